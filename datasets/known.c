@@ -1,5 +1,5 @@
 // The table of sources (datasets/sources.tsv) and the small sets, all embedded in the program. The table is
-// parsed anew at each look-up: it has a few dozen lines.
+// parsed at each look-up: it has a few dozen lines.
 #include "datasets/known.h"
 
 #include "engine/base/file.h"

@@ -1,6 +1,6 @@
 // A word is a sequence of consonants and vowels, [C](VC)^m[V]; m is its measure. Each step takes the first
-// rule whose ending the word has, and no other, whether or not the rule's condition on what stands before the
-// ending holds.
+// rule whose ending the word has and no other, even if the rule's condition on the stem before the ending
+// fails.
 #include "datasets/rouge.h"
 
 #include <stdbool.h>
@@ -66,7 +66,7 @@ typedef struct Rule {
     const char *ending, *becomes;
 } Rule;
 
-// The first rule whose ending fits, if the measure of what stands before it is more than `above`.
+// Applies the first rule whose ending fits, if the measure of the stem before it is more than `above`.
 static void apply(Word *w, const Rule *rules, size_t count, int above) {
     for (size_t i = 0; i < count; i++) {
         if (!ends(w, rules[i].ending)) continue;
@@ -120,9 +120,9 @@ static void step_2(Word *w) {
         {"fulness", "ful"}, {"ousness", "ous"}, {"aliti", "al"},  {"iviti", "ive"}, {"biliti", "ble"},
         {"fulli", "ful"},
     };
-    // What is left goes through the rules too: -ationalli becomes -ational, and that -ate.
+    // The rules apply to the result too: -ationalli becomes -ational, then -ate.
     if (ends(w, "alli") && measure(w->at, w->n - 4) > 0) w->n -= 2;
-    if (ends(w, "logi")) { // its l counts with what stands before
+    if (ends(w, "logi")) { // its l counts as part of the stem
         if (measure(w->at, w->n - 3) > 0) w->n--;
     } else APPLY(w, rules, 0);
 }

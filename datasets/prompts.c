@@ -34,7 +34,7 @@ static char *take(Text *text) {
 }
 
 static bool put_turn(DatasetPrompt *p, Text *text, Error *e, const Row *row, const char *field) {
-    if (text->length == 0) return row_error(row, field, "is empty: a turn must say something", e);
+    if (text->length == 0) return row_error(row, field, "is empty: a turn must have text", e);
     p->turns[p->turn_count++] = take(text);
     return true;
 }
@@ -290,7 +290,18 @@ static bool hash_prompts(const Dataset *d, bool sets, char out[SHA256_TEXT], Err
     return ok;
 }
 
+// What holds of every prompt in the list.
+static void check(const Dataset *d) {
+    assert(d->count <= d->capacity);
+    for (size_t i = 0; i < d->count; i++) {
+        const DatasetPrompt *p = &d->prompts[i];
+        assert(p->set && p->id[0] && p->task && p->turn_count > 0 && p->reference_count >= 0);
+        for (int k = 0; k < p->reference_count; k++) assert(p->references[k].turn < p->turn_count);
+    }
+}
+
 bool prompts_hash(Dataset *d, bool own_file, Error *e) {
+    check(d);
     return hash_prompts(d, true, d->named_sha256, e) && hash_prompts(d, !own_file, d->sha256, e);
 }
 

@@ -132,7 +132,7 @@ static bool expand_chunk(Expansion *x, const char *file, size_t most, int *statu
     if (*status == Z_OK && x->stream.avail_in == 0 && x->stream.avail_out > 0)
         return error_input(e, "'%s' is cut short: fetch it again", file);
     return *status == Z_OK || *status == Z_STREAM_END ||
-           error_input(e, "'%s' is damaged: gzip says '%s'; fetch it again", file,
+           error_input(e, "'%s' is damaged: zlib reports '%s'; fetch it again", file,
                        x->stream.msg ? x->stream.msg : "data error");
 }
 

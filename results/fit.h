@@ -2,7 +2,7 @@
 #pragma once
 #include "results/store.h"
 
-// What one estimator says of Lookahead's law.
+// One estimator's result.
 typedef struct StoreFitEstimate {
     const char *estimator;
     double alpha, alpha_low, alpha_high, f, f_low, f_high; // low, high: NAN where there is no interval
@@ -14,12 +14,12 @@ enum { STORE_FIT_ESTIMATES = 2 };
 
 // A fit of the law to points of a run.
 typedef struct StoreFit {
-    const char *hash;      // of `points` and all that is assumed
-    const char *points;    // the hash of what was fitted
+    const char *hash;      // of `points` and every assumption
+    const char *points;    // hash of the fitted points
     const char *point_ids; // a JSON array
     const char *title, *law, *bonus;
-    double output;         // tokens of an output whose first steps fill a window; 0: none do
-    const char *estimator; // the one to take
+    double output;         // tokens of an output, if its first steps fill a window; 0: they don't
+    const char *estimator; // the preferred one
     int fitted, prompts, resamples;
     int64_t seed;
     const char *version;
@@ -27,5 +27,5 @@ typedef struct StoreFit {
     int estimate_count;
 } StoreFit;
 
-// *added: false where the run has this very fit.
+// *added: false if the run has this fit already.
 bool store_fit(Store *s, int64_t run, const StoreFit *fit, bool *added, Error *e);

@@ -188,7 +188,7 @@ static bool read_numbers(const json_t *from, StoreStep *t, const char *place, Er
         return false;
     t->kind = (StoreStepKind)kind;
     if (t->accepted >= 0 && t->emitted >= 0) return true;
-    return error_input(e, "%s: a step must say 'accepted' and 'emitted'", place);
+    return error_input(e, "%s: a step must have 'accepted' and 'emitted'", place);
 }
 
 static bool read_steps(const json_t *line, Steps *out, const char *place, Error *e) {
@@ -537,7 +537,7 @@ static bool import_run(Import *m, const json_t *run, const char *place, Error *e
     if (m->starts || m->lines > 0)
         return error_input(e,
                            "%s: another run begins here: the lines of one export are one file, and its 'run' "
-                           "stands on the first",
+                           "is on the first",
                            place);
     if (!json_is_object(run)) return error_input(e, "%s: 'run' must be an object", place);
     return add_all(m, run, place, e);

@@ -209,8 +209,8 @@ bool store_there(const Store *s, Error *e) {
     return error_system(
         e,
         "store '%s': %s was deleted or replaced while the store was in use, so nothing more can "
-        "be stored in it: run the same command again to begin anew",
-        s->path, moved ? "its file" : "its log, the -wal beside it,");
+        "be stored in it: run the same command again to start over",
+        s->path, moved ? "its file" : "its log, the -wal file,");
 }
 
 // --- journals --------------------------------------------------------------------------------------------

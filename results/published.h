@@ -1,13 +1,12 @@
-// What the papers published: an item is a table or a figure, a file of results/published, carried in the
-// program. The one place where their numbers stand; each file names its source.
+// The papers' published numbers. An item is a table or a figure: a file of results/published, embedded in the
+// program. These files are the only place for such numbers; each names its source.
 //
 //      # key: value        title, source; any number of metric, chosen and note
-//      row  model  ...     a line of names (those of PublishedRow), then a line a number, between tabs
+//      row  model  ...     a line of names (those of PublishedRow), then one line per number, tab-separated
 //
-// `metric: NAME = MEASURE` says by which of our measures (harness/papers/quantities.h) the paper computes what
-// it calls NAME; "-" by none. `chosen` is what the paper leaves open, and how we read it. A value is a
-// number, a range or a bound ("1.5-2.3", ">2"), or NA: published, and not legible in what we have. An empty
-// cell is unknown.
+// `metric: NAME = MEASURE` names our measure (harness/papers/quantities.h) of the paper's NAME; "-" if we have
+// none. `chosen` is something the paper leaves open, and our reading of it. A value is a number, a range or a
+// bound ("1.5-2.3", ">2"), or NA: published, but not legible in our copy. An empty cell is unknown.
 #pragma once
 #include "engine/base/error.h"
 
@@ -23,14 +22,14 @@ extern const int published_count;
 const PublishedItem *published_find(const char *name); // NULL: there is none
 
 typedef struct PublishedRow {
-    const char *row;     // what the paper calls it
-    const char *model;   // as it names it
-    const char *dataset; // as datasets/sources.tsv does
+    const char *row;     // the paper's name of the row
+    const char *model;   // the paper's name
+    const char *dataset; // the name in datasets/sources.tsv
     const char *task;    // of Spec-Bench; "mean": over all; "": all at once
     const char *prompts; // how many
-    const char *method;  // as a config writes it; '*': the paper takes the fastest; "": of no one setting
+    const char *method;  // as in a config; '*': the paper takes the fastest; "": no single setting
     const char *generation, *dtype, *device; // generation: key=value,...
-    const char *metric, *value, *spread;     // spread: the paper's own, beside the value
+    const char *metric, *value, *spread;     // spread: the paper's own
     const char *note;
 } PublishedRow;
 
@@ -48,12 +47,12 @@ typedef struct Published {
     int metric_count, chosen_count, note_count;
     PublishedRow *rows; // (row_count)
     size_t row_count, capacity;
-    char *bytes; // that all of it points into
+    char *bytes; // the texts of all other fields
 } Published;
 
-// False with e filled, and out empty. `name` is for messages.
+// False with e filled; out is then empty. `name` is for messages.
 bool published_parse(Published *out, const char *name, const char *bytes, size_t n, Error *e);
 bool published_open(Published *out, const PublishedItem *item, Error *e);
-void published_release(Published *p); // takes an empty one
+void published_release(Published *p); // also an empty one
 
 const PublishedMetric *published_metric(const Published *p, const char *name); // NULL: there is none

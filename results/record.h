@@ -1,7 +1,7 @@
-// What is stored, as plain structs: one per table of schema.sql, which says what each column means.
+// The rows of the store as plain structs, one per table; schema.sql defines each column.
 //
-// Texts are UTF-8, the caller's; NULL is unknown. Ids are those that the store gave (store.h); 0 is none.
-// Times of steps are in seconds here and become whole nanoseconds; a time below 0 is unknown.
+// Texts are UTF-8 and belong to the caller; NULL is unknown. Ids come from the store (store.h); 0 is none.
+// Times of steps are seconds here and are stored as whole nanoseconds; below 0 is unknown.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@ typedef struct StoreContent {
 } StoreContent;
 
 typedef struct StoreRun {
-    const char *hash; // of all that decides what is measured, the machine and device included where they do
+    const char *hash; // of everything that determines the measurement, machine and device included if they do
     const char *kind; // sweep, surface, import
     const char *name, *about, *config_file, *config, *overrides, *version;
     bool dirty;
@@ -31,7 +31,7 @@ typedef struct StoreEnvironment {
     double gpu_bandwidth, gpu_peak;
 } StoreEnvironment;
 
-// NAN where the device does not say.
+// NAN: the device has no such reading.
 typedef struct StoreReading {
     double at; // seconds since 1970
     const char *moment, *device, *throttle;
@@ -54,7 +54,7 @@ typedef struct StorePrompt {
     const char *name, *task;
 } StorePrompt;
 
-// A value that reads as a whole or real number is stored as one.
+// A value that reads as a number is stored as one.
 typedef struct StoreParam {
     const char *section, *name, *value; // section: method, hardware, generation
 } StoreParam;
@@ -65,7 +65,7 @@ typedef struct StorePoint {
     int64_t model, dataset;
     const char *method, *decoder, *label, *skipped;
     double temperature;
-    int64_t baseline, same_path; // points; 0: none. An autoregressive point has none: it is 1 by definition
+    int64_t baseline, same_path; // points; 0: none, as for an autoregressive point
     const StoreParam *params;    // (param_count)
     int param_count;
 } StorePoint;
@@ -90,10 +90,10 @@ typedef struct StorePass {
 
 typedef struct StoreSource {
     const char *name;
-    int rows, length, rank; // rank: of the row that had most, from 1; 0: nothing matched
+    int rows, length, rank; // rank: of the longest match, from 1; 0: nothing matched
 } StoreSource;
 
-// Numbers and times below 0 are unknown, as steps of other engines have them; accepted and emitted never are.
+// Numbers and times below 0 are unknown (steps of other engines); accepted and emitted are always known.
 typedef struct StoreStep {
     StoreStepKind kind;
     int context, rows, asked, depth, candidates, probes, drafted, tried, accepted, emitted;
@@ -112,7 +112,7 @@ typedef struct StoreDivergence {
     double margin; // NAN: unknown
 } StoreDivergence;
 
-// Bits of a sample's flags; table flag says what they mean.
+// Bits of a sample's flags; the table flag explains them.
 enum {
     FLAG_OUTLIER = 1,
     FLAG_THROTTLED = 2,
@@ -131,7 +131,7 @@ typedef struct StoreSample {
     double device_head_s, device_commit_s;                    // where its steps have device_s
     const StoreOutput *output;                                // NULL: not kept
     const StoreDivergence *divergence;                        // NULL: none
-    const StoreStep *steps; // (step_count): those after prefill, in order; NULL: only their number is known
+    const StoreStep *steps; // (step_count), those after prefill, in order; NULL: only their number is known
 } StoreSample;
 
 typedef struct StoreSurface {
@@ -145,6 +145,6 @@ typedef struct StoreSurface {
 
 typedef struct StoreEstimate {
     const char *metric;
-    double value, low, high, deviation; // NAN: not made
+    double value, low, high, deviation; // NAN: not computed
     int64_t resamples, seed;
 } StoreEstimate;

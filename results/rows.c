@@ -29,7 +29,7 @@ static bool wrong(Store *s, int code, Error *e) {
 static bool check_query(Store *s, sqlite3_stmt *statement, const char *rest, Error *e) {
     if (!statement) return error_input(e, "store '%s': the query is empty", s->path);
     if (!only_blanks(rest))
-        return error_input(e, "store '%s': one query at a time; after the first stands '%s'", s->path, rest);
+        return error_input(e, "store '%s': one query at a time; '%s' follows the first", s->path, rest);
     if (!sqlite3_stmt_readonly(statement))
         return error_input(e, "store '%s': the query would write, and may only read", s->path);
     if (!sqlite3_column_count(statement)) // ATTACH, BEGIN
@@ -60,6 +60,7 @@ void rows_bind_text(Rows *r, int at, const char *value) { sql_bind(r->statement,
 int rows_parameters(const Rows *r) { return sqlite3_bind_parameter_count(r->statement); }
 
 bool rows_next(Rows *r) {
+    assert(r->statement && (r->ended || r->failed.kind == ERROR_NONE));
     if (r->ended) return false;
     int code = sqlite3_step(r->statement);
     if (code == SQLITE_ROW) return true;

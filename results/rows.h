@@ -1,11 +1,11 @@
-// Questions to the store: one SQL statement, its parameters, its rows.
+// Queries of the store: one SQL statement, its parameters, its rows.
 //
 //      Rows *r = rows_open(store, "SELECT method, S FROM point_summary WHERE run_id = ?1", &e);
 //      rows_bind_int(r, 1, run);
 //      while (rows_next(r)) printf("%s %.2f\n", rows_text(r, 0), rows_real(r, 1));
 //      return rows_end(r, true, &e);
 //
-// A statement that would write is refused. views.sql has what tables and figures ask.
+// A statement that would write is refused. views.sql has the views that tables and figures query.
 #pragma once
 #include "engine/base/error.h"
 #include "results/store.h"
@@ -18,14 +18,14 @@ Rows *rows_open(Store *s, const char *sql, Error *e);
 // Parameters from 1; before the first rows_next. A text must live until rows_end.
 void rows_bind_int(Rows *r, int at, int64_t value);
 void rows_bind_real(Rows *r, int at, double value);
-void rows_bind_text(Rows *r, int at, const char *value); // NULL is SQL's
+void rows_bind_text(Rows *r, int at, const char *value); // NULL binds NULL
 int rows_parameters(const Rows *r);
 
-// False at the end, and where something failed: rows_end tells which. Every rows_next after either is false.
+// False at the end and after a failure, and from then on; rows_end reports the failure.
 bool rows_next(Rows *r);
 
-// Closes. True if `ok`, which is the caller's own, and if every row that was asked for could be read. False
-// with e filled: if not ok, the caller has done so. Takes NULL, which is rows_open's failure.
+// Closes the query. True if `ok`, the caller's own result, is true and every requested row could be read.
+// False with e filled; if ok is false, the caller has filled it. NULL (rows_open failed) gives false.
 bool rows_end(Rows *r, bool ok, Error *e);
 
 // Columns from 0. A value of another type is converted as SQLite does; NULL is 0, NAN, "".
@@ -34,14 +34,14 @@ const char *rows_name(const Rows *r, int column);
 ValueType rows_type(const Rows *r, int column);
 int64_t rows_int(const Rows *r, int column);
 double rows_real(const Rows *r, int column);
-const char *rows_text(const Rows *r, int column); // good until the next rows_ call on this column, or row
+const char *rows_text(const Rows *r, int column); // valid until the next rows_ call on it, or the next row
 const void *rows_blob(const Rows *r, int column, size_t *size);
 
-// One value of the first row: for questions that have one. False also where there is no row.
+// The first value of the first row, for queries that have one. False also without a row.
 bool rows_one_int(Store *s, const char *sql, int64_t parameter, int64_t *out, Error *e);
 
-// From now on `point` and `result` hold only these points, `surface` and `heat` only these models' (ids), for
-// every question but those that say main.point: for who asks about a part of a run. The other views see all,
-// so that a speedup's baseline is found as before.
+// Narrows the store to a subset of a run: from now on `point` and `result` hold only these points, `surface`
+// and `heat` only these models (ids), except in queries of main.point. The other views see everything, so the
+// baseline of a speedup is still found.
 bool rows_narrow(Store *s, const int64_t *points, size_t point_count, const int64_t *models,
                  size_t model_count, Error *e);

@@ -296,13 +296,22 @@ static bool set_light(Store *s, bool light, Error *e) {
     return sql_script(s, light ? "PRAGMA synchronous = NORMAL" : "PRAGMA synchronous = FULL", e);
 }
 
+static void check(const Store *s) {
+    assert(s->db && s->depth >= 0);
+    assert(s->depth > 0 || !s->failed); // a failure is forgotten with its transaction
+    assert(!s->light || s->logged);     // only a log may leave out the sync
+    assert(s->writable || s->depth == 0);
+}
+
 static bool enter(Store *s, bool light, Error *e) {
+    check(s);
     if (!s->writable) return error_input(e, "store '%s': it was opened to be read only", s->path);
     if (s->depth == 0) {
         s->failed = false;
         if (!set_light(s, light, e) || !sql_script(s, "BEGIN IMMEDIATE", e)) return false;
     }
     s->depth++;
+    check(s);
     return true;
 }
 
@@ -318,6 +327,7 @@ bool sql_leave(Store *s, bool ok, Error *e) {
     // SQLite may already have rolled back, for instance on a full disk.
     if (!ok && !sqlite3_get_autocommit(s->db)) sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
     s->failed = false;
+    check(s);
     return ok;
 }
 

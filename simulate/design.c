@@ -1,3 +1,5 @@
+// Farthest-point sampling: `score` is each point's squared distance from all chosen ones, -1 once it is
+// chosen.
 #include "simulate/design.h"
 
 #include "engine/base/memory.h"

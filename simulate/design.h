@@ -1,7 +1,7 @@
-// Which points of a space to measure first: few, and nowhere far from all of them.
+// The points of a space to measure first: few, and none of the others far from all of them.
 //
-// The point nearest the middle, and then again and again the one that is farthest from all that are chosen
-// (Gonzalez' greedy 2-approximation of the smallest covering radius): corners come early, neighbours last.
+// The point nearest the middle, then repeatedly the one farthest from all chosen ones (Gonzalez' greedy
+// 2-approximation of the smallest covering radius): corners come early, neighbors last.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>

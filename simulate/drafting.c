@@ -1,4 +1,4 @@
-// Sums of two geometric series a choice; the best is searched for, as there are few choices.
+// A choice of (gamma, eta) costs two geometric series; there are few choices, so draft_best tries them all.
 #include "simulate/drafting.h"
 
 #include <assert.h>

@@ -1,14 +1,14 @@
-// What drafting gains and costs: CTAR, compression from it, and the best gamma and eta (Kangaroo, section 3).
+// Gain and cost of drafting: CTAR, compression from it, and the best gamma and eta (Kangaroo, section 3).
 //
 // A draft model proposes tokens one after another, each costing time, until it has gamma of them or its
-// confidence falls to eta or below; the token of low confidence is kept and verified too. How sure it is and
-// how often it is then right is measured, and given as bins. Tokens are taken as independent of each other:
+// confidence falls to eta or below; the token of low confidence is kept and verified too. Confidence and how
+// often it is right are measured, and given as bins. Tokens are assumed independent:
 //
 //     q  = share of tokens above eta          P(at least j drafted)  = q^(j-1)
 //     a  = share of tokens right              P(at least i accepted) = a r^(i-1)
 //     r  = share of tokens above eta and right
 //
-// With eta = 0 all is above it, r = a = alpha, and tokens a step are Lookahead's Eq. 4.
+// With eta = 0 every token is above it, r = a = alpha, and tokens per step are Lookahead's Eq. 4.
 #pragma once
 #include "engine/base/error.h"
 
@@ -20,7 +20,7 @@ enum { DRAFT_MOST_GAMMA = 1024 };
 // fails. steps >= 1, w >= 0.
 double ctar_measured(const int *accepted, size_t steps, int w);
 
-// Tokens a step from CTAR(1 .. gamma): one more than their sum, the last left out where the bonus is dropped.
+// Tokens a step from CTAR(1 .. gamma): one more than their sum, without the last if the bonus is dropped.
 double compression_from_ctar(const double *ctar, int gamma, bool bonus_dropped);
 
 // Drafted tokens of one level of confidence.
@@ -52,7 +52,7 @@ typedef struct DraftChoice {
 
 bool draft_check(const Draft *draft, Error *e);
 
-// What (gamma, eta) gives. draft must pass its check; gamma in [0, DRAFT_MOST_GAMMA].
+// The result of (gamma, eta). draft must pass draft_check; gamma in [0, DRAFT_MOST_GAMMA].
 DraftChoice draft_at(const Draft *draft, int gamma, double eta);
 
 // The fastest over gamma 0 .. most and eta = 0 or a bin's level; smallest gamma, then eta, among equals.

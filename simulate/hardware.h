@@ -1,5 +1,5 @@
-// The time of a step on a machine, from a handful of numbers: what it must read, what it must compute, and
-// how the work falls into tiles (N-Grammys, section 3).
+// The time of a step on a machine, from a few numbers: the bytes it must read, the operations it must
+// compute, and how the work divides into tiles (N-Grammys, section 3).
 //
 // Each product of a layer takes the longer of two times, or their sum where they do not overlap: its bytes at
 // the memory's speed, and its tiles at the processors'. Tiles come in waves: 109 tiles on 108 processors take
@@ -29,7 +29,7 @@ typedef struct Hardware {
     // reached shares: fitted, else 1, and 0 for step_s
     double read_share, compute_share;
     double attention_share; // of operations_per_s, in attention
-    double row_passes;      // times that a row's activations pass through memory in a layer, beside products
+    double row_passes;      // times that a row's activations pass through memory in a layer, outside products
     double overlap;         // p of (a^p + b^p)^(1/p), from 1 (reading and computing take turns) up
     double step_s;          // of a step, whatever it runs
 } Hardware;

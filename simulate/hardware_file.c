@@ -1,4 +1,4 @@
-// Each number of a machine's file says where it comes from: a price is no better than what it is made of.
+// The file of a machine. Every number has a source: a price is no better than the numbers behind it.
 #include "simulate/hardware.h"
 
 #include "engine/base/json.h"
@@ -49,7 +49,7 @@ static bool read_machine(const json_t *root, const char *place, Hardware *h, Err
            read_whole(root, "launches", &h->launches, place, e);
 }
 
-// What is reached of the data sheet, where the file says it: fitted to measured steps.
+// The reached shares, if the file has them: fitted to measured steps.
 static bool read_reached(const json_t *root, const char *place, Hardware *h, Error *e) {
     const struct {
         const char *key;

@@ -1,3 +1,5 @@
+// A mixture of Gaussian processes over a grid of lengths and deviations, weighed by the likelihood of the
+// measurements; each needs one Cholesky factor.
 #include "simulate/kriging.h"
 
 #include "engine/base/memory.h"

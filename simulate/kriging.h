@@ -1,9 +1,9 @@
-// What a few measured places of a space say of all others: a Gaussian process about zero (kriging; Rasmussen
-// and Williams, chapter 2), for what a law leaves over.
+// Predicts a whole space from a few measured places: a Gaussian process around zero (kriging; Rasmussen and
+// Williams, chapter 2), for the residuals of a law.
 //
-// Two places at distance d agree as s^2 exp(-d^2 / (2 l^2)); each measurement has an error of its own. All s
-// and l of a grid have a say, by how likely each makes what was measured: the likeliest alone would be too
-// sure of itself where measurements are few or bad. Far from all of them the answer is zero, give or take s.
+// Two places at distance d have the covariance s^2 exp(-d^2 / (2 l^2)); each measurement has its own error.
+// All s and l of a grid contribute, weighed by likelihood: the likeliest pair by itself would be
+// overconfident when measurements are few or bad. Far from all of them the prediction is zero with error s.
 #pragma once
 #include "engine/base/error.h"
 
@@ -16,7 +16,7 @@ typedef struct KrigingData {
 } KrigingData;
 
 // places: (asked, axes). Fills mean and error (asked). count 0: the mean is 0, the error KRIGING_UNKNOWN.
-// False with e filled without memory, and where a value is no number.
+// False with e filled if a prediction is not finite.
 bool kriging(const KrigingData *data, const double *places, int asked, double *mean, double *error, Error *e);
 
-extern const double KRIGING_UNKNOWN; // what s is taken for where nothing is measured
+extern const double KRIGING_UNKNOWN; // s without measurements

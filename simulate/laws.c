@@ -1,16 +1,16 @@
-// Everything is a sum of the tail P(A >= i) over i: a step's tokens are 1 + sum of P(A >= i), as the mean of
-// a count is the sum of its tail. Powers are taken through log1p and expm1, so that tiny alpha^i do not
-// vanish beside 1 where b is large.
+// Everything is a sum of the tail P(A >= i) over i: a step's tokens are 1 + sum of P(A >= i), because the
+// mean of a count is the sum of its tail. Powers go through log1p and expm1, so a tiny alpha^i isn't lost
+// next to 1 when b is large.
 #include "simulate/laws.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stddef.h>
 
-// An uncapped sum stops where a further term cannot change it: b alpha^i bounds all of the rest but a factor.
+// An uncapped sum stops when another term can't change it: up to a factor, b alpha^i bounds the rest.
 static const double NEGLIGIBLE = 1e-18;
 
-// Above it a step would hardly ever end.
+// Above this alpha a step would hardly ever end.
 static const double UNCAPPED_MOST = 0.999;
 
 static bool within(double x, double low, double high) { return x >= low && x <= high; } // false for a NaN

@@ -1,13 +1,13 @@
 // Tokens a step, and S, by the laws of guess-and-verify decoding (Lookahead, section 4, Eq. 4 to 7).
 //
-// A step is good with chance phi = 1/f. A good step verifies b guesses of gamma tokens; each token is right
-// with chance alpha, given that those before it in its guess are. So the accepted length A has the tail
+// A step is good with probability phi = 1/f. A good step verifies b guesses of gamma tokens; each token is
+// right with probability alpha, given that those before it in its guess are. So the accepted length A has the
+// tail
 //
 //     P(A >= i) = phi (1 - (1 - alpha^i)^b),   i = 1 .. gamma
 //
-// and a step emits A + 1 tokens: what was accepted, and the model's own next one (on a full match: the
-// bonus). With every term off this is the paper's law; each term accounts for one thing that implementations
-// do differently.
+// and a step emits A + 1 tokens: the accepted ones and the model's own next one (the bonus, on a full match).
+// Without terms this is the paper's law; each term accounts for one difference of implementations.
 #pragma once
 #include "engine/base/error.h"
 
@@ -15,8 +15,8 @@ typedef enum {
     LAW_PAPER = 0,
     LAW_BONUS_DROPPED = 1, // a full match emits gamma tokens, not gamma + 1
     LAW_FILLING = 2,       // the first `filling` steps of an output emit one token each
-    LAW_CANDIDATES = 4,    // steps bear c guesses in share[c] of the cases, in place of b in all
-    LAW_UNCAPPED = 8,      // a guess goes on for as long as it is right: gamma does not bind
+    LAW_CANDIDATES = 4,    // a share[c] of the steps has c guesses, instead of b in all
+    LAW_UNCAPPED = 8,      // a guess continues as long as it is right: gamma doesn't bind
 } LawTerm;
 
 enum { LAW_MOST_GAMMA = 1024, LAW_MOST_GUESSES = 1 << 20 };
@@ -25,7 +25,7 @@ typedef struct Law {
     double alpha;        // [0, 1]; uncapped: at most 0.999
     double f;            // at least 1; 1: every step is good
     int gamma;           // [0, LAW_MOST_GAMMA]; 0: no guess, one token a step
-    double b;            // guesses a step, [0, LAW_MOST_GUESSES]; a fraction is a mean of sorts
+    double b;            // guesses per step, [0, LAW_MOST_GUESSES]; may be fractional
     unsigned terms;      // of LawTerm
     int filling;         // LAW_FILLING: steps, at least 0
     double output;       // LAW_FILLING: tokens that an output emits on average, at least `filling`, above 0
@@ -33,7 +33,7 @@ typedef struct Law {
     int share_count;
 } Law;
 
-// False, with the parameter and its domain named, if one is outside. The functions below assert it.
+// False with e filled (parameter and domain) if one is outside its domain. The functions below assert it.
 bool law_check(const Law *law, Error *e);
 
 double law_one_sequence(double alpha, int gamma);        // Eq. 4
@@ -46,9 +46,9 @@ double law_good_slope(const Law *law);                // its derivative by alpha
 double law_tokens(const Law *law);                    // of a step past filling: (f - 1 + good) / f, Eq. 7
 double law_compression(const Law *law);               // S, Eq. 6, with the filling steps counted
 
-// The first: S of an output that begins with `filling` steps of one token each, given the tokens per step
-// after them. The second is its inverse. Exact where `output` is the mean number of tokens emitted (Wald's
-// identity), as S is summed tokens over summed steps. The inverse is infinite unless s is below output /
-// filling, a value that no such process reaches.
+// law_with_filling: S of an output that begins with `filling` steps of one token each, given the tokens per
+// step after them. law_without_filling is its inverse. Exact if `output` is the mean number of emitted tokens
+// (Wald's identity), because S is summed tokens over summed steps. The inverse is infinite unless s is below
+// output / filling, which no such process reaches.
 double law_with_filling(double tokens, int filling, double output);
 double law_without_filling(double s, int filling, double output);

@@ -109,7 +109,7 @@ static bool check_lengths(const Sample *s, Error *e) {
         if (s->points[i].fitted) hits += s->points[i].hits;
     }
     return hits > 0 ||
-           error_input(e, "fit: no step of a fitted point accepted a token: alpha cannot be told");
+           error_input(e, "fit: no step of a fitted point accepted a token: alpha cannot be estimated");
 }
 
 void likelihood_near(const Sample *s, double alpha, Likelihood *out) {

@@ -1,4 +1,5 @@
-// Sums and sums of squares; S is a ratio of sums, and its error that of a ratio over outputs.
+// Means and errors from sums and sums of squares. S is a ratio of sums, so its error is that of a ratio over
+// outputs.
 #include "simulate/montecarlo.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-// The processes that the laws describe, drawn step by step at random: what the closed forms are held against.
+// The processes behind the laws, simulated step by step: the closed forms are checked against them.
 //
 // Nothing here uses a closed form: guesses are drawn token by token, the longest match wins.
 #pragma once
@@ -11,17 +11,18 @@ typedef struct Estimate {
     double mean, se; // se: of the mean
 } Estimate;
 
-// Accepted tokens of one step past filling. The law must pass its check, and have few guesses: each is drawn.
+// Accepted tokens of one step after filling. The law must pass law_check; every guess is drawn, so b must be
+// small.
 int montecarlo_accepted(const Law *law, gsl_rng *random);
 
-// Tokens of a step past filling, over this many steps (at least 2).
+// Tokens of a step after filling, over this many steps (at least 2).
 Estimate montecarlo_tokens(const Law *law, int steps, gsl_rng *random);
 
 // Share of steps that accept at least i.
 Estimate montecarlo_tail(const Law *law, int i, int steps, gsl_rng *random);
 
 // S over this many outputs (at least 2), each running until it has `stop` tokens or more: filling steps
-// first. *output becomes the mean of the tokens emitted, which is what the law wants to be told.
+// first. *output becomes the mean number of emitted tokens, the law's `output`.
 Estimate montecarlo_compression(const Law *law, int outputs, int stop, double *output, gsl_rng *random);
 
 typedef struct DraftEstimate {

@@ -1,3 +1,4 @@
+// Costs are sums of expected seconds; each limit is found by counting down from the most.
 #include "simulate/plan.h"
 
 double plan_round(const PlanCosts *c, int n) {

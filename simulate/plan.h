@@ -2,12 +2,12 @@
 // points race.
 #pragma once
 
-enum { PLAN_PROMPTS = 2, PLAN_RACERS = 2, PLAN_ROUNDS = 4 }; // with less a sample, or a race, tells little
+enum { PLAN_PROMPTS = 2, PLAN_RACERS = 2, PLAN_ROUNDS = 4 }; // a smaller sample or race is not informative
 
 typedef struct PlanCosts { // seconds, as expected
-    double begin;          // of a point: to open it, and wake it up
+    double begin;          // of a point: to open and warm it up
     double baseline;       // its answer to a prompt
-    const double *points;  // (count) answers of the points, in the order in which they are taken
+    const double *points;  // (count) answers of the points, in the order of use
     int count;
 } PlanCosts;
 
@@ -25,5 +25,6 @@ PlanSample plan_sample(const PlanCosts *c, int prompts, int least, double second
 // Racers that fit for PLAN_ROUNDS rounds, which may be fewer than PLAN_RACERS.
 int plan_racers(const PlanCosts *c, double seconds);
 
-// The least that says something of a space: `least` points on PLAN_PROMPTS prompts, then PLAN_RACERS racers.
+// The time of the smallest useful sample and race: `least` points on PLAN_PROMPTS prompts, then PLAN_RACERS
+// racers.
 double plan_least(const PlanCosts *c, int least);

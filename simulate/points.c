@@ -262,7 +262,9 @@ static void collect(Points *p, const Reader *r) {
 static bool fill_matrix(Points *p, Reader *r) {
     size_t size;
     if (!size_mul((size_t)p->count, (size_t)p->prompts, &size) || size > MOST_ROWS)
-        return error_system(r->e, "%s: no memory for %d points x %d prompts", r->place, p->count, p->prompts);
+        return error_input(
+            r->e, "%s: %d points x %d prompts are more than %d rows; every prompt must be at every point",
+            r->place, p->count, p->prompts, MOST_ROWS);
     p->rows = mem_new(size, sizeof *p->rows);
     for (size_t i = 0; i < r->count; i++) {
         Raw *raw = &r->rows[i];

@@ -1,3 +1,4 @@
+// Ratios of summed times against the leader, each with the ratio estimator's error over prompts.
 #include "simulate/race.h"
 
 #include <gsl/gsl_cdf.h>

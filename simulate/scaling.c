@@ -1,3 +1,5 @@
+// Each device's step is priced by hardware_price on its share of the work; messages of the link are added.
+// The device with the most work sets the time.
 #include "simulate/scaling.h"
 
 #include <assert.h>
@@ -7,7 +9,7 @@ static int least(int a, int b) { return a < b ? a : b; }
 
 static int share(int count, int devices) { return (count + devices - 1) / devices; }
 
-// Of `count` things handed out in shares, where the rank's begin.
+// The first of the rank's items, when `count` items are dealt in equal shares.
 static int begin(int count, int devices, int rank) {
     return (int)fmin((double)share(count, devices) * rank, count);
 }

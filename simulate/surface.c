@@ -1,5 +1,5 @@
-// The file: cut into lines and fields in place. The fit: gsl_multifit_nlinear over logarithms of what is
-// fitted.
+// The file is cut into lines and fields in place. The fit is gsl_multifit_nlinear over logarithms of the
+// fitted numbers.
 #include "simulate/surface.h"
 
 #include "engine/base/file.h"
@@ -52,7 +52,7 @@ static bool read_header(Reader *r, char *line) {
             return error_input(
                 r->e,
                 "%s:%d: there is no column '%s' among tokens, context, k, w, layout, median_s: "
-                "'outpace bench --csv' prints them, docs/fit.md says what they hold",
+                "'outpace bench --csv' prints them, docs/fit.md describes them",
                 r->place, r->line, COLUMNS[c]);
     }
     return true;
@@ -95,7 +95,7 @@ static bool read_point(Reader *r, char *line, SurfacePoint *out) {
         return error_input(r->e,
                            "%s:%d: layout is '%.40s' with k %d, must be chain, or tree or batch of k rows",
                            r->place, r->line, layout, k);
-    // Rows of one tree may share nodes; what was run is what counts.
+    // Rows of one tree may share nodes; the nodes that ran count.
     out->step.rows = out->step.read = tokens;
     return true;
 }
@@ -163,7 +163,7 @@ void surface_hold_out(Surface *s, double share, uint64_t seed) {
 
 // --- the fit ---------------------------------------------------------------------------------------------
 
-// What is fitted, as offsets into Hardware. `low` is where its logarithm begins: overlap is 1 at least.
+// The fitted numbers, as offsets into Hardware. `low` is the origin of the logarithm: overlap is at least 1.
 static const struct {
     size_t offset;
     double low, start; // start: what the search begins from and is held near

@@ -1,3 +1,4 @@
+// Three predictions, each a law or a plan times a kriged residual, then the choice of racers from them.
 #include "simulate/tuning.h"
 
 #include "engine/base/memory.h"

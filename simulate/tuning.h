@@ -1,13 +1,14 @@
-// From a few measured points of a method's space to what all of it would do: tokens a step, the time of a
-// step, and the speedup that is left of both.
+// Predicts a method's whole space from a few measured points: tokens per step, the time of a step, and the
+// speedup from both.
 //
-//      S        Lookahead's law (laws.h), fitted to the sample; what it leaves over is kriged over the space
-//      rows     as planned, times what the sample says of plan and truth
-//      step     the surface's time for that number of rows, scaled by what one token takes while decoding;
-//               what the host, a draft or an adapter add is kriged
+//      S        Lookahead's law (laws.h), fitted to the sample; its residuals are kriged over the space
+//      rows     as planned, times the sample's ratio of measured to planned
+//      step     the surface's time for that number of rows, scaled by the time of a token while decoding; the
+//               cost of host, draft or adapter is kriged
 //      speedup  S x the time of a token, autoregressive / the time of a step
 //
-// All kriging is of logarithms. Errors are those of the ranking: what all points share is not in them.
+// All kriging is of logarithms. Errors are those of the ranking: errors that all points share are not
+// included.
 #pragma once
 #include "simulate/kriging.h"
 
