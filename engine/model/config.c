@@ -1,7 +1,7 @@
 #include "engine/model/config.h"
 
 #include "engine/base/json.h"
-#include "engine/model/config_rope.h"
+#include "engine/base/shipped.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -233,3 +233,9 @@ bool config_parse_generation(Model *m, const char *bytes, size_t n, const char *
     json_decref(root);
     return ok;
 }
+
+// --- named shapes
+
+char *shape_file(const char *name, Error *e) { return shipped_named("shapes", "shape", name, e); }
+
+bool shape_names(Text *out, Error *e) { return shipped_names("shapes", out, e); }

@@ -1,7 +1,12 @@
 // A Hugging Face config.json as a Shape. Unknown keys are ignored; a key that would change the arithmetic in
 // a way that is not supported is refused by name.
 #pragma once
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/core/shape.h"
 #include "engine/model/model.h"
+
+#include <jansson.h>
 
 // Fills shape, architecture and ids of m from n bytes; `place` is the file's name for messages.
 bool config_parse(Model *m, const char *bytes, size_t n, const char *place, Error *e);
@@ -28,3 +33,18 @@ typedef struct Architecture {
 
 // NULL where the type is not supported.
 const Architecture *architecture_find(const char *model_type);
+
+// --- rotary embeddings
+
+// Fills s->rope; s has its head_dim and context. What is not supported is refused by name.
+bool config_rope(const json_t *root, const Architecture *a, Shape *s, const char *place, Error *e);
+
+// --- named shapes
+
+// The path of a shape's file, for mem_free: `name` itself where it is a path to a file, else NAME.json of the
+// folder, wherever that is (engine/base/shipped.h). NULL with e filled; an unknown name is answered with the
+// known ones.
+char *shape_file(const char *name, Error *e);
+
+// The known names, one a line, in order.
+bool shape_names(Text *out, Error *e);

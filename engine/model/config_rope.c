@@ -1,6 +1,6 @@
 // Three generations of keys: rope_theta with rope_scaling {type}, with rope_scaling {rope_type}, and
 // rope_parameters, which has both in it.
-#include "engine/model/config_rope.h"
+#include "engine/model/config.h"
 
 #include "engine/base/json.h"
 

@@ -6,10 +6,9 @@
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/model/config.h"
-#include "engine/model/identity.h"
-#include "engine/model/inflated_rows.h"
+#include "engine/model/model.h"
+#include "engine/model/placement.h"
 #include "engine/model/made.h"
-#include "engine/model/shapes.h"
 #include "engine/model/weights_out.h"
 
 #include <math.h>

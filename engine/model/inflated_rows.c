@@ -1,5 +1,5 @@
 // All is random first, then what is not is put over it.
-#include "engine/model/inflated_rows.h"
+#include "engine/model/placement.h"
 
 #include "engine/base/random.h"
 

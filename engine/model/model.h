@@ -6,6 +6,7 @@
 #include "engine/base/error.h"
 #include "engine/base/file.h"
 #include "engine/base/progress.h"
+#include "engine/base/text.h"
 #include "engine/core/shape.h"
 
 #include <stdbool.h>
@@ -81,3 +82,21 @@ void model_close(Model *m); // takes an empty or half-built one
 // Bytes of one layer's weights; of all weights, tied ones once (0 where config.json alone is open).
 size_t model_layer_bytes(const Model *m, int layer);
 size_t model_bytes(const Model *m);
+
+// --- described
+
+// Shape, parameters, ids; weights too where the model was opened with them.
+void model_describe(const Model *m, Text *out);
+
+// --- identified by content
+
+enum { IDENTITY_SAMPLES = 4096, IDENTITY_BYTES = 64 };
+
+// m is open; dir is where it was opened from.
+bool model_identity(const Model *m, const char *dir, char out[SHA256_TEXT], Error *e);
+
+// --- checked for numbers that are not finite
+
+// Scans all weights that the model uses. False with e filled if some are not finite: it names the first one's
+// tensor, file and place, and tells how many there are.
+bool model_check_finite(const Model *m, const char *dir, Error *e);

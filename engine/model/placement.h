@@ -23,6 +23,9 @@
 // what that one reads, and an exit layer keeps its share of the depth.
 #pragma once
 #include "engine/core/shape.h"
+#include "engine/model/adapter.h"
+
+#include <stdint.h>
 
 enum { PLACE_PADDED = -1, PLACE_DEAD = -2 };
 
@@ -47,3 +50,33 @@ void placement_release(Placement *p); // takes an empty one
 // The layer of the large model that takes over a small one's, and back: PLACE_PADDED for an added layer.
 int placement_layer(int small_layer, int small_layers, int large_layers);
 int placement_layer_from(int large_layer, int small_layers, int large_layers);
+
+// --- rows of an inflated model
+
+// A weight's role: a field of LayerWeights, ADAPTER_FINAL_NORM, ADAPTER_HEAD, or this.
+enum { ROLE_EMBEDDING = ADAPTER_WEIGHTS, ROLES };
+
+// Rows [first_row, first_row + rows) of a stored tensor: all of it, or a part of a fused one.
+typedef struct Part {
+    int first_row, rows, columns;
+    int role;
+    const Tensor *small; // NULL: of an added layer; without data: a bias that the small model lacks
+} Part;
+
+typedef struct Inflation {
+    const Placement *places;
+    double width_ratio; // W / w
+    uint64_t seed;
+} Inflation;
+
+// Elements [from, from + count) of a stored tensor of `part_count` parts, in `dtype`. The tensor's number
+// picks its random numbers.
+typedef struct Elements {
+    const Part *parts;
+    int part_count;
+    int tensor;
+    Dtype dtype;
+    size_t from, count;
+} Elements;
+
+void inflated_fill(const Inflation *x, const Elements *which, unsigned char *out);

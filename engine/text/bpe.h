@@ -2,7 +2,7 @@
 // equals, until no pair is left.
 #pragma once
 #include "engine/base/error.h"
-#include "engine/text/ids.h"
+#include "engine/text/tokenizer.h"
 #include "engine/text/vocab.h"
 
 #include <stdint.h>

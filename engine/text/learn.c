@@ -2,7 +2,7 @@
 // made by going over all words: simple, and for a few thousand pieces a matter of seconds.
 //
 // What must hold: pairs[(a, b)] is the number of places, times the words' counts, where a stands before b.
-#include "engine/text/learn.h"
+#include "engine/text/tokenizer.h"
 
 #include "engine/base/json.h"
 #include "engine/base/memory.h"

@@ -1,5 +1,5 @@
 // The normalizers: the whole text as one word, changed.
-#include "engine/text/step.h"
+#include "engine/text/stage.h"
 
 #include "engine/base/json.h"
 #include "engine/base/memory.h"

@@ -1,7 +1,7 @@
 // A source is rewritten construct by construct, what is unknown is refused, and the rest goes to PCRE2 with
 // Oniguruma's defaults for Ruby's syntax: ^ and $ match at lines, a dot matches all but a line feed.
 #define PCRE2_CODE_UNIT_WIDTH 8
-#include "engine/text/pattern.h"
+#include "engine/text/stage.h"
 
 #include "engine/base/memory.h"
 #include "engine/base/text.h"

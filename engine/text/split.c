@@ -1,5 +1,5 @@
 // The pre-tokenizers: each cuts every word into smaller ones.
-#include "engine/text/step.h"
+#include "engine/text/stage.h"
 
 #include "engine/base/json.h"
 #include "engine/base/memory.h"

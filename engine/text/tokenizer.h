@@ -2,10 +2,22 @@
 #pragma once
 #include "engine/base/error.h"
 #include "engine/base/text.h"
-#include "engine/text/ids.h"
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+// --- lists of ids
+
+typedef struct IdList {
+    int *ids; // (count); for ids_release
+    size_t count, capacity;
+} IdList;
+
+bool ids_add(IdList *list, int id); // false: no memory
+void ids_release(IdList *list);
+
+// --- a tokenizer
 
 typedef struct Tokenizer Tokenizer;
 
@@ -53,3 +65,19 @@ void stream_begin(TextStream *s, const Tokenizer *t, bool skip_special); // t ma
 bool stream_next(TextStream *s, int id, Text *out, Error *e);            // appends whole characters
 bool stream_end(TextStream *s, Text *out, Error *e);                     // appends what is left
 void stream_release(TextStream *s);
+
+// --- learning one
+
+typedef struct Learner Learner;
+
+enum { LEARN_MIN_VOCAB = 3 + 256 + 96 }; // specials, bytes, and ASCII's printable characters
+
+Learner *learner_open(Error *e);
+void learner_close(Learner *l); // takes NULL
+
+// Counts the words of one text. Bytes that are not UTF-8 are passed over.
+bool learner_add(Learner *l, const char *text, size_t n, Error *e);
+
+// The tokenizer.json with `vocab` pieces, for mem_free; NULL with e filled. Fewer pieces are an error: there
+// is too little text for so many pieces. Deterministic: equal counts go by the pieces' order.
+char *learner_finish(Learner *l, int vocab, Error *e);

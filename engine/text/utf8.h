@@ -1,5 +1,7 @@
 // UTF-8, one character at a time.
 #pragma once
+#include "engine/base/text.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,3 +33,18 @@ size_t utf8_last(const char *s, size_t n);
 
 // What stands for a byte that is no text: U+FFFD.
 #define UTF8_REPLACEMENT "\xef\xbf\xbd"
+
+// --- the byte-level alphabet
+
+typedef struct ByteLetters {
+    char bytes[256][2]; // the letter of each byte, in UTF-8
+    unsigned char lengths[256];
+    short codes[324]; // the byte of each letter by its code, -1: no letter
+} ByteLetters;
+
+void byte_letters_init(ByteLetters *b);
+
+void byte_letters_write(const ByteLetters *b, const char *bytes, size_t n, Text *out);
+
+// Appends the bytes that n bytes of letters stand for; false, and nothing appended, if one is no letter.
+bool byte_letters_read(const ByteLetters *b, const char *letters, size_t n, Text *out);

@@ -1,9 +1,12 @@
 #include "engine/text/vocab.h"
 
 #include "engine/base/memory.h"
+#include "engine/text/utf8.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <utf8proc.h>
 
 bool vocab_init(Vocab *v, int size, Error *e) {
     size_t places = 16;
@@ -68,4 +71,84 @@ bool vocab_add(Vocab *v, const char *text, size_t n, int id, const char *place, 
     if (!vocab_name(v, text, n, id, place, e)) return false;
     v->table[at] = id;
     return true;
+}
+
+// --- added tokens
+
+static int longer_first(const void *a, const void *b) {
+    size_t x = *(const size_t *)a, y = *(const size_t *)b;
+    return (x < y) - (x > y);
+}
+
+static void find_lengths(AddedSet *s) {
+    for (int i = 0; i < s->count; i++) s->lengths[i] = s->tokens[i]->length;
+    qsort(s->lengths, (size_t)s->count, sizeof *s->lengths, longer_first);
+    for (int i = 0; i < s->count; i++)
+        if (i == 0 || s->lengths[i] != s->lengths[i - 1]) s->lengths[s->length_count++] = s->lengths[i];
+}
+
+bool added_init(AddedSet *s, const AddedToken *tokens, int count, bool normalized, Error *e) {
+    size_t room = (size_t)count + 1;
+    *s = (AddedSet){.tokens = mem_alloc(room, sizeof *s->tokens),
+                    .lengths = mem_alloc(room, sizeof *s->lengths)};
+    if (!s->tokens || !s->lengths) return error_system(e, "out of memory for %d added tokens", count);
+    if (!vocab_init(&s->index, count + 1, e)) return false;
+    for (int i = 0; i < count; i++) {
+        const AddedToken *t = &tokens[i];
+        if (t->normalized != normalized || !t->length || vocab_find(&s->index, t->text, t->length) >= 0)
+            continue;
+        if (!vocab_add(&s->index, t->text, t->length, s->count, "the added tokens", e)) return false;
+        s->tokens[s->count++] = t;
+        s->starts[(unsigned char)t->text[0]] = true;
+    }
+    find_lengths(s);
+    return true;
+}
+
+void added_release(AddedSet *s) {
+    vocab_release(&s->index);
+    mem_free(s->tokens);
+    mem_free(s->lengths);
+    *s = (AddedSet){.count = 0};
+}
+
+// Letters, marks, decimal digits, letter numbers, connectors and joiners: \w of Rust's regular expressions.
+static bool is_word(uint32_t code) {
+    utf8proc_category_t c = utf8proc_category((utf8proc_int32_t)code);
+    return (c >= UTF8PROC_CATEGORY_LU && c <= UTF8PROC_CATEGORY_NL) || c == UTF8PROC_CATEGORY_PC ||
+           code == 0x200C || code == 0x200D || (code >= 0x24B6 && code <= 0x24E9);
+}
+
+static bool stands_alone(const char *text, size_t n, size_t from, size_t to) {
+    if (from > 0) {
+        size_t last = utf8_last(text, from);
+        if (is_word(utf8_code(text + last, (int)(from - last)))) return false;
+    }
+    int length = utf8_length(text + to, n - to);
+    return !length || !is_word(utf8_code(text + to, length));
+}
+
+static const AddedToken *longest_at(const AddedSet *s, const char *text, size_t n) {
+    for (int i = 0; i < s->length_count; i++) {
+        int k = s->lengths[i] <= n ? vocab_find(&s->index, text, s->lengths[i]) : -1;
+        if (k >= 0) return s->tokens[k];
+    }
+    return NULL;
+}
+
+AddedMatch added_next(const AddedSet *s, const char *text, size_t n, size_t at) {
+    for (size_t i = at; i < n; i++) {
+        const AddedToken *t = s->starts[(unsigned char)text[i]] ? longest_at(s, text + i, n - i) : NULL;
+        if (!t) continue;
+        size_t end = i + t->length;
+        if (t->single_word && !stands_alone(text, n, i, end)) {
+            i = end - 1;
+            continue;
+        }
+        AddedMatch m = {t, i, end};
+        if (t->left) m.from -= utf8_space_at_end(text + at, i - at);
+        if (t->right) m.to += utf8_space_at_start(text + end, n - end);
+        return m;
+    }
+    return (AddedMatch){NULL, n, n};
 }

@@ -6,7 +6,6 @@
 #include "engine/base/memory.h"
 #include "engine/base/shipped.h"
 #include "engine/model/config.h"
-#include "engine/model/shapes.h"
 #include "harness/cli/version.h"
 #include "results/rows.h"
 #include "simulate/statistics.h"

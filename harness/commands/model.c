@@ -2,10 +2,9 @@
 
 #include "engine/base/output.h"
 #include "engine/model/adapter.h"
-#include "engine/model/describe.h"
-#include "engine/model/finite.h"
+#include "engine/model/model.h"
 #include "engine/model/inflate.h"
-#include "engine/model/shapes.h"
+#include "engine/model/config.h"
 #include "engine/model/synth.h"
 #include "harness/cli/signals.h"
 #include "harness/cli/line.h"

@@ -4,7 +4,7 @@
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/base/output.h"
-#include "engine/text/learn.h"
+#include "engine/text/tokenizer.h"
 #include "engine/text/template.h"
 #include "harness/cli/terminal.h"
 #include "harness/prompts/prompts.h"

@@ -4,8 +4,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
-#include "engine/model/finite.h"
-#include "engine/model/identity.h"
+#include "engine/model/model.h"
 #include "harness/cli/signals.h"
 #include "harness/models/models.h"
 #include "harness/cli/terminal.h"

@@ -5,7 +5,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
-#include "engine/model/shapes.h"
+#include "engine/model/config.h"
 #include "engine/model/synth.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/model/adapter.h"
-#include "engine/model/identity.h"
+#include "engine/model/model.h"
 #include "harness/cli/terminal.h"
 
 #include <stdio.h>

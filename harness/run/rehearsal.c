@@ -4,7 +4,7 @@
 #include "harness/run/plan.h"
 
 #include "engine/base/memory.h"
-#include "engine/model/identity.h"
+#include "engine/model/model.h"
 
 #include <stdlib.h>
 #include <string.h>

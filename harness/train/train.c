@@ -5,7 +5,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
-#include "engine/model/identity.h"
+#include "engine/model/model.h"
 #include "harness/cli/command.h"
 #include "harness/cli/signals.h"
 #include "harness/models/models.h"

@@ -1,7 +1,7 @@
 // A config.json: whatever is taken can be computed with. The same bytes as a generation_config.json.
 #include "engine/base/text.h"
 #include "engine/model/config.h"
-#include "engine/model/describe.h"
+#include "engine/model/model.h"
 #include "engine/model/weights.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 // A safetensors file: whatever is taken tiles its data exactly, and a model bound to it reads nothing else.
 #include "engine/base/memory.h"
 #include "engine/model/config.h"
-#include "engine/model/finite.h"
+#include "engine/model/model.h"
 #include "engine/model/weights.h"
 
 #include <stdlib.h>

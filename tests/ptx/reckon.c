@@ -10,7 +10,6 @@
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/model/config.h"
-#include "engine/model/shapes.h"
 #include "harness/analysis/priced.h"
 #include "simulate/surface.h"
 

@@ -4,7 +4,7 @@
 #include "tests/support/scratch.h"
 
 #include "engine/base/memory.h"
-#include "engine/model/identity.h"
+#include "engine/model/model.h"
 #include "engine/model/synth.h"
 
 #include <string.h>

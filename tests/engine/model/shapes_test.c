@@ -4,8 +4,7 @@
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/model/config.h"
-#include "engine/model/describe.h"
-#include "engine/model/shapes.h"
+#include "engine/model/model.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/engine.h"
-#include "engine/model/finite.h"
+#include "engine/model/model.h"
 #include "engine/model/synth.h"
 #include "engine/model/weights.h"
 #include "tests/support/child.h"

@@ -1,7 +1,7 @@
 // Added tokens against a slow search: every token at every place.
 #include "tests/support/check.h"
 
-#include "engine/text/added.h"
+#include "engine/text/vocab.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,6 @@
 
 #include "engine/base/memory.h"
 #include "engine/base/text.h"
-#include "engine/text/learn.h"
 #include "engine/text/tokenizer.h"
 
 #include <jansson.h>

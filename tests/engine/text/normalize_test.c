@@ -1,7 +1,7 @@
 // The four Unicode forms: a text normalized part by part is the text normalized as a whole.
 #include "tests/support/check.h"
 
-#include "engine/text/step.h"
+#include "engine/text/stage.h"
 
 #include <stdio.h>
 #include <stdlib.h>

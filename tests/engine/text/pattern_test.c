@@ -5,7 +5,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
 #include "engine/base/text.h"
-#include "engine/text/pattern.h"
+#include "engine/text/stage.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 // text.
 #include "tests/support/check.h"
 
-#include "engine/text/step.h"
+#include "engine/text/stage.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "tests/support/child.h"
 
 #include "engine/base/memory.h"
-#include "engine/model/identity.h"
+#include "engine/model/model.h"
 #include "engine/model/synth.h"
 #include "harness/models/models.h"
 

@@ -1,11 +1,57 @@
 // One step between a text and the words that BPE is given: a normalizer or a pre-tokenizer of a
 // tokenizer.json. Each takes words and gives words; the normalizers run while the text is one word.
 #pragma once
-#include "engine/text/bytelevel.h"
-#include "engine/text/pattern.h"
-#include "engine/text/words.h"
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "engine/text/utf8.h"
 
 #include <jansson.h>
+#include <stddef.h>
+
+// --- patterns
+
+typedef struct Pattern Pattern;
+
+// A regular expression, or a literal text; NULL with e filled. `place` is the file, for messages.
+Pattern *pattern_open(const char *source, bool literal, const char *place, Error *e);
+void pattern_close(Pattern *p); // takes NULL
+
+// Finds the matches in a text from left to right. An empty match right after the last one is none.
+typedef struct Search {
+    const Pattern *pattern;
+    void *match; // PCRE2's memory for one match
+    const char *text;
+    size_t length, at;
+    size_t last_end; // of the last match; past the text where there was none
+} Search;
+
+bool search_open(Search *s, const Pattern *p, Error *e);
+void search_close(Search *s);                             // takes a zeroed one
+void search_begin(Search *s, const char *text, size_t n); // n bytes of valid UTF-8
+
+// The next match is [*from, *to); *found says if there is one. False with e filled if it went on too long.
+bool search_next(Search *s, bool *found, size_t *from, size_t *to, Error *e);
+
+// ---
+
+// --- words
+
+typedef struct Words {
+    Text text;    // the words, one after another; `failed` is set where memory ran out
+    size_t *ends; // (count) where each word ends in it
+    size_t count, capacity;
+    bool at_start; // the first word stands at the start of the whole input
+} Words;
+
+// Ends the word that text_add to `text` has built; an empty one is dropped.
+void words_end(Words *w);
+void words_add(Words *w, const char *word, size_t n); // a whole word
+void words_clear(Words *w);                           // keeps the memory
+void words_release(Words *w);
+
+static inline size_t words_from(const Words *w, size_t i) { return i ? w->ends[i - 1] : 0; }
+
+// --- stages
 
 enum { STEPS_MAX = 16 };
 
