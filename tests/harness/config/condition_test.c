@@ -175,8 +175,8 @@ static void refusals(void **state) {
     check("mode == 3", "'mode' and '3' cannot be compared: one is a number, one a word");
     check("W == mode", "'W' and 'mode' cannot be compared: one is a number, one a word");
     check("(W == 3", "a ')' is missing before ''");
-    check("W == 3)", "nothing may stand after the condition but 'and' or 'or', there is ')'");
-    check("W == 3 G == 4", "nothing may stand after the condition but 'and' or 'or', there is 'G'");
+    check("W == 3)", "a condition may only be followed by 'and' or 'or', there is ')'");
+    check("W == 3 G == 4", "a condition may only be followed by 'and' or 'or', there is 'G'");
     check("mode == 'paper", "the quote before 'paper' has no end");
     check("W == 15 or mode == x", "'mode' is never 'x'"); // though the outcome is known
     check("N != 5 and mode == x", "'mode' is never 'x'");

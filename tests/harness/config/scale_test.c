@@ -137,8 +137,8 @@ static void refused(void **state) {
         {"smoke: {methods: {jacob: {label: K}}}\n", "full",
          "x.yaml:13:19: x.yaml:8:3: this list has no 'jacob': name one of its 3 items, or its number from 0"},
         {"smoke: {models: {other: {draft: c}}}\n", NULL,
-         "x.yaml:4:5: 'other' stands alone: write {name: other}, or nothing can be changed in it"},
-        {"", "smoke", "x.yaml:1:1: this config has no section 'smoke': it says nothing of that scale"},
+         "x.yaml:4:5: 'other' is a single value: write {name: other} to change something in it"},
+        {"", "smoke", "x.yaml:1:1: this config has no section 'smoke': it doesn't have that scale"},
         {"smoke: {}\n", "tiny", "--scale is 'tiny', must be smoke or full"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
