@@ -133,7 +133,7 @@ static void refused(void **state) {
         {"smoke: {generatoin: {seed: 0}}\n", NULL,
          "x.yaml:13:9: a config has no key 'generatoin'; did you mean 'generation'?"},
         {"smoke: {methods: {jacobi: {label: K}}}\n", "smoke",
-         "x.yaml:13:19: x.yaml:11:5: two items of this list are 'jacobi': say which by its number, from 0"},
+         "x.yaml:13:19: x.yaml:11:5: two items of this list are 'jacobi': choose one by its number, from 0"},
         {"smoke: {methods: {jacob: {label: K}}}\n", "full",
          "x.yaml:13:19: x.yaml:8:3: this list has no 'jacob': name one of its 3 items, or its number from 0"},
         {"smoke: {models: {other: {draft: c}}}\n", NULL,
