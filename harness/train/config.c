@@ -259,14 +259,19 @@ static bool need_key(const TrainFile *f, const char *key, const char *option, Er
     return yaml_find(f->tree.root, key) || error_input(e, "train: a preset without a file needs %s", option);
 }
 
+// Passes the file's choices on to the trainer's options.
+static void set_choices(TrainFile *f) {
+    f->config.isa = f->isa;
+    f->config.optimizer.kind = (OptimizerKind)f->optimizer;
+    f->config.optimizer.schedule = (RateSchedule)f->schedule;
+    f->config.optimizer.decays = (DecayPlace)f->decays;
+}
+
 static bool read_tree(TrainFile *f, TrainKind kind, Error *e) {
     set_defaults(f, kind);
     if (values_read(&TABLES[kind], f->tree.root, f, e) && read_domains(f, kind, e)) {
         if (kind == TRAIN_MODEL) set_shape(f);
-        f->config.isa = f->isa;
-        f->config.optimizer.kind = (OptimizerKind)f->optimizer;
-        f->config.optimizer.schedule = (RateSchedule)f->schedule;
-        f->config.optimizer.decays = (DecayPlace)f->decays;
+        set_choices(f);
         return true;
     }
     train_file_release(f);
@@ -283,6 +288,7 @@ bool train_file_open_adapter(TrainFile *f, const char *path, Error *e) {
     *f = (TrainFile){0};
     if (path) return yaml_open(&f->tree, path, e) && read_tree(f, TRAIN_ADAPTER, e);
     set_defaults(f, TRAIN_ADAPTER);
+    set_choices(f);
     return true;
 }
 

@@ -70,6 +70,8 @@ static void adapters(void **state) {
     TrainFile f, fallbacks = {0};
     Error e = {0};
     assert_true(train_file_open_adapter(&fallbacks, NULL, &e));
+    assert_true(fallbacks.config.optimizer.kind == OPTIMIZER_MUON &&
+                fallbacks.config.optimizer.schedule == SCHEDULE_STABLE);
     if (!train_file_parse(&f, text, strlen(text), "x.yaml", TRAIN_ADAPTER, &e)) fail_msg("%s", e.text);
     assert_null(f.out);
     assert_int_equal(f.config.batch, 2048);
