@@ -48,8 +48,6 @@ void *mem_try(size_t count, size_t size) {
     return p;
 }
 
-void *mem_alloc(size_t count, size_t size) { return mem_try(count, size); }
-
 void *mem_new(size_t count, size_t size) {
     void *p = mem_try(count, size);
     if (p) return p;

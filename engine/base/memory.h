@@ -35,5 +35,3 @@ char *mem_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 // Prints "outpace: out of memory: 1.2 GB wanted" and exits with code 1, from any thread, without unwinding:
 // like a kill, which every file that we write survives. Weak, so that a test can put its own in its place.
 _Noreturn void mem_exhausted(size_t bytes);
-
-void *mem_alloc(size_t count, size_t size); // the old name of mem_try, until the last room is converted

@@ -7,7 +7,6 @@
 typedef struct Text {
     char *data; // NULL until the first byte; use text_get to read
     size_t length, capacity;
-    bool failed; // never: until the last room is converted
 } Text;
 
 void text_add(Text *t, const char *bytes, size_t n);

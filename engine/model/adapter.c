@@ -172,7 +172,7 @@ static bool read_config(Adapter *a, const Model *target, const char *path, Error
 bool adapter_open_config(Adapter *a, const Model *target, const char *dir, Error *e) {
     *a = (Adapter){.kind.variant = ADAPTER_KANGAROO};
     char *path = file_path(dir, "config.json");
-    bool ok = path ? read_config(a, target, path, e) : error_system(e, "out of memory");
+    bool ok = read_config(a, target, path, e);
     mem_free(path);
     if (!ok) adapter_close(a);
     return ok;
@@ -181,8 +181,7 @@ bool adapter_open_config(Adapter *a, const Model *target, const char *dir, Error
 static bool bind(Adapter *a, int head, const Model *target, const Shard *shard, const char *dir, Error *e) {
     Model *m = &a->models[head];
     WeightSpec specs[ADAPTER_WEIGHTS];
-    m->layers = mem_alloc(1, sizeof *m->layers);
-    if (!m->layers) return error_system(e, "out of memory for an adapter");
+    m->layers = mem_new(1, sizeof *m->layers);
     adapter_weights(a->kind.variant, &m->shape, head, specs);
     for (int i = 0; i < LAYER_WEIGHTS; i++)
         if (!weight_bind(weights_field(m->layers, i), &specs[i], shard, 1, dir, e)) return false;
@@ -216,7 +215,7 @@ bool adapter_open(Adapter *a, const Model *target, const char *dir, Error *e) {
     if (!adapter_open_config(a, target, dir, e)) return false;
     snprintf(a->file.name, sizeof a->file.name, "model.safetensors");
     char *path = file_path(dir, a->file.name);
-    bool ok = path ? load(a, target, dir, path, e) : error_system(e, "out of memory");
+    bool ok = load(a, target, dir, path, e);
     mem_free(path);
     if (!ok) adapter_close(a);
     return ok;
@@ -248,7 +247,7 @@ bool adapter_synth(const char *dir, const Model *target, const AdapterKind *kind
         adapter_weights(kind->variant, &shape, i, specs + (size_t)i * ADAPTER_WEIGHTS);
     adapter_config(kind, &target->shape, &config);
     SynthTensors t = {specs, kind->heads * ADAPTER_WEIGHTS, target->dtype, text_get(&config), seed, force};
-    bool ok = config.failed ? error_system(e, "out of memory") : synth_tensors(dir, &t, e);
+    bool ok = synth_tensors(dir, &t, e);
     text_release(&config);
     return ok;
 }

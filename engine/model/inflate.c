@@ -139,14 +139,11 @@ static bool check_vocabulary(const json_t *root, const Sources *s, Error *e) {
 // config.json of the large model, without marks; parsed into s->large.
 static json_t *large_config(Sources *s, Error *e) {
     char *small_path = file_path(s->o->small, "config.json"), *shape_path = shape_file(s->o->shape, e);
-    if (shape_path && !small_path) error_system(e, "out of memory for a path");
-    json_t *small = shape_path && small_path ? read_object(small_path, e) : NULL;
+    json_t *small = shape_path ? read_object(small_path, e) : NULL;
     json_t *root = small ? read_object(shape_path, e) : NULL;
     bool ok = root && check_vocabulary(root, s, e) &&
-              ((take_over(root, small) && set_numbers(root, small, &s->small)) ||
-               error_system(e, "out of memory for the inflated model's config"));
+              ((take_over(root, small) && set_numbers(root, small, &s->small)));
     char *text = ok ? json_text(root, JSON_SORT_KEYS) : NULL;
-    if (ok && !text) ok = error_system(e, "out of memory for the inflated model's config");
     ok = ok && config_parse(&s->large, text, strlen(text), s->o->shape, e);
     mem_free(text);
     json_decref(small);
@@ -204,7 +201,6 @@ static bool make_key(Sources *s, char identity[SHA256_TEXT], Error *e) {
             model_identity(&(Model){.shards = &s->adapter.file, .shard_count = 1}, s->o->adapter, adapter, e);
     text_printf(&all, "inflate %d\n%s\n%s\n%llu\n%s\n", FORMAT, identity, adapter,
                 (unsigned long long)s->o->seed, config ? config : "");
-    if (ok && (!config || all.failed)) ok = error_system(e, "out of memory for a hash");
     ok = ok && sha256_bytes(text_get(&all), all.length, s->key, e);
     mem_free(config);
     text_release(&all);
@@ -216,9 +212,9 @@ static bool adapter_config_json(Sources *s, Error *e) {
     Text text = {0};
     adapter_config(&s->kind, &s->large.shape, &text);
     json_decref(s->config);
-    s->config = text.failed ? NULL : json_from_bytes(text_get(&text), text.length, s->o->adapter, e);
+    s->config = json_from_bytes(text_get(&text), text.length, s->o->adapter, e);
     text_release(&text);
-    return s->config || error_system(e, "out of memory for the adapter's config");
+    return s->config;
 }
 
 static void sources_close(Sources *s) {
@@ -237,8 +233,7 @@ static bool sources_open(Sources *s, const InflateOptions *o, Error *e) {
         choose_kind(s);
         ok = adapter_config_json(s, e);
     }
-    if (ok && !set_marks(s->config, s, identity))
-        ok = error_system(e, "out of memory for the inflated model's config");
+    ok = ok && set_marks(s->config, s, identity);
     if (!ok) sources_close(s);
     return ok;
 }
@@ -315,11 +310,9 @@ static bool plan_init(Plan *p, Sources *s, Error *e) {
                 .inflation = {&p->places, (double)large.width / s->small.shape.width, s->o->seed}};
     const Shape *small = adapter ? &s->adapter.models[0].shape : &s->small.shape;
     if (!placement_init(&p->places, small, &large, s->o->shape, e)) return false;
-    p->out.tensors = mem_alloc(most, sizeof *p->out.tensors);
-    p->parts = mem_alloc(most, sizeof *p->parts);
-    p->first = mem_alloc(most + 1, sizeof *p->first);
-    if (!p->out.tensors || !p->parts || !p->first)
-        return error_system(e, "out of memory for a list of tensors");
+    p->out.tensors = mem_new(most, sizeof *p->out.tensors);
+    p->parts = mem_new(most, sizeof *p->parts);
+    p->first = mem_new(most + 1, sizeof *p->first);
     if (adapter) add_adapter(p, s);
     else add_model(p, s);
     return true;
@@ -337,7 +330,7 @@ static void plan_release(Plan *p) {
 static bool copy_file(const char *from_dir, const char *to_dir, const char *name, Error *e) {
     char *from = file_path(from_dir, name), *to = file_path(to_dir, name), *bytes = NULL;
     size_t n;
-    bool ok = (from && to) || error_system(e, "out of memory");
+    bool ok = (from && to);
     if (ok && file_exists(from))
         ok = file_read(from, MAX_TOKENIZER, &bytes, &n, e) && file_write(to, bytes, n, e);
     mem_free(bytes);

@@ -17,7 +17,7 @@ static const char UNFINISHED[] = "outpace-unfinished.json";
 
 bool made_text(const char *dir, const char *name, const char *text, Error *e) {
     char *path = file_path(dir, name);
-    bool ok = path ? file_write(path, text, strlen(text), e) : error_system(e, "out of memory");
+    bool ok = file_write(path, text, strlen(text), e);
     mem_free(path);
     return ok;
 }
@@ -35,7 +35,7 @@ char *made_json_text(const char *name, const json_t *root, Error *e) {
     char *text = json_text(root, JSON_INDENT(2));
     if (is_text_of(text, root)) return text;
     mem_free(text);
-    error_system(e, "out of memory for '%s'", name);
+    error_system(e, "cannot write '%s': its values cannot be written as JSON", name);
     return NULL;
 }
 
@@ -94,7 +94,6 @@ static bool check_owner(const Made *m, Error *e) {
     const char *name = holds(m->dir, "config.json") ? "config.json" : UNFINISHED;
     if (!holds(m->dir, name)) return check_files(m, e);
     char *path = file_path(m->dir, name);
-    if (!path) return error_system(e, "out of memory");
     json_t *root = json_from_file(path, MADE_MAX_CONFIG, e);
     bool marked = json_object_get(root, m->mark) != NULL, ours = marked && is_adapter(root) == m->adapter;
     if (root && !marked)
@@ -170,9 +169,7 @@ bool made_replace(const Made *m, const json_t *config, Error *e) {
 
 bool made_finish(const Made *m, Error *e) {
     char *from = file_path(m->dir, UNFINISHED), *to = file_path(m->dir, "config.json");
-    bool ok = from && to
-                  ? rename(from, to) == 0 || error_system(e, "cannot write '%s': %s", to, strerror(errno))
-                  : error_system(e, "out of memory");
+    bool ok = rename(from, to) == 0 || error_system(e, "cannot write '%s': %s", to, strerror(errno));
     mem_free(from);
     mem_free(to);
     return ok;

@@ -122,9 +122,8 @@ static bool check_index(const json_t *index, const Shard *shards, int count, con
 
 static bool load(Model *m, const char *dir, Shard *shards, Error *e) {
     json_t *index = NULL;
-    m->layers = mem_alloc((size_t)m->shape.layers, sizeof *m->layers);
-    m->shards = mem_alloc(MODEL_MAX_SHARDS, sizeof *m->shards);
-    if (!m->layers || !m->shards || !shards) return error_system(e, "out of memory opening '%s'", dir);
+    m->layers = mem_new((size_t)m->shape.layers, sizeof *m->layers);
+    m->shards = mem_new(MODEL_MAX_SHARDS, sizeof *m->shards);
     bool ok = list_shards(m, dir, &index, e) && open_shards(m, shards, dir, e) &&
               check_index(index, shards, m->shard_count, dir, e) &&
               weights_bind(m, shards, m->shard_count, dir, e);
@@ -135,7 +134,7 @@ static bool load(Model *m, const char *dir, Shard *shards, Error *e) {
 
 bool model_open(Model *m, const char *dir, Error *e) {
     if (!model_open_config(m, dir, e)) return false;
-    Shard *shards = mem_alloc(MODEL_MAX_SHARDS, sizeof *shards);
+    Shard *shards = mem_new(MODEL_MAX_SHARDS, sizeof *shards);
     bool ok = load(m, dir, shards, e);
     mem_free(shards);
     if (!ok) model_close(m);
@@ -240,7 +239,7 @@ enum { MOST_CONFIG = 1 << 20 };
 static bool add_config(const char *dir, Text *out, Error *e) {
     char *bytes = NULL, *path = file_path(dir, "config.json");
     size_t n;
-    bool ok = path ? file_read(path, MOST_CONFIG, &bytes, &n, e) : error_system(e, "out of memory");
+    bool ok = file_read(path, MOST_CONFIG, &bytes, &n, e);
     if (ok) text_add(out, bytes, n);
     mem_free(bytes);
     mem_free(path);
@@ -278,7 +277,6 @@ bool model_identity(const Model *m, const char *dir, char out[SHA256_TEXT], Erro
     Text all = {0};
     bool ok = add_config(dir, &all, e);
     for (int i = 0; i < m->shard_count; i++) add_file(&m->shards[i], &all);
-    if (ok && all.failed) ok = error_system(e, "out of memory for the identity of '%s'", dir);
     ok = ok && sha256_bytes(text_get(&all), all.length, out, e);
     text_release(&all);
     return ok;

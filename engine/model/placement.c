@@ -45,7 +45,7 @@ static bool check_heads(const Shape *s, const Shape *l, const char *place, Error
 }
 
 static bool axis_init(Axis *a, int size) {
-    *a = (Axis){.from = mem_alloc((size_t)size, sizeof *a->from), .size = size};
+    *a = (Axis){.from = mem_new((size_t)size, sizeof *a->from), .size = size};
     for (int i = 0; a->from && i < size; i++) a->from[i] = PLACE_PADDED;
     return a->from != NULL;
 }
@@ -112,12 +112,9 @@ bool placement_init(Placement *p, const Shape *s, const Shape *l, const char *pl
     *p = (Placement){.head_ratio = 0};
     if (!check_sizes(s, l, place, e) || !check_heads(s, l, place, e)) return false;
     p->head_ratio = l->head_dim / s->head_dim;
-    if (first_in_order(&p->axis[AXIS_RESIDUAL], s->width, l->width) &&
-        first_in_order(&p->axis[AXIS_MLP], s->mlp_width, l->mlp_width) &&
-        first_in_order(&p->axis[AXIS_VOCABULARY], s->vocab, l->vocab) && place_heads(p, s, l))
-        return true;
-    placement_release(p);
-    return error_system(e, "out of memory for the places of a model's parts");
+    return first_in_order(&p->axis[AXIS_RESIDUAL], s->width, l->width) &&
+           first_in_order(&p->axis[AXIS_MLP], s->mlp_width, l->mlp_width) &&
+           first_in_order(&p->axis[AXIS_VOCABULARY], s->vocab, l->vocab) && place_heads(p, s, l);
 }
 
 void placement_release(Placement *p) {

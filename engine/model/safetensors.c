@@ -103,8 +103,7 @@ static bool read_tensor(StoredTensor *t, const char *name, const json_t *v, size
 
 static bool read_header(const json_t *root, size_t start, size_t size, const char *place, Safetensors *out,
                         Error *e) {
-    out->tensors = mem_alloc(json_object_size(root), sizeof *out->tensors);
-    if (!out->tensors) return error_system(e, "out of memory for the header of '%s'", place);
+    out->tensors = mem_new(json_object_size(root), sizeof *out->tensors);
     const char *name;
     json_t *v;
     json_object_foreach((json_t *)(size_t)root, name, v) {

@@ -110,12 +110,12 @@ static void fill(const void *source, int tensor, size_t from, size_t count, unsi
     }
 }
 
-static bool plan_init(Plan *p, size_t most, Error *e) {
+static bool plan_init(Plan *p, size_t most) {
     p->out.fill = fill;
     p->out.source = p;
-    p->out.tensors = mem_alloc(most, sizeof *p->out.tensors);
-    p->values = mem_alloc(most, sizeof *p->values);
-    return (p->out.tensors && p->values) || error_system(e, "out of memory for a list of tensors");
+    p->out.tensors = mem_new(most, sizeof *p->out.tensors);
+    p->values = mem_new(most, sizeof *p->values);
+    return (p->out.tensors && p->values);
 }
 
 static void plan_release(Plan *p) {
@@ -123,9 +123,9 @@ static void plan_release(Plan *p) {
     mem_free(p->values);
 }
 
-static bool plan_model(Plan *p, const Model *m, Error *e) {
+static bool plan_model(Plan *p, const Model *m) {
     WeightSpec specs[LAYER_WEIGHTS];
-    if (!plan_init(p, (size_t)m->shape.layers * LAYER_WEIGHTS + 3, e)) return false;
+    if (!plan_init(p, (size_t)m->shape.layers * LAYER_WEIGHTS + 3)) return false;
     int ends = weights_of_ends(m, specs);
     add_tensor(p, &specs[0], m->shape.tied_head);
     for (int layer = 0; layer < m->shape.layers; layer++) {
@@ -145,7 +145,7 @@ static Made made_in(const char *dir, bool adapter, bool force) {
 
 static bool write_tokenizer(const char *dir, int vocab, Error *e) {
     if (vocab < SYNTH_TOKENIZER_MIN) return true; // ids only
-    char *text = synth_tokenizer(vocab, e);
+    char *text = synth_tokenizer(vocab);
     bool ok = text && made_text(dir, "tokenizer.json", text, e);
     mem_free(text);
     return ok &&
@@ -162,7 +162,7 @@ static bool write_generation(const char *dir, const json_t *config, Error *e) {
     for (size_t i = 0; i < 2; i++)
         if (json_object_get(config, keys[i]))
             json_object_set(root, keys[i], json_object_get(config, keys[i]));
-    bool ok = root ? made_json(dir, "generation_config.json", root, e) : error_system(e, "out of memory");
+    bool ok = made_json(dir, "generation_config.json", root, e);
     json_decref(root);
     return ok;
 }
@@ -175,7 +175,7 @@ static bool write_files(Plan *p, const Model *m, const json_t *config, const cha
 static bool describe(const json_t *config, const char *place, Model *m, Error *e) {
     char *text = json_text(config, 0);
     *m = (Model){0};
-    bool ok = text ? config_parse(m, text, strlen(text), place, e) : error_system(e, "out of memory");
+    bool ok = config_parse(m, text, strlen(text), place, e);
     mem_free(text);
     return ok && read_dtype(config, &m->dtype, e);
 }
@@ -192,7 +192,7 @@ static bool synth(const char *dir, const json_t *config, Plan *p, const SynthOpt
     Made made = made_in(dir, false, o->force);
     if (!describe(config, o->shape, &m, e)) return false;
     p->dtype = m.dtype;
-    if (!plan_model(p, &m, e) || !made_begin(&made, config, e)) return false;
+    if (!plan_model(p, &m) || !made_begin(&made, config, e)) return false;
     bool ok = write_files(p, &m, config, dir, e) && made_finish(&made, e);
     if (!ok) made_abandon(&made);
     return ok;
@@ -212,7 +212,7 @@ bool synth_tensors(const char *dir, const SynthTensors *t, Error *e) {
     Plan p = {.dtype = t->dtype, .seed = t->seed};
     Made made = made_in(dir, true, t->force);
     json_t *config = json_from_bytes(t->config, strlen(t->config), "config.json", e);
-    bool ok = config && plan_init(&p, (size_t)t->count, e);
+    bool ok = config && plan_init(&p, (size_t)t->count);
     if (ok) {
         json_object_set_new(config, MARK, json_pack("{s:I}", "seed", (json_int_t)t->seed));
         for (int i = 0; i < t->count; i++) add_tensor(&p, &t->specs[i], is_head(&t->specs[i]));
@@ -268,8 +268,7 @@ static const char HEAD[] =
 static void add_piece(Text *t, const char *piece, int id) {
     json_t *s = json_string(piece);
     char *quoted = json_text(s, JSON_ENCODE_ANY);
-    if (quoted) text_printf(t, "%s%s:%d", id ? "," : "", quoted, id);
-    else t->failed = true;
+    text_printf(t, "%s%s:%d", id ? "," : "", quoted, id);
     mem_free(quoted);
     json_decref(s);
 }
@@ -315,16 +314,15 @@ static void add_syllables(Text *vocab_text, Text *merges, char (*pieces)[PIECE],
         }
 }
 
-char *synth_tokenizer(int vocab, Error *e) {
+char *synth_tokenizer(int vocab) {
     enum { FIRST_SYLLABLE = FIRST_LETTER + 1 + 94 };
     Text t = {0}, merges = {0};
-    char(*pieces)[PIECE] = mem_alloc((size_t)vocab + 64, PIECE), *out = NULL;
+    char(*pieces)[PIECE] = mem_new((size_t)vocab + 64, PIECE), *out = NULL;
     text_puts(&t, HEAD);
     add_fixed(&t, vocab);
-    if (pieces) add_syllables(&t, &merges, pieces, FIRST_SYLLABLE, vocab);
+    add_syllables(&t, &merges, pieces, FIRST_SYLLABLE, vocab);
     text_printf(&t, "},\"merges\":[%s]}}\n", text_get(&merges));
-    if (pieces && !t.failed && !merges.failed) out = mem_text(t.data, t.length);
-    if (!out) error_system(e, "out of memory for a tokenizer of %d pieces", vocab);
+    out = mem_text(t.data, t.length);
     mem_free(pieces);
     text_release(&t);
     text_release(&merges);

@@ -45,4 +45,4 @@ bool synth_tensors(const char *dir, const SynthTensors *t, Error *e);
 
 // The tokenizer.json of a byte-fallback BPE with `vocab` pieces, at least SYNTH_TOKENIZER_MIN; for mem_free.
 enum { SYNTH_TOKENIZER_MIN = 259 };
-char *synth_tokenizer(int vocab, Error *e);
+char *synth_tokenizer(int vocab);

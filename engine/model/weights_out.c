@@ -132,12 +132,11 @@ static void header_text(WeightsOut *w, int shard, Text *t) {
 static bool write_shard_to(Crew *c, int shard, FilePart *part, Error *e) {
     WeightsOut *w = c->w;
     Text header = {0};
-    unsigned char length[8], *buffer = mem_alloc(BUFFER, 1);
-    Pieces p = {.part = part, .piece = mem_alloc(PIECE, 1)};
+    unsigned char length[8], *buffer = mem_new(BUFFER, 1);
+    Pieces p = {.part = part, .piece = mem_new(PIECE, 1)};
     header_text(w, shard, &header);
     for (int i = 0; i < 8; i++) length[i] = (unsigned char)((uint64_t)header.length >> 8 * i);
-    bool ok =
-        (buffer && p.piece && !header.failed) || error_system(e, "out of memory for the header of a shard");
+    bool ok = (buffer && p.piece);
     if (ok) {
         ok = put(&p, length, 8) && put(&p, header.data, header.length);
         for (int i = next(w, shard, -1); ok && i < w->count; i = next(w, shard, i))
@@ -176,8 +175,7 @@ static bool write_index(const WeightsOut *w, const char *dir, Error *e) {
     }
     json_t *root =
         json_pack("{s:{s:I}, s:o}", "metadata", "total_size", (json_int_t)w->bytes, "weight_map", map);
-    bool ok =
-        root ? made_json(dir, "model.safetensors.index.json", root, e) : error_system(e, "out of memory");
+    bool ok = made_json(dir, "model.safetensors.index.json", root, e);
     json_decref(root);
     return ok;
 }
@@ -222,8 +220,7 @@ static bool write_by_threads(WeightsOut *w, const char *dir, Error *e) {
 bool weights_out(WeightsOut *w, const char *dir, Error *e) {
     choose_shards(w);
     char *inside = file_path(dir, "");
-    bool ok =
-        inside ? file_has_room(inside, (double)w->bytes, "the weights", e) : error_system(e, "out of memory");
+    bool ok = file_has_room(inside, (double)w->bytes, "the weights", e);
     mem_free(inside);
     return ok && write_by_threads(w, dir, e) && (w->shards == 1 || write_index(w, dir, e));
 }

@@ -14,11 +14,11 @@ bool bpe_init(Bpe *b, int vocab_size, size_t merges, Error *e) {
     size_t places = 16;
     while (places < 2 * merges) places *= 2;
     *b = (Bpe){.merge_places = places, .unknown = -1};
-    b->merges = mem_alloc(places, sizeof *b->merges);
-    b->joints = mem_alloc(places, sizeof *b->joints);
+    b->merges = mem_try(places, sizeof *b->merges);
+    b->joints = mem_try(places, sizeof *b->joints);
     if (!b->merges || !b->joints) {
         bpe_release(b);
-        return error_system(e, "out of memory for %zu merges", merges);
+        return error_system(e, "no memory for %zu merges", merges);
     }
     for (size_t i = 0; i < places; i++) b->merges[i].rank = -1;
     if (vocab_init(&b->vocab, vocab_size, e)) return true;
@@ -52,10 +52,9 @@ void bpe_set_merge(Bpe *b, int left, int right, int rank, int id) {
 }
 
 // The id of the two together, -1 if that is no piece.
-static bool find_joined(const Bpe *b, const Piece *left, const Piece *right, int *id, Error *e) {
+static bool find_joined(const Bpe *b, const Piece *left, const Piece *right, int *id) {
     size_t n = left->length + right->length;
-    char *text = mem_alloc(n + 1, 1);
-    if (!text) return error_system(e, "out of memory for a merge");
+    char *text = mem_new(n + 1, 1);
     memcpy(text, left->text, left->length);
     memcpy(text + left->length, right->text, right->length);
     *id = vocab_find(&b->vocab, text, n);
@@ -67,7 +66,7 @@ bool bpe_add_merge(Bpe *b, const char *left, size_t left_n, const char *right, s
                    const char *place, Error *e) {
     int l = vocab_find(&b->vocab, left, left_n), r = vocab_find(&b->vocab, right, right_n);
     int id = -1;
-    if (l >= 0 && r >= 0 && !find_joined(b, &b->vocab.pieces[l], &b->vocab.pieces[r], &id, e)) return false;
+    if (l >= 0 && r >= 0 && !find_joined(b, &b->vocab.pieces[l], &b->vocab.pieces[r], &id)) return false;
     if (id < 0)
         return error_input(e, "merge %zu of '%s' joins '%.*s' and '%.40s', but %s is not in the vocabulary",
                            b->merge_count, place, (int)(left_n < 40 ? left_n : 40), left, right,
@@ -270,8 +269,8 @@ static bool encode_word(const Bpe *b, BpeWork *w, const char *word, size_t n, Id
     return end_part(b, w, out);
 }
 
-bool bpe_encode(const Bpe *b, BpeWork *w, const char *word, size_t n, IdList *out, Error *e) {
+bool bpe_encode(const Bpe *b, BpeWork *w, const char *word, size_t n, IdList *out) {
     int whole = b->ignore_merges ? vocab_find(&b->vocab, word, n) : -1;
     bool ok = whole >= 0 ? ids_add(out, whole) : encode_word(b, w, word, n, out);
-    return ok || error_system(e, "out of memory encoding %zu bytes", n);
+    return ok;
 }

@@ -53,4 +53,4 @@ typedef struct BpeWork {
 void bpe_work_release(BpeWork *w);
 
 // Appends the ids of n bytes of valid UTF-8. Time grows with n log n.
-bool bpe_encode(const Bpe *b, BpeWork *w, const char *word, size_t n, IdList *out, Error *e);
+bool bpe_encode(const Bpe *b, BpeWork *w, const char *word, size_t n, IdList *out);

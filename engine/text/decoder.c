@@ -21,7 +21,7 @@ static bool read_text(char **out, const json_t *part, const char *key, const cha
     const char *text = field_text(part, key, place, e);
     if (!text) return false;
     *out = mem_text(text, strlen(text));
-    return *out || error_system(e, "out of memory for '%s'", place);
+    return *out;
 }
 
 // Passes the text on with `with` wherever d->find stood.
@@ -34,8 +34,7 @@ static bool pass_replaced(TextStream *s, int stage, const char *text, size_t n, 
         text_puts(&out, with);
     }
     text_add(&out, text, (size_t)(end - text));
-    bool ok = !out.failed || error_system(e, "out of memory decoding");
-    ok = ok && decoder_pass(s, stage + 1, text_get(&out), out.length, e);
+    bool ok = decoder_pass(s, stage + 1, text_get(&out), out.length, e);
     text_release(&out);
     return ok;
 }
@@ -145,7 +144,7 @@ static bool take_byte_fallback(TextStream *s, int stage, const char *text, size_
     if (byte < 0) return end_run(s, stage, e) && decoder_pass(s, stage + 1, text, n, e);
     char c = (char)byte;
     text_add(&s->stages[stage].held, &c, 1);
-    return !s->stages[stage].held.failed || error_system(e, "out of memory decoding");
+    return true;
 }
 
 // --- ByteLevel -----------------------------------------------------------------------------------------
@@ -172,8 +171,7 @@ static bool pass_valid(TextStream *s, int stage, bool end, Error *e) {
     }
     if (i) memmove(held->data, bytes + i, n - i);
     if (i) held->length = n - i;
-    bool ok = !(out.failed || held->failed) || error_system(e, "out of memory decoding");
-    ok = ok && decoder_pass(s, stage + 1, text_get(&out), out.length, e);
+    bool ok = decoder_pass(s, stage + 1, text_get(&out), out.length, e);
     text_release(&out);
     return ok;
 }
@@ -274,8 +272,7 @@ bool stream_next(TextStream *s, int id, Text *out, Error *e) {
     if (s->skip_special && is_special(t, id)) return true;
     Piece p = piece_of(t, id);
     s->out = out;
-    return decoder_pass(s, 0, p.text, p.length, e) &&
-           (!out->failed || error_system(e, "out of memory decoding"));
+    return decoder_pass(s, 0, p.text, p.length, e);
 }
 
 bool stream_end(TextStream *s, Text *out, Error *e) {
@@ -285,5 +282,5 @@ bool stream_end(TextStream *s, Text *out, Error *e) {
         const DecoderKind *kind = s->tokenizer->decoders.items[i].kind;
         ok = !kind->end || kind->end(s, i, e);
     }
-    return ok && (!out->failed || error_system(e, "out of memory decoding"));
+    return ok;
 }

@@ -35,11 +35,7 @@ struct Learner {
     size_t place_count;
 };
 
-Learner *learner_open(Error *e) {
-    Learner *l = mem_alloc(1, sizeof *l);
-    if (!l) error_system(e, "out of memory for a tokenizer");
-    return l;
-}
+Learner *learner_open(void) { return mem_new(1, sizeof(Learner)); }
 
 void learner_close(Learner *l) {
     if (!l) return;
@@ -68,12 +64,10 @@ static uint32_t *place_of(const Learner *l, const char *s, size_t n) {
 }
 
 static bool make_room(Learner *l) {
-    void *words = l->words;
-    if (!mem_grow(&words, &l->word_capacity, l->word_count + 1, sizeof *l->words)) return false;
-    l->words = words;
+    mem_grow(&l->words, &l->word_capacity, l->word_count + 1, sizeof *l->words);
     if (2 * l->word_count < l->place_count) return true;
     size_t count = l->place_count ? 2 * l->place_count : 1024;
-    uint32_t *places = mem_alloc(count, sizeof *places);
+    uint32_t *places = mem_new(count, sizeof *places);
     if (!places) return false;
     mem_free(l->places);
     l->places = places;
@@ -93,7 +87,7 @@ static bool count_word(Learner *l, const char *s, size_t n) {
         *place = (uint32_t)++l->word_count;
     }
     l->words[*place - 1].count++;
-    return !l->text.failed;
+    return true;
 }
 
 typedef enum { SPACE, LETTER, SIGN, LINE, DIGIT } Kind;
@@ -110,7 +104,7 @@ static bool goes_on(Kind before, Kind next) {
 }
 
 // The text as a tokenizer's normalizer would have it: "▁" in front, and for each space.
-bool learner_add(Learner *l, const char *text, size_t n, Error *e) {
+bool learner_add(Learner *l, const char *text, size_t n) {
     char word[LONGEST_WORD] = METASPACE;
     size_t length = 3;
     Kind before = SPACE;
@@ -129,7 +123,7 @@ bool learner_add(Learner *l, const char *text, size_t n, Error *e) {
         before = kind;
         i += bytes ? (size_t)bytes : 1;
     }
-    return (ok && count_word(l, word, length)) || error_system(e, "out of memory for the words of a text");
+    return (ok && count_word(l, word, length));
 }
 
 // --- characters ------------------------------------------------------------------------------------------
@@ -186,8 +180,8 @@ static int commonest_first(const void *a, const void *b) {
 static Character *count_characters(const Learner *l, size_t *count, Error *e) {
     enum { MOST = 1 << 16 };
     Vocab seen;
-    Character *list = mem_alloc(MOST, sizeof *list);
-    bool ok = list || error_system(e, "out of memory for the characters of a tokenizer");
+    Character *list = mem_new(MOST, sizeof *list);
+    bool ok = list;
     if (!ok || !vocab_init(&seen, MOST, e)) {
         mem_free(list);
         return NULL;
@@ -247,8 +241,7 @@ static Pair *pair_at(Pair *pairs, size_t places, uint64_t key) {
 
 static bool grow_pairs(Finder *s) {
     size_t places = s->pair_places ? 2 * s->pair_places : 1 << 14;
-    Pair *pairs = mem_alloc(places, sizeof *pairs);
-    if (!pairs) return error_system(s->e, "out of memory for the pairs of a tokenizer");
+    Pair *pairs = mem_new(places, sizeof *pairs);
     for (size_t i = 0; i < s->pair_places; i++)
         if (s->pairs[i].key) *pair_at(pairs, places, s->pairs[i].key) = s->pairs[i];
     mem_free(s->pairs);
@@ -271,9 +264,8 @@ static bool count_pair(Finder *s, int left, int right, int64_t by) {
 static bool lay_out(Finder *s) {
     const Learner *l = s->l;
     size_t most = l->text.length + l->word_count, n = 0;
-    s->symbols = mem_alloc(most, sizeof *s->symbols);
-    s->counts = mem_alloc(most, sizeof *s->counts);
-    if (!s->symbols || !s->counts) return error_system(s->e, "out of memory for %zu words", l->word_count);
+    s->symbols = mem_new(most, sizeof *s->symbols);
+    s->counts = mem_new(most, sizeof *s->counts);
     for (size_t w = 0; w < l->word_count; w++) {
         const char *text = l->text.data + l->words[w].at;
         for (size_t i = 0, bytes; i < l->words[w].length; i += bytes) {
@@ -320,10 +312,7 @@ static int join(Finder *s, int left, int right) {
     memcpy(text, a->text, a->length);
     memcpy(text + a->length, b->text, b->length);
     snprintf(merge, sizeof merge, "%s %s", a->text, b->text);
-    if (json_array_append_new(s->merges, json_string(merge))) {
-        error_system(s->e, "out of memory for the merges of a tokenizer");
-        return BREAK;
-    }
+    json_array_append_new(s->merges, json_string(merge));
     int id = vocab_find(&s->vocab, text, n);
     if (id >= 0) return id;
     return add_piece(s, text, n) ? s->pieces - 1 : BREAK;
@@ -423,7 +412,6 @@ static char *file_text(const Finder *s) {
                   added_token(2, "</s>"), "normalizer", normalizer(), "pre_tokenizer", "post_processor",
                   post_processor(), "decoder", decoder(), "model", model(s));
     char *text = json_text(root, JSON_INDENT(1));
-    if (!text) error_system(s->e, "out of memory for a tokenizer of %d pieces", s->pieces);
     json_decref(root);
     return text;
 }
@@ -438,8 +426,7 @@ char *learner_finish(Learner *l, int vocab, Error *e) {
     }
     if (!vocab_init(&s.vocab, vocab, e)) return NULL;
     s.merges = json_array();
-    if (!s.merges) error_system(e, "out of memory for the merges of a tokenizer");
-    else if (add_fixed(&s) && add_characters(&s) && lay_out(&s) && merge_pairs(&s)) out = file_text(&s);
+    if (add_fixed(&s) && add_characters(&s) && lay_out(&s) && merge_pairs(&s)) out = file_text(&s);
     json_decref(s.merges);
     vocab_release(&s.vocab);
     mem_free(s.symbols);

@@ -15,7 +15,7 @@ static bool normalize_part(const char *text, size_t n, utf8proc_option_t form, T
     const utf8proc_uint8_t *bytes = (const utf8proc_uint8_t *)text;
     utf8proc_option_t options = UTF8PROC_STABLE | form;
     utf8proc_ssize_t count = utf8proc_decompose(bytes, (utf8proc_ssize_t)n, NULL, 0, options);
-    utf8proc_int32_t *codes = count < 0 ? NULL : mem_alloc((size_t)count + 1, sizeof *codes);
+    utf8proc_int32_t *codes = count < 0 ? NULL : mem_new((size_t)count + 1, sizeof *codes);
     bool ok = codes && utf8proc_decompose(bytes, (utf8proc_ssize_t)n, codes, count, options) == count;
     if (ok) {
         count = utf8proc_reencode(codes, count, options); // in place: UTF-8 needs no more than the codes do
@@ -91,7 +91,7 @@ static bool run_replace(const Step *s, const Words *in, Words *out, Error *e) {
     Search search;
     bool found = true;
     size_t from, to, done = 0;
-    if (!search_open(&search, s->pattern, e)) return false;
+    if (!search_open(&search, s->pattern)) return false;
     search_begin(&search, text_get(&in->text), in->text.length);
     bool ok = in->text.length == 0 || search_next(&search, &found, &from, &to, e);
     for (; ok && found && in->text.length; ok = search_next(&search, &found, &from, &to, e)) {

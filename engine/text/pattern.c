@@ -113,7 +113,6 @@ static bool compile(Pattern *p, const char *source, bool literal, const char *pl
                            (const char *)why);
     }
     p->limits = pcre2_match_context_create(NULL);
-    if (!p->limits) return error_system(e, "out of memory for a pattern of '%s'", place);
     pcre2_set_match_limit(p->limits, MATCH_LIMIT);
     pcre2_set_depth_limit(p->limits, DEPTH_LIMIT);
     p->compiled = pcre2_jit_compile(p->code, PCRE2_JIT_COMPLETE) == 0;
@@ -128,18 +127,14 @@ static bool open_pattern(Pattern *p, const char *source, bool literal, const cha
     p->source = mem_text(source, strlen(source));
     bool ok = (literal || rewrite(&r)) ||
               error_input(e, "the pattern '%.200s' of '%s' is not supported at '%.20s'", source, place, r.at);
-    ok = ok && ((p->source && !text.failed) || error_system(e, "out of memory for a pattern of '%s'", place));
+    ok = ok && ((p->source));
     ok = ok && compile(p, literal ? source : text_get(&text), literal, place, e);
     text_release(&text);
     return ok;
 }
 
 Pattern *pattern_open(const char *source, bool literal, const char *place, Error *e) {
-    Pattern *p = mem_alloc(1, sizeof *p);
-    if (!p) {
-        error_system(e, "out of memory for a pattern of '%s'", place);
-        return NULL;
-    }
+    Pattern *p = mem_new(1, sizeof *p);
     if (open_pattern(p, source, literal, place, e)) return p;
     pattern_close(p);
     return NULL;
@@ -155,9 +150,9 @@ void pattern_close(Pattern *p) {
 
 // --- searching -----------------------------------------------------------------------------------------
 
-bool search_open(Search *s, const Pattern *p, Error *e) {
+bool search_open(Search *s, const Pattern *p) {
     *s = (Search){.pattern = p, .match = pcre2_match_data_create(1, NULL)};
-    return s->match || error_system(e, "out of memory for a search");
+    return s->match;
 }
 
 void search_close(Search *s) { pcre2_match_data_free(s->match); }

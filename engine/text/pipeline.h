@@ -82,7 +82,7 @@ bool pipeline_read_steps(Tokenizer *t, const json_t *root, const char *place, Er
 
 // Room for `count` added tokens, to be filled one by one, before which the vocabulary must be complete;
 // pipeline_end_added makes them findable.
-bool pipeline_begin_added(Tokenizer *t, size_t count, Error *e);
+bool pipeline_begin_added(Tokenizer *t, size_t count);
 bool pipeline_add_token(Tokenizer *t, AddedToken token, const char *content, const char *place, Error *e);
 bool pipeline_end_added(Tokenizer *t, Error *e);
 

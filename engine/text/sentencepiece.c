@@ -69,13 +69,10 @@ static bool read_piece(Model *m, Proto message) {
         } else if (f.number == PIECE_SCORE && f.wire == WIRE_FIXED32) p.score = proto_float(&f);
         else if (f.number == PIECE_TYPE && f.wire == WIRE_VARINT) p.type = (PieceType)(f.value & 0xFF);
     }
-    void *pieces = m->pieces;
     if (more) return broken(m);
     if (!check_piece(m, &p)) return false;
     if (m->count == VOCAB_MAX) return error_input(m->e, "'%s' has more than %d pieces", m->place, VOCAB_MAX);
-    if (!mem_grow(&pieces, &m->capacity, m->count + 1, sizeof p))
-        return error_system(m->e, "out of memory for %zu pieces", m->count);
-    m->pieces = pieces;
+    mem_grow(&m->pieces, &m->capacity, m->count + 1, sizeof p);
     m->pieces[m->count++] = p;
     return true;
 }
@@ -155,8 +152,7 @@ static int by_score(const void *a, const void *b) {
 }
 
 static bool rank_pieces(Model *m) {
-    ModelPiece **order = mem_alloc(m->count, sizeof *order);
-    if (!order) return error_system(m->e, "out of memory for %zu pieces", m->count);
+    ModelPiece **order = mem_new(m->count, sizeof *order);
     for (size_t i = 0; i < m->count; i++) order[i] = &m->pieces[i];
     qsort(order, m->count, sizeof *order, by_score);
     for (size_t i = 1; i < m->count; i++)
@@ -213,8 +209,7 @@ static bool add_token(const Model *m, int id) {
     bool user = p->type == USER_DEFINED;
     char *content = mem_text(p->text, p->length);
     AddedToken a = {.id = id, .special = !user, .normalized = user};
-    bool ok = content ? pipeline_add_token(m->t, a, content, m->place, m->e)
-                      : error_system(m->e, "out of memory for '%s'", m->place);
+    bool ok = pipeline_add_token(m->t, a, content, m->place, m->e);
     mem_free(content);
     return ok;
 }
@@ -222,7 +217,7 @@ static bool add_token(const Model *m, int id) {
 // User-defined pieces are sought in the normalized text, but as they are: so they are added while there are
 // no normalizers. Control pieces are sought in the text itself, as the families do that use them.
 static bool add_tokens(const Model *m) {
-    if (!pipeline_begin_added(m->t, m->count, m->e)) return false;
+    if (!pipeline_begin_added(m->t, m->count)) return false;
     for (size_t i = 0; i < m->count; i++)
         if (m->pieces[i].type != NORMAL && m->pieces[i].type != BYTE && !add_token(m, (int)i)) return false;
     return pipeline_end_added(m->t, m->e);
@@ -244,10 +239,8 @@ static bool add_steps(const Model *m) {
     Text text = {0};
     text_printf(&text, STEPS, m->remove_extra ? ONE_SPACE : "", m->prefix ? PREFIX : "",
                 m->remove_extra ? 1 << 20 : (int)m->prefix); // each piece at the start loses its space
-    json_t *root =
-        text.failed ? NULL : json_from_bytes(text_get(&text), text.length, "steps of sentencepiece", m->e);
+    json_t *root = json_from_bytes(text_get(&text), text.length, "steps of sentencepiece", m->e);
     bool ok = root && pipeline_read_steps(m->t, root, m->place, m->e);
-    if (!root) error_system(m->e, "out of memory for '%s'", m->place);
     json_decref(root);
     text_release(&text);
     return ok;

@@ -56,7 +56,7 @@ static bool split_word(Search *search, const Step *s, const char *word, size_t n
 
 static bool run_split(const Step *s, const Words *in, Words *out, Error *e) {
     Search search;
-    bool ok = search_open(&search, s->pattern, e);
+    bool ok = search_open(&search, s->pattern);
     for (size_t i = 0; ok && i < in->count; i++) {
         size_t from = words_from(in, i);
         ok = split_word(&search, s, in->text.data + from, in->ends[i] - from, out, e);
@@ -200,7 +200,6 @@ static bool run_byte_level(const Step *s, const Words *in, Words *out, Error *e)
         words = &split;
     }
     write_letters(s, words, out);
-    out->text.failed |= spaced.text.failed || split.text.failed;
     words_release(&spaced);
     words_release(&split);
     return ok;

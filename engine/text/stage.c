@@ -10,7 +10,7 @@ bool step_read_text(Step *s, const json_t *part, const char *key, const char *pl
     if (!text) return false;
     s->length = strlen(text);
     s->text = mem_text(text, s->length);
-    return s->text || error_system(e, "out of memory for '%s'", place);
+    return s->text;
 }
 
 bool step_read_pattern(Step *s, const json_t *part, const char *place, Error *e) {
@@ -74,8 +74,6 @@ bool steps_run(const Steps *s, Words *words, Words *other, Error *e) {
         Words swap = *words;
         *words = *other;
         *other = swap;
-        if (words->text.failed)
-            return error_system(e, "out of memory encoding %zu bytes", other->text.length);
     }
     return true;
 }
@@ -83,13 +81,8 @@ bool steps_run(const Steps *s, Words *words, Words *other, Error *e) {
 // --- words
 
 void words_end(Words *w) {
-    void *ends = w->ends;
     if (w->text.length == words_from(w, w->count)) return;
-    if (w->count == w->capacity && !mem_grow(&ends, &w->capacity, w->count + 1, sizeof *w->ends)) {
-        w->text.failed = true;
-        return;
-    }
-    w->ends = ends;
+    mem_grow(&w->ends, &w->capacity, w->count + 1, sizeof *w->ends);
     w->ends[w->count++] = w->text.length;
 }
 

@@ -25,7 +25,7 @@ typedef struct Search {
     size_t last_end; // of the last match; past the text where there was none
 } Search;
 
-bool search_open(Search *s, const Pattern *p, Error *e);
+bool search_open(Search *s, const Pattern *p);
 void search_close(Search *s);                             // takes a zeroed one
 void search_begin(Search *s, const char *text, size_t n); // n bytes of valid UTF-8
 

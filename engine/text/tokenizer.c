@@ -14,11 +14,7 @@ enum { FILE_MAX = 64 << 20 };
 typedef bool Reader(Tokenizer *t, const char *bytes, size_t n, const char *place, Error *e);
 
 static Tokenizer *parse(Reader *read, const char *bytes, size_t n, const char *place, Error *e) {
-    Tokenizer *t = mem_alloc(1, sizeof *t);
-    if (!t) {
-        error_system(e, "out of memory for the tokenizer '%s'", place);
-        return NULL;
-    }
+    Tokenizer *t = mem_new(1, sizeof *t);
     if (read(t, bytes, n, place, e)) return t;
     tokenizer_close(t);
     return NULL;
@@ -36,14 +32,11 @@ Tokenizer *tokenizer_open(const char *dir, Error *e) {
     char *json = file_path(dir, "tokenizer.json"), *model = file_path(dir, "tokenizer.model"), *bytes = NULL;
     size_t n;
     Tokenizer *t = NULL;
-    if (!json || !model) error_system(e, "out of memory");
-    else {
-        bool is_json = file_exists(json), is_model = !is_json && file_exists(model);
-        const char *path = is_model ? model : json;
-        if (!is_json && !is_model) error_input(e, "'%s' has neither tokenizer.json nor tokenizer.model", dir);
-        else if (file_read(path, FILE_MAX, &bytes, &n, e))
-            t = parse(is_model ? pipeline_read_model : pipeline_read_json, bytes, n, path, e);
-    }
+    bool is_json = file_exists(json), is_model = !is_json && file_exists(model);
+    const char *path = is_model ? model : json;
+    if (!is_json && !is_model) error_input(e, "'%s' has neither tokenizer.json nor tokenizer.model", dir);
+    else if (file_read(path, FILE_MAX, &bytes, &n, e))
+        t = parse(is_model ? pipeline_read_model : pipeline_read_json, bytes, n, path, e);
     mem_free(bytes);
     mem_free(json);
     mem_free(model);
@@ -105,11 +98,10 @@ static bool encode_words(Encoder *c, Rest rest, Error *e) {
     words_clear(w);
     w->at_start = rest.at_start;
     words_add(w, rest.text, rest.length);
-    bool ok = !w->text.failed || error_system(e, "out of memory encoding %zu bytes", rest.length);
-    ok = ok && steps_run(&c->t->splitters, w, &c->other, e);
+    bool ok = steps_run(&c->t->splitters, w, &c->other, e);
     for (size_t i = 0; ok && i < w->count; i++) {
         size_t from = words_from(w, i);
-        ok = bpe_encode(&c->t->bpe, &c->work, w->text.data + from, w->ends[i] - from, c->out, e);
+        ok = bpe_encode(&c->t->bpe, &c->work, w->text.data + from, w->ends[i] - from, c->out);
     }
     return ok;
 }
@@ -123,7 +115,7 @@ static bool cut_out(Encoder *c, const AddedSet *set, Rest rest, bool (*next)(Enc
         Rest before = {rest.text + at, m.from - at, rest.at_start && at == 0};
         if (before.length && !next(c, before, e)) return false;
         if (!m.token) break;
-        if (!ids_add(c->out, m.token->id)) return error_system(e, "out of memory for %zu ids", c->out->count);
+        ids_add(c->out, m.token->id);
     }
     return true;
 }
@@ -133,7 +125,6 @@ static bool encode_rest(Encoder *c, Rest rest, Error *e) {
     words_clear(n);
     n->at_start = rest.at_start;
     words_add(n, rest.text, rest.length);
-    if (n->text.failed) return error_system(e, "out of memory encoding %zu bytes", rest.length);
     if (!steps_run(&c->t->normalizers, n, &c->other, e)) return false;
     return cut_out(c, &c->t->normalized, (Rest){text_get(&n->text), n->text.length, n->at_start},
                    encode_words, e);
@@ -150,9 +141,8 @@ static void make_valid(const char *text, size_t n, Text *out) {
     }
 }
 
-static bool add_affix(const Affix *a, IdList *out, Error *e) {
-    for (int i = 0; i < a->count; i++)
-        if (!ids_add(out, a->ids[i])) return error_system(e, "out of memory for %zu ids", out->count);
+static bool add_affix(const Affix *a, IdList *out) {
+    for (int i = 0; i < a->count; i++) ids_add(out, a->ids[i]);
     return true;
 }
 
@@ -161,10 +151,9 @@ bool tokenizer_encode(const Tokenizer *t, const char *text, size_t n, bool add_s
     Encoder c = {.t = t, .out = out};
     Text valid = {0};
     make_valid(text, n, &valid);
-    bool ok = !valid.failed || error_system(e, "out of memory encoding %zu bytes", n);
-    ok = ok && (!add_special || add_affix(&t->prefix, out, e));
+    bool ok = (!add_special || add_affix(&t->prefix, out));
     ok = ok && cut_out(&c, &t->raw, (Rest){text_get(&valid), valid.length, true}, encode_rest, e);
-    ok = ok && (!add_special || add_affix(&t->suffix, out, e));
+    ok = ok && (!add_special || add_affix(&t->suffix, out));
     release_encoder(&c);
     text_release(&valid);
     return ok;
@@ -189,10 +178,10 @@ bool pipeline_read_steps(Tokenizer *t, const json_t *root, const char *place, Er
            decoders_read(&t->decoders, json_object_get(root, "decoder"), place, e);
 }
 
-bool pipeline_begin_added(Tokenizer *t, size_t count, Error *e) {
-    t->added = mem_alloc(count, sizeof *t->added);
-    t->added_by_id = mem_alloc((size_t)t->bpe.vocab.size, sizeof *t->added_by_id);
-    return (t->added && t->added_by_id) || error_system(e, "out of memory for %zu added tokens", count);
+bool pipeline_begin_added(Tokenizer *t, size_t count) {
+    t->added = mem_new(count, sizeof *t->added);
+    t->added_by_id = mem_new((size_t)t->bpe.vocab.size, sizeof *t->added_by_id);
+    return (t->added && t->added_by_id);
 }
 
 // The text as it is sought: a token that is sought in normalized text is normalized too.
@@ -201,10 +190,10 @@ static bool set_text(const Tokenizer *t, AddedToken *a, const char *content, Err
     words_add(&words, content, strlen(content));
     bool ok = !a->normalized || steps_run(&t->normalizers, &words, &other, e);
     a->length = words.text.length;
-    a->text = ok && !words.text.failed ? mem_text(text_get(&words.text), a->length) : NULL;
+    a->text = ok ? mem_text(text_get(&words.text), a->length) : NULL;
     words_release(&words);
     words_release(&other);
-    return ok && (a->text || error_system(e, "out of memory for an added token"));
+    return ok && (a->text);
 }
 
 bool pipeline_add_token(Tokenizer *t, AddedToken token, const char *content, const char *place, Error *e) {
@@ -228,10 +217,7 @@ bool pipeline_end_added(Tokenizer *t, Error *e) {
 // --- lists of ids
 
 bool ids_add(IdList *list, int id) {
-    void *ids = list->ids;
-    if (list->count == list->capacity && !mem_grow(&ids, &list->capacity, list->count + 1, sizeof *list->ids))
-        return false;
-    list->ids = ids;
+    mem_grow(&list->ids, &list->capacity, list->count + 1, sizeof *list->ids);
     list->ids[list->count++] = id;
     return true;
 }

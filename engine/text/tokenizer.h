@@ -72,11 +72,11 @@ typedef struct Learner Learner;
 
 enum { LEARN_MIN_VOCAB = 3 + 256 + 96 }; // specials, bytes, and ASCII's printable characters
 
-Learner *learner_open(Error *e);
+Learner *learner_open(void);
 void learner_close(Learner *l); // takes NULL
 
 // Counts the words of one text. Bytes that are not UTF-8 are passed over.
-bool learner_add(Learner *l, const char *text, size_t n, Error *e);
+bool learner_add(Learner *l, const char *text, size_t n);
 
 // The tokenizer.json with `vocab` pieces, for mem_free; NULL with e filled. Fewer pieces are an error: there
 // is too little text for so many pieces. Deterministic: equal counts go by the pieces' order.

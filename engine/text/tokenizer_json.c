@@ -127,7 +127,7 @@ static bool read_added_token(const Reader *r, const json_t *v) {
 
 static bool read_added(const Reader *r, const json_t *added) {
     size_t n = json_array_size(added);
-    if (!pipeline_begin_added(r->t, n, r->e)) return false;
+    if (!pipeline_begin_added(r->t, n)) return false;
     for (size_t i = 0; i < n; i++)
         if (!read_added_token(r, json_array_get(added, i))) return false;
     return pipeline_end_added(r->t, r->e);

@@ -139,7 +139,7 @@ bool byte_letters_read(const ByteLetters *b, const char *letters, size_t n, Text
         int length = utf8_length(letters + i, n - i);
         uint32_t code = length ? utf8_code(letters + i, length) : 0;
         if (code >= 324 || b->codes[code] < 0) {
-            if (!out->failed) out->length = before;
+            out->length = before;
             return false;
         }
         char byte = (char)b->codes[code];

@@ -12,11 +12,11 @@ bool vocab_init(Vocab *v, int size, Error *e) {
     size_t places = 16;
     while (places < 2 * (size_t)size) places *= 2;
     *v = (Vocab){.size = size, .table_size = places};
-    v->pieces = mem_alloc((size_t)size, sizeof *v->pieces);
-    v->table = mem_alloc(places, sizeof *v->table);
+    v->pieces = mem_try((size_t)size, sizeof *v->pieces);
+    v->table = mem_try(places, sizeof *v->table);
     if (!v->pieces || !v->table) {
         vocab_release(v);
-        return error_system(e, "out of memory for a vocabulary of %d pieces", size);
+        return error_system(e, "no memory for a vocabulary of %d pieces", size);
     }
     for (size_t i = 0; i < places; i++) v->table[i] = -1;
     return true;
@@ -57,7 +57,6 @@ bool vocab_name(Vocab *v, const char *text, size_t n, int id, const char *place,
         return error_input(e, "the id %d belongs to two pieces in '%s': '%.60s' and '%.*s'", id, place,
                            p->text, shown(n), text);
     char *copy = mem_text(text, n);
-    if (!copy) return error_system(e, "out of memory for the vocabulary of '%s'", place);
     v->pieces[id] = (Piece){copy, n};
     return true;
 }
@@ -89,9 +88,7 @@ static void find_lengths(AddedSet *s) {
 
 bool added_init(AddedSet *s, const AddedToken *tokens, int count, bool normalized, Error *e) {
     size_t room = (size_t)count + 1;
-    *s = (AddedSet){.tokens = mem_alloc(room, sizeof *s->tokens),
-                    .lengths = mem_alloc(room, sizeof *s->lengths)};
-    if (!s->tokens || !s->lengths) return error_system(e, "out of memory for %d added tokens", count);
+    *s = (AddedSet){.tokens = mem_new(room, sizeof *s->tokens), .lengths = mem_new(room, sizeof *s->lengths)};
     if (!vocab_init(&s->index, count + 1, e)) return false;
     for (int i = 0; i < count; i++) {
         const AddedToken *t = &tokens[i];

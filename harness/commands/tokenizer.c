@@ -175,7 +175,8 @@ static const Arg TRAIN_OPTIONS[] = {
 #undef AT
 
 static bool take_document(void *state, const char *text, size_t n, Error *e) {
-    return learner_add(state, text, n, e);
+    (void)e;
+    return learner_add(state, text, n);
 }
 
 // Only a file that this command wrote is replaced, and not one that a model was trained with ('outpace train'
@@ -200,9 +201,9 @@ static bool train(const TrainOptions *o, const char *const *files, int count, Er
     Output out = {.force = o->force};
     for (int i = 0; i < count; i++) output_reads(&out, files[i]);
     if (!check(o, &out, &TOKENIZER, e)) return false;
-    Learner *l = learner_open(e);
+    Learner *l = learner_open();
     char *json = NULL;
-    if (l && documents_read(files, count, o->separator, take_document, l, e))
+    if (documents_read(files, count, o->separator, take_document, l, e))
         json = learner_finish(l, o->vocab, e);
     bool ok = json && output_add(&out, o->out, &TOKENIZER, json, strlen(json), e) && output_finish(&out, e);
     if (ok) fprintf(out.streamed ? stderr : stdout, "wrote %d pieces to %s\n", o->vocab, SHOWN(o->out));

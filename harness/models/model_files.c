@@ -216,7 +216,7 @@ Tokenizer *model_files_tokenizer(const ModelFiles *f, Error *e) {
                     SYNTH_TOKENIZER_MIN);
         return NULL;
     }
-    char *text = synth_tokenizer(f->model.shape.vocab, e);
+    char *text = synth_tokenizer(f->model.shape.vocab);
     Tokenizer *t = text ? tokenizer_parse(text, strlen(text), "tokenizer.json", e) : NULL;
     mem_free(text);
     return t;

@@ -27,7 +27,7 @@ static void synth(const char *dir, uint64_t seed, const char *const *sets, int c
 }
 
 static int set_up(void **state) {
-    Models *m = mem_alloc(1, sizeof *m);
+    Models *m = mem_new(1, sizeof *m);
     static const char *const smaller[] = {"num_hidden_layers=1", "hidden_size=32", "num_attention_heads=2",
                                           "num_key_value_heads=1", "intermediate_size=48"};
     *state = m;
@@ -70,7 +70,7 @@ static void run_open(Run *r, const char *dir, const EngineOptions *o) {
     *r = (Run){.last = 99};
     open_engine(&r->engine, dir, o, NULL);
     Session *s = &r->engine.session;
-    r->trace.logits = mem_alloc((size_t)STEPS * (BRANCHES + 1) * (size_t)s->shape.vocab, sizeof(float));
+    r->trace.logits = mem_new((size_t)STEPS * (BRANCHES + 1) * (size_t)s->shape.vocab, sizeof(float));
     assert_true(session_prefill(s, prompt, 5, 2, 0, NULL, NULL));
 }
 
@@ -393,7 +393,7 @@ static void attentions(void **state) {
         last = tree_propose(&s->tree, tree_root(&s->tree, 5), 3);
         assert_true(session_run(s, s->shape.layers, &e) && session_read(s, HEAD_ARGMAX | HEAD_LOGITS, &e));
         size_t size = (size_t)s->shape.vocab * sizeof(float);
-        logits[plain] = mem_alloc(1, size);
+        logits[plain] = mem_new(1, size);
         memcpy(logits[plain], session_logits(s, last), size);
         if (plain) assert_memory_equal(logits[0], logits[1], size);
         engine_close(&engine);

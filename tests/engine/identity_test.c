@@ -146,7 +146,7 @@ static void double_the_head(RandomModel *m) {
 static void check_ties(Session *s, Random *r) {
     enum { TOP = 7 };
     int vocab = s->shape.vocab, sequence[20], ids[TOP], root = 0;
-    float best[TOP], *logits = mem_alloc((size_t)vocab, sizeof *logits);
+    float best[TOP], *logits = mem_new((size_t)vocab, sizeof *logits);
     for (int i = 0; i < 20; i++) sequence[i] = test_between(r, 0, vocab - 1);
     int argmax = slow_next(s, sequence, 20, logits);
     assert_in_range(argmax, 0, vocab / 2 - 1);

@@ -176,8 +176,8 @@ static void check_cache(World *w, Session *followed, Session *fresh, Random *r) 
     memcpy(sequence + w->count, out.ids, (size_t)out.tokens * sizeof *sequence);
     int held = followed->cache.length;
     assert_in_range(held, w->count + out.tokens - 2, w->count + out.tokens - 1);
-    float *rows = mem_alloc((size_t)(held + 1) * (size_t)width, sizeof *rows),
-          *got = mem_alloc((size_t)vocab, sizeof *got), *want = mem_alloc((size_t)vocab, sizeof *want);
+    float *rows = mem_new((size_t)(held + 1) * (size_t)width, sizeof *rows),
+          *got = mem_new((size_t)vocab, sizeof *got), *want = mem_new((size_t)vocab, sizeof *want);
     assert_true(rows && got && want);
     session_reset(&w->target);
     assert_true(session_prefill(&w->target, sequence, held + 1, 7, w->exit_layer, rows, NULL));

@@ -39,7 +39,7 @@ static void run_file(const Fuzzer *f, const char *folder, const char *name) {
     snprintf(path, sizeof path, "%s/%s", folder, name);
     print_message("%s\n", path); // the last one named is the one that broke
     if (!file_read(path, 1 << 24, &bytes, &n, &e)) fail_msg("%s", e.text);
-    uint8_t *exact = mem_alloc(n, 1); // nothing after it: sanitizers see a read past the end
+    uint8_t *exact = mem_new(n, 1); // nothing after it: sanitizers see a read past the end
     assert_non_null(exact);
     memcpy(exact, bytes, n);
     f->run(exact, n);

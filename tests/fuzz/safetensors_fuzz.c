@@ -79,7 +79,7 @@ static void parse(const uint8_t *data, size_t size) {
 // Once as a file; and once as a header whose length is told right, so that lengths need not be guessed.
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     parse(data, size);
-    uint8_t *file = mem_alloc(PREFIX + size + DATA, 1);
+    uint8_t *file = mem_new(PREFIX + size + DATA, 1);
     demand(file != NULL);
     for (int i = 0; i < PREFIX; i++) file[i] = (uint8_t)(size >> 8 * i);
     if (size) memcpy(file + PREFIX, data, size);

@@ -35,7 +35,7 @@ static void check(const char *bytes, size_t n) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    char sum[SHA256_TEXT], *mended = mem_alloc(size, 1);
+    char sum[SHA256_TEXT], *mended = mem_new(size, 1);
     demand(mended != NULL);
     memcpy(mended, data, size);
     check(mended, size);

@@ -42,8 +42,8 @@ typedef struct {
 } Said;
 
 static Said new_said(const Shape *s) {
-    Said x = {mem_alloc(PICKED * (size_t)s->vocab, sizeof(float)),
-              mem_alloc(PICKED * (size_t)s->width, sizeof(float))};
+    Said x = {mem_new(PICKED * (size_t)s->vocab, sizeof(float)),
+              mem_new(PICKED * (size_t)s->width, sizeof(float))};
     assert_true(x.logits && x.hidden);
     return x;
 }
@@ -191,7 +191,7 @@ static void refuse_overflow(const ExactBackend *b, RandomModel *m, Random *r) {
     size_t bytes = tensor_bytes(t);
     char want[80];
     snprintf(want, sizeof want, "layer %d: the MLP's input has a number beyond 65504", layer);
-    assert_non_null(kept = mem_alloc(bytes, 1));
+    assert_non_null(kept = mem_new(bytes, 1));
     memcpy(kept, at, bytes);
     for (int i = 0; i < t->columns; i++) {
         float x = 65504;

@@ -51,9 +51,9 @@ static Tensor tensor(RandomModel *m, int rows, int columns, Dtype dtype, float c
 void random_model_init(RandomModel *m, const Shape *s, Dtype dtype, bool mixed, Random *r) {
     int q = shape_q_width(s), kv = shape_kv_width(s), w = s->width, mlp = s->mlp_width;
     *m = (RandomModel){.size = shape_parameters(s) * 4 + (size_t)(s->layers * 14 + 3) * 64};
-    m->weights = mem_alloc(m->size, 1);
+    m->weights = mem_new(m->size, 1);
     m->model = (Model){.shape = *s, .dtype = dtype, .bos = -1};
-    m->model.layers = mem_alloc((size_t)s->layers, sizeof *m->model.layers);
+    m->model.layers = mem_new((size_t)s->layers, sizeof *m->model.layers);
     if (!m->weights || !m->model.layers) abort();
 #define DTYPE                 (mixed ? (Dtype)random_below(r, 3) : dtype)
 #define MATRIX(rows, columns) tensor(m, rows, columns, DTYPE, 0, 1.5f / sqrtf((float)(columns)), r)

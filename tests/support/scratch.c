@@ -68,7 +68,7 @@ void scratch_write_json(const char *dir, const char *name, const json_t *root) {
 void scratch_write_safetensors(const char *dir, const char *name, const char *header, const void *data,
                                size_t size) {
     size_t n = strlen(header);
-    unsigned char *file = mem_alloc(8 + n + size, 1);
+    unsigned char *file = mem_new(8 + n + size, 1);
     demand(file != NULL, "write", name);
     for (int i = 0; i < 8; i++) file[i] = (unsigned char)((uint64_t)n >> 8 * i);
     memcpy(file + 8, header, n);

@@ -22,7 +22,7 @@ static void write_prompts(int count) {
 
 SmallRun *small_open(const char *methods, const char *measurement, int prompts) {
     Error e = {0};
-    SmallRun *r = mem_alloc(1, sizeof *r);
+    SmallRun *r = mem_new(1, sizeof *r);
     assert_non_null(r);
     write_prompts(prompts);
     snprintf(r->config, sizeof r->config,

@@ -86,7 +86,6 @@ static void write_repeated(const char *dir, const char *name, const char *start,
     text_puts(&t, start);
     for (size_t i = 0; i < count; i++) text_puts(&t, piece);
     text_puts(&t, end);
-    assert_false(t.failed);
     scratch_write(dir, name, text_get(&t), t.length);
     text_release(&t);
 }
@@ -184,7 +183,6 @@ void spoil_big_header(const char *dir, const char *a, const char *b) {
         text_printf(&t, ",\"%d\":{\"dtype\":\"I8\",\"shape\":[0],\"data_offsets\":[0,0]}", i);
     while (t.length + 1 < most) text_puts(&t, " ");
     text_puts(&t, "}");
-    assert_false(t.failed);
     scratch_write_safetensors(dir, WEIGHTS, text_get(&t), "", 0);
     text_release(&t);
 }

@@ -30,7 +30,7 @@ struct Grammar {
 };
 
 static bool add_rule(Grammar *g, const char *name, size_t n) {
-    if (!mem_grow((void **)&g->rules, &g->capacity, g->count + 1, sizeof *g->rules)) return false;
+    mem_grow(&g->rules, &g->capacity, g->count + 1, sizeof *g->rules);
     g->rules[g->count].name = mem_text(name, n);
     return g->rules[g->count++].name != NULL;
 }
@@ -46,7 +46,7 @@ static bool add_alternative(Grammar *g, const Text *line) {
         a.weight = (uint32_t)strtoul(s + 1, &end, 10);
         s = *end == ' ' ? end + 1 : end;
     }
-    if (!mem_grow((void **)&rule->alternatives, &rule->capacity, rule->count + 1, sizeof a)) return false;
+    mem_grow(&rule->alternatives, &rule->capacity, rule->count + 1, sizeof a);
     a.text = mem_text(s, strlen(s));
     rule->alternatives[rule->count++] = a;
     return a.text != NULL;
@@ -58,17 +58,17 @@ static bool parse_line(Grammar *g, const Text *line, const char *place, int numb
     if (*s == ' ') {
         if (g->count == 0)
             return error_input(e, "'%s' line %d: an alternative before any rule", place, number);
-        return add_alternative(g, line) || error_system(e, "out of memory");
+        return add_alternative(g, line);
     }
     if (s[line->length - 1] != ':')
         return error_input(e, "'%s' line %d: a rule's name ends in a colon", place, number);
-    return add_rule(g, s, line->length - 1) || error_system(e, "out of memory");
+    return add_rule(g, s, line->length - 1);
 }
 
 Grammar *grammar_parse(const char *bytes, size_t n, const char *place, Error *e) {
-    Grammar *g = mem_alloc(1, sizeof *g);
+    Grammar *g = mem_new(1, sizeof *g);
     Text line = {0};
-    bool ok = g != NULL || error_system(e, "out of memory");
+    bool ok = g != NULL;
     int number = 0;
     for (size_t at = 0; ok && at < n;) {
         const char *end = memchr(bytes + at, '\n', n - at);
@@ -541,7 +541,7 @@ static void put_alike(const char *phrases, bool capital, Random *r, Text *out) {
     for (count = random_below(r, count); count; count--) phrases = strchr(phrases, '|') + 1;
     const size_t before = out->length;
     text_add(out, phrases, strcspn(phrases, "|"));
-    if (capital && !out->failed) out->data[before] = (char)toupper((unsigned char)out->data[before]);
+    if (capital) out->data[before] = (char)toupper((unsigned char)out->data[before]);
 }
 
 // Puts, for every phrase that the rule `alike` lists with others, one of them.
@@ -586,7 +586,7 @@ bool grammar_write(const Grammar *g, const char *start, Random *r, Document *out
         text_release(&w.variables[i].value);
     }
     if (ok) vary(g, r, out);
-    if (ok && !out->text.failed) return true;
+    if (ok) return true;
     if (error.kind) *e = error;
     else error_input(e, "no document of '%s' satisfies its conditions", start);
     return false;

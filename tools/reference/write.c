@@ -71,7 +71,7 @@ static bool read_all(int count, char **paths, Text *out, Error *e) {
         text_add(out, bytes, size);
         mem_free(bytes);
     }
-    return !out->failed || error_system(e, "out of memory");
+    return true;
 }
 
 int main(int argc, char **argv) {

@@ -227,7 +227,7 @@ enum { WRITERS = 3, WRITES = 12, LENGTH = 200000 };
 
 static void *write_often(void *arg) {
     Writer *w = arg;
-    char *text = mem_alloc(LENGTH, 1);
+    char *text = mem_new(LENGTH, 1);
     memset(text, w->letter, LENGTH);
     w->ok = true;
     for (int i = 0; i < WRITES; i++) w->ok = file_write(w->path, text, LENGTH, NULL) && w->ok;

@@ -23,7 +23,7 @@ static const char *made(const char *folder, unsigned char *bytes, size_t size, F
 // its mapping.
 static void holds(void **state) {
     static const size_t sizes[] = {0, 1, 4096, 4097, 8 << 20, LARGEST};
-    unsigned char *bytes = mem_alloc(LARGEST, 1);
+    unsigned char *bytes = mem_new(LARGEST, 1);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         FileView view;
         Error e = {0};
@@ -41,7 +41,7 @@ static void holds(void **state) {
 
 // What cannot be read any more is told with its name, and the view is what it was.
 static void fails(void **state) {
-    unsigned char *bytes = mem_alloc(LARGEST, 1);
+    unsigned char *bytes = mem_new(LARGEST, 1);
     FileView view;
     Error e = {0};
     const char *path = made(*state, bytes, LARGEST, &view);

@@ -63,7 +63,7 @@ static void what_is_ours(void **state) {
     const char *f = *state;
     Output o = {0}, forced = {.force = true};
     Error e = {0};
-    char *large = mem_alloc(1, 30000);
+    char *large = mem_new(1, 30000);
     memset(large, 'x', 30000);
     memcpy(large, "list\n", 5);
     scratch_write(f, "middle", large, 30000); // holds it where nobody looks

@@ -50,7 +50,7 @@ static void random_texts(void **state) {
 static void one_token_over_and_over(void **state) {
     (void)state;
     enum { MANY = 200000 };
-    int *tokens = mem_new(MANY, sizeof *tokens), *places = mem_alloc(MANY, sizeof *places);
+    int *tokens = mem_new(MANY, sizeof *tokens), *places = mem_new(MANY, sizeof *places);
     assert_true(suffix_array_build(tokens, MANY, 1, places, NULL));
     for (int i = 0; i < MANY; i++) assert_int_equal(places[i], MANY - 1 - i);
     mem_free(tokens);

@@ -142,8 +142,8 @@ static void pair_open(Pair *t, const Place *p, const Case *c) {
     *t = (Pair){.c = c};
     open_engine(&t->small, p->small);
     open_engine(&t->large, p->large);
-    t->rows = mem_alloc((size_t)PROMPT * (size_t)(t->small.model.shape.width + t->large.model.shape.width),
-                        sizeof *t->rows);
+    t->rows = mem_new((size_t)PROMPT * (size_t)(t->small.model.shape.width + t->large.model.shape.width),
+                      sizeof *t->rows);
     assert_non_null(t->rows);
 }
 
@@ -436,7 +436,7 @@ static void refused(void **state) {
 }
 
 static int enter(void **state) {
-    Place *p = mem_alloc(1, sizeof *p);
+    Place *p = mem_new(1, sizeof *p);
     if (!p) return -1;
     folder_make(p->folder);
     snprintf(p->small, sizeof p->small, "%s/small", p->folder);

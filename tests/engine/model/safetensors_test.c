@@ -16,7 +16,7 @@ typedef struct {
 // The length, the header, `data` bytes of zeros.
 static File file_of(const char *header, size_t data) {
     size_t n = strlen(header);
-    File f = {mem_alloc(8 + n + data, 1), 8 + n + data};
+    File f = {mem_new(8 + n + data, 1), 8 + n + data};
     for (int i = 0; i < 8; i++) f.bytes[i] = (unsigned char)((uint64_t)n >> 8 * i);
     memcpy(f.bytes + 8, header, n);
     return f;
@@ -78,7 +78,7 @@ static void round_trip(void **state) {
         // No shorter file is taken, nor one with a byte more.
         for (size_t less = 1; less <= f.size; less += 1 + less / 8) {
             unsigned char *cut =
-                mem_alloc(f.size - less, 1); // of its own size, so that sanitizers see a read past it
+                mem_new(f.size - less, 1); // of its own size, so that sanitizers see a read past it
             memcpy(cut, f.bytes, f.size - less);
             if (safetensors_parse(cut, f.size - less, "x", &s, &e))
                 fail_msg("%s: cut by %zu bytes and taken", text_get(&header), less);

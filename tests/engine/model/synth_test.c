@@ -306,7 +306,7 @@ static void finite_is_checked(void **state) {
         Tensor *up = &m.layers[2].up; // the second half of a fused tensor
         int row = test_between(&r, 0, up->rows - 1), column = test_between(&r, 0, up->columns - 1);
         size_t element = (size_t)(row * up->columns + column), bytes = tensor_bytes(up);
-        unsigned char *copy = mem_alloc(bytes, 1);
+        unsigned char *copy = mem_new(bytes, 1);
         memcpy(copy, up->data, bytes);
         static const uint32_t bad[3][2] = {{0x7fc0, 0xff80}, {0x7e00, 0xfc00}, {0x7fc00000, 0xff800000}};
         size_t size = dtype_size(up->dtype);
@@ -331,7 +331,7 @@ static void finite_is_checked(void **state) {
 }
 
 static int enter(void **state) {
-    Place *p = mem_alloc(1, sizeof *p);
+    Place *p = mem_new(1, sizeof *p);
     if (!p) return -1;
     folder_make(p->root);
     *state = p;

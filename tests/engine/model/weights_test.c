@@ -100,7 +100,7 @@ static void make_shard(Fake *f, int shard, int from, int to, size_t shift) {
     }
     text_puts(&header, "}");
     while (header.length % 8 != shift) text_puts(&header, " ");
-    unsigned char *b = f->bytes[shard] = mem_alloc(8 + header.length + at, 1);
+    unsigned char *b = f->bytes[shard] = mem_new(8 + header.length + at, 1);
     for (int i = 0; i < 8; i++) b[i] = (unsigned char)(header.length >> 8 * i);
     memcpy(b + 8, header.data, header.length);
     size_t size = 8 + header.length + at;

@@ -12,8 +12,8 @@
 
 static char *learn(const char *text, size_t n, int vocab) {
     Error e = {0};
-    Learner *l = learner_open(&e);
-    if (!learner_add(l, text, n, &e)) fail_msg("%s", e.text);
+    Learner *l = learner_open();
+    if (!learner_add(l, text, n)) fail_msg("%s", e.text);
     char *json = learner_finish(l, vocab, &e);
     if (!json) fail_msg("%s", e.text);
     learner_close(l);
@@ -92,7 +92,7 @@ static void slow_merge(Slow *s, const char *left, const char *right) {
 static void merges_are_the_commonest(void **state) {
     (void)state;
     Random r = test_random(1);
-    Slow slow = {mem_alloc(MOST, PIECE), 0};
+    Slow slow = {mem_new(MOST, PIECE), 0};
     for (int round = 0; round < 3; round++) {
         Text text = {0};
         random_text(&text, 250, &r);
@@ -170,8 +170,8 @@ static void common_words_are_one_piece(void **state) {
 
 static void expect_error(const char *text, size_t n, int vocab, const char *want) {
     Error e = {0};
-    Learner *l = learner_open(&e);
-    assert_true(learner_add(l, text, n, &e));
+    Learner *l = learner_open();
+    assert_true(learner_add(l, text, n));
     assert_null(learner_finish(l, vocab, &e));
     assert_int_equal(e.kind, ERROR_INPUT);
     if (!strstr(e.text, want)) fail_msg("wanted '...%s...', got '%s'", want, e.text);

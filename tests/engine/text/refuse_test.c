@@ -132,7 +132,7 @@ static void changes(void **state) {
 static void no_json(void **state) {
     (void)state;
     size_t deep = 100000;
-    char *brackets = mem_alloc(deep, 1);
+    char *brackets = mem_new(deep, 1);
     memset(brackets, '[', deep);
     expect_refusal(brackets, deep, "100,000 brackets", "depth");
     mem_free(brackets);

@@ -29,7 +29,7 @@ static double encode_seconds(const Tokenizer *t, const char *text, size_t n) {
 
 static void check(const char *family, const Tokenizer *t, const char *part) {
     size_t length = strlen(part), count = SIZE / length;
-    char *text = mem_alloc(2 * count, length);
+    char *text = mem_new(2 * count, length);
     for (size_t i = 0; i < 2 * count; i++) memcpy(text + i * length, part, length);
     double once = encode_seconds(t, text, count * length),
            twice = encode_seconds(t, text, 2 * count * length);

@@ -88,7 +88,7 @@ static void expect_equal(const json_t *a, const json_t *b, const char *key, cons
 }
 
 static int set_up(void **state) {
-    Cli *cli = mem_alloc(1, sizeof *cli);
+    Cli *cli = mem_new(1, sizeof *cli);
     const char *program = getenv("OUTPACE");
     *state = cli;
     cli->program = realpath(program ? program : "./outpace", NULL);

@@ -76,7 +76,7 @@ typedef struct {
 static Config *config_open(const char *name) {
     char path[256];
     Error e = {0};
-    Config *c = mem_alloc(1, sizeof *c);
+    Config *c = mem_new(1, sizeof *c);
     const ExperimentChanges changes = {.scale = "full"};
     snprintf(path, sizeof path, "configs/%s.yaml", name);
     if (!experiment_open(&c->x, path, &changes, &e) || !sweep_expand(&c->x, &c->sweep, &e))
@@ -190,7 +190,7 @@ static bool has_point(const Config *c, const PublishedRow *row) {
 static void published_rows_have_points(void **state) {
     (void)state;
     static const char *const PREFIXES[] = {"lookahead-", "kangaroo-table-1", "ouroboros-"};
-    Catalogue *all = mem_alloc(1, sizeof *all);
+    Catalogue *all = mem_new(1, sizeof *all);
     Error e = {0};
     int checked = 0;
     if (!catalogue_open(all)) fail_msg("%s", e.text);

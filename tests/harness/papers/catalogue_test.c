@@ -21,7 +21,7 @@
 
 static Catalogue *opened(void) {
     Error e = {0};
-    Catalogue *c = mem_alloc(1, sizeof *c);
+    Catalogue *c = mem_new(1, sizeof *c);
     if (!catalogue_open(c)) fail_msg("%s", e.text);
     return c;
 }
@@ -116,7 +116,7 @@ static int points_of(const char *name, const char *scale, Experiment *x) {
 static void each_item_has_its_config(void **state) {
     (void)state;
     Catalogue *c = opened();
-    Experiment *x = mem_alloc(1, sizeof *x);
+    Experiment *x = mem_new(1, sizeof *x);
     for (int i = 0; i < c->item_count; i++) {
         const CatalogueItem *item = &c->items[i];
         int points[2];
@@ -138,7 +138,7 @@ static void each_item_has_its_config(void **state) {
 static void each_config_is_for_an_item(void **state) {
     (void)state;
     Catalogue *c = opened();
-    Experiment *x = mem_alloc(1, sizeof *x);
+    Experiment *x = mem_new(1, sizeof *x);
     DIR *dir = opendir("configs");
     int count = 0;
     assert_non_null(dir);

@@ -14,7 +14,7 @@
 
 static Catalogue *opened(void) {
     Error e = {0};
-    Catalogue *c = mem_alloc(1, sizeof *c);
+    Catalogue *c = mem_new(1, sizeof *c);
     if (!c || !catalogue_open(c)) fail_msg("%s", e.text);
     return c;
 }

@@ -10,7 +10,7 @@
 
 static Tokenizer *tokenizer_of_ours(void) {
     Error e = {0};
-    char *json = synth_tokenizer(400, &e);
+    char *json = synth_tokenizer(400);
     Tokenizer *t = json ? tokenizer_parse(json, strlen(json), "t.json", &e) : NULL;
     if (!t) fail_msg("%s", e.text);
     mem_free(json);

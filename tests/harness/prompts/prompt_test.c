@@ -18,8 +18,8 @@ typedef struct {
 } Fixture;
 
 static int set_up(void **state) {
-    Fixture *f = mem_alloc(1, sizeof *f);
-    char *json = synth_tokenizer(512, NULL);
+    Fixture *f = mem_new(1, sizeof *f);
+    char *json = synth_tokenizer(512);
     f->tokenizer = tokenizer_parse(json, strlen(json), "synthetic", NULL);
     mem_free(json);
     folder_make(f->folder);

@@ -65,7 +65,7 @@ static void check_group(const Schedule *s, const Group *g, int *seen) {
 }
 
 static void check_schedule(const Schedule *s) {
-    int *seen = mem_alloc((size_t)s->point_count, sizeof *seen), baselines = 0;
+    int *seen = mem_new((size_t)s->point_count, sizeof *seen), baselines = 0;
     assert_non_null(seen);
     for (int i = 0; i < s->group_count; i++) {
         const Group *g = &s->groups[i];

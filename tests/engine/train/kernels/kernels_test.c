@@ -95,7 +95,7 @@ static void compare_panels(const TrainKernels *k, const Product *whole, const fl
     k->pack(&whole->b, &panels, 0, cut);
     assert_true(panels.data[size] == POISON);
     for (int part = 0; part < 2; part++) {
-        float *plain = mem_new(bytes, 1), *packed = mem_alloc(bytes, 1);
+        float *plain = mem_new(bytes, 1), *packed = mem_new(bytes, 1);
         Product p = *whole;
         if (part) {
             p.n = test_between(r, 1, p.n);
