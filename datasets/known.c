@@ -59,8 +59,8 @@ static void read_line(const char *at, const char *end, KnownFile *out) {
 }
 
 bool known_at(size_t i, KnownFile *out) {
-    const char *at = embedded_sources, *end = embedded_sources_end;
-    for (i++; i > 0 && at < end; i--) { // the first line names the columns
+    const char *at = embedded_sources, *end = at + strlen(at); // a NUL ends it
+    for (i++; i > 0 && at < end; i--) {                        // the first line names the columns
         const char *line = memchr(at, '\n', (size_t)(end - at));
         at = line ? line + 1 : end;
     }

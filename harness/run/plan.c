@@ -504,7 +504,8 @@ static bool open_inputs(Plan *p, Error *e) {
     bool ok =
         inputs_open(&p->inputs, &p->experiment, &p->schedule, p->sweep.hash, text_get(&name), p->cache, e);
     text_release(&name);
-    Error why = ok || !e ? (Error){0} : *e;
+    Error why = {0};
+    if (!ok && e) why = *e;
     if (why.kind == ERROR_INPUT && p->experiment.smoke && !p->changes.scale && !p->changes.model)
         error_input(e, "%s; or run it at --scale smoke", why.text);
     return ok;

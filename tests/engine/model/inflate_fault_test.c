@@ -33,7 +33,8 @@ static void whole_or_nothing(void *folder, bool ok) {
 
 // A program that ended may leave files, but no config.json: that comes last.
 static void whole_or_no_model(void *folder, bool ok) {
-    if (!ok && access(folder_path(large(folder), "config.json"), F_OK) == 0) fail_msg("failed, but there is a model");
+    if (!ok && access(folder_path(large(folder), "config.json"), F_OK) == 0)
+        fail_msg("failed, but there is a model");
     if (ok) whole_or_nothing(folder, ok);
     else folder_remove(large(folder));
 }

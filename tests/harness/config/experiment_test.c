@@ -186,8 +186,9 @@ static void wrong_axes(void **state) {
     expect_error("[5, 10]", "[5, 1000]", "x.yaml:15:14: 'W' is '1000', must be a whole number from 1 to 256");
     expect_error("[5, 10]", "250..260", "x.yaml:15:10: 'W' is '257', must be a whole number from 1 to 256");
     expect_error("[5, 10]", "[5, x]", "x.yaml:15:14: 'W' is 'x', must be a whole number from 1 to 256");
-    expect_error("[5, 10]", "5..2",
-                 "x.yaml:15:10: '5..2' is not a range: write 2..14, 2..14+2 or 1..64*2, the smaller number first");
+    expect_error(
+        "[5, 10]", "5..2",
+        "x.yaml:15:10: '5..2' is not a range: write 2..14, 2..14+2 or 1..64*2, the smaller number first");
     expect_error("[1, 2]", "[1, 2000]",
                  "x.yaml:9:16: 'threads' is '2000', must be a whole number from 0 to 1024");
     expect_error("\n  threads: [1, 2]", " 3",
