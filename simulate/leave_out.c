@@ -170,9 +170,9 @@ static bool predict_position(Round *r) {
         if (r->s->points[i].fitted && r->s->points[i].law.gamma > positions)
             positions = r->s->points[i].law.gamma;
     if (positions == 0 || positions >= r->s->fitted) return false;
+    gsl_vector *x =
+        gsl_vector_calloc((size_t)positions); // rates of a half; GSL ends the program without memory
     gsl_error_handler_t *before = gsl_set_error_handler_off();
-    gsl_vector *x = gsl_vector_calloc((size_t)positions); // rates of a half
-    if (!x) mem_exhausted(SIZE_MAX);
     bool ok = solve_positions(r, x);
     gsl_vector_free(x);
     gsl_set_error_handler(before);

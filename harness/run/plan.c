@@ -500,12 +500,13 @@ static bool read_overrides(const char *text, SweepOptions *o, json_t **words, Er
 // Published weights and data take long to get: an error about them names the scale that needs none.
 static bool open_inputs(Plan *p, Error *e) {
     Text name = {0};
+    Error own = {0};
+    if (!e) e = &own;
     machine_name(&p->machine, &name);
     bool ok =
         inputs_open(&p->inputs, &p->experiment, &p->schedule, p->sweep.hash, text_get(&name), p->cache, e);
     text_release(&name);
-    Error why = {0};
-    if (!ok && e) why = *e;
+    const Error why = ok ? own : *e;
     if (why.kind == ERROR_INPUT && p->experiment.smoke && !p->changes.scale && !p->changes.model)
         error_input(e, "%s; or run it at --scale smoke", why.text);
     return ok;
