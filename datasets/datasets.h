@@ -29,8 +29,8 @@ typedef struct DatasetPrompt {
 
 typedef enum { ORDER_WRITTEN, ORDER_SHUFFLED, ORDER_BY_TASK, ORDER_FIRST_SHUFFLED } DatasetOrder;
 
-// What to load. Rows are ordered first, then cut to the limit; a concatenation takes `limit` rows of each
-// part, then orders them. FIRST_SHUFFLED takes the first `limit` rows as written and shuffles those.
+// A request for prompts. Rows are ordered first, then cut to the limit; a concatenation takes `limit` rows of
+// each part, then orders them. FIRST_SHUFFLED takes the first `limit` rows as written and shuffles those.
 typedef struct DatasetRequest {
     const char *name; // a known name (known.h), or the name to give to `path` or `parts`. "NAME:FRAME": with
                       // the prompts in another frame, as "gsm8k:qa" (format.h)

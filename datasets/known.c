@@ -105,7 +105,7 @@ bool known_find(const char *name, const char *split, KnownFile *out, Error *e) {
                 : unknown(name, e);
 }
 
-// The path without the last `cut` bytes of the file's name; NULL if there is no such file.
+// The file's path, its name shortened by `cut` bytes; NULL if the file doesn't exist.
 static char *path_in(const KnownFile *file, const char *folder, size_t cut) {
     char *name = mem_text(file->file.at, file->file.n - cut), *path = file_path(folder, name);
     mem_free(name);

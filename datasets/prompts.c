@@ -290,7 +290,7 @@ static bool hash_prompts(const Dataset *d, bool sets, char out[SHA256_TEXT], Err
     return ok;
 }
 
-// What holds of every prompt in the list.
+// Every prompt in the list satisfies this.
 static void check(const Dataset *d) {
     assert(d->count <= d->capacity);
     for (size_t i = 0; i < d->count; i++) {

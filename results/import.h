@@ -1,4 +1,4 @@
-// What all imports share: the run that they make, its points, lines of JSON with their place. An import is
+// Shared by all imports: the run that they make, its points, lines of JSON with their place. An import is
 // one transaction: import_begin, points and samples, import_end.
 #pragma once
 #include "engine/base/file.h"

@@ -1,5 +1,5 @@
-// Who is fastest, from times that were taken side by side: racers that cannot be ahead by more than a margin
-// drop out, and the race continues among the others.
+// The fastest of several racers, from times that were taken side by side: racers that cannot be ahead by more
+// than a margin drop out, and the race continues among the others.
 //
 // Every racer decodes the same prompts to the same texts, so the ratio of summed times is compared, with an
 // error from its spread over prompts (the ratio estimator's linearization). Each racer is compared with the

@@ -151,8 +151,8 @@ bool args_set(const Arg *rows, size_t count, void *values, const char *key, cons
     return a && set_pair(a, values, text, e);
 }
 
-// Cuts a pair at its '=' and returns the key. Without a '=' the pair is the value of the METHODS among the
-// rows; NULL if there is no such row.
+// Cuts a pair at its '=' and returns the key. A pair without '=' is the value of the METHODS row, whose
+// key it returns; NULL if the table doesn't have one.
 static const char *split_pair(const Arg *rows, size_t count, char *pair, const char **value) {
     size_t n = args_span(pair, '=');
     *value = pair;

@@ -1,5 +1,6 @@
-// What a user can set, a row each: the parameters of a method, the options of a command and the keys of a
-// config are all tables of Arg. Parsing, help, "did you mean", canonical text and the docs read these rows.
+// Everything that a user can set, one row each: the parameters of a method, the options of a command and the
+// keys of a config are all tables of Arg. Parsing, help, "did you mean", canonical text and the docs read
+// these rows.
 //
 // A value lives at `at` bytes from the start of the caller's struct.
 #pragma once

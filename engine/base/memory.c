@@ -31,8 +31,8 @@ __attribute__((weak)) _Noreturn void mem_exhausted(size_t bytes) {
     int n =
         huge ? snprintf(line, sizeof line, "outpace: out of memory\n")
              : snprintf(line, sizeof line, "outpace: out of memory: %.3g MB wanted\n", (double)bytes / 1e6);
-    ssize_t written = write(STDERR_FILENO, line, (size_t)n);
-    _exit(written == n ? 1 : 1); // nothing is left to do about a line that cannot be written
+    if (write(STDERR_FILENO, line, (size_t)n) < 0) {} // nobody is left to tell
+    _exit(1);
 }
 
 void *mem_try(size_t count, size_t size) {
@@ -62,8 +62,8 @@ void mem_free(void *p) {
     free(raw);
 }
 
-bool mem_grow(void *array, size_t *capacity, size_t need, size_t size) {
-    if (need <= *capacity) return true;
+void mem_grow(void *array, size_t *capacity, size_t need, size_t size) {
+    if (need <= *capacity) return;
     size_t want = *capacity < 8 ? 8 : *capacity;
     while (want < need)
         if (!size_mul(want, 2, &want)) mem_exhausted(SIZE_MAX);
@@ -73,7 +73,6 @@ bool mem_grow(void *array, size_t *capacity, size_t need, size_t size) {
     mem_free(old);
     memcpy(array, &bigger, sizeof bigger);
     *capacity = want;
-    return true;
 }
 
 char *mem_text(const char *s, size_t n) {

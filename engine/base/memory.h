@@ -26,7 +26,7 @@ void mem_free(void *p);
 
 // Grows an array from mem_new (or NULL) so that it has room for at least `need` elements; `array` is the
 // address of its pointer. The capacity at least doubles, new elements are zero.
-bool mem_grow(void *array, size_t *capacity, size_t need, size_t size);
+void mem_grow(void *array, size_t *capacity, size_t need, size_t size);
 
 // A copy of the n bytes at s with a NUL behind it; a formatted text.
 char *mem_text(const char *s, size_t n);

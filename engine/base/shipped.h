@@ -7,7 +7,7 @@
 // The path of a file below configs ("shapes/tiny.json"), for mem_free. NULL where there is none.
 char *shipped_path(const char *name);
 
-// What is named by a short name: its path where `name` is one (it has a slash or an ending), else
+// The path that a short name means: `name` itself if it is a path (it has a slash or an ending), else
 // FOLDER/NAME.json. For mem_free. NULL with e filled: an unknown name is answered with the known ones.
 // `what`: a shape, a machine.
 char *shipped_named(const char *folder, const char *what, const char *name, Error *e);

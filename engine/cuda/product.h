@@ -47,7 +47,7 @@ typedef struct Overflow {
     unsigned place;
 } Overflow;
 
-// What a product reads: (rows, pitch).
+// A product's input: (rows, pitch).
 typedef struct Activations {
     void *data;
     int pitch;

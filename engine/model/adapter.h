@@ -41,7 +41,7 @@ typedef enum {
 
 enum { ADAPTER_HEADS_MAX = 8 };
 
-// What an adapter is, beside its target.
+// An adapter's own facts; the rest are its target's.
 typedef struct AdapterKind {
     AdapterVariant variant;
     int exit_layer; // of the target; its number of layers for medusa

@@ -21,7 +21,7 @@
 // So the reference, 256 wide with heads of 32, gives its very logits at widths 1,024, 4,096 and 16,384, and
 // nearly the same at others (tests/engine/model/inflate_test.c).
 //
-// What such a model measures is a stand-in's: "outpace_stand_in" in config.json says so (Model.stand_in).
+// Measurements of such a model are a stand-in's: "outpace_stand_in" in config.json says so (Model.stand_in).
 #pragma once
 #include "engine/base/progress.h"
 #include "engine/base/file.h"
@@ -43,7 +43,7 @@ typedef struct InflateOptions {
 // Writes into dir, which is made if it is not there, by the rules of made.h; a failure leaves nothing there.
 bool model_inflate(const char *dir, const InflateOptions *o, Error *e);
 
-// What model_inflate would write.
+// The config that model_inflate would write.
 typedef struct Inflated {
     char key[SHA256_TEXT]; // its name, made of all that it is made of
     Model model;           // without weights, also where an adapter is written

@@ -23,7 +23,7 @@ typedef struct Made {
     const char *rereads; // a file that may be in the directory, and is written again as it was; NULL: none
 } Made;
 
-// What made_begin would refuse, and nothing changed. A directory that is not there yet is no fault.
+// Refuses the directories that made_begin would refuse, and changes nothing. A directory may not exist yet.
 bool made_check(const Made *m, Error *e);
 
 // Makes the directory if it is not there, and those above it. False with e filled, and nothing changed, where

@@ -138,15 +138,10 @@ void bpe_work_release(BpeWork *w) {
     *w = (BpeWork){0};
 }
 
-static bool add_symbol(BpeWork *w, int id) {
-    void *symbols = w->symbols;
-    if (w->symbol_count == w->symbol_capacity &&
-        !mem_grow(&symbols, &w->symbol_capacity, w->symbol_count + 1, sizeof *w->symbols))
-        return false;
-    w->symbols = symbols;
+static void add_symbol(BpeWork *w, int id) {
+    mem_grow(&w->symbols, &w->symbol_capacity, w->symbol_count + 1, sizeof *w->symbols);
     int n = (int)w->symbol_count++;
     w->symbols[n] = (BpeSymbol){id, n - 1, n + 1};
-    return true;
 }
 
 static bool before(const BpeCandidate *a, const BpeCandidate *b) {
@@ -160,22 +155,17 @@ static void swap(BpeCandidate *a, BpeCandidate *b) {
 }
 
 // Enters the merge of symbol `at` with the one after it, if there is one.
-static bool push(const Bpe *b, BpeWork *w, int at) {
+static void push(const Bpe *b, BpeWork *w, int at) {
     int behind = at >= 0 ? w->symbols[at].behind : -1;
-    if (behind < 0) return true;
+    if (behind < 0) return;
     int left = w->symbols[at].id, right = w->symbols[behind].id;
     const Merge *m = find(b, left, right);
-    if (m->rank < 0) return true;
-    void *heap = w->heap;
-    if (w->heap_count == w->heap_capacity &&
-        !mem_grow(&heap, &w->heap_capacity, w->heap_count + 1, sizeof *w->heap))
-        return false;
-    w->heap = heap;
+    if (m->rank < 0) return;
+    mem_grow(&w->heap, &w->heap_capacity, w->heap_count + 1, sizeof *w->heap);
     size_t i = w->heap_count++;
     w->heap[i] = (BpeCandidate){m->rank, at, left, right, m->id};
     for (; i > 0 && before(&w->heap[i], &w->heap[(i - 1) / 2]); i = (i - 1) / 2)
         swap(&w->heap[i], &w->heap[(i - 1) / 2]);
-    return true;
 }
 
 static BpeCandidate pop(BpeWork *w) {
@@ -189,9 +179,8 @@ static BpeCandidate pop(BpeWork *w) {
     return top;
 }
 
-static bool merge_all(const Bpe *b, BpeWork *w) {
-    for (size_t i = 0; i < w->symbol_count; i++)
-        if (!push(b, w, (int)i)) return false;
+static void merge_all(const Bpe *b, BpeWork *w) {
+    for (size_t i = 0; i < w->symbol_count; i++) push(b, w, (int)i);
     while (w->heap_count) {
         BpeCandidate c = pop(w);
         BpeSymbol *left = &w->symbols[c.at];
@@ -202,9 +191,9 @@ static bool merge_all(const Bpe *b, BpeWork *w) {
         right->id = -1;
         left->behind = right->behind;
         if (left->behind >= 0) w->symbols[left->behind].before = c.at;
-        if (!push(b, w, left->before) || !push(b, w, c.at)) return false;
+        push(b, w, left->before);
+        push(b, w, c.at);
     }
-    return true;
 }
 
 // Merges the symbols that are there, appends what is left of them and forgets them.
@@ -213,7 +202,7 @@ static bool end_part(const Bpe *b, BpeWork *w, IdList *out) {
     if (w->symbol_count == 0) return true;
     w->symbols[w->symbol_count - 1].behind = -1;
     w->heap_count = 0;
-    if (w->symbol_count > 1) ok = merge_all(b, w);
+    if (w->symbol_count > 1) merge_all(b, w);
     for (int i = 0; ok && i >= 0; i = w->symbols[i].behind) ok = ids_add(out, w->symbols[i].id);
     w->symbol_count = 0;
     return ok;
@@ -243,14 +232,13 @@ static Character character_at(const Bpe *b, const char *s, size_t n) {
     return c;
 }
 
-static bool add_character(const Bpe *b, BpeWork *w, const Character *c, bool *last_unknown) {
+static void add_character(const Bpe *b, BpeWork *w, const Character *c, bool *last_unknown) {
     bool was_unknown = *last_unknown;
     *last_unknown = c->id < 0 && !c->bytes;
-    if (c->id >= 0) return add_symbol(w, c->id);
-    if (!c->bytes) return (was_unknown && b->fuse_unknown) || add_symbol(w, b->unknown);
-    for (int i = 0; i < c->length; i++)
-        if (!add_symbol(w, b->bytes[(unsigned char)c->text[i]])) return false;
-    return true;
+    if (c->id >= 0) add_symbol(w, c->id);
+    else if (c->bytes)
+        for (int i = 0; i < c->length; i++) add_symbol(w, b->bytes[(unsigned char)c->text[i]]);
+    else if (!was_unknown || !b->fuse_unknown) add_symbol(w, b->unknown);
 }
 
 static bool encode_word(const Bpe *b, BpeWork *w, const char *word, size_t n, IdList *out) {
@@ -263,7 +251,8 @@ static bool encode_word(const Bpe *b, BpeWork *w, const char *word, size_t n, Id
         if (c.id < 0 && !c.bytes && b->unknown < 0) continue; // left out: its neighbours meet
         uint32_t code = utf8_code(c.text, c.length);
         bool cut = w->symbol_count && !b->whole && !*find_joint(b, joint_of(last, code));
-        if ((cut && !end_part(b, w, out)) || !add_character(b, w, &c, &unknown)) return false;
+        if (cut && !end_part(b, w, out)) return false;
+        add_character(b, w, &c, &unknown);
         last = code;
     }
     return end_part(b, w, out);

@@ -55,7 +55,7 @@ static inline size_t words_from(const Words *w, size_t i) { return i ? w->ends[i
 
 enum { STEPS_MAX = 16 };
 
-// What becomes of the matches of a pattern that splits.
+// The fate of the matches of a splitting pattern.
 typedef enum {
     SPLIT_ISOLATED,
     SPLIT_REMOVED,

@@ -24,7 +24,7 @@ typedef struct Template {
     bool trim_system; // the system text does
 } Template;
 
-// What was said: a user's text and the reply, which is NULL in the last turn.
+// A turn: a user's text and the reply, which is NULL in the last turn.
 typedef struct Turn {
     const char *user, *reply;
 } Turn;

@@ -31,7 +31,7 @@ size_t utf8_space_at_end(const char *s, size_t n);
 // Where the last character of n > 0 valid bytes starts.
 size_t utf8_last(const char *s, size_t n);
 
-// What stands for a byte that is no text: U+FFFD.
+// Replaces a byte that isn't text: U+FFFD.
 #define UTF8_REPLACEMENT "\xef\xbf\xbd"
 
 // --- the byte-level alphabet

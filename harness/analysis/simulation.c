@@ -20,13 +20,11 @@ static const char POINTS[] =
 
 static bool list_points(Store *store, int64_t run, Simulation *out, Error *e) {
     size_t capacity = 0;
-    bool ok = true;
     Rows *r = rows_open(store, POINTS, e);
     if (!r) return false;
     rows_bind_int(r, 1, run);
-    while (ok && rows_next(r)) {
-        ok = mem_grow(&out->points, &capacity, out->count + 1, sizeof *out->points);
-        if (!ok) break;
+    while (rows_next(r)) {
+        mem_grow(&out->points, &capacity, out->count + 1, sizeof *out->points);
         SimulatedPoint *p = &out->points[out->count++];
         *p = (SimulatedPoint){.id = rows_int(r, 0),
                               .number = rows_int(r, 1),
@@ -36,7 +34,7 @@ static bool list_points(Store *store, int64_t run, Simulation *out, Error *e) {
         p->group = mem_text(rows_text(r, 4), strlen(rows_text(r, 4)));
         p->method = mem_text(rows_text(r, 6), strlen(rows_text(r, 6)));
     }
-    if (!rows_end(r, ok, e)) return false;
+    if (!rows_end(r, true, e)) return false;
     return out->count ||
            error_input(e, "run %lld of '%s' has no samples yet", (long long)run, store_path(store));
 }

@@ -1,5 +1,5 @@
-// What a run writes to its store, and reads back when it continues. Points are named by their number in the
-// schedule, from 0; in the store and in tables, which people read, they count from 1.
+// A run's rows in the store: written as answers come, and read back when it continues. Points are named by
+// their number in the schedule, from 0; in the store and in tables, which people read, they count from 1.
 //
 // A round, or a pass of rounds, is one transaction: stored whole or not at all. The disk is synced every two
 // seconds, and when a start of the run ends: a process that is killed loses nothing that is in the ledger, a
