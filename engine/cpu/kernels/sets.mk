@@ -1,4 +1,4 @@
-# Kernel sets for more than the processor that every x86-64, or 64-bit Arm, has; chosen at run time. The Makefile includes this.
+# Kernel sets for more than the baseline x86-64 or 64-bit Arm; chosen at run time. The Makefile includes this.
 #
 # ops_lanes.c (the engine) and kernels_lanes.c (training) are compiled once for each set, with its flags and its name in SET, to
 # ops_avx2.o and the like.
