@@ -1,5 +1,5 @@
 // Rows become prompts: look-alikes of every format, orders and limits against a slow model, malformed rows
-// named by file, line and field; the published files where they are beside the checkout.
+// named by file, line and field; the published files too, if they're next to the checkout.
 #include "tests/support/check.h"
 
 #include "datasets/datasets.h"

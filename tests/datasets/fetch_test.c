@@ -1,5 +1,5 @@
-// datasets/fetch against a server on this machine: what is whole and true is kept, what is cut short, longer,
-// changed or not there is not, and leaves nothing behind.
+// datasets/fetch against a server on this machine: whole, true files are kept; truncated, longer, changed or
+// missing ones aren't, and leave nothing behind.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"

@@ -1,6 +1,6 @@
 // Methods with a second model, on the real CPU backend and small random models: greedy output is that of one
-// token a step, whatever the draft, adapter or heads; sampled output has the target's distribution; and what
-// an adapter has cached is what it would cache from scratch, bit for bit.
+// token per step, whatever the draft, adapter or heads; sampled output has the target's distribution; and an
+// adapter's cache equals one built from scratch, bit for bit.
 #include "tests/support/check.h"
 #include "tests/support/chi_square.h"
 #include "tests/support/folder.h"

@@ -1,7 +1,7 @@
-// Sweeps for $SOAK minutes (45): a process that decodes all the time, and beside it, round by round, every
-// command that reads or writes a store. Nothing may grow with the rounds: memory of the long process, the
-// most memory of each command, open descriptors, files, the cache, stores from which `gc` deletes what a
-// round added. The long process' own store grows by its samples, by as many bytes for the last as for the
+// Sweeps for $SOAK minutes (45): a process that decodes all the time, and in parallel, round by round, every
+// command that reads or writes a store. Nothing may grow with the rounds: memory of the long process, peak
+// memory of each command, open descriptors, files, the cache, stores from which `gc` deletes a round's
+// additions. The long process's own store grows by its samples, by as many bytes for the last as for the
 // first.
 #include "tests/support/check.h"
 

@@ -1,5 +1,5 @@
 // Every type of option, every way of writing it, and every way of getting it wrong; then random command lines
-// against what they were made of.
+// against the values that they were built from.
 #include "tests/support/check.h"
 
 #include "engine/base/args.h"

@@ -1,5 +1,5 @@
-// The processor's clock counts what the process has done, also under a limit of processor time, where Linux
-// brings the process's own clock up to date now and then only.
+// The processor's clock counts the process's work, also under a limit of processor time, where Linux updates
+// the process's own clock only now and then.
 #include "tests/support/check.h"
 
 #include "engine/base/clock.h"

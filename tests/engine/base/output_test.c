@@ -1,4 +1,4 @@
-// What a command writes: never over what it reads, nor over what is not its own; all of it or nothing.
+// Files of a command: they never replace its inputs or foreign files, and appear all or not at all.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"

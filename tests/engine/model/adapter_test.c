@@ -1,5 +1,5 @@
-// Adapters on disk and in use: what each variant computes against the formulas of adapter.h in double, what
-// comes back from a directory, and which directories are refused, and how.
+// Adapters on disk and in use: each variant against the formulas of adapter.h in double, directories read
+// back, and refused directories with their messages.
 #include "tests/support/check.h"
 #include "tests/support/folder.h"
 #include "tests/support/random_model.h"

@@ -1,5 +1,5 @@
-// An inflated model says what the small one says: the same greedy text, logits that are near, or its very
-// bits where inflate.h promises them; so do its adapters and heads. And its weights are no zeros.
+// An inflated model predicts as the small one: the same greedy text, logits that are near, or the same bits
+// where inflate.h promises them; so do its adapters and heads. And its weights aren't zeros.
 #include "tests/support/check.h"
 
 #include "engine/base/file.h"

@@ -1,5 +1,5 @@
-// A part of a run by names: what every command then sees, what it still divides by, and what it says of names
-// that are not there.
+// A part of a run chosen by names: every command's view of it, the baselines it still divides by, and
+// messages for unknown names.
 #include "tests/support/check.h"
 
 #include "engine/base/file.h"

@@ -1,4 +1,4 @@
-// Stores made up with known times: what compare pairs, what it judges, and what it says.
+// Made-up stores with known times: compare's pairs, verdicts and output.
 #include "tests/support/check.h"
 
 #include "harness/analysis/compare.h"

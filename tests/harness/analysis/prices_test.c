@@ -1,4 +1,4 @@
-// Prices beside published pairs of S and speedup: which pairs are read, and how far prices are off.
+// Prices and published pairs of S and speedup: the pairs read, and the errors of their prices.
 #include "tests/support/check.h"
 
 #include "harness/analysis/prices.h"

@@ -1,4 +1,4 @@
-// The table of a run against what the views say of it, with and without estimates.
+// The table of a run against the views, with and without estimates.
 #include "tests/support/check.h"
 
 #include "harness/analysis/estimates.h"

@@ -1,4 +1,4 @@
-// The real program ($OUTPACE) as a child in a folder of its own: what it prints, and what it ends with.
+// The real program ($OUTPACE) as a child in its own folder: its output and exit codes.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"

@@ -1,4 +1,4 @@
-// outpace datasets, the real program: the list, a set's prompts, a file of one's own, and what it refuses.
+// outpace datasets, the real program: the list, a set's prompts, a user's file, and refusals.
 #include "tests/support/check.h"
 
 #include "engine/base/file.h"

@@ -1,4 +1,4 @@
-// outpace tokenizer encode, the real program: there and back, templates, and what it refuses.
+// outpace tokenizer encode, the real program: there and back, templates, and refusals.
 #include "tests/support/check.h"
 
 #include "tests/support/child.h"

@@ -1,4 +1,4 @@
-// Conditions: random ones against a tree of them that is evaluated as it was made; what is refused.
+// Conditions: random ones against a tree of them that is evaluated directly; refusals.
 #include "tests/support/check.h"
 
 #include "engine/base/text.h"

@@ -1,5 +1,5 @@
-// Experiments from YAML: what every key sets; one line with place and mend for what is wrong; what the
-// command line changes.
+// Experiments from YAML: the effect of every key; one line with place and fix for every error; changes from
+// the command line.
 #include "tests/support/check.h"
 
 #include "engine/base/text.h"

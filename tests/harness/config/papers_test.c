@@ -1,5 +1,5 @@
-// The configs run what their sources name, at full scale: resolved parameters, so that a preset cannot drift;
-// and every published number has a point that it can be compared with.
+// The configs run their sources' settings at full scale: resolved parameters, so that a preset can't drift;
+// and every published number has a comparable point.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"

@@ -1,5 +1,5 @@
-// Sweep expansion: random experiments against nested loops over plain arrays; order, hashes, and what a
-// change of each part changes; conditions; limits.
+// Sweep expansion: random experiments against nested loops over plain arrays; order, hashes, and the effect
+// of changing each part; conditions; limits.
 #include "tests/support/check.h"
 
 #include "engine/base/file.h"

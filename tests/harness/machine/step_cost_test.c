@@ -1,4 +1,4 @@
-// What a step must move and compute, against counting it by hand.
+// A step's bytes and operations, against counting them by hand.
 #include "tests/support/check.h"
 
 #include "harness/machine/steps.h"

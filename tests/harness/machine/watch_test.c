@@ -1,5 +1,4 @@
-// What is flagged, with a clock, a load and a core that the test holds; and that the real one sees a busy
-// neighbour.
+// Flags, with a clock, a load and a core of the test's own; and that the real watch sees a busy neighbour.
 #include "tests/support/check.h"
 
 #include "harness/machine/watch.h"

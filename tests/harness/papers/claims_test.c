@@ -1,5 +1,5 @@
 // The papers' claims against stores: every query of configs/claims.tsv runs on an empty store and on one with
-// rows, and what a margin's interval says is the verdict.
+// rows, and a margin's interval gives the verdict.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"

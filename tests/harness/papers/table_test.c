@@ -1,5 +1,5 @@
-// A paper's table beside stores that are made up: when ours is held against a published number, and what is
-// said where it is not; every format of one table as tests/fixtures/tables has it.
+// A paper's table with made-up stores: when ours is compared with a published number, and the reason when it
+// isn't; every format of one table, as in tests/fixtures/tables.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"

@@ -1,5 +1,5 @@
-// Replay against the same methods on a real loop: what a null model said, given as answers, gives the S that
-// the null model gave; what needs a model is refused.
+// Replay against the same methods on a real loop: a null model's output, given as answers, gives that model's
+// S; methods that need a model are refused.
 #include "tests/support/check.h"
 
 #include "engine/decode/decode.h"

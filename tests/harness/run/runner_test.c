@@ -1,5 +1,5 @@
-// The runner on the null backend, with what a test must hold put in place of the real thing: runs that are
-// killed and stopped anywhere, a method that lies, passes that are disturbed, and its own cost.
+// Runs on the null backend, with the test's own seams (RunSeams): runs that are killed and stopped anywhere,
+// a method that lies, disturbed passes, and the harness's own cost.
 #include "tests/support/check.h"
 
 #include "engine/base/clock.h"

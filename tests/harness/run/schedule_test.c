@@ -1,4 +1,4 @@
-// Schedules of random sweeps against what must hold of every one; the order of rounds counted out.
+// Schedules of random sweeps against the invariants of all schedules; the order of rounds counted out.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"

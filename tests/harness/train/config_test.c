@@ -1,4 +1,4 @@
-// Training files in YAML: what they set, and one line with the place and the mend for what is wrong.
+// Training files in YAML: the effect of their keys, and one line with place and fix for every error.
 #include "tests/support/check.h"
 
 #include "harness/train/train.h"

@@ -1,5 +1,5 @@
-// Tuning on the null backend by a clock that goes by passes and rows: what it chooses against every point
-// measured, and what it took; and the command with what users give it.
+// Tuning on the null backend by a clock that counts passes and rows: its choice against every point measured,
+// and its cost; and the command with users' options.
 #include "tests/support/check.h"
 
 #include "harness/tune/tune.h"
