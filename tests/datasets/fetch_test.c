@@ -17,7 +17,7 @@
 
 static const char WHOLE[] = "{\"prompt\": \"What is true stays.\"}\n";
 
-// What the server says of a file: a length, and the bytes that it sends.
+// The server's answer for a file: a length, and the bytes that it sends.
 typedef struct {
     const char *name;
     size_t claims;
@@ -105,7 +105,7 @@ static void write_sources(const Fixture *f) {
     text_release(&table);
 }
 
-// Fetches `name`; wants the code, the text in what it says, and so many files in the folder.
+// Fetches `name`; checks the exit code, the text in its output, and the number of files in the folder.
 static void fetch(const Fixture *f, const char *name, int code, const char *says, int files) {
     Child c = {0};
     const char *argv[] = {"datasets/fetch", folder_path(f->folder, "data"), name, NULL};

@@ -152,7 +152,7 @@ static void greedy_output_is_identical(void **state) {
     assert_true(tokens > 1.5 * steps);
 }
 
-// --- what an adapter has cached
+// --- an adapter's cache
 
 // The logits after a row, of a session that holds the rows before it.
 static void logits_behind(Session *s, const float *row, float *logits) {

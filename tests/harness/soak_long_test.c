@@ -36,7 +36,7 @@ static const char PREPARE[] =
     "config long \"$LONG\" 16 256 1000\n"
     "mkdir temporary home\n";
 
-// What a round does, in this order. `gc` is told apart: its numbers are those of the runs there are.
+// A round's commands, in order. `gc` is special: its numbers are those of the existing runs.
 static const char *const COMMANDS[] = {
     "run one.yaml --again --db a.db",
     "run two.yaml --again --device null --db a.db",
@@ -61,7 +61,7 @@ static const char *const COMMANDS[] = {
 };
 enum { COMMAND_COUNT = sizeof COMMANDS / sizeof *COMMANDS };
 
-// Rows of what is watched: first the commands' memory, then these.
+// Rows of watched values: first the commands' memory, then these.
 enum {
     LONG_MEMORY = COMMAND_COUNT,
     LONG_FILES,
@@ -231,7 +231,7 @@ static void one_round(Soak *s, int round) {
     s->hours[round] = (now_s() - s->start) / 3600;
 }
 
-// --- what grew
+// --- growth
 
 static double most(const double *x, int from, int to) {
     double m = x[from];

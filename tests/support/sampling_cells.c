@@ -50,7 +50,7 @@ typedef struct {
     double tried, accepted, steps, bare; // after the warm-up; bare: steps without candidates
 } World;
 
-// --- what is known beforehand
+// --- known beforehand
 
 static void fill_chances(World *w, const Sampling *sampling, int length, int word, double chance) {
     float logits[VOCAB], p[VOCAB];

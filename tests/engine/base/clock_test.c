@@ -6,7 +6,7 @@
 
 #include <sys/resource.h>
 
-// A stretch of work and what each clock says of it.
+// A stretch of work, and its time by each clock.
 static void worked(double *processor, double *wall) {
     double cpu = clock_now(clock_processor()), start = clock_now(clock_monotonic());
     volatile unsigned sum = 0;

@@ -77,7 +77,7 @@ static int wanted_tokens(const Case *c) {
     return n;
 }
 
-// --- what the callbacks see
+// --- the callbacks
 
 typedef struct {
     const Session *session;

@@ -194,7 +194,7 @@ static void sizes_of_the_paper(void **state) {
     random_model_release(&target);
 }
 
-// --- what is refused
+// --- refusals
 
 static void expect(const Model *target, const char *dir, const char *want) {
     Adapter a;

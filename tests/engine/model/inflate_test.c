@@ -296,7 +296,7 @@ static void adapters_say_the_same(void **state) {
     }
 }
 
-// --- every weight costs what it costs
+// --- the cost of every weight
 
 static bool has_zero_row(const Tensor *t) {
     for (int row = 0; t->rows > 1 && row < t->rows; row++) {
@@ -326,7 +326,7 @@ static void no_row_is_zero(void **state) {
     }
 }
 
-// --- what is written
+// --- written files
 
 static void tells_what_it_is(void **state) {
     Place *p = *state;

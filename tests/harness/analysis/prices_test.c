@@ -68,7 +68,7 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-// What docs/fit.md says of it.
+// The numbers of docs/fit.md.
 static void errors_are_as_told(void **state) {
     (void)state;
     Prices p;

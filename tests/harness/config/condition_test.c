@@ -129,7 +129,7 @@ static void random_conditions(void **state) {
     assert_true(outcomes[0] > 5000 && outcomes[1] > 5000);
 }
 
-// --- what is refused -------------------------------------------------------------------------------------
+// --- refusals --------------------------------------------------------------------------------------------
 
 static void check(const char *text, const char *want) {
     static const int numbers[NUMBERS] = {15, 5, 15};

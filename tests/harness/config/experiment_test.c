@@ -86,7 +86,7 @@ static void all_keys(void **state) {
     experiment_release(&x); // takes an empty one
 }
 
-// GOOD with one piece put for another, and what is said of it.
+// GOOD with one piece replaced, and the message for it.
 static void expect_error(const char *was, const char *is, const char *want) {
     const char *at = strstr(GOOD, was);
     Text text = {0};

@@ -125,7 +125,7 @@ static void configs_are_their_sources(void **state) {
     }
 }
 
-// Table 4 of Ouroboros asks what the order does: all orders have the same prompts.
+// Table 4 of Ouroboros varies the order: all orders have the same prompts.
 static void orders_share_their_prompts(void **state) {
     (void)state;
     Config *c = config_open("ouroboros-table-4");

@@ -69,7 +69,7 @@ static void lists_and_values_stand_instead(void **state) {
     experiment_release(&x);
 }
 
-// A key that is new stands after the others, and takes none with it that are not.
+// A new key comes after the others, without any others.
 static void new_keys(void **state) {
     (void)state;
     Experiment x;

@@ -351,7 +351,7 @@ static void what_a_hash_is_of(void **state) {
     release(&x, &was);
 }
 
-// What a store holds under a hash stays what it is: these texts may only change with a reason.
+// Stores keep rows under these hashes: the texts may only change with a reason.
 static void describes(void **state) {
     (void)state;
     Experiment x;

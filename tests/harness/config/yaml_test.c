@@ -139,7 +139,7 @@ static void random_files(void **state) {
     }
 }
 
-// --- what is refused -------------------------------------------------------------------------------------
+// --- refusals --------------------------------------------------------------------------------------------
 
 static void refuse_bytes(const char *bytes, size_t n, const char *want) {
     YamlTree t;

@@ -51,7 +51,7 @@ static void short_windows(void **state) {
 
 static int64_t count_switches(void *state) { return ((World *)state)->switches; }
 
-// Windows are counted, and so is what the system took away; a watch without that counts nothing.
+// Windows are counted, and so is time that the system took away; a watch without that counts nothing.
 static void counts(void **state) {
     (void)state;
     World w = {.cycles = 1, .switches = 7};

@@ -162,7 +162,7 @@ static void each_config_is_for_an_item(void **state) {
     closed(c);
 }
 
-// --- with a model, and data that look like what is published ---------------------------------------------
+// --- with a model, and look-alikes of published data -----------------------------------------------------
 
 static const struct {
     const char *folder, *file, *row;

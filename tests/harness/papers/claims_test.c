@@ -152,7 +152,7 @@ static void with_rows(void **state) {
     closed(c);
 }
 
-// What a claim tells its reader to ask: "outpace sql '...'".
+// The query that a claim suggests: "outpace sql '...'".
 static void told_queries(void **state) {
     static const char SQL[] = "outpace sql '";
     const char *path = folder_path(*state, "a.db");

@@ -223,7 +223,7 @@ static void not_compared(void **state) {
     }
 }
 
-// Another setting of a method stands below, where the paper has several; where it has one, beside it.
+// Another setting of a method comes below if the paper has several; if it has one, they're matched.
 static void other_settings(void **state) {
     Case c = PUBLISHED;
     Table t;
@@ -332,7 +332,7 @@ static void copies(void **state) {
     table_release(&t);
 }
 
-// --- what is chosen --------------------------------------------------------------------------------------
+// --- choices ---------------------------------------------------------------------------------------------
 
 static void run_is_found(void **state) {
     Case c = PUBLISHED;

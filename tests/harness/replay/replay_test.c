@@ -24,7 +24,7 @@ typedef struct Said {
 
 static void count_step(void *state, const StepReport *r) { ((Said *)state)->at_least_2 += r->emitted > 2; }
 
-// Decodes by the null model; the texts become what it said.
+// Decodes by the null model; the texts become its output.
 static void decode_all(const char *name, ReplayTexts *texts, Said *said) {
     Session s;
     Method m;
