@@ -129,8 +129,8 @@ static void good_and_bad(void **state) {
     mem_free(got);
     fetch(f, "whole", 0, "is there already", 1);
     fetch(f, "cut", 1, "could not be downloaded whole", 1);
-    fetch(f, "short", 1, "it was changed, or cut", 1);
-    fetch(f, "tampered", 1, "it was changed, or cut", 1);
+    fetch(f, "short", 1, "it was changed or cut", 1);
+    fetch(f, "tampered", 1, "it was changed or cut", 1);
     fetch(f, "longer", 1, "fetch:", 1);
     fetch(f, "absent", 1, "could not be downloaded", 1);
     fetch(f, "mine", 1, "no dataset 'mine' to fetch", 1);

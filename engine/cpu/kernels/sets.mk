@@ -29,3 +29,6 @@ $(TRAIN): $(BUILD)/engine/train/kernels/kernels_%.o: engine/train/kernels/kernel
 $(LANE_OBJECTS): Makefile engine/cpu/kernels/sets.mk $(BUILD)/settings
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CFLAGS) -DSET=$(patsubst ops_%,%,$(patsubst kernels_%,%,$(basename $(@F)))) -c $(filter %_lanes.c,$^) -o $@
+
+# A .d that is older than ops_lanes.c names its set's own source, which is gone: nothing to make.
+$(LANE_OBJECTS:$(BUILD)/%.o=%.c): ;
