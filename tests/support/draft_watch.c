@@ -66,8 +66,8 @@ static int length_wanted(DraftWatch *w, const Tree *t) {
     return n;
 }
 
-// The second model keeps the tokens that it has run and the sequence has: not the last guess, which it hasn't run,
-// nor the last token, which comes first in its next step. Where it had no room, it stays as it was.
+// The second model keeps the tokens that it has run and the sequence has: not the last guess, which it hasn't
+// run, nor the last token, which comes first in its next step. Where it had no room, it stays as it was.
 static void check_second(const DraftWatch *w, int accepted, int proposed) {
     int run = proposed ? proposed - 1 : 0, kept = accepted < run ? accepted : run;
     if (w->text.before > w->second.context) return;

@@ -1,7 +1,7 @@
 // Matrix tiles on a processor without them: there each of their instructions is illegal, and the signal's
-// handler executes it by Intel's manual. So the same object code runs anywhere, and must keep the rules of its
-// instructions: their encoding, valid configurations, shapes of products. A broken rule ends the program with
-// a line.
+// handler executes it by Intel's manual. So the same object code runs anywhere, and must keep the rules of
+// its instructions: their encoding, valid configurations, shapes of products. A broken rule ends the program
+// with a line.
 //
 // Each thread has tiles of its own, as on a processor.
 #pragma once

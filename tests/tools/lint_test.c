@@ -143,7 +143,8 @@ static void broken_limits(void **state) {
            (const char *const[]){"lines beyond 110 columns: 1, and 0 is the limit",
                                  "    engine/base/wide.h:1\n", NULL});
     expect("engine/base/telling.h", "#pragma once\n// What is said stands here.\nint telling(void);\n",
-           (const char *const[]){"headless \"what is ...\"", "1 engine/base/telling.h: ... what is said stands",
+           (const char *const[]){"headless \"what is ...\"",
+                                 "1 engine/base/telling.h: ... what is said stands",
                                  "measure: say, says, said", "measure: stand, stands", NULL});
     expect("CONTRIBUTING.md", "Start at `engine/base/gone.c`.\n",
            (const char *const[]){"    CONTRIBUTING.md: engine/base/gone.c\n", NULL});
