@@ -1,16 +1,16 @@
-# Outpace. `make help` lists what there is to make; settings can be given on the command line (make CC=clang).
+# Outpace. `make help` lists the targets; settings can be given on the command line (make CC=clang).
 CC       = gcc
 OPT      = -O3
 PREFIX   = /usr/local
 BUILD    = build
 
-# Targets that build nothing here, or build through a make of their own.
+# Not for targets that build nothing here, or build through a make of their own.
 ifeq ($(filter help clean,$(MAKECMDGOALS)),)
 ifeq ($(MAKELEVEL),0)
-# ./setup is quiet and quick where nothing is missing. Only demo and tests install.
+# ./setup is quiet and quick if nothing is missing. Only demo and tests install.
 SETUP   := $(shell ./setup $(if $(filter demo test%,$(MAKECMDGOALS)),,check) >&2 || echo failed)
 ifeq ($(SETUP),failed)
-$(error packages are missing; ./setup said above what to run)
+$(error packages are missing; ./setup printed the fix above)
 endif
 MAKEFLAGS += -j$(shell nproc)
 endif
@@ -18,16 +18,16 @@ endif
 
 STD      = -std=c11 -D_GNU_SOURCE
 WARN     = -Wall -Wextra -Wpedantic -Wshadow -Wconversion $(WERROR)
-# A warning is an error with the compiler that this is written with. At -O0 intrinsics are macros, and those warn.
+# Warnings are errors with the compiler that we use. At -O0 intrinsics are macros, and those warn.
 WERROR  := $(if $(filter -O0,$(OPT)),,$(if $(filter 12.%,$(shell $(CC) -dumpfullversion 2>/dev/null)),-Werror))
-# No contraction of a*b+c: the same source must give the same bits in every place it is inlined to.
+# No contraction of a*b+c: the same source must give the same bits wherever it's inlined.
 EXACT    = -ffp-contract=off
 CFLAGS   = $(STD) $(OPT) -g $(WARN) $(EXACT) $(SANITIZE) -I. -MMD -MP
 LDFLAGS  = $(OPT) -g $(SANITIZE)
 PACKAGES = jansson libpcre2-8 libutf8proc yaml-0.1 sqlite3 gsl libcrypto zlib
 LIBS     = $(shell pkg-config --libs $(PACKAGES)) $(CUDA_LIBS) -lpthread -lm
 
-# A file, a line; `make V=1` shows the whole commands, `make -s` nothing.
+# One line per file; `make V=1` shows the whole commands, `make -s` nothing.
 say      = $(if $(V)$(findstring s,$(firstword -$(MAKEFLAGS))),,@printf '%-5s %s\n' $(1) $(2);)
 
 ROOMS    = engine simulate datasets results plots harness
@@ -45,17 +45,17 @@ include engine/cpu/kernels/sets.mk
 $(PROGRAM): $(OBJECTS) $(BUILD)/parts
 	$(call say,LINK,$@)$(CC) $(LDFLAGS) $(OBJECTS) -o $@ $(LIBS)
 
-# A new commit alone links no test anew: version.o goes in, but does not make the library old.
+# A new commit doesn't relink the tests: version.o goes in, but doesn't make the library out of date.
 $(BUILD)/liboutpace.a: $(filter-out $(VERSION),$(LIBRARY)) $(BUILD)/parts | $(VERSION)
 	@rm -f $@
 	@ar rcs $@ $(LIBRARY)
 
-# Which commit this is: only one file sees it.
+# The commit: only one file sees it.
 COMMIT  := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 $(VERSION): CFLAGS += -DOUTPACE_COMMIT='"$(COMMIT)"'
 $(VERSION): $(BUILD)/commit
 
-# What objects depend on beside their sources, in files that are written only when it has changed.
+# Dependencies of objects besides their sources, in files that are written only when their content changes.
 $(BUILD)/commit:   CONTENT = $(COMMIT)
 $(BUILD)/settings: CONTENT = $(CC) $(OPT) $(SANITIZE)
 $(BUILD)/parts:    CONTENT = without $(CUDA_OUT)
@@ -64,7 +64,7 @@ $(BUILD)/commit $(BUILD)/settings $(BUILD)/parts build/cuda/toolkit: always
 	@mkdir -p $(@D)
 	@echo '$(CONTENT)' | cmp -s - $@ || echo '$(CONTENT)' >$@
 
-# What the assembler reads into it (.incbin), which no compiler's -MMD tells.
+# Files that the assembler includes (.incbin), which -MMD doesn't list.
 $(BUILD)/datasets/known.o: datasets/sources.tsv $(wildcard datasets/small/*.jsonl)
 $(BUILD)/results/open.o: results/schema.sql results/schema_2.sql results/schema_3.sql results/schema_4.sql results/schema_5.sql results/views.sql
 $(BUILD)/plots/figures.o $(BUILD)/plots/page.o $(BUILD)/plots/plot.o $(BUILD)/plots/report.o: $(wildcard plots/figures/* plots/report/*)
@@ -78,7 +78,7 @@ $(BUILD)/%.o: %.c Makefile engine/cpu/kernels/sets.mk $(BUILD)/settings
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(CFLAGS) -c $< -o $@
 
-# The program that writes the reference family's text out of tools/reference/*.txt.
+# The program that writes the reference family's text from tools/reference/*.txt.
 WRITE = $(BUILD)/tools/reference/write
 WRITE_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tools/reference/*.c))
 $(WRITE): $(WRITE_OBJECTS) $(filter $(BUILD)/engine/base/%,$(OBJECTS))
@@ -86,7 +86,7 @@ $(WRITE): $(WRITE_OBJECTS) $(filter $(BUILD)/engine/base/%,$(OBJECTS))
 
 include tests/tests.mk
 
-# Everything but the C library linked in, for a machine that has only that.
+# Links everything except the C library in, for machines that have only that.
 PORTABLE_LIBS = -Wl,-Bstatic $(filter-out -lm -ldl -lpthread -pthread,$(shell pkg-config --static --libs $(PACKAGES))) \
     -Wl,-Bdynamic $(CUDA_LIBS) -lm
 portable: $(OBJECTS)
@@ -116,18 +116,18 @@ clean:
 help:
 	@echo "make            build ./outpace; ./setup installs what it needs, demo and test run that first"
 	@echo "make demo       see it work: S and speedup of each method, on the reference model and inflated to 500m"
-	@echo "make reference  the reference family anew: text, tokenizer, training; goes on where it was stopped"
-	@echo "make experiments the papers' tables and figures at smoke scale, into results/smoke; goes on where it was stopped"
+	@echo "make reference  rebuild the reference family: text, tokenizer, training; continues after a stop"
+	@echo "make experiments the papers' tables and figures at smoke scale, into results/smoke; continues after a stop"
 	@echo "make test       all tests, under ten minutes on two cores; test-long runs the longer ones too"
-	@echo "make soak       sweeps for SOAK=45 minutes: memory, descriptors, files and stores must not grow; in test-long, too"
+	@echo "make soak       sweeps for SOAK=45 minutes: memory, descriptors, files and stores must not grow; part of test-long"
 	@echo "make debug      ./outpace-debug with AddressSanitizer and UBSan; test-debug runs the tests on it"
-	@echo "make fuzz       every parser fuzzed for FUZZ_SECONDS=60 (clang, libFuzzer); in test-long 900"
-	@echo "make lint       format, headers alone, layers, banned calls, file-scope state, cppcheck"
-	@echo "make portable   ./outpace-portable, which needs the C library only"
-	@echo "make gpu-check  the CUDA engine checked on a GPU; gpu-bench times it there; gpu-bundle: both, to take to one (NVCC=/path/to/nvcc)"
-	@echo "make gpu-reckon times of steps on cards that are not here, reckoned from what the kernels do; needs nvcc, no GPU"
+	@echo "make fuzz       fuzz every parser for FUZZ_SECONDS=60 (clang, libFuzzer); 900 in test-long"
+	@echo "make lint       format, headers alone, layers, banned calls, file-scope state, limits (tools/measure), cppcheck"
+	@echo "make portable   ./outpace-portable, which needs only the C library"
+	@echo "make gpu-check  check the CUDA engine on a GPU; gpu-bench times it; gpu-bundle packs both for another machine (NVCC=/path/to/nvcc)"
+	@echo "make gpu-reckon compute step times on cards that are not here, from the counted work of kernels; needs nvcc, no GPU"
 	@echo "make install    PREFIX=$(PREFIX)"
-	@echo "make clean      remove what was built"
+	@echo "make clean      remove everything that was built"
 	@echo "settings        V=1 (whole commands) CC=$(CC) OPT=$(OPT) PREFIX=$(PREFIX) BUILD=$(BUILD)"
 
 -include $(patsubst %.o,%.d,$(OBJECTS) $(WRITE_OBJECTS) $(TESTS:=.o) $(SHARED) $(FUZZERS))

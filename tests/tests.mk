@@ -1,11 +1,11 @@
 # How tests and fuzzers are built and run; the Makefile includes this.
 
-# Kept, so that tests/run finds exactly the programs that have a source.
+# tests/run runs exactly the programs that have a source.
 TESTS    = $(patsubst %.c,$(BUILD)/%,$(shell find tests -name '*_test.c' $(if $(NVCC),,! -path 'tests/ptx/*')))
 SHARED   = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 FUZZERS  = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/fuzz/*_fuzz.c))
 
-# An archive, so that a program takes only what it uses: tests/support/fault.c links only where its wraps are.
+# An archive, so that a program takes only the objects it uses: tests/support/fault.c links only with its wraps.
 $(BUILD)/libtests.a: $(SHARED)
 	@rm -f $@
 	@ar rcs $@ $^
@@ -15,18 +15,18 @@ $(BUILD)/tests/%_test: $(BUILD)/tests/%_test.o $(BUILD)/libtests.a $(BUILD)/libo
 
 $(BUILD)/tests/support/plot_store.o: tests/fixtures/plots/computed.json
 
-# The reference family's grammars are no part of the library.
+# The reference family's grammars aren't part of the library.
 $(BUILD)/tests/tools/reference/grammar_test $(BUILD)/tests/tools/reference/lists_test: $(filter-out %/write.o,$(WRITE_OBJECTS))
 $(BUILD)/tests/tools/reference/write_test: $(WRITE)
 
-# The whole program on a machine that claims several GPUs.
+# The whole program on a simulated machine with several GPUs.
 $(BUILD)/tests/engine/cuda/doctor_test $(BUILD)/tests/engine/cuda/fault_test: $(BUILD)/simt/outpace
 
-# A program that fails allocations or system calls links them through tests/support/fault.c.
+# Programs that make allocations or system calls fail link them through tests/support/fault.c.
 WRAPPED  = malloc calloc realloc free open read write fsync close rename
 $(BUILD)/tests/%_fault_test: LDFLAGS += $(WRAPPED:%=-Wl,--wrap=%)
 
-# libFuzzer finds an entry by one name; corpus_test links them all, each under its file's.
+# libFuzzer finds an entry by one name; corpus_test links them all, each under its file's name.
 $(BUILD)/tests/fuzz/%_fuzz.o: CFLAGS += $(if $(FUZZING),,-DLLVMFuzzerTestOneInput=$(basename $(@F)))
 $(BUILD)/tests/fuzz/corpus_test: $(FUZZERS)
 PARSERS  = $(filter $(patsubst %,$(BUILD)/%/%,engine/base engine/core engine/model engine/text engine/decode simulate datasets results \

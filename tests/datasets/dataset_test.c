@@ -1,5 +1,5 @@
 // Rows become prompts: look-alikes of every format, orders and limits against a slow model, malformed rows
-// named by file, line and field; the published files where they are beside the checkout.
+// named by file, line and field; the published files too, if they're next to the checkout.
 #include "tests/support/check.h"
 
 #include "datasets/datasets.h"
@@ -133,7 +133,7 @@ static void lines_arrays_and_space(void **state) {
     dataset_release(&d);
 }
 
-// What an answer answers: an item a turn, several where there is one turn.
+// References of an answer: an item per turn, several if there is one turn.
 static void references_of_turns(void **state) {
     (void)state;
     static const char ROWS[] =
@@ -437,7 +437,7 @@ static void compressed(void **state) {
     }
 }
 
-// A thousand times its size: refused by what comes out, not by what it says.
+// A thousand times its size: refused by its real size, not by the stated one.
 static void bomb(void **state) {
     (void)state;
     enum { BLOCK = 1 << 20, MEMBERS = 300 };
@@ -486,7 +486,7 @@ static void files(void **state) {
     dataset_release(&d);
 }
 
-// Every published file that is there is what sources.tsv says, whole.
+// Every published file that is there equals the one in sources.tsv.
 static void published(void **state) {
     (void)state;
     static const struct {

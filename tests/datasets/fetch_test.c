@@ -1,5 +1,5 @@
-// datasets/fetch against a server on this machine: what is whole and true is kept, what is cut short, longer,
-// changed or not there is not, and leaves nothing behind.
+// datasets/fetch against a server on this machine: whole, true files are kept; truncated, longer, changed or
+// missing ones aren't, and leave nothing behind.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"
@@ -17,7 +17,7 @@
 
 static const char WHOLE[] = "{\"prompt\": \"What is true stays.\"}\n";
 
-// What the server says of a file: a length, and the bytes that it sends.
+// The server's answer for a file: a length, and the bytes that it sends.
 typedef struct {
     const char *name;
     size_t claims;
@@ -105,7 +105,7 @@ static void write_sources(const Fixture *f) {
     text_release(&table);
 }
 
-// Fetches `name`; wants the code, the text in what it says, and so many files in the folder.
+// Fetches `name`; checks the exit code, the text in its output, and the number of files in the folder.
 static void fetch(const Fixture *f, const char *name, int code, const char *says, int files) {
     Child c = {0};
     const char *argv[] = {"datasets/fetch", folder_path(f->folder, "data"), name, NULL};
@@ -129,8 +129,8 @@ static void good_and_bad(void **state) {
     mem_free(got);
     fetch(f, "whole", 0, "is there already", 1);
     fetch(f, "cut", 1, "could not be downloaded whole", 1);
-    fetch(f, "short", 1, "it was changed, or cut", 1);
-    fetch(f, "tampered", 1, "it was changed, or cut", 1);
+    fetch(f, "short", 1, "it was changed or cut", 1);
+    fetch(f, "tampered", 1, "it was changed or cut", 1);
     fetch(f, "longer", 1, "fetch:", 1);
     fetch(f, "absent", 1, "could not be downloaded", 1);
     fetch(f, "mine", 1, "no dataset 'mine' to fetch", 1);

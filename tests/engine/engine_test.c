@@ -1,5 +1,5 @@
-// Opening: two engines side by side give what each gives alone; memory is told right, and checked before a
-// weight is read; names of devices and computes.
+// Opening: two engines at once give the same as each by itself; memory is counted correctly, and checked
+// before a weight is read; names of devices and computes.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"

@@ -1,7 +1,7 @@
-// The forward pass against Hugging Face transformers: tiny random models of each architecture, with the
-// logits that it gave (tests/oracle/models.py made them). f32 within 2e-5 of the largest logit at every
-// position and 64 greedy tokens equal, by every method that needs nothing beside the target; bf16, and f16 of
-// weights in f16, at most twice as far off as transformers' own is.
+// The forward pass against Hugging Face transformers: tiny random models of each architecture, with its
+// logits (by tests/oracle/models.py). f32 within 2e-5 of the largest logit at every position and 64 equal
+// greedy tokens, by every method that needs only the target; bf16, and f16 of weights in f16, at most twice
+// as far off as transformers' own.
 #include "tests/support/check.h"
 #include "tests/support/golden.h"
 

@@ -1,6 +1,5 @@
-// The most memory that the program holds (what the system calls VmHWM) while a prompt of 500 tokens runs and
-// a method of many rows goes on after it: weights and cache, and for all else less than 15% of them, so that
-// no second copy hides anywhere.
+// The program's peak memory (VmHWM) while a prompt of 500 tokens runs and a method of many rows follows:
+// weights and cache, and for all else less than 15% of them, so a second copy can't hide anywhere.
 #include "tests/support/check.h"
 #include "tests/support/child.h"
 

@@ -1,6 +1,6 @@
 // Methods with a second model, on the real CPU backend and small random models: greedy output is that of one
-// token a step, whatever the draft, adapter or heads; sampled output has the target's distribution; and what
-// an adapter has cached is what it would cache from scratch, bit for bit.
+// token per step, whatever the draft, adapter or heads; sampled output has the target's distribution; and an
+// adapter's cache equals one built from scratch, bit for bit.
 #include "tests/support/check.h"
 #include "tests/support/chi_square.h"
 #include "tests/support/folder.h"
@@ -152,7 +152,7 @@ static void greedy_output_is_identical(void **state) {
     assert_true(tokens > 1.5 * steps);
 }
 
-// --- what an adapter has cached
+// --- an adapter's cache
 
 // The logits after a row, of a session that holds the rows before it.
 static void logits_behind(Session *s, const float *row, float *logits) {

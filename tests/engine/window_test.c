@@ -1,5 +1,5 @@
-// The rolling cache of a sliding window: it takes the window's memory whatever the context, says what a model
-// without it says as long as the window holds all, and something else beyond.
+// The rolling cache of a sliding window: it takes the window's memory whatever the context, predicts as a
+// model without it while the window covers all, and differently beyond.
 #include "tests/support/check.h"
 
 #include "engine/engine.h"

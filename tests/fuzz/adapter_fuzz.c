@@ -1,4 +1,4 @@
-// The config.json of an adapter: what is taken fits its target, and every one of its weights has a size.
+// The config.json of an adapter: an accepted one fits its target, and every one of its weights has a size.
 #include "engine/model/adapter.h"
 
 #include "engine/base/file.h"

@@ -1,5 +1,4 @@
-// A dataset's file in each order: what is taken is whole, and the same twice; any text beside any other has
-// scores.
+// A dataset's file in each order: accepted rows are whole, and the same twice; any two texts have scores.
 #include "datasets/datasets.h"
 #include "datasets/rouge.h"
 

@@ -1,4 +1,4 @@
-// An experiment's YAML: what is taken expands to points that differ, each of which its method's parser reads
+// An experiment's YAML: an accepted one expands to distinct points, each of which its method's parser reads
 // back, or to one line. The same bytes as a value of --set and as --model.
 #include "engine/base/text.h"
 #include "harness/config/sweep.h"

@@ -1,4 +1,5 @@
-// A machine's file: what is taken prices any step, and is the same machine when it is written and read again.
+// A machine's file: an accepted one prices any step, and is the same machine when it's written and read
+// again.
 #include "simulate/hardware.h"
 
 #include "engine/base/memory.h"

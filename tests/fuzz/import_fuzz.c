@@ -1,5 +1,4 @@
-// Lines of steps, and of Spec-Bench's answers: what is taken is whole, what is not leaves one line with its
-// place.
+// Lines of steps, and of Spec-Bench's answers: accepted ones are whole, others leave one line with its place.
 #include "results/rows.h"
 #include "results/transfer.h"
 

@@ -1,4 +1,4 @@
-// A file of points: what is taken lies in its domain, and what is fitted to it is finite.
+// A file of points: accepted points are in their domain, and their fit is finite.
 #include "simulate/fit.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-// What a paper published: every cell of what is taken is a text, or the line that is wrong is named.
+// A paper's published numbers: every accepted cell is a text, or the wrong line is named.
 #include "results/published.h"
 
 #include <stdint.h>

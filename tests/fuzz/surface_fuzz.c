@@ -1,4 +1,4 @@
-// A CSV of steps: what is taken can be priced.
+// A CSV of steps: an accepted one can be priced.
 #include "simulate/surface.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-// A table of continuations, as it is and with the checksum that its ids would need: whatever is taken holds
-// ids of the vocabulary, or none.
+// A table of continuations, unchanged and with the checksum that its ids would need: an accepted one has ids
+// of the vocabulary, or none.
 #include "engine/decode/token_table.h"
 
 #include "engine/base/memory.h"

@@ -1,5 +1,5 @@
-// A tokenizer.json (what starts with a brace) or a tokenizer.model, then a text, then one byte: the text's
-// length. What is taken encodes the text to ids that it has, and decodes them and any others to UTF-8.
+// A tokenizer.json (if it starts with a brace) or a tokenizer.model, then a text, then one byte: the text's
+// length. An accepted one encodes the text to its own ids, and decodes them and any others to UTF-8.
 #include "engine/text/tokenizer.h"
 #include "engine/text/utf8.h"
 

@@ -1,4 +1,4 @@
-// A training run's YAML, a model's and an adapter's: what is taken lies within the limits of its keys.
+// A training run's YAML, a model's and an adapter's: accepted values are within the limits of their keys.
 #include "harness/train/train.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-// Stands in for the SIMT shim where the CUDA tests run on a GPU: there is nothing to set, and nothing to ask.
+// Replaces the SIMT shim where the CUDA tests run on a GPU: there's nothing to set or ask.
 #include "tests/simt/settings.h"
 
 SimtSettings simt_settings = {.fail_after = -1, .driver = 13000};

@@ -1,7 +1,7 @@
-// Sweeps for $SOAK minutes (45): a process that decodes all the time, and beside it, round by round, every
-// command that reads or writes a store. Nothing may grow with the rounds: memory of the long process, the
-// most memory of each command, open descriptors, files, the cache, stores from which `gc` deletes what a
-// round added. The long process' own store grows by its samples, by as many bytes for the last as for the
+// Sweeps for $SOAK minutes (45): a process that decodes all the time, and in parallel, round by round, every
+// command that reads or writes a store. Nothing may grow with the rounds: memory of the long process, peak
+// memory of each command, open descriptors, files, the cache, stores from which `gc` deletes a round's
+// additions. The long process's own store grows by its samples, by as many bytes for the last as for the
 // first.
 #include "tests/support/check.h"
 
@@ -36,7 +36,7 @@ static const char PREPARE[] =
     "config long \"$LONG\" 16 256 1000\n"
     "mkdir temporary home\n";
 
-// What a round does, in this order. `gc` is told apart: its numbers are those of the runs there are.
+// A round's commands, in order. `gc` is special: its numbers are those of the existing runs.
 static const char *const COMMANDS[] = {
     "run one.yaml --again --db a.db",
     "run two.yaml --again --device null --db a.db",
@@ -61,7 +61,7 @@ static const char *const COMMANDS[] = {
 };
 enum { COMMAND_COUNT = sizeof COMMANDS / sizeof *COMMANDS };
 
-// Rows of what is watched: first the commands' memory, then these.
+// Rows of watched values: first the commands' memory, then these.
 enum {
     LONG_MEMORY = COMMAND_COUNT,
     LONG_FILES,
@@ -231,7 +231,7 @@ static void one_round(Soak *s, int round) {
     s->hours[round] = (now_s() - s->start) / 3600;
 }
 
-// --- what grew
+// --- growth
 
 static double most(const double *x, int from, int to) {
     double m = x[from];

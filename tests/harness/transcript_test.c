@@ -1,5 +1,5 @@
-// What commands print on fixed inputs, beside what they printed before (tests/transcript): a change of any is
-// seen here. OUTPACE_GOLDEN=write takes the new text; look at the difference before it is committed.
+// The output of commands on fixed inputs, compared with the recorded output (tests/transcript), so that every
+// change shows. OUTPACE_GOLDEN=write records the new text; look at the difference before you commit it.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"

@@ -1,6 +1,6 @@
 // Model directories that are broken or malicious, each one change away from a good one, run through the real
-// program. Whatever is in them: exit code 2, one line on stderr that names the file and says what is wrong,
-// no signal, no hang, little memory. A new kind of damage is a new row.
+// program. Each must give exit code 2, one line on stderr that names the file and the fault, without a signal
+// or a hang and with little memory. A new kind of damage is a new row.
 #include "tests/support/check.h"
 
 #include "engine/model/synth.h"

@@ -348,7 +348,7 @@ static void file_names(void **state) {
     }
 }
 
-// --- what can go wrong -----------------------------------------------------------------------------------
+// --- failures --------------------------------------------------------------------------------------------
 
 static void refused(Store *store, const Figure *f, int64_t run, const PlotOptions *o, const char *path,
                     ErrorKind kind, const char *wanted) {
@@ -449,7 +449,7 @@ static void titles_tell_panels_apart(void **state) {
     expect_in_script(s, "slowdown", "'context 500, batch: small'");
 }
 
-// --- what is there ---------------------------------------------------------------------------------------
+// --- lists -----------------------------------------------------------------------------------------------
 
 static void holds(const char *folder, const char *name, const char *start) {
     size_t size;

@@ -268,7 +268,7 @@ static void svg(void **state) {
     text_release(&out);
 }
 
-// --- what can go wrong -----------------------------------------------------------------------------------
+// --- failures --------------------------------------------------------------------------------------------
 
 // Four times as many prompts, with samples like those that there are.
 #define TWELVE_PROMPTS                                                                                     \

@@ -226,7 +226,7 @@ static bool reckon_shape(const Asked *a, const char *name, Error *e) {
     return ok;
 }
 
-// --- what is asked
+// --- queries
 
 static int read_list(const char *text, long highest, int *out, int most) {
     int n = 0;

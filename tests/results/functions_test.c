@@ -1,4 +1,4 @@
-// bits and ones against loops over single bits; what is NULL, short or out of range.
+// bits and ones against loops over single bits; NULL, short and out-of-range arguments.
 #include "tests/support/check.h"
 
 #include "results/sql.h"

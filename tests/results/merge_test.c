@@ -1,5 +1,5 @@
-// Two stores that each hold a part of a run become one that holds what an undisturbed one does; again changes
-// nothing.
+// Two stores that each have a part of a run become one that equals an undisturbed store; merging again
+// changes nothing.
 #include "tests/support/check.h"
 
 #include "results/fit.h"

@@ -1,4 +1,4 @@
-// Files that are no store, or not one for us, or not for now: one clear line each, and nothing changed.
+// Files that aren't stores, or not ours, or not now: one clear line each, and nothing changed.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"

@@ -1,4 +1,5 @@
-// The papers' numbers: every file reads, and says what the program can compute; a broken one says where.
+// The papers' numbers: every file reads, and names only measures that the program computes; a broken one
+// gives its place.
 #include "tests/support/check.h"
 
 #include "engine/base/text.h"

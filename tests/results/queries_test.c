@@ -1,4 +1,4 @@
-// Every query of docs/queries.md runs, and finds something in a store that has a bit of everything.
+// Every query of docs/queries.md runs, and finds rows in a store that has a bit of everything.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"

@@ -1,4 +1,4 @@
-// Rows end well only where all of them could be read, and where their reader says so.
+// Rows end well only if all of them could be read, and if their reader agrees.
 #include "tests/support/check.h"
 
 #include "results/rows.h"

@@ -1,6 +1,5 @@
-// Whatever fails while something is stored: one line, and what was stored before is whole. The store is then
-// opened as a next process would, holds the sample wholly or not at all, and comes to the same end as an
-// undisturbed one.
+// Any failure while storing gives one line, and earlier rows stay whole. The store then opens as in the next
+// process, has the sample wholly or not at all, and ends up equal to an undisturbed one.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"

@@ -1,5 +1,5 @@
-// Out and in again: what comes back is what went out; what Spec-Bench's code would say of our files is what
-// we say; lines that are no good are named by file and line, and leave nothing behind.
+// Export and import: imported rows equal the exported ones; Spec-Bench's code would give our numbers for our
+// files; bad lines are named by file and line, and leave nothing behind.
 #include "tests/support/check.h"
 
 #include "engine/base/file.h"

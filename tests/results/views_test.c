@@ -1,4 +1,4 @@
-// What the views say against loops over the samples, written from the definitions in words.
+// The views against loops over the samples, written from the definitions in words.
 #include "tests/support/check.h"
 
 #include "results/rows.h"

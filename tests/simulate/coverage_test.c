@@ -1,4 +1,4 @@
-// A first look at what coverage_long_test holds properly.
+// A quick version of coverage_long_test.
 #include "tests/support/check.h"
 
 #include "tests/support/coverage.h"

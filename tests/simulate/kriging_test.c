@@ -1,5 +1,5 @@
-// Kriging of functions that are known: it meets what was measured, forgets far away, and its errors are those
-// that it makes.
+// Kriging of known functions: it meets the measured points, forgets far away, and its stated errors are its
+// real ones.
 #include "tests/support/check.h"
 
 #include "simulate/kriging.h"

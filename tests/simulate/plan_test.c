@@ -1,4 +1,4 @@
-// Plans of random costs: they fit, nothing larger that comes first does, and more time never gives less.
+// Plans of random costs: they fit, an earlier larger one doesn't, and more time never gives less.
 #include "tests/support/check.h"
 
 #include "simulate/plan.h"

@@ -1,5 +1,5 @@
-// A method's space on a machine of our making: what its sample predicts of all of it, and whether the best is
-// among those that would race.
+// A method's space on a made-up machine: its sample's predictions for the whole space, and whether the best
+// is among those that would race.
 #include "tests/support/check.h"
 
 #include "simulate/design.h"

@@ -1,4 +1,4 @@
-// What every test program uses: cmocka with the headers that it wants first, and a seeded source of random
+// Used by every test program: cmocka with the headers that it needs first, and a seeded source of random
 // shapes and numbers. tests/run prints how to repeat a failure.
 #pragma once
 #include <math.h>
@@ -27,7 +27,7 @@ static inline int test_between(Random *r, int low, int high) {
     return low + (int)random_below(r, (uint32_t)(high - low + 1));
 }
 
-// The worse of two errors; one that is no number is the worst of all, whatever comes after it.
+// The worse of two errors; NaN is the worst of all, and stays.
 static inline double test_worse(double worst, double error) {
     return error <= worst ? worst : isnan(error) ? (double)INFINITY : error;
 }

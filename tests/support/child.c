@@ -1,4 +1,4 @@
-// What a child reads and writes are temporary files, so that no pipe can fill up and block it.
+// A child's input and output are temporary files, so that a full pipe can't block it.
 #include "tests/support/child.h"
 
 #include "tests/support/check.h"
@@ -12,7 +12,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-enum { COULD_NOT_START = 255 }; // not 127, which a shell says of a command that it does not find
+enum { COULD_NOT_START = 255 }; // not 127, a shell's code for an unknown command
 
 pid_t child_start(const char *folder, const char *const *argv, int in, int out, int err) {
     pid_t pid = fork();
@@ -51,7 +51,7 @@ void child_run(Child *c, const char *folder, const char *input, const char *cons
     struct rusage used;
     *c = (Child){.code = wait_for(child_start(folder, argv, fileno(in), fileno(out), fileno(err)), &used)};
     c->seconds = seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
-    c->peak_bytes = (size_t)used.ru_maxrss << 10; // told in KiB
+    c->peak_bytes = (size_t)used.ru_maxrss << 10; // in KiB
     fclose(in);
     read_all(out, &c->out);
     read_all(err, &c->err);

@@ -1,5 +1,5 @@
-// Do intervals hold what they promise? Prompts that differ in phi are drawn, fitted, and their intervals held
-// against the truth.
+// Coverage of intervals: draws prompts that differ in phi, fits them, and compares the intervals with the
+// truth.
 #pragma once
 
 // So many draws, each with so many resamples; the test fails unless the 95% intervals of alpha and f, by both

@@ -10,7 +10,7 @@ int plan_place(const Plan *plan, const int *tokens, int slot) {
     return parent < 0 ? 0 : place_below(plan_place(plan, tokens, parent), tokens[parent]);
 }
 
-// Zeros are common: a token that one side cannot say is where mistakes hide.
+// Zeros are common: mistakes hide at tokens that one side never gives.
 static void random_distribution(Random *r, float *p) {
     double total = 0, x[PLAN_VOCAB];
     for (int i = 0; i < PLAN_VOCAB; i++) total += x[i] = test_between(r, 0, 3) ? random_uniform(r) : 0;

@@ -1,8 +1,8 @@
-// Proposals over a tiny vocabulary, with every chance known: what the verifier's tests sum over.
+// Proposals over a tiny vocabulary with known chances, over which the verifier's tests sum.
 //
-// A plan says which proposals a method makes: one-hot or drawn from q, with or without replacement, each
-// below the root or an earlier one. A place is what stands after the root, up to PLAN_LENGTH - 1 tokens; the
-// model's p and the draft's q are random tables over the places. A drawing gives each slot its token.
+// A plan lists a method's proposals: one-hot or drawn from q, with or without replacement, each below the
+// root or an earlier one. A place is the tokens after the root, up to PLAN_LENGTH - 1 of them; the model's p
+// and the draft's q are random tables over the places. A drawing gives each slot its token.
 #pragma once
 #include "engine/base/random.h"
 #include "engine/core/session.h"
@@ -35,7 +35,7 @@ typedef struct Plan {
 
 static inline int place_below(int place, int token) { return place * PLAN_VOCAB + 1 + token; }
 
-// The place of the slot's parent, where its p and q stand.
+// The place of the slot's parent, which has its p and q.
 int plan_place(const Plan *plan, const int *tokens, int slot);
 
 Plan plan_random(Random *r);
@@ -55,8 +55,8 @@ void plan_draw(const Plan *plan, Random *r, int *tokens);
 // happens to merge.
 void plan_build(const Plan *plan, const int *tokens, Session *s, bool keeps_merging);
 
-// Runs the tree that was built, reads it, and lets the model say p at each node in place of its own words.
+// Runs the tree, reads it, and replaces the model's own output at each node by p.
 void plan_speak(const Plan *plan, Session *s);
 
-// The chance that the model says a word, whose tokens are the digits of a number in base PLAN_VOCAB.
+// The chance that the model writes a word, whose tokens are the digits of a number in base PLAN_VOCAB.
 double plan_word_chance(const Plan *plan, int word);

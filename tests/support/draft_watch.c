@@ -7,7 +7,7 @@
 
 enum { MOST_VOCAB = 16 };
 
-// What the second model says after the sequence before the step and the first n proposed tokens.
+// The second model's prediction after the sequence before the step and the first n proposed tokens.
 static int says(DraftWatch *w, const Tree *t, int n, float *logits) {
     int whole[WATCH_CONTEXT + TREE_MAX_NODES];
     memcpy(whole, w->text.sequence, (size_t)w->text.before * sizeof *whole);
@@ -66,8 +66,8 @@ static int length_wanted(DraftWatch *w, const Tree *t) {
     return n;
 }
 
-// The second model keeps what it has run and the sequence bears: not the last guess, which it has not run,
-// nor the last token, which comes first in its next step. Where it had no room, it stays as it was.
+// The second model keeps the tokens that it has run and the sequence has: not the last guess, which it hasn't
+// run, nor the last token, which comes first in its next step. Where it had no room, it stays as it was.
 static void check_second(const DraftWatch *w, int accepted, int proposed) {
     int run = proposed ? proposed - 1 : 0, kept = accepted < run ? accepted : run;
     if (w->text.before > w->second.context) return;
@@ -77,7 +77,7 @@ static void check_second(const DraftWatch *w, int accepted, int proposed) {
                  want);
 }
 
-// A pass for each guess; one more where the target had no room for what it gave. A row a pass, and one for
+// A pass for each guess; one more if the target had no room for the guess. A row a pass, and one for
 // the guess that was not run the last time.
 static void check_work(const StepReport *r, int proposed) {
     int passes = 0, rows = 0;

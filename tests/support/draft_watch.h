@@ -1,5 +1,5 @@
-// Watches a method whose second model writes a chain of guesses: each step's chain against a slow model of
-// it, which says by itself what comes after any sequence; on random streams of the null backend.
+// Watches a method whose second model writes a chain of guesses: compares each step's chain with a slow model
+// of it, which predicts the token after any sequence; on random streams of the null backend.
 #pragma once
 #include "tests/support/check.h"
 #include "tests/support/watched.h"
@@ -11,7 +11,7 @@ typedef struct DraftWatch DraftWatch;
 struct DraftWatch {
     Watched text;
     Session target, second; // of the method
-    // What the second model says after the sequence; its logits (vocab of `second`).
+    // The second model's prediction after the sequence; its logits (vocab of `second`).
     int (*says)(DraftWatch *w, const int *tokens, int n, float *logits);
     Session slow, slow_target; // for `says`
     Sampling sampling;         // of the draft; temperature 0: greedy

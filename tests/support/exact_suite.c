@@ -36,7 +36,7 @@ static void prefill(const ExactBackend *b, Session *s, const Case *c, int chunk)
     assert_true(session_prefill(s, c->sequence, c->context, chunk, 0, NULL, NULL));
 }
 
-// What each picked node says and holds, (PICKED, vocab) and (PICKED, width).
+// Logits and states of each picked node, (PICKED, vocab) and (PICKED, width).
 typedef struct {
     float *logits, *hidden;
 } Said;

@@ -19,11 +19,11 @@ bool fault_seen(void); // whether it failed since
 int fault_live(void);  // allocations alive
 int fault_open(void);  // files open
 
-// Runs `run`, failing what can fail one after the other, until nothing failed; returns how many failures
-// there were. A failing call must make it return false with a system error, leave no allocation alive and no
-// file open. A failing allocation may do the same, where a refused block is an error (mem_try), or end the
-// process by mem_exhausted: each of those runs is a child, so `state` is as it was, and what `after` checks
-// is what a killed run leaves behind. ok is what the run returned.
+// Runs `run`, failing each possible call in turn, until nothing failed; returns the number of failures.
+// A failing call must make it return false with a system error, leave no allocation alive and no
+// file open. A failing allocation may do the same, if a refused block is an error (mem_try), or end the
+// process by mem_exhausted: each of those runs is a child, so `state` is unchanged, and `after` checks the
+// leftovers of a killed run. ok is the run's result.
 int fault_each(FaultKind kind, bool (*run)(void *state, Error *e), void (*after)(void *state, bool ok),
                void *state);
 

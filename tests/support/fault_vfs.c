@@ -52,7 +52,7 @@ static int file_truncate(sqlite3_file *f, sqlite3_int64 n) {
 static int file_sync(sqlite3_file *f, int flags) {
     (void)f;
     (void)flags;
-    syncs++; // what is kept when the power goes is not tried with it, so the disk need not be waited for
+    syncs++; // it doesn't test power cuts, so there's no need to wait for the disk
     return fails() ? SQLITE_IOERR_FSYNC : SQLITE_OK;
 }
 static int file_size(sqlite3_file *f, sqlite3_int64 *n) { return CALL(f, xFileSize, n); }

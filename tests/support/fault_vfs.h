@@ -5,12 +5,11 @@
 // Registers it, once; its name is for StoreOptions.vfs.
 const char *fault_vfs(void);
 
-// The n-th write, sync, truncation or deletion from now fails, and where `dead` all that follow do too, as if
-// the process had been killed there. `full`: it says that the disk is full; else that it broke. 0: none
-// fails.
+// The n-th write, sync, truncation or deletion from now fails, and if `dead` all later ones do too, as if the
+// process had been killed there. `full`: the error is a full disk; else a broken one. 0: none fails.
 void fault_vfs_after(int n, bool full, bool dead);
 bool fault_vfs_seen(void);
 int fault_vfs_syncs(void); // so far
 
-// From now on no memory can be shared, as on a network's file system: WAL cannot work.
+// From now on memory can't be shared, as on a network file system: WAL can't work.
 void fault_vfs_apart(bool apart);

@@ -176,7 +176,7 @@ bool filled_add_all(FilledStore *f, int passes, Error *e) {
     return true;
 }
 
-// --- what is in a store ----------------------------------------------------------------------------------
+// --- a store's content -----------------------------------------------------------------------------------
 
 #define SAMPLE "run.hash, point.hash, sample.pass, prompt.number, turn"
 #define FROM                                                                                                \

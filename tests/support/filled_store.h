@@ -26,6 +26,5 @@ bool filled_add(FilledStore *f, int point, int pass, int prompt, Error *e);
 // All samples of these passes, prompt by prompt, those there already left out.
 bool filled_add_all(FilledStore *f, int passes, Error *e);
 
-// All that its samples say, in an order of their own, with no ids: equal for equal content however it came
-// in.
+// The content of its samples, in a fixed order and without ids: equal for equal content, however it came in.
 void filled_dump(Store *s, Text *out);

@@ -4,19 +4,19 @@
 #include <stddef.h>
 
 enum { FOLDER_PATH_SIZE = 256 };
-void folder_make(char path[FOLDER_PATH_SIZE]); // makes a new one and writes where it is into `path`
+void folder_make(char path[FOLDER_PATH_SIZE]); // makes a new one and writes its path into `path`
 void folder_remove(const char *path);          // with all that is in it
 
-// The same as cmocka's setup and teardown of a test: *state is the folder's path. What a failed test wrote
-// stays, to be looked at.
+// The same as cmocka's setup and teardown of a test: *state is the folder's path. The files of a failed
+// test stay, for inspection.
 int folder_setup(void **state);
 int folder_teardown(void **state);
 
 // The path of `name` in it. Good until the next eight calls.
 const char *folder_path(const char *folder, const char *name);
 
-int folder_count(const char *folder); // how many entries it has
+int folder_count(const char *folder); // its number of entries
 
 // Makes the folder `name` in it, on a disk of its own of so many KB that only this program and its children
-// see. False where this is not allowed.
+// see. False if that isn't allowed.
 bool folder_disk(const char *folder, const char *name, int kilobytes);

@@ -1,5 +1,5 @@
-// The tiny models of tests/fixtures/golden with what Hugging Face transformers said of them
-// (tests/oracle/models.py made them), and how far an open session is off.
+// The tiny models of tests/fixtures/golden with Hugging Face transformers' results (by
+// tests/oracle/models.py), and the error of an open session.
 #pragma once
 #include "engine/core/session.h"
 

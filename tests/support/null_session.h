@@ -1,11 +1,11 @@
-// Sessions on the null backend, and what any backend says when it is asked the plain way: one token a step.
+// Sessions on the null backend, and any backend's output computed the plain way: one token per step.
 #pragma once
 #include "engine/base/clock.h"
 #include "engine/decode/decode.h"
 
 typedef struct NullSetup {
     int vocab, context;
-    int masked;    // ids at the vocabulary's end that are never said
+    int masked;    // ids at the vocabulary's end that never come
     int window;    // 0: none
     int max_nodes; // 0: as many as there may be
     InputKind input;
@@ -19,11 +19,11 @@ void null_session_open(Session *s, const NullSetup *setup);
 // session's sequence is lost.
 void slow_greedy(Session *s, const int *prompt, int prompt_count, int count, int *out);
 
-// What decode gave is what slow_greedy gives, up to and with the first EOS, or to the limit.
+// Asserts that decode's output is slow_greedy's, up to and with the first EOS, or to the limit.
 void slow_check_greedy(Session *slow, const int *prompt, int prompt_count, const DecodeOptions *o,
                        const DecodeResult *out);
 
-// What the session's model says after the sequence: its argmax, and where logits is not NULL, (vocab).
+// The model's prediction after the sequence: its argmax, and if logits isn't NULL, (vocab).
 int slow_next(Session *s, const int *sequence, int length, float *logits);
 
 // The chance of each token after the sequence (vocab), and of each two after the prompt (vocab x vocab, the
@@ -31,5 +31,5 @@ int slow_next(Session *s, const int *sequence, int length, float *logits);
 void slow_chances(Session *s, const Sampling *sampling, const int *sequence, int length, double *p);
 void slow_pair_chances(Session *s, const Sampling *sampling, const int *prompt, int count, double *p);
 
-// A clock that stands: for runs whose time is nobody's business.
+// A stopped clock, for runs whose times don't matter.
 Clock still_clock(void);

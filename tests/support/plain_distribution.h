@@ -1,7 +1,6 @@
-// The distribution that logits make, by sorting pairs and summing in double: what samplers are held against.
+// The distribution that logits make, by sorting pairs and summing in double: the model for samplers.
 #pragma once
 #include "engine/core/sampler.h"
 
-// p in double; gives how near a sum came to the edge of top-p: a comparison that rounding may turn is no
-// test.
+// p in double; returns how near a sum came to the edge of top-p: don't compare where rounding may decide.
 double plain_distribution(const Sampling *s, const float *logits, int vocab, double *p);

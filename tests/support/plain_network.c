@@ -24,7 +24,7 @@ static void linear(const double *x, const double *w, int inputs, int outputs, do
     }
 }
 
-// What has no norm stays as it is.
+// Rows without a norm are unchanged.
 static void norm(const Plain *p, const double *x, size_t weight, double *y) {
     double sum = 0;
     for (int i = 0; i < p->s->width; i++) sum += x[i] * x[i];
@@ -94,7 +94,7 @@ static double log_of_sum(const double *x, int n) {
     return log(sum);
 }
 
-// -log p of the target, or the mean of that over what is wanted.
+// -log p of the target, or its mean over the wanted ones.
 static double row_loss(const Plain *p, const Batch *b, int r) {
     int vocab = p->s->real_vocab, width = p->s->width;
     double normed[PLAIN_WIDTH], logits[PLAIN_WIDTH], state[PLAIN_WIDTH], wanted[PLAIN_WIDTH], loss = 0;

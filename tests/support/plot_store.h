@@ -16,5 +16,5 @@ extern const char plot_computed[];
 
 #define PLOT_AWKWARD "`id` <script>alert(1)</script> it's \"50%\" @x_{2} \\n"
 
-// change: 0, or another number for other measurements. The test fails where it cannot.
+// change: 0, or another number for other measurements. Fails the test if it can't be written.
 void plot_store_make(const char *path, int change);

@@ -9,7 +9,7 @@ typedef struct RandomModel {
     size_t used, size;
 } RandomModel;
 
-// A random shape within what an engine must bear: grouped heads (5 to one among them), odd head sizes,
+// A random shape within an engine's limits: grouped heads (5 to one among them), odd head sizes,
 // windows, tied or untied heads, biases, a masked end of the vocabulary.
 Shape random_shape(Random *r);
 

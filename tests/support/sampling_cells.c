@@ -50,7 +50,7 @@ typedef struct {
     double tried, accepted, steps, bare; // after the warm-up; bare: steps without candidates
 } World;
 
-// --- what is known beforehand
+// --- known beforehand
 
 static void fill_chances(World *w, const Sampling *sampling, int length, int word, double chance) {
     float logits[VOCAB], p[VOCAB];
@@ -85,7 +85,7 @@ static void open_world(World *w, const char *folder) {
     *w = (World){0};
     soft_session_open(&w->target, &setup, &target);
     soft_session_open(&w->slow, &setup, &target);
-    setup.window = 2; // it says something else than the target
+    setup.window = 2; // its predictions differ from the target's
     soft_session_open(&w->draft, &setup, &other);
     setup.window = 0;
     setup.input = INPUT_HIDDEN;

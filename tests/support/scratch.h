@@ -1,5 +1,5 @@
-// Files that a test makes and changes in a folder of its own (tests/support/child.h). Whatever goes wrong
-// here ends the test program: it is never what is tested.
+// Files that a test makes and changes in its own folder (tests/support/child.h). Errors here end the test
+// program: they're never the subject of a test.
 #pragma once
 #include <jansson.h>
 #include <stddef.h>

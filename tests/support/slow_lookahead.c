@@ -77,7 +77,7 @@ static int says(SlowWindow *w, const int *text, int length, const int *path, int
     return slow_next(w->model, whole, length + n, NULL);
 }
 
-// Down every column: its token of row 0 stands one place before that of row 1.
+// Down every column: its token of row 0 is one place before that of row 1.
 static void collect(const SlowWindow *w, int last, SlowPool *pool) {
     for (int i = 0; i < slow_window_columns(w) && !slow_window_is_filling(w); i++) {
         int ngram[SLOW_N];

@@ -13,7 +13,7 @@ typedef struct SlowPool {
 } SlowPool;
 
 void slow_pool_insert(SlowPool *p, const int *ngram);
-void slow_pool_remove(SlowPool *p, const int *ngram); // where it is there
+void slow_pool_remove(SlowPool *p, const int *ngram); // if it's there
 
 // The i-th newest n-gram of the key, or NULL.
 const int *slow_pool_get(const SlowPool *p, int key, int i);
@@ -25,7 +25,7 @@ typedef struct SlowWindow {
     int eos;                          // is not kept; -1: none
     Random random;
     Session *model; // asked by slow_next
-    int context;    // positions that there are
+    int context;    // available positions
 } SlowWindow;
 
 void slow_window_start(SlowWindow *w, const int *text, int count);

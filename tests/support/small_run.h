@@ -11,10 +11,10 @@ typedef struct SmallRun {
     char config[2048];
 } SmallRun;
 
-// methods and measurement: what stands between the brackets of the config. Writes own.txt here.
+// methods and measurement: the text between the brackets of the config. Writes own.txt here.
 SmallRun *small_open(const char *methods, const char *measurement, int prompts);
 void small_close(SmallRun *r);
 
-// Runs it, or goes on with it, in the store `db`.
+// Runs it, or continues it, in the store `db`.
 bool small_try(const SmallRun *r, const char *db, const RunSeams *seams, RunResult *out, Error *e);
 RunResult small_run(const SmallRun *r, const char *db, const RunSeams *seams); // must not fail

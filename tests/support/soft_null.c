@@ -10,7 +10,7 @@ enum { SOFT_DRAWN_VOCAB = 64 };
 
 typedef struct {
     void *inner;
-    Backend backend; // what it can do: SOFT, and perhaps draws
+    Backend backend; // its abilities: SOFT, and perhaps draws
     Softness softness;
     int vocab, real_vocab, fetched;
     int position[TREE_MAX_NODES]; // of the step's nodes
@@ -22,7 +22,7 @@ static bool soft_run(void *self, const StepRun *run, Error *e) {
     return null_backend.run(s->inner, run, e);
 }
 
-// What a node says is the token one past its position.
+// A node's prediction is the token one past its position.
 static bool soft_head(void *self, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {
     const float sure = 1000;
     Soft *s = self;

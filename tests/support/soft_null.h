@@ -1,5 +1,5 @@
-// The null backend with logits of our making: sure of its word at the first positions of a text, so that a
-// method can warm up on tokens that are known beforehand, and undecided from there on.
+// The null backend with our own logits: certain at the first positions of a text, so that a method can warm
+// up on known tokens, and undecided from there on.
 #pragma once
 #include "tests/support/null_session.h"
 

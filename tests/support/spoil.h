@@ -20,7 +20,7 @@ Spoil spoil_objects; // b KB of empty objects: the JSON that takes most memory w
 // JSON: `a` is "FILE/key/key/3", b the new value as JSON; "" takes it away, and a last key of "-" appends.
 Spoil spoil_json;
 
-// model.safetensors: the header's text a, where it first stands, becomes b; its length is kept true.
+// model.safetensors: the first occurrence of the text a in the header becomes b; the length stays correct.
 Spoil spoil_header;
 Spoil spoil_header_whole; // the header becomes a, the data stays
 Spoil spoil_length;       // the length that the file claims becomes a

@@ -6,8 +6,8 @@
 // One whole number.
 int64_t stores_ask(const char *folder, const char *name, const char *sql);
 
-// Adds all that a store says but times, moments, and what the machine was doing. False where it is damaged.
+// Adds all of a store's content except times, moments and the machine's load. False if it's damaged.
 bool stores_describe(const char *path, Text *out, Error *e);
 
-// Both say the same, but for times, moments, and what the machine was doing; and neither is damaged.
+// Both are equal except for times, moments and the machine's load, and neither is damaged.
 void stores_same(const char *folder, const char *one, const char *two);

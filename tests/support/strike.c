@@ -64,7 +64,7 @@ static const struct {
 #ifdef SYS_renameat
     {SYS_renameat, STRIKE_RENAME, PATH_AT},
 #endif
-#ifdef SYS_open // what an older architecture has beside the newer calls
+#ifdef SYS_open // older architectures have these besides the newer calls
     {SYS_open, STRIKE_OPEN, PATH},
     {SYS_rename, STRIKE_RENAME, PATH},
     {SYS_unlink, STRIKE_REMOVE, PATH},
@@ -76,7 +76,7 @@ static const struct {
 };
 enum { CALL_COUNT = sizeof CALLS / sizeof *CALLS };
 
-// Those that count only once the program has come to the folder, which any call may tell.
+// These count only after the program has touched the folder by any call.
 enum { AFTERWARDS = 1 << STRIKE_PIPE | 1 << STRIKE_START | 1 << STRIKE_MEMORY };
 
 // In the child: the calls of the table that matter to `kinds` ask, all others pass. The descriptor on which
@@ -162,7 +162,7 @@ static bool read_memory(pid_t pid, uint64_t from, void *to, size_t n) {
     return process_vm_readv(pid, &here, 1, &there, 1, 0) == (ssize_t)n;
 }
 
-// A string of the other process, to the end of its page at most: what follows may not be there.
+// A string of the other process, to the end of its page at most: the next one may not be mapped.
 static void read_string(pid_t pid, uint64_t from, char *to, size_t size) {
     enum { PAGE = 4096 };
     size_t n = 0;
@@ -176,7 +176,7 @@ static void read_string(pid_t pid, uint64_t from, char *to, size_t size) {
     to[n] = 0;
 }
 
-// The file that a call is about: "" where there is none. A relative name is one in the child's folder.
+// The file of a call: "" if it has none. A relative name is in the child's folder.
 static void name_file(const struct seccomp_notif *q, Naming naming, char *path, size_t size) {
     pid_t pid = (pid_t)q->pid;
     const uint64_t *a = (const uint64_t *)q->data.args;
@@ -205,7 +205,7 @@ static StrikeKind kind_of(Watch *w, const struct seccomp_notif *q, char *path, s
     name_file(q, CALLS[row].naming, path, size);
     if (kind == STRIKE_MAP && !memory)
         read_link(path, size, "/proc/%d/fd/%d", (pid_t)q->pid, (int)q->data.args[4]);
-    // Not the caches of fonts, of which there are hundreds of calls: it does without.
+    // Not the font caches, with hundreds of calls: the program does without them.
     if (strncmp(path, w->folder, n) == 0 && path[n] == '/' && !strstr(path, "fontconfig")) {
         w->begun = true;
         return kind == STRIKE_LOCK && !is_lock(q) ? STRIKE_KINDS : kind;
@@ -240,7 +240,7 @@ static int64_t half(const Watch *w, const struct seccomp_notif *q) {
     return done > 0 ? done : 0;
 }
 
-// brk does not fail with an error: it gives back the end that the heap has. 0: there is no heap yet.
+// brk doesn't fail with an error: it returns the heap's present end. 0: there is no heap yet.
 static int64_t heap_end(pid_t pid) {
     char path[64], line[512];
     unsigned long end = 0, found = 0;
@@ -255,7 +255,7 @@ static int64_t heap_end(pid_t pid) {
 static void answer(const Watch *w, const struct seccomp_notif *q, int error, int64_t value) {
     struct seccomp_notif_resp r = {.id = q->id, .error = -error, .val = value};
     if (!error && !value) r.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-    ioctl(w->asks, SECCOMP_IOCTL_NOTIF_SEND, &r); // fails where the child is gone by now
+    ioctl(w->asks, SECCOMP_IOCTL_NOTIF_SEND, &r); // fails if the child is gone by now
 }
 
 static bool is_nameless(const struct seccomp_notif *q) {

@@ -1,7 +1,7 @@
 // A program run under our eyes: the kernel stops it, its threads and its children at every system call that
 // touches a file of `folder`, and asks us (seccomp's user notification; Linux 5.9 or later). We count, and
-// let the n-th one fail, do half of its work, or be the moment of death. Nothing is preloaded or linked: what
-// the C library, SQLite and gnuplot call by themselves is struck like our own calls.
+// let the n-th one fail, do half of its work, or kill the program. Nothing is preloaded or linked: calls of
+// the C library, SQLite and gnuplot are struck like our own.
 #pragma once
 #include "engine/base/error.h"
 #include "tests/support/child.h"
@@ -28,22 +28,22 @@ typedef enum StrikeKind {
 extern const char *const STRIKE_NAMES[STRIKE_KINDS];
 
 typedef struct Strike {
-    // What is wanted.
+    // Set by the caller.
     unsigned kinds; // bits of 1 << kind: the calls that are numbered; 0: the program runs unwatched
     int at;         // which of them, from 1; 0: none
     enum { STRIKE_FAILS, STRIKE_HALF, STRIKE_KILLS } way;
-    int error;    // of what fails
+    int error;    // of the failing call
     bool lasting; // all after it fail, too, as on a full disk
     bool named;   // the file system has no files without a name (O_TMPFILE)
-    // What was seen.
+    // Set by strike_run.
     int counts[STRIKE_KINDS]; // of `kinds`
     int nameless;             // files without a name that were asked for
     bool struck;
     bool hung;       // it did not end, and was killed by us
-    char where[300]; // what was struck, and its file
+    char where[300]; // the struck call, and its file
 } Strike;
 
-// Whether this kernel lets us; where not, `why` is filled.
+// Whether this kernel allows it; if not, `why` is filled.
 bool strike_possible(Error *why);
 
 // Runs argv in the folder `work`; the files in `folder`, a path without links, are those that count. Its

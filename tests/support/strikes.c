@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// What every row finds in ../in, made once.
+// The inputs of every row, in ../in, made once.
 static const char INPUTS[] =
     "set -e\n"
     "$O model synth tiny tiny\n"
@@ -63,7 +63,7 @@ static const char INPUTS[] =
     "$O datasets index rhymes.txt -o rhymes.store --model tiny\n"
     "rm -f *.db-wal *.db-shm\n";
 
-// What takes long enough to be killed in the middle of it.
+// Commands that run long enough to be killed in the middle.
 static const char LONG_INPUTS[] =
     "set -e\n"
     "sed -e 's/methods: .*/methods: [autoregressive, jacobi, prompt-lookup, {name: ngrammys, matrix: {k: [2, "
@@ -79,11 +79,11 @@ static const char LONG_INPUTS[] =
 
 typedef struct {
     const char *name;
-    const char *prepare; // what stands in its folder before, by the shell
+    const char *prepare; // makes the folder's content before it, by the shell
     const char *words;   // apart by one space
     int code;            // undisturbed
-    bool loose;          // what it prints has times in it
-    bool varies;         // what it leaves depends on times
+    bool loose;          // its output contains times
+    bool varies;         // its files depend on times
     bool cleared;        // its output's directory is emptied before it is filled again
     const char *once;    // done twice, it refuses with these words
     bool few;            // takes long: fewer strikes
@@ -210,7 +210,7 @@ static void world_close(World *w) {
 
 typedef bool EachFile(void *self, const char *name, const char *path);
 
-// Calls it for every regular file under `folder`, whose name is told from there; false where it returned
+// Calls it for every regular file under `folder`, with its name relative to that; false if it returned
 // false.
 static bool each_file(const char *folder, EachFile *call, void *self) {
     char *paths[] = {(char *)(uintptr_t)folder, NULL};
@@ -228,7 +228,7 @@ static bool ends(const char *text, const char *end) {
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-// Beside a store, and no part of what a command gives.
+// Files next to a store that aren't part of a command's result.
 static bool is_journal(const char *name) {
     return ends(name, ".db-wal") || ends(name, ".db-shm") || ends(name, ".db-journal") || ends(name, ".lock");
 }
@@ -284,11 +284,11 @@ static bool compare_wanted(void *self, const char *name, const char *path) {
 
 typedef struct {
     const World *w;
-    bool killed; // what is temporary may stay
+    bool killed; // temporary files may stay
     Text *problem;
 } Left;
 
-// By SQLite alone: a store that was cut off while it was made has no tables of ours yet.
+// By SQLite itself: a store that was cut off while it was made doesn't have our tables yet.
 static bool store_is_sound(const char *path, const char *name, Text *problem) {
     sqlite3 *db = NULL;
     sqlite3_stmt *check = NULL;
@@ -302,7 +302,7 @@ static bool store_is_sound(const char *path, const char *name, Text *problem) {
     return ok;
 }
 
-// What a command that failed may leave: what was there before, what an undisturbed one leaves, both whole; a
+// A failed command may leave the files that were there before, those of an undisturbed one, both whole; a
 // sound store; a checkpoint.
 static bool check_left(void *self, const char *name, const char *path) {
     Left *l = self;
@@ -319,7 +319,7 @@ static bool check_left(void *self, const char *name, const char *path) {
     return l->problem->length == 0;
 }
 
-// What is replaced is there until it is.
+// A replaced file is there until the replacement.
 static bool check_kept(void *self, const char *name, const char *path) {
     Left *l = self;
     char after[PATH_SIZE], left[PATH_SIZE];
@@ -365,7 +365,7 @@ static void run_row(const World *w, const Row *r, Strike *s, Child *c) {
     strike_run(s, c, w->root, in_world(w, "now"), in_world(w, "out"), argv);
 }
 
-// All that the undisturbed one left is there, with the same content.
+// All files of the undisturbed one are there, with the same content.
 static bool same_results(World *w, const Row *r, Text *problem) {
     static const Row SHOW = {.words = "show --db a.db"};
     if (r->once) { // estimates that could not be kept are made when they are asked for
@@ -379,7 +379,7 @@ static bool same_results(World *w, const Row *r, Text *problem) {
     return each_file(in_world(w, "want"), compare_wanted, &c);
 }
 
-// The row's folder before it, and what an undisturbed run leaves and prints.
+// The row's folder before it, and the files and output of an undisturbed run.
 static void prepare(World *w, const Row *r, Strike *s, Text *printed) {
     Child c;
     folder_remove(in_world(w, "stage"));
@@ -419,7 +419,7 @@ static bool names_something(const char *err) {
 
 static bool judge_failure(const World *w, const Row *r, const Strike *s, const Child *c, Text *problem) {
     const char *err = text_get(&c->err);
-    // A point that cannot be run, or failed, is left out of a run: told among the others, or as an event.
+    // A point that can't be run, or failed, is left out of a run: reported among the others, or as an event.
     bool partial = c->code == 3;
     bool loader = c->code == 127 && strstr(err, "loading shared libraries");
     if (c->code >= 128) text_printf(problem, "ended by signal %d", c->code - 128);
@@ -501,7 +501,7 @@ static const Way WAYS[] = {
     {1u << STRIKE_MEMORY, {.error = ENOMEM, .lasting = true}, "no memory"},
 };
 
-// Death comes before a call that changes what is on the disk.
+// Death comes before a call that changes the disk.
 enum {
     CHANGES = 1 << STRIKE_WRITE | 1 << STRIKE_SYNC | 1 << STRIKE_RENAME | 1 << STRIKE_RESIZE |
               1 << STRIKE_REMOVE | 1 << STRIKE_FOLDER | 1 << STRIKE_OPEN
@@ -512,7 +512,7 @@ static const Way KILLS[] = {
 };
 enum { WAY_COUNT = sizeof WAYS / sizeof *WAYS, KILL_COUNT = sizeof KILLS / sizeof *KILLS };
 
-// False: there was no call number s->at any more.
+// False: there wasn't a call number s->at.
 static bool strike_once(World *w, const Row *r, Strike *s, const char *name, const Text *printed) {
     Child c;
     Text problem = {0};
@@ -540,7 +540,7 @@ static bool wanted(const char *variable, const char *name) {
     return !only || strcmp(only, name) == 0;
 }
 
-// `share` of the calls at random; where that is all of them, until there is none left.
+// `share` of the calls at random; if that is all of them, until none is left.
 static void strike_row(World *w, const Row *r, const Way *way, int calls, double share, bool whole,
                        const Text *printed) {
     const char *one = getenv("OUTPACE_STRIKES_CALL");
@@ -580,7 +580,7 @@ static void each_way(World *w, const Row *r, bool kills, double budget) {
     text_release(&printed);
 }
 
-// A sample looks at some rows only, and at none that takes long.
+// A sample takes only some rows, and none that takes long.
 static bool visited(World *w, const Row *r, int budget) {
     return budget <= 0 || getenv("OUTPACE_STRIKES") || (!r->few && random_below(&w->random, ONE_ROW_IN) == 0);
 }

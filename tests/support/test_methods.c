@@ -60,7 +60,7 @@ static int guess(Scatter *s, int depth) {
     return knows ? s->truth[true_one] : random;
 }
 
-// q grows with the id. TREE_NONE where there is no memory: then the tree refuses what would be drawn from it.
+// q grows with the id. TREE_NONE if there is no memory: then the tree refuses draws from it.
 static double skewed(const Scatter *s, int token) { return 2.0 * (token + 1) / (s->vocab * (s->vocab + 1)); }
 
 static int skewed_distribution(const Scatter *s, Tree *tree) {
@@ -77,7 +77,7 @@ static int draw_skewed(Scatter *s) {
     return token;
 }
 
-// A draw from q stands anywhere among the other kinds; a one-hot's token may depend on anything but draws
+// A draw from q comes anywhere among the other kinds; a one-hot's token may depend on anything but draws
 // that come after it.
 static int add(Scatter *s, Tree *tree, int parent, int depth, int q) {
     int drawn = draw_skewed(s), token = guess(s, depth);
@@ -127,7 +127,7 @@ static void check_observation(const Scatter *s, const Observation *seen) {
                         (size_t)seen->emitted_count * sizeof *seen->emitted);
     for (int i = 0; i < seen->emitted_count; i++)
         assert_int_equal(seen->emitted[i], i < v->accepted ? t->token[path[i + 1]] : v->bonus);
-    for (int i = 0; i < t->count; i++) // what the model said everywhere is still there
+    for (int i = 0; i < t->count; i++) // the model's outputs are still there
         if (t->flags[i] & NODE_CANDIDATE || i == 0)
             assert_in_range(session_argmax(seen->target, i), 0, s->vocab - 1);
     assert_int_equal(seen->target->cache.length, seen->length - 1);

@@ -3,9 +3,9 @@
 #include "engine/base/random.h"
 #include "engine/decode/method.h"
 
-// Proposes the next m tokens of what the model will say, as one chain.
+// Proposes the model's next m tokens, as one chain.
 typedef struct Oracle {
-    const int *truth; // what follows the prompt
+    const int *truth; // the tokens after the prompt
     int count, m;
     int at; // tokens emitted so far
 } Oracle;
@@ -13,8 +13,8 @@ typedef struct Oracle {
 Method oracle_method(Oracle *o);
 
 // Each step proposes random chains and trees, with many equal prefixes, probes and draws from a skewed q
-// among them. Where it knows the truth, most tokens are true ones. What it proposes does not depend on
-// merging or layout. It checks each Observation that it is shown.
+// among them. If it knows the truth, most tokens are true ones. Its proposals don't depend on merging
+// or layout. It checks each Observation that it gets.
 typedef struct Scatter {
     const int *truth; // or NULL
     int truth_count, at;

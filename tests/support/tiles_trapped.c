@@ -15,7 +15,7 @@
 
 enum { TILES = 8, ROWS = 16, ROW_BYTES = 64 };
 
-// A thread's: the configuration in the layout of its 64 bytes, and what the tiles hold.
+// A thread's: the configuration in the layout of its 64 bytes, and the tiles' content.
 typedef struct Trapped {
     struct {
         uint8_t palette, start_row, reserved[14];
@@ -91,7 +91,7 @@ static bool decode(Instruction *i, const ucontext_t *u) {
     return i->opcode == 0x49 || i->opcode == 0x4b || i->opcode == 0x5c;
 }
 
-// --- what they do
+// --- the instructions
 
 static int columns_of(int t) { return own.config.bytes[t] / 4; }
 

@@ -1,5 +1,5 @@
-// tools/convert-adapter: files as torch writes them, made of the reference's own adapter and heads, become
-// those again, byte for byte, and run; what is broken or another thing is refused in one line.
+// tools/convert-adapter: files written like torch's from the reference's own adapter and heads convert back
+// to them, byte for byte, and run; broken or foreign files are refused in one line.
 #include "tests/support/check.h"
 
 #include "tests/support/child.h"

@@ -1,6 +1,6 @@
-// tools/gpu-check and tools/gpu-bench, which a GPU sees seldom, on a program that is none: what one part says
-// when it fails is told and counted, all others go on, and what was measured stands in a whole file; what
-// launches that begin early are to blame for is told. And without a GPU: one line.
+// tools/gpu-check and tools/gpu-bench, which rarely see a GPU, on a fake program: a failing part is reported
+// and counted, all others continue, measurements are in a complete file; launches that begin early are blamed
+// where they're the cause. And without a GPU: one line.
 #include "tests/support/check.h"
 
 #include "tests/support/child.h"

@@ -1,5 +1,4 @@
-// tools/lint on a small tree of its own: quiet where all is well, and each planted fault found under its
-// name.
+// tools/lint on a small tree of its own: quiet on a clean one, and it names each planted fault.
 #include "tests/support/check.h"
 
 #include "tests/support/child.h"
@@ -40,11 +39,12 @@ static void plant(Tree *t) {
     child_release(&c);
     write_file(t, "Makefile", "\n");
     write_file(t, "engine/base/low.h", "#pragma once\nint low(int x);\n");
-    write_file(t, "engine/base/low.c", "#include \"engine/base/low.h\"\n\nint low(int x) { return x; }\n");
+    write_file(t, "engine/base/low.c",
+               "// The lowest source.\n#include \"engine/base/low.h\"\n\nint low(int x) { return x; }\n");
     write_file(t, "engine/core/high.h", "#pragma once\n#include \"engine/base/low.h\"\n");
 }
 
-// Builds the tree and lints it; a line of what lint said for each of `wanted`.
+// Builds the tree and lints it; the output must contain each of `wanted`.
 static void expect(const char *name, const char *text, const char *const *wanted) {
     Tree t;
     Child c;
@@ -129,12 +129,34 @@ static void careless_code(void **state) {
                "engine/base/careless.c:17:    free(to);", "careless.c:19", "lint: cppcheck", NULL});
 }
 
+// The limits of tools/measure: each names the files that break it.
+static void broken_limits(void **state) {
+    (void)state;
+    if (!tools_are_here()) skip();
+    char wide[200];
+    snprintf(wide, sizeof wide, "int wide; %0120d\n", 0);
+    memcpy(wide + 10, "//", 2);
+    expect("engine/base/silent.c", "int silent;\n",
+           (const char *const[]){"sources without an opening comment (of 2): 1, and 0 is the limit",
+                                 "    engine/base/silent.c\n", NULL});
+    expect("engine/base/wide.h", wide,
+           (const char *const[]){"lines beyond 110 columns: 1, and 0 is the limit",
+                                 "    engine/base/wide.h:1\n", NULL});
+    expect("engine/base/telling.h", "#pragma once\n// What is said stands here.\nint telling(void);\n",
+           (const char *const[]){"headless \"what is ...\"",
+                                 "1 engine/base/telling.h: ... what is said stands",
+                                 "measure: say, says, said", "measure: stand, stands", NULL});
+    expect("CONTRIBUTING.md", "Start at `engine/base/gone.c`.\n",
+           (const char *const[]){"    CONTRIBUTING.md: engine/base/gone.c\n", NULL});
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clean),
         cmocka_unit_test(an_upward_include),
         cmocka_unit_test(a_header_that_needs_another),
         cmocka_unit_test(careless_code),
+        cmocka_unit_test(broken_limits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-// The scripts around the reference family's text: what is left out of it, and how it is measured.
+// The scripts for the reference family's text: its exclusions and its measures.
 #include "tests/support/check.h"
 
 #include "tests/support/child.h"

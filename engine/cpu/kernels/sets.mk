@@ -1,4 +1,4 @@
-# Kernel sets for more than the processor that every x86-64, or 64-bit Arm, has; chosen at run time. The Makefile includes this.
+# Kernel sets for more than the baseline x86-64 or 64-bit Arm; chosen at run time. The Makefile includes this.
 #
 # ops_lanes.c (the engine) and kernels_lanes.c (training) are compiled once for each set, with its flags and its name in SET, to
 # ops_avx2.o and the like.
@@ -29,3 +29,6 @@ $(TRAIN): $(BUILD)/engine/train/kernels/kernels_%.o: engine/train/kernels/kernel
 $(LANE_OBJECTS): Makefile engine/cpu/kernels/sets.mk $(BUILD)/settings
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CFLAGS) -DSET=$(patsubst ops_%,%,$(patsubst kernels_%,%,$(basename $(@F)))) -c $(filter %_lanes.c,$^) -o $@
+
+# A .d that is older than ops_lanes.c names its set's own source, which is gone: nothing to make.
+$(LANE_OBJECTS:$(BUILD)/%.o=%.c): ;

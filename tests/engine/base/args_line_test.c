@@ -1,5 +1,5 @@
 // Every type of option, every way of writing it, and every way of getting it wrong; then random command lines
-// against what they were made of.
+// against the values that they were built from.
 #include "tests/support/check.h"
 
 #include "engine/base/args.h"
@@ -55,7 +55,7 @@ static void parse(Parsed *p, const char *line) {
     p->ok = args_parse_line(&SET, 1, argc, argv, &p->values, &p->rest, &p->help, &p->error);
 }
 
-// All of what was understood, in one text.
+// Everything that was parsed, in one text.
 static void summary(const Parsed *p, char *out, size_t size) {
     const Values *v = &p->values;
     int n = snprintf(out, size, "loud %d count %d heat %g seed %llu name %s stops", v->loud, v->count,
@@ -233,7 +233,7 @@ static void described(void **state) {
     text_release(&text);
 }
 
-// At 110 columns it stands behind the help, at 111 below it.
+// At 110 columns it comes after the help, at 111 below it.
 static void long_defaults(void **state) {
     enum { ROOM = 110 - 29 - 6 - 3 };
     char fits[ROOM + 1], longer[ROOM + 2], want[400];

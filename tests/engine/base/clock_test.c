@@ -1,12 +1,12 @@
-// The processor's clock counts what the process has done, also under a limit of processor time, where Linux
-// brings the process's own clock up to date now and then only.
+// The processor's clock counts the process's work, also under a limit of processor time, where Linux updates
+// the process's own clock only now and then.
 #include "tests/support/check.h"
 
 #include "engine/base/clock.h"
 
 #include <sys/resource.h>
 
-// A stretch of work and what each clock says of it.
+// A stretch of work, and its time by each clock.
 static void worked(double *processor, double *wall) {
     double cpu = clock_now(clock_processor()), start = clock_now(clock_monotonic());
     volatile unsigned sum = 0;

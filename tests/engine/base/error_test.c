@@ -68,7 +68,7 @@ static bool valid(const char *s) {
     return true;
 }
 
-// What a message of `pad` letters and then many characters of n bytes must be cut to.
+// The expected cut of a message of `pad` letters and then many characters of n bytes.
 static size_t whole_characters(size_t pad, size_t n) { return pad + (ROOM - 1 - pad) / n * n; }
 
 static void cut_at_a_character(void **state) {

@@ -18,7 +18,7 @@ static void fill(unsigned char *bytes, size_t n, Random *r) {
     for (size_t i = 0; i < n; i++) bytes[i] = (unsigned char)random_bits(r);
 }
 
-// What is written is what is read and mapped, whatever its bytes and size: none, one, around a page, many.
+// Files read and map as they were written, whatever their bytes and size: none, one, around a page, many.
 static void there_and_back(void **state) {
     static const size_t sizes[] = {0, 1, 4095, 4096, 4097, 300000};
     static unsigned char bytes[300000];

@@ -1,4 +1,4 @@
-// What a command writes: never over what it reads, nor over what is not its own; all of it or nothing.
+// Files of a command: they never replace its inputs or foreign files, and appear all or not at all.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"
@@ -138,7 +138,7 @@ static void killed(void **state) {
     assert_int_equal(folder_count(folder_path(f, "new")), 0);
 }
 
-// A pipe takes what comes; that its reader left is no failure, that a device is full is one.
+// A pipe takes any output; a reader that left isn't a failure, a full device is.
 static void streams(void **state) {
     const char *f = *state, *pipe_path = folder_path(f, "pipe");
     Error e = {0};

@@ -1,4 +1,4 @@
-// What comes with the program: by short names, by paths, from the folder that OUTPACE_CONFIGS names.
+// Files shipped with the program: by short names, by paths, from the folder that OUTPACE_CONFIGS names.
 #include "tests/support/check.h"
 
 #include "engine/base/shipped.h"

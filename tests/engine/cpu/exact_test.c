@@ -41,7 +41,7 @@ static void every_set(void **state) {
     }
 }
 
-// An instance with other kernels, and what they pack.
+// An instance with other kernels, and their packing.
 static bool open_with(const CpuOps *ops, const Model *model, const BackendOptions *o, void **self, Error *e) {
     const Shape *s = &model->shape;
     if (!cpu_open(model, o, self, e)) return false;

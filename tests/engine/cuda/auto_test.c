@@ -1,5 +1,5 @@
-// Device auto takes the first GPU that can be used, else the CPU, and says why the first is passed over
-// (tests/simt). What does not fit a GPU's memory is cut, or refused.
+// Device auto takes the first usable GPU, else the CPU, and gives the reason why the first is skipped
+// (tests/simt). Sizes beyond a GPU's memory are cut, or refused.
 #include "tests/support/check.h"
 
 #include "engine/engine.h"

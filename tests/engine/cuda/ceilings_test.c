@@ -1,5 +1,5 @@
-// What is measured of a card: every rate is there, nothing is left behind, an allocation that fails is told;
-// and the rates stand in the card's own columns of the store, not in the processor's.
+// A card's measured ceilings: every rate is there, nothing is left behind, a failed allocation is reported;
+// and the rates are in the card's own columns of the store, not in the processor's.
 #include "tests/support/check.h"
 #include "tests/simt/settings.h"
 

@@ -1,5 +1,5 @@
-// `outpace doctor` on machines of several GPUs, of one that is of no use, and of none; what the program says
-// of a GPU's memory (tests/simt).
+// `outpace doctor` on machines with several GPUs, with a useless one, and with none; the program's lines
+// about a GPU's memory (tests/simt).
 #include "tests/support/check.h"
 
 #include "engine/model/synth.h"

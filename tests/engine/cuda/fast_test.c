@@ -1,6 +1,6 @@
-// --math fast against the CPU's reference kernels, its products by a library that stands in for cuBLASLt
-// (tests/simt/cublaslt.c) and checks what it is asked: every shape that an engine must bear, both computes.
-// Algorithms are measured once a shape; what the library refuses is told.
+// --math fast against the CPU's reference kernels. Its products come from a simulated cuBLASLt
+// (tests/simt/cublaslt.c), which checks every call: all shapes within an engine's limits, both computes.
+// Algorithms are measured once per shape; refusals of the library are reported.
 #include "tests/support/check.h"
 #include "tests/support/random_model.h"
 #include "tests/simt/cublaslt.h"

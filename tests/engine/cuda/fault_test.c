@@ -1,6 +1,5 @@
-// A card whose kernel has failed answers no call any more: every command ends with one line and exit code 1,
-// wherever that happens, goes through no further methods, and `run` goes on from what it has stored
-// (tests/simt).
+// A card whose kernel has failed answers no further calls: every command then ends with one line and exit
+// code 1, wherever it happens, without trying other methods, and `run` continues from the store (tests/simt).
 #include "tests/support/check.h"
 
 #include "engine/model/synth.h"

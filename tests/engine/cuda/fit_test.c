@@ -1,5 +1,5 @@
-// Layers over cards: parted by what is free on each, refused with what is missing and what would fit; and a
-// card that is lost names itself (tests/simt).
+// Layers over cards: split by each card's free memory, or refused with the missing amount and a size that
+// would fit; and a lost card is named (tests/simt).
 #include "tests/simt/settings.h"
 #include "tests/support/check.h"
 #include "tests/support/random_model.h"

@@ -1,5 +1,5 @@
-// Hidden states from a target to its adapter within a device (tests/simt): bit for bit what goes over the
-// host, without a wait; and over the host where the device cannot keep them.
+// Hidden states from a target to its adapter within a device (tests/simt): the same bits as over the host,
+// without a wait; and over the host if the device can't keep them.
 #include "tests/simt/settings.h"
 #include "tests/support/check.h"
 #include "tests/support/folder.h"

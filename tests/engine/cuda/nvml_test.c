@@ -1,5 +1,5 @@
-// What a card says of itself, from a library that stands in for NVML (tests/simt/nvml.c): every value, what
-// is not supported, reasons for lower clocks, a card that it does not know, and no library at all.
+// A card's state from a simulated NVML (tests/simt/nvml.c): every value, unsupported ones, reasons for lower
+// clocks, an unknown card, and no library at all.
 #include "tests/support/check.h"
 #include "tests/simt/settings.h"
 

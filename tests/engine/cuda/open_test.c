@@ -1,5 +1,5 @@
-// Opening: every allocation of the device fails once, and nothing is left behind; what cannot fit or run is
-// refused in one line; two models are open side by side.
+// Opening: every allocation of the device fails once, and nothing is left behind; models that can't fit or
+// run are refused in one line; two models are open at once.
 #include "tests/support/check.h"
 #include "tests/support/random_model.h"
 #include "tests/simt/settings.h"

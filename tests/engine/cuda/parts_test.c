@@ -1,6 +1,6 @@
-// A part of a step is timed with all that the device does for it, though a run only queues its work, and with
-// nothing that was queued before. The clock counts the blocks that have run (tests/simt). And of a whole
-// step, what is the host's own is told apart from what it waits.
+// The time of a part of a step includes all of the device's work for it, though a run only queues its work,
+// and none that was queued before. The clock counts the blocks that have run (tests/simt). And for a whole
+// step, the host's own time is separated from its waiting.
 #include "tests/support/check.h"
 #include "tests/support/random_model.h"
 #include "tests/simt/settings.h"

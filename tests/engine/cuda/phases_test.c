@@ -1,4 +1,4 @@
-// How long a device works at what, on a clock that ticks at every kernel and copy (tests/simt).
+// The device's time by phase, on a clock that ticks at every kernel and copy (tests/simt).
 #include "tests/support/check.h"
 #include "tests/support/null_session.h"
 #include "tests/support/random_model.h"

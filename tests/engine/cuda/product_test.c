@@ -1,6 +1,6 @@
-// Products by themselves: against sums in double, and a row's bits against those that it has with other
-// numbers of rows, with either height of tiles, in any order of threads and blocks. The shapes have what
-// models of a few layers lack: several tiles, sums in parts, several panels of rows.
+// Products by themselves: against sums in double, and a row's bits with other numbers of rows, with either
+// height of tiles, in any order of threads and blocks. The shapes cover cases that models of a few layers
+// lack: several tiles, sums in parts, several panels of rows.
 #include "tests/support/check.h"
 #include "tests/simt/settings.h"
 

@@ -1,6 +1,6 @@
-// What the CUDA kernels compute against the same step on the CPU's reference kernels, which sum in double:
-// every shape that an engine must bear, both computes, weights of every type, trees in both layouts. The
-// kernels run on the CPU (tests/simt).
+// CUDA kernels against the same step on the CPU's reference kernels, which sum in double: every shape within
+// an engine's limits, both computes, weights of every type, trees in both layouts. The kernels run on the CPU
+// (tests/simt).
 #include "tests/support/check.h"
 #include "tests/support/random_model.h"
 #include "tests/simt/settings.h"

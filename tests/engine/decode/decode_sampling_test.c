@@ -1,7 +1,7 @@
 // Sampling through the whole loop: the distribution of the first tokens is the model's own, with any method.
 // The exact chance of every word comes from the null backend's logits; the words are counted over many seeds.
-// This catches errors that the verifier's own tests cannot: dependent random streams, bonuses dropped where
-// they may not be, a step that starts from the wrong distribution.
+// This catches errors that the verifier's own tests can't: dependent random streams, wrongly dropped bonuses,
+// a step that starts from the wrong distribution.
 #include "tests/support/check.h"
 #include "tests/support/chi_square.h"
 #include "tests/support/null_session.h"

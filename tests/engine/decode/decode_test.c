@@ -1,6 +1,6 @@
 // The loop on the null backend: random prompts, contexts, windows, limits and ends, every method, both
-// layouts, with and without merging. The output is what the model gives one token per step, cut where
-// the options cut it; each step's report is checked against its tree.
+// layouts, with and without merging. The output is the model's, one token per step, cut by the options; each
+// step's report is checked against its tree.
 #include "tests/support/check.h"
 #include "tests/support/null_session.h"
 #include "tests/support/test_methods.h"
@@ -77,7 +77,7 @@ static int wanted_tokens(const Case *c) {
     return n;
 }
 
-// --- what the callbacks see
+// --- the callbacks
 
 typedef struct {
     const Session *session;

@@ -1,5 +1,5 @@
-// Adapters on disk and in use: what each variant computes against the formulas of adapter.h in double, what
-// comes back from a directory, and which directories are refused, and how.
+// Adapters on disk and in use: each variant against the formulas of adapter.h in double, directories read
+// back, and refused directories with their messages.
 #include "tests/support/check.h"
 #include "tests/support/folder.h"
 #include "tests/support/random_model.h"
@@ -194,7 +194,7 @@ static void sizes_of_the_paper(void **state) {
     random_model_release(&target);
 }
 
-// --- what is refused
+// --- refusals
 
 static void expect(const Model *target, const char *dir, const char *want) {
     Adapter a;

@@ -1,4 +1,4 @@
-// A small config.json with one key changed at a time: what it becomes, or the words of its refusal.
+// A small config.json with one key changed at a time: the result, or the words of its refusal.
 #include "tests/support/check.h"
 
 #include "engine/model/config.h"

@@ -1,5 +1,5 @@
-// An inflated model says what the small one says: the same greedy text, logits that are near, or its very
-// bits where inflate.h promises them; so do its adapters and heads. And its weights are no zeros.
+// An inflated model predicts as the small one: the same greedy text, logits that are near, or the same bits
+// where inflate.h promises them; so do its adapters and heads. And its weights aren't zeros.
 #include "tests/support/check.h"
 
 #include "engine/base/file.h"
@@ -296,7 +296,7 @@ static void adapters_say_the_same(void **state) {
     }
 }
 
-// --- every weight costs what it costs
+// --- the cost of every weight
 
 static bool has_zero_row(const Tensor *t) {
     for (int row = 0; t->rows > 1 && row < t->rows; row++) {
@@ -326,7 +326,7 @@ static void no_row_is_zero(void **state) {
     }
 }
 
-// --- what is written
+// --- written files
 
 static void tells_what_it_is(void **state) {
     Place *p = *state;

@@ -1,4 +1,4 @@
-// Where things stand, against what placement.h draws, and what must hold of any placement.
+// Placement, against the drawing of placement.h, and invariants of any placement.
 #include "tests/support/check.h"
 
 #include "engine/model/placement.h"

@@ -1,4 +1,4 @@
-// Random models on disk: a function of the seed alone, whole, loaded again; nothing foreign is touched.
+// Random models on disk: a function of only the seed, whole, loadable; foreign files are untouched.
 #include "tests/support/check.h"
 
 #include "engine/base/file.h"

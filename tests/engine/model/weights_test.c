@@ -1,5 +1,5 @@
-// Weights by role, against names and places written out once more: every stored element says which tensor and
-// row it is of, so a wrong slice shows at once.
+// Weights by role, against names and places written out again: every stored element encodes its tensor and
+// row, so a wrong slice shows at once.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"

@@ -1,5 +1,5 @@
-// A learned tokenizer: its merges are those that a slow and obvious count finds, its file opens, and what it
-// encodes comes back.
+// A learned tokenizer: its merges are those of a slow and obvious count, its file opens, and encoded text
+// comes back.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"

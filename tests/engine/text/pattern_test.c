@@ -1,5 +1,4 @@
-// Patterns: what is found, what is read as Oniguruma does, what is refused, and that nothing runs without
-// end.
+// Patterns: matches, Oniguruma's readings, refusals, and that no pattern runs forever.
 #include "tests/support/check.h"
 
 #include "engine/base/clock.h"

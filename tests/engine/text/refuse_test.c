@@ -142,7 +142,7 @@ static void no_json(void **state) {
     expect_refusal("{\"a\":1,\"a\":2}", 13, "a key twice", "duplicate");
 }
 
-// --- what looks strange and is right -------------------------------------------------------------------
+// --- strange but right ---------------------------------------------------------------------------------
 
 // Pieces that look like bytes but are none; a hole among the ids; an added token after the vocabulary.
 static void odd_but_right(void **state) {

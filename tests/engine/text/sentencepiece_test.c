@@ -1,5 +1,5 @@
-// What sentencepiece's own models in the fixtures do not show: equal scores, odd orders of fields, all
-// pieces' types.
+// Cases that sentencepiece's own models in the fixtures lack: equal scores, odd orders of fields, all pieces'
+// types.
 #include "tests/support/check.h"
 
 #include "engine/text/tokenizer.h"

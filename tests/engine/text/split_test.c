@@ -1,4 +1,4 @@
-// The behaviours of Split against a slow fold over a list of parts, and what a step makes of the start of a
+// The behaviours of Split against a slow fold over a list of parts, and a step's effect on the start of a
 // text.
 #include "tests/support/check.h"
 

@@ -1,4 +1,4 @@
-// UTF-8 against utf8proc, and against the obvious definition of what is cut off and what is bad.
+// UTF-8 against utf8proc, and against the obvious definition of truncated and invalid bytes.
 #include "tests/support/check.h"
 
 #include "engine/text/utf8.h"

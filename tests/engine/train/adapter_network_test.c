@@ -1,5 +1,5 @@
-// The networks of adapters, of every variant: losses and gradients against the plain network in double, and
-// what must not matter, the number of threads.
+// The networks of adapters, of every variant: losses and gradients against the plain network in double,
+// independent of the number of threads.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"

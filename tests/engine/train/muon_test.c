@@ -1,5 +1,5 @@
-// Muon's orthogonalisation with every kernel set, against the same steps in double and against what they are
-// for; and one whole step.
+// Muon's orthogonalisation with every kernel set, against the same steps in double and against its purpose;
+// and one whole step.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"

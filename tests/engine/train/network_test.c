@@ -1,5 +1,5 @@
 // The whole network against a plain one in double: losses, and gradients against finite differences of that.
-// And what must not matter: the number of threads, and what else stands in the batch.
+// Neither the number of threads nor the rest of the batch matters.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"

@@ -1,5 +1,5 @@
-// The optimiser over a whole network: the schedule, clipping, which weights decay, and that threads do not
-// matter. (What it does to one number: kernels_test.c.)
+// The optimiser over a whole network: the schedule, clipping, decaying weights, and that threads don't
+// matter. (Its effect on one number: kernels_test.c.)
 #include "tests/support/check.h"
 
 #include "engine/train/optimizer.h"

@@ -1,4 +1,4 @@
-// What is written is a safetensors file that holds the tensors as they were given, on cache lines.
+// Written files are safetensors with the given tensors, on cache lines.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"

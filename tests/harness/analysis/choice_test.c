@@ -1,5 +1,5 @@
-// A part of a run by names: what every command then sees, what it still divides by, and what it says of names
-// that are not there.
+// A part of a run chosen by names: every command's view of it, the baselines it still divides by, and
+// messages for unknown names.
 #include "tests/support/check.h"
 
 #include "engine/base/file.h"
@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// sql: what the test changes in it.
+// sql: the test's changes.
 static Store *make(const char *folder, const char *sql) {
     Error e = {0};
     const char *path = folder_path(folder, "a.db");
@@ -140,7 +140,7 @@ static void by_command(void **state) {
     child_release(&c);
 }
 
-// What a figure has no room for is named, and so is the mend.
+// Series that don't fit a figure are named, with the fix.
 static void left_out_is_told(void **state) {
     Child c;
     store_close(make(*state, "UPDATE point SET temperature = 0.01 * number WHERE run_id = 1"));

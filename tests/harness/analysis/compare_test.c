@@ -1,4 +1,4 @@
-// Stores made up with known times: what compare pairs, what it judges, and what it says.
+// Made-up stores with known times: compare's pairs, verdicts and output.
 #include "tests/support/check.h"
 
 #include "harness/analysis/compare.h"
@@ -12,7 +12,7 @@
 
 enum { PROMPTS = 12, PASSES = 2, POINTS = 3 };
 
-// What a store is made of; the rest of it is the same in all.
+// The parts in which stores differ.
 typedef struct Made {
     double machine;      // factor of all times
     double method;       // factor of the times of all points but the first
@@ -164,7 +164,7 @@ static int set_up(void **state) {
     return 0;
 }
 
-// The speedups are compared: a method that became slower is found, a machine that did is told apart.
+// Compares speedups: finds a method that became slower, and distinguishes a slower machine.
 static void runs(void **state) {
     const char *base = folder_path(*state, "base.db"), *quick = folder_path(*state, "quick.db"),
                *busy = folder_path(*state, "busy.db");
@@ -362,7 +362,7 @@ static void of_an_older_program(void **state) {
     compare_release(&c);
 }
 
-// What people and scripts see: the exit code, and what is said of the machine.
+// For people and scripts: the exit code, and the lines about the machine.
 static void said(void **state) {
     static const struct {
         const char *b, *flag, *want;

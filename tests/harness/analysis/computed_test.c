@@ -1,5 +1,5 @@
-// What figures ask beside the store: the law fitted to a run's points, and its prices on a machine, as plots
-// join them; runs that have neither.
+// Numbers of figures that aren't in the store: the law fitted to a run's points, and its prices on a machine,
+// as plots join them; runs that have neither.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"

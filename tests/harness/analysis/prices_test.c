@@ -1,4 +1,4 @@
-// Prices beside published pairs of S and speedup: which pairs are read, and how far prices are off.
+// Prices and published pairs of S and speedup: the pairs read, and the errors of their prices.
 #include "tests/support/check.h"
 
 #include "harness/analysis/prices.h"
@@ -68,7 +68,7 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-// What docs/fit.md says of it.
+// The numbers of docs/fit.md.
 static void errors_are_as_told(void **state) {
     (void)state;
     Prices p;

@@ -177,7 +177,7 @@ static void command(void **state) {
     child_release(&c);
 }
 
-// Steps of another engine, one of which does not say what it ran: no price is made of the rest.
+// Steps of another engine, one of which lacks its passes: the rest isn't priced.
 static void unknown_passes(void **state) {
     static const char TIMES[] =
         "\"accepted\": 0, \"emitted\": 1, \"propose_s\": 1e-6, \"verify_s\": 1e-6, \"observe_s\": 1e-6";

@@ -1,5 +1,5 @@
-// What `outpace fit RUN` reads of a store: samples drawn by the law itself come back as they were drawn, in
-// sets of what belongs together, and their fit finds the law again.
+// Points that `outpace fit RUN` reads from a store: samples drawn by the law itself come back as drawn, in
+// the right sets, and their fit recovers the law.
 #include "tests/support/check.h"
 
 #include "harness/analysis/stored.h"

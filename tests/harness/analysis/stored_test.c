@@ -1,4 +1,4 @@
-// The table of a run against what the views say of it, with and without estimates.
+// The table of a run against the views, with and without estimates.
 #include "tests/support/check.h"
 
 #include "harness/analysis/estimates.h"
@@ -72,7 +72,7 @@ static void with_and_without_estimates(void **state) {
     filled_close(&f);
 }
 
-// The store is opened anew for it: where it is gone by then, that is told, and there is none.
+// The store is opened again for it: if it's gone by then, that's reported, and there is none.
 static void store_is_gone(void **state) {
     FilledStore f;
     Error e = {0};

@@ -88,7 +88,7 @@ static void empty_and_single(void **state) {
     assert_true(tally(two, 2, false, &t, NULL));
     assert_true(t.has_interval && t.interval[TALLY_S].low > 0);
     assert_true(isnan(t.interval[TALLY_SPEEDUP].low) && isnan(t.interval[TALLY_SPEEDUP].high));
-    // A resample of the empty answer alone says nothing of S: it is no 0.
+    // A resample of only the empty answer has no S: it isn't 0.
     two[1] = (TallyPair){.prompt = 1};
     assert_true(tally(two, 2, false, &t, NULL));
     assert_true(t.interval[TALLY_S].low == 1 && t.interval[TALLY_S].high == 1);
@@ -96,7 +96,7 @@ static void empty_and_single(void **state) {
     assert_int_equal(t.resamples[TALLY_SPEEDUP], 0);
 }
 
-// Without a baseline there is no speedup; all else is what it is.
+// Without a baseline there is no speedup; the rest is unchanged.
 static void alone(void **state) {
     (void)state;
     Random r = test_random(2);

@@ -46,7 +46,7 @@ static void *read_backwards(void *argument) {
     return (void *)(uintptr_t)sum;
 }
 
-// What the child does: maps the file, cuts it to `rest` bytes, reads all of it with some threads.
+// The child maps the file, cuts it to `rest` bytes and reads all of it with some threads.
 static _Noreturn void use_and_cut(const char *path, off_t rest, int err) {
     FileView view;
     pthread_t threads[THREADS];

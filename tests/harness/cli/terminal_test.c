@@ -37,7 +37,7 @@ static void expect(int width, const char *want) {
     text_release(&got);
 }
 
-// At full width every column with a text in it stands in line.
+// At full width every column with a text is aligned.
 static void full(void **state) {
     (void)state;
     expect(0, "a set\n"

@@ -1,4 +1,4 @@
-// The real program ($OUTPACE) as a child in a folder of its own: what it prints, and what it ends with.
+// The real program ($OUTPACE) as a child in its own folder: its output and exit codes.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"
@@ -108,7 +108,7 @@ static int tear_down(void **state) {
     return 0;
 }
 
-// --- what it says of itself ------------------------------------------------------------------------------
+// --- help and version ------------------------------------------------------------------------------------
 
 // As wide as the source, at most; and nothing that nobody sees.
 static void check_lines(const char *command, const char *text) {
@@ -200,7 +200,7 @@ static void lists(void **state) {
     expect_within(cli, "--version", "outpace ");
 }
 
-// --- what it generates -----------------------------------------------------------------------------------
+// --- generating ------------------------------------------------------------------------------------------
 
 static void methods_agree(void **state) {
     Cli *cli = *state;
@@ -325,7 +325,7 @@ static void almost_stopped(void **state) {
     json_decref(whole);
 }
 
-// The null device says EOS (id 2) every so often.
+// The null device emits EOS (id 2) now and then.
 static void end_of_sequence(void **state) {
     Cli *cli = *state;
     json_t *on = json_of(cli, "generate long hello -n 4000 --device null --json --ignore-eos"),
@@ -371,7 +371,7 @@ static void null_needs_no_weights(void **state) {
     run(cli, 2, "generate bare --ids 1 --device cpu");
 }
 
-// What the Hub's own programs leave: the model lies in a snapshot, its files linked to blobs.
+// The layout of the Hub's own programs: the model is in a snapshot, its files linked to blobs.
 static void cache_of_the_hub(void **state) {
     Cli *cli = *state;
     const char *argv[] = {"sh", "-c",

@@ -1,4 +1,4 @@
-// outpace datasets, the real program: the list, a set's prompts, a file of one's own, and what it refuses.
+// outpace datasets, the real program: the list, a set's prompts, a user's file, and refusals.
 #include "tests/support/check.h"
 
 #include "engine/base/file.h"
@@ -38,7 +38,7 @@ static void lists(void **state) {
     child_release(&c);
 }
 
-// What a file of the folder is: found, but not what was published.
+// A file of the folder: found, but not the published one.
 static void found(void **state) {
     static const char ROWS[] = "{\"question\": \"How many?\", \"answer\": \"#### 7\"}\n";
     Child c = {0};
@@ -83,7 +83,7 @@ static void refused(void **state) {
     REFUSE(*state, "'bad.jsonl', line 2: field 'prompt'", "--path", "bad.jsonl");
 }
 
-// A published file that was changed is said to be, wherever it is read.
+// A changed published file is reported wherever it's read.
 static void changed(void **state) {
     static const char ROWS
         [] = "{\"question\": \"a\", \"answer\": \"b\"}\n",

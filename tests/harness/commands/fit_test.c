@@ -96,7 +96,7 @@ static void fits_a_machine(void **state) {
     child_release(&c);
 }
 
-// Of a paper's ablation one setting has W = G: what to do is said, and works.
+// In a paper's ablation only one setting has W = G: the message gives the fix, and it works.
 static void points_with_w_unlike_g(void **state) {
     char path[4096];
     Child c;

@@ -1,4 +1,4 @@
-// outpace table: the items, one of them, the claims, and what the store has of an experiment.
+// outpace table: the items, one of them, the claims, and an experiment's runs in the store.
 #include "tests/support/check.h"
 
 #include "harness/papers/catalogue.h"

@@ -65,7 +65,7 @@ static void whole(void **state) {
                      5 * turns); // a baseline of its own
     assert_int_equal(stores_ask(*state, "whole.db", "SELECT count(DISTINCT attempt_id) FROM sample"), 1);
     assert_int_equal(stores_ask(*state, "whole.db", "SELECT result = 'done' FROM attempt"), 1);
-    // Every method stands at every place as often as any other.
+    // Every method takes every place equally often.
     assert_int_equal(
         stores_ask(*state, "whole.db",
                    "SELECT count(*) FROM (SELECT point_id, position FROM sample JOIN prompt ON prompt.id ="
@@ -77,7 +77,7 @@ static void whole(void **state) {
                      0);
     // Ten prompts have a reference of their first turn; outputs are equal, and scored once.
     assert_int_equal(stores_ask(*state, "whole.db", "SELECT count(*) FROM score"), 3 * PROMPTS / 2);
-    // What is resampled here, and what the store's own views say of the same samples.
+    // Resampled here, and by the store's own views over the same samples.
     assert_int_equal(
         stores_ask(*state, "whole.db",
                    "SELECT count(*) FROM point_speedup AS s JOIN estimate AS e USING (point_id) WHERE"
@@ -242,7 +242,7 @@ static void one_at_a_time(void **state) {
                      2); // of those that began
 }
 
-// --- what cannot be run ----------------------------------------------------------------------------------
+// --- points that can't be run ----------------------------------------------------------------------------
 
 static void partial(void **state) {
     Child c;
@@ -341,7 +341,7 @@ static void a_plan_writes_nothing(void **state) {
     if (!strstr(text_get(&c.out), "3 points measured, 3 skipped, 0 failed")) fail_msg("%s", text_get(&c.out));
     assert_int_equal(access(folder_path(*state, "cache/outpace/inflated"), F_OK), 0);
     child_release(&c);
-    // What is made and kept is not made again, and what steps cost is known by now.
+    // Kept files aren't made again, and the cost of steps is known by now.
     CHILD_OUTPACE(&c, *state, 3, "plan", "made.yaml", "--db", "made.db");
     assert_non_null(strstr(text_get(&c.out), "\ntime       nothing is left\n"));
     child_release(&c);
@@ -374,7 +374,7 @@ static void drafts_are_inflated(void **state) {
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "run", "drafted.yaml", "--db", "drafted.db");
     child_release(&c);
-    // The draft computes what the target does, so everything is accepted: three tokens a step.
+    // The draft computes the same as the target, so everything is accepted: three tokens per step.
     CHILD_OUTPACE(&c, *state, 0, "sql", "SELECT S FROM result WHERE method = 'speculative'", "--db",
                   "drafted.db", "--format", "csv");
     assert_string_equal(text_get(&c.out), "S\r\n2.66666666666667\r\n");
@@ -430,7 +430,7 @@ static void mistakes(void **state) {
 }
 
 // A config that says something of it is pointed to where its own models are not there.
-// How many there are is told at once, and where they may go.
+// Their number is reported at once, and the places where they may be.
 static void prompts_too_long(void **state) {
     Child c;
     CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "short", "--set", "max_position_embeddings=16");
@@ -543,7 +543,7 @@ static void demo(void **state) {
     free(path);
 }
 
-// --- what is said ----------------------------------------------------------------------------------------
+// --- messages --------------------------------------------------------------------------------------------
 
 static void plans(void **state) {
     Child c;

@@ -103,7 +103,7 @@ static void questions(void **state) {
     child_release(&c);
 }
 
-// Nothing is made where nothing was, and what was there is as it was.
+// No file is made, and existing ones are unchanged.
 static void refused_imports(void **state) {
     static const char *const ROWS[][2] = {{"steps", "holds no samples"}, {"spec-bench", "holds no answers"}};
     Child c = {0};
@@ -175,7 +175,7 @@ static void formats(void **state) {
     char *csv = scratch_read(*state, "samples.csv", &n);
     assert_int_equal(strncmp(csv, "point,label,dataset,prompt,turn,", 32), 0);
     mem_free(csv);
-    // What fails leaves what was there: a file, and a device, here by a link to it.
+    // A failure leaves the old file, and a device, here by a link to it.
     CHILD_OUTPACE(&c, *state, 2, "store", "export", "1", "--what", "nothing", "-o", "samples.csv", "--db",
                   "a.db");
     expect_err(&c, "must be results, samples, steps or fits");

@@ -120,7 +120,7 @@ static void interrupted(void **state) {
     assert_int_equal(stores_ask(*state, "i.db", "SELECT count(*) FROM run"), 2);
 }
 
-// Rows that copy the cache say so.
+// Rows that copy the cache are marked.
 static void copied(void **state) {
     Child c;
     CHILD_OUTPACE(&c, *state, 0, "bench", "--store", "tiny", "--k", "1,3", "--w", "2", "--context", "40",
@@ -159,7 +159,7 @@ static void held_and_drifted(void **state) {
     assert_non_null(strstr(text_get(&c.out), "at context 9 one token took 1.50 times as long after"));
     assert_null(strstr(text_get(&c.out), "at context 5"));
     child_release(&c);
-    // The same command has nothing to measure, and says of what was measured before.
+    // The same command has nothing to measure, and reports the earlier measurements.
     CHILD_OUTPACE(&c, f, 0, "bench", "--store", "tiny", "--k", "1,2", "--w", "1", "--context", "5,9",
                   "--rows", "1", "--samples", "1", "--threads", "1", "--weights", "held", "--db", "h.db");
     assert_non_null(strstr(text_get(&c.out), "in the middle of 1 of 2 contexts"));

@@ -1,4 +1,4 @@
-// outpace tokenizer encode, the real program: there and back, templates, and what it refuses.
+// outpace tokenizer encode, the real program: there and back, templates, and refusals.
 #include "tests/support/check.h"
 
 #include "tests/support/child.h"
@@ -74,7 +74,7 @@ static void lines(void **state) {
                   tokenize(0, NULL, FIXTURES "llama2", "--ids", "1,1,2", NULL));
     expect_output("tokens  0\nids     \npieces \ntext    \"\"\n",
                   tokenize(0, "", FIXTURES "llama2", "-", "--no-special", NULL));
-    // A text that says the BOS itself has one.
+    // A text that contains BOS itself has one.
     expect_output("tokens  2\nids     1,2\npieces  \"<s>\" \"</s>\"\ntext    \"\"\n",
                   tokenize(0, NULL, FIXTURES "llama2", "<s></s>", NULL, NULL));
     expect_output("tokens  1\nids     1\npieces  \"<s>\"\ntext    \"\"\n",

@@ -229,7 +229,7 @@ static void expect_same_file(const char *folder, const char *a, const char *b, c
     mem_free(y);
 }
 
-// Starts a training, waits until it has said that it is at some step, and sends a signal.
+// Starts a training, waits until it reports some step, and sends a signal.
 static int start_and_signal(const char *folder, const char *config, int number) {
     char *path = program(), seen[4096];
     const char *argv[] = {path, "train", config, NULL};
@@ -400,7 +400,7 @@ static void models_stay(void **state) {
     child_release(&c);
 }
 
-// Told before the first step: there is no directory to write to, or no room on its disk.
+// Reported before the first step: a missing directory to write to, or a full disk.
 static void told_at_once(void **state) {
     static const char *const OUTS[] = {"/proc/nowhere/ad", "rhymes.txt/ad", "disk/ad"};
     static const char *const WANTED[] = {"cannot make the directory '/proc/nowhere'",

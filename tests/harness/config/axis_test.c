@@ -1,4 +1,4 @@
-// Axes: what ranges hold, against counting in whole numbers; lists of both; what is refused.
+// Axes: ranges against counting in whole numbers; lists of both; refusals.
 #include "tests/support/check.h"
 
 #include "engine/base/text.h"

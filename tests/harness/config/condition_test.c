@@ -1,4 +1,4 @@
-// Conditions: random ones against a tree of them that is evaluated as it was made; what is refused.
+// Conditions: random ones against a tree of them that is evaluated directly; refusals.
 #include "tests/support/check.h"
 
 #include "engine/base/text.h"
@@ -129,7 +129,7 @@ static void random_conditions(void **state) {
     assert_true(outcomes[0] > 5000 && outcomes[1] > 5000);
 }
 
-// --- what is refused -------------------------------------------------------------------------------------
+// --- refusals --------------------------------------------------------------------------------------------
 
 static void check(const char *text, const char *want) {
     static const int numbers[NUMBERS] = {15, 5, 15};

@@ -1,5 +1,5 @@
-// Experiments from YAML: what every key sets; one line with place and mend for what is wrong; what the
-// command line changes.
+// Experiments from YAML: the effect of every key; one line with place and fix for every error; changes from
+// the command line.
 #include "tests/support/check.h"
 
 #include "engine/base/text.h"
@@ -86,7 +86,7 @@ static void all_keys(void **state) {
     experiment_release(&x); // takes an empty one
 }
 
-// GOOD with one piece put for another, and what is said of it.
+// GOOD with one piece replaced, and the message for it.
 static void expect_error(const char *was, const char *is, const char *want) {
     const char *at = strstr(GOOD, was);
     Text text = {0};

@@ -1,5 +1,5 @@
-// The configs run what their sources name, at full scale: resolved parameters, so that a preset cannot drift;
-// and every published number has a point that it can be compared with.
+// The configs run their sources' settings at full scale: resolved parameters, so that a preset can't drift;
+// and every published number has a comparable point.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"
@@ -125,7 +125,7 @@ static void configs_are_their_sources(void **state) {
     }
 }
 
-// Table 4 of Ouroboros asks what the order does: all orders have the same prompts.
+// Table 4 of Ouroboros varies the order: all orders have the same prompts.
 static void orders_share_their_prompts(void **state) {
     (void)state;
     Config *c = config_open("ouroboros-table-4");

@@ -1,5 +1,5 @@
-// A config's section for a smaller scale: what it puts where, what is refused and with which place; that it
-// is checked though it is not asked for; that its points are those of the same config written out.
+// A config's section for a smaller scale: its merging, refusals with their places; that it's checked even if
+// it isn't used; that its points are those of the same config written out.
 #include "tests/support/check.h"
 
 #include "engine/base/text.h"
@@ -69,7 +69,7 @@ static void lists_and_values_stand_instead(void **state) {
     experiment_release(&x);
 }
 
-// A key that is new stands after the others, and takes none with it that are not.
+// A new key comes after the others, without any others.
 static void new_keys(void **state) {
     (void)state;
     Experiment x;

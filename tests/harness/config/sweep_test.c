@@ -1,5 +1,5 @@
-// Sweep expansion: random experiments against nested loops over plain arrays; order, hashes, and what a
-// change of each part changes; conditions; limits.
+// Sweep expansion: random experiments against nested loops over plain arrays; order, hashes, and the effect
+// of changing each part; conditions; limits.
 #include "tests/support/check.h"
 
 #include "engine/base/file.h"
@@ -351,7 +351,7 @@ static void what_a_hash_is_of(void **state) {
     release(&x, &was);
 }
 
-// What a store holds under a hash stays what it is: these texts may only change with a reason.
+// Stores keep rows under these hashes: the texts may only change with a reason.
 static void describes(void **state) {
     (void)state;
     Experiment x;

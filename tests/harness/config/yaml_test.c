@@ -1,5 +1,5 @@
-// A YAML file as a tree: what random files hold and where, against the writer that wrote them; the limits;
-// what is refused, with its place and mend; overrides.
+// A YAML file as a tree: random files against their writer, with values and places; the limits; refusals with
+// place and fix; overrides.
 #include "tests/support/check.h"
 
 #include "engine/base/text.h"
@@ -139,7 +139,7 @@ static void random_files(void **state) {
     }
 }
 
-// --- what is refused -------------------------------------------------------------------------------------
+// --- refusals --------------------------------------------------------------------------------------------
 
 static void refuse_bytes(const char *bytes, size_t n, const char *want) {
     YamlTree t;

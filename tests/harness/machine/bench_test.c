@@ -47,7 +47,7 @@ static void check_point(const json_t *p, double bandwidth, double rate) {
                 1e-9);
 }
 
-// The layers and the head are what a step is busy with; the rest is its tree.
+// A step is busy with the layers and the head; the rest is its tree.
 static void check_parts(const json_t *p) {
     double layers = number(p, "layers_s"), head = number(p, "head_s"), busy = number(p, "busy_s");
     assert_true(layers > 0 && head > 0 && busy >= layers && busy >= head);
@@ -153,7 +153,7 @@ static void doctor(void **state) {
     child_release(&c);
 }
 
-// Where there is no room for the buffer that it reads, it reads a smaller one, and says so.
+// If its buffer doesn't fit, it reads a smaller one, and reports it.
 static void doctor_of_little_memory(void **state) {
 #ifdef __SANITIZE_ADDRESS__
     skip(); // which takes terabytes of addresses
@@ -249,7 +249,7 @@ static BenchTime time_shared(double work, double from, double until, bool watche
 }
 
 // Steps that fit into a slice are measured as they are beside a busy loop, longer ones can not be. So a
-// slowdown has a cliff that is none, unless it is told.
+// slowdown has a false cliff, unless it's reported.
 static void false_cliff(void **state) {
     (void)state;
     const double SHORT = 2e-4, LONG = 6.4e-3;
@@ -296,7 +296,7 @@ static void other_cores(void **state) {
     assert_true(first.n > 2 && first.looked && first.flags == 0 && first.disturbed == 0);
 }
 
-// The error that stands beside a slowdown is that of the ratio, with one token's change in it.
+// A slowdown's error is the ratio's, including one token's change.
 static void errors(void **state) {
     (void)state;
     const BenchTime one = {.median_s = 1, .low_s = 0.9, .high_s = 1.1},

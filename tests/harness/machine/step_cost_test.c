@@ -1,4 +1,4 @@
-// What a step must move and compute, against counting it by hand.
+// A step's bytes and operations, against counting them by hand.
 #include "tests/support/check.h"
 
 #include "harness/machine/steps.h"
@@ -41,7 +41,7 @@ static void many_tokens(void **state) {
     assert_true(step_cost(&s, &r, &batch).bytes == 1000 + 3 * 9 * 32);
 }
 
-// A window bounds what is seen, and what is read.
+// A window bounds the positions that are seen and read.
 static void window(void **state) {
     (void)state;
     Shape s = small_shape();

@@ -13,7 +13,7 @@ static void tokens(void **state) {
     assert_int_equal(surface_tokens(LAYOUT_TREE, 1, 0), 1);
 }
 
-// What the store's view calls drifted is what we warn of while it is measured.
+// We warn, while measuring, of the points that the store's view calls drifted.
 static void drifted(void **state) {
     char word[] = "test", *argv[] = {word};
     Error e = {0};

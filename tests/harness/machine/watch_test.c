@@ -1,5 +1,4 @@
-// What is flagged, with a clock, a load and a core that the test holds; and that the real one sees a busy
-// neighbour.
+// Flags, with a clock, a load and a core of the test's own; and that the real watch sees a busy neighbour.
 #include "tests/support/check.h"
 
 #include "harness/machine/watch.h"
@@ -52,7 +51,7 @@ static void short_windows(void **state) {
 
 static int64_t count_switches(void *state) { return ((World *)state)->switches; }
 
-// Windows are counted, and so is what the system took away; a watch without that counts nothing.
+// Windows are counted, and so is time that the system took away; a watch without that counts nothing.
 static void counts(void **state) {
     (void)state;
     World w = {.cycles = 1, .switches = 7};

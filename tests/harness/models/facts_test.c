@@ -1,4 +1,4 @@
-// What methods are told of an open engine, where they keep tables, and the program that does both.
+// The facts that methods get about an open engine, the place of their tables, and the program that does both.
 #include "tests/support/check.h"
 #include "tests/support/child.h"
 

@@ -1,4 +1,4 @@
-// An inflated model is made once and found again; what is another, or half-done, is made anew.
+// An inflated model is made once and found again; a different or half-done one is made again.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"

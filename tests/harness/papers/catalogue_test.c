@@ -1,6 +1,6 @@
-// The list of tables and figures against the configs: each item is made by something that is there, each
-// config says which items it is for, and each can be read at both scales, with data that look like the
-// published ones.
+// The list of tables and figures against the configs: each item is made by an existing config or command,
+// each config names its items, and each can be read at both scales, with data that look like the published
+// ones.
 #include "tests/support/check.h"
 
 #include "engine/base/file.h"
@@ -162,7 +162,7 @@ static void each_config_is_for_an_item(void **state) {
     closed(c);
 }
 
-// --- with a model, and data that look like what is published ---------------------------------------------
+// --- with a model, and look-alikes of published data -----------------------------------------------------
 
 static const struct {
     const char *folder, *file, *row;

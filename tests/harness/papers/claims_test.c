@@ -1,5 +1,5 @@
 // The papers' claims against stores: every query of configs/claims.tsv runs on an empty store and on one with
-// rows, and what a margin's interval says is the verdict.
+// rows, and a margin's interval gives the verdict.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"
@@ -152,7 +152,7 @@ static void with_rows(void **state) {
     closed(c);
 }
 
-// What a claim tells its reader to ask: "outpace sql '...'".
+// The query that a claim suggests: "outpace sql '...'".
 static void told_queries(void **state) {
     static const char SQL[] = "outpace sql '";
     const char *path = folder_path(*state, "a.db");

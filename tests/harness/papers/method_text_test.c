@@ -1,4 +1,4 @@
-// A paper's word for a method beside what ran: defaults, presets and what is left open.
+// A paper's text for a method against a method that ran: defaults, presets and open parameters.
 #include "tests/support/check.h"
 
 #include "harness/papers/match.h"

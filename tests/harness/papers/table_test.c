@@ -1,5 +1,5 @@
-// A paper's table beside stores that are made up: when ours is held against a published number, and what is
-// said where it is not; every format of one table as tests/fixtures/tables has it.
+// A paper's table with made-up stores: when ours is compared with a published number, and the reason when it
+// isn't; every format of one table, as in tests/fixtures/tables.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"
@@ -223,7 +223,7 @@ static void not_compared(void **state) {
     }
 }
 
-// Another setting of a method stands below, where the paper has several; where it has one, beside it.
+// Another setting of a method comes below if the paper has several; if it has one, they're matched.
 static void other_settings(void **state) {
     Case c = PUBLISHED;
     Table t;
@@ -332,7 +332,7 @@ static void copies(void **state) {
     table_release(&t);
 }
 
-// --- what is chosen --------------------------------------------------------------------------------------
+// --- choices ---------------------------------------------------------------------------------------------
 
 static void run_is_found(void **state) {
     Case c = PUBLISHED;

@@ -1,4 +1,4 @@
-// Files as documents: patterns, separators, and what is left out.
+// Files as documents: patterns, separators, and documents that are left out.
 #include "tests/support/check.h"
 
 #include "engine/base/text.h"

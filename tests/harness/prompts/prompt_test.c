@@ -1,4 +1,4 @@
-// Where a prompt may come from gives the same ids; what cannot be one is refused with its place.
+// All sources of a prompt give the same ids; invalid ones are refused with their places.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"

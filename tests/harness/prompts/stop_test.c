@@ -83,7 +83,7 @@ static void random_word(Random *r, char *out, int low, int high) {
     out[n] = 0;
 }
 
-// Two letters only, so that stop strings nearly stand everywhere, overlap each other and themselves.
+// Only two letters, so that stop strings nearly match everywhere, and overlap each other and themselves.
 static void random_case(Case *c, Random *r) {
     *c = (Case){.stops.count = test_between(r, 1, 3)};
     for (int i = 0; i < c->stops.count; i++) {

@@ -1,5 +1,5 @@
-// Replay against the same methods on a real loop: what a null model said, given as answers, gives the S that
-// the null model gave; what needs a model is refused.
+// Replay against the same methods on a real loop: a null model's output, given as answers, gives that model's
+// S; methods that need a model are refused.
 #include "tests/support/check.h"
 
 #include "engine/decode/decode.h"
@@ -24,7 +24,7 @@ typedef struct Said {
 
 static void count_step(void *state, const StepReport *r) { ((Said *)state)->at_least_2 += r->emitted > 2; }
 
-// Decodes by the null model; the texts become what it said.
+// Decodes by the null model; the texts become its output.
 static void decode_all(const char *name, ReplayTexts *texts, Said *said) {
     Session s;
     Method m;

@@ -1,5 +1,5 @@
-// The runner on the null backend, with what a test must hold put in place of the real thing: runs that are
-// killed and stopped anywhere, a method that lies, passes that are disturbed, and its own cost.
+// Runs on the null backend, with the test's own seams (RunSeams): runs that are killed and stopped anywhere,
+// a method that lies, disturbed passes, and the harness's own cost.
 #include "tests/support/check.h"
 
 #include "engine/base/clock.h"
@@ -98,7 +98,7 @@ static void stopped_anywhere(void **state) {
 
 // --- a method that lies ----------------------------------------------------------------------------------
 
-// Puts another token into what the model has read.
+// Changes a token that the model has read.
 static bool liar_begin(void *self, const Prompt *prompt, Error *e) {
     Session *s = self;
     int other = (prompt->tokens[prompt->count - 2] + 1) % s->shape.real_vocab;
@@ -236,7 +236,7 @@ static void own_cost(void **state) {
     small_close(b);
 }
 
-// Both models lie where the setup says, and each place is a setup of its own.
+// Both models are where the setup puts them, and each place is a setup of its own.
 static void weights_are_held(void **state) {
     (void)state;
     Error e = {0};

@@ -1,4 +1,4 @@
-// Schedules of random sweeps against what must hold of every one; the order of rounds counted out.
+// Schedules of random sweeps against the invariants of all schedules; the order of rounds counted out.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"
@@ -26,9 +26,9 @@ static void release(Plan *p) {
     experiment_release(&p->x);
 }
 
-// --- what must hold of every schedule --------------------------------------------------------------------
+// --- invariants of every schedule ------------------------------------------------------------------------
 
-// What two points must share to stand in one group, as a text.
+// The facts that two points must share to be in one group, as a text.
 static void group_key(const Point *p, bool with_output, Text *out) {
     const Settings *s = &p->settings;
     text_clear(out);

@@ -99,7 +99,7 @@ static void heads(void **state) {
     expect_fast(*state, "medusa", "medusa");
 }
 
-// A smaller model of the same tokenizer learns what the first one says, and drafts for it.
+// A smaller model with the same tokenizer learns the first one's predictions, and drafts for it.
 static void a_draft(void **state) {
     static const char DRAFT[] =
         "out: small\ntokenizer: tokenizer.json\nfiles: rhymes.txt\nseparator: '-'\nteacher: heart\n"

@@ -1,4 +1,4 @@
-// Training files in YAML: what they set, and one line with the place and the mend for what is wrong.
+// Training files in YAML: the effect of their keys, and one line with place and fix for every error.
 #include "tests/support/check.h"
 
 #include "harness/train/train.h"
@@ -62,7 +62,7 @@ static void all_keys(void **state) {
     train_file_release(&f);
 }
 
-// GOOD with one line put for another (or added), and what is said of it.
+// GOOD with one line replaced (or added), and the message for it.
 // Everything has a fallback; shape and tokenizer are the model's.
 static void adapters(void **state) {
     (void)state;
@@ -112,7 +112,7 @@ static void domains(void **state) {
     train_file_release(&f);
 }
 
-// Every preset is a shape that trains, around the parameters that its name says.
+// Every preset is a shape that trains, with about as many parameters as its name gives.
 static void presets(void **state) {
     (void)state;
     static const struct {

@@ -1,6 +1,6 @@
-// Tuning on the draft of the reference family, by a clock that goes by passes and rows, for machines on which
-// rows cost nearly nothing, and on which they cost what they do on a small processor: its choice against
-// every point of the space, measured, on two datasets.
+// Tuning on the draft of the reference family, by a clock that counts passes and rows, for machines on which
+// rows are nearly free, and on which they cost as much as on a small processor: its choice against every
+// point of the space, measured, on two datasets.
 #include "tests/support/check.h"
 
 #include "tests/support/folder.h"

@@ -1,5 +1,5 @@
-// Tuning on the null backend by a clock that goes by passes and rows: what it chooses against every point
-// measured, and what it took; and the command with what users give it.
+// Tuning on the null backend by a clock that counts passes and rows: its choice against every point measured,
+// and its cost; and the command with users' options.
 #include "tests/support/check.h"
 
 #include "harness/tune/tune.h"
@@ -102,7 +102,7 @@ static int questions; // the question has no state of its own
 
 static bool is_up(void) { return --questions < 0; }
 
-// Wherever it is interrupted it ends, and says so; what is measured by then is told.
+// It ends wherever it's interrupted, and reports that with the measurements so far.
 static void interrupted(void **state) {
     (void)state;
     bool sampled = false, raced = false;
@@ -156,7 +156,7 @@ static double stopping(void *state) {
 
 static Clock stopping_clock(const Session *target) { return (Clock){stopping, (void *)(uintptr_t)target}; }
 
-// Wherever the clock stands still, nothing is made of times that are none; what ends it says why.
+// If the clock stops anywhere, times of 0 aren't used; the error gives the reason.
 static void no_time(void **state) {
     TuneAsk ask = ask_for("speculative");
     TuneSeams seams = {never, stopping_clock};

@@ -1,5 +1,4 @@
-// The grammar's language on small grammars, and the reference family's own grammars: what they write is as it
-// should be.
+// The grammar's language on small grammars, and the reference family's own grammars: their text is correct.
 #include "tests/support/check.h"
 
 #include "engine/base/file.h"

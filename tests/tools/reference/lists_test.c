@@ -1,4 +1,4 @@
-// Functions of lists against what Python prints.
+// Functions of lists against Python's output.
 #include "tests/support/check.h"
 
 #include "tools/reference/lists.h"

@@ -1,7 +1,7 @@
-// Step for step as the authors' own programs: tests/oracle/authors.py ran them on a frozen model, in f32,
-// with our random draws, and wrote down how many passes of the target each prompt took. Every row of
-// tests/fixtures/authors/*.tsv is a setting; each must need as many steps here, and write what greedy search
-// writes.
+// The authors' own programs, step for step: tests/oracle/authors.py ran them on a frozen model, in f32, with
+// our random draws, and recorded each prompt's passes of the target. Every row of
+// tests/fixtures/authors/*.tsv is a setting; each must need as many steps here, and write greedy search's
+// text.
 #include "tests/support/check.h"
 
 #include "engine/base/file.h"

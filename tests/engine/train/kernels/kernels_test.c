@@ -1,5 +1,5 @@
-// Every training kernel of every set: products against sums in double, with what lies beside the result
-// watched; forward passes against plain ones in double, backward passes against finite differences of those.
+// Every training kernel of every set: products against sums in double, with guards around the result; forward
+// passes against plain ones in double, backward passes against finite differences of those.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"
