@@ -62,8 +62,8 @@ static const Case SINGLE_CASES[] = {
     {"header of 100 MB", spoil_big_header, "100", "", WEIGHTS, "at most"},
     {"largest header", spoil_big_header, "1", "", "", "has no tensor"},
     // --- the file
-    {"weights empty", spoil_cut, WEIGHTS, "0", WEIGHTS, "no safetensors file"},
-    {"weights of 7 bytes", spoil_cut, WEIGHTS, "7", WEIGHTS, "no safetensors file"},
+    {"weights empty", spoil_cut, WEIGHTS, "0", WEIGHTS, "not a safetensors file"},
+    {"weights of 7 bytes", spoil_cut, WEIGHTS, "7", WEIGHTS, "not a safetensors file"},
     {"weights of 8 bytes", spoil_cut, WEIGHTS, "8", WEIGHTS, "fetch it again"},
     {"weights cut in the header", spoil_cut, WEIGHTS, "900", WEIGHTS, "fetch it again"},
     {"weights cut by a byte", spoil_cut, WEIGHTS, "-1", WEIGHTS, "cut short"},
@@ -206,7 +206,7 @@ static const Case CHECK_CASES[] = {
 
 static const Case SHARDED_CASES[] = {
     {"shard missing", spoil_remove, SHARD_2, "", SHARD_2, "No such file"},
-    {"shard empty", spoil_cut, SHARD_2, "0", SHARD_2, "no safetensors file"},
+    {"shard empty", spoil_cut, SHARD_2, "0", SHARD_2, "not a safetensors file"},
     {"shard cut", spoil_cut, SHARD_2, "-1", SHARD_2, "cut short"},
     {"shard a directory", spoil_folder, SHARD_2, "", SHARD_2, "not a regular file"},
     {"shard a pipe", spoil_fifo, SHARD_2, "", SHARD_2, "not a regular file"},
