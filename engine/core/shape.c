@@ -1,4 +1,4 @@
-// Bounds, parameter counts and rotary frequencies. After shape_check, no product of two dimensions overflows.
+// Bounds and rotary frequencies. After shape_check, no product of two dimensions overflows.
 #include "engine/core/shape.h"
 
 #include <assert.h>
@@ -38,20 +38,6 @@ bool shape_check(const Shape *s, const char *place, Error *e) {
         return error_input(e, "'%s' has a norm epsilon of %g, must be between 0 and 1", place,
                            (double)s->norm_epsilon);
     return true;
-}
-
-size_t shape_layer_parameters(const Shape *s) {
-    size_t width = (size_t)s->width, q = (size_t)shape_q_width(s), kv = (size_t)shape_kv_width(s);
-    size_t attention = width * (2 * q + 2 * kv) + (s->qkv_bias ? q + 2 * kv : 0) + width;
-    if (s->qk_norm) attention += 2 * (size_t)s->head_dim;
-    size_t mlp = s->mlp_width ? 3 * width * (size_t)s->mlp_width + width : 0;
-    return attention + mlp;
-}
-
-size_t shape_parameters(const Shape *s) {
-    size_t matrix = (size_t)s->vocab * (size_t)s->width;
-    size_t ends = (s->input == INPUT_TOKENS ? matrix : 0) + (s->tied_head ? 0 : matrix) + (size_t)s->width;
-    return (size_t)s->layers * shape_layer_parameters(s) + ends;
 }
 
 // Llama 3 stretches wavelengths beyond the trained context, leaves short ones as they are, and interpolates

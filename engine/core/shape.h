@@ -66,10 +66,6 @@ static inline size_t shape_score_bytes(const Shape *s) {
 // Checks the bounds that every allocation relies on; `place` names the file in the error.
 bool shape_check(const Shape *s, const char *place, Error *e);
 
-// Parameters of one layer, and of the whole model with embedding and head (counted once if tied).
-size_t shape_layer_parameters(const Shape *s);
-size_t shape_parameters(const Shape *s);
-
 // Prepares for a session of `context` positions. longrope has one list of divisors for contexts up to the
 // original one and another for longer ones. It's chosen here, once, so that logits don't jump as a text
 // grows.

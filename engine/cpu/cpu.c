@@ -42,8 +42,8 @@ static bool take_panel(Cpu *c) {
 // In an MLP without `up` (all layers have it, or none), activations are multiplied by ones: that changes no
 // bit, and no step overwrites the ones.
 static void fill_ones(Cpu *c) {
-    const LayerWeights *w = &c->model->layers[0];
-    size_t count = w->gate.data && !w->up.data ? panel_rows(c) * (size_t)c->model->shape.mlp_width : 0;
+    const Tensor *w = c->model->layers[0].w;
+    size_t count = w[W_GATE].data && !w[W_UP].data ? panel_rows(c) * (size_t)c->model->shape.mlp_width : 0;
     for (size_t i = 0; i < count; i++) c->panel.up[i] = 1;
 }
 

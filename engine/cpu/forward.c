@@ -130,9 +130,9 @@ static void norm(const Work *k, const Tensor *weight, int row, float *x) {
     const Shape *s = &k->c->model->shape;
     k->c->ops->rmsnorm(hidden_row(k, row), weight, s->norm_epsilon, s->width, x);
 }
-static void norm_attention(const Work *k, int row, float *x) { norm(k, &k->w->attention_norm, row, x); }
+static void norm_attention(const Work *k, int row, float *x) { norm(k, &k->w[W_ATTENTION_NORM], row, x); }
 static void norm_mlp(const Work *k, int row, float *x) {
-    if (k->w->mlp_norm.data) norm(k, &k->w->mlp_norm, row, x);
+    if (k->w[W_MLP_NORM].data) norm(k, &k->w[W_MLP_NORM], row, x);
     else memcpy(x, hidden_row(k, row), (size_t)k->c->model->shape.width * sizeof(float));
 }
 
@@ -158,11 +158,11 @@ static void place_row(const Work *k, int r, void *keys, void *values) {
     float *q = c->panel.q + (size_t)r * (size_t)q_width, *key = c->panel.k + (size_t)r * (size_t)kv_width,
           *value = c->panel.v + (size_t)r * (size_t)kv_width;
     int position = tree_position(k->run->tree, k->first + r);
-    add_bias(&k->w->q_bias, q);
-    add_bias(&k->w->k_bias, key);
-    add_bias(&k->w->v_bias, value);
-    turn_heads(c, &k->w->q_norm, q, s->heads, position);
-    turn_heads(c, &k->w->k_norm, key, s->kv_heads, position);
+    add_bias(&k->w[W_Q_BIAS], q);
+    add_bias(&k->w[W_K_BIAS], key);
+    add_bias(&k->w[W_V_BIAS], value);
+    turn_heads(c, &k->w[W_Q_NORM], q, s->heads, position);
+    turn_heads(c, &k->w[W_K_NORM], key, s->kv_heads, position);
     watch(k, q, q_width, ROUNDED_HEADS);
     watch(k, key, kv_width, ROUNDED_HEADS);
     watch(k, value, kv_width, ROUNDED_HEADS);
@@ -183,18 +183,18 @@ static void place_rows(void *argument, int thread, int threads) {
 }
 
 static void run_attention(Work *k) {
-    const LayerWeights *w = k->w;
+    const Tensor *w = k->w;
     const Panel *p = &k->c->panel;
     Products qkv = {.work = k,
                     .ready = norm_attention,
                     .x = p->normed,
-                    .w = {&w->q, &w->k, &w->v},
+                    .w = {&w[W_Q], &w[W_K], &w[W_V]},
                     .y = {p->q, p->k, p->v},
                     .count = 3,
                     .what = ROUNDED_ATTENTION_INPUT};
     Products o = {.work = k,
                   .x = p->mixed,
-                  .w = {&w->o},
+                  .w = {&w[W_O]},
                   .y = {p->delta},
                   .count = 1,
                   .residual = true,
@@ -214,7 +214,7 @@ static void gate_row(const Work *k, int row, float *x) {
     size_t width = (size_t)s->mlp_width, at = (size_t)row * width;
     const float *gate = k->c->panel.gate + at;
     if (x != gate) memcpy(x, gate, width * sizeof *x);
-    add_bias(&k->w->gate_bias, x);
+    add_bias(&k->w[W_GATE_BIAS], x);
     k->c->ops->gate(x, k->c->panel.up + at, s->mlp_width, s->activation);
 }
 
@@ -229,25 +229,25 @@ static void add_activations(const Work *k) {
 }
 
 static void run_mlp(Work *k) {
-    const LayerWeights *w = k->w;
+    const Tensor *w = k->w;
     const Panel *p = &k->c->panel;
     Products in = {.work = k,
                    .ready = norm_mlp,
                    .x = p->normed,
-                   .w = {&w->gate, &w->up},
+                   .w = {&w[W_GATE], &w[W_UP]},
                    .y = {p->gate, p->up},
-                   .count = w->up.data ? 2 : 1,
+                   .count = w[W_UP].data ? 2 : 1,
                    .what = ROUNDED_MLP_INPUT};
     Products out = {.work = k,
                     .ready = gate_row,
                     .x = p->gate,
-                    .w = {&w->down},
+                    .w = {&w[W_DOWN]},
                     .y = {p->delta},
                     .count = 1,
                     .residual = true,
                     .what = ROUNDED_MLP_PRODUCT};
     project(&in);
-    if (w->down.data) project(&out);
+    if (w[W_DOWN].data) project(&out);
     else add_activations(k);
 }
 
@@ -271,8 +271,8 @@ void cpu_forward(Cpu *c, const StepRun *run) {
     for (int layer = run->a; layer < run->b; layer++)
         for (int first = run->first; first < run->last; first += PANEL) {
             int rows = run->last - first < PANEL ? run->last - first : PANEL;
-            Work k = {c, run, &c->model->layers[layer], layer, first, rows, ATTEND_WHOLE};
-            if (k.w->q.data) run_attention(&k);
-            if (k.w->gate.data) run_mlp(&k);
+            Work k = {c, run, c->model->layers[layer].w, layer, first, rows, ATTEND_WHOLE};
+            if (k.w[W_Q].data) run_attention(&k);
+            if (k.w[W_GATE].data) run_mlp(&k);
         }
 }

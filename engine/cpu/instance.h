@@ -101,7 +101,7 @@ typedef struct Cpu {
 typedef struct Work {
     Cpu *c;
     const StepRun *run;
-    const LayerWeights *w;
+    const Tensor *w; // (LAYER_WEIGHTS)
     int layer;
     int first, rows; // nodes of the panel
     AttendPart part; // current part of cpu_attend

@@ -1,6 +1,7 @@
-// Weights on the device: tensors that are read together form one matrix, in the order that its product wants.
+// Weights on the device: a group of tensors (weights.h) forms one matrix, in the order that its product
+// wants.
 //
-// A group (q k v; o; gate up; down; head) of bf16 or f16 is packed for tensor cores if the arithmetic is one
+// A group of bf16 or f16 is packed for tensor cores if the arithmetic is one
 // of the two, and rounded to it; otherwise it keeps its type, or is widened to f32 if its tensors have
 // several types. For cuBLASLt everything is row after row. Tensors are copied row by row as they are in the
 // file, and the device puts them in order.
@@ -8,6 +9,8 @@
 // Invariant: cuda_take_weights describes every matrix before any is filled, and a matrix that its card
 // doesn't have keeps data NULL.
 #include "engine/cuda/instance.h"
+
+#include "engine/model/weights.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -39,22 +42,66 @@ static bool take_matrix(Cuda *c, Matrix *m, const Tensor *const *t, int count, E
     return cuda_take(c, &m->data, gpu_matrix_bytes(m), true, &c->weight_bytes, e);
 }
 
-static bool take_vector(Cuda *c, float **v, const Tensor *t, int n, Error *e) {
-    return !t->data || cuda_take(c, v, (size_t)n * sizeof(float), false, &c->weight_bytes, e);
+// The tensors of a group that a layer has, in order; returns how many.
+static int tensors_of(const LayerWeights *l, WeightGroup g, const Tensor *out[LAYER_WEIGHTS]) {
+    int n = 0;
+    for (Weight w = 0; w < LAYER_WEIGHTS; w++)
+        if (WEIGHT_ROWS[w].group == g && l->w[w].data) out[n++] = &l->w[w];
+    return n;
+}
+
+// A group is a matrix on the device, or a vector: the other one is NULL.
+static Matrix *matrix_of(GpuLayer *l, WeightGroup g) {
+    Matrix *const all[GROUPS] = {
+        [GROUP_QKV] = &l->qkv, [GROUP_O] = &l->o, [GROUP_IN] = &l->in, [GROUP_DOWN] = &l->down};
+    return all[g];
+}
+
+static float **vector_of(GpuLayer *l, WeightGroup g) {
+    float **const all[GROUPS] = {[GROUP_ATTENTION_NORM] = &l->attention_norm,
+                                 [GROUP_QKV_BIAS] = &l->qkv_bias,
+                                 [GROUP_QK_NORM] = &l->qk_norm,
+                                 [GROUP_MLP_NORM] = &l->mlp_norm,
+                                 [GROUP_IN_BIAS] = &l->gate_bias};
+    return all[g];
+}
+
+// How a group's tensors are laid out: one after another, or row by row in turns.
+typedef struct Order {
+    int turns;  // of the rows; 1: one after another
+    int paired; // so many tensors, from the first, have their rows in rotary pairs
+} Order;
+
+static Order order_of(const GpuLayer *l, WeightGroup g) {
+    bool in = g == GROUP_IN || g == GROUP_IN_BIAS;
+    bool heads = g == GROUP_QKV || g == GROUP_QKV_BIAS || g == GROUP_QK_NORM;
+    return (Order){.turns = in && l->gated ? 2 : 1, .paired = heads ? 2 : 0};
+}
+
+// Numbers of a vector. A tensor that takes turns with one that the layer lacks leaves it zeros.
+static int vector_size(const Tensor *const *t, int count, Order o) {
+    int sum = 0;
+    for (int i = 0; i < count; i++) sum += t[i]->columns;
+    return o.turns > 1 ? o.turns * t[0]->columns : sum;
+}
+
+static bool take_vector(Cuda *c, float **v, int n, Error *e) {
+    return cuda_take(c, v, (size_t)n * sizeof(float), false, &c->weight_bytes, e);
+}
+
+static bool take_group(Cuda *c, GpuLayer *l, const LayerWeights *w, WeightGroup g, Error *e) {
+    const Tensor *t[LAYER_WEIGHTS];
+    int count = tensors_of(w, g, t);
+    if (!count) return true;
+    if (matrix_of(l, g)) return take_matrix(c, matrix_of(l, g), t, count, e);
+    return take_vector(c, vector_of(l, g), vector_size(t, count, order_of(l, g)), e);
 }
 
 static bool take_layer(Cuda *c, GpuLayer *l, const LayerWeights *w, Error *e) {
-    const Shape *s = &c->model->shape;
-    const Tensor *const qkv[] = {&w->q, &w->k, &w->v}, *const o[] = {&w->o}, *const down[] = {&w->down};
-    const Tensor *const in[] = {&w->gate, &w->up};
-    l->gated = w->up.data != NULL;
-    return take_matrix(c, &l->qkv, qkv, 3, e) && take_matrix(c, &l->o, o, 1, e) &&
-           take_matrix(c, &l->in, in, l->gated ? 2 : 1, e) && take_matrix(c, &l->down, down, 1, e) &&
-           take_vector(c, &l->attention_norm, &w->attention_norm, s->width, e) &&
-           take_vector(c, &l->mlp_norm, &w->mlp_norm, s->width, e) &&
-           take_vector(c, &l->qkv_bias, &w->q_bias, shape_q_width(s) + 2 * shape_kv_width(s), e) &&
-           take_vector(c, &l->qk_norm, &w->q_norm, 2 * s->head_dim, e) &&
-           take_vector(c, &l->gate_bias, &w->gate_bias, l->gated ? 2 * s->mlp_width : s->mlp_width, e);
+    l->gated = w->w[W_UP].data != NULL;
+    for (WeightGroup g = 0; g < GROUPS; g++)
+        if (!take_group(c, l, w, g, e)) return false;
+    return true;
 }
 
 // A tied embedding shares the head's matrix.
@@ -67,7 +114,7 @@ bool cuda_take_weights(Cuda *c, Error *e) {
     if (last && !take_matrix(c, &c->head, head, 1, e)) return false;
     if (c->first == c && last && m->embedding.data == m->head.data) c->embedding = c->head;
     else if (c->first == c && !take_matrix(c, &c->embedding, embedding, 1, e)) return false;
-    return !last || take_vector(c, &c->final_norm, &m->final_norm, m->shape.width, e);
+    return !last || !m->final_norm.data || take_vector(c, &c->final_norm, m->shape.width, e);
 }
 
 // --- filling: two buffers take turns, so that the file is read while the previous part is copied
@@ -83,12 +130,11 @@ typedef struct Loader {
 static size_t largest_tensor(const Model *m) {
     size_t most = tensor_bytes(&m->embedding);
     if (tensor_bytes(&m->head) > most) most = tensor_bytes(&m->head);
-    for (int i = 0; i < m->shape.layers; i++) {
-        const LayerWeights *w = &m->layers[i];
-        const Tensor *const all[] = {&w->q, &w->k, &w->v, &w->o, &w->gate, &w->up, &w->down};
-        for (size_t k = 0; k < sizeof all / sizeof *all; k++)
-            if (tensor_bytes(all[k]) > most) most = tensor_bytes(all[k]);
-    }
+    for (int i = 0; i < m->shape.layers; i++)
+        for (Weight w = 0; w < LAYER_WEIGHTS; w++) {
+            size_t bytes = tensor_bytes(&m->layers[i].w[w]);
+            if (bytes > most) most = bytes;
+        }
     return most;
 }
 
@@ -175,53 +221,44 @@ static bool load_tensor(Loader *l, const Tensor *t, Pack *p, Error *e) {
     return cuda_ok(l->c, gpu_launched(), "cannot pack weights", e);
 }
 
-// Loads tensors one after another, or row by row in turns; the first `paired` of them in rotary pairs.
-static bool load_matrix(Loader *l, const Matrix *m, const Tensor *const *t, int count, bool in_turns,
-                        int paired, Error *e) {
-    for (int i = 0, base = 0; i < count && m->data; i++) {
-        Pack p = {.base = in_turns ? i : base,
-                  .stride = in_turns ? count : 1,
+// Loads a matrix's tensors.
+static bool load_matrix(Loader *l, const Matrix *m, const Tensor *const *t, int count, Order o, Error *e) {
+    for (int i = 0, base = 0; i < count && m->data; base += t[i++]->rows) {
+        Pack p = {.base = o.turns > 1 ? i : base,
+                  .stride = o.turns,
                   .head = l->c->heads.head_dim,
-                  .pairs = i < paired ? l->c->heads.pairs : 0,
+                  .pairs = i < o.paired ? l->c->heads.pairs : 0,
                   .to = *m};
         if (!load_tensor(l, t[i], &p, e)) return false;
-        base += t[i]->rows;
     }
     return true;
 }
 
-// Loads vectors in the same order, as f32. Absent ones leave zeros.
-static bool load_vector(Loader *l, float *to, const Tensor *const *t, int count, bool in_turns, int paired,
-                        Error *e) {
+// Loads vectors in the same order, as f32.
+static bool load_vector(Loader *l, float *to, const Tensor *const *t, int count, Order o, Error *e) {
     if (!to) return true;
     Staging *s = &l->staging[l->turn ^= 1];
     float *host = staging_begin(s);
-    int base = 0, total = 0;
-    for (int i = 0; i < count; i++) total += t[i]->data ? t[i]->columns : t[0]->columns;
-    memset(host, 0, (size_t)total * sizeof *host);
-    for (int i = 0; i < count; base += t[i++]->columns)
-        for (int k = 0; t[i]->data && k < t[i]->columns; k++)
-            host[pack_row(k, in_turns ? i : base, in_turns ? count : 1, l->c->heads.head_dim,
-                          i < paired ? l->c->heads.pairs : 0)] =
+    size_t bytes = (size_t)vector_size(t, count, o) * sizeof *host;
+    memset(host, 0, bytes);
+    for (int i = 0, base = 0; i < count; base += t[i++]->columns)
+        for (int k = 0; k < t[i]->columns; k++)
+            host[pack_row(k, o.turns > 1 ? i : base, o.turns, l->c->heads.head_dim,
+                          i < o.paired ? l->c->heads.pairs : 0)] =
                 dtype_load(t[i]->dtype, t[i]->data, (size_t)k);
-    return staging_send(l->c, s, to, (size_t)total * sizeof *host, e);
+    return staging_send(l->c, s, to, bytes, e);
 }
 
-static bool load_layer(Loader *l, const GpuLayer *g, const LayerWeights *w, Error *e) {
-    const Tensor none = {.data = NULL};
-    const Tensor *const qkv[] = {&w->q, &w->k, &w->v}, *const o[] = {&w->o}, *const down[] = {&w->down};
-    const Tensor *const in[] = {&w->gate, &w->up}, *const bias[] = {&w->q_bias, &w->k_bias, &w->v_bias};
-    const Tensor *const norms[] = {&w->q_norm, &w->k_norm};
-    const Tensor *const gate_bias[] = {&w->gate_bias, &none};
-    const Tensor *const first[] = {&w->attention_norm}, *const second[] = {&w->mlp_norm};
-    int ins = g->gated ? 2 : 1;
-    return load_matrix(l, &g->qkv, qkv, 3, false, 2, e) && load_matrix(l, &g->o, o, 1, false, 0, e) &&
-           load_matrix(l, &g->in, in, ins, true, 0, e) && load_matrix(l, &g->down, down, 1, false, 0, e) &&
-           load_vector(l, g->attention_norm, first, 1, false, 0, e) &&
-           load_vector(l, g->mlp_norm, second, 1, false, 0, e) &&
-           load_vector(l, g->qkv_bias, bias, 3, false, 2, e) &&
-           load_vector(l, g->qk_norm, norms, 2, false, 2, e) &&
-           load_vector(l, g->gate_bias, gate_bias, ins, true, 0, e);
+static bool load_layer(Loader *l, GpuLayer *to, const LayerWeights *w, Error *e) {
+    for (WeightGroup g = 0; g < GROUPS; g++) {
+        const Tensor *t[LAYER_WEIGHTS];
+        int count = tensors_of(w, g, t);
+        Order o = order_of(to, g);
+        if (matrix_of(to, g) ? !load_matrix(l, matrix_of(to, g), t, count, o, e)
+                             : !load_vector(l, *vector_of(to, g), t, count, o, e))
+            return false;
+    }
+    return true;
 }
 
 static bool load_frequencies(Loader *l, Error *e) {
@@ -236,13 +273,14 @@ static bool load_all(Loader *l, const Progress *progress, Error *e) {
     const Model *m = c->model;
     const Tensor *const embedding[] = {&m->embedding}, *const head[] = {&m->head},
                         *const norm[] = {&m->final_norm};
+    const Order plain = {.turns = 1};
     for (int i = c->from; i < c->to; i++)
         if (!progress_say(progress, "loading weights", (double)i / m->shape.layers, e) ||
             !load_layer(l, &c->layers[i], &m->layers[i], e))
             return false;
-    return load_matrix(l, &c->head, head, 1, false, 0, e) &&
-           (c->embedding.data == c->head.data || load_matrix(l, &c->embedding, embedding, 1, false, 0, e)) &&
-           load_vector(l, c->final_norm, norm, 1, false, 0, e) && load_frequencies(l, e);
+    return load_matrix(l, &c->head, head, 1, plain, e) &&
+           (c->embedding.data == c->head.data || load_matrix(l, &c->embedding, embedding, 1, plain, e)) &&
+           load_vector(l, c->final_norm, norm, 1, plain, e) && load_frequencies(l, e);
 }
 
 bool cuda_load_weights(Cuda *c, const Progress *progress, Error *e) {

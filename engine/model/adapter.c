@@ -1,11 +1,12 @@
-// An adapter is a model of one layer with parts missing (LayerWeights says which may be). The list of its
-// weights is made once, by adapter_weights; opening and synth read it.
+// An adapter is a model of one layer with parts missing (LayerWeights lists which may be). Opening, synth,
+// training and inflation all take its weights from adapter_weights.
 #include "engine/model/adapter.h"
 
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/model/synth.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,30 +24,35 @@ bool adapter_variant_find(const char *name, AdapterVariant *out, Error *e) {
             *out = (AdapterVariant)i;
             return true;
         }
-    return error_input(
-        e, "there is no adapter variant '%s': kangaroo, with-head, one-layer, mlp and medusa are known",
-        name);
+    return error_input(e, "unknown adapter variant '%s': kangaroo, with-head, one-layer, mlp or medusa",
+                       name);
 }
 
-// --- what it looks like
+// --- shape and weights
 
 static bool has_attention(AdapterVariant v) { return v != ADAPTER_MLP && v != ADAPTER_MEDUSA; }
 
-static bool has_head(AdapterVariant v) {
-    return v == ADAPTER_WITH_HEAD || v == ADAPTER_MLP || v == ADAPTER_MEDUSA;
-}
-
-// Without attention the cache is as small as one can be.
+// Without attention the cache is as small as one can be. The target's biases and norms of heads, and a tied
+// head, are not taken over.
 Shape adapter_shape(const AdapterKind *kind, const Shape *target) {
-    Shape s = *target;
-    s.input = INPUT_HIDDEN;
-    s.layers = 1;
-    s.kv_heads = kind->kv_heads ? kind->kv_heads : s.heads;
-    s.qkv_bias = s.qk_norm = s.tied_head = false;
-    s.mlp_width = kind->variant == ADAPTER_ONE_LAYER ? target->mlp_width
-                  : has_attention(kind->variant)     ? 0
-                                                     : s.width;
-    if (has_attention(kind->variant)) return s;
+    Shape s = {.input = INPUT_HIDDEN,
+               .layers = 1,
+               .width = target->width,
+               .vocab = target->vocab,
+               .real_vocab = target->real_vocab,
+               .context = target->context,
+               .window = target->window,
+               .norm_epsilon = target->norm_epsilon};
+    if (has_attention(kind->variant)) {
+        s.heads = target->heads;
+        s.kv_heads = kind->kv_heads ? kind->kv_heads : target->heads;
+        s.head_dim = target->head_dim;
+        s.rope = target->rope;
+        s.activation = target->activation;
+        s.mlp_width = kind->variant == ADAPTER_ONE_LAYER ? target->mlp_width : 0;
+        return s;
+    }
+    s.mlp_width = target->width;
     s.activation = ACTIVATION_SILU;
     s.heads = s.kv_heads = 1;
     s.head_dim = 2;
@@ -54,52 +60,29 @@ Shape adapter_shape(const AdapterKind *kind, const Shape *target) {
     return s;
 }
 
-static WeightSpec weight(const char *name, int rows, int columns, bool vector) {
-    WeightSpec s = {.rows = rows, .columns = columns, .stored_rows = rows, .vector = vector};
-    snprintf(s.name, sizeof s.name, "%s.weight", name);
-    return s;
+// A weight's stored name without its ending; NULL: the adapter lacks the weight.
+static const char *name_of(AdapterVariant v, const Shape *s, Weight w) {
+    static const char *const mlp[WEIGHTS] = {[W_MLP_NORM] = "input_layernorm",
+                                             [W_GATE] = "linear.0",
+                                             [W_DOWN] = "linear.1",
+                                             [W_FINAL_NORM] = "norm",
+                                             [W_HEAD] = "lm_head"};
+    static const char *const medusa[WEIGHTS] = {
+        [W_GATE] = "0.linear", [W_GATE_BIAS] = "0.linear", [W_HEAD] = "1"};
+    if (v == ADAPTER_MEDUSA) return medusa[w];
+    if (v == ADAPTER_MLP || w == W_FINAL_NORM) return mlp[w];
+    if (w == W_HEAD) return v == ADAPTER_WITH_HEAD ? mlp[w] : NULL;
+    return weight_present(s, w) ? WEIGHT_ROWS[w].name : NULL;
 }
 
-static WeightSpec matrix(const char *name, int rows, int columns) {
-    return weight(name, rows, columns, false);
-}
-static WeightSpec vector(const char *name, int n) { return weight(name, 1, n, true); }
-
-static void medusa_weights(const Shape *s, int head, WeightSpec specs[ADAPTER_WEIGHTS]) {
-    char name[32];
-    snprintf(name, sizeof name, "%d.0.linear", head);
-    specs[WEIGHT_GATE] = matrix(name, s->width, s->width);
-    specs[WEIGHT_GATE_BIAS] = vector(name, s->width);
-    snprintf(specs[WEIGHT_GATE_BIAS].name, TENSOR_NAME, "%d.0.linear.bias", head);
-    snprintf(name, sizeof name, "%d.1", head);
-    specs[ADAPTER_HEAD] = matrix(name, s->vocab, s->width);
-}
-
-void adapter_weights(AdapterVariant v, const Shape *s, int head, WeightSpec specs[ADAPTER_WEIGHTS]) {
-    int q = shape_q_width(s), kv = shape_kv_width(s), width = s->width, mlp = s->mlp_width;
-    for (int i = 0; i < ADAPTER_WEIGHTS; i++) specs[i] = (WeightSpec){.name = ""};
-    if (v == ADAPTER_MEDUSA) {
-        medusa_weights(s, head, specs);
-        return;
+void adapter_weights(AdapterVariant v, const Shape *s, int head, WeightSpec specs[WEIGHTS]) {
+    for (Weight w = 0; w < WEIGHTS; w++) {
+        const char *name = name_of(v, s, w), *ending = WEIGHT_ROWS[w].kind == WEIGHT_BIAS ? "bias" : "weight";
+        specs[w] = weight_sized(s, w);
+        if (!name) continue;
+        if (v == ADAPTER_MEDUSA) snprintf(specs[w].name, TENSOR_NAME, "%d.%s.%s", head, name, ending);
+        else snprintf(specs[w].name, TENSOR_NAME, "%s.%s", name, ending);
     }
-    specs[ADAPTER_FINAL_NORM] = vector("norm", width);
-    if (has_head(v)) specs[ADAPTER_HEAD] = matrix("lm_head", s->vocab, width);
-    if (v == ADAPTER_MLP) {
-        specs[WEIGHT_MLP_NORM] = vector("input_layernorm", width);
-        specs[WEIGHT_GATE] = matrix("linear.0", width, width);
-        specs[WEIGHT_DOWN] = matrix("linear.1", width, width);
-        return;
-    }
-    specs[WEIGHT_ATTENTION_NORM] = vector("input_layernorm", width);
-    specs[WEIGHT_Q] = matrix("self_attn.q_proj", q, width);
-    specs[WEIGHT_K] = matrix("self_attn.k_proj", kv, width);
-    specs[WEIGHT_V] = matrix("self_attn.v_proj", kv, width);
-    specs[WEIGHT_O] = matrix("self_attn.o_proj", width, q);
-    if (v != ADAPTER_ONE_LAYER) return;
-    specs[WEIGHT_MLP_NORM] = vector("post_attention_layernorm", width);
-    specs[WEIGHT_GATE] = matrix("mlp.gate_proj", mlp, width);
-    specs[WEIGHT_UP] = matrix("mlp.up_proj", mlp, width);
-    specs[WEIGHT_DOWN] = matrix("mlp.down_proj", width, mlp);
 }
 
 bool adapter_check(const AdapterKind *k, const Model *target, const char *place, Error *e) {
@@ -138,8 +121,7 @@ static bool read_kind(const json_t *root, const Model *target, const char *place
                       Error *e) {
     const char *type = json_string_value(json_object_get(root, "model_type"));
     if (!type || strcmp(type, MODEL_TYPE) != 0)
-        return error_input(e, "'%s' has no \"model_type\": \"%s\": it is not an adapter's", place,
-                           MODEL_TYPE);
+        return error_input(e, "'%s' has no \"model_type\": \"%s\": it isn't an adapter", place, MODEL_TYPE);
     const char *variant = field_text(root, "variant", place, e);
     if (!variant) return false;
     if (!adapter_variant_find(variant, &out->variant, e)) return error_within(e, "%s", place);
@@ -157,8 +139,7 @@ static bool read_kind(const json_t *root, const Model *target, const char *place
 }
 
 static bool read_config(Adapter *a, const Model *target, const char *path, Error *e) {
-    if (!file_exists(path))
-        return error_input(e, "there is no readable '%s': give an adapter's directory", path);
+    if (!file_exists(path)) return error_input(e, "cannot read '%s': give an adapter's directory", path);
     json_t *root = json_from_file(path, MAX_JSON, e);
     bool ok = root && (json_is_object(root) || error_input(e, "'%s' must be a JSON object", path));
     ok = ok && read_kind(root, target, path, &a->kind, e);
@@ -180,14 +161,13 @@ bool adapter_open_config(Adapter *a, const Model *target, const char *dir, Error
 
 static bool bind(Adapter *a, int head, const Model *target, const Shard *shard, const char *dir, Error *e) {
     Model *m = &a->models[head];
-    WeightSpec specs[ADAPTER_WEIGHTS];
+    WeightSpec specs[WEIGHTS];
     m->layers = mem_new(1, sizeof *m->layers);
-    adapter_weights(a->kind.variant, &m->shape, head, specs);
-    for (int i = 0; i < LAYER_WEIGHTS; i++)
-        if (!weight_bind(weights_field(m->layers, i), &specs[i], shard, 1, dir, e)) return false;
-    if (!weight_bind(&m->final_norm, &specs[ADAPTER_FINAL_NORM], shard, 1, dir, e)) return false;
     m->head = target->head;
-    return weight_bind(&m->head, &specs[ADAPTER_HEAD], shard, 1, dir, e);
+    adapter_weights(a->kind.variant, &m->shape, head, specs);
+    for (Weight w = 0; w < WEIGHTS; w++)
+        if (!weight_bind(m, &specs[w], shard, 1, dir, e)) return false;
+    return true;
 }
 
 static bool load(Adapter *a, const Model *target, const char *dir, const char *path, Error *e) {
@@ -203,12 +183,26 @@ static bool load(Adapter *a, const Model *target, const char *dir, const char *p
 size_t adapter_parameters(const Adapter *a) {
     size_t sum = 0;
     for (int head = 0; head < a->kind.heads && a->models[0].shape.width; head++) {
-        WeightSpec specs[ADAPTER_WEIGHTS];
+        WeightSpec specs[WEIGHTS];
         adapter_weights(a->kind.variant, &a->models[head].shape, head, specs);
-        for (int i = 0; i < ADAPTER_WEIGHTS; i++)
-            if (specs[i].name[0]) sum += (size_t)specs[i].rows * (size_t)specs[i].columns;
+        for (Weight w = 0; w < WEIGHTS; w++)
+            if (specs[w].name[0]) sum += (size_t)specs[w].rows * (size_t)specs[w].columns;
     }
     return sum;
+}
+
+// Every tensor lies in the adapter's file, except a head that is the target's.
+static void check(const Adapter *a, const Model *target) {
+    uintptr_t from = (uintptr_t)a->file.view.data, to = from + a->file.view.size;
+    assert(a->kind.heads >= 1 && a->kind.heads <= ADAPTER_HEADS_MAX);
+    for (int i = 0; i < a->kind.heads; i++)
+        for (Weight w = 0; w < WEIGHTS; w++) {
+            const Tensor *t = weight_tensor(&a->models[i], 0, w);
+            uintptr_t at = (uintptr_t)t->data;
+            assert(!t->data || (at >= from && at + tensor_bytes(t) <= to) || t->data == target->head.data);
+            (void)at;
+        }
+    (void)to, (void)target;
 }
 
 bool adapter_open(Adapter *a, const Model *target, const char *dir, Error *e) {
@@ -217,7 +211,8 @@ bool adapter_open(Adapter *a, const Model *target, const char *dir, Error *e) {
     char *path = file_path(dir, a->file.name);
     bool ok = load(a, target, dir, path, e);
     mem_free(path);
-    if (!ok) adapter_close(a);
+    if (ok) check(a, target);
+    else adapter_close(a);
     return ok;
 }
 
@@ -239,14 +234,14 @@ void adapter_config(const AdapterKind *k, const Shape *target, Text *t) {
 
 bool adapter_synth(const char *dir, const Model *target, const AdapterKind *kind, uint64_t seed, bool force,
                    Error *e) {
-    WeightSpec specs[ADAPTER_HEADS_MAX * ADAPTER_WEIGHTS];
+    WeightSpec specs[ADAPTER_HEADS_MAX * WEIGHTS];
     Shape shape = adapter_shape(kind, &target->shape);
     Text config = {0};
     if (!adapter_check(kind, target, dir, e)) return false;
     for (int i = 0; i < kind->heads; i++)
-        adapter_weights(kind->variant, &shape, i, specs + (size_t)i * ADAPTER_WEIGHTS);
+        adapter_weights(kind->variant, &shape, i, specs + (size_t)i * WEIGHTS);
     adapter_config(kind, &target->shape, &config);
-    SynthTensors t = {specs, kind->heads * ADAPTER_WEIGHTS, target->dtype, text_get(&config), seed, force};
+    SynthTensors t = {specs, kind->heads * WEIGHTS, target->dtype, text_get(&config), seed, force};
     bool ok = synth_tensors(dir, &t, e);
     text_release(&config);
     return ok;

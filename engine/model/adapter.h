@@ -14,7 +14,7 @@
 //
 // config.json: "model_type": "outpace_adapter", "variant": one of the names above, "exit_layer" (not
 // medusa), "heads" (medusa), "hidden_size" and "vocab_size" (of the target), "num_key_value_heads" (optional;
-// as many as query heads where it is not there).
+// default: as many as query heads).
 //
 //      input_layernorm.weight               (width)                 all but medusa
 //      self_attn.{q,k,v,o}_proj.weight                              kangaroo, with-head, one-layer
@@ -41,7 +41,7 @@ typedef enum {
 
 enum { ADAPTER_HEADS_MAX = 8 };
 
-// An adapter's own facts; the rest are its target's.
+// An adapter's own settings; the rest are its target's.
 typedef struct AdapterKind {
     AdapterVariant variant;
     int exit_layer; // of the target; its number of layers for medusa
@@ -52,17 +52,17 @@ typedef struct AdapterKind {
 typedef struct Adapter {
     AdapterKind kind;
     Model models[ADAPTER_HEADS_MAX]; // (kind.heads), each of one layer; without weights after open_config
-    int64_t trained;                 // tokens that `outpace train` showed it, as config.json says; 0: unknown
+    int64_t trained;                 // tokens of its training, by config.json; 0: unknown
     WeightFile file;
 } Adapter;
 
 // False with e filled, a then empty. The target outlives the adapter, whose models may share its head.
 bool adapter_open(Adapter *a, const Model *target, const char *dir, Error *e);
 bool adapter_open_config(Adapter *a, const Model *target, const char *dir, Error *e); // no weights
-void adapter_describe(Adapter *a, const AdapterKind *kind, const Model *target);      // nor a directory
+void adapter_describe(Adapter *a, const AdapterKind *kind, const Model *target);      // no files at all
 void adapter_close(Adapter *a);                                                       // takes an empty one
 
-size_t adapter_parameters(const Adapter *a); // its own: a head that is the target's does not count; 0: empty
+size_t adapter_parameters(const Adapter *a); // without a head that is the target's; 0: empty
 
 const char *adapter_variant_name(AdapterVariant v);
 bool adapter_variant_find(const char *name, AdapterVariant *out, Error *e);
@@ -71,10 +71,9 @@ bool adapter_variant_find(const char *name, AdapterVariant *out, Error *e);
 bool adapter_synth(const char *dir, const Model *target, const AdapterKind *kind, uint64_t seed, bool force,
                    Error *e);
 
-// For those who write one: the shape of its models, the weights of model `head` in the order of LayerWeights
-// (those that it lacks have no name), and config.json.
-enum { ADAPTER_FINAL_NORM = LAYER_WEIGHTS, ADAPTER_HEAD, ADAPTER_WEIGHTS };
+// For those who write one: the shape of its models, the weights of model `head` (those that it lacks have no
+// name), and config.json.
 bool adapter_check(const AdapterKind *kind, const Model *target, const char *place, Error *e); // that it fits
 Shape adapter_shape(const AdapterKind *kind, const Shape *target);
-void adapter_weights(AdapterVariant v, const Shape *s, int head, WeightSpec specs[ADAPTER_WEIGHTS]);
+void adapter_weights(AdapterVariant v, const Shape *s, int head, WeightSpec specs[WEIGHTS]);
 void adapter_config(const AdapterKind *kind, const Shape *target, Text *out);

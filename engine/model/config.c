@@ -1,21 +1,31 @@
+// Reads config.json: the architecture's row gives a shape, and the keys of the file replace its numbers.
 #include "engine/model/config.h"
 
 #include "engine/base/json.h"
 #include "engine/base/shipped.h"
+#include "engine/model/weights.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { NO_WINDOWS = 1 << 20 };
 
-// Columns as the fields of Architecture: fused q k v, fused gate up, biases, norms, partly rotated, windowed;
-// then head size, context, original context, window, layers without one, epsilon.
 static const Architecture ARCHITECTURES[] = {
-    {"llama", false, false, false, false, false, false, 0, 2048, 0, 0, NO_WINDOWS, 1e-6},
-    {"mistral", false, false, false, false, false, true, 0, 131072, 0, 4096, 0, 1e-6},
-    {"phi3", true, true, false, false, true, true, 0, 4096, 4096, 0, 0, 1e-5},
-    {"qwen2", false, false, true, false, false, false, 0, 32768, 0, 4096, 28, 1e-6},
-    {"qwen3", false, false, false, true, false, false, 128, 32768, 0, 4096, 28, 1e-6},
+    {.model_type = "llama", .full_layers = NO_WINDOWS, .shape = {.context = 2048, .norm_epsilon = 1e-6f}},
+    {.model_type = "mistral",
+     .windowed = true,
+     .shape = {.context = 131072, .window = 4096, .norm_epsilon = 1e-6f}},
+    {.model_type = "phi3",
+     .fused = 1u << GROUP_QKV | 1u << GROUP_IN,
+     .partly_rotated = true,
+     .windowed = true,
+     .shape = {.context = 4096, .rope.original_context = 4096, .norm_epsilon = 1e-5f}},
+    {.model_type = "qwen2",
+     .full_layers = 28,
+     .shape = {.context = 32768, .window = 4096, .qkv_bias = true, .norm_epsilon = 1e-6f}},
+    {.model_type = "qwen3",
+     .full_layers = 28,
+     .shape = {.head_dim = 128, .context = 32768, .window = 4096, .qk_norm = true, .norm_epsilon = 1e-6f}},
 };
 static const char SUPPORTED[] =
     "llama (also CodeLlama, Vicuna, Yi, DeepSeek-coder), mistral, phi3, qwen2, qwen3";
@@ -26,7 +36,7 @@ const Architecture *architecture_find(const char *model_type) {
     return NULL;
 }
 
-// What every reader of a part of config.json is given.
+// The arguments of every reader of a part of config.json.
 typedef struct {
     const json_t *root;
     const char *place;
@@ -44,7 +54,7 @@ static bool read_int_optional(const Reader *r, const char *key, int low, int hig
     return !field_present(r->root, key) || read_int(r, key, low, high, out);
 }
 
-static bool read_sizes(const Reader *r, const Architecture *a, Shape *s) {
+static bool read_sizes(const Reader *r, Shape *s) {
     if (!read_int(r, "num_hidden_layers", 1, 1000, &s->layers) ||
         !read_int(r, "hidden_size", 1, 1 << 17, &s->width) ||
         !read_int(r, "num_attention_heads", 1, 1 << 10, &s->heads) ||
@@ -52,13 +62,11 @@ static bool read_sizes(const Reader *r, const Architecture *a, Shape *s) {
         !read_int(r, "vocab_size", 1, 1 << 21, &s->vocab))
         return false;
     s->kv_heads = s->heads;
-    s->context = a->context;
     if (!read_int_optional(r, "num_key_value_heads", 1, s->heads, &s->kv_heads) ||
         !read_int_optional(r, "max_position_embeddings", 1, 1 << 24, &s->context))
         return false;
     s->real_vocab = s->vocab;
     if (!read_int_optional(r, "real_vocab_size", 1, s->vocab, &s->real_vocab)) return false;
-    s->head_dim = a->head_dim;
     if (!read_int_optional(r, "head_dim", 2, 2 * ROPE_MAX_PAIRS, &s->head_dim)) return false;
     if (s->head_dim) return true;
     if (s->width % s->heads)
@@ -93,7 +101,7 @@ static bool some_layers_only(const Reader *r, const char *key) {
                        key, r->place);
 }
 
-// Layers with a window, if there is one: newer files list them, older ones say below which there are none.
+// Counts the layers with a window: newer files list them, older ones have the number of layers without one.
 static bool read_windowed_layers(const Reader *r, const Architecture *a, bool use, int layers, int *out) {
     char key[40];
     int full = a->full_layers;
@@ -106,11 +114,11 @@ static bool read_windowed_layers(const Reader *r, const Architecture *a, bool us
     return some_layers_only(r, listed ? "'layer_types'" : key);
 }
 
-// A window that is null is none; one that is not there is the architecture's.
+// A window of null means none; without the key the architecture's counts.
 static bool read_window(const Reader *r, const Architecture *a, Shape *s) {
     static const char key[] = "sliding_window";
     bool use = a->windowed;
-    int window = json_object_get(r->root, key) ? 0 : a->window, layers = 0;
+    int window = json_object_get(r->root, key) ? 0 : s->window, layers = 0;
     if (!field_bool_optional(r->root, "use_sliding_window", &use, r->place, r->e) ||
         !read_int_optional(r, key, 1, 1 << 24, &window) ||
         !read_windowed_layers(r, a, use && window, s->layers, &layers))
@@ -119,7 +127,7 @@ static bool read_window(const Reader *r, const Architecture *a, Shape *s) {
     return true;
 }
 
-static bool read_switches(const Reader *r, const Architecture *a, Shape *s) {
+static bool read_switches(const Reader *r, Shape *s) {
     bool attention_bias = false, mlp_bias = false;
     if (!field_bool_optional(r->root, "tie_word_embeddings", &s->tied_head, r->place, r->e) ||
         !field_bool_optional(r->root, "attention_bias", &attention_bias, r->place, r->e) ||
@@ -132,9 +140,6 @@ static bool read_switches(const Reader *r, const Architecture *a, Shape *s) {
         return error_input(
             r->e, "'%s' holds a quantised model ('quantization_config'); give its bf16, f16 or f32 original",
             r->place);
-    s->qkv_bias = a->qkv_bias;
-    s->qk_norm = a->qk_norm;
-    s->activation = ACTIVATION_SILU;
     if (!field_present(r->root, "hidden_act")) return true;
     const char *act = field_text(r->root, "hidden_act", r->place, r->e);
     if (!act) return false;
@@ -145,8 +150,8 @@ static bool read_switches(const Reader *r, const Architecture *a, Shape *s) {
     return true;
 }
 
-static bool read_epsilon(const Reader *r, const Architecture *a, Shape *s) {
-    double epsilon = a->epsilon;
+static bool read_epsilon(const Reader *r, Shape *s) {
+    double epsilon = (double)s->norm_epsilon;
     bool ok = field_real_optional(r->root, "rms_norm_eps", 1e-12, 0.5, &epsilon, r->place, r->e);
     s->norm_epsilon = (float)epsilon;
     return ok;
@@ -187,10 +192,11 @@ static bool read_type(const Reader *r, Model *m, const Architecture **a) {
         return error_input(r->e, "model_type '%s' in '%s' is not supported: %s are", type, r->place,
                            SUPPORTED);
     snprintf(m->architecture, sizeof m->architecture, "%s", type);
+    m->shape = (*a)->shape;
     return true;
 }
 
-// Shown in tables as it is, so: no control characters.
+// Tables print it unchanged, so it has no control characters.
 static bool read_stand_in(const Reader *r, Model *m) {
     static const char key[] = "outpace_stand_in";
     if (!field_present(r->root, key)) return true;
@@ -209,9 +215,9 @@ static bool read_root(const Reader *r, Model *m) {
     const Architecture *a;
     m->bos = -1;
     if (!json_is_object(r->root)) return error_input(r->e, "'%s' must hold a JSON object", r->place);
-    return read_type(r, m, &a) && read_sizes(r, a, &m->shape) && read_window(r, a, &m->shape) &&
-           read_switches(r, a, &m->shape) && config_rope(r->root, a, &m->shape, r->place, r->e) &&
-           read_epsilon(r, a, &m->shape) &&
+    return read_type(r, m, &a) && read_sizes(r, &m->shape) && read_window(r, a, &m->shape) &&
+           read_switches(r, &m->shape) && config_rope(r->root, a, &m->shape, r->place, r->e) &&
+           read_epsilon(r, &m->shape) &&
            read_int_optional(r, "bos_token_id", -1, m->shape.vocab - 1, &m->bos) &&
            read_eos(m, r->root, r->place, r->e) && read_stand_in(r, m);
 }

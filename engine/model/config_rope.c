@@ -1,5 +1,5 @@
-// Three generations of keys: rope_theta with rope_scaling {type}, with rope_scaling {rope_type}, and
-// rope_parameters, which has both in it.
+// Reads three generations of keys: rope_theta with rope_scaling {type}, with rope_scaling {rope_type}, and
+// rope_parameters, which contains both.
 #include "engine/model/config.h"
 
 #include "engine/base/json.h"
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-// What every reader of a part of it is given.
+// The arguments of every reader.
 typedef struct {
     const json_t *root;
     const char *place;
@@ -26,7 +26,7 @@ static bool read_llama3(const Reader *r, const json_t *scaling, Rope *rope) {
     return true;
 }
 
-// Where both the file and its rope object say it, the file counts.
+// The file's own key counts before the one in its rope object.
 static bool read_original_context(const Reader *r, const json_t *scaling, int64_t *out) {
     static const char key[] = "original_max_position_embeddings";
     return field_int_optional(scaling, key, 1, 1 << 24, out, r->place, r->e) &&
@@ -51,7 +51,8 @@ static bool read_list(const Reader *r, const json_t *scaling, const char *key, i
 // Phi-3's long contexts. The factor of attention is the same for both lists.
 static bool read_longrope(const Reader *r, const Architecture *a, const json_t *scaling, const Shape *s,
                           Rope *rope) {
-    int64_t original = a->original_context ? a->original_context : s->context;
+    int original_context = a->shape.rope.original_context;
+    int64_t original = original_context ? original_context : s->context;
     if (!read_original_context(r, scaling, &original) ||
         !read_list(r, scaling, "short_factor", rope->pairs, rope->stretch[0]) ||
         !read_list(r, scaling, "long_factor", rope->pairs, rope->stretch[1]))
@@ -85,8 +86,7 @@ static bool read_scaling(const Reader *r, const Architecture *a, const json_t *s
     return rope->kind == ROPE_LINEAR || read_llama3(r, scaling, rope);
 }
 
-// Older files have rope_theta and rope_scaling, newer ones rope_parameters with both in it. *out: that
-// object, NULL where there is none.
+// Finds rope_scaling, or rope_parameters in newer files; *out is NULL if there is neither.
 static bool find_object(const Reader *r, json_t **out) {
     static const char *const keys[] = {"rope_scaling", "rope_parameters"};
     *out = NULL;
@@ -102,7 +102,7 @@ static bool find_object(const Reader *r, json_t **out) {
     return true;
 }
 
-// Objects in it are ropes of some layers each.
+// Refuses objects inside, which are ropes for some layers each.
 static bool check_flat(const Reader *r, json_t *scaling) {
     const char *key;
     json_t *part;
@@ -115,7 +115,7 @@ static bool check_flat(const Reader *r, json_t *scaling) {
     return true;
 }
 
-// A head is rotated up to this part of it.
+// Reads how much of a head is rotated.
 static bool read_pairs(const Reader *r, const Architecture *a, const json_t *scaling, Shape *s) {
     static const char key[] = "partial_rotary_factor";
     double part = 1;

@@ -1,5 +1,7 @@
-// The small model is opened, the large one's config put together and read as any other; then the list of
-// stored tensors is laid out, and weights_out writes them, part by part (inflated_rows.h).
+// Opens the small model, builds the large one's config and parses it like any other, then plans the stored
+// tensors, which weights_out writes (inflated_rows.c).
+//
+// Invariant of a plan: the parts of a tensor follow each other without gaps and fill all of its rows.
 #include "engine/model/inflate.h"
 
 #include "engine/base/file.h"
@@ -11,18 +13,19 @@
 #include "engine/model/made.h"
 #include "engine/model/weights_out.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { FORMAT = 1, MAX_TOKENIZER = 64 << 20 }; // FORMAT: of what is written, as keys take it in
+enum { FORMAT = 1, MAX_TOKENIZER = 64 << 20 }; // FORMAT: of the written files, part of every key
 static const char MARK[] = "outpace_inflate";
 
-// What is read, and what becomes of it.
+// The files to read, and the config that follows from them.
 typedef struct Sources {
     const InflateOptions *o;
     Model small, large; // large: config only
-    Adapter adapter;    // empty, unless it is what is inflated
+    Adapter adapter;    // to inflate; empty if the model is inflated
     AdapterKind kind;   // of the adapter to be written
     json_t *config;     // to be written
     char key[SHA256_TEXT];
@@ -49,9 +52,9 @@ static json_t *read_object(const char *path, Error *e) {
     return root;
 }
 
-// Takes over what the function hangs on; where the small model's config says nothing, the defaults are the
-// same.
-static bool take_over(json_t *root, const json_t *small) {
+// Takes over the keys that the model's function depends on, and removes those that only one model has. Keys
+// that the small model's config lacks have the same defaults in both.
+static void take_over(json_t *root, const json_t *small) {
     static const char *const keys[] = {"hidden_act",
                                        "rope_theta",
                                        "rope_scaling",
@@ -67,14 +70,12 @@ static bool take_over(json_t *root, const json_t *small) {
                                        "layer_types",
                                        "outpace_synth",
                                        MARK};
-    bool ok = true;
     for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) json_object_del(root, gone[i]);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         json_t *value = json_object_get(small, keys[i]);
-        if (value) ok = json_object_set(root, keys[i], value) == 0 && ok;
+        if (value) json_object_set(root, keys[i], value);
         else json_object_del(root, keys[i]);
     }
-    return ok;
 }
 
 static json_t *eos_list(const Model *m) {
@@ -83,31 +84,30 @@ static json_t *eos_list(const Model *m) {
     return list;
 }
 
-static bool set_numbers(json_t *root, const json_t *small_root, const Model *small) {
+static void set_numbers(json_t *root, const json_t *small_root, const Model *small) {
     static const char *const dtypes[] = {"float32", "float16", "bfloat16"};
     const json_t *epsilon = json_object_get(small_root, "rms_norm_eps");
-    double width = json_number_value(json_object_get(root, "hidden_size"));
-    double ratio = width > 0 ? small->shape.width / width : 1; // a bad width is refused when it is parsed
+    json_int_t width = json_integer_value(json_object_get(root, "hidden_size"));
+    double ratio = width > 0 ? small->shape.width / (double)width : 1; // config_parse refuses a bad width
     json_t *more = json_pack("{s:f, s:i, s:i, s:s, s:o}", "rms_norm_eps",
                              (epsilon ? json_number_value(epsilon) : 1e-6) * ratio, "max_position_embeddings",
                              small->shape.context, "real_vocab_size", small->shape.real_vocab, "torch_dtype",
                              dtypes[small->dtype], "eos_token_id", eos_list(small));
     const char *type = json_string_value(json_object_get(root, "model_type"));
     const Architecture *a = type ? architecture_find(type) : NULL;
-    if (more && !small->shape.window && a && a->window) // which it would have where it says nothing
+    if (!small->shape.window && a && a->shape.window) // else its default counts
         json_object_set_new(more, "sliding_window", json_null());
-    if (more && small->shape.window) // in the words that every architecture is read by
+    if (small->shape.window) // in keys that every architecture reads
         json_object_update_missing_new(more,
                                        json_pack("{s:i, s:b, s:i}", "sliding_window", small->shape.window,
                                                  "use_sliding_window", true, "max_window_layers", 0));
-    bool ok = more && json_object_update(root, more) == 0;
+    json_object_update(root, more);
     json_decref(more);
-    return ok;
 }
 
 enum { LABEL = 48 };
 
-// The last part of a path, as plain text that any table can take.
+// The last part of a path, as plain text that fits any table.
 static void label(const char *path, char out[LABEL]) {
     size_t n = strlen(path), begin;
     while (n > 1 && path[n - 1] == '/') n--;
@@ -117,18 +117,18 @@ static void label(const char *path, char out[LABEL]) {
         if (*out < ' ' || *out > '~') *out = '?';
 }
 
-static bool set_marks(json_t *root, const Sources *s, const char identity[SHA256_TEXT]) {
+static void set_marks(json_t *root, const Sources *s, const char identity[SHA256_TEXT]) {
     char small[LABEL], shape[LABEL], text[MODEL_STAND_IN];
     label(s->o->small, small);
     label(s->o->shape, shape);
     snprintf(text, sizeof text, "%s (%.12s) inflated to %s", small, identity, shape);
     json_t *mark =
         json_pack("{s:s, s:s, s:I}", "key", s->key, "shape", shape, "seed", (json_int_t)s->o->seed);
-    return json_object_set_new(root, "outpace_stand_in", json_string(text)) == 0 &&
-           json_object_set_new(root, MARK, mark) == 0;
+    json_object_set_new(root, "outpace_stand_in", json_string(text));
+    json_object_set_new(root, MARK, mark);
 }
 
-// Before ids are checked against it: the message would be about them.
+// Checked before ids are, whose message would hide the cause.
 static bool check_vocabulary(const json_t *root, const Sources *s, Error *e) {
     json_int_t vocabulary = json_integer_value(json_object_get(root, "vocab_size"));
     return vocabulary >= s->small.shape.vocab || vocabulary <= 0 ||
@@ -141,8 +141,11 @@ static json_t *large_config(Sources *s, Error *e) {
     char *small_path = file_path(s->o->small, "config.json"), *shape_path = shape_file(s->o->shape, e);
     json_t *small = shape_path ? read_object(small_path, e) : NULL;
     json_t *root = small ? read_object(shape_path, e) : NULL;
-    bool ok = root && check_vocabulary(root, s, e) &&
-              ((take_over(root, small) && set_numbers(root, small, &s->small)));
+    bool ok = root && check_vocabulary(root, s, e);
+    if (ok) {
+        take_over(root, small);
+        set_numbers(root, small, &s->small);
+    }
     char *text = ok ? json_text(root, JSON_SORT_KEYS) : NULL;
     ok = ok && config_parse(&s->large, text, strlen(text), s->o->shape, e);
     mem_free(text);
@@ -154,7 +157,26 @@ static json_t *large_config(Sources *s, Error *e) {
     return NULL;
 }
 
-// --- what fits
+// --- does it fit?
+
+// Norms of heads come out right only at the head size and epsilon that they were trained with.
+static bool check_weight(const Sources *s, Weight w, Error *e) {
+    const WeightRow *row = &WEIGHT_ROWS[w];
+    bool small = weight_present(&s->small.shape, w), large = weight_present(&s->large.shape, w);
+    const char *ending = row->kind == WEIGHT_BIAS ? "bias" : "weight";
+    if (small && row->columns == AXIS_HEAD)
+        return error_input(e,
+                           "'%s' has '%s.%s' tensors, which cannot be inflated: take a model without them; "
+                           "model synth makes a random one of any shape",
+                           s->o->small, row->name, ending);
+    if (large && row->columns == AXIS_HEAD)
+        return error_input(
+            e, "'%s' has '%s.%s' tensors, '%s' doesn't: take a shape without them, such as mistral-7b",
+            s->o->shape, row->name, ending, s->o->small);
+    return large || !small ||
+           error_input(e, "'%s' has '%s.%s' tensors, '%s' doesn't: take a shape of its architecture",
+                       s->o->small, row->name, ending, s->o->shape);
+}
 
 static bool check_fit(const Sources *s, Error *e) {
     const Shape *small = &s->small.shape, *large = &s->large.shape;
@@ -163,23 +185,13 @@ static bool check_fit(const Sources *s, Error *e) {
                            "the head of '%s' is its embedding, that of '%s' is not: take a shape without "
                            "tie_word_embeddings",
                            s->o->shape, s->o->small);
-    if (small->qkv_bias && !large->qkv_bias)
-        return error_input(e, "'%s' has attention biases, '%s' has none: take a shape of its architecture",
-                           s->o->small, s->o->shape);
-    if (small->qk_norm) // which come out right for heads, and an epsilon, of the size that they have only
-        return error_input(e,
-                           "'%s' norms the q and k of each head, which cannot be inflated: take a model that "
-                           "does not; a random one of any shape is made by model synth",
-                           s->o->small);
-    if (large->qk_norm)
-        return error_input(e,
-                           "'%s' norms the q and k of each head, '%s' does not: take a shape that does not, "
-                           "as mistral-7b",
-                           s->o->shape, s->o->small);
+    for (Weight w = 0; w < LAYER_WEIGHTS; w++)
+        if (!check_weight(s, w, e)) return false;
     return true;
 }
 
-// As many query heads to a key head as the small adapter has, where the large model's heads allow that.
+// Gives the adapter as many query heads per key head as the small one has, if the large model's heads allow
+// it.
 static void choose_kind(Sources *s) {
     const AdapterKind *small = &s->adapter.kind;
     int heads = s->large.shape.heads, layers = s->small.shape.layers;
@@ -200,14 +212,14 @@ static bool make_key(Sources *s, char identity[SHA256_TEXT], Error *e) {
         ok =
             model_identity(&(Model){.shards = &s->adapter.file, .shard_count = 1}, s->o->adapter, adapter, e);
     text_printf(&all, "inflate %d\n%s\n%s\n%llu\n%s\n", FORMAT, identity, adapter,
-                (unsigned long long)s->o->seed, config ? config : "");
+                (unsigned long long)s->o->seed, config);
     ok = ok && sha256_bytes(text_get(&all), all.length, s->key, e);
     mem_free(config);
     text_release(&all);
     return ok;
 }
 
-// An adapter's config says less than its model's: that has gone into the key.
+// Replaces the model's config, which is part of the key, by the adapter's.
 static bool adapter_config_json(Sources *s, Error *e) {
     Text text = {0};
     adapter_config(&s->kind, &s->large.shape, &text);
@@ -233,8 +245,8 @@ static bool sources_open(Sources *s, const InflateOptions *o, Error *e) {
         choose_kind(s);
         ok = adapter_config_json(s, e);
     }
-    ok = ok && set_marks(s->config, s, identity);
-    if (!ok) sources_close(s);
+    if (ok) set_marks(s->config, s, identity);
+    else sources_close(s);
     return ok;
 }
 
@@ -251,57 +263,58 @@ static void fill(const void *source, int tensor, size_t from, size_t count, unsi
     inflated_fill(&p->inflation, &which, out);
 }
 
-// Vectors are f32 (they are not what a step's time goes into, and so exact); parts of one tensor that come
-// from two types have one that holds both.
+// Vectors are f32: exact, and they take no time. If the parts of a tensor have two types, it is f32 too.
 static Dtype dtype_for(const WeightSpec *s, const Tensor *small, Dtype dtype) {
     return s->vector ? DTYPE_F32 : small && small->data ? small->dtype : dtype;
 }
 
-// The parts of a fused tensor follow each other. `dtype`: of weights that the small model does not have.
-static void add_part(Plan *p, const WeightSpec *s, int role, const Tensor *small, Dtype dtype) {
+// Adds a weight to the plan; parts of a fused tensor come one after another. `dtype`: of weights that the
+// small model lacks.
+static void add_part(Plan *p, const WeightSpec *s, const Tensor *small, Dtype dtype) {
     if (!s->name[0]) return;
     TensorPlan *t = &p->out.tensors[p->out.count];
     Dtype own = dtype_for(s, small, dtype);
     if (tensor_plan(s, own, t)) p->out.count++;
     else if ((--t)->dtype != own) t->dtype = DTYPE_F32;
-    p->parts[p->part_count++] = (Part){s->first_row, s->rows, s->columns, role, small};
+    p->parts[p->part_count++] = (Part){s->first_row, s->rows, s->columns, s->which, small};
     p->first[p->out.count] = p->part_count;
 }
 
-static void add_layer(Plan *p, const WeightSpec *specs, LayerWeights *small, Dtype dtype) {
-    for (int i = 0; i < LAYER_WEIGHTS; i++)
-        add_part(p, &specs[i], i, small ? weights_field(small, i) : NULL, dtype);
-}
-
-static void add_model(Plan *p, Sources *s) {
-    WeightSpec specs[LAYER_WEIGHTS], ends[3];
-    int end_count = weights_of_ends(&s->large, ends), layers = s->large.shape.layers;
-    add_part(p, &ends[0], ROLE_EMBEDDING, &s->small.embedding, s->small.dtype);
-    for (int i = 0; i < layers; i++) {
-        int from = placement_layer_from(i, s->small.shape.layers, layers);
-        weights_of_layer(&s->large, i, specs);
-        add_layer(p, specs, from >= 0 ? &s->small.layers[from] : NULL, s->small.dtype);
+static void add_model(Plan *p, const Sources *s) {
+    int layers = s->large.shape.layers, small_layers = s->small.shape.layers;
+    for (int i = 0; i < weights_count(&s->large); i++) {
+        WeightSpec w = weights_at(&s->large, i);
+        int from = w.layer < 0 ? 0 : placement_layer_from(w.layer, small_layers, layers);
+        add_part(p, &w, from < 0 ? NULL : weight_tensor(&s->small, from, w.which), s->small.dtype);
     }
-    add_part(p, &ends[1], ADAPTER_FINAL_NORM, &s->small.final_norm, s->small.dtype);
-    if (end_count == 3) add_part(p, &ends[2], ADAPTER_HEAD, &s->small.head, s->small.dtype);
 }
 
-static void add_adapter(Plan *p, Sources *s) {
-    WeightSpec specs[ADAPTER_WEIGHTS];
+static void add_adapter(Plan *p, const Sources *s) {
+    WeightSpec specs[WEIGHTS];
     Shape large = adapter_shape(&s->kind, &s->large.shape);
     for (int i = 0; i < s->kind.heads; i++) {
-        Model *small = &s->adapter.models[i];
+        const Model *small = &s->adapter.models[i];
         adapter_weights(s->kind.variant, &large, i, specs);
-        add_layer(p, specs, small->layers, small->dtype);
-        add_part(p, &specs[ADAPTER_FINAL_NORM], ADAPTER_FINAL_NORM, &small->final_norm, small->dtype);
-        add_part(p, &specs[ADAPTER_HEAD], ADAPTER_HEAD, &small->head, small->dtype);
+        for (Weight w = 0; w < WEIGHTS; w++) add_part(p, &specs[w], weight_tensor(small, 0, w), small->dtype);
     }
+}
+
+static void check_plan(const Plan *p) {
+    for (int i = 0; i < p->out.count; i++) {
+        size_t row = 0;
+        for (int k = p->first[i]; k < p->first[i + 1]; k++) {
+            assert((size_t)p->parts[k].first_row == row &&
+                   (size_t)p->parts[k].columns == p->out.tensors[i].columns);
+            row += (size_t)p->parts[k].rows;
+        }
+        assert(row == p->out.tensors[i].rows);
+    }
+    assert(p->first[p->out.count] == p->part_count);
 }
 
 static bool plan_init(Plan *p, Sources *s, Error *e) {
     bool adapter = s->o->adapter != NULL;
-    size_t most = adapter ? (size_t)ADAPTER_HEADS_MAX * ADAPTER_WEIGHTS
-                          : (size_t)s->large.shape.layers * LAYER_WEIGHTS + 3;
+    size_t most = adapter ? (size_t)ADAPTER_HEADS_MAX * WEIGHTS : (size_t)weights_count(&s->large);
     Shape large = adapter ? adapter_shape(&s->kind, &s->large.shape) : s->large.shape;
     *p = (Plan){.out = {.fill = fill,
                         .source = p,
@@ -315,6 +328,7 @@ static bool plan_init(Plan *p, Sources *s, Error *e) {
     p->first = mem_new(most + 1, sizeof *p->first);
     if (adapter) add_adapter(p, s);
     else add_model(p, s);
+    check_plan(p);
     return true;
 }
 
@@ -330,9 +344,8 @@ static void plan_release(Plan *p) {
 static bool copy_file(const char *from_dir, const char *to_dir, const char *name, Error *e) {
     char *from = file_path(from_dir, name), *to = file_path(to_dir, name), *bytes = NULL;
     size_t n;
-    bool ok = (from && to);
-    if (ok && file_exists(from))
-        ok = file_read(from, MAX_TOKENIZER, &bytes, &n, e) && file_write(to, bytes, n, e);
+    bool ok = true;
+    if (file_exists(from)) ok = file_read(from, MAX_TOKENIZER, &bytes, &n, e) && file_write(to, bytes, n, e);
     mem_free(bytes);
     mem_free(from);
     mem_free(to);
@@ -366,7 +379,7 @@ bool inflate_describe(const InflateOptions *o, Inflated *out, Error *e) {
     Sources s;
     Plan p;
     if (!sources_open(&s, o, e)) return false;
-    bool ok = plan_init(&p, &s, e); // which sees that the small one fits into the large one
+    bool ok = plan_init(&p, &s, e); // checks that the small one fits into the large one
     *out = (Inflated){.model = s.large, .kind = s.kind};
     out->model.dtype = s.small.dtype;
     memcpy(out->key, s.key, SHA256_TEXT);
@@ -377,7 +390,7 @@ bool inflate_describe(const InflateOptions *o, Inflated *out, Error *e) {
 
 bool inflate_is(const char *dir, const char key[SHA256_TEXT]) {
     char *path = file_path(dir, "config.json");
-    json_t *root = path && file_exists(path) ? json_from_file(path, MADE_MAX_CONFIG, NULL) : NULL;
+    json_t *root = file_exists(path) ? json_from_file(path, MADE_MAX_CONFIG, NULL) : NULL;
     const char *its = json_string_value(json_object_get(json_object_get(root, MARK), "key"));
     bool same = its && strcmp(its, key) == 0;
     json_decref(root);

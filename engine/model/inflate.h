@@ -1,11 +1,11 @@
 // Writes a large model that computes the same function as a small one: real acceptance at a large model's
 // cost, from a model that anyone can train in an hour.
 //
-// Every weight of the large shape is in the file, is read, and is multiplied in each step. placement.h says
-// where the small model's weights go, inflated_rows.h what is put around them. config.json takes over all
-// that the small model's function depends on: activation, RoPE, epsilon (times w / W, the small width over
-// the large), context, window, BOS and EOS, real_vocab_size (head rows from there on are masked), and the
-// type of its weights. The tokenizer is copied.
+// Every weight of the large shape is in the file, is read, and is multiplied in each step. placement.h
+// describes where the small model's weights go, and inflated_rows.c fills the rest. config.json takes over
+// everything that the small model's function depends on: activation, RoPE, epsilon (times w / W, the small
+// width over the large), context, window, BOS and EOS, real_vocab_size (head rows from there on are masked),
+// and the type of its weights. The tokenizer is copied.
 //
 // Which numbers are the small model's bit for bit?
 //
@@ -21,7 +21,7 @@
 // So the reference, 256 wide with heads of 32, gives its very logits at widths 1,024, 4,096 and 16,384, and
 // nearly the same at others (tests/engine/model/inflate_test.c).
 //
-// Measurements of such a model are a stand-in's: "outpace_stand_in" in config.json says so (Model.stand_in).
+// Such a model is marked as a stand-in by "outpace_stand_in" in config.json (Model.stand_in).
 #pragma once
 #include "engine/base/progress.h"
 #include "engine/base/file.h"
@@ -31,26 +31,27 @@
 #include <stdint.h>
 
 typedef struct InflateOptions {
-    const char *small;   // its directory
-    const char *adapter; // of the small model, or heads: they are written, for the inflated model. NULL: it
-    const char *shape;   // a name (shapes.h) or a path to a config.json
-    uint64_t seed;       // of the random numbers
-    bool force;          // replace a model that something else made
-    size_t shard_bytes;  // most in one file of weights; 0: 5 GB
+    const char *small; // its directory
+    const char
+        *adapter;      // or heads of the small model: to write them for the inflated model. NULL: to write it
+    const char *shape; // a name (config.h) or a path to a config.json
+    uint64_t seed;     // of the random numbers
+    bool force;        // replace a model that something else made
+    size_t shard_bytes; // most in one file of weights; 0: 5 GB
     Progress progress;
 } InflateOptions;
 
-// Writes into dir, which is made if it is not there, by the rules of made.h; a failure leaves nothing there.
+// Writes into dir, which is made if necessary, by the rules of made.h; a failure leaves nothing there.
 bool model_inflate(const char *dir, const InflateOptions *o, Error *e);
 
 // The config that model_inflate would write.
 typedef struct Inflated {
-    char key[SHA256_TEXT]; // its name, made of all that it is made of
-    Model model;           // without weights, also where an adapter is written
+    char key[SHA256_TEXT]; // a hash of everything that it is made from
+    Model model;           // without weights, also if an adapter is written
     AdapterKind kind;      // of that
 } Inflated;
 
 bool inflate_describe(const InflateOptions *o, Inflated *out, Error *e);
 
-// Whether dir holds, whole, what goes by that name.
+// Whether dir holds a whole model, or adapter, with this key.
 bool inflate_is(const char *dir, const char key[SHA256_TEXT]);

@@ -1,52 +1,15 @@
-// All is random first, then what is not is put over it.
+// The elements of an inflated model's tensors. A tensor is random first, then the parts that aren't random
+// are written over it.
 #include "engine/model/placement.h"
 
 #include "engine/base/random.h"
+#include "engine/model/weights_out.h"
 
+#include <assert.h>
 #include <math.h>
-#include <string.h>
 
-typedef enum {
-    KIND_NORM,
-    KIND_BIAS,      // zero where it is not the small model's
-    KIND_SILENT,    // padded rows are zero on real columns
-    KIND_FREE,      // padded rows are random all over
-    KIND_EMBEDDING, // as free, and real rows are zero on padded columns
-} Kind;
-
-// Rows of a vector have no axis: it has one.
-typedef struct Role {
-    AxisName rows, columns;
-    Kind kind, added; // in a layer of the small model; in an added one
-} Role;
-
-static const Role ROLE[ROLES] = {
-    [WEIGHT_ATTENTION_NORM] = {AXES, AXIS_RESIDUAL, KIND_NORM, KIND_NORM},
-    [WEIGHT_Q] = {AXIS_Q, AXIS_RESIDUAL, KIND_SILENT, KIND_FREE},
-    [WEIGHT_K] = {AXIS_K, AXIS_RESIDUAL, KIND_SILENT, KIND_FREE},
-    [WEIGHT_V] = {AXIS_V, AXIS_RESIDUAL, KIND_SILENT, KIND_SILENT},
-    [WEIGHT_Q_BIAS] = {AXES, AXIS_Q, KIND_BIAS, KIND_BIAS},
-    [WEIGHT_K_BIAS] = {AXES, AXIS_K, KIND_BIAS, KIND_BIAS},
-    [WEIGHT_V_BIAS] = {AXES, AXIS_V, KIND_BIAS, KIND_BIAS},
-    [WEIGHT_O] = {AXIS_RESIDUAL, AXIS_O, KIND_SILENT, KIND_FREE},
-    [WEIGHT_MLP_NORM] = {AXES, AXIS_RESIDUAL, KIND_NORM, KIND_NORM},
-    [WEIGHT_GATE] = {AXIS_MLP, AXIS_RESIDUAL, KIND_SILENT, KIND_SILENT},
-    [WEIGHT_UP] = {AXIS_MLP, AXIS_RESIDUAL, KIND_FREE, KIND_FREE},
-    [WEIGHT_DOWN] = {AXIS_RESIDUAL, AXIS_MLP, KIND_SILENT, KIND_FREE},
-    [WEIGHT_GATE_BIAS] = {AXES, AXIS_MLP, KIND_BIAS, KIND_BIAS},
-    [ADAPTER_FINAL_NORM] = {AXES, AXIS_RESIDUAL, KIND_NORM, KIND_NORM},
-    [ADAPTER_HEAD] = {AXIS_VOCABULARY, AXIS_RESIDUAL, KIND_FREE, KIND_FREE},
-    [ROLE_EMBEDDING] = {AXIS_VOCABULARY, AXIS_RESIDUAL, KIND_EMBEDDING, KIND_FREE},
-};
-
-static inline void store(Dtype dtype, unsigned char *out, size_t i, float x) {
-    uint16_t h = dtype == DTYPE_F16 ? f32_to_f16(x) : f32_to_bf16(x);
-    if (dtype == DTYPE_F32) memcpy(out + 4 * i, &x, 4);
-    else memcpy(out + 2 * i, &h, 2);
-}
-
-// The finalizer of SplitMix64 (Steele et al., OOPSLA 2014): a seventh of what random_at costs, and a 7B has
-// 1.8 billion draws.
+// The finalizer of SplitMix64 (Steele et al., OOPSLA 2014): seven times as fast as random_at, and a 7B
+// has 1.8 billion draws.
 static uint64_t draw(uint64_t base, uint64_t counter) {
     uint64_t x = base + (counter + 1) * 0x9E3779B97F4A7C15u;
     x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
@@ -54,8 +17,8 @@ static uint64_t draw(uint64_t base, uint64_t counter) {
     return x ^ x >> 31;
 }
 
-// Uniform around 0, of a spread that keeps products of unit numbers at size 1, were they not zero; four from
-// a draw, the same wherever a buffer begins.
+// Uniform around 0, with a spread that would keep products of unit numbers at size 1. A draw gives four
+// numbers, wherever a buffer begins.
 static void fill_random(uint64_t base, const Elements *w, int columns, unsigned char *out) {
     float spread = sqrtf(3.0f / (float)columns);
     for (size_t at = w->from, end = w->from + w->count; at < end;) {
@@ -63,23 +26,24 @@ static void fill_random(uint64_t base, const Elements *w, int columns, unsigned 
         size_t stop = at / 4 * 4 + 4 < end ? at / 4 * 4 + 4 : end;
         for (; at < stop; at++, bits >>= 16) {
             float u = ((float)(int)(bits & 0xffff) + 0.5f) * 0x1p-15f - 1.0f;
-            store(w->dtype, out, at - w->from, spread * u);
+            weight_put(w->dtype, out, at - w->from, spread * u);
         }
     }
 }
 
 static float load(const Tensor *t, int row, int column) {
+    assert(row >= 0 && row < t->rows && column >= 0 && column < t->columns);
     return dtype_load(t->dtype, t->data, (size_t)row * (size_t)t->columns + (size_t)column);
 }
 
-// Columns [from, to) of one row of a part; out is where column `from` goes.
+// Columns [from, to) of one row of a part; column `from` goes to out.
 typedef struct Span {
     int row, from, to;
     Dtype dtype;
     unsigned char *out;
 } Span;
 
-// Rounded once. A norm of padded dimensions, or of an added layer, is random as the others are.
+// Rounds once. Norms of padded dimensions, and of added layers, are random like the others.
 static void put_norm(const Inflation *x, const Part *p, const Axis *columns, const Span *s) {
     double scale = sqrt(1 / x->width_ratio);
     for (int c = s->from; c < s->to; c++) {
@@ -87,53 +51,53 @@ static void put_norm(const Inflation *x, const Part *p, const Axis *columns, con
         size_t i = (size_t)(c - s->from);
         float drawn = dtype_load(s->dtype, s->out, i);
         double real = from >= 0 ? (double)load(p->small, 0, from) : 1 + (double)drawn;
-        store(s->dtype, s->out, i, (float)(real * scale));
+        weight_put(s->dtype, s->out, i, (float)(real * scale));
     }
 }
 
-// The scale of scores is 1 / sqrt(head size), m times as large: q makes up for it by sqrt(m) = 1, 2 or 4.
-static float scale_of(const Inflation *x, int role) {
-    int m = role == WEIGHT_Q || role == WEIGHT_Q_BIAS ? x->places->head_ratio : 1;
+// Heads m times as large scale scores by 1 / sqrt(m): q makes up for it by sqrt(m) = 1, 2 or 4.
+static float scale_of(const Inflation *x, Weight w) {
+    const WeightRow *row = &WEIGHT_ROWS[w];
+    int m = row->rows == AXIS_Q || row->columns == AXIS_Q ? x->places->head_ratio : 1;
     return m == 16 ? 4 : m == 4 ? 2 : 1;
 }
 
 static void put_bias(const Inflation *x, const Part *p, const Axis *columns, const Span *s) {
     for (int c = s->from; c < s->to; c++) {
         int from = p->small && p->small->data ? columns->from[c] : PLACE_PADDED;
-        float real = from >= 0 ? scale_of(x, p->role) * load(p->small, 0, from) : 0;
-        store(s->dtype, s->out, (size_t)(c - s->from), real);
+        float real = from >= 0 ? scale_of(x, p->which) * load(p->small, 0, from) : 0;
+        weight_put(s->dtype, s->out, (size_t)(c - s->from), real);
     }
 }
 
 static void put_real_row(const Inflation *x, const Part *p, int from_row, const Axis *columns,
                          const Span *s) {
-    float scale = scale_of(x, p->role);
+    float scale = scale_of(x, p->which);
     for (int c = s->from; c < s->to && c < columns->end; c++) {
         int from = columns->from[c];
         if (from == PLACE_PADDED) continue;
         float real = from >= 0 ? scale * load(p->small, from_row, from) : 0;
-        store(s->dtype, s->out, (size_t)(c - s->from), real);
+        weight_put(s->dtype, s->out, (size_t)(c - s->from), real);
     }
     int padded = s->from > columns->end ? s->from : columns->end;
-    for (int c = padded; ROLE[p->role].kind == KIND_EMBEDDING && c < s->to; c++)
-        store(s->dtype, s->out, (size_t)(c - s->from), 0);
+    for (int c = padded; WEIGHT_ROWS[p->which].padded == FILL_EMBEDDING && c < s->to; c++)
+        weight_put(s->dtype, s->out, (size_t)(c - s->from), 0);
 }
 
-static void put_padded_row(Kind kind, const Axis *columns, const Span *s) {
-    for (int c = s->from; kind == KIND_SILENT && c < s->to && c < columns->end; c++)
-        if (columns->from[c] != PLACE_PADDED) store(s->dtype, s->out, (size_t)(c - s->from), 0);
+static void put_padded_row(Fill fill, const Axis *columns, const Span *s) {
+    for (int c = s->from; fill == FILL_SILENT && c < s->to && c < columns->end; c++)
+        if (columns->from[c] != PLACE_PADDED) weight_put(s->dtype, s->out, (size_t)(c - s->from), 0);
 }
 
 static void put_row(const Inflation *x, const Part *p, const Span *s) {
-    const Role *role = &ROLE[p->role];
-    const Axis *axes = x->places->axis, *columns = &axes[role->columns];
-    Kind kind = p->small ? role->kind : role->added;
-    if (kind == KIND_NORM) put_norm(x, p, columns, s);
-    else if (kind == KIND_BIAS) put_bias(x, p, columns, s);
+    const WeightRow *row = &WEIGHT_ROWS[p->which];
+    const Axis *axes = x->places->axis, *columns = &axes[row->columns];
+    if (row->kind == WEIGHT_NORM) put_norm(x, p, columns, s);
+    else if (row->kind == WEIGHT_BIAS) put_bias(x, p, columns, s);
     else {
-        int from = p->small ? axes[role->rows].from[s->row] : PLACE_PADDED;
+        int from = p->small ? axes[row->rows].from[s->row] : PLACE_PADDED;
         if (from >= 0) put_real_row(x, p, from, columns, s);
-        else put_padded_row(kind, columns, s);
+        else put_padded_row(p->small ? row->padded : row->added, columns, s);
     }
 }
 
@@ -145,6 +109,7 @@ static const Part *part_of(const Elements *w, int row) {
 
 void inflated_fill(const Inflation *x, const Elements *w, unsigned char *out) {
     size_t columns = (size_t)w->parts[0].columns, size = dtype_size(w->dtype);
+    assert(w->part_count > 0 && w->parts[0].first_row == 0);
     uint64_t stream = STREAM_WEIGHTS + ((uint64_t)w->tensor << 8);
     fill_random(random_at(x->seed, stream, 0), w, (int)columns, out);
     for (size_t at = w->from, end = w->from + w->count; at < end;) {

@@ -1,3 +1,4 @@
+// Writes and clears the directory of a model in the order that made.h promises.
 #include "engine/model/made.h"
 
 #include "engine/base/file.h"
@@ -12,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// The name of config.json until all the rest is there; it tells a later maker whose the rest is.
+// The name of config.json until all other files are complete; it names their maker.
 static const char UNFINISHED[] = "outpace-unfinished.json";
 
 bool made_text(const char *dir, const char *name, const char *text, Error *e) {
@@ -22,33 +23,16 @@ bool made_text(const char *dir, const char *name, const char *text, Error *e) {
     return ok;
 }
 
-// jansson (2.14) may drop a key, and say nothing, where memory runs out while it writes: what it wrote is
-// read again.
-static bool is_text_of(const char *text, const json_t *root) {
-    json_t *again = text ? json_loads(text, 0, NULL) : NULL;
-    bool same = again && json_equal(again, root);
-    json_decref(again);
-    return same;
-}
-
-char *made_json_text(const char *name, const json_t *root, Error *e) {
-    char *text = json_text(root, JSON_INDENT(2));
-    if (is_text_of(text, root)) return text;
-    mem_free(text);
-    error_system(e, "cannot write '%s': its values cannot be written as JSON", name);
-    return NULL;
-}
-
 bool made_json(const char *dir, const char *name, const json_t *root, Error *e) {
-    char *text = made_json_text(name, root, e);
-    bool ok = text && made_text(dir, name, text, e);
+    char *text = json_text(root, JSON_INDENT(2));
+    bool ok = made_text(dir, name, text, e);
     mem_free(text);
     return ok;
 }
 
 static bool holds(const char *dir, const char *name) {
     char path[MADE_MAX_PATH];
-    snprintf(path, sizeof path, "%s/%s", dir, name); // made_begin has seen to the length
+    snprintf(path, sizeof path, "%s/%s", dir, name); // made_check has limited the length
     return access(path, F_OK) == 0;
 }
 
@@ -73,7 +57,7 @@ static bool is_same(const char *a, int dir, const char *name) {
            s.st_ino == t.st_ino;
 }
 
-// Of a directory without a config: its files of a model's are somebody's, for parts that a killed maker left.
+// In a directory without a config, a model's files belong to somebody, except parts that a killed maker left.
 static bool check_files(const Made *m, Error *e) {
     DIR *d = opendir(m->dir);
     if (!d) return error_system(e, "cannot list '%s': %s", m->dir, strerror(errno));
@@ -89,7 +73,7 @@ static bool check_files(const Made *m, Error *e) {
     return ok;
 }
 
-// False with e filled where the directory holds a model that is not the maker's to replace.
+// False with e filled if the directory holds a model that this maker must not replace.
 static bool check_owner(const Made *m, Error *e) {
     const char *name = holds(m->dir, "config.json") ? "config.json" : UNFINISHED;
     if (!holds(m->dir, name)) return check_files(m, e);
@@ -117,10 +101,10 @@ bool made_check(const Made *m, Error *e) {
     return m->force || check_owner(m, e);
 }
 
-// Removes what an earlier maker left, config.json first: without it the directory holds no model. Closes `d`,
+// Removes the files of an earlier maker, config.json first: without it the directory has no model. Closes d,
 // the directory.
 static bool clear(DIR *d, const char *dir, Error *e) {
-    rewinddir(d); // what was opened before a file was made need not show it
+    rewinddir(d); // else it might not show files made after it was opened
     bool ok = !holds(dir, "config.json") || unlinkat(dirfd(d), "config.json", 0) == 0;
     for (struct dirent *f; ok && (f = readdir(d));)
         if (is_made(f->d_name)) ok = unlinkat(dirfd(d), f->d_name, 0) == 0;
@@ -129,7 +113,7 @@ static bool clear(DIR *d, const char *dir, Error *e) {
     return ok;
 }
 
-// What says whose the rest is, and the directory, which stays, as it should, where something else is in it.
+// Removes the file that names the maker, and the directory unless something else is in it.
 static void remove_last(const char *dir) {
     char path[MADE_MAX_PATH];
     snprintf(path, sizeof path, "%s/%s", dir, UNFINISHED);
@@ -137,17 +121,17 @@ static void remove_last(const char *dir) {
     rmdir(dir);
 }
 
-// `replace` takes away what an earlier maker left, and closes the directory.
+// `replace` removes files of an earlier maker, and closes the directory.
 static bool begin(const Made *m, const json_t *config, bool (*replace)(DIR *d, const char *dir, Error *e),
                   Error *e) {
     if (!made_check(m, e) || !file_make_directory(m->dir, e)) return false;
-    DIR *d = opendir(m->dir); // before anything is written: what cannot be listed stays as it is
+    DIR *d = opendir(m->dir); // before anything is written: a directory that can't be listed isn't touched
     if (!d) {
         error_system(e, "cannot list '%s': %s", m->dir, strerror(errno));
-        rmdir(m->dir); // only where it is new
+        rmdir(m->dir); // works only if it is new
         return false;
     }
-    bool again = holds(m->dir, UNFINISHED); // of a maker that did not finish, whose files it is to tell
+    bool again = holds(m->dir, UNFINISHED); // a maker didn't finish: the file names the owner of its files
     if (made_json(m->dir, UNFINISHED, config, e)) return replace(d, m->dir, e);
     closedir(d);
     if (!again) remove_last(m->dir);

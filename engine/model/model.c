@@ -1,5 +1,7 @@
-// Opening: config.json, then generation_config.json, then the shards that the index names (or the one file),
-// then every weight by role. Shards stay mapped for the model's life; their headers do not.
+// Opens config.json, then generation_config.json, then the shards in the index (or the one file), and binds
+// every weight. Shards stay mapped for the model's life, their headers don't.
+//
+// Invariant: the tensors of an open model are inside its shards.
 #include "engine/model/model.h"
 
 #include "engine/base/file.h"
@@ -9,6 +11,7 @@
 #include "engine/model/config.h"
 #include "engine/model/weights.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,18 +21,40 @@ enum { MAX_JSON = 1 << 20, MAX_PATH = 4096 };
 
 static const char INDEX[] = "model.safetensors.index.json";
 
+// Whether all bytes of a tensor are in one of m's files.
+static bool is_inside(const Model *m, const Tensor *t) {
+    for (int i = 0; i < m->shard_count; i++) {
+        const FileView *view = &m->shards[i].view;
+        size_t at = (size_t)t->data - (size_t)view->data;
+        if (at < view->size && tensor_bytes(t) <= view->size - at) return true;
+    }
+    return false;
+}
+
+static void check(const Model *m) {
+    for (int i = 0; i < weights_count(m); i++) {
+        WeightSpec s = weights_at(m, i);
+        const Tensor *t = weight_tensor(m, s.layer, s.which);
+        if (!s.name[0] && s.which == W_HEAD) assert(t->data == m->embedding.data);
+        else if (!s.name[0]) assert(!t->data);
+        else assert(t->rows == s.rows && t->columns == s.columns && is_inside(m, t));
+    }
+}
+
 static bool join(char out[MAX_PATH], const char *dir, const char *name, Error *e) {
     int n = snprintf(out, MAX_PATH, "%s/%s", dir, name);
     return (n >= 0 && n < MAX_PATH) || error_input(e, "the path '%.200s.../%s' is too long", dir, name);
 }
 
-// A name of the Hub is tried here as often as a path.
+// People often give the name of a model on the Hub instead of a path.
 static bool has_no_config(const char *dir, Error *e) {
     char inner[MAX_PATH];
     if (!join(inner, dir, "snapshots", e)) return false;
     if (!file_exists(dir))
         return error_input(
-            e, "there is no directory '%s': give that of a Hugging Face model; nothing is downloaded", dir);
+            e,
+            "there is no directory '%s': give the directory of a Hugging Face model; nothing is downloaded",
+            dir);
     if (file_exists(inner))
         return error_input(e, "'%s' is an entry of the Hub's cache: give the folder in its snapshots", dir);
     return error_input(e, "'%s' has no readable config.json: give a Hugging Face model directory", dir);
@@ -53,12 +78,13 @@ bool model_open_config(Model *m, const char *dir, Error *e) {
     return ok;
 }
 
-// Enters a file of weights, each name once.
+// Adds a file of weights, each name once.
 static bool add_shard(Model *m, const char *name, const char *place, Error *e) {
     if (strchr(name, '/') || strcmp(name, "..") == 0 || strcmp(name, ".") == 0 || !name[0] ||
         strlen(name) >= SHARD_NAME)
-        return error_input(e, "'%s' names the shard '%.200s': only a plain file name beside it is allowed",
-                           place, name);
+        return error_input(
+            e, "'%s' names the shard '%.200s': only a plain file name in the same directory is allowed",
+            place, name);
     for (int i = 0; i < m->shard_count; i++)
         if (strcmp(m->shards[i].name, name) == 0) return true;
     if (m->shard_count == MODEL_MAX_SHARDS)
@@ -80,7 +106,7 @@ static bool read_index(Model *m, const json_t *index, const char *path, Error *e
     return true;
 }
 
-// *index stays NULL where all weights are in one file.
+// *index stays NULL if all weights are in one file.
 static bool list_shards(Model *m, const char *dir, json_t **index, Error *e) {
     char path[MAX_PATH];
     if (!join(path, dir, "model.safetensors", e)) return false;
@@ -105,7 +131,7 @@ static bool open_shards(Model *m, Shard *shards, const char *dir, Error *e) {
     return true;
 }
 
-// The index and the shards must agree: one of another model, or two that were swapped, are found here.
+// The index and the shards must agree. This finds a shard of another model, and two that were swapped.
 static bool check_index(const json_t *index, const Shard *shards, int count, const char *dir, Error *e) {
     json_t *map = json_object_get(index, "weight_map"), *v;
     const char *key;
@@ -114,8 +140,8 @@ static bool check_index(const json_t *index, const Shard *shards, int count, con
         while (i < count && strcmp(shards[i].name, json_string_value(v)) != 0) i++;
         if (i == count || !safetensors_find(&shards[i].header, key))
             return error_input(
-                e, "'%s/%s' says that '%s' holds the tensor '%.150s', which it does not; fetch both again",
-                dir, INDEX, json_string_value(v), key);
+                e, "'%s/%s' places the tensor '%.150s' in '%s', which doesn't have it; fetch both again", dir,
+                INDEX, key, json_string_value(v));
     }
     return true;
 }
@@ -137,7 +163,8 @@ bool model_open(Model *m, const char *dir, Error *e) {
     Shard *shards = mem_new(MODEL_MAX_SHARDS, sizeof *shards);
     bool ok = load(m, dir, shards, e);
     mem_free(shards);
-    if (!ok) model_close(m);
+    if (ok) check(m);
+    else model_close(m);
     return ok;
 }
 
@@ -146,8 +173,8 @@ static void move(Tensor *t, const FileView *from, const FileView *to) {
     if (t->data && at < from->size) t->data = to->data + at;
 }
 
-// Tensors begin cache lines where the first one does: files of others begin them at any multiple of eight,
-// and are then read more slowly.
+// Copies the file so that its first tensor begins a cache line. Files of other programs begin tensors at any
+// multiple of eight, and are read more slowly.
 static bool hold_shard(Model *m, WeightFile *file, const char *path, const Progress *progress, Error *e) {
     FileView mapped = file->view;
     if (!file_hold(path, &file->view, safetensors_data(file->view.data), progress, e)) return false;
@@ -155,7 +182,7 @@ static bool hold_shard(Model *m, WeightFile *file, const char *path, const Progr
     move(&m->final_norm, &mapped, &file->view);
     move(&m->head, &mapped, &file->view);
     for (int l = 0; l < m->shape.layers; l++)
-        for (int i = 0; i < LAYER_WEIGHTS; i++) move(weights_field(&m->layers[l], i), &mapped, &file->view);
+        for (int i = 0; i < LAYER_WEIGHTS; i++) move(&m->layers[l].w[i], &mapped, &file->view);
     return true;
 }
 
@@ -165,6 +192,7 @@ bool model_hold(Model *m, const char *dir, const Progress *progress, Error *e) {
         if (!join(path, dir, m->shards[i].name, e) || !hold_shard(m, &m->shards[i], path, progress, e))
             return false;
     m->held = true;
+    check(m);
     return true;
 }
 
@@ -177,7 +205,7 @@ void model_close(Model *m) {
 
 size_t model_layer_bytes(const Model *m, int layer) {
     size_t bytes = 0;
-    for (int i = 0; i < LAYER_WEIGHTS; i++) bytes += tensor_bytes(weights_field(&m->layers[layer], i));
+    for (int i = 0; i < LAYER_WEIGHTS; i++) bytes += tensor_bytes(&m->layers[layer].w[i]);
     return bytes;
 }
 
@@ -246,7 +274,7 @@ static bool add_config(const char *dir, Text *out, Error *e) {
     return ok;
 }
 
-// The length that stands in front of it, and the JSON; checked when the file was opened.
+// Bytes of the length and of the JSON after it; checked when the file was opened.
 static size_t header_bytes(const FileView *view) {
     uint64_t n = 0;
     for (int i = 0; i < 8; i++) n |= (uint64_t)view->data[i] << 8 * i;
@@ -266,7 +294,7 @@ static void add_samples(const FileView *view, Text *out) {
     }
 }
 
-// Begins with its name and size, so that no two lists of files read the same.
+// Name and size come first, so that no two lists of files give the same text.
 static void add_file(const WeightFile *file, Text *out) {
     text_printf(out, "\n%s\n%zu\n", file->name, file->view.size);
     text_add(out, (const char *)file->view.data, header_bytes(&file->view));

@@ -14,8 +14,8 @@
 
 enum { MODEL_MAX_EOS = 8, MODEL_MAX_SHARDS = 256, SHARD_NAME = 256, MODEL_STAND_IN = 160 };
 
-// A row-major matrix (rows, columns), or a vector (1, columns). A fused tensor (Phi-3's qkv_proj) is seen as
-// several of them: data points at the first row of the part.
+// A row-major matrix (rows, columns), or a vector (1, columns). A fused tensor (Phi-3's qkv_proj) becomes
+// several of them: data points at the first row of a part.
 typedef struct Tensor {
     const void *data; // NULL: the model has no such tensor
     Dtype dtype;
@@ -26,20 +26,51 @@ static inline size_t tensor_bytes(const Tensor *t) {
     return t->data ? (size_t)t->rows * (size_t)t->columns * dtype_size(t->dtype) : 0;
 }
 
-// A layer lacks what is absent: attention without q, its MLP without gate. Adapters lack more: an MLP without
-// norm reads the residual stream, one without up is not gated, and without down its activations (mlp_width =
-// width) are added as they are.
+// The weights of a layer, in the order of a model's files; then those of the whole model. WEIGHT_ROWS
+// (weights.h) describes each of them: its size, its name, and who has it.
+typedef enum {
+    W_ATTENTION_NORM,
+    W_Q,
+    W_K,
+    W_V,
+    W_Q_BIAS,
+    W_K_BIAS,
+    W_V_BIAS,
+    W_Q_NORM, // of each head
+    W_K_NORM,
+    W_O,
+    W_MLP_NORM,
+    W_GATE,
+    W_UP,
+    W_DOWN,
+    W_GATE_BIAS,
+    LAYER_WEIGHTS,
+    W_FINAL_NORM = LAYER_WEIGHTS,
+    W_HEAD,
+    W_EMBEDDING,
+    WEIGHTS
+} Weight;
+
+// Weights that are read together, in the order above: an architecture may store a group as one
+// tensor, and a GPU reads it as one matrix or vector.
+typedef enum {
+    GROUP_ATTENTION_NORM,
+    GROUP_QKV,
+    GROUP_QKV_BIAS,
+    GROUP_QK_NORM,
+    GROUP_O,
+    GROUP_MLP_NORM,
+    GROUP_IN, // gate and up
+    GROUP_IN_BIAS,
+    GROUP_DOWN,
+    GROUPS
+} WeightGroup;
+
+// A layer without q has no attention, one without gate no MLP. In adapters, an MLP without a norm reads the
+// residual stream, one without up isn't gated, and without down its activations (mlp_width = width) are added
+// as they are.
 typedef struct LayerWeights {
-    Tensor attention_norm;         // (1, width)
-    Tensor q;                      // (heads * head_dim, width)
-    Tensor k, v;                   // (kv_heads * head_dim, width)
-    Tensor q_bias, k_bias, v_bias; // (1, rows of q, k, v), or absent
-    Tensor q_norm, k_norm;         // (1, head_dim), of each head of q and of k; or absent
-    Tensor o;                      // (width, heads * head_dim)
-    Tensor mlp_norm;               // (1, width)
-    Tensor gate, up;               // (mlp_width, width)
-    Tensor down;                   // (width, mlp_width)
-    Tensor gate_bias;              // (1, mlp_width), or absent
+    Tensor w[LAYER_WEIGHTS];
 } LayerWeights;
 
 // A file of weights, mapped for the model's life.
@@ -50,53 +81,56 @@ typedef struct WeightFile {
 
 typedef struct Model {
     Shape shape;
-    Dtype dtype;           // of the weights: that of the first layer's q
-    char architecture[64]; // model_type of config.json
-    // What it stands in for a real model by ("reference (1f...) inflated to mistral-7b"); empty: it does not.
-    // Whatever is shown of such a model's runs says `stand-in`.
-    char stand_in[MODEL_STAND_IN];
-    int bos; // -1: none
+    Dtype dtype;                   // of the weights: that of the first layer's q
+    char architecture[64];         // model_type of config.json
+    char stand_in[MODEL_STAND_IN]; // what it is in place of a real model ("reference (1f...) inflated to
+                                   // mistral-7b"), shown with every result; empty: it is a real one
+    int bos;                       // -1: none
     int eos[MODEL_MAX_EOS], eos_count;
-    Tensor embedding;     // (vocab, width); absent where the input is hidden states
-    Tensor final_norm;    // (1, width); absent where a Medusa head reads what is normed already
-    Tensor head;          // (vocab, width); the embedding where the head is tied
+    Tensor embedding;     // (vocab, width); absent if the input is hidden states
+    Tensor final_norm;    // (1, width); absent in a Medusa head, whose input is already normed
+    Tensor head;          // (vocab, width); the embedding if the head is tied
     LayerWeights *layers; // (shape.layers)
     WeightFile *shards;   // (shard_count)
     int shard_count;
-    int unused_layers; // in the files, behind those of config.json
-    bool held;         // weights are in memory of the process's own, not in the files' pages
+    int unused_layers; // in the files, after those of config.json
+    bool held;         // weights are in the process's own memory, not in the files' pages
 } Model;
 
-// False with e filled, m then empty, if anything in the directory is not as it must be.
+// False with e filled, and m empty, if anything in the directory is wrong.
 bool model_open(Model *m, const char *dir, Error *e);
 
-// config.json and generation_config.json alone: shape and ids, no weights (the null backend, memory
+// Reads config.json and generation_config.json only: shape and ids, no weights (the null backend, memory
 // estimates).
 bool model_open_config(Model *m, const char *dir, Error *e);
 
-// Brings the weights of a model that was opened from `dir` into memory of the process's own (hold.h).
+// Copies the weights of a model that was opened from `dir` into the process's own memory (file_hold).
 bool model_hold(Model *m, const char *dir, const Progress *progress, Error *e);
 
 void model_close(Model *m); // takes an empty or half-built one
 
-// Bytes of one layer's weights; of all weights, tied ones once (0 where config.json alone is open).
+// Bytes of one layer's weights, and of all weights, tied ones counted once (0 if only the config is open).
 size_t model_layer_bytes(const Model *m, int layer);
 size_t model_bytes(const Model *m);
 
+// Parameters of one layer, and of the whole model with embedding and head (counted once if tied).
+size_t shape_layer_parameters(const Shape *s);
+size_t shape_parameters(const Shape *s);
+
 // --- described
 
-// Shape, parameters, ids; weights too where the model was opened with them.
+// Shape, parameters, ids, and weights if the model was opened with them.
 void model_describe(const Model *m, Text *out);
 
 // --- identified by content
 
 enum { IDENTITY_SAMPLES = 4096, IDENTITY_BYTES = 64 };
 
-// m is open; dir is where it was opened from.
+// A hash of config and weights. m was opened from dir.
 bool model_identity(const Model *m, const char *dir, char out[SHA256_TEXT], Error *e);
 
 // --- checked for numbers that are not finite
 
-// Scans all weights that the model uses. False with e filled if some are not finite: it names the first one's
-// tensor, file and place, and tells how many there are.
+// Scans all weights that the model uses. False with e filled if some are not finite: the error names the
+// first one's tensor, file and place, and their number.
 bool model_check_finite(const Model *m, const char *dir, Error *e);

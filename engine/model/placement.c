@@ -1,6 +1,25 @@
+// Fills the axes of placement.h. On an open axis, everything from `end` on is padded and the entry before it
+// isn't; no entry names an index that the small model doesn't have.
 #include "engine/model/placement.h"
 
 #include "engine/base/memory.h"
+
+#include <assert.h>
+
+static void check(const Placement *p, const Shape *small) {
+    assert(p->head_ratio == 1 || p->head_ratio == 4 || p->head_ratio == 16);
+    for (AxisName i = 0; i < AXES; i++) {
+        const Axis *a = &p->axis[i];
+        assert(a->end >= 0 && a->end <= a->size);
+        assert(a->end == 0 || a->from[a->end - 1] != PLACE_PADDED);
+        for (int k = 0; k < a->size; k++) {
+            assert(a->from[k] < axis_size(small, i) &&
+                   a->from[k] >= (i == AXIS_O ? PLACE_DEAD : PLACE_PADDED));
+            assert(k < a->end || a->from[k] == PLACE_PADDED);
+        }
+    }
+    (void)small;
+}
 
 typedef struct Size {
     const char *name;
@@ -44,10 +63,9 @@ static bool check_heads(const Shape *s, const Shape *l, const char *place, Error
     return true;
 }
 
-static bool axis_init(Axis *a, int size) {
+static void axis_init(Axis *a, int size) {
     *a = (Axis){.from = mem_new((size_t)size, sizeof *a->from), .size = size};
-    for (int i = 0; a->from && i < size; i++) a->from[i] = PLACE_PADDED;
-    return a->from != NULL;
+    for (int i = 0; i < size; i++) a->from[i] = PLACE_PADDED;
 }
 
 static void put(Axis *a, int at, int from) {
@@ -55,14 +73,11 @@ static void put(Axis *a, int at, int from) {
     if (at >= a->end) a->end = at + 1;
 }
 
-static bool first_in_order(Axis *a, int small, int large) {
-    if (!axis_init(a, large)) return false;
+static void first_in_order(Axis *a, int small) {
     for (int i = 0; i < small; i++) put(a, i, i);
-    return true;
 }
 
-// A head whose dimensions keep the angles by which RoPE turns them; those that it does not turn stand after
-// it.
+// Places a head whose dimensions keep their angles of rotation; dimensions without rotation come after them.
 static void place_turned(Axis *a, int at, int from, const Shape *s, const Shape *l) {
     int pairs = s->rope.pairs, m = l->head_dim / s->head_dim;
     for (int i = 0; i < pairs; i++) {
@@ -98,23 +113,23 @@ static void place_group(Placement *p, int k, int copy, const Shape *s, const Sha
     }
 }
 
-static bool place_heads(Placement *p, const Shape *s, const Shape *l) {
+static void place_heads(Placement *p, const Shape *s, const Shape *l) {
     int group = s->heads / s->kv_heads, room = l->heads / l->kv_heads, copies = (group + room - 1) / room;
-    if (!axis_init(&p->axis[AXIS_Q], shape_q_width(l)) || !axis_init(&p->axis[AXIS_K], shape_kv_width(l)) ||
-        !axis_init(&p->axis[AXIS_V], shape_kv_width(l)) || !axis_init(&p->axis[AXIS_O], shape_q_width(l)))
-        return false;
     for (int k = 0; k < s->kv_heads; k++)
         for (int copy = 0; copy < copies; copy++) place_group(p, k, copy, s, l);
-    return true;
 }
 
 bool placement_init(Placement *p, const Shape *s, const Shape *l, const char *place, Error *e) {
     *p = (Placement){.head_ratio = 0};
     if (!check_sizes(s, l, place, e) || !check_heads(s, l, place, e)) return false;
     p->head_ratio = l->head_dim / s->head_dim;
-    return first_in_order(&p->axis[AXIS_RESIDUAL], s->width, l->width) &&
-           first_in_order(&p->axis[AXIS_MLP], s->mlp_width, l->mlp_width) &&
-           first_in_order(&p->axis[AXIS_VOCABULARY], s->vocab, l->vocab) && place_heads(p, s, l);
+    for (AxisName i = 0; i < AXES; i++) axis_init(&p->axis[i], axis_size(l, i));
+    first_in_order(&p->axis[AXIS_RESIDUAL], s->width);
+    first_in_order(&p->axis[AXIS_MLP], s->mlp_width);
+    first_in_order(&p->axis[AXIS_VOCABULARY], s->vocab);
+    place_heads(p, s, l);
+    check(p, s);
+    return true;
 }
 
 void placement_release(Placement *p) {

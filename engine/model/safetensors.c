@@ -1,14 +1,18 @@
+// Parses headers, and writes files. Invariant of a parsed header: tensors are sorted by name without repeats,
+// and each one's range of bytes is as long as its dtype and shape need.
 #include "engine/model/safetensors.h"
 
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
+#include "engine/base/output.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 // The format allows headers of 100 MB; parsed, one would take gigabytes. A thousand tensors take 0.13 MB.
-enum { PREFIX = SAFETENSORS_PREFIX, MAX_HEADER = 1 << 20 };
+enum { PREFIX = 8, CACHE_LINE = 64, MAX_HEADER = 1 << 20 };
 
 typedef struct {
     const char *name;
@@ -23,6 +27,19 @@ static size_t dtype_bytes(const char *name) {
     for (size_t i = 0; i < sizeof DTYPES / sizeof *DTYPES; i++)
         if (strcmp(DTYPES[i].name, name) == 0) return DTYPES[i].bytes;
     return 0;
+}
+
+static void check(const Safetensors *s, size_t size) {
+    for (size_t i = 0; i < s->count; i++) {
+        const StoredTensor *t = &s->tensors[i];
+        size_t bytes = dtype_bytes(t->dtype);
+        for (int k = 0; k < t->rank; k++) bytes *= (size_t)t->dims[k];
+        assert(t->rank >= 0 && t->rank <= TENSOR_MAX_RANK);
+        assert(t->begin <= t->end && t->end <= size && t->end - t->begin == bytes);
+        assert(i == 0 || strcmp(t[-1].name, t->name) < 0);
+        (void)bytes;
+    }
+    (void)size;
 }
 
 bool safetensors_dtype(const StoredTensor *t, Dtype *out) {
@@ -44,8 +61,8 @@ static bool read_names(StoredTensor *t, const char *name, const json_t *v, const
         return error_input(e, "tensor '%s' in '%s' must have a dtype, such as \"BF16\"", name, place);
     if (!dtype_bytes(json_string_value(dtype)))
         return error_input(e,
-                           "tensor '%s' in '%s' has dtype '%.20s', which is not known; save it as BF16, F16 "
-                           "or F32",
+                           "tensor '%s' in '%s' has the unknown dtype '%.20s'; save it as BF16, F16 or "
+                           "F32",
                            name, place, json_string_value(dtype));
     snprintf(t->dtype, sizeof t->dtype, "%s", json_string_value(dtype));
     return true;
@@ -61,7 +78,7 @@ static bool read_dims(StoredTensor *t, const json_t *v, size_t *bytes, const cha
     for (int i = 0; i < t->rank; i++) {
         const json_t *d = json_array_get(shape, (size_t)i);
         if (!json_is_integer(d) || json_integer_value(d) < 0)
-            return error_input(e, "tensor '%s' in '%s' has a shape with something else than a count", t->name,
+            return error_input(e, "tensor '%s' in '%s' has a shape with an entry that isn't a count", t->name,
                                place);
         t->dims[i] = json_integer_value(d);
         if (!size_mul(*bytes, (size_t)t->dims[i], bytes))
@@ -142,26 +159,25 @@ static bool check_tiling(Safetensors *s, size_t start, size_t size, const char *
     return true;
 }
 
-static uint64_t said_length(const unsigned char *data) {
+static uint64_t claimed_length(const unsigned char *data) {
     uint64_t length = 0;
     for (int i = PREFIX - 1; i >= 0; i--) length = length << 8 | data[i];
     return length;
 }
 
-size_t safetensors_data(const unsigned char *data) { return PREFIX + (size_t)said_length(data); }
+size_t safetensors_data(const unsigned char *data) { return PREFIX + (size_t)claimed_length(data); }
 
 static bool header_length(const unsigned char *data, size_t size, const char *place, size_t *n, Error *e) {
     uint64_t length;
-    if (size < PREFIX) return error_input(e, "'%s' has %zu bytes: no safetensors file", place, size);
-    length = said_length(data);
+    if (size < PREFIX) return error_input(e, "'%s' has only %zu bytes: not a safetensors file", place, size);
+    length = claimed_length(data);
     if (length > MAX_HEADER)
-        return error_input(e,
-                           "'%s' claims a header of %llu bytes, at most %d are allowed: no safetensors file?",
-                           place, (unsigned long long)length, MAX_HEADER);
-    if (length > size - PREFIX)
         return error_input(
-            e, "'%s' claims a header of %llu bytes but has only %zu after its start; fetch it again", place,
-            (unsigned long long)length, size - PREFIX);
+            e, "'%s' claims a header of %llu bytes, at most %d are allowed: not a safetensors file?", place,
+            (unsigned long long)length, MAX_HEADER);
+    if (length > size - PREFIX)
+        return error_input(e, "'%s' claims a header of %llu bytes but has only %zu more; fetch it again",
+                           place, (unsigned long long)length, size - PREFIX);
     *n = (size_t)length;
     return true;
 }
@@ -177,7 +193,8 @@ bool safetensors_parse(const unsigned char *data, size_t size, const char *place
     ok = ok && read_header(root, PREFIX + n, size, place, out, e) &&
          check_tiling(out, PREFIX + n, size, place, e);
     json_decref(root);
-    if (!ok) safetensors_release(out);
+    if (ok) check(out, size);
+    else safetensors_release(out);
     return ok;
 }
 
@@ -196,4 +213,55 @@ const StoredTensor *safetensors_find(const Safetensors *s, const char *name) {
         else low = middle + 1;
     }
     return NULL;
+}
+
+// --- writing
+
+void safetensors_begin(Text *t) {
+    assert(t->length == 0);
+    text_add(t, (const char[PREFIX]){0}, PREFIX);
+    text_puts(t, "{\"__metadata__\":{\"format\":\"pt\"}");
+}
+
+void safetensors_entry(Text *t, const char *name, const char *dtype, size_t rows, size_t columns, size_t at,
+                       size_t bytes) {
+    text_printf(t, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[", name, dtype);
+    if (rows) text_printf(t, "%zu,", rows);
+    text_printf(t, "%zu],\"data_offsets\":[%zu,%zu]}", columns, at, at + bytes);
+}
+
+void safetensors_end(Text *t) {
+    text_puts(t, "}");
+    while (t->length % CACHE_LINE) text_puts(t, " ");
+    for (int i = 0; i < PREFIX; i++) t->data[i] = (char)((uint64_t)(t->length - PREFIX) >> 8 * i);
+}
+
+bool safetensors_add(struct Output *out, const char *path, const TensorOut *tensors, size_t count, Error *e) {
+    Text header = {0};
+    size_t at = 0;
+    safetensors_begin(&header);
+    for (size_t i = 0; i < count; at += tensors[i++].bytes)
+        safetensors_entry(&header, tensors[i].name, tensors[i].dtype, tensors[i].rows, tensors[i].columns, at,
+                          tensors[i].bytes);
+    safetensors_end(&header);
+    size_t bytes = header.length + at;
+    unsigned char *file = mem_try(bytes, 1);
+    if (file) {
+        memcpy(file, header.data, header.length);
+        at = header.length;
+        for (size_t i = 0; i < count; at += tensors[i++].bytes)
+            memcpy(file + at, tensors[i].data, tensors[i].bytes);
+    }
+    bool ok = file ? output_add(out, path, &(OutputKind){0}, file, bytes, e)
+                   : error_system(e, "out of memory writing '%s'", path);
+    text_release(&header);
+    mem_free(file);
+    return ok;
+}
+
+bool safetensors_write(const char *path, const TensorOut *tensors, size_t count, Error *e) {
+    Output out = {0};
+    bool ok = safetensors_add(&out, path, tensors, count, e) && output_finish(&out, e);
+    output_release(&out);
+    return ok;
 }

@@ -1,5 +1,4 @@
-// The config is read and checked as any other; then the list of stored tensors is laid out, and weights_out
-// writes them.
+// Parses the config like any other, plans the stored tensors, and has weights_out write them.
 #include "engine/model/synth.h"
 
 #include "engine/base/json.h"
@@ -14,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char MARK[] = "outpace_synth"; // the key in config.json that says who made it
+static const char MARK[] = "outpace_synth"; // the maker's key in config.json
 
 // The values of a tensor are uniform in centre +- spread.
 typedef struct Values {
@@ -77,9 +76,8 @@ static bool read_dtype(const json_t *root, Dtype *out, Error *e) {
 
 // --- plan
 
-// Spreads that keep what flows at size about 1: a product of `columns` unit numbers with weights of variance
-// 1 / columns. The head is larger, so that distributions have a clear favourite. A uniform number of
-// half-width h has variance h^2 / 3.
+// Spreads that keep activations near size 1: weights of variance 1 / columns. The head's are larger, so that
+// distributions have a clear favourite. A uniform number of half-width h has variance h^2 / 3.
 static Values choose_values(const TensorPlan *t, bool is_head) {
     float scale = is_head ? 3.0f : 1.0f;
     return (Values){.centre = t->vector && !strstr(t->name, "bias") ? 1.0f : 0.0f,
@@ -91,7 +89,7 @@ static void add_tensor(Plan *p, const WeightSpec *s, bool is_head) {
     if (tensor_plan(s, p->dtype, t)) p->values[p->out.count++] = choose_values(t, is_head);
 }
 
-// Of a list without roles: what has the most rows, by far, is the projection to the vocabulary.
+// In a list of tensors, by far the most rows belong to the projection to the vocabulary.
 static bool is_head(const WeightSpec *s) { return !s->vector && s->rows > s->columns * 4; }
 
 // Four numbers come from one draw. The stream is the tensor's number.
@@ -104,18 +102,15 @@ static void fill(const void *source, int tensor, size_t from, size_t count, unsi
         if (i == 0 || at % 4 == 0) bits = random_at(p->seed, stream, at / 4) >> 16 * (at % 4);
         float u = ((float)(bits & 0xffff) + 0.5f) * 0x1p-15f - 1.0f, x = v.centre + v.spread * u;
         bits >>= 16;
-        uint16_t h = p->dtype == DTYPE_F16 ? f32_to_f16(x) : f32_to_bf16(x);
-        if (p->dtype == DTYPE_F32) memcpy(out + 4 * i, &x, 4);
-        else memcpy(out + 2 * i, &h, 2);
+        weight_put(p->dtype, out, i, x);
     }
 }
 
-static bool plan_init(Plan *p, size_t most) {
+static void plan_init(Plan *p, size_t most) {
     p->out.fill = fill;
     p->out.source = p;
     p->out.tensors = mem_new(most, sizeof *p->out.tensors);
     p->values = mem_new(most, sizeof *p->values);
-    return (p->out.tensors && p->values);
 }
 
 static void plan_release(Plan *p) {
@@ -123,18 +118,13 @@ static void plan_release(Plan *p) {
     mem_free(p->values);
 }
 
-static bool plan_model(Plan *p, const Model *m) {
-    WeightSpec specs[LAYER_WEIGHTS];
-    if (!plan_init(p, (size_t)m->shape.layers * LAYER_WEIGHTS + 3)) return false;
-    int ends = weights_of_ends(m, specs);
-    add_tensor(p, &specs[0], m->shape.tied_head);
-    for (int layer = 0; layer < m->shape.layers; layer++) {
-        int n = weights_of_layer(m, layer, specs);
-        for (int i = 0; i < n; i++) add_tensor(p, &specs[i], false);
+static void plan_model(Plan *p, const Model *m) {
+    Weight head = m->shape.tied_head ? W_EMBEDDING : W_HEAD;
+    plan_init(p, (size_t)weights_count(m));
+    for (int i = 0; i < weights_count(m); i++) {
+        WeightSpec s = weights_at(m, i);
+        add_tensor(p, &s, s.which == head);
     }
-    weights_of_ends(m, specs);
-    for (int i = 1; i < ends; i++) add_tensor(p, &specs[i], i == 2);
-    return true;
 }
 
 // --- the directory
@@ -146,7 +136,7 @@ static Made made_in(const char *dir, bool adapter, bool force) {
 static bool write_tokenizer(const char *dir, int vocab, Error *e) {
     if (vocab < SYNTH_TOKENIZER_MIN) return true; // ids only
     char *text = synth_tokenizer(vocab);
-    bool ok = text && made_text(dir, "tokenizer.json", text, e);
+    bool ok = made_text(dir, "tokenizer.json", text, e);
     mem_free(text);
     return ok &&
            made_text(
@@ -192,7 +182,8 @@ static bool synth(const char *dir, const json_t *config, Plan *p, const SynthOpt
     Made made = made_in(dir, false, o->force);
     if (!describe(config, o->shape, &m, e)) return false;
     p->dtype = m.dtype;
-    if (!plan_model(p, &m) || !made_begin(&made, config, e)) return false;
+    plan_model(p, &m);
+    if (!made_begin(&made, config, e)) return false;
     bool ok = write_files(p, &m, config, dir, e) && made_finish(&made, e);
     if (!ok) made_abandon(&made);
     return ok;
@@ -212,8 +203,9 @@ bool synth_tensors(const char *dir, const SynthTensors *t, Error *e) {
     Plan p = {.dtype = t->dtype, .seed = t->seed};
     Made made = made_in(dir, true, t->force);
     json_t *config = json_from_bytes(t->config, strlen(t->config), "config.json", e);
-    bool ok = config && plan_init(&p, (size_t)t->count);
+    bool ok = config != NULL;
     if (ok) {
+        plan_init(&p, (size_t)t->count);
         json_object_set_new(config, MARK, json_pack("{s:I}", "seed", (json_int_t)t->seed));
         for (int i = 0; i < t->count; i++) add_tensor(&p, &t->specs[i], is_head(&t->specs[i]));
         ok = made_begin(&made, config, e);

@@ -23,17 +23,17 @@ typedef struct SynthOptions {
     Progress progress;
 } SynthOptions;
 
-// Writes into dir, which is made if it is not there. A directory that holds a model which was not made by
-// this function is refused, unless o->force. Every file appears whole or not at all, config.json last.
+// Writes into dir, which is made if necessary. A directory with a model that this function didn't make is
+// refused unless o->force. Every file appears whole or not at all, config.json last.
 bool model_synth(const char *dir, const SynthOptions *o, Error *e);
 
 // The model that model_synth would write, without weights; nothing is written.
 bool synth_describe(const SynthOptions *o, Model *out, Error *e);
 
-// A directory of any tensors, an adapter's: model.safetensors with random weights, and a config.json. The
-// same rules.
+// Writes a directory of any tensors, such as an adapter's, by the same rules: model.safetensors with random
+// weights, and a config.json.
 typedef struct SynthTensors {
-    const WeightSpec *specs; // (count); those without a name are left out
+    const WeightSpec *specs; // (count); specs without a name are left out
     int count;
     Dtype dtype;
     const char *config; // an object, as JSON

@@ -1,90 +1,147 @@
+// The table of weights, and their search in a model's shards under the names of its architecture, with every
+// shape checked against the config.
 #include "engine/model/weights.h"
 
 #include "engine/base/text.h"
 #include "engine/model/config.h"
 #include "engine/model/model.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-Tensor *weights_field(LayerWeights *w, int which) {
-    Tensor *const fields[LAYER_WEIGHTS] = {
-        &w->attention_norm, &w->q, &w->k,        &w->v,    &w->q_bias, &w->k_bias, &w->v_bias,   &w->q_norm,
-        &w->k_norm,         &w->o, &w->mlp_norm, &w->gate, &w->up,     &w->down,   &w->gate_bias};
-    return fields[which];
+static bool has_mlp(const Shape *s) { return s->mlp_width > 0; }
+static bool has_biases(const Shape *s) { return s->qkv_bias; }
+static bool has_head_norms(const Shape *s) { return s->qk_norm; }
+static bool has_head(const Shape *s) { return !s->tied_head; }
+static bool has_embedding(const Shape *s) { return s->input == INPUT_TOKENS; }
+
+#define MATRIX(rows, columns) WEIGHT_MATRIX, AXIS_##rows, AXIS_##columns
+#define NORM(columns)         WEIGHT_NORM, AXIS_ONE, AXIS_##columns
+#define BIAS(columns)         WEIGHT_BIAS, AXIS_ONE, AXIS_##columns
+#define Q_K_V                 .fused = "self_attn.qkv_proj", .padded = FILL_SILENT
+#define BIASES                .present = has_biases, .optional = true
+#define HEAD_NORMS            .present = has_head_norms, .optional = true
+#define OF_MLP                .present = has_mlp
+#define GATE_UP               OF_MLP, .fused = "mlp.gate_up_proj"
+
+const WeightRow WEIGHT_ROWS[WEIGHTS] = {
+    [W_ATTENTION_NORM] = {"input_layernorm", NORM(RESIDUAL), .group = GROUP_ATTENTION_NORM},
+    [W_Q] = {"self_attn.q_proj", MATRIX(Q, RESIDUAL), GROUP_QKV, Q_K_V},
+    [W_K] = {"self_attn.k_proj", MATRIX(K, RESIDUAL), GROUP_QKV, Q_K_V},
+    [W_V] = {"self_attn.v_proj", MATRIX(V, RESIDUAL), GROUP_QKV, Q_K_V, .added = FILL_SILENT},
+    [W_Q_BIAS] = {"self_attn.q_proj", BIAS(Q), GROUP_QKV_BIAS, BIASES},
+    [W_K_BIAS] = {"self_attn.k_proj", BIAS(K), GROUP_QKV_BIAS, BIASES},
+    [W_V_BIAS] = {"self_attn.v_proj", BIAS(V), GROUP_QKV_BIAS, BIASES},
+    [W_Q_NORM] = {"self_attn.q_norm", NORM(HEAD), GROUP_QK_NORM, HEAD_NORMS},
+    [W_K_NORM] = {"self_attn.k_norm", NORM(HEAD), GROUP_QK_NORM, HEAD_NORMS},
+    [W_O] = {"self_attn.o_proj", MATRIX(RESIDUAL, O), GROUP_O, .padded = FILL_SILENT},
+    [W_MLP_NORM] = {"post_attention_layernorm", NORM(RESIDUAL), GROUP_MLP_NORM, OF_MLP},
+    [W_GATE] = {"mlp.gate_proj", MATRIX(MLP, RESIDUAL), GROUP_IN, GATE_UP, .padded = FILL_SILENT,
+                .added = FILL_SILENT},
+    [W_UP] = {"mlp.up_proj", MATRIX(MLP, RESIDUAL), GROUP_IN, GATE_UP},
+    [W_DOWN] = {"mlp.down_proj", MATRIX(RESIDUAL, MLP), GROUP_DOWN, OF_MLP, .padded = FILL_SILENT},
+    [W_GATE_BIAS] = {NULL, BIAS(MLP), .group = GROUP_IN_BIAS},
+    [W_FINAL_NORM] = {"model.norm", NORM(RESIDUAL), .group = GROUPS},
+    [W_HEAD] = {"lm_head", MATRIX(VOCABULARY, RESIDUAL), GROUPS, .present = has_head},
+    [W_EMBEDDING] = {"model.embed_tokens", MATRIX(VOCABULARY, RESIDUAL), GROUPS, .present = has_embedding,
+                     .padded = FILL_EMBEDDING},
+};
+
+int axis_size(const Shape *s, AxisName axis) {
+    const int sizes[AXES] = {[AXIS_ONE] = 1,
+                             [AXIS_RESIDUAL] = s->width,
+                             [AXIS_MLP] = s->mlp_width,
+                             [AXIS_VOCABULARY] = s->vocab,
+                             [AXIS_Q] = shape_q_width(s),
+                             [AXIS_K] = shape_kv_width(s),
+                             [AXIS_V] = shape_kv_width(s),
+                             [AXIS_O] = shape_q_width(s),
+                             [AXIS_HEAD] = s->head_dim};
+    return sizes[axis];
 }
 
-static WeightSpec matrix(int layer, const char *part, int rows, int columns) {
-    WeightSpec s = {.rows = rows, .columns = columns, .stored_rows = rows};
-    snprintf(s.name, sizeof s.name, "model.layers.%d.%s.weight", layer, part);
-    return s;
+bool weight_present(const Shape *s, Weight w) {
+    const WeightRow *row = &WEIGHT_ROWS[w];
+    return row->name && (!row->present || row->present(s));
 }
 
-static WeightSpec vector(int layer, const char *part, int n) {
-    WeightSpec s = matrix(layer, part, 1, n);
-    s.vector = true;
-    return s;
+Weight weight_optional(const Shape *s) {
+    Weight w = 0;
+    while (w < WEIGHTS && !(WEIGHT_ROWS[w].optional && weight_present(s, w))) w++;
+    return w;
 }
 
-static WeightSpec bias(int layer, const char *part, int n) {
-    WeightSpec s = vector(layer, part, n);
-    snprintf(s.name, sizeof s.name, "model.layers.%d.%s.bias", layer, part);
-    return s;
+// --- names and sizes
+
+WeightSpec weight_sized(const Shape *s, Weight w) {
+    const WeightRow *row = &WEIGHT_ROWS[w];
+    int rows = axis_size(s, row->rows);
+    return (WeightSpec){.which = w,
+                        .rows = rows,
+                        .columns = axis_size(s, row->columns),
+                        .stored_rows = rows,
+                        .vector = row->kind != WEIGHT_MATRIX};
 }
 
-static WeightSpec slice(int layer, const char *part, int first, int rows, int stored, int columns) {
-    WeightSpec s = matrix(layer, part, rows, columns);
-    s.first_row = first;
-    s.stored_rows = stored;
-    return s;
+// Places a weight in its group's tensor, which holds the group's weights in their order.
+static void fuse(WeightSpec *spec, const Shape *s) {
+    spec->stored_rows = 0;
+    for (Weight w = 0; w < LAYER_WEIGHTS; w++) {
+        if (WEIGHT_ROWS[w].group != WEIGHT_ROWS[spec->which].group) continue;
+        if (w == spec->which) spec->first_row = spec->stored_rows;
+        spec->stored_rows += axis_size(s, WEIGHT_ROWS[w].rows);
+    }
+    assert(spec->first_row + spec->rows <= spec->stored_rows);
 }
 
-int weights_of_layer(const Model *m, int layer, WeightSpec specs[LAYER_WEIGHTS]) {
+static WeightSpec named(const Model *m, int layer, Weight w) {
+    const WeightRow *row = &WEIGHT_ROWS[w];
     const Architecture *a = architecture_find(m->architecture);
-    const Shape *s = &m->shape;
-    int q = shape_q_width(s), kv = shape_kv_width(s), width = s->width, mlp = s->mlp_width;
-    for (int i = 0; i < LAYER_WEIGHTS; i++) specs[i] = (WeightSpec){.name = ""};
-    specs[WEIGHT_ATTENTION_NORM] = vector(layer, "input_layernorm", width);
-    specs[WEIGHT_O] = matrix(layer, "self_attn.o_proj", width, q);
-    specs[WEIGHT_MLP_NORM] = vector(layer, "post_attention_layernorm", width);
-    specs[WEIGHT_DOWN] = matrix(layer, "mlp.down_proj", width, mlp);
-    if (a && a->fused_qkv) {
-        specs[WEIGHT_Q] = slice(layer, "self_attn.qkv_proj", 0, q, q + 2 * kv, width);
-        specs[WEIGHT_K] = slice(layer, "self_attn.qkv_proj", q, kv, q + 2 * kv, width);
-        specs[WEIGHT_V] = slice(layer, "self_attn.qkv_proj", q + kv, kv, q + 2 * kv, width);
-    } else {
-        specs[WEIGHT_Q] = matrix(layer, "self_attn.q_proj", q, width);
-        specs[WEIGHT_K] = matrix(layer, "self_attn.k_proj", kv, width);
-        specs[WEIGHT_V] = matrix(layer, "self_attn.v_proj", kv, width);
+    WeightSpec s = weight_sized(&m->shape, w);
+    const char *name = row->name, *ending = row->kind == WEIGHT_BIAS ? "bias" : "weight";
+    s.layer = layer;
+    if (!weight_present(&m->shape, w)) return s;
+    if (a && row->fused && a->fused >> row->group & 1) {
+        name = row->fused;
+        fuse(&s, &m->shape);
     }
-    if (s->qkv_bias) {
-        specs[WEIGHT_Q_BIAS] = bias(layer, "self_attn.q_proj", q);
-        specs[WEIGHT_K_BIAS] = bias(layer, "self_attn.k_proj", kv);
-        specs[WEIGHT_V_BIAS] = bias(layer, "self_attn.v_proj", kv);
-    }
-    if (s->qk_norm) {
-        specs[WEIGHT_Q_NORM] = vector(layer, "self_attn.q_norm", s->head_dim);
-        specs[WEIGHT_K_NORM] = vector(layer, "self_attn.k_norm", s->head_dim);
-    }
-    if (a && a->fused_gate_up) {
-        specs[WEIGHT_GATE] = slice(layer, "mlp.gate_up_proj", 0, mlp, 2 * mlp, width);
-        specs[WEIGHT_UP] = slice(layer, "mlp.gate_up_proj", mlp, mlp, 2 * mlp, width);
-    } else {
-        specs[WEIGHT_GATE] = matrix(layer, "mlp.gate_proj", mlp, width);
-        specs[WEIGHT_UP] = matrix(layer, "mlp.up_proj", mlp, width);
-    }
-    return LAYER_WEIGHTS;
+    if (layer < 0) snprintf(s.name, sizeof s.name, "%s.%s", name, ending);
+    else snprintf(s.name, sizeof s.name, "model.layers.%d.%s.%s", layer, name, ending);
+    return s;
 }
 
-int weights_of_ends(const Model *m, WeightSpec specs[3]) {
-    const Shape *s = &m->shape;
-    specs[0] = (WeightSpec){"model.embed_tokens.weight", s->vocab, s->width, 0, s->vocab, false, false};
-    specs[1] = (WeightSpec){"model.norm.weight", 1, s->width, 0, 1, true, false};
-    specs[2] = (WeightSpec){"lm_head.weight", s->vocab, s->width, 0, s->vocab, false, false};
-    return s->tied_head ? 2 : 3;
+WeightSpec weights_at(const Model *m, int i) {
+    int at = i - 1, behind = at - m->shape.layers * LAYER_WEIGHTS;
+    assert(i >= 0 && i < weights_count(m));
+    if (i == 0) return named(m, -1, W_EMBEDDING);
+    if (behind >= 0) return named(m, -1, (Weight)(W_FINAL_NORM + behind));
+    return named(m, at / LAYER_WEIGHTS, (Weight)(at % LAYER_WEIGHTS));
 }
+
+const Tensor *weight_tensor(const Model *m, int layer, Weight w) {
+    const Tensor *const ends[] = {&m->final_norm, &m->head, &m->embedding};
+    return w < LAYER_WEIGHTS ? &m->layers[layer].w[w] : ends[w - LAYER_WEIGHTS];
+}
+
+static size_t parameters(const Shape *s, Weight from, Weight to) {
+    size_t sum = 0;
+    for (Weight w = from; w < to; w++) {
+        const WeightRow *row = &WEIGHT_ROWS[w];
+        if (weight_present(s, w)) sum += (size_t)axis_size(s, row->rows) * (size_t)axis_size(s, row->columns);
+    }
+    return sum;
+}
+
+size_t shape_layer_parameters(const Shape *s) { return parameters(s, 0, LAYER_WEIGHTS); }
+
+size_t shape_parameters(const Shape *s) {
+    return (size_t)s->layers * shape_layer_parameters(s) + parameters(s, LAYER_WEIGHTS, WEIGHTS);
+}
+
+// --- binding
 
 // The tensor and its shard; NULL with e filled unless exactly one shard has it.
 static const StoredTensor *find(const Shard *shards, int count, const char *name, const char *dir,
@@ -94,8 +151,8 @@ static const StoredTensor *find(const Shard *shards, int count, const char *name
         const StoredTensor *t = safetensors_find(&shards[i].header, name);
         if (t && found) {
             error_input(e,
-                        "tensor '%s' is in '%s/%s' and in '%s' too; remove the file that is not of this "
-                        "model",
+                        "tensor '%s' is in '%s/%s' and in '%s' too; remove the file that isn't "
+                        "of this model",
                         name, dir, (*where)->name, shards[i].name);
             return NULL;
         }
@@ -104,8 +161,8 @@ static const StoredTensor *find(const Shard *shards, int count, const char *name
         found = t;
     }
     if (!found)
-        error_input(e, "'%s' has no tensor '%s', which its config.json needs: is one of another model?", dir,
-                    name);
+        error_input(e, "'%s' has no tensor '%s', which its config.json needs: are both of the same model?",
+                    dir, name);
     return found;
 }
 
@@ -123,16 +180,16 @@ static bool wrong_shape(const StoredTensor *t, const WeightSpec *s, const char *
     if (s->vector) snprintf(wanted, sizeof wanted, "%d", s->columns);
     else snprintf(wanted, sizeof wanted, "%d, %d", s->stored_rows, s->columns);
     return error_input(e,
-                       "tensor '%s' in '%s/%s' has shape (%s), config.json needs (%s): is one of "
-                       "another model?",
+                       "tensor '%s' in '%s/%s' has shape (%s), config.json needs (%s): are "
+                       "both of the same model?",
                        t->name, dir, file, found, wanted);
 }
 
-bool weight_bind(Tensor *out, const WeightSpec *s, const Shard *shards, int count, const char *dir,
-                 Error *e) {
+bool weight_bind(Model *m, const WeightSpec *s, const Shard *shards, int count, const char *dir, Error *e) {
+    Tensor *const ends[] = {&m->final_norm, &m->head, &m->embedding};
     const Shard *shard = NULL;
     Dtype dtype;
-    if (!s->name[0]) return true; // this architecture has no such weight
+    if (!s->name[0]) return true;
     const StoredTensor *t = find(shards, count, s->name, dir, &shard, e);
     if (!t) return false;
     if (!has_shape(t, s)) return wrong_shape(t, s, dir, shard->name, e);
@@ -144,20 +201,20 @@ bool weight_bind(Tensor *out, const WeightSpec *s, const Shard *shards, int coun
     if (t->begin % dtype_size(dtype))
         return error_input(
             e,
-            "tensor '%s' in '%s/%s' begins at byte %zu, which is no multiple of its element's %zu; save "
-            "the model again with the safetensors library",
+            "tensor '%s' in '%s/%s' begins at byte %zu, not a multiple of its element's %zu; save the "
+            "model again with the safetensors library",
             t->name, dir, shard->name, t->begin, dtype_size(dtype));
     size_t skip = (size_t)s->first_row * (size_t)s->columns * dtype_size(dtype);
-    *out = (Tensor){shard->data + t->begin + skip, dtype, s->rows, s->columns};
+    Tensor *to = s->which < LAYER_WEIGHTS ? &m->layers[s->layer].w[s->which] : ends[s->which - LAYER_WEIGHTS];
+    *to = (Tensor){shard->data + t->begin + skip, dtype, s->rows, s->columns};
     return true;
 }
 
-// A weight of a layer that is never asked for, as a bias or a norm, is one of another arithmetic. Old files
-// also keep the frequencies of rotation, which config.json gives. Layers behind those that config.json names
-// are only counted: a model may be cut there by hand.
+// Refuses a layer's tensor that no row asks for, such as a bias or a norm: the model's arithmetic is another.
+// Old files also store the frequencies of rotation, which config.json gives. Layers behind those that
+// config.json names are only counted: a model may have been cut there by hand.
 static bool check_used(Model *m, const StoredTensor *t, const char *dir, const char *file, Error *e) {
-    WeightSpec specs[LAYER_WEIGHTS];
-    int layer = -1, count;
+    int layer = -1;
     if (sscanf(t->name, "model.layers.%4d.", &layer) != 1 || layer < 0 ||
         text_ends(t->name, ".rotary_emb.inv_freq"))
         return true;
@@ -166,32 +223,26 @@ static bool check_used(Model *m, const StoredTensor *t, const char *dir, const c
         if (behind > m->unused_layers) m->unused_layers = behind;
         return true;
     }
-    count = weights_of_layer(m, layer, specs);
-    for (int i = 0; i < count; i++)
-        if (strcmp(specs[i].name, t->name) == 0) return true;
+    for (Weight w = 0; w < LAYER_WEIGHTS; w++) {
+        WeightSpec s = named(m, layer, w);
+        if (strcmp(s.name, t->name) == 0) return true;
+    }
     return error_input(e,
-                       "tensor '%s' in '%s/%s' is none of a %s model: what it does would be left out; is "
+                       "tensor '%s' in '%s/%s' doesn't belong to a %s model, which would leave it out; is "
                        "'model_type' in its config.json right?",
                        t->name, dir, file, m->architecture);
 }
 
 bool weights_bind(Model *m, const Shard *shards, int count, const char *dir, Error *e) {
-    WeightSpec specs[LAYER_WEIGHTS];
-    for (int layer = 0; layer < m->shape.layers; layer++) {
-        int n = weights_of_layer(m, layer, specs);
-        for (int i = 0; i < n; i++)
-            if (!weight_bind(weights_field(&m->layers[layer], i), &specs[i], shards, count, dir, e))
-                return false;
+    for (int i = 0; i < weights_count(m); i++) {
+        WeightSpec s = weights_at(m, i);
+        if (!weight_bind(m, &s, shards, count, dir, e)) return false;
     }
-    Tensor *const ends[3] = {&m->embedding, &m->final_norm, &m->head};
-    int n = weights_of_ends(m, specs);
-    for (int i = 0; i < n; i++)
-        if (!weight_bind(ends[i], &specs[i], shards, count, dir, e)) return false;
     for (int i = 0; i < count; i++)
         for (size_t k = 0; k < shards[i].header.count; k++)
             if (!check_used(m, &shards[i].header.tensors[k], dir, shards[i].name, e)) return false;
     if (m->shape.tied_head) m->head = m->embedding;
-    m->dtype = m->layers[0].q.dtype;
+    m->dtype = m->layers[0].w[W_Q].dtype;
     return true;
 }
 
@@ -219,22 +270,6 @@ static size_t count_bad(const Tensor *t) {
     return 0;
 }
 
-// What was found so far.
-typedef struct {
-    size_t total;
-    WeightSpec spec; // of the first tensor that holds any
-    const Tensor *tensor;
-} Found;
-
-static void scan(Found *f, const Tensor *t, const WeightSpec *spec) {
-    size_t bad = t->data ? count_bad(t) : 0;
-    if (bad && !f->total) {
-        f->spec = *spec;
-        f->tensor = t;
-    }
-    f->total += bad;
-}
-
 static const char *file_of(const Model *m, const void *data) {
     uintptr_t at = (uintptr_t)data;
     for (int i = 0; i < m->shard_count; i++) {
@@ -244,28 +279,27 @@ static const char *file_of(const Model *m, const void *data) {
     return "?";
 }
 
-static bool report(const Found *f, const Model *m, const char *dir, Error *e) {
-    const Tensor *t = f->tensor;
+// s: the first weight with such numbers; total: how many there are in all weights.
+static bool report(const Model *m, const WeightSpec *s, size_t total, const char *dir, Error *e) {
+    const Tensor *t = weight_tensor(m, s->layer, s->which);
     size_t i = 0, columns = (size_t)t->columns;
     while (isfinite(dtype_load(t->dtype, t->data, i))) i++;
     return error_input(
         e,
         "tensor '%s' in '%s/%s' holds %s at row %zu, column %zu, the first of %zu weights that "
         "are not finite: fetch or save the model again",
-        f->spec.name, dir, file_of(m, t->data),
-        isnan(dtype_load(t->dtype, t->data, i)) ? "a NaN" : "an infinity",
-        (size_t)f->spec.first_row + i / columns, i % columns, f->total);
+        s->name, dir, file_of(m, t->data), isnan(dtype_load(t->dtype, t->data, i)) ? "a NaN" : "an infinity",
+        (size_t)s->first_row + i / columns, i % columns, total);
 }
 
 bool model_check_finite(const Model *m, const char *dir, Error *e) {
-    WeightSpec specs[LAYER_WEIGHTS];
-    Found f = {0};
-    const Tensor *const ends[3] = {&m->embedding, &m->final_norm, &m->head};
-    int n = weights_of_ends(m, specs);
-    for (int i = 0; i < n; i++) scan(&f, ends[i], &specs[i]);
-    for (int layer = 0; layer < m->shape.layers; layer++) {
-        n = weights_of_layer(m, layer, specs);
-        for (int i = 0; i < n; i++) scan(&f, weights_field(&m->layers[layer], i), &specs[i]);
+    size_t total = 0;
+    WeightSpec first = {.name = ""};
+    for (int i = 0; i < weights_count(m); i++) {
+        WeightSpec s = weights_at(m, i);
+        size_t bad = s.name[0] ? count_bad(weight_tensor(m, s.layer, s.which)) : 0;
+        if (bad && !total) first = s;
+        total += bad;
     }
-    return f.total == 0 || report(&f, m, dir, e);
+    return total == 0 || report(m, &first, total, dir, e);
 }

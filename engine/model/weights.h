@@ -1,45 +1,76 @@
-// Tensors by role: finds each weight of a model in its shards, whatever the architecture calls or packs it,
-// and checks its shape against the config.
+// Every weight of a model, described once: WEIGHT_ROWS.
+//
+// Binding to files, counts of bytes and parameters, the check for numbers that aren't finite, random and
+// inflated models, training and the packing for a GPU are loops over these rows. A new weight is a member of
+// Weight (model.h), a row here, and the code that computes with it.
 #pragma once
 #include "engine/model/model.h"
 #include "engine/model/safetensors.h"
 
-// What a weight is called and how large it must be; a fused tensor is a slice of rows of a larger one.
+// The dimensions of weights.
+typedef enum {
+    AXIS_ONE,
+    AXIS_RESIDUAL,
+    AXIS_MLP,
+    AXIS_VOCABULARY,
+    AXIS_Q,
+    AXIS_K,
+    AXIS_V,
+    AXIS_O,    // columns of o: as many as rows of q
+    AXIS_HEAD, // one head; it can't be inflated
+    AXES
+} AxisName;
+
+int axis_size(const Shape *s, AxisName axis);
+
+typedef enum { WEIGHT_MATRIX, WEIGHT_NORM, WEIGHT_BIAS } WeightKind; // the last two are vectors
+
+// How inflating (placement.h) fills the rows of a matrix that the small model lacks. First all is random.
+typedef enum {
+    FILL_RANDOM,
+    FILL_SILENT,    // zero in the small model's columns: the output is zero
+    FILL_EMBEDDING, // random, but the small model's own rows are zero in the added columns
+} Fill;
+
+typedef struct WeightRow {
+    const char *name; // in transformers, without layer and ending; NULL: only adapters have this weight
+    WeightKind kind;
+    AxisName rows, columns;          // a vector has one row
+    WeightGroup group;               // GROUPS: none
+    const char *fused;               // the tensor of the whole group, in architectures that fuse it
+    bool (*present)(const Shape *s); // NULL: always
+    bool optional;                   // only some architectures have it, and they can't be trained
+    Fill padded, added;              // of padded rows, and of all rows in a layer that the small model lacks
+} WeightRow;
+
+extern const WeightRow WEIGHT_ROWS[WEIGHTS];
+
+// Whether a model of this shape has the weight.
+bool weight_present(const Shape *s, Weight w);
+
+// The first optional weight of a shape; WEIGHTS: none.
+Weight weight_optional(const Shape *s);
+
+// A weight's stored name and size. A fused tensor holds several weights, each some of its rows.
 typedef struct WeightSpec {
-    char name[TENSOR_NAME];
+    char name[TENSOR_NAME]; // empty: the model doesn't have this weight
+    Weight which;
+    int layer;         // -1: of the whole model
     int rows, columns; // of this weight
     int first_row;     // where it begins in the stored tensor
     int stored_rows;   // rows of the stored tensor
     bool vector;       // stored with one dimension (columns)
-    bool optional;
 } WeightSpec;
 
-// The order of LayerWeights' fields.
-enum {
-    WEIGHT_ATTENTION_NORM,
-    WEIGHT_Q,
-    WEIGHT_K,
-    WEIGHT_V,
-    WEIGHT_Q_BIAS,
-    WEIGHT_K_BIAS,
-    WEIGHT_V_BIAS,
-    WEIGHT_Q_NORM,
-    WEIGHT_K_NORM,
-    WEIGHT_O,
-    WEIGHT_MLP_NORM,
-    WEIGHT_GATE,
-    WEIGHT_UP,
-    WEIGHT_DOWN,
-    WEIGHT_GATE_BIAS,
-    LAYER_WEIGHTS
-};
+// The sizes of a weight of layer 0 that has a tensor of its own, without a name.
+WeightSpec weight_sized(const Shape *s, Weight w);
 
-// The weights of one layer and the fields of LayerWeights they belong to, in the same order.
-int weights_of_layer(const Model *m, int layer, WeightSpec specs[LAYER_WEIGHTS]);
-Tensor *weights_field(LayerWeights *w, int which);
+// All weights of a model in the order of its files: embedding, layers, final norm, head.
+static inline int weights_count(const Model *m) { return m->shape.layers * LAYER_WEIGHTS + 3; }
+WeightSpec weights_at(const Model *m, int i);
 
-// embedding, final norm, head.
-int weights_of_ends(const Model *m, WeightSpec specs[3]);
+// The tensor of a weight; `layer` doesn't matter for a weight of the whole model.
+const Tensor *weight_tensor(const Model *m, int layer, Weight w);
 
 typedef struct Shard {
     Safetensors header;
@@ -47,8 +78,8 @@ typedef struct Shard {
     const char *name;
 } Shard;
 
-// Fills one Tensor from the shards; a spec without a name is no weight.
-bool weight_bind(Tensor *out, const WeightSpec *s, const Shard *shards, int count, const char *dir, Error *e);
+// Fills one Tensor of m from the shards, or nothing if the spec has no name.
+bool weight_bind(Model *m, const WeightSpec *s, const Shard *shards, int count, const char *dir, Error *e);
 
-// Fills every Tensor of m (layers allocated by the caller) from the shards.
+// Fills every Tensor of m from the shards. The caller has allocated the layers.
 bool weights_bind(Model *m, const Shard *shards, int count, const char *dir, Error *e);

@@ -1,5 +1,5 @@
-// Within a file tensors of four bytes an element come first: so all begin at multiples of their element's
-// size, whatever the sizes are.
+// Within a file, tensors of four bytes per element come first, so that all tensors begin at multiples of
+// their element's size. Invariant: every tensor is in one of the shards, whose headers tile their data.
 #include "engine/model/weights_out.h"
 
 #include "engine/base/file.h"
@@ -7,6 +7,7 @@
 #include "engine/base/text.h"
 #include "engine/model/made.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -15,8 +16,8 @@
 enum { BUFFER = 1 << 16, PROGRESS_STEPS = 256, PIECE = 4 << 20, THREADS_MOST = 16 };
 static const size_t SHARD_BYTES = 5000000000u;
 
-// A shard's file. It is written in pieces that begin at multiples of their size: Linux then keeps it in huge
-// pages, from which one token's weights are read some 5% faster (docs/speed.md).
+// A shard's file, written in pieces that begin at multiples of their size: Linux then keeps it in huge pages,
+// and the weights of one token are read some 5% faster (docs/speed.md).
 typedef struct Pieces {
     FilePart *part;
     unsigned char *piece; // (PIECE)
@@ -33,6 +34,16 @@ bool tensor_plan(const WeightSpec *s, Dtype dtype, TensorPlan *out) {
 
 static size_t bytes_of(const TensorPlan *t) { return t->rows * t->columns * dtype_size(t->dtype); }
 
+static void check(const WeightsOut *w) {
+    size_t bytes = 0;
+    for (int i = 0; i < w->count; i++) {
+        assert(w->tensors[i].shard >= (i ? w->tensors[i - 1].shard : 0) && w->tensors[i].shard < w->shards);
+        bytes += bytes_of(&w->tensors[i]);
+    }
+    assert(bytes == w->bytes && w->written <= w->bytes);
+    (void)bytes;
+}
+
 static void choose_shards(WeightsOut *w) {
     size_t at = 0, most = w->shard_bytes ? w->shard_bytes : SHARD_BYTES;
     w->shards = 0;
@@ -48,6 +59,7 @@ static void choose_shards(WeightsOut *w) {
         w->bytes += bytes;
     }
     w->shards++;
+    check(w);
 }
 
 // The tensor after `i` in a shard's file, -1 being its start; count after the last.
@@ -82,21 +94,22 @@ static bool put(Pieces *p, const void *data, size_t n) {
     return true;
 }
 
-// Threads that write a shard each, until there is none left or one has failed.
+// Threads that write a shard each, until none are left or one has failed.
 typedef struct Crew {
     WeightsOut *w;
     const char *dir;
-    pthread_mutex_t lock; // of what follows, and of w->written
+    pthread_mutex_t lock; // of the fields below, and of w->written
     int next;             // shard
     bool ok;
     Error *e;
 } Crew;
 
-static bool count_written(Crew *c, size_t bytes, bool say, Error *e) {
+static bool count_written(Crew *c, size_t bytes, bool show, Error *e) {
     WeightsOut *w = c->w;
     pthread_mutex_lock(&c->lock);
     w->written += bytes;
-    bool ok = !say || progress_say(&w->progress, "writing weights", (double)w->written / (double)w->bytes, e);
+    bool ok =
+        !show || progress_say(&w->progress, "writing weights", (double)w->written / (double)w->bytes, e);
     pthread_mutex_unlock(&c->lock);
     return ok;
 }
@@ -114,36 +127,30 @@ static bool write_tensor(Crew *c, int tensor, Pieces *p, unsigned char *buffer, 
     return true;
 }
 
-static void header_text(WeightsOut *w, int shard, Text *t) {
+static void header_text(const WeightsOut *w, int shard, Text *t) {
     size_t at = 0;
-    text_puts(t, "{\"__metadata__\":{\"format\":\"pt\"}");
+    safetensors_begin(t);
     for (int i = next(w, shard, -1); i < w->count; i = next(w, shard, i)) {
-        TensorPlan *x = &w->tensors[i];
-        x->begin = at;
+        const TensorPlan *x = &w->tensors[i];
+        assert(at % dtype_size(x->dtype) == 0);
+        safetensors_entry(t, x->name, dtype_name(x->dtype), x->vector ? 0 : x->rows, x->columns, at,
+                          bytes_of(x));
         at += bytes_of(x);
-        text_printf(t, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[", x->name, dtype_name(x->dtype));
-        if (!x->vector) text_printf(t, "%zu,", x->rows);
-        text_printf(t, "%zu],\"data_offsets\":[%zu,%zu]}", x->columns, x->begin, at);
     }
-    text_puts(t, "}");
-    for (size_t n = safetensors_padding(t->length); n > 0; n--) text_puts(t, " ");
+    safetensors_end(t);
 }
 
 static bool write_shard_to(Crew *c, int shard, FilePart *part, Error *e) {
     WeightsOut *w = c->w;
     Text header = {0};
-    unsigned char length[8], *buffer = mem_new(BUFFER, 1);
+    unsigned char *buffer = mem_new(BUFFER, 1);
     Pieces p = {.part = part, .piece = mem_new(PIECE, 1)};
     header_text(w, shard, &header);
-    for (int i = 0; i < 8; i++) length[i] = (unsigned char)((uint64_t)header.length >> 8 * i);
-    bool ok = (buffer && p.piece);
-    if (ok) {
-        ok = put(&p, length, 8) && put(&p, header.data, header.length);
-        for (int i = next(w, shard, -1); ok && i < w->count; i = next(w, shard, i))
-            ok = write_tensor(c, i, &p, buffer, e);
-        ok = ok && flush(&p);
-        if (!ok && e->kind != ERROR_INTERRUPTED) error_system(e, "cannot write weights: %s", strerror(errno));
-    }
+    bool ok = put(&p, header.data, header.length);
+    for (int i = next(w, shard, -1); ok && i < w->count; i = next(w, shard, i))
+        ok = write_tensor(c, i, &p, buffer, e);
+    ok = ok && flush(&p);
+    if (!ok && e->kind != ERROR_INTERRUPTED) error_system(e, "cannot write weights: %s", strerror(errno));
     mem_free(buffer);
     mem_free(p.piece);
     text_release(&header);
@@ -180,7 +187,7 @@ static bool write_index(const WeightsOut *w, const char *dir, Error *e) {
     return ok;
 }
 
-// The next shard to write; -1: none.
+// The next shard to write, or -1.
 static int take_shard(Crew *c) {
     pthread_mutex_lock(&c->lock);
     int shard = c->ok && c->next < c->w->shards ? c->next++ : -1;
@@ -188,7 +195,7 @@ static int take_shard(Crew *c) {
     return shard;
 }
 
-// What failed first is what is told.
+// Keeps the first error.
 static void fail(Crew *c, const Error *e) {
     pthread_mutex_lock(&c->lock);
     if (c->ok && c->e) *c->e = *e;
@@ -204,7 +211,7 @@ static void *write_shards(void *crew) {
     return NULL;
 }
 
-// What could not be started is done by the others.
+// If a thread can't be started, the others do its work.
 static bool write_by_threads(WeightsOut *w, const char *dir, Error *e) {
     Crew c = {.w = w, .dir = dir, .lock = PTHREAD_MUTEX_INITIALIZER, .ok = true, .e = e};
     pthread_t threads[THREADS_MOST];
@@ -222,5 +229,8 @@ bool weights_out(WeightsOut *w, const char *dir, Error *e) {
     char *inside = file_path(dir, "");
     bool ok = file_has_room(inside, (double)w->bytes, "the weights", e);
     mem_free(inside);
-    return ok && write_by_threads(w, dir, e) && (w->shards == 1 || write_index(w, dir, e));
+    ok = ok && write_by_threads(w, dir, e) && (w->shards == 1 || write_index(w, dir, e));
+    check(w);
+    assert(!ok || w->written == w->bytes);
+    return ok;
 }

@@ -1,12 +1,17 @@
-// A word is cut where no merge joins the two characters that meet, since nothing can happen across; this
-// keeps the parts short where a text is one word, as in the byte-fallback families. Of each part, symbols are
-// a linked list in an array; a heap holds the possible merges by (rank, position). A merge joins its right
-// neighbour into the left symbol; entries of the heap that a later merge made stale are known by their ids.
+// A word is cut wherever no merge joins the two characters that meet, because no merge can cross such a
+// place. That keeps parts short if a whole text is one word, as in the byte-fallback families. A part's
+// symbols are a linked list in an array; a heap holds the possible merges by (rank, position). A merge joins
+// its right neighbour into the left symbol. Heap entries that a later merge made stale are recognised by
+// their ids.
+//
+// Invariants: a merge's piece is the text of its two pieces; symbols that are left form a list in both
+// directions, in order of position.
 #include "engine/text/bpe.h"
 
 #include "engine/base/memory.h"
 #include "engine/text/utf8.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -51,22 +56,21 @@ void bpe_set_merge(Bpe *b, int left, int right, int rank, int id) {
     b->merge_count++;
 }
 
-// The id of the two together, -1 if that is no piece.
-static bool find_joined(const Bpe *b, const Piece *left, const Piece *right, int *id) {
+// The id of the joint piece, or -1.
+static int find_joined(const Bpe *b, const Piece *left, const Piece *right) {
     size_t n = left->length + right->length;
     char *text = mem_new(n + 1, 1);
     memcpy(text, left->text, left->length);
     memcpy(text + left->length, right->text, right->length);
-    *id = vocab_find(&b->vocab, text, n);
+    int id = vocab_find(&b->vocab, text, n);
     mem_free(text);
-    return true;
+    return id;
 }
 
 bool bpe_add_merge(Bpe *b, const char *left, size_t left_n, const char *right, size_t right_n,
                    const char *place, Error *e) {
     int l = vocab_find(&b->vocab, left, left_n), r = vocab_find(&b->vocab, right, right_n);
-    int id = -1;
-    if (l >= 0 && r >= 0 && !find_joined(b, &b->vocab.pieces[l], &b->vocab.pieces[r], &id)) return false;
+    int id = l >= 0 && r >= 0 ? find_joined(b, &b->vocab.pieces[l], &b->vocab.pieces[r]) : -1;
     if (id < 0)
         return error_input(e, "merge %zu of '%s' joins '%.*s' and '%.40s', but %s is not in the vocabulary",
                            b->merge_count, place, (int)(left_n < 40 ? left_n : 40), left, right,
@@ -93,8 +97,9 @@ static uint64_t joint_of_merge(const Bpe *b, uint64_t pair) {
                     utf8_code(right->text, utf8_length(right->text, right->length)));
 }
 
-// A byte piece or the unknown one stands for other characters than its text: no joint tells where it merges.
-static bool stands_for_other(const Bpe *b, int id) {
+// A byte piece or the unknown one replaces characters that its text doesn't show, so no joint describes its
+// merges.
+static bool replaces_others(const Bpe *b, int id) {
     const Piece *p = &b->vocab.pieces[id];
     return id == b->unknown || (p->length == 6 && memcmp(p->text, "<0x", 3) == 0);
 }
@@ -107,6 +112,21 @@ static void find_bytes(Bpe *b) {
     }
 }
 
+static void check(const Bpe *b) {
+    assert(b->unknown >= -1 && b->unknown < b->vocab.size);
+    for (size_t i = 0; i < b->merge_places; i++) {
+        const Merge *m = &b->merges[i];
+        if (m->rank < 0) continue;
+        int left = (int)(m->pair >> 32), right = (int)(m->pair & 0xFFFFFFFFu);
+        const Piece *p = b->vocab.pieces;
+        assert(find(b, left, right) == m && p[m->id].length == p[left].length + p[right].length);
+        assert(memcmp(p[m->id].text, p[left].text, p[left].length) == 0);
+        assert(memcmp(p[m->id].text + p[left].length, p[right].text, p[right].length) == 0);
+        (void)left, (void)right, (void)p;
+    }
+    vocab_check(&b->vocab);
+}
+
 void bpe_finish(Bpe *b) {
     find_bytes(b);
     for (size_t i = 0; i < b->merge_places; i++) {
@@ -115,14 +135,15 @@ void bpe_finish(Bpe *b) {
         uint64_t joint = joint_of_merge(b, m->pair);
         *find_joint(b, joint) = joint;
         b->whole |=
-            stands_for_other(b, (int)(m->pair >> 32)) || stands_for_other(b, (int)(m->pair & 0xFFFFFFFFu));
+            replaces_others(b, (int)(m->pair >> 32)) || replaces_others(b, (int)(m->pair & 0xFFFFFFFFu));
     }
+    check(b);
 }
 
 // --- one part of a word --------------------------------------------------------------------------------
 
 struct BpeSymbol {
-    int id;             // -1: joined into the one before
+    int id;             // -1: merged into the one before
     int before, behind; // neighbours, -1 at the ends
 };
 
@@ -179,6 +200,13 @@ static BpeCandidate pop(BpeWork *w) {
     return top;
 }
 
+static void check_symbols(const BpeWork *w) {
+    int last = -1;
+    for (int i = w->symbol_count ? 0 : -1; i >= 0; last = i, i = w->symbols[i].behind)
+        assert(i > last && w->symbols[i].id >= 0 && w->symbols[i].before == last);
+    (void)last;
+}
+
 static void merge_all(const Bpe *b, BpeWork *w) {
     for (size_t i = 0; i < w->symbol_count; i++) push(b, w, (int)i);
     while (w->heap_count) {
@@ -194,18 +222,17 @@ static void merge_all(const Bpe *b, BpeWork *w) {
         push(b, w, left->before);
         push(b, w, c.at);
     }
+    check_symbols(w);
 }
 
-// Merges the symbols that are there, appends what is left of them and forgets them.
-static bool end_part(const Bpe *b, BpeWork *w, IdList *out) {
-    bool ok = true;
-    if (w->symbol_count == 0) return true;
+// Merges a part's symbols, appends their ids and empties the part.
+static void end_part(const Bpe *b, BpeWork *w, IdList *out) {
+    if (w->symbol_count == 0) return;
     w->symbols[w->symbol_count - 1].behind = -1;
     w->heap_count = 0;
     if (w->symbol_count > 1) merge_all(b, w);
-    for (int i = 0; ok && i >= 0; i = w->symbols[i].behind) ok = ids_add(out, w->symbols[i].id);
+    for (int i = 0; i >= 0; i = w->symbols[i].behind) ids_add(out, w->symbols[i].id);
     w->symbol_count = 0;
-    return ok;
 }
 
 // --- a word --------------------------------------------------------------------------------------------
@@ -216,11 +243,11 @@ static bool has_bytes(const Bpe *b, const char *s, int n) {
     return b->byte_fallback;
 }
 
-// What a character is to the vocabulary.
+// A character of a word, looked up in the vocabulary.
 typedef struct {
     const char *text;
     int length;
-    int id;     // -1: no piece
+    int id;     // -1: it isn't a piece
     bool bytes; // it becomes its bytes
 } Character;
 
@@ -241,7 +268,7 @@ static void add_character(const Bpe *b, BpeWork *w, const Character *c, bool *la
     else if (!was_unknown || !b->fuse_unknown) add_symbol(w, b->unknown);
 }
 
-static bool encode_word(const Bpe *b, BpeWork *w, const char *word, size_t n, IdList *out) {
+static void encode_word(const Bpe *b, BpeWork *w, const char *word, size_t n, IdList *out) {
     bool unknown = false;
     uint32_t last = 0;
     w->symbol_count = 0;
@@ -251,15 +278,15 @@ static bool encode_word(const Bpe *b, BpeWork *w, const char *word, size_t n, Id
         if (c.id < 0 && !c.bytes && b->unknown < 0) continue; // left out: its neighbours meet
         uint32_t code = utf8_code(c.text, c.length);
         bool cut = w->symbol_count && !b->whole && !*find_joint(b, joint_of(last, code));
-        if (cut && !end_part(b, w, out)) return false;
+        if (cut) end_part(b, w, out);
         add_character(b, w, &c, &unknown);
         last = code;
     }
-    return end_part(b, w, out);
+    end_part(b, w, out);
 }
 
-bool bpe_encode(const Bpe *b, BpeWork *w, const char *word, size_t n, IdList *out) {
+void bpe_encode(const Bpe *b, BpeWork *w, const char *word, size_t n, IdList *out) {
     int whole = b->ignore_merges ? vocab_find(&b->vocab, word, n) : -1;
-    bool ok = whole >= 0 ? ids_add(out, whole) : encode_word(b, w, word, n, out);
-    return ok;
+    if (whole >= 0) ids_add(out, whole);
+    else encode_word(b, w, word, n, out);
 }

@@ -1,5 +1,5 @@
-// Byte-pair encoding of one word: the pair of neighbours with the lowest rank is merged, the leftmost of
-// equals, until no pair is left.
+// Byte-pair encoding of one word: the neighbours with the lowest rank are merged, the leftmost of equals,
+// until no two neighbours have a merge.
 #pragma once
 #include "engine/base/error.h"
 #include "engine/text/tokenizer.h"
@@ -10,7 +10,7 @@
 typedef struct Merge {
     uint64_t pair; // left id << 32 | right id
     int rank;      // -1: a free place
-    int id;        // of the two together
+    int id;        // of the joint piece
 } Merge;
 
 typedef struct Bpe {
@@ -18,29 +18,29 @@ typedef struct Bpe {
     Merge *merges; // (merge_places), a power of two; by hash of the pair
     size_t merge_places, merge_count;
     uint64_t *joints;   // (merge_places) pairs of characters that some merge joins, 0: a free place
-    bool whole;         // a word cannot be cut where no merge joins: byte or unknown pieces merge
-    int bytes[256];     // ids of <0x00> .. <0xFF>, -1 where there is none
+    bool whole;         // words cannot be cut at joints: byte or unknown pieces merge
+    int bytes[256];     // ids of <0x00> .. <0xFF>, or -1
     bool byte_fallback; // a character without a piece becomes its bytes
-    int unknown;        // id for what has neither, or -1: left out
-    bool fuse_unknown;  // a run of those is one
-    bool ignore_merges; // a word that is a piece is that piece
+    int unknown;        // id of other characters; -1: they are left out
+    bool fuse_unknown;  // a run of them becomes one id
+    bool ignore_merges; // a word that is a piece becomes that piece
 } Bpe;
 
 bool bpe_init(Bpe *b, int vocab_size, size_t merges, Error *e);
 void bpe_release(Bpe *b);
 
-// The next merge, in order of rank; the pieces must be in the vocabulary, and the two together too. A pair
-// that comes twice has the later rank, as in Hugging Face tokenizers.
+// Adds the next merge, in order of rank. Both pieces and the joint one must be in the vocabulary. A pair that
+// comes twice has the later rank, as in Hugging Face tokenizers.
 bool bpe_add_merge(Bpe *b, const char *left, size_t left_n, const char *right, size_t right_n,
                    const char *place, Error *e);
 
-// A merge by ids, of any rank; at most as many as bpe_init was told.
+// Adds a merge by ids, of any rank; at most as many as bpe_init made room for.
 void bpe_set_merge(Bpe *b, int left, int right, int rank, int id);
 
-// Fills what follows from vocabulary and merges; call it when they and the settings are complete.
+// Derives bytes, joints and `whole`. Call it when vocabulary, merges and settings are complete.
 void bpe_finish(Bpe *b);
 
-// Memory that words are taken apart in, used again from word to word. Starts zeroed.
+// Scratch memory, reused from word to word. Starts zeroed.
 typedef struct BpeSymbol BpeSymbol;
 typedef struct BpeCandidate BpeCandidate;
 typedef struct BpeWork {
@@ -53,4 +53,4 @@ typedef struct BpeWork {
 void bpe_work_release(BpeWork *w);
 
 // Appends the ids of n bytes of valid UTF-8. Time grows with n log n.
-bool bpe_encode(const Bpe *b, BpeWork *w, const char *word, size_t n, IdList *out);
+void bpe_encode(const Bpe *b, BpeWork *w, const char *word, size_t n, IdList *out);

@@ -1,9 +1,15 @@
+// Pieces back to text, one token at a time through a chain of decoders. A decoder holds bytes back while it
+// can't know whether they are text: ByteFallback a run of byte pieces, ByteLevel the start of a character.
+//
+// Invariant: between calls ByteLevel holds at most a character that more bytes may complete, and after
+// stream_end no decoder holds anything.
 #include "engine/text/pipeline.h"
 
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/text/utf8.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +17,8 @@ static const Decoder *decoder_of(const TextStream *s, int stage) {
     return &s->tokenizer->decoders.items[stage];
 }
 
-bool decoder_pass(TextStream *s, int stage, const char *text, size_t n, Error *e) {
+// Passes text to a stage, or to the stream's output after the last.
+static bool decoder_pass(TextStream *s, int stage, const char *text, size_t n, Error *e) {
     if (stage < s->tokenizer->decoders.count) return decoder_of(s, stage)->kind->take(s, stage, text, n, e);
     text_add(s->out, text, n);
     return true;
@@ -21,10 +28,10 @@ static bool read_text(char **out, const json_t *part, const char *key, const cha
     const char *text = field_text(part, key, place, e);
     if (!text) return false;
     *out = mem_text(text, strlen(text));
-    return *out;
+    return true;
 }
 
-// Passes the text on with `with` wherever d->find stood.
+// Passes the text on with `with` in place of every `find` of the decoder.
 static bool pass_replaced(TextStream *s, int stage, const char *text, size_t n, const char *with, Error *e) {
     const char *find = decoder_of(s, stage)->find, *end = text + n;
     size_t length = strlen(find);
@@ -107,20 +114,19 @@ static bool take_spaced(TextStream *s, int stage, const char *text, size_t n, Er
 
 // --- ByteFallback --------------------------------------------------------------------------------------
 
-// A run of byte pieces is held until another piece comes: only then is it known to be text or not.
-
 static bool read_byte_fallback(Decoder *d, const json_t *part, const char *place, Error *e) {
-    if (d->joined) return error_input(e, "the decoder ByteFallback of '%s' must stand before Fuse", place);
+    if (d->joined) return error_input(e, "the decoder ByteFallback of '%s' must come before Fuse", place);
     return field_bool_optional(part, "each_byte", &d->each_byte, place, e);
 }
 
-// The byte of a piece "<0xNN>", or -1.
+// The byte of a piece "<0xNN>"; -1 for any other piece.
 static int byte_of(const char *piece, size_t n) {
     static const char hex[] = "0123456789abcdefABCDEF";
     if (n != 6 || memcmp(piece, "<0x", 3) != 0 || piece[5] != '>' || strspn(piece + 3, hex) != 2) return -1;
     return (int)strtol(piece + 3, NULL, 16);
 }
 
+// Passes on a run of byte pieces, which is text if it is UTF-8 as a whole.
 static bool end_run(TextStream *s, int stage, Error *e) {
     Text *run = &s->stages[stage].held;
     const char *bytes = text_get(run);
@@ -157,8 +163,8 @@ static bool read_byte_level(Decoder *d, const json_t *part, const char *place, E
     return true;
 }
 
-// Passes on the held bytes: valid text as it is, and U+FFFD for what can become none. A character that may
-// still be completed stays, unless this is the end.
+// Passes on the held bytes: valid text unchanged, and U+FFFD for bytes that can't become text. A character
+// that more bytes may complete stays, unless this is the end.
 static bool pass_valid(TextStream *s, int stage, bool end, Error *e) {
     Text *held = &s->stages[stage].held, out = {0};
     const char *bytes = text_get(held);
@@ -171,12 +177,13 @@ static bool pass_valid(TextStream *s, int stage, bool end, Error *e) {
     }
     if (i) memmove(held->data, bytes + i, n - i);
     if (i) held->length = n - i;
+    assert(held->length == 0 || (!end && utf8_is_cut(held->data, held->length)));
     bool ok = decoder_pass(s, stage + 1, text_get(&out), out.length, e);
     text_release(&out);
     return ok;
 }
 
-// A token with a character that is no letter, such as a special one, stands for its own bytes.
+// A token with any character outside the alphabet, such as a special one, is its own bytes.
 static bool take_byte_level(TextStream *s, int stage, const char *text, size_t n, Error *e) {
     Text *held = &s->stages[stage].held;
     if (!byte_letters_read(&decoder_of(s, stage)->letters, text, n, held)) text_add(held, text, n);
@@ -232,9 +239,21 @@ static bool read_part(Decoders *d, const json_t *part, const char *place, Error 
     return json_is_array(members) || error_input(e, "a Sequence of '%s' needs a list 'decoders'", place);
 }
 
+static void check(const Decoders *d) {
+    assert(d->count >= 0 && d->count <= DECODERS_MAX);
+    for (int i = 0; i < d->count; i++) {
+        const Decoder *x = &d->items[i];
+        assert(x->kind && x->kind->take);
+        assert(x->joined == (i > 0 && (x[-1].joined || x[-1].kind->joins)));
+        (void)x;
+    }
+}
+
 bool decoders_read(Decoders *d, const json_t *part, const char *place, Error *e) {
-    if (!part || json_is_null(part)) return add(d, &SPACED, place, e) != NULL;
-    return read_part(d, part, place, e);
+    bool null = !part || json_is_null(part);
+    if (!(null ? add(d, &SPACED, place, e) != NULL : read_part(d, part, place, e))) return false;
+    check(d);
+    return true;
 }
 
 void decoders_release(Decoders *d) {
@@ -255,7 +274,7 @@ void stream_release(TextStream *s) {
     for (int i = 0; i < DECODERS_MAX; i++) text_release(&s->stages[i].held);
 }
 
-// What the decoders are given for an id: its piece, or its added token as it is sought in normalized text.
+// The input of the decoders for an id: its piece, or its added token's normalized text.
 static Piece piece_of(const Tokenizer *t, int id) {
     const AddedToken *a = t->added_by_id[id] ? &t->added[t->added_by_id[id] - 1] : NULL;
     return a ? (Piece){a->text, a->length} : t->bpe.vocab.pieces[id];
@@ -266,8 +285,7 @@ static bool is_special(const Tokenizer *t, int id) {
 }
 
 bool stream_next(TextStream *s, int id, Text *out, Error *e) {
-    const Tokenizer *t = s->tokenizer;
-    // A head may have more rows than there are tokens.
+    const Tokenizer *t = s->tokenizer; // a head may have more rows than t has tokens
     if (id < 0 || id >= t->bpe.vocab.size || !t->bpe.vocab.pieces[id].text) return true;
     if (s->skip_special && is_special(t, id)) return true;
     Piece p = piece_of(t, id);
@@ -282,5 +300,6 @@ bool stream_end(TextStream *s, Text *out, Error *e) {
         const DecoderKind *kind = s->tokenizer->decoders.items[i].kind;
         ok = !kind->end || kind->end(s, i, e);
     }
+    for (int i = 0; ok && i < DECODERS_MAX; i++) assert(s->stages[i].held.length == 0);
     return ok;
 }

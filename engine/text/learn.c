@@ -1,7 +1,8 @@
-// Words are counted once for each different one. A merge is found by looking at the counts of all pairs, and
-// made by going over all words: simple, and for a few thousand pieces a matter of seconds.
+// Learns a tokenizer of byte-fallback BPE. Each distinct word is kept once, with its count. A merge is found
+// by looking at the counts of all pairs and made by a pass over all words: simple, and for a few thousand
+// pieces a matter of seconds.
 //
-// What must hold: pairs[(a, b)] is the number of places, times the words' counts, where a stands before b.
+// Invariant: the count of pair (a, b) is the number of places where b follows a, each times its word's count.
 #include "engine/text/tokenizer.h"
 
 #include "engine/base/json.h"
@@ -10,6 +11,7 @@
 #include "engine/text/vocab.h"
 #include "engine/text/utf8.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +21,7 @@
 
 enum { LONGEST_PIECE = 16, BREAK = -1, LONGEST_WORD = 1 << 12 };
 
-// Characters beyond these are left to byte fallback: their share of a text is nothing.
+// Rarer characters than those that cover this share of the text are left to byte fallback.
 static const double COVERED = 0.9998;
 
 typedef struct Word {
@@ -28,7 +30,7 @@ typedef struct Word {
 } Word;
 
 struct Learner {
-    Text text; // of all different words
+    Text text; // of all distinct words
     Word *words;
     size_t word_count, word_capacity;
     uint32_t *places; // (place_count), a power of two: word + 1 by hash of its text, 0 where free
@@ -47,15 +49,9 @@ void learner_close(Learner *l) {
 
 // --- counting words --------------------------------------------------------------------------------------
 
-static uint64_t hash_of(const char *s, size_t n) { // FNV-1a
-    uint64_t h = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)s[i]) * 0x100000001b3u;
-    return h ^ h >> 32;
-}
-
-// Where the word is, or would be.
+// The place of a word, or where it belongs.
 static uint32_t *place_of(const Learner *l, const char *s, size_t n) {
-    size_t i = hash_of(s, n) & (l->place_count - 1);
+    size_t i = vocab_hash(s, n) & (l->place_count - 1);
     for (; l->places[i]; i = (i + 1) & (l->place_count - 1)) {
         const Word *w = &l->words[l->places[i] - 1];
         if (w->length == n && memcmp(l->text.data + w->at, s, n) == 0) break;
@@ -63,23 +59,19 @@ static uint32_t *place_of(const Learner *l, const char *s, size_t n) {
     return &l->places[i];
 }
 
-static bool make_room(Learner *l) {
+static void make_room(Learner *l) {
     mem_grow(&l->words, &l->word_capacity, l->word_count + 1, sizeof *l->words);
-    if (2 * l->word_count < l->place_count) return true;
-    size_t count = l->place_count ? 2 * l->place_count : 1024;
-    uint32_t *places = mem_new(count, sizeof *places);
-    if (!places) return false;
+    if (2 * l->word_count < l->place_count) return;
     mem_free(l->places);
-    l->places = places;
-    l->place_count = count;
+    l->place_count = l->place_count ? 2 * l->place_count : 1024;
+    l->places = mem_new(l->place_count, sizeof *l->places);
     for (size_t i = 0; i < l->word_count; i++)
         *place_of(l, l->text.data + l->words[i].at, l->words[i].length) = (uint32_t)i + 1;
-    return true;
 }
 
-static bool count_word(Learner *l, const char *s, size_t n) {
-    if (n == 0) return true;
-    if (!make_room(l)) return false;
+static void count_word(Learner *l, const char *s, size_t n) {
+    if (n == 0) return;
+    make_room(l);
     uint32_t *place = place_of(l, s, n);
     if (*place == 0) {
         l->words[l->word_count] = (Word){l->text.length, n, 0};
@@ -87,7 +79,7 @@ static bool count_word(Learner *l, const char *s, size_t n) {
         *place = (uint32_t)++l->word_count;
     }
     l->words[*place - 1].count++;
-    return true;
+    assert(2 * l->word_count <= l->place_count + 1 && *place <= l->word_count);
 }
 
 typedef enum { SPACE, LETTER, SIGN, LINE, DIGIT } Kind;
@@ -98,22 +90,21 @@ static Kind kind_of(const char *s, int length) {
     return *s == '\n' ? LINE : isdigit((unsigned char)*s) ? DIGIT : SIGN;
 }
 
-// Whether a word goes on from a character of one kind to one of the next; it depends on the two alone.
-static bool goes_on(Kind before, Kind next) {
+// Whether a word continues from a character of one kind to the next one.
+static bool continues(Kind before, Kind next) {
     return before == SPACE ? next != DIGIT : before == next && before != DIGIT;
 }
 
-// The text as a tokenizer's normalizer would have it: "▁" in front, and for each space.
-bool learner_add(Learner *l, const char *text, size_t n) {
+// Sees the text as the new tokenizer's normalizer writes it: with "▁" at its start, and for each space.
+void learner_add(Learner *l, const char *text, size_t n) {
     char word[LONGEST_WORD] = METASPACE;
     size_t length = 3;
     Kind before = SPACE;
-    bool ok = true;
-    for (size_t i = 0; ok && i < n;) {
+    for (size_t i = 0; i < n;) {
         int bytes = utf8_length(text + i, n - i);
         Kind kind = bytes ? kind_of(text + i, bytes) : DIGIT;
-        if (!goes_on(before, kind) || length + 4 > sizeof word) {
-            ok = count_word(l, word, length);
+        if (!continues(before, kind) || length + 4 > sizeof word) {
+            count_word(l, word, length);
             length = 0;
         }
         const char *from = kind == SPACE ? METASPACE : text + i;
@@ -123,7 +114,7 @@ bool learner_add(Learner *l, const char *text, size_t n) {
         before = kind;
         i += bytes ? (size_t)bytes : 1;
     }
-    return (ok && count_word(l, word, length));
+    count_word(l, word, length);
 }
 
 // --- characters ------------------------------------------------------------------------------------------
@@ -134,7 +125,7 @@ typedef struct Character {
 } Character;
 
 typedef struct Pair {
-    uint64_t key; // left << 32 | right; 0 where free: <unk> is in no pair
+    uint64_t key; // left << 32 | right; 0: a free place, because <unk> is never in a pair
     int64_t count;
 } Pair;
 
@@ -150,23 +141,23 @@ typedef struct Finder {
     Pair *pairs; // (pair_places), a power of two
     size_t pair_places, pair_count;
     json_t *merges;
-    Error *e;
 } Finder;
 
-static bool add_piece(Finder *s, const char *text, size_t n) {
-    return vocab_add(&s->vocab, text, n, s->pieces++, "a new tokenizer", s->e);
+// Adds a piece that isn't there yet.
+static void add_piece(Finder *s, const char *text, size_t n) {
+    bool added = vocab_add(&s->vocab, text, n, s->pieces++, "a new tokenizer", NULL);
+    assert(added && s->pieces <= s->target);
+    (void)added;
 }
 
-static bool add_fixed(Finder *s) {
+static void add_fixed(Finder *s) {
     static const char *const special[] = {"<unk>", "<s>", "</s>"};
     char piece[16];
-    for (int i = 0; i < 3; i++)
-        if (!add_piece(s, special[i], strlen(special[i]))) return false;
+    for (int i = 0; i < 3; i++) add_piece(s, special[i], strlen(special[i]));
     for (int i = 0; i < 256; i++) {
         snprintf(piece, sizeof piece, "<0x%02X>", (unsigned)i);
-        if (!add_piece(s, piece, strlen(piece))) return false;
+        add_piece(s, piece, strlen(piece));
     }
-    return true;
 }
 
 static int commonest_first(const void *a, const void *b) {
@@ -175,57 +166,56 @@ static int commonest_first(const void *a, const void *b) {
     return strcmp(x->text, y->text);
 }
 
-// Counts of the different characters, found by a vocabulary of their own. ASCII's printable ones are always
-// there.
-static Character *count_characters(const Learner *l, size_t *count, Error *e) {
-    enum { MOST = 1 << 16 };
-    Vocab seen;
-    Character *list = mem_new(MOST, sizeof *list);
-    bool ok = list;
-    if (!ok || !vocab_init(&seen, MOST, e)) {
-        mem_free(list);
-        return NULL;
+enum { CHARACTERS_MOST = 1 << 16 };
+
+// The distinct characters, with a vocabulary to find them by.
+typedef struct Characters {
+    Vocab index;
+    Character *list; // (count)
+    int count;
+} Characters;
+
+static void count_character(Characters *c, const char *text, size_t n, int64_t by) {
+    int id = vocab_find(&c->index, text, n);
+    if (id < 0) {
+        if (c->count == CHARACTERS_MOST) return;
+        id = c->count++;
+        memcpy(c->list[id].text, text, n);
+        vocab_add(&c->index, text, n, id, "characters", NULL);
     }
-    *count = 0;
-    for (int c = 33; ok && c < 127; c++, ++*count) {
-        list[*count].text[0] = (char)c;
-        ok = vocab_add(&seen, list[*count].text, 1, (int)*count, "characters", e);
-    }
-    for (size_t w = 0; ok && w < l->word_count; w++) {
-        const char *text = l->text.data + l->words[w].at;
-        for (size_t i = 0; ok && i < l->words[w].length;) {
-            size_t n = (size_t)utf8_length(text + i, l->words[w].length - i);
-            int id = vocab_find(&seen, text + i, n);
-            if (id < 0 && *count < MOST) {
-                memcpy(list[id = (int)(*count)++].text, text + i, n);
-                ok = vocab_add(&seen, text + i, n, id, "characters", e);
-            }
-            if (id >= 0) list[id].count += l->words[w].count;
-            i += n;
-        }
-    }
-    vocab_release(&seen);
-    if (ok) return list;
-    mem_free(list);
-    return NULL;
+    c->list[id].count += by;
 }
 
-static bool add_characters(Finder *s) {
-    size_t count = 0;
+// Counts ASCII's printable characters, even if the text lacks them, and all characters of the text.
+static void count_characters(Characters *c, const Learner *l) {
+    for (char ascii = 33; ascii < 127; ascii++) count_character(c, &ascii, 1, 0);
+    for (size_t w = 0; w < l->word_count; w++) {
+        const char *text = l->text.data + l->words[w].at;
+        for (size_t i = 0, n; i < l->words[w].length; i += n) {
+            n = (size_t)utf8_length(text + i, l->words[w].length - i);
+            count_character(c, text + i, n, l->words[w].count);
+        }
+    }
+}
+
+static bool add_characters(Finder *s, Error *e) {
     int64_t all = 0, covered = 0;
-    Character *list = count_characters(s->l, &count, s->e);
-    bool ok = list != NULL;
-    for (size_t i = 0; ok && i < count; i++) all += list[i].count;
-    if (ok) qsort(list, count, sizeof *list, commonest_first);
-    for (size_t i = 0; ok && i < count; i++) {
+    Characters c = {.list = mem_new(CHARACTERS_MOST, sizeof *c.list)};
+    bool ok = vocab_init(&c.index, CHARACTERS_MOST, e);
+    if (ok) count_characters(&c, s->l);
+    Character *list = c.list;
+    for (int i = 0; i < c.count; i++) all += list[i].count;
+    qsort(list, (size_t)c.count, sizeof *list, commonest_first);
+    for (int i = 0; i < c.count; i++) {
         bool ascii = list[i].text[1] == 0 && (unsigned char)list[i].text[0] > 32;
         bool common =
             (double)covered < COVERED * (double)all && list[i].count > 0 && s->pieces < s->target - 96;
         covered += list[i].count;
         if (ascii || common || strcmp(list[i].text, METASPACE) == 0)
-            ok = add_piece(s, list[i].text, strlen(list[i].text));
+            add_piece(s, list[i].text, strlen(list[i].text));
     }
     mem_free(list);
+    vocab_release(&c.index);
     return ok;
 }
 
@@ -239,7 +229,7 @@ static Pair *pair_at(Pair *pairs, size_t places, uint64_t key) {
     return &pairs[i];
 }
 
-static bool grow_pairs(Finder *s) {
+static void grow_pairs(Finder *s) {
     size_t places = s->pair_places ? 2 * s->pair_places : 1 << 14;
     Pair *pairs = mem_new(places, sizeof *pairs);
     for (size_t i = 0; i < s->pair_places; i++)
@@ -247,21 +237,37 @@ static bool grow_pairs(Finder *s) {
     mem_free(s->pairs);
     s->pairs = pairs;
     s->pair_places = places;
-    return true;
 }
 
-static bool count_pair(Finder *s, int left, int right, int64_t by) {
-    if (left == BREAK || right == BREAK) return true;
-    if (2 * s->pair_count >= s->pair_places && !grow_pairs(s)) return false;
+static void count_pair(Finder *s, int left, int right, int64_t by) {
+    if (left == BREAK || right == BREAK) return;
+    if (2 * s->pair_count >= s->pair_places) grow_pairs(s);
     Pair *p = pair_at(s->pairs, s->pair_places, key_of(left, right));
     if (!p->key) s->pair_count++;
     p->key = key_of(left, right);
     p->count += by;
-    return true;
+    assert(p->count >= 0);
 }
 
-// Words as characters; one without a piece is a break.
-static bool lay_out(Finder *s) {
+// Adds `by` times the count of every pair of neighbours.
+static void count_pairs(Finder *s, int64_t by) {
+    for (size_t i = 0; i + 1 < s->symbol_count; i++)
+        count_pair(s, s->symbols[i], s->symbols[i + 1], by * s->counts[i]);
+}
+
+#ifndef NDEBUG
+static void check(Finder *s) {
+    count_pairs(s, -1);
+    for (size_t i = 0; i < s->pair_places; i++) assert(s->pairs[i].count == 0);
+    count_pairs(s, 1);
+    vocab_check(&s->vocab);
+}
+#else
+static void check(const Finder *s) { (void)s; }
+#endif
+
+// Turns words into characters; one without a piece becomes a break.
+static void lay_out(Finder *s) {
     const Learner *l = s->l;
     size_t most = l->text.length + l->word_count, n = 0;
     s->symbols = mem_new(most, sizeof *s->symbols);
@@ -276,9 +282,8 @@ static bool lay_out(Finder *s) {
         s->symbols[n++] = BREAK;
     }
     s->symbol_count = n;
-    for (size_t i = 0; i + 1 < n; i++)
-        if (!count_pair(s, s->symbols[i], s->symbols[i + 1], s->counts[i])) return false;
-    return true;
+    count_pairs(s, 1);
+    check(s);
 }
 
 static int characters_of(const Piece *p) {
@@ -292,7 +297,7 @@ static bool may_merge(const Finder *s, uint64_t key) {
     return characters_of(left) + characters_of(right) <= LONGEST_PIECE;
 }
 
-// The commonest pair, the lowest ids of equals; NULL if none comes twice.
+// The commonest pair, of equals the one with the lowest ids; NULL if no pair occurs twice.
 static const Pair *best_pair(const Finder *s) {
     const Pair *best = NULL;
     for (size_t i = 0; i < s->pair_places; i++) {
@@ -304,7 +309,7 @@ static const Pair *best_pair(const Finder *s) {
     return best;
 }
 
-// The id of the two together: a new one, unless other pieces made the same text before.
+// Records a merge and returns the joint piece's id: a new one, unless other pieces made the same text before.
 static int join(Finder *s, int left, int right) {
     const Piece *a = &s->vocab.pieces[left], *b = &s->vocab.pieces[right];
     char text[8 * LONGEST_PIECE], merge[16 * LONGEST_PIECE];
@@ -315,14 +320,14 @@ static int join(Finder *s, int left, int right) {
     json_array_append_new(s->merges, json_string(merge));
     int id = vocab_find(&s->vocab, text, n);
     if (id >= 0) return id;
-    return add_piece(s, text, n) ? s->pieces - 1 : BREAK;
+    add_piece(s, text, n);
+    return s->pieces - 1;
 }
 
-// Puts id for each left, right; symbols move together, and the pairs around are counted anew.
-static bool replace(Finder *s, int left, int right, int id) {
+// Replaces each left, right by id, closes the gaps and updates the counts of the pairs around.
+static void replace(Finder *s, int left, int right, int id) {
     size_t to = 0;
-    bool ok = true;
-    for (size_t i = 0; ok && i < s->symbol_count; i++, to++) {
+    for (size_t i = 0; i < s->symbol_count; i++, to++) {
         s->symbols[to] = s->symbols[i];
         s->counts[to] = s->counts[i];
         if (s->symbols[i] != left || i + 1 == s->symbol_count || s->symbols[i + 1] != right) continue;
@@ -330,25 +335,27 @@ static bool replace(Finder *s, int left, int right, int id) {
             behind = i + 2 < s->symbol_count ? s->symbols[i + 2] : BREAK;
         int64_t count = s->counts[i];
         s->symbols[to] = id;
-        ok = count_pair(s, before, left, -count) && count_pair(s, before, id, count) &&
-             count_pair(s, left, right, -count) && count_pair(s, right, behind, -count) &&
-             count_pair(s, id, behind, count);
+        count_pair(s, before, left, -count);
+        count_pair(s, before, id, count);
+        count_pair(s, left, right, -count);
+        count_pair(s, right, behind, -count);
+        count_pair(s, id, behind, count);
         i++;
     }
     s->symbol_count = to;
-    return ok;
 }
 
-static bool merge_pairs(Finder *s) {
+static bool merge_pairs(Finder *s, Error *e) {
     while (s->pieces < s->target) {
         const Pair *p = best_pair(s);
         if (!p)
             return error_input(
-                s->e, "there is too little text for %d pieces: it gives %d; give more, or --vocab %d",
-                s->target, s->pieces, s->pieces);
-        int left = (int)(p->key >> 32), right = (int)(p->key & 0xffffffffu), id = join(s, left, right);
-        if (id == BREAK || !replace(s, left, right, id)) return false;
+                e, "there is too little text for %d pieces: it gives %d; give more, or --vocab %d", s->target,
+                s->pieces, s->pieces);
+        int left = (int)(p->key >> 32), right = (int)(p->key & 0xffffffffu);
+        replace(s, left, right, join(s, left, right));
     }
+    check(s);
     return true;
 }
 
@@ -391,11 +398,7 @@ static json_t *post_processor(void) {
 
 static json_t *vocabulary(const Finder *s) {
     json_t *out = json_object();
-    for (int i = 0; out && i < s->pieces; i++)
-        if (json_object_set_new(out, s->vocab.pieces[i].text, json_integer(i))) {
-            json_decref(out);
-            return NULL;
-        }
+    for (int i = 0; i < s->pieces; i++) json_object_set_new(out, s->vocab.pieces[i].text, json_integer(i));
     return out;
 }
 
@@ -417,16 +420,20 @@ static char *file_text(const Finder *s) {
 }
 
 char *learner_finish(Learner *l, int vocab, Error *e) {
-    Finder s = {.l = l, .target = vocab, .e = e};
+    Finder s = {.l = l, .target = vocab};
     char *out = NULL;
     if (vocab < LEARN_MIN_VOCAB || vocab > VOCAB_MAX) {
-        error_input(e, "a vocabulary of %d pieces cannot be: from %d to %d", vocab, LEARN_MIN_VOCAB,
+        error_input(e, "cannot learn a vocabulary of %d pieces: give from %d to %d", vocab, LEARN_MIN_VOCAB,
                     VOCAB_MAX);
         return NULL;
     }
     if (!vocab_init(&s.vocab, vocab, e)) return NULL;
     s.merges = json_array();
-    if (add_fixed(&s) && add_characters(&s) && lay_out(&s) && merge_pairs(&s)) out = file_text(&s);
+    add_fixed(&s);
+    if (add_characters(&s, e)) {
+        lay_out(&s);
+        if (merge_pairs(&s, e)) out = file_text(&s);
+    }
     json_decref(s.merges);
     vocab_release(&s.vocab);
     mem_free(s.symbols);

@@ -1,4 +1,4 @@
-// The normalizers: the whole text as one word, changed.
+// The normalizers: each changes the whole text, which is still one word.
 #include "engine/text/stage.h"
 
 #include "engine/base/json.h"
@@ -10,7 +10,7 @@
 
 // --- NFC, NFD, NFKC, NFKD ------------------------------------------------------------------------------
 
-// Normalizes n bytes that are few or hold other characters than ASCII.
+// Normalizes n bytes.
 static bool normalize_part(const char *text, size_t n, utf8proc_option_t form, Text *out, Error *e) {
     const utf8proc_uint8_t *bytes = (const utf8proc_uint8_t *)text;
     utf8proc_option_t options = UTF8PROC_STABLE | form;
@@ -32,8 +32,8 @@ static size_t ascii_length(const char *s, size_t n) {
     return i;
 }
 
-// ASCII is normal in every form, and only its last character before a mark can combine: so the parts between
-// are normalized by themselves, from that character on.
+// ASCII is normal in every form, and only its last character before a mark can combine. So only the parts
+// that aren't ASCII are normalized, each with the one character before it.
 static bool normalize(const Words *in, utf8proc_option_t form, Words *out, Error *e) {
     const char *s = text_get(&in->text);
     size_t n = in->text.length;
@@ -91,7 +91,7 @@ static bool run_replace(const Step *s, const Words *in, Words *out, Error *e) {
     Search search;
     bool found = true;
     size_t from, to, done = 0;
-    if (!search_open(&search, s->pattern)) return false;
+    search_open(&search, s->pattern);
     search_begin(&search, text_get(&in->text), in->text.length);
     bool ok = in->text.length == 0 || search_next(&search, &found, &from, &to, e);
     for (; ok && found && in->text.length; ok = search_next(&search, &found, &from, &to, e)) {

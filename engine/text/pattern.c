@@ -1,5 +1,6 @@
-// A source is rewritten construct by construct, what is unknown is refused, and the rest goes to PCRE2 with
-// Oniguruma's defaults for Ruby's syntax: ^ and $ match at lines, a dot matches all but a line feed.
+// Regular expressions of tokenizers. A source is rewritten construct by construct, unknown ones are refused,
+// and PCRE2 compiles the result with Oniguruma's defaults for Ruby's syntax: ^ and $ match at lines, a dot
+// matches anything but a line feed.
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "engine/text/stage.h"
 
@@ -7,6 +8,7 @@
 #include "engine/base/text.h"
 #include "engine/text/utf8.h"
 
+#include <assert.h>
 #include <pcre2.h>
 #include <string.h>
 
@@ -16,13 +18,13 @@ struct Pattern {
     pcre2_code *code;
     pcre2_match_context *limits;
     bool compiled; // by the JIT
-    char *source;  // for messages
+    char *source;  // for error messages
 };
 
 // --- from Oniguruma's language to PCRE2's --------------------------------------------------------------
 
-// Members of classes. Alphabetic beside \p{M} is letters, letter numbers and circled letters, and White_Space
-// is few: PCRE2 knows both names since 10.40 only.
+// Members of classes, because PCRE2 knows Alphabetic and White_Space only since 10.40. Alphabetic is \p{M}
+// plus letters, letter numbers and circled letters.
 #define CIRCLED "\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}"
 #define WORD    "\\p{L}\\p{Nl}\\p{M}\\p{Nd}\\p{Pc}" CIRCLED
 #define SPACE \
@@ -73,7 +75,7 @@ static bool rewrite_escape(Rewriter *r) {
     return true;
 }
 
-// What has another meaning in PCRE2, or none.
+// Whether PCRE2 would give the construct another meaning, or none.
 static bool is_foreign(const Rewriter *r) {
     const char *s = r->at;
     if (r->in_class) return *s == '[' || (s[0] == '&' && s[1] == '&');
@@ -92,7 +94,7 @@ static bool rewrite(Rewriter *r) {
         if (opens) r->in_class = true;
         else if (*r->at == ']') r->in_class = false;
         text_add(r->out, r->at++, 1);
-        // A bracket that closes nothing yet is a character: []a] and [^]a].
+        // A bracket right after the opening one is a character: []a] and [^]a].
         if (opens && *r->at == '^') text_add(r->out, r->at++, 1);
         if (opens && *r->at == ']') text_add(r->out, r->at++, 1);
     }
@@ -113,6 +115,7 @@ static bool compile(Pattern *p, const char *source, bool literal, const char *pl
                            (const char *)why);
     }
     p->limits = pcre2_match_context_create(NULL);
+    if (!p->limits) mem_exhausted(1 << 10);
     pcre2_set_match_limit(p->limits, MATCH_LIMIT);
     pcre2_set_depth_limit(p->limits, DEPTH_LIMIT);
     p->compiled = pcre2_jit_compile(p->code, PCRE2_JIT_COMPLETE) == 0;
@@ -125,9 +128,8 @@ static bool open_pattern(Pattern *p, const char *source, bool literal, const cha
     if (strlen(source) > SOURCE_MAX || !utf8_valid(source, strlen(source)))
         return error_input(e, "a pattern of '%s' is not UTF-8 or longer than %d bytes", place, SOURCE_MAX);
     p->source = mem_text(source, strlen(source));
-    bool ok = (literal || rewrite(&r)) ||
+    bool ok = literal || rewrite(&r) ||
               error_input(e, "the pattern '%.200s' of '%s' is not supported at '%.20s'", source, place, r.at);
-    ok = ok && ((p->source));
     ok = ok && compile(p, literal ? source : text_get(&text), literal, place, e);
     text_release(&text);
     return ok;
@@ -150,9 +152,9 @@ void pattern_close(Pattern *p) {
 
 // --- searching -----------------------------------------------------------------------------------------
 
-bool search_open(Search *s, const Pattern *p) {
+void search_open(Search *s, const Pattern *p) {
     *s = (Search){.pattern = p, .match = pcre2_match_data_create(1, NULL)};
-    return s->match;
+    if (!s->match) mem_exhausted(1 << 10);
 }
 
 void search_close(Search *s) { pcre2_match_data_free(s->match); }
@@ -164,8 +166,8 @@ void search_begin(Search *s, const char *text, size_t n) {
     s->last_end = n + 1;
 }
 
-// One match at or after s->at. The JIT's stack is small and fixed: where it does not do, the interpreter,
-// whose memory grows, starts again.
+// One match at or after s->at. The JIT's stack is small and fixed: if it is too small, the interpreter, whose
+// memory grows, starts again.
 static int match(const Search *s) {
     const Pattern *p = s->pattern;
     int n = p->compiled ? pcre2_jit_match(p->code, (PCRE2_SPTR)s->text, s->length, s->at, PCRE2_NO_UTF_CHECK,
@@ -187,6 +189,7 @@ bool search_next(Search *s, bool *found, size_t *from, size_t *to, Error *e) {
         const PCRE2_SIZE *range = pcre2_get_ovector_pointer(s->match);
         *from = range[0];
         *to = range[1];
+        assert(s->at <= *from && *from <= *to && *to <= s->length);
         *found = *from < *to || *to != s->last_end;
         s->at = *to;
         if (*found) {

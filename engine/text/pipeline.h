@@ -1,4 +1,4 @@
-// The insides of a Tokenizer, whatever file it was read from.
+// The insides of a Tokenizer, from either kind of file.
 //
 //      text -> added tokens cut out -> each rest: normalizers -> normalized added tokens cut out
 //           -> each rest: pre-tokenizers -> words -> BPE -> ids, between prefix and suffix
@@ -19,11 +19,11 @@
 
 typedef struct Decoder Decoder;
 
-// A row of the table. `take` gets the text of one token, or, after a decoder that joins tokens, a part of
-// the whole text; `end` hands on what is still held. Either calls decoder_pass for what comes out.
+// A row of the table. `take` gets the text of one token or, after a decoder that joins tokens, a part of the
+// whole text; `end` passes on the bytes still held. Both call decoder_pass with their output.
 typedef struct DecoderKind {
     const char *type;
-    bool joins; // what it hands on is no longer a token each
+    bool joins; // its output is no longer one text per token
     bool (*read)(Decoder *d, const json_t *part, const char *place, Error *e);
     bool (*take)(TextStream *s, int stage, const char *text, size_t n, Error *e);
     bool (*end)(TextStream *s, int stage, Error *e); // may be NULL
@@ -31,11 +31,11 @@ typedef struct DecoderKind {
 
 struct Decoder {
     const DecoderKind *kind;
-    char *find;     // what is replaced; what is stripped
-    char *text;     // what replaces it
+    char *find;     // replaced, or stripped
+    char *text;     // the replacement
     int start;      // Strip: how many at most
     bool joined;    // a decoder before this one joins
-    bool each_byte; // of a run that is no text: bad bytes alone are replaced, as sentencepiece does
+    bool each_byte; // of a run that isn't UTF-8, replace only the bad bytes, as sentencepiece does
     ByteLetters letters;
 };
 
@@ -44,13 +44,9 @@ typedef struct Decoders {
     int count;
 } Decoders;
 
-// Appends what a part of a tokenizer.json says: one decoder, a Sequence, or, where it is null, spaces between
-// tokens.
+// Appends the decoders of a part of a tokenizer.json: one, a Sequence, or for null spaces between tokens.
 bool decoders_read(Decoders *d, const json_t *part, const char *place, Error *e);
 void decoders_release(Decoders *d);
-
-// Hands text to the stage, or to the stream's output after the last.
-bool decoder_pass(TextStream *s, int stage, const char *text, size_t n, Error *e);
 
 // --- the pipeline
 
@@ -65,7 +61,7 @@ struct Tokenizer {
     Bpe bpe;
     AddedToken *added; // (added_count)
     int added_count;
-    int base_size;    // the largest id that is not only an added token's, plus 1
+    int base_size;    // the largest id of a piece, plus 1
     int *added_by_id; // (vocab size) index in `added` plus 1, or 0
     AddedSet raw, normalized;
     Steps normalizers, splitters;
@@ -77,32 +73,11 @@ struct Tokenizer {
 bool pipeline_read_json(Tokenizer *t, const char *bytes, size_t n, const char *place, Error *e);
 bool pipeline_read_model(Tokenizer *t, const char *bytes, size_t n, const char *place, Error *e);
 
-// Steps and decoders of a parsed tokenizer.json: all but model, added tokens and post-processor.
+// Reads steps and decoders of a parsed tokenizer.json: everything but model, added tokens and post-processor.
 bool pipeline_read_steps(Tokenizer *t, const json_t *root, const char *place, Error *e);
 
-// Room for `count` added tokens, to be filled one by one, before which the vocabulary must be complete;
-// pipeline_end_added makes them findable.
-bool pipeline_begin_added(Tokenizer *t, size_t count);
+// Makes room for `count` added tokens, which are then added one by one. The vocabulary must be complete
+// before; pipeline_end_added makes the tokens findable.
+void pipeline_begin_added(Tokenizer *t, size_t count);
 bool pipeline_add_token(Tokenizer *t, AddedToken token, const char *content, const char *place, Error *e);
 bool pipeline_end_added(Tokenizer *t, Error *e);
-
-// --- protocol buffers
-
-typedef struct Proto {
-    const unsigned char *at, *end;
-} Proto;
-
-typedef enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 } WireType;
-
-typedef struct ProtoField {
-    uint32_t number;
-    WireType wire;
-    uint64_t value; // VARINT, FIXED32, FIXED64
-    Proto bytes;    // BYTES: a string or a message
-} ProtoField;
-
-// The next field; *more is false at the end. False if the bytes are no protocol buffer.
-bool proto_next(Proto *p, ProtoField *field, bool *more);
-
-static inline size_t proto_size(const Proto *p) { return (size_t)(p->end - p->at); }
-float proto_float(const ProtoField *field); // of FIXED32

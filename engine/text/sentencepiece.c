@@ -1,16 +1,86 @@
 // Reads a sentencepiece model of the kind BPE. sentencepiece merges the two neighbours whose joint text is
 // the piece of the highest score, the leftmost of equals; so each cut of a piece into two pieces is a merge,
-// ranked by the score of the whole. What is done before and after is said in the words of tokenizer.json.
+// ranked by the score of the whole. The steps before and after are given in the language of tokenizer.json.
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/text/pipeline.h"
 #include "engine/text/utf8.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-// The numbers are those of sentencepiece_model.proto.
+// --- protocol buffers ----------------------------------------------------------------------------------
+
+typedef struct Proto {
+    const unsigned char *at, *end;
+} Proto;
+
+typedef enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 } WireType;
+
+typedef struct ProtoField {
+    uint32_t number;
+    WireType wire;
+    uint64_t value; // VARINT, FIXED32, FIXED64
+    Proto bytes;    // BYTES: a string or a message
+} ProtoField;
+
+static size_t proto_size(const Proto *p) { return (size_t)(p->end - p->at); }
+
+static bool read_varint(Proto *p, uint64_t *out) {
+    *out = 0;
+    for (int shift = 0; shift < 64 && p->at < p->end; shift += 7) {
+        unsigned char byte = *p->at++;
+        *out |= (uint64_t)(byte & 0x7F) << shift;
+        if (byte < 0x80) return true;
+    }
+    return false;
+}
+
+static bool read_fixed(Proto *p, size_t n, uint64_t *out) {
+    if (proto_size(p) < n) return false;
+    *out = 0;
+    for (size_t i = 0; i < n; i++) *out |= (uint64_t)p->at[i] << 8 * i;
+    p->at += n;
+    return true;
+}
+
+static bool read_bytes(Proto *p, Proto *out) {
+    uint64_t length;
+    if (!read_varint(p, &length) || length > proto_size(p)) return false;
+    *out = (Proto){p->at, p->at + length};
+    p->at += length;
+    return true;
+}
+
+// Reads the next field; *more is false at the end. False if the bytes aren't a protocol buffer.
+static bool proto_next(Proto *p, ProtoField *field, bool *more) {
+    uint64_t key;
+    *more = p->at < p->end;
+    if (!*more) return true;
+    if (!read_varint(p, &key) || key >> 3 == 0 || key >> 32) return false;
+    *field = (ProtoField){.number = (uint32_t)(key >> 3), .wire = (WireType)(key & 7)};
+    switch (field->wire) {
+    case WIRE_VARINT: return read_varint(p, &field->value);
+    case WIRE_FIXED64: return read_fixed(p, 8, &field->value);
+    case WIRE_FIXED32: return read_fixed(p, 4, &field->value);
+    case WIRE_BYTES: return read_bytes(p, &field->bytes);
+    }
+    return false;
+}
+
+// Of FIXED32.
+static float proto_float(const ProtoField *field) {
+    uint32_t bits = (uint32_t)field->value;
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+// --- the model's fields --------------------------------------------------------------------------------
+
+// Field numbers of sentencepiece_model.proto.
 enum { MODEL_PIECE = 1, MODEL_TRAINER = 2, MODEL_NORMALIZER = 3, MODEL_DENORMALIZER = 5 };
 enum { PIECE_TEXT = 1, PIECE_SCORE = 2, PIECE_TYPE = 3, PIECE_LONGEST = 256 };
 enum { TRAINER_TYPE = 3, TRAINER_SUFFIX = 24, TRAINER_BYTES = 35, TRAINER_BOS = 41 };
@@ -40,11 +110,9 @@ typedef struct {
 
 static bool broken(const Model *m) {
     return error_input(
-        m->e, "'%s' is no sentencepiece model, or is cut off (of tiktoken's give the tokenizer.json)",
+        m->e, "'%s' is not a whole sentencepiece model (if it is one of tiktoken's, give the tokenizer.json)",
         m->place);
 }
-
-// --- the protocol buffer -------------------------------------------------------------------------------
 
 static bool check_piece(const Model *m, const ModelPiece *p) {
     if (p->length == 0 || p->length > PIECE_LONGEST || memchr(p->text, 0, p->length) ||
@@ -104,7 +172,7 @@ static bool read_normalizer(Model *m, Proto message) {
     return !more || broken(m);
 }
 
-// What is changed in decoded text: only the table matters, which no model here has.
+// Changes to decoded text. Only the table matters, and no supported model has one.
 static bool read_denormalizer(Model *m, Proto message) {
     bool prefix = m->prefix, extra = m->remove_extra, escape = m->escape;
     bool ok = read_normalizer(m, message);
@@ -131,7 +199,8 @@ static bool read_file(Model *m, Proto file) {
 
 static bool check_file(const Model *m) {
     static const char *const kinds[] = {"of an unknown kind", "unigram", "BPE", "word", "char"};
-    if (m->count == 0) return error_input(m->e, "'%s' is no sentencepiece model: it has no pieces", m->place);
+    if (m->count == 0)
+        return error_input(m->e, "'%s' is not a sentencepiece model: it has no pieces", m->place);
     if (m->type != TYPE_BPE)
         return error_input(m->e, "the model '%s' is %s, supported is BPE", m->place,
                            kinds[m->type >= 1 && m->type <= 4 ? m->type : 0]);
@@ -151,17 +220,18 @@ static int by_score(const void *a, const void *b) {
     return (x->score < y->score) - (x->score > y->score);
 }
 
-static bool rank_pieces(Model *m) {
+static void rank_pieces(Model *m) {
     ModelPiece **order = mem_new(m->count, sizeof *order);
     for (size_t i = 0; i < m->count; i++) order[i] = &m->pieces[i];
     qsort(order, m->count, sizeof *order, by_score);
-    for (size_t i = 1; i < m->count; i++)
+    for (size_t i = 1; i < m->count; i++) {
         order[i]->rank = order[i]->score < order[i - 1]->score ? (int)i : order[i - 1]->rank;
+        assert(order[i]->score <= order[i - 1]->score);
+    }
     mem_free(order);
-    return true;
 }
 
-// A cut inside a piece at most a character.
+// Cuts between the characters of all pieces: the most merges that there can be.
 static size_t count_cuts(const Model *m) {
     size_t cuts = 0;
     for (size_t i = 0; i < m->count; i++)
@@ -186,7 +256,8 @@ static void add_cuts(const Model *m, int id) {
 
 static bool fill_bpe(Model *m) {
     Bpe *b = &m->t->bpe;
-    if (!rank_pieces(m) || !bpe_init(b, (int)m->count, count_cuts(m), m->e)) return false;
+    rank_pieces(m);
+    if (!bpe_init(b, (int)m->count, count_cuts(m), m->e)) return false;
     for (size_t i = 0; i < m->count; i++) {
         const ModelPiece *p = &m->pieces[i];
         if (p->type == UNKNOWN) b->unknown = (int)i;
@@ -214,10 +285,10 @@ static bool add_token(const Model *m, int id) {
     return ok;
 }
 
-// User-defined pieces are sought in the normalized text, but as they are: so they are added while there are
-// no normalizers. Control pieces are sought in the text itself, as the families do that use them.
+// User-defined pieces are sought in the normalized text but aren't normalized themselves, so they are added
+// before the normalizers. Control pieces are sought in the text itself, as in the families that use them.
 static bool add_tokens(const Model *m) {
-    if (!pipeline_begin_added(m->t, m->count)) return false;
+    pipeline_begin_added(m->t, m->count);
     for (size_t i = 0; i < m->count; i++)
         if (m->pieces[i].type != NORMAL && m->pieces[i].type != BYTE && !add_token(m, (int)i)) return false;
     return pipeline_end_added(m->t, m->e);
@@ -256,54 +327,4 @@ bool pipeline_read_model(Tokenizer *t, const char *bytes, size_t n, const char *
         t->prefix.ids[t->prefix.count++] = m.bos;
     mem_free(m.pieces);
     return ok;
-}
-
-// --- protocol buffers
-
-static bool read_varint(Proto *p, uint64_t *out) {
-    *out = 0;
-    for (int shift = 0; shift < 64 && p->at < p->end; shift += 7) {
-        unsigned char byte = *p->at++;
-        *out |= (uint64_t)(byte & 0x7F) << shift;
-        if (byte < 0x80) return true;
-    }
-    return false;
-}
-
-static bool read_fixed(Proto *p, size_t n, uint64_t *out) {
-    if (proto_size(p) < n) return false;
-    *out = 0;
-    for (size_t i = 0; i < n; i++) *out |= (uint64_t)p->at[i] << 8 * i;
-    p->at += n;
-    return true;
-}
-
-static bool read_bytes(Proto *p, Proto *out) {
-    uint64_t length;
-    if (!read_varint(p, &length) || length > proto_size(p)) return false;
-    *out = (Proto){p->at, p->at + length};
-    p->at += length;
-    return true;
-}
-
-bool proto_next(Proto *p, ProtoField *field, bool *more) {
-    uint64_t key;
-    *more = p->at < p->end;
-    if (!*more) return true;
-    if (!read_varint(p, &key) || key >> 3 == 0 || key >> 32) return false;
-    *field = (ProtoField){.number = (uint32_t)(key >> 3), .wire = (WireType)(key & 7)};
-    switch (field->wire) {
-    case WIRE_VARINT: return read_varint(p, &field->value);
-    case WIRE_FIXED64: return read_fixed(p, 8, &field->value);
-    case WIRE_FIXED32: return read_fixed(p, 4, &field->value);
-    case WIRE_BYTES: return read_bytes(p, &field->bytes);
-    }
-    return false;
-}
-
-float proto_float(const ProtoField *field) {
-    uint32_t bits = (uint32_t)field->value;
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
 }

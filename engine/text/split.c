@@ -8,12 +8,12 @@
 
 // --- by a pattern --------------------------------------------------------------------------------------
 
-// Receives the parts of a word in order, matches and what is between them, and joins or drops them.
+// Receives the parts of a word in order, matches and the text between them, and joins or drops them.
 typedef struct {
     const Step *step;
     Words *out;
-    bool any;        // a part came before, of this word
-    bool last_match; // it was a match
+    bool any;        // this word has had a part
+    bool last_match; // and the last one was a match
 } Joiner;
 
 // Whether this part stays in one word with the part before it.
@@ -56,7 +56,8 @@ static bool split_word(Search *search, const Step *s, const char *word, size_t n
 
 static bool run_split(const Step *s, const Words *in, Words *out, Error *e) {
     Search search;
-    bool ok = search_open(&search, s->pattern);
+    bool ok = true;
+    search_open(&search, s->pattern);
     for (size_t i = 0; ok && i < in->count; i++) {
         size_t from = words_from(in, i);
         ok = split_word(&search, s, in->text.data + from, in->ends[i] - from, out, e);

@@ -1,8 +1,11 @@
+// Reads and runs lists of steps, and keeps their words. Invariant: word i is text[ends[i - 1], ends[i]), and
+// no word is empty.
 #include "engine/text/stage.h"
 
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 
+#include <assert.h>
 #include <string.h>
 
 bool step_read_text(Step *s, const json_t *part, const char *key, const char *place, Error *e) {
@@ -10,7 +13,7 @@ bool step_read_text(Step *s, const json_t *part, const char *key, const char *pl
     if (!text) return false;
     s->length = strlen(text);
     s->text = mem_text(text, s->length);
-    return s->text;
+    return true;
 }
 
 bool step_read_pattern(Step *s, const json_t *part, const char *place, Error *e) {
@@ -66,6 +69,13 @@ void steps_release(Steps *s) {
     *s = (Steps){.count = 0};
 }
 
+static void check(const Words *w) {
+    assert(w->count <= w->capacity);
+    for (size_t i = 0; i < w->count; i++) assert(words_from(w, i) < w->ends[i]);
+    assert(w->text.length == words_from(w, w->count));
+    (void)w;
+}
+
 bool steps_run(const Steps *s, Words *words, Words *other, Error *e) {
     for (size_t i = 0; i < s->count; i++) {
         words_clear(other);
@@ -74,6 +84,7 @@ bool steps_run(const Steps *s, Words *words, Words *other, Error *e) {
         Words swap = *words;
         *words = *other;
         *other = swap;
+        check(words);
     }
     return true;
 }

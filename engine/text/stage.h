@@ -1,5 +1,5 @@
-// One step between a text and the words that BPE is given: a normalizer or a pre-tokenizer of a
-// tokenizer.json. Each takes words and gives words; the normalizers run while the text is one word.
+// One step between a text and BPE's words: a normalizer or a pre-tokenizer of a tokenizer.json. Each turns
+// words into words; normalizers run while the text is still one word.
 #pragma once
 #include "engine/base/error.h"
 #include "engine/base/text.h"
@@ -16,34 +16,32 @@ typedef struct Pattern Pattern;
 Pattern *pattern_open(const char *source, bool literal, const char *place, Error *e);
 void pattern_close(Pattern *p); // takes NULL
 
-// Finds the matches in a text from left to right. An empty match right after the last one is none.
+// Finds the matches in a text from left to right. An empty match right after another match doesn't count.
 typedef struct Search {
     const Pattern *pattern;
     void *match; // PCRE2's memory for one match
     const char *text;
     size_t length, at;
-    size_t last_end; // of the last match; past the text where there was none
+    size_t last_end; // of the last match; past the text before the first match
 } Search;
 
-bool search_open(Search *s, const Pattern *p);
+void search_open(Search *s, const Pattern *p);
 void search_close(Search *s);                             // takes a zeroed one
 void search_begin(Search *s, const char *text, size_t n); // n bytes of valid UTF-8
 
-// The next match is [*from, *to); *found says if there is one. False with e filled if it went on too long.
+// The next match is [*from, *to) if *found. False with e filled if the search takes too long.
 bool search_next(Search *s, bool *found, size_t *from, size_t *to, Error *e);
-
-// ---
 
 // --- words
 
 typedef struct Words {
-    Text text;    // the words, one after another; `failed` is set where memory ran out
-    size_t *ends; // (count) where each word ends in it
+    Text text;    // the words, one after another
+    size_t *ends; // (count) where each word ends in text
     size_t count, capacity;
-    bool at_start; // the first word stands at the start of the whole input
+    bool at_start; // the first word begins the whole input
 } Words;
 
-// Ends the word that text_add to `text` has built; an empty one is dropped.
+// Ends the word that text_add has built in `text`; an empty one is dropped.
 void words_end(Words *w);
 void words_add(Words *w, const char *word, size_t n); // a whole word
 void words_clear(Words *w);                           // keeps the memory
@@ -64,12 +62,12 @@ typedef enum {
     SPLIT_CONTIGUOUS, // neighbours of a kind stay together
 } SplitBehavior;
 
-// When something is put before a word.
+// When Metaspace and ByteLevel put a mark before a word.
 typedef enum { PREPEND_NEVER, PREPEND_FIRST, PREPEND_ALWAYS } Prepend;
 
 typedef struct Step Step;
 
-// A row of a table: what tokenizer.json calls it, how its part is read, what it does.
+// A row of a table: a step's name in tokenizer.json, and the functions that read and run it.
 typedef struct StepKind {
     const char *type;
     bool (*read)(Step *s, const json_t *part, const char *place, Error *e); // may be NULL
@@ -79,10 +77,10 @@ typedef struct StepKind {
 struct Step {
     const StepKind *kind;
     Pattern *pattern;
-    char *text; // what is put before, or in place of a match
+    char *text; // put before a word, or in place of a match
     size_t length;
     SplitBehavior behavior;
-    bool invert; // what does not match is the match
+    bool invert; // the text between matches counts as the match
     bool left, right;
     Prepend prepend;
     ByteLetters letters;
@@ -102,7 +100,7 @@ typedef struct Steps {
 
 extern const StepTable step_normalizers, step_splitters;
 
-// Appends what a part of a tokenizer.json says: one step, a Sequence of them, or none where it is null.
+// Appends the steps of a part of a tokenizer.json: one, a Sequence, or none if the part is null.
 bool steps_read(Steps *s, const StepTable *table, const json_t *part, const char *place, Error *e);
 void steps_release(Steps *s);
 

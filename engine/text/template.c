@@ -1,3 +1,4 @@
+// The published templates, and one function that writes any of them.
 #include "engine/text/template.h"
 
 #include "engine/base/error.h"
@@ -119,7 +120,7 @@ static void put_system(const Template *t, const char *system, Text *out) {
     put(out, t->system_after);
 }
 
-// What stands between user_before and user_after.
+// The text between user_before and user_after.
 static void put_content(const Template *t, const char *system, const char *user, Text *out) {
     Text content = {0};
     if (t->system_inside) put_system(t, system, &content);

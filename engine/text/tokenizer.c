@@ -1,3 +1,7 @@
+// The pipeline of pipeline.h, run over a text: cut out added tokens, normalize, cut into words, merge.
+//
+// Invariant: every id below the vocabulary's size has a text or is unused, and an added token's id leads back
+// to it through added_by_id.
 #include "engine/text/tokenizer.h"
 
 #include "engine/base/file.h"
@@ -5,9 +9,29 @@
 #include "engine/text/pipeline.h"
 #include "engine/text/utf8.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { FILE_MAX = 64 << 20 };
+
+static void check_affix(const Tokenizer *t, const Affix *a) {
+    assert(a->count >= 0 && a->count <= AFFIX_MAX);
+    for (int i = 0; i < a->count; i++) assert(tokenizer_piece(t, a->ids[i]));
+    (void)t;
+}
+
+static void check(const Tokenizer *t) {
+    int size = t->bpe.vocab.size;
+    assert(t->base_size >= 0 && t->base_size <= size);
+    for (int i = 0; i < t->added_count; i++) {
+        const AddedToken *a = &t->added[i];
+        assert(a->id >= 0 && a->id < size && t->bpe.vocab.pieces[a->id].text && a->text);
+        assert(t->added_by_id[a->id] > i && t->added[t->added_by_id[a->id] - 1].id == a->id);
+    }
+    check_affix(t, &t->prefix);
+    check_affix(t, &t->suffix);
+    (void)size;
+}
 
 // --- opening -------------------------------------------------------------------------------------------
 
@@ -15,7 +39,10 @@ typedef bool Reader(Tokenizer *t, const char *bytes, size_t n, const char *place
 
 static Tokenizer *parse(Reader *read, const char *bytes, size_t n, const char *place, Error *e) {
     Tokenizer *t = mem_new(1, sizeof *t);
-    if (read(t, bytes, n, place, e)) return t;
+    if (read(t, bytes, n, place, e)) {
+        check(t);
+        return t;
+    }
     tokenizer_close(t);
     return NULL;
 }
@@ -98,15 +125,15 @@ static bool encode_words(Encoder *c, Rest rest, Error *e) {
     words_clear(w);
     w->at_start = rest.at_start;
     words_add(w, rest.text, rest.length);
-    bool ok = steps_run(&c->t->splitters, w, &c->other, e);
-    for (size_t i = 0; ok && i < w->count; i++) {
+    if (!steps_run(&c->t->splitters, w, &c->other, e)) return false;
+    for (size_t i = 0; i < w->count; i++) {
         size_t from = words_from(w, i);
-        ok = bpe_encode(&c->t->bpe, &c->work, w->text.data + from, w->ends[i] - from, c->out);
+        bpe_encode(&c->t->bpe, &c->work, w->text.data + from, w->ends[i] - from, c->out);
     }
-    return ok;
+    return true;
 }
 
-// Cuts the tokens of a set out of a rest; what is between them goes to `next`.
+// Cuts the tokens of a set out of a rest, and passes the text between them to `next`.
 static bool cut_out(Encoder *c, const AddedSet *set, Rest rest, bool (*next)(Encoder *, Rest, Error *),
                     Error *e) {
     AddedMatch m;
@@ -130,7 +157,7 @@ static bool encode_rest(Encoder *c, Rest rest, Error *e) {
                    encode_words, e);
 }
 
-// A byte that is no text becomes U+FFFD.
+// Replaces each byte that isn't UTF-8 by U+FFFD.
 static void make_valid(const char *text, size_t n, Text *out) {
     for (size_t i = 0, from = 0; i < n; from = i) {
         int length = 1;
@@ -141,9 +168,8 @@ static void make_valid(const char *text, size_t n, Text *out) {
     }
 }
 
-static bool add_affix(const Affix *a, IdList *out) {
+static void add_affix(const Affix *a, IdList *out) {
     for (int i = 0; i < a->count; i++) ids_add(out, a->ids[i]);
-    return true;
 }
 
 bool tokenizer_encode(const Tokenizer *t, const char *text, size_t n, bool add_special, IdList *out,
@@ -151,9 +177,9 @@ bool tokenizer_encode(const Tokenizer *t, const char *text, size_t n, bool add_s
     Encoder c = {.t = t, .out = out};
     Text valid = {0};
     make_valid(text, n, &valid);
-    bool ok = (!add_special || add_affix(&t->prefix, out));
-    ok = ok && cut_out(&c, &t->raw, (Rest){text_get(&valid), valid.length, true}, encode_rest, e);
-    ok = ok && (!add_special || add_affix(&t->suffix, out));
+    if (add_special) add_affix(&t->prefix, out);
+    bool ok = cut_out(&c, &t->raw, (Rest){text_get(&valid), valid.length, true}, encode_rest, e);
+    if (ok && add_special) add_affix(&t->suffix, out);
     release_encoder(&c);
     text_release(&valid);
     return ok;
@@ -178,13 +204,12 @@ bool pipeline_read_steps(Tokenizer *t, const json_t *root, const char *place, Er
            decoders_read(&t->decoders, json_object_get(root, "decoder"), place, e);
 }
 
-bool pipeline_begin_added(Tokenizer *t, size_t count) {
+void pipeline_begin_added(Tokenizer *t, size_t count) {
     t->added = mem_new(count, sizeof *t->added);
     t->added_by_id = mem_new((size_t)t->bpe.vocab.size, sizeof *t->added_by_id);
-    return (t->added && t->added_by_id);
 }
 
-// The text as it is sought: a token that is sought in normalized text is normalized too.
+// Sets the text to search for: a token that is sought in normalized text is normalized too.
 static bool set_text(const Tokenizer *t, AddedToken *a, const char *content, Error *e) {
     Words words = {.at_start = true}, other = {0};
     words_add(&words, content, strlen(content));
@@ -193,7 +218,7 @@ static bool set_text(const Tokenizer *t, AddedToken *a, const char *content, Err
     a->text = ok ? mem_text(text_get(&words.text), a->length) : NULL;
     words_release(&words);
     words_release(&other);
-    return ok && (a->text);
+    return ok;
 }
 
 bool pipeline_add_token(Tokenizer *t, AddedToken token, const char *content, const char *place, Error *e) {
@@ -216,10 +241,10 @@ bool pipeline_end_added(Tokenizer *t, Error *e) {
 
 // --- lists of ids
 
-bool ids_add(IdList *list, int id) {
+void ids_add(IdList *list, int id) {
     mem_grow(&list->ids, &list->capacity, list->count + 1, sizeof *list->ids);
     list->ids[list->count++] = id;
-    return true;
+    assert(list->count <= list->capacity);
 }
 
 void ids_release(IdList *list) {

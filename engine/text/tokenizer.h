@@ -1,4 +1,4 @@
-// Text to ids and back, as the model's own tokenizer.json or tokenizer.model says.
+// Text to ids and back, by the model's own tokenizer.json or tokenizer.model.
 #pragma once
 #include "engine/base/error.h"
 #include "engine/base/text.h"
@@ -14,26 +14,26 @@ typedef struct IdList {
     size_t count, capacity;
 } IdList;
 
-bool ids_add(IdList *list, int id); // false: no memory
+void ids_add(IdList *list, int id);
 void ids_release(IdList *list);
 
 // --- a tokenizer
 
 typedef struct Tokenizer Tokenizer;
 
-// Opens tokenizer.json, or where there is none tokenizer.model, in a model directory; NULL with e filled.
+// Opens tokenizer.json or, if there isn't one, tokenizer.model in a model directory; NULL with e filled.
 Tokenizer *tokenizer_open(const char *dir, Error *e);
-// The bytes of a tokenizer.json; `place` is its name for messages.
+// Parses the bytes of a tokenizer.json; `place` is its name in messages.
 Tokenizer *tokenizer_parse(const char *bytes, size_t n, const char *place, Error *e);
-// The bytes of a tokenizer.model: a sentencepiece model of the kind BPE.
+// Parses the bytes of a tokenizer.model, a sentencepiece model of the kind BPE.
 Tokenizer *tokenizer_parse_model(const char *bytes, size_t n, const char *place, Error *e);
 void tokenizer_close(Tokenizer *t); // takes NULL
 
 int tokenizer_size(const Tokenizer *t);      // the largest id, plus 1
 int tokenizer_base_size(const Tokenizer *t); // the same without added tokens
 
-// Appends the ids of n bytes of text (invalid UTF-8 included: each bad byte is a replacement character or a
-// byte token, as the family does). add_special: what the post-processor puts around a single text (BOS).
+// Appends the ids of n bytes of text. Each byte that isn't UTF-8 becomes a replacement character or a byte
+// token, as in the family. add_special: with the ids that the post-processor puts around a single text (BOS).
 bool tokenizer_encode(const Tokenizer *t, const char *text, size_t n, bool add_special, IdList *out,
                       Error *e);
 
@@ -44,10 +44,10 @@ bool tokenizer_decode(const Tokenizer *t, const int *ids, size_t count, bool ski
 // The ids that add_special puts before a text.
 const int *tokenizer_prefix(const Tokenizer *t, int *count);
 
-// The piece as it stands in the vocabulary ("▁the", "<0x0A>"), or NULL.
+// The piece as the vocabulary has it ("▁the", "<0x0A>"), or NULL.
 const char *tokenizer_piece(const Tokenizer *t, int id);
 
-// Decoding one id at a time, never half a character: what may still become one is kept until it is clear.
+// Decoding one id at a time, never half a character: bytes that may still become one are held back.
 enum { DECODERS_MAX = 8 };
 
 typedef struct TextStream {
@@ -56,14 +56,14 @@ typedef struct TextStream {
     Text *out; // of the call under way
     struct {
         Text held;          // bytes that are not whole characters yet
-        int taken;          // how many were stripped off the start
-        bool begun;         // a token came
+        int taken;          // how often the start was stripped
+        bool begun;         // a token has come
     } stages[DECODERS_MAX]; // of each decoder
 } TextStream;
 
 void stream_begin(TextStream *s, const Tokenizer *t, bool skip_special); // t may be NULL if no id comes
 bool stream_next(TextStream *s, int id, Text *out, Error *e);            // appends whole characters
-bool stream_end(TextStream *s, Text *out, Error *e);                     // appends what is left
+bool stream_end(TextStream *s, Text *out, Error *e);                     // appends the rest
 void stream_release(TextStream *s);
 
 // --- learning one
@@ -75,9 +75,9 @@ enum { LEARN_MIN_VOCAB = 3 + 256 + 96 }; // specials, bytes, and ASCII's printab
 Learner *learner_open(void);
 void learner_close(Learner *l); // takes NULL
 
-// Counts the words of one text. Bytes that are not UTF-8 are passed over.
-bool learner_add(Learner *l, const char *text, size_t n);
+// Counts the words of one text. Bytes that are not UTF-8 are skipped.
+void learner_add(Learner *l, const char *text, size_t n);
 
-// The tokenizer.json with `vocab` pieces, for mem_free; NULL with e filled. Fewer pieces are an error: there
-// is too little text for so many pieces. Deterministic: equal counts go by the pieces' order.
+// Returns a tokenizer.json with `vocab` pieces, for mem_free; NULL with e filled if the text is too small for
+// so many. Deterministic: of equal counts, the piece with the lower ids comes first.
 char *learner_finish(Learner *l, int vocab, Error *e);

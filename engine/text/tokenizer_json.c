@@ -1,4 +1,4 @@
-// Reads a tokenizer.json. What is not supported is refused by name, so that no text is ever tokenized
+// Reads a tokenizer.json. Unsupported settings are refused by name, so that no text is ever tokenized
 // wrongly.
 #include "engine/text/pipeline.h"
 
@@ -76,7 +76,7 @@ static bool read_unknown(const Reader *r, const json_t *model) {
            error_input(r->e, "the unk_token '%.60s' of '%s' is not in the vocabulary", unknown, r->place);
 }
 
-// Settings of other kinds of BPE than ours, which must be off.
+// Settings of other kinds of BPE must be off.
 static bool check_model(const Reader *r, const json_t *model) {
     static const char *const others[] = {"continuing_subword_prefix", "end_of_word_suffix"};
     const char *type = json_string_value(json_object_get(model, "type"));
@@ -127,7 +127,7 @@ static bool read_added_token(const Reader *r, const json_t *v) {
 
 static bool read_added(const Reader *r, const json_t *added) {
     size_t n = json_array_size(added);
-    if (!pipeline_begin_added(r->t, n)) return false;
+    pipeline_begin_added(r->t, n);
     for (size_t i = 0; i < n; i++)
         if (!read_added_token(r, json_array_get(added, i))) return false;
     return pipeline_end_added(r->t, r->e);
@@ -167,7 +167,7 @@ static bool read_post_processor(const Reader *r, const json_t *part) {
     if (!part || json_is_null(part)) return true;
     const char *type = field_text(part, "type", r->place, r->e);
     if (!type) return false;
-    if (strcmp(type, "ByteLevel") == 0) return true; // it trims offsets, which we have none of
+    if (strcmp(type, "ByteLevel") == 0) return true; // it trims offsets, and we have none
     if (strcmp(type, "TemplateProcessing") == 0) return read_template(r, part);
     if (strcmp(type, "Sequence") != 0)
         return error_input(r->e,

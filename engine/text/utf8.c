@@ -1,9 +1,11 @@
+// UTF-8 by the table of well-formed sequences in the Unicode standard, and GPT-2's alphabet of bytes.
 #include "engine/text/utf8.h"
 
+#include <assert.h>
 #include <stdbool.h>
 
-// Length of the character that a first byte opens, and the range of its second byte, which is where overlong
-// forms, surrogates and codes past U+10FFFF are told apart. Length 0: no first byte.
+// Length of the character that a first byte begins, and the range of its second byte, which rules out
+// overlong forms, surrogates and codes past U+10FFFF. Length 0: not a first byte.
 typedef struct {
     int length;
     unsigned char low, high;
@@ -56,6 +58,7 @@ int utf8_is_cut(const char *s, size_t n) {
 
 uint32_t utf8_code(const char *s, int length) {
     static const unsigned char first_bits[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
+    assert(length >= 1 && length <= 4);
     uint32_t code = (unsigned char)s[0] & first_bits[length];
     for (int i = 1; i < length; i++) code = code << 6 | ((unsigned char)s[i] & 0x3F);
     return code;
@@ -64,6 +67,7 @@ uint32_t utf8_code(const char *s, int length) {
 int utf8_put(uint32_t code, char out[4]) {
     static const unsigned char marks[] = {0, 0, 0xC0, 0xE0, 0xF0};
     int length = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    assert(code < 0x110000);
     for (int i = length - 1; i > 0; i--, code >>= 6) out[i] = (char)(0x80 | (code & 0x3F));
     out[0] = (char)(marks[length] | code);
     return length;
@@ -76,6 +80,7 @@ static bool is_space(uint32_t c) {
 }
 
 size_t utf8_last(const char *s, size_t n) {
+    assert(n > 0);
     size_t i = n - 1;
     while (i > 0 && ((unsigned char)s[i] & 0xC0) == 0x80) i--;
     return i;
@@ -100,7 +105,7 @@ size_t utf8_space_at_end(const char *s, size_t n) {
 
 // --- the byte-level alphabet
 
-static bool stands_for_itself(int byte) {
+static bool is_own_letter(int byte) {
     return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
 }
 
@@ -108,7 +113,7 @@ void byte_letters_init(ByteLetters *b) {
     int next = 0x100;
     for (int code = 0; code < 324; code++) b->codes[code] = -1;
     for (int byte = 0; byte < 256; byte++) {
-        int code = stands_for_itself(byte) ? byte : next++;
+        int code = is_own_letter(byte) ? byte : next++;
         char letter[4];
         b->lengths[byte] = (unsigned char)utf8_put((uint32_t)code, letter);
         b->bytes[byte][0] = letter[0];

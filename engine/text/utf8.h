@@ -5,16 +5,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Bytes of the valid character at s (n bytes are there), 1 to 4; 0 if there is none: a stray, overlong,
-// surrogate or cut-off sequence.
+// Bytes of the valid character at the start of n bytes, 1 to 4; 0 for a stray, overlong, surrogate or cut-off
+// sequence.
 int utf8_length(const char *s, size_t n);
 
 // True if all n bytes are whole valid characters.
 int utf8_valid(const char *s, size_t n);
 
-// Where no valid character starts: how many bytes one replacement character stands for, counted as Unicode
-// and Rust do: the longest beginning of a character that is there, or 1. It is n where all bytes that are
-// there may still be completed by more.
+// Where no valid character starts: how many bytes one replacement character replaces, counted as in Unicode
+// and Rust: the longest beginning of a character, or 1. It is n if more bytes may still complete all n.
 int utf8_bad_length(const char *s, size_t n);
 
 // True if the n bytes, 1 to 3, start a character and end before it does.
@@ -39,12 +38,12 @@ size_t utf8_last(const char *s, size_t n);
 typedef struct ByteLetters {
     char bytes[256][2]; // the letter of each byte, in UTF-8
     unsigned char lengths[256];
-    short codes[324]; // the byte of each letter by its code, -1: no letter
+    short codes[324]; // the byte of each letter by its code, or -1
 } ByteLetters;
 
 void byte_letters_init(ByteLetters *b);
 
 void byte_letters_write(const ByteLetters *b, const char *bytes, size_t n, Text *out);
 
-// Appends the bytes that n bytes of letters stand for; false, and nothing appended, if one is no letter.
+// Appends the bytes of n bytes of letters; false, with nothing appended, if one of them isn't a letter.
 bool byte_letters_read(const ByteLetters *b, const char *letters, size_t n, Text *out);

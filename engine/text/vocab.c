@@ -1,9 +1,11 @@
+// A hash table of ids with open addressing, at most half full. Invariant: every id in the table has a text,
+// and looking that text up gives the id.
 #include "engine/text/vocab.h"
 
 #include "engine/base/memory.h"
 #include "engine/text/utf8.h"
 
-#include <stdint.h>
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utf8proc.h>
@@ -29,15 +31,14 @@ void vocab_release(Vocab *v) {
     *v = (Vocab){0};
 }
 
-// FNV-1a.
-static uint64_t hash_of(const char *s, size_t n) {
+uint64_t vocab_hash(const char *text, size_t n) {
     uint64_t h = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)s[i]) * 0x100000001b3u;
+    for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)text[i]) * 0x100000001b3u;
     return h ^ h >> 32;
 }
 
 static size_t place_of(const Vocab *v, const char *text, size_t n) {
-    size_t i = hash_of(text, n) & (v->table_size - 1);
+    size_t i = vocab_hash(text, n) & (v->table_size - 1);
     for (; v->table[i] >= 0; i = (i + 1) & (v->table_size - 1)) {
         const Piece *p = &v->pieces[v->table[i]];
         if (p->length == n && memcmp(p->text, text, n) == 0) break;
@@ -47,7 +48,20 @@ static size_t place_of(const Vocab *v, const char *text, size_t n) {
 
 int vocab_find(const Vocab *v, const char *text, size_t n) { return v->table[place_of(v, text, n)]; }
 
-// How much of a text, which may have no NUL after it, a message shows.
+void vocab_check(const Vocab *v) {
+    size_t used = 0;
+    for (size_t i = 0; i < v->table_size; i++) {
+        if (v->table[i] < 0) continue;
+        const Piece *p = &v->pieces[v->table[i]];
+        assert(v->table[i] < v->size && p->text && place_of(v, p->text, p->length) == i);
+        used++;
+        (void)p;
+    }
+    assert(2 * used <= v->table_size && (v->table_size & (v->table_size - 1)) == 0);
+    (void)used;
+}
+
+// How many bytes of a text, which may have no NUL after it, a message shows.
 static int shown(size_t n) { return n < 60 ? (int)n : 60; }
 
 bool vocab_name(Vocab *v, const char *text, size_t n, int id, const char *place, Error *e) {
@@ -99,6 +113,7 @@ bool added_init(AddedSet *s, const AddedToken *tokens, int count, bool normalize
         s->starts[(unsigned char)t->text[0]] = true;
     }
     find_lengths(s);
+    vocab_check(&s->index);
     return true;
 }
 

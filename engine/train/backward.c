@@ -67,17 +67,17 @@ static void mlp_backward(const Pass *p, int thread, int from, int to) {
     const LayerTrace *t = &n->layers[p->layer];
     const Slopes *d = &n->slopes;
     Linear gate_up = pass_linear(p, thread, MATRIX_GATE_UP), down = pass_linear(p, thread, MATRIX_DOWN);
-    NormSlope norm = {t->middle, t->middle_inverse, plan->mlp_norm, d->stream, d->middle, d->mlp_norm};
+    NormSlope norm = {t->middle, t->middle_inverse, plan->at[W_MLP_NORM], d->stream, d->middle, d->mlp_norm};
     int mlp = s->mlp_width;
-    if (plan->down == NO_PARAMETER) pass_copy(n, d->active, d->stream, from, to);
-    else linear_backward_input(&down, d->stream, n->weights + plan->down, d->active, from, to);
+    if (!layer_has(plan, W_DOWN)) pass_copy(n, d->active, d->stream, from, to);
+    else linear_backward_input(&down, d->stream, n->weights + plan->at[W_DOWN], d->active, from, to);
     for (int r = from; r < to; r++) {
         const float *gate = pass_row(t->gate_up, r, 2 * mlp);
         float *dgate = pass_row(d->gate_up, r, 2 * mlp);
         n->kernels->swiglu_backward(pass_row(d->active, r, mlp), gate, gate + mlp, mlp, dgate, dgate + mlp);
     }
-    linear_backward_input(&gate_up, d->gate_up, n->weights + plan->gate_up, d->normed, from, to);
-    if (plan->mlp_norm != NO_PARAMETER) {
+    linear_backward_input(&gate_up, d->gate_up, n->weights + plan->at[W_GATE], d->normed, from, to);
+    if (layer_has(plan, W_MLP_NORM)) {
         norm_backward(n, &norm, from, to);
         return;
     }
@@ -92,10 +92,10 @@ static void rows_above(const Pass *p, int thread, int from, int to) {
     const LayerPlan *plan = &n->parameters.layers[p->layer];
     const Slopes *d = &n->slopes;
     Linear o = pass_linear(p, thread, MATRIX_O);
-    if (plan->gate_up == NO_PARAMETER) pass_copy(n, d->middle, d->stream, from, to);
+    if (!layer_has(plan, W_GATE)) pass_copy(n, d->middle, d->stream, from, to);
     else mlp_backward(p, thread, from, to);
-    if (plan->o != NO_PARAMETER)
-        linear_backward_input(&o, d->middle, n->weights + plan->o, d->mixed, from, to);
+    if (layer_has(plan, W_O))
+        linear_backward_input(&o, d->middle, n->weights + plan->at[W_O], d->mixed, from, to);
 }
 
 static void mlp_rows(void *argument, int thread, int threads) {
@@ -128,11 +128,11 @@ static void mlp_weights(void *argument, int thread, int threads) {
     const Slopes *d = &n->slopes;
     Linear down = pass_linear(p, thread, MATRIX_DOWN), gate_up = pass_linear(p, thread, MATRIX_GATE_UP),
            o = pass_linear(p, thread, MATRIX_O);
-    weight_share(p, &down, thread, threads, d->stream, t->active, plan->down);
-    weight_share(p, &gate_up, thread, threads, d->gate_up, t->middle_normed, plan->gate_up);
-    weight_share(p, &o, thread, threads, d->middle, t->mixed, plan->o);
-    if (plan->gate_bias != NO_PARAMETER) bias_share(p, thread, threads, plan->gate_bias);
-    if (thread == 0 && plan->mlp_norm != NO_PARAMETER) add_parts(p, d->mlp_norm, plan->mlp_norm);
+    weight_share(p, &down, thread, threads, d->stream, t->active, plan->at[W_DOWN]);
+    weight_share(p, &gate_up, thread, threads, d->gate_up, t->middle_normed, plan->at[W_GATE]);
+    weight_share(p, &o, thread, threads, d->middle, t->mixed, plan->at[W_O]);
+    if (layer_has(plan, W_GATE_BIAS)) bias_share(p, thread, threads, plan->at[W_GATE_BIAS]);
+    if (thread == 0 && layer_has(plan, W_MLP_NORM)) add_parts(p, d->mlp_norm, plan->at[W_MLP_NORM]);
 }
 
 static void attention(void *argument, int thread, int threads) {
@@ -158,9 +158,9 @@ static void rows_below(const Pass *p, int thread, int from, int to) {
     const LayerTrace *t = &n->layers[p->layer];
     const Slopes *d = &n->slopes;
     Linear qkv = pass_linear(p, thread, MATRIX_QKV);
-    NormSlope norm = {t->in, t->inverse, plan->attention_norm, d->middle, d->stream, d->attention_norm};
+    NormSlope norm = {t->in, t->inverse, plan->at[W_ATTENTION_NORM], d->middle, d->stream, d->attention_norm};
     turn_back(p, from, to);
-    linear_backward_input(&qkv, d->qkv, n->weights + plan->qkv, d->normed, from, to);
+    linear_backward_input(&qkv, d->qkv, n->weights + plan->at[W_Q], d->normed, from, to);
     norm_backward(n, &norm, from, to);
 }
 
@@ -173,8 +173,8 @@ static void qkv_weights(void *argument, int thread, int threads) {
     Network *n = p->n;
     const LayerPlan *plan = &n->parameters.layers[p->layer];
     Linear qkv = pass_linear(p, thread, MATRIX_QKV);
-    weight_share(p, &qkv, thread, threads, n->slopes.qkv, n->layers[p->layer].normed, plan->qkv);
-    if (thread == 0) add_parts(p, n->slopes.attention_norm, plan->attention_norm);
+    weight_share(p, &qkv, thread, threads, n->slopes.qkv, n->layers[p->layer].normed, plan->at[W_Q]);
+    if (thread == 0) add_parts(p, n->slopes.attention_norm, plan->at[W_ATTENTION_NORM]);
 }
 
 // A layer without attention passes the middle's gradient on.
@@ -205,7 +205,7 @@ void pass_backward(Pass *p) {
         pool_run(n->pool, pack, p);
         pool_run(n->pool, mlp_rows, p);
         pool_run(n->pool, mlp_weights, p);
-        if (n->parameters.layers[p->layer].qkv == NO_PARAMETER) {
+        if (!layer_has(&n->parameters.layers[p->layer], W_Q)) {
             pool_run(n->pool, pass_middle, p);
             continue;
         }

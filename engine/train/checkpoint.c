@@ -6,7 +6,6 @@
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "engine/model/safetensors.h"
-#include "engine/train/tensors.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -109,7 +108,7 @@ bool checkpoint_write(const Trainer *t, const char *path, Error *e) {
         out[count++] = (TensorOut){"progress", "I64", 0, PROGRESS, progress, sizeof progress};
         out[count++] = (TensorOut){"loss", "F64", 0, 1, &t->loss, sizeof t->loss};
         out[count++] = (TensorOut){"identity", "U8", 0, SHA256_TEXT - 1, identity, SHA256_TEXT - 1};
-        ok = tensors_write(path, out, count, e);
+        ok = safetensors_write(path, out, count, e);
     }
     mem_free(out);
     mem_free(names);

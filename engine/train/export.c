@@ -7,7 +7,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/numbers.h"
 #include "engine/model/made.h"
-#include "engine/train/tensors.h"
+#include "engine/model/safetensors.h"
 
 #include <assert.h>
 #include <math.h>
@@ -58,11 +58,10 @@ static json_t *shape_json(const Shape *s) {
 }
 
 static bool add_generation(const ExportNotes *notes, const char *dir, Output *out, Error *e) {
-    static const char NAME[] = "generation_config.json";
     json_t *root = json_object();
     set_ids(root, notes);
-    char *text = made_json_text(NAME, root, e), *path = file_path(dir, NAME);
-    bool ok = text && output_add(out, path, &(OutputKind){0}, text, strlen(text), e);
+    char *text = json_text(root, JSON_INDENT(2)), *path = file_path(dir, "generation_config.json");
+    bool ok = output_add(out, path, &(OutputKind){0}, text, strlen(text), e);
     mem_free(text);
     mem_free(path);
     json_decref(root);
@@ -96,7 +95,7 @@ static bool add_weights(const Trainer *t, const char *dir, Output *to, Error *e)
         count += (size_t)t->networks[i].parameters.count;
         at += t->networks[i].parameters.total;
     }
-    ok = ok && tensors_add(to, path, out, count, e);
+    ok = ok && safetensors_add(to, path, out, count, e);
     mem_free(numbers);
     mem_free(out);
     mem_free(path);

@@ -47,8 +47,8 @@ static void before_rows(const Pass *p, int thread, int from, int to) {
     const LayerPlan *plan = &n->parameters.layers[p->layer];
     LayerTrace *t = &n->layers[p->layer];
     Linear qkv = pass_linear(p, thread, MATRIX_QKV);
-    norm_rows(n, t->in, plan->attention_norm, t->normed, t->inverse, from, to);
-    linear_forward(&qkv, t->normed, n->weights + plan->qkv, t->qkv, from, to, false);
+    norm_rows(n, t->in, plan->at[W_ATTENTION_NORM], t->normed, t->inverse, from, to);
+    linear_forward(&qkv, t->normed, n->weights + plan->at[W_Q], t->qkv, from, to, false);
     turn_rows(p, t->qkv, from, to);
 }
 
@@ -105,7 +105,8 @@ static void gate_forward(const Pass *p, int from, int to) {
     int mlp = n->shape.mlp_width;
     for (int r = from; r < to; r++) {
         float *gate = pass_row(t->gate_up, r, 2 * mlp);
-        if (plan->gate_bias != NO_PARAMETER) n->kernels->add(gate, n->weights + plan->gate_bias, (size_t)mlp);
+        if (layer_has(plan, W_GATE_BIAS))
+            n->kernels->add(gate, n->weights + plan->at[W_GATE_BIAS], (size_t)mlp);
         n->kernels->swiglu_forward(gate, gate + mlp, mlp, pass_row(t->active, r, mlp));
     }
 }
@@ -118,12 +119,12 @@ static void mlp_forward(const Pass *p, int thread, int from, int to) {
     LayerTrace *t = &n->layers[p->layer];
     Linear gate_up = pass_linear(p, thread, MATRIX_GATE_UP), down = pass_linear(p, thread, MATRIX_DOWN);
     float *above = stream_above(n, p->layer);
-    if (plan->mlp_norm == NO_PARAMETER) pass_copy(n, t->middle_normed, t->middle, from, to);
-    else norm_rows(n, t->middle, plan->mlp_norm, t->middle_normed, t->middle_inverse, from, to);
-    linear_forward(&gate_up, t->middle_normed, n->weights + plan->gate_up, t->gate_up, from, to, false);
+    if (!layer_has(plan, W_MLP_NORM)) pass_copy(n, t->middle_normed, t->middle, from, to);
+    else norm_rows(n, t->middle, plan->at[W_MLP_NORM], t->middle_normed, t->middle_inverse, from, to);
+    linear_forward(&gate_up, t->middle_normed, n->weights + plan->at[W_GATE], t->gate_up, from, to, false);
     gate_forward(p, from, to);
-    if (plan->down != NO_PARAMETER)
-        linear_forward(&down, t->active, n->weights + plan->down, above, from, to, true);
+    if (layer_has(plan, W_DOWN))
+        linear_forward(&down, t->active, n->weights + plan->at[W_DOWN], above, from, to, true);
     else
         n->kernels->add(pass_row(above, from, s->width), pass_row(t->active, from, s->width),
                         (size_t)(to - from) * (size_t)s->width);
@@ -136,10 +137,10 @@ static void after_rows(const Pass *p, int thread, int from, int to) {
     LayerTrace *t = &n->layers[p->layer];
     Linear o = pass_linear(p, thread, MATRIX_O);
     pass_copy(n, t->middle, t->in, from, to);
-    if (plan->o != NO_PARAMETER)
-        linear_forward(&o, t->mixed, n->weights + plan->o, t->middle, from, to, true);
+    if (layer_has(plan, W_O))
+        linear_forward(&o, t->mixed, n->weights + plan->at[W_O], t->middle, from, to, true);
     pass_copy(n, stream_above(n, p->layer), t->middle, from, to);
-    if (plan->gate_up != NO_PARAMETER) mlp_forward(p, thread, from, to);
+    if (layer_has(plan, W_GATE)) mlp_forward(p, thread, from, to);
 }
 
 static void after_attention(void *argument, int thread, int threads) {
@@ -173,7 +174,7 @@ void pass_forward(Pass *p) {
     pool_run(pool, input_forward, p);
     for (p->layer = 0; p->layer < p->n->shape.layers; p->layer++) {
         pool_run(pool, pack, p);
-        if (p->n->parameters.layers[p->layer].qkv != NO_PARAMETER) {
+        if (layer_has(&p->n->parameters.layers[p->layer], W_Q)) {
             pool_run(pool, before_attention, p);
             pool_run(pool, attention, p);
         }

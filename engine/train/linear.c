@@ -70,14 +70,15 @@ void linear_backward_weight(const Linear *l, const float *dy, const float *x, in
 
 // Where a matrix begins in the parameters; NO_PARAMETER if the layer has none.
 static size_t matrix_at(const LayerPlan *plan, LayerMatrix m) {
-    const size_t at[LAYER_MATRICES] = {plan->qkv, plan->o, plan->gate_up, plan->down};
-    return at[m];
+    static const Weight first[LAYER_MATRICES] = {W_Q, W_O, W_GATE, W_DOWN};
+    return plan->at[first[m]];
 }
 
 // Without scratch, which belongs to a thread. If an MLP has no up, the products skip that half of each row.
 static Linear matrix_linear(const Network *n, int layer, LayerMatrix m) {
     const Shape *s = &n->shape;
-    int q = shape_q_width(s), mlp = s->mlp_width, both = n->parameters.layers[layer].gated ? 2 * mlp : mlp;
+    int q = shape_q_width(s), mlp = s->mlp_width,
+        both = layer_has(&n->parameters.layers[layer], W_UP) ? 2 * mlp : mlp;
     const int inputs[] = {s->width, q, s->width, mlp};
     const int outputs[] = {q + 2 * shape_kv_width(s), s->width, both, s->width};
     return (Linear){.kernels = n->kernels,

@@ -113,7 +113,7 @@ void network_close(Network *n) {
 static void fill_ones(Network *n) {
     size_t mlp = (size_t)n->shape.mlp_width, rows = (size_t)n->options.rows;
     for (int layer = 0; layer < n->shape.layers; layer++)
-        for (size_t r = 0; r < rows && !n->parameters.layers[layer].gated; r++)
+        for (size_t r = 0; r < rows && !layer_has(&n->parameters.layers[layer], W_UP); r++)
             for (size_t i = 0; i < mlp; i++) n->layers[layer].gate_up[(2 * r + 1) * mlp + i] = 1;
 }
 

@@ -31,53 +31,43 @@ static size_t add_parameter(Parameters *p, const WeightSpec *s) {
     return x->at;
 }
 
-static void add_layer(Parameters *p, const WeightSpec s[LAYER_WEIGHTS], LayerPlan *plan) {
-    plan->attention_norm = add_parameter(p, &s[WEIGHT_ATTENTION_NORM]);
-    plan->qkv = add_parameter(p, &s[WEIGHT_Q]);
-    add_parameter(p, &s[WEIGHT_K]);
-    add_parameter(p, &s[WEIGHT_V]);
-    plan->o = add_parameter(p, &s[WEIGHT_O]);
-    plan->mlp_norm = add_parameter(p, &s[WEIGHT_MLP_NORM]);
-    plan->gate_up = add_parameter(p, &s[WEIGHT_GATE]);
-    plan->gated = add_parameter(p, &s[WEIGHT_UP]) != NO_PARAMETER;
-    plan->gate_bias = add_parameter(p, &s[WEIGHT_GATE_BIAS]);
-    plan->down = add_parameter(p, &s[WEIGHT_DOWN]);
+static void add_weight(Parameters *p, const WeightSpec *s) {
+    size_t at = add_parameter(p, s);
+    if (s->which < LAYER_WEIGHTS) p->layers[s->layer].at[s->which] = at;
+    else if (s->which == W_EMBEDDING) p->embedding = at;
+    else if (s->which == W_FINAL_NORM) p->final_norm = at;
+    else p->head = at;
 }
 
 static void begin_plan(Parameters *p, int layers) {
     assert(layers > 0);
-    *p = (Parameters){.list = mem_new((size_t)layers * LAYER_WEIGHTS + 3, sizeof *p->list),
+    *p = (Parameters){.list =
+                          mem_new((size_t)layers * LAYER_WEIGHTS + WEIGHTS - LAYER_WEIGHTS, sizeof *p->list),
                       .layers = mem_new((size_t)layers, sizeof *p->layers)};
 }
 
 bool parameters_plan(Parameters *p, const Shape *shape, Error *e) {
     Model m = {.shape = *shape, .architecture = "llama"};
-    WeightSpec ends[3], layer[LAYER_WEIGHTS];
     *p = (Parameters){0};
     if (!shape_check(shape, "the model to train", e)) return false;
-    if (!shape->tied_head || shape->qkv_bias || shape->qk_norm || !shape->mlp_width || shape->window)
+    if (!shape->tied_head || weight_optional(shape) < WEIGHTS || !shape->mlp_width || shape->window)
         return error_input(e, "can only train a model with a tied head and an MLP, without biases, norms of "
                               "q and k, and window");
     begin_plan(p, shape->layers);
-    weights_of_ends(&m, ends);
-    p->embedding = p->head = add_parameter(p, &ends[0]);
-    for (int i = 0; i < shape->layers; i++) {
-        weights_of_layer(&m, i, layer);
-        add_layer(p, layer, &p->layers[i]);
+    for (int i = 0; i < weights_count(&m); i++) {
+        WeightSpec s = weights_at(&m, i);
+        add_weight(p, &s);
     }
-    p->final_norm = add_parameter(p, &ends[1]);
+    p->head = p->embedding;
     check(p);
     return true;
 }
 
 void parameters_plan_adapter(Parameters *p, AdapterVariant v, const Shape *shape, int head) {
-    WeightSpec s[ADAPTER_WEIGHTS];
+    WeightSpec specs[WEIGHTS];
     begin_plan(p, 1);
-    adapter_weights(v, shape, head, s);
-    p->embedding = NO_PARAMETER;
-    add_layer(p, s, p->layers);
-    p->final_norm = add_parameter(p, &s[ADAPTER_FINAL_NORM]);
-    p->head = add_parameter(p, &s[ADAPTER_HEAD]);
+    adapter_weights(v, shape, head, specs);
+    for (Weight w = 0; w < WEIGHTS; w++) add_weight(p, &specs[w]);
     check(p);
 }
 
@@ -106,7 +96,7 @@ void tensor_load(const Tensor *x, float *out) {
 static bool same_shape(const Shape *a, const Shape *b) {
     return a->layers == b->layers && a->width == b->width && a->heads == b->heads &&
            a->kv_heads == b->kv_heads && a->head_dim == b->head_dim && a->mlp_width == b->mlp_width &&
-           a->vocab == b->vocab && b->tied_head && !b->qkv_bias && !b->qk_norm;
+           a->vocab == b->vocab && b->tied_head && weight_optional(b) == WEIGHTS;
 }
 
 bool parameters_load(const Parameters *p, const Shape *shape, const Model *from, float *weights, Error *e) {
@@ -115,16 +105,10 @@ bool parameters_load(const Parameters *p, const Shape *shape, const Model *from,
         return error_input(e,
                            "the model to start from has another shape than the one to train, or weights that "
                            "it has not (a head of its own, biases, norms of q and k)");
-    tensor_load(&from->embedding, weights + p->list[i++].at);
-    for (int layer = 0; layer < shape->layers; layer++) {
-        WeightSpec specs[LAYER_WEIGHTS];
-        weights_of_layer(from, layer, specs);
-        for (int w = 0; w < LAYER_WEIGHTS; w++) {
-            const Tensor *x = weights_field(&from->layers[layer], w);
-            if (x->data) tensor_load(x, weights + p->list[i++].at);
-        }
+    for (int k = 0; k < weights_count(from); k++) {
+        WeightSpec s = weights_at(from, k);
+        if (s.name[0]) tensor_load(weight_tensor(from, s.layer, s.which), weights + p->list[i++].at);
     }
-    assert(i == p->count - 1);
-    tensor_load(&from->final_norm, weights + p->list[i].at);
+    assert(i == p->count);
     return true;
 }

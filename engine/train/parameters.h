@@ -22,17 +22,13 @@ typedef struct Parameter {
 // The place of a tensor that a layer or a model doesn't have.
 #define NO_PARAMETER SIZE_MAX
 
-// The places of a layer's tensors.
+// The places of a layer's tensors. at[W_Q] also begins the matrix q k v (q_width + 2 kv_width, width), and
+// at[W_GATE] gate up (2 mlp_width, width; without up mlp_width, width).
 typedef struct LayerPlan {
-    size_t attention_norm; // (width)
-    size_t qkv;            // (q_width + 2 kv_width, width)
-    size_t o;              // (width, q_width)
-    size_t mlp_norm;       // (width)
-    size_t gate_up;        // (2 mlp_width, width); without up (mlp_width, width)
-    size_t gate_bias;      // (mlp_width)
-    size_t down;           // (width, mlp_width)
-    bool gated;            // has an up
+    size_t at[LAYER_WEIGHTS];
 } LayerPlan;
+
+static inline bool layer_has(const LayerPlan *l, Weight w) { return l->at[w] != NO_PARAMETER; }
 
 typedef struct Parameters {
     Parameter *list; // (count), in the array's order
@@ -44,7 +40,7 @@ typedef struct Parameters {
     size_t head;       // (vocab, width): a model's embedding, an adapter's own head, or NO_PARAMETER
 } Parameters;
 
-// Plans a model of `shape` without biases, whose head is its embedding; any other shape is an Error.
+// Plans a model of `shape` without optional weights, whose head is its embedding. Other shapes are an Error.
 bool parameters_plan(Parameters *p, const Shape *shape, Error *e);
 
 // Plans model `head` of an adapter; shape: as adapter_shape returns it.

@@ -92,6 +92,6 @@ void target_start(const Target *t, Network *n, uint64_t seed) {
     if (p->head != NO_PARAMETER)
         memcpy(n->weights + p->head, t->head, (size_t)n->shape.vocab * width * sizeof(float));
     if (!is_medusa(t)) return;
-    memset(n->weights + p->layers->gate_up, 0, width * width * sizeof(float));
-    memset(n->weights + p->layers->gate_bias, 0, width * sizeof(float));
+    memset(n->weights + p->layers->at[W_GATE], 0, width * width * sizeof(float));
+    memset(n->weights + p->layers->at[W_GATE_BIAS], 0, width * sizeof(float));
 }

@@ -41,7 +41,8 @@ static bool add_document(const Tokenizer *t, const char *text, size_t n, IdList 
     if (out->count == before) return true;
     if (out->count >= INT_MAX)
         return error_input(e, "more than %d tokens: build several datastores", INT_MAX);
-    return ids_add(out, DATASTORE_BREAK);
+    ids_add(out, DATASTORE_BREAK);
+    return true;
 }
 
 static bool add_lines(const Tokenizer *t, const char *text, size_t n, IdList *out, Error *e) {

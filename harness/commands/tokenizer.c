@@ -176,7 +176,8 @@ static const Arg TRAIN_OPTIONS[] = {
 
 static bool take_document(void *state, const char *text, size_t n, Error *e) {
     (void)e;
-    return learner_add(state, text, n);
+    learner_add(state, text, n);
+    return true;
 }
 
 // Only a file that this command wrote is replaced, and not one that a model was trained with ('outpace train'

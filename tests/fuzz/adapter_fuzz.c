@@ -15,11 +15,11 @@ static void demand(bool holds) {
 }
 
 static void check_weights(const Adapter *a, const Model *target, int head) {
-    WeightSpec specs[ADAPTER_WEIGHTS];
+    WeightSpec specs[WEIGHTS];
     const Shape *s = &a->models[head].shape;
     demand(s->layers == 1 && s->heads % s->kv_heads == 0 && s->width == target->shape.width);
     adapter_weights(a->kind.variant, s, head, specs);
-    for (int i = 0; i < ADAPTER_WEIGHTS; i++)
+    for (int i = 0; i < WEIGHTS; i++)
         demand(!specs[i].name[0] || (specs[i].rows > 0 && specs[i].columns > 0));
 }
 

@@ -27,14 +27,14 @@ static void check_rope(const Rope *r) {
     for (int i = 0; i < r->pairs; i++) demand(isfinite(turns[i]) && turns[i] >= 0);
 }
 
-// Every layer's tensors have positive sizes and names that fit.
+// The tensors of the last layer and of the whole model have positive sizes and names that fit.
 static void check_weights(const Model *m) {
-    WeightSpec specs[LAYER_WEIGHTS];
-    int n = weights_of_layer(m, m->shape.layers - 1, specs);
-    for (int i = 0; i < n; i++) {
-        if (!specs[i].name[0]) continue;
-        demand(specs[i].rows > 0 && specs[i].columns > 0 && strlen(specs[i].name) < TENSOR_NAME - 1);
-        demand(specs[i].first_row >= 0 && specs[i].first_row <= specs[i].stored_rows - specs[i].rows);
+    int n = weights_count(m);
+    for (int i = n - LAYER_WEIGHTS - 2; i < n; i++) {
+        WeightSpec s = weights_at(m, i);
+        if (!s.name[0]) continue;
+        demand(s.rows > 0 && s.columns > 0 && strlen(s.name) < TENSOR_NAME - 1);
+        demand(s.first_row >= 0 && s.first_row <= s.stored_rows - s.rows);
     }
     demand(shape_parameters(&m->shape) < SIZE_MAX / 8);
 }

@@ -44,7 +44,7 @@ static void check_tensors(const Safetensors *s, size_t size) {
 // A model so small that an input may well hold all of it: 2 wide, one layer, one head, head and embedding
 // tied.
 static void bind(const Safetensors *s, const uint8_t *data, const char *type) {
-    LayerWeights layer = {.q = {.data = NULL}};
+    LayerWeights layer = {.w[W_Q].data = NULL};
     Model m = {.shape = {.layers = 1,
                          .width = 2,
                          .heads = 1,
@@ -55,7 +55,7 @@ static void bind(const Safetensors *s, const uint8_t *data, const char *type) {
                          .tied_head = true},
                .layers = &layer};
     memcpy(m.architecture, type, strlen(type));
-    m.shape.qk_norm = architecture_find(type)->qk_norm;
+    m.shape.qk_norm = architecture_find(type)->shape.qk_norm;
     const Shard shard = {*s, data, "shard"};
     Error e = {0};
     if (weights_bind(&m, &shard, 1, "dir", &e)) model_check_finite(&m, "dir", &e); // reads every weight

@@ -62,8 +62,8 @@ static const Case SINGLE_CASES[] = {
     {"header of 100 MB", spoil_big_header, "100", "", WEIGHTS, "at most"},
     {"largest header", spoil_big_header, "1", "", "", "has no tensor"},
     // --- the file
-    {"weights empty", spoil_cut, WEIGHTS, "0", WEIGHTS, "no safetensors file"},
-    {"weights of 7 bytes", spoil_cut, WEIGHTS, "7", WEIGHTS, "no safetensors file"},
+    {"weights empty", spoil_cut, WEIGHTS, "0", WEIGHTS, "not a safetensors file"},
+    {"weights of 7 bytes", spoil_cut, WEIGHTS, "7", WEIGHTS, "not a safetensors file"},
     {"weights of 8 bytes", spoil_cut, WEIGHTS, "8", WEIGHTS, "fetch it again"},
     {"weights cut in the header", spoil_cut, WEIGHTS, "900", WEIGHTS, "fetch it again"},
     {"weights cut by a byte", spoil_cut, WEIGHTS, "-1", WEIGHTS, "cut short"},
@@ -98,7 +98,7 @@ static const Case SINGLE_CASES[] = {
     {"name unknown", spoil_header, "model.norm.weight", "model.morn.weight", "", "'model.norm.weight'"},
     {"name with a line end", spoil_header, "model.norm.weight\":{\"dtype\":\"BF16\"",
      "a\\nb\":{\"dtype\":\"X\"", WEIGHTS, "'a?b'"},
-    {"data misaligned", spoil_header, "{\"__metadata__\"", " {\"__metadata__\"", WEIGHTS, "no multiple"},
+    {"data misaligned", spoil_header, "{\"__metadata__\"", " {\"__metadata__\"", WEIGHTS, "not a multiple"},
     {"weights a pointer", spoil_replace, WEIGHTS,
      "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n", WEIGHTS, "git lfs pull"},
     // --- config.json
@@ -206,12 +206,12 @@ static const Case CHECK_CASES[] = {
 
 static const Case SHARDED_CASES[] = {
     {"shard missing", spoil_remove, SHARD_2, "", SHARD_2, "No such file"},
-    {"shard empty", spoil_cut, SHARD_2, "0", SHARD_2, "no safetensors file"},
+    {"shard empty", spoil_cut, SHARD_2, "0", SHARD_2, "not a safetensors file"},
     {"shard cut", spoil_cut, SHARD_2, "-1", SHARD_2, "cut short"},
     {"shard a directory", spoil_folder, SHARD_2, "", SHARD_2, "not a regular file"},
     {"shard a pipe", spoil_fifo, SHARD_2, "", SHARD_2, "not a regular file"},
-    {"shards swapped", spoil_swap, SHARD_2, SHARD_3, INDEX, "which it does not"},
-    {"shard twice", spoil_copy, SHARD_2, SHARD_3, INDEX, "which it does not"},
+    {"shards swapped", spoil_swap, SHARD_2, SHARD_3, INDEX, "which doesn't have it"},
+    {"shard twice", spoil_copy, SHARD_2, SHARD_3, INDEX, "which doesn't have it"},
     {"index missing", spoil_remove, INDEX, "", "", "neither model.safetensors nor"},
     {"index empty", spoil_cut, INDEX, "0", INDEX, "line 1"},
     {"index a list", spoil_replace, INDEX, "[]", INDEX, "'weight_map'"},
@@ -231,7 +231,7 @@ static const Case SHARDED_CASES[] = {
     {"index names itself", spoil_json, INDEX "/weight_map/lm_head.weight", "\"" INDEX "\"", INDEX,
      "claims a header"},
     {"index names another shard", spoil_json, INDEX "/weight_map/lm_head.weight", "\"" SHARD_2 "\"", INDEX,
-     "which it does not"},
+     "which doesn't have it"},
     {"index has a tensor too many", spoil_json, INDEX "/weight_map/lm_head.bias", "\"" SHARD_2 "\"", INDEX,
      "'lm_head.bias'"},
 };

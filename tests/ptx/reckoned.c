@@ -6,6 +6,7 @@
 #include "engine/core/session.h"
 #include "engine/cuda/cuda.h"
 #include "engine/cuda/instance.h"
+#include "engine/model/weights.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -126,23 +127,17 @@ static bool make_model(Counting *c, const Shape *shape, Error *e) {
     Shape *s = &c->model.shape;
     *s = *shape;
     s->layers = 1, s->tied_head = true, s->context = CONTEXT;
-    int q = shape_q_width(s), kv = shape_kv_width(s), w = s->width, mlp = s->mlp_width;
-    size_t most = (size_t)w * (size_t)(mlp > s->vocab ? mlp : s->vocab), square = (size_t)w * (size_t)q;
+    int width = s->width, mlp = s->mlp_width;
+    size_t most = (size_t)width * (size_t)(mlp > s->vocab ? mlp : s->vocab);
+    size_t square = (size_t)width * (size_t)shape_q_width(s);
     c->zeros = mem_try(most > square ? most : square, sizeof(uint16_t));
     if (!c->zeros) return error_system(e, "out of memory for a model of zeros");
-    c->layer = (LayerWeights){.attention_norm = zeros(c, 1, w),
-                              .q = zeros(c, q, w),
-                              .k = zeros(c, kv, w),
-                              .v = zeros(c, kv, w),
-                              .o = zeros(c, w, q),
-                              .mlp_norm = zeros(c, 1, w),
-                              .gate = zeros(c, mlp, w),
-                              .up = zeros(c, mlp, w),
-                              .down = zeros(c, w, mlp)};
-    if (s->qkv_bias) c->layer.q_bias = zeros(c, 1, q), c->layer.k_bias = c->layer.v_bias = zeros(c, 1, kv);
-    if (s->qk_norm) c->layer.q_norm = c->layer.k_norm = zeros(c, 1, s->head_dim);
+    for (Weight w = 0; w < LAYER_WEIGHTS; w++) {
+        WeightSpec x = weight_sized(s, w);
+        c->layer.w[w] = weight_present(s, w) ? zeros(c, x.rows, x.columns) : (Tensor){.data = NULL};
+    }
     c->model.dtype = DTYPE_BF16, c->model.bos = -1, c->model.layers = &c->layer;
-    c->model.embedding = c->model.head = zeros(c, s->vocab, w), c->model.final_norm = zeros(c, 1, w);
+    c->model.embedding = c->model.head = zeros(c, s->vocab, width), c->model.final_norm = zeros(c, 1, width);
     return true;
 }
 

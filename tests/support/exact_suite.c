@@ -186,7 +186,7 @@ static void refuse_bad(const ExactBackend *b, RandomModel *m, Compute compute, R
 // each time; bf16 has it.
 static void refuse_overflow(const ExactBackend *b, RandomModel *m, Random *r) {
     int layer = test_between(r, 0, m->model.shape.layers - 1);
-    const Tensor *t = &m->model.layers[layer].mlp_norm;
+    const Tensor *t = &m->model.layers[layer].w[W_MLP_NORM];
     unsigned char *at = m->weights + ((const unsigned char *)t->data - m->weights), *kept;
     size_t bytes = tensor_bytes(t);
     char want[80];

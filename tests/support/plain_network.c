@@ -62,14 +62,14 @@ static void attention(Plain *p, const Batch *b, const LayerPlan *plan) {
     const Shape *s = p->s;
     double normed[PLAIN_WIDTH], mixed[PLAIN_WIDTH], delta[PLAIN_WIDTH];
     for (int r = 0; r < b->rows; r++) {
-        norm(p, p->x[r], plan->attention_norm, normed);
-        linear(normed, p->w + plan->qkv, s->width, shape_q_width(s) + 2 * shape_kv_width(s), p->qkv[r]);
+        norm(p, p->x[r], plan->at[W_ATTENTION_NORM], normed);
+        linear(normed, p->w + plan->at[W_Q], s->width, shape_q_width(s) + 2 * shape_kv_width(s), p->qkv[r]);
         for (int h = 0; h < s->heads + s->kv_heads; h++)
             turn(s, p->qkv[r] + h * s->head_dim, r - b->start[r]);
     }
     for (int r = 0; r < b->rows; r++) {
         for (int h = 0; h < s->heads; h++) attend(p, b, r, h, mixed + h * s->head_dim);
-        linear(mixed, p->w + plan->o, shape_q_width(s), s->width, delta);
+        linear(mixed, p->w + plan->at[W_O], shape_q_width(s), s->width, delta);
         for (int i = 0; i < s->width; i++) p->x[r][i] += delta[i];
     }
 }
@@ -77,14 +77,15 @@ static void attention(Plain *p, const Batch *b, const LayerPlan *plan) {
 static void mlp(const Plain *p, double *x, const LayerPlan *plan) {
     int width = p->s->width, n = p->s->mlp_width;
     double normed[PLAIN_WIDTH], gate_up[PLAIN_WIDTH], delta[PLAIN_WIDTH];
-    norm(p, x, plan->mlp_norm, normed);
-    linear(normed, p->w + plan->gate_up, width, plan->gated ? 2 * n : n, gate_up);
+    norm(p, x, plan->at[W_MLP_NORM], normed);
+    linear(normed, p->w + plan->at[W_GATE], width, layer_has(plan, W_UP) ? 2 * n : n, gate_up);
     for (int i = 0; i < n; i++) {
-        double gate = gate_up[i] + (plan->gate_bias == NO_PARAMETER ? 0 : p->w[plan->gate_bias + (size_t)i]);
-        gate_up[i] = gate / (1 + exp(-gate)) * (plan->gated ? gate_up[n + i] : 1);
+        double gate =
+            gate_up[i] + (layer_has(plan, W_GATE_BIAS) ? p->w[plan->at[W_GATE_BIAS] + (size_t)i] : 0);
+        gate_up[i] = gate / (1 + exp(-gate)) * (layer_has(plan, W_UP) ? gate_up[n + i] : 1);
     }
-    if (plan->down == NO_PARAMETER) memcpy(delta, gate_up, sizeof delta);
-    else linear(gate_up, p->w + plan->down, n, width, delta);
+    if (!layer_has(plan, W_DOWN)) memcpy(delta, gate_up, sizeof delta);
+    else linear(gate_up, p->w + plan->at[W_DOWN], n, width, delta);
     for (int i = 0; i < width; i++) x[i] += delta[i];
 }
 
@@ -120,8 +121,8 @@ static double plain_loss(Plain *p, const Batch *b) {
                                    : p->w[p->p->embedding + (size_t)(b->tokens[r] * width + i)];
     for (int layer = 0; layer < p->s->layers; layer++) {
         const LayerPlan *plan = &p->p->layers[layer];
-        if (plan->qkv != NO_PARAMETER) attention(p, b, plan);
-        for (int r = 0; r < b->rows && plan->gate_up != NO_PARAMETER; r++) mlp(p, p->x[r], plan);
+        if (layer_has(plan, W_Q)) attention(p, b, plan);
+        for (int r = 0; r < b->rows && layer_has(plan, W_GATE); r++) mlp(p, p->x[r], plan);
     }
     for (int r = 0; r < b->rows; r++) loss += row_loss(p, b, r);
     return loss;

@@ -1,6 +1,7 @@
 #include "tests/support/random_model.h"
 
 #include "engine/base/memory.h"
+#include "engine/model/weights.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -48,45 +49,27 @@ static Tensor tensor(RandomModel *m, int rows, int columns, Dtype dtype, float c
     return t;
 }
 
+// Drawn so that activations keep their size: norms around 1, biases around 0. The head is larger, for clear
+// favourites.
+static Tensor draw(RandomModel *m, Weight w, Dtype dtype, bool mixed, Random *r) {
+    WeightSpec x = weight_sized(&m->model.shape, w);
+    float spread = w == W_HEAD ? 3 : w == W_EMBEDDING ? sqrtf((float)x.columns) : 1.5f;
+    bool norm = WEIGHT_ROWS[w].kind == WEIGHT_NORM;
+    if (!weight_present(&m->model.shape, w)) return (Tensor){.data = NULL};
+    return tensor(m, x.rows, x.columns, mixed ? (Dtype)random_below(r, 3) : dtype, norm ? 1 : 0,
+                  x.vector ? 0.2f : spread / sqrtf((float)x.columns), r);
+}
+
 void random_model_init(RandomModel *m, const Shape *s, Dtype dtype, bool mixed, Random *r) {
-    int q = shape_q_width(s), kv = shape_kv_width(s), w = s->width, mlp = s->mlp_width;
-    *m = (RandomModel){.size = shape_parameters(s) * 4 + (size_t)(s->layers * 14 + 3) * 64};
+    *m = (RandomModel){.size = shape_parameters(s) * 4 + (size_t)(s->layers * LAYER_WEIGHTS + 3) * 64};
     m->weights = mem_new(m->size, 1);
     m->model = (Model){.shape = *s, .dtype = dtype, .bos = -1};
     m->model.layers = mem_new((size_t)s->layers, sizeof *m->model.layers);
-    if (!m->weights || !m->model.layers) abort();
-#define DTYPE                 (mixed ? (Dtype)random_below(r, 3) : dtype)
-#define MATRIX(rows, columns) tensor(m, rows, columns, DTYPE, 0, 1.5f / sqrtf((float)(columns)), r)
-#define VECTOR(n, centre)     tensor(m, 1, n, DTYPE, centre, 0.2f, r)
-    if (s->input == INPUT_TOKENS) m->model.embedding = tensor(m, s->vocab, w, DTYPE, 0, 1, r);
-    m->model.final_norm = VECTOR(w, 1);
-    m->model.head =
-        s->tied_head ? m->model.embedding : tensor(m, s->vocab, w, DTYPE, 0, 3 / sqrtf((float)w), r);
-    for (int i = 0; i < s->layers; i++) {
-        LayerWeights *l = &m->model.layers[i];
-        *l = (LayerWeights){.attention_norm = VECTOR(w, 1),
-                            .q = MATRIX(q, w),
-                            .k = MATRIX(kv, w),
-                            .v = MATRIX(kv, w),
-                            .o = MATRIX(w, q)};
-        if (s->qkv_bias) {
-            l->q_bias = VECTOR(q, 0);
-            l->k_bias = VECTOR(kv, 0);
-            l->v_bias = VECTOR(kv, 0);
-        }
-        if (s->qk_norm) {
-            l->q_norm = VECTOR(s->head_dim, 1);
-            l->k_norm = VECTOR(s->head_dim, 1);
-        }
-        if (mlp == 0) continue;
-        l->mlp_norm = VECTOR(w, 1);
-        l->gate = MATRIX(mlp, w);
-        l->up = MATRIX(mlp, w);
-        l->down = MATRIX(w, mlp);
-    }
-#undef DTYPE
-#undef MATRIX
-#undef VECTOR
+    m->model.embedding = draw(m, W_EMBEDDING, dtype, mixed, r);
+    m->model.final_norm = draw(m, W_FINAL_NORM, dtype, mixed, r);
+    m->model.head = s->tied_head ? m->model.embedding : draw(m, W_HEAD, dtype, mixed, r);
+    for (int i = 0; i < s->layers; i++)
+        for (Weight w = 0; w < LAYER_WEIGHTS; w++) m->model.layers[i].w[w] = draw(m, w, dtype, mixed, r);
 }
 
 void random_model_release(RandomModel *m) {
@@ -109,8 +92,8 @@ static void shrink(RandomModel *m, const Tensor *t, float factor) {
 
 void random_model_calm(RandomModel *m, int first) {
     for (int i = first; i < m->model.shape.layers; i++) {
-        shrink(m, &m->model.layers[i].o, 0.05f);
-        if (m->model.layers[i].down.data) shrink(m, &m->model.layers[i].down, 0.05f);
+        shrink(m, &m->model.layers[i].w[W_O], 0.05f);
+        if (m->model.layers[i].w[W_DOWN].data) shrink(m, &m->model.layers[i].w[W_DOWN], 0.05f);
     }
 }
 

@@ -103,39 +103,6 @@ static void heads_fit(void **state) {
     }
 }
 
-// Written out, tensor by tensor.
-static size_t count_slowly(const Shape *s) {
-    size_t n = 0, w = (size_t)s->width, d = (size_t)s->head_dim;
-    for (int layer = 0; layer < s->layers; layer++) {
-        n += w;                                                   // norm
-        for (int h = 0; h < s->heads; h++) n += 2 * d * w;        // rows of q, columns of o
-        for (int h = 0; h < s->kv_heads; h++) n += 2 * d * w;     // rows of k and v
-        for (int h = 0; s->qkv_bias && h < s->heads; h++) n += d; // their biases
-        for (int h = 0; s->qkv_bias && h < s->kv_heads; h++) n += 2 * d;
-        if (s->qk_norm) n += 2 * d;                              // one a dimension, for all heads
-        if (s->mlp_width) n += w + 3 * w * (size_t)s->mlp_width; // norm, gate, up, down
-    }
-    n += w; // last norm
-    if (s->input == INPUT_TOKENS) n += (size_t)s->vocab * w;
-    return n + (s->tied_head ? 0 : (size_t)s->vocab * w);
-}
-
-static void parameters_count_tensors(void **state) {
-    (void)state;
-    Random r = test_random(20);
-    for (int round = 0; round < 500; round++) {
-        Shape s = good();
-        s.layers = test_between(&r, 1, 9), s.width = test_between(&r, 1, 300);
-        s.kv_heads = test_between(&r, 1, 5), s.heads = s.kv_heads * test_between(&r, 1, 4);
-        s.head_dim = 2 * test_between(&r, 1, 40), s.vocab = test_between(&r, 1, 999);
-        s.mlp_width = test_between(&r, 0, 2) ? test_between(&r, 1, 400) : 0;
-        s.input = test_between(&r, 0, 3) ? INPUT_TOKENS : INPUT_HIDDEN;
-        s.qkv_bias = test_between(&r, 0, 1), s.qk_norm = test_between(&r, 0, 1);
-        s.tied_head = test_between(&r, 0, 1);
-        assert_int_equal(shape_parameters(&s), count_slowly(&s));
-    }
-}
-
 static void same(double got, double wanted, const char *what, int i) {
     if (fabs(got - wanted) > 1e-12 * fabs(wanted))
         fail_msg("%s, pair %d: %.17g, wanted %.17g", what, i, got, wanted);
@@ -198,11 +165,8 @@ static void longrope_divides_each(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(limits_hold),
-        cmocka_unit_test(heads_fit),
-        cmocka_unit_test(parameters_count_tensors),
-        cmocka_unit_test(plain_and_linear),
-        cmocka_unit_test(llama3_bands),
+        cmocka_unit_test(limits_hold),           cmocka_unit_test(heads_fit),
+        cmocka_unit_test(plain_and_linear),      cmocka_unit_test(llama3_bands),
         cmocka_unit_test(longrope_divides_each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

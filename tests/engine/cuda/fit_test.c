@@ -46,15 +46,15 @@ static void describe(World *w) {
                        .final_norm = tensor(1, width)};
     w->model.embedding.data = elsewhere;
     for (int i = 0; i < LAYERS; i++)
-        w->layers[i] = (LayerWeights){.q = tensor(width, width),
-                                      .k = tensor(kv, width),
-                                      .v = tensor(kv, width),
-                                      .o = tensor(width, width),
-                                      .gate = tensor(mlp, width),
-                                      .up = tensor(mlp, width),
-                                      .down = tensor(width, mlp),
-                                      .attention_norm = tensor(1, width),
-                                      .mlp_norm = tensor(1, width)};
+        w->layers[i] = (LayerWeights){.w[W_Q] = tensor(width, width),
+                                      .w[W_K] = tensor(kv, width),
+                                      .w[W_V] = tensor(kv, width),
+                                      .w[W_O] = tensor(width, width),
+                                      .w[W_GATE] = tensor(mlp, width),
+                                      .w[W_UP] = tensor(mlp, width),
+                                      .w[W_DOWN] = tensor(width, mlp),
+                                      .w[W_ATTENTION_NORM] = tensor(1, width),
+                                      .w[W_MLP_NORM] = tensor(1, width)};
 }
 
 // gigabytes: free on each card, 0 behind the last.

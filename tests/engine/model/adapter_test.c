@@ -41,43 +41,43 @@ static double silu(double x) { return x / (1 + exp(-x)); }
 // A token alone attends to itself: each query head gives its key head's value.
 static void attend(const Model *m, double *x) {
     const Shape *s = &m->shape;
-    const LayerWeights *w = m->layers;
+    const Tensor *w = m->layers->w;
     double normed[MOST], value[MOST], mixed[MOST], out[MOST];
-    normalise(&w->attention_norm, s->norm_epsilon, x, normed);
-    multiply(&w->v, normed, value);
+    normalise(&w[W_ATTENTION_NORM], s->norm_epsilon, x, normed);
+    multiply(&w[W_V], normed, value);
     for (int i = 0; i < shape_q_width(s); i++) {
         int head = i / s->head_dim / (s->heads / s->kv_heads);
         mixed[i] = value[head * s->head_dim + i % s->head_dim];
     }
-    multiply(&w->o, mixed, out);
+    multiply(&w[W_O], mixed, out);
     for (int i = 0; i < s->width; i++) x[i] += out[i];
 }
 
 static void gated_mlp(const Model *m, double *x) {
-    const LayerWeights *w = m->layers;
+    const Tensor *w = m->layers->w;
     double normed[MOST], gate[MOST], up[MOST], out[MOST];
-    normalise(&w->mlp_norm, m->shape.norm_epsilon, x, normed);
-    multiply(&w->gate, normed, gate);
-    multiply(&w->up, normed, up);
+    normalise(&w[W_MLP_NORM], m->shape.norm_epsilon, x, normed);
+    multiply(&w[W_GATE], normed, gate);
+    multiply(&w[W_UP], normed, up);
     for (int i = 0; i < m->shape.mlp_width; i++) gate[i] = silu(gate[i]) * up[i];
-    multiply(&w->down, gate, out);
+    multiply(&w[W_DOWN], gate, out);
     for (int i = 0; i < m->shape.width; i++) x[i] += out[i];
 }
 
 static void plain_mlp(const Model *m, double *x) {
-    const LayerWeights *w = m->layers;
+    const Tensor *w = m->layers->w;
     double normed[MOST], hidden[MOST], out[MOST];
-    normalise(&w->mlp_norm, m->shape.norm_epsilon, x, normed);
-    multiply(&w->gate, normed, hidden);
+    normalise(&w[W_MLP_NORM], m->shape.norm_epsilon, x, normed);
+    multiply(&w[W_GATE], normed, hidden);
     for (int i = 0; i < m->shape.width; i++) hidden[i] = silu(hidden[i]);
-    multiply(&w->down, hidden, out);
+    multiply(&w[W_DOWN], hidden, out);
     for (int i = 0; i < m->shape.width; i++) x[i] += out[i];
 }
 
 static void medusa_block(const Model *m, double *x) {
     double out[MOST];
-    multiply(&m->layers->gate, x, out);
-    for (int i = 0; i < m->shape.width; i++) x[i] += silu(out[i] + at(&m->layers->gate_bias, 0, i));
+    multiply(&m->layers->w[W_GATE], x, out);
+    for (int i = 0; i < m->shape.width; i++) x[i] += silu(out[i] + at(&m->layers->w[W_GATE_BIAS], 0, i));
 }
 
 static void slow_logits(const Model *m, AdapterVariant v, const float *row, double *logits) {
@@ -209,8 +209,8 @@ static void wrong_directories(void **state) {
     static const struct {
         const char *key, *value, *want;
     } rows[] = {
-        {"model_type", "\"llama\"", "has no \"model_type\": \"outpace_adapter\": it is not an adapter's"},
-        {"variant", "\"wide\"", "there is no adapter variant 'wide': kangaroo, with-head"},
+        {"model_type", "\"llama\"", "has no \"model_type\": \"outpace_adapter\": it isn't an adapter"},
+        {"variant", "\"wide\"", "unknown adapter variant 'wide': kangaroo, with-head"},
         {"variant", "\"mlp\"", "has no tensor 'linear.0.weight', which its config.json needs"},
         {"variant", "\"medusa\"", "'heads'"},
         {"exit_layer", "3", "is 3, must be from 1 to 2, below the target's last"},
@@ -225,7 +225,7 @@ static void wrong_directories(void **state) {
     AdapterKind kind = {ADAPTER_KANGAROO, 1, 1, 0};
     const char *dir = folder_path(*state, "a");
     make_target(&target, &r);
-    expect(&target.model, dir, "there is no readable");
+    expect(&target.model, dir, "cannot read");
     assert_true(adapter_synth(dir, &target.model, &kind, 5, false, NULL));
     json_t *whole = scratch_json(dir, "config.json");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

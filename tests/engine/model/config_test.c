@@ -329,7 +329,7 @@ static void architectures(void **state) {
         assert_int_equal(m.shape.qk_norm, strcmp(known[i], "qwen3") == 0);
         assert_int_equal(m.shape.head_dim, m.shape.qk_norm ? 128 : 16);
         assert_int_equal(m.shape.rope.pairs, m.shape.head_dim / 2);
-        assert_int_equal(architecture_find(known[i])->fused_qkv, strcmp(known[i], "phi3") == 0);
+        assert_int_equal(architecture_find(known[i])->fused != 0, strcmp(known[i], "phi3") == 0);
         snprintf(changes, sizeof changes, NOTHING_SAID, known[i]);
         taken(&m, changes);
         assert_int_equal(m.shape.context, contexts[i]);

@@ -320,7 +320,7 @@ static void no_row_is_zero(void **state) {
         if (has_zero_row(&m.embedding) || has_zero_row(&m.head)) fail_msg("%s: at an end", CASES[i].name);
         for (int layer = 0; layer < m.shape.layers; layer++)
             for (int w = 0; w < LAYER_WEIGHTS; w++)
-                if (has_zero_row(weights_field(&m.layers[layer], w)))
+                if (has_zero_row(&m.layers[layer].w[w]))
                     fail_msg("%s: weight %d of layer %d has a row of zeros", CASES[i].name, w, layer);
         model_close(&m);
     }
@@ -372,8 +372,7 @@ static void shards_hold_the_same(void **state) {
     assert_true(whole.shard_count == 1 && cut.shard_count > 3);
     for (int layer = 0; layer < whole.shape.layers; layer++)
         for (int i = 0; i < LAYER_WEIGHTS; i++) {
-            const Tensor *a = weights_field(&whole.layers[layer], i),
-                         *b = weights_field(&cut.layers[layer], i);
+            const Tensor *a = &whole.layers[layer].w[i], *b = &cut.layers[layer].w[i];
             assert_int_equal(tensor_bytes(a), tensor_bytes(b));
             if (a->data) assert_memory_equal(a->data, b->data, tensor_bytes(a));
         }
@@ -397,7 +396,7 @@ static void refused(void **state) {
         {"num_attention_heads=2", "attention heads of "},
         {"num_key_value_heads=5", "must be from 1 to 4"},
         {"quantization_config={}", "quantised"},
-        {"model_type=qwen3", "norms the q and k of each head, '"},
+        {"model_type=qwen3", "has 'self_attn.q_norm.weight' tensors, '"},
     };
     Sets small = {NARROW, "num_attention_heads=4", "num_key_value_heads=1", "head_dim=32"};
     const Case c = {"refused",
@@ -429,7 +428,7 @@ static void refused(void **state) {
     SynthOptions q = {.shape = "tiny", .sets = normed, .set_count = 2};
     assert_true(model_synth(p->small, &q, &e));
     assert_false(model_inflate(dir, &o, &e));
-    assert_non_null(strstr(e.text, "which cannot be inflated"));
+    assert_non_null(strstr(e.text, "'self_attn.q_norm.weight' tensors, which cannot be inflated"));
     o.shape = "no-such-shape";
     assert_false(model_inflate(dir, &o, &e) || access(dir, F_OK) == 0);
     assert_non_null(strstr(e.text, "no-such-shape"));

@@ -48,7 +48,7 @@ static int differences(Model *a, Model *b) {
             !same_tensor(&a->final_norm, &b->final_norm);
     for (int layer = 0; layer < a->shape.layers; layer++)
         for (int i = 0; i < LAYER_WEIGHTS; i++)
-            n += !same_tensor(weights_field(&a->layers[layer], i), weights_field(&b->layers[layer], i));
+            n += !same_tensor(&a->layers[layer].w[i], &b->layers[layer].w[i]);
     return n;
 }
 
@@ -163,7 +163,7 @@ static void values_are_spread(void **state) {
     Model m;
     make(under(p, "spread"), &(SynthOptions){.shape = "tiny"});
     open_model(&m, p->dir);
-    const Tensor *down = &m.layers[1].down, *norm = &m.layers[1].mlp_norm;
+    const Tensor *down = &m.layers[1].w[W_DOWN], *norm = &m.layers[1].w[W_MLP_NORM];
     double sum = 0, squares = 0;
     int n = down->rows * down->columns;
     for (int i = 0; i < n; i++) {
@@ -303,7 +303,7 @@ static void finite_is_checked(void **state) {
         Error e = {0};
         open_model(&m, p->dir);
         if (!model_check_finite(&m, p->dir, &e)) fail_msg("%s: %s", sets[i], e.text);
-        Tensor *up = &m.layers[2].up; // the second half of a fused tensor
+        Tensor *up = &m.layers[2].w[W_UP]; // the second half of a fused tensor
         int row = test_between(&r, 0, up->rows - 1), column = test_between(&r, 0, up->columns - 1);
         size_t element = (size_t)(row * up->columns + column), bytes = tensor_bytes(up);
         unsigned char *copy = mem_new(bytes, 1);

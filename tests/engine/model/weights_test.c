@@ -77,8 +77,8 @@ static void fake_init(Fake *f, const char *type, bool tied) {
                              .head_dim = HEAD,
                              .mlp_width = MLP,
                              .vocab = VOCAB,
-                             .qkv_bias = a->qkv_bias,
-                             .qk_norm = a->qk_norm,
+                             .qkv_bias = a->shape.qkv_bias,
+                             .qk_norm = a->shape.qk_norm,
                              .tied_head = tied};
     f->model.layers = f->layers;
     snprintf(f->model.architecture, sizeof f->model.architecture, "%s", type);
@@ -154,29 +154,31 @@ static void check_part(const Fake *f, int layer, const char *part, const Tensor 
 static void check_all(const Fake *f, bool fused, bool bias, bool norm, bool tied) {
     const Model *m = &f->model;
     for (int i = 0; i < LAYERS; i++) {
-        const LayerWeights *w = &f->layers[i];
-        check_part(f, i, "input_layernorm.weight", &w->attention_norm, 0, 1, WIDTH);
-        check_part(f, i, "post_attention_layernorm.weight", &w->mlp_norm, 0, 1, WIDTH);
-        check_part(f, i, "self_attn.o_proj.weight", &w->o, 0, WIDTH, Q);
-        check_part(f, i, "mlp.down_proj.weight", &w->down, 0, WIDTH, MLP);
-        check_part(f, i, fused ? "self_attn.qkv_proj.weight" : "self_attn.q_proj.weight", &w->q, 0, Q, WIDTH);
-        check_part(f, i, fused ? "self_attn.qkv_proj.weight" : "self_attn.k_proj.weight", &w->k,
+        const Tensor *w = f->layers[i].w;
+        check_part(f, i, "input_layernorm.weight", &w[W_ATTENTION_NORM], 0, 1, WIDTH);
+        check_part(f, i, "post_attention_layernorm.weight", &w[W_MLP_NORM], 0, 1, WIDTH);
+        check_part(f, i, "self_attn.o_proj.weight", &w[W_O], 0, WIDTH, Q);
+        check_part(f, i, "mlp.down_proj.weight", &w[W_DOWN], 0, WIDTH, MLP);
+        check_part(f, i, fused ? "self_attn.qkv_proj.weight" : "self_attn.q_proj.weight", &w[W_Q], 0, Q,
+                   WIDTH);
+        check_part(f, i, fused ? "self_attn.qkv_proj.weight" : "self_attn.k_proj.weight", &w[W_K],
                    fused ? Q : 0, KV, WIDTH);
-        check_part(f, i, fused ? "self_attn.qkv_proj.weight" : "self_attn.v_proj.weight", &w->v,
+        check_part(f, i, fused ? "self_attn.qkv_proj.weight" : "self_attn.v_proj.weight", &w[W_V],
                    fused ? Q + KV : 0, KV, WIDTH);
-        check_part(f, i, fused ? "mlp.gate_up_proj.weight" : "mlp.gate_proj.weight", &w->gate, 0, MLP, WIDTH);
-        check_part(f, i, fused ? "mlp.gate_up_proj.weight" : "mlp.up_proj.weight", &w->up, fused ? MLP : 0,
+        check_part(f, i, fused ? "mlp.gate_up_proj.weight" : "mlp.gate_proj.weight", &w[W_GATE], 0, MLP,
+                   WIDTH);
+        check_part(f, i, fused ? "mlp.gate_up_proj.weight" : "mlp.up_proj.weight", &w[W_UP], fused ? MLP : 0,
                    MLP, WIDTH);
-        assert_int_equal(w->q_norm.data != NULL, norm);
+        assert_int_equal(w[W_Q_NORM].data != NULL, norm);
         if (norm) {
-            check_part(f, i, "self_attn.q_norm.weight", &w->q_norm, 0, 1, HEAD);
-            check_part(f, i, "self_attn.k_norm.weight", &w->k_norm, 0, 1, HEAD);
+            check_part(f, i, "self_attn.q_norm.weight", &w[W_Q_NORM], 0, 1, HEAD);
+            check_part(f, i, "self_attn.k_norm.weight", &w[W_K_NORM], 0, 1, HEAD);
         }
-        assert_int_equal(w->q_bias.data != NULL, bias);
+        assert_int_equal(w[W_Q_BIAS].data != NULL, bias);
         if (!bias) continue;
-        check_part(f, i, "self_attn.q_proj.bias", &w->q_bias, 0, 1, Q);
-        check_part(f, i, "self_attn.k_proj.bias", &w->k_bias, 0, 1, KV);
-        check_part(f, i, "self_attn.v_proj.bias", &w->v_bias, 0, 1, KV);
+        check_part(f, i, "self_attn.q_proj.bias", &w[W_Q_BIAS], 0, 1, Q);
+        check_part(f, i, "self_attn.k_proj.bias", &w[W_K_BIAS], 0, 1, KV);
+        check_part(f, i, "self_attn.v_proj.bias", &w[W_V_BIAS], 0, 1, KV);
     }
     check(f, "model.embed_tokens.weight", &m->embedding, 0, VOCAB, WIDTH);
     check(f, "model.norm.weight", &m->final_norm, 0, 1, WIDTH);
@@ -242,7 +244,7 @@ static void dtypes_and_alignment(void **state) {
         make_shard(&f, 0, 0, f.count, shift);
         bool ok = weights_bind(&f.model, f.shards, 1, "dir", &e);
         assert_int_equal(ok, shift == 4); // F32 stands at multiples of 4
-        if (!ok) assert_non_null(strstr(e.text, "no multiple of its element's 4"));
+        if (!ok) assert_non_null(strstr(e.text, "not a multiple of its element's 4"));
         fake_release(&f);
     }
 }
@@ -292,6 +294,39 @@ static void none_is_left_out(void **state) {
     }
 }
 
+// Written out, tensor by tensor.
+static size_t count_slowly(const Shape *s) {
+    size_t n = 0, w = (size_t)s->width, d = (size_t)s->head_dim;
+    for (int layer = 0; layer < s->layers; layer++) {
+        n += w;                                                   // norm
+        for (int h = 0; h < s->heads; h++) n += 2 * d * w;        // rows of q, columns of o
+        for (int h = 0; h < s->kv_heads; h++) n += 2 * d * w;     // rows of k and v
+        for (int h = 0; s->qkv_bias && h < s->heads; h++) n += d; // their biases
+        for (int h = 0; s->qkv_bias && h < s->kv_heads; h++) n += 2 * d;
+        if (s->qk_norm) n += 2 * d;                              // one a dimension, for all heads
+        if (s->mlp_width) n += w + 3 * w * (size_t)s->mlp_width; // norm, gate, up, down
+    }
+    n += w; // last norm
+    if (s->input == INPUT_TOKENS) n += (size_t)s->vocab * w;
+    return n + (s->tied_head ? 0 : (size_t)s->vocab * w);
+}
+
+static void parameters_count_tensors(void **state) {
+    (void)state;
+    Random r = test_random(20);
+    for (int round = 0; round < 500; round++) {
+        Shape s = {.norm_epsilon = 1e-5f};
+        s.layers = test_between(&r, 1, 9), s.width = test_between(&r, 1, 300);
+        s.kv_heads = test_between(&r, 1, 5), s.heads = s.kv_heads * test_between(&r, 1, 4);
+        s.head_dim = 2 * test_between(&r, 1, 40), s.vocab = test_between(&r, 1, 999);
+        s.mlp_width = test_between(&r, 0, 2) ? test_between(&r, 1, 400) : 0;
+        s.input = test_between(&r, 0, 3) ? INPUT_TOKENS : INPUT_HIDDEN;
+        s.qkv_bias = test_between(&r, 0, 1), s.qk_norm = test_between(&r, 0, 1);
+        s.tied_head = test_between(&r, 0, 1);
+        assert_int_equal(shape_parameters(&s), count_slowly(&s));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(roles),
@@ -299,6 +334,7 @@ int main(void) {
         cmocka_unit_test(dtypes_and_alignment),
         cmocka_unit_test(twice_is_once_too_often),
         cmocka_unit_test(none_is_left_out),
+        cmocka_unit_test(parameters_count_tensors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

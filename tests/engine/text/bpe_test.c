@@ -164,7 +164,7 @@ static void like_the_slow_one(void **state) {
             IdList got = {0};
             size_t n = random_word(&r, word);
             slow_encode(&c, word, n, &want);
-            assert_true(bpe_encode(&c.b, &work, word, n, &got));
+            bpe_encode(&c.b, &work, word, n, &got);
             compare(&c, word, n, &got, &want);
             ids_release(&got);
         }
@@ -186,7 +186,7 @@ static void equal_ranks(void **state) {
     bpe_set_merge(&b, 1, 2, 0, 4);
     bpe_set_merge(&b, 0, 1, 0, 3);
     bpe_finish(&b);
-    assert_true(bpe_encode(&b, &work, "abcbc", 5, &got));
+    bpe_encode(&b, &work, "abcbc", 5, &got);
     assert_int_equal(got.count, 3); // ab c bc
     assert_int_equal(got.ids[0], 3);
     assert_int_equal(got.ids[1], 2);

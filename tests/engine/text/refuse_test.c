@@ -242,11 +242,12 @@ typedef struct {
 
 static const ModelRow MODELS[] = {
     {BYTES(""), "no pieces"},
-    {BYTES("\x0a"), "no sentencepiece model"},
-    {BYTES("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), "no sentencepiece model"}, // longer than the file
-    {BYTES("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), "no sentencepiece model"},
-    {BYTES("\x00\x00"), "no sentencepiece model"}, // field 0
-    {BYTES("\x0b\x0c"), "no sentencepiece model"}, // a group
+    {BYTES("\x0a"), "not a whole sentencepiece model"},
+    {BYTES("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
+     "not a whole sentencepiece model"}, // longer than the file
+    {BYTES("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), "not a whole sentencepiece model"},
+    {BYTES("\x00\x00"), "not a whole sentencepiece model"}, // field 0
+    {BYTES("\x0b\x0c"), "not a whole sentencepiece model"}, // a group
     {BYTES("\x0a\x03\x0a\x01"
            "a"),
      "is unigram"}, // what no type means

@@ -284,14 +284,14 @@ static void check_export(AdapterVariant v, const char *dir, Random *r) {
     for (int i = 0; i < kind.heads; i++) {
         const Network *n = &t.networks[i];
         const LayerPlan *plan = n->parameters.layers;
-        const LayerWeights *layer = a.models[i].layers;
-        expect_tensor(n, plan->attention_norm, &layer->attention_norm);
-        expect_tensor(n, plan->qkv, &layer->q);
-        expect_tensor(n, plan->o, &layer->o);
-        expect_tensor(n, plan->mlp_norm, &layer->mlp_norm);
-        expect_tensor(n, plan->gate_up, &layer->gate);
-        expect_tensor(n, plan->gate_bias, &layer->gate_bias);
-        expect_tensor(n, plan->down, &layer->down);
+        const Tensor *layer = a.models[i].layers->w;
+        expect_tensor(n, plan->at[W_ATTENTION_NORM], &layer[W_ATTENTION_NORM]);
+        expect_tensor(n, plan->at[W_Q], &layer[W_Q]);
+        expect_tensor(n, plan->at[W_O], &layer[W_O]);
+        expect_tensor(n, plan->at[W_MLP_NORM], &layer[W_MLP_NORM]);
+        expect_tensor(n, plan->at[W_GATE], &layer[W_GATE]);
+        expect_tensor(n, plan->at[W_GATE_BIAS], &layer[W_GATE_BIAS]);
+        expect_tensor(n, plan->at[W_DOWN], &layer[W_DOWN]);
         expect_tensor(n, n->parameters.final_norm, &a.models[i].final_norm);
         expect_tensor(n, n->parameters.head, &a.models[i].head);
     }

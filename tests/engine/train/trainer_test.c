@@ -223,10 +223,10 @@ static void exported_model_opens(void **state) {
     assert_int_equal(m.eos[0], 2);
     expect_tensor(&t, t.networks[0].parameters.embedding, &m.embedding);
     expect_tensor(&t, t.networks[0].parameters.final_norm, &m.final_norm);
-    expect_tensor(&t, plan->qkv, &m.layers[1].q);
-    expect_tensor(&t, plan->qkv + q_size, &m.layers[1].k);
-    expect_tensor(&t, plan->gate_up, &m.layers[1].gate);
-    expect_tensor(&t, plan->down, &m.layers[1].down);
+    expect_tensor(&t, plan->at[W_Q], &m.layers[1].w[W_Q]);
+    expect_tensor(&t, plan->at[W_Q] + q_size, &m.layers[1].w[W_K]);
+    expect_tensor(&t, plan->at[W_GATE], &m.layers[1].w[W_GATE]);
+    expect_tensor(&t, plan->at[W_DOWN], &m.layers[1].w[W_DOWN]);
     model_close(&m);
     trainer_close(&t);
     corpus_release(&corpus);

@@ -170,7 +170,7 @@ static void mistakes(void **state) {
          "outpace: token 1 of the prompt is 600, outside the vocabulary of 512\n"},
         {"generate tiny x --device gpu",
          "outpace: there is no device 'gpu': cpu, cuda[:n][,cuda:m..], auto and null are known\n"},
-        {"generate nowhere x", "outpace: there is no directory 'nowhere': give that of a Hugging Face model; "
+        {"generate nowhere x", "outpace: there is no directory 'nowhere': give the directory of a Hugging Face model; "
                                "nothing is downloaded\n"},
         {"generate tiny 'far too long' -c 3",
          "outpace: the prompt has 8 tokens, the context holds 3; shorten it or raise --context\n"},
@@ -670,10 +670,9 @@ static void second_models(void **state) {
         cli, 2, "generate tiny --ids 1 --method kangaroo",
         "outpace: method 'kangaroo': an adapter on one of the target's lower layers is needed: give one "
         "with --adapter DIR, in a config adapter: DIR\n");
-    expect_error(
-        cli, 2, "generate tiny --ids 1 --method kangaroo --adapter nowhere",
-        "outpace: --adapter 'nowhere': there is no readable 'nowhere/config.json': give an adapter's "
-        "directory\n");
+    expect_error(cli, 2, "generate tiny --ids 1 --method kangaroo --adapter nowhere",
+                 "outpace: --adapter 'nowhere': cannot read 'nowhere/config.json': give an adapter's "
+                 "directory\n");
     expect_error(cli, 2, "model adapter tiny never --exit-layer 9",
                  "outpace: the exit layer of 'never' is 9, must be from 1 to 2, below the target's last\n");
 }

@@ -166,7 +166,7 @@ static void refusals(void **state) {
     REFUSED(*state, "from 1 to 2", "adapter", "heart", "--text", "rhymes.txt", "-o", "a", "-l", "3");
     REFUSED(*state, "outpace train heads", "adapter", "heart", "--text", "rhymes.txt", "-o", "a", "--variant",
             "medusa");
-    REFUSED(*state, "no adapter variant 'none'", "adapter", "heart", "--text", "rhymes.txt", "-o", "a",
+    REFUSED(*state, "unknown adapter variant 'none'", "adapter", "heart", "--text", "rhymes.txt", "-o", "a",
             "--variant", "none");
     REFUSED(*state, "there is no directory", "heads", "nowhere", "--text", "rhymes.txt", "-o", "a");
     REFUSED(*state, "multiple of the 64 rows", "heads", "heart", "--text", "rhymes.txt", "-o", "a", "--batch",
