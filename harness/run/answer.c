@@ -59,6 +59,7 @@ static DecodeOptions options_of(const AnswerEnv *env, const Settings *s, int pro
                                              (uint64_t)prompt * CONVERSATION_TURNS + (uint64_t)turn),
                            .layout = s->engine.layout,
                            .merge = !s->engine.no_merge,
+                           .max_rows = s->engine.max_rows,
                            .clock = env->clock,
                            .step = take_step};
 }

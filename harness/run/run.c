@@ -122,6 +122,7 @@ bool group_warm_up(GroupRun *g, int point, const PromptList *prompts, int tokens
                        .sampling = {s->temperature, s->top_k, s->top_p},
                        .layout = s->engine.layout,
                        .merge = !s->engine.no_merge,
+                       .max_rows = s->engine.max_rows,
                        .clock = g->env.clock};
     for (size_t i = 0; p->open && !p->progress->failed && i < prompts->count; i++) {
         const IdList *ids = &prompts->prompts[i];
