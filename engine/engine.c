@@ -106,7 +106,7 @@ static bool is_auto(const char *text) { return text && strcmp(text, "auto") == 0
 // "cuda:1" is the second card of device cuda, "cuda:0,cuda:1" two cards for one model; "auto" is the first
 // GPU that can be used, or else the CPU.
 static const Device *find_device(const char *text, CudaCards *cards, Error *e) {
-    const char *name = text ? text : "cpu";
+    const char *name = text && *text ? text : "cpu";
     if (is_auto(text)) {
         bool gpu = find_gpu(cards);
         for (size_t i = 0; i < sizeof DEVICES / sizeof *DEVICES; i++)
@@ -119,42 +119,21 @@ static const Device *find_device(const char *text, CudaCards *cards, Error *e) {
     return NULL;
 }
 
-static bool choose_compute(const char *text, const Model *m, Compute *out, Error *e) {
-    return compute_find(text, m->dtype, out) ||
-           error_input(e, "there is no compute '%s': f32, bf16 and f16 are known", text);
-}
-
-static bool choose_math(const char *text, const Device *device, bool *fast, Error *e) {
-    *fast = text && strcmp(text, "fast") == 0;
-    if (text && !*fast && strcmp(text, "exact") != 0)
-        return error_input(e, "there is no math '%s': exact and fast are known", text);
-    return !*fast || device->backend == &cuda_backend ||
-           error_input(e, "math fast needs device cuda; %s has exact alone", device->name);
-}
-
-static bool choose_attention(const char *text, const Device *device, bool *plain, Error *e) {
-    *plain = text && strcmp(text, "plain") == 0;
-    if (text && !*plain && strcmp(text, "flash") != 0)
-        return error_input(e, "there is no attention '%s': flash and plain are known", text);
-    return !*plain || device->backend != &cuda_backend ||
-           error_input(e, "attention plain needs device cpu or null; %s has flash alone (--attention flash)",
-                       device->name);
-}
-
-// Without its window a model sees all that stands before: the baseline that a window is measured against.
-static bool choose_window(const char *text, Shape *shape, Error *e) {
-    if (text && strcmp(text, "off") == 0) shape->window = 0;
-    else if (text && strcmp(text, "on") != 0)
-        return error_input(e, "the sliding window is '%s', must be on or off", text);
-    return true;
-}
-
-static bool choose_weights(const char *text, const Device *device, bool *held, Error *e) {
-    *held = text && strcmp(text, "held") == 0;
-    if (text && !*held && strcmp(text, "mapped") != 0)
-        return error_input(e, "weights are '%s', must be held or mapped", text);
-    return !*held || device->host ||
-           error_input(e, "weights held needs device cpu; leave --weights out for %s", device->name);
+// What only some devices have.
+static bool check_device(const Device *d, const EngineOptions *o, Error *e) {
+    bool cuda = d->backend == &cuda_backend;
+    if (o->math == MATH_FAST && !cuda)
+        return error_input(e, "math fast needs device cuda; %s has exact alone", d->name);
+    if (o->attention == ATTENTION_PLAIN && cuda)
+        return error_input(
+            e, "attention plain needs device cpu or null; %s has flash alone (--attention flash)", d->name);
+    if (o->layout == LAYOUT_COPIED && cuda)
+        return error_input(e,
+                           "layout copied needs device cpu or null; on %s the rows share one cache (--layout "
+                           "batch)",
+                           d->name);
+    return o->weights == WEIGHTS_MAPPED || d->host ||
+           error_input(e, "weights held needs device cpu; leave --weights out for %s", d->name);
 }
 
 static size_t available_memory(void) {
@@ -281,20 +260,34 @@ static void *instance_beside(const Engine *other, const Device *device) {
 typedef struct Opening {
     const Device *device;
     CudaCards cards;
-    bool held;
     BackendOptions backend;
     EngineMemory need;
     int fits; // see Engine
 } Opening;
 
+static BackendOptions backend_options(const EngineOptions *o, const Device *device) {
+    return (BackendOptions){.context = o->context,
+                            .max_nodes = o->max_nodes,
+                            .slack = o->slack,
+                            .threads = o->threads,
+                            .plain = o->attention == ATTENTION_PLAIN,
+                            .isa = o->isa,
+                            .fast = o->math == MATH_FAST,
+                            .beside = instance_beside(o->beside, device),
+                            .progress = o->progress};
+}
+
 static bool choose_device(Opening *w, const EngineOptions *o, Error *e) {
-    *w = (Opening){.backend = o->backend};
+    *w = (Opening){0};
     w->device = find_device(o->device, &w->cards, e);
-    if (!w->device) return false;
-    w->backend.beside = instance_beside(o->beside, w->device);
-    return choose_math(o->math, w->device, &w->backend.fast, e) &&
-           choose_attention(o->attention, w->device, &w->backend.plain, e) &&
-           choose_weights(o->weights, w->device, &w->held, e);
+    if (!w->device || !check_device(w->device, o, e)) return false;
+    w->backend = backend_options(o, w->device);
+    return true;
+}
+
+bool engine_check(const EngineOptions *o, Error *e) {
+    Opening w;
+    return choose_device(&w, o, e);
 }
 
 // A context that nobody asked for need not be the model's own: where a device has no room for that, half of
@@ -308,8 +301,8 @@ static void cut_context(Opening *w, const Model *m) {
 }
 
 static bool choose_rest(Opening *w, Model *m, const EngineOptions *o, Error *e) {
-    if (!choose_compute(o->compute, m, &w->backend.compute, e) || !choose_window(o->window, &m->shape, e))
-        return false;
+    w->backend.compute = compute_choose(o->compute, m->dtype);
+    if (o->no_window) m->shape.window = 0;
     cut_context(w, m);
     rope_fit(&m->shape.rope, context_of(&m->shape, &w->backend));
     if (!w->device->host) return true;
@@ -325,7 +318,7 @@ bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, Engine
     bool ok =
         w.device->weights ? model_open(&engine->model, dir, e) : model_open_config(&engine->model, dir, e);
     ok = ok && choose_rest(&w, &engine->model, o, e) && open_tokenizer(engine, dir, e) &&
-         (!w.held || model_hold(&engine->model, dir, &w.backend.progress, e)) &&
+         (o->weights == WEIGHTS_MAPPED || model_hold(&engine->model, dir, &w.backend.progress, e)) &&
          open_session(&engine->session, dir, &engine->model, w.device, &w.cards, &w.backend, e);
     EngineMemory need = w.need;
     engine->fits = w.fits;
@@ -358,7 +351,7 @@ bool engine_rehearse(Engine *engine, const char *name, const Model *m, const Eng
     Opening w;
     *engine = (Engine){0};
     if (!choose_device(&w, o, e) || !are_usable(&w, e) ||
-        (w.device->backend == &cpu_backend && !cpu_isa(o->backend.isa, e)))
+        (w.device->backend == &cpu_backend && !cpu_isa(o->isa, e)))
         return false;
     Model described = *m; // its tensors are the caller's
     bool ok = choose_rest(&w, &described, o, e);
@@ -424,16 +417,13 @@ bool engine_open_adapter(AdapterEngine *a, const Engine *target, const char *dir
                          EngineMemory *memory, Error *e) {
     CudaCards cards;
     EngineMemory took = {0};
-    BackendOptions backend = o->backend;
     *a = (AdapterEngine){0};
     const Device *device = find_device(o->device, &cards, e);
-    if (!device) return false;
+    if (!device || !check_device(device, o, e)) return false;
+    BackendOptions backend = backend_options(o, device);
     cards = (CudaCards){1, {cards.ordinal[cards.count - 1]}};
     took.available = device->host ? memory_beside(target) : 0;
     backend.beside = instance_beside(target, device);
-    if (!choose_math(o->math, device, &backend.fast, e) ||
-        !choose_attention(o->attention, device, &backend.plain, e))
-        return false;
     backend.compute = target->session.compute;
     backend.context = target->session.context;
     bool ok = device->weights ? adapter_open(&a->adapter, &target->model, dir, e)

@@ -5,30 +5,16 @@
 #include "engine/core/session.h"
 #include "engine/model/adapter.h"
 #include "engine/model/model.h"
+#include "engine/options.h"
 #include "engine/text/tokenizer.h"
 
-typedef struct Engine Engine;
-
-typedef struct EngineOptions {
-    const char
-        *device; // "cpu" (the default, or NULL), "null", "auto", "cuda[:n]", "cuda:0,cuda:1" or with +: both
-    const char *compute;    // "f32", "bf16", "f16", or NULL: as the weights
-    const char *window;     // "on" or NULL: the sliding window that config.json gives; "off": none
-    const char *math;       // "exact" or NULL; "fast": products by a vendor's library, which cuda has
-    const char *attention;  // "flash" or NULL; "plain": BackendOptions.plain, which cpu and null have
-    const char *weights;    // "mapped" or NULL: left in the files; "held": in memory of our own (CPU only)
-    BackendOptions backend; // compute, fast and plain are filled from the lines above
-    const Engine *beside; // one that is open at the same time, and is closed later: memory has room for both,
-                          // and they take turns with the same threads. NULL: alone
-} EngineOptions;
-
-struct Engine {
+typedef struct Engine {
     Model model;
     Session session;
     Tokenizer *tokenizer; // NULL where the directory has none
     int fits; // positions that the device had room for, where that was less than the model's context and none
               // was asked for: the session has half of them. 0: the session has what was wanted
-};
+} Engine;
 
 // Bytes: of an open engine what it took, of a refused one what it would have taken, about. All 0 where
 // config.json could not be read, and for a device that needs no weights.
@@ -42,6 +28,10 @@ typedef struct EngineMemory {
 // `engine` empty, on failure. memory may be NULL.
 bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, EngineMemory *memory, Error *e);
 void engine_close(Engine *engine); // takes an empty one
+
+// Those checks of engine_open that need no model: whether there is such a device, and has what is asked of
+// it.
+bool engine_check(const EngineOptions *o, Error *e);
 
 // All checks of engine_open, but of the weights and the tokenizer, for a model that is open or only described
 // (no directory is read). The session has its shape, on the null backend: methods can be opened with it, to

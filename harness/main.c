@@ -96,15 +96,17 @@ static void put_lesson(const char *lesson, Text *out) {
 }
 
 bool command_parse(const Command *c, int argc, char **argv, void *values, Words *rest, bool *stop, Error *e) {
-    const ArgSet set = {c->options, c->option_count, 0};
+    const ArgSet sets[] = {{c->options, c->option_count, 0, NULL}, c->shared};
     Text text = {0};
-    if (!args_parse_line(&set, 1, argc, argv, values, rest, stop, e)) return error_within(e, "%s", c->name);
+    if (!args_parse_line(sets, 2, argc, argv, values, rest, stop, e)) return error_within(e, "%s", c->name);
     if (!*stop)
         return (rest->count >= c->arguments[0] && rest->count <= c->arguments[1]) || command_misused(c, e);
     text_printf(&text, "usage: outpace %s%s%s\n\n", c->name, *c->usage ? " " : "", c->usage);
     put_lesson(c->lesson, &text);
     if (c->option_count) text_puts(&text, "\nOptions:\n");
-    args_help(&set, 1, &text);
+    args_help(sets, 1, &text);
+    if (c->shared.count) text_puts(&text, "\nOptions of the model:\n");
+    args_help(sets + 1, 1, &text);
     terminal_print(&text);
     return true;
 }

@@ -36,11 +36,12 @@ static bool set_seed(const char *shown, uint64_t *value, const char *text, Error
     return true;
 }
 
-static bool set_flag(const char *shown, bool *value, const char *text, Error *e) {
+// meaning: the value for "on".
+static bool set_flag(const char *shown, bool *value, bool meaning, const char *text, Error *e) {
     bool on = strcmp(text, "on") == 0 || strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
     bool off = strcmp(text, "off") == 0 || strcmp(text, "false") == 0 || strcmp(text, "0") == 0;
     if (!on && !off) return error_input(e, "%s is '%s', must be on or off", shown, text);
-    *value = on;
+    *value = on == meaning;
     return true;
 }
 
@@ -74,13 +75,9 @@ size_t args_span(const char *text, char end) {
     return span(text, end, &open);
 }
 
-static bool set_text(const Arg *a, const char *shown, char value[ARG_TEXT_SIZE], const char *text, Error *e) {
+static bool set_text(const char *shown, char value[ARG_TEXT_SIZE], const char *text, Error *e) {
     if (strlen(text) >= ARG_TEXT_SIZE)
         return error_input(e, "%s has more than %d characters", shown, ARG_TEXT_SIZE - 1);
-    int open;
-    if (text[span(text, ',', &open)] || open) // could not be read back from a list of values
-        return error_input(e, "%s is '%s', must have no comma outside parentheses, and close those: %s",
-                           shown, text, a->help);
     snprintf(value, ARG_TEXT_SIZE, "%s", text);
     return true;
 }
@@ -94,13 +91,14 @@ static bool add_word(Words *words, const char *shown, const char *text, Error *e
 
 bool arg_set(const Arg *a, const char *shown, void *value, const char *text, Error *e) {
     switch (a->type) {
-    case ARG_FLAG: return set_flag(shown, value, text, e);
+    case ARG_FLAG: return set_flag(shown, value, true, text, e);
+    case ARG_NOT: return set_flag(shown, value, false, text, e);
     case ARG_INT:
     case ARG_REAL: return set_number(a, shown, value, text, e);
     case ARG_SEED: return set_seed(shown, value, text, e);
     case ARG_CHOICE: return set_choice(a, shown, value, text, e);
     case ARG_TEXT:
-    case ARG_METHODS: return set_text(a, shown, value, text, e);
+    case ARG_METHODS: return set_text(shown, value, text, e);
     case ARG_WORD: *(const char **)value = text; return true;
     case ARG_WORDS: return add_word(value, shown, text, e);
     case ARG_NODE:
@@ -115,7 +113,7 @@ bool arg_set(const Arg *a, const char *shown, void *value, const char *text, Err
 
 static const char *name_at(const void *rows, size_t i) { return ((const Arg *)rows)[i].name; }
 
-static const Arg *row_named(const Arg *rows, size_t count, const char *name) {
+const Arg *arg_find(const Arg *rows, size_t count, const char *name) {
     for (size_t i = 0; i < count; i++)
         if (strcmp(rows[i].name, name) == 0) return &rows[i];
     return NULL;
@@ -124,8 +122,13 @@ static const Arg *row_named(const Arg *rows, size_t count, const char *name) {
 // --- "key=value,key=value"
 
 static bool set_pair(const Arg *a, void *values, const char *text, Error *e) {
+    bool plain = a->type == ARG_TEXT || a->type == ARG_METHODS;
     char shown[80];
+    int open;
     snprintf(shown, sizeof shown, "'%s'", a->name);
+    if (plain && (text[span(text, ',', &open)] || open)) // could not be read back from a list of values
+        return error_input(e, "%s is '%s', must have no comma outside parentheses, and close those: %s",
+                           shown, text, a->help);
     return arg_set(a, shown, (char *)values + a->at, text, e);
 }
 
@@ -138,7 +141,7 @@ void args_defaults(const Arg *rows, size_t count, void *values) {
 }
 
 static const Arg *find_key(const Arg *rows, size_t count, const char *key, Error *e) {
-    const Arg *a = row_named(rows, count, key);
+    const Arg *a = arg_find(rows, count, key);
     if (a) return a;
     const char *nearest = suggest(key, rows, count, name_at);
     if (nearest) error_input(e, "there is no parameter '%s'; did you mean '%s'?", key, nearest);
@@ -203,20 +206,35 @@ static void put_real(double value, Text *out) {
     text_puts(out, text);
 }
 
+void arg_write(const Arg *a, const void *values, Text *out) {
+    const void *v = (const char *)values + a->at;
+    switch (a->type) {
+    case ARG_INT: text_printf(out, "%d", *(const int *)v); break;
+    case ARG_REAL: put_real(*(const double *)v, out); break;
+    case ARG_FLAG: text_puts(out, *(const bool *)v ? "on" : "off"); break;
+    case ARG_NOT: text_puts(out, *(const bool *)v ? "off" : "on"); break;
+    case ARG_CHOICE: text_puts(out, a->choices[*(const int *)v]); break;
+    case ARG_TEXT:
+    case ARG_METHODS: text_puts(out, v); break;
+    default: assert(!"a row that has no canonical text");
+    }
+}
+
+static bool is_default(const Arg *a, const void *values) {
+    Text text = {0};
+    arg_write(a, values, &text);
+    bool same = strcmp(text_get(&text), a->fallback) == 0;
+    text_release(&text);
+    return same;
+}
+
 void args_write(const Arg *rows, size_t count, const void *values, Text *out) {
+    const char *comma = "";
     for (size_t i = 0; i < count; i++) {
-        const Arg *a = &rows[i];
-        const void *v = (const char *)values + a->at;
-        text_printf(out, "%s%s=", i ? "," : "", a->name);
-        switch (a->type) {
-        case ARG_INT: text_printf(out, "%d", *(const int *)v); break;
-        case ARG_REAL: put_real(*(const double *)v, out); break;
-        case ARG_FLAG: text_puts(out, *(const bool *)v ? "on" : "off"); break;
-        case ARG_CHOICE: text_puts(out, a->choices[*(const int *)v]); break;
-        case ARG_TEXT:
-        case ARG_METHODS: text_puts(out, v); break;
-        default: assert(!"a row that has no canonical text");
-        }
+        if (rows[i].added && is_default(&rows[i], values)) continue;
+        text_printf(out, "%s%s=", comma, rows[i].name);
+        arg_write(&rows[i], values, out);
+        comma = ",";
     }
 }
 
@@ -224,7 +242,8 @@ static void describe_range(const Arg *a, Text *out) {
     switch (a->type) {
     case ARG_INT:
     case ARG_REAL: text_printf(out, "%.10g..%.10g", a->low, a->high); break;
-    case ARG_FLAG: text_puts(out, "on|off"); break;
+    case ARG_FLAG:
+    case ARG_NOT: text_puts(out, "on|off"); break;
     case ARG_CHOICE:
         for (int i = 0; a->choices[i]; i++) text_printf(out, "%s%s", i ? "|" : "", a->choices[i]);
         break;
@@ -257,45 +276,98 @@ void args_describe(const Arg *rows, size_t count, Text *out) {
 
 // --- a command line
 
-typedef struct Found {
+typedef struct Option {
     const ArgSet *set;
     const Arg *row;
-} Found;
+    char name[40]; // as a user writes it after "--"
+} Option;
 
-static bool find_option(const ArgSet *sets, int n, const char *word, size_t length, Found *out, Error *e) {
+static void name_option(const Arg *a, char name[40]) {
+    snprintf(name, 40, "%s", a->name);
+    for (char *p = name; (p = strchr(p, '_'));) *p = '-';
+}
+
+// Whether a list of names has this one.
+static bool lists(const char *list, const char *name) {
+    size_t n = strlen(name);
+    for (const char *p = list; p && (p = strstr(p, name)); p += n)
+        if ((p == list || p[-1] == ' ') && (p[n] == ' ' || !p[n])) return true;
+    return false;
+}
+
+static size_t list_options(const ArgSet *sets, int n, Option out[ARGS_MAX]) {
+    size_t count = 0;
+    for (int i = 0; i < n; i++)
+        for (size_t j = 0; j < sets[i].count; j++) {
+            if (lists(sets[i].without, sets[i].rows[j].name)) continue;
+            assert(count < ARGS_MAX);
+            out[count] = (Option){.set = &sets[i], .row = &sets[i].rows[j]};
+            name_option(out[count].row, out[count].name);
+            count++;
+        }
+    return count;
+}
+
+static const char *option_at(const void *options, size_t i) { return ((const Option *)options)[i].name; }
+
+static bool find_option(const ArgSet *sets, int n, const char *word, size_t length, Option *out, Error *e) {
+    Option all[ARGS_MAX];
     char name[64];
+    size_t count = list_options(sets, n, all);
     snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1), word);
-    const char *nearest = NULL;
-    int best = 0;
-    for (int i = 0; i < n; i++) {
-        *out = (Found){&sets[i], row_named(sets[i].rows, sets[i].count, name)};
-        if (out->row) return true;
-        const char *near = suggest(name, sets[i].rows, sets[i].count, name_at);
-        int distance = near ? suggest_distance(name, near) : 0;
-        if (near && (!nearest || distance < best)) nearest = near, best = distance;
-    }
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(all[i].name, name) == 0) {
+            *out = all[i];
+            return true;
+        }
+    const char *nearest = suggest(name, all, count, option_at);
     if (nearest) return error_input(e, "there is no option --%s; did you mean --%s?", name, nearest);
     return error_input(e, "there is no option --%s; --help lists them", name);
 }
 
-static bool find_letter(const ArgSet *sets, int n, const char *word, Found *out, Error *e) {
-    for (int i = 0; i < n; i++)
-        for (size_t j = 0; j < sets[i].count; j++) {
-            *out = (Found){&sets[i], &sets[i].rows[j]};
-            if (out->row->letter && out->row->letter == word[1] && word[2] == 0) return true;
+static bool find_letter(const ArgSet *sets, int n, const char *word, Option *out, Error *e) {
+    Option all[ARGS_MAX];
+    size_t count = list_options(sets, n, all);
+    for (size_t i = 0; i < count; i++)
+        if (all[i].row->letter && all[i].row->letter == word[1] && word[2] == 0) {
+            *out = all[i];
+            return true;
         }
     return error_input(e, "there is no option %s; --help lists them", word);
 }
 
-static bool set_option(const Found *found, void *values, const char *text, Error *e) {
+static bool set_option(const Option *o, void *values, const char *text, Error *e) {
     char shown[80];
-    snprintf(shown, sizeof shown, "--%s", found->row->name);
-    return arg_set(found->row, shown, (char *)values + found->set->at + found->row->at, text, e);
+    snprintf(shown, sizeof shown, "--%s", o->name);
+    return arg_set(o->row, shown, (char *)values + o->set->at + o->row->at, text, e);
 }
 
 bool args_set_option(const ArgSet *sets, int n, void *values, const char *name, const char *text, Error *e) {
-    Found found;
+    Option found;
     return find_option(sets, n, name, strlen(name), &found, e) && set_option(&found, values, text, e);
+}
+
+void args_write_options(const Arg *rows, size_t count, const void *values, Text *out) {
+    for (size_t i = 0; i < count; i++) {
+        char name[40];
+        if (is_default(&rows[i], values)) continue;
+        name_option(&rows[i], name);
+        text_printf(out, " --%s ", name);
+        arg_write(&rows[i], values, out);
+    }
+}
+
+static void put_value(const Arg *a, Text *out) {
+    if (a->value) text_puts(out, a->value);
+    else if (a->type == ARG_CHOICE || a->type == ARG_NOT) describe_range(a, out);
+}
+
+static bool needs_value(const Option *o, Error *e) {
+    Text value = {0};
+    put_value(o->row, &value);
+    error_input(e, "--%s needs a value: --%s %s", o->name, o->name, text_get(&value));
+    text_release(&value);
+    return false;
 }
 
 // One option at argv[*i]; *i moves on over a value in the next word.
@@ -304,15 +376,15 @@ static bool parse_option(const ArgSet *sets, int n, int argc, char **argv, int *
     bool is_long = word[1] == '-';
     size_t length = is_long ? strcspn(word + 2, "=") : 0;
     const char *equals = is_long && word[2 + length] == '=' ? word + 3 + length : NULL;
-    Found found;
+    Option found;
     if (!(is_long ? find_option(sets, n, word + 2, length, &found, e)
                   : find_letter(sets, n, word, &found, e)))
         return false;
-    const Arg *a = found.row;
-    if (a->type == ARG_FLAG && equals) return error_input(e, "--%s takes no value", a->name);
-    if (a->type == ARG_FLAG) return set_option(&found, values, "on", e);
+    bool flag = found.row->type == ARG_FLAG;
+    if (flag && equals) return error_input(e, "--%s takes no value", found.name);
+    if (flag) return set_option(&found, values, "on", e);
     if (equals) return set_option(&found, values, equals, e);
-    if (*i + 1 >= argc) return error_input(e, "--%s needs a value: --%s %s", a->name, a->name, a->value);
+    if (*i + 1 >= argc) return needs_value(&found, e);
     return set_option(&found, values, argv[++*i], e);
 }
 
@@ -342,22 +414,26 @@ bool args_parse_line(const ArgSet *sets, int n, int argc, char **argv, void *val
 }
 
 // A default goes to a line of its own where the help leaves it no room.
-static void help_row(const Arg *a, Text *out) {
+static void help_row(const Option *o, Text *out) {
     enum { INDENT = 29, COLUMNS = 110 };
-    char letter[8] = "", left[64];
+    const Arg *a = o->row;
+    Text left = {0};
     size_t from = out->length;
-    if (a->letter) snprintf(letter, sizeof letter, "-%c, ", a->letter);
-    snprintf(left, sizeof left, "%s--%s%s%s", letter, a->name, a->value ? " " : "", a->value ? a->value : "");
-    text_printf(out, "  %-26s %s", left, a->help);
+    if (a->letter) text_printf(&left, "-%c, ", a->letter);
+    text_printf(&left, "--%s ", o->name);
+    put_value(a, &left);
+    text_printf(out, "  %-26s %s", text_get(&left), a->help);
     if (a->fallback && out->length - from + strlen(a->fallback) + 3 > COLUMNS)
         text_printf(out, "\n%*s(%s)", INDENT, "", a->fallback);
     else if (a->fallback) text_printf(out, " (%s)", a->fallback);
     text_puts(out, "\n");
+    text_release(&left);
 }
 
 void args_help(const ArgSet *sets, int n, Text *out) {
-    for (int i = 0; i < n; i++)
-        for (size_t j = 0; j < sets[i].count; j++) help_row(&sets[i].rows[j], out);
+    Option all[ARGS_MAX];
+    size_t count = list_options(sets, n, all);
+    for (size_t i = 0; i < count; i++) help_row(&all[i], out);
 }
 
 // --- ranges

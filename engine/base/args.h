@@ -11,6 +11,7 @@
 
 typedef enum {
     ARG_FLAG,    // bool: on or off; on a command line just --name
+    ARG_NOT,     // bool: true when off, so that zero is the default; on a command line --name on|off
     ARG_INT,     // int, low..high
     ARG_REAL,    // double, low..high
     ARG_SEED,    // uint64_t below 2^63, so that JSON and SQLite give it back
@@ -34,19 +35,22 @@ typedef struct Words {
 struct ArgTable;
 
 typedef struct Arg {
-    const char *name;
+    const char *name; // its '_' is '-' on a command line: max_rows, --max-rows
     ArgType type;
     size_t at;                    // of the value in the struct
     double low, high;             // INT, REAL: inclusive. EACH: high is how many there may be
     const char *fallback;         // the default as a user would write it, or what --help says instead
     const char *const *choices;   // CHOICE: names, ending in NULL
     const char *help;             // one line
-    const char *value;            // what --help calls the value ("N"); NULL: a flag
+    const char *value;            // what --help calls the value ("N"); NULL: the choices, or a flag
     char letter;                  // the one-letter form of an option, or 0
     bool required;                // of a config
+    bool added;                   // args_write omits its default: older texts, and their hashes, lack the row
     const struct ArgTable *table; // MAP, EACH
     size_t count_at;              // EACH: of the int that counts the items
 } Arg;
+
+const Arg *arg_find(const Arg *rows, size_t count, const char *name); // NULL: there is none
 
 // Sets one value. `shown` is how a message calls it: --gamma, 'gamma'.
 bool arg_set(const Arg *row, const char *shown, void *value, const char *text, Error *e);
@@ -64,9 +68,11 @@ bool args_parse(const Arg *rows, size_t count, void *values, const char *text, E
 // Bytes of text before the first `end` outside parentheses.
 size_t args_span(const char *text, char end);
 
-// Writes every value as key=value in the order of the rows: the text that args_parse reads back, and that
-// hashes are made of.
+// Writes one value; every value as key=value in the order of the rows, the text that args_parse reads back
+// and that hashes are made of; those that differ from their defaults as options: " --threads 4 --merge off".
+void arg_write(const Arg *row, const void *values, Text *out);
 void args_write(const Arg *rows, size_t count, const void *values, Text *out);
+void args_write_options(const Arg *rows, size_t count, const void *values, Text *out);
 
 // One line per row: name, range, default, help.
 void args_describe(const Arg *rows, size_t count, Text *out);
@@ -76,7 +82,8 @@ void args_describe(const Arg *rows, size_t count, Text *out);
 typedef struct ArgSet {
     const Arg *rows;
     size_t count;
-    size_t at; // where the shared part begins in the command's struct
+    size_t at;           // where the shared part begins in the command's struct
+    const char *without; // rows that this command lacks, names separated by blanks; NULL: none
 } ArgSet;
 
 // Fills values, and words with the arguments that belong to no option, from argv[1..]. Options and arguments

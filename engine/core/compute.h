@@ -12,12 +12,11 @@ typedef enum { COMPUTE_F32, COMPUTE_BF16, COMPUTE_F16, COMPUTE_KINDS } Compute;
 static inline Dtype compute_dtype(Compute c) { return (Dtype[]){DTYPE_F32, DTYPE_BF16, DTYPE_F16}[c]; }
 static inline const char *compute_name(Compute c) { return (const char *[]){"f32", "bf16", "f16"}[c]; }
 
-// Finds a kind by its name or, if name is NULL, the kind that matches the weights' type. Returns false if
-// there isn't one.
-static inline bool compute_find(const char *name, Dtype weights, Compute *out) {
-    for (*out = COMPUTE_F32; *out < COMPUTE_KINDS; ++*out)
-        if (name ? strcmp(name, compute_name(*out)) == 0 : compute_dtype(*out) == weights) return true;
-    return false;
+// A kind as a user chooses it: that of the weights, or by its name.
+typedef enum { CHOOSE_WEIGHTS, CHOOSE_F32, CHOOSE_BF16, CHOOSE_F16 } ComputeChoice;
+static inline Compute compute_choose(ComputeChoice c, Dtype weights) {
+    if (c != CHOOSE_WEIGHTS) return (Compute)(c - CHOOSE_F32);
+    return weights == DTYPE_F32 ? COMPUTE_F32 : weights == DTYPE_BF16 ? COMPUTE_BF16 : COMPUTE_F16;
 }
 
 // The rate in Ceilings at which products with these weights run. A GPU has one rate for both 16-bit formats

@@ -22,6 +22,7 @@ struct Command {
     int arguments[2];    // at least and at most how many it takes, options not counted
     const Arg *options;
     size_t option_count;
+    ArgSet shared;    // options that other commands have, too: MODEL_SET (engine/options.h)
     const char *kept; // what an interruption leaves behind (signals.h)
     bool bulk;        // it may print millions of lines: a write each would take longer than they do
     // argv[0] is the command's name. False with e filled, or *code set (0 where it is not).

@@ -13,9 +13,9 @@
 #include <string.h>
 
 typedef struct {
-    const char *tokens, *context, *k, *w, *layout, *device, *window, *attention, *weights, *compute, *math,
-        *isa;
-    int threads, samples, prefill;
+    const char *tokens, *context, *k, *w;
+    EngineOptions engine;
+    int samples, prefill;
     double seconds;
     uint64_t seed;
     bool processor, json, csv;
@@ -29,27 +29,10 @@ static const Arg OPTIONS[] = {
      .fallback = "25,100,500", .letter = 'c'},
     {"k", ARG_WORD, AT(k), .help = "rows in place of a chain: k rows of w", .value = "LIST", .letter = 'k'},
     {"w", ARG_WORD, AT(w), .help = "tokens of a row after the root", .value = "LIST", .letter = 'w'},
-    {"layout", ARG_WORD, AT(layout), .help = "do rows share the context, or repeat it", .value = "tree|batch",
-     .fallback = "tree"},
     {"prefill", ARG_INT, AT(prefill), 0, 1 << 20, "0", .help = "time a prompt of N tokens too", .value = "N"},
     {"samples", ARG_INT, AT(samples), 1, 200, "5", .help = "of each point at least", .value = "N"},
     {"seconds", ARG_REAL, AT(seconds), 0, 3600, "1", .help = "for each point, once it has the samples",
      .value = "S"},
-    {"threads", ARG_INT, AT(threads), 0, 1024, "0", .help = "0: one a core", .value = "N"},
-    {"compute", ARG_WORD, AT(compute), .help = "how activations enter products", .value = "f32|bf16|f16",
-     .fallback = "as the weights"},
-    {"math", ARG_WORD, AT(math), .help = "fast: products by cuBLASLt, on cuda", .value = "exact|fast",
-     .fallback = "exact"},
-    {"isa", ARG_WORD, AT(isa), .help = "force a set of CPU kernels", .value = "NAME",
-     .fallback = "the best there is"},
-    {"device", ARG_WORD, AT(device), .help = "cpu, cuda[:n][,cuda:m], auto, null", .value = "NAME",
-     .fallback = "cpu"},
-    {"sliding-window", ARG_WORD, AT(window), .help = "off: see all, as if there were no window",
-     .value = "on|off", .fallback = "on"},
-    {"attention", ARG_WORD, AT(attention), .help = "plain: the scores go through memory; cpu (docs/speed.md)",
-     .value = "flash|plain", .fallback = "flash"},
-    {"weights", ARG_WORD, AT(weights), .help = "held: in huge pages, not the file's; cpu (docs/speed.md)",
-     .value = "held|mapped", .fallback = "mapped"},
     {"seed", ARG_SEED, AT(seed), .help = "of the tokens that are run", .value = "N", .fallback = "0"},
     {"processor-time", ARG_FLAG, AT(processor),
      .help = "measure that, for a machine that is not at rest; with --threads 1"},
@@ -74,10 +57,11 @@ static bool add_point(Bench *b, BenchPoint p, Error *e) {
 
 // Rows of a grid point: the root, then in a tree k chains of w, in a batch k roots with w each.
 static int grid_tokens(int k, int w, Layout layout) {
-    return layout == LAYOUT_BATCH ? k * (w + 1) : 1 + k * w;
+    return layout == LAYOUT_TREE ? 1 + k * w : k * (w + 1);
 }
 
-static bool add_grid(Bench *b, int context, Layout layout, Error *e) {
+static bool add_grid(Bench *b, int context, Error *e) {
+    Layout layout = b->a->engine.layout;
     IntList k, w;
     if (!b->a->k || !b->a->w) return error_input(e, "bench: --k and --w go together");
     if (!int_list_parse(b->a->k, "--k", 1, TREE_MAX_NODES, &k, e) ||
@@ -106,14 +90,9 @@ static bool add_chains(Bench *b, int context, Error *e) {
 
 static bool make_grid(Bench *b, Error *e) {
     IntList contexts;
-    Layout layout = strcmp(b->a->layout, "batch") == 0 ? LAYOUT_BATCH : LAYOUT_TREE;
-    if (layout == LAYOUT_TREE && strcmp(b->a->layout, "tree") != 0)
-        return error_input(e, "bench: --layout is '%s', must be tree or batch", b->a->layout);
     if (!int_list_parse(b->a->context, "--context", 0, 1 << 24, &contexts, e)) return false;
     for (int i = 0; i < contexts.count; i++)
-        if (!(b->a->k || b->a->w ? add_grid(b, contexts.items[i], layout, e)
-                                 : add_chains(b, contexts.items[i], e)))
-            return false;
+        if (!(b->a->k || b->a->w ? add_grid : add_chains)(b, contexts.items[i], e)) return false;
     return true;
 }
 
@@ -129,17 +108,10 @@ static int needed_context(const Bench *b) {
 // --- measuring -------------------------------------------------------------------------------------------
 
 static bool open_model(Bench *b, Error *e) {
-    const BenchArguments *a = b->a;
     int need = needed_context(b);
-    EngineOptions o = {
-        .device = a->device,
-        .window = a->window,
-        .attention = a->attention,
-        .weights = a->weights,
-        .compute = a->compute,
-        .math = a->math,
-        .backend = {
-            .context = need, .threads = a->threads, .isa = a->isa, .progress = line_progress(&b->silent)}};
+    EngineOptions o = b->a->engine;
+    o.context = need;
+    o.progress = line_progress(&b->silent);
     BenchPoint first = {.tokens = 1};
     BenchOptions once = {.max_samples = 1, .min_samples = 1, .clock = clock_monotonic()};
     double start = clock_now(once.clock);
@@ -221,12 +193,12 @@ static bool measure(Bench *b, Error *e) {
 // --- all of it -------------------------------------------------------------------------------------------
 
 static bool measure_ceilings(Bench *b, Error *e) {
-    const BenchArguments *a = b->a;
-    BackendOptions machine = {.threads = a->threads, .isa = a->isa};
-    (void)engine_passes_over(a->device, &b->run.passed);
-    if (!engine_ceilings(a->device, &machine, &b->run.ceilings, e)) return false;
-    b->run.gpu = engine_gauge(a->device, 0, &b->run.before, NULL);
-    return !b->run.gpu || engine_copy_rate(a->device, &b->run.copy_bytes_per_s, e);
+    const EngineOptions *o = &b->a->engine;
+    BackendOptions machine = {.threads = o->threads, .isa = o->isa};
+    (void)engine_passes_over(o->device, &b->run.passed);
+    if (!engine_check(o, e) || !engine_ceilings(o->device, &machine, &b->run.ceilings, e)) return false;
+    b->run.gpu = engine_gauge(o->device, 0, &b->run.before, NULL);
+    return !b->run.gpu || engine_copy_rate(o->device, &b->run.copy_bytes_per_s, e);
 }
 
 // An error in writing it does not hide the one that ended the run.
@@ -239,7 +211,6 @@ static bool report(const Bench *b, const char *ended, Error *e) {
 
 // Points measured before a failure or an interruption are printed all the same.
 static bool bench(Bench *b, int *code, Error *e) {
-    const BenchArguments *a = b->a;
     machine_read(&b->run.machine); // before threads are kept on their cores
     if (!make_grid(b, e) || !measure_ceilings(b, e) || !open_model(b, e)) return false;
     interrupt_catch();
@@ -247,7 +218,7 @@ static bool bench(Bench *b, int *code, Error *e) {
     bool ok = measure(b, e), interrupted = !ok && e->kind == ERROR_INTERRUPTED;
     line_clear(&b->line);
     if (interrupted) *code = EXIT_INTERRUPTED;
-    if (b->run.gpu) engine_gauge(a->device, 0, &b->run.after, NULL);
+    if (b->run.gpu) engine_gauge(b->a->engine.device, 0, &b->run.after, NULL);
     bool told = !(ok || b->run.measured) || report(b, interrupted ? "interrupted" : ok ? NULL : e->text, e);
     return (ok || interrupted) && told;
 }
@@ -255,10 +226,9 @@ static bool bench(Bench *b, int *code, Error *e) {
 static bool run(int argc, char **argv, int *code, Error *e) {
     BenchArguments a = {.tokens = "1,2,4,8,16,32,64,121,128,256",
                         .context = "25,100,500",
-                        .layout = "tree",
                         .samples = 5,
                         .seconds = 1,
-                        .isa = getenv("OUTPACE_ISA")};
+                        .engine.isa = getenv("OUTPACE_ISA")};
     Words rest;
     bool stop;
     if (!command_parse(&command_bench, argc, argv, &a, &rest, &stop, e)) return false;
@@ -267,7 +237,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     Bench *b = mem_new(1, sizeof *b);
     b->a = &a;
     b->run.dir = rest.items[0];
-    b->run.math = a.math ? a.math : "exact";
+    b->run.math = a.engine.math == MATH_FAST ? "fast" : "exact";
     b->run.processor = a.processor;
     b->run.drifted = -1;
     bool ok = bench(b, code, e);
@@ -308,5 +278,6 @@ const Command command_bench = {
         "  outpace bench MODEL --tokens 1 --context 100 --prefill 1024\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    .shared = MODEL_SET(offsetof(BenchArguments, engine), "context merge max_rows"),
     .run = run,
     .parts = (const Command *const[]){&command_bench_store, NULL}};

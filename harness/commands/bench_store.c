@@ -17,15 +17,17 @@
 #include <string.h>
 
 typedef struct {
-    const char *k, *w, *context, *layout, *cache, *rows, *exits, *window, *attention, *weights, *device,
-        *compute, *math, *isa, *name, *db;
-    int threads, samples;
+    const char *k, *w, *context, *rows, *exits, *name, *db;
+    EngineOptions engine;
+    int layout, copied, samples;
     uint64_t seed;
     bool sequence, again;
 } SurfaceArguments;
 
 // To 512, dense where the tiles of products begin and end.
 #define SURFACE_ROWS "1..4,7..9,15..17,24,31..33,48,63..65,96,127..129,192,255..257,384,511,512"
+
+static const char *const LAYOUTS[] = {"tree", "batch", NULL}, *const CACHES[] = {"viewed", "copied", NULL};
 
 #define AT(name) offsetof(SurfaceArguments, name)
 static const Arg OPTIONS[] = {
@@ -34,10 +36,10 @@ static const Arg OPTIONS[] = {
      .fallback = "0,1,3,5,10,15", .letter = 'w'},
     {"context", ARG_WORD, AT(context), .help = "committed tokens before the step", .value = "LIST",
      .fallback = "25,100,500", .letter = 'c'},
-    {"layout", ARG_WORD, AT(layout), .help = "do rows share the context, or repeat it", .value = "tree|batch",
+    {"layout", ARG_CHOICE, AT(layout), .help = "do rows share the context, or repeat it", .choices = LAYOUTS,
      .fallback = "batch"},
-    {"cache", ARG_WORD, AT(cache), .help = "do rows of a batch look at one cache, or copy it",
-     .value = "viewed|copied", .fallback = "viewed"},
+    {"cache", ARG_CHOICE, AT(copied), .help = "do rows of a batch look at one cache, or copy it (cpu)",
+     .choices = CACHES, .fallback = "viewed"},
     {"rows", ARG_WORD, AT(rows), .help = "rows of a step's parts, timed by themselves; 0: none",
      .value = "LIST", .fallback = SURFACE_ROWS},
     {"exits", ARG_WORD, AT(exits), .help = "layers that are timed by themselves, up to and from each",
@@ -45,21 +47,6 @@ static const Arg OPTIONS[] = {
     {"samples", ARG_INT, AT(samples), 1, 200, "5", .help = "of each point; their mean and median are kept",
      .value = "N"},
     {"sequence", ARG_FLAG, AT(sequence), .help = "time the prefill of each context's text too, from nothing"},
-    {"sliding-window", ARG_WORD, AT(window), .help = "off: see all, as if there were no window",
-     .value = "on|off", .fallback = "on"},
-    {"threads", ARG_INT, AT(threads), 0, 1024, "0", .help = "0: one a core", .value = "N"},
-    {"compute", ARG_WORD, AT(compute), .help = "how activations enter products", .value = "f32|bf16|f16",
-     .fallback = "as the weights"},
-    {"math", ARG_WORD, AT(math), .help = "fast: products by cuBLASLt, on cuda", .value = "exact|fast",
-     .fallback = "exact"},
-    {"attention", ARG_WORD, AT(attention), .help = "plain: the scores go through memory; cpu (docs/speed.md)",
-     .value = "flash|plain", .fallback = "flash"},
-    {"weights", ARG_WORD, AT(weights), .help = "held: in huge pages, not the file's; cpu (docs/speed.md)",
-     .value = "held|mapped", .fallback = "mapped"},
-    {"isa", ARG_WORD, AT(isa), .help = "force a set of CPU kernels", .value = "NAME",
-     .fallback = "the best there is"},
-    {"device", ARG_WORD, AT(device), .help = "cpu, cuda[:n][,cuda:m], auto, null", .value = "NAME",
-     .fallback = "cpu"},
     {"seed", ARG_SEED, AT(seed), .help = "of the tokens that are run", .value = "N", .fallback = "0"},
     {"name", ARG_WORD, AT(name), .help = "name of the run", .value = "NAME", .fallback = "MODEL"},
     {"again", ARG_FLAG, AT(again), .help = "a new run, though one like this is there"},
@@ -92,18 +79,9 @@ static bool check_grid(const SurfacePlan *p, Error *e) {
 }
 
 static bool read_layout(const SurfaceArguments *a, Layout *out, Error *e) {
-    Gauge gpu;
-    bool batch = strcmp(a->layout, "batch") == 0, copied = strcmp(a->cache, "copied") == 0;
-    if (!batch && strcmp(a->layout, "tree") != 0)
-        return error_input(e, "--layout is '%s', must be tree or batch", a->layout);
-    if (!copied && strcmp(a->cache, "viewed") != 0)
-        return error_input(e, "--cache is '%s', must be viewed or copied", a->cache);
-    if (copied && !batch)
-        return error_input(e, "--cache copied needs --layout batch: a tree's rows share the context");
-    if (copied && (strncmp(a->device, "cuda", 4) == 0 || engine_gauge(a->device, 0, &gpu, NULL)))
-        return error_input(e, "--cache copied is measured on the CPU only, --device is '%s'", a->device);
-    *out = copied ? LAYOUT_COPIED : batch ? LAYOUT_BATCH : LAYOUT_TREE;
-    return true;
+    *out = a->copied ? LAYOUT_COPIED : (Layout)a->layout;
+    return !a->copied || a->layout == LAYOUT_BATCH ||
+           error_input(e, "--cache copied needs --layout batch: a tree's rows share the context");
 }
 
 static bool read_plan(const SurfaceArguments *a, SurfacePlan *p, Error *e) {
@@ -130,18 +108,13 @@ static int needed_context(const SurfacePlan *p) {
 }
 
 static bool open_model(Work *s, Error *e) {
-    const SurfaceArguments *a = s->a;
     int need = needed_context(&s->plan), layers;
-    EngineOptions o = {
-        .device = a->device,
-        .window = a->window,
-        .attention = a->attention,
-        .weights = a->weights,
-        .compute = a->compute,
-        .math = a->math,
-        .backend = {
-            .context = need, .threads = a->threads, .isa = a->isa, .progress = line_progress(&s->silent)}};
-    if (!engine_ceilings(a->device, &o.backend, &s->ceilings, e) ||
+    EngineOptions o = s->a->engine;
+    BackendOptions machine = {.threads = o.threads, .isa = o.isa};
+    o.layout = s->plan.layout;
+    o.context = need;
+    o.progress = line_progress(&s->silent);
+    if (!engine_check(&o, e) || !engine_ceilings(o.device, &machine, &s->ceilings, e) ||
         !engine_open(&s->engine, s->dir, &o, &s->memory, e))
         return false;
     shape_warn(&s->engine.model, s->dir);
@@ -165,25 +138,23 @@ static void put_list(Text *out, const char *name, const IntList *l) {
 static bool hash_plan(const Work *s, const char *weights, const char *program, char out[SHA256_TEXT],
                       Error *e) {
     const SurfacePlan *p = &s->plan;
-    const SurfaceArguments *a = s->a;
+    EngineOptions o = s->a->engine; // as they turned out
     Gauge gpu;
     Text all = {0};
     text_printf(&all, "surface %s %s\n", weights, program);
     machine_name(&s->machine, &all);
-    for (int i = 0; engine_gauge(a->device, i, &gpu, NULL); i++) text_printf(&all, ", %s", gpu.name);
+    for (int i = 0; engine_gauge(o.device, i, &gpu, NULL); i++) text_printf(&all, ", %s", gpu.name);
     put_list(&all, "\nk", &p->k);
     put_list(&all, "w", &p->w);
     put_list(&all, "contexts", &p->contexts);
     put_list(&all, "rows", &p->rows);
     put_list(&all, "exits", &p->exits);
-    text_printf(&all,
-                "layout %d, %d samples%s, seed %llu, device %s, window %s, attention %s, weights %s, compute "
-                "%d, math %s, isa %s, "
-                "%d threads\n",
-                (int)p->layout, p->samples, p->sequence ? ", sequence" : "", (unsigned long long)p->seed,
-                a->device, a->window ? a->window : "on", a->attention ? a->attention : "flash",
-                s->engine.model.held ? "held" : "mapped", (int)s->engine.session.compute,
-                a->math ? a->math : "exact", s->ceilings.isa ? s->ceilings.isa : "none", s->ceilings.threads);
+    o.layout = p->layout;
+    o.compute = (ComputeChoice)(s->engine.session.compute + CHOOSE_F32);
+    o.threads = s->ceilings.threads;
+    args_write(MODEL_OPTIONS, MODEL_SETTINGS, &o, &all);
+    text_printf(&all, ", isa %s, %d samples%s, seed %llu\n", s->ceilings.isa ? s->ceilings.isa : "none",
+                p->samples, p->sequence ? ", sequence" : "", (unsigned long long)p->seed);
     bool ok = sha256_bytes(text_get(&all), all.length, out, e);
     text_release(&all);
     return ok;
@@ -191,7 +162,7 @@ static bool hash_plan(const Work *s, const char *weights, const char *program, c
 
 static bool add_run(Work *s, Error *e) {
     char weights[SHA256_TEXT], program[SHA256_TEXT], hash[SHA256_TEXT];
-    bool computes = strcmp(s->a->device, "null") != 0, found;
+    bool computes = strcmp(s->a->engine.device, "null") != 0, found;
     if (!content_model(s->dir, computes, weights, e) || !sha256_file("/proc/self/exe", program, e) ||
         !hash_plan(s, weights, program, hash, e))
         return false;
@@ -205,8 +176,7 @@ static bool add_run(Work *s, Error *e) {
                     .contents = contents,
                     .content_count = 2};
     // Without its window the shape is not the model's.
-    bool whole = !s->a->window || strcmp(s->a->window, "off") != 0;
-    char *shape = whole ? shape_text(&s->engine.model.shape, NULL, NULL) : NULL;
+    char *shape = s->a->engine.no_window ? NULL : shape_text(&s->engine.model.shape, NULL, NULL);
     StoreModel model = {.name = s->dir,
                         .hash = weights,
                         .path = s->dir,
@@ -225,9 +195,10 @@ static bool open_store(Work *s, int argc, char **argv, Error *e) {
     const Session *session = &s->engine.session;
     BackendReport report;
     Environment v;
-    environment_open(&v, &s->machine, s->a->device);
+    environment_open(&v, &s->machine, s->a->engine.device);
     session->backend->report(session->self, &report);
-    gauges_ceilings(s->a->device, &s->ceilings, bench_peak(&s->engine, &s->ceilings), report.isa, &v.on);
+    gauges_ceilings(s->a->engine.device, &s->ceilings, bench_peak(&s->engine, &s->ceilings), report.isa,
+                    &v.on);
     s->store = store_open(s->a->db, STORE_WRITE, &interrupt_patience, e);
     bool ok = s->store && store_begin(s->store, e) && add_run(s, e) &&
               store_attempt(s->store, s->run.run, argc, argv, &v.on, &s->run.attempt, e) &&
@@ -288,8 +259,9 @@ static bool surface(Work *s, int argc, char **argv, int *code, Error *e) {
     s->run.plan = &s->plan;
     s->run.engine = &s->engine;
     s->run.ceilings = &s->ceilings;
-    s->run.device = strcmp(s->a->device, "auto") == 0 ? s->engine.session.backend->name : s->a->device;
-    s->run.fast = s->a->math && strcmp(s->a->math, "fast") == 0;
+    const char *device = s->a->engine.device;
+    s->run.device = strcmp(device, "auto") == 0 ? s->engine.session.backend->name : device;
+    s->run.fast = s->a->engine.math == MATH_FAST;
     s->run.store = s->store;
     line_begin(&s->run.line, true);
     return finish(s, surface_run(&s->run, e), code, e);
@@ -299,13 +271,11 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     SurfaceArguments a = {.k = "1,2,4,8,16,32",
                           .w = "0,1,3,5,10,15",
                           .context = "25,100,500",
-                          .layout = "batch",
-                          .cache = "viewed",
+                          .layout = LAYOUT_BATCH,
                           .exits = "1",
                           .rows = SURFACE_ROWS,
                           .samples = 5,
-                          .device = "cpu",
-                          .isa = getenv("OUTPACE_ISA"),
+                          .engine = {.device = "cpu", .isa = getenv("OUTPACE_ISA")},
                           .db = STORE_DEFAULT};
     Words rest;
     bool stop;
@@ -350,4 +320,5 @@ const Command command_bench_store = {
         "  outpace bench --store MODEL --device cuda --math fast\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    .shared = MODEL_SET(offsetof(SurfaceArguments, engine), "layout context merge max_rows"),
     .run = run};

@@ -17,12 +17,12 @@
 #include <string.h>
 
 typedef struct {
-    const char *file, *ids, *template, *system, *method, *device, *window, *attention, *weights, *compute,
-        *math, *isa, *layout, *cache, *draft, *draft_device, *adapter;
-    int max_tokens, top_k, threads, context, prefill_chunk, max_rows;
+    ModelChoice models;
+    const char *file, *ids, *template, *system, *method;
+    int max_tokens, top_k, prefill_chunk;
     double temperature, top_p;
     uint64_t seed;
-    bool ignore_eos, no_merge, stats, json;
+    bool ignore_eos, stats, json;
     Words stops;
 } GenerateOptions;
 
@@ -37,10 +37,11 @@ static const Arg OPTIONS[] = {
      .fallback = "the template's own"},
     {"method", ARG_WORD, AT(method), .help = "'outpace methods' lists them", .value = "NAME[:k=v,...]",
      .fallback = "autoregressive", .letter = 'm'},
-    {"draft", ARG_WORD, AT(draft), .help = "the model that drafts, where one is needed", .value = "DIR"},
-    {"draft-device", ARG_WORD, AT(draft_device), .help = "of the draft model", .value = "NAME",
+    {"draft", ARG_WORD, AT(models.draft), .help = "the model that drafts, where one is needed",
+     .value = "DIR"},
+    {"draft-device", ARG_WORD, AT(models.draft_device), .help = "of the draft model", .value = "NAME",
      .fallback = "the target's last"},
-    {"adapter", ARG_WORD, AT(adapter), .help = "Kangaroo's adapter or Medusa's heads", .value = "DIR"},
+    {"adapter", ARG_WORD, AT(models.adapter), .help = "Kangaroo's adapter or Medusa's heads", .value = "DIR"},
     {"max-tokens", ARG_INT, AT(max_tokens), 0, 1 << 24, "128", .help = "generate at most so many",
      .value = "N", .letter = 'n'},
     {"temperature", ARG_REAL, AT(temperature), 0, 100, "0", .help = "0 is greedy", .value = "T",
@@ -51,31 +52,10 @@ static const Arg OPTIONS[] = {
     {"seed", ARG_SEED, AT(seed), .help = "of everything random", .value = "N", .fallback = "0"},
     {"stop", ARG_WORDS, AT(stops), .help = "end before this text; repeatable", .value = "TEXT"},
     {"ignore-eos", ARG_FLAG, AT(ignore_eos), .help = "go on after the end-of-sequence token"},
-    {"threads", ARG_INT, AT(threads), 0, 1024, "0", .help = "0: one a core", .value = "N"},
-    {"context", ARG_INT, AT(context), 0, 1 << 24, "0",
-     .help = "positions to hold; 0: the model's, or what fits a GPU", .value = "N", .letter = 'c'},
-    {"compute", ARG_WORD, AT(compute), .help = "how activations enter products", .value = "f32|bf16|f16",
-     .fallback = "as the weights"},
-    {"math", ARG_WORD, AT(math), .help = "fast: products by cuBLASLt, on cuda", .value = "exact|fast",
-     .fallback = "exact"},
-    {"isa", ARG_WORD, AT(isa), .help = "force a set of CPU kernels", .value = "NAME",
-     .fallback = "the best there is"},
-    {"device", ARG_WORD, AT(device), .help = "cpu, cuda[:n][,cuda:m], auto, null", .value = "NAME",
-     .fallback = "cpu"},
-    {"sliding-window", ARG_WORD, AT(window), .help = "off: see all, as if there were no window",
-     .value = "on|off", .fallback = "on"},
-    {"attention", ARG_WORD, AT(attention), .help = "plain: the scores go through memory; cpu (docs/speed.md)",
-     .value = "flash|plain", .fallback = "flash"},
-    {"weights", ARG_WORD, AT(weights), .help = "held: in huge pages, not the file's; cpu (docs/speed.md)",
-     .value = "held|mapped", .fallback = "mapped"},
-    {"layout", ARG_WORD, AT(layout), .help = "how rows share the context", .value = "tree|batch|copied",
-     .fallback = "tree"},
-    {"no-merge", ARG_FLAG, AT(no_merge), .help = "run equal prefixes separately"},
-    {"max-rows", ARG_INT, AT(max_rows), 0, TREE_MAX_NODES, "0",
-     .help = "rows of a step, at most; 0: as many as the method asks for", .value = "N"},
+    {"no-merge", ARG_FLAG, AT(models.engine.no_merge), .help = "run equal prefixes separately"},
     {"prefill-chunk", ARG_INT, AT(prefill_chunk), 0, TREE_MAX_NODES, "0",
      .help = "prompt tokens a pass; 0: 1024", .value = "N"},
-    CACHE_OPTION(AT(cache)),
+    CACHE_OPTION(AT(models.cache)),
     {"stats", ARG_FLAG, AT(stats), .help = "report the cost on stderr afterwards", .letter = 's'},
     {"json", ARG_FLAG, AT(json), .help = "print one JSON object in place of the text"},
 };
@@ -136,7 +116,6 @@ static void release_output(Output *out) {
 
 typedef struct {
     const GenerateOptions *o;
-    const char *model;
     Models models;
     Line line; // until the first token comes
     Method method;
@@ -158,33 +137,12 @@ static bool say(void *state, const char *what, double share) {
 
 static bool open_run(Run *r, Error *e) {
     const GenerateOptions *o = r->o;
-    ModelChoice choice = {.target = r->model,
-                          .draft = o->draft,
-                          .draft_device = o->draft_device,
-                          .adapter = o->adapter,
-                          .device = o->device,
-                          .window = o->window,
-                          .attention = o->attention,
-                          .weights = o->weights,
-                          .compute = o->compute,
-                          .math = o->math,
-                          .isa = o->isa,
-                          .context = o->context,
-                          .threads = o->threads,
-                          .cache = o->cache,
-                          .progress = {say, r}};
+    ModelChoice choice = o->models;
     Sampling sampling = {o->temperature, o->top_k, o->top_p};
+    choice.engine.progress = (Progress){say, r};
     if (!models_open(&r->models, &choice, e)) return false;
     MethodEnv env = models_env(&r->models, &sampling, o->seed, o->ignore_eos);
     return method_open(&r->method, o->method, &env, e);
-}
-
-static bool read_layout(const char *text, Layout *out, Error *e) {
-    *out = strcmp(text, "batch") == 0    ? LAYOUT_BATCH
-           : strcmp(text, "copied") == 0 ? LAYOUT_COPIED
-                                         : LAYOUT_TREE;
-    return *out != LAYOUT_TREE || strcmp(text, "tree") == 0 ||
-           error_input(e, "--layout is '%s', must be tree, batch or copied", text);
 }
 
 static bool decode_run(Run *r, Error *e) {
@@ -195,20 +153,15 @@ static bool decode_run(Run *r, Error *e) {
                        .ignore_eos = o->ignore_eos,
                        .sampling = {o->temperature, o->top_k, o->top_p},
                        .seed = o->seed,
-                       .merge = !o->no_merge,
-                       .max_rows = o->max_rows,
+                       .layout = o->models.engine.layout,
+                       .merge = !o->models.engine.no_merge,
+                       .max_rows = o->models.engine.max_rows,
                        .prefill_chunk = o->prefill_chunk,
                        .clock = clock_monotonic(),
                        .emit = take_token,
                        .state = &r->out};
-    BackendReport device;
-    r->models.target.session.backend->report(r->models.target.session.self, &device);
-    if (!read_layout(o->layout, &d.layout, e)) return false;
-    if (d.layout == LAYOUT_COPIED && strcmp(device.name, "cuda") == 0)
-        return error_input(
-            e, "--layout copied runs on the CPU only; --layout batch shares one cache among the rows");
     if (o->stops.count && !r->models.target.tokenizer)
-        return error_input(e, "--stop needs a tokenizer.json, which '%s' does not have", r->model);
+        return error_input(e, "--stop needs a tokenizer.json, which '%s' does not have", r->o->models.target);
     stream_begin(&r->out.stream, r->models.target.tokenizer, true);
     if (!decode(&r->models.target.session, &r->method, r->prompt.ids, (int)r->prompt.count, &d, &r->result,
                 e))
@@ -273,10 +226,10 @@ static void print_stats(const Run *r) {
     fprintf(stderr, "engine    %s, kernels %s, compute %s\n", b.device, b.isa,
             compute_name(r->models.target.session.compute));
     if (refused) fprintf(stderr, "warning   %s\n", refused);
-    if (engine_passes_over(r->o->device, &gpu)) fprintf(stderr, "warning   %s\n", gpu.text);
+    if (engine_passes_over(r->o->models.engine.device, &gpu)) fprintf(stderr, "warning   %s\n", gpu.text);
     print_memory("memory", &r->models.memory);
-    if (r->o->draft) print_memory("draft", &r->models.draft_memory);
-    if (r->o->adapter) print_memory("adapter", &r->models.adapter_memory);
+    if (r->o->models.draft) print_memory("draft", &r->models.draft_memory);
+    if (r->o->models.adapter) print_memory("adapter", &r->models.adapter_memory);
     fprintf(stderr, "prefill   %zu tokens in %.3f s\n", r->prompt.count, d->prefill_s);
     fprintf(stderr, "decode    %d tokens in %.3f s, %.1f tokens/s, ended by %s\n", d->tokens, s,
             s > 0 ? d->tokens / s : 0, ended_by(r));
@@ -320,8 +273,8 @@ static bool print_json(const Run *r, Error *e) {
                              d->prefill_s, "propose_s", d->propose_s, "forward_s", d->forward_s, "verify_s",
                              d->verify_s, "observe_s", d->observe_s);
     json_t *more = json_pack("{s:s, s:s, s:i, s:f, s:s, s:s, s:s, s:s, s:I}", "method", text_get(&method),
-                             "model", r->model, "prompt_tokens", (int)r->prompt.count, "rows", d->rows,
-                             "ended_by", ended_by(r), "device", b.device, "isa", b.isa, "compute",
+                             "model", r->o->models.target, "prompt_tokens", (int)r->prompt.count, "rows",
+                             d->rows, "ended_by", ended_by(r), "device", b.device, "isa", b.isa, "compute",
                              compute_name(r->models.target.session.compute), "seed", (json_int_t)r->o->seed);
     text_release(&method);
     const char *stand_in = r->models.target.model.stand_in;
@@ -353,25 +306,24 @@ static bool check_options(const GenerateOptions *o, const Words *rest, Error *e)
     return true;
 }
 
-static const ArgSet SET = {OPTIONS, sizeof OPTIONS / sizeof *OPTIONS, 0};
-
 // The environment applies where the command line gives no value.
 static bool read_environment(GenerateOptions *o, Error *e) {
     const char *threads = getenv("OUTPACE_THREADS");
-    o->isa = getenv("OUTPACE_ISA");
-    return !threads || args_set_option(&SET, 1, o, "threads", threads, e) ||
+    o->models.engine.isa = getenv("OUTPACE_ISA");
+    return !threads || args_set_option(&command_generate.shared, 1, o, "threads", threads, e) ||
            error_within(e, "OUTPACE_THREADS");
 }
 
 static bool run(int argc, char **argv, int *code, Error *e) {
-    GenerateOptions o = {.method = "autoregressive", .layout = "tree", .max_tokens = 128, .top_p = 1};
+    GenerateOptions o = {.method = "autoregressive", .max_tokens = 128, .top_p = 1};
     Words rest;
     bool stop;
     if (!read_environment(&o, e)) return false;
     if (!command_parse(&command_generate, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
     if (!check_options(&o, &rest, e)) return false;
-    Run r = {.o = &o, .model = rest.items[0], .out = {.quiet = o.json, .filter.stops = &o.stops}};
+    o.models.target = rest.items[0];
+    Run r = {.o = &o, .out = {.quiet = o.json, .filter.stops = &o.stops}};
     PromptSource source = {.text = rest.count > 1 ? rest.items[1] : NULL,
                            .file = o.file,
                            .ids = o.ids,
@@ -413,4 +365,5 @@ const Command command_generate = {
         "  outpace generate MODEL \"What is a token?\" --template llama-2 --system \"Be brief.\"\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    .shared = MODEL_SET(offsetof(GenerateOptions, models.engine), NULL),
     .run = run};

@@ -96,8 +96,7 @@ static bool read_done(const Plan *p, const char *db, Done *out, Error *e) {
 }
 
 static Compute compute_of(const Setup *s, const InputModel *m) {
-    Compute c;
-    return compute_find(settings_compute(s->settings), m->model.dtype, &c) ? c : COMPUTE_F32;
+    return compute_choose(s->settings->engine.compute, m->model.dtype);
 }
 
 // Bytes of weights, and of keys and values at the context that the prompts need.
@@ -115,11 +114,11 @@ static void print_memory(const Plan *p, int setup) {
 
 static void print_setup(const Plan *p, int setup) {
     const Setup *s = &p->schedule.setups[setup];
-    const char *compute = settings_compute(s->settings);
+    const EngineOptions *o = &s->settings->engine;
+    const char *compute = o->compute ? compute_name(compute_choose(o->compute, DTYPE_F32)) : "as stored";
     terminal_printf("\nmodel      %s on %s, compute %s, %d threads%s\n",
-                    SHOWN(p->experiment.models[s->model].name), s->settings->device,
-                    compute ? compute : "as stored", s->settings->threads,
-                    s->settings->threads ? "" : " (one a core)");
+                    SHOWN(p->experiment.models[s->model].name), o->device, compute, o->threads,
+                    o->threads ? "" : " (one a core)");
     const char *rounding = inputs_rounding(&p->inputs, s->model, s->settings);
     if (rounding)
         terminal_printf("           weights are rounded from %s: not quite the published model\n", rounding);
@@ -267,8 +266,8 @@ static bool stored_price(const Plan *p, const Done *done, int setup, Price *out,
     if (!r) return false;
     rows_bind_text(r, 1, p->inputs.models[s->model].hash);
     rows_bind_int(r, 2, done->run);
-    rows_bind_text(r, 3, s->settings->device);
-    rows_bind_int(r, 4, s->settings->threads);
+    rows_bind_text(r, 3, s->settings->engine.device);
+    rows_bind_int(r, 4, s->settings->engine.threads);
     rows_bind_text(r, 5, machine);
     *found = rows_next(r) && rows_real(r, 1) > 0 && rows_real(r, 3) > 0;
     if (*found) {
@@ -283,10 +282,10 @@ static bool stored_price(const Plan *p, const Done *done, int setup, Price *out,
 // The ceilings of the setup's device, measured once for all setups on it; all 0 where it is not here, or has
 // no arithmetic.
 static void measure_device(const Schedule *s, int setup, Ceilings *all) {
-    const char *device = s->setups[setup].settings->device;
-    BackendOptions o = {.isa = getenv("OUTPACE_ISA"), .threads = s->setups[setup].settings->threads};
+    const char *device = s->setups[setup].settings->engine.device;
+    BackendOptions o = {.isa = getenv("OUTPACE_ISA"), .threads = s->setups[setup].settings->engine.threads};
     for (int i = 0; i < setup; i++) {
-        const Settings *other = s->setups[i].settings;
+        const EngineOptions *other = &s->setups[i].settings->engine;
         if (strcmp(other->device, device) || other->threads != o.threads) continue;
         all[setup] = all[i];
         return;
@@ -308,7 +307,7 @@ static void reckon_price(const Plan *p, int setup, const Ceilings *c, Price *out
     out->token_s = read > out->row_s ? read : out->row_s;
     if (!(read > 0))
         snprintf(out->from, sizeof out->from, "nothing: no weights are read on %.60s here",
-                 s->settings->device);
+                 s->settings->engine.device);
     else
         snprintf(out->from, sizeof out->from,
                  "reckoned: %.3g GB a step at %.3g GB/s, or %.3g GFLOP a row at %.0f%% of %.3g TFLOP/s, "
@@ -376,7 +375,7 @@ static bool print_time(const Plan *p, const Done *done, Error *e) {
     for (int i = 0; left && i < setups; i++)
         terminal_printf("  %s on %s: a token %.3g ms, a row of many %.3g ms; %s\n",
                         SHOWN(p->experiment.models[p->schedule.setups[i].model].name),
-                        p->schedule.setups[i].settings->device, 1e3 * prices[i].token_s,
+                        p->schedule.setups[i].settings->engine.device, 1e3 * prices[i].token_s,
                         1e3 * prices[i].row_s, prices[i].from);
     mem_free(prices);
     mem_free(ceilings);

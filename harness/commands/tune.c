@@ -63,15 +63,6 @@ static const Arg OPTIONS[] = {
      .help = "measure every point on every prompt instead: slow, and the truth"},
     {"processor-time", ARG_FLAG, AT(ask.processor),
      .help = "measure that, for a machine that is not at rest; with --threads 1"},
-    {"threads", ARG_INT, AT(ask.threads), 0, 1024, "0", .help = "0: one a core", .value = "N"},
-    {"device", ARG_WORD, AT(ask.device), .help = "cpu, cuda[:n][+cuda:m], auto, null", .value = "NAME",
-     .fallback = "cpu"},
-    {"compute", ARG_WORD, AT(ask.compute), .help = "how activations enter products", .value = "f32|bf16|f16",
-     .fallback = "as the weights"},
-    {"math", ARG_WORD, AT(ask.math), .help = "fast: products by cuBLASLt, on cuda", .value = "exact|fast",
-     .fallback = "exact"},
-    {"weights", ARG_WORD, AT(ask.weights), .help = "held: in huge pages, not the file's; cpu (docs/speed.md)",
-     .value = "held|mapped", .fallback = "mapped"},
     {"set", ARG_WORDS, AT(ask.sets), .help = "change the experiment, as in 'run'; repeatable",
      .value = "a.b=VALUE"},
     {"seed", ARG_SEED, AT(ask.seed), .help = "of the order of the prompts", .value = "N", .fallback = "0"},
@@ -93,7 +84,7 @@ static bool read_budget(const char *text, double *out, Error *e) {
 
 // By fast math, whose sums may depend on what shares a step, another text is told, and is no failure.
 static int code_of(const TuneResult *r, const Plan *p) {
-    bool exact = p->sweep.points[0].settings.math == MATH_EXACT;
+    bool exact = p->sweep.points[0].settings.engine.math == MATH_EXACT;
     if (r->end == TUNE_INTERRUPTED) return EXIT_INTERRUPTED;
     if (r->diverged && exact) return EXIT_FAILED;
     return r->failed ? EXIT_PARTIAL : EXIT_DONE;
@@ -162,7 +153,7 @@ static bool check(const TuneArguments *a, Error *e) {
 }
 
 static bool run(int argc, char **argv, int *code, Error *e) {
-    TuneArguments a = {.ask = {.max_tokens = 64},
+    TuneArguments a = {.ask = {.max_tokens = 64, .engine.device = "cpu"},
                        .budget = "10m",
                        .db = STORE_DEFAULT,
                        .prompts = 4,
@@ -220,4 +211,5 @@ const Command command_tune = {
         "  outpace tune MODEL --method speculative:adaptive=confidence --draft DIR --path mine.jsonl\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    .shared = MODEL_SET(offsetof(TuneArguments, ask.engine), "isa context"),
     .run = run};

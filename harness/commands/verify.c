@@ -21,7 +21,7 @@ typedef struct {
     ModelChoice models;
     Words methods;
     const char *prompts;
-    int count, max_tokens, top_k, max_rows;
+    int count, max_tokens, top_k;
     bool sampling;
     double temperature, top_p;
     uint64_t seed;
@@ -45,25 +45,6 @@ static const Arg OPTIONS[] = {
     {"draft-device", ARG_WORD, AT(models.draft_device), .help = "of the draft model", .value = "NAME",
      .fallback = "the target's last"},
     {"adapter", ARG_WORD, AT(models.adapter), .help = "an adapter or heads, likewise", .value = "DIR"},
-    {"max-rows", ARG_INT, AT(max_rows), 0, 1024, "0", .help = "rows of a step; 0: as many as are asked for",
-     .value = "N"},
-    {"threads", ARG_INT, AT(models.threads), 0, 1024, "0", .help = "0: one a core", .value = "N"},
-    {"context", ARG_INT, AT(models.context), 0, 1 << 24, "0",
-     .help = "positions to hold; 0: the model's context", .value = "N", .letter = 'c'},
-    {"compute", ARG_WORD, AT(models.compute), .help = "how activations enter products",
-     .value = "f32|bf16|f16", .fallback = "as the weights"},
-    {"math", ARG_WORD, AT(models.math), .help = "fast: products by cuBLASLt, on cuda", .value = "exact|fast",
-     .fallback = "exact"},
-    {"attention", ARG_WORD, AT(models.attention),
-     .help = "plain: the scores go through memory; cpu (docs/speed.md)", .value = "flash|plain",
-     .fallback = "flash"},
-    {"weights", ARG_WORD, AT(models.weights),
-     .help = "held: in huge pages, not the file's; cpu (docs/speed.md)", .value = "held|mapped",
-     .fallback = "mapped"},
-    {"isa", ARG_WORD, AT(models.isa), .help = "force a set of CPU kernels", .value = "NAME",
-     .fallback = "the best there is"},
-    {"device", ARG_WORD, AT(models.device), .help = "cpu, cuda[:n][,cuda:m], auto, null", .value = "NAME",
-     .fallback = "cpu"},
     CACHE_OPTION(AT(models.cache)),
 };
 #undef AT
@@ -85,8 +66,9 @@ static DecodeOptions decode_options(const Verify *v, const Sampling *sampling, u
                            .eos_count = m->eos_count,
                            .sampling = *sampling,
                            .seed = seed,
-                           .merge = true,
-                           .max_rows = v->o->max_rows,
+                           .layout = v->o->models.engine.layout,
+                           .merge = !v->o->models.engine.no_merge,
+                           .max_rows = v->o->models.engine.max_rows,
                            .clock = clock_monotonic()};
 }
 
@@ -118,7 +100,7 @@ static bool make_truth(Verify *v, Error *e) {
     return ok;
 }
 
-static bool is_fast(const Verify *v) { return v->o->models.math && strcmp(v->o->models.math, "fast") == 0; }
+static bool is_fast(const Verify *v) { return v->o->models.engine.math == MATH_FAST; }
 
 static bool check_greedy(Verify *v, const char *text, Method *method, Error *e) {
     Sampling greedy = {.top_p = 1};
@@ -236,7 +218,7 @@ static bool read_prompts(Verify *v, Error *e) {
 // Fast math is held against the exact one on the same device, which is closed again before it opens.
 static bool open_and_know(Verify *v, Error *e) {
     ModelChoice exact = v->o->models;
-    if (is_fast(v)) exact.math = "exact";
+    exact.engine.math = MATH_EXACT;
     if (!models_open(&v->models, &exact, e) || !read_prompts(v, e) || !make_truth(v, e)) return false;
     if (!is_fast(v)) return true;
     models_close(&v->models);
@@ -254,14 +236,14 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     VerifyOptions o = {.count = 8, .max_tokens = 64, .temperature = 1, .top_p = 1};
     Words rest;
     bool stop;
-    o.models.isa = getenv("OUTPACE_ISA");
+    o.models.engine.isa = getenv("OUTPACE_ISA");
     if (!command_parse(&command_verify, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
     o.models.target = rest.items[0];
     Verify v = {.o = &o};
     interrupt_catch();
     line_begin(&v.line, true);
-    o.models.progress = line_progress(&v.line);
+    o.models.engine.progress = line_progress(&v.line);
     bool ok = open_and_know(&v, e) && check_methods(&v, e);
     bool interrupted = !ok && v.checks > 0 && e->kind == ERROR_INTERRUPTED;
     line_clear(&v.line);
@@ -298,4 +280,5 @@ const Command command_verify = {
         "  outpace verify MODEL --draft SMALLER --sampling --temperature 0.8\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    .shared = MODEL_SET(offsetof(VerifyOptions, models.engine), NULL),
     .run = run};

@@ -8,6 +8,7 @@
 #include "engine/text/template.h"
 #include "harness/config/values.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -214,21 +215,18 @@ static bool check_datasets(const Experiment *x, Error *e) {
 
 // --- axes ------------------------------------------------------------------------------------------------
 
-static const Arg *find_param(const Arg *params, size_t count, const char *name) {
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(params[i].name, name) == 0) return &params[i];
-    return NULL;
-}
-
 static const char *param_name(const void *table, size_t i) { return ((const Arg *const *)table)[i]->name; }
 
-// `first` and `second` are the tables that the axis may come from; second may be empty.
-static bool unknown_axis(const YamlNode *axis, const char *where, const Arg *first, size_t first_count,
-                         const Arg *second, size_t second_count, Error *e) {
+// tables: those that the axis may come from.
+static bool unknown_axis(const YamlNode *axis, const char *where, const SettingsSection *tables, int n,
+                         Error *e) {
     const Arg *all[2 * ARGS_MAX];
     size_t count = 0;
-    for (size_t i = 0; i < first_count && i < ARGS_MAX; i++) all[count++] = &first[i];
-    for (size_t i = 0; i < second_count && i < ARGS_MAX; i++) all[count++] = &second[i];
+    for (int t = 0; t < n; t++)
+        for (size_t i = 0; i < tables[t].count; i++) {
+            assert(count < 2 * ARGS_MAX);
+            all[count++] = &tables[t].params[i];
+        }
     const char *nearest = suggest(axis->key, all, count, param_name);
     const YamlNode key = yaml_key(axis);
     if (nearest)
@@ -254,8 +252,8 @@ static bool read_section(Experiment *x, int i, Error *e) {
     if (map->kind != NODE_MAP)
         return yaml_error(map, e, "'%s' must be a map: lines such as '%s: ...'", s->name, s->params[0].name);
     for (YamlNode *axis = map->first; axis; axis = axis->next) {
-        const Arg *p = find_param(s->params, s->count, axis->key);
-        if (!p) return unknown_axis(axis, s->name, s->params, s->count, NULL, 0, e);
+        const Arg *p = arg_find(s->params, s->count, axis->key);
+        if (!p) return unknown_axis(axis, s->name, s, 1, e);
         if (!axis_expand(&x->tree, axis, e) || !check_values(p, axis, &scratch, e)) return false;
     }
     return true;
@@ -263,13 +261,15 @@ static bool read_section(Experiment *x, int i, Error *e) {
 
 static bool read_method_axis(Experiment *x, const MethodSpec *m, YamlNode *axis, void *scratch, Error *e) {
     const MethodInfo *info = m->info;
-    const Arg *own = find_param(info->params, info->param_count, axis->key);
-    const Arg *setting = find_param(settings_params, settings_count, axis->key);
+    const Arg *own = arg_find(info->params, info->param_count, axis->key);
+    const Arg *setting = settings_find(axis->key);
     Settings settings;
     if (!own && !setting) {
         char where[128];
         snprintf(where, sizeof where, "method '%s'", info->name);
-        return unknown_axis(axis, where, info->params, info->param_count, settings_params, settings_count, e);
+        SettingsSection tables[1 + SETTINGS_SECTIONS] = {{info->name, info->params, info->param_count}};
+        memcpy(tables + 1, settings_sections, sizeof settings_sections);
+        return unknown_axis(axis, where, tables, 1 + SETTINGS_SECTIONS, e);
     }
     return axis_expand(&x->tree, axis, e) &&
            check_values(own ? own : setting, axis, own ? scratch : (void *)&settings, e);

@@ -11,28 +11,13 @@ static const MethodInfo *info_of(const Experiment *x, const Point *p) {
     return p->method >= 0 ? x->methods[p->method].info : method_find("autoregressive", NULL);
 }
 
-static const Arg *find(const Arg *params, size_t count, const char *name) {
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(params[i].name, name) == 0) return &params[i];
-    return NULL;
-}
-
 // --- parameters one by one -------------------------------------------------------------------------------
-
-// A value alone, as param_write writes it.
-static void write_value(const Arg *p, const void *values, Text *out) {
-    Text pair = {0};
-    args_write(p, 1, values, &pair);
-    const char *equals = strchr(text_get(&pair), '=');
-    text_puts(out, equals ? equals + 1 : "");
-    text_release(&pair);
-}
 
 static void add_params(PointName *n, const char *section, const Arg *params, size_t count, const void *values,
                        Text *texts) {
     for (size_t i = 0; i < count && n->param_count < MOST_PARAMS; i++) {
         n->params[n->param_count++] = (StoreParam){.section = section, .name = params[i].name};
-        write_value(&params[i], values, texts);
+        arg_write(&params[i], values, texts);
         text_add(texts, "", 1); // each its own C string
     }
 }
@@ -67,12 +52,12 @@ static bool list_params(PointName *n, const MethodInfo *info, const Point *p, co
 
 static void name_axis(const MethodInfo *info, const Point *p, const void *values, const YamlNode *axis,
                       bool all, Text *out) {
-    const Arg *own = find(info->params, info->param_count, axis->key);
-    const Arg *setting = find(settings_params, settings_count, axis->key);
+    const Arg *own = arg_find(info->params, info->param_count, axis->key);
+    const Arg *setting = settings_find(axis->key);
     if (axis->count < 2 && !all) return;
     text_printf(out, " %s=", axis->key);
-    if (own) write_value(own, values, out);
-    else if (setting) write_value(setting, &p->settings, out);
+    if (own) arg_write(own, values, out);
+    else if (setting) arg_write(setting, &p->settings, out);
 }
 
 static void name_axes(const MethodInfo *info, const Point *p, const void *values, const YamlNode *maps,

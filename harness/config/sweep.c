@@ -44,12 +44,6 @@ typedef struct Expansion {
 
 // --- the grid --------------------------------------------------------------------------------------------
 
-static const Arg *find(const Arg *params, size_t count, const char *name) {
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(params[i].name, name) == 0) return &params[i];
-    return NULL;
-}
-
 static bool method_varies(const MethodSpec *m, const char *name) {
     const YamlNode *zip = m->zip;
     if (m->matrix && yaml_find(m->matrix, name)) return true;
@@ -66,12 +60,13 @@ static void add_dimension(Grid *g, const YamlNode *axis, bool zipped) {
 }
 
 static void add_settings(Grid *g) {
-    for (size_t i = 0; i < settings_count; i++)
-        for (int s = 0; s < SETTINGS_SECTIONS; s++) {
-            const YamlNode *section = g->experiment->settings[s];
-            const char *name = settings_params[i].name;
-            if (section && !method_varies(g->method, name)) add_dimension(g, yaml_find(section, name), false);
+    for (int s = 0; s < SETTINGS_SECTIONS; s++) {
+        const YamlNode *section = g->experiment->settings[s];
+        for (size_t i = 0; section && i < settings_sections[s].count; i++) {
+            const char *name = settings_sections[s].params[i].name;
+            if (!method_varies(g->method, name)) add_dimension(g, yaml_find(section, name), false);
         }
+    }
 }
 
 static void add_own(Grid *g) {
@@ -105,8 +100,8 @@ static void set_axis(Grid *g, const YamlNode *axis, int at) {
     const MethodInfo *info = g->method->info;
     const YamlNode *value = axis->first;
     for (int i = 0; i < at; i++) value = value->next;
-    const Arg *own = find(info->params, info->param_count, axis->key);
-    const Arg *p = own ? own : find(settings_params, settings_count, axis->key);
+    const Arg *own = arg_find(info->params, info->param_count, axis->key);
+    const Arg *p = own ? own : settings_find(axis->key);
     bool ok = args_set(p, 1, own ? g->values : (void *)&g->point.settings, p->name, value->text, NULL);
     assert(ok);
     (void)ok;
@@ -114,7 +109,7 @@ static void set_axis(Grid *g, const YamlNode *axis, int at) {
 
 static void set_position(Grid *g) {
     args_defaults(g->method->info->params, g->method->info->param_count, g->values);
-    args_defaults(settings_params, settings_count, &g->point.settings);
+    settings_defaults(&g->point.settings);
     for (int i = 0; i < g->count; i++) {
         const Dimension *d = &g->dimensions[i];
         for (const YamlNode *axis = d->axis; axis; axis = d->zipped ? axis->next : NULL)
@@ -133,7 +128,8 @@ static Variable variable_of(const Arg *p, const void *values) {
     case ARG_TEXT:
     case ARG_METHODS: v.text = at; break;
     case ARG_FLAG:
-        v.text = *(const bool *)at ? "on" : "off";
+    case ARG_NOT:
+        v.text = *(const bool *)at == (p->type == ARG_FLAG) ? "on" : "off";
         v.choices = condition_on_off;
         break;
     case ARG_CHOICE:
@@ -155,8 +151,9 @@ static bool holds(const Grid *g, const YamlNode *condition, bool *out, Error *e)
         .name = "dataset", .text = g->experiment->datasets[g->point.dataset].name, .choices = NULL};
     for (size_t i = 0; i < info->param_count; i++)
         variables[count++] = variable_of(&info->params[i], g->values);
-    for (size_t i = 0; i < settings_count; i++)
-        variables[count++] = variable_of(&settings_params[i], &g->point.settings);
+    for (int s = 0; s < SETTINGS_SECTIONS; s++)
+        for (size_t i = 0; i < settings_sections[s].count; i++)
+            variables[count++] = variable_of(&settings_sections[s].params[i], &g->point.settings);
     if (condition_holds(condition->text, &(Scope){variables, count}, out, e)) return true;
     return error_within(e, "%s:%d:%d: exclude where", condition->file, condition->line, condition->column);
 }

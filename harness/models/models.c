@@ -23,21 +23,22 @@ static void warn(const Engine *engine, const char *dir) {
                 SHOWN(s->name), s->context, s->shape.context, engine->fits);
 }
 
-// The device that the draft runs on.
-static const char *draft_device(const ModelChoice *c) {
-    const char *last = c->device;
-    for (const char *p = c->device; p && *p; p++)
+// As the target, but on the device that the draft runs on.
+static EngineOptions draft_options(const EngineOptions *target, const ModelChoice *c) {
+    EngineOptions o = *target;
+    const char *last = c->engine.device;
+    for (const char *p = last; *p; p++)
         if (strchr(",+", *p)) last = p + 1;
-    return c->draft_device ? c->draft_device : last;
+    snprintf(o.device, sizeof o.device, "%s", c->draft_device ? c->draft_device : last);
+    return o;
 }
 
 // Opens the draft, the heads and the adapter.
-static bool open_others(Models *m, const ModelChoice *c, const EngineOptions *target, Error *e) {
-    EngineOptions options = *target, draft;
+static bool open_others(Models *m, const ModelChoice *c, Error *e) {
+    EngineOptions options = c->engine, draft;
     options.beside = &m->target;
-    if (m->target.fits) options.backend.context = m->target.session.context;
-    draft = options;
-    draft.device = draft_device(c);
+    if (m->target.fits) options.context = m->target.session.context;
+    draft = draft_options(&options, c);
     if (c->draft && !engine_open(&m->draft, c->draft, &draft, &m->draft_memory, e))
         return error_within(e, "--draft '%s'", c->draft);
     if (c->draft) warn(&m->draft, c->draft);
@@ -50,38 +51,25 @@ static bool open_others(Models *m, const ModelChoice *c, const EngineOptions *ta
            error_within(e, "--adapter '%s'", c->adapter);
 }
 
-static EngineOptions engine_options(const ModelChoice *c) {
-    return (EngineOptions){
-        .device = c->device,
-        .window = c->window,
-        .attention = c->attention,
-        .weights = c->weights,
-        .compute = c->compute,
-        .math = c->math,
-        .backend = {.context = c->context, .threads = c->threads, .isa = c->isa, .progress = c->progress}};
-}
-
 bool models_open(Models *m, const ModelChoice *c, Error *e) {
-    EngineOptions options = engine_options(c);
-    *m = (Models){.progress = c->progress, .must_keep = c->cache != NULL};
+    *m = (Models){.progress = c->engine.progress, .must_keep = c->cache != NULL};
     if (c->draft_device && !c->draft)
         return error_input(e, "--draft-device is '%s', but there is no --draft", c->draft_device);
-    if (!engine_open(&m->target, c->target, &options, &m->memory, e)) return false;
+    if (!engine_open(&m->target, c->target, &c->engine, &m->memory, e)) return false;
     m->facts = (EngineFacts){&m->target, c->target};
-    if (c->context > m->target.model.shape.context)
-        fprintf(stderr, "warning: --context %d is cut to %d, all that '%s' holds\n", c->context,
+    if (c->engine.context > m->target.model.shape.context)
+        fprintf(stderr, "warning: --context %d is cut to %d, all that '%s' holds\n", c->engine.context,
                 m->target.model.shape.context, SHOWN(c->target));
     warn(&m->target, c->target);
     m->cache = models_cache(c->cache);
-    if (open_others(m, c, &options, e)) return true;
+    if (open_others(m, c, e)) return true;
     models_close(m);
     return false;
 }
 
 static bool rehearse_others(Models *m, const ModelChoice *c, const DescribedModels *d, Error *e) {
-    EngineOptions options = engine_options(c);
+    EngineOptions options = draft_options(&c->engine, c);
     options.beside = &m->target;
-    options.device = draft_device(c);
     m->has_draft = d->draft != NULL;
     if (d->draft && !engine_rehearse(&m->draft, c->draft, d->draft, &options, e))
         return error_within(e, "--draft '%s'", c->draft);
@@ -94,9 +82,8 @@ static bool rehearse_others(Models *m, const ModelChoice *c, const DescribedMode
 }
 
 bool models_rehearse(Models *m, const ModelChoice *c, const DescribedModels *d, Error *e) {
-    EngineOptions options = engine_options(c);
     *m = (Models){.has_draft = false};
-    if (!engine_rehearse(&m->target, c->target, d->target, &options, e)) return false;
+    if (!engine_rehearse(&m->target, c->target, d->target, &c->engine, e)) return false;
     m->facts = (EngineFacts){&m->target, c->target};
     m->target.tokenizer = d->tokenizer;
     if (rehearse_others(m, c, d, e)) return true;

@@ -59,15 +59,13 @@ char *models_cache(const char *option);
 
 // --- open models
 
-// NULL or 0 where the command line or the config is silent.
+// NULL where the command line or the config is silent.
 typedef struct ModelChoice {
     const char *target, *draft, *adapter; // directories; adapter: an adapter or heads
     const char *heads;                    // if there are both
     const char *draft_device;             // NULL: the target's, of several cards the last
-    const char *device, *window, *attention, *weights, *compute, *math, *isa;
-    int context, threads;
-    const char *cache; // see models_cache
-    Progress progress; // of opening them, and of all that they and their methods run
+    const char *cache;                    // see models_cache
+    EngineOptions engine;                 // its progress is of all that the models and their methods run
 } ModelChoice;
 
 typedef struct EngineFacts {

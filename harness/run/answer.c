@@ -57,8 +57,9 @@ static DecodeOptions options_of(const AnswerEnv *env, const Settings *s, int pro
                            .sampling = {s->temperature, s->top_k, s->top_p},
                            .seed = random_at((uint64_t)s->seed, STREAM_BENCH,
                                              (uint64_t)prompt * CONVERSATION_TURNS + (uint64_t)turn),
-                           .layout = (Layout)s->layout,
-                           .merge = s->merge,
+                           .layout = s->engine.layout,
+                           .merge = !s->engine.no_merge,
+                           .max_rows = s->engine.max_rows,
                            .clock = env->clock,
                            .step = take_step};
 }

@@ -43,7 +43,7 @@ static bool open_attempt(Ledger *l, const LedgerStart *start, Error *e) {
     Environment v;
     const Inputs *in = l->inputs;
     for (int i = 0; i < in->schedule->setup_count; i++)
-        engine_list_gpus(in->schedule->setups[i].settings->device, &l->gpus);
+        engine_list_gpus(in->schedule->setups[i].settings->engine.device, &l->gpus);
     for (int i = 0; i < in->experiment->model_count; i++)
         if (in->experiment->models[i].draft_device)
             engine_list_gpus(in->experiment->models[i].draft_device, &l->gpus);
@@ -225,11 +225,10 @@ bool ledger_outliers(Ledger *l, const LedgerOutlier *list, size_t count, Error *
 // Whether two groups' baselines make the same output. Threads, math and the place of weights may differ.
 static bool same_question(const Schedule *s, const Group *a, const Group *b) {
     const Point *p = &s->points[s->members[a->baseline]], *q = &s->points[s->members[b->baseline]];
-    const Settings *x = &p->settings, *y = &q->settings;
+    const EngineOptions *x = &p->settings.engine, *y = &q->settings.engine;
     return p->model == q->model && p->dataset == q->dataset && a->warm == b->warm &&
-           strcmp(x->device, y->device) == 0 && x->compute == y->compute &&
-           x->sliding_window == y->sliding_window && x->attention == y->attention &&
-           schedule_same_output(x, y);
+           strcmp(x->device, y->device) == 0 && x->compute == y->compute && x->no_window == y->no_window &&
+           x->attention == y->attention && schedule_same_output(&p->settings, &q->settings);
 }
 
 // Seconds per token over all samples; INFINITY if there are none.

@@ -41,7 +41,7 @@ static bool is_null(const char *device) { return strcmp(device, "null") == 0; }
 // Whether any point runs this model on a device that computes.
 static bool needs_weights(const Schedule *s, int model) {
     for (int i = 0; i < s->setup_count; i++)
-        if (s->setups[i].model == model && !is_null(s->setups[i].settings->device)) return true;
+        if (s->setups[i].model == model && !is_null(s->setups[i].settings->engine.device)) return true;
     return false;
 }
 
@@ -263,29 +263,23 @@ static bool check_prompts(Inputs *in, const Group *g, Error *e) {
 ModelChoice inputs_choice(const Inputs *in, int setup) {
     const Setup *s = &in->schedule->setups[setup];
     const ModelFiles *f = &in->models[s->model].files;
-    return (ModelChoice){.target = f->target,
-                         .draft = f->draft,
-                         .draft_device = in->experiment->models[s->model].draft_device,
-                         .adapter = f->adapter,
-                         .heads = f->heads,
-                         .device = s->settings->device,
-                         .math = s->settings->math == MATH_FAST ? "fast" : "exact",
-                         .window = s->settings->sliding_window ? "on" : "off",
-                         .attention = s->settings->attention == ATTENTION_PLAIN ? "plain" : "flash",
-                         .weights = s->settings->weights == WEIGHTS_HELD ? "held" : "mapped",
-                         .compute = settings_compute(s->settings),
-                         .isa = getenv("OUTPACE_ISA"),
-                         .context = in->positions[setup],
-                         .cache = in->cache_option,
-                         .threads = s->settings->threads};
+    ModelChoice choice = {.target = f->target,
+                          .draft = f->draft,
+                          .draft_device = in->experiment->models[s->model].draft_device,
+                          .adapter = f->adapter,
+                          .heads = f->heads,
+                          .cache = in->cache_option,
+                          .engine = s->settings->engine};
+    choice.engine.isa = getenv("OUTPACE_ISA");
+    choice.engine.context = in->positions[setup];
+    return choice;
 }
 
 // A CPU, whose kernels have a name before it is opened, does not round weights.
 const char *inputs_rounding(const Inputs *in, int model, const Settings *s) {
-    Compute c;
     Dtype weights = in->models[model].model.dtype;
-    if (is_null(s->device) || engine_kernels(s->device, NULL) ||
-        !compute_find(settings_compute(s), weights, &c) || !compute_rounds(c, weights))
+    Compute c = compute_choose(s->engine.compute, weights);
+    if (is_null(s->engine.device) || engine_kernels(s->engine.device, NULL) || !compute_rounds(c, weights))
         return NULL;
     return c == COMPUTE_BF16 ? "f16 to bf16" : "bf16 to f16";
 }
@@ -307,7 +301,7 @@ static bool hash_machine(Inputs *in, const char *machine, Error *e) {
     Gauge gpu;
     text_puts(&all, machine);
     for (int i = 0; i < in->schedule->setup_count; i++)
-        for (int k = 0; engine_gauge(in->schedule->setups[i].settings->device, k, &gpu, NULL); k++)
+        for (int k = 0; engine_gauge(in->schedule->setups[i].settings->engine.device, k, &gpu, NULL); k++)
             text_printf(&all, ", %s", gpu.name);
     for (int i = 0; i < in->experiment->model_count; i++)
         for (int k = 0; in->experiment->models[i].draft_device &&
@@ -336,7 +330,7 @@ static bool hash_run(Inputs *in, const char *sweep_hash, const char *machine, Er
 static bool check_devices(const Inputs *in, Error *e) {
     const YamlNode *hardware = in->experiment->settings[0], *at = hardware ? hardware : in->experiment->at;
     for (int i = 0; i < in->schedule->setup_count; i++) {
-        const Settings *s = in->schedule->setups[i].settings;
+        const EngineOptions *s = &in->schedule->setups[i].settings->engine;
         if (s->math == MATH_FAST && strncmp(s->device, "cuda", 4) != 0)
             return yaml_error(at, e, "math: fast needs device cuda, and a point has it on '%s'", s->device);
         if (s->weights == WEIGHTS_HELD && strcmp(s->device, "cpu") != 0)
@@ -348,7 +342,7 @@ static bool check_devices(const Inputs *in, Error *e) {
                               s->device);
     }
     for (int i = 0; i < in->schedule->point_count; i++) {
-        const Settings *s = &in->schedule->points[i].settings;
+        const EngineOptions *s = &in->schedule->points[i].settings.engine;
         if (s->layout == LAYOUT_COPIED && strcmp(s->device, "cpu") != 0 && !is_null(s->device))
             return yaml_error(at, e,
                               "layout: copied needs device cpu, and a point has it on '%s' (--set "

@@ -104,7 +104,7 @@ void inputs_rehearse(Inputs *in) {
     for (int i = 0; i < all->setup_count; i++) {
         Stage s = {.in = in, .setup = i, .model = &in->models[all->setups[i].model], .opened = opened};
         Error why = {0};
-        const char *device = all->setups[i].settings->device;
+        const char *device = all->setups[i].settings->engine.device;
         in->rehearsals[i] =
             (Rehearsal){.backend = device, .kernels = engine_kernels(device, getenv("OUTPACE_ISA"))};
         bool open = open_models(&s, &why);

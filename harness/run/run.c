@@ -58,7 +58,7 @@ static bool fail_point(GroupRun *g, int point, const Error *why, Error *e) {
 
 bool group_open_models(const Inputs *in, int setup, Progress progress, Models *out, Error *e) {
     ModelChoice choice = inputs_choice(in, setup);
-    choice.progress = progress;
+    choice.engine.progress = progress;
     return models_open(out, &choice, e);
 }
 
@@ -120,8 +120,9 @@ bool group_warm_up(GroupRun *g, int point, const PromptList *prompts, int tokens
     DecodeOptions o = {.max_tokens = tokens,
                        .ignore_eos = true,
                        .sampling = {s->temperature, s->top_k, s->top_p},
-                       .layout = (Layout)s->layout,
-                       .merge = s->merge,
+                       .layout = s->engine.layout,
+                       .merge = !s->engine.no_merge,
+                       .max_rows = s->engine.max_rows,
                        .clock = g->env.clock};
     for (size_t i = 0; p->open && !p->progress->failed && i < prompts->count; i++) {
         const IdList *ids = &prompts->prompts[i];

@@ -32,12 +32,8 @@ static bool is_autoregressive(const char *decoder) {
 
 // --- groups ----------------------------------------------------------------------------------------------
 
-// Layout and merging belong to the step, not to the model.
 static bool same_setup(const Point *a, const Point *b) {
-    const Settings *s = &a->settings, *t = &b->settings;
-    return a->model == b->model && strcmp(s->device, t->device) == 0 && s->math == t->math &&
-           s->compute == t->compute && s->threads == t->threads && s->weights == t->weights &&
-           s->attention == t->attention && s->sliding_window == t->sliding_window;
+    return a->model == b->model && options_same_engine(&a->settings.engine, &b->settings.engine);
 }
 
 bool schedule_same_output(const Settings *s, const Settings *t) {
@@ -91,9 +87,7 @@ static bool add_baseline(const Maker *m, const Group *g, int *number, Error *e) 
     Point *p = &s->points[s->point_count];
     static const char NAME[] = "autoregressive";
     *p = (Point){.model = like->model, .dataset = like->dataset, .method = -1, .settings = like->settings};
-    p->settings.layout = LAYOUT_TREE; // it has one row: these settings don't affect it
-    p->settings.merge = true;
-    p->settings.max_rows = 0;
+    options_clear_step(&p->settings.engine); // it has one row
     p->decoder = mem_text(NAME, sizeof NAME - 1);
     *number = s->point_count++;
     return hash_baseline(m->experiment, p, g->warm, e);

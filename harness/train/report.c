@@ -308,8 +308,7 @@ static bool open_models(Reporting *g, Error *e) {
                      .draft = g->o->draft,
                      .adapter = g->o->adapter ? g->o->adapter : g->o->heads,
                      .heads = g->o->adapter ? g->o->heads : NULL,
-                     .threads = f->config.threads,
-                     .progress = f->config.progress};
+                     .engine = {.threads = f->config.threads, .progress = f->config.progress}};
     return models_open(&g->models, &c, e);
 }
 

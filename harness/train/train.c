@@ -297,10 +297,10 @@ typedef struct AdapterRun {
 } AdapterRun;
 
 bool frozen_open(FrozenModel *f, const char *dir, const TrainConfig *c, Line *line, Error *e) {
-    EngineOptions o = {.backend = {.threads = c->threads,
-                                   .progress = line_progress(line),
-                                   .context = c->shape.context,
-                                   .max_nodes = c->pass}};
+    EngineOptions o = {.threads = c->threads,
+                       .progress = line_progress(line),
+                       .context = c->shape.context,
+                       .max_nodes = c->pass};
     BackendReport report;
     char identity[SHA256_TEXT];
     if (!engine_open(&f->engine, dir, &o, NULL, e) || !model_identity(&f->engine.model, dir, identity, e))

@@ -114,16 +114,14 @@ static void print_doubts(const TuneReport *p) {
 static void print_use(const TuneReport *p, const char *method) {
     const ModelSpec *model = &p->prepared->experiment.models[0];
     const ModelFiles *files = &p->prepared->inputs.models[0].files;
-    const Settings *on = &p->prepared->sweep.points[0].settings;
+    Text options = {0};
+    args_write_options(MODEL_OPTIONS, MODEL_SETTINGS, &p->prepared->sweep.points[0].settings.engine,
+                       &options);
     printf("use        outpace generate %s -f prompt.txt --method '%s'", SHOWN(files->target), SHOWN(method));
     if (model->draft) printf(" --draft %s", SHOWN(files->draft));
     if (model->adapter) printf(" --adapter %s", SHOWN(files->adapter));
-    if (strcmp(on->device, "cpu") != 0) printf(" --device %s", on->device);
-    if (settings_compute(on)) printf(" --compute %s", settings_compute(on));
-    if (on->threads) printf(" --threads %d", on->threads);
-    if (on->weights == WEIGHTS_HELD) printf(" --weights held");
-    if (on->attention == ATTENTION_PLAIN) printf(" --attention plain");
-    puts(on->math == MATH_FAST ? " --math fast" : "");
+    puts(text_get(&options));
+    text_release(&options);
 }
 
 static bool print_choice(const TuneReport *p) {

@@ -228,6 +228,22 @@ static bool add_axes(const TuneAsk *ask, const TuneMethod *method, const char *f
 
 // --- the config ------------------------------------------------------------------------------------------
 
+// NULL where a value is not UTF-8.
+static json_t *hardware_json(const EngineOptions *o) {
+    json_t *map = json_object();
+    Text value = {0};
+    bool ok = true;
+    for (int i = 0; i < MODEL_SETTINGS; i++) {
+        text_clear(&value);
+        arg_write(&MODEL_OPTIONS[i], o, &value);
+        ok = ok && json_object_set_new(map, MODEL_OPTIONS[i].name, json_string(text_get(&value))) == 0;
+    }
+    text_release(&value);
+    if (ok) return map;
+    json_decref(map);
+    return NULL;
+}
+
 // JSON is YAML, and jansson knows how to quote.
 static json_t *config_json(const TuneAsk *ask, const TuneMethod *method) {
     json_t *model =
@@ -237,15 +253,12 @@ static json_t *config_json(const TuneAsk *ask, const TuneMethod *method) {
                                 ask->path ? ask->path : ask->dataset, "path", ask->path, "format",
                                 ask->format, "split", ask->split, "template", ask->template, "limit",
                                 ask->limit, "order", "shuffled", "seed", (json_int_t)ask->seed);
-    json_t *hardware = json_pack("{s:s, s:s, s:s*, s:s*, s:i}", "device", ask->device ? ask->device : "cpu",
-                                 "compute", ask->compute ? ask->compute : "weights", "math", ask->math,
-                                 "weights", ask->weights, "threads", ask->threads);
     const char *about = ask->processor ? "points that outpace tune measured of a space, in processor time"
                                        : "points that outpace tune measured of a space";
     return json_pack("{s:s, s:s, s:[o], s:[o], s:o, s:{s:i, s:b}, s:[{s:s, s:{}}]}", "name", "tune", "about",
-                     about, "models", model, "datasets", dataset, "hardware", hardware, "generation",
-                     "max_tokens", ask->max_tokens, "ignore_eos", ask->ignore_eos, "methods", "name",
-                     method->name, "matrix");
+                     about, "models", model, "datasets", dataset, "hardware", hardware_json(&ask->engine),
+                     "generation", "max_tokens", ask->max_tokens, "ignore_eos", ask->ignore_eos, "methods",
+                     "name", method->name, "matrix");
 }
 
 // It takes part in no sweep: a run of the same space must not find what tune left out, and go on with it.

@@ -38,13 +38,13 @@ bool tune_method_text(const Experiment *x, const Point *p, Text *out);
 // --- the experiment that tune runs
 
 typedef struct TuneAsk {
-    const char *method;                             // "lookahead", or "lookahead:bonus=drop": fixed, no axis
-    const char *target, *draft, *adapter;           // directories; NULL: none
-    const char *inflate, *inflate_draft;            // shapes; NULL: as they are
-    const char *dataset, *path, *format, *split;    // path: a file in place of a dataset that is known
-    const char *template, *device, *compute, *math; // NULL: none, cpu, as the weights, exact
-    const char *weights;                            // NULL: mapped
-    int limit, max_tokens, threads;
+    const char *method;                          // "lookahead", or "lookahead:bonus=drop": fixed, no axis
+    const char *target, *draft, *adapter;        // directories; NULL: none
+    const char *inflate, *inflate_draft;         // shapes; NULL: as they are
+    const char *dataset, *path, *format, *split; // path: a file in place of a dataset that is known
+    const char *template;                        // NULL: none
+    EngineOptions engine;                        // the config's hardware, with a device
+    int limit, max_tokens;
     bool ignore_eos;
     bool processor; // measures processor time; the run is marked so
     uint64_t seed;  // of the order of the prompts

@@ -132,12 +132,12 @@ static void run_both(Run *target, Run *draft) {
 
 static void two_at_once(void **state) {
     const Models *m = *state;
-    static const EngineOptions targets[] = {{.device = "cpu", .backend.threads = 2},
-                                            {.device = "cpu", .compute = "f32", .backend.threads = 1},
+    static const EngineOptions targets[] = {{.device = "cpu", .threads = 2},
+                                            {.device = "cpu", .compute = CHOOSE_F32, .threads = 1},
                                             {.device = "null"}},
-                               drafts[] = {{.device = "cpu", .backend.threads = 1},
+                               drafts[] = {{.device = "cpu", .threads = 1},
                                            {.device = "null"},
-                                           {.device = "null", .backend.context = 200}};
+                                           {.device = "null", .context = 200}};
     for (int i = 0; i < 3; i++) {
         Run target_alone, draft_alone, target, draft;
         run_alone(&target_alone, m->target, &targets[i]);
@@ -155,20 +155,17 @@ static void two_at_once(void **state) {
     }
 }
 
-// Weights in memory of the process's own give the same bits, and outlive their file; without a word they stay
-// mapped.
+// Weights in memory of the process's own give the same bits, and outlive their file; the default is mapped.
 static void held(void **state) {
     const Models *m = *state;
     char copy[FOLDER_PATH_SIZE + 16];
-    EngineOptions o = {.backend.threads = 1};
+    EngineOptions o = {.threads = 1};
     Run mapped, own;
-    Error e = {0};
-    Engine engine;
     snprintf(copy, sizeof copy, "%s/copy", m->folder);
     scratch_copy(m->target, copy);
     run_alone(&mapped, m->target, &o);
     assert_false(mapped.engine.model.held);
-    o.weights = "held";
+    o.weights = WEIGHTS_HELD;
     run_open(&own, copy, &o);
     assert_true(own.engine.model.held);
     scratch_write(copy, "model.safetensors", "", 0);
@@ -179,9 +176,6 @@ static void held(void **state) {
     expect_same(&mapped, &own, "held");
     run_close(&mapped);
     run_close(&own);
-    o.weights = "packed";
-    assert_false(engine_open(&engine, m->target, &o, NULL, &e));
-    assert_string_equal(e.text, "weights are 'packed', must be held or mapped");
 }
 
 // A prompt that is run layer by layer, so that it can be interrupted, gives the same bits.
@@ -196,10 +190,10 @@ static void asked(void **state) {
     int tokens[200], calls = 0;
     for (int i = 0; i < 200; i++) tokens[i] = i * 37 % 300;
     for (int bf16 = 0; bf16 < 2; bf16++) {
-        EngineOptions o = {.compute = bf16 ? "bf16" : "f32", .backend.threads = 2};
+        EngineOptions o = {.compute = bf16 ? CHOOSE_BF16 : CHOOSE_F32, .threads = 2};
         Run plain, other;
         run_open(&plain, m->target, &o);
-        o.backend.progress = (Progress){go_on, &calls};
+        o.progress = (Progress){go_on, &calls};
         run_open(&other, m->target, &o);
         int layers = plain.engine.model.shape.layers;
         assert_true(session_prefill(&plain.engine.session, tokens, 200, 90, 0, NULL, NULL));
@@ -226,9 +220,10 @@ static void memory_is_told(void **state) {
             Engine engine;
             EngineMemory said;
             BackendReport took;
-            EngineOptions o = {
-                .compute = bf16 ? "bf16" : "f32",
-                .backend = {.context = contexts[i], .threads = 2, .max_nodes = i % 2 ? 40 : 0}};
+            EngineOptions o = {.compute = bf16 ? CHOOSE_BF16 : CHOOSE_F32,
+                               .context = contexts[i],
+                               .threads = 2,
+                               .max_nodes = i % 2 ? 40 : 0};
             open_engine(&engine, m->target, &o, &said);
             engine.session.backend->report(engine.session.self, &took);
             int want = contexts[i] > 0 && contexts[i] < 512 ? contexts[i] : 512;
@@ -329,49 +324,54 @@ static void context_too_large(void **state) {
     if (!at || !strstr(e.text, "would fit") || fits * (row + angles) > room ||
         fits * (row + angles) < room / 10 * 9)
         fail_msg("%zu bytes a position, %zu are free: got '%s'", row + angles, room, e.text);
-    EngineOptions small = {.backend = {.context = 64, .max_nodes = 8, .threads = 1}};
+    EngineOptions small = {.context = 64, .max_nodes = 8, .threads = 1};
     open_engine(&engine, dir, &small, &said);
     engine_close(&engine);
 }
 
 // --- names -----------------------------------------------------------------------------------------------
 
+static void refused(const Models *m, const EngineOptions *o, const char *want) {
+    Engine engine;
+    Error e = {0};
+    bool ok = engine_open(&engine, m->target, o, NULL, &e);
+    if (ok || e.kind != ERROR_INPUT || strcmp(e.text, want))
+        fail_msg("device '%s': wanted '%s', got '%s'", o->device, want, e.text);
+    engine_close(&engine); // as empty as it was
+}
+
 static void names(void **state) {
-    const Models *m = *state;
-    static const struct {
-        const char *device, *compute, *weights, *said;
-    } rows[] = {
-        {"gpu", NULL, NULL, "there is no device 'gpu': cpu, cuda[:n][,cuda:m..], auto and null are known"},
-        {"", NULL, NULL, "there is no device '': cpu, cuda[:n][,cuda:m..], auto and null are known"},
-        {"CPU", NULL, NULL, "there is no device 'CPU': cpu, cuda[:n][,cuda:m..], auto and null are known"},
-        {"cpu:0", NULL, NULL,
-         "there is no device 'cpu:0': cpu, cuda[:n][,cuda:m..], auto and null are known"},
-        {"null:1", NULL, NULL,
-         "there is no device 'null:1': cpu, cuda[:n][,cuda:m..], auto and null are known"},
-        {"cuda:", NULL, NULL,
-         "there is no device 'cuda:': cpu, cuda[:n][,cuda:m..], auto and null are known"},
-        {"cuda:x", NULL, NULL,
-         "there is no device 'cuda:x': cpu, cuda[:n][,cuda:m..], auto and null are known"},
-        {"cpu", "fp8", NULL, "there is no compute 'fp8': f32, bf16 and f16 are known"},
-        {"null", "BF16", NULL, "there is no compute 'BF16': f32, bf16 and f16 are known"},
-        {"null", NULL, "held", "weights held needs device cpu; leave --weights out for null"},
-        {"cuda", NULL, "held", "weights held needs device cpu; leave --weights out for cuda"},
-        {"null", NULL, "packed", "weights are 'packed', must be held or mapped"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        Engine engine;
-        Error e = {0};
-        EngineOptions o = {.device = rows[i].device, .compute = rows[i].compute, .weights = rows[i].weights};
-        bool ok = engine_open(&engine, m->target, &o, NULL, &e);
-        if (ok || e.kind != ERROR_INPUT || strcmp(e.text, rows[i].said))
-            fail_msg("device '%s', compute '%s', weights '%s': wanted '%s', got '%s'", o.device, o.compute,
-                     o.weights, rows[i].said, e.text);
-        engine_close(&engine); // as empty as it was
+    static const char *const devices[] = {"gpu", "CPU", "cpu:0", "null:1", "cuda:", "cuda:x"};
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
+        EngineOptions o = {.threads = 0};
+        char want[128];
+        snprintf(o.device, sizeof o.device, "%s", devices[i]);
+        snprintf(want, sizeof want,
+                 "there is no device '%s': cpu, cuda[:n][,cuda:m..], auto and null are known", devices[i]);
+        refused(*state, &o, want);
     }
 }
 
-// Plain attention takes memory, moves bytes, and says what flash says, here bit for bit; other words, and
-// devices without it, are refused.
+// What only some devices have.
+static void device_lacks(void **state) {
+    static const struct {
+        EngineOptions options;
+        const char *want;
+    } rows[] = {
+        {{.device = "null", .weights = WEIGHTS_HELD},
+         "weights held needs device cpu; leave --weights out for null"},
+        {{.device = "cuda", .weights = WEIGHTS_HELD},
+         "weights held needs device cpu; leave --weights out for cuda"},
+        {{.math = MATH_FAST}, "math fast needs device cuda; cpu has exact alone"},
+        {{.device = "cuda", .attention = ATTENTION_PLAIN},
+         "attention plain needs device cpu or null; cuda has flash alone (--attention flash)"},
+        {{.device = "cuda", .layout = LAYOUT_COPIED},
+         "layout copied needs device cpu or null; on cuda the rows share one cache (--layout batch)"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) refused(*state, &rows[i].options, rows[i].want);
+}
+
+// Plain attention takes memory, moves bytes, and gives flash's logits, here bit for bit.
 static void attentions(void **state) {
     const Models *m = *state;
     float *logits[2];
@@ -381,7 +381,8 @@ static void attentions(void **state) {
         Error e = {0};
         EngineMemory memory;
         BackendReport r;
-        EngineOptions o = {.attention = plain ? "plain" : NULL, .backend = {.threads = 2, .isa = "portable"}};
+        EngineOptions o = {
+            .attention = plain ? ATTENTION_PLAIN : ATTENTION_FLASH, .threads = 2, .isa = "portable"};
         open_engine(&engine, m->target, &o, &memory);
         Session *s = &engine.session;
         step[plain] = memory.step;
@@ -400,23 +401,11 @@ static void attentions(void **state) {
     }
     assert_true(step[1] > step[0]);
     mem_free(logits[0]), mem_free(logits[1]);
-    static const char *const rows[][3] = {
-        {"cpu", "dense", "there is no attention 'dense': flash and plain are known"},
-        {"cuda", "plain",
-         "attention plain needs device cpu or null; cuda has flash alone (--attention flash)"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        Engine engine;
-        Error e = {0};
-        assert_false(engine_open(&engine, m->target,
-                                 &(EngineOptions){.device = rows[i][0], .attention = rows[i][1]}, NULL, &e));
-        assert_string_equal(e.text, rows[i][2]);
-    }
 }
 
-static Compute compute_of(const char *dir, const char *name) {
+static Compute compute_of(const char *dir, ComputeChoice choice) {
     Engine engine;
-    EngineOptions o = {.compute = name, .backend.threads = 1};
+    EngineOptions o = {.compute = choice, .threads = 1};
     open_engine(&engine, dir, &o, NULL);
     Compute c = engine.session.compute;
     engine_close(&engine);
@@ -430,13 +419,13 @@ static void computes(void **state) {
     const char *root = getenv("OUTPACE_ROOT");
     snprintf(f32, sizeof f32, "%s/tests/fixtures/golden/llama-f32-untied-mha", root ? root : ".");
     snprintf(f16, sizeof f16, "%s/tests/fixtures/golden/llama-f16-shards", root ? root : ".");
-    assert_int_equal(compute_of(m->target, NULL), COMPUTE_BF16);
-    assert_int_equal(compute_of(m->target, "f32"), COMPUTE_F32);
-    assert_int_equal(compute_of(f32, NULL), COMPUTE_F32);
-    assert_int_equal(compute_of(f32, "bf16"), COMPUTE_BF16);
-    assert_int_equal(compute_of(f32, "f16"), COMPUTE_F16);
-    assert_int_equal(compute_of(f16, NULL), COMPUTE_F16);
-    assert_int_equal(compute_of(f16, "f32"), COMPUTE_F32);
+    assert_int_equal(compute_of(m->target, CHOOSE_WEIGHTS), COMPUTE_BF16);
+    assert_int_equal(compute_of(m->target, CHOOSE_F32), COMPUTE_F32);
+    assert_int_equal(compute_of(f32, CHOOSE_WEIGHTS), COMPUTE_F32);
+    assert_int_equal(compute_of(f32, CHOOSE_BF16), COMPUTE_BF16);
+    assert_int_equal(compute_of(f32, CHOOSE_F16), COMPUTE_F16);
+    assert_int_equal(compute_of(f16, CHOOSE_WEIGHTS), COMPUTE_F16);
+    assert_int_equal(compute_of(f16, CHOOSE_F32), COMPUTE_F32);
 }
 
 int main(void) {
@@ -448,6 +437,7 @@ int main(void) {
         cmocka_unit_test(weights_too_large),
         cmocka_unit_test(context_too_large),
         cmocka_unit_test(names),
+        cmocka_unit_test(device_lacks),
         cmocka_unit_test(attentions),
         cmocka_unit_test(computes),
     };

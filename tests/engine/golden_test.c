@@ -10,10 +10,9 @@
 
 static const double F32_TOLERANCE = 2e-5, HALF_FACTOR = 2;
 
-static void open_engine(Engine *engine, const Golden *g, const char *compute) {
+static void open_engine(Engine *engine, const Golden *g, ComputeChoice compute) {
     Error e = {0};
-    EngineOptions o = {
-        .device = "cpu", .compute = compute, .backend = {.context = 128, .isa = getenv("OUTPACE_ISA")}};
+    EngineOptions o = {.device = "cpu", .compute = compute, .context = 128, .isa = getenv("OUTPACE_ISA")};
     if (!engine_open(engine, g->dir, &o, NULL, &e)) fail_msg("%s", e.text);
 }
 
@@ -41,8 +40,7 @@ static void greedy_tokens(Engine *engine, const Golden *g, const MethodInfo *inf
     method_close(&method);
 }
 
-// compute NULL: as the weights have it.
-static void check_half(const Golden *g, const char *name, const char *compute, Compute is, double theirs) {
+static void check_half(const Golden *g, const char *name, ComputeChoice compute, Compute is, double theirs) {
     Engine engine;
     open_engine(&engine, g, compute);
     assert_int_equal(engine.session.compute, is);
@@ -57,7 +55,7 @@ static void check_model(const char *name) {
     Golden g;
     Engine engine;
     golden_open(&g, name);
-    open_engine(&engine, &g, "f32");
+    open_engine(&engine, &g, CHOOSE_F32);
     for (int chunk = 1; chunk <= 128; chunk *= 8) {
         double error = golden_error(&engine.session, &g, chunk);
         if (!(error <= F32_TOLERANCE))
@@ -70,8 +68,8 @@ static void check_model(const char *name) {
     for (size_t i = 0; i < count; i++)
         if (!methods[i]->needs) greedy_tokens(&engine, &g, methods[i]); // a second model has tests of its own
     engine_close(&engine);
-    check_half(&g, name, "bf16", COMPUTE_BF16, g.bf16_error);
-    if (g.f16_error > 0) check_half(&g, name, NULL, COMPUTE_F16, g.f16_error);
+    check_half(&g, name, CHOOSE_BF16, COMPUTE_BF16, g.bf16_error);
+    if (g.f16_error > 0) check_half(&g, name, CHOOSE_WEIGHTS, COMPUTE_F16, g.f16_error);
     print_message("\n");
     golden_release(&g);
 }

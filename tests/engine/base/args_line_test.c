@@ -27,7 +27,7 @@ static const Arg OPTIONS[] = {
     {"stop", ARG_WORDS, AT(stops), .help = "a list", .value = "TEXT"},
 };
 #undef AT
-static const ArgSet SET = {OPTIONS, sizeof OPTIONS / sizeof *OPTIONS, 0};
+static const ArgSet SET = {OPTIONS, sizeof OPTIONS / sizeof *OPTIONS, 0, NULL};
 enum { WORDS = 80 };
 
 // Splits line at single spaces; "_" stands for an empty word.
@@ -243,7 +243,7 @@ static void long_defaults(void **state) {
     fits[ROOM] = longer[ROOM + 1] = 0;
     const Arg rows[] = {{.name = "a", .type = ARG_WORD, .value = "N", .help = "number", .fallback = fits},
                         {.name = "b", .type = ARG_WORD, .value = "N", .help = "number", .fallback = longer}};
-    args_help(&(ArgSet){rows, 2, 0}, 1, &text);
+    args_help(&(ArgSet){.rows = rows, .count = 2}, 1, &text);
     snprintf(want, sizeof want,
              "  --a N                      number (%s)\n  --b N                      number\n%29s(%s)\n",
              fits, "", longer);

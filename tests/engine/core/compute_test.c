@@ -1,31 +1,22 @@
-// The arithmetic chosen by name and by weights, its rate, when weights are rounded to it, and the message
+// The arithmetic chosen by a user and by weights, its rate, when weights are rounded to it, and the message
 // where f16 overflows.
 #include "tests/support/check.h"
 
 #include "engine/core/compute.h"
 
-static void found(void **state) {
+static void chosen(void **state) {
     static const struct {
-        const char *name;
+        ComputeChoice choice;
         Dtype weights;
-        bool there;
         Compute compute;
     } rows[] = {
-        {NULL, DTYPE_F32, true, COMPUTE_F32},
-        {NULL, DTYPE_BF16, true, COMPUTE_BF16},
-        {NULL, DTYPE_F16, true, COMPUTE_F16},
-        {"f32", DTYPE_F16, true, COMPUTE_F32},
-        {"bf16", DTYPE_F16, true, COMPUTE_BF16},
-        {"f16", DTYPE_F32, true, COMPUTE_F16},
-        {"F16", DTYPE_F16, false, 0},
-        {"", DTYPE_F16, false, 0},
+        {CHOOSE_WEIGHTS, DTYPE_F32, COMPUTE_F32}, {CHOOSE_WEIGHTS, DTYPE_BF16, COMPUTE_BF16},
+        {CHOOSE_WEIGHTS, DTYPE_F16, COMPUTE_F16}, {CHOOSE_F32, DTYPE_F16, COMPUTE_F32},
+        {CHOOSE_BF16, DTYPE_F16, COMPUTE_BF16},   {CHOOSE_F16, DTYPE_F32, COMPUTE_F16},
     };
     (void)state;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        Compute c;
-        assert_int_equal(compute_find(rows[i].name, rows[i].weights, &c), rows[i].there);
-        if (rows[i].there) assert_int_equal(c, rows[i].compute);
-    }
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_int_equal(compute_choose(rows[i].choice, rows[i].weights), rows[i].compute);
 }
 
 static void rates(void **state) {
@@ -65,7 +56,7 @@ static void told(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(found), cmocka_unit_test(rates),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(chosen), cmocka_unit_test(rates),
                                        cmocka_unit_test(told)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

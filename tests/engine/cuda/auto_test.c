@@ -15,7 +15,7 @@ static void check_taken(const char *model, const char *gpus, const char *isa, co
     BackendReport r;
     Gauge g;
     Error e = {0};
-    EngineOptions o = {.device = "auto", .backend = {.context = 8, .threads = 1, .isa = "portable"}};
+    EngineOptions o = {.device = "auto", .context = 8, .threads = 1, .isa = "portable"};
     if (!engine_open(&engine, model, &o, NULL, &e)) fail_msg("GPUs '%s': %s", gpus, e.text);
     engine.session.backend->report(engine.session.self, &r);
     if (strcmp(r.isa, isa) != 0) fail_msg("GPUs '%s': wanted %s, got %s", gpus, isa, r.isa);
@@ -105,17 +105,17 @@ static void a_context_that_fits(void **state) {
     assert_in_range(fits, 1 << 16, (1 << 24) - 1);
     assert_int_equal(engine.session.context, fits / 2);
     half.beside = &engine; // as a draft of half its size
-    half.backend.context = engine.session.context / 2;
+    half.context = engine.session.context / 2;
     Engine draft;
     if (!engine_open(&draft, model, &half, NULL, &e)) fail_msg("%s", e.text);
     assert_int_equal(draft.fits, 0);
     engine_close(&draft);
     engine_close(&engine);
-    o.backend.context = fits;
+    o.context = fits;
     if (!engine_open(&engine, model, &o, NULL, &e)) fail_msg("%s", e.text);
     assert_true(engine.fits == 0 && engine.session.context == fits);
     engine_close(&engine);
-    o.backend.context = 1 << 24;
+    o.context = 1 << 24;
     assert_false(engine_open(&engine, model, &o, NULL, &e));
     assert_non_null(strstr(e.text, "would fit"));
 }

@@ -12,9 +12,9 @@
 static const double F32_TOLERANCE = 2e-5, HALF_FACTOR = 2;
 enum { CHECKED = 24, TOKENS = 8 }; // ids after the prompt whose logits are compared, and that are generated
 
-static void open_engine(Engine *engine, const Golden *g, const char *compute) {
+static void open_engine(Engine *engine, const Golden *g, ComputeChoice compute) {
     Error e = {0};
-    EngineOptions o = {.device = "cuda", .compute = compute, .backend = {.context = 128, .max_nodes = 128}};
+    EngineOptions o = {.device = "cuda", .compute = compute, .context = 128, .max_nodes = 128};
     if (!engine_open(engine, g->dir, &o, NULL, &e)) fail_msg("%s", e.text);
 }
 
@@ -40,8 +40,8 @@ static void greedy_tokens(Engine *engine, const Golden *g, const char *method) {
     method_close(&m);
 }
 
-// At most twice as far off as transformers is. compute NULL: as the weights have it.
-static void check_half(const Golden *g, const char *name, const char *compute, Compute is, double theirs) {
+// At most twice as far off as transformers is.
+static void check_half(const Golden *g, const char *name, ComputeChoice compute, Compute is, double theirs) {
     Engine engine;
     open_engine(&engine, g, compute);
     assert_int_equal(engine.session.compute, is);
@@ -58,15 +58,15 @@ static void check(const char *name, bool tokens) {
     Engine engine;
     golden_open(&g, name);
     g.greedy_count = CHECKED;
-    open_engine(&engine, &g, "f32");
+    open_engine(&engine, &g, CHOOSE_F32);
     double error = golden_error(&engine.session, &g, 100);
     if (!(error <= F32_TOLERANCE)) fail_msg("%s: f32 error %.3g, wanted %.3g", name, error, F32_TOLERANCE);
     if (tokens) greedy_tokens(&engine, &g, "autoregressive");
     if (tokens) greedy_tokens(&engine, &g, "lookahead:W=3,N=3,G=3");
     engine_close(&engine);
     print_message("%s: f32 error %.2e", name, error);
-    check_half(&g, name, "bf16", COMPUTE_BF16, g.bf16_error);
-    if (g.f16_error > 0) check_half(&g, name, NULL, COMPUTE_F16, g.f16_error);
+    check_half(&g, name, CHOOSE_BF16, COMPUTE_BF16, g.bf16_error);
+    if (g.f16_error > 0) check_half(&g, name, CHOOSE_WEIGHTS, COMPUTE_F16, g.f16_error);
     print_message("\n");
     golden_release(&g);
 }

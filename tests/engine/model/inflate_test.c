@@ -134,7 +134,7 @@ static const char *in_order(void) {
 
 static void open_engine(Engine *engine, const char *dir) {
     Error e = {0};
-    EngineOptions o = {.device = "cpu", .backend = {.threads = 1, .context = 64, .isa = in_order()}};
+    EngineOptions o = {.device = "cpu", .threads = 1, .context = 64, .isa = in_order()};
     if (!engine_open(engine, dir, &o, NULL, &e)) fail_msg("%s", e.text);
 }
 
@@ -258,7 +258,7 @@ static const float *adapter_logits(Session *s, const float *rows) {
 static void check_adapter(Pair *t, const Place *p, AdapterVariant v, Random *r) {
     AdapterEngine small, large;
     Error e = {0};
-    EngineOptions o = {.device = "cpu", .backend = {.threads = 1}};
+    EngineOptions o = {.device = "cpu", .threads = 1};
     const Shape *shape = &t->small.model.shape;
     bool medusa = v == ADAPTER_MEDUSA;
     AdapterKind kind = {v, medusa ? shape->layers : 1, medusa ? 3 : 1,

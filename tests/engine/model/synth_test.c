@@ -267,8 +267,9 @@ static void runs_on_a_device(const char *dir, const char *device) {
     Engine engine;
     Error e = {0};
     EngineMemory memory;
-    if (!engine_open(&engine, dir, &(EngineOptions){.device = device, .backend.threads = 1}, &memory, &e))
-        fail_msg("%s: %s", device, e.text);
+    EngineOptions o = {.threads = 1};
+    snprintf(o.device, sizeof o.device, "%s", device);
+    if (!engine_open(&engine, dir, &o, &memory, &e)) fail_msg("%s: %s", device, e.text);
     assert_int_equal(engine.model.shape.vocab, 512);
     assert_non_null(engine.tokenizer);
     assert_int_equal(tokenizer_size(engine.tokenizer), 512);

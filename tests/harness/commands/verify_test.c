@@ -77,7 +77,7 @@ static void mistakes(void **state) {
     } rows[] = {
         {"--method", "jacoby", "did you mean 'jacobi'"},   {"--method", "speculative", "draft"},
         {"--prompts", "nothing", "cannot open 'nothing'"}, {"--count", "0", "--count is '0'"},
-        {"--weights", "packed", "weights are 'packed'"},
+        {"--weights", "packed", "--weights is 'packed'"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Child c;

@@ -146,7 +146,7 @@ static void bars_have_both_attentions(void **state) {
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
         Config *c = config_open(NAMES[i]);
         int count[2] = {0};
-        for (int k = 0; k < c->sweep.count; k++) count[c->sweep.points[k].settings.attention]++;
+        for (int k = 0; k < c->sweep.count; k++) count[c->sweep.points[k].settings.engine.attention]++;
         assert_true(count[ATTENTION_FLASH] > 10);
         assert_int_equal(count[ATTENTION_FLASH], count[ATTENTION_PLAIN]);
         config_close(c);

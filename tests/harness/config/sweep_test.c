@@ -197,14 +197,14 @@ static void compare_point(const Point *p, const Expected *q, int i, const char *
     char decoder[64], *at = NULL;
     snprintf(decoder, sizeof decoder, ",W=%d,N=5,G=%d,", q->values[0], q->values[1]);
     bool same = p->model == q->model && p->dataset == q->dataset && p->method == q->method &&
-                (at = strstr(p->decoder, decoder)) && p->settings.threads == q->values[3] &&
+                (at = strstr(p->decoder, decoder)) && p->settings.engine.threads == q->values[3] &&
                 p->settings.top_k == q->values[4];
     snprintf(decoder, sizeof decoder, ",pool_cap=%d,", q->values[2]);
     if (!same || !strstr(at, decoder))
         fail_msg("point %d: wanted model %d, dataset %d, method %d, W=%d, G=%d, pool_cap=%d, threads=%d, "
                  "top_k=%d; got %d, %d, %d, %s, threads=%d, top_k=%d of\n%s",
                  i, q->model, q->dataset, q->method, q->values[0], q->values[1], q->values[2], q->values[3],
-                 q->values[4], p->model, p->dataset, p->method, p->decoder, p->settings.threads,
+                 q->values[4], p->model, p->dataset, p->method, p->decoder, p->settings.engine.threads,
                  p->settings.top_k, file);
 }
 
@@ -367,12 +367,12 @@ static void describes(void **state) {
         "method ";
     if (strncmp(text_get(&text), want, strlen(want)) != 0)
         fail_msg("wanted\n%sgot\n%s", want, text_get(&text));
-    s.points->settings.weights = WEIGHTS_HELD; // the one word of what came later
+    s.points->settings.engine.weights = WEIGHTS_HELD; // the one word of what came later
     text_clear(&text);
     sweep_describe(&x, s.points, &text);
     if (!strstr(text_get(&text), ",sliding_window=on,weights=held,max_tokens=128,"))
         fail_msg("got\n%s", text_get(&text));
-    s.points->settings.attention = ATTENTION_PLAIN;
+    s.points->settings.engine.attention = ATTENTION_PLAIN;
     text_clear(&text);
     sweep_describe(&x, s.points, &text);
     if (!strstr(text_get(&text), ",weights=held,attention=plain,max_tokens=128,"))
@@ -471,9 +471,8 @@ static void names_mean_one_thing(void **state) {
             const char *name = table[i]->params[k].name;
             assert_string_not_equal(name, "model");
             assert_string_not_equal(name, "dataset");
-            for (size_t j = 0; j < settings_count; j++)
-                if (strcmp(settings_params[j].name, name) == 0)
-                    fail_msg("'%s' is a setting and a parameter of '%s'", name, table[i]->name);
+            if (settings_find(name))
+                fail_msg("'%s' is a setting and a parameter of '%s'", name, table[i]->name);
         }
 }
 

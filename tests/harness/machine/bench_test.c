@@ -106,7 +106,7 @@ static void mistakes(void **state) {
         const char *option, *value, *want;
     } rows[] = {
         {"--tokens", "1,x", "--tokens has 'x'"},    {"--tokens", "2000", "must be numbers from 1 to 1024"},
-        {"--context", "5000", "the model has 512"}, {"--layout", "row", "must be tree or batch"},
+        {"--context", "5000", "the model has 512"}, {"--layout", "row", "must be one of tree, batch, copied"},
         {"--k", "3", "--k and --w go together"},    {"--isa", "z80", "there is no kernel set 'z80'"},
         {"--samples", "0", "--samples is '0'"},
     };

@@ -35,7 +35,7 @@ static void facts_are_the_models(void **state) {
     Error e = {0};
     char name[SHA256_TEXT], want[SHA256_TEXT];
     int prefix_count;
-    EngineOptions o = {.device = "cpu", .backend = {.context = 32, .threads = 1}};
+    EngineOptions o = {.device = "cpu", .context = 32, .threads = 1};
     if (!engine_open(&engine, dir, &o, NULL, &e)) fail_msg("%s", e.text);
     EngineFacts of = {&engine, dir};
     TargetFacts facts = facts_of(&of);

@@ -10,23 +10,20 @@ static void rounding(void **state) {
     static const struct {
         const char *device;
         Dtype weights;
-        SettingsCompute compute;
+        ComputeChoice compute;
         const char *want;
     } rows[] = {
-        {"cuda", DTYPE_F16, SETTINGS_BF16, "f16 to bf16"},
-        {"cuda:1", DTYPE_BF16, SETTINGS_F16, "bf16 to f16"},
-        {"cuda", DTYPE_F16, SETTINGS_AS_STORED, NULL},
-        {"cuda", DTYPE_F16, SETTINGS_F32, NULL},
-        {"cuda", DTYPE_F32, SETTINGS_BF16, NULL},
-        {"cpu", DTYPE_F16, SETTINGS_BF16, NULL},
-        {"null", DTYPE_F16, SETTINGS_BF16, NULL},
+        {"cuda", DTYPE_F16, CHOOSE_BF16, "f16 to bf16"}, {"cuda:1", DTYPE_BF16, CHOOSE_F16, "bf16 to f16"},
+        {"cuda", DTYPE_F16, CHOOSE_WEIGHTS, NULL},       {"cuda", DTYPE_F16, CHOOSE_F32, NULL},
+        {"cuda", DTYPE_F32, CHOOSE_BF16, NULL},          {"cpu", DTYPE_F16, CHOOSE_BF16, NULL},
+        {"null", DTYPE_F16, CHOOSE_BF16, NULL},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Inputs in = {.experiment = NULL};
-        Settings s = {.compute = (int)rows[i].compute};
+        Settings s = {.engine.compute = rows[i].compute};
         in.models[0].model.dtype = rows[i].weights;
-        snprintf(s.device, sizeof s.device, "%s", rows[i].device);
+        snprintf(s.engine.device, sizeof s.engine.device, "%s", rows[i].device);
         const char *got = inputs_rounding(&in, 0, &s), *want = rows[i].want;
         if (!got != !want || (got && strcmp(got, want)))
             fail_msg("row %zu: got %s, wanted %s", i, got ? got : "nothing", want ? want : "nothing");

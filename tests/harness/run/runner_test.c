@@ -246,7 +246,7 @@ static void weights_are_held(void **state) {
     assert_int_equal(r->schedule.setup_count, 2);
     for (int i = 0; i < 2; i++) {
         if (!group_open_models(&r->inputs, i, (Progress){0}, &models, &e)) fail_msg("%s", e.text);
-        assert_int_equal(r->schedule.setups[i].settings->weights, i ? WEIGHTS_HELD : WEIGHTS_MAPPED);
+        assert_int_equal(r->schedule.setups[i].settings->engine.weights, i ? WEIGHTS_HELD : WEIGHTS_MAPPED);
         assert_int_equal(models.target.model.held, i);
         assert_int_equal(models.draft.model.held, i);
         models_close(&models);
@@ -254,11 +254,32 @@ static void weights_are_held(void **state) {
     small_close(r);
 }
 
+// Each setting of a step reaches its steps: fewer rows, or rows that no longer share prefixes.
+static void steps_are_as_set(void **state) {
+    static const char *const asks[] = {
+        "SELECT max(step.rows) FROM step JOIN sample ON sample.id = sample_id JOIN point_param USING "
+        "(point_id)"
+        " WHERE name = 'max_rows' AND value = 6",
+        "SELECT max(step.rows) > 6 FROM step JOIN sample ON sample.id = sample_id JOIN point_param USING "
+        "(point_id)"
+        " WHERE name = 'max_rows' AND value = 0",
+        "SELECT sum(step.rows < step.asked) FROM step JOIN sample ON sample.id = sample_id JOIN point_param "
+        "USING"
+        " (point_id) WHERE name = 'merge' AND value = 'off'"};
+    static const int want[] = {6, 1, 0};
+    SmallRun *r = small_open(
+        "{name: lookahead, matrix: {W: 5, N: 3, G: 5, max_rows: [0, 6], merge: [on, off]}}", "passes: 1", 4);
+    small_run(r, "set.db", NULL);
+    small_close(r);
+    for (int i = 0; i < 3; i++) assert_int_equal(stores_ask(*state, "set.db", asks[i]), want[i]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(killed),         cmocka_unit_test(stopped_anywhere),
-        cmocka_unit_test(lies_are_found), cmocka_unit_test(disturbed_passes_run_again),
-        cmocka_unit_test(warm_passes),    cmocka_unit_test(repeats_end),
-        cmocka_unit_test(own_cost),       cmocka_unit_test(weights_are_held)};
+        cmocka_unit_test(killed),          cmocka_unit_test(stopped_anywhere),
+        cmocka_unit_test(lies_are_found),  cmocka_unit_test(disturbed_passes_run_again),
+        cmocka_unit_test(warm_passes),     cmocka_unit_test(repeats_end),
+        cmocka_unit_test(own_cost),        cmocka_unit_test(steps_are_as_set),
+        cmocka_unit_test(weights_are_held)};
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }

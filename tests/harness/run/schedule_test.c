@@ -32,8 +32,9 @@ static void release(Plan *p) {
 static void group_key(const Point *p, bool with_output, Text *out) {
     const Settings *s = &p->settings;
     text_clear(out);
-    text_printf(out, "%d %s %d %d %d %d %d %d", p->model, s->device, s->math, s->compute, s->threads,
-                s->weights, s->attention, s->sliding_window);
+    const EngineOptions *o = &s->engine;
+    text_printf(out, "%d %s %d %d %d %d %d %d", p->model, o->device, o->math, o->compute, o->threads,
+                o->weights, o->attention, o->no_window);
     if (with_output)
         text_printf(out, " %d %d %g %d %g %d %d %d", p->dataset, s->max_tokens, s->temperature, s->top_k,
                     s->top_p, s->seed, s->ignore_eos, strstr(p->decoder, "warm=on") != NULL);

@@ -36,7 +36,7 @@ static void tune(Tuned *t, const Case *c, const char *db, bool exhaustive) {
                    .target = "models/draft",
                    .dataset = c->dataset,
                    .limit = 24,
-                   .threads = 1,
+                   .engine = {.device = "cpu", .threads = 1},
                    .max_tokens = 24,
                    .ignore_eos = true};
     for (int i = 0; i < 3 && c->axes[i]; i++) ask.axes.items[ask.axes.count++] = c->axes[i];

@@ -55,7 +55,7 @@ static TuneAsk ask_for(const char *method) {
                      .target = "tiny",
                      .draft = "tiny",
                      .path = "own.txt",
-                     .device = "null",
+                     .engine = {.device = "null"},
                      .max_tokens = 48,
                      .ignore_eos = true};
 }

@@ -84,9 +84,11 @@ static void open_model(Engine *engine, const char *name, const Engine *beside) {
     char path[512];
     Error e = {0};
     EngineOptions o = {.device = "cpu",
-                       .compute = "f32",
+                       .compute = CHOOSE_F32,
                        .beside = beside,
-                       .backend = {.isa = getenv("OUTPACE_ISA"), .max_nodes = 512, .slack = 64}};
+                       .isa = getenv("OUTPACE_ISA"),
+                       .max_nodes = 512,
+                       .slack = 64};
     fixture_path(path, sizeof path, name);
     if (!engine_open(engine, path, &o, NULL, &e)) fail_msg("%s", e.text);
 }
