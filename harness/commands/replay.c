@@ -149,7 +149,8 @@ const Command command_replay = {
     .lesson =
         "Runs the real methods, decode loop and verifier over the dataset's own answers, as if a model\n"
         "had written them: S and CTAR as a greedy run with these outputs would have them, in no time. For\n"
-        "prompt-lookup, ngrammys with strategy=context, rest (with a datastore), and mixes of them; and\n"
+        "prompt-lookup, suffix, ngrammys with strategy=context, rest (with a datastore), and mixes of them; "
+        "and\n"
         "for ouroboros-pool (K, beta, W, warm as of ouroboros), the phrases that Ouroboros tries after\n"
         "its draft model's words, here after the text's. The intervals draw prompts again. No speed of a\n"
         "model is in it: tokens/s is the replay's own, by processor time.\n"
