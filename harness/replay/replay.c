@@ -293,8 +293,8 @@ static bool replay_text(Session *target, Method *method, const ReplayText *text,
 
 // A method that reads the model's outputs off the text's path cannot be replayed, by itself or in a mix.
 static bool needs_only_text(const char *text, const Method *m, Error *e) {
-    static const char *const NAMES[] = {"autoregressive", "prompt-lookup", "ngrammys",
-                                        "rest",           "suffix",        "mix"};
+    static const char *const NAMES[] = {"autoregressive", "prompt-lookup", "ngrammys", "rest",
+                                        "suffix",         "ngram-mod",     "mix"};
     bool mix = strcmp(m->info->name, "mix") == 0;
     size_t methods, names = sizeof NAMES / sizeof *NAMES;
     const MethodInfo *const *table = method_table(&methods);
@@ -304,7 +304,7 @@ static bool needs_only_text(const char *text, const Method *m, Error *e) {
             return error_input(
                 e,
                 "'%s' reads the model's outputs; replay has only text, for "
-                "prompt-lookup, suffix, ngrammys with strategy=context, rest, mixes of them, and "
+                "prompt-lookup, suffix, ngram-mod, ngrammys with strategy=context, rest, mixes of them, and "
                 "ouroboros-pool",
                 table[i]->name);
     }
