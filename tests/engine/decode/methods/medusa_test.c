@@ -1,114 +1,24 @@
-// The tree: its shape against a slow search, its text, and its tokens against heads that are run again, on
-// random streams of the null backend.
+// The tree's tokens against heads that are run again, on random streams of the null backend.
 #include "tests/support/check.h"
 #include "tests/support/folder.h"
 #include "tests/support/null_session.h"
+#include "tests/support/rank_tree_text.h"
 #include "tests/support/watched.h"
 
-#include "engine/decode/methods/medusa.c" // for its static functions
+#include "engine/decode/rank_tree.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { CONTEXT = 60, TOKENS = 40, MOST_HEADS = 4 };
 
-// --- the tree
-
-static double chance_of(const MedusaNode *tree, int node) {
-    double chance = 1;
-    for (; node >= 0; node = tree[node].parent) chance *= medusa_chance(tree[node].depth, tree[node].rank);
-    return chance;
-}
-
-static bool has_child(const MedusaNode *tree, int count, int parent, int rank) {
-    for (int i = 0; i < count; i++)
-        if (tree[i].parent == parent && tree[i].rank == rank) return true;
-    return false;
-}
-
-// No node that could be there and is not is likelier than one that is.
-static void check_likeliest(const MedusaNode *tree, int count, int depth, int ranks) {
-    double least = 1;
-    for (int i = 0; i < count; i++) least = chance_of(tree, i) < least ? chance_of(tree, i) : least;
-    for (int parent = -1; parent < count; parent++)
-        for (int rank = 0; rank < ranks; rank++) {
-            int level = parent < 0 ? 0 : tree[parent].depth + 1;
-            if (level == depth || has_child(tree, count, parent, rank)) continue;
-            double chance = (parent < 0 ? 1 : chance_of(tree, parent)) * medusa_chance(level, rank);
-            if (chance > least * (1 + 1e-12))
-                fail_msg("rank %d below %d: %g is left out, %g is in", rank, parent, chance, least);
-        }
-}
-
-static void grows_the_likeliest(void **state) {
-    (void)state;
-    Random r = test_random(83);
-    for (int round = 0; round < 60; round++) {
-        MedusaNode tree[200];
-        int wanted = test_between(&r, 1, 200), depth = test_between(&r, 1, 5),
-            ranks = test_between(&r, 1, 10);
-        int count = medusa_tree_grow(tree, wanted, depth, ranks);
-        assert_in_range(count, 1, wanted);
-        for (int i = 0; i < count; i++) {
-            int parent = tree[i].parent;
-            assert_true(parent < i && tree[i].rank < ranks && tree[i].depth < depth);
-            assert_int_equal(tree[i].depth, parent < 0 ? 0 : tree[parent].depth + 1);
-            assert_false(has_child(tree, i, parent, tree[i].rank));
-        }
-        check_likeliest(tree, count, depth, ranks);
-        int whole = 0;
-        for (int level = 0, size = 1; level < depth && whole < wanted; level++) whole += size *= ranks;
-        assert_int_equal(count, whole < wanted ? whole : wanted);
-    }
-}
-
-static void write_tree(const MedusaNode *tree, int count, char *text) {
-    for (int i = 0; i < count; i++) {
-        char path[MEDUSA_DEPTH + 1] = "";
-        int at = i;
-        for (int n = tree[i].depth; n >= 0; n--, at = tree[at].parent) path[n] = (char)('0' + tree[at].rank);
-        path[tree[i].depth + 1] = 0;
-        text += sprintf(text, "%s%s", i % 3 ? ";" : "\n ", path);
-    }
-}
-
-static void text_comes_back(void **state) {
-    (void)state;
-    for (int count = 1; count < 120; count += 7) {
-        MedusaNode tree[120] = {{0, 0, 0}}, back[120] = {{0, 0, 0}};
-        char text[120 * 12];
-        assert_int_equal(medusa_tree_grow(tree, count, 4, 10), count);
-        write_tree(tree, count, text);
-        assert_int_equal(medusa_tree_parse(back, 120, 4, text, "it", NULL), count);
-        assert_memory_equal(tree, back, (size_t)count * sizeof *tree);
-    }
-}
-
-static void wrong_trees(void **state) {
-    (void)state;
-    static const char *const bad[][2] = {
-        {"0;00000", "the path '00000' in it is longer than the 4 heads"},
-        {"0;10", "the path '10' in it needs '1' before it"},
-        {"00;0", "the path '00' in it needs '0' before it"},
-        {"0;1;0", "the path '0' is in it twice"},
-        {";;", "it holds no path, such as 0 or 01"},
-        {"0;1;2;3", "it has more than 3 paths"},
-    };
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        MedusaNode tree[3];
-        Error e = {0};
-        assert_int_equal(medusa_tree_parse(tree, 3, 4, bad[i][0], "it", &e), -1);
-        assert_string_equal(e.text, bad[i][1]);
-    }
-}
-
 // --- proposals
 
 typedef struct {
     Watched text;
     Session target, heads[MOST_HEADS], slow_target, slow_head;
-    MedusaNode tree[100];
-    int count, depth, vocab;
+    RankTree tree;
+    int depth, vocab;
     int accepted;
 } Watch;
 
@@ -146,8 +56,8 @@ static void on_step(void *state, const StepReport *r) {
     int placed[100], want = 0;
     float row[NULL_WIDTH];
     if (w->text.before > 1) slow_state(w, row);
-    for (int i = 0; i < w->count; i++) {
-        const MedusaNode *n = &w->tree[i];
+    for (int i = 0; i < w->tree.count; i++) {
+        const RankNode *n = &w->tree.nodes[i];
         int parent = n->parent < 0 ? 0 : placed[n->parent];
         int id = w->text.before > 1 ? slow_choice(w, row, n->rank) : -1;
         bool room = w->text.before + n->depth < CONTEXT && want + 1 < t->capacity;
@@ -168,6 +78,7 @@ static void open_watch(Watch *w, Random *r) {
         .vocab = test_between(r, 3, 12), .context = CONTEXT, .max_nodes = test_between(r, 20, 80)};
     NullSetup head = {.vocab = setup.vocab, .context = 1, .max_nodes = 1, .input = INPUT_HIDDEN};
     w->vocab = setup.vocab;
+    rank_tree_init(&w->tree);
     null_session_open(&w->target, &setup);
     for (int i = 0; i < MOST_HEADS; i++) null_session_open(&w->heads[i], &head);
     setup.max_nodes = 0;
@@ -176,6 +87,7 @@ static void open_watch(Watch *w, Random *r) {
 }
 
 static void close_watch(Watch *w) {
+    rank_tree_release(&w->tree);
     session_release(&w->target);
     for (int i = 0; i < MOST_HEADS; i++) session_release(&w->heads[i]);
     session_release(&w->slow_target);
@@ -192,12 +104,12 @@ static void open_method(Watch *w, Method *m, const char *folder, Random *r) {
                      .adapter_layer = NULL_LAYERS,
                      .sampling = {.top_p = 1}};
     w->depth = depth < heads ? depth : heads;
-    w->count = medusa_tree_grow(w->tree, test_between(r, 1, 99), w->depth, top);
-    write_tree(w->tree, w->count, tree);
+    rank_tree_grow(&w->tree, test_between(r, 1, 99), w->depth, top);
+    rank_tree_text(&w->tree, tree);
     FILE *f = fopen(folder_path(folder, "tree.txt"), "w");
     assert_true(f && fputs(tree, f) >= 0 && fclose(f) == 0);
     if (test_between(r, 0, 1))
-        snprintf(text, sizeof text, "medusa:nodes=%d,top=%d,depth=%d", w->count, top, depth);
+        snprintf(text, sizeof text, "medusa:nodes=%d,top=%d,depth=%d", w->tree.count, top, depth);
     else snprintf(text, sizeof text, "medusa:depth=%d,tree=%s", depth, folder_path(folder, "tree.txt"));
     if (!method_open(m, text, &env, &e)) fail_msg("'%s': %s", text, e.text);
 }
@@ -240,7 +152,7 @@ static void inline_trees_and_missing_files(void **state) {
     assert_true(method_open(&m, "medusa:tree=0;1;00;01", &env, &e));
     method_close(&m);
     assert_false(method_open(&m, "medusa:tree=0;000", &env, &e));
-    assert_string_equal(e.text, "method 'medusa': the path '000' in 'tree' is longer than the 2 heads");
+    assert_string_equal(e.text, "method 'medusa': the path '000' in 'tree' is longer than 2 ranks");
     assert_false(method_open(&m, "medusa:tree=/no/such/tree", &env, &e));
     assert_non_null(strstr(e.text, "/no/such/tree"));
     env.adapter_layer = 1;
@@ -253,9 +165,6 @@ static void inline_trees_and_missing_files(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(grows_the_likeliest),
-        cmocka_unit_test(text_comes_back),
-        cmocka_unit_test(wrong_trees),
         cmocka_unit_test_setup_teardown(every_setting, folder_setup, folder_teardown),
         cmocka_unit_test(inline_trees_and_missing_files),
     };

@@ -1,0 +1,188 @@
+// Token Recycling (Luo et al.): remembers for each token of the vocabulary the k tokens that the model last
+// held likeliest after it, and fills a fixed tree with them: the child of rank r bears the r-th choice that
+// is remembered after its parent's token.
+//
+//      matrix row of "the":  cat dog end ...      root: the --- cat --- (row of "cat")
+//                                                         \---- dog --- ...
+//
+// After a step, each of its nodes, rejected ones included, replaces the row of its token; if a token is at
+// several nodes, the last one in the tree's order wins. A token that was never at a node has no row, and
+// nothing is tried after it (the authors' program tries token 0, from a matrix of zeros).
+//
+// Invariant (check): a row is all NO_TOKEN, or k different tokens.
+#include "engine/decode/methods/methods.h"
+
+#include "engine/base/memory.h"
+#include "engine/decode/rank_tree.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { NO_TOKEN = -1 };
+
+typedef struct RecyclingParams {
+    int k;
+    char tree[ARG_TEXT_SIZE];
+    bool warm, rejected;
+} RecyclingParams;
+
+#define AT(name) offsetof(RecyclingParams, name)
+static const Arg PARAMS[] = {
+    {"k", ARG_INT, AT(k), 1, RANK_TREE_RANKS, "8", .help = "tokens remembered after each token"},
+    {"tree", ARG_TEXT, AT(tree), .fallback = "2.2.2",
+     .help = "2.2.2 (the authors', 80 nodes), samd (60 nodes), paths of ranks (0;1;00), or a file of them"},
+    {"warm", ARG_FLAG, AT(warm), .fallback = "on", .help = "keep the matrix between prompts"},
+    {"rejected", ARG_FLAG, AT(rejected), .fallback = "on", .help = "learn from rejected nodes, too"},
+};
+#undef AT
+
+// Both published trees, level by level.
+static const struct {
+    const char *name, *paths;
+} TREES[] = {
+    {"2.2.2", // of the authors' program
+     "0;1;2;3;4;5;6;7"
+     ";00;01;02;03;04;05;06;07;10;11;12;13;20;21;22;30;31;40;50;60;70"
+     ";000;001;002;003;004;005;006;007;010;011;012;020;021;030;040;050;060;070;100;101;110;200;300;400;500"
+     ";0000;0001;0002;0003;0004;0010;0011;0020;0030;0040;0100;0200;1000;2000;3000"
+     ";00000;00001;00002;00010;00020;00100;01000;10000"
+     ";000000;000001;000100"},
+    {"samd", // of SAM-Decoding's
+     "0;1;2;3;4;5;6"
+     ";00;01;02;03;04;05;10;11;12;13;14;20;21;22;30;31;40;41;50;60"
+     ";000;001;002;010;011;020;021;030;040;100;101;102;110;111;120;130;200;210;300;400;500"
+     ";0000;0001;0010;0100;1000;1001;1100;2000"
+     ";00000;00001;00100;10000"},
+};
+enum { TREE_COUNT = sizeof TREES / sizeof *TREES };
+
+static const char *const SOURCES[] = {"matrix"};
+
+typedef struct Recycling {
+    RecyclingParams p;
+    Session *target;
+    int k, vocab;
+    RankTree tree;
+    int *matrix;               // (vocab, k)
+    int nodes[TREE_MAX_NODES]; // of the last step, whose choices are asked for
+    int *choices;              // (TREE_MAX_NODES, k)
+    float *logits;             // of the choices
+    Sources sources;           // of the open step
+} Recycling;
+
+static int *row_of(const Recycling *r, int token) {
+    assert(token >= 0 && token < r->vocab);
+    return r->matrix + (size_t)token * (size_t)r->k;
+}
+
+static void check(const Recycling *r, int token) {
+    const int *row = row_of(r, token);
+    for (int i = 0; i < r->k; i++) {
+        assert((row[i] == NO_TOKEN) == (row[0] == NO_TOKEN) && row[i] < r->vocab);
+        for (int other = 0; other < i; other++) assert(row[i] == NO_TOKEN || row[i] != row[other]);
+    }
+    (void)row; // without asserts
+}
+
+static void forget(Recycling *r) {
+    for (size_t i = 0; i < (size_t)r->vocab * (size_t)r->k; i++) r->matrix[i] = NO_TOKEN;
+}
+
+static void recycling_close(void *self) {
+    Recycling *r = self;
+    if (!r) return;
+    rank_tree_release(&r->tree);
+    mem_free(r->matrix);
+    mem_free(r->choices);
+    mem_free(r->logits);
+    mem_free(r);
+}
+
+static bool read_tree(Recycling *r, Error *e) {
+    for (int i = 0; i < TREE_COUNT; i++)
+        if (strcmp(r->p.tree, TREES[i].name) == 0)
+            return rank_tree_parse(&r->tree, RANK_TREE_DEPTH, TREES[i].paths, TREES[i].name, e);
+    return rank_tree_read(&r->tree, RANK_TREE_DEPTH, r->p.tree, e);
+}
+
+static void *recycling_open(const MethodEnv *env, const void *values, Error *e) {
+    Recycling *r = mem_new(1, sizeof *r);
+    *r = (Recycling){.p = *(const RecyclingParams *)values, .target = env->target};
+    r->sources = (Sources){.names = SOURCES, .source_count = 1};
+    r->vocab = env->target->shape.real_vocab;
+    r->k = r->p.k < r->vocab ? r->p.k : r->vocab;
+    rank_tree_init(&r->tree);
+    if (!read_tree(r, e)) {
+        recycling_close(r);
+        return NULL;
+    }
+    r->matrix = mem_new((size_t)r->vocab * (size_t)r->k, sizeof *r->matrix);
+    r->choices = mem_new((size_t)TREE_MAX_NODES * (size_t)r->k, sizeof *r->choices);
+    r->logits = mem_new((size_t)TREE_MAX_NODES * (size_t)r->k, sizeof *r->logits);
+    forget(r);
+    return r;
+}
+
+static bool recycling_begin(void *self, const Prompt *prompt, Error *e) {
+    (void)prompt, (void)e;
+    Recycling *r = self;
+    if (!r->p.warm) forget(r);
+    return true;
+}
+
+// With LAYOUT_BATCH the whole tree goes below the first row, since its branches share nodes.
+static bool recycling_propose(void *self, Tree *tree, Error *e) {
+    (void)e;
+    Recycling *r = self;
+    int root = tree_row(tree);
+    for (int i = 0; i < r->tree.count; i++) {
+        const RankNode *n = &r->tree.nodes[i];
+        int parent = n->parent < 0 ? root : r->tree.placed[n->parent];
+        bool there = parent != TREE_NONE && n->rank < r->k && tree->token[parent] < r->vocab;
+        int token = there ? row_of(r, tree->token[parent])[n->rank] : NO_TOKEN;
+        r->tree.placed[i] = token == NO_TOKEN ? TREE_NONE : tree_propose(tree, parent, token);
+    }
+    r->sources.count = 0;
+    rank_tree_record(&r->tree, &r->sources);
+    return true;
+}
+
+// The nodes to learn from, in the tree's order: all that went through every layer, or the accepted path.
+static int choose_nodes(Recycling *r, const Verdict *verdict) {
+    const Session *s = r->target;
+    const Tree *t = &s->tree;
+    if (!r->p.rejected) return tree_path(t, verdict->node, r->nodes);
+    int count = 0;
+    for (int i = 0; i < t->count; i++)
+        if (t->canonical[i] == i && s->done[i] == s->shape.layers) r->nodes[count++] = i;
+    return count;
+}
+
+static bool recycling_observe(void *self, const Observation *seen, Error *e) {
+    Recycling *r = self;
+    const Tree *t = &r->target->tree;
+    int count = choose_nodes(r, seen->verdict);
+    if (!session_top(r->target, r->nodes, count, r->k, r->choices, r->logits, e)) return false;
+    for (int i = 0; i < count; i++) {
+        int token = t->token[r->nodes[i]];
+        if (token >= r->vocab) continue; // padding of the vocabulary, in a prompt
+        memcpy(row_of(r, token), r->choices + (size_t)i * (size_t)r->k, (size_t)r->k * sizeof *r->choices);
+        check(r, token);
+    }
+    return true;
+}
+
+static const Sources *recycling_sources(const void *self) { return &((const Recycling *)self)->sources; }
+
+const MethodInfo method_recycling = {
+    .name = "recycling",
+    .summary = "a tree of the tokens that the model last held likeliest after each token",
+    .params = PARAMS,
+    .param_count = sizeof PARAMS / sizeof *PARAMS,
+    .param_size = sizeof(RecyclingParams),
+    .open = recycling_open,
+    .begin = recycling_begin,
+    .propose = recycling_propose,
+    .observe = recycling_observe,
+    .close = recycling_close,
+    .sources = recycling_sources};

@@ -1,0 +1,150 @@
+// SuffixDecoding (Oliaro et al.): drafts what followed the longest, most frequent earlier occurrences of the
+// text's end (suffix_tree.h). Two trees are asked: `local` has the prompt and the output so far; `global` the
+// outputs of earlier prompts and of this one, if the method is warm. The draft with the higher expected
+// number of right tokens is tried, the local one of equals.
+//
+// Invariant between steps: `local` holds one text, all of the sequence; `global` ends with the output.
+#include "engine/decode/methods/methods.h"
+
+#include "engine/base/memory.h"
+#include "engine/decode/suffix_tree.h"
+
+#include <assert.h>
+
+typedef struct SuffixParams {
+    int depth, draft;
+    double factor, offset, least;
+    bool tree, warm;
+    int requests, tokens;
+} SuffixParams;
+
+#define AT(name) offsetof(SuffixParams, name)
+static const Arg PARAMS[] = {
+    {"depth", ARG_INT, AT(depth), 2, SUFFIX_TREE_DEEPEST, "64", .help = "longest match and draft, together"},
+    {"draft", ARG_INT, AT(draft), 1, SUFFIX_DRAFT_MOST, "16", .help = "most tokens proposed"},
+    {"factor", ARG_REAL, AT(factor), 0, 100, "1", .help = "tokens proposed for each token that matches"},
+    {"offset", ARG_REAL, AT(offset), -100, 100, "0", .help = "tokens proposed besides"},
+    {"min_prob", ARG_REAL, AT(least), 0, 1, "0.1",
+     .help = "a token's share of the match's occurrences, at least"},
+    {"tree", ARG_FLAG, AT(tree), .fallback = "off", .help = "the likeliest tokens; else the likeliest chain"},
+    {"warm", ARG_FLAG, AT(warm), .fallback = "off", .help = "draft from earlier outputs, too"},
+    {"requests", ARG_INT, AT(requests), 1, 1 << 30, "10000", .help = "outputs kept; the oldest one goes"},
+    {"tokens", ARG_INT, AT(tokens), 1, 1 << 30, "1000000",
+     .help = "tokens of outputs kept (about 120 bytes each)"},
+};
+#undef AT
+
+enum { LOCAL, GLOBAL };
+static const char *const SOURCES[] = {"local", "global"};
+
+typedef struct Suffix {
+    SuffixRule rule;
+    bool warm;
+    size_t requests, tokens;
+    SuffixTree local, global;
+    SuffixDraft drafts[2]; // of the open step, by source
+    Sources sources;
+} Suffix;
+
+static void suffix_close(void *self) {
+    Suffix *s = self;
+    if (!s) return;
+    suffix_tree_release(&s->local);
+    suffix_tree_release(&s->global);
+    mem_free(s);
+}
+
+static void *suffix_open(const MethodEnv *env, const void *values, Error *e) {
+    (void)env, (void)e;
+    const SuffixParams *p = values;
+    Suffix *s = mem_new(1, sizeof *s);
+    s->rule = (SuffixRule){p->draft, p->factor, p->offset, p->least, p->tree};
+    s->warm = p->warm;
+    s->requests = (size_t)p->requests;
+    s->tokens = (size_t)p->tokens;
+    s->sources = (Sources){.names = SOURCES, .source_count = p->warm ? 2 : 1};
+    suffix_tree_init(&s->local, p->depth);
+    suffix_tree_init(&s->global, p->depth);
+    return s;
+}
+
+// The running output is one of those kept, and is never dropped.
+static void make_room(Suffix *s) {
+    while (suffix_tree_texts(&s->global) > 1 &&
+           (suffix_tree_texts(&s->global) > s->requests || suffix_tree_tokens(&s->global) > s->tokens))
+        suffix_tree_drop(&s->global);
+}
+
+static bool suffix_begin(void *self, const Prompt *prompt, Error *e) {
+    (void)e;
+    Suffix *s = self;
+    suffix_tree_clear(&s->local);
+    suffix_tree_begin(&s->local);
+    for (int i = 0; i < prompt->count; i++) suffix_tree_append(&s->local, prompt->tokens[i]);
+    if (s->warm) suffix_tree_begin(&s->global);
+    make_room(s);
+    return true;
+}
+
+// Adds the draft below the root, its tokens without a successor as rows.
+static void place(Suffix *s, Tree *tree, int source) {
+    const SuffixDraft *d = &s->drafts[source];
+    int nodes[SUFFIX_DRAFT_MOST];
+    bool inner[SUFFIX_DRAFT_MOST] = {false};
+    if (d->count == 0) return;
+    int root = tree_row(tree);
+    for (int i = 0; i < d->count; i++) {
+        int parent = d->parent[i] < 0 ? root : nodes[d->parent[i]];
+        nodes[i] = parent == TREE_NONE ? TREE_NONE : tree_propose(tree, parent, d->token[i]);
+        if (nodes[i] != TREE_NONE && d->parent[i] >= 0) inner[d->parent[i]] = true;
+    }
+    for (int i = 0; i < d->count; i++)
+        if (!inner[i]) sources_record(&s->sources, source, nodes[i]);
+}
+
+static bool suffix_propose(void *self, Tree *tree, Error *e) {
+    (void)e;
+    Suffix *s = self;
+    const SuffixTree *l = &s->local;
+    int most = l->depth, have = (int)l->text_count, count = have < most ? have : most;
+    const int *context = l->text + have - count;
+    suffix_tree_draft(l, context, count, &s->rule, &s->drafts[LOCAL]);
+    if (s->warm) suffix_tree_draft(&s->global, context, count, &s->rule, &s->drafts[GLOBAL]);
+    s->sources.count = 0;
+    place(s, tree, s->drafts[LOCAL].score >= s->drafts[GLOBAL].score ? LOCAL : GLOBAL);
+    return true;
+}
+
+static bool suffix_observe(void *self, const Observation *seen, Error *e) {
+    (void)e;
+    Suffix *s = self;
+    for (int i = 0; i < seen->emitted_count; i++) {
+        suffix_tree_append(&s->local, seen->emitted[i]);
+        if (s->warm) suffix_tree_append(&s->global, seen->emitted[i]);
+    }
+    make_room(s);
+    assert(suffix_tree_tokens(&s->local) == (size_t)seen->length);
+    return true;
+}
+
+static const Sources *suffix_sources(const void *self) { return &((const Suffix *)self)->sources; }
+
+// How many tokens of outputs are kept.
+static void suffix_note(const void *self, StepNote *out) {
+    const Suffix *s = self;
+    out->pool = (int)suffix_tree_tokens(s->warm ? &s->global : &s->local);
+}
+
+const MethodInfo method_suffix = {
+    .name = "suffix",
+    .summary = "what followed earlier occurrences of the text's end, by their frequency (SuffixDecoding)",
+    .params = PARAMS,
+    .param_count = sizeof PARAMS / sizeof *PARAMS,
+    .param_size = sizeof(SuffixParams),
+    .open = suffix_open,
+    .begin = suffix_begin,
+    .propose = suffix_propose,
+    .observe = suffix_observe,
+    .close = suffix_close,
+    .sources = suffix_sources,
+    .note = suffix_note};

@@ -1,0 +1,142 @@
+// Trees of ranks: grown, read from text, and recorded once a method has placed them in a step.
+#include "engine/decode/rank_tree.h"
+
+#include "engine/base/file.h"
+#include "engine/base/memory.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+enum { MOST_TEXT = 1 << 16, MISSING = -2 };
+
+// A parent comes before its children; depths and ranks are in range.
+static void check(const RankTree *t) {
+    assert(t->count <= RANK_TREE_MOST);
+    for (int i = 0; i < t->count; i++) {
+        const RankNode *n = &t->nodes[i];
+        assert(n->parent >= -1 && n->parent < i && n->rank >= 0 && n->rank < RANK_TREE_RANKS);
+        assert(n->depth == (n->parent < 0 ? 0 : t->nodes[n->parent].depth + 1) && n->depth < RANK_TREE_DEPTH);
+        (void)n; // without asserts
+    }
+}
+
+void rank_tree_init(RankTree *t) {
+    *t = (RankTree){.nodes = mem_new(RANK_TREE_MOST, sizeof *t->nodes),
+                    .placed = mem_new(RANK_TREE_MOST, sizeof *t->placed)};
+}
+
+void rank_tree_release(RankTree *t) {
+    mem_free(t->nodes);
+    mem_free(t->placed);
+    *t = (RankTree){0};
+}
+
+// --- grown
+
+// Heads get worse with depth, and within a head with the rank. Only the order of the products matters, and it
+// varies slowly in both.
+double rank_tree_chance(int depth, int rank) { return 0.6 * pow(0.85, depth) * pow(rank + 1, -1.5); }
+
+static double path_chance(const RankTree *t, int node) {
+    double chance = 1;
+    for (; node >= 0; node = t->nodes[node].parent)
+        chance *= rank_tree_chance(t->nodes[node].depth, t->nodes[node].rank);
+    return chance;
+}
+
+static int count_children(const RankTree *t, int parent) {
+    int n = 0;
+    for (int i = 0; i < t->count; i++) n += t->nodes[i].parent == parent;
+    return n;
+}
+
+// Adds the likeliest node: always the next choice below the root or an existing node; the earliest of equals.
+static bool grow_one(RankTree *t, int depth, int ranks) {
+    double best = 0;
+    for (int parent = -1; parent < t->count; parent++) {
+        RankNode next = {parent, parent < 0 ? 0 : t->nodes[parent].depth + 1, count_children(t, parent)};
+        if (next.depth == depth || next.rank == ranks) continue;
+        double chance = path_chance(t, parent) * rank_tree_chance(next.depth, next.rank);
+        if (chance <= best) continue;
+        best = chance;
+        t->nodes[t->count] = next;
+    }
+    t->count += best > 0;
+    return best > 0;
+}
+
+void rank_tree_grow(RankTree *t, int count, int depth, int ranks) {
+    t->count = 0;
+    while (t->count < count && grow_one(t, depth, ranks)) {}
+    check(t);
+}
+
+// --- read
+
+static int find_node(const RankTree *t, int parent, int rank) {
+    for (int i = 0; i < t->count; i++)
+        if (t->nodes[i].parent == parent && t->nodes[i].rank == rank) return i;
+    return MISSING;
+}
+
+// The parent of a path of n digits: a node, -1 for the root, or MISSING.
+static int find_parent(const RankTree *t, const char *path, size_t n) {
+    int parent = -1;
+    for (size_t i = 0; i + 1 < n && parent != MISSING; i++) parent = find_node(t, parent, path[i] - '0');
+    return parent;
+}
+
+static bool add_path(RankTree *t, int depth, const char *path, size_t n, const char *place, Error *e) {
+    if (n > (size_t)depth)
+        return error_input(e, "the path '%.*s' in %s is longer than %d ranks", (int)(n < 40 ? n : 40), path,
+                           place, depth);
+    if (t->count == RANK_TREE_MOST) return error_input(e, "%s has more than %d paths", place, RANK_TREE_MOST);
+    int parent = find_parent(t, path, n), rank = path[n - 1] - '0';
+    if (parent == MISSING)
+        return error_input(e, "the path '%.*s' in %s needs '%.*s' before it", (int)n, path, place, (int)n - 1,
+                           path);
+    if (find_node(t, parent, rank) != MISSING)
+        return error_input(e, "the path '%.*s' is in %s twice", (int)n, path, place);
+    t->nodes[t->count++] = (RankNode){parent, (int)n - 1, rank};
+    return true;
+}
+
+bool rank_tree_parse(RankTree *t, int depth, const char *text, const char *place, Error *e) {
+    static const char DIGITS[] = "0123456789";
+    assert(depth <= RANK_TREE_DEPTH);
+    t->count = 0;
+    for (text += strcspn(text, DIGITS); *text; text += strcspn(text, DIGITS)) {
+        size_t n = strspn(text, DIGITS);
+        if (!add_path(t, depth, text, n, place, e)) return false;
+        text += n;
+    }
+    check(t);
+    return t->count || error_input(e, "%s holds no path, such as 0 or 01", place);
+}
+
+bool rank_tree_read(RankTree *t, int depth, const char *text, Error *e) {
+    if (text[strspn(text, "0123456789;")] == 0) return rank_tree_parse(t, depth, text, "'tree'", e);
+    char *content;
+    size_t size;
+    if (!file_read(text, MOST_TEXT, &content, &size, e)) return false;
+    bool ok = rank_tree_parse(t, depth, content, text, e);
+    mem_free(content);
+    return ok;
+}
+
+// --- used
+
+int rank_tree_width(const RankTree *t) {
+    int width = 0;
+    for (int i = 0; i < t->count; i++) width = t->nodes[i].rank < width ? width : t->nodes[i].rank + 1;
+    return width;
+}
+
+void rank_tree_record(const RankTree *t, Sources *sources) {
+    bool inner[RANK_TREE_MOST] = {false};
+    for (int i = 0; i < t->count; i++)
+        if (t->placed[i] != TREE_NONE && t->nodes[i].parent >= 0) inner[t->nodes[i].parent] = true;
+    for (int i = 0; i < t->count; i++)
+        if (!inner[i]) sources_record(sources, 0, t->placed[i]);
+}

@@ -1,0 +1,46 @@
+// A tree of ranks: the shape of a token tree, before it has tokens. A node of rank r bears the r-th best
+// choice below its parent, counted from 0; the method knows the choices (Medusa's heads, Token Recycling's
+// matrix).
+//
+//      root --- 0 --- 00        As text, a tree is the paths of its nodes, one digit per rank, separated by
+//       |       \---- 01        anything except digits: 0;1;00;01. A path comes after the path it extends.
+//       \------ 1
+//
+// Invariant: a parent's number is less than its child's.
+#pragma once
+#include "engine/decode/sources.h"
+
+enum { RANK_TREE_DEPTH = 8, RANK_TREE_RANKS = 10, RANK_TREE_MOST = TREE_MAX_NODES - 1 };
+
+typedef struct RankNode {
+    int parent; // an earlier node, or -1: the root
+    int depth;  // 0: below the root
+    int rank;
+} RankNode;
+
+typedef struct RankTree {
+    RankNode *nodes; // (count), with room for RANK_TREE_MOST
+    int *placed;     // (count): the step's node, or TREE_NONE
+    int count;
+} RankTree;
+
+void rank_tree_init(RankTree *t); // no nodes
+void rank_tree_release(RankTree *t);
+
+// Makes the `count` likeliest nodes of at most `depth` levels and `ranks` choices below each, by
+// rank_tree_chance; fewer if there aren't so many.
+void rank_tree_grow(RankTree *t, int count, int depth, int ranks);
+
+// The assumed chance that the choice of this rank is right if its parent is.
+double rank_tree_chance(int depth, int rank);
+
+// Reads paths of at most `depth` ranks. `place` names the text in errors.
+bool rank_tree_parse(RankTree *t, int depth, const char *text, const char *place, Error *e);
+
+// The same from a method's parameter: paths, or else the name of a file of them.
+bool rank_tree_read(RankTree *t, int depth, const char *text, Error *e);
+
+int rank_tree_width(const RankTree *t); // the highest rank, plus one
+
+// Records the paths to the placed leaves, as rows of source 0.
+void rank_tree_record(const RankTree *t, Sources *sources);

@@ -1,0 +1,178 @@
+// The tree of every step against a matrix that is kept by hand: each node's choices are read from the logits
+// of its path, run alone by a second session.
+#include "tests/support/check.h"
+#include "tests/support/null_session.h"
+#include "tests/support/rank_tree_text.h"
+#include "tests/support/watched.h"
+
+#include "engine/decode/decode.h"
+
+#include <string.h>
+
+enum { CONTEXT = 60, TOKENS = 30, MOST_VOCAB = 12, NONE = -1 };
+
+typedef struct {
+    Watched text; // first: the loop's callbacks get it
+    Session target, slow;
+    RankTree tree;
+    int k, vocab;
+    bool warm, rejected;
+    int matrix[MOST_VOCAB][RANK_TREE_RANKS];
+    int accepted, most; // guesses in all; rows of the largest step
+    int twice;          // rows of the matrix that a later node of the same step wrote again
+} Watch;
+
+static void forget(Watch *w) {
+    for (int i = 0; i < MOST_VOCAB; i++) w->matrix[i][0] = NONE;
+}
+
+// The k best tokens after the text before the step's root, the root and the path to a node.
+static void slow_choices(Watch *w, int node, int *out) {
+    Session *s = &w->slow;
+    const Tree *t = &w->target.tree;
+    int path[CONTEXT], depth = tree_path(t, node, path), last = TREE_NONE;
+    session_reset(s);
+    session_begin_step(s, true, LAYOUT_TREE);
+    last = tree_root(&s->tree, w->text.sequence[0]);
+    for (int i = 1; i < w->text.before; i++) last = tree_propose(&s->tree, last, w->text.sequence[i]);
+    for (int i = 1; i < depth; i++) last = tree_propose(&s->tree, last, t->token[path[i]]);
+    assert_true(session_run(s, s->shape.layers, NULL) && session_read(s, HEAD_ARGMAX | HEAD_LOGITS, NULL));
+    const float *x = session_logits(s, last);
+    for (int id = 0; id < w->vocab; id++) {
+        int better = 0;
+        for (int other = 0; other < w->vocab; other++)
+            better += x[other] > x[id] || (x[other] == x[id] && other < id);
+        if (better < w->k) out[better] = id;
+    }
+}
+
+// The nodes of accepted tokens, from the root down, as far as they were emitted.
+static void mark_path(const Watch *w, const StepReport *r, bool *marked) {
+    int node = 0;
+    for (int i = 0; i < r->accepted && i < r->emitted; i++) {
+        marked[node] = true;
+        node = tree_child(&w->target.tree, node, w->text.sequence[w->text.before + i]);
+        assert_int_not_equal(node, TREE_NONE);
+    }
+    marked[node] = true;
+}
+
+static void learn(Watch *w, const StepReport *r) {
+    const Tree *t = &w->target.tree;
+    bool written[MOST_VOCAB] = {false}, on_path[TREE_MAX_NODES] = {false};
+    mark_path(w, r, on_path);
+    for (int i = 0; i < t->count; i++) {
+        if (t->canonical[i] != i || !(w->rejected || on_path[i])) continue;
+        w->twice += written[t->token[i]];
+        written[t->token[i]] = true;
+        slow_choices(w, i, w->matrix[t->token[i]]);
+    }
+}
+
+static void on_step(void *state, const StepReport *r) {
+    Watch *w = state;
+    const Tree *t = &w->target.tree;
+    int placed[100], want = 0;
+    for (int i = 0; i < w->tree.count; i++) {
+        const RankNode *n = &w->tree.nodes[i];
+        int parent = n->parent < 0 ? 0 : placed[n->parent];
+        const int *row = parent >= 0 ? w->matrix[t->token[parent]] : NULL;
+        bool known = row && row[0] != NONE && n->rank < w->k;
+        bool room = w->text.before + n->depth < CONTEXT && want + 1 < t->capacity;
+        placed[i] = known && room ? ++want : NONE;
+        if (placed[i] == NONE) continue;
+        assert_true(want < t->count);
+        assert_int_equal(t->parent[want], parent);
+        if (t->token[want] != row[n->rank])
+            fail_msg("step %d: node %d (depth %d, rank %d) is %d, want %d", r->number, i, n->depth, n->rank,
+                     t->token[want], row[n->rank]);
+    }
+    assert_int_equal(t->count - 1, want);
+    w->accepted += r->accepted;
+    learn(w, r);
+}
+
+static void watch_method(Watch *w, Random *r) {
+    NullSetup setup = {
+        .vocab = test_between(r, 2, MOST_VOCAB), .context = CONTEXT, .max_nodes = test_between(r, 5, 80)};
+    char paths[100 * 12], text[256];
+    Method m;
+    Error e = {0};
+    int k = test_between(r, 1, RANK_TREE_RANKS);
+    w->vocab = setup.vocab;
+    w->k = k < w->vocab ? k : w->vocab;
+    w->rejected = test_between(r, 0, 1);
+    w->warm = w->rejected && test_between(r, 0, 1); // what the limit cuts off an accepted path isn't seen
+    null_session_open(&w->target, &setup);
+    setup.max_nodes = 0;
+    null_session_open(&w->slow, &setup);
+    rank_tree_init(&w->tree);
+    rank_tree_grow(&w->tree, test_between(r, 1, 30), test_between(r, 1, 5), test_between(r, 1, 10));
+    rank_tree_text(&w->tree, paths);
+    for (char *c = paths; *c; c++)
+        if (*c == '\n' || *c == ' ') *c = ';';
+    snprintf(text, sizeof text, "recycling:k=%d,warm=%s,rejected=%s,tree=%.190s", k, w->warm ? "on" : "off",
+             w->rejected ? "on" : "off", paths);
+    MethodEnv env = {.target = &w->target, .sampling = {.top_p = 1}};
+    if (!method_open(&m, text, &env, &e)) fail_msg("'%s': %s", text, e.text);
+    forget(w);
+    for (int prompt = 0; prompt < 2; prompt++) {
+        DecodeOptions o = watched_options(TOKENS, 1, 2, r);
+        watched_prompt(&w->text, test_between(r, 1, CONTEXT / 2), w->vocab, r);
+        if (!w->warm) forget(w);
+        DecodeResult out = watched_decode(&w->text, on_step, &w->target, &m, &o);
+        decode_result_release(&out);
+    }
+    method_close(&m);
+    session_release(&w->target);
+    session_release(&w->slow);
+    rank_tree_release(&w->tree);
+}
+
+static void every_setting(void **state) {
+    (void)state;
+    Random r = test_random(86);
+    Watch w = {.accepted = 0};
+    for (int round = 0; round < 100; round++) watch_method(&w, &r);
+    print_message("%d guesses accepted, %d rows written twice in a step\n", w.accepted, w.twice);
+    assert_true(w.accepted > 1000 && w.twice > 100);
+}
+
+static void on_counted_step(void *state, const StepReport *r) {
+    Watch *w = state;
+    w->most = r->rows > w->most ? r->rows : w->most;
+}
+
+static void published_trees(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int rows;
+    } TREES[] = {{"recycling", 81}, {"recycling:tree=samd", 61}, {"recycling:tree=0;1;00", 4}};
+    for (size_t i = 0; i < sizeof TREES / sizeof *TREES; i++) {
+        Watch w = {.accepted = 0};
+        Method m;
+        Error e = {0};
+        NullSetup setup = {.vocab = 12, .context = CONTEXT};
+        MethodEnv env = {.target = &w.target};
+        Random r = test_random(87);
+        null_session_open(&w.target, &setup);
+        if (!method_open(&m, TREES[i].text, &env, &e)) fail_msg("%s", e.text);
+        DecodeOptions o = {.max_tokens = TOKENS, .sampling = {.temperature = 3, .top_p = 1}, .merge = true};
+        o.clock = still_clock();
+        watched_prompt(&w.text, 5, 12, &r);
+        DecodeResult out = watched_decode(&w.text, on_counted_step, &w.target, &m, &o);
+        assert_int_equal(w.most, TREES[i].rows);
+        decode_result_release(&out);
+        method_close(&m);
+        session_release(&w.target);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_setting),
+        cmocka_unit_test(published_trees),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
