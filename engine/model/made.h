@@ -26,6 +26,10 @@ typedef struct Made {
 // Refuses the directories that made_begin would refuse, and changes nothing. A directory may not exist yet.
 bool made_check(const Made *m, Error *e);
 
+// Whether the directory has no files of a model yet, besides `rereads`: after a failure made_abandon may then
+// remove all of them. After made_check.
+bool made_is_new(const Made *m);
+
 // Makes the directory if it is not there, and those above it. False with e filled, and nothing changed, where
 // it is another's.
 bool made_begin(const Made *m, const json_t *config, Error *e);
