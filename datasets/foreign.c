@@ -1,5 +1,5 @@
-// Files and rows of other kinds, recognized by first bytes, name or keys. Nothing here converts: the message
-// has the command that does.
+// Files and rows of other kinds, recognized by first bytes, name or keys. Nothing here converts them: the
+// message has a command that does.
 #include "datasets/format.h"
 
 #include <string.h>

@@ -85,11 +85,11 @@ bool row_text(const Row *row, const char *name, const json_t *value, Text *out, 
 
 bool pattern_expand(const char *pattern, const Row *row, Text *out, Error *e);
 
-// --- files that need work first --------------------------------------------------------------------------
+// --- compressed and foreign files ------------------------------------------------------------------------
 
 // gzip (RFC 1952), recognized by its first bytes. All members are expanded, one after the other. A few bytes
-// can expand to a thousand times as many, so more than `most` bytes are an error, and no more memory than for
-// those is taken. Free *out with mem_free; it ends with a NUL.
+// can expand to a thousand times as many, so more than `most` bytes are an error, and memory use stays about
+// that large. Free *out with mem_free; it ends with a NUL.
 bool gzip_is(const char *bytes, size_t n);
 bool gzip_expand(const char *bytes, size_t n, const char *file, size_t most, char **out, size_t *size,
                  Error *e);

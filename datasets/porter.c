@@ -1,8 +1,9 @@
-// A word is a sequence of consonants and vowels, [C](VC)^m[V]; m is its measure. Each step takes the first
-// rule whose ending the word has and no other, even if the rule's condition on the stem before the ending
-// fails.
+// Porter's stemmer. A word is a sequence of consonants and vowels, [C](VC)^m[V]; m is its measure. Each step
+// takes the first rule whose ending the word has and no other, even if the rule's condition on the stem
+// before the ending fails. Invariant: a step never makes a word longer than it was at the start.
 #include "datasets/rouge.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@ typedef struct Word {
     size_t n;
 } Word;
 
-// A y is what the letter before it is not; the first letter is a consonant.
+// A y is a consonant after a vowel, and a vowel after a consonant; as the first letter it's a consonant.
 static bool is_consonant(const char *s, size_t i) {
     bool flip = false;
     for (; i > 0 && s[i] == 'y'; i--) flip = !flip;
@@ -54,10 +55,11 @@ static bool ends(const Word *w, const char *ending) {
     return w->n >= n && memcmp(w->at + w->n - n, ending, n) == 0;
 }
 
-// Puts another ending in the place of the last `cut` letters. No rule's is longer than what it replaces, but
-// -e for nothing, after an -ed or -ing that was cut.
+// Replaces the last `cut` letters by another ending. Only one rule makes a word longer: it adds an -e, after
+// -ed or -ing was cut.
 static void replace(Word *w, size_t cut, const char *ending) {
     size_t n = strlen(ending);
+    assert(cut <= w->n && (n <= cut || (cut == 0 && n == 1)));
     memcpy(w->at + w->n - cut, ending, n);
     w->n += n - cut;
 }
@@ -85,7 +87,7 @@ static void step_1a(Word *w) {
     else if (!ends(w, "ss") && ends(w, "s")) replace(w, 1, "");
 }
 
-// What an -ed or -ing left behind gets its e back, or loses a double letter.
+// After -ed or -ing was cut: puts back an e, or drops a double letter.
 static void restore(Word *w) {
     if (ends(w, "at") || ends(w, "bl") || ends(w, "iz")) replace(w, 0, "e");
     else if (ends_in_double(w->at, w->n)) {
@@ -150,7 +152,7 @@ static void step_5(Word *w) {
     if (ends(w, "ll") && measure(w->at, w->n - 1) > 1) w->n--;
 }
 
-// Words that the steps would ruin, or tear apart.
+// Words that the steps would spoil.
 static bool irregular(Word *w) {
     static const Rule words[] = {
         {"skies", "sky"},      {"dying", "die"},       {"lying", "lie"},        {"tying", "tie"},
@@ -175,5 +177,6 @@ size_t porter_stem(char *word, size_t n) {
     step_3(&w);
     step_4(&w);
     step_5(&w);
+    assert(w.n <= n);
     return w.n;
 }

@@ -9,7 +9,6 @@
 #include "engine/base/random.h"
 
 #include <assert.h>
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +30,16 @@ static char *take(Text *text) {
     char *c = mem_text(text_get(text), text->length);
     text_clear(text);
     return c;
+}
+
+// Every prompt in the list satisfies this.
+static void check(const Dataset *d) {
+    assert(d->count <= d->capacity);
+    for (size_t i = 0; i < d->count; i++) {
+        const DatasetPrompt *p = &d->prompts[i];
+        assert(p->set && p->id[0] && p->task && p->turn_count > 0 && p->reference_count >= 0);
+        for (int k = 0; k < p->reference_count; k++) assert(p->references[k].turn < p->turn_count);
+    }
 }
 
 static bool put_turn(DatasetPrompt *p, Text *text, Error *e, const Row *row, const char *field) {
@@ -157,6 +166,7 @@ void prompts_cut_turns(Dataset *d, int turns) {
             else mem_free(p->references[k].text);
         p->reference_count = kept;
     }
+    check(d);
 }
 
 void prompts_move(Dataset *to, Dataset *from) {
@@ -164,6 +174,7 @@ void prompts_move(Dataset *to, Dataset *from) {
     if (from->count) memcpy(to->prompts + to->count, from->prompts, from->count * sizeof *to->prompts);
     to->count += from->count;
     from->count = 0;
+    check(to);
 }
 
 // --- order -----------------------------------------------------------------------------------------------
@@ -181,7 +192,7 @@ static void shuffle(Dataset *d, uint64_t seed) {
 typedef struct Groups {
     const char *names[MOST_GROUPS];
     size_t next[MOST_GROUPS],
-        end[MOST_GROUPS]; // where a group's prompts not yet taken begin, and end, in `rows`
+        end[MOST_GROUPS]; // a group's prompts not yet taken: rows[next] .. rows[end - 1]
     size_t count;
     size_t *of;   // (prompts) the group of each prompt
     size_t *rows; // (prompts) numbers of prompts, group after group
@@ -237,8 +248,10 @@ static bool by_task(Dataset *d, size_t consecutive, bool by_set, Error *e) {
 
 bool prompts_order(Dataset *d, const DatasetRequest *request, bool by_set, Error *e) {
     if (request->order == ORDER_SHUFFLED || request->order == ORDER_FIRST_SHUFFLED) shuffle(d, request->seed);
-    return request->order != ORDER_BY_TASK || d->count == 0 ||
-           by_task(d, (size_t)request->consecutive, by_set, e);
+    bool ok = request->order != ORDER_BY_TASK || d->count == 0 ||
+              by_task(d, (size_t)request->consecutive, by_set, e);
+    check(d);
+    return ok;
 }
 
 // --- ids and hashes --------------------------------------------------------------------------------------
@@ -288,16 +301,6 @@ static bool hash_prompts(const Dataset *d, bool sets, char out[SHA256_TEXT], Err
     bool ok = sha256_bytes(text_get(&all), all.length, out, e);
     text_release(&all);
     return ok;
-}
-
-// Every prompt in the list satisfies this.
-static void check(const Dataset *d) {
-    assert(d->count <= d->capacity);
-    for (size_t i = 0; i < d->count; i++) {
-        const DatasetPrompt *p = &d->prompts[i];
-        assert(p->set && p->id[0] && p->task && p->turn_count > 0 && p->reference_count >= 0);
-        for (int k = 0; k < p->reference_count; k++) assert(p->references[k].turn < p->turn_count);
-    }
 }
 
 bool prompts_hash(Dataset *d, bool own_file, Error *e) {

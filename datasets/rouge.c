@@ -1,4 +1,5 @@
-// Words become numbers once (equal words, equal numbers); n-grams and subsequences then compare integers.
+// ROUGE. Words become numbers once (equal words, equal numbers); n-grams and subsequences then compare
+// integers. Invariant: every score is in [0, 1].
 #include "datasets/rouge.h"
 
 #include "engine/base/memory.h"
@@ -18,7 +19,7 @@ typedef struct Words {
 } Words;
 
 // Returns the next letter or digit in lower case, 0 for any other character. Two characters outside ASCII
-// have a lower case in it: the Kelvin sign, and the dotted I, whose mark ends the word: LAST_I.
+// have a lower case in ASCII: the Kelvin sign, and the dotted I, whose mark ends the word (LAST_I).
 enum { LAST_I = 'I' };
 
 static char fold(const char **s) {
@@ -93,6 +94,7 @@ static RougeScore score(size_t common, size_t reference, size_t candidate) {
                     reference ? (double)common / (double)reference : 0, 0};
     double sum = s.precision + s.recall;
     s.f = sum > 0 ? 2 * s.precision * s.recall / sum : 0;
+    assert(common <= reference && common <= candidate && s.f >= 0 && s.f <= 1 + 1e-9);
     return s;
 }
 
@@ -109,13 +111,13 @@ static size_t grams(const uint32_t *ids, size_t count, size_t n, uint64_t *out) 
     return grams;
 }
 
-static RougeScore score_grams(const Words *w, size_t n, uint64_t *room) {
-    size_t a = grams(w->ids, w->split, n, room), common = 0, i = 0, k = 0;
-    uint64_t *other = room + a;
+static RougeScore score_grams(const Words *w, size_t n, uint64_t *scratch) {
+    size_t a = grams(w->ids, w->split, n, scratch), common = 0, i = 0, k = 0;
+    uint64_t *other = scratch + a;
     size_t b = grams(w->ids + w->split, w->count - w->split, n, other);
     while (i < a && k < b)
-        if (room[i] == other[k]) i++, k++, common++;
-        else if (room[i] < other[k]) i++;
+        if (scratch[i] == other[k]) i++, k++, common++;
+        else if (scratch[i] < other[k]) i++;
         else k++;
     return score(common, a, b);
 }
@@ -140,9 +142,9 @@ static RougeScore score_longest(const Words *w, uint64_t *row) {
 Rouge rouge_score(const char *reference, const char *candidate) {
     Words w;
     words_open(&w, reference, candidate);
-    uint64_t *room = mem_new(w.count + 1, sizeof *room);
-    Rouge r = {score_grams(&w, 1, room), score_grams(&w, 2, room), score_longest(&w, room)};
-    mem_free(room);
+    uint64_t *scratch = mem_new(w.count + 1, sizeof *scratch);
+    Rouge r = {score_grams(&w, 1, scratch), score_grams(&w, 2, scratch), score_longest(&w, scratch)};
+    mem_free(scratch);
     words_close(&w);
     return r;
 }

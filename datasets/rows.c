@@ -1,5 +1,5 @@
-// Bytes to rows: gzip, JSON Lines, one JSON array, lines of text. Every size that the file claims is bounded
-// before memory is taken for it.
+// Bytes to rows: gzip, JSON Lines, one JSON array, lines of text. Every size in the file is bounded before
+// memory is allocated for it.
 #include "datasets/format.h"
 
 #include "engine/base/json.h"
@@ -118,6 +118,10 @@ typedef struct Expansion {
     size_t size, capacity;
 } Expansion;
 
+static void check(const Expansion *x) {
+    assert(x->size < x->capacity && x->stream.avail_out <= CHUNK); // one byte is left for a NUL
+}
+
 static bool expand_chunk(Expansion *x, const char *file, size_t most, int *status, Error *e) {
     if (x->size > most)
         return error_input(e, "'%s' unpacks to more than %zu bytes: unpack it yourself if you trust it", file,
@@ -127,6 +131,7 @@ static bool expand_chunk(Expansion *x, const char *file, size_t most, int *statu
     x->stream.avail_out = CHUNK;
     *status = inflate(&x->stream, Z_NO_FLUSH);
     x->size += CHUNK - x->stream.avail_out;
+    check(x);
     assert(*status != Z_MEM_ERROR); // take_memory never fails
     if (*status == Z_BUF_ERROR) return error_input(e, "'%s' is cut short: fetch it again", file);
     if (*status == Z_OK && x->stream.avail_in == 0 && x->stream.avail_out > 0)
@@ -159,12 +164,12 @@ bool gzip_expand(const char *bytes, size_t n, const char *file, size_t most, cha
     } in = {bytes};
     x.stream.next_in = in.taken;
     int status = inflateInit2(&x.stream, WINDOW_GZIP);
-    assert(status == Z_OK); // only memory can be missing, and take_memory ends the program then
+    assert(status == Z_OK); // it fails only without memory, and then take_memory ends the program
     (void)status;
     bool ok = expand_members(&x, file, most, e);
     inflateEnd(&x.stream);
     if (ok) {
-        x.out[x.size] = 0; // there is always room: expand_chunk grows by one more
+        x.out[x.size] = 0; // expand_chunk grows by one more
         *out = x.out;
         *size = x.size;
     } else mem_free(x.out);

@@ -1,5 +1,6 @@
-// See args.h. A value that was refused is left as it was; a message names the value, what was given, and what
-// is allowed. Numbers print with ten digits, so that bounds such as 16777216 keep theirs.
+// Parsing by tables of rows. Invariant: a refused value leaves the struct as it was, and its message names
+// the parameter, the text and the allowed values. Numbers print with ten digits, enough for bounds such as
+// 16777216.
 #include "engine/base/args.h"
 
 #include <assert.h>
@@ -60,7 +61,7 @@ static bool set_choice(const Arg *a, const char *shown, int *value, const char *
     return false;
 }
 
-// Bytes before the first `end` outside parentheses; *open: how many parentheses are not closed there.
+// Bytes before the first `end` outside parentheses; *open: how many parentheses are still open there.
 static size_t span(const char *text, char end, int *open) {
     size_t n = 0;
     for (*open = 0; text[n] && (*open || text[n] != end); n++) {
@@ -370,7 +371,7 @@ static bool needs_value(const Option *o, Error *e) {
     return false;
 }
 
-// One option at argv[*i]; *i moves on over a value in the next word.
+// Parses the option at argv[*i]; if its value is the next word, *i advances to that.
 static bool parse_option(const ArgSet *sets, int n, int argc, char **argv, int *i, void *values, Error *e) {
     const char *word = argv[*i];
     bool is_long = word[1] == '-';
@@ -413,7 +414,7 @@ bool args_parse_line(const ArgSet *sets, int n, int argc, char **argv, void *val
     return true;
 }
 
-// A default goes to a line of its own where the help leaves it no room.
+// A default that doesn't fit behind the help goes on a line of its own.
 static void help_row(const Option *o, Text *out) {
     enum { INDENT = 29, COLUMNS = 110 };
     const Arg *a = o->row;
@@ -475,8 +476,8 @@ bool range_read(const char **at, Range *r) {
     return grows && r->from <= r->to;
 }
 
-// The last item may miss the end by what rounding does to the steps, and what rounding leaves of zero is
-// zero: -0.3 + 3 * 0.1 is not 5.6e-17.
+// Rounding errors of the steps are forgiven: the last item may miss the end by a little, and
+// -0.3 + 3 * 0.1 is 0, not 5.6e-17.
 bool range_item(const Range *r, int i, double *out) {
     double x = r->multiplied ? r->from * pow(r->step, i) : r->from + i * r->step;
     if (!r->multiplied && fabs(x) < 1e-9 * r->step) x = 0;

@@ -1,8 +1,7 @@
-// Everything that a user can set, one row each: the parameters of a method, the options of a command and the
-// keys of a config are all tables of Arg. Parsing, help, "did you mean", canonical text and the docs read
-// these rows.
+// Everything that a user can set, one row each: a method's parameters, a command's options and a config's
+// keys are all tables of Arg. Parsing, help, "did you mean", canonical text and the docs read these rows.
 //
-// A value lives at `at` bytes from the start of the caller's struct.
+// A value is `at` bytes from the start of the caller's struct.
 #pragma once
 #include "engine/base/error.h"
 #include "engine/base/text.h"
@@ -14,14 +13,14 @@ typedef enum {
     ARG_NOT,     // bool: true when off, so that zero is the default; on a command line --name on|off
     ARG_INT,     // int, low..high
     ARG_REAL,    // double, low..high
-    ARG_SEED,    // uint64_t below 2^63, so that JSON and SQLite give it back
+    ARG_SEED,    // uint64_t below 2^63, which JSON and SQLite can store
     ARG_CHOICE,  // int: the index of one of `choices`
-    ARG_TEXT,    // char[ARG_TEXT_SIZE]: outlives the text it was set from
-    ARG_METHODS, // the same: names of methods, each with parameters in parentheses; needs no key
+    ARG_TEXT,    // char[ARG_TEXT_SIZE]: a copy
+    ARG_METHODS, // the same: names of methods, each with parameters in parentheses; the key is optional
     ARG_WORD,    // const char *: belongs to argv or to the config
     ARG_WORDS,   // Words: may be given several times
-    ARG_NODE,    // configs only: a part that has a reader of its own
-    ARG_MAP,     // configs only: a struct with a table of its own
+    ARG_NODE,    // configs only: a part with its own reader
+    ARG_MAP,     // configs only: a struct with its own table
     ARG_EACH,    // configs only: an array of such structs
 } ArgType;
 
@@ -38,8 +37,8 @@ typedef struct Arg {
     const char *name; // its '_' is '-' on a command line: max_rows, --max-rows
     ArgType type;
     size_t at;                    // of the value in the struct
-    double low, high;             // INT, REAL: inclusive. EACH: high is how many there may be
-    const char *fallback;         // the default as a user would write it, or what --help says instead
+    double low, high;             // INT, REAL: inclusive. EACH: high is the most items allowed
+    const char *fallback;         // the default as a user would write it, or --help's text for it
     const char *const *choices;   // CHOICE: names, ending in NULL
     const char *help;             // one line
     const char *value;            // what --help calls the value ("N"); NULL: the choices, or a flag
@@ -52,24 +51,25 @@ typedef struct Arg {
 
 const Arg *arg_find(const Arg *rows, size_t count, const char *name); // NULL: there is none
 
-// Sets one value. `shown` is how a message calls it: --gamma, 'gamma'.
+// Sets one value. `shown` is its name in messages: --gamma, 'gamma'.
 bool arg_set(const Arg *row, const char *shown, void *value, const char *text, Error *e);
 
 // --- "key=value,key=value": the parameters of a method
 
 void args_defaults(const Arg *rows, size_t count, void *values);
 
-// Sets one value by its key; an unknown key is answered with the nearest one.
+// Sets one value by its key; the error for an unknown key names the nearest one.
 bool args_set(const Arg *rows, size_t count, void *values, const char *key, const char *text, Error *e);
 
-// Sets all of a list ("" sets none). A comma inside parentheses ends no value. A key given twice is an error.
+// Sets all values of a list ("" sets none). Commas inside parentheses belong to the value. A repeated key is
+// an error.
 bool args_parse(const Arg *rows, size_t count, void *values, const char *text, Error *e);
 
 // Bytes of text before the first `end` outside parentheses.
 size_t args_span(const char *text, char end);
 
-// Writes one value; every value as key=value in the order of the rows, the text that args_parse reads back
-// and that hashes are made of; those that differ from their defaults as options: " --threads 4 --merge off".
+// Writes one value; every value as key=value in the order of the rows, which args_parse reads back and hashes
+// are made of; the values that differ from their defaults as options: " --threads 4 --merge off".
 void arg_write(const Arg *row, const void *values, Text *out);
 void args_write(const Arg *rows, size_t count, const void *values, Text *out);
 void args_write_options(const Arg *rows, size_t count, const void *values, Text *out);
@@ -77,7 +77,7 @@ void args_write_options(const Arg *rows, size_t count, const void *values, Text 
 // One line per row: name, range, default, help.
 void args_describe(const Arg *rows, size_t count, Text *out);
 
-// --- a command line: sets of rows, each of which may be shared by several commands
+// --- a command line: sets of rows, which several commands may share
 
 typedef struct ArgSet {
     const Arg *rows;
@@ -86,9 +86,9 @@ typedef struct ArgSet {
     const char *without; // rows that this command lacks, names separated by blanks; NULL: none
 } ArgSet;
 
-// Fills values, and words with the arguments that belong to no option, from argv[1..]. Options and arguments
-// come in any order; --key value equals --key=value; -- ends the options; a lone "-" is an argument (standard
-// input). *help becomes true, and the rest is ignored, at --help or -h.
+// Fills values from argv[1..], and words with the arguments that aren't options or their values. Options and
+// arguments may be in any order; --key value equals --key=value; -- ends the options; a single "-" is an
+// argument (standard input). At --help or -h, *help becomes true and the rest is ignored.
 bool args_parse_line(const ArgSet *sets, int n, int argc, char **argv, void *values, Words *words, bool *help,
                      Error *e);
 
@@ -106,16 +106,16 @@ void args_help(const ArgSet *sets, int n, Text *out);
 //
 //   5        1,2,4        2..14        2..14+2        1..64*2        0.1..0.9+0.1
 //
-// A range includes its end if a step meets it: 2..7+2 is 2, 4, 6.
+// A range includes its end if a step lands on it: 2..7+2 is 2, 4, 6.
 
 typedef struct Range {
     double from, to, step;
     bool multiplied;
 } Range;
 
-// Reads one number or range at *at and moves *at behind it. false: it is neither, or it is empty or endless.
+// Reads one number or range at *at and moves *at past it. false: it's neither, or it's empty or endless.
 bool range_read(const char **at, Range *out);
-bool range_item(const Range *r, int i, double *out); // false: there are no more than i
+bool range_item(const Range *r, int i, double *out); // false: the range has only i items
 bool range_starts(const char *text);                 // whether there is a number and then ".."
 
 enum { INT_LIST_MAX = 256 };

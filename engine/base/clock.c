@@ -1,3 +1,4 @@
+// The system's clocks as a Clock. Their readings are in seconds and never go back (except for clock_wall's).
 #include "engine/base/clock.h"
 
 #include <stddef.h>
@@ -14,8 +15,8 @@ static double monotonic(void *state) {
     return seconds(CLOCK_MONOTONIC);
 }
 
-// Under a limit of processor time (ulimit -t, as clusters set it) Linux brings the process's clock up to date
-// every few milliseconds only, and whenever a thread's is asked for.
+// Under a limit on processor time (ulimit -t, as clusters set it), Linux updates the process's clock only
+// every few milliseconds, and whenever a thread's clock is read.
 static double processor(void *state) {
     (void)state;
     seconds(CLOCK_THREAD_CPUTIME_ID);

@@ -1,4 +1,4 @@
-// Time comes in from outside, so that tests can hold it.
+// Time is passed in by the caller, so that tests can control it.
 #pragma once
 
 typedef struct Clock {
@@ -8,7 +8,7 @@ typedef struct Clock {
 
 Clock clock_monotonic(void);
 
-// Processor time of all threads of this process: what others run beside it is not in it.
+// Processor time of all threads of this process; other processes don't count.
 Clock clock_processor(void);
 
 static inline double clock_now(Clock c) { return c.now(c.state); }

@@ -1,4 +1,5 @@
-// See error.h.
+// Errors and suggestions. Invariant: an Error's text is always one line of valid UTF-8 without control
+// characters, whatever bytes went into it.
 #include "engine/base/error.h"
 
 #include <stdarg.h>
@@ -84,7 +85,7 @@ static int least(int a, int b, int c) {
     return m < c ? m : c;
 }
 
-// The usual table, row by row; three rows are kept for swaps of neighbours.
+// The classic table of edit distances, row by row; three rows are enough for swaps of neighbours.
 int suggest_distance(const char *a, const char *b) {
     size_t n = strlen(a), m = strlen(b);
     if (n >= LONGEST || m >= LONGEST) return strcmp(a, b) ? LONGEST : 0;

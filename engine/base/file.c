@@ -1,8 +1,10 @@
-// See file.h.
+// Whole files. Invariants: a part has a descriptor, and a name only where the file system can't do without
+// one; a path is never seen half written.
 #include "engine/base/file.h"
 
 #include "engine/base/memory.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -19,7 +21,7 @@
 
 enum { MOST_TRIES = 10000 };
 
-// Opens a regular file and tells its size; -1 with e filled if that cannot be.
+// Opens a regular file and finds its size; -1 with e filled if it can't.
 static int open_regular(const char *path, size_t *size, Error *e) {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // non-blocking: a FIFO must not hang us
     if (fd < 0) {
@@ -27,9 +29,9 @@ static int open_regular(const char *path, size_t *size, Error *e) {
         return -1;
     }
     struct stat st;
-    bool told = fstat(fd, &st) == 0;
-    if (!told || !S_ISREG(st.st_mode)) {
-        error_input(e, "cannot read '%s': %s", path, told ? "not a regular file" : strerror(errno));
+    bool found = fstat(fd, &st) == 0;
+    if (!found || !S_ISREG(st.st_mode)) {
+        error_input(e, "cannot read '%s': %s", path, found ? "not a regular file" : strerror(errno));
         close(fd);
         return -1;
     }
@@ -37,9 +39,8 @@ static int open_regular(const char *path, size_t *size, Error *e) {
     return fd;
 }
 
-// What stands in a large file's place where a repository was cloned without Git LFS is refused, read or
-// mapped.
-static bool is_no_pointer(const char *path, const char *data, size_t size, Error *e) {
+// Refuses a Git LFS pointer: a clone made without Git LFS has one in place of each large file.
+static bool refuse_pointer(const char *path, const char *data, size_t size, Error *e) {
     static const char START[] = "version https://git-lfs.github.com/spec/";
     return size < sizeof START || memcmp(data, START, sizeof START - 1) != 0 ||
            error_input(e, "'%s' is a pointer of Git LFS, not the file: run 'git lfs pull' in its repository",
@@ -56,19 +57,19 @@ bool file_map(const char *path, FileView *view, Error *e) {
     close(fd);
     if (data == MAP_FAILED) return error_system(e, "cannot map '%s': %s", path, strerror(why));
     *view = (FileView){data, size};
-    if (is_no_pointer(path, data, size, e)) return true;
+    if (refuse_pointer(path, data, size, e)) return true;
     file_unmap(view);
     return false;
 }
 
-// A view may begin behind the first byte of its first page (hold.h).
+// A view from file_hold may begin after the first byte of its first page.
 void file_unmap(FileView *view) {
     size_t before = (size_t)view->data % (size_t)sysconf(_SC_PAGESIZE);
     if (view->data) munmap((void *)((size_t)view->data - before), view->size + before);
     *view = (FileView){0};
 }
 
-// Fewer bytes than asked for means that the file shrank meanwhile.
+// If the file ends early, it was truncated after it was opened.
 static bool read_all(int fd, char *data, size_t size, const char *path, Error *e) {
     for (size_t done = 0; done < size;) {
         ssize_t n = read(fd, data + done, size - done);
@@ -91,7 +92,7 @@ bool file_read(const char *path, size_t max_size, char **data, size_t *size, Err
               error_input(e, "cannot read '%s': %zu bytes, at most %zu are allowed for such a file", path, n,
                           max_size);
     if (ok && !(bytes = mem_try(n + 1, 1))) ok = error_system(e, "out of memory reading '%s'", path);
-    ok = ok && read_all(fd, bytes, n, path, e) && is_no_pointer(path, bytes, n, e);
+    ok = ok && read_all(fd, bytes, n, path, e) && refuse_pointer(path, bytes, n, e);
     close(fd);
     if (!ok) {
         mem_free(bytes);
@@ -113,17 +114,12 @@ char *file_directory(const char *path) {
     return slash ? mem_text(path, slash > path ? (size_t)(slash - path) : 1) : mem_text(".", 1);
 }
 
-// A temporary name beside path, for mem_free. It has the process's number and a count that goes up past
-// whatever is there already, so two writers of one path never share a file.
-static char *name_beside(const char *path, int i) {
-    return mem_printf("%s.%ld-%d.part", path, (long)getpid(), i);
-}
-
-// Makes a name with `make`, past those that are taken. (mkstemp would give the file permissions of its own
-// instead of the umask's.)
+// Gives the part a temporary name in path's directory, by `make`. The name has the process's number and a
+// count that skips names in use, so two writers of one path never share a file. (mkstemp would set its own
+// permissions instead of the umask's.)
 static bool take_name(FilePart *p, const char *path, bool (*make)(FilePart *p, const char *name)) {
     for (int i = 0; i < MOST_TRIES; i++) {
-        char *name = name_beside(path, i);
+        char *name = mem_printf("%s.%ld-%d.part", path, (long)getpid(), i);
         if (make(p, name)) {
             p->name = name;
             return true;
@@ -141,14 +137,14 @@ static bool create(FilePart *p, const char *name) {
     return p->fd >= 0;
 }
 
-// The way to a name for a file that has none goes through /proc.
+// A file without a name gets one through /proc.
 static bool link_as(FilePart *p, const char *name) {
     char self[64];
     snprintf(self, sizeof self, "/proc/self/fd/%d", p->fd);
     return linkat(AT_FDCWD, self, AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0;
 }
 
-static bool has_no_nameless(int why) { return why == EOPNOTSUPP || why == EISDIR || why == EINVAL; }
+static bool lacks_nameless(int why) { return why == EOPNOTSUPP || why == EISDIR || why == EINVAL; }
 
 bool file_part_open(FilePart *p, const char *path, Error *e) {
     char *directory = file_directory(path);
@@ -157,16 +153,18 @@ bool file_part_open(FilePart *p, const char *path, Error *e) {
     if (nameless) p->fd = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
     int why = errno;
     bool ok = p->fd >= 0;
-    if (!ok && (!nameless || has_no_nameless(why))) {
+    if (!ok && (!nameless || lacks_nameless(why))) {
         ok = take_name(p, path, create);
         why = errno;
     }
     mem_free(directory);
+    assert(!ok || p->fd >= 0);
     return ok || cannot_write(path, why, e);
 }
 
 bool file_part_write(FilePart *p, const void *data, size_t size) {
     const char *from = data;
+    assert(p->fd >= 0);
     for (size_t done = 0; done < size;) {
         ssize_t n = write(p->fd, from + done, size - done);
         if (n < 0 && errno == EINTR) continue;
@@ -191,10 +189,10 @@ void file_part_drop(FilePart *p) {
     errno = why;
 }
 
-// Makes a rename in path's directory last. Some file systems cannot sync a directory and say EINVAL.
+// Makes a rename in path's directory durable. Some file systems can't sync a directory and report EINVAL.
 static bool sync_directory(const char *path) {
     char *directory = file_directory(path);
-    FilePart d = {.fd = directory ? open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1};
+    FilePart d = {.fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
     bool ok = d.fd >= 0 && (fsync(d.fd) == 0 || errno == EINVAL);
     int why = errno;
     mem_free(directory);
@@ -255,7 +253,7 @@ bool file_make_directory(const char *path, Error *e) {
 bool file_has_room(const char *path, double bytes, const char *what, Error *e) {
     struct statvfs s;
     char *directory = file_directory(path);
-    bool unknown = !directory || statvfs(directory, &s) || s.f_blocks == 0;
+    bool unknown = statvfs(directory, &s) || s.f_blocks == 0;
     double megabyte = 1e6, room = unknown ? 0 : (double)s.f_bavail * (double)s.f_frsize;
     bool ok = unknown || bytes <= room ||
               error_system(e, "%s take %.1f MB, '%s' has room for %.1f", what, bytes / megabyte, directory,
@@ -269,7 +267,8 @@ char *file_path(const char *dir, const char *name) {
     return mem_printf("%s%s%s", dir, n && dir[n - 1] == '/' ? "" : "/", name);
 }
 
-// --- in memory of our own: several threads read, as most of the time goes into pages that are written first
+// --- a file in memory of our own: several threads read, since most of the time goes into first writes to
+// pages
 
 enum { PART = 8 << 20, THREADS_MOST = 8, ENDED_EARLY = -1, INTERRUPTED = -2 };
 
@@ -292,7 +291,7 @@ static int read_part(const Hold *h, size_t from, size_t to) {
     return 0;
 }
 
-// False where there is none left, or one has failed.
+// False if none is left, or one has failed.
 static bool read_next(Hold *h) {
     size_t from = atomic_load(&h->why) ? h->size : atomic_fetch_add(&h->taken, PART);
     if (from >= h->size) return false;
@@ -306,7 +305,7 @@ static void *read_parts(void *hold) {
     return NULL;
 }
 
-// As many threads as there are processors; what could not be started is done by the others.
+// One thread per processor; if some can't be started, the others do their work.
 static void read_by_threads(Hold *h, const Progress *progress, Error *e) {
     pthread_t threads[THREADS_MOST];
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
@@ -337,15 +336,15 @@ bool file_hold(const char *path, FileView *view, size_t first, const Progress *p
     if (!view->data) return true;
     unsigned char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
-        return error_system(e, "there is no memory to hold the %.1f GB of '%s': leave weights mapped",
+        return error_system(e, "out of memory for the %.1f GB of '%s': leave weights mapped",
                             (double)size / 1e9, path);
-    madvise(memory, size, MADV_HUGEPAGE); // refused: ordinary pages
+    madvise(memory, size, MADV_HUGEPAGE); // if refused, ordinary pages will do
     Hold h = {.data = memory + before, .size = view->size};
     if (!read_file(path, &h, progress, e)) {
         munmap(memory, size);
         return false;
     }
-    mprotect(memory, size, PROT_READ); // a guard only
+    mprotect(memory, size, PROT_READ); // only a guard: failure doesn't matter
     file_unmap(view);
     *view = (FileView){h.data, h.size};
     return true;

@@ -1,4 +1,4 @@
-// See json.h.
+// jansson, and getters that check. Invariant: a getter that fails leaves *out alone.
 #include "engine/base/json.h"
 
 #include "engine/base/file.h"
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// jansson (2.14) loses bytes of strings, calls it a syntax error or crashes when it gets no memory; so it
-// always gets some.
+// When an allocation fails, jansson (2.14) drops bytes of strings, reports a syntax error or crashes; so its
+// allocations never fail.
 static void *memory_of_jansson(size_t bytes) {
     void *p = malloc(bytes);
     if (!p && bytes) mem_exhausted(bytes);

@@ -1,4 +1,5 @@
-// See memory.h. Each block has its address from calloc in the eight bytes before it.
+// Blocks from calloc, aligned. Invariant: the eight bytes before a block hold the address that calloc
+// returned, at most ALIGN bytes below it.
 #include "engine/base/memory.h"
 
 #include <assert.h>
@@ -31,16 +32,16 @@ __attribute__((weak)) _Noreturn void mem_exhausted(size_t bytes) {
     int n =
         huge ? snprintf(line, sizeof line, "outpace: out of memory\n")
              : snprintf(line, sizeof line, "outpace: out of memory: %.3g MB wanted\n", (double)bytes / 1e6);
-    if (write(STDERR_FILENO, line, (size_t)n) < 0) {} // nobody is left to tell
+    if (write(STDERR_FILENO, line, (size_t)n) < 0) {} // nothing more can be done
     _exit(1);
 }
 
 void *mem_try(size_t count, size_t size) {
     size_t bytes, padded;
     if (!size_mul(count, size, &bytes) || !size_add(bytes, 2 * ALIGN, &padded)) return NULL;
-    padded = padded / ALIGN * ALIGN; // room for the header below p, and at least a byte above the elements
-    // Large blocks come from the system as zero pages; clearing them by hand would touch (and so
-    // commit) step areas that a short run never uses. calloc knows, aligned_alloc does not, hence the header.
+    padded = padded / ALIGN * ALIGN; // space for the header below p, and at least a byte above the elements
+    // Large blocks come from the system as zero pages; clearing them by hand would touch (and so commit) step
+    // areas that a short run never uses. calloc knows that, aligned_alloc doesn't, hence the header.
     unsigned char *raw = calloc(1, padded);
     if (!raw) return NULL;
     unsigned char *p = raw + ALIGN - ((size_t)raw & (ALIGN - 1));
@@ -59,6 +60,7 @@ void mem_free(void *p) {
     if (!p) return;
     void *raw;
     memcpy(&raw, (unsigned char *)p - sizeof raw, sizeof raw);
+    assert((size_t)p % ALIGN == 0 && (size_t)p - (size_t)raw <= ALIGN); // else it isn't ours, or was overrun
     free(raw);
 }
 
@@ -73,6 +75,7 @@ void mem_grow(void *array, size_t *capacity, size_t need, size_t size) {
     mem_free(old);
     memcpy(array, &bigger, sizeof bigger);
     *capacity = want;
+    assert(*capacity >= need);
 }
 
 char *mem_text(const char *s, size_t n) {

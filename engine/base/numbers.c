@@ -1,3 +1,5 @@
+// f16 in software, for every machine. Invariant: a conversion there and back returns the same bits, except
+// for the payload of a NaN.
 #include "engine/base/numbers.h"
 
 #include <math.h>

@@ -1,10 +1,11 @@
-// A part is a file without a name (file.h) until output_finish. A path that is written as the content comes
-// has no part: its bytes are gone.
+// Files of a command. Invariants: a part is a file without a name (file.h) until output_finish, unless it's
+// written at once; then it has only a descriptor. Every part has a path.
 #include "engine/base/output.h"
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,11 +16,17 @@
 struct OutputPart {
     FilePart file;
     char *path;
-    bool at_once; // it is written as it comes, and gets no name
-    FILE *stream; // over a descriptor of its own; NULL: none is open
+    bool at_once; // rule 3
+    FILE *stream; // on a descriptor of its own; NULL: none is open
 };
 
-// --- what is there ---------------------------------------------------------------------------------------
+static void check(const Output *o) {
+    assert(o->count <= o->capacity && o->read_count <= OUTPUT_READS_MAX);
+    for (size_t i = 0; i < o->count; i++)
+        assert(o->parts[i].path && !(o->parts[i].at_once && o->parts[i].file.name));
+}
+
+// --- existing files --------------------------------------------------------------------------------------
 
 static bool same(const struct stat *a, const struct stat *b) {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
@@ -36,7 +43,7 @@ bool output_is_stream(const char *path) {
     return stat(path, &st) == 0 && !S_ISDIR(st.st_mode) && (!S_ISREG(st.st_mode) || is_standard_output(&st));
 }
 
-// Whether `path`, which is read, is the file or, a directory, holds it.
+// Whether the input `path` is this file, or a directory with this file in it.
 static bool is_read(const char *path, const struct stat *file) {
     struct stat st;
     if (stat(path, &st)) return false;
@@ -53,7 +60,7 @@ static bool contains(const char *bytes, size_t n, const char *text) {
     return memmem(bytes, n, text, strlen(text)) != NULL;
 }
 
-// Looks at the file's ends only.
+// Looks only at the two ends of the file.
 static bool is_of_kind(const char *path, const OutputKind *kind) {
     enum { LOOK = 4096 };
     char head[LOOK], tail[LOOK];
@@ -75,7 +82,7 @@ static bool is_ours(const char *path, const OutputKind *kind) {
     return ours;
 }
 
-// --- what may be written ---------------------------------------------------------------------------------
+// --- permission to write ---------------------------------------------------------------------------------
 
 void output_reads(Output *o, const char *path) {
     if (path && o->read_count < OUTPUT_READS_MAX) o->reads[o->read_count++] = path;
@@ -95,12 +102,11 @@ static bool check_there(const Output *o, const char *path, const struct stat *st
     if (o->force) return true;
     for (int i = 0; i < o->read_count; i++)
         if (is_read(o->reads[i], st))
-            return error_input(e, "'%s' would be replaced, and is read by this command: give another path",
-                               path);
+            return error_input(e, "cannot write '%s': it is read by this command; give another path", path);
     return st->st_size == 0 || is_ours(path, kind) ||
            error_input(e,
-                       "'%s' is there already, and is not such a file as this command writes: give another "
-                       "path, or --force to replace it",
+                       "'%s' exists, and this command did not write it: give another path, or --force to "
+                       "replace it",
                        path);
 }
 
@@ -116,8 +122,8 @@ bool output_check_directory(const Output *o, const char *path, Error *e) {
     if (stat(path, &st)) return true;
     for (int i = 0; i < o->read_count; i++)
         if (stat(o->reads[i], &read) == 0 && same(&st, &read))
-            return error_input(
-                e, "'%s' would be replaced, and is read by this command: give another directory", path);
+            return error_input(e, "cannot write '%s': it is read by this command; give another directory",
+                               path);
     return true;
 }
 
@@ -148,11 +154,12 @@ static OutputPart *begin(Output *o, const char *path, const OutputKind *kind, Er
         drop(&p);
         return NULL;
     }
-    o->parts[o->count] = p;
-    return &o->parts[o->count++];
+    o->parts[o->count++] = p;
+    check(o);
+    return &o->parts[o->count - 1];
 }
 
-// A reader that has what it wanted, and left, is no failure.
+// A reader that left early isn't a failure.
 static bool wrote(OutputPart *p, bool ok, Error *e) {
     int why = errno;
     if (!ok && p->at_once && file_reader_left(p->file.fd)) ok = true;
@@ -177,8 +184,9 @@ FILE *output_open(Output *o, const char *path, const OutputKind *kind, Error *e)
     return NULL;
 }
 
-// The stream keeps no errno.
+// A failed stream doesn't remember its errno.
 bool output_close(Output *o, bool ok, Error *e) {
+    assert(o->count > 0 && o->parts[o->count - 1].stream);
     OutputPart *p = &o->parts[o->count - 1];
     bool failed = ferror(p->stream) != 0;
     failed |= fclose(p->stream) != 0;
@@ -197,6 +205,7 @@ bool output_finish(Output *o, Error *e) {
     bool ok = true;
     for (size_t i = 0; ok && i < o->count; i++)
         if (!o->parts[i].at_once) ok = file_part_finish(&o->parts[i].file, o->parts[i].path, e);
+    check(o);
     return ok;
 }
 

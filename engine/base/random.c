@@ -1,5 +1,8 @@
+// Philox and the draws made of it. Invariant: a draw advances the counter by exactly one, whatever it
+// returns.
 #include "engine/base/random.h"
 
+#include <assert.h>
 #include <math.h>
 
 typedef struct {
@@ -27,9 +30,10 @@ uint64_t random_bits(Random *r) { return random_at(r->seed, r->stream, r->counte
 
 double random_uniform(Random *r) { return (double)(random_bits(r) >> 11) * 0x1p-53; }
 
-// The high half of bits * bound: off from uniform by less than bound / 2^32, far below what our tests could
-// see.
+// The high half of bits * bound: off from uniform by less than bound / 2^32, which is far too little for any
+// test to notice.
 uint32_t random_below(Random *r, uint32_t bound) {
+    assert(bound > 0);
     return (uint32_t)(((random_bits(r) >> 32) * (uint64_t)bound) >> 32);
 }
 

@@ -1,4 +1,4 @@
-// See shipped.h.
+// Where shipped files are. Invariant: a path that is returned exists, or existed a moment ago.
 #include "engine/base/shipped.h"
 
 #include "engine/base/file.h"
@@ -12,7 +12,7 @@
 
 enum { MAX_PATH = 4096, PLACES = 4 };
 
-// The folder of the running program, without the last slash; empty if that cannot be found out.
+// The folder of the running program, without the last slash; empty if it's unknown.
 static void own_folder(char out[MAX_PATH]) {
     ssize_t n = readlink("/proc/self/exe", out, MAX_PATH - 1);
     out[n > 0 ? n : 0] = 0;
@@ -20,7 +20,7 @@ static void own_folder(char out[MAX_PATH]) {
     if (slash) *slash = 0;
 }
 
-// `name` in the i-th place; false if there is nothing.
+// The path of `name` in the i-th place; false if it doesn't exist.
 static bool place(int i, const char *name, char out[MAX_PATH]) {
     char own[MAX_PATH];
     const char *configs = getenv("OUTPACE_CONFIGS");

@@ -1,3 +1,4 @@
+// Growing texts, and measured numbers. Invariant: data is NULL, or data[length] is NUL and length < capacity.
 #include "engine/base/text.h"
 
 #include "engine/base/memory.h"
@@ -8,6 +9,10 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+
+static void check(const Text *t) {
+    assert(t->data ? t->length < t->capacity && t->data[t->length] == 0 : t->length == 0 && t->capacity == 0);
+}
 
 static void reserve(Text *t, size_t more) {
     size_t need;
@@ -21,6 +26,7 @@ void text_add(Text *t, const char *bytes, size_t n) {
     if (n) memcpy(t->data + t->length, bytes, n);
     t->length += n;
     t->data[t->length] = 0;
+    check(t);
 }
 
 void text_puts(Text *t, const char *s) { text_add(t, s, strlen(s)); }
@@ -33,6 +39,7 @@ void text_vprintf(Text *t, const char *format, va_list args) {
     reserve(t, (size_t)n);
     vsnprintf(t->data + t->length, (size_t)n + 1, format, again);
     t->length += (size_t)n;
+    check(t);
     va_end(again);
 }
 
@@ -46,6 +53,7 @@ void text_printf(Text *t, const char *format, ...) {
 void text_clear(Text *t) {
     t->length = 0;
     if (t->data) t->data[0] = 0;
+    check(t);
 }
 
 void text_release(Text *t) {
@@ -53,7 +61,7 @@ void text_release(Text *t) {
     *t = (Text){0};
 }
 
-// Decimals of the last digit that is known, below 0 where that is tens or more.
+// Decimals of the last digit worth printing; negative if it counts tens or more.
 static int known_decimals(double value, double low, double high) {
     enum { LEAST = 3, MOST = 9 };
     double unit = (high - low) / 2 / 3.55; // as the Particle Data Group rounds
@@ -62,7 +70,7 @@ static int known_decimals(double value, double low, double high) {
     int decimals = !isfinite(unit) ? three : unit > 0 ? (int)ceil(-log10(unit)) : most;
     if (!isfinite(unit) && decimals < 0) decimals = 0;
     if (decimals > most) decimals = most;
-    if (size > 0 && decimals < three - 2) decimals = three - 2; // a digit is left of what is far from known
+    if (size > 0 && decimals < three - 2) decimals = three - 2; // keep a digit, however wide the interval
     return decimals < MOST ? decimals : MOST;
 }
 

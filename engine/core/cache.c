@@ -23,7 +23,10 @@ void cache_init(Cache *c, int limit, int window, int slack) {
     check(c);
 }
 
-void cache_reset(Cache *c) { c->length = c->highest = 0; }
+void cache_reset(Cache *c) {
+    c->length = c->highest = 0;
+    check(c);
+}
 
 int cache_runs(const Cache *c, int from, int to, SlotRun out[2]) {
     if (from >= to) return 0;

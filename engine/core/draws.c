@@ -26,8 +26,9 @@ typedef struct Ahead {
 } Ahead;
 
 static void check(const Draws *d, const Session *s) {
-    assert(d->at == TREE_NONE || (d->at >= 0 && d->at < s->tree.count));
-    assert(d->vocab <= s->shape.vocab);
+    assert(d->p && d->ahead && d->sampler.vocab == d->vocab);
+    assert(d->at == TREE_NONE || (d->at >= 0 && d->at < s->tree.count && s->tree.canonical[d->at] == d->at));
+    assert(d->vocab >= 1 && d->vocab <= s->shape.vocab);
 }
 
 void draws_init(Draws *d, const Sampling *sampling, int vocab) {
@@ -113,6 +114,7 @@ bool draws_read(Draws *d, Session *s, const Random *ahead, Error *e) {
     for (int r = 0; r < rows; r++) a->u[a->nodes[r]] = a->row_u[r];
     for (int r = 0; r < rows && d->confident; r++) a->confidence[a->nodes[r]] = a->row_confidence[r];
     for (int i = 0; i < a->first[rows]; i++) a->chance[a->child[i]] = a->row_chance[i];
+    check(d, s);
     return true;
 }
 
@@ -167,6 +169,8 @@ bool draws_draw(Draws *d, const Session *s, int node, double u, int *token, Erro
     if (!backend_draws(s)) compute_p(d, s, node);
     else if (!draws_distribution(d, s, node, d->p, e)) return false;
     *token = draw_from_rest(d, &s->tree, node, u);
+    assert(*token >= -1 && *token < d->vocab);
+    check(d, s);
     return true;
 }
 
@@ -253,5 +257,6 @@ double top_chance(const float *logits, int n, float largest) {
     Sum *sum_terms = widest_sum();
     double sum = 0;
     for (int i = 0; i < n; i += BLOCK) sum += sum_terms(logits + i, n - i < BLOCK ? n - i : BLOCK, largest);
+    assert(sum > 0);
     return 1 / sum;
 }

@@ -1,13 +1,19 @@
-// Hidden states between two models. Invariant: rows belong to `memory` if that is set, else to the host; a
-// device that cannot hold them (no room, or the models are on two devices) leaves them to the host.
+// Hidden states between two models. Invariant: rows belong to `memory` if that is set, else to the host. If
+// the device can't store them (too little memory, or the models are on two devices), the host does.
 #include "engine/core/hidden.h"
 
 #include "engine/base/memory.h"
 
 #include <assert.h>
 
+static void check(const HiddenRows *h) {
+    assert(h->rows && h->width > 0);
+    assert(!h->memory || h->self);
+}
+
 static float *row_at(const HiddenRows *h, int row) {
-    assert(h->rows && row >= 0);
+    check(h);
+    assert(row >= 0);
     return h->rows + (size_t)row * h->width;
 }
 
@@ -17,6 +23,7 @@ void hidden_open(HiddenRows *h, const Session *from, const Session *to, int coun
     if (memory) h->rows = memory->take(from->self, to->self, (size_t)count * h->width * sizeof *h->rows);
     if (h->rows) h->memory = memory;
     else h->rows = mem_new((size_t)count, h->width * sizeof *h->rows);
+    check(h);
 }
 
 void hidden_close(HiddenRows *h) {

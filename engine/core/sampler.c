@@ -1,11 +1,22 @@
 // Distributions are exact functions of the logits: all sums are in double and in order of id (or of rank), so
-// that every machine draws the same token. p is always finite, whatever the logits.
+// that every machine draws the same token. Invariant, asserted by check(): whatever the logits, p is a
+// distribution, or 0 everywhere.
 #include "engine/core/sampler.h"
 
 #include "engine/base/memory.h"
 
 #include <assert.h>
 #include <math.h>
+
+static void check(const float *p, int vocab) {
+    double sum = 0;
+    for (int i = 0; i < vocab; i++) {
+        assert(p[i] >= 0 && p[i] <= 1); // so it's a number
+        sum += (double)p[i];
+    }
+    assert(!(sum > 0) || fabs(sum - 1) < 1e-3);
+    (void)sum;
+}
 
 void sampler_init(Sampler *s, const Sampling *sampling, int vocab) {
     assert(vocab >= 1 && sampling->temperature >= 0);
@@ -86,8 +97,8 @@ static void keep(const Sampler *s, float *p, int n) {
     for (int i = 0; i < n && total > 0; i++) p[s->order[i]] = (float)((double)p[s->order[i]] / total);
 }
 
-void sampler_distribution(Sampler *s, const float *logits, float *p) {
-    soften(s, logits, p);
+// Keeps the tokens that top-k and top-p allow.
+static void cut(Sampler *s, const float *logits, float *p) {
     int k = s->sampling.top_k > 0 && s->sampling.top_k < s->vocab ? s->sampling.top_k : s->vocab;
     if (k == s->vocab && s->sampling.top_p >= 1) return;
     for (int i = 0; i < s->vocab; i++) {
@@ -97,6 +108,12 @@ void sampler_distribution(Sampler *s, const float *logits, float *p) {
     }
     sort_ids(s->keys, s->order, s->vocab);
     keep(s, p, s->sampling.top_p < 1 ? count_kept(s, p, k) : k);
+}
+
+void sampler_distribution(Sampler *s, const float *logits, float *p) {
+    soften(s, logits, p);
+    cut(s, logits, p);
+    check(p, s->vocab);
 }
 
 int sampler_draw(const float *p, int vocab, double u) {

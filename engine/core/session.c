@@ -40,6 +40,7 @@ void pass_log_add(PassLog *log, const Pass *pass) {
         known->count = 0;
     }
     known->count++;
+    assert(known->count >= 1 && same_layers(known, pass) && pass->a <= pass->b);
 }
 
 // --- life
@@ -68,6 +69,7 @@ void session_init(Session *s, const Backend *backend, void *self, const Shape *s
     s->drawn = mem_new(n, sizeof(int));
     s->scratch = mem_new(2 * n, sizeof(int));
     forget_nodes(s, capacity);
+    assert(s->context >= 1 && s->context <= shape->context && s->cache.limit == s->context);
 }
 
 void session_release(Session *s) {
@@ -85,6 +87,7 @@ void session_release(Session *s) {
 // The cheap half of session_assert: numbers, not nodes, so that every operation can afford it.
 static void check(const Session *s) {
     assert(s->cache.length <= s->context && s->tree.count <= s->tree.capacity);
+    assert((!s->open || s->logit_rows <= s->tree.count) && s->rows >= 0 && s->passes >= 0);
     assert(!s->open || s->tree.context == s->cache.length);
     assert(s->logit_rows >= 0 && (size_t)s->logit_rows * (size_t)s->shape.vocab <= s->logits_capacity);
 }
@@ -181,6 +184,8 @@ bool session_run(Session *s, int b, Error *e) {
         next = next_level(s, a, b);
         if (!run_level(s, a, next, e)) return false;
     }
+    assert(next_level(s, -1, b) == b);
+    check(s);
     return true;
 }
 
@@ -247,6 +252,7 @@ bool session_draw(Session *s, const int *nodes, int count, HeadDraws *draws, Err
         s->argmax[nodes[i]] = out.argmax[i];
         s->drawn[nodes[i]] = draws->drawn[i];
     }
+    check(s);
     return true;
 }
 
@@ -293,7 +299,9 @@ bool session_commit(Session *s, int node, int count, Error *e) {
 
 bool session_truncate(Session *s, int length, Error *e) {
     drop_step(s);
-    return cache_truncate(&s->cache, length, e);
+    bool ok = cache_truncate(&s->cache, length, e);
+    check(s);
+    return ok;
 }
 
 // Runs the open step through all layers and reads the hidden states of its first n nodes at hidden_layer on

@@ -50,7 +50,10 @@ static double llama3_frequency(const Rope *r, double frequency) {
     return (1 - smooth) * frequency / r->factor + smooth * frequency;
 }
 
-void rope_fit(Rope *r, int context) { r->beyond = context > r->original_context; }
+void rope_fit(Rope *r, int context) {
+    assert(context >= 1);
+    r->beyond = context > r->original_context;
+}
 
 void rope_frequencies(const Rope *r, double *out) {
     assert(r->pairs >= 0 && r->pairs <= ROPE_MAX_PAIRS);

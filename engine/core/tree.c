@@ -7,6 +7,24 @@
 
 #include <assert.h>
 
+// Invariants of one node, and of the counts: cheap enough for every operation (tree_assert checks all nodes).
+static void check_node(const Tree *t, int n) {
+    int parent = t->parent[n], same = t->canonical[n];
+    assert(parent < n);
+    assert(t->depth[n] == (parent == TREE_NONE ? 0 : t->depth[parent] + 1));
+    assert(tree_position(t, n) < t->limit);
+    assert(same <= n && t->canonical[same] == same && t->token[same] == t->token[n]);
+    assert(t->depth[same] == t->depth[n]);
+    assert(same == n || (t->first_child[n] == TREE_NONE && t->first_proposal[n] == TREE_NONE));
+}
+
+static void check(const Tree *t) {
+    assert(t->count >= 0 && t->count <= t->capacity && t->rows >= 0);
+    assert(t->parts >= 1 && t->parts <= TREE_MAX_PARTS);
+    assert(t->count == 0 || t->part_root[t->parts - 1] < t->count);
+    assert(t->count <= t->asked);
+}
+
 void tree_init(Tree *t, int capacity, int vocab) {
     assert(capacity >= 1 && capacity <= TREE_MAX_NODES && vocab >= 1);
     *t = (Tree){.capacity = capacity, .vocab = vocab};
@@ -35,6 +53,7 @@ void tree_clear(Tree *t, int context, int limit, bool merge, Layout layout) {
     t->parts = 1;
     t->part_root[0] = 0;
     t->proposal_count = t->distribution_count = 0;
+    check(t);
 }
 
 void tree_limit_rows(Tree *t, int rows) { t->most = rows < t->capacity ? rows : t->capacity; }
@@ -53,6 +72,7 @@ static int add_node(Tree *t, int parent, int token, int canonical) {
     t->canonical[n] = canonical == TREE_NONE ? n : canonical;
     t->flags[n] = 0;
     t->first_child[n] = t->next_sibling[n] = t->first_proposal[n] = t->last_proposal[n] = TREE_NONE;
+    check_node(t, n);
     return n;
 }
 
@@ -63,6 +83,7 @@ int tree_root(Tree *t, int token) {
     int n = add_node(t, TREE_NONE, token, TREE_NONE);
     t->flags[n] = NODE_READ;
     t->rows = 0;
+    check(t);
     return n;
 }
 
@@ -83,6 +104,7 @@ int tree_part(Tree *t) {
     int root = repeat_root(t);
     if (root != TREE_NONE) t->part_root[t->parts++] = root;
     t->rows = 0;
+    check(t);
     return root;
 }
 
@@ -113,6 +135,7 @@ static int add_child(Tree *t, int parent, int token, int flags) {
     t->asked++;
     t->flags[n] |= (unsigned char)(flags & ~NODE_READ); // only the canonical node is read
     t->flags[t->canonical[n]] |= (unsigned char)flags;
+    check(t);
     return n;
 }
 
@@ -124,6 +147,7 @@ static bool is_listed(const Tree *t, int parent, int child) {
 
 static void list_proposal(Tree *t, int parent, Proposal p) {
     assert(t->canonical[parent] == parent && t->canonical[p.child] == p.child);
+    assert(t->canonical[t->parent[p.child]] == parent && p.q < (int)t->distribution_count);
     mem_grow(&t->proposals, &t->proposal_capacity, t->proposal_count + 1, sizeof *t->proposals);
     int n = (int)t->proposal_count++;
     t->proposals[n] = p;
@@ -185,17 +209,7 @@ int tree_path(const Tree *t, int node, int *out) {
     return length;
 }
 
-static void assert_node(const Tree *t, int n) {
-    int parent = t->parent[n], same = t->canonical[n];
-    assert(parent < n);
-    assert(t->depth[n] == (parent == TREE_NONE ? 0 : t->depth[parent] + 1));
-    assert(tree_position(t, n) < t->limit);
-    assert(same <= n && t->canonical[same] == same && t->token[same] == t->token[n]);
-    assert(t->depth[same] == t->depth[n]);
-    assert(same == n || (t->first_child[n] == TREE_NONE && t->first_proposal[n] == TREE_NONE));
-}
-
 void tree_assert(const Tree *t) {
-    assert(t->count <= t->capacity && t->parts >= 1 && t->parts <= TREE_MAX_PARTS);
-    for (int n = 0; n < t->count; n++) assert_node(t, n);
+    check(t);
+    for (int n = 0; n < t->count; n++) check_node(t, n);
 }

@@ -54,6 +54,7 @@ void cpu_plan(Cpu *c, const StepRun *run) {
         p->from[node] = p->used;
         p->size[node] = n;
         p->used += n;
+        assert(to[n - 1].first + to[n - 1].count == node + 1 && p->row[node] < p->rows);
         fill_rope(c, tree_position(run->tree, node) + 1);
     }
 }
@@ -127,6 +128,7 @@ static void shared_positions(const Work *k, int node, int nodes, int *from, int 
     }
     *to = apart ? *from : k->run->tree->context + common;
     if (*to < *from) *to = *from;
+    assert(*from >= 0);
 }
 
 // Fills the spans and counts of Attend: the shared spans, then each node's own before and after them.
@@ -235,6 +237,7 @@ void cpu_release_copies(Cpu *c) {
 }
 
 void cpu_forget_copies(Cpu *c, int position) {
+    assert(position >= 0);
     for (int i = 0; i < c->copy_rows; i++)
         for (int layer = 0; layer < c->model->shape.layers; layer++)
             if (c->copies[i].length[layer] > position) c->copies[i].length[layer] = position;

@@ -1,5 +1,5 @@
-// The two floors under a step's time, measured: how fast memory is read, in the parts in which products read
-// weights, and how fast the kernels multiply in registers.
+// The two floors under a step's time, measured: how fast memory is read, in the same parts as products read
+// weights, and how fast the kernels multiply in registers. Keeps no state.
 #include "engine/cpu/cpu.h"
 
 #include "engine/base/clock.h"
@@ -131,7 +131,8 @@ bool cpu_ceilings(const BackendOptions *o, Ceilings *out, Error *e) {
     Pool *pool = p.ops ? pool_open(o->threads > 0 ? o->threads : pool_cores(), e) : NULL;
     if (!pool) return false;
     p.pool = pool;
-    if (take_buffer(&p)) {
+    bool ok = take_buffer(&p);
+    if (ok) {
         pool_run(pool, touch, &p);
         *out = (Ceilings){.isa = p.ops->name, .threads = pool_threads(pool)};
         out->few_bytes = p.bytes < BUFFER_BYTES ? p.bytes : 0;
@@ -145,5 +146,5 @@ bool cpu_ceilings(const BackendOptions *o, Ceilings *out, Error *e) {
     }
     pool_close(pool);
     mem_free(p.buffer);
-    return p.buffer || error_system(e, "out of memory for measuring %zu bytes", p.bytes);
+    return ok || error_system(e, "out of memory for measuring %zu bytes", p.bytes);
 }

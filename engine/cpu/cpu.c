@@ -206,6 +206,7 @@ static bool cpu_get_hidden(void *self, const int *nodes, int count, HiddenKind k
 static bool cpu_set_hidden(void *self, int first, int count, const float *rows, Error *e) {
     (void)e;
     Cpu *c = self;
+    assert(c->model->shape.input == INPUT_HIDDEN && first >= 0 && first + count <= c->max_nodes);
     size_t width = (size_t)c->model->shape.width;
     double start = clock_now(clock_monotonic());
     memcpy(c->hidden + (size_t)first * width, rows, (size_t)count * width * sizeof *rows);
@@ -217,7 +218,10 @@ static bool cpu_commit(void *self, const int *nodes, const int *slots, int count
     (void)e;
     Cpu *c = self;
     double start = clock_now(clock_monotonic());
-    for (int i = 0; i < count; i++) assert(slots[i] >= 0 && slots[i] < c->slots);
+    for (int i = 0; i < count; i++) {
+        assert(slots[i] >= 0 && slots[i] < c->slots);
+        assert(nodes[i] >= 0 && nodes[i] < c->max_nodes);
+    }
     cpu_forget_copies(c, c->run_context);
     for (size_t layer = 0; layer < (size_t)c->model->shape.layers; layer++) {
         const unsigned char *k = (const unsigned char *)c->step.k + layer * c->step.k_bytes,
@@ -227,6 +231,7 @@ static bool cpu_commit(void *self, const int *nodes, const int *slots, int count
         for (int i = 0; i < count; i++) keys_copy(&c->layout, k, v, nodes[i], to_k, to_v, slots[i]);
     }
     add_since(start, &c->seconds.commit);
+    check(c);
     return true;
 }
 

@@ -1,10 +1,15 @@
 // One forward pass over nodes of a token tree, layer by layer, PANEL rows at a time.
 //
-//      rows      norm, pack         each thread a share of the rows; every thread all of it if there's one
-//      row columns   q k v              each thread a share of the weights, then of the shares of others rows
-//      bias, norm of heads, rotate, store keys and values heads     attend rows      pack columns   o, added
-//      to the residual stream rows      norm, pack columns   gate, up rows      gate, pack columns   down,
-//      added to the residual stream
+//      by rows      norm, pack       each thread a share of the rows; a single row, every thread for itself
+//      by columns   q k v            each thread a share of the weights, then part of the others' shares
+//      by rows      bias, norm of heads, rotate, store keys and values
+//      by heads     attend
+//      by rows      pack
+//      by columns   o, added to the residual stream
+//      by rows      norm, pack
+//      by columns   gate, up
+//      by rows      gate, pack
+//      by columns   down, added to the residual stream
 //
 // A row's numbers depend on its own inputs only, never on the panel, the thread or the share that computes
 // it.
@@ -118,6 +123,7 @@ static void project(Products *p) {
         p->units = 0;
         for (int i = p->from; i < p->to; i++) p->units += units_of(p->w[i]);
         p->least = unit < PART_BYTES ? (int)(PART_BYTES / unit) : 1;
+        assert(p->units >= 1 && k->rows >= 1 && k->rows <= PANEL);
         p->packed = (Packed){k->c->panel.packed, k->rows, p->w[0]->columns, k->c->compute, dtype};
         if (k->rows > 1) pool_run(k->c->pool, ready_rows, p);
         pool_run(k->c->pool, multiply, p);
@@ -158,6 +164,7 @@ static void place_row(const Work *k, int r, void *keys, void *values) {
     float *q = c->panel.q + (size_t)r * (size_t)q_width, *key = c->panel.k + (size_t)r * (size_t)kv_width,
           *value = c->panel.v + (size_t)r * (size_t)kv_width;
     int position = tree_position(k->run->tree, k->first + r);
+    assert(position < c->rope_filled);
     add_bias(&k->w[W_Q_BIAS], q);
     add_bias(&k->w[W_K_BIAS], key);
     add_bias(&k->w[W_V_BIAS], value);

@@ -54,6 +54,7 @@ static void head_share(void *argument, int thread, int threads) {
     // As many outputs as fit the thread's scratch. With few rows that's many: weights are then read in long
     // streams, and the whole step of one token takes 4% less time than with slices of 64.
     int slice = HEAD_SCRATCH / t->rows / MATMUL_UNIT * MATMUL_UNIT;
+    assert(slice >= MATMUL_UNIT);
     int from, to, counts[PANEL] = {0};
     pool_share((int)vocab, MATMUL_UNIT, thread, threads, &from, &to);
     for (int n = from; n < to; n += slice) {
@@ -88,7 +89,7 @@ static void head_panel(Cpu *c, const int *nodes, int rows, unsigned want, HeadOu
     float best[HEAD_TOP_MAX];
     size_t vocab = (size_t)c->model->shape.vocab;
     const Tensor *w = &c->model->head;
-    assert(rows >= 1 && rows <= PANEL);
+    assert(rows >= 1 && rows <= PANEL && rows <= c->max_nodes);
     HeadTask t = {c,
                   rows,
                   want & HEAD_TOP ? out->top : 1,

@@ -67,6 +67,7 @@ void cores_find(Cores *c) {
     for (int i = 0; i < CORES_MAX; i++)
         if (second[i]) c->number[c->count++] = i;
     if (c->count == 0) *c = (Cores){.count = 1, .physical = 1};
+    assert(c->physical >= 1 && c->physical <= c->count);
 }
 
 // --- threads
@@ -104,6 +105,15 @@ struct Pool {
     pthread_cond_t woken;
 };
 
+// While no task runs.
+static void check(Pool *p) {
+    assert(p->threads >= 1 && p->threads <= MAX_THREADS && p->started == p->threads - 1);
+    assert(p->threads == 1 || atomic_load(&p->round) == 0 || atomic_load(&p->finished) == p->threads - 1);
+    assert(atomic_load(&p->sleepers) >= 0 && atomic_load(&p->sleepers) < p->threads);
+    assert(!atomic_load(&p->closing));
+    (void)p; // without asserts
+}
+
 static inline void relax(void) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -139,7 +149,7 @@ static bool pin_caller(int core) {
     return sched_setaffinity(0, sizeof one, &one) == 0; // false: the system refuses
 }
 
-// Called before a worker starts: a thread inherits the processors of the thread that creates it.
+// Pins the caller, if at all, before a worker starts: a thread inherits its creator's processors.
 static void pin_threads(Pool *p) {
     Cores cores;
     cores_find(&cores);
@@ -150,7 +160,8 @@ static void pin_threads(Pool *p) {
         whole && sched_getaffinity(0, sizeof p->before, &p->before) == 0 && pin_caller(cores.number[0]);
 }
 
-// On its core from the start, so that cores_find in any thread sees all of the process's processors.
+// Starts a thread on its core right away, so that cores_find in any thread sees all of the process's
+// processors.
 static int start(Worker *w) {
     pthread_attr_t attributes;
     cpu_set_t one;
@@ -188,6 +199,7 @@ Pool *pool_open(int threads, Error *e) {
         }
         p->started = i + 1;
     }
+    check(p);
     return p;
 }
 
@@ -230,6 +242,7 @@ void pool_run(Pool *p, PoolTask *task, void *argument) {
         if (i < SPINS) relax();
         else sched_yield();
     }
+    check(p);
 }
 
 void pool_share(int n, int unit, int thread, int threads, int *from, int *to) {
@@ -259,6 +272,7 @@ static bool take_of(Pool *p, int whose, int n, int least, int *from, int *to) {
                                                     memory_order_relaxed, memory_order_relaxed));
     *from = first + taken;
     *to = *from + part;
+    assert(*from < *to && *to <= last);
     return true;
 }
 

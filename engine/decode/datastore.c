@@ -4,7 +4,8 @@
 // and numbered by class, the pair (class here, class h further on) sorts them by 2h. Each round is a counting
 // sort by the first of the pair over an order by the second, which the previous round has left.
 //
-// Invariant of an open store: every token is a break or an id below vocab, every place is below count.
+// Invariant of an open store (check_content, when it's opened): every token is a break or an id below vocab,
+// every place is below count.
 #include "engine/decode/datastore.h"
 
 #include "engine/base/memory.h"
@@ -37,6 +38,10 @@ static bool parse_header(const unsigned char *bytes, size_t n, const char *place
     return true;
 }
 
+static void check(const Datastore *d) {
+    assert(d->count >= 1 && d->vocab >= 1 && d->tokens && d->places == d->tokens + d->count);
+}
+
 static bool check_content(const Datastore *d, const char *place, Error *e) {
     for (int i = 0; i < d->count; i++) {
         if (d->tokens[i] < DATASTORE_BREAK || d->tokens[i] >= d->vocab)
@@ -62,6 +67,7 @@ bool datastore_open(Datastore *d, const char *path, Error *e) {
     if (!file_map(path, &view, e)) return false;
     if (datastore_parse(view.data, view.size, path, d, e)) {
         d->view = view;
+        check(d);
         return true;
     }
     file_unmap(&view);
@@ -132,6 +138,7 @@ static void sort_places(Sorter *s, const int *tokens, int vocab) {
         sort_by_class(s);
         number_classes(s, h);
     }
+    for (int i = 0; i < s->n; i++) assert(s->class_of[s->places[i]] == i); // no two places are equal
 }
 
 bool suffix_array_build(const int *tokens, int n, int vocab, int *places, Error *e) {
@@ -207,6 +214,7 @@ static int bound(const Datastore *d, const int *phrase, int n, int from, int mos
 
 int datastore_find(const Datastore *d, const int *phrase, int n, int *first) {
     assert(n >= 1);
+    check(d);
     *first = bound(d, phrase, n, 0, -1);
     if (*first == d->count || compare(d, d->places[*first], phrase, n) != 0) return 0;
     return bound(d, phrase, n, *first, 0) - *first;

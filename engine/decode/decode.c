@@ -76,7 +76,17 @@ static void report_chain(const Session *s, StepReport *r) {
     }
 }
 
-// Everything that the tree and the verdict tell, before anything is committed.
+static void check_report(const StepReport *r) {
+    int rows = 0;
+    for (int i = 0; i < r->parts; i++) rows += r->part_rows[i];
+    assert(rows == r->rows && r->rows >= 1 && r->rows <= r->asked && r->candidates <= r->rows);
+    assert(r->accepted >= 0 && r->accepted <= r->tried && r->accepted <= r->depth);
+    assert(r->emitted >= 1 && r->emitted <= r->accepted + 1);
+    assert(r->chain <= r->candidates && r->source_count <= SOURCES_MAX && r->pass_count <= PASS_LOG_SIZE);
+    (void)rows;
+}
+
+// Everything in the report that comes from the tree and the verdict; called before anything is committed.
 static void report_tree(const Loop *l, const Verdict *v, StepReport *r) {
     const MethodInfo *info = l->method->info;
     const Sources *sources = info->sources ? info->sources(l->method->self) : NULL;
@@ -227,6 +237,7 @@ static bool step(Loop *l, Error *e) {
     r.device = device_seconds(l);
     r.passes = l->log->passes;
     r.pass_count = l->log->count;
+    check_report(&r);
     add_step(l->out, &r);
     if (l->o->step) l->o->step(l->o->state, &r);
     check(l);
@@ -275,6 +286,7 @@ static bool run(Loop *l, Error *e) {
 static void finish(Loop *l) {
     DecodeResult *out = l->out;
     out->tokens = l->length - l->prompt_count;
+    assert(out->steps <= out->tokens); // each step emits
     out->S = out->steps ? (double)out->tokens / out->steps : 0;
     out->S_reference = (double)(out->tokens + 1) / (out->steps + 1);
     memmove(l->sequence, l->sequence + l->prompt_count, (size_t)out->tokens * sizeof(int));

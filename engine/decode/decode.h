@@ -3,7 +3,7 @@
 //      prefill (all prompt tokens except the last), then step by step:
 //      root -> propose -> forward -> read -> verify -> commit -> observe
 //
-// and what it reports of a step: everything the store keeps, and everything that pricing a step on other
+// and its report of a step: everything the store keeps, and everything that pricing a step on other
 // hardware needs.
 #pragma once
 #include "engine/base/clock.h"
@@ -81,7 +81,7 @@ typedef struct DecodeResult {
 } DecodeResult;
 
 // Decodes one prompt (at least one token) from an empty sequence. The session's context limits prompt and
-// output together. Fails if the prompt does not fit, the backend or the method fails, or the work was
+// output together. Fails if the prompt doesn't fit, the backend or the method fails, or the work was
 // interrupted; out->ids is then NULL.
 bool decode(Session *target, Method *method, const int *prompt, int count, const DecodeOptions *o,
             DecodeResult *out, Error *e);

@@ -63,7 +63,9 @@ bool follower_take_back(Follower *f, int length, Error *e) {
     assert(length >= 0 && length <= f->length);
     if (s->cache.length <= length || session_truncate(s, length, NULL)) return true;
     session_reset(s);
-    return session_prefill(s, f->sequence, length, 0, 0, NULL, e);
+    bool ok = session_prefill(s, f->sequence, length, 0, 0, NULL, e);
+    assert(s->cache.length <= length);
+    return ok;
 }
 
 bool follower_settle(Follower *f, const int *emitted, int count, Error *e) {
@@ -73,10 +75,17 @@ bool follower_settle(Follower *f, const int *emitted, int count, Error *e) {
     check(f);
     if (!s->open) return true;
     while (n < s->tree.count && first + n < f->length - 1 && s->tree.token[n] == f->sequence[first + n]) n++;
-    return n == 0 ? session_truncate(s, first, e) : session_commit(s, n - 1, n, e);
+    bool ok = n == 0 ? session_truncate(s, first, e) : session_commit(s, n - 1, n, e);
+    check(f);
+    return ok;
 }
 
 // --- drafting
+
+static void check_drafter(const Drafter *d) {
+    assert(d->vocab >= 1 && d->vocab <= d->session->shape.vocab);
+    assert((d->draws.p != NULL) == (!d->greedy || d->confidence));
+}
 
 static Sampling choose_sampling(const DraftSampling *own, const Sampling *run) {
     Sampling s = *run;
@@ -92,10 +101,12 @@ void drafter_init(Drafter *d, Session *session, int target_vocab, const DraftSam
     int vocab = session->shape.vocab < target_vocab ? session->shape.vocab : target_vocab;
     *d = (Drafter){.session = session, .vocab = vocab, .confidence = confidence};
     d->greedy = sampling_is_greedy(&sampling);
-    if (d->greedy && !confidence) return;
     if (d->greedy) sampling = (Sampling){.temperature = 1, .top_p = 1}; // only for the confidence
-    draws_init(&d->draws, &sampling, vocab);
-    d->draws.confident = confidence;
+    if (!d->greedy || confidence) {
+        draws_init(&d->draws, &sampling, vocab);
+        d->draws.confident = confidence;
+    }
+    check_drafter(d);
 }
 
 void drafter_release(Drafter *d) {
@@ -123,6 +134,7 @@ static bool propose_draw(Drafter *d, int node, Tree *tree, int parent, Draft *ou
 
 bool drafter_propose(Drafter *d, int node, Tree *tree, int parent, Draft *out, Error *e) {
     Session *s = d->session;
+    check_drafter(d);
     bool ok = d->greedy && !d->confidence ? session_read(s, HEAD_ARGMAX, e)
                                           : draws_read(&d->draws, s, &d->random, e);
     if (!ok) return false;

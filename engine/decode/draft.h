@@ -5,7 +5,7 @@
 //
 //      its cache            its open step: one chain
 //      x0 .. x(n-1)   |     x(n) .. x(last)  -  d1 - d2 ...
-//                           what it lacks       its guesses, run to guess further
+//                           missing tokens      its guesses, run to guess further
 //
 // Its step stays open while the target verifies; then the part of the chain that the sequence confirmed is
 // committed. Nothing is ever taken back, so a rolling window never loses anything it needs. After a full
@@ -31,7 +31,7 @@ void follower_init(Follower *f, Session *session, int limit);
 void follower_release(Follower *f);
 
 // A new sequence: the whole prompt except the last token goes into the cache. hidden: (count - 1, width) if
-// the model's input is hidden states, else NULL. A prompt that is too long for the model is not followed.
+// the model's input is hidden states, else NULL. A prompt that is too long for the model isn't followed.
 bool follower_begin(Follower *f, const int *prompt, int count, const float *hidden, Error *e);
 
 // Tokens that the cache lacks: at least the last one.

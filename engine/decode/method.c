@@ -64,6 +64,11 @@ static bool check_needs(const MethodInfo *info, const MethodEnv *env, Error *e) 
     return check_adapters(env, e);
 }
 
+static void check(const Method *m) {
+    assert(m->info && m->self && m->values);
+    assert(!m->adapter_count || m->adapters);
+}
+
 bool method_open(Method *m, const char *text, const MethodEnv *env, Error *e) {
     char name[64];
     size_t n = strcspn(text, ":");
@@ -78,7 +83,10 @@ bool method_open(Method *m, const char *text, const MethodEnv *env, Error *e) {
     if (args_parse(info->params, info->param_count, m->values, text[n] ? text + n + 1 : "", e) &&
         check_needs(info, env, e)) {
         m->self = info->open(env, m->values, e);
-        if (m->self) return true;
+        if (m->self) {
+            check(m);
+            return true;
+        }
     }
     error_within(e, "method '%s'", name);
     method_close(m);

@@ -1,7 +1,7 @@
 // A method proposes; verify.c disposes.
 //
 // A method gets the prompt (begin), fills the tree (propose), and sees the model's output at every node and
-// the verdict (observe). It never emits a token, so it cannot break losslessness. A new method is one file
+// the verdict (observe). It never emits a token, so it can't break losslessness. A new method is one file
 // under methods/ and one row in methods/table.c.
 #pragma once
 #include "engine/base/args.h"
@@ -20,13 +20,13 @@ typedef struct TargetFacts {
     const int *prefix; // (prefix_count): the tokens at the start of every text, such as BOS
     int prefix_count;
     const void *self; // first argument of the functions
-    // Writes a name of the weights: equal names, equal weights. NULL: tables made from them are not kept.
+    // Writes a name of the weights: equal names, equal weights. NULL: tables made from them aren't kept.
     bool (*identify)(const void *self, char out[SHA256_TEXT], Error *e);
     // Writes a token's row of the input or output embedding, (width). NULL: the device has no weights.
     void (*embedding)(const void *self, EmbeddingKind kind, int token, float *row);
 } TargetFacts;
 
-// Everything that a method may use. Sessions it does not need are NULL.
+// Everything that a method may use. Sessions it doesn't need are NULL.
 typedef struct MethodEnv {
     Session *target;
     Session *draft;    // same vocabulary
@@ -38,9 +38,9 @@ typedef struct MethodEnv {
     const int *eos; // (eos_count): tokens that end the output; valid until the method is closed
     int eos_count;
     TargetFacts facts;
-    const char *cache; // directory for tables that are made once and reused; NULL: tables are not kept
+    const char *cache; // directory for tables that are made once and reused; NULL: tables aren't kept
     bool mixed;        // other methods fill the same tree: accepted tokens may be theirs
-    // Called if a table was made but cannot be kept, with the reason. NULL: that is an error.
+    // Called if a table was made but can't be kept, with the reason. NULL: that is an error.
     void (*unkept)(const void *state, const Error *why);
     const void *unkept_state;
     Progress progress;           // while tables are made
@@ -72,7 +72,7 @@ enum { HIDDEN_NONE = -1 };
 
 typedef enum {
     STEP_STEADY,
-    STEP_FILLING, // Lookahead's window does not have all its rows yet
+    STEP_FILLING, // Lookahead's window doesn't have all its rows yet
     STEP_PREFILL, // not a step: the prompt's run
 } StepKind;
 
@@ -114,9 +114,9 @@ typedef struct MethodInfo {
     // Whether to drop the step's bonus token, as some authors' programs do (Lookahead's `bonus`). NULL:
     // never. Called only after a full match: candidates were accepted, and the last one has no proposals
     // below it. After a rejection the bonus comes from the rest of p; if it were dropped and redrawn from p,
-    // the rejected token would get a second chance. For the same reason the bonus is not shown.
+    // the rejected token would get a second chance. For the same reason the bonus isn't shown.
     bool (*drops_bonus)(const void *self, const Verdict *verdict);
-    // The sources of the rows that the last propose added. NULL: the method does not tell sources apart.
+    // The sources of the rows that the last propose added. NULL: the method doesn't tell sources apart.
     const Sources *(*sources)(const void *self);
     void (*note)(const void *self, StepNote *out); // called before observe, with *out zero; NULL: no notes
 } MethodInfo;

@@ -36,7 +36,7 @@ typedef struct Unigrams {
     Scored *scored; // (vocab)
 } Unigrams;
 
-static bool say_unigrams(const Unigrams *m, double done, Error *e) {
+static bool report_unigrams(const Unigrams *m, double done, Error *e) {
     return progress_say(&m->progress, "making unigrams", done, e);
 }
 
@@ -47,7 +47,7 @@ static const float *row_of(Unigrams *m, EmbeddingKind kind, int token) {
 
 static bool average(Unigrams *m, Error *e) {
     for (int x = 0; x < m->vocab; x++) {
-        if (x % BLOCK == 0 && !say_unigrams(m, 0, e)) return false;
+        if (x % BLOCK == 0 && !report_unigrams(m, 0, e)) return false;
         const float *u = row_of(m, EMBEDDING_OUTPUT, x);
         for (int i = 0; i < m->width; i++) m->mean[i] += (double)u[i] / m->vocab;
     }
@@ -63,7 +63,7 @@ static double dot(const double *a, const float *b, int n) {
 // UNIGRAM_INNER: the inner product with the mean.
 static bool score_inner(Unigrams *m, Error *e) {
     for (int y = 0; y < m->vocab; y++) {
-        if (y % BLOCK == 0 && !say_unigrams(m, 0.5 * y / m->vocab, e)) return false;
+        if (y % BLOCK == 0 && !report_unigrams(m, 0.5 * y / m->vocab, e)) return false;
         const float *v = row_of(m, EMBEDDING_INPUT, y);
         double share = dot(m->mean, v, m->width);
         for (int i = 0; i < m->width; i++) m->pull[i] += share * (double)v[i];
@@ -98,7 +98,7 @@ static bool build_gram(Unigrams *m, Error *e) {
         int count = m->vocab - first < BLOCK ? m->vocab - first : BLOCK;
         for (int b = 0; b < count; b++) load_row(m, EMBEDDING_INPUT, first + b, NULL, b);
         add_block(m, count);
-        if (!say_unigrams(m, 0.5 * first / m->vocab, e)) return false;
+        if (!report_unigrams(m, 0.5 * first / m->vocab, e)) return false;
     }
     return true;
 }
@@ -122,7 +122,7 @@ static bool score_distance(Unigrams *m, Error *e) {
         int count = m->vocab - first < BLOCK ? m->vocab - first : BLOCK;
         for (int b = 0; b < count; b++) load_row(m, EMBEDDING_OUTPUT, first + b, m->mean, b);
         score_block(m, first, count);
-        if (!say_unigrams(m, 0.5 + 0.5 * first / m->vocab, e)) return false;
+        if (!report_unigrams(m, 0.5 + 0.5 * first / m->vocab, e)) return false;
     }
     return true;
 }
@@ -133,7 +133,7 @@ static int by_score(const void *a, const void *b) {
     return x->token < y->token ? -1 : 1;
 }
 
-// A single weight that is not finite spoils every score through the mean.
+// A single weight that isn't finite spoils every score through the mean.
 static bool sort_scores(Unigrams *m, Error *e) {
     for (int x = 0; x < m->vocab; x++)
         if (!isfinite(m->scored[x].score))
@@ -267,7 +267,7 @@ bool bigram_make(Session *s, const BigramSetup *setup, Progress progress, TokenT
     return ok;
 }
 
-// --- tables that are kept
+// --- tables in files
 
 // The least rows per token that are made: the largest k in the paper (Figure 1), so that one table serves a
 // sweep over k.
@@ -284,12 +284,18 @@ typedef struct Wanted {
     bool (*make)(const struct Wanted *wanted, int k, int w, TokenTable *out, Error *e);
 } Wanted;
 
+static void check(const Wanted *x) {
+    assert(x->tokens >= 1 && x->k >= 1 && x->k <= TOKEN_TABLE_MAX_K && x->w >= 1 &&
+           x->w <= TOKEN_TABLE_MAX_W);
+    assert(x->make && x->made_how.length > 0); // else tables made in different ways would share a file
+}
+
 static int smaller(int a, int b) { return a < b ? a : b; }
 static int larger(int a, int b) { return a > b ? a : b; }
 
 static bool serves(const Wanted *x, const TokenTable *t) { return t->k >= x->k && t->w >= x->w; }
 
-// Leaves the file empty if the table is not to be kept.
+// Leaves the file empty if the table isn't to be kept.
 static bool name_file(const Wanted *x, TableFile *file, Error *e) {
     const MethodEnv *env = x->env;
     char identity[SHA256_TEXT];
@@ -338,6 +344,7 @@ static bool rehearse(const Wanted *x, TokenTable *out, Error *e) {
             r->tables[r->table_count++] = added;
         }
     }
+    assert(r->table_count <= (int)(sizeof r->tables / sizeof *r->tables) && r->rows >= 0);
     return token_table_init(out, 1, x->k, x->w, e);
 }
 
@@ -345,6 +352,7 @@ static bool rehearse(const Wanted *x, TokenTable *out, Error *e) {
 static bool obtain(const Wanted *x, TokenTable *out, Error *e) {
     TableFile file = {0};
     *out = (TokenTable){0};
+    check(x);
     if (!name_file(x, &file, e)) return false;
     bool ok = table_file_load(&file, x->tokens, x->env->target->shape.vocab, out);
     if (x->env->rehearsal && !(ok && serves(x, out))) {

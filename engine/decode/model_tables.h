@@ -42,7 +42,7 @@ typedef struct PlannedTable {
     int k, w;
 } PlannedTable;
 
-// In a rehearsal, methods are opened only to see whether they can be: no session is run, tables that are not
+// In a rehearsal, methods are opened only to see whether they can be: no session is run, tables that aren't
 // kept yet stay empty, and the cost of making them is added up.
 typedef struct Rehearsal {
     const char *backend, *kernels; // of the session that will run

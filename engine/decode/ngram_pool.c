@@ -11,6 +11,7 @@
 static void check(const NgramPool *p, int key) {
     assert(key >= 0 && key < p->vocab);
     assert(p->count[key] >= 0 && p->count[key] <= p->cap && (size_t)p->count[key] <= p->size);
+    assert(p->size <= (size_t)p->vocab * (size_t)p->cap);
 }
 
 bool ngram_pool_init(NgramPool *p, int vocab, int width, int cap, PoolEviction eviction, Error *e) {
@@ -34,6 +35,7 @@ void ngram_pool_release(NgramPool *p) {
 void ngram_pool_clear(NgramPool *p) {
     memset(p->count, 0, (size_t)p->vocab * sizeof *p->count);
     p->size = 0;
+    check(p, 0);
 }
 
 static int *place(NgramPool *p, int key, int i) { return (int *)ngram_pool_tuple(p, key, i); }
@@ -62,6 +64,7 @@ void ngram_pool_insert(NgramPool *p, int key, const int *tuple) {
     if (i == p->cap) i--; // evicts the last one
     memmove(place(p, key, 1), place(p, key, 0), bytes(p, i));
     memcpy(place(p, key, 0), tuple, bytes(p, 1));
+    assert(p->count[key] >= 1);
     check(p, key);
 }
 

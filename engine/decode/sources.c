@@ -1,12 +1,23 @@
 // Rows are compared as paths of the tree: merged or not, equal paths have the same canonical node.
+//
+// Invariant, asserted by check(): every row has a source with a name, and a node.
 #include "engine/decode/sources.h"
 
 #include <assert.h>
 
-void sources_record(Sources *s, int source, int node) {
-    assert(source >= 0 && source < s->source_count && s->source_count <= SOURCES_MAX);
+static void check(const Sources *s) {
+    assert(s->names && s->source_count >= 1 && s->source_count <= SOURCES_MAX);
     assert(s->count >= 0 && s->count <= TREE_MAX_NODES);
+    if (s->count == 0) return;
+    const SourceRow *last = &s->rows[s->count - 1]; // the others were last before
+    assert(last->source >= 0 && last->source < s->source_count && last->node >= 0);
+    (void)last;
+}
+
+void sources_record(Sources *s, int source, int node) {
+    assert(source >= 0 && source < s->source_count);
     if (node != TREE_NONE && s->count < TREE_MAX_NODES) s->rows[s->count++] = (SourceRow){source, node};
+    check(s);
 }
 
 void sources_propose(Sources *s, Tree *tree, int source, const int *tokens, int count) {
@@ -35,11 +46,13 @@ void sources_judge(const Sources *s, const Tree *tree, const Verdict *v, SourceR
         if (match <= source->match) continue;
         source->match = match;
         source->rank = source->rows;
+        assert(source->rank >= 1 && source->match >= 1);
     }
 }
 
 void sources_add(SourceTotals *totals, const SourceReport *reports, int count) {
     int best = 0;
+    assert(count <= SOURCES_MAX);
     for (int i = 0; i < count; i++) {
         totals[i].name = reports[i].name;
         totals[i].rows += reports[i].rows;

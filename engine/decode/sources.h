@@ -27,8 +27,8 @@ typedef struct Sources {
 // Records a row by its last node; ignores TREE_NONE.
 void sources_record(Sources *s, int source, int node);
 
-// Adds a row of one-hot candidates to the tree and records it. Tokens that do not fit into the tree are cut
-// off; a row without any token left is not recorded.
+// Adds a row of one-hot candidates to the tree and records it. Tokens that don't fit into the tree are cut
+// off; a row without any token left isn't recorded.
 void sources_propose(Sources *s, Tree *tree, int source, const int *tokens, int count);
 
 // Returns how many tokens of the row that ends in `node` are on the path that ends in `accepted`.

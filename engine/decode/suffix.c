@@ -35,6 +35,7 @@ void suffix_release(SuffixIndex *x) {
 void suffix_clear(SuffixIndex *x) {
     x->length = x->used = 0;
     memset(x->table, 0, x->table_size * sizeof *x->table);
+    check(x);
 }
 
 static uint64_t mix(uint64_t h, uint64_t value) {
@@ -74,6 +75,7 @@ static void grow_table(SuffixIndex *x) {
     mem_free(x->table);
     x->table = table;
     x->table_size = size;
+    check(x);
 }
 
 // Enters the n-gram at the end of the sequence.
@@ -88,6 +90,7 @@ static void enter(SuffixIndex *x, int n) {
     }
     l->newest = end;
     l->count++;
+    assert(l->oldest <= l->newest && *earlier < end && (l->count > 1) == (*earlier != SUFFIX_NONE));
 }
 
 void suffix_push(SuffixIndex *x, int token) {

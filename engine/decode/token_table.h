@@ -1,6 +1,6 @@
 // Continuations of every token: made from the model once, kept in a file, looked up in every step.
 //
-// A table is kept as DIR/NAME-KEY.table, where KEY is the SHA-256 of a text that names everything the table
+// A table's file is DIR/NAME-KEY.table, where KEY is the SHA-256 of a text that names everything the table
 // was made from and how (the weights' identity, the backend, the prefix), but not its size: a larger table
 // serves every smaller k and w. The file:
 //
@@ -40,7 +40,7 @@ bool token_table_parse(const char *bytes, size_t n, const char *place, int vocab
                        char key[SHA256_TEXT], Error *e);
 
 typedef struct TableFile {
-    char *path; // NULL: the table is not kept
+    char *path; // NULL: the table isn't kept
     char key[SHA256_TEXT];
 } TableFile;
 

@@ -10,12 +10,27 @@
 #include <assert.h>
 #include <string.h>
 
+static void check(const Verifier *v) {
+    assert(v->vocab >= 1 && v->random.stream == STREAM_VERIFY);
+    assert(sampling_is_greedy(&v->sampling) ? !v->p && !v->q && !v->draws.p : v->p && v->q && v->draws.p);
+}
+
+// The verdict of a whole walk; `drawn`: random numbers that it took.
+static void check_verdict(const Verifier *v, const Session *s, const Verdict *out, uint64_t drawn) {
+    assert(out->accepted == s->tree.depth[out->node] && out->accepted <= out->tried);
+    assert(out->bonus >= 0 && out->bonus < v->vocab);
+    assert(drawn == (sampling_is_greedy(&v->sampling) ? 0 : (uint64_t)out->tried + 1));
+    (void)v, (void)s, (void)out, (void)drawn; // without asserts
+}
+
 void verifier_init(Verifier *v, const Sampling *sampling, uint64_t seed, int vocab) {
     *v = (Verifier){.sampling = *sampling, .random = {.seed = seed, .stream = STREAM_VERIFY}, .vocab = vocab};
-    if (sampling_is_greedy(sampling)) return;
-    draws_init(&v->draws, sampling, vocab);
-    v->p = mem_new((size_t)vocab, sizeof *v->p);
-    v->q = mem_new((size_t)vocab, sizeof *v->q);
+    if (!sampling_is_greedy(sampling)) {
+        draws_init(&v->draws, sampling, vocab);
+        v->p = mem_new((size_t)vocab, sizeof *v->p);
+        v->q = mem_new((size_t)vocab, sizeof *v->q);
+    }
+    check(v);
 }
 
 void verifier_release(Verifier *v) {
@@ -66,7 +81,7 @@ static void proposal_distribution(const Tree *t, int node, int proposal, float *
     if (total > 0) scale_to_one(q, t->vocab, total);
 }
 
-// A token that q cannot draw is never accepted; p - q then leaves p(token) untouched.
+// A token that q can't draw is never accepted; p - q then leaves p(token) untouched.
 static double acceptance(double p, const float *q, int token) {
     if (!q) return p;
     if (!(q[token] > 0)) return 0;
@@ -172,6 +187,7 @@ static bool pick_sampled(Verifier *v, const Session *s, int node, Verdict *out, 
         if (q) proposal_distribution(t, node, i, v->q);
         out->tried++;
         double chance = acceptance(rest_chance(&rest, i), q, t->token[*child]);
+        assert(chance >= 0 && chance <= 1 + 1e-6);
         if (random_uniform(&v->random) < chance) return true;
         if (!rest_reject(&rest, i, q, e)) return false;
     }
@@ -181,6 +197,8 @@ static bool pick_sampled(Verifier *v, const Session *s, int node, Verdict *out, 
 
 bool verify(Verifier *v, const Session *s, Verdict *out, Error *e) {
     bool greedy = sampling_is_greedy(&v->sampling);
+    uint64_t before = v->random.counter;
+    check(v);
     assert(s->tree.count > 0 && s->tree.vocab == v->vocab);
     *out = (Verdict){.node = 0};
     for (int next;;) {
@@ -191,6 +209,6 @@ bool verify(Verifier *v, const Session *s, Verdict *out, Error *e) {
         out->node = next;
         out->accepted++;
     }
-    assert(out->accepted == s->tree.depth[out->node]);
+    check_verdict(v, s, out, v->random.counter - before);
     return true;
 }

@@ -10,7 +10,7 @@
 //                    is tried, in the order drawn; a later sibling without replacement uses q without the
 //                    tokens drawn before it.
 //
-// and if none is accepted, draw from what is left of p. The last token gained this way is the bonus.
+// and if none is accepted, draw from the rest of p. The last token gained this way is the bonus.
 #pragma once
 #include "engine/base/random.h"
 #include "engine/core/draws.h"
@@ -36,10 +36,10 @@ void verifier_release(Verifier *v);
 // Reads the outputs that the walk will need; the step's nodes have been through all layers.
 bool verifier_read(Verifier *v, Session *s, Error *e);
 
-// The walk. Fails only if the backend cannot return a full distribution.
+// The walk. Fails only if the backend can't return a full distribution.
 bool verify(Verifier *v, const Session *s, Verdict *out, Error *e);
 
 // The two rules of sampling as pure functions, so that a test can sum over all outcomes. q is NULL for a
 // one-hot proposal.
 double verify_acceptance(const float *p, const float *q, int token); // the chance that token is accepted
-void verify_reject(float *p, const float *q, int token, int vocab);  // p becomes what its rejection leaves
+void verify_reject(float *p, const float *q, int token, int vocab);  // p becomes the rest after its rejection

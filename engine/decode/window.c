@@ -43,6 +43,7 @@ void window_start(Window *w, const WindowSource *from) {
 
 void window_probe(Window *w, Tree *tree, int base, int first, int last) {
     int chain = base, deepest = w->rows - 1;
+    check(w);
     assert(first >= 0 && last <= window_columns(w));
     for (int i = 0; i < last && first < last; i++) {
         if (i > 0) chain = tree_probe(tree, chain, row(w, 0)[i - 1], deepest == 0 && i >= first);
@@ -54,12 +55,15 @@ void window_probe(Window *w, Tree *tree, int base, int first, int last) {
 }
 
 void window_read(Window *w, const Session *s, const WindowSource *from) {
+    check(w);
+    assert(from->count >= 1);
     for (int i = 0; i < window_columns(w); i++)
         row(w, w->rows)[i] = w->ends[i] == TREE_NONE ? draw(from) : session_argmax(s, w->ends[i]);
 }
 
 void window_collect(const Window *w, int last, NgramPool *pool) {
     int tuple[TREE_MAX_NODES];
+    check(w);
     assert(pool->width == w->N - 1 && pool->width <= TREE_MAX_NODES);
     if (window_is_filling(w)) return;
     for (int i = 0; i < window_columns(w); i++) {

@@ -101,14 +101,21 @@ bool made_check(const Made *m, Error *e) {
     return m->force || check_owner(m, e);
 }
 
-// Removes the files of an earlier maker, config.json first: without it the directory has no model. Closes d,
-// the directory.
-static bool clear(DIR *d, const char *dir, Error *e) {
+bool made_is_new(const Made *m) {
+    struct stat st;
+    if (stat(m->dir, &st)) return true;
+    return !holds(m->dir, "config.json") && !holds(m->dir, UNFINISHED) && check_files(m, NULL);
+}
+
+// Removes the files of an earlier maker, except m->rereads; config.json first: without it the directory has
+// no model. Closes d, the directory.
+static bool clear(DIR *d, const Made *m, Error *e) {
     rewinddir(d); // else it might not show files made after it was opened
-    bool ok = !holds(dir, "config.json") || unlinkat(dirfd(d), "config.json", 0) == 0;
+    bool ok = !holds(m->dir, "config.json") || unlinkat(dirfd(d), "config.json", 0) == 0;
     for (struct dirent *f; ok && (f = readdir(d));)
-        if (is_made(f->d_name)) ok = unlinkat(dirfd(d), f->d_name, 0) == 0;
-    if (!ok) error_system(e, "cannot replace the model in '%s': %s", dir, strerror(errno));
+        if (is_made(f->d_name) && !is_same(m->rereads, dirfd(d), f->d_name))
+            ok = unlinkat(dirfd(d), f->d_name, 0) == 0;
+    if (!ok) error_system(e, "cannot replace the model in '%s': %s", m->dir, strerror(errno));
     closedir(d);
     return ok;
 }
@@ -122,7 +129,7 @@ static void remove_last(const char *dir) {
 }
 
 // `replace` removes files of an earlier maker, and closes the directory.
-static bool begin(const Made *m, const json_t *config, bool (*replace)(DIR *d, const char *dir, Error *e),
+static bool begin(const Made *m, const json_t *config, bool (*replace)(DIR *d, const Made *m, Error *e),
                   Error *e) {
     if (!made_check(m, e) || !file_make_directory(m->dir, e)) return false;
     DIR *d = opendir(m->dir); // before anything is written: a directory that can't be listed isn't touched
@@ -132,17 +139,18 @@ static bool begin(const Made *m, const json_t *config, bool (*replace)(DIR *d, c
         return false;
     }
     bool again = holds(m->dir, UNFINISHED); // a maker didn't finish: the file names the owner of its files
-    if (made_json(m->dir, UNFINISHED, config, e)) return replace(d, m->dir, e);
-    closedir(d);
-    if (!again) remove_last(m->dir);
+    bool written = made_json(m->dir, UNFINISHED, config, e);
+    if (written && replace(d, m, e)) return true;
+    if (!written) closedir(d);
+    if (!again && (!written || holds(m->dir, "config.json"))) remove_last(m->dir); // nothing was replaced
     return false;
 }
 
 bool made_begin(const Made *m, const json_t *config, Error *e) { return begin(m, config, clear, e); }
 
-static bool remove_config(DIR *d, const char *dir, Error *e) {
+static bool remove_config(DIR *d, const Made *m, Error *e) {
     bool ok = unlinkat(dirfd(d), "config.json", 0) == 0 || errno == ENOENT ||
-              error_system(e, "cannot replace the model in '%s': %s", dir, strerror(errno));
+              error_system(e, "cannot replace the model in '%s': %s", m->dir, strerror(errno));
     closedir(d);
     return ok;
 }
@@ -161,5 +169,5 @@ bool made_finish(const Made *m, Error *e) {
 
 void made_abandon(const Made *m) {
     DIR *d = opendir(m->dir);
-    if (d && clear(d, m->dir, NULL)) remove_last(m->dir);
+    if (d && clear(d, m, NULL)) remove_last(m->dir);
 }

@@ -26,6 +26,10 @@ typedef struct Made {
 // Refuses the directories that made_begin would refuse, and changes nothing. The directory needn't exist.
 bool made_check(const Made *m, Error *e);
 
+// Whether the directory has no files of a model yet, besides `rereads`: after a failure made_abandon may then
+// remove all of them. After made_check.
+bool made_is_new(const Made *m);
+
 // Makes the directory, and those above it, if necessary. False with e filled, and nothing changed, if it is
 // another maker's.
 bool made_begin(const Made *m, const json_t *config, Error *e);

@@ -1,5 +1,6 @@
-// A node's output is a hash of the last ORDER tokens of its context: so text repeats itself and methods find
-// tokens to accept, and every mistake in slots, paths or truncation changes the output.
+// A model without arithmetic. A node's output is a hash of the last ORDER tokens of its context: so texts
+// repeat themselves and methods find tokens to accept, and every mistake in slots, paths or truncation
+// changes the output.
 //
 // Committed tokens are stored by slot, in the slots that commit was given; a node's context is read through
 // its parents and then the slots. An instance asserts the contract of backend.h: layers in order, ancestors
@@ -81,6 +82,7 @@ static bool null_run(void *self, const StepRun *run, Error *e) {
     Null *b = self;
     for (int i = run->first; i < run->last; i++) {
         int parent = run->tree->parent[i];
+        assert(i < b->max_nodes && run->b <= b->shape.layers);
         assert(run->a == 0 || b->layers[i] == run->a);
         assert(parent == TREE_NONE || b->layers[parent] >= run->b);
         if (b->shape.input == INPUT_TOKENS) b->tokens[i] = run->tree->token[i];
@@ -159,6 +161,7 @@ static bool null_get_hidden(void *self, const int *nodes, int count, HiddenKind 
 static bool null_set_hidden(void *self, int first, int count, const float *rows, Error *e) {
     (void)e;
     Null *b = self;
+    assert(b->shape.input == INPUT_HIDDEN && first + count <= b->max_nodes);
     for (int i = 0; i < count; i++)
         b->tokens[first + i] = (int)fabsf(rows[(size_t)i * (size_t)b->shape.width] * 0x1p20f);
     return true;

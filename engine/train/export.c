@@ -116,9 +116,14 @@ bool export_check(const char *dir, bool adapter, const char *tokenizer, const Ou
     return (out->force || output_check_directory(out, dir, e)) && made_check(&made, e);
 }
 
-// Gives all files their names, and then config.json.
+// Gives all files their names, and then config.json. If that fails in a new directory, everything is taken
+// back; a directory with an earlier model keeps its mark, so that the same command may replace it.
 static bool finish(const Made *m, const json_t *config, Output *out, Error *e) {
-    return made_replace(m, config, e) && output_finish(out, e) && made_finish(m, e);
+    bool is_new = made_is_new(m);
+    if (!made_replace(m, config, e)) return false;
+    if (output_finish(out, e) && made_finish(m, e)) return true;
+    if (is_new) made_abandon(m);
+    return false;
 }
 
 bool export_model(const Trainer *t, const ExportNotes *notes, const char *dir, Output *out, Error *e) {

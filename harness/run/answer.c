@@ -1,5 +1,6 @@
-// Steps are copied between two steps, when no time is taken. Invariant of a turn: its steps' passes follow
-// each other in `passes`, pass_count in all, so that a step needs no pointer to its own.
+// Answers and their certificates. Step reports are copied between two steps, while no clock runs. Invariant
+// of a turn: the passes of its steps are stored one after another in `passes`, pass_count in total, so a step
+// needs no pointer to its own.
 #include "harness/run/answer.h"
 
 #include "engine/base/memory.h"
@@ -18,7 +19,7 @@ static void take_step(void *state, const StepReport *report) {
     if (more) memcpy(t->passes + t->pass_count, report->passes, more * sizeof *t->passes);
     t->pass_count += more;
     t->steps[n] = *report;
-    t->steps[n].passes = NULL; // the report's own go with the next step
+    t->steps[n].passes = NULL; // the report's array is reused in the next step
 }
 
 static void check(const AnswerTurn *t) {
@@ -48,7 +49,7 @@ double answer_decode_seconds(const DecodeResult *r) {
     return r->propose_s + r->forward_s + r->verify_s + r->observe_s;
 }
 
-// The seed is equal for every method and every pass: S is measured once a seed, and repeats measure time.
+// Every method and every pass has the same seed: S is measured once per seed, and repeats measure time.
 static DecodeOptions options_of(const AnswerEnv *env, const Settings *s, int prompt, int turn) {
     return (DecodeOptions){.max_tokens = s->max_tokens,
                            .eos = env->eos,
@@ -95,9 +96,9 @@ bool answer_prompt(const AnswerEnv *env, Method *method, const Settings *setting
 
 // --- certificates ----------------------------------------------------------------------------------------
 
-enum { AT_ONCE = 64 }; // tokens of a forward: each leaves logits for the whole vocabulary
+enum { AT_ONCE = 64 }; // tokens per forward: each has logits of the whole vocabulary
 
-// Runs tokens as one chain after the committed ones; then node i's logits can be read.
+// Runs tokens as one chain after the committed ones, so that node i's logits can be read.
 static bool read_chain(Session *s, const int *tokens, int count, Error *e) {
     session_begin_step(s, true, LAYOUT_TREE);
     int node = tree_root(&s->tree, tokens[0]);
@@ -165,6 +166,7 @@ bool certify_sampled(Session *s, const IdList *prompt, const int *ids, int count
             sampler_distribution(&sampler, session_logits(s, i), p);
             out->impossible += !(p[ids[done + i]] > 0);
             out->u[out->count++] = place_of(p, vocab, ids[done + i], random_uniform(&out->random));
+            assert(!(out->u[out->count - 1] < 0 || out->u[out->count - 1] > 1));
         }
         ok = ok && session_commit(s, n - 1, n, e);
     }
@@ -180,7 +182,7 @@ bool answer_compare(Session *s, const Answer *want, Answer *got, Error *e) {
         const AnswerTurn *a = &want->turns[i], *b = &got->turns[i];
         bool same_prompt = a->prompt.count == b->prompt.count &&
                            memcmp(a->prompt.ids, b->prompt.ids, a->prompt.count * sizeof *a->prompt.ids) == 0;
-        if (!same_prompt) return true; // one was cut, or its divergence left no trace in the output
+        if (!same_prompt) return true; // one was cut, or an earlier divergence can't be seen in the output
         if (!certify_greedy(s, &a->prompt, &a->result, &b->result, &got->divergence, e)) return false;
         if (got->divergence.position >= 0) got->diverged = i;
     }

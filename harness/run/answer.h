@@ -1,6 +1,6 @@
-// One prompt answered by one method, turn by turn, with every step kept: the unit that is measured. And the
-// certificates that the answer is the model's own: greedy ids against autoregressive ones, and, when
-// sampling, whether each token was drawn from the model's distribution.
+// One prompt answered by one method, turn by turn, with a report of every step: the unit of measurement. And
+// the certificates that the answer is the model's own: greedy ids must equal autoregressive ones, and sampled
+// tokens must come from the model's distribution.
 //
 // For the second, a sampled token becomes a number: the probability of all tokens before it in the model's
 // distribution, ordered by likelihood, plus a random share of its own probability. Whatever the model and the
@@ -27,7 +27,7 @@ typedef struct AnswerEnv {
     const int *eos;           // (eos_count)
     int eos_count;
     Clock clock;
-    Watch *watch; // NULL: the machine is not watched
+    Watch *watch; // NULL: the machine isn't watched
 } AnswerEnv;
 
 typedef struct AnswerTurn {
@@ -42,8 +42,8 @@ typedef struct AnswerTurn {
 
 // One point's answer to one prompt.
 typedef struct Answer {
-    int point, pass, dataset,
-        prompt;        // prompt: its number in the dataset; outputs that are drawn differ by it
+    int point, pass, dataset;
+    int prompt;        // its number in the dataset, which is part of the seed
     int position;      // in the round's order
     AnswerTurn *turns; // (count)
     int count;         // fewer than the prompt's if the context is full
@@ -51,16 +51,16 @@ typedef struct Answer {
     Divergence divergence;
 } Answer;
 
-// Decodes the `count` user's turns of prompt out->prompt. `out` has no turns yet. A first turn that does not
-// fit into the context is an error; answer_release takes what was done.
+// Decodes the `count` user's turns of prompt out->prompt. `out` has no turns yet. A first turn that doesn't
+// fit into the context is an error. Call answer_release even after a failure.
 bool answer_prompt(const AnswerEnv *env, Method *method, const Settings *settings, char *const *turns,
                    int count, Answer *out, Error *e);
-void answer_release(Answer *a); // takes an empty one
+void answer_release(Answer *a); // accepts an empty one
 
 double answer_decode_seconds(const DecodeResult *r);
 
 // Sets got->diverged and got->divergence to the first turn in which `got` differs from `want`; both are
-// greedy answers to one prompt. Later turns answer other prompts, and are not compared. Runs the session to
+// greedy answers to one prompt. Later turns answer other prompts, and aren't compared. Runs the session to
 // find the margin.
 bool answer_compare(Session *s, const Answer *want, Answer *got, Error *e);
 
@@ -68,11 +68,11 @@ bool answer_compare(Session *s, const Answer *want, Answer *got, Error *e);
 bool certify_greedy(Session *s, const IdList *prompt, const DecodeResult *want, const DecodeResult *got,
                     Divergence *out, Error *e);
 
-// The numbers of sampled tokens, over all outputs that were certified.
+// The numbers of sampled tokens, over all certified outputs.
 typedef struct SampledPlaces {
     Sampling sampling;
     Random random; // for each token's share of its own
-    double *u;     // (count), in [0, 1); the caller's, with room for what is added
+    double *u;     // (count), in [0, 1); the caller's, large enough for all tokens to come
     size_t count;
     int impossible; // tokens that had no probability at all
 } SampledPlaces;

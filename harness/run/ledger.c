@@ -71,8 +71,7 @@ static bool add_reading(Ledger *l, const char *moment, const Machine *m, Error *
     return ok;
 }
 
-// --- what a run measures
-// ------------------------------------------------------------------------------------
+// --- models, datasets, points ----------------------------------------------------------------------------
 
 static bool add_models(Ledger *l, Error *e) {
     const Experiment *x = l->inputs->experiment;
@@ -162,12 +161,22 @@ static bool add_all(Ledger *l, const LedgerStart *start, Error *e) {
     return true;
 }
 
+static void check(const Ledger *l) {
+    assert(l->store && l->run > 0 && l->attempt > 0);
+    for (int i = 0; i < l->inputs->schedule->point_count; i++) assert(l->points[i] > 0);
+    for (int i = 0; i < l->inputs->experiment->model_count; i++) assert(l->models[i] > 0);
+    for (int i = 0; i < l->inputs->experiment->dataset_count; i++)
+        assert(l->datasets[i] > 0 && l->prompts[i]);
+}
+
 bool ledger_open(Ledger *l, const Inputs *in, const LedgerStart *start, Error *e) {
     *l = (Ledger){.inputs = in};
     l->points = mem_new((size_t)in->schedule->point_count, sizeof *l->points);
     l->store = store_open(start->store, STORE_WRITE, &interrupt_patience, e);
-    if (l->store && store_begin(l->store, e) && add_all(l, start, e) && store_commit(l->store, e))
+    if (l->store && store_begin(l->store, e) && add_all(l, start, e) && store_commit(l->store, e)) {
+        check(l);
         return true;
+    }
     ledger_close(l);
     return false;
 }
@@ -222,7 +231,7 @@ bool ledger_outliers(Ledger *l, const LedgerOutlier *list, size_t count, Error *
 
 // --- baselines --------------------------------------------------------------------------------------------
 
-// Whether two groups' baselines make the same output. Threads, math and the place of weights may differ.
+// Whether two groups' baselines make the same output. Threads, math and the location of weights may differ.
 static bool same_question(const Schedule *s, const Group *a, const Group *b) {
     const Point *p = &s->points[s->members[a->baseline]], *q = &s->points[s->members[b->baseline]];
     const EngineOptions *x = &p->settings.engine, *y = &q->settings.engine;
@@ -266,6 +275,7 @@ bool ledger_choose_baselines(Ledger *l, Error *e) {
     ok = ok && store_commit(l->store, e);
     if (!ok) store_rollback(l->store);
     mem_free(paces);
+    check(l);
     return ok;
 }
 

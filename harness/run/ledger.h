@@ -1,9 +1,9 @@
-// A run's rows in the store: written as answers come, and read back when it continues. Points are named by
-// their number in the schedule, from 0; in the store and in tables, which people read, they count from 1.
+// A run's rows in the store: written as answers come, and read back when it continues. Here a point's number
+// is its number in the schedule, from 0; in the store and in tables, which people read, points count from 1.
 //
 // A round, or a pass of rounds, is one transaction: stored whole or not at all. The disk is synced every two
-// seconds, and when a start of the run ends: a process that is killed loses nothing that is in the ledger, a
-// machine that is switched off loses the rounds of these seconds.
+// seconds, and when a start of the run ends. So a killed process loses nothing that is in the ledger, and a
+// power failure loses at most the rounds of the last two seconds.
 #pragma once
 #include "engine/base/text.h"
 #include "harness/machine/machine.h"
@@ -15,9 +15,9 @@ typedef struct Ledger {
     Store *store;
     const Inputs *inputs;
     int64_t run, attempt;
-    Text gpus;       // that points run on: "cuda:0,cuda:1"
+    Text gpus;       // of the points: "cuda:0,cuda:1"
     bool found;      // the run was in the store, and continues
-    double synced;   // when the disk was
+    double synced;   // time of the last sync
     int64_t *points; // (points of the schedule)
     int64_t models[EXPERIMENT_MODELS], datasets[EXPERIMENT_DATASETS];
     int64_t *prompts[EXPERIMENT_DATASETS]; // (prompts, CONVERSATION_TURNS) in a row; 0: no such turn
@@ -28,7 +28,7 @@ typedef struct LedgerStart {
     const char *config_file; // as given
     const char *config;      // its text
     const char *overrides;   // a JSON array: the words of the command line that change the config
-    bool again;              // a new run, even if the store has one of this content
+    bool again;              // start a new run, even if the store has one with the same content
     const Machine *machine;
     int argc;
     char *const *argv;
@@ -36,9 +36,9 @@ typedef struct LedgerStart {
 
 bool ledger_open(Ledger *l, const Inputs *in, const LedgerStart *start, Error *e);
 bool ledger_end(Ledger *l, const char *result, Error *e); // result: done, partial, interrupted, failed
-// Records, if the store still takes it, that the run was interrupted or failed. Returns false.
+// Records that the run was interrupted or failed, if the store still works. Returns false.
 bool ledger_end_early(Ledger *l, const Error *why);
-void ledger_close(Ledger *l); // takes an empty one
+void ledger_close(Ledger *l); // accepts an empty one
 
 // --- writing
 
@@ -56,10 +56,10 @@ typedef struct LedgerOutlier {
 // Flags them in one transaction.
 bool ledger_outliers(Ledger *l, const LedgerOutlier *list, size_t count, Error *e);
 
-// Names each point's baseline, after the whole run is measured. A speedup divides by the fastest of the
-// autoregressive points that make the same output from the same numbers in other ways (more threads, faster
-// sums); the one with the point's own settings is stored, too. ledger_open has named the group's baseline as
-// both. One transaction.
+// Chooses each point's baseline, after the whole run is measured: the fastest of the autoregressive points
+// that make the same output from the same numbers in other ways (more threads, faster sums). The baseline
+// with the point's own settings is stored too. ledger_open has set the group's baseline as both. One
+// transaction.
 bool ledger_choose_baselines(Ledger *l, Error *e);
 
 // --- reading back
@@ -75,15 +75,15 @@ typedef struct LedgerSample {
 bool ledger_samples(Store *store, int64_t run, bool (*take)(void *state, const LedgerSample *s, Error *e),
                     void *state, Error *e);
 
-// Points that failed, and why, without those that a later start has measured.
+// The failed points and their reasons, except points that a later start has measured.
 bool ledger_failures(Store *store, int64_t run, bool (*take)(void *state, int point, const char *why),
                      void *state, Error *e);
 
-// --- how much an output repeats itself: a small model that falls into a loop makes any method look fast
+// --- repetition in an output: a small model that falls into a loop makes any method look fast
 
-// The share of its 4-grams that came before; below 0: it has no 4-gram.
+// The share of the output's 4-grams that occurred before; below 0: it has no 4-gram.
 double repetition_share(const int *ids, int count);
 
-// Whether it loops: its last part three times in a row, at least twelve tokens in all, or the same eight
-// tokens three times without overlap.
+// Whether the output loops: it ends in the same part three times in a row, at least twelve tokens in all, or
+// has the same eight tokens three times without overlap.
 bool repetition_loops(const int *ids, int count);

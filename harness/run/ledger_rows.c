@@ -1,6 +1,6 @@
 // An answer becomes rows: the only place that knows both step reports and the store. All rows of a call are
-// laid out in memory first and written in one transaction: AnswerRows holds the texts and arrays that they
-// point to.
+// laid out in memory first (AnswerRows has the texts and arrays that they point to) and written in one
+// transaction. Invariant, asserted by check(): every array was allocated at its final size.
 #include "harness/run/ledger.h"
 
 #include "datasets/rouge.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// --- how much an output repeats itself --------------------------------------------------------------------
+// --- repetition ------------------------------------------------------------------------------------------
 
 enum { GRAM = 4, TIMES = 3, SHORTEST = 12, LONG_GRAM = 8 };
 
@@ -59,9 +59,9 @@ bool repetition_loops(const int *ids, int count) {
     return false;
 }
 
-// --- room -------------------------------------------------------------------------------------------------
+// --- memory ----------------------------------------------------------------------------------------------
 
-// Room for the rows of some samples; freed together.
+// The rows of some samples, freed together.
 typedef struct AnswerRows {
     StoreSample *samples;
     StoreDivergence *divergences; // (samples)
@@ -70,12 +70,12 @@ typedef struct AnswerRows {
     StoreStep *steps;
     StorePass *passes;
     StoreSource *sources;
-    uint8_t (*matches)[8]; // (steps)
-    size_t sample_room, step_room, pass_room;
+    uint8_t (*matches)[8];                        // (steps)
+    size_t samples_size, steps_size, passes_size; // of the arrays
     size_t sample_count, step_count, pass_count, source_count;
 } AnswerRows;
 
-static void make_room(AnswerRows *b, const Answer *answers, int count) {
+static void allocate_rows(AnswerRows *b, const Answer *answers, int count) {
     size_t samples = 0, steps = 0, passes = 0;
     for (int i = 0; i < count; i++)
         for (int k = 0; k < answers[i].count; k++) {
@@ -84,9 +84,9 @@ static void make_room(AnswerRows *b, const Answer *answers, int count) {
             steps += (size_t)t->result.steps;
             passes += t->pass_count;
         }
-    *b = (AnswerRows){.sample_room = samples,
-                      .step_room = steps,
-                      .pass_room = passes,
+    *b = (AnswerRows){.samples_size = samples,
+                      .steps_size = steps,
+                      .passes_size = passes,
                       .samples = mem_new(samples, sizeof *b->samples),
                       .divergences = mem_new(samples, sizeof *b->divergences),
                       .outputs = mem_new(samples, sizeof *b->outputs),
@@ -97,8 +97,14 @@ static void make_room(AnswerRows *b, const Answer *answers, int count) {
                       .matches = mem_new(steps, sizeof *b->matches)};
 }
 
+// After all answers are laid out.
+static void check(const AnswerRows *b) {
+    assert(b->sample_count == b->samples_size && b->step_count == b->steps_size);
+    assert(b->pass_count == b->passes_size && b->source_count <= b->steps_size * SOURCES_MAX);
+}
+
 static void release_rows(AnswerRows *b) {
-    for (size_t i = 0; b->texts && i < b->sample_room; i++) text_release(&b->texts[i]);
+    for (size_t i = 0; i < b->samples_size; i++) text_release(&b->texts[i]);
     mem_free(b->samples);
     mem_free(b->divergences);
     mem_free(b->outputs);
@@ -140,9 +146,9 @@ static void add_sources(AnswerRows *b, const StepReport *r, StoreStep *row) {
     }
 }
 
-// A kind has the same number in reports and in the store.
+// StepKind and StoreStepKind have the same numbers.
 static void add_step(AnswerRows *b, const StepReport *r, const Pass *passes) {
-    assert(b->step_count < b->step_room && b->pass_count + (size_t)r->pass_count <= b->pass_room);
+    assert(b->step_count < b->steps_size && b->pass_count + (size_t)r->pass_count <= b->passes_size);
     StoreStep *row = &b->steps[b->step_count];
     *row = (StoreStep){.kind = (StoreStepKind)r->note.kind,
                        .context = r->context,
@@ -190,7 +196,7 @@ static bool add_sample(AnswerRows *b, const Ledger *l, const Answer *answer, int
     const AnswerTurn *t = &answer->turns[turn];
     const DecodeResult *r = &t->result;
     bool diverged = answer->diverged == turn;
-    assert(b->sample_count < b->sample_room && l->points[answer->point]);
+    assert(b->sample_count < b->samples_size && l->points[answer->point]);
     if (!add_output(b, r, tokenizer, e)) return false;
     b->divergences[b->sample_count] = (StoreDivergence){.position = answer->divergence.position,
                                                         .wanted = answer->divergence.want,
@@ -206,7 +212,7 @@ static bool add_sample(AnswerRows *b, const Ledger *l, const Answer *answer, int
         .started = t->began,
         .prompt_tokens = (int)t->prompt.count,
         .tokens = r->tokens,
-        .prefill_tokens = 1, // the authors' codes: prefill is a step, and gives a token
+        .prefill_tokens = 1, // as the authors' programs count: prefill is a step that yields a token
         .prefill_steps = 1,
         .prefill_s = r->prefill_s,
         .decode_s = answer_decode_seconds(r),
@@ -233,7 +239,7 @@ static bool same_output(const Answer *a, const Answer *b, int turn) {
 
 enum { MOST_REFERENCES = 64 };
 
-// How good an output is, if its dataset has references for the turn: ROUGE against the best of them.
+// Scores an output if its dataset has references for the turn: ROUGE against the best of them.
 static bool add_score(Ledger *l, const Answer *answer, int turn, const char *text, Error *e) {
     const DatasetPrompt *p = &l->inputs->datasets[answer->dataset].prompts[answer->prompt];
     const char *references[MOST_REFERENCES];
@@ -262,8 +268,8 @@ static bool add_scores(const AnswerRows *b, Ledger *l, const Answer *answers, in
     return true;
 }
 
-// A method that decodes a prompt in a tenth of a second would otherwise wait for the disk as long as for its
-// steps.
+// Syncs the disk every SYNC_SECONDS only: a method that decodes a prompt in a tenth of a second would
+// otherwise wait for the disk as long as for its steps.
 static bool begin_transaction(Ledger *l, Error *e) {
     enum { SYNC_SECONDS = 2 };
     double now = clock_now(clock_monotonic());
@@ -275,10 +281,11 @@ static bool begin_transaction(Ledger *l, Error *e) {
 bool ledger_add(Ledger *l, const Answer *answers, int count, const Tokenizer *tokenizer, Error *e) {
     AnswerRows b;
     bool ok = true;
-    make_room(&b, answers, count);
+    allocate_rows(&b, answers, count);
     for (int i = 0; ok && i < count; i++)
         for (int turn = 0; ok && turn < answers[i].count; turn++)
             ok = add_sample(&b, l, &answers[i], turn, tokenizer, e);
+    if (ok) check(&b);
     ok = ok && begin_transaction(l, e) && store_samples(l->store, b.samples, (int)b.sample_count, e) &&
          add_scores(&b, l, answers, count, e) && store_commit(l->store, e);
     if (!ok) store_rollback(l->store);

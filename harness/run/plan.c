@@ -1,5 +1,8 @@
-// Order matters to the user: checks that are cheap and likely to fail come first. The order of an
-// experiment's contents, and of the words in `overrides`, is part of hashes and stored runs.
+// Opening a plan. Order matters: checks that are cheap and likely to fail come first, and the order of an
+// experiment's contents and of the words in `overrides` is part of hashes and stored runs.
+//
+// Invariants of an open plan, asserted by check(): every point of the sweep is in the schedule under its
+// number; every setup has a context.
 #include "harness/run/plan.h"
 
 #include "engine/base/file.h"
@@ -29,6 +32,7 @@ static bool within(const YamlNode *at, Error *e) {
 // --- contents --------------------------------------------------------------------------------------------
 
 static InputContent *add_content(Inputs *in, const char *kind, const char *name, const char *path) {
+    assert(in->content_count < INPUT_CONTENTS);
     InputContent *c = &in->contents[in->content_count++];
     *c = (InputContent){.kind = kind, .name = name, .path = path};
     return c;
@@ -176,7 +180,7 @@ static bool conversation_length(const InputModel *m, const Template *t, const Da
     return ok;
 }
 
-// One error for all prompts that the model's context does not hold: a dataset may have dozens.
+// One error for all prompts that don't fit into the model's context: a dataset may have dozens.
 static bool refuse_long(const Inputs *in, const Group *g, size_t count, const char *id, size_t tokens,
                         Error *e) {
     const DatasetSpec *spec = &in->experiment->datasets[g->dataset];
@@ -194,7 +198,7 @@ static bool refuse_long(const Inputs *in, const Group *g, size_t count, const ch
         count, in->datasets[g->dataset].count, spec->name, context, id, tokens);
 }
 
-// Marks the prompts of a group that its model's context does not hold.
+// Marks the prompts of a group that don't fit into its model's context.
 static bool mark_long(Inputs *in, const Group *g, bool *too_long, Error *e) {
     int model = in->schedule->setups[g->setup].model;
     const InputModel *m = &in->models[model];
@@ -210,7 +214,7 @@ static bool mark_long(Inputs *in, const Group *g, bool *too_long, Error *e) {
     return true;
 }
 
-// A prompt that one model cannot hold is left out for all models: they are measured on the same prompts.
+// Leaves out every prompt that is too long for any model: all models are measured on the same prompts.
 static bool leave_out(Inputs *in, int dataset, Error *e) {
     const DatasetSpec *spec = &in->experiment->datasets[dataset];
     Dataset *d = &in->datasets[dataset];
@@ -258,7 +262,7 @@ static bool check_prompts(Inputs *in, const Group *g, Error *e) {
     return too_long == 0 || refuse_long(in, g, too_long, d->prompts[example].id, tokens, e);
 }
 
-// --- how it is opened ------------------------------------------------------------------------------------
+// --- choices for opening ---------------------------------------------------------------------------------
 
 ModelChoice inputs_choice(const Inputs *in, int setup) {
     const Setup *s = &in->schedule->setups[setup];
@@ -275,7 +279,7 @@ ModelChoice inputs_choice(const Inputs *in, int setup) {
     return choice;
 }
 
-// A CPU, whose kernels have a name before it is opened, does not round weights.
+// A CPU doesn't round weights; it's a device whose kernels have a name before it's opened.
 const char *inputs_rounding(const Inputs *in, int model, const Settings *s) {
     Dtype weights = in->models[model].model.dtype;
     Compute c = compute_choose(s->engine.compute, weights);
@@ -436,7 +440,7 @@ void inputs_release(Inputs *in) {
     *in = (Inputs){0};
 }
 
-// --- what the command line changes -----------------------------------------------------------------------
+// --- changes by the command line -------------------------------------------------------------------------
 
 static bool add_set(Plan *p, char **slot, const char *path, const char *value, Error *e) {
     if (p->sets.count == WORDS_MAX) return error_input(e, "more than %d times --set", WORDS_MAX);
@@ -473,7 +477,7 @@ static bool write_overrides(Plan *p, Error *e) {
     return p->overrides || error_input(e, "an override is not UTF-8");
 }
 
-// The words that write_overrides wrote.
+// Reads the words of write_overrides.
 static bool read_overrides(const char *text, SweepOptions *o, json_t **words, Error *e) {
     *words = json_from_bytes(text, strlen(text), "the run's overrides", e);
     if (!*words) return false;
@@ -491,7 +495,7 @@ static bool read_overrides(const char *text, SweepOptions *o, json_t **words, Er
 
 // --- a plan -------------------------------------------------------------------------------------------
 
-// Published weights and data take long to get: an error about them names the scale that needs none.
+// Published weights and data take long to get: an error about them also names the scale that needs none.
 static bool open_inputs(Plan *p, Error *e) {
     Text name = {0};
     Error own = {0};
@@ -506,15 +510,24 @@ static bool open_inputs(Plan *p, Error *e) {
     return ok;
 }
 
-static bool open_all(Plan *p, size_t n, const SweepOptions *o, Error *e) {
-    machine_read(&p->machine);
-    return collect_sets(p, o, e) && write_overrides(p, e) &&
-           experiment_parse(&p->experiment, p->config, n, p->file, &p->changes, e) &&
-           sweep_expand(&p->experiment, &p->sweep, e) &&
-           schedule_make(&p->experiment, &p->sweep, &p->schedule, e) && open_inputs(p, e);
+static void check(const Plan *p) {
+    assert(p->config && p->file && p->overrides);
+    assert(p->sweep.count == p->schedule.sweep_count && p->sweep.count <= p->schedule.point_count);
+    for (int i = 0; i < p->schedule.setup_count; i++) assert(p->inputs.positions[i] >= 1);
 }
 
-// configs/NAME, which a clone has, also works elsewhere: it names a config that ships with the program.
+static bool open_all(Plan *p, size_t n, const SweepOptions *o, Error *e) {
+    machine_read(&p->machine);
+    bool ok = collect_sets(p, o, e) && write_overrides(p, e) &&
+              experiment_parse(&p->experiment, p->config, n, p->file, &p->changes, e) &&
+              sweep_expand(&p->experiment, &p->sweep, e) &&
+              schedule_make(&p->experiment, &p->sweep, &p->schedule, e) && open_inputs(p, e);
+    if (ok) check(p);
+    return ok;
+}
+
+// "configs/NAME", as in a clone of the repository, works elsewhere too: it means the config that ships with
+// the program.
 static bool read_config(Plan *p, const char *file, size_t *n, Error *e) {
     static const char ours[] = "configs/";
     bool elsewhere = !file_exists(file) && strncmp(file, ours, sizeof ours - 1) == 0;
@@ -567,8 +580,7 @@ void plan_warn(const Plan *p) {
         if (p->inputs.datasets[i].changed)
             fprintf(stderr,
                     "warning: the dataset '%s' is not as published, and so are its results; 'datasets/fetch' "
-                    "gets it "
-                    "again\n",
+                    "gets it again\n",
                     SHOWN(p->experiment.datasets[i].name));
     }
 }

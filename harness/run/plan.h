@@ -1,8 +1,8 @@
-// From a config's text to a checked plan: the points to measure, in which order, and everything that they
-// need, read and checked before anything starts: models, tokenizers, datasets, prompts as ids, whether each
-// method can be opened; and the hashes that name it. The commands run and plan share all of it.
+// From a config's text to a checked plan: the points to measure, their order, and everything they need, read
+// and checked before anything starts: models, tokenizers, datasets, prompts as ids, whether each method can
+// be opened; and the hashes that name it. The commands run and plan share all of it.
 //
-// Nothing is written: a model that is to be made is only described, until inputs_make makes it.
+// Nothing is written: a model that doesn't exist yet is only described, until inputs_make makes it.
 #pragma once
 #include "datasets/datasets.h"
 #include "engine/decode/model_tables.h"
@@ -36,28 +36,29 @@ typedef struct Inputs {
     char *machine;
     InputModel models[EXPERIMENT_MODELS];
     Dataset datasets[EXPERIMENT_DATASETS];
-    char *left_out[EXPERIMENT_DATASETS]; // how many prompts were too long, and of how many; NULL: none
+    char *left_out[EXPERIMENT_DATASETS]; // a text: how many prompts were too long, of how many; NULL: none
     InputContent contents[INPUT_CONTENTS];
     int content_count;
     int *positions;           // (setups): of a context that holds every conversation; see EngineOptions
     double *prefill;          // (groups): tokens that a method reads as prompts in one pass, at most
-    char **refusals;          // (points of the schedule): why it cannot run; NULL: it can
+    char **refusals;          // (points of the schedule): why a point can't run; NULL: it can
     Rehearsal *rehearsals;    // (setups): cost of opening their methods
     const char *cache_option; // as given
-    char *cache;              // a directory for what is made once; NULL: none
+    char *cache;              // a directory for models and tables that are made once; NULL: none
     char hash[SHA256_TEXT];   // of the sweep and all contents: the run's; empty before inputs_make
 } Inputs;
 
 // machine: names the machine, so that its times are never mixed with another's. cache: see models_cache.
-// False with e filled, and `out` empty. The experiment, the schedule, sweep_hash and cache outlive it.
+// On failure e is filled and `out` is empty. The experiment, the schedule, sweep_hash and cache must outlive
+// it.
 bool inputs_open(Inputs *out, const Experiment *x, const Schedule *s, const char *sweep_hash,
                  const char *machine, const char *cache, Error *e);
-void inputs_release(Inputs *in); // takes an empty one
+void inputs_release(Inputs *in); // accepts an empty one
 
-// Makes the models that are not there yet, and names the run.
+// Makes the models that don't exist yet, and names the run.
 bool inputs_make(Inputs *in, Progress progress, Error *e);
 
-// Why a point of the schedule cannot run, or NULL; how many of the sweep's cannot.
+// Why a point of the schedule can't run, or NULL; and how many points of the sweep can't.
 static inline const char *inputs_refusal(const Inputs *in, int point) { return in->refusals[point]; }
 int inputs_refused(const Inputs *in);
 
@@ -65,7 +66,7 @@ int inputs_refused(const Inputs *in);
 ModelChoice inputs_choice(const Inputs *in, int setup);
 MethodEnv inputs_env(const Inputs *in, int point, Models *m, const Sampling *sampling);
 
-// How a GPU rounds a model's weights as it loads them with these settings, "f16 to bf16"; NULL: it does not.
+// How a GPU rounds a model's weights as it loads them with these settings, "f16 to bf16"; NULL: it doesn't.
 const char *inputs_rounding(const Inputs *in, int model, const Settings *settings);
 
 // Fills refusals and rehearsals: opens each method as the run will, with models that compute nothing.
@@ -84,7 +85,7 @@ typedef struct SweepOptions {
     {"scale",                                                                                              \
      ARG_WORD,                                                                                             \
      AT(sweep.scale),                                                                                      \
-     .help = "smoke: what the config says of it, in minutes on two cores",                                 \
+     .help = "smoke: the config's small version, minutes on two cores",                                    \
      .value = "smoke|full",                                                                                \
      .fallback = "full"},                                                                                  \
         {"set", ARG_WORDS, AT(sweep.sets), .help = "change the config; repeatable", .value = "a.b=VALUE"}, \
@@ -119,16 +120,17 @@ typedef struct Plan {
     Machine machine;
 } Plan;
 
-// Reads `file`. False with e filled, and `out` empty. The options outlive it; `out` may not move.
+// Reads `file`. On failure e is filled and `out` is empty. The options must outlive `out`, which may not
+// move.
 bool plan_open(Plan *out, const char *file, const SweepOptions *o, Error *e);
 
 // From the config of a stored run, with its overrides.
 bool plan_reopen(Plan *out, const char *config, const char *file, const char *overrides, const char *cache,
                  Error *e);
-void plan_release(Plan *p); // takes an empty one
+void plan_release(Plan *p); // accepts an empty one
 
 // Warns on stderr about datasets that differ from the published ones.
 void plan_warn(const Plan *p);
 
-// Appends a line for each point that cannot run: which, and why.
+// Appends a line for each point that can't run, with the reason.
 void plan_refusals(const Plan *p, Text *out);

@@ -1,7 +1,10 @@
-// Invariants: 1. A round is stored whole, so a group's round exists if its baseline's answer does.
-//             2. A point's passes begin in order; within a pass, NAN marks the prompts without a round.
-//             3. A point that failed stays out of a group that has begun: it would be measured without its
-//                neighbours. In a group without measurements all points may try again.
+// How far a run is.
+//
+// Invariants
+//  1. A round is stored whole, so a group's round exists if its baseline's answer does.
+//  2. A point's passes begin in order; within a pass, NAN marks the prompts without a round.
+//  3. A failed point stays out of a group that has begun: it would be measured without its neighbours. In a
+//     group without measurements all points may try again.
 #include "harness/run/progress.h"
 
 #include "engine/base/memory.h"
@@ -48,6 +51,13 @@ void repeat_outliers(const double *seconds, int passes, int stride, bool *out) {
 
 // --- a point ---------------------------------------------------------------------------------------------
 
+static void check(const PointProgress *p) {
+    assert(p->prompts >= 0 && p->passes >= 0);
+    assert((size_t)p->passes * (size_t)p->prompts <= p->seconds_capacity);
+    assert((size_t)p->passes <= p->flagged_capacity);
+    assert(p->tokens >= 0 && p->steps >= 0 && p->decode_s >= 0 && p->diverged >= 0);
+}
+
 static double *seconds_at(const PointProgress *p, int pass, int prompt) {
     assert(pass >= 0 && pass < p->passes && prompt >= 0 && prompt < p->prompts);
     return &p->seconds[(size_t)pass * (size_t)p->prompts + (size_t)prompt];
@@ -67,6 +77,7 @@ void point_progress_add(PointProgress *p, const RoundTimes *t) {
     p->steps += t->steps;
     p->decode_s += t->decode_s;
     p->diverged += t->diverged;
+    check(p);
 }
 
 void point_progress_release(PointProgress *p) {
@@ -169,7 +180,7 @@ void progress_release(RunProgress *r) {
     *r = (RunProgress){0};
 }
 
-// --- what remains ----------------------------------------------------------------------------------------
+// --- remaining work --------------------------------------------------------------------------------------
 
 static bool member_wants(const RunProgress *r, const Group *g, int member, int passes) {
     int point = r->schedule->members[member];

@@ -1,6 +1,6 @@
-// How far a run is: what each point has measured, whether that is enough, and what remains. Read from the
-// ledger when a run starts, so that a resumed run decides as the interrupted one would have; then every round
-// that ends updates it.
+// How far a run is: the times of each point so far, whether they're enough, and the remaining work. It's read
+// from the ledger when a run starts, so that a resumed run decides as the interrupted one would have; then
+// every finished round updates it.
 //
 // The rules (repeat_*) are pure functions of the measured times.
 #pragma once
@@ -14,7 +14,7 @@ typedef struct PointProgress {
     int passes;                             // that have begun
     double tokens, steps, decode_s, base_s; // of all rounds that its baseline shares
     int diverged;                           // answers
-    bool failed;                            // and does not run any more
+    bool failed;                            // it doesn't run any more
     char why[256];
 } PointProgress;
 
@@ -42,7 +42,7 @@ bool progress_open(RunProgress *r, const Ledger *ledger, Error *e);
 void progress_release(RunProgress *r); // takes an empty one
 
 // Sets which of a group's members need another pass after `passes`; returns whether any does. A baseline that
-// the sweep lacks only runs with others.
+// isn't in the sweep runs only if another member does.
 bool progress_wants(const RunProgress *r, const Group *g, int passes, bool *wanted);
 bool progress_is_done(const RunProgress *r, const Group *g);
 bool progress_is_left(const RunProgress *r, const Group *g, int member); // runnable, and not measured yet
@@ -55,11 +55,11 @@ double progress_tokens(const RunProgress *r, const Group *g);
 double progress_work(const RunProgress *r);
 
 // The relative standard error of the mean pass. It comes only from differences between passes of the same
-// prompt: differences between prompts are not timing errors. seconds: (passes, prompts). INFINITY for fewer
+// prompt: differences between prompts aren't timing errors. seconds: (passes, prompts). INFINITY for fewer
 // than two passes.
 double repeat_error(const double *seconds, int passes, int prompts);
 
-// Whether a point is measured often enough. passes: those that count; spent: the point's seconds so far.
+// Whether a point is measured often enough. passes: the ones that count; spent: the point's seconds so far.
 bool repeat_is_done(const Measurement *m, int passes, double error, double spent);
 
 // Marks the passes of one prompt whose time is far from the median, if there are at least three. seconds:

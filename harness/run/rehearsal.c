@@ -1,11 +1,12 @@
-// Finds the points that cannot run, by the calls that the run opens them with: each setup's models and each
-// point's method are opened, on sessions that have the models' shapes and compute nothing. The run would
+// Finds the points that can't run, by the same calls that the run makes: each setup's models and each
+// point's method are opened, on sessions that have the models' shapes and compute nothing. So the run would
 // refuse the same points, and uses this list.
 #include "harness/run/plan.h"
 
 #include "engine/base/memory.h"
 #include "engine/model/model.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,7 @@ typedef struct Stage {
 } Stage;
 
 static void refuse(Inputs *in, int point, const char *why) {
+    assert(!in->refusals[point]); // each point is tried once
     in->refusals[point] = mem_text(why, strlen(why));
 }
 
@@ -88,7 +90,7 @@ static bool open_models(Stage *s, Error *e) {
     return ok;
 }
 
-// setup_why: why no point of the setup can run; NULL: each may.
+// setup_why: the reason why no point of the setup can run; NULL: each may.
 static void rehearse_points(Stage *s, const char *setup_why) {
     const Schedule *all = s->in->schedule;
     for (int i = 0; i < all->group_count; i++) {

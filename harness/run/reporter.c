@@ -1,23 +1,31 @@
-// Invariant: the terminal's line is cleared before anything else is printed, on either stream. Nothing here
-// fails: a report that cannot be written does not stop a run.
+// Lines and events of a run. Invariant: the terminal's line is cleared before anything else is printed, on
+// either stream. Nothing here fails: a report that can't be written doesn't stop a run.
 #include "harness/run/reporter.h"
 
 #include "engine/base/json.h"
 #include "engine/decode/decode.h"
 #include "harness/cli/terminal.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 static double now(void) { return clock_now(clock_monotonic()); }
 
+static void check(const Reporter *r) {
+    const ReporterPlace *p = &r->place;
+    assert(r->done >= 0 && r->round_work >= 0 && r->rounds_s >= 0);
+    assert(p->methods == 0 ? p->method == 0 : p->method >= 0 && p->method < p->methods);
+    (void)p;
+}
+
 void reporter_begin(Reporter *r, bool json, int points, double work, bool (*interrupted)(void)) {
     *r = (Reporter){.json = json, .points = points, .work = work, .interrupted = interrupted};
     line_begin(&r->line, !json);
 }
 
-// The share of the open round that is done: whole methods, and the share of the one at work.
+// The finished share of the open round: whole methods, and the share of the current one.
 static double round_share(const Reporter *r, double share) {
     const ReporterPlace *p = &r->place;
     return p->methods > 0 ? (p->method + share) / p->methods : 0;
@@ -66,6 +74,7 @@ static void write_line(Reporter *r, const char *what, double share) {
 
 void reporter_place(Reporter *r, const ReporterPlace *place) {
     r->place = *place;
+    check(r);
     if ((r->line.terminal && place->phase) || line_due(&r->line)) write_line(r, NULL, 0);
 }
 
@@ -87,6 +96,7 @@ void reporter_round_end(Reporter *r) {
     r->done += r->round_work;
     r->rounds_s += now() - r->round_began;
     r->round_work = 0;
+    check(r);
 }
 
 static bool show(void *state, const char *what, double share) {

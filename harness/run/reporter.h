@@ -1,16 +1,16 @@
-// A run's reports while it runs: one line that renews itself on a terminal, a plain line once a minute
-// elsewhere, or JSON events on standard output, one per line.
+// A run's reports while it runs: on a terminal, a single line that is rewritten; elsewhere a plain line once
+// a minute, or JSON events on standard output, one per line.
 #pragma once
 #include "harness/cli/line.h"
 #include "harness/run/ledger.h"
 
-// Where a run is. The texts live until the next place is set.
+// Where a run is. The texts must live until the next place is set.
 typedef struct ReporterPlace {
     const char *phase; // "opening the model"; NULL: a round
     const char *model, *dataset;
     int first_point, last_point; // from 1
     int pass, prompt, prompts;   // from 0
-    // The method at work, from 0, of how many; how many tokens it may write; and its label. 0 and NULL: none.
+    // The current method, from 0, of how many; how many tokens it may write; and its label. 0 and NULL: none.
     int method, methods, tokens;
     const char *label;
     double S, speedup; // so far, of the method `of`; NAN: not yet
@@ -21,8 +21,8 @@ typedef struct Reporter {
     Line line;
     bool json;
     int points;                // of the sweep
-    bool (*interrupted)(void); // NULL: it cannot be interrupted
-    double work, done;         // all work, in any unit; done since the start
+    bool (*interrupted)(void); // NULL: it can't be interrupted
+    double work, done;         // all work, in any unit; the part done since the start
     double round_work;         // of the open round; 0: none is open
     double rounds_s, round_began;
     ReporterPlace place;
@@ -31,13 +31,12 @@ typedef struct Reporter {
 void reporter_begin(Reporter *r, bool json, int points, double work, bool (*interrupted)(void));
 
 void reporter_place(Reporter *r, const ReporterPlace *place); // a phase is written at once
-// The method at work, from 0, of how many; and how many tokens it may write.
 void reporter_method(Reporter *r, int method, int methods, const char *label, int tokens);
-void reporter_round(Reporter *r, double work); // it begins
+void reporter_round(Reporter *r, double work); // a round begins
 void reporter_round_end(Reporter *r);
 void reporter_clear(Reporter *r); // before anything else is printed
 
-// For the models of a run: their work is shown after the place. It ends when interrupted() returns true.
+// For the models of a run: shows their work after the place, and stops it when interrupted() returns true.
 Progress reporter_progress(Reporter *r);
 
 // Events. Each clears the line first.

@@ -1,11 +1,12 @@
-// Invariants: 1. Groups of one setup are neighbours in the schedule, so each model is opened once.
-//             2. An answer is stored only with its whole round, and a warm group's only with its whole pass.
-//             3. A point that failed has a failure in the ledger and no answer in an unstored round; without
-//             its
-//                baseline no point of a group can run.
-//             4. An interruption ends the run between two answers; the open round, or the warm group's pass,
-//             is
-//                measured again by the next start.
+// Runs the groups of a plan.
+//
+// Invariants
+//  1. Groups of one setup are neighbours in the schedule, so each model is opened once.
+//  2. An answer is stored only with its whole round, and a warm group's only with its whole pass.
+//  3. A failed point has a failure in the ledger and no answer in an unstored round. If a baseline fails, all
+//     points of its group fail.
+//  4. An interruption ends the run between two answers; the next start measures the open round, or the warm
+//     group's pass, again.
 #include "harness/run/run.h"
 
 #include "engine/base/memory.h"
@@ -28,7 +29,8 @@ static const DatasetPrompt *prompt_of(const GroupRun *g, int prompt) {
 static void check(const GroupRun *g) {
     assert(g->baseline >= 0 && g->baseline < g->group->count);
     assert(g->answer_count <= g->answer_capacity);
-    for (int i = 0; i < g->group->count; i++) { assert(g->points[i].point >= 0 && g->points[i].progress); }
+    assert(g->decode_s >= 0 && g->round_s >= 0);
+    for (int i = 0; i < g->group->count; i++) assert(g->points[i].point >= 0 && g->points[i].progress);
 }
 
 // --- failures --------------------------------------------------------------------------------------------
@@ -74,6 +76,7 @@ bool group_init(GroupRun *g, PointProgress *progress) {
         name.label = (Text){0};
         point_name_release(&name);
     }
+    check(g);
     return true;
 }
 
@@ -179,7 +182,7 @@ static Answer *answer_of(GroupRun *g, size_t from, int point) {
     return NULL;
 }
 
-// Sampled outputs are not compared: each method draws in its own way, so texts differ; verify compares their
+// Sampled outputs aren't compared: each method draws in its own way, so texts differ; verify compares their
 // distributions.
 static bool compare_answers(GroupRun *g, size_t from, Error *e) {
     const Answer *base = answer_of(g, from, g->baseline);
@@ -276,7 +279,7 @@ static bool open_points(Run *r, GroupRun *g, Error *e) {
     return true;
 }
 
-// Of the round that begins. Its S and speedup are those of one method, a different one in each round.
+// The place of the round that begins, with the S and speedup of one method, a different one in each round.
 static ReporterPlace place_of(const Run *r, const GroupRun *g, int pass, int prompt) {
     const Group *group = g->group;
     const Schedule *s = r->schedule;
@@ -359,7 +362,7 @@ static bool mark_outliers(Run *r, const GroupRun *g, Error *e) {
     return ok;
 }
 
-// A model that cannot be opened on this device fails the points of its setup; lack of memory or disk ends the
+// A model that can't be opened on this device fails the points of its setup; lack of memory or disk ends the
 // run.
 static bool fail_setup(Run *r, int setup, const Error *why, Error *e) {
     const Schedule *s = r->schedule;
@@ -445,8 +448,8 @@ static RunResult sum_up(const Run *r) {
     return out;
 }
 
-// A point that cannot run is a failure in the store, too: a later start that could run it must not, if its
-// group has begun without it (see progress.c).
+// Stores a failure for each point that can't run: if its group has begun without it, a later start that
+// could run it must not (see progress.c).
 static bool leave_out(Run *r, Error *e) {
     for (int i = 0; i < r->schedule->sweep_count; i++) {
         const char *why = inputs_refusal(r->in, i);
@@ -484,6 +487,7 @@ bool run_plan(Ledger *ledger, bool json, const RunSeams *seams, RunResult *out, 
     if (!ok && !r.interrupted && e) *e = why;
     reporter_clear(&r.reporter);
     *out = sum_up(&r);
+    assert(out->points + out->skipped + out->failed + out->left == r.schedule->sweep_count);
     progress_release(&r.progress);
     return ok || r.interrupted;
 }

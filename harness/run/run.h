@@ -1,4 +1,4 @@
-// Runs a plan, or continues it: answers that the ledger has are not measured again.
+// Runs a plan, or continues it: answers that the ledger has aren't measured again.
 //
 //      point    a model, a dataset, a method and settings
 //      group    points measured side by side on one open model and dataset, with their baseline
@@ -16,14 +16,14 @@
 typedef struct RunResult {
     bool interrupted;
     int points;                // of the sweep, measured
-    int baselines;             // measured, and not in the sweep
+    int baselines;             // measured, but not in the sweep
     int skipped, failed, left; // of the sweep, not measured
     int diverged;              // points whose text differs from the baseline's
     int rounds;                // of this start
-    double seconds, harness_s; // of these rounds; of that, not decoding
+    double seconds, harness_s; // of these rounds; the part of it that isn't decoding
 } RunResult;
 
-// A test's replacements for the real things; NULL: those.
+// A test's replacements for the real functions; NULL: the real ones.
 typedef struct RunSeams {
     bool (*open_method)(Method *m, const char *text, const MethodEnv *env, Error *e);
     bool (*interrupted)(void);
@@ -32,7 +32,7 @@ typedef struct RunSeams {
     Clock clock; // now NULL: the monotonic one
 } RunSeams;
 
-// False with e filled if the run cannot continue; the ledger has every round that ended before. seams may be
+// False with e filled if the run can't continue; the ledger then has every finished round. seams may be
 // NULL.
 bool run_plan(Ledger *ledger, bool json, const RunSeams *seams, RunResult *out, Error *e);
 
@@ -54,7 +54,7 @@ typedef struct GroupRun {
     AnswerEnv env;
     GroupPoint *points; // (group->count)
     int baseline;       // of the points
-    Answer *answers;    // (answer_count): measured, and not stored yet
+    Answer *answers;    // (answer_count): measured but not stored yet
     size_t answer_count, answer_capacity;
     int rounds;
     double decode_s, round_s; // of all rounds: decoding with prefill, and everything
@@ -70,20 +70,20 @@ void group_release(GroupRun *g); // takes an empty one
 
 typedef bool (*OpenMethod)(Method *m, const char *text, const MethodEnv *env, Error *e);
 
-// Opens a point's method, and stores how long that took. A method that cannot be opened fails its point;
-// false with e filled if the run cannot continue.
+// Opens a point's method, and stores how long that took. A method that can't be opened fails its point;
+// false with e filled if the run can't continue.
 bool group_open_point(GroupRun *g, Models *models, OpenMethod open, int point, Error *e);
 
-// Runs prompts of random tokens, which no dataset has, through the point's method, `tokens` after each:
-// memory, threads and clocks wake up, and no pool learns from the prompts that are measured.
+// Runs prompts of random tokens, which no dataset has, through the point's method, `tokens` after each: that
+// warms up memory, threads and clocks, and no pool learns from the measured prompts.
 enum { WARM_UP_TOKENS = 16, WARM_UP_SEED = 1 };
 bool group_warm_up(GroupRun *g, int point, const PromptList *prompts, int tokens, Error *e);
 void group_warm_up_prompts(const Models *models, int count, PromptList *out);
 
-// Every open point that is wanted (NULL: all; the baseline always) answers the prompt. A point that cannot is
-// failed. False with e filled if the run cannot continue.
+// Every open point that is wanted (NULL: all; the baseline always) answers the prompt. A point that can't
+// answer fails. False with e filled if the run can't continue.
 bool run_round(GroupRun *g, int pass, int prompt, const bool *wanted, Error *e);
 
-// Stores the measured answers, without those of points that failed, and forgets them.
+// Stores the measured answers, except those of failed points, and forgets them.
 bool group_store(GroupRun *g, Error *e);
 void group_forget(GroupRun *g);

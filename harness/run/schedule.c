@@ -1,6 +1,7 @@
-// A point joins the first group whose first point it matches: sweeps have few groups. Baselines that the
-// sweep lacks become points after the sweep's. Invariants: every point of the sweep is in one group; a
-// group's members are in the order of the sweep, an added baseline last; groups of one setup are neighbours.
+// Making a schedule. A point joins the first group whose first point it matches: sweeps have few groups.
+// Baselines that aren't in the sweep become points after the sweep's. Invariants: every point of the sweep is
+// in one group; a group's members are in the order of the sweep, an added baseline last; groups of one setup
+// are neighbours.
 #include "harness/run/schedule.h"
 
 #include "engine/base/memory.h"
@@ -141,6 +142,9 @@ static void check(const Schedule *s) {
         const Group *g = &s->groups[i];
         assert(g->count > 0 && g->baseline >= g->first && g->baseline < g->first + g->count);
         assert(i == 0 || g[-1].setup <= g->setup);
+        for (int k = g->first; k < g->first + g->count; k++)
+            assert(s->members[k] >= 0 && s->members[k] < s->point_count &&
+                   s->members[k] >= s->members[g->first]);
     }
 }
 
@@ -172,6 +176,7 @@ void schedule_release(Schedule *s) {
 }
 
 void schedule_order(int count, int round, int *order) {
+    assert(count >= 1 && round >= 0);
     int turn = round % count;
     for (int i = 0; i < count; i++) order[i] = (round % 2 ? turn - i + count : turn + i) % count;
 }

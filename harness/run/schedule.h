@@ -26,7 +26,7 @@ typedef struct Group {
 } Group;
 
 typedef struct Schedule {
-    Point *points; // (point_count): the sweep's, with their numbers, then baselines that it lacks
+    Point *points; // (point_count): the sweep's, with their numbers, then missing baselines
     int point_count, sweep_count;
     Setup *setups;
     Group *groups;
@@ -36,7 +36,7 @@ typedef struct Schedule {
 
 // The sweep must live as long as the schedule.
 bool schedule_make(const Experiment *x, const Sweep *sweep, Schedule *out, Error *e);
-void schedule_release(Schedule *s); // takes an empty one
+void schedule_release(Schedule *s); // accepts an empty one
 
 // Whether a decoder (a point's text) keeps state from prompt to prompt.
 bool schedule_is_warm(const char *decoder);

@@ -1,6 +1,6 @@
-// Every key is a row: its type, the place of its value, its limits, and whether it must be given.
-// Command-line settings and presets are written into the YAML tree before it is read, so they pass the same
-// checks.
+// Reading a training file. Every key is a row: its type, the offset of its value, its limits, and whether
+// it's required. Command-line settings and presets are written into the YAML tree before it's read, so they
+// pass the same checks. Invariant of a file: every entry of `files` has a domain.
 #include "harness/train/train.h"
 
 #include "engine/base/text.h"
@@ -105,7 +105,7 @@ static void set_shape(TrainFile *f) {
     train_file_set_context(f, s->context);
 }
 
-// An adapter's are those of configs/train/adapter.yaml.
+// An adapter's defaults are those of configs/train/adapter.yaml.
 static void set_defaults(TrainFile *f, TrainKind kind) {
     OptimizerOptions *o = &f->config.optimizer;
     f->eos = "</s>";
@@ -255,6 +255,12 @@ static bool set_text(TrainFile *f, const char *key, const char *const *texts, in
     return ok;
 }
 
+static void check(const TrainFile *f) {
+    assert(f->files.count >= 0 && f->files.count <= WORDS_MAX);
+    for (int i = 0; i < f->files.count; i++) assert(f->domains[i].text && f->domains[i].length >= 0);
+    assert(f->checkpoint_every >= 1 && f->held_out_every >= 1);
+}
+
 static bool need_key(const TrainFile *f, const char *key, const char *option, Error *e) {
     return yaml_find(f->tree.root, key) || error_input(e, "train: a preset without a file needs %s", option);
 }
@@ -272,6 +278,7 @@ static bool read_tree(TrainFile *f, TrainKind kind, Error *e) {
     if (values_read(&TABLES[kind], f->tree.root, f, e) && read_domains(f, kind, e)) {
         if (kind == TRAIN_MODEL) set_shape(f);
         set_choices(f);
+        check(f);
         return true;
     }
     train_file_release(f);

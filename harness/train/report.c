@@ -1,7 +1,8 @@
-// Losses by domain, and the report. Prompts are the beginnings of held-out documents. S of a method is all
-// its tokens over all its steps, at temperature 0 and at 0.3. Loops are counted in greedy outputs, which are
-// the same for every method, and next to them in the documents' own continuations.
-#include "harness/train/report.h"
+// Losses by domain, and the report. Prompts are the beginnings of held-out documents. A method's S is all its
+// tokens divided by all its steps, at temperature 0 and at 0.3. Loops are counted in greedy outputs, which
+// are the same for every method, and for comparison in the documents' own continuations. Invariant: the last
+// of the losses is that of all domains together.
+#include "harness/train/train.h"
 
 #include "engine/base/memory.h"
 #include "engine/decode/decode.h"
@@ -143,7 +144,11 @@ typedef struct Reporting {
     Text text;
 } Reporting;
 
-static int domain_count(const Reporting *g) { return g->losses.count - 1; } // without the last, all together
+// Without the last, which is all of them together.
+static int domain_count(const Reporting *g) {
+    assert(g->losses.count >= 1 && g->losses.count <= WORDS_MAX + 1);
+    return g->losses.count - 1;
+}
 
 static bool decode_one(Reporting *g, Method *m, const DomainPrompt *p, double temperature, uint64_t seed,
                        DecodeResult *out, Error *e) {

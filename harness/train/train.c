@@ -1,5 +1,5 @@
-// A training run: what models and adapters have in common, and below it adapters and heads. A model's own
-// part is in harness/commands/train.c. A run can be killed at any moment: checkpoint, losses and result each
+// A training run: the common part of models and adapters, and below it adapters and heads. A model's own part
+// is in harness/commands/train.c. A run can be killed at any moment: checkpoint, losses and result each
 // appear whole or not at all, and the same command resumes from the last checkpoint.
 #include "harness/train/train.h"
 
@@ -21,6 +21,14 @@
 static const double SECONDS_BETWEEN_LINES = 10, SECONDS_ON_A_TERMINAL = 0.5;
 
 static double now(void) { return clock_now(clock_monotonic()); }
+
+static void check(const TrainRun *r) {
+    const Trainer *t = &r->trainer;
+    assert(r->corpus.documents <= r->origin_capacity && r->reading == r->file.files.count);
+    assert(t->step >= 0 && t->step <= t->config.optimizer.steps);
+    assert(!r->curve.count || r->curve.points[r->curve.count - 1].step <= t->step);
+    (void)t;
+}
 
 // --- reading ----------------------------------------------------------------------------------------------
 
@@ -91,7 +99,7 @@ static bool check_place(TrainRun *r, Error *e) {
 }
 
 // A checkpoint is written before the previous one is removed, and the model next to both.
-static bool check_room(const TrainRun *r, Error *e) {
+static bool check_space(const TrainRun *r, Error *e) {
     if (r->looks) return true;
     double checkpoint = 3 * sizeof(float), model = sizeof(uint16_t),
            first = file_exists(r->checkpoint) ? 1 : 2;
@@ -148,7 +156,10 @@ bool train_run_open(TrainRun *r, Error *e) {
     size_t n = strlen(r->file.out);
     while (n > 1 && r->file.out[n - 1] == '/') n--;
     r->checkpoint = mem_printf("%.*s.checkpoint", (int)n, r->file.out); // next to the directory, not in it
-    return check_place(r, e) && read_text(r, e) && open_trainer(r, e) && check_room(r, e) && resume(r, e);
+    if (!check_place(r, e) || !read_text(r, e) || !open_trainer(r, e) || !check_space(r, e) || !resume(r, e))
+        return false;
+    check(r);
+    return true;
 }
 
 void train_run_close(TrainRun *r) {
@@ -274,8 +285,8 @@ static void show_curve(const TrainRun *r) {
 
 bool train_run(TrainRun *r, bool *done, int *code, Error *e) {
     if (!take_steps(r, e)) return false;
+    check(r);
     *done = r->trainer.step == r->trainer.config.optimizer.steps;
-    assert(r->trainer.step <= r->trainer.config.optimizer.steps);
     if (*done) {
         bool ok = train_run_held_out(r, e) && write_curve(r, e);
         if (ok) show_curve(r);

@@ -356,7 +356,7 @@ static void mistakes(void **state) {
     child_release(&c);
     scratch_write(*state, "mine.md", "mine", 4);
     CHILD_OUTPACE(&c, *state, 2, "report", "--db", "plain.db", "--run", "grid", "-o", "mine.md");
-    holds(text_get(&c.err), "'mine.md' is there already");
+    holds(text_get(&c.err), "'mine.md' exists, and this command did not write it");
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "report", "--db", "plain.db", "--run", "grid", "-o", "its.md");
     assert_string_equal(text_get(&c.out), "its.md: run 2, with 12 files of figures in its-figures\n");

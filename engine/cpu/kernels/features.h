@@ -60,7 +60,7 @@ Trial trial_run(bool (*check)(void));
 // virtual machine may report tiles that don't work.
 bool tiles_usable(void);
 
-// One line: what is missing, and the fix. NULL if tiles are used, or if the processor has none.
+// One line: the missing part, and the fix. NULL if tiles are used, or if the processor has none.
 const char *tiles_refused(void);
 
 // The same for a given state. tried: the result of a trial of tiles that are granted.

@@ -98,6 +98,13 @@ typedef struct CpuOps {
     double (*peak)(Compute compute, long rounds);
 } CpuOps;
 
+// The row of a set whose source has a function of its own for every operation, under these names.
+#define CPU_OPS_ROW(set)                                                                           \
+    {                                                                                              \
+        .name = set, .pack_unit = 1, .packed_bytes = packed_bytes, .pack = pack, .matmul = matmul, \
+        .rmsnorm = rmsnorm, .rope = rope, .gate = gate, .attend = attend, .peak = peak             \
+    }
+
 enum { MATMUL_UNIT = 32 };
 
 // The set with this name or, if name is NULL or empty, the best set on this processor. NULL, with e filled,

@@ -12,13 +12,4 @@
 #define QUOTE(name)  #name
 #define NAME_OF(set) QUOTE(set)
 
-const CpuOps OPS_OF(SET) = {.name = NAME_OF(SET),
-                            .pack_unit = 1,
-                            .packed_bytes = packed_bytes,
-                            .pack = pack,
-                            .matmul = matmul,
-                            .rmsnorm = rmsnorm,
-                            .rope = rope,
-                            .gate = gate,
-                            .attend = attend,
-                            .peak = peak};
+const CpuOps OPS_OF(SET) = CPU_OPS_ROW(NAME_OF(SET));

@@ -135,13 +135,4 @@ static double peak(Compute compute, long rounds) {
     return 2.0 * (double)rounds;
 }
 
-const CpuOps cpu_ops_reference = {.name = "reference",
-                                  .pack_unit = 1,
-                                  .packed_bytes = packed_bytes,
-                                  .pack = pack,
-                                  .matmul = matmul,
-                                  .rmsnorm = rmsnorm,
-                                  .rope = rope,
-                                  .gate = gate,
-                                  .attend = attend,
-                                  .peak = peak};
+const CpuOps cpu_ops_reference = CPU_OPS_ROW("reference");

@@ -97,6 +97,12 @@ static void *kangaroo_open(const MethodEnv *env, const void *values, Error *e) {
 
 static int kangaroo_hidden_layer(const void *self) { return ((const Kangaroo *)self)->p.exit_layer; }
 
+static void check(const Kangaroo *k) {
+    assert(k->capacity >= k->p.gamma + 2 && k->start >= 0 && k->start < k->capacity);
+    assert(k->pending >= 0 && k->pending <= k->capacity && k->run >= 0 && k->run <= k->capacity);
+    assert(k->sources.count <= 1);
+}
+
 static bool kangaroo_begin(void *self, const Prompt *prompt, Error *e) {
     Kangaroo *k = self;
     k->pending = k->run = 0;
@@ -147,6 +153,7 @@ static bool kangaroo_propose(void *self, Tree *tree, Error *e) {
     }
     k->sources.count = 0;
     if (tree->depth[parent] > 0) sources_record(&k->sources, 0, parent);
+    check(k);
     return true;
 }
 
@@ -176,6 +183,7 @@ static bool kangaroo_observe(void *self, const Observation *seen, Error *e) {
     }
     k->pending = follower_missing(f) == 2 && k->run == taken + 1 && f->sequence[f->length - 2] == k->guessed;
     if (k->pending) k->start = row_of(k, taken);
+    check(k);
     return true;
 }
 

@@ -43,8 +43,7 @@ typedef struct Mix {
     int count;
     Session *target;
     int hidden_layer;
-    float
-        *hidden; // (nodes, width): the open step's states at hidden_layer, if it is below the last; else NULL
+    float *hidden; // (nodes, width): the open step's states at hidden_layer; NULL: not below the last layer
     char names[SOURCES_MAX][NAME_SIZE];
     const char *source_names[SOURCES_MAX];
     Sources sources; // of all methods, in order
@@ -147,6 +146,11 @@ static void find_layer(Mix *m) {
     m->hidden = mem_new((size_t)s->tree.capacity, (size_t)s->shape.width * sizeof *m->hidden);
 }
 
+static void check(const Mix *m) {
+    assert(m->count >= 1 && m->count <= MOST_METHODS && m->sources.source_count <= SOURCES_MAX);
+    assert(!m->hidden || (m->hidden_layer > 0 && m->hidden_layer < m->target->shape.layers));
+}
+
 static void *mix_open(const MethodEnv *env, const void *values, Error *e) {
     if (env->mixed) {
         error_input(e, "a mix cannot be part of a mix");
@@ -161,6 +165,7 @@ static void *mix_open(const MethodEnv *env, const void *values, Error *e) {
     }
     find_layer(m);
     name_sources(m);
+    check(m);
     return m;
 }
 
@@ -214,6 +219,7 @@ static bool mix_propose(void *self, Tree *tree, Error *e) {
     Mix *m = self;
     if (!propose_all(m, tree, e)) return false;
     gather_sources(m);
+    check(m);
     return keep_hidden(m, tree, e);
 }
 

@@ -76,8 +76,7 @@ static const Arg PARAMS[] = {
      .help = "a published setting of gamma, K, beta, W and window"},
     {"mode", ARG_CHOICE, AT(mode), .fallback = "paper", .choices = MODES,
      .help = "reference: bonus=drop,verify_while_filling=off,replace_eos=off; inspiration=loose and "
-             "refine=in_place "
-             "unless off"},
+             "refine=in_place unless off"},
     {"gamma", ARG_INT, AT(gamma), 1, TREE_MAX_NODES - 1, "12", .help = "most tokens per draft"},
     {"K", ARG_INT, AT(K), 0, 256, "3", .help = "most phrases tried after the draft"},
     {"beta", ARG_INT, AT(beta), 2, BETA_MOST, "7", .help = "tokens per phrase"},

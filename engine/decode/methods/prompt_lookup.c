@@ -144,6 +144,7 @@ static bool lookup_propose(void *self, Tree *tree, Error *e) {
     Lookup *l = self;
     int end = SUFFIX_NONE;
     for (int n = l->p.ngram_max; n >= l->p.ngram_min && end == SUFFIX_NONE; n--) end = find_match(l, n);
+    assert(end == SUFFIX_NONE || ((size_t)end < l->index.length && followers(l, end) >= 1));
     l->sources.count = 0;
     if (end != SUFFIX_NONE) sources_propose(&l->sources, tree, 0, l->index.tokens + end, followers(l, end));
     return true;

@@ -95,6 +95,7 @@ static void *rest_open(const MethodEnv *env, const void *values, Error *e) {
 
 // Keeps the last `longest` tokens of a sequence.
 static void remember(Rest *r, const int *sequence, int length) {
+    assert(length >= 1);
     r->recent_count = length < r->p.longest ? length : r->p.longest;
     memcpy(r->recent, sequence + length - r->recent_count, (size_t)r->recent_count * sizeof *r->recent);
 }
@@ -166,6 +167,16 @@ static void keep_children(Rest *r, int parent, int depth, int from, int to) {
     }
 }
 
+static void check(const Rest *r) {
+    assert(r->best_count <= r->p.nodes);
+    for (int i = 0; i < r->best_count; i++) {
+        const Prefix *p = &r->best[i];
+        assert(p->parent < i && p->from < p->to && p->to <= r->place_count);
+        assert(i == 0 || !is_better(p, p - 1));
+        (void)p;
+    }
+}
+
 // Children come after their parent, so a prefix has its final place when its children are added.
 static void choose(Rest *r) {
     assert(r->place_count <= r->p.matches);
@@ -173,11 +184,11 @@ static void choose(Rest *r) {
     keep_children(r, TREE_NONE, 0, 0, r->place_count);
     for (int i = 0; i < r->best_count; i++) {
         Prefix p = r->best[i];
-        assert(p.parent < i && p.from < p.to);
         if (p.depth < r->p.draft) keep_children(r, i, p.depth, p.from, p.to);
     }
     for (int i = 0; i < r->best_count; i++)
         if (r->best[i].parent != TREE_NONE) r->best[r->best[i].parent].inner = true;
+    check(r);
 }
 
 // Proposes a row for each of the best without a child: together they are the tree.

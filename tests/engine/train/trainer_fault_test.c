@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <unistd.h>
 
 typedef struct Case {
     Corpus corpus;
@@ -60,6 +61,20 @@ static void whole_checkpoint(void *state, bool ok) {
     if (!checkpoint_read(&c->trainer, c->path, &e)) fail_msg("%s", e.text);
 }
 
+// Whatever failed, the new directory has a whole model or nothing.
+static void no_part_of_a_model(void *state, bool ok) {
+    static const char *const NAMES[] = {"outpace-unfinished.json", "model.safetensors",
+                                        "generation_config.json", "config.json"};
+    Case *c = state;
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
+        char path[sizeof c->dir + 64];
+        snprintf(path, sizeof path, "%s/%s", c->dir, NAMES[i]);
+        bool there = access(path, F_OK) == 0, wanted = ok && i > 0;
+        if (there != wanted)
+            fail_msg("'%s' is %s after %s", path, there ? "there" : "missing", ok ? "success" : "a failure");
+    }
+}
+
 static void failures(void **state) {
     Case c;
     open_case(&c, *state);
@@ -67,7 +82,7 @@ static void failures(void **state) {
     assert_true(checkpoint_write(&c.trainer, c.path, NULL));
     assert_true(fault_each(FAULT_ALLOCATION, write_checkpoint, whole_checkpoint, &c) > 3);
     assert_true(fault_each(FAULT_CALL, write_checkpoint, whole_checkpoint, &c) > 3);
-    assert_true(fault_each(FAULT_CALL, write_model, NULL, &c) > 9);
+    assert_true(fault_each(FAULT_CALL, write_model, no_part_of_a_model, &c) > 9);
     close_case(&c);
 }
 

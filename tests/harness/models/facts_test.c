@@ -161,7 +161,7 @@ static void datastores_are_built(void **state) {
         strstr(RUN(&cli, 2, "datasets", "index", "a.txt", "-o", "model/config.json", "--model", "model"),
                "is read by this command"));
     assert_non_null(strstr(RUN(&cli, 2, "datasets", "index", "a.txt", "-o", "b.gz", "--model", "model"),
-                           "'b.gz' is there already"));
+                           "'b.gz' exists"));
     assert_non_null(
         strstr(RUN(&cli, 2, "datasets", "index", "--info", "a.txt"), "'a.txt' is not a datastore"));
     assert_non_null(

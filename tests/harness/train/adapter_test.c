@@ -10,6 +10,8 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define RUN(folder, code, child, ...) CHILD_OUTPACE(child, folder, code, __VA_ARGS__)
 
@@ -174,12 +176,33 @@ static void refusals(void **state) {
     REFUSED(*state, "usage", "adapters", "heart");
 }
 
+// A directory in place of config.json: the last rename would fail, and nothing of an attempt stays.
+static void a_failed_end(void **state) {
+    Child c;
+    prepare(*state);
+    const char *const words[] = {"train", "adapter", "heart",  "-o",         "ad",
+                                 "-l",    "1",       "--text", "rhymes.txt", "--separator",
+                                 "-",     "--steps", "1",      "--force",    NULL};
+    assert_int_equal(mkdir(folder_path(*state, "ad"), 0777), 0);
+    assert_int_equal(mkdir(folder_path(*state, "ad/config.json"), 0777), 0);
+    child_outpace(&c, *state, 1, words);
+    assert_non_null(strstr(text_get(&c.err), "cannot replace the model in 'ad'"));
+    child_release(&c);
+    assert_true(access(folder_path(*state, "ad/outpace-unfinished.json"), F_OK) != 0);
+    assert_true(access(folder_path(*state, "ad/model.safetensors"), F_OK) != 0);
+    assert_int_equal(rmdir(folder_path(*state, "ad/config.json")), 0);
+    child_outpace(&c, *state, 0, words);
+    child_release(&c);
+    json_decref(config_of(*state, "ad"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_variant, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(heads, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(a_draft, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(in_pieces, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(a_failed_end, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(refusals, folder_setup, folder_teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
