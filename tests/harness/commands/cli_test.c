@@ -170,8 +170,9 @@ static void mistakes(void **state) {
          "outpace: token 1 of the prompt is 600, outside the vocabulary of 512\n"},
         {"generate tiny x --device gpu",
          "outpace: there is no device 'gpu': cpu, cuda[:n][,cuda:m..], auto and null are known\n"},
-        {"generate nowhere x", "outpace: there is no directory 'nowhere': give the directory of a Hugging Face model; "
-                               "nothing is downloaded\n"},
+        {"generate nowhere x",
+         "outpace: there is no directory 'nowhere': give the directory of a Hugging Face model; "
+         "nothing is downloaded\n"},
         {"generate tiny 'far too long' -c 3",
          "outpace: the prompt has 8 tokens, the context holds 3; shorten it or raise --context\n"},
         {"model", "outpace: model: usage: outpace model synth SHAPE DIR | adapter MODEL DIR | inflate MODEL "
