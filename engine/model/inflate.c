@@ -308,6 +308,7 @@ static void check_plan(const Plan *p) {
             row += (size_t)p->parts[k].rows;
         }
         assert(row == p->out.tensors[i].rows);
+        (void)row;
     }
     assert(p->first[p->out.count] == p->part_count);
 }

@@ -27,6 +27,7 @@ static void check(const Tokenizer *t) {
         const AddedToken *a = &t->added[i];
         assert(a->id >= 0 && a->id < size && t->bpe.vocab.pieces[a->id].text && a->text);
         assert(t->added_by_id[a->id] > i && t->added[t->added_by_id[a->id] - 1].id == a->id);
+        (void)a;
     }
     check_affix(t, &t->prefix);
     check_affix(t, &t->suffix);
