@@ -225,7 +225,7 @@ static bool open_tokenizer(Engine *engine, const char *dir, Error *e) {
     static const char *const files[] = {"tokenizer.json", "tokenizer.model"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         char *path = file_path(dir, files[i]);
-        bool there = path && file_exists(path), ok = true;
+        bool there = file_exists(path), ok = true;
         if (there) {
             engine->tokenizer = tokenizer_open(dir, e);
             ok = engine->tokenizer && check_vocabulary(engine, path, e);

@@ -125,22 +125,21 @@ static void print_setup(const Plan *p, int setup) {
     print_memory(p, setup);
 }
 
-static bool print_point(const Plan *p, const Done *done, int number, int rounds) {
+static void print_point(const Plan *p, const Done *done, int number, int rounds) {
     const Point *point = &p->schedule.points[number];
     const char *skipped = inputs_refusal(&p->inputs, number);
     Text line = {0};
     PointName name;
-    if (!point_name(&p->experiment, point, &name)) return false;
+    point_name(&p->experiment, point, &name);
     if (number < p->sweep.count) text_printf(&line, "  %5d    %s", number + 1, SHOWN(text_get(&name.label)));
     else text_printf(&line, "           %s", SHOWN(text_get(&name.label)));
     if (skipped) text_printf(&line, ": skipped, %s\n", SHOWN(skipped));
     else text_printf(&line, ": %d of %d prompts and passes done\n", done->rounds[number], rounds);
     terminal_print(&line);
     point_name_release(&name);
-    return true;
 }
 
-static bool print_group(const Plan *p, const Done *done, const Group *g, bool points) {
+static void print_group(const Plan *p, const Done *done, const Group *g, bool points) {
     const Schedule *s = &p->schedule;
     const Settings *set = &s->points[s->members[g->first]].settings;
     int prompts = (int)p->inputs.datasets[g->dataset].count,
@@ -154,8 +153,7 @@ static bool print_group(const Plan *p, const Done *done, const Group *g, bool po
         set->seed, g->count, base < p->sweep.count ? "among them" : "added",
         g->warm ? ", in whole passes, since they keep state" : "", done->rounds[base], rounds);
     for (int i = g->first; points && i < g->first + g->count; i++)
-        if (!print_point(p, done, s->members[i], rounds)) return false;
-    return true;
+        print_point(p, done, s->members[i], rounds);
 }
 
 // --- how long it takes ------------------------------------------------------------------------------------
@@ -391,8 +389,8 @@ static bool print_plan(const Plan *p, const PlanOptions *o, int *code, Error *e)
     bool ok = read_done(p, o->sweep.db, &done, e);
     for (int setup = 0; ok && setup < s->setup_count; setup++) {
         print_setup(p, setup);
-        for (int i = 0; ok && i < s->group_count; i++)
-            if (s->groups[i].setup == setup) ok = print_group(p, &done, &s->groups[i], o->points);
+        for (int i = 0; i < s->group_count; i++)
+            if (s->groups[i].setup == setup) print_group(p, &done, &s->groups[i], o->points);
     }
     if (ok && inputs_refused(&p->inputs)) printf("\n");
     if (ok) print_refusals(p, code);

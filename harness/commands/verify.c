@@ -142,7 +142,7 @@ static bool check_greedy(Verify *v, const char *text, Method *method, Error *e) 
 static bool check_sampling(Verify *v, const char *text, Method *method, const Sampling *sampling, Error *e) {
     SampledPlaces places = {.sampling = *sampling, .random = {.seed = v->o->seed, .stream = STREAM_BENCH}};
     places.u = mem_new(v->prompts.count * (size_t)v->o->max_tokens, sizeof *places.u);
-    bool ok = places.u;
+    bool ok = true;
     size_t i = 0; // prompts, as far as Ctrl-C let it come
     for (; ok && i < v->prompts.count; i += ok) {
         DecodeResult got = {0};

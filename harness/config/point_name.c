@@ -1,7 +1,10 @@
+// Names are written from values, not copied from the config: a point's decoder is read back into its method's
+// parameters, and every value printed in the one form that hashes have, too.
 #include "harness/config/point_name.h"
 
 #include "engine/base/memory.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { MOST_PARAMS = 2 * ARGS_MAX };
@@ -15,7 +18,8 @@ static const MethodInfo *info_of(const Experiment *x, const Point *p) {
 
 static void add_params(PointName *n, const char *section, const Arg *params, size_t count, const void *values,
                        Text *texts) {
-    for (size_t i = 0; i < count && n->param_count < MOST_PARAMS; i++) {
+    assert((size_t)n->param_count + count <= MOST_PARAMS);
+    for (size_t i = 0; i < count; i++) {
         n->params[n->param_count++] = (StoreParam){.section = section, .name = params[i].name};
         arg_write(&params[i], values, texts);
         text_add(texts, "", 1); // each its own C string
@@ -25,16 +29,14 @@ static void add_params(PointName *n, const char *section, const Arg *params, siz
 static void *read_values(const MethodInfo *info, const Point *p) {
     const char *colon = strchr(p->decoder, ':');
     void *values = mem_new(1, info->param_size ? info->param_size : 1);
-    if (!values) return NULL;
     args_defaults(info->params, info->param_count, values);
-    if (colon && !args_parse(info->params, info->param_count, values, colon + 1, NULL)) {
-        mem_free(values);
-        return NULL;
-    }
+    bool ok = !colon || args_parse(info->params, info->param_count, values, colon + 1, NULL);
+    assert(ok); // the sweep has written it
+    (void)ok;
     return values;
 }
 
-static bool list_params(PointName *n, const MethodInfo *info, const Point *p, const void *values) {
+static void list_params(PointName *n, const MethodInfo *info, const Point *p, const void *values) {
     Text texts = {0};
     n->params = mem_new(MOST_PARAMS + 1, sizeof *n->params);
     add_params(n, "method", info->params, info->param_count, values, &texts);
@@ -45,7 +47,6 @@ static bool list_params(PointName *n, const MethodInfo *info, const Point *p, co
     text_release(&texts);
     const char *at = n->texts;
     for (int i = 0; i < n->param_count; i++, at += strlen(at) + 1) n->params[i].value = at;
-    return true;
 }
 
 // --- the label -------------------------------------------------------------------------------------------
@@ -78,15 +79,13 @@ static void write_label(const Experiment *x, const Point *p, const MethodInfo *i
     for (int i = 0; i < SETTINGS_SECTIONS; i++) name_axes(info, p, values, x->settings[i], false, out);
 }
 
-bool point_name(const Experiment *x, const Point *p, PointName *out) {
+void point_name(const Experiment *x, const Point *p, PointName *out) {
     const MethodInfo *info = info_of(x, p);
     *out = (PointName){.method = info->name};
     void *values = read_values(info, p);
-    bool ok = values && list_params(out, info, p, values);
-    if (ok) write_label(x, p, info, values, &out->label);
+    list_params(out, info, p, values);
+    write_label(x, p, info, values, &out->label);
     mem_free(values);
-    if (!ok) point_name_release(out);
-    return ok;
 }
 
 void point_name_release(PointName *n) {

@@ -211,7 +211,7 @@ void sweep_describe(const Experiment *x, const Point *p, Text *out) {
     write_text(out, "method", p->decoder);
 }
 
-static bool write_decoder(const Grid *g, Point *p) {
+static void write_decoder(const Grid *g, Point *p) {
     const MethodInfo *info = g->method->info;
     Text text = {0};
     text_puts(&text, info->name);
@@ -219,7 +219,6 @@ static bool write_decoder(const Grid *g, Point *p) {
     args_write(info->params, info->param_count, g->values, &text);
     p->decoder = mem_text(text.data, text.length);
     text_release(&text);
-    return p->decoder;
 }
 
 static bool hash_point(const Experiment *x, Point *p, Error *e) {
@@ -243,16 +242,13 @@ static bool remember(Seen *seen, const Point *points, const char *hash, int inde
     return true;
 }
 
-static bool add_point(Expansion *run, Point *p) {
+static void add_point(Expansion *run, const Point *p) {
     Sweep *s = run->sweep;
     mem_grow(&s->points, &run->capacity, (size_t)s->count + 1, sizeof *p);
     if (!remember(&run->seen, s->points, p->hash, s->count)) {
         mem_free(p->decoder);
         s->repeated++;
-        return true;
-    }
-    s->points[s->count++] = *p;
-    return true;
+    } else s->points[s->count++] = *p;
 }
 
 static bool take_position(Expansion *run, Grid *g) {
@@ -264,9 +260,13 @@ static bool take_position(Expansion *run, Grid *g) {
         return true;
     }
     Point p = g->point;
-    if (write_decoder(g, &p) && hash_point(run->experiment, &p, run->e) && add_point(run, &p)) return true;
-    mem_free(p.decoder);
-    return false;
+    write_decoder(g, &p);
+    if (!hash_point(run->experiment, &p, run->e)) {
+        mem_free(p.decoder);
+        return false;
+    }
+    add_point(run, &p);
+    return true;
 }
 
 static void lay_out(Grid *g) {

@@ -46,10 +46,9 @@ static YamlNode *new_node(YamlTree *t, YamlKind kind, const YamlNode *place, Err
     return n;
 }
 
-static bool set_text(char **own, const char **shown, const char *text, size_t n) {
+static void set_text(char **own, const char **shown, const char *text, size_t n) {
     *own = mem_text(text, n);
     *shown = *own;
-    return *own != NULL;
 }
 
 static void add_child(YamlNode *parent, YamlNode *child) {
@@ -61,7 +60,8 @@ static void add_child(YamlNode *parent, YamlNode *child) {
 
 static YamlNode *new_value(YamlTree *t, const YamlNode *place, const char *text, size_t n, Error *e) {
     YamlNode *value = new_node(t, NODE_VALUE, place, e);
-    return value && set_text(&value->own_text, &value->text, text, n) ? value : NULL;
+    if (value) set_text(&value->own_text, &value->text, text, n);
+    return value;
 }
 
 bool yaml_append(YamlTree *t, YamlNode *list, const YamlNode *like, const char *text, Error *e) {
@@ -285,7 +285,8 @@ static YamlNode *find_or_make(YamlTree *t, YamlNode *map, const char *key, const
     YamlNode *found = yaml_find(map, key);
     if (found) return found;
     YamlNode *made = new_node(t, NODE_MAP, place, e);
-    if (!made || !set_text(&made->own_key, &made->key, key, strlen(key))) return NULL;
+    if (!made) return NULL;
+    set_text(&made->own_key, &made->key, key, strlen(key));
     made->key_line = place->line;
     made->key_column = place->column;
     add_child(map, made);

@@ -57,7 +57,7 @@ void yaml_become(YamlNode *at, const YamlNode *value);
 // times a tree. `option`: prefix of the path in messages ("--set ").
 bool yaml_set(YamlTree *t, const char *option, const char *path, const char *text, Error *e);
 
-// A new value at the place of `like`, after the list's last; false if there is no memory or no room.
+// A new value at the place of `like`, after the list's last; false if the tree is full.
 bool yaml_append(YamlTree *t, YamlNode *list, const YamlNode *like, const char *text, Error *e);
 
 // The place of a node's key: for messages about the key, not about its value.

@@ -120,7 +120,7 @@ static bool add_datasets(Ledger *l, Error *e) {
 static bool put_point(Ledger *l, int number, int baseline, int same_path, Error *e) {
     const Point *p = &l->inputs->schedule->points[number];
     PointName name;
-    if (!point_name(l->inputs->experiment, p, &name)) return false;
+    point_name(l->inputs->experiment, p, &name);
     const char *rounding = inputs_rounding(l->inputs, p->model, &p->settings);
     if (rounding) name.params[name.param_count++] = (StoreParam){"hardware", "weights_rounded", rounding};
     StorePoint row = {.number = number + 1,

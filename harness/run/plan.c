@@ -567,7 +567,8 @@ void plan_refusals(const Plan *p, Text *out) {
         const char *why = inputs_refusal(&p->inputs, i);
         const Point *point = &p->sweep.points[i];
         PointName name;
-        if (!why || !point_name(&p->experiment, point, &name)) continue;
+        if (!why) continue;
+        point_name(&p->experiment, point, &name);
         text_printf(out, "point %d, %s, model %s: %s\n", i + 1, SHOWN(text_get(&name.label)),
                     SHOWN(p->experiment.models[point->model].name), SHOWN(why));
         point_name_release(&name);

@@ -71,7 +71,7 @@ bool group_init(GroupRun *g, PointProgress *progress) {
         int point = in->schedule->members[g->group->first + i];
         PointName name;
         g->points[i] = (GroupPoint){.point = point, .progress = &progress[point]};
-        if (!point_name(in->experiment, &in->schedule->points[point], &name)) return false;
+        point_name(in->experiment, &in->schedule->points[point], &name);
         g->points[i].label = name.label;
         name.label = (Text){0};
         point_name_release(&name);

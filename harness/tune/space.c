@@ -93,12 +93,6 @@ static void place_points(TuneSpace *s, const double *values) {
     s->axes++;
 }
 
-static bool name_points(const Plan *p, PointName *names) {
-    for (int i = 0; i < p->sweep.count; i++)
-        if (!point_name(&p->experiment, &p->sweep.points[i], &names[i])) return false;
-    return true;
-}
-
 static bool place_all(const Plan *p, const PointName *names, TuneSpace *s) {
     const YamlNode *matrix = p->experiment.methods[0].matrix;
     double *values = mem_new((size_t)s->count, sizeof *values);
@@ -119,15 +113,14 @@ bool tune_space_open(const Plan *p, const TuneMethod *method, TuneSpace *out) {
     *out = (TuneSpace){.count = p->sweep.count, .most_rows = 1};
     out->points = mem_new((size_t)out->count, sizeof *out->points);
     PointName *names = mem_new((size_t)out->count, sizeof *names);
-    bool ok = (out->points && names);
-    ok = ok && name_points(p, names);
-    for (int i = 0; ok && i < out->count; i++) {
+    for (int i = 0; i < out->count; i++) {
+        point_name(&p->experiment, &p->sweep.points[i], &names[i]);
         method->plan(&names[i], &out->points[i]);
         if (out->points[i].N > out->longest) out->longest = out->points[i].N;
         out->most_rows = fmax(out->most_rows, out->points[i].rows);
     }
-    ok = ok && place_all(p, names, out);
-    for (int i = 0; names && i < out->count; i++) point_name_release(&names[i]);
+    bool ok = place_all(p, names, out);
+    for (int i = 0; i < out->count; i++) point_name_release(&names[i]);
     mem_free(names);
     return ok;
 }
@@ -143,7 +136,7 @@ void tune_space_release(TuneSpace *s) {
 bool tune_method_text(const Experiment *x, const Point *p, Text *out) {
     PointName name;
     const YamlNode *matrix = p->method >= 0 ? x->methods[p->method].matrix : NULL;
-    if (!point_name(x, p, &name)) return false;
+    point_name(x, p, &name);
     text_puts(out, name.method);
     for (const YamlNode *axis = matrix ? matrix->first : NULL; axis; axis = axis->next)
         text_printf(out, "%s%s=%s", axis == matrix->first ? ":" : ",", axis->key, text_of(&name, axis->key));
