@@ -5,13 +5,21 @@ hand, from the repository's root, with the authors' repositories cloned into REP
     REPOS/LookaheadDecoding  github.com/hao-ai-lab/LookaheadDecoding at eed010d
     REPOS/Ouroboros          github.com/thunlp/Ouroboros at 7dac65b
     REPOS/Spec-Bench         github.com/hemingkx/Spec-Bench at fd2c1cd
+    REPOS/Kangaroo           github.com/Equationliu/Kangaroo at 4f0949d
+
+Each part runs with torch 2.6.0, numpy below 2 and the transformers that its program was written for:
+
+    4.36.2  prompts lade ouroboros spec-bench
+    4.33.3  kangaroo
+    4.37.1  sps
+    4.57.1  hugging-face
+
     python3 -m venv /tmp/authors && /tmp/authors/bin/pip install torch==2.6.0 transformers==4.36.2 'numpy<2'
     /tmp/authors/bin/python tests/oracle/authors.py REPOS prompts lade ouroboros spec-bench
-    python3 -m venv /tmp/hf && /tmp/hf/bin/pip install torch==2.6.0 transformers==4.57.1
-    /tmp/hf/bin/python tests/oracle/authors.py REPOS hugging-face
 
 Every part writes a file of tests/fixtures/authors: prompts.tsv (the prompts' ids and the greedy tokens after them) or
 PART.tsv (a row a setting: our name of it, whether EOS ends the text, the program, the target's passes for each prompt).
+The Kangaroo adapter there is `outpace train`'s (models/reference-kangaroo-2).
 Both sides run in f32. Where the authors draw a window from random.choice, our generator's numbers are put in its
 place, so that both windows begin alike. Each output is compared with plain greedy search before it is written.
 """
@@ -19,6 +27,8 @@ import json
 import os
 import random
 import sys
+import types
+import unittest.mock
 
 sys.path.pop(0)  # tokenizers.py beside this file has the name of a package that transformers wants
 import torch
@@ -231,9 +241,89 @@ def hugging_face():
     record("hugging-face", "transformers " + transformers.__version__, rows)
 
 
-PARTS = dict(prompts=make_prompts, lade=lade, ouroboros=ouroboros)
+# --- Kangaroo: its first pass only reads the prompt. Ours get its token as the prompt's last one.
+
+def without(*modules):
+    """what their files import and these parts don't call"""
+    for name in modules:
+        sys.modules[name] = unittest.mock.MagicMock()
+
+
+def tokenizer_with(eos):
+    return types.SimpleNamespace(eos_token_id=eos)
+
+
+def passes_until(tokens, emitted):
+    """the first passes of `emitted` that together emit so many tokens"""
+    passes = 0
+    while tokens > 0:
+        tokens -= emitted[passes]
+        passes += 1
+    return passes
+
+
+def load_part(module, weights):
+    missing, unexpected = module.load_state_dict(weights, strict=False)
+    assert not unexpected and all("inv_freq" in name for name in missing), (missing, unexpected)
+    return module.float().eval()
+
+
+def kangaroo():
+    sys.path.insert(0, f"{REPOS}/Kangaroo")
+    without("fastchat", "fastchat.utils", "evaluation.eval")
+    from evaluation.inference_kangaroo import kangaroo_forward
+    from kangaroo.adapter import AdapterModel
+    from kangaroo.earlyexit import EarlyExitLlamaForCausalLM
+    from safetensors.torch import load_file
+    layer = 2
+    base = open_model("reference", EarlyExitLlamaForCausalLM, EARLY_STOP_LAYER=layer)
+    config = transformers.LlamaConfig.from_pretrained(f"{OUT}/reference", num_hidden_layers=1)
+    config.num_key_value_heads = config.num_attention_heads
+    weights = load_file(f"{OUT}/kangaroo/model.safetensors")
+    adapter = load_part(AdapterModel(config), {name if name.startswith("norm") else "layers.0." + name: w
+                                               for name, w in weights.items()})
+    model = types.SimpleNamespace(base_model=base, adapter_model=adapter, head_model=base.lm_head)
+
+    def setting(gamma, eta, heeded):
+        def run(ids):
+            # their loop ends where gamma + 1 more tokens might pass the limit
+            out, _, _, emitted = kangaroo_forward(types.SimpleNamespace(input_ids=torch.tensor([ids])), model,
+                                                  tokenizer_with(2 if heeded else -1), TOKENS + gamma,
+                                                  EARLY_STOP_LAYER=layer, SPECULATIVE_DECODING_STEPS=gamma,
+                                                  threshold=eta)
+            return out[0][len(ids):], len(emitted)
+        return f"kangaroo:gamma={gamma},eta={eta},strict=on", heeded, run
+
+    record("kangaroo", "Kangaroo 4f0949d, transformers " + transformers.__version__,
+           [setting(6, 0.6, False), setting(4, 0.3, False), setting(6, 0.6, True)])
+
+
+def sps():
+    sys.path.insert(0, f"{REPOS}/Spec-Bench")
+    without("fastchat", "fastchat.utils", "evaluation.eval")
+    from evaluation.inference_sps import assisted_decoding, sps_forward
+    transformers.GenerationMixin.assisted_decoding = assisted_decoding
+    model, passes = counted_model()
+    draft = open_model("draft")
+
+    def setting(heeded):
+        def run(ids):
+            for m in (model, draft):
+                m.generation_config.eos_token_id, m.generation_config.pad_token_id = 2 if heeded else -1, 2
+            passes[0] = 0
+            inputs = transformers.BatchEncoding(dict(input_ids=torch.tensor([ids]),
+                                                     attention_mask=torch.ones(1, len(ids), dtype=torch.long)))
+            out = sps_forward(inputs, model, None, TOKENS, drafter=draft)[0][0].tolist()
+            return out[len(ids):], passes[0]
+        return "speculative:gamma=5,adaptive=heuristic", heeded, run
+
+    record("sps", "Spec-Bench fd2c1cd, transformers " + transformers.__version__, [setting(False), setting(True)])
+
+
+PARTS = dict(prompts=make_prompts, lade=lade, ouroboros=ouroboros, kangaroo=kangaroo, sps=sps)
 PARTS.update({"spec-bench": spec_bench, "hugging-face": hugging_face})
 
+transformers.logging.set_verbosity_error()
 torch.set_num_threads(1)
 torch.set_grad_enabled(False)
 for part in sys.argv[2:]:
