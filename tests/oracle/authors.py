@@ -5,13 +5,24 @@ hand, from the repository's root, with the authors' repositories cloned into REP
     REPOS/LookaheadDecoding  github.com/hao-ai-lab/LookaheadDecoding at eed010d
     REPOS/Ouroboros          github.com/thunlp/Ouroboros at 7dac65b
     REPOS/Spec-Bench         github.com/hemingkx/Spec-Bench at fd2c1cd
+    REPOS/Kangaroo           github.com/Equationliu/Kangaroo at 4f0949d
+
+Each part runs with torch 2.6.0, numpy below 2 and the transformers that its program was written for:
+
+    4.36.2  prompts heads lade ouroboros spec-bench
+    4.33.3  kangaroo
+    4.37.1  medusa sps rest
+    4.57.1  hugging-face
+
     python3 -m venv /tmp/authors && /tmp/authors/bin/pip install torch==2.6.0 transformers==4.36.2 'numpy<2'
-    /tmp/authors/bin/python tests/oracle/authors.py REPOS prompts lade ouroboros spec-bench
-    python3 -m venv /tmp/hf && /tmp/hf/bin/pip install torch==2.6.0 transformers==4.57.1
-    /tmp/hf/bin/python tests/oracle/authors.py REPOS hugging-face
+    /tmp/authors/bin/python tests/oracle/authors.py REPOS prompts heads lade ouroboros spec-bench
+
+rest also wants the authors' retriever (PyPI's draftretriever is another project's), which is a wheel for Python 3.9 in
+Spec-Bench/model/rest/DraftRetriever/wheels: its .so loads into 3.11 too when it's renamed to draftretriever.so.
 
 Every part writes a file of tests/fixtures/authors: prompts.tsv (the prompts' ids and the greedy tokens after them) or
 PART.tsv (a row a setting: our name of it, whether EOS ends the text, the program, the target's passes for each prompt).
+heads trains the Medusa heads there; the Kangaroo adapter there is `outpace train`'s (models/reference-kangaroo-2).
 Both sides run in f32. Where the authors draw a window from random.choice, our generator's numbers are put in its
 place, so that both windows begin alike. Each output is compared with plain greedy search before it is written.
 """
@@ -19,6 +30,8 @@ import json
 import os
 import random
 import sys
+import types
+import unittest.mock
 
 sys.path.pop(0)  # tokenizers.py beside this file has the name of a package that transformers wants
 import torch
@@ -231,9 +244,208 @@ def hugging_face():
     record("hugging-face", "transformers " + transformers.__version__, rows)
 
 
-PARTS = dict(prompts=make_prompts, lade=lade, ouroboros=ouroboros)
+# --- Kangaroo, Medusa and REST: their first pass only reads the prompt. Ours get its token as the prompt's last one.
+
+def without(*modules):
+    """what their files import and these parts don't call"""
+    for name in modules:
+        sys.modules[name] = unittest.mock.MagicMock()
+
+
+def tokenizer_with(eos):
+    return types.SimpleNamespace(eos_token_id=eos)
+
+
+def passes_until(tokens, emitted):
+    """the first passes of `emitted` that together emit so many tokens"""
+    passes = 0
+    while tokens > 0:
+        tokens -= emitted[passes]
+        passes += 1
+    return passes
+
+
+def load_part(module, weights):
+    missing, unexpected = module.load_state_dict(weights, strict=False)
+    assert not unexpected and all("inv_freq" in name for name in missing), (missing, unexpected)
+    return module.float().eval()
+
+
+def kangaroo():
+    sys.path.insert(0, f"{REPOS}/Kangaroo")
+    without("fastchat", "fastchat.utils", "evaluation.eval")
+    from evaluation.inference_kangaroo import kangaroo_forward
+    from kangaroo.adapter import AdapterModel
+    from kangaroo.earlyexit import EarlyExitLlamaForCausalLM
+    from safetensors.torch import load_file
+    layer = 2
+    base = open_model("reference", EarlyExitLlamaForCausalLM, EARLY_STOP_LAYER=layer)
+    config = transformers.LlamaConfig.from_pretrained(f"{OUT}/reference", num_hidden_layers=1)
+    config.num_key_value_heads = config.num_attention_heads
+    weights = load_file(f"{OUT}/kangaroo/model.safetensors")
+    adapter = load_part(AdapterModel(config), {name if name.startswith("norm") else "layers.0." + name: w
+                                               for name, w in weights.items()})
+    model = types.SimpleNamespace(base_model=base, adapter_model=adapter, head_model=base.lm_head)
+
+    def setting(gamma, eta, heeded):
+        def run(ids):
+            # their loop ends where gamma + 1 more tokens might pass the limit
+            out, _, _, emitted = kangaroo_forward(types.SimpleNamespace(input_ids=torch.tensor([ids])), model,
+                                                  tokenizer_with(2 if heeded else -1), TOKENS + gamma,
+                                                  EARLY_STOP_LAYER=layer, SPECULATIVE_DECODING_STEPS=gamma,
+                                                  threshold=eta)
+            return out[0][len(ids):], len(emitted)
+        return f"kangaroo:gamma={gamma},eta={eta},strict=on", heeded, run
+
+    record("kangaroo", "Kangaroo 4f0949d, transformers " + transformers.__version__,
+           [setting(6, 0.6, False), setting(4, 0.3, False), setting(6, 0.6, True)])
+
+
+def with_cache(model, initialize):
+    """their cache, with as many heads as the model has keys: theirs has as many as queries"""
+    c, base = model.base_model.config, model.base_model
+    width = c.hidden_size // c.num_attention_heads * c.num_key_value_heads
+    shape = types.SimpleNamespace(num_hidden_layers=c.num_hidden_layers, num_attention_heads=c.num_key_value_heads,
+                                  max_position_embeddings=c.max_position_embeddings, hidden_size=width)
+    model.past_key_values, model.past_key_values_data, model.current_length_data = initialize(
+        types.SimpleNamespace(config=shape, device=base.device, dtype=base.dtype))
+    return model
+
+
+HEADS = 4
+
+
+def make_heads():
+    """Medusa's residual blocks in front of the target's own output layer, trained on text that the target draws"""
+    model = open_model("reference")
+    ending(model, False)
+    torch.manual_seed(0)
+    text = model.generate(torch.ones(192, 1, dtype=torch.long), do_sample=True, top_k=0, max_new_tokens=160)
+    states = model.model(text).last_hidden_state
+    blocks = torch.nn.ModuleList(torch.nn.Linear(states.shape[2], states.shape[2]) for _ in range(HEADS))
+    head = model.lm_head.weight.detach()
+    optimizer, positions = torch.optim.Adam(blocks.parameters(), lr=4e-3), text.shape[1] - HEADS - 1
+    for step in range(600):
+        row, at = torch.randint(text.shape[0], (512,)), torch.randint(positions, (512,))
+        with torch.enable_grad():
+            x = states[row, at]
+            loss = sum(torch.nn.functional.cross_entropy((x + torch.nn.functional.silu(block(x))) @ head.T,
+                                                         text[row, at + 2 + i]) for i, block in enumerate(blocks))
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        if step % 100 == 99:
+            print(f"heads: step {step + 1}, loss {loss.item() / HEADS:.3f}", flush=True)
+    from safetensors.torch import save_file
+    os.makedirs(f"{OUT}/medusa", exist_ok=True)
+    save_file({f"{i}.0.linear.{name}": w.detach().to(torch.bfloat16) for i, block in enumerate(blocks)
+               for name, w in block.named_parameters()}, f"{OUT}/medusa/model.safetensors")
+    c = model.config
+    with open(f"{OUT}/medusa/config.json", "w") as f:
+        json.dump(dict(model_type="outpace_adapter", variant="medusa", heads=HEADS, hidden_size=c.hidden_size,
+                       vocab_size=c.vocab_size), f, indent=2)
+        f.write("\n")
+
+
+def medusa():
+    sys.path.insert(0, f"{REPOS}/Spec-Bench")
+    without("fastchat", "fastchat.utils", "evaluation.eval")
+    from evaluation.inference_medusa import initialize_past_key_values, mc_sim_7b_63, medusa_forward
+    from model.medusa.medusa_model import KVLlamaForCausalLM, MedusaModel
+    from safetensors.torch import load_file
+    base = open_model("reference", KVLlamaForCausalLM)
+    model = with_cache(MedusaModel(base, HEADS, 1, f"{OUT}/reference"), initialize_past_key_values)
+    for name, w in load_file(f"{OUT}/medusa/model.safetensors").items():
+        model.medusa_head.state_dict()[name].copy_(w)
+
+    def setting(choices):
+        def run(ids):
+            out, _, _, emitted = medusa_forward(types.SimpleNamespace(input_ids=torch.tensor([ids])), model,
+                                                tokenizer_with(-1), TOKENS, medusa_choices=choices)
+            return out[0, len(ids):].tolist(), 1 + passes_until(TOKENS - 1, emitted)
+        paths = sorted("".join(map(str, path)) for path in choices)
+        return "medusa:tree=" + ";".join(sorted(paths, key=len)), False, run
+
+    record("medusa", "Spec-Bench fd2c1cd, transformers " + transformers.__version__,
+           [setting(mc_sim_7b_63)])
+
+
+def can_keep_all(store, phrase, draft):
+    """whether their retriever survives: 64 prefixes at most, and a match must not end the store"""
+    text, phrase = ("".join(map(chr, x)) for x in (store, phrase))
+    at, rows, found = text.find(phrase), set(), False
+    while at >= 0:
+        after = text[at + len(phrase):][:draft]
+        rows.update(after[:n + 1] for n in range(len(after)))
+        at, found = text.find(phrase, at + 1), True
+    return len(rows) <= 64 and (rows or not found)
+
+
+def rest():
+    sys.path.insert(0, f"{REPOS}/Spec-Bench")
+    without("fastchat", "fastchat.utils", "evaluation.eval")
+    import draftretriever
+    from evaluation.inference_rest import initialize_past_key_values, rest_forward
+    from model.rest.rest.model.rest_model import KVLlamaForCausalLM, RestModel
+    model = with_cache(RestModel(open_model("reference", KVLlamaForCausalLM), f"{OUT}/reference"),
+                       initialize_past_key_values)
+    store = [token for _, ids, greedy in prompts() for token in ids + greedy[:TOKENS // 4]]
+    path = "/tmp/authors.idx"
+    writer = draftretriever.Writer(path, max_chunk_len=1 << 20, vocab_size=model.vocab_size)
+    writer.add_entry(store)
+    writer.finalize()
+    reader = draftretriever.Reader(path)
+
+    def setting(draft, longest, shortest):
+        # Which of equally frequent prefixes their retriever keeps is random, and it aborts above 64 rows. So it may
+        # keep all here, and a prompt for which that is too many gets no count.
+        def search(tokens, choices):
+            if not can_keep_all(store, tokens, draft):
+                raise OverflowError
+            return reader.search(tokens, choices=1 << 20, long=draft)
+
+        def run(ids):
+            try:
+                out, _, _, emitted = rest_forward(types.SimpleNamespace(input_ids=torch.tensor([ids])), model,
+                                                  tokenizer_with(-1), TOKENS,
+                                                  datastore=types.SimpleNamespace(search=search),
+                                                  token_spans=list(range(longest, shortest - 1, -1)))
+            except OverflowError:
+                return [], 0
+            return out[0, len(ids):].tolist(), 1 + passes_until(TOKENS - 1, emitted)
+        return f"rest:longest={longest},shortest={shortest},draft={draft},nodes=64,matches=5000", False, run
+
+    record("rest", "Spec-Bench fd2c1cd, transformers " + transformers.__version__,
+           [setting(4, 16, 2), setting(8, 16, 3)])
+
+
+def sps():
+    sys.path.insert(0, f"{REPOS}/Spec-Bench")
+    without("fastchat", "fastchat.utils", "evaluation.eval")
+    from evaluation.inference_sps import assisted_decoding, sps_forward
+    transformers.GenerationMixin.assisted_decoding = assisted_decoding
+    model, passes = counted_model()
+    draft = open_model("draft")
+
+    def setting(heeded):
+        def run(ids):
+            for m in (model, draft):
+                m.generation_config.eos_token_id, m.generation_config.pad_token_id = 2 if heeded else -1, 2
+            passes[0] = 0
+            inputs = transformers.BatchEncoding(dict(input_ids=torch.tensor([ids]),
+                                                     attention_mask=torch.ones(1, len(ids), dtype=torch.long)))
+            out = sps_forward(inputs, model, None, TOKENS, drafter=draft)[0][0].tolist()
+            return out[len(ids):], passes[0]
+        return "speculative:gamma=5,adaptive=heuristic", heeded, run
+
+    record("sps", "Spec-Bench fd2c1cd, transformers " + transformers.__version__, [setting(False), setting(True)])
+
+
+PARTS = dict(prompts=make_prompts, heads=make_heads, lade=lade, ouroboros=ouroboros, kangaroo=kangaroo, medusa=medusa,
+             rest=rest, sps=sps)
 PARTS.update({"spec-bench": spec_bench, "hugging-face": hugging_face})
 
+transformers.logging.set_verbosity_error()
 torch.set_num_threads(1)
 torch.set_grad_enabled(False)
 for part in sys.argv[2:]:

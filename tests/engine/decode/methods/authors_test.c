@@ -3,9 +3,12 @@
 // tests/fixtures/authors/*.tsv is a setting; each must need as many steps here, and write greedy search's
 // text.
 #include "tests/support/check.h"
+#include "tests/support/folder.h"
+#include "tests/support/scratch.h"
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
+#include "engine/decode/datastore.h"
 #include "engine/decode/decode.h"
 #include "engine/engine.h"
 
@@ -26,6 +29,9 @@ typedef struct {
 typedef struct {
     Example examples[PROMPTS];
     Engine target, draft;
+    AdapterEngine adapters; // of the open file's method
+    char datastore[300];    // what its settings lack: where the datastore is
+    int given; // tokens of the output at the prompt's end: theirs has them from a pass of its own
     int cells, steps;
 } World;
 
@@ -80,15 +86,19 @@ static void read_prompts(World *w) {
     mem_free(text);
 }
 
+static EngineOptions options(const Engine *beside) {
+    return (EngineOptions){.device = "cpu",
+                           .compute = CHOOSE_F32,
+                           .beside = beside,
+                           .isa = getenv("OUTPACE_ISA"),
+                           .max_nodes = 512,
+                           .slack = 64};
+}
+
 static void open_model(Engine *engine, const char *name, const Engine *beside) {
     char path[512];
     Error e = {0};
-    EngineOptions o = {.device = "cpu",
-                       .compute = CHOOSE_F32,
-                       .beside = beside,
-                       .isa = getenv("OUTPACE_ISA"),
-                       .max_nodes = 512,
-                       .slack = 64};
+    EngineOptions o = options(beside);
     fixture_path(path, sizeof path, name);
     if (!engine_open(engine, path, &o, NULL, &e)) fail_msg("%s", e.text);
 }
@@ -99,24 +109,29 @@ static int greedy_tokens(const Example *x, bool heeded) {
     return n;
 }
 
+// The passes that gave the first `given` tokens count as theirs do.
 static void check_example(World *w, Method *m, const char *setting, const Example *x, bool heeded, int want) {
     static const int eos = EOS;
+    int prompt[MOST_IDS + TOKENS], tokens = greedy_tokens(x, heeded) - w->given;
     Error e = {0};
     DecodeResult r;
-    DecodeOptions o = {.max_tokens = TOKENS,
+    DecodeOptions o = {.max_tokens = TOKENS - w->given,
                        .eos = &eos,
                        .eos_count = heeded,
                        .sampling = {.top_p = 1},
                        .merge = true,
                        .clock = clock_monotonic()};
-    if (!decode(&w->target.session, m, x->ids, x->count, &o, &r, &e)) fail_msg("%s", e.text);
-    assert_int_equal(r.tokens, greedy_tokens(x, heeded));
-    assert_memory_equal(r.ids, x->greedy, (size_t)r.tokens * sizeof(int));
-    if (want != NONE && r.steps != want)
+    memcpy(prompt, x->ids, (size_t)x->count * sizeof(int));
+    memcpy(prompt + x->count, x->greedy, (size_t)w->given * sizeof(int));
+    if (!decode(&w->target.session, m, prompt, x->count + w->given, &o, &r, &e)) fail_msg("%s", e.text);
+    assert_int_equal(r.tokens, tokens);
+    assert_memory_equal(r.ids, x->greedy + w->given, (size_t)tokens * sizeof(int));
+    int steps = r.steps + w->given;
+    if (want != NONE && steps != want)
         print_error("%s, EOS %s, %s: %d steps, the authors' program took %d\n", setting,
-                    heeded ? "heeded" : "ignored", x->name, r.steps, want);
-    w->cells += want != NONE && r.steps == want;
-    w->steps += r.steps;
+                    heeded ? "heeded" : "ignored", x->name, steps, want);
+    w->cells += want != NONE && steps == want;
+    w->steps += steps;
     decode_result_release(&r);
 }
 
@@ -127,12 +142,18 @@ static void check_row(World *w, const char *setting, bool heeded, const char *co
     Method m;
     MethodEnv env = {.target = &w->target.session,
                      .draft = &w->draft.session,
+                     .adapters = w->adapters.sessions,
+                     .adapter_count = w->adapters.count,
+                     .adapter_layer = w->adapters.adapter.kind.exit_layer,
                      .sampling = {.top_p = 1},
                      .eos = &eos,
                      .eos_count = heeded};
+    char text[600];
+    snprintf(text, sizeof text, "%s%s", setting, w->datastore);
     assert_int_equal(read_numbers(counts, want, PROMPTS), PROMPTS);
-    if (!method_open(&m, setting, &env, &e)) fail_msg("'%s': %s", setting, e.text);
+    if (!method_open(&m, text, &env, &e)) fail_msg("'%s': %s", text, e.text);
     for (int i = first; i < PROMPTS; i += EVERY) {
+        if (w->given && heeded && w->examples[i].greedy[0] == EOS) continue; // nothing is left to write
         check_example(w, &m, setting, &w->examples[i], heeded, want[i]);
         held += want[i] != NONE;
     }
@@ -185,12 +206,102 @@ static void prompt_lookup(void **state) {
     check_file(&world, "spec-bench.tsv", 2);
 }
 
+static void hugging_face(void **state) {
+    (void)state;
+    check_file(&world, "hugging-face.tsv", 12);
+}
+
+static void speculative(void **state) {
+    (void)state;
+    check_file(&world, "sps.tsv", 2);
+}
+
+// --- Kangaroo, Medusa, REST: theirs has the first token from a pass over the prompt that tries nothing
+
+static void check_adapters(World *w, const char *dir, const char *name, int rows) {
+    Error e = {0};
+    EngineOptions o = options(NULL);
+    if (!engine_open_adapter(&w->adapters, &w->target, dir, &o, NULL, &e)) fail_msg("%s", e.text);
+    w->given = 1;
+    check_file(w, name, rows);
+    w->given = 0;
+    engine_close_adapter(&w->adapters);
+}
+
+static void kangaroo(void **state) {
+    (void)state;
+    char path[512];
+    fixture_path(path, sizeof path, "kangaroo");
+    check_adapters(&world, path, "kangaroo.tsv", 3);
+}
+
+// Completes the fixture's heads in `folder`: the output layer of each is the target's.
+static void write_heads(const Engine *target, const char *folder, int heads) {
+    const Tensor *output = &target->model.head;
+    size_t bytes = (size_t)output->rows * (size_t)output->columns * 2, size;
+    char from[512];
+    fixture_path(from, sizeof from, "medusa");
+    scratch_copy(from, folder_path(folder, "heads"));
+    unsigned char *file = (unsigned char *)scratch_read(from, "model.safetensors", &size);
+    size_t start = safetensors_data(file), own = size - start;
+    json_t *header = json_loadb((char *)file + SAFETENSORS_PREFIX, start - SAFETENSORS_PREFIX, 0, NULL);
+    unsigned char *data = mem_new(own + (size_t)heads * bytes, 1);
+    memcpy(data, file + start, own);
+    for (int i = 0; i < heads; i++) {
+        char name[32];
+        size_t at = own + (size_t)i * bytes;
+        snprintf(name, sizeof name, "%d.1.weight", i);
+        json_object_set_new(header, name,
+                            json_pack("{s:s, s:[ii], s:[II]}", "dtype", "BF16", "shape", output->rows,
+                                      output->columns, "data_offsets", (json_int_t)at,
+                                      (json_int_t)(at + bytes)));
+        memcpy(data + at, output->data, bytes);
+    }
+    char *text = json_dumps(header, 0);
+    scratch_write_safetensors(folder_path(folder, "heads"), "model.safetensors", text, data,
+                              own + (size_t)heads * bytes);
+    free(text);
+    mem_free(data);
+    mem_free(file);
+    json_decref(header);
+}
+
+static void medusa(void **state) {
+    assert_int_equal(world.target.model.head.dtype, DTYPE_BF16);
+    write_heads(&world.target, *state, 4);
+    check_adapters(&world, folder_path(*state, "heads"), "medusa.tsv", 1);
+}
+
+// The store that theirs had: each prompt, then the first quarter of its text.
+static void rest(void **state) {
+    int store[PROMPTS * (MOST_IDS + TOKENS)], count = 0;
+    Error e = {0};
+    for (int i = 0; i < PROMPTS; i++) {
+        const Example *x = &world.examples[i];
+        memcpy(store + count, x->ids, (size_t)x->count * sizeof(int));
+        count += x->count;
+        memcpy(store + count, x->greedy, TOKENS / 4 * sizeof(int));
+        count += TOKENS / 4;
+    }
+    const char *path = folder_path(*state, "store");
+    if (!datastore_write(path, store, count, world.target.session.shape.vocab, &e)) fail_msg("%s", e.text);
+    snprintf(world.datastore, sizeof world.datastore, ",datastore=%s", path);
+    world.given = 1;
+    check_file(&world, "rest.tsv", 2);
+    world.given = 0;
+    world.datastore[0] = 0;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lookahead),
         cmocka_unit_test(ouroboros),
         cmocka_unit_test(prompt_lookup),
-
+        cmocka_unit_test(hugging_face),
+        cmocka_unit_test(speculative),
+        cmocka_unit_test(kangaroo),
+        cmocka_unit_test_setup_teardown(medusa, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(rest, folder_setup, folder_teardown),
     };
     return cmocka_run_group_tests(tests, open_world, close_world);
 }
