@@ -244,7 +244,7 @@ static void write_heads(const Engine *target, const char *folder, int heads) {
     scratch_copy(from, folder_path(folder, "heads"));
     unsigned char *file = (unsigned char *)scratch_read(from, "model.safetensors", &size);
     size_t start = safetensors_data(file), own = size - start;
-    json_t *header = json_loadb((char *)file + SAFETENSORS_PREFIX, start - SAFETENSORS_PREFIX, 0, NULL);
+    json_t *header = json_loadb((char *)file + sizeof(uint64_t), start - sizeof(uint64_t), 0, NULL);
     unsigned char *data = mem_new(own + (size_t)heads * bytes, 1);
     memcpy(data, file + start, own);
     for (int i = 0; i < heads; i++) {
