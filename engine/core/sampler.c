@@ -15,7 +15,6 @@ static void check(const float *p, int vocab) {
         sum += (double)p[i];
     }
     assert(!(sum > 0) || fabs(sum - 1) < 1e-3);
-    (void)sum;
 }
 
 void sampler_init(Sampler *s, const Sampling *sampling, int vocab) {

@@ -111,7 +111,6 @@ static void check(Pool *p) {
     assert(p->threads == 1 || atomic_load(&p->round) == 0 || atomic_load(&p->finished) == p->threads - 1);
     assert(atomic_load(&p->sleepers) >= 0 && atomic_load(&p->sleepers) < p->threads);
     assert(!atomic_load(&p->closing));
-    (void)p; // without asserts
 }
 
 static inline void relax(void) {

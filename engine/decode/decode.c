@@ -83,7 +83,6 @@ static void check_report(const StepReport *r) {
     assert(r->accepted >= 0 && r->accepted <= r->tried && r->accepted <= r->depth);
     assert(r->emitted >= 1 && r->emitted <= r->accepted + 1);
     assert(r->chain <= r->candidates && r->source_count <= SOURCES_MAX && r->pass_count <= PASS_LOG_SIZE);
-    (void)rows;
 }
 
 // Everything in the report that comes from the tree and the verdict; called before anything is committed.

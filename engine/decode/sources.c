@@ -11,7 +11,6 @@ static void check(const Sources *s) {
     if (s->count == 0) return;
     const SourceRow *last = &s->rows[s->count - 1]; // the others were last before
     assert(last->source >= 0 && last->source < s->source_count && last->node >= 0);
-    (void)last;
 }
 
 void sources_record(Sources *s, int source, int node) {

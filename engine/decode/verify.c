@@ -20,7 +20,6 @@ static void check_verdict(const Verifier *v, const Session *s, const Verdict *ou
     assert(out->accepted == s->tree.depth[out->node] && out->accepted <= out->tried);
     assert(out->bonus >= 0 && out->bonus < v->vocab);
     assert(drawn == (sampling_is_greedy(&v->sampling) ? 0 : (uint64_t)out->tried + 1));
-    (void)v, (void)s, (void)out, (void)drawn; // without asserts
 }
 
 void verifier_init(Verifier *v, const Sampling *sampling, uint64_t seed, int vocab) {

@@ -17,7 +17,6 @@ static void check(const Reporter *r) {
     const ReporterPlace *p = &r->place;
     assert(r->done >= 0 && r->round_work >= 0 && r->rounds_s >= 0);
     assert(p->methods == 0 ? p->method == 0 : p->method >= 0 && p->method < p->methods);
-    (void)p;
 }
 
 void reporter_begin(Reporter *r, bool json, int points, double work, bool (*interrupted)(void)) {

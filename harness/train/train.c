@@ -27,7 +27,6 @@ static void check(const TrainRun *r) {
     assert(r->corpus.documents <= r->origin_capacity && r->reading == r->file.files.count);
     assert(t->step >= 0 && t->step <= t->config.optimizer.steps);
     assert(!r->curve.count || r->curve.points[r->curve.count - 1].step <= t->step);
-    (void)t;
 }
 
 // --- reading ----------------------------------------------------------------------------------------------
@@ -108,7 +107,7 @@ static bool check_space(const TrainRun *r, Error *e) {
                          "checkpoints and the model", e);
 }
 
-// Lost points leave only a gap in the curve.
+// If the file can't be read, the curve only lacks its points.
 static void read_curve(TrainRun *r) {
     static const size_t MOST = 64u << 20;
     char *path = losses_path(r), *text = NULL;
@@ -229,10 +228,11 @@ static bool one_step(TrainRun *r, Error *e) {
                        r->file.out, t->step);
 }
 
-// An interrupt waits until both files are written.
+// An interrupt waits until both files are written: the losses first, since a resumed run reads them up to the
+// checkpoint's step and so never misses any.
 static bool save(TrainRun *r, Error *e) {
     interrupt_wait(true);
-    bool ok = checkpoint_write(&r->trainer, r->checkpoint, e) && write_curve(r, e);
+    bool ok = write_curve(r, e) && checkpoint_write(&r->trainer, r->checkpoint, e);
     interrupt_wait(false);
     return ok;
 }

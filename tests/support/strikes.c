@@ -303,13 +303,13 @@ static bool store_is_sound(const char *path, const char *name, Text *problem) {
 }
 
 // A failed command may leave the files that were there before, those of an undisturbed one, both whole; a
-// sound store; a checkpoint.
+// sound store; a checkpoint and the losses up to it.
 static bool check_left(void *self, const char *name, const char *path) {
     Left *l = self;
     char before[PATH_SIZE], after[PATH_SIZE];
     snprintf(before, sizeof before, "%s/%s", in_world(l->w, "stage"), name);
     snprintf(after, sizeof after, "%s/%s", in_world(l->w, "want"), name);
-    if (is_journal(name) || ends(name, ".checkpoint")) return true;
+    if (is_journal(name) || ends(name, ".checkpoint") || ends(name, ".losses.tsv")) return true;
     if (ends(name, ".db")) return store_is_sound(path, name, l->problem);
     if (access(before, F_OK) == 0 && same_bytes(path, before)) return true;
     if (access(after, F_OK) == 0 && same_bytes(path, after)) return true;

@@ -173,7 +173,6 @@ static void check(const Rest *r) {
         const Prefix *p = &r->best[i];
         assert(p->parent < i && p->from < p->to && p->to <= r->place_count);
         assert(i == 0 || !is_better(p, p - 1));
-        (void)p;
     }
 }
 
