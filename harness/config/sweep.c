@@ -330,6 +330,7 @@ static void check(const Experiment *x, const Sweep *s, const Seen *seen) {
     assert(known == s->count && s->count <= SWEEP_MAX);
     for (int i = 0; i < s->count; i++) {
         const Point *p = &s->points[i];
+        (void)p;
         assert(p->model >= 0 && p->model < x->model_count && p->dataset >= 0 &&
                p->dataset < x->dataset_count);
         assert(p->method >= 0 && p->method < x->method_count && p->decoder &&
