@@ -1,4 +1,4 @@
-// Opening: config first, so that memory can be told and checked before a weight is touched; then weights,
+// Opening: config first, so that memory can be checked and reported before a weight is touched; then weights,
 // backend and tokenizer.
 #include "engine/engine.h"
 
@@ -20,7 +20,7 @@ typedef struct Device {
     bool numbered; // there may be several: "name:n", and a model on some of them: "name:n,name:m"
     bool (*open)(const Model *model, const CudaCards *cards, const BackendOptions *o, void **self, Error *e);
     bool (*ceilings)(int ordinal, const BackendOptions *o, Ceilings *out, Error *e);
-    bool (*gauge)(int ordinal, Gauge *out, Error *e); // NULL: it says nothing of itself
+    bool (*gauge)(int ordinal, Gauge *out, Error *e); // NULL: it has no readings
     bool (*copy_rate)(int ordinal, double *bytes_per_s, Error *e);
     bool (*usable)(int ordinal, Error *e);                                            // NULL: always
     int (*fits)(const Model *model, const CudaCards *cards, const BackendOptions *o); // NULL: see host
@@ -60,8 +60,8 @@ static bool is_named(const Device *d, const char *text, size_t n) {
     return strlen(d->name) == n && strncmp(d->name, text, n) == 0;
 }
 
-// "name:n", n of at most three digits, or "name", which is the first. Gives what stands behind it; NULL: it's
-// neither, or there are more than can be.
+// "name:n", n of at most three digits, or "name", which is the first. Returns the rest of the text; NULL:
+// it's neither, or there are too many.
 static const char *read_card(const Device *d, const char *text, CudaCards *cards) {
     size_t n = strcspn(text, ":,+"), digits = text[n] == ':' ? strspn(text + n + 1, "0123456789") : 0;
     bool numbered = text[n] == ':';

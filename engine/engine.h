@@ -1,4 +1,4 @@
-// Opens a model on a named backend: the one place that sees all the rooms of running a model.
+// Opens a model on a named device: the one place that joins model files, tokenizer and backends.
 #pragma once
 #include "engine/base/error.h"
 #include "engine/base/text.h"
@@ -12,34 +12,31 @@ typedef struct Engine {
     Model model;
     Session session;
     Tokenizer *tokenizer; // NULL where the directory has none
-    int fits; // positions that the device had room for, where that was less than the model's context and none
-              // was asked for: the session has half of them. 0: the session has what was wanted
+    int fits; // if no context was given and the model's own didn't fit on the device: the positions that
+              // would; the session has half of them. Else 0
 } Engine;
 
-// Bytes: of an open engine what it took, of a refused one what it would have taken, about. All 0 where
-// config.json could not be read, and for a device that needs no weights.
+// Bytes that an open engine takes, or about what a refused one would have taken. All 0 if config.json could
+// not be read, and for a device that needs no weights.
 typedef struct EngineMemory {
     size_t weights, cache, step;
-    size_t available; // before opening, as the system says; 0 where the weights are not in its memory
+    size_t available; // before opening, from the system; 0 if the weights are in another memory
 } EngineMemory;
 
-// Opens; refuses with the context that would fit where memory does not suffice (a GPU: a shorter one is taken
-// where none was asked for). False with e filled, and
-// `engine` empty, on failure. memory may be NULL.
+// Opens. If memory doesn't suffice, the error names the context that would fit (a GPU takes a shorter one by
+// itself if none was given). On failure returns false with e filled and `engine` empty. memory may be NULL.
 bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, EngineMemory *memory, Error *e);
 void engine_close(Engine *engine); // takes an empty one
 
-// Those checks of engine_open that need no model: whether there is such a device, and has what is asked of
-// it.
+// The checks of engine_open that need no model: that the device is known and can do what the options ask.
 bool engine_check(const EngineOptions *o, Error *e);
 
-// All checks of engine_open, but of the weights and the tokenizer, for a model that is open or only described
-// (no directory is read). The session has its shape, on the null backend: methods can be opened with it, to
-// see whether they can, and no step run. `name` is for errors.
+// All checks of engine_open except those of weights and tokenizer, for a model that is open or only described
+// (no directory is read). The session has the model's shape on the null backend: methods can be opened with
+// it as a trial, but steps can't run. `name` is for errors.
 bool engine_rehearse(Engine *engine, const char *name, const Model *m, const EngineOptions *o, Error *e);
 
-// Whether a draft's ids mean what the target's mean: as many, and the same pieces where both have a
-// tokenizer.
+// Whether a draft's ids have the target's meaning: as many ids, and equal pieces if both have a tokenizer.
 bool engine_same_vocabulary(const Engine *target, const Engine *draft, Error *e);
 
 // A target's adapter or heads, on the target's device, the last card of several, closed before it. Their
@@ -54,38 +51,35 @@ bool engine_open_adapter(AdapterEngine *a, const Engine *target, const char *dir
                          EngineMemory *memory, Error *e);
 void engine_close_adapter(AdapterEngine *a); // takes an empty one
 
-// As engine_rehearse, beside such a target.
+// Like engine_rehearse, for an adapter of such a target.
 bool engine_rehearse_adapter(AdapterEngine *a, const char *name, const Adapter *adapter, const Engine *target,
                              Error *e);
 
-// The kernels that a session on this device has (`isa`: forced), as its report names them; NULL where that is
-// known only once it is open.
+// The kernels that a session on this device will use (`isa`: forced), as its report names them; NULL if only
+// an open session knows.
 const char *engine_kernels(const char *device, const char *isa);
 
-// Adds to a list, "cuda:0,cuda:1", the GPUs of a device (see EngineOptions) that it has not; it is a device,
-// too.
+// Adds a device's GPUs (see EngineOptions) to a list, "cuda:0,cuda:1", which lacks them; the list is itself a
+// device.
 void engine_list_gpus(const char *device, Text *list);
 
-// How many GPUs this machine and its driver have, "cuda:0" and so on: of any kind, also such as cannot be
-// used.
+// The number of GPUs that this machine's driver lists, "cuda:0" and so on, usable or not.
 int engine_gpus(void);
 
-// Whether "auto" passes over this machine's first GPU, and why: it takes the next, or the CPU. False for
-// other devices, and where there is no GPU, or no driver for one.
+// Whether "auto" skips this machine's first GPU, and why: it takes the next usable one, or the CPU. False for
+// other devices, and if there is no GPU or no driver.
 bool engine_passes_over(const char *device, Error *why);
 
-// A GPU's own readings (see EngineOptions) at this moment; card: its number among the device's, from 0. False
-// without an error where the device is not a GPU, or has no such card.
+// A GPU's own readings at this moment; card: its index among the device's, from 0. False without an error if
+// the device is not a GPU or has no such card.
 bool engine_gauge(const char *device, int card, Gauge *out, Error *e);
 
-// Measures the most that the device (see EngineOptions) can do; its slowest card counts. All zero for a
-// device without arithmetic.
+// Measures the device's limits; its slowest card counts. All zero for a device without arithmetic.
 bool engine_ceilings(const char *device, const BackendOptions *o, Ceilings *out, Error *e);
 
-// One line on CPU kernels that this processor names and that are not used all the same, with the mend; NULL
-// where there are none.
+// One line on CPU kernels that this processor claims but that can't be used, with the fix; NULL: none.
 const char *engine_kernels_refused(void);
 
-// Bytes a second that a GPU copies within its own memory, those read and those written, measured now: what a
-// card is often known by. False without an error where the device is none.
+// Measures how many bytes a second a GPU copies within its own memory, reads plus writes: the figure that
+// cards are sold by. False without an error if the device is not a GPU.
 bool engine_copy_rate(const char *device, double *bytes_per_s, Error *e);

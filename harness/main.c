@@ -183,7 +183,7 @@ int main(int argc, char **argv) {
         if (is_written(&e)) return EXIT_DONE;
     } else if (run(argc - 1, argv + 1, &code, &e)) return code;
     if (e.kind == ERROR_NONE)
-        error_system(&e, "%s failed, and did not say why: a fault of this program", argv[1]);
+        error_system(&e, "%s failed without an error message: this is a bug in outpace", argv[1]);
     fprintf(stderr, "outpace: %s\n", e.text);
     return error_exit_code(&e);
 }

@@ -1,4 +1,4 @@
-// Times steps of one model over a grid of sizes and contexts, beside the most that the machine could do.
+// Times steps of one model over a grid of sizes and contexts, with the machine's floors under each.
 #include "harness/cli/command.h"
 
 #include "engine/base/memory.h"
@@ -35,7 +35,7 @@ static const Arg OPTIONS[] = {
      .value = "S"},
     {"seed", ARG_SEED, AT(seed), .help = "of the tokens that are run", .value = "N", .fallback = "0"},
     {"processor-time", ARG_FLAG, AT(processor),
-     .help = "measure that, for a machine that is not at rest; with --threads 1"},
+     .help = "CPU time instead of wall time (busy machines; needs --threads 1)"},
     {"json", ARG_FLAG, AT(json), .help = "print one JSON object"},
     {"csv", ARG_FLAG, AT(csv), .help = "print the points as CSV"},
 };
@@ -44,7 +44,7 @@ static const Arg OPTIONS[] = {
 typedef struct {
     const BenchArguments *a;
     BenchRun run;
-    Line line, silent; // silent: of a session, which tells of parts of a sample
+    Line line, silent; // silent: for the session, which reports parts of a sample
 } Bench;
 
 // --- the grid --------------------------------------------------------------------------------------------
@@ -131,8 +131,8 @@ static void show_progress(Bench *b, int point) {
     if (line_due(&b->line)) line_show(&b->line, text);
 }
 
-// Where one token takes another time after a context's points than before them, so may the points. `first`:
-// of them.
+// If one token's time has changed between before a context's points and after them, theirs may have, too.
+// first: the first of these points.
 static bool look_for_drift(Bench *b, const BenchOptions *o, const BenchPoint *one, int first, Error *e) {
     BenchPoint again = {.context = one->context, .tokens = 1};
     if (!bench_point(&b->run.engine, &b->run.ceilings, o, NULL, &again, e)) return false;
@@ -147,14 +147,14 @@ static bool look_for_drift(Bench *b, const BenchOptions *o, const BenchPoint *on
     return true;
 }
 
-// The watch's findings up to point i belong to the points since it last looked.
+// What the watch found before point i applies to every point since its last look.
 static void mark_before(Bench *b, int i, int *unseen) {
     const BenchTime *t = &b->run.points[i].time;
     if (!t->looked) return;
     for (; *unseen < i; ++*unseen) b->run.points[*unseen].time.flags |= t->flags_before;
 }
 
-// One token is measured anew at every context, as the base of the slowdowns.
+// One token is measured again at every context: slowdowns are relative to it.
 static bool measure(Bench *b, Error *e) {
     Watch watch = {0};
     BenchOptions o = {.warm_up = 2,
@@ -201,7 +201,7 @@ static bool measure_ceilings(Bench *b, Error *e) {
     return !b->run.gpu || engine_copy_rate(o->device, &b->run.copy_bytes_per_s, e);
 }
 
-// An error in writing it does not hide the one that ended the run.
+// An error in writing the report must not hide the error that ended the run.
 static bool report(const Bench *b, const char *ended, Error *e) {
     if (b->a->json) return bench_report_json(&b->run, ended, ended ? NULL : e);
     if (!b->a->csv) return bench_report_table(&b->run, ended ? NULL : e);
@@ -249,28 +249,27 @@ static bool run(int argc, char **argv, int *code, Error *e) {
 const Command command_bench = {
     .name = "bench",
     .usage = "MODEL [OPTIONS]",
-    .summary = "time single steps beside the machine's floors",
+    .summary = "time single steps, and the machine's floors under them",
     .arguments = {1, 1},
     .lesson =
         "Times one step of so many tokens on top of so much context: forward pass, LM head on every node,\n"
         "best token of each. Verification pays where a step of many tokens costs little more than a step of\n"
-        "one: that ratio is the slowdown. Two floors are printed beside it, both measured on this machine "
-        "just\n"
+        "one: that ratio is the slowdown. The two floors printed with it were measured on this machine just\n"
         "before: the bytes a step must read at the memory's speed, and its operations at the processor's.\n"
-        "Floor is how much of the step's time the larger one explains; above 100% the model is in the\n"
-        "caches, which no floor is of.\n"
+        "Floor is the share of the step's time that the larger one explains; above 100% the model fits in\n"
+        "the caches, whose speed no floor includes.\n"
         "\n"
-        "Times are medians. [95%] holds the median (of fewer than six samples: all of them), or the ratio\n"
-        "of two. A sample in which the system gave a processor to somebody else is disturbed, and taken\n"
-        "again, up to four times as many as were asked for; so is one taken while others kept more than a\n"
-        "quarter of a core busy. A point with too few others is marked: disturbed. Its slowdown may be\n"
-        "wrong several times over, since short steps pass between two turns of a neighbour, and long ones\n"
-        "do not.\n"
+        "Times are medians. [95%] is the interval of the median (all samples if there are fewer than six),\n"
+        "or of the ratio of two medians. A sample is disturbed if the system gave our processor to another\n"
+        "program, or if others kept more than a quarter of a core busy. Disturbed samples are repeated, up\n"
+        "to four times the number asked for; a point left with too few good ones is marked as disturbed.\n"
+        "Its slowdown may be off several times over: short steps fit between two turns of a busy neighbour,\n"
+        "long ones don't.\n"
         "\n"
-        "A stand-in is a model with the shape of a published one, whose weights are others.\n"
-        "Weights are read faster from huge pages; how much of the memory is in them is printed, and what to\n"
-        "do about it in docs/speed.md. One token is timed again after each context's points: where that\n"
-        "takes another time than before, the machine changed, and slowdowns may be wrong: measure again.\n"
+        "A stand-in is a model with the shape of a published one but other weights.\n"
+        "Weights are read faster from huge pages; the share of memory in them is printed, and docs/speed.md\n"
+        "explains how to raise it. One token is timed again after each context's points: if its time has\n"
+        "changed, the machine has, and slowdowns may be wrong: measure again.\n"
         "\n"
         "  outpace bench MODEL\n"
         "  outpace bench MODEL --tokens 1,8..64+8 --context 100\n"

@@ -1,3 +1,4 @@
+// Describes methods and their parameters, from the rows that parse them.
 #include "harness/cli/command.h"
 
 #include "engine/decode/method.h"

@@ -1,3 +1,4 @@
+// Makes model directories (random, inflated, untrained adapters) and describes those that exist.
 #include "harness/cli/command.h"
 
 #include "engine/base/output.h"

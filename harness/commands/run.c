@@ -59,7 +59,7 @@ static bool print_table(const Ledger *l, const RunResult *r, Error *e) {
         if (r->baselines) printf("; %d baselines were added for them", r->baselines);
         puts("");
         if (r->rounds)
-            printf("%d rounds in %.1f s; beside decoding %.2f ms a round, %.2f%% of the time\n", r->rounds,
+            printf("%d rounds in %.1f s; harness overhead %.2f ms per round, %.2f%% of the time\n", r->rounds,
                    r->seconds, 1e3 * r->harness_s / r->rounds, 100 * r->harness_s / r->seconds);
         if (r->interrupted) puts("interrupted: the same command goes on");
     }

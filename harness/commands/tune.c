@@ -62,7 +62,7 @@ static const Arg OPTIONS[] = {
     {"exhaustive", ARG_FLAG, AT(exhaustive),
      .help = "measure every point on every prompt instead: slow, and the truth"},
     {"processor-time", ARG_FLAG, AT(ask.processor),
-     .help = "measure that, for a machine that is not at rest; with --threads 1"},
+     .help = "CPU time instead of wall time (busy machines; needs --threads 1)"},
     {"set", ARG_WORDS, AT(ask.sets), .help = "change the experiment, as in 'run'; repeatable",
      .value = "a.b=VALUE"},
     {"seed", ARG_SEED, AT(ask.seed), .help = "of the order of the prompts", .value = "N", .fallback = "0"},
@@ -82,7 +82,7 @@ static bool read_budget(const char *text, double *out, Error *e) {
            error_input(e, "tune: --budget is '%s', must be a time, as 90s, 10m or 1h", text);
 }
 
-// By fast math, whose sums may depend on what shares a step, another text is told, and is no failure.
+// With fast math sums may depend on what shares a step: a different text is reported, but isn't a failure.
 static int code_of(const TuneResult *r, const Plan *p) {
     bool exact = p->sweep.points[0].settings.engine.math == MATH_EXACT;
     if (r->end == TUNE_INTERRUPTED) return EXIT_INTERRUPTED;
@@ -198,13 +198,13 @@ const Command command_tune = {
     .arguments = {1, 1},
     .kept = "measured points are in the store",
     .lesson =
-        "Measures what steps cost by their rows, then a few points of the method's space on a few\n"
-        "prompts; fits Lookahead's law to what they accept, predicts all of the space, and measures what\n"
-        "may be best. The points predicted best race on the prompts after those: all decode the same\n"
-        "prompt, one after the other, beside the autoregressive baseline, and who cannot be ahead of the\n"
-        "fastest by more than --margin drops out, till one is left, or the budget or its share of the\n"
-        "sweep's time is gone. The speedup is that of the race, with an interval over its prompts. All\n"
-        "that is measured goes into the store, as a run called tune.\n"
+        "Measures the cost of a step by its rows, then a few points of the method's space on a few prompts;\n"
+        "fits Lookahead's law to their acceptance, predicts the whole space, and measures the points that\n"
+        "may be best. The best of them race on further prompts: all of them and the autoregressive baseline\n"
+        "decode the same prompt, one after the other. A point that can't beat the fastest by more than\n"
+        "--margin drops out, until one is left, or the budget or the share of a sweep's time is used up.\n"
+        "The speedup is the race's, with an interval over its prompts. Everything measured goes into the\n"
+        "store, as a run called tune.\n"
         "\n"
         "  outpace tune models/reference --method lookahead --dataset code\n"
         "  outpace tune MODEL --method ngrammys --dataset chat --axis k=1..10 --axis w=2,4,8 --budget 5m\n"

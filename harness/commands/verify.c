@@ -29,14 +29,14 @@ typedef struct {
 
 #define AT(name) offsetof(VerifyOptions, name)
 static const Arg OPTIONS[] = {
-    {"method", ARG_WORDS, AT(methods), .help = "repeatable; all that the models given allow",
+    {"method", ARG_WORDS, AT(methods), .help = "repeatable; all: every method that the given models allow",
      .value = "all|NAME[:k=v,...]", .fallback = "all", .letter = 'm'},
     {"prompts", ARG_WORD, AT(prompts), .help = "a line each: text, or JSON with \"prompt\"", .value = "FILE",
      .fallback = "a few of our own", .letter = 'f'},
     {"count", ARG_INT, AT(count), 1, 1 << 20, "8", .help = "prompts, at most", .value = "N", .letter = 'n'},
     {"max-tokens", ARG_INT, AT(max_tokens), 1, 1 << 20, "64", .help = "of each output", .value = "N"},
-    {"sampling", ARG_FLAG, AT(sampling), .help = "test the distribution, too"},
-    {"temperature", ARG_REAL, AT(temperature), 1e-3, 100, "1", .help = "of that", .value = "T",
+    {"sampling", ARG_FLAG, AT(sampling), .help = "also test the distribution of sampled tokens"},
+    {"temperature", ARG_REAL, AT(temperature), 1e-3, 100, "1", .help = "of --sampling", .value = "T",
      .letter = 't'},
     {"top-k", ARG_INT, AT(top_k), 0, 1 << 24, "0", .help = "0 is off", .value = "K"},
     {"top-p", ARG_REAL, AT(top_p), 0, 1, "1", .help = "1 is off", .value = "P"},
@@ -215,7 +215,7 @@ static bool read_prompts(Verify *v, Error *e) {
     return true;
 }
 
-// Fast math is held against the exact one on the same device, which is closed again before it opens.
+// Fast math is compared with exact math on the same device; the exact model is closed before the fast opens.
 static bool open_and_know(Verify *v, Error *e) {
     ModelChoice exact = v->o->models;
     exact.engine.math = MATH_EXACT;
@@ -265,14 +265,13 @@ const Command command_verify = {
     .summary = "certify that methods leave a model's output unchanged",
     .arguments = {1, 1},
     .lesson =
-        "Runs methods over prompts and holds each output, token for token, against autoregressive\n"
-        "decoding. The first difference is named: prompt, position, both tokens, and how close the two\n"
-        "best logits were. With --sampling each sampled token is also placed in the model's own\n"
-        "distribution in front of it; over many tokens these places are uniform if and only if tokens are\n"
-        "drawn from the model's distribution (a chi-square test; a correct method fails it once in a million "
-        "times).\n"
-        "Exit code 1 if any fails. With --math fast, whose sums may depend on what shares a step, outputs\n"
-        "are held against those of exact math; those that differ are counted, and none of them fails.\n"
+        "Runs methods over prompts and compares each output, token for token, with autoregressive decoding.\n"
+        "The first difference is printed: prompt, position, both tokens, and how close the two best logits\n"
+        "were. With --sampling each sampled token is also placed in the model's own distribution at that\n"
+        "position; over many tokens these places are uniform if and only if tokens are drawn from the\n"
+        "model's distribution (a chi-square test, which a correct method fails once in a million times).\n"
+        "The exit code is 1 if any method fails. With --math fast, whose sums may depend on what shares a\n"
+        "step, outputs are compared with those of exact math; differences are counted, but don't fail.\n"
         "\n"
         "  outpace verify MODEL\n"
         "  outpace verify MODEL -m prompt-lookup:draft=8 -m lookahead --prompts mine.txt -n 50\n"

@@ -323,12 +323,29 @@ static bool hash_sweep(const Experiment *x, Sweep *s, Error *e) {
     return ok;
 }
 
+// No two points are the same (by the hash), and each names what the config has.
+static void check(const Experiment *x, const Sweep *s, const Seen *seen) {
+    int known = 0;
+    for (size_t i = 0; i < seen->size; i++) known += seen->slots[i] != 0;
+    assert(known == s->count && s->count <= SWEEP_MAX);
+    for (int i = 0; i < s->count; i++) {
+        const Point *p = &s->points[i];
+        (void)p;
+        assert(p->model >= 0 && p->model < x->model_count && p->dataset >= 0 &&
+               p->dataset < x->dataset_count);
+        assert(p->method >= 0 && p->method < x->method_count && p->decoder &&
+               strlen(p->hash) == SHA256_TEXT - 1);
+    }
+    (void)x, (void)known;
+}
+
 bool sweep_expand(const Experiment *x, Sweep *out, Error *e) {
     Expansion run = {.experiment = x, .sweep = out, .seen.size = 2 * SWEEP_MAX, .e = e};
     *out = (Sweep){0};
     if (!check_size(x, e)) return false;
     run.seen.slots = mem_new(run.seen.size, sizeof *run.seen.slots);
     bool ok = walk_all(&run) && hash_sweep(x, out, e);
+    check(x, out, &run.seen);
     mem_free(run.seen.slots);
     if (ok && out->count == 0)
         ok = yaml_error(x->at, e, "no points are left: 'exclude where' takes all %d away", out->excluded);

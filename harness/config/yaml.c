@@ -5,6 +5,7 @@
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -236,11 +237,29 @@ static const char *keep_file(YamlTree *t, const char *prefix, const char *name, 
     return kept;
 }
 
+// The tree owns every node, within the limits; a parent counts its children, and only maps' have keys.
+static void check(const YamlTree *t) {
+    int nodes = 0;
+    assert(t->root && t->nodes <= YAML_NODES);
+    for (const YamlNode *n = t->newest; n; n = n->older, nodes++) {
+        int children = 0;
+        const YamlNode *last = NULL;
+        for (const YamlNode *c = n->first; c; last = c, c = c->next, children++)
+            assert((n->kind == NODE_MAP) == (c->key != NULL));
+        assert(children == n->count && last == n->last);
+        assert((n->kind == NODE_VALUE) == (n->text != NULL) && (n->kind != NODE_VALUE || !n->first));
+        (void)children, (void)last;
+    }
+    assert(nodes == t->nodes);
+    (void)nodes;
+}
+
 bool yaml_parse(YamlTree *t, const char *bytes, size_t n, const char *file, Error *e) {
     *t = (YamlTree){0};
     const char *kept = keep_file(t, "", file, e);
     t->root = kept ? read_node(t, bytes, n, kept, e) : NULL;
-    if (!t->root) yaml_release(t);
+    if (t->root) check(t);
+    else yaml_release(t);
     return t->root != NULL;
 }
 

@@ -15,7 +15,8 @@ static double floor_of(const BenchPoint *p) {
 }
 
 static const char *layout_name(const BenchPoint *p) {
-    return p->k == 0 ? "chain" : p->layout == LAYOUT_BATCH ? "batch" : "tree";
+    static const char *const names[] = {"tree", "batch", "copied"};
+    return p->k == 0 ? "chain" : names[p->layout];
 }
 
 // As the device names them: its architecture, and with fast math the library's version.

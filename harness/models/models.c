@@ -9,6 +9,7 @@
 #include "engine/model/model.h"
 #include "harness/cli/terminal.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +52,18 @@ static bool open_others(Models *m, const ModelChoice *c, Error *e) {
            error_within(e, "--adapter '%s'", c->adapter);
 }
 
+// The invariant above, of open models.
+static void check(const Models *m) {
+    const Session *target = &m->target.session;
+    assert(target->backend && m->facts.engine == &m->target);
+    assert(m->has_draft == (m->draft.session.backend != NULL));
+    assert(!m->has_draft || m->draft.model.shape.real_vocab == m->target.model.shape.real_vocab);
+    assert(m->adapters.count <= ADAPTER_HEADS_MAX && m->heads.count <= ADAPTER_HEADS_MAX);
+    for (int i = 0; i < m->adapters.count; i++) assert(m->adapters.sessions[i].context == target->context);
+    for (int i = 0; i < m->heads.count; i++) assert(m->heads.sessions[i].context == target->context);
+    (void)target;
+}
+
 bool models_open(Models *m, const ModelChoice *c, Error *e) {
     *m = (Models){.progress = c->engine.progress, .must_keep = c->cache != NULL};
     if (c->draft_device && !c->draft)
@@ -62,9 +75,12 @@ bool models_open(Models *m, const ModelChoice *c, Error *e) {
                 m->target.model.shape.context, SHOWN(c->target));
     warn(&m->target, c->target);
     m->cache = models_cache(c->cache);
-    if (open_others(m, c, e)) return true;
-    models_close(m);
-    return false;
+    if (!open_others(m, c, e)) {
+        models_close(m);
+        return false;
+    }
+    check(m);
+    return true;
 }
 
 static bool rehearse_others(Models *m, const ModelChoice *c, const DescribedModels *d, Error *e) {
@@ -86,9 +102,12 @@ bool models_rehearse(Models *m, const ModelChoice *c, const DescribedModels *d, 
     if (!engine_rehearse(&m->target, c->target, d->target, &c->engine, e)) return false;
     m->facts = (EngineFacts){&m->target, c->target};
     m->target.tokenizer = d->tokenizer;
-    if (rehearse_others(m, c, d, e)) return true;
-    models_end_rehearsal(m);
-    return false;
+    if (!rehearse_others(m, c, d, e)) {
+        models_end_rehearsal(m);
+        return false;
+    }
+    check(m);
+    return true;
 }
 
 void models_end_rehearsal(Models *m) {

@@ -425,7 +425,7 @@ static bool judge_failure(const World *w, const Row *r, const Strike *s, const C
     if (c->code >= 128) text_printf(problem, "ended by signal %d", c->code - 128);
     else if (!partial && !loader && lines_that_begin(err, "outpace: ") != 1)
         text_printf(problem, "%d lines that begin with 'outpace: '", lines_that_begin(err, "outpace: "));
-    else if (strstr(err, "a fault of this program")) text_puts(problem, "it did not say why");
+    else if (strstr(err, "this is a bug in outpace")) text_puts(problem, "it did not say why");
     else if (!names_something(err) && !(partial && names_something(text_get(&c->out))))
         text_puts(problem, "the line names nothing");
     if (s->kinds & 1u << STRIKE_STAT && (strstr(err, "not a regular file") || strstr(err, "there is none")))

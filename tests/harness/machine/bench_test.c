@@ -83,15 +83,20 @@ static void chains(void **state) {
     child_release(&c);
 }
 
-// k rows of w tokens: 1 + k w nodes as a tree, k (w + 1) as a batch.
+// k rows of w tokens: 1 + k w nodes as a tree, k (w + 1) as a batch, with or without copies of the cache.
 static void grids(void **state) {
-    for (int batch = 0; batch < 2; batch++) {
+    static const char *const layouts[] = {"tree", "batch", "copied"};
+    for (int batch = 0; batch < 3; batch++) {
+        char column[32];
         Child c;
+        snprintf(column, sizeof column, ",%s,", layouts[batch]);
         CHILD_OUTPACE(&c, *state, 0, "bench", "tiny", "--k", "1,3", "--w", "0..4+2", "--context", "9",
-                      "--samples", "3", "--seconds", "0", "--layout", batch ? "batch" : "tree", "--csv");
+                      "--samples", "3", "--seconds", "0", "--layout", layouts[batch], "--csv");
         int lines = 0, tokens, context, k, w;
         for (const char *line = text_get(&c.out); *line; line += strcspn(line, "\n") + 1, lines++) {
             if (lines == 0) continue;
+            const char *at = strstr(line, column);
+            assert_true(at && at < strchr(line, '\n'));
             assert_int_equal(sscanf(line, "%d,%d,%d,%d", &tokens, &context, &k, &w), 4);
             assert_int_equal(tokens, batch ? k * (w + 1) : 1 + k * w);
             assert_int_equal(context, 9);
