@@ -186,7 +186,7 @@ static bool pick_sampled(Verifier *v, const Session *s, int node, Verdict *out, 
         if (q) proposal_distribution(t, node, i, v->q);
         out->tried++;
         double chance = acceptance(rest_chance(&rest, i), q, t->token[*child]);
-        assert(chance >= 0 && chance <= 1 + 1e-6);
+        assert(chance >= 0 && chance <= 1 + 1e-3); // a device may sum in f32
         if (random_uniform(&v->random) < chance) return true;
         if (!rest_reject(&rest, i, q, e)) return false;
     }

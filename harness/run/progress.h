@@ -26,7 +26,7 @@ typedef struct RoundTimes {
 
 // `prompts` is set before.
 void point_progress_add(PointProgress *p, const RoundTimes *t);
-void point_progress_release(PointProgress *p); // takes an empty one
+void point_progress_release(PointProgress *p); // accepts an empty one
 bool point_progress_has(const PointProgress *p, int pass, int prompt);
 
 typedef struct RunProgress {
@@ -39,7 +39,7 @@ typedef struct RunProgress {
 
 // The ledger outlives it.
 bool progress_open(RunProgress *r, const Ledger *ledger, Error *e);
-void progress_release(RunProgress *r); // takes an empty one
+void progress_release(RunProgress *r); // accepts an empty one
 
 // Sets which of a group's members need another pass after `passes`; returns whether any does. A baseline that
 // isn't in the sweep runs only if another member does.

@@ -92,7 +92,7 @@ bool group_open_point(GroupRun *g, Models *models, OpenMethod open, int point, E
                    : fail_point(g, point, &why, e);
 }
 
-void group_close(GroupRun *g) {
+static void group_close(GroupRun *g) {
     for (int i = 0; i < g->group->count; i++) {
         if (g->points[i].open) method_close(&g->points[i].method);
         g->points[i].open = false;

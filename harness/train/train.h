@@ -56,7 +56,7 @@ bool train_file_override(TrainFile *f, const char *path, const TrainOverrides *o
 bool train_file_open_adapter(TrainFile *f, const char *path, Error *e); // NULL: the defaults
 void train_file_name_domains(TrainFile *f);                             // by the names of its files
 void train_file_set_context(TrainFile *f, int context);                 // and the pass, if the file has none
-void train_file_release(TrainFile *f);                                  // takes an empty one
+void train_file_release(TrainFile *f);                                  // accepts an empty one
 
 // --- the losses (curve.c) --------------------------------------------------------------------------------
 
@@ -72,7 +72,7 @@ typedef struct Curve {
 
 // Adds a point, or adds to the last point if that has the same step. NAN changes nothing.
 void curve_add(Curve *c, int step, double loss, double held_out);
-void curve_release(Curve *c); // takes an empty one
+void curve_release(Curve *c); // accepts an empty one
 
 // A table, "step <tab> loss <tab> held_out", one line per point; unknown numbers are empty. curve_read takes
 // the points up to a step.
@@ -115,7 +115,7 @@ typedef struct TrainRun {
 // Checks that the result may be written and that there's space for it, reads the text, and resumes if there's
 // a checkpoint.
 bool train_run_open(TrainRun *r, Error *e);
-void train_run_close(TrainRun *r); // takes an empty or half-opened one; releases the file too
+void train_run_close(TrainRun *r); // accepts an empty or half-opened one; releases the file too
 
 // Steps until the end, an interrupt, or stop_after, then writes a checkpoint. *done: it reached the end.
 bool train_run(TrainRun *r, bool *done, int *code, Error *e);
@@ -173,7 +173,7 @@ typedef struct FrozenModel {
 
 // With the pass, the threads and the context of c.
 bool frozen_open(FrozenModel *f, const char *dir, const TrainConfig *c, Line *line, Error *e);
-void frozen_close(FrozenModel *f); // takes an empty one
+void frozen_close(FrozenModel *f); // accepts an empty one
 
 typedef struct TrainAdapterOptions {
     const char *variant, *config, *out, *separator; // config, out, separator: NULL if not given
