@@ -146,8 +146,8 @@ static size_t available_memory(void) {
     return (size_t)kilobytes << 10;
 }
 
-// What is free for a model that is open together with another, whose weights may lie in pages that the system
-// could drop, but must not.
+// Free memory for a model that is open together with another. The other's weights may be in pages that the
+// system could drop, but must not.
 static size_t memory_beside(const Engine *other) {
     size_t available = available_memory(),
            taken = other && !other->model.held ? model_bytes(&other->model) : 0;
@@ -256,7 +256,7 @@ static void *instance_beside(const Engine *other, const Device *device) {
     return other && other->session.backend == device->backend ? other->session.self : NULL;
 }
 
-// What the options choose, before and after config.json is read.
+// The options' choices, before and after config.json is read.
 typedef struct Opening {
     const Device *device;
     CudaCards cards;

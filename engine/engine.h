@@ -16,8 +16,8 @@ typedef struct Engine {
               // would; the session has half of them. Else 0
 } Engine;
 
-// Bytes that an open engine takes, or about what a refused one would have taken. All 0 if config.json could
-// not be read, and for a device that needs no weights.
+// Bytes that an open engine takes, or about as many as a refused one would have taken. All 0 if config.json
+// could not be read, and for a device that needs no weights.
 typedef struct EngineMemory {
     size_t weights, cache, step;
     size_t available; // before opening, from the system; 0 if the weights are in another memory
@@ -28,7 +28,7 @@ typedef struct EngineMemory {
 bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, EngineMemory *memory, Error *e);
 void engine_close(Engine *engine); // takes an empty one
 
-// The checks of engine_open that need no model: that the device is known and can do what the options ask.
+// The checks of engine_open that need no model: that the device is known and can follow the options.
 bool engine_check(const EngineOptions *o, Error *e);
 
 // All checks of engine_open except those of weights and tokenizer, for a model that is open or only described

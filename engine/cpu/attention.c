@@ -5,9 +5,9 @@
 // of slots; then its ancestors in the step area; then the node itself. Ancestors that were added one after
 // another (a chain, a chunk of a prompt) form one span.
 //
-// Neighbouring nodes attend together. Most of what they see is the same: the cache, the root, the chain so
-// far. That part is listed once and read once; positions that a window hides from some of the nodes come
-// before it, those that the tree gives each node come after it (see Attend).
+// Neighbouring nodes attend together. Most of the positions they see are the same: the cache, the root, the
+// chain so far. That part is listed once and read once; positions that a window hides from some of the nodes
+// come before it, those that the tree gives each node come after it (see Attend).
 //
 //      chain, block of nodes 4 5 6:    shared | cache | 0 .. 4 |    after | - | 5 | 5 6 |
 //
@@ -207,7 +207,7 @@ void cpu_attend(const Work *k) {
 // framework that expands a cache to a batch. It changes no bit.
 //
 // A row's copy has all layers, in the slots of the cache. It's made when a step first has that row; from then
-// on, a layer copies what was committed since its last copy, before it attends.
+// on, a layer copies the tokens committed since its last copy, before it attends.
 
 bool cpu_take_copies(Cpu *c, int rows, Error *e) {
     size_t layers = (size_t)c->model->shape.layers;

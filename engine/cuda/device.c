@@ -1,5 +1,5 @@
-// The devices that CUDA sees, and what the driver and NVIDIA's management library (NVML) report of one. NVML
-// is a table of functions, found at run time: it's opened, read and closed again for each reading, which
+// The devices that CUDA sees, and the reports of the driver and NVIDIA's management library (NVML) on one.
+// NVML is a table of functions, found at run time: it's opened, read and closed again for each reading, which
 // happens before and after a measurement, never within one.
 #include "engine/cuda/device.h"
 

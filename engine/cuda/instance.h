@@ -41,7 +41,7 @@ typedef struct StepGraph {
     unsigned long used; // graph_clock at the last use
 } StepGraph;
 
-// What a stream does from an event on.
+// A stream's work from an event on.
 typedef enum { PHASE_IDLE, PHASE_RUN, PHASE_HEAD, PHASE_COMMIT, PHASES } Phase;
 typedef struct Mark {
     Phase phase;

@@ -83,8 +83,8 @@ typedef struct Model {
     Shape shape;
     Dtype dtype;                   // of the weights: that of the first layer's q
     char architecture[64];         // model_type of config.json
-    char stand_in[MODEL_STAND_IN]; // what it is in place of a real model ("reference (1f...) inflated to
-                                   // mistral-7b"), shown with every result; empty: it is a real one
+    char stand_in[MODEL_STAND_IN]; // how a proxy was made ("reference (1f...) inflated to mistral-7b"),
+                                   // shown with every result; empty: a real model
     int bos;                       // -1: none
     int eos[MODEL_MAX_EOS], eos_count;
     Tensor embedding;     // (vocab, width); absent if the input is hidden states

@@ -43,8 +43,8 @@ static inline void pass_share(const Pass *p, int thread, int threads, int *from,
 // Works on rows [from, to) of a layer.
 typedef void RowsWork(const Pass *p, int thread, int from, int to);
 
-// Calls `work` on a thread's rows in chunks: what one product writes is still cached when the next one reads
-// it.
+// Calls `work` on a thread's rows in chunks, so that one product's output is still cached when the next one
+// reads it.
 static inline void pass_chunks(const Pass *p, int thread, int threads, RowsWork *work) {
     int from, to;
     pass_share(p, thread, threads, &from, &to);

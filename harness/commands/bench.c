@@ -147,7 +147,7 @@ static bool look_for_drift(Bench *b, const BenchOptions *o, const BenchPoint *on
     return true;
 }
 
-// What the watch found before point i applies to every point since its last look.
+// The watch's findings before point i apply to every point since its last look.
 static void mark_before(Bench *b, int i, int *unseen) {
     const BenchTime *t = &b->run.points[i].time;
     if (!t->looked) return;

@@ -85,7 +85,7 @@ static inline void tile_pair(const uint16_t *a, const uint16_t *b, void *low, vo
 #include <float.h>
 #include <math.h>
 
-// Tiles in plain C. They do what the manual specifies for the instructions, so a kernel that's exact here is
+// Tiles in plain C. They follow the manual's definition of the instructions, so a kernel that's exact here is
 // exact on tiles by the same reasoning.
 typedef struct Tile {
     unsigned char row[TILE_ROWS][TILE_BYTES];

@@ -14,6 +14,6 @@ extern const MethodInfo method_kangaroo;       // the target's first layers and 
 extern const MethodInfo method_medusa;         // heads that each predict one further token, as a tree
 extern const MethodInfo method_suffix;         // what followed the text's end before, by frequency
 extern const MethodInfo method_ngram_mod;      // what last followed the last n tokens, by their hash alone
-extern const MethodInfo method_recycling; // a tree of what the model last held likeliest after each token
-extern const MethodInfo method_mix;       // several methods in one tree
-extern const MethodInfo method_rest;      // continuations of the last tokens from a datastore of texts
+extern const MethodInfo method_recycling;      // a tree of each token's likeliest successors, as last seen
+extern const MethodInfo method_mix;            // several methods in one tree
+extern const MethodInfo method_rest;           // continuations of the last tokens from a datastore of texts
