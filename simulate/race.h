@@ -23,12 +23,3 @@ int race_look(const RaceRule *rule, const double *seconds, int racers, int promp
 
 // The lower bound of (time of racer) / (time of leader), one-sided at `level`.
 double race_least_ratio(const double *racer, const double *leader, int prompts, double level);
-
-typedef struct RacePrior { // the expectation before the race
-    double speedup;        // apart from a factor that all share
-    double error;          // of its logarithm; above 0
-} RacePrior;
-
-// The fastest by prior and race, each by its weight; -1 if all are out. A few prompts separate equals only by
-// luck; with many, the race decides.
-int race_settle(const RacePrior *priors, const double *seconds, int racers, int prompts, const bool *out);

@@ -17,7 +17,7 @@
 typedef struct {
     TuneAsk ask;
     const char *budget, *db;
-    int sample, prompts, racers, laps;
+    int racers, laps;
     double margin, share;
     bool exhaustive, json;
 } TuneArguments;
@@ -52,9 +52,6 @@ static const Arg OPTIONS[] = {
      .letter = 'n'},
     {"ignore-eos", ARG_FLAG, AT(ask.ignore_eos), .help = "go on after the end-of-sequence token"},
     {"racers", ARG_INT, AT(racers), 1, 64, "5", .help = "points that race, at most", .value = "N"},
-    {"sample", ARG_INT, AT(sample), 0, 256, "0", .help = "points of the sample; 0: 2 an axis, and 3",
-     .value = "N"},
-    {"prompts", ARG_INT, AT(prompts), 1, 1 << 20, "4", .help = "of the sample, at most", .value = "N"},
     {"laps", ARG_INT, AT(laps), 1, 1000, "3", .help = "of the race through the prompts, at most",
      .value = "N"},
     {"margin", ARG_REAL, AT(margin), 0, 0.5, "0.02", .help = "of time: points that are nearer are the same",
@@ -67,7 +64,7 @@ static const Arg OPTIONS[] = {
      .value = "a.b=VALUE"},
     {"seed", ARG_SEED, AT(ask.seed), .help = "of the order of the prompts", .value = "N", .fallback = "0"},
     {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
-    {"json", ARG_FLAG, AT(json), .help = "print one JSON object, with every point as predicted"},
+    {"json", ARG_FLAG, AT(json), .help = "print one JSON object, with every point as measured"},
 };
 #undef AT
 
@@ -138,7 +135,8 @@ static bool tune_prepared(const TuneArguments *a, const TuneOptions *o, const Tu
                          .machine = &p->machine,
                          .argc = argc,
                          .argv = argv};
-    bool ok = tune_space_open(p, method, &space) && ledger_open(&ledger, &p->inputs, &start, e);
+    tune_space_open(p, method, &space);
+    bool ok = ledger_open(&ledger, &p->inputs, &start, e);
     if (ok) {
         ok = tune(&ledger, a, o, p, &space, code, e);
         ledger_close(&ledger);
@@ -156,7 +154,6 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     TuneArguments a = {.ask = {.max_tokens = 64, .engine.device = "cpu"},
                        .budget = "10m",
                        .db = STORE_DEFAULT,
-                       .prompts = 4,
                        .racers = 5,
                        .laps = 3,
                        .margin = 0.02,
@@ -169,9 +166,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (stop) return true;
     if (!check(&a, e)) return false;
     a.ask.target = rest.items[0];
-    o = (TuneOptions){.prompts = a.prompts,
-                      .sample = a.sample,
-                      .racers = a.racers,
+    o = (TuneOptions){.racers = a.racers,
                       .laps = a.laps,
                       .margin = a.margin,
                       .share = a.share,
@@ -198,13 +193,13 @@ const Command command_tune = {
     .arguments = {1, 1},
     .kept = "measured points are in the store",
     .lesson =
-        "Measures the cost of a step by its rows, then a few points of the method's space on a few prompts;\n"
-        "fits Lookahead's law to their acceptance, predicts the whole space, and measures the points that\n"
-        "may be best. The best of them race on further prompts: all of them and the autoregressive baseline\n"
-        "decode the same prompt, one after the other. A point that can't beat the fastest by more than\n"
-        "--margin drops out, until one is left, or the budget or the share of a sweep's time is used up.\n"
-        "The speedup is the race's, with an interval over its prompts. Everything measured goes into the\n"
-        "store, as a run called tune.\n"
+        "Times steps by their number of rows, which rules out points that can't win, then halves: points\n"
+        "spread over the space decode a prompt, one after the other, each next to the autoregressive\n"
+        "baseline, and the fastest third decodes further prompts, until no more than --racers are left.\n"
+        "These race on the prompts after those: a point that can't beat the fastest by more than --margin\n"
+        "drops out, until one is left, or the budget or the share of a sweep's time is used up. The speedup\n"
+        "is the race's, with an interval over its prompts. Everything measured goes into the store, as a run\n"
+        "called tune.\n"
         "\n"
         "  outpace tune models/reference --method lookahead --dataset code\n"
         "  outpace tune MODEL --method ngrammys --dataset chat --axis k=1..10 --axis w=2,4,8 --budget 5m\n"

@@ -1,3 +1,4 @@
+// The result of tuning, printed for people and as JSON.
 #include "harness/tune/tune.h"
 
 #include "engine/base/json.h"
@@ -17,12 +18,12 @@ static const char *const ENDS[] = {
 };
 
 static int from_race(const TuneResult *r) { return r->race_rounds ? r->sample_rounds : 0; }
-static int from_heat(const TuneResult *r) { return r->race_rounds ? r->heat : 0; }
 
 static double took(const TuneResult *r) { return r->surface.took_s + r->sample_s + r->race_s; }
 
 static bool name(const TuneReport *p, int point, Text *out) {
-    return tune_method_text(&p->prepared->experiment, &p->prepared->sweep.points[point], out);
+    tune_method_text(&p->prepared->experiment, &p->prepared->sweep.points[point], out);
+    return true;
 }
 
 // --- for people ------------------------------------------------------------------------------------------
@@ -51,7 +52,6 @@ static bool print_sample(const TuneReport *p) {
     const TuneResult *r = p->result;
     printf("sample     %.1f s, %d prompt%s", r->sample_s, r->sample_prompts,
            r->sample_prompts == 1 ? "" : "s");
-    if (r->law.given) printf("; alpha %.3f, f %.3f", r->law.alpha, r->law.f);
     printf("\n           %-36s %7s %9s %9s\n", "point", "S", "step ms", "speedup");
     for (int i = 0; i < r->points; i++) {
         TuneAnswer sum;
@@ -69,19 +69,17 @@ static bool print_sample(const TuneReport *p) {
 
 static bool print_racer(const TuneReport *p, int i) {
     const TuneResult *r = p->result;
-    const TuningPrediction *said = &r->predictions[i];
     TuneAnswer sum;
     Text text = {0};
     if (!name(p, i, &text)) return false;
-    printf("           %-36s %7.3f +-%4.1f%%", SHOWN(text_get(&text)), said->speedup, 100 * said->error);
+    printf("           %-36s", SHOWN(text_get(&text)));
     text_release(&text);
     if (!tune_sum(&r->seats[i], from_race(r), r->sample_rounds + r->race_rounds, &sum)) {
         puts("  not measured");
         return true;
     }
-    double speedup = tune_speedup(r, i, from_race(r));
-    printf(" %9.3f %+7.1f%% %7.3f %7.3f", speedup, 100 * (said->speedup / speedup - 1),
-           sum.tokens / sum.steps, said->S);
+    printf(" %7.3f %9.3f %9.3f", sum.tokens / sum.steps, 1e3 * sum.seconds / sum.steps,
+           tune_speedup(r, i, from_race(r)));
     if (r->seats[i].out) printf("  out after round %d", r->seats[i].out);
     puts(i == r->choice ? "  chosen" : "");
     return true;
@@ -90,8 +88,8 @@ static bool print_racer(const TuneReport *p, int i) {
 static bool print_race(const TuneReport *p) {
     const TuneResult *r = p->result;
     if (r->race_rounds == 0) return true;
-    printf("race       %.1f s, %d rounds\n           %-36s %15s %9s %8s %7s %7s\n", r->race_s, r->race_rounds,
-           "point", "predicted", "measured", "off", "S", "said");
+    printf("race       %.1f s, %d rounds\n           %-36s %7s %9s %9s\n", r->race_s, r->race_rounds, "point",
+           "S", "step ms", "speedup");
     for (int i = 0; i < r->points; i++)
         if (r->seats[i].raced && !print_racer(p, i)) return false;
     return true;
@@ -130,10 +128,10 @@ static bool print_choice(const TuneReport *p) {
     if (!name(p, r->choice, &text)) return false;
     printf("choice     %s: ", SHOWN(text_get(&text)));
     if (r->speedup.high > 0)
-        printf("speedup %.3f [%.3f, %.3f]\n", tune_speedup(r, r->choice, from_heat(r)), r->speedup.low,
+        printf("speedup %.3f [%.3f, %.3f]\n", tune_speedup(r, r->choice, from_race(r)), r->speedup.low,
                r->speedup.high);
     else if (p->options->exhaustive) printf("speedup %.3f\n", tune_speedup(r, r->choice, 0));
-    else printf("speedup %.3f as predicted; it was not raced\n", r->predictions[r->choice].speedup);
+    else printf("speedup %.3f in the sample; it was not raced\n", tune_speedup(r, r->choice, 0));
     print_doubts(p);
     printf("took       %.1f s; every point over every prompt once would take about %.0f s, as predicted\n",
            took(r), r->sweep_s);
@@ -156,15 +154,12 @@ bool tune_report(const TuneReport *p) {
 
 static json_t *point_json(const TuneReport *p, int i) {
     const TuneResult *r = p->result;
-    const TuningPrediction *said = &r->predictions[i];
     const TuneSeat *s = &r->seats[i];
     TuneAnswer sum;
     Text text = {0};
     if (!name(p, i, &text)) return NULL;
-    json_t *o = json_pack("{s:s, s:b, s:b, s:o, s:o, s:o, s:o}", "method", text_get(&text), "sampled",
-                          s->sampled, "raced", s->raced, "predicted_S", json_number(said->S),
-                          "predicted_step_s", json_number(said->step_s), "predicted_speedup",
-                          json_number(said->speedup), "predicted_error", json_number(said->error));
+    json_t *o =
+        json_pack("{s:s, s:b, s:b}", "method", text_get(&text), "sampled", s->sampled, "raced", s->raced);
     text_release(&text);
     if (o && tune_sum(s, 0, r->sample_rounds + r->race_rounds, &sum)) {
         json_object_set_new(o, "S", json_number(sum.tokens / sum.steps));
@@ -190,7 +185,7 @@ bool tune_report_json(const TuneReport *p) {
     bool ok = r->choice < 0 || name(p, r->choice, &choice);
     for (int i = 0; ok && i < r->points && r->sample_rounds > 0; i++)
         ok = json_array_append_new(points, point_json(p, i)) == 0;
-    double speedup = r->choice < 0 ? NAN : tune_speedup(r, r->choice, from_heat(r));
+    double speedup = r->choice < 0 ? NAN : tune_speedup(r, r->choice, from_race(r));
     bool known = r->speedup.high > 0;
     json_t *root = json_pack(
         "{s:s*, s:o, s:o, s:o, s:s*, s:s, s:i, s:i, s:i, s:o, s:o, s:I, s:o, s:i, s:O}", "choice",

@@ -1,3 +1,5 @@
+// The methods that tune has a space for: their axes, the rows that a point plans, and the experiment that tune
+// runs. Every axis that the command line changes is one of the method's parameters.
 #include "harness/tune/space.h"
 
 #include "engine/base/json.h"
@@ -19,23 +21,19 @@ static const char *text_of(const PointName *n, const char *name) {
 
 static int value_of(const PointName *n, const char *name) { return (int)strtol(text_of(n, name), NULL, 10); }
 
-// The pool is filled by the window: few columns leave many n-grams untried (Lookahead's law has b = W = G).
 static void plan_lookahead(const PointName *n, TuningPoint *out) {
     LookaheadStep step = {.W = value_of(n, "W"), .N = value_of(n, "N"), .G = value_of(n, "G")};
     out->N = step.N;
-    out->b = step.W < step.G ? step.W : step.G;
     out->rows = scaling_rows(&step, 1, 0);
 }
 
 static void plan_ngrammys(const PointName *n, TuningPoint *out) {
     out->N = value_of(n, "w") + 1;
-    out->b = value_of(n, "k");
     out->rows = 1 + value_of(n, "k") * value_of(n, "w");
 }
 
 static void plan_draft(const PointName *n, TuningPoint *out) {
     out->N = value_of(n, "gamma") + 1;
-    out->b = 1;
     out->rows = out->N;
 }
 
@@ -43,7 +41,6 @@ static void plan_draft(const PointName *n, TuningPoint *out) {
 static void plan_ouroboros(const PointName *n, TuningPoint *out) {
     int behind = value_of(n, "beta") - 1;
     out->N = value_of(n, "gamma") + behind + 1;
-    out->b = 1;
     out->rows = 1 + value_of(n, "gamma") + value_of(n, "K") * behind;
 }
 
@@ -73,67 +70,29 @@ const TuneMethod *tune_method_find(const char *name, Error *e) {
     return NULL;
 }
 
-// --- places ----------------------------------------------------------------------------------------------
+// --- points ----------------------------------------------------------------------------------------------
 
-// A number grows by shares, a word is as far from the next as any.
-static double coordinate(const YamlNode *axis, const char *text) {
-    char *end;
-    double x = strtod(text, &end);
-    if (end != text && *end == 0) return log1p(x);
-    int place = 0;
-    for (const YamlNode *v = axis->first; v && strcmp(v->text, text) != 0; v = v->next) place++;
-    return place;
-}
-
-static void place_points(TuneSpace *s, const double *values) {
-    double low = HUGE_VAL, high = -HUGE_VAL;
-    for (int i = 0; i < s->count; i++) low = fmin(low, values[i]), high = fmax(high, values[i]);
-    if (high <= low) return;
-    for (int i = 0; i < s->count; i++) s->points[i].place[s->axes] = (values[i] - low) / (high - low);
-    s->axes++;
-}
-
-static bool place_all(const Plan *p, const PointName *names, TuneSpace *s) {
-    const YamlNode *matrix = p->experiment.methods[0].matrix;
-    double *values = mem_new((size_t)s->count, sizeof *values);
-    for (const YamlNode *axis = matrix ? matrix->first : NULL; axis; axis = axis->next) {
-        if (axis->count < 2) continue;
-        if (s->axes == TUNING_MOST_AXES) break;
-        for (int i = 0; i < s->count; i++) values[i] = coordinate(axis, text_of(&names[i], axis->key));
-        place_points(s, values);
-    }
-    mem_free(values);
-    s->places = mem_new((size_t)s->count * (size_t)(s->axes ? s->axes : 1), sizeof *s->places);
-    for (int i = 0; i < s->count; i++)
-        memcpy(s->places + i * s->axes, s->points[i].place, (size_t)s->axes * sizeof *s->places);
-    return true;
-}
-
-bool tune_space_open(const Plan *p, const TuneMethod *method, TuneSpace *out) {
+void tune_space_open(const Plan *p, const TuneMethod *method, TuneSpace *out) {
     *out = (TuneSpace){.count = p->sweep.count, .most_rows = 1};
     out->points = mem_new((size_t)out->count, sizeof *out->points);
-    PointName *names = mem_new((size_t)out->count, sizeof *names);
     for (int i = 0; i < out->count; i++) {
-        point_name(&p->experiment, &p->sweep.points[i], &names[i]);
-        method->plan(&names[i], &out->points[i]);
+        PointName name;
+        point_name(&p->experiment, &p->sweep.points[i], &name);
+        method->plan(&name, &out->points[i]);
         if (out->points[i].N > out->longest) out->longest = out->points[i].N;
         out->most_rows = fmax(out->most_rows, out->points[i].rows);
+        point_name_release(&name);
     }
-    bool ok = place_all(p, names, out);
-    for (int i = 0; i < out->count; i++) point_name_release(&names[i]);
-    mem_free(names);
-    return ok;
 }
 
 void tune_space_release(TuneSpace *s) {
     mem_free(s->points);
-    mem_free(s->places);
     *s = (TuneSpace){0};
 }
 
 // --- a point's words -------------------------------------------------------------------------------------
 
-bool tune_method_text(const Experiment *x, const Point *p, Text *out) {
+void tune_method_text(const Experiment *x, const Point *p, Text *out) {
     PointName name;
     const YamlNode *matrix = p->method >= 0 ? x->methods[p->method].matrix : NULL;
     point_name(x, p, &name);
@@ -141,7 +100,6 @@ bool tune_method_text(const Experiment *x, const Point *p, Text *out) {
     for (const YamlNode *axis = matrix ? matrix->first : NULL; axis; axis = axis->next)
         text_printf(out, "%s%s=%s", axis == matrix->first ? ":" : ",", axis->key, text_of(&name, axis->key));
     point_name_release(&name);
-    return true;
 }
 
 // --- the experiment that tune runs

@@ -1,5 +1,5 @@
 // The spaces that `outpace tune` looks through: one row per method lists the parameters it varies and what
-// a point of them plans: how far a step can reach, how many guesses it has, how many rows it runs.
+// a point of them plans: how far a step can reach, and how many rows it runs.
 #pragma once
 #include "harness/config/point_name.h"
 #include "harness/run/plan.h"
@@ -22,18 +22,17 @@ const TuneMethod *tune_method_find(const char *name, Error *e);
 
 typedef struct TuneSpace {
     TuningPoint *points; // (count): those of the sweep, in its order
-    double *places;      // (count, axes)
-    int count, axes;     // axes: parameters with more than one value
-    int longest;         // the largest N
-    double most_rows;    // planned
+    int count;
+    int longest;      // the largest N
+    double most_rows; // planned
 } TuneSpace;
 
 // Of a config with one method, which is `method`'s. Release also what failed.
-bool tune_space_open(const Plan *p, const TuneMethod *method, TuneSpace *out);
+void tune_space_open(const Plan *p, const TuneMethod *method, TuneSpace *out);
 void tune_space_release(TuneSpace *s);
 
 // The point as --method takes it: "lookahead:W=5,N=3,G=5", with the config's own values.
-bool tune_method_text(const Experiment *x, const Point *p, Text *out);
+void tune_method_text(const Experiment *x, const Point *p, Text *out);
 
 // --- the experiment that tune runs
 

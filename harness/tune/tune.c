@@ -1,20 +1,282 @@
-// See tune.h. A budget of time goes to a sample, then to a race among the best; every answer is kept, so the
-// choice at the end rests on all of them.
+// See tune.h. Every answer is kept: points are compared by the summed times of the prompts that all of them
+// have answered, and how long the next round will take is expected from the answers so far.
 #include "harness/tune/tune.h"
 
 #include "engine/base/memory.h"
 #include "harness/cli/signals.h"
-#include "harness/tune/parts.h"
-#include "simulate/plan.h"
 #include "simulate/race.h"
+#include "simulate/statistics.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+// Tokens per step where nothing is measured yet.
+static const double GUESSED_S = 1.5;
 
 // Most of the budget, and of the allowed share of a sweep, that the surface may take.
 static const double SURFACE_SHARE = 0.1;
-enum { CONTEXT_PROMPTS = 8 };
+
+enum {
+    CONTEXT_PROMPTS = 8,
+    WAKE_TOKENS = 2,  // that a seat writes before its first round
+    CUT = 3,          // a rung keeps one point in so many
+    LEAST_ROUNDS = 4, // of a race; fewer decide nothing
+    LEAST_POINTS = 6, // the smallest sample and race that the share of a sweep must leave room for
+    LEAST_PROMPTS = 2,
+    LEAST_RACERS = 2
+};
+
+typedef struct Tune {
+    Ledger *ledger;
+    const Inputs *in;
+    const TuneSpace *space;
+    const TuneOptions *o;
+    TuneSeams seams;
+    TuneResult *out;
+    Models models;
+    GroupRun g;
+    PointProgress *states; // (points of the schedule)
+    PromptList warm_up;
+    Reporter reporter;
+    char phase[96]; // of its place
+    Watch watch;
+    bool *asked;               // (seats) for the next round
+    int *passes;               // (prompts) so far
+    double *planned;           // (seats) seconds of an answer with its prefill, before any was measured
+    double *expected;          // (seats) the same, by what was measured since
+    double wall_s, answered_s; // of all rounds by the wall clock; of their answers by the measuring clock
+    double begin_s;            // expected time to open one more point and wake it up
+    double prompt_tokens;      // of the dataset's prompts, on average
+    Clock wall;                // of the budget
+    double began;
+    double limit_s; // the smaller of the budget and the share of a sweep
+    double least_s; // lower bound of that share, counted from the start
+    int *in_race;   // (in_count) points that are still candidates
+    int in_count;
+    int rounds; // so far
+    int awake;  // seats
+} Tune;
+
+// What holds between rounds.
+static void check(const Tune *t) {
+    assert(t->in_count >= 0 && t->in_count <= t->space->count);
+    assert(t->out->seats[t->space->count].count == (size_t)t->rounds); // the baseline answers in every round
+    for (int i = 0; i < t->in_count; i++) {
+        const TuneSeat *s = &t->out->seats[t->in_race[i]];
+        assert(s->count <= (size_t)t->rounds);
+        assert(s->count == 0 || s->answers[s->count - 1].round < t->rounds);
+    }
+}
+
+// --- rounds
+
+static double spent_s(const Tune *t) { return clock_now(t->wall) - t->began; }
+
+static bool is_over(Tune *t, double until, double next) {
+    if (t->seams.interrupted()) t->out->end = TUNE_INTERRUPTED;
+    bool gone = !t->o->exhaustive && spent_s(t) + next > until;
+    return t->out->end == TUNE_INTERRUPTED || gone;
+}
+
+static void say(Tune *t, const char *what, int round) {
+    snprintf(t->phase, sizeof t->phase, "%s, round %d; %.0f of %s%.0f s", what, round, spent_s(t),
+             t->o->exhaustive ? "about " : "", t->o->exhaustive ? t->out->sweep_s : t->limit_s);
+    reporter_place(&t->reporter, &(ReporterPlace){.phase = t->phase});
+}
+
+static bool goes_on(Tune *t, bool ok, Error *e) {
+    if (ok || e->kind != ERROR_INTERRUPTED) return ok;
+    *e = (Error){0};
+    t->out->end = TUNE_INTERRUPTED;
+    return true;
+}
+
+// --- how long answers take
+
+// Wall-clock seconds per second of the measuring clock, so far: above 1 where others use the machine, too.
+static double wall_scale(const Tune *t) { return t->answered_s > 0 ? t->wall_s / t->answered_s : 1; }
+
+// Of all points, from the surface and the warm-up of one point and the baseline.
+static void expect_planned(Tune *t, int seat) {
+    const TuneSpace *space = t->space;
+    const GroupPoint *base = &t->g.points[t->g.baseline], *one = &t->g.points[seat];
+    double seconds[TUNING_MOST_CURVE], tokens = t->in->schedule->points[0].settings.max_tokens;
+    TuningCurve curve = tune_curve(&t->out->surface, seconds);
+    double whole = tuning_curve_at(&curve, t->prompt_tokens);
+    double slow = one->step_s / tuning_curve_at(&curve, space->points[seat].rows);
+    t->planned[space->count] = fmin(whole, t->prompt_tokens * base->prefill_s) + tokens * base->step_s;
+    for (int i = 0; i < space->count; i++)
+        t->planned[i] = fmin(whole, t->prompt_tokens * one->prefill_s) +
+                        tokens / GUESSED_S * slow * tuning_curve_at(&curve, space->points[i].rows);
+    memcpy(t->expected, t->planned, (size_t)(space->count + 1) * sizeof *t->expected);
+    t->begin_s = one->prefill_s * (double)t->warm_up.prompts[0].count + one->step_s;
+}
+
+static void expect_answered(Tune *t, int seat) {
+    const TuneSeat *s = &t->out->seats[seat];
+    double sum = 0;
+    for (size_t i = 0; i < s->count; i++) sum += s->answers[i].whole_s;
+    if (s->count) t->expected[seat] = sum / (double)s->count;
+}
+
+// Points that have not answered are expected to differ from their plan as those do that have.
+static void expect_rest(Tune *t) {
+    double took = 0, planned = 0;
+    for (int i = 0; i < t->space->count; i++)
+        if (t->out->seats[i].count) took += t->expected[i], planned += t->planned[i];
+    for (int i = 0; i < t->space->count && planned > 0; i++)
+        if (!t->out->seats[i].count) t->expected[i] = t->planned[i] * took / planned;
+}
+
+static void set_limit(Tune *t) {
+    double sum = 0;
+    for (int i = 0; i <= t->space->count; i++) sum += t->expected[i];
+    t->out->sweep_s = wall_scale(t) * sum * (double)t->in->datasets[0].count;
+    t->limit_s = fmin(t->o->budget_s, fmax(t->o->share * t->out->sweep_s, t->least_s));
+    if (t->out->end != TUNE_INTERRUPTED) t->out->end = t->limit_s < t->o->budget_s ? TUNE_SHARE : TUNE_BUDGET;
+}
+
+// One prompt by these points and the baseline, by the wall clock.
+static double round_seconds(const Tune *t, const int *points, int count) {
+    double sum = t->expected[t->space->count];
+    for (int i = 0; i < count; i++) sum += t->expected[points[i]];
+    return wall_scale(t) * sum;
+}
+
+static TuneAnswer answer_of(const Answer *entry, int round) {
+    TuneAnswer a = {.round = round, .prompt = entry->prompt, .diverged = entry->diverged >= 0};
+    for (int i = 0; i < entry->count; i++) {
+        const DecodeResult *r = &entry->turns[i].result;
+        a.tokens += r->tokens, a.steps += r->steps, a.rows += r->rows;
+        a.seconds += answer_decode_seconds(r);
+        a.whole_s += r->prefill_s;
+    }
+    a.whole_s += a.seconds;
+    return a;
+}
+
+// Seats are in the order of the sweep, the baseline's last.
+static bool take_answers(Tune *t, Error *e) {
+    for (size_t i = 0; i < t->g.answer_count; i++) {
+        int seat = t->g.answers[i].point;
+        TuneSeat *s = &t->out->seats[seat];
+        mem_grow(&s->answers, &s->capacity, s->count + 1, sizeof *s->answers);
+        TuneAnswer a = answer_of(&t->g.answers[i], t->rounds);
+        if (!(a.seconds > 0)) // times are divided by
+            return error_system(e, "tune: an answer took no time by the clock, which is too coarse; leave "
+                                   "--processor-time away");
+        s->answers[s->count++] = a;
+        t->answered_s += a.whole_s;
+        expect_answered(t, seat);
+    }
+    return true;
+}
+
+static bool ask_round(Tune *t, int prompt, Error *e) {
+    double from = spent_s(t);
+    bool ok = run_round(&t->g, t->passes[prompt], prompt, t->asked, e);
+    if (!ok) {
+        group_forget(&t->g);
+        return goes_on(t, false, e);
+    }
+    if (!take_answers(t, e) || !group_store(&t->g, e)) return false;
+    t->passes[prompt]++;
+    t->rounds++;
+    t->wall_s += spent_s(t) - from;
+    const PointProgress *base = t->g.points[t->g.baseline].progress;
+    if (base->failed) return error_input(e, "tune: the baseline failed: %s", base->why);
+    check(t);
+    return true;
+}
+
+// The first points to be opened also wake up what all of them share, so they run longer.
+static bool open_seat(Tune *t, int seat, Error *e) {
+    t->asked[seat] = true;
+    if (t->g.points[seat].open) return true;
+    int tokens = t->awake < 2 ? WARM_UP_TOKENS : WAKE_TOKENS;
+    t->awake++;
+    bool ok = group_open_point(&t->g, &t->models, method_open, seat, e) &&
+              group_warm_up(&t->g, seat, &t->warm_up, tokens, e);
+    return goes_on(t, ok, e);
+}
+
+// --- steps that are timed first --------------------------------------------------------------------------
+
+enum { LEAST_SAMPLES = 2, MOST_SAMPLES = 30 };
+
+// 1, 2, 3, 4, 6, 8, 12, 16, ...: tiles of kernels end at some of these, on every machine. Where there is
+// little time, the powers of two.
+static int next_rows(int rows, bool coarse) {
+    if (coarse) return 2 * rows;
+    if (rows < 4) return rows + 1;
+    return rows & (rows - 1) ? rows / 3 * 4 : rows / 2 * 3;
+}
+
+// If rows grow by a factor of 1.4, all steps up to the last together take about 3.5 times as long as the
+// last, which takes at most `longest` times as long as one row. Each is run LEAST_SAMPLES times, after a
+// warm-up.
+static bool is_coarse(const TuneSurfaceAsk *ask) {
+    return ask->steps < 3.5 * (LEAST_SAMPLES + 1) * ask->longest;
+}
+
+// How many numbers of rows there are to measure.
+static int count_rows(const TuneSurfaceAsk *ask) {
+    int count = 1;
+    for (int rows = 1; rows < ask->most_rows && rows <= TREE_MAX_NODES;
+         rows = next_rows(rows, is_coarse(ask)))
+        count++;
+    return count;
+}
+
+static double limit(const TuneSurfaceAsk *ask, const TuneSurface *s) {
+    return s->count ? fmin(ask->seconds, ask->steps * s->seconds[0]) : ask->seconds;
+}
+
+static bool measure_rows(Engine *engine, const TuneSurfaceAsk *ask, int rows, double most_s, TuneSurface *out,
+                         Error *e) {
+    BenchOptions o = {.warm_up = 1,
+                      .min_samples = LEAST_SAMPLES,
+                      .max_samples = (int)fmin(MOST_SAMPLES, fmax(LEAST_SAMPLES, ask->steps / 10)),
+                      .seconds =
+                          fmin(0.25, most_s / (2 * count_rows(ask))), // so that large ones have their time
+                      .clock = ask->clock,
+                      .watch = ask->watch};
+    Ceilings unknown = {0};
+    BenchPoint p = {.context = ask->context, .tokens = rows, .layout = LAYOUT_TREE};
+    if (!bench_point(engine, &unknown, &o, NULL, &p, e)) return false;
+    out->rows[out->count] = rows;
+    out->seconds[out->count++] = p.time.median_s;
+    out->disturbed += p.time.flags != 0;
+    return true;
+}
+
+static bool is_enough(const TuneSurfaceAsk *ask, const TuneSurface *s, double spent) {
+    if (s->count < 2) return false;
+    if (s->count == TUNING_MOST_CURVE || spent > limit(ask, s)) return true;
+    return s->rows[s->count - 1] >= ask->most_rows || s->seconds[s->count - 1] > ask->longest * s->seconds[0];
+}
+
+bool tune_surface(Engine *engine, const TuneSurfaceAsk *ask, TuneSurface *out, Error *e) {
+    double began = clock_now(ask->clock);
+    int room = engine->session.context - ask->context;
+    *out = (TuneSurface){.context = ask->context};
+    for (int rows = 1; rows <= TREE_MAX_NODES && rows <= room; rows = next_rows(rows, is_coarse(ask))) {
+        if (is_enough(ask, out, clock_now(ask->clock) - began)) break;
+        if (!measure_rows(engine, ask, rows, limit(ask, out), out, e)) return false;
+    }
+    out->took_s = clock_now(ask->clock) - began;
+    return true;
+}
+
+TuningCurve tune_curve(const TuneSurface *s, double *seconds) {
+    TuningCurve c = {s->rows, seconds, s->count};
+    memcpy(seconds, s->seconds, (size_t)c.count * sizeof *seconds);
+    tuning_curve_rise(&c);
+    return c;
+}
 
 // Sets the mean number of tokens of a prompt, from the first few.
 static bool measure_prompts(Tune *t, Error *e) {
@@ -43,10 +305,321 @@ static bool measure_surface(Tune *t, Error *e) {
                           .clock = t->g.env.clock,
                           .watch = t->o->processor || t->seams.clock ? NULL
                                                                      : &t->watch}; // of the wall's time only
-    tune_say(t, "surface", 1);
+    say(t, "surface", 1);
     if (!measure_prompts(t, e)) return false;
     ask.context = (int)(t->prompt_tokens + max_tokens / 2);
-    return tune_goes_on(t, tune_surface(&t->models.target, &ask, &t->out->surface, e), e);
+    return goes_on(t, tune_surface(&t->models.target, &ask, &t->out->surface, e), e);
+}
+
+// --- halving ---------------------------------------------------------------------------------------------
+
+typedef struct Ranked {
+    double value;
+    int point;
+} Ranked;
+
+static int by_value(const void *a, const void *b) {
+    const Ranked *x = a, *y = b;
+    if (x->value != y->value) return x->value < y->value ? -1 : 1;
+    return x->point - y->point;
+}
+
+// The points that can win, those with the fewest planned rows first. A point can't win if its step takes
+// longer than the N tokens that it emits at most; where that holds of all, all of them are in. Gives their
+// number.
+static int list_points(Tune *t, Ranked *out) {
+    double seconds[TUNING_MOST_CURVE];
+    TuningCurve curve = tune_curve(&t->out->surface, seconds);
+    int n = 0;
+    for (int all = t->o->exhaustive; n == 0; all = true)
+        for (int i = 0; i < t->space->count; i++) {
+            const TuningPoint *p = &t->space->points[i];
+            bool can = tuning_curve_at(&curve, p->rows) / curve.seconds[0] < p->N;
+            t->out->excluded += !can && (!all || t->o->exhaustive);
+            if (all || can) out[n++] = (Ranked){p->rows, i};
+        }
+    qsort(out, (size_t)n, sizeof *out, by_value);
+    return n;
+}
+
+// How many times `count` points are cut, if each cut leaves one in CUT: at least once.
+static int count_rungs(int count) {
+    int rungs = 1;
+    for (int left = CUT; left < count; left *= CUT) rungs++;
+    return rungs;
+}
+
+// `count` of the listed points, evenly spread over the list.
+static void spread(const Ranked *listed, int n, int count, int *out) {
+    for (int i = 0; i < count; i++)
+        out[i] = listed[count > 1 ? (int)((int64_t)i * (n - 1) / (count - 1)) : 0].point;
+}
+
+static double first_seconds(const Tune *t, int count) {
+    return wall_scale(t) * count * t->begin_s + round_seconds(t, t->in_race, count);
+}
+
+// The time of the smallest sample and race that tell anything.
+static double least_seconds(Tune *t, const Ranked *listed, int n) {
+    int count = n < LEAST_POINTS ? n : LEAST_POINTS, racers = n < LEAST_RACERS ? n : LEAST_RACERS;
+    spread(listed, n, count, t->in_race);
+    return first_seconds(t, count) + (LEAST_PROMPTS - 1) * round_seconds(t, t->in_race, count) +
+           LEAST_ROUNDS * round_seconds(t, t->in_race, racers);
+}
+
+static bool too_little(const Tune *t, int fewest, Error *e) {
+    return error_input(
+        e,
+        "tune: nothing can be told in --budget %gs: one prompt by %d points and the baseline takes "
+        "about %.2g s here; give --budget %.0fs, or fewer --max-tokens",
+        t->o->budget_s, fewest, first_seconds(t, fewest) + spent_s(t), ceil(t->least_s));
+}
+
+// As many points as can answer one prompt in the first rung's part of the time; two, if they can in all of
+// it.
+static bool choose_first(Tune *t, const Ranked *listed, int n, Error *e) {
+    int count = n, fewest = n < 2 ? n : 2;
+    t->least_s = spent_s(t) + least_seconds(t, listed, n);
+    set_limit(t);
+    double left = t->limit_s - spent_s(t);
+    for (; count > fewest; count--) {
+        spread(listed, n, count, t->in_race);
+        if (first_seconds(t, count) <= left / count_rungs(count)) break;
+    }
+    spread(listed, n, count, t->in_race);
+    if (count <= fewest && first_seconds(t, count) > left) return too_little(t, fewest, e);
+    t->in_count = count;
+    return true;
+}
+
+static bool seat_all(Tune *t, Error *e) {
+    memset(t->asked, 0, (size_t)t->space->count * sizeof *t->asked);
+    for (int i = 0; i < t->in_count; i++) {
+        if (!open_seat(t, t->in_race[i], e)) return false;
+        t->out->seats[t->in_race[i]].sampled = t->out->end != TUNE_INTERRUPTED;
+    }
+    return true;
+}
+
+// All that are in answer further prompts until that takes longer than `until`; the first rung answers one in
+// any case. A point that fails is out.
+static bool run_rung(Tune *t, double until, Error *e) {
+    int prompts = (int)t->in->datasets[0].count;
+    while (t->rounds < prompts) {
+        double next = round_seconds(t, t->in_race, t->in_count);
+        if (is_over(t, t->rounds ? until : HUGE_VAL, next)) break;
+        say(t, "sample", t->rounds + 1);
+        if (!ask_round(t, t->rounds, e)) return false;
+    }
+    return true;
+}
+
+static double seconds_of(const TuneSeat *s) {
+    double sum = 0;
+    for (size_t i = 0; i < s->count; i++) sum += s->answers[i].seconds;
+    return sum;
+}
+
+// Keeps the `most` that were fastest so far: all have answered the same prompts.
+static void cut(Tune *t, int most) {
+    Ranked *ranked = mem_new((size_t)t->in_count + 1, sizeof *ranked);
+    int n = 0;
+    for (int i = 0; i < t->in_count; i++) {
+        int point = t->in_race[i];
+        t->asked[point] = false;
+        if (!t->g.points[point].progress->failed)
+            ranked[n++] = (Ranked){seconds_of(&t->out->seats[point]), point};
+    }
+    qsort(ranked, (size_t)n, sizeof *ranked, by_value);
+    t->in_count = n < most ? n : most;
+    for (int i = 0; i < t->in_count; i++) t->in_race[i] = ranked[i].point, t->asked[ranked[i].point] = true;
+    mem_free(ranked);
+    check(t);
+}
+
+// Rungs, each of an equal part of the time that is left, until no more are in than may race.
+static bool halve(Tune *t, Error *e) {
+    int rungs = count_rungs(t->in_count);
+    for (int rung = 0;; rung++) {
+        double share = (t->limit_s - spent_s(t)) / (rungs > rung ? rungs - rung : 1);
+        if (!run_rung(t, spent_s(t) + share, e)) return false;
+        if (t->rounds == 0 || t->out->end == TUNE_INTERRUPTED) return true;
+        expect_rest(t);
+        set_limit(t);
+        int most = (t->in_count + CUT - 1) / CUT;
+        cut(t, most > t->o->racers ? most : t->o->racers);
+        if (t->in_count == 0) return error_input(e, "tune: none of the sample's points could be run");
+        if (t->in_count <= t->o->racers) return true;
+    }
+}
+
+static bool measure_sample(Tune *t, Error *e) {
+    Ranked *listed = mem_new((size_t)t->space->count, sizeof *listed);
+    int n = list_points(t, listed);
+    bool ok = open_seat(t, t->space->count, e) && open_seat(t, listed[0].point, e);
+    if (ok && t->out->end != TUNE_INTERRUPTED) {
+        expect_planned(t, listed[0].point);
+        if (t->o->exhaustive) {
+            set_limit(t);
+            spread(listed, n, t->in_count = n, t->in_race);
+        } else ok = choose_first(t, listed, n, e);
+        ok = ok && seat_all(t, e);
+        if (ok && t->out->end != TUNE_INTERRUPTED)
+            ok = t->o->exhaustive ? run_rung(t, HUGE_VAL, e) : halve(t, e);
+    }
+    mem_free(listed);
+    return ok;
+}
+
+static bool take_sample(Tune *t, Error *e) {
+    double from = spent_s(t);
+    bool ok = measure_sample(t, e);
+    t->out->sample_prompts = t->out->sample_rounds = t->rounds;
+    t->out->sample_s = spent_s(t) - from;
+    return ok;
+}
+
+// --- the race among the best -----------------------------------------------------------------------------
+
+static const double LEVEL = 0.05;
+
+typedef struct Racing {
+    Tune *t;
+    int *points; // (count): those that were in when it began
+    bool *out;   // (count)
+    int count, units;
+    int first;       // rounds before the race
+    double *seconds; // (count + 1, units) means over laps; the baseline's last
+} Racing;
+
+// Mean time of each prompt over the laps in which it was run.
+static void mean_times(const Racing *r, const TuneSeat *s, double *out) {
+    int prompts = (int)r->t->in->datasets[0].count, laps;
+    for (int unit = 0; unit < r->units; unit++) {
+        out[unit] = 0, laps = 0;
+        for (size_t i = 0; i < s->count; i++) {
+            int round = s->answers[i].round - r->first;
+            if (round < 0 || round % prompts != unit) continue;
+            out[unit] += s->answers[i].seconds;
+            laps++;
+        }
+        if (laps) out[unit] /= laps;
+    }
+}
+
+static void set_times(Racing *r) {
+    int prompts = (int)r->t->in->datasets[0].count, rounds = r->t->rounds - r->first;
+    r->units = rounds < prompts ? rounds : prompts;
+    for (int i = 0; i <= r->count; i++) {
+        int seat = i < r->count ? r->points[i] : r->t->space->count;
+        mean_times(r, &r->t->out->seats[seat], r->seconds + i * r->units);
+    }
+}
+
+// Takes out what failed on the way. Gives the number that is left.
+static int drop_failed(Racing *r) {
+    int left = 0;
+    for (int i = 0; i < r->count; i++) {
+        if (!r->out[i] && r->t->g.points[r->points[i]].progress->failed) {
+            r->out[i] = true;
+            r->t->asked[r->points[i]] = false;
+        }
+        left += !r->out[i];
+    }
+    return left;
+}
+
+static void look(Racing *r) {
+    int rounds = r->t->rounds - r->first, number = race_look_at(rounds);
+    RaceRule rule = {.level = LEVEL, .margin = r->t->o->margin};
+    if (!number) return;
+    set_times(r);
+    if (r->units < 2) return;
+    race_look(&rule, r->seconds, r->count, r->units, number, r->out);
+    for (int i = 0; i < r->count; i++) {
+        TuneSeat *s = &r->t->out->seats[r->points[i]];
+        if (!r->out[i] || s->out) continue;
+        s->out = r->t->rounds - r->first;
+        r->t->asked[r->points[i]] = false;
+    }
+}
+
+// Those after the sample's come first.
+static int prompt_of(const Racing *r) {
+    int prompts = (int)r->t->in->datasets[0].count;
+    return (r->t->out->sample_prompts + r->t->rounds - r->first) % prompts;
+}
+
+static double asked_seconds(const Tune *t) {
+    double sum = t->expected[t->space->count];
+    for (int i = 0; i < t->space->count; i++) sum += t->asked[i] ? t->expected[i] : 0;
+    return wall_scale(t) * sum;
+}
+
+static bool run_rounds(Racing *r, Error *e) {
+    Tune *t = r->t;
+    int most = t->o->laps * (int)t->in->datasets[0].count;
+    while (t->rounds - r->first < most) {
+        if (drop_failed(r) < 2 && t->rounds - r->first >= LEAST_ROUNDS) {
+            t->out->end = TUNE_CERTAIN;
+            return true;
+        }
+        if (is_over(t, t->limit_s, asked_seconds(t))) return true;
+        say(t, "race", t->rounds - r->first + 1);
+        if (!ask_round(t, prompt_of(r), e)) return false;
+        look(r);
+    }
+    t->out->end = drop_failed(r) < 2 ? TUNE_CERTAIN : TUNE_LAPS;
+    return true;
+}
+
+// The fastest of those left, by all that it has answered; -1: all failed.
+static int fastest(const Racing *r) {
+    int best = -1;
+    for (int i = 0; i < r->count; i++)
+        if (!r->out[i] && (best < 0 || seconds_of(&r->t->out->seats[r->points[i]]) <
+                                           seconds_of(&r->t->out->seats[r->points[best]])))
+            best = i;
+    return best;
+}
+
+static bool judge(Racing *r, Error *e) {
+    TuneResult *out = r->t->out;
+    out->race_rounds = r->t->rounds - r->first;
+    drop_failed(r);
+    int best = fastest(r);
+    if (best < 0) return error_input(e, "tune: every point of the race failed");
+    out->choice = r->points[best];
+    if (out->race_rounds == 0) return true;
+    set_times(r);
+    const double *base = r->seconds + r->count * r->units, *own = r->seconds + best * r->units;
+    return r->units < 2 ||
+           bootstrap_ratio(base, own, (size_t)r->units, TALLY_RESAMPLES, 0.95, TALLY_SEED, &out->speedup, e);
+}
+
+// Takes out the slowest until LEAST_ROUNDS rounds fit into the time that is left, but leaves two. The fastest
+// of the sample come first.
+static void limit_racers(Tune *t) {
+    double left = t->limit_s - spent_s(t);
+    while (t->in_count > LEAST_RACERS && LEAST_ROUNDS * round_seconds(t, t->in_race, t->in_count) > left)
+        t->asked[t->in_race[--t->in_count]] = false;
+}
+
+static bool run_race(Tune *t, Error *e) {
+    double began = spent_s(t);
+    limit_racers(t);
+    size_t most = (size_t)t->in_count, prompts = t->in->datasets[0].count;
+    Racing r = {.t = t, .points = t->in_race, .count = t->in_count, .first = t->rounds};
+    r.out = mem_new(most, sizeof *r.out);
+    r.seconds = mem_new((most + 1) * prompts, sizeof *r.seconds);
+    if (t->out->end != TUNE_INTERRUPTED && 2 * asked_seconds(t) <= t->limit_s - spent_s(t))
+        for (int i = 0; i < r.count; i++) t->out->seats[r.points[i]].raced = true;
+    bool run = r.count > 0 && t->out->seats[r.points[0]].raced;
+    bool ok = (!run || run_rounds(&r, e)) && judge(&r, e);
+    t->out->race_s = spent_s(t) - began;
+    mem_free(r.out);
+    mem_free(r.seconds);
+    return ok;
 }
 
 // After a whole sweep the choice is the point that was measured fastest.
@@ -71,9 +644,10 @@ static bool open_tune(Tune *t, Error *e) {
     t->states = mem_new((size_t)s->point_count, sizeof *t->states);
     t->asked = mem_new(seats, sizeof *t->asked);
     t->expected = mem_new(seats, sizeof *t->expected);
+    t->planned = mem_new(seats, sizeof *t->planned);
+    t->in_race = mem_new(seats, sizeof *t->in_race);
     t->passes = mem_new(t->in->datasets[0].count, sizeof *t->passes);
     t->out->seats = mem_new(seats, sizeof *t->out->seats);
-    t->out->predictions = mem_new(seats, sizeof *t->out->predictions);
     for (int i = 0; i < s->point_count; i++) t->states[i].prompts = (int)t->in->datasets[0].count;
     reporter_begin(&t->reporter, false, 0, 0, t->seams.interrupted);
     t->reporter.line.on = !t->o->quiet;
@@ -105,6 +679,8 @@ static void close_tune(Tune *t) {
     mem_free(t->states);
     mem_free(t->asked);
     mem_free(t->expected);
+    mem_free(t->planned);
+    mem_free(t->in_race);
     mem_free(t->passes);
     prompts_release(&t->warm_up);
     models_close(&t->models);
@@ -119,303 +695,9 @@ bool tune_run(Ledger *ledger, const TuneSpace *space, const TuneOptions *o, cons
     t.g = (GroupRun){.ledger = ledger, .reporter = &t.reporter, .group = &t.in->schedule->groups[0]};
     t.g.baseline = t.g.group->baseline - t.g.group->first;
     bool ok = open_tune(&t, e) && measure_surface(&t, e);
-    if (ok && out->end != TUNE_INTERRUPTED) ok = tune_sample(&t, e);
-    if (ok && out->sample_rounds > 0) ok = o->exhaustive ? sweep(&t, e) : tune_race(&t, e);
+    if (ok && out->end != TUNE_INTERRUPTED) ok = take_sample(&t, e);
+    if (ok && out->sample_rounds > 0) ok = o->exhaustive ? sweep(&t, e) : run_race(&t, e);
     close_tune(&t);
-    return ok;
-}
-
-// --- rounds
-
-// That a seat writes before its first round.
-enum { WAKE_TOKENS = 2 };
-
-double tune_spent(const Tune *t) { return clock_now(t->wall) - t->began; }
-
-bool tune_is_over(Tune *t, double until, double next) {
-    if (t->seams.interrupted()) t->out->end = TUNE_INTERRUPTED;
-    bool gone = !t->o->exhaustive && tune_spent(t) + next > until;
-    return t->out->end == TUNE_INTERRUPTED || gone;
-}
-
-void tune_say(Tune *t, const char *what, int round) {
-    snprintf(t->phase, sizeof t->phase, "%s, round %d; %.0f of %s%.0f s", what, round, tune_spent(t),
-             t->o->exhaustive ? "about " : "", t->o->exhaustive ? t->out->sweep_s : t->limit_s);
-    reporter_place(&t->reporter, &(ReporterPlace){.phase = t->phase});
-}
-
-bool tune_goes_on(Tune *t, bool ok, Error *e) {
-    if (ok || e->kind != ERROR_INTERRUPTED) return ok;
-    *e = (Error){0};
-    t->out->end = TUNE_INTERRUPTED;
-    return true;
-}
-
-static TuneAnswer answer_of(const Answer *entry, int round) {
-    TuneAnswer a = {.round = round, .prompt = entry->prompt, .diverged = entry->diverged >= 0};
-    for (int i = 0; i < entry->count; i++) {
-        const DecodeResult *r = &entry->turns[i].result;
-        a.tokens += r->tokens, a.steps += r->steps, a.rows += r->rows;
-        a.seconds += answer_decode_seconds(r);
-        a.whole_s += r->prefill_s;
-    }
-    a.whole_s += a.seconds;
-    return a;
-}
-
-// Seats are in the order of the sweep, the baseline's last.
-static bool take_answers(Tune *t, Error *e) {
-    for (size_t i = 0; i < t->g.answer_count; i++) {
-        int seat = t->g.answers[i].point;
-        TuneSeat *s = &t->out->seats[seat];
-        mem_grow(&s->answers, &s->capacity, s->count + 1, sizeof *s->answers);
-        TuneAnswer a = answer_of(&t->g.answers[i], t->rounds);
-        if (!(a.seconds > 0)) // the law and the predictions are of logarithms
-            return error_system(e, "tune: an answer took no time by the clock, which is too coarse; leave "
-                                   "--processor-time away");
-        s->answers[s->count++] = a;
-        t->answered_s += a.whole_s;
-        tune_expect_answered(t, seat);
-    }
-    return true;
-}
-
-bool tune_round(Tune *t, int prompt, Error *e) {
-    double from = tune_spent(t);
-    bool ok = run_round(&t->g, t->passes[prompt], prompt, t->asked, e);
-    if (!ok) {
-        group_forget(&t->g);
-        return tune_goes_on(t, false, e);
-    }
-    if (!take_answers(t, e) || !group_store(&t->g, e)) return false;
-    t->passes[prompt]++;
-    t->rounds++;
-    t->wall_s += tune_spent(t) - from;
-    const PointProgress *base = t->g.points[t->g.baseline].progress;
-    return !base->failed || error_input(e, "tune: the baseline failed: %s", base->why);
-}
-
-// The first points to be opened also wake up what all of them share, so they run longer.
-bool tune_seat(Tune *t, int seat, Error *e) {
-    t->asked[seat] = true;
-    if (t->g.points[seat].open) return true;
-    int tokens = t->awake < 2 ? WARM_UP_TOKENS : WAKE_TOKENS;
-    t->awake++;
-    bool ok = group_open_point(&t->g, &t->models, method_open, seat, e) &&
-              group_warm_up(&t->g, seat, &t->warm_up, tokens, e);
-    return tune_goes_on(t, ok, e);
-}
-
-// --- the race among the best
-
-static const double LEVEL = 0.05, LEAST_ERROR = 1e-3;
-enum { CHALLENGERS = 2 };
-typedef struct Racing {
-    Tune *t;
-    int *points; // (count)
-    bool *out;   // (count)
-    int count, units;
-    int first, from; // rounds before the race, and before this heat
-    double *seconds; // (count + 1, units) means over laps; the baseline's last
-} Racing;
-
-// --- times -----------------------------------------------------------------------------------------------
-
-// Mean time of each prompt over the laps in which it was run.
-static void mean_times(const Racing *r, const TuneSeat *s, double *out) {
-    int prompts = (int)r->t->in->datasets[0].count, laps;
-    for (int unit = 0; unit < r->units; unit++) {
-        out[unit] = 0, laps = 0;
-        for (size_t i = 0; i < s->count; i++) {
-            int round = s->answers[i].round - r->from;
-            if (round < 0 || round % prompts != unit) continue;
-            out[unit] += s->answers[i].seconds;
-            laps++;
-        }
-        if (laps) out[unit] /= laps;
-    }
-}
-
-static void set_times(Racing *r) {
-    int prompts = (int)r->t->in->datasets[0].count, rounds = r->t->rounds - r->from;
-    r->units = rounds < prompts ? rounds : prompts;
-    for (int i = 0; i <= r->count; i++) {
-        int seat = i < r->count ? r->points[i] : r->t->space->count;
-        mean_times(r, &r->t->out->seats[seat], r->seconds + i * r->units);
-    }
-}
-
-// --- the race --------------------------------------------------------------------------------------------
-
-// Takes out what failed on the way. Gives the number that is left.
-static int drop_failed(Racing *r) {
-    int left = 0;
-    for (int i = 0; i < r->count; i++) {
-        if (!r->out[i] && r->t->g.points[r->points[i]].progress->failed) {
-            r->out[i] = true;
-            r->t->asked[r->points[i]] = false;
-        }
-        left += !r->out[i];
-    }
-    return left;
-}
-
-static void look(Racing *r) {
-    int rounds = r->t->rounds - r->from, number = race_look_at(rounds);
-    RaceRule rule = {.level = LEVEL, .margin = r->t->o->margin};
-    if (!number) return;
-    set_times(r);
-    if (r->units < 2) return;
-    race_look(&rule, r->seconds, r->count, r->units, number, r->out);
-    for (int i = 0; i < r->count; i++) {
-        TuneSeat *s = &r->t->out->seats[r->points[i]];
-        if (!r->out[i] || s->out) continue;
-        s->out = r->t->rounds - r->first;
-        r->t->asked[r->points[i]] = false;
-    }
-}
-
-// Those after the sample's come first.
-static int prompt_of(const Racing *r) {
-    int prompts = (int)r->t->in->datasets[0].count;
-    return (r->t->out->sample_prompts + r->t->rounds - r->first) % prompts;
-}
-
-static bool run_rounds(Racing *r, Error *e) {
-    Tune *t = r->t;
-    int most = t->o->laps * (int)t->in->datasets[0].count;
-    while (t->rounds - r->first < most) {
-        if (drop_failed(r) < 2 && t->rounds - r->from >= PLAN_ROUNDS) {
-            t->out->end = TUNE_CERTAIN;
-            return true;
-        }
-        if (tune_is_over(t, t->limit_s, tune_round_seconds(t))) return true;
-        tune_say(t, "race", t->rounds - r->first + 1);
-        if (!tune_round(t, prompt_of(r), e)) return false;
-        look(r);
-    }
-    t->out->end = drop_failed(r) < 2 ? TUNE_CERTAIN : TUNE_LAPS;
-    return true;
-}
-
-// --- who won ---------------------------------------------------------------------------------------------
-
-static int fastest(const Racing *r) {
-    RacePrior *priors = mem_new((size_t)r->count, sizeof *priors);
-    int best = -1;
-    for (int i = 0; i < r->count; i++) {
-        const TuningPrediction *said = &r->t->out->predictions[r->points[i]];
-        double error = hypot(said->error, r->t->out->prompt_error);
-        priors[i] = (RacePrior){said->speedup, fmax(error, LEAST_ERROR)};
-    }
-    best = race_settle(priors, r->seconds, r->count, r->units, r->out);
-    mem_free(priors);
-    return best;
-}
-
-static bool judge(Racing *r, Error *e) {
-    TuneResult *out = r->t->out;
-    out->race_rounds = r->t->rounds - r->first, out->heat = r->from;
-    out->choice = r->points[0]; // as predicted
-    if (r->t->rounds == r->from) return true;
-    set_times(r);
-    int best = fastest(r);
-    if (best < 0 && e->kind == ERROR_NONE) error_input(e, "tune: every point of the race failed");
-    if (best < 0) return false;
-    out->choice = r->points[best];
-    const double *base = r->seconds + r->count * r->units, *own = r->seconds + best * r->units;
-    return r->units < 2 ||
-           bootstrap_ratio(base, own, (size_t)r->units, TALLY_RESAMPLES, 0.95, TALLY_SEED, &out->speedup, e);
-}
-
-static bool seat_racers(Racing *r, Error *e) {
-    Tune *t = r->t;
-    memset(t->asked, 0, (size_t)t->space->count * sizeof *t->asked);
-    for (int i = 0; i < r->count; i++) {
-        t->out->seats[r->points[i]].raced = true;
-        if (!tune_seat(t, r->points[i], e)) return false;
-    }
-    return true;
-}
-
-// As measured; -1: none.
-static int best_of_sample(const TuneResult *r) {
-    int best = -1;
-    double most = 0;
-    for (int i = 0; i < r->points; i++) {
-        double speedup = r->seats[i].sampled ? tune_speedup(r, i, 0) : 0;
-        if (speedup > most) most = speedup, best = i;
-    }
-    return best;
-}
-
-// Cuts the racers to as many as there is time for in PLAN_ROUNDS rounds. Two race if there is time for at
-// least two rounds; otherwise none do.
-static bool count_racers(Racing *r) {
-    Tune *t = r->t;
-    double *points = mem_new((size_t)r->count, sizeof *points);
-    for (int i = 0; i < r->count; i++) points[i] = t->expected[r->points[i]];
-    PlanCosts costs = {t->begin_s, t->expected[t->space->count], points, r->count};
-    double left = (t->limit_s - tune_spent(t)) / tune_scale(t);
-    int fit = plan_racers(&costs, left);
-    if (r->count > fit) r->count = fit < PLAN_RACERS ? PLAN_RACERS : fit;
-    if (fit < PLAN_RACERS && 2 * plan_round(&costs, PLAN_RACERS) > left) r->count = 0;
-    mem_free(points);
-    return true;
-}
-
-static bool run_heat(Racing *r, Error *e) {
-    bool none = r->t->out->end == TUNE_INTERRUPTED || r->count == 0;
-    return (none || (seat_racers(r, e) && run_rounds(r, e))) && judge(r, e);
-}
-
-// Lets those that could be faster than the winner race against it. False if there are none, if there is no
-// time, or with e filled.
-static bool challenge(Racing *r, Error *e) {
-    Tune *t = r->t;
-    TuneResult *out = t->out;
-    if (t->rounds == r->from || t->o->racers < PLAN_RACERS || !tune_predict(t, e)) return false;
-    bool *known = mem_new((size_t)out->points, sizeof *known);
-    for (int i = 0; i < out->points; i++) known[i] = out->seats[i].raced;
-    int most = t->o->racers - 1 < CHALLENGERS ? t->o->racers - 1 : CHALLENGERS;
-    r->points[0] = out->choice;
-    r->count = 1 + tuning_close_in(out->predictions, known, out->points, most, r->points + 1);
-    mem_free(known);
-    if (r->count < 2 || !count_racers(r) || r->count < 2) return false;
-    memset(r->out, 0, (size_t)r->count * sizeof *r->out);
-    r->from = t->rounds;
-    return true;
-}
-
-static bool run_heats(Racing *r, Error *e) {
-    bool ok = run_heat(r, e);
-    while (ok && r->t->out->end == TUNE_CERTAIN) {
-        if (challenge(r, e)) ok = run_heat(r, e);
-        else {
-            ok = e->kind == ERROR_NONE;
-            r->t->out->end = TUNE_CERTAIN;
-            break;
-        }
-    }
-    return ok;
-}
-
-bool tune_race(Tune *t, Error *e) {
-    size_t most = (size_t)t->o->racers, prompts = t->in->datasets[0].count;
-    double began = clock_now(t->wall);
-    Racing r = {.t = t, .first = t->rounds, .from = t->rounds};
-    r.points = mem_new(most, sizeof *r.points);
-    r.out = mem_new(most, sizeof *r.out);
-    r.seconds = mem_new((most + 1) * prompts, sizeof *r.seconds);
-    bool ok = (r.points && r.out && r.seconds);
-    if (ok)
-        r.count = tuning_choose(t->out->predictions, t->space->count, best_of_sample(t->out), t->o->racers,
-                                r.points);
-    ok = ok && count_racers(&r) && run_heats(&r, e);
-    t->out->race_s = clock_now(t->wall) - began;
-    mem_free(r.points);
-    mem_free(r.out);
-    mem_free(r.seconds);
     return ok;
 }
 
@@ -424,7 +706,6 @@ bool tune_race(Tune *t, Error *e) {
 void tune_release(TuneResult *r) {
     for (int i = 0; r->seats && i <= r->points; i++) mem_free(r->seats[i].answers);
     mem_free(r->seats);
-    mem_free(r->predictions);
     *r = (TuneResult){.choice = -1};
 }
 

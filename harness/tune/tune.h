@@ -1,16 +1,14 @@
-// Finds the fastest point of a method's space in little time: the surface once, a few points of the space,
-// predictions from them for all, and a race among the best few.
+// Finds the fastest point of a method's space in little time, by successive halving.
 //
-//      surface   the time of a step by its rows, at the dataset's middle context
-//      sample    the points of a design decode the same prompts, in turned order, beside the baseline
-//      predict   all of the space (simulate/tuning.h)
-//      close in  points that may be the best, as far as is known, decode the sample's prompts, two at a time
-//      race      the best few decode further prompts, round by round, until one is left (simulate/race.h);
-//                then that one races those that could still be faster by all prompts so far
+//      surface   the time of a step by its rows, at the dataset's middle context; it tells which points can't
+//      win,
+//                and how long answers should take
+//      sample    points spread over the space by their rows answer a prompt beside the baseline; the fastest
+//                third goes on with further prompts, and so on, until no more are left than may race
+//      race      those decode further prompts, round by round, until one is left (simulate/race.h)
 //
-// How long each part may take is planned from the measured times of steps (simulate/plan.h): all parts
-// together take no more than the budget, and no more than a share of what a sweep of all points would. A
-// round is the runner's own round, and what it measured is stored as it ends.
+// All parts together take no more than the budget, and no more than a share of what a sweep of all points
+// would. A round is the runner's own round, and what it measured is stored as it ends.
 #pragma once
 #include "engine/base/text.h"
 #include "harness/analysis/estimates.h"
@@ -50,8 +48,6 @@ bool tune_surface(Engine *engine, const TuneSurfaceAsk *ask, TuneSurface *out, E
 typedef struct TuneOptions {
     double budget_s; // nothing is begun that is expected to end later
     double share;    // most of the time that a sweep would take; a small space may get more
-    int prompts;     // of the sample, at most
-    int sample;      // points of its design, at most; 0: as many as the space asks for
     int racers;      // at most
     int laps;        // of a race through the prompts, at most
     double margin;   // relative difference in time below which points count as equal
@@ -83,15 +79,11 @@ typedef struct TuneSeat { // a point of the space, or the baseline, which is the
 typedef enum { TUNE_CERTAIN, TUNE_LAPS, TUNE_BUDGET, TUNE_SHARE, TUNE_SWEPT, TUNE_INTERRUPTED } TuneEnd;
 
 typedef struct TuneResult {
-    TuneSeat *seats;               // (points + 1)
-    TuningPrediction *predictions; // (points); zeros where it was interrupted before
-    TuningLaw law;
-    double prompt_error; // standard error of ln S of a point, from the choice of prompts
+    TuneSeat *seats; // (points + 1)
     TuneSurface surface;
     int points;
     int excluded; // points that cannot win, whatever is accepted of them
     int sample_prompts, sample_rounds, race_rounds;
-    int heat;                         // rounds before the last heat of the race; the speedup is of that heat
     double sample_s, race_s, sweep_s; // sweep_s: of every point on every prompt once, as predicted
     int choice;                       // -1: nothing was measured
     Interval speedup;                 // of the choice, over the race's prompts; 0, 0: not known

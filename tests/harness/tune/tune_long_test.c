@@ -42,7 +42,6 @@ static void tune(Tuned *t, const Case *c, const char *db, bool exhaustive) {
     for (int i = 0; i < 3 && c->axes[i]; i++) ask.axes.items[ask.axes.count++] = c->axes[i];
     TuneOptions o = {.budget_s = 1e5,
                      .share = 0.085,
-                     .prompts = 4,
                      .racers = 5,
                      .laps = 3,
                      .margin = 0.02,

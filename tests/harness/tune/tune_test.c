@@ -67,7 +67,7 @@ static void tune(Tuned *t, const char *method, const TuneOptions *o, bool (*inte
 }
 
 static const TuneOptions OPTIONS = {
-    .budget_s = 600, .share = 0.085, .prompts = 4, .racers = 5, .laps = 3, .margin = 0.02, .quiet = true};
+    .budget_s = 600, .share = 0.085, .racers = 5, .laps = 3, .margin = 0.02, .quiet = true};
 
 // --- tests -----------------------------------------------------------------------------------------------
 
@@ -91,7 +91,7 @@ static void finds(void **state) {
         assert_true(chosen >= 0.97 * best);
         assert_true(tuned_took(r) <= 0.1 * tuned_took(truth));
         assert_true(r->diverged == 0 && r->failed == 0 && truth->diverged == 0);
-        double raced = tune_speedup(r, r->choice, r->heat);
+        double raced = tune_speedup(r, r->choice, r->sample_rounds);
         assert_true(r->speedup.low <= raced && raced <= r->speedup.high && r->speedup.low > 0);
         tuned_release(one), tuned_release(every);
         free(one), free(every);
@@ -139,7 +139,7 @@ static void budgets(void **state) {
             if (tuned_took(r) > 1.1 * o.budget_s)
                 fail_msg("%s in %g s took %g s", METHODS[i], o.budget_s, tuned_took(r));
             assert_true(r->end == TUNE_BUDGET || r->end == TUNE_CERTAIN);
-            assert_true(r->choice >= 0 && r->predictions[r->choice].speedup > 0);
+            assert_true(r->choice >= 0);
             assert_true(k < 2 || r->race_rounds >= 4);
             tuned_release(t);
             free(t);
@@ -192,7 +192,6 @@ static void short_steps_lose(void **state) {
     Tuned *t = calloc(1, sizeof *t);
     (void)state;
     ask.axes.items[0] = "gamma=1,16", ask.axes.items[1] = "K=16..20", ask.axes.count = 2;
-    o.sample = 1;
     tuned_open(t, &ask, &o, &seams, "tune.db");
     assert_int_equal(t->result.excluded, 5);
     assert_true(t->result.choice >= 0);
