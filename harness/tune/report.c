@@ -1,7 +1,8 @@
-// The result of tuning, printed for people and as JSON.
+// The result of tuning: sums over its rounds, printed for people and as JSON.
 #include "harness/tune/tune.h"
 
 #include "engine/base/json.h"
+#include "engine/base/memory.h"
 #include "harness/cli/terminal.h"
 
 #include <math.h>
@@ -16,6 +17,39 @@ static const char *const ENDS[] = {
     [TUNE_SWEPT] = "every point was measured",
     [TUNE_INTERRUPTED] = "interrupted",
 };
+
+void tune_release(TuneResult *r) {
+    for (int i = 0; r->seats && i <= r->points; i++) mem_free(r->seats[i].answers);
+    mem_free(r->seats);
+    *r = (TuneResult){.choice = -1};
+}
+
+bool tune_sum(const TuneSeat *s, int from, int to, TuneAnswer *out) {
+    int found = 0;
+    *out = (TuneAnswer){0};
+    for (size_t i = 0; i < s->count; i++) {
+        const TuneAnswer *a = &s->answers[i];
+        if (a->round < from || a->round >= to) continue;
+        out->tokens += a->tokens, out->steps += a->steps;
+        out->rows += a->rows, out->seconds += a->seconds;
+        out->diverged = out->diverged || a->diverged;
+        found++;
+    }
+    return found > 0;
+}
+
+// The baseline answers in every round.
+double tune_speedup(const TuneResult *r, int point, int from) {
+    const TuneSeat *s = &r->seats[point], *base = &r->seats[r->points];
+    double own = 0, whole = 0;
+    for (size_t i = 0, k = 0; i < s->count; i++) {
+        if (s->answers[i].round < from) continue;
+        while (k < base->count && base->answers[k].round < s->answers[i].round) k++;
+        if (k == base->count) break;
+        own += s->answers[i].seconds, whole += base->answers[k].seconds;
+    }
+    return own > 0 ? whole / own : NAN;
+}
 
 static int from_race(const TuneResult *r) { return r->race_rounds ? r->sample_rounds : 0; }
 

@@ -13,11 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Tokens per step where nothing is measured yet.
-static const double GUESSED_S = 1.5;
-
-// Most of the budget, and of the allowed share of a sweep, that the surface may take.
-static const double SURFACE_SHARE = 0.1;
+static const double GUESSED_S = 1.5;     // tokens per step where nothing is measured yet
+static const double SURFACE_SHARE = 0.1; // most of the budget, and of a sweep's share, for the surface
 
 enum {
     CONTEXT_PROMPTS = 8,
@@ -54,7 +51,7 @@ typedef struct Tune {
     double began;
     double limit_s; // the smaller of the budget and the share of a sweep
     double least_s; // lower bound of that share, counted from the start
-    int *in_race;   // (in_count) points that are still candidates
+    int *in_race;   // (in_count) points that are left
     int in_count;
     int rounds; // so far
     int awake;  // seats
@@ -401,8 +398,7 @@ static bool seat_all(Tune *t, Error *e) {
     return true;
 }
 
-// All that are in answer further prompts until that takes longer than `until`; the first rung answers one in
-// any case. A point that fails is out.
+// All remaining points answer further prompts until `until`, at least one in the first rung.
 static bool run_rung(Tune *t, double until, Error *e) {
     int prompts = (int)t->in->datasets[0].count;
     while (t->rounds < prompts) {
@@ -699,39 +695,4 @@ bool tune_run(Ledger *ledger, const TuneSpace *space, const TuneOptions *o, cons
     if (ok && out->sample_rounds > 0) ok = o->exhaustive ? sweep(&t, e) : run_race(&t, e);
     close_tune(&t);
     return ok;
-}
-
-// --- the result
-
-void tune_release(TuneResult *r) {
-    for (int i = 0; r->seats && i <= r->points; i++) mem_free(r->seats[i].answers);
-    mem_free(r->seats);
-    *r = (TuneResult){.choice = -1};
-}
-
-bool tune_sum(const TuneSeat *s, int from, int to, TuneAnswer *out) {
-    int found = 0;
-    *out = (TuneAnswer){0};
-    for (size_t i = 0; i < s->count; i++) {
-        const TuneAnswer *a = &s->answers[i];
-        if (a->round < from || a->round >= to) continue;
-        out->tokens += a->tokens, out->steps += a->steps;
-        out->rows += a->rows, out->seconds += a->seconds;
-        out->diverged = out->diverged || a->diverged;
-        found++;
-    }
-    return found > 0;
-}
-
-// The baseline answers in every round.
-double tune_speedup(const TuneResult *r, int point, int from) {
-    const TuneSeat *s = &r->seats[point], *base = &r->seats[r->points];
-    double own = 0, whole = 0;
-    for (size_t i = 0, k = 0; i < s->count; i++) {
-        if (s->answers[i].round < from) continue;
-        while (k < base->count && base->answers[k].round < s->answers[i].round) k++;
-        if (k == base->count) break;
-        own += s->answers[i].seconds, whole += base->answers[k].seconds;
-    }
-    return own > 0 ? whole / own : NAN;
 }
