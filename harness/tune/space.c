@@ -1,3 +1,5 @@
+// The axes and plans of each method, and the experiment that measures them: a generated config, so that
+// points, runs and errors are those of any other config.
 #include "harness/tune/space.h"
 
 #include "engine/base/json.h"
