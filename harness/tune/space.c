@@ -1,5 +1,5 @@
-// The methods that tune has a space for: their axes, the rows that a point plans, and the experiment that tune
-// runs. Every axis that the command line changes is one of the method's parameters.
+// The axes and plans of each method, and the experiment that measures them: a generated config, so that
+// points, runs and errors are those of any other config.
 #include "harness/tune/space.h"
 
 #include "engine/base/json.h"

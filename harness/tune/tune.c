@@ -4,7 +4,6 @@
 
 #include "engine/base/memory.h"
 #include "harness/cli/signals.h"
-#include "simulate/race.h"
 #include "simulate/statistics.h"
 
 #include <assert.h>
@@ -27,7 +26,6 @@ enum {
 };
 
 typedef struct Tune {
-    Ledger *ledger;
     const Inputs *in;
     const TuneSpace *space;
     const TuneOptions *o;
@@ -685,7 +683,7 @@ static void close_tune(Tune *t) {
 bool tune_run(Ledger *ledger, const TuneSpace *space, const TuneOptions *o, const TuneSeams *seams,
               TuneResult *out, Error *e) {
     *out = (TuneResult){.points = space->count, .choice = -1, .end = TUNE_BUDGET};
-    Tune t = {.ledger = ledger, .in = ledger->inputs, .space = space, .o = o, .out = out};
+    Tune t = {.in = ledger->inputs, .space = space, .o = o, .out = out};
     t.seams = seams ? *seams : (TuneSeams){0};
     if (!t.seams.interrupted) t.seams.interrupted = interrupt_seen;
     t.g = (GroupRun){.ledger = ledger, .reporter = &t.reporter, .group = &t.in->schedule->groups[0]};

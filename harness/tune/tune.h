@@ -5,7 +5,7 @@
 //                and how long answers should take
 //      sample    points spread over the space by their rows answer a prompt beside the baseline; the fastest
 //                third goes on with further prompts, and so on, until no more are left than may race
-//      race      those decode further prompts, round by round, until one is left (simulate/race.h)
+//      race      those decode further prompts, round by round, until one is left (simulate/tuning.h)
 //
 // All parts together take no more than the budget, and no more than a share of what a sweep of all points
 // would. A round is the runner's own round, and what it measured is stored as it ends.

@@ -1,7 +1,7 @@
 // Races of known runners, over and over: how often the best is lost, and how soon the slow are out.
 #include "tests/support/check.h"
 
-#include "simulate/race.h"
+#include "simulate/tuning.h"
 
 #include <math.h>
 #include <stdio.h>
