@@ -124,14 +124,6 @@ static bool check_device(const Device *d, const EngineOptions *o, Error *e) {
     bool cuda = d->backend == &cuda_backend;
     if (o->math == MATH_FAST && !cuda)
         return error_input(e, "math fast needs device cuda; %s has exact alone", d->name);
-    if (o->attention == ATTENTION_PLAIN && cuda)
-        return error_input(
-            e, "attention plain needs device cpu or null; %s has flash alone (--attention flash)", d->name);
-    if (o->layout == LAYOUT_COPIED && cuda)
-        return error_input(e,
-                           "layout copied needs device cpu or null; on %s the rows share one cache (--layout "
-                           "batch)",
-                           d->name);
     return o->weights == WEIGHTS_MAPPED || d->host ||
            error_input(e, "weights held needs device cpu; leave --weights out for %s", d->name);
 }

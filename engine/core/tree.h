@@ -15,7 +15,7 @@
 // LAYOUT_TREE has one root. LAYOUT_BATCH is k rows that each repeat the root and the context, as N-Grammys
 // runs them: tree_row starts the next row. A method calls tree_row and needn't know the layout.
 // LAYOUT_COPIED is such a batch in which each row reads its own copy of the committed cache, as the paper's
-// program does (CPU only).
+// program does.
 //
 // A tree may be built in parts, each with its own root, that would run on separate machines (Lookahead,
 // section 3.4): tree_part starts the next one. Only nodes of the same part share prefixes.

@@ -40,6 +40,7 @@ struct Job {
     int lowest, nodes, spans;
     int begin, shared, turns; // `shared` of its turns are committed blocks from `begin` on,
     const Turn *own;          // the others are these
+    const void *cache_k, *cache_v;
     int context;
 };
 
@@ -272,6 +273,8 @@ __device__ __forceinline__ bool find_job(const Attention &a, const Split &s, Job
     j->nodes = t->nodes;
     j->lowest = t->lowest;
     j->context = a.step->context;
+    j->cache_k = seen_cache(a, t, a.cache_k);
+    j->cache_v = seen_cache(a, t, a.cache_v);
     int slice = s.slices > 1 ? (int)blockIdx.y % s.slices : 0;
     j->kv = s.slices > 1 ? (int)blockIdx.y / s.slices : (int)blockIdx.y;
     j->head = j->kv * s.group + slice * s.heads;
@@ -307,15 +310,15 @@ __global__ void __launch_bounds__(WARPS *WARP, 2) attention(Attention a, Split s
     Places p[ROUNDS];
     if (one) {
         p[0] = find_places(a, j, warp);
-        fetch(a, p[0], j.kv, a.cache_k, a.step_k, &slot[0]);
+        fetch(a, p[0], j.kv, j.cache_k, a.step_k, &slot[0]);
     }
     fetch_piece(a, piece, &sm->q);
     copy_commit();
     if (two) {
         p[1] = find_places(a, j, warp + WARPS);
-        fetch(a, p[1], j.kv, a.cache_k, a.step_k, &slot[1]);
+        fetch(a, p[1], j.kv, j.cache_k, a.step_k, &slot[1]);
     } else if (one && !rounds) {
-        fetch(a, p[0], j.kv, a.cache_v, a.step_v, &slot[1]);
+        fetch(a, p[0], j.kv, j.cache_v, a.step_v, &slot[1]);
     }
     copy_commit();
 
@@ -332,7 +335,7 @@ __global__ void __launch_bounds__(WARPS *WARP, 2) attention(Attention a, Split s
     }
     if (one && rounds) {
         __syncwarp();
-        fetch(a, p[0], j.kv, a.cache_v, a.step_v, &slot[0]);
+        fetch(a, p[0], j.kv, j.cache_v, a.step_v, &slot[0]);
         copy_commit();
         copy_wait<1>();
         __syncwarp();
@@ -341,7 +344,7 @@ __global__ void __launch_bounds__(WARPS *WARP, 2) attention(Attention a, Split s
         take_scores<FORMAT>(q, &slot[1], score[1]);
         mask(&m, p[1], score[1]);
         __syncwarp();
-        fetch(a, p[1], j.kv, a.cache_v, a.step_v, &slot[1]);
+        fetch(a, p[1], j.kv, j.cache_v, a.step_v, &slot[1]);
     }
     copy_commit();
 
@@ -423,8 +426,10 @@ void gpu_attention(const Attention *a, int tiles, int spans, void *stream) {
     int at_once = 65535;
     if (spans > 1 && a->parts_floats / gpu_attention_part(&a->heads, spans) < (size_t)at_once)
         at_once = (int)(a->parts_floats / gpu_attention_part(&a->heads, spans));
-    for (int first = 0; first < tiles; first += at_once)
-        launch_tiles(a, tiles - first < at_once ? tiles - first : at_once, first, spans, stream);
+    if (a->scores) gpu_attention_eager(a, tiles, stream);
+    else
+        for (int first = 0; first < tiles; first += at_once)
+            launch_tiles(a, tiles - first < at_once ? tiles - first : at_once, first, spans, stream);
 }
 
 size_t gpu_attention_part(const Heads *h, int spans) {

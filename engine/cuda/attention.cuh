@@ -14,11 +14,22 @@ template <int ROWS, int DIM> struct Part {
     alignas(16) float values[ROWS][DIM];
 };
 
+__device__ __forceinline__ float warp_most(float x) {
+#pragma unroll
+    for (int step = 16; step; step /= 2) x = fmaxf(x, __shfl_xor_sync(ALL_LANES, x, step));
+    return x;
+}
+
 // Returns the largest score, which is subtracted from all; 0 if there is none.
 __device__ __forceinline__ float finite_most(float most) { return most > -INFINITY ? most : 0; }
 
 __device__ __forceinline__ int first_seen(const Attention &a, int position) {
     return a.window && position >= a.window ? position - a.window + 1 : 0;
+}
+
+// The cache that a tile's nodes see.
+__device__ __forceinline__ const void *seen_cache(const Attention &a, const Tile *t, const void *cache) {
+    return (const char *)cache + (size_t)t->copy * a.copy_bytes;
 }
 
 // Returns the element offset of the key and value at a position: in its slot if committed, else in the step
@@ -27,6 +38,15 @@ __device__ __forceinline__ size_t key_at(const Attention &a, int kv, int positio
     size_t area = (size_t)(step ? a.area : a.slots);
     int i = step ? node : a.ring ? position % a.slots : position;
     return ((size_t)kv * area + (size_t)i) * (size_t)a.heads.pitch;
+}
+
+// Returns the node of the path of a tile of one node, at a position of this step: a block of positions is one
+// turn.
+__device__ __forceinline__ int node_at(const Attention &a, const Tile *t, int span, int position) {
+    int first = span * SPAN > t->lowest ? span * SPAN : block_of(t->lowest), context = a.step->context;
+    if (first < context) first = block_of(context);
+    int turn = t->turn[span - context / SPAN] + (position - first) / BLOCK;
+    return step_turns(a.step)[turn].key[position % BLOCK];
 }
 
 // Merges dimensions d .. d + 3 of a query's parts [0, count): the values' sum, the weights' *sum, and *most.
@@ -92,4 +112,6 @@ __device__ __forceinline__ bool comes_last(unsigned *done, int count, int *is_la
 
 // attention_plain.cu, for f32.
 void gpu_attention_plain(const Attention *a, int tiles, int first, int spans, void *stream);
+// attention_eager.cu, for scores in memory: as many tiles at a time as they have room for.
+void gpu_attention_eager(const Attention *a, int tiles, void *stream);
 size_t gpu_attention_plain_part(const Heads *h, int spans);

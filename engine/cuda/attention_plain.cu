@@ -23,19 +23,14 @@ __device__ __forceinline__ float score(const float *q, const float *k, int dims)
     return sum;
 }
 
-__device__ __forceinline__ float warp_most(float x) {
-#pragma unroll
-    for (int step = 16; step; step /= 2) x = fmaxf(x, __shfl_xor_sync(ALL_LANES, x, step));
-    return x;
-}
-
 // Takes one warp's positions. `at`: the lane's key and value, if `seen`.
-__device__ __forceinline__ void take_positions(const Attention &a, const float *q, bool seen, bool step,
-                                               size_t at, float scale, PlainPart *to) {
-    float s =
-        seen ? scale * score(q, (const float *)(step ? a.step_k : a.cache_k) + at, a.heads.pitch) : -INFINITY;
+__device__ __forceinline__ void take_positions(const Attention &a, const Tile *t, const float *q, bool seen,
+                                               bool step, size_t at, float scale, PlainPart *to) {
+    float s = seen ? scale * score(q, (const float *)(step ? a.step_k : seen_cache(a, t, a.cache_k)) + at,
+                                   a.heads.pitch)
+                   : -INFINITY;
     float most = warp_most(s), p = exp2_fast(s - finite_most(most)), all = warp_sum(p), sum[LANE_DIMS];
-    const float *v = (const float *)(step ? a.step_v : a.cache_v) + at;
+    const float *v = (const float *)(step ? a.step_v : seen_cache(a, t, a.cache_v)) + at;
     uint32_t low = (uint32_t)(uintptr_t)v, high = (uint32_t)((uintptr_t)v >> 32);
     unsigned seen_lanes = __ballot_sync(ALL_LANES, seen);
 #pragma unroll
@@ -55,14 +50,6 @@ __device__ __forceinline__ void take_positions(const Attention &a, const float *
     for (int i = 0; i < LANE_DIMS; i++) to->values[0][i * WARP + warp_lane()] = sum[i];
 }
 
-// Returns the node of the tile's path at a position of this step: a block of positions is one turn.
-__device__ __forceinline__ int node_at(const Attention &a, const Tile *t, int span, int position) {
-    int first = span * SPAN > t->lowest ? span * SPAN : block_of(t->lowest), context = a.step->context;
-    if (first < context) first = block_of(context);
-    int turn = t->turn[span - context / SPAN] + (position - first) / BLOCK;
-    return step_turns(a.step)[turn].key[position % BLOCK];
-}
-
 __global__ void __launch_bounds__(WARPS *WARP, 1) attention_plain(Attention a, int first_tile) {
     SHARED(PlainShared, sm);
     let_next_begin();
@@ -75,7 +62,8 @@ __global__ void __launch_bounds__(WARPS *WARP, 1) attention_plain(Attention a, i
     bool seen = position >= t->lowest && position <= t->highest, step = position >= a.step->context;
     size_t at = seen ? key_at(a, kv, position, step, step ? node_at(a, t, span, position) : 0) : 0;
     take_positions(
-        a, (const float *)a.q + ((size_t)row * (size_t)a.heads.heads + (size_t)head) * (size_t)a.heads.pitch,
+        a, t,
+        (const float *)a.q + ((size_t)row * (size_t)a.heads.heads + (size_t)head) * (size_t)a.heads.pitch,
         seen, step, at, 1.4426950408889634f / sqrtf((float)a.heads.head_dim), &sm->warp[warp_number()]);
     __syncthreads();
 

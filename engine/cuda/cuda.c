@@ -116,6 +116,7 @@ static Cuda *make_card(const Model *model, int ordinal, const BackendOptions *o)
     *c = (Cuda){.model = model, .compute = o->compute, .ordinal = ordinal};
     c->layers = mem_new((size_t)model->shape.layers, sizeof *c->layers);
     c->heads = heads_of(&model->shape, o->compute);
+    c->plain = o->plain;
     c->max_nodes = o->max_nodes > 0 && o->max_nodes < TREE_MAX_NODES ? o->max_nodes : TREE_MAX_NODES;
     return c;
 }
@@ -334,6 +335,12 @@ static bool commit_on(Cuda *c, const int *nodes, const int *slots, int count, Er
                      .area = c->max_nodes,
                      .heads = c->heads};
     gpu_commit(&commit, count, c->stream);
+    if (!c->copied) c->copies = 0; // a prompt's run: the copies are made anew after it
+    for (int i = 0; i < c->copies; i++) {
+        commit.cache_k = (char *)c->copies_k + (size_t)i * cuda_cache_size(c);
+        commit.cache_v = (char *)c->copies_v + (size_t)i * cuda_cache_size(c);
+        gpu_commit(&commit, count, c->stream);
+    }
     return cuda_ok(c, gpu_launched(), "cannot commit", e) && cuda_begin(c, PHASE_IDLE, e);
 }
 
@@ -358,6 +365,7 @@ static void cuda_report(const void *self, BackendReport *out) {
                            .isa = first->isa,
                            .layer_bytes = model_layer_bytes(m, 0),
                            .head_bytes = tensor_bytes(&m->head) + tensor_bytes(&m->final_norm),
+                           .score_bytes = first->plain ? shape_score_bytes(&m->shape) : 0,
                            .own_clock = true};
     for (const Cuda *c = first; c; c = c->next) {
         out->cache_bytes += c->cache_bytes;

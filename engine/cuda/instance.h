@@ -37,6 +37,7 @@ typedef struct Staging {
 // The launches of a run, captured once for all runs of these sizes. graph NULL: not captured.
 typedef struct StepGraph {
     int most, tiles, spans, a, b; // most 0: unused
+    bool copied;                  // it reads the copies of the cache
     void *graph;
     unsigned long used; // graph_clock at the last use
 } StepGraph;
@@ -62,6 +63,7 @@ struct Cuda {
     int ordinal;
     GpuFacts facts;
     int context, max_nodes, slots;
+    bool plain;  // attention isn't fused
     Cache cache; // only its window and ring
     Heads heads;
     void *stream;
@@ -94,6 +96,12 @@ struct Cuda {
     struct Fast *fast; // NULL: exact
     float *parts, *attention_parts;
     size_t attention_floats;
+    float *scores; // of an attention that isn't fused; NULL: it is
+    size_t scores_floats;
+    // LAYOUT_COPIED (memory.c): (copies), as cache_k and cache_v; room for more
+    void *copies_k, *copies_v;
+    int copies, copies_room;
+    bool copied;                                // the last run had that layout
     unsigned *done, *attention_done, *overflow; // overflow: the lowest place of one, or OVERFLOW_NONE
     float *logits;                              // (PANEL_ROWS, max(vocab, width))
     int *top_id, *slice_id;
@@ -117,6 +125,10 @@ struct Cuda {
 bool cuda_take(Cuda *c, void *out, size_t bytes, bool zero, size_t *total, Error *e);
 bool cuda_take_buffers(Cuda *c, Error *e); // everything but weights
 bool cuda_take_pinned(Cuda *c, Error *e);
+size_t cuda_cache_size(const Cuda *c); // bytes of cache_k, as of cache_v
+// Has that many copies of the cache, equal to it. Allocates and copies only those that are missing; graphs
+// that read the copies are gone if they moved.
+bool cuda_take_copies(Cuda *c, int rows, Error *e);
 void cuda_give_all(Cuda *c);
 bool cuda_ok(const Cuda *c, int code, const char *what, Error *e); // code 0; else e names the card and `what`
 void *staging_begin(Staging *s); // waits for the last copy from this memory, which may then be written

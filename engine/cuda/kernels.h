@@ -34,9 +34,9 @@ enum { TILE_NODES = 16, BLOCK = 16, SPAN = 128, SPAN_TURNS = 16, STEP_SPANS = 9,
 HOST_AND_DEVICE static inline int block_of(int position) { return position / BLOCK * BLOCK; }
 
 typedef struct Tile {
-    int nodes;           // 0: a launch has more tiles than the step
-    int lowest, highest; // positions that any of them sees
-    int unused;
+    int nodes;                // 0: a launch has more tiles than the step
+    int lowest, highest;      // positions that any of them sees
+    int copy;                 // of the cache that they see; 0 if there is one
     int turn[STEP_SPANS + 1]; // [turn[k], turn[k + 1]): of the k-th span from that of position `context` on
     int position[TILE_NODES];
     uint16_t row[TILE_NODES];
@@ -87,10 +87,15 @@ typedef struct Attention {
     const void *q, *cache_k, *cache_v, *step_k, *step_v;
     int slots, area, window; // slots of the cache; nodes of the step area; window 0: none
     bool ring;               // position p is in slot p mod slots
+    size_t copy_bytes;       // from a copy of the cache to the next, all layers of each
     Activations to;          // (rows, heads * head_dim)
     float *parts;        // (tiles at a time, blocks of heads, spans): the state of a tile's queries in a span
     size_t parts_floats; // room for at least one tile's (gpu_attention_part)
     unsigned *done;      // (tiles, heads), zeros between launches
+    // Of an attention that isn't fused (tiles of one node): the scores, (tiles at a time, heads, length).
+    float *scores; // NULL: fused
+    size_t scores_floats;
+    int length; // positions
 } Attention;
 void gpu_attention(const Attention *a, int tiles, int spans, void *stream); // of the step; at most in a tile
 size_t gpu_attention_part(const Heads *h, int spans);                       // floats of one tile's parts

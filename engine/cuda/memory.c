@@ -112,12 +112,24 @@ static bool take_head(Cuda *c, Error *e) {
            cuda_take(c, &c->draw_p, vocab * f, false, t, e);
 }
 
+// Takes room for the scores of all tiles of a step, up to 256 MB; at least one tile's.
+static bool take_scores(Cuda *c, Error *e) {
+    const size_t most = (size_t)64 << 20;
+    size_t tile = (size_t)c->heads.heads * (size_t)c->context, all = tile * (size_t)cuda_tiles_limit(c);
+    c->scores_floats = all < most ? all : tile < most ? most : tile;
+    return cuda_take(c, &c->scores, c->scores_floats * 4, false, &c->step_bytes, e);
+}
+
+size_t cuda_cache_size(const Cuda *c) {
+    size_t head = (size_t)c->heads.pitch * dtype_size(c->heads.dtype), layers = (size_t)(c->to - c->from);
+    return layers * (size_t)c->model->shape.kv_heads * (size_t)c->slots * head;
+}
+
 bool cuda_take_buffers(Cuda *c, Error *e) {
     const Shape *s = &c->model->shape;
     size_t nodes = (size_t)c->max_nodes, f = sizeof(float), *t = &c->step_bytes;
     size_t head = (size_t)c->heads.pitch * dtype_size(c->heads.dtype), layers = (size_t)(c->to - c->from);
-    size_t slots = layers * (size_t)s->kv_heads * (size_t)c->slots * head,
-           area = layers * (size_t)s->kv_heads * nodes * head;
+    size_t slots = cuda_cache_size(c), area = layers * (size_t)s->kv_heads * nodes * head;
     size_t rows = (size_t)cuda_rows_limit(c), qkv = (size_t)(shape_q_width(s) + 2 * shape_kv_width(s));
     size_t pairs = (size_t)s->rope.pairs;
     return cuda_take(c, &c->cache_k, slots, false, &c->cache_bytes, e) &&
@@ -135,7 +147,7 @@ bool cuda_take_buffers(Cuda *c, Error *e) {
            cuda_take(c, &c->overflow, sizeof *c->overflow, false, t, e) && take_roles(c, e) &&
            cuda_take(c, &c->parts, most_parts(c) * f, false, t, e) &&
            cuda_take(c, &c->done, PANEL_ROWS * sizeof(unsigned), true, t, e) && take_attention(c, e) &&
-           fast_take(c, e) && (c->next || take_head(c, e));
+           (!c->plain || take_scores(c, e)) && fast_take(c, e) && (c->next || take_head(c, e));
 }
 
 static bool take_staging(Cuda *c, Staging *s, size_t bytes, Error *e) {
@@ -172,7 +184,60 @@ static void give_staging(Staging *s) {
     if (s->event) gpu_event_close(s->event);
 }
 
+// Graphs that read the copies have their addresses.
+static void close_copied_graphs(Cuda *c) {
+    for (int i = 0; i < GRAPHS; i++)
+        if (c->graphs[i].copied) {
+            if (c->graphs[i].graph) gpu_graph_close(c->graphs[i].graph);
+            c->graphs[i] = (StepGraph){.most = 0};
+        }
+}
+
+static void give_copies(Cuda *c) {
+    gpu_give(c->copies_k);
+    gpu_give(c->copies_v);
+    c->cache_bytes -= 2 * (size_t)c->copies_room * cuda_cache_size(c);
+    c->copies_k = c->copies_v = NULL;
+    c->copies = c->copies_room = 0;
+}
+
+static bool make_room(Cuda *c, int rows, Error *e) {
+    size_t bytes = (size_t)rows * cuda_cache_size(c);
+    if (!cuda_ok(c, gpu_stream_wait(c->stream), "a kernel failed", e)) return false;
+    close_copied_graphs(c);
+    give_copies(c);
+    if (gpu_take(&c->copies_k, bytes) || gpu_take(&c->copies_v, bytes)) {
+        gpu_launched(); // the error is this one
+        give_copies(c);
+        return error_input(
+            e,
+            "cuda:%d: no memory for %d copies of the cache, %.1f GB: use fewer rows, a shorter "
+            "--context, or a layout that shares the cache (--layout batch)",
+            c->ordinal, rows, 2e-9 * (double)bytes);
+    }
+    c->copies_room = rows;
+    c->cache_bytes += 2 * bytes;
+    return true;
+}
+
+bool cuda_take_copies(Cuda *c, int rows, Error *e) {
+    size_t bytes = cuda_cache_size(c);
+    if (!cuda_ok(c, gpu_use(c->ordinal), "cannot be used", e)) return false;
+    if (rows > c->copies_room && !make_room(c, rows, e)) return false;
+    for (; c->copies < rows; c->copies++)
+        if (!cuda_ok(c,
+                     gpu_copy((char *)c->copies_k + (size_t)c->copies * bytes, c->cache_k, bytes, c->stream),
+                     "cannot copy its cache", e) ||
+            !cuda_ok(c,
+                     gpu_copy((char *)c->copies_v + (size_t)c->copies * bytes, c->cache_v, bytes, c->stream),
+                     "cannot copy its cache", e))
+            return false;
+    return true;
+}
+
 void cuda_give_all(Cuda *c) {
+    gpu_give(c->copies_k);
+    gpu_give(c->copies_v);
     for (size_t i = 0; i < c->block_count; i++) gpu_give(c->blocks[i]);
     mem_free(c->blocks);
     for (int i = 0; i < STEP_STAGINGS; i++) give_staging(&c->steps[i]);

@@ -119,6 +119,7 @@ bool cuda_wait(Cuda *c, Error *e) {
 typedef struct Work {
     Cuda *c;
     int most, tiles, spans;
+    bool copied; // it reads the copies of the cache
 } Work;
 
 static Overflow overflow_at(const Cuda *c, int layer, Rounded what) {
@@ -185,6 +186,7 @@ static void attend(const Work *w, int layer) {
     const GpuLayer *l = &c->layers[layer];
     int own = layer - c->from;
     size_t slots = layer_bytes(c, c->slots), area = layer_bytes(c, c->max_nodes);
+    bool copied = w->copied;
     Put put = {.kind = PUT_QKV,
                .bias = l->qkv_bias,
                .heads = c->heads,
@@ -197,8 +199,9 @@ static void attend(const Work *w, int layer) {
     Attention a = {.step = c->step,
                    .heads = c->heads,
                    .q = c->q,
-                   .cache_k = of_layer(c->cache_k, slots, own),
-                   .cache_v = of_layer(c->cache_v, slots, own),
+                   .cache_k = of_layer(copied ? c->copies_k : c->cache_k, slots, own),
+                   .cache_v = of_layer(copied ? c->copies_v : c->cache_v, slots, own),
+                   .copy_bytes = copied ? cuda_cache_size(c) : 0,
                    .step_k = put.k,
                    .step_v = put.v,
                    .slots = c->slots,
@@ -208,7 +211,10 @@ static void attend(const Work *w, int layer) {
                    .to = to_role(c, ROLE_MIXED, &l->o, layer, ROUNDED_ATTENTION_OUTPUT),
                    .parts = c->attention_parts,
                    .parts_floats = c->attention_floats,
-                   .done = c->attention_done};
+                   .done = c->attention_done,
+                   .scores = c->scores,
+                   .scores_floats = c->scores_floats,
+                   .length = c->context};
     put.heads.overflow = overflow_at(c, layer, ROUNDED_HEADS);
     norm(w, l->attention_norm, &l->qkv, layer, ROUNDED_ATTENTION_INPUT);
     if (l->qk_norm) norm_heads(w, l, &put);
@@ -251,7 +257,7 @@ static void embed(const Work *w) {
 }
 
 static void put_layers(Cuda *c, const StepGraph *run) {
-    Work w = {c, run->most, run->tiles, run->spans};
+    Work w = {c, run->most, run->tiles, run->spans, run->copied};
     assert(run->a >= c->from && run->b <= c->to && run->tiles > 0 && run->spans > 0);
     if (run->a == c->from) embed(&w);
     for (int layer = run->a; layer < run->b; layer++) {
@@ -290,7 +296,7 @@ static StepGraph *find_graph(Cuda *c, const StepGraph *want) {
     for (int i = 0; i < GRAPHS; i++) {
         StepGraph *g = &c->graphs[i];
         if (g->most == want->most && g->tiles == want->tiles && g->spans == want->spans && g->a == want->a &&
-            g->b == want->b)
+            g->b == want->b && g->copied == want->copied)
             return g;
         if (g->used < oldest->used) oldest = g;
     }
@@ -334,14 +340,23 @@ static bool run_layers(Cuda *c, StepGraph *g, Error *e) {
     return cuda_ok(c, gpu_launched(), "cannot run a step", e) && fast_ok(c, e);
 }
 
+// Rows of a batch.
+static int count_roots(const Tree *t, int nodes) {
+    int count = 0;
+    for (int i = 0; i < nodes; i++) count += t->parent[i] == TREE_NONE;
+    return count;
+}
+
 bool cuda_step(Cuda *c, const StepRun *run, Error *e) {
     assert(run->first <= run->last && run->last <= c->max_nodes && run->a <= run->b);
     Staging *s = &c->steps[c->turn ^= 1];
     if (run->first == run->last || run->a == run->b) return true;
+    c->copied = run->tree->layout == LAYOUT_COPIED;
+    if (c->copied && !cuda_take_copies(c, count_roots(run->tree, run->last), e)) return false;
     int rows = run->last - run->first, most = c->fast ? fast_rows(rows) : round_to_power(rows, 8);
     Step *step = staging_begin(s);
     size_t bytes = cuda_write_step(c, run, most, step);
-    StepGraph want = {most, step->tiles, spans_of(c, run), run->a, run->b, NULL, 0};
+    StepGraph want = {most, step->tiles, spans_of(c, run), run->a, run->b, c->copied, NULL, 0};
     if ((c->fast && !fast_prepare(c, most, run->a, run->b, e)) || !cuda_begin(c, PHASE_RUN, e) ||
         !staging_send(c, s, c->step, bytes, e))
         return false;

@@ -1,7 +1,8 @@
 // A step's tiles and turns (kernels.h).
 //
 // Nodes are taken in preorder, so that the nodes of a tile share most of their paths. A tile is full when it
-// has its number of nodes, or when one more would give it a span of more than SPAN_TURNS turns.
+// has its number of nodes, or when one more would give it a span of more than SPAN_TURNS turns. With
+// LAYOUT_COPIED a tile's nodes are of one row of the batch, which sees its own copy of the cache.
 //
 // Invariants: every node of the run is in exactly one tile; a tile's turns are in ascending order of their
 // blocks, and a turn's nodes agree in its block up to the shorter path.
@@ -19,7 +20,7 @@ _Static_assert(sizeof(Step) % 8 == 0 && sizeof(Tile) % 8 == 0 && sizeof(Turn) % 
 
 typedef struct Builder {
     const StepRun *run;
-    int nodes, lowest, turns;
+    int nodes, lowest, turns, copy;
     int node[TILE_NODES];
     Turn turn[MOST_TURNS]; // (turns)
 } Builder;
@@ -85,7 +86,7 @@ static bool fits(const Builder *b) {
 static void finish(Builder *b, Tile *tile, Turn *turns, int *used) {
     const StepRun *run = b->run;
     assert(b->nodes > 0);
-    *tile = (Tile){.nodes = b->nodes, .lowest = b->lowest};
+    *tile = (Tile){.nodes = b->nodes, .lowest = b->lowest, .copy = b->copy};
     for (int i = 0; i < b->nodes; i++) {
         int p = tree_position(run->tree, b->node[i]);
         tile->position[i] = p;
@@ -118,27 +119,31 @@ static void put_in_order(const Tree *t, int count, int *order) {
 
 // Returns the number of tiles.
 static int make_tiles(const StepRun *run, int nodes_a_tile, Tile *tiles, Turn *turns, int *used) {
-    int order[TREE_MAX_NODES], count = 0;
+    int order[TREE_MAX_NODES], count = 0, copy = 0, roots = 0;
+    bool copied = run->tree->layout == LAYOUT_COPIED;
     Builder b = {.run = run}, next;
     put_in_order(run->tree, run->last, order);
     for (int i = 0; i < run->last; i++) {
+        if (run->tree->parent[order[i]] == TREE_NONE) copy = copied ? roots++ : 0;
         if (order[i] < run->first) continue;
         copy_builder(&next, &b);
         if (b.nodes < nodes_a_tile) add(&next, order[i]);
-        if (b.nodes == nodes_a_tile || (!fits(&next) && b.nodes > 0)) {
+        if (b.nodes == nodes_a_tile || ((!fits(&next) || b.copy != copy) && b.nodes > 0)) {
             finish(&b, &tiles[count++], turns, used);
             copy_builder(&next, &b);
             add(&next, order[i]);
         }
         copy_builder(&b, &next);
+        b.copy = copy;
     }
     finish(&b, &tiles[count++], turns, used);
     return count;
 }
 
-static int tile_nodes(const Heads *h) {
+static int tile_nodes(const Cuda *c) {
+    const Heads *h = &c->heads;
     int group = h->heads / h->kv_heads;
-    return h->dtype == DTYPE_F32 || group > TILE_NODES ? 1 : TILE_NODES / group;
+    return c->plain || h->dtype == DTYPE_F32 || group > TILE_NODES ? 1 : TILE_NODES / group;
 }
 
 int cuda_tiles_limit(const Cuda *c) {
@@ -156,7 +161,7 @@ size_t cuda_step_size(const Cuda *c) {
 // of `most` rows in a chain, times a power of two), so that few graphs are captured.
 size_t cuda_write_step(const Cuda *c, const StepRun *run, int most, Step *to) {
     const Tree *t = run->tree;
-    int per = tile_nodes(&c->heads), tiles = (most + per - 1) / per, turns = 0;
+    int per = tile_nodes(c), tiles = (most + per - 1) / per, turns = 0;
     Tile *tile = (Tile *)(void *)(to + 1);
     Turn *turn = (Turn *)(void *)(tile + cuda_tiles_limit(c));
     int count = make_tiles(run, per, tile, turn, &turns);

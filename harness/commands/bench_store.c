@@ -38,7 +38,7 @@ static const Arg OPTIONS[] = {
      .fallback = "25,100,500", .letter = 'c'},
     {"layout", ARG_CHOICE, AT(layout), .help = "do rows share the context, or repeat it", .choices = LAYOUTS,
      .fallback = "batch"},
-    {"cache", ARG_CHOICE, AT(copied), .help = "do rows of a batch look at one cache, or copy it (cpu)",
+    {"cache", ARG_CHOICE, AT(copied), .help = "do rows of a batch look at one cache, or copy it",
      .choices = CACHES, .fallback = "viewed"},
     {"rows", ARG_WORD, AT(rows), .help = "rows of a step's parts, timed by themselves; 0: none",
      .value = "LIST", .fallback = SURFACE_ROWS},

@@ -339,19 +339,6 @@ static bool check_devices(const Inputs *in, Error *e) {
             return yaml_error(at, e, "math: fast needs device cuda, and a point has it on '%s'", s->device);
         if (s->weights == WEIGHTS_HELD && strcmp(s->device, "cpu") != 0)
             return yaml_error(at, e, "weights: held needs device cpu, and a point has it on '%s'", s->device);
-        if (s->attention == ATTENTION_PLAIN && strcmp(s->device, "cpu") != 0 && !is_null(s->device))
-            return yaml_error(at, e,
-                              "attention: plain needs device cpu, and a point has it on '%s' (--set "
-                              "hardware.attention=flash)",
-                              s->device);
-    }
-    for (int i = 0; i < in->schedule->point_count; i++) {
-        const EngineOptions *s = &in->schedule->points[i].settings.engine;
-        if (s->layout == LAYOUT_COPIED && strcmp(s->device, "cpu") != 0 && !is_null(s->device))
-            return yaml_error(at, e,
-                              "layout: copied needs device cpu, and a point has it on '%s' (--set "
-                              "hardware.layout=batch)",
-                              s->device);
     }
     return true;
 }

@@ -363,10 +363,6 @@ static void device_lacks(void **state) {
         {{.device = "cuda", .weights = WEIGHTS_HELD},
          "weights held needs device cpu; leave --weights out for cuda"},
         {{.math = MATH_FAST}, "math fast needs device cuda; cpu has exact alone"},
-        {{.device = "cuda", .attention = ATTENTION_PLAIN},
-         "attention plain needs device cpu or null; cuda has flash alone (--attention flash)"},
-        {{.device = "cuda", .layout = LAYOUT_COPIED},
-         "layout copied needs device cpu or null; on cuda the rows share one cache (--layout batch)"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) refused(*state, &rows[i].options, rows[i].want);
 }

@@ -1,106 +1,12 @@
-// A batch whose rows read copies of the cache has the same bits as one whose rows read the cache itself.
+// Copies of the cache on the CPU.
 #include "tests/support/check.h"
+#include "tests/support/copies_suite.h"
 
-#include "engine/core/session.h"
 #include "engine/cpu/cpu.h"
-#include "tests/support/random_model.h"
-
-#include <math.h>
-#include <string.h>
-
-enum { ROUNDS = 15, MOST_ROWS = 7, MOST_WIDTH = 5, PROMPT = 70, CONTEXT = 160 };
-
-static void open_session(Session *s, const Model *m, int threads) {
-    BackendOptions o = {.compute = m->dtype == DTYPE_BF16 ? COMPUTE_BF16 : COMPUTE_F32,
-                        .context = CONTEXT,
-                        .threads = threads};
-    void *self;
-    Error e = {0};
-    if (!cpu_open(m, &o, &self, &e)) fail_msg("%s", e.text);
-    session_init(s, &cpu_backend, self, &m->shape, &o);
-}
-
-static int token(const Session *s, Random *r) { return (int)random_below(r, (uint32_t)s->shape.real_vocab); }
-
-// `rows` rows of w tokens after the root, row by row or, `mixed`, token by token.
-static void build(Session *s, Layout layout, int rows, int w, bool mixed, Random *r) {
-    int last[MOST_ROWS];
-    session_begin_step(s, false, layout);
-    tree_root(&s->tree, token(s, r));
-    for (int i = 0; i < rows; i++) last[i] = mixed ? tree_row(&s->tree) : TREE_NONE;
-    for (int i = 0; i < rows * w; i++) {
-        int row = mixed ? i % rows : i / w;
-        if (!mixed && i % w == 0) last[row] = tree_row(&s->tree);
-        last[row] = tree_propose(&s->tree, last[row], token(s, r));
-    }
-}
-
-// The hidden rows of all nodes, (count, width); then a part of the first row is committed.
-static int run(Session *s, Layout layout, int rows, int w, bool mixed, Random r, float *hidden) {
-    Error e = {0};
-    int all[MOST_ROWS * (MOST_WIDTH + 1)];
-    build(s, layout, rows, w, mixed, &r);
-    int count = s->tree.count;
-    for (int i = 0; i < count; i++) all[i] = i;
-    if (!session_run(s, s->shape.layers, &e) ||
-        !session_get_hidden(s, all, count, HIDDEN_NORMED, hidden, &e) || !session_commit(s, 0, 1, &e))
-        fail_msg("%s", e.text);
-    return count;
-}
-
-static void prefill(Session *s, int count, Random r) {
-    int tokens[PROMPT];
-    Error e = {0};
-    for (int i = 0; i < count; i++) tokens[i] = token(s, &r);
-    if (count && !session_prefill(s, tokens, count, 0, 0, NULL, &e)) fail_msg("%s", e.text);
-}
-
-// Some tokens are taken back and replaced by others, sometimes more: their copies are then stale.
-static void take_back(Session *copied, Session *viewed, Random r) {
-    Error e = {0};
-    int length = copied->cache.length, back = test_between(&r, 0, length < 3 ? length : 3),
-        more = test_between(&r, 0, 5);
-    if (!session_truncate(copied, length - back, &e) || !session_truncate(viewed, length - back, &e))
-        fail_msg("%s", e.text);
-    prefill(copied, more, r);
-    prefill(viewed, more, r);
-}
-
-static void one_round(Random *r) {
-    Shape shape = random_shape(r);
-    RandomModel m;
-    Session copied, viewed;
-    random_model_init(&m, &shape, test_between(r, 0, 1) ? DTYPE_BF16 : DTYPE_F32, false, r);
-    int w = test_between(r, 1, MOST_WIDTH), prompt = test_between(r, 0, PROMPT);
-    if (prompt + 6 * (w + 4) > shape.context) prompt = 0;
-    size_t room = (size_t)(MOST_ROWS * (MOST_WIDTH + 1)) * (size_t)shape.width;
-    float *want = test_calloc(room, sizeof *want), *got = test_calloc(room, sizeof *got);
-    open_session(&copied, &m.model, test_between(r, 1, 2));
-    open_session(&viewed, &m.model, 1);
-    Random same = *r;
-    prefill(&copied, prompt, same);
-    prefill(&viewed, prompt, same);
-    for (int step = 0; step < 6; step++) {
-        bool mixed = test_between(r, 0, 1);
-        int rows = test_between(r, 1, MOST_ROWS), back = test_between(r, 0, 3);
-        if (back == 3) take_back(&copied, &viewed, *r);
-        int n = run(&copied, LAYOUT_COPIED, rows, w, mixed, *r, got);
-        assert_int_equal(run(&viewed, LAYOUT_BATCH, rows, w, mixed, *r, want), n);
-        if (memcmp(want, got, (size_t)n * (size_t)shape.width * sizeof *want) != 0)
-            fail_msg("%d rows of %d at %d, window %d, step %d: other bits", rows, w, prompt, shape.window,
-                     step);
-    }
-    session_release(&copied);
-    session_release(&viewed);
-    random_model_release(&m);
-    test_free(want);
-    test_free(got);
-}
 
 static void same_bits(void **state) {
     (void)state;
-    Random r = test_random(1);
-    for (int i = 0; i < ROUNDS; i++) one_round(&r);
+    copies_suite(&(ExactBackend){.backend = &cpu_backend, .open = cpu_open}, 15);
 }
 
 int main(void) {
