@@ -109,6 +109,8 @@ BINARY(shl32, u32, u32, u32, b > 31 ? 0 : a << b)
 BINARY(shl64, u64, u64, u32, b > 63 ? 0 : a << b)
 BINARY(shr_u32, u32, u32, u32, b > 31 ? 0 : a >> b)
 BINARY(shr_u64, u64, u64, u32, b > 63 ? 0 : a >> b)
+BINARY(shl16, u32, u32, u32, b > 15 ? 0 : (a << b) & 0xffff)
+BINARY(shr_u16, u32, u32, u32, b > 15 ? 0 : (a & 0xffff) >> b)
 BINARY(shr_s32, u32, i32, u32, a >> (b > 31 ? 31 : b))
 BINARY(shr_s64, u64, i64, u32, a >> (b > 63 ? 63 : b))
 // The manual leaves division by zero open.
@@ -491,6 +493,8 @@ static const Arithmetic FORMS[] = {
     {"not.pred", not_p, "pp", COUNT_COMPARE, QUICK},
     {"shl.b32", shl32, "www", COUNT_INTEGER, QUICK},
     {"shl.b64", shl64, "ddw", COUNT_INTEGER, QUICK},
+    {"shl.b16", shl16, "hhw", COUNT_INTEGER, QUICK},
+    {"shr.u16", shr_u16, "hhw", COUNT_INTEGER, QUICK},
     {"shr.u32", shr_u32, "www", COUNT_INTEGER, QUICK},
     {"shr.s32", shr_s32, "www", COUNT_INTEGER, QUICK},
     {"shr.b32", shr_u32, "www", COUNT_INTEGER, QUICK},
