@@ -271,17 +271,6 @@ static void log_passes(const Loop *l, PassLog *log) {
     }
 }
 
-// Steps until the output ends. Progress is reported between steps, when no clock runs.
-static bool run(Loop *l, Error *e) {
-    session_reset(l->target);
-    if (!begin(l, e)) return false;
-    while (!l->ended) {
-        double share = (double)(l->length - l->prompt_count) / l->o->max_tokens;
-        if (!progress_say(&l->target->progress, DECODING, share, e) || !step(l, e)) return false;
-    }
-    return true;
-}
-
 static void finish(Loop *l) {
     DecodeResult *out = l->out;
     out->tokens = l->length - l->prompt_count;
@@ -305,7 +294,12 @@ bool decode(Session *target, Method *method, const int *prompt, int count, const
     l.log = mem_new(1, sizeof *l.log);
     memcpy(l.sequence, prompt, (size_t)count * sizeof *prompt);
     log_passes(&l, l.log);
-    bool ok = run(&l, e);
+    session_reset(target);
+    bool ok = begin(&l, e);
+    while (ok && !l.ended) { // progress is reported between steps, when no clock runs
+        double share = (double)(l.length - count) / o->max_tokens;
+        ok = progress_say(&target->progress, DECODING, share, e) && step(&l, e);
+    }
     log_passes(&l, NULL);
     mem_free(l.log);
     verifier_release(&l.verifier);

@@ -67,18 +67,6 @@ static bool print_table(const Ledger *l, const RunResult *r, Error *e) {
     return ok;
 }
 
-static bool run_ledger(Ledger *l, const RunOptions *o, int *code, Error *e) {
-    RunResult result;
-    bool ok = run_plan(l, o->json, NULL, &result, e) &&
-              (result.interrupted || ledger_choose_baselines(l, e)) && estimates_make(l->store, l->run, e);
-    if (!ok) return ledger_end_early(l, e);
-    *code = code_of(&result);
-    if (!ledger_end(l, result_of(&result), e)) return false;
-    reporter_end(&(Reporter){.json = o->json}, result_of(&result), result.points,
-                 result.failed + result.skipped, result.diverged, result.seconds, result.harness_s);
-    return o->json || print_table(l, &result, e);
-}
-
 // Before anything is made or measured: users may want to fix these first.
 static void print_refusals(const Plan *p) {
     Text lines = {0};
@@ -90,8 +78,10 @@ static void print_refusals(const Plan *p) {
     text_release(&lines);
 }
 
-static bool run_checked(Plan *p, const RunOptions *o, int argc, char **argv, int *code, Error *e) {
-    Ledger ledger;
+// Measures what the plan holds, and prints the result.
+static bool measure(Plan *p, const RunOptions *o, int argc, char **argv, int *code, Error *e) {
+    Ledger l;
+    RunResult result;
     LedgerStart start = {.store = o->sweep.db,
                          .config_file = p->file,
                          .config = p->config,
@@ -105,24 +95,20 @@ static bool run_checked(Plan *p, const RunOptions *o, int argc, char **argv, int
     print_refusals(p);
     Line line;
     line_begin(&line, !o->json);
-    bool made = inputs_make(&p->inputs, line_progress(&line), e);
+    bool ok = inputs_make(&p->inputs, line_progress(&line), e);
     line_clear(&line);
-    if (!made || !ledger_open(&ledger, &p->inputs, &start, e)) return false;
-    bool ok = run_ledger(&ledger, o, code, e);
-    ledger_close(&ledger);
-    return ok;
-}
-
-// --- a config
-
-static bool run_file(const char *path, const RunOptions *o, int argc, char **argv, int *code, Error *e) {
-    Plan *p = mem_new(1, sizeof *p);
-    bool ok = plan_open(p, path, &o->sweep, e);
+    if (!ok || !ledger_open(&l, &p->inputs, &start, e)) return false;
+    ok = run_plan(&l, o->json, NULL, &result, e) && (result.interrupted || ledger_choose_baselines(&l, e)) &&
+         estimates_make(l.store, l.run, e);
+    if (!ok) ledger_end_early(&l, e);
+    else ok = ledger_end(&l, result_of(&result), e);
     if (ok) {
-        ok = run_checked(p, o, argc, argv, code, e);
-        plan_release(p);
+        *code = code_of(&result);
+        reporter_end(&(Reporter){.json = o->json}, result_of(&result), result.points,
+                     result.failed + result.skipped, result.diverged, result.seconds, result.harness_s);
+        ok = o->json || print_table(&l, &result, e);
     }
-    mem_free(p);
+    ledger_close(&l);
     return ok;
 }
 
@@ -163,21 +149,16 @@ static bool read_config(const char *db, const char *which, StoredConfig *out, Er
     return ok;
 }
 
-static bool resume_config(const StoredConfig *c, const RunOptions *o, int argc, char **argv, int *code,
-                          Error *e) {
-    Plan *p = mem_new(1, sizeof *p);
-    bool ok =
-        plan_reopen(p, text_get(&c->config), text_get(&c->file), text_get(&c->overrides), o->sweep.cache, e);
-    if (ok && strcmp(p->inputs.hash, text_get(&c->hash)) != 0)
-        ok = error_input(
-            e,
-            "program, models, data or machine have changed since that run: 'outpace run %s' makes a "
-            "new one",
-            p->file);
-    else if (ok) ok = run_checked(p, o, argc, argv, code, e);
+static bool reopen(Plan *p, const StoredConfig *c, const char *cache, Error *e) {
+    if (!plan_reopen(p, text_get(&c->config), text_get(&c->file), text_get(&c->overrides), cache, e))
+        return false;
+    if (strcmp(p->inputs.hash, text_get(&c->hash)) == 0) return true;
+    error_input(e,
+                "program, models, data or machine have changed since that run: 'outpace run %s' makes a "
+                "new one",
+                p->file);
     plan_release(p);
-    mem_free(p);
-    return ok;
+    return false;
 }
 
 // A stored run has its own settings.
@@ -189,10 +170,10 @@ static bool check_stored_options(const RunOptions *o, Error *e) {
     return true;
 }
 
-static bool run_stored(const char *which, const RunOptions *o, int argc, char **argv, int *code, Error *e) {
+static bool open_stored(Plan *p, const char *which, const RunOptions *o, Error *e) {
     StoredConfig c = {0};
     bool ok = check_stored_options(o, e) && read_config(o->sweep.db, which, &c, e) &&
-              resume_config(&c, o, argc, argv, code, e);
+              reopen(p, &c, o->sweep.cache, e);
     text_release(&c.config);
     text_release(&c.file);
     text_release(&c.overrides);
@@ -214,7 +195,15 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (!command_parse(&command_run, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
     interrupt_catch();
-    return (is_file(rest.items[0]) ? run_file : run_stored)(rest.items[0], &o, argc, argv, code, e);
+    Plan *p = mem_new(1, sizeof *p);
+    const char *word = rest.items[0];
+    bool ok = is_file(word) ? plan_open(p, word, &o.sweep, e) : open_stored(p, word, &o, e);
+    if (ok) {
+        ok = measure(p, &o, argc, argv, code, e);
+        plan_release(p);
+    }
+    mem_free(p);
+    return ok;
 }
 
 const Command command_run = {
