@@ -94,6 +94,7 @@ typedef struct MethodInfo {
     const char *name;
     const char *summary; // one line
     unsigned needs;      // of MethodNeed
+    bool from_text;      // it reads the text alone, never the model's outputs: replay can run it
     const Arg *params;
     size_t param_count;
     size_t param_size; // of the parameter struct

@@ -293,21 +293,17 @@ static bool replay_text(Session *target, Method *method, const ReplayText *text,
 
 // A method that reads the model's outputs off the text's path cannot be replayed, by itself or in a mix.
 static bool needs_only_text(const char *text, const Method *m, Error *e) {
-    static const char *const NAMES[] = {"autoregressive", "prompt-lookup", "ngrammys", "rest",
-                                        "suffix",         "ngram-mod",     "mix"};
     bool mix = strcmp(m->info->name, "mix") == 0;
-    size_t methods, names = sizeof NAMES / sizeof *NAMES;
+    size_t methods;
     const MethodInfo *const *table = method_table(&methods);
-    for (size_t i = 0, k; i < methods; i++) {
-        for (k = 0; k < names && strcmp(table[i]->name, NAMES[k]) != 0; k++) {}
-        if (k == names && (mix ? strstr(text, table[i]->name) != NULL : table[i] == m->info))
+    for (size_t i = 0; i < methods; i++)
+        if (!table[i]->from_text && (mix ? strstr(text, table[i]->name) != NULL : table[i] == m->info))
             return error_input(
                 e,
                 "'%s' reads the model's outputs; replay has only text, for "
                 "prompt-lookup, suffix, ngram-mod, ngrammys with strategy=context, rest, mixes of them, and "
                 "ouroboros-pool",
                 table[i]->name);
-    }
     return true;
 }
 

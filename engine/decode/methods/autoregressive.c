@@ -26,6 +26,7 @@ static bool autoregressive_observe(void *self, const Observation *seen, Error *e
 
 const MethodInfo method_autoregressive = {.name = "autoregressive",
                                           .summary = "one token a step: the baseline",
+                                          .from_text = true,
                                           .open = autoregressive_open,
                                           .begin = autoregressive_begin,
                                           .propose = autoregressive_propose,

@@ -271,6 +271,7 @@ static void mix_note(const void *self, StepNote *out) {
 const MethodInfo method_mix = {
     .name = "mix",
     .summary = "several methods in one tree: 'mix:NAME(k=v,...)+NAME(...),rows=N', quoted for the shell",
+    .from_text = true,
     .params = PARAMS,
     .param_count = sizeof PARAMS / sizeof *PARAMS,
     .param_size = sizeof(MixParams),

@@ -124,6 +124,7 @@ static const Sources *ngram_mod_sources(const void *self) { return &((const Ngra
 const MethodInfo method_ngram_mod = {
     .name = "ngram-mod",
     .summary = "the token that last followed the text's last n, by their hash alone",
+    .from_text = true,
     .params = PARAMS,
     .param_count = sizeof PARAMS / sizeof *PARAMS,
     .param_size = sizeof(NgramModParams),

@@ -312,6 +312,7 @@ static const Sources *ngrammys_sources(const void *self) { return &((const Ngram
 const MethodInfo method_ngrammys = {
     .name = "ngrammys",
     .summary = "k rows of w tokens: n-grams from the context and from the model's own tables",
+    .from_text = true,
     .params = PARAMS,
     .param_count = sizeof PARAMS / sizeof *PARAMS,
     .param_size = sizeof(NgrammysParams),

@@ -163,6 +163,7 @@ static const Sources *lookup_sources(const void *self) { return &((const Lookup 
 const MethodInfo method_prompt_lookup = {
     .name = "prompt-lookup",
     .summary = "the tokens that followed an earlier occurrence of the last ones",
+    .from_text = true,
     .params = PARAMS,
     .param_count = sizeof PARAMS / sizeof *PARAMS,
     .param_size = sizeof(LookupParams),

@@ -223,6 +223,7 @@ static const Sources *rest_sources(const void *self) { return &((const Rest *)se
 
 const MethodInfo method_rest = {.name = "rest",
                                 .summary = "the tokens that follow the last ones in a datastore of texts",
+                                .from_text = true,
                                 .needs = NEEDS_FILE,
                                 .params = PARAMS,
                                 .param_count = sizeof PARAMS / sizeof *PARAMS,

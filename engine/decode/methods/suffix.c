@@ -138,6 +138,7 @@ static void suffix_note(const void *self, StepNote *out) {
 const MethodInfo method_suffix = {
     .name = "suffix",
     .summary = "what followed earlier occurrences of the text's end, by their frequency (SuffixDecoding)",
+    .from_text = true,
     .params = PARAMS,
     .param_count = sizeof PARAMS / sizeof *PARAMS,
     .param_size = sizeof(SuffixParams),
