@@ -143,8 +143,9 @@ static int run_end(const Session *s, int first, int a) {
     return last;
 }
 
+// A method may still ask for outputs when the step is committed: its context stays the step's.
 static void note_pass(Session *s, int a, int b, int rows) {
-    if (s->log) pass_log_add(s->log, &(Pass){s->log_as, a, b, rows, s->cache.length, 1});
+    if (s->log) pass_log_add(s->log, &(Pass){s->log_as, a, b, rows, s->tree.context, 1});
 }
 
 // A pass of many rows over a large model takes many seconds. If the backend loses nothing by it, such a pass

@@ -55,7 +55,7 @@ static void check(const PointProgress *p) {
     assert(p->prompts >= 0 && p->passes >= 0);
     assert((size_t)p->passes * (size_t)p->prompts <= p->seconds_capacity);
     assert((size_t)p->passes <= p->flagged_capacity);
-    assert(p->tokens >= 0 && p->steps >= 0 && p->decode_s >= 0 && p->diverged >= 0);
+    assert(p->tokens >= 0 && p->steps >= 0 && p->diverged >= 0);
 }
 
 static double *seconds_at(const PointProgress *p, int pass, int prompt) {

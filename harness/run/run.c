@@ -29,7 +29,6 @@ static const DatasetPrompt *prompt_of(const GroupRun *g, int prompt) {
 static void check(const GroupRun *g) {
     assert(g->baseline >= 0 && g->baseline < g->group->count);
     assert(g->answer_count <= g->answer_capacity);
-    assert(g->decode_s >= 0 && g->round_s >= 0);
     for (int i = 0; i < g->group->count; i++) assert(g->points[i].point >= 0 && g->points[i].progress);
 }
 
