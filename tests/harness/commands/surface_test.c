@@ -238,9 +238,6 @@ static void mistakes(void **state) {
     CHILD_OUTPACE(&c, *state, 2, "bench", "--store", "tiny", "--cache", "copied", "--layout", "tree", "--db",
                   "n.db");
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 2, "bench", "--store", "tiny", "--cache", "copied", "--device", "cuda", "--db",
-                  "n.db");
-    child_release(&c);
     CHILD_OUTPACE(&c, *state, 2, "bench", "--store", "tiny", "--exits", "90", "--db", "n.db");
     child_release(&c);
 }
