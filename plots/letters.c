@@ -1,3 +1,4 @@
+// A text letter by letter: every byte of it is consumed once, and a bad one becomes "?".
 #include "plots/letters.h"
 
 #include <string.h>

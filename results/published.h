@@ -4,7 +4,7 @@
 //      # key: value        title, source; any number of metric, chosen and note
 //      row  model  ...     a line of names (those of PublishedRow), then one line per number, tab-separated
 //
-// `metric: NAME = MEASURE` names our measure (harness/papers/quantities.h) of the paper's NAME; "-" if we
+// `metric: NAME = MEASURE` names our measure (harness/papers/ours.h) of the paper's NAME; "-" if we
 // have none. `chosen` is something the paper leaves open, and our reading of it. A value is a number, a range
 // or a bound ("1.5-2.3", ">2"), or NA: published, but not legible in our copy. An empty cell is unknown.
 #pragma once

@@ -37,7 +37,7 @@ typedef struct Staging {
 // The launches of a run, captured once for all runs of these sizes. graph NULL: not captured.
 typedef struct StepGraph {
     int most, tiles, spans, a, b; // most 0: unused
-    bool copied;                  // it reads the copies of the cache
+    bool copied;                  // it reads copies of the cache
     void *graph;
     unsigned long used; // graph_clock at the last use
 } StepGraph;
@@ -63,7 +63,6 @@ struct Cuda {
     int ordinal;
     GpuFacts facts;
     int context, max_nodes, slots;
-    bool plain;  // attention isn't fused
     Cache cache; // only its window and ring
     Heads heads;
     void *stream;
@@ -76,32 +75,26 @@ struct Cuda {
     // device memory; every block is in `blocks` too
     bool planning; // nothing is allocated, only added up
     void **blocks;
-    size_t block_count, block_capacity;
-    size_t weight_bytes, cache_bytes, step_bytes;
+    size_t block_count, block_capacity, weight_bytes, cache_bytes, step_bytes;
     bool rounded; // weights were rounded from f16 to bf16 or back
 
     GpuLayer *layers;
     Matrix embedding, head;
-    float *final_norm;
-    void *cache_k, *cache_v, *step_k, *step_v;
-    Step *step;      // with its tiles, turns and nodes
-    RowList *chosen; // the head's nodes
+    void *cache_k, *cache_v, *step_k, *step_v, *q;
+    void *copies_k, *copies_v; // (copies) of the caches, and room for more (memory.c)
+    int copies, copies_room;
+    bool plain, copied; // attention isn't fused; the last run read the copies
+    Step *step;         // with its tiles, turns and nodes
+    RowList *chosen;    // the head's nodes
     CommitList *moves;
     float *hidden; // (max_nodes, width)
-    void *q;
-    float *qkv; // (rows, q k v): sums, if the model norms heads; else NULL
+    float *qkv;    // (rows, q k v): sums, if the model norms heads; else NULL
     double *frequency;
-    float *cosine, *sine;
+    float *cosine, *sine, *final_norm;
     Activations roles[ROLES][FORMS];
-    struct Fast *fast; // NULL: exact
-    float *parts, *attention_parts;
-    size_t attention_floats;
-    float *scores; // of an attention that isn't fused; NULL: it is
-    size_t scores_floats;
-    // LAYOUT_COPIED (memory.c): (copies), as cache_k and cache_v; room for more
-    void *copies_k, *copies_v;
-    int copies, copies_room;
-    bool copied;                                // the last run had that layout
+    struct Fast *fast;                       // NULL: exact
+    float *parts, *attention_parts, *scores; // scores: if plain, else NULL
+    size_t attention_floats, scores_floats;
     unsigned *done, *attention_done, *overflow; // overflow: the lowest place of one, or OVERFLOW_NONE
     float *logits;                              // (PANEL_ROWS, max(vocab, width))
     int *top_id, *slice_id;
@@ -125,10 +118,8 @@ struct Cuda {
 bool cuda_take(Cuda *c, void *out, size_t bytes, bool zero, size_t *total, Error *e);
 bool cuda_take_buffers(Cuda *c, Error *e); // everything but weights
 bool cuda_take_pinned(Cuda *c, Error *e);
-size_t cuda_cache_size(const Cuda *c); // bytes of cache_k, as of cache_v
-// Has that many copies of the cache, equal to it. Allocates and copies only those that are missing; graphs
-// that read the copies are gone if they moved.
-bool cuda_take_copies(Cuda *c, int rows, Error *e);
+size_t cuda_cache_size(const Cuda *c);              // bytes of cache_k, as of cache_v
+bool cuda_take_copies(Cuda *c, int rows, Error *e); // so many, equal to the cache; makes those that lack
 void cuda_give_all(Cuda *c);
 bool cuda_ok(const Cuda *c, int code, const char *what, Error *e); // code 0; else e names the card and `what`
 void *staging_begin(Staging *s); // waits for the last copy from this memory, which may then be written

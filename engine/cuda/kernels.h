@@ -145,11 +145,6 @@ typedef struct Commit {
 } Commit;
 void gpu_commit(const Commit *c, int count, void *stream);
 
-// Floors: reads `bytes`; or multiplies in registers, mma of bf16 or fma of f32, and returns the operations.
-void gpu_probe_read(const void *data, size_t bytes, int blocks, uint32_t *sink, void *stream);
-double gpu_probe_mma(int rounds, int blocks, float *sink, void *stream);
-double gpu_probe_fma(int rounds, int blocks, float *sink, void *stream);
-
 #ifdef __cplusplus
 }
 #endif

@@ -6,6 +6,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -66,6 +67,12 @@ int gpu_graph_begin(void *stream);
 int gpu_graph_end(void *stream, void **graph);
 int gpu_graph_run(void *graph, void *stream);
 int gpu_graph_close(void *graph);
+
+// The card's ceilings (probe.cu): reads `bytes`; or multiplies in registers, mma of bf16 or fma of f32, and
+// returns the operations.
+void gpu_probe_read(const void *data, size_t bytes, int blocks, uint32_t *sink, void *stream);
+double gpu_probe_mma(int rounds, int blocks, float *sink, void *stream);
+double gpu_probe_fma(int rounds, int blocks, float *sink, void *stream);
 
 #ifdef __cplusplus
 }

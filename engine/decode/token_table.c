@@ -3,7 +3,7 @@
 // Invariant of a table: 1 <= k <= TOKEN_TABLE_MAX_K, 1 <= w <= TOKEN_TABLE_MAX_W, and every id is below the
 // vocabulary or TABLE_NO_TOKEN. A file's sizes are checked before anything is allocated, its ids before a
 // table is returned.
-#include "engine/decode/token_table.h"
+#include "engine/decode/model_tables.h"
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"

@@ -1,3 +1,5 @@
+// A stored run on another machine: its request, its points priced, and the result for people and programs.
+// Every number comes from the simulation; nothing is measured here.
 #include "harness/analysis/prediction.h"
 
 #include "engine/base/json.h"

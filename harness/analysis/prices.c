@@ -1,3 +1,5 @@
+// Prices of the pairs that papers publish (configs/prices.tsv), against their own speedup / S. A pair, and
+// those of its row, model and card, never correct its own price.
 #include "harness/analysis/prices.h"
 
 #include "engine/base/shipped.h"

@@ -8,7 +8,7 @@
 #include "harness/cli/signals.h"
 #include "harness/models/models.h"
 #include "harness/cli/terminal.h"
-#include "harness/train/train.h"
+#include "harness/train/report.h"
 
 #include <stdio.h>
 #include <string.h>

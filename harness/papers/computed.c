@@ -1,3 +1,5 @@
+// The cells of a table that are computed from many points at once: fits. Their inputs are the points of the
+// run that the table shows.
 #include "harness/papers/computed.h"
 
 #include "harness/analysis/fits.h"

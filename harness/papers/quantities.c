@@ -1,4 +1,5 @@
-#include "harness/papers/quantities.h"
+// Quantities of stored points, by name: a query or a view for each. Unknown is NaN, never a guess.
+#include "harness/papers/ours.h"
 
 #include "harness/analysis/estimates.h"
 #include "results/rows.h"

@@ -2,7 +2,7 @@
 // tokens divided by all its steps, at temperature 0 and at 0.3. Loops are counted in greedy outputs, which
 // are the same for every method, and for comparison in the documents' own continuations. Invariant: the last
 // of the losses is that of all domains together.
-#include "harness/train/train.h"
+#include "harness/train/report.h"
 
 #include "engine/base/memory.h"
 #include "engine/decode/decode.h"

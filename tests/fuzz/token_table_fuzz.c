@@ -1,6 +1,6 @@
 // A table of continuations, unchanged and with the checksum that its ids would need: an accepted one has ids
 // of the vocabulary, or none.
-#include "engine/decode/token_table.h"
+#include "engine/decode/model_tables.h"
 
 #include "engine/base/memory.h"
 

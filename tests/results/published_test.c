@@ -4,7 +4,7 @@
 
 #include "engine/base/text.h"
 #include "harness/papers/match.h"
-#include "harness/papers/quantities.h"
+#include "harness/papers/ours.h"
 #include "results/published.h"
 
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
-#include "engine/decode/token_table.h"
+#include "engine/decode/model_tables.h"
 
 #include <string.h>
 
