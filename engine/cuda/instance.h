@@ -95,20 +95,18 @@ struct Cuda {
     struct Fast *fast;                       // NULL: exact
     float *parts, *attention_parts, *scores; // scores: if plain, else NULL
     size_t attention_floats, scores_floats;
-    unsigned *done, *attention_done, *overflow; // overflow: the lowest place of one, or OVERFLOW_NONE
-    float *logits;                              // (PANEL_ROWS, max(vocab, width))
+    unsigned *done, *attention_done, *overflow, *host_overflow; // the lowest place of one, or OVERFLOW_NONE
     int *top_id, *slice_id;
-    float *top_logit, *slice_logit;
+    float *logits, *top_logit, *slice_logit; // logits: (PANEL_ROWS, max(vocab, width))
     DrawAsks *draw_asks;
-    double *draw_answers;             // (nodes) chances, (PANEL_ROWS) confidences, (PANEL_ROWS) ids, packed
+    double *draw_answers,
+        *host_answers;                // (nodes) chances, (PANEL_ROWS) confidences, (PANEL_ROWS) ids, packed
     float *draw_p;                    // (vocab)
     int held[PANEL_ROWS], held_count; // the nodes whose logits are on the device
     Staging steps[STEP_STAGINGS], list, rows, asks;
     int turn;                   // index of the next step's staging
     int *host_id;               // pinned: (PANEL_ROWS, TOP_MAX), as host_logit
     float *host_logit, *host_p; // host_p: (vocab)
-    unsigned *host_overflow;
-    double *host_answers; // as draw_answers
     StepGraph graphs[GRAPHS];
     unsigned long graph_clock;
     bool no_graphs; // steps cannot be recorded
