@@ -99,10 +99,9 @@ struct Cuda {
     int *top_id, *slice_id;
     float *logits, *top_logit, *slice_logit; // logits: (PANEL_ROWS, max(vocab, width))
     DrawAsks *draw_asks;
-    double *draw_answers,
-        *host_answers;                // (nodes) chances, (PANEL_ROWS) confidences, (PANEL_ROWS) ids, packed
-    float *draw_p;                    // (vocab)
-    int held[PANEL_ROWS], held_count; // the nodes whose logits are on the device
+    double *draw_answers, *host_answers; // chances of nodes, then confidences and ids of rows
+    float *draw_p;                       // (vocab)
+    int held[PANEL_ROWS], held_count;    // the nodes whose logits are on the device
     Staging steps[STEP_STAGINGS], list, rows, asks;
     int turn;                   // index of the next step's staging
     int *host_id;               // pinned: (PANEL_ROWS, TOP_MAX), as host_logit
