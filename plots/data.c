@@ -195,7 +195,7 @@ static void read_notes(PlotData *d, Rows *r) {
 static void name_methods(PlotData *d) {
     static const char *const METHODS[] = {
         "lookahead", "speculative", "ngrammys", "kangaroo", "prompt-lookup", "ouroboros", "autoregressive",
-        "medusa",    "rest",        "jacobi",   "mix"};
+        "medusa",    "rest",        "jacobi",   "mix",      "suffix",        "recycling", "ngram-mod"};
     for (size_t i = 0; i < sizeof METHODS / sizeof *METHODS; i++) plot_name(&d->colours, METHODS[i]);
 }
 

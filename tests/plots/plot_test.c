@@ -4,6 +4,7 @@
 // OUTPACE_GOLDEN=write writes the fixtures anew: then look at each figure before they are committed.
 #include "tests/support/check.h"
 
+#include "engine/decode/method.h"
 #include "engine/base/memory.h"
 #include "engine/base/file.h"
 #include "plots/plots.h"
@@ -148,6 +149,22 @@ static void svgs_are_stable(void **state) {
     if (writes_fixtures() || strncmp(text_get(&list), KNOWN_GNUPLOT, strlen(KNOWN_GNUPLOT)) == 0)
         check_fixture("svg.sha256", text_get(&list), list.length);
     text_release(&list);
+}
+
+// Each method has a colour of its own.
+static void as_many_colours_as_methods(void **state) {
+    (void)state;
+    size_t size, methods;
+    char *style, path[512];
+    const char *root = getenv("OUTPACE_ROOT");
+    Error e = {0};
+    snprintf(path, sizeof path, "%s/plots/figures/style.gp", root ? root : ".");
+    if (!file_read(path, 1 << 20, &style, &size, &e)) fail_msg("%s", e.text);
+    const char *hues = strstr(style, "array hue[");
+    assert_non_null(hues);
+    method_table(&methods);
+    assert_in_range(methods, 1, strtoul(hues + strlen("array hue["), NULL, 10));
+    mem_free(style);
 }
 
 // Every word of the picture by the known gnuplot, of another one's picture.
@@ -587,6 +604,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(data_is_as_written_down),
         cmocka_unit_test(svgs_are_stable),
+        cmocka_unit_test(as_many_colours_as_methods),
         cmocka_unit_test(terminals),
         cmocka_unit_test(awkward_names),
         cmocka_unit_test(tex_is_tex),
