@@ -27,25 +27,14 @@ static Rows *ask(Store *s, const char *sql, int64_t first, Error *e) {
 
 // --- CSV -------------------------------------------------------------------------------------------------
 
-static void csv_field(const char *text, FILE *out) {
-    if (!text[strcspn(text, "\",\r\n")]) {
-        fputs(text, out);
-        return;
-    }
-    fputc('"', out);
-    for (; *text; text++) {
-        if (*text == '"') fputc('"', out);
-        fputc(*text, out);
-    }
-    fputc('"', out);
-}
-
 static void csv_line(const Rows *r, const char *(*field)(const Rows *, int), FILE *out) {
+    Text line = {0};
     for (int i = 0; i < rows_columns(r); i++) {
-        if (i) fputc(',', out);
-        csv_field(field(r, i), out);
+        text_puts(&line, i ? "," : "");
+        text_csv(&line, field(r, i));
     }
-    fputs("\r\n", out);
+    fprintf(out, "%s\r\n", text_get(&line));
+    text_release(&line);
 }
 
 bool store_export_csv(Store *s, const char *sql, int64_t run, FILE *out, Error *e) {
@@ -57,12 +46,6 @@ bool store_export_csv(Store *s, const char *sql, int64_t run, FILE *out, Error *
 }
 
 // --- JSON ------------------------------------------------------------------------------------------------
-
-// A text that is not UTF-8 (a path may be anything) becomes "?". A text ends at its first NUL here.
-static json_t *text_json(const char *text) {
-    json_t *j = json_string(text);
-    return j ? j : json_string("?");
-}
 
 // Sets a key that the store's content names. Takes the value.
 static bool set_key(const Store *s, json_t *object, const char *key, json_t *value, Error *e) {
@@ -89,7 +72,7 @@ static json_t *value_json(const Rows *r, int i) {
     switch (rows_type(r, i)) {
     case VALUE_INT: return json_integer(rows_int(r, i));
     case VALUE_REAL: return json_real(rows_real(r, i));
-    case VALUE_TEXT: return text_json(rows_text(r, i));
+    case VALUE_TEXT: return json_from_text(rows_text(r, i));
     case VALUE_BLOB: bytes = rows_blob(r, i, &n); return hex(bytes, n);
     case VALUE_NULL: break;
     }
@@ -206,9 +189,9 @@ static void add_text(json_t *sample, const Rows *r, int column) {
     if (rows_type(r, column) == VALUE_NULL) return;
     const char *text = rows_blob(r, column, &n), *end = text + n;
     json_t *more = json_array();
-    json_object_set_new(sample, "text", text_json(n ? text : ""));
+    json_object_set_new(sample, "text", json_from_text(n ? text : ""));
     for (const char *at = text; n && (at = memchr(at, 0, (size_t)(end - at)));)
-        json_array_append_new(more, text_json(++at));
+        json_array_append_new(more, json_from_text(++at));
     if (json_array_size(more)) json_object_set(sample, "more_text", more);
     json_decref(more);
 }
@@ -382,10 +365,10 @@ static void begin_answer(Answer *a, const Rows *r) {
     a->number = rows_int(r, 0);
     a->dataset = rows_int(r, 11);
     a->line = json_pack("{s:I, s:o, s:o, s:o, s:[{s:i, s:[], s:[], s:[], s:[], s:[]}], s:f}", "question_id",
-                        (json_int_t)id, "category", text_json(rows_text(r, 2)), "answer_id",
-                        text_json(rows_text(r, 3)), "model_id", text_json(rows_text(r, 4)), "choices",
-                        "index", 0, "turns", "decoding_steps", "new_tokens", "wall_time", "accept_lengths",
-                        "tstamp", rows_real(r, 5));
+                        (json_int_t)id, "category", json_from_text(rows_text(r, 2)), "answer_id",
+                        json_from_text(rows_text(r, 3)), "model_id", json_from_text(rows_text(r, 4)),
+                        "choices", "index", 0, "turns", "decoding_steps", "new_tokens", "wall_time",
+                        "accept_lengths", "tstamp", rows_real(r, 5));
     json_t *choice = json_array_get(json_object_get(a->line, "choices"), 0);
     a->turns = json_object_get(choice, "turns");
     a->steps = json_object_get(choice, "decoding_steps");
@@ -403,7 +386,7 @@ static bool add_lengths(Store *s, const Answer *a, int64_t sample, Error *e) {
 }
 
 static bool add_turn(Store *s, const Answer *a, const Rows *r, Error *e) {
-    json_array_append_new(a->turns, text_json(rows_text(r, 7)));
+    json_array_append_new(a->turns, json_from_text(rows_text(r, 7)));
     json_array_append_new(a->steps, json_integer(rows_int(r, 8)));
     json_array_append_new(a->tokens, json_integer(rows_int(r, 9)));
     json_array_append_new(a->times, json_real(rows_real(r, 10)));

@@ -66,6 +66,16 @@ bool json_append(json_t *value, size_t flags, Text *out) {
     return text != NULL;
 }
 
+json_t *json_from_text(const char *text) {
+    json_t *j = json_string(text);
+    if (j) return j;
+    Text clean = {0};
+    for (; *text; text++) text_add(&clean, (unsigned char)*text < 0x80 ? text : "?", 1);
+    j = json_string(text_get(&clean));
+    text_release(&clean);
+    return j;
+}
+
 json_t *json_number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
 
 bool field_present(const json_t *object, const char *key) {

@@ -28,7 +28,8 @@ char *json_text(const json_t *value, size_t flags);
 bool json_print(json_t *value, size_t flags, FILE *out);
 bool json_append(json_t *value, size_t flags, Text *out);
 
-json_t *json_number(double x); // null if x isn't finite, since JSON has only finite numbers
+json_t *json_from_text(const char *text); // a string; bytes beyond ASCII of text that isn't UTF-8 become "?"
+json_t *json_number(double x);            // null if x isn't finite, since JSON has only finite numbers
 
 // True if the key is there and not null.
 bool field_present(const json_t *object, const char *key);

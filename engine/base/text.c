@@ -50,6 +50,13 @@ void text_printf(Text *t, const char *format, ...) {
     va_end(args);
 }
 
+void text_csv(Text *t, const char *field) {
+    bool quoted = field[strcspn(field, "\",\r\n")] != 0;
+    text_puts(t, quoted ? "\"" : "");
+    for (; *field; field++) text_add(t, *field == '"' ? "\"\"" : field, *field == '"' ? 2 : 1);
+    text_puts(t, quoted ? "\"" : "");
+}
+
 void text_clear(Text *t) {
     t->length = 0;
     if (t->data) t->data[0] = 0;

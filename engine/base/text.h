@@ -13,8 +13,9 @@ void text_add(Text *t, const char *bytes, size_t n);
 void text_puts(Text *t, const char *s);
 void text_printf(Text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_vprintf(Text *t, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
-void text_clear(Text *t);   // empties it, keeps the memory
-void text_release(Text *t); // frees it; t is empty again
+void text_csv(Text *t, const char *field); // quoted if it has to be
+void text_clear(Text *t);                  // empties it, keeps the memory
+void text_release(Text *t);                // frees it; t is empty again
 const char *text_get(const Text *t);
 
 bool text_ends(const char *text, const char *end); // whether text ends with `end`

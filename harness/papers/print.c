@@ -325,13 +325,6 @@ static const void *at(const TableRow *r, const Field *f) { return (const char *)
 
 // --- CSV -------------------------------------------------------------------------------------------------
 
-static void put_csv(const char *text, Text *out) {
-    bool quoted = text[strcspn(text, "\",\r\n")] != 0;
-    text_puts(out, quoted ? "\"" : "");
-    for (; *text; text++) text_add(out, *text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
-    text_puts(out, quoted ? "\"" : "");
-}
-
 // The shortest text that reads back as the same number.
 static void put_real(double value, Text *out) {
     char text[32];
@@ -345,7 +338,7 @@ static void put_real(double value, Text *out) {
 
 static void put_field(const TableRow *r, const Field *f, Text *out) {
     switch (f->type) {
-    case ARG_WORD: put_csv(*(const char *const *)at(r, f), out); break;
+    case ARG_WORD: text_csv(out, *(const char *const *)at(r, f)); break;
     case ARG_REAL: put_real(*(const double *)at(r, f), out); break;
     case ARG_INT:
         if (*(const int *)at(r, f)) text_printf(out, "%d", *(const int *)at(r, f));
@@ -367,20 +360,9 @@ void table_fields_csv(const Table *t, Text *out) {
 
 // --- JSON ------------------------------------------------------------------------------------------------
 
-// Text that is no UTF-8 would be no JSON: letters that it cannot hold become U+FFFD.
-static json_t *text_json(const char *text) {
-    json_t *j = json_string(text);
-    if (j) return j;
-    Text clean = {0};
-    for (; *text; text++) text_add(&clean, (unsigned char)*text < 0x80 ? text : "?", 1);
-    j = json_string(text_get(&clean));
-    text_release(&clean);
-    return j;
-}
-
 static json_t *field_json(const TableRow *r, const Field *f) {
     switch (f->type) {
-    case ARG_WORD: return text_json(*(const char *const *)at(r, f));
+    case ARG_WORD: return json_from_text(*(const char *const *)at(r, f));
     case ARG_INT: return *(const int *)at(r, f) ? json_integer(*(const int *)at(r, f)) : json_null();
     case ARG_REAL: break;
     }
@@ -400,7 +382,7 @@ static json_t *row_json(const TableRow *r) {
 static json_t *texts_json(const char *const *texts, size_t count) {
     json_t *list = json_array();
     for (size_t i = 0; i < count; i++)
-        if (json_array_append_new(list, text_json(texts[i])) != 0) {
+        if (json_array_append_new(list, json_from_text(texts[i])) != 0) {
             json_decref(list);
             return NULL;
         }
@@ -417,11 +399,12 @@ static json_t *table_json(const Table *t) {
         return NULL;
     }
     return json_pack("{s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "name",
-                     text_json(t->name), "title", text_json(t->item.title), "source",
-                     text_json(t->item.source), "run", text_json(t->run), "machine", text_json(t->machine),
-                     "date", text_json(t->date), "command", text_json(t->command), "unlike_training",
-                     text_json(t->unlike), "open", texts_json(t->item.chosen, (size_t)t->item.chosen_count),
-                     "chosen", texts_json(t->chosen, t->chosen_count), "rows", rows);
+                     json_from_text(t->name), "title", json_from_text(t->item.title), "source",
+                     json_from_text(t->item.source), "run", json_from_text(t->run), "machine",
+                     json_from_text(t->machine), "date", json_from_text(t->date), "command",
+                     json_from_text(t->command), "unlike_training", json_from_text(t->unlike), "open",
+                     texts_json(t->item.chosen, (size_t)t->item.chosen_count), "chosen",
+                     texts_json(t->chosen, t->chosen_count), "rows", rows);
 }
 
 bool table_fields_json(const Table *t, Text *out) {
