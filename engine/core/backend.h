@@ -20,11 +20,11 @@
 
 typedef struct BackendOptions {
     Compute compute;
-    int context;   // positions; 0: the shape's own
-    int max_nodes; // of a step; at most TREE_MAX_NODES
-    int slack;     // see cache.h
-    int threads;   // 0: one per core
-    bool plain;    // attention keeps its scores in memory (docs/speed.md), and is as exact
+    int context;     // positions; 0: the shape's own
+    int max_nodes;   // of a step; at most TREE_MAX_NODES
+    int slack;       // see cache.h
+    int threads;     // 0: one per core
+    bool plain;      // attention keeps its scores in memory (docs/speed.md), and is as exact
     const char *isa; // force a kernel set; NULL: the best one on this machine
     bool fast;       // a vendor's library does the sums, which may then depend on what shares the step
     // An instance of the same backend and device whose threads (used in turns; `threads` is then ignored) or
