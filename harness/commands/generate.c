@@ -41,7 +41,7 @@ static const Arg OPTIONS[] = {
      .value = "DIR"},
     {"draft-device", ARG_WORD, AT(models.draft_device), .help = "of the draft model", .value = "NAME",
      .fallback = "the target's last"},
-    {"adapter", ARG_WORD, AT(models.adapter), .help = "Kangaroo's adapter or Medusa's heads", .value = "DIR"},
+    ADAPTER_OPTIONS(AT(models.adapters)),
     {"max-tokens", ARG_INT, AT(max_tokens), 0, 1 << 24, "128", .help = "generate at most so many",
      .value = "N", .letter = 'n'},
     {"temperature", ARG_REAL, AT(temperature), 0, 100, "0", .help = "0 is greedy", .value = "T",
@@ -141,7 +141,7 @@ static bool open_run(Run *r, Error *e) {
     Sampling sampling = {o->temperature, o->top_k, o->top_p};
     choice.engine.progress = (Progress){say, r};
     if (!models_open(&r->models, &choice, e)) return false;
-    MethodEnv env = models_env(&r->models, &sampling, o->seed, o->ignore_eos);
+    MethodEnv env = models_env(&r->models, o->method, &sampling, o->seed, o->ignore_eos);
     return method_open(&r->method, o->method, &env, e);
 }
 
@@ -229,7 +229,8 @@ static void print_stats(const Run *r) {
     if (engine_passes_over(r->o->models.engine.device, &gpu)) fprintf(stderr, "warning   %s\n", gpu.text);
     print_memory("memory", &r->models.memory);
     if (r->o->models.draft) print_memory("draft", &r->models.draft_memory);
-    if (r->o->models.adapter) print_memory("adapter", &r->models.adapter_memory);
+    for (int i = 0; i < ADAPTER_ROLES; i++)
+        if (r->o->models.adapters[i]) print_memory(adapter_role_name(i), &r->models.adapter_memory[i]);
     fprintf(stderr, "prefill   %zu tokens in %.3f s\n", r->prompt.count, d->prefill_s);
     fprintf(stderr, "decode    %d tokens in %.3f s, %.1f tokens/s, ended by %s\n", d->tokens, s,
             s > 0 ? d->tokens / s : 0, ended_by(r));

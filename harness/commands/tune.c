@@ -43,7 +43,7 @@ static const Arg OPTIONS[] = {
     {"axis", ARG_WORDS, AT(ask.axes),
      .help = "in place of the method's own, as W=1..8 or eta=0.2,0.4; repeatable", .value = "NAME=LIST"},
     {"draft", ARG_WORD, AT(ask.draft), .help = "a smaller model, for methods that need one", .value = "DIR"},
-    {"adapter", ARG_WORD, AT(ask.adapter), .help = "for kangaroo", .value = "DIR"},
+    ADAPTER_OPTIONS(AT(ask.adapters)),
     {"inflate", ARG_WORD, AT(ask.inflate),
      .help = "inflate MODEL first, to the time of a larger one: a stand-in", .value = "SHAPE"},
     {"inflate-draft", ARG_WORD, AT(ask.inflate_draft),

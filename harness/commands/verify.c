@@ -44,7 +44,7 @@ static const Arg OPTIONS[] = {
     {"draft", ARG_WORD, AT(models.draft), .help = "a draft model, for methods that need one", .value = "DIR"},
     {"draft-device", ARG_WORD, AT(models.draft_device), .help = "of the draft model", .value = "NAME",
      .fallback = "the target's last"},
-    {"adapter", ARG_WORD, AT(models.adapter), .help = "an adapter or heads, likewise", .value = "DIR"},
+    ADAPTER_OPTIONS(AT(models.adapters)),
     CACHE_OPTION(AT(models.cache)),
 };
 #undef AT
@@ -84,7 +84,7 @@ static bool run_prompt(Verify *v, Method *method, size_t i, const Sampling *samp
 // --- greedy ----------------------------------------------------------------------------------------------
 
 static bool open_method(Verify *v, const char *text, const Sampling *sampling, Method *out, Error *e) {
-    MethodEnv env = models_env(&v->models, sampling, v->o->seed, false);
+    MethodEnv env = models_env(&v->models, text, sampling, v->o->seed, false);
     return method_open(out, text, &env, e);
 }
 

@@ -185,8 +185,7 @@ static void write_model(const ModelSpec *m, Text *out) {
     write_text(out, "draft", m->draft);
     write_text(out, "inflate-draft", m->inflate_draft);
     write_text(out, "draft-device", m->draft_device);
-    write_text(out, "adapter", m->adapter);
-    write_text(out, "heads", m->heads);
+    for (int i = 0; i < ADAPTER_ROLES; i++) write_text(out, adapter_role_name(i), m->adapters[i]);
     write_text(out, "model-template", m->template);
     text_printf(out, "model-seed %" PRIu64 "\n", m->seed);
 }

@@ -80,9 +80,8 @@ static bool open_models(Stage *s, Error *e) {
     ModelChoice choice = inputs_choice(s->in, s->setup);
     DescribedModels d = {.target = &s->model->model,
                          .draft = f->draft ? &s->model->draft : NULL,
-                         .adapter = f->adapter ? &s->model->adapter : NULL,
-                         .heads = f->heads ? &s->model->heads : NULL,
                          .tokenizer = s->model->tokenizer};
+    for (int i = 0; i < ADAPTER_ROLES; i++) d.adapters[i] = f->adapters[i] ? &s->model->adapters[i] : NULL;
     const char *draft = f->draft_unmade ? f->small_draft : f->draft;
     if (draft && !(d.draft_tokenizer = tokenizer_open(draft, e))) return false;
     bool ok = models_rehearse(&s->models, &choice, &d, e);
