@@ -207,8 +207,8 @@ bool ledger_failure(Ledger *l, int point, const char *message, Error *e) {
     return store_failure(l->store, l->attempt, l->points[point], 0, -1, message, e);
 }
 
-bool ledger_one_off(Ledger *l, int point, double seconds, Error *e) {
-    return store_one_off(l->store, l->points[point], "open", seconds, 0, e);
+bool ledger_one_off(Ledger *l, int point, const char *name, double seconds, size_t bytes, Error *e) {
+    return store_one_off(l->store, l->points[point], name, seconds, (int64_t)bytes, e);
 }
 
 static bool flag_outlier(Ledger *l, const LedgerOutlier *o, Error *e) {

@@ -87,15 +87,23 @@ bool group_open_point(GroupRun *g, Models *models, OpenMethod open, int point, E
     MethodEnv env = inputs_env(g->ledger->inputs, p->point, models, &sampling);
     double start = clock_now(g->env.clock);
     p->open = open(&p->method, point_of(g, point)->decoder, &env, &why);
-    return p->open ? ledger_one_off(g->ledger, p->point, clock_now(g->env.clock) - start, e)
+    return p->open ? ledger_one_off(g->ledger, p->point, "open", clock_now(g->env.clock) - start, 0, e)
                    : fail_point(g, point, &why, e);
 }
 
-static void group_close(GroupRun *g) {
-    for (int i = 0; i < g->group->count; i++) {
-        if (g->points[i].open) method_close(&g->points[i].method);
-        g->points[i].open = false;
-    }
+// Closing tells how much a method held: all that it grew to.
+static bool close_point(GroupRun *g, GroupPoint *p, Error *e) {
+    size_t before = mem_in_use();
+    if (!p->open) return true;
+    method_close(&p->method);
+    p->open = false;
+    return ledger_one_off(g->ledger, p->point, "state", 0, before - mem_in_use(), e);
+}
+
+static bool group_close(GroupRun *g, Error *e) {
+    bool ok = true;
+    for (int i = 0; i < g->group->count; i++) ok = close_point(g, &g->points[i], ok ? e : NULL) && ok;
+    return ok;
 }
 
 void group_forget(GroupRun *g) {
@@ -106,7 +114,7 @@ void group_release(GroupRun *g) {
     group_forget(g);
     mem_free(g->answers);
     if (!g->points) return;
-    group_close(g);
+    group_close(g, NULL); // without a store that takes it, only this fact is lost
     for (int i = 0; i < g->group->count; i++) text_release(&g->points[i].label);
     mem_free(g->points);
 }
@@ -267,7 +275,7 @@ typedef struct Run {
 } Run;
 
 static bool open_points(Run *r, GroupRun *g, Error *e) {
-    group_close(g);
+    if (!group_close(g, e)) return false;
     reporter_place(&r->reporter, &(ReporterPlace){.phase = "opening the methods"});
     for (int i = 0; i < g->group->count; i++) {
         const GroupPoint *p = &g->points[i];
