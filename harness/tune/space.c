@@ -4,6 +4,8 @@
 
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
+#include "engine/decode/method.h"
+#include "engine/decode/rank_tree.h"
 #include "simulate/scaling.h"
 
 #include <math.h>
@@ -19,7 +21,8 @@ static const char *text_of(const PointName *n, const char *name) {
     return "0";
 }
 
-static int value_of(const PointName *n, const char *name) { return (int)strtol(text_of(n, name), NULL, 10); }
+static double number_of(const PointName *n, const char *name) { return strtod(text_of(n, name), NULL); }
+static int value_of(const PointName *n, const char *name) { return (int)number_of(n, name); }
 
 static void plan_lookahead(const PointName *n, TuningPoint *out) {
     LookaheadStep step = {.W = value_of(n, "W"), .N = value_of(n, "N"), .G = value_of(n, "G")};
@@ -32,41 +35,126 @@ static void plan_ngrammys(const PointName *n, TuningPoint *out) {
     out->rows = 1 + value_of(n, "k") * value_of(n, "w");
 }
 
+static void plan_guesses(TuningPoint *out, int longest, double guesses) {
+    out->N = longest + 1;
+    out->rows = guesses + 1;
+}
+
+static void plan_jacobi(const PointName *n, TuningPoint *out) {
+    plan_guesses(out, value_of(n, "m"), value_of(n, "m"));
+}
+
+static void plan_gamma(const PointName *n, TuningPoint *out) {
+    plan_guesses(out, value_of(n, "gamma"), value_of(n, "gamma"));
+}
+
 static void plan_draft(const PointName *n, TuningPoint *out) {
-    out->N = value_of(n, "gamma") + 1;
-    out->rows = out->N;
+    plan_guesses(out, value_of(n, "draft"), value_of(n, "draft"));
+}
+
+static void plan_rest(const PointName *n, TuningPoint *out) {
+    plan_guesses(out, value_of(n, "draft"), value_of(n, "nodes"));
+}
+
+static void plan_medusa(const PointName *n, TuningPoint *out) {
+    plan_guesses(out, value_of(n, "depth"), value_of(n, "nodes"));
+}
+
+// `total` counts the root.
+static void plan_eagle(const PointName *n, TuningPoint *out) {
+    plan_guesses(out, value_of(n, "depth") + 1, fmax(1, value_of(n, "total") - 1));
+}
+
+// A text's end matches an earlier one by 1.5 tokens or so, if it matches at all.
+static void plan_suffix(const PointName *n, TuningPoint *out) {
+    double guesses = fmax(0, 1.5 * number_of(n, "factor") + number_of(n, "offset"));
+    plan_guesses(out, value_of(n, "draft"), fmin(guesses, value_of(n, "draft")));
+}
+
+// A tree that can't be read plans nothing; the method gives the reason.
+static void plan_recycling(const PointName *n, TuningPoint *out) {
+    RankTree tree;
+    rank_tree_init(&tree);
+    bool read = rank_tree_read(&tree, RANK_TREE_DEPTH, text_of(n, "tree"), NULL);
+    plan_guesses(out, read ? rank_tree_levels(&tree) : 0, read ? tree.count : 0);
+    rank_tree_release(&tree);
 }
 
 // A phrase after a draft that is right all along goes on by beta - 1 tokens.
 static void plan_ouroboros(const PointName *n, TuningPoint *out) {
     int behind = value_of(n, "beta") - 1;
-    out->N = value_of(n, "gamma") + behind + 1;
-    out->rows = 1 + value_of(n, "gamma") + value_of(n, "K") * behind;
+    plan_guesses(out, value_of(n, "gamma") + behind, value_of(n, "gamma") + value_of(n, "K") * behind);
 }
 
+// --- the spaces ------------------------------------------------------------------------------------------
+
+#define EAGLE_AXES                                                                                       \
+    {                                                                                                    \
+        {"total", "[4, 8, 16, 24, 32, 48, 60]"}, {"depth", "[1..6, 8]"}, { "top_k", "[1, 2, 4, 6, 10]" } \
+    }
+
+// Methods that may keep their state from prompt to prompt don't: points answer in turn, in rounds.
 static const TuneMethod METHODS[] = {
     {"lookahead",
      {{"W", "[1..6, 8, 10, 12, 15]"}, {"N", "2..7"}, {"G", "[1..6, 8, 10, 12, 15]"}},
      plan_lookahead},
     {"ngrammys", {{"k", "[1..6, 8, 10, 12, 16, 20, 25]"}, {"w", "[1..8, 10, 12, 14]"}}, plan_ngrammys},
-    {"kangaroo", {{"gamma", "[1..8, 10, 12]"}, {"eta", "0..0.9+0.1"}}, plan_draft},
+    {"kangaroo", {{"gamma", "[1..8, 10, 12]"}, {"eta", "0..0.9+0.1"}}, plan_gamma},
+    {"early-exit",
+     {{"exit_layer", "1..4"}, {"gamma", "[1..6, 8, 10]"}, {"eta", "[0, 0.3, 0.6]"}},
+     plan_gamma},
     {"ouroboros",
      {{"gamma", "[2, 3, 4, 6, 8, 10, 12, 16]"}, {"K", "[0, 1, 2, 4, 8, 15, 20]"}, {"beta", "[3, 5, 7]"}},
      plan_ouroboros},
-    {"speculative", {{"gamma", "[1..12, 14, 16]"}}, plan_draft},
+    {"speculative", {{"gamma", "[1..12, 14, 16]"}}, plan_gamma},
+    {"medusa",
+     {{"nodes", "[3, 5, 8, 12, 16, 24, 32, 48, 63]"}, {"depth", "1..5"}, {"top", "[1, 3, 5, 10]"}},
+     plan_medusa},
+    {"eagle", EAGLE_AXES, plan_eagle},
+    {"eagle3", EAGLE_AXES, plan_eagle},
+    {"jacobi", {{"m", "[1..8, 10, 12, 16, 20]"}}, plan_jacobi},
+    {"prompt-lookup",
+     {{"ngram_max", "1..5"}, {"draft", "[1..6, 8, 10, 12, 16]"}, {"match", "[oldest, newest]"}},
+     plan_draft},
+    {"suffix",
+     {{"draft", "[8, 16, 32, 64]"},
+      {"factor", "[1, 2, 4, 8]"},
+      {"offset", "[0, 1, 4]"},
+      {"min_prob", "[0.01, 0.05, 0.1]"},
+      {"tree", "[off, on]"}},
+     plan_suffix},
+    {"ngram-mod",
+     {{"n", "[1..6, 8, 12]"}, {"draft", "[1..8, 10, 12, 16, 24]"}, {"warm", "[off]"}},
+     plan_draft},
+    {"recycling",
+     {{"tree", "[2.2.2, samd, eagle, 1x1, 1x1x1, 2x1x1, 2x2, 3x2x1, 3x2x2, 4x2x2x1, 6x2x2x1]"},
+      {"rejected", "[on, off]"},
+      {"warm", "[off]"}},
+     plan_recycling},
+    {"rest",
+     {{"shortest", "[1, 2, 3, 5]"}, {"draft", "[2, 4, 6, 10, 16]"}, {"nodes", "[4, 8, 16, 32, 64]"}},
+     plan_rest},
 };
 enum { METHOD_COUNT = sizeof METHODS / sizeof *METHODS };
 
+static const struct {
+    const char *name, *why;
+} SPACELESS[] = {
+    {"autoregressive", "it has no parameters"},
+    {"mix", "its parts have theirs"},
+    {"oracle", "its acceptance is set by hand"},
+};
+
 const TuneMethod *tune_method_find(const char *name, Error *e) {
-    Text known = {0};
     for (int i = 0; i < METHOD_COUNT; i++)
         if (strcmp(METHODS[i].name, name) == 0) return &METHODS[i];
-    for (int i = 0; i < METHOD_COUNT; i++) text_printf(&known, "%s%s", i ? ", " : "", METHODS[i].name);
-    error_input(
-        e,
-        "tune: there is no space for method '%s'; there are %s; of any other 'outpace run' sweeps a config",
-        name, text_get(&known));
-    text_release(&known);
+    for (size_t i = 0; i < sizeof SPACELESS / sizeof *SPACELESS; i++)
+        if (strcmp(SPACELESS[i].name, name) == 0) {
+            error_input(e, "tune: there is no space for '%s': %s; 'outpace run' sweeps a config", name,
+                        SPACELESS[i].why);
+            return NULL;
+        }
+    if (method_find(name, e)) error_input(e, "tune: '%s' is missing from harness/tune/space.c", name);
     return NULL;
 }
 

@@ -9,7 +9,7 @@ typedef struct TuneAxis {
     const char *name, *values; // as an axis of a config's matrix
 } TuneAxis;
 
-enum { TUNE_AXES = 4 };
+enum { TUNE_AXES = 5 };
 
 typedef struct TuneMethod {
     const char *name;

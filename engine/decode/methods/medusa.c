@@ -28,7 +28,7 @@ static const Arg PARAMS[] = {
     {"top", ARG_INT, AT(top), 1, RANK_TREE_RANKS, "10", .help = "most choices tried per head"},
     {"depth", ARG_INT, AT(depth), 1, RANK_TREE_DEPTH, "4", .help = "most heads used"},
     {"tree", ARG_TEXT, AT(tree), .fallback = "auto",
-     .help = "paths of ranks (0;1;00;01;000), or a file of them"},
+     .help = "auto: grown by the three above; else " RANK_TREE_HELP},
 };
 #undef AT
 

@@ -29,32 +29,11 @@ typedef struct RecyclingParams {
 #define AT(name) offsetof(RecyclingParams, name)
 static const Arg PARAMS[] = {
     {"k", ARG_INT, AT(k), 1, RANK_TREE_RANKS, "8", .help = "tokens remembered after each token"},
-    {"tree", ARG_TEXT, AT(tree), .fallback = "2.2.2",
-     .help = "2.2.2 (the authors', 80 nodes), samd (60 nodes), paths of ranks (0;1;00), or a file of them"},
+    {"tree", ARG_TEXT, AT(tree), .fallback = "2.2.2", .help = RANK_TREE_HELP},
     {"warm", ARG_FLAG, AT(warm), .fallback = "on", .help = "keep the matrix between prompts"},
     {"rejected", ARG_FLAG, AT(rejected), .fallback = "on", .help = "learn from rejected nodes, too"},
 };
 #undef AT
-
-// Both published trees, level by level.
-static const struct {
-    const char *name, *paths;
-} TREES[] = {
-    {"2.2.2", // of the authors' program
-     "0;1;2;3;4;5;6;7"
-     ";00;01;02;03;04;05;06;07;10;11;12;13;20;21;22;30;31;40;50;60;70"
-     ";000;001;002;003;004;005;006;007;010;011;012;020;021;030;040;050;060;070;100;101;110;200;300;400;500"
-     ";0000;0001;0002;0003;0004;0010;0011;0020;0030;0040;0100;0200;1000;2000;3000"
-     ";00000;00001;00002;00010;00020;00100;01000;10000"
-     ";000000;000001;000100"},
-    {"samd", // of SAM-Decoding's
-     "0;1;2;3;4;5;6"
-     ";00;01;02;03;04;05;10;11;12;13;14;20;21;22;30;31;40;41;50;60"
-     ";000;001;002;010;011;020;021;030;040;100;101;102;110;111;120;130;200;210;300;400;500"
-     ";0000;0001;0010;0100;1000;1001;1100;2000"
-     ";00000;00001;00100;10000"},
-};
-enum { TREE_COUNT = sizeof TREES / sizeof *TREES };
 
 static const char *const SOURCES[] = {"matrix"};
 
@@ -98,13 +77,6 @@ static void recycling_close(void *self) {
     mem_free(r);
 }
 
-static bool read_tree(Recycling *r, Error *e) {
-    for (int i = 0; i < TREE_COUNT; i++)
-        if (strcmp(r->p.tree, TREES[i].name) == 0)
-            return rank_tree_parse(&r->tree, RANK_TREE_DEPTH, TREES[i].paths, TREES[i].name, e);
-    return rank_tree_read(&r->tree, RANK_TREE_DEPTH, r->p.tree, e);
-}
-
 static void *recycling_open(const MethodEnv *env, const void *values, Error *e) {
     Recycling *r = mem_new(1, sizeof *r);
     *r = (Recycling){.p = *(const RecyclingParams *)values, .target = env->target};
@@ -112,7 +84,7 @@ static void *recycling_open(const MethodEnv *env, const void *values, Error *e) 
     r->vocab = env->target->shape.real_vocab;
     r->k = r->p.k < r->vocab ? r->p.k : r->vocab;
     rank_tree_init(&r->tree);
-    if (!read_tree(r, e)) {
+    if (!rank_tree_read(&r->tree, RANK_TREE_DEPTH, r->p.tree, e)) {
         recycling_close(r);
         return NULL;
     }
