@@ -88,6 +88,7 @@ typedef enum {
     NEEDS_ADAPTER = 2, // one, on a layer below the last
     NEEDS_HEADS = 4,   // adapters on the final normed states, one per further token
     NEEDS_FILE = 8,    // named by a parameter without a default
+    NEEDS_LAYERS = 32, // of the target: more than one, and no other method that drafts from them
 } MethodNeed;
 
 typedef struct MethodInfo {

@@ -25,7 +25,7 @@ typedef struct {
 #define AT(name) offsetof(TuneArguments, name)
 static const Arg OPTIONS[] = {
     {"method", ARG_WORD, AT(ask.method),
-     .help = "lookahead, ngrammys, kangaroo, ouroboros, speculative; values given are fixed",
+     .help = "lookahead, ngrammys, kangaroo, early-exit, ouroboros, speculative; values given are fixed",
      .value = "NAME[:K=V,...]"},
     {"dataset", ARG_WORD, AT(ask.dataset), .help = "whose prompts are decoded", .value = "NAME"},
     {"path", ARG_WORD, AT(ask.path), .help = "a file of your own in place of a dataset", .value = "FILE"},

@@ -50,6 +50,7 @@ static const TuneMethod METHODS[] = {
      plan_lookahead},
     {"ngrammys", {{"k", "[1..6, 8, 10, 12, 16, 20, 25]"}, {"w", "[1..8, 10, 12, 14]"}}, plan_ngrammys},
     {"kangaroo", {{"gamma", "[1..8, 10, 12]"}, {"eta", "0..0.9+0.1"}}, plan_draft},
+    {"early-exit", {{"gamma", "[1..8, 10, 12]"}, {"eta", "0..0.9+0.1"}}, plan_draft},
     {"ouroboros",
      {{"gamma", "[2, 3, 4, 6, 8, 10, 12, 16]"}, {"K", "[0, 1, 2, 4, 8, 15, 20]"}, {"beta", "[3, 5, 7]"}},
      plan_ouroboros},
