@@ -133,7 +133,7 @@ typedef struct Backend {
     // have been through these layers already, or are in the same run. Layer 0 starts from the token, or from
     // set_hidden if the shape's input is hidden states.
     bool (*run)(void *self, const StepRun *run, Error *e);
-    // The LM head on nodes that have been through all layers.
+    // The final norm and the LM head on nodes, whatever layers they have been through.
     bool (*head)(void *self, const int *nodes, int count, unsigned want, HeadOut *out, Error *e);
     // p of a node that `head` has drawn at, over `vocab` ids. NULL: draws are made from logits (draws.h).
     bool (*distribution)(void *self, int node, const Sampling *sampling, int vocab, float *p, Error *e);

@@ -57,7 +57,8 @@ static void forget_nodes(Session *s, int count) {
 void session_init(Session *s, const Backend *backend, void *self, const Shape *shape,
                   const BackendOptions *o) {
     *s = (Session){
-        .backend = backend, .self = self, .shape = *shape, .compute = o->compute, .progress = o->progress};
+        .backend = backend, .self = self, .shape = *shape, .compute = o->compute, .peek = TREE_NONE};
+    s->progress = o->progress;
     s->context = o->context > 0 && o->context < shape->context ? o->context : shape->context;
     int capacity = o->max_nodes > 0 && o->max_nodes < TREE_MAX_NODES ? o->max_nodes : TREE_MAX_NODES;
     size_t n = (size_t)capacity;
@@ -94,6 +95,7 @@ static void check(const Session *s) {
 
 static void drop_step(Session *s) {
     forget_nodes(s, s->tree.count);
+    s->peek = TREE_NONE;
     s->open = false;
     s->tree.count = 0;
 }
@@ -109,6 +111,7 @@ void session_begin_step(Session *s, bool merge, Layout layout) {
     forget_nodes(s, s->tree.count);
     tree_clear(&s->tree, s->cache.length, s->context, merge, layout);
     s->logit_rows = 0;
+    s->peek = TREE_NONE;
     s->open = true;
     check(s);
 }
@@ -148,6 +151,11 @@ static void note_pass(Session *s, int a, int b, int rows) {
     if (s->log) pass_log_add(s->log, &(Pass){s->log_as, a, b, rows, s->tree.context, 1});
 }
 
+// All nodes of a read have been through equally many layers.
+static void note_head(Session *s, const int *nodes, int count) {
+    if (count > 0) note_pass(s, s->done[nodes[0]], s->done[nodes[0]], count);
+}
+
 // A pass of many rows over a large model takes many seconds. If the backend loses nothing by it, such a pass
 // is run layer by layer, so that it can be interrupted between two layers.
 static bool run_nodes(Session *s, StepRun run, Error *e) {
@@ -179,8 +187,27 @@ static bool run_level(Session *s, int a, int b, Error *e) {
     return true;
 }
 
+// The node's logits, if any, are the last ones: nothing else was read.
+static void end_peek(Session *s) {
+    int node = s->peek;
+    if (node == TREE_NONE) return;
+    assert(s->logit_row[node] < 0 || s->logit_row[node] == s->logit_rows - 1);
+    if (s->logit_row[node] >= 0) s->logit_rows--;
+    s->argmax[node] = s->logit_row[node] = -1;
+    s->drawn[node] = UNDRAWN;
+    s->peek = TREE_NONE;
+}
+
+void session_peek(Session *s, int node) {
+    end_peek(s);
+    assert(s->open && node >= 0 && node < s->tree.count && s->tree.canonical[node] == node);
+    assert(s->tree.flags[node] & NODE_READ && s->argmax[node] < 0);
+    s->peek = node;
+}
+
 bool session_run(Session *s, int b, Error *e) {
     assert(s->open && b >= 0 && b <= s->shape.layers);
+    end_peek(s);
     for (int a = next_level(s, -1, b), next; a < b; a = next) {
         next = next_level(s, a, b);
         if (!run_level(s, a, next, e)) return false;
@@ -204,9 +231,10 @@ int session_unread(const Session *s, unsigned want, int *nodes) {
     int count = 0;
     for (int i = 0; i < s->tree.count; i++) {
         if (!(s->tree.flags[i] & NODE_READ) || s->tree.canonical[i] != i) continue;
+        if (s->peek != TREE_NONE && s->peek != i) continue;
         bool unread = s->argmax[i] < 0 || (want & HEAD_LOGITS && s->logit_row[i] < 0) ||
                       (want & HEAD_DRAW && s->drawn[i] == UNDRAWN);
-        assert(!unread || s->done[i] == s->shape.layers);
+        assert(!unread || s->done[i] == s->shape.layers || s->peek == i);
         if (unread) nodes[count++] = i;
     }
     return count;
@@ -233,7 +261,7 @@ bool session_read(Session *s, unsigned want, Error *e) {
         out.logits = s->logits + (size_t)s->logit_rows * (size_t)s->shape.vocab;
     }
     if (!s->backend->head(s->self, nodes, count, want | HEAD_ARGMAX, &out, e)) return false;
-    note_pass(s, s->shape.layers, s->shape.layers, count);
+    note_head(s, nodes, count);
     for (int i = 0; i < count; i++) {
         if (best[i] == HEAD_BAD) return refuse_bad(s, nodes[i], e);
         s->argmax[nodes[i]] = best[i];
@@ -247,7 +275,7 @@ bool session_draw(Session *s, const int *nodes, int count, HeadDraws *draws, Err
     assert(s->backend->distribution && count <= s->tree.capacity);
     HeadOut out = {.argmax = s->scratch, .draws = draws};
     if (!s->backend->head(s->self, nodes, count, HEAD_ARGMAX | HEAD_DRAW, &out, e)) return false;
-    note_pass(s, s->shape.layers, s->shape.layers, count);
+    note_head(s, nodes, count);
     for (int i = 0; i < count; i++) {
         if (out.argmax[i] == HEAD_BAD) return refuse_bad(s, nodes[i], e);
         s->argmax[nodes[i]] = out.argmax[i];
@@ -272,7 +300,7 @@ const float *session_logits(const Session *s, int node) {
 bool session_top(Session *s, const int *nodes, int count, int k, int *ids, float *logits, Error *e) {
     assert(k >= 1);
     HeadOut out = {.top = k, .top_id = ids, .top_logit = logits};
-    note_pass(s, s->shape.layers, s->shape.layers, count);
+    note_head(s, nodes, count);
     if (!s->backend->head(s->self, nodes, count, HEAD_TOP, &out, e)) return false;
     for (int i = 0; i < count; i++)
         if (isinf(logits[i * k])) return refuse_bad(s, nodes[i], e);
@@ -361,6 +389,6 @@ void session_assert(const Session *s) {
     for (int i = 0; i < t->count; i++) {
         assert(s->done[i] >= 0 && s->done[i] <= s->shape.layers);
         assert(t->parent[i] == TREE_NONE || s->done[t->parent[i]] >= s->done[i]);
-        assert(s->argmax[i] < 0 || s->done[i] == s->shape.layers);
+        assert(s->argmax[i] < 0 || s->done[i] == s->shape.layers || s->peek == i);
     }
 }

@@ -10,7 +10,8 @@
 // finished integers to the backend.
 //
 // Invariants (session_assert): a node's ancestors have been through at least as many layers as the node; the
-// tree's context is the cache's length; nodes are read only at the last layer.
+// tree's context is the cache's length; nodes are read only at the last layer, except the one of
+// session_peek.
 #pragma once
 #include "engine/core/backend.h"
 
@@ -18,7 +19,8 @@
 
 typedef enum { PASS_TARGET, PASS_DRAFT, PASS_ADAPTER } PassModel;
 
-// One forward. a < b: nodes through layers [a, b). a = b = the number of layers: the LM head on nodes.
+// One forward. a < b: nodes through layers [a, b). a = b: the LM head on nodes that have been through a
+// layers.
 typedef struct Pass {
     PassModel model;
     int a, b;
@@ -64,6 +66,7 @@ typedef struct Session {
     float *logits;  // (rows read, vocab)
     size_t logits_capacity;
     int logit_rows; // rows in use
+    int peek;       // the node of session_peek, or TREE_NONE
     int *scratch;   // (2 * capacity)
     double passes;  // forwards: runs of neighbouring nodes from one layer to another
     double rows;    // nodes run, counted each time they enter layer 0
@@ -99,6 +102,10 @@ bool session_get_hidden(Session *s, const int *nodes, int count, HiddenKind kind
 bool session_read(Session *s, unsigned want, Error *e);
 int session_argmax(const Session *s, int node);          // of the node's canonical node
 const float *session_logits(const Session *s, int node); // (vocab); needs HEAD_LOGITS
+
+// An early exit: until the next session_run, reads are only of this canonical node, at the layer that it has
+// been through. The results are forgotten then.
+void session_peek(Session *s, int node);
 
 // Writes the nodes (tree.count at most) that such a read would run the head for; returns their number.
 int session_unread(const Session *s, unsigned want, int *nodes);

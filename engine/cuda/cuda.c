@@ -270,8 +270,16 @@ static bool cuda_run(void *self, const StepRun *run, Error *e) {
     return true;
 }
 
+// The last card has the head. States that left the layers on another card (an early exit) are copied there;
+// `holder` stays, since the node's run goes on from its own card.
 static bool cuda_run_head(void *self, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {
-    return cuda_head(cuda_last(self), nodes, count, want, out, e);
+    Cuda *first = self, *last = cuda_last(first);
+    size_t bytes = (size_t)first->model->shape.width * sizeof(float);
+    for (int i = 0; i < count; i++) {
+        Cuda *c = first->holder[nodes[i]];
+        if (c != last && !pass(c, last, row_of(last, nodes[i]), row_of(c, nodes[i]), bytes, e)) return false;
+    }
+    return cuda_head(last, nodes, count, want, out, e);
 }
 
 static bool cuda_get_distribution(void *self, int node, const Sampling *sampling, int vocab, float *p,

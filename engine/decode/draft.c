@@ -117,17 +117,15 @@ void drafter_release(Drafter *d) {
 void drafter_begin(Drafter *d, uint64_t seed) { d->random = (Random){.seed = seed, .stream = STREAM_DRAFT}; }
 
 // The tree's q has the target's length; ids that only one of the models has are padding, which is never
-// output. A draft's nodes have no proposals of their own, so draws come from all of p; if p is zero
-// everywhere, the token is id 0.
+// output. If p is zero everywhere, the token is id 0.
 static bool propose_draw(Drafter *d, int node, Tree *tree, int parent, Draft *out, Error *e) {
     float *p;
     int q = tree_distribution(tree, &p);
     assert(d->vocab <= tree->vocab);
     memset(p + d->vocab, 0, (size_t)(tree->vocab - d->vocab) * sizeof *p);
-    if (!draws_draw(&d->draws, d->session, node, random_uniform(&d->random), &out->token, e) ||
-        !draws_distribution(&d->draws, d->session, node, p, e))
-        return false;
-    if (out->token < 0) out->token = 0;
+    if (!draws_distribution(&d->draws, d->session, node, p, e)) return false;
+    out->token = sampler_draw(p, d->vocab, random_uniform(&d->random));
+    if (!(p[out->token] > 0)) out->token = 0;
     out->node = tree_propose_sampled(tree, parent, out->token, q, false);
     return true;
 }

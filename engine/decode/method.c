@@ -61,6 +61,8 @@ static bool check_needs(const MethodInfo *info, const MethodEnv *env, Error *e) 
     if (info->needs & NEEDS_HEADS && (env->adapter_count < 1 || !final))
         return error_input(e,
                            "Medusa heads are needed: give them with --adapter DIR, in a config heads: DIR");
+    if (info->needs & NEEDS_LAYERS && env->target->shape.layers < 2)
+        return error_input(e, "the target has one layer, so there is none to leave it after");
     return check_adapters(env, e);
 }
 

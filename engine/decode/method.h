@@ -88,7 +88,8 @@ typedef enum {
     NEEDS_ADAPTER = 2, // one, on a layer below the last
     NEEDS_HEADS = 4,   // adapters on the final normed states, one per further token
     NEEDS_FILE = 8,    // named by a parameter without a default
-    NEEDS_EAGLE = 64,  // EAGLE's draft network, of its first two versions
+    NEEDS_LAYERS = 32, // of the target: more than one, and no other method that drafts from them
+    NEEDS_EAGLE = 64,  // the draft network of EAGLE, of its first two versions
     NEEDS_EAGLE3 = 128,
 } MethodNeed;
 

@@ -6,6 +6,8 @@
 // its parents and then the slots. An instance asserts the contract of backend.h: layers in order, ancestors
 // at least as far as the node.
 //
+// Below the last layer the output is the same in half of the contexts, and another hash's in the others.
+//
 // Logits are pseudo-random in [0, LOGIT_RANGE); the token that the hash selects has LOGIT_RANGE on top.
 #include "engine/null/null.h"
 
@@ -92,6 +94,11 @@ static bool null_run(void *self, const StepRun *run, Error *e) {
     return true;
 }
 
+static uint64_t output_hash(const Null *b, int node) {
+    uint64_t hash = b->hashes[node];
+    return b->layers[node] < b->shape.layers && hash >> 63 ? mix(hash, b->layers[node]) : hash;
+}
+
 static int next_token(const Null *b, uint64_t hash) {
     return (int)(((random_at(hash, STREAM_TEST, 0) >> 32) * (uint64_t)b->shape.real_vocab) >> 32);
 }
@@ -131,10 +138,9 @@ static bool null_head(void *self, const int *nodes, int count, unsigned want, He
     (void)e;
     Null *b = self;
     for (int i = 0; i < count; i++) {
-        uint64_t hash = b->hashes[nodes[i]];
+        uint64_t hash = output_hash(b, nodes[i]);
         size_t vocab = (size_t)b->shape.vocab, top = (size_t)out->top;
         int next = next_token(b, hash);
-        assert(b->layers[nodes[i]] == b->shape.layers);
         if (want & HEAD_ARGMAX) out->argmax[i] = next;
         for (int v = 0; want & HEAD_LOGITS && v < b->shape.vocab; v++)
             out->logits[(size_t)i * vocab + (size_t)v] = logit(b, hash, v, next);

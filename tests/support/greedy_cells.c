@@ -31,11 +31,15 @@ static const char *const SETTINGS[] = {
     "kangaroo:eta=0.3",
     "kangaroo:gamma=4,eta=0",
     "kangaroo:gamma=8,eta=0.2,strict=on,draft_temperature=1",
+    "early-exit",
+    "early-exit:exit_layer=1,gamma=4,eta=0.3",
+    "early-exit:gamma=9,draft_temperature=1",
     "ouroboros:gamma=5,K=4,beta=3,window=4",
     "ouroboros:gamma=4,K=3,beta=4,window=5,mode=reference",
     "ouroboros:gamma=3,K=5,beta=3,window=6,inspiration=off,warm=on",
     "mix:ngrammys(k=4,w=3)+lookahead(W=4,N=3,G=4),rows=40",
     "mix:kangaroo(gamma=3,eta=0)+speculative(gamma=3)+prompt-lookup",
+    "mix:prompt-lookup+early-exit(gamma=3),rows=12",
     "mix:jacobi(m=3)+ouroboros(gamma=4,K=2,beta=3,window=3),rows=25",
 };
 enum { SETTING_COUNT = sizeof SETTINGS / sizeof *SETTINGS };

@@ -9,8 +9,8 @@
 // proposals at a node, the first is tried first.
 //
 // Every method sees every step (observe), whichever tokens are accepted. The bonus is dropped if a method
-// that drops it proposed the whole accepted path. A draft model, or a set of adapters, serves one method
-// only.
+// that drops it proposed the whole accepted path. A draft model, a set of adapters, or the target's lower
+// layers serve one method only.
 //
 // Invariant: source numbers of the mix are the methods' own, shifted by the sources of the methods before.
 #include "engine/decode/methods/methods.h"
@@ -78,6 +78,7 @@ static uint64_t seed_of(uint64_t seed, int method) {
 
 // A draft model, or a set of adapters, cannot follow two methods.
 static bool check_shared(const Mix *m, const MethodInfo *info, Error *e) {
+    const unsigned lower = NEEDS_ADAPTER | NEEDS_LAYERS;
     for (int i = 0; i < m->count; i++) {
         const MethodInfo *other = m->methods[i].info;
         unsigned same = info->needs & other->needs;
@@ -85,6 +86,9 @@ static bool check_shared(const Mix *m, const MethodInfo *info, Error *e) {
             return error_input(e, "%s and %s cannot share the draft model", other->name, info->name);
         if (same & (NEEDS_ADAPTER | NEEDS_HEADS))
             return error_input(e, "%s and %s cannot share the adapter", other->name, info->name);
+        if (info->needs & lower && other->needs & lower)
+            return error_input(e, "%s and %s cannot share the target's lower layers", other->name,
+                               info->name);
     }
     return true;
 }
