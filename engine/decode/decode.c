@@ -290,6 +290,7 @@ bool decode(Session *target, Method *method, const int *prompt, int count, const
     l.limit = count + (asked < room ? asked : room);
     l.ended = l.limit == count;
     verifier_init(&l.verifier, &o->sampling, o->seed, target->shape.vocab);
+    l.verifier.blocks = o->verification == VERIFICATION_BLOCK && method_drafts_chain(method, NULL);
     l.sequence = mem_new((size_t)l.limit + 1, sizeof *l.sequence);
     l.log = mem_new(1, sizeof *l.log);
     memcpy(l.sequence, prompt, (size_t)count * sizeof *prompt);

@@ -49,6 +49,7 @@ typedef struct DecodeOptions {
     int eos_count;
     bool ignore_eos;
     Sampling sampling;
+    Verification verification; // BLOCK changes nothing where the method's steps aren't chains of draws
     uint64_t seed;
     Layout layout;
     bool merge;        // equal prefixes share nodes; changes neither S nor the output

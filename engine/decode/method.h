@@ -123,6 +123,9 @@ typedef struct MethodInfo {
     // The sources of the rows that the last propose added. NULL: the method doesn't tell sources apart.
     const Sources *(*sources)(const void *self);
     void (*note)(const void *self, StepNote *out); // called before observe, with *out zero; NULL: no notes
+    // Whether the proposals of every step are one chain of draws from q, which can be verified as a block.
+    // Where the chain ends may depend on its tokens so far. NULL: never.
+    bool (*chain)(const void *self);
 } MethodInfo;
 
 // All methods, in the order of --help.
@@ -141,6 +144,9 @@ typedef struct Method {
 // text: "name" or "name:key=value,...".
 bool method_open(Method *m, const char *text, const MethodEnv *env, Error *e);
 void method_close(Method *m);
+
+// Whether its steps can be verified by blocks (MethodInfo.chain). False with e filled where they can't.
+bool method_drafts_chain(const Method *m, Error *e);
 
 // Name, summary and one line per parameter, for `outpace methods`.
 void method_describe(const MethodInfo *info, Text *out);

@@ -22,6 +22,7 @@ typedef struct {
     int max_tokens, top_k, prefill_chunk;
     double temperature, top_p;
     uint64_t seed;
+    Verification verification;
     bool ignore_eos, stats, json;
     Words stops;
 } GenerateOptions;
@@ -51,6 +52,7 @@ static const Arg OPTIONS[] = {
     {"top-p", ARG_REAL, AT(top_p), 0, 1, "1", .help = "sample from the likeliest that hold P", .value = "P"},
     {"seed", ARG_SEED, AT(seed), .help = "of everything random", .value = "N", .fallback = "0"},
     {"stop", ARG_WORDS, AT(stops), .help = "end before this text; repeatable", .value = "TEXT"},
+    VERIFICATION_OPTION(AT(verification)),
     {"ignore-eos", ARG_FLAG, AT(ignore_eos), .help = "go on after the end-of-sequence token"},
     {"no-merge", ARG_FLAG, AT(models.engine.no_merge), .help = "run equal prefixes separately"},
     {"prefill-chunk", ARG_INT, AT(prefill_chunk), 0, TREE_MAX_NODES, "0",
@@ -142,7 +144,8 @@ static bool open_run(Run *r, Error *e) {
     choice.engine.progress = (Progress){say, r};
     if (!models_open(&r->models, &choice, e)) return false;
     MethodEnv env = models_env(&r->models, o->method, &sampling, o->seed, o->ignore_eos);
-    return method_open(&r->method, o->method, &env, e);
+    return method_open(&r->method, o->method, &env, e) &&
+           (o->verification == VERIFICATION_TOKEN || method_drafts_chain(&r->method, e));
 }
 
 static bool decode_run(Run *r, Error *e) {
@@ -152,6 +155,7 @@ static bool decode_run(Run *r, Error *e) {
                        .eos_count = r->models.target.model.eos_count,
                        .ignore_eos = o->ignore_eos,
                        .sampling = {o->temperature, o->top_k, o->top_p},
+                       .verification = o->verification,
                        .seed = o->seed,
                        .layout = o->models.engine.layout,
                        .merge = !o->models.engine.no_merge,

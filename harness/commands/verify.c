@@ -24,6 +24,7 @@ typedef struct {
     int count, max_tokens, top_k;
     bool sampling;
     double temperature, top_p;
+    Verification verification;
     uint64_t seed;
 } VerifyOptions;
 
@@ -40,6 +41,7 @@ static const Arg OPTIONS[] = {
      .letter = 't'},
     {"top-k", ARG_INT, AT(top_k), 0, 1 << 24, "0", .help = "0 is off", .value = "K"},
     {"top-p", ARG_REAL, AT(top_p), 0, 1, "1", .help = "1 is off", .value = "P"},
+    VERIFICATION_OPTION(AT(verification)),
     {"seed", ARG_SEED, AT(seed), .help = "of everything random", .value = "N", .fallback = "0"},
     {"draft", ARG_WORD, AT(models.draft), .help = "a draft model, for methods that need one", .value = "DIR"},
     {"draft-device", ARG_WORD, AT(models.draft_device), .help = "of the draft model", .value = "NAME",
@@ -65,6 +67,7 @@ static DecodeOptions decode_options(const Verify *v, const Sampling *sampling, u
                            .eos = m->eos,
                            .eos_count = m->eos_count,
                            .sampling = *sampling,
+                           .verification = v->o->verification,
                            .seed = seed,
                            .layout = v->o->models.engine.layout,
                            .merge = !v->o->models.engine.no_merge,
@@ -155,12 +158,13 @@ static bool check_sampling(Verify *v, const char *text, Method *method, const Sa
     if ((ok || e->kind == ERROR_INTERRUPTED) && i) {
         Uniformity seen = uniformity(places.u, places.count);
         bool good = places.impossible == 0 && seen.p >= FALSE_ALARM;
+        bool blocks = v->o->verification == VERIFICATION_BLOCK && method_drafts_chain(method, NULL);
         v->checks++;
         v->failures += !good;
-        printf("%s  %s: sampling, %zu prompts, %zu tokens, chi-square %.1f of %d degrees (p %.3g), %d "
+        printf("%s  %s: sampling%s, %zu prompts, %zu tokens, chi-square %.1f of %d degrees (p %.3g), %d "
                "impossible\n",
-               good ? "ok  " : "FAIL", SHOWN(text), i, places.count, seen.chi_square, seen.degrees, seen.p,
-               places.impossible);
+               good ? "ok  " : "FAIL", SHOWN(text), blocks ? " by blocks" : "", i, places.count,
+               seen.chi_square, seen.degrees, seen.p, places.impossible);
     }
     mem_free(places.u);
     return ok;

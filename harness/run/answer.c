@@ -56,6 +56,7 @@ static DecodeOptions options_of(const AnswerEnv *env, const Settings *s, int pro
                            .eos_count = env->eos_count,
                            .ignore_eos = s->ignore_eos,
                            .sampling = {s->temperature, s->top_k, s->top_p},
+                           .verification = s->verification,
                            .seed = random_at((uint64_t)s->seed, STREAM_BENCH,
                                              (uint64_t)prompt * CONVERSATION_TURNS + (uint64_t)turn),
                            .layout = s->engine.layout,

@@ -130,6 +130,7 @@ bool group_warm_up(GroupRun *g, int point, const PromptList *prompts, int tokens
     DecodeOptions o = {.max_tokens = tokens,
                        .ignore_eos = true,
                        .sampling = {s->temperature, s->top_k, s->top_p},
+                       .verification = s->verification,
                        .layout = s->engine.layout,
                        .merge = !s->engine.no_merge,
                        .max_rows = s->engine.max_rows,

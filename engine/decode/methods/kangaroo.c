@@ -189,6 +189,8 @@ static bool kangaroo_observe(void *self, const Observation *seen, Error *e) {
 
 static const Sources *kangaroo_sources(const void *self) { return &((const Kangaroo *)self)->sources; }
 
+static bool kangaroo_chain(const void *self) { return !((const Kangaroo *)self)->drafter.greedy; }
+
 const MethodInfo method_kangaroo = {.name = "kangaroo",
                                     .summary =
                                         "the target's first layers and an adapter draft (--adapter DIR)",
@@ -202,4 +204,5 @@ const MethodInfo method_kangaroo = {.name = "kangaroo",
                                     .observe = kangaroo_observe,
                                     .close = kangaroo_close,
                                     .hidden_layer = kangaroo_hidden_layer,
-                                    .sources = kangaroo_sources};
+                                    .sources = kangaroo_sources,
+                                    .chain = kangaroo_chain};

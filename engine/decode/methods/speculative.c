@@ -119,6 +119,8 @@ static bool speculative_observe(void *self, const Observation *seen, Error *e) {
 
 static const Sources *speculative_sources(const void *self) { return &((const Speculative *)self)->sources; }
 
+static bool speculative_chain(const void *self) { return !((const Speculative *)self)->drafter.greedy; }
+
 const MethodInfo method_speculative = {.name = "speculative",
                                        .summary = "a second, smaller model drafts (--draft DIR)",
                                        .needs = NEEDS_DRAFT,
@@ -130,4 +132,5 @@ const MethodInfo method_speculative = {.name = "speculative",
                                        .propose = speculative_propose,
                                        .observe = speculative_observe,
                                        .close = speculative_close,
-                                       .sources = speculative_sources};
+                                       .sources = speculative_sources,
+                                       .chain = speculative_chain};
