@@ -28,6 +28,8 @@ static const char *const SETTINGS[] = {
     "speculative:gamma=4",
     "speculative:adaptive=heuristic,draft_temperature=1",
     "speculative:gamma=9,adaptive=confidence",
+    "speculative:tree=3x2x2",
+    "speculative:tree=eagle,draft_temperature=1",
     "kangaroo:eta=0.3",
     "kangaroo:gamma=4,eta=0",
     "kangaroo:gamma=8,eta=0.2,strict=on,draft_temperature=1",

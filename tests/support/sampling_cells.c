@@ -26,6 +26,9 @@ static const struct {
     {"speculative:gamma=3", 1},
     {"speculative:gamma=3,draft_temperature=0", 1},
     {"speculative:gamma=2,draft_temperature=2,draft_top_k=3,adaptive=confidence,confidence=0.3", 1},
+    {"speculative:tree=3x2", 1},
+    {"speculative:tree=0;1;00;2;01;10;000,draft_temperature=2,draft_top_k=2", 1}, // q ends before the tree
+    {"speculative:tree=2x1x1,draft_temperature=0", 1},
     {"kangaroo:gamma=3,eta=0.3", 1},
     {"early-exit:exit_layer=1,gamma=3,eta=0.3", 1},
     {"early-exit:exit_layer=2,gamma=2,draft_temperature=2,draft_top_k=3", 1},
@@ -36,6 +39,7 @@ static const struct {
     {"mix:prompt-lookup(draft=3,allow_short=on)+lookahead(W=3,N=3,G=3)", 1},
     {"mix:speculative(gamma=1)+kangaroo(gamma=1,eta=0)", 1},              // two that draw, at one place
     {"mix:prompt-lookup(draft=3,allow_short=on)+early-exit(gamma=2)", 1}, // a draw beside a guess
+    {"mix:prompt-lookup(draft=2,allow_short=on)+speculative(tree=2x2),rows=8", 1},
     {"mix:speculative(gamma=2)+ngrammys(k=3,w=2)+kangaroo(gamma=2,eta=0.2),rows=14", 1},
     // by blocks
     {"speculative:gamma=3", 1},
