@@ -298,6 +298,7 @@ static void what_a_hash_is_of(void **state) {
         {"generation.temperature=0", false, false},   // the default, written out
         {"generation.temperature=0.0", false, false},
         {"hardware.weights=mapped", false, false},
+        {"generation.verification=token", false, false},
         {"methods.matrix.m=7..7", false, false},
         {"methods.matrix.seed=3", false, false}, // by the method in place of the experiment
         {"measurement.passes=3", false, true},
@@ -379,6 +380,30 @@ static void describes(void **state) {
         fail_msg("got\n%s", text_get(&text));
     text_release(&text);
     release(&x, &s);
+}
+
+// Blocks remain where they change anything; the other points are those of verification by tokens, once.
+static void blocks_where_they_matter(void **state) {
+    (void)state;
+    static const char BLOCKS[] = "name: one\nmodels: {target: m, draft: s}\ndatasets: d\n"
+                                 "generation: {temperature: [0, 0.5], verification: [token, block]}\n"
+                                 "methods: [autoregressive, prompt-lookup, speculative, kangaroo]\n";
+    Experiment x;
+    Sweep s;
+    Error e = {0};
+    int blocks = 0;
+    expand(BLOCKS, &x, &s);
+    for (int i = 0; i < s.count; i++) blocks += s.points[i].settings.verification == VERIFICATION_BLOCK;
+    assert_int_equal(blocks, 2);
+    assert_int_equal(s.count, 10);
+    assert_int_equal(s.repeated, 6);
+    release(&x, &s);
+    Words sets = {{"methods=prompt-lookup", "generation.verification=block"}, 2};
+    const ExperimentChanges changes = {.sets = &sets};
+    assert_true(experiment_parse(&x, BLOCKS, strlen(BLOCKS), "x.yaml", &changes, &e));
+    assert_false(sweep_expand(&x, &s, &e));
+    assert_non_null(strstr(e.text, "'verification: block' changes no point"));
+    experiment_release(&x);
 }
 
 // --- conditions, limits, tables --------------------------------------------------------------------------
@@ -525,6 +550,7 @@ int main(void) {
         cmocka_unit_test(hashes_differ),
         cmocka_unit_test(same_again),
         cmocka_unit_test(what_a_hash_is_of),
+        cmocka_unit_test(blocks_where_they_matter),
         cmocka_unit_test(describes),
         cmocka_unit_test(conditions_see_all),
         cmocka_unit_test(refusals),
