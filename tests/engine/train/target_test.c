@@ -137,7 +137,7 @@ static void what_is_wanted(void **state) {
     open_world(&w, &shape, &kind, &r);
     assert_true(target_open(&t, &w.choice, true, PASS, NULL));
     for (int head = 0; head < 2; head++) {
-        assert_int_equal(target_batch(&t, head, start, 7, targets, &b), 4 - 2 * head);
+        target_batch(&t, head, NULL, start, 7, targets, &b);
         assert_memory_equal(targets, want[head], sizeof targets);
         assert_ptr_equal(b.states, t.states);
         assert_ptr_equal(b.wanted, t.states + (head + 1) * 32);
