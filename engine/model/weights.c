@@ -49,7 +49,7 @@ const WeightRow WEIGHT_ROWS[WEIGHTS] = {
     [W_GATE_BIAS] = {NULL, BIAS(MLP), .group = GROUP_IN_BIAS},
     [W_FINAL_NORM] = {"model.norm", NORM(RESIDUAL), GROUPS, .present = has_norms},
     [W_HEAD] = {"lm_head", MATRIX(VOCABULARY, RESIDUAL), GROUPS, .present = has_head},
-    [W_FC] = {"fc", MATRIX(RESIDUAL, FC), GROUPS, .present = shape_reads_both},
+    [W_FC] = {"fc", MATRIX(RESIDUAL, FC), GROUPS, .present = shape_reads_both, .padded = FILL_SILENT},
     [W_FC_BIAS] = {"fc", BIAS(RESIDUAL), GROUPS, .present = has_fc_bias},
     [W_TOKEN_NORM] = {"token_norm", NORM(RESIDUAL), GROUPS, .present = is_paired},
     [W_EMBEDDING] = {"model.embed_tokens", MATRIX(TOKENS, RESIDUAL), GROUPS, .present = has_embedding,
