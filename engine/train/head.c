@@ -34,19 +34,26 @@ static int target_of(const Pass *p, int r) {
     return at < b->rows && b->start[at] == b->start[row] ? b->targets[at] : -1;
 }
 
+// Whether the wanted distributions are those of the forward before, moved by a row: all rows are one chunk.
+static bool has_wanted(const Pass *p) { return p->forward && p->batch->rows <= HEAD_ROWS; }
+
+static float *wanted_at(const Pass *p, int r) {
+    return p->n->wanted + (size_t)(has_wanted(p) ? r + p->forward : r) * p->n->logit_stride;
+}
+
 // Stores the loss of row r of the chunk, and turns its logits into probabilities.
 static void judge(const Pass *p, int r) {
     Network *n = p->n;
     const TrainKernels *k = n->kernels;
     int vocab = n->shape.real_vocab, target = target_of(p, r);
     float *logits = n->logits + (size_t)r * n->logit_stride, loss = 0;
-    float *wanted = n->target_head ? n->wanted + (size_t)r * n->logit_stride : NULL;
+    float *wanted = n->target_head && target >= 0 ? wanted_at(p, r) : NULL;
     if (p->agreement && target >= 0) {
         int best = wanted ? likeliest(wanted, vocab) : target;
         n->agreeing[p->first + r] = likeliest(logits, vocab) == best;
     }
-    if (target >= 0 && wanted) {
-        k->softmax_forward(wanted, 1, vocab, vocab);
+    if (wanted) {
+        if (!has_wanted(p)) k->softmax_forward(wanted, 1, vocab, vocab);
         loss = k->distillation_forward(logits, wanted, vocab);
     } else if (target >= 0) {
         loss = k->cross_entropy_forward(logits, target, vocab);
@@ -63,7 +70,7 @@ static void head_forward(void *argument, int thread, int threads) {
     pool_share(p->rows, n->kernels->row_unit, thread, threads, &from, &to);
     linear_forward(&head, pass_row(n->out_normed, p->first, width), n->head, n->logits, from, to, false);
     head.inputs = n->wanted_width;
-    if (n->target_head)
+    if (n->target_head && !has_wanted(p))
         linear_forward(&head, p->batch->wanted + (size_t)(p->first + p->forward) * (size_t)n->wanted_width,
                        n->target_head, n->wanted, from, to, false);
     for (int r = from; r < to; r++) judge(p, r);
@@ -79,7 +86,7 @@ static void judge_backward(const Pass *p, int r) {
     size_t at = (size_t)r * n->logit_stride;
     float *logits = n->logits + at;
     if (target < 0) memset(logits, 0, (size_t)vocab * sizeof *logits);
-    else if (n->target_head) n->kernels->distillation_backward(logits, n->wanted + at, scale, vocab);
+    else if (n->target_head) n->kernels->distillation_backward(logits, wanted_at(p, r), scale, vocab);
     else n->kernels->cross_entropy_backward(logits, target, scale, vocab);
 }
 
