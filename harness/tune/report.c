@@ -142,13 +142,11 @@ static void print_doubts(const TuneReport *p) {
     if (r->diverged) printf("           %d points wrote another text than the baseline\n", r->diverged);
 }
 
-// The command that decodes as the choice did.
-static void print_use(const TuneReport *p, const char *method) {
-    const ModelSpec *model = &p->prepared->experiment.models[0];
-    const ModelFiles *files = &p->prepared->inputs.models[0].files;
+void tune_print_use(const Plan *p, const char *method) {
+    const ModelSpec *model = &p->experiment.models[0];
+    const ModelFiles *files = &p->inputs.models[0].files;
     Text options = {0};
-    args_write_options(MODEL_OPTIONS, MODEL_SETTINGS, &p->prepared->sweep.points[0].settings.engine,
-                       &options);
+    args_write_options(MODEL_OPTIONS, MODEL_SETTINGS, &p->sweep.points[0].settings.engine, &options);
     printf("use        outpace generate %s -f prompt.txt --method '%s'", SHOWN(files->target), SHOWN(method));
     if (model->draft) printf(" --draft %s", SHOWN(files->draft));
     if (model->adapter) printf(" --adapter %s", SHOWN(files->adapter));
@@ -170,7 +168,7 @@ static bool print_choice(const TuneReport *p) {
     printf("took       %.1f s; every point over every prompt once would take about %.0f s, as predicted\n",
            took(r), r->sweep_s);
     printf("stored     run %lld in %s\n", (long long)p->run, SHOWN(p->store));
-    print_use(p, text_get(&text));
+    tune_print_use(p->prepared, text_get(&text));
     text_release(&text);
     return true;
 }

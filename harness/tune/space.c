@@ -137,6 +137,25 @@ static const TuneMethod METHODS[] = {
 };
 enum { METHOD_COUNT = sizeof METHODS / sizeof *METHODS };
 
+// Of methods with a fixed tree: a wide one, in place of the axes. All ranks are tried below the root.
+#define WIDE_TREE \
+    { "tree", "10x2x1x1x1x1" }
+
+static const TuneMethod CALIBRATIONS[] = {
+    {"speculative", {WIDE_TREE}, NULL},
+    {"recycling", {WIDE_TREE}, NULL},
+    {"medusa", {{"tree", "auto"}, {"nodes", "127"}, {"top", "10"}, {"depth", "16"}}, NULL},
+    {"eagle", {WIDE_TREE}, NULL},
+    {"eagle3", {WIDE_TREE}, NULL},
+};
+
+static const TuneMethod *find_calibration(const char *name, Error *e) {
+    for (size_t i = 0; i < sizeof CALIBRATIONS / sizeof *CALIBRATIONS; i++)
+        if (strcmp(CALIBRATIONS[i].name, name) == 0) return &CALIBRATIONS[i];
+    if (method_find(name, e)) error_input(e, "tune: --tree: '%s' has no fixed tree", name);
+    return NULL;
+}
+
 static const struct {
     const char *name, *why;
 } SPACELESS[] = {
@@ -333,6 +352,12 @@ static bool prepare(const TuneAsk *ask, const TuneMethod *method, const char *fi
     return ok;
 }
 
+static bool check_tree(const Plan *p, Error *e) {
+    const char *refusal = inputs_refusal(&p->inputs, 0);
+    if (p->sweep.count != 1) return error_input(e, "tune: --tree: parameters vary; give each one value");
+    return !refusal || error_input(e, "tune: %s", refusal);
+}
+
 // Times are compared over the same texts, by prompts that do not depend on those before them.
 static bool check(const Plan *p, Error *e) {
     const char *refusal;
@@ -351,10 +376,11 @@ bool tune_prepare(const TuneAsk *ask, const TuneMethod **method, Plan *out, Erro
     const char *colon = strchr(ask->method, ':');
     char *name = mem_text(ask->method, colon ? (size_t)(colon - ask->method) : strlen(ask->method));
     *out = (Plan){0};
-    *method = tune_method_find(name, e);
+    *method = ask->tree ? find_calibration(name, e) : tune_method_find(name, e);
     mem_free(name);
     if (!*method || !prepare(ask, *method, colon ? colon + 1 : NULL, out, e)) return false;
-    bool ok = check(out, e) && inputs_make(&out->inputs, (Progress){0}, e) && set_apart(&out->inputs, e);
+    bool ok = (ask->tree ? check_tree(out, e) : check(out, e)) &&
+              inputs_make(&out->inputs, (Progress){0}, e) && set_apart(&out->inputs, e);
     if (!ok) plan_release(out);
     return ok;
 }

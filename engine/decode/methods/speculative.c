@@ -158,6 +158,11 @@ static bool speculative_observe(void *self, const Observation *seen, Error *e) {
 
 static const Sources *speculative_sources(const void *self) { return &((const Speculative *)self)->sources; }
 
+static const RankTree *speculative_rank_tree(const void *self) {
+    const Speculative *s = self;
+    return s->branches ? &s->tree.shape : NULL;
+}
+
 const MethodInfo method_speculative = {.name = "speculative",
                                        .summary = "a second, smaller model drafts (--draft DIR)",
                                        .needs = NEEDS_DRAFT,
@@ -169,4 +174,5 @@ const MethodInfo method_speculative = {.name = "speculative",
                                        .propose = speculative_propose,
                                        .observe = speculative_observe,
                                        .close = speculative_close,
-                                       .sources = speculative_sources};
+                                       .sources = speculative_sources,
+                                       .rank_tree = speculative_rank_tree};
