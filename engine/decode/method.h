@@ -9,6 +9,7 @@
 #include "engine/core/sampler.h"
 #include "engine/core/session.h"
 #include "engine/decode/rank_tree.h"
+#include "engine/decode/sources.h"
 #include "engine/decode/verify.h"
 
 #include <stdint.h>
