@@ -48,6 +48,25 @@ static void plan_gamma(const PointName *n, TuningPoint *out) {
     plan_guesses(out, value_of(n, "gamma"), value_of(n, "gamma"));
 }
 
+// Of a tree of ranks; a tree that can't be read plans nothing, and the method gives the reason.
+static void plan_tree(const PointName *n, TuningPoint *out) {
+    RankTree tree;
+    rank_tree_init(&tree);
+    bool read = rank_tree_read(&tree, RANK_TREE_DEPTH, text_of(n, "tree"), NULL);
+    plan_guesses(out, read ? rank_tree_levels(&tree) : 0, read ? tree.count : 0);
+    rank_tree_release(&tree);
+}
+
+// Whether `tree` is the method's own word for no tree of ranks, or isn't written.
+static bool is_own(const PointName *n, const char *word) {
+    const char *tree = text_of(n, "tree");
+    return strcmp(tree, word) == 0 || strcmp(tree, "0") == 0;
+}
+
+static void plan_speculative(const PointName *n, TuningPoint *out) {
+    (is_own(n, "chain") ? plan_gamma : plan_tree)(n, out);
+}
+
 static void plan_draft(const PointName *n, TuningPoint *out) {
     plan_guesses(out, value_of(n, "draft"), value_of(n, "draft"));
 }
@@ -57,7 +76,8 @@ static void plan_rest(const PointName *n, TuningPoint *out) {
 }
 
 static void plan_medusa(const PointName *n, TuningPoint *out) {
-    plan_guesses(out, value_of(n, "depth"), value_of(n, "nodes"));
+    if (is_own(n, "auto")) plan_guesses(out, value_of(n, "depth"), value_of(n, "nodes"));
+    else plan_tree(n, out);
 }
 
 // `total` counts the root.
@@ -69,15 +89,6 @@ static void plan_eagle(const PointName *n, TuningPoint *out) {
 static void plan_suffix(const PointName *n, TuningPoint *out) {
     double guesses = fmax(0, 1.5 * number_of(n, "factor") + number_of(n, "offset"));
     plan_guesses(out, value_of(n, "draft"), fmin(guesses, value_of(n, "draft")));
-}
-
-// A tree that can't be read plans nothing; the method gives the reason.
-static void plan_recycling(const PointName *n, TuningPoint *out) {
-    RankTree tree;
-    rank_tree_init(&tree);
-    bool read = rank_tree_read(&tree, RANK_TREE_DEPTH, text_of(n, "tree"), NULL);
-    plan_guesses(out, read ? rank_tree_levels(&tree) : 0, read ? tree.count : 0);
-    rank_tree_release(&tree);
 }
 
 // A phrase after a draft that is right all along goes on by beta - 1 tokens.
@@ -106,7 +117,7 @@ static const TuneMethod METHODS[] = {
     {"ouroboros",
      {{"gamma", "[2, 3, 4, 6, 8, 10, 12, 16]"}, {"K", "[0, 1, 2, 4, 8, 15, 20]"}, {"beta", "[3, 5, 7]"}},
      plan_ouroboros},
-    {"speculative", {{"gamma", "[1..12, 14, 16]"}}, plan_gamma},
+    {"speculative", {{"gamma", "[1..12, 14, 16]"}}, plan_speculative},
     {"medusa",
      {{"nodes", "[3, 5, 8, 12, 16, 24, 32, 48, 63]"}, {"depth", "1..5"}, {"top", "[1, 3, 5, 10]"}},
      plan_medusa},
@@ -130,7 +141,7 @@ static const TuneMethod METHODS[] = {
      {{"tree", "[2.2.2, samd, eagle, 1x1, 1x1x1, 2x1x1, 2x2, 3x2x1, 3x2x2, 4x2x2x1, 6x2x2x1]"},
       {"rejected", "[on, off]"},
       {"warm", "[off]"}},
-     plan_recycling},
+     plan_tree},
     {"rest",
      {{"shortest", "[1, 2, 3, 5]"}, {"draft", "[2, 4, 6, 10, 16]"}, {"nodes", "[4, 8, 16, 32, 64]"}},
      plan_rest},

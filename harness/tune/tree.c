@@ -251,6 +251,12 @@ static bool calibrate(TreeTuner *t, RankTree *shape, Error *e) {
     return ok;
 }
 
+// Of a step's guesses.
+static int most_nodes(const TreeTuner *t) {
+    int rows = settings_of(t)->engine.max_rows;
+    return rows > 1 && rows - 1 < t->ask->nodes ? rows - 1 : t->ask->nodes;
+}
+
 static bool measure_surface(TreeTuner *t, Engine *engine, double most_rows, TuneSurface *out, Error *e) {
     const TreeCounts *c = &t->out->calibrated;
     int context = (int)(c->context / c->steps), room = engine->session.context - 1;
@@ -270,8 +276,8 @@ static bool measure_cost(TreeTuner *t, const RankTree *shape, Error *e) {
     TreeResult *r = t->out;
     const TreeCounts *c = &r->calibrated;
     bool drafts = t->models.has_draft && t->ask->plan->experiment.methods[0].info->needs & NEEDS_DRAFT;
-    if (!measure_surface(t, &t->models.target, t->ask->nodes + 1, &r->target, e)) return false;
-    if (drafts && !measure_surface(t, &t->models.draft, t->ask->nodes, &r->draft, e)) return false;
+    if (!measure_surface(t, &t->models.target, most_nodes(t) + 1, &r->target, e)) return false;
+    if (drafts && !measure_surface(t, &t->models.draft, most_nodes(t), &r->draft, e)) return false;
     r->cost.target = tune_curve(&r->target, r->target_s);
     if (drafts) r->cost.forward = tune_curve(&r->draft, r->draft_s);
     r->cost.level_s = c->propose_s / c->steps / forward_seconds(&r->cost.forward, shape);
@@ -285,7 +291,7 @@ static void choose(TreeTuner *t) {
     int levels = RANK_TREE_DEPTH;
     if (t->ask->plan->experiment.methods[0].info->needs & NEEDS_HEADS) levels = r->levels; // a head each
     for (int rank = 0; rank < RANK_TREE_RANKS; rank++) r->chance[rank] = tree_chance(&r->calibrated, rank);
-    tree_choose(r->chance, t->ask->nodes, levels, &r->cost, &r->choice);
+    tree_choose(r->chance, most_nodes(t), levels, &r->cost, &r->choice);
 }
 
 // The method's own words with the file in place of a tree.
