@@ -97,6 +97,8 @@ static void report_tree(const Loop *l, const Verdict *v, StepReport *r) {
         r->source_count = sources->source_count;
         sources_judge(sources, &l->target->tree, v, r->sources);
     }
+    const RankTree *ranks = info->rank_tree ? info->rank_tree(l->method->self) : NULL;
+    if (ranks) rank_tree_follow(ranks, &l->target->tree, v, &r->ranks);
     if (info->note) info->note(l->method->self, &r->note);
 }
 

@@ -31,6 +31,7 @@ typedef struct StepReport {
     uint64_t agrees; // for the first 64 tokens of the chain
     int source_count;
     SourceReport sources[SOURCES_MAX]; // (source_count)
+    RankPath ranks;                    // of a method with a tree of ranks
     StepNote note;                     // the method's own
     const Pass *passes;                // (pass_count): by all models; valid until the next step
     int pass_count;

@@ -8,6 +8,7 @@
 #include "engine/base/file.h"
 #include "engine/core/sampler.h"
 #include "engine/core/session.h"
+#include "engine/decode/rank_tree.h"
 #include "engine/decode/sources.h"
 #include "engine/decode/verify.h"
 
@@ -120,6 +121,9 @@ typedef struct MethodInfo {
     bool (*drops_bonus)(const void *self, const Verdict *verdict);
     // The sources of the rows that the last propose added. NULL: the method doesn't tell sources apart.
     const Sources *(*sources)(const void *self);
+    // The fixed tree of ranks that the parameter `tree` gives, as the last propose placed it; NULL: this
+    // method has none, or this time it's not used.
+    const RankTree *(*rank_tree)(const void *self);
     void (*note)(const void *self, StepNote *out); // called before observe, with *out zero; NULL: no notes
     // Whether the proposals of every step are one chain of draws from q, which can be verified as a block.
     // Where the chain ends may depend on its tokens so far. NULL: never.

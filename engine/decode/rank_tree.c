@@ -210,3 +210,25 @@ void rank_tree_record(const RankTree *t, Sources *sources) {
     for (int i = 0; i < t->count; i++)
         if (!inner[i]) sources_record(sources, 0, t->placed[i]);
 }
+
+// The child of `parent` that is the canonical node `next`, or TREE_NONE; its siblings are noted in *tried.
+static int find_taken(const RankTree *t, const Tree *tree, int parent, int next, uint16_t *tried) {
+    int taken = TREE_NONE;
+    for (int i = 0; i < t->count; i++) {
+        if (t->nodes[i].parent != parent) continue;
+        *tried |= (uint16_t)(1u << t->nodes[i].rank);
+        if (t->placed[i] != TREE_NONE && tree->canonical[t->placed[i]] == next) taken = i;
+    }
+    return taken;
+}
+
+void rank_tree_follow(const RankTree *t, const Tree *tree, const Verdict *v, RankPath *out) {
+    int path[TREE_MAX_NODES], length = tree_path(tree, v->node, path), at = -1;
+    *out = (RankPath){0};
+    do {
+        int depth = out->count++, next = depth + 1 < length ? tree->canonical[path[depth + 1]] : TREE_NONE;
+        at = find_taken(t, tree, at, next, &out->tried[depth]);
+        out->taken[depth] = (signed char)(at == TREE_NONE ? -1 : t->nodes[at].rank);
+    } while (at != TREE_NONE);
+    assert(out->count <= RANK_TREE_DEPTH + 1);
+}

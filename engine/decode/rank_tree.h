@@ -10,6 +10,8 @@
 #pragma once
 #include "engine/decode/sources.h"
 
+#include <stdint.h>
+
 enum { RANK_TREE_DEPTH = 16, RANK_TREE_RANKS = 10, RANK_TREE_MOST = TREE_MAX_NODES - 1 };
 
 typedef struct RankNode {
@@ -48,3 +50,13 @@ int rank_tree_levels(const RankTree *t); // of nodes, the root's not counted
 
 // Records the paths to the placed leaves, as rows of source 0.
 void rank_tree_record(const RankTree *t, Sources *sources);
+
+// The accepted path of a step by ranks: for the root and each accepted node, the children that the shape has,
+// placed or not, and the accepted one of them.
+typedef struct RankPath {
+    int count;                              // nodes; 0: the method has no tree of ranks
+    uint16_t tried[RANK_TREE_DEPTH + 1];    // bit r: a child of rank r
+    signed char taken[RANK_TREE_DEPTH + 1]; // the accepted child's rank, -1: none
+} RankPath;
+
+void rank_tree_follow(const RankTree *t, const Tree *tree, const Verdict *v, RankPath *out);

@@ -48,6 +48,25 @@ static void plan_gamma(const PointName *n, TuningPoint *out) {
     plan_guesses(out, value_of(n, "gamma"), value_of(n, "gamma"));
 }
 
+// Of a tree of ranks; a tree that can't be read plans nothing, and the method gives the reason.
+static void plan_tree(const PointName *n, TuningPoint *out) {
+    RankTree tree;
+    rank_tree_init(&tree);
+    bool read = rank_tree_read(&tree, RANK_TREE_DEPTH, text_of(n, "tree"), NULL);
+    plan_guesses(out, read ? rank_tree_levels(&tree) : 0, read ? tree.count : 0);
+    rank_tree_release(&tree);
+}
+
+// Whether `tree` is the method's own word for no tree of ranks, or isn't written.
+static bool is_own(const PointName *n, const char *word) {
+    const char *tree = text_of(n, "tree");
+    return strcmp(tree, word) == 0 || strcmp(tree, "0") == 0;
+}
+
+static void plan_speculative(const PointName *n, TuningPoint *out) {
+    (is_own(n, "chain") ? plan_gamma : plan_tree)(n, out);
+}
+
 static void plan_draft(const PointName *n, TuningPoint *out) {
     plan_guesses(out, value_of(n, "draft"), value_of(n, "draft"));
 }
@@ -57,7 +76,8 @@ static void plan_rest(const PointName *n, TuningPoint *out) {
 }
 
 static void plan_medusa(const PointName *n, TuningPoint *out) {
-    plan_guesses(out, value_of(n, "depth"), value_of(n, "nodes"));
+    if (is_own(n, "auto")) plan_guesses(out, value_of(n, "depth"), value_of(n, "nodes"));
+    else plan_tree(n, out);
 }
 
 // `total` counts the root.
@@ -69,15 +89,6 @@ static void plan_eagle(const PointName *n, TuningPoint *out) {
 static void plan_suffix(const PointName *n, TuningPoint *out) {
     double guesses = fmax(0, 1.5 * number_of(n, "factor") + number_of(n, "offset"));
     plan_guesses(out, value_of(n, "draft"), fmin(guesses, value_of(n, "draft")));
-}
-
-// A tree that can't be read plans nothing; the method gives the reason.
-static void plan_recycling(const PointName *n, TuningPoint *out) {
-    RankTree tree;
-    rank_tree_init(&tree);
-    bool read = rank_tree_read(&tree, RANK_TREE_DEPTH, text_of(n, "tree"), NULL);
-    plan_guesses(out, read ? rank_tree_levels(&tree) : 0, read ? tree.count : 0);
-    rank_tree_release(&tree);
 }
 
 // A phrase after a draft that is right all along goes on by beta - 1 tokens.
@@ -106,7 +117,7 @@ static const TuneMethod METHODS[] = {
     {"ouroboros",
      {{"gamma", "[2, 3, 4, 6, 8, 10, 12, 16]"}, {"K", "[0, 1, 2, 4, 8, 15, 20]"}, {"beta", "[3, 5, 7]"}},
      plan_ouroboros},
-    {"speculative", {{"gamma", "[1..12, 14, 16]"}}, plan_gamma},
+    {"speculative", {{"gamma", "[1..12, 14, 16]"}}, plan_speculative},
     {"medusa",
      {{"nodes", "[3, 5, 8, 12, 16, 24, 32, 48, 63]"}, {"depth", "1..5"}, {"top", "[1, 3, 5, 10]"}},
      plan_medusa},
@@ -130,12 +141,31 @@ static const TuneMethod METHODS[] = {
      {{"tree", "[2.2.2, samd, eagle, 1x1, 1x1x1, 2x1x1, 2x2, 3x2x1, 3x2x2, 4x2x2x1, 6x2x2x1]"},
       {"rejected", "[on, off]"},
       {"warm", "[off]"}},
-     plan_recycling},
+     plan_tree},
     {"rest",
      {{"shortest", "[1, 2, 3, 5]"}, {"draft", "[2, 4, 6, 10, 16]"}, {"nodes", "[4, 8, 16, 32, 64]"}},
      plan_rest},
 };
 enum { METHOD_COUNT = sizeof METHODS / sizeof *METHODS };
+
+// Of methods with a fixed tree: a wide one, in place of the axes. All ranks are tried below the root.
+#define WIDE_TREE \
+    { "tree", "10x2x1x1x1x1" }
+
+static const TuneMethod CALIBRATIONS[] = {
+    {"speculative", {WIDE_TREE}, NULL},
+    {"recycling", {WIDE_TREE}, NULL},
+    {"medusa", {{"tree", "auto"}, {"nodes", "127"}, {"top", "10"}, {"depth", "16"}}, NULL},
+    {"eagle", {WIDE_TREE}, NULL},
+    {"eagle3", {WIDE_TREE}, NULL},
+};
+
+static const TuneMethod *find_calibration(const char *name, Error *e) {
+    for (size_t i = 0; i < sizeof CALIBRATIONS / sizeof *CALIBRATIONS; i++)
+        if (strcmp(CALIBRATIONS[i].name, name) == 0) return &CALIBRATIONS[i];
+    if (method_find(name, e)) error_input(e, "tune: --tree: '%s' has no fixed tree", name);
+    return NULL;
+}
 
 static const struct {
     const char *name, *why;
@@ -334,6 +364,12 @@ static bool prepare(const TuneAsk *ask, const TuneMethod *method, const char *fi
     return ok;
 }
 
+static bool check_tree(const Plan *p, Error *e) {
+    const char *refusal = inputs_refusal(&p->inputs, 0);
+    if (p->sweep.count != 1) return error_input(e, "tune: --tree: parameters vary; give each one value");
+    return !refusal || error_input(e, "tune: %s", refusal);
+}
+
 // Times are compared over the same texts, by prompts that do not depend on those before them.
 static bool check(const Plan *p, Error *e) {
     const char *refusal;
@@ -352,10 +388,11 @@ bool tune_prepare(const TuneAsk *ask, const TuneMethod **method, Plan *out, Erro
     const char *colon = strchr(ask->method, ':');
     char *name = mem_text(ask->method, colon ? (size_t)(colon - ask->method) : strlen(ask->method));
     *out = (Plan){0};
-    *method = tune_method_find(name, e);
+    *method = ask->tree ? find_calibration(name, e) : tune_method_find(name, e);
     mem_free(name);
     if (!*method || !prepare(ask, *method, colon ? colon + 1 : NULL, out, e)) return false;
-    bool ok = check(out, e) && inputs_make(&out->inputs, (Progress){0}, e) && set_apart(&out->inputs, e);
+    bool ok = (ask->tree ? check_tree(out, e) : check(out, e)) &&
+              inputs_make(&out->inputs, (Progress){0}, e) && set_apart(&out->inputs, e);
     if (!ok) plan_release(out);
     return ok;
 }

@@ -49,6 +49,7 @@ typedef struct TuneAsk {
     bool processor; // measures processor time; the run is marked so
     uint64_t seed;  // of the order of the prompts
     Words axes;
+    bool tree;  // prepare to calibrate a fixed tree (tree.h): one point
     Words sets; // of the config, as `run --set` takes them
 } TuneAsk;
 

@@ -146,6 +146,8 @@ static bool recycling_observe(void *self, const Observation *seen, Error *e) {
 
 static const Sources *recycling_sources(const void *self) { return &((const Recycling *)self)->sources; }
 
+static const RankTree *recycling_rank_tree(const void *self) { return &((const Recycling *)self)->tree; }
+
 const MethodInfo method_recycling = {
     .name = "recycling",
     .summary = "a tree of the tokens that the model last held likeliest after each token",
@@ -157,4 +159,5 @@ const MethodInfo method_recycling = {
     .propose = recycling_propose,
     .observe = recycling_observe,
     .close = recycling_close,
-    .sources = recycling_sources};
+    .sources = recycling_sources,
+    .rank_tree = recycling_rank_tree};

@@ -158,7 +158,15 @@ static bool speculative_observe(void *self, const Observation *seen, Error *e) {
 
 static const Sources *speculative_sources(const void *self) { return &((const Speculative *)self)->sources; }
 
-static bool speculative_chain(const void *self) { return !((const Speculative *)self)->drafter.greedy; }
+static bool speculative_chain(const void *self) {
+    const Speculative *s = self;
+    return !s->drafter.greedy && !s->branches;
+}
+
+static const RankTree *speculative_rank_tree(const void *self) {
+    const Speculative *s = self;
+    return s->branches ? &s->tree.shape : NULL;
+}
 
 const MethodInfo method_speculative = {.name = "speculative",
                                        .summary = "a second, smaller model drafts (--draft DIR)",
@@ -172,4 +180,5 @@ const MethodInfo method_speculative = {.name = "speculative",
                                        .observe = speculative_observe,
                                        .close = speculative_close,
                                        .sources = speculative_sources,
-                                       .chain = speculative_chain};
+                                       .chain = speculative_chain,
+                                       .rank_tree = speculative_rank_tree};
