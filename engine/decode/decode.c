@@ -153,7 +153,7 @@ static bool begin(Loop *l, Error *e) {
     double t0 = now(l);
     bool ok = prefill(l, &hidden, e);
     double t1 = now(l);
-    Prompt prompt = {l->sequence, l->prompt_count, hidden, l->o->seed};
+    Prompt prompt = {l->sequence, l->prompt_count, hidden, l->o->seed, l->o->answer, l->o->answer_count};
     ok = ok && l->method->info->begin(l->method->self, &prompt, e);
     mem_free(hidden);
     double t2 = now(l);

@@ -63,6 +63,10 @@ static bool check_needs(const MethodInfo *info, const MethodEnv *env, Error *e) 
                            "Medusa heads are needed: give them with --adapter DIR, in a config heads: DIR");
     if (info->needs & NEEDS_LAYERS && env->target->shape.layers < 2)
         return error_input(e, "the target has one layer, so there is none to leave it after");
+    if (info->needs & NEEDS_ANSWER && env->mixed)
+        return error_input(e, "it knows the model's own continuation, which a mix doesn't give its methods");
+    if (info->needs & NEEDS_ANSWER && !sampling_is_greedy(&env->sampling))
+        return error_input(e, "it knows the model's own continuation, and so needs temperature 0");
     return check_adapters(env, e);
 }
 

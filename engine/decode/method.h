@@ -53,6 +53,8 @@ typedef struct Prompt {
     int count;
     const float *hidden; // (count - 1, width) if the method has a hidden_layer, else NULL
     uint64_t seed;       // of this output: where draws of STREAM_DRAFT start
+    const int *answer;   // (answer_count): the model's own greedy output; NULL: not known. Lives as long as
+    int answer_count;    // the output is written
 } Prompt;
 
 // Fails if the prompt has ids beyond the draft's vocabulary: a target may have more padding at its end.
@@ -87,6 +89,7 @@ typedef enum {
     NEEDS_ADAPTER = 2, // one, on a layer below the last
     NEEDS_HEADS = 4,   // adapters on the final normed states, one per further token
     NEEDS_FILE = 8,    // named by a parameter without a default
+    NEEDS_ANSWER = 16, // the prompt's, and so greedy decoding; not in a mix
     NEEDS_LAYERS = 32, // of the target: more than one, and no other method that drafts from them
     NEEDS_EAGLE = 64,  // the draft network of EAGLE, of its first two versions
     NEEDS_EAGLE3 = 128,

@@ -148,6 +148,30 @@ static bool open_run(Run *r, Error *e) {
            (o->verification == VERIFICATION_TOKEN || method_drafts_chain(&r->method, e));
 }
 
+// Decodes the model's own continuation without showing it.
+static bool find_answer(Run *r, DecodeOptions *d, DecodeResult *answer, Error *e) {
+    Method plain;
+    MethodEnv env = models_env(&r->models, &d->sampling, d->seed, d->ignore_eos);
+    DecodeOptions silent = *d;
+    silent.emit = NULL;
+    if (!method_open(&plain, "autoregressive", &env, e)) return false;
+    bool ok =
+        decode(&r->models.target.session, &plain, r->prompt.ids, (int)r->prompt.count, &silent, answer, e);
+    method_close(&plain);
+    d->answer = answer->ids;
+    d->answer_count = answer->tokens;
+    return ok;
+}
+
+static bool decode_answered(Run *r, DecodeOptions *d, Error *e) {
+    DecodeResult answer = {0};
+    bool ok = !(r->method.info->needs & NEEDS_ANSWER) || find_answer(r, d, &answer, e);
+    ok = ok &&
+         decode(&r->models.target.session, &r->method, r->prompt.ids, (int)r->prompt.count, d, &r->result, e);
+    decode_result_release(&answer);
+    return ok;
+}
+
 static bool decode_run(Run *r, Error *e) {
     const GenerateOptions *o = r->o;
     DecodeOptions d = {.max_tokens = o->max_tokens,
@@ -167,9 +191,7 @@ static bool decode_run(Run *r, Error *e) {
     if (o->stops.count && !r->models.target.tokenizer)
         return error_input(e, "--stop needs a tokenizer.json, which '%s' does not have", r->o->models.target);
     stream_begin(&r->out.stream, r->models.target.tokenizer, true);
-    if (!decode(&r->models.target.session, &r->method, r->prompt.ids, (int)r->prompt.count, &d, &r->result,
-                e))
-        return false;
+    if (!decode_answered(r, &d, e)) return false;
     end_stream(&r->out);
     if (r->out.error.kind == ERROR_NONE) return true;
     *e = r->out.error;

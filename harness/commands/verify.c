@@ -81,6 +81,8 @@ static bool run_prompt(Verify *v, Method *method, size_t i, const Sampling *samp
     snprintf(v->line.at, sizeof v->line.at, "%s, prompt %zu of %zu", method->info->name, i + 1,
              v->prompts.count);
     const IdList *prompt = &v->prompts.prompts[i];
+    o.answer = v->truth[i].ids;
+    o.answer_count = v->truth[i].tokens;
     return decode(&v->models.target.session, method, prompt->ids, (int)prompt->count, &o, out, e);
 }
 
@@ -188,9 +190,9 @@ static bool check_method(Verify *v, const char *text, bool named, Error *e) {
         v->skipped++;
         return true;
     }
-    bool ok = check_greedy(v, text, &method, e);
+    bool ok = check_greedy(v, text, &method, e), greedy_only = method.info->needs & NEEDS_ANSWER;
     method_close(&method);
-    if (!ok || !o->sampling) return ok;
+    if (!ok || !o->sampling || greedy_only) return ok;
     if (!open_method(v, text, &sampling, &method, e)) return false;
     ok = check_sampling(v, text, &method, &sampling, e);
     method_close(&method);

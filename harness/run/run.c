@@ -138,6 +138,8 @@ bool group_warm_up(GroupRun *g, int point, const PromptList *prompts, int tokens
     for (size_t i = 0; p->open && !p->progress->failed && i < prompts->count; i++) {
         const IdList *ids = &prompts->prompts[i];
         DecodeResult r;
+        o.answer = ids->ids; // nobody knows it; a wrong one makes steps as long as a right one
+        o.answer_count = (int)ids->count;
         if (!decode(g->env.target, &p->method, ids->ids, (int)ids->count, &o, &r, &why))
             return fail_point(g, point, &why, e);
         p->prefill_s = r.prefill_s / (double)ids->count;
@@ -231,13 +233,30 @@ static void count_answers(GroupRun *g, size_t from) {
     g->decode_s += all;
 }
 
+static bool needs_answer(const GroupRun *g, int point) {
+    return g->points[point].open && g->points[point].method.info->needs & NEEDS_ANSWER;
+}
+
+// Points that need the baseline's answer come after it.
+static void order_round(const GroupRun *g, int round, int *order) {
+    int base = 0;
+    schedule_order(g->group->count, round, order);
+    while (order[base] != g->baseline) base++;
+    for (int i = base - 1; i >= 0; i--) {
+        int point = order[i];
+        if (!needs_answer(g, point)) continue;
+        memmove(order + i, order + i + 1, (size_t)(base - i) * sizeof *order);
+        order[base--] = point;
+    }
+}
+
 bool run_round(GroupRun *g, int pass, int prompt, const bool *wanted, Error *e) {
     int n = g->group->count;
     int *order = mem_new((size_t)n, sizeof *order);
     const DatasetPrompt *p = prompt_of(g, prompt);
     size_t from = g->answer_count;
     bool ok = true;
-    schedule_order(n, pass + prompt, order);
+    order_round(g, pass + prompt, order);
     for (int i = 0; ok && i < n; i++) {
         GroupPoint *point = &g->points[order[i]];
         const Settings *s = &point_of(g, order[i])->settings;
@@ -246,7 +265,8 @@ bool run_round(GroupRun *g, int pass, int prompt, const bool *wanted, Error *e) 
         if (!point->open || point->progress->failed || !takes_part) continue;
         Answer *answer = add_answer(g, order[i], pass, prompt, i);
         reporter_method(g->reporter, i, n, text_get(&point->label), s->max_tokens);
-        if (answer_prompt(&g->env, &point->method, s, p->turns, p->turn_count, answer, &why)) continue;
+        const Answer *known = answer_of(g, from, g->baseline);
+        if (answer_prompt(&g->env, &point->method, s, p->turns, p->turn_count, known, answer, &why)) continue;
         drop_answer(g, g->answer_count - 1);
         error_within(&why, "prompt '%s'", p->id);
         ok = fail_point(g, order[i], &why, e);

@@ -253,8 +253,8 @@ static bool put_texts(Reporting *g, Error *e) {
 
 static bool is_possible(const Reporting *g, const MethodInfo *info) {
     const char *const *has = g->o->adapters;
-    return strcmp(info->name, "autoregressive") && strcmp(info->name, "mix") && !(info->needs & NEEDS_FILE) &&
-           (!(info->needs & NEEDS_DRAFT) || g->o->draft) &&
+    return strcmp(info->name, "autoregressive") && strcmp(info->name, "mix") &&
+           !(info->needs & (NEEDS_FILE | NEEDS_ANSWER)) && (!(info->needs & NEEDS_DRAFT) || g->o->draft) &&
            (!(info->needs & NEEDS_ADAPTER) || has[ADAPTER_ANY]) &&
            (!(info->needs & NEEDS_HEADS) || has[ADAPTER_FOR_MEDUSA]) &&
            (!(info->needs & NEEDS_EAGLE) || has[ADAPTER_FOR_EAGLE]) &&

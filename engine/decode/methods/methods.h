@@ -17,4 +17,5 @@ extern const MethodInfo method_suffix;         // what followed the text's end b
 extern const MethodInfo method_ngram_mod;      // what last followed the last n tokens, by their hash alone
 extern const MethodInfo method_recycling;      // a tree of each token's likeliest successors, as last seen
 extern const MethodInfo method_mix;            // several methods in one tree
+extern const MethodInfo method_oracle;         // the model's own continuation, right with a set chance
 extern const MethodInfo method_rest;           // continuations of the last tokens from a datastore of texts
