@@ -104,6 +104,10 @@ typedef struct MethodInfo {
     void (*resolve)(void *values);
     // values: the parameter struct; copied by open if it is needed later.
     void *(*open)(const MethodEnv *env, const void *values, Error *e);
+    // Before begin, after each part of a new prompt's run: tokens [first, first + count) are the nodes 0 ..
+    // count - 1 of a closed step, whose outputs can be read (session_top). NULL: it isn't interested, and the
+    // prompt isn't cut for it.
+    bool (*prefilled)(void *self, const int *tokens, int first, int count, Error *e);
     // A new sequence. Drops the last one's state, except what the method's parameters keep.
     bool (*begin)(void *self, const Prompt *prompt, Error *e);
     // The target's step is open and has its root (node 0). Adds the tokens to try. May run the target's

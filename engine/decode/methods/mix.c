@@ -175,6 +175,16 @@ static void *mix_open(const MethodEnv *env, const void *values, Error *e) {
 
 // --- a step
 
+static bool mix_prefilled(void *self, const int *tokens, int first, int count, Error *e) {
+    Mix *m = self;
+    for (int i = 0; i < m->count; i++) {
+        const Method *method = &m->methods[i];
+        if (method->info->prefilled && !method->info->prefilled(method->self, tokens, first, count, e))
+            return false;
+    }
+    return true;
+}
+
 static bool mix_begin(void *self, const Prompt *prompt, Error *e) {
     Mix *m = self;
     for (int i = 0; i < m->count; i++) {
@@ -280,6 +290,7 @@ const MethodInfo method_mix = {
     .param_count = sizeof PARAMS / sizeof *PARAMS,
     .param_size = sizeof(MixParams),
     .open = mix_open,
+    .prefilled = mix_prefilled,
     .begin = mix_begin,
     .propose = mix_propose,
     .observe = mix_observe,
