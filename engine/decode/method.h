@@ -125,6 +125,9 @@ typedef struct MethodInfo {
     // The sources of the rows that the last propose added. NULL: the method doesn't tell sources apart.
     const Sources *(*sources)(const void *self);
     void (*note)(const void *self, StepNote *out); // called before observe, with *out zero; NULL: no notes
+    // What it remembers of texts: one line of entries, bytes, and what didn't fit and was evicted. NULL:
+    // nothing, or as much as the text.
+    void (*state)(const void *self, Text *out);
 } MethodInfo;
 
 // All methods, in the order of --help.

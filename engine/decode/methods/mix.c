@@ -282,6 +282,18 @@ static void mix_note(const void *self, StepNote *out) {
     }
 }
 
+static void mix_state(const void *self, Text *out) {
+    const Mix *m = self;
+    const char *between = "";
+    for (int i = 0; i < m->count; i++) {
+        const Method *method = &m->methods[i];
+        if (!method->info->state) continue;
+        text_printf(out, "%s%s: ", between, method->info->name);
+        method->info->state(method->self, out);
+        between = "; ";
+    }
+}
+
 const MethodInfo method_mix = {
     .name = "mix",
     .summary = "several methods in one tree: 'mix:NAME(k=v,...)+NAME(...),rows=N', quoted for the shell",
@@ -298,4 +310,5 @@ const MethodInfo method_mix = {
     .hidden_layer = mix_hidden_layer,
     .drops_bonus = mix_drops_bonus,
     .sources = mix_sources,
-    .note = mix_note};
+    .note = mix_note,
+    .state = mix_state};

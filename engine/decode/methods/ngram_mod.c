@@ -31,10 +31,11 @@ static const char *const SOURCES[] = {"table"};
 
 typedef struct NgramMod {
     NgramModParams p;
-    int *table;       // (2^bits): tokens, or NONE
-    int last[N_MOST]; // (have): the text's last tokens
-    int have;         // at most n
-    Sources sources;  // of the open step
+    int *table;             // (2^bits): tokens, or NONE
+    int last[N_MOST];       // (have): the text's last tokens
+    int have;               // at most n
+    Sources sources;        // of the open step
+    size_t filled, changed; // places with a token; writes that changed one, which may be another n-gram's
 } NgramMod;
 
 static void check(const NgramMod *m) {
@@ -51,6 +52,7 @@ static int *place_of(const NgramMod *m, const int *last) {
 static void forget(NgramMod *m) {
     memset(m->table, 0xff, ((size_t)1 << m->p.bits) * sizeof *m->table);
     assert(m->table[0] == NONE);
+    m->filled = m->changed = 0;
 }
 
 // Moves on by a token: `last` has at most n of them.
@@ -60,8 +62,14 @@ static int shift(const NgramMod *m, int *last, int have, int token) {
     return have + 1;
 }
 
+static void put(NgramMod *m, int *place, int token) {
+    m->filled += *place == NONE;
+    m->changed += *place != NONE && *place != token;
+    *place = token;
+}
+
 static void write(NgramMod *m, int token) {
-    if (m->have == m->p.n) *place_of(m, m->last) = token;
+    if (m->have == m->p.n) put(m, place_of(m, m->last), token);
     m->have = shift(m, m->last, m->have, token);
     check(m);
 }
@@ -121,6 +129,13 @@ static bool ngram_mod_observe(void *self, const Observation *seen, Error *e) {
 
 static const Sources *ngram_mod_sources(const void *self) { return &((const NgramMod *)self)->sources; }
 
+static void ngram_mod_state(const void *self, Text *out) {
+    const NgramMod *m = self;
+    size_t places = (size_t)1 << m->p.bits;
+    text_printf(out, "%zu of %zu places filled, %.1f MB; evicted %zu tokens", m->filled, places,
+                1e-6 * (double)(places * sizeof *m->table), m->changed);
+}
+
 const MethodInfo method_ngram_mod = {
     .name = "ngram-mod",
     .summary = "the token that last followed the text's last n, by their hash alone",
@@ -133,4 +148,5 @@ const MethodInfo method_ngram_mod = {
     .propose = ngram_mod_propose,
     .observe = ngram_mod_observe,
     .close = ngram_mod_close,
-    .sources = ngram_mod_sources};
+    .sources = ngram_mod_sources,
+    .state = ngram_mod_state};

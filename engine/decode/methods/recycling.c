@@ -192,6 +192,14 @@ static bool recycling_observe(void *self, const Observation *seen, Error *e) {
 
 static const Sources *recycling_sources(const void *self) { return &((const Recycling *)self)->sources; }
 
+static void recycling_state(const void *self, Text *out) {
+    const Recycling *r = self;
+    int known = 0;
+    for (int token = 0; token < r->vocab; token++) known += row_of(r, token)[0] != NO_TOKEN;
+    text_printf(out, "rows of %d of %d tokens, %.1f MB; nothing is evicted", known, r->vocab,
+                1e-6 * (double)r->vocab * r->k * (double)sizeof *r->matrix);
+}
+
 const MethodInfo method_recycling = {
     .name = "recycling",
     .summary = "a tree of the tokens that the model last held likeliest after each token",
@@ -204,4 +212,5 @@ const MethodInfo method_recycling = {
     .propose = recycling_propose,
     .observe = recycling_observe,
     .close = recycling_close,
-    .sources = recycling_sources};
+    .sources = recycling_sources,
+    .state = recycling_state};

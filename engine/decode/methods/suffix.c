@@ -42,7 +42,8 @@ typedef struct Suffix {
     bool warm;
     size_t requests, tokens;
     SuffixTree local, global;
-    SuffixDraft drafts[2]; // of the open step, by source
+    size_t dropped, dropped_tokens; // outputs, since the method was opened
+    SuffixDraft drafts[2];          // of the open step, by source
     Sources sources;
 } Suffix;
 
@@ -71,8 +72,12 @@ static void *suffix_open(const MethodEnv *env, const void *values, Error *e) {
 // The running output is one of those kept, and is never dropped.
 static void make_room(Suffix *s) {
     while (suffix_tree_texts(&s->global) > 1 &&
-           (suffix_tree_texts(&s->global) > s->requests || suffix_tree_tokens(&s->global) > s->tokens))
+           (suffix_tree_texts(&s->global) > s->requests || suffix_tree_tokens(&s->global) > s->tokens)) {
+        size_t before = suffix_tree_tokens(&s->global);
         suffix_tree_drop(&s->global);
+        s->dropped++;
+        s->dropped_tokens += before - suffix_tree_tokens(&s->global);
+    }
 }
 
 static bool suffix_begin(void *self, const Prompt *prompt, Error *e) {
@@ -135,6 +140,16 @@ static void suffix_note(const void *self, StepNote *out) {
     out->pool = (int)suffix_tree_tokens(s->warm ? &s->global : &s->local);
 }
 
+static void suffix_state(const void *self, Text *out) {
+    const Suffix *s = self;
+    text_printf(out, "this text %zu tokens, %.1f MB", suffix_tree_tokens(&s->local),
+                1e-6 * (double)suffix_tree_bytes(&s->local));
+    if (!s->warm) return;
+    text_printf(out, "; %zu outputs of %zu tokens, %.1f MB; evicted %zu outputs of %zu tokens",
+                suffix_tree_texts(&s->global), suffix_tree_tokens(&s->global),
+                1e-6 * (double)suffix_tree_bytes(&s->global), s->dropped, s->dropped_tokens);
+}
+
 const MethodInfo method_suffix = {
     .name = "suffix",
     .summary = "what followed earlier occurrences of the text's end, by their frequency (SuffixDecoding)",
@@ -148,4 +163,5 @@ const MethodInfo method_suffix = {
     .observe = suffix_observe,
     .close = suffix_close,
     .sources = suffix_sources,
-    .note = suffix_note};
+    .note = suffix_note,
+    .state = suffix_state};

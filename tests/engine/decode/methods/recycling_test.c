@@ -91,6 +91,17 @@ static void on_step(void *state, const StepReport *r) {
     learn(w, r);
 }
 
+static void check_rows(const Watch *w, const Method *m) {
+    int known = 0;
+    char want[80];
+    Text got = {0};
+    for (int i = 0; i < w->vocab; i++) known += w->matrix[i][0] != NONE;
+    snprintf(want, sizeof want, "rows of %d of %d tokens, ", known, w->vocab);
+    m->info->state(m->self, &got);
+    if (strncmp(text_get(&got), want, strlen(want)) != 0) fail_msg("'%s', want '%s'", text_get(&got), want);
+    text_release(&got);
+}
+
 static void watch_method(Watch *w, Random *r) {
     NullSetup setup = {
         .vocab = test_between(r, 2, MOST_VOCAB), .context = CONTEXT, .max_nodes = test_between(r, 5, 80)};
@@ -126,6 +137,7 @@ static void watch_method(Watch *w, Random *r) {
         DecodeResult out = watched_decode(&w->text, on_step, &w->target, &m, &o);
         decode_result_release(&out);
     }
+    check_rows(w, &m);
     method_close(&m);
     session_release(&w->target);
     session_release(&w->slow);

@@ -81,6 +81,21 @@ static void on_step(void *state, const StepReport *r) {
     w->lengths[w->prompt] += w->text.length - w->text.before;
 }
 
+// The end of the method's state: outputs that are gone since it was opened.
+static void check_evicted(Watch *w, const Method *m) {
+    char want[80];
+    Text got = {0};
+    int first, tokens = 0;
+    w->prompt = PROMPTS - 1;
+    first = oldest_kept(w, w->lengths[w->prompt]);
+    for (int i = 0; i < first; i++) tokens += w->lengths[i];
+    snprintf(want, sizeof want, "; evicted %d outputs of %d tokens", first, tokens);
+    m->info->state(m->self, &got);
+    if (w->warm ? !text_ends(text_get(&got), want) : strstr(text_get(&got), "evicted") != NULL)
+        fail_msg("'%s', want '%s'", text_get(&got), w->warm ? want : "nothing evicted");
+    text_release(&got);
+}
+
 static void watch_method(Watch *w, Random *r) {
     NullSetup setup = {.vocab = test_between(r, 1, 6), .context = CONTEXT};
     char text[300];
@@ -112,6 +127,7 @@ static void watch_method(Watch *w, Random *r) {
         DecodeResult out = watched_decode(&w->text, on_step, &w->session, &m, &o);
         decode_result_release(&out);
     }
+    check_evicted(w, &m);
     method_close(&m);
     session_release(&w->session);
     suffix_tree_release(&w->global);
