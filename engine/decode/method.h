@@ -9,6 +9,7 @@
 #include "engine/core/sampler.h"
 #include "engine/core/session.h"
 #include "engine/decode/sources.h"
+#include "engine/decode/switch.h"
 #include "engine/decode/verify.h"
 
 #include <stdint.h>
@@ -114,6 +115,10 @@ typedef struct MethodInfo {
     // lower layers and other sessions.
     bool (*propose)(void *self, Tree *tree, Error *e);
     bool (*observe)(void *self, const Observation *seen, Error *e);
+    // The draft that propose would add, before it adds it. NULL: the method can't tell without its models.
+    void (*look)(void *self, Outlook *out);
+    // A mix may leave propose out of a step, and call only observe: the tree has nothing of the method then.
+    bool may_rest;
     void (*close)(void *self); // accepts NULL
     // The layer whose hidden states of the prompt `begin` needs, or HIDDEN_NONE. NULL: none.
     int (*hidden_layer)(const void *self);

@@ -145,5 +145,6 @@ const MethodInfo method_medusa = {
     .begin = medusa_begin,
     .propose = medusa_propose,
     .observe = medusa_observe,
+    .may_rest = true,
     .close = medusa_close,
     .sources = medusa_sources};

@@ -36,6 +36,7 @@ typedef struct NgramMod {
     int have;               // at most n
     Sources sources;        // of the open step
     size_t filled, changed; // places with a token; writes that changed one, which may be another n-gram's
+    int draft[TREE_MAX_NODES];
 } NgramMod;
 
 static void check(const NgramMod *m) {
@@ -104,19 +105,26 @@ static bool ngram_mod_begin(void *self, const Prompt *prompt, Error *e) {
     return true;
 }
 
-static bool ngram_mod_propose(void *self, Tree *tree, Error *e) {
-    (void)e;
+static void ngram_mod_look(void *self, Outlook *out) {
     NgramMod *m = self;
-    int last[N_MOST], draft[TREE_MAX_NODES], count = 0, have = m->have;
+    int last[N_MOST], count = 0, have = m->have;
     memcpy(last, m->last, sizeof last);
     while (have == m->p.n && count < m->p.draft) {
         int token = *place_of(m, last);
         if (token == NONE) break;
-        draft[count++] = token;
+        m->draft[count++] = token;
         have = shift(m, last, have, token);
     }
+    *out = (Outlook){.match = count ? m->p.n : 0, .count = count, .score = count, .token = m->draft};
+}
+
+static bool ngram_mod_propose(void *self, Tree *tree, Error *e) {
+    (void)e;
+    NgramMod *m = self;
+    Outlook draft;
+    ngram_mod_look(m, &draft);
     m->sources.count = 0;
-    sources_propose(&m->sources, tree, 0, draft, count);
+    sources_propose(&m->sources, tree, 0, draft.token, draft.count);
     return true;
 }
 
@@ -147,6 +155,8 @@ const MethodInfo method_ngram_mod = {
     .begin = ngram_mod_begin,
     .propose = ngram_mod_propose,
     .observe = ngram_mod_observe,
+    .look = ngram_mod_look,
+    .may_rest = true,
     .close = ngram_mod_close,
     .sources = ngram_mod_sources,
     .state = ngram_mod_state};

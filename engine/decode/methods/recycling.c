@@ -211,6 +211,7 @@ const MethodInfo method_recycling = {
     .begin = recycling_begin,
     .propose = recycling_propose,
     .observe = recycling_observe,
+    .may_rest = true,
     .close = recycling_close,
     .sources = recycling_sources,
     .state = recycling_state};
