@@ -10,6 +10,7 @@
 #include "engine/core/session.h"
 #include "engine/decode/rank_tree.h"
 #include "engine/decode/sources.h"
+#include "engine/decode/switch.h"
 #include "engine/decode/verify.h"
 
 #include <stdint.h>
@@ -108,12 +109,20 @@ typedef struct MethodInfo {
     void (*resolve)(void *values);
     // values: the parameter struct; copied by open if it is needed later.
     void *(*open)(const MethodEnv *env, const void *values, Error *e);
+    // Before begin, after each part of a new prompt's run: tokens [first, first + count) are the nodes 0 ..
+    // count - 1 of a closed step, whose outputs can be read (session_top). NULL: it isn't interested, and the
+    // prompt isn't cut for it.
+    bool (*prefilled)(void *self, const int *tokens, int first, int count, Error *e);
     // A new sequence. Drops the last one's state, except what the method's parameters keep.
     bool (*begin)(void *self, const Prompt *prompt, Error *e);
     // The target's step is open and has its root (node 0). Adds the tokens to try. May run the target's
     // lower layers and other sessions.
     bool (*propose)(void *self, Tree *tree, Error *e);
     bool (*observe)(void *self, const Observation *seen, Error *e);
+    // The draft that propose would add, before it adds it. NULL: the method can't tell without its models.
+    void (*look)(void *self, Outlook *out);
+    // A mix may leave propose out of a step, and call only observe: the tree has nothing of the method then.
+    bool may_rest;
     void (*close)(void *self); // accepts NULL
     // The layer whose hidden states of the prompt `begin` needs, or HIDDEN_NONE. NULL: none.
     int (*hidden_layer)(const void *self);
@@ -131,6 +140,9 @@ typedef struct MethodInfo {
     // Whether the proposals of every step are one chain of draws from q, which can be verified as a block.
     // Where the chain ends may depend on its tokens so far. NULL: never.
     bool (*chain)(const void *self);
+    // What it remembers of texts: one line of entries, bytes, and what didn't fit and was evicted. NULL:
+    // nothing, or as much as the text.
+    void (*state)(const void *self, Text *out);
 } MethodInfo;
 
 // All methods, in the order of --help.

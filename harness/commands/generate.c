@@ -275,6 +275,9 @@ static void print_stats(const Run *r) {
             fprintf(stderr, "source    %s: %.1f rows a step, won %.1f%% of steps with %.2f tokens\n",
                     d->sources[i].name, d->sources[i].rows / steps, 100.0 * d->sources[i].won / steps,
                     d->sources[i].won ? d->sources[i].tokens / d->sources[i].won : 0);
+    text_clear(&method);
+    if (r->method.info->state) r->method.info->state(r->method.self, &method);
+    if (method.length) fprintf(stderr, "state     %s\n", text_get(&method));
     fprintf(stderr, "weights   %.3f GB a step, read at %.1f GB/s\n", (double)b.weight_bytes * gigabyte,
             d->forward_s > 0 ? (double)b.weight_bytes * gigabyte * d->steps / d->forward_s : 0);
     text_release(&method);

@@ -42,6 +42,11 @@ static const char *const SETTINGS[] = {
     "mix:ngrammys(k=4,w=3)+lookahead(W=4,N=3,G=4),rows=40",
     "mix:kangaroo(gamma=3,eta=0)+speculative(gamma=3)+prompt-lookup",
     "mix:prompt-lookup+early-exit(gamma=3),rows=12",
+    "mix:suffix+speculative(gamma=3),switch=match,threshold=3",
+    "mix:prompt-lookup+early-exit(gamma=3),switch=learned,both=off",
+    "mix:suffix(warm=on,pick=match,bias=2)+kangaroo(eta=0)+recycling,switch=learned,rows=30",
+    "mix:prompt-lookup+lookahead(W=4,N=3,G=4)+jacobi(m=3),switch=score,threshold=4",
+    "mix:suffix+ouroboros(gamma=4,K=2,beta=3,window=3),switch=learned,cost=2",
     "mix:jacobi(m=3)+ouroboros(gamma=4,K=2,beta=3,window=3),rows=25",
 };
 enum { SETTING_COUNT = sizeof SETTINGS / sizeof *SETTINGS };

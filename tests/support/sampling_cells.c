@@ -40,6 +40,8 @@ static const struct {
     {"mix:speculative(gamma=1)+kangaroo(gamma=1,eta=0)", 1},              // two that draw, at one place
     {"mix:prompt-lookup(draft=3,allow_short=on)+early-exit(gamma=2)", 1}, // a draw beside a guess
     {"mix:prompt-lookup(draft=2,allow_short=on)+speculative(tree=2x2),rows=8", 1},
+    {"mix:suffix(factor=4)+speculative(gamma=2),switch=learned,cost=0.5", 1},
+    {"mix:prompt-lookup(draft=3,allow_short=on)+kangaroo(gamma=2,eta=0),switch=match,threshold=3", 1},
     {"mix:speculative(gamma=2)+ngrammys(k=3,w=2)+kangaroo(gamma=2,eta=0.2),rows=14", 1},
     // by blocks
     {"speculative:gamma=3", 1},

@@ -129,5 +129,6 @@ const MethodInfo method_early_exit = {.name = "early-exit",
                                       .begin = early_exit_begin,
                                       .propose = early_exit_propose,
                                       .observe = early_exit_observe,
+                                      .may_rest = true,
                                       .close = early_exit_close,
                                       .sources = early_exit_sources};

@@ -151,6 +151,7 @@ static bool speculative_observe(void *self, const Observation *seen, Error *e) {
         if (s->length < 1) s->length = 1;
         if (s->length > LONGEST) s->length = LONGEST;
     }
+    s->drafted = 0; // the next step may be without a draft
     if (!follower_settle(&s->follower, seen->emitted, seen->emitted_count, e)) return false;
     assert(s->follower.length == seen->length);
     return true;
@@ -178,6 +179,7 @@ const MethodInfo method_speculative = {.name = "speculative",
                                        .begin = speculative_begin,
                                        .propose = speculative_propose,
                                        .observe = speculative_observe,
+                                       .may_rest = true,
                                        .close = speculative_close,
                                        .sources = speculative_sources,
                                        .chain = speculative_chain,
