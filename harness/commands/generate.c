@@ -151,7 +151,7 @@ static bool open_run(Run *r, Error *e) {
 // Decodes the model's own continuation without showing it.
 static bool find_answer(Run *r, DecodeOptions *d, DecodeResult *answer, Error *e) {
     Method plain;
-    MethodEnv env = models_env(&r->models, &d->sampling, d->seed, d->ignore_eos);
+    MethodEnv env = models_env(&r->models, "autoregressive", &d->sampling, d->seed, d->ignore_eos);
     DecodeOptions silent = *d;
     silent.emit = NULL;
     if (!method_open(&plain, "autoregressive", &env, e)) return false;
