@@ -18,7 +18,8 @@
 
 typedef enum { PASS_TARGET, PASS_DRAFT, PASS_ADAPTER } PassModel;
 
-// One forward. a < b: nodes through layers [a, b). a = b = the number of layers: the LM head on nodes.
+// One forward. a < b: nodes through layers [a, b). a = b = the number of layers: the LM head on nodes. a = b
+// = 0: EAGLE-3's fc on the states that nodes were given.
 typedef struct Pass {
     PassModel model;
     int a, b;
