@@ -54,7 +54,7 @@ typedef struct AdapterKind {
     AdapterVariant variant;
     int exit_layer; // of the target; its number of layers for medusa and EAGLE's
     int heads;      // medusa's; else 1
-    int kv_heads;   // 0: as many as query heads; of EAGLE's drafts, as the target
+    int kv_heads;   // 0: as many as query heads; of EAGLE's drafts, as the target, but a file has its own
 } AdapterKind;
 
 typedef struct Adapter {

@@ -151,7 +151,6 @@ bool eagle_read(Adapter *a, const json_t *root, const Model *target, const char 
     if (!ok) return false;
     a->kind.exit_layer = target->shape.layers;
     a->kind.heads = 1;
-    a->kind.kv_heads = m.shape.kv_heads;
     a->models[0] = (Model){.shape = m.shape, .dtype = target->dtype, .bos = -1};
     snprintf(a->models[0].architecture, sizeof a->models[0].architecture, "%s",
              adapter_variant_name(a->kind.variant));
