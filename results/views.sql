@@ -290,7 +290,7 @@ SELECT point_id, prompt_id, pass, step.number, step_kind.name AS kind, context, 
        step.propose_ns, step.forward_ns, step.verify_ns, step.observe_ns, step.device_ns
 FROM sample JOIN step ON step.sample_id = sample.id JOIN step_kind ON step_kind.id = kind;
 
--- Both kinds of steps alike: see step_pass. a = b: the head; place: which of the step's. Ask it by point, run or
+-- Both kinds of steps alike: see step_pass. a = b: the head, or, if both are 0, EAGLE-3's fc; place: which of the step's. Ask it by point, run or
 -- sample: SQLite then looks at their steps only.
 CREATE VIEW pass AS
 SELECT run_id, point_id, q.sample_id, q.number, step_kind.name AS kind, q.pass AS place, pass_model.name AS model, q.a, q.b,

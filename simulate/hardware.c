@@ -118,7 +118,9 @@ static double copy(const Hardware *h, const StepModel *m, const StepPlan *s) {
 }
 
 static double layer_products(const Hardware *h, const StepModel *m, int rows) {
-    return hardware_product(h, rows, m->width, m->q_width + 2 * m->kv_width, m->weight_bytes) +
+    int inner = m->attention_width ? m->attention_width : m->width;
+    return hardware_product(h, rows, m->fc_width, m->fc_width ? m->width : 0, m->weight_bytes) +
+           hardware_product(h, rows, inner, m->q_width + 2 * m->kv_width, m->weight_bytes) +
            hardware_product(h, rows, m->q_width, m->width, m->weight_bytes) +
            hardware_product(h, rows, m->width, 2 * m->mlp_width, m->weight_bytes) +
            hardware_product(h, rows, m->mlp_width, m->mlp_width ? m->width : 0, m->weight_bytes);
@@ -177,7 +179,8 @@ double recorded_commit(const Hardware *h, const StepModel *m, double tokens, dou
 }
 
 double step_model_bytes(const StepModel *m) {
-    double layer = (double)m->width * (m->q_width + 2.0 * m->kv_width) + (double)m->q_width * m->width +
-                   3.0 * m->width * m->mlp_width;
+    double inner = m->attention_width ? m->attention_width : m->width;
+    double layer = inner * (m->q_width + 2.0 * m->kv_width) + (double)m->q_width * m->width +
+                   (3.0 * m->mlp_width + m->fc_width) * m->width;
     return m->weight_bytes * (m->layers * layer + (double)m->vocab * m->width);
 }

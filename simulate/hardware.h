@@ -38,6 +38,8 @@ typedef struct Hardware {
 typedef struct StepModel {
     int layers, width, q_width, kv_width, mlp_width, vocab;
     int window;                       // 0: none
+    int attention_width;              // of the input of q, k and v; 0: width
+    int fc_width;                     // of the input of a product in front of a layer; 0: there is none
     double weight_bytes, cache_bytes; // of one number
     double score_bytes; // that all heads of a layer move for a row and a key, where attention is plain
     bool plain;         // it writes its scores to memory and reads them, masked ones too, as frameworks do

@@ -193,6 +193,8 @@ static bool run_level(Session *s, int a, int b, Error *e) {
         if (!run_nodes(s, (StepRun){&s->tree, &s->cache, first, last, a, b, s->given}, e)) return false;
         for (int i = first; i < last; i++) s->done[i] = b;
         s->passes++;
+        if (a == 0 && s->shape.input == INPUT_PAIRED && s->given > first)
+            note_pass(s, 0, 0, (s->given < last ? s->given : last) - first);
         note_pass(s, a, b, last - first);
         if (a == 0) s->rows += last - first;
     }

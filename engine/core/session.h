@@ -20,7 +20,7 @@
 typedef enum { PASS_TARGET, PASS_DRAFT, PASS_ADAPTER } PassModel;
 
 // One forward. a < b: nodes through layers [a, b). a = b: the LM head on nodes that have been through a
-// layers.
+// layers; a = b = 0: EAGLE-3's fc on the states that nodes were given.
 typedef struct Pass {
     PassModel model;
     int a, b;

@@ -48,6 +48,13 @@ static const char HOST[] = "SELECT t.verify_ns + t.observe_ns, t.propose_ns FROM
 static const char DRAFT[] = "SELECT max(q.b) FROM sample AS s JOIN step_pass AS q ON q.sample_id = s.id"
                             " WHERE point_id = ?1 AND q.model = 1";
 
+// The kind of the method's adapter, its share of the target's vocabulary, and the states that it reads.
+static const char ADAPTER_SHAPE[] =
+    "SELECT json_extract(part, '$.variant'), coalesce(1.0 * json_extract(part, '$.vocab') / vocab, 1),"
+    " coalesce(json_extract(part, '$.states'), 1) FROM (SELECT json_extract(shape, '$.vocab') AS vocab,"
+    " coalesce(json_extract(shape, '$.parts.' || method), json_extract(shape, '$.parts.adapter')) AS part"
+    " FROM point JOIN model ON model.id = model_id WHERE point.id = ?1) WHERE part IS NOT NULL";
+
 // Whether propose ran passes: of other models, or of a part of the target.
 static const char PROPOSES[] = "SELECT EXISTS (SELECT 1" OF_POINT " JOIN step_pass AS q ON q.sample_id = s.id"
                                " WHERE point_id = ?1 AND (q.model <> 0 OR q.b < layers))";
@@ -71,6 +78,8 @@ typedef struct Reading {
     size_t host_count, host_capacity;
     bool proposes;
     double draft_layers;
+    StepModel adapter;
+    int states; // of the target, that its fc reads
 } Reading;
 
 static bool take_sample(void *state, const Rows *r, Error *e) {
@@ -131,9 +140,35 @@ static bool take_prefill(void *state, const Rows *r, Error *e) {
 enum { TARGET, DRAFT_MODEL, ADAPTER }; // as table pass_model has them
 
 static StepModel model_of(const Reading *g, int model) {
-    StepModel m = model == DRAFT_MODEL ? g->pricing->draft : g->pricing->target;
-    if (model == ADAPTER) m.mlp_width = 0;
-    return m;
+    return model == DRAFT_MODEL ? g->pricing->draft : model == ADAPTER ? g->adapter : g->pricing->target;
+}
+
+// EAGLE's are whole layers with more in front of them; its third version's head keeps its share of the
+// vocabulary.
+static bool take_adapter(void *state, const Rows *r, Error *e) {
+    (void)e;
+    Reading *g = state;
+    const char *variant = rows_text(r, 0);
+    bool third = variant && strcmp(variant, "eagle3") == 0;
+    if (!variant || strncmp(variant, "eagle", 5) != 0) return true;
+    g->adapter = g->pricing->target;
+    g->adapter.vocab = (int)(rows_real(r, 1) * g->adapter.vocab);
+    if (third) g->adapter.attention_width = 2 * g->adapter.width;
+    else g->adapter.fc_width = 2 * g->adapter.width;
+    g->states = (int)rows_int(r, 2);
+    return true;
+}
+
+static bool find_adapter(Store *store, int64_t point, Reading *g, Error *e) {
+    g->adapter = g->pricing->target;
+    g->adapter.mlp_width = 0;
+    return each_row(store, ADAPTER_SHAPE, point, take_adapter, g, e);
+}
+
+static double price_of(const Reading *g, const StepModel *m, const RecordedPass *pass, bool fc) {
+    const Hardware *h = &g->pricing->machine;
+    if (!fc) return recorded_price(h, m, pass);
+    return pass->count * hardware_product(h, pass->rows, g->states * m->width, m->width, m->weight_bytes);
 }
 
 // Layers keep their share of the model.
@@ -153,7 +188,7 @@ static bool take_pass(void *state, const Rows *r, Error *e) {
     StepModel m = model_of(g, model);
     pass.count = rows_real(r, 7);
     if (!pass.head) pass.layers = layers_of(g, model, b - a, rows_real(r, 8), &m);
-    s->passes_s += recorded_price(&g->pricing->machine, &m, &pass);
+    s->passes_s += price_of(g, &m, &pass, model == ADAPTER && b == 0);
     if (model == TARGET && !pass.head) s->runs += pass.count;
     return true;
 }
@@ -186,7 +221,7 @@ bool priced_point(Store *store, int64_t point, const Pricing *p, PricedPoint *ou
     g.proposes = proposes != 0;
     out->needs_draft = draft > 0 && !p->has_draft;
     if (out->needs_draft) return true;
-    bool ok = each_row(store, SAMPLES, point, take_sample, &g, e) &&
+    bool ok = find_adapter(store, point, &g, e) && each_row(store, SAMPLES, point, take_sample, &g, e) &&
               each_row(store, PREFILLS, point, take_prefill, &g, e) &&
               each_row(store, PASSES, point, take_pass, &g, e) && set_host(store, point, &g, e);
     mem_free(g.host);

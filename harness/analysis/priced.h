@@ -34,7 +34,7 @@ typedef struct PricedPoint {
 } PricedPoint;
 
 // Release also what failed. A draft model is as deep as the deepest of its passes; an adapter's layers are
-// attention layers of the target's width.
+// attention layers of the target's width, a draft of EAGLE's a layer of the target with its own head.
 bool priced_point(Store *store, int64_t point, const Pricing *p, PricedPoint *out, Error *e);
 void priced_release(PricedPoint *p);
 

@@ -166,6 +166,8 @@ MethodEnv models_env(Models *m, const char *text, const Sampling *sampling, uint
                        .adapters = adapters->sessions,
                        .adapter_count = adapters->count,
                        .adapter_layer = adapters->adapter.kind.exit_layer,
+                       .captures = &adapters->adapter.captures,
+                       .draft_ids = adapters->adapter.draft_ids,
                        .sampling = *sampling,
                        .seed = seed,
                        .eos = m->target.model.eos,
@@ -210,6 +212,10 @@ static void add_shape_part(json_t *parts, const char *name, const Adapter *a) {
     if (!parameters) return;
     json_t *part = json_pack("{s:s, s:I}", "variant", adapter_variant_name(a->kind.variant), "parameters",
                              (json_int_t)parameters);
+    if (a->kind.variant == ADAPTER_EAGLE3) {
+        json_object_set_new(part, "vocab", json_integer(a->models[0].shape.vocab));
+        json_object_set_new(part, "states", json_integer(a->captures.count));
+    }
     if (a->trained > 0) json_object_set_new(part, "trained_tokens", json_integer(a->trained));
     json_object_set_new(parts, name, part);
 }

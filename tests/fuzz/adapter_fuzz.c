@@ -25,8 +25,16 @@ static void check_weights(const Adapter *a, const Model *target, int head) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const Model target = {
-        .shape =
-            {.layers = 4, .width = 8, .heads = 4, .kv_heads = 2, .head_dim = 2, .mlp_width = 6, .vocab = 10},
+        .shape = {.layers = 8,
+                  .width = 8,
+                  .heads = 4,
+                  .kv_heads = 2,
+                  .head_dim = 2,
+                  .mlp_width = 6,
+                  .vocab = 10,
+                  .real_vocab = 10,
+                  .context = 16,
+                  .norm_epsilon = 1e-5f},
     };
     char folder[] = "/tmp/outpace-fuzz-XXXXXX", path[sizeof folder + 16];
     Adapter a;

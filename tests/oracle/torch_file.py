@@ -2,7 +2,7 @@
 
     torch_file.py IN.safetensors OUT.pt [PREFIX]
 
-PREFIX goes in front of every name but norm.weight. All tensors share one storage, each at its offset, as views of one tensor do.
+PREFIX goes in front of every name but norm.weight. Tensors of a type share one storage, each at its offset, as views of one do.
 """
 import collections
 import json
@@ -12,7 +12,8 @@ import sys
 import types
 import zipfile
 
-STORAGES = {"BF16": ("BFloat16Storage", 2), "F16": ("HalfStorage", 2), "F32": ("FloatStorage", 4)}
+STORAGES = {"BF16": ("BFloat16Storage", 2), "F16": ("HalfStorage", 2), "F32": ("FloatStorage", 4), "I64": ("LongStorage", 8),
+            "BOOL": ("BoolStorage", 1)}
 torch, utils = types.ModuleType("torch"), types.ModuleType("torch._utils")
 sys.modules.update({"torch": torch, "torch._utils": utils})
 for storage, _ in STORAGES.values():
@@ -28,9 +29,9 @@ utils._rebuild_tensor_v2 = _rebuild_tensor_v2
 
 
 class Storage:
-    def __init__(self, dtype, data):
+    def __init__(self, dtype, key):
         name, self.size = STORAGES[dtype]
-        self.kind, self.data = getattr(torch, name), data
+        self.kind, self.key, self.data = getattr(torch, name), key, b""
 
 
 class Tensor:
@@ -47,7 +48,7 @@ class Tensor:
 class Pickler(pickle.Pickler):
     def persistent_id(self, x):
         if isinstance(x, Storage):
-            return "storage", x.kind, "0", "cpu", len(x.data) // x.size
+            return "storage", x.kind, x.key, "cpu", len(x.data) // x.size
 
 
 def main(source, out, prefix=""):
@@ -55,16 +56,17 @@ def main(source, out, prefix=""):
         header = json.loads(f.read(struct.unpack("<Q", f.read(8))[0]))
         header.pop("__metadata__", None)
         data = f.read()
-    dtype = next(iter(header.values()))["dtype"]
-    assert all(x["dtype"] == dtype for x in header.values())
-    storage = Storage(dtype, data)
-    tensors = collections.OrderedDict(
-        (("" if n == "norm.weight" else prefix) + n, Tensor(storage, x["data_offsets"][0] // storage.size, x["shape"])) for n, x in header.items())
+    storages, tensors = {}, collections.OrderedDict()
+    for n, x in header.items():
+        storage = storages.setdefault(x["dtype"], Storage(x["dtype"], str(len(storages))))
+        tensors[("" if n == "norm.weight" else prefix) + n] = Tensor(storage, len(storage.data) // storage.size, x["shape"])
+        storage.data += data[slice(*x["data_offsets"])]
     with zipfile.ZipFile(out, "w") as archive:
         with archive.open("archive/data.pkl", "w") as f:
             Pickler(f, protocol=2).dump(tensors)
         archive.writestr("archive/byteorder", "little")
-        archive.writestr("archive/data/0", data)
+        for storage in storages.values():
+            archive.writestr(f"archive/data/{storage.key}", storage.data)
         archive.writestr("archive/version", "3\n")
 
 

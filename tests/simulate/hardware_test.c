@@ -53,6 +53,8 @@ static StepModel draw_model(Random *r) {
     m.q_width = m.width, m.kv_width = m.width / test_between(r, 1, 4);
     m.mlp_width = test_between(r, 0, 4) ? 3 * m.width : 0;
     m.vocab = test_between(r, 100, 50000);
+    m.attention_width = test_between(r, 0, 3) ? 0 : 2 * m.width; // EAGLE's drafts
+    m.fc_width = test_between(r, 0, 3) ? 0 : 2 * m.width;
     m.window = test_between(r, 0, 3) ? 0 : test_between(r, 1, 1000);
     m.weight_bytes = test_between(r, 0, 1) ? 2 : 4, m.cache_bytes = 2;
     return m;
@@ -101,8 +103,11 @@ static void floors(void **state) {
         StepModel m = draw_model(&r);
         StepPlan s = step_chain(test_between(&r, 1, 300), test_between(&r, 0, 4000));
         StepPrice p = hardware_price(&h, &m, &s);
-        double weights = m.layers * ((double)m.width * (2 * m.q_width + 2 * m.kv_width + 3 * m.mlp_width)) +
-                         (double)m.width * m.vocab;
+        double input = m.attention_width ? m.attention_width : m.width;
+        double layer = input * (m.q_width + 2 * m.kv_width) +
+                       (double)m.width * (m.q_width + 3 * m.mlp_width + m.fc_width);
+        double weights = m.layers * layer + (double)m.width * m.vocab;
+        assert_true(fabs(step_model_bytes(&m) - weights * m.weight_bytes) <= 1e-12 * weights);
         double bytes = weights * m.weight_bytes;
         assert_not_less("products by bytes", p.products, bytes / (h.bytes_per_s * h.read_share));
         assert_not_less("products by operations", p.products,

@@ -71,6 +71,23 @@ static void adapter(void **state) {
     expect_runs(*state, "kangaroo");
 }
 
+// Its own directory but for the weights, of three types of numbers.
+static void eagle(void **state) {
+    if (without_python()) skip();
+    expect_done(*state, "mkdir in; cp $0/tests/fixtures/eagle/eagle3/config.json in; python3 "
+                        "$0/tests/oracle/torch_file.py $0/tests/fixtures/eagle/eagle3/model.safetensors "
+                        "in/pytorch_model.bin");
+    expect_done(*state, CONVERT "in $0/tests/fixtures/golden/llama made");
+    expect_done(*state, "cmp made/model.safetensors $0/tests/fixtures/eagle/eagle3/model.safetensors");
+    Child c = {0};
+    expect_done(*state, "ln -s $0/tests/fixtures/golden/llama model");
+    CHILD_OUTPACE(&c, *state, 0, "generate", "model", "--ids", "5,6", "-n", "4", "-m", "eagle3", "--adapter",
+                  "made");
+    child_release(&c);
+    expect_refused(*state, "rm in/config.json; " CONVERT "in model made",
+                   "config.json beside EAGLE's weights");
+}
+
 static void refusals(void **state) {
     if (without_python()) skip();
     expect_refused(*state, CONVERT "none.bin $0/models/reference made", "there is no 'none.bin'");
@@ -93,6 +110,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(heads, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(adapter, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(eagle, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(refusals, folder_setup, folder_teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,269 @@
+// EAGLE's drafts on disk: both forms, the layers that they read, their maps between vocabularies, and refused
+// directories, each with one line that names the file and the tensor or key.
+#include "tests/support/check.h"
+#include "tests/support/folder.h"
+#include "tests/support/random_model.h"
+#include "tests/support/scratch.h"
+#include "tests/support/spoil.h"
+
+#include "engine/base/memory.h"
+#include "engine/model/adapter.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CONFIG  "config.json"
+#define WEIGHTS "model.safetensors"
+
+static const char *fixture(const char *name, char path[512]) {
+    const char *root = getenv("OUTPACE_ROOT");
+    snprintf(path, 512, "%s/tests/fixtures/%s", root ? root : ".", name);
+    return path;
+}
+
+static int open_target(void **state) {
+    char path[512];
+    Model *m = test_calloc(1, sizeof *m);
+    Error e = {0};
+    if (!model_open(m, fixture("golden/llama", path), &e)) fail_msg("%s", e.text);
+    *state = m;
+    return 0;
+}
+
+static int close_target(void **state) {
+    model_close(*state);
+    test_free(*state);
+    return 0;
+}
+
+// --- opened
+
+static void open_fixture(Adapter *a, const Model *target, const char *name) {
+    char path[512];
+    Error e = {0};
+    if (!adapter_open(a, target, fixture(name, path), &e)) fail_msg("%s: %s", name, e.text);
+}
+
+static void forms(void **state) {
+    const Model *target = *state;
+    Adapter a;
+    open_fixture(&a, target, "eagle/eagle");
+    const Shape *s = &a.models[0].shape;
+    assert_true(a.kind.variant == ADAPTER_EAGLE && a.kind.heads == 1 && a.kind.exit_layer == 2);
+    assert_true(s->input == INPUT_FUSED && s->fc_bias && a.models[0].fc_bias.data && !a.captures.count);
+    assert_true(a.models[0].head.data == target->head.data && !a.models[0].final_norm.data);
+    assert_true(a.models[0].embedding.data != target->embedding.data);
+    adapter_close(&a);
+    open_fixture(&a, target, "eagle/eagle-no-bias");
+    assert_true(!a.models[0].shape.fc_bias && a.models[0].embedding.data == target->embedding.data);
+    adapter_close(&a);
+    open_fixture(&a, target, "eagle/eagle3");
+    s = &a.models[0].shape;
+    assert_true(a.kind.variant == ADAPTER_EAGLE3 && s->input == INPUT_PAIRED && !s->normed_residual);
+    assert_true(s->vocab == 61 && s->tokens == 259 && s->states == 3 && s->head_dim == 12);
+    assert_true(a.captures.count == 3 && a.draft_ids && a.models[0].head.rows == 61);
+    for (int i = 1; i < 61; i++) assert_true(a.draft_ids[i] > a.draft_ids[i - 1]);
+    adapter_close(&a);
+    open_fixture(&a, target, "eagle/eagle3-whole"); // no draft_vocab_size: its architecture names it
+    assert_true(a.kind.variant == ADAPTER_EAGLE3 && !a.draft_ids && a.models[0].shape.vocab == 259);
+    adapter_close(&a);
+    open_fixture(&a, target, "eagle/eagle3-speculators");
+    assert_true(a.models[0].shape.normed_residual && a.captures.count == 2);
+    adapter_close(&a);
+}
+
+// The layer's norms show EAGLE-3 where the config is a bare Llama's.
+static void told_by_tensors(void **state) {
+    char path[512], dir[FOLDER_PATH_SIZE];
+    Adapter a;
+    Error e = {0};
+    folder_make(dir);
+    const char *copy = folder_path(dir, "a");
+    scratch_copy(fixture("eagle/eagle3-whole", path), copy);
+    spoil_json(copy, CONFIG "/architectures", "");
+    if (!adapter_open(&a, *state, copy, &e)) fail_msg("%s", e.text);
+    assert_true(a.kind.variant == ADAPTER_EAGLE3);
+    adapter_close(&a);
+    folder_remove(dir);
+}
+
+// Without names the authors' layers, which collide in a target of up to six.
+static void layers(void **state) {
+    (void)state;
+    static const struct {
+        int layers, want[3]; // 0: refused
+    } ROWS[] = {{1, {0}}, {4, {0}}, {5, {0}}, {6, {0}}, {7, {2, 3, 4}}, {8, {2, 4, 5}}, {32, {2, 16, 29}}};
+    char dir[FOLDER_PATH_SIZE], path[512];
+    folder_make(dir);
+    const char *copy = folder_path(dir, "a");
+    scratch_copy(fixture("eagle/eagle3", path), copy);
+    spoil_json(copy, CONFIG "/eagle_aux_hidden_state_layer_ids", "");
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        Model target = {.shape = {.layers = ROWS[i].layers, .width = 32, .vocab = 259, .context = 9}};
+        target.shape.real_vocab = 259;
+        Adapter a;
+        Error e = {0};
+        bool ok = adapter_open_config(&a, &target, copy, &e);
+        assert_int_equal(ok, ROWS[i].want[0] > 0);
+        if (ok) assert_memory_equal(a.captures.layers, ROWS[i].want, sizeof ROWS[i].want);
+        else if (!strstr(e.text, "collide in a target of") || !strstr(e.text, "eagle_aux_hidden_state_layer"))
+            fail_msg("%s", e.text);
+        adapter_close(&a);
+    }
+    folder_remove(dir);
+}
+
+// What training writes: layers inside eagle_config, and the tokens learnt from.
+static void as_trained(void **state) {
+    char dir[FOLDER_PATH_SIZE], path[512];
+    Adapter a;
+    Error e = {0};
+    folder_make(dir);
+    const char *copy = folder_path(dir, "a");
+    scratch_copy(fixture("eagle/eagle3", path), copy);
+    spoil_json(copy, CONFIG "/eagle_aux_hidden_state_layer_ids", "");
+    spoil_json(copy, CONFIG "/eagle_config", "{\"eagle_aux_hidden_state_layer_ids\": [1, 1, 1]}");
+    spoil_json(copy, CONFIG "/outpace", "{\"trained_tokens\": 12345}");
+    if (!adapter_open(&a, *state, copy, &e)) fail_msg("%s", e.text);
+    assert_int_equal(a.trained, 12345);
+    assert_int_equal(a.captures.layers[2], 1);
+    adapter_close(&a);
+    folder_remove(dir);
+}
+
+// Random drafts for a random target open again, with as many parameters as their file has.
+static void synthetic(void **state) {
+    (void)state;
+    Random r = test_random(1106);
+    for (int round = 0; round < 12; round++) {
+        char dir[FOLDER_PATH_SIZE];
+        RandomModel target;
+        Shape shape = random_shape(&r);
+        AdapterKind kind = {round % 2 ? ADAPTER_EAGLE3 : ADAPTER_EAGLE, 0, 1, 0};
+        Adapter a;
+        Error e = {0};
+        shape.layers = test_between(&r, 1 + round % 2, 9);
+        shape.activation = ACTIVATION_SILU;
+        kind.exit_layer = shape.layers;
+        random_model_init(&target, &shape, DTYPE_F32, false, &r);
+        folder_make(dir);
+        const char *made = folder_path(dir, "a");
+        if (!adapter_synth(made, &target.model, &kind, 7, false, &e)) fail_msg("%s", e.text);
+        if (!adapter_open(&a, &target.model, made, &e)) fail_msg("%s", e.text);
+        assert_int_equal(a.kind.variant, kind.variant);
+        assert_int_equal(a.models[0].shape.kv_heads, shape.kv_heads);
+        uint64_t header;
+        memcpy(&header, a.file.view.data, sizeof header);
+        assert_int_equal(adapter_parameters(&a) * sizeof(float),
+                         a.file.view.size - sizeof header - (size_t)header);
+        adapter_close(&a);
+        folder_remove(dir);
+        random_model_release(&target);
+    }
+}
+
+// --- refused
+
+// Element b of the tensor a, of eight bytes or one, becomes another number: "d2t:3", "70".
+static void spoil_number(const char *dir, const char *a, const char *b) {
+    char name[16];
+    int element = 0, bytes = 0;
+    size_t size;
+    Safetensors s;
+    assert_int_equal(sscanf(a, "%15[^:]:%d:%d", name, &element, &bytes), 3);
+    char *data = scratch_read(dir, WEIGHTS, &size);
+    assert_true(safetensors_parse((const unsigned char *)data, size, WEIGHTS, &s, NULL));
+    int64_t value = strtoll(b, NULL, 10);
+    memcpy(data + safetensors_find(&s, name)->begin + element * bytes, &value, (size_t)bytes);
+    scratch_write(dir, WEIGHTS, data, size);
+    safetensors_release(&s);
+    mem_free(data);
+}
+
+static const struct {
+    const char *name, *fixture;
+    Spoil *spoil;
+    const char *a, *b, *file, *words;
+} CASES[] = {
+    {"another width", "eagle", spoil_json, CONFIG "/hidden_size", "64", CONFIG, "'hidden_size' in "},
+    {"another vocabulary", "eagle", spoil_json, CONFIG "/vocab_size", "260", CONFIG, "the target's is 259"},
+    {"two layers", "eagle", spoil_json, CONFIG "/num_hidden_layers", "2", CONFIG, "has one layer"},
+    {"fc narrower", "eagle", spoil_header, "[32,64]", "[64,32]", WEIGHTS, "'fc.weight'"},
+    {"no fc", "eagle", spoil_header, "\"fc.weight\"", "\"gc.weight\"", "", "no tensor 'fc.weight'"},
+    {"no q", "eagle", spoil_header, "layers.0.self_attn.q_proj", "layers.0.self_attn.r_proj", "",
+     "no tensor 'layers.0.self_attn.q_proj.weight'"},
+    {"a tensor too many", "eagle3", spoil_header, "\"t2d\"", "\"t3d\"", WEIGHTS, "tensor 't3d'"},
+    {"a bias too many", "eagle", spoil_json, CONFIG "/bias", "false", WEIGHTS, "tensor 'fc.bias'"},
+    {"a bias too few", "eagle-no-bias", spoil_json, CONFIG "/bias", "true", "", "no tensor 'fc.bias'"},
+    {"no hidden norm", "eagle3", spoil_header, "midlayer.hidden_norm", "midlayer.hidden_form", "",
+     "no tensor 'midlayer.hidden_norm.weight'"},
+    {"another head", "eagle3", spoil_json, CONFIG "/draft_vocab_size", "62", WEIGHTS, "'lm_head.weight'"},
+    {"no maps", "eagle3-whole", spoil_json, CONFIG "/draft_vocab_size", "61", WEIGHTS, "'lm_head.weight'"},
+    {"no d2t", "eagle3", spoil_header, "\"d2t\"", "\"e2t\"", WEIGHTS, "'e2t'"},
+    {"d2t of another size", "eagle3", spoil_header, "[61]", "[62]", WEIGHTS, "its dtype and shape need"},
+    {"d2t of another type", "eagle3", spoil_header, "\"I64\"", "\"U64\"", WEIGHTS, "'d2t' in"},
+    {"d2t below 0", "eagle3", spoil_number, "d2t:3:8", "-4", WEIGHTS, "'d2t' in"},
+    {"d2t beyond the end", "eagle3", spoil_number, "d2t:3:8", "256", WEIGHTS,
+     "outside the target's vocabulary"},
+    {"d2t huge", "eagle3", spoil_number, "d2t:60:8", "9223372036854775807", WEIGHTS, "outside the target's"},
+    {"d2t twice", "eagle3", spoil_number, "d2t:1:8", "1", WEIGHTS, "which has one already"},
+    {"t2d with a token too many", "eagle3", spoil_number, "t2d:0:1", "7", WEIGHTS, "'t2d' in"},
+    {"layers none", "eagle3", spoil_json, CONFIG "/eagle_aux_hidden_state_layer_ids", "[]", CONFIG, "1 to 8"},
+    {"layers too many", "eagle3", spoil_json, CONFIG "/eagle_aux_hidden_state_layer_ids",
+     "[1,1,1,1,1,1,1,1,1]", CONFIG, "1 to 8 layers"},
+    {"a layer too deep", "eagle3", spoil_json, CONFIG "/eagle_aux_hidden_state_layer_ids", "[1, 1, 2]",
+     CONFIG, "numbers from 1 to 1, below the target's 2"},
+    {"a layer in words", "eagle3", spoil_json, CONFIG "/eagle_aux_hidden_state_layer_ids", "[1, \"1\", 1]",
+     CONFIG, "numbers from 1 to 1"},
+    {"a layer too few", "eagle3", spoil_json, CONFIG "/eagle_aux_hidden_state_layer_ids", "[1, 1]", WEIGHTS,
+     "'fc.weight'"},
+    {"layers that collide", "eagle3", spoil_json, CONFIG "/eagle_aux_hidden_state_layer_ids", "", CONFIG,
+     "collide in a target of 2"},
+    {"a norm before fc", "eagle3", spoil_json, CONFIG "/norm_before_fc", "true", CONFIG,
+     "'norm_before_fc' in"},
+    {"a normed output", "eagle3", spoil_json, CONFIG "/norm_output", "true", CONFIG, "'norm_output' in"},
+    {"norms of fc", "eagle3-speculators", spoil_json, CONFIG "/fc_norm", "true", CONFIG, "'fc_norm' in"},
+    {"of other speculators", "eagle3-speculators", spoil_json, CONFIG "/speculators_model_type", "\"mlp\"",
+     CONFIG, "must be \"eagle3\""},
+    {"of another width's target", "eagle3-speculators", spoil_json, CONFIG "/target_hidden_size", "64",
+     CONFIG, "'target_hidden_size' in"},
+    {"no inner config", "eagle3-speculators", spoil_json, CONFIG "/transformer_layer_config", "", CONFIG,
+     "'model_type' is missing"},
+    {"an inner list", "eagle3-speculators", spoil_json, CONFIG "/transformer_layer_config", "[]", CONFIG,
+     "must hold a JSON object"},
+    {"another model", "eagle", spoil_json, CONFIG "/model_type", "\"mixtral\"", CONFIG,
+     "it isn't an adapter"},
+    {"weights cut", "eagle", spoil_cut, WEIGHTS, "-1", WEIGHTS, "cut short"},
+    {"no weights", "eagle", spoil_remove, WEIGHTS, "", WEIGHTS, "model.safetensors"},
+};
+
+static void refused(void **state) {
+    size_t wrong = 0;
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        char dir[FOLDER_PATH_SIZE], path[512], name[64];
+        Adapter a;
+        Error e = {0};
+        folder_make(dir);
+        const char *copy = folder_path(dir, "a");
+        snprintf(name, sizeof name, "eagle/%s", CASES[i].fixture);
+        scratch_copy(fixture(name, path), copy);
+        CASES[i].spoil(copy, CASES[i].a, CASES[i].b);
+        bool ok = adapter_open(&a, *state, copy, &e);
+        bool said = !ok && e.kind == ERROR_INPUT && strstr(e.text, copy) && strstr(e.text, CASES[i].file) &&
+                    strstr(e.text, CASES[i].words) && !strchr(e.text, '\n');
+        if (!said) print_error("%s: got '%s'\n", CASES[i].name, ok ? "no refusal" : e.text);
+        wrong += !said;
+        assert_true(ok || (!a.models[0].layers && !a.draft_ids));
+        if (ok) adapter_close(&a);
+        folder_remove(dir);
+    }
+    if (wrong) fail_msg("%zu cases went wrong", wrong);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(forms),     cmocka_unit_test(told_by_tensors),
+                                       cmocka_unit_test(layers),    cmocka_unit_test(as_trained),
+                                       cmocka_unit_test(synthetic), cmocka_unit_test(refused)};
+    return cmocka_run_group_tests(tests, open_target, close_target);
+}
