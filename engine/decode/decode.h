@@ -50,7 +50,10 @@ typedef struct DecodeOptions {
     int eos_count;
     bool ignore_eos;
     Sampling sampling;
+    Verification verification; // BLOCK changes nothing where the method's steps aren't chains of draws
     uint64_t seed;
+    const int *answer; // (answer_count): for methods that need it (NEEDS_ANSWER); NULL: not known
+    int answer_count;
     Layout layout;
     bool merge;        // equal prefixes share nodes; changes neither S nor the output
     int max_rows;      // nodes per step, including the root; 0: as many as fit

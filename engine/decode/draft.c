@@ -125,7 +125,7 @@ void drafter_release(Drafter *d) {
 void drafter_begin(Drafter *d, uint64_t seed) { d->random = (Random){.seed = seed, .stream = STREAM_DRAFT}; }
 
 // The tree's q has the target's length; ids that only one of the models has are padding, which is never
-// output. A draft's nodes have no proposals of their own, so draws come from all of p.
+// output. If p is zero everywhere, a draw is id 0.
 bool drafter_distribution(Drafter *d, int node, Tree *tree, int *q, Error *e) {
     float *p;
     *q = tree_distribution(tree, &p);
@@ -134,13 +134,12 @@ bool drafter_distribution(Drafter *d, int node, Tree *tree, int *q, Error *e) {
     return draws_distribution(&d->draws, d->session, node, p, e);
 }
 
-// If p is zero everywhere, the token is id 0.
 static bool propose_draw(Drafter *d, int node, Tree *tree, int parent, Draft *out, Error *e) {
     int q;
-    if (!draws_draw(&d->draws, d->session, node, random_uniform(&d->random), &out->token, e) ||
-        !drafter_distribution(d, node, tree, &q, e))
-        return false;
-    if (out->token < 0) out->token = 0;
+    if (!drafter_distribution(d, node, tree, &q, e)) return false;
+    const float *p = tree_q(tree, q);
+    out->token = sampler_draw(p, d->vocab, random_uniform(&d->random));
+    if (!(p[out->token] > 0)) out->token = 0;
     out->node = tree_propose_sampled(tree, parent, out->token, q, false);
     return true;
 }

@@ -102,7 +102,8 @@ void drafter_release(Drafter *d);
 // A new output: its draws start from the seed.
 void drafter_begin(Drafter *d, uint64_t seed);
 
-// Reads the session's output at `node`, which has been through all layers, and proposes it below `parent`.
+// Reads the session's output at `node`, which has been through all layers (or is its session_peek), and
+// proposes it below `parent`.
 bool drafter_propose(Drafter *d, int node, Tree *tree, int parent, Draft *out, Error *e);
 
 // Adds the distribution that draws at `node` come from, which was read, to the target's tree, as *q.

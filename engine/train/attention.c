@@ -8,6 +8,8 @@
 //                                       dQ = dS K            dK += dS^T Q
 //
 // Scores aren't kept for the backward pass, which computes P again from the queries and keys.
+//
+// Where rows have keys of their own, each row of P begins with those: own | 0 ........ t.
 #include "engine/train/pass.h"
 
 #include <assert.h>
@@ -31,7 +33,7 @@ typedef struct Block {
     const Packed *packed;
     int first, count; // queries
     int rows;         // count * group
-    int keys;         // that the last query sees
+    int keys;         // that the last query sees, besides the rows' own
     size_t stride;    // of p and dp, an odd number of cache lines: rows of one tile fall into different sets
     float *q,
         *mixed;     // (rows, head_dim): queries and outputs; in the backward pass mixed holds dmixed, then dq
@@ -47,7 +49,7 @@ static size_t score_stride(int keys) { return ((size_t)(keys + 15) / 16 | 1) * 1
 
 size_t attention_scratch(const TrainKernels *k, int rows, int group, int head_dim) {
     size_t block = (size_t)(block_queries(group) * group);
-    return k->scratch + 2 * block * ((size_t)head_dim + score_stride(rows)) +
+    return k->scratch + 2 * block * ((size_t)head_dim + score_stride(rows + FORWARDS_MAX)) +
            2 * (k->panels_size(head_dim, rows) + k->panels_size(rows, head_dim));
 }
 
@@ -68,13 +70,13 @@ static Block block_at(const AttentionTask *t, const TrainKernels *k, const Packe
     Block b = {.t = t, .k = k, .packed = packed, .first = first, .count = left < most ? left : most};
     b.rows = b.count * t->group;
     b.keys = first + b.count;
-    b.stride = score_stride(b.keys);
+    b.stride = score_stride(t->own + b.keys);
     b.q = scratch;
     b.mixed = b.q + width;
     b.p = b.mixed + width;
-    b.dp = b.p + (size_t)(most * t->group) * score_stride(t->rows);
-    b.scratch = b.dp + (size_t)(most * t->group) * score_stride(t->rows);
-    assert(b.count > 0 && b.keys <= t->rows);
+    b.dp = b.p + (size_t)(most * t->group) * score_stride(t->own + t->rows);
+    b.scratch = b.dp + (size_t)(most * t->group) * score_stride(t->own + t->rows);
+    assert(b.count > 0 && b.keys <= t->rows && t->own <= FORWARDS_MAX);
     return b;
 }
 
@@ -94,11 +96,22 @@ static void scatter(const Block *b, const float *from, float *to, size_t stride)
 
 static float scale_of(const AttentionTask *t) { return 1.0f / sqrtf((float)t->head_dim); }
 
-// (rows, keys) = a (rows, head_dim) times keys or values, transposed.
-static void against(const Block *b, const float *a, Panels keys, float *out) {
-    Product p = {.a = view_rows(a, (size_t)b->t->head_dim),
+// Where row r's own key or value is among those of all rows.
+static size_t own_at(const Block *b, int r) { return (size_t)(b->first + r % b->count) * b->t->stride; }
+
+// (rows, own + keys) = a (rows, head_dim) times keys or values, transposed.
+static void against(const Block *b, const float *a, const float *const *own, Panels keys, float *out) {
+    size_t n = (size_t)b->t->head_dim;
+    for (int r = 0; r < b->rows; r++)
+        for (int m = 0; m < b->t->own; m++) {
+            const float *x = a + (size_t)r * n, *y = own[m] + own_at(b, r);
+            float sum = 0;
+            for (size_t i = 0; i < n; i++) sum += x[i] * y[i];
+            out[(size_t)r * b->stride + (size_t)m] = sum;
+        }
+    Product p = {.a = view_rows(a, n),
                  .panels = keys,
-                 .c = out,
+                 .c = out + b->t->own,
                  .stride = b->stride,
                  .m = b->rows,
                  .n = b->keys,
@@ -106,9 +119,14 @@ static void against(const Block *b, const float *a, Panels keys, float *out) {
     b->k->product(&p, b->scratch);
 }
 
-// (rows, head_dim) = weights (rows, keys) times keys or values.
-static void mix(const Block *b, const float *weights, Panels values, float *out) {
-    Product p = {.a = view_rows(weights, b->stride),
+// to += by * from
+static void add_times(const Block *b, float by, const float *from, float *to) {
+    for (int i = 0; i < b->t->head_dim; i++) to[i] += by * from[i];
+}
+
+// (rows, head_dim) = weights (rows, own + keys) times keys or values.
+static void mix(const Block *b, const float *weights, const float *const *own, Panels values, float *out) {
+    Product p = {.a = view_rows(weights + b->t->own, b->stride),
                  .panels = values,
                  .c = out,
                  .stride = (size_t)b->t->head_dim,
@@ -116,11 +134,20 @@ static void mix(const Block *b, const float *weights, Panels values, float *out)
                  .n = b->t->head_dim,
                  .k = b->keys};
     b->k->product(&p, b->scratch);
+    for (int r = 0; r < b->rows; r++)
+        for (int m = 0; m < b->t->own; m++)
+            add_times(b, weights[(size_t)r * b->stride + (size_t)m], own[m] + own_at(b, r),
+                      out + (size_t)r * (size_t)b->t->head_dim);
 }
 
-// gradient of keys or values += weights^T (keys, rows) times (rows, head_dim).
-static void spread(const Block *b, const float *weights, const float *from, float *gradient) {
-    Product p = {.a = view_transposed(weights, b->stride),
+// gradient of keys or values += weights^T (own + keys, rows) times (rows, head_dim).
+static void spread(const Block *b, const float *weights, const float *from, float *const *own,
+                   float *gradient) {
+    for (int r = 0; r < b->rows; r++)
+        for (int m = 0; m < b->t->own; m++)
+            add_times(b, weights[(size_t)r * b->stride + (size_t)m],
+                      from + (size_t)r * (size_t)b->t->head_dim, own[m] + own_at(b, r));
+    Product p = {.a = view_transposed(weights + b->t->own, b->stride),
                  .b = view_rows(from, (size_t)b->t->head_dim),
                  .c = gradient,
                  .stride = b->t->stride,
@@ -131,15 +158,16 @@ static void spread(const Block *b, const float *weights, const float *from, floa
     b->k->product(&p, b->scratch);
 }
 
-// The keys that a row of the block sees.
-static int visible(const Block *b, int row) { return b->first + row % b->count + 1; }
+// The keys that a row of the block sees, and all columns of its row.
+static int visible(const Block *b, int row) { return b->t->own + b->first + row % b->count + 1; }
+static int columns(const Block *b) { return b->t->own + b->keys; }
 
 // Fills q, and p with the weights.
 static void weigh(const Block *b) {
     gather(b, b->t->q, b->t->stride, b->q);
-    against(b, b->q, b->packed->keys_turned, b->p);
+    against(b, b->q, b->t->own_k, b->packed->keys_turned, b->p);
     for (int r = 0; r < b->rows; r++)
-        b->k->softmax_forward(b->p + (size_t)r * b->stride, scale_of(b->t), visible(b, r), b->keys);
+        b->k->softmax_forward(b->p + (size_t)r * b->stride, scale_of(b->t), visible(b, r), columns(b));
 }
 
 void attention_forward(const AttentionTask *t, const TrainKernels *k, float *scratch) {
@@ -148,17 +176,26 @@ void attention_forward(const AttentionTask *t, const TrainKernels *k, float *scr
     for (int first = 0; first < t->rows; first += block_queries(t->group)) {
         Block b = block_at(t, k, &packed, first, scratch);
         weigh(&b);
-        mix(&b, b.p, packed.values, b.mixed);
+        mix(&b, b.p, t->own_v, packed.values, b.mixed);
         scatter(&b, b.mixed, t->mixed, t->mixed_stride);
     }
 }
 
-void attention_backward(const AttentionTask *t, const TrainKernels *k, float *scratch) {
-    size_t bytes = (size_t)t->head_dim * sizeof(float);
-    for (int r = 0; r < t->rows; r++) {
-        memset(t->dk + (size_t)r * t->stride, 0, bytes);
-        memset(t->dv + (size_t)r * t->stride, 0, bytes);
+static void clear(const AttentionTask *t, float *gradient) {
+    for (int r = 0; r < t->rows; r++)
+        memset(gradient + (size_t)r * t->stride, 0, (size_t)t->head_dim * sizeof *gradient);
+}
+
+void attention_clear(const AttentionTask *t) {
+    clear(t, t->dk);
+    clear(t, t->dv);
+    for (int m = 0; m < t->own; m++) {
+        clear(t, t->own_dk[m]);
+        clear(t, t->own_dv[m]);
     }
+}
+
+void attention_backward(const AttentionTask *t, const TrainKernels *k, float *scratch) {
     Packed packed = {.keys_turned = pack(t, k, t->k, true, &scratch),
                      .values_turned = pack(t, k, t->v, true, &scratch),
                      .keys = pack(t, k, t->k, false, &scratch)};
@@ -166,14 +203,14 @@ void attention_backward(const AttentionTask *t, const TrainKernels *k, float *sc
         Block b = block_at(t, k, &packed, first, scratch);
         weigh(&b);
         gather(&b, t->dmixed, t->mixed_stride, b.mixed);
-        spread(&b, b.p, b.mixed, t->dv);
-        against(&b, b.mixed, packed.values_turned, b.dp);
+        spread(&b, b.p, b.mixed, t->own_dv, t->dv);
+        against(&b, b.mixed, t->own_v, packed.values_turned, b.dp);
         for (int r = 0; r < b.rows; r++) {
             size_t row = (size_t)r * b.stride;
-            k->softmax_backward(b.dp + row, b.p + row, scale_of(t), visible(&b, r), b.keys);
+            k->softmax_backward(b.dp + row, b.p + row, scale_of(t), visible(&b, r), columns(&b));
         }
-        spread(&b, b.dp, b.q, t->dk);
-        mix(&b, b.dp, packed.keys, b.mixed);
+        spread(&b, b.dp, b.q, t->own_dk, t->dk);
+        mix(&b, b.dp, t->own_k, packed.keys, b.mixed);
         scatter(&b, b.mixed, t->dq, t->stride);
     }
 }

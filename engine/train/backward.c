@@ -13,20 +13,20 @@ typedef struct NormSlope {
     float *parts;      // (blocks, width)
 } NormSlope;
 
-// Takes slopes.normed through the norm, for rows [from, to); `from` is a block's first row.
-static void norm_backward(const Network *n, const NormSlope *s, int from, int to) {
+// Takes normed_slope through the norm, for rows [from, to); `from` is a block's first row.
+static void norm_backward(const Pass *p, const NormSlope *s, int from, int to) {
+    const Network *n = p->n;
     size_t width = (size_t)n->shape.width;
     for (size_t r = (size_t)from; r < (size_t)to; r++) {
         float *part = s->parts + r / NORM_BLOCK * width;
         if (r % NORM_BLOCK == 0) memset(part, 0, width * sizeof *part);
-        n->kernels->rmsnorm_backward(n->slopes.normed + r * width, s->in + r * width, n->weights + s->weight,
-                                     s->inverse[r], (int)width, s->past + r * width, s->below + r * width,
-                                     part);
+        n->kernels->rmsnorm_backward(pass_here(p)->normed_slope + r * width, s->in + r * width,
+                                     n->weights + s->weight, s->inverse[r], (int)width, s->past + r * width,
+                                     s->below + r * width, part);
     }
 }
 
-// Adds the parts, in order, to the weight's gradient.
-static void add_parts(const Pass *p, const float *parts, size_t weight) {
+void pass_add_parts(const Pass *p, const float *parts, size_t weight) {
     size_t width = (size_t)p->n->shape.width;
     for (int first = 0; first < p->batch->rows; first += NORM_BLOCK, parts += width)
         p->n->kernels->add(p->n->gradients + weight, parts, width);
@@ -37,19 +37,18 @@ static void last_norm(void *argument, int thread, int threads) {
     Network *n = p->n;
     int from, to;
     pass_share(p, thread, threads, &from, &to);
-    NormSlope s = {.in = n->out,
-                   .inverse = n->out_inverse,
+    const Forward *f = pass_here(p);
+    NormSlope s = {.in = f->out,
+                   .inverse = f->out_inverse,
                    .weight = n->parameters.final_norm,
                    .past = n->slopes.stream,
                    .below = n->slopes.stream,
                    .parts = n->slopes.mlp_norm};
-    if (s.weight == NO_PARAMETER) {
-        pass_copy(n, n->slopes.stream, n->slopes.normed, from, to);
-        return;
-    }
-    memset(pass_row(n->slopes.stream, from, n->shape.width), 0,
-           (size_t)(to - from) * (size_t)n->shape.width * sizeof(float));
-    norm_backward(n, &s, from, to);
+    size_t first = (size_t)from * (size_t)n->shape.width,
+           count = (size_t)(to - from) * (size_t)n->shape.width;
+    if (!p->carried) memset(n->slopes.stream + first, 0, count * sizeof(float));
+    if (s.weight == NO_PARAMETER) n->kernels->add(n->slopes.stream + first, f->normed_slope + first, count);
+    else norm_backward(p, &s, from, to);
 }
 
 // --- a layer ---------------------------------------------------------------------------------------------
@@ -64,7 +63,7 @@ static void mlp_backward(const Pass *p, int thread, int from, int to) {
     Network *n = p->n;
     const Shape *s = &n->shape;
     const LayerPlan *plan = &n->parameters.layers[p->layer];
-    const LayerTrace *t = &n->layers[p->layer];
+    const LayerTrace *t = pass_trace(p);
     const Slopes *d = &n->slopes;
     Linear gate_up = pass_linear(p, thread, MATRIX_GATE_UP), down = pass_linear(p, thread, MATRIX_DOWN);
     NormSlope norm = {t->middle, t->middle_inverse, plan->at[W_MLP_NORM], d->stream, d->middle, d->mlp_norm};
@@ -76,13 +75,14 @@ static void mlp_backward(const Pass *p, int thread, int from, int to) {
         float *dgate = pass_row(d->gate_up, r, 2 * mlp);
         n->kernels->swiglu_backward(pass_row(d->active, r, mlp), gate, gate + mlp, mlp, dgate, dgate + mlp);
     }
-    linear_backward_input(&gate_up, d->gate_up, n->weights + plan->at[W_GATE], d->normed, from, to);
+    float *slope = pass_here(p)->normed_slope;
+    linear_backward_input(&gate_up, d->gate_up, n->weights + plan->at[W_GATE], slope, from, to);
     if (layer_has(plan, W_MLP_NORM)) {
-        norm_backward(n, &norm, from, to);
+        norm_backward(p, &norm, from, to);
         return;
     }
     pass_copy(n, d->middle, d->stream, from, to);
-    n->kernels->add(pass_row(d->middle, from, s->width), pass_row(d->normed, from, s->width),
+    n->kernels->add(pass_row(d->middle, from, s->width), pass_row(slope, from, s->width),
                     (size_t)(to - from) * (size_t)s->width);
 }
 
@@ -102,9 +102,8 @@ static void mlp_rows(void *argument, int thread, int threads) {
     pass_chunks(argument, thread, threads, rows_above);
 }
 
-// The gradient of one weight, if the layer has it, for a thread's outputs.
-static void weight_share(const Pass *p, const Linear *l, int thread, int threads, const float *dy,
-                         const float *x, size_t weight) {
+void pass_weight(const Pass *p, const Linear *l, int thread, int threads, const float *dy, const float *x,
+                 size_t weight) {
     int from, to;
     if (weight == NO_PARAMETER) return;
     pool_share(l->outputs, p->n->kernels->row_unit, thread, threads, &from, &to);
@@ -112,11 +111,11 @@ static void weight_share(const Pass *p, const Linear *l, int thread, int threads
 }
 
 // A thread owns outputs and takes all rows in order.
-static void bias_share(const Pass *p, int thread, int threads, size_t bias) {
-    int from, to, mlp = p->n->shape.mlp_width;
-    pool_share(mlp, 16, thread, threads, &from, &to);
+void pass_bias(const Pass *p, int thread, int threads, const float *dy, int stride, int width, size_t bias) {
+    int from, to;
+    pool_share(width, 16, thread, threads, &from, &to);
     for (int r = 0; r < p->batch->rows; r++)
-        p->n->kernels->add(p->n->gradients + bias + from, pass_row(p->n->slopes.gate_up, r, 2 * mlp) + from,
+        p->n->kernels->add(p->n->gradients + bias + from, dy + (size_t)r * (size_t)stride + from,
                            (size_t)(to - from));
 }
 
@@ -124,15 +123,17 @@ static void mlp_weights(void *argument, int thread, int threads) {
     const Pass *p = argument;
     Network *n = p->n;
     const LayerPlan *plan = &n->parameters.layers[p->layer];
-    const LayerTrace *t = &n->layers[p->layer];
+    const LayerTrace *t = pass_trace(p);
     const Slopes *d = &n->slopes;
     Linear down = pass_linear(p, thread, MATRIX_DOWN), gate_up = pass_linear(p, thread, MATRIX_GATE_UP),
            o = pass_linear(p, thread, MATRIX_O);
-    weight_share(p, &down, thread, threads, d->stream, t->active, plan->at[W_DOWN]);
-    weight_share(p, &gate_up, thread, threads, d->gate_up, t->middle_normed, plan->at[W_GATE]);
-    weight_share(p, &o, thread, threads, d->middle, t->mixed, plan->at[W_O]);
-    if (layer_has(plan, W_GATE_BIAS)) bias_share(p, thread, threads, plan->at[W_GATE_BIAS]);
-    if (thread == 0 && layer_has(plan, W_MLP_NORM)) add_parts(p, d->mlp_norm, plan->at[W_MLP_NORM]);
+    pass_weight(p, &down, thread, threads, d->stream, t->active, plan->at[W_DOWN]);
+    pass_weight(p, &gate_up, thread, threads, d->gate_up, t->middle_normed, plan->at[W_GATE]);
+    pass_weight(p, &o, thread, threads, d->middle, t->mixed, plan->at[W_O]);
+    int mlp = n->shape.mlp_width;
+    if (layer_has(plan, W_GATE_BIAS))
+        pass_bias(p, thread, threads, d->gate_up, 2 * mlp, mlp, plan->at[W_GATE_BIAS]);
+    if (thread == 0 && layer_has(plan, W_MLP_NORM)) pass_add_parts(p, d->mlp_norm, plan->at[W_MLP_NORM]);
 }
 
 static void attention(void *argument, int thread, int threads) {
@@ -144,8 +145,8 @@ static void turn_back(const Pass *p, int from, int to) {
     const Shape *s = &n->shape;
     size_t pairs = (size_t)s->rope.pairs;
     for (int r = from; r < to; r++) {
-        size_t angle = (size_t)(r - p->batch->start[r]) * pairs;
-        float *head = pass_row(n->slopes.qkv, r, pass_qkv_width(s));
+        size_t angle = (size_t)(r - p->batch->start[r] + p->forward) * pairs;
+        float *head = pass_row(pass_here(p)->qkv_slope, r, pass_qkv_width(s));
         for (int h = 0; h < s->heads + s->kv_heads; h++, head += s->head_dim)
             n->kernels->rope_backward(head, n->cosine + angle, n->sine + angle, (int)pairs);
     }
@@ -155,13 +156,15 @@ static void turn_back(const Pass *p, int from, int to) {
 static void rows_below(const Pass *p, int thread, int from, int to) {
     Network *n = p->n;
     const LayerPlan *plan = &n->parameters.layers[p->layer];
-    const LayerTrace *t = &n->layers[p->layer];
+    const LayerTrace *t = pass_trace(p);
     const Slopes *d = &n->slopes;
     Linear qkv = pass_linear(p, thread, MATRIX_QKV);
     NormSlope norm = {t->in, t->inverse, plan->at[W_ATTENTION_NORM], d->middle, d->stream, d->attention_norm};
     turn_back(p, from, to);
-    linear_backward_input(&qkv, d->qkv, n->weights + plan->at[W_Q], d->normed, from, to);
-    norm_backward(n, &norm, from, to);
+    const Forward *f = pass_here(p);
+    linear_backward_input(&qkv, f->qkv_slope, n->weights + plan->at[W_Q], f->normed_slope, from, to);
+    if (n->eagle.version) eagle_below(p, thread, from, to);
+    else norm_backward(p, &norm, from, to);
 }
 
 static void qkv_rows(void *argument, int thread, int threads) {
@@ -173,8 +176,9 @@ static void qkv_weights(void *argument, int thread, int threads) {
     Network *n = p->n;
     const LayerPlan *plan = &n->parameters.layers[p->layer];
     Linear qkv = pass_linear(p, thread, MATRIX_QKV);
-    weight_share(p, &qkv, thread, threads, n->slopes.qkv, n->layers[p->layer].normed, plan->at[W_Q]);
-    if (thread == 0) add_parts(p, n->slopes.attention_norm, plan->at[W_ATTENTION_NORM]);
+    pass_weight(p, &qkv, thread, threads, pass_here(p)->qkv_slope, pass_trace(p)->normed, plan->at[W_Q]);
+    if (n->eagle.version) eagle_weights(p, thread, threads);
+    else if (thread == 0) pass_add_parts(p, n->slopes.attention_norm, plan->at[W_ATTENTION_NORM]);
 }
 
 // A layer without attention passes the middle's gradient on.
@@ -200,7 +204,8 @@ static void embedding_backward(void *argument, int thread, int threads) {
 void pass_backward(Pass *p) {
     Network *n = p->n;
     pool_run(n->pool, last_norm, p);
-    if (n->parameters.final_norm != NO_PARAMETER) add_parts(p, n->slopes.mlp_norm, n->parameters.final_norm);
+    if (n->parameters.final_norm != NO_PARAMETER)
+        pass_add_parts(p, n->slopes.mlp_norm, n->parameters.final_norm);
     for (p->layer = n->shape.layers - 1; p->layer >= 0; p->layer--) {
         pool_run(n->pool, pack, p);
         pool_run(n->pool, mlp_rows, p);

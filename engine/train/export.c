@@ -27,7 +27,8 @@ static bool set_number(json_t *object, const char *name, double x, Error *e) {
 }
 
 // Facts about the training; Hugging Face ignores the key. Agreement is the share of held-out positions at
-// which each model's likeliest token is the target's.
+// which each model's, or each forward's, likeliest token is the target's. No document may be long enough for
+// the last forwards.
 static bool set_training(json_t *root, const Trainer *t, const ExportNotes *n, Error *e) {
     json_t *training = json_pack("{s:i, s:I}", "steps", t->step, "tokens",
                                  (json_int_t)t->step * (json_int_t)t->config.batch);
@@ -39,7 +40,7 @@ static bool set_training(json_t *root, const Trainer *t, const ExportNotes *n, E
     if (!t->target.head) return true;
     json_t *list = json_array();
     json_object_set_new(training, "agreement", list);
-    for (int i = 0; i < t->count; i++) {
+    for (int i = 0; i < trainer_parts(t) && (i < t->count || !isnan(t->agreement[i])); i++) {
         if (!isfinite(t->agreement[i])) return error_input(e, "the training's agreement is not finite");
         json_array_append_new(list, json_real(t->agreement[i]));
     }
@@ -139,14 +140,43 @@ bool export_model(const Trainer *t, const ExportNotes *notes, const char *dir, O
 
 // --- an adapter ------------------------------------------------------------------------------------------
 
-bool export_adapter(const Trainer *t, const ExportNotes *notes, const char *dir, Output *out, Error *e) {
-    Made made = made_in(dir, true, NULL, out);
-    const TargetChoice *c = t->config.adapter;
+static json_t *adapter_json(const TargetChoice *c) {
     Text text = {0};
     adapter_config(&c->kind, &c->model->shape, &text);
     json_t *root = json_loads(text_get(&text), 0, NULL);
     assert(root); // adapter_config writes JSON
     text_release(&text);
+    return root;
+}
+
+// As the authors' programs and others' read it.
+static json_t *eagle_json(const Trainer *t) {
+    const EagleKind *k = &t->config.adapter->eagle;
+    const Shape *s = &t->networks[0].shape;
+    bool third = k->version == EAGLE_3;
+    json_t *root = shape_json(s), *layers = json_array();
+    json_object_set_new(root, "architectures",
+                        json_pack("[s]", third ? "LlamaForCausalLMEagle3" : "LlamaForCausalLMEagle"));
+    json_object_set_new(root, "tie_word_embeddings", json_false());
+    json_object_set_new(root, "outpace",
+                        json_pack("{s:I, s:i}", "trained_tokens",
+                                  (json_int_t)t->step * (json_int_t)t->config.batch, "forwards",
+                                  k->forwards));
+    for (int i = 0; i < EAGLE_STATES; i++) json_array_append_new(layers, json_integer(k->layers[i]));
+    if (!third) {
+        json_object_set_new(root, "bias", json_true());
+        json_decref(layers);
+        return root;
+    }
+    json_object_set_new(root, "draft_vocab_size", json_integer(s->vocab));
+    json_object_set_new(root, "eagle_aux_hidden_state_layer_ids", layers);
+    return root;
+}
+
+bool export_adapter(const Trainer *t, const ExportNotes *notes, const char *dir, Output *out, Error *e) {
+    Made made = made_in(dir, true, NULL, out);
+    const TargetChoice *c = t->config.adapter;
+    json_t *root = c->eagle.version ? eagle_json(t) : adapter_json(c);
     bool ok = set_training(root, t, notes, e) && export_check(dir, true, NULL, out, e) &&
               add_weights(t, dir, out, e) && finish(&made, root, out, e);
     json_decref(root);

@@ -29,7 +29,7 @@ static void turn_rows(const Pass *p, float *qkv, int from, int to) {
     const Shape *s = &n->shape;
     size_t pairs = (size_t)s->rope.pairs;
     for (int r = from; r < to; r++) {
-        size_t angle = (size_t)(r - p->batch->start[r]) * pairs;
+        size_t angle = (size_t)(r - p->batch->start[r] + p->forward) * pairs;
         float *head = pass_row(qkv, r, pass_qkv_width(s));
         for (int h = 0; h < s->heads + s->kv_heads; h++, head += s->head_dim)
             n->kernels->rope_forward(head, n->cosine + angle, n->sine + angle, (int)pairs);
@@ -45,9 +45,10 @@ static void pack(void *argument, int thread, int threads) {
 static void before_rows(const Pass *p, int thread, int from, int to) {
     Network *n = p->n;
     const LayerPlan *plan = &n->parameters.layers[p->layer];
-    LayerTrace *t = &n->layers[p->layer];
+    LayerTrace *t = pass_trace(p);
     Linear qkv = pass_linear(p, thread, MATRIX_QKV);
-    norm_rows(n, t->in, plan->at[W_ATTENTION_NORM], t->normed, t->inverse, from, to);
+    if (n->eagle.version) eagle_input(p, thread, from, to);
+    else norm_rows(n, t->in, plan->at[W_ATTENTION_NORM], t->normed, t->inverse, from, to);
     linear_forward(&qkv, t->normed, n->weights + plan->at[W_Q], t->qkv, from, to, false);
     turn_rows(p, t->qkv, from, to);
 }
@@ -59,24 +60,32 @@ static void before_attention(void *argument, int thread, int threads) {
 static AttentionTask attention_task(const Pass *p, const DocumentRows *d, int head) {
     Network *n = p->n;
     const Shape *s = &n->shape;
-    LayerTrace *t = &n->layers[p->layer];
+    LayerTrace *t = pass_trace(p), *seen = &n->layers[p->layer]; // by all later rows: the first forward's
     int q = shape_q_width(s), kv = shape_kv_width(s), group = s->heads / s->kv_heads, size = s->head_dim;
     size_t row = (size_t)(d->first * pass_qkv_width(s)), mixed = (size_t)(d->first * q);
     size_t at_q = row + (size_t)(head * group * size), at_k = row + (size_t)(q + head * size);
     size_t at_v = at_k + (size_t)kv, at_mixed = mixed + (size_t)(head * group * size);
-    return (AttentionTask){.rows = d->count,
-                           .group = group,
-                           .head_dim = size,
-                           .stride = (size_t)pass_qkv_width(s),
-                           .mixed_stride = (size_t)q,
-                           .q = t->qkv + at_q,
-                           .k = t->qkv + at_k,
-                           .v = t->qkv + at_v,
-                           .mixed = t->mixed + at_mixed,
-                           .dmixed = n->slopes.mixed + at_mixed,
-                           .dq = n->slopes.qkv + at_q,
-                           .dk = n->slopes.qkv + at_k,
-                           .dv = n->slopes.qkv + at_v};
+    AttentionTask task = {.rows = d->count,
+                          .group = group,
+                          .head_dim = size,
+                          .stride = (size_t)pass_qkv_width(s),
+                          .mixed_stride = (size_t)q,
+                          .q = t->qkv + at_q,
+                          .k = seen->qkv + at_k,
+                          .v = seen->qkv + at_v,
+                          .mixed = t->mixed + at_mixed,
+                          .dmixed = n->slopes.mixed + at_mixed,
+                          .dq = pass_here(p)->qkv_slope + at_q,
+                          .dk = n->forwards->qkv_slope + at_k,
+                          .dv = n->forwards->qkv_slope + at_v,
+                          .own = p->forward};
+    for (int m = 0; m < task.own; m++) {
+        task.own_k[m] = n->layers[m + 1].qkv + at_k;
+        task.own_v[m] = n->layers[m + 1].qkv + at_v;
+        task.own_dk[m] = n->forwards[m + 1].qkv_slope + at_k;
+        task.own_dv[m] = n->forwards[m + 1].qkv_slope + at_v;
+    }
+    return task;
 }
 
 // Tasks are dealt out in turn; backward uses the same tasks as forward.
@@ -84,6 +93,7 @@ void pass_attention(const Pass *p, int thread, int threads, bool backward) {
     int heads = p->n->shape.kv_heads;
     for (int i = thread; i < p->documents * heads; i += threads) {
         AttentionTask t = attention_task(p, &p->n->documents[i / heads], i % heads);
+        if (backward && !p->carried) attention_clear(&t);
         if (backward) attention_backward(&t, p->n->kernels, p->n->scratch[thread]);
         else attention_forward(&t, p->n->kernels, p->n->scratch[thread]);
     }
@@ -93,15 +103,15 @@ static void attention(void *argument, int thread, int threads) {
     pass_attention(argument, thread, threads, false);
 }
 
-// The stream above a layer: the next layer's input.
-static float *stream_above(const Network *n, int layer) {
-    return layer + 1 < n->shape.layers ? n->layers[layer + 1].in : n->out;
+// The stream above the layer: the next layer's input.
+static float *stream_above(const Pass *p) {
+    return p->layer + 1 < p->n->shape.layers ? p->n->layers[p->layer + 1].in : pass_here(p)->out;
 }
 
 static void gate_forward(const Pass *p, int from, int to) {
     const Network *n = p->n;
     const LayerPlan *plan = &n->parameters.layers[p->layer];
-    const LayerTrace *t = &n->layers[p->layer];
+    const LayerTrace *t = pass_trace(p);
     int mlp = n->shape.mlp_width;
     for (int r = from; r < to; r++) {
         float *gate = pass_row(t->gate_up, r, 2 * mlp);
@@ -116,9 +126,9 @@ static void mlp_forward(const Pass *p, int thread, int from, int to) {
     Network *n = p->n;
     const Shape *s = &n->shape;
     const LayerPlan *plan = &n->parameters.layers[p->layer];
-    LayerTrace *t = &n->layers[p->layer];
+    LayerTrace *t = pass_trace(p);
     Linear gate_up = pass_linear(p, thread, MATRIX_GATE_UP), down = pass_linear(p, thread, MATRIX_DOWN);
-    float *above = stream_above(n, p->layer);
+    float *above = stream_above(p);
     if (!layer_has(plan, W_MLP_NORM)) pass_copy(n, t->middle_normed, t->middle, from, to);
     else norm_rows(n, t->middle, plan->at[W_MLP_NORM], t->middle_normed, t->middle_inverse, from, to);
     linear_forward(&gate_up, t->middle_normed, n->weights + plan->at[W_GATE], t->gate_up, from, to, false);
@@ -134,12 +144,12 @@ static void mlp_forward(const Pass *p, int thread, int from, int to) {
 static void after_rows(const Pass *p, int thread, int from, int to) {
     Network *n = p->n;
     const LayerPlan *plan = &n->parameters.layers[p->layer];
-    LayerTrace *t = &n->layers[p->layer];
+    LayerTrace *t = pass_trace(p);
     Linear o = pass_linear(p, thread, MATRIX_O);
     pass_copy(n, t->middle, t->in, from, to);
     if (layer_has(plan, W_O))
         linear_forward(&o, t->mixed, n->weights + plan->at[W_O], t->middle, from, to, true);
-    pass_copy(n, stream_above(n, p->layer), t->middle, from, to);
+    pass_copy(n, stream_above(p), t->middle, from, to);
     if (layer_has(plan, W_GATE)) mlp_forward(p, thread, from, to);
 }
 
@@ -152,8 +162,9 @@ static void last_norm(void *argument, int thread, int threads) {
     Network *n = p->n;
     int from, to;
     pass_share(p, thread, threads, &from, &to);
-    if (n->parameters.final_norm == NO_PARAMETER) pass_copy(n, n->out_normed, n->out, from, to);
-    else norm_rows(n, n->out, n->parameters.final_norm, n->out_normed, n->out_inverse, from, to);
+    const Forward *f = pass_here(p);
+    if (n->parameters.final_norm == NO_PARAMETER) pass_copy(n, n->out_normed, f->out, from, to);
+    else norm_rows(n, f->out, n->parameters.final_norm, n->out_normed, f->out_inverse, from, to);
 }
 
 // Returns the number of documents.
@@ -171,7 +182,7 @@ void pass_forward(Pass *p) {
     Pool *pool = p->n->pool;
     assert(p->batch->rows >= 1 && p->batch->rows <= p->n->options.rows);
     p->documents = find_documents(p->batch, p->n->documents);
-    pool_run(pool, input_forward, p);
+    if (!p->n->eagle.version) pool_run(pool, input_forward, p);
     for (p->layer = 0; p->layer < p->n->shape.layers; p->layer++) {
         pool_run(pool, pack, p);
         if (layer_has(&p->n->parameters.layers[p->layer], W_Q)) {

@@ -22,23 +22,43 @@ static int likeliest(const float *x, int n) {
     return best;
 }
 
+// The share of the cross-entropy in EAGLE-1's loss, beside the state's distance.
+static const float ENTROPY_WEIGHT = 0.1f;
+
+static bool has_distance(const Pass *p) { return p->n->eagle.version == EAGLE_1; }
+
+// The target of row r of the chunk, which in later forwards is a later row's; -1: there is nothing to learn.
+static int target_of(const Pass *p, int r) {
+    const Batch *b = p->batch;
+    int row = p->first + r, at = row + p->forward;
+    return at < b->rows && b->start[at] == b->start[row] ? b->targets[at] : -1;
+}
+
+// Whether the wanted distributions are those of the forward before, moved by a row: all rows are one chunk.
+static bool has_wanted(const Pass *p) { return p->forward && p->batch->rows <= HEAD_ROWS; }
+
+static float *wanted_at(const Pass *p, int r) {
+    return p->n->wanted + (size_t)(has_wanted(p) ? r + p->forward : r) * p->n->logit_stride;
+}
+
 // Stores the loss of row r of the chunk, and turns its logits into probabilities.
 static void judge(const Pass *p, int r) {
     Network *n = p->n;
     const TrainKernels *k = n->kernels;
-    int vocab = n->shape.real_vocab, target = p->batch->targets[p->first + r];
+    int vocab = n->shape.real_vocab, target = target_of(p, r);
     float *logits = n->logits + (size_t)r * n->logit_stride, loss = 0;
-    float *wanted = n->target_head ? n->wanted + (size_t)r * n->logit_stride : NULL;
+    float *wanted = n->target_head && target >= 0 ? wanted_at(p, r) : NULL;
     if (p->agreement && target >= 0) {
         int best = wanted ? likeliest(wanted, vocab) : target;
         n->agreeing[p->first + r] = likeliest(logits, vocab) == best;
     }
-    if (target >= 0 && wanted) {
-        k->softmax_forward(wanted, 1, vocab, vocab);
+    if (wanted) {
+        if (!has_wanted(p)) k->softmax_forward(wanted, 1, vocab, vocab);
         loss = k->distillation_forward(logits, wanted, vocab);
     } else if (target >= 0) {
         loss = k->cross_entropy_forward(logits, target, vocab);
     }
+    if (target >= 0 && has_distance(p)) loss = ENTROPY_WEIGHT * loss + eagle_distance(p, p->first + r);
     n->losses[p->first + r] = loss;
 }
 
@@ -50,9 +70,9 @@ static void head_forward(void *argument, int thread, int threads) {
     pool_share(p->rows, n->kernels->row_unit, thread, threads, &from, &to);
     linear_forward(&head, pass_row(n->out_normed, p->first, width), n->head, n->logits, from, to, false);
     head.inputs = n->wanted_width;
-    if (n->target_head)
-        linear_forward(&head, p->batch->wanted + (size_t)p->first * (size_t)n->wanted_width, n->target_head,
-                       n->wanted, from, to, false);
+    if (n->target_head && !has_wanted(p))
+        linear_forward(&head, p->batch->wanted + (size_t)(p->first + p->forward) * (size_t)n->wanted_width,
+                       n->target_head, n->wanted, from, to, false);
     for (int r = from; r < to; r++) judge(p, r);
 }
 
@@ -61,12 +81,13 @@ static void head_forward(void *argument, int thread, int threads) {
 // Turns the probabilities of row r of the chunk into the gradient of its logits.
 static void judge_backward(const Pass *p, int r) {
     const Network *n = p->n;
-    int vocab = n->shape.real_vocab, target = p->batch->targets[p->first + r];
+    int vocab = n->shape.real_vocab, target = target_of(p, r);
+    float scale = has_distance(p) ? ENTROPY_WEIGHT * p->scale : p->scale;
     size_t at = (size_t)r * n->logit_stride;
     float *logits = n->logits + at;
     if (target < 0) memset(logits, 0, (size_t)vocab * sizeof *logits);
-    else if (n->target_head) n->kernels->distillation_backward(logits, n->wanted + at, p->scale, vocab);
-    else n->kernels->cross_entropy_backward(logits, target, p->scale, vocab);
+    else if (n->target_head) n->kernels->distillation_backward(logits, wanted_at(p, r), scale, vocab);
+    else n->kernels->cross_entropy_backward(logits, target, scale, vocab);
 }
 
 static void head_rows(void *argument, int thread, int threads) {
@@ -76,8 +97,10 @@ static void head_rows(void *argument, int thread, int threads) {
     Linear head = head_linear(p, thread);
     pool_share(p->rows, n->kernels->row_unit, thread, threads, &from, &to);
     for (int r = from; r < to; r++) judge_backward(p, r);
-    linear_backward_input(&head, n->logits, n->head, pass_row(n->slopes.normed, p->first, n->shape.width),
-                          from, to);
+    linear_backward_input(&head, n->logits, n->head,
+                          pass_row(pass_here(p)->normed_slope, p->first, n->shape.width), from, to);
+    for (int r = from; r < to && has_distance(p); r++)
+        if (target_of(p, r) >= 0) eagle_distance_backward(p, p->first + r);
 }
 
 static void head_weight(void *argument, int thread, int threads) {
@@ -92,11 +115,21 @@ static void head_weight(void *argument, int thread, int threads) {
 
 // --- a batch ---------------------------------------------------------------------------------------------
 
-// Returns the sum of the rows' losses.
-static double run(Pass *p, bool learn) {
+// Adds up the rows of a forward.
+static void tally(const Pass *p) {
+    Forward *f = pass_here(p);
+    f->loss = 0;
+    f->learned = f->agreed = 0;
+    for (int r = 0; r < p->batch->rows; r++) {
+        int target = target_of(p, r - p->first);
+        f->loss += (double)p->n->losses[r];
+        f->learned += target >= 0;
+        f->agreed += target >= 0 && p->agreement && p->n->agreeing[r];
+    }
+}
+
+static void run_forward(Pass *p, bool learn) {
     const Batch *b = p->batch;
-    double sum = 0;
-    assert(b->states || b->tokens);
     pass_forward(p);
     for (p->first = 0; p->first < b->rows; p->first += HEAD_ROWS) {
         p->rows = b->rows - p->first < HEAD_ROWS ? b->rows - p->first : HEAD_ROWS;
@@ -104,16 +137,32 @@ static double run(Pass *p, bool learn) {
         if (learn) pool_run(p->n->pool, head_rows, p);
         if (learn && p->n->parameters.head != NO_PARAMETER) pool_run(p->n->pool, head_weight, p);
     }
-    if (learn) pass_backward(p);
-    for (int r = 0; r < b->rows; r++) sum += (double)p->n->losses[r];
+    tally(p);
+}
+
+// Returns the sum of the rows' losses.
+static double run(Pass *p, bool learn) {
+    int last = learn && p->n->eagle.version ? p->n->eagle.forwards : p->n->forward_count;
+    float scale = p->scale;
+    double sum = 0;
+    assert(p->batch->states || p->batch->tokens);
+    for (int f = last; f < p->n->forward_count; f++)
+        p->n->forwards[f].loss = p->n->forwards[f].learned = p->n->forwards[f].agreed = 0;
+    for (p->forward = 0; p->forward < last; p->forward++) {
+        double weight = forward_weight(p->n, p->forward);
+        p->scale = scale * (float)weight;
+        run_forward(p, learn);
+        sum += weight * pass_here(p)->loss;
+    }
+    for (p->forward = last - 1; learn && p->forward >= 0; p->forward--) {
+        p->carried = p->forward + 1 < last;
+        pass_backward(p);
+    }
     return sum;
 }
 
-double network_loss(Network *n, const Batch *batch, int *agreed) {
-    Pass p = {.n = n, .batch = batch, .agreement = agreed != NULL};
-    double loss = run(&p, false);
-    for (int r = 0; agreed && r < batch->rows; r++) *agreed += batch->targets[r] >= 0 && n->agreeing[r];
-    return loss;
+double network_loss(Network *n, const Batch *batch) {
+    return run(&(Pass){.n = n, .batch = batch, .agreement = true}, false);
 }
 
 double network_learn(Network *n, const Batch *batch, float scale) {

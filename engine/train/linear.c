@@ -69,9 +69,9 @@ void linear_backward_weight(const Linear *l, const float *dy, const float *x, in
 // --- the matrices of a layer -----------------------------------------------------------------------------
 
 // Where a matrix begins in the parameters; NO_PARAMETER if the layer has none.
-static size_t matrix_at(const LayerPlan *plan, LayerMatrix m) {
+static size_t matrix_at(const Parameters *p, int layer, LayerMatrix m) {
     static const Weight first[LAYER_MATRICES] = {W_Q, W_O, W_GATE, W_DOWN};
-    return plan->at[first[m]];
+    return m == MATRIX_JOIN ? p->join : p->layers[layer].at[first[m]];
 }
 
 // Without scratch, which belongs to a thread. If an MLP has no up, the products skip that half of each row.
@@ -79,8 +79,9 @@ static Linear matrix_linear(const Network *n, int layer, LayerMatrix m) {
     const Shape *s = &n->shape;
     int q = shape_q_width(s), mlp = s->mlp_width,
         both = layer_has(&n->parameters.layers[layer], W_UP) ? 2 * mlp : mlp;
-    const int inputs[] = {s->width, q, s->width, mlp};
-    const int outputs[] = {q + 2 * shape_kv_width(s), s->width, both, s->width};
+    int joined = n->eagle.version == EAGLE_3 ? EAGLE_STATES : 2;
+    const int inputs[] = {pass_normed_width(n), q, s->width, mlp, joined * s->width};
+    const int outputs[] = {q + 2 * shape_kv_width(s), s->width, both, s->width, s->width};
     return (Linear){.kernels = n->kernels,
                     .inputs = inputs[m],
                     .outputs = outputs[m],
@@ -99,7 +100,7 @@ bool matrices_open(Network *n) {
         Linear l = matrix_linear(n, 0, m); // all layers are alike
         size_t forward = n->kernels->panels_size(l.inputs, l.outputs);
         size_t backward = n->kernels->panels_size(l.outputs, l.inputs);
-        if (matrix_at(&n->parameters.layers[0], m) == NO_PARAMETER) continue;
+        if (matrix_at(&n->parameters, 0, m) == NO_PARAMETER) continue;
         n->panels[m] = mem_try(forward > backward ? forward : backward, sizeof *n->panels[m]);
         if (!n->panels[m]) return false;
     }
@@ -109,7 +110,7 @@ bool matrices_open(Network *n) {
 void matrices_pack(const Network *n, int layer, bool backward, int thread, int threads) {
     for (LayerMatrix m = 0; m < LAYER_MATRICES; m++) {
         Linear l = matrix_linear(n, layer, m);
-        size_t at = matrix_at(&n->parameters.layers[layer], m);
+        size_t at = matrix_at(&n->parameters, layer, m);
         if (at == NO_PARAMETER) continue;
         View b = weight_view(&l, n->weights + at, backward);
         Panels to = panels_of(&l, backward);

@@ -18,8 +18,8 @@ static bool take(float **p, size_t count, size_t width) {
 static bool take_trace(const Network *n, LayerTrace *t) {
     const Shape *s = &n->shape;
     size_t rows = (size_t)n->options.rows, width = (size_t)s->width, mlp = (size_t)s->mlp_width;
-    return take(&t->in, rows, width) && take(&t->normed, rows, width) && take(&t->inverse, rows, 1) &&
-           take(&t->qkv, rows, (size_t)pass_qkv_width(s)) &&
+    return take(&t->in, rows, width) && take(&t->normed, rows, (size_t)pass_normed_width(n)) &&
+           take(&t->inverse, rows, 1) && take(&t->qkv, rows, (size_t)pass_qkv_width(s)) &&
            take(&t->mixed, rows, (size_t)shape_q_width(s)) && take(&t->middle, rows, width) &&
            take(&t->middle_normed, rows, width) && take(&t->middle_inverse, rows, 1) &&
            take(&t->gate_up, rows, 2 * mlp) && take(&t->active, rows, mlp);
@@ -35,24 +35,62 @@ static bool take_slopes(const Network *n, Slopes *d) {
     const Shape *s = &n->shape;
     size_t rows = (size_t)n->options.rows, width = (size_t)s->width, mlp = (size_t)s->mlp_width;
     size_t blocks = (rows + NORM_BLOCK - 1) / NORM_BLOCK;
-    return take(&d->stream, rows, width) && take(&d->middle, rows, width) && take(&d->normed, rows, width) &&
-           take(&d->qkv, rows, (size_t)pass_qkv_width(s)) &&
+    return take(&d->stream, rows, width) && take(&d->middle, rows, width) &&
            take(&d->mixed, rows, (size_t)shape_q_width(s)) && take(&d->gate_up, rows, 2 * mlp) &&
            take(&d->active, rows, mlp) && take(&d->attention_norm, blocks, width) &&
-           take(&d->mlp_norm, blocks, width);
+           take(&d->mlp_norm, blocks, width) &&
+           (!n->eagle.version ||
+            (take(&d->join, rows, 2 * width) && take(&d->embedding_norm, blocks, width)));
 }
 
 static void release_slopes(Slopes *d) {
-    float *blocks[] = {d->stream,  d->middle, d->normed,         d->qkv,     d->mixed,
-                       d->gate_up, d->active, d->attention_norm, d->mlp_norm};
+    float *blocks[] = {d->stream, d->middle,         d->mixed,    d->gate_up,       d->active,
+                       d->join,   d->attention_norm, d->mlp_norm, d->embedding_norm};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) mem_free(blocks[i]);
 }
+
+static bool take_forward(const Network *n, Forward *f) {
+    size_t rows = (size_t)n->options.rows, width = (size_t)n->shape.width;
+    return take(&f->out, rows, width) && take(&f->out_inverse, rows, 1) &&
+           take(&f->normed_slope, rows, (size_t)pass_normed_width(n)) &&
+           take(&f->qkv_slope, rows, (size_t)pass_qkv_width(&n->shape)) &&
+           (n->eagle.version != EAGLE_1 || take(&f->join, rows, 2 * width)) &&
+           (n->eagle.version != EAGLE_3 || take(&f->embedding_inverse, rows, 1));
+}
+
+static void release_forward(Forward *f) {
+    float *blocks[] = {f->out, f->out_inverse, f->join, f->embedding_inverse, f->normed_slope, f->qkv_slope};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) mem_free(blocks[i]);
+}
+
+// An EAGLE head has one layer, and a trace of it for each forward.
+static int trace_count(const Network *n) { return n->shape.layers + n->forward_count - 1; }
+
+static bool take_traces(Network *n) {
+    bool ok = true;
+    n->layers = mem_try((size_t)trace_count(n), sizeof *n->layers);
+    n->forwards = mem_try((size_t)n->forward_count, sizeof *n->forwards);
+    if (!n->layers || !n->forwards) return false;
+    for (int i = 0; ok && i < trace_count(n); i++) ok = take_trace(n, &n->layers[i]);
+    for (int i = 0; ok && i < n->forward_count; i++) ok = take_forward(n, &n->forwards[i]);
+    return ok;
+}
+
+static void release_traces(Network *n) {
+    for (int i = 0; n->layers && i < trace_count(n); i++) release_trace(&n->layers[i]);
+    for (int i = 0; n->forwards && i < n->forward_count; i++) release_forward(&n->forwards[i]);
+    mem_free(n->layers);
+    mem_free(n->forwards);
+}
+
+// Positions that rows may have: a forward's are those of the one before it and one more.
+static size_t positions_of(const Network *n) { return (size_t)(n->options.longest + n->forward_count - 1); }
 
 static void fill_angles(Network *n) {
     double frequency[ROPE_MAX_PAIRS];
     size_t pairs = (size_t)n->shape.rope.pairs;
     rope_frequencies(&n->shape.rope, frequency);
-    for (size_t at = 0; at < (size_t)n->options.longest; at++)
+    for (size_t at = 0; at < positions_of(n); at++)
         for (size_t i = 0; i < pairs; i++) {
             n->cosine[at * pairs + i] =
                 (float)(cos((double)at * frequency[i]) * n->shape.rope.attention_factor);
@@ -81,26 +119,20 @@ static bool take_head(Network *n) {
 }
 
 static bool take_buffers(Network *n) {
-    const Shape *s = &n->shape;
-    size_t rows = (size_t)n->options.rows, width = (size_t)s->width, layers = (size_t)s->layers;
-    size_t longest = (size_t)n->options.longest, pairs = (size_t)s->rope.pairs;
-    n->layers = mem_try(layers, sizeof *n->layers);
+    size_t rows = (size_t)n->options.rows, width = (size_t)n->shape.width,
+           pairs = (size_t)n->shape.rope.pairs;
     n->documents = mem_try(rows, sizeof *n->documents);
-    bool ok = n->layers && n->documents && take(&n->weights, n->parameters.total, 1) &&
-              take(&n->gradients, n->parameters.total, 1) && take(&n->out, rows, width) &&
-              take(&n->out_normed, rows, width) && take(&n->out_inverse, rows, 1) && take_head(n) &&
-              take(&n->cosine, longest, pairs) && take(&n->sine, longest, pairs) &&
-              take_slopes(n, &n->slopes) && take_scratch(n) && matrices_open(n);
-    for (size_t i = 0; ok && i < layers; i++) ok = take_trace(n, &n->layers[i]);
-    return ok;
+    return n->documents && take(&n->weights, n->parameters.total, 1) &&
+           take(&n->gradients, n->parameters.total, 1) && take(&n->out_normed, rows, width) && take_head(n) &&
+           take(&n->cosine, positions_of(n), pairs) && take(&n->sine, positions_of(n), pairs) &&
+           take_traces(n) && take_slopes(n, &n->slopes) && take_scratch(n) && matrices_open(n);
 }
 
 void network_close(Network *n) {
-    for (int i = 0; n->layers && i < n->shape.layers; i++) release_trace(&n->layers[i]);
+    release_traces(n);
     for (int i = 0; n->scratch && i < pool_threads(n->pool); i++) mem_free(n->scratch[i]);
-    void *blocks[] = {n->layers,     n->documents,   n->weights, n->gradients, n->out,
-                      n->out_normed, n->out_inverse, n->logits,  n->wanted,    n->losses,
-                      n->agreeing,   n->cosine,      n->sine,    n->scratch};
+    void *blocks[] = {n->documents, n->weights,  n->gradients, n->out_normed, n->logits, n->wanted,
+                      n->losses,    n->agreeing, n->cosine,    n->sine,       n->scratch};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) mem_free(blocks[i]);
     for (int i = 0; i < LAYER_MATRICES; i++) mem_free(n->panels[i]);
     release_slopes(&n->slopes);
@@ -123,6 +155,8 @@ static void check(const Network *n) {
     assert(s->heads % s->kv_heads == 0 && (size_t)s->vocab <= n->logit_stride);
     assert(!n->target_head == !n->wanted && (!n->target_head || n->wanted_width > 0));
     assert(n->options.longest >= 1 && n->options.rows >= 1);
+    assert(n->forward_count >= 1 && n->forward_count <= FORWARDS_MAX);
+    assert(n->forward_count == 1 || (n->eagle.version && s->layers == 1));
 }
 
 // Opens everything except parameters and target_head, which are there already.
@@ -154,8 +188,11 @@ static bool check_rows(const NetworkOptions *o, int context, Error *e) {
 }
 
 bool network_open(Network *n, const Shape *shape, const NetworkOptions *o, Error *e) {
-    *n = (Network){
-        .shape = *shape, .options = *o, .target_head = o->wanted_head, .wanted_width = o->wanted_width};
+    *n = (Network){.shape = *shape,
+                   .options = *o,
+                   .forward_count = 1,
+                   .target_head = o->wanted_head,
+                   .wanted_width = o->wanted_width};
     return check_rows(o, shape->context, e) && parameters_plan(&n->parameters, shape, e) && open_rest(n, e);
 }
 
@@ -169,12 +206,25 @@ static bool check_adapter(const Shape *s, const NetworkOptions *o, Error *e) {
     return true;
 }
 
+static bool open_eagle(Network *n, const AdapterPart *part, Error *e) {
+    const EagleKind *k = &part->eagle;
+    n->shape = eagle_shape(&part->target->shape);
+    n->eagle = *k;
+    n->target_embedding = part->target_embedding;
+    n->forward_count = k->forwards > EAGLE_LOOKS ? k->forwards : EAGLE_LOOKS;
+    if (!check_rows(&n->options, n->shape.context, e) || !check_adapter(&n->shape, &n->options, e))
+        return false;
+    assert(k->forwards >= 1 && k->forwards <= FORWARDS_MAX && part->target_embedding);
+    parameters_plan_eagle(&n->parameters, k->version, &n->shape);
+    return open_rest(n, e);
+}
+
 bool network_open_adapter(Network *n, const AdapterPart *part, const NetworkOptions *o, Error *e) {
     const Shape *target = &part->target->shape;
-    *n = (Network){.shape = adapter_shape(&part->kind, target),
-                   .options = *o,
-                   .target_head = part->target_head,
-                   .wanted_width = target->width};
+    *n = (Network){
+        .options = *o, .forward_count = 1, .target_head = part->target_head, .wanted_width = target->width};
+    if (part->eagle.version) return open_eagle(n, part, e);
+    n->shape = adapter_shape(&part->kind, target);
     if (!adapter_check(&part->kind, part->target, "the adapter to train", e) ||
         !check_rows(o, target->context, e) || !check_adapter(&n->shape, o, e))
         return false;

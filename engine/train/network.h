@@ -11,7 +11,8 @@
 //
 // An adapter's network reads a target's states instead of tokens, and learns distributions instead of tokens:
 // the target's head applied to the states in `wanted`. Its head is frozen, or its own. A model can learn a
-// teacher's distributions in the same way.
+// teacher's distributions in the same way. An EAGLE head (eagle.c) goes through a batch several times, and in
+// each forward after the first reads its own outputs instead of the target's states.
 //
 // A gradient is the same, bit for bit, for any number of threads: threads divide rows or outputs of a
 // product, and sums over rows are taken NORM_BLOCK rows at a time and then added in order. Nothing is
@@ -25,23 +26,32 @@ typedef struct Batch {
     const int *tokens, *targets,
         *start; // (rows); an adapter has no tokens, and any target but -1 is `wanted`
     int rows;
-    const float *states; // (rows, width): an adapter's input
-    const float *wanted; // (rows, wanted_width): final normed states of the target or teacher
+    const float *states; // (rows, width): an adapter's input; EAGLE-3's has EAGLE_STATES times the width
+    const float *wanted; // (rows, wanted_width): final normed states of the target or teacher; for an EAGLE
+                         // head memory goes on for FORWARDS_MAX - 1 rows
 } Batch;
 
 enum {
     NORM_BLOCK = 64,  // rows whose part of a norm weight's gradient is one sum
     HEAD_ROWS = 1024, // rows whose logits are in memory at a time
+    EAGLE_LOOKS = 5,  // forwards at least that network_loss goes through, whatever training has
     CHUNK_ROWS = 96,  // rows that go through a layer's operations together, in a core's cache
 };
 
-// The matrices of a layer.
-typedef enum LayerMatrix { MATRIX_QKV, MATRIX_O, MATRIX_GATE_UP, MATRIX_DOWN, LAYER_MATRICES } LayerMatrix;
+// The matrices of a layer, and that of its inputs.
+typedef enum LayerMatrix {
+    MATRIX_QKV,
+    MATRIX_O,
+    MATRIX_GATE_UP,
+    MATRIX_DOWN,
+    MATRIX_JOIN, // of an EAGLE head
+    LAYER_MATRICES
+} LayerMatrix;
 
 // Activations of a layer, kept from its forward pass for its backward pass; each (rows, ...).
 typedef struct LayerTrace {
     float *in;             // (width) the residual stream below the layer
-    float *normed;         // (width)
+    float *normed;         // (width); in EAGLE-3 (2 width), the normed embedding before it
     float *inverse;        // 1 / root mean square of `in`
     float *qkv;            // (q_width + 2 kv_width), rotated by their positions
     float *mixed;          // (q_width) the output of attention
@@ -56,14 +66,25 @@ typedef struct LayerTrace {
 typedef struct Slopes {
     float *stream;  // (width) of the residual stream above the layer, then below
     float *middle;  // (width) between attention and MLP
-    float *normed;  // (width)
-    float *qkv;     // (q_width + 2 kv_width)
     float *mixed;   // (q_width)
     float *gate_up; // (2 mlp_width)
     float *active;  // (mlp_width)
-    float *attention_norm,
-        *mlp_norm; // (blocks of NORM_BLOCK rows, width): parts of the norm weights' gradients
+    float *join;    // (2 width): of an EAGLE head's inputs
+    float *attention_norm, *mlp_norm, *embedding_norm; // (blocks of NORM_BLOCK rows, width): parts of the
+                                                       // norm weights' gradients
 } Slopes;
+
+// What is kept of one forward of a pass besides its layers' traces, each (rows, ...), and what its loss was.
+typedef struct Forward {
+    float *out;               // (width) above the last layer
+    float *out_inverse;       // of `out`
+    float *join;              // (2 width): EAGLE-1's embedding and state
+    float *embedding_inverse; // of EAGLE-3's embedding
+    float *normed_slope;      // like a trace's normed; first that of the normed output
+    float *qkv_slope;         // (q_width + 2 kv_width)
+    double loss;              // of the last pass, summed over its rows
+    int learned, agreed;      // rows with a target, and those whose likeliest token is the wanted one
+} Forward;
 
 // Rows [first, first + count) of a batch that are one document.
 typedef struct DocumentRows {
@@ -83,9 +104,11 @@ typedef struct NetworkOptions {
 // Which network of an adapter it is.
 typedef struct AdapterPart {
     AdapterKind kind;
-    int head;                 // 0 .. kind.heads - 1
-    const Model *target;      // outlives the network
-    const float *target_head; // (target's vocab, width), outlives it too
+    int head;                      // 0 .. kind.heads - 1
+    const Model *target;           // outlives the network
+    const float *target_head;      // (target's vocab, width), outlives it too
+    EagleKind eagle;               // an EAGLE head, whose `kind` is ignored; settled (eagle_settle)
+    const float *target_embedding; // (target's vocab, width), which it reads
 } AdapterPart;
 
 typedef struct Network {
@@ -98,11 +121,13 @@ typedef struct Network {
     const float *head;          // (vocab, width)
     const float *target_head;   // (vocab, wanted_width); NULL: tokens are learned
     int wanted_width;
-    LayerTrace *layers;     // (shape.layers)
-    float *out;             // (rows, width) above the last layer
-    float *out_normed;      // (rows, width)
-    float *out_inverse;     // (rows)
-    float *logits, *wanted; // (HEAD_ROWS, logit_stride): the network's, and the target's or teacher's
+    EagleKind eagle;
+    const float *target_embedding; // (vocab, width), of an EAGLE head
+    LayerTrace *layers;            // (shape.layers, or forward_count of one layer)
+    Forward *forwards;             // (forward_count)
+    int forward_count;             // 1; of an EAGLE head those of training, and EAGLE_LOOKS at least
+    float *out_normed;             // (rows, width)
+    float *logits, *wanted;        // (HEAD_ROWS, logit_stride): the network's, and the target's or teacher's
     size_t logit_stride;
     float *losses;  // (rows)
     bool *agreeing; // (rows): whether the likeliest token is the wanted one
@@ -119,10 +144,13 @@ bool network_open(Network *n, const Shape *shape, const NetworkOptions *o, Error
 bool network_open_adapter(Network *n, const AdapterPart *part, const NetworkOptions *o, Error *e);
 void network_close(Network *n); // takes an empty or half-built one
 
-// Returns the sum of -log p(target) over the batch's targets, or of -sum of wanted log p for distributions.
-// Adds to *agreed (may be NULL) the number of rows whose likeliest token is the target, or the likeliest of
-// the distribution.
-double network_loss(Network *n, const Batch *batch, int *agreed);
+// Returns the sum of -log p(target) over the batch's targets, or of -sum of wanted log p for distributions;
+// EAGLE-1's rows have their state's distance too. Of an EAGLE head's forwards it is the sum by their weights,
+// forward_weight. Fills in the losses of n->forwards.
+double network_loss(Network *n, const Batch *batch);
 
-// Returns the same sum, and adds the gradient of scale * sum to n->gradients.
+// Returns the same sum, and adds the gradient of scale * sum to n->gradients. Agreement isn't counted.
 double network_learn(Network *n, const Batch *batch, float scale);
+
+// The weight of a forward in the loss; 0: it is only looked at.
+double forward_weight(const Network *n, int forward);

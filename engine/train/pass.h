@@ -1,5 +1,6 @@
 // A pass over a batch: the internal page of forward.c (layers), backward.c (the same layers from their end),
-// head.c (the head in both directions, and the loss), attention.c and linear.c.
+// head.c (the head in both directions, and the loss), eagle.c (the inputs of EAGLE's heads, their features
+// and several forwards), attention.c and linear.c.
 //
 // Work goes to all threads of the pool, phase by phase. Between two phases a thread writes only rows, outputs
 // or attention tasks of its own, so no result depends on the order of threads or on their number.
@@ -13,18 +14,27 @@ typedef struct Pass {
     const Batch *batch;
     int documents;   // in n->documents
     int layer;       // that the phase works on
+    int forward;     // likewise; 0, but in an EAGLE head
     int first, rows; // of the chunk that the head works on
     float scale;     // of the loss
     bool agreement;  // whether to fill n->agreeing
+    bool carried;    // backward: slopes.stream has what a later forward says of this one's output
 } Pass;
 
-void pass_forward(Pass *p); // from tokens or states to n->out_normed; forward.c
-void pass_backward(
-    Pass *p); // from the head's gradient in slopes.normed to the first layer's input; backward.c
+void pass_forward(Pass *p);  // from tokens or states to n->out_normed; forward.c
+void pass_backward(Pass *p); // from the head's gradient in normed_slope to the layers' input; backward.c
+
+static inline LayerTrace *pass_trace(const Pass *p) { return &p->n->layers[p->layer + p->forward]; }
+static inline Forward *pass_here(const Pass *p) { return &p->n->forwards[p->forward]; }
 
 // --- rows ------------------------------------------------------------------------------------------------
 
 static inline int pass_qkv_width(const Shape *s) { return shape_q_width(s) + 2 * shape_kv_width(s); }
+
+// The width of the rows that are multiplied to q, k and v.
+static inline int pass_normed_width(const Network *n) {
+    return n->eagle.version == EAGLE_3 ? 2 * n->shape.width : n->shape.width;
+}
 
 static inline float *pass_row(float *x, int row, int width) { return x + (size_t)row * (size_t)width; }
 
@@ -75,6 +85,15 @@ void linear_forward(const Linear *l, const float *x, const float *weight, float 
 void linear_backward_input(const Linear *l, const float *dy, const float *weight, float *dx, int from,
                            int to);
 
+// A thread's share of the gradient of a weight, if the network has it, and of a bias, dy's rows being
+// `stride` apart; backward.c.
+void pass_weight(const Pass *p, const Linear *l, int thread, int threads, const float *dy, const float *x,
+                 size_t weight);
+void pass_bias(const Pass *p, int thread, int threads, const float *dy, int stride, int width, size_t bias);
+
+// Adds the parts of a norm weight's gradient to it, in order; backward.c.
+void pass_add_parts(const Pass *p, const float *parts, size_t weight);
+
 // Outputs [from, to): dweight += dy^T x over all rows.
 void linear_backward_weight(const Linear *l, const float *dy, const float *x, int rows, float *dweight,
                             int from, int to);
@@ -98,14 +117,29 @@ typedef struct AttentionTask {
     const float *k, *v;  // (rows, head_dim)
     float *mixed;        // (rows, group, head_dim); forward writes it
     const float *dmixed; // backward reads it
-    float *dq, *dk, *dv; // backward writes them
+    float *dq, *dk, *dv; // backward writes dq, and adds to dk and dv
+    // Further keys and values that a row has for itself alone, one for each of `own` (rows, head_dim).
+    int own;
+    const float *own_k[FORWARDS_MAX], *own_v[FORWARDS_MAX];
+    float *own_dk[FORWARDS_MAX], *own_dv[FORWARDS_MAX]; // backward adds to them
 } AttentionTask;
 
 // Floats of scratch that a task of at most `rows` rows needs.
 size_t attention_scratch(const TrainKernels *k, int rows, int group, int head_dim);
 
 void attention_forward(const AttentionTask *t, const TrainKernels *k, float *scratch);
+void attention_clear(const AttentionTask *t); // zeroes the gradients that backward adds to
 void attention_backward(const AttentionTask *t, const TrainKernels *k, float *scratch);
 
 // A thread's share of the tasks of the pass's layer, in either direction; forward.c.
 void pass_attention(const Pass *p, int thread, int threads, bool backward);
+
+// --- EAGLE heads (eagle.c) -------------------------------------------------------------------------------
+
+void eagle_input(const Pass *p, int thread, int from, int to); // rows of a forward: its trace's in and normed
+void eagle_below(const Pass *p, int thread, int from, int to); // the same backward, from the slope of normed
+void eagle_weights(const Pass *p, int thread, int threads); // a share of the gradients of what is in between
+
+// EAGLE-1's second loss: how far row r's output is from the wanted state. The slope is added to normed_slope.
+float eagle_distance(const Pass *p, int r);
+void eagle_distance_backward(const Pass *p, int r);

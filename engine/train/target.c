@@ -10,19 +10,34 @@
 
 static bool is_medusa(const Target *t) { return t->choice.kind.variant == ADAPTER_MEDUSA; }
 
+// What a row of exits holds, in states of the target; 0: there are none.
+static size_t exit_states(const TargetChoice *c, bool adapter) {
+    if (!adapter || c->kind.variant == ADAPTER_MEDUSA || c->eagle.version == EAGLE_1) return 0;
+    return c->eagle.version == EAGLE_3 ? EAGLE_STATES : 1;
+}
+
+// Allocates what the choice needs. False if there is no memory.
+static bool take(Target *t, const TargetChoice *c, size_t exits) {
+    size_t rows = (size_t)t->rows, row = (size_t)c->model->shape.width * sizeof(float);
+    size_t vocab = (size_t)c->model->head.rows;
+    t->head = mem_try(vocab, row);
+    t->embedding = c->eagle.version ? mem_try(vocab, row) : NULL;
+    t->exits = exits ? mem_try(rows, exits * row) : NULL;
+    t->captured = exits > 1 ? mem_try(rows, row) : NULL;
+    t->states = mem_try(rows + ADAPTER_HEADS_MAX, row);
+    t->nodes = mem_new(rows, sizeof *t->nodes);
+    return t->head && (t->embedding || !c->eagle.version) && (t->exits || !exits) &&
+           (t->captured || exits <= 1) && t->states;
+}
+
 bool target_open(Target *t, const TargetChoice *c, bool adapter, int rows, Error *e) {
-    size_t width = (size_t)c->model->shape.width, row = width * sizeof(float);
-    bool exits = adapter && c->kind.variant != ADAPTER_MEDUSA;
     *t = (Target){.choice = *c, .rows = rows};
     if (rows > c->session->tree.capacity)
         return error_input(e, "a pass of %d rows is more than the target takes at once, %d", rows,
                            c->session->tree.capacity);
-    t->head = mem_try((size_t)c->model->head.rows, row);
-    t->exits = exits ? mem_try((size_t)rows, row) : NULL;
-    t->states = mem_try((size_t)rows + ADAPTER_HEADS_MAX, row);
-    t->nodes = mem_new((size_t)rows, sizeof *t->nodes);
-    if (t->head && (t->exits || !exits) && t->states) {
+    if (take(t, c, exit_states(c, adapter))) {
         tensor_load(&c->model->head, t->head);
+        if (t->embedding) tensor_load(&c->model->embedding, t->embedding);
         return true;
     }
     target_close(t);
@@ -31,7 +46,9 @@ bool target_open(Target *t, const TargetChoice *c, bool adapter, int rows, Error
 
 void target_close(Target *t) {
     mem_free(t->head);
+    mem_free(t->embedding);
     mem_free(t->exits);
+    mem_free(t->captured);
     mem_free(t->states);
     mem_free(t->nodes);
     *t = (Target){0};
@@ -45,6 +62,24 @@ static void plant(Target *t, const int *tokens, const int *start, int rows) {
             start[r] == r ? tree_root(tree, tokens[r]) : tree_probe(tree, t->nodes[r - 1], tokens[r], false);
 }
 
+// Runs the rows through the layers below their exits, and fills those.
+static bool run_to_exits(Target *t, int rows, Error *e) {
+    Session *s = t->choice.session;
+    size_t row = (size_t)s->shape.width * sizeof(float);
+    if (!t->exits) return true;
+    if (!t->captured)
+        return session_run(s, t->choice.kind.exit_layer, e) &&
+               session_get_hidden(s, t->nodes, rows, HIDDEN_RAW, t->exits, e);
+    for (size_t i = 0; i < EAGLE_STATES; i++) {
+        if (!session_run(s, t->choice.eagle.layers[i], e) ||
+            !session_get_hidden(s, t->nodes, rows, HIDDEN_RAW, t->captured, e))
+            return false;
+        for (size_t r = 0; r < (size_t)rows; r++)
+            memcpy((char *)t->exits + (r * EAGLE_STATES + i) * row, (char *)t->captured + r * row, row);
+    }
+    return true;
+}
+
 bool target_run(Target *t, const int *tokens, const int *start, int rows, Error *e) {
     Session *s = t->choice.session;
     int layers = s->shape.layers;
@@ -55,9 +90,8 @@ bool target_run(Target *t, const int *tokens, const int *start, int rows, Error 
     if (s->tree.count < rows)
         return error_input(e, "the target has no room for a document of a pass: its context is %d",
                            s->context);
-    bool ok = (!t->exits || (session_run(s, t->choice.kind.exit_layer, e) &&
-                             session_get_hidden(s, t->nodes, rows, HIDDEN_RAW, t->exits, e))) &&
-              session_run(s, layers, e) && session_get_hidden(s, t->nodes, rows, HIDDEN_NORMED, t->states, e);
+    bool ok = run_to_exits(t, rows, e) && session_run(s, layers, e) &&
+              session_get_hidden(s, t->nodes, rows, HIDDEN_NORMED, t->states, e);
     for (size_t i = 0, n = (size_t)rows * (size_t)s->shape.width; ok && i < n; i++)
         if (!isfinite(t->states[i]))
             ok = error_input(e,
@@ -67,19 +101,17 @@ bool target_run(Target *t, const int *tokens, const int *start, int rows, Error 
     return ok;
 }
 
-int target_batch(const Target *t, int head, const int *start, int rows, int *targets, Batch *b) {
-    int ahead = is_medusa(t) ? head + 1 : 0, learned = 0;
+void target_batch(const Target *t, int head, const int *tokens, const int *start, int rows, int *targets,
+                  Batch *b) {
+    int ahead = is_medusa(t) || t->choice.eagle.version ? head + 1 : 0;
     assert(rows <= t->rows && head >= 0 && ahead <= ADAPTER_HEADS_MAX);
-    for (int r = 0; r < rows; r++) {
-        targets[r] = r + ahead < rows && start[r + ahead] == start[r] ? 0 : -1;
-        learned += targets[r] + 1;
-    }
-    *b = (Batch){.targets = targets,
+    for (int r = 0; r < rows; r++) targets[r] = r + ahead < rows && start[r + ahead] == start[r] ? 0 : -1;
+    *b = (Batch){.tokens = t->embedding ? tokens : NULL,
+                 .targets = targets,
                  .start = start,
                  .rows = rows,
-                 .states = is_medusa(t) ? t->states : t->exits,
+                 .states = t->exits ? t->exits : t->states,
                  .wanted = t->states + (size_t)ahead * (size_t)t->choice.model->shape.width};
-    return learned;
 }
 
 double target_weight(const Target *t, int head) { return is_medusa(t) ? pow(MEDUSA_DECAY, head + 1) : 1; }
@@ -91,6 +123,7 @@ void target_start(const Target *t, Network *n, uint64_t seed) {
     if (p->final_norm != NO_PARAMETER) tensor_load(&t->choice.model->final_norm, n->weights + p->final_norm);
     if (p->head != NO_PARAMETER)
         memcpy(n->weights + p->head, t->head, (size_t)n->shape.vocab * width * sizeof(float));
+    if (p->join_bias != NO_PARAMETER) memset(n->weights + p->join_bias, 0, width * sizeof(float));
     if (!is_medusa(t)) return;
     memset(n->weights + p->layers->at[W_GATE], 0, width * width * sizeof(float));
     memset(n->weights + p->layers->at[W_GATE_BIAS], 0, width * sizeof(float));

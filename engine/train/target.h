@@ -5,7 +5,9 @@
 //                     input of row t                       wanted distribution
 //      kangaroo ...   the state after exit_layer layers    the target's at t
 //      medusa         the final normed state               head i: the target's at t + 1 + i
-//      a model        the token at t                       the target's, its teacher's, at t
+//      eagle          the final normed state               forward n: the target's at t + 1 + n, and its
+//      state eagle3         the states after three layers        forward n: the target's at t + 1 + n a model
+//      the token at t                       the target's, its teacher's, at t
 //
 // The loss is Kangaroo's Eq. 3, the cross-entropy from the target's distribution. Medusa's heads learn in the
 // same way, from the target instead of the text's tokens (its section on self-distillation), each weighted by
@@ -22,15 +24,19 @@ typedef struct TargetChoice {
     Session *session; // of the model: a step takes a pass, the context takes the longest document
     const char *name; // model_identity: a checkpoint resumes only with the same target
     AdapterKind kind;
+    EagleKind
+        eagle; // settled; its head is trained instead of an adapter, and of `kind` only heads, 1, matters
 } TargetChoice;
 
 typedef struct Target {
     TargetChoice choice;
-    int rows;      // maximum in a pass
-    float *head;   // (vocab, width)
-    float *exits;  // (rows, width); NULL for medusa and for a model
-    float *states; // (rows + ADAPTER_HEADS_MAX, width), normed
-    int *nodes;    // (rows)
+    int rows;         // maximum in a pass
+    float *head;      // (vocab, width)
+    float *embedding; // (vocab, width), of an EAGLE head; else NULL
+    float *exits;    // (rows, width); NULL for medusa, eagle and a model. eagle3: (rows, EAGLE_STATES, width)
+    float *captured; // (rows, width): eagle3's, on the way to exits
+    float *states;   // (rows + ADAPTER_HEADS_MAX, width), normed
+    int *nodes;      // (rows)
 } Target;
 
 // adapter: an adapter learns from the target, not a model. False with e filled if a pass doesn't fit into a
@@ -41,13 +47,14 @@ void target_close(Target *t); // takes an empty one
 // Runs the documents of a pass, and fills exits and states.
 bool target_run(Target *t, const int *tokens, const int *start, int rows, Error *e);
 
-// Fills *b with the batch of model `head` of the adapter, from the last run, and `targets` (rows), which *b
-// refers to, with 0 or -1. Returns the number of rows that have something to learn.
-int target_batch(const Target *t, int head, const int *start, int rows, int *targets, Batch *b);
+// Fills *b with the batch of model `head` of the adapter, from the last run of `tokens`, and `targets`
+// (rows), which *b refers to, with 0 or -1: there is nothing to learn.
+void target_batch(const Target *t, int head, const int *tokens, const int *start, int rows, int *targets,
+                  Batch *b);
 
 // The weight of model `head` in the loss.
 double target_weight(const Target *t, int head);
 
 // Fills in the initial weights: final norm and own head are the target's, Medusa's W is zero, so that its
-// layer adds nothing yet (as in the paper), and the rest is as in parameters_start.
+// layer adds nothing yet (as in the paper), EAGLE-1's bias is zero, and the rest is as in parameters_start.
 void target_start(const Target *t, Network *n, uint64_t seed);

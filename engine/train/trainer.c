@@ -65,8 +65,12 @@ static bool open_network(Trainer *t, int i, Error *e) {
                         .wanted_width = c->teacher ? c->teacher->model->shape.width : 0};
     bool ok;
     if (c->adapter) {
-        AdapterPart part = {
-            .kind = c->adapter->kind, .head = i, .target = c->adapter->model, .target_head = t->target.head};
+        AdapterPart part = {.kind = c->adapter->kind,
+                            .head = i,
+                            .target = c->adapter->model,
+                            .target_head = t->target.head,
+                            .eagle = c->adapter->eagle,
+                            .target_embedding = t->target.embedding};
         ok = network_open_adapter(n, &part, &o, e);
         if (ok) target_start(&t->target, n, c->seed);
     } else {
@@ -81,7 +85,7 @@ static bool open_network(Trainer *t, int i, Error *e) {
 static bool open_networks(Trainer *t, Error *e) {
     const TargetChoice *a = t->config.adapter, *frozen = a ? a : t->config.teacher;
     int count = a ? a->kind.heads : 1;
-    if (a && !adapter_check(&a->kind, a->model, "the adapter to train", e)) return false;
+    if (a && !a->eagle.version && !adapter_check(&a->kind, a->model, "the adapter to train", e)) return false;
     if (frozen && !target_open(&t->target, frozen, a != NULL, t->config.pass, e)) return false;
     for (int i = 0; i < count; i++)
         if (!open_network(t, i, e)) return false;
@@ -131,18 +135,21 @@ size_t trainer_parameters(const Trainer *t) {
 
 // --- a pass ----------------------------------------------------------------------------------------------
 
-// Fills *b with the batch of network i, and returns its number of rows to learn from. Text is its own target.
-static int batch_of(Trainer *t, int i, int rows, Batch *b) {
-    if (t->config.adapter) return target_batch(&t->target, i, t->start, rows, t->targets, b);
+int trainer_parts(const Trainer *t) { return t->count + t->networks[0].forward_count - 1; }
+
+// Fills *b with the batch of network i. Text is its own target.
+static void batch_of(Trainer *t, int i, int rows, Batch *b) {
     *b = (Batch){.tokens = t->tokens,
                  .targets = t->targets,
                  .start = t->start,
                  .rows = rows,
                  .wanted = t->target.states};
-    return rows;
+    if (t->config.adapter) target_batch(&t->target, i, t->tokens, t->start, rows, t->targets, b);
 }
 
+// Of network or forward i.
 static double weight_of(const Trainer *t, int i) {
+    if (t->networks[0].forward_count > 1) return forward_weight(&t->networks[0], i);
     return t->config.adapter ? target_weight(&t->target, i) : 1;
 }
 
@@ -152,15 +159,25 @@ static bool next_pass(Trainer *t, Feed *f, int rows) {
     return !t->target.states || target_run(&t->target, t->tokens, t->start, rows, &t->failure);
 }
 
-// Sums over the passes of a batch, or over the held-out rows, for each network.
+// Sums over the passes of a batch, or over the held-out rows, for each network or forward.
 typedef struct Sums {
     double loss[ADAPTER_HEADS_MAX];
     int rows[ADAPTER_HEADS_MAX], agreed[ADAPTER_HEADS_MAX];
 } Sums;
 
+// Adds the last pass of network i, whose forwards count from there: only one network alone has several.
+static void add_pass(const Trainer *t, int i, Sums *s) {
+    const Network *n = &t->networks[i];
+    for (int f = 0; f < n->forward_count; f++) {
+        s->loss[i + f] += n->forwards[f].loss;
+        s->rows[i + f] += n->forwards[f].learned;
+        s->agreed[i + f] += n->forwards[f].agreed;
+    }
+}
+
 static double mean_loss(const Trainer *t, const Sums *s) {
     double sum = 0, weights = 0;
-    for (int i = 0; i < t->count; i++) {
+    for (int i = 0; i < trainer_parts(t); i++) {
         sum += weight_of(t, i) * s->loss[i] / (s->rows[i] ? s->rows[i] : 1);
         weights += weight_of(t, i);
     }
@@ -171,8 +188,9 @@ static void learn_pass(Trainer *t, Sums *s) {
     const TrainConfig *c = &t->config;
     for (int i = 0; i < t->count; i++) {
         Batch b;
-        s->rows[i] += batch_of(t, i, c->pass, &b);
-        s->loss[i] += network_learn(&t->networks[i], &b, (float)(weight_of(t, i) / c->batch));
+        batch_of(t, i, c->pass, &b);
+        network_learn(&t->networks[i], &b, (float)(weight_of(t, i) / c->batch));
+        add_pass(t, i, s);
     }
 }
 
@@ -210,11 +228,12 @@ double trainer_held_out(Trainer *t) {
         if (!next_pass(t, &t->held_out, n)) return NAN;
         for (int i = 0; i < t->count; i++) {
             Batch b;
-            sums.rows[i] += batch_of(t, i, n, &b);
-            sums.loss[i] += network_loss(&t->networks[i], &b, &sums.agreed[i]);
+            batch_of(t, i, n, &b);
+            network_loss(&t->networks[i], &b);
+            add_pass(t, i, &sums);
         }
     }
-    for (int i = 0; i < t->count; i++)
+    for (int i = 0; i < trainer_parts(t); i++)
         t->agreement[i] = sums.rows[i] ? (double)sums.agreed[i] / sums.rows[i] : NAN;
     return mean_loss(t, &sums);
 }

@@ -47,9 +47,9 @@ typedef struct Trainer {
     int *tokens, *targets, *start; // (pass)
     int step;                      // steps done
     double loss;                   // of the last step
-    double
-        agreement[ADAPTER_HEADS_MAX]; // (count): share of the held-out rows whose likeliest token is the
-                                      // target's (the text's without a target), at the last trainer_held_out
+    // Of each network, or of each forward of an EAGLE head (trainer_parts): the share of the held-out rows
+    // whose likeliest token is the target's (the text's without a target), at the last trainer_held_out.
+    double agreement[ADAPTER_HEADS_MAX];
     Error failure; // why the target failed, or that a step was interrupted; losses are NAN then
 } Trainer;
 
@@ -69,6 +69,7 @@ void trainer_close(Trainer *t); // takes an empty or half-built one
 TrainedStep trainer_step(Trainer *t);
 
 size_t trainer_parameters(const Trainer *t);
+int trainer_parts(const Trainer *t);
 
 // Mean loss over the first held_out_rows held-out rows; NAN if there are none, or t->failure is filled.
 double trainer_held_out(Trainer *t);
@@ -115,6 +116,6 @@ bool export_check(const char *dir, bool adapter, const char *tokenizer, const Ou
 // of them or, if there is no room for one, none; config.json comes last.
 bool export_model(const Trainer *t, const ExportNotes *notes, const char *dir, Output *out, Error *e);
 
-// An adapter's directory (engine/model/adapter.h), in bf16 too; of the notes it uses only the loss, which is
-// written with t->agreement.
+// An adapter's directory (engine/model/adapter.h), or an EAGLE head's in its authors' form
+// (docs/adapters.md), in bf16 too; of the notes it uses only the loss, which is written with t->agreement.
 bool export_adapter(const Trainer *t, const ExportNotes *notes, const char *dir, Output *out, Error *e);

@@ -55,15 +55,17 @@ static const Arg OPTIONS[] = {
     {"max-tokens", ARG_INT, AT(report.tokens), 1, 1 << 16, "128",
      .help = "report, outputs: of each output, at most", .value = "N", .letter = 'n'},
     {"draft", ARG_WORD, AT(report.draft), .help = "report: the model that drafts", .value = "DIR"},
-    {"adapter", ARG_WORD, AT(report.adapter), .help = "report: Kangaroo's adapter", .value = "DIR"},
-    {"medusa", ARG_WORD, AT(report.heads), .help = "report: Medusa's heads", .value = "DIR"},
+    ADAPTER_OPTION("adapter", ADAPTER_ANY, AT(report.adapters), "report: Kangaroo's adapter"),
+    ADAPTER_OPTION("medusa", ADAPTER_FOR_MEDUSA, AT(report.adapters), "report: Medusa's heads"),
+    ADAPTER_OPTION("eagle", ADAPTER_FOR_EAGLE, AT(report.adapters), "report: EAGLE's network"),
+    ADAPTER_OPTION("eagle3", ADAPTER_FOR_EAGLE3, AT(report.adapters), "report: EAGLE-3's network"),
     {"exit-layer", ARG_INT, AT(adapter.exit_layer), 1, 1000, "2",
      .help = "adapter: it reads what L layers of the model give", .value = "L", .letter = 'l'},
     {"variant", ARG_WORD, AT(adapter.variant), .help = "adapter: kangaroo, with-head, one-layer, mlp",
      .value = "NAME", .fallback = "kangaroo"},
     {"heads", ARG_INT, AT(adapter.heads), 1, ADAPTER_HEADS_MAX, "4", .help = "heads: how many", .value = "N"},
-    {"config", ARG_WORD, AT(adapter.config), .help = "adapter, heads: a YAML file of what follows and more",
-     .value = "FILE"},
+    {"config", ARG_WORD, AT(adapter.config),
+     .help = "adapter, heads, eagle: a YAML file of what follows and more", .value = "FILE"},
     {"out", ARG_WORD, AT(adapter.out), .help = "the directory to write", .value = "DIR", .letter = 'o'},
     {"text", ARG_WORDS, AT(adapter.files), .help = "what to learn from; repeatable, and a pattern in quotes",
      .value = "FILE"},
@@ -255,15 +257,15 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     interrupt_catch();
     if (rest.count == 0 && o.said.preset) return train_model(&o, NULL, code, e);
     if (rest.count == 1) return train_model(&o, rest.items[0], code, e);
-    bool heads = rest.count == 2 && strcmp(rest.items[0], "heads") == 0;
-    if (heads || (rest.count == 2 && strcmp(rest.items[0], "adapter") == 0))
-        return train_adapter(rest.items[1], &o.adapter, heads, code, e);
+    for (OnTop what = 0; rest.count == 2 && what < ON_TOP_KINDS; what++)
+        if (strcmp(rest.items[0], ON_TOP_NAMES[what]) == 0)
+            return train_adapter(what, rest.items[1], &o.adapter, code, e);
     return command_misused(&command_train, e);
 }
 
 const Command command_train = {
     .name = "train",
-    .usage = "CONFIG.yaml | --preset NAME | adapter MODEL | heads MODEL [OPTIONS]",
+    .usage = "CONFIG.yaml | --preset NAME | adapter|heads|eagle|eagle3 MODEL [OPTIONS]",
     .summary = "train a small model from text, or an adapter or heads for a model",
     .arguments = {0, 2},
     .kept = "the last checkpoint is kept: the same command goes on from it",
@@ -293,9 +295,12 @@ const Command command_train = {
         "beside\n"
         "the model's own text it is what adapters, heads and drafts are asked about in use.\n"
         "\n"
-        "adapter and heads learn MODEL's own predictions after any text: Kangaroo's adapter (its\n"
-        "paper's Table 2 has the variants) and Medusa's heads. The model does not change. What is held\n"
-        "out shows the agreement: at how many positions the likeliest token is the model's.\n"
+        "adapter, heads, eagle and eagle3 learn MODEL's own predictions after any text: Kangaroo's\n"
+        "adapter (its paper's Table 2 has the variants), Medusa's heads, and EAGLE's draft heads. The model\n"
+        "does not change. What is held out shows the agreement: at how many positions the likeliest token\n"
+        "is the model's; of an EAGLE head after 0, 1, 2 ... tokens of its own. With 'forwards: N' in the\n"
+        "config an EAGLE head reads its own outputs N - 1 times in training (eagle: 1, and 3 is HASS;\n"
+        "eagle3: 7), with 'layers: [A, B, C]' eagle3 reads the states after these of MODEL's layers.\n"
         "\n"
         "  outpace tokenizer train 'corpus/*.txt' --vocab 2048 -o tokenizer.json\n"
         "  outpace train configs/train/small.yaml\n"
@@ -304,7 +309,8 @@ const Command command_train = {
         "  outpace train adapter models/small --exit-layer 2 --text 'corpus/*.txt' -o models/small-kangaroo\n"
         "  outpace generate models/small \"Once upon a time\" -m kangaroo --adapter models/small-kangaroo\n"
         "  outpace train heads models/small --config configs/train/heads.yaml -o models/small-medusa\n"
-        "  outpace generate models/small \"Once upon a time\" -m medusa --adapter models/small-medusa\n",
+        "  outpace generate models/small \"Once upon a time\" -m medusa --adapter models/small-medusa\n"
+        "  outpace train eagle3 models/small --text 'corpus/*.txt' -o models/small-eagle3\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .run = run};

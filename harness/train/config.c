@@ -67,6 +67,8 @@ static const Arg ADAPTER_KEYS[] = {{"out", ARG_WORD, .at = AT(out)},
                                    {"steps", ARG_INT, AT(config.optimizer.steps), .low = 0, .high = 1 << 30},
                                    {"rate", ARG_REAL, AT(config.optimizer.rate), .low = 0, .high = 10},
                                    {"batch", ARG_INT, AT(config.batch), .low = 1, .high = 1 << 24},
+                                   {"forwards", ARG_INT, AT(forwards), .low = 1, .high = FORWARDS_MAX},
+                                   {"layers", ARG_WORDS, .at = AT(layers)},
                                    RUN_KEYS};
 #undef AT
 

@@ -202,7 +202,7 @@ bool train_run_held_out(TrainRun *r, Error *e) {
         return error_input(e, "the held-out loss of '%s' is not finite at step %d: try a lower rate",
                            r->file.out, t->step);
     printf("%sstep %d  held-out loss %.4f", r->line.terminal ? "\n" : "", t->step, r->held_out);
-    for (int i = 0; t->target.head && i < t->count; i++)
+    for (int i = 0; t->target.head && i < trainer_parts(t) && !isnan(t->agreement[i]); i++)
         printf("%s%.1f%%", i ? ", " : "  agreement ", 100 * t->agreement[i]);
     puts("");
     curve_add(&r->curve, t->step, NAN, r->held_out);
@@ -302,6 +302,8 @@ bool train_run(TrainRun *r, bool *done, int *code, Error *e) {
 
 enum { MOST_ROWS = TREE_MAX_NODES };
 
+const char *const ON_TOP_NAMES[ON_TOP_KINDS] = {"adapter", "heads", "eagle", "eagle3"};
+
 typedef struct AdapterRun {
     TrainRun run;
     FrozenModel target;
@@ -346,13 +348,37 @@ static bool read_settings(AdapterRun *a, const TrainAdapterOptions *o, Error *e)
     return f->files.count || error_input(e, "train: give text to learn from with --text FILE, or a --config");
 }
 
-static bool choose_kind(AdapterKind *k, const TrainAdapterOptions *o, const Model *m, bool heads, Error *e) {
-    *k = (AdapterKind){.variant = ADAPTER_MEDUSA, .exit_layer = m->shape.layers, .heads = o->heads};
-    if (heads) return true;
+static bool choose_adapter(AdapterKind *k, const TrainAdapterOptions *o, Error *e) {
     *k = (AdapterKind){.exit_layer = o->exit_layer, .heads = 1};
     return adapter_variant_find(o->variant, &k->variant, e) &&
            (k->variant != ADAPTER_MEDUSA ||
             error_input(e, "train: medusa's heads are trained by 'outpace train heads MODEL'"));
+}
+
+// EAGLE-1 learns on the target's states alone and EAGLE-3 in seven forwards, as their authors trained them.
+static bool choose_eagle(TargetChoice *c, OnTop what, const TrainFile *f, const Shape *target, Error *e) {
+    EagleKind *k = &c->eagle;
+    IntList list;
+    bool third = what == ON_TOP_EAGLE3;
+    *k = (EagleKind){third ? EAGLE_3 : EAGLE_1, f->forwards ? f->forwards : third ? 7 : 1, {0}};
+    c->kind = (AdapterKind){.heads = 1};
+    if (f->layers.count && (!third || f->layers.count != EAGLE_STATES))
+        return error_input(e, "train: 'layers' must be three of the target's layers, and is only eagle3's");
+    for (int i = 0; i < f->layers.count; i++) {
+        if (!int_list_parse(f->layers.items[i], "'layers'", 1, target->layers, &list, e)) return false;
+        k->layers[i] = list.items[0];
+    }
+    return eagle_settle(k, target, e) || error_within(e, "train");
+}
+
+static bool choose_kind(TargetChoice *c, OnTop what, const TrainFile *f, const TrainAdapterOptions *o,
+                        const Model *m, Error *e) {
+    if (what == ON_TOP_EAGLE || what == ON_TOP_EAGLE3) return choose_eagle(c, what, f, &m->shape, e);
+    if (f->forwards || f->layers.count)
+        return error_input(e, "train: 'forwards' and 'layers' are of 'outpace train eagle' and 'eagle3'");
+    c->kind = (AdapterKind){.variant = ADAPTER_MEDUSA, .exit_layer = m->shape.layers, .heads = o->heads};
+    return (what == ON_TOP_HEADS || choose_adapter(&c->kind, o, e)) &&
+           adapter_check(&c->kind, m, "the adapter to train", e);
 }
 
 // The longest document if the file has no context: a power of two, so that it divides a usual batch.
@@ -362,13 +388,12 @@ static int longest_document(const Shape *s) {
     return n;
 }
 
-static bool open_target(AdapterRun *a, const char *dir, const TrainAdapterOptions *o, bool heads, Error *e) {
+static bool open_target(AdapterRun *a, OnTop what, const char *dir, const TrainAdapterOptions *o, Error *e) {
     TrainConfig *c = &a->run.file.config;
     Model shape;
     if (!model_open_config(&shape, dir, e)) return false;
     int context = c->shape.context ? c->shape.context : longest_document(&shape.shape);
-    bool ok = choose_kind(&a->target.choice.kind, o, &shape, heads, e) &&
-              adapter_check(&a->target.choice.kind, &shape, "the adapter to train", e);
+    bool ok = choose_kind(&a->target.choice, what, &a->run.file, o, &shape, e);
     model_close(&shape);
     train_file_set_context(&a->run.file, context);
     if (!ok || !frozen_open(&a->target, dir, c, &a->run.line, e)) return false;
@@ -389,16 +414,19 @@ static bool choose_tokens(AdapterRun *a, const char *dir, Error *e) {
     return true;
 }
 
-static bool write_adapter(AdapterRun *a, Error *e) {
+static bool write_adapter(AdapterRun *a, OnTop what, Error *e) {
     TrainRun *r = &a->run;
     ExportNotes notes = {.bos = -1, .eos = -1, .held_out_loss = r->held_out};
     if (!export_adapter(&r->trainer, &notes, r->file.out, &r->out, e)) return false;
-    printf("wrote the %s to %s\n", a->target.choice.kind.variant == ADAPTER_MEDUSA ? "heads" : "adapter",
+    printf("wrote the %s to %s\n",
+           what == ON_TOP_ADAPTER ? "adapter"
+           : what == ON_TOP_HEADS ? "heads"
+                                  : "head",
            SHOWN(r->file.out));
     return true;
 }
 
-bool train_adapter(const char *model, const TrainAdapterOptions *o, bool heads, int *code, Error *e) {
+bool train_adapter(OnTop what, const char *model, const TrainAdapterOptions *o, int *code, Error *e) {
     AdapterRun a = {.run = {.stop_after = o->stop_after,
                             .figure = o->figure,
                             .fresh = o->fresh,
@@ -408,9 +436,9 @@ bool train_adapter(const char *model, const TrainAdapterOptions *o, bool heads, 
     output_reads(&a.run.out, model);
     output_reads(&a.run.out, o->config);
     line_begin(&a.run.line, true);
-    bool ok = read_settings(&a, o, e) && open_target(&a, model, o, heads, e) && choose_tokens(&a, model, e) &&
+    bool ok = read_settings(&a, o, e) && open_target(&a, what, model, o, e) && choose_tokens(&a, model, e) &&
               train_run_open(&a.run, e) && train_run(&a.run, &done, code, e) &&
-              (!done || (write_adapter(&a, e) && train_run_figure(&a.run, e)));
+              (!done || (write_adapter(&a, what, e) && train_run_figure(&a.run, e)));
     train_run_close(&a.run);
     frozen_close(&a.target);
     return ok;

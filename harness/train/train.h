@@ -29,6 +29,8 @@ typedef struct TrainFile {
     Words files;                   // paths and patterns, including those of `domains`
     DomainName domains[WORDS_MAX]; // (files.count)
     const YamlNode *domain_map;
+    Words layers;                    // eagle3's, whose states it reads; empty: as eagle_settle chooses
+    int forwards;                    // of EAGLE's heads; 0: their default
     int head_size;                   // 0: width / heads
     int checkpoint_every;            // steps
     int held_out_every;              // steps
@@ -136,6 +138,11 @@ typedef struct FrozenModel {
 bool frozen_open(FrozenModel *f, const char *dir, const TrainConfig *c, Line *line, Error *e);
 void frozen_close(FrozenModel *f); // accepts an empty one
 
+// What is trained on top of a model, by the word after `outpace train`.
+typedef enum { ON_TOP_ADAPTER, ON_TOP_HEADS, ON_TOP_EAGLE, ON_TOP_EAGLE3, ON_TOP_KINDS } OnTop;
+
+extern const char *const ON_TOP_NAMES[ON_TOP_KINDS];
+
 typedef struct TrainAdapterOptions {
     const char *variant, *config, *out, *separator; // config, out, separator: NULL if not given
     int exit_layer, heads, steps, batch;            // steps, batch: 0 if not given
@@ -146,5 +153,5 @@ typedef struct TrainAdapterOptions {
     bool fresh, force;
 } TrainAdapterOptions;
 
-// `outpace train adapter` and `outpace train heads`: trains models on top of a frozen model's states.
-bool train_adapter(const char *model, const TrainAdapterOptions *o, bool heads, int *code, Error *e);
+// Trains it on a frozen model's states.
+bool train_adapter(OnTop what, const char *model, const TrainAdapterOptions *o, int *code, Error *e);

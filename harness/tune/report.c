@@ -150,7 +150,8 @@ void tune_print_use(const Plan *p, const char *method) {
     args_write_options(MODEL_OPTIONS, MODEL_SETTINGS, &p->sweep.points[0].settings.engine, &options);
     printf("use        outpace generate %s -f prompt.txt --method '%s'", SHOWN(files->target), SHOWN(method));
     if (model->draft) printf(" --draft %s", SHOWN(files->draft));
-    if (model->adapter) printf(" --adapter %s", SHOWN(files->adapter));
+    for (int i = 0; i < ADAPTER_ROLES; i++)
+        if (model->adapters[i]) printf(" --%s %s", adapter_role_name(i), SHOWN(files->adapters[i]));
     puts(text_get(&options));
     text_release(&options);
 }

@@ -315,9 +315,10 @@ static json_t *hardware_json(const EngineOptions *o) {
 
 // JSON is YAML, and jansson knows how to quote.
 static json_t *config_json(const TuneAsk *ask, const TuneMethod *method) {
-    json_t *model =
-        json_pack("{s:s, s:s*, s:s*, s:s*, s:s*}", "target", ask->target, "draft", ask->draft, "adapter",
-                  ask->adapter, "inflate", ask->inflate, "inflate_draft", ask->inflate_draft);
+    json_t *model = json_pack("{s:s, s:s*, s:s*, s:s*}", "target", ask->target, "draft", ask->draft,
+                              "inflate", ask->inflate, "inflate_draft", ask->inflate_draft);
+    for (int i = 0; i < ADAPTER_ROLES; i++)
+        if (ask->adapters[i]) json_object_set_new(model, adapter_role_name(i), json_string(ask->adapters[i]));
     json_t *dataset = json_pack("{s:s, s:s*, s:s*, s:s*, s:s*, s:i, s:s, s:I}", "name",
                                 ask->path ? ask->path : ask->dataset, "path", ask->path, "format",
                                 ask->format, "split", ask->split, "template", ask->template, "limit",

@@ -194,7 +194,7 @@ static bool open_method(TreeTuner *t, const char *text, Method *m, Error *e) {
 static bool answer_one(TreeTuner *t, Method *m, int number, TreeCounts *out, Error *e) {
     const DatasetPrompt *p = &t->ask->plan->inputs.datasets[0].prompts[number];
     Answer a = {.prompt = number};
-    bool ok = answer_prompt(&t->env, m, settings_of(t), p->turns, p->turn_count, &a, e);
+    bool ok = answer_prompt(&t->env, m, settings_of(t), p->turns, p->turn_count, NULL, &a, e);
     if (ok) count_answer(out, &a);
     answer_release(&a);
     return ok;

@@ -14,7 +14,10 @@ typedef struct Plain {
     double *w;           // (p->total)
     double *target_head; // (vocab, wanted_width), of an adapter's; else NULL
     int wanted_width;
-    double x[PLAIN_ROWS][PLAIN_WIDTH], qkv[PLAIN_ROWS][PLAIN_WIDTH];
+    EagleKind eagle;
+    double *embedding; // (vocab, width), of an EAGLE head's target
+    // By forward, of which only an EAGLE head has several.
+    double x[FORWARDS_MAX][PLAIN_ROWS][PLAIN_WIDTH], qkv[FORWARDS_MAX][PLAIN_ROWS][PLAIN_WIDTH];
 } Plain;
 
 static void linear(const double *x, const double *w, int inputs, int outputs, double *y) {
@@ -42,36 +45,58 @@ static void turn(const Shape *s, double *head, int position) {
     }
 }
 
-static void attend(const Plain *p, const Batch *b, int row, int head, double *out) {
+// The rows of qkv that a row sees, itself among them: the first forward's, and its own of the later ones.
+static int seen_by(const Plain *p, const Batch *b, int forward, int row, const double **out) {
+    int count = 0;
+    for (int j = b->start[row]; j <= row; j++) out[count++] = p->qkv[0][j];
+    for (int f = 1; f <= forward; f++) out[count++] = p->qkv[f][row];
+    return count;
+}
+
+static void attend(const Plain *p, const Batch *b, int forward, int row, int head, double *out) {
     const Shape *s = p->s;
     int q = shape_q_width(s), kv = head / (s->heads / s->kv_heads) * s->head_dim;
-    double weight[PLAIN_ROWS], sum = 0;
+    const double *seen[PLAIN_ROWS + FORWARDS_MAX];
+    double weight[PLAIN_ROWS + FORWARDS_MAX], sum = 0;
+    int count = seen_by(p, b, forward, row, seen);
     memset(out, 0, (size_t)s->head_dim * sizeof *out);
-    for (int j = b->start[row]; j <= row; j++) {
+    for (int j = 0; j < count; j++) {
         double score = 0;
         for (int i = 0; i < s->head_dim; i++)
-            score += p->qkv[row][head * s->head_dim + i] * p->qkv[j][q + kv + i];
+            score += p->qkv[forward][row][head * s->head_dim + i] * seen[j][q + kv + i];
         sum += weight[j] = exp(score / sqrt(s->head_dim));
     }
-    for (int j = b->start[row]; j <= row; j++)
+    for (int j = 0; j < count; j++)
         for (int i = 0; i < s->head_dim; i++)
-            out[i] += weight[j] / sum * p->qkv[j][q + shape_kv_width(s) + kv + i];
+            out[i] += weight[j] / sum * seen[j][q + shape_kv_width(s) + kv + i];
+}
+
+static void fill_qkv(Plain *p, const Batch *b, size_t w, int forward, int r, const double *normed,
+                     int inputs) {
+    const Shape *s = p->s;
+    double *qkv = p->qkv[forward][r];
+    linear(normed, p->w + w, inputs, shape_q_width(s) + 2 * shape_kv_width(s), qkv);
+    for (int h = 0; h < s->heads + s->kv_heads; h++)
+        turn(s, qkv + h * s->head_dim, r - b->start[r] + forward);
+}
+
+static void add_attention(Plain *p, const Batch *b, int forward, const LayerPlan *plan) {
+    const Shape *s = p->s;
+    double mixed[PLAIN_WIDTH], delta[PLAIN_WIDTH];
+    for (int r = 0; r < b->rows; r++) {
+        for (int h = 0; h < s->heads; h++) attend(p, b, forward, r, h, mixed + h * s->head_dim);
+        linear(mixed, p->w + plan->at[W_O], shape_q_width(s), s->width, delta);
+        for (int i = 0; i < s->width; i++) p->x[forward][r][i] += delta[i];
+    }
 }
 
 static void attention(Plain *p, const Batch *b, const LayerPlan *plan) {
-    const Shape *s = p->s;
-    double normed[PLAIN_WIDTH], mixed[PLAIN_WIDTH], delta[PLAIN_WIDTH];
+    double normed[PLAIN_WIDTH];
     for (int r = 0; r < b->rows; r++) {
-        norm(p, p->x[r], plan->at[W_ATTENTION_NORM], normed);
-        linear(normed, p->w + plan->at[W_Q], s->width, shape_q_width(s) + 2 * shape_kv_width(s), p->qkv[r]);
-        for (int h = 0; h < s->heads + s->kv_heads; h++)
-            turn(s, p->qkv[r] + h * s->head_dim, r - b->start[r]);
+        norm(p, p->x[0][r], plan->at[W_ATTENTION_NORM], normed);
+        fill_qkv(p, b, plan->at[W_Q], 0, r, normed, p->s->width);
     }
-    for (int r = 0; r < b->rows; r++) {
-        for (int h = 0; h < s->heads; h++) attend(p, b, r, h, mixed + h * s->head_dim);
-        linear(mixed, p->w + plan->at[W_O], shape_q_width(s), s->width, delta);
-        for (int i = 0; i < s->width; i++) p->x[r][i] += delta[i];
-    }
+    add_attention(p, b, 0, plan);
 }
 
 static void mlp(const Plain *p, double *x, const LayerPlan *plan) {
@@ -95,12 +120,12 @@ static double log_of_sum(const double *x, int n) {
     return log(sum);
 }
 
-// -log p of the target, or its mean over the wanted ones.
-static double row_loss(const Plain *p, const Batch *b, int r) {
+// -log p of row r's target, or its mean over the wanted ones; x: the state above the last layer.
+static double row_loss(const Plain *p, const Batch *b, const double *x, int r) {
     int vocab = p->s->real_vocab, width = p->s->width;
     double normed[PLAIN_WIDTH], logits[PLAIN_WIDTH], state[PLAIN_WIDTH], wanted[PLAIN_WIDTH], loss = 0;
     if (b->targets[r] < 0) return 0;
-    norm(p, p->x[r], p->p->final_norm, normed);
+    norm(p, x, p->p->final_norm, normed);
     linear(normed, p->p->head == NO_PARAMETER ? p->target_head : p->w + p->p->head, width, vocab, logits);
     double all = log_of_sum(logits, vocab);
     if (!b->wanted) return all - logits[b->targets[r]];
@@ -112,19 +137,72 @@ static double row_loss(const Plain *p, const Batch *b, int r) {
     return loss;
 }
 
+// --- EAGLE's heads ---------------------------------------------------------------------------------------
+
+static double distance(const Plain *p, const Batch *b, const double *x, int r) {
+    double sum = 0;
+    if (b->targets[r] < 0) return 0;
+    for (int i = 0; i < p->s->width; i++) {
+        double apart = fabs(x[i] - (double)b->wanted[r * p->s->width + i]);
+        sum += apart < 1 ? apart * apart / 2 : apart - 0.5;
+    }
+    return sum / p->s->width;
+}
+
+// What a row reads: the token's embedding, and the target's states or the output before.
+static void eagle_row(Plain *p, const Batch *b, int forward, int r) {
+    int width = p->s->width, at = r + forward + 1 < b->rows ? r + forward + 1 : b->rows - 1;
+    int states = p->eagle.version == EAGLE_3 ? EAGLE_STATES * width : width;
+    const double *e = p->embedding + b->tokens[at] * width;
+    double *x = p->x[forward][r], joined[PLAIN_WIDTH], fed[PLAIN_WIDTH];
+    for (int i = 0; i < states && !forward; i++) fed[i] = (double)b->states[r * states + i];
+    for (int i = 0; i < width && forward; i++) fed[i] = p->x[forward - 1][r][i];
+    if (p->eagle.version == EAGLE_1) {
+        memcpy(joined, e, (size_t)width * sizeof *e);
+        memcpy(joined + width, fed, (size_t)width * sizeof *e);
+        linear(joined, p->w + p->p->join, 2 * width, width, x);
+        for (int i = 0; i < width; i++) x[i] += p->w[p->p->join_bias + (size_t)i];
+        fill_qkv(p, b, p->p->layers->at[W_Q], forward, r, x, width);
+        return;
+    }
+    if (forward) memcpy(x, fed, (size_t)width * sizeof *x);
+    else linear(fed, p->w + p->p->join, states, width, x);
+    norm(p, e, p->p->embedding_norm, joined);
+    norm(p, x, p->p->hidden_norm, joined + width);
+    fill_qkv(p, b, p->p->layers->at[W_Q], forward, r, joined, 2 * width);
+}
+
+static double eagle_loss(Plain *p, const Batch *b) {
+    double loss = 0, weight = 1;
+    for (int f = 0; f < p->eagle.forwards; f++, weight *= 0.8) {
+        for (int r = 0; r < b->rows; r++) eagle_row(p, b, f, r);
+        add_attention(p, b, f, p->p->layers);
+        for (int r = 0; r < b->rows; r++) {
+            double *x = p->x[f][r];
+            mlp(p, x, p->p->layers);
+            if (r + f >= b->rows || b->start[r + f] != b->start[r]) continue;
+            double entropy = row_loss(p, b, x, r + f);
+            loss +=
+                weight * (p->eagle.version == EAGLE_1 ? 0.1 * entropy + distance(p, b, x, r + f) : entropy);
+        }
+    }
+    return loss;
+}
+
 static double plain_loss(Plain *p, const Batch *b) {
     int width = p->s->width;
     double loss = 0;
+    if (p->eagle.version) return eagle_loss(p, b);
     for (int r = 0; r < b->rows; r++)
         for (int i = 0; i < width; i++)
-            p->x[r][i] = b->states ? (double)b->states[r * width + i]
-                                   : p->w[p->p->embedding + (size_t)(b->tokens[r] * width + i)];
+            p->x[0][r][i] = b->states ? (double)b->states[r * width + i]
+                                      : p->w[p->p->embedding + (size_t)(b->tokens[r] * width + i)];
     for (int layer = 0; layer < p->s->layers; layer++) {
         const LayerPlan *plan = &p->p->layers[layer];
         if (layer_has(plan, W_Q)) attention(p, b, plan);
-        for (int r = 0; r < b->rows && layer_has(plan, W_GATE); r++) mlp(p, p->x[r], plan);
+        for (int r = 0; r < b->rows && layer_has(plan, W_GATE); r++) mlp(p, p->x[0][r], plan);
     }
-    for (int r = 0; r < b->rows; r++) loss += row_loss(p, b, r);
+    for (int r = 0; r < b->rows; r++) loss += row_loss(p, b, p->x[0][r], r);
     return loss;
 }
 
@@ -140,6 +218,9 @@ static Plain *plain_open(const Network *n) {
     p->p = &n->parameters;
     p->w = doubles(n->weights, n->parameters.total);
     p->wanted_width = n->wanted_width;
+    p->eagle = n->eagle;
+    if (n->target_embedding)
+        p->embedding = doubles(n->target_embedding, (size_t)n->shape.vocab * (size_t)n->shape.width);
     if (n->target_head)
         p->target_head = doubles(n->target_head, (size_t)n->shape.vocab * (size_t)n->wanted_width);
     return p;
@@ -148,6 +229,7 @@ static Plain *plain_open(const Network *n) {
 static void plain_close(Plain *p) {
     mem_free(p->w);
     mem_free(p->target_head);
+    mem_free(p->embedding);
     mem_free(p);
 }
 
@@ -180,7 +262,7 @@ static void compare_gradients(const Network *n, Plain *p, const Batch *b, double
 void plain_compare(Network *n, const Batch *b, Random *r) {
     Plain *p = plain_open(n);
     double want = plain_loss(p, b);
-    expect_near("loss", n, want, network_loss(n, b, NULL), b->rows);
+    expect_near("loss", n, want, network_loss(n, b), b->rows);
     expect_near("loss while learning", n, want, network_learn(n, b, 0.25f), b->rows);
     compare_gradients(n, p, b, 0.25, r);
     plain_close(p);

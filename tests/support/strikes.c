@@ -106,6 +106,7 @@ static const Row ROWS[] = {
     {.name = "train on", .words = "train ../in/train.yaml", .loose = true, .prepare = "$O train ../in/train.yaml --stop-after 2"},
     {.name = "train adapter", .words = "train adapter ../in/tiny --exit-layer 1 --config ../in/parts.yaml -o m", .loose = true},
     {.name = "train heads", .words = "train heads ../in/tiny --heads 2 --config ../in/parts.yaml -o m", .loose = true},
+    {.name = "train eagle", .words = "train eagle ../in/tiny --config ../in/parts.yaml -o m", .loose = true},
     {.name = "verify", .words = "verify ../in/tiny -n 1 --max-tokens 4 --adapter ../in/adapter", .loose = true},
     {.name = "list", .words = "table --db ../in/a.db"},
     {.name = "run", .words = "run ../in/one.yaml --db a.db", .loose = true},

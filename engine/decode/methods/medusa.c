@@ -150,6 +150,7 @@ const MethodInfo method_medusa = {
     .begin = medusa_begin,
     .propose = medusa_propose,
     .observe = medusa_observe,
+    .may_rest = true,
     .close = medusa_close,
     .sources = medusa_sources,
     .rank_tree = medusa_rank_tree};

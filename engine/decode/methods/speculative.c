@@ -151,12 +151,18 @@ static bool speculative_observe(void *self, const Observation *seen, Error *e) {
         if (s->length < 1) s->length = 1;
         if (s->length > LONGEST) s->length = LONGEST;
     }
+    s->drafted = 0; // the next step may be without a draft
     if (!follower_settle(&s->follower, seen->emitted, seen->emitted_count, e)) return false;
     assert(s->follower.length == seen->length);
     return true;
 }
 
 static const Sources *speculative_sources(const void *self) { return &((const Speculative *)self)->sources; }
+
+static bool speculative_chain(const void *self) {
+    const Speculative *s = self;
+    return !s->drafter.greedy && !s->branches;
+}
 
 static const RankTree *speculative_rank_tree(const void *self) {
     const Speculative *s = self;
@@ -173,6 +179,8 @@ const MethodInfo method_speculative = {.name = "speculative",
                                        .begin = speculative_begin,
                                        .propose = speculative_propose,
                                        .observe = speculative_observe,
+                                       .may_rest = true,
                                        .close = speculative_close,
                                        .sources = speculative_sources,
+                                       .chain = speculative_chain,
                                        .rank_tree = speculative_rank_tree};

@@ -1,5 +1,5 @@
-// The networks of adapters, of every variant: losses and gradients against the plain network in double,
-// independent of the number of threads.
+// The networks of adapters and EAGLE's heads, of every variant and number of forwards: losses and gradients
+// against the plain network in double, independent of the number of threads.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"
@@ -9,14 +9,15 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { VARIANTS = ADAPTER_MEDUSA + 1 };
+enum { VARIANTS = ADAPTER_MEDUSA + 1, EAGLES = 2 }; // versions, with any number of forwards
 
 // A target in name, and a batch of random states in documents; some rows have nothing to learn.
 typedef struct Case {
     Model target;
     AdapterKind kind;
-    float *head, *states, *wanted;
-    int targets[PLAIN_ROWS], start[PLAIN_ROWS];
+    EagleKind eagle;
+    float *head, *embedding, *states, *wanted;
+    int tokens[PLAIN_ROWS], targets[PLAIN_ROWS], start[PLAIN_ROWS];
     Batch batch;
 } Case;
 
@@ -26,7 +27,8 @@ static float *random_floats(size_t n, Random *r) {
     return x;
 }
 
-static void open_case(Case *c, AdapterVariant v, int rows, int longest, Random *r) {
+// v: an AdapterVariant or, from VARIANTS on, an EAGLE head.
+static void open_case(Case *c, int v, int rows, int longest, Random *r) {
     int kv = test_between(r, 1, 2), size = 2 * test_between(r, 1, 5), width = test_between(r, 3, 40),
         vocab = test_between(r, 5, 60), heads = kv * test_between(r, 1, 3);
     Shape s = {.layers = 3,
@@ -40,22 +42,34 @@ static void open_case(Case *c, AdapterVariant v, int rows, int longest, Random *
                .context = PLAIN_ROWS,
                .norm_epsilon = 1e-5f,
                .rope = {.theta = 10000, .factor = 1, .pairs = size / 2, .attention_factor = 1}};
-    *c = (Case){.target.shape = s, .kind = {v, v == ADAPTER_MEDUSA ? 3 : 2, v == ADAPTER_MEDUSA ? 2 : 1, 0}};
+    *c = (Case){.target.shape = s, .kind = {.exit_layer = 2, .heads = 1}};
+    if (v == ADAPTER_MEDUSA) c->kind = (AdapterKind){ADAPTER_MEDUSA, 3, 2, 0};
+    else if (v < VARIANTS) c->kind.variant = (AdapterVariant)v;
+    else
+        c->eagle =
+            (EagleKind){v == VARIANTS ? EAGLE_1 : EAGLE_3, test_between(r, 1, FORWARDS_MAX), {1, 2, 3}};
     if (random_below(r, 2)) c->kind.kv_heads = kv;
     c->head = random_floats((size_t)s.vocab * (size_t)width, r);
-    c->states = random_floats((size_t)rows * (size_t)width, r);
-    c->wanted = random_floats((size_t)rows * (size_t)width, r);
+    c->embedding = random_floats((size_t)s.vocab * (size_t)width, r);
+    c->states = random_floats((size_t)rows * EAGLE_STATES * (size_t)width, r);
+    c->wanted = random_floats((size_t)(rows + FORWARDS_MAX) * (size_t)width, r);
     for (int i = 0, start = 0; i < rows; i++) {
         if (i - start >= longest || random_below(r, 12) == 0) start = i;
         c->start[i] = start;
         c->targets[i] = random_below(r, 6) ? 0 : -1;
+        c->tokens[i] = test_between(r, 0, vocab - 1);
     }
-    c->batch = (Batch){
-        .targets = c->targets, .start = c->start, .rows = rows, .states = c->states, .wanted = c->wanted};
+    c->batch = (Batch){.tokens = c->tokens,
+                       .targets = c->targets,
+                       .start = c->start,
+                       .rows = rows,
+                       .states = c->states,
+                       .wanted = c->wanted};
 }
 
 static void close_case(Case *c) {
     mem_free(c->head);
+    mem_free(c->embedding);
     mem_free(c->states);
     mem_free(c->wanted);
 }
@@ -63,19 +77,26 @@ static void close_case(Case *c) {
 static Network open_network(const Case *c, int threads, const char *isa) {
     Network n;
     Error e = {0};
-    AdapterPart part = {
-        .kind = c->kind, .head = c->kind.heads - 1, .target = &c->target, .target_head = c->head};
+    AdapterPart part = {.kind = c->kind,
+                        .head = c->kind.heads - 1,
+                        .target = &c->target,
+                        .target_head = c->head,
+                        .eagle = c->eagle,
+                        .target_embedding = c->embedding};
     NetworkOptions o = {.rows = c->batch.rows, .longest = c->batch.rows, .threads = threads, .isa = isa};
     if (!network_open_adapter(&n, &part, &o, &e)) fail_msg("%s", e.text);
     for (size_t i = 0; i < n.parameters.total; i++) n.weights[i] = 0;
     return n;
 }
 
+// Smaller in an EAGLE head, whose outputs would grow from forward to forward.
 static void random_weights(const Network *n, Random *r) {
-    for (size_t i = 0; i < n->parameters.total; i++) n->weights[i] = (float)(random_uniform(r) - 0.5);
+    double size = n->eagle.version ? 0.3 : 1;
+    for (size_t i = 0; i < n->parameters.total; i++)
+        n->weights[i] = (float)(size * (random_uniform(r) - 0.5));
 }
 
-static void check_variant(const TrainKernels *k, AdapterVariant v, Random *r) {
+static void check_variant(const TrainKernels *k, int v, Random *r) {
     Case c;
     open_case(&c, v, test_between(r, 1, 70), 40, r);
     Network n = open_network(&c, 2, k->name);
@@ -85,23 +106,24 @@ static void check_variant(const TrainKernels *k, AdapterVariant v, Random *r) {
     close_case(&c);
 }
 
-static void for_variants(void (*check)(const TrainKernels *k, AdapterVariant v, Random *r), uint64_t stream) {
+static void for_variants(void (*check)(const TrainKernels *k, int v, Random *r), int first, int count,
+                         int rounds, uint64_t stream) {
     Random r = test_random(stream);
     for (size_t i = 0; i < train_kernels_count(); i++) {
         bool available;
         const TrainKernels *k = train_kernels_at(i, &available);
-        for (int round = 0; available && round < 6; round++)
-            for (int v = 0; v < VARIANTS; v++) check(k, (AdapterVariant)v, &r);
+        for (int round = 0; available && round < rounds; round++)
+            for (int v = first; v < first + count; v++) check(k, v, &r);
     }
 }
 
 static void plain_network(void **state) {
     (void)state;
-    for_variants(check_variant, 1);
+    for_variants(check_variant, 0, VARIANTS, 6, 1);
 }
 
 // One thread or three, not a bit may differ.
-static void compare_threads(const TrainKernels *k, AdapterVariant v, Random *r) {
+static void compare_threads(const TrainKernels *k, int v, Random *r) {
     Case c;
     open_case(&c, v, PLAIN_ROWS, 150, r);
     Network one = open_network(&c, 1, k->name), three = open_network(&c, 3, k->name);
@@ -118,7 +140,15 @@ static void compare_threads(const TrainKernels *k, AdapterVariant v, Random *r) 
 
 static void threads_do_not_matter(void **state) {
     (void)state;
-    for_variants(compare_threads, 2);
+    for_variants(compare_threads, 0, VARIANTS, 6, 2);
+    for_variants(compare_threads, VARIANTS, EAGLES, 2, 7);
+}
+
+// An EAGLE head that reads its own outputs: fc with its bias, the two norms, the rows that each forward sees,
+// and gradients through all of them.
+static void plain_eagle(void **state) {
+    (void)state;
+    for_variants(check_variant, VARIANTS, EAGLES, 4, 5);
 }
 
 // A Medusa head that adds nothing and has the target's head says what the target says; with another token's
@@ -131,16 +161,17 @@ static void agreement(void **state) {
     Network n = open_network(&c, 1, NULL);
     size_t width = (size_t)n.shape.width, vocab = (size_t)n.shape.real_vocab;
     float *head = n.weights + n.parameters.head;
-    int learned = 0, agreed = 0;
+    int learned = 0;
     c.batch.wanted = c.states;
     for (int i = 0; i < 90; i++) learned += c.targets[i] >= 0;
     memcpy(head, c.head, (size_t)n.shape.vocab * width * sizeof *head);
-    network_loss(&n, &c.batch, &agreed);
-    assert_int_equal(agreed, learned);
+    network_loss(&n, &c.batch);
+    assert_int_equal(n.forwards->learned, learned);
+    assert_int_equal(n.forwards->agreed, learned);
     memcpy(head, c.head + width, (vocab - 1) * width * sizeof *head);
     memcpy(head + (vocab - 1) * width, c.head, width * sizeof *head);
-    network_loss(&n, &c.batch, &agreed);
-    assert_int_equal(agreed, learned);
+    network_loss(&n, &c.batch);
+    assert_int_equal(n.forwards->agreed, 0);
     network_close(&n);
     close_case(&c);
 }
@@ -171,7 +202,7 @@ static void refusals(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(plain_network),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(plain_network), cmocka_unit_test(plain_eagle),
                                        cmocka_unit_test(threads_do_not_matter), cmocka_unit_test(agreement),
                                        cmocka_unit_test(refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,11 +4,13 @@
 
 #include "engine/base/memory.h"
 #include "engine/cpu/cpu.h"
+#include "engine/model/safetensors.h"
 #include "engine/train/trainer.h"
 #include "tests/support/folder.h"
 #include "tests/support/learner.h"
 #include "tests/support/random_model.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +26,7 @@ typedef struct World {
 
 static Shape small_shape(void) {
     return (Shape){
-        .layers = 3,
+        .layers = 4,
         .width = 32,
         .heads = 4,
         .kv_heads = 2,
@@ -37,23 +39,42 @@ static Shape small_shape(void) {
         .rope = {.kind = ROPE_PLAIN, .theta = 10000, .factor = 1, .pairs = 4, .attention_factor = 1}};
 }
 
-static void open_world(World *w, const Shape *shape, const AdapterKind *kind, Random *r) {
+// What is trained: an adapter of a variant, or an EAGLE head.
+enum { EAGLE_FIRST = ADAPTER_MEDUSA + 1, EAGLE_THIRD, KINDS };
+
+typedef struct Kind {
+    AdapterKind adapter;
+    EagleKind eagle;
+} Kind;
+
+static Kind kind_of(int v) {
+    if (v == EAGLE_FIRST) return (Kind){{.heads = 1}, {EAGLE_1, 2, {0}}};
+    if (v == EAGLE_THIRD) return (Kind){{.heads = 1}, {EAGLE_3, 3, {1, 2, 3}}};
+    return (Kind){
+        .adapter = {(AdapterVariant)v, v == ADAPTER_MEDUSA ? 4 : 1, v == ADAPTER_MEDUSA ? 2 : 1, 0}};
+}
+
+static const char *name_of(int v) {
+    if (v >= EAGLE_FIRST) return v == EAGLE_FIRST ? "eagle" : "eagle3";
+    return adapter_variant_name((AdapterVariant)v);
+}
+
+static void open_world(World *w, const Shape *shape, const Kind *kind, Random *r) {
     BackendOptions o = {.compute = COMPUTE_F32, .max_nodes = PASS, .threads = 1};
     void *self;
     random_model_init(&w->model, shape, DTYPE_F32, false, r);
     assert_true(cpu_open(&w->model.model, &o, &self, NULL));
     session_init(&w->session, &cpu_backend, self, &w->model.model.shape, &o);
-    w->choice =
-        (TargetChoice){.model = &w->model.model, .session = &w->session, .name = "one", .kind = *kind};
+    w->choice = (TargetChoice){.model = &w->model.model,
+                               .session = &w->session,
+                               .name = "one",
+                               .kind = kind->adapter,
+                               .eagle = kind->eagle};
 }
 
 static void close_world(World *w) {
     session_release(&w->session);
     random_model_release(&w->model);
-}
-
-static AdapterKind kind_of(AdapterVariant v) {
-    return v == ADAPTER_MEDUSA ? (AdapterKind){v, 3, 2, 0} : (AdapterKind){v, 1, 1, 0};
 }
 
 // The small learner's run, of an adapter.
@@ -80,14 +101,27 @@ static void same_rows(const char *what, const float *want, const float *got, int
                  (unsigned long long)test_seed());
 }
 
+// The states after a layer of rows of a document, alone, against every `of`-th row of exits.
+static void same_exits(World *w, const Target *t, const int *tokens, int from, int to, int layer, int at,
+                       int of) {
+    int width = w->session.shape.width;
+    float *alone = mem_new((size_t)((to - from) * width), sizeof *alone);
+    session_reset(&w->session);
+    assert_true(session_prefill(&w->session, tokens + from, to - from, 0, layer, alone, NULL));
+    for (int r = from; r < to; r++)
+        same_rows("exit states", alone + (size_t)((r - from) * width),
+                  t->exits + (size_t)((r * of + at) * width), 1, width);
+    mem_free(alone);
+}
+
 // Documents of a pass against each of them alone, run as a prompt is: the same bits.
-static void check_states(const Shape *shape, AdapterVariant v, Random *r) {
+static void check_states(const Shape *shape, int v, Random *r) {
     World w;
     Target t;
-    AdapterKind kind = kind_of(v);
+    Kind kind = kind_of(v);
     int tokens[PASS], start[PASS], first = 0, width = shape->width, layers = shape->layers;
     float *alone = mem_new((size_t)(PASS * width), sizeof *alone);
-    kind.exit_layer = v == ADAPTER_MEDUSA ? layers : 1;
+    kind.adapter.exit_layer = v == ADAPTER_MEDUSA ? layers : 1;
     open_world(&w, shape, &kind, r);
     assert_true(target_open(&t, &w.choice, true, PASS, NULL));
     for (int i = 0; i < PASS; i++) {
@@ -102,11 +136,11 @@ static void check_states(const Shape *shape, AdapterVariant v, Random *r) {
         session_reset(&w.session);
         assert_true(session_prefill(&w.session, tokens + from, to - from, 0, layers, alone, NULL));
         same_rows("normed states", alone, t.states + at, to - from, width);
-        if (v == ADAPTER_MEDUSA) continue;
-        session_reset(&w.session);
-        assert_true(session_prefill(&w.session, tokens + from, to - from, 0, 1, alone, NULL));
-        same_rows("exit states", alone, t.exits + at, to - from, width);
+        if (v < ADAPTER_MEDUSA) same_exits(&w, &t, tokens, from, to, 1, 0, 1);
+        for (int i = 0; v == EAGLE_THIRD && i < EAGLE_STATES; i++)
+            same_exits(&w, &t, tokens, from, to, kind.eagle.layers[i], i, EAGLE_STATES);
     }
+    assert_true(!t.exits == (v == ADAPTER_MEDUSA || v == EAGLE_FIRST));
     target_close(&t);
     close_world(&w);
     mem_free(alone);
@@ -117,8 +151,9 @@ static void states(void **state) {
     Random r = test_random(1);
     for (int round = 0; round < 20; round++) {
         Shape s = random_shape(&r);
-        s.layers = 2;
-        check_states(&s, round % 2 ? ADAPTER_MEDUSA : ADAPTER_KANGAROO, &r);
+        static const int kinds[] = {ADAPTER_KANGAROO, ADAPTER_MEDUSA, EAGLE_FIRST, EAGLE_THIRD};
+        s.layers = 4;
+        check_states(&s, kinds[round % 4], &r);
     }
 }
 
@@ -133,11 +168,11 @@ static void what_is_wanted(void **state) {
     Target t;
     Batch b;
     Shape shape = small_shape();
-    AdapterKind kind = kind_of(ADAPTER_MEDUSA);
+    Kind kind = kind_of(ADAPTER_MEDUSA);
     open_world(&w, &shape, &kind, &r);
     assert_true(target_open(&t, &w.choice, true, PASS, NULL));
     for (int head = 0; head < 2; head++) {
-        assert_int_equal(target_batch(&t, head, start, 7, targets, &b), 4 - 2 * head);
+        target_batch(&t, head, NULL, start, 7, targets, &b);
         assert_memory_equal(targets, want[head], sizeof targets);
         assert_ptr_equal(b.states, t.states);
         assert_ptr_equal(b.wanted, t.states + (head + 1) * 32);
@@ -158,12 +193,12 @@ static Trainer open_trainer(const TrainConfig *c, const Corpus *corpus) {
 
 // From little more than the target's own head to most of what the target says, on documents never seen. A
 // random target is a hard one, and what it says two tokens further on cannot be known: heads come less far.
-static void check_learning(AdapterVariant v, Random *r) {
+static void check_learning(int v, Random *r) {
     World w;
     Corpus corpus;
     Shape shape = small_shape();
-    AdapterKind kind = kind_of(v);
-    double least = v == ADAPTER_MEDUSA ? 0.05 : 0.15;
+    Kind kind = kind_of(v);
+    double least = v == ADAPTER_MEDUSA || v >= EAGLE_FIRST ? 0.05 : 0.15;
     open_world(&w, &shape, &kind, r);
     learner_corpus(&corpus, 60, 80, 1);
     TrainConfig c = config_of(&w, 150);
@@ -172,9 +207,8 @@ static void check_learning(AdapterVariant v, Random *r) {
     while (t.step < 150) assert_true(isfinite(trainer_step(&t).loss));
     double last = trainer_held_out(&t);
     if (!(last < first - 0.1 && t.agreement[0] > agreed + least))
-        fail_msg("%s: held out %g, agreeing %g; after 150 steps %g and %g (seed %llu)",
-                 adapter_variant_name(v), first, agreed, last, t.agreement[0],
-                 (unsigned long long)test_seed());
+        fail_msg("%s: held out %g, agreeing %g; after 150 steps %g and %g (seed %llu)", name_of(v), first,
+                 agreed, last, t.agreement[0], (unsigned long long)test_seed());
     trainer_close(&t);
     corpus_release(&corpus);
     close_world(&w);
@@ -184,7 +218,7 @@ static void check_teacher(Random *r) {
     World w;
     Corpus corpus;
     Shape shape = small_shape();
-    open_world(&w, &shape, &(AdapterKind){0}, r);
+    open_world(&w, &shape, &(Kind){0}, r);
     learner_corpus(&corpus, 60, 80, 1);
     TrainConfig c = taught(&w, 150);
     Trainer t = open_trainer(&c, &corpus);
@@ -203,7 +237,7 @@ static void it_learns(void **state) {
     (void)state;
     Random r = test_random(3);
     check_teacher(&r);
-    for (int v = ADAPTER_KANGAROO; v <= ADAPTER_MEDUSA; v++) check_learning((AdapterVariant)v, &r);
+    for (int v = 0; v < KINDS; v++) check_learning(v, &r);
 }
 
 static void expect_same(const Trainer *a, const Trainer *b) {
@@ -218,11 +252,11 @@ static void expect_same(const Trainer *a, const Trainer *b) {
 }
 
 // 20 steps at once, and in pieces, each by a new trainer with other threads.
-static void check_resuming(AdapterVariant v, bool teacher, const char *path, Random *r) {
+static void check_resuming(int v, bool teacher, const char *path, Random *r) {
     World w;
     Corpus corpus;
     Shape shape = small_shape();
-    AdapterKind kind = kind_of(v);
+    Kind kind = kind_of(v);
     Error e = {0};
     open_world(&w, &shape, &kind, r);
     learner_corpus(&corpus, 20, 90, 2);
@@ -252,6 +286,7 @@ static void resumed_is_uninterrupted(void **state) {
     Random r = test_random(4);
     check_resuming(ADAPTER_KANGAROO, false, folder_path(*state, "kangaroo.checkpoint"), &r);
     check_resuming(ADAPTER_MEDUSA, false, folder_path(*state, "medusa.checkpoint"), &r);
+    check_resuming(EAGLE_THIRD, false, folder_path(*state, "eagle3.checkpoint"), &r);
     check_resuming(ADAPTER_KANGAROO, true, folder_path(*state, "taught.checkpoint"), &r);
 }
 
@@ -263,12 +298,12 @@ static void expect_tensor(const Network *n, size_t at, const Tensor *x) {
         assert_int_equal(numbers[i], f32_to_bf16(n->weights[at + i]));
 }
 
-static void check_export(AdapterVariant v, const char *dir, Random *r) {
+static void check_export(int v, const char *dir, Random *r) {
     World w;
     Corpus corpus;
     Adapter a;
     Shape shape = small_shape();
-    AdapterKind kind = kind_of(v);
+    Kind kind = kind_of(v);
     Error e = {0};
     open_world(&w, &shape, &kind, r);
     learner_corpus(&corpus, 20, 90, 2);
@@ -280,8 +315,8 @@ static void check_export(AdapterVariant v, const char *dir, Random *r) {
     if (!export_adapter(&t, &notes, dir, &out, &e)) fail_msg("%s", e.text);
     output_release(&out);
     if (!adapter_open(&a, w.choice.model, dir, &e)) fail_msg("%s", e.text);
-    assert_memory_equal(&a.kind, &kind, sizeof kind);
-    for (int i = 0; i < kind.heads; i++) {
+    assert_memory_equal(&a.kind, &kind.adapter, sizeof kind.adapter);
+    for (int i = 0; i < kind.adapter.heads; i++) {
         const Network *n = &t.networks[i];
         const LayerPlan *plan = n->parameters.layers;
         const Tensor *layer = a.models[i].layers->w;
@@ -304,7 +339,138 @@ static void check_export(AdapterVariant v, const char *dir, Random *r) {
 static void exported_adapter_opens(void **state) {
     Random r = test_random(5);
     for (int v = ADAPTER_KANGAROO; v <= ADAPTER_MEDUSA; v++)
-        check_export((AdapterVariant)v, folder_path(*state, adapter_variant_name((AdapterVariant)v)), &r);
+        check_export(v, folder_path(*state, name_of(v)), &r);
+}
+
+// --- EAGLE's files ---------------------------------------------------------------------------------------
+
+typedef struct StoredShape {
+    const char *name;
+    int rows, columns; // rows 0: a vector
+} StoredShape;
+
+static const StoredShape EAGLE_FILE[] = {{"fc.weight", 32, 64},
+                                         {"fc.bias", 0, 32},
+                                         {"layers.0.self_attn.q_proj.weight", 32, 32},
+                                         {"layers.0.self_attn.k_proj.weight", 16, 32},
+                                         {"layers.0.self_attn.v_proj.weight", 16, 32},
+                                         {"layers.0.self_attn.o_proj.weight", 32, 32},
+                                         {"layers.0.post_attention_layernorm.weight", 0, 32},
+                                         {"layers.0.mlp.gate_proj.weight", 48, 32},
+                                         {"layers.0.mlp.up_proj.weight", 48, 32},
+                                         {"layers.0.mlp.down_proj.weight", 32, 48}};
+static const StoredShape EAGLE3_FILE[] = {{"fc.weight", 32, 96},
+                                          {"midlayer.input_layernorm.weight", 0, 32},
+                                          {"midlayer.hidden_norm.weight", 0, 32},
+                                          {"midlayer.self_attn.q_proj.weight", 32, 64},
+                                          {"midlayer.self_attn.k_proj.weight", 16, 64},
+                                          {"midlayer.self_attn.v_proj.weight", 16, 64},
+                                          {"midlayer.self_attn.o_proj.weight", 32, 32},
+                                          {"midlayer.post_attention_layernorm.weight", 0, 32},
+                                          {"midlayer.mlp.gate_proj.weight", 48, 32},
+                                          {"midlayer.mlp.up_proj.weight", 48, 32},
+                                          {"midlayer.mlp.down_proj.weight", 32, 48},
+                                          {"norm.weight", 0, 32},
+                                          {"lm_head.weight", LEARNER_VOCAB, 32}};
+
+// The authors' names and sizes, no more and no fewer, and the network's numbers rounded to bf16.
+static void expect_stored(const Network *n, const char *path, const StoredShape *list, int count) {
+    FileView view;
+    Safetensors header;
+    Error e = {0};
+    assert_true(file_map(path, &view, &e) && safetensors_parse(view.data, view.size, path, &header, &e));
+    assert_int_equal(n->parameters.count, count);
+    for (int i = 0; i < count; i++) {
+        const StoredTensor *x = safetensors_find(&header, list[i].name);
+        const Parameter *p = &n->parameters.list[i];
+        if (!x) fail_msg("no %s", list[i].name);
+        assert_string_equal(p->name, list[i].name);
+        assert_string_equal(x->dtype, "BF16");
+        assert_int_equal(x->rank, list[i].rows ? 2 : 1);
+        assert_int_equal((int)x->dims[0], list[i].rows ? list[i].rows : list[i].columns);
+        if (list[i].rows) assert_int_equal((int)x->dims[1], list[i].columns);
+        const uint16_t *numbers = (const uint16_t *)(view.data + x->begin);
+        for (size_t k = 0; k < parameter_size(p); k++)
+            assert_int_equal(numbers[k], f32_to_bf16(n->weights[p->at + k]));
+    }
+    safetensors_release(&header);
+    file_unmap(&view);
+}
+
+static void check_eagle_config(const char *path, bool third) {
+    json_t *root = json_load_file(path, 0, NULL), *layers;
+    assert_non_null(root);
+    const char *name = json_string_value(json_array_get(json_object_get(root, "architectures"), 0));
+    assert_string_equal(name, third ? "LlamaForCausalLMEagle3" : "LlamaForCausalLMEagle");
+    assert_int_equal(json_integer_value(json_object_get(root, "num_hidden_layers")), 1);
+    assert_int_equal(json_integer_value(json_object_get(root, "num_key_value_heads")), 2);
+    assert_int_equal(json_integer_value(json_object_get(root, "max_position_embeddings")), 64);
+    assert_true(json_is_true(json_object_get(root, "bias")) == !third);
+    json_t *trained = json_object_get(json_object_get(root, "outpace"), "trained_tokens");
+    assert_int_equal(json_integer_value(trained), 128);
+    layers = json_object_get(root, "eagle_aux_hidden_state_layer_ids");
+    assert_int_equal(json_array_size(layers), third ? 3 : 0);
+    for (size_t i = 0; i < json_array_size(layers); i++)
+        assert_int_equal(json_integer_value(json_array_get(layers, i)), (int)i + 1);
+    assert_int_equal(json_integer_value(json_object_get(root, "draft_vocab_size")),
+                     third ? LEARNER_VOCAB : 0);
+    json_decref(root);
+}
+
+static void check_eagle_files(int v, const char *dir, Random *r) {
+    World w;
+    Corpus corpus;
+    Shape shape = small_shape();
+    Kind kind = kind_of(v);
+    Error e = {0};
+    Output out = {0};
+    open_world(&w, &shape, &kind, r);
+    learner_corpus(&corpus, 20, 90, 2);
+    TrainConfig c = config_of(&w, 5);
+    Trainer t = open_trainer(&c, &corpus);
+    trainer_step(&t);
+    ExportNotes notes = {.held_out_loss = trainer_held_out(&t)};
+    if (!export_adapter(&t, &notes, dir, &out, &e)) fail_msg("%s", e.text);
+    output_release(&out);
+    assert_true(export_check(dir, true, NULL, &out, &e)); // the same training may replace it
+    const char *weights = folder_path(dir, "model.safetensors");
+    if (v == EAGLE_THIRD) expect_stored(t.networks, weights, EAGLE3_FILE, 13);
+    else expect_stored(t.networks, weights, EAGLE_FILE, 10);
+    check_eagle_config(folder_path(dir, "config.json"), v == EAGLE_THIRD);
+    trainer_close(&t);
+    corpus_release(&corpus);
+    close_world(&w);
+}
+
+static void eagle_files(void **state) {
+    Random r = test_random(7);
+    char dir[300];
+    for (int v = EAGLE_FIRST; v <= EAGLE_THIRD; v++) {
+        snprintf(dir, sizeof dir, "%s", folder_path(*state, name_of(v)));
+        check_eagle_files(v, dir, &r);
+    }
+}
+
+// The published layers, ones that differ where those are the same, and the user's own.
+static void eagle_layers(void **state) {
+    (void)state;
+    static const int want[][4] = {{4, 1, 2, 3}, {5, 1, 2, 4}, {6, 1, 3, 5},
+                                  {7, 2, 3, 4}, {8, 2, 4, 5}, {32, 2, 16, 29}};
+    Shape s = small_shape();
+    Error e = {0};
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        EagleKind k = {EAGLE_3, 7, {0}}, own = {EAGLE_3, 7, {want[i][1], want[i][2], want[i][2]}};
+        s.layers = want[i][0];
+        assert_true(eagle_settle(&k, &s, &e));
+        assert_memory_equal(k.layers, want[i] + 1, sizeof k.layers);
+        assert_false(eagle_settle(&own, &s, &e));
+        assert_non_null(strstr(e.text, "three different ones"));
+    }
+    s.layers = 3;
+    assert_false(eagle_settle(&(EagleKind){EAGLE_3, 7, {1, 2, 3}}, &s, &e));
+    assert_non_null(strstr(e.text, "3 layers is too small"));
+    assert_true(eagle_settle(&(EagleKind){EAGLE_1, 1, {0}}, &s, &e));
+    assert_false(eagle_settle(&(EagleKind){EAGLE_1, 9, {0}}, &s, &e));
 }
 
 static void refusals(void **state) {
@@ -315,7 +481,7 @@ static void refusals(void **state) {
     Trainer t;
     Error e = {0};
     Shape shape = small_shape();
-    AdapterKind kind = kind_of(ADAPTER_KANGAROO);
+    Kind kind = kind_of(ADAPTER_KANGAROO);
     open_world(&w, &shape, &kind, &r);
     learner_corpus(&corpus, 20, 90, 2);
     TrainConfig c = config_of(&w, 5);
@@ -323,7 +489,7 @@ static void refusals(void **state) {
     assert_false(trainer_open(&t, &c, &corpus, &e));
     assert_non_null(strstr(e.text, "more than the target takes at once, 64"));
     c = config_of(&w, 5);
-    w.choice.kind.exit_layer = 3;
+    w.choice.kind.exit_layer = 4;
     assert_false(trainer_open(&t, &c, &corpus, &e));
     assert_non_null(strstr(e.text, "exit layer"));
     c = taught(&w, 5);
@@ -341,6 +507,8 @@ int main(void) {
         cmocka_unit_test(it_learns),
         cmocka_unit_test_setup_teardown(resumed_is_uninterrupted, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(exported_adapter_opens, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(eagle_files, folder_setup, folder_teardown),
+        cmocka_unit_test(eagle_layers),
         cmocka_unit_test(refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

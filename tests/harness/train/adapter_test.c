@@ -101,6 +101,38 @@ static void heads(void **state) {
     expect_fast(*state, "medusa", "medusa");
 }
 
+#define REFUSED(folder, want, ...)                                                \
+    do {                                                                          \
+        Child child_;                                                             \
+        RUN(folder, 2, &child_, "train", __VA_ARGS__);                            \
+        if (!strstr(text_get(&child_.err), want))                                 \
+            fail_msg("wanted '...%s...', got '%s'", want, text_get(&child_.err)); \
+        child_release(&child_);                                                   \
+    } while (0)
+
+// A draft head of EAGLE's, in forwards on its own outputs; its agreement is told for each of five.
+static void eagle(void **state) {
+    static const char HASS[] = "held_out: 0.2\nforwards: 3\n", THIRD[] = "layers: [1, 2]\n";
+    Child c;
+    prepare(*state);
+    scratch_write(*state, "hass.yaml", HASS, sizeof HASS - 1);
+    scratch_write(*state, "two.yaml", THIRD, sizeof THIRD - 1);
+    RUN(*state, 0, &c, "train", "eagle", "heart", "--config", "hass.yaml", "--text", "rhymes.txt",
+        "--separator", "-", "--batch", "256", "--steps", "80", "--rate", "0.01", "-o", "eagle");
+    assert_non_null(strstr(text_get(&c.out), "wrote the head to eagle"));
+    child_release(&c);
+    json_t *root = config_of(*state, "eagle"), *training = json_object_get(root, "outpace_train");
+    json_t *agreement = json_object_get(training, "agreement");
+    assert_int_equal(json_array_size(agreement), 5);
+    for (size_t i = 0; i < 3; i++) assert_true(json_real_value(json_array_get(agreement, i)) > 0.6);
+    json_decref(root);
+    REFUSED(*state, "3 layers is too small", "eagle3", "heart", "--text", "rhymes.txt", "-o", "a");
+    REFUSED(*state, "three of the target's layers", "eagle3", "heart", "--text", "rhymes.txt", "-o", "a",
+            "--config", "two.yaml");
+    REFUSED(*state, "'outpace train eagle'", "heads", "heart", "--text", "rhymes.txt", "-o", "a", "--config",
+            "hass.yaml");
+}
+
 // A smaller model with the same tokenizer learns the first one's predictions, and drafts for it.
 static void a_draft(void **state) {
     static const char DRAFT[] =
@@ -152,15 +184,6 @@ static void in_pieces(void **state) {
     expect_same_file(*state, "config.json");
 }
 
-#define REFUSED(folder, want, ...)                                                \
-    do {                                                                          \
-        Child child_;                                                             \
-        RUN(folder, 2, &child_, "train", __VA_ARGS__);                            \
-        if (!strstr(text_get(&child_.err), want))                                 \
-            fail_msg("wanted '...%s...', got '%s'", want, text_get(&child_.err)); \
-        child_release(&child_);                                                   \
-    } while (0)
-
 static void refusals(void **state) {
     prepare(*state);
     REFUSED(*state, "-o DIR", "adapter", "heart", "--text", "rhymes.txt");
@@ -198,6 +221,7 @@ static void a_failed_end(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(eagle, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(every_variant, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(heads, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(a_draft, folder_setup, folder_teardown),

@@ -66,7 +66,8 @@ static void all_keys(void **state) {
 // Everything has a fallback; shape and tokenizer are the model's.
 static void adapters(void **state) {
     (void)state;
-    const char *text = "files: a.txt\nbatch: 2048\nrate: 1e-3\n", *bad = "files: a.txt\nlayers: 2\n";
+    const char *text = "files: a.txt\nbatch: 2048\nrate: 1e-3\nforwards: 3\nlayers: [1, 4, 7]\n",
+               *bad = "files: a.txt\nwidth: 2\n";
     TrainFile f, fallbacks = {0};
     Error e = {0};
     assert_true(train_file_open_adapter(&fallbacks, NULL, &e));
@@ -75,6 +76,8 @@ static void adapters(void **state) {
     if (!train_file_parse(&f, text, strlen(text), "x.yaml", TRAIN_ADAPTER, &e)) fail_msg("%s", e.text);
     assert_null(f.out);
     assert_int_equal(f.config.batch, 2048);
+    assert_int_equal(f.forwards, 3);
+    assert_int_equal(f.layers.count, 3);
     assert_true(f.config.optimizer.rate == 1e-3);
     assert_int_equal(f.config.optimizer.steps, fallbacks.config.optimizer.steps);
     assert_int_equal(f.config.pass, 0);
@@ -82,7 +85,7 @@ static void adapters(void **state) {
     assert_int_equal(f.config.pass, 1024);
     train_file_release(&f);
     assert_false(train_file_parse(&f, bad, strlen(bad), "x.yaml", TRAIN_ADAPTER, &e));
-    assert_non_null(strstr(e.text, "x.yaml:2:1: an adapter's training file has no key 'layers'"));
+    assert_non_null(strstr(e.text, "x.yaml:2:1: an adapter's training file has no key 'width'"));
 }
 
 static void expect_domain(const TrainFile *f, int i, const char *file, const char *want) {

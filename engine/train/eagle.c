@@ -1,0 +1,180 @@
+// EAGLE's draft heads in training: one layer, whose rows join the embedding e of the token that came next
+// with the target's state f (EAGLE-1) or with three of its states (EAGLE-3):
+//
+//      EAGLE-1   x = fc [e; f] + b                  EAGLE-3   x = fc [f1; f2; f3]
+//                h = x + attention(x)                         h = x + attention([norm e; norm x])
+//                out = h + mlp(norm h)                        out = h + mlp(norm h)
+//                the target's head on out                     a head of its own on norm out
+//
+// In use only a drafted chain's first row has states of the target: the later ones read the head's own output
+// in their place (f in EAGLE-1, x in EAGLE-3). Training shows it that. Forward n takes row r as the n-th
+// after r of a chain that left the target's states at r: it has position r + n, token r + n + 1 and forward n
+// - 1's output of row r, and attends to the first forward's rows up to r and to its own rows of the forwards
+// after that:
+//
+//      forward 0    0  1  2  3  4         row 2 of forward 2 is position 4; it sees what is in brackets
+//                  [*  *  *]
+//              1         [*]
+//              2         [*]
+//
+// Gradients go through the outputs of all forwards. EAGLE-1's loss is the distance of out from the target's
+// next state (smooth L1, mean over the width), and a tenth of the cross-entropy; EAGLE-3's is the
+// cross-entropy alone. A forward weighs FORWARD_DECAY of the one before it.
+#include "engine/train/pass.h"
+
+#include <assert.h>
+#include <math.h>
+
+static const double FORWARD_DECAY = 0.8;
+
+double forward_weight(const Network *n, int forward) {
+    if (n->eagle.version == EAGLE_NONE) return 1;
+    return forward < n->eagle.forwards ? pow(FORWARD_DECAY, forward) : 0;
+}
+
+static bool is_eagle_1(const Network *n) { return n->eagle.version == EAGLE_1; }
+
+// The embedding of row r's token. Rows whose chain has left the batch learn nothing, whatever they read.
+static const float *embedding_of(const Pass *p, int r) {
+    int last = p->batch->rows - 1, at = r + p->forward + 1;
+    return p->n->target_embedding +
+           (size_t)p->batch->tokens[at < last ? at : last] * (size_t)p->n->shape.width;
+}
+
+// The head's own output in the forward before.
+static float *output_before(const Pass *p) { return p->n->forwards[p->forward - 1].out; }
+
+// --- forward ---------------------------------------------------------------------------------------------
+
+static void join_rows(const Pass *p, int from, int to) {
+    const Network *n = p->n;
+    size_t width = (size_t)n->shape.width;
+    const float *states = p->forward ? output_before(p) : p->batch->states;
+    for (size_t r = (size_t)from; r < (size_t)to; r++) {
+        float *row = pass_here(p)->join + r * 2 * width;
+        memcpy(row, embedding_of(p, (int)r), width * sizeof *row);
+        memcpy(row + width, states + r * width, width * sizeof *row);
+    }
+}
+
+static void input_1(const Pass *p, const Linear *join, int from, int to) {
+    const Network *n = p->n;
+    LayerTrace *t = pass_trace(p);
+    join_rows(p, from, to);
+    linear_forward(join, pass_here(p)->join, n->weights + n->parameters.join, t->in, from, to, false);
+    for (int r = from; r < to; r++)
+        n->kernels->add(pass_row(t->in, r, n->shape.width), n->weights + n->parameters.join_bias,
+                        (size_t)n->shape.width);
+    pass_copy(n, t->normed, t->in, from, to);
+}
+
+static void input_3(const Pass *p, const Linear *join, int from, int to) {
+    const Network *n = p->n;
+    LayerTrace *t = pass_trace(p);
+    int width = n->shape.width;
+    float epsilon = (float)n->shape.norm_epsilon;
+    if (p->forward) pass_copy(n, t->in, output_before(p), from, to);
+    else linear_forward(join, p->batch->states, n->weights + n->parameters.join, t->in, from, to, false);
+    for (int r = from; r < to; r++) {
+        float *row = pass_row(t->normed, r, 2 * width);
+        pass_here(p)->embedding_inverse[r] = n->kernels->rmsnorm_forward(
+            embedding_of(p, r), n->weights + n->parameters.embedding_norm, epsilon, width, row);
+        t->inverse[r] = n->kernels->rmsnorm_forward(
+            pass_row(t->in, r, width), n->weights + n->parameters.hidden_norm, epsilon, width, row + width);
+    }
+}
+
+void eagle_input(const Pass *p, int thread, int from, int to) {
+    Linear join = pass_linear(p, thread, MATRIX_JOIN);
+    if (is_eagle_1(p->n)) input_1(p, &join, from, to);
+    else input_3(p, &join, from, to);
+}
+
+// --- backward --------------------------------------------------------------------------------------------
+
+// Adds the slope of normed to that of the stream (slopes.middle), and takes both to the output before.
+static void below_1(const Pass *p, int thread, int from, int to) {
+    const Network *n = p->n;
+    const Slopes *d = &n->slopes;
+    size_t width = (size_t)n->shape.width, first = (size_t)from * width;
+    Linear join = pass_linear(p, thread, MATRIX_JOIN);
+    n->kernels->add(d->middle + first, pass_here(p)->normed_slope + first, (size_t)(to - from) * width);
+    if (!p->forward) return;
+    linear_backward_input(&join, d->middle, n->weights + n->parameters.join, d->join, from, to);
+    for (size_t r = (size_t)from; r < (size_t)to; r++)
+        memcpy(d->stream + r * width, d->join + (2 * r + 1) * width, width * sizeof *d->join);
+}
+
+// Leaves the slope of the layer's input in slopes.stream. The embedding is frozen: only its norm learns.
+static void below_3(const Pass *p, int from, int to) {
+    const Network *n = p->n;
+    const Slopes *d = &n->slopes;
+    const LayerTrace *t = pass_trace(p);
+    int width = n->shape.width;
+    for (int r = from; r < to; r++) {
+        float *slope = pass_row(pass_here(p)->normed_slope, r, 2 * width);
+        float *parts = pass_row(d->embedding_norm, r / NORM_BLOCK, width);
+        float *hidden_parts = pass_row(d->attention_norm, r / NORM_BLOCK, width);
+        if (r % NORM_BLOCK == 0) memset(parts, 0, (size_t)width * sizeof *parts);
+        if (r % NORM_BLOCK == 0) memset(hidden_parts, 0, (size_t)width * sizeof *parts);
+        n->kernels->rmsnorm_backward(slope, embedding_of(p, r), n->weights + n->parameters.embedding_norm,
+                                     pass_here(p)->embedding_inverse[r], width, slope,
+                                     pass_row(d->join, r, 2 * width), parts);
+        n->kernels->rmsnorm_backward(
+            slope + width, pass_row(t->in, r, width), n->weights + n->parameters.hidden_norm, t->inverse[r],
+            width, pass_row(d->middle, r, width), pass_row(d->stream, r, width), hidden_parts);
+    }
+}
+
+void eagle_below(const Pass *p, int thread, int from, int to) {
+    if (is_eagle_1(p->n)) below_1(p, thread, from, to);
+    else below_3(p, from, to);
+}
+
+void eagle_weights(const Pass *p, int thread, int threads) {
+    const Network *n = p->n;
+    const Parameters *at = &n->parameters;
+    const Slopes *d = &n->slopes;
+    int width = n->shape.width;
+    Linear join = pass_linear(p, thread, MATRIX_JOIN);
+    if (is_eagle_1(n)) {
+        pass_weight(p, &join, thread, threads, d->middle, pass_here(p)->join, at->join);
+        pass_bias(p, thread, threads, d->middle, width, width, at->join_bias);
+        return;
+    }
+    if (!p->forward) pass_weight(p, &join, thread, threads, d->stream, p->batch->states, at->join);
+    if (thread) return;
+    pass_add_parts(p, d->embedding_norm, at->embedding_norm);
+    pass_add_parts(p, d->attention_norm, at->hidden_norm);
+}
+
+// --- features --------------------------------------------------------------------------------------------
+
+// Where row r's output is, and the state that it should be.
+static const float *output_of(const Pass *p, int r) {
+    return pass_row(pass_here(p)->out, r, p->n->shape.width);
+}
+
+static const float *wanted_of(const Pass *p, int r) {
+    assert(p->n->wanted_width == p->n->shape.width);
+    return p->batch->wanted + (size_t)(r + p->forward) * (size_t)p->n->shape.width;
+}
+
+float eagle_distance(const Pass *p, int r) {
+    const float *out = output_of(p, r), *wanted = wanted_of(p, r);
+    int width = p->n->shape.width;
+    float sum = 0;
+    for (int i = 0; i < width; i++) {
+        float apart = fabsf(out[i] - wanted[i]);
+        sum += apart < 1 ? 0.5f * apart * apart : apart - 0.5f;
+    }
+    return sum / (float)width;
+}
+
+void eagle_distance_backward(const Pass *p, int r) {
+    const float *out = output_of(p, r), *wanted = wanted_of(p, r);
+    int width = p->n->shape.width;
+    float *slope = pass_row(pass_here(p)->normed_slope, r, width);
+    for (int i = 0; i < width; i++)
+        slope[i] += p->scale / (float)width * fminf(1, fmaxf(-1, out[i] - wanted[i]));
+}
