@@ -66,9 +66,10 @@ static bool name(const TuneReport *p, int point, Text *out) {
 static void print_head(const TuneReport *p) {
     const TuneResult *r = p->result;
     const Plan *in = p->prepared;
-    printf("space      %d points of %s on %s, %s; %d of them cannot win, whatever is accepted\n", r->points,
-           in->experiment.methods[0].name, SHOWN(in->experiment.models[0].name),
-           SHOWN(in->experiment.datasets[0].name), r->excluded);
+    printf(
+        "space      %d points of %s on %s, %s; %d of them cannot run, or cannot win, whatever is accepted\n",
+        r->points, in->experiment.methods[0].name, SHOWN(in->experiment.models[0].name),
+        SHOWN(in->experiment.datasets[0].name), r->excluded);
     printf("surface    %.1f s, at context %d: ", r->surface.took_s, r->surface.context);
     for (int i = 0; i < r->surface.count; i++)
         printf("%s%.0f%s %.3g", i ? ", " : "", r->surface.rows[i], i ? "" : " row",

@@ -4,7 +4,7 @@
 //                 per rank, and the time of drafting
 //      surface    steps of the target, and of a draft, are timed by their rows, at the prompts' context
 //      choose     of the best trees of every size and depth, the one with the least expected time per token
-//      check      the chosen tree decodes the other prompts: what it really gives
+//      check      the chosen tree decodes the other prompts, and is measured
 #pragma once
 #include "engine/base/output.h"
 #include "harness/tune/tune.h"

@@ -319,9 +319,9 @@ static int by_value(const void *a, const void *b) {
     return x->point - y->point;
 }
 
-// The points that can win, those with the fewest planned rows first. A point can't win if its step takes
-// longer than the N tokens that it emits at most; where that holds of all, all of them are in. Gives their
-// number.
+// The points that can win, those with the fewest planned rows first. A point can't win if the models refuse
+// it, or if its step takes longer than the N tokens that it emits at most; where that holds of all, all of
+// them are in. Gives their number.
 static int list_points(Tune *t, Ranked *out) {
     double seconds[TUNING_MOST_CURVE];
     TuningCurve curve = tune_curve(&t->out->surface, seconds);
@@ -329,7 +329,8 @@ static int list_points(Tune *t, Ranked *out) {
     for (int all = t->o->exhaustive; n == 0; all = true)
         for (int i = 0; i < t->space->count; i++) {
             const TuningPoint *p = &t->space->points[i];
-            bool can = tuning_curve_at(&curve, p->rows) / curve.seconds[0] < p->N;
+            bool can =
+                !inputs_refusal(t->in, i) && tuning_curve_at(&curve, p->rows) / curve.seconds[0] < p->N;
             t->out->excluded += !can && (!all || t->o->exhaustive);
             if (all || can) out[n++] = (Ranked){p->rows, i};
         }

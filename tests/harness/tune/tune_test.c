@@ -271,7 +271,7 @@ static void all_methods(void **state) {
 // The points of methods that read nothing but the text: they can be measured, and plan what they run.
 static void model_free_methods(void **state) {
     static const char *const METHODS[] = {
-        "suffix:draft=8,min_prob=0.1", "ngram-mod:n=2", "recycling:rejected=on",
+        "suffix:draft=8,min_prob=0.1", "ngram-mod:n=2", "recycling:rejected=on",       "early-exit:eta=0",
         "prompt-lookup:match=newest",  "jacobi",        "speculative:tree=3x2,gamma=9"};
     (void)state;
     for (size_t i = 0; i < sizeof METHODS / sizeof *METHODS; i++) {

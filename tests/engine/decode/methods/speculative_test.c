@@ -228,7 +228,7 @@ static void random_tree(Random *r, RankTree *t, char *text) {
         }
         for (int n = t->nodes[i].depth; n >= 0; n--, at = t->nodes[at].parent)
             path[n] = (char)('0' + t->nodes[at].rank);
-        snprintf(text + strlen(text), 16, "%s%s", i ? ";" : "", path);
+        snprintf(text + strlen(text), RANK_TREE_DEPTH + 4, "%s%s", i ? ";" : "", path);
     }
 }
 
