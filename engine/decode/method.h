@@ -123,8 +123,7 @@ typedef struct MethodInfo {
     // The sources of the rows that the last propose added. NULL: the method doesn't tell sources apart.
     const Sources *(*sources)(const void *self);
     void (*note)(const void *self, StepNote *out); // called before observe, with *out zero; NULL: no notes
-    // Whether the proposals of every step are one chain of draws from q, which can be verified as a block.
-    // Where the chain ends may depend on its tokens so far. NULL: never.
+    // Whether each step's proposals are one chain of draws from q; its end may depend on its tokens. NULL: no
     bool (*chain)(const void *self);
 } MethodInfo;
 
@@ -145,8 +144,7 @@ typedef struct Method {
 bool method_open(Method *m, const char *text, const MethodEnv *env, Error *e);
 void method_close(Method *m);
 
-// Whether its steps can be verified by blocks (MethodInfo.chain). False with e filled where they can't.
-bool method_drafts_chain(const Method *m, Error *e);
+bool method_drafts_chain(const Method *m, Error *e); // see MethodInfo.chain; verification by blocks needs it
 
 // Name, summary and one line per parameter, for `outpace methods`.
 void method_describe(const MethodInfo *info, Text *out);
