@@ -248,6 +248,11 @@ static void the_answer_is_known(void **state) {
                                 "SELECT count(DISTINCT position) FROM sample JOIN point ON point.id ="
                                 " point_id WHERE method = 'autoregressive'"),
                      2); // first, or after jacobi
+    assert_int_equal(
+        stores_ask(*state, "known.db",
+                   "SELECT count(*) FROM point_doubt JOIN point ON point.id = point_id WHERE doubtful AND"
+                   " method = 'oracle' AND doubt LIKE '%knows the answer%'"),
+        3);
     small_close(b);
 }
 
