@@ -255,7 +255,8 @@ FROM disturbed JOIN flag ON disturbed.flags & flag.bit <> 0;
 --   above_S    the speedup is too high to be true. No step takes less time than the baseline's, so speedup / S is 1 at
 --              most where nothing is disturbed. Above it lies the whole interval (by a twentieth, that a kernel may differ
 --              by), or the value alone by more than a quarter.
---   doubtful   above_S, an oracle (its guesses come from the answer), or more than a tenth of the samples, its own or its baseline's, are disturbed
+--   doubtful   above_S, or more than a tenth of the samples, its own or its baseline's, are disturbed, or it's an oracle:
+--              its guesses come from the answer
 --   few        why its samples are too few to say how fast it is; NULL: they are not
 --   doubt      every reason to doubt its times, in words; NULL: none
 CREATE VIEW point_doubt AS
