@@ -255,7 +255,8 @@ FROM disturbed JOIN flag ON disturbed.flags & flag.bit <> 0;
 --   above_S    the speedup is too high to be true. No step takes less time than the baseline's, so speedup / S is 1 at
 --              most where nothing is disturbed. Above it lies the whole interval (by a twentieth, that a kernel may differ
 --              by), or the value alone by more than a quarter.
---   doubtful   above_S, or more than a tenth of the samples, its own or its baseline's, are disturbed
+--   doubtful   above_S, or more than a tenth of the samples, its own or its baseline's, are disturbed, or it's an oracle:
+--              its guesses come from the answer
 --   few        why its samples are too few to say how fast it is; NULL: they are not
 --   doubt      every reason to doubt its times, in words; NULL: none
 CREATE VIEW point_doubt AS
@@ -265,7 +266,7 @@ WITH count_of AS (
     FROM sample LEFT JOIN prompt ON prompt.id = sample.prompt_id LEFT JOIN disturbed ON sample_id = sample.id
     GROUP BY sample.point_id),
 fact AS (
-    SELECT p.point_id, run.kind = 'import' AS imported, own.samples, own.prompts, own.disturbed,
+    SELECT p.point_id, run.kind = 'import' AS imported, point.method = 'oracle' AS told, own.samples, own.prompts, own.disturbed,
            base.samples AS base_samples, coalesce(base.disturbed, 0) AS base_disturbed,
            e.value AS speedup, e.high - e.low AS width, o.low AS over_S_low,
            coalesce(o.value, (SELECT speedup FROM decode_speedup WHERE point_id = p.point_id) / own.S) AS over_S
@@ -276,10 +277,11 @@ fact AS (
     LEFT JOIN estimate AS o ON o.point_id = p.point_id AND o.metric = 'speedup_over_S'),
 judged AS (SELECT *, coalesce(over_S_low > 1.05, 0) OR coalesce(over_S > 1.25, 0) AS above_S FROM fact)
 SELECT point_id, disturbed, base_disturbed, over_S, above_S,
-       above_S OR 10 * disturbed > samples OR 10 * base_disturbed > coalesce(base_samples, 0) AS doubtful,
+       told OR above_S OR 10 * disturbed > samples OR 10 * base_disturbed > coalesce(base_samples, 0) AS doubtful,
        CASE WHEN prompts < 10 THEN 'fewer than ten prompts' WHEN width IS NULL THEN 'its interval is not known'
             WHEN width > 0.5 * speedup THEN 'its interval is wider than half the speedup' END AS few,
-       nullif(substr(iif(disturbed, '; ' || disturbed || ' of ' || samples || ' disturbed', '') ||
+       nullif(substr(iif(told, '; it knows the answer: a bound, and not a method''s result', '') ||
+                     iif(disturbed, '; ' || disturbed || ' of ' || samples || ' disturbed', '') ||
                      iif(base_disturbed, '; ' || base_disturbed || ' of its baseline''s ' || base_samples || ' disturbed', '') ||
                      iif(above_S, printf('; speedup is %.2f times S: its baseline ', over_S) ||
                                   iif(imported, 'is other code, or was disturbed', 'was disturbed'), ''), 3), '') AS doubt

@@ -142,8 +142,7 @@ typedef struct MethodInfo {
     // method has none, or this time it's not used.
     const RankTree *(*rank_tree)(const void *self);
     void (*note)(const void *self, StepNote *out); // called before observe, with *out zero; NULL: no notes
-    // Whether the proposals of every step are one chain of draws from q, which can be verified as a block.
-    // Where the chain ends may depend on its tokens so far. NULL: never.
+    // Whether each step's proposals are one chain of draws from q; its end may depend on its tokens. NULL: no
     bool (*chain)(const void *self);
     // What it remembers of texts: one line of entries, bytes, and what didn't fit and was evicted. NULL:
     // nothing, or as much as the text.
@@ -167,8 +166,7 @@ typedef struct Method {
 bool method_open(Method *m, const char *text, const MethodEnv *env, Error *e);
 void method_close(Method *m);
 
-// Whether its steps can be verified by blocks (MethodInfo.chain). False with e filled where they can't.
-bool method_drafts_chain(const Method *m, Error *e);
+bool method_drafts_chain(const Method *m, Error *e); // see MethodInfo.chain; verification by blocks needs it
 
 // Name, summary and one line per parameter, for `outpace methods`.
 void method_describe(const MethodInfo *info, Text *out);

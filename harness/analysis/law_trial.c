@@ -232,18 +232,19 @@ static bool ask_drafting(Question *q, LawTrial *t, Error *e) {
 
 typedef struct NamedLaw {
     const char *name, *equation;
-    const char *rows; // names, with blanks between them
+    const char *alpha; // default
+    const char *rows;  // names, with blanks between them
     bool (*ask)(Question *q, LawTrial *t, Error *e);
 } NamedLaw;
 
 static const NamedLaw LAWS[] = {
-    {"sequence", "one guess a step: Lookahead, Eq. 4", "alpha gamma", ask_sequence},
-    {"sequences", "b guesses a step: Lookahead, Eq. 5", "alpha gamma b", ask_sequences},
-    {"compression", "one good step in f, and the terms of implementations: Lookahead, Eq. 6 and 7",
+    {"sequence", "one guess a step: Lookahead, Eq. 4", "0.7", "alpha gamma", ask_sequence},
+    {"sequences", "b guesses a step: Lookahead, Eq. 5", "0.7", "alpha gamma b", ask_sequences},
+    {"compression", "one good step in f, and the terms of implementations: Lookahead, Eq. 6 and 7", "0.7",
      "alpha gamma b f bonus filling shares uncapped", ask_compression},
-    {"ctar", "one guess, right by position: compression from CTAR(w), Kangaroo, section 3",
+    {"ctar", "one guess, right by position: compression from CTAR(w), Kangaroo, section 3", "0.7",
      "alpha gamma bonus", ask_ctar},
-    {"drafting", "drafting until a token of low confidence: Kangaroo, section 3",
+    {"drafting", "drafting until a token of low confidence: Kangaroo, section 3", "0.3:0.6:0.9",
      "alpha gamma levels level_shares eta draft verify row", ask_drafting},
 };
 enum { LAW_COUNT = sizeof LAWS / sizeof *LAWS };
@@ -255,11 +256,12 @@ static bool has_word(const char *words, const char *word) {
     return false;
 }
 
-// The law's rows, (ROW_COUNT) at most; returns how many.
+// The law's rows, (ROW_COUNT) at most, alpha first; returns how many.
 static size_t rows_of(const NamedLaw *law, Arg *out) {
     size_t count = 0;
     for (size_t i = 0; i < ROW_COUNT; i++)
         if (has_word(law->rows, ROWS[i].name)) out[count++] = ROWS[i];
+    out[0].fallback = law->alpha;
     return count;
 }
 
@@ -286,7 +288,7 @@ static bool read_question(const NamedLaw *law, const char *text, Question *q, Er
     Arg rows[ROW_COUNT];
     size_t count = rows_of(law, rows);
     args_defaults(ROWS, ROW_COUNT, &q->v);
-    if (drafts) snprintf(q->v.alpha, sizeof q->v.alpha, "0.3:0.6:0.9");
+    args_defaults(rows, count, &q->v);
     return args_parse(rows, count, &q->v, text, e) &&
            real_list_parse(v->alpha, "'alpha'", 0, 1, &q->alpha, e) &&
            read_list(v->shares, "'shares'", &q->shares, e) &&

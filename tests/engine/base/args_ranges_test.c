@@ -53,8 +53,27 @@ static void long_lists_are_refused(void **state) {
     assert_non_null(strstr(e.text, "more than 256"));
 }
 
+static void lists_of_reals(void **state) {
+    (void)state;
+    static const char *const wrong[] = {"", ":", "0.5:", ":0.5", "0.5,0.5", "1.1", "-0.1", "x", ".5", "1e-1"};
+    RealList l;
+    Error e = {0};
+    assert_true(real_list_parse("0.5:1:0", "'a'", 0, 1, &l, &e) && l.count == 3);
+    assert_true(l.items[0] == 0.5 && l.items[1] == 1 && l.items[2] == 0);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        if (real_list_parse(wrong[i], "'a'", 0, 1, &l, &e)) fail_msg("'%s' was taken", wrong[i]);
+        assert_true(strncmp(e.text, "'a' is '", 8) == 0 && strstr(e.text, "from 0 to 1"));
+    }
+    char many[2 * REAL_LIST_MAX + 2] = "1";
+    for (int i = 0; i < REAL_LIST_MAX; i++) memcpy(many + 1 + 2 * i, ":1", 3);
+    assert_false(real_list_parse(many, "'a'", 0, 1, &l, &e));
+    assert_non_null(strstr(e.text, "more than 64"));
+    many[strlen(many) - 2] = 0;
+    assert_true(real_list_parse(many, "'a'", 0, 1, &l, &e));
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lists_are_read),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lists_are_read), cmocka_unit_test(lists_of_reals),
                                        cmocka_unit_test(wrong_lists_are_refused),
                                        cmocka_unit_test(long_lists_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);

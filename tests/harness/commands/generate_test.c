@@ -31,9 +31,9 @@ static void expect_equal(const json_t *a, const json_t *b, const char *key, cons
 
 static void methods_agree(void **state) {
     Cli *cli = *state;
-    static const char *const rows[] = {"jacobi", "prompt-lookup",
-                                       "prompt-lookup:allow_short=on --layout batch",
-                                       "jacobi --no-merge --prefill-chunk 3"};
+    static const char *const rows[] = {
+        "jacobi", "prompt-lookup", "prompt-lookup:allow_short=on --layout batch",
+        "jacobi --no-merge --prefill-chunk 3", "oracle:accept=0.6,draft=3,guesses=2"};
     for (int null = 0; null < 2; null++) {
         char line[256];
         snprintf(line, sizeof line, "generate tiny 'a b a b a' -n 80 --json %s", null ? "--device null" : "");

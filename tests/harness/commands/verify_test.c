@@ -46,6 +46,19 @@ static void chosen_ones_with_sampling(void **state) {
     child_release(&c);
 }
 
+// Blocks where a method drafts chains; the oracle is greedy only.
+static void blocks_and_an_oracle(void **state) {
+    Child c;
+    CHILD_OUTPACE(&c, *state, 0, "verify", "tiny", "--device", "null", "--draft", "tiny", "--sampling",
+                  "--verification", "block", "-m", "speculative:gamma=3", "-m", "jacobi", "-m",
+                  "oracle:accept=1,draft=3", "-n", "2", "--max-tokens", "24");
+    expect(&c, "ok    speculative:gamma=3: sampling by blocks, 2 prompts, ");
+    expect(&c, "ok    jacobi: sampling, 2 prompts, ");
+    expect(&c, "ok    oracle:accept=1,draft=3: greedy, 2 prompts, 48 tokens identical, S 4.000\n");
+    expect(&c, "5 checks, 0 failed, 0 methods left out\n");
+    child_release(&c);
+}
+
 // A model whose logits are not numbers is no model, whoever asks, and whatever its part is.
 static void logits_that_are_not_finite(void **state) {
     static const char *const rows[][8] = {
@@ -91,6 +104,7 @@ static void mistakes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_methods), cmocka_unit_test(chosen_ones_with_sampling),
-        cmocka_unit_test(logits_that_are_not_finite), cmocka_unit_test(mistakes)};
+        cmocka_unit_test(blocks_and_an_oracle), cmocka_unit_test(logits_that_are_not_finite),
+        cmocka_unit_test(mistakes)};
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }

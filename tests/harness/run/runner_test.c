@@ -215,6 +215,22 @@ static void warm_passes(void **state) {
 
 // --- when a point is done --------------------------------------------------------------------------------
 
+// A draft that is greedy has no q, so its point is refused; autoregressive decoding stays the baseline.
+static void blocks_need_a_chain(void **state) {
+    SmallRun *b = small_open("autoregressive, {name: speculative, matrix: {draft_temperature: [0, 1],"
+                             " temperature: 1, verification: [token, block]}}",
+                             "passes: 1", 2);
+    RunResult result = small_run(b, "blocks.db", NULL);
+    assert_int_equal(result.skipped, 1);
+    assert_int_equal(result.failed, 0);
+    assert_int_equal(stores_ask(*state, "blocks.db",
+                                "SELECT count(*) FROM point JOIN point_param AS p ON p.point_id = point.id"
+                                " WHERE p.name = 'verification' AND p.value = 'block' AND baseline_id NOTNULL"
+                                " AND EXISTS (SELECT 1 FROM sample WHERE sample.point_id = point.id)"),
+                     1);
+    small_close(b);
+}
+
 // The oracle's points follow their baseline in every round, wherever that begins, and know its answers.
 static void the_answer_is_known(void **state) {
     SmallRun *b = small_open(
@@ -232,6 +248,11 @@ static void the_answer_is_known(void **state) {
                                 "SELECT count(DISTINCT position) FROM sample JOIN point ON point.id ="
                                 " point_id WHERE method = 'autoregressive'"),
                      2); // first, or after jacobi
+    assert_int_equal(
+        stores_ask(*state, "known.db",
+                   "SELECT count(*) FROM point_doubt JOIN point ON point.id = point_id WHERE doubtful AND"
+                   " method = 'oracle' AND doubt LIKE '%knows the answer%'"),
+        3);
     small_close(b);
 }
 
@@ -295,11 +316,16 @@ static void steps_are_as_set(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(killed),           cmocka_unit_test(stopped_anywhere),
-        cmocka_unit_test(lies_are_found),   cmocka_unit_test(disturbed_passes_run_again),
-        cmocka_unit_test(warm_passes),      cmocka_unit_test(the_answer_is_known),
-        cmocka_unit_test(repeats_end),      cmocka_unit_test(own_cost),
-        cmocka_unit_test(steps_are_as_set), cmocka_unit_test(weights_are_held)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(killed),
+                                       cmocka_unit_test(stopped_anywhere),
+                                       cmocka_unit_test(lies_are_found),
+                                       cmocka_unit_test(disturbed_passes_run_again),
+                                       cmocka_unit_test(warm_passes),
+                                       cmocka_unit_test(the_answer_is_known),
+                                       cmocka_unit_test(blocks_need_a_chain),
+                                       cmocka_unit_test(repeats_end),
+                                       cmocka_unit_test(own_cost),
+                                       cmocka_unit_test(steps_are_as_set),
+                                       cmocka_unit_test(weights_are_held)};
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }
