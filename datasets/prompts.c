@@ -62,9 +62,31 @@ static bool put_turns(DatasetPrompt *p, const json_t *list, const char *key, con
     return true;
 }
 
+// The user's turns of a conversation; empty ones are left out.
+static bool put_said(DatasetPrompt *p, const json_t *list, const Format *f, const Row *row, Text *text,
+                     Error *e) {
+    size_t n = json_array_size(list);
+    if (!json_is_array(list) || n > MOST_TURNS)
+        return row_error(row, f->turns_key, "must be a list of at most 1024 turns", e);
+    p->turns = mem_new(n, sizeof *p->turns);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *item = json_array_get(list, i), *said = json_object_get(item, f->said);
+        const char *speaker = json_string_value(json_object_get(item, f->speaker));
+        if (!speaker || (said && !json_is_string(said) && !json_is_null(said)))
+            return row_error(row, f->turns_key, "must be a list of turns, each with its speaker and a text",
+                             e);
+        if (strcmp(speaker, "human") != 0 && strcmp(speaker, "user") != 0) continue;
+        if (json_string_length(said) &&
+            !(row_text(row, f->turns_key, said, text, e) && put_turn(p, text, e, row, f->turns_key)))
+            return false;
+    }
+    return true;
+}
+
 static bool add_turns(DatasetPrompt *p, const Format *f, const Frame *frame, const Row *row, Text *text,
                       Error *e) {
     const json_t *list = f->turns_key ? row_find(row->json, f->turns_key, strlen(f->turns_key)) : NULL;
+    if (list && f->said) return put_said(p, list, f, row, text, e);
     if (list) return put_turns(p, list, f->turns_key, row, text, e);
     if (!f->prompt) return row_missing(row, f->turns_key, e);
     p->turns = mem_new(1, sizeof *p->turns);
