@@ -160,7 +160,6 @@ static bool dictionary_values(ParquetSource *s, const ParquetColumn *c, ParquetB
                               ParquetValue *out, Error *e) {
     ParquetBytes width;
     uint32_t index;
-    if (count == 0) return true;
     if (!cut(&in, 1, &width) || *width.at > 32) return damaged(s, "a dictionary index has too many bits", e);
     Runs r = {.in = in, .width = *width.at};
     for (size_t i = 0; i < count; i++) {
@@ -174,6 +173,7 @@ static bool dictionary_values(ParquetSource *s, const ParquetColumn *c, ParquetB
 
 static bool read_values(ParquetSource *s, ParquetColumn *c, const ParquetPage *page, ParquetBytes in,
                         size_t count, Error *e) {
+    if (count == 0) return true;
     mem_grow(&c->values, &c->value_capacity, c->value_count + count, sizeof *c->values);
     ParquetValue *out = c->values + c->value_count;
     c->value_count += count;
@@ -240,6 +240,7 @@ static bool read_levels(ParquetBytes in, int most, size_t count, uint8_t *out) {
 static bool read_entries(ParquetSource *s, ParquetColumn *c, const ParquetPage *page,
                          const ParquetBytes levels[2], ParquetBytes values, Error *e) {
     size_t count = (size_t)page->values, before = c->entries, present = 0;
+    if (count == 0) return true;
     if (!take(s, count, ENTRY_COST, e)) return false;
     mem_grow(&c->definitions, &c->definition_capacity, before + count, 1);
     mem_grow(&c->repetitions, &c->repetition_capacity, before + count, 1);
