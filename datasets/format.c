@@ -27,14 +27,16 @@ static const FormatSplit MBPP_SPLITS[] = {
     "You are an intelligent chatbot. Answer the questions only using the following context:\n\n{" field \
     "}\n\nBriefly summarize the given context.\nSummary: "
 
-static const Format MT_BENCH = {.name = "mt-bench",
-                                .about = "MT-Bench and Spec-Bench (by either name): conversations",
-                                .keys = "question_id category turns",
-                                .id = "question_id",
-                                .task = "chat",
-                                .task_key = "category",
-                                .turns_key = "turns",
-                                .references_key = "reference"};
+static const Format MT_BENCH = {
+    .name = "mt-bench",
+    .about = "MT-Bench, Spec-Bench and SPEED-Bench (by any of these names): conversations",
+    .keys = "question_id category turns",
+    .id = "question_id",
+    .task = "chat",
+    .task_key = "category",
+    .subtask_key = "sub_category",
+    .turns_key = "turns",
+    .references_key = "reference"};
 static const Format HUMANEVAL = {.name = "humaneval",
                                  .about = "HumanEval: heads of Python functions",
                                  .keys = "task_id prompt canonical_solution",
@@ -114,6 +116,17 @@ static const Format SHAREGPT = {.name = "sharegpt",
                                 .speaker = "from",
                                 .said = "value",
                                 .lacks = "prompt turns"};
+static const Format SPEED_BENCH_CHAT = {.name = "speed-bench-chat",
+                                        .about = "SPEED-Bench as AIPerf reads it, as chat messages",
+                                        .keys = "question_id category messages",
+                                        .id = "question_id",
+                                        .task = "chat",
+                                        .task_key = "category",
+                                        .subtask_key = "sub_category",
+                                        .turns_key = "messages",
+                                        .speaker = "role",
+                                        .said = "content",
+                                        .lacks = "prompt turns"};
 static const Format MESSAGES = {.name = "messages",
                                 .about = "chat messages, of which the user's are read",
                                 .keys = "messages",
@@ -148,9 +161,9 @@ static const Format JSONL = {.name = "jsonl",
                              .references_key = "reference"};
 
 // The format that fits every row is the last.
-static const Format *const FORMATS[] = {&MT_BENCH, &HUMANEVAL,  &MBPP, &MBPP_SANITIZED, &GSM8K, &CLASSEVAL,
-                                        &CNNDM,    &CNNDM_LLMA, &XSUM, &XSUM_HELM,      &WMT,   &SHAREGPT,
-                                        &MESSAGES, &ALPACA,     &TEXT, &JSONL};
+static const Format *const FORMATS[] = {
+    &MT_BENCH,  &HUMANEVAL, &MBPP,     &MBPP_SANITIZED,   &GSM8K,    &CLASSEVAL, &CNNDM, &CNNDM_LLMA, &XSUM,
+    &XSUM_HELM, &WMT,       &SHAREGPT, &SPEED_BENCH_CHAT, &MESSAGES, &ALPACA,    &TEXT,  &JSONL};
 enum { FORMATS_COUNT = sizeof FORMATS / sizeof *FORMATS };
 
 // Grouped by format, in the order in which they are listed.
@@ -197,8 +210,9 @@ const Frame *format_frame(const Format *format, const char *name, Error *e) {
 }
 
 const Format *format_find(const char *name, const Frame **frame, Error *e) {
-    static const char SPEC_BENCH[] = "spec-bench"; // its rows are MT-Bench's
-    if (strcmp(name, SPEC_BENCH) == 0) name = MT_BENCH.name;
+    static const char *const ALIKE[] = {"spec-bench", "speed-bench"}; // their rows are MT-Bench's, with more
+    for (size_t i = 0; i < sizeof ALIKE / sizeof *ALIKE; i++)
+        if (strcmp(name, ALIKE[i]) == 0) name = MT_BENCH.name;
     size_t n = strcspn(name, ":");
     *frame = NULL;
     for (size_t i = 0; i < FORMATS_COUNT; i++)

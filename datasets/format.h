@@ -35,6 +35,7 @@ typedef struct Format {
     const char *id;   // key of the id; NULL: the row's number
     const char *task; // the task of all rows, or of those without task_key
     const char *task_key;       // NULL: rows have none
+    const char *subtask_key;    // optional: a row that has it is of the task "TASK/SUBTASK"
     const char *turns_key;      // a list with one string per turn; used if the row has it
     const char *speaker, *said; // turns_key's list has objects instead: the user's are turns, by these keys
     const char *lacks;          // keys that no row of the format has; NULL: any

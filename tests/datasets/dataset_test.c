@@ -244,6 +244,13 @@ static void malformed(void **state) {
         {"id,prompt\n1,a\n2,\n", NULL, "'bad', line 3: field 'prompt' is missing"},
         {"id,prompt\n", NULL, "'bad' has no rows"},
         {"what, if anything, is this\n", NULL, "'bad', line 1, column 4: is not JSON"},
+        {"{\"question_id\": 1, \"category\": \"c\", \"turns\": [\"a\"]}\n"
+         "{\"question_id\": 2, \"category\": \"c\", \"turns\": [\"FULL BENCHMARK DATA SHOULD BE FETCHED FROM "
+         "THE "
+         "SOURCE USING SPECDEC_BENCH\"]}",
+         NULL,
+         "'bad', line 2: field 'turns' holds SPEED-Bench's placeholder, not a prompt: make the whole file "
+         "with"},
         {"{\"conversations\": [\"a\"]}", NULL,
          "field 'conversations' must be a list of turns, each with its"},
         {"{\"conversations\": [{\"from\": \"human\", \"value\": 7}]}", NULL, "must be a list of turns, each"},
