@@ -24,7 +24,7 @@ WERROR  := $(if $(filter -O0,$(OPT)),,$(if $(filter 12.%,$(shell $(CC) -dumpfull
 EXACT    = -ffp-contract=off
 CFLAGS   = $(STD) $(OPT) -g $(WARN) $(EXACT) $(SANITIZE) -I. -MMD -MP
 LDFLAGS  = $(OPT) -g $(SANITIZE)
-PACKAGES = jansson libpcre2-8 libutf8proc yaml-0.1 sqlite3 gsl libcrypto zlib
+PACKAGES = jansson libpcre2-8 libutf8proc yaml-0.1 sqlite3 gsl libcrypto zlib libzstd
 LIBS     = $(shell pkg-config --libs $(PACKAGES)) $(CUDA_LIBS) -lpthread -lm
 
 # One line per file; `make V=1` shows the whole commands, `make -s` nothing.

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const size_t MOST_BYTES = (size_t)1 << 30, MOST_UNPACKED = (size_t)256 << 20;
+static const size_t MOST_BYTES = (size_t)1 << 30;
 
 typedef struct Loading {
     Dataset *d;
@@ -59,7 +59,6 @@ static bool wanted(const Loading *l, const Row *row, bool *out, Error *e) {
 
 static bool choose_format(Loading *l, const Row *row, Error *e) {
     const char *frame = frame_of(l->request->name);
-    if (!l->format && !foreign_check_row(row, e)) return false;
     if (!l->format) l->format = format_of_row(row->json);
     if (!l->frame && frame && !(l->frame = format_frame(l->format, frame, e))) return false;
     return true;
@@ -72,7 +71,7 @@ static bool take_row(void *state, Row *row, Error *e) {
     row->format = l->format->name;
     row->keys = *l->format->keys ? l->format->keys : "prompt, or turns";
     if (!prompts_add(l->d, l->format, l->frame, row, e) || !wanted(l, row, &keep, e)) return false;
-    if (!keep) prompts_cut(l->d, l->d->count - 1);
+    if (!keep || l->d->prompts[l->d->count - 1].turn_count == 0) prompts_cut(l->d, l->d->count - 1);
     return true;
 }
 
@@ -89,13 +88,12 @@ static bool load(Dataset *d, const char *bytes, size_t n, const char *place, con
     Loading l = {.d = d, .request = q};
     const char *format = q->format ? q->format : text_ends(place, ".txt") ? "text" : NULL;
     if (format && !(l.format = format_find(format, &l.frame, e))) return false;
-    RowsKind kind = l.format && l.format->is_text ? ROWS_TEXT : ROWS_JSON;
-    if (kind == ROWS_JSON && !foreign_check_file(bytes, n, place, e)) return false;
+    RowsKind kind = ROWS_TEXT;
+    if (!(l.format && l.format->is_text) && !rows_kind(bytes, n, place, &kind, e)) return false;
     if (!rows_each(bytes, n, place, kind, take_row, &l, e)) return false;
     if (d->count == 0)
-        return q->split && l.format
-                   ? error_input(e, "'%s' has no row of the split '%s'", place, q->split)
-                   : error_input(e, "'%s' has no rows: one prompt a line, or JSON Lines", place);
+        return q->split && l.format ? error_input(e, "'%s' has no row of the split '%s'", place, q->split)
+                                    : error_input(e, "'%s' has no rows with prompts", place);
     if (!prompts_check_ids(d, place, e)) return false;
     if (q->turns) prompts_cut_turns(d, q->turns);
     return finish(d, q, false, e);

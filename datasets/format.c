@@ -27,14 +27,16 @@ static const FormatSplit MBPP_SPLITS[] = {
     "You are an intelligent chatbot. Answer the questions only using the following context:\n\n{" field \
     "}\n\nBriefly summarize the given context.\nSummary: "
 
-static const Format MT_BENCH = {.name = "mt-bench",
-                                .about = "MT-Bench and Spec-Bench (by either name): conversations",
-                                .keys = "question_id category turns",
-                                .id = "question_id",
-                                .task = "chat",
-                                .task_key = "category",
-                                .turns_key = "turns",
-                                .references_key = "reference"};
+static const Format MT_BENCH = {
+    .name = "mt-bench",
+    .about = "MT-Bench, Spec-Bench and SPEED-Bench (by any of these names): conversations",
+    .keys = "question_id category turns",
+    .id = "question_id",
+    .task = "chat",
+    .task_key = "category",
+    .subtask_key = "sub_category",
+    .turns_key = "turns",
+    .references_key = "reference"};
 static const Format HUMANEVAL = {.name = "humaneval",
                                  .about = "HumanEval: heads of Python functions",
                                  .keys = "task_id prompt canonical_solution",
@@ -105,6 +107,43 @@ static const Format WMT = {.name = "wmt",
                            .task = "translation",
                            .prompt = "Translate German to English: {translation/de}",
                            .reference = "{translation/en}"};
+static const Format SHAREGPT = {.name = "sharegpt",
+                                .about = "ShareGPT: conversations, of which the human's turns are read",
+                                .keys = "conversations",
+                                .id = "id",
+                                .task = "chat",
+                                .turns_key = "conversations",
+                                .speaker = "from",
+                                .said = "value",
+                                .lacks = "prompt turns"};
+static const Format SPEED_BENCH_CHAT = {.name = "speed-bench-chat",
+                                        .about = "SPEED-Bench as AIPerf reads it, as chat messages",
+                                        .keys = "question_id category messages",
+                                        .id = "question_id",
+                                        .task = "chat",
+                                        .task_key = "category",
+                                        .subtask_key = "sub_category",
+                                        .turns_key = "messages",
+                                        .speaker = "role",
+                                        .said = "content",
+                                        .lacks = "prompt turns"};
+static const Format MESSAGES = {.name = "messages",
+                                .about = "chat messages, of which the user's are read",
+                                .keys = "messages",
+                                .id = "id",
+                                .task = "chat",
+                                .turns_key = "messages",
+                                .speaker = "role",
+                                .said = "content",
+                                .lacks = "prompt turns"};
+static const Format ALPACA = {.name = "alpaca",
+                              .about = "Alpaca: an instruction, perhaps with an input",
+                              .keys = "instruction output",
+                              .id = "id",
+                              .task = "chat",
+                              .prompt = "{instruction}{input@below}",
+                              .reference = "{output}",
+                              .lacks = "prompt turns"};
 static const Format TEXT = {.name = "text",
                             .about = "a prompt a line",
                             .keys = "prompt",
@@ -122,9 +161,9 @@ static const Format JSONL = {.name = "jsonl",
                              .references_key = "reference"};
 
 // The format that fits every row is the last.
-static const Format *const FORMATS[] = {&MT_BENCH,  &HUMANEVAL, &MBPP,       &MBPP_SANITIZED, &GSM8K,
-                                        &CLASSEVAL, &CNNDM,     &CNNDM_LLMA, &XSUM,           &XSUM_HELM,
-                                        &WMT,       &TEXT,      &JSONL};
+static const Format *const FORMATS[] = {
+    &MT_BENCH,  &HUMANEVAL, &MBPP,     &MBPP_SANITIZED,   &GSM8K,    &CLASSEVAL, &CNNDM, &CNNDM_LLMA, &XSUM,
+    &XSUM_HELM, &WMT,       &SHAREGPT, &SPEED_BENCH_CHAT, &MESSAGES, &ALPACA,    &TEXT,  &JSONL};
 enum { FORMATS_COUNT = sizeof FORMATS / sizeof *FORMATS };
 
 // Grouped by format, in the order in which they are listed.
@@ -171,8 +210,9 @@ const Frame *format_frame(const Format *format, const char *name, Error *e) {
 }
 
 const Format *format_find(const char *name, const Frame **frame, Error *e) {
-    static const char SPEC_BENCH[] = "spec-bench"; // its rows are MT-Bench's
-    if (strcmp(name, SPEC_BENCH) == 0) name = MT_BENCH.name;
+    static const char *const ALIKE[] = {"spec-bench", "speed-bench"}; // their rows are MT-Bench's, with more
+    for (size_t i = 0; i < sizeof ALIKE / sizeof *ALIKE; i++)
+        if (strcmp(name, ALIKE[i]) == 0) name = MT_BENCH.name;
     size_t n = strcspn(name, ":");
     *frame = NULL;
     for (size_t i = 0; i < FORMATS_COUNT; i++)
@@ -186,18 +226,26 @@ const Format *format_find(const char *name, const Frame **frame, Error *e) {
     return NULL;
 }
 
-static bool has_keys(const json_t *row, const char *keys) {
-    for (const char *k = keys; *k;) {
+// How many of the keys the row has; *all: how many there are.
+static size_t count_keys(const json_t *row, const char *keys, size_t *all) {
+    size_t found = 0;
+    *all = 0;
+    for (const char *k = keys ? keys : ""; *k; ++*all) {
         size_t n = strcspn(k, " ");
-        if (!row_find(row, k, n)) return false;
+        found += row_find(row, k, n) != NULL;
         k += n + (k[n] == ' ');
     }
-    return true;
+    return found;
+}
+
+static bool fits(const Format *f, const json_t *row) {
+    size_t all;
+    return !f->is_text && count_keys(row, f->lacks, &all) == 0 && count_keys(row, f->keys, &all) == all;
 }
 
 const Format *format_of_row(const json_t *row) {
     for (size_t i = 0; i < FORMATS_COUNT; i++)
-        if (!FORMATS[i]->is_text && has_keys(row, FORMATS[i]->keys)) return FORMATS[i];
+        if (fits(FORMATS[i], row)) return FORMATS[i];
     return FORMATS[FORMATS_COUNT - 1];
 }
 
@@ -276,6 +324,8 @@ static bool expand_field(const char *name, size_t n, const Row *row, Text *out, 
     key[key_length] = 0;
     Text whole = {0};
     const json_t *value = row_find(row->json, key, key_length);
+    bool below = strcmp(part, "below") == 0;
+    if (below && !value) return true;
     bool ok = !value ? row_missing(row, key, e)
               : json_is_integer(value)
                   ? row_error(row, key, "is a number, must be a string: put it in quotes", e)
@@ -283,6 +333,7 @@ static bool expand_field(const char *name, size_t n, const Row *row, Text *out, 
     const char *s = text_get(&whole);
     size_t length = whole.length;
     take_part(part, &s, &length);
+    if (ok && below && length) text_puts(out, "\n\n");
     if (ok) text_add(out, s, length);
     text_release(&whole);
     return ok;

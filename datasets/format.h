@@ -6,7 +6,7 @@
 // patterns are texts with fields of the row in them: "Q: {question}\nA:". {a/b} is field b of object a; a
 // list of strings becomes lines. A suffix picks a part of the field: {text@first} is its first line,
 // {text@rest} everything after that line, {text@marked} everything after its last "####" (all of it if there
-// is none).
+// is none), {text@below} an empty line and the text, or nothing if the row has none.
 #pragma once
 #include "datasets/datasets.h"
 #include "engine/base/error.h"
@@ -35,7 +35,10 @@ typedef struct Format {
     const char *id;   // key of the id; NULL: the row's number
     const char *task; // the task of all rows, or of those without task_key
     const char *task_key;       // NULL: rows have none
+    const char *subtask_key;    // optional: a row that has it is of the task "TASK/SUBTASK"
     const char *turns_key;      // a list with one string per turn; used if the row has it
+    const char *speaker, *said; // turns_key's list has objects instead: the user's are turns, by these keys
+    const char *lacks;          // keys that no row of the format has; NULL: any
     const char *prompt;         // pattern of a single turn; NULL: turns_key is required
     const char *reference;      // pattern; NULL: none
     const char *references_key; // optional: a string, or a list with one entry per turn, each perhaps a list
@@ -65,11 +68,16 @@ typedef struct Row {
     const char *keys;   // the keys that the format requires
 } Row;
 
-typedef enum { ROWS_JSON, ROWS_TEXT } RowsKind;
+typedef enum { ROWS_JSON, ROWS_TEXT, ROWS_CSV, ROWS_TSV, ROWS_PARQUET } RowsKind;
 typedef bool TakeRow(void *state, Row *row, Error *e); // the row is valid until it returns
 
+// Recognizes the kind of a file by its first bytes, its name, or the first line's names of columns. False
+// with e filled for common files of other kinds, Arrow and zip (and xlsx).
+bool rows_kind(const char *bytes, size_t n, const char *file, RowsKind *out, Error *e);
+
 // Calls `take` for each row in order, until it returns false. A JSON file is one array if it begins with '['
-// (after white space), else JSON Lines. Blank lines are skipped; a line of text becomes {"prompt": LINE}.
+// (after white space), else JSON Lines. Blank lines are skipped; a line of text becomes {"prompt": LINE}; a
+// record of CSV or TSV becomes an object of strings, a row of Parquet one of any values.
 bool rows_each(const char *bytes, size_t n, const char *file, RowsKind kind, TakeRow *take, void *state,
                Error *e);
 
@@ -85,23 +93,33 @@ bool row_text(const Row *row, const char *name, const json_t *value, Text *out, 
 
 bool pattern_expand(const char *pattern, const Row *row, Text *out, Error *e);
 
-// --- compressed and foreign files ------------------------------------------------------------------------
+// --- compressed files, and Parquet -----------------------------------------------------------------------
 
-// gzip (RFC 1952), recognized by its first bytes. All members are expanded, one after the other. A few bytes
-// can expand to a thousand times as many, so more than `most` bytes are an error, and memory use stays about
-// that large. Free *out with mem_free; it ends with a NUL.
+// A few bytes can expand to a thousand times as many, so a file may not expand to more than this.
+static const size_t MOST_UNPACKED = (size_t)256 << 20;
+
+// gzip (RFC 1952), recognized by its first bytes. All members are expanded, one after the other; more than
+// `most` bytes are an error, and memory use stays about that large. Free *out with mem_free; it ends with a
+// NUL.
 bool gzip_is(const char *bytes, size_t n);
 bool gzip_expand(const char *bytes, size_t n, const char *file, size_t most, char **out, size_t *size,
                  Error *e);
 
-// Refuses common files of other kinds with a command that converts them: Parquet, Arrow, zip (and xlsx), CSV
-// and TSV; rows without our keys but with those of ShareGPT, chat messages or Alpaca.
-bool foreign_check_file(const char *bytes, size_t n, const char *file, Error *e);
-bool foreign_check_row(const Row *row, Error *e);
+// Blocks inside files. True if the n bytes at `in` expand to `size` bytes exactly.
+bool gzip_block(const uint8_t *in, size_t n, uint8_t *out, size_t size);
+bool snappy_block(const uint8_t *in, size_t n, uint8_t *out, size_t size);
+bool zstd_block(const uint8_t *in, size_t n, uint8_t *out, size_t size);
+
+// The rows of a Parquet file. Groups become objects, lists arrays; values of other types than numbers, truth
+// values and texts are null. `most`: bytes that pages, levels and repeated texts may take together.
+bool parquet_is(const char *bytes, size_t n);
+bool parquet_each(const char *bytes, size_t n, const char *file, size_t most, TakeRow *take, void *state,
+                  Error *e);
 
 // --- the list of prompts ---------------------------------------------------------------------------------
 
-// Appends the row's prompt. frame NULL: the format's own.
+// Appends the row's prompt, which has no turns if the user says nothing in the row's conversation. frame
+// NULL: the format's own.
 bool prompts_add(Dataset *d, const Format *format, const Frame *frame, const Row *row, Error *e);
 
 void prompts_cut(Dataset *d, size_t from);     // removes the prompts from number `from` on

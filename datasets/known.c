@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define PARQUET           ".parquet"
 #define OWN(symbol, path) EMBED(embedded_##symbol, path)
 
 #define FILES(X)                                                           \
@@ -105,9 +106,9 @@ bool known_find(const char *name, const char *split, KnownFile *out, Error *e) {
                 : unknown(name, e);
 }
 
-// The file's path, its name shortened by `cut` bytes; NULL if the file doesn't exist.
-static char *path_in(const KnownFile *file, const char *folder, size_t cut) {
-    char *name = mem_text(file->file.at, file->file.n - cut), *path = file_path(folder, name);
+// The path of the file's name, cut to n bytes, with `end` after it; NULL if there's no such file.
+static char *path_in(const KnownFile *file, const char *folder, size_t n, const char *end) {
+    char *name = mem_printf("%.*s%s", (int)n, file->file.at, end), *path = file_path(folder, name);
     mem_free(name);
     if (file_exists(path)) return path;
     mem_free(path);
@@ -118,16 +119,28 @@ static bool is_packed(const KnownFile *file) {
     return file->file.n > 3 && memcmp(file->file.at + file->file.n - 3, ".gz", 3) == 0;
 }
 
+// The file's name without ".jsonl" or the like.
+static size_t stem_of(const KnownFile *file) {
+    size_t n = file->file.n, dot = n;
+    while (n && file->file.at[n - 1] != '/')
+        if (file->file.at[--n] == '.') dot = n;
+    return dot;
+}
+
 char *known_path(const KnownFile *file, const char *folder) {
-    char *path = path_in(file, folder, 0);
-    return path || !is_packed(file) ? path : path_in(file, folder, strlen(".gz"));
+    static const char *const HUB[] = {PARQUET, "-00000-of-00001" PARQUET};
+    char *path = path_in(file, folder, file->file.n, "");
+    if (!path && is_packed(file)) path = path_in(file, folder, file->file.n - strlen(".gz"), "");
+    for (size_t i = 0; !path && i < sizeof HUB / sizeof *HUB; i++)
+        path = path_in(file, folder, stem_of(file), HUB[i]);
+    return path;
 }
 
 bool known_changed(const KnownFile *file, const char *path, bool *changed, Error *e) {
     char sha256[SHA256_TEXT];
-    bool unpacked = is_packed(file) && !text_ends(path, ".gz");
+    bool other = (is_packed(file) && !text_ends(path, ".gz")) || text_ends(path, PARQUET);
     *changed = false;
-    if (file->sha256.n + 1 != SHA256_TEXT || unpacked) return true;
+    if (file->sha256.n + 1 != SHA256_TEXT || other) return true;
     if (!sha256_file(path, sha256, e)) return false;
     *changed = memcmp(sha256, file->sha256.at, file->sha256.n) != 0;
     return true;

@@ -29,11 +29,13 @@ bool known_at(size_t i, KnownFile *out);
 // accepted here: its format may know it.
 bool known_find(const char *name, const char *split, KnownFile *out, Error *e);
 
-// The file's path in `folder`, as published or unpacked, for mem_free; NULL if it isn't there.
+// The file's path in `folder`, for mem_free; NULL if it isn't there. Accepted are the file as published, the
+// same unpacked, and Parquet as a hub serves it: "xsum/test.jsonl" may be "xsum/test.parquet" or
+// "xsum/test-00000-of-00001.parquet".
 char *known_path(const KnownFile *file, const char *folder);
 
-// *changed: the file at `path` differs from the published one. Always false for an unpacked file and where
-// the hash is unknown. False with e filled if the file can't be read.
+// *changed: the file at `path` differs from the published one. Always false for an unpacked file, for
+// Parquet, and where the hash is unknown. False with e filled if the file can't be read.
 bool known_changed(const KnownFile *file, const char *path, bool *changed, Error *e);
 
 // Whether `text` equals the n bytes at s up to a colon: "gsm8k:qa" is gsm8k.

@@ -12,6 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+// What SPEED-Bench's public rows hold in place of texts that may not be handed on.
+#define PLACEHOLDER "FULL BENCHMARK DATA SHOULD BE FETCHED FROM THE SOURCE USING SPECDEC_BENCH"
+#define PLACEHOLDER_FIX                                                                           \
+    "holds SPEED-Bench's placeholder, not a prompt: make the whole file with prepare_data.py of " \
+    "examples/specdec_bench in NVIDIA's Model-Optimizer, and give that one"
+
 enum { MOST_PROMPTS = 1 << 24, MOST_TURNS = 1 << 10, MOST_GROUPS = 4096 };
 
 static void prompt_release(DatasetPrompt *p) {
@@ -44,6 +50,7 @@ static void check(const Dataset *d) {
 
 static bool put_turn(DatasetPrompt *p, Text *text, Error *e, const Row *row, const char *field) {
     if (text->length == 0) return row_error(row, field, "is empty: a turn must have text", e);
+    if (strstr(text_get(text), PLACEHOLDER)) return row_error(row, field, PLACEHOLDER_FIX, e);
     p->turns[p->turn_count++] = take(text);
     return true;
 }
@@ -62,9 +69,31 @@ static bool put_turns(DatasetPrompt *p, const json_t *list, const char *key, con
     return true;
 }
 
+// The user's turns of a conversation; empty ones are left out.
+static bool put_said(DatasetPrompt *p, const json_t *list, const Format *f, const Row *row, Text *text,
+                     Error *e) {
+    size_t n = json_array_size(list);
+    if (!json_is_array(list) || n > MOST_TURNS)
+        return row_error(row, f->turns_key, "must be a list of at most 1024 turns", e);
+    p->turns = mem_new(n, sizeof *p->turns);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *item = json_array_get(list, i), *said = json_object_get(item, f->said);
+        const char *speaker = json_string_value(json_object_get(item, f->speaker));
+        if (!speaker || (said && !json_is_string(said) && !json_is_null(said)))
+            return row_error(row, f->turns_key, "must be a list of turns, each with its speaker and a text",
+                             e);
+        if (strcmp(speaker, "human") != 0 && strcmp(speaker, "user") != 0) continue;
+        if (json_string_length(said) &&
+            !(row_text(row, f->turns_key, said, text, e) && put_turn(p, text, e, row, f->turns_key)))
+            return false;
+    }
+    return true;
+}
+
 static bool add_turns(DatasetPrompt *p, const Format *f, const Frame *frame, const Row *row, Text *text,
                       Error *e) {
     const json_t *list = f->turns_key ? row_find(row->json, f->turns_key, strlen(f->turns_key)) : NULL;
+    if (list && f->said) return put_said(p, list, f, row, text, e);
     if (list) return put_turns(p, list, f->turns_key, row, text, e);
     if (!f->prompt) return row_missing(row, f->turns_key, e);
     p->turns = mem_new(1, sizeof *p->turns);
@@ -118,14 +147,23 @@ static char *field_or(const char *key, const char *other, const Row *row, Text *
     return take(text);
 }
 
+// "coding", or with a subtask "coding/python".
+static char *task_of(const Format *f, const Row *row, Text *text, Error *e) {
+    char *task = field_or(f->task_key, f->task, row, text, e);
+    char *sub = task ? field_or(f->subtask_key, "", row, text, e) : NULL, *both = NULL;
+    if (sub) both = *sub && *task ? mem_printf("%s/%s", task, sub) : mem_text(task, strlen(task));
+    mem_free(task);
+    mem_free(sub);
+    return both;
+}
+
 static bool add_names(DatasetPrompt *p, const char *set, const Format *f, const Row *row, Text *text,
                       Error *e) {
     text_printf(text, "%zu", row->number);
     char *number = take(text);
     p->row = row->number;
     p->set = mem_text(set, strlen(set));
-    bool ok = (p->id = field_or(f->id, number, row, text, e)) &&
-              (p->task = field_or(f->task_key, f->task, row, text, e));
+    bool ok = (p->id = field_or(f->id, number, row, text, e)) && (p->task = task_of(f, row, text, e));
     mem_free(number);
     return ok && (p->id[0] || row_error(row, f->id, "is empty: give each row its own", e));
 }

@@ -13,6 +13,7 @@
 EMBED_FIGURE(speedup, "speedup")
 EMBED_FIGURE(step_time, "step-time")
 EMBED_FIGURE(ctar, "ctar")
+EMBED_FIGURE(acceptance, "acceptance")
 EMBED_FIGURE(lookahead, "lookahead")
 EMBED_FIGURE(law, "law")
 EMBED_FIGURE(ngrammys, "ngrammys")
@@ -67,6 +68,13 @@ const Figure figures[] = {
      .drawing = plots_curve_gp,
      .needs = "run a config with methods that draft: outpace run CONFIG",
      .width = 900,
+     .height = 300},
+    {.name = "acceptance",
+     .summary = "Acceptance by position in the draft: of all steps, and given the one before",
+     ASKED(acceptance),
+     .drawing = plots_curve_gp,
+     .needs = "run a config with methods that draft: outpace run CONFIG",
+     .width = 600,
      .height = 300},
     {.name = "lookahead",
      .papers = "lookahead-figure-4a",

@@ -104,6 +104,7 @@ typedef struct ReportOptions {
 // them; Markdown and LaTeX have them in a folder: for "a/demo.md" they are "a/demo-figures/NAME.svg", with
 // their data and scripts. Figures of steps of given shapes draw the newest surface of the same models.
 bool report_write(Store *store, int64_t run, const ReportOptions *o, const char *path, Output *out, Error *e);
+extern const char report_tasks[]; // tasks.sql: the section of run ?1 by category of its data
 
 // --- a figure's data (data.c) ----------------------------------------------------------------------------
 

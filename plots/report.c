@@ -23,6 +23,8 @@ EMBED(plots_report_environment, "plots/report/environment.sql")
 EMBED(plots_report_starts, "plots/report/starts.sql")
 EMBED(plots_report_content, "plots/report/content.sql")
 EMBED(plots_report_repeat, "plots/report/repeat.sql")
+__asm__(".pushsection .rodata\n.globl report_tasks\n"
+        "report_tasks:\n.incbin \"plots/report/tasks.sql\"\n.byte 0\n.popsection\n");
 
 typedef struct Report {
     Store *store;
@@ -79,6 +81,11 @@ static const Section BEFORE[] = {
      "that "
      "the baseline was disturbed.",
      plots_report_points, put_row},
+    {"Categories",
+     "Of data of several tasks: S, the share of the longest drafted chains that was accepted, and the "
+     "speedup, by category and, "
+     "after a slash, by the parts of one. Without intervals: few prompts say little.",
+     report_tasks, put_row},
     {"Published numbers",
      "The numbers of the papers that this run reproduces, next to its own, computed as the papers do. A "
      "difference "

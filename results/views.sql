@@ -3,6 +3,7 @@
 --   result           a line a point: the table that `outpace show` prints
 --   point_sums       S, tokens, times, flags          pass_sums      the same for each pass
 --   point_speedup    the speedups, each under its name task_speedup   the same for each task of a dataset
+--   category_speedup the same for each category, too   task_matrix    both, with names, as tables show them
 --   subtask          Spec-Bench's names of tasks       subtask_speedup the same for each of these
 --   part_specbench   S and speedup of each sub-benchmark, as Spec-Bench counts
 --   ctar             share of steps that accepted w    prompt_speedup per prompt: what intervals resample
@@ -52,7 +53,7 @@ FROM sample GROUP BY point_id, pass;
 
 CREATE VIEW prompt_mean AS
 SELECT point_id, prompt_id, count(*) AS passes, avg(tokens) AS tokens, avg(steps) AS steps,
-       avg(decode_ns) AS decode_ns, avg(prefill_ns) AS prefill_ns
+       avg(drafted) AS drafted, avg(accepted) AS accepted, avg(decode_ns) AS decode_ns, avg(prefill_ns) AS prefill_ns
 FROM sample GROUP BY point_id, prompt_id;
 
 CREATE VIEW point_base AS
@@ -62,7 +63,7 @@ FROM point;
 
 -- Of points without a baseline all prompts stand here, and nothing of a base.
 CREATE VIEW prompt_speedup AS
-SELECT p.point_id, m.prompt_id, p.temperature, m.tokens, m.steps, m.decode_ns, m.prefill_ns,
+SELECT p.point_id, m.prompt_id, p.temperature, m.tokens, m.steps, m.drafted, m.accepted, m.decode_ns, m.prefill_ns,
        iif(base_id IS NULL, NULL, b.tokens) AS base_tokens, iif(base_id IS NULL, NULL, b.decode_ns) AS base_decode_ns,
        iif(base_id IS NULL, NULL, b.prefill_ns) AS base_prefill_ns
 FROM point_base AS p
@@ -143,14 +144,33 @@ JOIN conversation_part AS m ON m.point_id = p.point_id
 LEFT JOIN conversation_part AS b ON b.point_id = p.base_id AND b.pass = m.pass AND b.dataset_id = m.dataset_id AND b.number = m.number
 GROUP BY p.point_id, m.part;
 
-CREATE VIEW task_speedup AS
-SELECT point_id, prompt.task AS task, count(*) AS prompts,
+-- Each prompt under its task, and under the category before the first '/' in that (SPEED-Bench: "coding/python").
+CREATE VIEW prompt_task AS
+SELECT id AS prompt_id, task, 1 AS whole FROM prompt
+UNION ALL SELECT id, substr(task, 1, instr(task || '/', '/') - 1), 0 FROM prompt;
+
+-- acceptance: accepted drafted tokens over the longest chains that were drafted; NULL where nobody drafts, or it isn't known.
+CREATE VIEW category_speedup AS
+SELECT point_id, t.task, whole, count(DISTINCT number) AS prompts, count(*) AS turns,
        sum(tokens) / sum(steps) AS S,
+       iif(count(drafted) = count(*), sum(accepted) / nullif(sum(drafted), 0), NULL) AS acceptance,
        CASE WHEN temperature > 0
             THEN (sum(base_decode_ns) / sum(base_tokens)) / (sum(decode_ns) / sum(tokens))
             ELSE sum(base_decode_ns) / sum(decode_ns) END AS speedup,
        1e9 * sum(tokens) / sum(decode_ns) AS tokens_per_s
-FROM prompt_speedup JOIN prompt ON prompt.id = prompt_id GROUP BY point_id, prompt.task;
+FROM prompt_speedup JOIN prompt ON prompt.id = prompt_speedup.prompt_id JOIN prompt_task AS t ON t.prompt_id = prompt.id
+GROUP BY point_id, whole, t.task;
+
+CREATE VIEW task_speedup AS
+SELECT point_id, task, turns AS prompts, S, acceptance, speedup, tokens_per_s FROM category_speedup WHERE whole;
+
+-- Of datasets of several tasks: a line for each category of each point, and for each task that is a part of one.
+CREATE VIEW task_matrix AS
+SELECT run_id, model.name AS model, dataset.name AS dataset, c.task, number AS point, label AS method, c.prompts, S, acceptance, speedup, doubt
+FROM category_speedup AS c JOIN point ON point.id = c.point_id LEFT JOIN point_doubt ON point_doubt.point_id = point.id
+JOIN model ON model.id = model_id JOIN dataset ON dataset.id = dataset_id
+WHERE (NOT whole OR instr(c.task, '/'))
+  AND (SELECT count(DISTINCT task) FROM prompt WHERE prompt.dataset_id = point.dataset_id) > 1;
 
 CREATE VIEW point_speedup AS
 SELECT d.point_id, d.prompts, d.speedup, d.speedup_e2e, s.speedup_same_path, b.speedup_specbench, t.speedup_task_mean

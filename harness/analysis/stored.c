@@ -5,6 +5,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/shipped.h"
 #include "harness/cli/version.h"
+#include "plots/plots.h"
 #include "results/rows.h"
 
 #include <math.h>
@@ -203,6 +204,49 @@ bool stored_table(Store *store, int64_t run, Grid *out, Error *e) {
     bool ok = each_point(store, run, put_row, &t, e);
     text_release(&t.last);
     return ok;
+}
+
+// --- by category -----------------------------------------------------------------------------------------
+
+static const GridColumn TASK_COLUMN[] = {
+    {"category", false, 0, 0}, {"point", true, 0, 1},       {"method", false, 24, 0},
+    {"prompts", true, 0, 2},   {"S", true, 0, 0},           {"accepted", true, 0, 0},
+    {"speedup", true, 0, 0},   {"disturbed", false, 12, 0},
+};
+enum { TASK = 2, TASK_COLUMNS = 10 }; // of the query
+
+static void put_task(Grid *g, const Rows *r, bool first, bool another) {
+    if (first) {
+        grid_end(g);
+        text_printf(&g->cell, "%s, %s", rows_text(r, 0), rows_text(r, 1));
+        grid_rest(g);
+        grid_heads(g);
+    }
+    text_puts(&g->cell, another ? rows_text(r, TASK) : ""), grid_next(g);
+    for (int i = TASK + 1; i < TASK_COLUMNS; i++) text_puts(&g->cell, rows_text(r, i)), grid_next(g);
+    grid_end(g);
+}
+
+bool stored_task_table(Store *store, int64_t run, Grid *out, Error *e) {
+    Rows *r = rows_open(store, report_tasks, e);
+    if (!r) return false;
+    rows_bind_int(r, 1, run);
+    out->columns = TASK_COLUMN, out->count = sizeof TASK_COLUMN / sizeof *TASK_COLUMN;
+    Text last = {0}, task = {0};
+    bool any = false;
+    for (; rows_next(r); any = true) {
+        Text now = {0};
+        text_printf(&now, "%s\n%s", rows_text(r, 0), rows_text(r, 1));
+        bool first = strcmp(text_get(&now), text_get(&last)) != 0;
+        put_task(out, r, first, first || strcmp(text_get(&task), rows_text(r, TASK)) != 0);
+        text_clear(&task), text_puts(&task, rows_text(r, TASK));
+        text_release(&last);
+        last = now;
+    }
+    text_release(&last);
+    text_release(&task);
+    if (!rows_end(r, true, e)) return false;
+    return any || error_input(e, "run %lld has no data of several tasks, so no categories", (long long)run);
 }
 
 // --- as JSON ---------------------------------------------------------------------------------------------

@@ -17,7 +17,11 @@ bool stored_by_hash(Store *store, const char *hash, int64_t *id, Error *e);
 // A table of all its points: S, CTAR, speedups with their intervals, whether text was left as it is.
 bool stored_table(Store *store, int64_t run, Grid *out, Error *e);
 
-// The same as a JSON array of objects.
+// A table by category of the run's data, and by method: S, acceptance, speedup. False with e filled if no
+// dataset has several tasks.
+bool stored_task_table(Store *store, int64_t run, Grid *out, Error *e);
+
+// The same as stored_table as a JSON array of objects.
 bool stored_json(Store *store, int64_t run, Text *out, Error *e);
 
 // A line on imported points that have no baseline, of 0 none: why they have no speedup, and the fix.

@@ -12,6 +12,7 @@
 #include <utf8proc.h>
 #include <yaml.h>
 #include <zlib.h>
+#include <zstd.h>
 
 #ifndef OUTPACE_COMMIT
 #define OUTPACE_COMMIT "unknown"
@@ -29,7 +30,7 @@ const char *version_compiler(void) {
 
 // --- libraries -------------------------------------------------------------------------------------------
 
-enum { LIBRARIES = 8, VERSION = 64 };
+enum { LIBRARIES = 9, VERSION = 64 };
 
 typedef struct {
     const char *name;
@@ -37,15 +38,15 @@ typedef struct {
 } Library;
 
 static void find_libraries(Library out[LIBRARIES]) {
-    static const char *const names[LIBRARIES] = {"jansson", "pcre2", "utf8proc", "libyaml",
-                                                 "sqlite",  "gsl",   "openssl",  "zlib"};
+    static const char *const names[LIBRARIES] = {"jansson", "pcre2",   "utf8proc", "libyaml", "sqlite",
+                                                 "gsl",     "openssl", "zlib",     "zstd"};
     char pcre2[VERSION] = ""; // "10.42 2022-12-11"
     pcre2_config(PCRE2_CONFIG_VERSION, pcre2);
     const char *openssl = OpenSSL_version(OPENSSL_VERSION); // "OpenSSL 3.0.17 1 Jul 2025"
     openssl += strcspn(openssl, "0123456789");
     const char *const versions[LIBRARIES] = {
         jansson_version_str(), pcre2,   utf8proc_version(), yaml_get_version_string(), results_library(),
-        gsl_version,           openssl, zlibVersion()};
+        gsl_version,           openssl, zlibVersion(),      ZSTD_versionString()};
     for (int i = 0; i < LIBRARIES; i++) {
         out[i].name = names[i];
         snprintf(out[i].version, VERSION, "%.*s", (int)strcspn(versions[i], " "), versions[i]);

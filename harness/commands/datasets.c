@@ -179,7 +179,7 @@ const Command command_datasets = {
         "Lists the datasets that an experiment may name: small ones of our own, which are in the program,\n"
         "and published ones, which are looked for in the folder OUTPACE_DATA. With a name, shows its\n"
         "first prompts (1> the first turn, 1= an answer to it). NAME:FRAME puts the same rows into\n"
-        "another prompt.\n"
+        "another prompt. A file of your own is JSON Lines, CSV, Parquet, ShareGPT or text, perhaps gzipped.\n"
         "\n"
         "  outpace datasets mathematics\n"
         "  datasets/fetch data gsm8k && OUTPACE_DATA=data outpace datasets gsm8k:qa --split train\n"

@@ -15,7 +15,7 @@
 
 typedef struct {
     const char *db;
-    bool json;
+    bool json, tasks;
     Choice choice;
 } ShowOptions;
 
@@ -23,6 +23,7 @@ typedef struct {
 static const Arg OPTIONS[] = {
     {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
     {"json", ARG_FLAG, AT(json), .help = "print one JSON array"},
+    {"tasks", ARG_FLAG, AT(tasks), .help = "by category of the data: S, acceptance, speedup"},
     CHOICE_OPTIONS(AT, choice),
 };
 #undef AT
@@ -236,6 +237,13 @@ static bool list_runs(Store *store, Error *e) {
 
 // --- the command
 
+// All about a run.
+static bool print_all(Store *store, int64_t run, Grid *table, Error *e) {
+    return stored_table(store, run, table, e) && grid_show(table, e) && print_alone(store, run, e) &&
+           print_fits(store, run, e) && print_surface(store, run, e) && print_disturbed(store, run, e) &&
+           print_drift(store, run, e);
+}
+
 static bool show(int argc, char **argv, int *code, Error *e) {
     (void)code;
     ShowOptions o = {.db = STORE_DEFAULT};
@@ -246,20 +254,20 @@ static bool show(int argc, char **argv, int *code, Error *e) {
     Grid table = {0};
     if (!command_parse(&command_show, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
+    if (o.json && o.tasks)
+        return error_input(e, "show: --tasks is a table: 'outpace table tasks' has others");
     Store *store = store_open(o.db, STORE_READ, NULL, e);
-    if (rest.count == 0 && !o.json) {
+    if (rest.count == 0 && !o.json && !o.tasks) {
         bool listed = store && list_runs(store, e);
         store_close(store);
         return listed;
     }
-    bool ok =
-        store && stored_run(store, rest.count ? rest.items[0] : NULL, &run, e) &&
-        estimates_ensure(&store, run, e) && choice_apply(&o.choice, store, run, e) &&
-        (o.json || print_run(store, run, e)) &&
-        (o.json ? stored_json(store, run, &text, e)
-                : stored_table(store, run, &table, e) && grid_show(&table, e) && print_alone(store, run, e) &&
-                      print_fits(store, run, e) && print_surface(store, run, e) &&
-                      print_disturbed(store, run, e) && print_drift(store, run, e));
+    bool ok = store && stored_run(store, rest.count ? rest.items[0] : NULL, &run, e) &&
+              estimates_ensure(&store, run, e) && choice_apply(&o.choice, store, run, e) &&
+              (o.json || print_run(store, run, e)) &&
+              (o.json    ? stored_json(store, run, &text, e)
+               : o.tasks ? stored_task_table(store, run, &table, e) && grid_show(&table, e)
+                         : print_all(store, run, &table, e));
     if (ok && o.json) puts(text_get(&text));
     text_release(&text);
     grid_release(&table);
@@ -296,9 +304,15 @@ const Command command_show = {
         "with the shape of a published one, whose weights are others. The fits that 'outpace fit RUN' made\n"
         "come last.\n"
         "\n"
+        "--tasks prints the run by category of its data, and by the parts of one after a slash: S; "
+        "accepted,\n"
+        "the share of the longest drafted chains that was accepted; speedup. They have no intervals: few\n"
+        "prompts say little.\n"
+        "\n"
         "  outpace show\n"
         "  outpace show last\n"
-        "  outpace show 12 --method lookahead\n",
+        "  outpace show 12 --method lookahead\n"
+        "  outpace show last --tasks\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .run = show};

@@ -13,8 +13,10 @@
 #include "harness/papers/catalogue.h"
 #include "harness/papers/print.h"
 #include "harness/papers/table.h"
+#include "plots/plots.h"
 #include "results/rows.h"
 #include "results/store.h"
+#include "results/transfer.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -28,6 +30,7 @@ typedef struct {
 } TableArguments;
 
 #define PRICES "price-model"
+#define TASKS  "tasks"
 
 #define AT(name) offsetof(TableArguments, name)
 static const Arg OPTIONS[] = {
@@ -100,6 +103,49 @@ static bool print_prices(const char *format, Error *e) {
     return true;
 }
 
+static void print_page(Rows *r, PageFormat format) {
+    Text text = {0};
+    Page page = {.format = format, .out = &text};
+    bool first = true;
+    for (; rows_next(r); first = false) {
+        if (first) page_columns(&page, r);
+        page_row(&page, r);
+    }
+    if (!first) page_end_table(&page);
+    fputs(text_get(&text), stdout);
+    text_release(&text);
+}
+
+// No paper's table: a run by category of its data.
+static bool print_tasks(Store *store, int64_t run, TableFormat format, Error *e) {
+    static const char NUMBERS[] =
+        "SELECT model, dataset, task, point, method, prompts, S, acceptance, speedup, doubt "
+        "FROM task_matrix WHERE run_id = ?1 ORDER BY model, dataset, task, point";
+    Grid grid = {0};
+    bool ok = stored_task_table(store, run, &grid, e);
+    if (ok && format == TABLE_TEXT) ok = grid_show(&grid, e);
+    else if (ok && format == TABLE_CSV) ok = store_export_csv(store, NUMBERS, run, stdout, e);
+    else if (ok && format == TABLE_JSON) ok = store_export_jsonl(store, NUMBERS, run, stdout, e);
+    else if (ok) {
+        Rows *r = rows_open(store, report_tasks, e);
+        if (r) rows_bind_int(r, 1, run), print_page(r, format == TABLE_MD ? PAGE_MD : PAGE_TEX);
+        ok = r && rows_end(r, true, e);
+    }
+    grid_release(&grid);
+    return ok;
+}
+
+static bool run_tasks(const TableArguments *a, Error *e) {
+    TableFormat format = TABLE_TEXT;
+    int64_t run;
+    if (!find_format(a->format, &format, e)) return false;
+    Store *store = store_open(a->db, STORE_READ, NULL, e);
+    bool ok = store && stored_run(store, a->run, &run, e) && choice_apply(&a->choice, store, run, e) &&
+              print_tasks(store, run, format, e);
+    store_close(store);
+    return ok;
+}
+
 // --- runs here -----------------------------------------------------------------------------------
 
 enum { HERE_SIZE = 64 };
@@ -156,7 +202,9 @@ static bool print_items(const Catalogue *c, Store *store, Error *e) {
     if (ok)
         terminal_printf(
             "\n'outpace table ITEM --about' prints the commands, and what is simulated or not run; --claims "
-            "lists the papers' claims in words. 'outpace table price-model' needs no run.\n");
+            "lists the papers' claims in words. 'outpace table price-model' needs no run; 'outpace table "
+            "tasks' is "
+            "of any run, by category of its data.\n");
     return ok;
 }
 
@@ -263,6 +311,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (a.claims || a.about || rest.count == 0)
         return print_catalogue(&a, rest.count ? rest.items[0] : NULL, e);
     if (strcmp(rest.items[0], PRICES) == 0) return print_prices(a.format, e);
+    if (strcmp(rest.items[0], TASKS) == 0) return run_tasks(&a, e);
     const PublishedItem *item = find_item(rest.items[0], e);
     if (!item || !find_format(a.format, &format, e)) return false;
     if (access(a.db, F_OK) != 0 && !a.run) return catalogue_none(item->name, a.db, e);
@@ -304,7 +353,8 @@ const Command command_table = {
         "  outpace table lookahead-table-3\n"
         "  outpace table --claims\n"
         "  outpace table spec-bench --run 3 --format md\n"
-        "  outpace table price-model                     needs no run: prices beside published pairs\n",
+        "  outpace table price-model                     needs no run: prices beside published pairs\n"
+        "  outpace table tasks --run 3 --format md       of any run: S, acceptance, speedup by category\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .run = run};

@@ -81,6 +81,11 @@ static const Look LOOKS[] = {
      "translation", "r"},
     {"wmt:ouroboros", "{\"translation\": {\"de\": \"Ja.\", \"en\": \"r\"}}",
      "Translate this German sentence to English. German: Ja. English: ", "1", "translation", "r"},
+    {NULL,
+     "{\"messages\": [{\"role\": \"system\", \"content\": \"s\"}, {\"role\": \"user\", \"content\": \"a\"}]}",
+     "a", "1", "chat", NULL},
+    {NULL, "{\"instruction\": \"a\", \"input\": \"b\", \"output\": \"r\"}", "a\n\nb", "1", "chat", "r"},
+    {NULL, "{\"instruction\": \"a\", \"input\": \"\", \"output\": \"r\"}", "a", "1", "chat", "r"},
     {"text", "{\"prompt\": 1", "{\"prompt\": 1", "1", "", NULL},
 };
 
@@ -133,6 +138,59 @@ static void lines_arrays_and_space(void **state) {
     dataset_release(&d);
 }
 
+// The same rows in every kind of file that has columns; an empty field is absent.
+static void separated(void **state) {
+    (void)state;
+    static const char *const same[][2] = {
+        {"{\"id\": \"x\", \"prompt\": \"a, \\\"b\\\"\\nc\", \"reference\": \"\\u00fc\"}\n"
+         "{\"prompt\": \"d\", \"id\": \"3\", \"reference\": \"e\"}",
+         "a.jsonl"},
+        {"id,prompt,reference\nx,\"a, \"\"b\"\"\nc\",\xC3\xBC\n3,d,e", "a"},
+        {"\xEF\xBB\xBF\"prompt\",\"reference\",,\"id\"\r\n\"a, "
+         "\"\"b\"\"\nc\",\xC3\xBC,9,\"x\"\r\n\r\nd,e,9,3\r\n",
+         "a.CSV"},
+        {"prompt\treference\tid\n\"a, \"\"b\"\"\nc\"\t\xC3\xBC\tx\nd\te\t3\n", "a.tsv.gz"},
+    };
+    Dataset first;
+    parse(&first, same[0][0], same[0][1], &PLAIN);
+    assert_string_equal(first.prompts[0].turns[0], "a, \"b\"\nc");
+    for (size_t i = 1; i < 4; i++) {
+        Dataset d;
+        parse(&d, same[i][0], same[i][1], &PLAIN);
+        assert_string_equal(d.sha256, first.sha256);
+        assert_int_equal(d.prompts[1].row, i == 2 ? 5 : 4); // the line where it begins
+        dataset_release(&d);
+    }
+    dataset_release(&first);
+    parse(&first, "prompt,reference\na,\nb,\"\"\n", "b.csv", &PLAIN);
+    assert_int_equal(first.count, 2);
+    assert_int_equal(first.prompts[0].reference_count, 0);
+    dataset_release(&first);
+}
+
+// The user's turns only; a conversation without any is left out.
+static void conversations(void **state) {
+    (void)state;
+    static const char ROWS[] =
+        "[{\"id\": \"x\", \"conversations\": [{\"from\": \"human\", \"value\": \"a\"}, {\"from\": \"gpt\", "
+        "\"value\": \"b\"}, {\"from\": \"user\", \"value\": \"c\"}, {\"from\": \"human\", \"value\": "
+        "\"\"}]},\n"
+        "{\"id\": \"y\", \"conversations\": []},\n"
+        "{\"conversations\": [{\"from\": \"human\", \"value\": \"d\"}]} ]\n";
+    Dataset d;
+    parse(&d, ROWS, "sharegpt.json", &PLAIN);
+    assert_int_equal(d.count, 2);
+    assert_int_equal(d.prompts[0].turn_count, 2);
+    assert_string_equal(d.prompts[0].turns[1], "c");
+    assert_string_equal(d.prompts[0].task, "chat");
+    assert_string_equal(d.prompts[1].id, "3");
+    dataset_release(&d);
+    parse(&d, "{\"prompt\": \"own\", \"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}", "own",
+          &PLAIN);
+    assert_string_equal(d.prompts[0].turns[0], "own"); // rows of our own keys remain so
+    dataset_release(&d);
+}
+
 // References of an answer: an item per turn, several if there is one turn.
 static void references_of_turns(void **state) {
     (void)state;
@@ -175,22 +233,37 @@ static void malformed(void **state) {
         {"{\"prompt\": \"\xC3\"}", NULL, "line 1"},
         {"{\"prompt\": 5}", NULL, "'bad', line 1: field 'prompt' is a number, must be a string"},
         {"{\"prompt\": \"a\"}\n{\"prompt\": \"b\\u0000\"}", NULL, "is not JSON: the character \\u0000"},
-        {"PAR1\x15\x04", NULL,
-         "'bad' is a Parquet file, which is not read: convert it to JSON Lines, as by: python3"},
+        {"PAR1\x15\x04", NULL, "'bad' is a Parquet file without an end: it is cut short; fetch it again"},
+        {"ARROW1", NULL, "'bad' is an Arrow file, which is not read: make it Parquet, as by: python3"},
         {"PK\3\4", NULL, "'bad' is a zip archive"},
-        {"id,prompt\n1,hello\n", NULL,
-         "'bad' is CSV, which is not read: convert it to JSON Lines, the prompts' column"},
-        {"id\tPrompt\r\n1\thello\r\n", NULL, "'bad' is TSV, which"},
+        {"id,prompt\n1,hello\n2\n", NULL, "'bad', line 3: has 1 fields, the first line names 2"},
+        {"id,prompt\n1,\"hello\n\n", NULL, "'bad', line 2: has a quote that is not closed"},
+        {"id,prompt\n1,\"a\nb\"c\n", NULL, "'bad', line 3: has text after a quoted field"},
+        {"id,prompt,id\n", NULL, "'bad', line 1: names the column 'id' twice"},
+        {"id,prompt\n1,\xFF\n", NULL, "'bad', line 2: is not text in UTF-8"},
+        {"id,prompt\n1,a\n2,\n", NULL, "'bad', line 3: field 'prompt' is missing"},
+        {"id,prompt\n", NULL, "'bad' has no rows"},
         {"what, if anything, is this\n", NULL, "'bad', line 1, column 4: is not JSON"},
-        {"{\"conversations\": [{\"from\": \"human\", \"value\": \"a\"}]}", NULL,
-         "'bad', line 1: has the keys of ShareGPT, which is not read: convert the file, as by: jq -c "
-         "'{turns: "},
-        {"[{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}]}]", NULL,
-         "as by: jq -c '.[] | {turns: [.messages[]"},
-        {"{\"instruction\": \"a\", \"output\": \"b\"}", NULL, "'bad', line 1: has the keys of Alpaca"},
+        {"{\"question_id\": 1, \"category\": \"c\", \"turns\": [\"a\"]}\n"
+         "{\"question_id\": 2, \"category\": \"c\", \"turns\": [\"FULL BENCHMARK DATA SHOULD BE FETCHED FROM "
+         "THE "
+         "SOURCE USING SPECDEC_BENCH\"]}",
+         NULL,
+         "'bad', line 2: field 'turns' holds SPEED-Bench's placeholder, not a prompt: make the whole file "
+         "with"},
+        {"{\"conversations\": [\"a\"]}", NULL,
+         "field 'conversations' must be a list of turns, each with its"},
+        {"{\"conversations\": [{\"from\": \"human\", \"value\": 7}]}", NULL, "must be a list of turns, each"},
+        {"{\"conversations\": 7}", NULL, "field 'conversations' must be a list of at most 1024 turns"},
+        {"{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\"}]}", NULL, "'bad' has no rows"},
         {"7", NULL, "'bad', line 1: must be a JSON object"},
         {"[{\"prompt\": \"a\"}, 7]", NULL, "'bad', row 2: must be a JSON object"},
-        {"[{\"prompt\": \"a\"}", NULL, "'bad': line 1"},
+        {"[{\"prompt\": \"a\"}", NULL, "'bad', after row 1: has neither ',' nor ']': is the file cut short?"},
+        {"[{\"prompt\": \"a\"}, {\"prompt\":]", NULL, "'bad', row 2, line 1 of it: is not JSON"},
+        {"[{\"prompt\": \"a\"},]", NULL, "'bad', row 2: must be a JSON object"},
+        {"[{\"prompt\": \"a\"}] []", NULL, "'bad', after row 1: has more after the array's end"},
+        {"[", NULL, "'bad', row 1"},
+        {"[]", NULL, "'bad' has no rows"},
         {"{\"turns\": []}", NULL, "field 'turns' must be a list"},
         {"{\"turns\": [\"a\", 7]}", NULL, "field 'turns' must be a list"},
         {"{\"turns\": [\"a\", \"\"]}", NULL, "field 'turns' is empty"},
@@ -469,6 +542,9 @@ static void files(void **state) {
     q.split = NULL;
     assert_false(dataset_open(&d, &q, &e));
     assert_non_null(strstr(e.text, "gsm8k/test.jsonl"));
+    scratch_write(folder, "gsm8k/test-00000-of-00001.parquet", "PAR1", 4); // found, by a hub's name
+    assert_false(dataset_open(&d, &q, &e));
+    assert_non_null(strstr(e.text, "gsm8k/test-00000-of-00001.parquet' is a Parquet file without an end"));
     static const char *const nowhere[] = {NULL, ""};
     for (int i = 0; i < 2; i++) {
         q.folder = nowhere[i];
@@ -527,6 +603,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(look_alikes),
         cmocka_unit_test(lines_arrays_and_space),
+        cmocka_unit_test(separated),
+        cmocka_unit_test(conversations),
         cmocka_unit_test(references_of_turns),
         cmocka_unit_test(malformed),
         cmocka_unit_test(splits),

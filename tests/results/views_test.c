@@ -15,7 +15,7 @@ enum { POINTS = 3, PROMPTS = 6, PASSES = 2, MOST_STEPS = 10 };
 typedef struct {
     bool there;
     double tokens, steps, decode, prefill;
-    int accepted[MOST_STEPS];
+    int accepted[MOST_STEPS], drafted[MOST_STEPS];
 } Sample;
 
 typedef struct {
@@ -29,7 +29,7 @@ static void read_samples(World *w) {
     Rows *r = rows_open(
         w->f.store,
         "SELECT point.number - 1, pass, 2 * prompt.number + turn, tokens, steps, decode_ns, prefill_ns,"
-        " step.number, step.accepted FROM sample JOIN point ON point.id = point_id"
+        " step.number, step.accepted, step.drafted FROM sample JOIN point ON point.id = point_id"
         " JOIN prompt ON prompt.id = prompt_id JOIN step ON step.sample_id = sample.id",
         &e);
     if (!r) fail_msg("%s", e.text);
@@ -41,6 +41,7 @@ static void read_samples(World *w) {
         s->decode = rows_real(r, 5);
         s->prefill = rows_real(r, 6);
         s->accepted[rows_int(r, 7)] = (int)rows_int(r, 8);
+        s->drafted[rows_int(r, 7)] = (int)rows_int(r, 9);
     }
     assert_true(rows_end(r, true, &e));
 }
@@ -180,6 +181,39 @@ static void task_means(void **state) {
            "'qa'))",
            2, 2);
     expect(w, "SELECT count(*) FROM subtask_speedup WHERE point_id = ?1", 2, 2);
+}
+
+// Conversations 0 and 2 are of two parts of a category; the third point's passes are all there.
+static void categories(void **state) {
+    World *w = *state;
+    Error e = {0};
+    static const char PARTS[] = "UPDATE prompt SET task = 'writing/' || number WHERE task = 'writing'";
+    if (!sql_script(w->f.store, PARTS, &e)) fail_msg("%s", e.text);
+    expect(w, "SELECT count(*) FROM task_matrix WHERE run_id = ?1 OR 1", 0, POINTS * 4);
+    for (int part = 0; part <= 2; part += 2) { // 0: of the category, else of conversation 2 only
+        char sql[3][160];
+        static const char *const NAMES[] = {"S", "acceptance", "speedup"};
+        double tokens = 0, steps = 0, accepted = 0, drafted = 0, base = 0, own = 0;
+        for (int q = 0; q < PROMPTS; q++) {
+            if (q / 2 == 1 || (part && q / 2 != part)) continue;
+            base += mean(w, 0, q, false);
+            own += mean(w, 2, q, false);
+            for (int pass = 0; pass < PASSES; pass++) {
+                const Sample *s = &w->samples[2][pass][q];
+                tokens += s->tokens, steps += s->steps;
+                for (int t = 0; t < MOST_STEPS; t++) accepted += s->accepted[t], drafted += s->drafted[t];
+            }
+        }
+        for (int i = 0; i < 3; i++)
+            snprintf(sql[i], sizeof sql[i],
+                     "SELECT %s FROM category_speedup WHERE point_id = ?1 AND task = '%s' AND whole = %d",
+                     NAMES[i], part ? "writing/2" : "writing", part > 0);
+        expect(w, sql[0], 2, tokens / steps);
+        expect(w, sql[1], 2, accepted / drafted);
+        expect(w, sql[2], 2, base / own);
+    }
+    expect(w, "SELECT max(prompts) FROM category_speedup WHERE point_id = ?1 AND task = 'writing'", 2, 2);
+    expect(w, "SELECT count(acceptance) FROM category_speedup WHERE point_id = ?1", 0, 0); // nobody drafts
 }
 
 static double conversation(const World *w, int point, int pass, int q) {
@@ -353,17 +387,10 @@ static void all_can_be_asked(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(s_and_speed),
-        IN_WORLD(ctar),
-        IN_WORLD(ctar_of_every_w),
-        IN_WORLD(speedups),
-        IN_WORLD(task_means),
-        IN_WORLD(specbench),
-        IN_WORLD(passes),
-        IN_WORLD(by_token_when_sampling),
-        IN_WORLD(alone),
-        IN_WORLD(doubts),
-        IN_WORLD(all_can_be_asked),
+        IN_WORLD(s_and_speed), IN_WORLD(ctar),       IN_WORLD(ctar_of_every_w),
+        IN_WORLD(speedups),    IN_WORLD(task_means), IN_WORLD(categories),
+        IN_WORLD(specbench),   IN_WORLD(passes),     IN_WORLD(by_token_when_sampling),
+        IN_WORLD(alone),       IN_WORLD(doubts),     IN_WORLD(all_can_be_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -112,6 +112,28 @@ static void ctar(void **state) {
     filled_close(&f);
 }
 
+// Of one task there are no categories.
+static void tasks(void **state) {
+    FilledStore f;
+    Grid table = {0};
+    Text text = {0};
+    Error e = {0};
+    if (!filled_open(&f, folder_path(*state, "a.db"), NULL, 3, 4, &e) || !filled_add_all(&f, 1, &e) ||
+        !stored_task_table(f.store, f.run, &table, &e))
+        fail_msg("%s", e.text);
+    grid_print(&table, 0, &text);
+    grid_release(&table);
+    const char *qa = strstr(text_get(&text), "\nqa "), *writing = strstr(text_get(&text), "\nwriting ");
+    if (strncmp(text_get(&text), "\nsmall, chat\ncategory ", 21) != 0 || !qa || !writing || writing < qa)
+        fail_msg("%s", text_get(&text));
+    text_release(&text);
+    assert_true(sql_script(f.store, "UPDATE prompt SET task = 'qa'", &e));
+    assert_false(stored_task_table(f.store, f.run, &table, &e));
+    assert_string_equal(e.text, "run 1 has no data of several tasks, so no categories");
+    grid_release(&table);
+    filled_close(&f);
+}
+
 // A long label moves the columns of all rows, and of their head, alike: the last of them begins where a word
 // does.
 static void long_labels(void **state) {
@@ -142,6 +164,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(with_and_without_estimates, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(store_is_gone, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(ctar, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(tasks, folder_setup, folder_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
