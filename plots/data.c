@@ -194,8 +194,9 @@ static void read_notes(PlotData *d, Rows *r) {
 // Gives methods the same colours in every figure: those of style.gp, in this order.
 static void name_methods(PlotData *d) {
     static const char *const METHODS[] = {
-        "lookahead", "speculative", "ngrammys", "kangaroo", "prompt-lookup", "ouroboros", "autoregressive",
-        "medusa",    "rest",        "jacobi",   "mix",      "suffix",        "recycling", "ngram-mod"};
+        "lookahead",      "speculative", "ngrammys", "kangaroo", "prompt-lookup", "ouroboros",
+        "autoregressive", "medusa",      "rest",     "jacobi",   "mix",           "suffix",
+        "recycling",      "ngram-mod",   "eagle",    "eagle3",   "oracle",        "early-exit"};
     for (size_t i = 0; i < sizeof METHODS / sizeof *METHODS; i++) plot_name(&d->colours, METHODS[i]);
 }
 

@@ -1,5 +1,5 @@
-// The arithmetic of tuning: the plan of a point, the time of a step by its rows, and the race among a few
-// points.
+// The arithmetic of tuning: the plan of a point, the time of a step by its rows, the race among a few points,
+// and the best shape of a fixed tree.
 #pragma once
 #include <stdbool.h>
 
@@ -47,3 +47,24 @@ int race_look(const RaceRule *rule, const double *seconds, int racers, int promp
 
 // The lower bound of (time of racer) / (time of leader), one-sided at `level`.
 double race_least_ratio(const double *racer, const double *leader, int prompts, double level);
+
+// --- the best fixed tree (Sequoia, section 3)
+//
+// chance[b] is the chance that the child of rank b is the accepted one of a node that is accepted itself: the
+// same at every node, at most 1 in sum. A step then emits as many tokens as there are accepted nodes, root
+// included: the sum over nodes of the product of the chances on the path to them. A node's children have the
+// first ranks, without gaps.
+//
+// The tables have the best tree of every size, built from best subtrees: m nodes with b children are the best
+// y nodes with b - 1 children, and the best tree of m - y nodes below child b.
+typedef struct BestTrees BestTrees;
+
+// chance: (ranks). Trees of at most `nodes` nodes in at most `levels` levels, the root counted in both.
+BestTrees *best_trees_make(const double *chance, int ranks, int nodes, int levels);
+void best_trees_free(BestTrees *t); // accepts NULL
+
+// The tokens of the best tree of exactly `nodes` nodes in at most `levels` levels; 0: there is none.
+double best_trees_tokens(const BestTrees *t, int nodes, int levels);
+
+// Writes that tree: (nodes - 1) parents, -1 for the root, each before its children; and ranks.
+void best_trees_read(const BestTrees *t, int nodes, int levels, int *parents, int *ranks);

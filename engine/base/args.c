@@ -507,3 +507,17 @@ bool int_list_parse(const char *text, const char *what, int low, int high, IntLi
         if (*at == 0) return true;
     }
 }
+
+bool real_list_parse(const char *text, const char *what, double low, double high, RealList *out, Error *e) {
+    *out = (RealList){.count = 0};
+    for (const char *at = text;; at++) {
+        double x;
+        if (!read_number(&at, &x) || (*at && *at != ':') || !(x >= low && x <= high))
+            return error_input(e, "%s is '%s', must be numbers from %g to %g with ':' between them", what,
+                               text, low, high);
+        if (out->count == REAL_LIST_MAX)
+            return error_input(e, "%s has more than %d numbers", what, REAL_LIST_MAX);
+        out->items[out->count++] = x;
+        if (*at == 0) return true;
+    }
+}

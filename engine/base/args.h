@@ -127,3 +127,13 @@ typedef struct IntList {
 
 // "1,2,8..64*2" as whole numbers within [low, high]; `what` names the option in messages.
 bool int_list_parse(const char *text, const char *what, int low, int high, IntList *out, Error *e);
+
+enum { REAL_LIST_MAX = 64 };
+
+typedef struct RealList {
+    double items[REAL_LIST_MAX];
+    int count;
+} RealList;
+
+// "0.9:0.75:0.5" within [low, high], for parameters of methods, where commas have another meaning.
+bool real_list_parse(const char *text, const char *what, double low, double high, RealList *out, Error *e);

@@ -1,9 +1,11 @@
-// Blocks from calloc, aligned. Invariant: the eight bytes before a block hold the address that calloc
-// returned, at most ALIGN bytes below it.
+// Blocks from calloc, aligned. Invariants: the Header before a block holds the address that calloc returned,
+// at most ALIGN bytes below the block, and how much was asked of it; in_use is the sum over all blocks.
 #include "engine/base/memory.h"
 
 #include <assert.h>
+#include <stdalign.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +13,18 @@
 #include <unistd.h>
 
 enum { ALIGN = 64 };
+
+typedef struct Header {
+    void *raw;
+    size_t bytes;
+} Header;
+
+// calloc's blocks are aligned for any type, so that an aligned block has at least this much before it.
+static_assert(sizeof(Header) <= alignof(max_align_t), "no space for the header");
+
+static atomic_size_t in_use;
+
+size_t mem_in_use(void) { return atomic_load(&in_use); }
 
 bool size_mul(size_t a, size_t b, size_t *out) {
     size_t product;
@@ -45,7 +59,8 @@ void *mem_try(size_t count, size_t size) {
     unsigned char *raw = calloc(1, padded);
     if (!raw) return NULL;
     unsigned char *p = raw + ALIGN - ((size_t)raw & (ALIGN - 1));
-    memcpy(p - sizeof raw, &raw, sizeof raw);
+    memcpy(p - sizeof(Header), &(Header){raw, padded}, sizeof(Header));
+    atomic_fetch_add(&in_use, padded);
     return p;
 }
 
@@ -58,10 +73,13 @@ void *mem_new(size_t count, size_t size) {
 
 void mem_free(void *p) {
     if (!p) return;
-    void *raw;
-    memcpy(&raw, (unsigned char *)p - sizeof raw, sizeof raw);
-    assert((size_t)p % ALIGN == 0 && (size_t)p - (size_t)raw <= ALIGN); // else it isn't ours, or was overrun
-    free(raw);
+    Header h;
+    memcpy(&h, (unsigned char *)p - sizeof h, sizeof h);
+    assert((size_t)p % ALIGN == 0 &&
+           (size_t)p - (size_t)h.raw <= ALIGN); // else it isn't ours, or was overrun
+    assert(h.bytes <= mem_in_use());
+    atomic_fetch_sub(&in_use, h.bytes);
+    free(h.raw);
 }
 
 void mem_grow(void *array, size_t *capacity, size_t need, size_t size) {

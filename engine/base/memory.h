@@ -23,6 +23,9 @@ void *mem_try(size_t count, size_t size);
 
 void mem_free(void *p);
 
+// Bytes of all blocks that are not freed.
+size_t mem_in_use(void);
+
 // Grows an array from mem_new (or NULL) to at least `need` elements; `array` is the address of its pointer.
 // The capacity at least doubles, and new elements are zero.
 void mem_grow(void *array, size_t *capacity, size_t need, size_t size);

@@ -47,8 +47,7 @@ void cache_advance(Cache *c, int n) {
 
 bool cache_truncate(Cache *c, int length, Error *e) {
     assert(length >= 0 && length <= c->length);
-    int lost = c->ring && c->highest > c->capacity ? c->highest - c->capacity : 0; // overwritten positions
-    if (cache_first_visible(c, length) < lost)
+    if (cache_first_visible(c, length) < cache_first_intact(c))
         return error_system(e,
                             "cannot take the sequence back from %d to %d tokens: the rolling cache of %d "
                             "slots has overwritten positions that a window of %d needs",

@@ -8,8 +8,7 @@
 //
 // The tokens of an open step are never in the cache; committing a token overwrites the oldest slot.
 //
-// Invariants: 0 <= length <= highest <= limit; positions [first, length) are intact, where
-// first = max(0, highest - capacity).
+// Invariants: 0 <= length <= highest <= limit; positions [cache_first_intact, length) are intact.
 #pragma once
 #include "engine/base/error.h"
 
@@ -37,6 +36,12 @@ static inline int cache_slot(const Cache *c, int position) {
 // The first position that a query at `position` sees.
 static inline int cache_first_visible(const Cache *c, int position) {
     return c->window && position >= c->window ? position - c->window + 1 : 0;
+}
+
+// The first position that no later one has overwritten. A later cache_truncate may make any position from
+// here on visible again.
+static inline int cache_first_intact(const Cache *c) {
+    return c->ring && c->highest > c->capacity ? c->highest - c->capacity : 0;
 }
 
 // Consecutive slots, which a kernel can read as one block.

@@ -207,7 +207,8 @@ void cpu_attend(const Work *k) {
 // framework that expands a cache to a batch. It changes no bit.
 //
 // A row's copy has all layers, in the slots of the cache. It's made when a step first has that row; from then
-// on, a layer copies the tokens committed since its last copy, before it attends.
+// on, a layer copies the tokens committed since its last copy, before it attends. It copies all that a ring
+// still has, not only what its window shows: when tokens are taken back, older ones are seen again.
 
 bool cpu_take_copies(Cpu *c, int rows, Error *e) {
     size_t layers = (size_t)c->model->shape.layers;
@@ -263,10 +264,10 @@ static void copy_blocks(const Work *k, const KeyValues *to, int first, int last)
 static void copy_share(void *argument, int thread, int threads) {
     const Work *k = argument;
     const Tree *t = k->run->tree;
-    int visible = cache_first_visible(k->run->cache, t->context);
+    int intact = cache_first_intact(k->run->cache);
     for (int row = 0; row < k->c->paths.rows; row++) {
         const CacheCopy *copy = &k->c->copies[row];
-        int length = copy->length[k->layer] > visible ? copy->length[k->layer] : visible;
+        int length = copy->length[k->layer] > intact ? copy->length[k->layer] : intact;
         SlotRun runs[2];
         int n = length < t->context ? cache_runs(k->run->cache, length, t->context, runs) : 0;
         for (int i = 0; i < n; i++) {

@@ -153,6 +153,8 @@ static bool take_cards(Cuda *first, const BackendOptions *o, Error *e) {
 bool cuda_open_on(const Model *model, const CudaCards *cards, const BackendOptions *o, void **self,
                   Error *e) {
     *self = NULL;
+    if (shape_reads_both(&model->shape))
+        return error_input(e, "device cuda cannot run EAGLE's heads: give --device cpu");
     Cuda *first = make_cards(model, cards, o);
     if (find_cards(first, o, e) && cuda_fit(first, o, e) && take_cards(first, o, e)) {
         check(first);
@@ -270,8 +272,16 @@ static bool cuda_run(void *self, const StepRun *run, Error *e) {
     return true;
 }
 
+// The last card has the head. States that left the layers on another card (an early exit) are copied there;
+// `holder` stays, since the node's run goes on from its own card.
 static bool cuda_run_head(void *self, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {
-    return cuda_head(cuda_last(self), nodes, count, want, out, e);
+    Cuda *first = self, *last = cuda_last(first);
+    size_t bytes = (size_t)first->model->shape.width * sizeof(float);
+    for (int i = 0; i < count; i++) {
+        Cuda *c = first->holder[nodes[i]];
+        if (c != last && !pass(c, last, row_of(last, nodes[i]), row_of(c, nodes[i]), bytes, e)) return false;
+    }
+    return cuda_head(last, nodes, count, want, out, e);
 }
 
 static bool cuda_get_distribution(void *self, int node, const Sampling *sampling, int vocab, float *p,

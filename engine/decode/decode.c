@@ -97,6 +97,8 @@ static void report_tree(const Loop *l, const Verdict *v, StepReport *r) {
         r->source_count = sources->source_count;
         sources_judge(sources, &l->target->tree, v, r->sources);
     }
+    const RankTree *ranks = info->rank_tree ? info->rank_tree(l->method->self) : NULL;
+    if (ranks) rank_tree_follow(ranks, &l->target->tree, v, &r->ranks);
     if (info->note) info->note(l->method->self, &r->note);
 }
 
@@ -135,6 +137,20 @@ static void add_step(DecodeResult *out, const StepReport *r) {
 
 // --- prefill
 
+// The method looks at each part of the prompt when it has run.
+static bool prefill_in_parts(Loop *l, int count, int layer, float *hidden, Error *e) {
+    int part = l->o->prefill_chunk, most = l->target->tree.capacity;
+    if (part <= 0 || part > most) part = most;
+    for (int first = 0, n; first < count; first += n) {
+        n = count - first < part ? count - first : part;
+        float *rows = hidden ? hidden + (size_t)first * (size_t)l->target->shape.width : NULL;
+        if (!session_prefill(l->target, l->sequence + first, n, n, layer, rows, e) ||
+            !l->method->info->prefilled(l->method->self, l->sequence, first, n, e))
+            return false;
+    }
+    return true;
+}
+
 static bool prefill(Loop *l, float **hidden, Error *e) {
     const MethodInfo *info = l->method->info;
     int layer = info->hidden_layer ? info->hidden_layer(l->method->self) : HIDDEN_NONE;
@@ -143,6 +159,7 @@ static bool prefill(Loop *l, float **hidden, Error *e) {
         *hidden = mem_try((size_t)count * (size_t)l->target->shape.width, sizeof **hidden);
         if (!*hidden) return error_system(e, "out of memory for the hidden states of %d tokens", count);
     }
+    if (info->prefilled) return prefill_in_parts(l, count, layer, *hidden, e);
     return session_prefill(l->target, l->sequence, count, l->o->prefill_chunk, layer, *hidden, e);
 }
 
@@ -151,7 +168,7 @@ static bool begin(Loop *l, Error *e) {
     double t0 = now(l);
     bool ok = prefill(l, &hidden, e);
     double t1 = now(l);
-    Prompt prompt = {l->sequence, l->prompt_count, hidden, l->o->seed};
+    Prompt prompt = {l->sequence, l->prompt_count, hidden, l->o->seed, l->o->answer, l->o->answer_count};
     ok = ok && l->method->info->begin(l->method->self, &prompt, e);
     mem_free(hidden);
     double t2 = now(l);
@@ -290,6 +307,7 @@ bool decode(Session *target, Method *method, const int *prompt, int count, const
     l.limit = count + (asked < room ? asked : room);
     l.ended = l.limit == count;
     verifier_init(&l.verifier, &o->sampling, o->seed, target->shape.vocab);
+    l.verifier.blocks = o->verification == VERIFICATION_BLOCK && method_drafts_chain(method, NULL);
     l.sequence = mem_new((size_t)l.limit + 1, sizeof *l.sequence);
     l.log = mem_new(1, sizeof *l.log);
     memcpy(l.sequence, prompt, (size_t)count * sizeof *prompt);

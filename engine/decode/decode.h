@@ -31,6 +31,7 @@ typedef struct StepReport {
     uint64_t agrees; // for the first 64 tokens of the chain
     int source_count;
     SourceReport sources[SOURCES_MAX]; // (source_count)
+    RankPath ranks;                    // of a method with a tree of ranks
     StepNote note;                     // the method's own
     const Pass *passes;                // (pass_count): by all models; valid until the next step
     int pass_count;
@@ -49,7 +50,10 @@ typedef struct DecodeOptions {
     int eos_count;
     bool ignore_eos;
     Sampling sampling;
+    Verification verification; // BLOCK changes nothing where the method's steps aren't chains of draws
     uint64_t seed;
+    const int *answer; // (answer_count): for methods that need it (NEEDS_ANSWER); NULL: not known
+    int answer_count;
     Layout layout;
     bool merge;        // equal prefixes share nodes; changes neither S nor the output
     int max_rows;      // nodes per step, including the root; 0: as many as fit

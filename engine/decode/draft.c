@@ -68,14 +68,22 @@ bool follower_take_back(Follower *f, int length, Error *e) {
     return ok;
 }
 
+// The child of `node` that the open step has for the sequence's token `at`; below TREE_NONE, the root.
+static int confirmed(const Follower *f, int node, int at) {
+    const Tree *t = &f->session->tree;
+    if (node != TREE_NONE) return tree_child(t, node, f->sequence[at]);
+    return t->count && t->token[0] == f->sequence[at] ? 0 : TREE_NONE;
+}
+
 bool follower_settle(Follower *f, const int *emitted, int count, Error *e) {
     Session *s = f->session;
-    int first = s->cache.length, n = 0;
+    int first = s->cache.length, n = 0, last = TREE_NONE;
     follower_append(f, emitted, count);
     check(f);
     if (!s->open) return true;
-    while (n < s->tree.count && first + n < f->length - 1 && s->tree.token[n] == f->sequence[first + n]) n++;
-    bool ok = n == 0 ? session_truncate(s, first, e) : session_commit(s, n - 1, n, e);
+    for (int next; first + n < f->length - 1; last = next, n++)
+        if ((next = confirmed(f, last, first + n)) == TREE_NONE) break;
+    bool ok = n == 0 ? session_truncate(s, first, e) : session_commit(s, last, n, e);
     check(f);
     return ok;
 }
@@ -117,17 +125,21 @@ void drafter_release(Drafter *d) {
 void drafter_begin(Drafter *d, uint64_t seed) { d->random = (Random){.seed = seed, .stream = STREAM_DRAFT}; }
 
 // The tree's q has the target's length; ids that only one of the models has are padding, which is never
-// output. A draft's nodes have no proposals of their own, so draws come from all of p; if p is zero
-// everywhere, the token is id 0.
-static bool propose_draw(Drafter *d, int node, Tree *tree, int parent, Draft *out, Error *e) {
+// output. If p is zero everywhere, a draw is id 0.
+bool drafter_distribution(Drafter *d, int node, Tree *tree, int *q, Error *e) {
     float *p;
-    int q = tree_distribution(tree, &p);
+    *q = tree_distribution(tree, &p);
     assert(d->vocab <= tree->vocab);
     memset(p + d->vocab, 0, (size_t)(tree->vocab - d->vocab) * sizeof *p);
-    if (!draws_draw(&d->draws, d->session, node, random_uniform(&d->random), &out->token, e) ||
-        !draws_distribution(&d->draws, d->session, node, p, e))
-        return false;
-    if (out->token < 0) out->token = 0;
+    return draws_distribution(&d->draws, d->session, node, p, e);
+}
+
+static bool propose_draw(Drafter *d, int node, Tree *tree, int parent, Draft *out, Error *e) {
+    int q;
+    if (!drafter_distribution(d, node, tree, &q, e)) return false;
+    const float *p = tree_q(tree, q);
+    out->token = sampler_draw(p, d->vocab, random_uniform(&d->random));
+    if (!(p[out->token] > 0)) out->token = 0;
     out->node = tree_propose_sampled(tree, parent, out->token, q, false);
     return true;
 }

@@ -3,13 +3,13 @@
 //
 // The Follower has a cache of its own and takes one step for each step of the target:
 //
-//      its cache            its open step: one chain
+//      its cache            its open step: a chain, then a chain or a tree
 //      x0 .. x(n-1)   |     x(n) .. x(last)  -  d1 - d2 ...
 //                           missing tokens      its guesses, run to guess further
 //
-// Its step stays open while the target verifies; then the part of the chain that the sequence confirmed is
-// committed. Nothing is ever taken back, so a rolling window never loses anything it needs. After a full
-// acceptance the last guess was never run: the next chain starts with two tokens.
+// Its step stays open while the target verifies; then the path that the sequence confirmed is committed.
+// Nothing is ever taken back, so a rolling window never loses anything it needs. After a full acceptance the
+// last guess was never run: the next chain starts with two tokens.
 //
 // A draft of several steps (Ouroboros) is appended to the sequence and committed as it is written; the part
 // that turned out wrong is taken back.
@@ -19,6 +19,7 @@
 #pragma once
 #include "engine/base/args.h"
 #include "engine/core/draws.h"
+#include "engine/decode/rank_tree.h"
 
 typedef struct Follower {
     Session *session;
@@ -51,8 +52,8 @@ void follower_append(Follower *f, const int *tokens, int count);
 // already dropped tokens that this needs, the model reads the sequence again.
 bool follower_take_back(Follower *f, int length, Error *e);
 
-// Appends the tokens that the target's step emitted and commits the nodes that they confirm. All nodes of the
-// chain have been run.
+// Appends the tokens that the target's step emitted and commits the nodes that they confirm. All nodes have
+// been run.
 bool follower_settle(Follower *f, const int *emitted, int count, Error *e);
 
 // A draft's own sampling, as parameters; -1: the same as the run's.
@@ -101,5 +102,29 @@ void drafter_release(Drafter *d);
 // A new output: its draws start from the seed.
 void drafter_begin(Drafter *d, uint64_t seed);
 
-// Reads the session's output at `node`, which has been through all layers, and proposes it below `parent`.
+// Reads the session's output at `node`, which has been through all layers (or is its session_peek), and
+// proposes it below `parent`.
 bool drafter_propose(Drafter *d, int node, Tree *tree, int parent, Draft *out, Error *e);
+
+// Adds the distribution that draws at `node` come from, which was read, to the target's tree, as *q.
+bool drafter_distribution(Drafter *d, int node, Tree *tree, int *q, Error *e);
+
+// Guesses in the shape of a tree, written level by level, with one forward for each. Greedy: the child of
+// rank r is the model's r-th best token after its parent. Sampling: the children of a node are drawn in order
+// from its distribution, without replacement, and ranks don't matter; if no token is left, a child is
+// missing.
+typedef struct DraftTree {
+    RankTree shape; // placed: nodes of the target's tree
+    int *own;  // (1 + shape.count): for the root and each guess, the node that the model runs, or TREE_NONE
+    int *best; // (1 + shape.count, width): of a level, the best tokens after each node
+    float *logits; // of them
+    float *rest;   // (vocab): tokens that are left to draw
+    int width;     // choices below a node
+} DraftTree;
+
+// Takes over the shape, which has a node at least.
+void draft_tree_init(DraftTree *t, const RankTree *shape, const Drafter *d);
+void draft_tree_release(DraftTree *t);
+
+// `node` is follower_catch_up's. Proposes below a row of the target's tree.
+bool draft_tree_grow(DraftTree *t, Drafter *d, Follower *f, int node, Tree *tree, Error *e);

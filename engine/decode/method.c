@@ -61,6 +61,12 @@ static bool check_needs(const MethodInfo *info, const MethodEnv *env, Error *e) 
     if (info->needs & NEEDS_HEADS && (env->adapter_count < 1 || !final))
         return error_input(e,
                            "Medusa heads are needed: give them with --adapter DIR, in a config heads: DIR");
+    if (info->needs & NEEDS_LAYERS && env->target->shape.layers < 2)
+        return error_input(e, "the target has one layer, so there is none to leave it after");
+    if (info->needs & NEEDS_ANSWER && env->mixed)
+        return error_input(e, "it knows the model's own continuation, which a mix doesn't give its methods");
+    if (info->needs & NEEDS_ANSWER && !sampling_is_greedy(&env->sampling))
+        return error_input(e, "it knows the model's own continuation, and so needs temperature 0");
     return check_adapters(env, e);
 }
 
@@ -98,6 +104,21 @@ void method_close(Method *m) {
     if (m->self) m->info->close(m->self);
     mem_free(m->values);
     *m = (Method){0};
+}
+
+bool method_drafts_chain(const Method *m, Error *e) {
+    size_t count;
+    Text names = {0};
+    const MethodInfo *const *table = method_table(&count);
+    if (m->info->chain && m->info->chain(m->self)) return true;
+    for (size_t i = 0; i < count; i++)
+        if (table[i]->chain) text_printf(&names, "%s%s", names.length ? ", " : "", table[i]->name);
+    error_input(e,
+                "verification 'block' is for chains of tokens drawn from q, and '%s' drafts none here: take "
+                "'token'; these methods do where both temperatures are above 0: %s",
+                m->info->name, text_get(&names));
+    text_release(&names);
+    return false;
 }
 
 void method_describe(const MethodInfo *info, Text *out) {

@@ -8,7 +8,9 @@
 #include "engine/base/file.h"
 #include "engine/core/sampler.h"
 #include "engine/core/session.h"
+#include "engine/decode/rank_tree.h"
 #include "engine/decode/sources.h"
+#include "engine/decode/switch.h"
 #include "engine/decode/verify.h"
 
 #include <stdint.h>
@@ -52,6 +54,8 @@ typedef struct Prompt {
     int count;
     const float *hidden; // (count - 1, width) if the method has a hidden_layer, else NULL
     uint64_t seed;       // of this output: where draws of STREAM_DRAFT start
+    const int *answer;   // (answer_count): the model's own greedy output; NULL: not known. Lives as long as
+    int answer_count;    // the output is written
 } Prompt;
 
 // Fails if the prompt has ids beyond the draft's vocabulary: a target may have more padding at its end.
@@ -67,8 +71,6 @@ typedef struct Observation {
     int length;
     const float *hidden; // (nodes, width) at the method's hidden_layer, in a mix; else NULL
 } Observation;
-
-enum { HIDDEN_NONE = -1 };
 
 typedef enum {
     STEP_STEADY,
@@ -88,6 +90,10 @@ typedef enum {
     NEEDS_ADAPTER = 2, // one, on a layer below the last
     NEEDS_HEADS = 4,   // adapters on the final normed states, one per further token
     NEEDS_FILE = 8,    // named by a parameter without a default
+    NEEDS_ANSWER = 16, // the prompt's, and so greedy decoding; not in a mix
+    NEEDS_LAYERS = 32, // of the target: more than one, and no other method that drafts from them
+    NEEDS_EAGLE = 64,  // the draft network of EAGLE, of its first two versions
+    NEEDS_EAGLE3 = 128,
 } MethodNeed;
 
 typedef struct MethodInfo {
@@ -103,12 +109,20 @@ typedef struct MethodInfo {
     void (*resolve)(void *values);
     // values: the parameter struct; copied by open if it is needed later.
     void *(*open)(const MethodEnv *env, const void *values, Error *e);
+    // Before begin, after each part of a new prompt's run: tokens [first, first + count) are the nodes 0 ..
+    // count - 1 of a closed step, whose outputs can be read (session_top). NULL: it isn't interested, and the
+    // prompt isn't cut for it.
+    bool (*prefilled)(void *self, const int *tokens, int first, int count, Error *e);
     // A new sequence. Drops the last one's state, except what the method's parameters keep.
     bool (*begin)(void *self, const Prompt *prompt, Error *e);
     // The target's step is open and has its root (node 0). Adds the tokens to try. May run the target's
     // lower layers and other sessions.
     bool (*propose)(void *self, Tree *tree, Error *e);
     bool (*observe)(void *self, const Observation *seen, Error *e);
+    // The draft that propose would add, before it adds it. NULL: the method can't tell without its models.
+    void (*look)(void *self, Outlook *out);
+    // A mix may leave propose out of a step, and call only observe: the tree has nothing of the method then.
+    bool may_rest;
     void (*close)(void *self); // accepts NULL
     // The layer whose hidden states of the prompt `begin` needs, or HIDDEN_NONE. NULL: none.
     int (*hidden_layer)(const void *self);
@@ -119,7 +133,16 @@ typedef struct MethodInfo {
     bool (*drops_bonus)(const void *self, const Verdict *verdict);
     // The sources of the rows that the last propose added. NULL: the method doesn't tell sources apart.
     const Sources *(*sources)(const void *self);
+    // The fixed tree of ranks that the parameter `tree` gives, as the last propose placed it; NULL: this
+    // method has none, or this time it's not used.
+    const RankTree *(*rank_tree)(const void *self);
     void (*note)(const void *self, StepNote *out); // called before observe, with *out zero; NULL: no notes
+    // Whether the proposals of every step are one chain of draws from q, which can be verified as a block.
+    // Where the chain ends may depend on its tokens so far. NULL: never.
+    bool (*chain)(const void *self);
+    // What it remembers of texts: one line of entries, bytes, and what didn't fit and was evicted. NULL:
+    // nothing, or as much as the text.
+    void (*state)(const void *self, Text *out);
 } MethodInfo;
 
 // All methods, in the order of --help.
@@ -138,6 +161,9 @@ typedef struct Method {
 // text: "name" or "name:key=value,...".
 bool method_open(Method *m, const char *text, const MethodEnv *env, Error *e);
 void method_close(Method *m);
+
+// Whether its steps can be verified by blocks (MethodInfo.chain). False with e filled where they can't.
+bool method_drafts_chain(const Method *m, Error *e);
 
 // Name, summary and one line per parameter, for `outpace methods`.
 void method_describe(const MethodInfo *info, Text *out);

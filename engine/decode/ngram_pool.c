@@ -34,7 +34,7 @@ void ngram_pool_release(NgramPool *p) {
 
 void ngram_pool_clear(NgramPool *p) {
     memset(p->count, 0, (size_t)p->vocab * sizeof *p->count);
-    p->size = 0;
+    p->size = p->evicted = 0;
     check(p, 0);
 }
 
@@ -61,7 +61,10 @@ void ngram_pool_insert(NgramPool *p, int key, const int *tuple) {
         p->count[key]++;
         p->size++;
     }
-    if (i == p->cap) i--; // evicts the last one
+    if (i == p->cap) { // evicts the last one
+        p->evicted++;
+        i--;
+    }
     memmove(place(p, key, 1), place(p, key, 0), bytes(p, i));
     memcpy(place(p, key, 0), tuple, bytes(p, 1));
     assert(p->count[key] >= 1);
@@ -82,6 +85,11 @@ void ngram_pool_write(NgramPool *p, int key, int i, const int *tuple) {
     check(p, key);
     assert(i >= 0 && i < p->count[key]);
     memcpy(place(p, key, i), tuple, bytes(p, 1));
+}
+
+void ngram_pool_describe(const NgramPool *p, Text *out) {
+    text_printf(out, "%zu n-grams, %.1f MB; evicted %zu n-grams", p->size,
+                1e-6 * (double)p->size * (double)bytes(p, 1), p->evicted);
 }
 
 bool ngram_pool_equal(const NgramPool *a, const NgramPool *b) {

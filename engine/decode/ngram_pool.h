@@ -10,6 +10,7 @@
 //      tuples   | key 0: newest .. oldest | key 1: ... |      a tuple: `width` tokens
 #pragma once
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,9 +20,10 @@ typedef enum { POOL_LRU, POOL_FIFO } PoolEviction;
 typedef struct NgramPool {
     int vocab, width, cap;
     PoolEviction eviction;
-    int *count;  // (vocab): tuples per key
-    int *tuples; // (vocab, cap, width)
-    size_t size; // tuples of all keys
+    int *count;     // (vocab): tuples per key
+    int *tuples;    // (vocab, cap, width)
+    size_t size;    // tuples of all keys
+    size_t evicted; // since the pool was last empty
 } NgramPool;
 
 // width: tokens per tuple, not counting the key; at least 1, as is cap. Fails if there is no memory for
@@ -46,6 +48,9 @@ static inline int ngram_pool_count(const NgramPool *p, int key) { return p->coun
 static inline const int *ngram_pool_tuple(const NgramPool *p, int key, int i) {
     return p->tuples + ((size_t)key * (size_t)p->cap + (size_t)i) * (size_t)p->width;
 }
+
+// Writes the size, its bytes and the evictions, as a method's `state`.
+void ngram_pool_describe(const NgramPool *p, Text *out);
 
 // Whether both hold the same tuples under every key, in the same order.
 bool ngram_pool_equal(const NgramPool *a, const NgramPool *b);

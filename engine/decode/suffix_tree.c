@@ -545,7 +545,7 @@ void suffix_tree_draft(const SuffixTree *t, const int *context, int count, const
             SuffixDraft draft;
             draft_from(t, p, most, rule, &draft);
             draft.match = n;
-            if (draft.count && draft.score >= out->score) *out = draft;
+            if (draft.count && (rule->longest || draft.score >= out->score)) *out = draft;
         }
         p = longer;
     }

@@ -69,6 +69,7 @@ typedef struct SuffixRule {
     double factor, offset; // at most m * factor + offset tokens; factor >= 0
     double least;          // share of the match's occurrences that a token must have
     bool tree;             // the likeliest tokens, else the likeliest chain
+    bool longest;          // the longest match that has a draft, whatever the scores
 } SuffixRule;
 
 typedef struct SuffixDraft {
@@ -79,7 +80,7 @@ typedef struct SuffixDraft {
 } SuffixDraft;
 
 // The best draft behind the last m tokens of the context, for every m from 1 to one less than all (and less
-// than `depth`); the longest match among equals. An empty draft has the score 0. The context ends with the
-// running text, or is its end.
+// than `depth`), or of the longest; the longest match among equals. An empty draft has the score 0. The
+// context ends with the running text, or is its end.
 void suffix_tree_draft(const SuffixTree *t, const int *context, int count, const SuffixRule *rule,
                        SuffixDraft *out);

@@ -1,14 +1,19 @@
 // One walk for both kinds of decoding: at each node, pick_greedy or pick_sampled returns the accepted
-// proposal or sets the bonus. draws.h provides p, whether the backend draws or the host does.
+// proposal or sets the bonus. A block is judged from its end. draws.h provides p, whether the backend draws
+// or the host does.
 //
 // Invariants: the walk moves from a canonical node to one of its proposals, so accepted = depth of the node;
-// it takes one random number per proposal tried and one for the bonus, which draws.h relies on.
+// it takes one random number per proposal tried and one for the bonus, which draws.h relies on. A block tries
+// all of its chain.
 #include "engine/decode/verify.h"
 
 #include "engine/base/memory.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
+
+const char *const verification_names[] = {"token", "block", NULL};
 
 static void check(const Verifier *v) {
     assert(v->vocab >= 1 && v->random.stream == STREAM_VERIFY);
@@ -95,18 +100,31 @@ double verify_acceptance(const float *p, const float *q, int token) {
 
 // If rounding leaves nothing of p, the rejection could not have happened in exact arithmetic: p is then left
 // unchanged, so that there is something to draw from.
-void verify_reject(float *p, const float *q, int token, int vocab) {
+static void reject_one_hot(float *p, int token, int vocab) {
+    float own = p[token];
+    p[token] = 0;
+    double total = sum_of(p, vocab);
+    if (total > 0) scale_to_one(p, vocab, total);
+    else p[token] = own;
+}
+
+double verify_rest(float *p, const float *q, double r, int vocab) {
     double total = 0;
-    assert(token >= 0 && token < vocab);
     for (int i = 0; i < vocab; i++) {
-        float left = q ? p[i] - q[i] : i == token ? 0 : p[i];
+        float left = (float)r * p[i] - q[i];
         total += left > 0 ? (double)left : 0;
     }
-    if (!(total > 0)) return;
-    for (int i = 0; i < vocab; i++) {
-        float left = q ? p[i] - q[i] : i == token ? 0 : p[i];
+    for (int i = 0; i < vocab && total > 0; i++) {
+        float left = (float)r * p[i] - q[i];
         p[i] = left > 0 ? (float)((double)left / total) : 0;
     }
+    return total;
+}
+
+void verify_reject(float *p, const float *q, int token, int vocab) {
+    assert(token >= 0 && token < vocab);
+    if (q) verify_rest(p, q, 1, vocab);
+    else reject_one_hot(p, token, vocab);
 }
 
 // The part of p that the rejections at a node have left. As long as only one-hots were rejected, it is p
@@ -194,20 +212,87 @@ static bool pick_sampled(Verifier *v, const Session *s, int node, Verdict *out, 
     return rest_draw(&rest, random_uniform(&v->random), &out->bonus, e);
 }
 
-bool verify(Verifier *v, const Session *s, Verdict *out, Error *e) {
+// --- blocks
+
+typedef struct Block {
+    int length;
+    int node[TREE_MAX_NODES];                    // the root, then the chain
+    double u[TREE_MAX_NODES], r[TREE_MAX_NODES]; // from 1 on, of node i; r[0] = 1
+} Block;
+
+static double ratio(Verifier *v, const Session *s, int node, const Proposal *p) {
+    const float *q = tree_q(&s->tree, p->q);
+    int token = s->tree.token[p->child];
+    return q[token] > 0 ? draws_chance(&v->draws, s, node, p->child) / (double)q[token] : 0;
+}
+
+static void read_block(Verifier *v, const Session *s, Block *b) {
+    const Tree *t = &s->tree;
+    b->length = b->node[0] = 0;
+    b->r[0] = 1;
+    for (int i; (i = t->first_proposal[b->node[b->length]]) != TREE_NONE;) {
+        const Proposal *p = &t->proposals[i];
+        int n = b->length++;
+        assert(p->q != ONE_HOT && p->next == TREE_NONE);
+        b->node[n + 1] = p->child;
+        b->u[n + 1] = random_uniform(&v->random);
+        b->r[n + 1] = fmin(1, b->r[n] * ratio(v, s, b->node[n], p));
+    }
+}
+
+double verify_block(double r, double S) {
+    assert(r >= 0 && r <= 1 && S >= 0);
+    return S > 0 ? S / (S + 1 - r) : 0;
+}
+
+// Whether the chain is accepted up to node i; if it is, and goes on, v->p becomes the rest. S <= r, and so
+// h <= r: most nodes are decided without their distribution.
+static bool accept_block(Verifier *v, const Session *s, const Block *b, int i, bool *accepted, Error *e) {
+    *accepted = i == 0 || b->u[i] < b->r[i];
+    if (!*accepted || i == b->length) return true;
+    const Proposal *next = &s->tree.proposals[s->tree.first_proposal[b->node[i]]];
+    if (!draws_distribution(&v->draws, s, b->node[i], v->p, e)) return false;
+    double left = verify_rest(v->p, tree_q(&s->tree, next->q), b->r[i], v->vocab);
+    *accepted = i == 0 || b->u[i] < verify_block(b->r[i], left);
+    return true;
+}
+
+static bool verify_chain(Verifier *v, const Session *s, Verdict *out, Error *e) {
+    Block b;
+    bool accepted = false;
+    read_block(v, s, &b);
+    out->tried = b.length;
+    for (out->accepted = b.length + 1; !accepted;)
+        if (!accept_block(v, s, &b, --out->accepted, &accepted, e)) return false;
+    out->node = b.node[out->accepted];
+    double u = random_uniform(&v->random);
+    if (out->accepted < b.length) out->bonus = sampler_draw(v->p, v->vocab, u);
+    else if (!draws_draw(&v->draws, s, out->node, u, &out->bonus, e)) return false;
+    if (out->bonus < 0) out->bonus = 0; // p is 0 everywhere
+    return true;
+}
+
+// --- all of it
+
+static bool walk(Verifier *v, const Session *s, Verdict *out, Error *e) {
     bool greedy = sampling_is_greedy(&v->sampling);
-    uint64_t before = v->random.counter;
-    check(v);
-    assert(s->tree.count > 0 && s->tree.vocab == v->vocab);
-    *out = (Verdict){.node = 0};
     for (int next;;) {
         if (greedy) next = pick_greedy(s, out->node, out);
         else if (!pick_sampled(v, s, out->node, out, &next, e)) return false;
-        if (next == TREE_NONE) break;
+        if (next == TREE_NONE) return true;
         assert(next > out->node && s->tree.canonical[s->tree.parent[next]] == out->node);
         out->node = next;
         out->accepted++;
     }
+}
+
+bool verify(Verifier *v, const Session *s, Verdict *out, Error *e) {
+    uint64_t before = v->random.counter;
+    check(v);
+    assert(s->tree.count > 0 && s->tree.vocab == v->vocab);
+    *out = (Verdict){.node = 0};
+    bool block = v->blocks && !sampling_is_greedy(&v->sampling);
+    if (!(block ? verify_chain(v, s, out, e) : walk(v, s, out, e))) return false;
     check_verdict(v, s, out, v->random.counter - before);
     return true;
 }

@@ -16,6 +16,10 @@ static const char MODEL_TYPE[] = "outpace_adapter";
 static const char *const VARIANTS[] = {"kangaroo", "with-head", "one-layer", "mlp", "medusa"};
 enum { VARIANT_COUNT = sizeof VARIANTS / sizeof *VARIANTS };
 
+const char *adapter_role_name(AdapterRole role) {
+    return (const char *[]){"adapter", "heads", "eagle", "eagle3"}[role];
+}
+
 const char *adapter_variant_name(AdapterVariant v) { return VARIANTS[v]; }
 
 bool adapter_variant_find(const char *name, AdapterVariant *out, Error *e) {

@@ -41,6 +41,16 @@ typedef enum {
 
 enum { ADAPTER_HEADS_MAX = 8 };
 
+// Whose adapter it is, where a target has several: a config's keys, in this order.
+typedef enum {
+    ADAPTER_ANY,
+    ADAPTER_FOR_MEDUSA,
+    ADAPTER_FOR_EAGLE,
+    ADAPTER_FOR_EAGLE3,
+    ADAPTER_ROLES
+} AdapterRole;
+const char *adapter_role_name(AdapterRole role); // adapter, heads, eagle, eagle3
+
 // An adapter's own settings; the rest are its target's.
 typedef struct AdapterKind {
     AdapterVariant variant;

@@ -77,6 +77,11 @@ static void first_in_order(Axis *a, int small) {
     for (int i = 0; i < small; i++) put(a, i, i);
 }
 
+// Rows side by side, each in order.
+static void place_rows(Axis *a, int count, int small, int large) {
+    for (int i = 0; i < count * small; i++) put(a, i / small * large + i % small, i);
+}
+
 // Places a head whose dimensions keep their angles of rotation; dimensions without rotation come after them.
 static void place_turned(Axis *a, int at, int from, const Shape *s, const Shape *l) {
     int pairs = s->rope.pairs, m = l->head_dim / s->head_dim;
@@ -127,6 +132,9 @@ bool placement_init(Placement *p, const Shape *s, const Shape *l, const char *pl
     first_in_order(&p->axis[AXIS_RESIDUAL], s->width);
     first_in_order(&p->axis[AXIS_MLP], s->mlp_width);
     first_in_order(&p->axis[AXIS_VOCABULARY], s->vocab);
+    first_in_order(&p->axis[AXIS_TOKENS], shape_tokens(s));
+    place_rows(&p->axis[AXIS_ATTENTION], shape_attention_width(s) / s->width, s->width, l->width);
+    place_rows(&p->axis[AXIS_FC], shape_fc_width(s) / s->width, s->width, l->width);
     place_heads(p, s, l);
     check(p, s);
     return true;

@@ -176,7 +176,8 @@ static bool add_run(Work *s, Error *e) {
                     .contents = contents,
                     .content_count = 2};
     // Without its window the shape is not the model's.
-    char *shape = s->a->engine.no_window ? NULL : shape_text(&s->engine.model.shape, NULL, NULL);
+    const Adapter none[ADAPTER_ROLES] = {0};
+    char *shape = s->a->engine.no_window ? NULL : shape_text(&s->engine.model.shape, none);
     StoreModel model = {.name = s->dir,
                         .hash = weights,
                         .path = s->dir,

@@ -22,6 +22,7 @@ typedef struct {
     int max_tokens, top_k, prefill_chunk;
     double temperature, top_p;
     uint64_t seed;
+    Verification verification;
     bool ignore_eos, stats, json;
     Words stops;
 } GenerateOptions;
@@ -41,7 +42,7 @@ static const Arg OPTIONS[] = {
      .value = "DIR"},
     {"draft-device", ARG_WORD, AT(models.draft_device), .help = "of the draft model", .value = "NAME",
      .fallback = "the target's last"},
-    {"adapter", ARG_WORD, AT(models.adapter), .help = "Kangaroo's adapter or Medusa's heads", .value = "DIR"},
+    ADAPTER_OPTIONS(AT(models.adapters)),
     {"max-tokens", ARG_INT, AT(max_tokens), 0, 1 << 24, "128", .help = "generate at most so many",
      .value = "N", .letter = 'n'},
     {"temperature", ARG_REAL, AT(temperature), 0, 100, "0", .help = "0 is greedy", .value = "T",
@@ -51,6 +52,7 @@ static const Arg OPTIONS[] = {
     {"top-p", ARG_REAL, AT(top_p), 0, 1, "1", .help = "sample from the likeliest that hold P", .value = "P"},
     {"seed", ARG_SEED, AT(seed), .help = "of everything random", .value = "N", .fallback = "0"},
     {"stop", ARG_WORDS, AT(stops), .help = "end before this text; repeatable", .value = "TEXT"},
+    VERIFICATION_OPTION(AT(verification)),
     {"ignore-eos", ARG_FLAG, AT(ignore_eos), .help = "go on after the end-of-sequence token"},
     {"no-merge", ARG_FLAG, AT(models.engine.no_merge), .help = "run equal prefixes separately"},
     {"prefill-chunk", ARG_INT, AT(prefill_chunk), 0, TREE_MAX_NODES, "0",
@@ -141,8 +143,33 @@ static bool open_run(Run *r, Error *e) {
     Sampling sampling = {o->temperature, o->top_k, o->top_p};
     choice.engine.progress = (Progress){say, r};
     if (!models_open(&r->models, &choice, e)) return false;
-    MethodEnv env = models_env(&r->models, &sampling, o->seed, o->ignore_eos);
-    return method_open(&r->method, o->method, &env, e);
+    MethodEnv env = models_env(&r->models, o->method, &sampling, o->seed, o->ignore_eos);
+    return method_open(&r->method, o->method, &env, e) &&
+           (o->verification == VERIFICATION_TOKEN || method_drafts_chain(&r->method, e));
+}
+
+// Decodes the model's own continuation without showing it.
+static bool find_answer(Run *r, DecodeOptions *d, DecodeResult *answer, Error *e) {
+    Method plain;
+    MethodEnv env = models_env(&r->models, "autoregressive", &d->sampling, d->seed, d->ignore_eos);
+    DecodeOptions silent = *d;
+    silent.emit = NULL;
+    if (!method_open(&plain, "autoregressive", &env, e)) return false;
+    bool ok =
+        decode(&r->models.target.session, &plain, r->prompt.ids, (int)r->prompt.count, &silent, answer, e);
+    method_close(&plain);
+    d->answer = answer->ids;
+    d->answer_count = answer->tokens;
+    return ok;
+}
+
+static bool decode_answered(Run *r, DecodeOptions *d, Error *e) {
+    DecodeResult answer = {0};
+    bool ok = !(r->method.info->needs & NEEDS_ANSWER) || find_answer(r, d, &answer, e);
+    ok = ok &&
+         decode(&r->models.target.session, &r->method, r->prompt.ids, (int)r->prompt.count, d, &r->result, e);
+    decode_result_release(&answer);
+    return ok;
 }
 
 static bool decode_run(Run *r, Error *e) {
@@ -152,6 +179,7 @@ static bool decode_run(Run *r, Error *e) {
                        .eos_count = r->models.target.model.eos_count,
                        .ignore_eos = o->ignore_eos,
                        .sampling = {o->temperature, o->top_k, o->top_p},
+                       .verification = o->verification,
                        .seed = o->seed,
                        .layout = o->models.engine.layout,
                        .merge = !o->models.engine.no_merge,
@@ -163,9 +191,7 @@ static bool decode_run(Run *r, Error *e) {
     if (o->stops.count && !r->models.target.tokenizer)
         return error_input(e, "--stop needs a tokenizer.json, which '%s' does not have", r->o->models.target);
     stream_begin(&r->out.stream, r->models.target.tokenizer, true);
-    if (!decode(&r->models.target.session, &r->method, r->prompt.ids, (int)r->prompt.count, &d, &r->result,
-                e))
-        return false;
+    if (!decode_answered(r, &d, e)) return false;
     end_stream(&r->out);
     if (r->out.error.kind == ERROR_NONE) return true;
     *e = r->out.error;
@@ -229,7 +255,8 @@ static void print_stats(const Run *r) {
     if (engine_passes_over(r->o->models.engine.device, &gpu)) fprintf(stderr, "warning   %s\n", gpu.text);
     print_memory("memory", &r->models.memory);
     if (r->o->models.draft) print_memory("draft", &r->models.draft_memory);
-    if (r->o->models.adapter) print_memory("adapter", &r->models.adapter_memory);
+    for (int i = 0; i < ADAPTER_ROLES; i++)
+        if (r->o->models.adapters[i]) print_memory(adapter_role_name(i), &r->models.adapter_memory[i]);
     fprintf(stderr, "prefill   %zu tokens in %.3f s\n", r->prompt.count, d->prefill_s);
     fprintf(stderr, "decode    %d tokens in %.3f s, %.1f tokens/s, ended by %s\n", d->tokens, s,
             s > 0 ? d->tokens / s : 0, ended_by(r));
@@ -248,6 +275,9 @@ static void print_stats(const Run *r) {
             fprintf(stderr, "source    %s: %.1f rows a step, won %.1f%% of steps with %.2f tokens\n",
                     d->sources[i].name, d->sources[i].rows / steps, 100.0 * d->sources[i].won / steps,
                     d->sources[i].won ? d->sources[i].tokens / d->sources[i].won : 0);
+    text_clear(&method);
+    if (r->method.info->state) r->method.info->state(r->method.self, &method);
+    if (method.length) fprintf(stderr, "state     %s\n", text_get(&method));
     fprintf(stderr, "weights   %.3f GB a step, read at %.1f GB/s\n", (double)b.weight_bytes * gigabyte,
             d->forward_s > 0 ? (double)b.weight_bytes * gigabyte * d->steps / d->forward_s : 0);
     text_release(&method);

@@ -7,7 +7,7 @@
 #include "harness/cli/signals.h"
 #include "harness/run/ledger.h"
 #include "harness/tune/space.h"
-#include "harness/tune/tune.h"
+#include "harness/tune/tree.h"
 #include "results/rows.h"
 
 #include <stdio.h>
@@ -16,7 +16,9 @@
 
 typedef struct {
     TuneAsk ask;
-    const char *budget, *db;
+    const char *budget, *db, *tree;
+    int nodes;
+    bool force;
     int racers, laps;
     double margin, share;
     bool exhaustive, json;
@@ -25,8 +27,7 @@ typedef struct {
 #define AT(name) offsetof(TuneArguments, name)
 static const Arg OPTIONS[] = {
     {"method", ARG_WORD, AT(ask.method),
-     .help = "lookahead, ngrammys, kangaroo, ouroboros, speculative; values given are fixed",
-     .value = "NAME[:K=V,...]"},
+     .help = "any except autoregressive, oracle and mix; values given are fixed", .value = "NAME[:K=V,...]"},
     {"dataset", ARG_WORD, AT(ask.dataset), .help = "whose prompts are decoded", .value = "NAME"},
     {"path", ARG_WORD, AT(ask.path), .help = "a file of your own in place of a dataset", .value = "FILE"},
     {"format", ARG_WORD, AT(ask.format), .help = "of that file", .value = "NAME",
@@ -43,7 +44,7 @@ static const Arg OPTIONS[] = {
     {"axis", ARG_WORDS, AT(ask.axes),
      .help = "in place of the method's own, as W=1..8 or eta=0.2,0.4; repeatable", .value = "NAME=LIST"},
     {"draft", ARG_WORD, AT(ask.draft), .help = "a smaller model, for methods that need one", .value = "DIR"},
-    {"adapter", ARG_WORD, AT(ask.adapter), .help = "for kangaroo", .value = "DIR"},
+    ADAPTER_OPTIONS(AT(ask.adapters)),
     {"inflate", ARG_WORD, AT(ask.inflate),
      .help = "inflate MODEL first, to the time of a larger one: a stand-in", .value = "SHAPE"},
     {"inflate-draft", ARG_WORD, AT(ask.inflate_draft),
@@ -51,6 +52,11 @@ static const Arg OPTIONS[] = {
     {"max-tokens", ARG_INT, AT(ask.max_tokens), 2, 1 << 20, "64", .help = "of an answer", .value = "N",
      .letter = 'n'},
     {"ignore-eos", ARG_FLAG, AT(ask.ignore_eos), .help = "go on after the end-of-sequence token"},
+    {"tree", ARG_WORD, AT(tree),
+     .help = "find the best fixed tree instead, and write it (medusa, recycling, speculative)",
+     .value = "FILE"},
+    {"nodes", ARG_INT, AT(nodes), 1, RANK_TREE_MOST, "127", .help = "--tree: guesses, at most", .value = "N"},
+    ARG_FORCE(AT(force)),
     {"racers", ARG_INT, AT(racers), 1, 64, "5", .help = "points that race, at most", .value = "N"},
     {"laps", ARG_INT, AT(laps), 1, 1000, "3", .help = "of the race through the prompts, at most",
      .value = "N"},
@@ -150,10 +156,30 @@ static bool check(const TuneArguments *a, Error *e) {
     return !a->ask.dataset != !a->ask.path || error_input(e, "tune: give --dataset NAME or --path FILE");
 }
 
+// The best tree of a method, as a file.
+static bool tune_tree(const TuneArguments *a, const TuneOptions *o, const Plan *p, Error *e) {
+    Output files = {.force = a->force};
+    TreeResult result = {0};
+    TreeAsk ask = {.plan = p,
+                   .ask = &a->ask,
+                   .path = a->tree,
+                   .nodes = a->nodes,
+                   .budget_s = o->budget_s,
+                   .processor = o->processor,
+                   .quiet = o->quiet};
+    output_reads(&files, a->ask.path);
+    bool ok = output_check(&files, a->tree, &TREE_FILE, e) && tree_tune(&ask, &files, &result, e) &&
+              tree_report(&ask, &result, a->json);
+    tree_result_release(&result);
+    output_release(&files);
+    return ok;
+}
+
 static bool run(int argc, char **argv, int *code, Error *e) {
     TuneArguments a = {.ask = {.max_tokens = 64, .engine.device = "cpu"},
                        .budget = "10m",
                        .db = STORE_DEFAULT,
+                       .nodes = 127,
                        .racers = 5,
                        .laps = 3,
                        .margin = 0.02,
@@ -166,6 +192,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (stop) return true;
     if (!check(&a, e)) return false;
     a.ask.target = rest.items[0];
+    a.ask.tree = a.tree != NULL;
     o = (TuneOptions){.racers = a.racers,
                       .laps = a.laps,
                       .margin = a.margin,
@@ -179,7 +206,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     bool ok = tune_prepare(&a.ask, &method, p, e);
     if (ok) {
         plan_warn(p);
-        ok = tune_prepared(&a, &o, method, p, argv, argc, code, e);
+        ok = a.tree ? tune_tree(&a, &o, p, e) : tune_prepared(&a, &o, method, p, argv, argc, code, e);
         plan_release(p);
     }
     mem_free(p);
@@ -201,9 +228,16 @@ const Command command_tune = {
         "is the race's, with an interval over its prompts. Everything measured goes into the store, as a\n"
         "run called tune.\n"
         "\n"
+        "--tree finds the shape of a fixed tree: the method tries a wide one on the first half of the "
+        "prompts,\n"
+        "and from the acceptance per rank and the times of steps by their rows comes the tree with the "
+        "least\n"
+        "expected time per token. It is written to FILE, and decodes the other prompts as a check.\n"
+        "\n"
         "  outpace tune models/reference --method lookahead --dataset code\n"
         "  outpace tune MODEL --method ngrammys --dataset chat --axis k=1..10 --axis w=2,4,8 --budget 5m\n"
-        "  outpace tune MODEL --method speculative:adaptive=confidence --draft DIR --path mine.jsonl\n",
+        "  outpace tune MODEL --method speculative:adaptive=confidence --draft DIR --path mine.jsonl\n"
+        "  outpace tune MODEL --method speculative --draft DIR --dataset code --tree code.tree\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .shared = MODEL_SET(offsetof(TuneArguments, ask.engine), "isa context"),

@@ -24,6 +24,7 @@ typedef struct {
     int count, max_tokens, top_k;
     bool sampling;
     double temperature, top_p;
+    Verification verification;
     uint64_t seed;
 } VerifyOptions;
 
@@ -40,11 +41,12 @@ static const Arg OPTIONS[] = {
      .letter = 't'},
     {"top-k", ARG_INT, AT(top_k), 0, 1 << 24, "0", .help = "0 is off", .value = "K"},
     {"top-p", ARG_REAL, AT(top_p), 0, 1, "1", .help = "1 is off", .value = "P"},
+    VERIFICATION_OPTION(AT(verification)),
     {"seed", ARG_SEED, AT(seed), .help = "of everything random", .value = "N", .fallback = "0"},
     {"draft", ARG_WORD, AT(models.draft), .help = "a draft model, for methods that need one", .value = "DIR"},
     {"draft-device", ARG_WORD, AT(models.draft_device), .help = "of the draft model", .value = "NAME",
      .fallback = "the target's last"},
-    {"adapter", ARG_WORD, AT(models.adapter), .help = "an adapter or heads, likewise", .value = "DIR"},
+    ADAPTER_OPTIONS(AT(models.adapters)),
     CACHE_OPTION(AT(models.cache)),
 };
 #undef AT
@@ -65,6 +67,7 @@ static DecodeOptions decode_options(const Verify *v, const Sampling *sampling, u
                            .eos = m->eos,
                            .eos_count = m->eos_count,
                            .sampling = *sampling,
+                           .verification = v->o->verification,
                            .seed = seed,
                            .layout = v->o->models.engine.layout,
                            .merge = !v->o->models.engine.no_merge,
@@ -78,13 +81,15 @@ static bool run_prompt(Verify *v, Method *method, size_t i, const Sampling *samp
     snprintf(v->line.at, sizeof v->line.at, "%s, prompt %zu of %zu", method->info->name, i + 1,
              v->prompts.count);
     const IdList *prompt = &v->prompts.prompts[i];
+    o.answer = v->truth[i].ids;
+    o.answer_count = v->truth[i].tokens;
     return decode(&v->models.target.session, method, prompt->ids, (int)prompt->count, &o, out, e);
 }
 
 // --- greedy ----------------------------------------------------------------------------------------------
 
 static bool open_method(Verify *v, const char *text, const Sampling *sampling, Method *out, Error *e) {
-    MethodEnv env = models_env(&v->models, sampling, v->o->seed, false);
+    MethodEnv env = models_env(&v->models, text, sampling, v->o->seed, false);
     return method_open(out, text, &env, e);
 }
 
@@ -155,12 +160,13 @@ static bool check_sampling(Verify *v, const char *text, Method *method, const Sa
     if ((ok || e->kind == ERROR_INTERRUPTED) && i) {
         Uniformity seen = uniformity(places.u, places.count);
         bool good = places.impossible == 0 && seen.p >= FALSE_ALARM;
+        bool blocks = v->o->verification == VERIFICATION_BLOCK && method_drafts_chain(method, NULL);
         v->checks++;
         v->failures += !good;
-        printf("%s  %s: sampling, %zu prompts, %zu tokens, chi-square %.1f of %d degrees (p %.3g), %d "
+        printf("%s  %s: sampling%s, %zu prompts, %zu tokens, chi-square %.1f of %d degrees (p %.3g), %d "
                "impossible\n",
-               good ? "ok  " : "FAIL", SHOWN(text), i, places.count, seen.chi_square, seen.degrees, seen.p,
-               places.impossible);
+               good ? "ok  " : "FAIL", SHOWN(text), blocks ? " by blocks" : "", i, places.count,
+               seen.chi_square, seen.degrees, seen.p, places.impossible);
     }
     mem_free(places.u);
     return ok;
@@ -184,9 +190,9 @@ static bool check_method(Verify *v, const char *text, bool named, Error *e) {
         v->skipped++;
         return true;
     }
-    bool ok = check_greedy(v, text, &method, e);
+    bool ok = check_greedy(v, text, &method, e), greedy_only = method.info->needs & NEEDS_ANSWER;
     method_close(&method);
-    if (!ok || !o->sampling) return ok;
+    if (!ok || !o->sampling || greedy_only) return ok;
     if (!open_method(v, text, &sampling, &method, e)) return false;
     ok = check_sampling(v, text, &method, &sampling, e);
     method_close(&method);

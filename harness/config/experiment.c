@@ -27,11 +27,24 @@
 #define NODE(s, key, field) \
     { .name = key, .type = ARG_NODE, .at = offsetof(s, field) }
 
+#define ADAPTER(key, role) \
+    { .name = key, .type = ARG_WORD, .at = offsetof(ModelSpec, adapters) + (role) * sizeof(char *) }
+
 static const Arg MODEL_FIELDS[] = {
-    TEXT(ModelSpec, name),         TEXT(ModelSpec, target),        TEXT(ModelSpec, reference),
-    TEXT(ModelSpec, synthesise),   TEXT(ModelSpec, inflate),       TEXT(ModelSpec, draft),
-    TEXT(ModelSpec, draft_device), TEXT(ModelSpec, inflate_draft), TEXT(ModelSpec, adapter),
-    TEXT(ModelSpec, heads),        TEXT(ModelSpec, template),      SEED(ModelSpec, seed),
+    TEXT(ModelSpec, name),
+    TEXT(ModelSpec, target),
+    TEXT(ModelSpec, reference),
+    TEXT(ModelSpec, synthesise),
+    TEXT(ModelSpec, inflate),
+    TEXT(ModelSpec, draft),
+    TEXT(ModelSpec, draft_device),
+    TEXT(ModelSpec, inflate_draft),
+    ADAPTER("adapter", ADAPTER_ANY),
+    ADAPTER("heads", ADAPTER_FOR_MEDUSA),
+    ADAPTER("eagle", ADAPTER_FOR_EAGLE),
+    ADAPTER("eagle3", ADAPTER_FOR_EAGLE3),
+    TEXT(ModelSpec, template),
+    SEED(ModelSpec, seed),
 };
 static const ArgTable MODEL = {.what = "a model",
                                .rows = MODEL_FIELDS,

@@ -4,6 +4,7 @@
 // Texts and nodes belong to the tree, which lives until experiment_release. Each struct begins with its
 // place.
 #pragma once
+#include "engine/model/adapter.h"
 #include "datasets/datasets.h"
 #include "engine/base/args.h"
 #include "engine/decode/method.h"
@@ -25,7 +26,8 @@ typedef struct ModelSpec {
     const char *reference;               // a member of the reference family (models/)
     const char *synthesise;              // a shape (configs/shapes), with random weights
     const char *inflate;                 // a shape to which target or reference is inflated; NULL: as it is
-    const char *draft, *adapter, *heads; // directories; NULL: none
+    const char *draft;                   // a directory; NULL: none
+    const char *adapters[ADAPTER_ROLES]; // likewise
     const char *inflate_draft;           // a shape for the draft of an inflated model; INFLATE_NONE: as it is
     const char *draft_device;            // NULL: the target's, of several cards the last
     const char *template; // chat template, for datasets whose own is TEMPLATE_OF_MODEL; NULL: none

@@ -11,7 +11,9 @@ static const Arg GENERATION[] = {
     {"seed", ARG_INT, AT(seed), 0, 1 << 30, "0", .help = "of everything random"},
     {"ignore_eos", ARG_FLAG, AT(ignore_eos), .fallback = "off",
      .help = "go on after the end-of-sequence token"},
+    VERIFICATION_OPTION(AT(verification)),
 };
+_Static_assert(sizeof(Verification) == sizeof(int), "a choice is stored as an int");
 _Static_assert(AT(engine) == 0, "the rows of MODEL_OPTIONS begin elsewhere");
 #undef AT
 

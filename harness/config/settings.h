@@ -2,6 +2,7 @@
 // parameter like a method's (engine/base/args.h) and so may be an axis: of the whole experiment, or of one
 // method.
 #pragma once
+#include "engine/decode/verify.h"
 #include "engine/options.h"
 
 typedef struct Settings {
@@ -13,7 +14,16 @@ typedef struct Settings {
     double top_p;       // 1: off
     int seed;
     bool ignore_eos;
+    Verification verification; // TOKEN where a method never drafts a chain (sweep.c)
 } Settings;
+
+// The row of this setting, here and in commands that decode.
+#define VERIFICATION_OPTION(at)                                                     \
+    {                                                                               \
+        "verification", ARG_CHOICE, at,                                             \
+            .fallback = "token", .choices = verification_names, .added = true,      \
+            .help = "block: judge a drawn chain as a whole (methods that have one)" \
+    }
 
 // The rows of a section of the config.
 typedef struct SettingsSection {

@@ -39,6 +39,7 @@ typedef struct Expansion {
     Sweep *sweep;
     size_t capacity;
     Seen seen;
+    int blocks, cleared; // points that are verified by blocks; points that asked for it in vain
     Error *e;
 } Expansion;
 
@@ -185,8 +186,7 @@ static void write_model(const ModelSpec *m, Text *out) {
     write_text(out, "draft", m->draft);
     write_text(out, "inflate-draft", m->inflate_draft);
     write_text(out, "draft-device", m->draft_device);
-    write_text(out, "adapter", m->adapter);
-    write_text(out, "heads", m->heads);
+    for (int i = 0; i < ADAPTER_ROLES; i++) write_text(out, adapter_role_name(i), m->adapters[i]);
     write_text(out, "model-template", m->template);
     text_printf(out, "model-seed %" PRIu64 "\n", m->seed);
 }
@@ -251,6 +251,15 @@ static void add_point(Expansion *run, const Point *p) {
     } else s->points[s->count++] = *p;
 }
 
+// Where blocks change nothing, the point is that of verification by tokens, and dropped if it's there
+// already.
+static void clear_blocks(const Grid *g, Expansion *run, Point *p) {
+    if (p->settings.verification == VERIFICATION_TOKEN) return;
+    bool ok = g->method->info->chain && p->settings.temperature > 0;
+    if (ok) run->blocks++;
+    else p->settings.verification = VERIFICATION_TOKEN, run->cleared++;
+}
+
 static bool take_position(Expansion *run, Grid *g) {
     bool excluded;
     set_position(g);
@@ -260,6 +269,7 @@ static bool take_position(Expansion *run, Grid *g) {
         return true;
     }
     Point p = g->point;
+    clear_blocks(g, run, &p);
     write_decoder(g, &p);
     if (!hash_point(run->experiment, &p, run->e)) {
         mem_free(p.decoder);
@@ -311,6 +321,13 @@ static bool walk_all(Expansion *run) {
     return true;
 }
 
+static bool check_blocks(const Expansion *run) {
+    return run->blocks || !run->cleared ||
+           yaml_error(run->experiment->at, run->e,
+                      "'verification: block' changes no point: it needs a temperature above 0 and a method "
+                      "that drafts a chain, such as speculative or kangaroo");
+}
+
 static bool hash_sweep(const Experiment *x, Sweep *s, Error *e) {
     const Measurement *m = &x->measurement;
     Text text = {0};
@@ -344,7 +361,7 @@ bool sweep_expand(const Experiment *x, Sweep *out, Error *e) {
     *out = (Sweep){0};
     if (!check_size(x, e)) return false;
     run.seen.slots = mem_new(run.seen.size, sizeof *run.seen.slots);
-    bool ok = walk_all(&run) && hash_sweep(x, out, e);
+    bool ok = walk_all(&run) && check_blocks(&run) && hash_sweep(x, out, e);
     check(x, out, &run.seen);
     mem_free(run.seen.slots);
     if (ok && out->count == 0)

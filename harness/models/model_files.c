@@ -156,15 +156,15 @@ static bool find_inflated(const ModelSpec *m, const char *cache, ModelFiles *f, 
     if (!cache) return yaml_error(m->at, e, "there is no place for an inflated model: give a --cache");
     f->small = f->target;
     f->target = NULL;
-    InflateOptions target = inflate_options(m, f->small, NULL),
-                   adapter = inflate_options(m, f->small, f->adapter),
-                   heads = inflate_options(m, f->small, f->heads);
+    InflateOptions target = inflate_options(m, f->small, NULL);
     if (!find_one(m, cache, target, &f->target, &f->unmade, &what, e)) return false;
     f->model = what.model;
-    if (f->adapter && !find_one(m, cache, adapter, &f->adapter, &f->unmade, &what, e)) return false;
-    f->adapter_kind = what.kind;
-    if (f->heads && !find_one(m, cache, heads, &f->heads, &f->unmade, &what, e)) return false;
-    f->heads_kind = what.kind;
+    for (int i = 0; i < ADAPTER_ROLES; i++) {
+        InflateOptions adapter = inflate_options(m, f->small, f->adapters[i]);
+        if (f->adapters[i] && !find_one(m, cache, adapter, &f->adapters[i], &f->unmade, &what, e))
+            return false;
+        f->kinds[i] = what.kind;
+    }
     return !inflates_draft(m) || find_inflated_draft(m, cache, f, e);
 }
 
@@ -178,25 +178,24 @@ static bool make_one(const ModelSpec *m, const char *cache, InflateOptions o, co
 
 static bool make_inflated(const ModelSpec *m, const char *cache, const ModelFiles *f,
                           const Progress *progress, Error *e) {
-    char *adapter = NULL, *heads = NULL; // of the small model
-    bool ok = find_beside(m, m->adapter, &adapter, e) && find_beside(m, m->heads, &heads, e) &&
-              make_one(m, cache, inflate_options(m, f->small, NULL), progress, e) &&
-              (!adapter || make_one(m, cache, inflate_options(m, f->small, adapter), progress, e)) &&
-              (!heads || make_one(m, cache, inflate_options(m, f->small, heads), progress, e)) &&
-              (!f->small_draft || make_one(m, cache, inflate_draft_options(m, f->small_draft), progress, e));
-    mem_free(adapter);
-    mem_free(heads);
-    return ok;
+    bool ok = make_one(m, cache, inflate_options(m, f->small, NULL), progress, e);
+    for (int i = 0; ok && i < ADAPTER_ROLES; i++) {
+        char *adapter = NULL; // of the small model
+        ok = find_beside(m, m->adapters[i], &adapter, e) &&
+             (!adapter || make_one(m, cache, inflate_options(m, f->small, adapter), progress, e));
+        mem_free(adapter);
+    }
+    return ok &&
+           (!f->small_draft || make_one(m, cache, inflate_draft_options(m, f->small_draft), progress, e));
 }
 
 // --- all of it -------------------------------------------------------------------------------------------
 
 bool model_files_find(const ModelSpec *m, const char *cache, ModelFiles *out, Error *e) {
     *out = (ModelFiles){0};
-    if (find_target(m, cache, out, e) && find_beside(m, m->draft, &out->draft, e) &&
-        find_beside(m, m->adapter, &out->adapter, e) && find_beside(m, m->heads, &out->heads, e) &&
-        (!m->inflate || find_inflated(m, cache, out, e)))
-        return true;
+    bool ok = find_target(m, cache, out, e) && find_beside(m, m->draft, &out->draft, e);
+    for (int i = 0; ok && i < ADAPTER_ROLES; i++) ok = find_beside(m, m->adapters[i], &out->adapters[i], e);
+    if (ok && (!m->inflate || find_inflated(m, cache, out, e))) return true;
     model_files_release(out);
     return false;
 }
@@ -225,8 +224,7 @@ Tokenizer *model_files_tokenizer(const ModelFiles *f, Error *e) {
 void model_files_release(ModelFiles *f) {
     mem_free(f->target);
     mem_free(f->draft);
-    mem_free(f->adapter);
-    mem_free(f->heads);
+    for (int i = 0; i < ADAPTER_ROLES; i++) mem_free(f->adapters[i]);
     mem_free(f->small);
     mem_free(f->small_draft);
     *f = (ModelFiles){0};

@@ -34,7 +34,7 @@ static EngineOptions draft_options(const EngineOptions *target, const ModelChoic
     return o;
 }
 
-// Opens the draft, the heads and the adapter.
+// Opens the draft and the adapters.
 static bool open_others(Models *m, const ModelChoice *c, Error *e) {
     EngineOptions options = c->engine, draft;
     options.beside = &m->target;
@@ -45,11 +45,11 @@ static bool open_others(Models *m, const ModelChoice *c, Error *e) {
     if (c->draft) warn(&m->draft, c->draft);
     m->has_draft = c->draft != NULL;
     if (c->draft && !engine_same_vocabulary(&m->target, &m->draft, e)) return false;
-    if (c->heads && !engine_open_adapter(&m->heads, &m->target, c->heads, &options, &m->heads_memory, e))
-        return error_within(e, "heads '%s'", c->heads);
-    return !c->adapter ||
-           engine_open_adapter(&m->adapters, &m->target, c->adapter, &options, &m->adapter_memory, e) ||
-           error_within(e, "--adapter '%s'", c->adapter);
+    for (int i = 0; i < ADAPTER_ROLES; i++)
+        if (c->adapters[i] && !engine_open_adapter(&m->adapters[i], &m->target, c->adapters[i], &options,
+                                                   &m->adapter_memory[i], e))
+            return error_within(e, "--%s '%s'", adapter_role_name(i), c->adapters[i]);
+    return true;
 }
 
 // The invariant above, of open models.
@@ -58,9 +58,10 @@ static void check(const Models *m) {
     assert(target->backend && m->facts.engine == &m->target);
     assert(m->has_draft == (m->draft.session.backend != NULL));
     assert(!m->has_draft || m->draft.model.shape.real_vocab == m->target.model.shape.real_vocab);
-    assert(m->adapters.count <= ADAPTER_HEADS_MAX && m->heads.count <= ADAPTER_HEADS_MAX);
-    for (int i = 0; i < m->adapters.count; i++) assert(m->adapters.sessions[i].context == target->context);
-    for (int i = 0; i < m->heads.count; i++) assert(m->heads.sessions[i].context == target->context);
+    for (const AdapterEngine *a = m->adapters; a < m->adapters + ADAPTER_ROLES; a++) {
+        assert(a->count <= ADAPTER_HEADS_MAX);
+        for (int i = 0; i < a->count; i++) assert(a->sessions[i].context == target->context);
+    }
     (void)target;
 }
 
@@ -90,9 +91,10 @@ static bool rehearse_others(Models *m, const ModelChoice *c, const DescribedMode
     if (d->draft && !engine_rehearse(&m->draft, c->draft, d->draft, &options, e))
         return error_within(e, "--draft '%s'", c->draft);
     m->draft.tokenizer = d->draft_tokenizer;
-    bool ok = (!d->draft || engine_same_vocabulary(&m->target, &m->draft, e)) &&
-              (!d->heads || engine_rehearse_adapter(&m->heads, c->heads, d->heads, &m->target, e)) &&
-              (!d->adapter || engine_rehearse_adapter(&m->adapters, c->adapter, d->adapter, &m->target, e));
+    bool ok = !d->draft || engine_same_vocabulary(&m->target, &m->draft, e);
+    for (int i = 0; ok && i < ADAPTER_ROLES; i++)
+        ok = !d->adapters[i] ||
+             engine_rehearse_adapter(&m->adapters[i], c->adapters[i], d->adapters[i], &m->target, e);
     m->draft.tokenizer = NULL; // the caller's
     return ok;
 }
@@ -117,8 +119,7 @@ void models_end_rehearsal(Models *m) {
 
 void models_close(Models *m) {
     mem_free(m->cache);
-    engine_close_adapter(&m->heads);
-    engine_close_adapter(&m->adapters);
+    for (int i = 0; i < ADAPTER_ROLES; i++) engine_close_adapter(&m->adapters[i]);
     engine_close(&m->draft);
     engine_close(&m->target);
     *m = (Models){.has_draft = false};
@@ -132,12 +133,39 @@ static void warn_unkept(const void *models, const Error *why) {
             why->kind == ERROR_NONE ? "there is no directory $HOME; --cache names another place" : why->text);
 }
 
-MethodEnv models_env(Models *m, const Sampling *sampling, uint64_t seed, bool ignore_eos) {
+static AdapterRole role_of(const MethodInfo *info) {
+    return info->needs & NEEDS_HEADS    ? ADAPTER_FOR_MEDUSA
+           : info->needs & NEEDS_EAGLE  ? ADAPTER_FOR_EAGLE
+           : info->needs & NEEDS_EAGLE3 ? ADAPTER_FOR_EAGLE3
+                                        : ADAPTER_ANY;
+}
+
+// Whether a method's text is of this method, or of a mix that has it.
+static bool names_method(const char *text, const char *name) {
+    static const char word[] = "abcdefghijklmnopqrstuvwxyz0123456789-_";
+    for (const char *at = text; *at; at += strspn(at, word), at += strcspn(at, word))
+        if (strspn(at, word) == strlen(name) && strncmp(at, name, strlen(name)) == 0) return true;
+    return false;
+}
+
+static AdapterEngine *adapter_for(Models *m, const char *text) {
+    size_t count;
+    const MethodInfo *const *table = method_table(&count);
+    for (size_t i = 0; i < count; i++) {
+        AdapterRole role = role_of(table[i]);
+        if (role != ADAPTER_ANY && m->adapters[role].count && names_method(text, table[i]->name))
+            return &m->adapters[role];
+    }
+    return &m->adapters[ADAPTER_ANY];
+}
+
+MethodEnv models_env(Models *m, const char *text, const Sampling *sampling, uint64_t seed, bool ignore_eos) {
+    AdapterEngine *adapters = adapter_for(m, text);
     return (MethodEnv){.target = &m->target.session,
                        .draft = m->has_draft ? &m->draft.session : NULL,
-                       .adapters = m->adapters.sessions,
-                       .adapter_count = m->adapters.count,
-                       .adapter_layer = m->adapters.adapter.kind.exit_layer,
+                       .adapters = adapters->sessions,
+                       .adapter_count = adapters->count,
+                       .adapter_layer = adapters->adapter.kind.exit_layer,
                        .sampling = *sampling,
                        .seed = seed,
                        .eos = m->target.model.eos,
@@ -146,13 +174,6 @@ MethodEnv models_env(Models *m, const Sampling *sampling, uint64_t seed, bool ig
                        .cache = m->cache,
                        .unkept = m->must_keep ? NULL : warn_unkept,
                        .progress = m->progress};
-}
-
-void models_give_heads(Models *m, MethodEnv *env) {
-    if (!m->heads.count) return;
-    env->adapters = m->heads.sessions;
-    env->adapter_count = m->heads.count;
-    env->adapter_layer = m->heads.adapter.kind.exit_layer;
 }
 
 // --- facts -----------------------------------------------------------------------------------------------
@@ -185,7 +206,7 @@ TargetFacts facts_of(const EngineFacts *of) {
 // --- shapes ----------------------------------------------------------------------------------------------
 
 static void add_shape_part(json_t *parts, const char *name, const Adapter *a) {
-    size_t parameters = a ? adapter_parameters(a) : 0;
+    size_t parameters = adapter_parameters(a);
     if (!parameters) return;
     json_t *part = json_pack("{s:s, s:I}", "variant", adapter_variant_name(a->kind.variant), "parameters",
                              (json_int_t)parameters);
@@ -193,10 +214,9 @@ static void add_shape_part(json_t *parts, const char *name, const Adapter *a) {
     json_object_set_new(parts, name, part);
 }
 
-char *shape_text(const Shape *s, const Adapter *adapter, const Adapter *heads) {
+char *shape_text(const Shape *s, const Adapter adapters[ADAPTER_ROLES]) {
     json_t *parts = json_object();
-    add_shape_part(parts, "adapter", adapter);
-    add_shape_part(parts, "heads", heads);
+    for (int i = 0; i < ADAPTER_ROLES; i++) add_shape_part(parts, adapter_role_name(i), &adapters[i]);
     json_t *o =
         json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "layers", s->layers, "width", s->width,
                   "heads", s->heads, "kv_heads", s->kv_heads, "head_dim", s->head_dim, "mlp_width",

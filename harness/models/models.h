@@ -16,11 +16,11 @@
 // Directories as written, members of the reference family, and random or inflated models, which are made once
 // and kept in the cache.
 typedef struct ModelFiles {
-    char *target, *draft, *adapter, *heads; // directories; NULL: none
-    bool unmade;                            // target, and with it adapter and heads, are still to be made
-    bool draft_unmade;                      // so is the draft; implies `unmade`
-    Model model, draft_model;               // descriptions of unmade ones: without weights
-    AdapterKind adapter_kind, heads_kind;
+    char *target, *draft, *adapters[ADAPTER_ROLES]; // directories; NULL: none
+    bool unmade;                                    // target, and with it its adapters, are still to be made
+    bool draft_unmade;                              // so is the draft; implies `unmade`
+    Model model, draft_model;                       // descriptions of unmade ones: without weights
+    AdapterKind kinds[ADAPTER_ROLES];
     char *small;       // the model that an inflated one is made from; they share a tokenizer
     char *small_draft; // likewise of its draft; NULL: no draft, or the draft as it is
 } ModelFiles;
@@ -46,6 +46,15 @@ Tokenizer *model_files_tokenizer(const ModelFiles *f, Error *e);
 char *inflated_find(const char *cache, const InflateOptions *o, Inflated *out, bool *there, Error *e);
 char *inflated_open(const char *cache, const InflateOptions *o, Error *e); // makes it unless it is there
 
+// Rows of the target's adapters in a command's options; `at`: the offset of ModelChoice.adapters.
+#define ADAPTER_OPTION(key, role, at, text) \
+    { key, ARG_WORD, (at) + (role) * sizeof(char *), .help = text, .value = "DIR" }
+#define ADAPTER_OPTIONS(at)                                                                            \
+    ADAPTER_OPTION("adapter", ADAPTER_ANY, at, "Kangaroo's adapter, or the only one of what follows"), \
+        ADAPTER_OPTION("heads", ADAPTER_FOR_MEDUSA, at, "Medusa's heads"),                             \
+        ADAPTER_OPTION("eagle", ADAPTER_FOR_EAGLE, at, "the draft network of EAGLE-1 and 2"),          \
+        ADAPTER_OPTION("eagle3", ADAPTER_FOR_EAGLE3, at, "the draft network of EAGLE-3")
+
 // The row of --cache in a command's options.
 #define CACHE_OPTION(at)                                                                                 \
     {                                                                                                    \
@@ -61,11 +70,11 @@ char *models_cache(const char *option);
 
 // NULL where the command line or the config is silent.
 typedef struct ModelChoice {
-    const char *target, *draft, *adapter; // directories; adapter: an adapter or heads
-    const char *heads;                    // if there are both
-    const char *draft_device;             // NULL: the target's, of several cards the last
-    const char *cache;                    // see models_cache
-    EngineOptions engine;                 // its progress is of all that the models and their methods run
+    const char *target, *draft;          // directories
+    const char *adapters[ADAPTER_ROLES]; // likewise
+    const char *draft_device;            // NULL: the target's, of several cards the last
+    const char *cache;                   // see models_cache
+    EngineOptions engine;                // its progress is of all that the models and their methods run
 } ModelChoice;
 
 typedef struct EngineFacts {
@@ -75,8 +84,8 @@ typedef struct EngineFacts {
 
 typedef struct Models {
     Engine target, draft;
-    AdapterEngine adapters, heads;
-    EngineMemory memory, draft_memory, adapter_memory, heads_memory;
+    AdapterEngine adapters[ADAPTER_ROLES];
+    EngineMemory memory, draft_memory, adapter_memory[ADAPTER_ROLES];
     EngineFacts facts;
     char *cache;    // NULL: none
     bool must_keep; // the cache was asked for: a method that cannot write to it fails
@@ -91,7 +100,7 @@ void models_close(Models *m); // takes an empty or half-opened one
 // Models that are only described, or open elsewhere; NULL: none.
 typedef struct DescribedModels {
     const Model *target, *draft;
-    const Adapter *adapter, *heads;
+    const Adapter *adapters[ADAPTER_ROLES];
     Tokenizer *tokenizer, *draft_tokenizer; // the caller's
 } DescribedModels;
 
@@ -100,10 +109,9 @@ typedef struct DescribedModels {
 bool models_rehearse(Models *m, const ModelChoice *choice, const DescribedModels *d, Error *e);
 void models_end_rehearsal(Models *m);
 
-// What a method is opened with; it uses m. models_give_heads replaces the adapter by the heads, if there are
-// any, for a method that needs them.
-MethodEnv models_env(Models *m, const Sampling *sampling, uint64_t seed, bool ignore_eos);
-void models_give_heads(Models *m, MethodEnv *env);
+// What the method `text` ("name:key=value,...") is opened with; it uses m. The adapter is the one for the
+// method, or for one that a mix names; without one, that of ADAPTER_ANY.
+MethodEnv models_env(Models *m, const char *text, const Sampling *sampling, uint64_t seed, bool ignore_eos);
 
 // --- descriptions and hashes
 
@@ -111,8 +119,8 @@ void models_give_heads(Models *m, MethodEnv *env);
 TargetFacts facts_of(const EngineFacts *of);
 
 // A JSON object for the store, for mem_free: what the prices of steps and the cache's size depend on, and in
-// "parts" the parameters of adapter and heads and the tokens they were trained on (empty or NULL: none).
-char *shape_text(const Shape *s, const Adapter *adapter, const Adapter *heads);
+// "parts" the parameters of its adapters and the tokens they were trained on (empty: none).
+char *shape_text(const Shape *s, const Adapter adapters[ADAPTER_ROLES]);
 
 // Warns on stderr if a model's files hold more layers than its config.json names.
 void shape_warn(const Model *m, const char *name);

@@ -56,6 +56,7 @@ static DecodeOptions options_of(const AnswerEnv *env, const Settings *s, int pro
                            .eos_count = env->eos_count,
                            .ignore_eos = s->ignore_eos,
                            .sampling = {s->temperature, s->top_k, s->top_p},
+                           .verification = s->verification,
                            .seed = random_at((uint64_t)s->seed, STREAM_BENCH,
                                              (uint64_t)prompt * CONVERSATION_TURNS + (uint64_t)turn),
                            .layout = s->engine.layout,
@@ -65,8 +66,15 @@ static DecodeOptions options_of(const AnswerEnv *env, const Settings *s, int pro
                            .step = take_step};
 }
 
+// The baseline's output of a turn. The prompts of turns are equal as long as their answers are.
+static void know(DecodeOptions *o, const Answer *known, int turn) {
+    if (!known || turn >= known->count) return;
+    o->answer = known->turns[turn].result.ids;
+    o->answer_count = known->turns[turn].result.tokens;
+}
+
 bool answer_prompt(const AnswerEnv *env, Method *method, const Settings *settings, char *const *turns,
-                   int count, Answer *out, Error *e) {
+                   int count, const Answer *known, Answer *out, Error *e) {
     Conversation c;
     bool ok = true;
     assert(!out->turns && out->count == 0);
@@ -76,6 +84,7 @@ bool answer_prompt(const AnswerEnv *env, Method *method, const Settings *setting
         AnswerTurn *turn = &out->turns[out->count++];
         DecodeOptions o = options_of(env, settings, out->prompt, i);
         o.state = turn;
+        know(&o, known, i);
         ok = conversation_ask(&c, turns[i], &turn->prompt, e);
         if (ok && i > 0 && turn->prompt.count >= (size_t)env->target->context) {
             release_turn(&out->turns[--out->count]); // no room for a single token: the conversation ends

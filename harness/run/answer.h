@@ -52,9 +52,10 @@ typedef struct Answer {
 } Answer;
 
 // Decodes the `count` user's turns of prompt out->prompt. `out` has no turns yet. A first turn that doesn't
-// fit into the context is an error. Call answer_release even after a failure.
+// fit into the context is an error. known: the baseline's answer to the same prompt, for methods that need
+// it, or NULL. Call answer_release even after a failure.
 bool answer_prompt(const AnswerEnv *env, Method *method, const Settings *settings, char *const *turns,
-                   int count, Answer *out, Error *e);
+                   int count, const Answer *known, Answer *out, Error *e);
 void answer_release(Answer *a); // accepts an empty one
 
 double answer_decode_seconds(const DecodeResult *r);

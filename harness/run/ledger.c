@@ -77,7 +77,7 @@ static bool add_models(Ledger *l, Error *e) {
     const Experiment *x = l->inputs->experiment;
     for (int i = 0; i < x->model_count; i++) {
         const InputModel *m = &l->inputs->models[i];
-        char *shape = shape_text(&m->model.shape, &m->adapter, &m->heads);
+        char *shape = shape_text(&m->model.shape, m->adapters);
         StoreModel row = {.name = x->models[i].name,
                           .hash = m->hash,
                           .path = m->files.target,
@@ -207,8 +207,8 @@ bool ledger_failure(Ledger *l, int point, const char *message, Error *e) {
     return store_failure(l->store, l->attempt, l->points[point], 0, -1, message, e);
 }
 
-bool ledger_one_off(Ledger *l, int point, double seconds, Error *e) {
-    return store_one_off(l->store, l->points[point], "open", seconds, 0, e);
+bool ledger_one_off(Ledger *l, int point, const char *name, double seconds, size_t bytes, Error *e) {
+    return store_one_off(l->store, l->points[point], name, seconds, (int64_t)bytes, e);
 }
 
 static bool flag_outlier(Ledger *l, const LedgerOutlier *o, Error *e) {

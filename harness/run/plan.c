@@ -54,21 +54,22 @@ static bool hash_parts(Inputs *in, int i, bool weights, Error *e) {
     const ModelFiles *f = &m->files;
     const char *name = in->experiment->models[i].name;
     const char *const dirs[] = {f->target, f->draft}, *const kinds[] = {"weights", "draft"};
-    const char *const small[] = {f->adapter, f->heads}, *const small_kinds[] = {"adapter", "heads"};
     for (int k = 0; k < 2; k++)
         if (dirs[k] && !content_model(dirs[k], weights, add_content(in, kinds[k], name, dirs[k])->hash, e))
             return false;
     if (!content_tokenizer(f->target, add_content(in, "tokenizer", name, f->target)->hash, e)) return false;
-    for (int k = 0; weights && k < 2; k++)
-        if (small[k] &&
-            !content_adapter(&m->model, small[k], add_content(in, small_kinds[k], name, small[k])->hash, e))
+    for (int k = 0; weights && k < ADAPTER_ROLES; k++)
+        if (f->adapters[k] &&
+            !content_adapter(&m->model, f->adapters[k],
+                             add_content(in, adapter_role_name(k), name, f->adapters[k])->hash, e))
             return false;
     return true;
 }
 
-static bool describe_adapter(const InputModel *m, const char *dir, const AdapterKind *kind, Adapter *out,
-                             Error *e) {
-    if (dir && m->files.unmade) adapter_describe(out, kind, &m->model);
+static bool describe_adapter(InputModel *m, AdapterRole role, Error *e) {
+    const char *dir = m->files.adapters[role];
+    Adapter *out = &m->adapters[role];
+    if (dir && m->files.unmade) adapter_describe(out, &m->files.kinds[role], &m->model);
     return !dir || m->files.unmade || adapter_open_config(out, &m->model, dir, e);
 }
 
@@ -88,9 +89,9 @@ static bool open_model(InputModel *m, bool weights, Error *e) {
     m->bytes = !weights    ? 0
                : f->unmade ? shape_parameters(s) * dtype_size(m->model.dtype)
                            : model_bytes(&m->model);
-    return (m->tokenizer || (m->tokenizer = model_files_tokenizer(f, e))) && open_draft(m, e) &&
-           describe_adapter(m, f->adapter, &f->adapter_kind, &m->adapter, e) &&
-           describe_adapter(m, f->heads, &f->heads_kind, &m->heads, e);
+    bool ok = (m->tokenizer || (m->tokenizer = model_files_tokenizer(f, e))) && open_draft(m, e);
+    for (int i = 0; ok && i < ADAPTER_ROLES; i++) ok = describe_adapter(m, i, e);
+    return ok;
 }
 
 static bool read_model(Inputs *in, int i, Error *e) {
@@ -113,8 +114,7 @@ static bool hash_model(Inputs *in, int i, Error *e) {
 }
 
 static void close_model(InputModel *m) {
-    adapter_close(&m->heads);
-    adapter_close(&m->adapter);
+    for (int i = 0; i < ADAPTER_ROLES; i++) adapter_close(&m->adapters[i]);
     model_close(&m->draft);
     model_close(&m->model);
 }
@@ -270,10 +270,9 @@ ModelChoice inputs_choice(const Inputs *in, int setup) {
     ModelChoice choice = {.target = f->target,
                           .draft = f->draft,
                           .draft_device = in->experiment->models[s->model].draft_device,
-                          .adapter = f->adapter,
-                          .heads = f->heads,
                           .cache = in->cache_option,
                           .engine = s->settings->engine};
+    for (int i = 0; i < ADAPTER_ROLES; i++) choice.adapters[i] = f->adapters[i];
     choice.engine.isa = getenv("OUTPACE_ISA");
     choice.engine.context = in->positions[setup];
     return choice;
@@ -290,10 +289,7 @@ const char *inputs_rounding(const Inputs *in, int model, const Settings *s) {
 
 MethodEnv inputs_env(const Inputs *in, int point, Models *m, const Sampling *sampling) {
     const Point *p = &in->schedule->points[point];
-    MethodEnv env = models_env(m, sampling, (uint64_t)p->settings.seed, p->settings.ignore_eos);
-    if (p->method >= 0 && in->experiment->methods[p->method].info->needs & NEEDS_HEADS)
-        models_give_heads(m, &env);
-    return env;
+    return models_env(m, p->decoder, sampling, (uint64_t)p->settings.seed, p->settings.ignore_eos);
 }
 
 // --- all of it -------------------------------------------------------------------------------------------

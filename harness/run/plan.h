@@ -13,21 +13,21 @@
 // --- inputs
 
 typedef struct InputContent {
-    // weights, draft, adapter, heads, tokenizer, dataset, template, program, machine, left out
+    // weights, draft, adapter_role_name, tokenizer, dataset, template, program, machine, left out
     const char *kind, *name, *path;
     char hash[SHA256_TEXT];
 } InputContent;
 
 typedef struct InputModel {
     ModelFiles files;
-    Model model, draft;     // draft: config.json; no weights
-    Adapter adapter, heads; // likewise
+    Model model, draft;              // draft: config.json; no weights
+    Adapter adapters[ADAPTER_ROLES]; // likewise
     Tokenizer *tokenizer;
     size_t bytes;           // of weights that a step may read; 0 for the null device
-    char hash[SHA256_TEXT]; // of weights, tokenizer, draft, adapter, heads
+    char hash[SHA256_TEXT]; // of weights, tokenizer, draft, adapters
 } InputModel;
 
-enum { INPUT_CONTENTS = 5 * EXPERIMENT_MODELS + 3 * EXPERIMENT_DATASETS + 2 };
+enum { INPUT_CONTENTS = (3 + ADAPTER_ROLES) * EXPERIMENT_MODELS + 3 * EXPERIMENT_DATASETS + 2 };
 
 typedef struct Inputs {
     const Experiment *experiment;

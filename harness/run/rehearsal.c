@@ -46,8 +46,9 @@ static bool open_point(Stage *s, int point, Error *e) {
     env.facts.identify = identify_described;
     env.facts.embedding = s->model->bytes ? no_row : NULL;
     if (!method_open(&method, s->in->schedule->points[point].decoder, &env, e)) return false;
+    bool ok = set->verification == VERIFICATION_TOKEN || method_drafts_chain(&method, e);
     method_close(&method);
-    return true;
+    return ok;
 }
 
 // An earlier point that opens the same method, or -1: sweeps repeat a method over datasets, seeds and
@@ -57,7 +58,7 @@ static int same_before(const Stage *s, int point) {
     for (int i = 0; i < s->opened_count; i++) {
         const Point *q = &s->in->schedule->points[s->opened[i]];
         if (q->method == p->method && (q->settings.temperature > 0) == (p->settings.temperature > 0) &&
-            strcmp(q->decoder, p->decoder) == 0)
+            q->settings.verification == p->settings.verification && strcmp(q->decoder, p->decoder) == 0)
             return s->opened[i];
     }
     return -1;
@@ -80,9 +81,8 @@ static bool open_models(Stage *s, Error *e) {
     ModelChoice choice = inputs_choice(s->in, s->setup);
     DescribedModels d = {.target = &s->model->model,
                          .draft = f->draft ? &s->model->draft : NULL,
-                         .adapter = f->adapter ? &s->model->adapter : NULL,
-                         .heads = f->heads ? &s->model->heads : NULL,
                          .tokenizer = s->model->tokenizer};
+    for (int i = 0; i < ADAPTER_ROLES; i++) d.adapters[i] = f->adapters[i] ? &s->model->adapters[i] : NULL;
     const char *draft = f->draft_unmade ? f->small_draft : f->draft;
     if (draft && !(d.draft_tokenizer = tokenizer_open(draft, e))) return false;
     bool ok = models_rehearse(&s->models, &choice, &d, e);

@@ -87,15 +87,23 @@ bool group_open_point(GroupRun *g, Models *models, OpenMethod open, int point, E
     MethodEnv env = inputs_env(g->ledger->inputs, p->point, models, &sampling);
     double start = clock_now(g->env.clock);
     p->open = open(&p->method, point_of(g, point)->decoder, &env, &why);
-    return p->open ? ledger_one_off(g->ledger, p->point, clock_now(g->env.clock) - start, e)
+    return p->open ? ledger_one_off(g->ledger, p->point, "open", clock_now(g->env.clock) - start, 0, e)
                    : fail_point(g, point, &why, e);
 }
 
-static void group_close(GroupRun *g) {
-    for (int i = 0; i < g->group->count; i++) {
-        if (g->points[i].open) method_close(&g->points[i].method);
-        g->points[i].open = false;
-    }
+// Closing tells how much a method held: all that it grew to.
+static bool close_point(GroupRun *g, GroupPoint *p, Error *e) {
+    size_t before = mem_in_use();
+    if (!p->open) return true;
+    method_close(&p->method);
+    p->open = false;
+    return ledger_one_off(g->ledger, p->point, "state", 0, before - mem_in_use(), e);
+}
+
+static bool group_close(GroupRun *g, Error *e) {
+    bool ok = true;
+    for (int i = 0; i < g->group->count; i++) ok = close_point(g, &g->points[i], ok ? e : NULL) && ok;
+    return ok;
 }
 
 void group_forget(GroupRun *g) {
@@ -106,7 +114,7 @@ void group_release(GroupRun *g) {
     group_forget(g);
     mem_free(g->answers);
     if (!g->points) return;
-    group_close(g);
+    group_close(g, NULL); // without a store that takes it, only this fact is lost
     for (int i = 0; i < g->group->count; i++) text_release(&g->points[i].label);
     mem_free(g->points);
 }
@@ -122,6 +130,7 @@ bool group_warm_up(GroupRun *g, int point, const PromptList *prompts, int tokens
     DecodeOptions o = {.max_tokens = tokens,
                        .ignore_eos = true,
                        .sampling = {s->temperature, s->top_k, s->top_p},
+                       .verification = s->verification,
                        .layout = s->engine.layout,
                        .merge = !s->engine.no_merge,
                        .max_rows = s->engine.max_rows,
@@ -129,6 +138,8 @@ bool group_warm_up(GroupRun *g, int point, const PromptList *prompts, int tokens
     for (size_t i = 0; p->open && !p->progress->failed && i < prompts->count; i++) {
         const IdList *ids = &prompts->prompts[i];
         DecodeResult r;
+        o.answer = ids->ids; // nobody knows it; a wrong one makes steps as long as a right one
+        o.answer_count = (int)ids->count;
         if (!decode(g->env.target, &p->method, ids->ids, (int)ids->count, &o, &r, &why))
             return fail_point(g, point, &why, e);
         p->prefill_s = r.prefill_s / (double)ids->count;
@@ -222,13 +233,30 @@ static void count_answers(GroupRun *g, size_t from) {
     g->decode_s += all;
 }
 
+static bool needs_answer(const GroupRun *g, int point) {
+    return g->points[point].open && g->points[point].method.info->needs & NEEDS_ANSWER;
+}
+
+// Points that need the baseline's answer come after it.
+static void order_round(const GroupRun *g, int round, int *order) {
+    int base = 0;
+    schedule_order(g->group->count, round, order);
+    while (order[base] != g->baseline) base++;
+    for (int i = base - 1; i >= 0; i--) {
+        int point = order[i];
+        if (!needs_answer(g, point)) continue;
+        memmove(order + i, order + i + 1, (size_t)(base - i) * sizeof *order);
+        order[base--] = point;
+    }
+}
+
 bool run_round(GroupRun *g, int pass, int prompt, const bool *wanted, Error *e) {
     int n = g->group->count;
     int *order = mem_new((size_t)n, sizeof *order);
     const DatasetPrompt *p = prompt_of(g, prompt);
     size_t from = g->answer_count;
     bool ok = true;
-    schedule_order(n, pass + prompt, order);
+    order_round(g, pass + prompt, order);
     for (int i = 0; ok && i < n; i++) {
         GroupPoint *point = &g->points[order[i]];
         const Settings *s = &point_of(g, order[i])->settings;
@@ -237,7 +265,8 @@ bool run_round(GroupRun *g, int pass, int prompt, const bool *wanted, Error *e) 
         if (!point->open || point->progress->failed || !takes_part) continue;
         Answer *answer = add_answer(g, order[i], pass, prompt, i);
         reporter_method(g->reporter, i, n, text_get(&point->label), s->max_tokens);
-        if (answer_prompt(&g->env, &point->method, s, p->turns, p->turn_count, answer, &why)) continue;
+        const Answer *known = answer_of(g, from, g->baseline);
+        if (answer_prompt(&g->env, &point->method, s, p->turns, p->turn_count, known, answer, &why)) continue;
         drop_answer(g, g->answer_count - 1);
         error_within(&why, "prompt '%s'", p->id);
         ok = fail_point(g, order[i], &why, e);
@@ -267,7 +296,7 @@ typedef struct Run {
 } Run;
 
 static bool open_points(Run *r, GroupRun *g, Error *e) {
-    group_close(g);
+    if (!group_close(g, e)) return false;
     reporter_place(&r->reporter, &(ReporterPlace){.phase = "opening the methods"});
     for (int i = 0; i < g->group->count; i++) {
         const GroupPoint *p = &g->points[i];

@@ -89,6 +89,7 @@ static bool add_baseline(const Maker *m, const Group *g, int *number, Error *e) 
     static const char NAME[] = "autoregressive";
     *p = (Point){.model = like->model, .dataset = like->dataset, .method = -1, .settings = like->settings};
     options_clear_step(&p->settings.engine); // it has one row
+    p->settings.verification = VERIFICATION_TOKEN;
     p->decoder = mem_text(NAME, sizeof NAME - 1);
     *number = s->point_count++;
     return hash_baseline(m->experiment, p, g->warm, e);

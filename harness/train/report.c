@@ -224,7 +224,7 @@ static bool put_texts_of(Reporting *g, Method *m, int domain, Text *table, Error
 }
 
 static bool put_texts(Reporting *g, Error *e) {
-    MethodEnv env = models_env(&g->models, &(Sampling){.top_p = 1}, 0, false);
+    MethodEnv env = models_env(&g->models, "autoregressive", &(Sampling){.top_p = 1}, 0, false);
     Method m;
     Text table = {0};
     if (!method_open(&m, "autoregressive", &env, e)) return false;
@@ -252,9 +252,13 @@ static bool put_texts(Reporting *g, Error *e) {
 // --- methods ---------------------------------------------------------------------------------------------
 
 static bool is_possible(const Reporting *g, const MethodInfo *info) {
-    return strcmp(info->name, "autoregressive") && strcmp(info->name, "mix") && !(info->needs & NEEDS_FILE) &&
-           (!(info->needs & NEEDS_DRAFT) || g->o->draft) &&
-           (!(info->needs & NEEDS_ADAPTER) || g->o->adapter) && (!(info->needs & NEEDS_HEADS) || g->o->heads);
+    const char *const *has = g->o->adapters;
+    return strcmp(info->name, "autoregressive") && strcmp(info->name, "mix") &&
+           !(info->needs & (NEEDS_FILE | NEEDS_ANSWER)) && (!(info->needs & NEEDS_DRAFT) || g->o->draft) &&
+           (!(info->needs & NEEDS_ADAPTER) || has[ADAPTER_ANY]) &&
+           (!(info->needs & NEEDS_HEADS) || has[ADAPTER_FOR_MEDUSA]) &&
+           (!(info->needs & NEEDS_EAGLE) || has[ADAPTER_FOR_EAGLE]) &&
+           (!(info->needs & NEEDS_EAGLE3) || has[ADAPTER_FOR_EAGLE3]);
 }
 
 // Writes the tokens a step over a domain's prompts.
@@ -278,9 +282,8 @@ static bool put_method(Reporting *g, const MethodInfo *info, Error *e) {
     text_printf(&g->text, "| %s |", info->name);
     for (int t = 0; ok && t < TEMPERATURE_COUNT; t++) {
         Sampling sampling = {.temperature = TEMPERATURES[t], .top_p = 1};
-        MethodEnv env = models_env(&g->models, &sampling, 0, false);
+        MethodEnv env = models_env(&g->models, info->name, &sampling, 0, false);
         Method m;
-        if (info->needs & NEEDS_HEADS) models_give_heads(&g->models, &env);
         if (!method_open(&m, info->name, &env, e)) return false;
         for (int i = 0; ok && i < domain_count(g); i++) ok = put_S(g, &m, i, TEMPERATURES[t], e);
         method_close(&m);
@@ -311,9 +314,8 @@ static bool open_models(Reporting *g, Error *e) {
     const TrainFile *f = &g->run->file;
     ModelChoice c = {.target = g->o->model,
                      .draft = g->o->draft,
-                     .adapter = g->o->adapter ? g->o->adapter : g->o->heads,
-                     .heads = g->o->adapter ? g->o->heads : NULL,
                      .engine = {.threads = f->config.threads, .progress = f->config.progress}};
+    memcpy(c.adapters, g->o->adapters, sizeof c.adapters);
     return models_open(&g->models, &c, e);
 }
 
@@ -362,7 +364,8 @@ static bool put_document(Reporting *g, const DomainPrompt *p, const DecodeResult
 
 static bool put_outputs(Reporting *g, double temperature, const DomainPrompt *list, int count, int first,
                         Error *e) {
-    MethodEnv env = models_env(&g->models, &(Sampling){.temperature = temperature, .top_p = 1}, 0, false);
+    MethodEnv env = models_env(&g->models, "autoregressive",
+                               &(Sampling){.temperature = temperature, .top_p = 1}, 0, false);
     Method m;
     bool ok = true;
     if (!method_open(&m, "autoregressive", &env, e)) return false;

@@ -27,11 +27,12 @@ void domains_text(const DomainLosses *d, Text *out);
 // --- the report ------------------------------------------------------------------------------------------
 
 typedef struct TrainReport {
-    const char *dir;                     // directory of report.md; for outputs, the file
-    const char *model;                   // directory of the model
-    const char *draft, *adapter, *heads; // for the methods that need one; NULL leaves those methods out
-    int prompts;                         // per domain
-    int tokens;                          // maximum of each output
+    const char *dir;   // directory of report.md; for outputs, the file
+    const char *model; // directory of the model
+    const char *draft,
+        *adapters[ADAPTER_ROLES]; // for the methods that need one; NULL leaves those methods out
+    int prompts;                  // per domain
+    int tokens;                   // maximum of each output
 } TrainReport;
 
 // Writes and prints the report. The run is open with the model's weights.

@@ -4,6 +4,7 @@
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "harness/cli/terminal.h"
+#include "harness/tune/tree.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -142,16 +143,15 @@ static void print_doubts(const TuneReport *p) {
     if (r->diverged) printf("           %d points wrote another text than the baseline\n", r->diverged);
 }
 
-// The command that decodes as the choice did.
-static void print_use(const TuneReport *p, const char *method) {
-    const ModelSpec *model = &p->prepared->experiment.models[0];
-    const ModelFiles *files = &p->prepared->inputs.models[0].files;
+void tune_print_use(const Plan *p, const char *method) {
+    const ModelSpec *model = &p->experiment.models[0];
+    const ModelFiles *files = &p->inputs.models[0].files;
     Text options = {0};
-    args_write_options(MODEL_OPTIONS, MODEL_SETTINGS, &p->prepared->sweep.points[0].settings.engine,
-                       &options);
+    args_write_options(MODEL_OPTIONS, MODEL_SETTINGS, &p->sweep.points[0].settings.engine, &options);
     printf("use        outpace generate %s -f prompt.txt --method '%s'", SHOWN(files->target), SHOWN(method));
     if (model->draft) printf(" --draft %s", SHOWN(files->draft));
-    if (model->adapter) printf(" --adapter %s", SHOWN(files->adapter));
+    for (int i = 0; i < ADAPTER_ROLES; i++)
+        if (model->adapters[i]) printf(" --%s %s", adapter_role_name(i), SHOWN(files->adapters[i]));
     puts(text_get(&options));
     text_release(&options);
 }
@@ -170,7 +170,7 @@ static bool print_choice(const TuneReport *p) {
     printf("took       %.1f s; every point over every prompt once would take about %.0f s, as predicted\n",
            took(r), r->sweep_s);
     printf("stored     run %lld in %s\n", (long long)p->run, SHOWN(p->store));
-    print_use(p, text_get(&text));
+    tune_print_use(p->prepared, text_get(&text));
     text_release(&text);
     return true;
 }
@@ -233,4 +233,81 @@ bool tune_report_json(const TuneReport *p) {
     text_release(&choice);
     if (!ok) json_decref(root);
     return ok && (json_print(root, 0, stdout));
+}
+
+// --- the best tree
+// --------------------------------------------------------------------------------------------
+
+static double per_step(const TreeCounts *c, double sum) { return c->steps > 0 ? sum / c->steps : NAN; }
+
+static double seconds_of(const TreeCounts *c) {
+    return per_step(c, c->propose_s + c->forward_s + c->verify_s + c->observe_s);
+}
+
+static void print_curve(const char *what, const TuneSurface *s) {
+    if (!s->count) return;
+    printf("%-10s at context %d: ", what, s->context);
+    for (int i = 0; i < s->count; i++)
+        printf("%s%.0f%s %.3g", i ? ", " : "", s->rows[i], i ? "" : " row", 1e3 * s->seconds[i]);
+    puts(" ms");
+}
+
+static void print_chances(const TreeResult *r) {
+    printf("accepted   by rank");
+    for (int rank = 0; rank < RANK_TREE_RANKS; rank++) printf(" %.3f", r->chance[rank]);
+    printf("; by level");
+    for (int i = 0; i < r->levels && r->calibrated.tried[i][0] > 0; i++)
+        printf(" %.3f", tree_level_chance(&r->calibrated, i));
+    puts("");
+}
+
+static void print_people(const TreeAsk *ask, const TreeResult *r) {
+    const TreeCounts *c = &r->calibrated;
+    const TreeChoice *best = &r->choice;
+    double alone = r->cost.target.seconds[0], speedup = best->tokens * alone / best->seconds;
+    printf("calibrated %.0f prompt%s, %.0f steps of %d guesses in %d levels: %.3f tokens a step\n",
+           c->prompts, c->prompts > 1 ? "s" : "", c->steps, r->guesses, r->levels, per_step(c, c->tokens));
+    print_chances(r);
+    print_curve("target", &r->target);
+    print_curve("draft", &r->draft);
+    printf("tree       %d guesses in %d levels: %.3f tokens a step in %.3g ms expected; one token takes %.3g "
+           "ms, so %.3f times as fast\n",
+           best->tree.count, rank_tree_levels(&best->tree), best->tokens, 1e3 * best->seconds, 1e3 * alone,
+           speedup);
+    if (speedup <= 1) puts("           autoregressive decoding is faster than the best tree");
+    if (r->checked.steps > 0)
+        printf("checked    %.0f other prompt%s: %.3f tokens a step in %.3g ms\n", r->checked.prompts,
+               r->checked.prompts > 1 ? "s" : "", per_step(&r->checked, r->checked.tokens),
+               1e3 * seconds_of(&r->checked));
+    else puts("checked    by no prompt: give two at least");
+    printf("wrote      %s\n", SHOWN(ask->path));
+    tune_print_use(ask->plan, text_get(&r->method));
+}
+
+static json_t *chances_json(const TreeResult *r) {
+    json_t *list = json_array();
+    for (int rank = 0; rank < RANK_TREE_RANKS; rank++)
+        json_array_append_new(list, json_real(r->chance[rank]));
+    return list;
+}
+
+static json_t *counts_json(const TreeCounts *c) {
+    if (!(c->steps > 0)) return json_null();
+    return json_pack("{s:f, s:f, s:f, s:f}", "prompts", c->prompts, "steps", c->steps, "tokens_per_step",
+                     per_step(c, c->tokens), "step_s", seconds_of(c));
+}
+
+bool tree_report(const TreeAsk *ask, const TreeResult *r, bool json) {
+    if (!json) {
+        print_people(ask, r);
+        return true;
+    }
+    const TreeChoice *best = &r->choice;
+    return json_print(json_pack("{s:s, s:s, s:i, s:i, s:f, s:f, s:f, s:o, s:o, s:o}", "method",
+                                text_get(&r->method), "file", ask->path, "guesses", best->tree.count,
+                                "levels", rank_tree_levels(&best->tree), "tokens_per_step", best->tokens,
+                                "step_s", best->seconds, "one_token_s", r->cost.target.seconds[0], "chance",
+                                chances_json(r), "calibrated", counts_json(&r->calibrated), "checked",
+                                counts_json(&r->checked)),
+                      0, stdout);
 }

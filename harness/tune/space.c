@@ -4,6 +4,8 @@
 
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
+#include "engine/decode/method.h"
+#include "engine/decode/rank_tree.h"
 #include "simulate/scaling.h"
 
 #include <math.h>
@@ -19,7 +21,8 @@ static const char *text_of(const PointName *n, const char *name) {
     return "0";
 }
 
-static int value_of(const PointName *n, const char *name) { return (int)strtol(text_of(n, name), NULL, 10); }
+static double number_of(const PointName *n, const char *name) { return strtod(text_of(n, name), NULL); }
+static int value_of(const PointName *n, const char *name) { return (int)number_of(n, name); }
 
 static void plan_lookahead(const PointName *n, TuningPoint *out) {
     LookaheadStep step = {.W = value_of(n, "W"), .N = value_of(n, "N"), .G = value_of(n, "G")};
@@ -32,41 +35,156 @@ static void plan_ngrammys(const PointName *n, TuningPoint *out) {
     out->rows = 1 + value_of(n, "k") * value_of(n, "w");
 }
 
+static void plan_guesses(TuningPoint *out, int longest, double guesses) {
+    out->N = longest + 1;
+    out->rows = guesses + 1;
+}
+
+static void plan_jacobi(const PointName *n, TuningPoint *out) {
+    plan_guesses(out, value_of(n, "m"), value_of(n, "m"));
+}
+
+static void plan_gamma(const PointName *n, TuningPoint *out) {
+    plan_guesses(out, value_of(n, "gamma"), value_of(n, "gamma"));
+}
+
+// Of a tree of ranks; a tree that can't be read plans nothing, and the method gives the reason.
+static void plan_tree(const PointName *n, TuningPoint *out) {
+    RankTree tree;
+    rank_tree_init(&tree);
+    bool read = rank_tree_read(&tree, RANK_TREE_DEPTH, text_of(n, "tree"), NULL);
+    plan_guesses(out, read ? rank_tree_levels(&tree) : 0, read ? tree.count : 0);
+    rank_tree_release(&tree);
+}
+
+// Whether `tree` is the method's own word for no tree of ranks, or isn't written.
+static bool is_own(const PointName *n, const char *word) {
+    const char *tree = text_of(n, "tree");
+    return strcmp(tree, word) == 0 || strcmp(tree, "0") == 0;
+}
+
+static void plan_speculative(const PointName *n, TuningPoint *out) {
+    (is_own(n, "chain") ? plan_gamma : plan_tree)(n, out);
+}
+
 static void plan_draft(const PointName *n, TuningPoint *out) {
-    out->N = value_of(n, "gamma") + 1;
-    out->rows = out->N;
+    plan_guesses(out, value_of(n, "draft"), value_of(n, "draft"));
+}
+
+static void plan_rest(const PointName *n, TuningPoint *out) {
+    plan_guesses(out, value_of(n, "draft"), value_of(n, "nodes"));
+}
+
+static void plan_medusa(const PointName *n, TuningPoint *out) {
+    if (is_own(n, "auto")) plan_guesses(out, value_of(n, "depth"), value_of(n, "nodes"));
+    else plan_tree(n, out);
+}
+
+// `total` counts the root.
+static void plan_eagle(const PointName *n, TuningPoint *out) {
+    plan_guesses(out, value_of(n, "depth") + 1, fmax(1, value_of(n, "total") - 1));
+}
+
+// A text's end matches an earlier one by 1.5 tokens or so, if it matches at all.
+static void plan_suffix(const PointName *n, TuningPoint *out) {
+    double guesses = fmax(0, 1.5 * number_of(n, "factor") + number_of(n, "offset"));
+    plan_guesses(out, value_of(n, "draft"), fmin(guesses, value_of(n, "draft")));
 }
 
 // A phrase after a draft that is right all along goes on by beta - 1 tokens.
 static void plan_ouroboros(const PointName *n, TuningPoint *out) {
     int behind = value_of(n, "beta") - 1;
-    out->N = value_of(n, "gamma") + behind + 1;
-    out->rows = 1 + value_of(n, "gamma") + value_of(n, "K") * behind;
+    plan_guesses(out, value_of(n, "gamma") + behind, value_of(n, "gamma") + value_of(n, "K") * behind);
 }
 
+// --- the spaces ------------------------------------------------------------------------------------------
+
+#define EAGLE_AXES                                                                                       \
+    {                                                                                                    \
+        {"total", "[4, 8, 16, 24, 32, 48, 60]"}, {"depth", "[1..6, 8]"}, { "top_k", "[1, 2, 4, 6, 10]" } \
+    }
+
+// Methods that may keep their state from prompt to prompt don't: points answer in turn, in rounds.
 static const TuneMethod METHODS[] = {
     {"lookahead",
      {{"W", "[1..6, 8, 10, 12, 15]"}, {"N", "2..7"}, {"G", "[1..6, 8, 10, 12, 15]"}},
      plan_lookahead},
     {"ngrammys", {{"k", "[1..6, 8, 10, 12, 16, 20, 25]"}, {"w", "[1..8, 10, 12, 14]"}}, plan_ngrammys},
-    {"kangaroo", {{"gamma", "[1..8, 10, 12]"}, {"eta", "0..0.9+0.1"}}, plan_draft},
+    {"kangaroo", {{"gamma", "[1..8, 10, 12]"}, {"eta", "0..0.9+0.1"}}, plan_gamma},
+    {"early-exit",
+     {{"exit_layer", "1..4"}, {"gamma", "[1..6, 8, 10]"}, {"eta", "[0, 0.3, 0.6]"}},
+     plan_gamma},
     {"ouroboros",
      {{"gamma", "[2, 3, 4, 6, 8, 10, 12, 16]"}, {"K", "[0, 1, 2, 4, 8, 15, 20]"}, {"beta", "[3, 5, 7]"}},
      plan_ouroboros},
-    {"speculative", {{"gamma", "[1..12, 14, 16]"}}, plan_draft},
+    {"speculative", {{"gamma", "[1..12, 14, 16]"}}, plan_speculative},
+    {"medusa",
+     {{"nodes", "[3, 5, 8, 12, 16, 24, 32, 48, 63]"}, {"depth", "1..5"}, {"top", "[1, 3, 5, 10]"}},
+     plan_medusa},
+    {"eagle", EAGLE_AXES, plan_eagle},
+    {"eagle3", EAGLE_AXES, plan_eagle},
+    {"jacobi", {{"m", "[1..8, 10, 12, 16, 20]"}}, plan_jacobi},
+    {"prompt-lookup",
+     {{"ngram_max", "1..5"}, {"draft", "[1..6, 8, 10, 12, 16]"}, {"match", "[oldest, newest]"}},
+     plan_draft},
+    {"suffix",
+     {{"draft", "[8, 16, 32, 64]"},
+      {"factor", "[1, 2, 4, 8]"},
+      {"offset", "[0, 1, 4]"},
+      {"min_prob", "[0.01, 0.05, 0.1]"},
+      {"tree", "[off, on]"}},
+     plan_suffix},
+    {"ngram-mod",
+     {{"n", "[1..6, 8, 12]"}, {"draft", "[1..8, 10, 12, 16, 24]"}, {"warm", "[off]"}},
+     plan_draft},
+    {"recycling",
+     {{"tree", "[2.2.2, samd, eagle, 1x1, 1x1x1, 2x1x1, 2x2, 3x2x1, 3x2x2, 4x2x2x1, 6x2x2x1]"},
+      {"rejected", "[on, off]"},
+      {"warm", "[off]"}},
+     plan_tree},
+    {"rest",
+     {{"shortest", "[1, 2, 3, 5]"}, {"draft", "[2, 4, 6, 10, 16]"}, {"nodes", "[4, 8, 16, 32, 64]"}},
+     plan_rest},
 };
 enum { METHOD_COUNT = sizeof METHODS / sizeof *METHODS };
 
+// Of methods with a fixed tree: a wide one, in place of the axes. All ranks are tried below the root.
+#define WIDE_TREE \
+    { "tree", "10x2x1x1x1x1" }
+
+static const TuneMethod CALIBRATIONS[] = {
+    {"speculative", {WIDE_TREE}, NULL},
+    {"recycling", {WIDE_TREE}, NULL},
+    {"medusa", {{"tree", "auto"}, {"nodes", "127"}, {"top", "10"}, {"depth", "16"}}, NULL},
+    {"eagle", {WIDE_TREE}, NULL},
+    {"eagle3", {WIDE_TREE}, NULL},
+};
+
+static const TuneMethod *find_calibration(const char *name, Error *e) {
+    for (size_t i = 0; i < sizeof CALIBRATIONS / sizeof *CALIBRATIONS; i++)
+        if (strcmp(CALIBRATIONS[i].name, name) == 0) return &CALIBRATIONS[i];
+    if (method_find(name, e)) error_input(e, "tune: --tree: '%s' has no fixed tree", name);
+    return NULL;
+}
+
+static const struct {
+    const char *name, *why;
+} SPACELESS[] = {
+    {"autoregressive", "it has no parameters"},
+    {"mix", "its parts have theirs"},
+    {"oracle", "its acceptance is set by hand"},
+};
+
 const TuneMethod *tune_method_find(const char *name, Error *e) {
-    Text known = {0};
     for (int i = 0; i < METHOD_COUNT; i++)
         if (strcmp(METHODS[i].name, name) == 0) return &METHODS[i];
-    for (int i = 0; i < METHOD_COUNT; i++) text_printf(&known, "%s%s", i ? ", " : "", METHODS[i].name);
-    error_input(
-        e,
-        "tune: there is no space for method '%s'; there are %s; of any other 'outpace run' sweeps a config",
-        name, text_get(&known));
-    text_release(&known);
+    for (size_t i = 0; i < sizeof SPACELESS / sizeof *SPACELESS; i++)
+        if (strcmp(SPACELESS[i].name, name) == 0) {
+            error_input(e, "tune: there is no space for '%s': %s; 'outpace run' sweeps a config", name,
+                        SPACELESS[i].why);
+            return NULL;
+        }
+    if (method_find(name, e)) error_input(e, "tune: '%s' is missing from harness/tune/space.c", name);
     return NULL;
 }
 
@@ -197,9 +315,10 @@ static json_t *hardware_json(const EngineOptions *o) {
 
 // JSON is YAML, and jansson knows how to quote.
 static json_t *config_json(const TuneAsk *ask, const TuneMethod *method) {
-    json_t *model =
-        json_pack("{s:s, s:s*, s:s*, s:s*, s:s*}", "target", ask->target, "draft", ask->draft, "adapter",
-                  ask->adapter, "inflate", ask->inflate, "inflate_draft", ask->inflate_draft);
+    json_t *model = json_pack("{s:s, s:s*, s:s*, s:s*}", "target", ask->target, "draft", ask->draft,
+                              "inflate", ask->inflate, "inflate_draft", ask->inflate_draft);
+    for (int i = 0; i < ADAPTER_ROLES; i++)
+        if (ask->adapters[i]) json_object_set_new(model, adapter_role_name(i), json_string(ask->adapters[i]));
     json_t *dataset = json_pack("{s:s, s:s*, s:s*, s:s*, s:s*, s:i, s:s, s:I}", "name",
                                 ask->path ? ask->path : ask->dataset, "path", ask->path, "format",
                                 ask->format, "split", ask->split, "template", ask->template, "limit",
@@ -245,6 +364,12 @@ static bool prepare(const TuneAsk *ask, const TuneMethod *method, const char *fi
     return ok;
 }
 
+static bool check_tree(const Plan *p, Error *e) {
+    const char *refusal = inputs_refusal(&p->inputs, 0);
+    if (p->sweep.count != 1) return error_input(e, "tune: --tree: parameters vary; give each one value");
+    return !refusal || error_input(e, "tune: %s", refusal);
+}
+
 // Times are compared over the same texts, by prompts that do not depend on those before them.
 static bool check(const Plan *p, Error *e) {
     const char *refusal;
@@ -263,10 +388,11 @@ bool tune_prepare(const TuneAsk *ask, const TuneMethod **method, Plan *out, Erro
     const char *colon = strchr(ask->method, ':');
     char *name = mem_text(ask->method, colon ? (size_t)(colon - ask->method) : strlen(ask->method));
     *out = (Plan){0};
-    *method = tune_method_find(name, e);
+    *method = ask->tree ? find_calibration(name, e) : tune_method_find(name, e);
     mem_free(name);
     if (!*method || !prepare(ask, *method, colon ? colon + 1 : NULL, out, e)) return false;
-    bool ok = check(out, e) && inputs_make(&out->inputs, (Progress){0}, e) && set_apart(&out->inputs, e);
+    bool ok = (ask->tree ? check_tree(out, e) : check(out, e)) &&
+              inputs_make(&out->inputs, (Progress){0}, e) && set_apart(&out->inputs, e);
     if (!ok) plan_release(out);
     return ok;
 }

@@ -9,7 +9,7 @@ typedef struct TuneAxis {
     const char *name, *values; // as an axis of a config's matrix
 } TuneAxis;
 
-enum { TUNE_AXES = 4 };
+enum { TUNE_AXES = 5 };
 
 typedef struct TuneMethod {
     const char *name;
@@ -38,7 +38,8 @@ void tune_method_text(const Experiment *x, const Point *p, Text *out);
 
 typedef struct TuneAsk {
     const char *method;                          // "lookahead", or "lookahead:bonus=drop": fixed, no axis
-    const char *target, *draft, *adapter;        // directories; NULL: none
+    const char *target, *draft;                  // directories; NULL: none
+    const char *adapters[ADAPTER_ROLES];         // likewise
     const char *inflate, *inflate_draft;         // shapes; NULL: as they are
     const char *dataset, *path, *format, *split; // path: a file in place of a dataset that is known
     const char *template;                        // NULL: none
@@ -48,6 +49,7 @@ typedef struct TuneAsk {
     bool processor; // measures processor time; the run is marked so
     uint64_t seed;  // of the order of the prompts
     Words axes;
+    bool tree;  // prepare to calibrate a fixed tree (tree.h): one point
     Words sets; // of the config, as `run --set` takes them
 } TuneAsk;
 

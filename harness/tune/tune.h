@@ -116,3 +116,6 @@ typedef struct TuneReport {
 
 bool tune_report(const TuneReport *r);
 bool tune_report_json(const TuneReport *r);
+
+// The command that decodes by this method as the plan's points did.
+void tune_print_use(const Plan *p, const char *method);

@@ -8,11 +8,11 @@ faint = dark ? '#3a4048' : '#dddddd'
 paper = dark ? '#16191d' : '#ffffff'
 alarm = '#d55e00'
 
-# Okabe and Ito's colours, told apart by colour-blind eyes, then six more; each has a mark and a dash of its own for grey print.
-array hue[14] = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#888888', '#b09a00', \
-    '#7b6fd0', '#a33b3b', '#6b8e23', '#17a2a2', '#a0724a', '#c2b280']
+# Okabe and Ito's colours, told apart by colour-blind eyes, then ten more; each has a mark and a dash of its own for grey print.
+array hue[18] = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#888888', '#b09a00', \
+    '#7b6fd0', '#a33b3b', '#6b8e23', '#17a2a2', '#a0724a', '#c2b280', '#e377c2', '#2b4a8b', '#8fce5a', '#5f4b3f']
 array mark[8] = [7, 5, 9, 11, 13, 6, 4, 8]
-colour(s) = hue[1 + (s - 1) % 14]
+colour(s) = hue[1 + (s - 1) % 18]
 point_of(s) = mark[1 + (s - 1 + (s - 1) / 8) % 8]
 dash_of(s) = 1 + ((s - 1) / 8) % 4
 

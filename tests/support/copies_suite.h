@@ -3,4 +3,5 @@
 #pragma once
 #include "tests/support/exact_suite.h"
 
-void copies_suite(const ExactBackend *b, int rounds);
+// rings: short windows in short rings, of which more is taken back.
+void copies_suite(const ExactBackend *b, int rounds, bool rings);

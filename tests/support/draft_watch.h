@@ -19,6 +19,7 @@ struct DraftWatch {
     bool heuristic;    // two longer after a full match, else one shorter
     double confidence; // the chain ends after a chance that is not above this; 0: never
     bool strict;       // or below it
+    bool alone;        // the target drafts by itself: `second` is its twin, and isn't used
     // as the watch goes
     int length_wanted;
     int accepted, full, proposed;

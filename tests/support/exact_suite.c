@@ -1,6 +1,7 @@
 #include "tests/support/exact_suite.h"
 
 #include "tests/support/check.h"
+#include "tests/support/null_session.h"
 
 #include "engine/base/memory.h"
 
@@ -215,6 +216,40 @@ static void refuse_overflow(const ExactBackend *b, RandomModel *m, Random *r) {
     mem_free(kept);
 }
 
+// A node that is read after `exit` layers has the logits of a model that ends there; and in the end it has
+// its own, as if nobody had looked.
+static void read_early(const ExactBackend *b, const RandomModel *m, Compute compute, Random *r) {
+    enum { NODES = 4 };
+    RandomModel shorter = *m;
+    Session s, ends;
+    int layers = m->model.shape.layers, exit = test_between(r, 1, layers), token[NODES], node = TREE_NONE;
+    size_t vocab = (size_t)m->model.shape.vocab;
+    float *last = mem_new(vocab, sizeof *last);
+    shorter.model.shape.layers = exit;
+    for (int i = 0; i < NODES; i++) token[i] = test_between(r, 0, m->model.shape.vocab - 1);
+    open_session(b, &s, m, compute, 1);
+    open_session(b, &ends, &shorter, compute, 1);
+    session_begin_step(&s, true, LAYOUT_TREE);
+    for (int i = 0; i < NODES; i++) {
+        node = i ? tree_probe(&s.tree, node, token[i], true) : tree_root(&s.tree, token[i]);
+        slow_next(&ends, token, i + 1, last);
+        assert_true(session_run(&s, exit, NULL));
+        session_peek(&s, node);
+        assert_true(session_read(&s, HEAD_LOGITS, NULL));
+        assert_memory_equal(session_logits(&s, node), last, vocab * sizeof *last);
+    }
+    assert_true(session_run(&s, layers, NULL) && session_read(&s, HEAD_LOGITS, NULL));
+    session_release(&ends);
+    open_session(b, &ends, m, compute, 1);
+    for (int i = 0; i < NODES; i++) {
+        slow_next(&ends, token, i + 1, last);
+        assert_memory_equal(session_logits(&s, i), last, vocab * sizeof *last);
+    }
+    session_release(&s);
+    session_release(&ends);
+    mem_free(last);
+}
+
 static void check_round(const ExactBackend *b, int round, int most_nodes, Random *r) {
     Shape shape = random_shape(r);
     RandomModel m;
@@ -241,6 +276,7 @@ static void check_round(const ExactBackend *b, int round, int most_nodes, Random
     session_release(&s);
     free_said(&want);
     free_said(&got);
+    read_early(b, &m, compute, r);
     if (compute == COMPUTE_F16) refuse_overflow(b, &m, r);
     refuse_bad(b, &m, compute, r);
     random_model_release(&m);

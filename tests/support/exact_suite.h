@@ -1,7 +1,8 @@
 // A node's logits and hidden states are the same bits whatever shares the step with it. Each round takes a
 // random model, a random sequence and a random tree, runs every path of the tree by itself, one token per
-// step, and compares all other ways of running the same nodes with that, bit for bit. Then one of the model's
-// logits becomes a NaN, which every way of reading them must refuse.
+// step, and compares all other ways of running the same nodes with that, bit for bit. Nodes that are read
+// after some layers have the logits of a model of that many. Then one of the model's logits becomes a NaN,
+// which every way of reading them must refuse.
 #pragma once
 #include "tests/support/random_model.h"
 

@@ -26,16 +26,33 @@ static const struct {
     {"speculative:gamma=3", 1},
     {"speculative:gamma=3,draft_temperature=0", 1},
     {"speculative:gamma=2,draft_temperature=2,draft_top_k=3,adaptive=confidence,confidence=0.3", 1},
+    {"speculative:tree=3x2", 1},
+    {"speculative:tree=0;1;00;2;01;10;000,draft_temperature=2,draft_top_k=2", 1}, // q ends before the tree
+    {"speculative:tree=2x1x1,draft_temperature=0", 1},
     {"kangaroo:gamma=3,eta=0.3", 1},
+    {"early-exit:exit_layer=1,gamma=3,eta=0.3", 1},
+    {"early-exit:exit_layer=2,gamma=2,draft_temperature=2,draft_top_k=3", 1},
     {"ouroboros:gamma=3,K=3,beta=3,W=4,window=3", 1},
     {"ouroboros:gamma=2,K=2,beta=2,W=2,window=2,mode=reference,warm=on", 1},
     {"medusa:nodes=9,top=3", NULL_LAYERS},
     {"rest:longest=4,shortest=1,draft=3,nodes=8,datastore=", 1},
     {"mix:prompt-lookup(draft=3,allow_short=on)+lookahead(W=3,N=3,G=3)", 1},
-    {"mix:speculative(gamma=1)+kangaroo(gamma=1,eta=0)", 1}, // two that draw, at one place
+    {"mix:speculative(gamma=1)+kangaroo(gamma=1,eta=0)", 1},              // two that draw, at one place
+    {"mix:prompt-lookup(draft=3,allow_short=on)+early-exit(gamma=2)", 1}, // a draw beside a guess
+    {"mix:prompt-lookup(draft=2,allow_short=on)+speculative(tree=2x2),rows=8", 1},
+    {"mix:suffix(factor=4)+speculative(gamma=2),switch=learned,cost=0.5", 1},
+    {"mix:prompt-lookup(draft=3,allow_short=on)+kangaroo(gamma=2,eta=0),switch=match,threshold=3", 1},
     {"mix:speculative(gamma=2)+ngrammys(k=3,w=2)+kangaroo(gamma=2,eta=0.2),rows=14", 1},
+    // by blocks
+    {"speculative:gamma=3", 1},
+    {"speculative:gamma=2,draft_temperature=2,draft_top_k=3,adaptive=confidence,confidence=0.3", 1},
+    {"kangaroo:gamma=3,eta=0.3", 1},
 };
-enum { METHOD_COUNT = sizeof METHODS / sizeof *METHODS };
+enum { METHOD_COUNT = sizeof METHODS / sizeof *METHODS, FIRST_BLOCK = METHOD_COUNT - 3 };
+
+static Verification verification_of(int method) {
+    return method < FIRST_BLOCK ? VERIFICATION_TOKEN : VERIFICATION_BLOCK;
+}
 
 static const Sampling SAMPLINGS[] = {
     {0.5, 0, 1}, {1, 0, 1}, {1.5, 0, 1}, {0.5, 3, 1}, {1.5, 0, 0.8}, {1, 3, 0.95},
@@ -115,9 +132,11 @@ static void count_trials(void *state, const StepReport *r) {
     w->accepted += r->accepted;
 }
 
-static int draw_word(World *w, Method *m, const Sampling *sampling, uint64_t seed) {
+static int draw_word(World *w, Method *m, const Sampling *sampling, Verification verification,
+                     uint64_t seed) {
     DecodeOptions o = {.max_tokens = WARM + LENGTH,
                        .sampling = *sampling,
+                       .verification = verification,
                        .seed = seed,
                        .merge = seed % 4 != 3,
                        .layout = seed % 3 ? LAYOUT_TREE : LAYOUT_BATCH,
@@ -151,7 +170,7 @@ static int draw_word_by(World *w, int method, const char *text, const Sampling *
     Method m;
     Error e = {0};
     if (!method_open(&m, text, &env, &e)) fail_msg("%s: %s", text, e.text);
-    int word = draw_word(w, &m, sampling, seed);
+    int word = draw_word(w, &m, sampling, verification_of(method), seed);
     method_close(&m);
     return word;
 }
@@ -180,10 +199,10 @@ static void check_cell(World *w, int method, const Sampling *sampling, int draws
     }
     double alarm = chi_square(count, w->chance, WORDS, draws), share = w->accepted / w->tried;
     if (alarm < 1e-6 || !(share >= 0.1 && share <= 0.9) || w->bare > 0.1 * w->steps)
-        fail_msg("%s at temperature %g, top-k %d, top-p %g: the counts have a chance of %g; %.0f%% of "
+        fail_msg("%s%s at temperature %g, top-k %d, top-p %g: the counts have a chance of %g; %.0f%% of "
                  "proposals accepted; %.0f%% of steps had none",
-                 name, sampling->temperature, sampling->top_k, sampling->top_p, alarm, 100 * share,
-                 100 * w->bare / w->steps);
+                 name, verification_of(method) ? " by blocks" : "", sampling->temperature, sampling->top_k,
+                 sampling->top_p, alarm, 100 * share, 100 * w->bare / w->steps);
 }
 
 void sampling_cells(int draws) {

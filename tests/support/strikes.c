@@ -141,6 +141,7 @@ static const Row ROWS[] = {
     {.name = "surface", .words = "bench --store ../in/tiny --k 1,2 --w 0,1 --context 25 --rows 0 --samples 1 --device null --db s.db", .loose = true},
     {.name = "bench", .words = "bench ../in/tiny --tokens 1,2 --context 25 --samples 1 --seconds 0 --csv --device null", .loose = true, .few = true},
     {.name = "tune", .words = "tune ../in/tiny --method ngrammys --dataset chat --limit 2 --device null --budget 60s --db t.db", .loose = true, .varies = true, .few = true},
+    {.name = "tune tree", .words = "tune ../in/tiny --method recycling --dataset chat --limit 2 -n 8 --device null --tree t.tree", .loose = true, .varies = true, .few = true},
     {.name = "table", .words = "table spec-bench --run 1 --db ../in/a.db"},
     {.name = "fit", .words = "fit --points ../in/points.tsv --resamples 100"},
     {.name = "fit machine", .words = "fit --surface ../in/steps.csv --model ../in/tiny --on cpu-2core-zen4 --save m.json"},

@@ -158,13 +158,14 @@ static bool kangaroo_propose(void *self, Tree *tree, Error *e) {
 }
 
 // In a mix, the adapter may lack tokens that another method proposed: their states come from the step itself.
+// If this method didn't draft, it also lacks those before the step, whose states are pending.
 static void take_states(Kangaroo *k, const Observation *seen) {
     int path[TREE_MAX_NODES], before = seen->length - seen->emitted_count;
     int lacks = follower_missing(&k->follower) - 1, first = k->follower.session->cache.length - before + 1;
     tree_path(&k->target->tree, seen->verdict->node, path);
-    k->pending = first >= 0 ? lacks : 0;
-    assert(k->pending <= k->capacity);
-    for (int i = 0; i < k->pending; i++)
+    int known = first < 0 && k->pending == -first ? k->pending : 0;
+    k->pending = first + known >= 0 && lacks <= k->capacity ? lacks : 0;
+    for (int i = known; i < k->pending; i++)
         memcpy(k->exits.rows + (size_t)row_of(k, i) * k->exits.width,
                seen->hidden + (size_t)path[first + i] * k->exits.width, k->exits.width * sizeof(float));
 }
@@ -189,6 +190,8 @@ static bool kangaroo_observe(void *self, const Observation *seen, Error *e) {
 
 static const Sources *kangaroo_sources(const void *self) { return &((const Kangaroo *)self)->sources; }
 
+static bool kangaroo_chain(const void *self) { return !((const Kangaroo *)self)->drafter.greedy; }
+
 const MethodInfo method_kangaroo = {.name = "kangaroo",
                                     .summary =
                                         "the target's first layers and an adapter draft (--adapter DIR)",
@@ -200,6 +203,8 @@ const MethodInfo method_kangaroo = {.name = "kangaroo",
                                     .begin = kangaroo_begin,
                                     .propose = kangaroo_propose,
                                     .observe = kangaroo_observe,
+                                    .may_rest = true,
                                     .close = kangaroo_close,
                                     .hidden_layer = kangaroo_hidden_layer,
-                                    .sources = kangaroo_sources};
+                                    .sources = kangaroo_sources,
+                                    .chain = kangaroo_chain};

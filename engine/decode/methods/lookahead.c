@@ -269,6 +269,10 @@ static void lookahead_note(const void *self, StepNote *out) {
     out->pool_hits = guesses(l);
 }
 
+static void lookahead_state(const void *self, Text *out) {
+    ngram_pool_describe(&((const Lookahead *)self)->pools[0], out);
+}
+
 const MethodInfo method_lookahead = {
     .name = "lookahead",
     .summary = "n-grams from a window of guesses that the model improves, verified as it goes",
@@ -283,4 +287,5 @@ const MethodInfo method_lookahead = {
     .close = lookahead_close,
     .drops_bonus = lookahead_drops_bonus,
     .sources = lookahead_sources,
-    .note = lookahead_note};
+    .note = lookahead_note,
+    .state = lookahead_state};

@@ -24,11 +24,11 @@ typedef struct MedusaParams {
 
 #define AT(name) offsetof(MedusaParams, name)
 static const Arg PARAMS[] = {
-    {"nodes", ARG_INT, AT(nodes), 1, RANK_TREE_MOST, "63", .help = "guesses per step"},
-    {"top", ARG_INT, AT(top), 1, RANK_TREE_RANKS, "10", .help = "most choices tried per head"},
-    {"depth", ARG_INT, AT(depth), 1, RANK_TREE_DEPTH, "4", .help = "most heads used"},
+    {"nodes", ARG_INT, AT(nodes), 1, RANK_TREE_MOST, "63", .help = "tree=auto: guesses per step"},
+    {"top", ARG_INT, AT(top), 1, RANK_TREE_RANKS, "10", .help = "tree=auto: most choices tried per head"},
+    {"depth", ARG_INT, AT(depth), 1, RANK_TREE_DEPTH, "4", .help = "tree=auto: most heads used"},
     {"tree", ARG_TEXT, AT(tree), .fallback = "auto",
-     .help = "paths of ranks (0;1;00;01;000), or a file of them"},
+     .help = "auto: the likeliest by a rule; else " RANK_TREE_HELP},
 };
 #undef AT
 
@@ -54,20 +54,23 @@ static void medusa_close(void *self) {
     mem_free(m);
 }
 
-static bool make_tree(Medusa *m, const MedusaParams *p, Error *e) {
+// Heads that the tree doesn't reach are not used.
+static bool make_tree(Medusa *m, const MedusaParams *p, int heads, Error *e) {
+    bool ok = true;
     rank_tree_init(&m->tree);
-    if (strcmp(p->tree, "auto") != 0) return rank_tree_read(&m->tree, m->depth, p->tree, e);
-    rank_tree_grow(&m->tree, p->nodes, m->depth, p->top);
-    return true;
+    if (heads > RANK_TREE_DEPTH) heads = RANK_TREE_DEPTH;
+    if (strcmp(p->tree, "auto") != 0) ok = rank_tree_read(&m->tree, heads, p->tree, e);
+    else rank_tree_grow(&m->tree, p->nodes, p->depth < heads ? p->depth : heads, p->top);
+    m->depth = rank_tree_levels(&m->tree);
+    return ok;
 }
 
 static bool medusa_init(Medusa *m, const MethodEnv *env, const MedusaParams *p, Error *e) {
     m->sources = (Sources){.names = SOURCES, .source_count = 1};
     m->target = env->target;
     m->heads = env->adapters;
-    m->depth = p->depth < env->adapter_count ? p->depth : env->adapter_count;
     hidden_open(&m->state, env->target, env->adapters, 1);
-    if (!make_tree(m, p, e)) return false;
+    if (!make_tree(m, p, env->adapter_count, e)) return false;
     m->top = rank_tree_width(&m->tree);
     if (m->top > m->target->shape.real_vocab) m->top = m->target->shape.real_vocab;
     return true;
@@ -112,14 +115,14 @@ static bool medusa_propose(void *self, Tree *tree, Error *e) {
     int root = tree_row(tree);
     for (int head = 0; m->ready && head < m->depth; head++)
         if (!read_head(m, head, e)) return false;
-    for (int i = 0; m->ready && i < m->tree.count; i++) {
+    for (int i = 0; i < m->tree.count; i++) {
         const RankNode *n = &m->tree.nodes[i];
         int parent = n->parent < 0 ? root : m->tree.placed[n->parent];
-        bool there = n->rank < m->top; // the vocabulary can be smaller than the tree is wide
+        bool there = m->ready && n->rank < m->top; // the vocabulary can be smaller than the tree is wide
         m->tree.placed[i] = there ? tree_propose(tree, parent, m->ids[n->depth][n->rank]) : TREE_NONE;
     }
     m->sources.count = 0;
-    if (m->ready) rank_tree_record(&m->tree, &m->sources);
+    rank_tree_record(&m->tree, &m->sources);
     return true;
 }
 
@@ -134,6 +137,8 @@ static bool medusa_observe(void *self, const Observation *seen, Error *e) {
 
 static const Sources *medusa_sources(const void *self) { return &((const Medusa *)self)->sources; }
 
+static const RankTree *medusa_rank_tree(const void *self) { return &((const Medusa *)self)->tree; }
+
 const MethodInfo method_medusa = {
     .name = "medusa",
     .summary = "heads that each predict one further token, tried as a tree (--adapter DIR)",
@@ -145,5 +150,7 @@ const MethodInfo method_medusa = {
     .begin = medusa_begin,
     .propose = medusa_propose,
     .observe = medusa_observe,
+    .may_rest = true,
     .close = medusa_close,
-    .sources = medusa_sources};
+    .sources = medusa_sources,
+    .rank_tree = medusa_rank_tree};

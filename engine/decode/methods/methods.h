@@ -11,9 +11,11 @@ extern const MethodInfo method_speculative;    // a second, smaller model drafts
 extern const MethodInfo method_ngrammys;       // rows of n-grams, from the context and the model's own tables
 extern const MethodInfo method_ouroboros;      // a draft model that writes phrases and learns from the target
 extern const MethodInfo method_kangaroo;       // the target's first layers and an adapter draft
+extern const MethodInfo method_early_exit;     // the target's first layers and its own head draft
 extern const MethodInfo method_medusa;         // heads that each predict one further token, as a tree
 extern const MethodInfo method_suffix;         // what followed the text's end before, by frequency
 extern const MethodInfo method_ngram_mod;      // what last followed the last n tokens, by their hash alone
 extern const MethodInfo method_recycling;      // a tree of each token's likeliest successors, as last seen
 extern const MethodInfo method_mix;            // several methods in one tree
+extern const MethodInfo method_oracle;         // the model's own continuation, right with a set chance
 extern const MethodInfo method_rest;           // continuations of the last tokens from a datastore of texts

@@ -8,9 +8,13 @@
 // Put a method that fills its share at the end, and one with the surest guesses at the front: of the
 // proposals at a node, the first is tried first.
 //
+// With a `switch` (switch.h) only some of the methods draft in a step: the first alone, whose draft is ready,
+// or the others. Those left out keep their models at rest and cost nothing, if they can (may_rest); any other
+// method proposes into a tree without room.
+//
 // Every method sees every step (observe), whichever tokens are accepted. The bonus is dropped if a method
-// that drops it proposed the whole accepted path. A draft model, or a set of adapters, serves one method
-// only.
+// that drops it proposed the whole accepted path. A draft model, a set of adapters, or the target's lower
+// layers serve one method only.
 //
 // Invariant: source numbers of the mix are the methods' own, shifted by the sources of the methods before.
 #include "engine/decode/methods/methods.h"
@@ -25,8 +29,12 @@ enum { MOST_METHODS = SOURCES_MAX / 3, NAME_SIZE = 80 }; // no method has more t
 
 typedef struct MixParams {
     char of[ARG_TEXT_SIZE];
-    int rows;
+    int rows, rule;
+    double threshold, cost;
+    bool both, warm;
 } MixParams;
+
+static const char *const SWITCHES[] = {"off", "match", "score", "learned", NULL}; // as SwitchRule
 
 #define AT(name) offsetof(MixParams, name)
 static const Arg PARAMS[] = {
@@ -34,13 +42,25 @@ static const Arg PARAMS[] = {
      .help = "NAME(k=v,...)+NAME(...); 'of=' may be left out"},
     {"rows", ARG_INT, AT(rows), 0, TREE_MAX_NODES, "0",
      .help = "most rows per step, root included; 0: no limit"},
+    {"switch", ARG_CHOICE, AT(rule), .fallback = "off", .choices = SWITCHES,
+     .help = "when the first method drafts alone: by its match or score, or as learned; off: all draft"},
+    {"threshold", ARG_REAL, AT(threshold), 0, 1000, "5",
+     .help = "match, score: alone from so many tokens on, else the others alone"},
+    {"cost", ARG_REAL, AT(cost), 0, 100, "0.25", .help = "learned: of the others' drafting, in steps"},
+    {"both", ARG_FLAG, AT(both), .fallback = "on", .help = "learned: all may draft together"},
+    {"warm", ARG_FLAG, AT(warm), .fallback = "off", .help = "learned: keep what was learned between prompts"},
 };
 #undef AT
 
 typedef struct Mix {
     MixParams p;
     Method methods[MOST_METHODS]; // (count)
+    bool drafts[MOST_METHODS];    // of the open step: propose was called
     int count;
+    Switch switcher;
+    bool begun;       // a prompt before
+    bool rest_drafts; // in the open step
+    int rest_rows;    // that the other methods added when they last drafted
     Session *target;
     int hidden_layer;
     float *hidden; // (nodes, width): the open step's states at hidden_layer; NULL: not below the last layer
@@ -78,6 +98,7 @@ static uint64_t seed_of(uint64_t seed, int method) {
 
 // A draft model, or a set of adapters, cannot follow two methods.
 static bool check_shared(const Mix *m, const MethodInfo *info, Error *e) {
+    const unsigned lower = NEEDS_ADAPTER | NEEDS_LAYERS;
     for (int i = 0; i < m->count; i++) {
         const MethodInfo *other = m->methods[i].info;
         unsigned same = info->needs & other->needs;
@@ -85,6 +106,9 @@ static bool check_shared(const Mix *m, const MethodInfo *info, Error *e) {
             return error_input(e, "%s and %s cannot share the draft model", other->name, info->name);
         if (same & (NEEDS_ADAPTER | NEEDS_HEADS))
             return error_input(e, "%s and %s cannot share the adapter", other->name, info->name);
+        if (info->needs & lower && other->needs & lower)
+            return error_input(e, "%s and %s cannot share the target's lower layers", other->name,
+                               info->name);
     }
     return true;
 }
@@ -110,6 +134,18 @@ static bool open_all(Mix *m, const MethodEnv *env, Error *e) {
         p += n;
         if (!*p++) return true;
     }
+}
+
+static bool check_switch(const Mix *m, Error *e) {
+    const MethodInfo *first = m->methods[0].info;
+    if (m->p.rule == SWITCH_OFF) return true;
+    if (m->count < 2)
+        return error_input(e, "'switch' is %s, but there is no second method", SWITCHES[m->p.rule]);
+    return first->look ||
+           error_input(e,
+                       "'switch' is %s, but the first method, %s, doesn't know its draft beforehand: "
+                       "put suffix, prompt-lookup or ngram-mod first",
+                       SWITCHES[m->p.rule], first->name);
 }
 
 // "method/source"; the second of a method is "method-2/source".
@@ -159,7 +195,7 @@ static void *mix_open(const MethodEnv *env, const void *values, Error *e) {
     Mix *m = mem_new(1, sizeof *m);
     m->p = *(const MixParams *)values;
     m->target = env->target;
-    if (!open_all(m, env, e)) {
+    if (!open_all(m, env, e) || !check_switch(m, e)) {
         mix_close(m);
         return NULL;
     }
@@ -171,8 +207,23 @@ static void *mix_open(const MethodEnv *env, const void *values, Error *e) {
 
 // --- a step
 
+static bool mix_prefilled(void *self, const int *tokens, int first, int count, Error *e) {
+    Mix *m = self;
+    for (int i = 0; i < m->count; i++) {
+        const Method *method = &m->methods[i];
+        if (method->info->prefilled && !method->info->prefilled(method->self, tokens, first, count, e))
+            return false;
+    }
+    return true;
+}
+
 static bool mix_begin(void *self, const Prompt *prompt, Error *e) {
     Mix *m = self;
+    SwitchParams rule = {(SwitchRule)m->p.rule, m->p.threshold, m->p.cost, m->p.both};
+    if (m->p.warm && m->begun) switch_begin(&m->switcher);
+    else switch_init(&m->switcher, &rule);
+    m->begun = true;
+    m->rest_rows = 0;
     for (int i = 0; i < m->count; i++) {
         Prompt own = *prompt;
         own.seed = seed_of(prompt->seed, i);
@@ -181,14 +232,35 @@ static bool mix_begin(void *self, const Prompt *prompt, Error *e) {
     return true;
 }
 
+// Returns a set of DRAFT_FIRST and DRAFT_REST.
+static int choose(Mix *m, int room) {
+    Outlook first = {0};
+    if (m->p.rule == SWITCH_OFF) return DRAFT_FIRST | DRAFT_REST;
+    m->methods[0].info->look(m->methods[0].self, &first);
+    return switch_choose(&m->switcher, &first, first.count + m->rest_rows <= room);
+}
+
+// `share`: of the rows that are left, one in so many.
+static bool propose_one(Mix *m, int i, Tree *tree, int end, int share, Error *e) {
+    const Method *method = &m->methods[i];
+    int left = share && end > tree->count ? (end - tree->count) / share : 0;
+    m->drafts[i] = share || !method->info->may_rest;
+    tree_limit_rows(tree, tree->count + left);
+    return !m->drafts[i] || method->info->propose(method->self, tree, e);
+}
+
 static bool propose_all(Mix *m, Tree *tree, Error *e) {
     int end = tree->count + tree_room(tree);
     if (m->p.rows && m->p.rows < end) end = m->p.rows;
+    int who = choose(m, end - tree->count), first = tree->count;
     for (int i = 0; i < m->count; i++) {
-        int left = end > tree->count ? end - tree->count : 0;
-        tree_limit_rows(tree, tree->count + left / (m->count - i));
-        if (!m->methods[i].info->propose(m->methods[i].self, tree, e)) return false;
+        bool drafts = who & (i ? DRAFT_REST : DRAFT_FIRST);
+        if (i == 1) first = tree->count;
+        int others = i == 0 && !(who & DRAFT_REST) ? 1 : m->count - i;
+        if (!propose_one(m, i, tree, end, drafts ? others : 0, e)) return false;
     }
+    if (who & DRAFT_REST) m->rest_rows = tree->count - first;
+    m->rest_drafts = who & DRAFT_REST;
     tree_limit_rows(tree, end);
     return true;
 }
@@ -199,7 +271,7 @@ static void gather_sources(Mix *m) {
     for (int i = 0; i < m->count; i++) {
         const Method *method = &m->methods[i];
         const Sources *own = method->info->sources ? method->info->sources(method->self) : NULL;
-        for (int k = 0; own && k < own->count; k++)
+        for (int k = 0; own && k < (m->drafts[i] ? own->count : 0); k++)
             sources_record(&m->sources, first + own->rows[k].source, own->rows[k].node);
         if (own) first += own->source_count;
     }
@@ -223,10 +295,23 @@ static bool mix_propose(void *self, Tree *tree, Error *e) {
     return keep_hidden(m, tree, e);
 }
 
+// The most tokens that one of the others' rows had right.
+static int rest_right(const Mix *m, const Observation *seen) {
+    const MethodInfo *first = m->methods[0].info;
+    int right = 0, own = first->sources ? first->sources(m->methods[0].self)->source_count : 0;
+    for (int i = 0; i < m->sources.count; i++) {
+        int match = sources_match(&m->target->tree, m->sources.rows[i].node, seen->verdict->node);
+        if (m->sources.rows[i].source >= own && match > right) right = match;
+    }
+    return right;
+}
+
 static bool mix_observe(void *self, const Observation *seen, Error *e) {
     Mix *m = self;
     Observation own = *seen;
     own.hidden = m->hidden;
+    switch_observe(&m->switcher, seen->emitted, seen->emitted_count,
+                   m->rest_drafts ? rest_right(m, seen) : -1);
     for (int i = 0; i < m->count; i++)
         if (!m->methods[i].info->observe(m->methods[i].self, &own, e)) return false;
     return true;
@@ -248,7 +333,7 @@ static bool mix_drops_bonus(const void *self, const Verdict *v) {
     const Mix *m = self;
     for (int i = 0; i < m->count; i++) {
         const Method *method = &m->methods[i];
-        if (method->info->drops_bonus && method->info->drops_bonus(method->self, v) &&
+        if (m->drafts[i] && method->info->drops_bonus && method->info->drops_bonus(method->self, v) &&
             proposed_whole(m, method, v))
             return true;
     }
@@ -268,6 +353,18 @@ static void mix_note(const void *self, StepNote *out) {
     }
 }
 
+static void mix_state(const void *self, Text *out) {
+    const Mix *m = self;
+    const char *between = "";
+    for (int i = 0; i < m->count; i++) {
+        const Method *method = &m->methods[i];
+        if (!method->info->state) continue;
+        text_printf(out, "%s%s: ", between, method->info->name);
+        method->info->state(method->self, out);
+        between = "; ";
+    }
+}
+
 const MethodInfo method_mix = {
     .name = "mix",
     .summary = "several methods in one tree: 'mix:NAME(k=v,...)+NAME(...),rows=N', quoted for the shell",
@@ -276,6 +373,7 @@ const MethodInfo method_mix = {
     .param_count = sizeof PARAMS / sizeof *PARAMS,
     .param_size = sizeof(MixParams),
     .open = mix_open,
+    .prefilled = mix_prefilled,
     .begin = mix_begin,
     .propose = mix_propose,
     .observe = mix_observe,
@@ -283,4 +381,5 @@ const MethodInfo method_mix = {
     .hidden_layer = mix_hidden_layer,
     .drops_bonus = mix_drops_bonus,
     .sources = mix_sources,
-    .note = mix_note};
+    .note = mix_note,
+    .state = mix_state};

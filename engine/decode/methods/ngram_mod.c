@@ -31,10 +31,12 @@ static const char *const SOURCES[] = {"table"};
 
 typedef struct NgramMod {
     NgramModParams p;
-    int *table;       // (2^bits): tokens, or NONE
-    int last[N_MOST]; // (have): the text's last tokens
-    int have;         // at most n
-    Sources sources;  // of the open step
+    int *table;             // (2^bits): tokens, or NONE
+    int last[N_MOST];       // (have): the text's last tokens
+    int have;               // at most n
+    Sources sources;        // of the open step
+    size_t filled, changed; // places with a token; writes that changed one, which may be another n-gram's
+    int draft[TREE_MAX_NODES];
 } NgramMod;
 
 static void check(const NgramMod *m) {
@@ -51,6 +53,7 @@ static int *place_of(const NgramMod *m, const int *last) {
 static void forget(NgramMod *m) {
     memset(m->table, 0xff, ((size_t)1 << m->p.bits) * sizeof *m->table);
     assert(m->table[0] == NONE);
+    m->filled = m->changed = 0;
 }
 
 // Moves on by a token: `last` has at most n of them.
@@ -60,8 +63,14 @@ static int shift(const NgramMod *m, int *last, int have, int token) {
     return have + 1;
 }
 
+static void put(NgramMod *m, int *place, int token) {
+    m->filled += *place == NONE;
+    m->changed += *place != NONE && *place != token;
+    *place = token;
+}
+
 static void write(NgramMod *m, int token) {
-    if (m->have == m->p.n) *place_of(m, m->last) = token;
+    if (m->have == m->p.n) put(m, place_of(m, m->last), token);
     m->have = shift(m, m->last, m->have, token);
     check(m);
 }
@@ -96,19 +105,26 @@ static bool ngram_mod_begin(void *self, const Prompt *prompt, Error *e) {
     return true;
 }
 
-static bool ngram_mod_propose(void *self, Tree *tree, Error *e) {
-    (void)e;
+static void ngram_mod_look(void *self, Outlook *out) {
     NgramMod *m = self;
-    int last[N_MOST], draft[TREE_MAX_NODES], count = 0, have = m->have;
+    int last[N_MOST], count = 0, have = m->have;
     memcpy(last, m->last, sizeof last);
     while (have == m->p.n && count < m->p.draft) {
         int token = *place_of(m, last);
         if (token == NONE) break;
-        draft[count++] = token;
+        m->draft[count++] = token;
         have = shift(m, last, have, token);
     }
+    *out = (Outlook){.match = count ? m->p.n : 0, .count = count, .score = count, .token = m->draft};
+}
+
+static bool ngram_mod_propose(void *self, Tree *tree, Error *e) {
+    (void)e;
+    NgramMod *m = self;
+    Outlook draft;
+    ngram_mod_look(m, &draft);
     m->sources.count = 0;
-    sources_propose(&m->sources, tree, 0, draft, count);
+    sources_propose(&m->sources, tree, 0, draft.token, draft.count);
     return true;
 }
 
@@ -121,6 +137,13 @@ static bool ngram_mod_observe(void *self, const Observation *seen, Error *e) {
 
 static const Sources *ngram_mod_sources(const void *self) { return &((const NgramMod *)self)->sources; }
 
+static void ngram_mod_state(const void *self, Text *out) {
+    const NgramMod *m = self;
+    size_t places = (size_t)1 << m->p.bits;
+    text_printf(out, "%zu of %zu places filled, %.1f MB; evicted %zu tokens", m->filled, places,
+                1e-6 * (double)(places * sizeof *m->table), m->changed);
+}
+
 const MethodInfo method_ngram_mod = {
     .name = "ngram-mod",
     .summary = "the token that last followed the text's last n, by their hash alone",
@@ -132,5 +155,8 @@ const MethodInfo method_ngram_mod = {
     .begin = ngram_mod_begin,
     .propose = ngram_mod_propose,
     .observe = ngram_mod_observe,
+    .look = ngram_mod_look,
+    .may_rest = true,
     .close = ngram_mod_close,
-    .sources = ngram_mod_sources};
+    .sources = ngram_mod_sources,
+    .state = ngram_mod_state};

@@ -377,6 +377,10 @@ static void ouroboros_note(const void *self, StepNote *out) {
     out->pool_hits = o->tried;
 }
 
+static void ouroboros_state(const void *self, Text *out) {
+    ngram_pool_describe(&((const Ouroboros *)self)->pool, out);
+}
+
 const MethodInfo method_ouroboros = {
     .name = "ouroboros",
     .summary = "a draft model that writes phrases from a pool, which the target improves",
@@ -392,4 +396,5 @@ const MethodInfo method_ouroboros = {
     .close = ouroboros_close,
     .drops_bonus = ouroboros_drops_bonus,
     .sources = ouroboros_sources,
-    .note = ouroboros_note};
+    .note = ouroboros_note,
+    .state = ouroboros_state};

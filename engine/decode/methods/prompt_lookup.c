@@ -138,15 +138,25 @@ static int find_match(const Lookup *l, int n) {
     return is_usable(l, end) ? end : SUFFIX_NONE;
 }
 
+static void lookup_look(void *self, Outlook *out) {
+    const Lookup *l = self;
+    int end = SUFFIX_NONE, n = l->p.ngram_max;
+    for (; n >= l->p.ngram_min && (end = find_match(l, n)) == SUFFIX_NONE; n--) {}
+    assert(end == SUFFIX_NONE || ((size_t)end < l->index.length && followers(l, end) >= 1));
+    *out = (Outlook){0};
+    if (end == SUFFIX_NONE) return;
+    int count = followers(l, end);
+    *out = (Outlook){.match = n, .count = count, .score = count, .token = l->index.tokens + end};
+}
+
 // Without a match the step runs one token, and counts as a step.
 static bool lookup_propose(void *self, Tree *tree, Error *e) {
     (void)e;
     Lookup *l = self;
-    int end = SUFFIX_NONE;
-    for (int n = l->p.ngram_max; n >= l->p.ngram_min && end == SUFFIX_NONE; n--) end = find_match(l, n);
-    assert(end == SUFFIX_NONE || ((size_t)end < l->index.length && followers(l, end) >= 1));
+    Outlook draft;
+    lookup_look(l, &draft);
     l->sources.count = 0;
-    if (end != SUFFIX_NONE) sources_propose(&l->sources, tree, 0, l->index.tokens + end, followers(l, end));
+    if (draft.count) sources_propose(&l->sources, tree, 0, draft.token, draft.count);
     return true;
 }
 
@@ -172,5 +182,7 @@ const MethodInfo method_prompt_lookup = {
     .begin = lookup_begin,
     .propose = lookup_propose,
     .observe = lookup_observe,
+    .look = lookup_look,
+    .may_rest = true,
     .close = lookup_close,
     .sources = lookup_sources};

@@ -6,8 +6,10 @@
 //                                                         \---- dog --- ...
 //
 // After a step, each of its nodes, rejected ones included, replaces the row of its token; if a token is at
-// several nodes, the last one in the tree's order wins. A token that was never at a node has no row, and
-// nothing is tried after it (the authors' program tries token 0, from a matrix of zeros).
+// several nodes, the last one in the tree's order wins. With `prompt` on, the tokens of the prompt write
+// their rows in the same way, in the text's order (as in SAM-Decoding's program; the authors' begins with the
+// first step). A token that was never at a node has no row, and nothing is tried after it (the authors'
+// program tries token 0, from a matrix of zeros).
 //
 // Invariant (check): a row is all NO_TOKEN, or k different tokens.
 #include "engine/decode/methods/methods.h"
@@ -23,38 +25,18 @@ enum { NO_TOKEN = -1 };
 typedef struct RecyclingParams {
     int k;
     char tree[ARG_TEXT_SIZE];
-    bool warm, rejected;
+    bool warm, rejected, prompt;
 } RecyclingParams;
 
 #define AT(name) offsetof(RecyclingParams, name)
 static const Arg PARAMS[] = {
     {"k", ARG_INT, AT(k), 1, RANK_TREE_RANKS, "8", .help = "tokens remembered after each token"},
-    {"tree", ARG_TEXT, AT(tree), .fallback = "2.2.2",
-     .help = "2.2.2 (the authors', 80 nodes), samd (60 nodes), paths of ranks (0;1;00), or a file of them"},
+    {"tree", ARG_TEXT, AT(tree), .fallback = "2.2.2", .help = RANK_TREE_HELP},
     {"warm", ARG_FLAG, AT(warm), .fallback = "on", .help = "keep the matrix between prompts"},
     {"rejected", ARG_FLAG, AT(rejected), .fallback = "on", .help = "learn from rejected nodes, too"},
+    {"prompt", ARG_FLAG, AT(prompt), .fallback = "off", .help = "learn from the prompt, too"},
 };
 #undef AT
-
-// Both published trees, level by level.
-static const struct {
-    const char *name, *paths;
-} TREES[] = {
-    {"2.2.2", // of the authors' program
-     "0;1;2;3;4;5;6;7"
-     ";00;01;02;03;04;05;06;07;10;11;12;13;20;21;22;30;31;40;50;60;70"
-     ";000;001;002;003;004;005;006;007;010;011;012;020;021;030;040;050;060;070;100;101;110;200;300;400;500"
-     ";0000;0001;0002;0003;0004;0010;0011;0020;0030;0040;0100;0200;1000;2000;3000"
-     ";00000;00001;00002;00010;00020;00100;01000;10000"
-     ";000000;000001;000100"},
-    {"samd", // of SAM-Decoding's
-     "0;1;2;3;4;5;6"
-     ";00;01;02;03;04;05;10;11;12;13;14;20;21;22;30;31;40;41;50;60"
-     ";000;001;002;010;011;020;021;030;040;100;101;102;110;111;120;130;200;210;300;400;500"
-     ";0000;0001;0010;0100;1000;1001;1100;2000"
-     ";00000;00001;00100;10000"},
-};
-enum { TREE_COUNT = sizeof TREES / sizeof *TREES };
 
 static const char *const SOURCES[] = {"matrix"};
 
@@ -98,13 +80,6 @@ static void recycling_close(void *self) {
     mem_free(r);
 }
 
-static bool read_tree(Recycling *r, Error *e) {
-    for (int i = 0; i < TREE_COUNT; i++)
-        if (strcmp(r->p.tree, TREES[i].name) == 0)
-            return rank_tree_parse(&r->tree, RANK_TREE_DEPTH, TREES[i].paths, TREES[i].name, e);
-    return rank_tree_read(&r->tree, RANK_TREE_DEPTH, r->p.tree, e);
-}
-
 static void *recycling_open(const MethodEnv *env, const void *values, Error *e) {
     Recycling *r = mem_new(1, sizeof *r);
     *r = (Recycling){.p = *(const RecyclingParams *)values, .target = env->target};
@@ -112,7 +87,7 @@ static void *recycling_open(const MethodEnv *env, const void *values, Error *e) 
     r->vocab = env->target->shape.real_vocab;
     r->k = r->p.k < r->vocab ? r->p.k : r->vocab;
     rank_tree_init(&r->tree);
-    if (!read_tree(r, e)) {
+    if (!rank_tree_read(&r->tree, RANK_TREE_DEPTH, r->p.tree, e)) {
         recycling_close(r);
         return NULL;
     }
@@ -123,10 +98,34 @@ static void *recycling_open(const MethodEnv *env, const void *values, Error *e) 
     return r;
 }
 
-static bool recycling_begin(void *self, const Prompt *prompt, Error *e) {
-    (void)prompt, (void)e;
+// The rows of nodes, in their order; if a token is at several, the last one's.
+static bool learn(Recycling *r, const int *nodes, int count, Error *e) {
+    if (count == 0) return true;
+    if (!session_top(r->target, nodes, count, r->k, r->choices, r->logits, e)) return false;
+    for (int i = 0; i < count; i++) {
+        int token = r->target->tree.token[nodes[i]];
+        if (token >= r->vocab) continue; // padding of the vocabulary, in a prompt
+        memcpy(row_of(r, token), r->choices + (size_t)i * (size_t)r->k, (size_t)r->k * sizeof *r->choices);
+        check(r, token);
+    }
+    return true;
+}
+
+static bool recycling_prefilled(void *self, const int *tokens, int first, int count, Error *e) {
+    (void)tokens;
     Recycling *r = self;
-    if (!r->p.warm) forget(r);
+    if (!r->p.prompt) return true;
+    if (first == 0 && !r->p.warm) forget(r);
+    for (int i = 0; i < count; i++) r->nodes[i] = i;
+    return learn(r, r->nodes, count, e);
+}
+
+// A prompt of one token had no run.
+static bool recycling_begin(void *self, const Prompt *prompt, Error *e) {
+    (void)e;
+    Recycling *r = self;
+    bool learnt = r->p.prompt && prompt->count > 1;
+    if (!r->p.warm && !learnt) forget(r);
     return true;
 }
 
@@ -160,19 +159,20 @@ static int choose_nodes(Recycling *r, const Verdict *verdict) {
 
 static bool recycling_observe(void *self, const Observation *seen, Error *e) {
     Recycling *r = self;
-    const Tree *t = &r->target->tree;
-    int count = choose_nodes(r, seen->verdict);
-    if (!session_top(r->target, r->nodes, count, r->k, r->choices, r->logits, e)) return false;
-    for (int i = 0; i < count; i++) {
-        int token = t->token[r->nodes[i]];
-        if (token >= r->vocab) continue; // padding of the vocabulary, in a prompt
-        memcpy(row_of(r, token), r->choices + (size_t)i * (size_t)r->k, (size_t)r->k * sizeof *r->choices);
-        check(r, token);
-    }
-    return true;
+    return learn(r, r->nodes, choose_nodes(r, seen->verdict), e);
 }
 
 static const Sources *recycling_sources(const void *self) { return &((const Recycling *)self)->sources; }
+
+static const RankTree *recycling_rank_tree(const void *self) { return &((const Recycling *)self)->tree; }
+
+static void recycling_state(const void *self, Text *out) {
+    const Recycling *r = self;
+    int known = 0;
+    for (int token = 0; token < r->vocab; token++) known += row_of(r, token)[0] != NO_TOKEN;
+    text_printf(out, "rows of %d of %d tokens, %.1f MB; nothing is evicted", known, r->vocab,
+                1e-6 * (double)r->vocab * r->k * (double)sizeof *r->matrix);
+}
 
 const MethodInfo method_recycling = {
     .name = "recycling",
@@ -181,8 +181,12 @@ const MethodInfo method_recycling = {
     .param_count = sizeof PARAMS / sizeof *PARAMS,
     .param_size = sizeof(RecyclingParams),
     .open = recycling_open,
+    .prefilled = recycling_prefilled,
     .begin = recycling_begin,
     .propose = recycling_propose,
     .observe = recycling_observe,
+    .may_rest = true,
     .close = recycling_close,
-    .sources = recycling_sources};
+    .sources = recycling_sources,
+    .rank_tree = recycling_rank_tree,
+    .state = recycling_state};

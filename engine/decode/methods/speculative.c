@@ -4,6 +4,9 @@
 //      draft:   .. x | d1 d2 d3       one forward per token; the last token is not run
 //      target:  x d1 d2 d3            one forward; accepts a prefix and adds the token after it
 //
+// tree=chain. Else the guesses are a tree of a fixed shape (SpecInfer, Sequoia): its levels take one forward
+// each, and siblings are the draft's best tokens, or drawn from it without replacement.
+//
 // adaptive=heuristic (Hugging Face): gamma is the initial length; a full match makes it two longer, anything
 // else one shorter. adaptive=confidence: the chain ends after the first token where the draft's best choice
 // had at most that chance. That token is kept: whether it is proposed must not depend on which one it is.
@@ -15,6 +18,7 @@
 #include "engine/decode/draft.h"
 
 #include <assert.h>
+#include <string.h>
 
 typedef enum { ADAPTIVE_OFF, ADAPTIVE_HEURISTIC, ADAPTIVE_CONFIDENCE } Adaptive;
 
@@ -22,6 +26,7 @@ enum { LONGEST = TREE_MAX_NODES - 2 };
 
 typedef struct SpeculativeParams {
     int gamma;
+    char tree[ARG_TEXT_SIZE];
     int adaptive;
     double confidence;
     DraftSampling sampling;
@@ -37,6 +42,8 @@ static const Arg PARAMS[] = {
     {"confidence", ARG_REAL, AT(confidence), 0, 1, "0.4",
      .help = "adaptive=confidence: end at this chance or below"},
     DRAFT_SAMPLING_PARAMS(AT(sampling)),
+    {"tree", ARG_TEXT, AT(tree), .fallback = "chain", .added = true,
+     .help = "chain: gamma tokens; else " RANK_TREE_HELP},
 };
 #undef AT
 
@@ -46,6 +53,8 @@ typedef struct Speculative {
     SpeculativeParams p;
     Follower follower;
     Drafter drafter;
+    bool branches; // tree isn't chain
+    DraftTree tree;
     int length;  // tokens to draft
     int drafted; // tokens drafted in this step
     int last;    // the last one's node in the target's tree, or its root
@@ -57,18 +66,35 @@ static void speculative_close(void *self) {
     if (!s) return;
     follower_release(&s->follower);
     drafter_release(&s->drafter);
+    draft_tree_release(&s->tree);
     mem_free(s);
 }
 
+static bool open_tree(Speculative *s, Error *e) {
+    RankTree shape;
+    s->branches = strcmp(s->p.tree, "chain") != 0;
+    if (!s->branches) return true;
+    if (s->p.adaptive != ADAPTIVE_OFF)
+        return error_input(e, "adaptive=%s needs tree=chain", ADAPTIVES[s->p.adaptive]);
+    rank_tree_init(&shape);
+    if (rank_tree_read(&shape, RANK_TREE_DEPTH, s->p.tree, e)) {
+        draft_tree_init(&s->tree, &shape, &s->drafter);
+        return true;
+    }
+    rank_tree_release(&shape);
+    return false;
+}
+
 static void *speculative_open(const MethodEnv *env, const void *values, Error *e) {
-    (void)e;
     const SpeculativeParams *p = values;
     Speculative *s = mem_new(1, sizeof *s);
     *s = (Speculative){.p = *p, .sources = {.names = SOURCES, .source_count = 1}};
     follower_init(&s->follower, env->draft, env->target->context);
     drafter_init(&s->drafter, env->draft, env->target->shape.vocab, &p->sampling, &env->sampling,
                  p->adaptive == ADAPTIVE_CONFIDENCE);
-    return s;
+    if (open_tree(s, e)) return s;
+    speculative_close(s);
+    return NULL;
 }
 
 static bool speculative_begin(void *self, const Prompt *prompt, Error *e) {
@@ -84,11 +110,18 @@ static bool is_last(const Speculative *s, const Draft *d) {
     return s->p.adaptive == ADAPTIVE_CONFIDENCE && d->confidence <= s->p.confidence;
 }
 
-static bool speculative_propose(void *self, Tree *tree, Error *e) {
-    Speculative *s = self;
+// With LAYOUT_BATCH the whole tree goes below the first row, since its branches share nodes.
+static bool propose_tree(Speculative *s, int node, Tree *tree, Error *e) {
+    if (!draft_tree_grow(&s->tree, &s->drafter, &s->follower, node, tree, e)) return false;
+    s->sources.count = 0;
+    rank_tree_record(&s->tree.shape, &s->sources);
+    return true;
+}
+
+static bool propose_chain(Speculative *s, int node, Tree *tree, Error *e) {
     Session *draft = s->follower.session;
+    int parent = tree_row(tree);
     assert(s->length >= 1 && s->length <= LONGEST);
-    int node = follower_catch_up(&s->follower), parent = tree_row(tree);
     for (s->drafted = 0; node != TREE_NONE; s->drafted++) {
         Draft d;
         if (!session_run(draft, draft->shape.layers, e) ||
@@ -104,6 +137,12 @@ static bool speculative_propose(void *self, Tree *tree, Error *e) {
     return true;
 }
 
+static bool speculative_propose(void *self, Tree *tree, Error *e) {
+    Speculative *s = self;
+    int node = follower_catch_up(&s->follower);
+    return s->branches ? propose_tree(s, node, tree, e) : propose_chain(s, node, tree, e);
+}
+
 static bool speculative_observe(void *self, const Observation *seen, Error *e) {
     Speculative *s = self;
     if (s->p.adaptive == ADAPTIVE_HEURISTIC && s->drafted) {
@@ -112,12 +151,23 @@ static bool speculative_observe(void *self, const Observation *seen, Error *e) {
         if (s->length < 1) s->length = 1;
         if (s->length > LONGEST) s->length = LONGEST;
     }
+    s->drafted = 0; // the next step may be without a draft
     if (!follower_settle(&s->follower, seen->emitted, seen->emitted_count, e)) return false;
     assert(s->follower.length == seen->length);
     return true;
 }
 
 static const Sources *speculative_sources(const void *self) { return &((const Speculative *)self)->sources; }
+
+static bool speculative_chain(const void *self) {
+    const Speculative *s = self;
+    return !s->drafter.greedy && !s->branches;
+}
+
+static const RankTree *speculative_rank_tree(const void *self) {
+    const Speculative *s = self;
+    return s->branches ? &s->tree.shape : NULL;
+}
 
 const MethodInfo method_speculative = {.name = "speculative",
                                        .summary = "a second, smaller model drafts (--draft DIR)",
@@ -129,5 +179,8 @@ const MethodInfo method_speculative = {.name = "speculative",
                                        .begin = speculative_begin,
                                        .propose = speculative_propose,
                                        .observe = speculative_observe,
+                                       .may_rest = true,
                                        .close = speculative_close,
-                                       .sources = speculative_sources};
+                                       .sources = speculative_sources,
+                                       .chain = speculative_chain,
+                                       .rank_tree = speculative_rank_tree};

@@ -16,7 +16,11 @@ typedef struct SuffixParams {
     double factor, offset, least;
     bool tree, warm;
     int requests, tokens;
+    int pick, bias;
 } SuffixParams;
+
+enum { PICK_SCORE, PICK_MATCH };
+static const char *const PICKS[] = {"score", "match", NULL};
 
 #define AT(name) offsetof(SuffixParams, name)
 static const Arg PARAMS[] = {
@@ -31,6 +35,10 @@ static const Arg PARAMS[] = {
     {"requests", ARG_INT, AT(requests), 1, 1 << 30, "10000", .help = "outputs kept; the oldest one goes"},
     {"tokens", ARG_INT, AT(tokens), 1, 1 << 30, "1000000",
      .help = "tokens of outputs kept (about 120 bytes each)"},
+    {"pick", ARG_CHOICE, AT(pick), .fallback = "score", .choices = PICKS,
+     .help = "the draft of the highest score, or behind the longest match (SAM-Decoding)"},
+    {"bias", ARG_INT, AT(bias), 0, SUFFIX_TREE_DEEPEST, "5",
+     .help = "pick=match: a match in earlier outputs counts so much less"},
 };
 #undef AT
 
@@ -39,10 +47,12 @@ static const char *const SOURCES[] = {"local", "global"};
 
 typedef struct Suffix {
     SuffixRule rule;
-    bool warm;
+    bool warm, looked; // looked: the drafts are those of the open step
+    int bias;
     size_t requests, tokens;
     SuffixTree local, global;
-    SuffixDraft drafts[2]; // of the open step, by source
+    size_t dropped, dropped_tokens; // outputs, since the method was opened
+    SuffixDraft drafts[2];          // of the open step, by source
     Sources sources;
 } Suffix;
 
@@ -58,7 +68,8 @@ static void *suffix_open(const MethodEnv *env, const void *values, Error *e) {
     (void)env, (void)e;
     const SuffixParams *p = values;
     Suffix *s = mem_new(1, sizeof *s);
-    s->rule = (SuffixRule){p->draft, p->factor, p->offset, p->least, p->tree};
+    s->rule = (SuffixRule){p->draft, p->factor, p->offset, p->least, p->tree, p->pick == PICK_MATCH};
+    s->bias = p->bias;
     s->warm = p->warm;
     s->requests = (size_t)p->requests;
     s->tokens = (size_t)p->tokens;
@@ -71,13 +82,18 @@ static void *suffix_open(const MethodEnv *env, const void *values, Error *e) {
 // The running output is one of those kept, and is never dropped.
 static void make_room(Suffix *s) {
     while (suffix_tree_texts(&s->global) > 1 &&
-           (suffix_tree_texts(&s->global) > s->requests || suffix_tree_tokens(&s->global) > s->tokens))
+           (suffix_tree_texts(&s->global) > s->requests || suffix_tree_tokens(&s->global) > s->tokens)) {
+        size_t before = suffix_tree_tokens(&s->global);
         suffix_tree_drop(&s->global);
+        s->dropped++;
+        s->dropped_tokens += before - suffix_tree_tokens(&s->global);
+    }
 }
 
 static bool suffix_begin(void *self, const Prompt *prompt, Error *e) {
     (void)e;
     Suffix *s = self;
+    s->looked = false;
     suffix_tree_clear(&s->local);
     suffix_tree_begin(&s->local);
     for (int i = 0; i < prompt->count; i++) suffix_tree_append(&s->local, prompt->tokens[i]);
@@ -102,22 +118,51 @@ static void place(Suffix *s, Tree *tree, int source) {
         if (!inner[i]) sources_record(&s->sources, source, nodes[i]);
 }
 
-static bool suffix_propose(void *self, Tree *tree, Error *e) {
-    (void)e;
-    Suffix *s = self;
+// A match as it is compared: one in earlier outputs counts less if the longest match is picked.
+static int match_of(const Suffix *s, int source) {
+    int match = s->drafts[source].match;
+    if (source == LOCAL || !s->rule.longest) return match;
+    return match > s->bias ? match - s->bias : 0;
+}
+
+static int pick(const Suffix *s) {
+    const SuffixDraft *local = &s->drafts[LOCAL], *global = &s->drafts[GLOBAL];
+    if (!s->rule.longest) return local->score >= global->score ? LOCAL : GLOBAL;
+    if (!global->count || !local->count) return local->count ? LOCAL : GLOBAL;
+    return match_of(s, LOCAL) >= match_of(s, GLOBAL) ? LOCAL : GLOBAL;
+}
+
+static void draft(Suffix *s) {
     const SuffixTree *l = &s->local;
+    if (s->looked) return;
     int most = l->depth, have = (int)l->text_count, count = have < most ? have : most;
     const int *context = l->text + have - count;
     suffix_tree_draft(l, context, count, &s->rule, &s->drafts[LOCAL]);
     if (s->warm) suffix_tree_draft(&s->global, context, count, &s->rule, &s->drafts[GLOBAL]);
+    s->looked = true;
+}
+
+static void suffix_look(void *self, Outlook *out) {
+    Suffix *s = self;
+    draft(s);
+    int source = pick(s);
+    const SuffixDraft *d = &s->drafts[source];
+    *out = (Outlook){match_of(s, source), d->count, d->score, d->token, d->parent};
+}
+
+static bool suffix_propose(void *self, Tree *tree, Error *e) {
+    (void)e;
+    Suffix *s = self;
+    draft(s);
     s->sources.count = 0;
-    place(s, tree, s->drafts[LOCAL].score >= s->drafts[GLOBAL].score ? LOCAL : GLOBAL);
+    place(s, tree, pick(s));
     return true;
 }
 
 static bool suffix_observe(void *self, const Observation *seen, Error *e) {
     (void)e;
     Suffix *s = self;
+    s->looked = false;
     for (int i = 0; i < seen->emitted_count; i++) {
         suffix_tree_append(&s->local, seen->emitted[i]);
         if (s->warm) suffix_tree_append(&s->global, seen->emitted[i]);
@@ -135,6 +180,16 @@ static void suffix_note(const void *self, StepNote *out) {
     out->pool = (int)suffix_tree_tokens(s->warm ? &s->global : &s->local);
 }
 
+static void suffix_state(const void *self, Text *out) {
+    const Suffix *s = self;
+    text_printf(out, "this text %zu tokens, %.1f MB", suffix_tree_tokens(&s->local),
+                1e-6 * (double)suffix_tree_bytes(&s->local));
+    if (!s->warm) return;
+    text_printf(out, "; %zu outputs of %zu tokens, %.1f MB; evicted %zu outputs of %zu tokens",
+                suffix_tree_texts(&s->global), suffix_tree_tokens(&s->global),
+                1e-6 * (double)suffix_tree_bytes(&s->global), s->dropped, s->dropped_tokens);
+}
+
 const MethodInfo method_suffix = {
     .name = "suffix",
     .summary = "what followed earlier occurrences of the text's end, by their frequency (SuffixDecoding)",
@@ -146,6 +201,9 @@ const MethodInfo method_suffix = {
     .begin = suffix_begin,
     .propose = suffix_propose,
     .observe = suffix_observe,
+    .look = suffix_look,
+    .may_rest = true,
     .close = suffix_close,
     .sources = suffix_sources,
-    .note = suffix_note};
+    .note = suffix_note,
+    .state = suffix_state};

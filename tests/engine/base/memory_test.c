@@ -90,6 +90,7 @@ static void blocks(void **state) {
         unsigned char *p, mark;
         size_t n;
     } kept[KEPT] = {0};
+    size_t before = mem_in_use();
     for (int round = 0; round < 20000; round++) {
         int i = test_between(&r, 0, KEPT - 1);
         for (size_t j = 0; j < kept[i].n; j++) assert_int_equal(kept[i].p[j], kept[i].mark);
@@ -101,9 +102,13 @@ static void blocks(void **state) {
         assert_true(all_zero(p, count * size));
         memset(p, mark, count * size);
         kept[i].p = p, kept[i].mark = mark, kept[i].n = count * size;
+        size_t least = 0;
+        for (int j = 0; j < KEPT; j++) least += kept[j].n;
+        assert_in_range(mem_in_use() - before, least, least + KEPT * 128);
     }
     for (int i = 0; i < KEPT; i++) mem_free(kept[i].p);
     mem_free(NULL);
+    assert_int_equal(mem_in_use(), before);
 }
 
 static void growth(void **state) {

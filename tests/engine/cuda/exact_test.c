@@ -38,8 +38,9 @@ static void plain_attention(void **state) {
 
 static void copied_caches(void **state) {
     (void)state;
-    copies_suite(&(ExactBackend){&cuda_backend, open_first, NULL, NULL, 20}, 2);
-    copies_suite(&(ExactBackend){&cuda_backend, open_plain, NULL, NULL, 20}, 1);
+    copies_suite(&(ExactBackend){&cuda_backend, open_first, NULL, NULL, 20}, 2, false);
+    copies_suite(&(ExactBackend){&cuda_backend, open_plain, NULL, NULL, 20}, 1, false);
+    copies_suite(&(ExactBackend){&cuda_backend, open_first, NULL, NULL, 20}, 3, true);
     assert_int_equal(simt_live_bytes(), 0);
 }
 

@@ -112,6 +112,8 @@ static void check_all(Compute i, int cards, const char *folder, Random *r) {
               &(CudaCards){1, {cards - 1}}, w.target.self);
     w.env.draft = &draft;
     check(&w, "speculative:gamma=3");
+    check(&w, "early-exit:exit_layer=1,gamma=3");
+    check(&w, "early-exit:exit_layer=1,gamma=3,draft_temperature=1");
     if (cards == 2) {
         check(&w, "ngrammys:k=3,w=3,strategy=context");
         check(&w, "ouroboros:gamma=3,K=2,beta=2,W=2,window=2");

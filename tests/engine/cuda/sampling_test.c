@@ -68,12 +68,13 @@ static void let_draw(World *w, const Backend *b) {
     for (int i = 0; i < w->env.adapter_count; i++) w->env.adapters[i].backend = b;
 }
 
-static void run(World *w, const char *method, DecodeResult *out) {
+static void run(World *w, const char *method, Verification verification, DecodeResult *out) {
     Method m;
     Error e = {0};
     DecodeOptions o = {.max_tokens = TOKENS,
                        .ignore_eos = true,
                        .sampling = w->env.sampling,
+                       .verification = verification,
                        .seed = (uint64_t)w->runs,
                        .merge = true,
                        .layout = w->runs % 2 ? LAYOUT_BATCH : LAYOUT_TREE,
@@ -87,16 +88,16 @@ static void run(World *w, const char *method, DecodeResult *out) {
     method_close(&m);
 }
 
-static void check(World *w, const char *method) {
+static void check(World *w, const char *method, Verification verification) {
     static const Sampling samplings[] = {{0.8, 0, 1}, {1.2, 20, 1}, {1, 0, 0.9}, {1.5, 30, 0.95}};
     Backend logits_only = cuda_backend;
     DecodeResult drawn, plain;
     logits_only.distribution = NULL;
     w->env.sampling = samplings[w->runs % 4];
     let_draw(w, &cuda_backend);
-    run(w, method, &drawn);
+    run(w, method, verification, &drawn);
     let_draw(w, &logits_only);
-    run(w, method, &plain);
+    run(w, method, verification, &plain);
     let_draw(w, &cuda_backend);
     for (int i = 0; i < TOKENS; i++)
         if (drawn.ids[i] != plain.ids[i])
@@ -120,7 +121,7 @@ static void check_medusa(World *w, const char *folder, Random *r) {
     w->env.adapters = heads;
     w->env.adapter_count = 2;
     w->env.adapter_layer = kind.exit_layer;
-    check(w, "medusa:nodes=12");
+    check(w, "medusa:nodes=12", VERIFICATION_TOKEN);
     w->env.adapter_count = 0;
     for (int i = 0; i < 2; i++) session_release(&heads[i]);
     adapter_close(&a);
@@ -138,10 +139,13 @@ static void methods_draw_as_the_host_does(void **state) {
         World w;
         Session draft;
         world_open(&w, i ? COMPUTE_BF16 : COMPUTE_F32, &r);
-        for (size_t k = (size_t)i; k < sizeof alone / sizeof *alone; k += 1 + (size_t)i) check(&w, alone[k]);
+        for (size_t k = (size_t)i; k < sizeof alone / sizeof *alone; k += 1 + (size_t)i)
+            check(&w, alone[k], VERIFICATION_TOKEN);
         open_cuda(&draft, &w.model.model, i ? COMPUTE_F32 : COMPUTE_BF16);
         w.env.draft = &draft;
-        for (size_t k = 0; k < sizeof drafted / sizeof *drafted; k++) check(&w, drafted[k]);
+        for (size_t k = 0; k < sizeof drafted / sizeof *drafted; k++)
+            check(&w, drafted[k], VERIFICATION_TOKEN);
+        for (int k = 0; k < 2; k++) check(&w, drafted[k], VERIFICATION_BLOCK);
         session_release(&draft);
         w.env.draft = NULL;
         check_medusa(&w, *state, &r);

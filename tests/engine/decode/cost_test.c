@@ -214,6 +214,10 @@ static void published_settings(void **state) {
         {"medusa", true, 32},
         {"mix:prompt-lookup+lookahead(W=7,G=7)", true, 1},
         {"mix:kangaroo(eta=0.000001)+prompt-lookup", false, 2},
+        {"suffix", true, 1},
+        {"suffix:tree=on,warm=on", true, 1},
+        {"recycling", true, 1},
+        {"ngram-mod", true, 1},
         {"rest:datastore=", true, 1},
         {"rest:longest=2,datastore=", true, 1},
     };

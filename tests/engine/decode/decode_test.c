@@ -150,6 +150,8 @@ static Watch run(Case *c, Session *s, Method *m, DecodeResult *out) {
     c->o.emit = on_emit;
     c->o.step = on_step;
     c->o.state = &w;
+    c->o.answer = c->truth;
+    c->o.answer_count = CONTEXT - c->count;
     if (!decode(s, m, c->prompt, c->count, &c->o, out, &e)) fail_msg("%s: %s", m->info->name, e.text);
     check_result(c, &w, out);
     assert_true(s->rows - rows == w.rows + c->count - 1); // prefill runs all of the prompt but its last token

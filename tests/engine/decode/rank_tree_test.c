@@ -94,6 +94,72 @@ static void wrong_trees(void **state) {
     rank_tree_release(&t);
 }
 
+static int children_of(const RankTree *t, int parent) {
+    int n = 0;
+    for (int i = 0; i < t->count; i++) n += t->nodes[i].parent == parent;
+    return n;
+}
+
+// Choices per level: each node of a level has as many children as the list gives the next one.
+static void levels(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int counts[5];
+    } ROWS[] = {{"3x2x2", {3, 2, 2}}, {"1x1x1x1", {1, 1, 1, 1}}, {"10x3", {10, 3}}, {"2x1x4", {2, 1, 4}}};
+    RankTree t;
+    Error e = {0};
+    rank_tree_init(&t);
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        assert_true(rank_tree_read(&t, 4, ROWS[i].text, &e));
+        assert_int_equal(children_of(&t, -1), ROWS[i].counts[0]);
+        for (int n = 0; n < t.count; n++)
+            assert_int_equal(children_of(&t, n), ROWS[i].counts[t.nodes[n].depth + 1]);
+    }
+    assert_int_equal(rank_tree_levels(&t), 3);
+    assert_int_equal(rank_tree_width(&t), 4);
+    rank_tree_release(&t);
+}
+
+// Published trees, by the size and depth that their authors give.
+static void known(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        int count, levels, width;
+    } ROWS[] = {{"2.2.2", 80, 6, 8}, {"samd", 60, 5, 7}, {"eagle", 25, 5, 4}};
+    RankTree t;
+    rank_tree_init(&t);
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        assert_true(rank_tree_read(&t, RANK_TREE_DEPTH, ROWS[i].name, NULL));
+        assert_int_equal(t.count, ROWS[i].count);
+        assert_int_equal(rank_tree_levels(&t), ROWS[i].levels);
+        assert_int_equal(rank_tree_width(&t), ROWS[i].width);
+    }
+    rank_tree_release(&t);
+}
+
+static void wrong_parameters(void **state) {
+    (void)state;
+    static const char *const BAD[][2] = {
+        {"3x0", "the tree '3x0' has 0 choices at level 2, must be 1 to 10"},
+        {"11x2", "the tree '11x2' has 11 choices at level 1, must be 1 to 10"},
+        {"1x1x1x1x1", "the tree '1x1x1x1x1' has more than 4 levels"},
+        {"10x10x10", "the tree '10x10x10' has more than 1023 nodes"},
+        {"2x", "No such file"},
+        {"nowhere", "No such file"},
+        {";;", "'tree' holds no path, such as 0 or 01"},
+    };
+    RankTree t;
+    rank_tree_init(&t);
+    for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
+        Error e = {0};
+        assert_false(rank_tree_read(&t, 4, BAD[i][0], &e));
+        if (!strstr(e.text, BAD[i][1])) fail_msg("%s: got '%s', wanted '%s'", BAD[i][0], e.text, BAD[i][1]);
+    }
+    rank_tree_release(&t);
+}
+
 static void too_many(void **state) {
     (void)state;
     static char text[(RANK_TREE_MOST + 100) * 5];
@@ -114,6 +180,9 @@ int main(void) {
         cmocka_unit_test(grows_the_likeliest),
         cmocka_unit_test(text_comes_back),
         cmocka_unit_test(wrong_trees),
+        cmocka_unit_test(levels),
+        cmocka_unit_test(known),
+        cmocka_unit_test(wrong_parameters),
         cmocka_unit_test(too_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -129,7 +129,7 @@ static void trie_draft(const Trie *t, const int *context, int count, const Suffi
         if (most > rule->most) most = rule->most;
         trie_draft_from(t, node, most, rule, &draft);
         draft.match = m;
-        if (draft.count && draft.score >= out->score) *out = draft;
+        if (draft.count && (rule->longest || draft.score >= out->score)) *out = draft;
     }
 }
 
@@ -140,7 +140,8 @@ static SuffixRule random_rule(Random *r) {
                         .factor = test_between(r, 0, 6) / 2.0,
                         .offset = test_between(r, -1, 3),
                         .least = test_between(r, 0, 6) * 0.05,
-                        .tree = test_between(r, 0, 1)};
+                        .tree = test_between(r, 0, 1),
+                        .longest = test_between(r, 0, 3) == 0};
 }
 
 static void same_draft(const Trie *slow, const SuffixTree *t, const int *context, int count, Random *r) {

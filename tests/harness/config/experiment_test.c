@@ -61,7 +61,8 @@ static void all_keys(void **state) {
     assert_string_equal(x.tables.items[1], "u");
     assert_int_equal(x.model_count, 4);
     assert_true(!strcmp(m->name, "m") && !strcmp(m->target, "a") && !strcmp(m->draft, "b"));
-    assert_true(!strcmp(m->adapter, "c") && !strcmp(m->heads, "d") && !strcmp(m->inflate, "1b"));
+    assert_true(!strcmp(m->adapters[ADAPTER_ANY], "c") && !strcmp(m->adapters[ADAPTER_FOR_MEDUSA], "d") &&
+                !strcmp(m->inflate, "1b"));
     assert_string_equal(m->inflate_draft, "68m");
     assert_true(m->seed == INT64_MAX && m[2].seed == 5 && m[1].seed == 0);
     assert_true(!strcmp(m[1].name, "reference") && !m[1].target && !strcmp(m[2].synthesise, "tiny"));
@@ -261,7 +262,8 @@ static void own_model(void **state) {
         assert_int_equal(x.model_count, 1);
         assert_string_equal(m->target, cases[i].target);
         assert_true(cases[i].draft ? !strcmp(m->draft, cases[i].draft) : !m->draft);
-        assert_true(cases[i].adapter ? !strcmp(m->adapter, cases[i].adapter) : !m->adapter);
+        assert_true(cases[i].adapter ? !strcmp(m->adapters[ADAPTER_ANY], cases[i].adapter)
+                                     : !m->adapters[ADAPTER_ANY]);
         experiment_release(&x);
     }
 }

@@ -23,18 +23,18 @@ static void release(Experiment *x, Sweep *s) {
 
 // --- random experiments, and loops that list their points
 
-enum { AXES = 5, VALUES = 4, EXPECTED = 20000, METHODS = 3 };
+enum { AXIS_COUNT = 5, VALUES = 4, EXPECTED = 20000, METHODS = 3 };
 
 // Lookahead's parameters, with values from 1 to 5, and two settings.
-static const char *const NAMES[AXES] = {"W", "G", "pool_cap", "threads", "top_k"};
+static const char *const NAMES[AXIS_COUNT] = {"W", "G", "pool_cap", "threads", "top_k"};
 enum { THREADS = 3 }; // the first setting
 
 typedef struct Case {
     int models, datasets, methods;
-    int shared[AXES][VALUES], shared_count[AXES]; // the experiment's; 0: none
-    int own[METHODS][AXES][VALUES], own_count[METHODS][AXES];
-    bool zipped[METHODS][AXES];        // walks with the others that are
-    int order[METHODS][AXES];          // in which the axes are written
+    int shared[AXIS_COUNT][VALUES], shared_count[AXIS_COUNT]; // the experiment's; 0: none
+    int own[METHODS][AXIS_COUNT][VALUES], own_count[METHODS][AXIS_COUNT];
+    bool zipped[METHODS][AXIS_COUNT];        // walks with the others that are
+    int order[METHODS][AXIS_COUNT];          // in which the axes are written
     int least[METHODS], most[METHODS]; // excluded: W >= least and G < most
 } Case;
 
@@ -50,12 +50,12 @@ static void random_values(Random *r, int values[VALUES], int *count, int n) {
 
 static void random_method(Random *r, Case *c, int m) {
     int zip_length = test_between(r, 1, VALUES);
-    for (int a = 0; a < AXES; a++) {
+    for (int a = 0; a < AXIS_COUNT; a++) {
         int swap = test_between(r, 0, a);
         c->order[m][a] = c->order[m][swap];
         c->order[m][swap] = a;
     }
-    for (int a = 0; a < AXES; a++) {
+    for (int a = 0; a < AXIS_COUNT; a++) {
         c->zipped[m][a] = test_between(r, 0, 3) == 0;
         int n = c->zipped[m][a] ? zip_length : test_between(r, -2, a < 2 ? VALUES : 2); // 0 or less: none
         random_values(r, c->own[m][a], &c->own_count[m][a], n);
@@ -66,7 +66,7 @@ static void random_method(Random *r, Case *c, int m) {
 
 // The method before it with other values on one axis: the two have points in common.
 static void vary_method(Random *r, Case *c, int m) {
-    int a = test_between(r, 0, AXES - 1), last = m - 1;
+    int a = test_between(r, 0, AXIS_COUNT - 1), last = m - 1;
     memcpy(c->own[m], c->own[last], sizeof c->own[m]);
     memcpy(c->own_count[m], c->own_count[last], sizeof c->own_count[m]);
     memcpy(c->zipped[m], c->zipped[last], sizeof c->zipped[m]);
@@ -80,7 +80,7 @@ static void random_case(Random *r, Case *c) {
     *c = (Case){.models = test_between(r, 1, 2),
                 .datasets = test_between(r, 1, 2),
                 .methods = test_between(r, 1, METHODS)};
-    for (int a = THREADS; a < AXES; a++)
+    for (int a = THREADS; a < AXIS_COUNT; a++)
         random_values(r, c->shared[a], &c->shared_count[a], test_between(r, 0, 2));
     for (int m = 0; m < c->methods; m++)
         if (m == 0 || test_between(r, 0, 1)) random_method(r, c, m);
@@ -96,7 +96,7 @@ static void write_values(Text *out, const int *values, int count) {
 static void write_maps(const Case *c, int m, bool zipped, Text *out) {
     text_printf(out, "    %s:%s\n", zipped ? "zip" : "matrix", "");
     int written = 0;
-    for (int i = 0; i < AXES; i++) {
+    for (int i = 0; i < AXIS_COUNT; i++) {
         int a = c->order[m][i];
         if (c->own_count[m][a] == 0 || c->zipped[m][a] != zipped) continue;
         text_printf(out, "      %s: ", NAMES[a]);
@@ -110,7 +110,7 @@ static void write_case(const Case *c, Text *out) {
     text_puts(out, "name: random\nmodels: [a");
     text_puts(out, c->models > 1 ? ", b]\ndatasets: [d" : "]\ndatasets: [d");
     text_puts(out, c->datasets > 1 ? ", e]\n" : "]\n");
-    for (int a = THREADS; a < AXES; a++) {
+    for (int a = THREADS; a < AXIS_COUNT; a++) {
         if (c->shared_count[a] == 0) continue;
         text_printf(out, "%s:\n  %s: ", a == THREADS ? "hardware" : "generation", NAMES[a]);
         write_values(out, c->shared[a], c->shared_count[a]);
@@ -125,7 +125,7 @@ static void write_case(const Case *c, Text *out) {
 }
 
 typedef struct Expected {
-    int model, dataset, method, values[AXES];
+    int model, dataset, method, values[AXIS_COUNT];
 } Expected;
 
 typedef struct Listing {
@@ -156,23 +156,23 @@ static bool is_shared(const Case *c, int m, int a) { return a >= THREADS && c->o
 // The zip comes last; it is one loop.
 static void list_zip(const Case *c, Listing *l, Expected p) {
     int length = 0;
-    for (int a = 0; a < AXES; a++)
+    for (int a = 0; a < AXIS_COUNT; a++)
         if (c->zipped[p.method][a]) length = c->own_count[p.method][a];
     for (int i = 0; i < (length ? length : 1); i++) {
-        for (int a = 0; a < AXES; a++)
+        for (int a = 0; a < AXIS_COUNT; a++)
             if (c->zipped[p.method][a]) p.values[a] = c->own[p.method][a][i];
         list_point(c, l, &p);
     }
 }
 
-// Loops 0..AXES-1: the experiment's settings; then the method's axes as written.
+// Loops 0..AXIS_COUNT-1: the experiment's settings; then the method's axes as written.
 static void list_loop(const Case *c, Listing *l, Expected p, int loop) {
-    if (loop == 2 * AXES) {
+    if (loop == 2 * AXIS_COUNT) {
         list_zip(c, l, p);
         return;
     }
-    int m = p.method, a = loop < AXES ? loop : c->order[m][loop - AXES];
-    bool shared = loop < AXES;
+    int m = p.method, a = loop < AXIS_COUNT ? loop : c->order[m][loop - AXIS_COUNT];
+    bool shared = loop < AXIS_COUNT;
     int count = shared ? c->shared_count[a] : c->own_count[m][a];
     if (count == 0 || is_shared(c, m, a) != shared || (!shared && c->zipped[m][a])) {
         list_loop(c, l, p, loop + 1);
@@ -298,6 +298,7 @@ static void what_a_hash_is_of(void **state) {
         {"generation.temperature=0", false, false},   // the default, written out
         {"generation.temperature=0.0", false, false},
         {"hardware.weights=mapped", false, false},
+        {"generation.verification=token", false, false},
         {"methods.matrix.m=7..7", false, false},
         {"methods.matrix.seed=3", false, false}, // by the method in place of the experiment
         {"measurement.passes=3", false, true},
@@ -379,6 +380,30 @@ static void describes(void **state) {
         fail_msg("got\n%s", text_get(&text));
     text_release(&text);
     release(&x, &s);
+}
+
+// Blocks remain where they change anything; the other points are those of verification by tokens, once.
+static void blocks_where_they_matter(void **state) {
+    (void)state;
+    static const char BLOCKS[] = "name: one\nmodels: {target: m, draft: s}\ndatasets: d\n"
+                                 "generation: {temperature: [0, 0.5], verification: [token, block]}\n"
+                                 "methods: [autoregressive, prompt-lookup, speculative, kangaroo]\n";
+    Experiment x;
+    Sweep s;
+    Error e = {0};
+    int blocks = 0;
+    expand(BLOCKS, &x, &s);
+    for (int i = 0; i < s.count; i++) blocks += s.points[i].settings.verification == VERIFICATION_BLOCK;
+    assert_int_equal(blocks, 2);
+    assert_int_equal(s.count, 10);
+    assert_int_equal(s.repeated, 6);
+    release(&x, &s);
+    Words sets = {{"methods=prompt-lookup", "generation.verification=block"}, 2};
+    const ExperimentChanges changes = {.sets = &sets};
+    assert_true(experiment_parse(&x, BLOCKS, strlen(BLOCKS), "x.yaml", &changes, &e));
+    assert_false(sweep_expand(&x, &s, &e));
+    assert_non_null(strstr(e.text, "'verification: block' changes no point"));
+    experiment_release(&x);
 }
 
 // --- conditions, limits, tables --------------------------------------------------------------------------
@@ -525,6 +550,7 @@ int main(void) {
         cmocka_unit_test(hashes_differ),
         cmocka_unit_test(same_again),
         cmocka_unit_test(what_a_hash_is_of),
+        cmocka_unit_test(blocks_where_they_matter),
         cmocka_unit_test(describes),
         cmocka_unit_test(conditions_see_all),
         cmocka_unit_test(refusals),

@@ -215,6 +215,26 @@ static void warm_passes(void **state) {
 
 // --- when a point is done --------------------------------------------------------------------------------
 
+// The oracle's points follow their baseline in every round, wherever that begins, and know its answers.
+static void the_answer_is_known(void **state) {
+    SmallRun *b = small_open(
+        "{name: oracle, matrix: {accept: [1], draft: [2, 3, 5]}}, autoregressive, jacobi", "passes: 1", 6);
+    RunResult result = small_run(b, "known.db", NULL);
+    assert_int_equal(result.failed + result.skipped + result.diverged, 0);
+    assert_int_equal(
+        stores_ask(
+            *state, "known.db",
+            "SELECT count(*) FROM sample JOIN point ON point.id = sample.point_id JOIN point_param AS p ON"
+            " p.point_id = point.id AND p.name = 'draft' WHERE method = 'oracle'"
+            " AND (p.value + 1) * steps = tokens"),
+        18);
+    assert_int_equal(stores_ask(*state, "known.db",
+                                "SELECT count(DISTINCT position) FROM sample JOIN point ON point.id ="
+                                " point_id WHERE method = 'autoregressive'"),
+                     2); // first, or after jacobi
+    small_close(b);
+}
+
 static void repeats_end(void **state) {
     SmallRun *b =
         small_open("lookahead", "passes: 2, most_passes: 5, stop: timing, timing_error: 0.000001", 3);
@@ -276,10 +296,10 @@ static void steps_are_as_set(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(killed),          cmocka_unit_test(stopped_anywhere),
-        cmocka_unit_test(lies_are_found),  cmocka_unit_test(disturbed_passes_run_again),
-        cmocka_unit_test(warm_passes),     cmocka_unit_test(repeats_end),
-        cmocka_unit_test(own_cost),        cmocka_unit_test(steps_are_as_set),
-        cmocka_unit_test(weights_are_held)};
+        cmocka_unit_test(killed),           cmocka_unit_test(stopped_anywhere),
+        cmocka_unit_test(lies_are_found),   cmocka_unit_test(disturbed_passes_run_again),
+        cmocka_unit_test(warm_passes),      cmocka_unit_test(the_answer_is_known),
+        cmocka_unit_test(repeats_end),      cmocka_unit_test(own_cost),
+        cmocka_unit_test(steps_are_as_set), cmocka_unit_test(weights_are_held)};
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }

@@ -246,13 +246,63 @@ static void command(void **state) {
     child_release(&c);
 }
 
+static bool has_parameter(const MethodInfo *m, const char *name) {
+    for (size_t i = 0; i < m->param_count; i++)
+        if (strcmp(m->params[i].name, name) == 0) return true;
+    return false;
+}
+
+// Each method has a space whose axes it knows, or is named among those that have none.
+static void all_methods(void **state) {
+    (void)state;
+    size_t count;
+    const MethodInfo *const *methods = method_table(&count);
+    for (size_t i = 0; i < count; i++) {
+        Error e = {0};
+        const char *name = methods[i]->name;
+        const TuneMethod *m = tune_method_find(name, &e);
+        if (!m && !strstr(e.text, "there is no space for")) fail_msg("%s: %s", name, e.text);
+        for (int k = 0; m && k < TUNE_AXES && m->axes[k].name; k++)
+            if (!has_parameter(methods[i], m->axes[k].name))
+                fail_msg("%s has no parameter '%s'", name, m->axes[k].name);
+    }
+}
+
+// The points of methods that read nothing but the text: they can be measured, and plan what they run.
+static void model_free_methods(void **state) {
+    static const char *const METHODS[] = {
+        "suffix:draft=8,min_prob=0.1", "ngram-mod:n=2", "recycling:rejected=on",
+        "prompt-lookup:match=newest",  "jacobi",        "speculative:tree=3x2,gamma=9"};
+    (void)state;
+    for (size_t i = 0; i < sizeof METHODS / sizeof *METHODS; i++) {
+        Tuned *t = calloc(1, sizeof *t);
+        tune(t, METHODS[i], &OPTIONS, never);
+        assert_true(t->result.choice >= 0 && t->result.failed == 0 && t->result.diverged == 0);
+        for (int k = 0; k < t->result.points; k++) {
+            const TuneSeat *s = &t->result.seats[k];
+            TuneAnswer sum;
+            if (!tune_sum(s, 0, 1000, &sum)) continue;
+            const TuningPoint *plan = &t->space.points[k];
+            if (sum.tokens > plan->N * sum.steps)
+                fail_msg("%s: point %d emits more than planned", METHODS[i], k);
+            if (i > 0 && sum.rows > plan->rows * sum.steps)
+                fail_msg("%s: point %d runs more rows than planned", METHODS[i], k);
+        }
+        tuned_release(t);
+        free(t);
+    }
+}
+
 static void mistakes(void **state) {
     static const struct {
         const char *words[12], *said;
     } ROWS[] = {
         {{"tune", "tiny"}, "give a --method"},
         {{"tune", "tiny", "--method", "lookahead"}, "give --dataset"},
-        {{"tune", "tiny", "--method", "medusa", "--dataset", "code"}, "any other 'outpace run' sweeps"},
+        {{"tune", "tiny", "--method", "mix", "--dataset", "code"},
+         "no space for 'mix': its parts have theirs"},
+        {{"tune", "tiny", "--method", "medusa", "--dataset", "code"}, "Medusa heads are needed"},
+        {{"tune", "tiny", "--method", "sufix", "--dataset", "code"}, "'suffix'"},
         {{"tune", "tiny", "--method", "lookahead:X=3", "--dataset", "code"}, "no parameter 'X'"},
         {{"tune", "tiny", "--method", "lookahead", "--dataset", "code", "--axis", "W"},
          "must be NAME=VALUES"},
@@ -294,7 +344,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds),    cmocka_unit_test(interrupted),      cmocka_unit_test(budgets),
         cmocka_unit_test(no_time),  cmocka_unit_test(short_steps_lose), cmocka_unit_test(command),
-        cmocka_unit_test(mistakes),
+        cmocka_unit_test(mistakes), cmocka_unit_test(all_methods),      cmocka_unit_test(model_free_methods),
     };
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }

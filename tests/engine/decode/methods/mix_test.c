@@ -233,6 +233,8 @@ typedef struct {
     int gamma;
     int chains, others; // steps with a chain, those after another method's tokens
     bool other;
+    int rests; // steps in which a switch let the first method draft alone, and it did
+    bool switched;
 } Shallow;
 
 static int adapter_says(Shallow *s, const int *tokens, int n) {
@@ -257,12 +259,18 @@ static int adapter_says(Shallow *s, const int *tokens, int n) {
     return said;
 }
 
-// The adapter's chain is the first in the tree, in every step, whichever method's tokens came before.
+// The adapter's chain is the first in the tree, in every step in which it drafts, whichever method's tokens
+// came before.
 static void look_at_chain(void *state, const StepReport *r) {
     Shallow *s = state;
     const World *w = s->w;
     const Tree *t = &w->target.tree;
     int whole[2 * CONTEXT], node = 0, accepted = 0, room = CONTEXT - w->before;
+    if (s->switched && r->sources[0].rows) {
+        assert_int_equal(r->sources[1].rows, 0);
+        s->rests++;
+        return;
+    }
     memcpy(whole, w->sequence, (size_t)w->before * sizeof *whole);
     for (int i = 0; i < s->gamma && i < room; i++) {
         int proposal = t->first_proposal[node];
@@ -301,6 +309,19 @@ static void an_adapter_follows_others(void **state) {
         close_world(&w);
     }
     assert_true(s.chains > 30 && s.others > 15);
+    for (int layout = 0; layout < 2; layout++) {
+        open_world(&w, 0);
+        w.look = look_at_chain;
+        w.looker = &s;
+        s.switched = true;
+        DecodeResult out = run(
+            &w, "mix:prompt-lookup(draft=6,allow_short=on)+kangaroo(gamma=2,eta=0),switch=match,threshold=3",
+            0, layout ? LAYOUT_BATCH : LAYOUT_TREE);
+        decode_result_release(&out);
+        close_world(&w);
+    }
+    print_message("%d rests\n", s.rests);
+    assert_true(s.rests > 5 && s.chains > 45);
     session_release(&s.slow);
     session_release(&s.slow_target);
 }
@@ -350,6 +371,10 @@ static void refuses(void **state) {
         {"mix:mix+jacobi", "a mix cannot be part of a mix"},
         {"mix:speculative+ouroboros", "speculative and ouroboros cannot share the draft model"},
         {"mix:kangaroo+kangaroo(gamma=2)", "kangaroo and kangaroo cannot share the adapter"},
+        {"mix:suffix+speculative,switch=learned", NULL},
+        {"mix:suffix,switch=learned", "'switch' is learned, but there is no second method"},
+        {"mix:speculative+suffix,switch=match",
+         "'switch' is match, but the first method, speculative, doesn't"},
         {"mix:lookahead(ranks=2)+jacobi", "'ranks' is 2, must be 1 in a mix"},
         {"mix:jacobi+jacobi+jacobi+jacobi+jacobi+jacobi+jacobi+jacobi+jacobi", "a mix has 8 methods at most"},
     };

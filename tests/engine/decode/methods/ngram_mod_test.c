@@ -49,6 +49,26 @@ static void on_step(void *state, const StepReport *r) {
     w->proposed += want;
 }
 
+// The method's state: the n-grams of the texts, and those whose token was another one before.
+static void check_places(const Watch *w, const Method *m, int from) {
+    int filled = 0, changed = 0;
+    char want[80], end[80];
+    Text got = {0};
+    for (int i = from + w->n; i < w->old_count; i++) {
+        bool whole = w->old[i] != NONE;
+        for (int k = 1; k <= w->n; k++) whole &= w->old[i - k] != NONE;
+        int before = whole ? newest(w->old + from, i - from, w->old + i - w->n, w->n) : w->old[i];
+        filled += whole && before == NONE;
+        changed += before != NONE && before != w->old[i];
+    }
+    snprintf(want, sizeof want, "%d of %d places filled, ", filled, 1 << 23);
+    snprintf(end, sizeof end, "; evicted %d tokens", changed);
+    m->info->state(m->self, &got);
+    if (strncmp(text_get(&got), want, strlen(want)) != 0 || !text_ends(text_get(&got), end))
+        fail_msg("'%s', want '%s..%s'", text_get(&got), want, end);
+    text_release(&got);
+}
+
 static void watch_method(Watch *w, Random *r) {
     NullSetup setup = {.vocab = test_between(r, 1, 5), .context = CONTEXT};
     char text[100];
@@ -63,13 +83,15 @@ static void watch_method(Watch *w, Random *r) {
     null_session_open(&w->session, &setup);
     MethodEnv env = {.target = &w->session};
     if (!method_open(&m, text, &env, &e)) fail_msg("'%s': %s", text, e.text);
-    for (int prompt = 0; prompt < PROMPTS; prompt++) {
+    for (int prompt = 0, from = 0; prompt < PROMPTS; prompt++) {
         DecodeOptions o = watched_options(TOKENS, 1, 2, r);
         watched_prompt(&w->text, test_between(r, 1, CONTEXT - TOKENS - 20), setup.vocab, r);
         DecodeResult out = watched_decode(&w->text, on_step, &w->session, &m, &o);
         memcpy(w->old + w->old_count, w->text.sequence, (size_t)w->text.length * sizeof *w->old);
         w->old_count += w->text.length;
         w->old[w->old_count++] = NONE;
+        check_places(w, &m, w->warm ? 0 : from);
+        from = w->old_count;
         decode_result_release(&out);
     }
     method_close(&m);

@@ -16,7 +16,7 @@ typedef struct {
     Session target, slow;
     RankTree tree;
     int k, vocab;
-    bool warm, rejected;
+    bool warm, rejected, prompt;
     int matrix[MOST_VOCAB][RANK_TREE_RANKS];
     int accepted, most; // guesses in all; rows of the largest step
     int twice;          // rows of the matrix that a later node of the same step wrote again
@@ -26,16 +26,14 @@ static void forget(Watch *w) {
     for (int i = 0; i < MOST_VOCAB; i++) w->matrix[i][0] = NONE;
 }
 
-// The k best tokens after the text before the step's root, the root and the path to a node.
-static void slow_choices(Watch *w, int node, int *out) {
+// The k best tokens after the text's first n, and after the path to a node of the step, the root left out.
+static void slow_choices(Watch *w, int n, const int *path, int depth, int *out) {
     Session *s = &w->slow;
-    const Tree *t = &w->target.tree;
-    int path[CONTEXT], depth = tree_path(t, node, path), last = TREE_NONE;
     session_reset(s);
     session_begin_step(s, true, LAYOUT_TREE);
-    last = tree_root(&s->tree, w->text.sequence[0]);
-    for (int i = 1; i < w->text.before; i++) last = tree_propose(&s->tree, last, w->text.sequence[i]);
-    for (int i = 1; i < depth; i++) last = tree_propose(&s->tree, last, t->token[path[i]]);
+    int last = tree_root(&s->tree, w->text.sequence[0]);
+    for (int i = 1; i < n; i++) last = tree_propose(&s->tree, last, w->text.sequence[i]);
+    for (int i = 1; i < depth; i++) last = tree_propose(&s->tree, last, w->target.tree.token[path[i]]);
     assert_true(session_run(s, s->shape.layers, NULL) && session_read(s, HEAD_ARGMAX | HEAD_LOGITS, NULL));
     const float *x = session_logits(s, last);
     for (int id = 0; id < w->vocab; id++) {
@@ -65,7 +63,8 @@ static void learn(Watch *w, const StepReport *r) {
         if (t->canonical[i] != i || !(w->rejected || on_path[i])) continue;
         w->twice += written[t->token[i]];
         written[t->token[i]] = true;
-        slow_choices(w, i, w->matrix[t->token[i]]);
+        int path[CONTEXT], depth = tree_path(t, i, path);
+        slow_choices(w, w->text.before, path, depth, w->matrix[t->token[i]]);
     }
 }
 
@@ -92,6 +91,17 @@ static void on_step(void *state, const StepReport *r) {
     learn(w, r);
 }
 
+static void check_rows(const Watch *w, const Method *m) {
+    int known = 0;
+    char want[80];
+    Text got = {0};
+    for (int i = 0; i < w->vocab; i++) known += w->matrix[i][0] != NONE;
+    snprintf(want, sizeof want, "rows of %d of %d tokens, ", known, w->vocab);
+    m->info->state(m->self, &got);
+    if (strncmp(text_get(&got), want, strlen(want)) != 0) fail_msg("'%s', want '%s'", text_get(&got), want);
+    text_release(&got);
+}
+
 static void watch_method(Watch *w, Random *r) {
     NullSetup setup = {
         .vocab = test_between(r, 2, MOST_VOCAB), .context = CONTEXT, .max_nodes = test_between(r, 5, 80)};
@@ -102,6 +112,7 @@ static void watch_method(Watch *w, Random *r) {
     w->vocab = setup.vocab;
     w->k = k < w->vocab ? k : w->vocab;
     w->rejected = test_between(r, 0, 1);
+    w->prompt = test_between(r, 0, 1);
     w->warm = w->rejected && test_between(r, 0, 1); // what the limit cuts off an accepted path isn't seen
     null_session_open(&w->target, &setup);
     setup.max_nodes = 0;
@@ -111,18 +122,22 @@ static void watch_method(Watch *w, Random *r) {
     rank_tree_text(&w->tree, paths);
     for (char *c = paths; *c; c++)
         if (*c == '\n' || *c == ' ') *c = ';';
-    snprintf(text, sizeof text, "recycling:k=%d,warm=%s,rejected=%s,tree=%.190s", k, w->warm ? "on" : "off",
-             w->rejected ? "on" : "off", paths);
+    snprintf(text, sizeof text, "recycling:k=%d,warm=%s,rejected=%s,prompt=%s,tree=%.180s", k,
+             w->warm ? "on" : "off", w->rejected ? "on" : "off", w->prompt ? "on" : "off", paths);
     MethodEnv env = {.target = &w->target, .sampling = {.top_p = 1}};
     if (!method_open(&m, text, &env, &e)) fail_msg("'%s': %s", text, e.text);
     forget(w);
     for (int prompt = 0; prompt < 2; prompt++) {
         DecodeOptions o = watched_options(TOKENS, 1, 2, r);
+        o.prefill_chunk = test_between(r, 0, 5);
         watched_prompt(&w->text, test_between(r, 1, CONTEXT / 2), w->vocab, r);
         if (!w->warm) forget(w);
+        for (int i = 1; i < w->text.length && w->prompt; i++) // all but the last one, which is the root
+            slow_choices(w, i, NULL, 0, w->matrix[w->text.sequence[i - 1]]);
         DecodeResult out = watched_decode(&w->text, on_step, &w->target, &m, &o);
         decode_result_release(&out);
     }
+    check_rows(w, &m);
     method_close(&m);
     session_release(&w->target);
     session_release(&w->slow);

@@ -3,6 +3,8 @@
 #include "tests/support/draft_watch.h"
 #include "tests/support/null_session.h"
 
+#include "engine/decode/rank_tree.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -93,6 +95,224 @@ static void perfect_draft(void **state) {
     }
 }
 
+// --- trees
+
+enum { TREE_NODES = 40, MOST_CHILDREN = 10 };
+
+typedef struct TreeWatch {
+    Watched text;
+    Session target, second, slow;
+    RankTree shape;
+    Sampling sampling;    // of the draft; temperature 0: greedy
+    int node[TREE_NODES]; // of the shape's nodes in the target's tree, or TREE_NONE
+    int proposed, accepted, whole, short_of, exhausted;
+} TreeWatch;
+
+static int path_of(const TreeWatch *w, int node, int *out) {
+    const Tree *t = &w->target.tree;
+    int path[TREE_NODES + 1], n = tree_path(t, node, path);
+    memcpy(out, w->text.sequence, (size_t)w->text.before * sizeof *out);
+    for (int i = 1; i < n; i++) out[w->text.before + i - 1] = t->token[path[i]];
+    return w->text.before + n - 1;
+}
+
+// The slow model's r-th best token: of equal logits the lower id.
+static int ranked(const float *logits, int vocab, int rank) {
+    for (int v = 0; v < vocab; v++) {
+        int before = 0;
+        for (int u = 0; u < vocab; u++) before += logits[u] > logits[v] || (logits[u] == logits[v] && u < v);
+        if (before == rank) return v;
+    }
+    return TREE_NONE;
+}
+
+static void check_greedy(TreeWatch *w, int parent, int at, const float *logits) {
+    const Tree *t = &w->target.tree;
+    for (int i = 0; i < w->shape.count; i++) {
+        if (w->shape.nodes[i].parent != parent) continue;
+        int want = ranked(logits, w->second.shape.real_vocab, w->shape.nodes[i].rank);
+        w->node[i] = want == TREE_NONE ? TREE_NONE : tree_child(t, at, want);
+    }
+}
+
+// The proposals of a node are its children in order, drawn from the draft's own distribution, each once.
+static void check_drawn(TreeWatch *w, int parent, int at, const float *logits) {
+    const Tree *t = &w->target.tree;
+    float p[16];
+    int vocab = w->second.shape.vocab < t->vocab ? w->second.shape.vocab : t->vocab, support = 0, count = 0;
+    Sampler sampler;
+    sampler_init(&sampler, &w->sampling, vocab);
+    sampler_distribution(&sampler, logits, p);
+    sampler_release(&sampler);
+    for (int v = 0; v < vocab; v++) support += p[v] > 0;
+    int next = t->first_proposal[at];
+    for (int i = 0; i < w->shape.count; i++) {
+        if (w->shape.nodes[i].parent != parent) continue;
+        count++;
+        if (next == TREE_NONE) continue;
+        const Proposal *proposal = &t->proposals[next];
+        assert_true(proposal->without_replacement && proposal->q != ONE_HOT);
+        for (int v = 0; v < t->vocab; v++)
+            assert_true(tree_q(t, proposal->q)[v] == (v < vocab ? p[v] : 0.0f));
+        assert_true(tree_q(t, proposal->q)[t->token[proposal->child]] > 0);
+        for (int k = t->first_proposal[at]; k != next; k = t->proposals[k].next)
+            assert_true(t->proposals[k].q == proposal->q && t->proposals[k].child != proposal->child);
+        w->node[i] = proposal->child;
+        next = proposal->next;
+    }
+    w->exhausted += count > support;
+    assert_int_equal(next, TREE_NONE);
+}
+
+// Whether the draft's cache holds all of the accepted path that it has run: the guesses that have children.
+static void check_cache(const TreeWatch *w, int accepted) {
+    int run = 0, at = -1;
+    for (bool on = true; on && run < accepted;) {
+        on = false;
+        for (int i = 0; i < w->shape.count && !on; i++)
+            if (w->shape.nodes[i].parent == at && w->node[i] != TREE_NONE &&
+                w->target.tree.token[w->node[i]] == w->text.sequence[w->text.before + run])
+                at = i, on = true;
+        bool inner = false;
+        for (int i = 0; i < w->shape.count; i++) inner = inner || w->shape.nodes[i].parent == at;
+        if (!on || !inner) break;
+        run++;
+    }
+    int want = w->text.before + run < w->text.length - 1 ? w->text.before + run : w->text.length - 1;
+    assert_int_equal(w->second.cache.length, want);
+}
+
+static void on_tree_step(void *state, const StepReport *r) {
+    TreeWatch *w = state;
+    const Tree *t = &w->target.tree;
+    int sequence[WATCH_CONTEXT + TREE_NODES], there = 0, passes = 0;
+    float logits[16];
+    for (int i = 0; i < w->shape.count; i++) w->node[i] = TREE_NONE;
+    for (int parent = -1; parent < w->shape.count; parent++) {
+        int at = parent < 0 ? 0 : w->node[parent];
+        if (at == TREE_NONE || t->first_proposal[at] == TREE_NONE) continue;
+        int n = path_of(w, at, sequence);
+        slow_next(&w->slow, sequence, n, logits);
+        (w->sampling.temperature == 0 ? check_greedy : check_drawn)(w, parent, at, logits);
+    }
+    for (int i = 0; i < w->shape.count; i++) there += w->node[i] != TREE_NONE;
+    assert_int_equal(there, t->count - 1);
+    for (int i = 0; i < r->pass_count; i++)
+        if (r->passes[i].model == PASS_DRAFT && r->passes[i].a == 0) passes += r->passes[i].count;
+    assert_in_range(passes, 0, rank_tree_levels(&w->shape));
+    bool room = w->text.before + rank_tree_levels(&w->shape) < WATCH_CONTEXT &&
+                w->second.context >= WATCH_CONTEXT && w->exhausted == 0 &&
+                rank_tree_width(&w->shape) <= WATCH_VOCAB;
+    if (room) assert_int_equal(there, w->shape.count);
+    if (w->second.context >= WATCH_CONTEXT) check_cache(w, r->accepted);
+    w->whole += there == w->shape.count;
+    w->short_of += there < w->shape.count;
+    w->proposed += there;
+    w->accepted += r->accepted;
+}
+
+// Paths of a random shape: any parent before, the next rank below it or one beyond.
+static void random_tree(Random *r, RankTree *t, char *text) {
+    int count = test_between(r, 1, 24);
+    *text = 0;
+    for (int i = 0; i < count; i++) {
+        int parent = test_between(r, -1, i - 1), rank = test_between(r, 0, 3), at = i;
+        char path[RANK_TREE_DEPTH + 2] = "";
+        t->nodes[i] = (RankNode){parent, parent < 0 ? 0 : t->nodes[parent].depth + 1, rank};
+        t->count = i + 1;
+        for (int k = 0; k < i; k++)
+            if (t->nodes[k].parent == parent && t->nodes[k].rank == rank) at = -1;
+        if (at < 0 || t->nodes[i].depth >= 6) {
+            t->count = i;
+            break;
+        }
+        for (int n = t->nodes[i].depth; n >= 0; n--, at = t->nodes[at].parent)
+            path[n] = (char)('0' + t->nodes[at].rank);
+        snprintf(text + strlen(text), 16, "%s%s", i ? ";" : "", path);
+    }
+}
+
+static void open_tree_world(TreeWatch *w, Method *m, Random *r) {
+    static const double temperatures[] = {0, 0, 0.7, 3};
+    NullSetup target = {.vocab = WATCH_VOCAB + 1, .masked = 1, .context = WATCH_CONTEXT, .max_nodes = 64};
+    NullSetup draft = {.vocab = WATCH_VOCAB, .context = WATCH_CONTEXT + 8, .max_nodes = 40};
+    char paths[400], text[600];
+    Error e = {0};
+    if (test_between(r, 0, 1)) draft.vocab += 2, draft.masked = 2;
+    draft.window = test_between(r, 0, 3);
+    if (test_between(r, 0, 3) == 0) draft.context = test_between(r, 1, WATCH_CONTEXT - 1);
+    null_session_open(&w->target, &target);
+    null_session_open(&w->second, &draft);
+    draft.context = WATCH_CONTEXT + 2 * TREE_NODES;
+    draft.max_nodes = 0;
+    null_session_open(&w->slow, &draft);
+    rank_tree_init(&w->shape);
+    random_tree(r, &w->shape, paths);
+    w->sampling = (Sampling){temperatures[test_between(r, 0, 3)], test_between(r, 0, 3), 1};
+    snprintf(text, sizeof text, "speculative:tree=%s,draft_temperature=%g,draft_top_k=%d,draft_top_p=1",
+             paths, w->sampling.temperature, w->sampling.top_k);
+    MethodEnv env = {.target = &w->target, .draft = &w->second, .sampling = {.top_p = 1}};
+    if (!method_open(m, text, &env, &e)) fail_msg("'%s': %s", text, e.text);
+}
+
+static void every_tree(void **state) {
+    (void)state;
+    Random r = test_random(84);
+    int accepted = 0, proposed = 0, whole = 0, short_of = 0, exhausted = 0;
+    for (int round = 0; round < 150; round++) {
+        TreeWatch w = {.accepted = 0};
+        Method m;
+        open_tree_world(&w, &m, &r);
+        for (int prompt = 0; prompt < 2; prompt++) {
+            DecodeOptions o = watched_options(WATCH_TOKENS, 1, 2, &r);
+            watched_prompt(&w.text, test_between(&r, 1, 20), WATCH_VOCAB, &r);
+            DecodeResult out = watched_decode(&w.text, on_tree_step, &w.target, &m, &o);
+            decode_result_release(&out);
+        }
+        accepted += w.accepted, proposed += w.proposed;
+        whole += w.whole, short_of += w.short_of, exhausted += w.exhausted;
+        method_close(&m);
+        rank_tree_release(&w.shape);
+        session_release(&w.target);
+        session_release(&w.second);
+        session_release(&w.slow);
+    }
+    print_message("%d of %d guesses accepted; %d trees whole, %d not, %d distributions exhausted\n", accepted,
+                  proposed, whole, short_of, exhausted);
+    assert_true(accepted > 2000 && whole > 2000 && short_of > 500 && exhausted > 100);
+}
+
+// A tree without branches is the chain: the same tokens in the same steps, greedy or drawn.
+static void thin_tree_is_a_chain(void **state) {
+    (void)state;
+    static const char *const TEXTS[] = {"speculative:gamma=4", "speculative:tree=1x1x1x1"};
+    NullSetup setup = {.vocab = 6, .context = 200, .max_nodes = 32};
+    int prompt[] = {1, 2, 3};
+    Session target, draft;
+    null_session_open(&target, &setup);
+    setup.window = 3;
+    null_session_open(&draft, &setup);
+    for (int seed = 0; seed < 20; seed++) {
+        DecodeResult out[2];
+        for (int i = 0; i < 2; i++) {
+            Method m;
+            Sampling sampling = {seed % 2, 0, 1};
+            MethodEnv env = {.target = &target, .draft = &draft, .sampling = sampling};
+            DecodeOptions o = {.max_tokens = 180, .merge = true, .clock = still_clock()};
+            o.sampling = sampling;
+            o.seed = (uint64_t)seed;
+            assert_true(method_open(&m, TEXTS[i], &env, NULL));
+            assert_true(decode(&target, &m, prompt, 3, &o, &out[i], NULL));
+            method_close(&m);
+        }
+        assert_int_equal(out[0].steps, out[1].steps);
+        assert_memory_equal(out[0].ids, out[1].ids, 180 * sizeof(int));
+        for (int i = 0; i < 2; i++) decode_result_release(&out[i]);
+    }
+    session_release(&target);
+    session_release(&draft);
+}
+
 static void refuses(void **state) {
     (void)state;
     Session target, draft;
@@ -110,6 +330,13 @@ static void refuses(void **state) {
     assert_string_equal(e.text,
                         "method 'speculative': the draft model has 17 tokens, the target 20: they must "
                         "share a vocabulary");
+    session_release(&draft);
+    null_session_open(&draft, &(NullSetup){.vocab = 20, .context = 50});
+    assert_false(method_open(&m, "speculative:tree=2x2,adaptive=heuristic", &env, &e));
+    assert_string_equal(e.text, "method 'speculative': adaptive=heuristic needs tree=chain");
+    assert_false(method_open(&m, "speculative:tree=2x20", &env, &e));
+    assert_string_equal(e.text,
+                        "method 'speculative': the tree '2x20' has 20 choices at level 2, must be 1 to 10");
     session_release(&target);
     session_release(&draft);
 }
@@ -136,10 +363,9 @@ static void prompt_outside_the_draft(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_setting),
-        cmocka_unit_test(perfect_draft),
-        cmocka_unit_test(refuses),
-        cmocka_unit_test(prompt_outside_the_draft),
+        cmocka_unit_test(every_setting), cmocka_unit_test(perfect_draft),
+        cmocka_unit_test(every_tree),    cmocka_unit_test(thin_tree_is_a_chain),
+        cmocka_unit_test(refuses),       cmocka_unit_test(prompt_outside_the_draft),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,7 +16,7 @@ typedef struct {
     Watched text; // first: the loop's callbacks get it
     Session session;
     SuffixRule rule;
-    int depth, requests, tokens;
+    int depth, requests, tokens, bias;
     bool warm;
     int lengths[PROMPTS]; // of the outputs so far
     int prompt;           // the running one
@@ -52,7 +52,10 @@ static bool slow_draft(Watch *w, SuffixDraft *out) {
     for (int first = oldest_kept(w, w->lengths[w->prompt]); w->first < first; w->first++, w->dropped++)
         suffix_tree_drop(&w->global);
     suffix_tree_draft(&w->global, context, have, &w->rule, &other);
-    if (other.score <= out->score) return false;
+    if (w->rule.longest) {
+        int match = other.match > w->bias ? other.match - w->bias : 0;
+        if (!other.count || (out->count && match <= out->match)) return false;
+    } else if (other.score <= out->score) return false;
     *out = other;
     return true;
 }
@@ -81,6 +84,21 @@ static void on_step(void *state, const StepReport *r) {
     w->lengths[w->prompt] += w->text.length - w->text.before;
 }
 
+// The end of the method's state: outputs that are gone since it was opened.
+static void check_evicted(Watch *w, const Method *m) {
+    char want[80];
+    Text got = {0};
+    int first, tokens = 0;
+    w->prompt = PROMPTS - 1;
+    first = oldest_kept(w, w->lengths[w->prompt]);
+    for (int i = 0; i < first; i++) tokens += w->lengths[i];
+    snprintf(want, sizeof want, "; evicted %d outputs of %d tokens", first, tokens);
+    m->info->state(m->self, &got);
+    if (w->warm ? !text_ends(text_get(&got), want) : strstr(text_get(&got), "evicted") != NULL)
+        fail_msg("'%s', want '%s'", text_get(&got), w->warm ? want : "nothing evicted");
+    text_release(&got);
+}
+
 static void watch_method(Watch *w, Random *r) {
     NullSetup setup = {.vocab = test_between(r, 1, 6), .context = CONTEXT};
     char text[300];
@@ -94,14 +112,19 @@ static void watch_method(Watch *w, Random *r) {
                            .factor = test_between(r, 0, 8) / 2.0,
                            .offset = test_between(r, -1, 4),
                            .least = test_between(r, 0, 5) / 16.0,
-                           .tree = test_between(r, 0, 1)};
+                           .tree = test_between(r, 0, 1),
+                           .longest = test_between(r, 0, 2) == 0};
+    w->bias = test_between(r, 0, 6);
     memset(w->lengths, 0, sizeof w->lengths);
     suffix_tree_init(&w->global, w->depth);
     w->first = 0;
     snprintf(text, sizeof text,
-             "suffix:depth=%d,draft=%d,factor=%g,offset=%g,min_prob=%g,tree=%s,warm=%s,requests=%d,tokens=%d",
+             "suffix:depth=%d,draft=%d,factor=%g,offset=%g,min_prob=%g,tree=%s,warm=%s,requests=%d,tokens=%d,"
+             "pick=%s,"
+             "bias=%d",
              w->depth, w->rule.most, w->rule.factor, w->rule.offset, w->rule.least,
-             w->rule.tree ? "on" : "off", w->warm ? "on" : "off", w->requests, w->tokens);
+             w->rule.tree ? "on" : "off", w->warm ? "on" : "off", w->requests, w->tokens,
+             w->rule.longest ? "match" : "score", w->bias);
     null_session_open(&w->session, &setup);
     MethodEnv env = {.target = &w->session};
     if (!method_open(&m, text, &env, &e)) fail_msg("'%s': %s", text, e.text);
@@ -112,6 +135,7 @@ static void watch_method(Watch *w, Random *r) {
         DecodeResult out = watched_decode(&w->text, on_step, &w->session, &m, &o);
         decode_result_release(&out);
     }
+    check_evicted(w, &m);
     method_close(&m);
     session_release(&w->session);
     suffix_tree_release(&w->global);

@@ -1,0 +1,134 @@
+// Early exit (LayerSkip, Elhoushi et al.): the target's own first layers, its final norm and its head are the
+// draft. A guess runs through layers [0, exit_layer) as a node of the target's tree, and the head reads it
+// there. The lower layers' states, keys and values stay in the step, so verification runs only the rest:
+//
+//      root --- d1 --- d2 --- d3       [0, E) and the head one by one; d3, the last guess, isn't run
+//      root --- d1 --- d2 --- d3       [E, L) of all, and [0, L) of d3, by the loop
+//
+// Unlike Kangaroo (kangaroo.c) there is no adapter, so there is nothing to follow: the target's cache has the
+// keys and values of the lower layers, too. Drafting ends at gamma guesses, after a token that ends the text,
+// or after a guess whose best token had a chance of at most eta.
+#include "engine/decode/methods/methods.h"
+
+#include "engine/base/memory.h"
+#include "engine/decode/draft.h"
+
+#include <assert.h>
+
+enum { LONGEST = TREE_MAX_NODES - 1, AUTHORS_SHARE = 4 }; // the authors leave 32 layers after 8
+
+typedef struct EarlyExitParams {
+    int exit_layer, gamma;
+    double eta;
+    DraftSampling sampling;
+} EarlyExitParams;
+
+#define AT(name) offsetof(EarlyExitParams, name)
+static const Arg PARAMS[] = {
+    {"exit_layer", ARG_INT, AT(exit_layer), 0, 1000, "0",
+     .help = "layers that draft; 0: a quarter of the target's"},
+    {"gamma", ARG_INT, AT(gamma), 1, LONGEST, "6", .help = "most tokens drafted"},
+    {"eta", ARG_REAL, AT(eta), 0, 1, "0",
+     .help = "end when the best token's chance is at most eta; 0: never"},
+    DRAFT_SAMPLING_PARAMS(AT(sampling)),
+};
+#undef AT
+
+static const char *const SOURCES[] = {"exit"};
+
+typedef struct EarlyExit {
+    EarlyExitParams p;
+    Session *target;
+    Drafter drafter;
+    const int *eos; // (eos_count)
+    int eos_count;
+    Sources sources;
+} EarlyExit;
+
+static void early_exit_close(void *self) {
+    EarlyExit *x = self;
+    if (!x) return;
+    drafter_release(&x->drafter);
+    mem_free(x);
+}
+
+// Returns the layer, or 0 if the target doesn't have it.
+static int choose_layer(int asked, int layers, Error *e) {
+    if (asked < layers) return asked ? asked : (layers + AUTHORS_SHARE - 1) / AUTHORS_SHARE;
+    error_input(e, "'exit_layer' is %d, the target has %d layers: choose 1 to %d", asked, layers, layers - 1);
+    return 0;
+}
+
+static void *early_exit_open(const MethodEnv *env, const void *values, Error *e) {
+    EarlyExitParams p = *(const EarlyExitParams *)values;
+    p.exit_layer = choose_layer(p.exit_layer, env->target->shape.layers, e);
+    if (!p.exit_layer) return NULL;
+    EarlyExit *x = mem_new(1, sizeof *x);
+    *x = (EarlyExit){.p = p, .target = env->target, .eos = env->eos, .eos_count = env->eos_count};
+    x->sources = (Sources){.names = SOURCES, .source_count = 1};
+    drafter_init(&x->drafter, env->target, env->target->shape.vocab, &p.sampling, &env->sampling, p.eta > 0);
+    return x;
+}
+
+static bool early_exit_begin(void *self, const Prompt *prompt, Error *e) {
+    (void)e;
+    EarlyExit *x = self;
+    drafter_begin(&x->drafter, prompt->seed);
+    return true;
+}
+
+static bool ends_text(const EarlyExit *x, int token) {
+    for (int i = 0; i < x->eos_count; i++)
+        if (x->eos[i] == token) return true;
+    return false;
+}
+
+static bool has_room(const Tree *t, int parent) {
+    return tree_room(t) > 0 && tree_position(t, parent) + 1 < t->limit;
+}
+
+// In a batch, or where another method has proposed the same path, the first node of the path is read.
+static bool draft_one(EarlyExit *x, Tree *tree, int parent, Draft *d, Error *e) {
+    int node = tree->canonical[parent];
+    if (!session_run(x->target, x->p.exit_layer, e)) return false;
+    assert(x->target->done[node] == x->p.exit_layer);
+    session_peek(x->target, node);
+    return drafter_propose(&x->drafter, node, tree, parent, d, e);
+}
+
+static bool early_exit_propose(void *self, Tree *tree, Error *e) {
+    EarlyExit *x = self;
+    int parent = tree_row(tree);
+    for (int drafted = 0; parent != TREE_NONE && drafted < x->p.gamma && has_room(tree, parent); drafted++) {
+        Draft d;
+        if (!draft_one(x, tree, parent, &d, e)) return false;
+        if (d.node == TREE_NONE) break;
+        parent = d.node;
+        if (ends_text(x, d.token) || d.confidence <= x->p.eta) break;
+    }
+    x->sources.count = 0;
+    if (parent != TREE_NONE && tree->depth[parent] > 0) sources_record(&x->sources, 0, parent);
+    return true;
+}
+
+static bool early_exit_observe(void *self, const Observation *seen, Error *e) {
+    (void)self, (void)seen, (void)e;
+    return true;
+}
+
+static const Sources *early_exit_sources(const void *self) { return &((const EarlyExit *)self)->sources; }
+
+const MethodInfo method_early_exit = {.name = "early-exit",
+                                      .summary =
+                                          "the target's first layers and its own head draft (LayerSkip)",
+                                      .needs = NEEDS_LAYERS,
+                                      .params = PARAMS,
+                                      .param_count = sizeof PARAMS / sizeof *PARAMS,
+                                      .param_size = sizeof(EarlyExitParams),
+                                      .open = early_exit_open,
+                                      .begin = early_exit_begin,
+                                      .propose = early_exit_propose,
+                                      .observe = early_exit_observe,
+                                      .may_rest = true,
+                                      .close = early_exit_close,
+                                      .sources = early_exit_sources};

@@ -1,0 +1,209 @@
+// Known acceptance on purpose: proposes the model's own continuation, in which each token is replaced by
+// another with a set chance. The verifier is the real one, so the output stays the model's. With a chance of
+// 1 it is the limit that the cost of a step sets to any drafter; with a known one, S must be that of the laws
+// of guess-and-verify decoding (simulate/laws.h, drafting.h), whose terms are parameters here.
+//
+// A step draws whether it is good, then how many guesses it has, then every guess token by token.
+//
+// Invariant between steps: `at` tokens of the output are known; the answer continues there.
+#include "engine/decode/methods/methods.h"
+
+#include "engine/base/memory.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+typedef enum { BONUS_KEEP, BONUS_DROP } Bonus;
+
+typedef struct OracleParams {
+    char accept[ARG_TEXT_SIZE], guess_shares[ARG_TEXT_SIZE];
+    char levels[ARG_TEXT_SIZE], level_shares[ARG_TEXT_SIZE];
+    int draft, guesses, filling, bonus;
+    double f, eta;
+} OracleParams;
+
+static const char *const BONUSES[] = {"keep", "drop", NULL};
+
+#define AT(name) offsetof(OracleParams, name)
+static const Arg PARAMS[] = {
+    {"accept", ARG_TEXT, AT(accept), .fallback = "0.8",
+     .help = "chance that a token is right: a, or a1:a2:... by position, the last one for all further"},
+    {"draft", ARG_INT, AT(draft), 0, TREE_MAX_NODES - 1, "5",
+     .help = "tokens of a guess; 0: up to its first wrong one"},
+    {"guesses", ARG_INT, AT(guesses), 0, TREE_MAX_NODES - 1, "1", .help = "of a step, each drawn by itself"},
+    {"guess_shares", ARG_TEXT, AT(guess_shares), .fallback = "none",
+     .help = "s0:s1:...: shares of steps with 0, 1, ... guesses, in place of guesses"},
+    {"f", ARG_REAL, AT(f), 1, 1e6, "1", .help = "one step in f has guesses, at random"},
+    {"filling", ARG_INT, AT(filling), 0, 1 << 20, "0", .help = "first steps of an output without guesses"},
+    {"bonus", ARG_CHOICE, AT(bonus), .fallback = "keep", .choices = BONUSES,
+     .help = "drop: not the model's token after a full match"},
+    {"levels", ARG_TEXT, AT(levels), .fallback = "none",
+     .help = "c1:c2:...: confidences that tokens have; accept is then by level"},
+    {"level_shares", ARG_TEXT, AT(level_shares), .fallback = "none",
+     .help = "s1:s2:...: the levels' shares of all tokens"},
+    {"eta", ARG_REAL, AT(eta), 0, 1, "0", .help = "a guess ends after a token of this confidence or less"},
+};
+#undef AT
+
+static const char *const SOURCES[] = {"answer"};
+
+typedef struct Oracle {
+    OracleParams p;
+    RealList accept, guess_shares, levels, level_shares;
+    const int *answer; // (count): the caller's
+    int count, at, steps;
+    int vocab;
+    Random random;
+    Sources sources;
+} Oracle;
+
+static void check(const Oracle *o) {
+    assert(o->accept.count >= 1 && o->levels.count == o->level_shares.count);
+    assert(o->at >= 0 && o->steps <= o->at);
+    (void)o; // without asserts
+}
+
+// --- open
+
+static bool read_list(const char *text, const char *what, RealList *out, Error *e) {
+    return strcmp(text, "none") == 0 || real_list_parse(text, what, 0, 1, out, e);
+}
+
+static bool check_shares(const RealList *shares, const char *what, Error *e) {
+    double sum = 0;
+    for (int i = 0; i < shares->count; i++) sum += shares->items[i];
+    return shares->count == 0 || fabs(sum - 1) <= 1e-9 ||
+           error_input(e, "%s sum to %g, must to 1", what, sum);
+}
+
+static bool read_lists(Oracle *o, Error *e) {
+    const OracleParams *p = &o->p;
+    if (!real_list_parse(p->accept, "'accept'", 0, 1, &o->accept, e) ||
+        !read_list(p->guess_shares, "'guess_shares'", &o->guess_shares, e) ||
+        !read_list(p->levels, "'levels'", &o->levels, e) ||
+        !read_list(p->level_shares, "'level_shares'", &o->level_shares, e) ||
+        !check_shares(&o->guess_shares, "'guess_shares'", e) ||
+        !check_shares(&o->level_shares, "'level_shares'", e))
+        return false;
+    int levels = o->levels.count;
+    return (levels == o->level_shares.count && (!levels || levels == o->accept.count)) ||
+           error_input(e,
+                       "there are %d 'levels', %d 'level_shares' and %d chances in 'accept': give as many "
+                       "of each",
+                       levels, o->level_shares.count, o->accept.count);
+}
+
+static bool check_room(const Oracle *o, Error *e) {
+    int guesses = o->guess_shares.count ? o->guess_shares.count - 1 : o->p.guesses;
+    return (double)guesses * o->p.draft < TREE_MAX_NODES ||
+           error_input(e, "%d guesses of %d tokens are too many for a step of %d nodes", guesses, o->p.draft,
+                       TREE_MAX_NODES);
+}
+
+static void *oracle_open(const MethodEnv *env, const void *values, Error *e) {
+    Oracle *o = mem_new(1, sizeof *o);
+    o->p = *(const OracleParams *)values;
+    o->vocab = env->target->shape.real_vocab;
+    o->sources = (Sources){.names = SOURCES, .source_count = 1};
+    if (read_lists(o, e) && check_room(o, e)) return o;
+    mem_free(o);
+    return NULL;
+}
+
+static void oracle_close(void *self) { mem_free(self); }
+
+static bool oracle_begin(void *self, const Prompt *prompt, Error *e) {
+    Oracle *o = self;
+    if (!prompt->answer)
+        return error_input(e, "the model's own continuation is not known here: 'outpace run', 'verify' and "
+                              "'generate' decode it first");
+    o->answer = prompt->answer;
+    o->count = prompt->answer_count;
+    o->at = o->steps = 0;
+    o->random = (Random){.seed = prompt->seed, .stream = STREAM_METHOD};
+    check(o);
+    return true;
+}
+
+// --- a step
+
+static int draw_share(Oracle *o, const RealList *shares) {
+    double u = random_uniform(&o->random);
+    int i = 0;
+    while (i < shares->count - 1 && u >= shares->items[i]) u -= shares->items[i++];
+    return i;
+}
+
+static int draw_guesses(Oracle *o) {
+    if (o->steps < o->p.filling || random_uniform(&o->random) * o->p.f >= 1) return 0;
+    return o->guess_shares.count ? draw_share(o, &o->guess_shares) : o->p.guesses;
+}
+
+static int another(Oracle *o, int token) {
+    if (o->vocab < 2) return token;
+    return (token + 1 + (int)random_below(&o->random, (uint32_t)o->vocab - 1)) % o->vocab;
+}
+
+// Draws token `i` of a guess; false: the guess ends with it.
+static bool draw_token(Oracle *o, int i, int *token) {
+    bool leveled = o->levels.count > 0;
+    int kind = leveled ? draw_share(o, &o->level_shares) : i < o->accept.count ? i : o->accept.count - 1;
+    bool right = random_uniform(&o->random) < o->accept.items[kind];
+    bool sure = !leveled || o->p.eta <= 0 || o->levels.items[kind] > o->p.eta;
+    *token = right ? o->answer[o->at + i] : another(o, o->answer[o->at + i]);
+    return sure && (right || o->p.draft > 0);
+}
+
+static void propose_guess(Oracle *o, Tree *tree) {
+    int tokens[TREE_MAX_NODES], n = 0, left = o->count - o->at;
+    int most = o->p.draft > 0 ? o->p.draft : TREE_MAX_NODES - 1;
+    bool more = true;
+    if (most > left) most = left;
+    while (more && n < most) more = draw_token(o, n, &tokens[n]), n++;
+    sources_propose(&o->sources, tree, 0, tokens, n);
+}
+
+static bool oracle_propose(void *self, Tree *tree, Error *e) {
+    (void)e;
+    Oracle *o = self;
+    o->sources.count = 0;
+    for (int left = draw_guesses(o); left > 0; left--) propose_guess(o, tree);
+    return true;
+}
+
+static bool oracle_observe(void *self, const Observation *seen, Error *e) {
+    (void)e;
+    Oracle *o = self;
+    o->at += seen->emitted_count;
+    o->steps++;
+    check(o);
+    return true;
+}
+
+static bool oracle_drops_bonus(const void *self, const Verdict *verdict) {
+    (void)verdict;
+    return ((const Oracle *)self)->p.bonus == BONUS_DROP;
+}
+
+static const Sources *oracle_sources(const void *self) { return &((const Oracle *)self)->sources; }
+
+static void oracle_note(const void *self, StepNote *out) {
+    const Oracle *o = self;
+    if (o->steps < o->p.filling) out->kind = STEP_FILLING;
+}
+
+const MethodInfo method_oracle = {.name = "oracle",
+                                  .summary = "the model's own continuation, right with a set chance; greedy",
+                                  .needs = NEEDS_ANSWER,
+                                  .params = PARAMS,
+                                  .param_count = sizeof PARAMS / sizeof *PARAMS,
+                                  .param_size = sizeof(OracleParams),
+                                  .open = oracle_open,
+                                  .begin = oracle_begin,
+                                  .propose = oracle_propose,
+                                  .observe = oracle_observe,
+                                  .close = oracle_close,
+                                  .drops_bonus = oracle_drops_bonus,
+                                  .sources = oracle_sources,
+                                  .note = oracle_note};
