@@ -14,6 +14,7 @@ typedef struct StoreContent {
 
 typedef struct StoreRun {
     const char *hash; // of everything that determines the measurement, machine and device included if they do
+    const char *uid;  // the same run in other stores; NULL: a new one
     const char *kind; // sweep, surface, import
     const char *name, *about, *config_file, *config, *overrides, *version;
     bool dirty;

@@ -16,7 +16,7 @@ static bool add_run(Store *s, const StoreRun *run, int64_t *id, Error *e) {
     bool ok = sql_run(s, STATEMENT_RUN_ADD,
                       VALUES(of_text(run->hash), of_text(run->kind), of_text(run->name), of_text(run->about),
                              of_text(run->config_file), of_text(run->config), of_text(run->overrides),
-                             of_text(run->version), of_int(run->dirty)),
+                             of_text(run->version), of_int(run->dirty), of_text(run->uid)),
                       e);
     *id = ok ? sql_last_id(s) : 0;
     for (int i = 0; i < run->content_count && ok; i++) {

@@ -69,8 +69,8 @@ static const char *const SQL[STATEMENTS] = {
 
     [STATEMENT_RUN_FIND] = "SELECT id FROM run WHERE hash = ?1 ORDER BY id DESC LIMIT 1",
     [STATEMENT_RUN_ADD] =
-        "INSERT INTO run (hash, kind, name, about, config_file, config, overrides, version, dirty)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        "INSERT INTO run (hash, kind, name, about, config_file, config, overrides, version, dirty, uid)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, coalesce(?10, lower(hex(randomblob(16)))))",
     [STATEMENT_CONTENT_ADD] =
         "INSERT INTO content (run_id, kind, name, hash, path) VALUES (?1, ?2, ?3, ?4, ?5)",
 

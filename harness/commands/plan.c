@@ -77,9 +77,9 @@ typedef struct Done {
 
 static bool take(void *state, const LedgerSample *s, Error *e) {
     Done *d = state;
+    int point = schedule_find(d->schedule, s->point);
     (void)e;
-    if (s->point < 0 || s->point >= d->schedule->point_count) return true;
-    d->rounds[s->point] += s->turn == 0;
+    if (point >= 0) d->rounds[point] += s->turn == 0;
     return true;
 }
 
@@ -131,7 +131,8 @@ static void print_point(const Plan *p, const Done *done, int number, int rounds)
     Text line = {0};
     PointName name;
     point_name(&p->experiment, point, &name);
-    if (number < p->sweep.count) text_printf(&line, "  %5d    %s", number + 1, SHOWN(text_get(&name.label)));
+    if (number < p->sweep.count)
+        text_printf(&line, "  %5d    %s", point->number + 1, SHOWN(text_get(&name.label)));
     else text_printf(&line, "           %s", SHOWN(text_get(&name.label)));
     if (skipped) text_printf(&line, ": skipped, %s\n", SHOWN(skipped));
     else text_printf(&line, ": %d of %d prompts and passes done\n", done->rounds[number], rounds);
@@ -386,7 +387,7 @@ static bool print_plan(const Plan *p, const PlanOptions *o, int *code, Error *e)
     terminal_printf("config     %s: %d points, %d skipped; %d combinations excluded, %d written twice\n",
                     SHOWN(p->file), p->sweep.count, inputs_refused(&p->inputs), p->sweep.excluded,
                     p->sweep.repeated);
-    bool ok = read_done(p, o->sweep.db, &done, e);
+    bool ok = read_done(p, p->db ? p->db : o->sweep.db, &done, e);
     for (int setup = 0; ok && setup < s->setup_count; setup++) {
         print_setup(p, setup);
         for (int i = 0; i < s->group_count; i++)

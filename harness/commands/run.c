@@ -82,7 +82,7 @@ static void print_refusals(const Plan *p) {
 static bool measure(Plan *p, const RunOptions *o, int argc, char **argv, int *code, Error *e) {
     Ledger l;
     RunResult result;
-    LedgerStart start = {.store = o->sweep.db,
+    LedgerStart start = {.store = p->db ? p->db : o->sweep.db,
                          .config_file = p->file,
                          .config = p->config,
                          .overrides = p->overrides,
@@ -225,6 +225,9 @@ const Command command_run = {
         "RUN continues a stored run with the config that the store has: a number, a name (its newest run), "
         "or\n"
         "'last'. It is refused if the program, a model, a dataset or the machine has changed.\n"
+        "\n"
+        "--shard i/n measures one of n parts, in a store of its own: 'outpace store merge' makes one run of\n"
+        "them. Each part measures its methods beside a baseline of its own.\n"
         "\n"
         "Tables that a method makes of a model, and inflated models, are kept in --cache. If the default\n"
         "can't be written, there is a warning, and tables are made for this run alone.\n"

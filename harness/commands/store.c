@@ -140,6 +140,21 @@ static bool merge_one(Store *s, const char *path, Error *e) {
     return true;
 }
 
+// A run whose parts were measured on different machines has paired speedups, and times that don't compare.
+static bool tell_machines(Store *s, Error *e) {
+    Rows *r =
+        rows_open(s,
+                  "SELECT run.id, run.name, group_concat(DISTINCT cpu || coalesce(' with ' || gpu, ''))"
+                  " FROM run JOIN attempt ON run_id = run.id JOIN environment AS v ON v.id = environment_id"
+                  " GROUP BY run.id HAVING count(DISTINCT cpu || coalesce(gpu, '')) > 1",
+                  e);
+    while (r && rows_next(r))
+        printf("note: run %lld, %s, was measured on different machines: %s. Its speedups are of pairs on one "
+               "machine and hold; its times don't compare\n",
+               (long long)rows_int(r, 0), SHOWN(rows_text(r, 1)), SHOWN(rows_text(r, 2)));
+    return r && rows_end(r, true, e);
+}
+
 static const Command MERGE;
 
 static bool merge(int argc, char **argv, int *code, Error *e) {
@@ -154,6 +169,7 @@ static bool merge(int argc, char **argv, int *code, Error *e) {
     Store *s = first ? store_open(o.db, STORE_WRITE, NULL, e) : NULL;
     bool ok = s != NULL;
     for (int i = 0; i < rest.count && ok; i++) ok = merge_one(s, rest.items[i], e);
+    ok = ok && tell_machines(s, e);
     store_close(s);
     return ok;
 }
@@ -165,8 +181,9 @@ static const Command MERGE = {
     .arguments = {1, WORDS_MAX},
     .lesson =
         "Rows of both are kept once: a run that was copied with its store and continued in both places\n"
-        "is one run with the samples of both. Runs that were made apart stay apart, though their content\n"
-        "be equal. Each store comes whole or not at all, and is only read.\n"
+        "is one run with the samples of both, and the parts of 'outpace run --shard' are one run. Other\n"
+        "runs that were made apart stay apart, though their content be equal. Each store comes whole or\n"
+        "not at all, and is only read.\n"
         "\n"
         "  outpace store merge laptop.db server.db --db all.db\n",
     .options = CARE_OPTIONS,

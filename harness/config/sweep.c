@@ -248,7 +248,12 @@ static void add_point(Expansion *run, const Point *p) {
     if (!remember(&run->seen, s->points, p->hash, s->count)) {
         mem_free(p->decoder);
         s->repeated++;
-    } else s->points[s->count++] = *p;
+        return;
+    }
+    s->points[s->count] = *p;
+    s->points[s->count].number = s->count;
+    s->computes[p->model] = s->computes[p->model] || strcmp(p->settings.engine.device, "null") != 0;
+    s->count++;
 }
 
 // Where blocks change nothing, the point is that of verification by tokens, and dropped if it's there
@@ -362,12 +367,26 @@ bool sweep_expand(const Experiment *x, Sweep *out, Error *e) {
     if (!check_size(x, e)) return false;
     run.seen.slots = mem_new(run.seen.size, sizeof *run.seen.slots);
     bool ok = walk_all(&run) && check_blocks(&run) && hash_sweep(x, out, e);
+    out->total = out->count;
+    out->shards = 1;
     check(x, out, &run.seen);
     mem_free(run.seen.slots);
     if (ok && out->count == 0)
         ok = yaml_error(x->at, e, "no points are left: 'exclude where' takes all %d away", out->excluded);
     if (!ok) sweep_release(out);
     return ok;
+}
+
+void sweep_cut(Sweep *s, const int *shard_of, int shard, int shards) {
+    int kept = 0;
+    assert(s->count == s->total && shard >= 0 && shard < shards);
+    for (int i = 0; i < s->count; i++) {
+        if (shard_of[i] == shard) s->points[kept++] = s->points[i];
+        else mem_free(s->points[i].decoder);
+    }
+    s->count = kept;
+    s->shard = shard;
+    s->shards = shards;
 }
 
 void sweep_release(Sweep *s) {

@@ -12,6 +12,7 @@
 enum { SWEEP_MAX = 1 << 15 }; // points
 
 typedef struct Point {
+    int number;                 // from 0, in the whole sweep; of an added baseline, beyond all of them
     int model, dataset, method; // which of the config's
     Settings settings;
     char *decoder;          // "lookahead:W=15,...", all parameters, as method_open takes it
@@ -21,14 +22,20 @@ typedef struct Point {
 typedef struct Sweep {
     Point *points; // (count)
     int count;
-    int excluded;           // combinations that an `exclude where` took away
-    int repeated;           // duplicates of earlier points, dropped
-    char hash[SHA256_TEXT]; // of the points, in order, and of how they are measured
+    int excluded;                     // combinations that an `exclude where` took away
+    int repeated;                     // duplicates of earlier points, dropped
+    char hash[SHA256_TEXT];           // of the points, in order, and of how they are measured
+    int total;                        // points before a cut
+    int shard, shards;                // which part this is, from 0, and of how many; 0 of 1: all of it
+    bool computes[EXPERIMENT_MODELS]; // whether any of all the points runs the model on a device that does
 } Sweep;
 
 // False with e filled, and an empty sweep.
 bool sweep_expand(const Experiment *x, Sweep *out, Error *e);
 void sweep_release(Sweep *s); // takes an empty one
+
+// Leaves one part of several: the points with shard_of[i] == shard. Numbers and the hash stay those of all.
+void sweep_cut(Sweep *s, const int *shard_of, int shard, int shards);
 
 // The text whose SHA-256 is the point's hash, one line per fact. Texts carry their length, so that no value
 // can look like two facts.

@@ -15,8 +15,24 @@
 
 // --- the run ---------------------------------------------------------------------------------------------
 
+enum { UID_DIGITS = 32 };
+
+// The parts of a sweep are one run: they have the same uid wherever they are measured, so that their stores
+// merge into it. Other runs get a random one.
+static bool make_uid(const Sweep *s, char out[SHA256_TEXT], Error *e) {
+    Text text = {0};
+    *out = 0;
+    text_printf(&text, "sweep %s in %d parts by %s\n", s->hash, s->shards, version_text());
+    bool ok = s->shards == 1 || sha256_bytes(text_get(&text), text.length, out, e);
+    text_release(&text);
+    if (ok && *out) out[UID_DIGITS] = 0;
+    return ok;
+}
+
 static bool open_run(Ledger *l, const LedgerStart *start, Error *e) {
     const Inputs *in = l->inputs;
+    char uid[SHA256_TEXT];
+    if (!make_uid(in->sweep, uid, e)) return false;
     const Experiment *x = in->experiment;
     StoreContent contents[INPUT_CONTENTS];
     for (int i = 0; i < in->content_count; i++) {
@@ -30,6 +46,7 @@ static bool open_run(Ledger *l, const LedgerStart *start, Error *e) {
                     .config_file = start->config_file,
                     .config = start->config,
                     .overrides = start->overrides,
+                    .uid = uid[0] ? uid : NULL,
                     .version = version_text(),
                     .dirty = strstr(version_text(), "-dirty") != NULL,
                     .contents = contents,
@@ -123,7 +140,7 @@ static bool put_point(Ledger *l, int number, int baseline, int same_path, Error 
     point_name(l->inputs->experiment, p, &name);
     const char *rounding = inputs_rounding(l->inputs, p->model, &p->settings);
     if (rounding) name.params[name.param_count++] = (StoreParam){"hardware", "weights_rounded", rounding};
-    StorePoint row = {.number = number + 1,
+    StorePoint row = {.number = p->number + 1,
                       .hash = p->hash,
                       .model = l->models[p->model],
                       .dataset = l->datasets[p->dataset],

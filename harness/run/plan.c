@@ -13,6 +13,7 @@
 #include "harness/cli/terminal.h"
 #include "harness/config/point_name.h"
 #include "harness/prompts/conversation.h"
+#include "results/store.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -41,13 +42,6 @@ static InputContent *add_content(Inputs *in, const char *kind, const char *name,
 // --- models ----------------------------------------------------------------------------------------------
 
 static bool is_null(const char *device) { return strcmp(device, "null") == 0; }
-
-// Whether any point runs this model on a device that computes.
-static bool needs_weights(const Schedule *s, int model) {
-    for (int i = 0; i < s->setup_count; i++)
-        if (s->setups[i].model == model && !is_null(s->setups[i].settings->engine.device)) return true;
-    return false;
-}
 
 static bool hash_parts(Inputs *in, int i, bool weights, Error *e) {
     InputModel *m = &in->models[i];
@@ -98,14 +92,14 @@ static bool read_model(Inputs *in, int i, Error *e) {
     const ModelSpec *spec = &in->experiment->models[i];
     InputModel *m = &in->models[i];
     if (!model_files_find(spec, in->cache, &m->files, e)) return false;
-    return open_model(m, needs_weights(in->schedule, i), e) || within(spec->at, e);
+    return open_model(m, in->sweep->computes[i], e) || within(spec->at, e);
 }
 
 static bool hash_model(Inputs *in, int i, Error *e) {
     InputModel *m = &in->models[i];
     Text all = {0};
     int from = in->content_count;
-    if (!hash_parts(in, i, needs_weights(in->schedule, i), e)) return within(in->experiment->models[i].at, e);
+    if (!hash_parts(in, i, in->sweep->computes[i], e)) return within(in->experiment->models[i].at, e);
     for (int k = from; k < in->content_count; k++)
         text_printf(&all, "%s %s\n", in->contents[k].kind, in->contents[k].hash);
     bool ok = sha256_bytes(all.data, all.length, m->hash, e);
@@ -313,12 +307,12 @@ static bool hash_machine(Inputs *in, const char *machine, Error *e) {
     return ok;
 }
 
-static bool hash_run(Inputs *in, const char *sweep_hash, const char *machine, Error *e) {
+static bool hash_run(Inputs *in, const char *machine, Error *e) {
     Text all = {0};
     if (!sha256_file("/proc/self/exe", add_content(in, "program", "outpace", NULL)->hash, e) ||
         !hash_machine(in, machine, e))
         return false;
-    text_printf(&all, "sweep %s\n", sweep_hash);
+    text_printf(&all, "sweep %s\n", in->sweep->hash);
     for (int i = 0; i < in->content_count; i++)
         text_printf(&all, "%s %s\n", in->contents[i].kind, in->contents[i].hash);
     bool ok = sha256_bytes(all.data, all.length, in->hash, e);
@@ -365,7 +359,7 @@ static bool hash_all(Inputs *in, Error *e) {
         if (!hash_dataset(in, i, e)) return false;
     for (int i = 0; i < in->experiment->model_count; i++)
         if (!hash_model(in, i, e)) return false;
-    return hash_run(in, in->sweep_hash, in->machine, e);
+    return hash_run(in, in->machine, e);
 }
 
 static bool is_unmade(const Inputs *in) {
@@ -374,9 +368,9 @@ static bool is_unmade(const Inputs *in) {
     return false;
 }
 
-bool inputs_open(Inputs *out, const Experiment *x, const Schedule *s, const char *sweep_hash,
-                 const char *machine, const char *cache, Error *e) {
-    *out = (Inputs){.experiment = x, .schedule = s, .sweep_hash = sweep_hash, .cache_option = cache};
+bool inputs_open(Inputs *out, const Experiment *x, const Schedule *s, const char *machine, const char *cache,
+                 Error *e) {
+    *out = (Inputs){.experiment = x, .schedule = s, .sweep = s->sweep, .cache_option = cache};
     out->machine = mem_text(machine, strlen(machine));
     out->cache = models_cache(cache);
     if (read_all(out, e) && (is_unmade(out) || hash_all(out, e))) return true;
@@ -392,7 +386,7 @@ bool inputs_make(Inputs *in, Progress progress, Error *e) {
         if (!m->files.unmade) continue;
         close_model(m);
         if (!model_files_make(spec, in->cache, &m->files, &progress, e)) return false;
-        if (!open_model(m, needs_weights(in->schedule, i), e)) return within(spec->at, e);
+        if (!open_model(m, in->sweep->computes[i], e)) return within(spec->at, e);
     }
     return hash_all(in, e);
 }
@@ -450,11 +444,44 @@ static bool add_words(json_t *words, const char *key, const char *value) {
                       !json_array_append_new(words, json_string(value)));
 }
 
+// A number from Slurm's environment; `without` if it isn't set or is no number.
+static int slurm_number(const char *name, int without) {
+    const char *text = getenv(name);
+    char *end;
+    long n = text && *text ? strtol(text, &end, 10) : 0;
+    return text && *text && !*end && n >= 0 && n <= SWEEP_MAX ? (int)n : without;
+}
+
+// Which part, from 0, of how many.
+static bool read_shard(const char *text, int *shard, int *shards, Error *e) {
+    char rest;
+    *shard = 0;
+    *shards = 1;
+    if (!text) {
+        int first = slurm_number("SLURM_ARRAY_TASK_MIN", 1), id = slurm_number("SLURM_ARRAY_TASK_ID", -1),
+            count = slurm_number("SLURM_ARRAY_TASK_COUNT", 1);
+        if (id < 0 || count < 2) return true;
+        *shard = id - first;
+        *shards = count;
+        return (*shard >= 0 && *shard < count) ||
+               error_input(e,
+                           "task %d of a Slurm array of %d tasks from %d: give it numbers without gaps, as "
+                           "--array=1-%d",
+                           id, count, first, count);
+    }
+    if (sscanf(text, "%d/%d%c", shard, shards, &rest) != 2 || *shards < 1 || *shards > SWEEP_MAX ||
+        *shard < 1 || *shard > *shards)
+        return error_input(e, "--shard '%s': it must be i/n with i from 1 to n, as 3/12", text);
+    --*shard;
+    return true;
+}
+
 static bool write_overrides(Plan *p, Error *e) {
+    p->part = p->shards == 1 ? NULL : mem_printf("%d/%d", p->shard + 1, p->shards);
     json_t *words = json_array();
     bool ok = add_words(words, "--scale", p->changes.scale);
     for (int i = 0; ok && i < p->sets.count; i++) ok = add_words(words, "--set", p->sets.items[i]);
-    ok = ok && add_words(words, "--model", p->changes.model);
+    ok = ok && add_words(words, "--model", p->changes.model) && add_words(words, "--shard", p->part);
     p->overrides = ok ? json_text(words, JSON_COMPACT) : NULL;
     json_decref(words);
     return p->overrides || error_input(e, "an override is not UTF-8");
@@ -464,13 +491,14 @@ static bool write_overrides(Plan *p, Error *e) {
 static bool read_overrides(const char *text, SweepOptions *o, json_t **words, Error *e) {
     *words = json_from_bytes(text, strlen(text), "the run's overrides", e);
     if (!*words) return false;
-    *o = (SweepOptions){.threads = -1};
+    *o = (SweepOptions){.threads = -1, .shard = "1/1"};
     for (size_t i = 0; i + 1 < json_array_size(*words); i += 2) {
         const char *key = json_string_value(json_array_get(*words, i));
         const char *value = json_string_value(json_array_get(*words, i + 1));
         if (!key || !value) return error_input(e, "the run's overrides are damaged");
         if (strcmp(key, "--scale") == 0) o->scale = value;
         else if (strcmp(key, "--model") == 0) o->model = value;
+        else if (strcmp(key, "--shard") == 0) o->shard = value;
         else if (o->sets.count < WORDS_MAX) o->sets.items[o->sets.count++] = value;
     }
     return true;
@@ -484,8 +512,7 @@ static bool open_inputs(Plan *p, Error *e) {
     Error own = {0};
     if (!e) e = &own;
     machine_name(&p->machine, &name);
-    bool ok =
-        inputs_open(&p->inputs, &p->experiment, &p->schedule, p->sweep.hash, text_get(&name), p->cache, e);
+    bool ok = inputs_open(&p->inputs, &p->experiment, &p->schedule, text_get(&name), p->cache, e);
     text_release(&name);
     const Error why = ok ? own : *e;
     if (why.kind == ERROR_INPUT && p->experiment.smoke && !p->changes.scale && !p->changes.model)
@@ -499,12 +526,50 @@ static void check(const Plan *p) {
     for (int i = 0; i < p->schedule.setup_count; i++) assert(p->inputs.positions[i] >= 1);
 }
 
+// --- parts ------------------------------------------------------------------------------------------------
+
+// Parts are cut by what every machine knows: the target's parameters and the tokens that a point may run.
+static double cost_of(const Plan *p, const Group *g, int point) {
+    const Point *at = &p->schedule.points[point];
+    double answers = (double)p->inputs.datasets[at->dataset].count * at->settings.max_tokens,
+           prompts = p->inputs.prefill[g - p->schedule.groups] / 16; // many rows a step
+    return 1 + (answers + prompts) * (double)shape_parameters(&p->inputs.models[at->model].model.shape);
+}
+
+static bool keep_shard(Plan *p, Error *e) {
+    double *cost = mem_new((size_t)p->sweep.count, sizeof *cost);
+    int *shard_of = mem_new((size_t)p->sweep.count, sizeof *shard_of);
+    for (const Group *g = p->schedule.groups; g < p->schedule.groups + p->schedule.group_count; g++)
+        for (int i = g->first; i < g->first + g->count; i++)
+            if (p->schedule.members[i] < p->sweep.count)
+                cost[p->schedule.members[i]] = cost_of(p, g, p->schedule.members[i]);
+    schedule_shards(&p->schedule, cost, p->shards, shard_of);
+    inputs_release(&p->inputs);
+    schedule_release(&p->schedule);
+    sweep_cut(&p->sweep, shard_of, p->shard, p->shards);
+    mem_free(cost);
+    mem_free(shard_of);
+    if (!p->sweep.count)
+        return error_input(e, "part %s has no points: there are only %d", p->part, p->sweep.total);
+    return schedule_make(&p->experiment, &p->sweep, &p->schedule, e) && open_inputs(p, e);
+}
+
+// A part has a store of its own, unless the user names one.
+static bool cut(Plan *p, const SweepOptions *o, Error *e) {
+    int n = (int)strlen(STORE_DEFAULT) - (int)strlen(".db");
+    if (p->shards == 1) return true;
+    if (o->db && strcmp(o->db, STORE_DEFAULT) == 0)
+        p->db = mem_printf("%.*s.%d-%d.db", n, STORE_DEFAULT, p->shard + 1, p->shards);
+    return keep_shard(p, e);
+}
+
 static bool open_all(Plan *p, size_t n, const SweepOptions *o, Error *e) {
     machine_read(&p->machine);
-    bool ok = collect_sets(p, o, e) && write_overrides(p, e) &&
+    bool ok = read_shard(o->shard, &p->shard, &p->shards, e) && collect_sets(p, o, e) &&
+              write_overrides(p, e) &&
               experiment_parse(&p->experiment, p->config, n, p->file, &p->changes, e) &&
               sweep_expand(&p->experiment, &p->sweep, e) &&
-              schedule_make(&p->experiment, &p->sweep, &p->schedule, e) && open_inputs(p, e);
+              schedule_make(&p->experiment, &p->sweep, &p->schedule, e) && open_inputs(p, e) && cut(p, o, e);
     if (ok) check(p);
     return ok;
 }
@@ -552,7 +617,7 @@ void plan_refusals(const Plan *p, Text *out) {
         PointName name;
         if (!why) continue;
         point_name(&p->experiment, point, &name);
-        text_printf(out, "point %d, %s, model %s: %s\n", i + 1, SHOWN(text_get(&name.label)),
+        text_printf(out, "point %d, %s, model %s: %s\n", point->number + 1, SHOWN(text_get(&name.label)),
                     SHOWN(p->experiment.models[point->model].name), SHOWN(why));
         point_name_release(&name);
     }
@@ -577,6 +642,8 @@ void plan_release(Plan *p) {
     mem_free(p->config);
     mem_free(p->file);
     mem_free(p->overrides);
+    mem_free(p->part);
+    mem_free(p->db);
     mem_free(p->threads);
     mem_free(p->device);
     *p = (Plan){0};

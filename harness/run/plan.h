@@ -32,7 +32,7 @@ enum { INPUT_CONTENTS = (3 + ADAPTER_ROLES) * EXPERIMENT_MODELS + 3 * EXPERIMENT
 typedef struct Inputs {
     const Experiment *experiment;
     const Schedule *schedule;
-    const char *sweep_hash;
+    const Sweep *sweep;
     char *machine;
     InputModel models[EXPERIMENT_MODELS];
     Dataset datasets[EXPERIMENT_DATASETS];
@@ -49,10 +49,10 @@ typedef struct Inputs {
 } Inputs;
 
 // machine: names the machine, so that its times are never mixed with another's. cache: see models_cache.
-// On failure e is filled and `out` is empty. The experiment, the schedule, sweep_hash and cache must outlive
-// it.
-bool inputs_open(Inputs *out, const Experiment *x, const Schedule *s, const char *sweep_hash,
-                 const char *machine, const char *cache, Error *e);
+// On failure e is filled and `out` is empty. The experiment, the schedule with its sweep, and cache must
+// outlive it.
+bool inputs_open(Inputs *out, const Experiment *x, const Schedule *s, const char *machine, const char *cache,
+                 Error *e);
 void inputs_release(Inputs *in); // accepts an empty one
 
 // Makes the models that don't exist yet, and names the run.
@@ -78,7 +78,8 @@ void inputs_rehearse(Inputs *in);
 typedef struct SweepOptions {
     Words sets;
     const char *scale, *model, *device, *cache, *db;
-    int threads; // below 0: the config's
+    const char *shard; // "i/n"; NULL: the task of a Slurm array, or all
+    int threads;       // below 0: the config's
 } SweepOptions;
 
 #define SWEEP_OPTIONS(AT)                                                                                  \
@@ -102,8 +103,12 @@ typedef struct SweepOptions {
         {"device",         ARG_WORD,                                                                       \
          AT(sweep.device), .help = "the same as --set hardware.device=NAME",                               \
          .value = "NAME",  .fallback = "the config's"},                                                    \
+        {"shard",         ARG_WORD,                                                                        \
+         AT(sweep.shard), .help = "the i-th of n parts of about the same cost",                            \
+         .value = "i/n",  .fallback = "the task of a Slurm array, else all"},                              \
         CACHE_OPTION(AT(sweep.cache)), {                                                                   \
-        "db", ARG_WORD, AT(sweep.db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT      \
+        "db", ARG_WORD, AT(sweep.db), .help = "the store; a part of n has outpace.i-n.db", .value = "FILE",   \
+                                      .fallback = STORE_DEFAULT                                            \
     }
 
 typedef struct Plan {
@@ -113,6 +118,9 @@ typedef struct Plan {
     ExperimentChanges changes;
     Words sets; // including those of --threads and --device
     char *threads, *device;
+    int shard, shards; // which part, from 0, and of how many
+    char *part;        // the same as the option's text; NULL: there is one
+    char *db;          // of a part, in place of the default; NULL: as the options have it
     Experiment experiment;
     Sweep sweep;
     Schedule schedule;

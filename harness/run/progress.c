@@ -115,8 +115,10 @@ static bool is_measured(const PointProgress *p, const Measurement *m, int passes
 // Turns of a sample follow each other.
 static bool take_sample(void *state, const LedgerSample *s, Error *e) {
     RunProgress *r = state;
-    bool known = s->point >= 0 && s->point < r->schedule->point_count && s->prompt >= 0;
-    PointProgress *p = known ? &r->points[s->point] : NULL;
+    int point = schedule_find(r->schedule, s->point);
+    if (point < 0 && r->in->sweep->shards > 1) return true; // another part's
+    bool known = point >= 0 && s->prompt >= 0;
+    PointProgress *p = known ? &r->points[point] : NULL;
     if (!known || s->prompt >= p->prompts || s->pass < 0)
         return error_system(e, "the store has a sample that this run cannot have");
     double before = point_progress_has(p, s->pass, s->prompt) ? *seconds_at(p, s->pass, s->prompt) : 0;
@@ -134,7 +136,8 @@ static bool take_sample(void *state, const LedgerSample *s, Error *e) {
 
 static bool take_failure(void *state, int point, const char *why) {
     RunProgress *r = state;
-    if (point < 0 || point >= r->schedule->point_count) return true;
+    point = schedule_find(r->schedule, point);
+    if (point < 0) return true;
     r->points[point].failed = true;
     snprintf(r->points[point].why, sizeof r->points[point].why, "%s", why);
     return true;

@@ -7,6 +7,7 @@
 #include "engine/base/memory.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct Maker {
@@ -72,10 +73,12 @@ static int find_group(Schedule *s, int point) {
 
 // --- baselines -------------------------------------------------------------------------------------------
 
-// A warm group's baseline has a hash of its own: it differs from the baseline of other groups.
-static bool hash_baseline(const Experiment *x, Point *p, bool warm, Error *e) {
+// A warm group's baseline has a hash of its own: it differs from the baseline of other groups. So has that of
+// a part of the sweep: in a merged store, methods are compared with the one that they ran beside.
+static bool hash_baseline(const Experiment *x, const Sweep *s, Point *p, bool warm, Error *e) {
     Text text = {0};
     if (warm) text_puts(&text, "beside warm methods\n");
+    if (s->shards > 1) text_printf(&text, "part %d of %d\n", s->shard, s->shards);
     sweep_describe(x, p, &text);
     bool ok = sha256_bytes(text.data, text.length, p->hash, e);
     text_release(&text);
@@ -87,12 +90,16 @@ static bool add_baseline(const Maker *m, const Group *g, int *number, Error *e) 
     const Point *like = &s->points[g->first];
     Point *p = &s->points[s->point_count];
     static const char NAME[] = "autoregressive";
-    *p = (Point){.model = like->model, .dataset = like->dataset, .method = -1, .settings = like->settings};
+    *p = (Point){.number = s->sweep->total * (1 + s->sweep->shard) + s->point_count - s->sweep_count,
+                 .model = like->model,
+                 .dataset = like->dataset,
+                 .method = -1,
+                 .settings = like->settings};
     options_clear_step(&p->settings.engine); // it has one row
     p->settings.verification = VERIFICATION_TOKEN;
     p->decoder = mem_text(NAME, sizeof NAME - 1);
     *number = s->point_count++;
-    return hash_baseline(m->experiment, p, g->warm, e);
+    return hash_baseline(m->experiment, s->sweep, p, g->warm, e);
 }
 
 static int count_members(const Maker *m, int group, int *baseline) {
@@ -139,6 +146,7 @@ static bool lay_out_all(const Maker *m, Error *e) {
 
 static void check(const Schedule *s) {
     assert(s->member_count == s->point_count);
+    for (int i = 1; i < s->point_count; i++) assert(s->points[i - 1].number < s->points[i].number);
     for (int i = 0; i < s->group_count; i++) {
         const Group *g = &s->groups[i];
         assert(g->count > 0 && g->baseline >= g->first && g->baseline < g->first + g->count);
@@ -156,7 +164,8 @@ bool schedule_make(const Experiment *x, const Sweep *sweep, Schedule *out, Error
                       .groups = mem_new(most, sizeof *out->groups),
                       .members = mem_new(2 * most, sizeof *out->members),
                       .point_count = sweep->count,
-                      .sweep_count = sweep->count};
+                      .sweep_count = sweep->count,
+                      .sweep = sweep};
     Maker m = {.experiment = x, .out = out, .group_of = mem_new(most, sizeof *m.group_of)};
     memcpy(out->points, sweep->points, most * sizeof *out->points);
     for (int i = 0; i < sweep->count; i++) m.group_of[i] = find_group(out, i);
@@ -165,6 +174,27 @@ bool schedule_make(const Experiment *x, const Sweep *sweep, Schedule *out, Error
     if (ok) check(out);
     else schedule_release(out);
     return ok;
+}
+
+static int by_number(const void *key, const void *point) {
+    return *(const int *)key - ((const Point *)point)->number;
+}
+
+int schedule_find(const Schedule *s, int number) {
+    const Point *p = bsearch(&number, s->points, (size_t)s->point_count, sizeof *s->points, by_number);
+    return p ? (int)(p - s->points) : -1;
+}
+
+void schedule_shards(const Schedule *s, const double *cost, int shards, int *shard_of) {
+    double all = 0, before = 0;
+    for (int i = 0; i < s->sweep_count; i++) all += cost[i];
+    for (int i = 0; i < s->member_count; i++) {
+        int point = s->members[i];
+        if (point >= s->sweep_count) continue;
+        int shard = (int)((before + cost[point] / 2) / all * shards);
+        shard_of[point] = shard < shards ? shard : shards - 1;
+        before += cost[point];
+    }
 }
 
 void schedule_release(Schedule *s) {

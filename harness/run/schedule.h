@@ -32,11 +32,19 @@ typedef struct Schedule {
     Group *groups;
     int *members; // numbers of points, group by group; a group's in the order of the sweep
     int setup_count, group_count, member_count;
+    const Sweep *sweep;
 } Schedule;
 
 // The sweep must live as long as the schedule.
 bool schedule_make(const Experiment *x, const Sweep *sweep, Schedule *out, Error *e);
 void schedule_release(Schedule *s); // accepts an empty one
+
+// The index of the point with this number, or -1: it is in another part of the sweep, or in none.
+int schedule_find(const Schedule *s, int number);
+
+// Cuts a whole sweep into `shards` parts of about the same cost: shard_of (points of the sweep). cost:
+// (points), above 0. A part has neighbours in the order of measurement, so it opens few models.
+void schedule_shards(const Schedule *s, const double *cost, int shards, int *shard_of);
 
 // Whether a decoder (a point's text) keeps state from prompt to prompt.
 bool schedule_is_warm(const char *decoder);

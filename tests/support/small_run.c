@@ -33,7 +33,7 @@ SmallRun *small_open(const char *methods, const char *measurement, int prompts) 
     MUST(experiment_parse(&r->x, r->config, strlen(r->config), "x.yaml", NULL, &e));
     MUST(sweep_expand(&r->x, &r->sweep, &e));
     MUST(schedule_make(&r->x, &r->sweep, &r->schedule, &e));
-    MUST(inputs_open(&r->inputs, &r->x, &r->schedule, r->sweep.hash, "here", NULL, &e));
+    MUST(inputs_open(&r->inputs, &r->x, &r->schedule, "here", NULL, &e));
     return r;
 }
 

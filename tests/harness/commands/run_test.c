@@ -92,6 +92,59 @@ static void whole(void **state) {
     assert_int_equal(stores_ask(*state, "whole.db", "SELECT count(*) FROM run"), 1);
 }
 
+// Parts in stores of their own, one of them in two goes, merged: the same run as in one piece, each method
+// beside a baseline of its own machine.
+static void parts(void **state) {
+    static const char TOKENS[] =
+        "SELECT sum(tokens * point.number) FROM sample JOIN point ON point.id = point_id"
+        " WHERE method <> 'autoregressive'",
+                      STEPS[] =
+                          "SELECT sum(steps * point.number) FROM sample JOIN point ON point.id = point_id"
+                          " WHERE method <> 'autoregressive'";
+    Child c;
+    CHILD_OUTPACE(&c, *state, 0, "run", "x.yaml", "--db", "1.db", "--shard", "1/3");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "run", "x.yaml", "--db", "2.db", "--shard", "2/3");
+    child_release(&c);
+    setenv("SLURM_ARRAY_TASK_ID", "7", 1);
+    setenv("SLURM_ARRAY_TASK_MIN", "5", 1);
+    setenv("SLURM_ARRAY_TASK_COUNT", "3", 1);
+    CHILD_OUTPACE(&c, *state, 0, "run", "x.yaml", "--db", "3.db");
+    child_release(&c);
+    setenv("SLURM_ARRAY_TASK_COUNT", "2", 1);
+    CHILD_OUTPACE(&c, *state, 2, "run", "x.yaml", "--db", "4.db");
+    assert_non_null(strstr(text_get(&c.err), "give it numbers without gaps"));
+    child_release(&c);
+    unsetenv("SLURM_ARRAY_TASK_ID");
+    CHILD_OUTPACE(&c, *state, 0, "run", "last", "--db", "2.db"); // it knows its part
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "store", "merge", "1.db", "2.db", "3.db", "--db", "merged.db");
+    child_release(&c);
+    assert_int_equal(stores_ask(*state, "merged.db", "SELECT count(*) FROM run"), 1);
+    assert_int_equal(
+        stores_ask(*state, "merged.db", "SELECT count(*) FROM point WHERE method <> 'autoregressive'"), 4);
+    assert_int_equal(stores_ask(*state, "merged.db", TOKENS), stores_ask(*state, "whole.db", TOKENS));
+    assert_int_equal(stores_ask(*state, "merged.db", STEPS), stores_ask(*state, "whole.db", STEPS));
+    assert_int_equal(
+        stores_ask(*state, "merged.db",
+                   "SELECT count(*) FROM point p JOIN sample s ON s.point_id = p.id JOIN sample b ON"
+                   " b.point_id = p.baseline_id AND b.prompt_id = s.prompt_id AND b.pass = s.pass"
+                   " WHERE b.attempt_id = s.attempt_id"),
+        stores_ask(*state, "whole.db",
+                   "SELECT count(*) FROM sample JOIN point ON point.id ="
+                   " point_id WHERE method <> 'autoregressive'"));
+    assert_int_equal(stores_ask(*state, "merged.db", "SELECT count(*) FROM result WHERE speedup > 0"),
+                     4 + stores_ask(*state, "merged.db",
+                                    "SELECT count(*) FROM point WHERE method ="
+                                    " 'autoregressive'"));
+    CHILD_OUTPACE(&c, *state, 2, "run", "x.yaml", "--db", "4.db", "--shard", "4/3");
+    assert_non_null(strstr(text_get(&c.err), "--shard '4/3': it must be i/n with i from 1 to n"));
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 2, "run", "x.yaml", "--db", "4.db", "--shard", "30/30");
+    assert_non_null(strstr(text_get(&c.err), "has no points: there are only 4"));
+    child_release(&c);
+}
+
 static void second_turns_follow_replies(void **state) {
     // A prompt of two turns: the second's holds the first, its reply and the question.
     assert_int_equal(
@@ -610,6 +663,7 @@ static void shows(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(whole),
+                                       cmocka_unit_test(parts),
                                        cmocka_unit_test(second_turns_follow_replies),
                                        cmocka_unit_test(changed_content),
                                        cmocka_unit_test(killed_and_interrupted),
