@@ -12,10 +12,9 @@
 // - 1's output of row r, and attends to the first forward's rows up to r and to its own rows of the forwards
 // after that:
 //
-//      forward 0    0  1  2  3  4         row 2 of forward 2 is position 4; it sees what is in brackets
-//                  [*  *  *]
-//              1         [*]
-//              2         [*]
+//      forward 0    *  *  *  .  .         the rows that row 2 of forward 2, position 4, sees
+//              1    .  .  *  .  .
+//              2    .  .  *  .  .
 //
 // Gradients go through the outputs of all forwards. EAGLE-1's loss is the distance of out from the target's
 // next state (smooth L1, mean over the width), and a tenth of the cross-entropy; EAGLE-3's is the

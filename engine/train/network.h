@@ -38,15 +38,8 @@ enum {
     CHUNK_ROWS = 96,  // rows that go through a layer's operations together, in a core's cache
 };
 
-// The matrices of a layer, and that of its inputs.
-typedef enum LayerMatrix {
-    MATRIX_QKV,
-    MATRIX_O,
-    MATRIX_GATE_UP,
-    MATRIX_DOWN,
-    MATRIX_JOIN, // of an EAGLE head
-    LAYER_MATRICES
-} LayerMatrix;
+// The matrices of a layer, and that of an EAGLE head's inputs.
+typedef enum { MATRIX_QKV, MATRIX_O, MATRIX_GATE_UP, MATRIX_DOWN, MATRIX_JOIN, LAYER_MATRICES } LayerMatrix;
 
 // Activations of a layer, kept from its forward pass for its backward pass; each (rows, ...).
 typedef struct LayerTrace {
@@ -74,7 +67,8 @@ typedef struct Slopes {
                                                        // norm weights' gradients
 } Slopes;
 
-// What is kept of one forward of a pass besides its layers' traces, each (rows, ...), and what its loss was.
+// One forward of a pass: activations beside the layers' traces and their gradients, each (rows, ...), and the
+// loss.
 typedef struct Forward {
     float *out;               // (width) above the last layer
     float *out_inverse;       // of `out`
@@ -133,7 +127,7 @@ typedef struct Network {
     bool *agreeing; // (rows): whether the likeliest token is the wanted one
     Slopes slopes;
     DocumentRows *documents;       // (rows)
-    float *cosine, *sine;          // (longest, pairs)
+    float *cosine, *sine;          // (longest + forward_count - 1, pairs)
     float **scratch;               // (threads)
     float *panels[LAYER_MATRICES]; // of the pass's current layer, packed for its direction
 } Network;

@@ -3,7 +3,7 @@
 //      kernels     the products and row operations of each instruction set, forward and backward
 //      parameters  a model's numbers by name
 //      network     a whole model: loss and gradients of a batch (pass.h: forward.c, backward.c, head.c,
-//                  attention.c, linear.c)
+//                  eagle.c, attention.c, linear.c)
 //      optimizer   updates the parameters
 //      corpus      documents, their split, batches, and n-grams
 //      target      the frozen model that an adapter, or a small model, learns from

@@ -357,20 +357,27 @@ static bool choose_adapter(AdapterKind *k, const TrainAdapterOptions *o, Error *
             error_input(e, "train: medusa's heads are trained by 'outpace train heads MODEL'"));
 }
 
+// The layers that eagle3 reads, "[1, 4, 7]" or "1,4,7". None: eagle_settle chooses them.
+static bool choose_layers(EagleKind *k, const Words *words, int most, Error *e) {
+    int count = 0;
+    for (int i = 0; i < words->count; i++) {
+        IntList list;
+        if (!int_list_parse(words->items[i], "'layers'", 1, most, &list, e)) return false;
+        for (int j = 0; j < list.count; j++, count++)
+            if (count < EAGLE_STATES) k->layers[count] = list.items[j];
+    }
+    return !count || (k->version == EAGLE_3 && count == EAGLE_STATES) ||
+           error_input(e, "train: 'layers' must be three of the target's layers, and is only eagle3's");
+}
+
 // EAGLE-1 learns on the target's states alone and EAGLE-3 in seven forwards, as their authors trained them.
 static bool choose_eagle(TargetChoice *c, OnTop what, const TrainFile *f, const Shape *target, Error *e) {
-    EagleKind *k = &c->eagle;
-    IntList list;
     bool third = what == ON_TOP_EAGLE3;
-    *k = (EagleKind){third ? EAGLE_3 : EAGLE_1, f->forwards ? f->forwards : third ? 7 : 1, {0}};
+    int forwards = f->forwards ? f->forwards : third ? 7 : 1;
+    c->eagle = (EagleKind){third ? EAGLE_3 : EAGLE_1, forwards, {0}};
     c->kind = (AdapterKind){.heads = 1};
-    if (f->layers.count && (!third || f->layers.count != EAGLE_STATES))
-        return error_input(e, "train: 'layers' must be three of the target's layers, and is only eagle3's");
-    for (int i = 0; i < f->layers.count; i++) {
-        if (!int_list_parse(f->layers.items[i], "'layers'", 1, target->layers, &list, e)) return false;
-        k->layers[i] = list.items[0];
-    }
-    return eagle_settle(k, target, e) || error_within(e, "train");
+    return choose_layers(&c->eagle, &f->layers, target->layers, e) &&
+           (eagle_settle(&c->eagle, target, e) || error_within(e, "train"));
 }
 
 static bool choose_kind(TargetChoice *c, OnTop what, const TrainFile *f, const TrainAdapterOptions *o,
