@@ -34,6 +34,7 @@ static const char INPUTS[] =
     "printf '{\"prompt\": \"one two\", \"reference\": \"three\"}\\n{\"prompt\": \"four\", \"reference\": "
     "\"five\"}\\n'"
     " >own.jsonl\n"
+    "printf '{\"prompt_token_ids\": [1, 2, 3, 1], \"generated_token_ids\": [2, 3, 1, 2, 4]}\\n' >ids.jsonl\n"
     "config() { # NAME METHODS\n"
     "    printf 'name: %s\\nmodels: [{name: tiny, target: ../in/tiny}]\\n"
     "datasets: [{name: own, path: ../in/own.jsonl}]\\ngeneration: {max_tokens: 8}\\n"
@@ -120,6 +121,7 @@ static const Row ROWS[] = {
     {.name = "compare", .words = "compare 1/1 1/1 --db ../in/a.db"},
     {.name = "simulate", .words = "simulate 1 --on a100-80gb --shape llama2-7b --db ../in/a.db"},
     {.name = "replay", .words = "replay --path ../in/own.jsonl --model ../in/tiny --resamples 100", .loose = true},
+    {.name = "replay tokens", .words = "replay --tokens ../in/ids.jsonl --method prompt-lookup --db a.db --resamples 100", .loose = true, .once = "already"},
     {.name = "svg", .words = "plot speedup --db ../in/a.db -o a.svg"},
     {.name = "pdf", .words = "plot speedup --db ../in/a.db -o a.pdf"},
     {.name = "tex", .words = "plot speedup --db ../in/a.db -o a.tex"},
