@@ -22,7 +22,8 @@ static const size_t MOST_BYTES = (size_t)1 << 30; // of a file that is imported
 
 typedef struct {
     const char *db, *run, *format, *what, *output;
-    const char *name, *model, *dataset, *method, *baseline;
+    const char *name, *model, *dataset, *method, *baseline, *drafts;
+    Words lists;
     Choice choice;
     bool force;
 } TransferOptions;
@@ -49,6 +50,10 @@ static const Arg IMPORT_OPTIONS[] = {
     {"dataset", ARG_WORD, AT(dataset), .help = "spec-bench: the dataset", .value = "NAME",
      .fallback = "spec-bench"},
     {"baseline", ARG_WORD, AT(baseline), .help = "spec-bench: the autoregressive answers", .value = "FILE"},
+    {"list", ARG_WORDS, AT(lists), .help = "acceptance: a key of recorded acceptance; several times",
+     .value = "KEY", .fallback = "acc_ngram, acc_eagle"},
+    {"drafts", ARG_WORD, AT(drafts), .help = "acceptance: tokens tried in a step, a point for each number",
+     .value = "N,...", .fallback = "1,3,5,7"},
 };
 #undef AT
 
@@ -227,9 +232,68 @@ static bool import_into(const char *db, StoreMode mode, const char *kind, const 
     return ok;
 }
 
+// --- recorded acceptance ---------------------------------------------------------------------------------
+
+// A list of a method of text, by its name: no model drafts.
+static bool of_text_alone(const char *list) {
+    return strstr(list, "ngram") || strstr(list, "suffix") || strstr(list, "lookup");
+}
+
+typedef struct Walks {
+    char *words[WORDS_MAX]; // (count): a command line; those from `own` on are this list's
+    int count, own;
+} Walks;
+
+static bool add_word(Walks *w, char *word, Error *e) {
+    if (w->count < WORDS_MAX - 1) return w->words[w->count++] = word, true;
+    mem_free(word);
+    return error_input(e, "store import: %d lists and numbers of tokens are too many", WORDS_MAX);
+}
+
+// A method for each number of a list of them, "1,3,5".
+static bool add_walks(Walks *w, const char *list, const char *drafts, Error *e) {
+    bool ok = true;
+    for (const char *at = drafts; ok && *at; at += strspn(at, ",")) {
+        int n = (int)strcspn(at, ",");
+        ok = add_word(w, mem_printf("--method"), e) &&
+             add_word(w,
+                      mem_printf("recorded:list=%s,draft=%.*s%s", list, n, at,
+                                 of_text_alone(list) ? ",model=off" : ""),
+                      e);
+        at += n;
+    }
+    return ok;
+}
+
+// A walk over the positions of every text, by replay: each step emits as many tokens as are recorded where it
+// begins.
+static bool import_acceptance(const TransferOptions *o, const char *file, int *code, Error *e) {
+    static const Words LISTS = {{"acc_ngram", "acc_eagle"}, 2};
+    const Words *lists = o->lists.count ? &o->lists : &LISTS;
+    const char *const given[] = {"replay", "--tokens", file,
+                                 "--db",   o->db,      "--model",
+                                 o->model, "--name",   o->name ? o->name : "acceptance"};
+    Walks w = {.count = 0};
+    bool ok = true;
+    for (size_t i = 0; ok && i < sizeof given / sizeof *given; i++)
+        ok = add_word(&w, mem_text(given[i], strlen(given[i])), e);
+    for (int i = 0; ok && i < lists->count; i++)
+        ok = add_word(&w, mem_printf("--list"), e) && add_word(&w, mem_printf("%s", lists->items[i]), e) &&
+             add_walks(&w, lists->items[i], o->drafts ? o->drafts : "1,3,5,7", e);
+    char **argv = mem_new((size_t)w.count + 1, sizeof *argv); // the command reorders its own
+    memcpy(argv, w.words, (size_t)w.count * sizeof *argv);
+    ok = ok && command_replay.run(w.count, argv, code, e);
+    for (int i = 0; i < w.count; i++) mem_free(w.words[i]);
+    mem_free(argv);
+    return ok;
+}
+
+// --- all imports -----------------------------------------------------------------------------------------
+
 static bool check_kind(const char *kind, Error *e) {
     return strcmp(kind, "steps") == 0 || strcmp(kind, "spec-bench") == 0 ||
-           error_input(e, "store import: '%s' is no format; known are steps and spec-bench", kind);
+           error_input(e, "store import: '%s' is no format; known are steps, acceptance and spec-bench",
+                       kind);
 }
 
 static bool import(int argc, char **argv, int *code, Error *e) {
@@ -237,9 +301,9 @@ static bool import(int argc, char **argv, int *code, Error *e) {
         .db = STORE_DEFAULT, .method = "imported", .model = "imported", .dataset = "spec-bench"};
     Words rest;
     bool stop;
-    (void)code;
     if (!command_parse(&command_store_import, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
+    if (strcmp(rest.items[0], "acceptance") == 0) return import_acceptance(&o, rest.items[1], code, e);
     if (!check_kind(rest.items[0], e)) return false;
     StoreImport from = {.name = o.name, .argc = argc, .argv = argv, .model = o.model};
     from.dataset = o.dataset;
@@ -266,7 +330,7 @@ static bool import(int argc, char **argv, int *code, Error *e) {
 
 const Command command_store_import = {
     .name = "store import",
-    .usage = "steps|spec-bench FILE.jsonl [OPTIONS]",
+    .usage = "steps|acceptance|spec-bench FILE.jsonl [OPTIONS]",
     .summary = "take in steps of other engines, or answers that Spec-Bench published",
     .arguments = {2, 2},
     .lesson =
@@ -275,7 +339,11 @@ const Command command_store_import = {
         "export'\n"
         "wrote becomes the run that it was, with its settings, baselines, machine, failures and flags.\n"
         "\n"
+        "Acceptance that was recorded at every position of a text becomes a point for each list and number\n"
+        "of tokens tried: docs/replay.md. Rows whose lists have not as many entries are left out.\n"
+        "\n"
         "  outpace store import steps other-engine.jsonl --name vllm\n"
+        "  outpace store import acceptance gsm8k.jsonl --model llama-3.1-8b --drafts 3,7\n"
         "  outpace store import spec-bench eagle.jsonl --baseline vanilla.jsonl --method eagle --model "
         "vicuna-7b\n",
     .options = IMPORT_OPTIONS,

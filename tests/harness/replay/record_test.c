@@ -107,6 +107,32 @@ static void priced(void **state) {
     child_release(&c);
 }
 
+// Row 3's list is longer than its text.
+static void acceptance(void **state) {
+    Child c;
+    write_tokens(*state, "a.jsonl", 1);
+    CHILD_OUTPACE(&c, *state, 0, "store", "import", "acceptance", "a.jsonl", "--list", "acc_eagle",
+                  "--drafts", "1,3", "--db", "x.db");
+    assert_non_null(strstr(text_get(&c.out), "; 1 rows left out"));
+    child_release(&c);
+    assert_true(ask(*state, "SELECT count(*) FROM sample") == 3 * (ROWS - 1));
+    assert_true(
+        ask(*state,
+            "SELECT max(step.accepted) FROM step JOIN sample ON sample.id = sample_id WHERE point_id = 2") ==
+        1);
+    assert_true(
+        ask(*state,
+            "SELECT max(step.accepted) FROM step JOIN sample ON sample.id = sample_id WHERE point_id = 3") ==
+        3);
+    assert_true(ask(*state, "SELECT sum(count) FROM step_pass JOIN sample ON sample.id = sample_id"
+                            " WHERE point_id = 3 AND model = 1 AND a = 0") ==
+                3 * ask(*state, "SELECT sum(steps) FROM sample WHERE point_id = 3"));
+    CHILD_OUTPACE(&c, *state, 2, "store", "import", "acceptance", "a.jsonl", "--db", "y.db");
+    assert_non_null(strstr(text_get(&c.err), "'a.jsonl', line 1: field 'acc_ngram' must be a list"));
+    assert_false(file_exists(folder_path(*state, "y.db")));
+    child_release(&c);
+}
+
 static void refused(void **state) {
     Child c;
     write_tokens(*state, "a.jsonl", 1);
@@ -125,6 +151,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(in_store, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(priced, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(acceptance, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(refused, folder_setup, folder_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
