@@ -141,6 +141,7 @@ typedef struct Facts {
 static bool add_sample(Records *r, const Facts *f, const Steps *s, const char *place, Error *e) {
     Import *m = r->import;
     int64_t dataset;
+    if (s && s->emitted > MOST) return error_input(e, "%s: more than %d tokens", place, MOST);
     StoreSample x = {.pass = f->pass,
                      .prompt_tokens = f->prompt_tokens,
                      .prefill_s = -1,

@@ -56,6 +56,7 @@ typedef struct ReplayTokens {
 // The texts are named after the file. Rows of several models (key "model") are an error. Release the result
 // even on failure.
 bool replay_tokens(const ReplayTokens *from, ReplayTexts *out, Error *e);
+bool replay_tokens_parse(const ReplayTokens *from, const char *bytes, size_t n, ReplayTexts *out, Error *e);
 
 enum { REPLAY_LENGTHS = 32 };
 

@@ -260,16 +260,22 @@ static bool read_rows(Reading *g, const char *bytes, size_t n, Error *e) {
                        path, g->out->unequal);
 }
 
-bool replay_tokens(const ReplayTokens *from, ReplayTexts *out, Error *e) {
-    char *bytes;
-    size_t n;
+bool replay_tokens_parse(const ReplayTokens *from, const char *bytes, size_t n, ReplayTexts *out, Error *e) {
     *out = (ReplayTexts){.name = set_name(from->path), .list_count = from->list_count};
     for (int k = 0; k < from->list_count; k++) out->lists[k] = copy(from->lists[k]);
     Reading g = {.from = from, .out = out, .top = from->vocab ? from->vocab : MOST_VOCAB, .largest = 2};
-    if (!file_read(from->path, MOST_BYTES, &bytes, &n, e)) return false;
     bool ok = read_rows(&g, bytes, n, e);
-    mem_free(bytes);
     out->vocab = from->vocab ? from->vocab : g.largest;
     if (ok) check(out);
+    return ok;
+}
+
+bool replay_tokens(const ReplayTokens *from, ReplayTexts *out, Error *e) {
+    char *bytes;
+    size_t n;
+    *out = (ReplayTexts){.count = 0};
+    if (!file_read(from->path, MOST_BYTES, &bytes, &n, e)) return false;
+    bool ok = replay_tokens_parse(from, bytes, n, out, e);
+    mem_free(bytes);
     return ok;
 }
