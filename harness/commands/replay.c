@@ -2,6 +2,7 @@
 #include "harness/cli/command.h"
 
 #include "engine/base/json.h"
+#include "engine/base/memory.h"
 #include "harness/cli/terminal.h"
 #include "harness/replay/replay.h"
 #include "simulate/statistics.h"
@@ -12,19 +13,32 @@
 #include <string.h>
 
 typedef struct {
-    Words methods;
+    Words methods, tokens, lists;
     const char *model, *path, *format, *split, *template;
-    int limit, resamples;
+    const char *prompt_ids, *output_ids, *db, *name;
+    int limit, resamples, vocab;
     uint64_t seed;
     bool json;
+    int argc;
+    char **argv;
 } ReplayOptions;
 
 #define AT(name) offsetof(ReplayOptions, name)
 static const Arg OPTIONS[] = {
-    {"model", ARG_WORD, AT(model), .help = "whose tokenizer cuts the texts; no weights are read",
+    {"model", ARG_WORD, AT(model), .help = "whose tokenizer cuts the texts; with --tokens, its name",
      .value = "DIR", .letter = 'm'},
+    {"tokens", ARG_WORDS, AT(tokens), .help = "rows of token ids, JSON lines or gzip of them; several times",
+     .value = "FILE"},
+    {"prompt-ids", ARG_WORD, AT(prompt_ids), .help = "with --tokens: key of the prompt's ids", .value = "KEY",
+     .fallback = "prompt_token_ids"},
+    {"output-ids", ARG_WORD, AT(output_ids), .help = "with --tokens: key of the output's ids", .value = "KEY",
+     .fallback = "generated_token_ids"},
+    {"list", ARG_WORDS, AT(lists), .help = "with --tokens: key of recorded acceptance, for recorded",
+     .value = "KEY"},
+    {"vocab", ARG_INT, AT(vocab), 0, 1 << 20, "0", .help = "with --tokens: ids of the model; 0: as seen",
+     .value = "N"},
     {"method", ARG_WORDS, AT(methods), .help = "a method; may be given several times",
-     .value = "NAME:K=V,...", .fallback = "prompt-lookup, ngrammys:strategy=context"},
+     .value = "NAME:K=V,...", .fallback = "prompt-lookup, ngrammys; with --tokens also others"},
     {"path", ARG_WORD, AT(path), .help = "a file of your own in place of DATASET", .value = "FILE"},
     {"format", ARG_WORD, AT(format), .help = "of that file", .value = "NAME", .fallback = "told by its keys"},
     {"split", ARG_WORD, AT(split), .help = "of a dataset that has several", .value = "NAME",
@@ -35,7 +49,10 @@ static const Arg OPTIONS[] = {
     {"resamples", ARG_INT, AT(resamples), 100, 100000, "1000", .help = "of prompts, behind the intervals",
      .value = "N"},
     {"seed", ARG_SEED, AT(seed), .help = "of the resamples", .value = "N", .fallback = "0"},
-    {"json", ARG_FLAG, AT(json), .help = "print one JSON object"},
+    {"db", ARG_WORD, AT(db), .help = "keep every step in this store, as a run", .value = "FILE",
+     .fallback = "none"},
+    {"name", ARG_WORD, AT(name), .help = "with --db: of the run", .value = "TEXT", .fallback = "replay"},
+    {"json", ARG_FLAG, AT(json), .help = "print a JSON object for each file"},
 };
 #undef AT
 
@@ -47,27 +64,20 @@ typedef struct Line {
 
 static const int CTAR_AT[3] = {1, 2, 4};
 
-static bool measure(const ReplayOptions *o, const ReplayTexts *texts, const char *method, Line *out,
-                    Error *e) {
-    Replay r;
-    Clock clock = clock_processor(); // a busy machine makes replay no slower than it is
-    bool ok =
-        replay_run(texts, method, clock, &r, e) &&
-        bootstrap_ratio(r.tokens, r.steps, texts->count, o->resamples, 0.95, o->seed, &out->interval, e);
-    if (ok) {
-        out->method = method;
-        out->S = r.total_tokens / r.total_steps;
-        out->rows = r.rows / r.total_steps;
-        out->rate = replay_rate(&r);
-        for (int i = 0; i < 3; i++) out->ctar[i] = replay_ctar(&r, CTAR_AT[i]);
-    }
-    replay_release(&r);
-    return ok || error_within(e, "replay");
+static bool line_of(const ReplayOptions *o, const ReplayTexts *t, const char *method, const Replay *r,
+                    Line *out, Error *e) {
+    *out = (Line){.method = method,
+                  .S = r->total_tokens / r->total_steps,
+                  .rows = r->rows / r->total_steps,
+                  .rate = replay_rate(r)};
+    for (int i = 0; i < 3; i++) out->ctar[i] = replay_ctar(r, CTAR_AT[i]);
+    return bootstrap_ratio(r->tokens, r->steps, t->count, o->resamples, 0.95, o->seed, &out->interval, e);
 }
 
-static void print_head(const Dataset *d, const ReplayTexts *t) {
-    printf("%s: %zu answers of %zu tokens", SHOWN(d->name), t->count, t->tokens);
+static void print_head(const ReplayTexts *t) {
+    printf("%s: %zu answers of %zu tokens", SHOWN(t->name), t->count, t->tokens);
     if (t->unanswered) printf("; %zu turns have none", t->unanswered);
+    if (t->unequal) printf("; %zu rows left out: a list is of another text", t->unequal);
     printf("\n%-44s %6s %16s %6s %6s %6s %6s %10s\n", "method", "S", "[95%]", "CTAR1", "CTAR2", "CTAR4",
            "rows", "tokens/s");
 }
@@ -85,65 +95,147 @@ static json_t *line_json(const Line *l) {
                      "CTAR4", l->ctar[2], "rows_per_step", l->rows, "tokens_per_cpu_s", json_number(l->rate));
 }
 
-static bool print_json(const Dataset *d, const ReplayTexts *t, json_t *methods) {
-    json_t *root = json_pack("{s:s, s:s, s:I, s:I, s:I, s:O}", "dataset", d->name, "sha256", d->sha256,
-                             "answers", (json_int_t)t->count, "tokens", (json_int_t)t->tokens, "unanswered",
-                             (json_int_t)t->unanswered, "methods", methods);
+static bool print_json(const ReplayTexts *t, json_t *methods) {
+    json_t *root =
+        json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:O}", "dataset", t->name, "sha256", t->sha256, "answers",
+                  (json_int_t)t->count, "tokens", (json_int_t)t->tokens, "unanswered",
+                  (json_int_t)t->unanswered, "unequal", (json_int_t)t->unequal, "methods", methods);
     return json_print(root, 0, stdout);
 }
 
-static bool replay_each(const ReplayOptions *o, const Dataset *d, const ReplayTexts *texts, Error *e) {
+// A set's table; each method is replayed now unless `done` has its replay.
+static bool print_set(const ReplayOptions *o, const ReplayTexts *t, const Replay *done, Error *e) {
     json_t *methods = json_array();
     bool ok = true;
-    if (!o->json) print_head(d, texts);
+    if (!o->json) print_head(t);
     for (int i = 0; ok && i < o->methods.count; i++) {
         Line line;
-        ok = measure(o, texts, o->methods.items[i], &line, e);
+        Replay own = {0};
+        // Processor time: a busy machine makes a replay no slower than it is.
+        ok = (done || replay_run(t, o->methods.items[i], clock_processor(), NULL, &own, e)) &&
+             line_of(o, t, o->methods.items[i], done ? &done[i] : &own, &line, e);
         if (ok && o->json) ok = json_array_append_new(methods, line_json(&line)) == 0;
         else if (ok) print_line(&line);
+        replay_release(&own);
     }
-    if (ok && o->json) ok = print_json(d, texts, methods);
+    if (ok && o->json) ok = print_json(t, methods);
     json_decref(methods);
+    return ok || error_within(e, "replay");
+}
+
+// --- into the store --------------------------------------------------------------------------------------
+
+// The baseline of the others goes first.
+static void add_baseline(Words *methods) {
+    static const char BASELINE[] = "autoregressive";
+    if (strcmp(methods->items[0], BASELINE) == 0 || methods->count == WORDS_MAX) return;
+    memmove(methods->items + 1, methods->items, (size_t)methods->count++ * sizeof *methods->items);
+    methods->items[0] = BASELINE;
+}
+
+static bool record(const ReplayOptions *o, const ReplayTexts *sets, int count, Error *e) {
+    size_t replays = (size_t)count * (size_t)o->methods.count;
+    ReplayRecord r = {.db = o->db,
+                      .name = o->name ? o->name : "replay",
+                      .model = o->tokens.count ? o->model : NULL,
+                      .sets = sets,
+                      .methods = o->methods.items,
+                      .set_count = count,
+                      .method_count = o->methods.count,
+                      .argc = o->argc,
+                      .argv = o->argv};
+    Replay *done = mem_new(replays, sizeof *done);
+    int64_t run;
+    bool ok = replay_record(&r, clock_processor(), done, &run, e);
+    for (int i = 0; ok && i < count; i++) ok = print_set(o, &sets[i], &done[i * o->methods.count], e);
+    if (ok && !o->json) printf("run %lld of '%s'\n", (long long)run, SHOWN(o->db));
+    for (size_t i = 0; i < replays; i++) replay_release(&done[i]);
+    mem_free(done);
     return ok;
 }
 
-static bool replay(const ReplayOptions *o, const DatasetRequest *request, Error *e) {
+static bool replay_sets(const ReplayOptions *o, const ReplayTexts *sets, int count, Error *e) {
+    bool ok = true;
+    if (o->db) return record(o, sets, count, e);
+    for (int i = 0; ok && i < count; i++) ok = print_set(o, &sets[i], NULL, e);
+    return ok;
+}
+
+// --- texts -----------------------------------------------------------------------------------------------
+
+static bool replay_dataset(const ReplayOptions *o, const char *name, Error *e) {
+    const char *folder = getenv("OUTPACE_DATA");
+    DatasetRequest request = {.name = name,
+                              .path = o->path,
+                              .format = o->format,
+                              .split = o->split,
+                              .folder = folder && *folder ? folder : NULL,
+                              .limit = (size_t)o->limit};
     Dataset d = {0};
     ReplayTexts texts = {0};
     const Template *template = o->template ? template_find(o->template, e) : NULL;
     if (o->template && !template) return false;
     Tokenizer *tokenizer = tokenizer_open(o->model, e);
-    bool ok = tokenizer && dataset_open(&d, request, e) && replay_texts(&d, tokenizer, template, &texts, e) &&
-              replay_each(o, &d, &texts, e);
+    bool ok = tokenizer && dataset_open(&d, &request, e) &&
+              replay_texts(&d, tokenizer, template, &texts, e) && replay_sets(o, &texts, 1, e);
     replay_texts_release(&texts);
     dataset_release(&d);
     tokenizer_close(tokenizer);
     return ok;
 }
 
+static bool replay_files(const ReplayOptions *o, Error *e) {
+    ReplayTexts *sets = mem_new((size_t)o->tokens.count, sizeof *sets);
+    ReplayTokens from = {.prompt = o->prompt_ids,
+                         .answer = o->output_ids,
+                         .vocab = o->vocab,
+                         .limit = (size_t)o->limit,
+                         .list_count = o->lists.count};
+    bool ok =
+        o->lists.count <= REPLAY_LISTS || error_input(e, "replay: %d lists are too many", o->lists.count);
+    for (int i = 0; ok && i < o->lists.count; i++) from.lists[i] = o->lists.items[i];
+    for (int i = 0; ok && i < o->tokens.count; i++) {
+        from.path = o->tokens.items[i];
+        ok = replay_tokens(&from, &sets[i], e);
+    }
+    ok = ok && replay_sets(o, sets, o->tokens.count, e);
+    for (int i = 0; i < o->tokens.count; i++) replay_texts_release(&sets[i]);
+    mem_free(sets);
+    return ok;
+}
+
+static bool check_source(const ReplayOptions *o, int datasets, Error *e) {
+    if (datasets + (o->path != NULL) + (o->tokens.count > 0) != 1)
+        return error_input(e, "replay: give DATASET, --path FILE or --tokens FILE");
+    return o->tokens.count || o->model ||
+           error_input(e, "replay: give --model DIR, whose tokenizer cuts the texts");
+}
+
 static bool run(int argc, char **argv, int *code, Error *e) {
-    ReplayOptions o = {.resamples = 1000};
+    static const Words OF_TEXTS = {{"prompt-lookup", "ngrammys:strategy=context"}, 2};
+    static const Words OF_TOKENS = {{"prompt-lookup", "ngrammys:strategy=context", "suffix", "suffix:warm=on",
+                                     "ngram-mod:warm=off", "ngram-mod", "ouroboros-pool",
+                                     "mix:suffix(warm=on)+ngrammys(strategy=context)"},
+                                    8};
+    ReplayOptions o = {.resamples = 1000,
+                       .prompt_ids = "prompt_token_ids",
+                       .output_ids = "generated_token_ids",
+                       .argc = argc,
+                       .argv = argv};
     Words rest;
     bool stop;
     (void)code;
     if (!command_parse(&command_replay, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
-    if (rest.count + (o.path != NULL) != 1) return error_input(e, "replay: give DATASET or --path FILE");
-    if (!o.model) return error_input(e, "replay: give --model DIR, whose tokenizer cuts the texts");
-    if (!o.methods.count) o.methods = (Words){{"prompt-lookup", "ngrammys:strategy=context"}, 2};
-    const char *folder = getenv("OUTPACE_DATA");
-    DatasetRequest request = {.name = rest.count ? rest.items[0] : o.path,
-                              .path = o.path,
-                              .format = o.format,
-                              .split = o.split,
-                              .folder = folder && *folder ? folder : NULL,
-                              .limit = (size_t)o.limit};
-    return replay(&o, &request, e);
+    if (!check_source(&o, rest.count, e)) return false;
+    if (!o.methods.count) o.methods = o.tokens.count ? OF_TOKENS : OF_TEXTS;
+    if (o.db) add_baseline(&o.methods);
+    return o.tokens.count ? replay_files(&o, e) : replay_dataset(&o, rest.count ? rest.items[0] : o.path, e);
 }
 
 const Command command_replay = {
     .name = "replay",
-    .usage = "DATASET | --path FILE --model DIR [--method NAME:K=V,...]...",
+    .usage = "DATASET | --path FILE | --tokens FILE [--model DIR] [--method NAME:K=V,...]...",
     .summary = "what methods that need only text accept of given answers, without a model",
     .arguments = {0, WORDS_MAX},
     .lesson =
@@ -154,9 +246,16 @@ const Command command_replay = {
         "Ouroboros tries after its draft model's words, here after the text's. The intervals draw prompts\n"
         "again. No speed of a model is in it: tokens/s is the replay's own, by processor time.\n"
         "\n"
+        "With --tokens, texts are token ids that a model read and wrote, and no tokenizer is needed. With\n"
+        "--db, every step is kept as a run's is, for show, table and plot, and for a predicted speed:\n"
+        "'outpace simulate RUN --on MACHINE --shape SHAPE'. The method recorded follows a list of the\n"
+        "tokens of a draft that were accepted at every position (list, draft; of: a method of text that\n"
+        "goes first, the draft only where that has no guess): docs/replay.md.\n"
+        "\n"
         "  outpace replay summarisation --model models/reference --method prompt-lookup:draft=8\n"
         "  outpace replay code --model DIR --method ouroboros-pool --method ouroboros-pool:warm=on\n"
-        "  outpace replay gsm8k --model DIR --limit 200 --method ngrammys:strategy=context,k=10,w=10\n",
+        "  outpace replay gsm8k --model DIR --limit 200 --method ngrammys:strategy=context,k=10,w=10\n"
+        "  outpace replay --tokens gsm8k.jsonl --tokens cnn.jsonl --model llama-3.1-8b --db real.db\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .run = run};

@@ -1,6 +1,7 @@
 // Out of the store and into it, in the formats of others.
 #include "harness/cli/command.h"
 
+#include "datasets/format.h"
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/base/output.h"
@@ -15,6 +16,7 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -22,18 +24,18 @@ static const size_t MOST_BYTES = (size_t)1 << 30; // of a file that is imported
 
 typedef struct {
     const char *db, *run, *format, *what, *output;
-    const char *name, *model, *dataset, *method, *baseline;
+    const char *name, *model, *dataset, *method, *baseline, *drafts;
+    Words lists;
     Choice choice;
     bool force;
 } TransferOptions;
 
 #define AT(name) offsetof(TransferOptions, name)
 static const Arg EXPORT_OPTIONS[] = {
-    {"format", ARG_WORD, AT(format), .help = "of the output", .value = "csv|jsonl|spec-bench",
-     .fallback = "by -o, else csv"},
+    {"format", ARG_WORD, AT(format), .help = "of the output", .value = "NAME", .fallback = "by -o, else csv"},
     {"what", ARG_WORD, AT(what), .help = "a line a point, prompt, step or fit; jsonl's steps: docs/steps.md",
      .value = "results|samples|steps|fits", .fallback = "results"},
-    {"output", ARG_WORD, AT(output), .help = "spec-bench: a directory", .value = "FILE|DIR",
+    {"output", ARG_WORD, AT(output), .help = "spec-bench, specdec-bench: a directory", .value = "FILE|DIR",
      .fallback = "standard output", .letter = 'o'},
     {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
     CHOICE_OPTIONS(AT, choice),
@@ -43,12 +45,16 @@ static const Arg IMPORT_OPTIONS[] = {
     {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
     {"name", ARG_WORD, AT(name), .help = "of the run", .value = "TEXT",
      .fallback = "as exported, or the file's"},
-    {"method", ARG_WORD, AT(method), .help = "spec-bench: the method that gave the answers", .value = "NAME",
-     .fallback = "imported"},
-    {"model", ARG_WORD, AT(model), .help = "spec-bench: the model", .value = "NAME", .fallback = "imported"},
-    {"dataset", ARG_WORD, AT(dataset), .help = "spec-bench: the dataset", .value = "NAME",
-     .fallback = "spec-bench"},
-    {"baseline", ARG_WORD, AT(baseline), .help = "spec-bench: the autoregressive answers", .value = "FILE"},
+    {"method", ARG_WORD, AT(method), .help = "that gave the answers, where the file doesn't tell",
+     .value = "NAME", .fallback = "imported"},
+    {"model", ARG_WORD, AT(model), .help = "likewise", .value = "NAME", .fallback = "imported"},
+    {"dataset", ARG_WORD, AT(dataset), .help = "likewise", .value = "NAME",
+     .fallback = "imported; of spec-bench, its name"},
+    {"baseline", ARG_WORD, AT(baseline), .help = "the autoregressive answers or records", .value = "FILE"},
+    {"list", ARG_WORDS, AT(lists), .help = "acceptance: a key of recorded acceptance; several times",
+     .value = "KEY", .fallback = "acc_ngram, acc_eagle"},
+    {"drafts", ARG_WORD, AT(drafts), .help = "acceptance: tokens tried in a step, a point for each number",
+     .value = "N,...", .fallback = "1,3,5,7"},
 };
 #undef AT
 
@@ -136,10 +142,13 @@ static bool export_answers(Store *s, const Rows *r, const TransferOptions *o, Er
     return ok;
 }
 
-static bool export_specbench(Store *s, int64_t run, const TransferOptions *o, Error *e) {
+typedef bool ExportPass(Store *s, const Rows *r, const TransferOptions *o, Error *e);
+
+// `each` gets a point's id, number and method, and a pass.
+static bool export_passes(Store *s, int64_t run, const TransferOptions *o, ExportPass *each, Error *e) {
     if (!o->output)
         return error_input(
-            e, "store export: --format spec-bench needs -o DIR: it writes a file a point and pass");
+            e, "store export: --format %s needs -o DIR: it writes files of each point and pass", o->format);
     Rows *r = rows_open(
         s,
         "SELECT DISTINCT point.id, number, method, pass FROM point JOIN sample ON point_id = point.id"
@@ -148,8 +157,61 @@ static bool export_specbench(Store *s, int64_t run, const TransferOptions *o, Er
     if (!r) return false;
     rows_bind_int(r, 1, run);
     bool ok = true;
-    while (ok && rows_next(r)) ok = export_answers(s, r, o, e);
+    while (ok && rows_next(r)) ok = each(s, r, o, e);
     return rows_end(r, ok, e);
+}
+
+// --- records of other programs ---------------------------------------------------------------------------
+
+static const struct {
+    const char *format;
+    RecordFormat record;
+    OutputKind kind;
+} RECORDS[] = {
+    {"vllm", RECORD_VLLM, {.start = "{\"id\":", .holds = "\"speculative_decoding\":"}},
+    {"aiperf", RECORD_AIPERF, {.start = "{\"id\":", .holds = "\"engine\":"}},
+    {"bench-serve", RECORD_BENCH, {.start = "{\"backend\":"}},
+    {"specforge", RECORD_SPECFORGE, {.start = "{", .holds = "\"benchmark_name\":"}},
+};
+enum { RECORD_COUNT = sizeof RECORDS / sizeof *RECORDS };
+
+static bool export_records(Store *s, int64_t run, const TransferOptions *o, int which, Error *e) {
+    RecordFormat record = RECORDS[which].record;
+    if (!o->output || strcmp(o->output, "-") == 0)
+        return store_export_records(s, run, record, stdout, e) ||
+               (ferror(stdout) && file_reader_left(STDOUT_FILENO));
+    Output out = {.force = o->force};
+    output_reads(&out, o->db);
+    FILE *to = output_open(&out, o->output, &RECORDS[which].kind, e);
+    bool ok =
+        to && output_close(&out, store_export_records(s, run, record, to, e), e) && output_finish(&out, e);
+    output_release(&out);
+    return ok;
+}
+
+// The two files of a pass of a point: DIR/3-lookahead-pass0-acceptance_rate.json and -responses.jsonl.
+static bool export_specdec_pass(Store *s, const Rows *r, const TransferOptions *o, Error *e) {
+    static const OutputKind ACCEPTANCE = {.start = "{\"Request_AL\":"},
+                            RESPONSES = {.start = "{\"question_id\":"};
+    char *base = mem_printf("%s/%lld-%s-pass%lld", o->output, (long long)rows_int(r, 1), rows_text(r, 2),
+                            (long long)rows_int(r, 3));
+    char *first = mem_printf("%s-acceptance_rate.json", base),
+         *second = mem_printf("%s-responses.jsonl", base);
+    Output out = {.force = o->force};
+    output_reads(&out, o->db);
+    FILE *to = output_open(&out, second, &RESPONSES, e);
+    char *text = NULL;
+    size_t size = 0;
+    FILE *acceptance = to ? open_memstream(&text, &size) : NULL;
+    bool ok = acceptance && store_export_specdec(s, rows_int(r, 0), (int)rows_int(r, 3), acceptance, to, e);
+    if (acceptance) fclose(acceptance);
+    ok = to && output_close(&out, ok, e) && output_add(&out, first, &ACCEPTANCE, text, size, e) &&
+         output_finish(&out, e);
+    output_release(&out);
+    if (ok) printf("%s and its responses\n", SHOWN(first));
+    free(text);
+    mem_free(base), mem_free(first), mem_free(second);
+    return ok;
 }
 
 // The format that was asked for, else the one that the file's name ends in.
@@ -159,9 +221,16 @@ static const char *format_of(const TransferOptions *o) {
 }
 
 static bool export_run(Store *s, int64_t run, const TransferOptions *o, Error *e) {
-    if (strcmp(o->format, "spec-bench") == 0) return export_specbench(s, run, o, e);
+    if (strcmp(o->format, "spec-bench") == 0) return export_passes(s, run, o, export_answers, e);
+    if (strcmp(o->format, "specdec-bench") == 0) return export_passes(s, run, o, export_specdec_pass, e);
+    for (int i = 0; i < RECORD_COUNT; i++)
+        if (strcmp(o->format, RECORDS[i].format) == 0) return export_records(s, run, o, i, e);
     if (strcmp(o->format, "csv") == 0 || strcmp(o->format, "jsonl") == 0) return export_rows(s, run, o, e);
-    return error_input(e, "store export: --format is '%s', must be csv, jsonl or spec-bench", o->format);
+    return error_input(
+        e,
+        "store export: --format is '%s', must be csv, jsonl, spec-bench, vllm, aiperf, bench-serve, "
+        "specdec-bench or specforge",
+        o->format);
 }
 
 static bool export(int argc, char **argv, int *code, Error *e) {
@@ -182,13 +251,18 @@ static bool export(int argc, char **argv, int *code, Error *e) {
 
 const Command command_store_export = {
     .name = "store export",
-    .usage = "[RUN] [--format csv|jsonl|spec-bench] [-o FILE|DIR] [OPTIONS]",
-    .summary = "write a run for other programs: CSV, JSON lines, Spec-Bench's answer files",
+    .usage = "[RUN] [--format NAME] [-o FILE|DIR] [OPTIONS]",
+    .summary = "write a run for other programs: CSV, JSON lines, records of other engines",
     .arguments = {0, 1},
     .lesson =
         "RUN is a number, or a name, of which the newest run is taken; without it, the newest of all. A "
         "file\n"
         "that is not such an export is not replaced without --force.\n"
+        "\n"
+        "Formats: csv, jsonl; spec-bench (answers); vllm and aiperf (a line a request, without the "
+        "baseline);\n"
+        "bench-serve (a line a point, as of 'vllm bench serve'); specdec-bench (acceptance_rate.json and\n"
+        "responses); specforge (data.json). docs/glossary.md has their quantities beside ours.\n"
         "\n"
         "  outpace store export --what samples > samples.csv\n"
         "  outpace store export --what steps -o steps.jsonl                 'outpace store import steps' "
@@ -203,18 +277,37 @@ const Command command_store_export = {
 
 // --- import ----------------------------------------------------------------------------------------------
 
+// Gzipped bytes are unpacked.
 static bool read_file(const char *path, StoreImport *out, Error *e) {
-    char *bytes;
+    char *bytes, *unpacked = NULL;
     if (!file_read(path, MOST_BYTES, &bytes, &out->size, e)) return false;
+    bool packed = gzip_is(bytes, out->size),
+         ok = !packed || gzip_expand(bytes, out->size, path, MOST_BYTES, &unpacked, &out->size, e);
+    if (packed) mem_free(bytes);
     out->path = path;
-    out->bytes = bytes;
-    return true;
+    out->bytes = packed ? unpacked : bytes;
+    return ok;
 }
+
+// The kinds of records, and other names of them.
+static const struct {
+    const char *name;
+    RecordKind kind;
+} KINDS[] = {
+    {"vllm", RECORDS_VLLM},           {"aiperf", RECORDS_VLLM},
+    {"bench-serve", RECORDS_VLLM},    {"specdec-bench", RECORDS_SPECDEC},
+    {"specforge", RECORDS_SPECFORGE},
+};
+enum { KIND_COUNT = sizeof KINDS / sizeof *KINDS };
 
 static bool import_file(Store *s, const char *kind, const StoreImport *from, const StoreImport *baseline,
                         StoreImported *out, Error *e) {
+    const StoreImport *base = baseline->bytes ? baseline : NULL;
     if (strcmp(kind, "steps") == 0) return store_import_steps(s, from, out, e);
-    return store_import_specbench(s, from, baseline->bytes ? baseline : NULL, out, e);
+    for (int i = 0; i < KIND_COUNT; i++)
+        if (strcmp(kind, KINDS[i].name) == 0)
+            return store_import_records(s, KINDS[i].kind, from, base, out, e);
+    return store_import_specbench(s, from, base, out, e);
 }
 
 static bool import_into(const char *db, StoreMode mode, const char *kind, const StoreImport *from,
@@ -227,22 +320,86 @@ static bool import_into(const char *db, StoreMode mode, const char *kind, const 
     return ok;
 }
 
+// --- recorded acceptance ---------------------------------------------------------------------------------
+
+// A list of a method of text, by its name: no model drafts.
+static bool of_text_alone(const char *list) {
+    return strstr(list, "ngram") || strstr(list, "suffix") || strstr(list, "lookup");
+}
+
+typedef struct Walks {
+    char *words[WORDS_MAX]; // (count): a command line; those from `own` on are this list's
+    int count, own;
+} Walks;
+
+static bool add_word(Walks *w, char *word, Error *e) {
+    if (w->count < WORDS_MAX - 1) return w->words[w->count++] = word, true;
+    mem_free(word);
+    return error_input(e, "store import: %d lists and numbers of tokens are too many", WORDS_MAX);
+}
+
+// A method for each number of a list of them, "1,3,5".
+static bool add_walks(Walks *w, const char *list, const char *drafts, Error *e) {
+    bool ok = true;
+    for (const char *at = drafts; ok && *at; at += strspn(at, ",")) {
+        int n = (int)strcspn(at, ",");
+        ok = add_word(w, mem_printf("--method"), e) &&
+             add_word(w,
+                      mem_printf("recorded:list=%s,draft=%.*s%s", list, n, at,
+                                 of_text_alone(list) ? ",model=off" : ""),
+                      e);
+        at += n;
+    }
+    return ok;
+}
+
+// A walk over the positions of every text, by replay: each step emits as many tokens as are recorded where it
+// begins.
+static bool import_acceptance(const TransferOptions *o, const char *file, int *code, Error *e) {
+    static const Words LISTS = {{"acc_ngram", "acc_eagle"}, 2};
+    const Words *lists = o->lists.count ? &o->lists : &LISTS;
+    const char *const given[] = {"replay", "--tokens", file,
+                                 "--db",   o->db,      "--model",
+                                 o->model, "--name",   o->name ? o->name : "acceptance"};
+    Walks w = {.count = 0};
+    bool ok = true;
+    for (size_t i = 0; ok && i < sizeof given / sizeof *given; i++)
+        ok = add_word(&w, mem_text(given[i], strlen(given[i])), e);
+    for (int i = 0; ok && i < lists->count; i++)
+        ok = add_word(&w, mem_printf("--list"), e) && add_word(&w, mem_printf("%s", lists->items[i]), e) &&
+             add_walks(&w, lists->items[i], o->drafts ? o->drafts : "1,3,5,7", e);
+    char **argv = mem_new((size_t)w.count + 1, sizeof *argv); // the command reorders its own
+    memcpy(argv, w.words, (size_t)w.count * sizeof *argv);
+    ok = ok && command_replay.run(w.count, argv, code, e);
+    for (int i = 0; i < w.count; i++) mem_free(w.words[i]);
+    mem_free(argv);
+    return ok;
+}
+
+// --- all imports -----------------------------------------------------------------------------------------
+
 static bool check_kind(const char *kind, Error *e) {
+    for (int i = 0; i < KIND_COUNT; i++)
+        if (strcmp(kind, KINDS[i].name) == 0) return true;
     return strcmp(kind, "steps") == 0 || strcmp(kind, "spec-bench") == 0 ||
-           error_input(e, "store import: '%s' is no format; known are steps and spec-bench", kind);
+           error_input(
+               e,
+               "store import: '%s' is no format; known are steps, acceptance, spec-bench, vllm, aiperf, "
+               "bench-serve, specdec-bench and specforge",
+               kind);
 }
 
 static bool import(int argc, char **argv, int *code, Error *e) {
-    TransferOptions o = {
-        .db = STORE_DEFAULT, .method = "imported", .model = "imported", .dataset = "spec-bench"};
+    TransferOptions o = {.db = STORE_DEFAULT, .method = "imported", .model = "imported"};
     Words rest;
     bool stop;
-    (void)code;
     if (!command_parse(&command_store_import, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
+    if (strcmp(rest.items[0], "acceptance") == 0) return import_acceptance(&o, rest.items[1], code, e);
     if (!check_kind(rest.items[0], e)) return false;
     StoreImport from = {.name = o.name, .argc = argc, .argv = argv, .model = o.model};
-    from.dataset = o.dataset;
+    bool answers = strcmp(rest.items[0], "spec-bench") == 0;
+    from.dataset = o.dataset ? o.dataset : answers ? "spec-bench" : "imported";
     from.method = o.method;
     StoreImport baseline = from;
     StoreImported done;
@@ -266,8 +423,8 @@ static bool import(int argc, char **argv, int *code, Error *e) {
 
 const Command command_store_import = {
     .name = "store import",
-    .usage = "steps|spec-bench FILE.jsonl [OPTIONS]",
-    .summary = "take in steps of other engines, or answers that Spec-Bench published",
+    .usage = "KIND FILE [OPTIONS]",
+    .summary = "take in steps and records of other engines, or answers that Spec-Bench published",
     .arguments = {2, 2},
     .lesson =
         "Steps of other engines go to the same tables as our own: docs/steps.md describes a line.\n"
@@ -275,7 +432,16 @@ const Command command_store_import = {
         "export'\n"
         "wrote becomes the run that it was, with its settings, baselines, machine, failures and flags.\n"
         "\n"
+        "Acceptance that was recorded at every position of a text becomes a point for each list and number\n"
+        "of tokens tried: docs/replay.md. Rows whose lists have not as many entries are left out.\n"
+        "\n"
+        "Records of others: vllm (metrics.speculative_decoding of responses; also aiperf), bench-serve (of\n"
+        "'vllm bench serve'), specdec-bench (acceptance_rate.json, or responses with acceptance_lengths),\n"
+        "specforge (data.json). --baseline is the same without speculation. A file may be gzipped.\n"
+        "\n"
         "  outpace store import steps other-engine.jsonl --name vllm\n"
+        "  outpace store import vllm responses.jsonl --method eagle3 --dataset mt-bench\n"
+        "  outpace store import acceptance gsm8k.jsonl --model llama-3.1-8b --drafts 3,7\n"
         "  outpace store import spec-bench eagle.jsonl --baseline vanilla.jsonl --method eagle --model "
         "vicuna-7b\n",
     .options = IMPORT_OPTIONS,

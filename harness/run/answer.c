@@ -11,8 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-static void take_step(void *state, const StepReport *report) {
-    AnswerTurn *t = state;
+void answer_step(AnswerTurn *t, const StepReport *report) {
     size_t n = (size_t)report->number, more = (size_t)report->pass_count;
     mem_grow(&t->steps, &t->step_capacity, n + 1, sizeof *t->steps);
     mem_grow(&t->passes, &t->pass_capacity, t->pass_count + more, sizeof *t->passes);
@@ -21,6 +20,8 @@ static void take_step(void *state, const StepReport *report) {
     t->steps[n] = *report;
     t->steps[n].passes = NULL; // the report's array is reused in the next step
 }
+
+static void take_step(void *state, const StepReport *report) { answer_step(state, report); }
 
 static void check(const AnswerTurn *t) {
     size_t passes = 0;
@@ -31,7 +32,7 @@ static void check(const AnswerTurn *t) {
     assert(passes == t->pass_count);
 }
 
-static void release_turn(AnswerTurn *t) {
+void answer_turn_release(AnswerTurn *t) {
     ids_release(&t->prompt);
     decode_result_release(&t->result);
     mem_free(t->steps);
@@ -40,7 +41,7 @@ static void release_turn(AnswerTurn *t) {
 }
 
 void answer_release(Answer *a) {
-    for (int i = 0; i < a->count; i++) release_turn(&a->turns[i]);
+    for (int i = 0; i < a->count; i++) answer_turn_release(&a->turns[i]);
     mem_free(a->turns);
     *a = (Answer){0};
 }
@@ -87,7 +88,8 @@ bool answer_prompt(const AnswerEnv *env, Method *method, const Settings *setting
         know(&o, known, i);
         ok = conversation_ask(&c, turns[i], &turn->prompt, e);
         if (ok && i > 0 && turn->prompt.count >= (size_t)env->target->context) {
-            release_turn(&out->turns[--out->count]); // no room for a single token: the conversation ends
+            answer_turn_release(
+                &out->turns[--out->count]); // no room for a single token: the conversation ends
             break;
         }
         turn->began = clock_wall();

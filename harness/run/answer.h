@@ -58,6 +58,11 @@ bool answer_prompt(const AnswerEnv *env, Method *method, const Settings *setting
                    int count, const Answer *known, Answer *out, Error *e);
 void answer_release(Answer *a); // accepts an empty one
 
+// Keeps a step's report and its passes: what DecodeOptions.step is to do for a turn. The turn may be used for
+// a next output once pass_count is 0 again.
+void answer_step(AnswerTurn *t, const StepReport *report);
+void answer_turn_release(AnswerTurn *t); // accepts an empty one
+
 double answer_decode_seconds(const DecodeResult *r);
 
 // Sets got->diverged and got->divergence to the first turn in which `got` differs from `want`; both are

@@ -13,7 +13,7 @@
 
 typedef struct Ledger {
     Store *store;
-    const Inputs *inputs;
+    const Inputs *inputs; // NULL: of a replay, which has no schedule (harness/replay/record.c)
     int64_t run, attempt;
     Text gpus;       // of the points: "cuda:0,cuda:1"
     bool found;      // the run was in the store, and continues
@@ -42,7 +42,7 @@ void ledger_close(Ledger *l); // accepts an empty one
 
 // --- writing
 
-// Stores answers in one transaction.
+// Stores answers in one transaction. tokenizer NULL: their ids without text.
 bool ledger_add(Ledger *l, const Answer *answers, int count, const Tokenizer *tokenizer, Error *e);
 
 bool ledger_failure(Ledger *l, int point, const char *message, Error *e);

@@ -181,10 +181,10 @@ static void add_step(AnswerRows *b, const StepReport *r, const Pass *passes) {
 
 static bool add_output(AnswerRows *b, const DecodeResult *r, const Tokenizer *tokenizer, Error *e) {
     Text *text = &b->texts[b->sample_count];
-    if (!tokenizer_decode(tokenizer, r->ids, (size_t)r->tokens, true, text, e)) return false;
+    if (tokenizer && !tokenizer_decode(tokenizer, r->ids, (size_t)r->tokens, true, text, e)) return false;
     b->outputs[b->sample_count] = (StoreOutput){.ids = r->ids,
                                                 .count = r->tokens,
-                                                .text = text_get(text),
+                                                .text = tokenizer ? text_get(text) : NULL,
                                                 .text_bytes = (int64_t)text->length,
                                                 .repeated = repetition_share(r->ids, r->tokens),
                                                 .looping = repetition_loops(r->ids, r->tokens)};
@@ -258,6 +258,7 @@ static bool add_score(Ledger *l, const Answer *answer, int turn, const char *tex
 // Equal outputs are one row of the store, so equal greedy outputs are scored only once.
 static bool add_scores(const AnswerRows *b, Ledger *l, const Answer *answers, int count, Error *e) {
     const Text *text = b->texts;
+    if (!l->inputs) return true;
     for (int i = 0; i < count; i++)
         for (int turn = 0; turn < answers[i].count; turn++, text++) {
             bool equal = i > 0 && answers[i].prompt == answers[i - 1].prompt &&

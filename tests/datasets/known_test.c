@@ -24,13 +24,14 @@ static void sources(void **state) {
         copy(f.format, format);
         copy(f.url, url);
         copy(f.licence, licence);
-        if (!format_find(format, &frame, NULL)) fail_msg("%s: no format '%s'", name, format);
+        bool tokens = strcmp(format, "tokens") == 0; // of `replay --tokens`: no dataset
+        if (!tokens && !format_find(format, &frame, NULL)) fail_msg("%s: no format '%s'", name, format);
         if (!licence[0] || f.about.n == 0) fail_msg("%s: has no licence or no description", name);
         if (strcmp(url, "-") == 0) continue;
         if (strncmp(url, "https://", 8) != 0) fail_msg("%s: '%s' is no https address", name, url);
         if (f.sha256.n != 64 || strtol(f.bytes.at, NULL, 10) <= 0) fail_msg("%s: no size or sum", name);
     }
-    assert_int_equal(n, 24);
+    assert_int_equal(n, 28);
     const Frame *frame;
     assert_ptr_equal(format_find("spec-bench", &frame, NULL), format_find("mt-bench", &frame, NULL));
 }

@@ -14,7 +14,7 @@
 typedef int FuzzEntry(const uint8_t *data, size_t size);
 FuzzEntry adapter_fuzz, config_fuzz, dataset_fuzz, datastore_fuzz, experiment_fuzz, gzip_fuzz, hardware_fuzz,
     import_fuzz, parquet_fuzz, points_fuzz, published_fuzz, safetensors_fuzz, surface_fuzz, token_table_fuzz,
-    tokenizer_fuzz, training_fuzz;
+    tokenizer_fuzz, tokens_fuzz, training_fuzz;
 
 typedef struct {
     const char *name;
@@ -27,7 +27,7 @@ static const Fuzzer FUZZERS[] = {
     {"hardware", hardware_fuzz},   {"import", import_fuzz},           {"parquet", parquet_fuzz},
     {"points", points_fuzz},       {"published", published_fuzz},     {"safetensors", safetensors_fuzz},
     {"surface", surface_fuzz},     {"token_table", token_table_fuzz}, {"tokenizer", tokenizer_fuzz},
-    {"training", training_fuzz},
+    {"tokens", tokens_fuzz},       {"training", training_fuzz},
 };
 enum { FUZZER_COUNT = sizeof FUZZERS / sizeof *FUZZERS };
 

@@ -1,4 +1,5 @@
-// Lines of steps, and of Spec-Bench's answers: accepted ones are whole, others leave one line with its place.
+// Lines of steps, of Spec-Bench's answers, and records of other programs: accepted ones are whole, others
+// leave one line with its place.
 #include "results/rows.h"
 #include "results/transfer.h"
 
@@ -40,6 +41,17 @@ static void check(Store *s, const StoreImported *done) {
     demand(rows_one_int(s, WRONG, 0, &n, NULL) && n == 0);
 }
 
+// By the first byte.
+static bool import(Store *s, char kind, const StoreImport *from, StoreImported *done, Error *e) {
+    switch (kind) {
+    case 'b': return store_import_specbench(s, from, NULL, done, e);
+    case 'v': return store_import_records(s, RECORDS_VLLM, from, NULL, done, e);
+    case 'd': return store_import_records(s, RECORDS_SPECDEC, from, NULL, done, e);
+    case 'f': return store_import_records(s, RECORDS_SPECFORGE, from, NULL, done, e);
+    default: return store_import_steps(s, from, done, e);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static char *words[] = {"outpace"};
     if (size == 0 || !memchr(data, '{', size)) return 0; // no line can be an object
@@ -51,8 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     from.argv = words;
     from.model = from.dataset = from.method = "x";
     demand(store_begin(s, &e));
-    bool ok = data[0] == 'b' ? store_import_specbench(s, &from, NULL, &done, &e)
-                             : store_import_steps(s, &from, &done, &e);
+    bool ok = import(s, (char)data[0], &from, &done, &e);
     if (ok) check(s, &done);
     else demand(e.kind == ERROR_INPUT && strstr(e.text, "fuzz") && !strchr(e.text, '\n'));
     store_rollback(s);

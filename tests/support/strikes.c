@@ -34,6 +34,7 @@ static const char INPUTS[] =
     "printf '{\"prompt\": \"one two\", \"reference\": \"three\"}\\n{\"prompt\": \"four\", \"reference\": "
     "\"five\"}\\n'"
     " >own.jsonl\n"
+    "printf '{\"prompt_token_ids\": [1, 2, 3, 1], \"generated_token_ids\": [2, 3, 1, 2, 4]}\\n' >ids.jsonl\n"
     "config() { # NAME METHODS\n"
     "    printf 'name: %s\\nmodels: [{name: tiny, target: ../in/tiny}]\\n"
     "datasets: [{name: own, path: ../in/own.jsonl}]\\ngeneration: {max_tokens: 8}\\n"
@@ -55,6 +56,7 @@ static const char INPUTS[] =
     "cd ../in && rm -r ../use\n"
     "$O store export --db a.db --format jsonl --what steps -o steps.jsonl\n"
     "$O store export --db a.db --format spec-bench -o answers\n"
+    "$O store export --db a.db --format vllm -o records.jsonl\n"
     "printf 'N\\tW\\tG\\tS\\n5\\t5\\t5\\t1.5\\n5\\t10\\t10\\t1.7\\n5\\t15\\t15\\t1.8\\n4\\t7\\t7\\t1.55\\n' "
     ">points.tsv\n"
     "$O bench tiny --tokens 1,2,4,8,16 --context 25,50,100 --samples 1 --seconds 0 --csv |\n"
@@ -121,6 +123,7 @@ static const Row ROWS[] = {
     {.name = "compare", .words = "compare 1/1 1/1 --db ../in/a.db"},
     {.name = "simulate", .words = "simulate 1 --on a100-80gb --shape llama2-7b --db ../in/a.db"},
     {.name = "replay", .words = "replay --path ../in/own.jsonl --model ../in/tiny --resamples 100", .loose = true},
+    {.name = "replay tokens", .words = "replay --tokens ../in/ids.jsonl --method prompt-lookup --db a.db --resamples 100", .loose = true, .once = "already"},
     {.name = "svg", .words = "plot speedup --db ../in/a.db -o a.svg"},
     {.name = "pdf", .words = "plot speedup --db ../in/a.db -o a.pdf"},
     {.name = "tex", .words = "plot speedup --db ../in/a.db -o a.tex"},
@@ -134,6 +137,8 @@ static const Row ROWS[] = {
     {.name = "spec-bench", .words = "store export --db ../in/a.db --format spec-bench -o answers"},
     {.name = "import", .words = "store import steps ../in/steps.jsonl --db a.db", .once = "already"},
     {.name = "import on", .words = "store import steps ../in/steps.jsonl --db a.db", .once = "already", .prepare = "cp ../in/b.db a.db"},
+    {.name = "import records", .words = "store import vllm ../in/records.jsonl --db a.db", .once = "already"},
+    {.name = "export records", .words = "store export --db ../in/a.db --format vllm -o a.jsonl"},
     {.name = "import answers", .words = "store import spec-bench ../in/answers/2-ngrammys-pass0.jsonl --baseline ../in/answers/1-autoregressive-pass0.jsonl --db a.db", .once = "already"},
     {.name = "merge", .words = "store merge ../in/a.db ../in/b.db --db c.db", .loose = true},
     {.name = "merge into", .words = "store merge ../in/b.db --db a.db", .loose = true, .prepare = "cp ../in/a.db ."},

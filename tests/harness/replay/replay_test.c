@@ -52,14 +52,14 @@ static void as_the_model_was(void **state) {
     Random random = test_random(1);
     (void)state;
     for (int i = 0; i < TEXTS; i++) {
-        list[i] = (ReplayText){ids[i], PROMPT, PROMPT + ANSWER, ""};
+        list[i] = (ReplayText){.ids = ids[i], .prompt = PROMPT, .count = PROMPT + ANSWER};
         for (int k = 0; k < PROMPT; k++) ids[i][k] = test_between(&random, 0, VOCAB - 1);
     }
     for (size_t i = 0; i < sizeof METHODS / sizeof *METHODS; i++) {
         Said said = {0};
         Replay r;
         decode_all(METHODS[i], &texts, &said);
-        assert_true(replay_run(&texts, METHODS[i], still_clock(), &r, NULL));
+        assert_true(replay_run(&texts, METHODS[i], still_clock(), NULL, &r, NULL));
         if (r.total_tokens != said.tokens || r.total_steps != said.steps || r.rows != said.rows)
             fail_msg("%s: wanted %g tokens, %g steps, %g rows, got %g, %g, %g", METHODS[i], said.tokens,
                      said.steps, said.rows, r.total_tokens, r.total_steps, r.rows);
@@ -98,7 +98,7 @@ static void pool(void **state) {
     Random random = test_random(2);
     (void)state;
     for (int i = 0; i < TEXTS; i++) {
-        list[i] = (ReplayText){ids[i], PROMPT, PROMPT + ANSWER, ""};
+        list[i] = (ReplayText){.ids = ids[i], .prompt = PROMPT, .count = PROMPT + ANSWER};
         for (int k = 0; k < PROMPT + ANSWER; k++)
             ids[i][k] =
                 k < 6 || test_between(&random, 0, 9) < 2 ? test_between(&random, 0, 5) : ids[i][k - 6];
@@ -112,17 +112,67 @@ static void pool(void **state) {
                 at += 1 + slow_pool(ids[i], at, PROMPT + ANSWER, ROWS[row][0], ROWS[row][1], ROWS[row][2]);
         snprintf(method, sizeof method, "ouroboros-pool:K=%d,beta=%d,W=%d", ROWS[row][0], ROWS[row][1],
                  ROWS[row][2]);
-        assert_true(replay_run(&texts, method, clock_processor(), &r, NULL));
+        assert_true(replay_run(&texts, method, clock_processor(), NULL, &r, NULL));
         if (r.total_steps != steps || r.total_tokens != TEXTS * ANSWER)
             fail_msg("%s: wanted %g steps, got %g", method, steps, r.total_steps);
         cold = r.total_steps;
         assert_true(replay_rate(&r) * r.seconds > 0.999 * TEXTS * ANSWER);
         replay_release(&r);
         strcat(method, ",warm=on");
-        assert_true(replay_run(&texts, method, clock_processor(), &r, NULL));
+        assert_true(replay_run(&texts, method, clock_processor(), NULL, &r, NULL));
         assert_true(r.total_steps <= 1.05 * cold);
         replay_release(&r);
     }
+}
+
+// A walk over the positions: a step emits what was recorded where it begins, at most draft + 1, and no more
+// than the text has.
+static void recorded(void **state) {
+    static int ids[TEXTS][PROMPT + ANSWER];
+    static uint8_t lists[TEXTS][ANSWER];
+    static const int DRAFTS[] = {1, 3, 40};
+    ReplayText list[TEXTS];
+    ReplayTexts texts = {.texts = list, .count = TEXTS, .vocab = VOCAB, .longest = PROMPT + ANSWER};
+    Random random = test_random(3);
+    (void)state;
+    texts.lists[texts.list_count++] = (char[]){"acc_x"};
+    for (int i = 0; i < TEXTS; i++) {
+        list[i] =
+            (ReplayText){.ids = ids[i], .prompt = PROMPT, .count = PROMPT + ANSWER, .lists = {lists[i]}};
+        for (int k = 0; k < PROMPT + ANSWER; k++) ids[i][k] = test_between(&random, 0, VOCAB - 1);
+        for (int k = 0; k < ANSWER; k++) lists[i][k] = (uint8_t)test_between(&random, 1, 9);
+    }
+    for (size_t d = 0; d < sizeof DRAFTS / sizeof *DRAFTS; d++) {
+        double steps = 0;
+        char method[64];
+        Replay r;
+        for (int i = 0; i < TEXTS; i++)
+            for (int at = 0; at < ANSWER; steps++)
+                at += lists[i][at] < DRAFTS[d] + 1 ? lists[i][at] : DRAFTS[d] + 1;
+        snprintf(method, sizeof method, "recorded:list=acc_x,draft=%d", DRAFTS[d]);
+        assert_true(replay_run(&texts, method, still_clock(), NULL, &r, NULL));
+        if (r.total_steps != steps || r.rows != steps * (DRAFTS[d] + 1))
+            fail_msg("%s: wanted %g steps, got %g of %g rows", method, steps, r.total_steps, r.rows);
+        replay_release(&r);
+    }
+}
+
+// The method of text goes first; where it has a guess the recorded draft doesn't run.
+static void recorded_after_another(void **state) {
+    int ids[] = {1, 2, 3, 4, 1, 2, 3, 4, 5, 6, 7, 8};
+    uint8_t list[] = {9, 9, 9, 9, 2, 1, 1};
+    ReplayText text = {.ids = ids, .prompt = 5, .count = 12, .lists = {list}};
+    ReplayTexts texts = {.texts = &text, .count = 1, .vocab = VOCAB, .longest = 12, .list_count = 1};
+    Replay r;
+    (void)state;
+    texts.lists[0] = (char[]){"acc_x"};
+    // After 1, prompt-lookup's guess is 2 3, and the model adds 4; after 4, its guess 1 2 is wrong; after 5
+    // it has none, and one recorded token is accepted; after 7, none is.
+    assert_true(replay_run(&texts, "recorded:list=acc_x,draft=3,of=prompt-lookup(ngram_max=1,draft=2)",
+                           still_clock(), NULL, &r, NULL));
+    if (r.total_steps != 4 || r.rows != 3 + 3 + 4 + 4)
+        fail_msg("wanted 4 steps of 14 rows, got %g of %g", r.total_steps, r.rows);
+    replay_release(&r);
 }
 
 static void needs_a_model(void **state) {
@@ -134,15 +184,16 @@ static void needs_a_model(void **state) {
         {"ouroboros-pool:beta=1", "method 'ouroboros-pool'"},
         {"medusa", "heads are needed"},
         {"promptlookup", "prompt-lookup"},
+        {"recorded", "no list 'acc_eagle'"},
     };
     int ids[] = {1, 2, 3, 4};
-    ReplayText text = {ids, 2, 4, ""};
+    ReplayText text = {.ids = ids, .prompt = 2, .count = 4};
     ReplayTexts texts = {.texts = &text, .count = 1, .vocab = VOCAB, .longest = 4};
     (void)state;
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
         Error e = {0};
         Replay r;
-        assert_false(replay_run(&texts, ROWS[i][0], still_clock(), &r, &e));
+        assert_false(replay_run(&texts, ROWS[i][0], still_clock(), NULL, &r, &e));
         if (!strstr(e.text, ROWS[i][1]))
             fail_msg("%s: wanted '%s', got '%s'", ROWS[i][0], ROWS[i][1], e.text);
         replay_release(&r);
@@ -182,6 +233,8 @@ int main(void) {
         cmocka_unit_test(as_the_model_was),
         cmocka_unit_test(pool),
         cmocka_unit_test(needs_a_model),
+        cmocka_unit_test(recorded),
+        cmocka_unit_test(recorded_after_another),
         cmocka_unit_test_setup_teardown(command, folder_setup, folder_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
