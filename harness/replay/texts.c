@@ -119,7 +119,7 @@ bool replay_texts(const Dataset *d, const Tokenizer *tokenizer, const Template *
 // No vocabulary has more ids: an id beyond it is another number, or a damaged file.
 enum { MOST_VOCAB = 1 << 20, MOST_ACCEPTED = 255 };
 
-static const size_t MOST_BYTES = (size_t)1 << 30, MOST_UNPACKED = (size_t)4 << 30;
+static const size_t MOST_BYTES = (size_t)1 << 30, MOST_EXPANDED = (size_t)4 << 30;
 
 typedef struct Reading {
     const ReplayTokens *from;
@@ -249,7 +249,7 @@ static bool read_rows(Reading *g, const char *bytes, size_t n, Error *e) {
     const char *path = g->from->path;
     char *unpacked = NULL;
     bool ok = sha256_bytes(bytes, n, g->out->sha256, e);
-    if (ok && gzip_is(bytes, n)) ok = gzip_expand(bytes, n, path, MOST_UNPACKED, &unpacked, &n, e);
+    if (ok && gzip_is(bytes, n)) ok = gzip_expand(bytes, n, path, MOST_EXPANDED, &unpacked, &n, e);
     ok = ok && rows_each(unpacked ? unpacked : bytes, n, path, ROWS_JSON, add_row, g, e);
     mem_free(unpacked);
     if (!ok || g->out->count) return ok;
