@@ -62,9 +62,10 @@ const char *adapter_role_name(AdapterRole role); // adapter, heads, eagle, eagle
 // An adapter's own settings; the rest are its target's.
 typedef struct AdapterKind {
     AdapterVariant variant;
-    int exit_layer; // of the target; its number of layers for medusa and EAGLE's
-    int heads;      // medusa's; else 1
-    int kv_heads;   // 0: as many as query heads; of EAGLE's drafts, as the target, but a file has its own
+    int exit_layer;    // of the target; its number of layers for medusa and EAGLE's
+    int heads;         // medusa's; else 1
+    int kv_heads;      // 0: as many as query heads; of EAGLE's drafts, as the target, but a file has its own
+    Captures captures; // eagle3's; none: as its authors choose them, or others in a shallow target
 } AdapterKind;
 
 typedef struct Adapter {

@@ -71,7 +71,7 @@ static Captures authors_layers(int layers) { return (Captures){3, {2, layers / 2
 Captures adapter_captures(const AdapterKind *kind, const Shape *target) {
     int layers = target->layers;
     Captures c = authors_layers(layers);
-    if (kind->variant != ADAPTER_EAGLE3) return (Captures){0};
+    if (kind->variant != ADAPTER_EAGLE3 || kind->captures.count) return kind->captures;
     return collide(&c) ? (Captures){3, {1, layers > 3 ? layers / 2 : 1, layers - 1}} : c;
 }
 
@@ -149,6 +149,7 @@ bool eagle_read(Adapter *a, const json_t *root, const Model *target, const char 
               read_shape(a, root, target, place, &m.shape, e) && shape_check(&m.shape, place, e);
     mem_free(text);
     if (!ok) return false;
+    a->kind.captures = a->captures;
     a->kind.exit_layer = target->shape.layers;
     a->kind.heads = 1;
     a->models[0] = (Model){.shape = m.shape, .dtype = target->dtype, .bos = -1};

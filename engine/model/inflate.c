@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FORMAT = 1, MAX_TOKENIZER = 64 << 20 }; // FORMAT: of the written files, part of every key
+enum { FORMAT = 2, MAX_TOKENIZER = 64 << 20 }; // FORMAT: of the written files, part of every key
 static const char MARK[] = "outpace_inflate";
 
 // The files to read, and the config that follows from them.
@@ -190,6 +190,25 @@ static bool check_fit(const Sources *s, Error *e) {
     return true;
 }
 
+static bool other_embedding(const Sources *s) {
+    return s->adapter.models[0].embedding.data != s->small.embedding.data;
+}
+
+// An inflated draft of EAGLE's has no more than such a draft has by default.
+static bool check_eagle(const Sources *s, Error *e) {
+    const Model *m = &s->adapter.models[0];
+    const Shape own = m->shape, usual = adapter_shape(&s->adapter.kind, &s->small.shape);
+    bool turns_same = own.rope.kind == ROPE_PLAIN && fabs(own.rope.theta - usual.rope.theta) < 1e-9;
+    const char *what = s->adapter.draft_ids ? "a vocabulary of its own (d2t)"
+                       : other_embedding(s) && m->shape.input == INPUT_PAIRED ? "an embedding of its own"
+                       : own.normed_residual                                  ? "norm_before_residual"
+                       : own.qkv_bias                                         ? "biases of q, k and v"
+                       : !turns_same ? "other rotary frequencies than its target"
+                                     : NULL;
+    return !adapter_is_eagle(s->adapter.kind.variant) || !what ||
+           error_input(e, "'%s' has %s, and cannot be inflated: take a draft without", s->o->adapter, what);
+}
+
 // Gives the adapter as many query heads per key head as the small one has, if the large model's heads allow
 // it.
 static void choose_kind(Sources *s) {
@@ -197,9 +216,12 @@ static void choose_kind(Sources *s) {
     int heads = s->large.shape.heads, layers = s->small.shape.layers;
     int group = small->kv_heads ? s->small.shape.heads / small->kv_heads : 1;
     s->kind = *small;
-    s->kind.exit_layer = small->variant == ADAPTER_MEDUSA
+    s->kind.exit_layer = small->variant >= ADAPTER_MEDUSA
                              ? s->large.shape.layers
                              : placement_layer(small->exit_layer, layers, s->large.shape.layers);
+    for (int i = 0; i < small->captures.count; i++)
+        s->kind.captures.layers[i] =
+            placement_layer(small->captures.layers[i], layers, s->large.shape.layers);
     if (small->kv_heads) s->kind.kv_heads = heads % group == 0 ? heads / group : 0;
 }
 
@@ -226,7 +248,12 @@ static bool adapter_config_json(Sources *s, Error *e) {
     json_decref(s->config);
     s->config = json_from_bytes(text_get(&text), text.length, s->o->adapter, e);
     text_release(&text);
-    return s->config;
+    if (!s->config || s->adapter.trained <= 0) return s->config;
+    json_int_t tokens = s->adapter.trained;
+    bool eagle = adapter_is_eagle(s->kind.variant);
+    json_object_set_new(s->config, eagle ? "outpace" : "outpace_train",
+                        json_pack("{s:I}", eagle ? "trained_tokens" : "tokens", tokens));
+    return true;
 }
 
 static void sources_close(Sources *s) {
@@ -236,9 +263,7 @@ static void sources_close(Sources *s) {
 }
 
 static bool open_adapter(Sources *s, const char *dir, Error *e) {
-    if (!adapter_open(&s->adapter, &s->small, dir, e)) return false;
-    return !adapter_is_eagle(s->adapter.kind.variant) ||
-           error_input(e, "'%s' is a draft of EAGLE's, which cannot be inflated", dir);
+    return adapter_open(&s->adapter, &s->small, dir, e) && check_eagle(s, e);
 }
 
 static bool sources_open(Sources *s, const InflateOptions *o, Error *e) {
@@ -300,6 +325,7 @@ static void add_adapter(Plan *p, const Sources *s) {
     for (int i = 0; i < s->kind.heads; i++) {
         const Model *small = &s->adapter.models[i];
         adapter_weights(s->kind.variant, &large, i, specs);
+        if (!other_embedding(s)) specs[W_EMBEDDING].name[0] = 0;
         for (Weight w = 0; w < WEIGHTS; w++) add_part(p, &specs[w], weight_tensor(small, 0, w), small->dtype);
     }
 }

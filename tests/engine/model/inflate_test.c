@@ -255,14 +255,31 @@ static const float *adapter_logits(Session *s, const float *rows) {
     return session_logits(s, rows_in - 1);
 }
 
+// Of a draft that reads tokens and states: rows of one state, or of several side by side.
+static const float *draft_logits(Session *s, const float *rows, int width) {
+    int states = shape_given_width(&s->shape) / width, given = states * width;
+    float *side = mem_new((size_t)PROMPT * (size_t)given, sizeof *side);
+    for (int i = 0; i < PROMPT * states; i++)
+        memcpy(side + (size_t)i * (size_t)width, rows + (size_t)((i + i / states) % PROMPT * width),
+               (size_t)width * sizeof *side);
+    session_reset(s);
+    session_begin_step(s, false, LAYOUT_TREE);
+    for (int i = 0, node = -1; i < PROMPT; i++)
+        node = i ? tree_propose(&s->tree, node, i) : tree_root(&s->tree, 1);
+    assert_true(session_set_hidden(s, 0, PROMPT, side, NULL) && session_run(s, 1, NULL));
+    assert_true(session_read(s, HEAD_LOGITS, NULL));
+    mem_free(side);
+    return session_logits(s, PROMPT - 1);
+}
+
 static void check_adapter(Pair *t, const Place *p, AdapterVariant v, Random *r) {
     AdapterEngine small, large;
     Error e = {0};
     EngineOptions o = {.device = "cpu", .threads = 1};
     const Shape *shape = &t->small.model.shape;
-    bool medusa = v == ADAPTER_MEDUSA;
-    AdapterKind kind = {v, medusa ? shape->layers : 1, medusa ? 3 : 1,
-                        test_between(r, 0, 1) ? shape->kv_heads : 0};
+    bool medusa = v == ADAPTER_MEDUSA, final = medusa || adapter_is_eagle(v);
+    AdapterKind kind = {
+        v, final ? shape->layers : 1, medusa ? 3 : 1, test_between(r, 0, 1) ? shape->kv_heads : 0, {0}};
     const char *from = folder_path(p->folder, "a"), *to = folder_path(p->folder, "b");
     if (!adapter_synth(from, &t->small.model, &kind, 9, false, &e)) fail_msg("%s", e.text);
     InflateOptions x = options(p);
@@ -272,12 +289,19 @@ static void check_adapter(Pair *t, const Place *p, AdapterVariant v, Random *r) 
         !engine_open_adapter(&large, &t->large, to, &o, NULL, &e))
         fail_msg("%s, %s: %s", t->c->name, adapter_variant_name(v), e.text);
     int layer = small.adapter.kind.exit_layer, large_layer = large.adapter.kind.exit_layer;
-    assert_int_equal(large_layer, medusa
-                                      ? t->large.model.shape.layers
-                                      : placement_layer(layer, shape->layers, t->large.model.shape.layers));
+    assert_int_equal(large_layer, final ? t->large.model.shape.layers
+                                        : placement_layer(layer, shape->layers, t->large.model.shape.layers));
     compare_hidden(t, layer, large_layer, r);
     assert_int_equal(large.count, small.count);
-    for (int i = 0; i < small.count; i++)
+    for (int i = 0; i < large.adapter.captures.count; i++)
+        assert_int_equal(
+            large.adapter.captures.layers[i],
+            placement_layer(small.adapter.captures.layers[i], shape->layers, t->large.model.shape.layers));
+    if (adapter_is_eagle(v))
+        compare_logits(t, draft_logits(small.sessions, t->rows, shape->width),
+                       draft_logits(large.sessions, padded_row(t, 0), t->large.model.shape.width),
+                       adapter_variant_name(v));
+    for (int i = 0; i < small.count && !adapter_is_eagle(v); i++)
         compare_logits(t, adapter_logits(&small.sessions[i], t->rows),
                        adapter_logits(&large.sessions[i], padded_row(t, 0)), adapter_variant_name(v));
     engine_close_adapter(&large);
@@ -291,7 +315,7 @@ static void adapters_say_the_same(void **state) {
         Pair t;
         make(p, &CASES[i]);
         pair_open(&t, p, &CASES[i]);
-        for (int v = ADAPTER_KANGAROO; v <= ADAPTER_MEDUSA; v++) check_adapter(&t, p, (AdapterVariant)v, &r);
+        for (int v = ADAPTER_KANGAROO; v <= ADAPTER_EAGLE3; v++) check_adapter(&t, p, (AdapterVariant)v, &r);
         pair_close(&t);
     }
 }

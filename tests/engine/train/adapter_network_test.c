@@ -43,7 +43,7 @@ static void open_case(Case *c, int v, int rows, int longest, Random *r) {
                .norm_epsilon = 1e-5f,
                .rope = {.theta = 10000, .factor = 1, .pairs = size / 2, .attention_factor = 1}};
     *c = (Case){.target.shape = s, .kind = {.exit_layer = 2, .heads = 1}};
-    if (v == ADAPTER_MEDUSA) c->kind = (AdapterKind){ADAPTER_MEDUSA, 3, 2, 0};
+    if (v == ADAPTER_MEDUSA) c->kind = (AdapterKind){ADAPTER_MEDUSA, 3, 2, 0, {0}};
     else if (v < VARIANTS) c->kind.variant = (AdapterVariant)v;
     else
         c->eagle =

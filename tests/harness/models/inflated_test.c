@@ -69,7 +69,7 @@ static void adapters_too(void **state) {
     const char *folder = *state;
     Model small, large;
     Adapter a;
-    AdapterKind kind = {ADAPTER_KANGAROO, 1, 1, 0};
+    AdapterKind kind = {ADAPTER_KANGAROO, 1, 1, 0, {0}};
     Error e = {0};
     bool made;
     make_small(folder, "small", 1);
