@@ -25,7 +25,7 @@ typedef struct {
 #define AT(name) offsetof(TuneArguments, name)
 static const Arg OPTIONS[] = {
     {"method", ARG_WORD, AT(ask.method),
-     .help = "lookahead, ngrammys, kangaroo, ouroboros, speculative; values given are fixed",
+     .help = "lookahead, ngrammys, kangaroo, eagle, eagle3, ouroboros, speculative; values given are fixed",
      .value = "NAME[:K=V,...]"},
     {"dataset", ARG_WORD, AT(ask.dataset), .help = "whose prompts are decoded", .value = "NAME"},
     {"path", ARG_WORD, AT(ask.path), .help = "a file of your own in place of a dataset", .value = "FILE"},
@@ -43,7 +43,7 @@ static const Arg OPTIONS[] = {
     {"axis", ARG_WORDS, AT(ask.axes),
      .help = "in place of the method's own, as W=1..8 or eta=0.2,0.4; repeatable", .value = "NAME=LIST"},
     {"draft", ARG_WORD, AT(ask.draft), .help = "a smaller model, for methods that need one", .value = "DIR"},
-    {"adapter", ARG_WORD, AT(ask.adapter), .help = "for kangaroo", .value = "DIR"},
+    {"adapter", ARG_WORD, AT(ask.adapter), .help = "for kangaroo, eagle, eagle3", .value = "DIR"},
     {"inflate", ARG_WORD, AT(ask.inflate),
      .help = "inflate MODEL first, to the time of a larger one: a stand-in", .value = "SHAPE"},
     {"inflate-draft", ARG_WORD, AT(ask.inflate_draft),

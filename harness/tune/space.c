@@ -44,12 +44,24 @@ static void plan_ouroboros(const PointName *n, TuningPoint *out) {
     out->rows = 1 + value_of(n, "gamma") + value_of(n, "K") * behind;
 }
 
+static void plan_eagle(const PointName *n, TuningPoint *out) {
+    out->N = value_of(n, "depth") + 2;
+    out->rows = value_of(n, "total");
+}
+
+#define EAGLE_AXES                                                                                \
+    {                                                                                             \
+        {"total", "[8, 12, 16, 24, 32, 48, 60]"}, {"depth", "1..7"}, { "top_k", "[1, 2, 4, 10]" } \
+    }
+
 static const TuneMethod METHODS[] = {
     {"lookahead",
      {{"W", "[1..6, 8, 10, 12, 15]"}, {"N", "2..7"}, {"G", "[1..6, 8, 10, 12, 15]"}},
      plan_lookahead},
     {"ngrammys", {{"k", "[1..6, 8, 10, 12, 16, 20, 25]"}, {"w", "[1..8, 10, 12, 14]"}}, plan_ngrammys},
     {"kangaroo", {{"gamma", "[1..8, 10, 12]"}, {"eta", "0..0.9+0.1"}}, plan_draft},
+    {"eagle", EAGLE_AXES, plan_eagle},
+    {"eagle3", EAGLE_AXES, plan_eagle},
     {"ouroboros",
      {{"gamma", "[2, 3, 4, 6, 8, 10, 12, 16]"}, {"K", "[0, 1, 2, 4, 8, 15, 20]"}, {"beta", "[3, 5, 7]"}},
      plan_ouroboros},
