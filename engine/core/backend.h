@@ -39,8 +39,7 @@ typedef struct StepRun {
     const Cache *cache;
     int first, last;
     int a, b;
-    int given; // INPUT_FUSED, INPUT_PAIRED: nodes below it have rows of set_hidden, the others start from
-               // their parents' outputs
+    int given; // INPUT_FUSED, INPUT_PAIRED: nodes from here on start from their parents' outputs
 } StepRun;
 
 typedef enum { HEAD_ARGMAX = 1, HEAD_LOGITS = 2, HEAD_TOP = 4, HEAD_DRAW = 8 } HeadWant;
@@ -100,15 +99,6 @@ typedef struct BackendReport {
     bool own_clock;  // `seconds` are by the device's own clock
     double waited_s; // the host's wait for a device that works asynchronously, by the wall clock
 } BackendReport;
-
-// The measured limits of a device: the two floors under a step's time.
-typedef struct Ceilings {
-    double bytes_per_s;                     // read from its memory
-    double operations_per_s[COMPUTE_KINDS]; // of products; a multiply-add counts as two; 0: not measured
-    const char *isa;                        // of the kernels that were measured
-    int threads;
-    size_t few_bytes; // bytes_per_s was measured on only this much, maybe from a cache; 0: on enough
-} Ceilings;
 
 // A device's current state, as it reports it. NAN or empty: not reported.
 typedef struct Gauge {

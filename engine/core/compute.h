@@ -1,4 +1,4 @@
-// The arithmetic a session computes in, and the places where f16 can overflow.
+// The arithmetic a session computes in, how fast a device is at it, and the places where f16 can overflow.
 //
 // Compute f16 rounds activations, keys and values to f16, where numbers from 65520 on become infinite. Such a
 // step fails, and its error names the first place in the model that overflowed: by the time the infinity
@@ -6,6 +6,8 @@
 #pragma once
 #include "engine/base/error.h"
 #include "engine/base/numbers.h"
+
+#include <stddef.h>
 
 // The type that activations, keys and values are rounded to. Sums and the residual stream stay in f32.
 typedef enum { COMPUTE_F32, COMPUTE_BF16, COMPUTE_F16, COMPUTE_KINDS } Compute;
@@ -25,6 +27,15 @@ static inline Compute compute_rate(Compute c, Dtype weights) {
     if (c == COMPUTE_F32 || weights == DTYPE_F32) return COMPUTE_F32;
     return c == COMPUTE_BF16 && weights == DTYPE_BF16 ? COMPUTE_BF16 : COMPUTE_F16;
 }
+
+// The measured limits of a device: the two floors under a step's time.
+typedef struct Ceilings {
+    double bytes_per_s;                     // read from its memory
+    double operations_per_s[COMPUTE_KINDS]; // of products; a multiply-add counts as two; 0: not measured
+    const char *isa;                        // of the kernels that were measured
+    int threads;
+    size_t few_bytes; // bytes_per_s was measured on only this much, maybe from a cache; 0: on enough
+} Ceilings;
 
 // Whether a GPU rounds these weights as it loads them, so that the model differs slightly from the published
 // one.

@@ -347,7 +347,7 @@ bool session_top(Session *s, const int *nodes, int count, int k, int *ids, float
 }
 
 bool session_likeliest(Session *s, const int *nodes, int count, int k, int *ids, float *log_p, Error *e) {
-    float sums[TREE_MAX_NODES];
+    float sums[TREE_MAX_NODES] = {0};
     HeadOut out = {.top = k, .top_id = ids, .top_logit = log_p, .log_sum = sums};
     assert(shape_reads_both(&s->shape) && count <= TREE_MAX_NODES);
     if (!read_top(s, nodes, count, &out, e)) return false;

@@ -61,7 +61,7 @@ static float log_sum(const Cpu *c, int row) {
     double highest = -INFINITY, sum = 0;
     for (int i = 0; i < count; i++) highest = fmax(highest, (double)u[i].highest);
     for (int i = 0; i < count; i++) sum += (double)u[i].sum * exp((double)u[i].highest - highest);
-    return (float)log(sum);
+    return (float)log(sum > 0 ? sum : 1);
 }
 
 static void mask_slice(const HeadTask *t, int from, int to) {

@@ -146,6 +146,5 @@ void cpu_release_copies(Cpu *c);
 void cpu_head(Cpu *c, const int *nodes, int count, unsigned want, HeadOut *out);
 
 static inline size_t cpu_units(const Shape *s) { return ((size_t)s->vocab + MATMUL_UNIT - 1) / MATMUL_UNIT; }
-
 // Rows of the final normed state, (count, width).
 void cpu_normed(Cpu *c, const int *nodes, int count, float *rows);

@@ -159,16 +159,19 @@ bool eagle_read(Adapter *a, const json_t *root, const Model *target, const char 
     return true;
 }
 
+// The first key is for those who look whether a directory is an adapter's (made.c): the rest is a model's.
 void eagle_config(const AdapterKind *k, const Shape *target, Text *out) {
     const Shape s = adapter_shape(k, target);
     bool third = k->variant == ADAPTER_EAGLE3;
     text_printf(out,
-                "{\"architectures\": [\"%s\"], \"model_type\": \"llama\", \"num_hidden_layers\": 1, "
+                "{\"outpace_adapter\": \"%s\", \"architectures\": [\"%s\"], \"model_type\": \"llama\", "
+                "\"num_hidden_layers\": 1, "
                 "\"hidden_size\": %d, \"intermediate_size\": %d, \"num_attention_heads\": %d, "
                 "\"num_key_value_heads\": %d, \"head_dim\": %d, \"vocab_size\": %d, \"rms_norm_eps\": %.9g, "
                 "\"rope_theta\": %.17g, \"max_position_embeddings\": %d",
-                third ? "LlamaForCausalLMEagle3" : "LlamaForCausalLM", s.width, s.mlp_width, s.heads,
-                s.kv_heads, s.head_dim, target->vocab, (double)s.norm_epsilon, s.rope.theta, s.context);
+                adapter_variant_name(k->variant), third ? "LlamaForCausalLMEagle3" : "LlamaForCausalLM",
+                s.width, s.mlp_width, s.heads, s.kv_heads, s.head_dim, target->vocab, (double)s.norm_epsilon,
+                s.rope.theta, s.context);
     if (third) {
         Captures c = adapter_captures(k, target);
         text_printf(out, ", \"draft_vocab_size\": %d, \"%s\": [", s.vocab, IDS);
@@ -189,7 +192,7 @@ const char *eagle_name(AdapterVariant v, const Shape *s, Weight w, char out[TENS
                                                [W_TOKEN_NORM] = "midlayer.input_layernorm",
                                                [W_EMBEDDING] = "embed_tokens"};
     if (!weight_present(s, w) || (third ? w == W_EMBEDDING : w == W_HEAD)) return NULL;
-    if (w >= LAYER_WEIGHTS) return whole[w];
+    if (whole[w]) return whole[w];
     const char *name = third && w == W_ATTENTION_NORM ? "hidden_norm" : WEIGHT_ROWS[w].name;
     snprintf(out, TENSOR_NAME, "%s%s", third ? MIDLAYER : FIRST_LAYER, name);
     return out;

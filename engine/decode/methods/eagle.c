@@ -280,7 +280,7 @@ static bool has_child(const RankTree *t, int node) {
 
 // Gives the frontier's children their tokens and makes those with children of their own the next frontier.
 static int name_children(Eagle *g, int count) {
-    int next[RANK_TREE_MOST], n = 0;
+    int *next = g->nodes, n = 0; // no node is asked for now
     for (int f = 0; f < count; f++)
         for (int i = 0; i < g->fixed.count; i++) {
             const RankNode *node = &g->fixed.nodes[i];

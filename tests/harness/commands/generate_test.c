@@ -468,11 +468,16 @@ static void second_models(void **state) {
         ("generate tiny --ids 1,5,9 --max-tokens 30 --json --method speculative:adaptive=heuristic "
          "--draft tiny"),
         "generate tiny --ids 1,5,9 --max-tokens 30 --json --method kangaroo:eta=0 --adapter kangaroo",
-        "generate tiny --ids 1,5,9 --max-tokens 30 --json --method medusa --adapter medusa"};
+        "generate tiny --ids 1,5,9 --max-tokens 30 --json --method medusa --adapter medusa",
+        "generate tiny --ids 1,5,9 --max-tokens 30 --json --method eagle:depth=3 --adapter eagle",
+        "generate tiny --ids 1,5,9 --max-tokens 30 --json --method eagle3:depth=2 --adapter eagle3"};
     cli_run(cli, 0, "model synth tiny small --set num_hidden_layers=1 --seed 4");
     cli_run(cli, 0, "model synth tiny other --set vocab_size=400");
     cli_run(cli, 0, "model adapter tiny kangaroo --exit-layer 1");
     cli_run(cli, 0, "model adapter tiny medusa --variant medusa --heads 3");
+    cli_run(cli, 0, "model adapter tiny eagle --variant eagle");
+    cli_run(cli, 0, "model adapter tiny eagle3 --variant eagle");
+    cli_run(cli, 0, "model adapter tiny eagle3 --variant eagle3 --force"); // an adapter in an adapter's place
     json_t *want = cli_json(cli, "generate tiny --ids 1,5,9 --max-tokens 30 --json");
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         json_t *got = cli_json(cli, lines[i]);
