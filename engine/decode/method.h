@@ -112,9 +112,7 @@ typedef struct MethodInfo {
     void (*resolve)(void *values);
     // values: the parameter struct; copied by open if it is needed later.
     void *(*open)(const MethodEnv *env, const void *values, Error *e);
-    // Before begin, after each part of a new prompt's run: tokens [first, first + count) are the nodes 0 ..
-    // count - 1 of a closed step, whose outputs can be read (session_top). NULL: it isn't interested, and the
-    // prompt isn't cut for it.
+    // Before begin, for each part of the prompt that has run: tokens [first, first + count), readable nodes.
     bool (*prefilled)(void *self, const int *tokens, int first, int count, Error *e);
     // A new sequence. Drops the last one's state, except what the method's parameters keep.
     bool (*begin)(void *self, const Prompt *prompt, Error *e);
@@ -122,11 +120,9 @@ typedef struct MethodInfo {
     // lower layers and other sessions.
     bool (*propose)(void *self, Tree *tree, Error *e);
     bool (*observe)(void *self, const Observation *seen, Error *e);
-    // The draft that propose would add, before it adds it. NULL: the method can't tell without its models.
-    void (*look)(void *self, Outlook *out);
-    // A mix may leave propose out of a step, and call only observe: the tree has nothing of the method then.
-    bool may_rest;
-    void (*close)(void *self); // accepts NULL
+    void (*look)(void *self, Outlook *out); // the draft that propose would add; NULL: a model makes it
+    bool may_rest;                          // a mix may leave propose out of a step, and call only observe
+    void (*close)(void *self);              // accepts NULL
     // The layer whose hidden states of the prompt `begin` needs, or HIDDEN_NONE. NULL: none.
     int (*hidden_layer)(const void *self);
     // Several such layers, whose states the target keeps in every step, too. NULL, or returns NULL: none.
@@ -144,9 +140,7 @@ typedef struct MethodInfo {
     void (*note)(const void *self, StepNote *out); // called before observe, with *out zero; NULL: no notes
     // Whether each step's proposals are one chain of draws from q; its end may depend on its tokens. NULL: no
     bool (*chain)(const void *self);
-    // What it remembers of texts: one line of entries, bytes, and what didn't fit and was evicted. NULL:
-    // nothing, or as much as the text.
-    void (*state)(const void *self, Text *out);
+    void (*state)(const void *self, Text *out);    // a line on its memory: entries, bytes, evicted; or NULL
 } MethodInfo;
 
 // All methods, in the order of --help.

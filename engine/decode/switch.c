@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { NOWHERE = -1, FADE = 64, EXPLORE = 16, PRIOR = 2 };
+enum { NOWHERE = -1, FADE = 64, EXPLORE = 16, PRIOR = 2, HOPE = 3 };
 
 static void check(const Switch *s) {
     assert(s->waiting_count >= 0 && s->waiting_count <= SWITCH_WAITING);
@@ -58,7 +58,7 @@ typedef struct Expected {
 static Expected expect(const Switch *s, const Outlook *o, const SwitchBucket *b) {
     double truth = (s->right.sum + PRIOR) / (s->score.sum + PRIOR);
     Expected x = {.first = o->count ? with_prior(&b->first, o->score * truth) : 0};
-    x.rest = with_prior(&b->rest, mean(&s->rest, 1));
+    x.rest = with_prior(&b->rest, with_prior(&s->rest, HOPE));
     x.both = x.rest + with_prior(&b->gain, fmax(x.first - x.rest, 0));
     return x;
 }
@@ -71,7 +71,7 @@ static int choose_learned(Switch *s, const Outlook *o, bool both_fit) {
     bool both = s->p.both && both_fit && o->count > 0;
     double rate = mean(&s->tokens, 1) / mean(&s->price, 1);
     double first = x.first, others = (both ? x.both : x.rest) - rate * s->p.cost;
-    bool explore = s->rest.weight <= 0 || b->left_out >= EXPLORE;
+    bool explore = b->left_out >= fmin(b->rest.weight, EXPLORE);
     if (first >= others && !explore) return DRAFT_FIRST;
     return both ? DRAFT_FIRST | DRAFT_REST : DRAFT_REST;
 }

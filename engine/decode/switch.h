@@ -3,17 +3,17 @@
 //
 //      match     the first alone behind a match of `threshold` tokens or more, else the others (SAM-Decoding)
 //      score     the first alone if it expects `threshold` right tokens or more, else the others
-//      learned   those whose tokens are worth their price, by what drafts like these were right in the past
+//      learned   those whose tokens are worth their price, by how right drafts like these were in the past
 //
 // The learned rule sorts the first's drafts into buckets by their score and match. It keeps three means of
 // each bucket: right tokens of the first, right tokens of the others, and how many more the better of the two
 // had. A bucket begins with the first's own score, scaled by how true scores have been so far, and with the
 // others' mean of all buckets. A step with t tokens at the price c is worth t - r c, where r is the tokens
-// per price of the last steps: what the same price would have given elsewhere.
+// per price of the last steps, that is, as many as the same price gave elsewhere.
 //
 // The first's drafts are judged by the text that came, also where it didn't draft: a draft waits until a
-// token differs from it, or its end is reached. The others are judged only where they drafted, so every 16th
-// time that a bucket would leave them out, they draft.
+// token differs from it, or its end is reached. The others are judged only where they drafted. So a bucket
+// that leaves them out lets them draft now and then: after as many steps as it saw them draft, at most 16.
 #pragma once
 #include <stdbool.h>
 
@@ -65,7 +65,7 @@ typedef struct Switch {
 } Switch;
 
 void switch_init(Switch *s, const SwitchParams *p); // forgets everything, too
-void switch_begin(Switch *s);                       // a new text: what was learned stays
+void switch_begin(Switch *s);                       // a new text; all that was learned stays
 
 // Returns a set of DRAFT_FIRST and DRAFT_REST, at least one. both_fit: there are rows for all.
 int switch_choose(Switch *s, const Outlook *first, bool both_fit);

@@ -20,6 +20,7 @@
 #include "engine/decode/methods/methods.h"
 
 #include "engine/base/memory.h"
+#include "engine/decode/switch.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -43,7 +44,7 @@ static const Arg PARAMS[] = {
     {"rows", ARG_INT, AT(rows), 0, TREE_MAX_NODES, "0",
      .help = "most rows per step, root included; 0: no limit"},
     {"switch", ARG_CHOICE, AT(rule), .fallback = "off", .choices = SWITCHES,
-     .help = "when the first method drafts alone: by its match or score, or as learned; off: all draft"},
+     .help = "rule by which the first method drafts alone; off: all draft"},
     {"threshold", ARG_REAL, AT(threshold), 0, 1000, "5",
      .help = "match, score: alone from so many tokens on, else the others alone"},
     {"cost", ARG_REAL, AT(cost), 0, 100, "0.25", .help = "learned: of the others' drafting, in steps"},

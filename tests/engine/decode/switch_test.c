@@ -109,11 +109,11 @@ static int slow_choose(const Slow *s, const SwitchParams *p, const Outlook *o, b
     }
     double truth = (sum_of(&right) + 2) / (sum_of(&score) + 2), rate = sum_of(&tokens) / sum_of(&price);
     double one = o->count ? shrunk(&first, o->score * truth) : 0;
-    double others = shrunk(&rest, all.n ? sum_of(&all) / count_of(&all) : 1);
+    double others = shrunk(&rest, shrunk(&all, 3)), most = fmin(count_of(&rest), 16);
     bool both = p->both && fit && o->count;
     if (both) others += shrunk(&gain, fmax(one - others, 0));
-    if (all.n && left_out < 16 && fabs(one - (others - rate * p->cost)) < 1e-9) return 0; // too close to tell
-    if (all.n && left_out < 16 && one > others - rate * p->cost) return DRAFT_FIRST;
+    if (left_out < most && fabs(one - (others - rate * p->cost)) < 1e-9) return 0; // too close to tell
+    if (left_out < most && one > others - rate * p->cost) return DRAFT_FIRST;
     return both ? DRAFT_FIRST | DRAFT_REST : DRAFT_REST;
 }
 
