@@ -115,8 +115,8 @@ struct Cuda {
 bool cuda_take(Cuda *c, void *out, size_t bytes, bool zero, size_t *total, Error *e);
 bool cuda_take_buffers(Cuda *c, Error *e); // everything but weights
 bool cuda_take_pinned(Cuda *c, Error *e);
-size_t cuda_cache_size(const Cuda *c);              // bytes of cache_k, as of cache_v
-bool cuda_take_copies(Cuda *c, int rows, Error *e); // so many, equal to the cache; makes those that lack
+size_t cuda_cache_size(const Cuda *c);                                  // bytes of cache_k, as of cache_v
+bool cuda_take_copies(Cuda *c, const Cache *cache, int rows, Error *e); // so many; makes those that lack
 void cuda_give_all(Cuda *c);
 bool cuda_ok(const Cuda *c, int code, const char *what, Error *e); // code 0; else e names the card and `what`
 void *staging_begin(Staging *s); // waits for the last copy from this memory, which may then be written

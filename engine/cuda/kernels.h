@@ -145,6 +145,16 @@ typedef struct Commit {
 } Commit;
 void gpu_commit(const Commit *c, int count, void *stream);
 
+// Copies the keys and values of `positions` slots from `slot` on, in all layers, to each of `count` copies.
+typedef struct Copies {
+    const void *cache_k, *cache_v;
+    void *copies_k, *copies_v; // the first of these copies
+    size_t copy_bytes;         // from a copy to the next
+    int count, layers, slots, slot, positions;
+    Heads heads;
+} Copies;
+void gpu_copies(const Copies *c, void *stream);
+
 #ifdef __cplusplus
 }
 #endif

@@ -220,19 +220,35 @@ static bool make_room(Cuda *c, int rows, Error *e) {
     return true;
 }
 
-bool cuda_take_copies(Cuda *c, int rows, Error *e) {
-    size_t bytes = cuda_cache_size(c);
+// All that a ring still has: when tokens are taken back, older ones are seen again, and a block of 16 slots
+// is read as one.
+static void fill_copies(Cuda *c, const Cache *cache, int rows) {
+    SlotRun runs[2];
+    size_t bytes = cuda_cache_size(c), at = (size_t)c->copies * bytes;
+    int n = cache_runs(cache, cache_first_intact(cache), cache->highest, runs);
+    for (int i = 0; i < n; i++) {
+        Copies copies = {.cache_k = c->cache_k,
+                         .cache_v = c->cache_v,
+                         .copies_k = (char *)c->copies_k + at,
+                         .copies_v = (char *)c->copies_v + at,
+                         .copy_bytes = bytes,
+                         .count = rows - c->copies,
+                         .layers = c->to - c->from,
+                         .slots = c->slots,
+                         .slot = runs[i].slot,
+                         .positions = runs[i].count,
+                         .heads = c->heads};
+        gpu_copies(&copies, c->stream);
+    }
+}
+
+bool cuda_take_copies(Cuda *c, const Cache *cache, int rows, Error *e) {
+    if (rows <= c->copies) return true;
     if (!cuda_ok(c, gpu_use(c->ordinal), "cannot be used", e)) return false;
     if (rows > c->copies_room && !make_room(c, rows, e)) return false;
-    for (; c->copies < rows; c->copies++)
-        if (!cuda_ok(c,
-                     gpu_copy((char *)c->copies_k + (size_t)c->copies * bytes, c->cache_k, bytes, c->stream),
-                     "cannot copy its cache", e) ||
-            !cuda_ok(c,
-                     gpu_copy((char *)c->copies_v + (size_t)c->copies * bytes, c->cache_v, bytes, c->stream),
-                     "cannot copy its cache", e))
-            return false;
-    return true;
+    fill_copies(c, cache, rows);
+    c->copies = rows;
+    return cuda_ok(c, gpu_launched(), "cannot copy its cache", e);
 }
 
 void cuda_give_all(Cuda *c) {

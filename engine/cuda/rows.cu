@@ -1,11 +1,11 @@
-// The small kernels, one row at a time: embedding and angles, norms, sums that are in memory already, and the
-// commit of an accepted path.
+// The small kernels, one row at a time: embedding and angles, norms, sums that are in memory already, the
+// commit of an accepted path, and copies of the cache.
 //
 // They run between two products that stream weights, so their time is mostly the latency of loads: a thread
 // starts all of its loads at once, and those of the weights of a norm before the launch in front has ended.
 #include "engine/cuda/put.cuh"
 
-enum { EMBED_THREADS = 128, PUT_THREADS = 128, COMMIT_THREADS = 64 };
+enum { EMBED_THREADS = 128, PUT_THREADS = 128, COMMIT_THREADS = 64, COPY_THREADS = 128 };
 enum { NORM_THREADS = 256, NORM_HELD = 32 };      // NORM_HELD: numbers of a thread;
 enum { NORM_AT_ONCE = NORM_THREADS * NORM_HELD }; // a wider row takes several turns
 enum { HEAD_THREADS = 128, HEAD_WARPS = HEAD_THREADS / WARP };
@@ -186,4 +186,27 @@ __global__ void __launch_bounds__(COMMIT_THREADS) commit(Commit c) {
 void gpu_commit(const Commit *c, int count, void *stream) {
     LAUNCH(commit, dim3((unsigned)count, (unsigned)c->heads.kv_heads, (unsigned)c->layers), COMMIT_THREADS, 0,
            stream, *c);
+}
+
+// --- copies of the cache, which rows of a batch read in its place
+
+// A block takes pieces of a head in a layer: it reads each once and writes it to all copies.
+__global__ void __launch_bounds__(COPY_THREADS) copy_slots(Copies c) {
+    size_t size = c.heads.dtype == DTYPE_F32 ? 4 : 2, pieces = (size_t)c.heads.pitch * size / sizeof(uint4);
+    size_t begin = ((size_t)blockIdx.y * (size_t)c.slots + (size_t)c.slot) * pieces;
+    size_t i = (size_t)blockIdx.x * COPY_THREADS + threadIdx.x, copy = c.copy_bytes / sizeof(uint4);
+    if (i >= (size_t)c.positions * pieces) return;
+    uint4 k = ((const uint4 *)c.cache_k)[begin + i], v = ((const uint4 *)c.cache_v)[begin + i];
+    for (size_t n = 0; n < (size_t)c.count; n++) {
+        ((uint4 *)c.copies_k)[n * copy + begin + i] = k;
+        ((uint4 *)c.copies_v)[n * copy + begin + i] = v;
+    }
+}
+
+void gpu_copies(const Copies *c, void *stream) {
+    size_t size = c->heads.dtype == DTYPE_F32 ? 4 : 2, bytes = (size_t)c->heads.pitch * size;
+    size_t pieces = (size_t)c->positions * (bytes / sizeof(uint4));
+    dim3 grid((unsigned)((pieces + COPY_THREADS - 1) / COPY_THREADS),
+              (unsigned)(c->layers * c->heads.kv_heads));
+    LAUNCH(copy_slots, grid, COPY_THREADS, 0, stream, *c);
 }

@@ -352,7 +352,7 @@ bool cuda_step(Cuda *c, const StepRun *run, Error *e) {
     Staging *s = &c->steps[c->turn ^= 1];
     if (run->first == run->last || run->a == run->b) return true;
     c->copied = run->tree->layout == LAYOUT_COPIED;
-    if (c->copied && !cuda_take_copies(c, count_roots(run->tree, run->last), e)) return false;
+    if (c->copied && !cuda_take_copies(c, run->cache, count_roots(run->tree, run->last), e)) return false;
     int rows = run->last - run->first, most = c->fast ? fast_rows(rows) : round_to_power(rows, 8);
     Step *step = staging_begin(s);
     size_t bytes = cuda_write_step(c, run, most, step);
