@@ -39,7 +39,16 @@ typedef struct StepRun {
     const Cache *cache;
     int first, last;
     int a, b;
+    int given; // INPUT_FUSED, INPUT_PAIRED: nodes below it have rows of set_hidden, the others start from
+               // their parents' outputs
 } StepRun;
+
+// Layers after which the residual stream of every node is kept, in the order in which its rows are handed
+// out.
+typedef struct Captures {
+    int count;                    // 0: none
+    int layers[SHAPE_MAX_STATES]; // each from 1 to all but one
+} Captures;
 
 typedef enum { HEAD_ARGMAX = 1, HEAD_LOGITS = 2, HEAD_TOP = 4, HEAD_DRAW = 8 } HeadWant;
 
@@ -66,12 +75,14 @@ typedef struct HeadOut {
     int top;          // k for HEAD_TOP
     int *top_id;      // (count, top), largest first, lowest id first among equals
     float *top_logit; // (count, top); the first of a bad row is infinite
+    float *log_sum;   // (count), with HEAD_TOP: ln of the sum of e^(logit - the largest) over all ids, or NULL
     HeadDraws *draws; // for HEAD_DRAW
 } HeadOut;
 
 typedef enum {
-    HIDDEN_RAW,    // the residual stream after the last layer that the node has been through
-    HIDDEN_NORMED, // the same after the final norm (after all layers)
+    HIDDEN_RAW,      // the residual stream after the last layer that the node has been through
+    HIDDEN_NORMED,   // the same after the final norm (after all layers)
+    HIDDEN_CAPTURED, // after each captured layer, side by side (after all layers)
 } HiddenKind;
 
 // Seconds of work since the instance opened, by kind of call; their sum is the time the device was busy. A
@@ -131,15 +142,17 @@ typedef struct Backend {
     bool cuts; // running layer by layer takes no longer
     // Runs nodes through layers; their hidden states (at b), keys and values stay in the step area. Ancestors
     // have been through these layers already, or are in the same run. Layer 0 starts from the token, or from
-    // set_hidden if the shape's input is hidden states.
+    // set_hidden if the shape's input is hidden states, or both (StepRun.given).
     bool (*run)(void *self, const StepRun *run, Error *e);
     // The LM head on nodes that have been through all layers.
     bool (*head)(void *self, const int *nodes, int count, unsigned want, HeadOut *out, Error *e);
     // p of a node that `head` has drawn at, over `vocab` ids. NULL: draws are made from logits (draws.h).
     bool (*distribution)(void *self, int node, const Sampling *sampling, int vocab, float *p, Error *e);
-    // Rows of `width` floats.
+    // Rows of `width` floats, of captures.count * width if captured; those of set_hidden: shape_given_width.
     bool (*get_hidden)(void *self, const int *nodes, int count, HiddenKind kind, float *rows, Error *e);
     bool (*set_hidden)(void *self, int first, int count, const float *rows, Error *e);
+    // From the next run on, keeps what HIDDEN_CAPTURED reads. NULL: the device can't.
+    bool (*capture)(void *self, const Captures *captures, Error *e);
     const HiddenMemory *hidden; // NULL: the host's memory is the device's
     // Copies keys and values of all layers from the step area: node nodes[i] to slot slots[i].
     bool (*commit)(void *self, const int *nodes, const int *slots, int count, Error *e);

@@ -34,6 +34,7 @@ static inline bool compute_rounds(Compute c, Dtype weights) {
 
 // The values that a layer rounds, in the order it computes them.
 typedef enum {
+    ROUNDED_FC_INPUT, // in front of the first layer
     ROUNDED_ATTENTION_INPUT,
     ROUNDED_HEADS, // q, k and v
     ROUNDED_ATTENTION_OUTPUT,
@@ -51,7 +52,8 @@ static inline unsigned overflow_place(int layer, Rounded what) {
 
 // Writes the error of an overflow at `place`; returns false.
 static inline bool overflow_refuse(unsigned place, int layers, Error *e) {
-    static const char *const names[] = {"the attention's input", "q, k or v", "the attention's output",
+    static const char *const names[] = {"fc's input",      "the attention's input",
+                                        "q, k or v",       "the attention's output",
                                         "the MLP's input", "the MLP's gated product"};
     int layer = (int)(place / ROUNDED_PLACES);
     if (layer < layers)

@@ -19,7 +19,8 @@ static float *row_at(const HiddenRows *h, int row) {
 
 void hidden_open(HiddenRows *h, const Session *from, const Session *to, int count) {
     const HiddenMemory *memory = to && to->backend == from->backend ? from->backend->hidden : NULL;
-    *h = (HiddenRows){.self = from->self, .width = (size_t)from->shape.width};
+    *h = (HiddenRows){.self = from->self,
+                      .width = (size_t)(to ? shape_given_width(&to->shape) : from->shape.width)};
     if (memory) h->rows = memory->take(from->self, to->self, (size_t)count * h->width * sizeof *h->rows);
     if (h->rows) h->memory = memory;
     else h->rows = mem_new((size_t)count, h->width * sizeof *h->rows);
@@ -40,6 +41,7 @@ bool hidden_keep(HiddenRows *h, int row, Session *from, int node, HiddenKind kin
 
 bool hidden_give(const HiddenRows *h, int row, Session *to, int node, Error *e) {
     if (!h->memory) return session_set_hidden(to, node, 1, row_at(h, row), e);
-    assert(to->open && to->shape.input == INPUT_HIDDEN && node < to->tree.count);
+    assert(to->open && to->shape.input != INPUT_TOKENS && node < to->tree.count);
+    session_note_given(to, node, 1);
     return h->memory->give(to->self, node, row_at(h, row), e);
 }

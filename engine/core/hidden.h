@@ -6,7 +6,7 @@
 typedef struct HiddenRows {
     const HiddenMemory *memory; // NULL: the host's memory, where `rows` can be read and written
     void *self;                 // the instance that allocated the rows
-    float *rows;                // (count, width)
+    float *rows;                // (count, width): the reader's shape_given_width
     size_t width;
 } HiddenRows;
 

@@ -62,7 +62,7 @@ void session_init(Session *s, const Backend *backend, void *self, const Shape *s
     int capacity = o->max_nodes > 0 && o->max_nodes < TREE_MAX_NODES ? o->max_nodes : TREE_MAX_NODES;
     size_t n = (size_t)capacity;
     cache_init(&s->cache, s->context, shape->window, o->slack > 0 ? o->slack : CACHE_SLACK);
-    tree_init(&s->tree, capacity, shape->vocab);
+    tree_init(&s->tree, capacity, shape_tokens(shape));
     s->done = mem_new(n, sizeof(int));
     s->argmax = mem_new(n, sizeof(int));
     s->logit_row = mem_new(n, sizeof(int));
@@ -89,6 +89,7 @@ static void check(const Session *s) {
     assert(s->cache.length <= s->context && s->tree.count <= s->tree.capacity);
     assert((!s->open || s->logit_rows <= s->tree.count) && s->rows >= 0 && s->passes >= 0);
     assert(!s->open || s->tree.context == s->cache.length);
+    assert(s->given >= 0 && (!s->open || s->given <= s->tree.count));
     assert(s->logit_rows >= 0 && (size_t)s->logit_rows * (size_t)s->shape.vocab <= s->logits_capacity);
 }
 
@@ -108,7 +109,7 @@ void session_reset(Session *s) {
 void session_begin_step(Session *s, bool merge, Layout layout) {
     forget_nodes(s, s->tree.count);
     tree_clear(&s->tree, s->cache.length, s->context, merge, layout);
-    s->logit_rows = 0;
+    s->logit_rows = s->given = 0;
     s->open = true;
     check(s);
 }
@@ -162,6 +163,16 @@ static bool run_nodes(Session *s, StepRun run, Error *e) {
     return true;
 }
 
+// Whether all nodes of the run that start from their parents' outputs find them.
+static bool parents_are_done(const Session *s, int first, int last) {
+    bool done = true;
+    for (int i = first > s->given ? first : s->given; i < last && shape_reads_both(&s->shape); i++) {
+        int parent = s->tree.parent[i];
+        done = done && parent != TREE_NONE && s->done[parent] == s->shape.layers;
+    }
+    return done;
+}
+
 // Runs every node at layer a to layer b, in runs of neighbours.
 static bool run_level(Session *s, int a, int b, Error *e) {
     for (int first = 0, last; first < s->tree.count; first = last) {
@@ -170,7 +181,8 @@ static bool run_level(Session *s, int a, int b, Error *e) {
             last++;
             continue;
         }
-        if (!run_nodes(s, (StepRun){&s->tree, &s->cache, first, last, a, b}, e)) return false;
+        assert(a > 0 || parents_are_done(s, first, last));
+        if (!run_nodes(s, (StepRun){&s->tree, &s->cache, first, last, a, b, s->given}, e)) return false;
         for (int i = first; i < last; i++) s->done[i] = b;
         s->passes++;
         note_pass(s, a, b, last - first);
@@ -191,12 +203,34 @@ bool session_run(Session *s, int b, Error *e) {
 }
 
 bool session_set_hidden(Session *s, int first, int count, const float *rows, Error *e) {
-    assert(s->open && s->shape.input == INPUT_HIDDEN && first >= 0 && first + count <= s->tree.count);
+    assert(s->open && s->shape.input != INPUT_TOKENS && first >= 0 && first + count <= s->tree.count);
+    session_note_given(s, first, count);
     return s->backend->set_hidden(s->self, first, count, rows, e);
+}
+
+void session_note_given(Session *s, int first, int count) {
+    if (!shape_reads_both(&s->shape)) return;
+    assert(first <= s->given);
+    if (first + count > s->given) s->given = first + count;
+}
+
+bool session_capture(Session *s, const Captures *captures, Error *e) {
+    static const Captures none = {0};
+    const Captures *c = captures ? captures : &none;
+    for (int i = 0; i < c->count; i++) assert(c->layers[i] >= 1 && c->layers[i] < s->shape.layers);
+    assert(c->count >= 0 && c->count <= SHAPE_MAX_STATES);
+    if (c->count && !s->backend->capture)
+        return error_input(e,
+                           "device %s cannot hand out the states of several layers, which EAGLE-3 reads; "
+                           "--device cpu can",
+                           s->backend->name);
+    s->captures = *c;
+    return !s->backend->capture || s->backend->capture(s->self, c, e);
 }
 
 bool session_get_hidden(Session *s, const int *nodes, int count, HiddenKind kind, float *rows, Error *e) {
     for (int i = 0; i < count; i++) assert(kind == HIDDEN_RAW || s->done[nodes[i]] == s->shape.layers);
+    assert(kind != HIDDEN_CAPTURED || s->captures.count);
     return s->backend->get_hidden(s->self, nodes, count, kind, rows, e);
 }
 
@@ -214,7 +248,7 @@ int session_unread(const Session *s, unsigned want, int *nodes) {
 
 static bool refuse_bad(const Session *s, int node, Error *e) {
     int position = tree_position(&s->tree, node);
-    if (s->shape.input == INPUT_HIDDEN)
+    if (s->shape.input != INPUT_TOKENS)
         return error_input(e, "adapter '%s': the logits after position %d are not finite (NaN or infinite)",
                            s->name, position);
     return error_input(e,
@@ -269,13 +303,26 @@ const float *session_logits(const Session *s, int node) {
     return s->logits + (size_t)row * (size_t)s->shape.vocab;
 }
 
-bool session_top(Session *s, const int *nodes, int count, int k, int *ids, float *logits, Error *e) {
-    assert(k >= 1);
-    HeadOut out = {.top = k, .top_id = ids, .top_logit = logits};
+static bool read_top(Session *s, const int *nodes, int count, HeadOut *out, Error *e) {
+    assert(out->top >= 1);
     note_pass(s, s->shape.layers, s->shape.layers, count);
-    if (!s->backend->head(s->self, nodes, count, HEAD_TOP, &out, e)) return false;
+    if (!s->backend->head(s->self, nodes, count, HEAD_TOP, out, e)) return false;
     for (int i = 0; i < count; i++)
-        if (isinf(logits[i * k])) return refuse_bad(s, nodes[i], e);
+        if (isinf(out->top_logit[i * out->top])) return refuse_bad(s, nodes[i], e);
+    return true;
+}
+
+bool session_top(Session *s, const int *nodes, int count, int k, int *ids, float *logits, Error *e) {
+    return read_top(s, nodes, count, &(HeadOut){.top = k, .top_id = ids, .top_logit = logits}, e);
+}
+
+bool session_likeliest(Session *s, const int *nodes, int count, int k, int *ids, float *log_p, Error *e) {
+    float sums[TREE_MAX_NODES];
+    HeadOut out = {.top = k, .top_id = ids, .top_logit = log_p, .log_sum = sums};
+    assert(shape_reads_both(&s->shape) && count <= TREE_MAX_NODES);
+    if (!read_top(s, nodes, count, &out, e)) return false;
+    for (int i = 0; i < count; i++)
+        for (int j = k; j-- > 0;) log_p[i * k + j] = log_p[i * k + j] - log_p[i * k] - sums[i];
     return true;
 }
 
@@ -309,11 +356,11 @@ bool session_truncate(Session *s, int length, Error *e) {
 // the way.
 static bool run_chunk(Session *s, int n, int hidden_layer, float *hidden, Error *e) {
     int *nodes = s->scratch, layers = s->shape.layers;
-    bool normed = hidden_layer == layers;
-    if (!session_run(s, hidden ? hidden_layer : layers, e)) return false;
+    bool captured = hidden_layer == LAYERS_CAPTURED;
+    HiddenKind kind = captured ? HIDDEN_CAPTURED : hidden_layer == layers ? HIDDEN_NORMED : HIDDEN_RAW;
+    if (!session_run(s, hidden && !captured ? hidden_layer : layers, e)) return false;
     for (int i = 0; i < n; i++) nodes[i] = i;
-    if (hidden && !session_get_hidden(s, nodes, n, normed ? HIDDEN_NORMED : HIDDEN_RAW, hidden, e))
-        return false;
+    if (hidden && !session_get_hidden(s, nodes, n, kind, hidden, e)) return false;
     return session_run(s, layers, e);
 }
 
@@ -329,9 +376,11 @@ bool session_prefill(Session *s, const int *tokens, int count, int chunk, int hi
                      Error *e) {
     assert(s->cache.length + count <= s->context);
     if (chunk <= 0 || chunk > s->tree.capacity) chunk = s->tree.capacity;
+    size_t width = (size_t)s->shape.width;
+    if (hidden_layer == LAYERS_CAPTURED) width *= (size_t)s->captures.count;
     for (int done = 0; done < count;) {
         int n = count - done < chunk ? count - done : chunk, node = begin_chain(s, tokens + done, n);
-        float *rows = hidden ? hidden + (size_t)done * (size_t)s->shape.width : NULL;
+        float *rows = hidden ? hidden + (size_t)done * width : NULL;
         s->prefilled = (double)done / count;
         s->prefilling = (double)n / count;
         bool ok = run_chunk(s, n, hidden_layer, rows, e) && session_commit(s, node, n, e);
@@ -344,10 +393,11 @@ bool session_prefill(Session *s, const int *tokens, int count, int chunk, int hi
 
 bool session_prefill_hidden(Session *s, const int *tokens, int count, const float *rows, Error *e) {
     assert(s->cache.length + count <= s->context);
+    size_t width = (size_t)shape_given_width(&s->shape);
     for (int done = 0, n; done < count; done += n) {
         n = count - done < s->tree.capacity ? count - done : s->tree.capacity;
         int node = begin_chain(s, tokens + done, n);
-        if (!session_set_hidden(s, 0, n, rows + (size_t)done * (size_t)s->shape.width, e) ||
+        if (!session_set_hidden(s, 0, n, rows + (size_t)done * width, e) ||
             !session_run(s, s->shape.layers, e) || !session_commit(s, node, n, e))
             return false;
     }

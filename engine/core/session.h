@@ -57,6 +57,8 @@ typedef struct Session {
     Tree tree; // of the open step; readable until the next one begins
     bool open; // the step may still grow and run
     int *done; // (capacity): layers that node i has been through
+    int given; // of a model of tokens and hidden states: nodes [0, given) of the step have hidden rows
+    Captures captures;
     // results of session_read, by canonical node
     int *argmax;    // (capacity); -1: not read
     int *logit_row; // (capacity): row in logits, or -1
@@ -90,8 +92,18 @@ bool session_worked(const Session *s, PhaseSeconds *out);
 // Runs every node that is below layer b up to it; b = shape.layers finishes them.
 bool session_run(Session *s, int b, Error *e);
 
-// Sets the input rows of nodes [first, first + count) of a model whose input is hidden states.
+// Sets the input rows, (count, shape_given_width), of nodes [first, first + count) of a model whose input is
+// hidden states, or tokens and hidden states. A model of both runs the nodes without a row from their
+// parents' outputs, so their parents have been run: such a tree grows level by level.
 bool session_set_hidden(Session *s, int first, int count, const float *rows, Error *e);
+
+// The same for a caller that set them itself (hidden.h).
+void session_note_given(Session *s, int first, int count);
+
+// Keeps the residual stream of every node after some layers, from the next step on, for HIDDEN_CAPTURED.
+// captures == NULL: no more.
+bool session_capture(Session *s, const Captures *captures, Error *e);
+
 bool session_get_hidden(Session *s, const int *nodes, int count, HiddenKind kind, float *rows, Error *e);
 
 // Runs the LM head for the canonical nodes that need it (roots, candidates, NODE_READ) and were not read yet:
@@ -109,6 +121,10 @@ bool session_draw(Session *s, const int *nodes, int count, HeadDraws *draws, Err
 // The k best ids and logits of nodes at the last layer, straight from the backend.
 bool session_top(Session *s, const int *nodes, int count, int k, int *ids, float *logits, Error *e);
 
+// The same with ln p (never above 0) of the ids in place of logits, p over all ids at temperature 1. Only for
+// models of tokens and hidden states.
+bool session_likeliest(Session *s, const int *nodes, int count, int k, int *ids, float *log_p, Error *e);
+
 // Commits the first `count` nodes of the path root .. node and closes the step: its tree and outputs stay
 // readable until the next one begins, but it can't grow or run. count may be 0, or less than the path's
 // length (a dropped bonus).
@@ -117,13 +133,17 @@ bool session_commit(Session *s, int node, int count, Error *e);
 // Takes the committed sequence back to `length` tokens (see cache_truncate); drops the open step.
 bool session_truncate(Session *s, int length, Error *e);
 
+enum { HIDDEN_NONE = -1, LAYERS_CAPTURED = -2 };
+
 // Runs and commits a chain of tokens in chunks of at most `chunk` (0: as many as a step holds). hidden, if
 // not NULL, receives a row of `width` floats per token: the residual stream after hidden_layer >= 1 layers,
-// or the final normed state if hidden_layer is the number of layers.
+// or the final normed state if hidden_layer is the number of layers. LAYERS_CAPTURED: a row of
+// captures.count * width floats.
 bool session_prefill(Session *s, const int *tokens, int count, int chunk, int hidden_layer, float *hidden,
                      Error *e);
 
-// The same for a model of hidden states: its input is rows (count, width), and a token names each row.
+// The same for a model of hidden states: its input is rows (count, shape_given_width), and a token names each
+// row. A model of both reads the tokens, too.
 bool session_prefill_hidden(Session *s, const int *tokens, int count, const float *rows, Error *e);
 
 void session_assert(const Session *s);

@@ -24,6 +24,8 @@ bool shape_check(const Shape *s, const char *place, Error *e) {
         {"real vocabulary", s->real_vocab, 1, s->vocab},
         {"context", s->context, 1, 1 << 24},
         {"sliding window", s->window, 0, 1 << 24},
+        {"tokens", s->tokens, 0, 1 << 21},
+        {"hidden states of a row", s->states, s->input == INPUT_PAIRED, SHAPE_MAX_STATES},
     };
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
         if (limits[i].value < limits[i].low || limits[i].value > limits[i].high)

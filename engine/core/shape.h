@@ -12,6 +12,11 @@
 typedef enum {
     INPUT_TOKENS, // rows of the embedding
     INPUT_HIDDEN, // rows of `width` floats from the caller (adapters, heads)
+    // A token and a hidden state h, from the caller or from the parent's output (EAGLE's drafts); e is the
+    // token's row of the embedding.
+    INPUT_FUSED,  // EAGLE-1 and 2: the residual stream starts as fc [e; h]
+    INPUT_PAIRED, // EAGLE-3: it starts as h, and attention reads [norm e; norm h]; fc makes h of `states`
+                  // rows
 } InputKind;
 
 typedef enum { ACTIVATION_SILU, ACTIVATION_GELU_TANH } Activation;
@@ -19,7 +24,7 @@ typedef enum { ACTIVATION_SILU, ACTIVATION_GELU_TANH } Activation;
 // How rotary frequencies are stretched beyond the trained context.
 typedef enum { ROPE_PLAIN, ROPE_LINEAR, ROPE_LLAMA3, ROPE_LONGROPE } RopeKind;
 
-enum { ROPE_MAX_PAIRS = 256 };
+enum { ROPE_MAX_PAIRS = 256, SHAPE_MAX_STATES = 8 };
 
 typedef struct Rope {
     RopeKind kind;
@@ -52,7 +57,28 @@ typedef struct Shape {
     Activation activation;
     float norm_epsilon;
     Rope rope;
+    // of drafts that read tokens and hidden states
+    int tokens;           // ids of their input, rows of the embedding; 0: `vocab`
+    int states;           // INPUT_PAIRED: hidden states of a row that the caller gives
+    bool fc_bias;         // INPUT_FUSED
+    bool normed_residual; // INPUT_PAIRED: the residual stream starts as norm h
 } Shape;
+
+static inline bool shape_reads_both(const Shape *s) {
+    return s->input == INPUT_FUSED || s->input == INPUT_PAIRED;
+}
+static inline int shape_tokens(const Shape *s) { return s->tokens ? s->tokens : s->vocab; }
+
+// Widths of the hidden row that the caller gives, and of attention's input.
+static inline int shape_given_width(const Shape *s) {
+    return s->input == INPUT_PAIRED ? s->states * s->width : s->width;
+}
+static inline int shape_attention_width(const Shape *s) {
+    return s->input == INPUT_PAIRED ? 2 * s->width : s->width;
+}
+static inline int shape_fc_width(const Shape *s) { // of fc's input; 0: there is no fc
+    return s->input == INPUT_PAIRED ? s->states * s->width : s->input == INPUT_FUSED ? 2 * s->width : 0;
+}
 
 static inline int shape_q_width(const Shape *s) { return s->heads * s->head_dim; }
 static inline int shape_kv_width(const Shape *s) { return s->kv_heads * s->head_dim; }

@@ -19,9 +19,16 @@ static bool take(void *p, size_t count, size_t size, size_t *total) {
     return block != NULL;
 }
 
+// The widest input of a layer's norms and of fc, and of any product.
+static size_t widest_normed(const Shape *s) {
+    int w = shape_attention_width(s);
+    return (size_t)(w > shape_fc_width(s) ? w : shape_fc_width(s));
+}
+
 static size_t widest(const Shape *s) {
-    int w = s->width > shape_q_width(s) ? s->width : shape_q_width(s);
-    return (size_t)(w > s->mlp_width ? w : s->mlp_width);
+    size_t w = widest_normed(s), q = (size_t)shape_q_width(s), mlp = (size_t)s->mlp_width;
+    if (w < q) w = q;
+    return w > mlp ? w : mlp;
 }
 
 static size_t panel_rows(const Cpu *c) { return (size_t)(c->max_nodes < PANEL ? c->max_nodes : PANEL); }
@@ -32,7 +39,7 @@ static bool take_panel(Cpu *c) {
     size_t q = (size_t)shape_q_width(s), kv = (size_t)shape_kv_width(s), mlp = (size_t)s->mlp_width;
     Panel *p = &c->panel;
     size_t *total = &c->step_bytes;
-    return take(&p->normed, rows * (size_t)s->width, f, total) && take(&p->q, rows * q, f, total) &&
+    return take(&p->normed, rows * widest_normed(s), f, total) && take(&p->q, rows * q, f, total) &&
            take(&p->k, rows * kv, f, total) && take(&p->v, rows * kv, f, total) &&
            take(&p->mixed, rows * q, f, total) && take(&p->delta, rows * (size_t)s->width, f, total) &&
            take(&p->gate, rows * mlp, f, total) && take(&p->up, rows * mlp, f, total) &&
@@ -80,6 +87,15 @@ static bool take_paths(Paths *p, size_t nodes, size_t *total) {
            take(&p->row, nodes, sizeof *p->row, total);
 }
 
+// Only a model of tokens and hidden states has given rows, and a head that sums.
+static bool take_given(Cpu *c) {
+    const Shape *s = &c->model->shape;
+    size_t width = (size_t)shape_given_width(s), *total = &c->step_bytes;
+    return !shape_reads_both(s) ||
+           (take(&c->given, (size_t)c->max_nodes * width, sizeof *c->given, total) &&
+            take(&c->unit_sums, panel_rows(c) * cpu_units(s), sizeof *c->unit_sums, total));
+}
+
 static bool take_buffers(Cpu *c, bool plain) {
     const Shape *s = &c->model->shape;
     size_t nodes = (size_t)c->max_nodes, angles = (size_t)c->context * (size_t)s->rope.pairs;
@@ -88,7 +104,7 @@ static bool take_buffers(Cpu *c, bool plain) {
               take_keys(c, &c->step, (int)nodes, total) &&
               take(&c->hidden, nodes * (size_t)s->width, f, total) && take(&c->cosine, angles, f, total) &&
               take(&c->sine, angles, f, total) && take_paths(&c->paths, nodes, total) &&
-              take(&c->threads, threads, sizeof *c->threads, total) && take_panel(c);
+              take(&c->threads, threads, sizeof *c->threads, total) && take_panel(c) && take_given(c);
     for (size_t i = 0; ok && i < threads; i++) ok = take_thread(c, &c->threads[i]);
     c->plain_rows = panel_rows(c);
     if (ok && plain)
@@ -107,10 +123,11 @@ static void cpu_close(void *self) {
         for (size_t j = 0; j < sizeof blocks / sizeof *blocks; j++) mem_free(blocks[j]);
     }
     Panel *p = &c->panel;
-    void *blocks[] = {c->cache.k,    c->cache.v,    c->step.k,    c->step.v,  c->hidden, c->cosine,
-                      c->paths.runs, c->paths.from, c->sine,      c->threads, p->normed, p->q,
-                      c->paths.size, p->k,          p->v,         p->mixed,   p->delta,  p->gate,
-                      p->up,         p->packed,     c->paths.row, c->scores};
+    void *blocks[] = {c->cache.k,   c->cache.v,    c->step.k,     c->step.v, c->hidden,
+                      c->cosine,    c->paths.runs, c->paths.from, c->sine,   c->threads,
+                      p->normed,    p->q,          c->paths.size, p->k,      p->v,
+                      p->mixed,     p->delta,      p->gate,       p->up,     p->packed,
+                      c->paths.row, c->scores,     c->given,      c->kept,   c->unit_sums};
     for (size_t j = 0; j < sizeof blocks / sizeof *blocks; j++) mem_free(blocks[j]);
     cpu_release_copies(c);
     if (!c->shares_pool) pool_close(c->pool);
@@ -194,11 +211,13 @@ static bool cpu_run_head(void *self, const int *nodes, int count, unsigned want,
 static bool cpu_get_hidden(void *self, const int *nodes, int count, HiddenKind kind, float *rows, Error *e) {
     (void)e;
     Cpu *c = self;
-    size_t width = (size_t)c->model->shape.width;
+    bool captured = kind == HIDDEN_CAPTURED;
+    const float *from = captured ? c->kept : c->hidden;
+    size_t width = (size_t)c->model->shape.width * (captured ? (size_t)c->captures.count : 1);
     double start = clock_now(clock_monotonic());
     if (kind == HIDDEN_NORMED) cpu_normed(c, nodes, count, rows);
-    for (int i = 0; kind == HIDDEN_RAW && i < count; i++)
-        memcpy(rows + (size_t)i * width, c->hidden + (size_t)nodes[i] * width, width * sizeof *rows);
+    for (int i = 0; kind != HIDDEN_NORMED && i < count; i++)
+        memcpy(rows + (size_t)i * width, from + (size_t)nodes[i] * width, width * sizeof *rows);
     add_since(start, &c->seconds.head);
     return true;
 }
@@ -206,11 +225,29 @@ static bool cpu_get_hidden(void *self, const int *nodes, int count, HiddenKind k
 static bool cpu_set_hidden(void *self, int first, int count, const float *rows, Error *e) {
     (void)e;
     Cpu *c = self;
-    assert(c->model->shape.input == INPUT_HIDDEN && first >= 0 && first + count <= c->max_nodes);
-    size_t width = (size_t)c->model->shape.width;
+    const Shape *s = &c->model->shape;
+    assert(s->input != INPUT_TOKENS && first >= 0 && first + count <= c->max_nodes);
+    size_t width = (size_t)shape_given_width(s);
+    float *to = shape_reads_both(s) ? c->given : c->hidden;
     double start = clock_now(clock_monotonic());
-    memcpy(c->hidden + (size_t)first * width, rows, (size_t)count * width * sizeof *rows);
+    memcpy(to + (size_t)first * width, rows, (size_t)count * width * sizeof *rows);
     add_since(start, &c->seconds.run);
+    return true;
+}
+
+static bool cpu_capture(void *self, const Captures *captures, Error *e) {
+    Cpu *c = self;
+    size_t row = (size_t)captures->count * (size_t)c->model->shape.width;
+    size_t need = row * (size_t)c->max_nodes;
+    if (need > c->kept_capacity) {
+        mem_free(c->kept);
+        c->step_bytes -= c->kept_capacity * sizeof *c->kept;
+        c->kept_capacity = 0;
+        if (!take(&c->kept, need, sizeof *c->kept, &c->step_bytes))
+            return error_system(e, "out of memory for the states of %d layers", captures->count);
+        c->kept_capacity = need;
+    }
+    c->captures = *captures;
     return true;
 }
 
@@ -259,7 +296,7 @@ static void cpu_report(const void *self, BackendReport *out) {
                            .kv_bytes_per_position = kv_elements * dtype_size(c->layout.dtype),
                            .score_bytes = c->scores ? shape_score_bytes(&m->shape) : 0,
                            .seconds = c->seconds};
-    out->weight_bytes = (size_t)m->shape.layers * out->layer_bytes + out->head_bytes;
+    out->weight_bytes = (size_t)m->shape.layers * out->layer_bytes + out->head_bytes + model_fc_bytes(m);
 }
 
 const Backend cpu_backend = {.name = "cpu",
@@ -268,6 +305,7 @@ const Backend cpu_backend = {.name = "cpu",
                              .head = cpu_run_head,
                              .get_hidden = cpu_get_hidden,
                              .set_hidden = cpu_set_hidden,
+                             .capture = cpu_capture,
                              .commit = cpu_commit,
                              .reset = cpu_reset,
                              .report = cpu_report,

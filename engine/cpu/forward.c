@@ -11,6 +11,9 @@
 //      by rows      gate, pack
 //      by columns   down, added to the residual stream
 //
+// A model of tokens and hidden states begins with its own first rows: fc's products by columns, or the
+// parent's output. After a captured layer, the rows are copied.
+//
 // A row's numbers depend on its own inputs only, never on the panel, the thread or the share that computes
 // it.
 #include "engine/cpu/instance.h"
@@ -136,10 +139,33 @@ static void norm(const Work *k, const Tensor *weight, int row, float *x) {
     const Shape *s = &k->c->model->shape;
     k->c->ops->rmsnorm(hidden_row(k, row), weight, s->norm_epsilon, s->width, x);
 }
-static void norm_attention(const Work *k, int row, float *x) { norm(k, &k->w[W_ATTENTION_NORM], row, x); }
+static void copy_hidden(const Work *k, int row, float *x) {
+    memcpy(x, hidden_row(k, row), (size_t)k->c->model->shape.width * sizeof *x);
+}
+
+static void load_embedding(const Work *k, int row, float *x) {
+    const Tensor *e = &k->c->model->embedding;
+    size_t width = (size_t)k->c->model->shape.width;
+    size_t at = (size_t)k->run->tree->token[k->first + row] * width;
+    for (size_t i = 0; i < width; i++) x[i] = dtype_load(e->dtype, e->data, at + i);
+}
+
+// Attention's input: the normed hidden state; without a norm, as it is; of a pair, after the normed
+// embedding.
+static void norm_attention(const Work *k, int row, float *x) {
+    const Model *m = k->c->model;
+    const Shape *s = &m->shape;
+    if (s->input == INPUT_PAIRED) {
+        load_embedding(k, row, x);
+        k->c->ops->rmsnorm(x, &m->token_norm, s->norm_epsilon, s->width, x);
+        x += s->width;
+    }
+    if (!k->w[W_ATTENTION_NORM].data || s->normed_residual) copy_hidden(k, row, x);
+    else norm(k, &k->w[W_ATTENTION_NORM], row, x);
+}
 static void norm_mlp(const Work *k, int row, float *x) {
     if (k->w[W_MLP_NORM].data) norm(k, &k->w[W_MLP_NORM], row, x);
-    else memcpy(x, hidden_row(k, row), (size_t)k->c->model->shape.width * sizeof(float));
+    else copy_hidden(k, row, x);
 }
 
 static void add_bias(const Tensor *bias, float *row) {
@@ -258,15 +284,79 @@ static void run_mlp(Work *k) {
     else add_activations(k);
 }
 
+// --- the first rows: embeddings, or those of a model of tokens and hidden states (shape.h)
+
+static const float *given_row(const Work *k, int row) {
+    return k->c->given + (size_t)(k->first + row) * (size_t)shape_given_width(&k->c->model->shape);
+}
+
+static const float *parent_row(const Work *k, int row) {
+    int parent = k->run->tree->parent[k->first + row];
+    return k->c->hidden + (size_t)parent * (size_t)k->c->model->shape.width;
+}
+
+static bool is_given(const Work *k, int row) { return k->first + row < k->run->given; }
+
+// fc's input: [embedding; h], or the given states.
+static void ready_fused(const Work *k, int row, float *x) {
+    size_t width = (size_t)k->c->model->shape.width;
+    load_embedding(k, row, x);
+    memcpy(x + width, is_given(k, row) ? given_row(k, row) : parent_row(k, row), width * sizeof *x);
+}
+static void ready_states(const Work *k, int row, float *x) {
+    memcpy(x, given_row(k, row), (size_t)shape_given_width(&k->c->model->shape) * sizeof *x);
+}
+
+// fc on the first k->rows of the panel.
+static void run_fc(const Work *k) {
+    const Model *m = k->c->model;
+    const Panel *panel = &k->c->panel;
+    size_t width = (size_t)m->shape.width;
+    Products fc = {.work = k,
+                   .ready = m->shape.input == INPUT_FUSED ? ready_fused : ready_states,
+                   .x = panel->normed,
+                   .w = {&m->fc},
+                   .y = {panel->delta},
+                   .count = 1,
+                   .what = ROUNDED_FC_INPUT};
+    project(&fc);
+    for (int r = 0; r < k->rows; r++) {
+        memcpy(hidden_row(k, r), panel->delta + (size_t)r * width, width * sizeof(float));
+        add_bias(&m->fc_bias, hidden_row(k, r));
+    }
+}
+
+static void pair(const Work *k) {
+    const Shape *s = &k->c->model->shape;
+    Work given = *k;
+    for (given.rows = 0; given.rows < k->rows && is_given(k, given.rows);) given.rows++;
+    if (given.rows) run_fc(&given);
+    for (int r = given.rows; r < k->rows; r++)
+        memcpy(hidden_row(k, r), parent_row(k, r), (size_t)s->width * sizeof(float));
+    for (int r = 0; r < k->rows && s->normed_residual; r++)
+        norm(k, &k->w[W_ATTENTION_NORM], r, hidden_row(k, r));
+}
+
+static void begin_rows(const Work *k) {
+    switch (k->c->model->shape.input) {
+    case INPUT_TOKENS:
+        for (int r = 0; r < k->rows; r++) load_embedding(k, r, hidden_row(k, r));
+        break;
+    case INPUT_FUSED: run_fc(k); break;
+    case INPUT_PAIRED: pair(k); break;
+    case INPUT_HIDDEN: break;
+    }
+}
+
 // --- the whole
 
-static void embed(Cpu *c, const StepRun *run) {
-    const Tensor *e = &c->model->embedding;
-    size_t width = (size_t)c->model->shape.width;
-    for (int i = run->first; i < run->last; i++)
-        for (size_t j = 0; j < width; j++)
-            c->hidden[(size_t)i * width + j] =
-                dtype_load(e->dtype, e->data, (size_t)run->tree->token[i] * width + j);
+static void capture(const Work *k) {
+    const Captures *c = &k->c->captures;
+    size_t width = (size_t)k->c->model->shape.width;
+    for (int i = 0; i < c->count; i++)
+        for (int r = 0; c->layers[i] == k->layer + 1 && r < k->rows; r++)
+            memcpy(k->c->kept + ((size_t)(k->first + r) * (size_t)c->count + (size_t)i) * width,
+                   hidden_row(k, r), width * sizeof(float));
 }
 
 // All panels go through a layer before the next layer, in order: a node's ancestors store their keys before
@@ -274,12 +364,13 @@ static void embed(Cpu *c, const StepRun *run) {
 void cpu_forward(Cpu *c, const StepRun *run) {
     assert(run->first >= 0 && run->last <= c->max_nodes && run->b <= c->model->shape.layers);
     if (run->a == 0) cpu_plan(c, run);
-    if (run->a == 0 && c->model->shape.input == INPUT_TOKENS) embed(c, run);
     for (int layer = run->a; layer < run->b; layer++)
         for (int first = run->first; first < run->last; first += PANEL) {
             int rows = run->last - first < PANEL ? run->last - first : PANEL;
             Work k = {c, run, c->model->layers[layer].w, layer, first, rows, ATTEND_WHOLE};
+            if (layer == 0) begin_rows(&k);
             if (k.w[W_Q].data) run_attention(&k);
             if (k.w[W_GATE].data) run_mlp(&k);
+            capture(&k);
         }
 }

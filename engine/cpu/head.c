@@ -11,6 +11,7 @@ typedef struct {
     Cpu *c;
     int rows, k;
     float *logits; // (rows, vocab), or NULL
+    bool sums;     // fill unit_sums
     Packed packed;
 } HeadTask;
 
@@ -39,6 +40,30 @@ static void rank_slice(const HeadTask *t, ThreadScratch *s, const float *slice, 
                       slice[(size_t)r * stride + (size_t)(n - from)]);
 }
 
+static UnitSum *units_of_row(const Cpu *c, int row) {
+    return c->unit_sums + (size_t)row * cpu_units(&c->model->shape);
+}
+
+// By units, which begin at the same ids whatever the slices and the threads.
+static void sum_slice(const HeadTask *t, const float *slice, size_t stride, int from, int to) {
+    int limit = t->c->model->shape.real_vocab < to ? t->c->model->shape.real_vocab : to;
+    for (int r = 0; r < t->rows; r++)
+        for (int n = from; n < limit; n += MATMUL_UNIT) {
+            UnitSum *u = units_of_row(t->c, r) + n / MATMUL_UNIT;
+            int count = limit - n < MATMUL_UNIT ? limit - n : MATMUL_UNIT;
+            u->sum = t->c->ops->exp_sum(slice + (size_t)r * stride + (size_t)(n - from), count, &u->highest);
+        }
+}
+
+static float log_sum(const Cpu *c, int row) {
+    const UnitSum *u = units_of_row(c, row);
+    int count = (c->model->shape.real_vocab + MATMUL_UNIT - 1) / MATMUL_UNIT;
+    double highest = -INFINITY, sum = 0;
+    for (int i = 0; i < count; i++) highest = fmax(highest, (double)u[i].highest);
+    for (int i = 0; i < count; i++) sum += (double)u[i].sum * exp((double)u[i].highest - highest);
+    return (float)log(sum);
+}
+
 static void mask_slice(const HeadTask *t, int from, int to) {
     size_t vocab = (size_t)t->c->model->shape.vocab;
     for (int r = 0; r < t->rows; r++)
@@ -63,6 +88,7 @@ static void head_share(void *argument, int thread, int threads) {
         float *y = t->logits ? t->logits + n : s->logits; // column n of the first row
         c->ops->matmul(&c->model->head, &t->packed, y, stride, n, end);
         rank_slice(t, s, y, stride, n, end, counts);
+        if (t->sums) sum_slice(t, y, stride, n, end);
         if (t->logits) mask_slice(t, n, end);
     }
     for (int r = 0; r < t->rows; r++)
@@ -90,10 +116,12 @@ static void head_panel(Cpu *c, const int *nodes, int rows, unsigned want, HeadOu
     size_t vocab = (size_t)c->model->shape.vocab;
     const Tensor *w = &c->model->head;
     assert(rows >= 1 && rows <= PANEL && rows <= c->max_nodes);
+    assert(!(want & HEAD_TOP) || !out->log_sum || c->unit_sums);
     HeadTask t = {c,
                   rows,
                   want & HEAD_TOP ? out->top : 1,
                   NULL,
+                  want & HEAD_TOP && out->log_sum,
                   {c->panel.packed, rows, w->columns, c->compute, w->dtype}};
     if (want & HEAD_LOGITS) t.logits = out->logits + (size_t)done * vocab;
     cpu_normed(c, nodes, rows, c->panel.normed);
@@ -108,6 +136,7 @@ static void head_panel(Cpu *c, const int *nodes, int rows, unsigned want, HeadOu
         size_t at = (size_t)(done + r) * (size_t)out->top;
         memcpy(out->top_id + at, ids, (size_t)t.k * sizeof *ids);
         memcpy(out->top_logit + at, best, (size_t)t.k * sizeof *best);
+        if (t.sums) out->log_sum[done + r] = log_sum(c, r);
     }
 }
 

@@ -7,6 +7,8 @@
 //      copies  of the cache, one for each row                 LAYOUT_COPIED only
 //      step    keys, values of each layer, by node            the open step
 //      hidden  (max_nodes, width)                             the residual stream of each node
+//      given   (max_nodes, given width)                       hidden states beside tokens (INPUT_FUSED, ..)
+//      kept    (max_nodes, captures * width)                  once layers are captured
 //      panel   scratch for PANEL rows on their way through a layer
 //      scores  of the panel in one layer, every head          plain attention
 #pragma once
@@ -29,7 +31,7 @@ typedef struct KeyValues {
 } KeyValues;
 
 typedef struct Panel {
-    float *normed; // (PANEL, width)
+    float *normed; // (PANEL, widest of: width, attention's input, fc's input)
     float *q;      // (PANEL, q_width)
     float *k, *v;  // (PANEL, kv_width), before they are stored
     float *mixed;  // (PANEL, q_width): attention's output
@@ -67,6 +69,11 @@ typedef struct ThreadScratch {
     float *top_logit;                                   // (PANEL, HEAD_TOP_MAX)
 } ThreadScratch;
 
+// Of MATMUL_UNIT logits: the largest, and the sum of e^(logit - largest).
+typedef struct UnitSum {
+    float highest, sum;
+} UnitSum;
+
 // A row's own copy of the cache, and how many positions of it each layer has.
 typedef struct CacheCopy {
     KeyValues cache;
@@ -85,7 +92,9 @@ typedef struct Cpu {
     KeyValues cache, step;
     CacheCopy *copies;          // (copy_rows): for LAYOUT_COPIED
     int copy_rows, run_context; // run_context: the last step's
-    float *hidden;
+    float *hidden, *given, *kept;
+    Captures captures;
+    size_t kept_capacity; // floats
     float *cosine, *sine; // (context, pairs)
     int rope_filled;      // positions whose angles are computed
     Panel panel;
@@ -94,6 +103,7 @@ typedef struct Cpu {
     Paths paths;
     ThreadScratch *threads; // (pool_threads)
     size_t cache_bytes, step_bytes;
+    UnitSum *unit_sums; // (PANEL, units of the vocabulary) if the model's head sums, else NULL
     PhaseSeconds seconds;
 } Cpu;
 
@@ -134,6 +144,8 @@ void cpu_release_copies(Cpu *c);
 
 // The head for up to PANEL nodes at a time; head.c.
 void cpu_head(Cpu *c, const int *nodes, int count, unsigned want, HeadOut *out);
+
+static inline size_t cpu_units(const Shape *s) { return ((size_t)s->vocab + MATMUL_UNIT - 1) / MATMUL_UNIT; }
 
 // Rows of the final normed state, (count, width).
 void cpu_normed(Cpu *c, const int *nodes, int count, float *rows);

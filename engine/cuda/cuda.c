@@ -153,6 +153,8 @@ static bool take_cards(Cuda *first, const BackendOptions *o, Error *e) {
 bool cuda_open_on(const Model *model, const CudaCards *cards, const BackendOptions *o, void **self,
                   Error *e) {
     *self = NULL;
+    if (shape_reads_both(&model->shape))
+        return error_input(e, "device cuda cannot run EAGLE's heads: give --device cpu");
     Cuda *first = make_cards(model, cards, o);
     if (find_cards(first, o, e) && cuda_fit(first, o, e) && take_cards(first, o, e)) {
         check(first);

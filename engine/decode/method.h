@@ -68,8 +68,6 @@ typedef struct Observation {
     const float *hidden; // (nodes, width) at the method's hidden_layer, in a mix; else NULL
 } Observation;
 
-enum { HIDDEN_NONE = -1 };
-
 typedef enum {
     STEP_STEADY,
     STEP_FILLING, // Lookahead's window doesn't have all its rows yet

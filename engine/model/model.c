@@ -211,8 +211,12 @@ size_t model_layer_bytes(const Model *m, int layer) {
     return bytes;
 }
 
+size_t model_fc_bytes(const Model *m) {
+    return tensor_bytes(&m->fc) + tensor_bytes(&m->fc_bias) + tensor_bytes(&m->token_norm);
+}
+
 size_t model_bytes(const Model *m) {
-    size_t bytes = tensor_bytes(&m->embedding) + tensor_bytes(&m->final_norm);
+    size_t bytes = tensor_bytes(&m->embedding) + tensor_bytes(&m->final_norm) + model_fc_bytes(m);
     if (m->head.data != m->embedding.data) bytes += tensor_bytes(&m->head);
     for (int layer = 0; m->layers && layer < m->shape.layers; layer++) bytes += model_layer_bytes(m, layer);
     return bytes;

@@ -47,6 +47,9 @@ typedef enum {
     LAYER_WEIGHTS,
     W_FINAL_NORM = LAYER_WEIGHTS,
     W_HEAD,
+    W_FC,
+    W_FC_BIAS,
+    W_TOKEN_NORM,
     W_EMBEDDING,
     WEIGHTS
 } Weight;
@@ -87,9 +90,12 @@ typedef struct Model {
                                    // shown with every result; empty: a real model
     int bos;                       // -1: none
     int eos[MODEL_MAX_EOS], eos_count;
-    Tensor embedding;     // (vocab, width); absent if the input is hidden states
+    Tensor embedding;     // (shape_tokens, width); absent if the input is hidden states
     Tensor final_norm;    // (1, width); absent in a Medusa head, whose input is already normed
     Tensor head;          // (vocab, width); the embedding if the head is tied
+    Tensor fc;            // (width, shape_fc_width) of a model of tokens and hidden states; else absent
+    Tensor fc_bias;       // (1, width)
+    Tensor token_norm;    // (1, width): of the embedding's rows, on their way to paired attention
     LayerWeights *layers; // (shape.layers)
     WeightFile *shards;   // (shard_count)
     int shard_count;
@@ -111,6 +117,7 @@ void model_close(Model *m); // takes an empty or half-built one
 
 // Bytes of one layer's weights, and of all weights, tied ones counted once (0 if only the config is open).
 size_t model_layer_bytes(const Model *m, int layer);
+size_t model_fc_bytes(const Model *m); // of the weights in front of the first layer
 size_t model_bytes(const Model *m);
 
 // Parameters of one layer, and of the whole model with embedding and head (counted once if tied).

@@ -16,7 +16,10 @@ static bool has_mlp(const Shape *s) { return s->mlp_width > 0; }
 static bool has_biases(const Shape *s) { return s->qkv_bias; }
 static bool has_head_norms(const Shape *s) { return s->qk_norm; }
 static bool has_head(const Shape *s) { return !s->tied_head; }
-static bool has_embedding(const Shape *s) { return s->input == INPUT_TOKENS; }
+static bool has_fc_bias(const Shape *s) { return s->input == INPUT_FUSED && s->fc_bias; }
+static bool is_paired(const Shape *s) { return s->input == INPUT_PAIRED; }
+static bool has_norms(const Shape *s) { return s->input != INPUT_FUSED; } // before the attention and the head
+static bool has_embedding(const Shape *s) { return s->input != INPUT_HIDDEN; }
 
 #define MATRIX(rows, columns) WEIGHT_MATRIX, AXIS_##rows, AXIS_##columns
 #define NORM(columns)         WEIGHT_NORM, AXIS_ONE, AXIS_##columns
@@ -28,10 +31,10 @@ static bool has_embedding(const Shape *s) { return s->input == INPUT_TOKENS; }
 #define GATE_UP               OF_MLP, .fused = "mlp.gate_up_proj"
 
 const WeightRow WEIGHT_ROWS[WEIGHTS] = {
-    [W_ATTENTION_NORM] = {"input_layernorm", NORM(RESIDUAL), .group = GROUP_ATTENTION_NORM},
-    [W_Q] = {"self_attn.q_proj", MATRIX(Q, RESIDUAL), GROUP_QKV, Q_K_V},
-    [W_K] = {"self_attn.k_proj", MATRIX(K, RESIDUAL), GROUP_QKV, Q_K_V},
-    [W_V] = {"self_attn.v_proj", MATRIX(V, RESIDUAL), GROUP_QKV, Q_K_V, .added = FILL_SILENT},
+    [W_ATTENTION_NORM] = {"input_layernorm", NORM(RESIDUAL), GROUP_ATTENTION_NORM, .present = has_norms},
+    [W_Q] = {"self_attn.q_proj", MATRIX(Q, ATTENTION), GROUP_QKV, Q_K_V},
+    [W_K] = {"self_attn.k_proj", MATRIX(K, ATTENTION), GROUP_QKV, Q_K_V},
+    [W_V] = {"self_attn.v_proj", MATRIX(V, ATTENTION), GROUP_QKV, Q_K_V, .added = FILL_SILENT},
     [W_Q_BIAS] = {"self_attn.q_proj", BIAS(Q), GROUP_QKV_BIAS, BIASES},
     [W_K_BIAS] = {"self_attn.k_proj", BIAS(K), GROUP_QKV_BIAS, BIASES},
     [W_V_BIAS] = {"self_attn.v_proj", BIAS(V), GROUP_QKV_BIAS, BIASES},
@@ -44,9 +47,12 @@ const WeightRow WEIGHT_ROWS[WEIGHTS] = {
     [W_UP] = {"mlp.up_proj", MATRIX(MLP, RESIDUAL), GROUP_IN, GATE_UP},
     [W_DOWN] = {"mlp.down_proj", MATRIX(RESIDUAL, MLP), GROUP_DOWN, OF_MLP, .padded = FILL_SILENT},
     [W_GATE_BIAS] = {NULL, BIAS(MLP), .group = GROUP_IN_BIAS},
-    [W_FINAL_NORM] = {"model.norm", NORM(RESIDUAL), .group = GROUPS},
+    [W_FINAL_NORM] = {"model.norm", NORM(RESIDUAL), GROUPS, .present = has_norms},
     [W_HEAD] = {"lm_head", MATRIX(VOCABULARY, RESIDUAL), GROUPS, .present = has_head},
-    [W_EMBEDDING] = {"model.embed_tokens", MATRIX(VOCABULARY, RESIDUAL), GROUPS, .present = has_embedding,
+    [W_FC] = {"fc", MATRIX(RESIDUAL, FC), GROUPS, .present = shape_reads_both},
+    [W_FC_BIAS] = {"fc", BIAS(RESIDUAL), GROUPS, .present = has_fc_bias},
+    [W_TOKEN_NORM] = {"token_norm", NORM(RESIDUAL), GROUPS, .present = is_paired},
+    [W_EMBEDDING] = {"model.embed_tokens", MATRIX(TOKENS, RESIDUAL), GROUPS, .present = has_embedding,
                      .padded = FILL_EMBEDDING},
 };
 
@@ -55,6 +61,9 @@ int axis_size(const Shape *s, AxisName axis) {
                              [AXIS_RESIDUAL] = s->width,
                              [AXIS_MLP] = s->mlp_width,
                              [AXIS_VOCABULARY] = s->vocab,
+                             [AXIS_TOKENS] = shape_tokens(s),
+                             [AXIS_ATTENTION] = shape_attention_width(s),
+                             [AXIS_FC] = shape_fc_width(s),
                              [AXIS_Q] = shape_q_width(s),
                              [AXIS_K] = shape_kv_width(s),
                              [AXIS_V] = shape_kv_width(s),
@@ -122,7 +131,8 @@ WeightSpec weights_at(const Model *m, int i) {
 }
 
 const Tensor *weight_tensor(const Model *m, int layer, Weight w) {
-    const Tensor *const ends[] = {&m->final_norm, &m->head, &m->embedding};
+    const Tensor *const ends[] = {&m->final_norm, &m->head,       &m->fc,
+                                  &m->fc_bias,    &m->token_norm, &m->embedding};
     return w < LAYER_WEIGHTS ? &m->layers[layer].w[w] : ends[w - LAYER_WEIGHTS];
 }
 
@@ -186,7 +196,7 @@ static bool wrong_shape(const StoredTensor *t, const WeightSpec *s, const char *
 }
 
 bool weight_bind(Model *m, const WeightSpec *s, const Shard *shards, int count, const char *dir, Error *e) {
-    Tensor *const ends[] = {&m->final_norm, &m->head, &m->embedding};
+    Tensor *const ends[] = {&m->final_norm, &m->head, &m->fc, &m->fc_bias, &m->token_norm, &m->embedding};
     const Shard *shard = NULL;
     Dtype dtype;
     if (!s->name[0]) return true;

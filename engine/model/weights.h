@@ -13,6 +13,9 @@ typedef enum {
     AXIS_RESIDUAL,
     AXIS_MLP,
     AXIS_VOCABULARY,
+    AXIS_TOKENS,
+    AXIS_ATTENTION, // the input of q, k and v
+    AXIS_FC,
     AXIS_Q,
     AXIS_K,
     AXIS_V,
@@ -66,7 +69,9 @@ typedef struct WeightSpec {
 WeightSpec weight_sized(const Shape *s, Weight w);
 
 // All weights of a model in the order of its files: embedding, layers, final norm, head.
-static inline int weights_count(const Model *m) { return m->shape.layers * LAYER_WEIGHTS + 3; }
+static inline int weights_count(const Model *m) {
+    return m->shape.layers * LAYER_WEIGHTS + WEIGHTS - LAYER_WEIGHTS;
+}
 WeightSpec weights_at(const Model *m, int i);
 
 // The tensor of a weight; `layer` doesn't matter for a weight of the whole model.

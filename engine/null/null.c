@@ -21,10 +21,12 @@ typedef struct Null {
     Shape shape;
     int max_nodes, slot_count;
     int *slots;       // (slot_count): the token committed there
-    int *tokens;      // (max_nodes)
+    int *tokens;      // (max_nodes); of a model of tokens and hidden states: a hash of both
+    uint64_t *given;  // (max_nodes): a hash of the hidden row that the caller gave
     int *layers;      // (max_nodes): layers that the node has been through
     uint64_t *hashes; // (max_nodes): the hash of the node's context
     bool plain;
+    Captures captures;
 } Null;
 
 static void null_close(void *self) {
@@ -32,6 +34,7 @@ static void null_close(void *self) {
     if (!b) return;
     mem_free(b->slots);
     mem_free(b->tokens);
+    mem_free(b->given);
     mem_free(b->layers);
     mem_free(b->hashes);
     mem_free(b);
@@ -50,6 +53,7 @@ bool null_open(const Model *model, const BackendOptions *o, void **self, Error *
     b->slots =
         mem_try((size_t)b->slot_count, sizeof *b->slots); // the model's file or the user chose the size
     b->tokens = mem_new((size_t)b->max_nodes, sizeof *b->tokens);
+    b->given = mem_new((size_t)b->max_nodes, sizeof *b->given);
     b->layers = mem_new((size_t)b->max_nodes, sizeof *b->layers);
     b->hashes = mem_new((size_t)b->max_nodes, sizeof *b->hashes);
     *self = b;
@@ -77,6 +81,15 @@ static uint64_t context_hash(const Null *b, const StepRun *run, int node) {
     return h;
 }
 
+// A node's input, as one number. A draft's own rows differ from the target's, as in real models.
+static int input_of(const Null *b, const StepRun *run, int node) {
+    int token = run->tree->token[node];
+    if (b->shape.input == INPUT_HIDDEN) return b->tokens[node];
+    if (b->shape.input == INPUT_TOKENS) return token;
+    uint64_t h = node < run->given ? b->given[node] : mix(b->hashes[run->tree->parent[node]], -2);
+    return (int)(mix(h, token) >> 33);
+}
+
 static bool null_run(void *self, const StepRun *run, Error *e) {
     (void)e;
     Null *b = self;
@@ -85,7 +98,7 @@ static bool null_run(void *self, const StepRun *run, Error *e) {
         assert(i < b->max_nodes && run->b <= b->shape.layers);
         assert(run->a == 0 || b->layers[i] == run->a);
         assert(parent == TREE_NONE || b->layers[parent] >= run->b);
-        if (b->shape.input == INPUT_TOKENS) b->tokens[i] = run->tree->token[i];
+        if (run->a == 0) b->tokens[i] = input_of(b, run, i);
         b->layers[i] = run->b;
         if (run->a == 0) b->hashes[i] = context_hash(b, run, i);
     }
@@ -127,6 +140,12 @@ static void top_tokens(const Null *b, uint64_t hash, int top, int *ids, float *l
     }
 }
 
+static float log_sum(const Null *b, uint64_t hash, int next) {
+    double sum = 0, highest = (double)logit(b, hash, next, next);
+    for (int v = 0; v < b->shape.real_vocab; v++) sum += exp((double)logit(b, hash, v, next) - highest);
+    return (float)log(sum);
+}
+
 static bool null_head(void *self, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {
     (void)e;
     Null *b = self;
@@ -138,6 +157,7 @@ static bool null_head(void *self, const int *nodes, int count, unsigned want, He
         if (want & HEAD_ARGMAX) out->argmax[i] = next;
         for (int v = 0; want & HEAD_LOGITS && v < b->shape.vocab; v++)
             out->logits[(size_t)i * vocab + (size_t)v] = logit(b, hash, v, next);
+        if (want & HEAD_TOP && out->log_sum) out->log_sum[i] = log_sum(b, hash, next);
         if (want & HEAD_TOP)
             top_tokens(b, hash, out->top, out->top_id + (size_t)i * top, out->top_logit + (size_t)i * top);
     }
@@ -145,25 +165,43 @@ static bool null_head(void *self, const int *nodes, int count, unsigned want, He
 }
 
 // Numbers that depend on the node's context, layer and kind, so that a mixed-up row is noticed.
+static float *write_hidden(const Null *b, int node, int layer, bool normed, float *row) {
+    uint64_t stream = (uint64_t)layer * 2 + normed + 1;
+    for (int j = 0; j < b->shape.width; j++)
+        *row++ = (float)(random_at(b->hashes[node], stream << 8 | STREAM_TEST, (uint64_t)j) >> 40) * 0x1p-24f;
+    return row;
+}
+
 static bool null_get_hidden(void *self, const int *nodes, int count, HiddenKind kind, float *rows, Error *e) {
     (void)e;
     const Null *b = self;
-    for (int i = 0; i < count; i++)
-        for (int j = 0; j < b->shape.width; j++) {
-            uint64_t stream = (uint64_t)b->layers[nodes[i]] * 2 + (kind == HIDDEN_NORMED) + 1;
-            *rows++ = (float)(random_at(b->hashes[nodes[i]], stream << 8 | STREAM_TEST, (uint64_t)j) >> 40) *
-                      0x1p-24f;
-        }
+    for (int i = 0; i < count; i++) {
+        for (int k = 0; kind == HIDDEN_CAPTURED && k < b->captures.count; k++)
+            rows = write_hidden(b, nodes[i], b->captures.layers[k], false, rows);
+        if (kind != HIDDEN_CAPTURED)
+            rows = write_hidden(b, nodes[i], b->layers[nodes[i]], kind == HIDDEN_NORMED, rows);
+    }
     return true;
 }
 
-// The output of a model of hidden states depends on the row's first number.
+// The output of a model of hidden states depends on the first number of each of a row's states.
 static bool null_set_hidden(void *self, int first, int count, const float *rows, Error *e) {
     (void)e;
     Null *b = self;
-    assert(b->shape.input == INPUT_HIDDEN && first + count <= b->max_nodes);
-    for (int i = 0; i < count; i++)
-        b->tokens[first + i] = (int)fabsf(rows[(size_t)i * (size_t)b->shape.width] * 0x1p20f);
+    const Shape *s = &b->shape;
+    assert(s->input != INPUT_TOKENS && first + count <= b->max_nodes);
+    for (int i = 0; i < count; i++, rows += shape_given_width(s)) {
+        b->tokens[first + i] = (int)fabsf(rows[0] * 0x1p20f);
+        b->given[first + i] = 1;
+        for (int j = 0; j < shape_given_width(s); j += s->width)
+            b->given[first + i] = mix(b->given[first + i], (int)(rows[j] * 0x1p24f));
+    }
+    return true;
+}
+
+static bool null_capture(void *self, const Captures *captures, Error *e) {
+    (void)e;
+    ((Null *)self)->captures = *captures;
     return true;
 }
 
@@ -195,6 +233,7 @@ const Backend null_backend = {.name = "null",
                               .head = null_head,
                               .get_hidden = null_get_hidden,
                               .set_hidden = null_set_hidden,
+                              .capture = null_capture,
                               .commit = null_commit,
                               .reset = null_reset,
                               .report = null_report,

@@ -61,12 +61,16 @@ static Tensor draw(RandomModel *m, Weight w, Dtype dtype, bool mixed, Random *r)
 }
 
 void random_model_init(RandomModel *m, const Shape *s, Dtype dtype, bool mixed, Random *r) {
-    *m = (RandomModel){.size = shape_parameters(s) * 4 + (size_t)(s->layers * LAYER_WEIGHTS + 3) * 64};
+    *m = (RandomModel){.size = shape_parameters(s) * 4 +
+                               (size_t)(s->layers * LAYER_WEIGHTS + WEIGHTS - LAYER_WEIGHTS) * 64};
     m->weights = mem_new(m->size, 1);
     m->model = (Model){.shape = *s, .dtype = dtype, .bos = -1};
     m->model.layers = mem_new((size_t)s->layers, sizeof *m->model.layers);
     m->model.embedding = draw(m, W_EMBEDDING, dtype, mixed, r);
     m->model.final_norm = draw(m, W_FINAL_NORM, dtype, mixed, r);
+    m->model.fc = draw(m, W_FC, dtype, mixed, r);
+    m->model.fc_bias = draw(m, W_FC_BIAS, dtype, mixed, r);
+    m->model.token_norm = draw(m, W_TOKEN_NORM, dtype, mixed, r);
     m->model.head = s->tied_head ? m->model.embedding : draw(m, W_HEAD, dtype, mixed, r);
     for (int i = 0; i < s->layers; i++)
         for (Weight w = 0; w < LAYER_WEIGHTS; w++) m->model.layers[i].w[w] = draw(m, w, dtype, mixed, r);

@@ -93,16 +93,18 @@ typedef struct CpuOps {
     // gate = activation(gate) * up
     void (*gate)(float *gate, const float *up, int n, Activation activation);
     void (*attend)(const Attend *a);
+    // Returns the sum of e^(x - highest), and the largest of n >= 1 numbers; 0 if that is -INFINITY.
+    float (*exp_sum)(const float *x, int n, float *highest);
     // Multiply-adds in registers and nothing else, in the way of products with bf16 weights (COMPUTE_BF16) or
     // of all others; returns the number of operations.
     double (*peak)(Compute compute, long rounds);
 } CpuOps;
 
 // The row of a set whose source has a function of its own for every operation, under these names.
-#define CPU_OPS_ROW(set)                                                                           \
-    {                                                                                              \
-        .name = set, .pack_unit = 1, .packed_bytes = packed_bytes, .pack = pack, .matmul = matmul, \
-        .rmsnorm = rmsnorm, .rope = rope, .gate = gate, .attend = attend, .peak = peak             \
+#define CPU_OPS_ROW(set)                                                                                   \
+    {                                                                                                      \
+        .name = set, .pack_unit = 1, .packed_bytes = packed_bytes, .pack = pack, .matmul = matmul,         \
+        .rmsnorm = rmsnorm, .rope = rope, .gate = gate, .attend = attend, .exp_sum = exp_sum, .peak = peak \
     }
 
 enum { MATMUL_UNIT = 32 };

@@ -238,6 +238,7 @@ const CpuOps cpu_ops_amx = {.name = "amx",
                             .rope = rope,
                             .gate = gate,
                             .attend = amx_attend,
+                            .exp_sum = exp_sum,
                             .peak = amx_peak};
 
 // --- the test of a processor before its tiles are used

@@ -128,6 +128,14 @@ static void attend(const Attend *a) {
         }
 }
 
+static float exp_sum(const float *x, int n, float *highest) {
+    double sum = 0;
+    *highest = -INFINITY;
+    for (int i = 0; i < n; i++) *highest = fmaxf(*highest, x[i]);
+    for (int i = 0; i<n && * highest> - INFINITY; i++) sum += exp((double)x[i] - (double)*highest);
+    return (float)sum;
+}
+
 static double peak(Compute compute, long rounds) {
     (void)compute;
     volatile double sum = 1;

@@ -186,3 +186,13 @@ static inline void softmax(float *scores, int n, float scale) {
     for (int i = 0; i < n; i += LANES)
         lanes_give(scores + i, n - i, lanes_times(lanes_take(scores + i, n - i, 0), share));
 }
+
+static inline float exp_sum(const float *x, int n, float *highest) {
+    *highest = highest_of(x, n);
+    if (*highest == -INFINITY) return 0;
+    const Lanes one = lanes_set(1), down = lanes_set(-*highest);
+    Lanes sum = lanes_set(0);
+    for (int i = 0; i < n; i += LANES)
+        sum = lanes_plus(sum, lanes_exp(lanes_fma(lanes_take(x + i, n - i, -INFINITY), one, down)));
+    return lanes_sum(sum);
+}

@@ -209,6 +209,23 @@ static void gates(void **state) {
     }
 }
 
+static void sums_of_powers(void **state) {
+    const CpuOps *ops = *state;
+    Random r = test_random(24);
+    for (int round = 0; round < 60; round++) {
+        size_t n = (size_t)test_between(&r, 1, 70);
+        float *x = new_floats(n), highest, want;
+        fill(x, n, round % 3 ? 5 : 200, &r);
+        for (size_t i = 0; i < n && round % 4 == 0; i++)
+            if (round % 8 == 0 || test_between(&r, 0, 1)) x[i] = -INFINITY;
+        double sum = (double)ops->exp_sum(x, (int)n, &highest);
+        double slow = (double)cpu_ops_reference.exp_sum(x, (int)n, &want);
+        assert_true(highest == want);
+        if (!(fabs(sum - slow) <= 1e-6 * slow)) fail_msg("%s: %.9g, wanted %.9g", ops->name, sum, slow);
+        free_floats(x);
+    }
+}
+
 // --- attention
 
 enum { MAX_NODES = 20, MAX_SPANS = 200, KEYS = 150, MAX_COUNT = 40, MAX_BEFORE = 2 * MAX_COUNT };
@@ -428,9 +445,13 @@ static void missing(void **state) {
 
 int main(void) {
     static const struct CMUnitTest all[] = {
-        {"products", products, NULL, NULL, NULL},   {"norms", norms, NULL, NULL, NULL},
-        {"rotations", rotations, NULL, NULL, NULL}, {"gates", gates, NULL, NULL, NULL},
-        {"attention", attention, NULL, NULL, NULL}, {"speed", speed, NULL, NULL, NULL},
+        {"products", products, NULL, NULL, NULL},
+        {"norms", norms, NULL, NULL, NULL},
+        {"rotations", rotations, NULL, NULL, NULL},
+        {"gates", gates, NULL, NULL, NULL},
+        {"attention", attention, NULL, NULL, NULL},
+        {"speed", speed, NULL, NULL, NULL},
+        {"sums of powers", sums_of_powers, NULL, NULL, NULL},
     };
     enum { CHECKS = sizeof all / sizeof *all, SETS = 16 };
     static char names[SETS * CHECKS][64];
