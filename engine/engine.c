@@ -431,7 +431,7 @@ bool engine_rehearse_adapter(AdapterEngine *a, const char *name, const Adapter *
                              Error *e) {
     const Session *s = &target->session;
     BackendOptions o = {.compute = s->compute, .context = s->context};
-    *a = (AdapterEngine){.adapter = {.kind = adapter->kind}};
+    *a = (AdapterEngine){.adapter = {.kind = adapter->kind, .captures = adapter->captures}};
     for (; a->count < adapter->kind.heads; a->count++)
         if (!rehearse_session(&a->sessions[a->count], name, &adapter->models[a->count], &o, e)) {
             engine_close_adapter(a);

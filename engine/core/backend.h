@@ -43,13 +43,6 @@ typedef struct StepRun {
                // their parents' outputs
 } StepRun;
 
-// Layers after which the residual stream of every node is kept, in the order in which its rows are handed
-// out.
-typedef struct Captures {
-    int count;                    // 0: none
-    int layers[SHAPE_MAX_STATES]; // each from 1 to all but one
-} Captures;
-
 typedef enum { HEAD_ARGMAX = 1, HEAD_LOGITS = 2, HEAD_TOP = 4, HEAD_DRAW = 8 } HeadWant;
 
 // HEAD_DRAW, on backends that have `distribution`: the few numbers that a step needs from each node's
@@ -75,7 +68,7 @@ typedef struct HeadOut {
     int top;          // k for HEAD_TOP
     int *top_id;      // (count, top), largest first, lowest id first among equals
     float *top_logit; // (count, top); the first of a bad row is infinite
-    float *log_sum;   // (count), with HEAD_TOP: ln of the sum of e^(logit - the largest) over all ids, or NULL
+    float *log_sum; // (count), with HEAD_TOP: ln of the sum of e^(logit - the largest) over all ids, or NULL
     HeadDraws *draws; // for HEAD_DRAW
 } HeadOut;
 

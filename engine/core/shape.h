@@ -64,6 +64,13 @@ typedef struct Shape {
     bool normed_residual; // INPUT_PAIRED: the residual stream starts as norm h
 } Shape;
 
+// Layers after which a model's residual stream is kept at every node, in the order in which its rows are
+// handed out.
+typedef struct Captures {
+    int count;                    // 0: none
+    int layers[SHAPE_MAX_STATES]; // each from 1 to all but one
+} Captures;
+
 static inline bool shape_reads_both(const Shape *s) {
     return s->input == INPUT_FUSED || s->input == INPUT_PAIRED;
 }

@@ -138,9 +138,13 @@ static void add_step(DecodeResult *out, const StepReport *r) {
 static bool prefill(Loop *l, float **hidden, Error *e) {
     const MethodInfo *info = l->method->info;
     int layer = info->hidden_layer ? info->hidden_layer(l->method->self) : HIDDEN_NONE;
-    int count = l->prompt_count - 1;
+    const Captures *captures = info->captures ? info->captures(l->method->self) : NULL;
+    int count = l->prompt_count - 1, states = captures ? captures->count : 1;
+    if (!session_capture(l->target, captures, e)) return false;
+    if (captures) layer = LAYERS_CAPTURED;
     if (layer != HIDDEN_NONE) {
-        *hidden = mem_try((size_t)count * (size_t)l->target->shape.width, sizeof **hidden);
+        size_t width = (size_t)states * (size_t)l->target->shape.width;
+        *hidden = mem_try((size_t)count * width, sizeof **hidden);
         if (!*hidden) return error_system(e, "out of memory for the hidden states of %d tokens", count);
     }
     return session_prefill(l->target, l->sequence, count, l->o->prefill_chunk, layer, *hidden, e);

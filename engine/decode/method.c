@@ -43,22 +43,31 @@ static bool shares_vocabulary(const Session *s, const char *name, const MethodEn
 static bool check_adapters(const MethodEnv *env, Error *e) {
     for (int i = 0; i < env->adapter_count; i++) {
         const Shape *s = &env->adapters[i].shape;
-        assert(s->input == INPUT_HIDDEN && s->width == env->target->shape.width);
-        (void)s;
+        assert(s->input != INPUT_TOKENS && s->width == env->target->shape.width);
+        if (s->input == INPUT_PAIRED) continue; // of a vocabulary of its own, whose map was checked
         if (!shares_vocabulary(&env->adapters[i], "adapter", env, e)) return false;
     }
     return true;
 }
 
+// Whether there are adapters of this input, on the target's last layer or below.
+static bool has_adapters(const MethodEnv *env, InputKind input, bool final) {
+    bool last = env->adapter_layer == env->target->shape.layers;
+    return env->adapter_count && env->adapters[0].shape.input == input && last == final;
+}
+
 static bool check_needs(const MethodInfo *info, const MethodEnv *env, Error *e) {
-    bool final = env->adapter_layer == env->target->shape.layers;
     if (info->needs & NEEDS_DRAFT && !env->draft)
         return error_input(e, "a draft model is needed: give one with --draft DIR, in a config draft: DIR");
     if (info->needs & NEEDS_DRAFT && !shares_vocabulary(env->draft, "draft model", env, e)) return false;
-    if (info->needs & NEEDS_ADAPTER && (env->adapter_count != 1 || final))
+    if (info->needs & NEEDS_ADAPTER && (env->adapter_count != 1 || !has_adapters(env, INPUT_HIDDEN, false)))
         return error_input(e, "an adapter on one of the target's lower layers is needed: give one with "
                               "--adapter DIR, in a config adapter: DIR");
-    if (info->needs & NEEDS_HEADS && (env->adapter_count < 1 || !final))
+    if (info->needs & NEEDS_EAGLE && !has_adapters(env, INPUT_FUSED, true))
+        return error_input(e, "a draft of EAGLE-1 or 2 is needed: give one with --adapter DIR");
+    if (info->needs & NEEDS_EAGLE3 && !has_adapters(env, INPUT_PAIRED, true))
+        return error_input(e, "a draft of EAGLE-3 is needed: give one with --adapter DIR");
+    if (info->needs & NEEDS_HEADS && !has_adapters(env, INPUT_HIDDEN, true))
         return error_input(e,
                            "Medusa heads are needed: give them with --adapter DIR, in a config heads: DIR");
     return check_adapters(env, e);

@@ -30,9 +30,11 @@ typedef struct TargetFacts {
 typedef struct MethodEnv {
     Session *target;
     Session *draft;    // same vocabulary
-    Session *adapters; // (adapter_count): Kangaroo's adapter, or Medusa's heads; input: hidden states
+    Session *adapters; // (adapter_count): Kangaroo's adapter, Medusa's heads or EAGLE's draft
     int adapter_count;
     int adapter_layer; // the target's layer whose states they read; its layer count: the final normed states
+    const Captures *captures; // of EAGLE-3's: the layers that it reads
+    const int *draft_ids;     // (vocab of EAGLE-3's): the target's id of each of its own; NULL: the same
     Sampling sampling;
     uint64_t seed;
     const int *eos; // (eos_count): tokens that end the output; valid until the method is closed
@@ -50,8 +52,9 @@ typedef struct MethodEnv {
 typedef struct Prompt {
     const int *tokens; // the whole prompt; the last token is the first step's root
     int count;
-    const float *hidden; // (count - 1, width) if the method has a hidden_layer, else NULL
-    uint64_t seed;       // of this output: where draws of STREAM_DRAFT start
+    const float
+        *hidden;   // (count - 1, width) if the method has a hidden_layer, of captures a row of all; else NULL
+    uint64_t seed; // of this output: where draws of STREAM_DRAFT start
 } Prompt;
 
 // Fails if the prompt has ids beyond the draft's vocabulary: a target may have more padding at its end.
@@ -83,9 +86,11 @@ typedef struct StepNote {
 // Requirements; method_open checks that they are there and fit the target.
 typedef enum {
     NEEDS_DRAFT = 1,
-    NEEDS_ADAPTER = 2, // one, on a layer below the last
-    NEEDS_HEADS = 4,   // adapters on the final normed states, one per further token
-    NEEDS_FILE = 8,    // named by a parameter without a default
+    NEEDS_ADAPTER = 2,  // one, on a layer below the last
+    NEEDS_HEADS = 4,    // adapters on the final normed states, one per further token
+    NEEDS_FILE = 8,     // named by a parameter without a default
+    NEEDS_EAGLE = 64,   // a draft that reads tokens and the final normed states
+    NEEDS_EAGLE3 = 128, // one that reads tokens and several layers
 } MethodNeed;
 
 typedef struct MethodInfo {
@@ -110,6 +115,8 @@ typedef struct MethodInfo {
     void (*close)(void *self); // accepts NULL
     // The layer whose hidden states of the prompt `begin` needs, or HIDDEN_NONE. NULL: none.
     int (*hidden_layer)(const void *self);
+    // Several such layers, whose states the target keeps in every step, too. NULL, or returns NULL: none.
+    const Captures *(*captures)(const void *self);
     // Whether to drop the step's bonus token, as some authors' programs do (Lookahead's `bonus`). NULL:
     // never. Called only after a full match: candidates were accepted, and the last one has no proposals
     // below it. After a rejection the bonus comes from the rest of p; if it were dropped and redrawn from p,

@@ -13,7 +13,8 @@
 enum { MAX_JSON = 1 << 16 };
 
 static const char MODEL_TYPE[] = "outpace_adapter";
-static const char *const VARIANTS[] = {"kangaroo", "with-head", "one-layer", "mlp", "medusa"};
+static const char *const VARIANTS[] = {"kangaroo", "with-head", "one-layer", "mlp",
+                                       "medusa",   "eagle",     "eagle3"};
 enum { VARIANT_COUNT = sizeof VARIANTS / sizeof *VARIANTS };
 
 const char *adapter_variant_name(AdapterVariant v) { return VARIANTS[v]; }
@@ -24,17 +25,37 @@ bool adapter_variant_find(const char *name, AdapterVariant *out, Error *e) {
             *out = (AdapterVariant)i;
             return true;
         }
-    return error_input(e, "unknown adapter variant '%s': kangaroo, with-head, one-layer, mlp or medusa",
-                       name);
+    return error_input(
+        e, "unknown adapter variant '%s': kangaroo, with-head, one-layer, mlp, medusa, eagle or eagle3",
+        name);
 }
 
 // --- shape and weights
 
+bool adapter_is_eagle(AdapterVariant v) { return v == ADAPTER_EAGLE || v == ADAPTER_EAGLE3; }
+static bool reads_final(AdapterVariant v) { return v == ADAPTER_MEDUSA || adapter_is_eagle(v); }
 static bool has_attention(AdapterVariant v) { return v != ADAPTER_MLP && v != ADAPTER_MEDUSA; }
+
+// A layer as the target's, for as many tokens.
+static Shape eagle_shape(const AdapterKind *kind, const Shape *target) {
+    Shape s = *target;
+    bool third = kind->variant == ADAPTER_EAGLE3;
+    s.input = third ? INPUT_PAIRED : INPUT_FUSED;
+    s.layers = 1;
+    if (kind->kv_heads) s.kv_heads = kind->kv_heads;
+    s.qkv_bias = s.qk_norm = s.tied_head = false;
+    s.rope = (Rope){.kind = ROPE_PLAIN, .theta = target->rope.theta, .factor = 1, .attention_factor = 1};
+    s.rope.pairs = s.head_dim / 2;
+    s.tokens = target->vocab;
+    s.states = adapter_captures(kind, target).count;
+    s.fc_bias = !third;
+    return s;
+}
 
 // Without attention the cache is as small as one can be. The target's biases and norms of heads, and a tied
 // head, are not taken over.
 Shape adapter_shape(const AdapterKind *kind, const Shape *target) {
+    if (adapter_is_eagle(kind->variant)) return eagle_shape(kind, target);
     Shape s = {.input = INPUT_HIDDEN,
                .layers = 1,
                .width = target->width,
@@ -60,8 +81,8 @@ Shape adapter_shape(const AdapterKind *kind, const Shape *target) {
     return s;
 }
 
-// A weight's stored name without its ending; NULL: the adapter lacks the weight.
-static const char *name_of(AdapterVariant v, const Shape *s, Weight w) {
+// A weight's stored name without its ending, maybe written to `out`; NULL: the adapter lacks the weight.
+static const char *name_of(AdapterVariant v, const Shape *s, Weight w, char out[TENSOR_NAME]) {
     static const char *const mlp[WEIGHTS] = {[W_MLP_NORM] = "input_layernorm",
                                              [W_GATE] = "linear.0",
                                              [W_DOWN] = "linear.1",
@@ -69,6 +90,7 @@ static const char *name_of(AdapterVariant v, const Shape *s, Weight w) {
                                              [W_HEAD] = "lm_head"};
     static const char *const medusa[WEIGHTS] = {
         [W_GATE] = "0.linear", [W_GATE_BIAS] = "0.linear", [W_HEAD] = "1"};
+    if (adapter_is_eagle(v)) return eagle_name(v, s, w, out);
     if (v == ADAPTER_MEDUSA) return medusa[w];
     if (v == ADAPTER_MLP || w == W_FINAL_NORM) return mlp[w];
     if (w == W_HEAD) return v == ADAPTER_WITH_HEAD ? mlp[w] : NULL;
@@ -77,17 +99,22 @@ static const char *name_of(AdapterVariant v, const Shape *s, Weight w) {
 
 void adapter_weights(AdapterVariant v, const Shape *s, int head, WeightSpec specs[WEIGHTS]) {
     for (Weight w = 0; w < WEIGHTS; w++) {
-        const char *name = name_of(v, s, w), *ending = WEIGHT_ROWS[w].kind == WEIGHT_BIAS ? "bias" : "weight";
+        char own[TENSOR_NAME];
+        const char *name = name_of(v, s, w, own),
+                   *ending = WEIGHT_ROWS[w].kind == WEIGHT_BIAS ? "bias" : "weight";
         specs[w] = weight_sized(s, w);
         if (!name) continue;
         if (v == ADAPTER_MEDUSA) snprintf(specs[w].name, TENSOR_NAME, "%d.%s.%s", head, name, ending);
-        else snprintf(specs[w].name, TENSOR_NAME, "%s.%s", name, ending);
+        else snprintf(specs[w].name, TENSOR_NAME, "%.100s.%s", name, ending);
     }
 }
 
 bool adapter_check(const AdapterKind *k, const Model *target, const char *place, Error *e) {
     int layers = target->shape.layers, heads = target->shape.heads;
-    if (k->variant != ADAPTER_MEDUSA && (k->exit_layer < 1 || k->exit_layer >= layers))
+    if (k->variant == ADAPTER_EAGLE3 && layers < 2)
+        return error_input(
+            e, "'%s' is EAGLE-3's, which reads layers below the last; the target has one layer", place);
+    if (!reads_final(k->variant) && (k->exit_layer < 1 || k->exit_layer >= layers))
         return error_input(e, "the exit layer of '%s' is %d, must be from 1 to %d, below the target's last",
                            place, k->exit_layer, layers - 1);
     if (k->heads < 1 || k->heads > ADAPTER_HEADS_MAX)
@@ -101,7 +128,7 @@ bool adapter_check(const AdapterKind *k, const Model *target, const char *place,
 // --- opening
 
 void adapter_describe(Adapter *a, const AdapterKind *kind, const Model *target) {
-    *a = (Adapter){.kind = *kind};
+    *a = (Adapter){.kind = *kind, .captures = adapter_captures(kind, &target->shape)};
     for (int i = 0; i < kind->heads; i++) {
         a->models[i] =
             (Model){.shape = adapter_shape(&a->kind, &target->shape), .dtype = target->dtype, .bos = -1};
@@ -142,9 +169,10 @@ static bool read_config(Adapter *a, const Model *target, const char *path, Error
     if (!file_exists(path)) return error_input(e, "cannot read '%s': give an adapter's directory", path);
     json_t *root = json_from_file(path, MAX_JSON, e);
     bool ok = root && (json_is_object(root) || error_input(e, "'%s' must be a JSON object", path));
-    ok = ok && read_kind(root, target, path, &a->kind, e);
-    if (ok) adapter_describe(a, &a->kind, target);
-    if (ok)
+    bool eagle = ok && eagle_is(root);
+    ok = ok && (eagle ? eagle_read(a, root, target, path, e) : read_kind(root, target, path, &a->kind, e));
+    if (ok && !eagle) adapter_describe(a, &a->kind, target);
+    if (ok && !eagle)
         a->trained = json_integer_value(json_object_get(json_object_get(root, "outpace_train"), "tokens"));
     json_decref(root);
     return ok;
@@ -170,11 +198,26 @@ static bool bind(Adapter *a, int head, const Model *target, const Shard *shard, 
     return true;
 }
 
+// A config without a draft vocabulary looks like EAGLE-1's; the layer's norms show EAGLE-3.
+static bool reread_eagle(Adapter *a, const Model *target, const Shard *shard, const char *dir, Error *e) {
+    if (a->kind.variant == ADAPTER_EAGLE3 || !eagle_has_hidden_norm(shard)) return true;
+    a->kind.variant = ADAPTER_EAGLE3;
+    char *path = file_path(dir, "config.json");
+    bool ok = read_config(a, target, path, e);
+    mem_free(path);
+    return ok;
+}
+
 static bool load(Adapter *a, const Model *target, const char *dir, const char *path, Error *e) {
     Shard shard = {.name = a->file.name};
     bool ok = file_map(path, &a->file.view, e);
     shard.data = a->file.view.data;
     ok = ok && safetensors_parse(shard.data, a->file.view.size, path, &shard.header, e);
+    if (adapter_is_eagle(a->kind.variant)) {
+        ok = ok && reread_eagle(a, target, &shard, dir, e) && eagle_bind(a, target, &shard, dir, e);
+        safetensors_release(&shard.header);
+        return ok;
+    }
     for (int i = 0; ok && i < a->kind.heads; i++) ok = bind(a, i, target, &shard, dir, e);
     safetensors_release(&shard.header);
     return ok;
@@ -191,7 +234,7 @@ size_t adapter_parameters(const Adapter *a) {
     return sum;
 }
 
-// Every tensor lies in the adapter's file, except a head that is the target's.
+// Every tensor lies in the adapter's file, except a head or an embedding that is the target's.
 static void check(const Adapter *a, const Model *target) {
     uintptr_t from = (uintptr_t)a->file.view.data, to = from + a->file.view.size;
     assert(a->kind.heads >= 1 && a->kind.heads <= ADAPTER_HEADS_MAX);
@@ -199,7 +242,8 @@ static void check(const Adapter *a, const Model *target) {
         for (Weight w = 0; w < WEIGHTS; w++) {
             const Tensor *t = weight_tensor(&a->models[i], 0, w);
             uintptr_t at = (uintptr_t)t->data;
-            assert(!t->data || (at >= from && at + tensor_bytes(t) <= to) || t->data == target->head.data);
+            assert(!t->data || (at >= from && at + tensor_bytes(t) <= to) || t->data == target->head.data ||
+                   t->data == target->embedding.data);
             (void)at;
         }
     (void)to, (void)target;
@@ -218,6 +262,7 @@ bool adapter_open(Adapter *a, const Model *target, const char *dir, Error *e) {
 
 void adapter_close(Adapter *a) {
     for (int i = 0; i < ADAPTER_HEADS_MAX; i++) mem_free(a->models[i].layers);
+    mem_free(a->draft_ids);
     file_unmap(&a->file.view);
     *a = (Adapter){.kind.variant = ADAPTER_KANGAROO};
 }
@@ -225,6 +270,10 @@ void adapter_close(Adapter *a) {
 // --- writing
 
 void adapter_config(const AdapterKind *k, const Shape *target, Text *t) {
+    if (adapter_is_eagle(k->variant)) {
+        eagle_config(k, target, t);
+        return;
+    }
     text_printf(t, "{\"model_type\": \"%s\", \"variant\": \"%s\", ", MODEL_TYPE, VARIANTS[k->variant]);
     if (k->variant == ADAPTER_MEDUSA) text_printf(t, "\"heads\": %d, ", k->heads);
     else text_printf(t, "\"exit_layer\": %d, ", k->exit_layer);

@@ -1,5 +1,5 @@
-// Small models on top of a target's hidden states: Kangaroo's adapters and Medusa's heads, as a directory of
-// config.json and model.safetensors.
+// Small models on top of a target's hidden states: Kangaroo's adapters, Medusa's heads and EAGLE's drafts, as
+// a directory of config.json and model.safetensors.
 //
 //      x: the target's state at one position
 //      kangaroo   h = x + attention(norm(x));             the target's head on norm(h)
@@ -7,10 +7,13 @@
 //      one-layer  a whole transformer layer;              the target's head on norm(h)
 //      mlp        h = x + W2 silu(W1 norm(x));            a head of its own on norm(h)
 //      medusa     h = x + silu(W x + b);                  a head of its own on h; `heads` such models
+//      eagle      h = layer(fc [e; x])                    the target's head on h; e: the next token's
+//      embedding eagle3     h = layer([norm e; norm fc x])          a head of its own on norm(h), maybe for
+//      fewer tokens
 //
 // The first four are Kangaroo's Table 2 and read the residual stream after exit_layer layers; Medusa's heads
-// read the final normed state. Attention has as many heads, of the same size, as the target; no bias, no norm
-// of q and k; RoPE and window as the target's.
+// and eagle read the final normed state, eagle3 several layers. Attention has as many heads, of the same
+// size, as the target; no bias, no norm of q and k; RoPE and window as the target's.
 //
 // config.json: "model_type": "outpace_adapter", "variant": one of the names above, "exit_layer" (not
 // medusa), "heads" (medusa), "hidden_size" and "vocab_size" (of the target), "num_key_value_heads" (optional;
@@ -25,10 +28,13 @@
 //      lm_head.weight                       (vocab, width)          with-head, mlp
 //      I.0.linear.weight, I.0.linear.bias   (width, width), (width) medusa, head I from 0
 //      I.1.weight                           (vocab, width)          medusa
+//
+// EAGLE's files are their authors' (adapter_eagle.c).
 #pragma once
 #include "engine/base/text.h"
 #include "engine/model/weights.h"
 
+#include <jansson.h>
 #include <stdint.h>
 
 typedef enum {
@@ -36,7 +42,9 @@ typedef enum {
     ADAPTER_WITH_HEAD,
     ADAPTER_ONE_LAYER,
     ADAPTER_MLP,
-    ADAPTER_MEDUSA
+    ADAPTER_MEDUSA,
+    ADAPTER_EAGLE, // 1, 2 and HASS
+    ADAPTER_EAGLE3
 } AdapterVariant;
 
 enum { ADAPTER_HEADS_MAX = 8 };
@@ -44,15 +52,17 @@ enum { ADAPTER_HEADS_MAX = 8 };
 // An adapter's own settings; the rest are its target's.
 typedef struct AdapterKind {
     AdapterVariant variant;
-    int exit_layer; // of the target; its number of layers for medusa
+    int exit_layer; // of the target; its number of layers for medusa and EAGLE's
     int heads;      // medusa's; else 1
-    int kv_heads;   // 0: as many as query heads
+    int kv_heads;   // 0: as many as query heads; of EAGLE's drafts, as the target
 } AdapterKind;
 
 typedef struct Adapter {
     AdapterKind kind;
     Model models[ADAPTER_HEADS_MAX]; // (kind.heads), each of one layer; without weights after open_config
     int64_t trained;                 // tokens of its training, by config.json; 0: unknown
+    Captures captures;               // eagle3: the target's layers that it reads; else none
+    int *draft_ids;                  // eagle3: (vocab of the draft): the target's ids; NULL: the same
     WeightFile file;
 } Adapter;
 
@@ -64,6 +74,7 @@ void adapter_close(Adapter *a);                                                 
 
 size_t adapter_parameters(const Adapter *a); // without a head that is the target's; 0: empty
 
+bool adapter_is_eagle(AdapterVariant v);
 const char *adapter_variant_name(AdapterVariant v);
 bool adapter_variant_find(const char *name, AdapterVariant *out, Error *e);
 
@@ -77,3 +88,15 @@ bool adapter_check(const AdapterKind *kind, const Model *target, const char *pla
 Shape adapter_shape(const AdapterKind *kind, const Shape *target);
 void adapter_weights(AdapterVariant v, const Shape *s, int head, WeightSpec specs[WEIGHTS]);
 void adapter_config(const AdapterKind *kind, const Shape *target, Text *out);
+Captures adapter_captures(const AdapterKind *kind, const Shape *target);
+
+// --- EAGLE's, for adapter.c
+
+bool eagle_is(const json_t *root); // whether a config.json is not ours, and may be of such a draft
+// Fills kind, shape, captures; a draft that is known to be EAGLE-3's has that kind already.
+bool eagle_read(Adapter *a, const json_t *root, const Model *target, const char *place, Error *e);
+void eagle_config(const AdapterKind *kind, const Shape *target, Text *out);
+// A weight's name without its ending, maybe written to `out`; NULL: such drafts lack it.
+const char *eagle_name(AdapterVariant v, const Shape *s, Weight w, char out[TENSOR_NAME]);
+bool eagle_has_hidden_norm(const Shard *shard);
+bool eagle_bind(Adapter *a, const Model *target, const Shard *shard, const char *dir, Error *e);

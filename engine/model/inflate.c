@@ -235,12 +235,17 @@ static void sources_close(Sources *s) {
     model_close(&s->small);
 }
 
+static bool open_adapter(Sources *s, const char *dir, Error *e) {
+    if (!adapter_open(&s->adapter, &s->small, dir, e)) return false;
+    return !adapter_is_eagle(s->adapter.kind.variant) ||
+           error_input(e, "'%s' is a draft of EAGLE's, which cannot be inflated", dir);
+}
+
 static bool sources_open(Sources *s, const InflateOptions *o, Error *e) {
     char identity[SHA256_TEXT];
     *s = (Sources){.o = o};
     bool ok = model_open(&s->small, o->small, e) && (s->config = large_config(s, e)) && check_fit(s, e) &&
-              (!o->adapter || adapter_open(&s->adapter, &s->small, o->adapter, e)) &&
-              make_key(s, identity, e);
+              (!o->adapter || open_adapter(s, o->adapter, e)) && make_key(s, identity, e);
     if (ok && o->adapter) {
         choose_kind(s);
         ok = adapter_config_json(s, e);

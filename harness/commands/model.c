@@ -33,8 +33,9 @@ static const Arg OPTIONS[] = {
     ARG_FORCE(AT(force)),
     {"check", ARG_FLAG, AT(check),
      .help = "info: read all weights too, and check that each is a finite number"},
-    {"variant", ARG_WORD, AT(variant), .help = "adapter: kangaroo, with-head, one-layer, mlp, medusa",
-     .value = "NAME", .fallback = "kangaroo"},
+    {"variant", ARG_WORD, AT(variant),
+     .help = "adapter: kangaroo, with-head, one-layer, mlp, medusa, eagle, eagle3", .value = "NAME",
+     .fallback = "kangaroo"},
     {"exit-layer", ARG_INT, AT(exit_layer), 1, 1000, "2",
      .help = "adapter: it reads what L layers of the model give", .value = "L"},
     {"heads", ARG_INT, AT(heads), 1, ADAPTER_HEADS_MAX, "4", .help = "adapter: heads of medusa",
@@ -99,7 +100,7 @@ static bool adapter(const char *model, const char *dir, const ModelOptions *o, E
         return false;
     if (!model_open(&target, model, e)) return false;
     bool medusa = kind.variant == ADAPTER_MEDUSA;
-    kind.exit_layer = medusa ? target.shape.layers : o->exit_layer;
+    kind.exit_layer = medusa || adapter_is_eagle(kind.variant) ? target.shape.layers : o->exit_layer;
     if (medusa) kind.heads = o->heads;
     bool ok = adapter_synth(dir, &target, &kind, o->seed, o->force, e);
     if (ok) printf("wrote a random adapter (%s) for %s to %s\n", o->variant, SHOWN(model), SHOWN(dir));
@@ -154,7 +155,7 @@ const Command command_model = {
     .lesson =
         "synth writes a random model of a published shape as a Hugging Face directory: real cost, no\n"
         "meaning.\n"
-        "adapter writes a random Kangaroo adapter, or Medusa's heads, for a model.\n"
+        "adapter writes a random Kangaroo adapter, Medusa's heads or EAGLE's draft, for a model.\n"
         "inflate writes a model of a large shape that computes a small one's results, every weight read and\n"
         "multiplied: the small one's acceptance at the large one's cost. It is a stand-in for such a model.\n"
         "info opens a directory, checks every file in it, and describes the model; --check reads every\n"

@@ -138,6 +138,8 @@ MethodEnv models_env(Models *m, const Sampling *sampling, uint64_t seed, bool ig
                        .adapters = m->adapters.sessions,
                        .adapter_count = m->adapters.count,
                        .adapter_layer = m->adapters.adapter.kind.exit_layer,
+                       .captures = &m->adapters.adapter.captures,
+                       .draft_ids = m->adapters.adapter.draft_ids,
                        .sampling = *sampling,
                        .seed = seed,
                        .eos = m->target.model.eos,

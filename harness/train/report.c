@@ -252,7 +252,8 @@ static bool put_texts(Reporting *g, Error *e) {
 // --- methods ---------------------------------------------------------------------------------------------
 
 static bool is_possible(const Reporting *g, const MethodInfo *info) {
-    return strcmp(info->name, "autoregressive") && strcmp(info->name, "mix") && !(info->needs & NEEDS_FILE) &&
+    return strcmp(info->name, "autoregressive") && strcmp(info->name, "mix") &&
+           !(info->needs & (NEEDS_FILE | NEEDS_EAGLE | NEEDS_EAGLE3)) &&
            (!(info->needs & NEEDS_DRAFT) || g->o->draft) &&
            (!(info->needs & NEEDS_ADAPTER) || g->o->adapter) && (!(info->needs & NEEDS_HEADS) || g->o->heads);
 }

@@ -351,6 +351,8 @@ static bool choose_kind(AdapterKind *k, const TrainAdapterOptions *o, const Mode
     if (heads) return true;
     *k = (AdapterKind){.exit_layer = o->exit_layer, .heads = 1};
     return adapter_variant_find(o->variant, &k->variant, e) &&
+           (!adapter_is_eagle(k->variant) ||
+            error_input(e, "train: '%s' is a draft of EAGLE's, not an adapter", o->variant)) &&
            (k->variant != ADAPTER_MEDUSA ||
             error_input(e, "train: medusa's heads are trained by 'outpace train heads MODEL'"));
 }

@@ -37,14 +37,20 @@ static const char *const SETTINGS[] = {
     "mix:ngrammys(k=4,w=3)+lookahead(W=4,N=3,G=4),rows=40",
     "mix:kangaroo(gamma=3,eta=0)+speculative(gamma=3)+prompt-lookup",
     "mix:jacobi(m=3)+ouroboros(gamma=4,K=2,beta=3,window=3),rows=25",
+    "eagle:total=30,depth=4,top_k=5",
+    "eagle:tree=static",
+    "eagle3:total=50,depth=3,top_k=6",
+    "mix:speculative(gamma=3)+eagle3(total=20,depth=2,top_k=4)+prompt-lookup",
 };
 enum { SETTING_COUNT = sizeof SETTINGS / sizeof *SETTINGS };
 
 static const int BOS = 1;
 
 typedef struct {
-    RandomModel model, adapter_model;
-    Session target, draft, adapter;
+    RandomModel model, adapter_model, eagle_models[2];
+    Session target, draft, adapter, eagles[2]; // EAGLE-1's, EAGLE-3's
+    Captures captures;
+    int layer; // of the adapter
     MethodEnv env;
     int prompt[CONTEXT], count, eos, want; // want: tokens that should come out
     int truth[TOKENS];
@@ -74,18 +80,33 @@ static void open_models(World *w, int number, Random *r) {
     open_cpu(&w->target, &w->model.model, half ? COMPUTE_BF16 : COMPUTE_F32);
     open_cpu(&w->draft, &w->model.model, half ? COMPUTE_F32 : COMPUTE_BF16);
     open_cpu(&w->adapter, &w->adapter_model.model, half ? COMPUTE_BF16 : COMPUTE_F32);
+    w->captures = (Captures){3, {layer, 1, shape.layers - 1}};
+    for (int i = 0; i < 2; i++) {
+        random_draft_init(&w->eagle_models[i], &w->model.model, i ? INPUT_PAIRED : INPUT_FUSED, 3, r);
+        open_cpu(&w->eagles[i], &w->eagle_models[i].model, half ? COMPUTE_BF16 : COMPUTE_F32);
+    }
+    w->layer = layer;
     w->env = (MethodEnv){.target = &w->target,
                          .draft = &w->draft,
-                         .adapters = &w->adapter,
                          .adapter_count = 1,
-                         .adapter_layer = layer,
+                         .captures = &w->captures,
                          .sampling = {.top_p = 1},
                          .eos = &w->eos,
                          .eos_count = 1,
                          .facts = {.prefix = &BOS, .prefix_count = 1}};
 }
 
+static void seat_adapter(World *w, const char *text) {
+    bool eagle = strstr(text, "eagle");
+    w->env.adapters = eagle ? &w->eagles[strstr(text, "eagle3") != NULL] : &w->adapter;
+    w->env.adapter_layer = eagle ? w->target.shape.layers : w->layer;
+}
+
 static void close_models(World *w) {
+    for (int i = 0; i < 2; i++) {
+        session_release(&w->eagles[i]);
+        random_model_release(&w->eagle_models[i]);
+    }
     session_release(&w->target);
     session_release(&w->draft);
     session_release(&w->adapter);
@@ -132,6 +153,7 @@ static void check(World *w, const char *text, Random *r) {
                        .clock = still_clock(),
                        .step = see_step,
                        .state = w};
+    seat_adapter(w, text);
     if (!method_open(&m, text, &w->env, &e)) fail_msg("%s: %s", text, e.text);
     if (!decode(&w->target, &m, w->prompt, w->count, &o, &out, &e)) fail_msg("%s: %s", text, e.text);
     int same = 0;

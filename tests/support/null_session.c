@@ -12,12 +12,37 @@ void null_session_open(Session *s, const NullSetup *setup) {
                              .vocab = setup->vocab,
                              .real_vocab = setup->vocab - setup->masked,
                              .context = setup->context,
-                             .window = setup->window}};
+                             .window = setup->window,
+                             .tokens = setup->tokens,
+                             .states = setup->input == INPUT_PAIRED ? NULL_STATES : 0}};
     BackendOptions o = {.max_nodes = setup->max_nodes, .slack = 16};
     void *self;
     Error e = {0};
     if (!null_open(&model, &o, &self, &e)) fail_msg("%s", e.text);
     session_init(s, &null_backend, self, &model.shape, &o);
+}
+
+void null_adapters_open(NullAdapters *a, const NullSetup *setup) {
+    NullSetup own = *setup;
+    *a = (NullAdapters){.captures = {NULL_STATES, {2, 1}}};
+    for (own.input = INPUT_HIDDEN; own.input <= INPUT_PAIRED; own.input++)
+        null_session_open(&a->sessions[own.input], &own);
+}
+
+void null_adapters_close(NullAdapters *a) {
+    for (InputKind i = INPUT_HIDDEN; i <= INPUT_PAIRED; i++) session_release(&a->sessions[i]);
+}
+
+Session *null_adapters_seat(NullAdapters *a, MethodEnv *env, const char *method) {
+    InputKind input = strstr(method, "eagle3")  ? INPUT_PAIRED
+                      : strstr(method, "eagle") ? INPUT_FUSED
+                                                : INPUT_HIDDEN;
+    bool final = input != INPUT_HIDDEN || strstr(method, "medusa");
+    env->adapters = &a->sessions[input];
+    env->adapter_count = 1;
+    env->adapter_layer = final ? NULL_LAYERS : 1;
+    env->captures = &a->captures;
+    return env->adapters;
 }
 
 static int step(Session *s, int token, float *logits) {

@@ -9,11 +9,24 @@ typedef struct NullSetup {
     int window;    // 0: none
     int max_nodes; // 0: as many as there may be
     InputKind input;
+    int tokens; // ids of the input, of a draft that reads tokens and hidden states; 0: vocab
 } NullSetup;
 
-enum { NULL_LAYERS = 3, NULL_WIDTH = 4 };
+enum { NULL_LAYERS = 3, NULL_WIDTH = 4, NULL_STATES = 2 };
 
 void null_session_open(Session *s, const NullSetup *setup);
+
+// One adapter of each kind of input, all of the target's setup.
+typedef struct NullAdapters {
+    Session sessions[INPUT_PAIRED + 1]; // by InputKind; of INPUT_TOKENS: none
+    Captures captures;
+} NullAdapters;
+
+void null_adapters_open(NullAdapters *a, const NullSetup *setup);
+void null_adapters_close(NullAdapters *a);
+
+// Gives env the one that a method, or a method of a mix, needs; returns it.
+Session *null_adapters_seat(NullAdapters *a, MethodEnv *env, const char *method);
 
 // Greedy output without trees, methods or loop: writes `count` tokens that follow the prompt to `out`. The
 // session's sequence is lost.

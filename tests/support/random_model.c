@@ -112,3 +112,17 @@ void random_adapter_init(RandomModel *m, const Model *target, Random *r) {
     m->model.final_norm = target->final_norm;
     m->model.head = target->head;
 }
+
+void random_draft_init(RandomModel *m, const Model *target, InputKind input, int states, Random *r) {
+    Shape shape = target->shape;
+    shape.input = input;
+    shape.layers = 1;
+    shape.qkv_bias = shape.qk_norm = shape.tied_head = false;
+    shape.tokens = shape.vocab;
+    shape.states = input == INPUT_PAIRED ? states : 0;
+    shape.fc_bias = shape.normed_residual = random_below(r, 2);
+    random_model_init(m, &shape, target->dtype, false, r);
+    random_model_calm(m, 0);
+    m->model.embedding = target->embedding;
+    m->model.head = target->head;
+}

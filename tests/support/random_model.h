@@ -24,3 +24,6 @@ void random_model_calm(RandomModel *m, int first);
 
 // An adapter that hardly changes its input, in front of the target's own norm and head.
 void random_adapter_init(RandomModel *m, const Model *target, Random *r);
+
+// A draft that reads the target's tokens and `states` of its hidden states (EAGLE's).
+void random_draft_init(RandomModel *m, const Model *target, InputKind input, int states, Random *r);

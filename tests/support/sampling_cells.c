@@ -30,6 +30,8 @@ static const struct {
     {"ouroboros:gamma=3,K=3,beta=3,W=4,window=3", 1},
     {"ouroboros:gamma=2,K=2,beta=2,W=2,window=2,mode=reference,warm=on", 1},
     {"medusa:nodes=9,top=3", NULL_LAYERS},
+    {"eagle:total=9,depth=2,top_k=2", NULL_LAYERS},
+    {"eagle3:tree=0;1;00;01;10;000", NULL_LAYERS},
     {"rest:longest=4,shortest=1,draft=3,nodes=8,datastore=", 1},
     {"mix:prompt-lookup(draft=3,allow_short=on)+lookahead(W=3,N=3,G=3)", 1},
     {"mix:speculative(gamma=1)+kangaroo(gamma=1,eta=0)", 1}, // two that draw, at one place
@@ -44,6 +46,7 @@ enum { SAMPLING_COUNT = sizeof SAMPLINGS / sizeof *SAMPLINGS };
 
 typedef struct {
     Session target, draft, adapters[HEADS], slow;
+    NullAdapters drafts;                // EAGLE's
     int prompt[PROMPT + WARM + LENGTH]; // then what the model is sure of, then room for words
     double chance[WORDS];
     char store[FOLDER_PATH_SIZE + 8];
@@ -90,6 +93,7 @@ static void open_world(World *w, const char *folder) {
     setup.window = 0;
     setup.input = INPUT_HIDDEN;
     for (int i = 0; i < HEADS; i++) soft_session_open(&w->adapters[i], &setup, &other);
+    null_adapters_open(&w->drafts, &setup);
     memcpy(w->prompt, prompt, sizeof prompt);
     slow_greedy(&w->slow, prompt, PROMPT, WARM, w->prompt + PROMPT);
     snprintf(w->store, sizeof w->store, "%s/store", folder);
@@ -100,6 +104,7 @@ static void close_world(World *w) {
     session_release(&w->target);
     session_release(&w->draft);
     session_release(&w->slow);
+    null_adapters_close(&w->drafts);
     for (int i = 0; i < HEADS; i++) session_release(&w->adapters[i]);
 }
 
@@ -150,6 +155,7 @@ static int draw_word_by(World *w, int method, const char *text, const Sampling *
                      .seed = seed};
     Method m;
     Error e = {0};
+    if (strstr(text, "eagle")) null_adapters_seat(&w->drafts, &env, text);
     if (!method_open(&m, text, &env, &e)) fail_msg("%s: %s", text, e.text);
     int word = draw_word(w, &m, sampling, seed);
     method_close(&m);

@@ -98,6 +98,10 @@ static bool soft_set(void *self, int first, int count, const float *rows, Error 
     return null_backend.set_hidden(((Soft *)self)->inner, first, count, rows, e);
 }
 
+static bool soft_capture(void *self, const Captures *captures, Error *e) {
+    return null_backend.capture(((Soft *)self)->inner, captures, e);
+}
+
 static bool soft_commit(void *self, const int *nodes, const int *slots, int count, Error *e) {
     return null_backend.commit(((Soft *)self)->inner, nodes, slots, count, e);
 }
@@ -118,6 +122,7 @@ static const Backend SOFT = {.name = "soft",
                              .head = soft_head,
                              .get_hidden = soft_get,
                              .set_hidden = soft_set,
+                             .capture = soft_capture,
                              .commit = soft_commit,
                              .reset = soft_reset,
                              .report = soft_report,

@@ -83,7 +83,7 @@ static bool check_shared(const Mix *m, const MethodInfo *info, Error *e) {
         unsigned same = info->needs & other->needs;
         if (same & NEEDS_DRAFT)
             return error_input(e, "%s and %s cannot share the draft model", other->name, info->name);
-        if (same & (NEEDS_ADAPTER | NEEDS_HEADS))
+        if (same & (NEEDS_ADAPTER | NEEDS_HEADS | NEEDS_EAGLE | NEEDS_EAGLE3))
             return error_input(e, "%s and %s cannot share the adapter", other->name, info->name);
     }
     return true;
@@ -236,6 +236,15 @@ static bool mix_observe(void *self, const Observation *seen, Error *e) {
 
 static int mix_hidden_layer(const void *self) { return ((const Mix *)self)->hidden_layer; }
 
+static const Captures *mix_captures(const void *self) {
+    const Mix *m = self;
+    for (int i = 0; i < m->count; i++) {
+        const Method *method = &m->methods[i];
+        if (method->info->captures) return method->info->captures(method->self);
+    }
+    return NULL;
+}
+
 // Whether one of the method's rows is the whole accepted path.
 static bool proposed_whole(const Mix *m, const Method *method, const Verdict *v) {
     const Sources *own = method->info->sources ? method->info->sources(method->self) : NULL;
@@ -281,6 +290,7 @@ const MethodInfo method_mix = {
     .observe = mix_observe,
     .close = mix_close,
     .hidden_layer = mix_hidden_layer,
+    .captures = mix_captures,
     .drops_bonus = mix_drops_bonus,
     .sources = mix_sources,
     .note = mix_note};

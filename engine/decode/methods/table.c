@@ -2,8 +2,9 @@
 #include "engine/decode/methods/methods.h"
 
 static const MethodInfo *const METHODS[] = {
-    &method_autoregressive, &method_jacobi,    &method_prompt_lookup, &method_lookahead, &method_speculative,
-    &method_ngrammys,       &method_ouroboros, &method_kangaroo,      &method_medusa,    &method_rest,
+    &method_autoregressive, &method_jacobi,    &method_prompt_lookup, &method_lookahead,
+    &method_speculative,    &method_ngrammys,  &method_ouroboros,     &method_kangaroo,
+    &method_medusa,         &method_eagle,     &method_eagle3,        &method_rest,
     &method_suffix,         &method_ngram_mod, &method_recycling,     &method_mix,
 };
 

@@ -181,6 +181,12 @@ static const char *const SETTINGS[] = {
     "mix:jacobi(m=4)+prompt-lookup+lookahead(W=3,N=3,G=3),rows=20",
     "mix:kangaroo(gamma=3)+speculative(gamma=3)+ngrammys(k=3,w=3)",
     "mix:ouroboros(gamma=4,K=2,beta=3)+medusa(nodes=9),rows=17",
+    "eagle:total=9,depth=2,top_k=3",
+    "eagle:tree=static",
+    "eagle3:total=30,depth=4,top_k=2",
+    "eagle3:tree=0;1;00;01;000",
+    "mix:eagle(total=12,depth=3,top_k=3)+prompt-lookup+lookahead(W=3,N=3,G=3)",
+    "mix:speculative(gamma=3)+eagle3(depth=3,top_k=4),rows=25",
 };
 enum { SETTING_COUNT = sizeof SETTINGS / sizeof *SETTINGS };
 
@@ -195,44 +201,29 @@ static const char *setting(size_t i) {
 }
 
 typedef struct {
-    Session target, draft, adapter;
+    Session target, draft;
+    NullAdapters adapters;
     MethodEnv env;
 } World;
 
 static void open_world(World *w, const NullSetup *setup, uint64_t seed) {
-    NullSetup hidden = *setup;
-    hidden.input = INPUT_HIDDEN;
     null_session_open(&w->target, setup);
     null_session_open(&w->draft, setup);
-    null_session_open(&w->adapter, &hidden);
-    w->env = (MethodEnv){.target = &w->target,
-                         .draft = &w->draft,
-                         .adapters = &w->adapter,
-                         .adapter_count = 1,
-                         .adapter_layer = 1,
-                         .sampling = {.top_p = 1},
-                         .seed = seed};
+    null_adapters_open(&w->adapters, setup);
+    w->env = (MethodEnv){.target = &w->target, .draft = &w->draft, .sampling = {.top_p = 1}, .seed = seed};
 }
 
 static void close_world(World *w) {
     session_release(&w->target);
     session_release(&w->draft);
-    session_release(&w->adapter);
-}
-
-// Heads read the last layer, an adapter a lower one.
-static void seat_adapters(World *w, const char *text) {
-    char name[64];
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(text, ":"), text);
-    bool heads = method_find(name, NULL)->needs & NEEDS_HEADS || strstr(text, "medusa");
-    w->env.adapter_layer = heads ? w->target.shape.layers : 1;
+    null_adapters_close(&w->adapters);
 }
 
 static void check_method(Case *c, World *w, const char *text) {
     Method m;
     DecodeResult out;
     Error e = {0};
-    seat_adapters(w, text);
+    null_adapters_seat(&w->adapters, &w->env, text);
     if (!method_open(&m, text, &w->env, &e)) fail_msg("%s: %s", text, e.text);
     for (int again = 0; again < 2; again++) { // a second time on the same session and method
         run(c, &w->target, &m, &out);
@@ -287,7 +278,7 @@ static void prompts_follow_one_another(void **state) {
         Case c;
         random_setup(&c, &r);
         open_world(&w, &c.setup, 7);
-        seat_adapters(&w, text);
+        null_adapters_seat(&w.adapters, &w.env, text);
         assert_true(method_open(&m, text, &w.env, NULL));
         for (int prompt = 0; prompt < 20; prompt++) {
             DecodeResult out;

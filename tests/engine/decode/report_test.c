@@ -11,7 +11,8 @@
 enum { VOCAB = 6, CONTEXT = 90, TOKENS = 60, READ = 8, BOTH = 1 | READ };
 
 typedef struct {
-    Session target, draft, adapter, slow;
+    Session target, draft, slow, *adapter;
+    NullAdapters adapters;
     double passes[3], rows[3]; // of each model, when last looked at
     int sequence[CONTEXT + 1], length, prompt;
     int before; // tokens before the step
@@ -20,25 +21,25 @@ typedef struct {
 } World;
 
 static void open_world(World *w) {
-    NullSetup setup = {.vocab = VOCAB, .context = CONTEXT}, hidden = setup;
+    NullSetup setup = {.vocab = VOCAB, .context = CONTEXT};
     *w = (World){0};
-    hidden.input = INPUT_HIDDEN;
     null_session_open(&w->target, &setup);
     null_session_open(&w->draft, &setup);
-    null_session_open(&w->adapter, &hidden);
+    null_adapters_open(&w->adapters, &setup);
+    w->adapter = &w->adapters.sessions[INPUT_HIDDEN];
     null_session_open(&w->slow, &setup);
 }
 
 static void close_world(World *w) {
     session_release(&w->target);
     session_release(&w->draft);
-    session_release(&w->adapter);
+    null_adapters_close(&w->adapters);
     session_release(&w->slow);
 }
 
 // The passes are those that the sessions ran since the last report, with as many rows.
 static void check_passes(World *w, const StepReport *r) {
-    const Session *sessions[] = {&w->target, &w->draft, &w->adapter};
+    const Session *sessions[] = {&w->target, &w->draft, w->adapter};
     for (int model = PASS_TARGET; model <= PASS_ADAPTER; model++) {
         double passes = 0, rows = 0;
         for (int i = 0; i < r->pass_count; i++) {
@@ -130,7 +131,7 @@ static void run(World *w, Method *m, Random *r) {
     w->prompt = w->length = w->before = test_between(r, 1, 20);
     for (int i = 0; i < w->prompt; i++) w->sequence[i] = test_between(r, 0, VOCAB - 1);
     if (!decode(&w->target, m, w->sequence, w->prompt, &o, &out, &e)) fail_msg("%s", e.text);
-    assert_true(!w->target.log && !w->draft.log && !w->adapter.log); // no log is left in a session
+    assert_true(!w->target.log && !w->draft.log && !w->adapter->log); // no log is left in a session
     decode_result_release(&out);
 }
 
@@ -139,14 +140,9 @@ static void check_method(const char *text, unsigned models, Random *r) {
     Method m;
     Error e = {0};
     open_world(&w);
-    const MethodInfo *info = method_find(text, NULL);
-    MethodEnv env = {.target = &w.target,
-                     .draft = &w.draft,
-                     .adapters = &w.adapter,
-                     .adapter_count = 1,
-                     .adapter_layer = info->needs & NEEDS_HEADS ? NULL_LAYERS : 1,
-                     .sampling = {.temperature = 1, .top_p = 1},
-                     .seed = 3};
+    MethodEnv env = {
+        .target = &w.target, .draft = &w.draft, .sampling = {.temperature = 1, .top_p = 1}, .seed = 3};
+    w.adapter = null_adapters_seat(&w.adapters, &env, text);
     if (!method_open(&m, text, &env, &e)) fail_msg("%s: %s", text, e.text);
     w.passes[PASS_TARGET] = w.target.passes; // tables were made with it
     w.rows[PASS_TARGET] = w.target.rows;
@@ -168,7 +164,8 @@ static void every_method_tells_its_work(void **state) {
         unsigned needs = table[i]->needs, models = 0;
         if (needs & NEEDS_FILE) continue;
         if (needs & NEEDS_DRAFT) models |= (unsigned)BOTH << PASS_DRAFT;
-        if (needs & (NEEDS_ADAPTER | NEEDS_HEADS)) models |= (unsigned)BOTH << PASS_ADAPTER;
+        if (needs & (NEEDS_ADAPTER | NEEDS_HEADS | NEEDS_EAGLE | NEEDS_EAGLE3))
+            models |= (unsigned)BOTH << PASS_ADAPTER;
         check_method(table[i]->name, models, &r);
     }
 }

@@ -209,7 +209,8 @@ static void wrong_directories(void **state) {
     static const struct {
         const char *key, *value, *want;
     } rows[] = {
-        {"model_type", "\"llama\"", "has no \"model_type\": \"outpace_adapter\": it isn't an adapter"},
+        {"model_type", "\"llama\"", "'num_hidden_layers' is missing"},
+        {"model_type", "\"other\"", "has no \"model_type\": \"outpace_adapter\": it isn't an adapter"},
         {"variant", "\"wide\"", "unknown adapter variant 'wide': kangaroo, with-head"},
         {"variant", "\"mlp\"", "has no tensor 'linear.0.weight', which its config.json needs"},
         {"variant", "\"medusa\"", "'heads'"},

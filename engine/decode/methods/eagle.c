@@ -1,0 +1,393 @@
+// EAGLE (Li et al.): a draft of one layer that reads the target's own states, and below them its own outputs.
+//
+//      target's text    t0   t1   t2 (root)        draft's row i: token t(i+1), the target's state f(i)
+//      draft's rows     t1   t2 | a --- c          below them each guess: its token, its parent's output
+//                       f0   f1 |  \-- d
+//
+// A step of the draft begins with rows for the tokens that the target's last step emitted, which stay in its
+// cache. Its guesses grow level by level below the last of them, the root's, and are dropped afterwards.
+//
+// tree=dynamic (EAGLE-2): a guess's score is the sum of ln p along its path. The `top_k` best of each level
+// are run, `depth` times; of all guesses the total - 1 best are tried, in the order of their making. Equal
+// scores go to the earlier guess, so a parent is never left out. Otherwise a fixed tree of ranks (EAGLE-1).
+// Guesses are one-hots, also when sampling.
+//
+// Invariants between steps (check): the draft's cache and the pending rows together are one row for each
+// token of the sequence except the first, or the draft rests until the next prompt; a guess comes after its
+// parent.
+#include "engine/decode/methods/methods.h"
+
+#include "engine/base/memory.h"
+#include "engine/core/hidden.h"
+#include "engine/decode/rank_tree.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NO_TOKEN = -1, MOST_DEPTH = 30, MOST_TOP = 32, ROOT = -1 };
+
+typedef struct EagleParams {
+    int total, depth, top_k;
+    char tree[ARG_TEXT_SIZE];
+} EagleParams;
+
+#define AT(name) offsetof(EagleParams, name)
+static const Arg PARAMS[] = {
+    {"total", ARG_INT, AT(total), 2, TREE_MAX_NODES, "60",
+     .help = "most rows per step, root included (dynamic)"},
+    {"depth", ARG_INT, AT(depth), 0, MOST_DEPTH, "7", .help = "levels run below the first guesses (dynamic)"},
+    {"top_k", ARG_INT, AT(top_k), 1, MOST_TOP, "10",
+     .help = "guesses run per level, and made below each (dynamic)"},
+    {"tree", ARG_TEXT, AT(tree), .fallback = "dynamic",
+     .help = "dynamic, static (EAGLE-1's, 25 nodes), paths of ranks (0;1;00), or a file of them"},
+};
+#undef AT
+
+// mc_sim_7b_63 of the authors' program.
+static const char STATIC_TREE[] = "0;1;2;3;00;01;02;10;11;20;21;30;000;001;002;010;011;020;021;100"
+                                  ";0000;0001;0002;00000;00001";
+
+static const char *const SOURCES[] = {"draft"};
+
+typedef struct Guess {
+    int parent; // an earlier guess, or ROOT
+    int token;  // of the target; NO_TOKEN: the draft has none of that rank
+    float score;
+    int node;    // in the draft's tree, once it is to be run
+    int placed;  // in the target's tree, or TREE_NONE
+    bool chosen; // to be tried
+} Guess;
+
+typedef struct Eagle {
+    EagleParams p;
+    Session *target, *draft;
+    Captures captures;    // of EAGLE-3; else none, and the final normed state is read
+    const int *draft_ids; // (vocab of the draft): the target's ids; NULL: the same
+    bool dynamic;
+    int k;                          // guesses made below a node
+    RankTree fixed;                 // unless dynamic
+    Guess *pool;                    // (pool_count): the open step's guesses, in the order of their making
+    Guess **order;                  // the same number
+    int *frontier;                  // (most_frontier): guesses that run together
+    int *nodes, *ids;               // of the frontier (most_frontier), (most_frontier, k)
+    float *log_p;                   // (most_frontier, k)
+    HiddenRows states;              // rows that the draft lacks
+    int tokens[TREE_MAX_NODES + 1]; // and their tokens
+    int pending, capacity;          // of both
+    int length;                     // of the sequence
+    int pool_count, pool_capacity, most_frontier;
+    Sources sources;
+} Eagle;
+
+// --- open and close
+
+static void eagle_close(void *self) {
+    Eagle *g = self;
+    if (!g) return;
+    rank_tree_release(&g->fixed);
+    hidden_close(&g->states);
+    mem_free(g->pool);
+    mem_free(g->order);
+    mem_free(g->frontier);
+    mem_free(g->nodes);
+    mem_free(g->ids);
+    mem_free(g->log_p);
+    mem_free(g);
+}
+
+static bool choose_tree(Eagle *g, Error *e) {
+    const char *tree = g->p.tree;
+    g->dynamic = strcmp(tree, "dynamic") == 0;
+    g->k = g->p.top_k;
+    g->pool_capacity = g->k + g->p.depth * g->k * g->k;
+    g->most_frontier = g->k;
+    g->capacity = g->p.depth + 2;
+    if (!g->dynamic) {
+        if (strcmp(tree, "static") == 0) tree = STATIC_TREE;
+        if (!rank_tree_read(&g->fixed, RANK_TREE_DEPTH, tree, e)) return false;
+        g->k = rank_tree_width(&g->fixed);
+        g->pool_capacity = g->most_frontier = g->fixed.count;
+        g->capacity = RANK_TREE_DEPTH + 1;
+    }
+    int vocab = g->draft->shape.real_vocab;
+    if (g->k > vocab) g->k = vocab;
+    return true;
+}
+
+static void take_memory(Eagle *g) {
+    size_t pool = (size_t)g->pool_capacity, most = (size_t)g->most_frontier, k = (size_t)g->k;
+    g->pool = mem_new(pool, sizeof *g->pool);
+    g->order = mem_new(pool, sizeof *g->order);
+    g->frontier = mem_new(most, sizeof *g->frontier);
+    g->nodes = mem_new(most, sizeof *g->nodes);
+    g->ids = mem_new(most * k, sizeof *g->ids);
+    g->log_p = mem_new(most * k, sizeof *g->log_p);
+}
+
+static void *eagle_open(const MethodEnv *env, const void *values, Error *e) {
+    Eagle *g = mem_new(1, sizeof *g);
+    g->p = *(const EagleParams *)values;
+    g->target = env->target;
+    g->draft = env->adapters;
+    g->draft_ids = env->draft_ids;
+    g->sources = (Sources){.names = SOURCES, .source_count = 1};
+    if (g->draft->shape.input == INPUT_PAIRED) g->captures = *env->captures;
+    rank_tree_init(&g->fixed);
+    if (!choose_tree(g, e)) {
+        eagle_close(g);
+        return NULL;
+    }
+    if (env->mixed) g->capacity = TREE_MAX_NODES + 1; // another method may have longer guesses accepted
+    hidden_open(&g->states, g->target, g->draft, g->capacity);
+    take_memory(g);
+    return g;
+}
+
+static int eagle_hidden_layer(const void *self) {
+    const Eagle *g = self;
+    return g->captures.count ? HIDDEN_NONE : g->target->shape.layers;
+}
+
+static const Captures *eagle_captures(const void *self) {
+    const Eagle *g = self;
+    return g->captures.count ? &g->captures : NULL;
+}
+
+// --- the rows that the draft lacks
+
+static bool is_following(const Eagle *g) {
+    return g->pending && g->draft->cache.length + g->pending == g->length - 1;
+}
+
+static void check(const Eagle *g) {
+    assert(g->pending >= 0 && g->pending <= g->capacity && g->pool_count <= g->pool_capacity);
+    assert(!g->draft->open && g->draft->cache.length + g->pending <= g->length - 1);
+    for (int i = 0; i < g->pool_count; i++) assert(g->pool[i].parent < i);
+}
+
+static bool keep(Eagle *g, int row, int node, int token, Error *e) {
+    g->tokens[row] = token;
+    return hidden_keep(&g->states, row, g->target, node, g->captures.count ? HIDDEN_CAPTURED : HIDDEN_NORMED,
+                       e);
+}
+
+// All rows of the prompt but the last go into the draft's cache; the last one is the first step's. Its state
+// is that of the token before the root, with which the prompt's run ended.
+static bool eagle_begin(void *self, const Prompt *prompt, Error *e) {
+    Eagle *g = self;
+    g->pending = g->pool_count = 0;
+    g->length = prompt->count;
+    session_reset(g->draft);
+    if (prompt->count == 1 || prompt->count - 2 > g->draft->context) return true;
+    if (!session_prefill_hidden(g->draft, prompt->tokens + 1, prompt->count - 2, prompt->hidden, e) ||
+        !keep(g, 0, g->target->tree.count - 1, prompt->tokens[prompt->count - 1], e))
+        return false;
+    g->pending = 1;
+    check(g);
+    return true;
+}
+
+// Runs the pending rows in a new step of the draft; *end: the last one's node, or TREE_NONE: it rests.
+static bool catch_up(Eagle *g, int *end, Error *e) {
+    Session *s = g->draft;
+    *end = TREE_NONE;
+    int room = s->context - s->cache.length;
+    if (!is_following(g) || g->pending > room || g->pending > s->tree.capacity) return true;
+    session_begin_step(s, false, LAYOUT_TREE);
+    *end = tree_root(&s->tree, g->tokens[0]);
+    for (int i = 1; i < g->pending; i++) *end = tree_probe(&s->tree, *end, g->tokens[i], false);
+    assert(*end == g->pending - 1);
+    for (int i = 0; i < g->pending; i++)
+        if (!hidden_give(&g->states, i, s, i, e)) return false;
+    return session_run(s, s->shape.layers, e);
+}
+
+// --- guesses
+
+static Guess *add_guess(Eagle *g, int parent, int token, float score) {
+    assert(g->pool_count < g->pool_capacity);
+    Guess *x = &g->pool[g->pool_count++];
+    *x = (Guess){.parent = parent, .token = token, .score = score, .placed = TREE_NONE};
+    return x;
+}
+
+static int target_id(const Eagle *g, int id) { return g->draft_ids ? g->draft_ids[id] : id; }
+
+// Reads the likeliest ids below the frontier; ROOT is alone, at the node `end`.
+static bool read_frontier(Eagle *g, int count, int end, Error *e) {
+    for (int i = 0; i < count; i++) g->nodes[i] = g->frontier[i] == ROOT ? end : g->pool[g->frontier[i]].node;
+    return session_likeliest(g->draft, g->nodes, count, g->k, g->ids, g->log_p, e);
+}
+
+// Runs a level of guesses, below nodes that were run; *ran is false if they don't all fit into the draft.
+static bool run_frontier(Eagle *g, int count, int end, bool *ran, Error *e) {
+    Session *s = g->draft;
+    *ran = count > 0 && tree_room(&s->tree) >= count;
+    for (int i = 0; *ran && i < count; i++) {
+        Guess *x = &g->pool[g->frontier[i]];
+        x->node = tree_probe(&s->tree, x->parent == ROOT ? end : g->pool[x->parent].node, x->token, false);
+        *ran = x->node != TREE_NONE; // a level has one position: the first guess finds no room, or all do
+    }
+    return !*ran || session_run(s, s->shape.layers, e);
+}
+
+// --- the dynamic tree
+
+static int by_score(const void *a, const void *b) {
+    const Guess *x = *(Guess *const *)a, *y = *(Guess *const *)b;
+    if (x->score != y->score) return x->score > y->score ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+// Sorts guesses from `first` on into `order`, the best first; returns how many of `most` there are.
+static int sort_guesses(Eagle *g, int first, int most) {
+    int count = g->pool_count - first;
+    for (int i = 0; i < count; i++) g->order[i] = &g->pool[first + i];
+    qsort(g->order, (size_t)count, sizeof *g->order, by_score);
+    return count < most ? count : most;
+}
+
+static void guess_below(Eagle *g, int count) {
+    for (int i = 0; i < count * g->k; i++) {
+        int parent = g->frontier[i / g->k];
+        float score = parent == ROOT ? 0 : g->pool[parent].score;
+        add_guess(g, parent, target_id(g, g->ids[i]), score + g->log_p[i]);
+    }
+}
+
+static bool grow_dynamic(Eagle *g, int end, Error *e) {
+    int count = 1;
+    bool ran = true;
+    g->frontier[0] = ROOT;
+    for (int level = 0; ran; level++) {
+        int first = g->pool_count;
+        if (!read_frontier(g, count, end, e)) return false;
+        guess_below(g, count);
+        if (level == g->p.depth) break;
+        count = sort_guesses(g, first, g->k);
+        for (int i = 0; i < count; i++) g->frontier[i] = (int)(g->order[i] - g->pool);
+        if (!run_frontier(g, count, end, &ran, e)) return false;
+    }
+    int chosen = sort_guesses(g, 0, g->p.total - 1);
+    for (int i = 0; i < chosen; i++) g->order[i]->chosen = true;
+    return true;
+}
+
+// --- a fixed tree: its nodes are the guesses
+
+static bool has_child(const RankTree *t, int node) {
+    for (int i = node + 1; i < t->count; i++)
+        if (t->nodes[i].parent == node) return true;
+    return false;
+}
+
+// Gives the frontier's children their tokens and makes those with children of their own the next frontier.
+static int name_children(Eagle *g, int count) {
+    int next[RANK_TREE_MOST], n = 0;
+    for (int f = 0; f < count; f++)
+        for (int i = 0; i < g->fixed.count; i++) {
+            const RankNode *node = &g->fixed.nodes[i];
+            if (node->parent != g->frontier[f] || node->rank >= g->k) continue;
+            g->pool[i].token = target_id(g, g->ids[f * g->k + node->rank]);
+            g->pool[i].chosen = true;
+            if (has_child(&g->fixed, i)) next[n++] = i;
+        }
+    memcpy(g->frontier, next, (size_t)n * sizeof *next);
+    return n;
+}
+
+static bool grow_fixed(Eagle *g, int end, Error *e) {
+    int count = 1;
+    bool ran = true;
+    for (int i = 0; i < g->fixed.count; i++) add_guess(g, g->fixed.nodes[i].parent, NO_TOKEN, 0);
+    g->frontier[0] = ROOT;
+    while (ran) {
+        if (!read_frontier(g, count, end, e)) return false;
+        count = name_children(g, count);
+        if (!run_frontier(g, count, end, &ran, e)) return false;
+    }
+    return true;
+}
+
+// --- a step
+
+// With LAYOUT_BATCH the whole tree goes below the first row, since its branches share nodes.
+static void place(Eagle *g, Tree *tree, int root) {
+    for (int i = 0; i < g->pool_count; i++) {
+        Guess *x = &g->pool[i];
+        assert(!x->chosen || x->parent == ROOT || g->pool[x->parent].chosen);
+        if (x->chosen)
+            x->placed = tree_propose(tree, x->parent == ROOT ? root : g->pool[x->parent].placed, x->token);
+    }
+}
+
+// Records the paths to the placed leaves, as rows of the only source.
+static void record(Eagle *g) {
+    for (int i = 0; i < g->pool_count; i++) g->pool[i].chosen = g->pool[i].placed != TREE_NONE;
+    for (int i = 0; i < g->pool_count; i++)
+        if (g->pool[i].placed != TREE_NONE && g->pool[i].parent != ROOT)
+            g->pool[g->pool[i].parent].chosen = false;
+    for (int i = 0; i < g->pool_count; i++)
+        if (g->pool[i].chosen) sources_record(&g->sources, 0, g->pool[i].placed);
+}
+
+static bool eagle_propose(void *self, Tree *tree, Error *e) {
+    Eagle *g = self;
+    int root = tree_row(tree), end;
+    g->sources.count = g->pool_count = 0;
+    if (!catch_up(g, &end, e)) return false;
+    if (end == TREE_NONE) return true;
+    if (!(g->dynamic ? grow_dynamic(g, end, e) : grow_fixed(g, end, e))) return false;
+    place(g, tree, root);
+    record(g);
+    int rows = g->pending;
+    g->pending = 0;
+    return session_commit(g->draft, end, rows, e);
+}
+
+// The states of the root and of the accepted guesses, each with the token that follows it.
+static bool eagle_observe(void *self, const Observation *seen, Error *e) {
+    Eagle *g = self;
+    int path[TREE_MAX_NODES];
+    tree_path(&g->target->tree, seen->verdict->node, path);
+    g->length = seen->length;
+    g->pending = seen->emitted_count <= g->capacity ? seen->emitted_count : 0;
+    for (int i = 0; i < g->pending; i++)
+        if (!keep(g, i, path[i], seen->emitted[i], e)) return false;
+    check(g);
+    return true;
+}
+
+static const Sources *eagle_sources(const void *self) { return &((const Eagle *)self)->sources; }
+
+const MethodInfo method_eagle = {
+    .name = "eagle",
+    .summary =
+        "a layer that reads the target's last state drafts a tree (--adapter DIR; EAGLE-1, EAGLE-2, HASS)",
+    .needs = NEEDS_EAGLE,
+    .params = PARAMS,
+    .param_count = sizeof PARAMS / sizeof *PARAMS,
+    .param_size = sizeof(EagleParams),
+    .open = eagle_open,
+    .begin = eagle_begin,
+    .propose = eagle_propose,
+    .observe = eagle_observe,
+    .close = eagle_close,
+    .hidden_layer = eagle_hidden_layer,
+    .sources = eagle_sources};
+
+const MethodInfo method_eagle3 = {
+    .name = "eagle3",
+    .summary = "the same with states of several of the target's layers (--adapter DIR; EAGLE-3)",
+    .needs = NEEDS_EAGLE3,
+    .params = PARAMS,
+    .param_count = sizeof PARAMS / sizeof *PARAMS,
+    .param_size = sizeof(EagleParams),
+    .open = eagle_open,
+    .begin = eagle_begin,
+    .propose = eagle_propose,
+    .observe = eagle_observe,
+    .close = eagle_close,
+    .captures = eagle_captures,
+    .sources = eagle_sources};

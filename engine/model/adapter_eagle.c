@@ -1,0 +1,307 @@
+// EAGLE's drafts as their authors store them (EAGLE-1 and 2, HASS, EAGLE-3), and EAGLE-3 in the form of
+// speculators: config.json is that of a model of one layer, alone or inside another.
+//
+//      authors       EAGLE-1: fc, layers.0.*, embed_tokens       EAGLE-3: fc, midlayer.*, norm, lm_head, d2t,
+//      t2d speculators                                               EAGLE-3 with layers.0.* for midlayer.*
+//
+// A file is EAGLE-3's if its config names a draft vocabulary or such an architecture, or if the layer has a
+// hidden_norm. Options that we don't compute are refused by name, and so are tensors that nothing reads.
+#include "engine/model/adapter.h"
+
+#include "engine/base/json.h"
+#include "engine/base/memory.h"
+#include "engine/model/config.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char IDS[] = "eagle_aux_hidden_state_layer_ids";
+static const char MIDLAYER[] = "midlayer.", FIRST_LAYER[] = "layers.0.";
+
+// --- config.json
+
+bool eagle_is(const json_t *root) {
+    const char *type = json_string_value(json_object_get(root, "model_type"));
+    return field_present(root, "speculators_model_type") || (type && architecture_find(type));
+}
+
+static bool is_eagle3(const json_t *root) {
+    const char *name = json_string_value(json_array_get(json_object_get(root, "architectures"), 0));
+    return field_present(root, "speculators_model_type") || field_present(root, "draft_vocab_size") ||
+           (name && (strstr(name, "Eagle3") || strstr(name, "EAGLE3")));
+}
+
+static bool refuse_options(const json_t *root, const char *place, Error *e) {
+    static const char *const options[] = {"norm_before_fc", "fc_norm", "norm_output"};
+    const char *type = json_string_value(json_object_get(root, "speculators_model_type"));
+    if (field_present(root, "speculators_model_type") && (!type || strcmp(type, "eagle3") != 0))
+        return error_input(e, "'speculators_model_type' in '%s' must be \"eagle3\"; others are not supported",
+                           place);
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        bool on = false;
+        if (!field_bool_optional(root, options[i], &on, place, e)) return false;
+        if (on) return error_input(e, "'%s' in '%s' is true, which is not supported", options[i], place);
+    }
+    return true;
+}
+
+static bool read_named_layers(const json_t *ids, int layers, Captures *out, const char *place, Error *e) {
+    size_t count = json_array_size(ids);
+    if (count < 1 || count > SHAPE_MAX_STATES)
+        return error_input(e, "'%s' in '%s' must be a list of 1 to %d layers", IDS, place, SHAPE_MAX_STATES);
+    out->count = (int)count;
+    for (size_t i = 0; i < count; i++) {
+        json_int_t layer = json_integer_value(json_array_get(ids, i));
+        if (layer < 1 || layer >= layers)
+            return error_input(e, "'%s' in '%s' must hold numbers from 1 to %d, below the target's %d layers",
+                               IDS, place, layers - 1, layers);
+        out->layers[i] = (int)layer;
+    }
+    return true;
+}
+
+static bool collide(const Captures *c) {
+    return c->layers[0] >= c->layers[1] || c->layers[1] >= c->layers[2];
+}
+
+static Captures authors_layers(int layers) { return (Captures){3, {2, layers / 2, layers - 3}}; }
+
+// In a target that is too shallow for the authors' layers, its first, its middle and its last but one.
+Captures adapter_captures(const AdapterKind *kind, const Shape *target) {
+    int layers = target->layers;
+    Captures c = authors_layers(layers);
+    if (kind->variant != ADAPTER_EAGLE3) return (Captures){0};
+    return collide(&c) ? (Captures){3, {1, layers > 3 ? layers / 2 : 1, layers - 1}} : c;
+}
+
+// The authors' layers, unless the file names others.
+static bool read_layers(const json_t *root, int layers, Captures *out, const char *place, Error *e) {
+    const json_t *inner = json_object_get(root, "eagle_config");
+    const json_t *ids = field_present(root, IDS)    ? json_object_get(root, IDS)
+                        : field_present(inner, IDS) ? json_object_get(inner, IDS)
+                                                    : NULL;
+    if (ids) return read_named_layers(ids, layers, out, place, e);
+    *out = authors_layers(layers);
+    if (!collide(out)) return true;
+    return error_input(
+        e,
+        "EAGLE-3 reads the target after layers %d, %d and %d, which collide in a target of %d: "
+        "name the layers in '%s' of '%s'",
+        out->layers[0], out->layers[1], out->layers[2], layers, IDS, place);
+}
+
+static bool same_size(const char *key, int got, int want, const char *place, Error *e) {
+    return got == want || error_input(e, "'%s' in '%s' is %d, the target's is %d: it is of another model",
+                                      key, place, got, want);
+}
+
+// Whether a model of this config can be the draft's layer.
+static bool check_layer(const json_t *root, const Shape *s, const Shape *target, const char *place,
+                        Error *e) {
+    int64_t read = target->width;
+    if (s->layers != 1)
+        return error_input(e,
+                           "'num_hidden_layers' in '%s' is %d: an EAGLE draft has one layer, so this is "
+                           "another kind of model",
+                           place, s->layers);
+    return field_int_optional(root, "target_hidden_size", 1, 1 << 24, &read, place, e) &&
+           same_size("target_hidden_size", (int)read, target->width, place, e) &&
+           same_size("hidden_size", s->width, target->width, place, e) &&
+           same_size("vocab_size", s->vocab, target->vocab, place, e);
+}
+
+static bool finish_eagle3(const json_t *root, Adapter *a, Shape *s, const Shape *target, const char *place,
+                          Error *e) {
+    int64_t vocab = s->vocab;
+    s->input = INPUT_PAIRED;
+    s->tokens = s->vocab;
+    if (!field_int_optional(root, "draft_vocab_size", 1, s->vocab, &vocab, place, e) ||
+        !field_bool_optional(root, "norm_before_residual", &s->normed_residual, place, e) ||
+        !read_layers(root, target->layers, &a->captures, place, e))
+        return false;
+    s->vocab = (int)vocab;
+    s->real_vocab = s->vocab < s->tokens ? s->vocab : target->real_vocab;
+    s->states = a->captures.count;
+    return true;
+}
+
+// Biases of q, k and v are the draft's own switch; the target's context holds for it, too.
+static bool read_shape(Adapter *a, const json_t *root, const Model *target, const char *place, Shape *s,
+                       Error *e) {
+    if (!check_layer(root, s, &target->shape, place, e)) return false;
+    s->tied_head = s->qkv_bias = s->qk_norm = false;
+    s->context = target->shape.context;
+    s->real_vocab = target->shape.real_vocab;
+    if (!field_bool_optional(root, "qkv_bias", &s->qkv_bias, place, e)) return false;
+    if (a->kind.variant == ADAPTER_EAGLE3) return finish_eagle3(root, a, s, &target->shape, place, e);
+    s->input = INPUT_FUSED;
+    s->fc_bias = true;
+    return field_bool_optional(root, "bias", &s->fc_bias, place, e);
+}
+
+bool eagle_read(Adapter *a, const json_t *root, const Model *target, const char *place, Error *e) {
+    const json_t *inner = json_object_get(root, "transformer_layer_config");
+    char *text = json_text(field_present(root, "speculators_model_type") && inner ? inner : root, 0);
+    Model m = {0};
+    if (a->kind.variant != ADAPTER_EAGLE3) a->kind.variant = is_eagle3(root) ? ADAPTER_EAGLE3 : ADAPTER_EAGLE;
+    bool ok = refuse_options(root, place, e) && config_parse(&m, text, strlen(text), place, e) &&
+              read_shape(a, root, target, place, &m.shape, e) && shape_check(&m.shape, place, e);
+    mem_free(text);
+    if (!ok) return false;
+    a->kind.exit_layer = target->shape.layers;
+    a->kind.heads = 1;
+    a->kind.kv_heads = m.shape.kv_heads;
+    a->models[0] = (Model){.shape = m.shape, .dtype = target->dtype, .bos = -1};
+    snprintf(a->models[0].architecture, sizeof a->models[0].architecture, "%s",
+             adapter_variant_name(a->kind.variant));
+    a->trained = json_integer_value(json_object_get(json_object_get(root, "outpace"), "trained_tokens"));
+    return true;
+}
+
+void eagle_config(const AdapterKind *k, const Shape *target, Text *out) {
+    const Shape s = adapter_shape(k, target);
+    bool third = k->variant == ADAPTER_EAGLE3;
+    text_printf(out,
+                "{\"architectures\": [\"%s\"], \"model_type\": \"llama\", \"num_hidden_layers\": 1, "
+                "\"hidden_size\": %d, \"intermediate_size\": %d, \"num_attention_heads\": %d, "
+                "\"num_key_value_heads\": %d, \"head_dim\": %d, \"vocab_size\": %d, \"rms_norm_eps\": %.9g, "
+                "\"rope_theta\": %.17g, \"max_position_embeddings\": %d",
+                third ? "LlamaForCausalLMEagle3" : "LlamaForCausalLM", s.width, s.mlp_width, s.heads,
+                s.kv_heads, s.head_dim, target->vocab, (double)s.norm_epsilon, s.rope.theta, s.context);
+    if (third) {
+        Captures c = adapter_captures(k, target);
+        text_printf(out, ", \"draft_vocab_size\": %d, \"%s\": [", s.vocab, IDS);
+        for (int i = 0; i < c.count; i++) text_printf(out, "%s%d", i ? ", " : "", c.layers[i]);
+        text_puts(out, "]");
+    }
+    text_puts(out, "}");
+}
+
+// --- tensors
+
+const char *eagle_name(AdapterVariant v, const Shape *s, Weight w, char out[TENSOR_NAME]) {
+    bool third = v == ADAPTER_EAGLE3;
+    static const char *const whole[WEIGHTS] = {[W_FINAL_NORM] = "norm",
+                                               [W_HEAD] = "lm_head",
+                                               [W_FC] = "fc",
+                                               [W_FC_BIAS] = "fc",
+                                               [W_TOKEN_NORM] = "midlayer.input_layernorm",
+                                               [W_EMBEDDING] = "embed_tokens"};
+    if (!weight_present(s, w) || (third ? w == W_EMBEDDING : w == W_HEAD)) return NULL;
+    if (w >= LAYER_WEIGHTS) return whole[w];
+    const char *name = third && w == W_ATTENTION_NORM ? "hidden_norm" : WEIGHT_ROWS[w].name;
+    snprintf(out, TENSOR_NAME, "%s%s", third ? MIDLAYER : FIRST_LAYER, name);
+    return out;
+}
+
+static bool has(const Shard *shard, const char *name) { return safetensors_find(&shard->header, name); }
+
+bool eagle_has_hidden_norm(const Shard *shard) {
+    return has(shard, "midlayer.hidden_norm.weight") || has(shard, "layers.0.hidden_norm.weight");
+}
+
+// The names of this file: speculators' layer is layers.0, and any file may hold its own embedding.
+static void name_weights(const Adapter *a, const Shard *shard, WeightSpec specs[WEIGHTS]) {
+    size_t n = sizeof MIDLAYER - 1;
+    adapter_weights(a->kind.variant, &a->models[0].shape, 0, specs);
+    bool other = a->kind.variant == ADAPTER_EAGLE3 && !has(shard, "midlayer.hidden_norm.weight") &&
+                 has(shard, "layers.0.hidden_norm.weight");
+    for (Weight w = 0; other && w < WEIGHTS; w++) {
+        char name[TENSOR_NAME];
+        if (strncmp(specs[w].name, MIDLAYER, n) != 0) continue;
+        snprintf(name, sizeof name, "%s%.100s", FIRST_LAYER, specs[w].name + n);
+        memcpy(specs[w].name, name, sizeof name);
+    }
+    snprintf(specs[W_EMBEDDING].name, TENSOR_NAME, "embed_tokens.weight");
+    if (!has(shard, specs[W_EMBEDDING].name)) specs[W_EMBEDDING].name[0] = 0;
+}
+
+// Every tensor is a weight, or one of the two maps between vocabularies.
+static bool check_used(const WeightSpec specs[WEIGHTS], const Shard *shard, const char *dir, Error *e) {
+    for (size_t i = 0; i < shard->header.count; i++) {
+        const char *name = shard->header.tensors[i].name;
+        bool used =
+            strcmp(name, "d2t") == 0 || strcmp(name, "t2d") == 0 || text_ends(name, "rotary_emb.inv_freq");
+        for (Weight w = 0; w < WEIGHTS && !used; w++) used = strcmp(name, specs[w].name) == 0;
+        if (!used)
+            return error_input(e,
+                               "tensor '%s' in '%s/%s' doesn't belong to such a draft, which would leave it "
+                               "out: is its config.json right?",
+                               name, dir, shard->name);
+    }
+    return true;
+}
+
+static bool wrong_map(const StoredTensor *t, const char *dtype, int64_t size, const Shard *shard,
+                      const char *dir, Error *e) {
+    bool fits = t->rank == 1 && t->dims[0] == size && strcmp(t->dtype, dtype) == 0;
+    if (!fits)
+        error_input(e, "tensor '%s' in '%s/%s' must be %s of shape (%lld)", t->name, dir, shard->name, dtype,
+                    (long long)size);
+    return !fits;
+}
+
+// Fills draft_ids from d2t's offsets and marks the target's ids that they reach.
+static bool read_ids(Adapter *a, const StoredTensor *t, unsigned char *reached, const Shard *shard,
+                     const char *dir, Error *e) {
+    const Shape *s = &a->models[0].shape;
+    if (wrong_map(t, "I64", s->vocab, shard, dir, e)) return false;
+    a->draft_ids = mem_new((size_t)s->vocab, sizeof *a->draft_ids);
+    for (int i = 0; i < s->vocab; i++) {
+        int64_t offset, low = -(int64_t)i, high = shape_tokens(s) - 1 - (int64_t)i;
+        memcpy(&offset, shard->data + t->begin + (size_t)i * sizeof offset, sizeof offset);
+        if (offset < low || offset > high)
+            return error_input(e,
+                               "'d2t' in '%s/%s' takes draft id %d %lld further, outside the target's "
+                               "vocabulary of %d",
+                               dir, shard->name, i, (long long)offset, shape_tokens(s));
+        int id = i + (int)offset;
+        if (reached[id])
+            return error_input(e,
+                               "'d2t' in '%s/%s' takes draft id %d to the target's %d, which has one already",
+                               dir, shard->name, i, id);
+        reached[id] = 1;
+        a->draft_ids[i] = id;
+    }
+    return true;
+}
+
+static bool check_mask(const StoredTensor *t, const unsigned char *reached, int tokens, const Shard *shard,
+                       const char *dir, Error *e) {
+    if (wrong_map(t, "BOOL", tokens, shard, dir, e)) return false;
+    for (int i = 0; i < tokens; i++)
+        if ((shard->data[t->begin + (size_t)i] != 0) != reached[i])
+            return error_input(e, "'t2d' in '%s/%s' has token %d %s, and 'd2t' doesn't: they must agree", dir,
+                               shard->name, i, reached[i] ? "out" : "in");
+    return true;
+}
+
+static bool read_maps(Adapter *a, const Shard *shard, const char *dir, Error *e) {
+    const Shape *s = &a->models[0].shape;
+    const StoredTensor *ids = safetensors_find(&shard->header, "d2t");
+    const StoredTensor *mask = safetensors_find(&shard->header, "t2d");
+    int tokens = shape_tokens(s);
+    if (a->kind.variant != ADAPTER_EAGLE3) return true;
+    if (!ids && s->vocab < tokens)
+        return error_input(e, "'%s/%s' has no tensor 'd2t', which a draft vocabulary of %d needs", dir,
+                           shard->name, s->vocab);
+    unsigned char *reached = mem_new((size_t)tokens, 1);
+    memset(reached, !ids, (size_t)tokens);
+    bool ok = (!ids || read_ids(a, ids, reached, shard, dir, e)) &&
+              (!mask || check_mask(mask, reached, tokens, shard, dir, e));
+    mem_free(reached);
+    return ok;
+}
+
+bool eagle_bind(Adapter *a, const Model *target, const Shard *shard, const char *dir, Error *e) {
+    Model *m = &a->models[0];
+    WeightSpec specs[WEIGHTS];
+    m->layers = mem_new(1, sizeof *m->layers);
+    m->head = target->head;
+    m->embedding = target->embedding;
+    name_weights(a, shard, specs);
+    for (Weight w = 0; w < WEIGHTS; w++)
+        if (!weight_bind(m, &specs[w], shard, 1, dir, e)) return false;
+    return check_used(specs, shard, dir, e) && read_maps(a, shard, dir, e);
+}

@@ -1,0 +1,376 @@
+// The tree of every step against one that is grown from the text alone: each guess's chances are those of its
+// path, run by itself in a second draft over states that a second target computes again. The drafts' logits
+// are coarse in some rounds, so that many guesses are equally likely.
+#include "tests/support/check.h"
+#include "tests/support/folder.h"
+#include "tests/support/null_session.h"
+#include "tests/support/rank_tree_text.h"
+#include "tests/support/watched.h"
+
+#include "engine/base/memory.h"
+#include "engine/null/null.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { CONTEXT = 60, TOKENS = 30, MOST_VOCAB = 14, MOST_POOL = 4 + 4 * 16, NONE = -1 };
+
+// --- a draft with few different logits
+
+static float coarse_row(float *logits, int vocab, int *best) {
+    double sum = 0;
+    *best = 0;
+    for (int v = 0; v < vocab; v++) {
+        logits[v] = floorf(logits[v] / 3);
+        if (logits[v] > logits[*best]) *best = v;
+    }
+    for (int v = 0; v < vocab; v++) sum += exp((double)logits[v] - (double)logits[*best]);
+    return (float)log(sum);
+}
+
+// The k best of a row, lowest id first among equals.
+static void best_of(const float *logits, int vocab, int k, int *ids, float *best) {
+    for (int id = 0; id < vocab; id++) {
+        int better = 0;
+        for (int other = 0; other < vocab; other++)
+            better += logits[other] > logits[id] || (logits[other] == logits[id] && other < id);
+        if (better < k) ids[better] = id, best[better] = logits[id];
+    }
+}
+
+static int coarse_vocab; // all drafts of a round have one
+
+static bool coarse_head(void *self, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {
+    for (int i = 0; i < count; i++) {
+        float row[MOST_VOCAB];
+        int best;
+        HeadOut one = {.logits = row};
+        if (!null_backend.head(self, nodes + i, 1, HEAD_LOGITS, &one, e)) return false;
+        float sum = coarse_row(row, coarse_vocab, &best);
+        if (want & HEAD_ARGMAX) out->argmax[i] = best;
+        if (want & HEAD_LOGITS)
+            memcpy(out->logits + i * coarse_vocab, row, (size_t)coarse_vocab * sizeof *row);
+        if (!(want & HEAD_TOP)) continue;
+        best_of(row, coarse_vocab, out->top, out->top_id + i * out->top, out->top_logit + i * out->top);
+        if (out->log_sum) out->log_sum[i] = sum;
+    }
+    return true;
+}
+
+// --- the slow model
+
+typedef struct {
+    int parent, token, depth;
+    float score;
+    bool chosen;
+} Guess;
+
+typedef struct {
+    Watched text; // first: the loop's callbacks get it
+    Session target, draft, slow_target, slow_draft;
+    Captures captures;
+    bool third;
+    int vocab, own_vocab, map[MOST_VOCAB]; // of target and draft; draft id to the target's
+    bool mapped, dynamic;
+    int total, depth, k;
+    RankTree fixed;
+    Guess pool[RANK_TREE_MOST];
+    int count;
+    int accepted, tried, ties, most_depth;
+} Watch;
+
+static int width_of(const Watch *w) { return w->third ? w->captures.count * NULL_WIDTH : NULL_WIDTH; }
+
+// The states of tokens [0, n) of the text, a layer at a time.
+static void slow_states(Watch *w, int n, float *rows) {
+    Session *s = &w->slow_target;
+    for (int i = 0; i < (w->third ? w->captures.count : 1); i++) {
+        float own[CONTEXT * NULL_WIDTH];
+        session_reset(s);
+        int layer = w->third ? w->captures.layers[i] : NULL_LAYERS;
+        assert_true(session_prefill(s, w->text.sequence, n, 0, layer, own, NULL));
+        for (int t = 0; t < n; t++)
+            memcpy(rows + t * width_of(w) + i * NULL_WIDTH, own + t * NULL_WIDTH, NULL_WIDTH * sizeof *own);
+    }
+}
+
+// The draft has read the text before the step's root; the root's row is still to come.
+static void begin_slow_draft(Watch *w, float *rows) {
+    int n = w->text.before - 1; // rows
+    slow_states(w, n, rows);
+    session_reset(&w->slow_draft);
+    assert_true(session_prefill_hidden(&w->slow_draft, w->text.sequence + 1, n - 1, rows, NULL));
+}
+
+// ln p below a guess (NONE: the root) and the ids in order of their chances.
+static void slow_chances_below(Watch *w, int guess, const float *rows, int *ids, float *log_p) {
+    Session *s = &w->slow_draft;
+    int path[CONTEXT], n = 0, last = w->text.before - 2;
+    for (int i = guess; i != NONE; i = w->pool[i].parent) path[n++] = i;
+    session_begin_step(s, true, LAYOUT_TREE);
+    int node = tree_root(&s->tree, w->text.sequence[w->text.before - 1]);
+    assert_true(session_set_hidden(s, 0, 1, rows + last * width_of(w), NULL) &&
+                session_run(s, s->shape.layers, NULL));
+    while (n--) {
+        node = tree_probe(&s->tree, node, w->pool[path[n]].token, true);
+        assert_int_not_equal(node, TREE_NONE);
+        assert_true(session_run(s, s->shape.layers, NULL));
+    }
+    assert_true(session_run(s, s->shape.layers, NULL) && session_read(s, HEAD_ARGMAX | HEAD_LOGITS, NULL));
+    float logits[MOST_VOCAB];
+    memcpy(logits, session_logits(s, node), (size_t)w->own_vocab * sizeof *logits);
+    best_of(logits, w->own_vocab, w->own_vocab, ids, log_p);
+    double sum = 0;
+    for (int i = 0; i < w->own_vocab; i++) sum += exp((double)logits[i] - (double)logits[ids[0]]);
+    for (int i = w->own_vocab; i-- > 0;) log_p[i] = log_p[i] - log_p[0] - (float)log(sum);
+    assert_true(session_truncate(s, s->cache.length, NULL));
+}
+
+static int id_of(const Watch *w, int id) { return w->mapped ? w->map[id] : id; }
+
+static bool better(const Watch *w, int a, int b) {
+    return w->pool[a].score > w->pool[b].score || (w->pool[a].score == w->pool[b].score && a < b);
+}
+
+// The best `most` of guesses [first, count), best first.
+static int best_guesses(Watch *w, int first, int most, int *out) {
+    int n = 0;
+    for (int i = first; i < w->count; i++) {
+        int place = 0;
+        for (int k = first; k < w->count; k++) place += better(w, k, i);
+        if (place < most) out[place] = i, n++;
+    }
+    return n;
+}
+
+static void guess_below(Watch *w, int parent, const float *rows, int most) {
+    int ids[MOST_VOCAB];
+    float log_p[MOST_VOCAB];
+    slow_chances_below(w, parent, rows, ids, log_p);
+    for (int i = 0; i < most && i < w->own_vocab; i++) {
+        float score = parent == NONE ? log_p[i] : w->pool[parent].score + log_p[i];
+        int depth = parent == NONE ? 0 : w->pool[parent].depth + 1;
+        for (int k = 0; k < w->count; k++) w->ties += w->pool[k].score == score;
+        w->pool[w->count++] = (Guess){parent, id_of(w, ids[i]), depth, score, false};
+    }
+}
+
+// Guesses of this depth are run: they need a position, one behind their own in the text, and rows.
+static bool fits(const Watch *w, int depth, int count, int rows) {
+    return w->text.before - 1 + depth < CONTEXT && rows + count <= w->draft.tree.capacity;
+}
+
+static void slow_dynamic(Watch *w, const float *states, int rows) {
+    int frontier[MOST_POOL], n = 1, first = 0;
+    frontier[0] = NONE;
+    for (int level = 0; level <= w->depth; level++) {
+        first = w->count;
+        for (int i = 0; i < n; i++) guess_below(w, frontier[i], states, w->k);
+        n = best_guesses(w, first, w->k < w->own_vocab ? w->k : w->own_vocab, frontier);
+        if (!fits(w, level, n, rows)) break;
+        rows += n;
+    }
+    n = best_guesses(w, 0, w->total - 1, frontier);
+    for (int i = 0; i < n; i++) w->pool[frontier[i]].chosen = true;
+}
+
+static void slow_fixed(Watch *w, const float *states, int rows) {
+    bool stopped = false;
+    w->count = w->fixed.count;
+    for (int i = 0; i < w->count; i++) w->pool[i] = (Guess){w->fixed.nodes[i].parent, NONE, 0, 0, false};
+    for (int depth = 0; depth < RANK_TREE_DEPTH && !stopped; depth++) {
+        int level = 0;
+        bool inner[RANK_TREE_MOST] = {false};
+        for (int i = 0; i < w->count; i++) {
+            const RankNode *node = &w->fixed.nodes[i];
+            bool there = node->parent == NONE || w->pool[node->parent].chosen;
+            if (node->depth == depth && there && node->parent != NONE) inner[node->parent] = true;
+        }
+        for (int i = 0; i < w->count; i++) level += inner[i];
+        if (depth > 0 && (level == 0 || !fits(w, depth - 1, level, rows))) break;
+        rows += level;
+        for (int i = 0; i < w->count; i++) {
+            const RankNode *node = &w->fixed.nodes[i];
+            int ids[MOST_VOCAB];
+            float log_p[MOST_VOCAB];
+            if (node->depth != depth || node->rank >= w->own_vocab) continue;
+            if (node->parent != NONE && !w->pool[node->parent].chosen) continue;
+            slow_chances_below(w, node->parent, states, ids, log_p);
+            w->pool[i].token = id_of(w, ids[node->rank]);
+            w->pool[i].chosen = true;
+        }
+    }
+}
+
+// The rows that the draft lacked in this step: the tokens of the last one.
+static void slow_guesses(Watch *w, int rows) {
+    float states[CONTEXT * NULL_WIDTH * SHAPE_MAX_STATES];
+    w->count = 0;
+    if (w->text.before == 1) return;
+    begin_slow_draft(w, states);
+    if (w->dynamic) slow_dynamic(w, states, rows);
+    else slow_fixed(w, states, rows);
+}
+
+static void on_step(void *state, const StepReport *r) {
+    Watch *w = state;
+    const Tree *t = &w->target.tree;
+    int placed[RANK_TREE_MOST], want = 0;
+    slow_guesses(w, w->tried);
+    for (int i = 0; i < w->count; i++) {
+        const Guess *x = &w->pool[i];
+        int parent = x->parent == NONE ? 0 : placed[x->parent];
+        int position = parent < 0 ? 0 : tree_position(t, parent) + 1;
+        placed[i] = x->chosen && parent >= 0 && position < CONTEXT && want + 1 < t->capacity ? ++want : NONE;
+        if (placed[i] == NONE) continue;
+        if (want >= t->count || t->parent[want] != parent || t->token[want] != x->token)
+            fail_msg("step %d: guess %d is (%d below %d), want (%d below %d) (seed %llu)", r->number, want,
+                     want < t->count ? t->token[want] : NONE, want < t->count ? t->parent[want] : NONE,
+                     x->token, parent, (unsigned long long)test_seed());
+    }
+    assert_int_equal(t->count - 1, want);
+    assert_int_equal(w->draft.cache.length, w->text.before - 1);
+    w->accepted += r->accepted;
+    w->most_depth = r->depth > w->most_depth ? r->depth : w->most_depth;
+    w->tried = r->emitted;
+}
+
+// --- random settings
+
+static void open_sessions(Watch *w, Random *r) {
+    NullSetup setup = {.vocab = w->vocab, .context = CONTEXT, .max_nodes = test_between(r, 20, 120)};
+    if (test_between(r, 0, 2) == 0) setup.window = test_between(r, 2, 12);
+    null_session_open(&w->target, &setup);
+    null_session_open(&w->slow_target,
+                      &(NullSetup){.vocab = w->vocab, .context = CONTEXT, .window = setup.window});
+    NullSetup draft = {.vocab = w->own_vocab, .context = CONTEXT, .max_nodes = test_between(r, 40, 120)};
+    draft.tokens = w->vocab;
+    draft.input = w->third ? INPUT_PAIRED : INPUT_FUSED;
+    null_session_open(&w->draft, &draft);
+    draft.max_nodes = 0;
+    null_session_open(&w->slow_draft, &draft);
+}
+
+// Distinct target ids for the draft's, in any order.
+static void draw_map(Watch *w, Random *r) {
+    bool taken[MOST_VOCAB] = {false};
+    for (int i = 0; i < w->own_vocab; i++) {
+        do w->map[i] = test_between(r, 0, w->vocab - 1);
+        while (taken[w->map[i]]);
+        taken[w->map[i]] = true;
+    }
+}
+
+static void draw_setting(Watch *w, Random *r, char *text, size_t size) {
+    char tree[RANK_TREE_MOST * 12];
+    const char *name = w->third ? "eagle3" : "eagle";
+    w->dynamic = test_between(r, 0, 2) > 0;
+    w->total = test_between(r, 2, 40), w->depth = test_between(r, 0, 4), w->k = test_between(r, 1, 4);
+    if (w->dynamic) {
+        snprintf(text, size, "%s:total=%d,depth=%d,top_k=%d", name, w->total, w->depth, w->k);
+        return;
+    }
+    bool authors = test_between(r, 0, 1);
+    if (authors)
+        assert_true(rank_tree_parse(&w->fixed, RANK_TREE_DEPTH,
+                                    "0 1 2 3 00 01 02 10 11 20 21 30 000 001 002 010 011 020 021 100 "
+                                    "0000 0001 0002 00000 00001",
+                                    "the facts", NULL));
+    else rank_tree_grow(&w->fixed, test_between(r, 1, 30), test_between(r, 1, 4), test_between(r, 1, 5));
+    rank_tree_text(&w->fixed, tree);
+    for (char *p = tree; *p; p++)
+        if (*p == '\n' || *p == ' ') *p = ';';
+    snprintf(text, size, "%s:tree=%s", name, authors ? "static" : tree);
+}
+
+static void watch_method(Watch *w, Random *r) {
+    char text[RANK_TREE_MOST * 12 + 64];
+    Method m;
+    Error e = {0};
+    Backend coarse = null_backend;
+    w->third = test_between(r, 0, 1);
+    w->vocab = test_between(r, 3, MOST_VOCAB);
+    w->mapped = w->third && test_between(r, 0, 1);
+    w->own_vocab = w->mapped ? test_between(r, 2, w->vocab) : w->vocab;
+    w->captures = (Captures){NULL_STATES, {test_between(r, 1, 2), test_between(r, 1, 2)}};
+    draw_map(w, r);
+    open_sessions(w, r);
+    coarse.head = coarse_head;
+    coarse_vocab = w->own_vocab;
+    if (test_between(r, 0, 1)) w->draft.backend = w->slow_draft.backend = &coarse;
+    rank_tree_init(&w->fixed);
+    draw_setting(w, r, text, sizeof text);
+    MethodEnv env = {.target = &w->target,
+                     .adapters = &w->draft,
+                     .adapter_count = 1,
+                     .adapter_layer = NULL_LAYERS,
+                     .captures = &w->captures,
+                     .draft_ids = w->mapped ? w->map : NULL,
+                     .sampling = {.top_p = 1}};
+    if (!method_open(&m, text, &env, &e)) fail_msg("'%s': %s", text, e.text);
+    for (int prompt = 0; prompt < 2; prompt++) {
+        DecodeOptions o = watched_options(TOKENS, 1, 2, r);
+        o.prefill_chunk = test_between(r, 0, 5);
+        w->tried = 1; // the root's row
+        watched_prompt(&w->text, test_between(r, 1, test_between(r, 0, 4) ? 8 : CONTEXT), w->vocab, r);
+        DecodeResult out = watched_decode(&w->text, on_step, &w->target, &m, &o);
+        decode_result_release(&out);
+    }
+    method_close(&m);
+    rank_tree_release(&w->fixed);
+    session_release(&w->target);
+    session_release(&w->draft);
+    session_release(&w->slow_target);
+    session_release(&w->slow_draft);
+}
+
+static void every_setting(void **state) {
+    (void)state;
+    Random r = test_random(1105);
+    int accepted = 0, ties = 0, most = 0;
+    for (int round = 0; round < 150; round++) {
+        Watch w = {.accepted = 0};
+        watch_method(&w, &r);
+        accepted += w.accepted;
+        ties += w.ties;
+        most = w.most_depth > most ? w.most_depth : most;
+    }
+    print_message("%d guesses accepted, %d ties, down to depth %d\n", accepted, ties, most);
+    assert_true(accepted > 1000 && ties > 1000 && most >= 5);
+}
+
+// --- refusals
+
+static void refuses(void **state) {
+    (void)state;
+    NullAdapters adapters;
+    Session target;
+    NullSetup setup = {.vocab = 8, .context = CONTEXT};
+    MethodEnv env = {.target = &target, .sampling = {.top_p = 1}};
+    Method m;
+    Error e = {0};
+    null_session_open(&target, &setup);
+    null_adapters_open(&adapters, &setup);
+    null_adapters_seat(&adapters, &env, "medusa");
+    assert_false(method_open(&m, "eagle", &env, &e));
+    assert_non_null(strstr(e.text, "method 'eagle': a draft of EAGLE-1 or 2 is needed: give one with"));
+    null_adapters_seat(&adapters, &env, "eagle");
+    assert_false(method_open(&m, "eagle3", &env, &e));
+    assert_non_null(strstr(e.text, "method 'eagle3': a draft of EAGLE-3 is needed: give one with"));
+    assert_false(method_open(&m, "medusa", &env, &e));
+    assert_non_null(strstr(e.text, "Medusa heads are needed"));
+    assert_false(method_open(&m, "kangaroo", &env, &e));
+    assert_false(method_open(&m, "eagle:tree=0;000", &env, &e));
+    assert_non_null(strstr(e.text, "the path '000' in 'tree' needs '00' before it"));
+    assert_false(method_open(&m, "eagle:tree=/no/such/tree", &env, &e));
+    assert_non_null(strstr(e.text, "/no/such/tree"));
+    assert_false(method_open(&m, "mix:eagle+eagle", &env, &e));
+    assert_non_null(strstr(e.text, "cannot share the adapter"));
+    null_adapters_close(&adapters);
+    session_release(&target);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_setting), cmocka_unit_test(refuses)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
