@@ -45,6 +45,7 @@ __global__ void __launch_bounds__(JOIN_THREADS) join_rows(Join j) {
     size_t wide = (size_t)width, stride = (size_t)(j.tokens ? 1 : j.states) * wide;
     const float *state =
         given ? j.given + (size_t)node * stride : j.hidden + (size_t)step_nodes(j.step)[node].parent * wide;
+#pragma unroll 1 // unrolled, both loops need more registers than there are
     for (int i = (int)threadIdx.x; i < width; i += JOIN_THREADS) {
         if (j.tokens) {
             put_activation(j.to, row, i, j.tokens[(size_t)node * wide + (size_t)i]);
@@ -52,6 +53,7 @@ __global__ void __launch_bounds__(JOIN_THREADS) join_rows(Join j) {
         }
         j.hidden[(size_t)node * wide + (size_t)i] = j.tokens || given ? 0 : state[i];
     }
+#pragma unroll 1
     for (int i = (int)threadIdx.x; !j.tokens && j.to.data && i < (int)stride; i += JOIN_THREADS)
         put_activation(j.to, row, i, given ? state[i] : 0);
 }

@@ -32,7 +32,7 @@ static void a_tree_is_its_paths(void **state) {
     simt_settings.locked = simt_settings.early = false; // quicker
     for (int order = 0; order < SIMT_ORDERS; order++) {
         simt_settings.order = (SimtOrder)order;
-        drafts_exact(&FIRST, 6);
+        drafts_exact(&FIRST, order ? 2 : 6);
     }
     simt_settings.order = SIMT_NATURAL;
     simt_settings.locked = simt_settings.early = true;
