@@ -2,12 +2,13 @@
 // them. A tile is one node. Its numbers depend on its position and keys alone, as in attention.cuh: every sum
 // goes over positions in an order that only they decide.
 //
-//      scores (heads, length)    a thread for a position: q times key
+//      scores (heads, length)    a thread for a position: q times key, 16 bytes at a time
 //      weights                   in their place: softmax, rounded to the format of the values
-//      means (heads, head_dim)   a warp for every eighth block of positions, then the warps in order
+//      means (heads, head_dim)   a warp for every eighth block of positions, a lane for 4 neighbouring
+//                                dimensions; then the warps in order
 #include "engine/cuda/attention.cuh"
 
-enum { THREADS = 256, WARPS = THREADS / WARP, DIMS = HEAD_DIM_MAX / WARP };
+enum { THREADS = 256, WARPS = THREADS / WARP, WIDE = 8, DIMS = HEAD_DIM_MAX / WARP };
 
 // A tile's scores for a head.
 __device__ __forceinline__ float *scores_of(const Attention &a, int head) {
@@ -26,6 +27,38 @@ __device__ __forceinline__ const void *find_key(const Attention &a, const Tile *
     return step ? area : seen_cache(a, t, cache);
 }
 
+// Loads N numbers of 16 bits, 8 or 16 bytes; or 4 of f32, with zeros behind them. A head's pitch is a
+// multiple of 16 bytes.
+template <int N>
+__device__ __forceinline__ void load_wide(Dtype dtype, const void *data, size_t at, float x[N]) {
+    alignas(16) uint32_t pair[N / 2];
+    if (dtype == DTYPE_F32) {
+        float4 v = *(const float4 *)((const float *)data + at), zeros = {0, 0, 0, 0};
+        *(float4 *)x = v;
+        if (N > 4) *(float4 *)(x + N - 4) = zeros;
+        return;
+    }
+    const uint16_t *from = (const uint16_t *)data + at;
+    if (N == WIDE) *(uint4 *)pair = *(const uint4 *)from;
+    else *(uint2 *)pair = *(const uint2 *)from;
+#pragma unroll
+    for (int i = 0; i < N; i++) x[i] = half_f32(dtype, (uint16_t)(pair[i / 2] >> i % 2 * 16));
+}
+
+// The padding of q and of keys holds zeros, which change no sum.
+__device__ __forceinline__ float score(const Attention &a, size_t q, const void *keys, size_t key) {
+    float sum = 0;
+    alignas(16) float x[WIDE], y[WIDE];
+    int step = a.heads.dtype == DTYPE_F32 ? WIDE / 2 : WIDE;
+    for (int d = 0; d < a.heads.pitch; d += step) {
+        load_wide<WIDE>(a.heads.dtype, a.q, q + (size_t)d, x);
+        load_wide<WIDE>(a.heads.dtype, keys, key + (size_t)d, y);
+#pragma unroll
+        for (int i = 0; i < WIDE; i++) sum = fmaf(x[i], y[i], sum);
+    }
+    return sum;
+}
+
 __global__ void __launch_bounds__(THREADS) eager_scores(Attention a, int first_tile) {
     let_next_begin();
     wait_for_launches();
@@ -34,11 +67,8 @@ __global__ void __launch_bounds__(THREADS) eager_scores(Attention a, int first_t
     if (t->nodes == 0 || position < t->lowest || position > t->highest) return;
     size_t at, q = ((size_t)t->row[0] * (size_t)a.heads.heads + (size_t)head) * (size_t)a.heads.pitch;
     const void *keys = find_key(a, t, kv_head(a, head), position, a.cache_k, a.step_k, &at);
-    float sum = 0;
-    for (int d = 0; d < a.heads.head_dim; d++)
-        sum = fmaf(load_number(a.heads.dtype, a.q, q + (size_t)d),
-                   load_number(a.heads.dtype, keys, at + (size_t)d), sum);
-    scores_of(a, head)[position] = sum * (1.4426950408889634f / sqrtf((float)a.heads.head_dim));
+    scores_of(a, head)[position] =
+        score(a, q, keys, at) * (1.4426950408889634f / sqrtf((float)a.heads.head_dim));
 }
 
 struct EagerShared {
@@ -84,28 +114,24 @@ __global__ void __launch_bounds__(THREADS) eager_means(Attention a, int first_ti
     wait_for_launches();
     const Tile *t = step_tiles(a.step) + first_tile + blockIdx.z;
     if (t->nodes == 0) return;
-    int head = (int)blockIdx.y, kv = kv_head(a, head), lane = warp_lane(), dims = a.heads.head_dim;
+    int head = (int)blockIdx.y, kv = kv_head(a, head), dim = warp_lane() * DIMS, dims = a.heads.head_dim;
     const float *weight = scores_of(a, head);
-    float sum[DIMS];
-#pragma unroll
-    for (int i = 0; i < DIMS; i++) sum[i] = 0;
+    float sum[DIMS] = {0, 0, 0, 0};
     for (int base = block_of(t->lowest); base <= t->highest; base += BLOCK) {
         if (base / BLOCK % WARPS != warp_number()) continue;
         int first = base > t->lowest ? base : t->lowest,
             last = base + BLOCK - 1 < t->highest ? base + BLOCK - 1 : t->highest;
-        for (int p = first; p <= last; p++) {
+        for (int p = first; p <= last && dim < dims; p++) {
+            alignas(16) float x[DIMS];
             size_t at;
             const void *values = find_key(a, t, kv, p, a.cache_v, a.step_v, &at);
+            load_wide<DIMS>(a.heads.dtype, values, at + (size_t)dim, x);
 #pragma unroll
-            for (int i = 0; i < DIMS; i++) {
-                int d = i * WARP + lane;
-                if (d < dims)
-                    sum[i] = fmaf(weight[p], load_number(a.heads.dtype, values, at + (size_t)d), sum[i]);
-            }
+            for (int i = 0; i < DIMS; i++) sum[i] = fmaf(weight[p], x[i], sum[i]);
         }
     }
 #pragma unroll
-    for (int i = 0; i < DIMS; i++) sm->means[warp_number()][i * WARP + lane] = sum[i];
+    for (int i = 0; i < DIMS; i++) sm->means[warp_number()][dim + i] = sum[i];
     __syncthreads();
     for (int d = (int)threadIdx.x; d < dims; d += THREADS) {
         float all = 0;

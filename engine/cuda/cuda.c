@@ -153,8 +153,6 @@ static bool take_cards(Cuda *first, const BackendOptions *o, Error *e) {
 bool cuda_open_on(const Model *model, const CudaCards *cards, const BackendOptions *o, void **self,
                   Error *e) {
     *self = NULL;
-    if (shape_reads_both(&model->shape))
-        return error_input(e, "device cuda cannot run EAGLE's heads: give --device cpu");
     Cuda *first = make_cards(model, cards, o);
     if (find_cards(first, o, e) && cuda_fit(first, o, e) && take_cards(first, o, e)) {
         check(first);
@@ -209,12 +207,27 @@ static void rows_drop(void *self, float *rows) {
     gpu_give(rows);
 }
 
-static float *row_of(const Cuda *c, int node) {
-    return c->hidden + (size_t)node * (size_t)c->model->shape.width;
+// Rows by node: where they are, of which card, and how wide.
+typedef struct Rows {
+    Cuda *c;
+    float *rows;
+    size_t width;
+} Rows;
+
+// The last card has all captured states, since they go along with the hidden ones.
+static Rows state_rows(Cuda *first, int node, HiddenKind kind) {
+    Cuda *last = cuda_last(first), *holder = first->holder[node];
+    size_t width = (size_t)first->model->shape.width;
+    if (kind == HIDDEN_CAPTURED) return (Rows){last, last->kept, (size_t)last->captures.count * width};
+    return (Rows){holder, holder->hidden, width};
 }
 
-static bool copy_row(Cuda *c, float *to, const float *from, Error *e) {
-    size_t bytes = (size_t)c->model->shape.width * sizeof *to;
+static Rows given_rows(Cuda *first) {
+    const Shape *s = &first->model->shape;
+    return (Rows){first, shape_reads_both(s) ? first->given : first->hidden, (size_t)shape_given_width(s)};
+}
+
+static bool copy_row(Cuda *c, float *to, const float *from, size_t bytes, Error *e) {
     return cuda_ok(c, gpu_copy(to, from, bytes, c->stream), "cannot copy within it", e);
 }
 
@@ -226,45 +239,56 @@ static bool keep_normed(Cuda *c, Cuda *lender, int node, float *row, Error *e) {
     return cuda_norm_to(c, &node, 1, c->logits, e) && pass(c, lender, row, c->logits, bytes, e);
 }
 
-static bool keep_raw(Cuda *c, Cuda *lender, int node, float *row, Error *e) {
-    size_t bytes = (size_t)c->model->shape.width * sizeof *row;
-    if (c != lender) return pass(c, lender, row, row_of(c, node), bytes, e);
-    return cuda_begin(c, PHASE_HEAD, e) && copy_row(c, row, row_of(c, node), e);
+static bool keep_row(const Rows *from, Cuda *lender, int node, float *row, Error *e) {
+    size_t bytes = from->width * sizeof *row;
+    const float *own = from->rows + (size_t)node * from->width;
+    if (from->c != lender) return pass(from->c, lender, row, own, bytes, e);
+    return cuda_begin(lender, PHASE_HEAD, e) && copy_row(lender, row, own, bytes, e);
 }
 
 // The other instance's work follows and counts as its own, so this one's phase ends here.
 static bool rows_keep(void *self, int node, HiddenKind kind, float *row, Error *e) {
     Cuda *c = self, *lender = c->lender;
     assert(lender && node >= 0 && node < c->max_nodes);
+    Rows from = state_rows(c, node, kind);
     bool ok = kind == HIDDEN_NORMED ? keep_normed(cuda_last(c), lender, node, row, e)
-                                    : keep_raw(c->holder[node], lender, node, row, e);
+                                    : keep_row(&from, lender, node, row, e);
     return ok && cuda_begin(lender, PHASE_IDLE, e);
 }
 
 static bool rows_give(void *self, int node, const float *row, Error *e) {
     Cuda *c = self;
     assert(node >= 0 && node < c->max_nodes);
+    Rows to = given_rows(c);
     c->holder[node] = c;
-    return cuda_begin(c, PHASE_RUN, e) && copy_row(c, row_of(c, node), row, e);
+    return cuda_begin(c, PHASE_RUN, e) &&
+           copy_row(c, to.rows + (size_t)node * to.width, row, to.width * sizeof *row, e);
 }
 
 static const HiddenMemory HIDDEN = {rows_take, rows_drop, rows_keep, rows_give};
 
 // --- the table
 
+// The states of the run's nodes, from the card in front: hidden ones, and those that were captured so far.
+static bool pass_states(Cuda *from, Cuda *to, const StepRun *run, Error *e) {
+    size_t width = (size_t)to->model->shape.width, count = (size_t)(run->last - run->first);
+    size_t kept = (size_t)to->captures.count * width, first = (size_t)run->first;
+    return pass(from, to, to->hidden + first * width, from->hidden + first * width,
+                count * width * sizeof(float), e) &&
+           (!kept || pass(from, to, to->kept + first * kept, from->kept + first * kept,
+                          count * kept * sizeof(float), e));
+}
+
 // Cards run their layers one after another, each on the hidden states that the previous one leaves.
 static bool cuda_run(void *self, const StepRun *run, Error *e) {
     Cuda *first = self, *before = NULL;
-    size_t width = (size_t)first->model->shape.width, at = (size_t)run->first * width;
-    size_t bytes = (size_t)(run->last - run->first) * width * sizeof(float);
     assert(run->first >= 0 && run->last <= first->max_nodes);
     for (Cuda *c = first; c && run->first < run->last; before = c, c = c->next) {
         StepRun own = *run;
         if (own.a < c->from) own.a = c->from;
         if (own.b > c->to) own.b = c->to;
         if (own.a >= own.b) continue;
-        if (before && own.a == c->from && !pass(before, c, c->hidden + at, before->hidden + at, bytes, e))
-            return false;
+        if (before && own.a == c->from && !pass_states(before, c, run, e)) return false;
         if (!cuda_step(c, &own, e)) return false;
         for (int i = run->first; i < run->last; i++) first->holder[i] = c;
     }
@@ -290,15 +314,16 @@ static bool cuda_get_distribution(void *self, int node, const Sampling *sampling
 }
 
 // Neighbouring nodes come back in one copy.
-static bool get_raw(Cuda *first, const int *nodes, int count, float *rows, Error *e) {
-    size_t width = (size_t)first->model->shape.width;
+static bool get_rows(Cuda *first, const int *nodes, int count, HiddenKind kind, float *rows, Error *e) {
     for (int i = 0, n; i < count; i += n) {
-        Cuda *c = first->holder[nodes[i]];
-        assert(c->first == first);
-        for (n = 1; i + n < count && nodes[i + n] == nodes[i] + n && first->holder[nodes[i + n]] == c; n++) {}
-        const float *from = c->hidden + (size_t)nodes[i] * width;
-        if (!cuda_begin(c, PHASE_HEAD, e) ||
-            !cuda_ok(c, gpu_copy(rows + (size_t)i * width, from, (size_t)n * width * sizeof *rows, c->stream),
+        Rows from = state_rows(first, nodes[i], kind);
+        assert(from.c->first == first);
+        for (n = 1; i + n < count && nodes[i + n] == nodes[i] + n; n++)
+            if (state_rows(first, nodes[i + n], kind).c != from.c) break;
+        if (!cuda_begin(from.c, PHASE_HEAD, e) ||
+            !cuda_ok(from.c,
+                     gpu_copy(rows + (size_t)i * from.width, from.rows + (size_t)nodes[i] * from.width,
+                              (size_t)n * from.width * sizeof *rows, from.c->stream),
                      "cannot copy from it", e))
             return false;
     }
@@ -307,21 +332,28 @@ static bool get_raw(Cuda *first, const int *nodes, int count, float *rows, Error
 
 static bool cuda_get_hidden(void *self, const int *nodes, int count, HiddenKind kind, float *rows, Error *e) {
     return kind == HIDDEN_NORMED ? cuda_normed(cuda_last(self), nodes, count, rows, e)
-                                 : get_raw(self, nodes, count, rows, e);
+                                 : get_rows(self, nodes, count, kind, rows, e);
 }
 
 static bool cuda_set_hidden(void *self, int first, int count, const float *rows, Error *e) {
     Cuda *c = self;
-    size_t width = (size_t)c->model->shape.width;
+    Rows to = given_rows(c);
+    size_t width = to.width;
     if (!cuda_begin(c, PHASE_RUN, e)) return false;
     for (int done = 0, n; done < count; done += n) {
         n = count - done < PANEL_ROWS ? count - done : PANEL_ROWS;
         memcpy(staging_begin(&c->rows), rows + (size_t)done * width, (size_t)n * width * sizeof *rows);
-        if (!staging_send(c, &c->rows, c->hidden + (size_t)(first + done) * width,
+        if (!staging_send(c, &c->rows, to.rows + (size_t)(first + done) * width,
                           (size_t)n * width * sizeof *rows, e))
             return false;
     }
     for (int i = 0; i < count; i++) c->holder[first + i] = c;
+    return true;
+}
+
+static bool cuda_capture(void *self, const Captures *captures, Error *e) {
+    for (Cuda *c = self; c; c = c->next)
+        if (!cuda_take_kept(c, captures, e)) return false;
     return true;
 }
 
@@ -385,7 +417,7 @@ static void cuda_report(const void *self, BackendReport *out) {
         out->seconds.commit += c->seconds[PHASE_COMMIT];
         out->waited_s += c->waited_s;
     }
-    out->weight_bytes = (size_t)m->shape.layers * out->layer_bytes + out->head_bytes;
+    out->weight_bytes = (size_t)m->shape.layers * out->layer_bytes + out->head_bytes + model_fc_bytes(m);
     out->kv_bytes_per_position =
         2 * (size_t)m->shape.layers * (size_t)shape_kv_width(&m->shape) * dtype_size(first->heads.dtype);
 }
@@ -396,6 +428,7 @@ const Backend cuda_backend = {.name = "cuda",
                               .distribution = cuda_get_distribution,
                               .get_hidden = cuda_get_hidden,
                               .set_hidden = cuda_set_hidden,
+                              .capture = cuda_capture,
                               .hidden = &HIDDEN,
                               .commit = cuda_commit,
                               .reset = cuda_reset,

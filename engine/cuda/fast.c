@@ -49,7 +49,9 @@ static int stride_of(const Matrix *m) { return round_up(m->rows, 16); }
 bool fast_take(Cuda *c, Error *e) {
     if (!c->fast) return true;
     size_t limit = (size_t)cuda_rows_limit(c),
-           most = (size_t)fast_rows(PANEL_ROWS) * (size_t)stride_of(&c->head);
+           most = (size_t)fast_rows(PANEL_ROWS) * (size_t)stride_of(&c->head),
+           fc = limit * (size_t)stride_of(&c->fc);
+    if (fc > most) most = fc;
     for (int i = 0; i < c->model->shape.layers; i++)
         for (int kind = 0; kind < KINDS; kind++) {
             size_t n = limit * (size_t)stride_of(matrix_of(&c->layers[i], kind));
@@ -170,9 +172,9 @@ static bool same_shape(const Matrix *a, const Matrix *b) {
 }
 
 // The events for measuring are also the marks of phases, so this waits for the stream first.
-static bool prepare(Cuda *c, const Matrix *m, int kind, int rows, Error *e) {
-    static const Role READS[KINDS] = {ROLE_NORMED, ROLE_MIXED, ROLE_NORMED, ROLE_GATED};
-    Alike on = {.activations = cuda_role(c, kind < KINDS ? READS[kind] : ROLE_NORMED, m)->data};
+// kind: KINDS of a matrix that's not a layer's.
+static bool prepare(Cuda *c, const Matrix *m, int kind, Role role, int rows, Error *e) {
+    Alike on = {.activations = cuda_role(c, role, m)->data};
     if (!m->library || find(c->fast, m, rows)) return true;
     for (int i = 0; kind < KINDS && i < c->model->shape.layers && on.count < REPEATS; i++) {
         const Matrix *other = matrix_of(&c->layers[i], kind);
@@ -184,13 +186,17 @@ static bool prepare(Cuda *c, const Matrix *m, int kind, int rows, Error *e) {
 }
 
 bool fast_prepare(Cuda *c, int rows, int a, int b, Error *e) {
+    const Role reads[KINDS] = {attention_role(&c->model->shape), ROLE_MIXED, ROLE_NORMED, ROLE_GATED};
+    if (a == 0 && !prepare(c, &c->fc, KINDS, ROLE_JOINED, rows, e)) return false;
     for (int layer = a; layer < b; layer++)
         for (int kind = 0; kind < KINDS; kind++)
-            if (!prepare(c, matrix_of(&c->layers[layer], kind), kind, rows, e)) return false;
+            if (!prepare(c, matrix_of(&c->layers[layer], kind), kind, reads[kind], rows, e)) return false;
     return true;
 }
 
-bool fast_prepare_head(Cuda *c, int rows, Error *e) { return prepare(c, &c->head, KINDS, rows, e); }
+bool fast_prepare_head(Cuda *c, int rows, Error *e) {
+    return prepare(c, &c->head, KINDS, ROLE_NORMED, rows, e);
+}
 
 // --- running
 

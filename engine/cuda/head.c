@@ -148,14 +148,40 @@ static bool read_panel(Cuda *c, const int *nodes, int count, unsigned want, Head
     return true;
 }
 
-bool cuda_head(Cuda *c, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {
-    if (want & HEAD_TOP && (out->top < 1 || out->top > TOP_MAX))
-        return error_input(e, "top %d: a card ranks 1 to %d tokens", out->top, TOP_MAX);
+static bool read_all(Cuda *c, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {
     for (int done = 0, n; done < count; done += n) {
         n = count - done < PANEL_ROWS ? count - done : PANEL_ROWS;
         if (!read_panel(c, nodes + done, n, want, out, done, e)) return false;
     }
     return true;
+}
+
+// A draw's confidence is 1 / the sum of e^(logit - the largest), the same bits whatever shares the step.
+static bool read_sums(Cuda *c, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {
+    static const double u[TREE_MAX_NODES];
+    static const int first[TREE_MAX_NODES + 1];
+    double confidence[TREE_MAX_NODES], chance;
+    int drawn[TREE_MAX_NODES];
+    HeadDraws draws = {.sampling = {.temperature = 1, .top_p = 1},
+                       .vocab = c->model->shape.real_vocab,
+                       .u = u,
+                       .first = first,
+                       .chance = &chance,
+                       .confidence = confidence,
+                       .drawn = drawn};
+    HeadOut own = *out;
+    own.draws = &draws;
+    assert(count <= TREE_MAX_NODES && !(want & HEAD_DRAW));
+    if (!read_all(c, nodes, count, want | HEAD_DRAW, &own, e)) return false;
+    for (int i = 0; i < count; i++) out->log_sum[i] = (float)-log(confidence[i]);
+    return true;
+}
+
+bool cuda_head(Cuda *c, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {
+    if (want & HEAD_TOP && (out->top < 1 || out->top > TOP_MAX))
+        return error_input(e, "top %d: a card ranks 1 to %d tokens", out->top, TOP_MAX);
+    return want & HEAD_TOP && out->log_sum ? read_sums(c, nodes, count, want, out, e)
+                                           : read_all(c, nodes, count, want, out, e);
 }
 
 // Returns the row of the node's logits on the device, or -1 if they were overwritten.

@@ -23,8 +23,12 @@ typedef struct GpuLayer {
 
 static inline int round_up(int n, int to) { return (n + to - 1) / to * to; }
 
-// Activations by their role, in the form that the product reading them wants.
-typedef enum { ROLE_NORMED, ROLE_MIXED, ROLE_GATED, ROLES } Role;
+// Activations by their role, in the form that the product reading them wants. ROLE_PAIRED: attention's input
+// of INPUT_PAIRED, the others' is normed; ROLE_JOINED: fc's.
+typedef enum { ROLE_NORMED, ROLE_MIXED, ROLE_GATED, ROLE_PAIRED, ROLE_JOINED, ROLES } Role;
+static inline Role attention_role(const Shape *s) {
+    return s->input == INPUT_PAIRED ? ROLE_PAIRED : ROLE_NORMED;
+}
 
 // Pinned memory on its way to the device: nothing writes it before the copy has read it.
 typedef struct Staging {
@@ -38,6 +42,7 @@ typedef struct Staging {
 typedef struct StepGraph {
     int most, tiles, spans, a, b; // most 0: unused
     bool copied;                  // it reads copies of the cache
+    bool given;                   // some of its rows are given, beside tokens
     void *graph;
     unsigned long used; // graph_clock at the last use
 } StepGraph;
@@ -79,7 +84,8 @@ struct Cuda {
     bool rounded; // weights were rounded from f16 to bf16 or back
 
     GpuLayer *layers;
-    Matrix embedding, head;
+    Matrix embedding, fc, head;
+    float *fc_bias, *token_norm;
     void *cache_k, *cache_v, *step_k, *step_v, *q;
     void *copies_k, *copies_v; // (copies) of the caches, and room for more (memory.c)
     int copies, copies_room;
@@ -87,8 +93,12 @@ struct Cuda {
     Step *step;         // with its tiles, turns and nodes
     RowList *chosen;    // the head's nodes
     CommitList *moves;
-    float *hidden; // (max_nodes, width)
-    float *qkv;    // (rows, q k v): sums, if the model norms heads; else NULL
+    float *hidden;         // (max_nodes, width)
+    float *given, *tokens; // of a model of tokens and hidden states: (max_nodes, given width or width)
+    Captures captures;
+    float *kept; // (max_nodes, captures.count * width), if there are any
+    size_t kept_bytes;
+    float *qkv; // (rows, q k v): sums, if the model norms heads; else NULL
     double *frequency;
     float *cosine, *sine, *final_norm;
     Activations roles[ROLES][FORMS];
@@ -115,8 +125,9 @@ struct Cuda {
 bool cuda_take(Cuda *c, void *out, size_t bytes, bool zero, size_t *total, Error *e);
 bool cuda_take_buffers(Cuda *c, Error *e); // everything but weights
 bool cuda_take_pinned(Cuda *c, Error *e);
-size_t cuda_cache_size(const Cuda *c);              // bytes of cache_k, as of cache_v
-bool cuda_take_copies(Cuda *c, int rows, Error *e); // so many, equal to the cache; makes those that lack
+bool cuda_take_kept(Cuda *c, const Captures *captures, Error *e);       // from the next step on
+size_t cuda_cache_size(const Cuda *c);                                  // bytes of cache_k, as of cache_v
+bool cuda_take_copies(Cuda *c, const Cache *cache, int rows, Error *e); // so many; makes those that lack
 void cuda_give_all(Cuda *c);
 bool cuda_ok(const Cuda *c, int code, const char *what, Error *e); // code 0; else e names the card and `what`
 void *staging_begin(Staging *s); // waits for the last copy from this memory, which may then be written

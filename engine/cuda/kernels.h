@@ -16,14 +16,15 @@ extern "C" {
 #endif
 
 typedef struct StepNode {
-    int token, position;
+    int token, position, parent; // parent: TREE_NONE of a root
 } StepNode;
 
 typedef struct Step {
     int count, first; // as in RowList
     int context;      // committed positions
     int tiles, turns;
-    int unused[3]; // what follows is read 8 bytes at a time
+    int given;     // as in StepRun
+    int unused[2]; // what follows is read 8 bytes at a time
 } Step;
 static inline const RowList *step_rows(const Step *s) { return (const RowList *)(const void *)s; }
 
@@ -55,6 +56,8 @@ typedef struct Norm {
     float epsilon;
     int width;
     Activations to;
+    int column;      // the first that is put
+    float *residual; // (nodes, width): the normed rows are put here as well; or NULL
 } Norm;
 void gpu_norm(const Norm *n, int most, void *stream);
 
@@ -78,6 +81,29 @@ typedef struct Embed {
     float *cosine, *sine; // (nodes, pairs)
 } Embed;
 void gpu_embed(const Embed *e, int most, void *stream);
+
+// The start of a model of tokens and hidden states (shape.h). A node's hidden state h is the given row, or
+// its parent's output. INPUT_FUSED: [token's row; h] to fc's input, and zeros to the hidden states, which
+// fc's product is then added to. INPUT_PAIRED: the same with a given row for fc's input; a parent's output is
+// the hidden state as it is, and leaves fc's input zeros.
+typedef struct Join {
+    const Step *step;
+    const float *tokens; // (nodes, width): rows of the embedding; NULL: INPUT_PAIRED
+    const float *given;  // (nodes, width), or (nodes, states * width)
+    float *hidden;       // (nodes, width)
+    int width, states;
+    Activations to; // data NULL: no row of the run is given
+} Join;
+void gpu_join(const Join *j, int most, void *stream);
+
+// Copies hidden states to columns [column, column + width) of (nodes, stride).
+typedef struct Keep {
+    const RowList *rows;
+    const float *hidden; // (nodes, width)
+    float *kept;
+    int width, stride, column;
+} Keep;
+void gpu_keep(const Keep *k, int most, void *stream);
 
 // Keys and values of this layer are in areas (kv_heads, slots or nodes, pitch).
 enum { HEAD_DIM_MAX = 128 };
@@ -144,6 +170,16 @@ typedef struct Commit {
     Heads heads;
 } Commit;
 void gpu_commit(const Commit *c, int count, void *stream);
+
+// Copies the keys and values of `positions` slots from `slot` on, in all layers, to each of `count` copies.
+typedef struct Copies {
+    const void *cache_k, *cache_v;
+    void *copies_k, *copies_v; // the first of these copies
+    size_t copy_bytes;         // from a copy to the next
+    int count, layers, slots, slot, positions;
+    Heads heads;
+} Copies;
+void gpu_copies(const Copies *c, void *stream);
 
 #ifdef __cplusplus
 }

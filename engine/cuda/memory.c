@@ -47,17 +47,19 @@ static bool reads(const Matrix *m, Form form) { return m->rows > 0 && m->form ==
 
 static bool take_roles(Cuda *c, Error *e) {
     const Shape *s = &c->model->shape;
+    const int columns[ROLES] = {s->width, shape_q_width(s), s->mlp_width, shape_attention_width(s),
+                                shape_fc_width(s)};
     for (Form form = 0; form < FORMS; form++) {
-        bool need[ROLES] = {reads(&c->head, form), false, false};
+        bool need[ROLES] = {[ROLE_NORMED] = reads(&c->head, form), [ROLE_JOINED] = reads(&c->fc, form)};
         for (int i = 0; i < s->layers; i++) {
             const GpuLayer *l = &c->layers[i];
-            need[ROLE_NORMED] |= reads(&l->qkv, form) || reads(&l->in, form);
+            need[attention_role(s)] |= reads(&l->qkv, form);
+            need[ROLE_NORMED] |= reads(&l->in, form);
             need[ROLE_MIXED] |= reads(&l->o, form);
             need[ROLE_GATED] |= reads(&l->down, form);
         }
-        if (need[ROLE_NORMED] && !take_role(c, ROLE_NORMED, s->width, form, e)) return false;
-        if (need[ROLE_MIXED] && !take_role(c, ROLE_MIXED, shape_q_width(s), form, e)) return false;
-        if (need[ROLE_GATED] && !take_role(c, ROLE_GATED, s->mlp_width, form, e)) return false;
+        for (Role role = 0; role < ROLES; role++)
+            if (need[role] && !take_role(c, role, columns[role], form, e)) return false;
     }
     return true;
 }
@@ -71,6 +73,7 @@ static void see_parts(size_t *most, const Matrix *m) {
 static size_t most_parts(const Cuda *c) {
     size_t most = 0;
     see_parts(&most, &c->head);
+    see_parts(&most, &c->fc);
     for (int i = 0; i < c->model->shape.layers; i++) {
         const GpuLayer *w = &c->layers[i];
         const Matrix *const all[] = {&w->qkv, &w->o, &w->in, &w->down};
@@ -120,6 +123,14 @@ static bool take_scores(Cuda *c, Error *e) {
     return cuda_take(c, &c->scores, c->scores_floats * 4, false, &c->step_bytes, e);
 }
 
+static bool take_given(Cuda *c, Error *e) {
+    const Shape *s = &c->model->shape;
+    size_t row = (size_t)c->max_nodes * sizeof *c->given, given = row * (size_t)shape_given_width(s);
+    return !shape_reads_both(s) ||
+           (cuda_take(c, &c->given, given, false, &c->step_bytes, e) &&
+            cuda_take(c, &c->tokens, row * (size_t)s->width, false, &c->step_bytes, e));
+}
+
 size_t cuda_cache_size(const Cuda *c) {
     size_t head = (size_t)c->heads.pitch * dtype_size(c->heads.dtype), layers = (size_t)(c->to - c->from);
     return layers * (size_t)c->model->shape.kv_heads * (size_t)c->slots * head;
@@ -147,7 +158,8 @@ bool cuda_take_buffers(Cuda *c, Error *e) {
            cuda_take(c, &c->overflow, sizeof *c->overflow, false, t, e) && take_roles(c, e) &&
            cuda_take(c, &c->parts, most_parts(c) * f, false, t, e) &&
            cuda_take(c, &c->done, PANEL_ROWS * sizeof(unsigned), true, t, e) && take_attention(c, e) &&
-           (!c->plain || take_scores(c, e)) && fast_take(c, e) && (c->next || take_head(c, e));
+           (!c->plain || take_scores(c, e)) && take_given(c, e) && fast_take(c, e) &&
+           (c->next || take_head(c, e));
 }
 
 static bool take_staging(Cuda *c, Staging *s, size_t bytes, Error *e) {
@@ -169,7 +181,7 @@ bool cuda_take_pinned(Cuda *c, Error *e) {
     for (int i = 0; i < STEP_STAGINGS; i++)
         if (!take_staging(c, &c->steps[i], cuda_step_size(c), e)) return false;
     return take_staging(c, &c->list, list_size(c->max_nodes > PANEL_ROWS ? c->max_nodes : PANEL_ROWS), e) &&
-           take_staging(c, &c->rows, (size_t)s->width * PANEL_ROWS * f, e) &&
+           take_staging(c, &c->rows, (size_t)shape_given_width(s) * PANEL_ROWS * f, e) &&
            take_staging(c, &c->asks, asks_size(c->max_nodes), e) && take_pinned(c, &c->host_id, top, e) &&
            take_pinned(c, &c->host_logit, top, e) &&
            take_pinned(c, &c->host_overflow, sizeof *c->host_overflow, e) &&
@@ -184,10 +196,10 @@ static void give_staging(Staging *s) {
     if (s->event) gpu_event_close(s->event);
 }
 
-// Graphs that read the copies have their addresses.
-static void close_copied_graphs(Cuda *c) {
+// Graphs have the addresses of what they read and write. copied: only those that read copies.
+static void close_graphs(Cuda *c, bool copied) {
     for (int i = 0; i < GRAPHS; i++)
-        if (c->graphs[i].copied) {
+        if (c->graphs[i].copied || !copied) {
             if (c->graphs[i].graph) gpu_graph_close(c->graphs[i].graph);
             c->graphs[i] = (StepGraph){.most = 0};
         }
@@ -204,7 +216,7 @@ static void give_copies(Cuda *c) {
 static bool make_room(Cuda *c, int rows, Error *e) {
     size_t bytes = (size_t)rows * cuda_cache_size(c);
     if (!cuda_ok(c, gpu_stream_wait(c->stream), "a kernel failed", e)) return false;
-    close_copied_graphs(c);
+    close_graphs(c, true);
     give_copies(c);
     if (gpu_take(&c->copies_k, bytes) || gpu_take(&c->copies_v, bytes)) {
         gpu_launched(); // the error is this one
@@ -220,22 +232,66 @@ static bool make_room(Cuda *c, int rows, Error *e) {
     return true;
 }
 
-bool cuda_take_copies(Cuda *c, int rows, Error *e) {
-    size_t bytes = cuda_cache_size(c);
+// All that a ring still has: when tokens are taken back, older ones are seen again, and a block of 16 slots
+// is read as one.
+static void fill_copies(Cuda *c, const Cache *cache, int rows) {
+    SlotRun runs[2];
+    size_t bytes = cuda_cache_size(c), at = (size_t)c->copies * bytes;
+    int n = cache_runs(cache, cache_first_intact(cache), cache->highest, runs);
+    for (int i = 0; i < n; i++) {
+        Copies copies = {.cache_k = c->cache_k,
+                         .cache_v = c->cache_v,
+                         .copies_k = (char *)c->copies_k + at,
+                         .copies_v = (char *)c->copies_v + at,
+                         .copy_bytes = bytes,
+                         .count = rows - c->copies,
+                         .layers = c->to - c->from,
+                         .slots = c->slots,
+                         .slot = runs[i].slot,
+                         .positions = runs[i].count,
+                         .heads = c->heads};
+        gpu_copies(&copies, c->stream);
+    }
+}
+
+bool cuda_take_copies(Cuda *c, const Cache *cache, int rows, Error *e) {
+    if (rows <= c->copies) return true;
     if (!cuda_ok(c, gpu_use(c->ordinal), "cannot be used", e)) return false;
     if (rows > c->copies_room && !make_room(c, rows, e)) return false;
-    for (; c->copies < rows; c->copies++)
-        if (!cuda_ok(c,
-                     gpu_copy((char *)c->copies_k + (size_t)c->copies * bytes, c->cache_k, bytes, c->stream),
-                     "cannot copy its cache", e) ||
-            !cuda_ok(c,
-                     gpu_copy((char *)c->copies_v + (size_t)c->copies * bytes, c->cache_v, bytes, c->stream),
-                     "cannot copy its cache", e))
-            return false;
+    fill_copies(c, cache, rows);
+    c->copies = rows;
+    return cuda_ok(c, gpu_launched(), "cannot copy its cache", e);
+}
+
+static bool same_captures(const Captures *a, const Captures *b) {
+    return a->count == b->count && memcmp(a->layers, b->layers, (size_t)a->count * sizeof *a->layers) == 0;
+}
+
+bool cuda_take_kept(Cuda *c, const Captures *captures, Error *e) {
+    size_t bytes = (size_t)captures->count * (size_t)c->model->shape.width * sizeof *c->kept;
+    void *kept = NULL;
+    if (same_captures(captures, &c->captures)) return true;
+    if (!cuda_ok(c, gpu_use(c->ordinal), "cannot be used", e) ||
+        !cuda_ok(c, gpu_stream_wait(c->stream), "a kernel failed", e))
+        return false;
+    close_graphs(c, false);
+    gpu_give(c->kept);
+    c->step_bytes -= c->kept_bytes;
+    c->kept = NULL;
+    c->kept_bytes = 0;
+    c->captures.count = 0;
+    bytes *= (size_t)c->max_nodes;
+    if (bytes && !cuda_ok(c, gpu_take(&kept, bytes), "no memory for the states of several layers", e))
+        return false;
+    c->kept = kept;
+    c->kept_bytes = bytes;
+    c->step_bytes += bytes;
+    c->captures = *captures;
     return true;
 }
 
 void cuda_give_all(Cuda *c) {
+    gpu_give(c->kept);
     gpu_give(c->copies_k);
     gpu_give(c->copies_v);
     for (size_t i = 0; i < c->block_count; i++) gpu_give(c->blocks[i]);

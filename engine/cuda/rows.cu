@@ -1,11 +1,12 @@
-// The small kernels, one row at a time: embedding and angles, norms, sums that are in memory already, and the
-// commit of an accepted path.
+// The small kernels, one row at a time: embedding and angles, norms, sums that are in memory already, the
+// commit of an accepted path, and copies of the cache.
 //
 // They run between two products that stream weights, so their time is mostly the latency of loads: a thread
 // starts all of its loads at once, and those of the weights of a norm before the launch in front has ended.
 #include "engine/cuda/put.cuh"
 
-enum { EMBED_THREADS = 128, PUT_THREADS = 128, COMMIT_THREADS = 64 };
+enum { EMBED_THREADS = 128, PUT_THREADS = 128, COMMIT_THREADS = 64, COPY_THREADS = 128 };
+enum { JOIN_THREADS = 256 };
 enum { NORM_THREADS = 256, NORM_HELD = 32 };      // NORM_HELD: numbers of a thread;
 enum { NORM_AT_ONCE = NORM_THREADS * NORM_HELD }; // a wider row takes several turns
 enum { HEAD_THREADS = 128, HEAD_WARPS = HEAD_THREADS / WARP };
@@ -31,6 +32,49 @@ __global__ void __launch_bounds__(EMBED_THREADS) embed(Embed e) {
 
 void gpu_embed(const Embed *e, int most, void *stream) {
     LAUNCH(embed, (unsigned)most, EMBED_THREADS, 0, stream, *e);
+}
+
+// --- the start of a model of tokens and hidden states, and rows that are kept on the way. A block has a row.
+
+__global__ void __launch_bounds__(JOIN_THREADS) join_rows(Join j) {
+    let_next_begin();
+    wait_for_launches();
+    int row = (int)blockIdx.x, node = j.step->first + row, width = j.width;
+    if (row >= j.step->count) return;
+    bool given = node < j.step->given;
+    size_t wide = (size_t)width, stride = (size_t)(j.tokens ? 1 : j.states) * wide;
+    const float *state =
+        given ? j.given + (size_t)node * stride : j.hidden + (size_t)step_nodes(j.step)[node].parent * wide;
+#pragma unroll 1 // unrolled, both loops need more registers than there are
+    for (int i = (int)threadIdx.x; i < width; i += JOIN_THREADS) {
+        if (j.tokens) {
+            put_activation(j.to, row, i, j.tokens[(size_t)node * wide + (size_t)i]);
+            put_activation(j.to, row, width + i, state[i]);
+        }
+        j.hidden[(size_t)node * wide + (size_t)i] = j.tokens || given ? 0 : state[i];
+    }
+#pragma unroll 1
+    for (int i = (int)threadIdx.x; !j.tokens && j.to.data && i < (int)stride; i += JOIN_THREADS)
+        put_activation(j.to, row, i, given ? state[i] : 0);
+}
+
+void gpu_join(const Join *j, int most, void *stream) {
+    LAUNCH_EARLY(join_rows, (unsigned)most, JOIN_THREADS, 0, stream, NULL, *j);
+}
+
+__global__ void __launch_bounds__(JOIN_THREADS) keep_rows(Keep k) {
+    let_next_begin();
+    wait_for_launches();
+    int row = (int)blockIdx.x;
+    if (row >= k.rows->count) return;
+    size_t node = (size_t)row_node(k.rows, row);
+    const float *from = k.hidden + node * (size_t)k.width;
+    float *to = k.kept + node * (size_t)k.stride + (size_t)k.column;
+    for (int i = (int)threadIdx.x; i < k.width; i += JOIN_THREADS) to[i] = from[i];
+}
+
+void gpu_keep(const Keep *k, int most, void *stream) {
+    LAUNCH_EARLY(keep_rows, (unsigned)most, JOIN_THREADS, 0, stream, NULL, *k);
 }
 
 // --- RMSNorm of rows of the residual stream, in the form that the next product reads. A block has a row.
@@ -74,7 +118,8 @@ __global__ void __launch_bounds__(NORM_THREADS) norm_rows(Norm n) {
     wait_for_launches();
     int row = (int)blockIdx.x;
     if (row >= n.rows->count) return;
-    const float *hidden = n.hidden + (size_t)row_node(n.rows, row) * (size_t)n.width;
+    int node = row_node(n.rows, row);
+    const float *hidden = n.hidden + (size_t)node * (size_t)n.width;
     float scale = 1;
     if (n.weight) scale = 1 / sqrtf(sum_of_squares(sm, x, hidden, n.width) / (float)n.width + n.epsilon);
     for (int from = 0; from < n.width; from += NORM_AT_ONCE) {
@@ -83,7 +128,10 @@ __global__ void __launch_bounds__(NORM_THREADS) norm_rows(Norm n) {
 #pragma unroll
         for (int i = 0; i < NORM_HELD; i++) {
             int at = from + (int)threadIdx.x + i * NORM_THREADS;
-            if (at < n.width) put_activation(n.to, row, at, n.weight ? x[i] * scale * weight[i] : x[i]);
+            if (at >= n.width) continue;
+            float v = n.weight ? x[i] * scale * weight[i] : x[i];
+            put_activation(n.to, row, n.column + at, v);
+            if (n.residual) n.residual[(size_t)node * (size_t)n.width + (size_t)at] = v;
         }
     }
 }
@@ -186,4 +234,27 @@ __global__ void __launch_bounds__(COMMIT_THREADS) commit(Commit c) {
 void gpu_commit(const Commit *c, int count, void *stream) {
     LAUNCH(commit, dim3((unsigned)count, (unsigned)c->heads.kv_heads, (unsigned)c->layers), COMMIT_THREADS, 0,
            stream, *c);
+}
+
+// --- copies of the cache, which rows of a batch read in its place
+
+// A block takes pieces of a head in a layer: it reads each once and writes it to all copies.
+__global__ void __launch_bounds__(COPY_THREADS) copy_slots(Copies c) {
+    size_t size = c.heads.dtype == DTYPE_F32 ? 4 : 2, pieces = (size_t)c.heads.pitch * size / sizeof(uint4);
+    size_t begin = ((size_t)blockIdx.y * (size_t)c.slots + (size_t)c.slot) * pieces;
+    size_t i = (size_t)blockIdx.x * COPY_THREADS + threadIdx.x, copy = c.copy_bytes / sizeof(uint4);
+    if (i >= (size_t)c.positions * pieces) return;
+    uint4 k = ((const uint4 *)c.cache_k)[begin + i], v = ((const uint4 *)c.cache_v)[begin + i];
+    for (size_t n = 0; n < (size_t)c.count; n++) {
+        ((uint4 *)c.copies_k)[n * copy + begin + i] = k;
+        ((uint4 *)c.copies_v)[n * copy + begin + i] = v;
+    }
+}
+
+void gpu_copies(const Copies *c, void *stream) {
+    size_t size = c->heads.dtype == DTYPE_F32 ? 4 : 2, bytes = (size_t)c->heads.pitch * size;
+    size_t pieces = (size_t)c->positions * (bytes / sizeof(uint4));
+    dim3 grid((unsigned)((pieces + COPY_THREADS - 1) / COPY_THREADS),
+              (unsigned)(c->layers * c->heads.kv_heads));
+    LAUNCH(copy_slots, grid, COPY_THREADS, 0, stream, *c);
 }

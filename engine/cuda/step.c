@@ -3,9 +3,11 @@
 // The kernels of a run, in order:
 //
 //      embed                               only on each card's first layer
+//      join, fc                            of a model of tokens and hidden states, at its start
 //      norm, q k v, attention, o           q k v ends with rotation and the write of keys and values (a
 //                                          separate kernel if heads are normed first)
 //      norm, gate up, down                 gate up ends with the activation, o and down with the residual
+//      keep                                after a captured layer
 //
 // Graphs are keyed by the sizes of their launches (rows, tiles and spans, rounded up, mostly to powers of
 // two) and the range of layers. A growing context causes a new capture only when it doubles.
@@ -119,7 +121,7 @@ bool cuda_wait(Cuda *c, Error *e) {
 typedef struct Work {
     Cuda *c;
     int most, tiles, spans;
-    bool copied; // it reads the copies of the cache
+    bool copied, given; // as in StepGraph
 } Work;
 
 static Overflow overflow_at(const Cuda *c, int layer, Rounded what) {
@@ -132,16 +134,28 @@ static Activations to_role(const Cuda *c, Role role, const Matrix *reader, int l
     return to;
 }
 
-static void norm(const Work *w, const float *weight, const Matrix *reader, int layer, Rounded what) {
+static Norm norm_of(const Cuda *c, const float *weight, Activations to) {
+    const Shape *s = &c->model->shape;
+    return (Norm){.rows = step_rows(c->step),
+                  .hidden = c->hidden,
+                  .weight = weight,
+                  .epsilon = s->norm_epsilon,
+                  .width = s->width,
+                  .to = to};
+}
+
+static void norm_attention(const Work *w, const GpuLayer *l, int layer) {
     const Cuda *c = w->c;
     const Shape *s = &c->model->shape;
-    Norm n = {.rows = step_rows(c->step),
-              .hidden = c->hidden,
-              .weight = weight,
-              .epsilon = s->norm_epsilon,
-              .width = s->width,
-              .to = to_role(c, ROLE_NORMED, reader, layer, what)};
-    gpu_norm(&n, w->most, c->stream);
+    Activations to = to_role(c, attention_role(s), &l->qkv, layer, ROUNDED_ATTENTION_INPUT);
+    Norm hidden = norm_of(c, l->attention_norm, to), token = norm_of(c, c->token_norm, to);
+    if (s->input == INPUT_PAIRED) {
+        token.hidden = c->tokens;
+        gpu_norm(&token, w->most, c->stream);
+        hidden.column = s->width;
+        hidden.residual = s->normed_residual ? c->hidden : NULL;
+    }
+    gpu_norm(&hidden, w->most, c->stream);
 }
 
 static void multiply(const Work *w, const Matrix *m, Role from, const Put *put) {
@@ -152,8 +166,8 @@ static void multiply(const Work *w, const Matrix *m, Role from, const Put *put) 
     else gpu_product(&p, w->most, &c->facts, c->stream);
 }
 
-static void add_to_hidden(const Work *w, const Matrix *m, Role from) {
-    Put put = {.kind = PUT_RESIDUAL, .out = w->c->hidden, .stride = w->c->model->shape.width};
+static void add_to_hidden(const Work *w, const Matrix *m, const float *bias, Role from) {
+    Put put = {.kind = PUT_RESIDUAL, .bias = bias, .out = w->c->hidden, .stride = w->c->model->shape.width};
     multiply(w, m, from, &put);
 }
 
@@ -177,7 +191,7 @@ static void norm_heads(const Work *w, const GpuLayer *l, const Put *put) {
                    .put = *put};
     Put store = {
         .kind = PUT_LOGITS, .bias = put->bias, .out = c->qkv, .stride = l->qkv.rows, .real = l->qkv.rows};
-    multiply(w, &l->qkv, ROLE_NORMED, &store);
+    multiply(w, &l->qkv, attention_role(&c->model->shape), &store);
     gpu_norm_heads(&n, w->most, c->stream);
 }
 
@@ -216,11 +230,11 @@ static void attend(const Work *w, int layer) {
                    .scores_floats = c->scores_floats,
                    .length = c->context};
     put.heads.overflow = overflow_at(c, layer, ROUNDED_HEADS);
-    norm(w, l->attention_norm, &l->qkv, layer, ROUNDED_ATTENTION_INPUT);
+    norm_attention(w, l, layer);
     if (l->qk_norm) norm_heads(w, l, &put);
-    else multiply(w, &l->qkv, ROLE_NORMED, &put);
+    else multiply(w, &l->qkv, attention_role(&c->model->shape), &put);
     gpu_attention(&a, w->tiles, w->spans, c->stream);
-    add_to_hidden(w, &l->o, ROLE_MIXED);
+    add_to_hidden(w, &l->o, NULL, ROLE_MIXED);
 }
 
 // Without `down`, the activations themselves are added to the hidden states.
@@ -236,9 +250,10 @@ static void run_mlp(const Work *w, int layer) {
         put.out = c->hidden;
         put.stride = c->model->shape.width;
     }
-    norm(w, l->mlp_norm, &l->in, layer, ROUNDED_MLP_INPUT);
+    Norm norm = norm_of(c, l->mlp_norm, to_role(c, ROLE_NORMED, &l->in, layer, ROUNDED_MLP_INPUT));
+    gpu_norm(&norm, w->most, c->stream);
     multiply(w, &l->in, ROLE_NORMED, &put);
-    if (l->down.data) add_to_hidden(w, &l->down, ROLE_GATED);
+    if (l->down.data) add_to_hidden(w, &l->down, NULL, ROLE_GATED);
 }
 
 static void embed(const Work *w) {
@@ -246,23 +261,55 @@ static void embed(const Work *w) {
     const Shape *s = &c->model->shape;
     Embed e = {.step = c->step,
                .table = c->embedding,
-               .hidden = c->hidden,
+               .hidden = shape_reads_both(s) ? c->tokens : c->hidden,
                .frequency = c->frequency,
                .factor = s->rope.attention_factor,
                .pairs = s->rope.pairs,
                .cosine = c->cosine,
                .sine = c->sine};
-    if (s->input != INPUT_TOKENS || c->from > 0) e.table.data = NULL; // only the angles
+    if (s->input == INPUT_HIDDEN || c->from > 0) e.table.data = NULL; // only the angles
     gpu_embed(&e, w->most, c->stream);
 }
 
+// A pair's fc is left out if no row of the run is given.
+static void join(const Work *w) {
+    const Cuda *c = w->c;
+    const Shape *s = &c->model->shape;
+    bool fused = s->input == INPUT_FUSED;
+    Join j = {.step = c->step,
+              .tokens = fused ? c->tokens : NULL,
+              .given = c->given,
+              .hidden = c->hidden,
+              .width = s->width,
+              .states = s->states};
+    if (fused || w->given) j.to = to_role(c, ROLE_JOINED, &c->fc, 0, ROUNDED_FC_INPUT);
+    gpu_join(&j, w->most, c->stream);
+    if (j.to.data) add_to_hidden(w, &c->fc, c->fc_bias, ROLE_JOINED);
+}
+
+static void keep(const Work *w, int layer) {
+    const Cuda *c = w->c;
+    int width = c->model->shape.width, count = c->captures.count;
+    Keep k = {.rows = step_rows(c->step),
+              .hidden = c->hidden,
+              .kept = c->kept,
+              .width = width,
+              .stride = count * width};
+    for (int i = 0; i < count; i++) {
+        k.column = i * width;
+        if (c->captures.layers[i] == layer + 1) gpu_keep(&k, w->most, c->stream);
+    }
+}
+
 static void put_layers(Cuda *c, const StepGraph *run) {
-    Work w = {c, run->most, run->tiles, run->spans, run->copied};
+    Work w = {c, run->most, run->tiles, run->spans, run->copied, run->given};
     assert(run->a >= c->from && run->b <= c->to && run->tiles > 0 && run->spans > 0);
     if (run->a == c->from) embed(&w);
+    if (run->a == 0 && c->fc.data) join(&w);
     for (int layer = run->a; layer < run->b; layer++) {
         if (c->layers[layer].qkv.data) attend(&w, layer);
         if (c->layers[layer].in.data) run_mlp(&w, layer);
+        keep(&w, layer);
     }
 }
 
@@ -296,7 +343,7 @@ static StepGraph *find_graph(Cuda *c, const StepGraph *want) {
     for (int i = 0; i < GRAPHS; i++) {
         StepGraph *g = &c->graphs[i];
         if (g->most == want->most && g->tiles == want->tiles && g->spans == want->spans && g->a == want->a &&
-            g->b == want->b && g->copied == want->copied)
+            g->b == want->b && g->copied == want->copied && g->given == want->given)
             return g;
         if (g->used < oldest->used) oldest = g;
     }
@@ -352,11 +399,12 @@ bool cuda_step(Cuda *c, const StepRun *run, Error *e) {
     Staging *s = &c->steps[c->turn ^= 1];
     if (run->first == run->last || run->a == run->b) return true;
     c->copied = run->tree->layout == LAYOUT_COPIED;
-    if (c->copied && !cuda_take_copies(c, count_roots(run->tree, run->last), e)) return false;
+    if (c->copied && !cuda_take_copies(c, run->cache, count_roots(run->tree, run->last), e)) return false;
     int rows = run->last - run->first, most = c->fast ? fast_rows(rows) : round_to_power(rows, 8);
     Step *step = staging_begin(s);
     size_t bytes = cuda_write_step(c, run, most, step);
-    StepGraph want = {most, step->tiles, spans_of(c, run), run->a, run->b, c->copied, NULL, 0};
+    StepGraph want = {
+        most, step->tiles, spans_of(c, run), run->a, run->b, c->copied, run->first < run->given, NULL, 0};
     if ((c->fast && !fast_prepare(c, most, run->a, run->b, e)) || !cuda_begin(c, PHASE_RUN, e) ||
         !staging_send(c, s, c->step, bytes, e))
         return false;

@@ -174,7 +174,8 @@ size_t cuda_write_step(const Cuda *c, const StepRun *run, int most, Step *to) {
                  .first = run->first,
                  .context = t->context,
                  .tiles = tiles,
-                 .turns = turns};
-    for (int i = 0; i < run->last; i++) nodes[i] = (StepNode){t->token[i], tree_position(t, i)};
+                 .turns = turns,
+                 .given = run->given};
+    for (int i = 0; i < run->last; i++) nodes[i] = (StepNode){t->token[i], tree_position(t, i), t->parent[i]};
     return (size_t)((char *)(nodes + run->last) - (char *)to);
 }

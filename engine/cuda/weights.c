@@ -104,6 +104,15 @@ static bool take_layer(Cuda *c, GpuLayer *l, const LayerWeights *w, Error *e) {
     return true;
 }
 
+// What a model of tokens and hidden states has in front of its first layer.
+static bool take_front(Cuda *c, Error *e) {
+    const Model *m = c->model;
+    const Tensor *const fc[] = {&m->fc};
+    return take_matrix(c, &c->fc, fc, 1, e) &&
+           (!m->fc_bias.data || take_vector(c, &c->fc_bias, m->shape.width, e)) &&
+           (!m->token_norm.data || take_vector(c, &c->token_norm, m->shape.width, e));
+}
+
 // A tied embedding shares the head's matrix.
 bool cuda_take_weights(Cuda *c, Error *e) {
     const Model *m = c->model;
@@ -114,6 +123,7 @@ bool cuda_take_weights(Cuda *c, Error *e) {
     if (last && !take_matrix(c, &c->head, head, 1, e)) return false;
     if (c->first == c && last && m->embedding.data == m->head.data) c->embedding = c->head;
     else if (c->first == c && !take_matrix(c, &c->embedding, embedding, 1, e)) return false;
+    if (c->first == c && !take_front(c, e)) return false;
     return !last || !m->final_norm.data || take_vector(c, &c->final_norm, m->shape.width, e);
 }
 
@@ -130,6 +140,7 @@ typedef struct Loader {
 static size_t largest_tensor(const Model *m) {
     size_t most = tensor_bytes(&m->embedding);
     if (tensor_bytes(&m->head) > most) most = tensor_bytes(&m->head);
+    if (tensor_bytes(&m->fc) > most) most = tensor_bytes(&m->fc);
     for (int i = 0; i < m->shape.layers; i++)
         for (Weight w = 0; w < LAYER_WEIGHTS; w++) {
             size_t bytes = tensor_bytes(&m->layers[i].w[w]);
@@ -272,7 +283,8 @@ static bool load_all(Loader *l, const Progress *progress, Error *e) {
     Cuda *c = l->c;
     const Model *m = c->model;
     const Tensor *const embedding[] = {&m->embedding}, *const head[] = {&m->head},
-                        *const norm[] = {&m->final_norm};
+                        *const norm[] = {&m->final_norm}, *const fc[] = {&m->fc},
+                        *const bias[] = {&m->fc_bias}, *const tokens[] = {&m->token_norm};
     const Order plain = {.turns = 1};
     for (int i = c->from; i < c->to; i++)
         if (!progress_say(progress, "loading weights", (double)i / m->shape.layers, e) ||
@@ -280,6 +292,8 @@ static bool load_all(Loader *l, const Progress *progress, Error *e) {
             return false;
     return load_matrix(l, &c->head, head, 1, plain, e) &&
            (c->embedding.data == c->head.data || load_matrix(l, &c->embedding, embedding, 1, plain, e)) &&
+           load_matrix(l, &c->fc, fc, 1, plain, e) && load_vector(l, c->fc_bias, bias, 1, plain, e) &&
+           load_vector(l, c->token_norm, tokens, 1, plain, e) &&
            load_vector(l, c->final_norm, norm, 1, plain, e) && load_frequencies(l, e);
 }
 

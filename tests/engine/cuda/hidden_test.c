@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NODES = 5, LAYERS = 2, MOST = 1024 };
+enum { NODES = 5, LAYERS = 2, MOST = 2048 };
 
 typedef struct World {
     RandomModel model;
@@ -28,19 +28,21 @@ static void open_cuda(Session *s, const Model *m, int ordinal, void *beside) {
     session_init(s, &cuda_backend, self, &m->shape, &o);
 }
 
-static void open_world(World *w, const char *folder) {
+static void open_world(World *w, const char *folder, AdapterVariant v) {
     Random r = test_random(411);
     Error e = {0};
     Shape shape = random_shape(&r);
-    AdapterKind kind = {ADAPTER_KANGAROO, 1, 1, 0, {0}};
+    AdapterKind kind = {v, adapter_is_eagle(v) ? LAYERS : 1, 1, 0, {0}};
     shape.layers = LAYERS;
     random_model_init(&w->model, &shape, DTYPE_BF16, false, &r);
     random_model_calm(&w->model, 1);
-    if (!adapter_synth(folder, &w->model.model, &kind, random_bits(&r) >> 1, false, &e) ||
+    if (!adapter_synth(folder, &w->model.model, &kind, random_bits(&r) >> 1, true, &e) ||
         !adapter_open(&w->adapter, &w->model.model, folder, &e))
         fail_msg("%s", e.text);
-    assert_true(shape.vocab * NODES <= MOST && shape.width * NODES <= MOST);
+    assert_true(shape.vocab * NODES <= MOST &&
+                shape_given_width(&w->adapter.models[0].shape) * NODES <= MOST);
     open_cuda(&w->target, &w->model.model, 0, NULL);
+    assert_true(session_capture(&w->target, &w->adapter.captures, &e));
 }
 
 static void close_world(World *w) {
@@ -71,29 +73,35 @@ static double waited(const Session *s) {
     return report.waited_s;
 }
 
-static void bits_are_those_of_the_host(void **state) {
+static HiddenKind kind_of(AdapterVariant v, int round) {
+    if (v == ADAPTER_EAGLE3) return HIDDEN_CAPTURED;
+    return v == ADAPTER_EAGLE || round % 2 ? HIDDEN_NORMED : HIDDEN_RAW;
+}
+
+static void check_bits(AdapterVariant v, const char *folder) {
     World w;
     Session adapter;
     HiddenRows rows;
     Error e = {0};
-    open_world(&w, *state);
+    open_world(&w, folder, v);
     open_cuda(&adapter, &w.adapter.models[0], 0, w.target.self);
     hidden_open(&rows, &w.target, &adapter, NODES);
     assert_non_null(rows.memory);
     for (int round = 0; round < 2 * SIMT_ORDERS; round++) {
-        HiddenKind kind = round % 2 ? HIDDEN_NORMED : HIDDEN_RAW;
+        HiddenKind kind = kind_of(v, round);
+        int layers = kind == HIDDEN_RAW ? 1 : LAYERS;
         const int nodes[NODES] = {0, 1, 2, 3, 4};
         float states[MOST], want[MOST] = {0}, got[MOST] = {0};
         simt_settings.order = (SimtOrder)(round / 2);
-        open_step(&w.target, round % 2 ? LAYERS : 1);
+        open_step(&w.target, layers);
         assert_true(session_get_hidden(&w.target, nodes, NODES, kind, states, &e));
         open_step(&adapter, 0);
         assert_true(session_set_hidden(&adapter, 0, NODES, states, &e));
         read_logits(&adapter, want);
-        open_step(&w.target, round % 2 ? LAYERS : 1);
+        open_step(&w.target, layers);
         open_step(&adapter, 0);
         double before = waited(&w.target) + waited(&adapter);
-        for (int i = NODES - 1; i >= 0; i--) {
+        for (int i = 0; i < NODES; i++) {
             assert_true(hidden_keep(&rows, (i + round) % NODES, &w.target, i, kind, &e));
             assert_true(hidden_give(&rows, (i + round) % NODES, &adapter, i, &e));
         }
@@ -107,6 +115,12 @@ static void bits_are_those_of_the_host(void **state) {
     close_world(&w);
 }
 
+static void bits_are_those_of_the_host(void **state) {
+    check_bits(ADAPTER_KANGAROO, *state);
+    check_bits(ADAPTER_EAGLE, *state);
+    check_bits(ADAPTER_EAGLE3, *state);
+}
+
 // Another stream, another device, or no memory left: the host has them.
 static void else_they_go_over_the_host(void **state) {
     World w;
@@ -114,7 +128,7 @@ static void else_they_go_over_the_host(void **state) {
     HiddenRows rows;
     Error e = {0};
     setenv("OUTPACE_FAKE_GPUS", "90,90", 1);
-    open_world(&w, *state);
+    open_world(&w, *state, ADAPTER_KANGAROO);
     for (int i = 0; i < 3; i++) {
         open_cuda(&adapter, &w.adapter.models[0], i == 1, i ? w.target.self : NULL);
         simt_settings.fail_after = i == 2 ? 0 : -1;

@@ -80,15 +80,23 @@ static void check(World *w, const char *method) {
     method_close(&m);
 }
 
+static const char *const METHODS[] = {[ADAPTER_KANGAROO] = "kangaroo:eta=0.1",
+                                      [ADAPTER_WITH_HEAD] = "kangaroo:eta=0.1",
+                                      [ADAPTER_ONE_LAYER] = "kangaroo:eta=0.1",
+                                      [ADAPTER_MLP] = "kangaroo:eta=0.1",
+                                      [ADAPTER_MEDUSA] = "medusa:nodes=12",
+                                      [ADAPTER_EAGLE] = "eagle:total=9,depth=2,top_k=3",
+                                      [ADAPTER_EAGLE3] = "eagle3:total=9,depth=2,top_k=3"};
+
 // beside: the target's states stay on the device, else they go over the host.
 static void check_variant(World *w, AdapterVariant v, bool beside, const char *folder, Random *r) {
     Adapter a;
     Session s[ADAPTER_HEADS_MAX];
     Error e = {0};
     bool medusa = v == ADAPTER_MEDUSA;
-    AdapterKind kind = {v, medusa ? w->model.model.shape.layers : 1, medusa ? 2 : 1, 0, {0}};
+    AdapterKind kind = {v, v >= ADAPTER_MEDUSA ? w->model.model.shape.layers : 1, medusa ? 2 : 1, 0, {0}};
     const char *dir = folder_path(folder, adapter_variant_name(v));
-    if (!adapter_synth(dir, &w->model.model, &kind, random_bits(r) >> 1, false, &e) ||
+    if (!adapter_synth(dir, &w->model.model, &kind, random_bits(r) >> 1, true, &e) ||
         !adapter_open(&a, &w->model.model, dir, &e))
         fail_msg("%s", e.text);
     for (int i = 0; i < kind.heads; i++)
@@ -97,7 +105,9 @@ static void check_variant(World *w, AdapterVariant v, bool beside, const char *f
     w->env.adapters = s;
     w->env.adapter_count = kind.heads;
     w->env.adapter_layer = kind.exit_layer;
-    check(w, medusa ? "medusa:nodes=12" : "kangaroo:eta=0.1");
+    w->env.captures = &a.captures;
+    w->env.draft_ids = a.draft_ids;
+    check(w, METHODS[v]);
     for (int i = 0; i < kind.heads; i++) session_release(&s[i]);
     adapter_close(&a);
 }
@@ -122,7 +132,7 @@ static void check_all(Compute i, int cards, const char *folder, Random *r) {
     session_release(&draft);
     w.env.draft = NULL;
     for (int v = cards == 2 ? ADAPTER_MEDUSA : ADAPTER_KANGAROO;
-         v <= (i == COMPUTE_F16 ? ADAPTER_KANGAROO : ADAPTER_MEDUSA); v++)
+         v <= (i == COMPUTE_F16 ? ADAPTER_KANGAROO : ADAPTER_EAGLE3); v++)
         check_variant(&w, (AdapterVariant)v, (int)i == v % 2, folder, r);
     world_close(&w);
     assert_int_equal(simt_live_bytes(), 0);

@@ -1,0 +1,372 @@
+#include "tests/support/drafts_suite.h"
+
+#include "tests/support/check.h"
+
+#include "engine/base/memory.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST = 2048, ROWS = 24, TREE = 40, GIVEN = 9 }; // of any vector, path, tree and chain of given rows
+
+// --- the formulas
+
+typedef struct {
+    const Model *m;
+    double key[ROWS][MOST], value[ROWS][MOST];
+} Plain;
+
+static double at(const Tensor *t, int row, int column) {
+    return (double)dtype_load(t->dtype, t->data, (size_t)row * (size_t)t->columns + (size_t)column);
+}
+
+// y may be x.
+static void multiply(const Tensor *w, const double *x, double *y) {
+    double out[MOST];
+    for (int i = 0; i < w->rows; i++) {
+        out[i] = 0;
+        for (int j = 0; j < w->columns; j++) out[i] += at(w, i, j) * x[j];
+    }
+    memcpy(y, out, (size_t)w->rows * sizeof *y);
+}
+
+static void add(const Tensor *bias, double *x) {
+    for (int i = 0; bias->data && i < bias->columns; i++) x[i] += at(bias, 0, i);
+}
+
+// A head, or a row; y may be x.
+static void normalise(const Tensor *w, float epsilon, const double *x, double *y) {
+    double squares = 0;
+    for (int i = 0; i < w->columns; i++) squares += x[i] * x[i];
+    for (int i = 0; i < w->columns; i++)
+        y[i] = x[i] / sqrt(squares / w->columns + (double)epsilon) * at(w, 0, i);
+}
+
+static void turn(const Shape *s, const Tensor *norm, double *head, int position) {
+    double angles[ROPE_MAX_PAIRS];
+    if (norm->data) normalise(norm, s->norm_epsilon, head, head);
+    rope_frequencies(&s->rope, angles);
+    for (int i = 0; i < s->rope.pairs; i++) {
+        double a = head[i], b = head[i + s->rope.pairs], angle = position * angles[i];
+        head[i] = a * cos(angle) - b * sin(angle);
+        head[i + s->rope.pairs] = b * cos(angle) + a * sin(angle);
+    }
+}
+
+static void attend_head(const Plain *p, const double *q, int row, int head, double *out) {
+    const Shape *s = &p->m->shape;
+    int kv = head / (s->heads / s->kv_heads) * s->head_dim, first = 0;
+    double weight[ROWS], sum = 0, most = -INFINITY;
+    if (s->window && row >= s->window) first = row - s->window + 1;
+    for (int j = first; j <= row; j++) {
+        double score = 0;
+        for (int i = 0; i < s->head_dim; i++) score += q[i] * p->key[j][kv + i];
+        weight[j] = score / sqrt(s->head_dim);
+        most = fmax(most, weight[j]);
+    }
+    for (int j = first; j <= row; j++) sum += weight[j] = exp(weight[j] - most);
+    memset(out, 0, (size_t)s->head_dim * sizeof *out);
+    for (int j = first; j <= row; j++)
+        for (int i = 0; i < s->head_dim; i++) out[i] += weight[j] / sum * p->value[j][kv + i];
+}
+
+// x: attention's input.
+static void attention(Plain *p, int row, const double *x, double *out) {
+    const Shape *s = &p->m->shape;
+    const Tensor *w = p->m->layers->w;
+    double q[MOST];
+    multiply(&w[W_Q], x, q), add(&w[W_Q_BIAS], q);
+    multiply(&w[W_K], x, p->key[row]), add(&w[W_K_BIAS], p->key[row]);
+    multiply(&w[W_V], x, p->value[row]), add(&w[W_V_BIAS], p->value[row]);
+    for (int h = 0; h < s->heads; h++) turn(s, &w[W_Q_NORM], q + h * s->head_dim, row);
+    for (int h = 0; h < s->kv_heads; h++) turn(s, &w[W_K_NORM], p->key[row] + h * s->head_dim, row);
+    double mixed[MOST];
+    for (int h = 0; h < s->heads; h++) attend_head(p, q + h * s->head_dim, row, h, mixed + h * s->head_dim);
+    multiply(&w[W_O], mixed, out);
+}
+
+static double activate(double x, Activation a) {
+    if (a == ACTIVATION_SILU) return x / (1 + exp(-x));
+    return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+}
+
+static void mlp(const Plain *p, double *x) {
+    const Tensor *w = p->m->layers->w;
+    double normed[MOST], gate[MOST], up[MOST], out[MOST];
+    normalise(&w[W_MLP_NORM], p->m->shape.norm_epsilon, x, normed);
+    multiply(&w[W_GATE], normed, gate);
+    multiply(&w[W_UP], normed, up);
+    for (int i = 0; i < p->m->shape.mlp_width; i++)
+        gate[i] = activate(gate[i], p->m->shape.activation) * up[i];
+    multiply(&w[W_DOWN], gate, out);
+    for (int i = 0; i < p->m->shape.width; i++) x[i] += out[i];
+}
+
+// Row `row` of a path: h is the given row, or, if there is none, the width floats of the last row's output.
+static void plain_row(Plain *p, int row, int token, const double *h, bool given, double *out) {
+    const Model *m = p->m;
+    const Shape *s = &m->shape;
+    int d = s->width;
+    double in[MOST], x[MOST], delta[MOST];
+    for (int i = 0; i < d; i++) in[i] = at(&m->embedding, token, i);
+    if (s->input == INPUT_FUSED) {
+        memcpy(in + d, h, (size_t)d * sizeof *h);
+        multiply(&m->fc, in, x), add(&m->fc_bias, x);
+        attention(p, row, x, delta);
+    } else {
+        if (given) multiply(&m->fc, h, x);
+        else memcpy(x, h, (size_t)d * sizeof *h);
+        normalise(&m->token_norm, s->norm_epsilon, in, in);
+        normalise(&m->layers->w[W_ATTENTION_NORM], s->norm_epsilon, x, in + d);
+        if (s->normed_residual) memcpy(x, in + d, (size_t)d * sizeof *x);
+        attention(p, row, in, delta);
+    }
+    for (int i = 0; i < d; i++) out[i] = x[i] + delta[i];
+    mlp(p, out);
+}
+
+static void plain_logits(const Plain *p, const double *out, double *logits) {
+    double normed[MOST];
+    memcpy(normed, out, (size_t)p->m->shape.width * sizeof *out);
+    if (p->m->final_norm.data) normalise(&p->m->final_norm, p->m->shape.norm_epsilon, normed, normed);
+    multiply(&p->m->head, normed, logits);
+}
+
+// --- random drafts
+
+static Shape draft_shape(InputKind input, Random *r) {
+    Shape s = random_shape(r);
+    s.input = input;
+    s.layers = 1;
+    s.tied_head = false;
+    s.tokens = test_between(r, 0, 1) ? 0 : s.vocab + test_between(r, 1, 50);
+    s.states = input == INPUT_PAIRED ? test_between(r, 1, 4) : 0;
+    s.fc_bias = test_between(r, 0, 1);
+    s.normed_residual = test_between(r, 0, 1);
+    return s;
+}
+
+static void open_session(Session *s, const ExactBackend *b, const RandomModel *m, Compute compute,
+                         int threads) {
+    BackendOptions o = {.compute = compute, .context = 60, .threads = threads, .isa = b->isa};
+    o.max_nodes = GIVEN + TREE;
+    void *self;
+    Error e = {0};
+    if (!b->open(&m->model, &o, &self, &e)) fail_msg("%s", e.text);
+    session_init(s, b->backend, self, &m->model.shape, &o);
+}
+
+// A chain of given rows, some of them committed, and a tree below its end; a node's parent is -1: that end.
+typedef struct {
+    int given, committed, count;
+    int token[GIVEN + TREE], parent[TREE];
+    float *rows; // (given, given width)
+} Case;
+
+static void make_case(Case *c, const Shape *s, Random *r) {
+    size_t n = (size_t)GIVEN * (size_t)shape_given_width(s);
+    c->given = test_between(r, 1, GIVEN);
+    c->committed = test_between(r, 0, c->given - 1);
+    c->count = test_between(r, 1, TREE);
+    for (int i = 0; i < GIVEN + TREE; i++) c->token[i] = test_between(r, 0, shape_tokens(s) - 1);
+    for (int i = 0, depth[TREE]; i < c->count; i++) { // at most so deep that a path fits into ROWS
+        do c->parent[i] = test_between(r, -1, i - 1);
+        while (c->parent[i] >= 0 && depth[c->parent[i]] > 10);
+        depth[i] = c->parent[i] < 0 ? 1 : depth[c->parent[i]] + 1;
+    }
+    c->rows = mem_new(n, sizeof *c->rows);
+    for (size_t i = 0; i < n; i++) c->rows[i] = random_normal(r);
+}
+
+// The given rows: the first ones committed, the last one's node returned.
+static int begin(Session *s, const Case *c) {
+    size_t width = (size_t)shape_given_width(&s->shape);
+    session_reset(s);
+    assert_true(session_prefill_hidden(s, c->token, c->committed, c->rows, NULL));
+    session_begin_step(s, false, LAYOUT_TREE);
+    int node = tree_root(&s->tree, c->token[c->committed]);
+    for (int i = c->committed + 1; i < c->given; i++) node = tree_probe(&s->tree, node, c->token[i], true);
+    assert_true(
+        session_set_hidden(s, 0, c->given - c->committed, c->rows + width * (size_t)c->committed, NULL));
+    assert_true(session_run(s, 1, NULL));
+    return node;
+}
+
+// Grows all nodes by levels; writes their numbers.
+static void grow(Session *s, const Case *c, int *node) {
+    int end = begin(s, c), depth[TREE];
+    for (int level = 1, left = c->count; left; level++) {
+        for (int i = 0; i < c->count; i++) {
+            depth[i] = c->parent[i] < 0 ? 1 : depth[c->parent[i]] + 1;
+            if (depth[i] != level) continue;
+            node[i] =
+                tree_probe(&s->tree, c->parent[i] < 0 ? end : node[c->parent[i]], c->token[GIVEN + i], true);
+            left--;
+        }
+        assert_true(session_run(s, 1, NULL));
+    }
+    session_assert(s);
+}
+
+static int path_of(const Case *c, int i, int *path) {
+    int n = 0;
+    for (int k = i; k >= 0; k = c->parent[k]) path[n++] = k;
+    return n;
+}
+
+// --- compared
+
+static void check_numbers(const RandomModel *m, const Case *c, Session *s, const int *node, int i) {
+    const Shape *shape = &m->model.shape;
+    int path[TREE], n = path_of(c, i, path), row = 0, width = shape_given_width(shape);
+    Plain *p = mem_new(1, sizeof *p);
+    double h[MOST], logits[MOST];
+    p->m = &m->model;
+    for (; row < c->given; row++) {
+        for (int k = 0; k < width; k++) h[k] = (double)c->rows[row * width + k];
+        plain_row(p, row, c->token[row], h, true, h);
+    }
+    for (; n--; row++) plain_row(p, row, c->token[GIVEN + path[n]], h, false, h);
+    plain_logits(p, h, logits);
+    double most = 0;
+    for (int k = 0; k < shape->real_vocab; k++) most = fmax(most, fabs(logits[k]));
+    for (int k = 0; k < shape->real_vocab; k++) {
+        double got = (double)session_logits(s, node[i])[k];
+        if (!(fabs(got - logits[k]) < 1e-4 * (1 + most)))
+            fail_msg("input %d, node %d: logit %d is %g, want %g", shape->input, i, k, got, logits[k]);
+    }
+    mem_free(p);
+}
+
+void drafts_near_formulas(const ExactBackend *b, int rounds) {
+    Random r = test_random(1101);
+    for (int round = 0; round < rounds; round++) {
+        RandomModel m;
+        Session s;
+        Case c;
+        int node[TREE];
+        Shape shape = draft_shape(round % 2 ? INPUT_FUSED : INPUT_PAIRED, &r);
+        random_model_init(&m, &shape, DTYPE_F32, false, &r);
+        make_case(&c, &shape, &r);
+        open_session(&s, b, &m, COMPUTE_F32, 1);
+        grow(&s, &c, node);
+        assert_true(session_read(&s, HEAD_LOGITS, NULL));
+        for (int i = 0; i < 3; i++) check_numbers(&m, &c, &s, node, test_between(&r, 0, c.count - 1));
+        session_release(&s);
+        random_model_release(&m);
+        mem_free(c.rows);
+    }
+}
+
+// The same node at the end of a path by itself.
+static void compare_alone(Session *s, const Case *c, int i, const float *want) {
+    int path[TREE], n = path_of(c, i, path), node = begin(s, c);
+    while (n--) {
+        node = tree_probe(&s->tree, node, c->token[GIVEN + path[n]], true);
+        assert_true(session_run(s, 1, NULL));
+    }
+    assert_true(session_read(s, HEAD_LOGITS, NULL));
+    if (memcmp(session_logits(s, node), want, (size_t)s->shape.vocab * sizeof *want) != 0)
+        fail_msg("%s, input %d: node %d of %d differs from its path by itself", s->backend->name,
+                 s->shape.input, i, c->count);
+}
+
+static void check_exact(const ExactBackend *b, InputKind input, Compute compute, Random *r) {
+    RandomModel m;
+    Session s, alone;
+    Case c;
+    int node[TREE];
+    Shape shape = draft_shape(input, r);
+    random_model_init(&m, &shape, compute == COMPUTE_F16 ? DTYPE_F16 : DTYPE_BF16, test_between(r, 0, 1), r);
+    make_case(&c, &shape, r);
+    open_session(&s, b, &m, compute, 2);
+    open_session(&alone, b, &m, compute, 1);
+    grow(&s, &c, node);
+    assert_true(session_read(&s, HEAD_LOGITS, NULL));
+    for (int k = 0; k < 3; k++) {
+        int i = test_between(r, 0, c.count - 1);
+        compare_alone(&alone, &c, i, session_logits(&s, node[i]));
+    }
+    session_release(&s);
+    session_release(&alone);
+    random_model_release(&m);
+    mem_free(c.rows);
+}
+
+void drafts_exact(const ExactBackend *b, int rounds) {
+    Random r = test_random(1102);
+    for (int round = 0; round < rounds; round++)
+        check_exact(b, round % 2 ? INPUT_FUSED : INPUT_PAIRED, (Compute)(round / 2 % COMPUTE_KINDS), &r);
+}
+
+// ln p of the likeliest ids, by adding up all logits; with more threads the same bits.
+void drafts_chances(const ExactBackend *b, int rounds) {
+    enum { K = 7 };
+    Random r = test_random(1103);
+    for (int round = 0; round < rounds; round++) {
+        RandomModel m;
+        Session s[2];
+        Case c;
+        int node[TREE], ids[2][TREE * K];
+        float p[2][TREE * K];
+        Shape shape = draft_shape(round % 2 ? INPUT_FUSED : INPUT_PAIRED, &r);
+        random_model_init(&m, &shape, DTYPE_BF16, false, &r);
+        make_case(&c, &shape, &r);
+        for (int k = 0; k < 2; k++) {
+            open_session(&s[k], b, &m, COMPUTE_BF16, 1 + 2 * k);
+            grow(&s[k], &c, node);
+            assert_true(session_likeliest(&s[k], node, c.count, K, ids[k], p[k], NULL));
+        }
+        assert_true(session_read(&s[0], HEAD_LOGITS, NULL));
+        assert_memory_equal(ids[0], ids[1], (size_t)(c.count * K) * sizeof(int));
+        assert_memory_equal(p[0], p[1], (size_t)(c.count * K) * sizeof(float));
+        for (int i = 0; i < c.count * K; i++) {
+            const float *logits = session_logits(&s[0], node[i / K]);
+            double sum = 0, best = (double)logits[session_argmax(&s[0], node[i / K])];
+            for (int v = 0; v < shape.real_vocab; v++) sum += exp((double)logits[v] - best);
+            double want = (double)logits[ids[0][i]] - best - log(sum);
+            if (!(fabs((double)p[0][i] - want) < 1e-5 * (1 + fabs(want))) || p[0][i] > 0)
+                fail_msg("ln p of id %d is %g, want %g", ids[0][i], (double)p[0][i], want);
+        }
+        for (int k = 0; k < 2; k++) session_release(&s[k]);
+        random_model_release(&m);
+        mem_free(c.rows);
+    }
+}
+
+// Captured layers, in a prefill and in a step, against runs that stop at each layer.
+void drafts_captured(const ExactBackend *b, int rounds) {
+    enum { TOKENS = 30 };
+    Random r = test_random(1104);
+    for (int round = 0; round < rounds; round++) {
+        RandomModel m;
+        Session s;
+        Shape shape = random_shape(&r);
+        int tokens[TOKENS], n = test_between(&r, 1, TOKENS), chunk = test_between(&r, 0, 12);
+        shape.layers = test_between(&r, 2, 6);
+        Captures c = {.count = test_between(&r, 1, 4)};
+        for (int i = 0; i < c.count; i++) c.layers[i] = test_between(&r, 1, shape.layers - 1);
+        size_t width = (size_t)shape.width, row = width * (size_t)c.count;
+        float *got = mem_new((size_t)n, row * sizeof *got), *want = mem_new((size_t)n, width * sizeof *want);
+        random_model_init(&m, &shape, DTYPE_BF16, false, &r);
+        open_session(&s, b, &m, COMPUTE_BF16, 1);
+        for (int i = 0; i < n; i++) tokens[i] = test_between(&r, 0, shape.vocab - 1);
+        assert_true(session_capture(&s, &c, NULL));
+        assert_true(session_prefill(&s, tokens, n, chunk, LAYERS_CAPTURED, got, NULL));
+        int last = s.tree.count - 1;
+        float *again = mem_new(row, sizeof *again);
+        assert_true(session_get_hidden(&s, &last, 1, HIDDEN_CAPTURED, again, NULL));
+        assert_memory_equal(again, got + (size_t)(n - 1) * row, row * sizeof *again);
+        assert_true(session_capture(&s, NULL, NULL));
+        for (int i = 0; i < c.count; i++) {
+            session_reset(&s);
+            assert_true(session_prefill(&s, tokens, n, 0, c.layers[i], want, NULL));
+            for (int k = 0; k < n; k++)
+                assert_memory_equal(want + (size_t)k * width, got + (size_t)k * row + (size_t)i * width,
+                                    width * sizeof *want);
+        }
+        session_release(&s);
+        random_model_release(&m);
+        mem_free(got), mem_free(want), mem_free(again);
+    }
+}
