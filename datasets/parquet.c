@@ -211,7 +211,7 @@ static bool build_row(Parquet *p, TakeRow *take_row, void *state, Error *e) {
     return ok;
 }
 
-// Empties the columns and frees what the group's texts point to.
+// Empties the columns and frees the pages behind the group's texts.
 static void end_group(Parquet *p) {
     check(p);
     for (size_t i = 0; i < p->column_count; i++) {

@@ -6,7 +6,7 @@
 //      specdec-bench  acceptance_rate.json, or responses.jsonl with its acceptance_lengths
 //      specforge      data.json: means alone
 //
-// Counts without an order become steps in the order of what they accepted; nothing that asks of their order
+// Counts without an order become steps ordered by their accepted tokens; nothing that asks of their order
 // is asked of a histogram.
 #include "results/import.h"
 

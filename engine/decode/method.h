@@ -140,7 +140,7 @@ typedef struct MethodInfo {
     void (*note)(const void *self, StepNote *out); // called before observe, with *out zero; NULL: no notes
     // Whether each step's proposals are one chain of draws from q; its end may depend on its tokens. NULL: no
     bool (*chain)(const void *self);
-    void (*state)(const void *self, Text *out);    // a line on its memory: entries, bytes, evicted; or NULL
+    void (*state)(const void *self, Text *out); // a line on its memory: entries, bytes, evicted; or NULL
 } MethodInfo;
 
 // All methods, in the order of --help.

@@ -18,7 +18,7 @@ typedef struct Pass {
     int first, rows; // of the chunk that the head works on
     float scale;     // of the loss
     bool agreement;  // whether to fill n->agreeing
-    bool carried;    // backward: slopes.stream has what a later forward says of this one's output
+    bool carried;    // backward: slopes.stream has a later forward's slopes of this one's output
 } Pass;
 
 void pass_forward(Pass *p);  // from tokens or states to n->out_normed; forward.c

@@ -10,7 +10,7 @@
 
 static bool is_medusa(const Target *t) { return t->choice.kind.variant == ADAPTER_MEDUSA; }
 
-// What a row of exits holds, in states of the target; 0: there are none.
+// States of the target in a row of exits; 0: there are none.
 static size_t exit_states(const TargetChoice *c, bool adapter) {
     if (!adapter || c->kind.variant == ADAPTER_MEDUSA || c->eagle.version == EAGLE_1) return 0;
     return c->eagle.version == EAGLE_3 ? EAGLE_STATES : 1;

@@ -162,7 +162,7 @@ static bool recorded_begin(void *self, const Prompt *prompt, Error *e) {
     return !r->first.info || r->first.info->begin(r->first.self, prompt, e);
 }
 
-// What a draft model ran: a pass of one row a token.
+// Logs a draft model: a pass of one row a token.
 static void log_draft(const Recorded *r) {
     if (!r->p.model || !r->target->log) return;
     for (int i = 0; i < r->p.draft; i++) {

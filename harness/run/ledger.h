@@ -46,7 +46,7 @@ void ledger_close(Ledger *l); // accepts an empty one
 bool ledger_add(Ledger *l, const Answer *answers, int count, const Tokenizer *tokenizer, Error *e);
 
 bool ledger_failure(Ledger *l, int point, const char *message, Error *e);
-// What a point costs once: "open", its time, and "state", the bytes of its open method.
+// Costs of a point that come once: "open", its time, and "state", the bytes of its open method.
 bool ledger_one_off(Ledger *l, int point, const char *name, double seconds, size_t bytes, Error *e);
 
 // A repeat that is far from the others of its prompt.

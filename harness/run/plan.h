@@ -107,7 +107,7 @@ typedef struct SweepOptions {
          AT(sweep.shard), .help = "the i-th of n parts of about the same cost",                            \
          .value = "i/n",  .fallback = "the task of a Slurm array, else all"},                              \
         CACHE_OPTION(AT(sweep.cache)), {                                                                   \
-        "db", ARG_WORD, AT(sweep.db), .help = "the store; a part of n has outpace.i-n.db", .value = "FILE",   \
+        "db", ARG_WORD, AT(sweep.db), .help = "the store; a part has outpace.i-n.db", .value = "FILE",     \
                                       .fallback = STORE_DEFAULT                                            \
     }
 

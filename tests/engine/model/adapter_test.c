@@ -129,8 +129,11 @@ static void check_arithmetic(const Model *m, AdapterVariant v, Random *r) {
 static void check_variant(const RandomModel *target, AdapterVariant v, const char *folder, Random *r) {
     const Model *t = &target->model;
     bool medusa = v == ADAPTER_MEDUSA;
-    AdapterKind kind = {v, medusa ? t->shape.layers : test_between(r, 1, 2),
-                        medusa ? test_between(r, 1, 8) : 1, test_between(r, 0, 1) ? t->shape.kv_heads : 0, {0}};
+    AdapterKind kind = {v,
+                        medusa ? t->shape.layers : test_between(r, 1, 2),
+                        medusa ? test_between(r, 1, 8) : 1,
+                        test_between(r, 0, 1) ? t->shape.kv_heads : 0,
+                        {0}};
     Adapter a;
     Error e = {0};
     const char *dir = folder_path(folder, adapter_variant_name(v));
@@ -173,7 +176,8 @@ static void sizes_of_the_paper(void **state) {
     s->width = 4096, s->mlp_width = 11008, s->vocab = 32000, s->head_dim = 128, s->heads = s->kv_heads = 32;
     for (int v = ADAPTER_KANGAROO; v <= ADAPTER_MEDUSA; v++) {
         const char *dir = folder_path(*state, "size");
-        AdapterKind kind = {(AdapterVariant)v, v == ADAPTER_MEDUSA ? 3 : 1, v == ADAPTER_MEDUSA ? 4 : 1, 0, {0}};
+        AdapterKind kind = {
+            (AdapterVariant)v, v == ADAPTER_MEDUSA ? 3 : 1, v == ADAPTER_MEDUSA ? 4 : 1, 0, {0}};
         Adapter a = {0};
         size_t bytes = 0;
         assert_int_equal(adapter_parameters(&a), 0);
@@ -247,7 +251,8 @@ static void wrong_kinds(void **state) {
     const char *dir = folder_path(*state, "never");
     make_target(&target, &r);
     assert_false(adapter_synth(dir, &target.model, &(AdapterKind){ADAPTER_MLP, 3, 1, 0, {0}}, 0, false, &e));
-    assert_false(adapter_synth(dir, &target.model, &(AdapterKind){ADAPTER_MEDUSA, 3, 9, 0, {0}}, 0, false, &e));
+    assert_false(
+        adapter_synth(dir, &target.model, &(AdapterKind){ADAPTER_MEDUSA, 3, 9, 0, {0}}, 0, false, &e));
     assert_int_equal(folder_count(*state), 0);
     random_model_release(&target);
 }

@@ -33,8 +33,8 @@ typedef struct Case {
     int models, datasets, methods;
     int shared[AXIS_COUNT][VALUES], shared_count[AXIS_COUNT]; // the experiment's; 0: none
     int own[METHODS][AXIS_COUNT][VALUES], own_count[METHODS][AXIS_COUNT];
-    bool zipped[METHODS][AXIS_COUNT];        // walks with the others that are
-    int order[METHODS][AXIS_COUNT];          // in which the axes are written
+    bool zipped[METHODS][AXIS_COUNT];  // walks with the others that are
+    int order[METHODS][AXIS_COUNT];    // in which the axes are written
     int least[METHODS], most[METHODS]; // excluded: W >= least and G < most
 } Case;
 
