@@ -127,6 +127,8 @@ bool placement_init(Placement *p, const Shape *s, const Shape *l, const char *pl
     first_in_order(&p->axis[AXIS_RESIDUAL], s->width);
     first_in_order(&p->axis[AXIS_MLP], s->mlp_width);
     first_in_order(&p->axis[AXIS_VOCABULARY], s->vocab);
+    first_in_order(&p->axis[AXIS_TOKENS], shape_tokens(s));
+    first_in_order(&p->axis[AXIS_ATTENTION], shape_attention_width(s));
     place_heads(p, s, l);
     check(p, s);
     return true;
