@@ -36,7 +36,7 @@ static void add_weight(Parameters *p, const WeightSpec *s) {
     if (s->which < LAYER_WEIGHTS) p->layers[s->layer].at[s->which] = at;
     else if (s->which == W_EMBEDDING) p->embedding = at;
     else if (s->which == W_FINAL_NORM) p->final_norm = at;
-    else p->head = at;
+    else if (s->which == W_HEAD) p->head = at;
 }
 
 static void begin_plan(Parameters *p, int layers) {
