@@ -25,10 +25,9 @@ typedef struct StoreRun {
 typedef struct StoreEnvironment {
     const char *version, *compiler, *flags, *libraries; // libraries: a JSON object
     const char *host, *system, *kernel, *cpu, *isa, *governor;
-    int64_t cores, threads, virtual_machine, l1d, l2, l3, memory;
+    int64_t cores, threads, virtual_machine, l1d, l2, l3, memory, gpu_memory;
     double bandwidth, peak; // bytes/s, operations/s; 0: not measured
     const char *gpu, *gpu_uuid, *driver, *cuda, *cublas;
-    int64_t gpu_memory;
     double gpu_bandwidth, gpu_peak;
 } StoreEnvironment;
 

@@ -10,8 +10,7 @@
 // finished integers to the backend.
 //
 // Invariants (session_assert): a node's ancestors have been through at least as many layers as the node; the
-// tree's context is the cache's length; nodes are read only at the last layer, except the one of
-// session_peek.
+// tree's context is the cache's length; nodes are read only at the last layer, except session_peek's.
 #pragma once
 #include "engine/core/backend.h"
 
@@ -31,8 +30,7 @@ typedef struct Pass {
 
 enum { PASS_LOG_SIZE = 512 };
 
-// The passes of all models of a step. Equal ones are counted together, in the order in which each kind first
-// appeared.
+// The passes of all models of a step; equal ones are counted together, in the order of the first of them.
 typedef struct PassLog {
     Pass passes[PASS_LOG_SIZE]; // (count)
     int count;
@@ -40,8 +38,7 @@ typedef struct PassLog {
 
 static inline void pass_log_clear(PassLog *log) { log->count = 0; }
 
-// Counts a pass (its own `count` is ignored). If the log is nearly full, the pass is counted with the last
-// one of the same model and layers, whatever its rows and context.
+// Counts a pass (not its `count`). A nearly full log counts it with the last one of its model and layers.
 void pass_log_add(PassLog *log, const Pass *pass);
 
 // --- the session
@@ -95,16 +92,15 @@ bool session_worked(const Session *s, PhaseSeconds *out);
 // Runs every node that is below layer b up to it; b = shape.layers finishes them.
 bool session_run(Session *s, int b, Error *e);
 
-// Sets the input rows, (count, shape_given_width), of nodes [first, first + count) of a model whose input is
-// hidden states, or tokens and hidden states. A model of both runs the nodes without a row from their
-// parents' outputs, so their parents have been run: such a tree grows level by level.
+// Sets the input rows, (count, shape_given_width), of nodes [first, first + count) of a model that reads
+// hidden states. If it reads tokens, too, nodes without a row start from their parents' outputs, level by
+// level.
 bool session_set_hidden(Session *s, int first, int count, const float *rows, Error *e);
 
 // The same for a caller that set them itself (hidden.h).
 void session_note_given(Session *s, int first, int count);
 
-// Keeps the residual stream of every node after some layers, from the next step on, for HIDDEN_CAPTURED.
-// captures == NULL: no more.
+// Keeps every node's residual stream after these layers (NULL: none), from the next step on.
 bool session_capture(Session *s, const Captures *captures, Error *e);
 
 bool session_get_hidden(Session *s, const int *nodes, int count, HiddenKind kind, float *rows, Error *e);
@@ -141,16 +137,14 @@ bool session_commit(Session *s, int node, int count, Error *e);
 bool session_truncate(Session *s, int length, Error *e);
 
 enum { HIDDEN_NONE = -1, LAYERS_CAPTURED = -2 };
-
 // Runs and commits a chain of tokens in chunks of at most `chunk` (0: as many as a step holds). hidden, if
 // not NULL, receives a row of `width` floats per token: the residual stream after hidden_layer >= 1 layers,
-// or the final normed state if hidden_layer is the number of layers. LAYERS_CAPTURED: a row of
-// captures.count * width floats.
+// or the final normed state after the last one. LAYERS_CAPTURED: rows of captures.count * width floats.
 bool session_prefill(Session *s, const int *tokens, int count, int chunk, int hidden_layer, float *hidden,
                      Error *e);
 
-// The same for a model of hidden states: its input is rows (count, shape_given_width), and a token names each
-// row. A model of both reads the tokens, too.
+// The same for a model of hidden states, rows (count, shape_given_width). A token names each row, or is read
+// too.
 bool session_prefill_hidden(Session *s, const int *tokens, int count, const float *rows, Error *e);
 
 void session_assert(const Session *s);

@@ -16,7 +16,6 @@
 #include <stdint.h>
 
 typedef enum { EMBEDDING_INPUT, EMBEDDING_OUTPUT } EmbeddingKind;
-
 // Facts about the target besides its outputs. Zero means unknown.
 typedef struct TargetFacts {
     const int *prefix; // (prefix_count): the tokens at the start of every text, such as BOS
@@ -54,11 +53,10 @@ typedef struct MethodEnv {
 typedef struct Prompt {
     const int *tokens; // the whole prompt; the last token is the first step's root
     int count;
-    // (count - 1, width) if the method has a hidden_layer, of captures a row of all; else NULL
-    const float *hidden;
-    uint64_t seed;     // of this output: where draws of STREAM_DRAFT start
-    const int *answer; // (answer_count): the model's own greedy output; NULL: not known. Lives as long as
-    int answer_count;  // the output is written
+    const float *hidden; // (count - 1, width) at hidden_layer, of captures a row of all; NULL: it has neither
+    uint64_t seed;       // of this output: where draws of STREAM_DRAFT start
+    const int *answer;   // (answer_count): the model's own greedy output; NULL: not known. Lives as long as
+    int answer_count;    // the output is written
 } Prompt;
 
 // Fails if the prompt has ids beyond the draft's vocabulary: a target may have more padding at its end.
@@ -74,18 +72,6 @@ typedef struct Observation {
     int length;
     const float *hidden; // (nodes, width) at the method's hidden_layer, in a mix; else NULL
 } Observation;
-
-typedef enum {
-    STEP_STEADY,
-    STEP_FILLING, // Lookahead's window doesn't have all its rows yet
-    STEP_PREFILL, // not a step: the prompt's run
-} StepKind;
-
-// A method's own facts about its step; zero by default.
-typedef struct StepNote {
-    StepKind kind;
-    int pool, pool_hits; // n-grams in its pool, and those that it tried
-} StepNote;
 
 // Requirements; method_open checks that they are there and fit the target.
 typedef enum {
@@ -128,14 +114,12 @@ typedef struct MethodInfo {
     // Several such layers, whose states the target keeps in every step, too. NULL, or returns NULL: none.
     const Captures *(*captures)(const void *self);
     // Whether to drop the step's bonus token, as some authors' programs do (Lookahead's `bonus`). NULL:
-    // never. Called only after a full match: candidates were accepted, and the last one has no proposals
-    // below it. After a rejection the bonus comes from the rest of p; if it were dropped and redrawn from p,
-    // the rejected token would get a second chance. For the same reason the bonus isn't shown.
+    // never. Called only after a full match, and the bonus isn't shown: after a rejection it comes from the
+    // rest of p, and redrawn from p it would give the rejected token a second chance.
     bool (*drops_bonus)(const void *self, const Verdict *verdict);
     // The sources of the rows that the last propose added. NULL: the method doesn't tell sources apart.
     const Sources *(*sources)(const void *self);
-    // The fixed tree of ranks that the parameter `tree` gives, as the last propose placed it; NULL: this
-    // method has none, or this time it's not used.
+    // The tree of ranks that the last propose placed. NULL, or returns NULL: none.
     const RankTree *(*rank_tree)(const void *self);
     void (*note)(const void *self, StepNote *out); // called before observe, with *out zero; NULL: no notes
     // Whether each step's proposals are one chain of draws from q; its end may depend on its tokens. NULL: no

@@ -55,3 +55,17 @@ typedef struct SourceTotals {
 } SourceTotals;
 
 void sources_add(SourceTotals *totals, const SourceReport *reports, int count);
+
+// --- the step
+
+typedef enum {
+    STEP_STEADY,
+    STEP_FILLING, // Lookahead's window doesn't have all its rows yet
+    STEP_PREFILL, // not a step: the prompt's run
+} StepKind;
+
+// A method's own facts about its step; zero by default.
+typedef struct StepNote {
+    StepKind kind;
+    int pool, pool_hits; // n-grams in its pool, and those that it tried
+} StepNote;

@@ -29,17 +29,15 @@ typedef struct TrainFile {
     Words files;                   // paths and patterns, including those of `domains`
     DomainName domains[WORDS_MAX]; // (files.count)
     const YamlNode *domain_map;
-    Words layers;                    // eagle3's, whose states it reads; empty: as eagle_settle chooses
-    int forwards;                    // of EAGLE's heads; 0: their default
-    int head_size;                   // 0: width / heads
-    int checkpoint_every;            // steps
-    int held_out_every;              // steps
-    int optimizer, schedule, decays; // the enums of config.optimizer
+    Words layers;                         // eagle3's, whose states it reads; empty: as eagle_settle chooses
+    int forwards;                         // of EAGLE's heads; 0: their default
+    int head_size;                        // 0: width / heads
+    int checkpoint_every, held_out_every; // steps
+    int optimizer, schedule, decays;      // the enums of config.optimizer
     double norm_epsilon;
     YamlTree tree;
     TrainConfig config; // without the vocabulary, which is the tokenizer's
 } TrainFile;
-
 typedef enum { TRAIN_MODEL, TRAIN_ADAPTER } TrainKind;
 
 // The message of an error has file, line, column and the fix. Release with train_file_release.
@@ -76,8 +74,7 @@ typedef struct Curve {
 void curve_add(Curve *c, int step, double loss, double held_out);
 void curve_release(Curve *c); // accepts an empty one
 
-// A table, "step <tab> loss <tab> held_out", one line per point; unknown numbers are empty. curve_read takes
-// the points up to a step.
+// A table, "step <tab> loss <tab> held_out", a line a point, unknown numbers empty; read up to a step.
 extern const char curve_heads[];
 void curve_write(const Curve *c, Text *out);
 void curve_read(Curve *c, const char *text, size_t n, int last_step);
@@ -114,8 +111,7 @@ typedef struct TrainRun {
     int first_step, shown_step;
 } TrainRun;
 
-// Checks that the result may be written and that there's space for it, reads the text, and resumes if there's
-// a checkpoint.
+// Checks that the result may be written and has space, reads the text, and resumes from a checkpoint.
 bool train_run_open(TrainRun *r, Error *e);
 void train_run_close(TrainRun *r); // accepts an empty or half-opened one; releases the file too
 
@@ -140,7 +136,6 @@ void frozen_close(FrozenModel *f); // accepts an empty one
 
 // What is trained on top of a model, by the word after `outpace train`.
 typedef enum { ON_TOP_ADAPTER, ON_TOP_HEADS, ON_TOP_EAGLE, ON_TOP_EAGLE3, ON_TOP_KINDS } OnTop;
-
 extern const char *const ON_TOP_NAMES[ON_TOP_KINDS];
 
 typedef struct TrainAdapterOptions {
@@ -152,6 +147,4 @@ typedef struct TrainAdapterOptions {
     const char *figure; // as in TrainRun
     bool fresh, force;
 } TrainAdapterOptions;
-
-// Trains it on a frozen model's states.
 bool train_adapter(OnTop what, const char *model, const TrainAdapterOptions *o, int *code, Error *e);
