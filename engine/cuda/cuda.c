@@ -300,10 +300,12 @@ static bool cuda_run(void *self, const StepRun *run, Error *e) {
 // `holder` stays, since the node's run goes on from its own card.
 static bool cuda_run_head(void *self, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {
     Cuda *first = self, *last = cuda_last(first);
-    size_t bytes = (size_t)first->model->shape.width * sizeof(float);
+    size_t width = (size_t)first->model->shape.width;
     for (int i = 0; i < count; i++) {
         Cuda *c = first->holder[nodes[i]];
-        if (c != last && !pass(c, last, row_of(last, nodes[i]), row_of(c, nodes[i]), bytes, e)) return false;
+        size_t at = (size_t)nodes[i] * width;
+        if (c != last && !pass(c, last, last->hidden + at, c->hidden + at, width * sizeof(float), e))
+            return false;
     }
     return cuda_head(last, nodes, count, want, out, e);
 }
