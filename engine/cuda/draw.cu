@@ -10,6 +10,7 @@
 // The cuts of top-k and top-p are found without sorting (keep), and a place in the order of ids by dividing
 // the vocabulary 16 ways at a time (find): each takes a few sweeps over a row that is in L2. The latency of
 // loads bounds a sweep, so each thread has BATCH of them in flight.
+#include "engine/cuda/outputs.h"
 #include "engine/cuda/rows.cuh"
 
 enum { THREADS = 512, WARPS = THREADS / WARP, BATCH = 8 };

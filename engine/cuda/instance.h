@@ -1,5 +1,6 @@
-// The insides of an open CUDA instance: its life (cuda.c), layers per card (fit.c, cards.h), memory.c,
-// weights.c, a run and its time (turns.c, step.c), outputs (head.c) and products by cuBLASLt (fast.c).
+// The insides of an open CUDA instance: its life (cuda.c), layers per card (fit.c, cards.h), memory
+// (memory.h, buffers.c, copies.c, weights.c), a run (turns.c, step.c) and its time (phases.c), outputs
+// (head.c) and products by cuBLASLt (fast.c).
 //
 // Everything is allocated at open, for the largest step. A call puts copies and kernels into one stream and
 // returns. The host waits only for data that it reads back (head, get_hidden), and for a commit after a run
@@ -9,7 +10,8 @@
 //      stream:                        copy, graph of layers, head
 #pragma once
 #include "engine/core/backend.h"
-#include "engine/cuda/kernels.h"
+#include "engine/cuda/memory.h"
+#include "engine/cuda/outputs.h"
 #include "engine/cuda/runtime.h"
 #include "engine/model/model.h"
 
@@ -30,19 +32,10 @@ static inline Role attention_role(const Shape *s) {
     return s->input == INPUT_PAIRED ? ROLE_PAIRED : ROLE_NORMED;
 }
 
-// Pinned memory on its way to the device: nothing writes it before the copy has read it.
-typedef struct Staging {
-    void *host;
-    size_t bytes;
-    void *event;
-    bool sent;
-} Staging;
-
 // The launches of a run, captured once for all runs of these sizes. graph NULL: not captured.
 typedef struct StepGraph {
     int most, tiles, spans, a, b; // most 0: unused
-    bool copied;                  // it reads copies of the cache
-    bool given;                   // some of its rows are given, beside tokens
+    bool copied, given;           // it reads copies of the cache; some of its rows are given, beside tokens
     void *graph;
     unsigned long used; // graph_clock at the last use
 } StepGraph;
@@ -55,8 +48,7 @@ typedef struct Mark {
 } Mark;
 enum { GRAPHS = 48, STEP_STAGINGS = 2, MARKS = 16 };
 
-typedef struct Cuda Cuda; // one card
-struct Cuda {
+struct Cuda {                  // one card
     Cuda *first, *next;        // the instance's cards in the order of their layers; the last has next NULL
     int from, to;              // its layers: [from, to)
     Cuda **holder;             // of the first card: (max_nodes), the card with a node's newest hidden state
@@ -80,14 +72,14 @@ struct Cuda {
     // device memory; every block is in `blocks` too
     bool planning; // nothing is allocated, only added up
     void **blocks;
-    size_t block_count, block_capacity, weight_bytes, cache_bytes, step_bytes;
+    size_t block_count, block_capacity, weight_bytes, cache_bytes, step_bytes, kept_bytes;
     bool rounded; // weights were rounded from f16 to bf16 or back
 
     GpuLayer *layers;
     Matrix embedding, fc, head;
     float *fc_bias, *token_norm;
     void *cache_k, *cache_v, *step_k, *step_v, *q;
-    void *copies_k, *copies_v; // (copies) of the caches, and room for more (memory.c)
+    void *copies_k, *copies_v; // (copies) of the caches, and room for more (copies.c)
     int copies, copies_room;
     bool plain, copied; // attention isn't fused; the last run read the copies
     Step *step;         // with its tiles, turns and nodes
@@ -97,8 +89,7 @@ struct Cuda {
     float *given, *tokens; // of a model of tokens and hidden states: (max_nodes, given width or width)
     Captures captures;
     float *kept; // (max_nodes, captures.count * width), if there are any
-    size_t kept_bytes;
-    float *qkv; // (rows, q k v): sums, if the model norms heads; else NULL
+    float *qkv;  // (rows, q k v): sums, if the model norms heads; else NULL
     double *frequency;
     float *cosine, *sine, *final_norm;
     Activations roles[ROLES][FORMS];
@@ -121,38 +112,36 @@ struct Cuda {
     bool no_graphs; // steps cannot be recorded
 };
 
-// memory.c. Takes a block, of zeros if `zero`, adds its size to *total, and stores its address in *out.
-bool cuda_take(Cuda *c, void *out, size_t bytes, bool zero, size_t *total, Error *e);
-bool cuda_take_buffers(Cuda *c, Error *e); // everything but weights
+// buffers.c. Everything but weights and copies; pinned memory.
+bool cuda_take_buffers(Cuda *c, Error *e);
 bool cuda_take_pinned(Cuda *c, Error *e);
-bool cuda_take_kept(Cuda *c, const Captures *captures, Error *e);       // from the next step on
-size_t cuda_cache_size(const Cuda *c);                                  // bytes of cache_k, as of cache_v
-bool cuda_take_copies(Cuda *c, const Cache *cache, int rows, Error *e); // so many; makes those that lack
 void cuda_give_all(Cuda *c);
-bool cuda_ok(const Cuda *c, int code, const char *what, Error *e); // code 0; else e names the card and `what`
-void *staging_begin(Staging *s); // waits for the last copy from this memory, which may then be written
-bool staging_send(Cuda *c, Staging *s, void *to, size_t bytes, Error *e);
-int cuda_rows_limit(const Cuda *c); // rows that activations have room for
 static inline const Activations *cuda_role(const Cuda *c, Role role, const Matrix *reader) {
     return &c->roles[role][reader->form];
 }
+
+// copies.c. Room for captured states, from the next step on; so many copies, making those that lack.
+bool cuda_take_kept(Cuda *c, const Captures *captures, Error *e);
+bool cuda_take_copies(Cuda *c, const Cache *cache, int rows, Error *e);
+size_t cuda_cache_size(const Cuda *c); // bytes of cache_k, as of cache_v
 
 // weights.c. Describes and allocates all matrices; fills them.
 bool cuda_take_weights(Cuda *c, Error *e);
 bool cuda_load_weights(Cuda *c, const Progress *progress, Error *e);
 
-// step.c. Starts a phase of the card's stream (PHASE_IDLE: it has nothing to do), on this thread's device.
+// phases.c. Starts a phase of the card's stream (PHASE_IDLE: it has nothing to do), on this thread's device.
 bool cuda_begin(Cuda *c, Phase phase, Error *e);
 bool cuda_wait(Cuda *c, Error *e); // for the streams of all the instance's cards; counts their time
 bool cuda_take_events(Cuda *c, Error *e);
 void cuda_give_events(Cuda *c);
-bool cuda_step(Cuda *c, const StepRun *run, Error *e);
-int cuda_spans(const Cuda *c, int from, int to); // most spans that a tile of rows at [from, to] sees
+
+bool cuda_step(Cuda *c, const StepRun *run, Error *e); // step.c
 
 // turns.c. Writes a step of at most `most` rows and returns its bytes; bytes and tiles of the largest one.
 size_t cuda_write_step(const Cuda *c, const StepRun *run, int most, Step *to);
 size_t cuda_step_size(const Cuda *c);
 int cuda_tiles_limit(const Cuda *c);
+int cuda_spans(const Cuda *c, int from, int to); // most spans that a tile of rows at [from, to] sees
 
 // head.c
 bool cuda_head(Cuda *c, const int *nodes, int count, unsigned want, HeadOut *out, Error *e);

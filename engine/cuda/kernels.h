@@ -23,8 +23,7 @@ typedef struct Step {
     int count, first; // as in RowList
     int context;      // committed positions
     int tiles, turns;
-    int given;     // as in StepRun
-    int unused[2]; // what follows is read 8 bytes at a time
+    int given, unused[2]; // given: as in StepRun; what follows is read 8 bytes at a time
 } Step;
 static inline const RowList *step_rows(const Step *s) { return (const RowList *)(const void *)s; }
 
@@ -35,10 +34,9 @@ enum { TILE_NODES = 16, BLOCK = 16, SPAN = 128, SPAN_TURNS = 16, STEP_SPANS = 9,
 HOST_AND_DEVICE static inline int block_of(int position) { return position / BLOCK * BLOCK; }
 
 typedef struct Tile {
-    int nodes;                // 0: a launch has more tiles than the step
-    int lowest, highest;      // positions that any of them sees
-    int copy;                 // of the cache that they see; 0 if there is one
-    int turn[STEP_SPANS + 1]; // [turn[k], turn[k + 1]): of the k-th span from that of position `context` on
+    int nodes;                 // 0: a launch has more tiles than the step
+    int lowest, highest, copy; // positions that any of them sees; the cache's copy, 0 if there is one
+    int turn[STEP_SPANS + 1];  // [turn[k], turn[k + 1]): of the k-th span from that of position `context` on
     int position[TILE_NODES];
     uint16_t row[TILE_NODES];
 } Tile;
@@ -55,8 +53,8 @@ typedef struct Norm {
     const float *hidden, *weight; // (nodes, width); (width), or NULL: the rows as they are
     float epsilon;
     int width;
-    Activations to;
-    int column;      // the first that is put
+    Activations to; // from `column` on
+    int column;
     float *residual; // (nodes, width): the normed rows are put here as well; or NULL
 } Norm;
 void gpu_norm(const Norm *n, int most, void *stream);
@@ -82,15 +80,13 @@ typedef struct Embed {
 } Embed;
 void gpu_embed(const Embed *e, int most, void *stream);
 
-// The start of a model of tokens and hidden states (shape.h). A node's hidden state h is the given row, or
-// its parent's output. INPUT_FUSED: [token's row; h] to fc's input, and zeros to the hidden states, which
-// fc's product is then added to. INPUT_PAIRED: the same with a given row for fc's input; a parent's output is
-// the hidden state as it is, and leaves fc's input zeros.
+// The start of a model of tokens and hidden states (shape.h), before fc's product is added to `hidden`. A row
+// is given, or the parent's output. INPUT_FUSED: fc's input is [token; row], the hidden state zeros.
+// INPUT_PAIRED: fc's input is a given row, the hidden state zeros; or else zeros, and the parent's output.
 typedef struct Join {
     const Step *step;
-    const float *tokens; // (nodes, width): rows of the embedding; NULL: INPUT_PAIRED
-    const float *given;  // (nodes, width), or (nodes, states * width)
-    float *hidden;       // (nodes, width)
+    const float *tokens, *given; // (nodes, width), NULL: INPUT_PAIRED; (nodes, width or states * width)
+    float *hidden;               // (nodes, width)
     int width, states;
     Activations to; // data NULL: no row of the run is given
 } Join;
@@ -99,8 +95,7 @@ void gpu_join(const Join *j, int most, void *stream);
 // Copies hidden states to columns [column, column + width) of (nodes, stride).
 typedef struct Keep {
     const RowList *rows;
-    const float *hidden; // (nodes, width)
-    float *kept;
+    float *hidden, *kept;
     int width, stride, column;
 } Keep;
 void gpu_keep(const Keep *k, int most, void *stream);
@@ -125,37 +120,6 @@ typedef struct Attention {
 } Attention;
 void gpu_attention(const Attention *a, int tiles, int spans, void *stream); // of the step; at most in a tile
 size_t gpu_attention_part(const Heads *h, int spans);                       // floats of one tile's parts
-
-// The best k of each row of logits (rows, stride): largest first, lowest id first among equals.
-enum { TOP_SLICES = 16, TOP_MAX = 64 };
-typedef struct Top {
-    const RowList *rows;
-    const float *logits;
-    int stride, real, k;
-    int *id, *slice_id;         // (rows, k), (rows, TOP_SLICES, k)
-    float *logit, *slice_logit; // likewise
-    unsigned *done;             // (rows)
-} Top;
-void gpu_top(const Top *t, int most, void *stream);
-
-// Draws from rows of logits (rows, stride), and chances (backend.h, HeadDraws). One copy brings DrawAsks.
-typedef struct DrawAsks {
-    double inverse, top_p;  // inverse: 1 / temperature
-    int top_k, vocab, real; // vocab <= real
-    double u[PANEL_ROWS];
-    int first[PANEL_ROWS + 1];
-    int token[]; // (first[rows])
-} DrawAsks;
-typedef struct Draw {
-    const RowList *rows;
-    int row; // the first
-    const DrawAsks *asks;
-    const float *logits;
-    int stride, *drawn;          // drawn: (rows)
-    double *chance, *confidence; // (tokens); (rows), or NULL
-    float *p;                    // (vocab): the distribution of one row; or NULL
-} Draw;
-void gpu_draw(const Draw *d, int most, void *stream);
 
 // Moves keys and values of nodes to slots, in all layers. The list is on the device.
 typedef struct CommitList {

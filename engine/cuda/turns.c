@@ -6,7 +6,7 @@
 //
 // Invariants: every node of the run is in exactly one tile; a tile's turns are in ascending order of their
 // blocks, and a turn's nodes agree in its block up to the shorter path.
-#include "engine/cuda/instance.h"
+#include "engine/cuda/fast.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -138,6 +138,12 @@ static int make_tiles(const StepRun *run, int nodes_a_tile, Tile *tiles, Turn *t
     }
     finish(&b, &tiles[count++], turns, used);
     return count;
+}
+
+int cuda_spans(const Cuda *c, int from, int to) {
+    int lowest = cache_first_visible(&c->cache, from), all = to / SPAN - lowest / SPAN + 1;
+    int limit = c->context / SPAN + 1;
+    return all < limit ? all : limit;
 }
 
 static int tile_nodes(const Cuda *c) {

@@ -9,6 +9,7 @@
 // Invariant: cuda_take_weights describes every matrix before any is filled, and a matrix that its card
 // doesn't have keeps data NULL.
 #include "engine/cuda/instance.h"
+#include "engine/cuda/memory.h"
 
 #include "engine/model/weights.h"
 

@@ -313,9 +313,9 @@ static bool import_file(Store *s, const char *kind, const StoreImport *from, con
 static bool import_into(const char *db, StoreMode mode, const char *kind, const StoreImport *from,
                         const StoreImport *baseline, StoreImported *out, Error *e) {
     Store *s = store_open(db, mode, NULL, e);
-    bool ok = s && import_file(s, kind, from, baseline, out, e);
-    // The run is in. Estimates that cannot be kept now are made by whoever asks for them.
-    if (ok && mode != STORE_TRIAL) estimates_make(s, out->run, NULL);
+    bool ok = s && store_begin(s, e) && import_file(s, kind, from, baseline, out, e) &&
+              estimates_make(s, out->run, e) && store_commit(s, e);
+    if (!ok && s) store_rollback(s);
     store_close(s);
     return ok;
 }

@@ -99,9 +99,9 @@ static void plan_ouroboros(const PointName *n, TuningPoint *out) {
 
 // --- the spaces ------------------------------------------------------------------------------------------
 
-#define EAGLE_AXES                                                                                       \
-    {                                                                                                    \
-        {"total", "[4, 8, 16, 24, 32, 48, 60]"}, {"depth", "[1..6, 8]"}, { "top_k", "[1, 2, 4, 6, 10]" } \
+#define EAGLE_AXES                                                                                     \
+    {                                                                                                  \
+        {"total", "[4, 8, 16, 24, 32, 48, 60]"}, {"depth", "[1..6, 8]"}, { "top", "[1, 2, 4, 6, 10]" } \
     }
 
 // Methods that may keep their state from prompt to prompt don't: points answer in turn, in rounds.

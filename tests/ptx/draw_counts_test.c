@@ -5,7 +5,7 @@
 #include "tests/support/check.h"
 #include "tests/support/random_model.h"
 
-#include "engine/cuda/kernels.h"
+#include "engine/cuda/outputs.h"
 #include "engine/cuda/runtime.h"
 
 enum { VOCAB = 32000 };

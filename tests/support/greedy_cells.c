@@ -48,10 +48,10 @@ static const char *const SETTINGS[] = {
     "mix:prompt-lookup+lookahead(W=4,N=3,G=4)+jacobi(m=3),switch=score,threshold=4",
     "mix:suffix+ouroboros(gamma=4,K=2,beta=3,window=3),switch=learned,cost=2",
     "mix:jacobi(m=3)+ouroboros(gamma=4,K=2,beta=3,window=3),rows=25",
-    "eagle:total=30,depth=4,top_k=5",
+    "eagle:total=30,depth=4,top=5",
     "eagle:tree=static",
-    "eagle3:total=50,depth=3,top_k=6",
-    "mix:speculative(gamma=3)+eagle3(total=20,depth=2,top_k=4)+prompt-lookup",
+    "eagle3:total=50,depth=3,top=6",
+    "mix:speculative(gamma=3)+eagle3(total=20,depth=2,top=4)+prompt-lookup",
 };
 enum { SETTING_COUNT = sizeof SETTINGS / sizeof *SETTINGS };
 

@@ -35,7 +35,7 @@ static const struct {
     {"ouroboros:gamma=3,K=3,beta=3,W=4,window=3", 1},
     {"ouroboros:gamma=2,K=2,beta=2,W=2,window=2,mode=reference,warm=on", 1},
     {"medusa:nodes=9,top=3", NULL_LAYERS},
-    {"eagle:total=9,depth=2,top_k=2", NULL_LAYERS},
+    {"eagle:total=9,depth=2,top=2", NULL_LAYERS},
     {"eagle3:tree=0;1;00;01;10;000", NULL_LAYERS},
     {"rest:longest=4,shortest=1,draft=3,nodes=8,datastore=", 1},
     {"mix:prompt-lookup(draft=3,allow_short=on)+lookahead(W=3,N=3,G=3)", 1},

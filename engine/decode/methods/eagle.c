@@ -7,7 +7,7 @@
 // A step of the draft begins with rows for the tokens that the target's last step emitted, which stay in its
 // cache. Its guesses grow level by level below the last of them, the root's, and are dropped afterwards.
 //
-// tree=dynamic (EAGLE-2): a guess's score is the sum of ln p along its path. The `top_k` best of each level
+// tree=dynamic (EAGLE-2): a guess's score is the sum of ln p along its path. The `top` best of each level
 // are run, `depth` times; of all guesses the total - 1 best are tried, in the order of their making. Equal
 // scores go to the earlier guess, so a parent is never left out. Otherwise a fixed tree of ranks (EAGLE-1).
 // Guesses are one-hots, also when sampling.
@@ -28,7 +28,7 @@
 enum { NO_TOKEN = -1, MOST_DEPTH = 30, MOST_TOP = 32, ROOT = -1 };
 
 typedef struct EagleParams {
-    int total, depth, top_k;
+    int total, depth, top;
     char tree[ARG_TEXT_SIZE];
 } EagleParams;
 
@@ -37,7 +37,7 @@ static const Arg PARAMS[] = {
     {"total", ARG_INT, AT(total), 2, TREE_MAX_NODES, "60",
      .help = "most rows per step, root included (dynamic)"},
     {"depth", ARG_INT, AT(depth), 0, MOST_DEPTH, "7", .help = "levels run below the first guesses (dynamic)"},
-    {"top_k", ARG_INT, AT(top_k), 1, MOST_TOP, "10",
+    {"top", ARG_INT, AT(top), 1, MOST_TOP, "10",
      .help = "guesses run per level, and made below each (dynamic)"},
     {"tree", ARG_TEXT, AT(tree), .fallback = "dynamic",
      .help = "dynamic; else static (EAGLE-1's) or another of " RANK_TREE_HELP},
@@ -95,7 +95,7 @@ static void eagle_close(void *self) {
 static bool choose_tree(Eagle *g, Error *e) {
     const char *tree = g->p.tree;
     g->dynamic = strcmp(tree, "dynamic") == 0;
-    g->k = g->p.top_k;
+    g->k = g->p.top;
     g->pool_capacity = g->k + g->p.depth * g->k * g->k;
     g->most_frontier = g->k;
     g->capacity = g->p.depth + 2;

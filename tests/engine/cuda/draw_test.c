@@ -10,7 +10,7 @@
 #include "tests/simt/settings.h"
 
 #include "engine/core/sampler.h"
-#include "engine/cuda/kernels.h"
+#include "engine/cuda/outputs.h"
 #include "engine/cuda/runtime.h"
 
 #include <math.h>

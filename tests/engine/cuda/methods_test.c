@@ -85,8 +85,8 @@ static const char *const METHODS[] = {[ADAPTER_KANGAROO] = "kangaroo:eta=0.1",
                                       [ADAPTER_ONE_LAYER] = "kangaroo:eta=0.1",
                                       [ADAPTER_MLP] = "kangaroo:eta=0.1",
                                       [ADAPTER_MEDUSA] = "medusa:nodes=12",
-                                      [ADAPTER_EAGLE] = "eagle:total=9,depth=2,top_k=3",
-                                      [ADAPTER_EAGLE3] = "eagle3:total=9,depth=2,top_k=3"};
+                                      [ADAPTER_EAGLE] = "eagle:total=9,depth=2,top=3",
+                                      [ADAPTER_EAGLE3] = "eagle3:total=9,depth=2,top=3"};
 
 // beside: the target's states stay on the device, else they go over the host.
 static void check_variant(World *w, AdapterVariant v, bool beside, const char *folder, Random *r) {

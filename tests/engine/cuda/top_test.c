@@ -3,7 +3,7 @@
 #include "tests/support/check.h"
 #include "tests/simt/settings.h"
 
-#include "engine/cuda/kernels.h"
+#include "engine/cuda/outputs.h"
 #include "engine/cuda/runtime.h"
 
 #include <math.h>

@@ -183,12 +183,12 @@ static const char *const SETTINGS[] = {
     "mix:jacobi(m=4)+prompt-lookup+lookahead(W=3,N=3,G=3),rows=20",
     "mix:kangaroo(gamma=3)+speculative(gamma=3)+ngrammys(k=3,w=3)",
     "mix:ouroboros(gamma=4,K=2,beta=3)+medusa(nodes=9),rows=17",
-    "eagle:total=9,depth=2,top_k=3",
+    "eagle:total=9,depth=2,top=3",
     "eagle:tree=static",
-    "eagle3:total=30,depth=4,top_k=2",
+    "eagle3:total=30,depth=4,top=2",
     "eagle3:tree=0;1;00;01;000",
-    "mix:eagle(total=12,depth=3,top_k=3)+prompt-lookup+lookahead(W=3,N=3,G=3)",
-    "mix:speculative(gamma=3)+eagle3(depth=3,top_k=4),rows=25",
+    "mix:eagle(total=12,depth=3,top=3)+prompt-lookup+lookahead(W=3,N=3,G=3)",
+    "mix:speculative(gamma=3)+eagle3(depth=3,top=4),rows=25",
 };
 enum { SETTING_COUNT = sizeof SETTINGS / sizeof *SETTINGS };
 

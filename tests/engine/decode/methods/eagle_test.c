@@ -267,7 +267,7 @@ static void draw_setting(Watch *w, Random *r, char *text, size_t size) {
     w->dynamic = test_between(r, 0, 2) > 0;
     w->total = test_between(r, 2, 40), w->depth = test_between(r, 0, 4), w->k = test_between(r, 1, 4);
     if (w->dynamic) {
-        snprintf(text, size, "%s:total=%d,depth=%d,top_k=%d", name, w->total, w->depth, w->k);
+        snprintf(text, size, "%s:total=%d,depth=%d,top=%d", name, w->total, w->depth, w->k);
         return;
     }
     bool authors = test_between(r, 0, 1);

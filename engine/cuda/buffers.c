@@ -1,0 +1,184 @@
+// All of an instance's memory but weights. The same list of blocks is walked twice: first to add up sizes, so
+// that fit.c can decide whether the model fits, then to allocate.
+#include "engine/cuda/fast.h"
+
+#include "engine/base/memory.h"
+
+#include <assert.h>
+#include <string.h>
+
+// One role's activations for readers of one form. Padding is never written and stays zero.
+static bool take_role(Cuda *c, Role role, int columns, Form form, Error *e) {
+    Activations *a = &c->roles[role][form];
+    size_t rows = (size_t)cuda_rows_limit(c);
+    *a = (Activations){.pitch = round_up(columns, form == FORM_PLAIN ? PLAIN_K : PACKED_K),
+                       .form = form,
+                       .dtype = c->heads.dtype};
+    return cuda_take(c, &a->data, rows * (size_t)a->pitch * (form == FORM_PLAIN ? 4 : 2), true,
+                     &c->step_bytes, e);
+}
+
+static bool reads(const Matrix *m, Form form) { return m->rows > 0 && m->form == form; }
+
+static bool take_roles(Cuda *c, Error *e) {
+    const Shape *s = &c->model->shape;
+    const int columns[ROLES] = {s->width, shape_q_width(s), s->mlp_width, shape_attention_width(s),
+                                shape_fc_width(s)};
+    for (Form form = 0; form < FORMS; form++) {
+        bool need[ROLES] = {[ROLE_NORMED] = reads(&c->head, form), [ROLE_JOINED] = reads(&c->fc, form)};
+        for (int i = 0; i < s->layers; i++) {
+            const GpuLayer *l = &c->layers[i];
+            need[attention_role(s)] |= reads(&l->qkv, form);
+            need[ROLE_NORMED] |= reads(&l->in, form);
+            need[ROLE_MIXED] |= reads(&l->o, form);
+            need[ROLE_GATED] |= reads(&l->down, form);
+        }
+        for (Role role = 0; role < ROLES; role++)
+            if (need[role] && !take_role(c, role, columns[role], form, e)) return false;
+    }
+    return true;
+}
+
+static void see_parts(size_t *most, const Matrix *m) {
+    size_t n = m->splits > 1 ? (size_t)m->splits * PANEL_ROWS * (size_t)round_up(m->rows, 16) : 0;
+    if (n > *most) *most = n;
+}
+
+// Floats that the parts of the largest product take.
+static size_t most_parts(const Cuda *c) {
+    size_t most = 0;
+    see_parts(&most, &c->head);
+    see_parts(&most, &c->fc);
+    for (int i = 0; i < c->model->shape.layers; i++) {
+        const GpuLayer *w = &c->layers[i];
+        const Matrix *const all[] = {&w->qkv, &w->o, &w->in, &w->down};
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++) see_parts(&most, all[k]);
+    }
+    return most;
+}
+
+// Takes room for the parts of all tiles of a step, up to 64 MB; at least one tile's.
+static bool take_attention(Cuda *c, Error *e) {
+    const size_t most = (size_t)16 << 20;
+    int spans = cuda_spans(c, 0, c->context - 1);
+    size_t part = gpu_attention_part(&c->heads, spans), tiles = (size_t)cuda_tiles_limit(c),
+           counters = tiles * (size_t)c->heads.heads;
+    c->attention_floats = spans == 1 ? 0 : part * tiles < most ? part * tiles : part < most ? most : part;
+    return cuda_take(c, &c->attention_parts, c->attention_floats * 4, false, &c->step_bytes, e) &&
+           cuda_take(c, &c->attention_done, counters * sizeof(unsigned), true, &c->step_bytes, e);
+}
+
+static size_t list_size(int nodes) { return sizeof(RowList) + 2 * (size_t)nodes * sizeof(int); }
+
+static size_t asks_size(int nodes) { return sizeof(DrawAsks) + (size_t)nodes * sizeof(int); }
+
+static size_t answers_size(int nodes) {
+    return (size_t)(nodes + PANEL_ROWS) * sizeof(double) + PANEL_ROWS * sizeof(int);
+}
+
+// Takes the head's results, on the card that runs it.
+static bool take_head(Cuda *c, Error *e) {
+    size_t f = sizeof(float), *t = &c->step_bytes, vocab = (size_t)c->model->shape.vocab;
+    size_t width = (size_t)c->model->shape.width, widest = vocab > width ? vocab : width;
+    return cuda_take(c, &c->logits, PANEL_ROWS * widest * f, false, t, e) &&
+           cuda_take(c, &c->top_id, PANEL_ROWS * TOP_MAX * f, false, t, e) &&
+           cuda_take(c, &c->top_logit, PANEL_ROWS * TOP_MAX * f, false, t, e) &&
+           cuda_take(c, &c->slice_id, (size_t)PANEL_ROWS * TOP_SLICES * TOP_MAX * f, false, t, e) &&
+           cuda_take(c, &c->slice_logit, (size_t)PANEL_ROWS * TOP_SLICES * TOP_MAX * f, false, t, e) &&
+           cuda_take(c, &c->draw_asks, asks_size(c->max_nodes), false, t, e) &&
+           cuda_take(c, &c->draw_answers, answers_size(c->max_nodes), false, t, e) &&
+           cuda_take(c, &c->draw_p, vocab * f, false, t, e);
+}
+
+// Takes room for the scores of all tiles of a step, up to 256 MB; at least one tile's.
+static bool take_scores(Cuda *c, Error *e) {
+    const size_t most = (size_t)64 << 20;
+    size_t tile = (size_t)c->heads.heads * (size_t)c->context, all = tile * (size_t)cuda_tiles_limit(c);
+    c->scores_floats = all < most ? all : tile < most ? most : tile;
+    return cuda_take(c, &c->scores, c->scores_floats * 4, false, &c->step_bytes, e);
+}
+
+static bool take_given(Cuda *c, Error *e) {
+    const Shape *s = &c->model->shape;
+    size_t row = (size_t)c->max_nodes * sizeof *c->given, given = row * (size_t)shape_given_width(s);
+    return !shape_reads_both(s) ||
+           (cuda_take(c, &c->given, given, false, &c->step_bytes, e) &&
+            cuda_take(c, &c->tokens, row * (size_t)s->width, false, &c->step_bytes, e));
+}
+
+bool cuda_take_buffers(Cuda *c, Error *e) {
+    const Shape *s = &c->model->shape;
+    size_t nodes = (size_t)c->max_nodes, f = sizeof(float), *t = &c->step_bytes;
+    size_t head = (size_t)c->heads.pitch * dtype_size(c->heads.dtype), layers = (size_t)(c->to - c->from);
+    size_t slots = cuda_cache_size(c), area = layers * (size_t)s->kv_heads * nodes * head;
+    size_t rows = (size_t)cuda_rows_limit(c), qkv = (size_t)(shape_q_width(s) + 2 * shape_kv_width(s));
+    size_t pairs = (size_t)s->rope.pairs;
+    return cuda_take(c, &c->cache_k, slots, false, &c->cache_bytes, e) &&
+           cuda_take(c, &c->cache_v, slots, false, &c->cache_bytes, e) &&
+           cuda_take(c, &c->step_k, area, false, t, e) && cuda_take(c, &c->step_v, area, false, t, e) &&
+           cuda_take(c, &c->step, cuda_step_size(c), false, t, e) &&
+           cuda_take(c, &c->chosen, list_size(PANEL_ROWS), false, t, e) &&
+           cuda_take(c, &c->moves, list_size(c->max_nodes), false, t, e) &&
+           cuda_take(c, &c->hidden, nodes * (size_t)s->width * f, false, t, e) &&
+           cuda_take(c, &c->q, nodes * (size_t)s->heads * head, false, t, e) &&
+           (!s->qk_norm || cuda_take(c, &c->qkv, rows * qkv * f, false, t, e)) &&
+           cuda_take(c, &c->frequency, pairs * sizeof(double), false, t, e) &&
+           cuda_take(c, &c->cosine, nodes * pairs * f, false, t, e) &&
+           cuda_take(c, &c->sine, nodes * pairs * f, false, t, e) &&
+           cuda_take(c, &c->overflow, sizeof *c->overflow, false, t, e) && take_roles(c, e) &&
+           cuda_take(c, &c->parts, most_parts(c) * f, false, t, e) &&
+           cuda_take(c, &c->done, PANEL_ROWS * sizeof(unsigned), true, t, e) && take_attention(c, e) &&
+           (!c->plain || take_scores(c, e)) && take_given(c, e) && fast_take(c, e) &&
+           (c->next || take_head(c, e));
+}
+
+static bool take_staging(Cuda *c, Staging *s, size_t bytes, Error *e) {
+    s->bytes = bytes;
+    return cuda_ok(c, gpu_take_pinned(&s->host, bytes), "no pinned memory", e) &&
+           cuda_ok(c, gpu_event_open(&s->event), "no event", e);
+}
+
+static bool take_pinned(Cuda *c, void *out, size_t bytes, Error *e) {
+    void *block;
+    if (!cuda_ok(c, gpu_take_pinned(&block, bytes), "no pinned memory", e)) return false;
+    memcpy(out, &block, sizeof block);
+    return true;
+}
+
+bool cuda_take_pinned(Cuda *c, Error *e) {
+    size_t top = (size_t)PANEL_ROWS * TOP_MAX * sizeof(int), f = sizeof(float);
+    const Shape *s = &c->model->shape;
+    for (int i = 0; i < STEP_STAGINGS; i++)
+        if (!take_staging(c, &c->steps[i], cuda_step_size(c), e)) return false;
+    return take_staging(c, &c->list, list_size(c->max_nodes > PANEL_ROWS ? c->max_nodes : PANEL_ROWS), e) &&
+           take_staging(c, &c->rows, (size_t)shape_given_width(s) * PANEL_ROWS * f, e) &&
+           take_staging(c, &c->asks, asks_size(c->max_nodes), e) && take_pinned(c, &c->host_id, top, e) &&
+           take_pinned(c, &c->host_logit, top, e) &&
+           take_pinned(c, &c->host_overflow, sizeof *c->host_overflow, e) &&
+           cuda_ok(c, gpu_fill(c->overflow, 0xff, sizeof *c->overflow, c->stream), "cannot write its memory",
+                   e) &&
+           take_pinned(c, &c->host_answers, answers_size(c->max_nodes), e) &&
+           take_pinned(c, &c->host_p, (size_t)s->vocab * f, e);
+}
+
+static void give_staging(Staging *s) {
+    gpu_give_pinned(s->host);
+    if (s->event) gpu_event_close(s->event);
+}
+
+void cuda_give_all(Cuda *c) {
+    gpu_give(c->kept);
+    gpu_give(c->copies_k);
+    gpu_give(c->copies_v);
+    for (size_t i = 0; i < c->block_count; i++) gpu_give(c->blocks[i]);
+    mem_free(c->blocks);
+    for (int i = 0; i < STEP_STAGINGS; i++) give_staging(&c->steps[i]);
+    give_staging(&c->list);
+    give_staging(&c->rows);
+    give_staging(&c->asks);
+    gpu_give_pinned(c->host_id);
+    gpu_give_pinned(c->host_logit);
+    gpu_give_pinned(c->host_overflow);
+    gpu_give_pinned(c->host_answers);
+    gpu_give_pinned(c->host_p);
+}
