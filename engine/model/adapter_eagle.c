@@ -169,7 +169,7 @@ void eagle_config(const AdapterKind *k, const Shape *target, Text *out) {
                 "\"hidden_size\": %d, \"intermediate_size\": %d, \"num_attention_heads\": %d, "
                 "\"num_key_value_heads\": %d, \"head_dim\": %d, \"vocab_size\": %d, \"rms_norm_eps\": %.9g, "
                 "\"rope_theta\": %.17g, \"max_position_embeddings\": %d",
-                adapter_variant_name(k->variant), third ? "LlamaForCausalLMEagle3" : "LlamaForCausalLM",
+                adapter_variant_name(k->variant), third ? "LlamaForCausalLMEagle3" : "LlamaForCausalLMEagle",
                 s.width, s.mlp_width, s.heads, s.kv_heads, s.head_dim, target->vocab, (double)s.norm_epsilon,
                 s.rope.theta, s.context);
     if (third) {
@@ -178,7 +178,7 @@ void eagle_config(const AdapterKind *k, const Shape *target, Text *out) {
         for (int i = 0; i < c.count; i++) text_printf(out, "%s%d", i ? ", " : "", c.layers[i]);
         text_puts(out, "]");
     }
-    text_puts(out, "}");
+    text_puts(out, third ? "}" : ", \"bias\": true}");
 }
 
 // --- tensors

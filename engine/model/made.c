@@ -38,9 +38,7 @@ static bool holds(const char *dir, const char *name) {
 
 static bool is_adapter(const json_t *config) {
     const char *type = json_string_value(json_object_get(config, "model_type"));
-    const char *name = json_string_value(json_array_get(json_object_get(config, "architectures"), 0));
-    return (type && strcmp(type, "outpace_adapter") == 0) || json_object_get(config, "outpace_adapter") ||
-           (name && strstr(name, "Eagle"));
+    return (type && strcmp(type, "outpace_adapter") == 0) || json_object_get(config, "outpace_adapter");
 }
 
 static bool is_made(const char *name) {

@@ -163,7 +163,7 @@ static void rows_below(const Pass *p, int thread, int from, int to) {
     turn_back(p, from, to);
     const Forward *f = pass_here(p);
     linear_backward_input(&qkv, f->qkv_slope, n->weights + plan->at[W_Q], f->normed_slope, from, to);
-    if (n->eagle.version) eagle_below(p, thread, from, to);
+    if (network_is_eagle(n)) eagle_below(p, thread, from, to);
     else norm_backward(p, &norm, from, to);
 }
 
@@ -177,7 +177,7 @@ static void qkv_weights(void *argument, int thread, int threads) {
     const LayerPlan *plan = &n->parameters.layers[p->layer];
     Linear qkv = pass_linear(p, thread, MATRIX_QKV);
     pass_weight(p, &qkv, thread, threads, pass_here(p)->qkv_slope, pass_trace(p)->normed, plan->at[W_Q]);
-    if (n->eagle.version) eagle_weights(p, thread, threads);
+    if (network_is_eagle(n)) eagle_weights(p, thread, threads);
     else if (thread == 0) pass_add_parts(p, n->slopes.attention_norm, plan->at[W_ATTENTION_NORM]);
 }
 

@@ -31,14 +31,12 @@ static void identity_text(const Trainer *t, const char *corpus, Text *out) {
     if (c->teacher) text_printf(out, "teacher %s\n", c->teacher->name);
     if (!c->adapter) return;
     const AdapterKind *k = &c->adapter->kind;
-    const EagleKind *g = &c->adapter->eagle;
-    if (g->version) {
-        text_printf(out, "eagle %d forwards %d layers %d %d %d target %s\n", (int)g->version, g->forwards,
-                    g->layers[0], g->layers[1], g->layers[2], c->adapter->name);
-        return;
-    }
     text_printf(out, "adapter %s exit %d heads %d key heads %d target %s\n", adapter_variant_name(k->variant),
                 k->exit_layer, k->heads, k->kv_heads, c->adapter->name);
+    if (!adapter_is_eagle(k->variant)) return;
+    const Captures read = adapter_captures(k, s);
+    text_printf(out, "forwards %d reads", c->adapter->forwards);
+    for (int i = 0; i < read.count; i++) text_printf(out, " %d", read.layers[i]);
 }
 
 static bool identity_of(const Trainer *t, char out[SHA256_TEXT], Error *e) {

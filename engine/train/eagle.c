@@ -1,5 +1,5 @@
 // EAGLE's draft heads in training: one layer, whose rows join the embedding e of the token that came next
-// with the target's state f (EAGLE-1) or with three of its states (EAGLE-3):
+// with the target's state f (EAGLE-1) or with several of its states (EAGLE-3):
 //
 //      EAGLE-1   x = fc [e; f] + b                  EAGLE-3   x = fc [f1; f2; f3]
 //                h = x + attention(x)                         h = x + attention([norm e; norm x])
@@ -27,11 +27,10 @@
 static const double FORWARD_DECAY = 0.8;
 
 double forward_weight(const Network *n, int forward) {
-    if (n->eagle.version == EAGLE_NONE) return 1;
-    return forward < n->eagle.forwards ? pow(FORWARD_DECAY, forward) : 0;
+    return forward < n->learned_forwards ? pow(FORWARD_DECAY, forward) : 0;
 }
 
-static bool is_eagle_1(const Network *n) { return n->eagle.version == EAGLE_1; }
+static bool is_eagle_1(const Network *n) { return n->shape.input == INPUT_FUSED; }
 
 // The embedding of row r's token. Rows whose chain has left the batch learn nothing, whatever they read.
 static const float *embedding_of(const Pass *p, int r) {
@@ -77,9 +76,10 @@ static void input_3(const Pass *p, const Linear *join, int from, int to) {
     for (int r = from; r < to; r++) {
         float *row = pass_row(t->normed, r, 2 * width);
         pass_here(p)->embedding_inverse[r] = n->kernels->rmsnorm_forward(
-            embedding_of(p, r), n->weights + n->parameters.embedding_norm, epsilon, width, row);
-        t->inverse[r] = n->kernels->rmsnorm_forward(
-            pass_row(t->in, r, width), n->weights + n->parameters.hidden_norm, epsilon, width, row + width);
+            embedding_of(p, r), n->weights + n->parameters.token_norm, epsilon, width, row);
+        t->inverse[r] = n->kernels->rmsnorm_forward(pass_row(t->in, r, width),
+                                                    n->weights + n->parameters.layers->at[W_ATTENTION_NORM],
+                                                    epsilon, width, row + width);
     }
 }
 
@@ -112,16 +112,16 @@ static void below_3(const Pass *p, int from, int to) {
     int width = n->shape.width;
     for (int r = from; r < to; r++) {
         float *slope = pass_row(pass_here(p)->normed_slope, r, 2 * width);
-        float *parts = pass_row(d->embedding_norm, r / NORM_BLOCK, width);
+        float *parts = pass_row(d->token_norm, r / NORM_BLOCK, width);
         float *hidden_parts = pass_row(d->attention_norm, r / NORM_BLOCK, width);
         if (r % NORM_BLOCK == 0) memset(parts, 0, (size_t)width * sizeof *parts);
         if (r % NORM_BLOCK == 0) memset(hidden_parts, 0, (size_t)width * sizeof *parts);
-        n->kernels->rmsnorm_backward(slope, embedding_of(p, r), n->weights + n->parameters.embedding_norm,
+        n->kernels->rmsnorm_backward(slope, embedding_of(p, r), n->weights + n->parameters.token_norm,
                                      pass_here(p)->embedding_inverse[r], width, slope,
                                      pass_row(d->join, r, 2 * width), parts);
         n->kernels->rmsnorm_backward(
-            slope + width, pass_row(t->in, r, width), n->weights + n->parameters.hidden_norm, t->inverse[r],
-            width, pass_row(d->middle, r, width), pass_row(d->stream, r, width), hidden_parts);
+            slope + width, pass_row(t->in, r, width), n->weights + n->parameters.layers->at[W_ATTENTION_NORM],
+            t->inverse[r], width, pass_row(d->middle, r, width), pass_row(d->stream, r, width), hidden_parts);
     }
 }
 
@@ -143,8 +143,8 @@ void eagle_weights(const Pass *p, int thread, int threads) {
     }
     if (!p->forward) pass_weight(p, &join, thread, threads, d->stream, p->batch->states, at->join);
     if (thread) return;
-    pass_add_parts(p, d->embedding_norm, at->embedding_norm);
-    pass_add_parts(p, d->attention_norm, at->hidden_norm);
+    pass_add_parts(p, d->token_norm, at->token_norm);
+    pass_add_parts(p, d->attention_norm, at->layers->at[W_ATTENTION_NORM]);
 }
 
 // --- features --------------------------------------------------------------------------------------------

@@ -149,34 +149,19 @@ static json_t *adapter_json(const TargetChoice *c) {
     return root;
 }
 
-// As the authors' programs and others' read it.
-static json_t *eagle_json(const Trainer *t) {
-    const EagleKind *k = &t->config.adapter->eagle;
-    const Shape *s = &t->networks[0].shape;
-    bool third = k->version == EAGLE_3;
-    json_t *root = shape_json(s), *layers = json_array();
-    json_object_set_new(root, "architectures",
-                        json_pack("[s]", third ? "LlamaForCausalLMEagle3" : "LlamaForCausalLMEagle"));
-    json_object_set_new(root, "tie_word_embeddings", json_false());
-    json_object_set_new(root, "outpace",
-                        json_pack("{s:I, s:i}", "trained_tokens",
-                                  (json_int_t)t->step * (json_int_t)t->config.batch, "forwards",
-                                  k->forwards));
-    for (int i = 0; i < EAGLE_STATES; i++) json_array_append_new(layers, json_integer(k->layers[i]));
-    if (!third) {
-        json_object_set_new(root, "bias", json_true());
-        json_decref(layers);
-        return root;
-    }
-    json_object_set_new(root, "draft_vocab_size", json_integer(s->vocab));
-    json_object_set_new(root, "eagle_aux_hidden_state_layer_ids", layers);
-    return root;
+// Where those look who read an EAGLE head's config.
+static void set_trained(json_t *root, const Trainer *t) {
+    json_t *facts =
+        json_pack("{s:I, s:i}", "trained_tokens", (json_int_t)t->step * (json_int_t)t->config.batch,
+                  "forwards", t->config.adapter->forwards);
+    json_object_set_new(root, "outpace", facts);
 }
 
 bool export_adapter(const Trainer *t, const ExportNotes *notes, const char *dir, Output *out, Error *e) {
     Made made = made_in(dir, true, NULL, out);
     const TargetChoice *c = t->config.adapter;
-    json_t *root = c->eagle.version ? eagle_json(t) : adapter_json(c);
+    json_t *root = adapter_json(c);
+    if (adapter_is_eagle(c->kind.variant)) set_trained(root, t);
     bool ok = set_training(root, t, notes, e) && export_check(dir, true, NULL, out, e) &&
               add_weights(t, dir, out, e) && finish(&made, root, out, e);
     json_decref(root);

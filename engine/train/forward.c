@@ -47,7 +47,7 @@ static void before_rows(const Pass *p, int thread, int from, int to) {
     const LayerPlan *plan = &n->parameters.layers[p->layer];
     LayerTrace *t = pass_trace(p);
     Linear qkv = pass_linear(p, thread, MATRIX_QKV);
-    if (n->eagle.version) eagle_input(p, thread, from, to);
+    if (network_is_eagle(n)) eagle_input(p, thread, from, to);
     else norm_rows(n, t->in, plan->at[W_ATTENTION_NORM], t->normed, t->inverse, from, to);
     linear_forward(&qkv, t->normed, n->weights + plan->at[W_Q], t->qkv, from, to, false);
     turn_rows(p, t->qkv, from, to);
@@ -182,7 +182,7 @@ void pass_forward(Pass *p) {
     Pool *pool = p->n->pool;
     assert(p->batch->rows >= 1 && p->batch->rows <= p->n->options.rows);
     p->documents = find_documents(p->batch, p->n->documents);
-    if (!p->n->eagle.version) pool_run(pool, input_forward, p);
+    if (!network_is_eagle(p->n)) pool_run(pool, input_forward, p);
     for (p->layer = 0; p->layer < p->n->shape.layers; p->layer++) {
         pool_run(pool, pack, p);
         if (layer_has(&p->n->parameters.layers[p->layer], W_Q)) {

@@ -25,7 +25,7 @@ static int likeliest(const float *x, int n) {
 // The share of the cross-entropy in EAGLE-1's loss, beside the state's distance.
 static const float ENTROPY_WEIGHT = 0.1f;
 
-static bool has_distance(const Pass *p) { return p->n->eagle.version == EAGLE_1; }
+static bool has_distance(const Pass *p) { return p->n->shape.input == INPUT_FUSED; }
 
 // The target of row r of the chunk, which in later forwards is a later row's; -1: there is nothing to learn.
 static int target_of(const Pass *p, int r) {
@@ -142,7 +142,7 @@ static void run_forward(Pass *p, bool learn) {
 
 // Returns the sum of the rows' losses.
 static double run(Pass *p, bool learn) {
-    int last = learn && p->n->eagle.version ? p->n->eagle.forwards : p->n->forward_count;
+    int last = learn ? p->n->learned_forwards : p->n->forward_count;
     float scale = p->scale;
     double sum = 0;
     assert(p->batch->states || p->batch->tokens);

@@ -18,7 +18,7 @@ static bool take(float **p, size_t count, size_t width) {
 static bool take_trace(const Network *n, LayerTrace *t) {
     const Shape *s = &n->shape;
     size_t rows = (size_t)n->options.rows, width = (size_t)s->width, mlp = (size_t)s->mlp_width;
-    return take(&t->in, rows, width) && take(&t->normed, rows, (size_t)pass_normed_width(n)) &&
+    return take(&t->in, rows, width) && take(&t->normed, rows, (size_t)shape_attention_width(&n->shape)) &&
            take(&t->inverse, rows, 1) && take(&t->qkv, rows, (size_t)pass_qkv_width(s)) &&
            take(&t->mixed, rows, (size_t)shape_q_width(s)) && take(&t->middle, rows, width) &&
            take(&t->middle_normed, rows, width) && take(&t->middle_inverse, rows, 1) &&
@@ -39,23 +39,23 @@ static bool take_slopes(const Network *n, Slopes *d) {
            take(&d->mixed, rows, (size_t)shape_q_width(s)) && take(&d->gate_up, rows, 2 * mlp) &&
            take(&d->active, rows, mlp) && take(&d->attention_norm, blocks, width) &&
            take(&d->mlp_norm, blocks, width) &&
-           (!n->eagle.version ||
-            (take(&d->join, rows, 2 * width) && take(&d->embedding_norm, blocks, width)));
+           (!network_is_eagle(n) || (take(&d->join, rows, 2 * width) && take(&d->token_norm, blocks, width)));
 }
 
 static void release_slopes(Slopes *d) {
-    float *blocks[] = {d->stream, d->middle,         d->mixed,    d->gate_up,       d->active,
-                       d->join,   d->attention_norm, d->mlp_norm, d->embedding_norm};
+    float *blocks[] = {d->stream, d->middle,         d->mixed,    d->gate_up,   d->active,
+                       d->join,   d->attention_norm, d->mlp_norm, d->token_norm};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) mem_free(blocks[i]);
 }
 
 static bool take_forward(const Network *n, Forward *f) {
-    size_t rows = (size_t)n->options.rows, width = (size_t)n->shape.width;
+    const Shape *s = &n->shape;
+    size_t rows = (size_t)n->options.rows, width = (size_t)s->width;
     return take(&f->out, rows, width) && take(&f->out_inverse, rows, 1) &&
-           take(&f->normed_slope, rows, (size_t)pass_normed_width(n)) &&
+           take(&f->normed_slope, rows, (size_t)shape_attention_width(&n->shape)) &&
            take(&f->qkv_slope, rows, (size_t)pass_qkv_width(&n->shape)) &&
-           (n->eagle.version != EAGLE_1 || take(&f->join, rows, 2 * width)) &&
-           (n->eagle.version != EAGLE_3 || take(&f->embedding_inverse, rows, 1));
+           (s->input != INPUT_FUSED || take(&f->join, rows, 2 * width)) &&
+           (s->input != INPUT_PAIRED || take(&f->embedding_inverse, rows, 1));
 }
 
 static void release_forward(Forward *f) {
@@ -155,8 +155,9 @@ static void check(const Network *n) {
     assert(s->heads % s->kv_heads == 0 && (size_t)s->vocab <= n->logit_stride);
     assert(!n->target_head == !n->wanted && (!n->target_head || n->wanted_width > 0));
     assert(n->options.longest >= 1 && n->options.rows >= 1);
-    assert(n->forward_count >= 1 && n->forward_count <= FORWARDS_MAX);
-    assert(n->forward_count == 1 || (n->eagle.version && s->layers == 1));
+    assert(n->learned_forwards >= 1 && n->learned_forwards <= n->forward_count);
+    assert(n->forward_count <= FORWARDS_MAX && !n->target_embedding == !network_is_eagle(n));
+    assert(n->forward_count == 1 || (network_is_eagle(n) && s->layers == 1));
 }
 
 // Opens everything except parameters and target_head, which are there already.
@@ -191,6 +192,7 @@ bool network_open(Network *n, const Shape *shape, const NetworkOptions *o, Error
     *n = (Network){.shape = *shape,
                    .options = *o,
                    .forward_count = 1,
+                   .learned_forwards = 1,
                    .target_head = o->wanted_head,
                    .wanted_width = o->wanted_width};
     return check_rows(o, shape->context, e) && parameters_plan(&n->parameters, shape, e) && open_rest(n, e);
@@ -206,28 +208,22 @@ static bool check_adapter(const Shape *s, const NetworkOptions *o, Error *e) {
     return true;
 }
 
-static bool open_eagle(Network *n, const AdapterPart *part, Error *e) {
-    const EagleKind *k = &part->eagle;
-    n->shape = eagle_shape(&part->target->shape);
-    n->eagle = *k;
-    n->target_embedding = part->target_embedding;
-    n->forward_count = k->forwards > EAGLE_LOOKS ? k->forwards : EAGLE_LOOKS;
-    if (!check_rows(&n->options, n->shape.context, e) || !check_adapter(&n->shape, &n->options, e))
-        return false;
-    assert(k->forwards >= 1 && k->forwards <= FORWARDS_MAX && part->target_embedding);
-    parameters_plan_eagle(&n->parameters, k->version, &n->shape);
-    return open_rest(n, e);
-}
-
 bool network_open_adapter(Network *n, const AdapterPart *part, const NetworkOptions *o, Error *e) {
     const Shape *target = &part->target->shape;
-    *n = (Network){
-        .options = *o, .forward_count = 1, .target_head = part->target_head, .wanted_width = target->width};
-    if (part->eagle.version) return open_eagle(n, part, e);
-    n->shape = adapter_shape(&part->kind, target);
+    bool eagle = adapter_is_eagle(part->kind.variant);
+    int forwards = eagle ? part->forwards : 1, least = eagle ? EAGLE_LOOKS : 1;
+    *n = (Network){.shape = adapter_shape(&part->kind, target),
+                   .options = *o,
+                   .target_head = part->target_head,
+                   .wanted_width = target->width,
+                   .target_embedding = part->target_embedding,
+                   .forward_count = forwards > least ? forwards : least,
+                   .learned_forwards = forwards};
     if (!adapter_check(&part->kind, part->target, "the adapter to train", e) ||
         !check_rows(o, target->context, e) || !check_adapter(&n->shape, o, e))
         return false;
+    if (forwards < 1 || forwards > FORWARDS_MAX)
+        return error_input(e, "%d forwards of a pass: there must be from 1 to %d", forwards, FORWARDS_MAX);
     parameters_plan_adapter(&n->parameters, part->kind.variant, &n->shape, part->head);
     return open_rest(n, e);
 }

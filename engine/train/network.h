@@ -26,7 +26,7 @@ typedef struct Batch {
     const int *tokens, *targets,
         *start; // (rows); an adapter has no tokens, and any target but -1 is `wanted`
     int rows;
-    const float *states; // (rows, width): an adapter's input; EAGLE-3's has EAGLE_STATES times the width
+    const float *states; // (rows, width): an adapter's input; EAGLE-3's has several
     const float *wanted; // (rows, wanted_width): final normed states of the target or teacher; for an EAGLE
                          // head memory goes on for FORWARDS_MAX - 1 rows
 } Batch;
@@ -63,12 +63,11 @@ typedef struct Slopes {
     float *gate_up; // (2 mlp_width)
     float *active;  // (mlp_width)
     float *join;    // (2 width): of an EAGLE head's inputs
-    float *attention_norm, *mlp_norm, *embedding_norm; // (blocks of NORM_BLOCK rows, width): parts of the
-                                                       // norm weights' gradients
+    float *attention_norm, *mlp_norm, *token_norm; // (blocks of NORM_BLOCK rows, width): parts of the
+                                                   // norm weights' gradients
 } Slopes;
 
-// One forward of a pass: activations beside the layers' traces and their gradients, each (rows, ...), and the
-// loss.
+// One forward of a pass: activations beside the traces, and gradients, each (rows, ...); and its loss.
 typedef struct Forward {
     float *out;               // (width) above the last layer
     float *out_inverse;       // of `out`
@@ -101,8 +100,8 @@ typedef struct AdapterPart {
     int head;                      // 0 .. kind.heads - 1
     const Model *target;           // outlives the network
     const float *target_head;      // (target's vocab, width), outlives it too
-    EagleKind eagle;               // an EAGLE head, whose `kind` is ignored; settled (eagle_settle)
-    const float *target_embedding; // (target's vocab, width), which it reads
+    const float *target_embedding; // (target's vocab, width), which an EAGLE head reads; else NULL
+    int forwards; // an EAGLE head's in training, each after the first on outputs of the one before
 } AdapterPart;
 
 typedef struct Network {
@@ -115,11 +114,11 @@ typedef struct Network {
     const float *head;          // (vocab, width)
     const float *target_head;   // (vocab, wanted_width); NULL: tokens are learned
     int wanted_width;
-    EagleKind eagle;
     const float *target_embedding; // (vocab, width), of an EAGLE head
     LayerTrace *layers;            // (shape.layers, or forward_count of one layer)
     Forward *forwards;             // (forward_count)
-    int forward_count;             // 1; of an EAGLE head those of training, and EAGLE_LOOKS at least
+    int forward_count;             // of an EAGLE head those of training, and EAGLE_LOOKS at least; else 1
+    int learned_forwards;          // those of training
     float *out_normed;             // (rows, width)
     float *logits, *wanted;        // (HEAD_ROWS, logit_stride): the network's, and the target's or teacher's
     size_t logit_stride;
@@ -148,3 +147,4 @@ double network_learn(Network *n, const Batch *batch, float scale);
 
 // The weight of a forward in the loss; 0: it is only looked at.
 double forward_weight(const Network *n, int forward);
+static inline bool network_is_eagle(const Network *n) { return shape_reads_both(&n->shape); }

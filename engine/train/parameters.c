@@ -7,7 +7,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 static void check(const Parameters *p) {
@@ -38,17 +37,19 @@ static void add_weight(Parameters *p, const WeightSpec *s) {
     else if (s->which == W_EMBEDDING) p->embedding = at;
     else if (s->which == W_FINAL_NORM) p->final_norm = at;
     else if (s->which == W_HEAD) p->head = at;
-    else assert(at == NO_PARAMETER); // EAGLE's, which have names of their own
+    else if (s->which == W_FC) p->join = at;
+    else if (s->which == W_FC_BIAS) p->join_bias = at;
+    else p->token_norm = at;
 }
 
 static void begin_plan(Parameters *p, int layers) {
     assert(layers > 0);
     *p = (Parameters){.list = mem_new((size_t)layers * LAYER_WEIGHTS + WEIGHTS, sizeof *p->list),
                       .layers = mem_new((size_t)layers, sizeof *p->layers),
+                      .embedding = NO_PARAMETER,
                       .join = NO_PARAMETER,
                       .join_bias = NO_PARAMETER,
-                      .embedding_norm = NO_PARAMETER,
-                      .hidden_norm = NO_PARAMETER};
+                      .token_norm = NO_PARAMETER};
 }
 
 bool parameters_plan(Parameters *p, const Shape *shape, Error *e) {
@@ -68,79 +69,13 @@ bool parameters_plan(Parameters *p, const Shape *shape, Error *e) {
     return true;
 }
 
+// An EAGLE head's inputs come first. It may have an embedding of its own; it's trained on the target's.
 void parameters_plan_adapter(Parameters *p, AdapterVariant v, const Shape *shape, int head) {
     WeightSpec specs[WEIGHTS];
     begin_plan(p, 1);
     adapter_weights(v, shape, head, specs);
-    for (Weight w = 0; w < WEIGHTS; w++) add_weight(p, &specs[w]);
-    check(p);
-}
-
-// --- EAGLE's heads ---------------------------------------------------------------------------------------
-
-bool eagle_settle(EagleKind *k, const Shape *target, Error *e) {
-    int layers = target->layers, *at = k->layers;
-    if (k->forwards < 1 || k->forwards > FORWARDS_MAX)
-        return error_input(e, "%d forwards of a pass: there must be from 1 to %d", k->forwards, FORWARDS_MAX);
-    if (k->version != EAGLE_3) return true;
-    if (layers < EAGLE_STATES + 1)
-        return error_input(e,
-                           "eagle3 reads the states after three different layers below the last: a target of "
-                           "%d layers is too small",
-                           layers);
-    if (!at[0]) {
-        bool apart = layers / 2 > 2 && layers - 3 > layers / 2;
-        at[0] = apart ? 2 : 1;
-        at[1] = layers / 2;
-        at[2] = apart ? layers - 3 : layers - 1;
-    }
-    return (at[0] >= 1 && at[0] < at[1] && at[1] < at[2] && at[2] < layers) ||
-           error_input(e,
-                       "the layers %d,%d,%d: they must be three different ones in ascending order, from 1 to "
-                       "%d, below the target's last",
-                       at[0], at[1], at[2], layers - 1);
-}
-
-// The files have no key for a window, biases, norms of heads or stretched frequencies.
-Shape eagle_shape(const Shape *target) {
-    Shape s = *target;
-    s.input = INPUT_HIDDEN;
-    s.layers = 1;
-    s.window = 0;
-    s.qkv_bias = s.qk_norm = s.tied_head = false;
-    s.rope = (Rope){.theta = target->rope.theta, .factor = 1, .pairs = s.head_dim / 2, .attention_factor = 1};
-    return s;
-}
-
-static size_t add_named(Parameters *p, const char *name, int rows, int columns, bool vector) {
-    WeightSpec s = {.rows = rows, .columns = columns, .vector = vector};
-    snprintf(s.name, sizeof s.name, "%s", name);
-    return add_parameter(p, &s);
-}
-
-static void add_layer(Parameters *p, EagleVersion v, const Shape *shape) {
-    for (Weight w = 0; w < LAYER_WEIGHTS; w++) {
-        WeightSpec s = weight_sized(shape, w);
-        bool has = w != W_ATTENTION_NORM && weight_present(shape, w) && WEIGHT_ROWS[w].name;
-        if (has)
-            snprintf(s.name, sizeof s.name, "%s.%s.weight", v == EAGLE_3 ? "midlayer" : "layers.0",
-                     WEIGHT_ROWS[w].name);
-        if (v == EAGLE_3 && (w == W_Q || w == W_K || w == W_V)) s.columns *= 2;
-        add_weight(p, &s);
-    }
-}
-
-void parameters_plan_eagle(Parameters *p, EagleVersion v, const Shape *shape) {
-    int width = shape->width;
-    begin_plan(p, 1);
-    p->embedding = p->final_norm = p->head = NO_PARAMETER;
-    p->join = add_named(p, "fc.weight", width, (v == EAGLE_3 ? EAGLE_STATES : 2) * width, false);
-    if (v == EAGLE_1) p->join_bias = add_named(p, "fc.bias", 1, width, true);
-    if (v == EAGLE_3) p->embedding_norm = add_named(p, "midlayer.input_layernorm.weight", 1, width, true);
-    if (v == EAGLE_3) p->hidden_norm = add_named(p, "midlayer.hidden_norm.weight", 1, width, true);
-    add_layer(p, v, shape);
-    if (v == EAGLE_3) p->final_norm = add_named(p, "norm.weight", 1, width, true);
-    if (v == EAGLE_3) p->head = add_named(p, "lm_head.weight", shape->vocab, width, false);
+    for (Weight w = W_FC; w <= W_TOKEN_NORM; w++) add_weight(p, &specs[w]);
+    for (Weight w = 0; w <= W_HEAD; w++) add_weight(p, &specs[w]);
     check(p);
 }
 

@@ -20,23 +20,7 @@ typedef struct Parameter {
     bool vector; // a norm's weight, which has no weight decay
 } Parameter;
 
-// EAGLE's draft heads, with the tensors of its authors' files: EAGLE-1 (and HASS, which trains the same
-// network in more forwards), and EAGLE-3. The draft vocabulary is the target's.
-typedef enum EagleVersion { EAGLE_NONE, EAGLE_1, EAGLE_3 } EagleVersion;
-
-enum { FORWARDS_MAX = 8, EAGLE_STATES = 3 };
-
-typedef struct EagleKind {
-    EagleVersion version; // EAGLE_NONE: another network
-    int forwards;         // of a pass in training, each after the first on the outputs of the one before it
-    int layers[EAGLE_STATES]; // EAGLE_3 reads the target's states after so many layers; ascending
-} EagleKind;
-
-// Fills in the layers that are 0: the published 2, L / 2 and L - 3 of L or, where two of these are the same
-// (up to six layers), 1, L / 2 and L - 1. False with e filled if a head of this kind can't be trained for the
-// target.
-bool eagle_settle(EagleKind *k, const Shape *target, Error *e);
-Shape eagle_shape(const Shape *target);
+enum { FORWARDS_MAX = 8 }; // of a pass, by an EAGLE head
 
 // The place of a tensor that a layer or a model doesn't have.
 #define NO_PARAMETER SIZE_MAX
@@ -58,8 +42,8 @@ typedef struct Parameters {
     size_t final_norm; // (width)
     size_t head;       // (vocab, width): a model's embedding, an adapter's own head, or NO_PARAMETER
     // Of an EAGLE head; NO_PARAMETER elsewhere.
-    size_t join, join_bias;             // (width, 2 or 3 width); (width), EAGLE-1's
-    size_t embedding_norm, hidden_norm; // (width), EAGLE-3's
+    size_t join, join_bias; // fc: (width, shape_fc_width); (width), EAGLE-1's
+    size_t token_norm;      // (width), EAGLE-3's
 } Parameters;
 
 // Plans a model of `shape` without optional weights, whose head is its embedding. Other shapes are an Error.
@@ -67,9 +51,6 @@ bool parameters_plan(Parameters *p, const Shape *shape, Error *e);
 
 // Plans model `head` of an adapter; shape: as adapter_shape returns it.
 void parameters_plan_adapter(Parameters *p, AdapterVariant v, const Shape *shape, int head);
-
-// Plans an EAGLE head; shape: as eagle_shape returns it.
-void parameters_plan_eagle(Parameters *p, EagleVersion v, const Shape *shape);
 void parameters_release(Parameters *p); // takes an empty one
 
 static inline size_t parameter_size(const Parameter *p) { return (size_t)p->rows * (size_t)p->columns; }

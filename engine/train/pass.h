@@ -31,11 +31,6 @@ static inline Forward *pass_here(const Pass *p) { return &p->n->forwards[p->forw
 
 static inline int pass_qkv_width(const Shape *s) { return shape_q_width(s) + 2 * shape_kv_width(s); }
 
-// The width of the rows that are multiplied to q, k and v.
-static inline int pass_normed_width(const Network *n) {
-    return n->eagle.version == EAGLE_3 ? 2 * n->shape.width : n->shape.width;
-}
-
 static inline float *pass_row(float *x, int row, int width) { return x + (size_t)row * (size_t)width; }
 
 // Copies rows [from, to) of one stream to another.

@@ -9,33 +9,36 @@
 #include <string.h>
 
 static bool is_medusa(const Target *t) { return t->choice.kind.variant == ADAPTER_MEDUSA; }
+static bool is_eagle(const Target *t) { return t->embedding; }
 
-// States of the target in a row of exits; 0: there are none.
-static size_t exit_states(const TargetChoice *c, bool adapter) {
-    if (!adapter || c->kind.variant == ADAPTER_MEDUSA || c->eagle.version == EAGLE_1) return 0;
-    return c->eagle.version == EAGLE_3 ? EAGLE_STATES : 1;
+// The layers after which the states in a row of exits are; none: there are no exits.
+static Captures exits_of(const TargetChoice *c, bool adapter) {
+    AdapterVariant v = c->kind.variant;
+    if (v == ADAPTER_EAGLE3) return adapter_captures(&c->kind, &c->model->shape);
+    if (!adapter || v == ADAPTER_MEDUSA || v == ADAPTER_EAGLE) return (Captures){0};
+    return (Captures){1, {c->kind.exit_layer}};
 }
 
 // Allocates what the choice needs. False if there is no memory.
-static bool take(Target *t, const TargetChoice *c, size_t exits) {
-    size_t rows = (size_t)t->rows, row = (size_t)c->model->shape.width * sizeof(float);
+static bool take(Target *t, const TargetChoice *c, bool eagle) {
+    size_t exits = (size_t)t->read.count, rows = (size_t)t->rows,
+           row = (size_t)c->model->shape.width * sizeof(float);
     size_t vocab = (size_t)c->model->head.rows;
     t->head = mem_try(vocab, row);
-    t->embedding = c->eagle.version ? mem_try(vocab, row) : NULL;
+    t->embedding = eagle ? mem_try(vocab, row) : NULL;
     t->exits = exits ? mem_try(rows, exits * row) : NULL;
-    t->captured = exits > 1 ? mem_try(rows, row) : NULL;
+    t->captured = exits ? mem_try(rows, row) : NULL;
     t->states = mem_try(rows + ADAPTER_HEADS_MAX, row);
     t->nodes = mem_new(rows, sizeof *t->nodes);
-    return t->head && (t->embedding || !c->eagle.version) && (t->exits || !exits) &&
-           (t->captured || exits <= 1) && t->states;
+    return t->head && (t->embedding || !eagle) && ((t->exits && t->captured) || !exits) && t->states;
 }
 
 bool target_open(Target *t, const TargetChoice *c, bool adapter, int rows, Error *e) {
-    *t = (Target){.choice = *c, .rows = rows};
+    *t = (Target){.choice = *c, .rows = rows, .read = exits_of(c, adapter)};
     if (rows > c->session->tree.capacity)
         return error_input(e, "a pass of %d rows is more than the target takes at once, %d", rows,
                            c->session->tree.capacity);
-    if (take(t, c, exit_states(c, adapter))) {
+    if (take(t, c, adapter && adapter_is_eagle(c->kind.variant))) {
         tensor_load(&c->model->head, t->head);
         if (t->embedding) tensor_load(&c->model->embedding, t->embedding);
         return true;
@@ -65,17 +68,13 @@ static void plant(Target *t, const int *tokens, const int *start, int rows) {
 // Runs the rows through the layers below their exits, and fills those.
 static bool run_to_exits(Target *t, int rows, Error *e) {
     Session *s = t->choice.session;
-    size_t row = (size_t)s->shape.width * sizeof(float);
-    if (!t->exits) return true;
-    if (!t->captured)
-        return session_run(s, t->choice.kind.exit_layer, e) &&
-               session_get_hidden(s, t->nodes, rows, HIDDEN_RAW, t->exits, e);
-    for (size_t i = 0; i < EAGLE_STATES; i++) {
-        if (!session_run(s, t->choice.eagle.layers[i], e) ||
+    size_t width = (size_t)s->shape.width, count = (size_t)t->read.count;
+    for (size_t i = 0; i < count; i++) {
+        if (!session_run(s, t->read.layers[i], e) ||
             !session_get_hidden(s, t->nodes, rows, HIDDEN_RAW, t->captured, e))
             return false;
         for (size_t r = 0; r < (size_t)rows; r++)
-            memcpy((char *)t->exits + (r * EAGLE_STATES + i) * row, (char *)t->captured + r * row, row);
+            memcpy(t->exits + (r * count + i) * width, t->captured + r * width, width * sizeof *t->exits);
     }
     return true;
 }
@@ -103,7 +102,7 @@ bool target_run(Target *t, const int *tokens, const int *start, int rows, Error 
 
 void target_batch(const Target *t, int head, const int *tokens, const int *start, int rows, int *targets,
                   Batch *b) {
-    int ahead = is_medusa(t) || t->choice.eagle.version ? head + 1 : 0;
+    int ahead = is_medusa(t) || is_eagle(t) ? head + 1 : 0;
     assert(rows <= t->rows && head >= 0 && ahead <= ADAPTER_HEADS_MAX);
     for (int r = 0; r < rows; r++) targets[r] = r + ahead < rows && start[r + ahead] == start[r] ? 0 : -1;
     *b = (Batch){.tokens = t->embedding ? tokens : NULL,

@@ -24,8 +24,7 @@ typedef struct TargetChoice {
     Session *session; // of the model: a step takes a pass, the context takes the longest document
     const char *name; // model_identity: a checkpoint resumes only with the same target
     AdapterKind kind;
-    EagleKind
-        eagle; // settled; its head is trained instead of an adapter, and of `kind` only heads, 1, matters
+    int forwards; // of an EAGLE head
 } TargetChoice;
 
 typedef struct Target {
@@ -33,10 +32,11 @@ typedef struct Target {
     int rows;         // maximum in a pass
     float *head;      // (vocab, width)
     float *embedding; // (vocab, width), of an EAGLE head; else NULL
-    float *exits;    // (rows, width); NULL for medusa, eagle and a model. eagle3: (rows, EAGLE_STATES, width)
-    float *captured; // (rows, width): eagle3's, on the way to exits
-    float *states;   // (rows + ADAPTER_HEADS_MAX, width), normed
-    int *nodes;      // (rows)
+    Captures read;    // the layers after which its exits are
+    float *exits;     // (rows, read.count, width); NULL for medusa, eagle and a model
+    float *captured;  // (rows, width): those of one layer
+    float *states;    // (rows + ADAPTER_HEADS_MAX, width), normed
+    int *nodes;       // (rows)
 } Target;
 
 // adapter: an adapter learns from the target, not a model. False with e filled if a pass doesn't fit into a

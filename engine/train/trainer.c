@@ -69,7 +69,7 @@ static bool open_network(Trainer *t, int i, Error *e) {
                             .head = i,
                             .target = c->adapter->model,
                             .target_head = t->target.head,
-                            .eagle = c->adapter->eagle,
+                            .forwards = c->adapter->forwards,
                             .target_embedding = t->target.embedding};
         ok = network_open_adapter(n, &part, &o, e);
         if (ok) target_start(&t->target, n, c->seed);
@@ -85,7 +85,7 @@ static bool open_network(Trainer *t, int i, Error *e) {
 static bool open_networks(Trainer *t, Error *e) {
     const TargetChoice *a = t->config.adapter, *frozen = a ? a : t->config.teacher;
     int count = a ? a->kind.heads : 1;
-    if (a && !a->eagle.version && !adapter_check(&a->kind, a->model, "the adapter to train", e)) return false;
+    if (a && !adapter_check(&a->kind, a->model, "the adapter to train", e)) return false;
     if (frozen && !target_open(&t->target, frozen, a != NULL, t->config.pass, e)) return false;
     for (int i = 0; i < count; i++)
         if (!open_network(t, i, e)) return false;

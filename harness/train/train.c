@@ -357,32 +357,36 @@ static bool choose_adapter(AdapterKind *k, const TrainAdapterOptions *o, Error *
             error_input(e, "train: medusa's heads are trained by 'outpace train heads MODEL'"));
 }
 
-// The layers that eagle3 reads, "[1, 4, 7]" or "1,4,7". None: eagle_settle chooses them.
-static bool choose_layers(EagleKind *k, const Words *words, int most, Error *e) {
-    int count = 0;
+// The layers that eagle3 reads, "[1, 4, 7]" or "1,4,7". None: adapter_captures chooses them.
+static bool choose_layers(Captures *read, const Words *words, int most, Error *e) {
     for (int i = 0; i < words->count; i++) {
         IntList list;
         if (!int_list_parse(words->items[i], "'layers'", 1, most, &list, e)) return false;
-        for (int j = 0; j < list.count; j++, count++)
-            if (count < EAGLE_STATES) k->layers[count] = list.items[j];
+        for (int j = 0; j < list.count; j++) {
+            bool fits = read->count < SHAPE_MAX_STATES;
+            if (!fits || (read->count && list.items[j] <= read->layers[read->count - 1]))
+                return error_input(e,
+                                   "train: 'layers' must be at most %d of the target's, in ascending order",
+                                   SHAPE_MAX_STATES);
+            read->layers[read->count++] = list.items[j];
+        }
     }
-    return !count || (k->version == EAGLE_3 && count == EAGLE_STATES) ||
-           error_input(e, "train: 'layers' must be three of the target's layers, and is only eagle3's");
+    return true;
 }
 
 // EAGLE-1 learns on the target's states alone and EAGLE-3 in seven forwards, as their authors trained them.
-static bool choose_eagle(TargetChoice *c, OnTop what, const TrainFile *f, const Shape *target, Error *e) {
-    bool third = what == ON_TOP_EAGLE3;
-    int forwards = f->forwards ? f->forwards : third ? 7 : 1;
-    c->eagle = (EagleKind){third ? EAGLE_3 : EAGLE_1, forwards, {0}};
-    c->kind = (AdapterKind){.heads = 1};
-    return choose_layers(&c->eagle, &f->layers, target->layers, e) &&
-           (eagle_settle(&c->eagle, target, e) || error_within(e, "train"));
+static bool choose_eagle(TargetChoice *c, bool third, const TrainFile *f, const Model *target, Error *e) {
+    int layers = target->shape.layers;
+    c->kind = (AdapterKind){third ? ADAPTER_EAGLE3 : ADAPTER_EAGLE, .exit_layer = layers, .heads = 1};
+    c->forwards = f->forwards ? f->forwards : third ? 7 : 1;
+    if (f->layers.count && !third) return error_input(e, "train: 'layers' is only eagle3's");
+    return adapter_check(&c->kind, target, "the head to train", e) &&
+           choose_layers(&c->kind.captures, &f->layers, layers - 1, e);
 }
 
 static bool choose_kind(TargetChoice *c, OnTop what, const TrainFile *f, const TrainAdapterOptions *o,
                         const Model *m, Error *e) {
-    if (what == ON_TOP_EAGLE || what == ON_TOP_EAGLE3) return choose_eagle(c, what, f, &m->shape, e);
+    if (what == ON_TOP_EAGLE || what == ON_TOP_EAGLE3) return choose_eagle(c, what == ON_TOP_EAGLE3, f, m, e);
     if (f->forwards || f->layers.count)
         return error_input(e, "train: 'forwards' and 'layers' are of 'outpace train eagle' and 'eagle3'");
     c->kind = (AdapterKind){.variant = ADAPTER_MEDUSA, .exit_layer = m->shape.layers, .heads = o->heads};

@@ -14,7 +14,7 @@ typedef struct Plain {
     double *w;           // (p->total)
     double *target_head; // (vocab, wanted_width), of an adapter's; else NULL
     int wanted_width;
-    EagleKind eagle;
+    int forwards;
     double *embedding; // (vocab, width), of an EAGLE head's target
     // By forward, of which only an EAGLE head has several.
     double x[FORWARDS_MAX][PLAIN_ROWS][PLAIN_WIDTH], qkv[FORWARDS_MAX][PLAIN_ROWS][PLAIN_WIDTH];
@@ -152,12 +152,12 @@ static double distance(const Plain *p, const Batch *b, const double *x, int r) {
 // What a row reads: the token's embedding, and the target's states or the output before.
 static void eagle_row(Plain *p, const Batch *b, int forward, int r) {
     int width = p->s->width, at = r + forward + 1 < b->rows ? r + forward + 1 : b->rows - 1;
-    int states = p->eagle.version == EAGLE_3 ? EAGLE_STATES * width : width;
+    int states = shape_given_width(p->s);
     const double *e = p->embedding + b->tokens[at] * width;
     double *x = p->x[forward][r], joined[PLAIN_WIDTH], fed[PLAIN_WIDTH];
     for (int i = 0; i < states && !forward; i++) fed[i] = (double)b->states[r * states + i];
     for (int i = 0; i < width && forward; i++) fed[i] = p->x[forward - 1][r][i];
-    if (p->eagle.version == EAGLE_1) {
+    if (p->s->input == INPUT_FUSED) {
         memcpy(joined, e, (size_t)width * sizeof *e);
         memcpy(joined + width, fed, (size_t)width * sizeof *e);
         linear(joined, p->w + p->p->join, 2 * width, width, x);
@@ -167,14 +167,14 @@ static void eagle_row(Plain *p, const Batch *b, int forward, int r) {
     }
     if (forward) memcpy(x, fed, (size_t)width * sizeof *x);
     else linear(fed, p->w + p->p->join, states, width, x);
-    norm(p, e, p->p->embedding_norm, joined);
-    norm(p, x, p->p->hidden_norm, joined + width);
+    norm(p, e, p->p->token_norm, joined);
+    norm(p, x, p->p->layers->at[W_ATTENTION_NORM], joined + width);
     fill_qkv(p, b, p->p->layers->at[W_Q], forward, r, joined, 2 * width);
 }
 
 static double eagle_loss(Plain *p, const Batch *b) {
     double loss = 0, weight = 1;
-    for (int f = 0; f < p->eagle.forwards; f++, weight *= 0.8) {
+    for (int f = 0; f < p->forwards; f++, weight *= 0.8) {
         for (int r = 0; r < b->rows; r++) eagle_row(p, b, f, r);
         add_attention(p, b, f, p->p->layers);
         for (int r = 0; r < b->rows; r++) {
@@ -183,7 +183,7 @@ static double eagle_loss(Plain *p, const Batch *b) {
             if (r + f >= b->rows || b->start[r + f] != b->start[r]) continue;
             double entropy = row_loss(p, b, x, r + f);
             loss +=
-                weight * (p->eagle.version == EAGLE_1 ? 0.1 * entropy + distance(p, b, x, r + f) : entropy);
+                weight * (p->s->input == INPUT_FUSED ? 0.1 * entropy + distance(p, b, x, r + f) : entropy);
         }
     }
     return loss;
@@ -192,7 +192,7 @@ static double eagle_loss(Plain *p, const Batch *b) {
 static double plain_loss(Plain *p, const Batch *b) {
     int width = p->s->width;
     double loss = 0;
-    if (p->eagle.version) return eagle_loss(p, b);
+    if (shape_reads_both(p->s)) return eagle_loss(p, b);
     for (int r = 0; r < b->rows; r++)
         for (int i = 0; i < width; i++)
             p->x[0][r][i] = b->states ? (double)b->states[r * width + i]
@@ -218,7 +218,7 @@ static Plain *plain_open(const Network *n) {
     p->p = &n->parameters;
     p->w = doubles(n->weights, n->parameters.total);
     p->wanted_width = n->wanted_width;
-    p->eagle = n->eagle;
+    p->forwards = n->learned_forwards;
     if (n->target_embedding)
         p->embedding = doubles(n->target_embedding, (size_t)n->shape.vocab * (size_t)n->shape.width);
     if (n->target_head)

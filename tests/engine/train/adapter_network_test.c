@@ -9,13 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { VARIANTS = ADAPTER_MEDUSA + 1, EAGLES = 2 }; // versions, with any number of forwards
+enum { VARIANTS = ADAPTER_MEDUSA + 1, EAGLES = 2, STATES = 3 }; // EAGLE-3 reads so many states
 
 // A target in name, and a batch of random states in documents; some rows have nothing to learn.
 typedef struct Case {
     Model target;
     AdapterKind kind;
-    EagleKind eagle;
+    int forwards; // of an EAGLE head
     float *head, *embedding, *states, *wanted;
     int tokens[PLAIN_ROWS], targets[PLAIN_ROWS], start[PLAIN_ROWS];
     Batch batch;
@@ -27,7 +27,7 @@ static float *random_floats(size_t n, Random *r) {
     return x;
 }
 
-// v: an AdapterVariant or, from VARIANTS on, an EAGLE head.
+// v: an AdapterVariant; an EAGLE head has any number of forwards.
 static void open_case(Case *c, int v, int rows, int longest, Random *r) {
     int kv = test_between(r, 1, 2), size = 2 * test_between(r, 1, 5), width = test_between(r, 3, 40),
         vocab = test_between(r, 5, 60), heads = kv * test_between(r, 1, 3);
@@ -43,15 +43,14 @@ static void open_case(Case *c, int v, int rows, int longest, Random *r) {
                .norm_epsilon = 1e-5f,
                .rope = {.theta = 10000, .factor = 1, .pairs = size / 2, .attention_factor = 1}};
     *c = (Case){.target.shape = s, .kind = {.exit_layer = 2, .heads = 1}};
-    if (v == ADAPTER_MEDUSA) c->kind = (AdapterKind){ADAPTER_MEDUSA, 3, 2, 0, {0}};
-    else if (v < VARIANTS) c->kind.variant = (AdapterVariant)v;
-    else
-        c->eagle =
-            (EagleKind){v == VARIANTS ? EAGLE_1 : EAGLE_3, test_between(r, 1, FORWARDS_MAX), {1, 2, 3}};
+    c->kind.variant = (AdapterVariant)v;
+    if (v == ADAPTER_MEDUSA) c->kind = (AdapterKind){.variant = ADAPTER_MEDUSA, .exit_layer = 3, .heads = 2};
+    if (adapter_is_eagle(c->kind.variant)) c->forwards = test_between(r, 1, FORWARDS_MAX);
+    if (v == ADAPTER_EAGLE3) c->kind.captures = (Captures){STATES, {1, 1, 2}};
     if (random_below(r, 2)) c->kind.kv_heads = kv;
     c->head = random_floats((size_t)s.vocab * (size_t)width, r);
     c->embedding = random_floats((size_t)s.vocab * (size_t)width, r);
-    c->states = random_floats((size_t)rows * EAGLE_STATES * (size_t)width, r);
+    c->states = random_floats((size_t)rows * STATES * (size_t)width, r);
     c->wanted = random_floats((size_t)(rows + FORWARDS_MAX) * (size_t)width, r);
     for (int i = 0, start = 0; i < rows; i++) {
         if (i - start >= longest || random_below(r, 12) == 0) start = i;
@@ -81,8 +80,8 @@ static Network open_network(const Case *c, int threads, const char *isa) {
                         .head = c->kind.heads - 1,
                         .target = &c->target,
                         .target_head = c->head,
-                        .eagle = c->eagle,
-                        .target_embedding = c->embedding};
+                        .forwards = c->forwards,
+                        .target_embedding = adapter_is_eagle(c->kind.variant) ? c->embedding : NULL};
     NetworkOptions o = {.rows = c->batch.rows, .longest = c->batch.rows, .threads = threads, .isa = isa};
     if (!network_open_adapter(&n, &part, &o, &e)) fail_msg("%s", e.text);
     for (size_t i = 0; i < n.parameters.total; i++) n.weights[i] = 0;
@@ -91,7 +90,7 @@ static Network open_network(const Case *c, int threads, const char *isa) {
 
 // Smaller in an EAGLE head, whose outputs would grow from forward to forward.
 static void random_weights(const Network *n, Random *r) {
-    double size = n->eagle.version ? 0.3 : 1;
+    double size = network_is_eagle(n) ? 0.3 : 1;
     for (size_t i = 0; i < n->parameters.total; i++)
         n->weights[i] = (float)(size * (random_uniform(r) - 0.5));
 }

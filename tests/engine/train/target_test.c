@@ -39,27 +39,19 @@ static Shape small_shape(void) {
         .rope = {.kind = ROPE_PLAIN, .theta = 10000, .factor = 1, .pairs = 4, .attention_factor = 1}};
 }
 
-// What is trained: an adapter of a variant, or an EAGLE head.
-enum { EAGLE_FIRST = ADAPTER_MEDUSA + 1, EAGLE_THIRD, KINDS };
+enum { KINDS = ADAPTER_EAGLE3 + 1 };
 
-typedef struct Kind {
-    AdapterKind adapter;
-    EagleKind eagle;
-} Kind;
-
-static Kind kind_of(int v) {
-    if (v == EAGLE_FIRST) return (Kind){{.heads = 1}, {EAGLE_1, 2, {0}}};
-    if (v == EAGLE_THIRD) return (Kind){{.heads = 1}, {EAGLE_3, 3, {1, 2, 3}}};
-    return (Kind){
-        .adapter = {(AdapterVariant)v, v == ADAPTER_MEDUSA ? 4 : 1, v == ADAPTER_MEDUSA ? 2 : 1, 0}};
+static AdapterKind kind_of(int v) {
+    AdapterKind k = {.variant = (AdapterVariant)v, .exit_layer = 1, .heads = 1};
+    if (v == ADAPTER_MEDUSA) k.heads = 2;
+    if (v >= ADAPTER_MEDUSA) k.exit_layer = 4;
+    if (v == ADAPTER_EAGLE3) k.captures = (Captures){3, {1, 2, 3}};
+    return k;
 }
 
-static const char *name_of(int v) {
-    if (v >= EAGLE_FIRST) return v == EAGLE_FIRST ? "eagle" : "eagle3";
-    return adapter_variant_name((AdapterVariant)v);
-}
+static const char *name_of(int v) { return adapter_variant_name((AdapterVariant)v); }
 
-static void open_world(World *w, const Shape *shape, const Kind *kind, Random *r) {
+static void open_world(World *w, const Shape *shape, const AdapterKind *kind, Random *r) {
     BackendOptions o = {.compute = COMPUTE_F32, .max_nodes = PASS, .threads = 1};
     void *self;
     random_model_init(&w->model, shape, DTYPE_F32, false, r);
@@ -68,8 +60,8 @@ static void open_world(World *w, const Shape *shape, const Kind *kind, Random *r
     w->choice = (TargetChoice){.model = &w->model.model,
                                .session = &w->session,
                                .name = "one",
-                               .kind = kind->adapter,
-                               .eagle = kind->eagle};
+                               .kind = *kind,
+                               .forwards = kind->variant == ADAPTER_EAGLE3 ? 3 : 2};
 }
 
 static void close_world(World *w) {
@@ -118,10 +110,10 @@ static void same_exits(World *w, const Target *t, const int *tokens, int from, i
 static void check_states(const Shape *shape, int v, Random *r) {
     World w;
     Target t;
-    Kind kind = kind_of(v);
+    AdapterKind kind = kind_of(v);
     int tokens[PASS], start[PASS], first = 0, width = shape->width, layers = shape->layers;
     float *alone = mem_new((size_t)(PASS * width), sizeof *alone);
-    kind.adapter.exit_layer = v == ADAPTER_MEDUSA ? layers : 1;
+    kind.exit_layer = v == ADAPTER_MEDUSA ? layers : 1;
     open_world(&w, shape, &kind, r);
     assert_true(target_open(&t, &w.choice, true, PASS, NULL));
     for (int i = 0; i < PASS; i++) {
@@ -137,10 +129,10 @@ static void check_states(const Shape *shape, int v, Random *r) {
         assert_true(session_prefill(&w.session, tokens + from, to - from, 0, layers, alone, NULL));
         same_rows("normed states", alone, t.states + at, to - from, width);
         if (v < ADAPTER_MEDUSA) same_exits(&w, &t, tokens, from, to, 1, 0, 1);
-        for (int i = 0; v == EAGLE_THIRD && i < EAGLE_STATES; i++)
-            same_exits(&w, &t, tokens, from, to, kind.eagle.layers[i], i, EAGLE_STATES);
+        for (int i = 0; v == ADAPTER_EAGLE3 && i < 3; i++)
+            same_exits(&w, &t, tokens, from, to, kind.captures.layers[i], i, 3);
     }
-    assert_true(!t.exits == (v == ADAPTER_MEDUSA || v == EAGLE_FIRST));
+    assert_true(!t.exits == (v == ADAPTER_MEDUSA || v == ADAPTER_EAGLE));
     target_close(&t);
     close_world(&w);
     mem_free(alone);
@@ -151,7 +143,7 @@ static void states(void **state) {
     Random r = test_random(1);
     for (int round = 0; round < 20; round++) {
         Shape s = random_shape(&r);
-        static const int kinds[] = {ADAPTER_KANGAROO, ADAPTER_MEDUSA, EAGLE_FIRST, EAGLE_THIRD};
+        static const int kinds[] = {ADAPTER_KANGAROO, ADAPTER_MEDUSA, ADAPTER_EAGLE, ADAPTER_EAGLE3};
         s.layers = 4;
         check_states(&s, kinds[round % 4], &r);
     }
@@ -168,7 +160,7 @@ static void what_is_wanted(void **state) {
     Target t;
     Batch b;
     Shape shape = small_shape();
-    Kind kind = kind_of(ADAPTER_MEDUSA);
+    AdapterKind kind = kind_of(ADAPTER_MEDUSA);
     open_world(&w, &shape, &kind, &r);
     assert_true(target_open(&t, &w.choice, true, PASS, NULL));
     for (int head = 0; head < 2; head++) {
@@ -197,8 +189,8 @@ static void check_learning(int v, Random *r) {
     World w;
     Corpus corpus;
     Shape shape = small_shape();
-    Kind kind = kind_of(v);
-    double least = v == ADAPTER_MEDUSA || v >= EAGLE_FIRST ? 0.05 : 0.15;
+    AdapterKind kind = kind_of(v);
+    double least = v == ADAPTER_MEDUSA || v >= ADAPTER_EAGLE ? 0.05 : 0.15;
     open_world(&w, &shape, &kind, r);
     learner_corpus(&corpus, 60, 80, 1);
     TrainConfig c = config_of(&w, 150);
@@ -218,7 +210,7 @@ static void check_teacher(Random *r) {
     World w;
     Corpus corpus;
     Shape shape = small_shape();
-    open_world(&w, &shape, &(Kind){0}, r);
+    open_world(&w, &shape, &(AdapterKind){0}, r);
     learner_corpus(&corpus, 60, 80, 1);
     TrainConfig c = taught(&w, 150);
     Trainer t = open_trainer(&c, &corpus);
@@ -256,7 +248,7 @@ static void check_resuming(int v, bool teacher, const char *path, Random *r) {
     World w;
     Corpus corpus;
     Shape shape = small_shape();
-    Kind kind = kind_of(v);
+    AdapterKind kind = kind_of(v);
     Error e = {0};
     open_world(&w, &shape, &kind, r);
     learner_corpus(&corpus, 20, 90, 2);
@@ -286,7 +278,7 @@ static void resumed_is_uninterrupted(void **state) {
     Random r = test_random(4);
     check_resuming(ADAPTER_KANGAROO, false, folder_path(*state, "kangaroo.checkpoint"), &r);
     check_resuming(ADAPTER_MEDUSA, false, folder_path(*state, "medusa.checkpoint"), &r);
-    check_resuming(EAGLE_THIRD, false, folder_path(*state, "eagle3.checkpoint"), &r);
+    check_resuming(ADAPTER_EAGLE3, false, folder_path(*state, "eagle3.checkpoint"), &r);
     check_resuming(ADAPTER_KANGAROO, true, folder_path(*state, "taught.checkpoint"), &r);
 }
 
@@ -303,7 +295,7 @@ static void check_export(int v, const char *dir, Random *r) {
     Corpus corpus;
     Adapter a;
     Shape shape = small_shape();
-    Kind kind = kind_of(v);
+    AdapterKind kind = kind_of(v);
     Error e = {0};
     open_world(&w, &shape, &kind, r);
     learner_corpus(&corpus, 20, 90, 2);
@@ -315,8 +307,8 @@ static void check_export(int v, const char *dir, Random *r) {
     if (!export_adapter(&t, &notes, dir, &out, &e)) fail_msg("%s", e.text);
     output_release(&out);
     if (!adapter_open(&a, w.choice.model, dir, &e)) fail_msg("%s", e.text);
-    assert_memory_equal(&a.kind, &kind.adapter, sizeof kind.adapter);
-    for (int i = 0; i < kind.adapter.heads; i++) {
+    assert_memory_equal(&a.kind, &kind, sizeof kind);
+    for (int i = 0; i < kind.heads; i++) {
         const Network *n = &t.networks[i];
         const LayerPlan *plan = n->parameters.layers;
         const Tensor *layer = a.models[i].layers->w;
@@ -329,6 +321,9 @@ static void check_export(int v, const char *dir, Random *r) {
         expect_tensor(n, plan->at[W_DOWN], &layer[W_DOWN]);
         expect_tensor(n, n->parameters.final_norm, &a.models[i].final_norm);
         expect_tensor(n, n->parameters.head, &a.models[i].head);
+        expect_tensor(n, n->parameters.join, &a.models[i].fc);
+        expect_tensor(n, n->parameters.join_bias, &a.models[i].fc_bias);
+        expect_tensor(n, n->parameters.token_norm, &a.models[i].token_norm);
     }
     adapter_close(&a);
     trainer_close(&t);
@@ -338,8 +333,7 @@ static void check_export(int v, const char *dir, Random *r) {
 
 static void exported_adapter_opens(void **state) {
     Random r = test_random(5);
-    for (int v = ADAPTER_KANGAROO; v <= ADAPTER_MEDUSA; v++)
-        check_export(v, folder_path(*state, name_of(v)), &r);
+    for (int v = 0; v < KINDS; v++) check_export(v, folder_path(*state, name_of(v)), &r);
 }
 
 // --- EAGLE's files ---------------------------------------------------------------------------------------
@@ -421,7 +415,7 @@ static void check_eagle_files(int v, const char *dir, Random *r) {
     World w;
     Corpus corpus;
     Shape shape = small_shape();
-    Kind kind = kind_of(v);
+    AdapterKind kind = kind_of(v);
     Error e = {0};
     Output out = {0};
     open_world(&w, &shape, &kind, r);
@@ -434,9 +428,9 @@ static void check_eagle_files(int v, const char *dir, Random *r) {
     output_release(&out);
     assert_true(export_check(dir, true, NULL, &out, &e)); // the same training may replace it
     const char *weights = folder_path(dir, "model.safetensors");
-    if (v == EAGLE_THIRD) expect_stored(t.networks, weights, EAGLE3_FILE, 13);
+    if (v == ADAPTER_EAGLE3) expect_stored(t.networks, weights, EAGLE3_FILE, 13);
     else expect_stored(t.networks, weights, EAGLE_FILE, 10);
-    check_eagle_config(folder_path(dir, "config.json"), v == EAGLE_THIRD);
+    check_eagle_config(folder_path(dir, "config.json"), v == ADAPTER_EAGLE3);
     trainer_close(&t);
     corpus_release(&corpus);
     close_world(&w);
@@ -445,32 +439,10 @@ static void check_eagle_files(int v, const char *dir, Random *r) {
 static void eagle_files(void **state) {
     Random r = test_random(7);
     char dir[300];
-    for (int v = EAGLE_FIRST; v <= EAGLE_THIRD; v++) {
+    for (int v = ADAPTER_EAGLE; v <= ADAPTER_EAGLE3; v++) {
         snprintf(dir, sizeof dir, "%s", folder_path(*state, name_of(v)));
         check_eagle_files(v, dir, &r);
     }
-}
-
-// The published layers, ones that differ where those are the same, and the user's own.
-static void eagle_layers(void **state) {
-    (void)state;
-    static const int want[][4] = {{4, 1, 2, 3}, {5, 1, 2, 4}, {6, 1, 3, 5},
-                                  {7, 2, 3, 4}, {8, 2, 4, 5}, {32, 2, 16, 29}};
-    Shape s = small_shape();
-    Error e = {0};
-    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
-        EagleKind k = {EAGLE_3, 7, {0}}, own = {EAGLE_3, 7, {want[i][1], want[i][2], want[i][2]}};
-        s.layers = want[i][0];
-        assert_true(eagle_settle(&k, &s, &e));
-        assert_memory_equal(k.layers, want[i] + 1, sizeof k.layers);
-        assert_false(eagle_settle(&own, &s, &e));
-        assert_non_null(strstr(e.text, "three different ones"));
-    }
-    s.layers = 3;
-    assert_false(eagle_settle(&(EagleKind){EAGLE_3, 7, {1, 2, 3}}, &s, &e));
-    assert_non_null(strstr(e.text, "3 layers is too small"));
-    assert_true(eagle_settle(&(EagleKind){EAGLE_1, 1, {0}}, &s, &e));
-    assert_false(eagle_settle(&(EagleKind){EAGLE_1, 9, {0}}, &s, &e));
 }
 
 static void refusals(void **state) {
@@ -481,7 +453,7 @@ static void refusals(void **state) {
     Trainer t;
     Error e = {0};
     Shape shape = small_shape();
-    Kind kind = kind_of(ADAPTER_KANGAROO);
+    AdapterKind kind = kind_of(ADAPTER_KANGAROO);
     open_world(&w, &shape, &kind, &r);
     learner_corpus(&corpus, 20, 90, 2);
     TrainConfig c = config_of(&w, 5);
@@ -492,6 +464,10 @@ static void refusals(void **state) {
     w.choice.kind.exit_layer = 4;
     assert_false(trainer_open(&t, &c, &corpus, &e));
     assert_non_null(strstr(e.text, "exit layer"));
+    w.choice.kind = kind_of(ADAPTER_EAGLE);
+    w.choice.forwards = FORWARDS_MAX + 1;
+    assert_false(trainer_open(&t, &c, &corpus, &e));
+    assert_non_null(strstr(e.text, "9 forwards of a pass: there must be from 1 to 8"));
     c = taught(&w, 5);
     c.shape.vocab = c.shape.real_vocab = LEARNER_VOCAB + 1;
     assert_false(trainer_open(&t, &c, &corpus, &e));
@@ -508,7 +484,6 @@ int main(void) {
         cmocka_unit_test_setup_teardown(resumed_is_uninterrupted, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(exported_adapter_opens, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(eagle_files, folder_setup, folder_teardown),
-        cmocka_unit_test(eagle_layers),
         cmocka_unit_test(refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
