@@ -405,17 +405,18 @@ static void set_rates(json_t *o, const Counts *c) {
 static json_t *acceptance_json(const Bench *b) {
     const char *task;
     json_t *pair, *tasks = json_object();
-    json_object_foreach(b->tasks, task, pair)
+    json_object_foreach(b->tasks, task, pair) {
         set(tasks, task,
             json_real(json_number_value(json_array_get(pair, 0)) /
                       (double)json_integer_value(json_array_get(pair, 1))));
+    }
     json_t *o = json_pack("{s:O, s:o, s:f}", "Request_AL", b->requests, "Category_AL", tasks, "Average_AL",
                           b->count ? b->sum / b->count : 0);
     set_rates(o, &b->counts);
     return o;
 }
 
-bool store_export_specdec(Store *s, int64_t point, int pass, FILE *acceptance, FILE *responses, Error *e) {
+bool store_export_specdec(Store *s, int64_t point, int pass, Text *acceptance, FILE *responses, Error *e) {
     Bench *b = mem_new(1, sizeof *b);
     *b = (Bench){.requests = json_object(), .tasks = json_object(), .prompt = -1, .responses = responses};
     Rows *r = rows_open(s, ANSWERS, e);
@@ -423,7 +424,12 @@ bool store_export_specdec(Store *s, int64_t point, int pass, FILE *acceptance, F
     bool ok = r != NULL;
     while (ok && rows_next(r)) ok = add_turn(s, b, r, e);
     if (r) ok = rows_end(r, ok, e);
-    ok = ok && end_request(b, e) && put(acceptance_json(b), acceptance, e);
+    ok = ok && end_request(b, e);
+    json_t *rates = ok ? acceptance_json(b) : NULL;
+    char *text = rates ? json_text(rates, JSON_COMPACT) : NULL;
+    if (text) text_printf(acceptance, "%s\n", text);
+    mem_free(text);
+    json_decref(rates);
     if (b->prompt >= 0) json_decref(b->request), json_decref(b->lengths), json_decref(b->turns);
     mem_free(b->task);
     json_decref(b->requests);

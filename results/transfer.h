@@ -7,6 +7,7 @@
 //      publishes
 //                       them (import.c), records of other programs (import_records.c)
 #pragma once
+#include "engine/base/text.h"
 #include "results/store.h"
 
 #include <stdio.h>
@@ -42,7 +43,7 @@ bool store_export_records(Store *s, int64_t run, RecordFormat format, FILE *out,
 
 // specdec_bench's two files of one pass of a point: acceptance_rate.json, and responses with the lengths of
 // their steps.
-bool store_export_specdec(Store *s, int64_t point, int pass, FILE *acceptance, FILE *responses, Error *e);
+bool store_export_specdec(Store *s, int64_t point, int pass, Text *acceptance, FILE *responses, Error *e);
 
 typedef struct StoreImport {
     const char *path;  // of the file, for messages

@@ -150,7 +150,7 @@ static void top_tokens(const Null *b, uint64_t hash, int top, int *ids, float *l
 static float log_sum(const Null *b, uint64_t hash, int next) {
     double sum = 0, highest = (double)logit(b, hash, next, next);
     for (int v = 0; v < b->shape.real_vocab; v++) sum += exp((double)logit(b, hash, v, next) - highest);
-    return (float)log(sum);
+    return sum > 0 ? (float)log(sum) : 0;
 }
 
 static bool null_head(void *self, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {

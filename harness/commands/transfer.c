@@ -200,16 +200,13 @@ static bool export_specdec_pass(Store *s, const Rows *r, const TransferOptions *
     Output out = {.force = o->force};
     output_reads(&out, o->db);
     FILE *to = output_open(&out, second, &RESPONSES, e);
-    char *text = NULL;
-    size_t size = 0;
-    FILE *acceptance = to ? open_memstream(&text, &size) : NULL;
-    bool ok = acceptance && store_export_specdec(s, rows_int(r, 0), (int)rows_int(r, 3), acceptance, to, e);
-    if (acceptance) fclose(acceptance);
-    ok = to && output_close(&out, ok, e) && output_add(&out, first, &ACCEPTANCE, text, size, e) &&
-         output_finish(&out, e);
+    Text text = {0};
+    bool ok = to && store_export_specdec(s, rows_int(r, 0), (int)rows_int(r, 3), &text, to, e);
+    ok = to && output_close(&out, ok, e) &&
+         output_add(&out, first, &ACCEPTANCE, text_get(&text), text.length, e) && output_finish(&out, e);
     output_release(&out);
     if (ok) printf("%s and its responses\n", SHOWN(first));
-    free(text);
+    text_release(&text);
     mem_free(base), mem_free(first), mem_free(second);
     return ok;
 }
