@@ -15,6 +15,7 @@
 typedef struct {
     const char *tokens, *context, *k, *w;
     EngineOptions engine;
+    const char *adapter;
     int samples, prefill;
     double seconds;
     uint64_t seed;
@@ -29,6 +30,7 @@ static const Arg OPTIONS[] = {
      .fallback = "25,100,500", .letter = 'c'},
     {"k", ARG_WORD, AT(k), .help = "rows in place of a chain: k rows of w", .value = "LIST", .letter = 'k'},
     {"w", ARG_WORD, AT(w), .help = "tokens of a row after the root", .value = "LIST", .letter = 'w'},
+    {"adapter", ARG_WORD, AT(adapter), .help = "time its steps in place of the model's", .value = "DIR"},
     {"prefill", ARG_INT, AT(prefill), 0, 1 << 20, "0", .help = "time a prompt of N tokens too", .value = "N"},
     {"samples", ARG_INT, AT(samples), 1, 200, "5", .help = "of each point at least", .value = "N"},
     {"seconds", ARG_REAL, AT(seconds), 0, 3600, "1", .help = "for each point, once it has the samples",
@@ -107,6 +109,18 @@ static int needed_context(const Bench *b) {
 
 // --- measuring -------------------------------------------------------------------------------------------
 
+// What is timed: the model, or its adapter.
+static bool choose_benched(Bench *b, const EngineOptions *o, Error *e) {
+    BenchRun *run = &b->run;
+    run->benched = (Benched){&run->engine.session, run->engine.model.dtype, &run->ceilings};
+    if (!b->a->adapter) return true;
+    if (!engine_open_adapter(&run->adapter, &run->engine, b->a->adapter, o, NULL, e)) return false;
+    run->adapter_dir = b->a->adapter;
+    run->benched.session = &run->adapter.sessions[0];
+    run->benched.weights = run->adapter.adapter.models[0].dtype;
+    return true;
+}
+
 static bool open_model(Bench *b, Error *e) {
     int need = needed_context(b);
     EngineOptions o = b->a->engine;
@@ -120,7 +134,7 @@ static bool open_model(Bench *b, Error *e) {
     if (b->run.engine.session.context < need)
         return error_input(e, "bench: the largest point needs %d positions, the model has %d", need,
                            b->run.engine.session.context);
-    if (!bench_point(&b->run.engine, &b->run.ceilings, &once, NULL, &first, e)) return false;
+    if (!choose_benched(b, &o, e) || !bench_point(&b->run.benched, &once, NULL, &first, e)) return false;
     b->run.open_s = clock_now(once.clock) - start;
     return true;
 }
@@ -135,7 +149,7 @@ static void show_progress(Bench *b, int point) {
 // first: the first of these points.
 static bool look_for_drift(Bench *b, const BenchOptions *o, const BenchPoint *one, int first, Error *e) {
     BenchPoint again = {.context = one->context, .tokens = 1};
-    if (!bench_point(&b->run.engine, &b->run.ceilings, o, NULL, &again, e)) return false;
+    if (!bench_point(&b->run.benched, o, NULL, &again, e)) return false;
     for (int i = first; i < b->run.measured; i++) {
         BenchPoint *p = &b->run.points[i];
         if (p->tokens > 1 || p->k) p->slowdown = bench_slowdown(&p->time, &one->time, &again.time);
@@ -175,10 +189,10 @@ static bool measure(Bench *b, Error *e) {
             one = (BenchPoint){.context = p->context, .tokens = 1};
             others = false;
             first = i;
-            if (!bench_point(&b->run.engine, &b->run.ceilings, &o, NULL, &one, e)) return false;
+            if (!bench_point(&b->run.benched, &o, NULL, &one, e)) return false;
         }
         if (p->tokens == 1 && p->k == 0) *p = one;
-        else if (!bench_point(&b->run.engine, &b->run.ceilings, &o, &one.time, p, e)) return false;
+        else if (!bench_point(&b->run.benched, &o, &one.time, p, e)) return false;
         b->run.measured++;
         mark_before(b, i, &unseen);
         others = others || p->tokens > 1;
@@ -186,8 +200,8 @@ static bool measure(Bench *b, Error *e) {
         if (last && others && !look_for_drift(b, &o, &one, first, e)) return false;
     }
     b->run.prefill = b->a->prefill;
-    return b->a->prefill == 0 ||
-           bench_prefill(&b->run.engine, &o, b->a->prefill, &b->run.prefill_s, &b->run.prefill_operations, e);
+    return b->a->prefill == 0 || bench_prefill(b->run.benched.session, &o, b->a->prefill, &b->run.prefill_s,
+                                               &b->run.prefill_operations, e);
 }
 
 // --- all of it -------------------------------------------------------------------------------------------
@@ -241,6 +255,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     b->run.processor = a.processor;
     b->run.drifted = -1;
     bool ok = bench(b, code, e);
+    engine_close_adapter(&b->run.adapter);
     engine_close(&b->run.engine);
     mem_free(b);
     return ok;
@@ -266,6 +281,8 @@ const Command command_bench = {
         "Its slowdown may be off several times over: short steps fit between two turns of a busy neighbour,\n"
         "long ones don't.\n"
         "\n"
+        "With --adapter the steps are an adapter's, an EAGLE draft's or a Medusa head's, on random states.\n"
+        "\n"
         "A stand-in is a model with the shape of a published one but other weights.\n"
         "Weights are read faster from huge pages; the share of memory in them is printed, and docs/speed.md\n"
         "explains how to raise it. One token is timed again after each context's points: if its time has\n"
@@ -274,7 +291,8 @@ const Command command_bench = {
         "  outpace bench MODEL\n"
         "  outpace bench MODEL --tokens 1,8..64+8 --context 100\n"
         "  outpace bench MODEL --k 1,5,10 --w 2..14+2 --layout batch --csv > surface.csv\n"
-        "  outpace bench MODEL --tokens 1 --context 100 --prefill 1024\n",
+        "  outpace bench MODEL --tokens 1 --context 100 --prefill 1024\n"
+        "  outpace bench MODEL --adapter EAGLE --tokens 1,2,10\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .shared = MODEL_SET(offsetof(BenchArguments, engine), "context merge max_rows"),

@@ -196,10 +196,10 @@ static bool open_store(Work *s, int argc, char **argv, Error *e) {
     const Session *session = &s->engine.session;
     BackendReport report;
     Environment v;
+    Benched b = {&s->engine.session, s->engine.model.dtype, &s->ceilings};
     environment_open(&v, &s->machine, s->a->engine.device);
     session->backend->report(session->self, &report);
-    gauges_ceilings(s->a->engine.device, &s->ceilings, bench_peak(&s->engine, &s->ceilings), report.isa,
-                    &v.on);
+    gauges_ceilings(s->a->engine.device, &s->ceilings, bench_peak(&b), report.isa, &v.on);
     s->store = store_open(s->a->db, STORE_WRITE, &interrupt_patience, e);
     bool ok = s->store && store_begin(s->store, e) && add_run(s, e) &&
               store_attempt(s->store, s->run.run, argc, argv, &v.on, &s->run.attempt, e) &&

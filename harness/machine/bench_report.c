@@ -22,14 +22,14 @@ static const char *layout_name(const BenchPoint *p) {
 // As the device names them: its architecture, and with fast math the library's version.
 static const char *kernels_of(const BenchRun *b) {
     BackendReport report;
-    b->engine.session.backend->report(b->engine.session.self, &report);
+    b->benched.session->backend->report(b->benched.session->self, &report);
     return report.isa;
 }
 
 // Of several cards, all.
 static const char *device_of(const BenchRun *b) {
     BackendReport report;
-    b->engine.session.backend->report(b->engine.session.self, &report);
+    b->benched.session->backend->report(b->benched.session->self, &report);
     return report.device;
 }
 
@@ -37,7 +37,7 @@ static const char *device_of(const BenchRun *b) {
 
 static void print_machine(const BenchRun *b) {
     const Ceilings *c = &b->ceilings;
-    double peak = bench_peak(&b->engine, c);
+    double peak = bench_peak(&b->benched);
     if (b->gpu)
         terminal_printf("GPU       %s, kernels %s: reads %.0f GB/s, copies %.0f, computes %.1f TFLOP/s\n",
                         device_of(b), kernels_of(b), c->bytes_per_s / 1e9, b->copy_bytes_per_s / 1e9,
@@ -53,6 +53,9 @@ static void print_machine(const BenchRun *b) {
         "model     %s: first logits %.3f s after opening; peak memory %.2f GB, %.2f GB in huge pages\n",
         SHOWN(b->dir), b->open_s, (double)machine_peak_memory() / 1e9, (double)machine_huge_pages() / 1e9);
     if (b->engine.model.stand_in[0]) terminal_printf("stand-in  %s\n", b->engine.model.stand_in);
+    if (b->adapter_dir)
+        terminal_printf("adapter   %s: all that follows is of %s\n", SHOWN(b->adapter_dir),
+                        b->adapter.count > 1 ? "its first head" : "its steps");
 }
 
 static const GridColumn COLUMNS[] = {
@@ -120,7 +123,7 @@ static void say_drift(const BenchRun *b, const char *before, const char *between
 }
 
 bool bench_report_table(const BenchRun *b, Error *e) {
-    double peak = bench_peak(&b->engine, &b->ceilings);
+    double peak = bench_peak(&b->benched);
     Grid g = {.columns = COLUMNS, .count = sizeof COLUMNS / sizeof *COLUMNS};
     Text text = {0};
     print_machine(b);
@@ -186,7 +189,7 @@ static json_t *ceilings_json(const BenchRun *b) {
     const Ceilings *c = &b->ceilings;
     return json_pack("{s:s, s:i, s:f, s:f}", "kernels", b->gpu ? kernels_of(b) : c->isa, "threads",
                      c->threads, "read_bytes_per_s", c->bytes_per_s, "operations_per_s",
-                     bench_peak(&b->engine, c));
+                     bench_peak(&b->benched));
 }
 
 static json_t *gpu_json(const BenchRun *b) {
@@ -215,10 +218,10 @@ static json_t *points_json(const BenchRun *b) {
 }
 
 static json_t *root_json(const BenchRun *b) {
-    const char *compute = compute_name(b->engine.session.compute);
+    const char *compute = compute_name(b->benched.session->compute);
     return json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:f, s:I, s:I}", "version", version_text(),
                      "compiler", version_compiler(), "machine", machine_and_ceilings(b), "points",
-                     points_json(b), "model", b->dir, "weights", dtype_name(b->engine.model.dtype), "compute",
+                     points_json(b), "model", b->dir, "weights", dtype_name(b->benched.weights), "compute",
                      compute, "math", b->math, "open_s", b->open_s, "peak_memory_bytes",
                      (json_int_t)machine_peak_memory(), "huge_page_bytes", (json_int_t)machine_huge_pages());
 }
@@ -231,6 +234,7 @@ bool bench_report_json(const BenchRun *b, const char *ended, Error *e) {
                             json_pack("{s:i, s:f, s:f}", "context", b->drifted, "before_s", b->before_s,
                                       "after_s", b->after_s));
     if (root && ended) json_object_set_new(root, "ended", json_string(ended));
+    if (root && b->adapter_dir) json_object_set_new(root, "adapter", json_string(b->adapter_dir));
     if (root && b->engine.model.stand_in[0])
         json_object_set_new(root, "stand_in", json_string(b->engine.model.stand_in));
     if (root && b->prefill_s > 0)

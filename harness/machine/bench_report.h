@@ -11,6 +11,9 @@ typedef struct BenchRun {
     const char *math; // "exact" or "fast"
     bool processor;   // processor time instead of wall time
     Engine engine;
+    AdapterEngine adapter; // empty: the model's own steps are timed
+    const char *adapter_dir;
+    Benched benched; // the model or its adapter
     Ceilings ceilings;
     Machine machine;
     Error passed;        // why device auto passed over the first GPU; empty: it did not

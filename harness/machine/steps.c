@@ -15,16 +15,28 @@ static int random_token(const Session *s, Random *r) {
     return (int)random_below(r, (uint32_t)s->shape.real_vocab);
 }
 
+// Hidden states for so many nodes, for mem_free.
+static float *random_rows(const Session *s, int count, Random *r) {
+    size_t n = (size_t)count * (size_t)shape_given_width(&s->shape);
+    float *rows = mem_new(n, sizeof *rows);
+    for (size_t i = 0; i < n; i++) rows[i] = random_normal(r);
+    return rows;
+}
+
 bool bench_set_context(Session *s, int context, Random *r, Error *e) {
+    bool hidden = s->shape.input != INPUT_TOKENS, ok = true;
     int tokens[PROMPT_CHUNK];
     if (s->cache.length == context) return true;
+    float *rows = hidden ? random_rows(s, PROMPT_CHUNK, r) : NULL;
     session_reset(s);
-    for (int done = 0, n; done < context; done += n) {
+    for (int done = 0, n; ok && done < context; done += n) {
         n = context - done < PROMPT_CHUNK ? context - done : PROMPT_CHUNK;
         for (int i = 0; i < n; i++) tokens[i] = random_token(s, r);
-        if (!session_prefill(s, tokens, n, 0, 0, NULL, e)) return false;
+        ok = hidden ? session_prefill_hidden(s, tokens, n, rows, e)
+                    : session_prefill(s, tokens, n, 0, 0, NULL, e);
     }
-    return true;
+    mem_free(rows);
+    return ok;
 }
 
 // Fills the tree, and sums the positions that its nodes see.
@@ -51,18 +63,20 @@ static double waited(const Session *s) {
 }
 
 typedef struct Stepping {
-    Engine *engine;
+    Session *session;
     const BenchOptions *o;
     const BenchPoint *p;
     StepShape shape;
     Random random;
+    float *rows; // hidden states for the nodes; NULL: it reads tokens only
 } Stepping;
 
 static bool time_step(void *state, BenchSample *to, Error *e) {
     Stepping *t = state;
-    Session *s = &t->engine->session;
+    Session *s = t->session;
     PhaseSeconds before, after;
     t->shape = build_step(s, t->p, &t->random);
+    if (t->rows && !session_set_hidden(s, 0, s->tree.count, t->rows, e)) return false;
     session_worked(s, &before);
     double start = clock_now(t->o->clock), wait = waited(s);
     if (!session_run(s, s->shape.layers, e) || !session_read(s, HEAD_ARGMAX, e)) return false;
@@ -181,47 +195,50 @@ StepCost step_cost(const Shape *shape, const BackendReport *report, const StepSh
     double head = (double)shape->vocab * (double)shape->width * (double)step->read;
     double seen = step->seen < (double)shape->window * rows || !shape->window ? step->seen
                                                                               : (double)shape->window * rows;
+    double fc = rows * (double)shape_fc_width(shape) * (double)shape->width;
     double attention = 2 * layers * (double)shape_q_width(shape) * seen; // scores, and sums of values
     double cached = shape->window && step->context > shape->window ? shape->window : step->context;
     return (StepCost){.bytes = (double)report->weight_bytes +
                                cached * step->cache_readers * (double)report->kv_bytes_per_position +
                                seen * (double)report->score_bytes,
-                      .operations = 2 * (rows * parameters + head + attention)};
+                      .operations = 2 * (rows * parameters + fc + head + attention)};
 }
 
 // --- points ----------------------------------------------------------------------------------------------
 
-double bench_peak(const Engine *engine, const Ceilings *ceilings) {
-    return ceilings->operations_per_s[compute_rate(engine->session.compute, engine->model.dtype)];
+double bench_peak(const Benched *b) {
+    return b->ceilings->operations_per_s[compute_rate(b->session->compute, b->weights)];
 }
 
-static void set_floors(Engine *engine, const Ceilings *c, const StepShape *step, BenchPoint *p) {
+static void set_floors(const Benched *b, const StepShape *step, BenchPoint *p) {
     BackendReport report;
-    Session *s = &engine->session;
+    Session *s = b->session;
     s->backend->report(s->self, &report);
     StepCost cost = step_cost(&s->shape, &report, step);
     p->tokens = step->rows;
     p->bytes = cost.bytes;
     p->operations = cost.operations;
-    p->floor_bandwidth_s = c->bytes_per_s > 0 ? cost.bytes / c->bytes_per_s : 0;
-    double peak = bench_peak(engine, c);
+    p->floor_bandwidth_s = b->ceilings->bytes_per_s > 0 ? cost.bytes / b->ceilings->bytes_per_s : 0;
+    double peak = bench_peak(b);
     p->floor_compute_s = peak > 0 ? cost.operations / peak : 0;
 }
 
-bool bench_point(Engine *engine, const Ceilings *ceilings, const BenchOptions *o, const BenchTime *one,
-                 BenchPoint *point, Error *e) {
+bool bench_point(const Benched *b, const BenchOptions *o, const BenchTime *one, BenchPoint *point, Error *e) {
     BenchSample samples[BENCH_SAMPLES];
     double scratch[BENCH_SAMPLES];
+    Session *s = b->session;
     Random r = {.seed = o->seed + 1, .stream = STREAM_BENCH};
-    Stepping t = {engine, o, point, .random = {.seed = o->seed, .stream = STREAM_BENCH}};
-    if (!bench_set_context(&engine->session, point->context, &r, e) ||
-        !bench_take(o, time_step, &t, samples, &point->time, e))
-        return false;
+    Stepping t = {s, o, point, .random = {.seed = o->seed, .stream = STREAM_BENCH}};
+    if (s->shape.input != INPUT_TOKENS) t.rows = random_rows(s, s->tree.capacity, &r);
+    bool taken =
+        bench_set_context(s, point->context, &r, e) && bench_take(o, time_step, &t, samples, &point->time, e);
+    mem_free(t.rows);
+    if (!taken) return false;
     if (!(point->time.median_s > 0)) // speeds and laws divide by it
         return error_system(
             e, "a step took no time by the clock, which is too coarse; leave --processor-time away");
     int n = point->time.n;
-    set_floors(engine, ceilings, &t.shape, point);
+    set_floors(b, &t.shape, point);
     point->submit_s = column_median(samples, n, offsetof(BenchSample, submit), scratch);
     point->busy_s = column_median(samples, n, offsetof(BenchSample, busy), scratch);
     point->layers_s = column_median(samples, n, offsetof(BenchSample, layers), scratch);
@@ -230,9 +247,8 @@ bool bench_point(Engine *engine, const Ceilings *ceilings, const BenchOptions *o
     return true;
 }
 
-bool bench_prefill(Engine *engine, const BenchOptions *o, int tokens, double *seconds, double *operations,
+bool bench_prefill(Session *s, const BenchOptions *o, int tokens, double *seconds, double *operations,
                    Error *e) {
-    Session *s = &engine->session;
     Random r = {.seed = o->seed, .stream = STREAM_BENCH};
     BackendReport report;
     StepShape step = {.rows = tokens, .seen = 0.5 * tokens * (tokens + 1.0)};

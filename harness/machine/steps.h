@@ -72,20 +72,26 @@ bool bench_drifted(double before, double after);
 // interval includes that change.
 Reach bench_slowdown(const BenchTime *step, const BenchTime *one, const BenchTime *again);
 
-// Operations per second that the open model's products can reach: in bf16 if weights and activations are
-// bf16, else in f32.
-double bench_peak(const Engine *engine, const Ceilings *ceilings);
+// An open model, or an adapter, whose rows of hidden states are random like its tokens.
+typedef struct Benched {
+    Session *session;
+    Dtype weights;
+    const Ceilings *ceilings;
+} Benched;
+
+// Operations per second that its products can reach: in bf16 if weights and activations are bf16, else in
+// f32.
+double bench_peak(const Benched *b);
 
 // Sets the session's sequence to `context` random tokens, unless it has that length already.
 bool bench_set_context(Session *s, int context, Random *r, Error *e);
 
-// Measures `point` on the model; `one` is one token at this context (NULL: this is that one).
-// The session's sequence is set to the context as needed. False with e filled, also where interrupted.
-bool bench_point(Engine *engine, const Ceilings *ceilings, const BenchOptions *o, const BenchTime *one,
-                 BenchPoint *point, Error *e);
+// Measures `point`; `one` is one token at this context (NULL: this is that one). The session's sequence is
+// set to the context as needed. False with e filled, also where interrupted.
+bool bench_point(const Benched *b, const BenchOptions *o, const BenchTime *one, BenchPoint *point, Error *e);
 
 // Seconds to run and commit a prompt of `tokens` tokens from nothing, and its operations.
-bool bench_prefill(Engine *engine, const BenchOptions *o, int tokens, double *seconds, double *operations,
+bool bench_prefill(Session *s, const BenchOptions *o, int tokens, double *seconds, double *operations,
                    Error *e);
 
 // --- parts of a step, from which any step can be priced

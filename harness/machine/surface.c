@@ -115,11 +115,17 @@ static void show(const Unit *u, const char *what, int rows) {
     text_release(&text);
 }
 
+static Benched benched(const Unit *u) {
+    Engine *engine = u->run->engine;
+    return (Benched){&engine->session, engine->model.dtype, u->run->ceilings};
+}
+
 static bool measure_step(Unit *u, int k, int w, const BenchTime *one, BenchTime *time, Error *e) {
     BenchOptions o = options_of(u);
     BenchPoint p = {.context = u->context, .k = k, .w = w, .layout = u->run->plan->layout};
+    Benched b = benched(u);
     show(u, "a step", surface_tokens(p.layout, k, w));
-    if (!bench_point(u->run->engine, u->run->ceilings, &o, one, &p, e)) return false;
+    if (!bench_point(&b, &o, one, &p, e)) return false;
     *time = p.time;
     add_step(u, &p);
     return true;
@@ -129,7 +135,8 @@ static bool measure_step(Unit *u, int k, int w, const BenchTime *one, BenchTime 
 static bool look_for_drift(Unit *u, const BenchTime *one, Error *e) {
     BenchOptions o = options_of(u);
     BenchPoint p = {.context = u->context, .k = 1, .layout = u->run->plan->layout};
-    if (!bench_point(u->run->engine, u->run->ceilings, &o, NULL, &p, e)) return false;
+    Benched b = benched(u);
+    if (!bench_point(&b, &o, NULL, &p, e)) return false;
     for (size_t i = 0; i < u->count; i++) {
         StoreSurface *row = &u->rows[i];
         const BenchTime step = {.median_s = row->median_s, .low_s = row->low_s, .high_s = row->high_s};
@@ -156,7 +163,7 @@ static bool time_sequence(void *state, BenchSample *out, Error *e) {
     Sequence *q = state;
     BenchOptions o = options_of(q->unit);
     *out = (BenchSample){0};
-    return bench_prefill(q->unit->run->engine, &o, q->unit->context, &out->step, &q->operations, e);
+    return bench_prefill(&q->unit->run->engine->session, &o, q->unit->context, &out->step, &q->operations, e);
 }
 
 // k and w distinguish it from a part of a step: one row of `context` tokens, after nothing.

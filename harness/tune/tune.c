@@ -240,8 +240,9 @@ static bool measure_rows(Engine *engine, const TuneSurfaceAsk *ask, int rows, do
                       .clock = ask->clock,
                       .watch = ask->watch};
     Ceilings unknown = {0};
+    Benched model = {&engine->session, engine->model.dtype, &unknown};
     BenchPoint p = {.context = ask->context, .tokens = rows, .layout = LAYOUT_TREE};
-    if (!bench_point(engine, &unknown, &o, NULL, &p, e)) return false;
+    if (!bench_point(&model, &o, NULL, &p, e)) return false;
     out->rows[out->count] = rows;
     out->seconds[out->count++] = p.time.median_s;
     out->disturbed += p.time.flags != 0;

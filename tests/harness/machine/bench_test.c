@@ -83,6 +83,39 @@ static void chains(void **state) {
     child_release(&c);
 }
 
+static json_t *bench_tiny(void *state, const char *option, const char *value) {
+    Child c;
+    CHILD_OUTPACE(&c, state, 0, "bench", "tiny", "--tokens", "1,8", "--context", "300", "--samples", "3",
+                  "--seconds", "0", "--json", option, value);
+    json_t *root = parse(&c.out);
+    child_release(&c);
+    return root;
+}
+
+// An adapter's steps read its own weights and a head, which is less than the model's layers and the head.
+static void adapters(void **state) {
+    static const char *const variants[] = {"kangaroo", "medusa", "eagle", "eagle3"};
+    json_t *model = bench_tiny(*state, "--seed", "1");
+    double all = number(json_array_get(json_object_get(model, "points"), 0), "bytes");
+    assert_null(json_object_get(model, "adapter"));
+    json_decref(model);
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+        Child c;
+        CHILD_OUTPACE(&c, *state, 0, "model", "adapter", "tiny", variants[i], "--variant", variants[i]);
+        child_release(&c);
+        json_t *root = bench_tiny(*state, "--adapter", variants[i]),
+               *points = json_object_get(root, "points");
+        const json_t *machine = json_object_get(root, "machine");
+        assert_string_equal(json_string_value(json_object_get(root, "adapter")), variants[i]);
+        assert_int_equal(json_array_size(points), 2);
+        for (size_t j = 0; j < 2; j++)
+            check_point(json_array_get(points, j), number(machine, "read_bytes_per_s"),
+                        number(machine, "operations_per_s"));
+        assert_true(number(json_array_get(points, 0), "bytes") < all);
+        json_decref(root);
+    }
+}
+
 // k rows of w tokens: 1 + k w nodes as a tree, k (w + 1) as a batch, with or without copies of the cache.
 static void grids(void **state) {
     static const char *const layouts[] = {"tree", "batch", "copied"};
@@ -131,9 +164,10 @@ static void rates(void **state) {
     const Ceilings c = {.operations_per_s = {[COMPUTE_F32] = 1, [COMPUTE_BF16] = 2, [COMPUTE_F16] = 1}};
     for (int dtype = DTYPE_F32; dtype <= DTYPE_BF16; dtype++)
         for (int compute = 0; compute < COMPUTE_KINDS; compute++) {
-            Engine engine = {.model.dtype = (Dtype)dtype, .session.compute = (Compute)compute};
+            Session session = {.compute = (Compute)compute};
+            Benched b = {&session, (Dtype)dtype, &c};
             bool pairs = dtype == DTYPE_BF16 && compute == COMPUTE_BF16;
-            assert_true(bench_peak(&engine, &c) == (pairs ? 2 : 1));
+            assert_true(bench_peak(&b) == (pairs ? 2 : 1));
         }
 }
 
@@ -195,7 +229,7 @@ static void cold(void **state) {
     BenchPoint p = {.context = 20, .k = 1, .layout = LAYOUT_BATCH};
     Error e = {0};
     if (!engine_open(&engine, folder_path(*state, "tiny"), &how, &memory, &e) ||
-        !bench_point(&engine, &unknown, &o, NULL, &p, &e))
+        !bench_point(&(Benched){&engine.session, engine.model.dtype, &unknown}, &o, NULL, &p, &e))
         fail_msg("%s", e.text);
     assert_int_equal(p.time.n, 5);
     assert_true(fabs(p.time.median_s - 1e-4) < 1e-9 && fabs(p.time.mean_s - 1e-4) < 1e-9);
@@ -345,9 +379,10 @@ static void overhead(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chains), cmocka_unit_test(grids),       cmocka_unit_test(mistakes),
-        cmocka_unit_test(rates),  cmocka_unit_test(doctor),      cmocka_unit_test(doctor_of_little_memory),
-        cmocka_unit_test(cold),   cmocka_unit_test(false_cliff), cmocka_unit_test(other_cores),
-        cmocka_unit_test(errors), cmocka_unit_test(drift),       cmocka_unit_test(overhead)};
+        cmocka_unit_test(chains),  cmocka_unit_test(grids),       cmocka_unit_test(mistakes),
+        cmocka_unit_test(rates),   cmocka_unit_test(doctor),      cmocka_unit_test(doctor_of_little_memory),
+        cmocka_unit_test(cold),    cmocka_unit_test(false_cliff), cmocka_unit_test(other_cores),
+        cmocka_unit_test(errors),  cmocka_unit_test(drift),       cmocka_unit_test(overhead),
+        cmocka_unit_test(adapters)};
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }
