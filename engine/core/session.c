@@ -11,40 +11,6 @@
 #include <assert.h>
 #include <math.h>
 
-// --- the log of passes: a step has few kinds, and the newest is the likeliest to recur, so it's searched
-// from the end
-
-static bool same_layers(const Pass *p, const Pass *q) {
-    return p->model == q->model && p->a == q->a && p->b == q->b;
-}
-
-static bool same(const Pass *p, const Pass *q) {
-    return same_layers(p, q) && p->rows == q->rows && p->context == q->context;
-}
-
-static Pass *last_that_is(PassLog *log, const Pass *pass, bool (*is)(const Pass *, const Pass *)) {
-    for (int i = log->count; i-- > 0;)
-        if (is(&log->passes[i], pass)) return &log->passes[i];
-    return NULL;
-}
-
-// The last entries are reserved for models and layers that haven't appeared yet; there are few of them.
-void pass_log_add(PassLog *log, const Pass *pass) {
-    enum { RESERVED = 32 };
-    Pass *known = last_that_is(log, pass, same);
-    if (!known && log->count >= PASS_LOG_SIZE - RESERVED) known = last_that_is(log, pass, same_layers);
-    if (!known) {
-        assert(log->count < PASS_LOG_SIZE);
-        known = &log->passes[log->count++];
-        *known = *pass;
-        known->count = 0;
-    }
-    known->count++;
-    assert(known->count >= 1 && same_layers(known, pass) && pass->a <= pass->b);
-}
-
-// --- life
-
 // Resets nodes [0, count) to not run. No step reads entries beyond its nodes, so the others needn't be reset.
 static void forget_nodes(Session *s, int count) {
     for (int i = 0; i < count; i++) {
@@ -402,23 +368,28 @@ static int begin_chain(Session *s, const int *tokens, int n) {
     return node;
 }
 
-bool session_prefill(Session *s, const int *tokens, int count, int chunk, int hidden_layer, float *hidden,
-                     Error *e) {
-    assert(s->cache.length + count <= s->context);
-    if (chunk <= 0 || chunk > s->tree.capacity) chunk = s->tree.capacity;
+bool session_prefill_parts(Session *s, const Prefill *p, Error *e) {
+    assert(s->cache.length + p->count <= s->context);
+    int chunk = p->chunk > 0 && p->chunk < s->tree.capacity ? p->chunk : s->tree.capacity;
     size_t width = (size_t)s->shape.width;
-    if (hidden_layer == LAYERS_CAPTURED) width *= (size_t)s->captures.count;
-    for (int done = 0; done < count;) {
-        int n = count - done < chunk ? count - done : chunk, node = begin_chain(s, tokens + done, n);
-        float *rows = hidden ? hidden + (size_t)done * width : NULL;
-        s->prefilled = (double)done / count;
-        s->prefilling = (double)n / count;
-        bool ok = run_chunk(s, n, hidden_layer, rows, e) && session_commit(s, node, n, e);
+    if (p->hidden_layer == LAYERS_CAPTURED) width *= (size_t)s->captures.count;
+    for (int done = 0, n; done < p->count; done += n) {
+        n = p->count - done < chunk ? p->count - done : chunk;
+        int node = begin_chain(s, p->tokens + done, n);
+        float *rows = p->hidden ? p->hidden + (size_t)done * width : NULL;
+        s->prefilled = (double)done / p->count;
+        s->prefilling = (double)n / p->count;
+        bool ok = run_chunk(s, n, p->hidden_layer, rows, e) && session_commit(s, node, n, e);
         s->prefilling = 0;
-        if (!ok) return false;
-        done += n;
+        if (!ok || (p->ran && !p->ran(p->state, done, n, e))) return false;
     }
     return true;
+}
+
+bool session_prefill(Session *s, const int *tokens, int count, int chunk, int hidden_layer, float *hidden,
+                     Error *e) {
+    Prefill p = {tokens, count, chunk, .hidden_layer = hidden_layer, .hidden = hidden};
+    return session_prefill_parts(s, &p, e);
 }
 
 bool session_prefill_hidden(Session *s, const int *tokens, int count, const float *rows, Error *e) {

@@ -13,35 +13,7 @@
 // tree's context is the cache's length; nodes are read only at the last layer, except session_peek's.
 #pragma once
 #include "engine/core/backend.h"
-
-// --- the log of a step's passes, from which its time on other hardware can be computed
-
-typedef enum { PASS_TARGET, PASS_DRAFT, PASS_ADAPTER } PassModel;
-
-// One forward. a < b: nodes through layers [a, b). a = b: the LM head on nodes that have been through a
-// layers; a = b = 0: EAGLE-3's fc on the states that nodes were given.
-typedef struct Pass {
-    PassModel model;
-    int a, b;
-    int rows;    // nodes of one pass
-    int context; // tokens committed before it
-    int count;   // equal passes
-} Pass;
-
-enum { PASS_LOG_SIZE = 512 };
-
-// The passes of all models of a step; equal ones are counted together, in the order of the first of them.
-typedef struct PassLog {
-    Pass passes[PASS_LOG_SIZE]; // (count)
-    int count;
-} PassLog;
-
-static inline void pass_log_clear(PassLog *log) { log->count = 0; }
-
-// Counts a pass (not its `count`). A nearly full log counts it with the last one of its model and layers.
-void pass_log_add(PassLog *log, const Pass *pass);
-
-// --- the session
+#include "engine/core/passes.h"
 
 enum { UNDRAWN = -2, SESSION_NAME = 256 };
 
@@ -137,9 +109,22 @@ bool session_commit(Session *s, int node, int count, Error *e);
 bool session_truncate(Session *s, int length, Error *e);
 
 enum { HIDDEN_NONE = -1, LAYERS_CAPTURED = -2 };
-// Runs and commits a chain of tokens in chunks of at most `chunk` (0: as many as a step holds). hidden, if
-// not NULL, receives a row of `width` floats per token: the residual stream after hidden_layer >= 1 layers,
-// or the final normed state after the last one. LAYERS_CAPTURED: rows of captures.count * width floats.
+typedef struct Prefill {
+    const int *tokens; // (count)
+    int count, chunk;  // chunk: most tokens of a step; 0: as many as it holds
+    int hidden_layer;  // of the rows in `hidden`: LAYERS_CAPTURED, or as in session_prefill
+    float *hidden;     // NULL: no rows are needed
+    // Called after each chunk, tokens [first, first + count): nodes [0, count) are readable. May be NULL.
+    bool (*ran)(void *state, int first, int count, Error *e);
+    void *state;
+} Prefill;
+
+// Runs and commits a chain of tokens, chunk by chunk.
+bool session_prefill_parts(Session *s, const Prefill *p, Error *e);
+
+// The same in one call. hidden, if not NULL, receives a row of `width` floats per token: the residual stream
+// after hidden_layer >= 1 layers, or the final normed state after the last one. LAYERS_CAPTURED: rows of
+// captures.count * width floats.
 bool session_prefill(Session *s, const int *tokens, int count, int chunk, int hidden_layer, float *hidden,
                      Error *e);
 

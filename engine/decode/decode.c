@@ -138,17 +138,10 @@ static void add_step(DecodeResult *out, const StepReport *r) {
 // --- prefill
 
 // The method looks at each part of the prompt when it has run.
-static bool prefill_in_parts(Loop *l, int count, int layer, float *hidden, Error *e) {
-    int part = l->o->prefill_chunk, most = l->target->tree.capacity;
-    if (part <= 0 || part > most) part = most;
-    for (int first = 0, n; first < count; first += n) {
-        n = count - first < part ? count - first : part;
-        float *rows = hidden ? hidden + (size_t)first * (size_t)l->target->shape.width : NULL;
-        if (!session_prefill(l->target, l->sequence + first, n, n, layer, rows, e) ||
-            !l->method->info->prefilled(l->method->self, l->sequence, first, n, e))
-            return false;
-    }
-    return true;
+static bool part_ran(void *loop, int first, int count, Error *e) {
+    const Loop *l = loop;
+    const MethodInfo *info = l->method->info;
+    return !info->prefilled || info->prefilled(l->method->self, l->sequence, first, count, e);
 }
 
 static bool prefill(Loop *l, float **hidden, Error *e) {
@@ -163,8 +156,14 @@ static bool prefill(Loop *l, float **hidden, Error *e) {
         *hidden = mem_try((size_t)count * width, sizeof **hidden);
         if (!*hidden) return error_system(e, "out of memory for the hidden states of %d tokens", count);
     }
-    if (info->prefilled) return prefill_in_parts(l, count, layer, *hidden, e);
-    return session_prefill(l->target, l->sequence, count, l->o->prefill_chunk, layer, *hidden, e);
+    Prefill p = {.tokens = l->sequence,
+                 .count = count,
+                 .chunk = l->o->prefill_chunk,
+                 .hidden_layer = layer,
+                 .hidden = *hidden,
+                 .ran = part_ran,
+                 .state = l};
+    return session_prefill_parts(l->target, &p, e);
 }
 
 static bool begin(Loop *l, Error *e) {
