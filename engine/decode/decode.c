@@ -285,10 +285,11 @@ static void log_passes(const Loop *l, PassLog *log) {
     l->target->log_as = PASS_TARGET;
     if (m->draft) m->draft->log = log;
     if (m->draft) m->draft->log_as = PASS_DRAFT;
-    for (int i = 0; i < m->adapter_count; i++) {
-        m->adapters[i].log = log;
-        m->adapters[i].log_as = PASS_ADAPTER;
-    }
+    for (const AdapterSet *a = m->adapters; a < m->adapters + ADAPTER_SETS; a++)
+        for (int i = 0; i < a->count; i++) {
+            a->sessions[i].log = log;
+            a->sessions[i].log_as = PASS_ADAPTER;
+        }
 }
 
 static void finish(Loop *l) {

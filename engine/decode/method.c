@@ -40,48 +40,71 @@ static bool shares_vocabulary(const Session *s, const char *name, const MethodEn
                                       name, own, want);
 }
 
-static bool check_adapters(const MethodEnv *env, Error *e) {
-    for (int i = 0; i < env->adapter_count; i++) {
-        const Shape *s = &env->adapters[i].shape;
-        assert(s->input != INPUT_TOKENS && s->width == env->target->shape.width);
-        if (s->input == INPUT_PAIRED) continue; // of a vocabulary of its own, whose map was checked
-        if (!shares_vocabulary(&env->adapters[i], "adapter", env, e)) return false;
+// Kinds of adapters: their input, and whether they read the target's last layer.
+static const struct AdapterNeed {
+    MethodNeed need;
+    InputKind input;
+    bool final;
+    const char *what, *option;
+} ADAPTERS[] = {
+    {NEEDS_ADAPTER, INPUT_HIDDEN, false, "an adapter on one of the target's lower layers is needed: give one",
+     "adapter"},
+    {NEEDS_HEADS, INPUT_HIDDEN, true, "Medusa heads are needed: give them", "heads"},
+    {NEEDS_EAGLE, INPUT_FUSED, true, "a draft of EAGLE-1 or 2 is needed: give one", "eagle"},
+    {NEEDS_EAGLE3, INPUT_PAIRED, true, "a draft of EAGLE-3 is needed: give one", "eagle3"},
+};
+
+static bool fits(const AdapterSet *a, const struct AdapterNeed *n, int layers) {
+    return a->count && a->sessions[0].shape.input == n->input && (a->layer == layers) == n->final &&
+           (a->count == 1 || n->need == NEEDS_HEADS);
+}
+
+// If several sets fit, the last one is taken: that of an option of its own, not of --adapter. EAGLE-3's may
+// have another vocabulary, whose map was checked.
+static bool find_adapter(const MethodInfo *info, MethodEnv *env, Error *e) {
+    const Shape *target = &env->target->shape;
+    env->adapter = NULL;
+    for (const struct AdapterNeed *n = ADAPTERS; n < ADAPTERS + sizeof ADAPTERS / sizeof *ADAPTERS; n++) {
+        if (!(info->needs & n->need)) continue;
+        for (int i = 0; i < ADAPTER_SETS; i++)
+            if (fits(&env->adapters[i], n, target->layers)) env->adapter = &env->adapters[i];
+        if (!env->adapter)
+            return error_input(e, "%s with --%s DIR, in a config %s: DIR", n->what, n->option, n->option);
+        for (int i = 0; i < env->adapter->count; i++) {
+            const Session *s = &env->adapter->sessions[i];
+            assert(s->shape.width == target->width);
+            if (n->input != INPUT_PAIRED && !shares_vocabulary(s, "adapter", env, e)) return false;
+        }
     }
     return true;
 }
 
-// Whether there are adapters of this input, on the target's last layer or below.
-static bool has_adapters(const MethodEnv *env, InputKind input, bool final) {
-    bool last = env->adapter_layer == env->target->shape.layers;
-    return env->adapter_count && env->adapters[0].shape.input == input && last == final;
-}
-
 static bool check_needs(const MethodInfo *info, const MethodEnv *env, Error *e) {
+    if (env->only_text && !info->from_text)
+        return error_input(e, "it reads the model's outputs; %s", env->only_text);
     if (info->needs & NEEDS_DRAFT && !env->draft)
         return error_input(e, "a draft model is needed: give one with --draft DIR, in a config draft: DIR");
     if (info->needs & NEEDS_DRAFT && !shares_vocabulary(env->draft, "draft model", env, e)) return false;
-    if (info->needs & NEEDS_ADAPTER && (env->adapter_count != 1 || !has_adapters(env, INPUT_HIDDEN, false)))
-        return error_input(e, "an adapter on one of the target's lower layers is needed: give one with "
-                              "--adapter DIR, in a config adapter: DIR");
-    if (info->needs & NEEDS_EAGLE && !has_adapters(env, INPUT_FUSED, true))
-        return error_input(e, "a draft of EAGLE-1 or 2 is needed: give one with --adapter DIR");
-    if (info->needs & NEEDS_EAGLE3 && !has_adapters(env, INPUT_PAIRED, true))
-        return error_input(e, "a draft of EAGLE-3 is needed: give one with --adapter DIR");
-    if (info->needs & NEEDS_HEADS && !has_adapters(env, INPUT_HIDDEN, true))
-        return error_input(e,
-                           "Medusa heads are needed: give them with --adapter DIR, in a config heads: DIR");
     if (info->needs & NEEDS_LAYERS && env->target->shape.layers < 2)
         return error_input(e, "the target has one layer, so there is none to leave it after");
     if (info->needs & NEEDS_ANSWER && env->mixed)
         return error_input(e, "it knows the model's own continuation, which a mix doesn't give its methods");
     if (info->needs & NEEDS_ANSWER && !sampling_is_greedy(&env->sampling))
         return error_input(e, "it knows the model's own continuation, and so needs temperature 0");
-    return check_adapters(env, e);
+    return true;
 }
 
-static void check(const Method *m) {
-    assert(m->info && m->self && m->values);
-    assert(!m->adapter_count || m->adapters);
+bool method_open_as(Method *m, const MethodInfo *info, const char *params, const MethodEnv *env, Error *e) {
+    MethodEnv own = *env;
+    *m = (Method){.info = info, .draft = env->draft, .values = mem_new(1, info->param_size)};
+    memcpy(m->adapters, env->adapters, sizeof m->adapters);
+    args_defaults(info->params, info->param_count, m->values);
+    if (args_parse(info->params, info->param_count, m->values, params, e) && check_needs(info, &own, e) &&
+        find_adapter(info, &own, e) && (m->self = info->open(&own, m->values, e)))
+        return true;
+    error_within(e, "method '%s'", info->name);
+    method_close(m);
+    return false;
 }
 
 bool method_open(Method *m, const char *text, const MethodEnv *env, Error *e) {
@@ -90,22 +113,18 @@ bool method_open(Method *m, const char *text, const MethodEnv *env, Error *e) {
     *m = (Method){0};
     snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), text);
     const MethodInfo *info = method_find(name, e);
-    if (!info) return false;
-    *m = (Method){
-        .info = info, .draft = env->draft, .adapters = env->adapters, .adapter_count = env->adapter_count};
-    m->values = mem_new(1, info->param_size);
-    args_defaults(info->params, info->param_count, m->values);
-    if (args_parse(info->params, info->param_count, m->values, text[n] ? text + n + 1 : "", e) &&
-        check_needs(info, env, e)) {
-        m->self = info->open(env, m->values, e);
-        if (m->self) {
-            check(m);
-            return true;
-        }
-    }
-    error_within(e, "method '%s'", name);
-    method_close(m);
-    return false;
+    return info && method_open_as(m, info, text[n] ? text + n + 1 : "", env, e);
+}
+
+bool method_plain_text(const char *part, size_t n, char out[ARG_TEXT_SIZE], Error *e) {
+    snprintf(out, ARG_TEXT_SIZE, "%.*s", (int)n, part);
+    char *open = strchr(out, '(');
+    if (!open) return true;
+    *open = ':';
+    if (out[n - 1] != ')')
+        return error_input(e, "'%.*s' must end with the parenthesis of its parameters", (int)n, part);
+    out[n - 1] = 0;
+    return true;
 }
 
 void method_close(Method *m) {

@@ -5,50 +5,11 @@
 // under methods/ and one row in methods/table.c.
 #pragma once
 #include "engine/base/args.h"
-#include "engine/base/file.h"
-#include "engine/core/sampler.h"
-#include "engine/core/session.h"
+#include "engine/decode/env.h"
 #include "engine/decode/rank_tree.h"
 #include "engine/decode/sources.h"
 #include "engine/decode/switch.h"
 #include "engine/decode/verify.h"
-
-#include <stdint.h>
-
-typedef enum { EMBEDDING_INPUT, EMBEDDING_OUTPUT } EmbeddingKind;
-// Facts about the target besides its outputs. Zero means unknown.
-typedef struct TargetFacts {
-    const int *prefix; // (prefix_count): the tokens at the start of every text, such as BOS
-    int prefix_count;
-    const void *self; // first argument of the functions
-    // Writes a name of the weights: equal names, equal weights. NULL: tables made from them aren't kept.
-    bool (*identify)(const void *self, char out[SHA256_TEXT], Error *e);
-    // Writes a token's row of the input or output embedding, (width). NULL: the device has no weights.
-    void (*embedding)(const void *self, EmbeddingKind kind, int token, float *row);
-} TargetFacts;
-
-// Everything that a method may use. Sessions it doesn't need are NULL.
-typedef struct MethodEnv {
-    Session *target;
-    Session *draft;    // same vocabulary
-    Session *adapters; // (adapter_count): Kangaroo's adapter, Medusa's heads or EAGLE's draft
-    int adapter_count;
-    int adapter_layer; // the target's layer whose states they read; its layer count: the final normed states
-    const Captures *captures; // of EAGLE-3's: the layers that it reads
-    const int *draft_ids;     // (vocab of EAGLE-3's): the target's id of each of its own; NULL: the same
-    Sampling sampling;
-    uint64_t seed;
-    const int *eos; // (eos_count): tokens that end the output; valid until the method is closed
-    int eos_count;
-    TargetFacts facts;
-    const char *cache; // directory for tables that are made once and reused; NULL: tables aren't kept
-    bool mixed;        // other methods fill the same tree: accepted tokens may be theirs
-    // Called if a table was made but can't be kept, with the reason. NULL: that is an error.
-    void (*unkept)(const void *state, const Error *why);
-    const void *unkept_state;
-    Progress progress;           // while tables are made
-    struct Rehearsal *rehearsal; // not NULL: nothing is run, only counted (model_tables.h)
-} MethodEnv;
 
 typedef struct Prompt {
     const int *tokens; // the whole prompt; the last token is the first step's root
@@ -83,6 +44,7 @@ typedef enum {
     NEEDS_LAYERS = 32,  // of the target: more than one, and no other method that drafts from them
     NEEDS_EAGLE = 64,   // a draft that reads tokens and the final normed states
     NEEDS_EAGLE3 = 128, // one that reads tokens and several layers
+    NEEDS_ADAPTERS = NEEDS_ADAPTER | NEEDS_HEADS | NEEDS_EAGLE | NEEDS_EAGLE3,
 } MethodNeed;
 
 typedef struct MethodInfo {
@@ -135,13 +97,17 @@ const MethodInfo *method_find(const char *name, Error *e); // unknown: e names t
 typedef struct Method {
     const MethodInfo *info;
     void *self;
-    void *values;              // the parameter struct, as opened
-    Session *draft, *adapters; // from MethodEnv, adapters: (adapter_count); the loop logs their passes
-    int adapter_count;
+    void *values;   // the parameter struct, as opened
+    Session *draft; // from MethodEnv, as the adapters: the loop logs their passes
+    AdapterSet adapters[ADAPTER_SETS];
 } Method;
 
 // text: "name" or "name:key=value,...".
 bool method_open(Method *m, const char *text, const MethodEnv *env, Error *e);
+// The same of a method that may not be in the table; params: "key=value,...".
+bool method_open_as(Method *m, const MethodInfo *info, const char *params, const MethodEnv *env, Error *e);
+// "name(key=value,...)", n bytes, in the form that method_open reads.
+bool method_plain_text(const char *part, size_t n, char out[ARG_TEXT_SIZE], Error *e);
 void method_close(Method *m);
 
 bool method_drafts_chain(const Method *m, Error *e); // see MethodInfo.chain; verification by blocks needs it

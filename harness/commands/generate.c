@@ -143,7 +143,7 @@ static bool open_run(Run *r, Error *e) {
     Sampling sampling = {o->temperature, o->top_k, o->top_p};
     choice.engine.progress = (Progress){say, r};
     if (!models_open(&r->models, &choice, e)) return false;
-    MethodEnv env = models_env(&r->models, o->method, &sampling, o->seed, o->ignore_eos);
+    MethodEnv env = models_env(&r->models, &sampling, o->seed, o->ignore_eos);
     return method_open(&r->method, o->method, &env, e) &&
            (o->verification == VERIFICATION_TOKEN || method_drafts_chain(&r->method, e));
 }
@@ -151,7 +151,7 @@ static bool open_run(Run *r, Error *e) {
 // Decodes the model's own continuation without showing it.
 static bool find_answer(Run *r, DecodeOptions *d, DecodeResult *answer, Error *e) {
     Method plain;
-    MethodEnv env = models_env(&r->models, "autoregressive", &d->sampling, d->seed, d->ignore_eos);
+    MethodEnv env = models_env(&r->models, &d->sampling, d->seed, d->ignore_eos);
     DecodeOptions silent = *d;
     silent.emit = NULL;
     if (!method_open(&plain, "autoregressive", &env, e)) return false;

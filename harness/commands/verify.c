@@ -89,7 +89,7 @@ static bool run_prompt(Verify *v, Method *method, size_t i, const Sampling *samp
 // --- greedy ----------------------------------------------------------------------------------------------
 
 static bool open_method(Verify *v, const char *text, const Sampling *sampling, Method *out, Error *e) {
-    MethodEnv env = models_env(&v->models, text, sampling, v->o->seed, false);
+    MethodEnv env = models_env(&v->models, sampling, v->o->seed, false);
     return method_open(out, text, &env, e);
 }
 

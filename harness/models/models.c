@@ -133,49 +133,25 @@ static void warn_unkept(const void *models, const Error *why) {
             why->kind == ERROR_NONE ? "there is no directory $HOME; --cache names another place" : why->text);
 }
 
-static AdapterRole role_of(const MethodInfo *info) {
-    return info->needs & NEEDS_HEADS    ? ADAPTER_FOR_MEDUSA
-           : info->needs & NEEDS_EAGLE  ? ADAPTER_FOR_EAGLE
-           : info->needs & NEEDS_EAGLE3 ? ADAPTER_FOR_EAGLE3
-                                        : ADAPTER_ANY;
-}
-
-// Whether a method's text is of this method, or of a mix that has it.
-static bool names_method(const char *text, const char *name) {
-    static const char word[] = "abcdefghijklmnopqrstuvwxyz0123456789-_";
-    for (const char *at = text; *at; at += strspn(at, word), at += strcspn(at, word))
-        if (strspn(at, word) == strlen(name) && strncmp(at, name, strlen(name)) == 0) return true;
-    return false;
-}
-
-static AdapterEngine *adapter_for(Models *m, const char *text) {
-    size_t count;
-    const MethodInfo *const *table = method_table(&count);
-    for (size_t i = 0; i < count; i++) {
-        AdapterRole role = role_of(table[i]);
-        if (role != ADAPTER_ANY && m->adapters[role].count && names_method(text, table[i]->name))
-            return &m->adapters[role];
+MethodEnv models_env(Models *m, const Sampling *sampling, uint64_t seed, bool ignore_eos) {
+    _Static_assert((int)ADAPTER_ROLES <= (int)ADAPTER_SETS,
+                   "a method can be given the adapters of all roles");
+    MethodEnv env = {.target = &m->target.session,
+                     .draft = m->has_draft ? &m->draft.session : NULL,
+                     .sampling = *sampling,
+                     .seed = seed,
+                     .eos = m->target.model.eos,
+                     .eos_count = ignore_eos ? 0 : m->target.model.eos_count,
+                     .facts = facts_of(&m->facts),
+                     .cache = m->cache,
+                     .unkept = m->must_keep ? NULL : warn_unkept,
+                     .progress = m->progress};
+    for (int i = 0; i < ADAPTER_ROLES; i++) {
+        AdapterEngine *a = &m->adapters[i];
+        env.adapters[i] = (AdapterSet){a->sessions, a->count, a->adapter.kind.exit_layer,
+                                       &a->adapter.captures, a->adapter.draft_ids};
     }
-    return &m->adapters[ADAPTER_ANY];
-}
-
-MethodEnv models_env(Models *m, const char *text, const Sampling *sampling, uint64_t seed, bool ignore_eos) {
-    AdapterEngine *adapters = adapter_for(m, text);
-    return (MethodEnv){.target = &m->target.session,
-                       .draft = m->has_draft ? &m->draft.session : NULL,
-                       .adapters = adapters->sessions,
-                       .adapter_count = adapters->count,
-                       .adapter_layer = adapters->adapter.kind.exit_layer,
-                       .captures = &adapters->adapter.captures,
-                       .draft_ids = adapters->adapter.draft_ids,
-                       .sampling = *sampling,
-                       .seed = seed,
-                       .eos = m->target.model.eos,
-                       .eos_count = ignore_eos ? 0 : m->target.model.eos_count,
-                       .facts = facts_of(&m->facts),
-                       .cache = m->cache,
-                       .unkept = m->must_keep ? NULL : warn_unkept,
-                       .progress = m->progress};
+    return env;
 }
 
 // --- facts -----------------------------------------------------------------------------------------------

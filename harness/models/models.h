@@ -109,9 +109,8 @@ typedef struct DescribedModels {
 bool models_rehearse(Models *m, const ModelChoice *choice, const DescribedModels *d, Error *e);
 void models_end_rehearsal(Models *m);
 
-// What the method `text` ("name:key=value,...") is opened with; it uses m. The adapter is the one for the
-// method, or for one that a mix names; without one, that of ADAPTER_ANY.
-MethodEnv models_env(Models *m, const char *text, const Sampling *sampling, uint64_t seed, bool ignore_eos);
+// What methods are opened with, all adapters included; it uses m.
+MethodEnv models_env(Models *m, const Sampling *sampling, uint64_t seed, bool ignore_eos);
 
 // --- descriptions and hashes
 

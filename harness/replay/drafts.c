@@ -1,4 +1,4 @@
-// Methods that a replay has beside those of the table. A step of theirs costs as much as an engine's:
+// Methods that a replay has in addition to those of the table. A step of theirs costs as much as an engine's:
 // rows that are tried, and, of a recorded draft model, its passes.
 #include "harness/replay/drafts.h"
 
@@ -81,6 +81,7 @@ static bool pool_observe(void *self, const Observation *seen, Error *e) {
 
 static const MethodInfo POOL = {.name = "ouroboros-pool",
                                 .summary = "Ouroboros' phrases without its draft model",
+                                .from_text = true,
                                 .params = POOL_PARAMS,
                                 .param_count = sizeof POOL_PARAMS / sizeof *POOL_PARAMS,
                                 .param_size = sizeof(PoolParams),
@@ -134,16 +135,9 @@ static bool find_list(Recorded *r, Error *e) {
                        r->p.list);
 }
 
-// "name(k=v)" as method_open reads it: "name:k=v".
 static bool open_first(Recorded *r, const MethodEnv *env, Error *e) {
     char text[ARG_TEXT_SIZE];
-    size_t n = strlen(r->p.of);
-    memcpy(text, r->p.of, n + 1);
-    char *open = strchr(text, '(');
-    if (open && text[n - 1] != ')')
-        return error_input(e, "'%s' must end with the parenthesis of its parameters", r->p.of);
-    if (open) *open = ':', text[n - 1] = 0;
-    return draft_open(&r->first, text, env, e);
+    return method_plain_text(r->p.of, strlen(r->p.of), text, e) && draft_open(&r->first, text, env, e);
 }
 
 static void *recorded_open(const MethodEnv *env, const void *values, Error *e) {
@@ -197,6 +191,7 @@ static bool recorded_observe(void *self, const Observation *seen, Error *e) {
 
 static const MethodInfo RECORDED = {.name = "recorded",
                                     .summary = "a draft whose acceptance a file tells",
+                                    .from_text = true,
                                     .params = RECORDED_PARAMS,
                                     .param_count = sizeof RECORDED_PARAMS / sizeof *RECORDED_PARAMS,
                                     .param_size = sizeof(RecordedParams),
@@ -208,39 +203,11 @@ static const MethodInfo RECORDED = {.name = "recorded",
 
 // --- all methods -----------------------------------------------------------------------------------------
 
-static bool open_own(Method *m, const MethodInfo *info, const char *text, const MethodEnv *env, Error *e) {
-    size_t n = strcspn(text, ":");
-    *m = (Method){.info = info, .values = mem_new(1, info->param_size)};
-    args_defaults(info->params, info->param_count, m->values);
-    if (args_parse(info->params, info->param_count, m->values, text[n] ? text + n + 1 : "", e) &&
-        (m->self = info->open(env, m->values, e)))
-        return true;
-    error_within(e, "method '%s'", info->name);
-    method_close(m);
-    return false;
-}
-
-// A method that reads the model's outputs off the text's path cannot be replayed, by itself or in a mix.
-static bool needs_only_text(const char *text, const Method *m, Error *e) {
-    bool mix = strcmp(m->info->name, "mix") == 0;
-    size_t methods;
-    const MethodInfo *const *table = method_table(&methods);
-    for (size_t i = 0; i < methods; i++)
-        if (!table[i]->from_text && (mix ? strstr(text, table[i]->name) != NULL : table[i] == m->info))
-            return error_input(
-                e,
-                "'%s' reads the model's outputs; replay has only text, for "
-                "prompt-lookup, suffix, ngram-mod, ngrammys with strategy=context, rest, mixes of them, "
-                "ouroboros-pool, and recorded",
-                table[i]->name);
-    return true;
-}
-
 bool draft_open(Method *m, const char *text, const MethodEnv *env, Error *e) {
     static const MethodInfo *const OWN[] = {&POOL, &RECORDED};
+    size_t n = strcspn(text, ":");
     for (size_t i = 0; i < sizeof OWN / sizeof *OWN; i++)
-        if (strcspn(text, ":") == strlen(OWN[i]->name) &&
-            strncmp(text, OWN[i]->name, strlen(OWN[i]->name)) == 0)
-            return open_own(m, OWN[i], text, env, e);
-    return method_open(m, text, env, e) && needs_only_text(text, m, e);
+        if (n == strlen(OWN[i]->name) && strncmp(text, OWN[i]->name, n) == 0)
+            return method_open_as(m, OWN[i], text[n] ? text + n + 1 : "", env, e);
+    return method_open(m, text, env, e);
 }

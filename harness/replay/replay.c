@@ -156,7 +156,9 @@ bool replay_run(const ReplayTexts *texts, const char *method, Clock clock, const
     *out = (Replay){.tokens = mem_new(texts->count, sizeof(double)),
                     .steps = mem_new(texts->count, sizeof(double))};
     g.script = script_open(&g.target, texts);
-    MethodEnv env = {.target = &g.target};
+    MethodEnv env = {.target = &g.target,
+                     .only_text = "replay has only text, for prompt-lookup, suffix, ngram-mod, ngrammys with "
+                                  "strategy=context, rest, mixes of them, ouroboros-pool, and recorded"};
     bool ok = draft_open(&g.method, method, &env, e) && (!sink || sink->open(sink->state, &g.method, e));
     for (size_t i = 0; ok && i < texts->count; i++) ok = replay_text(&g, i, e);
     method_close(&g.method);

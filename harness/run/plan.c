@@ -283,7 +283,7 @@ const char *inputs_rounding(const Inputs *in, int model, const Settings *s) {
 
 MethodEnv inputs_env(const Inputs *in, int point, Models *m, const Sampling *sampling) {
     const Point *p = &in->schedule->points[point];
-    return models_env(m, p->decoder, sampling, (uint64_t)p->settings.seed, p->settings.ignore_eos);
+    return models_env(m, sampling, (uint64_t)p->settings.seed, p->settings.ignore_eos);
 }
 
 // --- all of it -------------------------------------------------------------------------------------------

@@ -224,7 +224,7 @@ static bool put_texts_of(Reporting *g, Method *m, int domain, Text *table, Error
 }
 
 static bool put_texts(Reporting *g, Error *e) {
-    MethodEnv env = models_env(&g->models, "autoregressive", &(Sampling){.top_p = 1}, 0, false);
+    MethodEnv env = models_env(&g->models, &(Sampling){.top_p = 1}, 0, false);
     Method m;
     Text table = {0};
     if (!method_open(&m, "autoregressive", &env, e)) return false;
@@ -282,7 +282,7 @@ static bool put_method(Reporting *g, const MethodInfo *info, Error *e) {
     text_printf(&g->text, "| %s |", info->name);
     for (int t = 0; ok && t < TEMPERATURE_COUNT; t++) {
         Sampling sampling = {.temperature = TEMPERATURES[t], .top_p = 1};
-        MethodEnv env = models_env(&g->models, info->name, &sampling, 0, false);
+        MethodEnv env = models_env(&g->models, &sampling, 0, false);
         Method m;
         if (!method_open(&m, info->name, &env, e)) return false;
         for (int i = 0; ok && i < domain_count(g); i++) ok = put_S(g, &m, i, TEMPERATURES[t], e);
@@ -364,8 +364,7 @@ static bool put_document(Reporting *g, const DomainPrompt *p, const DecodeResult
 
 static bool put_outputs(Reporting *g, double temperature, const DomainPrompt *list, int count, int first,
                         Error *e) {
-    MethodEnv env = models_env(&g->models, "autoregressive",
-                               &(Sampling){.temperature = temperature, .top_p = 1}, 0, false);
+    MethodEnv env = models_env(&g->models, &(Sampling){.temperature = temperature, .top_p = 1}, 0, false);
     Method m;
     bool ok = true;
     if (!method_open(&m, "autoregressive", &env, e)) return false;

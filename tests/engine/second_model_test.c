@@ -99,9 +99,7 @@ static void check_adapter(World *w, Random *r) {
     Session s;
     random_adapter_init(&adapter, &w->model.model, r);
     open_cpu(&s, &adapter.model, w->compute);
-    w->env.adapters = &s;
-    w->env.adapter_count = 1;
-    w->env.adapter_layer = w->exit_layer;
+    w->env.adapters[0] = (AdapterSet){.sessions = &s, .count = 1, .layer = w->exit_layer};
     check(w, "kangaroo:eta=0.3", "an adapter that agrees", r);
     check(w, "kangaroo:gamma=4,eta=0", "an adapter that agrees", r);
     check(w, "kangaroo:gamma=4,eta=0,draft_temperature=1", "an adapter that agrees", r);
@@ -120,9 +118,7 @@ static void check_variant(World *w, AdapterVariant v, Random *r) {
     if (!adapter_synth(dir, &w->model.model, &kind, random_bits(r) >> 1, false, &e)) fail_msg("%s", e.text);
     if (!adapter_open(&a, &w->model.model, dir, &e)) fail_msg("%s", e.text);
     for (int i = 0; i < heads; i++) open_cpu(&s[i], &a.models[i], w->compute);
-    w->env.adapters = s;
-    w->env.adapter_count = heads;
-    w->env.adapter_layer = kind.exit_layer;
+    w->env.adapters[0] = (AdapterSet){.sessions = s, .count = heads, .layer = kind.exit_layer};
     check(w, medusa ? "medusa:nodes=40" : "kangaroo:eta=0.1", adapter_variant_name(v), r);
     for (int i = 0; i < heads; i++) session_release(&s[i]);
     adapter_close(&a);
@@ -210,9 +206,7 @@ static void cached_as_from_scratch(void **state) {
         open_cpu(&followed, &adapter.model, w.compute);
         open_cpu(&fresh, &adapter.model, w.compute);
         w.env = (MethodEnv){.target = &w.target,
-                            .adapters = &followed,
-                            .adapter_count = 1,
-                            .adapter_layer = w.exit_layer,
+                            .adapters = {{.sessions = &followed, .count = 1, .layer = w.exit_layer}},
                             .sampling = {.top_p = 1}};
         do random_prompt(&w, &r);
         while (w.count + 5 > CONTEXT);
@@ -307,16 +301,13 @@ static void sampled_output_has_the_distribution(void **state) {
     for (int i = 0; i < 2; i++) {
         MethodEnv env = {.target = &target,
                          .draft = &draft,
-                         .adapters = &tuned,
-                         .adapter_count = 1,
-                         .adapter_layer = 1,
+                         .adapters = {{.sessions = &tuned, .count = 1, .layer = 1},
+                                      {.sessions = heads, .count = 2, .layer = 2}},
                          .sampling = samplings[i]};
         check_words(&env, "speculative:gamma=2");
         check_words(
             &env, "speculative:gamma=2,draft_temperature=3,draft_top_k=0,draft_top_p=1,adaptive=confidence");
         check_words(&env, "kangaroo:gamma=2,eta=0.4");
-        env.adapters = heads;
-        env.adapter_count = env.adapter_layer = 2;
         check_words(&env, "medusa:tree=0;1;2;3;4;00;01");
     }
     session_release(&target);

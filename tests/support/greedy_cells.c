@@ -61,7 +61,6 @@ typedef struct {
     RandomModel model, adapter_model, eagle_models[2];
     Session target, draft, adapter, eagles[2]; // EAGLE-1's, EAGLE-3's
     Captures captures;
-    int layer; // of the adapter
     MethodEnv env;
     int prompt[CONTEXT], count, eos, want; // want: tokens that should come out
     int truth[TOKENS];
@@ -96,21 +95,15 @@ static void open_models(World *w, int number, Random *r) {
         random_draft_init(&w->eagle_models[i], &w->model.model, i ? INPUT_PAIRED : INPUT_FUSED, 3, r);
         open_cpu(&w->eagles[i], &w->eagle_models[i].model, half ? COMPUTE_BF16 : COMPUTE_F32);
     }
-    w->layer = layer;
     w->env = (MethodEnv){.target = &w->target,
                          .draft = &w->draft,
-                         .adapter_count = 1,
-                         .captures = &w->captures,
+                         .adapters = {{&w->adapter, 1, layer, NULL, NULL},
+                                      {&w->eagles[0], 1, shape.layers, NULL, NULL},
+                                      {&w->eagles[1], 1, shape.layers, &w->captures, NULL}},
                          .sampling = {.top_p = 1},
                          .eos = &w->eos,
                          .eos_count = 1,
                          .facts = {.prefix = &BOS, .prefix_count = 1}};
-}
-
-static void seat_adapter(World *w, const char *text) {
-    bool eagle = strstr(text, "eagle");
-    w->env.adapters = eagle ? &w->eagles[strstr(text, "eagle3") != NULL] : &w->adapter;
-    w->env.adapter_layer = eagle ? w->target.shape.layers : w->layer;
 }
 
 static void close_models(World *w) {
@@ -164,7 +157,6 @@ static void check(World *w, const char *text, Random *r) {
                        .clock = still_clock(),
                        .step = see_step,
                        .state = w};
-    seat_adapter(w, text);
     if (!method_open(&m, text, &w->env, &e)) fail_msg("%s: %s", text, e.text);
     if (!decode(&w->target, &m, w->prompt, w->count, &o, &out, &e)) fail_msg("%s: %s", text, e.text);
     int same = 0;

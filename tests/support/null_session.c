@@ -23,26 +23,22 @@ void null_session_open(Session *s, const NullSetup *setup) {
 }
 
 void null_adapters_open(NullAdapters *a, const NullSetup *setup) {
+    static const InputKind inputs[ADAPTER_SETS] = {INPUT_HIDDEN, INPUT_HIDDEN, INPUT_FUSED, INPUT_PAIRED};
     NullSetup own = *setup;
     *a = (NullAdapters){.captures = {NULL_STATES, {2, 1}}};
-    for (own.input = INPUT_HIDDEN; own.input <= INPUT_PAIRED; own.input++)
-        null_session_open(&a->sessions[own.input], &own);
+    for (int i = 0; i < ADAPTER_SETS; i++) {
+        own.input = inputs[i];
+        null_session_open(&a->sessions[i], &own);
+    }
 }
 
 void null_adapters_close(NullAdapters *a) {
-    for (InputKind i = INPUT_HIDDEN; i <= INPUT_PAIRED; i++) session_release(&a->sessions[i]);
+    for (int i = 0; i < ADAPTER_SETS; i++) session_release(&a->sessions[i]);
 }
 
-Session *null_adapters_seat(NullAdapters *a, MethodEnv *env, const char *method) {
-    InputKind input = strstr(method, "eagle3")  ? INPUT_PAIRED
-                      : strstr(method, "eagle") ? INPUT_FUSED
-                                                : INPUT_HIDDEN;
-    bool final = input != INPUT_HIDDEN || strstr(method, "medusa");
-    env->adapters = &a->sessions[input];
-    env->adapter_count = 1;
-    env->adapter_layer = final ? NULL_LAYERS : 1;
-    env->captures = &a->captures;
-    return env->adapters;
+void null_adapters_give(NullAdapters *a, MethodEnv *env) {
+    for (int i = 0; i < ADAPTER_SETS; i++)
+        env->adapters[i] = (AdapterSet){&a->sessions[i], 1, i ? NULL_LAYERS : 1, &a->captures, NULL};
 }
 
 static int step(Session *s, int token, float *logits) {

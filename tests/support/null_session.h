@@ -16,17 +16,16 @@ enum { NULL_LAYERS = 3, NULL_WIDTH = 4, NULL_STATES = 2 };
 
 void null_session_open(Session *s, const NullSetup *setup);
 
-// One adapter of each kind of input, all of the target's setup.
+// Kangaroo's adapter on the first layer, one head of Medusa's, EAGLE's draft and EAGLE-3's, in this order.
 typedef struct NullAdapters {
-    Session sessions[INPUT_PAIRED + 1]; // by InputKind; of INPUT_TOKENS: none
+    Session sessions[ADAPTER_SETS];
     Captures captures;
 } NullAdapters;
 
 void null_adapters_open(NullAdapters *a, const NullSetup *setup);
 void null_adapters_close(NullAdapters *a);
 
-// Gives env the one that a method, or a method of a mix, needs; returns it.
-Session *null_adapters_seat(NullAdapters *a, MethodEnv *env, const char *method);
+void null_adapters_give(NullAdapters *a, MethodEnv *env);
 
 // Greedy output without trees, methods or loop: writes `count` tokens that follow the prompt to `out`. The
 // session's sequence is lost.

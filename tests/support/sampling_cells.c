@@ -12,43 +12,40 @@
 
 enum { VOCAB = 4, LENGTH = 3, WORDS = 64, PROMPT = 12, WARM = 14, CONTEXT = 60, HEADS = 2, STORE = 400 };
 
-static const struct {
-    const char *text;
-    int layer; // of the adapters
-} METHODS[] = {
-    {"jacobi:m=3,refill=fresh", 1},
-    {"prompt-lookup:draft=3,match=newest,allow_short=on", 1},
-    {"ngrammys:k=3,w=3", 1},
-    {"ngrammys:k=4,w=2,strategy=extended,extend=model", 1},
-    {"lookahead:W=3,N=3,G=3", 1},
-    {"lookahead:W=3,N=3,G=3,bonus=drop,ranks=2,prompt_pool=on", 1},
-    {"lookahead:W=3,N=2,G=4,mode=reference", 1},
-    {"speculative:gamma=3", 1},
-    {"speculative:gamma=3,draft_temperature=0", 1},
-    {"speculative:gamma=2,draft_temperature=2,draft_top_k=3,adaptive=confidence,confidence=0.3", 1},
-    {"speculative:tree=3x2", 1},
-    {"speculative:tree=0;1;00;2;01;10;000,draft_temperature=2,draft_top_k=2", 1}, // q ends before the tree
-    {"speculative:tree=2x1x1,draft_temperature=0", 1},
-    {"kangaroo:gamma=3,eta=0.3", 1},
-    {"early-exit:exit_layer=1,gamma=3,eta=0.3", 1},
-    {"early-exit:exit_layer=2,gamma=2,draft_temperature=2,draft_top_k=3", 1},
-    {"ouroboros:gamma=3,K=3,beta=3,W=4,window=3", 1},
-    {"ouroboros:gamma=2,K=2,beta=2,W=2,window=2,mode=reference,warm=on", 1},
-    {"medusa:nodes=9,top=3", NULL_LAYERS},
-    {"eagle:total=9,depth=2,top=2", NULL_LAYERS},
-    {"eagle3:tree=0;1;00;01;10;000", NULL_LAYERS},
-    {"rest:longest=4,shortest=1,draft=3,nodes=8,datastore=", 1},
-    {"mix:prompt-lookup(draft=3,allow_short=on)+lookahead(W=3,N=3,G=3)", 1},
-    {"mix:speculative(gamma=1)+kangaroo(gamma=1,eta=0)", 1},              // two that draw, at one place
-    {"mix:prompt-lookup(draft=3,allow_short=on)+early-exit(gamma=2)", 1}, // a draw beside a guess
-    {"mix:prompt-lookup(draft=2,allow_short=on)+speculative(tree=2x2),rows=8", 1},
-    {"mix:suffix(factor=4)+speculative(gamma=2),switch=learned,cost=0.5", 1},
-    {"mix:prompt-lookup(draft=3,allow_short=on)+kangaroo(gamma=2,eta=0),switch=match,threshold=3", 1},
-    {"mix:speculative(gamma=2)+ngrammys(k=3,w=2)+kangaroo(gamma=2,eta=0.2),rows=14", 1},
+static const char *const METHODS[] = {
+    "jacobi:m=3,refill=fresh",
+    "prompt-lookup:draft=3,match=newest,allow_short=on",
+    "ngrammys:k=3,w=3",
+    "ngrammys:k=4,w=2,strategy=extended,extend=model",
+    "lookahead:W=3,N=3,G=3",
+    "lookahead:W=3,N=3,G=3,bonus=drop,ranks=2,prompt_pool=on",
+    "lookahead:W=3,N=2,G=4,mode=reference",
+    "speculative:gamma=3",
+    "speculative:gamma=3,draft_temperature=0",
+    "speculative:gamma=2,draft_temperature=2,draft_top_k=3,adaptive=confidence,confidence=0.3",
+    "speculative:tree=3x2",
+    "speculative:tree=0;1;00;2;01;10;000,draft_temperature=2,draft_top_k=2", // q ends before the tree
+    "speculative:tree=2x1x1,draft_temperature=0",
+    "kangaroo:gamma=3,eta=0.3",
+    "early-exit:exit_layer=1,gamma=3,eta=0.3",
+    "early-exit:exit_layer=2,gamma=2,draft_temperature=2,draft_top_k=3",
+    "ouroboros:gamma=3,K=3,beta=3,W=4,window=3",
+    "ouroboros:gamma=2,K=2,beta=2,W=2,window=2,mode=reference,warm=on",
+    "medusa:nodes=9,top=3",
+    "eagle:total=9,depth=2,top=2",
+    "eagle3:tree=0;1;00;01;10;000",
+    "rest:longest=4,shortest=1,draft=3,nodes=8,datastore=",
+    "mix:prompt-lookup(draft=3,allow_short=on)+lookahead(W=3,N=3,G=3)",
+    "mix:speculative(gamma=1)+kangaroo(gamma=1,eta=0)",              // two that draw, at one place
+    "mix:prompt-lookup(draft=3,allow_short=on)+early-exit(gamma=2)", // a draw beside a guess
+    "mix:prompt-lookup(draft=2,allow_short=on)+speculative(tree=2x2),rows=8",
+    "mix:suffix(factor=4)+speculative(gamma=2),switch=learned,cost=0.5",
+    "mix:prompt-lookup(draft=3,allow_short=on)+kangaroo(gamma=2,eta=0),switch=match,threshold=3",
+    "mix:speculative(gamma=2)+ngrammys(k=3,w=2)+kangaroo(gamma=2,eta=0.2),rows=14",
     // by blocks
-    {"speculative:gamma=3", 1},
-    {"speculative:gamma=2,draft_temperature=2,draft_top_k=3,adaptive=confidence,confidence=0.3", 1},
-    {"kangaroo:gamma=3,eta=0.3", 1},
+    "speculative:gamma=3",
+    "speculative:gamma=2,draft_temperature=2,draft_top_k=3,adaptive=confidence,confidence=0.3",
+    "kangaroo:gamma=3,eta=0.3",
 };
 enum { METHOD_COUNT = sizeof METHODS / sizeof *METHODS, FIRST_BLOCK = METHOD_COUNT - 3 };
 
@@ -62,7 +59,7 @@ static const Sampling SAMPLINGS[] = {
 enum { SAMPLING_COUNT = sizeof SAMPLINGS / sizeof *SAMPLINGS };
 
 typedef struct {
-    Session target, draft, adapters[HEADS], slow;
+    Session target, draft, adapter, heads[HEADS], slow;
     NullAdapters drafts;                // EAGLE's
     int prompt[PROMPT + WARM + LENGTH]; // then what the model is sure of, then room for words
     double chance[WORDS];
@@ -109,7 +106,8 @@ static void open_world(World *w, const char *folder) {
     soft_session_open(&w->draft, &setup, &other);
     setup.window = 0;
     setup.input = INPUT_HIDDEN;
-    for (int i = 0; i < HEADS; i++) soft_session_open(&w->adapters[i], &setup, &other);
+    soft_session_open(&w->adapter, &setup, &other);
+    for (int i = 0; i < HEADS; i++) soft_session_open(&w->heads[i], &setup, &other);
     null_adapters_open(&w->drafts, &setup);
     memcpy(w->prompt, prompt, sizeof prompt);
     slow_greedy(&w->slow, prompt, PROMPT, WARM, w->prompt + PROMPT);
@@ -122,7 +120,8 @@ static void close_world(World *w) {
     session_release(&w->draft);
     session_release(&w->slow);
     null_adapters_close(&w->drafts);
-    for (int i = 0; i < HEADS; i++) session_release(&w->adapters[i]);
+    session_release(&w->adapter);
+    for (int i = 0; i < HEADS; i++) session_release(&w->heads[i]);
 }
 
 // --- one draw, one cell
@@ -161,20 +160,18 @@ static int draw_word(World *w, Method *m, const Sampling *sampling, Verification
 static void let_draw(World *w, bool draws) {
     soft_session_draws(&w->target, draws);
     soft_session_draws(&w->draft, draws);
-    for (int i = 0; i < HEADS; i++) soft_session_draws(&w->adapters[i], draws);
+    soft_session_draws(&w->adapter, draws);
+    for (int i = 0; i < HEADS; i++) soft_session_draws(&w->heads[i], draws);
 }
 
 static int draw_word_by(World *w, int method, const char *text, const Sampling *sampling, uint64_t seed) {
-    MethodEnv env = {.target = &w->target,
-                     .draft = &w->draft,
-                     .adapters = w->adapters,
-                     .adapter_count = METHODS[method].layer == NULL_LAYERS ? HEADS : 1,
-                     .adapter_layer = METHODS[method].layer,
-                     .sampling = *sampling,
-                     .seed = seed};
+    MethodEnv env = {.target = &w->target, .draft = &w->draft, .sampling = *sampling, .seed = seed};
     Method m;
     Error e = {0};
-    if (strstr(text, "eagle")) null_adapters_seat(&w->drafts, &env, text);
+    null_adapters_give(&w->drafts, &env);
+    env.adapters[0].sessions = &w->adapter;
+    env.adapters[1].sessions = w->heads;
+    env.adapters[1].count = HEADS;
     if (!method_open(&m, text, &env, &e)) fail_msg("%s: %s", text, e.text);
     int word = draw_word(w, &m, sampling, verification_of(method), seed);
     method_close(&m);
@@ -195,7 +192,7 @@ static void check_drawing(World *w, int method, const char *text, const Sampling
 static void check_cell(World *w, int method, const Sampling *sampling, int draws) {
     double count[WORDS] = {0};
     char text[2 * ARG_TEXT_SIZE];
-    const char *name = METHODS[method].text;
+    const char *name = METHODS[method];
     snprintf(text, sizeof text, "%s%s", name, strncmp(name, "rest", 4) == 0 ? w->store : "");
     w->tried = w->accepted = w->steps = w->bare = 0;
     for (int i = 0; i < draws; i++) {

@@ -125,10 +125,10 @@ static void *eagle_open(const MethodEnv *env, const void *values, Error *e) {
     Eagle *g = mem_new(1, sizeof *g);
     g->p = *(const EagleParams *)values;
     g->target = env->target;
-    g->draft = env->adapters;
-    g->draft_ids = env->draft_ids;
+    g->draft = env->adapter->sessions;
+    g->draft_ids = env->adapter->draft_ids;
     g->sources = (Sources){.names = SOURCES, .source_count = 1};
-    if (g->draft->shape.input == INPUT_PAIRED) g->captures = *env->captures;
+    if (g->draft->shape.input == INPUT_PAIRED) g->captures = *env->adapter->captures;
     rank_tree_init(&g->fixed);
     if (!choose_tree(g, e)) {
         eagle_close(g);
@@ -363,35 +363,21 @@ static const RankTree *eagle_rank_tree(const void *self) {
     return !g->dynamic && g->pool_count ? &g->fixed : NULL;
 }
 
+#define EAGLE_ROWS                                                                                      \
+    .params = PARAMS, .param_count = sizeof PARAMS / sizeof *PARAMS, .param_size = sizeof(EagleParams), \
+    .open = eagle_open, .begin = eagle_begin, .propose = eagle_propose, .observe = eagle_observe,       \
+    .close = eagle_close, .hidden_layer = eagle_hidden_layer, .captures = eagle_captures,               \
+    .sources = eagle_sources, .rank_tree = eagle_rank_tree
+
 const MethodInfo method_eagle = {
     .name = "eagle",
     .summary =
-        "a layer that reads the target's last state drafts a tree (--adapter DIR; EAGLE-1, EAGLE-2, HASS)",
+        "a layer that reads the target's last state drafts a tree (--eagle DIR; EAGLE-1, EAGLE-2, HASS)",
     .needs = NEEDS_EAGLE,
-    .params = PARAMS,
-    .param_count = sizeof PARAMS / sizeof *PARAMS,
-    .param_size = sizeof(EagleParams),
-    .open = eagle_open,
-    .begin = eagle_begin,
-    .propose = eagle_propose,
-    .observe = eagle_observe,
-    .close = eagle_close,
-    .hidden_layer = eagle_hidden_layer,
-    .sources = eagle_sources,
-    .rank_tree = eagle_rank_tree};
+    EAGLE_ROWS};
 
 const MethodInfo method_eagle3 = {
     .name = "eagle3",
-    .summary = "the same with states of several of the target's layers (--adapter DIR; EAGLE-3)",
+    .summary = "the same with states of several of the target's layers (--eagle3 DIR; EAGLE-3)",
     .needs = NEEDS_EAGLE3,
-    .params = PARAMS,
-    .param_count = sizeof PARAMS / sizeof *PARAMS,
-    .param_size = sizeof(EagleParams),
-    .open = eagle_open,
-    .begin = eagle_begin,
-    .propose = eagle_propose,
-    .observe = eagle_observe,
-    .close = eagle_close,
-    .captures = eagle_captures,
-    .sources = eagle_sources,
-    .rank_tree = eagle_rank_tree};
+    EAGLE_ROWS};

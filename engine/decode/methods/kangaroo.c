@@ -69,25 +69,25 @@ static void kangaroo_close(void *self) {
 
 static void kangaroo_init(Kangaroo *k, const MethodEnv *env, const KangarooParams *p) {
     k->p = *p;
-    k->p.exit_layer = env->adapter_layer;
+    k->p.exit_layer = env->adapter->layer;
     k->target = env->target;
     k->sources = (Sources){.names = SOURCES, .source_count = 1};
     k->capacity = p->gamma + 2 + (env->mixed ? TREE_MAX_NODES : 0);
     // In a mix, some of the exits come from the host.
-    hidden_open(&k->exits, env->target, env->mixed ? NULL : env->adapters, k->capacity);
-    follower_init(&k->follower, env->adapters, env->target->context);
-    drafter_init(&k->drafter, env->adapters, env->target->shape.vocab, &p->sampling, &env->sampling,
+    hidden_open(&k->exits, env->target, env->mixed ? NULL : env->adapter->sessions, k->capacity);
+    follower_init(&k->follower, env->adapter->sessions, env->target->context);
+    drafter_init(&k->drafter, env->adapter->sessions, env->target->shape.vocab, &p->sampling, &env->sampling,
                  p->eta > 0);
 }
 
 static void *kangaroo_open(const MethodEnv *env, const void *values, Error *e) {
     const KangarooParams *p = values;
-    if (p->exit_layer && p->exit_layer != env->adapter_layer) {
+    if (p->exit_layer && p->exit_layer != env->adapter->layer) {
         error_input(
             e,
             "'exit_layer' is %d, the adapter was made for layer %d: each layer needs an adapter of its "
             "own (in a config a model entry for each adapter: see configs/README.md)",
-            p->exit_layer, env->adapter_layer);
+            p->exit_layer, env->adapter->layer);
         return NULL;
     }
     Kangaroo *k = mem_new(1, sizeof *k);

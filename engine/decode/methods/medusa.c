@@ -68,9 +68,9 @@ static bool make_tree(Medusa *m, const MedusaParams *p, int heads, Error *e) {
 static bool medusa_init(Medusa *m, const MethodEnv *env, const MedusaParams *p, Error *e) {
     m->sources = (Sources){.names = SOURCES, .source_count = 1};
     m->target = env->target;
-    m->heads = env->adapters;
-    hidden_open(&m->state, env->target, env->adapters, 1);
-    if (!make_tree(m, p, env->adapter_count, e)) return false;
+    m->heads = env->adapter->sessions;
+    hidden_open(&m->state, env->target, m->heads, 1);
+    if (!make_tree(m, p, env->adapter->count, e)) return false;
     m->top = rank_tree_width(&m->tree);
     if (m->top > m->target->shape.real_vocab) m->top = m->target->shape.real_vocab;
     return true;
@@ -141,7 +141,7 @@ static const RankTree *medusa_rank_tree(const void *self) { return &((const Medu
 
 const MethodInfo method_medusa = {
     .name = "medusa",
-    .summary = "heads that each predict one further token, tried as a tree (--adapter DIR)",
+    .summary = "heads that each predict one further token, tried as a tree (--heads DIR)",
     .needs = NEEDS_HEADS,
     .params = PARAMS,
     .param_count = sizeof PARAMS / sizeof *PARAMS,

@@ -13,8 +13,8 @@
 // method proposes into a tree without room.
 //
 // Every method sees every step (observe), whichever tokens are accepted. The bonus is dropped if a method
-// that drops it proposed the whole accepted path. A draft model, a set of adapters, or the target's lower
-// layers serve one method only.
+// that drops it proposed the whole accepted path. A draft model, a set of adapters, the target's lower layers
+// and the prompt's hidden states serve one method only.
 //
 // Invariant: source numbers of the mix are the methods' own, shifted by the sources of the methods before.
 #include "engine/decode/methods/methods.h"
@@ -80,36 +80,35 @@ static void mix_close(void *self) {
 
 // --- open
 
-// Turns "name(k=v,...)" of n bytes into the form that method_open reads, "name:k=v,...".
-static bool plain_text(const char *part, size_t n, char *out, Error *e) {
-    snprintf(out, ARG_TEXT_SIZE, "%.*s", (int)n, part);
-    char *open = strchr(out, '(');
-    if (!open) return true;
-    *open = ':';
-    if (out[n - 1] != ')')
-        return error_input(e, "'%.*s' must end with the parenthesis of its parameters", (int)n, part);
-    out[n - 1] = 0;
-    return true;
-}
-
 // No two methods of a mix draw the same numbers.
 static uint64_t seed_of(uint64_t seed, int method) {
     return method == 0 ? seed : random_at(seed, STREAM_METHOD + ((uint64_t)method << 8), 0);
 }
 
+static int layer_of(const Method *method) {
+    return method->info->hidden_layer ? method->info->hidden_layer(method->self) : HIDDEN_NONE;
+}
+
+static const Captures *captures_of(const Method *method) {
+    return method->info->captures ? method->info->captures(method->self) : NULL;
+}
+
+static bool reads_prompt(const Method *method) {
+    return layer_of(method) != HIDDEN_NONE || captures_of(method);
+}
+
 // A draft model, or a set of adapters, cannot follow two methods.
-static bool check_shared(const Mix *m, const MethodInfo *info, Error *e) {
+static bool check_shared(const Mix *m, const Method *method, Error *e) {
     const unsigned lower = NEEDS_ADAPTER | NEEDS_LAYERS;
     for (int i = 0; i < m->count; i++) {
-        const MethodInfo *other = m->methods[i].info;
+        const MethodInfo *info = method->info, *other = m->methods[i].info;
         unsigned same = info->needs & other->needs;
-        if (same & NEEDS_DRAFT)
-            return error_input(e, "%s and %s cannot share the draft model", other->name, info->name);
-        if (same & (NEEDS_ADAPTER | NEEDS_HEADS | NEEDS_EAGLE | NEEDS_EAGLE3))
-            return error_input(e, "%s and %s cannot share the adapter", other->name, info->name);
-        if (info->needs & lower && other->needs & lower)
-            return error_input(e, "%s and %s cannot share the target's lower layers", other->name,
-                               info->name);
+        const char *what = same & NEEDS_DRAFT                                     ? "draft model"
+                           : same & NEEDS_ADAPTERS                                ? "adapter"
+                           : info->needs & lower && other->needs & lower          ? "target's lower layers"
+                           : reads_prompt(method) && reads_prompt(&m->methods[i]) ? "prompt's hidden states"
+                                                                                  : NULL;
+        if (what) return error_input(e, "%s and %s cannot share the %s", other->name, info->name, what);
     }
     return true;
 }
@@ -118,12 +117,12 @@ static bool open_one(Mix *m, const char *part, size_t n, const MethodEnv *env, E
     char text[ARG_TEXT_SIZE];
     MethodEnv own = *env;
     if (m->count == MOST_METHODS) return error_input(e, "a mix has %d methods at most", MOST_METHODS);
-    if (!plain_text(part, n, text, e)) return false;
+    if (!method_plain_text(part, n, text, e)) return false;
     own.mixed = true;
     own.seed = seed_of(env->seed, m->count);
     Method *method = &m->methods[m->count];
     if (!method_open(method, text, &own, e)) return false;
-    bool ok = check_shared(m, method->info, e);
+    bool ok = check_shared(m, method, e);
     m->count++; // from here on, closing the mix closes it
     return ok;
 }
@@ -169,11 +168,7 @@ static void name_sources(Mix *m) {
     all->names = m->source_names;
 }
 
-static int layer_of(const Method *method) {
-    return method->info->hidden_layer ? method->info->hidden_layer(method->self) : HIDDEN_NONE;
-}
-
-// At most one method of a mix has adapters, so at most one has a hidden_layer.
+// At most one method reads the prompt's states (check_shared), so at most one has a hidden_layer.
 static void find_layer(Mix *m) {
     const Session *s = m->target;
     m->hidden_layer = HIDDEN_NONE;
@@ -324,11 +319,9 @@ static int mix_hidden_layer(const void *self) { return ((const Mix *)self)->hidd
 
 static const Captures *mix_captures(const void *self) {
     const Mix *m = self;
-    for (int i = 0; i < m->count; i++) {
-        const Method *method = &m->methods[i];
-        if (method->info->captures) return method->info->captures(method->self);
-    }
-    return NULL;
+    const Captures *captures = NULL;
+    for (int i = 0; i < m->count && !captures; i++) captures = captures_of(&m->methods[i]);
+    return captures;
 }
 
 // Whether one of the method's rows is the whole accepted path.

@@ -102,11 +102,7 @@ static void check_variant(World *w, AdapterVariant v, bool beside, const char *f
     for (int i = 0; i < kind.heads; i++)
         open_cuda(&s[i], &a.models[i], w->compute, &(CudaCards){1, {w->runs % w->cards}},
                   beside ? w->target.self : NULL);
-    w->env.adapters = s;
-    w->env.adapter_count = kind.heads;
-    w->env.adapter_layer = kind.exit_layer;
-    w->env.captures = &a.captures;
-    w->env.draft_ids = a.draft_ids;
+    w->env.adapters[0] = (AdapterSet){s, kind.heads, kind.exit_layer, &a.captures, a.draft_ids};
     check(w, METHODS[v]);
     for (int i = 0; i < kind.heads; i++) session_release(&s[i]);
     adapter_close(&a);

@@ -65,7 +65,7 @@ static void count_trials(void *state, const StepReport *r) {
 static void let_draw(World *w, const Backend *b) {
     w->target.backend = b;
     if (w->env.draft) w->env.draft->backend = b;
-    for (int i = 0; i < w->env.adapter_count; i++) w->env.adapters[i].backend = b;
+    for (int i = 0; i < w->env.adapters[0].count; i++) w->env.adapters[0].sessions[i].backend = b;
 }
 
 static void run(World *w, const char *method, Verification verification, DecodeResult *out) {
@@ -118,11 +118,9 @@ static void check_medusa(World *w, const char *folder, Random *r) {
         !adapter_open(&a, &w->model.model, dir, &e))
         fail_msg("%s", e.text);
     for (int i = 0; i < 2; i++) open_cuda(&heads[i], &a.models[i], w->compute);
-    w->env.adapters = heads;
-    w->env.adapter_count = 2;
-    w->env.adapter_layer = kind.exit_layer;
+    w->env.adapters[0] = (AdapterSet){.sessions = heads, .count = 2, .layer = kind.exit_layer};
     check(w, "medusa:nodes=12", VERIFICATION_TOKEN);
-    w->env.adapter_count = 0;
+    w->env.adapters[0].count = 0;
     for (int i = 0; i < 2; i++) session_release(&heads[i]);
     adapter_close(&a);
 }

@@ -150,12 +150,11 @@ static void check_cost(const Setting *x, const char *store) {
     open_session(&draft, real, INPUT_TOKENS, &b.spent);
     for (int i = 0; i < HEADS; i++) open_session(&adapters[i], real, INPUT_HIDDEN, &b.spent);
     for (int i = 0; i < PROMPT; i++) prompt[i] = test_between(&r, 0, real - 1);
-    MethodEnv env = {.target = &target,
-                     .draft = &draft,
-                     .adapters = adapters,
-                     .adapter_count = x->layer == 32 ? HEADS : 1,
-                     .adapter_layer = x->layer,
-                     .sampling = {.top_p = 1}};
+    MethodEnv env = {
+        .target = &target,
+        .draft = &draft,
+        .adapters = {{.sessions = adapters, .count = x->layer == 32 ? HEADS : 1, .layer = x->layer}},
+        .sampling = {.top_p = 1}};
     DecodeOptions o = {.max_tokens = TOKENS,
                        .sampling = {.top_p = 1},
                        .merge = true,

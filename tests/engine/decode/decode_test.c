@@ -187,6 +187,8 @@ static const char *const SETTINGS[] = {
     "eagle:tree=static",
     "eagle3:total=30,depth=4,top=2",
     "eagle3:tree=0;1;00;01;000",
+    "mix:recycling(prompt=on)+eagle3(total=9,depth=2,top=2)+medusa(nodes=5)",
+    "mix:medusa(nodes=5)+kangaroo(gamma=3,eta=0)",
     "mix:eagle(total=12,depth=3,top=3)+prompt-lookup+lookahead(W=3,N=3,G=3)",
     "mix:speculative(gamma=3)+eagle3(depth=3,top=4),rows=25",
 };
@@ -213,6 +215,7 @@ static void open_world(World *w, const NullSetup *setup, uint64_t seed) {
     null_session_open(&w->draft, setup);
     null_adapters_open(&w->adapters, setup);
     w->env = (MethodEnv){.target = &w->target, .draft = &w->draft, .sampling = {.top_p = 1}, .seed = seed};
+    null_adapters_give(&w->adapters, &w->env);
 }
 
 static void close_world(World *w) {
@@ -225,7 +228,6 @@ static void check_method(Case *c, World *w, const char *text) {
     Method m;
     DecodeResult out;
     Error e = {0};
-    null_adapters_seat(&w->adapters, &w->env, text);
     if (!method_open(&m, text, &w->env, &e)) fail_msg("%s: %s", text, e.text);
     for (int again = 0; again < 2; again++) { // a second time on the same session and method
         run(c, &w->target, &m, &out);
@@ -280,7 +282,6 @@ static void prompts_follow_one_another(void **state) {
         Case c;
         random_setup(&c, &r);
         open_world(&w, &c.setup, 7);
-        null_adapters_seat(&w.adapters, &w.env, text);
         assert_true(method_open(&m, text, &w.env, NULL));
         for (int prompt = 0; prompt < 20; prompt++) {
             DecodeResult out;

@@ -9,23 +9,19 @@
 #include <string.h>
 
 typedef struct {
-    Session target, draft, adapter;
+    Session target, draft;
+    NullAdapters adapters;
     MethodEnv env;
 } World;
 
 static int open_world(void **state) {
     static const NullSetup tokens = {.vocab = 20, .context = 100};
-    static const NullSetup hidden = {.vocab = 20, .context = 100, .input = INPUT_HIDDEN};
     World *w = test_calloc(1, sizeof *w);
     null_session_open(&w->target, &tokens);
     null_session_open(&w->draft, &tokens);
-    null_session_open(&w->adapter, &hidden);
-    w->env = (MethodEnv){.target = &w->target,
-                         .draft = &w->draft,
-                         .adapters = &w->adapter,
-                         .adapter_count = 1,
-                         .adapter_layer = 1,
-                         .seed = 1};
+    null_adapters_open(&w->adapters, &tokens);
+    w->env = (MethodEnv){.target = &w->target, .draft = &w->draft, .seed = 1};
+    null_adapters_give(&w->adapters, &w->env);
     *state = w;
     return 0;
 }
@@ -34,7 +30,7 @@ static int close_world(void **state) {
     World *w = *state;
     session_release(&w->target);
     session_release(&w->draft);
-    session_release(&w->adapter);
+    null_adapters_close(&w->adapters);
     test_free(w);
     return 0;
 }
@@ -177,6 +173,29 @@ static void opens_from_text(void **state) {
     }
 }
 
+// An adapter is found by its kind, never by words in the method's text; of two, the last is taken.
+static void adapters_are_found_by_their_kind(void **state) {
+    enum { HEADS = 5 }; // as deep as the tree called eagle
+    static const char *const good[] = {"medusa:tree=eagle", "mix:medusa(tree=eagle)+recycling(tree=eagle)",
+                                       "mix:recycling(tree=eagle)+kangaroo+medusa(tree=eagle)"};
+    World *w = *state;
+    Session heads[HEADS];
+    MethodEnv env = w->env;
+    for (int i = 0; i < HEADS; i++)
+        null_session_open(&heads[i], &(NullSetup){.vocab = 20, .context = 100, .input = INPUT_HIDDEN});
+    env.adapters[0] = env.adapters[1];
+    env.adapters[1] = env.adapters[2];
+    env.adapters[2] = (AdapterSet){.sessions = heads, .count = HEADS, .layer = NULL_LAYERS};
+    env.adapters[3] = w->env.adapters[0];
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        Method m;
+        Error e = {0};
+        if (!method_open(&m, good[i], &env, &e)) fail_msg("'%s': %s", good[i], e.text);
+        method_close(&m);
+    }
+    for (int i = 0; i < HEADS; i++) session_release(&heads[i]);
+}
+
 static void refuses(void **state) {
     World *w = *state;
     static const char *const bad[][2] = {
@@ -207,6 +226,7 @@ int main(void) {
         cmocka_unit_test(parameters_round_trip),
         cmocka_unit_test(descriptions_name_everything),
         cmocka_unit_test(opens_from_text),
+        cmocka_unit_test(adapters_are_found_by_their_kind),
         cmocka_unit_test(refuses),
     };
     return cmocka_run_group_tests(tests, open_world, close_world);

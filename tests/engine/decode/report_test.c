@@ -11,7 +11,7 @@
 enum { VOCAB = 6, CONTEXT = 90, TOKENS = 60, READ = 8, BOTH = 1 | READ };
 
 typedef struct {
-    Session target, draft, slow, *adapter;
+    Session target, draft, slow;
     NullAdapters adapters;
     double passes[3], rows[3]; // of each model, when last looked at
     int sequence[CONTEXT + 1], length, prompt;
@@ -26,7 +26,6 @@ static void open_world(World *w) {
     null_session_open(&w->target, &setup);
     null_session_open(&w->draft, &setup);
     null_adapters_open(&w->adapters, &setup);
-    w->adapter = &w->adapters.sessions[INPUT_HIDDEN];
     null_session_open(&w->slow, &setup);
 }
 
@@ -37,24 +36,34 @@ static void close_world(World *w) {
     session_release(&w->slow);
 }
 
+static const Session *sessions_of(const World *w, int model, int *count) {
+    *count = model == PASS_ADAPTER ? ADAPTER_SETS : 1;
+    return model == PASS_TARGET ? &w->target : model == PASS_DRAFT ? &w->draft : w->adapters.sessions;
+}
+
 // The passes are those that the sessions ran since the last report, with as many rows.
 static void check_passes(World *w, const StepReport *r) {
-    const Session *sessions[] = {&w->target, &w->draft, w->adapter};
     for (int model = PASS_TARGET; model <= PASS_ADAPTER; model++) {
-        double passes = 0, rows = 0;
+        int count;
+        const Session *sessions = sessions_of(w, model, &count);
+        double passes = 0, rows = 0, ran = 0, in = 0;
         for (int i = 0; i < r->pass_count; i++) {
             const Pass *p = &r->passes[i];
             if ((int)p->model != model) continue;
             assert_in_range(p->rows, 1, TREE_MAX_NODES);
-            assert_in_range(p->b, p->a, sessions[model]->shape.layers);
+            assert_in_range(p->b, p->a, sessions[0].shape.layers);
             if (p->a < p->b) passes += p->count;
             if (p->a == 0 && p->b > 0) rows += p->count * p->rows;
             w->ran |= (p->a < p->b ? 1u : (unsigned)READ) << model;
         }
-        assert_true(passes == sessions[model]->passes - w->passes[model]);
-        assert_true(rows == sessions[model]->rows - w->rows[model]);
-        w->passes[model] = sessions[model]->passes;
-        w->rows[model] = sessions[model]->rows;
+        for (int i = 0; i < count; i++) {
+            ran += sessions[i].passes;
+            in += sessions[i].rows;
+        }
+        assert_true(passes == ran - w->passes[model]);
+        assert_true(rows == in - w->rows[model]);
+        w->passes[model] = ran;
+        w->rows[model] = in;
     }
 }
 
@@ -131,7 +140,8 @@ static void run(World *w, Method *m, Random *r) {
     w->prompt = w->length = w->before = test_between(r, 1, 20);
     for (int i = 0; i < w->prompt; i++) w->sequence[i] = test_between(r, 0, VOCAB - 1);
     if (!decode(&w->target, m, w->sequence, w->prompt, &o, &out, &e)) fail_msg("%s", e.text);
-    assert_true(!w->target.log && !w->draft.log && !w->adapter->log); // no log is left in a session
+    assert_true(!w->target.log && !w->draft.log); // no log is left in a session
+    for (int i = 0; i < ADAPTER_SETS; i++) assert_null(w->adapters.sessions[i].log);
     decode_result_release(&out);
 }
 
@@ -142,7 +152,7 @@ static void check_method(const char *text, unsigned models, Random *r) {
     open_world(&w);
     MethodEnv env = {
         .target = &w.target, .draft = &w.draft, .sampling = {.temperature = 1, .top_p = 1}, .seed = 3};
-    w.adapter = null_adapters_seat(&w.adapters, &env, text);
+    null_adapters_give(&w.adapters, &env);
     if (!method_open(&m, text, &env, &e)) fail_msg("%s: %s", text, e.text);
     w.passes[PASS_TARGET] = w.target.passes; // tables were made with it
     w.rows[PASS_TARGET] = w.target.rows;
@@ -164,10 +174,10 @@ static void every_method_tells_its_work(void **state) {
         unsigned needs = table[i]->needs, models = 0;
         if (needs & (NEEDS_FILE | NEEDS_ANSWER)) continue;
         if (needs & NEEDS_DRAFT) models |= (unsigned)BOTH << PASS_DRAFT;
-        if (needs & (NEEDS_ADAPTER | NEEDS_HEADS | NEEDS_EAGLE | NEEDS_EAGLE3))
-            models |= (unsigned)BOTH << PASS_ADAPTER;
+        if (needs & NEEDS_ADAPTERS) models |= (unsigned)BOTH << PASS_ADAPTER;
         check_method(table[i]->name, models, &r);
     }
+    check_method("mix:kangaroo+medusa", (unsigned)BOTH << PASS_ADAPTER, &r);
 }
 
 // More guesses than bits: the first 64 are reported.

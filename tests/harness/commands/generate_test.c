@@ -497,7 +497,7 @@ static void second_models(void **state) {
         "outpace: token 68 is '<0x41>' for the target, '<0x42>' for the draft model: they must share a "
         "vocabulary\n");
     cli_expect_error(cli, 2, "generate tiny --ids 1 --method medusa --adapter kangaroo",
-                     "outpace: method 'medusa': Medusa heads are needed: give them with --adapter DIR, in a "
+                     "outpace: method 'medusa': Medusa heads are needed: give them with --heads DIR, in a "
                      "config heads: DIR\n");
     cli_expect_error(
         cli, 2, "generate tiny --ids 1 --method kangaroo",

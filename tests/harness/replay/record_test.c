@@ -142,7 +142,7 @@ static void refused(void **state) {
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 2, "replay", "--tokens", "a.jsonl", "--db", "x.db", "--method", "prompt-lookup",
                   "--method", "lookahead");
-    assert_non_null(strstr(text_get(&c.err), "'lookahead' reads the model's outputs"));
+    assert_non_null(strstr(text_get(&c.err), "method 'lookahead': it reads the model's outputs"));
     child_release(&c);
     if (file_exists(folder_path(*state, "x.db"))) assert_true(ask(*state, "SELECT count(*) FROM run") == 0);
 }

@@ -2,6 +2,7 @@
 // S; methods that need a model are refused.
 #include "tests/support/check.h"
 
+#include "engine/decode/datastore.h"
 #include "engine/decode/decode.h"
 #include "harness/replay/replay.h"
 #include "tests/support/child.h"
@@ -127,6 +128,21 @@ static void pool(void **state) {
 
 // A walk over the positions: a step emits what was recorded where it begins, at most draft + 1, and no more
 // than the text has.
+// A value may be the name of a method that reads the model's outputs.
+static void a_value_is_no_method(void **state) {
+    int ids[] = {1, 2, 3, 1, 2, 3};
+    ReplayText text = {.ids = ids, .prompt = 3, .count = 6};
+    ReplayTexts texts = {.texts = &text, .count = 1, .vocab = VOCAB, .longest = 6};
+    char method[2 * FOLDER_PATH_SIZE];
+    Replay r;
+    Error e = {0};
+    const char *store = folder_path(*state, "jacobi");
+    assert_true(datastore_write(store, ids, 6, VOCAB, NULL));
+    snprintf(method, sizeof method, "mix:prompt-lookup+rest(datastore=%s)", store);
+    if (!replay_run(&texts, method, still_clock(), NULL, &r, &e)) fail_msg("%s: %s", method, e.text);
+    replay_release(&r);
+}
+
 static void recorded(void **state) {
     static int ids[TEXTS][PROMPT + ANSWER];
     static uint8_t lists[TEXTS][ANSWER];
@@ -177,12 +193,12 @@ static void recorded_after_another(void **state) {
 
 static void needs_a_model(void **state) {
     static const char *const ROWS[][2] = {
-        {"lookahead", "'lookahead' reads the model's outputs"},
-        {"jacobi", "'jacobi' reads"},
-        {"mix:jacobi+prompt-lookup", "'jacobi' reads"},
+        {"lookahead", "method 'lookahead': it reads the model's outputs"},
+        {"mix:jacobi+prompt-lookup", "method 'mix': method 'jacobi': it reads the model's outputs"},
+        {"recorded:of=jacobi", "no list 'acc_eagle'"},
         {"ngrammys", "asks a model for its distribution"},
         {"ouroboros-pool:beta=1", "method 'ouroboros-pool'"},
-        {"medusa", "heads are needed"},
+        {"medusa", "method 'medusa': it reads the model's outputs"},
         {"promptlookup", "prompt-lookup"},
         {"recorded", "no list 'acc_eagle'"},
     };
@@ -233,6 +249,7 @@ int main(void) {
         cmocka_unit_test(as_the_model_was),
         cmocka_unit_test(pool),
         cmocka_unit_test(needs_a_model),
+        cmocka_unit_test_setup_teardown(a_value_is_no_method, folder_setup, folder_teardown),
         cmocka_unit_test(recorded),
         cmocka_unit_test(recorded_after_another),
         cmocka_unit_test_setup_teardown(command, folder_setup, folder_teardown),

@@ -142,9 +142,9 @@ static void check_row(World *w, const char *setting, bool heeded, const char *co
     Method m;
     MethodEnv env = {.target = &w->target.session,
                      .draft = &w->draft.session,
-                     .adapters = w->adapters.sessions,
-                     .adapter_count = w->adapters.count,
-                     .adapter_layer = w->adapters.adapter.kind.exit_layer,
+                     .adapters = {{.sessions = w->adapters.sessions,
+                                   .count = w->adapters.count,
+                                   .layer = w->adapters.adapter.kind.exit_layer}},
                      .sampling = {.top_p = 1},
                      .eos = &eos,
                      .eos_count = heeded};

@@ -301,11 +301,7 @@ static void watch_method(Watch *w, Random *r) {
     rank_tree_init(&w->fixed);
     draw_setting(w, r, text, sizeof text);
     MethodEnv env = {.target = &w->target,
-                     .adapters = &w->draft,
-                     .adapter_count = 1,
-                     .adapter_layer = NULL_LAYERS,
-                     .captures = &w->captures,
-                     .draft_ids = w->mapped ? w->map : NULL,
+                     .adapters = {{&w->draft, 1, NULL_LAYERS, &w->captures, w->mapped ? w->map : NULL}},
                      .sampling = {.top_p = 1}};
     if (!method_open(&m, text, &env, &e)) fail_msg("'%s': %s", text, e.text);
     for (int prompt = 0; prompt < 2; prompt++) {
@@ -343,6 +339,18 @@ static void every_setting(void **state) {
 
 static void refuses(void **state) {
     (void)state;
+    static const struct {
+        const char *method, *error;
+    } rows[ADAPTER_SETS] = {
+        {"kangaroo", "method 'kangaroo': an adapter on one of the target's lower layers is needed: give one "
+                     "with --adapter DIR, in a config adapter: DIR"},
+        {"medusa", "method 'medusa': Medusa heads are needed: give them with --heads DIR, in a config heads: "
+                   "DIR"},
+        {"eagle", "method 'eagle': a draft of EAGLE-1 or 2 is needed: give one with --eagle DIR, in a config "
+                  "eagle: DIR"},
+        {"eagle3", "method 'eagle3': a draft of EAGLE-3 is needed: give one with --eagle3 DIR, in a config "
+                   "eagle3: DIR"},
+    };
     NullAdapters adapters;
     Session target;
     NullSetup setup = {.vocab = 8, .context = CONTEXT};
@@ -351,15 +359,13 @@ static void refuses(void **state) {
     Error e = {0};
     null_session_open(&target, &setup);
     null_adapters_open(&adapters, &setup);
-    null_adapters_seat(&adapters, &env, "medusa");
-    assert_false(method_open(&m, "eagle", &env, &e));
-    assert_non_null(strstr(e.text, "method 'eagle': a draft of EAGLE-1 or 2 is needed: give one with"));
-    null_adapters_seat(&adapters, &env, "eagle");
-    assert_false(method_open(&m, "eagle3", &env, &e));
-    assert_non_null(strstr(e.text, "method 'eagle3': a draft of EAGLE-3 is needed: give one with"));
-    assert_false(method_open(&m, "medusa", &env, &e));
-    assert_non_null(strstr(e.text, "Medusa heads are needed"));
-    assert_false(method_open(&m, "kangaroo", &env, &e));
+    for (size_t i = 0; i < ADAPTER_SETS; i++) {
+        null_adapters_give(&adapters, &env);
+        env.adapters[i].count = 0;
+        assert_false(method_open(&m, rows[i].method, &env, &e));
+        assert_string_equal(e.text, rows[i].error);
+    }
+    null_adapters_give(&adapters, &env);
     assert_false(method_open(&m, "eagle:tree=0;000", &env, &e));
     assert_non_null(strstr(e.text, "the path '000' in 'tree' needs '00' before it"));
     assert_false(method_open(&m, "eagle:tree=/no/such/tree", &env, &e));

@@ -68,9 +68,7 @@ static void open_method(Kangaroo *k, Method *m, Random *r) {
     Error e = {0};
     k->layer = test_between(r, 1, NULL_LAYERS - 1);
     MethodEnv env = {.target = &w->target,
-                     .adapters = &w->second,
-                     .adapter_count = 1,
-                     .adapter_layer = k->layer,
+                     .adapters = {{.sessions = &w->second, .count = 1, .layer = k->layer}},
                      .sampling = {.top_p = 1}};
     w->says = adapter_says;
     w->gamma = test_between(r, 1, WATCH_GAMMA);
@@ -116,11 +114,11 @@ static void refuses(void **state) {
     Error e = {0};
     null_session_open(&target, &(NullSetup){.vocab = 20, .context = 50});
     null_session_open(&adapter, &(NullSetup){.vocab = 20, .context = 50, .input = INPUT_HIDDEN});
-    MethodEnv env = {.target = &target, .adapters = &adapter, .adapter_count = 1, .adapter_layer = 2};
+    MethodEnv env = {.target = &target, .adapters = {{.sessions = &adapter, .count = 1, .layer = 2}}};
     assert_false(method_open(&m, "kangaroo:exit_layer=1", &env, &e));
     assert_non_null(
         strstr(e.text, "method 'kangaroo': 'exit_layer' is 1, the adapter was made for layer 2: "));
-    env.adapter_layer = NULL_LAYERS;
+    env.adapters[0].layer = NULL_LAYERS;
     assert_false(method_open(&m, "kangaroo", &env, &e));
     assert_string_equal(e.text,
                         "method 'kangaroo': an adapter on one of the target's lower layers is needed: "
@@ -139,9 +137,7 @@ static void layers_run_once(void **state) {
     null_session_open(&target, &(NullSetup){.vocab = 4, .context = 100});
     null_session_open(&adapter, &(NullSetup){.vocab = 4, .context = 100, .input = INPUT_HIDDEN});
     MethodEnv env = {.target = &target,
-                     .adapters = &adapter,
-                     .adapter_count = 1,
-                     .adapter_layer = 1,
+                     .adapters = {{.sessions = &adapter, .count = 1, .layer = 1}},
                      .sampling = {.top_p = 1}};
     DecodeOptions o = {.max_tokens = 60, .merge = true, .clock = still_clock()};
     assert_true(method_open(&m, "kangaroo:gamma=4,eta=0", &env, NULL));

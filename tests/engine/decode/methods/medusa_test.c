@@ -99,9 +99,7 @@ static void open_method(Watch *w, Method *m, const char *folder, Random *r) {
     char text[300], tree[1200];
     Error e = {0};
     MethodEnv env = {.target = &w->target,
-                     .adapters = w->heads,
-                     .adapter_count = heads,
-                     .adapter_layer = NULL_LAYERS,
+                     .adapters = {{.sessions = w->heads, .count = heads, .layer = NULL_LAYERS}},
                      .sampling = {.top_p = 1}};
     w->depth = depth < heads ? depth : heads;
     rank_tree_grow(&w->tree, test_between(r, 1, 99), w->depth, top);
@@ -147,19 +145,19 @@ static void inline_trees_and_missing_files(void **state) {
     Method m;
     Error e = {0};
     open_watch(&w, &r);
-    MethodEnv env = {
-        .target = &w.target, .adapters = w.heads, .adapter_count = 2, .adapter_layer = NULL_LAYERS};
+    MethodEnv env = {.target = &w.target,
+                     .adapters = {{.sessions = w.heads, .count = 2, .layer = NULL_LAYERS}}};
     assert_true(method_open(&m, "medusa:tree=0;1;00;01", &env, &e));
     method_close(&m);
     assert_false(method_open(&m, "medusa:tree=0;000", &env, &e));
     assert_string_equal(e.text, "method 'medusa': the path '000' in 'tree' is longer than 2 ranks");
     assert_false(method_open(&m, "medusa:tree=/no/such/tree", &env, &e));
     assert_non_null(strstr(e.text, "/no/such/tree"));
-    env.adapter_layer = 1;
+    env.adapters[0].layer = 1;
     assert_false(method_open(&m, "medusa", &env, &e));
     assert_string_equal(
         e.text,
-        "method 'medusa': Medusa heads are needed: give them with --adapter DIR, in a config heads: DIR");
+        "method 'medusa': Medusa heads are needed: give them with --heads DIR, in a config heads: DIR");
     close_watch(&w);
 }
 

@@ -11,12 +11,13 @@
 enum { VOCAB = 4, CONTEXT = 120, PROMPT = 12, TOKENS = 80, LAYER = 1 };
 
 typedef struct {
-    Session target, draft, adapter;
+    Session target, draft;
+    NullAdapters adapters;
     MethodEnv env;
     Method method; // of the run; the sources' names of `steps` are its own
     int sequence[CONTEXT + 1], length, before;
     StepReport steps[CONTEXT];
-    int count;
+    int count, prefill_chunk;
     void (*look)(void *state, const StepReport *r); // at each step, or NULL
     void *looker;
 } World;
@@ -41,22 +42,19 @@ static void open_world(World *w, double temperature) {
     setup.window = 4; // sometimes predicts another token
     null_session_open(&w->draft, &setup);
     setup.window = 0;
-    setup.input = INPUT_HIDDEN;
-    null_session_open(&w->adapter, &setup);
+    null_adapters_open(&w->adapters, &setup);
     w->env = (MethodEnv){.target = &w->target,
                          .draft = &w->draft,
-                         .adapters = &w->adapter,
-                         .adapter_count = 1,
-                         .adapter_layer = LAYER,
                          .sampling = {.temperature = temperature, .top_p = 1},
                          .seed = 11};
+    null_adapters_give(&w->adapters, &w->env);
 }
 
 static void close_world(World *w) {
     method_close(&w->method);
     session_release(&w->target);
     session_release(&w->draft);
-    session_release(&w->adapter);
+    null_adapters_close(&w->adapters);
 }
 
 static DecodeResult run(World *w, const char *text, int max_rows, Layout layout) {
@@ -66,6 +64,7 @@ static DecodeResult run(World *w, const char *text, int max_rows, Layout layout)
                        .merge = true,
                        .layout = layout,
                        .max_rows = max_rows,
+                       .prefill_chunk = w->prefill_chunk,
                        .clock = still_clock(),
                        .emit = keep_token,
                        .step = keep_step,
@@ -326,6 +325,29 @@ static void an_adapter_follows_others(void **state) {
     session_release(&s.slow_target);
 }
 
+// Methods that look at each chunk of the prompt, next to one that needs its hidden states.
+static void a_prompt_in_chunks_is_the_same(void **state) {
+    (void)state;
+    static const char *const texts[] = {
+        "mix:recycling(prompt=on)+eagle3(total=12,depth=3,top=2)+medusa(nodes=2)",
+        "mix:recycling(prompt=on)+eagle(total=12,depth=3,top=2)",
+        "mix:recycling(prompt=on)+kangaroo(gamma=3,eta=0)+medusa(nodes=2)",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        World whole, chunks;
+        open_world(&whole, 0);
+        open_world(&chunks, 0);
+        chunks.prefill_chunk = 3;
+        DecodeResult a = run(&whole, texts[i], 0, LAYOUT_TREE), b = run(&chunks, texts[i], 0, LAYOUT_TREE);
+        check_same(&whole, &chunks, texts[i]);
+        assert_true(a.S == b.S && a.S > 1.2);
+        decode_result_release(&a);
+        decode_result_release(&b);
+        close_world(&whole);
+        close_world(&chunks);
+    }
+}
+
 // --- the bonus, and refused mixes
 
 // Lookahead drops the bonus after its own n-grams, whatever the others propose; after theirs it is kept.
@@ -371,6 +393,10 @@ static void refuses(void **state) {
         {"mix:mix+jacobi", "a mix cannot be part of a mix"},
         {"mix:speculative+ouroboros", "speculative and ouroboros cannot share the draft model"},
         {"mix:kangaroo+kangaroo(gamma=2)", "kangaroo and kangaroo cannot share the adapter"},
+        {"mix:early-exit+kangaroo", "early-exit and kangaroo cannot share the target's lower layers"},
+        {"mix:kangaroo+eagle", "kangaroo and eagle cannot share the prompt's hidden states"},
+        {"mix:medusa+eagle+eagle3", "eagle and eagle3 cannot share the prompt's hidden states"},
+        {"mix:kangaroo+medusa", NULL},
         {"mix:suffix+speculative,switch=learned", NULL},
         {"mix:suffix,switch=learned", "'switch' is learned, but there is no second method"},
         {"mix:speculative+suffix,switch=match",
@@ -399,6 +425,7 @@ int main(void) {
         cmocka_unit_test(rows_are_shared_in_turn),
         cmocka_unit_test(max_rows_holds_for_all),
         cmocka_unit_test(an_adapter_follows_others),
+        cmocka_unit_test(a_prompt_in_chunks_is_the_same),
         cmocka_unit_test(a_bonus_is_dropped_by_its_method),
         cmocka_unit_test(refuses),
     };
