@@ -46,8 +46,9 @@ static const char *const METHODS[] = {
     "speculative:gamma=3",
     "speculative:gamma=2,draft_temperature=2,draft_top_k=3,adaptive=confidence,confidence=0.3",
     "kangaroo:gamma=3,eta=0.3",
+    "early-exit:exit_layer=1,gamma=3,eta=0.3",
 };
-enum { METHOD_COUNT = sizeof METHODS / sizeof *METHODS, FIRST_BLOCK = METHOD_COUNT - 3 };
+enum { METHOD_COUNT = sizeof METHODS / sizeof *METHODS, FIRST_BLOCK = METHOD_COUNT - 4 };
 
 static Verification verification_of(int method) {
     return method < FIRST_BLOCK ? VERIFICATION_TOKEN : VERIFICATION_BLOCK;

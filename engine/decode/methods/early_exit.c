@@ -118,6 +118,8 @@ static bool early_exit_observe(void *self, const Observation *seen, Error *e) {
 
 static const Sources *early_exit_sources(const void *self) { return &((const EarlyExit *)self)->sources; }
 
+static bool early_exit_chain(const void *self) { return !((const EarlyExit *)self)->drafter.greedy; }
+
 const MethodInfo method_early_exit = {.name = "early-exit",
                                       .summary =
                                           "the target's first layers and its own head draft (LayerSkip)",
@@ -131,4 +133,5 @@ const MethodInfo method_early_exit = {.name = "early-exit",
                                       .observe = early_exit_observe,
                                       .may_rest = true,
                                       .close = early_exit_close,
-                                      .sources = early_exit_sources};
+                                      .sources = early_exit_sources,
+                                      .chain = early_exit_chain};
