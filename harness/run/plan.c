@@ -477,11 +477,13 @@ static bool read_shard(const char *text, int *shard, int *shards, Error *e) {
 }
 
 static bool write_overrides(Plan *p, Error *e) {
-    p->part = p->shards == 1 ? NULL : mem_printf("%d/%d", p->shard + 1, p->shards);
+    char part[32];
+    snprintf(part, sizeof part, "%d/%d", p->shard + 1, p->shards);
     json_t *words = json_array();
     bool ok = add_words(words, "--scale", p->changes.scale);
     for (int i = 0; ok && i < p->sets.count; i++) ok = add_words(words, "--set", p->sets.items[i]);
-    ok = ok && add_words(words, "--model", p->changes.model) && add_words(words, "--shard", p->part);
+    ok = ok && add_words(words, "--model", p->changes.model) &&
+         add_words(words, "--shard", p->shards > 1 ? part : NULL);
     p->overrides = ok ? json_text(words, JSON_COMPACT) : NULL;
     json_decref(words);
     return p->overrides || error_input(e, "an override is not UTF-8");
@@ -550,7 +552,8 @@ static bool keep_shard(Plan *p, Error *e) {
     mem_free(cost);
     mem_free(shard_of);
     if (!p->sweep.count)
-        return error_input(e, "part %s has no points: there are only %d", p->part, p->sweep.total);
+        return error_input(e, "part %d/%d has no points: there are only %d", p->shard + 1, p->shards,
+                           p->sweep.total);
     return schedule_make(&p->experiment, &p->sweep, &p->schedule, e) && open_inputs(p, e);
 }
 
@@ -642,7 +645,6 @@ void plan_release(Plan *p) {
     mem_free(p->config);
     mem_free(p->file);
     mem_free(p->overrides);
-    mem_free(p->part);
     mem_free(p->db);
     mem_free(p->threads);
     mem_free(p->device);

@@ -119,7 +119,6 @@ typedef struct Plan {
     Words sets; // including those of --threads and --device
     char *threads, *device;
     int shard, shards; // which part, from 0, and of how many
-    char *part;        // the same as the option's text; NULL: there is one
     char *db;          // of a part, in place of the default; NULL: as the options have it
     Experiment experiment;
     Sweep sweep;

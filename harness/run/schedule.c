@@ -74,7 +74,7 @@ static int find_group(Schedule *s, int point) {
 // --- baselines -------------------------------------------------------------------------------------------
 
 // A warm group's baseline has a hash of its own: it differs from the baseline of other groups. So has that of
-// a part of the sweep: in a merged store, methods are compared with the one that they ran beside.
+// a part of the sweep: in a merged store, methods are compared with the baseline of their own part.
 static bool hash_baseline(const Experiment *x, const Sweep *s, Point *p, bool warm, Error *e) {
     Text text = {0};
     if (warm) text_puts(&text, "beside warm methods\n");
