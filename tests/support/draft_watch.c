@@ -119,3 +119,31 @@ void draft_watch_decode(DraftWatch *w, Method *m, Random *r) {
     DecodeResult out = watched_decode(&w->text, on_step, &w->target, m, &o);
     decode_result_release(&out);
 }
+
+void draft_watch_draw(DraftWatch *w, Random *r) {
+    static const double temperatures[] = {0, 0, 0.7, 3};
+    w->gamma = test_between(r, 1, WATCH_GAMMA);
+    w->confidence = (double)test_between(r, -20, 90) / 100;
+    if (w->confidence < 0) w->confidence = 0;
+    w->sampling = (Sampling){temperatures[test_between(r, 0, 3)], test_between(r, 0, 3), 1};
+}
+
+void draft_watch_rounds(Random r, void (*open)(DraftWatch *w, Method *m, Random *r), int least) {
+    int accepted = 0, proposed = 0, full = 0;
+    for (int round = 0; round < 150; round++) {
+        DraftWatch w = {.accepted = 0};
+        Method m;
+        open(&w, &m, &r);
+        for (int prompt = 0; prompt < 3; prompt++) draft_watch_decode(&w, &m, &r);
+        accepted += w.accepted;
+        proposed += w.proposed;
+        full += w.full;
+        method_close(&m);
+        session_release(&w.target);
+        session_release(&w.second);
+        session_release(&w.slow);
+        session_release(&w.slow_target);
+    }
+    print_message("%d of %d guesses accepted, %d full matches\n", accepted, proposed, full);
+    assert_true(accepted > least && proposed - accepted > least && full > least / 5);
+}

@@ -20,6 +20,7 @@ struct DraftWatch {
     double confidence; // the chain ends after a chance that is not above this; 0: never
     bool strict;       // or below it
     bool alone;        // the target drafts by itself: `second` is its twin, and isn't used
+    int layer;         // of a draft that is the target's first layers
     // as the watch goes
     int length_wanted;
     int accepted, full, proposed;
@@ -27,3 +28,10 @@ struct DraftWatch {
 
 // Decodes a random prompt with the method, open on w->target and w->second, and checks each step.
 void draft_watch_decode(DraftWatch *w, Method *m, Random *r);
+
+// Draws gamma, confidence and sampling.
+void draft_watch_draw(DraftWatch *w, Random *r);
+
+// Watches three prompts each of many methods. open: opens the sessions, which are closed here, and the
+// method. `least`: guesses that must be accepted, and rejected, in all.
+void draft_watch_rounds(Random r, void (*open)(DraftWatch *w, Method *m, Random *r), int least);

@@ -290,22 +290,29 @@ static void expect_tensor(const Network *n, size_t at, const Tensor *x) {
         assert_int_equal(numbers[i], f32_to_bf16(n->weights[at + i]));
 }
 
+// Trains an adapter for a step and exports it to `dir`.
+static Trainer export_one(World *w, Corpus *corpus, const AdapterKind *kind, const char *dir, Random *r) {
+    Shape shape = small_shape();
+    Error e = {0};
+    Output out = {0};
+    open_world(w, &shape, kind, r);
+    learner_corpus(corpus, 20, 90, 2);
+    TrainConfig c = config_of(w, 5);
+    Trainer t = open_trainer(&c, corpus);
+    trainer_step(&t);
+    ExportNotes notes = {.held_out_loss = trainer_held_out(&t)};
+    if (!export_adapter(&t, &notes, dir, &out, &e)) fail_msg("%s", e.text);
+    output_release(&out);
+    return t;
+}
+
 static void check_export(int v, const char *dir, Random *r) {
     World w;
     Corpus corpus;
     Adapter a;
-    Shape shape = small_shape();
     AdapterKind kind = kind_of(v);
     Error e = {0};
-    open_world(&w, &shape, &kind, r);
-    learner_corpus(&corpus, 20, 90, 2);
-    TrainConfig c = config_of(&w, 5);
-    Trainer t = open_trainer(&c, &corpus);
-    trainer_step(&t);
-    ExportNotes notes = {.held_out_loss = trainer_held_out(&t)};
-    Output out = {0};
-    if (!export_adapter(&t, &notes, dir, &out, &e)) fail_msg("%s", e.text);
-    output_release(&out);
+    Trainer t = export_one(&w, &corpus, &kind, dir, r);
     if (!adapter_open(&a, w.choice.model, dir, &e)) fail_msg("%s", e.text);
     assert_memory_equal(&a.kind, &kind, sizeof kind);
     for (int i = 0; i < kind.heads; i++) {
@@ -414,18 +421,10 @@ static void check_eagle_config(const char *path, bool third) {
 static void check_eagle_files(int v, const char *dir, Random *r) {
     World w;
     Corpus corpus;
-    Shape shape = small_shape();
     AdapterKind kind = kind_of(v);
     Error e = {0};
     Output out = {0};
-    open_world(&w, &shape, &kind, r);
-    learner_corpus(&corpus, 20, 90, 2);
-    TrainConfig c = config_of(&w, 5);
-    Trainer t = open_trainer(&c, &corpus);
-    trainer_step(&t);
-    ExportNotes notes = {.held_out_loss = trainer_held_out(&t)};
-    if (!export_adapter(&t, &notes, dir, &out, &e)) fail_msg("%s", e.text);
-    output_release(&out);
+    Trainer t = export_one(&w, &corpus, &kind, dir, r);
     assert_true(export_check(dir, true, NULL, &out, &e)); // the same training may replace it
     const char *weights = folder_path(dir, "model.safetensors");
     if (v == ADAPTER_EAGLE3) expect_stored(t.networks, weights, EAGLE3_FILE, 13);

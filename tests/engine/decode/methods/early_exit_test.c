@@ -8,18 +8,13 @@
 
 enum { VOCAB = 3 }; // so that a guess is right now and then
 
-typedef struct {
-    DraftWatch watch; // first: its callback gets it
-    int layer;
-} EarlyExit;
-
 static int exit_says(DraftWatch *w, const int *tokens, int n, float *logits) {
     Session *s = &w->slow;
     session_reset(s);
     session_begin_step(s, true, LAYOUT_TREE);
     int node = tree_root(&s->tree, tokens[0]);
     for (int i = 1; i < n; i++) node = tree_probe(&s->tree, node, tokens[i], true);
-    assert_true(session_run(s, ((const EarlyExit *)w)->layer, NULL));
+    assert_true(session_run(s, w->layer, NULL));
     session_peek(s, node);
     assert_true(session_read(s, HEAD_ARGMAX | HEAD_LOGITS, NULL));
     if (logits) memcpy(logits, session_logits(s, node), (size_t)s->shape.vocab * sizeof *logits);
@@ -39,20 +34,16 @@ static void open_sessions(DraftWatch *w, Random *r) {
     null_session_open(&w->slow, &setup);
 }
 
-static void open_method(EarlyExit *x, Method *m, Random *r) {
-    static const double temperatures[] = {0, 0, 0.7, 3};
-    DraftWatch *w = &x->watch;
+static void open_method(DraftWatch *w, Method *m, Random *r) {
     char text[200];
     Error e = {0};
+    open_sessions(w, r);
     MethodEnv env = {.target = &w->target, .sampling = {.top_p = 1}};
     int asked = test_between(r, 0, NULL_LAYERS - 1);
-    x->layer = asked ? asked : 1;
+    w->layer = asked ? asked : 1;
     w->says = exit_says;
     w->alone = true;
-    w->gamma = test_between(r, 1, WATCH_GAMMA);
-    w->confidence = (double)test_between(r, -20, 90) / 100;
-    if (w->confidence < 0) w->confidence = 0;
-    w->sampling = (Sampling){temperatures[test_between(r, 0, 3)], test_between(r, 0, 3), 1};
+    draft_watch_draw(w, r);
     snprintf(text, sizeof text,
              "early-exit:gamma=%d,eta=%.2f,exit_layer=%d,draft_temperature=%g,draft_top_k=%d", w->gamma,
              w->confidence, asked, w->sampling.temperature, w->sampling.top_k);
@@ -61,25 +52,7 @@ static void open_method(EarlyExit *x, Method *m, Random *r) {
 
 static void every_setting(void **state) {
     (void)state;
-    Random r = test_random(97);
-    int accepted = 0, proposed = 0, full = 0;
-    for (int round = 0; round < 150; round++) {
-        EarlyExit x = {.layer = 1};
-        DraftWatch *w = &x.watch;
-        Method m;
-        open_sessions(w, &r);
-        open_method(&x, &m, &r);
-        for (int prompt = 0; prompt < 2; prompt++) draft_watch_decode(w, &m, &r);
-        accepted += w->accepted;
-        proposed += w->proposed;
-        full += w->full;
-        method_close(&m);
-        session_release(&w->target);
-        session_release(&w->second);
-        session_release(&w->slow);
-    }
-    print_message("%d of %d guesses accepted, %d full matches\n", accepted, proposed, full);
-    assert_true(accepted > 1500 && proposed - accepted > 1500 && full > 400);
+    draft_watch_rounds(test_random(97), open_method, 2000);
 }
 
 static void refuses(void **state) {

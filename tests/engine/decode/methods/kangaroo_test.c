@@ -19,16 +19,11 @@ static void states_of(Session *target, const int *tokens, int n, int layer, floa
         assert_true(session_get_hidden(target, &i, 1, HIDDEN_RAW, rows + (size_t)i * NULL_WIDTH, NULL));
 }
 
-typedef struct {
-    DraftWatch watch; // first: its callback gets it
-    int layer;
-} Kangaroo;
-
 static int adapter_says(DraftWatch *w, const int *tokens, int n, float *logits) {
     float rows[(WATCH_CONTEXT + WATCH_GAMMA) * NULL_WIDTH];
     Session *s = &w->slow;
     int said = -1;
-    states_of(&w->slow_target, tokens, n, ((const Kangaroo *)w)->layer, rows);
+    states_of(&w->slow_target, tokens, n, w->layer, rows);
     session_reset(s);
     for (int i = 0; i < n; i++) {
         session_begin_step(s, true, LAYOUT_TREE);
@@ -61,50 +56,27 @@ static void open_sessions(DraftWatch *w, Random *r) {
     null_session_open(&w->slow, &adapter);
 }
 
-static void open_method(Kangaroo *k, Method *m, Random *r) {
-    static const double temperatures[] = {0, 0, 0.7, 3};
-    DraftWatch *w = &k->watch;
+static void open_method(DraftWatch *w, Method *m, Random *r) {
     char text[200];
     Error e = {0};
-    k->layer = test_between(r, 1, NULL_LAYERS - 1);
+    open_sessions(w, r);
+    w->layer = test_between(r, 1, NULL_LAYERS - 1);
     MethodEnv env = {.target = &w->target,
-                     .adapters = {{.sessions = &w->second, .count = 1, .layer = k->layer}},
+                     .adapters = {{.sessions = &w->second, .count = 1, .layer = w->layer}},
                      .sampling = {.top_p = 1}};
     w->says = adapter_says;
-    w->gamma = test_between(r, 1, WATCH_GAMMA);
-    w->confidence = (double)test_between(r, -20, 90) / 100;
-    if (w->confidence < 0) w->confidence = 0;
+    draft_watch_draw(w, r);
     w->strict = test_between(r, 0, 1);
-    w->sampling = (Sampling){temperatures[test_between(r, 0, 3)], test_between(r, 0, 3), 1};
     snprintf(text, sizeof text,
              "kangaroo:gamma=%d,eta=%.2f,strict=%s,exit_layer=%d,draft_temperature=%g,draft_top_k=%d",
-             w->gamma, w->confidence, w->strict ? "on" : "off", test_between(r, 0, 1) ? k->layer : 0,
+             w->gamma, w->confidence, w->strict ? "on" : "off", test_between(r, 0, 1) ? w->layer : 0,
              w->sampling.temperature, w->sampling.top_k);
     if (!method_open(m, text, &env, &e)) fail_msg("'%s': %s", text, e.text);
 }
 
 static void every_setting(void **state) {
     (void)state;
-    Random r = test_random(82);
-    int accepted = 0, proposed = 0, full = 0;
-    for (int round = 0; round < 150; round++) {
-        Kangaroo k = {.layer = 1};
-        DraftWatch *w = &k.watch;
-        Method m;
-        open_sessions(w, &r);
-        open_method(&k, &m, &r);
-        for (int prompt = 0; prompt < 2; prompt++) draft_watch_decode(w, &m, &r);
-        accepted += w->accepted;
-        proposed += w->proposed;
-        full += w->full;
-        method_close(&m);
-        session_release(&w->target);
-        session_release(&w->second);
-        session_release(&w->slow);
-        session_release(&w->slow_target);
-    }
-    print_message("%d of %d guesses accepted, %d full matches\n", accepted, proposed, full);
-    assert_true(accepted > 1500 && proposed - accepted > 1500 && full > 400);
+    draft_watch_rounds(test_random(82), open_method, 2000);
 }
 
 static void refuses(void **state) {

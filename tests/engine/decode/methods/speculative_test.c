@@ -29,17 +29,16 @@ static void open_sessions(DraftWatch *w, Random *r) {
 }
 
 static void open_method(DraftWatch *w, Method *m, Random *r) {
-    static const double temperatures[] = {0, 0, 0.7, 3};
     char text[200];
     Error e = {0};
+    open_sessions(w, r);
     MethodEnv env = {.target = &w->target, .draft = &w->second, .sampling = {.top_p = 1}};
     int adaptive = test_between(r, 0, 2);
     double confidence = (double)test_between(r, 1, 100) / 100;
     w->says = draft_says;
-    w->gamma = test_between(r, 1, WATCH_GAMMA);
+    draft_watch_draw(w, r);
     w->heuristic = adaptive == 1;
     w->confidence = adaptive == 2 ? confidence : 0;
-    w->sampling = (Sampling){temperatures[test_between(r, 0, 3)], test_between(r, 0, 3), 1};
     if (test_between(r, 0, 1)) w->sampling.top_p = 0.8;
     snprintf(
         text, sizeof text,
@@ -51,24 +50,7 @@ static void open_method(DraftWatch *w, Method *m, Random *r) {
 
 static void every_setting(void **state) {
     (void)state;
-    Random r = test_random(80);
-    int accepted = 0, proposed = 0, full = 0;
-    for (int round = 0; round < 200; round++) {
-        DraftWatch w = {.accepted = 0};
-        Method m;
-        open_sessions(&w, &r);
-        open_method(&w, &m, &r);
-        for (int prompt = 0; prompt < 3; prompt++) draft_watch_decode(&w, &m, &r);
-        accepted += w.accepted;
-        proposed += w.proposed;
-        full += w.full;
-        method_close(&m);
-        session_release(&w.target);
-        session_release(&w.second);
-        session_release(&w.slow);
-    }
-    print_message("%d of %d guesses accepted, %d full matches\n", accepted, proposed, full);
-    assert_true(accepted > 5000 && proposed - accepted > 5000 && full > 1000);
+    draft_watch_rounds(test_random(80), open_method, 5000);
 }
 
 // A draft that agrees with the target makes each step gamma + 1 tokens long, whatever the window.
