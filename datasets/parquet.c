@@ -75,7 +75,7 @@ static bool place_all(Parquet *p, Error *e) {
     p->columns = mem_new(count, sizeof *p->columns);
     return (place(p, &i, 0, 0, 0) && i == count) ||
            error_input(
-               e, "'%s': the schema of the Parquet file is no tree of %d levels at most: " PARQUET_DAMAGED,
+               e, "'%s': the schema of the Parquet file isn't a tree of at most %d levels: " PARQUET_DAMAGED,
                p->source.file, MOST_LEVELS);
 }
 
@@ -211,7 +211,7 @@ static bool build_row(Parquet *p, TakeRow *take_row, void *state, Error *e) {
     return ok;
 }
 
-// Empties the columns and frees the pages behind the group's texts.
+// Empties the columns and frees the pages that hold the group's texts.
 static void end_group(Parquet *p) {
     check(p);
     for (size_t i = 0; i < p->column_count; i++) {

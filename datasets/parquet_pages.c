@@ -5,7 +5,7 @@
 // Levels and dictionary indices are runs of one number and groups of packed ones; values are plain, or
 // indices of a dictionary, which is the chunk's first page.
 //
-// Invariants: nothing is read beyond a page, and no page lies beyond the file. The size of all that is
+// Invariants: nothing is read beyond a page, and no page ends beyond the file. The size of all that is
 // unpacked, decoded or repeated comes off `left` before memory is taken, so a small file can't fill the
 // memory.
 #include "datasets/parquet.h"

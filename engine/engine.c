@@ -283,7 +283,7 @@ bool engine_check(const EngineOptions *o, Error *e) {
 }
 
 // A context that nobody asked for need not be the model's own: where a device has no room for that, half of
-// what fits is taken, since models beside it and other programs need room too.
+// what fits is taken, since other models and other programs need room, too.
 static void cut_context(Opening *w, const Model *m) {
     int fits =
         w->device->fits && m->layers && !w->backend.context ? w->device->fits(m, &w->cards, &w->backend) : 0;

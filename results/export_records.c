@@ -1,6 +1,6 @@
 // A run in the records of other programs: the counterpart of import_records.c, which reads each of these
-// again. docs/glossary.md has their quantities beside ours. Nothing is made up: keys whose numbers a sample
-// lacks (times of a replay, drafted tokens of another engine) are left out.
+// again. docs/glossary.md compares their quantities with ours. Nothing is made up: keys whose numbers a
+// sample lacks (times of a replay, drafted tokens of another engine) are left out.
 #include "results/transfer.h"
 
 #include "engine/base/json.h"
@@ -291,7 +291,7 @@ static bool put_settings(Store *s, int64_t run, FILE *out, Error *e) {
     while (r && rows_next(r)) add_setting(all, r);
     bool ok = r && rows_end(r, true, e);
     ok = ok && (json_object_size(all) ||
-                error_input(e, "run %lld has no method beside its baseline", (long long)run));
+                error_input(e, "run %lld has no method except its baseline", (long long)run));
     if (ok) json_print(json_incref(all), JSON_INDENT(1), out);
     json_decref(all);
     return ok && (!ferror(out) || error_system(e, "cannot write the export: is the disk full?"));

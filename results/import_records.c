@@ -106,7 +106,7 @@ static bool add_histogram(Steps *s, const json_t *histogram, int bonus, int draf
               error_input(e, "%s: the histogram must be a list or an object", place);
     json_array_foreach(histogram, i, value) {
         ok = ok && ((is_count(value) && i <= MOST_LENGTH) ||
-                    error_input(e, "%s: entry %zu of the histogram is no number of steps", place, i));
+                    error_input(e, "%s: entry %zu of the histogram isn't a number of steps", place, i));
         ok = ok &&
              add_steps(s, json_integer_value(value), (int)i - bonus, (int)i + 1 - bonus, drafted, place, e);
     }
@@ -116,14 +116,14 @@ static bool add_histogram(Steps *s, const json_t *histogram, int bonus, int draf
         one = json_object_get(histogram, name);
         int accepted = length > bonus ? length - bonus : 0;
         ok = !one || ((is_count(one) ||
-                       error_input(e, "%s: '%s' of the histogram is no number of steps", place, name)) &&
+                       error_input(e, "%s: '%s' of the histogram isn't a number of steps", place, name)) &&
                       add_steps(s, json_integer_value(one), accepted, length + 1 - bonus, drafted, place, e));
     }
     json_object_foreach((json_t *)(size_t)histogram, key, value) {
         char *end;
         long length = strtol(key, &end, 10);
         ok = ok && ((*key && !*end && length >= 0 && length <= MOST_LENGTH) ||
-                    error_input(e, "%s: '%s' of the histogram is no length", place, key));
+                    error_input(e, "%s: '%s' of the histogram isn't a length", place, key));
     }
     return ok;
 }
@@ -325,7 +325,7 @@ static bool add_lengths(Records *r, const json_t *o, const json_t *lengths, cons
     for (size_t i = 0; ok && i < json_array_size(lengths); i++) {
         const json_t *length = json_array_get(lengths, i);
         ok = is_count(length) ||
-             error_input(e, "%s: entry %zu of 'acceptance_lengths' is no number of tokens", place, i);
+             error_input(e, "%s: entry %zu of 'acceptance_lengths' isn't a number of tokens", place, i);
         int n = (int)json_integer_value(length);
         if (ok) add_step(&s, n > 1 ? n - 1 : 0, n, -1);
     }
@@ -437,7 +437,7 @@ static bool add_specforge(void *state, const json_t *o, const char *place, Error
     char where[PLACE];
     json_object_foreach((json_t *)(size_t)o, model, benchmarks) {
         ok = ok && (json_is_object(benchmarks) ||
-                    error_input(e, "%s: '%s' is no object of benchmarks", place, model));
+                    error_input(e, "%s: '%s' isn't an object of benchmarks", place, model));
         json_object_foreach(benchmarks, name, benchmark) {
             snprintf(where, sizeof where, "%s: %.80s, %.80s", place, model, name);
             ok = ok && add_results(state, model, name, benchmark, where, e);

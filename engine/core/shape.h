@@ -83,7 +83,8 @@ static inline int shape_given_width(const Shape *s) {
 static inline int shape_attention_width(const Shape *s) {
     return s->input == INPUT_PAIRED ? 2 * s->width : s->width;
 }
-static inline int shape_fc_width(const Shape *s) { // of fc's input; 0: there is no fc
+// The width of fc's input; 0 if the model has no fc.
+static inline int shape_fc_width(const Shape *s) {
     return s->input == INPUT_PAIRED ? s->states * s->width : s->input == INPUT_FUSED ? 2 * s->width : 0;
 }
 

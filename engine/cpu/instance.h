@@ -7,7 +7,7 @@
 //      copies  of the cache, one for each row                 LAYOUT_COPIED only
 //      step    keys, values of each layer, by node            the open step
 //      hidden  (max_nodes, width)                             the residual stream of each node
-//      given   (max_nodes, given width)                       hidden states beside tokens (INPUT_FUSED, ..)
+//      given   (max_nodes, given width)                       hidden states, of models that read tokens, too
 //      kept    (max_nodes, captures * width)                  once layers are captured
 //      panel   scratch for PANEL rows on their way through a layer
 //      scores  of the panel in one layer, every head          plain attention

@@ -27,7 +27,7 @@ __device__ __forceinline__ const void *find_key(const Attention &a, const Tile *
     return step ? area : seen_cache(a, t, cache);
 }
 
-// Loads N numbers of 16 bits, 8 or 16 bytes; or 4 of f32, with zeros behind them. A head's pitch is a
+// Loads N numbers of 16 bits, 8 or 16 bytes; or 4 of f32, followed by zeros. A head's pitch is a
 // multiple of 16 bytes.
 template <int N>
 __device__ __forceinline__ void load_wide(Dtype dtype, const void *data, size_t at, float x[N]) {

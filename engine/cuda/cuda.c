@@ -297,7 +297,7 @@ static bool cuda_run(void *self, const StepRun *run, Error *e) {
 }
 
 // The last card has the head. States that left the layers on another card (an early exit) are copied there;
-// `holder` stays, since the node's run goes on from its own card.
+// `holder` stays, since the node's run resumes on its own card.
 static bool cuda_run_head(void *self, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {
     Cuda *first = self, *last = cuda_last(first);
     size_t width = (size_t)first->model->shape.width;

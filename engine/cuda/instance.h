@@ -35,7 +35,7 @@ static inline Role attention_role(const Shape *s) {
 // The launches of a run, captured once for all runs of these sizes. graph NULL: not captured.
 typedef struct StepGraph {
     int most, tiles, spans, a, b; // most 0: unused
-    bool copied, given;           // it reads copies of the cache; some of its rows are given, beside tokens
+    bool copied, given;           // it reads copies of the cache; some rows were given hidden states
     void *graph;
     unsigned long used; // graph_clock at the last use
 } StepGraph;

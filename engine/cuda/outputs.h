@@ -1,4 +1,4 @@
-// What is made of logits: the arguments of the kernels that rank and draw (see kernels.h).
+// Arguments of the kernels that rank logits and draw from them (see kernels.h).
 #pragma once
 #include "engine/cuda/kernels.h"
 

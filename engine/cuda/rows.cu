@@ -131,7 +131,8 @@ __global__ void __launch_bounds__(NORM_THREADS) norm_rows(Norm n) {
             if (at < n.width)
                 put_activation(n.to, row, n.column + at, n.weight ? x[i] * scale * weight[i] : x[i]);
         }
-        if (!n.residual) continue; // a loop of its own: beside the other stores every norm took 0.8 us more
+        // A loop of its own: in the loop above, this store adds 0.8 us to every norm, as reckon computes it.
+        if (!n.residual) continue;
 #pragma unroll
         for (int i = 0; i < NORM_HELD; i++) {
             int at = from + (int)threadIdx.x + i * NORM_THREADS;

@@ -1,5 +1,5 @@
 // See switch.h. Invariants (check): a waiting draft's right tokens are a path from its text to `node`, and
-// have a token behind them; weights of means are at most FADE.
+// are followed by a token; weights of means are at most FADE.
 #include "engine/decode/switch.h"
 
 #include <assert.h>

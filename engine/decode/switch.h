@@ -1,7 +1,7 @@
 // Which methods of a mix draft in a step: the first, whose draft is ready before anything runs (it copies
 // from texts), or the others, which run a model and have a price.
 //
-//      match     the first alone behind a match of `threshold` tokens or more, else the others (SAM-Decoding)
+//      match     the first alone after a match of `threshold` tokens or more, else the others (SAM-Decoding)
 //      score     the first alone if it expects `threshold` right tokens or more, else the others
 //      learned   those whose tokens are worth their price, by how right drafts like these were in the past
 //

@@ -238,7 +238,7 @@ size_t adapter_parameters(const Adapter *a) {
     return sum;
 }
 
-// Every tensor lies in the adapter's file, except a head or an embedding that is the target's.
+// Every tensor is in the adapter's file, except a head or an embedding that is the target's.
 static void check(const Adapter *a, const Model *target) {
     uintptr_t from = (uintptr_t)a->file.view.data, to = from + a->file.view.size;
     assert(a->kind.heads >= 1 && a->kind.heads <= ADAPTER_HEADS_MAX);

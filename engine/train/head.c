@@ -22,7 +22,7 @@ static int likeliest(const float *x, int n) {
     return best;
 }
 
-// The share of the cross-entropy in EAGLE-1's loss, beside the state's distance.
+// The share of the cross-entropy in EAGLE-1's loss; the rest is the state's distance.
 static const float ENTROPY_WEIGHT = 0.1f;
 
 static bool has_distance(const Pass *p) { return p->n->shape.input == INPUT_FUSED; }

@@ -67,7 +67,8 @@ typedef struct Slopes {
                                                    // norm weights' gradients
 } Slopes;
 
-// One forward of a pass: activations beside the traces, and gradients, each (rows, ...); and its loss.
+// One forward of a pass: activations that the traces don't have, and gradients, each (rows, ...); and its
+// loss.
 typedef struct Forward {
     float *out;               // (width) above the last layer
     float *out_inverse;       // of `out`

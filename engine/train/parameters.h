@@ -5,7 +5,7 @@
 //      embedding | layer 0: norm | q k v | o | norm | gate up | down | layer 1 ... | final norm
 //
 // An adapter (engine/model/adapter.h) is one layer and the ends, without the tensors that its variant lacks;
-// an EAGLE head (eagle.c) is one layer behind a matrix that joins its inputs. Gradients and the optimiser's
+// an EAGLE head (eagle.c) is a matrix that joins its inputs, then one layer. Gradients and the optimiser's
 // moments are arrays of the same layout.
 #pragma once
 #include "engine/base/error.h"

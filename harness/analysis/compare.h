@@ -1,6 +1,6 @@
 // Two stored runs held against each other, point by point and prompt by prompt.
 //
-// The speedup is compared: each sample over the baseline that was measured beside it. A busier machine, or
+// The speedup is compared: each sample over the baseline that was measured with it. A busier machine, or
 // another one, changes both, and so not their ratio. The baselines' own change is reported separately: it is
 // the machine's, as long as the program is the same. Points without a baseline, and all where the caller asks
 // for it, are compared by their absolute times.

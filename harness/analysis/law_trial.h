@@ -1,6 +1,6 @@
 // A law of simulate held against the real loop. The method `oracle` decodes prompts on the null backend with
 // the law's own alpha, so the law must give its S: within the interval that so many prompts leave. The
-// processes behind the law are drawn as well, apart from the loop and from the closed form.
+// law's process is also drawn directly, without the loop and without the closed form.
 //
 //      sequences:alpha=0.7,gamma=4,b=3   --->  S by Eq. 5              2.93
 //                                        --->  drawn (montecarlo.h)    2.93 +- 0.01

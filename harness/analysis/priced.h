@@ -38,7 +38,7 @@ typedef struct PricedPoint {
 bool priced_point(Store *store, int64_t point, const Pricing *p, PricedPoint *out, Error *e);
 void priced_release(PricedPoint *p);
 
-// S, tokens a second and speedups of a point beside its baseline (itself, for a baseline; NULL: it
+// S, tokens a second and speedups of a point relative to its baseline (itself, for a baseline; NULL: it
 // has none, and no speedup), as priced.
 bool priced_tally(const PricedPoint *point, const PricedPoint *baseline, bool sampled, Tally *out, Error *e);
 

@@ -5,7 +5,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-// A program's loss beside the price is estimated from its other pairs, none of the same row, model and
+// A program's loss against the price is estimated from its other pairs, none of the same row, model and
 // machine.
 typedef enum LossKind {
     LOSS_STEP,  // a share of the step

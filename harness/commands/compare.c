@@ -178,7 +178,7 @@ const Command command_compare = {
         "is taken; FILE:12/3 is a point in another store. Points are paired by their content (model,\n"
         "prompts, method, settings; not the paths of files), two single points by their prompts alone.\n"
         "\n"
-        "Compares the speedup over the baseline that was measured beside each sample, prompt by\n"
+        "Compares the speedup over the baseline that was measured with each sample, prompt by\n"
         "prompt: a ratio above 1 is B faster, with an interval of 2000 resamples of prompts and of passes\n"
         "within them. A slower or busier machine slows the baselines as well: their own change is printed\n"
         "separately. Disturbed samples are left out on both sides.\n"

@@ -126,7 +126,7 @@ static bool fit_set(const FitArguments *a, Store *store, const StoredSet *set, S
     return ok;
 }
 
-// Points that --label chose are a part of a set, and beside its fit theirs would be one of points that
+// Points that --label chose are a part of a set, and next to its fit theirs would be one of points that
 // changed.
 static bool keep(const FitArguments *a, int64_t run, const StoredFit *fits, size_t count, Error *e) {
     if (a->tsv || a->choice.label.count) return true;

@@ -96,7 +96,7 @@ static bool find_run(Store *store, const Figure *f, const char *name, const char
     return *run || error_input(e, "'%s' has no run for %s: %s", store_path(store), f->name, f->needs);
 }
 
-// What its query asks beside the store. A machine is priced only where one is named.
+// Values that its query needs in addition to the store. A machine is priced only where one is named.
 static bool compute(Store **store, const Figure *f, int64_t run, const PlotArguments *a, Text *out,
                     Error *e) {
     PredictionArguments of = a->of;
@@ -138,7 +138,7 @@ static bool print_plot(Store *store, const Figure *f, int64_t run, PlotOptions *
     return ok;
 }
 
-// The picture, then the files beside it.
+// The picture, then the files next to it.
 static void tell_files(const Output *out, const char *path) {
     const char *slash = strrchr(path, '/'), *with = ", with ", *beside;
     printf("%s", SHOWN(path));
@@ -241,8 +241,8 @@ const Command command_plot = {
     .arguments = {0, 1},
     .lesson =
         "Without FIGURE, lists the figures there are, and the papers' that each draws, whose names are as\n"
-        "good: of a run of several models they draw the one that the paper's figure is of. Beside the plot\n"
-        "are its numbers (FILE.dat) and the script (FILE.gp) with which gnuplot redraws it alone; beside\n"
+        "good: of a run of several models they draw the one that the paper's figure is of. Next to the plot\n"
+        "are its numbers (FILE.dat) and the script (FILE.gp) with which gnuplot redraws it alone; next to\n"
         "NAME.tex is the picture that it includes (NAME-inc.pdf). A file that 'plot' did not write\n"
         "is not replaced without --force. Cells that weren't measured are hatched; failures are marked.\n"
         "With --on, slowdown, contexts and rows draw no run: each step is priced on that machine, for "

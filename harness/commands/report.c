@@ -42,7 +42,7 @@ static bool find_format(const ReportArguments *a, PageFormat *out, Error *e) {
     return error_input(e, "a report cannot be '%s', but html, md or tex", name);
 }
 
-// The page, then how many figures are beside it, and where.
+// The page, then how many figures are next to it, and where.
 static void tell_files(const Output *out, const char *path, int64_t run) {
     size_t files = 0;
     while (output_path(out, files)) files++;
@@ -92,7 +92,7 @@ const Command command_report = {
     .summary = "write a page of a stored run: verdict, tables, figures, how to repeat it",
     .lesson =
         "HTML is one file that loads nothing: open it, or send it. Its tables sort and filter. Markdown and\n"
-        "LaTeX have their figures, each with its data and script, in a folder beside them: demo.md has\n"
+        "LaTeX have their figures, each with its data and script, in a folder next to them: demo.md has\n"
         "demo-figures. A file that 'report' did not write is not replaced without --force.\n"
         "\n"
         "  outpace report -o report.html\n"

@@ -227,7 +227,7 @@ const Command command_run = {
         "'last'. It is refused if the program, a model, a dataset or the machine has changed.\n"
         "\n"
         "--shard i/n measures one of n parts, in a store of its own: 'outpace store merge' makes one run of\n"
-        "them. Each part measures its methods beside a baseline of its own.\n"
+        "them. Each part measures its own baseline, and compares its methods with that.\n"
         "\n"
         "Tables that a method makes of a model, and inflated models, are kept in --cache. If the default\n"
         "can't be written, there is a warning, and tables are made for this run alone.\n"

@@ -1,4 +1,4 @@
-// A paper's table beside a stored run; the list of tables, and the papers' claims.
+// A paper's table next to a stored run; the list of tables, and the papers' claims.
 #include "harness/cli/command.h"
 
 #include "engine/base/error.h"
@@ -87,7 +87,7 @@ static bool print(Store *store, int64_t run, const PublishedItem *item, TableFor
     return ok;
 }
 
-// No paper's table, and of no run: what papers printed beside prices.
+// No paper's table, and of no run: what papers printed next to prices.
 static bool print_prices(const char *format, Error *e) {
     Prices p;
     Text text = {0};
@@ -325,7 +325,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
 const Command command_table = {
     .name = "table",
     .usage = "[NAME] [OPTIONS]",
-    .summary = "the papers' tables and figures: list them, print one beside ours, judge the claims",
+    .summary = "the papers' tables and figures: list them, print one next to ours, judge the claims",
     .arguments = {0, 1},
     .lesson =
         "Without NAME, lists the 34 tables and figures that this laboratory reproduces. Several may come "
@@ -334,7 +334,7 @@ const Command command_table = {
         "reference model, minutes on two cores), what the config chose where the paper is silent, and what\n"
         "isn't run and why.\n"
         "\n"
-        "A row is a published number. Beside it are what a stored run measured, computed as the paper\n"
+        "A row is a published number. Next to it is what a stored run measured, computed as the paper\n"
         "computes it, our own measure where that differs, and the difference: only if model, dataset, dtype\n"
         "and device are the published ones; otherwise the last column gives the reason. Points that the\n"
         "paper doesn't have come last. A stand-in is a model with the shape of the published one but other\n"
@@ -353,7 +353,7 @@ const Command command_table = {
         "  outpace table lookahead-table-3\n"
         "  outpace table --claims\n"
         "  outpace table spec-bench --run 3 --format md\n"
-        "  outpace table price-model                     needs no run: prices beside published pairs\n"
+        "  outpace table price-model                     needs no run: prices next to published pairs\n"
         "  outpace table tasks --run 3 --format md       of any run: S, acceptance, speedup by category\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,

@@ -39,7 +39,7 @@ static const Arg OPTIONS[] = {
      .help = "train nothing: write the checkpoint's model to DIR, to look at or to --start from",
      .value = "DIR"},
     {"baseline", ARG_FLAG, AT(baseline),
-     .help = "train nothing: print the held-out loss of a 5-gram model beside the checkpoint's"},
+     .help = "train nothing: print the held-out loss of a 5-gram model and the checkpoint's"},
     {"preset", ARG_WORD, AT(said.preset),
      .help = "a model's size and schedule: 5m, 20m, 60m; the file's own keys win", .value = "NAME"},
     {"tokenizer", ARG_WORD, AT(said.tokenizer), .help = "of a model, in place of the file's",
@@ -121,7 +121,7 @@ static bool open_start(ModelRun *m, const char *dir, Error *e) {
     return model_check_finite(&m->start, dir, e) && model_identity(&m->start, dir, m->start_name, e);
 }
 
-// The baseline is of the text: a start beside it is, too, and a checkpoint is one of the run with its
+// The baseline is of the text: so is a start given with it, and a checkpoint is one of the run with its
 // teacher.
 static bool open_teacher(ModelRun *m, Error *e) {
     TrainFile *f = &m->run.file;
@@ -271,7 +271,7 @@ const Command command_train = {
     .kept = "the last checkpoint is kept: the same command goes on from it",
     .lesson =
         "Trains a decoder-only model (RMSNorm, grouped heads, RoPE, SwiGLU, tied head) as the YAML file\n"
-        "says and writes it as a Hugging Face directory. Ctrl-C ends with a checkpoint beside that\n"
+        "says and writes it as a Hugging Face directory. Ctrl-C ends with a checkpoint next to that\n"
         "directory; the same command goes on from it, to the same result bit for bit. OUT.losses.tsv has\n"
         "the losses by step; their curve is shown at the end. configs/train/ has examples. A model that\n"
         "'train' did not write is not replaced without --force.\n"
@@ -289,11 +289,10 @@ const Command command_train = {
         "goes on from that is close to the whole one, and not the same: it warms up a second time.\n"
         "--baseline prints the loss of a model that only counts (5-grams, modified Kneser-Ney) on the\n"
         "same split. --report describes a trained model: loss of each domain in nats a token and\n"
-        "a byte, with 5-grams beside it; texts, and how many of them loop; S of every method, greedy and\n"
+        "a byte, with 5-grams next to it; texts, and how many of them loop; S of every method, greedy and\n"
         "at temperature 0.3. A domain is a key of the file's 'domains', or a file of its 'files'.\n"
-        "--outputs writes a text by the model itself, half greedy, half at temperature 0.3: "
-        "beside\n"
-        "the model's own text it is what adapters, heads and drafts are asked about in use.\n"
+        "--outputs writes text by the model itself, half greedy, half at temperature 0.3: text to train\n"
+        "adapters, heads and drafts on, since they read such text in use.\n"
         "\n"
         "adapter, heads, eagle and eagle3 learn MODEL's own predictions after any text: Kangaroo's\n"
         "adapter (its paper's Table 2 has the variants), Medusa's heads, and EAGLE's draft heads. The model\n"

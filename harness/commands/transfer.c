@@ -259,7 +259,7 @@ const Command command_store_export = {
         "Formats: csv, jsonl; spec-bench (answers); vllm and aiperf (a line a request, without the "
         "baseline);\n"
         "bench-serve (a line a point, as of 'vllm bench serve'); specdec-bench (acceptance_rate.json and\n"
-        "responses); specforge (data.json). docs/glossary.md has their quantities beside ours.\n"
+        "responses); specforge (data.json). docs/glossary.md compares their quantities with ours.\n"
         "\n"
         "  outpace store export --what samples > samples.csv\n"
         "  outpace store export --what steps -o steps.jsonl                 'outpace store import steps' "
@@ -381,7 +381,7 @@ static bool check_kind(const char *kind, Error *e) {
     return strcmp(kind, "steps") == 0 || strcmp(kind, "spec-bench") == 0 ||
            error_input(
                e,
-               "store import: '%s' is no format; known are steps, acceptance, spec-bench, vllm, aiperf, "
+               "store import: '%s' isn't a format; known are steps, acceptance, spec-bench, vllm, aiperf, "
                "bench-serve, specdec-bench and specforge",
                kind);
 }

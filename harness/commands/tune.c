@@ -48,7 +48,7 @@ static const Arg OPTIONS[] = {
     {"inflate", ARG_WORD, AT(ask.inflate),
      .help = "inflate MODEL first, to the time of a larger one: a stand-in", .value = "SHAPE"},
     {"inflate-draft", ARG_WORD, AT(ask.inflate_draft),
-     .help = "beside it: the draft to a tenth of that, or 'none'", .value = "SHAPE"},
+     .help = "with it: the draft to a tenth of that, or 'none'", .value = "SHAPE"},
     {"max-tokens", ARG_INT, AT(ask.max_tokens), 2, 1 << 20, "64", .help = "of an answer", .value = "N",
      .letter = 'n'},
     {"ignore-eos", ARG_FLAG, AT(ask.ignore_eos), .help = "go on after the end-of-sequence token"},

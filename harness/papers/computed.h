@@ -1,5 +1,5 @@
 // Values for figures and reports that are computed from the store rather than stored: fitted laws, papers'
-// numbers beside ours, and prices on another machine. One JSON object, which their queries join
+// numbers next to ours, and prices on another machine. One JSON object, which their queries join
 // (plots/plots.h):
 //
 //   {"run": its id,

@@ -45,7 +45,7 @@ static int model_score(const char *published, const char *ours) {
     return *a && strlen(b) > 3 && (strstr(a, b) || strstr(b, a)) ? LIKE : OTHER;
 }
 
-// Where rows are models with this and that beside them, a run's model is called as the row is, or as the
+// Where rows are models with something else, a run's model is called as the row is, or as the
 // model and the row.
 static int row_score(const PublishedRow *row, const char *ours) {
     char a[NAME], b[NAME], both[2 * NAME];

@@ -28,7 +28,7 @@ typedef struct TableGroup {
     double temperature;
     int number, prompts; // number: of the first point
     size_t first, count; // of the seeds
-    bool used;           // is shown beside a published row
+    bool used;           // is shown next to a published row
 } TableGroup;
 
 typedef struct TablePoints {

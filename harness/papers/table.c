@@ -1,4 +1,4 @@
-// See table.h. A published row gets our numbers beside it; they are compared only if model, dataset, dtype
+// See table.h. A published row gets our numbers next to it; they are compared only if model, dataset, dtype
 // and device are the published ones, and otherwise the row holds the reason.
 #include "harness/papers/table.h"
 
@@ -295,7 +295,7 @@ static bool describe_ours(Maker *m, const TableMatch *match, TableRow *row, Erro
     return quantity_is_fitted(row->measure) || table_ask_text(&m->ask, g, &row->text, e);
 }
 
-// We have nothing to show beside the row.
+// We have nothing to show next to the row.
 static bool forget(TableRow *row) {
     row->own = row->above = UNKNOWN;
     row->own_name = "";

@@ -7,7 +7,7 @@
 typedef struct TableRow {
     const char *row, *model, *dataset, *task;         // as published
     const char *metric, *published, *spread;          // published: "" is a row of ours alone
-    const char *our_model, *our_dataset, *our_method; // shown beside it; "": nothing
+    const char *our_model, *our_dataset, *our_method; // shown next to it; "": nothing
     Quantity ours;                                    // computed as the paper does, by `measure`
     const char *measure;
     QuantityPasses passes; // of ours

@@ -444,7 +444,7 @@ static bool add_words(json_t *words, const char *key, const char *value) {
                       !json_array_append_new(words, json_string(value)));
 }
 
-// A number from Slurm's environment; `without` if it isn't set or is no number.
+// A number from Slurm's environment; `without` if it isn't set or isn't a number.
 static int slurm_number(const char *name, int without) {
     const char *text = getenv(name);
     char *end;

@@ -91,10 +91,10 @@ static void plan_suffix(const PointName *n, TuningPoint *out) {
     plan_guesses(out, value_of(n, "draft"), fmin(guesses, value_of(n, "draft")));
 }
 
-// A phrase after a draft that is right all along goes on by beta - 1 tokens.
+// A phrase that follows a draft that is right throughout adds beta - 1 tokens.
 static void plan_ouroboros(const PointName *n, TuningPoint *out) {
-    int behind = value_of(n, "beta") - 1;
-    plan_guesses(out, value_of(n, "gamma") + behind, value_of(n, "gamma") + value_of(n, "K") * behind);
+    int after = value_of(n, "beta") - 1;
+    plan_guesses(out, value_of(n, "gamma") + after, value_of(n, "gamma") + value_of(n, "K") * after);
 }
 
 // --- the spaces ------------------------------------------------------------------------------------------

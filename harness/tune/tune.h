@@ -3,7 +3,8 @@
 //      surface   the time of a step by its rows, at the dataset's middle context; it tells which points can't
 //      win,
 //                and how long answers should take
-//      sample    points spread over the space by their rows answer a prompt beside the baseline; the fastest
+//      sample    points spread over the space by their rows answer a prompt, as the baseline does; the
+//      fastest
 //                third goes on with further prompts, and so on, until no more are left than may race
 //      race      those decode further prompts, round by round, until one is left (simulate/tuning.h)
 //

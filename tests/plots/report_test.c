@@ -75,7 +75,7 @@ static void markdown(void **state) {
     assert_string_equal(got, wanted);
     mask_moments(changed);
     assert_string_not_equal(got, changed);
-    // Its figures lie beside it.
+    // Its figures are next to it.
     mem_free(scratch_read(*state, "plain-figures/speedup.svg", &size));
     mem_free(got);
     mem_free(changed);

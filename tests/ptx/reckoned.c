@@ -28,7 +28,7 @@ struct Counting {
 };
 static Counting *counting; // whose step runs: the machine's callbacks have no state
 
-// --- registers, as ptxas reports them (make keeps its report beside the PTX)
+// --- registers, as ptxas reports them (make keeps its report next to the PTX)
 
 // Of a kernel, in the report on both architectures.
 static int registers_in(FILE *f, const char *kernel, const char *architecture) {

@@ -194,8 +194,8 @@ static void bad(void **state) {
          "f.json:2: 'num_spec_steps' is 4, but its steps have 3"},
         {"aiperf", SPEC("{\"0\": 2, \"1\": 1}", "3", "2", "9"),
          "'num_accepted_draft_tokens' is 2, but its steps have 1"},
-        {"aiperf", SPEC("{\"x\": 2}", "0", "0", "0"), "'x' of the histogram is no length"},
-        {"vllm", SPEC("[-1]", "1", "0", "3"), "entry 0 of the histogram is no number of steps"},
+        {"aiperf", SPEC("{\"x\": 2}", "0", "0", "0"), "'x' of the histogram isn't a length"},
+        {"vllm", SPEC("[-1]", "1", "0", "3"), "entry 0 of the histogram isn't a number of steps"},
         {"vllm", SPEC("7", "1", "0", "3"), "the histogram must be a list or an object"},
         {"vllm",
          "{\"acceptance_histogram\": [1], \"per_step_accepted\": [2], \"per_step_drafted\": [1],"
@@ -207,9 +207,9 @@ static void bad(void **state) {
         {"specdec-bench", "{\"Acceptance_Length_Histogram\": {}}", "the histogram is empty"},
         {"specdec-bench", "{\"acceptance_lengths\": [1, \"2\"]}", "entry 1 of 'acceptance_lengths'"},
         {"specforge", "{\"M\": {\"b\": {}}}", "f.json: M, b: has no list 'results'"},
-        {"specforge", "{\"M\": 3}", "'M' is no object of benchmarks"},
+        {"specforge", "{\"M\": 3}", "'M' isn't an object of benchmarks"},
         {"vllm", "", "holds no records"},
-        {"sglang", "{}", "'sglang' is no format"},
+        {"sglang", "{}", "'sglang' isn't a format"},
     };
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
         Child c;

@@ -37,7 +37,7 @@ static const char *const METHODS[] = {
     "rest:longest=4,shortest=1,draft=3,nodes=8,datastore=",
     "mix:prompt-lookup(draft=3,allow_short=on)+lookahead(W=3,N=3,G=3)",
     "mix:speculative(gamma=1)+kangaroo(gamma=1,eta=0)",              // two that draw, at one place
-    "mix:prompt-lookup(draft=3,allow_short=on)+early-exit(gamma=2)", // a draw beside a guess
+    "mix:prompt-lookup(draft=3,allow_short=on)+early-exit(gamma=2)", // a draw next to a guess
     "mix:prompt-lookup(draft=2,allow_short=on)+speculative(tree=2x2),rows=8",
     "mix:suffix(factor=4)+speculative(gamma=2),switch=learned,cost=0.5",
     "mix:prompt-lookup(draft=3,allow_short=on)+kangaroo(gamma=2,eta=0),switch=match,threshold=3",

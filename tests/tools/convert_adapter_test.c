@@ -71,7 +71,7 @@ static void adapter(void **state) {
     expect_runs(*state, "kangaroo");
 }
 
-// Its own directory but for the weights, of three types of numbers.
+// A directory of the authors' form, whose weights are of three types of numbers.
 static void eagle(void **state) {
     if (without_python()) skip();
     expect_done(*state, "mkdir in; cp $0/tests/fixtures/eagle/eagle3/config.json in; python3 "
@@ -85,7 +85,7 @@ static void eagle(void **state) {
                   "made");
     child_release(&c);
     expect_refused(*state, "rm in/config.json; " CONVERT "in model made",
-                   "config.json beside EAGLE's weights");
+                   "config.json next to EAGLE's weights");
 }
 
 static void refusals(void **state) {

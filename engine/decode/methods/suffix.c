@@ -36,7 +36,7 @@ static const Arg PARAMS[] = {
     {"tokens", ARG_INT, AT(tokens), 1, 1 << 30, "1000000",
      .help = "tokens of outputs kept (about 120 bytes each)"},
     {"pick", ARG_CHOICE, AT(pick), .fallback = "score", .choices = PICKS,
-     .help = "the draft of the highest score, or behind the longest match (SAM-Decoding)"},
+     .help = "the draft of the highest score, or after the longest match (SAM-Decoding)"},
     {"bias", ARG_INT, AT(bias), 0, SUFFIX_TREE_DEEPEST, "5",
      .help = "pick=match: a match in earlier outputs counts so much less"},
 };

@@ -43,7 +43,7 @@ static bool write_two(void *state, Error *e) {
     return ok;
 }
 
-// The first one is there, whole, or not at all; beside both is nothing.
+// The first one is there, whole, or not at all; and next to both is nothing.
 static void two_or_old(void *state, bool ok) {
     size_t n;
     bool first = file_exists(folder_path(state, "a"));

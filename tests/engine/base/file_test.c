@@ -148,7 +148,7 @@ static void what_cannot_be_written(void **state) {
     assert_true(file_exists(file));
 }
 
-// A disk that fills up midway: the old content stays whole, and nothing lies beside it.
+// A disk that fills up midway: the old content stays whole, and nothing is left next to it.
 static void full_disk(void **state) {
     static char bytes[100000];
     struct rlimit was, low;

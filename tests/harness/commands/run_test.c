@@ -93,7 +93,7 @@ static void whole(void **state) {
 }
 
 // Parts in stores of their own, one of them in two goes, merged: the same run as in one piece, each method
-// beside a baseline of its own machine.
+// compared with a baseline of its own machine.
 static void parts(void **state) {
     static const char TOKENS[] =
         "SELECT sum(tokens * point.number) FROM sample JOIN point ON point.id = point_id"

@@ -66,7 +66,7 @@ static void a_text_learned_by_heart(void **state) {
     child_release(&c);
 }
 
-// The 5-grams' loss with the checkpoint's beside it where there is one; nothing is trained or written.
+// The 5-grams' loss and the checkpoint's where there is one; nothing is trained or written.
 static void a_baseline(void **state) {
     Child c;
     prepare(*state);

@@ -155,7 +155,7 @@ static void guess_below(Watch *w, int parent, const float *rows, int most) {
     }
 }
 
-// Guesses of this depth are run: they need a position, one behind their own in the text, and rows.
+// Guesses of this depth are run: they need rows, and a position: the one after their own in the text.
 static bool fits(const Watch *w, int depth, int count, int rows) {
     return w->text.before - 1 + depth < CONTEXT && rows + count <= w->draft.tree.capacity;
 }
