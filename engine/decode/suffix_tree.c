@@ -11,7 +11,7 @@ enum { NONE = -1, ROOT = 0 };
 
 struct SuffixNode {
     int64_t start; // of its tokens, at their newest occurrence
-    int length;
+    int length;    // at most; length_of() is what there is of it
     int count;
     int parent;
     int first, last; // children
@@ -35,64 +35,91 @@ static int token_at(const SuffixTree *t, int64_t at) {
     return t->text[at - t->base];
 }
 
+static int64_t text_end(const SuffixTree *t) { return t->base + (int64_t)t->text_count; }
+
+// A leaf at the running text's end has the length that it may grow to, so that an append grows all of them.
+static int length_of(const SuffixTree *t, int node) {
+    const SuffixNode *n = &t->nodes[node];
+    int64_t there = text_end(t) - n->start;
+    return n->length < there ? n->length : (int)there;
+}
+
 static int first_token(const SuffixTree *t, int node) { return token_at(t, t->nodes[node].start); }
+
+// Children in the table, by parent and first token. An only child isn't in it: its parent leads to it.
+struct SuffixEntry {
+    int node, token; // NONE: free
+};
 
 static size_t slot_of(const SuffixTree *t, int parent, int token) {
     uint64_t h = ((uint64_t)(uint32_t)parent << 32 | (uint32_t)token) * 0x9E3779B97F4A7C15u;
     return (size_t)(h ^ h >> 29) & (t->slots - 1);
 }
 
-static bool is_child(const SuffixTree *t, int node, int parent, int token) {
-    return t->nodes[node].parent == parent && first_token(t, node) == token;
-}
-
 // The slot of this child, or the free one where it belongs.
 static size_t find_slot(const SuffixTree *t, int parent, int token) {
     size_t at = slot_of(t, parent, token);
-    while (t->table[at] != NONE && !is_child(t, t->table[at], parent, token)) at = (at + 1) & (t->slots - 1);
-    return at;
+    for (;; at = (at + 1) & (t->slots - 1)) {
+        const SuffixEntry *x = &t->table[at];
+        if (x->node == NONE || (x->token == token && t->nodes[x->node].parent == parent)) return at;
+    }
 }
 
 static int find_child(const SuffixTree *t, int parent, int token) {
-    return t->nodes[parent].first == NONE ? NONE : t->table[find_slot(t, parent, token)];
+    const SuffixNode *p = &t->nodes[parent];
+    if (p->first != p->last) return t->table[find_slot(t, parent, token)].node;
+    return p->first != NONE && first_token(t, p->first) == token ? p->first : NONE;
 }
 
 // --- the table of children
 
-static void enter(SuffixTree *t, int node) {
-    t->table[find_slot(t, t->nodes[node].parent, first_token(t, node))] = node;
-}
-
 static void resize(SuffixTree *t, size_t slots) {
-    int *old = t->table;
+    SuffixEntry *old = t->table;
     size_t count = t->slots;
     t->table = mem_new(slots, sizeof *t->table);
     t->slots = slots;
     memset(t->table, 0xff, slots * sizeof *t->table);
     for (size_t i = 0; i < count; i++)
-        if (old[i] != NONE) enter(t, old[i]);
+        if (old[i].node != NONE) t->table[find_slot(t, t->nodes[old[i].node].parent, old[i].token)] = old[i];
     mem_free(old);
 }
 
-static void add_child_entry(SuffixTree *t, int node) {
-    if (2 * (t->children + 1) > t->slots) resize(t, 2 * t->slots);
-    enter(t, node);
-    t->children++;
+static void enter(SuffixTree *t, int node) {
+    int token = first_token(t, node);
+    if (2 * (t->entries + 1) > t->slots) resize(t, 2 * t->slots);
+    t->table[find_slot(t, t->nodes[node].parent, token)] = (SuffixEntry){node, token};
+    t->entries++;
 }
 
-// Takes a child out; those that had to step aside for it move up.
-static void remove_child_entry(SuffixTree *t, int node) {
+// Takes an entry out; those that had to step aside for it move up.
+static void leave(SuffixTree *t, int node) {
     size_t mask = t->slots - 1, hole = find_slot(t, t->nodes[node].parent, first_token(t, node));
-    assert(t->table[hole] == node);
-    for (size_t at = (hole + 1) & mask; t->table[at] != NONE; at = (at + 1) & mask) {
-        int other = t->table[at];
-        size_t home = slot_of(t, t->nodes[other].parent, first_token(t, other));
+    assert(t->table[hole].node == node);
+    for (size_t at = (hole + 1) & mask; t->table[at].node != NONE; at = (at + 1) & mask) {
+        const SuffixEntry *x = &t->table[at];
+        size_t home = slot_of(t, t->nodes[x->node].parent, x->token);
         if (((at - home) & mask) < ((at - hole) & mask)) continue;
-        t->table[hole] = other;
+        t->table[hole] = *x;
         hole = at;
     }
-    t->table[hole] = NONE;
-    t->children--;
+    t->table[hole] = (SuffixEntry){NONE, NONE};
+    t->entries--;
+}
+
+// Before a child is linked to its parent.
+static void enter_child(SuffixTree *t, int node) {
+    const SuffixNode *p = &t->nodes[t->nodes[node].parent];
+    if (p->first == NONE) return;
+    if (p->first == p->last) enter(t, p->first);
+    enter(t, node);
+}
+
+// Before a child is unlinked.
+static void leave_child(SuffixTree *t, int node) {
+    const SuffixNode *p = &t->nodes[t->nodes[node].parent];
+    if (p->first == p->last) return;
+    leave(t, node);
+    if (t->nodes[p->first].next == p->last) leave(t, node == p->first ? p->last : p->first);
 }
 
 // --- siblings in order
@@ -181,9 +208,12 @@ static void replace(SuffixTree *t, int old, int node) {
     const SuffixNode *o = &t->nodes[old];
     SuffixNode *p = &t->nodes[o->parent];
     SuffixRun *r = &t->runs[o->run];
-    size_t slot = find_slot(t, o->parent, first_token(t, old));
-    assert(t->table[slot] == old && n->count == o->count);
-    t->table[slot] = node;
+    assert(n->count == o->count);
+    if (p->first != p->last) {
+        SuffixEntry *x = &t->table[find_slot(t, o->parent, first_token(t, old))];
+        assert(x->node == old);
+        x->node = node;
+    }
     n->parent = o->parent;
     n->next = o->next;
     n->previous = o->previous;
@@ -219,11 +249,11 @@ static void free_node(SuffixTree *t, int node) {
     t->unused = node;
 }
 
-// The newest child of a node, seen once.
-static int add_leaf(SuffixTree *t, int parent, int64_t at) {
-    int node = new_node(t, at, 1, 1), last = t->nodes[parent].last;
+// The newest child of a node whose path has so many tokens, seen once. It grows with the text.
+static int add_leaf(SuffixTree *t, int parent, int path, int64_t at) {
+    int node = new_node(t, at, t->depth - path, 1), last = t->nodes[parent].last;
     t->nodes[node].parent = parent;
-    add_child_entry(t, node);
+    enter_child(t, node);
     link_before(t, node, NONE);
     if (count_of(t, last) == 1) {
         t->nodes[node].run = t->nodes[last].run;
@@ -235,7 +265,6 @@ static int add_leaf(SuffixTree *t, int parent, int64_t at) {
 // Makes `child`, which is in no list, the only child of a node.
 static void adopt(SuffixTree *t, int parent, int child) {
     t->nodes[child].parent = parent;
-    add_child_entry(t, child);
     link_before(t, child, NONE);
     t->nodes[child].run = new_run(t, child);
 }
@@ -256,8 +285,7 @@ static void merge(SuffixTree *t, int node) {
     if (node == ROOT || child == NONE || child != t->nodes[node].last ||
         t->nodes[child].count != t->nodes[node].count)
         return;
-    int length = t->nodes[node].length;
-    remove_child_entry(t, child);
+    int length = length_of(t, node);
     free_run(t, t->nodes[child].run);
     replace(t, node, child);
     t->nodes[child].start -= length;
@@ -270,10 +298,10 @@ static void merge(SuffixTree *t, int node) {
 void suffix_tree_clear(SuffixTree *t) {
     t->node_count = t->run_count = 0;
     t->unused = t->unused_run = NONE;
-    t->text_count = t->children = 0;
+    t->text_count = t->entries = 0;
     t->first_start = t->start_count = 0;
     t->base = 0;
-    t->end_count = 0;
+    t->end_count = t->known_ends = 0;
     memset(t->table, 0xff, t->slots * sizeof *t->table);
     new_node(t, 0, 0, 0);
 }
@@ -310,33 +338,32 @@ size_t suffix_tree_bytes(const SuffixTree *t) {
 // --- appending
 
 void suffix_tree_begin(SuffixTree *t) {
+    for (int length = t->known_ends + 1; length <= t->end_count; length++)
+        t->nodes[t->ends[length]].length = length_of(t, t->ends[length]); // grows no more
     mem_grow(&t->starts, &t->start_capacity, t->start_count + 1, sizeof *t->starts);
-    t->starts[t->start_count++] = t->base + (int64_t)t->text_count;
-    t->end_count = 0;
+    t->starts[t->start_count++] = text_end(t);
+    t->end_count = t->known_ends = 0;
 }
 
-// Where the running text's suffix that ends at `node` ends with one more token, the one at position `at`.
-static int extend(SuffixTree *t, int node, int64_t at) {
+// Where the running text's suffix of `length` tokens, which ends at `node` and occurs elsewhere, ends with
+// one more token, the one at position `at`.
+static int extend(SuffixTree *t, int node, int length, int64_t at) {
     int child = find_child(t, node, token_at(t, at));
     SuffixNode *n = &t->nodes[node];
-    if (child == NONE) {
-        if (node == ROOT || n->first != NONE || n->count > 1) return add_leaf(t, node, at);
-        n->length++; // its only occurrence is this one
-        return node;
-    }
+    assert(node == ROOT || n->count > 1);
+    if (child == NONE) return add_leaf(t, node, length, at);
     SuffixNode *c = &t->nodes[child];
-    if (c->length == 1) {
+    if (length_of(t, child) == 1) {
         c->start = at;
+        c->length = 1;
         raise(t, child);
         merge(t, node);
         return child;
     }
     if (node != ROOT && n->first == n->last && n->count == c->count + 1) { // nothing else is behind it
-        remove_child_entry(t, child);
         n->length++;
         c->start++;
         c->length--;
-        add_child_entry(t, child);
         return node;
     }
     int upper = split(t, child, at);
@@ -344,39 +371,44 @@ static int extend(SuffixTree *t, int node, int64_t at) {
     return upper;
 }
 
-// The running text's suffixes end at nodes of their lengths; children are in order, and fewer than their
-// parent; runs are right. Of the whole tree this takes long: only of the nodes that the last append touched.
+// A suffix of the running text ends at a node of its length; the children there are in order, and fewer than
+// their parent; runs are right. Each append checks one of the nodes that it touched.
 static void check(const SuffixTree *t) {
 #ifndef NDEBUG
-    for (int length = 1; length <= t->end_count; length++) {
-        int total = 0, sum = 0, node = t->ends[length];
-        for (int up = node; up != ROOT; up = t->nodes[up].parent) total += t->nodes[up].length;
-        assert(total == length && t->nodes[node].count > 0);
-        int child = t->nodes[node].first;
-        for (int i = 0; child != NONE && i < 4; child = t->nodes[child].next, i++) {
-            const SuffixNode *c = &t->nodes[child];
-            assert(c->parent == node && (c->next == NONE || t->nodes[c->next].count <= c->count));
-            assert((c->next != NONE && t->nodes[c->next].run == c->run) == (t->runs[c->run].last != child));
-            sum += c->count;
-        }
-        assert(sum < t->nodes[node].count);
+    int touched = t->known_ends < t->end_count ? t->known_ends + 1 : t->end_count, total = 0, sum = 0;
+    int length = 1 + (int)(text_end(t) % touched), node = t->ends[length];
+    assert((t->nodes[node].count > 1) == (length <= t->known_ends));
+    for (int up = node; up != ROOT; up = t->nodes[up].parent) total += length_of(t, up);
+    assert(total == length && t->nodes[node].count > 0);
+    int child = t->nodes[node].first;
+    for (int i = 0; child != NONE && i < 4; child = t->nodes[child].next, i++) {
+        const SuffixNode *c = &t->nodes[child];
+        assert(c->parent == node && (c->next == NONE || t->nodes[c->next].count <= c->count));
+        assert((c->next != NONE && t->nodes[c->next].run == c->run) == (t->runs[c->run].last != child));
+        sum += c->count;
     }
+    assert(sum < t->nodes[node].count);
 #endif
     (void)t;
 }
 
+// Suffixes that occur only here end at leaves, which have grown by text_count; those that occur elsewhere
+// move on.
 void suffix_tree_append(SuffixTree *t, int token) {
     assert(suffix_tree_texts(t) && token >= 0);
     mem_grow(&t->text, &t->text_capacity, t->text_count + 1, sizeof *t->text);
     t->text[t->text_count++] = token;
-    int64_t at = t->base + (int64_t)t->text_count - 1;
-    int most = t->end_count < t->depth - 1 ? t->end_count : t->depth - 1;
+    int64_t at = text_end(t) - 1;
+    int most = t->depth - 1, moved = t->known_ends < most ? t->known_ends : most - 1;
+    if (t->end_count < most) t->end_count++;
     t->nodes[ROOT].count++;
-    for (int length = most; length >= 0; length--) {
-        int end = extend(t, length ? t->ends[length] : ROOT, at);
-        if (length + 1 < t->depth) t->ends[length + 1] = end;
-    }
-    if (t->end_count < t->depth - 1) t->end_count++;
+    int *ends = t->ends;
+    if (t->known_ends == most) extend(t, ends[most], most, at);
+    memmove(ends + moved + 2, ends + moved + 1, (size_t)(t->end_count - moved - 1) * sizeof *ends);
+    for (int length = moved; length >= 0; length--)
+        ends[length + 1] = extend(t, length ? ends[length] : ROOT, length, at);
+    t->known_ends = moved + 1;
+    while (t->known_ends && t->nodes[ends[t->known_ends]].count == 1) t->known_ends--;
     check(t);
 }
 
@@ -385,7 +417,7 @@ void suffix_tree_append(SuffixTree *t, int token) {
 // Forgets that the tokens at `at` occur there.
 static void forget(SuffixTree *t, int64_t at, int length) {
     int path[SUFFIX_TREE_DEEPEST], steps = 0, node = ROOT;
-    for (int used = 0; used < length; used += t->nodes[node].length) {
+    for (int used = 0; used < length; used += length_of(t, node)) {
         node = find_child(t, node, token_at(t, at + used));
         assert(node != NONE);
         path[steps++] = node;
@@ -394,7 +426,7 @@ static void forget(SuffixTree *t, int64_t at, int length) {
         if (t->nodes[path[i]].count > 1) lower(t, path[i]);
         else {
             assert(i == steps - 1 && t->nodes[path[i]].first == NONE);
-            remove_child_entry(t, path[i]);
+            leave_child(t, path[i]);
             leave_run(t, path[i]);
             unlink(t, path[i]);
             free_node(t, path[i]);
@@ -408,6 +440,10 @@ void suffix_tree_drop(SuffixTree *t) {
     assert(suffix_tree_texts(t) > 1);
     int64_t from = t->starts[t->first_start], to = t->starts[t->first_start + 1];
     for (int64_t at = from; at < to; at++) forget(t, at, to - at < t->depth ? (int)(to - at) : t->depth);
+    for (; t->known_ends && t->nodes[t->ends[t->known_ends]].count == 1; t->known_ends--) {
+        SuffixNode *n = &t->nodes[t->ends[t->known_ends]]; // its last other occurrence is gone: it grows
+        n->length += t->depth - t->known_ends;
+    }
     t->first_start++;
     if (2 * t->first_start > t->start_count) {
         t->start_count -= t->first_start;
@@ -430,7 +466,7 @@ static Point find_point(const SuffixTree *t, const int *tokens, int count) {
     Point p = {ROOT, 0};
     for (int i = 0; i < count; i++) {
         const SuffixNode *n = &t->nodes[p.node];
-        if (p.used == n->length) p = (Point){find_child(t, p.node, tokens[i]), 1};
+        if (p.used == length_of(t, p.node)) p = (Point){find_child(t, p.node, tokens[i]), 1};
         else p = token_at(t, n->start + p.used) == tokens[i] ? (Point){p.node, p.used + 1} : (Point){NONE, 0};
         if (p.node == NONE) break;
     }
@@ -497,7 +533,7 @@ static void push_child(const SuffixTree *t, Choices *c, int child, int parent, d
 // Enters the likeliest token behind a point.
 static void push_next(const SuffixTree *t, Choices *c, Point p, int parent, double share, double least) {
     const SuffixNode *n = &t->nodes[p.node];
-    if (p.used == n->length) push_child(t, c, n->first, parent, share, least);
+    if (p.used == length_of(t, p.node)) push_child(t, c, n->first, parent, share, least);
     else push(c, (Choice){.at = {p.node, p.used + 1}, .parent = parent, .share = share});
 }
 
@@ -523,30 +559,40 @@ static void draft_from(const SuffixTree *t, Point p, int most, const SuffixRule 
 // The node or point of the context's last n tokens.
 static Point find_match(const SuffixTree *t, const int *context, int count, int n) {
     if (n > t->end_count) return find_point(t, context + count - n, n);
-    return (Point){t->ends[n], t->nodes[t->ends[n]].length};
+    return (Point){t->ends[n], length_of(t, t->ends[n])};
 }
 
-// If the last n + 1 tokens occur as often as the last n, and what follows is not cut off by `depth`, the
-// longer match is drafted from alone: the same follows it, and it may draft as many tokens or more.
+static void copy_draft(const SuffixDraft *from, SuffixDraft *to) {
+    to->count = from->count;
+    to->match = from->match;
+    to->score = from->score;
+    memcpy(to->token, from->token, (size_t)from->count * sizeof *from->token);
+    memcpy(to->parent, from->parent, (size_t)from->count * sizeof *from->parent);
+}
+
+// From the longest match to the shortest, until none can be better: a draft's score is its tokens at most. If
+// the last n + 1 tokens occur as often as the last n, and what follows is not cut off by `depth`, only the
+// longer match is drafted from: the same follows it, and it may draft as many tokens or more. Nothing follows
+// an end of the running text that occurs only there.
 void suffix_tree_draft(const SuffixTree *t, const int *context, int count, const SuffixRule *rule,
                        SuffixDraft *out) {
-    int longest = (count < t->depth ? count : t->depth) - 1;
+    Point at[SUFFIX_TREE_DEEPEST];
+    int longest = (count < t->depth ? count : t->depth) - 1, found = 0;
     assert(rule->most <= SUFFIX_DRAFT_MOST && rule->factor >= 0);
+    if (t->known_ends < t->end_count && t->known_ends < longest) longest = t->known_ends;
+    while (found < longest && (at[found + 1] = find_match(t, context, count, found + 1)).node != NONE)
+        found++;
     out->count = out->match = 0;
     out->score = 0;
-    if (longest < 1) return;
-    Point p = find_match(t, context, count, 1);
-    for (int n = 1; n <= longest && p.node != NONE; n++) {
-        Point longer = n < longest ? find_match(t, context, count, n + 1) : (Point){NONE, 0};
+    for (int n = found; n >= 1; n--) {
         double wanted = floor(n * rule->factor + rule->offset + 1e-6);
         int most = wanted < 0 ? 0 : wanted < rule->most ? (int)wanted : rule->most;
-        bool same = longer.node != NONE && point_count(t, longer) == point_count(t, p);
-        if (!same || most >= t->depth - n) {
-            SuffixDraft draft;
-            draft_from(t, p, most, rule, &draft);
-            draft.match = n;
-            if (draft.count && (rule->longest || draft.score >= out->score)) *out = draft;
-        }
-        p = longer;
+        bool same = n < found && point_count(t, at[n + 1]) == point_count(t, at[n]);
+        if (same && most < t->depth - n) continue;
+        if (out->count && (rule->longest || most <= out->score)) break;
+        SuffixDraft draft;
+        draft_from(t, at[n], most, rule, &draft);
+        draft.match = n;
+        if (draft.count && draft.score > out->score) copy_draft(&draft, out);
     }
 }

@@ -13,8 +13,10 @@
 // passed some of its old count on the way, else before them.
 //
 // A path-compressed tree: at most two nodes a token. Each suffix of the running text that is shorter than
-// `depth` ends at a node, which an append moves on by one token, so an append touches at most `depth` nodes.
-// A node's tokens are those of its newest occurrence, so that the oldest text can be dropped at any time.
+// `depth` ends at a node. An append moves it on by one token: an append touches a node for each suffix that
+// occurs elsewhere, a few in most texts, and `depth` of them at most. A suffix that occurs only here ends at
+// a leaf, and such leaves grow with the text. A node's tokens are those of its newest occurrence, so that the
+// oldest text can be dropped at any time.
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,6 +25,7 @@
 enum { SUFFIX_TREE_DEEPEST = 256, SUFFIX_DRAFT_MOST = 256 };
 
 typedef struct SuffixNode SuffixNode;
+typedef struct SuffixEntry SuffixEntry;
 
 typedef struct SuffixTree {
     int depth;
@@ -33,15 +36,15 @@ typedef struct SuffixTree {
     struct SuffixRun *runs;
     size_t run_count, run_capacity;
     int unused_run;
-    int *table; // (slots): children by parent and first token, or -1
-    size_t slots, children;
+    SuffixEntry *table; // (slots): children with siblings, by parent and first token
+    size_t slots, entries;
     int *text; // (text_count): from position `base` on, dropped texts at its start among them
     size_t text_count, text_capacity;
     int64_t base;
     int64_t *starts; // (start_count): where texts begin, from starts[first_start] on
     size_t first_start, start_count, start_capacity;
     int ends[SUFFIX_TREE_DEEPEST]; // ends[n]: the node of the running text's last n tokens, n <= end_count
-    int end_count;
+    int end_count, known_ends;     // the first known_ends of them occur elsewhere, too
 } SuffixTree;
 
 // depth: from 2 to SUFFIX_TREE_DEEPEST.

@@ -34,7 +34,7 @@ static const Arg PARAMS[] = {
     {"warm", ARG_FLAG, AT(warm), .fallback = "off", .help = "draft from earlier outputs, too"},
     {"requests", ARG_INT, AT(requests), 1, 1 << 30, "10000", .help = "outputs kept; the oldest one goes"},
     {"tokens", ARG_INT, AT(tokens), 1, 1 << 30, "1000000",
-     .help = "tokens of outputs kept (about 120 bytes each)"},
+     .help = "tokens of outputs kept (about 130 bytes each)"},
     {"pick", ARG_CHOICE, AT(pick), .fallback = "score", .choices = PICKS,
      .help = "the draft of the highest score, or after the longest match (SAM-Decoding)"},
     {"bias", ARG_INT, AT(bias), 0, SUFFIX_TREE_DEEPEST, "5",

@@ -267,7 +267,14 @@ static void memory_is_bounded(void **state) {
     suffix_tree_release(&t);
 }
 
-// A million tokens: appends and drafts, printed. On any machine they are far below a step of a model.
+// A million tokens: at most 20 us a token for an append and a draft (2.2 and 2.3 us on a core of an AMD EPYC
+// (Zen 4), 2026-11-23). Sanitizers take ten times as long.
+#ifdef __SANITIZE_ADDRESS__
+enum { MOST_US = 200 };
+#else
+enum { MOST_US = 20 };
+#endif
+
 static void speed(void **state) {
     (void)state;
     enum { TOKENS = 1000000, TEXT = 500, MEASURED = 20000, HISTORY = 64 };
@@ -300,7 +307,7 @@ static void speed(void **state) {
     }
     print_message("at %zu tokens (%.0f MB): append %.2f us, draft %.2f us a token\n", suffix_tree_tokens(&t),
                   (double)suffix_tree_bytes(&t) / 1e6, 1e6 * append / MEASURED, 1e6 * drafts / MEASURED);
-    assert_true(append + drafts < MEASURED * 200e-6);
+    assert_true(append + drafts < MEASURED * MOST_US * 1e-6);
     suffix_tree_release(&t);
 }
 
