@@ -138,11 +138,13 @@ static bool read_ids(Reading *g, const Row *row, const char *key, const json_t *
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *id = json_array_get(list, i);
         json_int_t value = json_is_integer(id) ? json_integer_value(id) : -1;
-        if (value < 0) snprintf(what, sizeof what, "must hold token ids: entry %zu isn't one", i);
-        else
-            snprintf(what, sizeof what, "has id %lld at entry %zu, beyond %s of %d", (long long)value, i,
-                     g->from->vocab ? "the vocabulary" : "any vocabulary", g->top);
-        if (value < 0 || value >= g->top) return row_error(row, key, what, e);
+        if (value < 0 || value >= g->top) {
+            if (value < 0) snprintf(what, sizeof what, "must hold token ids: entry %zu isn't one", i);
+            else
+                snprintf(what, sizeof what, "has id %lld at entry %zu, beyond %s of %d", (long long)value, i,
+                         g->from->vocab ? "the vocabulary" : "any vocabulary", g->top);
+            return row_error(row, key, what, e);
+        }
         to[i] = (int)value;
         if (to[i] >= g->largest) g->largest = to[i] + 1;
     }
