@@ -3,7 +3,7 @@
 --   result           a line a point: the table that `outpace show` prints
 --   point_sums       S, tokens, times, flags          pass_sums      the same for each pass
 --   point_speedup    the speedups, each under its name task_speedup   the same for each task of a dataset
---   category_speedup the same for each category, too   task_matrix    both, with names, as tables show them
+--   category_speedup the same for each category, too   task_matrix    both, with names and intervals, as tables show them
 --   subtask          Spec-Bench's names of tasks       subtask_speedup the same for each of these
 --   part_specbench   S and speedup of each sub-benchmark, as Spec-Bench counts
 --   ctar             share of steps that accepted w    prompt_speedup per prompt: what intervals resample
@@ -164,13 +164,26 @@ GROUP BY point_id, whole, t.task;
 CREATE VIEW task_speedup AS
 SELECT point_id, task, turns AS prompts, S, acceptance, speedup, tokens_per_s FROM category_speedup WHERE whole;
 
--- Of datasets of several tasks: a line for each category of each point, and for each task that is a part of one.
-CREATE VIEW task_matrix AS
-SELECT run_id, model.name AS model, dataset.name AS dataset, c.task, number AS point, label AS method, c.prompts, S, acceptance, speedup, doubt
-FROM category_speedup AS c JOIN point ON point.id = c.point_id LEFT JOIN point_doubt ON point_doubt.point_id = point.id
-JOIN model ON model.id = model_id JOIN dataset ON dataset.id = dataset_id
-WHERE (NOT whole OR instr(c.task, '/'))
+-- The categories of each point whose dataset has several tasks, and the tasks that are parts of one.
+CREATE VIEW point_task AS
+SELECT DISTINCT point.id AS point_id, t.task, whole
+FROM point JOIN prompt ON prompt.dataset_id = point.dataset_id JOIN prompt_task AS t ON t.prompt_id = prompt.id
+WHERE (NOT whole OR instr(t.task, '/'))
   AND (SELECT count(DISTINCT task) FROM prompt WHERE prompt.dataset_id = point.dataset_id) > 1;
+
+-- A line for each of these.
+CREATE VIEW task_matrix AS
+SELECT run_id, model.name AS model, dataset.name AS dataset, c.task, number AS point, label AS method, c.prompts,
+       c.S, s.low AS S_low, s.high AS S_high,
+       c.acceptance, a.low AS acceptance_low, a.high AS acceptance_high,
+       c.speedup, v.low AS speedup_low, v.high AS speedup_high, doubt
+FROM category_speedup AS c JOIN point_task AS p ON p.point_id = c.point_id AND p.task IS c.task AND p.whole = c.whole
+JOIN point ON point.id = c.point_id
+LEFT JOIN point_doubt ON point_doubt.point_id = point.id
+LEFT JOIN estimate AS s ON s.point_id = point.id AND s.metric = 'S of ' || c.task
+LEFT JOIN estimate AS a ON a.point_id = point.id AND a.metric = 'acceptance of ' || c.task
+LEFT JOIN estimate AS v ON v.point_id = point.id AND v.metric = 'speedup of ' || c.task
+JOIN model ON model.id = model_id JOIN dataset ON dataset.id = dataset_id;
 
 CREATE VIEW point_speedup AS
 SELECT d.point_id, d.prompts, d.speedup, d.speedup_e2e, s.speedup_same_path, b.speedup_specbench, t.speedup_task_mean

@@ -3,6 +3,7 @@
 #include "harness/analysis/estimates.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/text.h"
 #include "results/rows.h"
 
 #include <math.h>
@@ -30,7 +31,9 @@ static bool add_row(PairList *list, Rows *r) {
                                              .base_decode_s = 1e-9 * real_or_nan(r, 7),
                                              .base_prefill_s = 1e-9 * real_or_nan(r, 8),
                                              .prefill_tokens = rows_real(r, 9),
-                                             .prefill_steps = rows_real(r, 10)};
+                                             .prefill_steps = rows_real(r, 10),
+                                             .accepted = real_or_nan(r, 11),
+                                             .drafted = real_or_nan(r, 12)};
     return true;
 }
 
@@ -39,13 +42,15 @@ static bool read_pairs(Store *store, int64_t point, const SampleChoice *choice, 
     static const char SQL[] =
         "SELECT number, a.pass, a.tokens, a.steps, a.decode_ns, coalesce(a.prefill_ns, 0),"
         " b.tokens, b.decode_ns, iif(b.id, coalesce(b.prefill_ns, 0), NULL), a.prefill_tokens, "
-        "a.prefill_steps"
+        "a.prefill_steps, a.accepted, a.drafted"
         " FROM point_base AS p JOIN sample a ON a.point_id = p.point_id JOIN prompt ON prompt.id = "
         "a.prompt_id"
         " LEFT JOIN sample b ON b.point_id = base_id AND b.pass = a.pass AND b.prompt_id = a.prompt_id"
         " WHERE p.point_id = ?1 AND (base_id IS NULL OR b.id)"
         " AND (?2 IS NULL OR ?2 = (SELECT subtask FROM subtask WHERE prompt_id = prompt.id))"
-        " AND (?3 < 0 OR number % 2 = ?3)";
+        " AND (?3 < 0 OR number % 2 = ?3)"
+        " AND (?4 IS NULL OR EXISTS (SELECT 1 FROM prompt_task AS t WHERE t.prompt_id = prompt.id"
+        " AND t.task = ?4))";
     Rows *r = rows_open(store, SQL, e);
     if (!r) return false;
     bool ok = true;
@@ -53,25 +58,41 @@ static bool read_pairs(Store *store, int64_t point, const SampleChoice *choice, 
     rows_bind_int(r, 1, point);
     rows_bind_text(r, 2, choice->subtask);
     rows_bind_int(r, 3, choice->parity);
+    rows_bind_text(r, 4, choice->task);
     while (ok && rows_next(r)) ok = add_row(out, r);
     out->count = (size_t)tally_sum_turns(out->pairs, (int)out->count);
     return rows_end(r, ok, e);
 }
 
-// Values that don't apply aren't stored: a null backend's times are all 0.
+// A value that doesn't apply isn't stored: a null backend's times are all 0.
+static bool store_metric(Store *store, int64_t point, const Tally *t, TallyMetric m, const char *name,
+                         Error *e) {
+    StoreEstimate row = {.metric = name,
+                         .value = t->value[m],
+                         .low = t->has_interval ? t->interval[m].low : NAN,
+                         .high = t->has_interval ? t->interval[m].high : NAN,
+                         .deviation = t->has_interval ? t->interval[m].se : NAN,
+                         .resamples = t->resamples[m],
+                         .seed = TALLY_SEED};
+    return isnan(t->value[m]) || store_estimate(store, point, &row, e);
+}
+
 static bool store_tally(Store *store, int64_t point, const Tally *t, Error *e) {
-    for (int i = 0; i < TALLY_METRICS; i++) {
-        const Interval *in = &t->interval[i];
-        StoreEstimate row = {.metric = tally_names[i],
-                             .value = t->value[i],
-                             .low = t->has_interval ? in->low : NAN,
-                             .high = t->has_interval ? in->high : NAN,
-                             .deviation = t->has_interval ? in->se : NAN,
-                             .resamples = t->resamples[i],
-                             .seed = TALLY_SEED};
-        if (!isnan(t->value[i]) && !store_estimate(store, point, &row, e)) return false;
-    }
+    for (int m = 0; m < TALLY_METRICS; m++)
+        if (!store_metric(store, point, t, (TallyMetric)m, tally_names[m], e)) return false;
     return true;
+}
+
+static bool store_task(Store *store, int64_t point, const Tally *t, const char *task, Error *e) {
+    static const TallyMetric METRICS[] = {TALLY_S, TALLY_ACCEPTANCE, TALLY_SPEEDUP};
+    bool ok = true;
+    for (size_t i = 0; ok && i < sizeof METRICS / sizeof *METRICS; i++) {
+        Text name = {0};
+        text_printf(&name, "%s of %s", tally_names[METRICS[i]], task);
+        ok = store_metric(store, point, t, METRICS[i], text_get(&name), e);
+        text_release(&name);
+    }
+    return ok;
 }
 
 static const SampleChoice ALL = {.parity = -1};
@@ -102,14 +123,37 @@ static bool list_points(Store *store, int64_t run, PointRow **out, size_t *count
 bool estimates_missing(Store *store, int64_t run, bool *missing, Error *e) {
     static const char SQL[] =
         "SELECT count(*) FROM point WHERE run_id = ?1"
-        " AND iif(EXISTS (SELECT 1 FROM estimate WHERE point_id = point.id AND metric = 'speedup'),"
-        " 'speedup_over_S', 'S_reference')"
-        " NOT IN (SELECT metric FROM estimate WHERE point_id = point.id)"
-        " AND EXISTS (SELECT 1 FROM sample WHERE point_id = point.id)";
+        " AND EXISTS (SELECT 1 FROM sample WHERE point_id = point.id)"
+        " AND (iif(EXISTS (SELECT 1 FROM estimate WHERE point_id = point.id AND metric = 'speedup'),"
+        " 'speedup_over_S', 'S_reference') NOT IN (SELECT metric FROM estimate WHERE point_id = point.id)"
+        " OR ((SELECT count(DISTINCT task) > 1 FROM prompt WHERE prompt.dataset_id = point.dataset_id)"
+        " AND NOT EXISTS (SELECT 1 FROM estimate WHERE point_id = point.id AND metric GLOB 'S of *')))";
     int64_t count;
     if (!rows_one_int(store, SQL, run, &count, e)) return false;
     *missing = count > 0;
     return true;
+}
+
+static bool make_tasks(Store *store, const PointRow *p, PairList *list, Error *e) {
+    Rows *r = rows_open(store, "SELECT task FROM point_task WHERE point_id = ?1 AND task <> ''", e);
+    if (!r) return false;
+    bool ok = true;
+    rows_bind_int(r, 1, p->id);
+    while (ok && rows_next(r)) {
+        SampleChoice choice = {.parity = -1, .task = rows_text(r, 0)};
+        Tally t;
+        ok = read_pairs(store, p->id, &choice, list, e) &&
+             (list->count == 0 || (tally(list->pairs, (int)list->count, p->sampled, &t, e) &&
+                                   store_task(store, p->id, &t, choice.task, e)));
+    }
+    return rows_end(r, ok, e);
+}
+
+static bool make_point(Store *store, const PointRow *p, PairList *list, Error *e) {
+    Tally t;
+    return read_pairs(store, p->id, &ALL, list, e) &&
+           tally(list->pairs, (int)list->count, p->sampled, &t, e) && store_begin_lightly(store, e) &&
+           store_tally(store, p->id, &t, e) && make_tasks(store, p, list, e) && store_commit(store, e);
 }
 
 bool estimates_make(Store *store, int64_t run, Error *e) {
@@ -117,12 +161,7 @@ bool estimates_make(Store *store, int64_t run, Error *e) {
     PairList list = {0};
     size_t count = 0;
     bool ok = list_points(store, run, &points, &count, e);
-    for (size_t i = 0; ok && i < count; i++) {
-        Tally t;
-        ok = read_pairs(store, points[i].id, &ALL, &list, e) &&
-             tally(list.pairs, (int)list.count, points[i].sampled, &t, e) && store_begin_lightly(store, e) &&
-             store_tally(store, points[i].id, &t, e) && store_commit(store, e);
-    }
+    for (size_t i = 0; ok && i < count; i++) ok = make_point(store, &points[i], &list, e);
     if (!ok) store_rollback(store);
     mem_free(list.pairs);
     mem_free(points);
@@ -159,8 +198,8 @@ bool estimates_tally(Store *store, int64_t point, bool sampled, const SampleChoi
 // --- sums over samples, and their intervals
 
 const char *const tally_names[TALLY_METRICS] = {
-    "S",           "speedup",          "speedup_e2e",   "speedup_specbench", "tokens_per_s",
-    "S_reference", "tokens_per_s_e2e", "speedup_over_S"};
+    "S",           "speedup",          "speedup_e2e",    "speedup_specbench", "tokens_per_s",
+    "S_reference", "tokens_per_s_e2e", "speedup_over_S", "acceptance"};
 
 // Tokens per second: of one pair, or of prompts summed over a pass. Spec-Bench divides within a pass, and
 // takes the mean of passes.
@@ -188,6 +227,8 @@ static void add_pair(TallyPair *sum, const TallyPair *p, double weight) {
     sum->base_prefill_s += weight * p->base_prefill_s;
     sum->prefill_tokens += weight * p->prefill_tokens;
     sum->prefill_steps += weight * p->prefill_steps;
+    sum->accepted += weight * p->accepted;
+    sum->drafted += weight * p->drafted;
 }
 
 static double ratio(double a, double b) { return b > 0 ? a / b : NAN; }
@@ -219,6 +260,7 @@ static void metrics(const TallyPair *sum, bool sampled, double *out) {
     out[TALLY_S_REFERENCE] = ratio(sum->tokens + sum->prefill_tokens, sum->steps + sum->prefill_steps);
     out[TALLY_RATE_E2E] = ratio(sum->tokens, both_s);
     out[TALLY_OVER_S] = ratio(out[TALLY_SPEEDUP], out[TALLY_S]);
+    out[TALLY_ACCEPTANCE] = ratio(sum->accepted, sum->drafted);
 }
 
 // NAN is what the point does not have (a null backend takes no time that a clock sees), or what a resample

@@ -12,6 +12,7 @@ typedef struct TallyPair {
     double tokens, steps, decode_s, prefill_s;
     double base_tokens, base_decode_s, base_prefill_s; // NAN: there is no baseline, and no speedup
     double prefill_tokens, prefill_steps; // counted by the authors' programs besides `tokens` and `steps`
+    double accepted, drafted;             // tokens; drafted: the longest chain of each step; NAN: unknown
 } TallyPair;
 
 // DESIGN's names.
@@ -24,6 +25,7 @@ typedef enum {
     TALLY_S_REFERENCE, // S with prefill and its token
     TALLY_RATE_E2E,    // tokens per second, prefill's time included
     TALLY_OVER_S,      // speedup over S: a baseline's step over the point's own, which no step falls short of
+    TALLY_ACCEPTANCE,  // accepted of drafted tokens
     TALLY_METRICS
 } TallyMetric;
 extern const char *const tally_names[TALLY_METRICS]; // as the store calls them
@@ -51,7 +53,8 @@ bool tally_plain(TallyPair *pairs, int count, bool sampled, Tally *out, Error *e
 // or an older program estimated less.
 bool estimates_missing(Store *store, int64_t run, bool *missing, Error *e);
 
-// Of all points of the run, in place of older ones.
+// Of all points of the run, in place of older ones. Where the data has several tasks, also S, acceptance and
+// speedup of each category and of its parts: metric "S of coding/python", as the view task_matrix reads it.
 bool estimates_make(Store *store, int64_t run, Error *e);
 
 // Opens the store for reading, with the run's estimates made where they can be: of a run that was killed
@@ -62,6 +65,7 @@ bool estimates_ensure(Store **store, int64_t run, Error *e);
 // Which samples of a point count.
 typedef struct SampleChoice {
     const char *subtask; // of Spec-Bench, as the view `subtask` has them; NULL: all
+    const char *task;    // or a category, as the view `prompt_task` has them; NULL: all
     int parity;          // 0: even prompts, 1: odd ones; below 0: all
     bool plain;          // values alone, which take no resampling
 } SampleChoice;

@@ -208,12 +208,28 @@ bool stored_table(Store *store, int64_t run, Grid *out, Error *e) {
 
 // --- by category -----------------------------------------------------------------------------------------
 
-static const GridColumn TASK_COLUMN[] = {
-    {"category", false, 0, 0}, {"point", true, 0, 1},       {"method", false, 24, 0},
-    {"prompts", true, 0, 2},   {"S", true, 0, 0},           {"accepted", true, 0, 0},
-    {"speedup", true, 0, 0},   {"disturbed", false, 12, 0},
+const char stored_tasks[] = "SELECT model, dataset, task, point, method, prompts, S, S_low, S_high,"
+                            " acceptance, acceptance_low, acceptance_high, speedup, speedup_low,"
+                            " speedup_high, doubt FROM task_matrix WHERE run_id = ?1"
+                            " ORDER BY model, dataset, task, point";
+
+// Its columns, in order.
+enum {
+    TASK = 2,
+    TASK_POINT,
+    TASK_METHOD,
+    TASK_PROMPTS,
+    TASK_S,
+    TASK_ACCEPTANCE = TASK_S + 3,
+    TASK_SPEEDUP = TASK_ACCEPTANCE + 3,
+    TASK_DOUBT = TASK_SPEEDUP + 3
 };
-enum { TASK = 2, TASK_COLUMNS = 10 }; // of the query
+
+static const GridColumn TASK_COLUMN[] = {
+    {"category", false, 0, 0}, {"point", true, 0, 1},  {"method", false, 24, 0},    {"prompts", true, 0, 2},
+    {"S", true, 0, 0},         {"[95%]", false, 0, 4}, {"accepted", true, 0, 0},    {"[95%]", false, 0, 3},
+    {"speedup", true, 0, 0},   {"[95%]", false, 0, 5}, {"disturbed", false, 12, 0},
+};
 
 static void put_task(Grid *g, const Rows *r, bool first, bool another) {
     if (first) {
@@ -223,12 +239,14 @@ static void put_task(Grid *g, const Rows *r, bool first, bool another) {
         grid_heads(g);
     }
     text_puts(&g->cell, another ? rows_text(r, TASK) : ""), grid_next(g);
-    for (int i = TASK + 1; i < TASK_COLUMNS; i++) text_puts(&g->cell, rows_text(r, i)), grid_next(g);
+    for (int i = TASK_POINT; i <= TASK_PROMPTS; i++) text_puts(&g->cell, rows_text(r, i)), grid_next(g);
+    for (int i = TASK_S; i < TASK_DOUBT; i += 3) put_interval(g, r, i);
+    text_puts(&g->cell, rows_text(r, TASK_DOUBT)), grid_next(g);
     grid_end(g);
 }
 
 bool stored_task_table(Store *store, int64_t run, Grid *out, Error *e) {
-    Rows *r = rows_open(store, report_tasks, e);
+    Rows *r = rows_open(store, stored_tasks, e);
     if (!r) return false;
     rows_bind_int(r, 1, run);
     out->columns = TASK_COLUMN, out->count = sizeof TASK_COLUMN / sizeof *TASK_COLUMN;

@@ -20,6 +20,7 @@ bool stored_table(Store *store, int64_t run, Grid *out, Error *e);
 // A table by category of the run's data, and by method: S, acceptance, speedup. False with e filled if no
 // dataset has several tasks.
 bool stored_task_table(Store *store, int64_t run, Grid *out, Error *e);
+extern const char stored_tasks[]; // SQL: its numbers of run ?1
 
 // The same as stored_table as a JSON array of objects.
 bool stored_json(Store *store, int64_t run, Text *out, Error *e);

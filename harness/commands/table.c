@@ -118,14 +118,11 @@ static void print_page(Rows *r, PageFormat format) {
 
 // No paper's table: a run by category of its data.
 static bool print_tasks(Store *store, int64_t run, TableFormat format, Error *e) {
-    static const char NUMBERS[] =
-        "SELECT model, dataset, task, point, method, prompts, S, acceptance, speedup, doubt "
-        "FROM task_matrix WHERE run_id = ?1 ORDER BY model, dataset, task, point";
     Grid grid = {0};
     bool ok = stored_task_table(store, run, &grid, e);
     if (ok && format == TABLE_TEXT) ok = grid_show(&grid, e);
-    else if (ok && format == TABLE_CSV) ok = store_export_csv(store, NUMBERS, run, stdout, e);
-    else if (ok && format == TABLE_JSON) ok = store_export_jsonl(store, NUMBERS, run, stdout, e);
+    else if (ok && format == TABLE_CSV) ok = store_export_csv(store, stored_tasks, run, stdout, e);
+    else if (ok && format == TABLE_JSON) ok = store_export_jsonl(store, stored_tasks, run, stdout, e);
     else if (ok) {
         Rows *r = rows_open(store, report_tasks, e);
         if (r) rows_bind_int(r, 1, run), print_page(r, format == TABLE_MD ? PAGE_MD : PAGE_TEX);
@@ -140,8 +137,8 @@ static bool run_tasks(const TableArguments *a, Error *e) {
     int64_t run;
     if (!find_format(a->format, &format, e)) return false;
     Store *store = store_open(a->db, STORE_READ, NULL, e);
-    bool ok = store && stored_run(store, a->run, &run, e) && choice_apply(&a->choice, store, run, e) &&
-              print_tasks(store, run, format, e);
+    bool ok = store && stored_run(store, a->run, &run, e) && estimates_ensure(&store, run, e) &&
+              choice_apply(&a->choice, store, run, e) && print_tasks(store, run, format, e);
     store_close(store);
     return ok;
 }

@@ -219,7 +219,7 @@ static bool ask_matched(Store *store, const QuantityPart *part, Quantity *out, E
 }
 
 static bool ask_tally(Store *store, const QuantityPart *part, int metric, Quantity *out, Error *e) {
-    SampleChoice choice = {part->subtask, part->parity, part->plain};
+    SampleChoice choice = {.subtask = part->subtask, .parity = part->parity, .plain = part->plain};
     Tally t;
     if (!estimates_tally(store, part->point, part->sampled, &choice, &t, e)) return false;
     *out = (Quantity){t.value[metric], NAN, NAN};

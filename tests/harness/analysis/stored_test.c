@@ -134,6 +134,40 @@ static void tasks(void **state) {
     filled_close(&f);
 }
 
+// A category that holds all prompts has the intervals of the whole; a part has its own, around its value.
+// They are made where they are missing.
+static void task_intervals(void **state) {
+    static const char PARTS[] = "UPDATE prompt SET task = 'all/' || task";
+    static const char WRONG[] =
+        "SELECT count(*) FROM task_matrix AS m JOIN point ON point.number = m.point JOIN estimate AS e ON"
+        " e.point_id = point.id AND e.metric = 'S' WHERE m.task = 'all' AND (m.S_low IS NOT e.low OR m.S_high"
+        " IS NOT e.high OR abs(m.S - e.value) > 1e-9)";
+    static const char PART[] =
+        "SELECT count(*) FROM task_matrix WHERE task <> 'all' AND S BETWEEN S_low AND S_high AND S_low <"
+        " (SELECT max(S_high) FROM task_matrix) AND coalesce(acceptance >= acceptance_low, 1) AND"
+        " coalesce(speedup <= speedup_high, 1)";
+    FilledStore f;
+    Error e = {0};
+    bool missing;
+    int64_t count;
+    const char *path = folder_path(*state, "a.db");
+    if (!filled_open(&f, path, NULL, 3, 16, &e) || !filled_add_all(&f, 2, &e) ||
+        !sql_script(f.store, PARTS, &e) || !estimates_make(f.store, f.run, &e) ||
+        !estimates_missing(f.store, f.run, &missing, &e))
+        fail_msg("%s", e.text);
+    assert_false(missing);
+    assert_true(rows_one_int(f.store, "SELECT count(*) FROM task_matrix", 0, &count, &e));
+    assert_int_equal(count, 3 * 3); // points; the category and its two parts
+    assert_true(rows_one_int(f.store, WRONG, 0, &count, &e));
+    assert_int_equal(count, 0);
+    assert_true(rows_one_int(f.store, PART, 0, &count, &e));
+    assert_int_equal(count, 3 * 2);
+    assert_true(sql_script(f.store, "DELETE FROM estimate WHERE metric GLOB '* of *'", &e));
+    assert_true(estimates_missing(f.store, f.run, &missing, &e));
+    assert_true(missing);
+    filled_close(&f);
+}
+
 // A long label moves the columns of all rows, and of their head, alike: the last of them begins where a word
 // does.
 static void long_labels(void **state) {
@@ -165,6 +199,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(store_is_gone, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(ctar, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(tasks, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(task_intervals, folder_setup, folder_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

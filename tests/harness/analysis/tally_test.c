@@ -18,6 +18,8 @@ static int draw(Random *r, TallyPair *pairs) {
             p->base_decode_s = 0.01 * length * (1 + 0.01 * (double)random_normal(r));
             p->decode_s = p->base_decode_s / gain * (1 + 0.01 * (double)random_normal(r));
             p->steps = length / gain;
+            p->accepted = length - p->steps;
+            p->drafted = 4 * p->steps;
             p->prefill_s = p->base_prefill_s = 0.2;
         }
     }
@@ -40,7 +42,9 @@ static void sums(void **state) {
          .base_decode_s = 6,
          .base_prefill_s = 1.5,
          .prefill_tokens = 1,
-         .prefill_steps = 1},
+         .prefill_steps = 1,
+         .accepted = 6,
+         .drafted = 12},
         {.prompt = 0,
          .tokens = 30,
          .steps = 10,
@@ -50,12 +54,15 @@ static void sums(void **state) {
          .base_decode_s = 8,
          .base_prefill_s = 0.5,
          .prefill_tokens = 1,
-         .prefill_steps = 1},
+         .prefill_steps = 1,
+         .accepted = 20,
+         .drafted = 30},
     };
     Tally t;
     assert_true(tally(pairs, 2, false, &t, NULL));
     assert_int_equal(t.prompts, 2);
     close_to(40.0 / 14, t.value[TALLY_S]);
+    close_to(26.0 / 42, t.value[TALLY_ACCEPTANCE]);
     close_to(14.0 / 5, t.value[TALLY_SPEEDUP]);
     close_to(16.0 / 7, t.value[TALLY_SPEEDUP_E2E]);
     close_to((10.0 / 3 + 30.0 / 4) / (10.0 / 7.5 + 20.0 / 8.5), t.value[TALLY_SPECBENCH]);
@@ -138,7 +145,8 @@ static void coverage(void **state) {
 }
 
 static TallyPair turn(int prompt, int pass, double x) {
-    return (TallyPair){prompt, pass, x, 2 * x, 3 * x, 4 * x, 5 * x, 6 * x, 7 * x, 8 * x, 9 * x};
+    return (TallyPair){prompt, pass,  x,     2 * x, 3 * x,  4 * x, 5 * x,
+                       6 * x,  7 * x, 8 * x, 9 * x, 10 * x, 11 * x};
 }
 
 static void same_pair(TallyPair want, const TallyPair *got) {
