@@ -73,6 +73,7 @@ $(addprefix $(BUILD)/,harness/analysis/stored.o harness/papers/match.o): $(BUILD
 $(BUILD)/results/published.o: $(wildcard results/published/*.tsv)
 $(BUILD)/harness/papers/catalogue.o: configs/catalogue.tsv configs/claims.tsv
 $(BUILD)/harness/analysis/prices.o: configs/prices.tsv
+$(BUILD)/harness/run/slurm.o: harness/run/slurm.sh
 
 $(BUILD)/%.o: %.c Makefile engine/cpu/kernels/sets.mk $(BUILD)/settings
 	@mkdir -p $(@D)

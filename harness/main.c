@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 static const Command *const COMMANDS[] = {
-    &command_generate, &command_verify, &command_methods,  &command_model,  &command_tokenizer,
-    &command_train,    &command_run,    &command_plan,     &command_show,   &command_compare,
-    &command_table,    &command_plot,   &command_report,   &command_sql,    &command_store,
-    &command_bench,    &command_fit,    &command_simulate, &command_replay, &command_tune,
-    &command_datasets, &command_doctor};
+    &command_generate, &command_verify,   &command_methods, &command_model,    &command_tokenizer,
+    &command_train,    &command_run,      &command_plan,    &command_status,   &command_show,
+    &command_compare,  &command_table,    &command_plot,    &command_report,   &command_sql,
+    &command_store,    &command_bench,    &command_fit,     &command_simulate, &command_replay,
+    &command_tune,     &command_datasets, &command_doctor};
 enum { COMMAND_COUNT = sizeof COMMANDS / sizeof *COMMANDS };
 
 // Commands of earlier versions, and what to write now.
@@ -29,7 +29,6 @@ static const struct {
     {"list", "table"},
     {"validate", "plan --check"},
     {"resume", "run RUN (or run last)"},
-    {"status", "show"},
     {"datastore", "datasets index"},
     {"export", "store export"},
     {"import", "store import"},

@@ -24,6 +24,12 @@ static bool ask(Store *store, const char *sql, const char *text, int64_t number,
     return rows_end(r, true, e);
 }
 
+bool stored_match(const char *pattern, glob_t *out, Error *e) {
+    if (glob(pattern, GLOB_TILDE, NULL, out) == 0) return true;
+    globfree(out);
+    return error_input(e, "no store matches '%s'", pattern);
+}
+
 bool stored_by_hash(Store *store, const char *hash, int64_t *id, Error *e) {
     return ask(store, "SELECT id FROM run WHERE hash = ?1 ORDER BY id DESC LIMIT 1", hash, 0, id, e);
 }

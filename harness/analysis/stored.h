@@ -7,12 +7,17 @@
 #include "results/store.h"
 #include "simulate/fit.h"
 
+#include <glob.h>
+
 // "12" is run 12, another text the newest run of that name, NULL the newest sweep, or the newest run of a
 // store that has no sweep. False with e filled where there is none.
 bool stored_run(Store *store, const char *which, int64_t *id, Error *e);
 
 // The newest run of this hash; 0: there is none.
 bool stored_by_hash(Store *store, const char *hash, int64_t *id, Error *e);
+
+// The stores that a pattern names ('results/mine/*.db'), for globfree. False with e filled if there is none.
+bool stored_match(const char *pattern, glob_t *out, Error *e);
 
 // A table of all its points: S, CTAR, speedups with their intervals, whether text was left as it is.
 bool stored_table(Store *store, int64_t run, Grid *out, Error *e);

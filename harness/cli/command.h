@@ -10,6 +10,7 @@ typedef enum {
     EXIT_FAILED = 1,
     EXIT_USAGE = 2,
     EXIT_PARTIAL = 3,
+    EXIT_AGAIN = 75,       // asked to end, with work left: the same command continues (EX_TEMPFAIL)
     EXIT_INTERRUPTED = 130 // of ERROR_INTERRUPTED
 } ExitCode;
 
@@ -32,12 +33,12 @@ struct Command {
 
 extern const Command command_bench, command_compare, command_datasets, command_doctor, command_fit,
     command_generate, command_methods, command_model, command_plan, command_plot, command_replay,
-    command_report, command_run, command_show, command_simulate, command_sql, command_store, command_table,
-    command_tokenizer, command_train, command_tune, command_verify;
+    command_report, command_run, command_show, command_simulate, command_sql, command_status, command_store,
+    command_table, command_tokenizer, command_train, command_tune, command_verify;
 
 // Parts of other commands, which live in files of their own.
-extern const Command command_bench_store, command_datasets_index, command_store_export, command_store_import,
-    command_tokenizer_encode, command_tokenizer_decode;
+extern const Command command_bench_store, command_datasets_index, command_plan_slurm, command_store_export,
+    command_store_import, command_tokenizer_encode, command_tokenizer_decode;
 
 // Parses by the command's table. On --help prints it and sets *stop; otherwise there are as many arguments as
 // the row says.

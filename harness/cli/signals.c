@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -22,7 +23,7 @@
 static const struct timeval PATIENCE = {.tv_sec = 1, .tv_usec = 700000}, LATER = {.tv_usec = 100000};
 enum { CODE = 130 }; // of a program that was interrupted
 
-static volatile sig_atomic_t seen, caught, saving;
+static volatile sig_atomic_t seen, caught, saving, asked;
 static char first[160], last[320];
 
 static void print(const char *s) {
@@ -46,8 +47,19 @@ static void handle(int number) {
     raise(number);
 }
 
+// Asked for an end: sets the mark when the time for it is over.
+static void handle_gently(int number) {
+    asked = 1;
+    if (!seen) wake_in((struct timeval){.tv_sec = number == SIGTERM ? GENTLY_TERM_S : GENTLY_S});
+}
+
 static void lose_patience(int number) {
     (void)number;
+    if (asked && !seen) {
+        seen = 1;
+        wake_in(PATIENCE);
+        return;
+    }
     if (saving) {
         wake_in(LATER);
         return;
@@ -78,6 +90,13 @@ void interrupt_begin(const char *command, const char *kept) {
 
 void interrupt_catch(void) { caught = 1; }
 bool interrupt_seen(void) { return seen != 0; }
+
+void interrupt_gently(void) {
+    install(SIGUSR1, handle_gently);
+    if (getenv("SLURM_JOB_ID")) install(SIGTERM, handle_gently);
+}
+
+bool interrupt_asked(void) { return asked != 0; }
 void interrupt_wait(bool is_saving) { saving = is_saving; }
 
 // Prints a note after a few seconds, then one a minute.

@@ -6,6 +6,9 @@
 //      interrupt_catch    the first signal sets a mark, which Progress carries to the code that works, so
 //                         that it can end well; work that does not see the mark in time is ended as above.
 //                         A second signal ends the program at once
+//      interrupt_gently   SIGUSR1, and in a Slurm job SIGTERM, ask for an end at the next good place: the
+//                         program has time to finish what it would have to do again. If that takes too long,
+//                         it is interrupted as above
 #pragma once
 #include "results/store.h"
 
@@ -17,6 +20,12 @@ void interrupt_begin(const char *command, const char *kept);
 
 void interrupt_catch(void);
 bool interrupt_seen(void);
+
+// Batch systems announce the end of a job: Slurm sends a signal that the job chose before the time limit, and
+// SIGTERM half a minute (its KillWait) before it kills.
+enum { GENTLY_S = 60, GENTLY_TERM_S = 20 };
+void interrupt_gently(void);
+bool interrupt_asked(void); // by one of these signals
 
 // For a store that long work writes: waits for other processes' locks as long as they last, with a note on
 // stderr, until the mark is set.

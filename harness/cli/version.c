@@ -20,6 +20,11 @@
 
 const char *version_text(void) { return "0.1.0 (" OUTPACE_COMMIT ")"; }
 
+bool version_is_commit(void) {
+    static const char COMMIT[] = OUTPACE_COMMIT;
+    return strcmp(COMMIT, "unknown") != 0 && !strstr(COMMIT, "-dirty");
+}
+
 const char *version_compiler(void) {
 #ifdef __clang__
     return "clang " __clang_version__;

@@ -172,7 +172,7 @@ static bool add_run(Work *s, Error *e) {
                     .kind = "surface",
                     .name = s->a->name ? s->a->name : s->dir,
                     .version = version_text(),
-                    .dirty = strstr(version_text(), "-dirty") != NULL,
+                    .dirty = !version_is_commit(),
                     .contents = contents,
                     .content_count = 2};
     // Without its window the shape is not the model's.

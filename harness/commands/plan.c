@@ -3,12 +3,11 @@
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
-#include "engine/engine.h"
 #include "harness/config/point_name.h"
 #include "harness/analysis/stored.h"
 #include "harness/cli/terminal.h"
-#include "harness/run/plan.h"
-#include "harness/run/run.h"
+#include "harness/run/cost.h"
+#include "harness/run/ledger.h"
 #include "results/rows.h"
 
 #include <stdio.h>
@@ -68,48 +67,40 @@ static void print_check(const Plan *p, int *code) {
 
 // --- plan ------------------------------------------------------------------------------------------------
 
-typedef struct Done {
+typedef struct Reading {
     const Schedule *schedule;
-    int *rounds;  // (points): prompts and passes that are stored
-    Store *store; // NULL: there is none
-    int64_t run;  // 0: not begun
-} Done;
+    CostDone *done;
+} Reading;
 
 static bool take(void *state, const LedgerSample *s, Error *e) {
-    Done *d = state;
-    int point = schedule_find(d->schedule, s->point);
+    const Reading *r = state;
+    int point = schedule_find(r->schedule, s->point);
     (void)e;
-    if (point >= 0) d->rounds[point] += s->turn == 0;
+    if (point >= 0) r->done->rounds[point] += s->turn == 0;
     return true;
 }
 
 // A store that is not there, or has no run of this content, has nothing done.
-static bool read_done(const Plan *p, const char *db, Done *out, Error *e) {
-    *out = (Done){.schedule = &p->schedule};
+static bool read_done(const Plan *p, const char *db, CostDone *out, Error *e) {
+    Reading r = {&p->schedule, out};
+    *out = (CostDone){0};
     out->rounds = mem_new((size_t)p->schedule.point_count, sizeof *out->rounds);
     if (!file_exists(db)) return true;
     out->store = store_open(db, STORE_READ, NULL, e);
     bool ok = out->store && stored_by_hash(out->store, p->inputs.hash, &out->run, e) &&
-              (!out->run || ledger_samples(out->store, out->run, take, out, e));
-    if (ok && out->run) terminal_printf("run        %lld in %s goes on\n", (long long)out->run, SHOWN(db));
+              (!out->run || ledger_samples(out->store, out->run, take, &r, e));
     return ok;
 }
 
-static Compute compute_of(const Setup *s, const InputModel *m) {
-    return compute_choose(s->settings->engine.compute, m->model.dtype);
+static void release_done(CostDone *done) {
+    store_close(done->store);
+    mem_free(done->rounds);
 }
 
-// Bytes of weights, and of keys and values at the context that the prompts need.
 static void print_memory(const Plan *p, int setup) {
-    const Setup *s = &p->schedule.setups[setup];
-    const InputModel *m = &p->inputs.models[s->model];
-    const Shape *shape = &m->model.shape;
-    size_t width = dtype_size(compute_dtype(compute_of(s, m)));
-    double cache =
-        2.0 * shape->layers * (double)shape_kv_width(shape) * (double)width * p->inputs.positions[setup];
+    double weights = cost_weights(p, setup), cache = cost_cache(p, setup);
     terminal_printf("           about %.2f GB: weights %.2f, cache of %d positions %.2f\n",
-                    ((double)m->bytes + cache) / 1e9, (double)m->bytes / 1e9, p->inputs.positions[setup],
-                    cache / 1e9);
+                    (weights + cache) / 1e9, weights / 1e9, p->inputs.positions[setup], cache / 1e9);
 }
 
 static void print_setup(const Plan *p, int setup) {
@@ -125,7 +116,7 @@ static void print_setup(const Plan *p, int setup) {
     print_memory(p, setup);
 }
 
-static void print_point(const Plan *p, const Done *done, int number, int rounds) {
+static void print_point(const Plan *p, const CostDone *done, int number, int rounds) {
     const Point *point = &p->schedule.points[number];
     const char *skipped = inputs_refusal(&p->inputs, number);
     Text line = {0};
@@ -140,7 +131,7 @@ static void print_point(const Plan *p, const Done *done, int number, int rounds)
     point_name_release(&name);
 }
 
-static void print_group(const Plan *p, const Done *done, const Group *g, bool points) {
+static void print_group(const Plan *p, const CostDone *done, const Group *g, bool points) {
     const Schedule *s = &p->schedule;
     const Settings *set = &s->points[s->members[g->first]].settings;
     int prompts = (int)p->inputs.datasets[g->dataset].count,
@@ -157,195 +148,19 @@ static void print_group(const Plan *p, const Done *done, const Group *g, bool po
         print_point(p, done, s->members[i], rounds);
 }
 
-// --- how long it takes ------------------------------------------------------------------------------------
-
-// Assumed, not measured; the parts are printed with them.
-static const double WRITTEN_BYTES = 3e8; // a second, of a model that is made
-static const double OPENED_BYTES = 1e9;  // a second, of weights that are read first
-static const double HOST_RATE = 2e9;     // operations a second, of a table that the host makes
-static const double WIDE_SHARE = 0.65;   // of the machine's peak, reached by a step of many rows
-
-// The cost of a setup's steps.
-typedef struct Price {
-    double token_s; // a step of one token
-    double row_s;   // a row of a step of many
-    char from[200]; // its source
-} Price;
-
-// Seconds left; 0: nothing.
-typedef struct Parts {
-    double making, opening, tables, warmup, prefill, decoding;
-    double made_bytes, table_rows, prompt_tokens, tokens;
-} Parts;
-
-// Rounds of a group that are left, as far as that is fixed, and methods that take part.
-static double rounds_left(const Plan *p, const Done *done, const Group *g, int *methods) {
-    const Schedule *s = &p->schedule;
-    double rounds = (double)p->inputs.datasets[g->dataset].count * p->experiment.measurement.passes,
-           left = rounds - done->rounds[s->members[g->baseline]];
-    *methods = 0;
-    for (int i = g->first; i < g->first + g->count; i++)
-        *methods += !inputs_refusal(&p->inputs, s->members[i]);
-    bool base_alone = *methods == 1 && s->members[g->baseline] >= s->sweep_count; // nobody is held against it
-    return left > 0 && !base_alone ? left * (*methods > 0) : 0;
-}
-
-static double average_turns(const Dataset *d) {
-    double turns = 0;
-    for (size_t i = 0; i < d->count; i++) turns += d->prompts[i].turn_count;
-    return d->count ? turns / (double)d->count : 0;
-}
-
-static void add_group_parts(const Plan *p, const Done *done, const Group *g, const Price *price, Parts *out,
-                            bool *any) {
-    int methods, warmup = p->experiment.measurement.warmup;
-    const Dataset *d = &p->inputs.datasets[g->dataset];
-    const Setup *setup = &p->schedule.setups[g->setup];
-    double left = rounds_left(p, done, g, &methods), read = 0;
-    if (!(left > 0)) return;
-    double prompts = left / (double)d->count * p->inputs.prefill[g - p->schedule.groups] * methods,
-           tokens = left * average_turns(d) * methods *
-                    p->schedule.points[p->schedule.members[g->first]].settings.max_tokens;
-    PromptList random = {0};
-    prompts_random(p->inputs.models[setup->model].model.shape.real_vocab, (size_t)warmup, WARM_UP_SEED,
-                   &random);
-    for (size_t i = 0; i < random.count; i++) read += (double)random.prompts[i].count;
-    prompts_release(&random);
-    out->warmup += methods * (read * price->row_s + warmup * WARM_UP_TOKENS * price->token_s);
-    out->prefill += prompts * price->row_s;
-    out->decoding += tokens * price->token_s;
-    out->prompt_tokens += prompts;
-    out->tokens += tokens;
-    *any = true;
-}
-
-static void add_setup_parts(const Plan *p, const Done *done, int setup, const Price *price, Parts *out) {
-    const Schedule *s = &p->schedule;
-    const InputModel *m = &p->inputs.models[s->setups[setup].model];
-    const Rehearsal *r = &p->inputs.rehearsals[setup];
-    bool any = false;
-    for (int i = 0; i < s->group_count; i++)
-        if (s->groups[i].setup == setup) add_group_parts(p, done, &s->groups[i], price, out, &any);
-    if (!any) return;
-    out->opening += (double)m->bytes / OPENED_BYTES;
-    out->tables += r->rows * price->row_s + r->operations / HOST_RATE;
-    out->table_rows += r->rows;
-}
-
-static void add_making(const Plan *p, Parts *out) {
-    for (int i = 0; i < p->experiment.model_count; i++) {
-        const InputModel *m = &p->inputs.models[i];
-        if (m->files.unmade)
-            out->made_bytes += (double)(shape_parameters(&m->model.shape) * dtype_size(m->model.dtype));
-    }
-    out->making = out->made_bytes / WRITTEN_BYTES;
-}
-
-// --- prices
-
-// By samples of this model, device and number of threads, on this machine: those of this run, all methods
-// together; or else the baselines of others.
-static bool stored_price(const Plan *p, const Done *done, int setup, Price *out, bool *found, Error *e) {
-    static const char SQL[] =
-        "SELECT sum(decode_ns), sum(tokens), sum(prefill_ns), sum(prompt_tokens), count(*) FROM sample"
-        " JOIN point ON point.id = point_id JOIN model ON model.id = model_id WHERE model.hash = ?1"
-        " AND CASE WHEN ?2 THEN run_id = ?2 ELSE method = 'autoregressive' END"
-        " AND (SELECT count(*) FROM point_param WHERE point_param.point_id = point.id AND section = "
-        "'hardware'"
-        "      AND (name = 'device' AND value = ?3 OR name = 'threads' AND value = ?4)) = 2"
-        " AND EXISTS (SELECT 1 FROM content WHERE content.run_id = point.run_id AND kind = 'machine' AND "
-        "hash = ?5)";
-    const Setup *s = &p->schedule.setups[setup];
-    const char *machine = "";
-    for (int i = 0; i < p->inputs.content_count; i++)
-        if (strcmp(p->inputs.contents[i].kind, "machine") == 0) machine = p->inputs.contents[i].hash;
-    *found = false;
-    if (!done->store) return true;
-    Rows *r = rows_open(done->store, SQL, e);
-    if (!r) return false;
-    rows_bind_text(r, 1, p->inputs.models[s->model].hash);
-    rows_bind_int(r, 2, done->run);
-    rows_bind_text(r, 3, s->settings->engine.device);
-    rows_bind_int(r, 4, s->settings->engine.threads);
-    rows_bind_text(r, 5, machine);
-    *found = rows_next(r) && rows_real(r, 1) > 0 && rows_real(r, 3) > 0;
-    if (*found) {
-        *out =
-            (Price){1e-9 * rows_real(r, 0) / rows_real(r, 1), 1e-9 * rows_real(r, 2) / rows_real(r, 3), ""};
-        snprintf(out->from, sizeof out->from, "measured: %lld samples of %s in %s", (long long)rows_int(r, 4),
-                 done->run ? "this run" : "its baseline", store_path(done->store));
-    }
-    return rows_end(r, true, e);
-}
-
-// The ceilings of the setup's device, measured once for all setups on it; all 0 where it is not here, or has
-// no arithmetic.
-static void measure_device(const Schedule *s, int setup, Ceilings *all) {
-    const char *device = s->setups[setup].settings->engine.device;
-    BackendOptions o = {.isa = getenv("OUTPACE_ISA"), .threads = s->setups[setup].settings->engine.threads};
-    for (int i = 0; i < setup; i++) {
-        const EngineOptions *other = &s->setups[i].settings->engine;
-        if (strcmp(other->device, device) || other->threads != o.threads) continue;
-        all[setup] = all[i];
-        return;
-    }
-    Error ignored = {0};
-    if (!engine_ceilings(device, &o, &all[setup], &ignored)) all[setup] = (Ceilings){0};
-}
-
-// A step reads all weights, and multiplies by all but the embedding.
-static void reckon_price(const Plan *p, int setup, const Ceilings *c, Price *out) {
-    const Setup *s = &p->schedule.setups[setup];
-    const InputModel *m = &p->inputs.models[s->model];
-    const Shape *shape = &m->model.shape;
-    double operations = 2 * ((double)shape->layers * (double)shape_layer_parameters(shape) +
-                             (double)shape->vocab * shape->width),
-           rate = WIDE_SHARE * c->operations_per_s[compute_rate(compute_of(s, m), m->model.dtype)],
-           read = c->bytes_per_s > 0 ? (double)m->bytes / c->bytes_per_s : 0;
-    *out = (Price){.row_s = rate > 0 ? operations / rate : 0};
-    out->token_s = read > out->row_s ? read : out->row_s;
-    if (!(read > 0))
-        snprintf(out->from, sizeof out->from, "nothing: no weights are read on %.60s here",
-                 s->settings->engine.device);
-    else
-        snprintf(out->from, sizeof out->from,
-                 "reckoned: %.3g GB a step at %.3g GB/s, or %.3g GFLOP a row at %.0f%% of %.3g TFLOP/s, "
-                 "which were "
-                 "measured now",
-                 (double)m->bytes / 1e9, c->bytes_per_s / 1e9, operations / 1e9, 100 * WIDE_SHARE,
-                 rate / WIDE_SHARE / 1e12);
-}
-
-static bool price(const Plan *p, const Done *done, int setup, Ceilings *ceilings, Price *out, Error *e) {
-    bool found;
-    if (!stored_price(p, done, setup, out, &found, e)) return false;
-    if (found) return true;
-    measure_device(&p->schedule, setup, ceilings);
-    reckon_price(p, setup, &ceilings[setup], out);
-    return true;
-}
-
 // --- printing
-
-static const char *seconds_text(double seconds, char out[32]) {
-    if (seconds < 99.5) snprintf(out, 32, "%.0f s", seconds);
-    else if (seconds < 5970) snprintf(out, 32, "%.0f min", seconds / 60);
-    else snprintf(out, 32, "%.1f h", seconds / 3600);
-    return out;
-}
 
 static void print_part(const char *name, double seconds, const char *what, double amount, const char *unit) {
     char time[32], much[32] = "";
     if (!(amount > 0)) return;
     if (unit)
         snprintf(much, sizeof much, "%.*f %s", amount < 100 && amount != (int)amount ? 1 : 0, amount, unit);
-    terminal_printf("  %-8s %-9s%s%s\n", name, seconds_text(seconds, time), much, what);
+    terminal_printf("  %-8s %-9s%s%s\n", name, cost_time_text(seconds, time), much, what);
 }
 
-static void print_parts(const Parts *t) {
+static void print_parts(const CostParts *t) {
     char time[32];
-    printf("\ntime       about %s, in parts:\n",
-           seconds_text(t->making + t->opening + t->tables + t->warmup + t->prefill + t->decoding, time));
+    printf("\ntime       about %s, in parts:\n", cost_time_text(cost_seconds(t), time));
     print_part("making", t->making, " of models, at 0.3 GB/s (assumed)", t->made_bytes / 1e9, "GB");
     print_part("opening", t->opening, "weights read first, at 1 GB/s (assumed)", t->opening, NULL);
     print_part("tables", t->tables, " through the model, for tables of n-grams that are not kept yet",
@@ -356,38 +171,32 @@ static void print_parts(const Parts *t) {
                t->tokens, "tokens");
 }
 
-static bool print_time(const Plan *p, const Done *done, Error *e) {
-    Parts parts = {0};
+static bool print_time(const Plan *p, const CostDone *done, Error *e) {
     int setups = p->schedule.setup_count;
-    Price *prices = mem_new((size_t)setups, sizeof *prices);
-    Ceilings *ceilings = mem_new((size_t)setups, sizeof *ceilings);
-    bool ok = true;
-    for (int i = 0; ok && i < setups; i++)
-        if ((ok = price(p, done, i, ceilings, &prices[i], e)))
-            add_setup_parts(p, done, i, &prices[i], &parts);
+    CostPrice *prices = mem_new((size_t)setups, sizeof *prices);
+    bool ok = cost_prices(p, done, prices, e);
+    CostParts parts = ok ? cost_parts(p, done, prices, NULL) : (CostParts){0};
     bool left = ok && parts.tokens > 0;
     if (ok && !left) printf("\ntime       nothing is left\n");
-    if (left) {
-        add_making(p, &parts);
-        print_parts(&parts);
-    }
+    if (left) print_parts(&parts);
     for (int i = 0; left && i < setups; i++)
         terminal_printf("  %s on %s: a token %.3g ms, a row of many %.3g ms; %s\n",
                         SHOWN(p->experiment.models[p->schedule.setups[i].model].name),
                         p->schedule.setups[i].settings->engine.device, 1e3 * prices[i].token_s,
                         1e3 * prices[i].row_s, prices[i].from);
     mem_free(prices);
-    mem_free(ceilings);
     return ok;
 }
 
 static bool print_plan(const Plan *p, const PlanOptions *o, int *code, Error *e) {
-    Done done;
+    CostDone done;
     const Schedule *s = &p->schedule;
+    const char *db = p->db ? p->db : o->sweep.db;
     terminal_printf("config     %s: %d points, %d skipped; %d combinations excluded, %d written twice\n",
                     SHOWN(p->file), p->sweep.count, inputs_refused(&p->inputs), p->sweep.excluded,
                     p->sweep.repeated);
-    bool ok = read_done(p, p->db ? p->db : o->sweep.db, &done, e);
+    bool ok = read_done(p, db, &done, e);
+    if (ok && done.run) terminal_printf("run        %lld in %s goes on\n", (long long)done.run, SHOWN(db));
     for (int setup = 0; ok && setup < s->setup_count; setup++) {
         print_setup(p, setup);
         for (int i = 0; i < s->group_count; i++)
@@ -396,8 +205,7 @@ static bool print_plan(const Plan *p, const PlanOptions *o, int *code, Error *e)
     if (ok && inputs_refused(&p->inputs)) printf("\n");
     if (ok) print_refusals(p, code);
     ok = ok && print_time(p, &done, e);
-    store_close(done.store);
-    mem_free(done.rounds);
+    release_done(&done);
     return ok;
 }
 
@@ -425,8 +233,13 @@ const Command command_plan = {
         "what a store already has of them, and how much time and memory the rest takes. Nothing is measured\n"
         "and nothing is written.\n"
         "\n"
+        "With --slurm it prints a script that measures the experiment on a cluster: 'outpace plan --slurm\n"
+        "--help' teaches that.\n"
+        "\n"
         "  outpace plan mine.yaml --check\n"
-        "  outpace plan mine.yaml --points\n",
+        "  outpace plan mine.yaml --points\n"
+        "  outpace plan mine.yaml --slurm | sbatch\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    .parts = (const Command *const[]){&command_plan_slurm, NULL},
     .run = plan};

@@ -34,8 +34,9 @@ static const char *result_of(const RunResult *r) {
     return r->skipped || r->failed ? "partial" : "done";
 }
 
+// A start that stored nothing would end in the same way again.
 static int code_of(const RunResult *r) {
-    if (r->interrupted) return EXIT_INTERRUPTED;
+    if (r->interrupted) return interrupt_asked() && r->rounds ? EXIT_AGAIN : EXIT_INTERRUPTED;
     if (r->diverged) return EXIT_FAILED;
     return r->skipped || r->failed ? EXIT_PARTIAL : EXIT_DONE;
 }
@@ -61,7 +62,9 @@ static bool print_table(const Ledger *l, const RunResult *r, Error *e) {
         if (r->rounds)
             printf("%d rounds in %.1f s; harness overhead %.2f ms per round, %.2f%% of the time\n", r->rounds,
                    r->seconds, 1e3 * r->harness_s / r->rounds, 100 * r->harness_s / r->seconds);
-        if (r->interrupted) puts("interrupted: the same command goes on");
+        if (r->interrupted && interrupt_asked() && !r->rounds)
+            puts("interrupted before its first prompt ended: give it more time");
+        else if (r->interrupted) puts("interrupted: the same command goes on");
     }
     grid_release(&table);
     return ok;
@@ -195,6 +198,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (!command_parse(&command_run, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
     interrupt_catch();
+    interrupt_gently();
     Plan *p = mem_new(1, sizeof *p);
     const char *word = rest.items[0];
     bool ok = is_file(word) ? plan_open(p, word, &o.sweep, e) : open_stored(p, word, &o, e);
@@ -227,15 +231,21 @@ const Command command_run = {
         "'last'. It is refused if the program, a model, a dataset or the machine has changed.\n"
         "\n"
         "--shard i/n measures one of n parts, in a store of its own: 'outpace store merge' makes one run of\n"
-        "them. Each part measures its own baseline, and compares its methods with that.\n"
+        "them. Each part measures its own baseline, and compares its methods with that. It may continue on\n"
+        "another machine, and is the same run there.\n"
         "\n"
         "Tables that a method makes of a model, and inflated models, are kept in --cache. If the default\n"
         "can't be written, there is a warning, and tables are made for this run alone.\n"
         "\n"
         "The table at the end is that of 'outpace show', whose --help explains the columns.\n"
         "\n"
-        "Exit codes: 0 done; 1 failed, or a text differs; 2 usage; 3 some points could not be run; 130\n"
-        "interrupted.\n"
+        "SIGUSR1, and SIGTERM in a Slurm job, ask for an end: the prompt that is being decoded ends and is\n"
+        "kept, if that takes no more than a minute (20 s after SIGTERM). The exit code is 75 then: the same\n"
+        "command continues, on another node, too. 'outpace plan CONFIG --slurm' writes such a job.\n"
+        "\n"
+        "Exit codes: 0 done; 1 failed, or a text differs; 2 usage; 3 some points could not be run; 75 asked "
+        "to\n"
+        "end, with work left; 130 interrupted.\n"
         "\n"
         "  outpace run configs/demo.yaml\n"
         "  outpace run mine.yaml --model target=DIR,draft=DIR2 --set generation.max_tokens=64\n"

@@ -15,7 +15,7 @@
 enum { MOST_COLUMNS = 256, MOST_WIDTH = 60, MOST_QUERY = 1 << 16 };
 
 typedef struct {
-    const char *db, *format;
+    const char *db, *format, *stores;
     bool check;
 } StoreCommandOptions;
 
@@ -24,6 +24,11 @@ static const Arg SQL_OPTIONS[] = {
     {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
     {"format", ARG_WORD, AT(format), .help = "how the rows are printed", .value = "table|csv|jsonl",
      .fallback = "table"},
+};
+static const Arg MERGE_OPTIONS[] = {
+    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
+    {"stores", ARG_WORD, AT(stores), .help = "stores to bring into it, as many as match",
+     .value = "'DIR/*.db'"},
 };
 static const Arg CARE_OPTIONS[] = {
     {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
@@ -157,37 +162,48 @@ static bool tell_machines(Store *s, Error *e) {
 
 static const Command MERGE;
 
-static bool merge(int argc, char **argv, int *code, Error *e) {
-    StoreCommandOptions o = {.db = STORE_DEFAULT, .format = "table"};
-    Words rest;
-    bool stop;
-    (void)code;
-    if (!command_parse(&MERGE, argc, argv, &o, &rest, &stop, e)) return false;
-    if (stop) return true;
-    Store *first = store_open(rest.items[0], STORE_READ, NULL, e); // a wrong name makes no store
+static bool merge_all(char *const *paths, size_t count, const char *db, Error *e) {
+    Store *first = store_open(paths[0], STORE_READ, NULL, e); // a wrong name makes no store
     store_close(first);
-    Store *s = first ? store_open(o.db, STORE_WRITE, NULL, e) : NULL;
+    Store *s = first ? store_open(db, STORE_WRITE, NULL, e) : NULL;
     bool ok = s != NULL;
-    for (int i = 0; i < rest.count && ok; i++) ok = merge_one(s, rest.items[i], e);
+    for (size_t i = 0; i < count && ok; i++) ok = merge_one(s, paths[i], e);
     ok = ok && tell_machines(s, e);
     store_close(s);
     return ok;
 }
 
+static bool merge(int argc, char **argv, int *code, Error *e) {
+    StoreCommandOptions o = {.db = STORE_DEFAULT, .format = "table"};
+    Words rest;
+    bool stop;
+    glob_t found;
+    (void)code;
+    if (!command_parse(&MERGE, argc, argv, &o, &rest, &stop, e)) return false;
+    if (stop) return true;
+    if ((rest.count > 0) == (o.stores != NULL)) return command_misused(&MERGE, e);
+    if (!o.stores) return merge_all((char *const *)rest.items, (size_t)rest.count, o.db, e);
+    if (!stored_match(o.stores, &found, e)) return false;
+    bool ok = merge_all(found.gl_pathv, found.gl_pathc, o.db, e);
+    globfree(&found);
+    return ok;
+}
+
 static const Command MERGE = {
     .name = "store merge",
-    .usage = "DB... [--db FILE]",
+    .usage = "DB...|--stores 'DIR/*.db' [--db FILE]",
     .summary = "bring all that other stores hold into one",
-    .arguments = {1, WORDS_MAX},
+    .arguments = {0, WORDS_MAX},
     .lesson =
         "Rows of both are kept once: a run that was copied with its store and continued in both places\n"
         "is one run with the samples of both, and the parts of 'outpace run --shard' are one run. Other\n"
         "runs that were made apart stay apart, though their content be equal. Each store comes whole or\n"
         "not at all, and is only read.\n"
         "\n"
-        "  outpace store merge laptop.db server.db --db all.db\n",
-    .options = CARE_OPTIONS,
-    .option_count = 1, // no --check
+        "  outpace store merge laptop.db server.db --db all.db\n"
+        "  outpace store merge --stores 'results/mine/*.db' --db results/mine.db\n",
+    .options = MERGE_OPTIONS,
+    .option_count = sizeof MERGE_OPTIONS / sizeof *MERGE_OPTIONS,
     .run = merge};
 
 // --- gc --------------------------------------------------------------------------------------------------

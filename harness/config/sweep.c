@@ -253,6 +253,7 @@ static void add_point(Expansion *run, const Point *p) {
     s->points[s->count] = *p;
     s->points[s->count].number = s->count;
     s->computes[p->model] = s->computes[p->model] || strcmp(p->settings.engine.device, "null") != 0;
+    s->reads[p->model][p->dataset] = true;
     s->count++;
 }
 

@@ -27,7 +27,9 @@ typedef struct Sweep {
     char hash[SHA256_TEXT];           // of the points, in order, and of how they are measured
     int total;                        // points before a cut
     int shard, shards;                // which part this is, from 0, and of how many; 0 of 1: all of it
-    bool computes[EXPERIMENT_MODELS]; // whether any of all the points runs the model on a device that does
+    // Of all the points, whatever the cut: whether any runs the model on a device that computes, and on the
+    // dataset.
+    bool computes[EXPERIMENT_MODELS], reads[EXPERIMENT_MODELS][EXPERIMENT_DATASETS];
 } Sweep;
 
 // False with e filled, and an empty sweep.

@@ -17,23 +17,12 @@
 
 enum { UID_DIGITS = 32 };
 
-// The parts of a sweep are one run: they have the same uid wherever they are measured, so that their stores
-// merge into it. Other runs get a random one.
-static bool make_uid(const Sweep *s, char out[SHA256_TEXT], Error *e) {
-    Text text = {0};
-    *out = 0;
-    text_printf(&text, "sweep %s in %d parts by %s\n", s->hash, s->shards, version_text());
-    bool ok = s->shards == 1 || sha256_bytes(text_get(&text), text.length, out, e);
-    text_release(&text);
-    if (ok && *out) out[UID_DIGITS] = 0;
-    return ok;
-}
-
 static bool open_run(Ledger *l, const LedgerStart *start, Error *e) {
     const Inputs *in = l->inputs;
-    char uid[SHA256_TEXT];
-    if (!make_uid(in->sweep, uid, e)) return false;
     const Experiment *x = in->experiment;
+    // The parts of a sweep have the same uid in every store, so that merging makes one run of them. Other
+    // runs get a random one.
+    char *uid = in->sweep->shards == 1 ? NULL : mem_text(in->hash, UID_DIGITS);
     StoreContent contents[INPUT_CONTENTS];
     for (int i = 0; i < in->content_count; i++) {
         const InputContent *c = &in->contents[i];
@@ -46,14 +35,17 @@ static bool open_run(Ledger *l, const LedgerStart *start, Error *e) {
                     .config_file = start->config_file,
                     .config = start->config,
                     .overrides = start->overrides,
-                    .uid = uid[0] ? uid : NULL,
+                    .uid = uid,
                     .version = version_text(),
-                    .dirty = strstr(version_text(), "-dirty") != NULL,
+                    .dirty = !version_is_commit(),
                     .contents = contents,
                     .content_count = in->content_count};
-    return (start->again ? store_run_new(l->store, &run, &l->run, e)
-                         : store_run(l->store, &run, &l->run, &l->found, e)) &&
-           store_claim(l->store, l->run, e);
+    bool ok = start->again && uid ? error_input(e, "--again: a part of a sweep is measured again by giving "
+                                                   "another store, --db FILE")
+              : start->again      ? store_run_new(l->store, &run, &l->run, e)
+                                  : store_run(l->store, &run, &l->run, &l->found, e);
+    mem_free(uid);
+    return ok && store_claim(l->store, l->run, e);
 }
 
 static bool open_attempt(Ledger *l, const LedgerStart *start, Error *e) {
@@ -281,10 +273,23 @@ static bool choose_baseline(Ledger *l, const Group *g, const double *paces, Erro
     return true;
 }
 
+// Whether the run went on another machine than it began on, as a part of a sweep may.
+static bool read_moved(Ledger *l, bool *out, Error *e) {
+    int64_t machines;
+    bool ok =
+        rows_one_int(l->store,
+                     "SELECT count(DISTINCT cpu || coalesce(gpu, '')) FROM attempt JOIN environment AS v"
+                     " ON v.id = environment_id WHERE run_id = ?1",
+                     l->run, &machines, e);
+    *out = ok && machines > 1;
+    return ok;
+}
+
 bool ledger_choose_baselines(Ledger *l, Error *e) {
     const Schedule *s = l->inputs->schedule;
+    bool moved, ok = read_moved(l, &moved, e);
+    if (!ok || moved) return ok; // another group's baseline may have run elsewhere
     double *paces = mem_new((size_t)s->group_count, sizeof *paces);
-    bool ok = true;
     for (int i = 0; ok && i < s->group_count; i++)
         ok = read_pace(l, s->members[s->groups[i].baseline], &paces[i], e);
     ok = ok && store_begin(l->store, e);

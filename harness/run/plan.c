@@ -11,6 +11,7 @@
 #include "engine/base/shipped.h"
 #include "engine/engine.h"
 #include "harness/cli/terminal.h"
+#include "harness/cli/version.h"
 #include "harness/config/point_name.h"
 #include "harness/prompts/conversation.h"
 #include "results/store.h"
@@ -192,12 +193,11 @@ static bool refuse_long(const Inputs *in, const Group *g, size_t count, const ch
         count, in->datasets[g->dataset].count, spec->name, context, id, tokens);
 }
 
-// Marks the prompts of a group that don't fit into its model's context.
-static bool mark_long(Inputs *in, const Group *g, bool *too_long, Error *e) {
-    int model = in->schedule->setups[g->setup].model;
+// Marks the prompts that don't fit into a model's context.
+static bool mark_long(Inputs *in, int model, int dataset, bool *too_long, Error *e) {
     const InputModel *m = &in->models[model];
-    const Dataset *d = &in->datasets[g->dataset];
-    const char *name = experiment_template(in->experiment, model, g->dataset);
+    const Dataset *d = &in->datasets[dataset];
+    const char *name = experiment_template(in->experiment, model, dataset);
     const Template *t = name ? template_find(name, e) : NULL;
     for (size_t i = 0; i < d->count; i++) {
         size_t first, all;
@@ -208,15 +208,15 @@ static bool mark_long(Inputs *in, const Group *g, bool *too_long, Error *e) {
     return true;
 }
 
-// Leaves out every prompt that is too long for any model: all models are measured on the same prompts.
+// Leaves out every prompt that is too long for any model: all models are measured on the same prompts, in
+// every part of a sweep.
 static bool leave_out(Inputs *in, int dataset, Error *e) {
     const DatasetSpec *spec = &in->experiment->datasets[dataset];
     Dataset *d = &in->datasets[dataset];
     size_t count = 0, all = d->count;
     bool *too_long = mem_new(all, sizeof *too_long), ok = true;
-    for (int i = 0; ok && i < in->schedule->group_count; i++)
-        if (in->schedule->groups[i].dataset == dataset)
-            ok = mark_long(in, &in->schedule->groups[i], too_long, e) || within(spec->at, e);
+    for (int i = 0; ok && i < in->experiment->model_count; i++)
+        if (in->sweep->reads[i][dataset]) ok = mark_long(in, i, dataset, too_long, e) || within(spec->at, e);
     for (size_t i = 0; ok && i < all; i++) count += too_long[i];
     if (ok && count == all)
         ok = yaml_error(spec->at, e, "all %zu prompts of '%s' have more tokens than a model's context holds",
@@ -307,14 +307,23 @@ static bool hash_machine(Inputs *in, const char *machine, Error *e) {
     return ok;
 }
 
+// The parts of a sweep are one run on whatever machines they are measured, and a commit identifies its
+// builds.
+static bool is_hashed(const Inputs *in, const InputContent *c) {
+    if (in->sweep->shards == 1) return true;
+    return strcmp(c->kind, "machine") != 0 && (strcmp(c->kind, "program") != 0 || !version_is_commit());
+}
+
 static bool hash_run(Inputs *in, const char *machine, Error *e) {
     Text all = {0};
     if (!sha256_file("/proc/self/exe", add_content(in, "program", "outpace", NULL)->hash, e) ||
         !hash_machine(in, machine, e))
         return false;
     text_printf(&all, "sweep %s\n", in->sweep->hash);
+    if (in->sweep->shards > 1) text_printf(&all, "in %d parts by %s\n", in->sweep->shards, version_text());
     for (int i = 0; i < in->content_count; i++)
-        text_printf(&all, "%s %s\n", in->contents[i].kind, in->contents[i].hash);
+        if (is_hashed(in, &in->contents[i]))
+            text_printf(&all, "%s %s\n", in->contents[i].kind, in->contents[i].hash);
     bool ok = sha256_bytes(all.data, all.length, in->hash, e);
     text_release(&all);
     return ok;
@@ -538,18 +547,22 @@ static double cost_of(const Plan *p, const Group *g, int point) {
     return 1 + (answers + prompts) * (double)shape_parameters(&p->inputs.models[at->model].model.shape);
 }
 
-static bool keep_shard(Plan *p, Error *e) {
+void plan_shards(const Plan *p, int shards, int *shard_of) {
     double *cost = mem_new((size_t)p->sweep.count, sizeof *cost);
-    int *shard_of = mem_new((size_t)p->sweep.count, sizeof *shard_of);
     for (const Group *g = p->schedule.groups; g < p->schedule.groups + p->schedule.group_count; g++)
         for (int i = g->first; i < g->first + g->count; i++)
             if (p->schedule.members[i] < p->sweep.count)
                 cost[p->schedule.members[i]] = cost_of(p, g, p->schedule.members[i]);
-    schedule_shards(&p->schedule, cost, p->shards, shard_of);
+    schedule_shards(&p->schedule, cost, shards, shard_of);
+    mem_free(cost);
+}
+
+static bool keep_shard(Plan *p, Error *e) {
+    int *shard_of = mem_new((size_t)p->sweep.count, sizeof *shard_of);
+    plan_shards(p, p->shards, shard_of);
     inputs_release(&p->inputs);
     schedule_release(&p->schedule);
     sweep_cut(&p->sweep, shard_of, p->shard, p->shards);
-    mem_free(cost);
     mem_free(shard_of);
     if (!p->sweep.count)
         return error_input(e, "part %d/%d has no points: there are only %d", p->shard + 1, p->shards,
@@ -610,6 +623,23 @@ bool plan_reopen(Plan *out, const char *config, const char *file, const char *ov
     out->sets.count = 0;
     out->changes = (ExperimentChanges){0};
     if (!ok) plan_release(out);
+    return ok;
+}
+
+bool plan_measurement(const char *config, const char *file, const char *overrides, Measurement *out,
+                      Error *e) {
+    SweepOptions o;
+    Experiment x;
+    json_t *words = NULL;
+    bool ok = read_overrides(overrides, &o, &words, e);
+    ExperimentChanges changes = {.scale = o.scale, .model = o.model, .sets = &o.sets};
+    ok = ok && experiment_parse(&x, config, strlen(config), file, &changes, e);
+    if (ok) {
+        *out = x.measurement;
+        out->at = NULL;
+        experiment_release(&x);
+    }
+    json_decref(words);
     return ok;
 }
 

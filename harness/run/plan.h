@@ -136,6 +136,13 @@ bool plan_reopen(Plan *out, const char *config, const char *file, const char *ov
                  Error *e);
 void plan_release(Plan *p); // accepts an empty one
 
+// How a stored run is measured: reads the config's text and the overrides, and no other file.
+bool plan_measurement(const char *config, const char *file, const char *overrides, Measurement *out,
+                      Error *e);
+
+// Cuts the whole plan into parts of about the same cost: shard_of (points of the sweep), from 0.
+void plan_shards(const Plan *p, int shards, int *shard_of);
+
 // Warns on stderr about datasets that differ from the published ones.
 void plan_warn(const Plan *p);
 

@@ -6,7 +6,8 @@
 //  3. A failed point has a failure in the ledger and no answer in an unstored round. If a baseline fails, all
 //     points of its group fail.
 //  4. An interruption ends the run between two answers; the next start measures the open round, or the warm
-//     group's pass, again.
+//     group's pass, again. A run that is asked to end does so between two rounds, or two passes of a warm
+//     group, and measures nothing again.
 #include "harness/run/run.h"
 
 #include "engine/base/memory.h"
@@ -335,6 +336,7 @@ static bool run_pass(Run *r, GroupRun *g, int pass, const bool *wanted, Error *e
     int prompts = (int)r->in->datasets[g->group->dataset].count;
     bool warm = g->group->warm;
     int first = progress_next(&r->progress, g->group, pass, 0);
+    if (first < prompts && r->seams.asked()) return error_interrupted(e, NULL);
     if (first < prompts && warm && !open_points(r, g, e)) return false;
     for (int i = first; i < prompts; i = warm ? i + 1 : progress_next(&r->progress, g->group, pass, i + 1)) {
         ReporterPlace place = place_of(r, g, pass, i);
@@ -346,6 +348,8 @@ static bool run_pass(Run *r, GroupRun *g, int pass, const bool *wanted, Error *e
         g->round_s += clock_now(g->env.clock) - start;
         reporter_round_end(&r->reporter);
         if (g->points[g->baseline].progress->failed) break;
+        if (!warm && r->seams.asked() && progress_next(&r->progress, g->group, pass, i + 1) < prompts)
+            return error_interrupted(e, NULL);
     }
     return group_store(g, e);
 }
@@ -417,6 +421,7 @@ static bool open_setup(Run *r, int setup, Error *e) {
 
 static bool run_group(Run *r, const Group *group, Error *e) {
     Error why = {0};
+    if (r->seams.asked()) return error_interrupted(e, NULL);
     if (!open_setup(r, group->setup, &why)) {
         if (why.kind == ERROR_INPUT) return fail_setup(r, group->setup, &why, e);
         *e = why;
@@ -496,6 +501,7 @@ bool run_plan(Ledger *ledger, bool json, const RunSeams *seams, RunResult *out, 
              .setup = -1};
     if (!r.seams.open_method) r.seams.open_method = method_open;
     if (!r.seams.interrupted) r.seams.interrupted = interrupt_seen;
+    if (!r.seams.asked) r.seams.asked = interrupt_asked;
     if (!r.seams.clock.now) r.seams.clock = clock_monotonic();
     r.watch.look = r.seams.look;
     r.watch.state = r.seams.look_state;

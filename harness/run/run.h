@@ -14,7 +14,7 @@
 #include "harness/run/reporter.h"
 
 typedef struct RunResult {
-    bool interrupted;
+    bool interrupted;          // or asked to end: see interrupt_gently
     int points;                // of the sweep, measured
     int baselines;             // measured, but not in the sweep
     int skipped, failed, left; // of the sweep, not measured
@@ -26,7 +26,7 @@ typedef struct RunResult {
 // A test's replacements for the real functions; NULL: the real ones.
 typedef struct RunSeams {
     bool (*open_method)(Method *m, const char *text, const MethodEnv *env, Error *e);
-    bool (*interrupted)(void);
+    bool (*interrupted)(void), (*asked)(void);
     void (*look)(void *state, WatchLook *out); // see watch.h
     void *look_state;
     Clock clock; // now NULL: the monotonic one

@@ -1,0 +1,287 @@
+// Writes an experiment as a Slurm job: which parts, how long they take, what they need.
+#include "harness/cli/command.h"
+
+#include "engine/base/file.h"
+#include "engine/base/memory.h"
+#include "harness/run/cost.h"
+#include "harness/run/slurm.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_TASKS = 1000 }; // Slurm's MaxArraySize is 1001, unless a cluster has set another one
+static const double TASK_S = 3600, LEAST_TASK_S = 600; // a part by default, and the limit of one at least
+static const double OTHER_BYTES = 5e8;                 // of memory, besides weights and cache
+
+typedef struct {
+    SweepOptions sweep;
+    int tasks, concurrent;
+    double margin;
+    const char *time, *partition, *stores;
+    Words sbatch;
+} SlurmOptions;
+
+#define AT(name) offsetof(SlurmOptions, name)
+static const Arg OPTIONS[] = {
+    {"tasks", ARG_INT, AT(tasks), 1, MOST_TASKS, "parts of about an hour", .help = "parts of the sweep",
+     .value = "N"},
+    {"concurrent", ARG_INT, AT(concurrent), 1, MOST_TASKS, "8", .help = "tasks that run at once, at most",
+     .value = "N"},
+    {"time", ARG_WORD, AT(time), .help = "limit of a task: minutes, H:MM:SS, D-HH:MM",
+     .fallback = "the estimate times --margin", .value = "TIME"},
+    {"margin", ARG_REAL, AT(margin), 1, 100, "2", .help = "see --time", .value = "X"},
+    {"partition", ARG_WORD, AT(partition), .help = "of the cluster", .fallback = "the cluster's",
+     .value = "NAME"},
+    {"sbatch", ARG_WORDS, AT(sbatch), .help = "another option of sbatch, such as account=X; repeatable",
+     .value = "OPTION"},
+    {"stores", ARG_WORD, AT(stores), .help = "the folder of the tasks' stores and logs", .value = "DIR",
+     .fallback = "results/ and the config's name"},
+    SWEEP_OPTIONS(AT),
+};
+#undef AT
+
+// --- parts
+
+typedef struct Parting {
+    int tasks;
+    double whole_s, longest_s; // seconds of all parts, and of the longest; 0: not known
+} Parting;
+
+// False if a part would be empty.
+static bool part(const Plan *p, const CostDone *done, const CostPrice *prices, int tasks, Parting *out) {
+    int *shard_of = mem_new((size_t)p->sweep.count, sizeof *shard_of);
+    bool *any = mem_new((size_t)tasks, sizeof *any), ok = true;
+    *out = (Parting){.tasks = tasks};
+    plan_shards(p, tasks, shard_of);
+    for (int i = 0; i < p->sweep.count; i++) any[shard_of[i]] = true;
+    for (int i = 0; i < tasks; i++) {
+        CostParts parts = cost_parts(p, done, prices, &(CostShard){shard_of, i});
+        double seconds = cost_seconds(&parts);
+        out->whole_s += seconds;
+        if (seconds > out->longest_s) out->longest_s = seconds;
+        ok = ok && any[i];
+    }
+    mem_free(shard_of);
+    mem_free(any);
+    return ok;
+}
+
+static bool choose_parting(const Plan *p, const SlurmOptions *o, const CostDone *done,
+                           const CostPrice *prices, Parting *out, Error *e) {
+    CostParts all = cost_parts(p, done, prices, NULL);
+    double hours = cost_seconds(&all) / TASK_S;
+    int most = p->sweep.count < MOST_TASKS ? p->sweep.count : MOST_TASKS, tasks = o->tasks ? o->tasks
+                                                                                  : hours < most
+                                                                                      ? (int)ceil(hours)
+                                                                                      : most;
+    if (tasks < 1) tasks = 1;
+    if (part(p, done, prices, tasks, out)) return true;
+    while (!part(p, done, prices, --tasks, out)) continue; // a single part isn't empty
+    return !o->tasks || error_input(e, "plan --slurm: of %d parts some would be empty: --tasks %d at most",
+                                    o->tasks, tasks);
+}
+
+// --- what a task needs
+
+static double memory(const Plan *p) {
+    double most = 0;
+    for (int i = 0; i < p->schedule.setup_count; i++) {
+        const Model *draft = &p->inputs.models[p->schedule.setups[i].model].draft;
+        double bytes = cost_weights(p, i) + cost_cache(p, i);
+        if (draft->shape.layers)
+            bytes += (double)(shape_parameters(&draft->shape) * dtype_size(draft->dtype));
+        if (bytes > most) most = bytes;
+    }
+    return 1.25 * most + OTHER_BYTES;
+}
+
+// Threads of the setup that has most; 0: one has one a core, and takes whole nodes.
+static int cpus(const Plan *p) {
+    int most = 1;
+    for (int i = 0; i < p->schedule.setup_count; i++) {
+        const EngineOptions *o = &p->schedule.setups[i].settings->engine;
+        if (o->threads == 0 && strncmp(o->device, "cpu", 3) == 0) return 0;
+        if (o->threads > most) most = o->threads;
+    }
+    return most;
+}
+
+// Cards up to the last one that a device names: "cuda:1", "cuda:0+cuda:3".
+static int gpus_of(const char *device) {
+    int most = 0;
+    for (const char *at = device; (at = strstr(at, "cuda")); at += 4) {
+        int card = at[4] == ':' ? atoi(at + 5) : 0;
+        if (card + 1 > most) most = card + 1;
+    }
+    return most;
+}
+
+static int gpus(const Plan *p) {
+    int most = 0;
+    for (int i = 0; i < p->schedule.setup_count; i++) {
+        const char *draft = p->experiment.models[p->schedule.setups[i].model].draft_device;
+        int n = gpus_of(p->schedule.setups[i].settings->engine.device), m = draft ? gpus_of(draft) : 0;
+        most = n > most ? n : most;
+        most = m > most ? m : most;
+    }
+    return most;
+}
+
+// --- the script
+
+static void put_option(Text *out, const char *name, const char *value) {
+    if (!value) return;
+    text_printf(out, "%s%s ", out->length ? " " : "", name);
+    shell_word(value, out);
+}
+
+// The words that change the config, for every task.
+static void collect_run(const SweepOptions *o, Text *out) {
+    char threads[16];
+    snprintf(threads, sizeof threads, "%d", o->threads);
+    put_option(out, "--scale", o->scale);
+    put_option(out, "--model", o->model);
+    put_option(out, "--device", o->device);
+    put_option(out, "--threads", o->threads >= 0 ? threads : NULL);
+    put_option(out, "--cache", o->cache);
+    for (int i = 0; i < o->sets.count; i++) put_option(out, "--set", o->sets.items[i]);
+}
+
+// results/NAME of configs/NAME.yaml, or as the user named it; without slashes at its end.
+static char *name_stores(const Plan *p, const SlurmOptions *o) {
+    const char *slash = strrchr(p->file, '/'), *base = slash ? slash + 1 : p->file, *dot = strrchr(base, '.');
+    size_t n = o->stores ? strlen(o->stores) : 0;
+    while (n > 1 && o->stores[n - 1] == '/') n--;
+    return n ? mem_text(o->stores, n)
+             : mem_printf("results/%.*s", dot ? (int)(dot - base) : (int)strlen(base), base);
+}
+
+static bool choose_time(const SlurmOptions *o, const Parting *parts, Text *limit, Text *about, Error *e) {
+    char whole[32], longest[32];
+    double margin = o->margin > 0 ? o->margin : 2, seconds = margin * parts->longest_s;
+    if (!o->time && !(parts->longest_s > 0))
+        return error_input(
+            e, "plan --slurm: how long this takes is not known here, without its device: give --time, "
+               "or plan on a node that has it");
+    if (o->time) text_puts(limit, o->time);
+    else slurm_time((seconds > LEAST_TASK_S ? seconds : LEAST_TASK_S) + SLURM_NOTICE_S, limit);
+    if (parts->longest_s > 0)
+        text_printf(
+            about,
+            "The longest part takes %s, all of them %s: upper estimates of the machine that wrote this.",
+            cost_time_text(parts->longest_s, longest), cost_time_text(parts->whole_s, whole));
+    return true;
+}
+
+static bool write_script(const Plan *p, const SlurmOptions *o, const Parting *parts, const char *stores,
+                         Text *out, Error *e) {
+    char program[4096], folder[4096];
+    Text run = {0}, limit = {0}, about = {0}, partition = {0};
+    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    Words options = {.count = 0};
+    if (n <= 0 || !getcwd(folder, sizeof folder))
+        return error_system(e, "plan --slurm: this program's path, or the working directory, cannot be read");
+    program[n] = 0;
+    collect_run(&o->sweep, &run);
+    if (o->partition) {
+        text_printf(&partition, "partition=%s", o->partition);
+        options.items[options.count++] = text_get(&partition);
+    }
+    for (int i = 0; i < o->sbatch.count && options.count < WORDS_MAX; i++)
+        options.items[options.count++] = o->sbatch.items[i] + strspn(o->sbatch.items[i], "-");
+    int concurrent = o->concurrent ? o->concurrent : 8;
+    bool ok = choose_time(o, parts, &limit, &about, e);
+    SlurmJob job = {.program = program,
+                    .folder = folder,
+                    .config = p->file,
+                    .run = text_get(&run),
+                    .name = p->experiment.name,
+                    .stores = stores,
+                    .about = about.length ? text_get(&about) : NULL,
+                    .tasks = parts->tasks,
+                    .concurrent = concurrent < parts->tasks ? concurrent : parts->tasks,
+                    .cpus = cpus(p),
+                    .gpus = gpus(p),
+                    .memory = memory(p),
+                    .time = text_get(&limit),
+                    .options = &options};
+    ok = ok && slurm_script(&job, out, e);
+    text_release(&run);
+    text_release(&limit);
+    text_release(&about);
+    text_release(&partition);
+    return ok;
+}
+
+// Parts begin anew, in stores of their own; a store of earlier runs tells how fast this machine is.
+static bool print_script(const Plan *p, const SlurmOptions *o, Error *e) {
+    CostDone done = {.rounds = mem_new((size_t)p->schedule.point_count, sizeof *done.rounds)};
+    CostPrice *prices = mem_new((size_t)p->schedule.setup_count, sizeof *prices);
+    char *stores = name_stores(p, o);
+    Parting parts;
+    Text script = {0};
+    bool ok = true;
+    if (file_exists(o->sweep.db)) ok = (done.store = store_open(o->sweep.db, STORE_READ, NULL, e)) != NULL;
+    ok = ok && cost_prices(p, &done, prices, e) && choose_parting(p, o, &done, prices, &parts, e) &&
+         write_script(p, o, &parts, stores, &script, e) && file_make_directory(stores, e);
+    if (ok) fputs(text_get(&script), stdout);
+    text_release(&script);
+    store_close(done.store);
+    mem_free(stores);
+    mem_free(prices);
+    mem_free(done.rounds);
+    return ok;
+}
+
+static bool check_options(const SlurmOptions *o, Error *e) {
+    if (o->sweep.shard) return error_input(e, "plan --slurm: the script has all parts: it takes no --shard");
+    return !o->time || slurm_is_time(o->time) ||
+           error_input(e, "plan --slurm: --time is '%s', must be minutes, H:MM:SS or D-HH:MM", o->time);
+}
+
+static bool plan_slurm(int argc, char **argv, int *code, Error *e) {
+    SlurmOptions o = {.sweep = {.threads = -1, .db = STORE_DEFAULT, .shard = NULL}};
+    Words rest;
+    bool stop;
+    (void)code;
+    if (!command_parse(&command_plan_slurm, argc, argv, &o, &rest, &stop, e)) return false;
+    if (stop) return true;
+    if (!check_options(&o, e)) return false;
+    o.sweep.shard = "1/1"; // also within a job
+    Plan *p = mem_new(1, sizeof *p);
+    bool ok = plan_open(p, rest.items[0], &o.sweep, e);
+    if (ok) plan_warn(p);
+    ok = ok && print_script(p, &o, e);
+    if (p->config) plan_release(p);
+    mem_free(p);
+    return ok;
+}
+
+const Command command_plan_slurm = {
+    .name = "plan --slurm",
+    .usage = "CONFIG.yaml [OPTIONS]",
+    .summary = "write an experiment as a Slurm job: its parts as an array, then a merge and a report",
+    .arguments = {1, 1},
+    .lesson =
+        "Prints a script for sbatch. Each task of its array measures a part of the experiment, all of about\n"
+        "the same cost, in a store of its own, DIR/1.db and so on; a method and its baseline share a part.\n"
+        "Two minutes before its time limit a task ends its prompt, and is queued again; the same happens\n"
+        "after preemption, and where a node fails: it continues where it was. When all have ended well, a\n"
+        "last job merges the stores into DIR.db and writes DIR.html.\n"
+        "\n"
+        "Time and memory are those of 'outpace plan': upper estimates, from the speed of the machine that "
+        "it\n"
+        "runs on, or from a store of earlier runs, --db. A time limit that is too short costs starts, not\n"
+        "results. The folder DIR is made, since Slurm drops the output of tasks that have none.\n"
+        "\n"
+        "docs/cluster.md leads from a login node to the report.\n"
+        "\n"
+        "  outpace plan mine.yaml --slurm --tasks 12 --concurrent 2 --partition long | sbatch\n"
+        "  outpace plan mine.yaml --slurm --sbatch account=me --sbatch constraint=zen4 >job.sh\n"
+        "  outpace status --stores 'results/mine/*.db'\n",
+    .options = OPTIONS,
+    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    .run = plan_slurm};

@@ -1,0 +1,284 @@
+// How far a run is, or an array of parts in stores of their own: shares, rate, expected end.
+//
+// An answer is one method's reply to one prompt in one pass. Parts have about the same cost, so a part that
+// has not begun counts as many answers as the others have on average, and answers take as long as they took
+// so far.
+#include "harness/cli/command.h"
+
+#include "engine/base/memory.h"
+#include "harness/analysis/stored.h"
+#include "harness/cli/terminal.h"
+#include "harness/run/cost.h"
+#include "results/rows.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct {
+    const char *db, *stores;
+    bool live;
+} StatusOptions;
+
+#define AT(name) offsetof(StatusOptions, name)
+static const Arg OPTIONS[] = {
+    {"stores", ARG_WORD, AT(stores), .help = "the stores of an array's parts", .value = "'DIR/*.db'"},
+    {"db", ARG_WORD, AT(db), .help = "or one store, and its newest run", .value = "FILE",
+     .fallback = STORE_DEFAULT},
+    {"live", ARG_FLAG, AT(live), .help = "renew it until all is measured; Ctrl-C ends it"},
+};
+#undef AT
+
+typedef struct Part {
+    char name[64], shard[32], host[64];
+    const char *state;
+    int shards;
+    double done, total; // answers
+    double busy_s;      // of all starts
+    int starts;
+    bool running, ended;
+    char why[200]; // the store can't be read now
+} Part;
+
+// --- a part ------------------------------------------------------------------------------------------------
+
+// Answers stored and wanted. A point that was skipped or failed is not waited for.
+static bool count_answers(Store *s, int64_t run, int passes, Part *out, Error *e) {
+    static const char SQL[] =
+        "SELECT skipped IS NOT NULL OR EXISTS (SELECT 1 FROM failure AS f WHERE f.point_id = point.id AND "
+        "NOT EXISTS"
+        " (SELECT 1 FROM sample AS t WHERE t.point_id = point.id AND t.attempt_id > f.attempt_id)),"
+        " (SELECT count(*) FROM sample JOIN prompt ON prompt.id = prompt_id WHERE point_id = point.id AND "
+        "turn = 0),"
+        " (SELECT count(*) FROM prompt WHERE dataset_id = point.dataset_id AND turn = 0) FROM point WHERE "
+        "run_id = ?1";
+    Rows *r = rows_open(s, SQL, e);
+    if (!r) return false;
+    rows_bind_int(r, 1, run);
+    while (rows_next(r)) {
+        double done = rows_real(r, 1), wanted = rows_real(r, 2) * passes;
+        out->done += done;
+        out->total += rows_int(r, 0) || done > wanted ? done : wanted;
+    }
+    return rows_end(r, true, e);
+}
+
+// Starts, and how long each ran: a killed one until its last answer.
+static bool read_starts(Store *s, int64_t run, Part *out, Error *e) {
+    static const char SQL[] = "SELECT started, ended, coalesce(host, ''), result, (SELECT max(started + 1e-9 "
+                              "* (prefill_ns + decode_ns))"
+                              " FROM sample WHERE attempt_id = attempt.id) FROM attempt JOIN environment AS "
+                              "v ON v.id = environment_id"
+                              " WHERE run_id = ?1 ORDER BY attempt.id";
+    Rows *r = rows_open(s, SQL, e);
+    if (!r) return false;
+    rows_bind_int(r, 1, run);
+    out->state = "not begun";
+    while (rows_next(r)) {
+        double began = rows_real(r, 0), last = rows_type(r, 4) == VALUE_NULL ? began : rows_real(r, 4),
+               end = rows_type(r, 1) == VALUE_NULL ? last : rows_real(r, 1);
+        const char *result = rows_text(r, 3);
+        out->starts++;
+        out->busy_s += end > began ? end - began : 0;
+        out->state = strcmp(result, "done") == 0          ? "done"
+                     : strcmp(result, "partial") == 0     ? "partial"
+                     : strcmp(result, "interrupted") == 0 ? "interrupted"
+                     : strcmp(result, "failed") == 0      ? "failed"
+                                                          : "killed";
+        snprintf(out->host, sizeof out->host, "%s", rows_text(r, 2));
+    }
+    out->ended = strcmp(out->state, "done") == 0 || strcmp(out->state, "partial") == 0;
+    if (out->running) out->state = "running";
+    return rows_end(r, true, e);
+}
+
+static bool read_run(Store *s, int64_t run, Part *out, Error *e) {
+    static const char SQL[] =
+        "SELECT name, config, coalesce(config_file, ''), overrides, coalesce((SELECT b.value FROM"
+        " json_each(overrides) AS a, json_each(overrides) AS b WHERE a.value = '--shard' AND"
+        " b.key = a.key + 1), '') FROM run WHERE id = ?1 AND kind = 'sweep'";
+    Measurement m = {0};
+    Rows *r = rows_open(s, SQL, e);
+    if (!r) return false;
+    rows_bind_int(r, 1, run);
+    bool any = rows_next(r),
+         ok = !any || plan_measurement(rows_text(r, 1), rows_text(r, 2), rows_text(r, 3), &m, e);
+    if (any && ok) {
+        snprintf(out->name, sizeof out->name, "%s", rows_text(r, 0));
+        snprintf(out->shard, sizeof out->shard, "%s", rows_text(r, 4));
+        if (sscanf(out->shard, "%*d/%d", &out->shards) != 1) out->shards = 1;
+    }
+    if (!rows_end(r, ok, e)) return false;
+    if (!any) return error_input(e, "store '%s' has no sweep", store_path(s));
+    out->running = store_claimed(s, run);
+    if (!count_answers(s, run, m.passes, out, e) || !read_starts(s, run, out, e)) return false;
+    if (out->ended) out->total = out->done;
+    return true;
+}
+
+// A store that is being made, or locked for long, is shown as such.
+static void read_part(const char *path, Part *out) {
+    Error e = {0};
+    int64_t run;
+    *out = (Part){.state = "-"};
+    Store *s = store_open(path, STORE_READ, &(StoreOptions){.wait_s = 2}, &e);
+    if (!s || !stored_run(s, NULL, &run, &e) || !read_run(s, run, out, &e)) {
+        snprintf(out->why, sizeof out->why, "%.199s", e.text);
+        out->done = out->total = 0;
+    }
+    store_close(s);
+}
+
+// --- all of them -------------------------------------------------------------------------------------------
+
+static const GridColumn COLUMNS[] = {
+    {"store", false, 16, 0}, {"part", true, 0, 0},   {"state", false, 0, 0}, {"answers", true, 0, 0},
+    {"share", true, 0, 0},   {"starts", true, 0, 2}, {"host", false, 0, 1},
+};
+
+static void put_part(Grid *g, const char *path, const Part *p) {
+    const char *slash = strrchr(path, '/');
+    text_puts(&g->cell, slash ? slash + 1 : path), grid_next(g);
+    if (p->why[0]) {
+        text_puts(&g->cell, p->why), grid_rest(g);
+        return;
+    }
+    text_puts(&g->cell, p->shard), grid_next(g);
+    text_puts(&g->cell, p->state), grid_next(g);
+    text_printf(&g->cell, "%.0f/%.0f", p->done, p->total), grid_next(g);
+    text_printf(&g->cell, "%.0f%%", p->total > 0 ? 100 * p->done / p->total : 0), grid_next(g);
+    text_printf(&g->cell, "%d", p->starts), grid_next(g);
+    text_puts(&g->cell, p->host), grid_next(g);
+    grid_end(g);
+}
+
+typedef struct Sum {
+    int stores, read, expected, ended, running, stopped;
+    double done, total, busy_s;
+    const char *name;
+} Sum;
+
+// Parts without a store count as the average of the others.
+static Sum sum_up(const Part *parts, size_t count) {
+    Sum s = {.name = ""};
+    for (size_t i = 0; i < count; i++) {
+        const Part *p = &parts[i];
+        s.stores++;
+        if (p->why[0]) continue;
+        s.read++;
+        s.name = p->name;
+        s.ended += p->ended && !p->running;
+        s.running += p->running;
+        s.stopped += !p->ended && !p->running;
+        s.done += p->done;
+        s.total += p->total;
+        s.busy_s += p->busy_s;
+        if (p->shards > s.expected) s.expected = p->shards;
+    }
+    if (s.expected < s.stores) s.expected = s.stores;
+    if (s.read) s.total *= (double)s.expected / s.read;
+    return s;
+}
+
+static void put_end(const Sum *s, Text *out) {
+    double each_s = s->done > 0 ? s->busy_s / s->done : 0, left_s = (s->total - s->done) * each_s;
+    char left[32], at[32] = "";
+    if (!s->running || !(each_s > 0)) return;
+    left_s /= s->running;
+    time_t end = time(NULL) + (time_t)left_s;
+    struct tm day;
+    if (localtime_r(&end, &day)) strftime(at, sizeof at, left_s < 72000 ? "%H:%M" : "%Y-%m-%d %H:%M", &day);
+    text_printf(out, "; %.3g a minute; about %s left, until %s", 60 * s->running / each_s,
+                cost_time_text(left_s, left), at);
+}
+
+static void print_sum(const Sum *s) {
+    Text line = {0};
+    text_printf(&line, "%s: ", SHOWN(s->name));
+    if (s->expected > 1)
+        text_printf(&line, "%d of %d parts measured, %d running, %d stopped, %d not begun\n", s->ended,
+                    s->expected, s->running, s->stopped, s->expected - s->read);
+    if (s->total > 0) {
+        text_printf(&line, "%.0f of %s%.0f answers, %.0f%%", s->done, s->expected > s->read ? "about " : "",
+                    s->total, 100 * s->done / s->total);
+        put_end(s, &line);
+        text_puts(&line, "\n");
+    }
+    if (s->stopped && !s->running)
+        text_puts(&line, "nothing is running: the command of a part, or its task, continues it\n");
+    terminal_print(&line);
+}
+
+static bool print_status(char *const *paths, size_t count, bool clear, bool *ended, Error *e) {
+    Part *parts = mem_new(count, sizeof *parts);
+    Grid g = {.columns = COLUMNS, .count = sizeof COLUMNS / sizeof *COLUMNS};
+    grid_heads(&g);
+    for (size_t i = 0; i < count; i++) {
+        read_part(paths[i], &parts[i]);
+        put_part(&g, paths[i], &parts[i]);
+    }
+    Sum s = sum_up(parts, count);
+    bool ok = count > 1 || !parts[0].why[0] || error_input(e, "%s", parts[0].why);
+    if (ok && clear) fputs("\033[H\033[J", stdout);
+    ok = ok && grid_show(&g, e);
+    if (ok) puts(""), print_sum(&s);
+    *ended = s.ended == s.expected;
+    grid_release(&g);
+    mem_free(parts);
+    return ok;
+}
+
+// 1.db, 2.db, 10.db: by length first where names differ only in their numbers.
+static int by_number(const void *a, const void *b) {
+    return strverscmp(*(char *const *)a, *(char *const *)b);
+}
+
+static bool print_stores(const StatusOptions *o, bool clear, bool *ended, Error *e) {
+    glob_t found;
+    char *one = (char *)(size_t)o->db;
+    if (!o->stores) return print_status(&one, 1, clear, ended, e);
+    if (!stored_match(o->stores, &found, e)) return false;
+    qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, by_number);
+    bool ok = print_status(found.gl_pathv, found.gl_pathc, clear, ended, e);
+    globfree(&found);
+    return ok;
+}
+
+static bool status(int argc, char **argv, int *code, Error *e) {
+    enum { TERMINAL_S = 2, ELSEWHERE_S = 60 };
+    StatusOptions o = {.db = STORE_DEFAULT};
+    Words rest;
+    bool stop, ended = false, terminal = terminal_width() > 0;
+    (void)code;
+    if (!command_parse(&command_status, argc, argv, &o, &rest, &stop, e)) return false;
+    if (stop) return true;
+    bool ok = print_stores(&o, terminal && o.live, &ended, e);
+    while (ok && o.live && !ended) {
+        fflush(stdout);
+        sleep(terminal ? TERMINAL_S : ELSEWHERE_S);
+        ok = print_stores(&o, terminal, &ended, e);
+    }
+    return ok;
+}
+
+const Command command_status = {
+    .name = "status",
+    .usage = "[--stores 'DIR/*.db'] [OPTIONS]",
+    .summary = "how far a run or an array of parts is, how fast, and when it will end",
+    .arguments = {0, 0},
+    .lesson =
+        "A line a store, with its newest experiment: answers (a method's reply to a prompt, in one pass) of\n"
+        "those wanted, how often it was started, where it last ran. Stopped parts were interrupted or "
+        "killed:\n"
+        "their command continues them. The end is expected as if the parts that run now went on as they did\n"
+        "so far, with the answers of parts that have not begun guessed from the others. With a stopping "
+        "rule\n"
+        "by timing (measurement.stop) more passes may come. The stores are only read.\n"
+        "\n"
+        "  outpace status\n"
+        "  outpace status --stores 'results/mine/*.db' --live\n",
+    .options = OPTIONS,
+    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    .run = status};

@@ -1,0 +1,219 @@
+// The time that a plan takes: tokens and rows, counted, times the price of a step.
+#include "harness/run/cost.h"
+
+#include "engine/base/memory.h"
+#include "engine/engine.h"
+#include "harness/run/run.h"
+#include "results/rows.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double HOST_RATE = 2e9;   // operations a second, of a table that the host makes: assumed
+static const double WIDE_SHARE = 0.65; // of the machine's peak, reached by a step of many rows: assumed
+
+Compute cost_compute(const Setup *s, const InputModel *m) {
+    return compute_choose(s->settings->engine.compute, m->model.dtype);
+}
+
+double cost_weights(const Plan *p, int setup) {
+    return (double)p->inputs.models[p->schedule.setups[setup].model].bytes;
+}
+
+double cost_cache(const Plan *p, int setup) {
+    const Setup *s = &p->schedule.setups[setup];
+    const InputModel *m = &p->inputs.models[s->model];
+    const Shape *shape = &m->model.shape;
+    size_t width = dtype_size(compute_dtype(cost_compute(s, m)));
+    return 2.0 * shape->layers * (double)shape_kv_width(shape) * (double)width * p->inputs.positions[setup];
+}
+
+// --- what is left ------------------------------------------------------------------------------------------
+
+// Methods of a group that take part; a baseline does in every part that has another one.
+static int methods_in(const Plan *p, const Group *g, const CostShard *only) {
+    const Schedule *s = &p->schedule;
+    int base = s->members[g->baseline], methods = 0;
+    bool any = false;
+    for (int i = g->first; i < g->first + g->count; i++) {
+        int point = s->members[i];
+        bool here = !only || (point < s->sweep_count && only->shard_of[point] == only->shard);
+        if (inputs_refusal(&p->inputs, point) || (!here && point != base)) continue;
+        methods++;
+        any = any || (here && point < s->sweep_count); // an added baseline alone is compared with nothing
+    }
+    return any ? methods : 0;
+}
+
+double cost_rounds(const Plan *p, const CostDone *done, const Group *g, const CostShard *only, int *methods) {
+    double rounds = (double)p->inputs.datasets[g->dataset].count * p->experiment.measurement.passes,
+           left = rounds - done->rounds[p->schedule.members[g->baseline]];
+    *methods = methods_in(p, g, only);
+    return left > 0 && *methods ? left : 0;
+}
+
+static double average_turns(const Dataset *d) {
+    double turns = 0;
+    for (size_t i = 0; i < d->count; i++) turns += d->prompts[i].turn_count;
+    return d->count ? turns / (double)d->count : 0;
+}
+
+static void add_group_parts(const Plan *p, const CostDone *done, const Group *g, const CostPrice *price,
+                            const CostShard *only, CostParts *out, bool *any) {
+    int methods, warmup = p->experiment.measurement.warmup;
+    const Dataset *d = &p->inputs.datasets[g->dataset];
+    const Setup *setup = &p->schedule.setups[g->setup];
+    double left = cost_rounds(p, done, g, only, &methods), read = 0;
+    if (!(left > 0)) return;
+    double prompts = left / (double)d->count * p->inputs.prefill[g - p->schedule.groups] * methods,
+           tokens = left * average_turns(d) * methods *
+                    p->schedule.points[p->schedule.members[g->first]].settings.max_tokens;
+    PromptList random = {0};
+    prompts_random(p->inputs.models[setup->model].model.shape.real_vocab, (size_t)warmup, WARM_UP_SEED,
+                   &random);
+    for (size_t i = 0; i < random.count; i++) read += (double)random.prompts[i].count;
+    prompts_release(&random);
+    out->warmup += methods * (read * price->row_s + warmup * WARM_UP_TOKENS * price->token_s);
+    out->prefill += prompts * price->row_s;
+    out->decoding += tokens * price->token_s;
+    out->prompt_tokens += prompts;
+    out->tokens += tokens;
+    *any = true;
+}
+
+static void add_setup_parts(const Plan *p, const CostDone *done, int setup, const CostPrice *price,
+                            const CostShard *only, CostParts *out) {
+    const Schedule *s = &p->schedule;
+    const InputModel *m = &p->inputs.models[s->setups[setup].model];
+    const Rehearsal *r = &p->inputs.rehearsals[setup];
+    bool any = false;
+    for (int i = 0; i < s->group_count; i++)
+        if (s->groups[i].setup == setup) add_group_parts(p, done, &s->groups[i], price, only, out, &any);
+    if (!any) return;
+    out->opening += (double)m->bytes / COST_OPENED_BYTES;
+    out->tables += r->rows * price->row_s + r->operations / HOST_RATE;
+    out->table_rows += r->rows;
+}
+
+static void add_making(const Plan *p, CostParts *out) {
+    for (int i = 0; i < p->experiment.model_count; i++) {
+        const InputModel *m = &p->inputs.models[i];
+        if (m->files.unmade)
+            out->made_bytes += (double)(shape_parameters(&m->model.shape) * dtype_size(m->model.dtype));
+    }
+    out->making = out->made_bytes / COST_WRITTEN_BYTES;
+}
+
+CostParts cost_parts(const Plan *p, const CostDone *done, const CostPrice *prices, const CostShard *only) {
+    CostParts out = {0};
+    for (int i = 0; i < p->schedule.setup_count; i++) add_setup_parts(p, done, i, &prices[i], only, &out);
+    if (out.tokens > 0) add_making(p, &out);
+    return out;
+}
+
+double cost_seconds(const CostParts *t) {
+    return t->making + t->opening + t->tables + t->warmup + t->prefill + t->decoding;
+}
+
+const char *cost_time_text(double seconds, char out[32]) {
+    if (seconds < 99.5) snprintf(out, 32, "%.0f s", seconds);
+    else if (seconds < 5970) snprintf(out, 32, "%.0f min", seconds / 60);
+    else snprintf(out, 32, "%.1f h", seconds / 3600);
+    return out;
+}
+
+// --- prices ------------------------------------------------------------------------------------------------
+
+// By samples of this model, device and number of threads, on this machine: those of this run, all methods
+// together; or else the baselines of others.
+static bool stored_price(const Plan *p, const CostDone *done, int setup, CostPrice *out, bool *found,
+                         Error *e) {
+    static const char SQL[] =
+        "SELECT sum(decode_ns), sum(tokens), sum(prefill_ns), sum(prompt_tokens), count(*) FROM sample"
+        " JOIN point ON point.id = point_id JOIN model ON model.id = model_id WHERE model.hash = ?1"
+        " AND CASE WHEN ?2 THEN run_id = ?2 ELSE method = 'autoregressive' END"
+        " AND (SELECT count(*) FROM point_param WHERE point_param.point_id = point.id AND section = "
+        "'hardware'"
+        "      AND (name = 'device' AND value = ?3 OR name = 'threads' AND value = ?4)) = 2"
+        " AND EXISTS (SELECT 1 FROM content WHERE content.run_id = point.run_id AND kind = 'machine' AND "
+        "hash = ?5)";
+    const Setup *s = &p->schedule.setups[setup];
+    const char *machine = "";
+    for (int i = 0; i < p->inputs.content_count; i++)
+        if (strcmp(p->inputs.contents[i].kind, "machine") == 0) machine = p->inputs.contents[i].hash;
+    *found = false;
+    if (!done->store) return true;
+    Rows *r = rows_open(done->store, SQL, e);
+    if (!r) return false;
+    rows_bind_text(r, 1, p->inputs.models[s->model].hash);
+    rows_bind_int(r, 2, done->run);
+    rows_bind_text(r, 3, s->settings->engine.device);
+    rows_bind_int(r, 4, s->settings->engine.threads);
+    rows_bind_text(r, 5, machine);
+    *found = rows_next(r) && rows_real(r, 1) > 0 && rows_real(r, 3) > 0;
+    if (*found) {
+        *out = (CostPrice){1e-9 * rows_real(r, 0) / rows_real(r, 1), 1e-9 * rows_real(r, 2) / rows_real(r, 3),
+                           ""};
+        snprintf(out->from, sizeof out->from, "measured: %lld samples of %s in %s", (long long)rows_int(r, 4),
+                 done->run ? "this run" : "its baseline", store_path(done->store));
+    }
+    return rows_end(r, true, e);
+}
+
+// The ceilings of the setup's device, measured once for all setups on it; all 0 where it is not here, or has
+// no arithmetic.
+static void measure_device(const Schedule *s, int setup, Ceilings *all) {
+    const char *device = s->setups[setup].settings->engine.device;
+    BackendOptions o = {.isa = getenv("OUTPACE_ISA"), .threads = s->setups[setup].settings->engine.threads};
+    for (int i = 0; i < setup; i++) {
+        const EngineOptions *other = &s->setups[i].settings->engine;
+        if (strcmp(other->device, device) || other->threads != o.threads) continue;
+        all[setup] = all[i];
+        return;
+    }
+    Error ignored = {0};
+    if (!engine_ceilings(device, &o, &all[setup], &ignored)) all[setup] = (Ceilings){0};
+}
+
+// A step reads all weights, and multiplies by all but the embedding.
+static void reckon_price(const Plan *p, int setup, const Ceilings *c, CostPrice *out) {
+    const Setup *s = &p->schedule.setups[setup];
+    const InputModel *m = &p->inputs.models[s->model];
+    const Shape *shape = &m->model.shape;
+    double operations = 2 * ((double)shape->layers * (double)shape_layer_parameters(shape) +
+                             (double)shape->vocab * shape->width),
+           rate = WIDE_SHARE * c->operations_per_s[compute_rate(cost_compute(s, m), m->model.dtype)],
+           read = c->bytes_per_s > 0 ? (double)m->bytes / c->bytes_per_s : 0;
+    *out = (CostPrice){.row_s = rate > 0 ? operations / rate : 0};
+    out->token_s = read > out->row_s ? read : out->row_s;
+    if (!(read > 0))
+        snprintf(out->from, sizeof out->from, "nothing: no weights are read on %.60s here",
+                 s->settings->engine.device);
+    else
+        snprintf(out->from, sizeof out->from,
+                 "reckoned: %.3g GB a step at %.3g GB/s, or %.3g GFLOP a row at %.0f%% of %.3g TFLOP/s, "
+                 "which were "
+                 "measured now",
+                 (double)m->bytes / 1e9, c->bytes_per_s / 1e9, operations / 1e9, 100 * WIDE_SHARE,
+                 rate / WIDE_SHARE / 1e12);
+}
+
+static bool price(const Plan *p, const CostDone *done, int setup, Ceilings *ceilings, CostPrice *out,
+                  Error *e) {
+    bool found;
+    if (!stored_price(p, done, setup, out, &found, e)) return false;
+    if (found) return true;
+    measure_device(&p->schedule, setup, ceilings);
+    reckon_price(p, setup, &ceilings[setup], out);
+    return true;
+}
+
+bool cost_prices(const Plan *p, const CostDone *done, CostPrice *prices, Error *e) {
+    int setups = p->schedule.setup_count;
+    Ceilings *ceilings = mem_new((size_t)setups, sizeof *ceilings);
+    bool ok = true;
+    for (int i = 0; ok && i < setups; i++) ok = price(p, done, i, ceilings, &prices[i], e);
+    mem_free(ceilings);
+    return ok;
+}
