@@ -199,16 +199,31 @@ static bool check_method(Verify *v, const char *text, bool named, Error *e) {
     return ok;
 }
 
-static bool check_methods(Verify *v, Error *e) {
-    const Words *list = &v->o->methods;
-    bool all = list->count == 0 || (list->count == 1 && strcmp(list->items[0], "all") == 0);
+// Whether the list has this method with settings of its own.
+static bool is_listed(const Words *list, const char *name) {
+    size_t n = strlen(name);
+    for (int i = 0; i < list->count; i++)
+        if (strncmp(list->items[i], name, n) == 0 && strchr(":", list->items[i][n])) return true;
+    return false;
+}
+
+static bool check_all(Verify *v, Error *e) {
     size_t count;
     const MethodInfo *const *table = method_table(&count);
-    for (size_t i = 0; all && i < count; i++)
-        if (!check_method(v, table[i]->name, false, e)) return false;
-    for (int i = 0; !all && i < list->count; i++)
-        if (!check_method(v, list->items[i], true, e)) return false;
+    for (size_t i = 0; i < count; i++)
+        if (!is_listed(&v->o->methods, table[i]->name) && !check_method(v, table[i]->name, false, e))
+            return false;
     return true;
+}
+
+static bool check_methods(Verify *v, Error *e) {
+    const Words *list = &v->o->methods;
+    bool ok = list->count > 0 || check_all(v, e);
+    for (int i = 0; ok && i < list->count; i++) {
+        const char *text = list->items[i];
+        ok = strcmp(text, "all") == 0 ? check_all(v, e) : check_method(v, text, true, e);
+    }
+    return ok;
 }
 
 static bool read_prompts(Verify *v, Error *e) {
@@ -282,6 +297,7 @@ const Command command_verify = {
         "  outpace verify MODEL\n"
         "  outpace verify MODEL -m prompt-lookup:draft=8 -m lookahead --prompts mine.txt -n 50\n"
         "  outpace verify MODEL --method 'mix:lookahead(W=5,G=5)+prompt-lookup' --max-rows 32\n"
+        "  outpace verify MODEL --method all --method rest:datastore=FILE\n"
         "  outpace verify MODEL --draft SMALLER --sampling --temperature 0.8\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,

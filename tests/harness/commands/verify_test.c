@@ -46,6 +46,17 @@ static void chosen_ones_with_sampling(void **state) {
     child_release(&c);
 }
 
+// All, but one of them with settings of its own, which is then tried only so.
+static void all_and_one(void **state) {
+    Child c;
+    CHILD_OUTPACE(&c, *state, 0, "verify", "tiny", "--device", "null", "-n", "1", "--max-tokens", "8",
+                  "--cache", "", "-m", "all", "-m", "prompt-lookup:draft=4");
+    expect(&c, "ok    autoregressive: greedy, 1 prompts");
+    expect(&c, "ok    prompt-lookup:draft=4: greedy, 1 prompts");
+    if (strstr(text_get(&c.out), "prompt-lookup: ")) fail_msg("twice:\n%s", text_get(&c.out));
+    child_release(&c);
+}
+
 // Blocks where a method drafts chains; the oracle is greedy only.
 static void blocks_and_an_oracle(void **state) {
     Child c;
@@ -102,9 +113,11 @@ static void mistakes(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_methods), cmocka_unit_test(chosen_ones_with_sampling),
-        cmocka_unit_test(blocks_and_an_oracle), cmocka_unit_test(logits_that_are_not_finite),
-        cmocka_unit_test(mistakes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_methods),
+                                       cmocka_unit_test(all_and_one),
+                                       cmocka_unit_test(chosen_ones_with_sampling),
+                                       cmocka_unit_test(blocks_and_an_oracle),
+                                       cmocka_unit_test(logits_that_are_not_finite),
+                                       cmocka_unit_test(mistakes)};
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }
