@@ -246,7 +246,6 @@ extern char **environ;
 
 typedef struct Run {
     const char *program;
-    const char *folder;      // that it runs in; NULL: the current one
     int in, out, complaints; // files; in: the script
 } Run;
 
@@ -266,8 +265,7 @@ static int start(const Run *r, pid_t *pid) {
     }
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-    if (r->folder) code = posix_spawn_file_actions_addchdir_np(&actions, r->folder);
-    if (!code) code = posix_spawn_file_actions_adddup2(&actions, r->in, STDIN_FILENO);
+    code = posix_spawn_file_actions_adddup2(&actions, r->in, STDIN_FILENO);
     if (!code) code = posix_spawn_file_actions_adddup2(&actions, r->out, STDOUT_FILENO);
     if (!code) code = posix_spawn_file_actions_adddup2(&actions, r->complaints, STDERR_FILENO);
     if (!code) code = posix_spawnp(pid, r->program, &actions, &attributes, argv, environ);
@@ -385,7 +383,12 @@ static bool run_in_folder(const char *program, const Text *script, const char *c
     hold_signals(&before);
     bool made = mkdtemp(folder) != NULL;
     bool ok = made || error_system(e, "cannot make the folder '%s': %s", folder, strerror(errno));
-    ok = ok && run_script(&(Run){.program = program, .folder = folder}, script, NULL, e);
+    Text there = {0};
+    text_puts(&there, "cd ");
+    put_string(&there, folder);
+    text_printf(&there, "\n%s", text_get(script));
+    ok = ok && run_script(&(Run){.program = program}, &there, NULL, e);
+    text_release(&there);
     for (int i = 0; made && i < 2; i++) ok = take(folder, names[i], &out[i], ok ? e : NULL) && ok;
     if (made) rmdir(folder);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
