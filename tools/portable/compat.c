@@ -47,12 +47,14 @@ int __wrap___libc_start_main(Main *program, int argc, char **argv, Main *init, v
                              void (*loader_fini)(void), void *stack_end);
 int __wrap___libc_start_main(Main *program, int argc, char **argv, Main *init, void (*fini)(void),
                              void (*loader_fini)(void), void *stack_end) {
-    (void)init;
+    (void)init; // NULL
     return __real___libc_start_main(program, argc, argv, construct, fini, loader_fini, stack_end);
 }
 
-// --- exceptions: libgcc's unwinder, which C++ links in, looks for frames here since 2.35. Nothing in this
-// program throws.
+// --- C++: its library asks whether there is one thread only (since 2.32; 0: there may be more), and the unwinder
+// looks for frames here (since 2.35). Nothing in this program throws.
+
+char __libc_single_threaded;
 
 int _dl_find_object(void *address, void *found);
 int _dl_find_object(void *address, void *found) {
