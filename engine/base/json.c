@@ -27,9 +27,65 @@ const char *json_why(const json_error_t *why) {
                : why->text;
 }
 
+// --- NaN and Infinity
+
+static bool goes_on(char c) {
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_' ||
+           c == '+' || c == '-' || c == '.';
+}
+
+static size_t skip_string(const char *s, size_t n, size_t i) {
+    for (i++; i < n && s[i] != '"'; i++)
+        if (s[i] == '\\') i++;
+    return i < n ? i + 1 : n;
+}
+
+// The length of NaN, Infinity or -Infinity at the start of n bytes if it is a whole value there, else 0.
+static size_t not_finite(const char *s, size_t n) {
+    static const char *const words[] = {"NaN", "Infinity", "-Infinity"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        size_t length = strlen(words[i]), end = length;
+        if (n < length || memcmp(s, words[i], length) != 0) continue;
+        while (end < n && memchr(" \t\r\n", s[end], 4)) end++;
+        return end < n && memchr(",]}", s[end], 3) ? length : 0;
+    }
+    return 0;
+}
+
+// Copies a text, with quotation marks round those values, until the copy has `limit` bytes. Returns how many
+// marks are on its last line.
+static int quote_not_finite(const char *s, size_t n, size_t limit, Text *out) {
+    int marks = 0;
+    for (size_t i = 0, end; i < n && out->length < limit; i = end) {
+        size_t word = i && goes_on(s[i - 1]) ? 0 : not_finite(s + i, n - i);
+        end = s[i] == '"' ? skip_string(s, n, i) : i + (word ? word : 1);
+        if (word) text_printf(out, "\"%.*s\"", (int)word, s + i);
+        else text_add(out, s + i, end - i);
+        marks = s[i] == '\n' ? 0 : marks + (word ? 2 : 0);
+    }
+    return marks;
+}
+
+// --- parsing
+
+static json_t *parse(const char *bytes, size_t n, json_error_t *why) {
+    return json_loadb(bytes, n, JSON_REJECT_DUPLICATES, why);
+}
+
+static json_t *parse_quoted(const char *bytes, size_t n, json_error_t *why) {
+    Text quoted = {0}, before = {0};
+    quote_not_finite(bytes, n, SIZE_MAX, &quoted);
+    json_t *root = parse(text_get(&quoted), quoted.length, why);
+    if (!root) why->column -= quote_not_finite(bytes, n, (size_t)why->position, &before);
+    text_release(&quoted);
+    text_release(&before);
+    return root;
+}
+
 json_t *json_from_bytes(const char *bytes, size_t n, const char *place, Error *e) {
     json_error_t why;
-    json_t *root = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, &why);
+    json_t *root = parse(bytes, n, &why);
+    if (!root && json_error_code(&why) == json_error_invalid_syntax) root = parse_quoted(bytes, n, &why);
     if (root) return root;
     error_input(e, "cannot parse '%s': line %d, column %d: %s", place, why.line, why.column, json_why(&why));
     return NULL;
@@ -87,11 +143,17 @@ static bool missing(const char *key, const char *place, Error *e) {
     return error_input(e, "'%s' is missing in '%s'", key, place);
 }
 
+static bool wrong_type(const char *key, const json_t *v, const char *want, const char *place, Error *e) {
+    const char *text = json_string_value(v);
+    if (text) return error_input(e, "'%s' in '%s' is '%.40s', must be %s", key, place, text, want);
+    return error_input(e, "'%s' in '%s' must be %s", key, place, want);
+}
+
 bool field_int_optional(const json_t *object, const char *key, int64_t low, int64_t high, int64_t *out,
                         const char *place, Error *e) {
     if (!field_present(object, key)) return true;
     const json_t *v = json_object_get(object, key);
-    if (!json_is_integer(v)) return error_input(e, "'%s' in '%s' must be an integer", key, place);
+    if (!json_is_integer(v)) return wrong_type(key, v, "an integer", place, e);
     int64_t n = json_integer_value(v);
     if (n < low || n > high)
         return error_input(e, "'%s' in '%s' is %lld, must be from %lld to %lld", key, place, (long long)n,
@@ -110,7 +172,7 @@ bool field_real_optional(const json_t *object, const char *key, double low, doub
                          const char *place, Error *e) {
     if (!field_present(object, key)) return true;
     const json_t *v = json_object_get(object, key);
-    if (!json_is_number(v)) return error_input(e, "'%s' in '%s' must be a number", key, place);
+    if (!json_is_number(v)) return wrong_type(key, v, "a number", place, e);
     double x = json_number_value(v);
     if (!(x >= low && x <= high))
         return error_input(e, "'%s' in '%s' is %g, must be from %g to %g", key, place, x, low, high);

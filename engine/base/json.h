@@ -2,6 +2,9 @@
 // line. If memory runs out the program ends (memory.h), so json_pack and its relatives return NULL only for
 // text that isn't UTF-8.
 //
+// NaN, Infinity and -Infinity, which Python writes and JSON lacks, are read as strings of that name: under a
+// key that nobody reads they stop nothing, and where a number is wanted they are refused.
+//
 // The getters check type and range and name the key in their message; `place` is the file (and, if it helps,
 // the object in it) for the message.
 #pragma once

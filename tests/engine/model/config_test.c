@@ -13,7 +13,8 @@ static const char BASE[] =
     "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"vocab_size\":512,\"max_position_embeddings\":256,"
     "\"rms_norm_eps\":1e-5,\"bos_token_id\":1,\"eos_token_id\":2}";
 
-// `changes` is an object put over the base; a key that is null there is taken away.
+// `changes` is an object put over the base; a key that is null there is taken away. "NaN" is
+// written as Python writes it, without marks.
 static bool parse(Model *m, const char *changes, Error *e) {
     json_t *root = json_loads(BASE, 0, NULL), *over = json_loads(changes, 0, NULL), *v;
     const char *key;
@@ -23,6 +24,7 @@ static bool parse(Model *m, const char *changes, Error *e) {
         else json_object_set(root, key, v);
     }
     char *text = json_dumps(root, 0);
+    for (char *at; (at = strstr(text, "\"NaN\""));) memcpy(at, " NaN ", 5);
     *m = (Model){.bos = 0};
     *e = (Error){0};
     bool ok = config_parse(m, text, strlen(text), "d/config.json", e);
@@ -127,6 +129,10 @@ static const Refused REFUSED[] = {
     {"{\"model_type\":\"mistral\",\"sliding_window\":\"wide\"}", "'sliding_window'"},
     {"{\"use_sliding_window\":1}", "'use_sliding_window'"},
     {"{\"tie_word_embeddings\":\"yes\"}", "'tie_word_embeddings'"},
+    {"{\"rms_norm_eps\":\"NaN\"}", "'rms_norm_eps' in 'd/config.json' is 'NaN', must be a number"},
+    {"{\"vocab_size\":\"NaN\"}", "must be an integer"},
+    {"{\"rope_scaling\":\"NaN\"}", "'rope_scaling'"},
+    {"{\"hidden_act\":\"NaN\"}", "'hidden_act' 'NaN'"},
     // ids
     {"{\"bos_token_id\":512}", "'bos_token_id'"},
     {"{\"bos_token_id\":-2}", "'bos_token_id'"},
@@ -180,8 +186,10 @@ static void defaults(void **state) {
     assert_true(!m.shape.tied_head && !m.shape.qkv_bias && m.shape.window == 0 && !m.stand_in[0]);
     taken(&m, "{\"outpace_stand_in\":\"a inflated to b\"}");
     assert_string_equal(m.stand_in, "a inflated to b");
-    taken(&m, "{\"head_dim\":80,\"tie_word_embeddings\":true,\"real_vocab_size\":500,\"unknown_key\":[{}],"
-              "\"hidden_act\":\"gelu_pytorch_tanh\",\"eos_token_id\":[2,5,2]}");
+    taken(
+        &m,
+        "{\"head_dim\":80,\"tie_word_embeddings\":true,\"real_vocab_size\":500,\"unknown_key\":[{},\"NaN\"],"
+        "\"hidden_act\":\"gelu_pytorch_tanh\",\"eos_token_id\":[2,5,2]}");
     assert_int_equal(m.shape.head_dim, 80);
     assert_int_equal(m.shape.rope.pairs, 40);
     assert_int_equal(m.shape.real_vocab, 500);
