@@ -58,10 +58,13 @@ typedef struct Shape {
     float norm_epsilon;
     Rope rope;
     // of drafts that read tokens and hidden states
-    int tokens;           // ids of their input, rows of the embedding; 0: `vocab`
-    int states;           // INPUT_PAIRED: hidden states of a row that the caller gives
-    bool fc_bias;         // INPUT_FUSED
-    bool normed_residual; // INPUT_PAIRED: the residual stream starts as norm h
+    int tokens;   // ids of their input, rows of the embedding; 0: `vocab`
+    int states;   // INPUT_PAIRED: hidden states of a row that the caller gives
+    bool fc_bias; // INPUT_FUSED
+    // of INPUT_PAIRED
+    bool normed_fc;       // fc reads the norm of the given states, all of a row together
+    bool normed_residual; // the residual stream starts as norm h
+    bool normed_output;   // the final norm's output is the model's: the next rows start from it
 } Shape;
 
 // Layers after which a model's residual stream is kept at every node, in the order in which its rows are

@@ -304,7 +304,10 @@ static void ready_fused(const Work *k, int row, float *x) {
     memcpy(x + width, is_given(k, row) ? given_row(k, row) : parent_row(k, row), width * sizeof *x);
 }
 static void ready_states(const Work *k, int row, float *x) {
-    memcpy(x, given_row(k, row), (size_t)shape_given_width(&k->c->model->shape) * sizeof *x);
+    const Model *m = k->c->model;
+    int width = shape_given_width(&m->shape);
+    if (m->fc_norm.data) k->c->ops->rmsnorm(given_row(k, row), &m->fc_norm, m->shape.norm_epsilon, width, x);
+    else memcpy(x, given_row(k, row), (size_t)width * sizeof *x);
 }
 
 // fc on the first k->rows of the panel.
@@ -348,6 +351,11 @@ static void begin_rows(const Work *k) {
     }
 }
 
+static void end_rows(const Work *k) {
+    const Model *m = k->c->model;
+    for (int r = 0; r < k->rows && m->shape.normed_output; r++) norm(k, &m->final_norm, r, hidden_row(k, r));
+}
+
 // --- the whole
 
 static void capture(const Work *k) {
@@ -371,6 +379,7 @@ void cpu_forward(Cpu *c, const StepRun *run) {
             if (layer == 0) begin_rows(&k);
             if (k.w[W_Q].data) run_attention(&k);
             if (k.w[W_GATE].data) run_mlp(&k);
+            if (layer + 1 == c->model->shape.layers) end_rows(&k);
             capture(&k);
         }
 }

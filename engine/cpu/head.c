@@ -152,7 +152,7 @@ void cpu_normed(Cpu *c, const int *nodes, int count, float *rows) {
         assert(nodes[i] >= 0 && nodes[i] < c->max_nodes);
         const float *x = c->hidden + (size_t)nodes[i] * width;
         float *row = rows + (size_t)i * width;
-        if (c->model->final_norm.data)
+        if (c->model->final_norm.data && !s->normed_output)
             c->ops->rmsnorm(x, &c->model->final_norm, s->norm_epsilon, s->width, row);
         else memcpy(row, x, width * sizeof *row);
     }

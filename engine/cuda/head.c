@@ -26,7 +26,7 @@ static void norm_chosen(Cuda *c, int count, const Activations *to) {
     const Shape *s = &c->model->shape;
     Norm n = {.rows = c->chosen,
               .hidden = c->hidden,
-              .weight = c->final_norm,
+              .weight = s->normed_output ? NULL : c->final_norm,
               .epsilon = s->norm_epsilon,
               .width = s->width,
               .to = *to};

@@ -77,7 +77,7 @@ struct Cuda {                  // one card
 
     GpuLayer *layers;
     Matrix embedding, fc, head;
-    float *fc_bias, *token_norm;
+    float *fc_bias, *token_norm, *fc_norm;
     void *cache_k, *cache_v, *step_k, *step_v, *q;
     void *copies_k, *copies_v; // (copies) of the caches, and room for more (copies.c)
     int copies, copies_room;

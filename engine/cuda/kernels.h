@@ -23,9 +23,9 @@ typedef struct Step {
     int count, first; // as in RowList
     int context;      // committed positions
     int tiles, turns;
-    int given, unused[2]; // given: as in StepRun; what follows is read 8 bytes at a time
+    int given, given_count, given_first; // as in StepRun; the given rows, as in RowList; 8-byte reads follow
 } Step;
-static inline const RowList *step_rows(const Step *s) { return (const RowList *)(const void *)s; }
+static inline const RowList *row_list(const int *count) { return (const RowList *)(const void *)count; }
 
 // Attention cuts positions at multiples of 16 into blocks and of SPAN into spans. The queries of a tile's
 // nodes go through attention together. A turn is a block for those of the nodes whose paths agree in it, up

@@ -37,7 +37,7 @@ static Activations to_role(const Cuda *c, Role role, const Matrix *reader, int l
 
 static Norm norm_of(const Cuda *c, const float *weight, Activations to) {
     const Shape *s = &c->model->shape;
-    return (Norm){.rows = step_rows(c->step),
+    return (Norm){.rows = row_list(&c->step->count),
                   .hidden = c->hidden,
                   .weight = weight,
                   .epsilon = s->norm_epsilon,
@@ -61,8 +61,11 @@ static void norm_attention(const Work *w, const GpuLayer *l, int layer) {
 
 static void multiply(const Work *w, const Matrix *m, Role from, const Put *put) {
     Cuda *c = w->c;
-    Product p = {
-        .rows = step_rows(c->step), .w = *m, .x = *cuda_role(c, from, m), .put = *put, .parts = c->parts};
+    Product p = {.rows = row_list(&c->step->count),
+                 .w = *m,
+                 .x = *cuda_role(c, from, m),
+                 .put = *put,
+                 .parts = c->parts};
     if (m->library) fast_multiply(c, &p, w->most);
     else gpu_product(&p, w->most, &c->facts, c->stream);
 }
@@ -85,7 +88,7 @@ static void *of_layer(void *area, size_t bytes, int layer) {
 // A tile of the product does not hold whole heads, so the norms need the whole product first.
 static void norm_heads(const Work *w, const GpuLayer *l, const Put *put) {
     const Cuda *c = w->c;
-    NormHeads n = {.rows = step_rows(c->step),
+    NormHeads n = {.rows = row_list(&c->step->count),
                    .sums = c->qkv,
                    .weight = l->qk_norm,
                    .epsilon = c->model->shape.norm_epsilon,
@@ -172,6 +175,16 @@ static void embed(const Work *w) {
     gpu_embed(&e, w->most, c->stream);
 }
 
+// In place, before fc's input is written to the same activations.
+static void norm_given(const Work *w) {
+    const Cuda *c = w->c;
+    Norm given = norm_of(c, c->fc_norm, to_role(c, ROLE_JOINED, &c->fc, 0, ROUNDED_FC_INPUT));
+    given.rows = row_list(&c->step->given_count);
+    given.hidden = given.residual = c->given;
+    given.width = shape_given_width(&c->model->shape);
+    gpu_norm(&given, w->most, c->stream);
+}
+
 // A pair's fc is left out if no row of the run is given.
 static void join(const Work *w) {
     const Cuda *c = w->c;
@@ -184,6 +197,7 @@ static void join(const Work *w) {
               .width = s->width,
               .states = s->states};
     if (fused || w->given) j.to = to_role(c, ROLE_JOINED, &c->fc, 0, ROUNDED_FC_INPUT);
+    if (c->fc_norm && w->given) norm_given(w);
     gpu_join(&j, w->most, c->stream);
     if (j.to.data) add_to_hidden(w, &c->fc, c->fc_bias, ROLE_JOINED);
 }
@@ -191,7 +205,7 @@ static void join(const Work *w) {
 static void keep(const Work *w, int layer) {
     const Cuda *c = w->c;
     int width = c->model->shape.width, count = c->captures.count;
-    Keep k = {.rows = step_rows(c->step),
+    Keep k = {.rows = row_list(&c->step->count),
               .hidden = c->hidden,
               .kept = c->kept,
               .width = width,
@@ -200,6 +214,15 @@ static void keep(const Work *w, int layer) {
         k.column = i * width;
         if (c->captures.layers[i] == layer + 1) gpu_keep(&k, w->most, c->stream);
     }
+}
+
+// The head's activations aren't in use yet.
+static void norm_output(const Work *w) {
+    const Cuda *c = w->c;
+    int layers = c->model->shape.layers;
+    Norm out = norm_of(c, c->final_norm, to_role(c, ROLE_NORMED, &c->head, layers, ROUNDED_ATTENTION_INPUT));
+    out.residual = c->hidden;
+    gpu_norm(&out, w->most, c->stream);
 }
 
 static void put_layers(Cuda *c, const StepGraph *run) {
@@ -212,6 +235,7 @@ static void put_layers(Cuda *c, const StepGraph *run) {
         if (c->layers[layer].in.data) run_mlp(&w, layer);
         keep(&w, layer);
     }
+    if (run->b == c->model->shape.layers && c->model->shape.normed_output) norm_output(&w);
 }
 
 // --- a run

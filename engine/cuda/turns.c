@@ -176,12 +176,15 @@ size_t cuda_write_step(const Cuda *c, const StepRun *run, int most, Step *to) {
     memset(tile + count, 0, (size_t)(tiles - count) * sizeof *tile);
     memmove(tile + tiles, turn, (size_t)turns * sizeof *turn);
     StepNode *nodes = (StepNode *)(void *)((Turn *)(void *)(tile + tiles) + turns);
+    int given = (run->given < run->last ? run->given : run->last) - run->first;
     *to = (Step){.count = run->last - run->first,
                  .first = run->first,
                  .context = t->context,
                  .tiles = tiles,
                  .turns = turns,
-                 .given = run->given};
+                 .given = run->given,
+                 .given_count = given > 0 ? given : 0,
+                 .given_first = run->first};
     for (int i = 0; i < run->last; i++) nodes[i] = (StepNode){t->token[i], tree_position(t, i), t->parent[i]};
     return (size_t)((char *)(nodes + run->last) - (char *)to);
 }

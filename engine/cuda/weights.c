@@ -111,7 +111,8 @@ static bool take_front(Cuda *c, Error *e) {
     const Tensor *const fc[] = {&m->fc};
     return take_matrix(c, &c->fc, fc, 1, e) &&
            (!m->fc_bias.data || take_vector(c, &c->fc_bias, m->shape.width, e)) &&
-           (!m->token_norm.data || take_vector(c, &c->token_norm, m->shape.width, e));
+           (!m->token_norm.data || take_vector(c, &c->token_norm, m->shape.width, e)) &&
+           (!m->fc_norm.data || take_vector(c, &c->fc_norm, shape_fc_width(&m->shape), e));
 }
 
 // A tied embedding shares the head's matrix.
@@ -285,7 +286,8 @@ static bool load_all(Loader *l, const Progress *progress, Error *e) {
     const Model *m = c->model;
     const Tensor *const embedding[] = {&m->embedding}, *const head[] = {&m->head},
                         *const norm[] = {&m->final_norm}, *const fc[] = {&m->fc},
-                        *const bias[] = {&m->fc_bias}, *const tokens[] = {&m->token_norm};
+                        *const bias[] = {&m->fc_bias}, *const tokens[] = {&m->token_norm},
+                        *const states[] = {&m->fc_norm};
     const Order plain = {.turns = 1};
     for (int i = c->from; i < c->to; i++)
         if (!progress_say(progress, "loading weights", (double)i / m->shape.layers, e) ||
@@ -295,6 +297,7 @@ static bool load_all(Loader *l, const Progress *progress, Error *e) {
            (c->embedding.data == c->head.data || load_matrix(l, &c->embedding, embedding, 1, plain, e)) &&
            load_matrix(l, &c->fc, fc, 1, plain, e) && load_vector(l, c->fc_bias, bias, 1, plain, e) &&
            load_vector(l, c->token_norm, tokens, 1, plain, e) &&
+           load_vector(l, c->fc_norm, states, 1, plain, e) &&
            load_vector(l, c->final_norm, norm, 1, plain, e) && load_frequencies(l, e);
 }
 

@@ -7,9 +7,8 @@
 //      one-layer  a whole transformer layer;              the target's head on norm(h)
 //      mlp        h = x + W2 silu(W1 norm(x));            a head of its own on norm(h)
 //      medusa     h = x + silu(W x + b);                  a head of its own on h; `heads` such models
-//      eagle      h = layer(fc [e; x])                    the target's head on h; e: the next token's
-//      embedding eagle3     h = layer([norm e; norm fc x])          a head of its own on norm(h), maybe for
-//      fewer tokens
+//      eagle      h = layer(fc [e; x])                    the target's head on h; e: the next embedding
+//      eagle3     h = layer([norm e; norm fc x])          a head on norm(h), maybe for fewer tokens
 //
 // The first four are Kangaroo's Table 2 and read the residual stream after exit_layer layers; Medusa's heads
 // and eagle read the final normed state, eagle3 several layers. Attention has as many heads, of the same

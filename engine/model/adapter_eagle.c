@@ -1,8 +1,9 @@
 // EAGLE's drafts as their authors store them (EAGLE-1 and 2, HASS, EAGLE-3), and EAGLE-3 in the form of
 // speculators: config.json is that of a model of one layer, alone or inside another.
 //
-//      authors       EAGLE-1: fc, layers.0.*, embed_tokens       EAGLE-3: fc, midlayer.*, norm, lm_head, d2t,
-//      t2d speculators                                               EAGLE-3 with layers.0.* for midlayer.*
+//      authors        EAGLE-1: fc, layers.0.*, embed_tokens
+//                     EAGLE-3: fc, midlayer.*, norm, lm_head, d2t, t2d
+//      speculators    EAGLE-3 with layers.0.* for midlayer.*, and input_norm
 //
 // A file is EAGLE-3's if its config names a draft vocabulary or such an architecture, or if the layer has a
 // hidden_norm. Options that we don't compute are refused by name, and so are tensors that nothing reads.
@@ -32,18 +33,25 @@ static bool is_eagle3(const json_t *root) {
            (name && (strstr(name, "Eagle3") || strstr(name, "EAGLE3")));
 }
 
+// A switch at the top, or in the authors' own part.
+static bool read_switch(const json_t *root, const char *key, bool *on, const char *place, Error *e) {
+    bool inner = false;
+    *on = false;
+    if (!field_bool_optional(root, key, on, place, e) ||
+        !field_bool_optional(json_object_get(root, "eagle_config"), key, &inner, place, e))
+        return false;
+    *on = *on || inner;
+    return true;
+}
+
 static bool refuse_options(const json_t *root, const char *place, Error *e) {
-    static const char *const options[] = {"norm_before_fc", "fc_norm", "norm_output"};
     const char *type = json_string_value(json_object_get(root, "speculators_model_type"));
+    bool on;
     if (field_present(root, "speculators_model_type") && (!type || strcmp(type, "eagle3") != 0))
         return error_input(e, "'speculators_model_type' in '%s' must be \"eagle3\"; others are not supported",
                            place);
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
-        bool on = false;
-        if (!field_bool_optional(root, options[i], &on, place, e)) return false;
-        if (on) return error_input(e, "'%s' in '%s' is true, which is not supported", options[i], place);
-    }
-    return true;
+    if (!read_switch(root, "fc_norm", &on, place, e)) return false;
+    return !on || error_input(e, "'fc_norm' in '%s' is true, which is not supported", place);
 }
 
 static bool read_named_layers(const json_t *ids, int layers, Captures *out, const char *place, Error *e) {
@@ -117,7 +125,9 @@ static bool finish_eagle3(const json_t *root, Adapter *a, Shape *s, const Shape 
     s->input = INPUT_PAIRED;
     s->tokens = s->vocab;
     if (!field_int_optional(root, "draft_vocab_size", 1, s->vocab, &vocab, place, e) ||
-        !field_bool_optional(root, "norm_before_residual", &s->normed_residual, place, e) ||
+        !read_switch(root, "norm_before_residual", &s->normed_residual, place, e) ||
+        !read_switch(root, "norm_before_fc", &s->normed_fc, place, e) ||
+        !read_switch(root, "norm_output", &s->normed_output, place, e) ||
         !read_layers(root, target->layers, &a->captures, place, e))
         return false;
     s->vocab = (int)vocab;
@@ -190,6 +200,7 @@ const char *eagle_name(AdapterVariant v, const Shape *s, Weight w, char out[TENS
                                                [W_FC] = "fc",
                                                [W_FC_BIAS] = "fc",
                                                [W_TOKEN_NORM] = "midlayer.input_layernorm",
+                                               [W_FC_NORM] = "input_norm",
                                                [W_EMBEDDING] = "embed_tokens"};
     if (!weight_present(s, w) || (third ? w == W_EMBEDDING : w == W_HEAD)) return NULL;
     if (whole[w]) return whole[w];

@@ -202,6 +202,8 @@ static bool check_eagle(const Sources *s, Error *e) {
     const char *what = s->adapter.draft_ids ? "a vocabulary of its own (d2t)"
                        : other_embedding(s) && m->shape.input == INPUT_PAIRED ? "an embedding of its own"
                        : own.normed_residual                                  ? "norm_before_residual"
+                       : own.normed_fc                                        ? "norm_before_fc"
+                       : own.normed_output                                    ? "norm_output"
                        : own.qkv_bias                                         ? "biases of q, k and v"
                        : !turns_same ? "other rotary frequencies than its target"
                                      : NULL;

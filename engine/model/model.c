@@ -212,7 +212,8 @@ size_t model_layer_bytes(const Model *m, int layer) {
 }
 
 size_t model_fc_bytes(const Model *m) {
-    return tensor_bytes(&m->fc) + tensor_bytes(&m->fc_bias) + tensor_bytes(&m->token_norm);
+    return tensor_bytes(&m->fc) + tensor_bytes(&m->fc_bias) + tensor_bytes(&m->token_norm) +
+           tensor_bytes(&m->fc_norm);
 }
 
 size_t model_bytes(const Model *m) {

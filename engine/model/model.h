@@ -50,6 +50,7 @@ typedef enum {
     W_FC,
     W_FC_BIAS,
     W_TOKEN_NORM,
+    W_FC_NORM,
     W_EMBEDDING,
     WEIGHTS
 } Weight;
@@ -96,6 +97,7 @@ typedef struct Model {
     Tensor fc;            // (width, shape_fc_width) of a model of tokens and hidden states; else absent
     Tensor fc_bias;       // (1, width)
     Tensor token_norm;    // (1, width): of the embedding's rows, on their way to paired attention
+    Tensor fc_norm;       // (1, shape_fc_width): of the given states, on their way to fc
     LayerWeights *layers; // (shape.layers)
     WeightFile *shards;   // (shard_count)
     int shard_count;

@@ -18,6 +18,7 @@ static bool has_head_norms(const Shape *s) { return s->qk_norm; }
 static bool has_head(const Shape *s) { return !s->tied_head; }
 static bool has_fc_bias(const Shape *s) { return s->input == INPUT_FUSED && s->fc_bias; }
 static bool is_paired(const Shape *s) { return s->input == INPUT_PAIRED; }
+static bool has_fc_norm(const Shape *s) { return is_paired(s) && s->normed_fc; }
 static bool has_norms(const Shape *s) { return s->input != INPUT_FUSED; } // before the attention and the head
 static bool has_embedding(const Shape *s) { return s->input != INPUT_HIDDEN; }
 
@@ -52,6 +53,7 @@ const WeightRow WEIGHT_ROWS[WEIGHTS] = {
     [W_FC] = {"fc", MATRIX(RESIDUAL, FC), GROUPS, .present = shape_reads_both, .padded = FILL_SILENT},
     [W_FC_BIAS] = {"fc", BIAS(RESIDUAL), GROUPS, .present = has_fc_bias},
     [W_TOKEN_NORM] = {"token_norm", NORM(RESIDUAL), GROUPS, .present = is_paired},
+    [W_FC_NORM] = {"fc_norm", NORM(FC), GROUPS, .present = has_fc_norm},
     [W_EMBEDDING] = {"model.embed_tokens", MATRIX(TOKENS, RESIDUAL), GROUPS, .present = has_embedding,
                      .padded = FILL_EMBEDDING},
 };
@@ -131,8 +133,8 @@ WeightSpec weights_at(const Model *m, int i) {
 }
 
 const Tensor *weight_tensor(const Model *m, int layer, Weight w) {
-    const Tensor *const ends[] = {&m->final_norm, &m->head,       &m->fc,
-                                  &m->fc_bias,    &m->token_norm, &m->embedding};
+    const Tensor *const ends[] = {&m->final_norm, &m->head,    &m->fc,       &m->fc_bias,
+                                  &m->token_norm, &m->fc_norm, &m->embedding};
     return w < LAYER_WEIGHTS ? &m->layers[layer].w[w] : ends[w - LAYER_WEIGHTS];
 }
 
@@ -196,7 +198,8 @@ static bool wrong_shape(const StoredTensor *t, const WeightSpec *s, const char *
 }
 
 bool weight_bind(Model *m, const WeightSpec *s, const Shard *shards, int count, const char *dir, Error *e) {
-    Tensor *const ends[] = {&m->final_norm, &m->head, &m->fc, &m->fc_bias, &m->token_norm, &m->embedding};
+    Tensor *const ends[] = {&m->final_norm, &m->head,    &m->fc,       &m->fc_bias,
+                            &m->token_norm, &m->fc_norm, &m->embedding};
     const Shard *shard = NULL;
     Dtype dtype;
     if (!s->name[0]) return true;

@@ -41,6 +41,9 @@ CASES = {
     "eagle3-speculators": (3, dict(head_dim=16), dict(speculators_model_type="eagle3", draft_vocab_size=40,
                                                       norm_before_residual=True, target_hidden_size=32,
                                                       eagle_aux_hidden_state_layer_ids=[1, 1]), "BF16", "layers.0", True, True),
+    "eagle3-normed": (3, dict(rms_norm_eps=1e-5), dict(speculators_model_type="eagle3", draft_vocab_size=50, norm_before_fc=True,
+                                                       norm_output=True, eagle_aux_hidden_state_layer_ids=[1, 1, 1]),
+                      "F32", "layers.0", False, True),
 }
 
 
@@ -84,8 +87,8 @@ def turn(x, position, theta):
 
 
 class Draft:
-    def __init__(self, version, shape, weights, layer, target, norm_first):
-        self.version, self.s, self.w, self.layer, self.norm_first = version, shape, weights, layer, norm_first
+    def __init__(self, version, shape, weights, layer, target, root):
+        self.version, self.s, self.w, self.layer, self.root = version, shape, weights, layer, root
         self.embedding = weights.get("embed_tokens.weight", target["model.embed_tokens.weight"])
         self.head = weights.get("lm_head.weight", target["lm_head.weight"])
         self.size = shape.get("head_dim", shape["hidden_size"] // shape["num_attention_heads"])
@@ -123,13 +126,16 @@ class Draft:
             x = self.w["fc.weight"] @ torch.cat([e, state]) + self.w.get("fc.bias", 0)
             x = x + self.attend(x, position, seen)
         else:
+            if given and self.root.get("norm_before_fc"):
+                state = norm(state, self.w["input_norm.weight"], epsilon)
             h = self.w["fc.weight"] @ state if given else state
             normed = norm(h, self.weight("hidden_norm"), epsilon)
             pair = torch.cat([norm(e, self.weight("input_layernorm"), epsilon), normed])
-            x = (normed if self.norm_first else h) + self.attend(pair, position, seen)
+            x = (normed if self.root.get("norm_before_residual") else h) + self.attend(pair, position, seen)
         x = x + self.mlp(norm(x, self.weight("post_attention_layernorm"), epsilon))
-        self.outputs.append(x)
-        return self.head @ (x if self.version == 1 else norm(x, self.w["norm.weight"], epsilon))
+        out = x if self.version == 1 else norm(x, self.w["norm.weight"], epsilon)
+        self.outputs.append(out if self.root.get("norm_output") else x)
+        return self.head @ out
 
 
 # --- cases
@@ -150,6 +156,8 @@ def random_weights(version, s, states, layer, embedding, dtype):
     if version == 3:
         shapes |= {f"{layer}.hidden_norm.weight": (d,), f"{layer}.input_layernorm.weight": (d,), "norm.weight": (d,),
                    "lm_head.weight": (s["draft_vocab"], d)}
+    if s.get("norm_before_fc"):
+        shapes["input_norm.weight"] = (states * d,)
     if embedding:
         shapes["embed_tokens.weight"] = (vocab, d)
     out = {}
@@ -173,12 +181,12 @@ def write(name, version, changes, root, dtype, layer, embedding, mapped):
     shape = {**SHAPE, **changes}
     states = len(root.get("eagle_aux_hidden_state_layer_ids", [0]))
     vocab = root.get("draft_vocab_size", shape.get("draft_vocab_size", shape["vocab_size"]))
-    stored = random_weights(version, {**shape, "draft_vocab": vocab}, states, layer, embedding, dtype)
+    stored = random_weights(version, {**shape, **root, "draft_vocab": vocab}, states, layer, embedding, dtype)
     weights = {n: t.float() for n, t in stored.items()}
     if mapped:
         stored |= maps(vocab, shape["vocab_size"])
     target = {n: t.float() for n, t in read_safetensors(f"{TARGET}/model.safetensors").items()}
-    draft = Draft(version, shape, weights, layer, target, root.get("norm_before_residual", False))
+    draft = Draft(version, shape, weights, layer, target, root)
     rows = torch.randn(GIVEN, states * shape["hidden_size"])
     tokens = torch.randint(0, shape["vocab_size"], (GIVEN + len(TREE),)).tolist()
     logits, path = [], {-1: list(range(GIVEN))}

@@ -107,15 +107,17 @@ static void plain_row(Plain *p, int row, int token, const double *h, bool given,
     const Model *m = p->m;
     const Shape *s = &m->shape;
     int d = s->width;
-    double in[MOST], x[MOST], delta[MOST];
+    double in[MOST], x[MOST], delta[MOST], states[MOST];
     for (int i = 0; i < d; i++) in[i] = at(&m->embedding, token, i);
     if (s->input == INPUT_FUSED) {
         memcpy(in + d, h, (size_t)d * sizeof *h);
         multiply(&m->fc, in, x), add(&m->fc_bias, x);
         attention(p, row, x, delta);
     } else {
-        if (given) multiply(&m->fc, h, x);
-        else memcpy(x, h, (size_t)d * sizeof *h);
+        memcpy(states, h, (size_t)(given ? shape_given_width(s) : d) * sizeof *h);
+        if (given && s->normed_fc) normalise(&m->fc_norm, s->norm_epsilon, states, states);
+        if (given) multiply(&m->fc, states, x);
+        else memcpy(x, states, (size_t)d * sizeof *h);
         normalise(&m->token_norm, s->norm_epsilon, in, in);
         normalise(&m->layers->w[W_ATTENTION_NORM], s->norm_epsilon, x, in + d);
         if (s->normed_residual) memcpy(x, in + d, (size_t)d * sizeof *x);
@@ -123,12 +125,14 @@ static void plain_row(Plain *p, int row, int token, const double *h, bool given,
     }
     for (int i = 0; i < d; i++) out[i] = x[i] + delta[i];
     mlp(p, out);
+    if (s->normed_output && s->input == INPUT_PAIRED) normalise(&m->final_norm, s->norm_epsilon, out, out);
 }
 
 static void plain_logits(const Plain *p, const double *out, double *logits) {
     double normed[MOST];
     memcpy(normed, out, (size_t)p->m->shape.width * sizeof *out);
-    if (p->m->final_norm.data) normalise(&p->m->final_norm, p->m->shape.norm_epsilon, normed, normed);
+    if (p->m->final_norm.data && !p->m->shape.normed_output)
+        normalise(&p->m->final_norm, p->m->shape.norm_epsilon, normed, normed);
     multiply(&p->m->head, normed, logits);
 }
 
@@ -143,6 +147,8 @@ static Shape draft_shape(InputKind input, Random *r) {
     s.states = input == INPUT_PAIRED ? test_between(r, 1, 4) : 0;
     s.fc_bias = test_between(r, 0, 1);
     s.normed_residual = test_between(r, 0, 1);
+    s.normed_fc = input == INPUT_PAIRED && test_between(r, 0, 1);
+    s.normed_output = input == INPUT_PAIRED && test_between(r, 0, 1);
     return s;
 }
 

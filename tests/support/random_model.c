@@ -71,6 +71,7 @@ void random_model_init(RandomModel *m, const Shape *s, Dtype dtype, bool mixed, 
     m->model.fc = draw(m, W_FC, dtype, mixed, r);
     m->model.fc_bias = draw(m, W_FC_BIAS, dtype, mixed, r);
     m->model.token_norm = draw(m, W_TOKEN_NORM, dtype, mixed, r);
+    m->model.fc_norm = draw(m, W_FC_NORM, dtype, mixed, r);
     m->model.head = s->tied_head ? m->model.embedding : draw(m, W_HEAD, dtype, mixed, r);
     for (int i = 0; i < s->layers; i++)
         for (Weight w = 0; w < LAYER_WEIGHTS; w++) m->model.layers[i].w[w] = draw(m, w, dtype, mixed, r);
@@ -121,6 +122,7 @@ void random_draft_init(RandomModel *m, const Model *target, InputKind input, int
     shape.tokens = shape.vocab;
     shape.states = input == INPUT_PAIRED ? states : 0;
     shape.fc_bias = shape.normed_residual = random_below(r, 2);
+    shape.normed_fc = shape.normed_output = shape.normed_residual && input == INPUT_PAIRED;
     random_model_init(m, &shape, target->dtype, false, r);
     random_model_calm(m, 0);
     m->model.embedding = target->embedding;

@@ -69,7 +69,13 @@ static void forms(void **state) {
     assert_true(a.kind.variant == ADAPTER_EAGLE3 && !a.draft_ids && a.models[0].shape.vocab == 259);
     adapter_close(&a);
     open_fixture(&a, target, "eagle/eagle3-speculators");
-    assert_true(a.models[0].shape.normed_residual && a.captures.count == 2);
+    s = &a.models[0].shape;
+    assert_true(s->normed_residual && !s->normed_fc && !s->normed_output && a.captures.count == 2);
+    adapter_close(&a);
+    open_fixture(&a, target, "eagle/eagle3-normed");
+    s = &a.models[0].shape;
+    assert_true(!s->normed_residual && s->normed_fc && s->normed_output);
+    assert_true(a.models[0].fc_norm.columns == 3 * target->shape.width);
     adapter_close(&a);
 }
 
@@ -220,9 +226,12 @@ static const struct {
      "'fc.weight'"},
     {"layers that collide", "eagle3", spoil_json, CONFIG "/eagle_aux_hidden_state_layer_ids", "", CONFIG,
      "collide in a target of 2"},
-    {"a norm before fc", "eagle3", spoil_json, CONFIG "/norm_before_fc", "true", CONFIG,
-     "'norm_before_fc' in"},
-    {"a normed output", "eagle3", spoil_json, CONFIG "/norm_output", "true", CONFIG, "'norm_output' in"},
+    {"a norm before fc without weights", "eagle3", spoil_json, CONFIG "/norm_before_fc", "true", CONFIG,
+     "'input_norm.weight'"},
+    {"weights of a norm that isn't there", "eagle3-normed", spoil_json, CONFIG "/norm_before_fc", "false",
+     WEIGHTS, "'input_norm.weight'"},
+    {"a switch that isn't one", "eagle3-normed", spoil_json, CONFIG "/norm_output", "1", CONFIG,
+     "'norm_output' in"},
     {"norms of fc", "eagle3-speculators", spoil_json, CONFIG "/fc_norm", "true", CONFIG, "'fc_norm' in"},
     {"of other speculators", "eagle3-speculators", spoil_json, CONFIG "/speculators_model_type", "\"mlp\"",
      CONFIG, "must be \"eagle3\""},
