@@ -87,20 +87,7 @@ $(WRITE): $(WRITE_OBJECTS) $(filter $(BUILD)/engine/base/%,$(OBJECTS))
 
 include tests/tests.mk
 
-# The same objects, for machines that have only a C library, of GLIBC or newer: everything else is linked in, and the
-# C library's symbols are bound to the versions of that time (tools/portable/stubs). The symbols of a debugger are apart.
-GLIBC = 2.28
-STUBS = $(BUILD)/portable/glibc-$(GLIBC)
-PORTABLE_LIBS = -L$(STUBS) -Wl,--wrap=__libc_start_main -Wl,-Bstatic \
-    $(filter-out -lm -ldl -lpthread -pthread,$(shell pkg-config --static --libs $(PACKAGES))) \
-    $(filter-out -ldl -lrt,$(CUDA_LIBS)) -Wl,-Bdynamic -Wl,--no-as-needed -lm -lpthread -ldl -lrt
-$(STUBS)/libc.so: tools/portable/stubs
-	$(call say,STUBS,$(@D))$< $(@D) $(GLIBC) $(CC)
-outpace-portable: $(OBJECTS) $(BUILD)/tools/portable/compat.o $(BUILD)/parts | $(STUBS)/libc.so
-	$(call say,LINK,$@)$(CC) $(LDFLAGS) $(filter %.o,$^) -o $@ $(PORTABLE_LIBS)
-	@objcopy --only-keep-debug $@ $@.debug && objcopy --strip-all --add-gnu-debuglink=$@.debug $@
-portable: outpace-portable
-	@tools/check-portable $< $(GLIBC)
+include tools/package/package.mk
 
 lint: $(OBJECTS) $(WRITE_OBJECTS) $(CUDA_C:%.c=$(BUILD)/%.o) $(BUILD)/engine/cuda/none.o
 	@./setup lint && tools/lint $(ROOMS) tools/reference tests
@@ -113,11 +100,6 @@ reference: outpace $(WRITE)
 
 experiments: outpace
 	@tools/experiments
-
-install: outpace
-	install -D outpace $(DESTDIR)$(PREFIX)/bin/outpace
-	mkdir -p $(DESTDIR)$(PREFIX)/share/outpace/datasets && cp -r configs $(DESTDIR)$(PREFIX)/share/outpace/
-	cp datasets/fetch datasets/sources.tsv $(DESTDIR)$(PREFIX)/share/outpace/datasets/
 
 clean:
 	rm -rf build outpace outpace-debug outpace-portable*
@@ -133,6 +115,7 @@ help:
 	@echo "make fuzz       fuzz every parser for FUZZ_SECONDS=60 (clang, libFuzzer); 900 in test-long"
 	@echo "make lint       format, headers alone, layers, banned calls, file-scope state, limits (tools/measure), cppcheck"
 	@echo "make portable   ./outpace-portable, which needs only a C library of 2018 (glibc $(GLIBC)) or newer"
+	@echo "make wheel      a Python wheel of it, for pip and uv, in build/"
 	@echo "make gpu-check  check the CUDA engine on a GPU; gpu-bench times it; gpu-bundle packs both for another machine (NVCC=/path/to/nvcc)"
 	@echo "make gpu-reckon compute step times on cards that are not here, from the counted work of kernels; needs nvcc, no GPU"
 	@echo "make install    PREFIX=$(PREFIX)"
@@ -140,5 +123,5 @@ help:
 	@echo "settings        V=1 (whole commands) CC=$(CC) OPT=$(OPT) PREFIX=$(PREFIX) BUILD=$(BUILD)"
 
 -include $(patsubst %.o,%.d,$(OBJECTS) $(WRITE_OBJECTS) $(TESTS:=.o) $(SHARED) $(FUZZERS))
-.PHONY: always outpace tests test test-long soak debug test-debug fuzz portable lint demo reference experiments install clean help
+.PHONY: always outpace tests test test-long soak debug test-debug fuzz lint demo reference experiments clean help
 .SECONDARY:

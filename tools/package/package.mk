@@ -1,0 +1,27 @@
+# The program for other machines: portable binaries, packages, and what `make install` copies. Part of the Makefile.
+
+# The same objects, for machines that have only a C library, of GLIBC or newer: everything else is linked in, and the
+# C library's symbols are bound to the versions of that time (tools/package/stubs). The symbols of a debugger are apart.
+# The same sources give the same bytes in every folder: no build-id, which would hash the debugger's paths.
+GLIBC = 2.28
+STUBS = $(BUILD)/package/glibc-$(GLIBC)
+PORTABLE_LIBS = -L$(STUBS) -Wl,--wrap=__libc_start_main -Wl,--build-id=none -Wl,-Bstatic \
+    $(filter-out -lm -ldl -lpthread -pthread,$(shell pkg-config --static --libs $(PACKAGES))) \
+    $(filter-out -ldl -lrt,$(CUDA_LIBS)) -Wl,-Bdynamic -Wl,--no-as-needed -lm -lpthread -ldl -lrt
+$(STUBS)/libc.so: tools/package/stubs
+	$(call say,STUBS,$(@D))$< $(@D) $(GLIBC) $(CC)
+outpace-portable: $(OBJECTS) $(BUILD)/tools/package/compat.o $(BUILD)/parts | $(STUBS)/libc.so
+	$(call say,LINK,$@)$(CC) $(LDFLAGS) $(sort $(filter %.o,$^)) -o $@ $(PORTABLE_LIBS)
+	@objcopy --only-keep-debug $@ $@.debug && strip --strip-all $@
+portable: outpace-portable
+	@tools/package/check $< $(GLIBC)
+
+# For pip and uv, into build/.
+wheel: portable
+	@./setup wheel && tools/package/wheel ./outpace-portable $(GLIBC)
+
+install: outpace
+	install -D outpace $(DESTDIR)$(PREFIX)/bin/outpace
+	tools/package/share ./outpace $(DESTDIR)$(PREFIX)/share
+
+.PHONY: portable wheel install
