@@ -1,5 +1,5 @@
 // Blocks from calloc, aligned. Invariants: the Header before a block holds the address that calloc returned,
-// at most ALIGN bytes below the block, and how much was asked of it; in_use is the sum over all blocks.
+// at most ALIGN bytes below the block, and the size that was asked for; in_use is the sum over all blocks.
 #include "engine/base/memory.h"
 
 #include <assert.h>

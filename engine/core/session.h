@@ -128,8 +128,8 @@ bool session_prefill_parts(Session *s, const Prefill *p, Error *e);
 bool session_prefill(Session *s, const int *tokens, int count, int chunk, int hidden_layer, float *hidden,
                      Error *e);
 
-// The same for a model of hidden states, rows (count, shape_given_width). A token names each row, or is read
-// too.
+// The same for a model of hidden states, rows (count, shape_given_width). Models that don't read the tokens
+// use them as names of the rows.
 bool session_prefill_hidden(Session *s, const int *tokens, int count, const float *rows, Error *e);
 
 void session_assert(const Session *s);

@@ -120,7 +120,7 @@ static inline const Activations *cuda_role(const Cuda *c, Role role, const Matri
     return &c->roles[role][reader->form];
 }
 
-// copies.c. Room for captured states, from the next step on; so many copies, making those that lack.
+// copies.c. Memory for captured states, from the next step on, and for `rows` copies of the cache.
 bool cuda_take_kept(Cuda *c, const Captures *captures, Error *e);
 bool cuda_take_copies(Cuda *c, const Cache *cache, int rows, Error *e);
 size_t cuda_cache_size(const Cuda *c); // bytes of cache_k, as of cache_v

@@ -169,7 +169,7 @@ bool eagle_read(Adapter *a, const json_t *root, const Model *target, const char 
     return true;
 }
 
-// The first key is for those who look whether a directory is an adapter's (made.c): the rest is a model's.
+// made.c recognises an adapter's directory by the first key; the other keys are those of a model.
 void eagle_config(const AdapterKind *k, const Shape *target, Text *out) {
     const Shape s = adapter_shape(k, target);
     bool third = k->variant == ADAPTER_EAGLE3;

@@ -87,7 +87,7 @@ static bool print(Store *store, int64_t run, const PublishedItem *item, TableFor
     return ok;
 }
 
-// No paper's table, and of no run: what papers printed next to prices.
+// Neither a paper's table nor a run's: the papers' numbers next to prices.
 static bool print_prices(const char *format, Error *e) {
     Prices p;
     Text text = {0};
@@ -116,7 +116,7 @@ static void print_page(Rows *r, PageFormat format) {
     text_release(&text);
 }
 
-// No paper's table: a run by category of its data.
+// Not a paper's table: a run by category of its data.
 static bool print_tasks(Store *store, int64_t run, TableFormat format, Error *e) {
     Grid grid = {0};
     bool ok = stored_task_table(store, run, &grid, e);

@@ -121,8 +121,7 @@ static bool open_start(ModelRun *m, const char *dir, Error *e) {
     return model_check_finite(&m->start, dir, e) && model_identity(&m->start, dir, m->start_name, e);
 }
 
-// The baseline is of the text: so is a start given with it, and a checkpoint is one of the run with its
-// teacher.
+// The baseline's loss is of the text, and so is that of a start; a checkpoint's needs the run's teacher.
 static bool open_teacher(ModelRun *m, Error *e) {
     TrainFile *f = &m->run.file;
     if (!f->teacher || (m->run.looks && m->run.fresh)) return true;

@@ -45,8 +45,8 @@ static int model_score(const char *published, const char *ours) {
     return *a && strlen(b) > 3 && (strstr(a, b) || strstr(b, a)) ? LIKE : OTHER;
 }
 
-// Where rows are models with something else, a run's model is called as the row is, or as the
-// model and the row.
+// Rows may be one model with different additions, such as drafts: a run's model then has the row's name, or
+// the model's and the row's.
 static int row_score(const PublishedRow *row, const char *ours) {
     char a[NAME], b[NAME], both[2 * NAME];
     int score = model_score(row->model, ours);

@@ -1,5 +1,5 @@
-// Methods that a replay has in addition to those of the table. A step of theirs costs as much as an engine's:
-// rows that are tried, and, of a recorded draft model, its passes.
+// Methods that a replay has in addition to those of the table. Their steps cost what an engine's
+// would: the rows tried and, for a recorded draft model, its passes.
 #include "harness/replay/drafts.h"
 
 #include "engine/base/memory.h"
@@ -93,8 +93,8 @@ static const MethodInfo POOL = {.name = "ouroboros-pool",
 
 // --- a recorded draft ------------------------------------------------------------------------------------
 
-// A file tells how many of a draft's tokens the model accepted at every position. A step tries `draft`
-// tokens, as engines do that draft a fixed number: the accepted ones, then wrong ones. With `of`, a method of
+// A file has how many of a draft's tokens the model accepted at every position. A step tries `draft` tokens,
+// like an engine with a fixed draft length: first the accepted ones, then wrong ones. With `of`, a method of
 // the text goes first, and the recorded draft runs only in steps for which that method has no guess.
 
 typedef struct RecordedParams {
@@ -156,7 +156,7 @@ static bool recorded_begin(void *self, const Prompt *prompt, Error *e) {
     return !r->first.info || r->first.info->begin(r->first.self, prompt, e);
 }
 
-// Logs a draft model: a pass of one row a token.
+// Logs the passes of a draft model: one row each, one for each token.
 static void log_draft(const Recorded *r) {
     if (!r->p.model || !r->target->log) return;
     for (int i = 0; i < r->p.draft; i++) {
@@ -190,7 +190,7 @@ static bool recorded_observe(void *self, const Observation *seen, Error *e) {
 }
 
 static const MethodInfo RECORDED = {.name = "recorded",
-                                    .summary = "a draft whose acceptance a file tells",
+                                    .summary = "a draft whose accepted tokens are recorded in a file",
                                     .from_text = true,
                                     .params = RECORDED_PARAMS,
                                     .param_count = sizeof RECORDED_PARAMS / sizeof *RECORDED_PARAMS,

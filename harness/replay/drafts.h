@@ -1,7 +1,7 @@
 // The folder's internal page: the text that a replay follows, and methods that exist only in a replay.
 //
 //      ouroboros-pool   Ouroboros' phrases without its draft model (section 2.4 of its paper)
-//      recorded         a draft of which a file tells how much the model accepted at every position
+//      recorded         a draft whose accepted tokens, at every position, are in a file
 #pragma once
 #include "harness/replay/replay.h"
 
