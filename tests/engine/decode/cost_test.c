@@ -3,8 +3,9 @@
 // accepted.
 //
 // Printed as a table, with a step of 4 ms for comparison: the 13.5 GB of a 7B model's bf16 weights at 3.35
-// TB/s, an H100's. The asserted bound is loose, since a test shares its machine: no method may cost more than
-// a hundredth of such a model's step on a processor, 135 ms at 100 GB/s.
+// TB/s, an H100's. A method that reads only text may cost at most a hundredth of that. For others the bound
+// is loose, since a test shares its machine: a hundredth of such a model's step on a processor, 135 ms at 100
+// GB/s.
 #include "tests/support/check.h"
 #include "tests/support/folder.h"
 #include "tests/support/null_session.h"
@@ -168,8 +169,9 @@ static void check_cost(const Setting *x, const char *store) {
     double median = b.own[b.steps / 2], high = b.own[b.steps * 9 / 10];
     print_message("%-44s %6.1f %6.1f %8.2f%% %6.1f %6.2f\n", x->text, 1e6 * median, 1e6 * high,
                   100 * median / 4e-3, (double)b.rows / b.steps, out.S);
-#ifndef __SANITIZE_ADDRESS__ // its checks take longer than the code they check
-    assert_true(median < 0.01 * 0.135);
+#ifndef __SANITIZE_ADDRESS__                             // its checks take longer than the code they check
+    bool only_text = m.info->from_text && x->layer == 1; // a mix with an adapter doesn't
+    assert_true(median < 0.01 * (only_text ? 4e-3 : 0.135));
 #endif
     decode_result_release(&out);
     method_close(&m);
