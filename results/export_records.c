@@ -308,17 +308,21 @@ bool store_export_records(Store *s, int64_t run, RecordFormat format, FILE *out,
 
 // --- specdec_bench ---------------------------------------------------------------------------------------
 
-enum { A_SAMPLE, A_PROMPT, A_TURN, A_NAME, A_TASK, A_TEXT, A_TOKENS, A_STEPS };
+enum { A_SAMPLE, A_PROMPT, A_TURN, A_TASK, A_TEXT, A_TOKENS, A_STEPS, A_MODEL, A_DATASET, A_METHOD, A_LABEL };
 
 static const char ANSWERS[] =
-    "SELECT sample.id, prompt.number, turn, prompt.name, task, text, sample.tokens, steps FROM sample"
-    " JOIN prompt ON prompt.id = prompt_id LEFT JOIN output ON output.id = output_id"
+    "SELECT sample.id, prompt.number, turn, task, text, sample.tokens, steps, model.name, dataset.name,"
+    " method, label FROM sample JOIN point ON point.id = point_id JOIN model ON model.id = model_id"
+    " JOIN prompt ON prompt.id = prompt_id JOIN dataset ON dataset.id = prompt.dataset_id"
+    " LEFT JOIN output ON output.id = output_id"
     " WHERE point_id = ?1 AND pass = ?2 ORDER BY prompt.dataset_id, prompt.number, turn";
 
 // One request's turns while they are read, and all requests' sums.
 typedef struct Bench {
+    json_t *point;                                // keys by which an import of ours finds it
     json_t *requests, *lengths, *turns, *request; // lengths, turns, request: of the open one
     int64_t prompt;                               // of it; below 0: none is open
+    int pass;
     char *task;
     json_t *tasks; // category: [sum, count]
     double sum, tokens, steps;
@@ -344,6 +348,7 @@ static bool end_request(Bench *b, Error *e) {
     json_t *line =
         json_pack("{s:I, s:s?, s:o, s:[{s:i, s:o}]}", "question_id", (json_int_t)b->prompt, "category",
                   b->task, "acceptance_lengths", b->lengths, "choices", "index", 0, "turns", b->turns);
+    if (line) json_object_update_missing(line, b->point);
     mem_free(b->task);
     b->task = NULL;
     b->prompt = -1;
@@ -352,6 +357,10 @@ static bool end_request(Bench *b, Error *e) {
 
 static void begin_request(Bench *b, const Rows *r) {
     const char *task = rows_type(r, A_TASK) == VALUE_NULL ? NULL : rows_text(r, A_TASK);
+    if (!b->point)
+        b->point = json_pack("{s:s, s:s, s:s, s:s, s:i}", "model", rows_text(r, A_MODEL), "dataset",
+                             rows_text(r, A_DATASET), "method", rows_text(r, A_METHOD), "label",
+                             rows_text(r, A_LABEL), "pass", b->pass);
     b->prompt = rows_int(r, A_PROMPT);
     b->task = task ? mem_text(task, strlen(task)) : NULL;
     b->request = json_object(), b->lengths = json_array(), b->turns = json_array();
@@ -418,7 +427,11 @@ static json_t *acceptance_json(const Bench *b) {
 
 bool store_export_specdec(Store *s, int64_t point, int pass, Text *acceptance, FILE *responses, Error *e) {
     Bench *b = mem_new(1, sizeof *b);
-    *b = (Bench){.requests = json_object(), .tasks = json_object(), .prompt = -1, .responses = responses};
+    *b = (Bench){.requests = json_object(),
+                 .tasks = json_object(),
+                 .prompt = -1,
+                 .pass = pass,
+                 .responses = responses};
     Rows *r = rows_open(s, ANSWERS, e);
     if (r) rows_bind_int(r, 1, point), rows_bind_int(r, 2, pass);
     bool ok = r != NULL;
@@ -432,6 +445,7 @@ bool store_export_specdec(Store *s, int64_t point, int pass, Text *acceptance, F
     json_decref(rates);
     if (b->prompt >= 0) json_decref(b->request), json_decref(b->lengths), json_decref(b->turns);
     mem_free(b->task);
+    json_decref(b->point);
     json_decref(b->requests);
     json_decref(b->tasks);
     mem_free(b);

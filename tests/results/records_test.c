@@ -4,8 +4,11 @@
 
 #include "engine/base/file.h"
 #include "engine/base/json.h"
+#include "engine/base/memory.h"
+#include "engine/base/text.h"
 #include "tests/support/child.h"
 
+#include <glob.h>
 #include <math.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -97,7 +100,24 @@ static void there_and_back(void **state) {
              "1"));
 }
 
-// Both files of specdec_bench; the responses keep their requests apart.
+// The files out/*-responses.jsonl, one after another.
+static void join_responses(const char *folder, const char *name) {
+    glob_t files;
+    Text all = {0};
+    assert_int_equal(glob(folder_path(folder, "out/*-responses.jsonl"), 0, NULL, &files), 0);
+    for (size_t i = 0; i < files.gl_pathc; i++) {
+        char *bytes;
+        size_t n;
+        assert_true(file_read(files.gl_pathv[i], 1 << 20, &bytes, &n, NULL));
+        text_add(&all, bytes, n);
+        mem_free(bytes);
+    }
+    write_text(folder, name, text_get(&all));
+    text_release(&all);
+    globfree(&files);
+}
+
+// Both files of specdec_bench; the responses keep their requests apart, and all of them together are the run.
 static void specdec(void **state) {
     Child c;
     make_run(*state);
@@ -121,6 +141,15 @@ static void specdec(void **state) {
     same(*state, "r.db", TOKENS, wanted);
     same(*state, "h.db", TOKENS, wanted);
     same(*state, "r.db", "SELECT group_concat(task) FROM prompt", "a,b\n");
+    join_responses(*state, "all.jsonl");
+    CHILD_OUTPACE(&c, *state, 0, "store", "import", "specdec-bench", "all.jsonl", "--db", "all.db");
+    child_release(&c);
+    static const char POINTS[] =
+        "SELECT model.name, dataset.name, method, label, base_id IS NOT NULL, pass, sum(tokens), sum(steps)"
+        " FROM sample JOIN point ON point.id = sample.point_id JOIN point_base ON point_base.point_id ="
+        " point.id JOIN model ON model.id = model_id JOIN dataset ON dataset.id = dataset_id"
+        " GROUP BY label, pass ORDER BY label, pass";
+    same(*state, "all.db", POINTS, ask(*state, "x.db", POINTS));
 }
 
 // vLLM's documented example, with its text around it.
