@@ -303,6 +303,50 @@ static bool choose_rest(Opening *w, Model *m, const EngineOptions *o, Error *e) 
     return check_memory(m, &w->backend, &w->need, e);
 }
 
+// --- ranks
+
+// Followed by the two texts.
+typedef struct SharedOpening {
+    EngineOptions options; // without pointers
+    size_t isa, dir;       // bytes, each with a NUL
+    bool forced;           // there is an isa
+} SharedOpening;
+
+static void share(Engine *engine, const char *dir, const EngineOptions *o) {
+    SharedOpening s = {.options = *o, .forced = o->isa != NULL, .dir = strlen(dir) + 1};
+    const char *isa = o->isa ? o->isa : "";
+    Text opening = {0};
+    s.isa = strlen(isa) + 1;
+    s.options.isa = NULL;
+    s.options.progress = (Progress){0};
+    s.options.beside = NULL;
+    s.options.team = NULL;
+    s.options.context = engine->session.context;
+    text_add(&opening, (const char *)&s, sizeof s);
+    text_add(&opening, isa, s.isa);
+    text_add(&opening, dir, s.dir);
+    session_share(&engine->session, o->team, &opening);
+    text_release(&opening);
+}
+
+void engine_local_device(const char *device, int local, char out[ARG_TEXT_SIZE]) {
+    bool gpu = strcmp(device, "cuda") == 0 || (is_auto(device) && cuda_count() > local);
+    if (gpu) snprintf(out, ARG_TEXT_SIZE, "cuda:%d", local);
+    else snprintf(out, ARG_TEXT_SIZE, "%s", device);
+}
+
+bool engine_open_shared(Engine *engine, const char *opening, const Team *team, int local, Error *e) {
+    SharedOpening s;
+    memcpy(&s, opening, sizeof s);
+    const char *isa = opening + sizeof s, *dir = isa + s.isa;
+    char device[ARG_TEXT_SIZE];
+    engine_local_device(s.options.device, local, device);
+    snprintf(s.options.device, sizeof s.options.device, "%s", device);
+    s.options.isa = s.forced ? isa : NULL;
+    s.options.team = team;
+    return engine_open(engine, dir, &s.options, NULL, e);
+}
+
 bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, EngineMemory *memory, Error *e) {
     Opening w;
     *engine = (Engine){0};
@@ -318,6 +362,7 @@ bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, Engine
     need.step = ok ? 0 : need.step;
     need.weights = ok && w.device->weights ? model_bytes(&engine->model) : need.weights;
     if (ok && w.device->weights) add_what_it_took(&engine->session, &need);
+    if (ok && o->team) share(engine, dir, o);
     if (memory) *memory = need;
     if (!ok) engine_close(engine);
     return ok;

@@ -2,6 +2,7 @@
 #pragma once
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/core/ranks.h"
 #include "engine/core/session.h"
 #include "engine/model/adapter.h"
 #include "engine/model/model.h"
@@ -27,6 +28,12 @@ typedef struct EngineMemory {
 // itself if none was given). On failure returns false with e filled and `engine` empty. memory may be NULL.
 bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, EngineMemory *memory, Error *e);
 void engine_close(Engine *engine); // takes an empty one
+
+// Another rank than 0: opens the model from the `opening` that rank 0's session has (core/ranks.h). Of a
+// machine's ranks each has a card of its own, unless the device names one: `local` is the rank among them.
+bool engine_open_shared(Engine *engine, const char *opening, const Team *team, int local, Error *e);
+// "cuda" and "auto" for this rank.
+void engine_local_device(const char *device, int local, char out[ARG_TEXT_SIZE]);
 
 // The checks of engine_open that need no model: that the device is known and can follow the options.
 bool engine_check(const EngineOptions *o, Error *e);

@@ -31,6 +31,7 @@ typedef struct EngineOptions {
     Progress progress;           // of opening, and of everything that the session runs
     const struct Engine *beside; // one that is open at the same time, and is closed later: memory has room
                                  // for both, and they take turns with the same threads. NULL: alone
+    const struct Team *team;     // processes that share steps (core/ranks.h). NULL: this one only
 } EngineOptions;
 
 // Their order is that in the hashes of stored points. The first MODEL_SETTINGS are settings of a config, too.

@@ -53,6 +53,7 @@ typedef struct HeadDraws {
     const int *first;   // (count + 1): row i's tokens are token[first[i]] .. token[first[i + 1] - 1]
     const int *token;   // distinct within a row; at most as many as a step has nodes
     double *chance;     // p of each token
+    double *total;      // (count): the sum of p; holds 1, within rounding, and may be left so
     double *confidence; // (count): the largest probability at temperature 1, over all ids; or NULL
     int *drawn; // (count): drawn by u from p without the row's tokens, like sampler_draw; -1: none is left
 } HeadDraws;

@@ -17,12 +17,13 @@
 typedef struct Ahead {
     double u[TREE_MAX_NODES], chance[TREE_MAX_NODES]; // by node: the number of its draw; p of its own token
     double confidence[TREE_MAX_NODES];                // by node
+    double total[TREE_MAX_NODES];                     // by node: the sum of p
     int tries[TREE_MAX_NODES];                        // by node: proposals tried on the way to it
     // the arrays of one call: by row, then by token of all rows
     int nodes[TREE_MAX_NODES], first[TREE_MAX_NODES + 1], drawn[TREE_MAX_NODES];
     int token[TREE_MAX_NODES], child[TREE_MAX_NODES];
     double row_u[TREE_MAX_NODES];
-    double row_chance[TREE_MAX_NODES], row_confidence[TREE_MAX_NODES];
+    double row_chance[TREE_MAX_NODES], row_confidence[TREE_MAX_NODES], row_total[TREE_MAX_NODES];
 } Ahead;
 
 static void check(const Draws *d, const Session *s) {
@@ -91,6 +92,7 @@ static void fill_request(Ahead *a, const Tree *t, int rows, const Random *random
         Random last = *random; // the number after those of all proposals, on the way to the node and below it
         last.counter += (uint64_t)(a->tries[node] + proposals_of(t, node));
         a->row_u[r] = random_uniform(&last);
+        a->row_total[r] = 1;
     }
     a->first[rows] = tokens;
 }
@@ -108,10 +110,12 @@ bool draws_read(Draws *d, Session *s, const Random *ahead, Error *e) {
                        .first = a->first,
                        .token = a->token,
                        .chance = a->row_chance,
+                       .total = a->row_total,
                        .confidence = d->confident ? a->row_confidence : NULL,
                        .drawn = a->drawn};
     if (!session_draw(s, a->nodes, rows, &draws, e)) return false;
     for (int r = 0; r < rows; r++) a->u[a->nodes[r]] = a->row_u[r];
+    for (int r = 0; r < rows; r++) a->total[a->nodes[r]] = a->row_total[r];
     for (int r = 0; r < rows && d->confident; r++) a->confidence[a->nodes[r]] = a->row_confidence[r];
     for (int i = 0; i < a->first[rows]; i++) a->chance[a->child[i]] = a->row_chance[i];
     check(d, s);
@@ -129,6 +133,18 @@ static void compute_p(Draws *d, const Session *s, int node) {
     check(d, s);
 }
 
+double draws_sum(const float *p, int vocab) {
+    double total = 0;
+    for (int i = 0; i < vocab; i++) total += (double)p[i];
+    return total;
+}
+
+int draws_rest(float *p, int vocab, const int *tokens, int count, double u) {
+    for (int i = 0; i < count; i++) p[tokens[i]] = 0;
+    int token = sampler_draw(p, vocab, u);
+    return p[token] > 0 ? token : -1;
+}
+
 double draws_chance(Draws *d, const Session *s, int node, int child) {
     if (backend_draws(s)) return d->ahead->chance[child];
     compute_p(d, s, node);
@@ -136,12 +152,9 @@ double draws_chance(Draws *d, const Session *s, int node, int child) {
 }
 
 double draws_total(Draws *d, const Session *s, int node) {
-    if (backend_draws(s)) return 1;
+    if (backend_draws(s)) return d->ahead->total[node];
     compute_p(d, s, node);
-    if (d->total < 0) {
-        d->total = 0;
-        for (int i = 0; i < d->vocab; i++) d->total += (double)d->p[i];
-    }
+    if (d->total < 0) d->total = draws_sum(d->p, d->vocab);
     return d->total;
 }
 
@@ -151,14 +164,13 @@ double draws_confidence(const Draws *d, const Session *s, int node) {
     return top_chance(logits, s->shape.real_vocab, logits[session_argmax(s, node)]);
 }
 
-// Strikes the tokens proposed below the node out of p, which then is not any node's distribution.
+// Without the tokens proposed below the node. p is then not any node's distribution.
 static int draw_from_rest(Draws *d, const Tree *t, int node, double u) {
     for (int i = t->first_proposal[node]; i != TREE_NONE; i = t->proposals[i].next) {
         d->p[t->token[t->proposals[i].child]] = 0;
         d->at = TREE_NONE;
     }
-    int token = sampler_draw(d->p, d->vocab, u);
-    return d->p[token] > 0 ? token : -1;
+    return draws_rest(d->p, d->vocab, NULL, 0, u);
 }
 
 bool draws_draw(Draws *d, const Session *s, int node, double u, int *token, Error *e) {

@@ -7,6 +7,7 @@
 #include "engine/core/session.h"
 
 #include "engine/base/memory.h"
+#include "engine/core/ranks.h"
 
 #include <assert.h>
 #include <math.h>
@@ -41,6 +42,7 @@ void session_init(Session *s, const Backend *backend, void *self, const Shape *s
 
 void session_release(Session *s) {
     if (s->backend) s->backend->close(s->self);
+    ranks_release(s->ranks);
     tree_release(&s->tree);
     mem_free(s->done);
     mem_free(s->argmax);

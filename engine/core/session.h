@@ -16,7 +16,6 @@
 #include "engine/core/passes.h"
 
 enum { UNDRAWN = -2, SESSION_NAME = 256 };
-
 typedef struct Session {
     char name[SESSION_NAME]; // of the model, for errors
     const Backend *backend;
@@ -43,6 +42,7 @@ typedef struct Session {
     double rows;    // nodes run, counted each time they enter layer 0
     PassLog *log;   // records each pass, as one of the model `log_as`; NULL: none
     PassModel log_as;
+    struct Ranks *ranks;          // processes that share steps (ranks.h); NULL: this one only
     Progress progress;            // called before each pass, and between the layers of a large one
     double prefilled, prefilling; // shares of a prefill: before the open step and in it; 0: not a prefill
 } Session;

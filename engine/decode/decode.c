@@ -7,6 +7,7 @@
 #include "engine/decode/decode.h"
 
 #include "engine/base/memory.h"
+#include "engine/decode/call.h"
 
 #include <assert.h>
 #include <string.h>
@@ -191,7 +192,9 @@ static bool propose(Loop *l, Error *e) {
     int root = tree_root(&l->target->tree, l->sequence[l->length - 1]);
     assert(root == 0);
     (void)root;
-    return l->method->info->propose(l->method->self, &l->target->tree, e);
+    const MethodInfo *info = l->method->info;
+    if (l->out->ranks) ranks_digest(l->target, info->digest(l->method->self));
+    return info->propose(l->method->self, &l->target->tree, e);
 }
 
 // The step's tokens: the accepted ones, then the bonus unless the method drops it (method.h: drops_bonus).
@@ -302,10 +305,20 @@ static void finish(Loop *l) {
     out->ids = l->sequence;
 }
 
+// The prompt was run by every rank; from now on steps are shared.
+static void share(Loop *l) {
+    RankLimits most;
+    l->out->ranks = l->method->info->ranks(l->method->self, &most);
+    ranks_begin(l->target, &most, !sampling_is_greedy(&l->o->sampling));
+}
+
 bool decode(Session *target, Method *method, const int *prompt, int count, const DecodeOptions *o,
             DecodeResult *out, Error *e) {
     *out = (DecodeResult){0};
+    bool shared = call_is_shared(target, method);
     if (!check_prompt(target, prompt, count, e)) return false;
+    if (shared && ranks_team(target->ranks)->rank == 0 && !call_answer(target, method, prompt, count, o, e))
+        return false;
     int room = target->context - count, asked = o->max_tokens > 0 ? o->max_tokens : 0;
     Loop l = {.target = target, .method = method, .o = o, .out = out, .length = count, .prompt_count = count};
     l.limit = count + (asked < room ? asked : room);
@@ -318,10 +331,12 @@ bool decode(Session *target, Method *method, const int *prompt, int count, const
     log_passes(&l, l.log);
     session_reset(target);
     bool ok = begin(&l, e);
+    if (shared) share(&l);
     while (ok && !l.ended) { // progress is reported between steps, when no clock runs
         double share = (double)(l.length - count) / o->max_tokens;
         ok = progress_say(&target->progress, DECODING, share, e) && step(&l, e);
     }
+    if (shared) ok = ranks_end(target, ok, &out->times, e);
     log_passes(&l, NULL);
     mem_free(l.log);
     verifier_release(&l.verifier);

@@ -80,11 +80,14 @@ typedef struct DecodeResult {
     double rows;         // nodes run in all steps
     int parts;           // the most parts of any step's tree, and the rows of each part in all steps
     double part_rows[TREE_MAX_PARTS];
+    int ranks;       // processes that shared the steps; 0: they were not shared
+    RankTimes times; // of them
     int source_count;
     SourceTotals sources[SOURCES_MAX]; // (source_count)
 } DecodeResult;
 
-// Decodes one prompt (at least one token) from an empty sequence. The session's context limits prompt and
+// Decodes one prompt (at least one token) from an empty sequence. If the method's ranks are the target's
+// (call.h), every rank calls this. The session's context limits prompt and
 // output together. Fails if the prompt doesn't fit, the backend or the method fails, or the work was
 // interrupted; out->ids is then NULL.
 bool decode(Session *target, Method *method, const int *prompt, int count, const DecodeOptions *o,

@@ -25,6 +25,15 @@ void follower_release(Follower *f) {
     *f = (Follower){0};
 }
 
+bool follower_fits(const Follower *f, const int *prompt, int count, Error *e) {
+    int vocab = f->session->shape.vocab;
+    for (int i = 0; i < count; i++)
+        if (prompt[i] >= vocab)
+            return error_input(e, "token %d of the prompt is %d, outside the draft's vocabulary of %d", i,
+                               prompt[i], vocab);
+    return true;
+}
+
 bool follower_begin(Follower *f, const int *prompt, int count, const float *hidden, Error *e) {
     assert(count >= 1 && count <= f->capacity);
     memcpy(f->sequence, prompt, (size_t)count * sizeof *prompt);

@@ -5,6 +5,7 @@
 
 #include "engine/base/memory.h"
 #include "engine/base/error.h"
+#include "engine/decode/call.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -24,14 +25,6 @@ const MethodInfo *method_find(const char *name, Error *e) {
     else if (nearest) error_input(e, "there is no method '%s'; did you mean '%s'?", name, nearest);
     else error_input(e, "there is no method '%s'; 'outpace methods' lists them", name);
     return NULL;
-}
-
-bool prompt_fits(const Prompt *prompt, const Session *draft, Error *e) {
-    for (int i = 0; i < prompt->count; i++)
-        if (prompt->tokens[i] >= draft->shape.vocab)
-            return error_input(e, "token %d of the prompt is %d, outside the draft's vocabulary of %d", i,
-                               prompt->tokens[i], draft->shape.vocab);
-    return true;
 }
 
 static bool shares_vocabulary(const Session *s, const char *name, const MethodEnv *env, Error *e) {
@@ -96,7 +89,8 @@ static bool check_needs(const MethodInfo *info, const MethodEnv *env, Error *e) 
 
 bool method_open_as(Method *m, const MethodInfo *info, const char *params, const MethodEnv *env, Error *e) {
     MethodEnv own = *env;
-    *m = (Method){.info = info, .draft = env->draft, .values = mem_new(1, info->param_size)};
+    *m = (Method){
+        .info = info, .draft = env->draft, .values = mem_new(1, info->param_size), .seed = env->seed};
     memcpy(m->adapters, env->adapters, sizeof m->adapters);
     args_defaults(info->params, info->param_count, m->values);
     if (args_parse(info->params, info->param_count, m->values, params, e) && check_needs(info, &own, e) &&
@@ -129,6 +123,7 @@ bool method_plain_text(const char *part, size_t n, char out[ARG_TEXT_SIZE], Erro
 
 void method_close(Method *m) {
     assert(!m->self || m->info);
+    call_close(m);
     if (m->self) m->info->close(m->self);
     mem_free(m->values);
     *m = (Method){0};

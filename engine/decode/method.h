@@ -5,6 +5,7 @@
 // under methods/ and one row in methods/table.c.
 #pragma once
 #include "engine/base/args.h"
+#include "engine/core/ranks.h"
 #include "engine/decode/env.h"
 #include "engine/decode/rank_tree.h"
 #include "engine/decode/sources.h"
@@ -19,9 +20,6 @@ typedef struct Prompt {
     const int *answer;   // (answer_count): the model's own greedy output; NULL: not known. Lives as long as
     int answer_count;    // the output is written
 } Prompt;
-
-// Fails if the prompt has ids beyond the draft's vocabulary: a target may have more padding at its end.
-bool prompt_fits(const Prompt *prompt, const Session *draft, Error *e);
 
 // One finished step. The session still has the step's tree and outputs: session_argmax, session_get_hidden.
 typedef struct Observation {
@@ -86,6 +84,9 @@ typedef struct MethodInfo {
     void (*note)(const void *self, StepNote *out); // called before observe, with *out zero; NULL: no notes
     // Whether each step's proposals are one chain of draws from q; its end may depend on its tokens. NULL: no
     bool (*chain)(const void *self);
+    // For core/ranks.h: how many ranks share a step, and a hash of all that the method remembers. NULL: none
+    int (*ranks)(const void *self, RankLimits *most);
+    uint64_t (*digest)(const void *self);
     void (*state)(const void *self, Text *out); // a line on its memory: entries, bytes, evicted; or NULL
 } MethodInfo;
 
@@ -100,6 +101,8 @@ typedef struct Method {
     void *values;   // the parameter struct, as opened
     Session *draft; // from MethodEnv, as the adapters: the loop logs their passes
     AdapterSet adapters[ADAPTER_SETS];
+    uint64_t seed;
+    Session *told; // its other ranks have opened the method, too; NULL: none (call.h)
 } Method;
 
 // text: "name" or "name:key=value,...".
@@ -109,8 +112,5 @@ bool method_open_as(Method *m, const MethodInfo *info, const char *params, const
 // "name(key=value,...)", n bytes, in the form that method_open reads.
 bool method_plain_text(const char *part, size_t n, char out[ARG_TEXT_SIZE], Error *e);
 void method_close(Method *m);
-
 bool method_drafts_chain(const Method *m, Error *e); // see MethodInfo.chain; verification by blocks needs it
-
-// Name, summary and one line per parameter, for `outpace methods`.
-void method_describe(const MethodInfo *info, Text *out);
+void method_describe(const MethodInfo *info, Text *out); // name, summary and one line per parameter

@@ -4,6 +4,7 @@
 #include "engine/decode/ngram_pool.h"
 
 #include "engine/base/memory.h"
+#include "engine/core/ranks.h"
 
 #include <assert.h>
 #include <string.h>
@@ -35,7 +36,13 @@ void ngram_pool_release(NgramPool *p) {
 void ngram_pool_clear(NgramPool *p) {
     memset(p->count, 0, (size_t)p->vocab * sizeof *p->count);
     p->size = p->evicted = 0;
+    p->history = 0;
     check(p, 0);
+}
+
+static void note(NgramPool *p, int key, const int *tuple) {
+    p->history = ranks_hash(p->history, &key, sizeof key);
+    p->history = ranks_hash(p->history, tuple, (size_t)p->width * sizeof *tuple);
 }
 
 static int *place(NgramPool *p, int key, int i) { return (int *)ngram_pool_tuple(p, key, i); }
@@ -54,6 +61,7 @@ static int find(const NgramPool *p, int key, const int *tuple) {
 
 void ngram_pool_insert(NgramPool *p, int key, const int *tuple) {
     check(p, key);
+    note(p, key, tuple);
     int i = find(p, key, tuple);
     bool seen = i < p->count[key];
     if (seen && p->eviction == POOL_FIFO) return;
@@ -73,6 +81,7 @@ void ngram_pool_insert(NgramPool *p, int key, const int *tuple) {
 
 void ngram_pool_remove(NgramPool *p, int key, const int *tuple) {
     check(p, key);
+    note(p, ~key, tuple);
     int i = find(p, key, tuple);
     if (i == p->count[key]) return;
     p->count[key]--;
@@ -84,20 +93,11 @@ void ngram_pool_remove(NgramPool *p, int key, const int *tuple) {
 void ngram_pool_write(NgramPool *p, int key, int i, const int *tuple) {
     check(p, key);
     assert(i >= 0 && i < p->count[key]);
+    note(p, i, tuple);
     memcpy(place(p, key, i), tuple, bytes(p, 1));
 }
 
 void ngram_pool_describe(const NgramPool *p, Text *out) {
     text_printf(out, "%zu n-grams, %.1f MB; evicted %zu n-grams", p->size,
                 1e-6 * (double)p->size * (double)bytes(p, 1), p->evicted);
-}
-
-bool ngram_pool_equal(const NgramPool *a, const NgramPool *b) {
-    if (a->vocab != b->vocab || a->width != b->width || a->size != b->size) return false;
-    if (memcmp(a->count, b->count, (size_t)a->vocab * sizeof *a->count) != 0) return false;
-    for (int key = 0; key < a->vocab; key++)
-        if (a->count[key] &&
-            memcmp(ngram_pool_tuple(a, key, 0), ngram_pool_tuple(b, key, 0), bytes(a, a->count[key])) != 0)
-            return false;
-    return true;
 }

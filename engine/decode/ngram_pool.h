@@ -14,16 +14,18 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef enum { POOL_LRU, POOL_FIFO } PoolEviction;
 
 typedef struct NgramPool {
     int vocab, width, cap;
     PoolEviction eviction;
-    int *count;     // (vocab): tuples per key
-    int *tuples;    // (vocab, cap, width)
-    size_t size;    // tuples of all keys
-    size_t evicted; // since the pool was last empty
+    int *count;       // (vocab): tuples per key
+    int *tuples;      // (vocab, cap, width)
+    size_t size;      // tuples of all keys
+    size_t evicted;   // since the pool was last empty
+    uint64_t history; // a hash of all changes since then, in order: equal ones, equal pools
 } NgramPool;
 
 // width: tokens per tuple, not counting the key; at least 1, as is cap. Fails if there is no memory for
@@ -51,6 +53,3 @@ static inline const int *ngram_pool_tuple(const NgramPool *p, int key, int i) {
 
 // Writes the size, its bytes and the evictions, as a method's `state`.
 void ngram_pool_describe(const NgramPool *p, Text *out);
-
-// Whether both hold the same tuples under every key, in the same order.
-bool ngram_pool_equal(const NgramPool *a, const NgramPool *b);

@@ -6,6 +6,7 @@
 #include "engine/decode/window.h"
 
 #include "engine/base/memory.h"
+#include "engine/core/ranks.h"
 
 #include <assert.h>
 
@@ -39,6 +40,13 @@ void window_start(Window *w, const WindowSource *from) {
     w->length = w->W + w->N - 3;
     for (int i = 0; i < w->length; i++) row(w, 0)[i] = draw(from);
     check(w);
+}
+
+uint64_t window_digest(const Window *w) {
+    uint64_t hash = (uint64_t)w->rows;
+    for (int l = 0; l < w->rows; l++)
+        hash = ranks_hash(hash, row(w, l), (size_t)row_length(l, w->length) * sizeof(int));
+    return hash;
 }
 
 void window_probe(Window *w, Tree *tree, int base, int first, int last) {

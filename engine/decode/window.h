@@ -46,6 +46,8 @@ void window_start(Window *w, const WindowSource *from);
 static inline bool window_is_filling(const Window *w) { return w->rows < w->N - 1; }
 static inline int window_columns(const Window *w) { return w->length + 1; }
 
+uint64_t window_digest(const Window *w); // a hash of its tokens, between steps
+
 // Adds columns [first, last) below `base`, a root, together with the part of row 0 that they are children of.
 // Between two calls of window_slide, every column is added once.
 void window_probe(Window *w, Tree *tree, int base, int first, int last);

@@ -6,6 +6,7 @@
 #include "engine/engine.h"
 #include "harness/machine/machine.h"
 #include "harness/cli/version.h"
+#include "harness/ranks/mpi.h"
 #include "harness/cli/terminal.h"
 
 #include <math.h>
@@ -42,7 +43,7 @@ typedef struct {
     Gpu *gpus; // (gpu_count)
     int gpu_count;
     Error no_gpu; // why there is none
-    Text warnings, libraries;
+    Text warnings, libraries, mpi;
 } Report;
 
 static const char *known(const char *text) { return text[0] ? text : "unknown"; }
@@ -107,6 +108,8 @@ static void print_report(const Report *r) {
                     r->cpu.operations_per_s[COMPUTE_F32] / 1e12);
     for (int i = 0; i < r->gpu_count; i++) print_gpu(&r->gpus[i]);
     if (r->gpu_count == 0) terminal_printf("GPU         none: %s\n", r->no_gpu.text);
+    terminal_printf("MPI         %s\n",
+                    r->mpi.length ? text_get(&r->mpi) : "none, and so no --ranks mpi: ./setup mpi");
     terminal_printf("libraries   %s\n", text_get(&r->libraries));
     for (const char *line = text_get(&r->warnings); *line; line += strcspn(line, "\n") + 1)
         terminal_printf("warning     %.*s\n", (int)strcspn(line, "\n"), line);
@@ -152,6 +155,7 @@ static bool print_json(const Report *r) {
                              version_compiler(), "machine", machine_json(&r->machine), "cpu",
                              ceilings_json(&r->cpu), "gpus", gpus_json(r), "libraries", libraries_json(),
                              "warnings", warnings_json(&r->warnings));
+    if (root && r->mpi.length) json_object_set_new(root, "mpi", json_string(text_get(&r->mpi)));
     return json_print(root, 0, stdout);
 }
 
@@ -188,11 +192,13 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     bool ok = engine_ceilings("cpu", &measured, &r.cpu, e) && read_gpus(&r);
     machine_warnings(&r.machine, &r.warnings);
     libraries_text(&r.libraries);
+    mpi_version(&r.mpi);
     if (ok && o.json) ok = print_json(&r);
     else if (ok) print_report(&r);
     mem_free(r.gpus);
     text_release(&r.warnings);
     text_release(&r.libraries);
+    text_release(&r.mpi);
     return ok;
 }
 

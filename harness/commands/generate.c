@@ -11,6 +11,7 @@
 #include "harness/cli/terminal.h"
 #include "harness/prompts/prompts.h"
 #include "harness/prompts/conversation.h"
+#include "harness/ranks/ranks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@
 
 typedef struct {
     ModelChoice models;
+    RanksOver ranks;
     const char *file, *ids, *template, *system, *method;
     int max_tokens, top_k, prefill_chunk;
     double temperature, top_p;
@@ -53,6 +55,7 @@ static const Arg OPTIONS[] = {
     {"seed", ARG_SEED, AT(seed), .help = "of everything random", .value = "N", .fallback = "0"},
     {"stop", ARG_WORDS, AT(stops), .help = "end before this text; repeatable", .value = "TEXT"},
     VERIFICATION_OPTION(AT(verification)),
+    RANKS_OPTION(AT(ranks)),
     {"ignore-eos", ARG_FLAG, AT(ignore_eos), .help = "go on after the end-of-sequence token"},
     {"no-merge", ARG_FLAG, AT(models.engine.no_merge), .help = "run equal prefixes separately"},
     {"prefill-chunk", ARG_INT, AT(prefill_chunk), 0, TREE_MAX_NODES, "0",
@@ -118,6 +121,7 @@ static void release_output(Output *out) {
 
 typedef struct {
     const GenerateOptions *o;
+    Processes processes;
     Models models;
     Line line; // until the first token comes
     Method method;
@@ -142,9 +146,10 @@ static bool open_run(Run *r, Error *e) {
     ModelChoice choice = o->models;
     Sampling sampling = {o->temperature, o->top_k, o->top_p};
     choice.engine.progress = (Progress){say, r};
+    choice.engine.team = processes_team(&r->processes);
     if (!models_open(&r->models, &choice, e)) return false;
     MethodEnv env = models_env(&r->models, &sampling, o->seed, o->ignore_eos);
-    return method_open(&r->method, o->method, &env, e) &&
+    return method_open(&r->method, o->method, &env, e) && processes_fit(&r->processes, &r->method, e) &&
            (o->verification == VERIFICATION_TOKEN || method_drafts_chain(&r->method, e));
 }
 
@@ -236,6 +241,14 @@ static void print_memory(const char *what, const EngineMemory *m) {
             (double)m->weights * gigabyte, (double)m->cache * gigabyte, (double)m->step * gigabyte);
 }
 
+static void print_ranks(const DecodeResult *d) {
+    double each = d->times.collectives ? 1e6 / d->times.collectives : 0;
+    fprintf(stderr,
+            "ranks     %d processes, a collective a step: %.1f us of %zu bytes a rank, of which %.1f us",
+            d->ranks, each * d->times.collective_s, d->times.bytes, each * d->times.message_s);
+    fprintf(stderr, " is the message and the rest waits for the slowest rank\n");
+}
+
 static void print_stats(const Run *r) {
     const DecodeResult *d = &r->result;
     const double gigabyte = 1e-9;
@@ -268,6 +281,7 @@ static void print_stats(const Run *r) {
         fprintf(stderr,
                 "device    layers %.1f%%, head %.1f%%, commit %.1f%% of that time, by its own clock\n",
                 share * d->device.run, share * d->device.head, share * d->device.commit);
+    if (d->ranks) print_ranks(d);
     for (int i = 0; i < d->parts && d->parts > 1; i++)
         fprintf(stderr, "rank %-4d %.1f rows a step\n", i, d->part_rows[i] / steps);
     for (int i = 0; i < d->source_count; i++)
@@ -281,6 +295,12 @@ static void print_stats(const Run *r) {
     fprintf(stderr, "weights   %.3f GB a step, read at %.1f GB/s\n", (double)b.weight_bytes * gigabyte,
             d->forward_s > 0 ? (double)b.weight_bytes * gigabyte * d->steps / d->forward_s : 0);
     text_release(&method);
+}
+
+static json_t *ranks_json(const DecodeResult *d) {
+    return json_pack("{s:i, s:f, s:f, s:i, s:I}", "processes", d->ranks, "collective_s",
+                     d->times.collective_s, "message_s", d->times.message_s, "collectives",
+                     d->times.collectives, "bytes", (json_int_t)d->times.bytes);
 }
 
 // Seconds of the steps.
@@ -310,6 +330,7 @@ static bool print_json(const Run *r, Error *e) {
     const char *stand_in = r->models.target.model.stand_in;
     bool ok = root && more && json_object_update(root, more) == 0 &&
               (d->device.run < 0 || json_object_set_new(root, "device_s", device_json(&d->device)) == 0) &&
+              (!d->ranks || json_object_set_new(root, "ranks", ranks_json(d)) == 0) &&
               (!stand_in[0] || json_object_set_new(root, "stand_in", json_string(stand_in)) == 0);
     json_decref(more);
     if (!ok) json_decref(root);
@@ -359,12 +380,15 @@ static bool run(int argc, char **argv, int *code, Error *e) {
                            .ids = o.ids,
                            .template = o.template,
                            .system = o.system};
+    if (!processes_join(&r.processes, o.ranks, e)) return false;
+    if (processes_follows(&r.processes)) return processes_follow(&r.processes, e);
     line_begin(&r.line, true);
     interrupt_catch();
     bool ok = open_run(&r, e) && prompt_read(&source, r.models.target.tokenizer, &r.prompt, e);
     line_clear(&r.line);
     ok = ok && decode_run(&r, e) && report(&r, code, e);
     close_run(&r);
+    processes_leave(&r.processes);
     return ok;
 }
 
@@ -392,6 +416,7 @@ const Command command_generate = {
         "  echo \"2 + 2 =\" | outpace generate MODEL --temperature 0.8 --top-p 0.9 --seed 7\n"
         "  outpace generate MODEL --ids 1,257 --json\n"
         "  outpace generate MODEL \"Once\" --device cuda:0,cuda:1       layers on two cards\n"
+        "  mpirun -n 2 outpace generate MODEL \"Once\" --ranks mpi --method lookahead:ranks=2\n"
         "  outpace generate MODEL \"What is a token?\" --template llama-2 --system \"Be brief.\"\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,

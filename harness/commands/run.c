@@ -7,6 +7,7 @@
 #include "harness/cli/line.h"
 #include "harness/cli/signals.h"
 #include "harness/cli/terminal.h"
+#include "harness/ranks/ranks.h"
 #include "harness/run/ledger.h"
 #include "harness/run/plan.h"
 #include "harness/run/run.h"
@@ -17,12 +18,14 @@
 
 typedef struct {
     SweepOptions sweep;
+    RanksOver ranks;
     bool json, again;
 } RunOptions;
 
 #define AT(name) offsetof(RunOptions, name)
 static const Arg OPTIONS[] = {
     SWEEP_OPTIONS(AT),
+    RANKS_OPTION(AT(ranks)),
     {"again", ARG_FLAG, AT(again), .help = "a new run, though one of this content is there"},
     {"json", ARG_FLAG, AT(json), .help = "events on standard output, one JSON object a line"},
 };
@@ -152,8 +155,8 @@ static bool read_config(const char *db, const char *which, StoredConfig *out, Er
     return ok;
 }
 
-static bool reopen(Plan *p, const StoredConfig *c, const char *cache, Error *e) {
-    if (!plan_reopen(p, text_get(&c->config), text_get(&c->file), text_get(&c->overrides), cache, e))
+static bool reopen(Plan *p, const StoredConfig *c, const SweepOptions *o, Error *e) {
+    if (!plan_reopen(p, text_get(&c->config), text_get(&c->file), text_get(&c->overrides), o, e))
         return false;
     if (strcmp(p->inputs.hash, text_get(&c->hash)) == 0) return true;
     error_input(e,
@@ -175,8 +178,8 @@ static bool check_stored_options(const RunOptions *o, Error *e) {
 
 static bool open_stored(Plan *p, const char *which, const RunOptions *o, Error *e) {
     StoredConfig c = {0};
-    bool ok = check_stored_options(o, e) && read_config(o->sweep.db, which, &c, e) &&
-              reopen(p, &c, o->sweep.cache, e);
+    bool ok =
+        check_stored_options(o, e) && read_config(o->sweep.db, which, &c, e) && reopen(p, &c, &o->sweep, e);
     text_release(&c.config);
     text_release(&c.file);
     text_release(&c.overrides);
@@ -197,6 +200,10 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     bool stop;
     if (!command_parse(&command_run, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
+    Processes processes;
+    if (!processes_join(&processes, o.ranks, e)) return false;
+    if (processes_follows(&processes)) return processes_follow(&processes, e);
+    o.sweep.team = processes_team(&processes);
     interrupt_catch();
     interrupt_gently();
     Plan *p = mem_new(1, sizeof *p);
@@ -207,6 +214,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
         plan_release(p);
     }
     mem_free(p);
+    processes_leave(&processes);
     return ok;
 }
 
@@ -233,6 +241,9 @@ const Command command_run = {
         "--shard i/n measures one of n parts, in a store of its own: 'outpace store merge' makes one run of\n"
         "them. Each part measures its own baseline, and compares its methods with that. It may continue on\n"
         "another machine, and is the same run there.\n"
+        "\n"
+        "--ranks mpi, under mpirun -n R, measures lookahead with ranks=R over R processes, and all other\n"
+        "points in the first one while the others rest; docs/cluster.md\n"
         "\n"
         "Tables that a method makes of a model, and inflated models, are kept in --cache. If the default\n"
         "can't be written, there is a warning, and tables are made for this run alone.\n"

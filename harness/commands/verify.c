@@ -8,6 +8,7 @@
 #include "harness/cli/line.h"
 #include "harness/models/models.h"
 #include "harness/prompts/prompts.h"
+#include "harness/ranks/ranks.h"
 #include "simulate/statistics.h"
 
 #include <stdio.h>
@@ -19,6 +20,7 @@ static const double FALSE_ALARM = 1e-6;
 
 typedef struct {
     ModelChoice models;
+    RanksOver ranks;
     Words methods;
     const char *prompts;
     int count, max_tokens, top_k;
@@ -47,12 +49,14 @@ static const Arg OPTIONS[] = {
     {"draft-device", ARG_WORD, AT(models.draft_device), .help = "of the draft model", .value = "NAME",
      .fallback = "the target's last"},
     ADAPTER_OPTIONS(AT(models.adapters)),
+    RANKS_OPTION(AT(ranks)),
     CACHE_OPTION(AT(models.cache)),
 };
 #undef AT
 
 typedef struct {
     const VerifyOptions *o;
+    Processes processes;
     Models models;
     Line line;
     PromptList prompts;
@@ -262,6 +266,9 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (stop) return true;
     o.models.target = rest.items[0];
     Verify v = {.o = &o};
+    if (!processes_join(&v.processes, o.ranks, e)) return false;
+    if (processes_follows(&v.processes)) return processes_follow(&v.processes, e);
+    o.models.engine.team = processes_team(&v.processes);
     interrupt_catch();
     line_begin(&v.line, true);
     o.models.engine.progress = line_progress(&v.line);
@@ -277,6 +284,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (v.failures) *code = EXIT_FAILED;
     else if (interrupted) *code = EXIT_INTERRUPTED;
     release(&v);
+    processes_leave(&v.processes);
     return ok;
 }
 
@@ -298,7 +306,8 @@ const Command command_verify = {
         "  outpace verify MODEL -m prompt-lookup:draft=8 -m lookahead --prompts mine.txt -n 50\n"
         "  outpace verify MODEL --method 'mix:lookahead(W=5,G=5)+prompt-lookup' --max-rows 32\n"
         "  outpace verify MODEL --method all --method rest:datastore=FILE\n"
-        "  outpace verify MODEL --draft SMALLER --sampling --temperature 0.8\n",
+        "  outpace verify MODEL --draft SMALLER --sampling --temperature 0.8\n"
+        "  mpirun -n 2 outpace verify MODEL --ranks mpi -m lookahead:ranks=2\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .shared = MODEL_SET(offsetof(VerifyOptions, models.engine), NULL),

@@ -186,6 +186,7 @@ void machine_read(Machine *m) {
 
 void machine_name(const Machine *m, Text *out) {
     text_printf(out, "%s, %s, %d cores, %zu GB", m->cpu, m->isa, m->cores, m->memory >> 30);
+    if (m->processes) text_printf(out, ", %d processes", m->processes);
 }
 
 int machine_warnings(const Machine *m, Text *out) {

@@ -21,6 +21,7 @@ typedef struct Machine {
     double load;              // runnable processes, one-minute average
     int busy_others;          // other processes that ran in the last moment
     bool virtual_machine;
+    int processes;       // that share steps; 0: one
     const char *refused; // kernels: see engine_kernels_refused
 } Machine;
 

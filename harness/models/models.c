@@ -38,6 +38,7 @@ static EngineOptions draft_options(const EngineOptions *target, const ModelChoic
 static bool open_others(Models *m, const ModelChoice *c, Error *e) {
     EngineOptions options = c->engine, draft;
     options.beside = &m->target;
+    options.team = NULL;
     if (m->target.fits) options.context = m->target.session.context;
     draft = draft_options(&options, c);
     if (c->draft && !engine_open(&m->draft, c->draft, &draft, &m->draft_memory, e))

@@ -269,6 +269,7 @@ ModelChoice inputs_choice(const Inputs *in, int setup) {
     for (int i = 0; i < ADAPTER_ROLES; i++) choice.adapters[i] = f->adapters[i];
     choice.engine.isa = getenv("OUTPACE_ISA");
     choice.engine.context = in->positions[setup];
+    choice.engine.team = in->team;
     return choice;
 }
 
@@ -581,11 +582,13 @@ static bool cut(Plan *p, const SweepOptions *o, Error *e) {
 
 static bool open_all(Plan *p, size_t n, const SweepOptions *o, Error *e) {
     machine_read(&p->machine);
+    if (o->team) p->machine.processes = o->team->count;
     bool ok = read_shard(o->shard, &p->shard, &p->shards, e) && collect_sets(p, o, e) &&
               write_overrides(p, e) &&
               experiment_parse(&p->experiment, p->config, n, p->file, &p->changes, e) &&
               sweep_expand(&p->experiment, &p->sweep, e) &&
               schedule_make(&p->experiment, &p->sweep, &p->schedule, e) && open_inputs(p, e) && cut(p, o, e);
+    p->inputs.team = o->team;
     if (ok) check(p);
     return ok;
 }
@@ -610,14 +613,16 @@ bool plan_open(Plan *out, const char *file, const SweepOptions *o, Error *e) {
     return false;
 }
 
-bool plan_reopen(Plan *out, const char *config, const char *file, const char *overrides, const char *cache,
-                 Error *e) {
+bool plan_reopen(Plan *out, const char *config, const char *file, const char *overrides,
+                 const SweepOptions *given, Error *e) {
     SweepOptions o;
     json_t *words = NULL;
-    *out = (Plan){.cache = cache};
+    *out = (Plan){.cache = given->cache};
     out->config = mem_text(config, strlen(config));
     out->file = mem_text(file, strlen(file));
-    bool ok = read_overrides(overrides, &o, &words, e) && open_all(out, strlen(config), &o, e);
+    bool ok = read_overrides(overrides, &o, &words, e);
+    o.team = given->team;
+    ok = ok && open_all(out, strlen(config), &o, e);
     // The tree has copies of the words; nothing reads the sets again.
     json_decref(words);
     out->sets.count = 0;

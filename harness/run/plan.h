@@ -44,6 +44,7 @@ typedef struct Inputs {
     char **refusals;          // (points of the schedule): why a point can't run; NULL: it can
     Rehearsal *rehearsals;    // (setups): cost of opening their methods
     const char *cache_option; // as given
+    const Team *team;         // see SweepOptions
     char *cache;              // a directory for models and tables that are made once; NULL: none
     char hash[SHA256_TEXT];   // of the sweep and all contents: the run's; empty before inputs_make
 } Inputs;
@@ -80,6 +81,7 @@ typedef struct SweepOptions {
     const char *scale, *model, *device, *cache, *db;
     const char *shard; // "i/n"; NULL: the task of a Slurm array, or all
     int threads;       // below 0: the config's
+    const Team *team;  // processes that share lookahead's steps; NULL: this one only
 } SweepOptions;
 
 #define SWEEP_OPTIONS(AT)                                                                                  \
@@ -131,9 +133,9 @@ typedef struct Plan {
 // move.
 bool plan_open(Plan *out, const char *file, const SweepOptions *o, Error *e);
 
-// From the config of a stored run, with its overrides.
-bool plan_reopen(Plan *out, const char *config, const char *file, const char *overrides, const char *cache,
-                 Error *e);
+// From the config of a stored run, with its overrides; `given` has only cache and team.
+bool plan_reopen(Plan *out, const char *config, const char *file, const char *overrides,
+                 const SweepOptions *given, Error *e);
 void plan_release(Plan *p); // accepts an empty one
 
 // How a stored run is measured: reads the config's text and the overrides, and no other file.

@@ -355,7 +355,7 @@ static bool prepare(const TuneAsk *ask, const TuneMethod *method, const char *fi
     char *text = ok ? json_text(config, 0) : NULL, *overrides = ok ? json_text(words, 0) : NULL;
     if (ok && (!text || !overrides))
         ok = error_input(e, "tune: a name or path is not UTF-8, or there is no memory");
-    ok = ok && plan_reopen(out, text, OWN_CONFIG, overrides, NULL, e);
+    ok = ok && plan_reopen(out, text, OWN_CONFIG, overrides, &(SweepOptions){0}, e);
     if (!ok) drop_place(e);
     mem_free(text);
     mem_free(overrides);

@@ -161,7 +161,7 @@ static void refuse_bad(const ExactBackend *b, RandomModel *m, Compute compute, R
     int ids[TOP], first[2] = {0}, drawn, count = test_between(r, 1, 40);
     float logits[TOP];
     double u = 0.5;
-    HeadDraws draws = {{1, 0, 1}, shape->real_vocab, &u, first, &drawn, NULL, NULL, &drawn};
+    HeadDraws draws = {{1, 0, 1}, shape->real_vocab, &u, first, &drawn, NULL, NULL, NULL, &drawn};
     if (shape->vocab > shape->real_vocab) spoil(m, shape->vocab - 1);
     for (int bad = shape->vocab == shape->real_vocab; bad < 2; bad++) {
         if (bad) spoil(m, test_between(r, 0, shape->real_vocab - 1));

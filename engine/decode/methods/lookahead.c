@@ -8,14 +8,15 @@
 //            +- n-gram G
 //
 // Ranks (section 3.4): the columns and the n-grams are cut into R shares. Each share is a part of the tree
-// with a root of its own and the part of row 0 that its columns are children of. Every rank has a window and
-// a pool and learns everything, so all ranks have equal pools and the output equals that of R = 1.
+// with a root of its own and the part of row 0 that its columns are children of. In R processes
+// (core/ranks.h) every rank has this window and this pool and learns everything, so the output equals that of
+// R = 1.
 //
 // The authors' code (LookaheadDecoding at eed010d) does not verify while the window fills, drops the free
 // token after a full match, slides by one whatever was accepted, leaves EOS in the window of a greedy search,
 // and misreads its own output when it adds it to the pool: each token of a step as the step's last.
 //
-// Invariants between steps: `last` is the sequence's last token; the pools of all ranks are equal.
+// Invariant between steps: `last` is the sequence's last token.
 #include "engine/decode/methods/methods.h"
 
 #include "engine/base/memory.h"
@@ -94,8 +95,8 @@ static const Arg PARAMS[] = {
 typedef struct Lookahead {
     LookaheadParams p;
     Window window;
-    NgramPool pools[TREE_MAX_PARTS]; // (ranks)
-    Sources sources;                 // of the open step: the pool's n-grams, newest first
+    NgramPool pool;
+    Sources sources; // of the open step: the pool's n-grams, newest first
     Random random;
     int last;       // the sequence's last token, the root of the next step
     const int *eos; // (eos_count): tokens that the window does not keep
@@ -130,7 +131,7 @@ static void lookahead_close(void *self) {
     Lookahead *l = self;
     if (!l) return;
     window_release(&l->window);
-    for (int i = 0; i < l->p.ranks; i++) ngram_pool_release(&l->pools[i]);
+    ngram_pool_release(&l->pool);
     mem_free(l);
 }
 
@@ -148,11 +149,8 @@ static bool lookahead_init(Lookahead *l, const MethodEnv *env, Error *e) {
     l->eos_count =
         p->replace_eos == REPLACE_SAMPLED && sampling_is_greedy(&env->sampling) ? 0 : env->eos_count;
     window_init(&l->window, p->W, p->N);
-    for (int i = 0; i < p->ranks; i++)
-        if (!ngram_pool_init(&l->pools[i], env->target->shape.vocab, p->N - 1, p->pool_cap,
-                             (PoolEviction)p->eviction, e))
-            return false;
-    return true;
+    return ngram_pool_init(&l->pool, env->target->shape.vocab, p->N - 1, p->pool_cap,
+                           (PoolEviction)p->eviction, e);
 }
 
 static void *lookahead_open(const MethodEnv *env, const void *values, Error *e) {
@@ -171,22 +169,7 @@ static void read_token(Lookahead *l, int token) {
     if (l->read_count == l->p.N) memmove(l->read, l->read + 1, (size_t)(--l->read_count) * sizeof *l->read);
     assert(l->read_count < l->p.N);
     l->read[l->read_count++] = token;
-    for (int i = 0; i < l->p.ranks && l->read_count == l->p.N; i++)
-        ngram_pool_insert(&l->pools[i], l->read[0], l->read + 1);
-}
-
-// Every rank learns the n-grams of all columns.
-static void insert_columns(Lookahead *l) {
-    for (int i = 0; i < l->p.ranks; i++) {
-        window_collect(&l->window, l->last, &l->pools[i]);
-        assert(l->pools[i].size == l->pools[0].size);
-    }
-}
-
-// Every rank holds the same pool. Compared only when the next text begins: it costs more than a step.
-static void check(const Lookahead *l) {
-    for (int i = 1; i < l->p.ranks; i++) assert(ngram_pool_equal(&l->pools[i], &l->pools[0]));
-    (void)l; // without asserts
+    if (l->read_count == l->p.N) ngram_pool_insert(&l->pool, l->read[0], l->read + 1);
 }
 
 // --- a step
@@ -194,24 +177,24 @@ static void check(const Lookahead *l) {
 static bool lookahead_begin(void *self, const Prompt *prompt, Error *e) {
     (void)e;
     Lookahead *l = self;
-    check(l);
     l->random.counter = 0; // a prompt's window does not depend on the prompts before it
     l->last = prompt->tokens[prompt->count - 1];
     window_start(&l->window, &(WindowSource){&l->random, prompt->tokens, prompt->count});
-    for (int i = 0; i < l->p.ranks && l->p.pool_scope == SCOPE_TURN; i++) ngram_pool_clear(&l->pools[i]);
+    if (l->p.pool_scope == SCOPE_TURN) ngram_pool_clear(&l->pool);
     l->read_count = 0;
     for (int i = 0; i < prompt->count && l->p.prompt_pool; i++) read_token(l, prompt->tokens[i]);
     return true;
 }
 
-static void propose_guesses(Lookahead *l, const NgramPool *pool, Tree *tree, int first, int last) {
+static void propose_guesses(Lookahead *l, Tree *tree, int first, int last) {
     for (int i = first; i < last; i++)
-        sources_propose(&l->sources, tree, SOURCE_POOL, ngram_pool_tuple(pool, l->last, i), pool->width);
+        sources_propose(&l->sources, tree, SOURCE_POOL, ngram_pool_tuple(&l->pool, l->last, i),
+                        l->pool.width);
 }
 
 static int guesses(const Lookahead *l) {
-    int n = ngram_pool_count(&l->pools[0], l->last);
-    assert(l->last >= 0 && l->last < l->pools[0].vocab);
+    int n = ngram_pool_count(&l->pool, l->last);
+    assert(l->last >= 0 && l->last < l->pool.vocab);
     if (window_is_filling(&l->window) && !l->p.verify_while_filling) return 0;
     return n < l->p.G ? n : l->p.G;
 }
@@ -232,7 +215,7 @@ static bool lookahead_propose(void *self, Tree *tree, Error *e) {
         int columns_end = share_end(share_of(columns, l->p.ranks), rank, columns);
         int guesses_end = share_end(share_of(l->p.G, l->p.ranks), rank, guesses(l));
         int base = rank == 0 ? tree->part_root[0] : tree_part(tree);
-        if (base != TREE_NONE) propose_guesses(l, &l->pools[rank], tree, guess, guesses_end);
+        if (base != TREE_NONE) propose_guesses(l, tree, guess, guesses_end);
         window_probe(&l->window, tree, base, column, columns_end);
         column = columns_end;
         guess = guesses_end;
@@ -247,7 +230,7 @@ static bool lookahead_observe(void *self, const Observation *seen, Error *e) {
     WindowSource text = {&l->random, seen->sequence, seen->length};
     int by = l->p.slide == SLIDE_ACCEPTED ? seen->emitted_count : 1, count = seen->emitted_count;
     window_read(&l->window, seen->target, &text);
-    insert_columns(l);
+    window_collect(&l->window, l->last, &l->pool);
     for (int i = 0; i < count && l->p.prompt_pool; i++)
         read_token(l, seen->emitted[l->p.prompt_pool == PROMPT_LAST ? count - 1 : i]);
     window_slide(&l->window, by, l->eos, l->eos_count, &text);
@@ -265,12 +248,27 @@ static const Sources *lookahead_sources(const void *self) { return &((const Look
 static void lookahead_note(const void *self, StepNote *out) {
     const Lookahead *l = self;
     out->kind = window_is_filling(&l->window) ? STEP_FILLING : STEP_STEADY;
-    out->pool = (int)l->pools[0].size;
+    out->pool = (int)l->pool.size;
     out->pool_hits = guesses(l);
 }
 
 static void lookahead_state(const void *self, Text *out) {
-    ngram_pool_describe(&((const Lookahead *)self)->pools[0], out);
+    ngram_pool_describe(&((const Lookahead *)self)->pool, out);
+}
+
+// --- ranks
+
+static int lookahead_ranks(const void *self, RankLimits *most) {
+    const LookaheadParams *p = &((const Lookahead *)self)->p;
+    int guessed = p->G * (p->N - 1); // equal prefixes are read by one rank: it may be the same for all
+    *most = (RankLimits){1 + p->W + p->N - 2 + guessed, guessed};
+    return p->ranks;
+}
+
+static uint64_t lookahead_digest(const void *self) {
+    const Lookahead *l = self;
+    uint64_t state[] = {l->pool.history, window_digest(&l->window), l->random.counter, (uint64_t)l->last};
+    return ranks_hash(0, state, sizeof state);
 }
 
 const MethodInfo method_lookahead = {
@@ -288,4 +286,6 @@ const MethodInfo method_lookahead = {
     .drops_bonus = lookahead_drops_bonus,
     .sources = lookahead_sources,
     .note = lookahead_note,
-    .state = lookahead_state};
+    .state = lookahead_state,
+    .ranks = lookahead_ranks,
+    .digest = lookahead_digest};

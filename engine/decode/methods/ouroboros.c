@@ -197,7 +197,7 @@ static int last_token(const Ouroboros *o) { return draft_of(o)[o->drafted - 1]; 
 // A prompt that is too long for the draft model is not followed: its steps only use the pool.
 static bool ouroboros_begin(void *self, const Prompt *prompt, Error *e) {
     Ouroboros *o = self;
-    if (!prompt_fits(prompt, o->follower.session, e)) return false;
+    if (!follower_fits(&o->follower, prompt->tokens, prompt->count, e)) return false;
     o->random.counter = 0; // a prompt's window does not depend on the prompts before it
     if (!o->p.warm) ngram_pool_clear(&o->pool);
     o->length = prompt->count;

@@ -1,0 +1,39 @@
+// The processes of one command: `mpirun -n R outpace ... --ranks mpi`. Rank 0 runs the command and is the
+// only one that reads standard input and writes files, output and progress. The others decode what it tells
+// them to (engine/decode/call.h), with the models that it has open.
+#pragma once
+#include "engine/base/args.h"
+#include "engine/core/ranks.h"
+#include "engine/decode/method.h"
+
+typedef enum { RANKS_NONE, RANKS_MPI } RanksOver;
+extern const char *const ranks_over_names[];
+
+// The row of --ranks in a command's options.
+#define RANKS_OPTION(at)                                                                           \
+    {                                                                                              \
+        "ranks", ARG_CHOICE, at, .fallback = "none", .choices = ranks_over_names,                  \
+                                 .help = "mpi: lookahead's ranks are the processes of mpirun -n R" \
+    }
+
+typedef struct Processes {
+    struct Mpi *mpi; // NULL: this one only
+    Team team;
+} Processes;
+
+// All ranks run the same program, or it fails.
+bool processes_join(Processes *p, RanksOver over, Error *e);
+
+// What EngineOptions.team is to be; NULL: this process only.
+static inline const Team *processes_team(const Processes *p) { return p->mpi ? &p->team : NULL; }
+
+// Whether this is another rank than 0: it calls processes_follow, which returns when rank 0 has left, and
+// leaves, too.
+static inline bool processes_follows(const Processes *p) { return p->mpi && p->team.rank > 0; }
+bool processes_follow(Processes *p, Error *e);
+
+// Rank 0, at the end, whatever happened.
+void processes_leave(Processes *p);
+
+// An error unless the method has as many ranks as there are processes, where there are several.
+bool processes_fit(const Processes *p, const Method *method, Error *e);
