@@ -16,6 +16,10 @@
 // transaction. Views hold no data: where their text differs from the program's, they are made again; for a
 // store that is only read they are made in memory, in front of those in the file.
 //
+// A network file system may be mounted by other machines, with which no memory is shared: there a store has a
+// rollback journal, which other machines can read beside, and one process writes at a time. It holds a lock
+// on byte RUN_LOCKS; one that finds it taken, or no locks at all, is refused.
+//
 // Run locks. A lock on one byte of the file, far behind its end: byte RUN_LOCKS + run. The system releases it
 // when the process ends, however it ends. SQLite's own locks belong to the process, and closing any
 // descriptor of the file drops them: so the descriptor of the run locks is closed after SQLite's
@@ -67,14 +71,28 @@ static bool wants_sharing(int code) {
     return primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN || primary == SQLITE_PROTOCOL;
 }
 
-// A network file system cannot share memory, even if it claims to.
-static bool on_network(const char *path) {
-    static const unsigned long KINDS[] = {0x6969, 0x517b, 0xff534d42, 0xfe534d42, 0x01021997, 0x65735546};
-    struct statfs at; // NFS, SMB (three), 9P, FUSE
-    if (statfs(path, &at)) return false;
-    for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++)
-        if (((unsigned long)at.f_type & 0xffffffff) == KINDS[i]) return true;
-    return false;
+// File systems that several machines may have mounted: no memory is shared through their files, even where
+// they claim so. By statfs.
+static const struct {
+    uint32_t kind;
+    const char *name;
+} NETWORKS[] = {
+    {0x6969, "NFS"},          {0x0bd00bd0, "Lustre"}, {0x47504653, "GPFS"},   {0x19830326, "BeeGFS"},
+    {0x00c36400, "CephFS"},   {0x517b, "SMB"},        {0xff534d42, "SMB"},    {0xfe534d42, "SMB"},
+    {0x01021997, "9P"},       {0x65735546, "FUSE"},   {0x5346414f, "AFS"},    {0x6b414653, "AFS"},
+    {0x7461636f, "OCFS2"},    {0x01161970, "GFS2"},   {0xaad7aaea, "PanFS"},  {0x20030528, "OrangeFS"},
+    {0xbeefdead, "StorNext"}, {0x73757245, "Coda"},   {0x786f4256, "vboxsf"}, {0xbacbacbc, "vmhgfs"},
+};
+
+// The network file system that the store is on, or NULL.
+static const char *network_of(const Store *s) {
+    struct statfs at;
+    uint32_t kind = s->file_system;
+    if (s->trial || (!kind && statfs(s->path, &at))) return NULL;
+    if (!kind) kind = (uint32_t)at.f_type;
+    for (size_t i = 0; i < sizeof NETWORKS / sizeof *NETWORKS; i++)
+        if (NETWORKS[i].kind == kind) return NETWORKS[i].name;
+    return NULL;
 }
 
 // Whether a log with content is next to the file itself (not next to a link to it).
@@ -229,7 +247,7 @@ static bool set_journal(Store *s, Error *e) {
     static const char TRY[] = "PRAGMA journal_mode = WAL; SELECT count(*) FROM sqlite_schema";
     static const char ELSE[] =
         "PRAGMA journal_mode = DELETE; PRAGMA locking_mode = NORMAL; SELECT count(*) FROM sqlite_schema";
-    int code = s->alone || on_network(s->path) ? SQLITE_IOERR : try_script(s, TRY);
+    int code = s->alone || network_of(s) ? SQLITE_IOERR : try_script(s, TRY);
     if (code == SQLITE_OK) return read_journal(s, e);
     if (!wants_sharing(code)) return sql_error(s, code, e);
     return (s->alone || (open_alone(s, e) && settle(s, e))) && sql_script(s, ELSE, e);
@@ -367,69 +385,6 @@ int sql_functions(sqlite3 *db) {
     return code ? code : sqlite3_create_function(db, "measured", 3, flags, NULL, measured, NULL, NULL);
 }
 
-// --- open and close --------------------------------------------------------------------------------------
-
-static bool check_path(const char *path, StoreMode mode, Error *e) {
-    struct stat st;
-    char directory[PATH_MAX];
-    const char *slash = strrchr(path, '/');
-    if (!path[0] || strcmp(path, ":memory:") == 0) // for SQLite these are temporary
-        return error_input(e, "store '%s': a store is a file, and this names none", path);
-    if (mode == STORE_TRIAL) return true;
-    if (stat(path, &st) == 0)
-        return S_ISREG(st.st_mode) || error_input(e, "store '%s': not a regular file", path);
-    if (errno != ENOENT && errno != ENOTDIR)
-        return error_system(e, "store '%s': cannot look at it: %s", path, strerror(errno));
-    if (mode == STORE_READ)
-        return error_input(e, "store '%s': there is none; 'outpace run CONFIG' makes it", path);
-    if (!slash || slash == path) return true;
-    if ((size_t)(slash - path) >= sizeof directory)
-        return error_input(e, "store '%s': the path is too long", path);
-    snprintf(directory, sizeof directory, "%.*s", (int)(slash - path), path);
-    return file_make_directory(directory, e);
-}
-
-static bool prepare(Store *s, Error *e) {
-    int64_t version;
-    if (!read_version(s, VERSION, &version, e)) return false; // before anything changes
-    if (!s->writable && version < VERSION)
-        return error_input(e,
-                           "store '%s': its version is %lld, this program reads %d: 'outpace store gc --db "
-                           "%s' brings it there",
-                           s->path, (long long)version, (int)VERSION, s->path);
-    if (s->writable && !(set_journal(s, e) && store_migrate(s, SCRIPTS, VERSION, e))) return false;
-    return sql_script(s, "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL", e) && renew_views(s, e) &&
-           (s->writable || sql_script(s, "PRAGMA query_only = ON", e));
-}
-
-Store *store_open(const char *path, StoreMode mode, const StoreOptions *options, Error *e) {
-    if (!check_path(path, mode, e)) return NULL;
-    Store *s = mem_new(1, sizeof *s);
-    s->path = mem_text(path, strlen(path));
-    s->locks = -1;
-    s->wait_s = options && options->wait_s > 0 ? options->wait_s : DEFAULT_WAIT_S;
-    s->waits = options ? options->waits : NULL;
-    s->writable = mode != STORE_READ;
-    s->trial = mode == STORE_TRIAL;
-    s->vfs = options ? options->vfs : NULL;
-    if (connect_file(s, e) && prepare(s, e)) return s;
-    store_close(s);
-    return NULL;
-}
-
-void store_close(Store *s) {
-    if (!s) return;
-    store_rollback(s);
-    for (int i = 0; i < STATEMENTS; i++) sqlite3_finalize(s->prepared[i]);
-    sqlite3_close(s->db);
-    if (s->locks >= 0) close(s->locks);
-    mem_free(s->path);
-    mem_free(s);
-}
-
-const char *store_path(const Store *s) { return s->path; }
-const char *results_library(void) { return sqlite3_libversion(); }
-
 // --- run locks ------------------------------------------------------------------------------------------
 
 #define RUN_LOCKS ((off_t)1 << 60)
@@ -460,6 +415,98 @@ bool store_claimed(Store *s, int64_t run) {
     int file = locks_file(s, s->writable ? O_RDWR : O_RDONLY);
     return file >= 0 && fcntl(file, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
+
+// Waits as SQLite does for its own locks, but not for long: the other may write for days.
+static bool claim_network(Store *s, Error *e) {
+    const char *network = network_of(s);
+    struct flock lock = byte_of(0);
+    double patience_s = s->wait_s, began = clock_now(clock_monotonic());
+    if (!network) return true;
+    int file = locks_file(s, O_RDWR);
+    if (file < 0) return error_system(e, "store '%s': it cannot be opened to be locked", s->path);
+    while (fcntl(file, F_OFD_SETLK, &lock)) {
+        static const struct timespec MOMENT = {.tv_nsec = 50000000};
+        if (errno != EAGAIN && errno != EACCES)
+            return error_input(
+                e,
+                "store '%s': its file system, %s, has no locks, so two processes could write it at "
+                "once: write a store on this machine's own disk (--db), and copy it afterwards",
+                s->path, network);
+        if (clock_now(clock_monotonic()) - began >= patience_s)
+            return error_input(
+                e,
+                "store '%s': another process writes it, and on %s only one may: give each a store of "
+                "its own (--db), and unite them with 'outpace store merge'",
+                s->path, network);
+        nanosleep(&MOMENT, NULL);
+    }
+    return true;
+}
+
+// --- open and close --------------------------------------------------------------------------------------
+
+static bool check_path(const char *path, StoreMode mode, Error *e) {
+    struct stat st;
+    char directory[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    if (!path[0] || strcmp(path, ":memory:") == 0) // for SQLite these are temporary
+        return error_input(e, "store '%s': a store is a file, and this names none", path);
+    if (mode == STORE_TRIAL) return true;
+    if (stat(path, &st) == 0)
+        return S_ISREG(st.st_mode) || error_input(e, "store '%s': not a regular file", path);
+    if (errno != ENOENT && errno != ENOTDIR)
+        return error_system(e, "store '%s': cannot look at it: %s", path, strerror(errno));
+    if (mode == STORE_READ)
+        return error_input(e, "store '%s': there is none; 'outpace run CONFIG' makes it", path);
+    if (!slash || slash == path) return true;
+    if ((size_t)(slash - path) >= sizeof directory)
+        return error_input(e, "store '%s': the path is too long", path);
+    snprintf(directory, sizeof directory, "%.*s", (int)(slash - path), path);
+    return file_make_directory(directory, e);
+}
+
+static bool prepare(Store *s, Error *e) {
+    int64_t version;
+    if (!read_version(s, VERSION, &version, e)) return false; // before anything changes
+    if (!s->writable && version < VERSION)
+        return error_input(e,
+                           "store '%s': its version is %lld, this program reads %d: 'outpace store gc --db "
+                           "%s' brings it there",
+                           s->path, (long long)version, (int)VERSION, s->path);
+    if (s->writable && !(claim_network(s, e) && set_journal(s, e) && store_migrate(s, SCRIPTS, VERSION, e)))
+        return false;
+    return sql_script(s, "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL", e) && renew_views(s, e) &&
+           (s->writable || sql_script(s, "PRAGMA query_only = ON", e));
+}
+
+Store *store_open(const char *path, StoreMode mode, const StoreOptions *options, Error *e) {
+    if (!check_path(path, mode, e)) return NULL;
+    Store *s = mem_new(1, sizeof *s);
+    s->path = mem_text(path, strlen(path));
+    s->locks = -1;
+    s->wait_s = options && options->wait_s > 0 ? options->wait_s : DEFAULT_WAIT_S;
+    s->waits = options ? options->waits : NULL;
+    s->writable = mode != STORE_READ;
+    s->trial = mode == STORE_TRIAL;
+    s->vfs = options ? options->vfs : NULL;
+    s->file_system = options ? options->file_system : 0;
+    if (connect_file(s, e) && prepare(s, e)) return s;
+    store_close(s);
+    return NULL;
+}
+
+void store_close(Store *s) {
+    if (!s) return;
+    store_rollback(s);
+    for (int i = 0; i < STATEMENTS; i++) sqlite3_finalize(s->prepared[i]);
+    sqlite3_close(s->db);
+    if (s->locks >= 0) close(s->locks);
+    mem_free(s->path);
+    mem_free(s);
+}
+
+const char *store_path(const Store *s) { return s->path; }
+const char *results_library(void) { return sqlite3_libversion(); }
 
 // --- maintenance ----------------------------------------------------------------------------------------
 

@@ -45,9 +45,10 @@ struct Store {
     struct sqlite3 *db;
     struct sqlite3_stmt *prepared[STATEMENTS]; // NULL until first used
     char *path;
-    const char *vfs; // used while opening
-    bool alone;      // opened without shared memory, by this process only
-    bool fixed;      // opened "immutable"; the file was as in `file` then
+    const char *vfs;      // used while opening
+    uint32_t file_system; // by statfs; 0: asked when needed
+    bool alone;           // opened without shared memory, by this process only
+    bool fixed;           // opened "immutable"; the file was as in `file` then
     StoreFile file;
     int locks;                    // descriptor of the run locks (open.c); below 0: not open
     bool logged;                  // WAL

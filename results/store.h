@@ -15,7 +15,8 @@
 // over prompts is stored whole (store_samples), so it is there whole or not at all.
 //
 // A store serves one thread. Several processes may use one file: a writer waits for others as StoreOptions
-// define. Ids are valid as long as the file exists.
+// define. On a network file system (NFS, Lustre, GPFS, ...) one process writes at a time, while others read.
+// Ids are valid as long as the file exists.
 //
 // Errors name the file. ERROR_INPUT: not a store, of a newer program, read-only, locked, missing.
 // ERROR_SYSTEM: disk full or broken, damaged content.
@@ -40,7 +41,8 @@ typedef struct StoreOptions {
     // Called several times a second while another process keeps the store locked, with the seconds waited at
     // the last call and now. False ends the work with ERROR_INTERRUPTED. NULL: wait_s decides.
     bool (*waits)(const char *store, double before, double now);
-    const char *vfs; // NULL: SQLite's own; tests use one that fails
+    const char *vfs;      // NULL: SQLite's own; tests use one that fails
+    uint32_t file_system; // tests: the kind that statfs would find; 0: as it is
 } StoreOptions;
 
 // options may be NULL. NULL with e filled.

@@ -7,6 +7,7 @@
 #include "engine/base/memory.h"
 #include "engine/model/config.h"
 #include "engine/model/synth.h"
+#include "harness/cli/terminal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -57,6 +58,27 @@ static char *find_reference(const ModelSpec *m, const char *name, Error *e) {
     return NULL;
 }
 
+// --- models that are made once -----------------------------------------------------------------------------
+
+// Locks the directory to be, for the only process that makes it; others wait here, and then find it. The lock
+// ends with its process, however that ends, and its file DIR.lock stays: nobody can tell whether it is the
+// one that another process waits for. -1 with e filled.
+static int lock_directory(const char *dir, Error *e) {
+    char *above = file_directory(dir), *path = mem_printf("%s.lock", dir);
+    bool there = file_make_directory(above, e), held = false;
+    int fd = there ? open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666) : -1;
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+        fprintf(stderr, "waiting for another process, which makes '%s'\n", SHOWN(dir));
+    while (fd >= 0 && !(held = flock(fd, LOCK_EX) == 0) && errno == EINTR) continue;
+    if (there && !held)
+        error_system(e, "cannot lock '%s': %s; --cache names a directory on another disk", path,
+                     strerror(errno));
+    if (!held && fd >= 0) close(fd);
+    mem_free(above);
+    mem_free(path);
+    return held ? fd : -1;
+}
+
 // --- random models ---------------------------------------------------------------------------------------
 
 // The directory's name is a hash of its content: the shape's file, whatever its name, and the seed.
@@ -90,7 +112,10 @@ static bool find_random(const ModelSpec *m, const char *cache, ModelFiles *f, Er
 static bool make_random(const ModelSpec *m, const ModelFiles *f, const Progress *progress, Error *e) {
     SynthOptions o = synth_options(m);
     o.progress = *progress;
-    return (file_make_directory(f->target, e) && model_synth(f->target, &o, e)) || within(m, e);
+    int lock = lock_directory(f->target, e);
+    bool ok = lock >= 0 && (has_config(f->target) || model_synth(f->target, &o, e));
+    if (lock >= 0) close(lock);
+    return ok || within(m, e);
 }
 
 // --- all of them -----------------------------------------------------------------------------------------
@@ -234,19 +259,6 @@ void model_files_release(ModelFiles *f) {
 
 enum { KEY_DIGITS = 20 }; // digits of the key in the directory's name; inflate_is compares them all
 
-// Waits for another process that makes it now. The lock ends with its process; its file stays.
-static int lock_directory(const char *dir, Error *e) {
-    char *path = mem_printf("%s.lock", dir);
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    bool held = fd >= 0;
-    while (held && flock(fd, LOCK_EX))
-        if (errno != EINTR) held = false;
-    if (!held) error_system(e, "cannot lock '%s.lock': %s", dir, strerror(errno));
-    if (!held && fd >= 0) close(fd);
-    mem_free(path);
-    return held ? fd : -1;
-}
-
 char *inflated_find(const char *cache, const InflateOptions *o, Inflated *out, bool *there, Error *e) {
     if (!inflate_describe(o, out, e)) return NULL;
     char *dir = mem_printf("%s/inflated/%.*s", cache, KEY_DIGITS, out->key);
@@ -261,11 +273,9 @@ char *inflated_open(const char *cache, const InflateOptions *o, Error *e) {
     if (!dir || there) return dir;
     InflateOptions ours = *o;
     ours.force = true; // the lock is ours, and so is the directory
-    char *above = file_path(cache, "inflated");
-    int fd = file_make_directory(above, e) ? lock_directory(dir, e) : -1;
+    int fd = lock_directory(dir, e);
     bool ok = fd >= 0 && (inflate_is(dir, what.key) || model_inflate(dir, &ours, e));
     if (fd >= 0) close(fd);
-    mem_free(above);
     if (ok) return dir;
     mem_free(dir);
     return NULL;

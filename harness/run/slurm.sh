@@ -13,13 +13,16 @@ if mkdir "$pending" 2>/dev/null; then
 fi
 
 # Some time before its limit a task gets USR1: the run ends its prompt, stores it, and exits with 75. Then the task is
-# queued again, and continues. After preemption, and where a node fails, Slurm itself queues it again.
+# queued again, and continues where it was. After preemption, and where a node fails, Slurm itself queues it again.
 "$outpace" run "$config" "${options[@]}" --shard "$SLURM_ARRAY_TASK_ID/$tasks" --db "$stores/$SLURM_ARRAY_TASK_ID.db" &
 run=$!
 trap 'kill -USR1 $run' USR1
 until wait $run; ! kill -0 $run 2>/dev/null; do :; done # a signal ends 'wait' early
 wait $run
 code=$?
-[ $code != 75 ] || exec scontrol requeue "$SLURM_JOB_ID"
+restarts=${SLURM_RESTART_COUNT:-0}
+if [ $code = 75 ] || { [ $code = 137 ] && [ "$restarts" -lt 3 ]; }; then # 137: killed, perhaps for lack of memory
+    exec scontrol requeue "$SLURM_JOB_ID"
+fi
 [ $code != 3 ] || exit 0 # some points cannot be run: the report names them
 exit $code

@@ -9,11 +9,17 @@
 #include "tests/support/folder.h"
 #include "tests/support/scratch.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -312,6 +318,80 @@ static void without_shared_memory(void **state) {
     fault_vfs_apart(false);
 }
 
+// --- network file systems --------------------------------------------------------------------------------
+
+enum { NFS = 0x6969, LUSTRE = 0x0bd00bd0 };
+
+// One process writes, with a rollback journal, while others read; its lock ends with it.
+static void one_writer_on_a_network(void **state) {
+    const char *path = folder_path(*state, "a.db");
+    StoreOptions o = {.file_system = NFS, .wait_s = 0.05};
+    int ready[2];
+    char byte;
+    int64_t n = 0;
+    Error e = {0};
+    make(path); // in WAL, as on a disk of its own; then it was copied
+    assert_int_equal(pipe(ready), 0);
+    pid_t writer = fork();
+    if (writer == 0) {
+        FilledStore f;
+        bool ok = filled_open(&f, path, &o, 2, 2, NULL) && filled_add_all(&f, 2, NULL);
+        if (write(ready[1], ok ? "y" : "n", 1) == 1) pause();
+        _exit(1);
+    }
+    assert_true(read(ready[0], &byte, 1) == 1 && byte == 'y');
+    assert_int_equal(folder_count(*state), 1); // no -wal, no -shm
+    assert_null(store_open(path, STORE_WRITE, &o, &e));
+    if (e.kind != ERROR_INPUT ||
+        !strstr(e.text, "another process writes it, and on NFS only one may: give each"))
+        fail_msg("%s", e.text);
+    Store *s = store_open(path, STORE_READ, &o, &e);
+    assert_true(s && rows_one_int(s, "SELECT count(*) FROM sample", 0, &n, &e) && n == 8);
+    store_close(s);
+    kill(writer, SIGKILL);
+    assert_int_equal(waitpid(writer, NULL, 0), writer);
+    s = store_open(path, STORE_WRITE, &o, &e);
+    assert_true(s && rows_one_int(s, "SELECT journal_mode = 'delete' FROM pragma_journal_mode", 0, &n, &e) &&
+                n);
+    store_close(s);
+    close(ready[0]);
+    close(ready[1]);
+}
+
+// A file system without locks, here by a filter of system calls that fails those of open file descriptions.
+static bool forbid_locks(void) {
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fcntl, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, F_OFD_SETLK, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOLCK),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof code / sizeof *code, code};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+static void a_network_without_locks(void **state) {
+    enum { REFUSED = 0, OTHER = 1, NO_FILTER = 77 };
+    const char *path = folder_path(*state, "a.db");
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        Error e = {0};
+        if (!forbid_locks()) _exit(NO_FILTER);
+        Store *s = store_open(path, STORE_WRITE, &(StoreOptions){.file_system = LUSTRE}, &e);
+        bool refused = !s && e.kind == ERROR_INPUT && strstr(e.text, "Lustre, has no locks") &&
+                       strstr(e.text, "write a store on this machine's own disk (--db)");
+        _exit(refused ? REFUSED : OTHER);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == NO_FILTER) skip();
+    assert_int_equal(WEXITSTATUS(status), REFUSED);
+}
+
 // --- syncs -----------------------------------------------------------------------------------------------
 
 // Syncs that one pass more takes.
@@ -564,6 +644,8 @@ int main(void) {
         IN_FOLDER(views_are_renewed),
         IN_FOLDER(killed),
         IN_FOLDER(without_shared_memory),
+        IN_FOLDER(one_writer_on_a_network),
+        IN_FOLDER(a_network_without_locks),
         IN_FOLDER(light_ones_do_not_sync),
         IN_FOLDER(light_ones_lose_only_themselves),
     };
