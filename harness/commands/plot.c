@@ -220,16 +220,16 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (!f || !find_format(&a, &o.format, e)) return false;
     o.dark = a.dark;
     bool print = o.format == PLOT_TERM && !a.output;
-    Text left_out = {0};
+    Text notes = {0};
     Source s = {.figure = *f};
-    o.left_out = &left_out;
+    o.notes = &notes;
     bool ok = a.of.on && f->priced ? open_priced(&a, &s, e) : open_stored(&a, name, &s, e);
     if (s.computed.length) o.computed = text_get(&s.computed);
     if (s.model.length) o.of = text_get(&s.model);
     ok = ok && (print ? print_plot(s.store, &s.figure, s.run, &o, e)
                       : write_plot(s.store, &s.figure, name, s.run, &o, &a, e));
-    if (ok) fputs(text_get(&left_out), stderr);
-    text_release(&left_out);
+    if (ok) fputs(text_get(&notes), stderr);
+    text_release(&notes);
     close_source(&s);
     return ok;
 }
@@ -249,7 +249,8 @@ const Command command_plot = {
         "SHAPE.\n"
         "'CARD-reckoned' are GPUs whose steps were reckoned from the kernels' work; none was measured.\n"
         "A paper needs the package graphicx and \\input{FILE}: 5.5 inches wide, with letters of 9 points\n"
-        "(with --dark, the package color, too). The terminal's figure is as large as the terminal.\n"
+        "(with --dark, the package color, too). A gnuplot without cairo draws png coarser, tex with an .eps\n"
+        "in place of the pdf, and no pdf. The terminal's figure is as large as the terminal.\n"
         "\n"
         "  outpace plot speedup\n"
         "  outpace plot slowdown --format term\n"

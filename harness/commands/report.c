@@ -68,8 +68,8 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     snprintf(own, sizeof own, "report.%s", page_format_names[o.format]);
     const char *path = a.output ? a.output : own;
     Store *store = store_open(a.db, STORE_READ, NULL, e);
-    Text computed = {0}, left_out = {0};
-    o.left_out = &left_out;
+    Text computed = {0}, notes = {0};
+    o.notes = &notes;
     bool ok = store && stored_run(store, a.run, &which, e) && estimates_ensure(&store, which, e) &&
               choice_apply(&a.choice, store, which, e) &&
               computed_json(store, which, &(ComputedWanted){.fits = true, .tables = true}, &computed, e);
@@ -78,8 +78,8 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     output_reads(&out, a.db);
     ok = ok && report_write(store, which, &o, path, &out, e) && output_finish(&out, e);
     text_release(&computed);
-    if (ok) fputs(text_get(&left_out), stderr);
-    text_release(&left_out);
+    if (ok) fputs(text_get(&notes), stderr);
+    text_release(&notes);
     if (ok && output_path(&out, 0)) tell_files(&out, path, which);
     output_release(&out);
     store_close(store);

@@ -5,6 +5,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
+#include "engine/base/shipped.h"
 #include "engine/model/config.h"
 #include "engine/model/synth.h"
 #include "harness/cli/terminal.h"
@@ -18,7 +19,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-enum { PATH_SIZE = 4096 };
+enum { PATH_SIZE = SHIPPED_PATH };
 
 static bool has_config(const char *dir) {
     char *path = file_path(dir, "config.json");
@@ -33,10 +34,7 @@ static bool has_config(const char *dir) {
 static bool reference_place(int i, char out[PATH_SIZE]) {
     char own[PATH_SIZE];
     const char *set = getenv("OUTPACE_MODELS");
-    ssize_t n = readlink("/proc/self/exe", own, sizeof own - 1);
-    own[n > 0 ? n : 0] = 0;
-    char *slash = strrchr(own, '/');
-    if (slash) *slash = 0;
+    shipped_own_folder(own);
     int written = i == 0   ? snprintf(out, PATH_SIZE, "%s", set ? set : "")
                   : i == 1 ? snprintf(out, PATH_SIZE, "%.4000s/models", own)
                   : i == 2 ? snprintf(out, PATH_SIZE, "%.4000s/../share/outpace/models", own)

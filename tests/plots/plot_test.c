@@ -263,6 +263,52 @@ static void tex_needs_graphicx_alone(void **state) {
     child_release(&c);
 }
 
+// A gnuplot that has only these terminals.
+static char *poor_gnuplot(const Stores *s, const char *terminals) {
+    char script[256];
+    int n = snprintf(script, sizeof script, "#!/bin/sh\nsed \"s/GPVAL_TERMINALS/'%s'/\" | gnuplot -d\n",
+                     terminals);
+    scratch_write(s->folder, "gnuplot", script, (size_t)n);
+    assert_int_equal(chmod(folder_path(s->folder, "gnuplot"), 0755), 0);
+    return file_path(s->folder, "gnuplot");
+}
+
+// The next best terminal draws, with a note; if there is none, the error names what is missing.
+static void without_cairo(void **state) {
+    const Stores *s = *state;
+    const struct {
+        PlotFormat format;
+        const char *terminals, *begins, *note, *error;
+    } CASES[] = {
+        {PLOT_PNG, "dumb png svg", "\x89PNG", "no pngcairo, so png drew the png", NULL},
+        {PLOT_TEX, "epslatex svg", "%!PS", "no cairolatex, so epslatex drew the tex", NULL},
+        {PLOT_PDF, "png svg", NULL, "", "it cannot draw pdf, since it was built without pdfcairo"},
+        {PLOT_TEX, "png svg", NULL, "",
+         "it cannot draw tex, since it was built without cairolatex or epslatex"},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        size_t size;
+        Error e = {0};
+        Text notes = {0};
+        char *program = poor_gnuplot(s, CASES[i].terminals);
+        const PlotOptions o = {.format = CASES[i].format, .gnuplot = program, .notes = &notes};
+        bool ok = write_plot(s->plain, figure_find("slowdown"), PLOT_SURFACE, &o,
+                             folder_path(s->folder, "poor.x"), &e);
+        if (ok == (CASES[i].error != NULL) || (CASES[i].error && !strstr(e.text, CASES[i].error)) ||
+            !strstr(text_get(&notes), CASES[i].note))
+            fail_msg("%zu: got error '%s', notes '%s'", i, e.text, text_get(&notes));
+        if (ok) {
+            char *got =
+                scratch_read(s->folder, CASES[i].format == PLOT_TEX ? "poor-inc.eps" : "poor.x", &size);
+            if (strncmp(got, CASES[i].begins, strlen(CASES[i].begins)) != 0)
+                fail_msg("%zu: got %.20s", i, got);
+            mem_free(got);
+        }
+        text_release(&notes);
+        mem_free(program);
+    }
+}
+
 // A plot that is killed half way, or that fails, leaves no folder behind: there never is one.
 static void leaves_nothing(void **state) {
     const Stores *s = *state;
@@ -613,6 +659,7 @@ int main(void) {
         cmocka_unit_test(apostrophes),
         cmocka_unit_test(file_names),
         cmocka_unit_test(tex_needs_graphicx_alone),
+        cmocka_unit_test(without_cairo),
         cmocka_unit_test(mistakes),
         cmocka_unit_test(of_its_model),
         cmocka_unit_test(titles_tell_panels_apart),
