@@ -129,7 +129,7 @@ static void put_ids(Text *script, const char *table, const int64_t *ids, size_t 
 }
 
 // SQLite looks for a name without a database among the temporary ones first; a view in the file sees only the
-// file. If open.c made the views in memory, result and heat exist already and are built on these.
+// file. If open.c made the views in memory, they exist already and are built on these.
 bool rows_narrow(Store *s, const int64_t *points, size_t point_count, const int64_t *models,
                  size_t model_count, Error *e) {
     // A surface may have been measured of the same weights under another name.
@@ -140,6 +140,9 @@ bool rows_narrow(Store *s, const int64_t *points, size_t point_count, const int6
         "CREATE TEMP VIEW point AS SELECT * FROM main.point WHERE id IN (SELECT id FROM temp.chosen);"
         "CREATE TEMP VIEW IF NOT EXISTS result AS"
         " SELECT * FROM main.result WHERE point_id IN (SELECT id FROM temp.chosen);"
+        "CREATE TEMP VIEW IF NOT EXISTS task_matrix AS SELECT m.* FROM main.task_matrix AS m"
+        " JOIN main.point AS p ON p.run_id = m.run_id AND p.number = m.point"
+        " WHERE p.id IN (SELECT id FROM temp.chosen);"
         "CREATE TEMP VIEW surface AS"
         " SELECT * FROM main.surface WHERE model_id IN (SELECT id FROM temp.chosen_model);"
         "CREATE TEMP VIEW IF NOT EXISTS heat AS"

@@ -114,13 +114,14 @@ static void holds(const Text *text, const char *want, bool wanted) {
 }
 
 static void by_command(void **state) {
+    static const char *const COMMANDS[][3] = {
+        {"show", "1", "--json"}, {"show", "1", "--tasks"}, {"store", "export", "1"}};
     Child c;
-    store_close(make(*state, ""));
-    for (int i = 0; i < 2; i++) {
-        if (i)
-            CHILD_OUTPACE(&c, *state, 0, "store", "export", "1", "--db", "a.db", "--method",
-                          "kangaroo,jacobi");
-        else CHILD_OUTPACE(&c, *state, 0, "show", "1", "--db", "a.db", "--method", "kangaroo,jacobi");
+    store_close(make(*state, "UPDATE prompt SET task = number % 2"));
+    for (int i = 0; i < 3; i++) {
+        const char *const *command = COMMANDS[i];
+        CHILD_OUTPACE(&c, *state, 0, command[0], command[1], command[2], "--db", "a.db", "--method",
+                      "kangaroo,jacobi");
         holds(&c.out, "kangaroo", true);
         holds(&c.out, "jacobi", true);
         holds(&c.out, "lookahead", false);
