@@ -105,7 +105,7 @@ static bool take_layer(Cuda *c, GpuLayer *l, const LayerWeights *w, Error *e) {
     return true;
 }
 
-// What a model of tokens and hidden states has in front of its first layer.
+// The weights in front of the first layer, of a model of tokens and hidden states.
 static bool take_front(Cuda *c, Error *e) {
     const Model *m = c->model;
     const Tensor *const fc[] = {&m->fc};

@@ -1,4 +1,4 @@
-// What a method is opened with: the target, the models that draft for it, and facts about them.
+// The environment of an open method: the target, the models that draft for it, and facts about them.
 #pragma once
 #include "engine/base/file.h"
 #include "engine/core/sampler.h"

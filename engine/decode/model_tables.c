@@ -9,6 +9,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
+#include "engine/base/text.h"
 
 #include <assert.h>
 #include <math.h>

@@ -5,7 +5,7 @@
 // only.
 #pragma once
 #include "engine/base/file.h"
-#include "engine/decode/method.h"
+#include "engine/decode/env.h"
 
 #include <assert.h>
 

@@ -19,7 +19,7 @@ static Captures exits_of(const TargetChoice *c, bool adapter) {
     return (Captures){1, {c->kind.exit_layer}};
 }
 
-// Allocates what the choice needs. False if there is no memory.
+// Allocates all that the choice needs. False if memory ran out.
 static bool take(Target *t, const TargetChoice *c, bool eagle) {
     size_t exits = (size_t)t->read.count, rows = (size_t)t->rows,
            row = (size_t)c->model->shape.width * sizeof(float);

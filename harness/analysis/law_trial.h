@@ -13,7 +13,7 @@
 
 enum { LAW_TRIAL_DEPTH = 8 };
 
-// What the loop did, with each output's last step in full.
+// The loop's result, with each output's last step in full.
 typedef struct LawTrialCounts {
     double tokens, steps, drafted;
     double settled;                      // steps past filling

@@ -1,4 +1,4 @@
-// A whole run on another machine: its points as priced, beside what was measured there, where it was.
+// A whole run on another machine: its points as priced, next to the measured ones where there are any.
 #pragma once
 #include "harness/analysis/priced.h"
 #include "simulate/scaling.h"

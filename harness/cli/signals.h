@@ -7,7 +7,7 @@
 //                         that it can end well; work that does not see the mark in time is ended as above.
 //                         A second signal ends the program at once
 //      interrupt_gently   SIGUSR1, and in a Slurm job SIGTERM, ask for an end at the next good place: the
-//                         program has time to finish what it would have to do again. If that takes too long,
+//                         program has time to finish work that it would do again. If that takes too long,
 //                         it is interrupted as above
 #pragma once
 #include "results/store.h"

@@ -109,7 +109,7 @@ static int needed_context(const Bench *b) {
 
 // --- measuring -------------------------------------------------------------------------------------------
 
-// What is timed: the model, or its adapter.
+// The timed one: the model, or its adapter.
 static bool choose_benched(Bench *b, const EngineOptions *o, Error *e) {
     BenchRun *run = &b->run;
     run->benched = (Benched){&run->engine.session, run->engine.model.dtype, &run->ceilings};

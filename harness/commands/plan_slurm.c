@@ -1,4 +1,4 @@
-// Writes an experiment as a Slurm job: which parts, how long they take, what they need.
+// Writes an experiment as a Slurm job: its parts, their time and their needs.
 #include "harness/cli/command.h"
 
 #include "engine/base/file.h"

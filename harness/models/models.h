@@ -4,7 +4,7 @@
 //      ModelChoice         --models_open------->  Models (target, draft, adapters, open)
 //      Models              --models_env-------->  MethodEnv, which methods are opened with
 #pragma once
-#include "engine/decode/method.h"
+#include "engine/decode/env.h"
 #include "engine/engine.h"
 #include "engine/model/adapter.h"
 #include "engine/model/inflate.h"
@@ -109,7 +109,7 @@ typedef struct DescribedModels {
 bool models_rehearse(Models *m, const ModelChoice *choice, const DescribedModels *d, Error *e);
 void models_end_rehearsal(Models *m);
 
-// What methods are opened with, all adapters included; it uses m.
+// The environment of methods, with all adapters; it uses m.
 MethodEnv models_env(Models *m, const Sampling *sampling, uint64_t seed, bool ignore_eos);
 
 // --- descriptions and hashes

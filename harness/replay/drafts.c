@@ -1,5 +1,5 @@
-// Methods that a replay has in addition to those of the table. Their steps cost what an engine's
-// would: the rows tried and, for a recorded draft model, its passes.
+// Methods that a replay has in addition to those of the table. Their steps cost as much as
+// an engine's: the rows tried and, for a recorded draft model, its passes.
 #include "harness/replay/drafts.h"
 
 #include "engine/base/memory.h"

@@ -29,7 +29,7 @@ double cost_cache(const Plan *p, int setup) {
     return 2.0 * shape->layers * (double)shape_kv_width(shape) * (double)width * p->inputs.positions[setup];
 }
 
-// --- what is left ------------------------------------------------------------------------------------------
+// --- the rest ----------------------------------------------------------------------------------------------
 
 // Methods of a group that take part; a baseline does in every part that has another one.
 static int methods_in(const Plan *p, const Group *g, const CostShard *only) {

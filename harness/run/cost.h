@@ -4,7 +4,7 @@
 #include "harness/run/plan.h"
 #include "results/store.h"
 
-// What a store has of a plan.
+// The part of a plan that a store has.
 typedef struct CostDone {
     int *rounds;  // (points of the schedule): prompts and passes that are stored
     Store *store; // NULL: there is none

@@ -51,8 +51,8 @@ int __wrap___libc_start_main(Main *program, int argc, char **argv, Main *init, v
     return __real___libc_start_main(program, argc, argv, construct, fini, loader_fini, stack_end);
 }
 
-// --- C++: its library asks whether there is one thread only (since 2.32; 0: there may be more), and the unwinder
-// looks for frames here (since 2.35). Nothing in this program throws.
+// --- C++: its library asks whether there is one thread only (since 2.32; 0: there may be more), and the
+// unwinder looks for frames here (since 2.35). Nothing in this program throws.
 
 char __libc_single_threaded;
 
