@@ -173,33 +173,46 @@ static EngineMemory estimate(const Model *m, const BackendOptions *o) {
                                   (angles + panel + scores) * sizeof(float)};
 }
 
-static size_t total(const EngineMemory *m) { return m->weights + m->cache + m->step; }
+// What must be in memory: weights that are mapped from their file need not be.
+static size_t resident(const EngineMemory *m, bool from_file) {
+    return (from_file ? 0 : m->weights) + m->cache + m->step;
+}
 
 // The longest context that fits, with a little to spare, since others use memory too; 0: none does.
-static int longest_context(const Model *m, const BackendOptions *o, size_t available) {
+static int longest_context(const Model *m, const BackendOptions *o, size_t available, bool from_file) {
     int low = 0, high = m->shape.context;
     while (low < high) {
         BackendOptions tried = *o;
         tried.context = low + (high - low + 1) / 2;
         EngineMemory need = estimate(m, &tried);
-        if (total(&need) <= available - available / 32) low = tried.context;
+        if (resident(&need, from_file) <= available - available / 32) low = tried.context;
         else high = tried.context - 1;
     }
     return low;
 }
 
-// Weights are mapped from files, so the system can drop their pages; but a step reads them all, so they must
-// fit.
-static bool check_memory(const Model *m, const BackendOptions *o, const EngineMemory *need, Error *e) {
+static bool lacks_memory(const EngineMemory *need, const char *mend, Error *e) {
     const double gigabyte = 1e9;
-    if (need->available == 0 || total(need) <= need->available) return true;
-    char mend[64] = "it does not fit, whatever the context";
-    int fits = longest_context(m, o, need->available);
-    if (fits) snprintf(mend, sizeof mend, "--context %d would fit", fits);
-    return error_system(
-        e, "the model needs %.1f GB (weights %.1f, cache %.1f, step %.1f), %.1f GB are free: %s",
-        (double)total(need) / gigabyte, (double)need->weights / gigabyte, (double)need->cache / gigabyte,
-        (double)need->step / gigabyte, (double)need->available / gigabyte, mend);
+    return error_system(e,
+                        "the model needs %.1f GB (weights %.1f, cache %.1f, step %.1f), %.1f GB are free: %s",
+                        (double)resident(need, false) / gigabyte, (double)need->weights / gigabyte,
+                        (double)need->cache / gigabyte, (double)need->step / gigabyte,
+                        (double)need->available / gigabyte, mend);
+}
+
+// A step reads all weights, so they should fit with cache and step. Where they can't, whatever the context,
+// every step reads them from the file (EngineMemory.from_file), unless they are to be held.
+static bool check_memory(const Model *m, const BackendOptions *o, bool held, EngineMemory *need, Error *e) {
+    char mend[80];
+    if (need->available == 0 || resident(need, false) <= need->available) return true;
+    int fits = longest_context(m, o, need->available, false);
+    if (!fits && held) return lacks_memory(need, "leave --weights held out, to read them from the file", e);
+    need->from_file = !fits;
+    if (need->from_file && resident(need, true) <= available_memory()) return true;
+    if (need->from_file) fits = longest_context(m, o, available_memory(), true);
+    snprintf(mend, sizeof mend, fits ? "--context %d would fit" : "it does not fit, whatever the context",
+             fits);
+    return lacks_memory(need, mend, e);
 }
 
 // A piece without a row in the embedding is of another model. Added tokens may stand beyond (CodeLlama 34B
@@ -300,7 +313,7 @@ static bool choose_rest(Opening *w, Model *m, const EngineOptions *o, Error *e) 
     if (!w->device->host) return true;
     w->need = estimate(m, &w->backend);
     w->need.available = memory_beside(o->beside);
-    return check_memory(m, &w->backend, &w->need, e);
+    return check_memory(m, &w->backend, o->weights == WEIGHTS_HELD, &w->need, e);
 }
 
 // --- ranks

@@ -22,6 +22,7 @@ typedef struct Engine {
 typedef struct EngineMemory {
     size_t weights, cache, step;
     size_t available; // before opening, from the system; 0 if the weights are in another memory
+    bool from_file;   // the weights don't fit: a step reads them from their file
 } EngineMemory;
 
 // Opens. If memory doesn't suffice, the error names the context that would fit (a GPU takes a shorter one by

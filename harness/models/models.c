@@ -15,9 +15,27 @@
 #include <string.h>
 #include <unistd.h>
 
-static void warn(const Engine *engine, const char *dir) {
+// Tells a person what a large model takes, and warns of one that does not fit. On the CPU nothing of the
+// weights has been read by then.
+static void tell_memory(const EngineMemory *m, const char *dir) {
+    const double gigabyte = 1e9, weights = (double)m->weights / gigabyte;
+    const double cache = (double)m->cache / gigabyte, step = (double)m->step / gigabyte;
+    const double available = (double)m->available / gigabyte, sum = weights + cache + step;
+    if (m->from_file)
+        fprintf(stderr,
+                "warning: '%s' has %.1f GB of weights, %.1f GB of memory are free: each step reads them from "
+                "the disk, at 1 GB/s in %.0f s\n",
+                SHOWN(dir), weights, available, weights);
+    else if (sum >= 1 && available > 0 && isatty(STDERR_FILENO))
+        fprintf(stderr,
+                "memory: '%s' takes %.1f GB (weights %.1f, cache %.1f, step %.1f), %.1f GB are free\n",
+                SHOWN(dir), sum, weights, cache, step, available);
+}
+
+static void warn(const Engine *engine, const EngineMemory *memory, const char *dir) {
     const Session *s = &engine->session;
     shape_warn(&engine->model, dir);
+    tell_memory(memory, dir);
     if (engine->fits)
         fprintf(stderr,
                 "note: '%s' holds a context of %d, not %d: its device has no room; --context %d fits\n",
@@ -43,7 +61,7 @@ static bool open_others(Models *m, const ModelChoice *c, Error *e) {
     draft = draft_options(&options, c);
     if (c->draft && !engine_open(&m->draft, c->draft, &draft, &m->draft_memory, e))
         return error_within(e, "--draft '%s'", c->draft);
-    if (c->draft) warn(&m->draft, c->draft);
+    if (c->draft) warn(&m->draft, &m->draft_memory, c->draft);
     m->has_draft = c->draft != NULL;
     if (c->draft && !engine_same_vocabulary(&m->target, &m->draft, e)) return false;
     for (int i = 0; i < ADAPTER_ROLES; i++)
@@ -75,7 +93,7 @@ bool models_open(Models *m, const ModelChoice *c, Error *e) {
     if (c->engine.context > m->target.model.shape.context)
         fprintf(stderr, "warning: --context %d is cut to %d, all that '%s' holds\n", c->engine.context,
                 m->target.model.shape.context, SHOWN(c->target));
-    warn(&m->target, c->target);
+    warn(&m->target, &m->memory, c->target);
     m->cache = models_cache(c->cache);
     if (!open_others(m, c, e)) {
         models_close(m);

@@ -237,7 +237,7 @@ static void memory_is_told(void **state) {
 }
 
 // A directory whose model is too large for any machine that runs this test: its files are holes.
-static void grow_weights(const char *dir, int width, int mlp, int vocab) {
+static void grow_weights(const char *dir, int width, int q, int mlp, int vocab) {
     struct {
         const char *name;
         int64_t rows, columns;
@@ -246,10 +246,10 @@ static void grow_weights(const char *dir, int width, int mlp, int vocab) {
         {"model.norm.weight", 0, width},
         {"lm_head.weight", vocab, width},
         {"model.layers.0.input_layernorm.weight", 0, width},
-        {"model.layers.0.self_attn.q_proj.weight", 64, width},
-        {"model.layers.0.self_attn.k_proj.weight", 64, width},
-        {"model.layers.0.self_attn.v_proj.weight", 64, width},
-        {"model.layers.0.self_attn.o_proj.weight", width, 64},
+        {"model.layers.0.self_attn.q_proj.weight", q, width},
+        {"model.layers.0.self_attn.k_proj.weight", q, width},
+        {"model.layers.0.self_attn.v_proj.weight", q, width},
+        {"model.layers.0.self_attn.o_proj.weight", width, q},
         {"model.layers.0.post_attention_layernorm.weight", 0, width},
         {"model.layers.0.mlp.gate_proj.weight", mlp, width},
         {"model.layers.0.mlp.up_proj.weight", mlp, width},
@@ -288,20 +288,26 @@ static void weights_too_large(void **state) {
     const Models *m = *state;
     char dir[FOLDER_PATH_SIZE + 16];
     snprintf(dir, sizeof dir, "%s/huge", m->folder);
-    static const char *const sets[] = {"num_hidden_layers=1", "num_key_value_heads=4", "head_dim=16"};
-    enum { WIDTH = 1 << 17, MLP = 1 << 19, VOCAB = 512 };
+    static const char *const sets[] = {"num_hidden_layers=1", "num_key_value_heads=4", "head_dim=512"};
+    enum { WIDTH = 1 << 17, Q = 4 * 512, MLP = 1 << 19, VOCAB = 512 };
     synth(dir, 1, sets, 3);
     set_config(dir, "hidden_size", WIDTH);
     set_config(dir, "intermediate_size", MLP);
-    grow_weights(dir, WIDTH, MLP, VOCAB);
+    grow_weights(dir, WIDTH, Q, MLP, VOCAB);
     Engine engine;
     EngineMemory said;
     Error e = {0};
-    assert_false(engine_open(&engine, dir, &(EngineOptions){0}, &said, &e));
-    if (e.kind != ERROR_SYSTEM || !strstr(e.text, "it does not fit, whatever the context"))
-        fail_msg("got '%s'", e.text);
-    assert_in_range(said.weights, (size_t)3 * 2 * WIDTH * MLP, (size_t)3 * 2 * WIDTH * MLP + (1u << 30));
+    EngineOptions held = {.weights = WEIGHTS_HELD}, mapped = {.max_nodes = 2, .threads = 1};
+    assert_false(engine_open(&engine, dir, &held, &said, &e));
+    if (e.kind != ERROR_SYSTEM || !strstr(e.text, "leave --weights held out")) fail_msg("got '%s'", e.text);
+    assert_in_range(said.weights, (size_t)3 * 2 * WIDTH * MLP, (size_t)3 * 2 * WIDTH * MLP + (4ull << 30));
+    if (!engine_open(&engine, dir, &mapped, &said, &e)) fail_msg("got '%s'", e.text); // from its file
+    assert_true(said.from_file);
     engine_close(&engine);
+    set_config(dir, "max_position_embeddings", 1 << 24); // its cache must fit all the same
+    mapped.max_nodes = 0;
+    assert_false(engine_open(&engine, dir, &mapped, &said, &e));
+    if (e.kind != ERROR_SYSTEM || !strstr(e.text, "would fit")) fail_msg("got '%s'", e.text);
 }
 
 // The context that is said to fit does, by the engine's own reckoning, and not much more would.
