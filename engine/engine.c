@@ -308,6 +308,7 @@ static void cut_context(Opening *w, const Model *m) {
 static bool choose_rest(Opening *w, Model *m, const EngineOptions *o, Error *e) {
     w->backend.compute = compute_choose(o->compute, m->dtype);
     if (o->no_window) m->shape.window = 0;
+    if (o->real_vocab && o->real_vocab < m->shape.real_vocab) m->shape.real_vocab = o->real_vocab;
     cut_context(w, m);
     rope_fit(&m->shape.rope, context_of(&m->shape, &w->backend));
     if (!w->device->host) return true;
@@ -428,21 +429,24 @@ void engine_close(Engine *engine) {
     *engine = (Engine){0};
 }
 
-static bool same_piece(const char *a, const char *b) { return a && b ? strcmp(a, b) == 0 : a == b; }
+// An id that only one of them has a piece for is padding of the other.
+static bool same_piece(const char *a, const char *b) { return !a || !b || strcmp(a, b) == 0; }
 
 bool engine_same_vocabulary(const Engine *target, const Engine *draft, Error *e) {
-    int n = target->model.shape.real_vocab, own = draft->model.shape.real_vocab;
-    if (n != own)
-        return error_input(e, "the draft model has %d tokens, the target %d: they must share a vocabulary",
-                           own, n);
-    if (!target->tokenizer || !draft->tokenizer) return true;
-    for (int id = 0; id < n; id++) {
+    int rows = target->model.shape.vocab, own = draft->model.shape.vocab;
+    bool readable = target->tokenizer && draft->tokenizer;
+    if (rows != own && !readable)
+        return error_input(e,
+                           "the draft model has %d tokens, the target %d, and not both have a tokenizer that "
+                           "shows whether one vocabulary is the start of the other",
+                           own, rows);
+    for (int id = 0; readable && id < rows && id < own; id++) {
         const char *a = tokenizer_piece(target->tokenizer, id), *b = tokenizer_piece(draft->tokenizer, id);
         if (!same_piece(a, b))
             return error_input(e,
                                "token %d is '%s' for the target, '%s' for the draft model: they must share a "
                                "vocabulary",
-                               id, a ? a : "nothing", b ? b : "nothing");
+                               id, a, b);
     }
     return true;
 }

@@ -27,8 +27,9 @@ typedef struct EngineOptions {
     const char *isa; // forces a set of CPU kernels; NULL: the best one. Belongs to argv or the environment
     int context;     // positions; 0: the model's own, or on a GPU what fits
     // Not for users:
-    int max_nodes, slack;        // see BackendOptions
-    Progress progress;           // of opening, and of everything that the session runs
+    int real_vocab;       // of a draft: the target's, since it proposes no other ids; 0: as the model's
+    int max_nodes, slack; // see BackendOptions
+    Progress progress;    // of opening, and of everything that the session runs
     const struct Engine *beside; // one that is open at the same time, and is closed later: memory has room
                                  // for both, and they take turns with the same threads. NULL: alone
     const struct Team *team;     // processes that share steps (core/ranks.h). NULL: this one only

@@ -25,24 +25,20 @@ void follower_release(Follower *f) {
     *f = (Follower){0};
 }
 
-bool follower_fits(const Follower *f, const int *prompt, int count, Error *e) {
-    int vocab = f->session->shape.vocab;
-    for (int i = 0; i < count; i++)
-        if (prompt[i] >= vocab)
-            return error_input(e, "token %d of the prompt is %d, outside the draft's vocabulary of %d", i,
-                               prompt[i], vocab);
-    return true;
+void follower_known(const Follower *f, const int *tokens, int count, int *out) {
+    int known = shape_tokens(&f->session->shape);
+    for (int i = 0; i < count; i++) out[i] = tokens[i] < known ? tokens[i] : 0;
 }
 
 bool follower_begin(Follower *f, const int *prompt, int count, const float *hidden, Error *e) {
     assert(count >= 1 && count <= f->capacity);
-    memcpy(f->sequence, prompt, (size_t)count * sizeof *prompt);
+    follower_known(f, prompt, count, f->sequence);
     f->length = count;
     session_reset(f->session);
     check(f);
     if (count - 1 > f->session->context) return true;
-    return hidden ? session_prefill_hidden(f->session, prompt, count - 1, hidden, e)
-                  : session_prefill(f->session, prompt, count - 1, 0, 0, NULL, e);
+    return hidden ? session_prefill_hidden(f->session, f->sequence, count - 1, hidden, e)
+                  : session_prefill(f->session, f->sequence, count - 1, 0, 0, NULL, e);
 }
 
 int follower_catch_up(Follower *f) {
@@ -63,7 +59,7 @@ int follower_guess(Follower *f, int node, int token) {
 
 void follower_append(Follower *f, const int *tokens, int count) {
     assert(count >= 0 && f->length + count <= f->capacity);
-    memcpy(f->sequence + f->length, tokens, (size_t)count * sizeof *tokens);
+    follower_known(f, tokens, count, f->sequence + f->length);
     f->length += count;
 }
 

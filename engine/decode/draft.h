@@ -48,6 +48,10 @@ int follower_catch_up(Follower *f);
 // Adds a guess below `node`, to be run; TREE_NONE if there is no room.
 int follower_guess(Follower *f, int node, int token);
 
+// Copies tokens to `out`, which may be `tokens`. Ids that the model lacks, as it may where its vocabulary is
+// smaller than the target's, become id 0: so does every such id of the sequence.
+void follower_known(const Follower *f, const int *tokens, int count, int *out);
+
 // Appends to the sequence, or to a draft after it.
 void follower_append(Follower *f, const int *tokens, int count);
 

@@ -33,6 +33,13 @@ static bool shares_vocabulary(const Session *s, const char *name, const MethodEn
                                       name, own, want);
 }
 
+// A draft may know fewer ids than the target. It must not propose others.
+static bool proposes_known(const Session *draft, const MethodEnv *env, Error *e) {
+    int own = draft->shape.real_vocab, known = env->target->shape.real_vocab;
+    return own <= known ||
+           error_input(e, "the draft model proposes ids up to %d, the target has %d", own - 1, known);
+}
+
 // Kinds of adapters: their input, and whether they read the target's last layer.
 static const struct AdapterNeed {
     MethodNeed need;
@@ -77,7 +84,7 @@ static bool check_needs(const MethodInfo *info, const MethodEnv *env, Error *e) 
         return error_input(e, "it reads the model's outputs; %s", env->only_text);
     if (info->needs & NEEDS_DRAFT && !env->draft)
         return error_input(e, "a draft model is needed: give one with --draft DIR, in a config draft: DIR");
-    if (info->needs & NEEDS_DRAFT && !shares_vocabulary(env->draft, "draft model", env, e)) return false;
+    if (info->needs & NEEDS_DRAFT && !proposes_known(env->draft, env, e)) return false;
     if (info->needs & NEEDS_LAYERS && env->target->shape.layers < 2)
         return error_input(e, "the target has one layer, so there is none to leave it after");
     if (info->needs & NEEDS_ANSWER && env->mixed)

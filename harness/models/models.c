@@ -42,9 +42,11 @@ static void warn(const Engine *engine, const EngineMemory *memory, const char *d
                 SHOWN(s->name), s->context, s->shape.context, engine->fits);
 }
 
-// As the target, but on the device that the draft runs on.
-static EngineOptions draft_options(const EngineOptions *target, const ModelChoice *c) {
-    EngineOptions o = *target;
+// As the target, but on the device that the draft runs on, and without ids that the target lacks.
+static EngineOptions draft_options(const EngineOptions *base, const ModelChoice *c, const Engine *target) {
+    EngineOptions o = *base;
+    o.beside = target;
+    o.real_vocab = target->model.shape.real_vocab;
     const char *last = c->engine.device;
     for (const char *p = last; *p; p++)
         if (strchr(",+", *p)) last = p + 1;
@@ -58,7 +60,7 @@ static bool open_others(Models *m, const ModelChoice *c, Error *e) {
     options.beside = &m->target;
     options.team = NULL;
     if (m->target.fits) options.context = m->target.session.context;
-    draft = draft_options(&options, c);
+    draft = draft_options(&options, c, &m->target);
     if (c->draft && !engine_open(&m->draft, c->draft, &draft, &m->draft_memory, e))
         return error_within(e, "--draft '%s'", c->draft);
     if (c->draft) warn(&m->draft, &m->draft_memory, c->draft);
@@ -76,7 +78,7 @@ static void check(const Models *m) {
     const Session *target = &m->target.session;
     assert(target->backend && m->facts.engine == &m->target);
     assert(m->has_draft == (m->draft.session.backend != NULL));
-    assert(!m->has_draft || m->draft.model.shape.real_vocab == m->target.model.shape.real_vocab);
+    assert(!m->has_draft || m->draft.model.shape.real_vocab <= m->target.model.shape.real_vocab);
     for (const AdapterEngine *a = m->adapters; a < m->adapters + ADAPTER_ROLES; a++) {
         assert(a->count <= ADAPTER_HEADS_MAX);
         for (int i = 0; i < a->count; i++) assert(a->sessions[i].context == target->context);
@@ -104,8 +106,7 @@ bool models_open(Models *m, const ModelChoice *c, Error *e) {
 }
 
 static bool rehearse_others(Models *m, const ModelChoice *c, const DescribedModels *d, Error *e) {
-    EngineOptions options = draft_options(&c->engine, c);
-    options.beside = &m->target;
+    EngineOptions options = draft_options(&c->engine, c, &m->target);
     m->has_draft = d->draft != NULL;
     if (d->draft && !engine_rehearse(&m->draft, c->draft, d->draft, &options, e))
         return error_within(e, "--draft '%s'", c->draft);

@@ -78,8 +78,10 @@ static void check_drafts(World *w, Random *r) {
                                            "ouroboros:gamma=6"};
     RandomModel other;
     Shape shape = random_shape(r);
-    shape.vocab = w->model.model.shape.vocab;
-    shape.real_vocab = w->model.model.shape.real_vocab;
+    const Shape *target =
+        &w->model.model.shape; // of which the draft's vocabulary is the start, or more than all
+    shape.vocab = target->vocab + test_between(r, target->vocab < 20 ? -target->vocab / 2 : -20, 20);
+    shape.real_vocab = shape.vocab < target->real_vocab ? shape.vocab : target->real_vocab;
     random_model_init(&other, &shape, DTYPE_BF16, false, r);
     for (int i = 0; i < 2; i++) { // one that nearly agrees, one that does not
         Session draft;
@@ -285,13 +287,21 @@ static void sampled_output_has_the_distribution(void **state) {
     Random r = test_random(92);
     Shape shape = tiny_shape();
     RandomModel model, other, adapter;
-    Session target, draft, tuned, heads[2];
+    Session target, draft, tuned, heads[2], unlike[2];
+    RandomModel shorter, longer;
     Adapter medusa;
     AdapterKind kind = {ADAPTER_MEDUSA, 2, 2, 0, {0}};
     const char *dir = folder_path(*state, "heads");
     random_model_init(&model, &shape, DTYPE_F32, false, &r);
     random_model_init(&other, &shape, DTYPE_F32, false, &r);
     random_adapter_init(&adapter, &model.model, &r);
+    shape.vocab = shape.real_vocab = VOCAB - 2;
+    random_model_init(&shorter, &shape, DTYPE_F32, false, &r);
+    shape.vocab = VOCAB + 3;
+    shape.real_vocab = VOCAB;
+    random_model_init(&longer, &shape, DTYPE_F32, false, &r);
+    open_cpu(&unlike[0], &shorter.model, COMPUTE_F32);
+    open_cpu(&unlike[1], &longer.model, COMPUTE_F32);
     assert_true(adapter_synth(dir, &model.model, &kind, 3, false, NULL) &&
                 adapter_open(&medusa, &model.model, dir, NULL));
     open_cpu(&target, &model.model, COMPUTE_F32);
@@ -309,11 +319,19 @@ static void sampled_output_has_the_distribution(void **state) {
             &env, "speculative:gamma=2,draft_temperature=3,draft_top_k=0,draft_top_p=1,adaptive=confidence");
         check_words(&env, "kangaroo:gamma=2,eta=0.4");
         check_words(&env, "medusa:tree=0;1;2;3;4;00;01");
+        for (int k = 0; k < 2; k++) { // a draft with less of the vocabulary, one with more
+            env.draft = &unlike[k];
+            check_words(&env, "speculative:gamma=2");
+            check_words(&env, "speculative:tree=2x2");
+        }
     }
     session_release(&target);
     session_release(&draft);
     session_release(&tuned);
     for (int i = 0; i < 2; i++) session_release(&heads[i]);
+    for (int i = 0; i < 2; i++) session_release(&unlike[i]);
+    random_model_release(&shorter);
+    random_model_release(&longer);
     adapter_close(&medusa);
     random_model_release(&model);
     random_model_release(&other);

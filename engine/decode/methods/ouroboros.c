@@ -197,13 +197,13 @@ static int last_token(const Ouroboros *o) { return draft_of(o)[o->drafted - 1]; 
 // A prompt that is too long for the draft model is not followed: its steps only use the pool.
 static bool ouroboros_begin(void *self, const Prompt *prompt, Error *e) {
     Ouroboros *o = self;
-    if (!follower_fits(&o->follower, prompt->tokens, prompt->count, e)) return false;
     o->random.counter = 0; // a prompt's window does not depend on the prompts before it
     if (!o->p.warm) ngram_pool_clear(&o->pool);
     o->length = prompt->count;
     o->drafted = 0;
-    window_start(&o->window, &(WindowSource){&o->random, prompt->tokens, prompt->count});
-    return follower_begin(&o->follower, prompt->tokens, prompt->count, NULL, e);
+    if (!follower_begin(&o->follower, prompt->tokens, prompt->count, NULL, e)) return false;
+    window_start(&o->window, &(WindowSource){&o->random, o->follower.sequence, prompt->count});
+    return true;
 }
 
 // --- the draft model's steps
@@ -224,6 +224,12 @@ static int append_tokens(Ouroboros *o, int base, int room) {
     return node;
 }
 
+static void add_phrase(Ouroboros *o, int base, const int *tuple) {
+    int phrase[BETA_MOST];
+    follower_known(&o->follower, tuple, o->pool.width, phrase);
+    tree_chain(&o->follower.session->tree, base, phrase, o->pool.width, NULL);
+}
+
 // The last token stays out of the cache: the next step starts with it.
 static bool draft_step(Ouroboros *o, int base, int room, Error *e) {
     Session *s = o->follower.session;
@@ -231,7 +237,7 @@ static bool draft_step(Ouroboros *o, int base, int room, Error *e) {
     bool verifies = o->p.verify_while_filling || !window_is_filling(&o->window);
     WindowSource from = {&o->random, o->follower.sequence, o->length + o->drafted};
     for (int i = 0; i < ngram_pool_count(&o->pool, last) && verifies; i++)
-        tree_chain(&s->tree, base, ngram_pool_tuple(&o->pool, last, i), o->pool.width, NULL);
+        add_phrase(o, base, ngram_pool_tuple(&o->pool, last, i));
     window_probe(&o->window, &s->tree, base, 0, window_columns(&o->window));
     if (!session_run(s, s->shape.layers, e) || !session_read(s, HEAD_ARGMAX, e)) return false;
     int node = append_tokens(o, base, room);

@@ -99,7 +99,6 @@ static void *speculative_open(const MethodEnv *env, const void *values, Error *e
 
 static bool speculative_begin(void *self, const Prompt *prompt, Error *e) {
     Speculative *s = self;
-    if (!follower_fits(&s->follower, prompt->tokens, prompt->count, e)) return false;
     s->length = s->p.gamma;
     drafter_begin(&s->drafter, prompt->seed);
     return follower_begin(&s->follower, prompt->tokens, prompt->count, NULL, e);

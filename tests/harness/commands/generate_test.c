@@ -467,12 +467,15 @@ static void second_models(void **state) {
         "generate tiny --ids 1,5,9 --max-tokens 30 --json --method speculative --draft small",
         ("generate tiny --ids 1,5,9 --max-tokens 30 --json --method speculative:adaptive=heuristic "
          "--draft tiny"),
+        "generate tiny --ids 1,5,9 --max-tokens 30 --json --method speculative --draft shorter",
+        "generate tiny --ids 1,5,9 --max-tokens 30 --json --method speculative --draft longer",
         "generate tiny --ids 1,5,9 --max-tokens 30 --json --method kangaroo:eta=0 --adapter kangaroo",
         "generate tiny --ids 1,5,9 --max-tokens 30 --json --method medusa --adapter medusa",
         "generate tiny --ids 1,5,9 --max-tokens 30 --json --method eagle:depth=3 --adapter eagle",
         "generate tiny --ids 1,5,9 --max-tokens 30 --json --method eagle3:depth=2 --adapter eagle3"};
     cli_run(cli, 0, "model synth tiny small --set num_hidden_layers=1 --seed 4");
-    cli_run(cli, 0, "model synth tiny other --set vocab_size=400");
+    cli_run(cli, 0, "model synth tiny shorter --set vocab_size=400");
+    cli_run(cli, 0, "model synth tiny longer --set vocab_size=600");
     cli_run(cli, 0, "model adapter tiny kangaroo --exit-layer 1");
     cli_run(cli, 0, "model adapter tiny medusa --variant medusa --heads 3");
     cli_run(cli, 0, "model adapter tiny eagle --variant eagle");
@@ -488,9 +491,10 @@ static void second_models(void **state) {
     const Child *c =
         cli_run(cli, 0, "generate tiny --ids 1,5 --max-tokens 4 --stats --method speculative --draft small");
     assert_non_null(strstr(text_get(&c->err), "\ndraft     weights 0."));
-    cli_expect_error(
-        cli, 2, "generate tiny --ids 1 --method speculative --draft other",
-        "outpace: the draft model has 400 tokens, the target 512: they must share a vocabulary\n");
+    assert_int_equal(remove(folder_path(cli->folder, "shorter/tokenizer.json")), 0);
+    cli_expect_error(cli, 2, "generate tiny --ids 1 --method speculative --draft shorter",
+                     "outpace: the draft model has 400 tokens, the target 512, and not both have a tokenizer "
+                     "that shows whether one vocabulary is the start of the other\n");
     swap_pieces(cli, "small", "<0x41>", "<0x42>");
     cli_expect_error(
         cli, 2, "generate tiny --ids 1 --method speculative --draft small",
