@@ -108,6 +108,22 @@ static void check_variant(World *w, AdapterVariant v, bool beside, const char *f
     adapter_close(&a);
 }
 
+// A draft with a shorter vocabulary, or a longer one.
+static void check_unlike(World *w, int more, Random *r) {
+    RandomModel model;
+    Session draft;
+    const Shape *target = &w->model.model.shape;
+    Shape shape = *target;
+    shape.vocab += more;
+    shape.real_vocab = shape.vocab < target->real_vocab ? shape.vocab : target->real_vocab;
+    random_model_init(&model, &shape, DTYPE_BF16, false, r);
+    open_cuda(&draft, &model.model, w->compute, &(CudaCards){1, {0}}, w->target.self);
+    w->env.draft = &draft;
+    check(w, "speculative:gamma=3,draft_temperature=1");
+    session_release(&draft);
+    random_model_release(&model);
+}
+
 static void check_all(Compute i, int cards, const char *folder, Random *r) {
     static const char *const alone[] = {"jacobi", "prompt-lookup:draft=4", "lookahead:W=4,N=3,G=3"};
     World w;
@@ -126,6 +142,7 @@ static void check_all(Compute i, int cards, const char *folder, Random *r) {
         check(&w, "mix:jacobi+ngrammys(k=2,w=2,strategy=context)+speculative(gamma=2),rows=9");
     }
     session_release(&draft);
+    if (cards == 1) check_unlike(&w, i == COMPUTE_F32 ? 7 : -9, r);
     w.env.draft = NULL;
     for (int v = cards == 2 ? ADAPTER_MEDUSA : ADAPTER_KANGAROO;
          v <= (i == COMPUTE_F16 ? ADAPTER_KANGAROO : ADAPTER_EAGLE3); v++)
