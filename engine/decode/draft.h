@@ -35,9 +35,6 @@ void follower_release(Follower *f);
 // the model's input is hidden states, else NULL. A prompt that is too long for the model isn't followed.
 bool follower_begin(Follower *f, const int *prompt, int count, const float *hidden, Error *e);
 
-// Fails if the prompt has ids beyond the model's vocabulary: a target may have more padding at its end.
-bool follower_fits(const Follower *f, const int *prompt, int count, Error *e);
-
 // Tokens that the cache lacks: at least the last one.
 static inline int follower_missing(const Follower *f) { return f->length - f->session->cache.length; }
 

@@ -9,7 +9,7 @@
 #define LLAMA2_PARTS                                                                                       \
     .begin = "<s>", .system_before = "<<SYS>>\n", .system_after = "\n<</SYS>>\n\n", .system_inside = true, \
     .user_before = "[INST] ", .user_after = " [/INST]", .reply_before = " ", .reply_after = " </s>",       \
-    .again = "<s>", .trim = true
+    .again = "<s>", .trim_user = true, .trim_reply = true
 
 #define CHATML_PARTS                                                                          \
     .begin = "", .system_before = "<|im_start|>system\n", .system_after = "<|im_end|>\n",     \
@@ -35,7 +35,7 @@ static const Template CODELLAMA = {
     .name = "codellama", .about = "CodeLlama instruct, as Llama 2", LLAMA2_PARTS};
 
 static const Template MISTRAL = {.name = "mistral",
-                                 .about = "Mistral instruct 0.1 and 0.2",
+                                 .about = "Mistral instruct 0.1 and 0.2, Mixtral instruct",
                                  .begin = "<s>",
                                  .system_after = "\n\n",
                                  .system_inside = true,
@@ -60,8 +60,9 @@ static const Template LLAMA_3 = {.name = "llama-3",
                                  .user_before = "<|start_header_id|>user<|end_header_id|>\n\n",
                                  .user_after = "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n",
                                  .reply_after = "<|eot_id|>",
-                                 .trim = true,
-                                 .trim_system = true};
+                                 .trim_system = true,
+                                 .trim_user = true,
+                                 .trim_reply = true};
 
 static const Template QWEN_2 = {.name = "qwen-2.5",
                                 .about = "Qwen2.5 instruct",
@@ -74,8 +75,118 @@ static const Template QWEN_3 = {.name = "qwen-3",
                                 .thought_end = "</think>",
                                 CHATML_PARTS};
 
-static const Template *const TEMPLATES[] = {&NONE,  &VICUNA,  &LLAMA_2, &CODELLAMA, &MISTRAL,
-                                            &PHI_3, &LLAMA_3, &QWEN_2,  &QWEN_3};
+static const Template CHATML = {.name = "chatml", .about = "StableLM 2, Arcee and many others", CHATML_PARTS};
+
+static const Template SMOLLM_2 = {.name = "smollm-2",
+                                  .about = "SmolLM2 instruct",
+                                  .system =
+                                      "You are a helpful AI assistant named SmolLM, trained by Hugging Face",
+                                  CHATML_PARTS};
+
+static const Template PHI_4 = {.name = "phi-4",
+                               .about = "Phi-4",
+                               .begin = "",
+                               .system_before = "<|im_start|>system<|im_sep|>",
+                               .system_after = "<|im_end|>",
+                               .user_before = "<|im_start|>user<|im_sep|>",
+                               .user_after = "<|im_end|><|im_start|>assistant<|im_sep|>",
+                               .reply_after = "<|im_end|>"};
+
+static const Template PHI_4_MINI = {.name = "phi-4-mini",
+                                    .about = "Phi-4-mini instruct",
+                                    .begin = "",
+                                    .system_before = "<|system|>",
+                                    .system_after = "<|end|>",
+                                    .user_before = "<|user|>",
+                                    .user_after = "<|end|><|assistant|>",
+                                    .reply_after = "<|end|>"};
+
+#define GEMMA_PARTS                                                                          \
+    .begin = "<bos>", .user_before = "<start_of_turn>user\n",                                \
+    .user_after = "<end_of_turn>\n<start_of_turn>model\n", .reply_after = "<end_of_turn>\n", \
+    .trim_user = true, .trim_reply = true
+
+static const Template GEMMA = {
+    .name = "gemma", .about = "Gemma and Gemma 2, without system text", GEMMA_PARTS};
+
+static const Template GEMMA_3 = {.name = "gemma-3",
+                                 .about = "Gemma 3 instruct",
+                                 .system_after = "\n\n",
+                                 .system_inside = true,
+                                 .kept_apart = true,
+                                 GEMMA_PARTS};
+
+static const Template OLMO_2 = {.name = "olmo-2",
+                                .about = "OLMo 2 instruct",
+                                .begin = "<|endoftext|>",
+                                .system_before = "<|system|>\n",
+                                .system_after = "\n",
+                                .user_before = "<|user|>\n",
+                                .user_after = "\n<|assistant|>\n",
+                                .reply_after = "<|endoftext|>\n"};
+
+static const Template GRANITE = {.name = "granite",
+                                 .about = "Granite 3.0 instruct",
+                                 .begin = "",
+                                 .system_before = "<|start_of_role|>system<|end_of_role|>",
+                                 .system_after = "<|end_of_text|>\n",
+                                 .user_before = "<|start_of_role|>user<|end_of_role|>",
+                                 .user_after = "<|end_of_text|>\n<|start_of_role|>assistant<|end_of_role|>",
+                                 .reply_after = "<|end_of_text|>\n"};
+
+static const Template GLM_4 = {.name = "glm-4",
+                               .about = "GLM-4 chat",
+                               .begin = "[gMASK]<sop>",
+                               .system_before = "<|system|>\n",
+                               .system_after = "",
+                               .user_before = "<|user|>\n",
+                               .user_after = "<|assistant|>\n"};
+
+static const Template COMMAND_R = {.name = "command-r",
+                                   .about = "Command R and R+ (Cohere)",
+                                   .begin = "<BOS_TOKEN>",
+                                   .system_before = "<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>",
+                                   .system_after = "<|END_OF_TURN_TOKEN|>",
+                                   .user_before = "<|START_OF_TURN_TOKEN|><|USER_TOKEN|>",
+                                   .user_after =
+                                       "<|END_OF_TURN_TOKEN|><|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>",
+                                   .reply_after = "<|END_OF_TURN_TOKEN|>",
+                                   .trim_user = true,
+                                   .trim_reply = true};
+
+static const Template EXAONE_3 = {.name = "exaone-3.5",
+                                  .about = "EXAONE 3.5 instruct",
+                                  .begin = "",
+                                  .system = "",
+                                  .system_before = "[|system|]",
+                                  .system_after = "[|endofturn|]\n",
+                                  .user_before = "[|user|]",
+                                  .user_after = "\n[|assistant|]",
+                                  .reply_after = "[|endofturn|]\n"};
+
+static const Template SEED_OSS = {.name = "seed-oss",
+                                  .about = "Seed-OSS instruct",
+                                  .begin = "",
+                                  .system_before = "<seed:bos>system\n",
+                                  .system_after = "<seed:eos>",
+                                  .user_before = "<seed:bos>user\n",
+                                  .user_after = "<seed:eos><seed:bos>assistant\n",
+                                  .reply_after = "<seed:eos>",
+                                  .trim_reply = true};
+
+#define ZEPHYR_PARTS(eos)                                                                                \
+    .begin = "", .system_before = "<|system|>\n", .system_after = eos "\n", .user_before = "<|user|>\n", \
+    .user_after = eos "\n<|assistant|>\n", .reply_after = eos "\n"
+
+static const Template ZEPHYR = {.name = "zephyr", .about = "Zephyr 7B, TinyLlama chat", ZEPHYR_PARTS("</s>")};
+
+static const Template STABLELM = {
+    .name = "stablelm-zephyr", .about = "StableLM Zephyr", ZEPHYR_PARTS("<|endoftext|>")};
+
+static const Template *const TEMPLATES[] = {
+    &NONE,   &VICUNA,    &LLAMA_2,    &CODELLAMA, &MISTRAL, &PHI_3,    &LLAMA_3, &QWEN_2,
+    &QWEN_3, &PHI_4,     &PHI_4_MINI, &GEMMA,     &GEMMA_3, &OLMO_2,   &GRANITE, &SMOLLM_2,
+    &GLM_4,  &COMMAND_R, &EXAONE_3,   &SEED_OSS,  &ZEPHYR,  &STABLELM, &CHATML};
 enum { TEMPLATE_COUNT = sizeof TEMPLATES / sizeof *TEMPLATES };
 
 const Template *const *template_table(size_t *count) {
@@ -123,9 +234,9 @@ static void put_system(const Template *t, const char *system, Text *out) {
 // The text between user_before and user_after.
 static void put_content(const Template *t, const char *system, const char *user, Text *out) {
     Text content = {0};
-    if (t->system_inside) put_system(t, system, &content);
+    if (t->system_inside) put_system(t, system, t->kept_apart ? out : &content);
     text_puts(&content, user);
-    put_text(out, text_get(&content), t->trim);
+    put_text(out, text_get(&content), t->trim_user);
     text_release(&content);
 }
 
@@ -146,7 +257,7 @@ static void put_turn(const Template *t, const char *system, const Turn *turn, bo
     put(out, t->user_after);
     if (!turn->reply) return;
     put(out, t->reply_before);
-    put_text(out, without_thought(t, turn->reply), t->trim);
+    put_text(out, without_thought(t, turn->reply), t->trim_reply);
     put(out, t->reply_after);
 }
 

@@ -19,9 +19,9 @@ typedef struct Template {
     const char *reply_before, *reply_after;
     const char *thought_end; // only the part of a reply after the last of these, and its line, is written
     const char *again;       // before every user's text except the first
-    bool trim;               // white space around replies, and around the text between user_before and
-                             // user_after, is removed
-    bool trim_system;        // white space around the system text is removed
+    bool trim_system, trim_user, trim_reply; // white space around these is removed. A system text inside the
+                                             // user's counts as part of that, unless it is kept_apart
+    bool kept_apart;
 } Template;
 
 // A turn: a user's text and the reply, which is NULL in the last turn.

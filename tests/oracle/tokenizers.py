@@ -321,8 +321,76 @@ QWEN25_CHAT = (  # without tools
     "{% endif %}{% for message in messages %}{% if message.role == 'user' or message.role == 'system' and not loop.first "
     "or message.role == 'assistant' %}{{ '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>' + '\\n' }}"
     "{% endif %}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}")
-TEMPLATES = {"llama-2": LLAMA2_CHAT, "codellama": LLAMA2_CHAT, "mistral": MISTRAL_CHAT, "phi-3": PHI3_CHAT,
-             "llama-3": LLAMA3_CHAT, "qwen-2.5": QWEN25_CHAT, "qwen-3": QWEN3_CHAT}
+GEMMA_CHAT = (
+    "{{ bos_token }}{% for message in messages %}{% if message['role'] == 'assistant' %}{% set role = 'model' %}{% else %}"
+    "{% set role = message['role'] %}{% endif %}{{ '<start_of_turn>' + role + '\\n' + message['content'] | trim "
+    "+ '<end_of_turn>\\n' }}{% endfor %}{% if add_generation_prompt %}{{'<start_of_turn>model\\n'}}{% endif %}")
+GEMMA3_CHAT = (  # of texts
+    "{{ bos_token }}{%- if messages[0]['role'] == 'system' -%}{%- set first = messages[0]['content'] + '\n\n' -%}"
+    "{%- set loop_messages = messages[1:] -%}{%- else -%}{%- set first = '' -%}{%- set loop_messages = messages -%}"
+    "{%- endif -%}{%- for message in loop_messages -%}{%- if message['role'] == 'assistant' -%}{%- set role = 'model' -%}"
+    "{%- else -%}{%- set role = message['role'] -%}{%- endif -%}{{ '<start_of_turn>' + role + '\n' + (first if loop.first "
+    "else '') }}{{ message['content'] | trim }}{{ '<end_of_turn>\n' }}{%- endfor -%}"
+    "{%- if add_generation_prompt -%}{{ '<start_of_turn>model\n' }}{%- endif -%}")
+OLMO2_CHAT = (
+    "{{ bos_token }}{% for message in messages %}{% if message['role'] == 'system' %}{{ '<|system|>\n' + message['content'] "
+    "+ '\n' }}{% elif message['role'] == 'user' %}{{ '<|user|>\n' + message['content'] + '\n' }}"
+    "{% elif message['role'] == 'assistant' %}{% if not loop.last %}{{ '<|assistant|>\n' + message['content'] + eos_token "
+    "+ '\n' }}{% else %}{{ '<|assistant|>\n' + message['content'] + eos_token }}{% endif %}{% endif %}"
+    "{% if loop.last and add_generation_prompt %}{{ '<|assistant|>\n' }}{% endif %}{% endfor %}")
+GRANITE_CHAT = (  # 3.0, without tools
+    "{%- for message in messages %}{{- '<|start_of_role|>' + message['role'] + '<|end_of_role|>' + message['content'] "
+    "+ '<|end_of_text|>\n' }}{%- if loop.last and add_generation_prompt %}{{- '<|start_of_role|>assistant<|end_of_role|>' }}"
+    "{%- endif %}{%- endfor %}")
+CHATML_CHAT = (
+    "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}"
+    "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}")
+SMOLLM2_CHAT = (
+    "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system\n"
+    "You are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n' }}{% endif %}"
+    + CHATML_CHAT[len("{% for message in messages %}"):])
+PHI4_CHAT = (
+    "{% for message in messages %}{% if (message['role'] == 'system') %}{{'<|im_start|>system<|im_sep|>' + message['content'] "
+    "+ '<|im_end|>'}}{% elif (message['role'] == 'user') %}{{'<|im_start|>user<|im_sep|>' + message['content'] "
+    "+ '<|im_end|><|im_start|>assistant<|im_sep|>'}}{% elif (message['role'] == 'assistant') %}{{message['content'] "
+    "+ '<|im_end|>'}}{% endif %}{% endfor %}")
+PHI4_MINI_CHAT = (  # without tools
+    "{% for message in messages %}{{ '<|' + message['role'] + '|>' + message['content'] + '<|end|>' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|assistant|>' }}{% else %}{{ eos_token }}{% endif %}")
+GLM4_CHAT = (  # without tools
+    "[gMASK]<sop>{% for item in messages %}{% if item['content'] %}<|{{ item['role'] }}|>{{ item['metadata'] }}\n"
+    "{{ item['content'] }}{% endif %}{% endfor %}{% if add_generation_prompt %}<|assistant|>\n{% endif %}")
+COMMAND_R_CHAT = (
+    "{{ bos_token }}{% for message in messages %}{% if message['role'] == 'system' %}"
+    "{{ '<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>' + message['content'] + '<|END_OF_TURN_TOKEN|>' }}"
+    "{% elif message['role'] == 'user' %}{{ '<|START_OF_TURN_TOKEN|><|USER_TOKEN|>' + message['content'].strip() "
+    "+ '<|END_OF_TURN_TOKEN|>' }}{% elif message['role'] == 'assistant' %}{{ '<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>' "
+    "+ message['content'].strip() + '<|END_OF_TURN_TOKEN|>' }}{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>' }}{% endif %}")
+EXAONE3_CHAT = (
+    "{% for message in messages %}{% if loop.first and message['role'] != 'system' %}{{ '[|system|][|endofturn|]\n' }}"
+    "{% endif %}{{ '[|' + message['role'] + '|]' + message['content'] }}{% if message['role'] == 'user' %}{{ '\n' }}"
+    "{% else %}{{ '[|endofturn|]\n' }}{% endif %}{% endfor %}{% if add_generation_prompt %}{{ '[|assistant|]' }}{% endif %}")
+SEED_CHAT = (  # without tools and a budget of thoughts
+    "{%- for message in messages %}{%- if message.role in ['user', 'system'] %}{{ bos_token + message.role + '\n' "
+    "+ message.content + eos_token }}{%- else %}{{ bos_token + message.role }}{%- if message.content|trim|length > 0 %}"
+    "{{ '\n' + message.content|trim + eos_token }}{%- endif %}{%- endif %}{%- endfor %}"
+    "{%- if add_generation_prompt %}{{ bos_token + 'assistant\n' }}{%- endif %}")
+ZEPHYR_CHAT = (
+    "{% for message in messages %}\n{% if message['role'] == 'user' %}\n{{ '<|user|>\n' + message['content'] + eos_token }}\n"
+    "{% elif message['role'] == 'system' %}\n{{ '<|system|>\n' + message['content'] + eos_token }}\n"
+    "{% elif message['role'] == 'assistant' %}\n{{ '<|assistant|>\n'  + message['content'] + eos_token }}\n{% endif %}\n"
+    "{% if loop.last and add_generation_prompt %}\n{{ '<|assistant|>' }}\n{% endif %}\n{% endfor %}")
+TOKENS = {"llama-3": ("<|begin_of_text|>", "</s>"), "gemma": ("<bos>", "<eos>"), "gemma-3": ("<bos>", "<eos>"),
+          "olmo-2": ("<|endoftext|>", "<|endoftext|>"), "command-r": ("<BOS_TOKEN>", "<|END_OF_TURN_TOKEN|>"),
+          "seed-oss": ("<seed:bos>", "<seed:eos>"), "stablelm-zephyr": ("<|endoftext|>", "<|endoftext|>")}
+TEMPLATES = {
+    "llama-2": LLAMA2_CHAT, "codellama": LLAMA2_CHAT, "mistral": MISTRAL_CHAT, "phi-3": PHI3_CHAT,
+    "llama-3": LLAMA3_CHAT, "qwen-2.5": QWEN25_CHAT, "qwen-3": QWEN3_CHAT,
+    "phi-4": PHI4_CHAT, "phi-4-mini": PHI4_MINI_CHAT, "gemma": GEMMA_CHAT, "gemma-3": GEMMA3_CHAT, "olmo-2": OLMO2_CHAT,
+    "granite": GRANITE_CHAT, "smollm-2": SMOLLM2_CHAT, "glm-4": GLM4_CHAT, "command-r": COMMAND_R_CHAT,
+    "exaone-3.5": EXAONE3_CHAT, "seed-oss": SEED_CHAT, "zephyr": ZEPHYR_CHAT, "stablelm-zephyr": ZEPHYR_CHAT,
+    "chatml": CHATML_CHAT}
 VICUNA_SYSTEM = ("A chat between a curious user and an artificial intelligence assistant. The assistant gives helpful, "
                  "detailed, and polite answers to the user's questions.")
 CHATS = [  # system text or None; user, reply, user, ...
@@ -349,15 +417,20 @@ def render(name, system, texts):
         system, texts = None, [system + "\n\n" + texts[0]] + texts[1:]
     messages = [] if system is None else [dict(role="system", content=system)]
     messages += [dict(role=["user", "assistant"][i % 2], content=t) for i, t in enumerate(texts)]
-    bos = "<|begin_of_text|>" if name == "llama-3" else "<s>"
-    return jinja2.Template(TEMPLATES[name]).render(messages=messages, bos_token=bos, eos_token="</s>",
-                                                   add_generation_prompt=True)
+    bos, eos = TOKENS.get(name, ("<s>", "</s>"))
+    t = jinja2.Environment(trim_blocks=True, lstrip_blocks=True).from_string(TEMPLATES[name])
+    return t.render(messages=messages, bos_token=bos, eos_token=eos, add_generation_prompt=True)
+
+
+def has_place(name, system, texts):
+    """Gemma's raises an error for a system text; GLM-4's leaves out a message without text."""
+    return not (name == "gemma" and system is not None or name == "glm-4" and "" in [system] + texts)
 
 
 def write_templates():
     rows = [dict(template=name, system=system, texts=texts, prompt=render(name, system, texts))
             for name in list(TEMPLATES) + ["vicuna", "none"] for system, texts in CHATS
-            if name != "none" or system is None and len(texts) == 1]
+            if (name != "none" or system is None and len(texts) == 1) and has_place(name, system, texts)]
     write("templates.json", rows)
 
 
