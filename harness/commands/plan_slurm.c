@@ -113,7 +113,7 @@ static int cpus(const Plan *p) {
 static int gpus_of(const char *device) {
     int most = 0;
     for (const char *at = device; (at = strstr(at, "cuda")); at += 4) {
-        int card = at[4] == ':' ? atoi(at + 5) : 0;
+        int card = at[4] == ':' ? (int)strtol(at + 5, NULL, 10) : 0;
         if (card + 1 > most) most = card + 1;
     }
     return most;

@@ -14,6 +14,7 @@
 #include "harness/cli/version.h"
 #include "harness/config/point_name.h"
 #include "harness/prompts/conversation.h"
+#include "harness/run/slurm.h"
 #include "results/store.h"
 
 #include <assert.h>
@@ -454,31 +455,12 @@ static bool add_words(json_t *words, const char *key, const char *value) {
                       !json_array_append_new(words, json_string(value)));
 }
 
-// A number from Slurm's environment; `without` if it isn't set or isn't a number.
-static int slurm_number(const char *name, int without) {
-    const char *text = getenv(name);
-    char *end;
-    long n = text && *text ? strtol(text, &end, 10) : 0;
-    return text && *text && !*end && n >= 0 && n <= SWEEP_MAX ? (int)n : without;
-}
-
 // Which part, from 0, of how many.
 static bool read_shard(const char *text, int *shard, int *shards, Error *e) {
     char rest;
     *shard = 0;
     *shards = 1;
-    if (!text) {
-        int first = slurm_number("SLURM_ARRAY_TASK_MIN", 1), id = slurm_number("SLURM_ARRAY_TASK_ID", -1),
-            count = slurm_number("SLURM_ARRAY_TASK_COUNT", 1);
-        if (id < 0 || count < 2) return true;
-        *shard = id - first;
-        *shards = count;
-        return (*shard >= 0 && *shard < count) ||
-               error_input(e,
-                           "task %d of a Slurm array of %d tasks from %d: give it numbers without gaps, as "
-                           "--array=1-%d",
-                           id, count, first, count);
-    }
+    if (!text) return slurm_task(shard, shards, e);
     if (sscanf(text, "%d/%d%c", shard, shards, &rest) != 2 || *shards < 1 || *shards > SWEEP_MAX ||
         *shard < 1 || *shard > *shards)
         return error_input(e, "--shard '%s': it must be i/n with i from 1 to n, as 3/12", text);

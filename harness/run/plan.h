@@ -129,8 +129,7 @@ typedef struct Plan {
     Machine machine;
 } Plan;
 
-// Reads `file`. On failure e is filled and `out` is empty. The options must outlive `out`, which may not
-// move.
+// Reads `file`. On failure e is filled, `out` empty. The options must outlive `out`, which may not move.
 bool plan_open(Plan *out, const char *file, const SweepOptions *o, Error *e);
 
 // From the config of a stored run, with its overrides; `given` has only cache and team.
@@ -139,8 +138,7 @@ bool plan_reopen(Plan *out, const char *config, const char *file, const char *ov
 void plan_release(Plan *p); // accepts an empty one
 
 // How a stored run is measured: reads the config's text and the overrides, and no other file.
-bool plan_measurement(const char *config, const char *file, const char *overrides, Measurement *out,
-                      Error *e);
+bool plan_measurement(const char *config, const char *file, const char *words, Measurement *out, Error *e);
 
 // Cuts the whole plan into parts of about the same cost: shard_of (points of the sweep), from 0.
 void plan_shards(const Plan *p, int shards, int *shard_of);

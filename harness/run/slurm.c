@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 EMBED(harness_run_slurm, "harness/run/slurm.sh")
@@ -121,4 +122,28 @@ bool slurm_script(const SlurmJob *j, Text *out, Error *e) {
     put_list(out, "sbatch_options", j->options);
     text_puts(out, harness_run_slurm);
     return true;
+}
+
+// --- within a job ------------------------------------------------------------------------------------------
+
+// A number from Slurm's environment; `without` if it isn't set or isn't a number.
+static int number_of(const char *name, int without) {
+    enum { MOST = 1 << 22 }; // of MaxArraySize
+    const char *text = getenv(name);
+    char *end;
+    long n = text && *text ? strtol(text, &end, 10) : 0;
+    return text && *text && !*end && n >= 0 && n <= MOST ? (int)n : without;
+}
+
+bool slurm_task(int *shard, int *shards, Error *e) {
+    int first = number_of("SLURM_ARRAY_TASK_MIN", 1), id = number_of("SLURM_ARRAY_TASK_ID", -1),
+        count = number_of("SLURM_ARRAY_TASK_COUNT", 1);
+    if (id < 0 || count < 2) return true;
+    *shard = id - first;
+    *shards = count;
+    return (*shard >= 0 && *shard < count) ||
+           error_input(e,
+                       "task %d of a Slurm array of %d tasks from %d: give it numbers without gaps, as "
+                       "--array=1-%d",
+                       id, count, first, count);
 }

@@ -1,5 +1,6 @@
 // A sweep as a Slurm job: the script for sbatch that measures a plan's parts as an array, merges their stores
-// when all have ended well, and writes the report. Pure: everything comes in, and the text goes out.
+// when all have ended well, and writes the report (pure: everything comes in, and the text goes out); and the
+// part that a task of any array measures.
 #pragma once
 #include "engine/base/args.h"
 
@@ -30,3 +31,6 @@ bool slurm_is_time(const char *text); // minutes, H:MM:SS, D-HH and the like
 
 // A word for a shell, quoted where it has to be.
 void shell_word(const char *word, Text *out);
+
+// Inside a task of an array: its part, from 0, of how many. Elsewhere both stay as they are.
+bool slurm_task(int *shard, int *shards, Error *e);
