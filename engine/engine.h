@@ -44,8 +44,8 @@ bool engine_check(const EngineOptions *o, Error *e);
 // it as a trial, but steps can't run. `name` is for errors.
 bool engine_rehearse(Engine *engine, const char *name, const Model *m, const EngineOptions *o, Error *e);
 
-// Whether a draft's ids have the target's meaning: equal pieces if both have a tokenizer, else as many ids. One
-// vocabulary may be longer: ids that only one of them has are never proposed.
+// Whether a draft's ids have the target's meaning: equal pieces if both have a tokenizer, else as many ids.
+// One vocabulary may be longer: ids that only one of them has are never proposed.
 bool engine_same_vocabulary(const Engine *target, const Engine *draft, Error *e);
 
 // A target's adapter or heads, on the target's device, the last card of several, closed before it. Their
