@@ -6,7 +6,9 @@
 #include "engine/engine.h"
 #include "harness/machine/machine.h"
 #include "harness/cli/version.h"
+#include "harness/ranks/link.h"
 #include "harness/ranks/mpi.h"
+#include "harness/ranks/ranks.h"
 #include "harness/cli/terminal.h"
 
 #include <math.h>
@@ -17,6 +19,7 @@
 typedef struct {
     int threads;
     const char *isa;
+    RanksOver ranks;
     bool json;
 } DoctorOptions;
 
@@ -25,6 +28,7 @@ static const Arg OPTIONS[] = {
     {"threads", ARG_INT, AT(threads), 0, 1024, "0", .help = "0: one a core", .value = "N"},
     {"isa", ARG_WORD, AT(isa), .help = "measure this set of kernels", .value = "NAME",
      .fallback = "the best there is"},
+    RANKS_OPTION(AT(ranks)),
     {"json", ARG_FLAG, AT(json), .help = "print one JSON object"},
 };
 #undef AT
@@ -44,6 +48,8 @@ typedef struct {
     int gpu_count;
     Error no_gpu; // why there is none
     Text warnings, libraries, mpi;
+    int processes; // of `link`; 0: not measured
+    LinkSpeed link;
 } Report;
 
 static const char *known(const char *text) { return text[0] ? text : "unknown"; }
@@ -110,6 +116,12 @@ static void print_report(const Report *r) {
     if (r->gpu_count == 0) terminal_printf("GPU         none: %s\n", r->no_gpu.text);
     terminal_printf("MPI         %s\n",
                     r->mpi.length ? text_get(&r->mpi) : "none, and so no --ranks mpi: ./setup mpi");
+    if (r->processes)
+        terminal_printf(
+            "messages    %d processes: a gather of 8 bytes a rank takes %.2f us, large ones %.1f GB/s; "
+            "'outpace simulate --link %.1f,%.2f'\n",
+            r->processes, 1e6 * r->link.gather_s, 1e-9 * r->link.bytes_per_s, 1e-9 * r->link.bytes_per_s,
+            1e6 * r->link.latency_s);
     terminal_printf("libraries   %s\n", text_get(&r->libraries));
     for (const char *line = text_get(&r->warnings); *line; line += strcspn(line, "\n") + 1)
         terminal_printf("warning     %.*s\n", (int)strcspn(line, "\n"), line);
@@ -156,6 +168,11 @@ static bool print_json(const Report *r) {
                              ceilings_json(&r->cpu), "gpus", gpus_json(r), "libraries", libraries_json(),
                              "warnings", warnings_json(&r->warnings));
     if (root && r->mpi.length) json_object_set_new(root, "mpi", json_string(text_get(&r->mpi)));
+    if (root && r->processes)
+        json_object_set_new(root, "messages",
+                            json_pack("{s:i, s:f, s:f, s:f}", "processes", r->processes, "gather_s",
+                                      r->link.gather_s, "latency_s", r->link.latency_s, "bytes_per_s",
+                                      r->link.bytes_per_s));
     return json_print(root, 0, stdout);
 }
 
@@ -179,6 +196,12 @@ static bool read_gpus(Report *r) {
     return true;
 }
 
+static bool measure_link(const Processes *p, Report *r, Error *e) {
+    const Team *team = processes_team(p);
+    if (team) r->processes = team->count;
+    return !team || link_measure(team, &r->link, e);
+}
+
 static bool run(int argc, char **argv, int *code, Error *e) {
     (void)code;
     DoctorOptions o = {.isa = getenv("OUTPACE_ISA")};
@@ -187,6 +210,10 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     Report r = {.cpu.isa = ""};
     if (!command_parse(&command_doctor, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
+    Processes processes;
+    if (!processes_join(&processes, o.ranks, e) || !measure_link(&processes, &r, e)) return false;
+    if (processes_follows(&processes)) return processes_follow(&processes, e);
+    processes_leave(&processes);
     BackendOptions measured = {.threads = o.threads, .isa = o.isa};
     machine_read(&r.machine);
     bool ok = engine_ceilings("cpu", &measured, &r.cpu, e) && read_gpus(&r);
@@ -210,7 +237,9 @@ const Command command_doctor = {
         "Reads the system's facts on processor, caches, cores and memory, measures how fast memory is\n"
         "read and how fast the best kernels compute (the two floors of 'outpace bench'), lists the\n"
         "libraries, and warns of what makes numbers wrong: a governor that changes clocks, load, other\n"
-        "processes.\n",
+        "processes.\n"
+        "\n"
+        "mpirun -n R outpace doctor --ranks mpi also measures the messages that lookahead's ranks send.\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .run = run};
