@@ -30,6 +30,8 @@ bool call_answer(Session *target, Method *m, const int *prompt, int count, const
                  .method = name_of(m),
                  .first = !m->told,
                  .seed = m->seed,
+                 .sampling = m->sampling,
+                 .eos = m->eos_count > 0,
                  .o = *o,
                  .prompt_count = count,
                  .opening_bytes = opening->length,
@@ -93,6 +95,15 @@ bool call_read(const Text *message, CallView *out, Error *e) {
     c->o.state = NULL;
     c->o.clock = clock_monotonic();
     return true;
+}
+
+MethodEnv call_env(const CallView *v, Session *target, const int *eos, int eos_count) {
+    const Call *c = &v->call;
+    return (MethodEnv){.target = target,
+                       .sampling = c->sampling,
+                       .seed = c->seed,
+                       .eos = eos,
+                       .eos_count = c->eos ? eos_count : 0};
 }
 
 void call_release(CallView *v) {

@@ -15,7 +15,9 @@ typedef struct Call {
     CallKind kind;
     uint64_t method; // rank 0's name for its open method
     bool first;      // it has not decoded with it before
-    uint64_t seed;   // the method's
+    uint64_t seed;   // this and the next two: what the method was opened with, whatever the options now
+    Sampling sampling;
+    bool eos;
     DecodeOptions o; // its pointers are void
     int prompt_count;
     size_t opening_bytes, text_bytes; // the text is "name:key=value,..."
@@ -39,3 +41,6 @@ bool call_quit(const Team *team, Error *e);
 // The other ranks. False if the bytes are not a call.
 bool call_read(const Text *message, CallView *out, Error *e);
 void call_release(CallView *v);
+
+// What the method is to be opened with; eos: the model's.
+MethodEnv call_env(const CallView *v, Session *target, const int *eos, int eos_count);

@@ -96,8 +96,12 @@ static bool check_needs(const MethodInfo *info, const MethodEnv *env, Error *e) 
 
 bool method_open_as(Method *m, const MethodInfo *info, const char *params, const MethodEnv *env, Error *e) {
     MethodEnv own = *env;
-    *m = (Method){
-        .info = info, .draft = env->draft, .values = mem_new(1, info->param_size), .seed = env->seed};
+    *m = (Method){.info = info,
+                  .draft = env->draft,
+                  .values = mem_new(1, info->param_size),
+                  .seed = env->seed,
+                  .sampling = env->sampling,
+                  .eos_count = env->eos_count};
     memcpy(m->adapters, env->adapters, sizeof m->adapters);
     args_defaults(info->params, info->param_count, m->values);
     if (args_parse(info->params, info->param_count, m->values, params, e) && check_needs(info, &own, e) &&

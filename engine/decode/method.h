@@ -101,7 +101,9 @@ typedef struct Method {
     void *values;   // the parameter struct, as opened
     Session *draft; // from MethodEnv, as the adapters: the loop logs their passes
     AdapterSet adapters[ADAPTER_SETS];
-    uint64_t seed;
+    uint64_t seed; // this and the next two: from MethodEnv
+    Sampling sampling;
+    int eos_count;
     Session *told; // its other ranks have opened the method, too; NULL: none (call.h)
 } Method;
 

@@ -107,11 +107,7 @@ static Method *find_method(Follower *f, const CallView *v, Error *e) {
     int i = find(f, c->method);
     if (i < f->count && c->first) forget(f, i), i = f->count;
     if (i < f->count) return &f->known[i].method;
-    MethodEnv env = {.target = &f->engine.session,
-                     .sampling = c->o.sampling,
-                     .seed = c->seed,
-                     .eos = f->engine.model.eos,
-                     .eos_count = c->o.ignore_eos ? 0 : f->engine.model.eos_count};
+    MethodEnv env = call_env(v, &f->engine.session, f->engine.model.eos, f->engine.model.eos_count);
     mem_grow(&f->known, &f->capacity, (size_t)f->count + 1, sizeof *f->known);
     f->known[i].name = c->method;
     if (!method_open(&f->known[i].method, v->text, &env, e)) return NULL;

@@ -15,6 +15,8 @@
 
 enum { CONTEXT = 150, TOKENS = 40, MOST = 5, ANSWERS = 3 };
 
+static const int EOS[] = {2};
+
 typedef struct World {
     RandomModel *model; // NULL: soft null sessions
     Shape shape;
@@ -41,8 +43,8 @@ static void open_session(const World *w, Session *s) {
     session_init(s, &cpu_backend, self, &w->model->model.shape, &o);
 }
 
-static MethodEnv env_of(const World *w, Session *s, int rank) {
-    return (MethodEnv){.target = s, .sampling = w->o.sampling, .seed = rank == w->stray ? 6 : 5};
+static MethodEnv env_of(const World *w, Session *s) {
+    return (MethodEnv){.target = s, .sampling = w->o.sampling, .seed = 5, .eos = EOS, .eos_count = 1};
 }
 
 // --- one process
@@ -55,11 +57,13 @@ static DecodeResult alone(const World *w, int ranks) {
     Error e = {0};
     snprintf(text, sizeof text, "%s,ranks=%d", w->method, ranks);
     open_session(w, &s);
-    MethodEnv env = env_of(w, &s, -2);
+    MethodEnv env = env_of(w, &s);
     if (!method_open(&m, text, &env, &e)) fail_msg("%s: %s", text, e.text);
     for (int i = 0; i < ANSWERS; i++) {
+        DecodeOptions o = w->o;
+        o.ignore_eos = i == 0;
         if (i) decode_result_release(&out);
-        if (!decode(&s, &m, w->prompt, w->count, &w->o, &out, &e)) fail_msg("%s: %s", text, e.text);
+        if (!decode(&s, &m, w->prompt, w->count, &o, &out, &e)) fail_msg("%s: %s", text, e.text);
     }
     method_close(&m);
     session_release(&s);
@@ -103,11 +107,12 @@ static void lead(Rank *r, Session *s) {
     char text[200];
     Method m;
     snprintf(text, sizeof text, "%s,ranks=%d", r->w->method, r->w->ranks);
-    MethodEnv env = env_of(r->w, s, 0);
+    MethodEnv env = env_of(r->w, s);
     r->ok = method_open(&m, text, &env, &r->e);
     for (int i = 0; i < ANSWERS && r->ok; i++) {
         if (i) decode_result_release(&r->out);
         r->w->emitted = 0;
+        r->w->o.ignore_eos = i == 0; // as in a warm-up
         r->ok = decode(s, &m, r->w->prompt, r->w->count, &r->w->o, &r->out, &r->e);
     }
     method_close(&m);
@@ -118,13 +123,14 @@ static void follow(Rank *r, Session *s) {
     Text message = {0};
     Method m = {0};
     CallView v;
-    MethodEnv env = env_of(r->w, s, r->number);
     for (bool more = true; more;) {
         r->team.tell(r->team.self, &message, NULL);
         r->ok = call_read(&message, &v, &r->e);
         more = r->ok && v.call.kind != CALL_QUIT;
         if (v.call.kind == CALL_CLOSE) method_close(&m);
         if (v.call.kind == CALL_ANSWER) {
+            MethodEnv env = call_env(&v, s, EOS, 1);
+            if (r->number == r->w->stray) env.seed++;
             if (v.call.first) r->ok = method_open(&m, v.text, &env, &r->e);
             ranks_agree(&r->team, r->ok, &r->e);
             decode_result_release(&r->out);
@@ -191,6 +197,8 @@ static void random_options(World *w, Random *r, bool sampled) {
     w->o = (DecodeOptions){.max_tokens = TOKENS,
                            .sampling = sampled ? some[test_between(r, 0, 2)] : (Sampling){.top_p = 1},
                            .seed = random_bits(r),
+                           .eos = EOS,
+                           .eos_count = 1,
                            .merge = test_between(r, 0, 3) > 0,
                            .layout = test_between(r, 0, 3) ? LAYOUT_TREE : LAYOUT_BATCH,
                            .max_rows = test_between(r, 0, 4) ? 0 : test_between(r, 1, 40),
@@ -281,6 +289,7 @@ static void rank_0_may_end_early(void **state) {
         Rank ranks[MOST];
         snprintf(w.method, sizeof w.method, "lookahead:W=5,N=4,G=3,prompt_pool=on");
         w.count = 10;
+        w.o.eos_count = 0;
         w.most = test_between(&r, 1, TOKENS);
         w.o.emit = stop_soon;
         w.o.state = &w;
@@ -302,6 +311,7 @@ static void a_failed_rank_is_named(void **state) {
         char want[100];
         snprintf(w.method, sizeof w.method, "lookahead:W=15,N=3,G=2");
         w.count = 10;
+        w.o.eos_count = 0;
         w.o.max_rows = 0;
         w.failing = test_between(&r, 0, w.ranks - 1);
         run_ranks(&w, ranks);
