@@ -11,7 +11,7 @@ enum { NONE = -1, ROOT = 0 };
 
 struct SuffixNode {
     int64_t start; // of its tokens, at their newest occurrence
-    int length;    // at most; length_of() is what there is of it
+    int length;    // that it may grow to: length_of() is the present one
     int count;
     int parent;
     int first, last; // children
@@ -37,7 +37,8 @@ static int token_at(const SuffixTree *t, int64_t at) {
 
 static int64_t text_end(const SuffixTree *t) { return t->base + (int64_t)t->text_count; }
 
-// A leaf at the running text's end has the length that it may grow to, so that an append grows all of them.
+// A leaf at the running text's end stores the length that it may grow to, so an append to the text grows all
+// of these leaves.
 static int length_of(const SuffixTree *t, int node) {
     const SuffixNode *n = &t->nodes[node];
     int64_t there = text_end(t) - n->start;
