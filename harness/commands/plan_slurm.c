@@ -50,41 +50,24 @@ typedef struct Parting {
     double whole_s, longest_s; // seconds of all parts, and of the longest; 0: not known
 } Parting;
 
-// False if a part would be empty.
-static bool part(const Plan *p, const CostDone *done, const CostPrice *prices, int tasks, Parting *out) {
-    int *shard_of = mem_new((size_t)p->sweep.count, sizeof *shard_of);
-    bool *any = mem_new((size_t)tasks, sizeof *any), ok = true;
-    *out = (Parting){.tasks = tasks};
-    plan_shards(p, tasks, shard_of);
-    for (int i = 0; i < p->sweep.count; i++) any[shard_of[i]] = true;
-    for (int i = 0; i < tasks; i++) {
+static Parting part(const Plan *p, const SlurmOptions *o, const CostDone *done, const CostPrice *prices) {
+    CostParts all = cost_parts(p, done, prices, NULL);
+    double hours = ceil(cost_seconds(&all) / TASK_S);
+    int *shard_of = mem_new((size_t)p->sweep.count, sizeof *shard_of), most = p->sweep.count;
+    if (most > MOST_TASKS) most = MOST_TASKS;
+    Parting out = {.tasks = o->tasks ? o->tasks : hours < 1 ? 1 : hours < most ? (int)hours : most};
+    plan_shards(p, out.tasks, shard_of);
+    for (int i = 0; i < out.tasks; i++) {
         CostParts parts = cost_parts(p, done, prices, &(CostShard){shard_of, i});
         double seconds = cost_seconds(&parts);
-        out->whole_s += seconds;
-        if (seconds > out->longest_s) out->longest_s = seconds;
-        ok = ok && any[i];
+        out.whole_s += seconds;
+        if (seconds > out.longest_s) out.longest_s = seconds;
     }
     mem_free(shard_of);
-    mem_free(any);
-    return ok;
+    return out;
 }
 
-static bool choose_parting(const Plan *p, const SlurmOptions *o, const CostDone *done,
-                           const CostPrice *prices, Parting *out, Error *e) {
-    CostParts all = cost_parts(p, done, prices, NULL);
-    double hours = cost_seconds(&all) / TASK_S;
-    int most = p->sweep.count < MOST_TASKS ? p->sweep.count : MOST_TASKS, tasks = o->tasks ? o->tasks
-                                                                                  : hours < most
-                                                                                      ? (int)ceil(hours)
-                                                                                      : most;
-    if (tasks < 1) tasks = 1;
-    if (part(p, done, prices, tasks, out)) return true;
-    while (!part(p, done, prices, --tasks, out)) continue; // a single part isn't empty
-    return !o->tasks || error_input(e, "plan --slurm: of %d parts some would be empty: --tasks %d at most",
-                                    o->tasks, tasks);
-}
-
-// --- what a task needs
+// --- the resources of a task
 
 static double memory(const Plan *p) {
     double most = 0;
@@ -221,12 +204,16 @@ static bool print_script(const Plan *p, const SlurmOptions *o, Error *e) {
     CostDone done = {.rounds = mem_new((size_t)p->schedule.point_count, sizeof *done.rounds)};
     CostPrice *prices = mem_new((size_t)p->schedule.setup_count, sizeof *prices);
     char *stores = name_stores(p, o);
-    Parting parts;
+    Parting parts = {0};
     Text script = {0};
-    bool ok = true;
-    if (file_exists(o->sweep.db)) ok = (done.store = store_open(o->sweep.db, STORE_READ, NULL, e)) != NULL;
-    ok = ok && cost_prices(p, &done, prices, e) && choose_parting(p, o, &done, prices, &parts, e) &&
-         write_script(p, o, &parts, stores, &script, e) && file_make_directory(stores, e);
+    bool ok =
+        o->tasks <= p->sweep.count ||
+        error_input(e, "plan --slurm: --tasks is %d, and there are only %d points", o->tasks, p->sweep.count);
+    if (ok && file_exists(o->sweep.db))
+        ok = (done.store = store_open(o->sweep.db, STORE_READ, NULL, e)) != NULL;
+    ok = ok && cost_prices(p, &done, prices, e);
+    if (ok) parts = part(p, o, &done, prices);
+    ok = ok && write_script(p, o, &parts, stores, &script, e) && file_make_directory(stores, e);
     if (ok) fputs(text_get(&script), stdout);
     text_release(&script);
     store_close(done.store);

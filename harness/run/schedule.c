@@ -187,13 +187,18 @@ int schedule_find(const Schedule *s, int number) {
 
 void schedule_shards(const Schedule *s, const double *cost, int shards, int *shard_of) {
     double all = 0, before = 0;
+    int left = s->sweep_count, last = 0, next = 0; // the part of the last point; the first one without points
     for (int i = 0; i < s->sweep_count; i++) all += cost[i];
     for (int i = 0; i < s->member_count; i++) {
         int point = s->members[i];
         if (point >= s->sweep_count) continue;
         int shard = (int)((before + cost[point] / 2) / all * shards);
-        shard_of[point] = shard < shards ? shard : shards - 1;
+        // None is skipped, and each of the rest gets a point as long as there are any.
+        if (shard > next || left <= shards - next) shard = next;
+        shard_of[point] = last = shard > last ? shard : last;
+        next = last + 1 < shards ? last + 1 : last;
         before += cost[point];
+        left--;
     }
 }
 

@@ -43,7 +43,8 @@ void schedule_release(Schedule *s); // accepts an empty one
 int schedule_find(const Schedule *s, int number);
 
 // Cuts a whole sweep into `shards` parts of about the same cost: shard_of (points of the sweep). cost:
-// (points), above 0. A part has neighbours in the order of measurement, so it opens few models.
+// (points), above 0. A part has neighbours in the order of measurement, so it opens few models. None is empty
+// unless there are more parts than points.
 void schedule_shards(const Schedule *s, const double *cost, int shards, int *shard_of);
 
 // Whether a decoder (a point's text) keeps state from prompt to prompt.

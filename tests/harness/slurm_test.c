@@ -107,7 +107,7 @@ static void values_that_break_lines(void **state) {
 static void refused_options(void **state) {
     static const struct {
         const char *word, *value, *want;
-    } rows[] = {{"--tasks", "12", "of 12 parts some would be empty: --tasks 4 at most"},
+    } rows[] = {{"--tasks", "12", "--tasks is 12, and there are only 4 points"},
                 {"--time", "soon", "--time is 'soon', must be minutes"},
                 {"--shard", "1/3", "it takes no --shard"},
                 {"--margin", "2", "how long this takes is not known here"}}; // the null device has no speed

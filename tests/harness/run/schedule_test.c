@@ -169,8 +169,39 @@ static void order(void **state) {
     }
 }
 
+// Parts follow the order of measurement, none is empty while there are points, and none costs more than its
+// share and the two points at its ends.
+static void parts(void **state) {
+    enum { MOST = 40 };
+    Random r = test_random(3);
+    (void)state;
+    for (int round = 0; round < 300; round++) {
+        int points = test_between(&r, 1, MOST), shards = test_between(&r, 1, MOST), members[MOST],
+            shard_of[MOST];
+        double cost[MOST], sums[MOST] = {0}, all = 0, most = 0;
+        for (int i = 0; i < points; i++) {
+            members[i] = points - 1 - i;
+            all += cost[i] = pow(10, test_between(&r, 0, round % 4));
+            most = fmax(most, cost[i]);
+        }
+        schedule_shards(&(Schedule){.members = members, .member_count = points, .sweep_count = points}, cost,
+                        shards, shard_of);
+        for (int i = 0; i < points; i++) {
+            int shard = shard_of[members[i]], before = i ? shard_of[members[i - 1]] : -1;
+            if (shard < 0 || shard >= shards || shard < before || shard > before + 1 || (i == 0 && shard))
+                fail_msg("%d points in %d parts: %d follows %d", points, shards, shard, before);
+            sums[shard] += cost[members[i]];
+        }
+        assert_int_equal(shard_of[members[points - 1]], (points < shards ? points : shards) - 1);
+        for (int i = 0; i < shards && shards <= points; i++)
+            if (sums[i] > all / shards + 2 * most)
+                fail_msg("part %d of %d costs %g of %g", i, shards, sums[i], all);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(random_schedules), cmocka_unit_test(baselines),
-                                       cmocka_unit_test(warmth), cmocka_unit_test(order)};
+                                       cmocka_unit_test(warmth), cmocka_unit_test(order),
+                                       cmocka_unit_test(parts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
