@@ -12,14 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static const Command *const COMMANDS[] = {
-    &command_generate, &command_verify,   &command_methods, &command_model,    &command_tokenizer,
-    &command_train,    &command_run,      &command_plan,    &command_status,   &command_show,
-    &command_compare,  &command_table,    &command_plot,    &command_report,   &command_sql,
-    &command_store,    &command_bench,    &command_fit,     &command_simulate, &command_replay,
-    &command_tune,     &command_datasets, &command_doctor};
-enum { COMMAND_COUNT = sizeof COMMANDS / sizeof *COMMANDS };
-
 // Commands of earlier versions, and what to write now.
 static const struct {
     const char *name, *now;
@@ -54,21 +46,22 @@ static const char LESSON[] =
 
 static void print_help(void) {
     terminal_printf("%s", LESSON);
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
-        terminal_printf("  %-10s %s\n", COMMANDS[i]->name, COMMANDS[i]->summary);
+    for (size_t i = 0; commands[i]; i++)
+        terminal_printf("  %-11s %s\n", commands[i]->name, commands[i]->summary);
 }
 
 static const char *name_at(const void *table, size_t i) { return ((const Command *const *)table)[i]->name; }
 
 static const Command *find(const char *name, Error *e) {
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
-        if (strcmp(COMMANDS[i]->name, name) == 0) return COMMANDS[i];
+    size_t count = 0;
+    for (; commands[count]; count++)
+        if (strcmp(commands[count]->name, name) == 0) return commands[count];
     for (size_t i = 0; i < sizeof OLD / sizeof *OLD; i++)
         if (strcmp(OLD[i].name, name) == 0) {
             error_input(e, "'outpace %s' is now 'outpace %s'", name, OLD[i].now);
             return NULL;
         }
-    const char *nearest = suggest(name, COMMANDS, COMMAND_COUNT, name_at);
+    const char *nearest = suggest(name, commands, count, name_at);
     if (nearest) error_input(e, "there is no command '%s'; did you mean '%s'?", name, nearest);
     else error_input(e, "there is no command '%s'; 'outpace --help' lists them", name);
     return NULL;
@@ -95,7 +88,8 @@ static void put_lesson(const char *lesson, Text *out) {
 }
 
 bool command_parse(const Command *c, int argc, char **argv, void *values, Words *rest, bool *stop, Error *e) {
-    const ArgSet sets[] = {{c->options, c->option_count, 0, NULL}, c->shared};
+    ArgSet sets[COMMAND_SETS];
+    command_sets(c, sets);
     Text text = {0};
     if (!args_parse_line(sets, 2, argc, argv, values, rest, stop, e)) return error_within(e, "%s", c->name);
     if (!*stop)

@@ -277,12 +277,6 @@ void args_describe(const Arg *rows, size_t count, Text *out) {
 
 // --- a command line
 
-typedef struct Option {
-    const ArgSet *set;
-    const Arg *row;
-    char name[40]; // as a user writes it after "--"
-} Option;
-
 static void name_option(const Arg *a, char name[40]) {
     snprintf(name, 40, "%s", a->name);
     for (char *p = name; (p = strchr(p, '_'));) *p = '-';
@@ -296,25 +290,26 @@ static bool lists(const char *list, const char *name) {
     return false;
 }
 
-static size_t list_options(const ArgSet *sets, int n, Option out[ARGS_MAX]) {
+size_t args_options(const ArgSet *sets, int n, ArgOption out[ARGS_MAX]) {
     size_t count = 0;
     for (int i = 0; i < n; i++)
         for (size_t j = 0; j < sets[i].count; j++) {
             if (lists(sets[i].without, sets[i].rows[j].name)) continue;
             assert(count < ARGS_MAX);
-            out[count] = (Option){.set = &sets[i], .row = &sets[i].rows[j]};
+            out[count] = (ArgOption){.set = &sets[i], .row = &sets[i].rows[j]};
             name_option(out[count].row, out[count].name);
             count++;
         }
     return count;
 }
 
-static const char *option_at(const void *options, size_t i) { return ((const Option *)options)[i].name; }
+static const char *option_at(const void *options, size_t i) { return ((const ArgOption *)options)[i].name; }
 
-static bool find_option(const ArgSet *sets, int n, const char *word, size_t length, Option *out, Error *e) {
-    Option all[ARGS_MAX];
+static bool find_option(const ArgSet *sets, int n, const char *word, size_t length, ArgOption *out,
+                        Error *e) {
+    ArgOption all[ARGS_MAX];
     char name[64];
-    size_t count = list_options(sets, n, all);
+    size_t count = args_options(sets, n, all);
     snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1), word);
     for (size_t i = 0; i < count; i++)
         if (strcmp(all[i].name, name) == 0) {
@@ -326,9 +321,9 @@ static bool find_option(const ArgSet *sets, int n, const char *word, size_t leng
     return error_input(e, "there is no option --%s; --help lists them", name);
 }
 
-static bool find_letter(const ArgSet *sets, int n, const char *word, Option *out, Error *e) {
-    Option all[ARGS_MAX];
-    size_t count = list_options(sets, n, all);
+static bool find_letter(const ArgSet *sets, int n, const char *word, ArgOption *out, Error *e) {
+    ArgOption all[ARGS_MAX];
+    size_t count = args_options(sets, n, all);
     for (size_t i = 0; i < count; i++)
         if (all[i].row->letter && all[i].row->letter == word[1] && word[2] == 0) {
             *out = all[i];
@@ -337,14 +332,14 @@ static bool find_letter(const ArgSet *sets, int n, const char *word, Option *out
     return error_input(e, "there is no option %s; --help lists them", word);
 }
 
-static bool set_option(const Option *o, void *values, const char *text, Error *e) {
+static bool set_option(const ArgOption *o, void *values, const char *text, Error *e) {
     char shown[80];
     snprintf(shown, sizeof shown, "--%s", o->name);
     return arg_set(o->row, shown, (char *)values + o->set->at + o->row->at, text, e);
 }
 
 bool args_set_option(const ArgSet *sets, int n, void *values, const char *name, const char *text, Error *e) {
-    Option found;
+    ArgOption found;
     return find_option(sets, n, name, strlen(name), &found, e) && set_option(&found, values, text, e);
 }
 
@@ -358,14 +353,14 @@ void args_write_options(const Arg *rows, size_t count, const void *values, Text 
     }
 }
 
-static void put_value(const Arg *a, Text *out) {
+void args_value(const Arg *a, Text *out) {
     if (a->value) text_puts(out, a->value);
     else if (a->type == ARG_CHOICE || a->type == ARG_NOT) describe_range(a, out);
 }
 
-static bool needs_value(const Option *o, Error *e) {
+static bool needs_value(const ArgOption *o, Error *e) {
     Text value = {0};
-    put_value(o->row, &value);
+    args_value(o->row, &value);
     error_input(e, "--%s needs a value: --%s %s", o->name, o->name, text_get(&value));
     text_release(&value);
     return false;
@@ -377,7 +372,7 @@ static bool parse_option(const ArgSet *sets, int n, int argc, char **argv, int *
     bool is_long = word[1] == '-';
     size_t length = is_long ? strcspn(word + 2, "=") : 0;
     const char *equals = is_long && word[2 + length] == '=' ? word + 3 + length : NULL;
-    Option found;
+    ArgOption found;
     if (!(is_long ? find_option(sets, n, word + 2, length, &found, e)
                   : find_letter(sets, n, word, &found, e)))
         return false;
@@ -415,14 +410,14 @@ bool args_parse_line(const ArgSet *sets, int n, int argc, char **argv, void *val
 }
 
 // A default that doesn't fit behind the help goes on a line of its own.
-static void help_row(const Option *o, Text *out) {
+static void help_row(const ArgOption *o, Text *out) {
     enum { INDENT = 29, COLUMNS = 110 };
     const Arg *a = o->row;
     Text left = {0};
     size_t from = out->length;
     if (a->letter) text_printf(&left, "-%c, ", a->letter);
     text_printf(&left, "--%s ", o->name);
-    put_value(a, &left);
+    args_value(a, &left);
     text_printf(out, "  %-26s %s", text_get(&left), a->help);
     if (a->fallback && out->length - from + strlen(a->fallback) + 3 > COLUMNS)
         text_printf(out, "\n%*s(%s)", INDENT, "", a->fallback);
@@ -432,8 +427,8 @@ static void help_row(const Option *o, Text *out) {
 }
 
 void args_help(const ArgSet *sets, int n, Text *out) {
-    Option all[ARGS_MAX];
-    size_t count = list_options(sets, n, all);
+    ArgOption all[ARGS_MAX];
+    size_t count = args_options(sets, n, all);
     for (size_t i = 0; i < count; i++) help_row(&all[i], out);
 }
 

@@ -95,6 +95,15 @@ bool args_parse_line(const ArgSet *sets, int n, int argc, char **argv, void *val
 // Sets one option by its name, for values that come from elsewhere.
 bool args_set_option(const ArgSet *sets, int n, void *values, const char *name, const char *text, Error *e);
 
+// The options as they are written, without "--"; and what --help calls a value: "N", "on|off", "" of a flag.
+typedef struct ArgOption {
+    const ArgSet *set;
+    const Arg *row;
+    char name[40];
+} ArgOption;
+size_t args_options(const ArgSet *sets, int n, ArgOption out[ARGS_MAX]);
+void args_value(const Arg *row, Text *out);
+
 // One line per option.
 void args_help(const ArgSet *sets, int n, Text *out);
 

@@ -31,14 +31,20 @@ struct Command {
     const Command *const *parts;                             // chosen by their second word; ends in NULL
 };
 
-extern const Command command_bench, command_compare, command_datasets, command_doctor, command_fit,
-    command_generate, command_methods, command_model, command_plan, command_plot, command_replay,
+extern const Command command_bench, command_compare, command_completions, command_datasets, command_doctor,
+    command_fit, command_generate, command_methods, command_model, command_plan, command_plot, command_replay,
     command_report, command_run, command_show, command_simulate, command_sql, command_status, command_store,
     command_table, command_tokenizer, command_train, command_tune, command_verify;
+
+extern const Command *const commands[]; // all of them, NULL last
 
 // Parts of other commands, which live in files of their own.
 extern const Command command_bench_store, command_datasets_index, command_plan_slurm, command_store_export,
     command_store_import, command_tokenizer_encode, command_tokenizer_decode;
+
+// The options of a command: its own, and those that it shares.
+enum { COMMAND_SETS = 2 };
+void command_sets(const Command *c, ArgSet out[COMMAND_SETS]);
 
 // Parses by the command's table. On --help prints it and sets *stop; otherwise there are as many arguments as
 // the row says.

@@ -24,4 +24,7 @@ install: outpace
 	install -D outpace $(DESTDIR)$(PREFIX)/bin/outpace
 	tools/package/share ./outpace $(DESTDIR)$(PREFIX)/share
 
-.PHONY: portable wheel install
+man: outpace
+	@./outpace completions man >$(BUILD)/outpace.1 && echo "wrote $(BUILD)/outpace.1: man -l shows it"
+
+.PHONY: portable wheel install man

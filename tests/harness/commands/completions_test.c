@@ -1,0 +1,101 @@
+// Completions: bash runs them; the other shells' and the manual page have every command and option, and pass
+// their own checkers, where those are installed.
+#include "tests/support/check.h"
+
+#include "tests/support/cli.h"
+#include "tests/support/scratch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// What bash offers for the last of these words.
+static void completes(Cli *cli, const char *words, const char *want) {
+    char script[1024];
+    Child c;
+    snprintf(script, sizeof script,
+             "source <(\"$0\" completions bash); COMP_WORDS=(%s); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); "
+             "_outpace; "
+             "echo \"${COMPREPLY[*]}\"",
+             words);
+    child_run(&c, cli->folder, NULL, (const char *const[]){"bash", "-c", script, cli->program, NULL});
+    const char *got = text_get(&c.out);
+    size_t n = strlen(want);
+    if (strncmp(got, want, n) != 0 || got[n] != '\n') fail_msg("%s: wanted %s, got %s", words, want, got);
+    child_release(&c);
+}
+
+static void bash_completes(void **state) {
+    Cli *cli = *state;
+    completes(cli, "outpace ru", "run");
+    completes(cli, "outpace run --sca", "--scale");
+    completes(cli, "outpace run --scale ''", "smoke full");
+    completes(cli, "outpace run ''", ""); // files
+    completes(cli, "outpace run --db ''", "");
+    completes(cli, "outpace store ex", "export");
+    completes(cli, "outpace store export --fo", "--format --force");
+    completes(cli, "outpace generate m -m promp", "prompt-lookup");
+    completes(cli, "outpace generate m --thr", "--threads");
+    completes(cli, "outpace bench m --sto", "--store");
+}
+
+// Every option of every command that --help lists.
+static void others_have_all(void **state) {
+    static const char *const KINDS[] = {"zsh", "fish", "man"};
+    static const char *const OPTION[] = {"--%s", " -l %s ", "\\-\\-%s"};
+    Cli *cli = *state;
+    Text help = {0};
+    text_puts(&help, strstr(cli_out(cli, "--help"), "Commands:\n") + strlen("Commands:\n"));
+    for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++) {
+        char line[128], name[64], option[64], want[128], escaped[128];
+        Text all = {0};
+        snprintf(line, sizeof line, "completions %s", KINDS[i]);
+        text_puts(&all, cli_out(cli, line));
+        for (const char *command = text_get(&help); sscanf(command, " %63s", name) == 1;) {
+            snprintf(line, sizeof line, "%s --help", name);
+            const char *options = strstr(cli_out(cli, line), "\nOptions:\n");
+            for (const char *at = options;
+                 at && (at = strstr(at, "--")) && sscanf(at, "--%63[a-z0-9-]", option) == 1;
+                 at += strcspn(at, "\n")) {
+                size_t n = 0; // in roff each '-' is escaped
+                for (const char *c = option; *c; c++) {
+                    if (*c == '-' && i == 2) escaped[n++] = '\\';
+                    escaped[n++] = *c;
+                }
+                escaped[n] = 0;
+                snprintf(want, sizeof want, OPTION[i], escaped);
+                if (!strstr(text_get(&all), want)) fail_msg("%s: %s lacks '%s'", KINDS[i], name, want);
+            }
+            command += strcspn(command, "\n");
+            command += *command == '\n';
+        }
+        text_release(&all);
+    }
+    text_release(&help);
+    cli_expect_error(
+        cli, 2, "completions csh",
+        "outpace: there are no completions for 'csh': take bash, zsh or fish, or man for the manual page\n");
+}
+
+static void checkers(void **state) {
+    static const char *const CHECKS[] = {
+        "! command -v zsh || zsh -n <($0 completions zsh)",
+        "! command -v fish || $0 completions fish | fish -n",
+        "! command -v groff || ! $0 completions man | groff -man -w mac -z 2>&1 | grep ."};
+    Cli *cli = *state;
+    for (size_t i = 0; i < sizeof CHECKS / sizeof *CHECKS; i++) {
+        Child c;
+        child_run(&c, cli->folder, NULL, (const char *const[]){"bash", "-c", CHECKS[i], cli->program, NULL});
+        if (c.code) fail_msg("%s: %s%s", CHECKS[i], text_get(&c.out), text_get(&c.err));
+        child_release(&c);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bash_completes),
+        cmocka_unit_test(others_have_all),
+        cmocka_unit_test(checkers),
+    };
+    return cmocka_run_group_tests(tests, cli_set_up, cli_tear_down);
+}
