@@ -10,8 +10,14 @@ $(BUILD)/libtests.a: $(SHARED)
 	@rm -f $@
 	@ar rcs $@ $^
 
+# Hundreds of programs are linked: by gold where there is one, in half the time that the usual linker takes.
+GOLD     = $(eval GOLD := $(shell echo 'int main(void) { return 0; }' | \
+    $(CC) -fuse-ld=gold -x c - -o /dev/null 2>/dev/null && echo -fuse-ld=gold))$(GOLD)
 $(BUILD)/tests/%_test: $(BUILD)/tests/%_test.o $(BUILD)/libtests.a $(BUILD)/liboutpace.a
-	$(call say,LINK,$@)$(CC) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) -o $@ -lcmocka $(LIBS)
+	$(call say,LINK,$@)$(CC) $(LDFLAGS) $(GOLD) $(filter %.o,$^) $(filter %.a,$^) -o $@ -lcmocka $(LIBS)
+
+# A test's own code runs for moments: it's compiled more often than it's worth optimizing.
+$(BUILD)/tests/%_test.o: CFLAGS += $(if $(filter -O3,$(OPT)),-O1)
 
 $(BUILD)/tests/support/plot_store.o: tests/fixtures/plots/computed.json
 

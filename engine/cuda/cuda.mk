@@ -88,7 +88,7 @@ PTX      = $(filter-out $(RECKON) %/reckon.o,$(patsubst %.c,$(BUILD)/%.o,$(filte
 $(PTX) $(RECKON) $(BUILD)/tests/ptx/reckon.o: build/cuda/toolkit
 $(PTX) $(RECKON) $(BUILD)/tests/ptx/reckon.o: CFLAGS += -fno-strict-aliasing -isystem $(CUDA_HOME)/include -DPTX_FOLDER='"build/ptx"'
 PTX_LIBS = $(shell pkg-config --libs $(PACKAGES)) -lsupc++ -lpthread -lm
-PTX_LINK = $(CC) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) -o $@ -lcmocka $(PTX_LIBS)
+PTX_LINK = $(CC) $(LDFLAGS) $(GOLD) $(filter %.o,$^) $(filter %.a,$^) -o $@ -lcmocka $(PTX_LIBS)
 $(BUILD)/ptx/%_test: $(BUILD)/tests/engine/cuda/%_test.o $(PTX) $(CUDA_C:%.c=$(BUILD)/%.o) $(CUDA_OBJECTS) $(BUILD)/libtests.a $(BUILD)/liboutpace.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(PTX_LINK)
