@@ -16,7 +16,7 @@
 #include <string.h>
 
 #ifndef EVERY
-#define EVERY 8
+#define EVERY 16
 #endif
 
 enum { PROMPTS = 20, MOST_IDS = 600, TOKENS = 128, EOS = 2, NONE = -1 };
