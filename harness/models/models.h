@@ -39,7 +39,8 @@ Tokenizer *model_files_tokenizer(const ModelFiles *f, Error *e);
 // Inflated models in the cache, found by what they are made of:
 //
 //      CACHE/inflated/KEY/     the model, or one of its adapters (engine/model/inflate.h)
-//      CACHE/inflated/KEY.lock locked while it is made: a second run waits, then finds it
+//      CACHE/inflated/KEY.lock locked while it is made: a second run waits, then finds it. The lock ends with
+//                              the process, however that ends. Random models have the same
 //
 // Describes what model_inflate(o) would write and returns where, a path for mem_free; *there: it is complete.
 // Writes nothing. NULL with e filled.
