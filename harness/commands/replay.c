@@ -157,6 +157,8 @@ static bool record(const ReplayOptions *o, const ReplayTexts *sets, int count, E
 static bool replay_sets(const ReplayOptions *o, const ReplayTexts *sets, int count, Error *e) {
     bool ok = true;
     if (o->db) return record(o, sets, count, e);
+    for (int i = 0; ok && i < count * o->methods.count; i++)
+        ok = replay_check(&sets[i / o->methods.count], o->methods.items[i % o->methods.count], e);
     for (int i = 0; ok && i < count; i++) ok = print_set(o, &sets[i], NULL, e);
     return ok;
 }

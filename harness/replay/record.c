@@ -176,6 +176,8 @@ bool replay_record(const ReplayRecord *r, Clock clock, Replay *out, int64_t *run
     assert(r->method_count > 0 && strcmp(r->methods[0], "autoregressive") == 0);
     if (r->set_count > EXPERIMENT_DATASETS)
         return error_input(e, "%d files are too many: %d are the most", r->set_count, EXPERIMENT_DATASETS);
+    for (int i = 0; i < r->set_count * r->method_count; i++)
+        if (!replay_check(&r->sets[i / r->method_count], r->methods[i % r->method_count], e)) return false;
     l->points = mem_new((size_t)r->set_count * (size_t)r->method_count, sizeof *l->points);
     l->store = store_open(r->db, STORE_WRITE, &interrupt_patience, e);
     bool ok = l->store && store_begin(l->store, e);

@@ -150,20 +150,35 @@ static bool replay_text(Replaying *g, size_t i, Error *e) {
     return ok;
 }
 
+static bool open_replay(Replaying *g, const char *method, Error *e) {
+    g->script = script_open(&g->target, g->texts);
+    MethodEnv env = {.target = &g->target,
+                     .only_text = "replay has only text, for prompt-lookup, suffix, ngram-mod, ngrammys with "
+                                  "strategy=context, rest, mixes of them, ouroboros-pool, and recorded"};
+    return draft_open(&g->method, method, &env, e);
+}
+
+static void close_replay(Replaying *g) {
+    method_close(&g->method);
+    session_release(&g->target);
+    answer_turn_release(&g->turn);
+}
+
+bool replay_check(const ReplayTexts *texts, const char *method, Error *e) {
+    Replaying g = {.texts = texts};
+    bool ok = open_replay(&g, method, e);
+    close_replay(&g);
+    return ok || error_within(e, "replay of '%s'", texts->name);
+}
+
 bool replay_run(const ReplayTexts *texts, const char *method, Clock clock, const ReplaySink *sink,
                 Replay *out, Error *e) {
     Replaying g = {.texts = texts, .sink = sink, .clock = clock, .out = out};
     *out = (Replay){.tokens = mem_new(texts->count, sizeof(double)),
                     .steps = mem_new(texts->count, sizeof(double))};
-    g.script = script_open(&g.target, texts);
-    MethodEnv env = {.target = &g.target,
-                     .only_text = "replay has only text, for prompt-lookup, suffix, ngram-mod, ngrammys with "
-                                  "strategy=context, rest, mixes of them, ouroboros-pool, and recorded"};
-    bool ok = draft_open(&g.method, method, &env, e) && (!sink || sink->open(sink->state, &g.method, e));
+    bool ok = open_replay(&g, method, e) && (!sink || sink->open(sink->state, &g.method, e));
     for (size_t i = 0; ok && i < texts->count; i++) ok = replay_text(&g, i, e);
-    method_close(&g.method);
-    session_release(&g.target);
-    answer_turn_release(&g.turn);
+    close_replay(&g);
     return ok;
 }
 

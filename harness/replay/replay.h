@@ -82,6 +82,9 @@ bool replay_run(const ReplayTexts *texts, const char *method, Clock clock, const
                 Replay *out, Error *e);
 void replay_release(Replay *r);
 
+// Fails as replay_run would for a method that can't be opened, before anything is printed or stored.
+bool replay_check(const ReplayTexts *texts, const char *method, Error *e);
+
 double replay_rate(const Replay *r); // tokens per second; NAN if no time was measured
 
 // The share of steps that accepted w or more; w < REPLAY_LENGTHS.

@@ -221,7 +221,9 @@ static bool add_row(void *state, Row *row, Error *e) {
     bool equal = true;
     if (from->limit && seen >= from->limit) return true;
     if (!read_model(g, row, e)) return false;
-    if (!json_is_array(prompt) || json_array_size(prompt) == 0)
+    if (json_is_array(prompt) && json_array_size(prompt) == 0)
+        return row_error(row, from->prompt, "is empty, but a prompt has at least one token", e);
+    if (!json_is_array(prompt))
         return row_error(row, from->prompt, "must be a list of token ids (--prompt-ids names it)", e);
     if (!json_is_array(answer))
         return row_error(row, from->answer, "must be a list of token ids (--output-ids names it)", e);

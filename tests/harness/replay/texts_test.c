@@ -75,7 +75,7 @@ static void bad(void **state) {
          "line 2: field 'generated_token_ids' has id 1048576 at entry 0, beyond any vocabulary"},
         {ROW("[1, -3]", "[2]", ""), "line 1: field 'prompt_token_ids' must hold token ids: entry 1"},
         {ROW("[1, 2.5]", "[2]", ""), "entry 1 isn't one"},
-        {ROW("[]", "[2]", ""), "line 1: field 'prompt_token_ids' must be a list of token ids"},
+        {ROW("[]", "[2]", ""), "line 1: field 'prompt_token_ids' is empty"},
         {"{\"generated_token_ids\": [1]}\n", "'prompt_token_ids'"},
         {ROW("[1]", "\"text\"", ""), "'generated_token_ids' must be a list"},
         {ROW("[1]", "[2]", ", \"model\": \"a\"") ROW("[1]", "[2]", ", \"model\": \"b\""),
