@@ -3,9 +3,9 @@
 sentencepiece. Run by hand, from the repository's root:
 
     python3 -m venv /tmp/oracle && /tmp/oracle/bin/pip install tokenizers sentencepiece jinja2
-    /tmp/oracle/bin/python tests/oracle/tokenizers.py
+    /tmp/oracle/bin/python tests/oracle/tokenizers.py [NAME...]
 
-Writes to tests/fixtures/tokenizers/:
+Writes to tests/fixtures/tokenizers/, of the named families or of all:
     strings.json         the texts
     NAME/tokenizer.json  or tokenizer.model: trained here on Python's own files, with few pieces (not the same ones
                          in every run: the trainer does not break ties the same way)
@@ -36,6 +36,12 @@ PIECES = 1100
 QWEN2 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
          r"|\s+(?!\S)|\s+")
 LLAMA3 = QWEN2.replace(r"\p{N}| ?", r"\p{N}{1,3}| ?")
+CL100K = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]"
+          r"|\s+(?!\S)|\s+")
+UPPER, LOWER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+TEKKEN = (r"[^\r\n\p{L}\p{N}]?%s*%s+|[^\r\n\p{L}\p{N}]?%s+%s*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+          % (UPPER, LOWER, UPPER, LOWER))
+SEED = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+")
 DEEPSEEK_CODER = [r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥ࠀ-一가-퟿]+"]
 
 
@@ -255,7 +261,72 @@ def behaviors():
         dict(type="Punctuation", behavior="Contiguous")], None, False)
 
 
-FAMILIES = [llama2, mistral, metaspace_always, metaspace_never, yi, phi3, deepseek_coder, llama3, qwen2, gpt2, behaviors]
+def add_plain(root, tokens, normalized):
+    """Tokens that are not special, as runs of spaces are in some families."""
+    known = {a["content"] for a in root["added_tokens"]}
+    n = 1 + max([a["id"] for a in root["added_tokens"]] + list(root["model"]["vocab"].values()))
+    for t in tokens:
+        i = root["model"]["vocab"].get(t, n)
+        n += i == n
+        if t not in known:
+            root["added_tokens"].append(added(t, i, normalized=normalized))
+    return root
+
+
+def gemma():
+    """Gemma 1 to 3."""
+    root = fallback_root(replace(" ", "▁"), dict(type="Split", pattern=dict(String=" "), behavior="MergedWithPrevious",
+                                                 invert=False), sequence("decoders", *FALLBACK), pairs=True)
+    return add_plain(add_extra(root), ["\n\n", "\n\n\n", "\t\t", "▁▁", "▁▁▁", "<h1>"], False)
+
+
+def neox():
+    """GPT-NeoX, Pythia, and with other added tokens Phi-2."""
+    root = byte_root(dict(type="NFC"), [], dict(type="ByteLevel", add_prefix_space=False, trim_offsets=True, use_regex=True),
+                     False, use_regex=True)
+    return add_plain(root, [" " * n for n in (24, 12, 7, 4, 3, 2)] + ["\t\t\t", "\t\t"], True)
+
+
+def starcoder2():
+    """StarCoder2, Granite, SmolLM 1 and 2, EXAONE 3.5."""
+    return byte_root(None, [dict(type="Digits", individual_digits=True)], None, False, use_regex=True)
+
+
+def cohere():
+    """Command R."""
+    return byte_root(dict(type="NFC"), [dict(type="Digits", individual_digits=True)],
+                     "bos", True, use_regex=True)
+
+
+def olmo2():
+    """OLMo 2, StableLM 2 and Phi-4: what the pattern leaves out is removed."""
+    return byte_root(None, [split(CL100K, "Removed", True)], None, True)
+
+
+def glm4():
+    """GLM-4: two tokens before every text."""
+    root = byte_root(None, [split(LLAMA3)], None, True)
+    ids = {a["content"]: a["id"] for a in root["added_tokens"]}
+    root["model"]["ignore_merges"] = True
+    root["post_processor"] = sequence("processors", dict(type="ByteLevel", add_prefix_space=True, trim_offsets=False,
+                                                         use_regex=True),
+                                      template(("</s>", ids["</s>"]), ("<s>", ids["<s>"])))
+    return root
+
+
+def tekken():
+    """Mistral Nemo."""
+    root = byte_root(None, [split(TEKKEN)], "bos", True)
+    root["model"]["ignore_merges"] = True
+    return root
+
+
+def seed_oss():
+    return byte_root(dict(type="NFC"), [split(SEED)], "bos", False)
+
+
+FAMILIES = [llama2, mistral, metaspace_always, metaspace_never, yi, phi3, deepseek_coder, llama3, qwen2, gpt2, behaviors,
+            gemma, neox, starcoder2, cohere, olmo2, glm4, tekken, seed_oss]
 
 
 # --- sentencepiece ------------------------------------------------------------------------------------------------
@@ -453,13 +524,15 @@ def golden(name, strings, encode, decode, decode_all):
     print("%-18s %6d ids of %d texts" % (name, sum(map(len, ids)), len(strings)))
 
 
-def main():
+def main(only=()):
     strings = make_strings()
     os.makedirs(OUT, exist_ok=True)
     write("strings.json", strings)
     write_templates()
     for family in FAMILIES:
         name = family.__name__
+        if only and name not in only:
+            continue
         os.makedirs(os.path.join(OUT, name), exist_ok=True)
         root = family()
         write(name + "/tokenizer.json", root)
@@ -469,6 +542,8 @@ def main():
         golden(name, strings, lambda s: t.encode(s).ids, lambda i: t.decode(i),
                lambda i: t.decode(i, skip_special_tokens=False))
     for name, options in SENTENCEPIECES.items():
+        if only and name not in only:
+            continue
         os.makedirs(os.path.join(OUT, name), exist_ok=True)
         model = train_sentencepiece(**options)
         with open(os.path.join(OUT, name, "tokenizer.model"), "wb") as f:
@@ -482,4 +557,4 @@ def main():
 
 if __name__ == "__main__":
     CORPUS = corpus()
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -136,7 +136,7 @@ static void families(void **state) {
         close_family(&f);
     }
     closedir(d);
-    assert_true(count >= 12);
+    assert_true(count >= 22);
     assert_int_equal(wrong, 0);
 }
 
