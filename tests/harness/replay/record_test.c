@@ -144,7 +144,13 @@ static void refused(void **state) {
                   "--method", "lookahead");
     assert_non_null(strstr(text_get(&c.err), "method 'lookahead': it reads the model's outputs"));
     child_release(&c);
-    if (file_exists(folder_path(*state, "x.db"))) assert_true(ask(*state, "SELECT count(*) FROM run") == 0);
+    CHILD_OUTPACE(&c, *state, 2, "store", "import", "acceptance", "a.jsonl", "--list", "acc_eagle",
+                  "--drafts", "1,0", "--db", "x.db");
+    child_release(&c);
+    assert_false(file_exists(folder_path(*state, "x.db")));
+    CHILD_OUTPACE(&c, *state, 2, "replay", "--tokens", "a.jsonl", "--method", "suffix", "--method", "jacobi");
+    assert_string_equal(text_get(&c.out), "");
+    child_release(&c);
 }
 
 int main(void) {
