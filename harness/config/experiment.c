@@ -15,36 +15,41 @@
 #define COUNT(rows) (sizeof(rows) / sizeof *(rows))
 #define ROW(s, field, kind, ...) \
     { .name = #field, .type = kind, .at = offsetof(s, field), __VA_ARGS__ }
-#define TEXT(s, field)              ROW(s, field, ARG_WORD, .required = false)
-#define NEEDED(s, field)            ROW(s, field, ARG_WORD, .required = true)
-#define TEXTS(s, field)             ROW(s, field, ARG_WORDS, .required = false)
-#define SEED(s, field)              ROW(s, field, ARG_SEED, .required = false)
-#define INT(s, field, least, most)  ROW(s, field, ARG_INT, .low = least, .high = most)
-#define REAL(s, field, least, most) ROW(s, field, ARG_REAL, .low = least, .high = most)
-#define CHOICE(s, field, names)     ROW(s, field, ARG_CHOICE, .choices = names)
-#define EACH(s, field, counter, most, rows) \
-    ROW(s, field, ARG_EACH, .high = most, .required = true, .table = &rows, .count_at = offsetof(s, counter))
-#define NODE(s, key, field) \
-    { .name = key, .type = ARG_NODE, .at = offsetof(s, field) }
+#define TEXT(s, field, about)              ROW(s, field, ARG_WORD, .help = about)
+#define NEEDED(s, field, about)            ROW(s, field, ARG_WORD, .help = about, .required = true)
+#define TEXTS(s, field, about)             ROW(s, field, ARG_WORDS, .help = about)
+#define SEED(s, field, about)              ROW(s, field, ARG_SEED, .help = about)
+#define INT(s, field, least, most, about)  ROW(s, field, ARG_INT, .help = about, .low = least, .high = most)
+#define REAL(s, field, least, most, about) ROW(s, field, ARG_REAL, .help = about, .low = least, .high = most)
+#define CHOICE(s, field, names, about)     ROW(s, field, ARG_CHOICE, .help = about, .choices = names)
+#define EACH(s, field, counter, most, rows, about)                                         \
+    ROW(s, field, ARG_EACH, .help = about, .high = most, .required = true, .table = &rows, \
+        .count_at = offsetof(s, counter))
+#define NODE(s, key, field, about) \
+    { .name = key, .type = ARG_NODE, .at = offsetof(s, field), .help = about }
 
-#define ADAPTER(key, role) \
-    { .name = key, .type = ARG_WORD, .at = offsetof(ModelSpec, adapters) + (role) * sizeof(char *) }
+#define ADAPTER(key, role, about)                                                                     \
+    {                                                                                                 \
+        .name = key, .type = ARG_WORD, .at = offsetof(ModelSpec, adapters) + (role) * sizeof(char *), \
+        .help = about                                                                                 \
+    }
 
 static const Arg MODEL_FIELDS[] = {
-    TEXT(ModelSpec, name),
-    TEXT(ModelSpec, target),
-    TEXT(ModelSpec, reference),
-    TEXT(ModelSpec, synthesise),
-    TEXT(ModelSpec, inflate),
-    TEXT(ModelSpec, draft),
-    TEXT(ModelSpec, draft_device),
-    TEXT(ModelSpec, inflate_draft),
-    ADAPTER("adapter", ADAPTER_ANY),
-    ADAPTER("heads", ADAPTER_FOR_MEDUSA),
-    ADAPTER("eagle", ADAPTER_FOR_EAGLE),
-    ADAPTER("eagle3", ADAPTER_FOR_EAGLE3),
-    TEXT(ModelSpec, template),
-    SEED(ModelSpec, seed),
+    TEXT(ModelSpec, name, "in tables; by default the path"),
+    TEXT(ModelSpec, target, "a Hugging Face directory; or give reference or synthesise"),
+    TEXT(ModelSpec, reference, "a member of the reference family (models/)"),
+    TEXT(ModelSpec, synthesise, "a shape (configs/shapes), with random weights"),
+    TEXT(ModelSpec, inflate, "a shape to which target or reference is inflated"),
+    TEXT(ModelSpec, draft, "the directory of the draft model"),
+    TEXT(ModelSpec, draft_device, "by default the target's, of several cards the last"),
+    TEXT(ModelSpec, inflate_draft,
+         "a shape for the draft of an inflated model, at most a fifth of it; none: as it is"),
+    ADAPTER("adapter", ADAPTER_ANY, "Kangaroo's adapter, or the only one of the others: a directory"),
+    ADAPTER("heads", ADAPTER_FOR_MEDUSA, "Medusa's heads: a directory"),
+    ADAPTER("eagle", ADAPTER_FOR_EAGLE, "the draft network of EAGLE-1 and 2: a directory"),
+    ADAPTER("eagle3", ADAPTER_FOR_EAGLE3, "that of EAGLE-3"),
+    TEXT(ModelSpec, template, "chat template, for datasets whose own is 'model'"),
+    SEED(ModelSpec, seed, "of random weights"),
 };
 static const ArgTable MODEL = {.what = "a model",
                                .rows = MODEL_FIELDS,
@@ -55,18 +60,19 @@ static const ArgTable MODEL = {.what = "a model",
 static const char *const ORDERS[] = {"written", "shuffled", "by-task", "first-shuffled", NULL};
 static const char *const TOO_LONG[] = {"stop", "skip", NULL};
 static const Arg DATASET_FIELDS[] = {
-    NEEDED(DatasetSpec, name),
-    TEXT(DatasetSpec, path),
-    TEXT(DatasetSpec, format),
-    TEXT(DatasetSpec, split),
-    TEXT(DatasetSpec, template),
-    TEXTS(DatasetSpec, parts),
-    INT(DatasetSpec, limit, 0, 1 << 24),
-    INT(DatasetSpec, turns, 1, 64),
-    CHOICE(DatasetSpec, order, ORDERS),
-    CHOICE(DatasetSpec, too_long, TOO_LONG),
-    INT(DatasetSpec, consecutive, 1, 1 << 24),
-    SEED(DatasetSpec, seed),
+    NEEDED(DatasetSpec, name, "'outpace datasets' lists those that are known"),
+    TEXT(DatasetSpec, path, "a file of your own, under that name"),
+    TEXT(DatasetSpec, format, "of path; by default by its ending ('outpace datasets --formats')"),
+    TEXT(DatasetSpec, split, "rows of this split only"),
+    TEXT(DatasetSpec, template, "chat template, or 'model': each model's own; by default texts as written"),
+    TEXTS(DatasetSpec, parts, "names of datasets to concatenate, limit rows of each"),
+    INT(DatasetSpec, limit, 0, 1 << 24, "rows; 0: all"),
+    INT(DatasetSpec, turns, 1, 64, "of a conversation, at most"),
+    CHOICE(DatasetSpec, order, ORDERS, "of the prompts"),
+    CHOICE(DatasetSpec, too_long, TOO_LONG,
+           "a prompt that a model's context doesn't hold stops the sweep, or is left out of all"),
+    INT(DatasetSpec, consecutive, 1, 1 << 24, "by-task: rows of a part before the next part's"),
+    SEED(DatasetSpec, seed, "of shuffled"),
 };
 static const DatasetSpec DATASET_DEFAULTS = {.turns = 1, .consecutive = 1};
 static const ArgTable DATASET = {.what = "a dataset",
@@ -77,11 +83,12 @@ static const ArgTable DATASET = {.what = "a dataset",
                                  .defaults = &DATASET_DEFAULTS};
 
 static const Arg METHOD_FIELDS[] = {
-    NEEDED(MethodSpec, name),
-    TEXT(MethodSpec, label),
-    NODE(MethodSpec, "matrix", matrix),
-    NODE(MethodSpec, "zip", zip),
-    NODE(MethodSpec, "exclude where", exclude),
+    NEEDED(MethodSpec, name, "'outpace methods' lists them"),
+    TEXT(MethodSpec, label, "in tables; by default name and parameters"),
+    NODE(MethodSpec, "matrix", matrix, "axes of which every combination is a point"),
+    NODE(MethodSpec, "zip", zip, "axes that advance together; a list of maps makes several zips"),
+    NODE(MethodSpec, "exclude where", exclude,
+         "a condition such as W > 15 and not G == 3, or a list of them"),
 };
 static const ArgTable METHOD = {.what = "a method",
                                 .rows = METHOD_FIELDS,
@@ -91,10 +98,13 @@ static const ArgTable METHOD = {.what = "a method",
 
 static const char *const STOPS[] = {"passes", "timing", NULL};
 static const Arg MEASUREMENT_FIELDS[] = {
-    INT(Measurement, reruns, 0, 1000),     INT(Measurement, warmup, 0, 1000),
-    INT(Measurement, passes, 1, 1000),     INT(Measurement, most_passes, 1, 1000),
-    CHOICE(Measurement, stop, STOPS),      REAL(Measurement, timing_error, 1e-6, 1),
-    REAL(Measurement, time_limit, 0, 1e9),
+    INT(Measurement, reruns, 0, 1000, "of passes that keep state and were disturbed, at most"),
+    INT(Measurement, warmup, 0, 1000, "prompts before the first that counts"),
+    INT(Measurement, passes, 1, 1000, "each is every prompt once"),
+    INT(Measurement, most_passes, 1, 1000, "under stop: timing"),
+    CHOICE(Measurement, stop, STOPS, "after passes, or when a point's time is known to timing_error"),
+    REAL(Measurement, timing_error, 1e-6, 1, "relative, of a point's time"),
+    REAL(Measurement, time_limit, 0, 1e9, "seconds of decoding a point; 0: none"),
 };
 static const ArgTable MEASUREMENT = {.what = "measurement",
                                      .rows = MEASUREMENT_FIELDS,
@@ -102,23 +112,25 @@ static const ArgTable MEASUREMENT = {.what = "measurement",
                                      .size = sizeof(Measurement)};
 
 static const Arg EXPERIMENT_FIELDS[] = {
-    NEEDED(Experiment, name),
-    TEXT(Experiment, about),
-    TEXTS(Experiment, tables),
-    TEXTS(Experiment, plots),
-    TEXTS(Experiment, chosen),
-    EACH(Experiment, models, model_count, EXPERIMENT_MODELS, MODEL),
-    EACH(Experiment, datasets, dataset_count, EXPERIMENT_DATASETS, DATASET),
-    NODE(Experiment, "hardware", settings[0]),
-    NODE(Experiment, "generation", settings[1]),
-    EACH(Experiment, methods, method_count, EXPERIMENT_METHODS, METHOD),
-    ROW(Experiment, measurement, ARG_MAP, .table = &MEASUREMENT),
-    NODE(Experiment, SCALE_SECTION, smoke),
+    NEEDED(Experiment, name, "of the run"),
+    TEXT(Experiment, about, "one line on its purpose"),
+    TEXTS(Experiment, tables, "the papers' tables that it's for"),
+    TEXTS(Experiment, plots, "the papers' figures that it's for"),
+    TEXTS(Experiment, chosen, "choices where the paper is silent"),
+    EACH(Experiment, models, model_count, EXPERIMENT_MODELS, MODEL, "a bare path is the target"),
+    EACH(Experiment, datasets, dataset_count, EXPERIMENT_DATASETS, DATASET,
+         "a bare name is the whole set, as written"),
+    NODE(Experiment, "hardware", settings[0], "where and how the models run: each key is an axis"),
+    NODE(Experiment, "generation", settings[1], "what is generated: each key is an axis"),
+    EACH(Experiment, methods, method_count, EXPERIMENT_METHODS, METHOD, "a bare name has the defaults"),
+    ROW(Experiment, measurement, ARG_MAP, .table = &MEASUREMENT,
+        .help = "how often, and when a point is done"),
+    NODE(Experiment, SCALE_SECTION, smoke, "the changes of --scale smoke"),
 };
-static const ArgTable EXPERIMENT = {.what = "a config",
-                                    .rows = EXPERIMENT_FIELDS,
-                                    .count = COUNT(EXPERIMENT_FIELDS),
-                                    .size = sizeof(Experiment)};
+const ArgTable experiment_keys = {.what = "a config",
+                                  .rows = EXPERIMENT_FIELDS,
+                                  .count = COUNT(EXPERIMENT_FIELDS),
+                                  .size = sizeof(Experiment)};
 
 // --- models and datasets ---------------------------------------------------------------------------------
 
@@ -359,7 +371,7 @@ static bool check_measurement(const Measurement *m, Error *e) {
 static bool read_experiment(Experiment *x, Error *e) {
     x->measurement = (Measurement){
         .at = x->tree.root, .warmup = 1, .passes = 1, .most_passes = 1000, .reruns = 2, .timing_error = 0.02};
-    if (!values_read(&EXPERIMENT, x->tree.root, x, e)) return false;
+    if (!values_read(&experiment_keys, x->tree.root, x, e)) return false;
     if (!check_models(x, e) || !check_datasets(x, e) || !check_templates(x, e) ||
         !check_measurement(&x->measurement, e))
         return false;

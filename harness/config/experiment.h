@@ -93,6 +93,8 @@ typedef struct ExperimentChanges {
     const char *scale; // "smoke": with the config's section of that name; NULL or "full": as written
 } ExperimentChanges;
 
+extern const ArgTable experiment_keys; // all that a config may hold; harness/config/schema.h describes it
+
 // False with e filled, and an empty config. `changes` may be NULL. The config's section for another scale is
 // checked, too.
 bool experiment_parse(Experiment *x, const char *bytes, size_t n, const char *file,
