@@ -20,6 +20,7 @@ typedef enum { STATUS_STEP, STATUS_ENDED, STATUS_FAILED } Status;
 typedef struct Header {
     Status status;
     int nodes; // read by this rank
+    int again; // tokens that it ran again
     uint64_t digest;
     double waited_s; // in the last collective
 } Header;
@@ -94,8 +95,14 @@ bool ranks_agree(const Team *team, bool ok, Error *e) {
 
 static void add_times(Ranks *r) {
     double least = INFINITY;
-    for (int i = 0; i < r->team.count; i++) least = fmin(least, header_of(r, r->all, i)->waited_s);
+    int again = 0;
+    for (int i = 0; i < r->team.count; i++) {
+        const Header *h = header_of(r, r->all, i);
+        least = fmin(least, h->waited_s);
+        if (h->status == STATUS_STEP && h->again > again) again = h->again;
+    }
     r->times.message_s += least;
+    r->times.again += again;
 }
 
 // Sends the own message, whose outputs are filled in, and receives all. False if this rank can't go on: e is
@@ -196,7 +203,9 @@ static bool begin_step(Ranks *r, const StepRun *run, Error *e) {
     assert(r->cache.length + r->lacking_count == run->cache->length);
     assert(r->tree->parts <= r->team.count);
     find_own_part(r);
+    header_of(r, r->mine, 0)->again = 0;
     if (r->first == r->last) return true;
+    header_of(r, r->mine, 0)->again = r->lacking_count;
     int room = r->own.capacity - (r->last - r->first);
     if (room > r->cache.capacity) room = r->cache.capacity;
     if (!catch_up(r, room, e)) return false;

@@ -8,7 +8,7 @@
 //      every rank     the same verdict; keeps the keys and values that it has
 //
 // A rank that did not run an accepted token runs it again as one more row of its next step: no keys or
-// values are sent (docs/cluster.md has the figures). The message's digest covers the tree and the method's
+// values are sent: results/ranks.md has the figures. The message's digest covers the tree and the method's
 // state: ranks that drift apart fail in that step.
 //
 // The session, the methods and the verifier don't know of this: between ranks_begin and ranks_end the
@@ -45,6 +45,7 @@ typedef struct RankTimes {
     double collective_s; // this rank in the collective: waiting for the slowest rank, and the message
     double message_s;    // of it the least of any rank: the message without the wait
     int collectives;
+    int again;    // accepted tokens that the rank that lacked most of them ran again, over the steps
     size_t bytes; // of one rank's message
 } RankTimes;
 

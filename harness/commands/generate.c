@@ -246,7 +246,9 @@ static void print_ranks(const DecodeResult *d) {
     fprintf(stderr,
             "ranks     %d processes, a collective a step: %.1f us of %zu bytes a rank, of which %.1f us",
             d->ranks, each * d->times.collective_s, d->times.bytes, each * d->times.message_s);
-    fprintf(stderr, " is the message and the rest waits for the slowest rank\n");
+    fprintf(stderr,
+            " is the message and the rest waits for the slowest rank; %.2f rows a step are run again\n",
+            d->times.collectives ? (double)d->times.again / d->times.collectives : 0);
 }
 
 static void print_stats(const Run *r) {
@@ -298,9 +300,9 @@ static void print_stats(const Run *r) {
 }
 
 static json_t *ranks_json(const DecodeResult *d) {
-    return json_pack("{s:i, s:f, s:f, s:i, s:I}", "processes", d->ranks, "collective_s",
+    return json_pack("{s:i, s:f, s:f, s:i, s:I, s:i}", "processes", d->ranks, "collective_s",
                      d->times.collective_s, "message_s", d->times.message_s, "collectives",
-                     d->times.collectives, "bytes", (json_int_t)d->times.bytes);
+                     d->times.collectives, "bytes", (json_int_t)d->times.bytes, "again", d->times.again);
 }
 
 // Seconds of the steps.

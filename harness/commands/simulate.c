@@ -405,6 +405,7 @@ const Command command_simulate = {
         "  outpace simulate --law drafting:gamma=6,eta=0.6,draft=0.05\n"
         "  outpace simulate demo --on a100-80gb --shape llama2-7b\n"
         "  outpace simulate 12 --on a100-40gb --shape codellama-7b --devices 1,2,4,8 --link 300,5\n"
+        "  mpirun -n 2 outpace doctor --ranks mpi       measures what --link takes\n"
         "  outpace simulate 12 --on mine.json --shape models/x/config.json --against 12\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
