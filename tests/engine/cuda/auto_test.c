@@ -89,6 +89,22 @@ static void lists_of_cards(void **state) {
     text_release(&list);
 }
 
+// Each rank of a machine has the card of its number, unless the device names one.
+static void cards_of_ranks(void **state) {
+    static const struct {
+        const char *device, *want;
+        int local;
+    } cases[] = {{"cuda", "cuda:1", 1},   {"auto", "cuda:2", 2}, {"auto", "auto", 3},
+                 {"cuda:0", "cuda:0", 1}, {"cpu", "cpu", 1},     {"cuda:0,cuda:1", "cuda:0,cuda:1", 1}};
+    (void)state;
+    setenv("OUTPACE_FAKE_GPUS", "90,90,80", 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char out[ARG_TEXT_SIZE];
+        engine_local_device(cases[i].device, cases[i].local, out);
+        assert_string_equal(out, cases[i].want);
+    }
+}
+
 // The shim's device has 1 GiB: a context that nobody asked for is cut to half of what fits, one that is asked
 // for is taken, or refused.
 static void a_context_that_fits(void **state) {
@@ -124,6 +140,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_first_of_use, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(a_context_that_fits, folder_setup, folder_teardown),
-        cmocka_unit_test(lists_of_cards), cmocka_unit_test(an_old_driver_is_told)};
+        cmocka_unit_test(lists_of_cards), cmocka_unit_test(cards_of_ranks),
+        cmocka_unit_test(an_old_driver_is_told)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
