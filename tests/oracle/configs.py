@@ -7,9 +7,11 @@ model. Run by hand, from the repository's root, in an environment that has trans
 Writes tests/fixtures/configs.jsonl, a line a file: {"model", "form": "published" or "transformers VERSION",
 "parameters": counted by transformers, "refused": words of our refusal, if we refuse it, "config"}. Where an
 architecture is added, take its model_type out of REFUSED and run this again, or delete "refused" in its lines.
-tests/engine/model/published_test.c holds our reader to the table.
+tests/engine/model/published_test.c holds our reader to the table. Of each family that tests/fuzz/seeds does not have, the
+first file in both forms becomes a seed of fuzzing, with small sizes, and HOSTILE changes some of these.
 """
 import json
+import os
 import sys
 
 sys.path.pop(0)  # tokenizers.py, next to this file, has the name of a package
@@ -307,6 +309,56 @@ PUBLISHED = {
 }
 
 
+SEEDS = "tests/fuzz/corpus/config"
+SEEDED = ("llama", "mistral", "phi3", "qwen2", "qwen3")
+LEFT_OUT = ("transformers_version", "dtype", "torch_dtype", "architectures", "use_cache", "initializer_range")
+SMALL = dict(
+    hidden_size=64, n_embd=64, intermediate_size=160, ffn_dim=160, num_hidden_layers=3, n_layer=3, num_attention_heads=4,
+    n_head=4, num_key_value_heads=2, vocab_size=512, max_position_embeddings=256, n_positions=256, n_ctx=256, head_dim=16,
+    moe_intermediate_size=48, shared_expert_intermediate_size=96, num_experts=6, num_local_experts=6, num_experts_per_tok=2,
+    sliding_window=32, model_max_length=256, word_embed_proj_dim=64, rotary_dim=8, original_max_position_embeddings=128,
+    query_pre_attn_scalar=16)
+HOSTILE = {
+    "experts_unequal": ("mixtral", dict(num_experts_per_tok=7)),
+    "experts_none": ("qwen3_moe", dict(num_experts=0, num_experts_per_tok=0)),
+    "experts_many": ("qwen3_moe", dict(num_experts=2 ** 40, moe_intermediate_size=2 ** 40)),
+    "windows_short": ("gemma3_text_newer", dict(layer_types=["sliding_attention"])),
+    "windows_odd": ("gemma2_newer", dict(layer_types=["sliding_attention", 3, None])),
+    "softcap_zero": ("gemma2", dict(attn_logit_softcapping=0, final_logit_softcapping=-1, query_pre_attn_scalar=0)),
+    "no_rope_short": ("smollm3", dict(no_rope_layers=[1])),
+    "scale_nan": ("granite", dict(residual_multiplier=float("nan"), logits_scaling=0)),
+    "rotary_zero": ("gpt_neox", dict(rotary_pct=0)),
+    "rotary_odd": ("glm4", dict(partial_rotary_factor=0.3)),
+}
+
+
+def shrink(config):
+    out = {}
+    for key, value in config.items():
+        if key in LEFT_OUT:
+            continue
+        if key in SMALL and value is not None:
+            value = SMALL[key]
+        if key.endswith("token_id") and value is not None:
+            value = [1, 2, 3] if isinstance(value, list) else 2
+        if isinstance(value, list):
+            value = value[:3]
+        out[key] = shrink(value) if isinstance(value, dict) else value
+    return out
+
+
+def write_seeds(rows):
+    seeds = {}
+    for row in rows:
+        name = row["config"]["model_type"] + ("" if row["form"] == "published" else "_newer")
+        if row["config"]["model_type"] not in SEEDED:
+            seeds.setdefault(name, shrink(row["config"]))
+    seeds |= {name: seeds[base] | changes for name, (base, changes) in HOSTILE.items()}
+    for name, config in seeds.items():
+        with open(os.path.join(SEEDS, name), "w", encoding="utf-8") as f:
+            f.write(json.dumps(config, separators=(",", ":")))
+
+
 def count(config):
     with torch.device("meta"):
         m = transformers.AutoModelForCausalLM.from_config(config)
@@ -314,6 +366,7 @@ def count(config):
 
 
 def main():
+    rows = []
     with open(OUT, "w", encoding="utf-8") as f:
         for name, published in PUBLISHED.items():
             kind = published["model_type"]
@@ -325,8 +378,10 @@ def main():
                 row = dict(model=name, form=form, parameters=parameters)
                 if kind in REFUSED:
                     row["refused"] = "model_type '%s'" % kind
-                f.write(json.dumps(row | dict(config=keys), separators=(",", ":")) + "\n")
+                rows.append(row | dict(config=keys))
+                f.write(json.dumps(rows[-1], separators=(",", ":")) + "\n")
             print("%-46s %16d" % (name, parameters), flush=True)
+    write_seeds(rows)
 
 
 if __name__ == "__main__":
