@@ -557,7 +557,7 @@ static bool draw(const Files *f, const Figure *figure, const PlotData *d, const 
     Text picture = {0};
     bool ok = o->format == PLOT_TEX ? draw_tex(f, figure, d, o, out, e)
                                     : plot_draw_text(figure, d, o, &picture, e) &&
-                                          add_picture(out, f->path, &picture, o->format, e);
+                                          add_picture(out, f->path, &picture, (int)o->format, e);
     text_release(&picture);
     return ok;
 }

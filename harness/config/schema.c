@@ -171,10 +171,9 @@ static json_t *row_of(const Arg *row) {
 }
 
 static json_t *lone_of(const ArgTable *t) {
-    for (size_t i = 0; i < t->count; i++)
-        if (strcmp(t->rows[i].name, t->lone_key) == 0) return row_of(&t->rows[i]);
-    assert(!"a lone key is a row");
-    return NULL;
+    const Arg *row = arg_find(t->rows, t->count, t->lone_key);
+    assert(row);
+    return row_of(row);
 }
 
 static json_t *table_of(const ArgTable *t) {
