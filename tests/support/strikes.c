@@ -117,7 +117,7 @@ static const Row ROWS[] = {
     {.name = "resume", .words = "run 1 --db a.db", .loose = true, .prepare = "cp ../in/a.db ."},
     {.name = "validate", .words = "plan --check ../in/one.yaml"},
     {.name = "plan", .words = "plan ../in/one.yaml --db ../in/a.db", .loose = true},
-    {.name = "plan slurm", .words = "plan --slurm ../in/one.yaml --time 5 --stores parts", .loose = true, .few = true},
+    {.name = "plan slurm", .words = "plan --slurm ../in/one.yaml --time 5 --stores parts --db ../in/a.db", .loose = true, .few = true},
     {.name = "status", .words = "status --db ../in/a.db"},
     {.name = "runs", .words = "show --db ../in/a.db", .loose = true},
     {.name = "show", .words = "show --db a.db", .prepare = "cp ../in/a.db ."},
