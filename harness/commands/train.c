@@ -267,7 +267,7 @@ const Command command_train = {
     .usage = "CONFIG.yaml | --preset NAME | adapter|heads|eagle|eagle3 MODEL [OPTIONS]",
     .summary = "train a small model from text, or an adapter or heads for a model",
     .arguments = {0, 2},
-    .kept = "the last checkpoint is kept: the same command goes on from it",
+    .kept = "the last checkpoint, if one was written, is kept: the same command goes on from it",
     .lesson =
         "Trains a decoder-only model (RMSNorm, grouped heads, RoPE, SwiGLU, tied head) as the YAML file\n"
         "says and writes it as a Hugging Face directory. Ctrl-C ends with a checkpoint next to that\n"
