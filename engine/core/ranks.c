@@ -285,8 +285,9 @@ static bool read_own(Ranks *r, const int *nodes, int count, const HeadDraws *dra
     assert(n <= r->most.nodes);
     header_of(r, r->mine, 0)->nodes = n;
     if (draws) {
-        for (int i = 0; i <= n; i++) first[i] = draws->first[from + i] - draws->first[from];
-        assert(first[n] <= r->most.proposals);
+        assert(draws->first[from + n] - draws->first[from] <= r->most.proposals);
+        first[0] = 0;
+        for (int i = 0; i < n; i++) first[i + 1] = draws->first[from + i + 1] - draws->first[from];
         part = (HeadDraws){.sampling = draws->sampling,
                            .vocab = draws->vocab,
                            .u = draws->u + from,

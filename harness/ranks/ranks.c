@@ -145,6 +145,8 @@ bool processes_follow(Processes *p, Error *e) {
     Error why = {0};
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
+    signal(SIGUSR1, SIG_IGN); // Slurm's, before a time limit
     while (ok && !quit) ok = p->team.tell(p->team.self, &message, e) && serve(&f, &message, &quit, &why);
     if (!ok && why.kind != ERROR_NONE) *e = why;
     close_model(&f);
