@@ -95,6 +95,7 @@ bool mpi_version(Text *out) {
     Mpi m;
     if (!open_mpi(&m, NULL)) return false;
     m.version(text, &length);
+    for (char *tab = text; (tab = strchr(tab, '\t'));) *tab = ' ';
     text_printf(out, "%.*s, %s", (int)strcspn(text, ",\n"), text, m.file);
     dlclose(m.library);
     return true;
