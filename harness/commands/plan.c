@@ -83,13 +83,11 @@ static bool take(void *state, const LedgerSample *s, Error *e) {
 // A store that is not there, or has no run of this content, has nothing done.
 static bool read_done(const Plan *p, const char *db, CostDone *out, Error *e) {
     Reading r = {&p->schedule, out};
-    *out = (CostDone){0};
     out->rounds = mem_new((size_t)p->schedule.point_count, sizeof *out->rounds);
     if (!file_exists(db)) return true;
     out->store = store_open(db, STORE_READ, NULL, e);
-    bool ok = out->store && stored_by_hash(out->store, p->inputs.hash, &out->run, e) &&
-              (!out->run || ledger_samples(out->store, out->run, take, &r, e));
-    return ok;
+    return out->store && stored_by_hash(out->store, p->inputs.hash, &out->run, e) &&
+           (!out->run || ledger_samples(out->store, out->run, take, &r, e));
 }
 
 static void release_done(CostDone *done) {
@@ -189,7 +187,7 @@ static bool print_time(const Plan *p, const CostDone *done, Error *e) {
 }
 
 static bool print_plan(const Plan *p, const PlanOptions *o, int *code, Error *e) {
-    CostDone done;
+    CostDone done = {0};
     const Schedule *s = &p->schedule;
     const char *db = p->db ? p->db : o->sweep.db;
     terminal_printf("config     %s: %d points, %d skipped; %d combinations excluded, %d written twice\n",

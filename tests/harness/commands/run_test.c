@@ -528,6 +528,17 @@ static void prompts_left_out(void **state) {
     assert_non_null(
         strstr(text_get(&c.err), "all 1 prompts of 'own' have more tokens than a model's context"));
     child_release(&c);
+    // A part leaves out the prompts that are too long for the models of other parts: one run has one set.
+    static const char *const PARTS[] = {"1/2", "2/2"};
+    for (int i = 0; i < 2; i++) {
+        CHILD_OUTPACE(&c, *state, 0, "run", "x.yaml", "--db", "parts-left.db", "--shard", PARTS[i], "--set",
+                      "models=[{name: a, target: tiny}, {name: b, target: middling}]", "--set",
+                      "methods=[jacobi]", "--set",
+                      "datasets=[{name: own, path: longer.txt, too_long: skip}]");
+        assert_non_null(strstr(text_get(&c.err), "left out: 1 of 2 prompts of own"));
+        child_release(&c);
+    }
+    assert_int_equal(stores_ask(*state, "parts-left.db", "SELECT count(*) FROM run"), 1);
 }
 
 static void smaller_scale(void **state) {
