@@ -469,6 +469,10 @@ CHATS = [  # system text or None; user, reply, user, ...
     ("Be brief.", ["  one  ", " two ", "\tthree\n", "four", "five"]), (None, [" \u00a0padded\u3000 "]), ("", [""]),
     ("  padded\n", ["def f(x):\n    return x\n"]), (None, ["</s> <s> [INST]"]), ("\u65e5\u672c", ["\u8a9e"]),
     (None, ["Why?", "<think>\nHm.\n</think>\n\nBecause.</think>\nYes.\n", "So?"])]
+WHOLE_CHATS = [("Be brief.", ["Hello", "Hi"]), (None, ["What is 2 + 2?\n", "4", " Why? ", " Because.\n"])]
+# The others end a whole chat in a way of their own.
+WHOLE = ("llama-2", "codellama", "mistral", "llama-3", "qwen-2.5", "phi-4", "gemma", "gemma-3", "granite", "smollm-2", "glm-4",
+         "command-r", "exaone-3.5", "seed-oss", "zephyr", "stablelm-zephyr", "chatml")
 
 
 def vicuna(system, texts):
@@ -490,7 +494,7 @@ def render(name, system, texts):
     messages += [dict(role=["user", "assistant"][i % 2], content=t) for i, t in enumerate(texts)]
     bos, eos = TOKENS.get(name, ("<s>", "</s>"))
     t = jinja2.Environment(trim_blocks=True, lstrip_blocks=True).from_string(TEMPLATES[name])
-    return t.render(messages=messages, bos_token=bos, eos_token=eos, add_generation_prompt=True)
+    return t.render(messages=messages, bos_token=bos, eos_token=eos, add_generation_prompt=len(texts) % 2 == 1)
 
 
 def has_place(name, system, texts):
@@ -500,7 +504,8 @@ def has_place(name, system, texts):
 
 def write_templates():
     rows = [dict(template=name, system=system, texts=texts, prompt=render(name, system, texts))
-            for name in list(TEMPLATES) + ["vicuna", "none"] for system, texts in CHATS
+            for name in list(TEMPLATES) + ["vicuna", "none"]
+            for system, texts in CHATS + (WHOLE_CHATS if name in WHOLE else [])
             if (name != "none" or system is None and len(texts) == 1) and has_place(name, system, texts)]
     write("templates.json", rows)
 
