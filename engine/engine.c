@@ -307,7 +307,7 @@ static void cut_context(Opening *w, const Model *m) {
 
 static bool choose_rest(Opening *w, Model *m, const EngineOptions *o, Error *e) {
     w->backend.compute = compute_choose(o->compute, m->dtype);
-    if (o->no_window) m->shape.window = 0;
+    if (o->no_window) m->shape.window = m->shape.local_window = 0;
     if (o->real_vocab && o->real_vocab < m->shape.real_vocab) m->shape.real_vocab = o->real_vocab;
     cut_context(w, m);
     rope_fit(&m->shape.rope, context_of(&m->shape, &w->backend));

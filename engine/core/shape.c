@@ -1,10 +1,8 @@
-// Bounds and rotary frequencies. After shape_check, no product of two dimensions overflows.
+// Bounds. After shape_check, no product of two dimensions overflows.
 #include "engine/core/shape.h"
 
-#include <assert.h>
 #include <math.h>
-
-static const double PI = 3.14159265358979323846;
+#include <string.h>
 
 typedef struct {
     const char *name;
@@ -14,7 +12,7 @@ typedef struct {
 // The bounds keep every product of two of these numbers far below 63 bits.
 bool shape_check(const Shape *s, const char *place, Error *e) {
     const Limit limits[] = {
-        {"layers", s->layers, 1, 1000},
+        {"layers", s->layers, 1, SHAPE_MAX_LAYERS},
         {"hidden size", s->width, 1, 1 << 17},
         {"attention heads", s->heads, 1, 1 << 10},
         {"key-value heads", s->kv_heads, 1, s->heads},
@@ -24,6 +22,7 @@ bool shape_check(const Shape *s, const char *place, Error *e) {
         {"real vocabulary", s->real_vocab, 1, s->vocab},
         {"context", s->context, 1, 1 << 24},
         {"sliding window", s->window, 0, 1 << 24},
+        {"sliding window of some layers", s->local_window, 0, 1 << 24},
         {"tokens", s->tokens, 0, 1 << 21},
         {"hidden states of a row", s->states, s->input == INPUT_PAIRED, SHAPE_MAX_STATES},
     };
@@ -42,30 +41,26 @@ bool shape_check(const Shape *s, const char *place, Error *e) {
     return true;
 }
 
-// Llama 3 stretches wavelengths beyond the trained context, leaves short ones as they are, and interpolates
-// between the two.
-static double llama3_frequency(const Rope *r, double frequency) {
-    double turns = r->original_context * frequency / (2 * PI); // in the original context
-    if (turns < r->low_frequency_factor) return frequency / r->factor;
-    if (turns > r->high_frequency_factor) return frequency;
-    double smooth = (turns - r->low_frequency_factor) / (r->high_frequency_factor - r->low_frequency_factor);
-    return (1 - smooth) * frequency / r->factor + smooth * frequency;
+float shape_score_scale(const Shape *s) {
+    return s->score_scale != 0 ? s->score_scale : 1.0f / sqrtf((float)s->head_dim);
 }
 
-void rope_fit(Rope *r, int context) {
-    assert(context >= 1);
-    r->beyond = context > r->original_context;
+bool shape_is_plain(const Shape *s) {
+    static const LayerSet none;
+    return !s->o_bias && !s->mlp_bias && !s->norm_bias && !s->head_bias && s->qk_norm != QK_NORM_ROWS &&
+           !s->ungated && s->norm_kind == NORM_RMS && s->norm_place == NORMS_BEFORE &&
+           s->mlp_input == MLP_AFTER && s->embedding_scale == 0 && s->residual_scale == 0 &&
+           s->score_scale == 0 && s->logit_scale == 0 && s->score_cap == 0 && s->logit_cap == 0 &&
+           !s->rope.neighbours && !memcmp(&s->local, &none, sizeof none) &&
+           !memcmp(&s->unrotated, &none, sizeof none);
 }
 
-void rope_frequencies(const Rope *r, double *out) {
-    assert(r->pairs >= 0 && r->pairs <= ROPE_MAX_PAIRS);
-    for (int i = 0; i < r->pairs; i++) {
-        double frequency = pow(r->theta, -(double)i / r->pairs);
-        switch (r->kind) {
-        case ROPE_PLAIN: out[i] = frequency; break;
-        case ROPE_LINEAR: out[i] = frequency / r->factor; break;
-        case ROPE_LLAMA3: out[i] = llama3_frequency(r, frequency); break;
-        case ROPE_LONGROPE: out[i] = frequency / (double)r->stretch[r->beyond][i]; break;
-        }
-    }
+Rope shape_rope(const Shape *s, int which) {
+    if (which == 0) return s->rope;
+    return (Rope){.kind = ROPE_PLAIN,
+                  .theta = s->local_theta,
+                  .factor = 1,
+                  .pairs = s->rope.pairs,
+                  .neighbours = s->rope.neighbours,
+                  .attention_factor = 1};
 }

@@ -1,13 +1,17 @@
 // The dimensions of a decoder-only model: enough to drive one forward pass for every family.
 //
-// A transformer layer is: norm, attention (grouped heads, RoPE, optional window), residual, norm, gated MLP,
-// residual. An adapter is the same with some of it missing (mlp_width 0) and hidden states as its input.
+// A layer is attention (grouped heads, RoPE, optional window) and an MLP, each between norms and added to the
+// residual stream. Shape describes it as data: every backend, the names and sizes of weights and the checks
+// of training follow from it. All zeros is a layer of Llama. An adapter is the same with some of it missing
+// (mlp_width 0) and hidden states as its input.
 #pragma once
 #include "engine/base/error.h"
 #include "engine/base/numbers.h"
+#include "engine/core/rope.h"
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef enum {
     INPUT_TOKENS, // rows of the embedding
@@ -19,25 +23,23 @@ typedef enum {
                   // rows
 } InputKind;
 
-typedef enum { ACTIVATION_SILU, ACTIVATION_GELU_TANH } Activation;
+typedef enum { ACTIVATION_SILU, ACTIVATION_GELU_TANH, ACTIVATION_GELU, ACTIVATION_RELU2 } Activation;
 
-// How rotary frequencies are stretched beyond the trained context.
-typedef enum { ROPE_PLAIN, ROPE_LINEAR, ROPE_LLAMA3, ROPE_LONGROPE } RopeKind;
+typedef enum { NORM_RMS, NORM_LAYER } NormKind; // NORM_LAYER takes the mean away first
+// Norms of attention's and the MLP's inputs, of their outputs before these are added, or of both.
+typedef enum { NORMS_BEFORE, NORMS_AFTER, NORMS_AROUND } NormPlace;
+// RMSNorm of q and k before rotation: of each head, or of all heads as one row.
+typedef enum { QK_NORM_NONE, QK_NORM_HEADS, QK_NORM_ROWS } QkNorm;
+// The MLP's input: the stream with attention's output; or the layer's own input, under a norm of the MLP's
+// or under attention's.
+typedef enum { MLP_AFTER, MLP_PARALLEL, MLP_SHARES_NORM } MlpInput;
 
-enum { ROPE_MAX_PAIRS = 256, SHAPE_MAX_STATES = 8 };
+enum { SHAPE_MAX_STATES = 8, SHAPE_MAX_LAYERS = 1000, LAYER_WORDS = 16 };
 
-typedef struct Rope {
-    RopeKind kind;
-    double theta;
-    double factor;                                      // linear, llama3: positions are divided by it
-    double low_frequency_factor, high_frequency_factor; // llama3
-    int original_context;                               // llama3, longrope
-    int pairs;                                          // rotated pairs per head: at most head_dim / 2
-    double attention_factor;                            // longrope: cos and sin are multiplied by it; else 1
-    // longrope: divisors of the frequencies, within the original context and beyond it; and which to use
-    float stretch[2][ROPE_MAX_PAIRS];
-    bool beyond;
-} Rope;
+// A bit for each layer.
+typedef struct LayerSet {
+    uint64_t word[LAYER_WORDS];
+} LayerSet;
 
 typedef struct Shape {
     InputKind input;
@@ -51,12 +53,24 @@ typedef struct Shape {
     int real_vocab; // ids from here on are masked: never the argmax, probability 0
     int context;    // positions 0 .. context-1
     int window;     // key j is visible to query q iff 0 <= q - j < window; 0: no window
-    bool qkv_bias;
-    bool qk_norm;   // RMSNorm of each head's q and k, before rotation
+    bool qkv_bias, o_bias, mlp_bias, norm_bias, head_bias;
+    QkNorm qk_norm;
     bool tied_head; // the LM head is the embedding
+    bool ungated;   // the MLP has no `up`
     Activation activation;
+    NormKind norm_kind; // of all norms but those of q and k
+    NormPlace norm_place;
+    MlpInput mlp_input;
     float norm_epsilon;
+    // factors; 0: none, which is 1 / sqrt(head_dim) for scores
+    float embedding_scale, residual_scale, score_scale, logit_scale;
+    float score_cap, logit_cap; // x becomes cap * tanh(x / cap); 0: no cap
     Rope rope;
+    // layers with a window of their own, while others have none; they may have a plain rope of another theta
+    LayerSet local;
+    int local_window;
+    double local_theta; // 0: the same rope
+    LayerSet unrotated; // layers without rope
     // of drafts that read tokens and hidden states
     int tokens;   // ids of their input, rows of the embedding; 0: `vocab`
     int states;   // INPUT_PAIRED: hidden states of a row that the caller gives
@@ -73,6 +87,18 @@ typedef struct Captures {
     int count;                    // 0: none
     int layers[SHAPE_MAX_STATES]; // each from 1 to all but one
 } Captures;
+
+static inline bool layer_in(const LayerSet *set, int layer) {
+    return set->word[layer / 64] >> layer % 64 & 1;
+}
+static inline void layer_add(LayerSet *set, int layer) { set->word[layer / 64] |= (uint64_t)1 << layer % 64; }
+
+// The window of a layer; 0: none.
+static inline int shape_window(const Shape *s, int layer) {
+    return layer_in(&s->local, layer) ? s->local_window : s->window;
+}
+static inline float shape_or_one(float scale) { return scale != 0 ? scale : 1; }
+float shape_score_scale(const Shape *s); // of q . k
 
 static inline bool shape_reads_both(const Shape *s) {
     return s->input == INPUT_FUSED || s->input == INPUT_PAIRED;
@@ -100,13 +126,19 @@ static inline size_t shape_score_bytes(const Shape *s) {
     return (size_t)SCORE_BYTES * (size_t)s->layers * (size_t)s->heads;
 }
 
+// Whether a layer computes what a layer of Llama does, apart from biases of q, k, v and norms of heads, the
+// activation and a window of all layers: all that is trained or inflated.
+bool shape_is_plain(const Shape *s);
+
 // Checks the bounds that every allocation relies on; `place` names the file in the error.
 bool shape_check(const Shape *s, const char *place, Error *e);
 
-// Prepares for a session of `context` positions. longrope has one list of divisors for contexts up to the
-// original one and another for longer ones. It's chosen here, once, so that logits don't jump as a text
-// grows.
-void rope_fit(Rope *r, int context);
-
-// Fills out (pairs): one position turns pair i by the angle out[i].
-void rope_frequencies(const Rope *r, double *out);
+// The ropes of a model: its own and, if local layers have another, theirs.
+enum { ROPES_MAX = 2 };
+static inline int shape_ropes(const Shape *s) { return s->local_theta > 0 ? 2 : 1; }
+Rope shape_rope(const Shape *s, int which);
+// Which of them a layer has; -1: it rotates nothing.
+static inline int shape_layer_rope(const Shape *s, int layer) {
+    if (layer_in(&s->unrotated, layer)) return -1;
+    return s->local_theta > 0 && layer_in(&s->local, layer);
+}

@@ -25,17 +25,21 @@
 // Angles are computed in double, so that the last position is as exact as the first; and only when a position
 // is reached, since contexts are often much longer than texts.
 static void fill_rope(Cpu *c, int positions) {
-    const Rope *r = &c->model->shape.rope;
+    const Shape *s = &c->model->shape;
     double frequency[ROPE_MAX_PAIRS];
     if (positions <= c->rope_filled) return;
     assert(positions <= c->context);
-    rope_frequencies(r, frequency);
-    for (int p = c->rope_filled; p < positions; p++)
-        for (int i = 0; i < r->pairs; i++) {
-            size_t at = (size_t)p * (size_t)r->pairs + (size_t)i;
-            c->cosine[at] = (float)(cos(p * frequency[i]) * r->attention_factor);
-            c->sine[at] = (float)(sin(p * frequency[i]) * r->attention_factor);
-        }
+    for (int which = 0; which < shape_ropes(s); which++) {
+        const Rope r = shape_rope(s, which);
+        size_t table = (size_t)which * (size_t)c->context * (size_t)r.pairs;
+        rope_frequencies(&r, frequency);
+        for (int p = c->rope_filled; p < positions; p++)
+            for (int i = 0; i < r.pairs; i++) {
+                size_t at = table + (size_t)p * (size_t)r.pairs + (size_t)i;
+                c->cosine[at] = (float)(cos(p * frequency[i]) * r.attention_factor);
+                c->sine[at] = (float)(sin(p * frequency[i]) * r.attention_factor);
+            }
+    }
     c->rope_filled = positions;
 }
 
@@ -71,7 +75,9 @@ static KeySpan span_of(const Work *k, const KeyValues *area, int head, int first
 static bool is_copied(const Work *k) { return k->run->tree->layout == LAYOUT_COPIED; }
 
 static int first_visible(const Work *k, int node) {
-    return cache_first_visible(k->run->cache, tree_position(k->run->tree, node));
+    int position = tree_position(k->run->tree, node), first = cache_first_visible(k->run->cache, position);
+    int window = layer_in(&k->c->model->shape.local, k->layer) ? k->c->model->shape.local_window : 0;
+    return window && position - window + 1 > first ? position - window + 1 : first;
 }
 
 static int cached_spans(const Work *k, int head, int node, int from, int to, KeySpan *out) {
@@ -165,7 +171,8 @@ static void attend_block(const Work *k, int row, int nodes, int head, ThreadScra
                 .group = group,
                 .head_dim = s->head_dim,
                 .layout = &c->layout,
-                .scale = 1.0f / sqrtf((float)s->head_dim),
+                .scale = shape_score_scale(s),
+                .cap = s->score_cap,
                 .q = c->panel.q + at,
                 .out = c->panel.mixed + at,
                 .row = width,

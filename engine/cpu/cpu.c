@@ -43,6 +43,7 @@ static bool take_panel(Cpu *c) {
            take(&p->k, rows * kv, f, total) && take(&p->v, rows * kv, f, total) &&
            take(&p->mixed, rows * q, f, total) && take(&p->delta, rows * (size_t)s->width, f, total) &&
            take(&p->gate, rows * mlp, f, total) && take(&p->up, rows * mlp, f, total) &&
+           (s->mlp_input == MLP_AFTER || take(&p->before, rows * (size_t)s->width, f, total)) &&
            take(&p->packed, c->ops->packed_bytes((int)rows, (int)widest(s)), 1, total);
 }
 
@@ -98,7 +99,8 @@ static bool take_given(Cpu *c) {
 
 static bool take_buffers(Cpu *c, bool plain) {
     const Shape *s = &c->model->shape;
-    size_t nodes = (size_t)c->max_nodes, angles = (size_t)c->context * (size_t)s->rope.pairs;
+    size_t nodes = (size_t)c->max_nodes,
+           angles = (size_t)c->context * (size_t)(shape_ropes(s) * s->rope.pairs);
     size_t threads = (size_t)pool_threads(c->pool), f = sizeof(float), *total = &c->step_bytes;
     bool ok = take_keys(c, &c->cache, c->slots, &c->cache_bytes) &&
               take_keys(c, &c->step, (int)nodes, total) &&
@@ -123,11 +125,11 @@ static void cpu_close(void *self) {
         for (size_t j = 0; j < sizeof blocks / sizeof *blocks; j++) mem_free(blocks[j]);
     }
     Panel *p = &c->panel;
-    void *blocks[] = {c->cache.k,   c->cache.v,    c->step.k,     c->step.v, c->hidden,
-                      c->cosine,    c->paths.runs, c->paths.from, c->sine,   c->threads,
-                      p->normed,    p->q,          c->paths.size, p->k,      p->v,
-                      p->mixed,     p->delta,      p->gate,       p->up,     p->packed,
-                      c->paths.row, c->scores,     c->given,      c->kept,   c->unit_sums};
+    void *blocks[] = {c->cache.k,    c->cache.v,    c->step.k,    c->step.v,  c->hidden, c->cosine,
+                      c->paths.runs, c->paths.from, c->sine,      c->threads, p->normed, p->q,
+                      c->paths.size, p->k,          p->v,         p->mixed,   p->delta,  p->gate,
+                      p->up,         p->packed,     c->paths.row, c->scores,  c->given,  c->kept,
+                      c->unit_sums,  p->before};
     for (size_t j = 0; j < sizeof blocks / sizeof *blocks; j++) mem_free(blocks[j]);
     cpu_release_copies(c);
     if (!c->shares_pool) pool_close(c->pool);
@@ -290,7 +292,8 @@ static void cpu_report(const void *self, BackendReport *out) {
                            .device = "cpu",
                            .isa = c->ops->name,
                            .layer_bytes = model_layer_bytes(m, 0),
-                           .head_bytes = tensor_bytes(&m->head) + tensor_bytes(&m->final_norm),
+                           .head_bytes = tensor_bytes(&m->head) + tensor_bytes(&m->head_bias) +
+                                         tensor_bytes(&m->final_norm) + tensor_bytes(&m->final_norm_bias),
                            .cache_bytes = c->cache_bytes,
                            .step_bytes = c->step_bytes,
                            .kv_bytes_per_position = kv_elements * dtype_size(c->layout.dtype),

@@ -5,11 +5,13 @@
 //      by rows      bias, norm of heads, rotate, store keys and values
 //      by heads     attend
 //      by rows      pack
-//      by columns   o, added to the residual stream
+//      by columns   o, added to the residual stream; or, by rows, normed before that
 //      by rows      norm, pack
 //      by columns   gate, up
 //      by rows      gate, pack
-//      by columns   down, added to the residual stream
+//      by columns   down, as o
+//
+// A parallel MLP (shape.h) reads a copy of the rows from before attention.
 //
 // A model of tokens and hidden states begins with its own first rows: fc's products by columns, or the
 // parent's output. After a captured layer, the rows are copied.
@@ -20,6 +22,11 @@
 
 #include <assert.h>
 #include <string.h>
+
+static void add_bias(const Tensor *bias, float *row) {
+    for (int i = 0; bias->data && i < bias->columns; i++)
+        row[i] += dtype_load(bias->dtype, bias->data, (size_t)i);
+}
 
 static float *hidden_row(const Work *k, int row) {
     return k->c->hidden + (size_t)(k->first + row) * (size_t)k->c->model->shape.width;
@@ -37,8 +44,9 @@ typedef struct Products {
     const Tensor *w[PRODUCTS];
     float *y[PRODUCTS]; // (rows, outputs)
     int count;
-    bool residual; // the outputs are added to the residual stream
-    Rounded what;  // the place of x, for overflows
+    bool residual;      // the outputs are added to the residual stream
+    const Tensor *bias; // of the outputs of `residual`
+    Rounded what;       // the place of x, for overflows
     Packed packed;
     int from, to;     // the weights of one type
     int units, least; // their MATMUL_UNITs in all; how many a thread takes at least
@@ -86,12 +94,20 @@ static Packed ready_own_row(const Products *p, int thread) {
     return packed;
 }
 
-static void add_residual(const Work *k, int from, int to) {
+// Adds columns [from, to) of delta, with a bias and times the model's factor, if it has them.
+static void add_residual(const Work *k, const Tensor *bias, int from, int to) {
     const float *delta = k->c->panel.delta;
-    size_t width = (size_t)k->c->model->shape.width;
-    for (int r = 0; r < k->rows; r++) {
+    const Shape *s = &k->c->model->shape;
+    size_t width = (size_t)s->width;
+    float scale = shape_or_one(s->residual_scale);
+    bool plain = !bias->data && s->residual_scale == 0;
+    for (int r = 0; r < k->rows; r++, delta += width) {
         float *x = hidden_row(k, r);
-        for (int i = from; i < to; i++) x[i] += delta[(size_t)r * width + (size_t)i];
+        for (int i = from; plain && i < to; i++) x[i] += delta[i];
+        for (int i = from; !plain && i < to; i++) {
+            float b = bias->data ? dtype_load(bias->dtype, bias->data, (size_t)i) : 0;
+            x[i] += (delta[i] + b) * scale;
+        }
     }
 }
 
@@ -104,7 +120,7 @@ static void multiply_part(const Products *p, const Packed *x, int i, int at, int
     int to = last - at < units_of(w) ? (last - at) * MATMUL_UNIT : w->rows;
     if (from >= to) return;
     p->work->c->ops->matmul(w, x, p->y[i] + from, (size_t)w->rows, from, to);
-    if (p->residual) add_residual(p->work, from, to);
+    if (p->residual) add_residual(p->work, p->bias, from, to);
 }
 
 static void multiply(void *argument, int thread, int threads) {
@@ -135,9 +151,8 @@ static void project(Products *p) {
 
 // --- attention
 
-static void norm(const Work *k, const Tensor *weight, int row, float *x) {
-    const Shape *s = &k->c->model->shape;
-    k->c->ops->rmsnorm(hidden_row(k, row), weight, s->norm_epsilon, s->width, x);
+static void norm(const Work *k, Weight which, const float *from, float *x) {
+    cpu_norm(k->c, &k->w[which], &k->w[which + 1], from, x);
 }
 static void copy_hidden(const Work *k, int row, float *x) {
     memcpy(x, hidden_row(k, row), (size_t)k->c->model->shape.width * sizeof *x);
@@ -148,6 +163,8 @@ static void load_embedding(const Work *k, int row, float *x) {
     size_t width = (size_t)k->c->model->shape.width;
     size_t at = (size_t)k->run->tree->token[k->first + row] * width;
     for (size_t i = 0; i < width; i++) x[i] = dtype_load(e->dtype, e->data, at + i);
+    float scale = k->c->model->shape.embedding_scale;
+    for (size_t i = 0; scale != 0 && i < width; i++) x[i] *= scale;
 }
 
 // Attention's input: the normed hidden state; without a norm, as it is; of a pair, after the normed
@@ -161,25 +178,43 @@ static void norm_attention(const Work *k, int row, float *x) {
         x += s->width;
     }
     if (!k->w[W_ATTENTION_NORM].data || s->normed_residual) copy_hidden(k, row, x);
-    else norm(k, &k->w[W_ATTENTION_NORM], row, x);
+    else norm(k, W_ATTENTION_NORM, hidden_row(k, row), x);
 }
 static void norm_mlp(const Work *k, int row, float *x) {
-    if (k->w[W_MLP_NORM].data) norm(k, &k->w[W_MLP_NORM], row, x);
+    const Shape *s = &k->c->model->shape;
+    const float *parallel = k->c->panel.before + (size_t)row * (size_t)s->width;
+    const float *from = s->mlp_input == MLP_AFTER ? hidden_row(k, row) : parallel;
+    if (k->w[W_MLP_NORM].data) norm(k, W_MLP_NORM, from, x);
     else copy_hidden(k, row, x);
 }
 
-static void add_bias(const Tensor *bias, float *row) {
-    for (int i = 0; bias->data && i < bias->columns; i++)
-        row[i] += dtype_load(bias->dtype, bias->data, (size_t)i);
+// Rotates pairs of neighbours with the operation for halves.
+static void turn_neighbours(const Cpu *c, float *head, const float *cosine, const float *sine, int pairs) {
+    float half[2 * ROPE_MAX_PAIRS];
+    for (int i = 0; i < pairs; i++) {
+        half[i] = head[2 * i];
+        half[i + pairs] = head[2 * i + 1];
+    }
+    c->ops->rope(half, cosine, sine, pairs);
+    for (int i = 0; i < pairs; i++) {
+        head[2 * i] = half[i];
+        head[2 * i + 1] = half[i + pairs];
+    }
 }
 
-static void turn_heads(const Cpu *c, const Tensor *norm, float *row, int heads, int position) {
+// rope: of shape_layer_rope.
+static void turn_heads(const Cpu *c, const Tensor *norm, float *row, int heads, int position, int rope) {
     const Shape *s = &c->model->shape;
-    size_t at = (size_t)position * (size_t)s->rope.pairs;
+    size_t table = (size_t)c->context * (size_t)s->rope.pairs;
+    size_t at = (size_t)position * (size_t)s->rope.pairs + (rope > 0 ? table : 0);
+    bool whole = norm->data && s->qk_norm == QK_NORM_ROWS;
+    if (whole) c->ops->rmsnorm(row, norm, s->norm_epsilon, heads * s->head_dim, row);
     for (int h = 0; h < heads; h++) {
         float *head = row + h * s->head_dim;
-        if (norm->data) c->ops->rmsnorm(head, norm, s->norm_epsilon, s->head_dim, head);
-        c->ops->rope(head, c->cosine + at, c->sine + at, s->rope.pairs);
+        if (norm->data && !whole) c->ops->rmsnorm(head, norm, s->norm_epsilon, s->head_dim, head);
+        if (rope < 0) continue;
+        if (s->rope.neighbours) turn_neighbours(c, head, c->cosine + at, c->sine + at, s->rope.pairs);
+        else c->ops->rope(head, c->cosine + at, c->sine + at, s->rope.pairs);
     }
 }
 
@@ -194,8 +229,9 @@ static void place_row(const Work *k, int r, void *keys, void *values) {
     add_bias(&k->w[W_Q_BIAS], q);
     add_bias(&k->w[W_K_BIAS], key);
     add_bias(&k->w[W_V_BIAS], value);
-    turn_heads(c, &k->w[W_Q_NORM], q, s->heads, position);
-    turn_heads(c, &k->w[W_K_NORM], key, s->kv_heads, position);
+    int rope = shape_layer_rope(s, k->layer);
+    turn_heads(c, &k->w[W_Q_NORM], q, s->heads, position, rope);
+    turn_heads(c, &k->w[W_K_NORM], key, s->kv_heads, position, rope);
     watch(k, q, q_width, ROUNDED_HEADS);
     watch(k, key, kv_width, ROUNDED_HEADS);
     watch(k, value, kv_width, ROUNDED_HEADS);
@@ -215,6 +251,43 @@ static void place_rows(void *argument, int thread, int threads) {
     for (int r = first; r < last; r++) place_row(k, r, keys, values);
 }
 
+typedef struct PostNorm {
+    const Work *work;
+    Weight norm;
+    const Tensor *bias;
+} PostNorm;
+
+static void norm_outputs(void *argument, int thread, int threads) {
+    const PostNorm *p = argument;
+    int first, last;
+    const Work *k = p->work;
+    pool_share(k->rows, 1, thread, threads, &first, &last);
+    for (int r = first; r < last; r++) {
+        float *x = k->c->panel.delta + (size_t)r * (size_t)k->c->model->shape.width;
+        add_bias(p->bias, x);
+        cpu_norm(k->c, &k->w[p->norm], &(Tensor){.data = NULL}, x, x);
+    }
+}
+
+// Adds attention's or the MLP's output to the residual stream, under its norm if it has one.
+static void project_to_stream(Products *p, Weight post) {
+    const Work *k = p->work;
+    p->residual = !k->w[post].data;
+    project(p);
+    if (p->residual) return;
+    PostNorm task = {k, post, p->bias};
+    if (k->rows == 1) norm_outputs(&task, 0, 1);
+    else pool_run(k->c->pool, norm_outputs, &task);
+    add_residual(k, &(Tensor){.data = NULL}, 0, k->c->model->shape.width);
+}
+
+static void keep_before(const Work *k) {
+    const Shape *s = &k->c->model->shape;
+    size_t width = (size_t)s->width;
+    for (int r = 0; s->mlp_input != MLP_AFTER && r < k->rows; r++)
+        memcpy(k->c->panel.before + (size_t)r * width, hidden_row(k, r), width * sizeof(float));
+}
+
 static void run_attention(Work *k) {
     const Tensor *w = k->w;
     const Panel *p = &k->c->panel;
@@ -230,14 +303,15 @@ static void run_attention(Work *k) {
                   .w = {&w[W_O]},
                   .y = {p->delta},
                   .count = 1,
-                  .residual = true,
+                  .bias = &w[W_O_BIAS],
                   .what = ROUNDED_ATTENTION_OUTPUT};
+    keep_before(k);
     project(&qkv);
     if (k->rows == 1) place_rows(k, 0, 1); // less work than waking a thread
     else pool_run(k->c->pool, place_rows, k);
     if (k->run->tree->layout == LAYOUT_COPIED && k->first == k->run->first) cpu_copy_cache(k);
     cpu_attend(k);
-    project(&o);
+    project_to_stream(&o, W_ATTENTION_POST);
 }
 
 // --- MLP
@@ -277,10 +351,12 @@ static void run_mlp(Work *k) {
                     .w = {&w[W_DOWN]},
                     .y = {p->delta},
                     .count = 1,
-                    .residual = true,
+                    .bias = &w[W_DOWN_BIAS],
                     .what = ROUNDED_MLP_PRODUCT};
     project(&in);
-    if (w[W_DOWN].data) project(&out);
+    for (int r = 0; w[W_UP_BIAS].data && r < k->rows; r++)
+        add_bias(&w[W_UP_BIAS], p->up + (size_t)r * (size_t)w[W_UP_BIAS].columns);
+    if (w[W_DOWN].data) project_to_stream(&out, W_MLP_POST);
     else add_activations(k);
 }
 
@@ -337,7 +413,7 @@ static void pair(const Work *k) {
     for (int r = given.rows; r < k->rows; r++)
         memcpy(hidden_row(k, r), parent_row(k, r), (size_t)s->width * sizeof(float));
     for (int r = 0; r < k->rows && s->normed_residual; r++)
-        norm(k, &k->w[W_ATTENTION_NORM], r, hidden_row(k, r));
+        norm(k, W_ATTENTION_NORM, hidden_row(k, r), hidden_row(k, r));
 }
 
 static void begin_rows(const Work *k) {
@@ -353,7 +429,8 @@ static void begin_rows(const Work *k) {
 
 static void end_rows(const Work *k) {
     const Model *m = k->c->model;
-    for (int r = 0; r < k->rows && m->shape.normed_output; r++) norm(k, &m->final_norm, r, hidden_row(k, r));
+    for (int r = 0; r < k->rows && m->shape.normed_output; r++)
+        cpu_norm(k->c, &m->final_norm, &m->final_norm_bias, hidden_row(k, r), hidden_row(k, r));
 }
 
 // --- the whole

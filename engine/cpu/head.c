@@ -71,6 +71,20 @@ static void mask_slice(const HeadTask *t, int from, int to) {
             t->logits[(size_t)r * vocab + (size_t)n] = -INFINITY;
 }
 
+// The bias, factor and cap of logits [from, to), in rows of `stride`, if the model has them.
+static void finish_slice(const HeadTask *t, float *y, size_t stride, int from, int to) {
+    const Model *m = t->c->model;
+    const Tensor *bias = &m->head_bias;
+    float scale = shape_or_one(m->shape.logit_scale), cap = m->shape.logit_cap;
+    if (!bias->data && m->shape.logit_scale == 0 && cap == 0) return;
+    for (int r = 0; r < t->rows; r++, y += stride)
+        for (int i = 0; i < to - from; i++) {
+            float b = bias->data ? dtype_load(bias->dtype, bias->data, (size_t)(from + i)) : 0;
+            y[i] = (y[i] + b) * scale;
+            if (cap > 0) y[i] = cap * tanhf(y[i] / cap);
+        }
+}
+
 static void head_share(void *argument, int thread, int threads) {
     HeadTask *t = argument;
     Cpu *c = t->c;
@@ -87,6 +101,7 @@ static void head_share(void *argument, int thread, int threads) {
         size_t stride = t->logits ? vocab : (size_t)slice;
         float *y = t->logits ? t->logits + n : s->logits; // column n of the first row
         c->ops->matmul(&c->model->head, &t->packed, y, stride, n, end);
+        finish_slice(t, y, stride, n, end);
         rank_slice(t, s, y, stride, n, end, counts);
         if (t->sums) sum_slice(t, y, stride, n, end);
         if (t->logits) mask_slice(t, n, end);
@@ -145,6 +160,12 @@ void cpu_head(Cpu *c, const int *nodes, int count, unsigned want, HeadOut *out) 
         head_panel(c, nodes + done, count - done < PANEL ? count - done : PANEL, want, out, done);
 }
 
+void cpu_norm(const Cpu *c, const Tensor *weight, const Tensor *bias, const float *x, float *y) {
+    const Shape *s = &c->model->shape;
+    if (s->norm_kind == NORM_LAYER) c->ops->layernorm(x, weight, bias, s->norm_epsilon, s->width, y);
+    else c->ops->rmsnorm(x, weight, s->norm_epsilon, s->width, y);
+}
+
 void cpu_normed(Cpu *c, const int *nodes, int count, float *rows) {
     const Shape *s = &c->model->shape;
     size_t width = (size_t)s->width;
@@ -153,7 +174,7 @@ void cpu_normed(Cpu *c, const int *nodes, int count, float *rows) {
         const float *x = c->hidden + (size_t)nodes[i] * width;
         float *row = rows + (size_t)i * width;
         if (c->model->final_norm.data && !s->normed_output)
-            c->ops->rmsnorm(x, &c->model->final_norm, s->norm_epsilon, s->width, row);
+            cpu_norm(c, &c->model->final_norm, &c->model->final_norm_bias, x, row);
         else memcpy(row, x, width * sizeof *row);
     }
 }

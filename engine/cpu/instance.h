@@ -31,14 +31,14 @@ typedef struct KeyValues {
 } KeyValues;
 
 typedef struct Panel {
-    float *normed; // (PANEL, widest of: width, attention's input, fc's input)
-    float *q;      // (PANEL, q_width)
-    float *k, *v;  // (PANEL, kv_width), before they are stored
-    float *mixed;  // (PANEL, q_width): attention's output
-    float *delta;  // (PANEL, width): output of o or down, to be added
-    float *gate;   // (PANEL, mlp_width)
-    float *up;     // (PANEL, mlp_width): ones if the model has no up projection
-    void *packed;  // activations as the products read them
+    float *normed;    // (PANEL, widest of: width, attention's input, fc's input)
+    float *q;         // (PANEL, q_width)
+    float *k, *v;     // (PANEL, kv_width), before they are stored
+    float *mixed;     // (PANEL, q_width): attention's output
+    float *delta;     // (PANEL, width): output of o or down, to be added
+    float *gate, *up; // (PANEL, mlp_width); up: ones if the model has no up projection
+    float *before;    // (PANEL, width): the rows before attention, if the MLP reads them; else NULL
+    void *packed;     // activations as the products read them
 } Panel;
 
 // Neighbouring nodes of the step area.
@@ -57,16 +57,15 @@ typedef struct Paths {
 
 // The scratch memory of one thread.
 typedef struct ThreadScratch {
-    float *row;                                         // (widest input of a product), see forward.c
-    void *packed;                                       // the same, packed for products
-    float *scores;                                      // (block queries, context rounded up)
-    float *sums;                                        // (block queries, head_dim rounded up)
-    KeySpan *spans;                                     // (block nodes * max_nodes + 2)
-    int *before_spans, *after_spans, *before, *visible; // (block nodes), see Attend
-    int *first;                                         // the same
-    float *logits;                                      // (HEAD_SCRATCH)
-    int *top_id;                                        // (PANEL, HEAD_TOP_MAX)
-    float *top_logit;                                   // (PANEL, HEAD_TOP_MAX)
+    float *row;                                                 // (widest input of a product), see forward.c
+    void *packed;                                               // the same, packed for products
+    float *scores;                                              // (block queries, context rounded up)
+    float *sums;                                                // (block queries, head_dim rounded up)
+    KeySpan *spans;                                             // (block nodes * max_nodes + 2)
+    int *before_spans, *after_spans, *before, *visible, *first; // (block nodes), see Attend
+    float *logits;                                              // (HEAD_SCRATCH)
+    int *top_id;
+    float *top_logit; // (PANEL, HEAD_TOP_MAX)
 } ThreadScratch;
 
 // Of MATMUL_UNIT logits: the largest, and the sum of e^(logit - largest).
@@ -95,7 +94,7 @@ typedef struct Cpu {
     float *hidden, *given, *kept;
     Captures captures;
     size_t kept_capacity; // floats
-    float *cosine, *sine; // (context, pairs)
+    float *cosine, *sine; // (ropes, context, pairs)
     int rope_filled;      // positions whose angles are computed
     Panel panel;
     float *scores;     // (kv_heads, plain_rows, group, context rounded up) for plain attention, else NULL
@@ -126,6 +125,9 @@ static inline size_t cpu_score_row(const Cpu *c) { return (size_t)c->context / 1
 
 // Records an overflow at `place` if one of n numbers becomes infinite in f16; for compute f16 only.
 void cpu_watch(Cpu *c, const float *x, size_t n, unsigned place);
+
+// The model's norm of one row; y may be x, bias may have no data.
+void cpu_norm(const Cpu *c, const Tensor *weight, const Tensor *bias, const float *x, float *y);
 
 // Layers [a, b) for nodes [first, last); forward.c.
 void cpu_forward(Cpu *c, const StepRun *run);

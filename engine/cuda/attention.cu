@@ -30,6 +30,7 @@ template <int DIM> struct TensorShared {
 struct Split {
     int first_tile, group, heads, slices; // slices: tiles that together take all heads of one key head
     int inverse;                          // 65536 / heads, rounded up
+    float inner;                          // of scores before a cap; 0: no cap
     float scale;                          // of scores, for powers of two
 };
 
@@ -162,6 +163,12 @@ __device__ __forceinline__ void take_scores(const uint32_t q[DIM / 16][4], const
     }
 #pragma unroll
     for (int i = 0; i < 8; i++) score[i / 4][i % 4] += odd[i / 4][i % 4];
+}
+
+__device__ __forceinline__ void cap_scores(const Split &s, float score[2][4]) {
+    if (s.inner == 0) return;
+#pragma unroll
+    for (int i = 0; i < 8; i++) score[i / 4][i % 4] = tanhf(score[i / 4][i % 4] * s.inner);
 }
 
 // A position that a query does not see scores -INFINITY.
@@ -331,6 +338,7 @@ __global__ void __launch_bounds__(WARPS *WARP, 2) attention(Attention a, Split s
         for (int d = 0; d < DIM / 16; d++)
             load_matrices(q[d], &sm->q.at[warp_lane() % 16][d * 16 + warp_lane() / 16 * 8]);
         take_scores<FORMAT>(q, &slot[0], score[0]);
+        cap_scores(s, score[0]);
         mask(&m, p[0], score[0]);
     }
     if (one && rounds) {
@@ -342,6 +350,7 @@ __global__ void __launch_bounds__(WARPS *WARP, 2) attention(Attention a, Split s
     }
     if (two) {
         take_scores<FORMAT>(q, &slot[1], score[1]);
+        cap_scores(s, score[1]);
         mask(&m, p[1], score[1]);
         __syncwarp();
         fetch(a, p[1], j.kv, j.cache_v, a.step_v, &slot[1]);
@@ -386,12 +395,7 @@ static int padded_dim(int head_dim) {
 
 static Split split_of(const Heads *h) {
     int group = h->heads / h->kv_heads, heads = group < QUERIES ? group : QUERIES;
-    return {0,
-            group,
-            heads,
-            (group + heads - 1) / heads,
-            (65536 + heads - 1) / heads,
-            1.4426950408889634f / sqrtf((float)h->head_dim)};
+    return {0, group, heads, (group + heads - 1) / heads, (65536 + heads - 1) / heads, 0, 0};
 }
 
 template <Dtype FORMAT, int DIM>
@@ -399,6 +403,8 @@ static void launch(const Attention *a, int tiles, int first, int spans, void *st
     Split s = split_of(&a->heads);
     dim3 grid((unsigned)spans, (unsigned)(a->heads.kv_heads * s.slices), (unsigned)tiles);
     s.first_tile = first;
+    s.inner = a->inner;
+    s.scale = a->scale;
     LAUNCH_EARLY((attention<FORMAT, DIM>), grid, WARPS * WARP, sizeof(TensorShared<DIM>), stream, NULL, *a,
                  s);
 }
@@ -419,6 +425,15 @@ static void launch_tiles(const Attention *a, int tiles, int first, int spans, vo
     case DTYPE_F16: launch_padded<DTYPE_F16>(a, tiles, first, spans, stream); break;
     case DTYPE_BF16: launch_padded<DTYPE_BF16>(a, tiles, first, spans, stream); break;
     }
+}
+
+void attention_scale(const Shape *s, Attention *a) {
+    const float log2_e = 1.4426950408889634f;
+    float scale = s->score_scale != 0 ? s->score_scale : 1 / sqrtf((float)s->head_dim);
+    a->inner = s->score_cap > 0 ? scale / s->score_cap : 0;
+    a->scale = s->score_cap > 0      ? log2_e * s->score_cap
+               : s->score_scale != 0 ? log2_e * s->score_scale
+                                     : log2_e / sqrtf((float)s->head_dim);
 }
 
 // Launches as many tiles at a time as the parts have room for; a single span needs no parts.

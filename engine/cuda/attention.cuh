@@ -23,6 +23,11 @@ __device__ __forceinline__ float warp_most(float x) {
 // Returns the largest score, which is subtracted from all; 0 if there is none.
 __device__ __forceinline__ float finite_most(float most) { return most > -INFINITY ? most : 0; }
 
+// A score for powers of two, of q . k.
+__device__ __forceinline__ float full_score(const Attention &a, float x) {
+    return a.scale * (a.inner != 0 ? tanhf(x * a.inner) : x);
+}
+
 __device__ __forceinline__ int first_seen(const Attention &a, int position) {
     return a.window && position >= a.window ? position - a.window + 1 : 0;
 }

@@ -64,11 +64,10 @@ __global__ void __launch_bounds__(THREADS) eager_scores(Attention a, int first_t
     wait_for_launches();
     const Tile *t = step_tiles(a.step) + first_tile + blockIdx.z;
     int head = (int)blockIdx.y, position = (int)(blockIdx.x * THREADS + threadIdx.x);
-    if (t->nodes == 0 || position < t->lowest || position > t->highest) return;
+    if (t->nodes == 0 || position < first_seen(a, t->highest) || position > t->highest) return;
     size_t at, q = ((size_t)t->row[0] * (size_t)a.heads.heads + (size_t)head) * (size_t)a.heads.pitch;
     const void *keys = find_key(a, t, kv_head(a, head), position, a.cache_k, a.step_k, &at);
-    scores_of(a, head)[position] =
-        score(a, q, keys, at) * (1.4426950408889634f / sqrtf((float)a.heads.head_dim));
+    scores_of(a, head)[position] = full_score(a, score(a, q, keys, at));
 }
 
 struct EagerShared {
@@ -98,8 +97,8 @@ __global__ void __launch_bounds__(THREADS) eager_softmax(Attention a, int first_
     const Tile *t = step_tiles(a.step) + first_tile + blockIdx.z;
     if (t->nodes == 0) return;
     float *score = scores_of(a, (int)blockIdx.y), most = -INFINITY, sum = 0;
-    int begin = t->lowest / THREADS * THREADS + (int)threadIdx.x;
-    if (begin < t->lowest) begin += THREADS;
+    int lowest = first_seen(a, t->highest), begin = lowest / THREADS * THREADS + (int)threadIdx.x;
+    if (begin < lowest) begin += THREADS;
     for (int p = begin; p <= t->highest; p += THREADS) most = fmaxf(most, score[p]);
     most = finite_most(over_warps(sm, most, true));
     for (int p = begin; p <= t->highest; p += THREADS) sum += exp2_fast(score[p] - most);
@@ -117,9 +116,10 @@ __global__ void __launch_bounds__(THREADS) eager_means(Attention a, int first_ti
     int head = (int)blockIdx.y, kv = kv_head(a, head), dim = warp_lane() * DIMS, dims = a.heads.head_dim;
     const float *weight = scores_of(a, head);
     float sum[DIMS] = {0, 0, 0, 0};
-    for (int base = block_of(t->lowest); base <= t->highest; base += BLOCK) {
+    int lowest = first_seen(a, t->highest);
+    for (int base = block_of(lowest); base <= t->highest; base += BLOCK) {
         if (base / BLOCK % WARPS != warp_number()) continue;
-        int first = base > t->lowest ? base : t->lowest,
+        int first = base > lowest ? base : lowest,
             last = base + BLOCK - 1 < t->highest ? base + BLOCK - 1 : t->highest;
         for (int p = first; p <= last && dim < dims; p++) {
             alignas(16) float x[DIMS];

@@ -25,10 +25,9 @@ __device__ __forceinline__ float score(const float *q, const float *k, int dims)
 
 // Takes one warp's positions. `at`: the lane's key and value, if `seen`.
 __device__ __forceinline__ void take_positions(const Attention &a, const Tile *t, const float *q, bool seen,
-                                               bool step, size_t at, float scale, PlainPart *to) {
-    float s = seen ? scale * score(q, (const float *)(step ? a.step_k : seen_cache(a, t, a.cache_k)) + at,
-                                   a.heads.pitch)
-                   : -INFINITY;
+                                               bool step, size_t at, PlainPart *to) {
+    const float *keys = (const float *)(step ? a.step_k : seen_cache(a, t, a.cache_k)) + at;
+    float s = seen ? full_score(a, score(q, keys, a.heads.pitch)) : -INFINITY;
     float most = warp_most(s), p = exp2_fast(s - finite_most(most)), all = warp_sum(p), sum[LANE_DIMS];
     const float *v = (const float *)(step ? a.step_v : seen_cache(a, t, a.cache_v)) + at;
     uint32_t low = (uint32_t)(uintptr_t)v, high = (uint32_t)((uintptr_t)v >> 32);
@@ -59,12 +58,13 @@ __global__ void __launch_bounds__(WARPS *WARP, 1) attention_plain(Attention a, i
     int span = t->lowest / SPAN + (int)blockIdx.x, spans = t->highest / SPAN - t->lowest / SPAN + 1;
     if (t->nodes == 0 || (int)blockIdx.x >= spans) return;
     int position = span * SPAN + (int)threadIdx.x;
-    bool seen = position >= t->lowest && position <= t->highest, step = position >= a.step->context;
+    int lowest = first_seen(a, t->highest);
+    bool seen = position >= lowest && position <= t->highest, step = position >= a.step->context;
     size_t at = seen ? key_at(a, kv, position, step, step ? node_at(a, t, span, position) : 0) : 0;
-    take_positions(
-        a, t,
-        (const float *)a.q + ((size_t)row * (size_t)a.heads.heads + (size_t)head) * (size_t)a.heads.pitch,
-        seen, step, at, 1.4426950408889634f / sqrtf((float)a.heads.head_dim), &sm->warp[warp_number()]);
+    take_positions(a, t,
+                   (const float *)a.q +
+                       ((size_t)row * (size_t)a.heads.heads + (size_t)head) * (size_t)a.heads.pitch,
+                   seen, step, at, &sm->warp[warp_number()]);
     __syncthreads();
 
     int counter = (int)(blockIdx.z * gridDim.y + blockIdx.y), d = (int)threadIdx.x * 4;

@@ -111,8 +111,10 @@ bool cuda_take_buffers(Cuda *c, Error *e) {
     size_t nodes = (size_t)c->max_nodes, f = sizeof(float), *t = &c->step_bytes;
     size_t head = (size_t)c->heads.pitch * dtype_size(c->heads.dtype), layers = (size_t)(c->to - c->from);
     size_t slots = cuda_cache_size(c), area = layers * (size_t)s->kv_heads * nodes * head;
-    size_t rows = (size_t)cuda_rows_limit(c), qkv = (size_t)(shape_q_width(s) + 2 * shape_kv_width(s));
-    size_t pairs = (size_t)s->rope.pairs;
+    size_t rows = (size_t)cuda_rows_limit(c),
+           sums = s->qk_norm ? (size_t)(shape_q_width(s) + 2 * shape_kv_width(s)) : 0;
+    size_t pairs = (size_t)(shape_ropes(s) * s->rope.pairs);
+    if (s->norm_place != NORMS_BEFORE && sums < (size_t)s->width) sums = (size_t)s->width;
     return cuda_take(c, &c->cache_k, slots, false, &c->cache_bytes, e) &&
            cuda_take(c, &c->cache_v, slots, false, &c->cache_bytes, e) &&
            cuda_take(c, &c->step_k, area, false, t, e) && cuda_take(c, &c->step_v, area, false, t, e) &&
@@ -121,7 +123,7 @@ bool cuda_take_buffers(Cuda *c, Error *e) {
            cuda_take(c, &c->moves, list_size(c->max_nodes), false, t, e) &&
            cuda_take(c, &c->hidden, nodes * (size_t)s->width * f, false, t, e) &&
            cuda_take(c, &c->q, nodes * (size_t)s->heads * head, false, t, e) &&
-           (!s->qk_norm || cuda_take(c, &c->qkv, rows * qkv * f, false, t, e)) &&
+           (!sums || cuda_take(c, &c->sums, rows * sums * f, false, t, e)) &&
            cuda_take(c, &c->frequency, pairs * sizeof(double), false, t, e) &&
            cuda_take(c, &c->cosine, nodes * pairs * f, false, t, e) &&
            cuda_take(c, &c->sine, nodes * pairs * f, false, t, e) &&

@@ -27,6 +27,8 @@ static void norm_chosen(Cuda *c, int count, const Activations *to) {
     Norm n = {.rows = c->chosen,
               .hidden = c->hidden,
               .weight = s->normed_output ? NULL : c->final_norm,
+              .bias = c->final_norm_bias,
+              .layer = s->norm_kind == NORM_LAYER,
               .epsilon = s->norm_epsilon,
               .width = s->width,
               .to = *to};
@@ -50,7 +52,13 @@ static void multiply(Cuda *c, int count) {
     Product p = {.rows = c->chosen,
                  .w = c->head,
                  .x = head_input(c),
-                 .put = {.kind = PUT_LOGITS, .out = c->logits, .stride = s->vocab, .real = s->real_vocab},
+                 .put = {.kind = PUT_LOGITS,
+                         .bias = c->head_bias,
+                         .out = c->logits,
+                         .stride = s->vocab,
+                         .real = s->real_vocab,
+                         .scale = s->logit_scale,
+                         .cap = s->logit_cap},
                  .parts = c->parts};
     if (c->head.library) fast_multiply(c, &p, fast_rows(count));
     else gpu_product(&p, most_rows(count), &c->facts, c->stream);

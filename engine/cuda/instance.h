@@ -17,14 +17,13 @@
 
 // The weights of a layer. Absent: data NULL, or NULL.
 typedef struct GpuLayer {
-    Matrix qkv, o;   // rows of q, k, v one after another, q's and k's in rotary pairs
-    Matrix in, down; // in: gate and up in turns, or gate alone
-    bool gated;      // in has up
-    float *attention_norm, *qkv_bias, *qk_norm, *mlp_norm, *gate_bias;
+    Matrix qkv, o;         // rows of q, k, v one after another, q's and k's in rotary pairs
+    Matrix in, down;       // in: gate and up in turns, or gate alone
+    bool gated;            // in has up
+    float *vector[GROUPS]; // of norms and biases; those of qk_norm: q's, then k's
 } GpuLayer;
 
 static inline int round_up(int n, int to) { return (n + to - 1) / to * to; }
-
 // Activations by their role, in the form that the product reading them wants. ROLE_PAIRED: attention's input
 // of INPUT_PAIRED, the others' is normed; ROLE_JOINED: fc's.
 typedef enum { ROLE_NORMED, ROLE_MIXED, ROLE_GATED, ROLE_PAIRED, ROLE_JOINED, ROLES } Role;
@@ -89,19 +88,20 @@ struct Cuda {                  // one card
     float *given, *tokens; // of a model of tokens and hidden states: (max_nodes, given width or width)
     Captures captures;
     float *kept; // (max_nodes, captures.count * width), if there are any
-    float *qkv;  // (rows, q k v): sums, if the model norms heads; else NULL
-    double *frequency;
-    float *cosine, *sine, *final_norm;
+    float *sums; // (rows, q k v or width): a product that is normed, if the model norms heads or outputs
+    double *frequency;    // (ropes, pairs)
+    float *cosine, *sine; // (ropes, max_nodes, pairs)
+    float *final_norm, *final_norm_bias, *head_bias;
     Activations roles[ROLES][FORMS];
     struct Fast *fast;                       // NULL: exact
     float *parts, *attention_parts, *scores; // scores: if plain, else NULL
     size_t attention_floats, scores_floats;
     unsigned *done, *attention_done, *overflow, *host_overflow; // the lowest place of one, or OVERFLOW_NONE
     int *top_id, *slice_id;
-    float *logits, *top_logit, *slice_logit; // logits: (PANEL_ROWS, max(vocab, width))
+    float *draw_p, *top_logit, *slice_logit; // draw_p: (vocab)
+    float *logits;                           // logits: (PANEL_ROWS, max(vocab, width))
     DrawAsks *draw_asks;
     double *draw_answers, *host_answers; // chances of nodes, then confidences and ids of rows
-    float *draw_p;                       // (vocab)
     int held[PANEL_ROWS], held_count;    // the nodes whose logits are on the device
     Staging steps[STEP_STAGINGS], list, rows, asks;
     int turn;                   // index of the next step's staging

@@ -9,7 +9,7 @@
 // bound of the rows; blocks without work return at once. The order in which an output element is summed
 // depends only on the length of the sum.
 #pragma once
-#include "engine/cuda/product.h"
+#include "engine/cuda/norms.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -48,35 +48,17 @@ typedef struct Turn {
     uint16_t key[BLOCK]; // the path's nodes; NO_KEY: committed, or behind the path's end
 } Turn;
 
-typedef struct Norm {
-    const RowList *rows;
-    const float *hidden, *weight; // (nodes, width); (width), or NULL: the rows as they are
-    float epsilon;
-    int width;
-    Activations to; // from `column` on
-    int column;
-    float *residual; // (nodes, width): the normed rows are put here as well; or NULL
-} Norm;
-void gpu_norm(const Norm *n, int most, void *stream);
-
-// RMSNorm of each head's q and k, between their product and rotation.
-typedef struct NormHeads {
-    const RowList *rows;
-    const float *sums, *weight; // (rows, q k v); (2, head_dim): of q's heads and of k's
-    float epsilon;
-    Put put; // PUT_QKV
-} NormHeads;
-void gpu_norm_heads(const NormHeads *n, int most, void *stream);
-
 // Hidden states from the embedding, and the angles of each node's position.
 typedef struct Embed {
     const Step *step;
-    Matrix table;            // data NULL: the hidden states are there already
-    float *hidden;           // (nodes, width)
-    const double *frequency; // (pairs)
-    double factor;
-    int pairs;
-    float *cosine, *sine; // (nodes, pairs)
+    Matrix table;             // data NULL: the hidden states are there already
+    float *hidden;            // (nodes, width)
+    float scale;              // of the embedding
+    const double *frequency;  // (ropes, pairs)
+    double factor[ROPES_MAX]; // of a rope's cosines and sines
+    int ropes, pairs;
+    size_t table_size;    // numbers from one rope's cosines to the next's
+    float *cosine, *sine; // (ropes, nodes, pairs)
 } Embed;
 void gpu_embed(const Embed *e, int most, void *stream);
 
@@ -107,9 +89,11 @@ typedef struct Attention {
     Heads heads;
     const void *q, *cache_k, *cache_v, *step_k, *step_v;
     int slots, area, window; // slots of the cache; nodes of the step area; window 0: none
-    bool ring;               // position p is in slot p mod slots
-    size_t copy_bytes;       // from a copy of the cache to the next, all layers of each
-    Activations to;          // (rows, heads * head_dim)
+    float scale, inner;  // a score, for powers of two: scale * (q . k), or scale * tanh(inner * (q . k)) if
+                         // inner isn't 0 (attention_scale)
+    bool ring;           // position p is in slot p mod slots
+    size_t copy_bytes;   // from a copy of the cache to the next, all layers of each
+    Activations to;      // (rows, heads * head_dim)
     float *parts;        // (tiles at a time, blocks of heads, spans): the state of a tile's queries in a span
     size_t parts_floats; // room for at least one tile's (gpu_attention_part)
     unsigned *done;      // (tiles, heads), zeros between launches
@@ -118,6 +102,7 @@ typedef struct Attention {
     size_t scores_floats;
     int length; // positions
 } Attention;
+void attention_scale(const Shape *s, Attention *a);                         // fills scale and inner
 void gpu_attention(const Attention *a, int tiles, int spans, void *stream); // of the step; at most in a tile
 size_t gpu_attention_part(const Heads *h, int spans);                       // floats of one tile's parts
 

@@ -95,6 +95,7 @@ typedef struct Put {
     float *out;        // logits (rows, stride) or hidden states (nodes, stride)
     int stride, real;
     Activations to;
+    float scale, cap; // of logits, and scale of what is added to the hidden state; 0: none
     Activation activation;
     Heads heads;
     void *q;                    // (rows, heads, pitch)

@@ -11,6 +11,12 @@ template <int COUNT> __device__ __forceinline__ void activate(float *x, int stri
         for (int i = 0; i < COUNT; i++) e[i] = expf(-x[i * stride]);
 #pragma unroll
         for (int i = 0; i < COUNT; i++) x[i * stride] /= 1 + e[i];
+    } else if (activation == ACTIVATION_GELU) {
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) x[i * stride] *= 0.5f * (1 + erff(x[i * stride] * 0.70710678f));
+    } else if (activation == ACTIVATION_RELU2) {
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) x[i * stride] *= fmaxf(x[i * stride], 0);
     } else {
 #pragma unroll
         for (int i = 0; i < COUNT; i++) {
@@ -18,6 +24,11 @@ template <int COUNT> __device__ __forceinline__ void activate(float *x, int stri
             x[i * stride] = 0.5f * v * (1 + tanhf(0.7978845608028654f * (v + 0.044715f * v * v * v)));
         }
     }
+}
+
+__device__ __forceinline__ float finish_logit(float x, float scale, float cap) {
+    if (scale != 0) x *= scale;
+    return cap > 0 ? cap * tanhf(x / cap) : x;
 }
 
 // A product's parts are added in ascending order.
@@ -184,12 +195,21 @@ __device__ __forceinline__ void put_pairs(const Ahead<ROWS> &a, const Put &p, co
         return;
     case PUT_LOGITS: {
         bool real = at.m < p.real, next = at.m + 1 < p.real;
+        if (p.scale != 0 || p.cap > 0) {
+#pragma unroll
+            for (int i = 0; i < ROWS; i++)
+                v[i] = {finish_logit(v[i].x, p.scale, p.cap), finish_logit(v[i].y, p.scale, p.cap)};
+        }
 #pragma unroll
         for (int i = 0; i < ROWS; i++) v[i] = {real ? v[i].x : -INFINITY, next ? v[i].y : -INFINITY};
         break;
     }
     case PUT_ACTIVATED_RESIDUAL: activate<2 * ROWS>(&v->x, 1, p.activation); [[fallthrough]];
     case PUT_RESIDUAL:
+        if (p.scale != 0) {
+#pragma unroll
+            for (int i = 0; i < ROWS; i++) v[i] = {v[i].x * p.scale, v[i].y * p.scale};
+        }
 #pragma unroll
         for (int i = 0; i < ROWS; i++) v[i] = add(a.met[i], v[i]);
     }

@@ -21,12 +21,15 @@ __global__ void __launch_bounds__(EMBED_THREADS) embed(Embed e) {
     int node = e.step->first + (int)blockIdx.x;
     const StepNode *n = &step_nodes(e.step)[node];
     for (int i = (int)threadIdx.x; e.table.data && i < e.table.columns; i += EMBED_THREADS)
-        e.hidden[(size_t)node * (size_t)e.table.columns + (size_t)i] = matrix_at(e.table, n->token, i);
-    for (int i = (int)threadIdx.x; i < e.pairs; i += EMBED_THREADS) {
-        double angle = n->position * e.frequency[i];
-        size_t at = (size_t)node * (size_t)e.pairs + (size_t)i;
-        e.cosine[at] = (float)(cos(angle) * e.factor);
-        e.sine[at] = (float)(sin(angle) * e.factor);
+        e.hidden[(size_t)node * (size_t)e.table.columns + (size_t)i] =
+            matrix_at(e.table, n->token, i) * e.scale;
+    for (int i = (int)threadIdx.x; i < e.ropes * e.pairs; i += EMBED_THREADS) {
+        bool second = i >= e.pairs;
+        double angle = n->position * e.frequency[i], factor = second ? e.factor[1] : e.factor[0];
+        size_t at = (size_t)node * (size_t)e.pairs + (size_t)(second ? i - e.pairs : i);
+        if (second) at += e.table_size;
+        e.cosine[at] = (float)(cos(angle) * factor);
+        e.sine[at] = (float)(sin(angle) * factor);
     }
 }
 
@@ -142,7 +145,83 @@ __global__ void __launch_bounds__(NORM_THREADS) norm_rows(Norm n) {
     }
 }
 
+// --- LayerNorm, in the same form. Its mean is known before squares are summed, so that no digits cancel.
+
+// Adds all threads' sums, in order.
+__device__ __forceinline__ float over_block(NormShared *sm, float sum) {
+    sum = warp_sum(sum);
+    __syncthreads(); // the numbers of the sum before
+    if (warp_lane() == 0) sm->part[warp_number()] = sum;
+    __syncthreads();
+    float total = 0;
+    for (int i = 0; i < NORM_THREADS / WARP; i++) total += sm->part[i];
+    return total;
+}
+
+__global__ void __launch_bounds__(NORM_THREADS) layer_norm_rows(Norm n) {
+    SHARED(NormShared, sm);
+    let_next_begin();
+    wait_for_launches();
+    int row = (int)blockIdx.x;
+    if (row >= n.rows->count) return;
+    const float *x = n.hidden + (size_t)row_node(n.rows, row) * (size_t)n.width;
+    float sum = 0, squares = 0;
+    for (int i = (int)threadIdx.x; i < n.width; i += NORM_THREADS) sum += x[i];
+    float mean = over_block(sm, sum) / (float)n.width;
+    for (int i = (int)threadIdx.x; i < n.width; i += NORM_THREADS)
+        squares = fmaf(x[i] - mean, x[i] - mean, squares);
+    float scale = 1 / sqrtf(over_block(sm, squares) / (float)n.width + n.epsilon);
+    for (int i = (int)threadIdx.x; i < n.width; i += NORM_THREADS)
+        put_activation(n.to, row, n.column + i,
+                       (x[i] - mean) * scale * n.weight[i] + (n.bias ? n.bias[i] : 0));
+}
+
+// --- RMSNorm of products: of outputs on their way to the residual stream, and of q and of k as whole rows
+
+__device__ __forceinline__ float scale_of(NormShared *sm, const float *x, int width, float epsilon) {
+    float sum = 0;
+    for (int i = (int)threadIdx.x; i < width; i += NORM_THREADS) sum = fmaf(x[i], x[i], sum);
+    return 1 / sqrtf(over_block(sm, sum) / (float)width + epsilon);
+}
+
+__global__ void __launch_bounds__(NORM_THREADS) norm_output(NormOutput n) {
+    SHARED(NormShared, sm);
+    let_next_begin();
+    wait_for_launches();
+    int row = (int)blockIdx.x;
+    if (row >= n.rows->count) return;
+    const float *x = n.sums + (size_t)row * (size_t)n.width;
+    float *to = n.hidden + (size_t)row_node(n.rows, row) * (size_t)n.width;
+    float scale = scale_of(sm, x, n.width, n.epsilon);
+    for (int i = (int)threadIdx.x; i < n.width; i += NORM_THREADS)
+        to[i] += x[i] * scale * n.weight[i] * n.scale;
+}
+
+void gpu_norm_output(const NormOutput *n, int most, void *stream) {
+    LAUNCH_EARLY(norm_output, (unsigned)most, NORM_THREADS, sizeof(NormShared), stream, NULL, *n);
+}
+
+__global__ void __launch_bounds__(NORM_THREADS) norm_q_and_k(NormRows n) {
+    SHARED(NormShared, sm);
+    let_next_begin();
+    wait_for_launches();
+    int row = (int)blockIdx.x, begin = blockIdx.y ? n.q_width : 0,
+        width = blockIdx.y ? n.kv_width : n.q_width;
+    if (row >= n.rows->count) return;
+    float *x = n.sums + (size_t)row * (size_t)n.stride + (size_t)begin;
+    float scale = scale_of(sm, x, width, n.epsilon);
+    for (int i = (int)threadIdx.x; i < width; i += NORM_THREADS) x[i] = x[i] * scale * n.weight[begin + i];
+}
+
+void gpu_norm_q_and_k(const NormRows *n, int most, void *stream) {
+    LAUNCH_EARLY(norm_q_and_k, dim3((unsigned)most, 2), NORM_THREADS, sizeof(NormShared), stream, NULL, *n);
+}
+
 void gpu_norm(const Norm *n, int most, void *stream) {
+    if (n->layer) {
+        LAUNCH_EARLY(layer_norm_rows, (unsigned)most, NORM_THREADS, sizeof(NormShared), stream, NULL, *n);
+        return;
+    }
     LAUNCH_EARLY(norm_rows, (unsigned)most, NORM_THREADS, sizeof(NormShared), stream, n->weight, *n);
 }
 

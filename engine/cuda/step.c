@@ -35,11 +35,13 @@ static Activations to_role(const Cuda *c, Role role, const Matrix *reader, int l
     return to;
 }
 
-static Norm norm_of(const Cuda *c, const float *weight, Activations to) {
+static Norm norm_of(const Cuda *c, const float *weight, const float *bias, Activations to) {
     const Shape *s = &c->model->shape;
     return (Norm){.rows = row_list(&c->step->count),
                   .hidden = c->hidden,
                   .weight = weight,
+                  .bias = bias,
+                  .layer = s->norm_kind == NORM_LAYER,
                   .epsilon = s->norm_epsilon,
                   .width = s->width,
                   .to = to};
@@ -49,7 +51,8 @@ static void norm_attention(const Work *w, const GpuLayer *l, int layer) {
     const Cuda *c = w->c;
     const Shape *s = &c->model->shape;
     Activations to = to_role(c, attention_role(s), &l->qkv, layer, ROUNDED_ATTENTION_INPUT);
-    Norm hidden = norm_of(c, l->attention_norm, to), token = norm_of(c, c->token_norm, to);
+    Norm hidden = norm_of(c, l->vector[GROUP_ATTENTION_NORM], l->vector[GROUP_ATTENTION_NORM_BIAS], to),
+         token = norm_of(c, c->token_norm, NULL, to);
     if (s->input == INPUT_PAIRED) {
         token.hidden = c->tokens;
         gpu_norm(&token, w->most, c->stream);
@@ -70,9 +73,38 @@ static void multiply(const Work *w, const Matrix *m, Role from, const Put *put) 
     else gpu_product(&p, w->most, &c->facts, c->stream);
 }
 
-static void add_to_hidden(const Work *w, const Matrix *m, const float *bias, Role from) {
-    Put put = {.kind = PUT_RESIDUAL, .bias = bias, .out = w->c->hidden, .stride = w->c->model->shape.width};
+static void add_to_hidden(const Work *w, const Matrix *m, const float *bias, float scale, Role from) {
+    Put put = {.kind = PUT_RESIDUAL,
+               .bias = bias,
+               .out = w->c->hidden,
+               .stride = w->c->model->shape.width,
+               .scale = scale};
     multiply(w, m, from, &put);
+}
+
+// Stores a product's rows, for a norm that needs the whole of them.
+static void store_sums(const Work *w, const Matrix *m, const float *bias, Role from) {
+    Put put = {.kind = PUT_LOGITS, .bias = bias, .out = w->c->sums, .stride = m->rows, .real = m->rows};
+    multiply(w, m, from, &put);
+}
+
+// Adds attention's or the MLP's output to the residual stream, under its norm if it has one.
+static void add_output(const Work *w, const Matrix *m, const float *bias, const float *norm, Role from) {
+    const Cuda *c = w->c;
+    const Shape *s = &c->model->shape;
+    if (!norm) {
+        add_to_hidden(w, m, bias, s->residual_scale, from);
+        return;
+    }
+    NormOutput n = {.rows = row_list(&c->step->count),
+                    .sums = c->sums,
+                    .weight = norm,
+                    .epsilon = s->norm_epsilon,
+                    .scale = shape_or_one(s->residual_scale),
+                    .width = s->width,
+                    .hidden = c->hidden};
+    store_sums(w, m, bias, from);
+    gpu_norm_output(&n, w->most, c->stream);
 }
 
 // Bytes of one layer's keys in an area of `count` slots or nodes, and where a layer's begin.
@@ -88,15 +120,31 @@ static void *of_layer(void *area, size_t bytes, int layer) {
 // A tile of the product does not hold whole heads, so the norms need the whole product first.
 static void norm_heads(const Work *w, const GpuLayer *l, const Put *put) {
     const Cuda *c = w->c;
-    NormHeads n = {.rows = row_list(&c->step->count),
-                   .sums = c->qkv,
-                   .weight = l->qk_norm,
-                   .epsilon = c->model->shape.norm_epsilon,
-                   .put = *put};
-    Put store = {
-        .kind = PUT_LOGITS, .bias = put->bias, .out = c->qkv, .stride = l->qkv.rows, .real = l->qkv.rows};
-    multiply(w, &l->qkv, attention_role(&c->model->shape), &store);
-    gpu_norm_heads(&n, w->most, c->stream);
+    const Shape *s = &c->model->shape;
+    const float *weight = l->vector[GROUP_QK_NORM];
+    int outputs = l->qkv.rows;
+    store_sums(w, &l->qkv, put->bias, attention_role(s));
+    if (s->qk_norm == QK_NORM_HEADS) {
+        NormHeads n = {row_list(&c->step->count), c->sums, weight, s->norm_epsilon, *put};
+        n.put.bias = NULL;
+        gpu_norm_heads(&n, w->most, c->stream);
+        return;
+    }
+    NormRows n = {row_list(&c->step->count), c->sums,           weight, s->norm_epsilon,
+                  shape_q_width(s),          shape_kv_width(s), outputs};
+    PutRows p = {
+        .rows = n.rows, .sums = c->sums, .outputs = outputs, .stride = outputs, .parts = 1, .put = *put};
+    p.put.bias = NULL;
+    gpu_norm_q_and_k(&n, w->most, c->stream);
+    gpu_put_rows(&p, w->most, c->stream);
+}
+
+// The MLP's input.
+static void norm_mlp(const Work *w, const GpuLayer *l, int layer) {
+    const Cuda *c = w->c;
+    Norm norm = norm_of(c, l->vector[GROUP_MLP_NORM], l->vector[GROUP_MLP_NORM_BIAS],
+                        to_role(c, ROLE_NORMED, &l->in, layer, ROUNDED_MLP_INPUT));
+    gpu_norm(&norm, w->most, c->stream);
 }
 
 static void attend(const Work *w, int layer) {
@@ -105,15 +153,18 @@ static void attend(const Work *w, int layer) {
     int own = layer - c->from;
     size_t slots = layer_bytes(c, c->slots), area = layer_bytes(c, c->max_nodes);
     bool copied = w->copied;
+    const Shape *s = &c->model->shape;
+    int rope = shape_layer_rope(s, layer);
+    size_t table = (size_t)(rope > 0) * (size_t)c->max_nodes * (size_t)s->rope.pairs;
     Put put = {.kind = PUT_QKV,
-               .bias = l->qkv_bias,
+               .bias = l->vector[GROUP_QKV_BIAS],
                .heads = c->heads,
                .q = c->q,
                .k = of_layer(c->step_k, area, own),
                .v = of_layer(c->step_v, area, own),
                .area = c->max_nodes,
-               .cosine = c->cosine,
-               .sine = c->sine};
+               .cosine = c->cosine + table,
+               .sine = c->sine + table};
     Attention a = {.step = c->step,
                    .heads = c->heads,
                    .q = c->q,
@@ -124,7 +175,7 @@ static void attend(const Work *w, int layer) {
                    .step_v = put.v,
                    .slots = c->slots,
                    .area = c->max_nodes,
-                   .window = c->cache.window,
+                   .window = shape_window(s, layer),
                    .ring = c->cache.ring,
                    .to = to_role(c, ROLE_MIXED, &l->o, layer, ROUNDED_ATTENTION_OUTPUT),
                    .parts = c->attention_parts,
@@ -133,12 +184,15 @@ static void attend(const Work *w, int layer) {
                    .scores = c->scores,
                    .scores_floats = c->scores_floats,
                    .length = c->context};
+    attention_scale(s, &a);
+    if (rope < 0) put.heads.pairs = 0;
     put.heads.overflow = overflow_at(c, layer, ROUNDED_HEADS);
     norm_attention(w, l, layer);
-    if (l->qk_norm) norm_heads(w, l, &put);
-    else multiply(w, &l->qkv, attention_role(&c->model->shape), &put);
+    if (l->vector[GROUP_QK_NORM]) norm_heads(w, l, &put);
+    else multiply(w, &l->qkv, attention_role(s), &put);
     gpu_attention(&a, w->tiles, w->spans, c->stream);
-    add_to_hidden(w, &l->o, NULL, ROLE_MIXED);
+    if (s->mlp_input != MLP_AFTER) norm_mlp(w, l, layer); // before attention's output is added
+    add_output(w, &l->o, l->vector[GROUP_O_BIAS], l->vector[GROUP_ATTENTION_POST], ROLE_MIXED);
 }
 
 // Without `down`, the activations themselves are added to the hidden states.
@@ -146,7 +200,7 @@ static void run_mlp(const Work *w, int layer) {
     const Cuda *c = w->c;
     const GpuLayer *l = &c->layers[layer];
     Put put = {.kind = l->gated ? PUT_GATED : PUT_ACTIVATED,
-               .bias = l->gate_bias,
+               .bias = l->vector[GROUP_IN_BIAS],
                .activation = c->model->shape.activation,
                .to = to_role(c, ROLE_GATED, &l->down, layer, ROUNDED_MLP_PRODUCT)};
     if (!l->down.data) {
@@ -154,10 +208,10 @@ static void run_mlp(const Work *w, int layer) {
         put.out = c->hidden;
         put.stride = c->model->shape.width;
     }
-    Norm norm = norm_of(c, l->mlp_norm, to_role(c, ROLE_NORMED, &l->in, layer, ROUNDED_MLP_INPUT));
-    gpu_norm(&norm, w->most, c->stream);
+    if (c->model->shape.mlp_input == MLP_AFTER) norm_mlp(w, l, layer);
     multiply(w, &l->in, ROLE_NORMED, &put);
-    if (l->down.data) add_to_hidden(w, &l->down, NULL, ROLE_GATED);
+    if (l->down.data)
+        add_output(w, &l->down, l->vector[GROUP_DOWN_BIAS], l->vector[GROUP_MLP_POST], ROLE_GATED);
 }
 
 static void embed(const Work *w) {
@@ -166,9 +220,12 @@ static void embed(const Work *w) {
     Embed e = {.step = c->step,
                .table = c->embedding,
                .hidden = shape_reads_both(s) ? c->tokens : c->hidden,
+               .scale = shape_or_one(s->embedding_scale),
                .frequency = c->frequency,
-               .factor = s->rope.attention_factor,
+               .factor = {s->rope.attention_factor, 1},
+               .ropes = shape_ropes(s),
                .pairs = s->rope.pairs,
+               .table_size = (size_t)c->max_nodes * (size_t)s->rope.pairs,
                .cosine = c->cosine,
                .sine = c->sine};
     if (s->input == INPUT_HIDDEN || c->from > 0) e.table.data = NULL; // only the angles
@@ -178,7 +235,7 @@ static void embed(const Work *w) {
 // In place, before fc's input is written to the same activations.
 static void norm_given(const Work *w) {
     const Cuda *c = w->c;
-    Norm given = norm_of(c, c->fc_norm, to_role(c, ROLE_JOINED, &c->fc, 0, ROUNDED_FC_INPUT));
+    Norm given = norm_of(c, c->fc_norm, NULL, to_role(c, ROLE_JOINED, &c->fc, 0, ROUNDED_FC_INPUT));
     given.rows = row_list(&c->step->given_count);
     given.hidden = given.residual = c->given;
     given.width = shape_given_width(&c->model->shape);
@@ -199,7 +256,7 @@ static void join(const Work *w) {
     if (fused || w->given) j.to = to_role(c, ROLE_JOINED, &c->fc, 0, ROUNDED_FC_INPUT);
     if (c->fc_norm && w->given) norm_given(w);
     gpu_join(&j, w->most, c->stream);
-    if (j.to.data) add_to_hidden(w, &c->fc, c->fc_bias, ROLE_JOINED);
+    if (j.to.data) add_to_hidden(w, &c->fc, c->fc_bias, 0, ROLE_JOINED);
 }
 
 static void keep(const Work *w, int layer) {
@@ -220,7 +277,8 @@ static void keep(const Work *w, int layer) {
 static void norm_output(const Work *w) {
     const Cuda *c = w->c;
     int layers = c->model->shape.layers;
-    Norm out = norm_of(c, c->final_norm, to_role(c, ROLE_NORMED, &c->head, layers, ROUNDED_ATTENTION_INPUT));
+    Norm out =
+        norm_of(c, c->final_norm, NULL, to_role(c, ROLE_NORMED, &c->head, layers, ROUNDED_ATTENTION_INPUT));
     out.residual = c->hidden;
     gpu_norm(&out, w->most, c->stream);
 }

@@ -53,18 +53,9 @@ static int tensors_of(const LayerWeights *l, WeightGroup g, const Tensor *out[LA
 
 // A group is a matrix on the device, or a vector: the other one is NULL.
 static Matrix *matrix_of(GpuLayer *l, WeightGroup g) {
-    Matrix *const all[GROUPS] = {
+    Matrix *const all[MATRIX_GROUPS] = {
         [GROUP_QKV] = &l->qkv, [GROUP_O] = &l->o, [GROUP_IN] = &l->in, [GROUP_DOWN] = &l->down};
-    return all[g];
-}
-
-static float **vector_of(GpuLayer *l, WeightGroup g) {
-    float **const all[GROUPS] = {[GROUP_ATTENTION_NORM] = &l->attention_norm,
-                                 [GROUP_QKV_BIAS] = &l->qkv_bias,
-                                 [GROUP_QK_NORM] = &l->qk_norm,
-                                 [GROUP_MLP_NORM] = &l->mlp_norm,
-                                 [GROUP_IN_BIAS] = &l->gate_bias};
-    return all[g];
+    return g < MATRIX_GROUPS ? all[g] : NULL;
 }
 
 // How a group's tensors are laid out: one after another, or row by row in turns.
@@ -73,10 +64,11 @@ typedef struct Order {
     int paired; // so many tensors, from the first, have their rows in rotary pairs
 } Order;
 
-static Order order_of(const GpuLayer *l, WeightGroup g) {
+static Order order_of(const Cuda *c, const GpuLayer *l, WeightGroup g) {
     bool in = g == GROUP_IN || g == GROUP_IN_BIAS;
     bool heads = g == GROUP_QKV || g == GROUP_QKV_BIAS || g == GROUP_QK_NORM;
-    return (Order){.turns = in && l->gated ? 2 : 1, .paired = heads ? 2 : 0};
+    return (Order){.turns = in && l->gated ? 2 : 1,
+                   .paired = heads && !c->model->shape.rope.neighbours ? 2 : 0};
 }
 
 // Numbers of a vector. A tensor that takes turns with one that the layer lacks leaves it zeros.
@@ -95,7 +87,7 @@ static bool take_group(Cuda *c, GpuLayer *l, const LayerWeights *w, WeightGroup 
     int count = tensors_of(w, g, t);
     if (!count) return true;
     if (matrix_of(l, g)) return take_matrix(c, matrix_of(l, g), t, count, e);
-    return take_vector(c, vector_of(l, g), vector_size(t, count, order_of(l, g)), e);
+    return take_vector(c, &l->vector[g], vector_size(t, count, order_of(c, l, g)), e);
 }
 
 static bool take_layer(Cuda *c, GpuLayer *l, const LayerWeights *w, Error *e) {
@@ -126,7 +118,10 @@ bool cuda_take_weights(Cuda *c, Error *e) {
     if (c->first == c && last && m->embedding.data == m->head.data) c->embedding = c->head;
     else if (c->first == c && !take_matrix(c, &c->embedding, embedding, 1, e)) return false;
     if (c->first == c && !take_front(c, e)) return false;
-    return !last || !m->final_norm.data || take_vector(c, &c->final_norm, m->shape.width, e);
+    if (!last) return true;
+    return (!m->final_norm.data || take_vector(c, &c->final_norm, m->shape.width, e)) &&
+           (!m->final_norm_bias.data || take_vector(c, &c->final_norm_bias, m->shape.width, e)) &&
+           (!m->head_bias.data || take_vector(c, &c->head_bias, m->shape.vocab, e));
 }
 
 // --- filling: two buffers take turns, so that the file is read while the previous part is copied
@@ -156,6 +151,7 @@ static bool loader_open(Loader *l, Cuda *c, Error *e) {
     const size_t most = (size_t)32 << 20;
     const Shape *s = &c->model->shape;
     int widest = s->mlp_width > s->width ? s->mlp_width : s->width;
+    if (c->model->head_bias.data && s->vocab > widest) widest = s->vocab;
     size_t least = 4 * (size_t)(widest > shape_q_width(s) ? widest : shape_q_width(s)) * sizeof(double);
     *l = (Loader){.c = c, .bytes = largest_tensor(c->model)};
     if (l->bytes > most) l->bytes = most;
@@ -266,39 +262,49 @@ static bool load_layer(Loader *l, GpuLayer *to, const LayerWeights *w, Error *e)
     for (WeightGroup g = 0; g < GROUPS; g++) {
         const Tensor *t[LAYER_WEIGHTS];
         int count = tensors_of(w, g, t);
-        Order o = order_of(to, g);
+        Order o = order_of(l->c, to, g);
         if (matrix_of(to, g) ? !load_matrix(l, matrix_of(to, g), t, count, o, e)
-                             : !load_vector(l, *vector_of(to, g), t, count, o, e))
+                             : !load_vector(l, to->vector[g], t, count, o, e))
             return false;
     }
     return true;
 }
 
 static bool load_frequencies(Loader *l, Error *e) {
-    const Rope *r = &l->c->model->shape.rope;
+    const Shape *shape = &l->c->model->shape;
     Staging *s = &l->staging[l->turn ^= 1];
-    rope_frequencies(r, staging_begin(s));
-    return staging_send(l->c, s, l->c->frequency, (size_t)r->pairs * sizeof(double), e);
+    double *to = staging_begin(s);
+    size_t pairs = (size_t)shape->rope.pairs, ropes = (size_t)shape_ropes(shape);
+    for (size_t i = 0; i < ropes; i++) {
+        const Rope r = shape_rope(shape, (int)i);
+        rope_frequencies(&r, to + i * pairs);
+    }
+    return staging_send(l->c, s, l->c->frequency, ropes * pairs * sizeof(double), e);
+}
+
+static bool load_one_matrix(Loader *l, const Matrix *m, const Tensor *t, Error *e) {
+    return load_matrix(l, m, &t, 1, (Order){.turns = 1}, e);
+}
+
+static bool load_one_vector(Loader *l, float *to, const Tensor *t, Error *e) {
+    return load_vector(l, to, &t, 1, (Order){.turns = 1}, e);
 }
 
 static bool load_all(Loader *l, const Progress *progress, Error *e) {
     Cuda *c = l->c;
     const Model *m = c->model;
-    const Tensor *const embedding[] = {&m->embedding}, *const head[] = {&m->head},
-                        *const norm[] = {&m->final_norm}, *const fc[] = {&m->fc},
-                        *const bias[] = {&m->fc_bias}, *const tokens[] = {&m->token_norm},
-                        *const states[] = {&m->fc_norm};
-    const Order plain = {.turns = 1};
     for (int i = c->from; i < c->to; i++)
         if (!progress_say(progress, "loading weights", (double)i / m->shape.layers, e) ||
             !load_layer(l, &c->layers[i], &m->layers[i], e))
             return false;
-    return load_matrix(l, &c->head, head, 1, plain, e) &&
-           (c->embedding.data == c->head.data || load_matrix(l, &c->embedding, embedding, 1, plain, e)) &&
-           load_matrix(l, &c->fc, fc, 1, plain, e) && load_vector(l, c->fc_bias, bias, 1, plain, e) &&
-           load_vector(l, c->token_norm, tokens, 1, plain, e) &&
-           load_vector(l, c->fc_norm, states, 1, plain, e) &&
-           load_vector(l, c->final_norm, norm, 1, plain, e) && load_frequencies(l, e);
+    return load_one_matrix(l, &c->head, &m->head, e) &&
+           (c->embedding.data == c->head.data || load_one_matrix(l, &c->embedding, &m->embedding, e)) &&
+           load_one_matrix(l, &c->fc, &m->fc, e) && load_one_vector(l, c->fc_bias, &m->fc_bias, e) &&
+           load_one_vector(l, c->token_norm, &m->token_norm, e) &&
+           load_one_vector(l, c->fc_norm, &m->fc_norm, e) &&
+           load_one_vector(l, c->final_norm, &m->final_norm, e) &&
+           load_one_vector(l, c->final_norm_bias, &m->final_norm_bias, e) &&
+           load_one_vector(l, c->head_bias, &m->head_bias, e) && load_frequencies(l, e);
 }
 
 bool cuda_load_weights(Cuda *c, const Progress *progress, Error *e) {

@@ -40,14 +40,31 @@ bool adapter_is_eagle(AdapterVariant v) { return v == ADAPTER_EAGLE || v == ADAP
 static bool reads_final(AdapterVariant v) { return v == ADAPTER_MEDUSA || adapter_is_eagle(v); }
 static bool has_attention(AdapterVariant v) { return v != ADAPTER_MLP && v != ADAPTER_MEDUSA; }
 
-// A layer as the target's, for as many tokens.
+// The sizes outside a layer, and what happens to the logits of the target's head.
+static Shape plain_of(const Shape *target) {
+    return (Shape){.layers = 1,
+                   .width = target->width,
+                   .vocab = target->vocab,
+                   .real_vocab = target->real_vocab,
+                   .context = target->context,
+                   .window = target->window,
+                   .activation = target->activation,
+                   .logit_scale = target->logit_scale,
+                   .logit_cap = target->logit_cap,
+                   .norm_epsilon = target->norm_epsilon};
+}
+
+// A layer with the target's sizes, for as many tokens.
 static Shape eagle_shape(const AdapterKind *kind, const Shape *target) {
-    Shape s = *target;
     bool third = kind->variant == ADAPTER_EAGLE3;
+    Shape s = plain_of(target);
+    s.heads = target->heads;
+    s.kv_heads = target->kv_heads;
+    s.head_dim = target->head_dim;
+    s.mlp_width = target->mlp_width;
     s.input = third ? INPUT_PAIRED : INPUT_FUSED;
     s.layers = 1;
     if (kind->kv_heads) s.kv_heads = kind->kv_heads;
-    s.qkv_bias = s.qk_norm = s.tied_head = false;
     s.rope = (Rope){.kind = ROPE_PLAIN, .theta = target->rope.theta, .factor = 1, .attention_factor = 1};
     s.rope.pairs = s.head_dim / 2;
     s.tokens = target->vocab;
@@ -60,20 +77,14 @@ static Shape eagle_shape(const AdapterKind *kind, const Shape *target) {
 // head, are not taken over.
 Shape adapter_shape(const AdapterKind *kind, const Shape *target) {
     if (adapter_is_eagle(kind->variant)) return eagle_shape(kind, target);
-    Shape s = {.input = INPUT_HIDDEN,
-               .layers = 1,
-               .width = target->width,
-               .vocab = target->vocab,
-               .real_vocab = target->real_vocab,
-               .context = target->context,
-               .window = target->window,
-               .norm_epsilon = target->norm_epsilon};
+    Shape s = plain_of(target);
+    s.input = INPUT_HIDDEN;
     if (has_attention(kind->variant)) {
         s.heads = target->heads;
         s.kv_heads = kind->kv_heads ? kind->kv_heads : target->heads;
         s.head_dim = target->head_dim;
         s.rope = target->rope;
-        s.activation = target->activation;
+        s.rope.neighbours = false;
         s.mlp_width = kind->variant == ADAPTER_ONE_LAYER ? target->mlp_width : 0;
         return s;
     }

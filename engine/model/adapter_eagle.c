@@ -140,7 +140,13 @@ static bool finish_eagle3(const json_t *root, Adapter *a, Shape *s, const Shape 
 static bool read_shape(Adapter *a, const json_t *root, const Model *target, const char *place, Shape *s,
                        Error *e) {
     if (!check_layer(root, s, &target->shape, place, e)) return false;
-    s->tied_head = s->qkv_bias = s->qk_norm = false;
+    if (!shape_is_plain(s))
+        return error_input(
+            e, "'%s' is that of a draft whose layer isn't one of Llama, which is not supported", place);
+    s->tied_head = s->qkv_bias = false;
+    s->qk_norm = QK_NORM_NONE;
+    s->logit_scale = target->shape.logit_scale;
+    s->logit_cap = target->shape.logit_cap;
     s->context = target->shape.context;
     s->real_vocab = target->shape.real_vocab;
     if (!field_bool_optional(root, "qkv_bias", &s->qkv_bias, place, e)) return false;

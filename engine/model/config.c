@@ -8,66 +8,65 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NO_WINDOWS = 1 << 20 };
+// --- keys, some of which an architecture names in its own way
 
-static const Architecture ARCHITECTURES[] = {
-    {.model_type = "llama", .full_layers = NO_WINDOWS, .shape = {.context = 2048, .norm_epsilon = 1e-6f}},
-    {.model_type = "mistral",
-     .windowed = true,
-     .shape = {.context = 131072, .window = 4096, .norm_epsilon = 1e-6f}},
-    {.model_type = "phi3",
-     .fused = 1u << GROUP_QKV | 1u << GROUP_IN,
-     .partly_rotated = true,
-     .windowed = true,
-     .shape = {.context = 4096, .rope.original_context = 4096, .norm_epsilon = 1e-5f}},
-    {.model_type = "qwen2",
-     .full_layers = 28,
-     .shape = {.context = 32768, .window = 4096, .qkv_bias = true, .norm_epsilon = 1e-6f}},
-    {.model_type = "qwen3",
-     .full_layers = 28,
-     .shape = {.head_dim = 128, .context = 32768, .window = 4096, .qk_norm = true, .norm_epsilon = 1e-6f}},
-};
-static const char SUPPORTED[] =
-    "llama (also CodeLlama, Vicuna, Yi, DeepSeek-coder), mistral, phi3, qwen2, qwen3";
-
-const Architecture *architecture_find(const char *model_type) {
-    for (size_t i = 0; i < sizeof ARCHITECTURES / sizeof *ARCHITECTURES; i++)
-        if (strcmp(ARCHITECTURES[i].model_type, model_type) == 0) return &ARCHITECTURES[i];
-    return NULL;
+// The key's name in the file; NULL: the architecture has no such key.
+static const char *key_of(const ConfigReader *r, const char *key) {
+    for (int i = 0; i < RENAMED_KEYS && r->a->keys[i][0]; i++)
+        if (strcmp(r->a->keys[i][0], key) == 0) return r->a->keys[i][1];
+    return key;
 }
 
-// The arguments of every reader of a part of config.json.
-typedef struct {
-    const json_t *root;
-    const char *place;
-    Error *e;
-} Reader;
-
-static bool read_int(const Reader *r, const char *key, int low, int high, int *out) {
-    int64_t n;
-    if (!field_int(r->root, key, low, high, &n, r->place, r->e)) return false;
+bool config_int(const ConfigReader *r, const char *usual, int low, int high, int *out) {
+    const char *key = key_of(r, usual);
+    int64_t n = *out;
+    if (key && !field_int_optional(r->root, key, low, high, &n, r->place, r->e)) return false;
     *out = (int)n;
     return true;
 }
 
-static bool read_int_optional(const Reader *r, const char *key, int low, int high, int *out) {
-    return !field_present(r->root, key) || read_int(r, key, low, high, out);
+bool config_real(const ConfigReader *r, const char *usual, double low, double high, double *out) {
+    const char *key = key_of(r, usual);
+    return !key || field_real_optional(r->root, key, low, high, out, r->place, r->e);
 }
 
-static bool read_sizes(const Reader *r, Shape *s) {
-    if (!read_int(r, "num_hidden_layers", 1, 1000, &s->layers) ||
-        !read_int(r, "hidden_size", 1, 1 << 17, &s->width) ||
-        !read_int(r, "num_attention_heads", 1, 1 << 10, &s->heads) ||
-        !read_int(r, "intermediate_size", 1, 1 << 19, &s->mlp_width) ||
-        !read_int(r, "vocab_size", 1, 1 << 21, &s->vocab))
+bool config_factor(const ConfigReader *r, const char *key, double low, double high, float *out) {
+    double x = (double)*out;
+    bool ok = config_real(r, key, low, high, &x);
+    *out = (float)x;
+    return ok;
+}
+
+bool config_bool(const ConfigReader *r, const char *usual, bool *out) {
+    const char *key = key_of(r, usual);
+    return !key || field_bool_optional(r->root, key, out, r->place, r->e);
+}
+
+static bool need_int(const ConfigReader *r, const char *usual, int low, int high, int *out) {
+    int64_t n;
+    if (!field_int(r->root, key_of(r, usual), low, high, &n, r->place, r->e)) return false;
+    *out = (int)n;
+    return true;
+}
+
+// --- sizes
+
+static bool read_sizes(const ConfigReader *r, Shape *s) {
+    if (!need_int(r, "num_hidden_layers", 1, SHAPE_MAX_LAYERS, &s->layers) ||
+        !need_int(r, "hidden_size", 1, 1 << 17, &s->width) ||
+        !need_int(r, "num_attention_heads", 1, 1 << 10, &s->heads))
         return false;
+    s->mlp_width = r->a->mlp_times * s->width;
+    bool ok = s->mlp_width ? config_int(r, "intermediate_size", 1, 1 << 19, &s->mlp_width)
+                           : need_int(r, "intermediate_size", 1, 1 << 19, &s->mlp_width);
+    if (!ok || !need_int(r, "vocab_size", 1, 1 << 21, &s->vocab)) return false;
     s->kv_heads = s->heads;
-    if (!read_int_optional(r, "num_key_value_heads", 1, s->heads, &s->kv_heads) ||
-        !read_int_optional(r, "max_position_embeddings", 1, 1 << 24, &s->context))
+    if (!config_int(r, "num_key_value_heads", 1, s->heads, &s->kv_heads) ||
+        !config_int(r, "max_position_embeddings", 1, 1 << 24, &s->context))
         return false;
     s->real_vocab = s->vocab;
-    if (!read_int_optional(r, "real_vocab_size", 1, s->vocab, &s->real_vocab)) return false;
-    if (!read_int_optional(r, "head_dim", 2, 2 * ROPE_MAX_PAIRS, &s->head_dim)) return false;
+    if (!config_int(r, "real_vocab_size", 1, s->vocab, &s->real_vocab)) return false;
+    if (!config_int(r, "head_dim", 2, 2 * ROPE_MAX_PAIRS, &s->head_dim)) return false;
     if (s->head_dim) return true;
     if (s->width % s->heads)
         return error_input(r->e, "'hidden_size' %d in '%s' is not a multiple of 'num_attention_heads' %d",
@@ -76,15 +75,16 @@ static bool read_sizes(const Reader *r, Shape *s) {
     return true;
 }
 
-// How many layers have a window, of those that 'layer_types' lists.
-static bool count_windowed(const Reader *r, int layers, int *out) {
+// --- windows
+
+// Adds the layers with a window, of those that 'layer_types' lists.
+static bool list_windowed(const ConfigReader *r, int layers, LayerSet *out) {
     const json_t *types = json_object_get(r->root, "layer_types");
     if (json_array_size(types) != (size_t)layers)
         return error_input(r->e, "'layer_types' in '%s' must be a list of %d, one a layer", r->place, layers);
-    *out = 0;
     for (int i = 0; i < layers; i++) {
         const char *type = json_string_value(json_array_get(types, (size_t)i));
-        if (type && strcmp(type, "sliding_attention") == 0) ++*out;
+        if (type && strcmp(type, "sliding_attention") == 0) layer_add(out, i);
         else if (!type || strcmp(type, "full_attention") != 0)
             return error_input(r->e,
                                "'layer_types' in '%s' holds '%.40s', which is not supported: full_attention "
@@ -94,68 +94,73 @@ static bool count_windowed(const Reader *r, int layers, int *out) {
     return true;
 }
 
-static bool some_layers_only(const Reader *r, const char *key) {
-    return error_input(r->e,
-                       "%s in '%s' gives a window to some layers only, which is not supported; set "
-                       "'use_sliding_window' to false",
-                       key, r->place);
-}
-
-// Counts the layers with a window: newer files list them, older ones have the number of layers without one.
-static bool read_windowed_layers(const Reader *r, const Architecture *a, bool use, int layers, int *out) {
-    char key[40];
-    int full = a->full_layers;
-    bool listed = field_present(r->root, "layer_types");
-    if (listed && !count_windowed(r, layers, out)) return false;
-    if (use && !a->windowed && !read_int_optional(r, "max_window_layers", 0, 1 << 20, &full)) return false;
-    if (!listed) *out = full < layers ? layers - full : 0;
-    if (!use || *out == 0 || *out == layers) return true;
-    snprintf(key, sizeof key, "'max_window_layers' %d", full);
-    return some_layers_only(r, listed ? "'layer_types'" : key);
-}
-
-// A window of null means none; without the key the architecture's counts.
-static bool read_window(const Reader *r, const Architecture *a, Shape *s) {
-    static const char key[] = "sliding_window";
-    bool use = a->windowed;
-    int window = json_object_get(r->root, key) ? 0 : s->window, layers = 0;
-    if (!field_bool_optional(r->root, "use_sliding_window", &use, r->place, r->e) ||
-        !read_int_optional(r, key, 1, 1 << 24, &window) ||
-        !read_windowed_layers(r, a, use && window, s->layers, &layers))
-        return false;
-    s->window = use && layers ? window : 0;
+// Finds the layers with a window: newer files list them; older ones give the number of the first layers
+// without one, or make each n-th layer one without.
+static bool read_windowed(const ConfigReader *r, bool use, int layers, LayerSet *out) {
+    int full = r->a->full_layers, pattern = r->a->pattern;
+    if (field_present(r->root, "layer_types")) return list_windowed(r, layers, out);
+    if (use && !r->a->windowed && !config_int(r, "max_window_layers", 0, 1 << 20, &full)) return false;
+    if (pattern && !config_int(r, "sliding_window_pattern", 1, 1 << 20, &pattern)) return false;
+    for (int i = full; i < layers; i++)
+        if (!pattern || (i + 1) % pattern) layer_add(out, i);
     return true;
 }
 
-static bool read_switches(const Reader *r, Shape *s) {
-    bool attention_bias = false, mlp_bias = false;
-    if (!field_bool_optional(r->root, "tie_word_embeddings", &s->tied_head, r->place, r->e) ||
-        !field_bool_optional(r->root, "attention_bias", &attention_bias, r->place, r->e) ||
-        !field_bool_optional(r->root, "mlp_bias", &mlp_bias, r->place, r->e))
+// A window of null means none; without the key the architecture's counts.
+static bool read_window(const ConfigReader *r, Shape *s) {
+    static const char key[] = "sliding_window";
+    bool use = r->a->windowed;
+    int window = json_object_get(r->root, key) ? 0 : s->window, count = 0;
+    if (!config_bool(r, "use_sliding_window", &use) || !config_int(r, key, 1, 1 << 24, &window) ||
+        !read_windowed(r, use && window, s->layers, &s->local))
         return false;
-    if (attention_bias || mlp_bias)
-        return error_input(r->e, "'%s' in '%s' is true, which is not supported",
-                           attention_bias ? "attention_bias" : "mlp_bias", r->place);
+    for (int i = 0; i < s->layers; i++) count += layer_in(&s->local, i);
+    bool all = count == s->layers, some = count && !all;
+    s->window = use && all ? window : 0;
+    s->local_window = use && some ? window : 0;
+    if (all) s->local_theta = 0;
+    if (!some || (!s->local_window && s->local_theta == 0)) s->local = (LayerSet){.word = {0}};
+    return true;
+}
+
+// --- switches
+
+static bool read_activation(const ConfigReader *r, Shape *s) {
+    static const struct {
+        const char *name;
+        Activation activation;
+    } known[] = {{"silu", ACTIVATION_SILU},          {"swish", ACTIVATION_SILU},
+                 {"gelu", ACTIVATION_GELU},          {"gelu_pytorch_tanh", ACTIVATION_GELU_TANH},
+                 {"gelu_new", ACTIVATION_GELU_TANH}, {"relu2", ACTIVATION_RELU2}};
+    const char *key = key_of(r, "hidden_act");
+    if (!field_present(r->root, key)) return true;
+    const char *name = field_text(r->root, key, r->place, r->e);
+    for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
+        if (strcmp(name, known[i].name) == 0) {
+            s->activation = known[i].activation;
+            return true;
+        }
+    return name && error_input(r->e,
+                               "'%s' '%s' in '%s' is not supported: silu, gelu, gelu_new, gelu_pytorch_tanh "
+                               "and relu2 are",
+                               key, name, r->place);
+}
+
+static bool read_switches(const ConfigReader *r, Shape *s) {
+    bool attention_bias = s->qkv_bias;
+    if (!config_bool(r, "tie_word_embeddings", &s->tied_head) ||
+        !config_bool(r, "attention_bias", &attention_bias) || !config_bool(r, "mlp_bias", &s->mlp_bias))
+        return false;
+    if (key_of(r, "attention_bias") && field_present(r->root, "attention_bias"))
+        s->qkv_bias = s->o_bias = attention_bias;
     if (field_present(r->root, "quantization_config"))
         return error_input(
             r->e, "'%s' holds a quantised model ('quantization_config'); give its bf16, f16 or f32 original",
             r->place);
-    if (!field_present(r->root, "hidden_act")) return true;
-    const char *act = field_text(r->root, "hidden_act", r->place, r->e);
-    if (!act) return false;
-    if (strcmp(act, "gelu_pytorch_tanh") == 0) s->activation = ACTIVATION_GELU_TANH;
-    else if (strcmp(act, "silu") != 0)
-        return error_input(r->e, "'hidden_act' '%s' in '%s' is not supported: silu and gelu_pytorch_tanh are",
-                           act, r->place);
-    return true;
+    return read_activation(r, s) && config_factor(r, "rms_norm_eps", 1e-12, 0.5, &s->norm_epsilon);
 }
 
-static bool read_epsilon(const Reader *r, Shape *s) {
-    double epsilon = (double)s->norm_epsilon;
-    bool ok = field_real_optional(r->root, "rms_norm_eps", 1e-12, 0.5, &epsilon, r->place, r->e);
-    s->norm_epsilon = (float)epsilon;
-    return ok;
-}
+// --- ids
 
 static bool add_eos(Model *m, const json_t *v, const char *place, Error *e) {
     if (!json_is_integer(v))
@@ -181,23 +186,23 @@ static bool read_eos(Model *m, const json_t *root, const char *place, Error *e) 
     return true;
 }
 
-static bool read_type(const Reader *r, Model *m, const Architecture **a) {
+static bool read_type(ConfigReader *r, Model *m) {
     const char *type = field_text(r->root, "model_type", r->place, r->e);
     if (!type) return false;
-    *a = architecture_find(type);
+    r->a = architecture_find(type);
     if (strcmp(type, "outpace_adapter") == 0)
         return error_input(
             r->e, "'%s' is that of an adapter or of heads: give a model, and these by --adapter", r->place);
-    if (!*a)
+    if (!r->a)
         return error_input(r->e, "model_type '%s' in '%s' is not supported: %s are", type, r->place,
-                           SUPPORTED);
+                           ARCHITECTURES_SUPPORTED);
     snprintf(m->architecture, sizeof m->architecture, "%s", type);
-    m->shape = (*a)->shape;
+    m->shape = r->a->shape;
     return true;
 }
 
 // Tables print it unchanged, so it has no control characters.
-static bool read_stand_in(const Reader *r, Model *m) {
+static bool read_stand_in(const ConfigReader *r, Model *m) {
     static const char key[] = "outpace_stand_in";
     if (!field_present(r->root, key)) return true;
     const char *text = field_text(r->root, key, r->place, r->e);
@@ -211,21 +216,20 @@ static bool read_stand_in(const Reader *r, Model *m) {
     return true;
 }
 
-static bool read_root(const Reader *r, Model *m) {
-    const Architecture *a;
+static bool read_root(ConfigReader *r, Model *m) {
+    Shape *s = &m->shape;
     m->bos = -1;
     if (!json_is_object(r->root)) return error_input(r->e, "'%s' must hold a JSON object", r->place);
-    return read_type(r, m, &a) && read_sizes(r, &m->shape) && read_window(r, a, &m->shape) &&
-           read_switches(r, &m->shape) && config_rope(r->root, a, &m->shape, r->place, r->e) &&
-           read_epsilon(r, &m->shape) &&
-           read_int_optional(r, "bos_token_id", -1, m->shape.vocab - 1, &m->bos) &&
-           read_eos(m, r->root, r->place, r->e) && read_stand_in(r, m);
+    return read_type(r, m) && read_sizes(r, s) && read_window(r, s) && read_switches(r, s) &&
+           config_rope(r, s) && (!r->a->read || r->a->read(r, s)) &&
+           config_int(r, "bos_token_id", -1, s->vocab - 1, &m->bos) && read_eos(m, r->root, r->place, r->e) &&
+           read_stand_in(r, m);
 }
 
 bool config_parse(Model *m, const char *bytes, size_t n, const char *place, Error *e) {
     json_t *root = json_from_bytes(bytes, n, place, e);
     if (!root) return false;
-    Reader r = {root, place, e};
+    ConfigReader r = {root, place, NULL, e};
     bool ok = read_root(&r, m);
     json_decref(root);
     return ok && shape_check(&m->shape, place, e);

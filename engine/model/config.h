@@ -15,24 +15,53 @@ bool config_parse(Model *m, const char *bytes, size_t n, const char *place, Erro
 // a greedy run.
 bool config_parse_generation(Model *m, const char *bytes, size_t n, const char *place, Error *e);
 
-// One row of a table: how an architecture packs its tensors, and its shape where config.json doesn't give a
-// number, as in transformers. Switches of the shape that config.json has no key for are always the row's.
+// The arguments of every reader of a part of config.json.
+typedef struct ConfigReader {
+    const json_t *root;
+    const char *place;
+    const struct Architecture *a;
+    Error *e;
+} ConfigReader;
+
+enum { RENAMED_KEYS = 8 };
+
+// One row of a table (architectures.c): the names of an architecture's tensors and their packing, and its
+// shape where config.json doesn't give a number, as in transformers. Switches of the shape that config.json
+// has no key for are always the row's.
 typedef struct Architecture {
     const char *model_type;
-    unsigned fused;      // 1 << group for each WeightGroup that is stored as one tensor
-    bool partly_rotated; // `partial_rotary_factor` may be below 1
-    bool windowed;       // `sliding_window` counts without `use_sliding_window`
-    int full_layers;     // `max_window_layers`
-    Shape shape;         // head_dim 0: hidden_size / num_attention_heads; rope.original_context 0: context
+    const char *layers;         // NULL: model.layers
+    const char *names[WEIGHTS]; // NULL: the one of WEIGHT_ROWS
+    unsigned fused;             // 1 << group for each WeightGroup that is stored as one tensor
+    bool norms_less_one, transposed, head_by_head; // StoredForm of norms, of matrices, of q, k and v
+    bool partly_rotated;                           // `partial_rotary_factor` may be below 1
+    bool windowed;                                 // `sliding_window` counts without `use_sliding_window`
+    int full_layers;                               // `max_window_layers`
+    int pattern;    // `sliding_window_pattern`: each such layer has no window; 0: not read
+    int mlp_times;  // intermediate size / hidden size where the file doesn't give one; 0: it must
+    double rotated; // `partial_rotary_factor`; 0: all of a head
+    // keys of config.json under other names: the usual one, then the architecture's
+    const char *keys[RENAMED_KEYS][2];
+    // Reads the architecture's own keys, after all others; NULL: it has none.
+    bool (*read)(const ConfigReader *r, Shape *s);
+    Shape shape; // head_dim 0: hidden_size / num_attention_heads; rope.original_context 0: context
 } Architecture;
 
 // NULL if the type is not supported.
 const Architecture *architecture_find(const char *model_type);
+extern const char ARCHITECTURES_SUPPORTED[]; // their names, for messages
+
+// Readers of a key, by its usual name. Without the key they leave *out as it is.
+bool config_int(const ConfigReader *r, const char *key, int low, int high, int *out);
+bool config_real(const ConfigReader *r, const char *key, double low, double high, double *out);
+bool config_factor(const ConfigReader *r, const char *key, double low, double high, float *out);
+bool config_bool(const ConfigReader *r, const char *key, bool *out);
 
 // --- rotary embeddings
 
-// Fills s->rope; s already has head_dim and context. Unsupported ropes are refused by name.
-bool config_rope(const json_t *root, const Architecture *a, Shape *s, const char *place, Error *e);
+// Fills s->rope and s->local_theta; s already has head_dim and context. Unsupported ropes are refused by
+// name.
+bool config_rope(const ConfigReader *r, Shape *s);
 
 // --- named shapes
 

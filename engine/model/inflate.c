@@ -164,12 +164,12 @@ static bool check_weight(const Sources *s, Weight w, Error *e) {
     const WeightRow *row = &WEIGHT_ROWS[w];
     bool small = weight_present(&s->small.shape, w), large = weight_present(&s->large.shape, w);
     const char *ending = row->kind == WEIGHT_BIAS ? "bias" : "weight";
-    if (small && row->columns == AXIS_HEAD)
+    if (small && (w == W_Q_NORM || w == W_K_NORM))
         return error_input(e,
                            "'%s' has '%s.%s' tensors, which cannot be inflated: take a model without them; "
                            "model synth makes a random one of any shape",
                            s->o->small, row->name, ending);
-    if (large && row->columns == AXIS_HEAD)
+    if (large && (w == W_Q_NORM || w == W_K_NORM))
         return error_input(
             e, "'%s' has '%s.%s' tensors, '%s' doesn't: take a shape without them, such as mistral-7b",
             s->o->shape, row->name, ending, s->o->small);
@@ -185,6 +185,12 @@ static bool check_fit(const Sources *s, Error *e) {
                            "the head of '%s' is its embedding, that of '%s' is not: take a shape without "
                            "tie_word_embeddings",
                            s->o->shape, s->o->small);
+    if (!shape_is_plain(small) || !shape_is_plain(large))
+        return error_input(
+            e,
+            "'%s' computes other things than Llama in its layers, and cannot be inflated: take "
+            "llama, mistral, qwen2 or phi3",
+            shape_is_plain(small) ? s->o->shape : s->o->small);
     for (Weight w = 0; w < LAYER_WEIGHTS; w++)
         if (!check_weight(s, w, e)) return false;
     return true;

@@ -1,7 +1,7 @@
 // Opens config.json, then generation_config.json, then the shards in the index (or the one file), and binds
 // every weight. Shards stay mapped for the model's life, their headers don't.
 //
-// Invariant: the tensors of an open model are inside its shards.
+// Invariant: the tensors of an open model are inside its shards, or rearranged.
 #include "engine/model/model.h"
 
 #include "engine/base/file.h"
@@ -21,8 +21,10 @@ enum { MAX_JSON = 1 << 20, MAX_PATH = 4096 };
 
 static const char INDEX[] = "model.safetensors.index.json";
 
-// Whether all bytes of a tensor are in one of m's files.
+// Whether all bytes of a tensor are in one of m's files, or were rearranged.
 static bool is_inside(const Model *m, const Tensor *t) {
+    for (size_t i = 0; i < m->rearranged_count; i++)
+        if (t->data == m->rearranged[i]) return true;
     for (int i = 0; i < m->shard_count; i++) {
         const FileView *view = &m->shards[i].view;
         size_t at = (size_t)t->data - (size_t)view->data;
@@ -37,7 +39,8 @@ static void check(const Model *m) {
         const Tensor *t = weight_tensor(m, s.layer, s.which);
         bool inside = is_inside(m, t);
         if (!s.name[0] && s.which == W_HEAD) assert(t->data == m->embedding.data);
-        else if (!s.name[0]) assert(!t->data);
+        else if (!s.name[0] && s.which != W_MLP_NORM && s.which != W_MLP_NORM_BIAS) assert(!t->data);
+        else if (!s.name[0]) assert(!t->data || m->shape.mlp_input == MLP_SHARES_NORM);
         else assert(t->rows == s.rows && t->columns == s.columns && inside);
         (void)inside;
     }
@@ -183,6 +186,8 @@ static bool hold_shard(Model *m, WeightFile *file, const char *path, const Progr
     move(&m->embedding, &mapped, &file->view);
     move(&m->final_norm, &mapped, &file->view);
     move(&m->head, &mapped, &file->view);
+    move(&m->final_norm_bias, &mapped, &file->view);
+    move(&m->head_bias, &mapped, &file->view);
     for (int l = 0; l < m->shape.layers; l++)
         for (int i = 0; i < LAYER_WEIGHTS; i++) move(&m->layers[l].w[i], &mapped, &file->view);
     return true;
@@ -200,6 +205,8 @@ bool model_hold(Model *m, const char *dir, const Progress *progress, Error *e) {
 
 void model_close(Model *m) {
     for (int i = 0; i < m->shard_count; i++) file_unmap(&m->shards[i].view);
+    for (size_t i = 0; i < m->rearranged_count; i++) mem_free(m->rearranged[i]);
+    mem_free(m->rearranged);
     mem_free(m->shards);
     mem_free(m->layers);
     *m = (Model){0};
@@ -217,7 +224,8 @@ size_t model_fc_bytes(const Model *m) {
 }
 
 size_t model_bytes(const Model *m) {
-    size_t bytes = tensor_bytes(&m->embedding) + tensor_bytes(&m->final_norm) + model_fc_bytes(m);
+    size_t bytes = tensor_bytes(&m->embedding) + tensor_bytes(&m->final_norm) +
+                   tensor_bytes(&m->final_norm_bias) + tensor_bytes(&m->head_bias) + model_fc_bytes(m);
     if (m->head.data != m->embedding.data) bytes += tensor_bytes(&m->head);
     for (int layer = 0; m->layers && layer < m->shape.layers; layer++) bytes += model_layer_bytes(m, layer);
     return bytes;
@@ -226,12 +234,42 @@ size_t model_bytes(const Model *m) {
 // --- description
 
 static void describe_rope(const Rope *r, int head_dim, Text *out) {
-    static const char *const kinds[] = {"plain", "linear", "llama3", "longrope"};
+    static const char *const kinds[] = {"plain", "linear", "llama3", "longrope", "yarn"};
     text_printf(out, "rope            %s, theta %g", kinds[r->kind], r->theta);
-    if (r->kind == ROPE_LINEAR || r->kind == ROPE_LLAMA3) text_printf(out, ", factor %g", r->factor);
+    if (r->kind == ROPE_LINEAR || r->kind == ROPE_LLAMA3 || r->kind == ROPE_YARN)
+        text_printf(out, ", factor %g", r->factor);
     if (r->kind == ROPE_LONGROPE) text_printf(out, ", stretched beyond %d", r->original_context);
     if (2 * r->pairs < head_dim) text_printf(out, ", of %d in %d dimensions", 2 * r->pairs, head_dim);
+    if (r->neighbours) text_puts(out, ", of neighbouring dimensions");
     text_puts(out, "\n");
+}
+
+static int count_layers(const LayerSet *set, int layers) {
+    int count = 0;
+    for (int i = 0; i < layers; i++) count += layer_in(set, i);
+    return count;
+}
+
+// A line of the differences between a layer and one of Llama; none if there aren't any.
+static void describe_layer(const Shape *s, Text *out) {
+    static const char *const activations[] = {"silu", "gelu_tanh", "gelu", "relu2"};
+    Text t = {0};
+    if (s->norm_kind == NORM_LAYER) text_puts(&t, ", LayerNorm");
+    if (s->norm_place == NORMS_AFTER) text_puts(&t, ", norms of outputs only");
+    if (s->norm_place == NORMS_AROUND) text_puts(&t, ", norms of inputs and outputs");
+    if (s->mlp_input != MLP_AFTER) text_puts(&t, ", attention and MLP in parallel");
+    if (s->ungated) text_puts(&t, ", MLP without gate");
+    if (s->activation != ACTIVATION_SILU) text_printf(&t, ", %s", activations[s->activation]);
+    if (s->score_cap > 0) text_printf(&t, ", scores capped at %g", (double)s->score_cap);
+    if (s->logit_cap > 0) text_printf(&t, ", logits capped at %g", (double)s->logit_cap);
+    if (s->embedding_scale != 0) text_printf(&t, ", embedding times %g", (double)s->embedding_scale);
+    if (s->residual_scale != 0) text_printf(&t, ", outputs times %g", (double)s->residual_scale);
+    if (s->score_scale != 0) text_printf(&t, ", scores times %g", (double)s->score_scale);
+    if (s->logit_scale != 0) text_printf(&t, ", logits times %g", (double)s->logit_scale);
+    int unrotated = count_layers(&s->unrotated, s->layers);
+    if (unrotated) text_printf(&t, ", %d layers without rope", unrotated);
+    if (t.length) text_printf(out, "                %s\n", text_get(&t) + 2);
+    text_release(&t);
 }
 
 static void describe_ids(const Model *m, Text *out) {
@@ -249,14 +287,20 @@ void model_describe(const Model *m, Text *out) {
     text_printf(out, "layers          %d of width %d, MLP %d", s->layers, s->width, s->mlp_width);
     if (m->unused_layers) text_printf(out, "; the files hold %d more, which are left out", m->unused_layers);
     text_puts(out, "\n");
+    describe_layer(s, out);
     text_printf(out, "heads           %d of size %d, %d for keys (%d to one)%s\n", s->heads, s->head_dim,
                 s->kv_heads, group, s->qk_norm ? ", q and k normed" : "");
     text_printf(out, "vocabulary      %d%s\n", s->vocab, s->tied_head ? ", head tied to the embedding" : "");
     if (s->real_vocab != s->vocab) text_printf(out, "                %d of them real\n", s->real_vocab);
     text_printf(out, "context         %d", s->context);
     if (s->window) text_printf(out, ", sliding window %d\n", s->window);
+    else if (s->local_window)
+        text_printf(out, ", sliding window %d in %d layers\n", s->local_window,
+                    count_layers(&s->local, s->layers));
     else text_puts(out, ", no sliding window\n");
     describe_rope(&s->rope, s->head_dim, out);
+    if (s->local_theta > 0)
+        text_printf(out, "                theta %g in layers with a window\n", s->local_theta);
     describe_ids(m, out);
     size_t position = 2 * (size_t)s->layers * (size_t)shape_kv_width(s) * 2;
     int kept = s->window && s->window < s->context ? s->window : s->context;

@@ -8,6 +8,7 @@
 #include "engine/base/progress.h"
 #include "engine/base/text.h"
 #include "engine/core/shape.h"
+#include "engine/model/roles.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,50 +26,6 @@ typedef struct Tensor {
 static inline size_t tensor_bytes(const Tensor *t) {
     return t->data ? (size_t)t->rows * (size_t)t->columns * dtype_size(t->dtype) : 0;
 }
-
-// The weights of a layer, in the order of a model's files; then those of the whole model. WEIGHT_ROWS
-// (weights.h) describes each of them: its size, its name, and who has it.
-typedef enum {
-    W_ATTENTION_NORM,
-    W_Q,
-    W_K,
-    W_V,
-    W_Q_BIAS,
-    W_K_BIAS,
-    W_V_BIAS,
-    W_Q_NORM, // of each head
-    W_K_NORM,
-    W_O,
-    W_MLP_NORM,
-    W_GATE,
-    W_UP,
-    W_DOWN,
-    W_GATE_BIAS,
-    LAYER_WEIGHTS,
-    W_FINAL_NORM = LAYER_WEIGHTS,
-    W_HEAD,
-    W_FC,
-    W_FC_BIAS,
-    W_TOKEN_NORM,
-    W_FC_NORM,
-    W_EMBEDDING,
-    WEIGHTS
-} Weight;
-
-// Weights that are read together, in the order above: an architecture may store a group as one
-// tensor, and a GPU reads it as one matrix or vector.
-typedef enum {
-    GROUP_ATTENTION_NORM,
-    GROUP_QKV,
-    GROUP_QKV_BIAS,
-    GROUP_QK_NORM,
-    GROUP_O,
-    GROUP_MLP_NORM,
-    GROUP_IN, // gate and up
-    GROUP_IN_BIAS,
-    GROUP_DOWN,
-    GROUPS
-} WeightGroup;
 
 // A layer without q has no attention, one without gate no MLP. In adapters, an MLP without a norm reads the
 // residual stream, one without up isn't gated, and without down its activations (mlp_width = width) are added
@@ -91,9 +48,10 @@ typedef struct Model {
                                    // shown with every result; empty: a real model
     int bos;                       // -1: none
     int eos[MODEL_MAX_EOS], eos_count;
-    Tensor embedding;     // (shape_tokens, width); absent if the input is hidden states
-    Tensor final_norm;    // (1, width); absent in a Medusa head, whose input is already normed
-    Tensor head;          // (vocab, width); the embedding if the head is tied
+    Tensor embedding;                  // (shape_tokens, width); absent if the input is hidden states
+    Tensor final_norm;                 // (1, width); absent in a Medusa head, whose input is already normed
+    Tensor final_norm_bias, head_bias; // (1, width), (1, vocab)
+    Tensor head;                       // (vocab, width); the embedding if the head is tied
     Tensor fc;            // (width, shape_fc_width) of a model of tokens and hidden states; else absent
     Tensor fc_bias;       // (1, width)
     Tensor token_norm;    // (1, width): of the embedding's rows, on their way to paired attention
@@ -101,6 +59,8 @@ typedef struct Model {
     LayerWeights *layers; // (shape.layers)
     WeightFile *shards;   // (shard_count)
     int shard_count;
+    void **rearranged; // (rearranged_count): weights that files store in another form (weights.h)
+    size_t rearranged_count, rearranged_capacity;
     int unused_layers; // in the files, after those of config.json
     bool held;         // weights are in the process's own memory, not in the files' pages
 } Model;

@@ -2,6 +2,7 @@
 // shape checked against the config.
 #include "engine/model/weights.h"
 
+#include "engine/base/memory.h"
 #include "engine/base/text.h"
 #include "engine/model/config.h"
 #include "engine/model/model.h"
@@ -13,47 +14,75 @@
 #include <string.h>
 
 static bool has_mlp(const Shape *s) { return s->mlp_width > 0; }
+static bool has_up(const Shape *s) { return has_mlp(s) && !s->ungated; }
 static bool has_biases(const Shape *s) { return s->qkv_bias; }
-static bool has_head_norms(const Shape *s) { return s->qk_norm; }
+static bool has_o_bias(const Shape *s) { return s->o_bias; }
+static bool has_mlp_bias(const Shape *s) { return has_mlp(s) && s->mlp_bias; }
+static bool has_up_bias(const Shape *s) { return has_up(s) && s->mlp_bias; }
+static bool has_head_norms(const Shape *s) { return s->qk_norm != QK_NORM_NONE; }
 static bool has_head(const Shape *s) { return !s->tied_head; }
+static bool has_head_bias(const Shape *s) { return s->head_bias; }
 static bool has_fc_bias(const Shape *s) { return s->input == INPUT_FUSED && s->fc_bias; }
 static bool is_paired(const Shape *s) { return s->input == INPUT_PAIRED; }
 static bool has_fc_norm(const Shape *s) { return is_paired(s) && s->normed_fc; }
 static bool has_norms(const Shape *s) { return s->input != INPUT_FUSED; } // before the attention and the head
+static bool has_final_bias(const Shape *s) { return has_norms(s) && s->norm_bias; }
 static bool has_embedding(const Shape *s) { return s->input != INPUT_HIDDEN; }
+
+static bool has_attention_norm(const Shape *s) { return has_norms(s) && s->norm_place != NORMS_AFTER; }
+static bool has_attention_norm_bias(const Shape *s) { return has_attention_norm(s) && s->norm_bias; }
+static bool has_mlp_norm(const Shape *s) {
+    return has_mlp(s) && s->norm_place != NORMS_AFTER && s->mlp_input != MLP_SHARES_NORM;
+}
+static bool has_mlp_norm_bias(const Shape *s) { return has_mlp_norm(s) && s->norm_bias; }
+static bool has_post(const Shape *s) { return s->norm_place != NORMS_BEFORE; }
+static bool has_mlp_post(const Shape *s) { return has_mlp(s) && has_post(s); }
 
 #define MATRIX(rows, columns) WEIGHT_MATRIX, AXIS_##rows, AXIS_##columns
 #define NORM(columns)         WEIGHT_NORM, AXIS_ONE, AXIS_##columns
 #define BIAS(columns)         WEIGHT_BIAS, AXIS_ONE, AXIS_##columns
 #define Q_K_V                 .fused = "self_attn.qkv_proj", .padded = FILL_SILENT
-#define BIASES                .present = has_biases, .optional = true
+#define BIASES                .present = has_biases, .optional = true, .fused = "self_attn.qkv_proj"
 #define HEAD_NORMS            .present = has_head_norms, .optional = true
-#define OF_MLP                .present = has_mlp
-#define GATE_UP               OF_MLP, .fused = "mlp.gate_up_proj"
+#define GATE_UP               .fused = "mlp.gate_up_proj"
 
 const WeightRow WEIGHT_ROWS[WEIGHTS] = {
-    [W_ATTENTION_NORM] = {"input_layernorm", NORM(RESIDUAL), GROUP_ATTENTION_NORM, .present = has_norms},
+    [W_ATTENTION_NORM] = {"input_layernorm", NORM(RESIDUAL), GROUP_ATTENTION_NORM,
+                          .present = has_attention_norm},
+    [W_ATTENTION_NORM_BIAS] = {"input_layernorm", BIAS(RESIDUAL), GROUP_ATTENTION_NORM_BIAS,
+                               .present = has_attention_norm_bias},
     [W_Q] = {"self_attn.q_proj", MATRIX(Q, ATTENTION), GROUP_QKV, Q_K_V},
     [W_K] = {"self_attn.k_proj", MATRIX(K, ATTENTION), GROUP_QKV, Q_K_V},
     [W_V] = {"self_attn.v_proj", MATRIX(V, ATTENTION), GROUP_QKV, Q_K_V, .added = FILL_SILENT},
     [W_Q_BIAS] = {"self_attn.q_proj", BIAS(Q), GROUP_QKV_BIAS, BIASES},
     [W_K_BIAS] = {"self_attn.k_proj", BIAS(K), GROUP_QKV_BIAS, BIASES},
     [W_V_BIAS] = {"self_attn.v_proj", BIAS(V), GROUP_QKV_BIAS, BIASES},
-    [W_Q_NORM] = {"self_attn.q_norm", NORM(HEAD), GROUP_QK_NORM, HEAD_NORMS},
-    [W_K_NORM] = {"self_attn.k_norm", NORM(HEAD), GROUP_QK_NORM, HEAD_NORMS},
+    [W_Q_NORM] = {"self_attn.q_norm", NORM(Q_NORM), GROUP_QK_NORM, HEAD_NORMS},
+    [W_K_NORM] = {"self_attn.k_norm", NORM(K_NORM), GROUP_QK_NORM, HEAD_NORMS},
     [W_O] = {"self_attn.o_proj", MATRIX(RESIDUAL, O), GROUP_O, .padded = FILL_SILENT},
-    [W_MLP_NORM] = {"post_attention_layernorm", NORM(RESIDUAL), GROUP_MLP_NORM, OF_MLP},
-    [W_GATE] = {"mlp.gate_proj", MATRIX(MLP, RESIDUAL), GROUP_IN, GATE_UP, .padded = FILL_SILENT,
-                .added = FILL_SILENT},
-    [W_UP] = {"mlp.up_proj", MATRIX(MLP, RESIDUAL), GROUP_IN, GATE_UP},
-    [W_DOWN] = {"mlp.down_proj", MATRIX(RESIDUAL, MLP), GROUP_DOWN, OF_MLP, .padded = FILL_SILENT},
-    [W_GATE_BIAS] = {NULL, BIAS(MLP), .group = GROUP_IN_BIAS},
+    [W_O_BIAS] = {"self_attn.o_proj", BIAS(RESIDUAL), GROUP_O_BIAS, .present = has_o_bias},
+    [W_ATTENTION_POST] = {"post_attention_layernorm", NORM(RESIDUAL), GROUP_ATTENTION_POST,
+                          .present = has_post},
+    [W_MLP_NORM] = {"post_attention_layernorm", NORM(RESIDUAL), GROUP_MLP_NORM, .present = has_mlp_norm},
+    [W_MLP_NORM_BIAS] = {"post_attention_layernorm", BIAS(RESIDUAL), GROUP_MLP_NORM_BIAS,
+                         .present = has_mlp_norm_bias},
+    [W_GATE] = {"mlp.gate_proj", MATRIX(MLP, RESIDUAL), GROUP_IN, GATE_UP, .present = has_mlp,
+                .padded = FILL_SILENT, .added = FILL_SILENT},
+    [W_UP] = {"mlp.up_proj", MATRIX(MLP, RESIDUAL), GROUP_IN, GATE_UP, .present = has_up},
+    [W_DOWN] = {"mlp.down_proj", MATRIX(RESIDUAL, MLP), GROUP_DOWN, .present = has_mlp,
+                .padded = FILL_SILENT},
+    [W_GATE_BIAS] = {"mlp.gate_proj", BIAS(MLP), GROUP_IN_BIAS, .present = has_mlp_bias},
+    [W_UP_BIAS] = {"mlp.up_proj", BIAS(MLP), GROUP_IN_BIAS, .present = has_up_bias},
+    [W_DOWN_BIAS] = {"mlp.down_proj", BIAS(RESIDUAL), GROUP_DOWN_BIAS, .present = has_mlp_bias},
+    [W_MLP_POST] = {"post_feedforward_layernorm", NORM(RESIDUAL), GROUP_MLP_POST, .present = has_mlp_post},
     [W_FINAL_NORM] = {"model.norm", NORM(RESIDUAL), GROUPS, .present = has_norms},
     [W_HEAD] = {"lm_head", MATRIX(VOCABULARY, RESIDUAL), GROUPS, .present = has_head},
     [W_FC] = {"fc", MATRIX(RESIDUAL, FC), GROUPS, .present = shape_reads_both, .padded = FILL_SILENT},
     [W_FC_BIAS] = {"fc", BIAS(RESIDUAL), GROUPS, .present = has_fc_bias},
     [W_TOKEN_NORM] = {"token_norm", NORM(RESIDUAL), GROUPS, .present = is_paired},
     [W_FC_NORM] = {"fc_norm", NORM(FC), GROUPS, .present = has_fc_norm},
+    [W_FINAL_NORM_BIAS] = {"model.norm", BIAS(RESIDUAL), GROUPS, .present = has_final_bias},
+    [W_HEAD_BIAS] = {"lm_head", BIAS(VOCABULARY), GROUPS, .present = has_head_bias},
     [W_EMBEDDING] = {"model.embed_tokens", MATRIX(TOKENS, RESIDUAL), GROUPS, .present = has_embedding,
                      .padded = FILL_EMBEDDING},
 };
@@ -70,13 +99,14 @@ int axis_size(const Shape *s, AxisName axis) {
                              [AXIS_K] = shape_kv_width(s),
                              [AXIS_V] = shape_kv_width(s),
                              [AXIS_O] = shape_q_width(s),
-                             [AXIS_HEAD] = s->head_dim};
+                             [AXIS_Q_NORM] = s->qk_norm == QK_NORM_ROWS ? shape_q_width(s) : s->head_dim,
+                             [AXIS_K_NORM] = s->qk_norm == QK_NORM_ROWS ? shape_kv_width(s) : s->head_dim};
     return sizes[axis];
 }
 
 bool weight_present(const Shape *s, Weight w) {
     const WeightRow *row = &WEIGHT_ROWS[w];
-    return row->name && (!row->present || row->present(s));
+    return !row->present || row->present(s);
 }
 
 Weight weight_optional(const Shape *s) {
@@ -108,6 +138,17 @@ static void fuse(WeightSpec *spec, const Shape *s) {
     assert(spec->first_row + spec->rows <= spec->stored_rows);
 }
 
+static StoredForm form_of(const Architecture *a, Weight w) {
+    const WeightRow *row = &WEIGHT_ROWS[w];
+    bool heads = row->group == GROUP_QKV || row->group == GROUP_QKV_BIAS;
+    if (!a) return STORED_AS_READ;
+    if (a->head_by_head && heads) return STORED_HEAD_BY_HEAD;
+    if (a->transposed && row->kind == WEIGHT_MATRIX && w < LAYER_WEIGHTS) return STORED_TRANSPOSED;
+    return a->norms_less_one && row->kind == WEIGHT_NORM ? STORED_LESS_ONE : STORED_AS_READ;
+}
+
+static const char *layers_of(const Architecture *a) { return a && a->layers ? a->layers : "model.layers"; }
+
 static WeightSpec named(const Model *m, int layer, Weight w) {
     const WeightRow *row = &WEIGHT_ROWS[w];
     const Architecture *a = architecture_find(m->architecture);
@@ -119,8 +160,10 @@ static WeightSpec named(const Model *m, int layer, Weight w) {
         name = row->fused;
         fuse(&s, &m->shape);
     }
+    if (a && a->names[w]) name = a->names[w];
+    s.form = form_of(a, w);
     if (layer < 0) snprintf(s.name, sizeof s.name, "%s.%s", name, ending);
-    else snprintf(s.name, sizeof s.name, "model.layers.%d.%s.%s", layer, name, ending);
+    else snprintf(s.name, sizeof s.name, "%s.%d.%s.%s", layers_of(a), layer, name, ending);
     return s;
 }
 
@@ -132,10 +175,15 @@ WeightSpec weights_at(const Model *m, int i) {
     return named(m, at / LAYER_WEIGHTS, (Weight)(at % LAYER_WEIGHTS));
 }
 
-const Tensor *weight_tensor(const Model *m, int layer, Weight w) {
-    const Tensor *const ends[] = {&m->final_norm, &m->head,    &m->fc,       &m->fc_bias,
-                                  &m->token_norm, &m->fc_norm, &m->embedding};
+static Tensor *place_of(Model *m, int layer, Weight w) {
+    Tensor *const ends[] = {&m->final_norm,      &m->head,       &m->fc,
+                            &m->fc_bias,         &m->token_norm, &m->fc_norm,
+                            &m->final_norm_bias, &m->head_bias,  &m->embedding};
     return w < LAYER_WEIGHTS ? &m->layers[layer].w[w] : ends[w - LAYER_WEIGHTS];
+}
+
+const Tensor *weight_tensor(const Model *m, int layer, Weight w) {
+    return place_of((Model *)(uintptr_t)m, layer, w); // which it doesn't change
 }
 
 static size_t parameters(const Shape *s, Weight from, Weight to) {
@@ -178,34 +226,72 @@ static const StoredTensor *find(const Shard *shards, int count, const char *name
     return found;
 }
 
-static bool has_shape(const StoredTensor *t, const WeightSpec *s) {
-    if (s->vector) return t->rank == 1 && t->dims[0] == s->columns;
-    return t->rank == 2 && t->dims[0] == s->stored_rows && t->dims[1] == s->columns;
+// The stored dimensions; returns how many there are.
+static int stored_shape(const WeightSpec *s, int64_t dims[2]) {
+    bool turned = s->form == STORED_TRANSPOSED;
+    if (s->vector) return dims[0] = (int64_t)s->stored_rows * s->columns, 1;
+    dims[turned] = s->stored_rows;
+    dims[!turned] = s->columns;
+    return 2;
 }
 
-static bool wrong_shape(const StoredTensor *t, const WeightSpec *s, const char *dir, const char *file,
-                        Error *e) {
-    char found[128] = "", wanted[64];
+static void write_shape(const int64_t *dims, int rank, char *out, size_t size) {
     size_t n = 0;
-    for (int i = 0; i < t->rank; i++)
-        n += (size_t)snprintf(found + n, sizeof found - n, "%s%lld", i ? ", " : "", (long long)t->dims[i]);
-    if (s->vector) snprintf(wanted, sizeof wanted, "%d", s->columns);
-    else snprintf(wanted, sizeof wanted, "%d, %d", s->stored_rows, s->columns);
+    *out = 0;
+    for (int i = 0; i < rank && n < size; i++)
+        n += (size_t)snprintf(out + n, size - n, "%s%lld", i ? ", " : "", (long long)dims[i]);
+}
+
+static bool check_shape(const StoredTensor *t, const WeightSpec *s, const char *dir, const char *file,
+                        Error *e) {
+    char found[128], wanted[64];
+    int64_t dims[2];
+    int rank = stored_shape(s, dims);
+    if (t->rank == rank && t->dims[0] == dims[0] && (rank == 1 || t->dims[1] == dims[1])) return true;
+    write_shape(t->dims, t->rank, found, sizeof found);
+    write_shape(dims, rank, wanted, sizeof wanted);
     return error_input(e,
                        "tensor '%s' in '%s/%s' has shape (%s), config.json needs (%s): are "
                        "both of the same model?",
                        t->name, dir, file, found, wanted);
 }
 
+// The place of an element of the weight in the stored tensor; `head` is the size of one.
+static size_t stored_at(const WeightSpec *s, size_t head, size_t row, size_t column) {
+    size_t columns = (size_t)s->columns;
+    if (s->form == STORED_TRANSPOSED) return column * (size_t)s->stored_rows + (size_t)s->first_row + row;
+    if (s->form == STORED_LESS_ONE) return column;
+    size_t part = (size_t)(s->which >= W_Q_BIAS ? s->which - W_Q_BIAS : s->which - W_Q);
+    size_t i = s->vector ? column : row, at = (i / head * 3 + part) * head + i % head;
+    return s->vector ? at : at * columns + column;
+}
+
+// Copies a weight out of its stored form into memory of the model.
+static bool rearrange(Model *m, const WeightSpec *s, const void *stored, Tensor *out, Error *e) {
+    Dtype dtype = s->form == STORED_LESS_ONE ? DTYPE_F32 : out->dtype;
+    size_t rows = (size_t)s->rows, columns = (size_t)s->columns, size = dtype_size(dtype);
+    unsigned char *to = mem_try(rows * columns, size);
+    if (!to) return error_system(e, "out of memory for '%s', which is rearranged", s->name);
+    mem_grow(&m->rearranged, &m->rearranged_capacity, m->rearranged_count + 1, sizeof *m->rearranged);
+    m->rearranged[m->rearranged_count++] = to;
+    for (size_t r = 0, i = 0; r < rows; r++)
+        for (size_t c = 0; c < columns; c++, i++) {
+            size_t at = stored_at(s, (size_t)m->shape.head_dim, r, c);
+            float one_more = s->form == STORED_LESS_ONE ? 1 + dtype_load(out->dtype, stored, at) : 0;
+            if (s->form == STORED_LESS_ONE) memcpy(to + i * size, &one_more, size);
+            else memcpy(to + i * size, (const unsigned char *)stored + at * size, size);
+        }
+    *out = (Tensor){to, dtype, s->rows, s->columns};
+    return true;
+}
+
 bool weight_bind(Model *m, const WeightSpec *s, const Shard *shards, int count, const char *dir, Error *e) {
-    Tensor *const ends[] = {&m->final_norm, &m->head,    &m->fc,       &m->fc_bias,
-                            &m->token_norm, &m->fc_norm, &m->embedding};
     const Shard *shard = NULL;
     Dtype dtype;
     if (!s->name[0]) return true;
     const StoredTensor *t = find(shards, count, s->name, dir, &shard, e);
     if (!t) return false;
-    if (!has_shape(t, s)) return wrong_shape(t, s, dir, shard->name, e);
+    if (!check_shape(t, s, dir, shard->name, e)) return false;
     if (!safetensors_dtype(t, &dtype))
         return error_input(e,
                            "tensor '%s' in '%s/%s' has dtype %s; BF16, F16 and F32 are supported: save the "
@@ -218,18 +304,30 @@ bool weight_bind(Model *m, const WeightSpec *s, const Shard *shards, int count, 
             "model again with the safetensors library",
             t->name, dir, shard->name, t->begin, dtype_size(dtype));
     size_t skip = (size_t)s->first_row * (size_t)s->columns * dtype_size(dtype);
-    Tensor *to = s->which < LAYER_WEIGHTS ? &m->layers[s->layer].w[s->which] : ends[s->which - LAYER_WEIGHTS];
-    *to = (Tensor){shard->data + t->begin + skip, dtype, s->rows, s->columns};
+    Tensor *to = place_of(m, s->layer, s->which);
+    *to = (Tensor){shard->data + t->begin, dtype, s->rows, s->columns};
+    if (s->form != STORED_AS_READ) return rearrange(m, s, to->data, to, e);
+    to->data = shard->data + t->begin + skip;
     return true;
 }
 
+// Old files also store the frequencies of rotation, which config.json gives, and masks of attention.
+static bool is_known(const char *name) {
+    static const char *const endings[] = {".rotary_emb.inv_freq", ".masked_bias", ".attn.bias",
+                                          ".attention.bias"};
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        if (text_ends(name, endings[i])) return true;
+    return false;
+}
+
 // Refuses a layer's tensor that no row asks for, such as a bias or a norm: the model's arithmetic is another.
-// Old files also store the frequencies of rotation, which config.json gives. Layers behind those that
-// config.json names are only counted: a model may have been cut there by hand.
+// Layers behind those that config.json names are only counted: a model may have been cut there by hand.
 static bool check_used(Model *m, const StoredTensor *t, const char *dir, const char *file, Error *e) {
     int layer = -1;
-    if (sscanf(t->name, "model.layers.%4d.", &layer) != 1 || layer < 0 ||
-        text_ends(t->name, ".rotary_emb.inv_freq"))
+    const char *layers = layers_of(architecture_find(m->architecture));
+    size_t n = strlen(layers);
+    if (strncmp(t->name, layers, n) != 0 || sscanf(t->name + n, ".%4d.", &layer) != 1 || layer < 0 ||
+        is_known(t->name))
         return true;
     if (layer >= m->shape.layers) {
         int behind = layer + 1 - m->shape.layers;
@@ -255,6 +353,11 @@ bool weights_bind(Model *m, const Shard *shards, int count, const char *dir, Err
         for (size_t k = 0; k < shards[i].header.count; k++)
             if (!check_used(m, &shards[i].header.tensors[k], dir, shards[i].name, e)) return false;
     if (m->shape.tied_head) m->head = m->embedding;
+    for (int i = 0; i < m->shape.layers && m->shape.mlp_input == MLP_SHARES_NORM; i++) {
+        Tensor *w = m->layers[i].w;
+        w[W_MLP_NORM] = w[W_ATTENTION_NORM];
+        w[W_MLP_NORM_BIAS] = w[W_ATTENTION_NORM_BIAS];
+    }
     m->dtype = m->layers[0].w[W_Q].dtype;
     return true;
 }

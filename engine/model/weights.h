@@ -19,8 +19,9 @@ typedef enum {
     AXIS_Q,
     AXIS_K,
     AXIS_V,
-    AXIS_O,    // columns of o: as many as rows of q
-    AXIS_HEAD, // one head; it can't be inflated
+    AXIS_O,      // columns of o: as many as rows of q
+    AXIS_Q_NORM, // one head or all heads; these can't be inflated
+    AXIS_K_NORM,
     AXES
 } AxisName;
 
@@ -54,7 +55,16 @@ bool weight_present(const Shape *s, Weight w);
 // The first optional weight of a shape; WEIGHTS: none.
 Weight weight_optional(const Shape *s);
 
-// A weight's stored name and size. A fused tensor holds several weights, each some of its rows.
+// How a file stores a weight. All but the first are rearranged in memory when the model is opened.
+typedef enum {
+    STORED_AS_READ,
+    STORED_LESS_ONE,     // one is added to each number
+    STORED_TRANSPOSED,   // (columns, rows)
+    STORED_HEAD_BY_HEAD, // rows of q, k and v take turns, a head of each
+} StoredForm;
+
+// A weight's stored name and size. A fused tensor holds several weights, each some of its rows; fused vectors
+// are rows of it, all of one length.
 typedef struct WeightSpec {
     char name[TENSOR_NAME]; // empty: the model doesn't have this weight
     Weight which;
@@ -63,6 +73,7 @@ typedef struct WeightSpec {
     int first_row;     // where it begins in the stored tensor
     int stored_rows;   // rows of the stored tensor
     bool vector;       // stored with one dimension (columns)
+    StoredForm form;
 } WeightSpec;
 
 // The sizes of a weight of layer 0 that has a tensor of its own, without a name.

@@ -26,8 +26,16 @@ typedef struct Pieces {
 
 bool tensor_plan(const WeightSpec *s, Dtype dtype, TensorPlan *out) {
     if (!s->name[0] || s->first_row) return false;
-    *out = (TensorPlan){
-        .rows = (size_t)s->stored_rows, .columns = (size_t)s->columns, .vector = s->vector, .dtype = dtype};
+    size_t rows = (size_t)s->stored_rows, columns = (size_t)s->columns;
+    bool turned = s->form == STORED_TRANSPOSED;
+    *out = (TensorPlan){.rows = s->vector ? 1
+                                : turned  ? columns
+                                          : rows,
+                        .columns = s->vector ? rows * columns
+                                   : turned  ? rows
+                                             : columns,
+                        .vector = s->vector,
+                        .dtype = dtype};
     memcpy(out->name, s->name, sizeof out->name);
     return true;
 }

@@ -219,6 +219,10 @@ bool network_open_adapter(Network *n, const AdapterPart *part, const NetworkOpti
                    .target_embedding = part->target_embedding,
                    .forward_count = forwards > least ? forwards : least,
                    .learned_forwards = forwards};
+    if (target->logit_scale != 0 || target->logit_cap > 0 || target->head_bias ||
+        target->embedding_scale != 0 || target->norm_kind != NORM_RMS)
+        return error_input(e,
+                           "can only train for a target whose embedding, final norm and logits are Llama's");
     if (!adapter_check(&part->kind, part->target, "the adapter to train", e) ||
         !check_rows(o, target->context, e) || !check_adapter(&n->shape, o, e))
         return false;

@@ -56,7 +56,8 @@ bool parameters_plan(Parameters *p, const Shape *shape, Error *e) {
     Model m = {.shape = *shape, .architecture = "llama"};
     *p = (Parameters){0};
     if (!shape_check(shape, "the model to train", e)) return false;
-    if (!shape->tied_head || weight_optional(shape) < WEIGHTS || !shape->mlp_width || shape->window)
+    if (!shape_is_plain(shape) || !shape->tied_head || weight_optional(shape) < WEIGHTS ||
+        !shape->mlp_width || shape->window)
         return error_input(e, "can only train a model with a tied head and an MLP, without biases, norms of "
                               "q and k, and window");
     begin_plan(p, shape->layers);
@@ -104,7 +105,7 @@ void tensor_load(const Tensor *x, float *out) {
 static bool same_shape(const Shape *a, const Shape *b) {
     return a->layers == b->layers && a->width == b->width && a->heads == b->heads &&
            a->kv_heads == b->kv_heads && a->head_dim == b->head_dim && a->mlp_width == b->mlp_width &&
-           a->vocab == b->vocab && b->tied_head && weight_optional(b) == WEIGHTS;
+           a->vocab == b->vocab && b->tied_head && shape_is_plain(b) && weight_optional(b) == WEIGHTS;
 }
 
 bool parameters_load(const Parameters *p, const Shape *shape, const Model *from, float *weights, Error *e) {

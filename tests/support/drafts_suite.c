@@ -139,7 +139,7 @@ static void plain_logits(const Plain *p, const double *out, double *logits) {
 // --- random drafts
 
 static Shape draft_shape(InputKind input, Random *r) {
-    Shape s = random_shape(r);
+    Shape s = random_plain_shape(r);
     s.input = input;
     s.layers = 1;
     s.tied_head = false;

@@ -8,7 +8,51 @@
 
 static int pick(Random *r, const int *from, int n) { return from[random_below(r, (uint32_t)n)]; }
 
-Shape random_shape(Random *r) {
+// Differences from a layer of Llama, each in some of the shapes.
+static void vary(Shape *s, Random *r) {
+    s->o_bias = random_below(r, 4) == 0;
+    s->mlp_bias = random_below(r, 4) == 0;
+    s->head_bias = random_below(r, 6) == 0;
+    s->ungated = random_below(r, 4) == 0;
+    s->activation = (Activation)random_below(r, 4);
+    s->qk_norm = (QkNorm)random_below(r, 3);
+    s->norm_kind = (NormKind)random_below(r, 2);
+    s->norm_bias = s->norm_kind == NORM_LAYER && random_below(r, 2);
+    s->norm_place = s->norm_kind == NORM_LAYER ? NORMS_BEFORE : (NormPlace)random_below(r, 3);
+    s->mlp_input = s->norm_place == NORMS_BEFORE ? (MlpInput)random_below(r, 3) : MLP_AFTER;
+    s->embedding_scale = random_below(r, 3) ? 0 : 1.5f;
+    s->residual_scale = random_below(r, 3) ? 0 : 0.6f;
+    s->score_scale = random_below(r, 3) ? 0 : 0.3f;
+    s->logit_scale = random_below(r, 3) ? 0 : 0.5f;
+    s->score_cap = random_below(r, 3) ? 0 : 3;
+    s->logit_cap = random_below(r, 3) ? 0 : 20;
+    s->rope.neighbours = random_below(r, 3) == 0;
+    for (int i = 0; i < s->layers; i++) {
+        if (random_below(r, 2)) layer_add(&s->local, i);
+        if (random_below(r, 4) == 0) layer_add(&s->unrotated, i);
+    }
+    s->local_window = s->window ? s->window : 9; // a ring's window holds for all layers
+    s->local_theta = random_below(r, 2) ? 500 : 0;
+}
+
+static void make_plain(Shape *s) {
+    Shape all = *s;
+    *s = (Shape){.layers = all.layers,
+                 .width = all.width,
+                 .heads = all.heads,
+                 .kv_heads = all.kv_heads,
+                 .head_dim = all.head_dim,
+                 .mlp_width = all.mlp_width,
+                 .vocab = all.vocab,
+                 .real_vocab = all.real_vocab,
+                 .context = all.context,
+                 .window = all.window,
+                 .activation = all.activation,
+                 .norm_epsilon = all.norm_epsilon,
+                 .rope = all.rope};
+}
+
+Shape random_plain_shape(Random *r) {
     static const int groups[] = {1, 2, 5}, sizes[] = {4, 8, 10, 16, 32, 80}, windows[] = {0, 0, 1, 7, 20};
     int kv = pick(r, (int[]){1, 2}, 2), group = pick(r, groups, 3);
     Shape s = {.input = INPUT_TOKENS,
@@ -30,6 +74,12 @@ Shape random_shape(Random *r) {
     s.rope = (Rope){
         .kind = ROPE_PLAIN, .theta = 10000, .factor = 1, .pairs = s.head_dim / 2, .attention_factor = 1};
     if (random_below(r, 4) == 0) s.rope.pairs = 1 + (int)random_below(r, (uint32_t)s.rope.pairs);
+    return s;
+}
+
+Shape random_shape(Random *r) {
+    Shape s = random_plain_shape(r);
+    if (random_below(r, 2)) vary(&s, r);
     return s;
 }
 
@@ -70,11 +120,18 @@ void random_model_init(RandomModel *m, const Shape *s, Dtype dtype, bool mixed, 
     m->model.final_norm = draw(m, W_FINAL_NORM, dtype, mixed, r);
     m->model.fc = draw(m, W_FC, dtype, mixed, r);
     m->model.fc_bias = draw(m, W_FC_BIAS, dtype, mixed, r);
+    m->model.final_norm_bias = draw(m, W_FINAL_NORM_BIAS, dtype, mixed, r);
+    m->model.head_bias = draw(m, W_HEAD_BIAS, dtype, mixed, r);
     m->model.token_norm = draw(m, W_TOKEN_NORM, dtype, mixed, r);
     m->model.fc_norm = draw(m, W_FC_NORM, dtype, mixed, r);
     m->model.head = s->tied_head ? m->model.embedding : draw(m, W_HEAD, dtype, mixed, r);
-    for (int i = 0; i < s->layers; i++)
-        for (Weight w = 0; w < LAYER_WEIGHTS; w++) m->model.layers[i].w[w] = draw(m, w, dtype, mixed, r);
+    for (int i = 0; i < s->layers; i++) {
+        Tensor *layer = m->model.layers[i].w;
+        for (Weight w = 0; w < LAYER_WEIGHTS; w++) layer[w] = draw(m, w, dtype, mixed, r);
+        if (s->mlp_input != MLP_SHARES_NORM || !s->mlp_width) continue;
+        layer[W_MLP_NORM] = layer[W_ATTENTION_NORM];
+        layer[W_MLP_NORM_BIAS] = layer[W_ATTENTION_NORM_BIAS];
+    }
 }
 
 void random_model_release(RandomModel *m) {
@@ -104,9 +161,9 @@ void random_model_calm(RandomModel *m, int first) {
 
 void random_adapter_init(RandomModel *m, const Model *target, Random *r) {
     Shape shape = target->shape;
+    make_plain(&shape);
     shape.input = INPUT_HIDDEN;
     shape.layers = 1;
-    shape.qkv_bias = shape.qk_norm = shape.tied_head = false;
     if (random_below(r, 2)) shape.mlp_width = 0;
     random_model_init(m, &shape, target->dtype, false, r);
     random_model_calm(m, 0);
@@ -116,9 +173,9 @@ void random_adapter_init(RandomModel *m, const Model *target, Random *r) {
 
 void random_draft_init(RandomModel *m, const Model *target, InputKind input, int states, Random *r) {
     Shape shape = target->shape;
+    make_plain(&shape);
     shape.input = input;
     shape.layers = 1;
-    shape.qkv_bias = shape.qk_norm = shape.tied_head = false;
     shape.tokens = shape.vocab;
     shape.states = input == INPUT_PAIRED ? states : 0;
     shape.fc_bias = shape.normed_residual = random_below(r, 2);

@@ -12,6 +12,8 @@ typedef struct RandomModel {
 // A random shape within an engine's limits: grouped heads (5 to one among them), odd head sizes,
 // windows, tied or untied heads, biases, a masked end of the vocabulary.
 Shape random_shape(Random *r);
+// One whose layers compute what Llama's do, as drafts' do; maybe with biases and norms of heads.
+Shape random_plain_shape(Random *r);
 
 // Weights for the shape, each tensor of dtype, or of a random one for every tensor where mixed. The scale
 // gives outputs that differ from token to token.

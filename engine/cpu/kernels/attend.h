@@ -64,8 +64,12 @@ static inline void for_spans(const Attend *a, SpanTask *task) {
 }
 
 static inline void weigh(const Attend *a) {
-    for (int i = 0; i < a->nodes * a->group; i++)
-        softmax(score_row(a, i), a->visible[i / a->group], a->scale);
+    for (int i = 0; i < a->nodes * a->group; i++) {
+        float *scores = score_row(a, i);
+        int n = a->visible[i / a->group];
+        for (int j = 0; a->cap > 0 && j < n; j++) scores[j] = fast_tanh(scores[j] * (a->scale / a->cap));
+        softmax(scores, n, a->cap > 0 ? a->cap : a->scale);
+    }
 }
 
 // A sum of bf16 values has even dimensions in the lower half of each LANE_PAIRS, odd ones in the upper half.

@@ -51,6 +51,7 @@ typedef struct Attend {
     int nodes, group, head_dim;
     const KeyLayout *layout;
     float scale;    // of q . k
+    float cap;      // then a score x becomes cap * tanh(x / cap); 0: it stays
     const float *q; // node n's heads at q + n * row: (group, head_dim); rounded to the type of keys
     float *out;     // the same
     size_t row;     // elements from one node to the next
@@ -88,6 +89,9 @@ typedef struct CpuOps {
 
     // y may be x.
     void (*rmsnorm)(const float *x, const Tensor *weight, float epsilon, int n, float *y);
+    // The mean is taken away first; bias may have no data. y may be x.
+    void (*layernorm)(const float *x, const Tensor *weight, const Tensor *bias, float epsilon, int n,
+                      float *y);
     // Rotates the two halves of a head: (x[i], x[i + pairs]) by the angle with this cosine and sine.
     void (*rope)(float *head, const float *cosine, const float *sine, int pairs);
     // gate = activation(gate) * up
@@ -101,10 +105,11 @@ typedef struct CpuOps {
 } CpuOps;
 
 // The row of a set whose source has a function of its own for every operation, under these names.
-#define CPU_OPS_ROW(set)                                                                                   \
-    {                                                                                                      \
-        .name = set, .pack_unit = 1, .packed_bytes = packed_bytes, .pack = pack, .matmul = matmul,         \
-        .rmsnorm = rmsnorm, .rope = rope, .gate = gate, .attend = attend, .exp_sum = exp_sum, .peak = peak \
+#define CPU_OPS_ROW(set)                                                                           \
+    {                                                                                              \
+        .name = set, .pack_unit = 1, .packed_bytes = packed_bytes, .pack = pack, .matmul = matmul, \
+        .rmsnorm = rmsnorm, .layernorm = layernorm, .rope = rope, .gate = gate, .attend = attend,  \
+        .exp_sum = exp_sum, .peak = peak                                                           \
     }
 
 enum { MATMUL_UNIT = 32 };

@@ -203,7 +203,7 @@ static void amx_matmul(const Tensor *w, const Packed *p, float *y, size_t stride
 }
 
 static void amx_attend(const Attend *a) {
-    if (a->part != ATTEND_WHOLE || !attend_on_tiles(a)) attend(a);
+    if (a->part != ATTEND_WHOLE || a->cap > 0 || !attend_on_tiles(a)) attend(a);
 }
 
 // Tile products with all operands in tiles; not of zeros, which would take less power.
@@ -235,6 +235,7 @@ const CpuOps cpu_ops_amx = {.name = "amx",
                             .pack = amx_pack,
                             .matmul = amx_matmul,
                             .rmsnorm = rmsnorm,
+                            .layernorm = layernorm,
                             .rope = rope,
                             .gate = gate,
                             .attend = amx_attend,

@@ -33,6 +33,20 @@ static void rmsnorm(const float *x, const Tensor *weight, float epsilon, int n, 
         y[i] = (float)((double)x[i] * scale * (double)dtype_load(weight->dtype, weight->data, (size_t)i));
 }
 
+static void layernorm(const float *x, const Tensor *weight, const Tensor *bias, float epsilon, int n,
+                      float *y) {
+    double sum = 0, squares = 0;
+    for (int i = 0; i < n; i++) sum += (double)x[i];
+    for (int i = 0; i < n; i++) squares += ((double)x[i] - sum / n) * ((double)x[i] - sum / n);
+    double mean = sum / n, scale = 1 / sqrt(squares / n + (double)epsilon);
+    for (int i = 0; i < n; i++) {
+        double b = bias->data ? (double)dtype_load(bias->dtype, bias->data, (size_t)i) : 0;
+        y[i] = (float)(((double)x[i] - mean) * scale *
+                           (double)dtype_load(weight->dtype, weight->data, (size_t)i) +
+                       b);
+    }
+}
+
 static void rope(float *head, const float *cosine, const float *sine, int pairs) {
     for (int i = 0; i < pairs; i++) {
         double a = (double)head[i], b = (double)head[i + pairs], c = (double)cosine[i], s = (double)sine[i];
@@ -43,6 +57,8 @@ static void rope(float *head, const float *cosine, const float *sine, int pairs)
 
 static double activate(double x, Activation activation) {
     if (activation == ACTIVATION_SILU) return x / (1 + exp(-x));
+    if (activation == ACTIVATION_GELU) return 0.5 * x * (1 + erf(x * 0.7071067811865476));
+    if (activation == ACTIVATION_RELU2) return x > 0 ? x * x : 0;
     return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
 }
 
@@ -82,7 +98,8 @@ static double score(const Attend *a, const float *q, const KeySpan *s, int key) 
     double sum = 0;
     for (int d = 0; d < a->head_dim; d++)
         sum += (double)q[d] * (double)dtype_load(a->layout->dtype, s->k, key_at(a->layout, key, d));
-    return (double)a->scale * sum;
+    sum *= (double)a->scale;
+    return a->cap > 0 ? (double)a->cap * tanh(sum / (double)a->cap) : sum;
 }
 
 static void take_scores(const Attend *a, int node, const float *q, float *scores) {

@@ -127,11 +127,14 @@ typedef struct Partial {
 
 static inline float partial_sum(const Partial *p) { return lanes_sum(lanes_load(p->lane)); }
 
-// tanh by the exponential of the magnitude, with the sign restored: exact at both ends.
+// By the exponential of the magnitude, with the sign restored: exact at both ends.
+static inline float fast_tanh(float x) {
+    float e = fast_exp(-2.0f * fabsf(x));
+    return copysignf((1.0f - e) / (1.0f + e), x);
+}
+
 static inline float fast_gelu_tanh(float x) {
-    float t = 0.79788456f * (x + 0.044715f * x * x * x), e = fast_exp(-2.0f * fabsf(t));
-    float tanh_t = copysignf((1.0f - e) / (1.0f + e), t);
-    return 0.5f * x * (1.0f + tanh_t);
+    return 0.5f * x * (1.0f + fast_tanh(0.79788456f * (x + 0.044715f * x * x * x)));
 }
 
 static inline void rmsnorm(const float *x, const Tensor *weight, float epsilon, int n, float *y) {
@@ -151,6 +154,25 @@ static inline void rmsnorm(const float *x, const Tensor *weight, float epsilon, 
         for (i = 0; i < n; i++) y[i] = x[i] * scale * dtype_load(weight->dtype, weight->data, (size_t)i);
 }
 
+// Squares are summed after the mean is known: no digits cancel.
+static inline void layernorm(const float *x, const Tensor *weight, const Tensor *bias, float epsilon, int n,
+                             float *y) {
+    Partial sum = {{0}}, squares = {{0}};
+    int i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int j = 0; j < LANES; j++) sum.lane[j] += x[i + j];
+    for (; i < n; i++) sum.lane[i % LANES] += x[i];
+    float mean = partial_sum(&sum) / (float)n;
+    for (i = 0; i + LANES <= n; i += LANES)
+        for (int j = 0; j < LANES; j++) squares.lane[j] += (x[i + j] - mean) * (x[i + j] - mean);
+    for (; i < n; i++) squares.lane[i % LANES] += (x[i] - mean) * (x[i] - mean);
+    float scale = 1.0f / sqrtf(partial_sum(&squares) / (float)n + epsilon);
+    for (i = 0; i < n; i++) {
+        float b = bias->data ? dtype_load(bias->dtype, bias->data, (size_t)i) : 0;
+        y[i] = (x[i] - mean) * scale * dtype_load(weight->dtype, weight->data, (size_t)i) + b;
+    }
+}
+
 static inline void rope(float *head, const float *cosine, const float *sine, int pairs) {
     for (int i = 0; i < pairs; i++) {
         float a = head[i], b = head[i + pairs];
@@ -167,9 +189,18 @@ static inline void gate_silu(float *gate, const float *up, int n) {
 }
 
 static inline void gate(float *gate, const float *up, int n, Activation activation) {
-    if (activation == ACTIVATION_SILU) gate_silu(gate, up, n);
-    else
+    switch (activation) {
+    case ACTIVATION_SILU: gate_silu(gate, up, n); break;
+    case ACTIVATION_GELU_TANH:
         for (int i = 0; i < n; i++) gate[i] = fast_gelu_tanh(gate[i]) * up[i];
+        break;
+    case ACTIVATION_GELU:
+        for (int i = 0; i < n; i++) gate[i] = 0.5f * gate[i] * (1.0f + erff(gate[i] * 0.70710678f)) * up[i];
+        break;
+    case ACTIVATION_RELU2:
+        for (int i = 0; i < n; i++) gate[i] = gate[i] > 0 ? gate[i] * gate[i] * up[i] : 0;
+        break;
+    }
 }
 
 // Turns scores, times `scale`, into weights that sum to one. Lane i has positions i, i + LANES, ... counted

@@ -15,7 +15,8 @@ static Shape some_shape(void) {
     Random r = test_random(97);
     Shape s = random_shape(&r);
     s.window = 0;
-    s.qkv_bias = s.qk_norm = true;
+    s.qkv_bias = true;
+    s.qk_norm = QK_NORM_HEADS;
     return s;
 }
 

@@ -53,11 +53,13 @@ static const Refused REFUSED[] = {
     {"{\"quantization_config\":{\"quant_method\":\"gptq\"}}", "quantised model"},
     {"{\"hidden_act\":\"relu\"}", "'hidden_act' 'relu'"},
     {"{\"hidden_act\":1}", "'hidden_act'"},
-    {"{\"attention_bias\":true}", "'attention_bias'"},
-    {"{\"mlp_bias\":true}", "'mlp_bias'"},
+    {"{\"attention_bias\":1}", "'attention_bias'"},
+    {"{\"mlp_bias\":\"yes\"}", "'mlp_bias'"},
     {"{\"partial_rotary_factor\":0.5}", "'partial_rotary_factor'"},
-    {"{\"rope_scaling\":{\"type\":\"yarn\",\"factor\":2}}", "rope scaling 'yarn'"},
-    {"{\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2}}", "default, linear, llama3"},
+    {"{\"rope_scaling\":{\"type\":\"ntk\",\"factor\":2}}", "default, linear, dynamic, llama3"},
+    {"{\"rope_scaling\":{\"type\":\"yarn\",\"factor\":0}}", "'factor'"},
+    {"{\"rope_scaling\":{\"type\":\"yarn\",\"factor\":2,\"beta_fast\":\"fast\"}}", "'beta_fast'"},
+    {"{\"rope_theta\":1,\"rope_scaling\":{\"type\":\"yarn\",\"factor\":2}}", "must be above 1"},
     {"{\"rope_scaling\":[]}", "'rope_scaling'"},
     {"{\"rope_scaling\":{\"type\":3}}", "'type'"},
     {"{\"rope_scaling\":{\"type\":\"linear\"}}", "'factor'"},
@@ -73,17 +75,6 @@ static const Refused REFUSED[] = {
     {"{\"rope_scaling\":{\"type\":\"longrope\",\"short_factor\":[1,1,1,1,1,1,1,1]}}", "'long_factor'"},
     {"{\"rope_theta\":0}", "'rope_theta'"},
     {"{\"rope_theta\":\"10000\"}", "'rope_theta'"},
-    {"{\"model_type\":\"qwen2\",\"use_sliding_window\":true,\"sliding_window\":8,\"max_window_layers\":2}",
-     "'max_window_layers' 2"},
-    {"{\"model_type\":\"qwen3\",\"use_sliding_window\":true,\"num_hidden_layers\":40}",
-     "'max_window_layers' 28"},
-    {"{\"model_type\":\"qwen3\",\"use_sliding_window\":true,\"layer_types\":[\"full_attention\",\"full_"
-     "attention\","
-     "\"sliding_attention\"]}",
-     "'layer_types'"},
-    {"{\"model_type\":\"mistral\",\"layer_types\":[\"sliding_attention\",\"full_attention\",\"full_"
-     "attention\"]}",
-     "'layer_types'"},
     {"{\"layer_types\":[\"full_attention\",\"chunked_attention\",\"full_attention\"]}",
      "'chunked_attention'"},
     {"{\"layer_types\":[\"full_attention\",7,\"full_attention\"]}", "no text"},
@@ -93,8 +84,10 @@ static const Refused REFUSED[] = {
     {"{\"rope_parameters\":{\"partial_rotary_factor\":0.5}}", "only 1 is supported for llama"},
     {"{\"rope_scaling\":{\"type\":\"linear\",\"factor\":2},\"rope_parameters\":{\"rope_type\":\"default\"}}",
      "differ"},
-    {"{\"rope_parameters\":{\"full_attention\":{\"rope_theta\":1e6}}}", "'full_attention'"},
-    {"{\"model_type\":\"qwen3\",\"attention_bias\":true}", "'attention_bias'"},
+    {"{\"rope_parameters\":{\"chunked_attention\":{\"rope_theta\":1e6}}}", "'chunked_attention'"},
+    {"{\"model_type\":\"qwen3\",\"use_sliding_window\":true,\"max_window_layers\":1,"
+     "\"rope_parameters\":{\"sliding_attention\":{\"rope_type\":\"yarn\"}}}",
+     "'yarn' of sliding_attention"},
     // sizes: missing, of another type, outside
     {"{\"hidden_size\":null}", "'hidden_size' is missing"},
     {"{\"hidden_size\":64.0}", "'hidden_size'"},
@@ -243,6 +236,40 @@ static void windows(void **state) {
     }
 }
 
+// A window in some layers: the layers with one, as bits from the first on.
+static void mixed_windows(void **state) {
+    (void)state;
+    static const struct {
+        const char *changes;
+        unsigned layers;
+        int window;
+    } cases[] = {
+        {"{\"model_type\":\"qwen2\",\"use_sliding_window\":true,\"sliding_window\":8,\"max_window_layers\":"
+         "2}",
+         4, 8},
+        {"{\"model_type\":\"qwen3\",\"use_sliding_window\":true,\"layer_types\":[\"full_attention\",\"full_"
+         "attention\",\"sliding_attention\"]}",
+         4, 4096},
+        {"{\"model_type\":\"mistral\",\"layer_types\":[\"sliding_attention\",\"full_attention\",\"full_"
+         "attention\"]}",
+         1, 4096},
+        {"{\"model_type\":\"qwen3\",\"sliding_window\":9,\"layer_types\":[\"full_attention\",\"full_"
+         "attention\",\"sliding_attention\"]}",
+         0, 0}, // not used
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Model m;
+        taken(&m, cases[i].changes);
+        assert_int_equal(m.shape.window, 0);
+        assert_int_equal(m.shape.local_window, cases[i].window);
+        for (int layer = 0; layer < 3; layer++) {
+            assert_int_equal(layer_in(&m.shape.local, layer), cases[i].layers >> layer & 1);
+            assert_int_equal(shape_window(&m.shape, layer),
+                             cases[i].layers >> layer & 1 ? cases[i].window : 0);
+        }
+    }
+}
+
 // As Mistral 0.2 has it.
 static void null_window(void **state) {
     (void)state;
@@ -268,6 +295,14 @@ static void ropes(void **state) {
     assert_true(r->kind == ROPE_LINEAR && r->factor == 2 && r->theta == 1000);
     taken(&m, "{\"rope_theta\":77,\"rope_scaling\":null,\"rope_parameters\":{\"rope_type\":\"default\"}}");
     assert_true(r->kind == ROPE_PLAIN && r->theta == 77);
+    taken(&m, "{\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2}}");
+    assert_true(r->kind == ROPE_PLAIN);
+    taken(&m, "{\"rope_scaling\":{\"type\":\"yarn\",\"factor\":4,\"original_max_position_embeddings\":64}}");
+    assert_true(r->kind == ROPE_YARN && r->factor == 4 && r->original_context == 64 && r->ramp_from == 0);
+    assert_true(r->ramp_to == 3 && fabs(r->attention_factor - (0.1 * log(4) + 1)) < 1e-12);
+    taken(&m, "{\"rope_parameters\":{\"full_attention\":{\"rope_theta\":1e6},\"sliding_attention\":{"
+              "\"rope_theta\":1e4}}}");
+    assert_true(r->theta == 1e6 && m.shape.local_theta == 0); // no layer has a window
     taken(&m, "{\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,"
               "\"high_freq_factor\":4,\"original_max_position_embeddings\":64}}");
     assert_true(r->kind == ROPE_LLAMA3 && r->factor == 8 && r->original_context == 64);
@@ -349,9 +384,10 @@ static void architectures(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(refusals),       cmocka_unit_test(not_an_object), cmocka_unit_test(defaults),
-        cmocka_unit_test(windows),        cmocka_unit_test(null_window),   cmocka_unit_test(ropes),
-        cmocka_unit_test(longrope_lists), cmocka_unit_test(generation),    cmocka_unit_test(architectures),
+        cmocka_unit_test(refusals),      cmocka_unit_test(not_an_object),  cmocka_unit_test(defaults),
+        cmocka_unit_test(windows),       cmocka_unit_test(mixed_windows),  cmocka_unit_test(null_window),
+        cmocka_unit_test(ropes),         cmocka_unit_test(longrope_lists), cmocka_unit_test(generation),
+        cmocka_unit_test(architectures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

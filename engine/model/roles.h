@@ -1,0 +1,62 @@
+// The roles that a model's tensors have in its arithmetic, and the groups that are read together.
+#pragma once
+
+// The weights of a layer, in the order of a model's files; then those of the whole model. WEIGHT_ROWS
+// (weights.h) describes each of them: its size, its name, and who has it.
+typedef enum {
+    W_ATTENTION_NORM,
+    W_ATTENTION_NORM_BIAS,
+    W_Q,
+    W_K,
+    W_V,
+    W_Q_BIAS,
+    W_K_BIAS,
+    W_V_BIAS,
+    W_Q_NORM,
+    W_K_NORM,
+    W_O,
+    W_O_BIAS,
+    W_ATTENTION_POST, // norm of attention's output
+    W_MLP_NORM,
+    W_MLP_NORM_BIAS,
+    W_GATE,
+    W_UP,
+    W_DOWN,
+    W_GATE_BIAS,
+    W_UP_BIAS,
+    W_DOWN_BIAS,
+    W_MLP_POST, // norm of the MLP's output
+    LAYER_WEIGHTS,
+    W_FINAL_NORM = LAYER_WEIGHTS,
+    W_HEAD,
+    W_FC,
+    W_FC_BIAS,
+    W_TOKEN_NORM,
+    W_FC_NORM,
+    W_FINAL_NORM_BIAS,
+    W_HEAD_BIAS,
+    W_EMBEDDING,
+    WEIGHTS
+} Weight;
+
+// Weights that are read together, in the order above: an architecture may store a group as one
+// tensor, and a GPU reads it as one matrix or vector.
+typedef enum {
+    GROUP_QKV,
+    GROUP_O,
+    GROUP_IN, // gate and up
+    GROUP_DOWN,
+    MATRIX_GROUPS,
+    GROUP_ATTENTION_NORM = MATRIX_GROUPS,
+    GROUP_ATTENTION_NORM_BIAS,
+    GROUP_QKV_BIAS,
+    GROUP_QK_NORM,
+    GROUP_O_BIAS,
+    GROUP_ATTENTION_POST,
+    GROUP_MLP_NORM,
+    GROUP_MLP_NORM_BIAS,
+    GROUP_IN_BIAS,
+    GROUP_DOWN_BIAS,
+    GROUP_MLP_POST,
+    GROUPS
+} WeightGroup;
