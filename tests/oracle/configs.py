@@ -7,8 +7,8 @@ model. Run by hand, from the repository's root, in an environment that has trans
 Writes tests/fixtures/configs.jsonl, a line a file: {"model", "form": "published" or "transformers VERSION",
 "parameters": counted by transformers, "refused": words of our refusal, if we refuse it, "config"}. Where an
 architecture is added, take its model_type out of REFUSED and run this again, or delete "refused" in its lines.
-tests/engine/model/published_test.c holds our reader to the table. Of each family that tests/fuzz/seeds does not have, the
-first file in both forms becomes a seed of fuzzing, with small sizes, and HOSTILE changes some of these.
+tests/engine/model/published_test.c holds our reader to the table. Of each family that tests/fuzz/seeds does not have,
+the first file in both forms becomes a seed of fuzzing, with small sizes, and HOSTILE changes some of these.
 """
 import json
 import os
@@ -19,9 +19,9 @@ import torch
 import transformers
 
 OUT = "tests/fixtures/configs.jsonl"
-REFUSED = ["arcee", "cohere", "cohere2", "deepseek_v3", "exaone4", "falcon", "gemma", "gemma2", "gemma3_text", "glm", "glm4",
-           "gpt2", "gpt_neox", "gpt_oss", "gptj", "granite", "granitemoe", "mixtral", "olmo", "olmo2", "olmoe", "opt", "phi",
-           "qwen2_moe", "qwen3_moe", "seed_oss", "smollm3", "stablelm", "starcoder2", "bloom", "mamba"]
+REFUSED = ["arcee", "cohere", "cohere2", "exaone4", "falcon", "gemma", "gemma2", "gemma3_text", "glm", "glm4",
+           "gpt2", "gpt_neox", "gptj", "granite", "granitemoe", "mixtral", "olmo", "olmo2", "olmoe", "opt", "phi",
+           "qwen2_moe", "qwen3_moe", "seed_oss", "smollm3", "stablelm", "starcoder2"]
 
 
 def model(kind, **keys):
@@ -309,6 +309,33 @@ PUBLISHED = {
 }
 
 
+# Refused for more than their type, or of types that transformers need not count: only as published.
+OTHERS = {
+    "deepseek-ai/DeepSeek-R1-0528-Qwen3-8B": ("rope scaling 'yarn'", qwen3(
+        4096, 12288, 36, 32, 8, 151936, 131072, rope_scaling=dict(
+            rope_type="yarn", factor=4.0, original_max_position_embeddings=32768, attn_factor=0.8782488562869419))),
+    "hugging-quants/Meta-Llama-3.1-8B-Instruct-AWQ-INT4": ("'quantization_config'", llama3(
+        4096, 14336, 32, 32, 8, 128256, 131072, mlp_bias=False, rope_scaling=scaled(8.0), quantization_config=dict(
+            bits=4, group_size=128, modules_to_not_convert=None, quant_method="awq", version="gemm", zero_point=True))),
+    "google/gemma-3-4b-it": ("model_type 'gemma3'", model(
+        "gemma3", architectures=["Gemma3ForConditionalGeneration"], boi_token_index=255999, eoi_token_index=256000,
+        eos_token_id=[1, 106], image_token_index=262144, initializer_range=0.02, mm_tokens_per_image=256,
+        text_config=dict(hidden_size=2560, intermediate_size=10240, model_type="gemma3_text", num_hidden_layers=34,
+                         rope_scaling=dict(factor=8.0, rope_type="linear"), sliding_window=1024), torch_dtype="bfloat16")),
+    "openai/gpt-oss-20b": ("model_type 'gpt_oss'", model(
+        "gpt_oss", **sizes(2880, 2880, 24, 64, 8, 201088, 131072), attention_bias=True, head_dim=64, hidden_act="silu",
+        num_local_experts=32, num_experts_per_tok=4, rms_norm_eps=1e-5, rope_theta=150000, sliding_window=128,
+        swiglu_limit=7.0)),
+    "deepseek-ai/DeepSeek-V3": ("model_type 'deepseek_v3'", model(
+        "deepseek_v3", **sizes(7168, 18432, 61, 128, 128, 129280, 163840), kv_lora_rank=512, q_lora_rank=1536,
+        n_routed_experts=256, num_experts_per_tok=8, qk_nope_head_dim=128, qk_rope_head_dim=64, v_head_dim=128,
+        rms_norm_eps=1e-6, rope_theta=10000)),
+    "bigscience/bloom-560m": ("model_type 'bloom'", model("bloom", n_embed=1024, n_layer=24, num_attention_heads=16,
+                                                         vocab_size=250880, layer_norm_epsilon=1e-5)),
+    "state-spaces/mamba-130m-hf": ("model_type 'mamba'", model("mamba", d_model=768, n_layer=24, hidden_size=768, state_size=16,
+                                                               num_hidden_layers=24, vocab_size=50280)),
+}
+
 SEEDS = "tests/fuzz/corpus/config"
 SEEDED = ("llama", "mistral", "phi3", "qwen2", "qwen3")
 LEFT_OUT = ("transformers_version", "dtype", "torch_dtype", "architectures", "use_cache", "initializer_range")
@@ -381,6 +408,8 @@ def main():
                 rows.append(row | dict(config=keys))
                 f.write(json.dumps(rows[-1], separators=(",", ":")) + "\n")
             print("%-46s %16d" % (name, parameters), flush=True)
+        for name, (why, config) in OTHERS.items():
+            f.write(json.dumps(dict(model=name, form="published", refused=why, config=config), separators=(",", ":")) + "\n")
     write_seeds(rows)
 
 
