@@ -178,14 +178,28 @@ static void noticed(void **state) {
     cluster_bash(*state, "$O status --stores 'noticed/*.db' | grep -q '^2.db *2/3 *interrupted'");
 }
 
+// SIGTERM is a notice within a job, and an interruption elsewhere.
+static void preempted(void **state) {
+#define TERM(job, db, code)                                                                                \
+    job "$O run \"it's a sweep.yaml\" --db " db " --set measurement.passes=1000 >/dev/null 2>&1 & run=$!;" \
+        "until $O status --db " db                                                                         \
+        " 2>/dev/null | grep -q 'running *[1-9]' || ! kill -0 $run; do sleep 0.05;"                        \
+        "done; kill -TERM $run; wait $run; [ $? = " code " ]"
+    cluster_bash(*state, TERM("SLURM_JOB_ID=7 ", "job.db", "75"));
+    cluster_bash(*state, TERM("", "no-job.db", "130"));
+#undef TERM
+    assert_int_equal(stores_ask(*state, "job.db", "SELECT result = 'interrupted' FROM attempt"), 1);
+}
+
 // The machine may be another one: here, one with fewer cores.
 static void elsewhere(void **state) {
     Child c;
-    cluster_bash(*state,
-                 "run() { $O run \"it's a sweep.yaml\" --shard 2/3 --db moved/2.db --json; };"
-                 "(run & run=$!; read line; kill -USR1 $run; cat; wait $run; echo $? >code) >events || true;"
-                 "cpu=$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//'); taskset -c $cpu bash -c \"$(declare -f "
-                 "run); run\" >/dev/null");
+    cluster_bash(
+        *state,
+        "part=(run \"it's a sweep.yaml\" --shard 2/3 --db moved/2.db); $O \"${part[@]}\" & run=$!;"
+        "until $O status --db moved/2.db 2>/dev/null | grep -q '2/3 *[a-z]* *[1-9]' || ! kill -0 $run;"
+        "do sleep 0.01; done; kill -USR1 $run; wait $run;"
+        "cpu=$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//'); taskset -c $cpu $O \"${part[@]}\"");
     CHILD_OUTPACE(&c, *state, 0, "store", "merge", "hand/1.db", "moved/2.db", "hand/3.db", "--db",
                   "moved.db");
     child_release(&c);
@@ -209,8 +223,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_and_times), cmocka_unit_test(values_that_break_lines),
         cmocka_unit_test(refused_options), cmocka_unit_test(tasks_merge_and_report),
-        cmocka_unit_test(noticed),         cmocka_unit_test(elsewhere),
-        cmocka_unit_test(on_slurm),
+        cmocka_unit_test(noticed),         cmocka_unit_test(preempted),
+        cmocka_unit_test(elsewhere),       cmocka_unit_test(on_slurm),
     };
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }
