@@ -1,5 +1,7 @@
 // For programs that are linked with the stubs of `stubs`: functions that a C library of 2018 (2.28) doesn't
 // have, by those that it has. The headers that everything was compiled with are newer.
+#include <stdarg.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -50,6 +52,31 @@ int __wrap___libc_start_main(Main *program, int argc, char **argv, Main *init, v
     (void)init; // NULL
     return __real___libc_start_main(program, argc, argv, construct, fini, loader_fini, stack_end);
 }
+
+// --- numbers: since 2.38 the headers call these, which read binary numbers ("0b1"), too. The old names have
+// labels of their own here, since those headers would lead them back.
+
+#define READS(type, name)                                                   \
+    type old_##name(const char *text, char **end, int base) __asm__(#name); \
+    type __isoc23_##name(const char *text, char **end, int base);           \
+    type __isoc23_##name(const char *text, char **end, int base) { return old_##name(text, end, base); }
+READS(long, strtol)
+READS(unsigned long, strtoul)
+READS(long long, strtoll)
+READS(unsigned long long, strtoull)
+
+#define SCANS(name, from)                                              \
+    int __isoc99_v##name(from, const char *format, va_list arguments); \
+    int __isoc23_##name(from, const char *format, ...);                \
+    int __isoc23_##name(from, const char *format, ...) {               \
+        va_list arguments;                                             \
+        va_start(arguments, format);                                   \
+        int count = __isoc99_v##name(source, format, arguments);       \
+        va_end(arguments);                                             \
+        return count;                                                  \
+    }
+SCANS(sscanf, const char *source)
+SCANS(fscanf, FILE *source)
 
 // --- C++: its library asks whether there is one thread only (since 2.32; 0: there may be more), and the
 // unwinder looks for frames here (since 2.35). Nothing in this program throws.

@@ -10,7 +10,7 @@ PORTABLE_LIBS = -L$(STUBS) -Wl,--wrap=__libc_start_main -Wl,--build-id=none -Wl,
     $(filter-out -ldl -lrt,$(CUDA_LIBS)) -Wl,-Bdynamic -Wl,--no-as-needed -lm -lpthread -ldl -lrt
 $(STUBS)/libc.so: tools/package/stubs
 	$(call say,STUBS,$(@D))$< $(@D) $(GLIBC) $(CC)
-outpace-portable: $(OBJECTS) $(BUILD)/tools/package/compat.o $(BUILD)/parts | $(STUBS)/libc.so
+outpace-portable: $(OBJECTS) $(BUILD)/tools/package/compat.o $(BUILD)/parts $(STUBS)/libc.so
 	$(call say,LINK,$@)$(CC) $(LDFLAGS) $(sort $(filter %.o,$^)) -o $@ $(PORTABLE_LIBS)
 	@objcopy --only-keep-debug $@ $@.debug && strip --strip-all $@
 portable: outpace-portable

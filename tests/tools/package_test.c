@@ -1,0 +1,65 @@
+// tools/package: a program linked with the stubs of an old C library needs no newer one, and does the same as
+// another.
+#include "tests/support/check.h"
+
+#include "tests/support/child.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Calls that changed since: the start and its constructors, stat, threads, mathematics, variables that are
+// shared.
+static const char PROGRAM[] =
+    "#include <errno.h>\n#include <math.h>\n#include <pthread.h>\n#include <stdio.h>\n#include <stdlib.h>\n"
+    "#include <sys/stat.h>\n#include <unistd.h>\n"
+    "static int made;\n"
+    "__attribute__((constructor)) static void make(int argc, char **argv) { made = argc + (argv[1][0] - "
+    "'0'); }\n"
+    "static void *add(void *p) { *(double *)p += 1; return p; }\n"
+    "int main(int argc, char **argv) {\n"
+    "    struct stat s;\n    pthread_t t;\n    double x = exp(atof(argv[1])) + hypot(3, 4);\n"
+    "    pthread_create(&t, NULL, add, &x);\n    pthread_join(t, NULL);\n"
+    "    int gone = stat(\"/none/such\", &s) == -1 && errno == ENOENT;\n"
+    "    int here = stat(\"/\", &s) == 0 && S_ISDIR(s.st_mode) && fstat(1, &s) == 0;\n"
+    "    char **was = environ;\n    setenv(\"ADDED\", \"1\", 1);\n"
+    "    fprintf(stdout, \"%d %d %d %d %.3f %ld %d\\n\", made, gone, here, was == environ, x,\n"
+    "            strtol(\"0x1f\", NULL, 16), argc);\n"
+    "    return 0;\n}\n";
+
+// Runs a shell command in the folder; $0 in it is tools/package.
+static int run_in(const char *folder, Child *c, const char *command) {
+    char path[FOLDER_PATH_SIZE];
+    const char *root = getenv("OUTPACE_ROOT");
+    char *here = realpath(root ? root : ".", NULL);
+    assert_non_null(here);
+    snprintf(path, sizeof path, "%s/tools/package", here);
+    free(here);
+    child_run(c, folder, PROGRAM, (const char *const[]){"sh", "-c", command, path, NULL});
+    return c->code;
+}
+
+static void needs_only_the_old_library(void **state) {
+    static const char BUILD[] =
+        "cat >p.c && gcc -D_GNU_SOURCE p.c -o new -lm -lpthread && $0/stubs stubs 2.28 gcc &&"
+        " gcc -D_GNU_SOURCE p.c $0/compat.c -o old -Lstubs -Wl,--wrap=__libc_start_main -Wl,--no-as-needed"
+        " -lm -lpthread && $0/check old 2.28 && ./new 2 >new.txt && ./old 2 >old.txt && cmp new.txt old.txt "
+        "&& cat old.txt";
+    char folder[FOLDER_PATH_SIZE];
+    Child c;
+    (void)state;
+    folder_make(folder);
+    if (run_in(folder, &c, BUILD) || !strstr(text_get(&c.out), "\n4 1 1 "))
+        fail_msg("%s%s", text_get(&c.out), text_get(&c.err));
+    child_release(&c);
+    if (run_in(folder, &c, "$0/check new 2.2.5") != 1 ||
+        !strstr(text_get(&c.out), "at most GLIBC_2.2.5 is allowed"))
+        fail_msg("it is allowed: %s%s", text_get(&c.out), text_get(&c.err));
+    child_release(&c);
+    folder_remove(folder);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(needs_only_the_old_library)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
