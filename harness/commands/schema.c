@@ -1,7 +1,7 @@
 // Prints the JSON Schema of configs.
 #include "harness/cli/command.h"
 
-#include "harness/config/schema.h"
+#include "harness/config/experiment.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -12,6 +12,7 @@
 #include "harness/config/values.h"
 #include "harness/config/yaml.h"
 
+#include <jansson.h>
 #include <stdbool.h>
 
 enum { EXPERIMENT_MODELS = 32, EXPERIMENT_DATASETS = 32, EXPERIMENT_METHODS = 64 };
@@ -93,7 +94,11 @@ typedef struct ExperimentChanges {
     const char *scale; // "smoke": with the config's section of that name; NULL or "full": as written
 } ExperimentChanges;
 
-extern const ArgTable experiment_keys; // all that a config may hold; harness/config/schema.h describes it
+extern const ArgTable experiment_keys; // all that a config may hold
+
+// The same as a JSON Schema (draft 7), for editors; for json_decref. From these tables, so that it can't
+// drift (schema.c).
+json_t *config_schema(void);
 
 // False with e filled, and an empty config. `changes` may be NULL. The config's section for another scale is
 // checked, too.

@@ -1,8 +1,6 @@
 // Walks the tables of experiment.c. Values are plain YAML: a name may look like a number, and on and off are
 // words or truth values, depending on the editor's YAML. What no schema can hold (keys that exclude each
 // other, names that differ) is left to the program.
-#include "harness/config/schema.h"
-
 #include "harness/config/experiment.h"
 
 #include <assert.h>

@@ -4,8 +4,6 @@
 
 #include "engine/base/memory.h"
 #include "harness/config/experiment.h"
-#include "harness/config/schema.h"
-
 #include <glob.h>
 #include <regex.h>
 #include <stdlib.h>
