@@ -4,12 +4,138 @@
 
 #include "engine/base/json.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { NO_WINDOWS = 1 << 20 };
 
 const char ARCHITECTURES_SUPPORTED[] =
-    "llama (also CodeLlama, Vicuna, Yi, DeepSeek-coder), mistral, phi3, qwen2, qwen3";
+    "llama (also CodeLlama, Vicuna, Yi, DeepSeek-coder), mistral, phi3, qwen2, qwen3, granite, olmo2, "
+    "smollm3, "
+    "gemma, gemma2, gemma3_text, glm, glm4, starcoder2, gpt_neox, phi, stablelm, cohere, cohere2, exaone4, "
+    "seed_oss, arcee";
+
+// --- keys of one architecture
+
+static bool refuse(const ConfigReader *r, const char *key) {
+    bool on = false;
+    if (!config_bool(r, key, &on)) return false;
+    return !on || error_input(r->e, "'%s' in '%s' is true, which is not supported for %s", key, r->place,
+                              r->a->model_type);
+}
+
+static bool read_granite(const ConfigReader *r, Shape *s) {
+    float divisor = 1;
+    s->embedding_scale = s->residual_scale = s->score_scale = 1;
+    bool ok = config_factor(r, "embedding_multiplier", 1e-6, 1e6, &s->embedding_scale) &&
+              config_factor(r, "residual_multiplier", 1e-6, 1e6, &s->residual_scale) &&
+              config_factor(r, "attention_multiplier", 1e-6, 1e6, &s->score_scale) &&
+              config_factor(r, "logits_scaling", 1e-6, 1e6, &divisor);
+    s->logit_scale = 1 / divisor;
+    return ok;
+}
+
+// A list with 0 for a layer without rope; without it, each n-th layer has none.
+static bool read_smollm3(const ConfigReader *r, Shape *s) {
+    static const char key[] = "no_rope_layers";
+    const json_t *list = json_object_get(r->root, key);
+    bool listed = field_present(r->root, key);
+    int every = 4;
+    if (!config_int(r, "no_rope_layer_interval", 1, 1 << 20, &every)) return false;
+    if (listed && json_array_size(list) < (size_t)s->layers)
+        return error_input(r->e, "'%s' in '%s' must be a list of %d, one a layer", key, r->place, s->layers);
+    for (int i = 0; i < s->layers; i++) {
+        const json_t *x = json_array_get(list, (size_t)i);
+        if (listed && !(json_is_integer(x) && (json_integer_value(x) == 0 || json_integer_value(x) == 1)))
+            return error_input(r->e, "'%s' in '%s' must hold 0 or 1", key, r->place);
+        if (listed ? json_integer_value(x) == 0 : (i + 1) % every == 0) layer_add(&s->unrotated, i);
+    }
+    return true;
+}
+
+static bool read_gemma(const ConfigReader *r, Shape *s) {
+    s->embedding_scale = sqrtf((float)s->width);
+    return refuse(r, "use_bidirectional_attention");
+}
+
+static bool read_gemma2(const ConfigReader *r, Shape *s) {
+    double scalar = 256;
+    if (!config_real(r, "query_pre_attn_scalar", 1e-3, 1e6, &scalar) ||
+        !config_factor(r, "attn_logit_softcapping", 1e-3, 1e6, &s->score_cap) ||
+        !config_factor(r, "final_logit_softcapping", 1e-3, 1e6, &s->logit_cap))
+        return false;
+    static const char *const caps[] = {"attn_logit_softcapping", "final_logit_softcapping"};
+    float *const to[] = {&s->score_cap, &s->logit_cap};
+    for (int i = 0; i < 2; i++)
+        if (json_is_null(json_object_get(r->root, caps[i]))) *to[i] = 0;
+    s->score_scale = (float)(1 / sqrt(scalar));
+    return read_gemma(r, s);
+}
+
+static bool read_glm(const ConfigReader *r, Shape *s) {
+    (void)r;
+    s->o_bias = false;
+    return true;
+}
+
+static bool read_starcoder2(const ConfigReader *r, Shape *s) {
+    (void)r;
+    s->mlp_bias = s->qkv_bias;
+    return true;
+}
+
+// One norm for both where the parallel MLP has none of its own.
+static bool read_parallel(const ConfigReader *r, MlpInput parallel, Shape *s) {
+    bool on = s->mlp_input != MLP_AFTER;
+    if (!config_bool(r, "use_parallel_residual", &on)) return false;
+    s->mlp_input = on ? parallel : MLP_AFTER;
+    return true;
+}
+
+static bool read_neox(const ConfigReader *r, Shape *s) { return read_parallel(r, MLP_PARALLEL, s); }
+
+static bool read_stablelm(const ConfigReader *r, Shape *s) {
+    s->o_bias = false;
+    return refuse(r, "qk_layernorm") && read_parallel(r, MLP_SHARES_NORM, s);
+}
+
+static bool read_phi(const ConfigReader *r, Shape *s) {
+    (void)s;
+    return refuse(r, "qk_layernorm");
+}
+
+// Layers without a window have no rope.
+static void unrotate_global(Shape *s) {
+    for (int i = 0; i < s->layers; i++)
+        if (!shape_window(s, i)) layer_add(&s->unrotated, i);
+}
+
+static bool read_cohere(const ConfigReader *r, Shape *s) {
+    s->logit_scale = 0.0625f;
+    return refuse(r, "use_qk_norm") && config_factor(r, "logit_scale", 1e-6, 1e6, &s->logit_scale);
+}
+
+static bool read_cohere2(const ConfigReader *r, Shape *s) {
+    unrotate_global(s);
+    return read_cohere(r, s);
+}
+
+// A model without any window rotates in all layers.
+static bool read_exaone4(const ConfigReader *r, Shape *s) {
+    (void)r;
+    if (s->window || s->local_window) unrotate_global(s);
+    return true;
+}
+
+static bool read_seed_oss(const ConfigReader *r, Shape *s) {
+    s->o_bias = false;
+    return config_bool(r, "attention_out_bias", &s->o_bias);
+}
+
+// --- the table
+
+#define GEMMA_NORMS \
+    { [W_MLP_NORM] = "pre_feedforward_layernorm" }
 
 static const Architecture ARCHITECTURES[] = {
     {.model_type = "llama", .full_layers = NO_WINDOWS, .shape = {.context = 2048, .norm_epsilon = 1e-6f}},
@@ -28,6 +154,206 @@ static const Architecture ARCHITECTURES[] = {
     {.model_type = "qwen3",
      .full_layers = 28,
      .shape = {.head_dim = 128, .context = 32768, .window = 4096, .qk_norm = true, .norm_epsilon = 1e-6f}},
+    {.model_type = "granite",
+     .full_layers = NO_WINDOWS,
+     .read = read_granite,
+     .shape = {.context = 2048, .norm_epsilon = 1e-6f}},
+    {.model_type = "olmo2",
+     .full_layers = NO_WINDOWS,
+     .shape = {.context = 2048, .norm_place = NORMS_AFTER, .qk_norm = QK_NORM_ROWS, .norm_epsilon = 1e-5f}},
+    {.model_type = "smollm3",
+     .full_layers = NO_WINDOWS,
+     .read = read_smollm3,
+     .shape = {.context = 32768, .rope.theta = 2e6, .tied_head = true, .norm_epsilon = 1e-6f}},
+    {.model_type = "gemma",
+     .norms_less_one = true,
+     .full_layers = NO_WINDOWS,
+     .keys = {{"hidden_act", "hidden_activation"}},
+     .read = read_gemma,
+     .shape = {.head_dim = 256,
+               .context = 8192,
+               .activation = ACTIVATION_GELU_TANH,
+               .tied_head = true,
+               .norm_epsilon = 1e-6f}},
+    {.model_type = "gemma2",
+     .names = GEMMA_NORMS,
+     .norms_less_one = true,
+     .windowed = true,
+     .pattern = 2,
+     .keys = {{"hidden_act", "hidden_activation"}},
+     .read = read_gemma2,
+     .shape = {.head_dim = 256,
+               .context = 8192,
+               .window = 4096,
+               .activation = ACTIVATION_GELU_TANH,
+               .norm_place = NORMS_AROUND,
+               .score_cap = 50,
+               .logit_cap = 30,
+               .tied_head = true,
+               .norm_epsilon = 1e-6f}},
+    {.model_type = "gemma3_text",
+     .names = GEMMA_NORMS,
+     .norms_less_one = true,
+     .windowed = true,
+     .pattern = 6,
+     .keys = {{"hidden_act", "hidden_activation"}},
+     .read = read_gemma2,
+     .shape = {.head_dim = 256,
+               .context = 131072,
+               .window = 4096,
+               .qk_norm = QK_NORM_HEADS,
+               .activation = ACTIVATION_GELU_TANH,
+               .norm_place = NORMS_AROUND,
+               .rope.theta = 1e6,
+               .local_theta = 1e4,
+               .tied_head = true,
+               .norm_epsilon = 1e-6f}},
+    {.model_type = "glm",
+     .fused = 1u << GROUP_IN,
+     .full_layers = NO_WINDOWS,
+     .rotated = 0.5,
+     .read = read_glm,
+     .shape = {.head_dim = 128,
+               .context = 131072,
+               .qkv_bias = true,
+               .rope.neighbours = true,
+               .norm_epsilon = 1.5625e-7f}},
+    {.model_type = "glm4",
+     .names = {[W_ATTENTION_POST] = "post_self_attn_layernorm", [W_MLP_POST] = "post_mlp_layernorm"},
+     .fused = 1u << GROUP_IN,
+     .full_layers = NO_WINDOWS,
+     .rotated = 0.5,
+     .read = read_glm,
+     .shape = {.head_dim = 128,
+               .context = 131072,
+               .qkv_bias = true,
+               .norm_place = NORMS_AROUND,
+               .rope.neighbours = true,
+               .norm_epsilon = 1.5625e-7f}},
+    {.model_type = "starcoder2",
+     .names = {[W_GATE] = "mlp.c_fc",
+               [W_GATE_BIAS] = "mlp.c_fc",
+               [W_DOWN] = "mlp.c_proj",
+               [W_DOWN_BIAS] = "mlp.c_proj"},
+     .windowed = true,
+     .keys = {{"rms_norm_eps", "norm_epsilon"}, {"attention_bias", "use_bias"}},
+     .read = read_starcoder2,
+     .shape = {.context = 4096,
+               .qkv_bias = true,
+               .o_bias = true,
+               .norm_bias = true,
+               .tied_head = true,
+               .ungated = true,
+               .activation = ACTIVATION_GELU_TANH,
+               .norm_kind = NORM_LAYER,
+               .norm_epsilon = 1e-5f}},
+    {.model_type = "gpt_neox",
+     .layers = "gpt_neox.layers",
+     .names = {[W_Q] = "attention.query_key_value",
+               [W_K] = "attention.query_key_value",
+               [W_V] = "attention.query_key_value",
+               [W_Q_BIAS] = "attention.query_key_value",
+               [W_K_BIAS] = "attention.query_key_value",
+               [W_V_BIAS] = "attention.query_key_value",
+               [W_O] = "attention.dense",
+               [W_O_BIAS] = "attention.dense",
+               [W_GATE] = "mlp.dense_h_to_4h",
+               [W_GATE_BIAS] = "mlp.dense_h_to_4h",
+               [W_DOWN] = "mlp.dense_4h_to_h",
+               [W_DOWN_BIAS] = "mlp.dense_4h_to_h",
+               [W_FINAL_NORM] = "gpt_neox.final_layer_norm",
+               [W_FINAL_NORM_BIAS] = "gpt_neox.final_layer_norm",
+               [W_HEAD] = "embed_out",
+               [W_EMBEDDING] = "gpt_neox.embed_in"},
+     .fused = 1u << GROUP_QKV | 1u << GROUP_QKV_BIAS,
+     .head_by_head = true,
+     .full_layers = NO_WINDOWS,
+     .rotated = 0.25,
+     .keys = {{"rms_norm_eps", "layer_norm_eps"},
+              {"partial_rotary_factor", "rotary_pct"},
+              {"rope_theta", "rotary_emb_base"},
+              {"num_key_value_heads", NULL}},
+     .read = read_neox,
+     .shape = {.context = 2048,
+               .qkv_bias = true,
+               .o_bias = true,
+               .mlp_bias = true,
+               .norm_bias = true,
+               .ungated = true,
+               .activation = ACTIVATION_GELU,
+               .norm_kind = NORM_LAYER,
+               .mlp_input = MLP_PARALLEL,
+               .norm_epsilon = 1e-5f}},
+    {.model_type = "phi",
+     .names = {[W_O] = "self_attn.dense",
+               [W_O_BIAS] = "self_attn.dense",
+               [W_GATE] = "mlp.fc1",
+               [W_GATE_BIAS] = "mlp.fc1",
+               [W_DOWN] = "mlp.fc2",
+               [W_DOWN_BIAS] = "mlp.fc2",
+               [W_FINAL_NORM] = "model.final_layernorm",
+               [W_FINAL_NORM_BIAS] = "model.final_layernorm"},
+     .full_layers = NO_WINDOWS,
+     .rotated = 0.5,
+     .keys = {{"rms_norm_eps", "layer_norm_eps"}, {"attention_bias", NULL}, {"mlp_bias", NULL}},
+     .read = read_phi,
+     .shape = {.context = 2048,
+               .qkv_bias = true,
+               .o_bias = true,
+               .mlp_bias = true,
+               .norm_bias = true,
+               .head_bias = true,
+               .ungated = true,
+               .activation = ACTIVATION_GELU_TANH,
+               .norm_kind = NORM_LAYER,
+               .mlp_input = MLP_SHARES_NORM,
+               .norm_epsilon = 1e-5f}},
+    {.model_type = "stablelm",
+     .full_layers = NO_WINDOWS,
+     .rotated = 0.25,
+     .keys = {{"rms_norm_eps", "layer_norm_eps"}, {"attention_bias", "use_qkv_bias"}},
+     .read = read_stablelm,
+     .shape = {.context = 4096, .norm_bias = true, .norm_kind = NORM_LAYER, .norm_epsilon = 1e-5f}},
+    {.model_type = "cohere",
+     .full_layers = NO_WINDOWS,
+     .keys = {{"rms_norm_eps", "layer_norm_eps"}},
+     .read = read_cohere,
+     .shape = {.context = 8192,
+               .tied_head = true,
+               .norm_kind = NORM_LAYER,
+               .mlp_input = MLP_SHARES_NORM,
+               .rope.neighbours = true,
+               .norm_epsilon = 1e-5f}},
+    {.model_type = "cohere2",
+     .windowed = true,
+     .pattern = 4,
+     .keys = {{"rms_norm_eps", "layer_norm_eps"}},
+     .read = read_cohere2,
+     .shape = {.context = 8192,
+               .window = 4096,
+               .tied_head = true,
+               .norm_kind = NORM_LAYER,
+               .mlp_input = MLP_SHARES_NORM,
+               .rope.neighbours = true,
+               .norm_epsilon = 1e-5f}},
+    {.model_type = "exaone4",
+     .windowed = true,
+     .pattern = 4,
+     .keys = {{"sliding_window_pattern", NULL}}, // a word in published files, which list their layers
+     .read = read_exaone4,
+     .shape = {.context = 2048,
+               .window = 4096,
+               .qk_norm = QK_NORM_HEADS,
+               .norm_place = NORMS_AFTER,
+               .norm_epsilon = 1e-5f}},
+    {.model_type = "seed_oss",
+     .full_layers = NO_WINDOWS,
+     .read = read_seed_oss,
+     .shape = {.head_dim = 128, .context = 524288, .qkv_bias = true, .norm_epsilon = 1e-6f}},
+    {.model_type = "arcee",
+     .names = {[W_GATE] = "mlp.up_proj", [W_GATE_BIAS] = "mlp.up_proj"},
+     .full_layers = NO_WINDOWS,
+     .shape = {.context = 4096, .ungated = true, .activation = ACTIVATION_RELU2, .norm_epsilon = 1e-5f}},
 };
 
 const Architecture *architecture_find(const char *model_type) {

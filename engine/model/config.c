@@ -115,11 +115,17 @@ static bool read_window(const ConfigReader *r, Shape *s) {
         !read_windowed(r, use && window, s->layers, &s->local))
         return false;
     for (int i = 0; i < s->layers; i++) count += layer_in(&s->local, i);
-    bool all = count == s->layers, some = count && !all;
-    s->window = use && all ? window : 0;
-    s->local_window = use && some ? window : 0;
-    if (all) s->local_theta = 0;
-    if (!some || (!s->local_window && s->local_theta == 0)) s->local = (LayerSet){.word = {0}};
+    s->window = use && count == s->layers ? window : 0;
+    s->local_window = use && count ? window : 0;
+    if (count == 0) s->local_theta = 0;
+    return true;
+}
+
+// Layers that differ in nothing from the others are no set of their own.
+static bool settle_windows(Shape *s) {
+    if (s->local_theta > 0 || (s->local_window && !s->window)) return true;
+    s->local = (LayerSet){.word = {0}};
+    s->local_window = 0;
     return true;
 }
 
@@ -131,7 +137,8 @@ static bool read_activation(const ConfigReader *r, Shape *s) {
         Activation activation;
     } known[] = {{"silu", ACTIVATION_SILU},          {"swish", ACTIVATION_SILU},
                  {"gelu", ACTIVATION_GELU},          {"gelu_pytorch_tanh", ACTIVATION_GELU_TANH},
-                 {"gelu_new", ACTIVATION_GELU_TANH}, {"relu2", ACTIVATION_RELU2}};
+                 {"gelu_new", ACTIVATION_GELU_TANH}, {"gelu_fast", ACTIVATION_GELU_TANH},
+                 {"relu2", ACTIVATION_RELU2}};
     const char *key = key_of(r, "hidden_act");
     if (!field_present(r->root, key)) return true;
     const char *name = field_text(r->root, key, r->place, r->e);
@@ -151,7 +158,7 @@ static bool read_switches(const ConfigReader *r, Shape *s) {
     if (!config_bool(r, "tie_word_embeddings", &s->tied_head) ||
         !config_bool(r, "attention_bias", &attention_bias) || !config_bool(r, "mlp_bias", &s->mlp_bias))
         return false;
-    if (key_of(r, "attention_bias") && field_present(r->root, "attention_bias"))
+    if (key_of(r, "attention_bias") && field_present(r->root, key_of(r, "attention_bias")))
         s->qkv_bias = s->o_bias = attention_bias;
     if (field_present(r->root, "quantization_config"))
         return error_input(
@@ -221,7 +228,7 @@ static bool read_root(ConfigReader *r, Model *m) {
     m->bos = -1;
     if (!json_is_object(r->root)) return error_input(r->e, "'%s' must hold a JSON object", r->place);
     return read_type(r, m) && read_sizes(r, s) && read_window(r, s) && read_switches(r, s) &&
-           config_rope(r, s) && (!r->a->read || r->a->read(r, s)) &&
+           config_rope(r, s) && settle_windows(s) && (!r->a->read || r->a->read(r, s)) &&
            config_int(r, "bos_token_id", -1, s->vocab - 1, &m->bos) && read_eos(m, r->root, r->place, r->e) &&
            read_stand_in(r, m);
 }

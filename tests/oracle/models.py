@@ -21,8 +21,8 @@ sys.path.pop(0)  # tokenizers.py beside this file has the name of a package that
 import torch
 import transformers
 
-OUT = "tests/fixtures/golden"
-GREEDY, MARGIN = 64, 2e-4
+OUT = os.environ.get("ORACLE_OUT", "tests/fixtures/golden")  # elsewhere: for a long run
+GREEDY, MARGIN = int(os.environ.get("ORACLE_GREEDY", 64)), 2e-4
 SMALL = dict(vocab_size=259, hidden_size=32, intermediate_size=56, num_hidden_layers=2, num_attention_heads=4,
              num_key_value_heads=2, max_position_embeddings=128, bos_token_id=1, eos_token_id=2, pad_token_id=0)
 
@@ -58,6 +58,38 @@ CASES = {
                                            rope_scaling=dict(type="longrope", short_factor=[1.0] * 6,
                                                              long_factor=[1.0, 1.1, 1.3, 1.7, 2.5, 4.0])),
                               "bfloat16", None, 41),
+    "granite": ("Granite", dict(embedding_multiplier=1.5, residual_multiplier=0.7, attention_multiplier=0.25,
+                                logits_scaling=3.0), "bfloat16", None, 9),
+    "olmo2": ("Olmo2", dict(eos_token_id=2), "bfloat16", None, 9),
+    "smollm3": ("SmolLM3", dict(num_hidden_layers=4, no_rope_layer_interval=4), "bfloat16", None, 9),
+    "llama-biases": ("Llama", dict(attention_bias=True, mlp_bias=True, hidden_act="gelu"), "bfloat16", None, 9),
+    "llama-yarn": ("Llama", dict(head_dim=24, rope_scaling=dict(rope_type="yarn", factor=4.0, beta_fast=8.0,
+                                                                original_max_position_embeddings=32)),
+                   "bfloat16", None, 30),
+    "qwen3-mixed": ("Qwen3", dict(head_dim=8, use_sliding_window=True, sliding_window=12, max_window_layers=1,
+                                  num_hidden_layers=3), "bfloat16", None, 40),
+    "gemma": ("Gemma", dict(head_dim=16, tie_word_embeddings=False), "bfloat16", None, 9),
+    "gemma2": ("Gemma2", dict(head_dim=16, query_pre_attn_scalar=24, sliding_window=11, attn_logit_softcapping=4.0,
+                              final_logit_softcapping=12.0, num_hidden_layers=3), "bfloat16", None, 40),
+    "gemma3": ("Gemma3Text", dict(head_dim=24, query_pre_attn_scalar=20, sliding_window=13, num_hidden_layers=3,
+                                  sliding_window_pattern=2), "bfloat16", None, 40),
+    "gemma3-head256": ("Gemma3Text", dict(head_dim=256, hidden_size=24, num_attention_heads=2, num_key_value_heads=1,
+                                          intermediate_size=40, sliding_window=13, num_hidden_layers=2,
+                                          sliding_window_pattern=2), "bfloat16", None, 40),
+    "glm": ("Glm", dict(head_dim=16), "bfloat16", None, 9),
+    "glm4": ("Glm4", dict(head_dim=16), "bfloat16", None, 9),
+    "starcoder2": ("Starcoder2", dict(sliding_window=14), "bfloat16", None, 40),
+    "gpt-neox": ("GPTNeoX", dict(), "bfloat16", None, 9),
+    "gpt-neox-sequential": ("GPTNeoX", dict(use_parallel_residual=False, hidden_size=40, num_attention_heads=5,
+                                            rotary_pct=1.0), "bfloat16", None, 9),
+    "phi": ("Phi", dict(), "bfloat16", None, 9),
+    "stablelm": ("StableLm", dict(use_qkv_bias=True), "bfloat16", None, 9),
+    "stablelm-parallel": ("StableLm", dict(use_parallel_residual=True), "bfloat16", None, 9),
+    "cohere": ("Cohere", dict(logit_scale=0.5), "bfloat16", None, 9),
+    "cohere2": ("Cohere2", dict(sliding_window=12, num_hidden_layers=4, logit_scale=0.5), "bfloat16", None, 40),
+    "exaone4": ("Exaone4", dict(sliding_window=12, num_hidden_layers=4), "bfloat16", None, 40),
+    "seed-oss": ("SeedOss", dict(head_dim=12), "bfloat16", None, 9),
+    "arcee": ("Arcee", dict(), "bfloat16", None, 9),
 }
 
 
@@ -65,11 +97,11 @@ def build(kind, changes, seed):
     torch.manual_seed(seed)
     config = getattr(transformers, kind + "Config")(**{**SMALL, **changes, "initializer_range": 0.15})
     config._attn_implementation = "eager"
-    model = getattr(transformers, kind + "ForCausalLM")(config).eval()
+    model = getattr(transformers, kind.removesuffix("Text") + "ForCausalLM")(config).eval()
     with torch.no_grad():
         for name, p in model.named_parameters():
-            if "norm" in name:
-                p.copy_(1 + 0.2 * torch.randn_like(p))
+            if "norm" in name and name.endswith("weight"):
+                p.copy_((0 if "Gemma" in kind else 1) + 0.2 * torch.randn_like(p))
             elif name.endswith("bias"):
                 p.copy_(0.3 * torch.randn_like(p))
     return model
