@@ -304,14 +304,14 @@ PUBLISHED = {
     "facebook/opt-125m": model("opt", activation_function="relu", bos_token_id=2, do_layer_norm_before=True, eos_token_id=2,
                                ffn_dim=3072, hidden_size=768, max_position_embeddings=2048, num_attention_heads=12,
                                num_hidden_layers=12, pad_token_id=1, vocab_size=50272, word_embed_proj_dim=768),
+    "deepseek-ai/DeepSeek-R1-0528-Qwen3-8B": qwen3(
+        4096, 12288, 36, 32, 8, 151936, 131072, rope_scaling=dict(
+            rope_type="yarn", factor=4.0, original_max_position_embeddings=32768, attn_factor=0.8782488562869419)),
 }
 
 
 # Refused for more than their type, or of types that transformers need not count: only as published.
 OTHERS = {
-    "deepseek-ai/DeepSeek-R1-0528-Qwen3-8B": ("rope scaling 'yarn'", qwen3(
-        4096, 12288, 36, 32, 8, 151936, 131072, rope_scaling=dict(
-            rope_type="yarn", factor=4.0, original_max_position_embeddings=32768, attn_factor=0.8782488562869419))),
     "hugging-quants/Meta-Llama-3.1-8B-Instruct-AWQ-INT4": ("'quantization_config'", llama3(
         4096, 14336, 32, 32, 8, 128256, 131072, mlp_bias=False, rope_scaling=scaled(8.0), quantization_config=dict(
             bits=4, group_size=128, modules_to_not_convert=None, quant_method="awq", version="gemm", zero_point=True))),
