@@ -3,6 +3,7 @@
 #include "engine/model/config.h"
 
 #include "engine/base/json.h"
+#include "engine/core/rope.h"
 
 #include <math.h>
 #include <string.h>

@@ -6,7 +6,6 @@
 #include "engine/engine.h"
 #include "harness/machine/machine.h"
 #include "harness/cli/version.h"
-#include "harness/ranks/link.h"
 #include "harness/ranks/mpi.h"
 #include "harness/ranks/ranks.h"
 #include "harness/cli/terminal.h"

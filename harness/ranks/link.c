@@ -1,6 +1,6 @@
 // A gather is timed on every rank. The last one to arrive waits least, so a gather's cost is the least of the
 // ranks' times; its median over the repetitions counts.
-#include "harness/ranks/link.h"
+#include "harness/ranks/ranks.h"
 
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"

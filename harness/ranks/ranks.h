@@ -37,3 +37,14 @@ void processes_leave(Processes *p);
 
 // An error unless the method has as many ranks as there are processes, where there are several.
 bool processes_fit(const Processes *p, const Method *method, Error *e);
+
+// --- the speed of messages between them, as `outpace simulate --devices` takes it (link.c)
+
+typedef struct LinkSpeed {
+    double gather_s;    // a gather of 8 bytes a rank
+    double latency_s;   // of one message: a gather takes ceil(log2 R) of them (simulate/scaling.h)
+    double bytes_per_s; // that a rank receives
+} LinkSpeed;
+
+// All ranks call this; all learn the result. Takes a fraction of a second.
+bool link_measure(const Team *team, LinkSpeed *out, Error *e);
