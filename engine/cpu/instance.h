@@ -1,7 +1,5 @@
 // The internals of an open CPU instance, shared by cpu.c (its life), forward.c (layers), attention.c (who
-// sees whom) and head.c (logits).
-//
-// Buffers are allocated at open for the largest step; pages that a run doesn't need are never touched.
+// sees whom) and head.c (logits). Buffers are allocated at open for the largest step.
 //
 //      cache   keys, values of each layer, by slot            written by commit only
 //      copies  of the cache, one for each row                 LAYOUT_COPIED only
@@ -92,8 +90,8 @@ typedef struct Cpu {
     CacheCopy *copies;          // (copy_rows): for LAYOUT_COPIED
     int copy_rows, run_context; // run_context: the last step's
     float *hidden, *given, *kept;
-    Captures captures;
     size_t kept_capacity; // floats
+    Captures captures;
     float *cosine, *sine; // (ropes, context, pairs)
     int rope_filled;      // positions whose angles are computed
     Panel panel;

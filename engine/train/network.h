@@ -23,8 +23,7 @@
 #include "engine/train/parameters.h"
 
 typedef struct Batch {
-    const int *tokens, *targets,
-        *start; // (rows); an adapter has no tokens, and any target but -1 is `wanted`
+    const int *tokens, *targets, *start; // (rows); adapters have no tokens, targets but -1 are `wanted`
     int rows;
     const float *states; // (rows, width): an adapter's input; EAGLE-3's has several
     const float *wanted; // (rows, wanted_width): final normed states of the target or teacher; for an EAGLE
