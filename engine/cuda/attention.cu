@@ -105,13 +105,15 @@ __device__ __forceinline__ void fetch(const Attention &a, const Places &p, int k
     }
 }
 
-// The thread's 16 bytes of q. The row is loaded together with everything else.
+// The thread's 16 bytes of q, in each round if heads are wider than usual. The row is loaded together with
+// everything else.
 template <int DIM> struct QueryPiece {
     Query query;
     int at, d, row;
 };
-template <int DIM> __device__ __forceinline__ QueryPiece<DIM> find_piece(const Job &j, const Split &s) {
-    int i = (int)threadIdx.x / (DIM / 8);
+template <int DIM>
+__device__ __forceinline__ QueryPiece<DIM> find_piece(const Job &j, const Split &s, int round) {
+    int i = ((int)threadIdx.x + round * WARPS * WARP) / (DIM / 8);
     if (i >= QUERIES) return {{0, 0, false}, -1, 0, 0};
     Query q = query_of(j, s, i);
     return {q, i, (int)threadIdx.x % (DIM / 8) * 8, q.there ? j.tile->row[q.node] : 0};
@@ -218,12 +220,12 @@ __device__ __forceinline__ uint4 weights_of(const float score[2][4], const float
             half_pair(FORMAT, w[6], w[7])};
 }
 
-// Sums 16 dimensions of the values over all turns, and the weights.
+// Sums dimensions d .. d + 15 of the values over all turns, and the weights.
 template <Dtype FORMAT, int DIM>
-__device__ __forceinline__ void take_values(const TensorShared<DIM> *sm, int turns, float sum[2][4],
+__device__ __forceinline__ void take_values(const TensorShared<DIM> *sm, int turns, int d, float sum[2][4],
                                             float total[4]) {
     const uint32_t ones = FORMAT == DTYPE_F16 ? 0x3c003c00u : 0x3f803f80u;
-    int lane = warp_lane(), row = lane / 8 % 2 * 8 + lane % 8, column = warp_number() * 16 + lane / 16 * 8,
+    int lane = warp_lane(), row = lane / 8 % 2 * 8 + lane % 8, column = d + lane / 16 * 8,
         slot = turns > WARPS ? 0 : 1;
 #pragma unroll
     for (int i = 0; i < 4; i++) sum[0][i] = sum[1][i] = total[i] = 0;
@@ -238,7 +240,7 @@ __device__ __forceinline__ void take_values(const TensorShared<DIM> *sm, int tur
 }
 
 template <int DIM>
-__device__ __forceinline__ void put_part(const Mine &m, const float sum[2][4], const float total[4],
+__device__ __forceinline__ void put_part(const Mine &m, int d, const float sum[2][4], const float total[4],
                                          Part<QUERIES, DIM> *to) {
     int g = warp_lane() / 4, q = warp_lane() % 4 * 2;
 #pragma unroll
@@ -247,15 +249,14 @@ __device__ __forceinline__ void put_part(const Mine &m, const float sum[2][4], c
         int row = g + half * 8;
 #pragma unroll
         for (int i = 0; i < 2; i++)
-            *(float2 *)&to->values[row][warp_number() * 16 + i * 8 + q] = {sum[i][half * 2],
-                                                                           sum[i][half * 2 + 1]};
-        if (warp_number() > 0 || q > 0) continue;
+            *(float2 *)&to->values[row][d + i * 8 + q] = {sum[i][half * 2], sum[i][half * 2 + 1]};
+        if (d > 0 || q > 0) continue;
         to->most[row] = m.most[half];
         to->sum[row] = total[half * 2];
     }
 }
 
-__device__ __forceinline__ void put_end(const Attention &a, const Mine &m, const float sum[2][4],
+__device__ __forceinline__ void put_end(const Attention &a, const Mine &m, int first, const float sum[2][4],
                                         const float total[4]) {
 #pragma unroll
     for (int half = 0; half < 2; half++) {
@@ -264,7 +265,7 @@ __device__ __forceinline__ void put_end(const Attention &a, const Mine &m, const
 #pragma unroll
         for (int i = 0; i < 2; i++) {
             float x[2] = {sum[i][half * 2] * inverse, sum[i][half * 2 + 1] * inverse};
-            int d = warp_number() * 16 + i * 8 + warp_lane() % 4 * 2;
+            int d = first + i * 8 + warp_lane() % 4 * 2;
             put_means<2>(a.to, m.row[half], m.query[half].head * a.heads.head_dim + d, x,
                          a.heads.head_dim - d);
         }
@@ -301,7 +302,7 @@ __device__ __forceinline__ bool find_job(const Attention &a, const Split &s, Job
 }
 
 template <Dtype FORMAT, int DIM>
-__global__ void __launch_bounds__(WARPS *WARP, 2) attention(Attention a, Split s) {
+__global__ void __launch_bounds__(WARPS *WARP, DIM > HEAD_DIM_USUAL ? 1 : 2) attention(Attention a, Split s) {
     typedef TensorShared<DIM> Shared;
     SHARED(Shared, sm);
     let_next_begin();
@@ -309,7 +310,9 @@ __global__ void __launch_bounds__(WARPS *WARP, 2) attention(Attention a, Split s
     Job j;
     if (!find_job(a, s, &j)) return;
     int warp = warp_number();
-    QueryPiece<DIM> piece = find_piece<DIM>(j, s);
+    QueryPiece<DIM> piece[DIM > HEAD_DIM_USUAL ? 2 : 1];
+#pragma unroll
+    for (int i = 0; i < (DIM > HEAD_DIM_USUAL ? 2 : 1); i++) piece[i] = find_piece<DIM>(j, s, i);
     Mine m = my_queries(a, j, s);
 
     Rows16<DIM> *slot = sm->slot[warp];
@@ -319,7 +322,8 @@ __global__ void __launch_bounds__(WARPS *WARP, 2) attention(Attention a, Split s
         p[0] = find_places(a, j, warp);
         fetch(a, p[0], j.kv, j.cache_k, a.step_k, &slot[0]);
     }
-    fetch_piece(a, piece, &sm->q);
+#pragma unroll
+    for (int i = 0; i < (DIM > HEAD_DIM_USUAL ? 2 : 1); i++) fetch_piece(a, piece[i], &sm->q);
     copy_commit();
     if (two) {
         p[1] = find_places(a, j, warp + WARPS);
@@ -367,11 +371,14 @@ __global__ void __launch_bounds__(WARPS *WARP, 2) attention(Attention a, Split s
 
     int counter = (int)(blockIdx.z * gridDim.y + blockIdx.y);
     Part<QUERIES, DIM> *parts = (Part<QUERIES, DIM> *)a.parts + (size_t)counter * gridDim.x;
-    if (warp < DIM / 16) {
+#pragma unroll
+    for (int first = 0; first < DIM; first += WARPS * 16) {
+        int d = first + warp * 16;
         float sum[2][4], total[4];
-        take_values<FORMAT>(sm, j.turns, sum, total);
-        if (j.spans == 1) put_end(a, m, sum, total);
-        else put_part(m, sum, total, &parts[blockIdx.x]);
+        if (d >= DIM) break;
+        take_values<FORMAT>(sm, j.turns, d, sum, total);
+        if (j.spans == 1) put_end(a, m, d, sum, total);
+        else put_part(m, d, sum, total, &parts[blockIdx.x]);
     }
     if (j.spans == 1 || !comes_last(&a.done[counter], j.spans, &sm->is_last)) return;
     for (int i = (int)threadIdx.x; i < QUERIES * (DIM / 4); i += WARPS * WARP) {
@@ -382,12 +389,12 @@ __global__ void __launch_bounds__(WARPS *WARP, 2) attention(Attention a, Split s
     }
 }
 
-// 8.6 and 8.9 allow a block 99 KB.
-static_assert(sizeof(TensorShared<HEAD_DIM_MAX>) <= 99 << 10, "a block must fit the smallest cards");
+// 8.6 and 8.9 allow a block 99 KB, 8.0 allows 163: wider heads need 144.
+static_assert(sizeof(TensorShared<HEAD_DIM_USUAL>) <= 99 << 10, "a block must fit the smallest cards");
 
 // Head sizes are padded to one of these.
 static int padded_dim(int head_dim) {
-    static const int sizes[] = {16, 64, 96};
+    static const int sizes[] = {16, 64, 96, HEAD_DIM_USUAL};
     for (int size : sizes)
         if (head_dim <= size) return size;
     return HEAD_DIM_MAX;
@@ -415,6 +422,7 @@ static void launch_padded(const Attention *a, int tiles, int first, int spans, v
     case 16: launch<FORMAT, 16>(a, tiles, first, spans, stream); break;
     case 64: launch<FORMAT, 64>(a, tiles, first, spans, stream); break;
     case 96: launch<FORMAT, 96>(a, tiles, first, spans, stream); break;
+    case HEAD_DIM_USUAL: launch<FORMAT, HEAD_DIM_USUAL>(a, tiles, first, spans, stream); break;
     default: launch<FORMAT, HEAD_DIM_MAX>(a, tiles, first, spans, stream); break;
     }
 }
@@ -445,6 +453,10 @@ void gpu_attention(const Attention *a, int tiles, int spans, void *stream) {
     else
         for (int first = 0; first < tiles; first += at_once)
             launch_tiles(a, tiles - first < at_once ? tiles - first : at_once, first, spans, stream);
+}
+
+size_t gpu_attention_shared(const Heads *h) {
+    return h->dtype == DTYPE_F32 || h->head_dim <= HEAD_DIM_USUAL ? 0 : sizeof(TensorShared<HEAD_DIM_MAX>);
 }
 
 size_t gpu_attention_part(const Heads *h, int spans) {

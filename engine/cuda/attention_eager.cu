@@ -8,7 +8,7 @@
 //                                dimensions; then the warps in order
 #include "engine/cuda/attention.cuh"
 
-enum { THREADS = 256, WARPS = THREADS / WARP, WIDE = 8, DIMS = HEAD_DIM_MAX / WARP };
+enum { THREADS = 256, WARPS = THREADS / WARP, WIDE = 8, DIMS = HEAD_DIM_USUAL / WARP };
 
 // A tile's scores for a head.
 __device__ __forceinline__ float *scores_of(const Attention &a, int head) {
@@ -113,25 +113,27 @@ __global__ void __launch_bounds__(THREADS) eager_means(Attention a, int first_ti
     wait_for_launches();
     const Tile *t = step_tiles(a.step) + first_tile + blockIdx.z;
     if (t->nodes == 0) return;
-    int head = (int)blockIdx.y, kv = kv_head(a, head), dim = warp_lane() * DIMS, dims = a.heads.head_dim;
+    int head = (int)blockIdx.y, kv = kv_head(a, head), dims = a.heads.head_dim;
     const float *weight = scores_of(a, head);
-    float sum[DIMS] = {0, 0, 0, 0};
     int lowest = first_seen(a, t->highest);
-    for (int base = block_of(lowest); base <= t->highest; base += BLOCK) {
-        if (base / BLOCK % WARPS != warp_number()) continue;
-        int first = base > lowest ? base : lowest,
-            last = base + BLOCK - 1 < t->highest ? base + BLOCK - 1 : t->highest;
-        for (int p = first; p <= last && dim < dims; p++) {
-            alignas(16) float x[DIMS];
-            size_t at;
-            const void *values = find_key(a, t, kv, p, a.cache_v, a.step_v, &at);
-            load_wide<DIMS>(a.heads.dtype, values, at + (size_t)dim, x);
+    for (int dim = warp_lane() * DIMS; dim < HEAD_DIM_MAX; dim += HEAD_DIM_USUAL) {
+        float sum[DIMS] = {0, 0, 0, 0};
+        for (int base = block_of(lowest); base <= t->highest; base += BLOCK) {
+            if (base / BLOCK % WARPS != warp_number()) continue;
+            int first = base > lowest ? base : lowest,
+                last = base + BLOCK - 1 < t->highest ? base + BLOCK - 1 : t->highest;
+            for (int p = first; p <= last && dim < dims; p++) {
+                alignas(16) float x[DIMS];
+                size_t at;
+                const void *values = find_key(a, t, kv, p, a.cache_v, a.step_v, &at);
+                load_wide<DIMS>(a.heads.dtype, values, at + (size_t)dim, x);
 #pragma unroll
-            for (int i = 0; i < DIMS; i++) sum[i] = fmaf(weight[p], x[i], sum[i]);
+                for (int i = 0; i < DIMS; i++) sum[i] = fmaf(weight[p], x[i], sum[i]);
+            }
         }
-    }
 #pragma unroll
-    for (int i = 0; i < DIMS; i++) sm->means[warp_number()][dim + i] = sum[i];
+        for (int i = 0; i < DIMS; i++) sm->means[warp_number()][dim + i] = sum[i];
+    }
     __syncthreads();
     for (int d = (int)threadIdx.x; d < dims; d += THREADS) {
         float all = 0;

@@ -3,11 +3,10 @@
 // attention.cu is the fast kernel.
 #include "engine/cuda/attention.cuh"
 
-enum { DIM = HEAD_DIM_MAX, LANE_DIMS = DIM / WARP, WARPS = SPAN / WARP };
+enum { WARPS = SPAN / WARP };
 
-typedef Part<1, DIM> PlainPart;
-struct PlainShared {
-    PlainPart warp[WARPS];
+template <int DIM> struct PlainShared {
+    Part<1, DIM> warp[WARPS];
     int is_last;
 };
 
@@ -24,8 +23,10 @@ __device__ __forceinline__ float score(const float *q, const float *k, int dims)
 }
 
 // Takes one warp's positions. `at`: the lane's key and value, if `seen`.
+template <int DIM>
 __device__ __forceinline__ void take_positions(const Attention &a, const Tile *t, const float *q, bool seen,
-                                               bool step, size_t at, PlainPart *to) {
+                                               bool step, size_t at, Part<1, DIM> *to) {
+    const int LANE_DIMS = DIM / WARP;
     const float *keys = (const float *)(step ? a.step_k : seen_cache(a, t, a.cache_k)) + at;
     float s = seen ? full_score(a, score(q, keys, a.heads.pitch)) : -INFINITY;
     float most = warp_most(s), p = exp2_fast(s - finite_most(most)), all = warp_sum(p), sum[LANE_DIMS];
@@ -49,8 +50,11 @@ __device__ __forceinline__ void take_positions(const Attention &a, const Tile *t
     for (int i = 0; i < LANE_DIMS; i++) to->values[0][i * WARP + warp_lane()] = sum[i];
 }
 
+template <int DIM>
 __global__ void __launch_bounds__(WARPS *WARP, 1) attention_plain(Attention a, int first_tile) {
-    SHARED(PlainShared, sm);
+    typedef Part<1, DIM> PlainPart;
+    typedef PlainShared<DIM> Shared;
+    SHARED(Shared, sm);
     let_next_begin();
     wait_for_launches();
     const Tile *t = step_tiles(a.step) + first_tile + blockIdx.z;
@@ -82,11 +86,19 @@ __global__ void __launch_bounds__(WARPS *WARP, 1) attention_plain(Attention a, i
     if (d < DIM) merge_to_end(a, parts, spans, 0, d, row, head);
 }
 
+static bool is_wide(const Heads *h) { return h->head_dim > HEAD_DIM_USUAL; }
+
 size_t gpu_attention_plain_part(const Heads *h, int spans) {
-    return (size_t)h->heads * (size_t)spans * (sizeof(PlainPart) / sizeof(float));
+    size_t part = is_wide(h) ? sizeof(Part<1, HEAD_DIM_MAX>) : sizeof(Part<1, HEAD_DIM_USUAL>);
+    return (size_t)h->heads * (size_t)spans * (part / sizeof(float));
+}
+
+template <int DIM> static void launch(const Attention *a, dim3 grid, int first, void *stream) {
+    LAUNCH_EARLY(attention_plain<DIM>, grid, WARPS * WARP, sizeof(PlainShared<DIM>), stream, NULL, *a, first);
 }
 
 void gpu_attention_plain(const Attention *a, int tiles, int first, int spans, void *stream) {
     dim3 grid((unsigned)spans, (unsigned)a->heads.heads, (unsigned)tiles);
-    LAUNCH_EARLY(attention_plain, grid, WARPS * WARP, sizeof(PlainShared), stream, NULL, *a, first);
+    if (is_wide(&a->heads)) launch<HEAD_DIM_MAX>(a, grid, first, stream);
+    else launch<HEAD_DIM_USUAL>(a, grid, first, stream);
 }

@@ -79,6 +79,13 @@ static bool take_all(Cuda *c, const BackendOptions *o, Error *e) {
 
 static bool shape_fits(const Cuda *c, Error *e) {
     int dim = c->model->shape.head_dim;
+    size_t shared = gpu_attention_shared(&c->heads);
+    if (dim <= HEAD_DIM_MAX && shared > c->facts.shared_bytes)
+        return error_input(
+            e,
+            "cuda:%d: heads of %d dimensions need %zu KB of shared memory in a block, the card has %zu: "
+            "--compute f32 needs less, and --device cpu has them",
+            c->ordinal, dim, shared >> 10, c->facts.shared_bytes >> 10);
     return dim <= HEAD_DIM_MAX ||
            error_input(e, "cuda:%d: heads of %d dimensions, at most %d are supported; --device cpu has them",
                        c->ordinal, dim, HEAD_DIM_MAX);

@@ -83,7 +83,7 @@ typedef struct Keep {
 void gpu_keep(const Keep *k, int most, void *stream);
 
 // Keys and values of this layer are in areas (kv_heads, slots or nodes, pitch).
-enum { HEAD_DIM_MAX = 128 };
+enum { HEAD_DIM_MAX = 256, HEAD_DIM_USUAL = 128 };
 typedef struct Attention {
     const Step *step;
     Heads heads;
@@ -104,7 +104,8 @@ typedef struct Attention {
 } Attention;
 void attention_scale(const Shape *s, Attention *a);                         // fills scale and inner
 void gpu_attention(const Attention *a, int tiles, int spans, void *stream); // of the step; at most in a tile
-size_t gpu_attention_part(const Heads *h, int spans);                       // floats of one tile's parts
+size_t gpu_attention_shared(const Heads *h);          // bytes of shared memory that a block needs
+size_t gpu_attention_part(const Heads *h, int spans); // floats of one tile's parts
 
 // Moves keys and values of nodes to slots, in all layers. The list is on the device.
 typedef struct CommitList {

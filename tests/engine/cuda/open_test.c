@@ -76,13 +76,13 @@ static void what_cannot_run_is_refused(void **state) {
     void *self;
     Error e = {0};
     BackendOptions o = {.compute = COMPUTE_BF16, .max_nodes = 8};
-    shape.head_dim = 130;
-    shape.rope.pairs = 65;
+    shape.head_dim = 258;
+    shape.rope.pairs = 129;
     random_model_init(&m, &shape, DTYPE_BF16, false, &r);
     assert_false(cuda_open(&m.model, 1, &o, &self, &e));
     assert_string_equal(e.text, "cuda:1: this machine has 1 NVIDIA GPU, from cuda:0 on");
     assert_false(cuda_open(&m.model, 0, &o, &self, &e));
-    assert_non_null(strstr(e.text, "heads of 130 dimensions"));
+    assert_non_null(strstr(e.text, "heads of 258 dimensions"));
     assert_true(cuda_usable(0, &e));
     assert_false(cuda_usable(1, &e));
     random_model_release(&m);
