@@ -22,11 +22,11 @@ typedef struct Point {
 typedef struct Sweep {
     Point *points; // (count)
     int count;
-    int excluded;                     // combinations that an `exclude where` took away
-    int repeated;                     // duplicates of earlier points, dropped
-    char hash[SHA256_TEXT];           // of the points, in order, and of how they are measured
-    int total;                        // points before a cut
-    int shard, shards;                // which part this is, from 0, and of how many; 0 of 1: all of it
+    int excluded;           // combinations that an `exclude where` took away
+    int repeated;           // duplicates of earlier points, dropped
+    char hash[SHA256_TEXT]; // of the points, in order, and of how they are measured
+    int total;              // points before a cut
+    int shard, shards;      // which part this is, from 0, and of how many; 0 of 1: all of it
     // Of all the points, whatever the cut: whether any runs the model on a device that computes, and on the
     // dataset.
     bool computes[EXPERIMENT_MODELS], reads[EXPERIMENT_MODELS][EXPERIMENT_DATASETS];
