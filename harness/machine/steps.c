@@ -188,16 +188,25 @@ bool bench_take(const BenchOptions *o, BenchTake take, void *state, BenchSample 
 
 // --- what a step costs -----------------------------------------------------------------------------------
 
+// Positions that a layer sees, on average over layers, of `positions` that `rows` rows would without windows.
+static double visible(const Shape *s, double positions, double rows) {
+    double sum = 0;
+    for (int layer = 0; layer < s->layers; layer++) {
+        double window = shape_window(s, layer) * rows;
+        sum += window > 0 && window < positions ? window : positions;
+    }
+    return sum / s->layers;
+}
+
 StepCost step_cost(const Shape *shape, const BackendReport *report, const StepShape *step) {
     if (report->weight_bytes == 0) return (StepCost){0, 0}; // a backend without arithmetic
     double layers = (double)shape->layers, rows = (double)step->rows;
     double parameters = layers * (double)shape_layer_parameters(shape);
     double head = (double)shape->vocab * (double)shape->width * (double)step->read;
-    double seen = step->seen < (double)shape->window * rows || !shape->window ? step->seen
-                                                                              : (double)shape->window * rows;
+    double seen = visible(shape, step->seen, rows);
     double fc = rows * (double)shape_fc_width(shape) * (double)shape->width;
     double attention = 2 * layers * (double)shape_q_width(shape) * seen; // scores, and sums of values
-    double cached = shape->window && step->context > shape->window ? shape->window : step->context;
+    double cached = visible(shape, step->context, 1);
     return (StepCost){.bytes = (double)report->weight_bytes +
                                cached * step->cache_readers * (double)report->kv_bytes_per_position +
                                seen * (double)report->score_bytes,
