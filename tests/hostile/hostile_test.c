@@ -133,8 +133,8 @@ static const Case SINGLE_CASES[] = {
     {"real past all limits", spoil_replace, CONFIG, "{\"rope_theta\": 1e999}", CONFIG, "overflow"},
     {"end id past the vocabulary", spoil_json, CONFIG "/eos_token_id", "512", CONFIG, "'eos_token_id' 512"},
     {"rope scaling a number", spoil_json, CONFIG "/rope_scaling", "2", CONFIG, "'rope_scaling'"},
-    {"rope scaling unknown", spoil_json, CONFIG "/rope_scaling", "{\"type\":\"yarn\",\"factor\":2}", CONFIG,
-     "'yarn'"},
+    {"rope scaling unknown", spoil_json, CONFIG "/rope_scaling", "{\"type\":\"ntk\",\"factor\":2}", CONFIG,
+     "'ntk'"},
     {"quantised", spoil_json, CONFIG "/quantization_config", "{\"bits\":4}", CONFIG, "original"},
     // --- generation_config.json
     {"generation config empty", spoil_cut, GENERATION, "0", GENERATION, "line 1"},

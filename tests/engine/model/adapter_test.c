@@ -94,7 +94,7 @@ static void slow_logits(const Model *m, AdapterVariant v, const float *row, doub
 // --- against the engine
 
 static void make_target(RandomModel *m, Random *r) {
-    Shape shape = random_shape(r);
+    Shape shape = random_plain_shape(r);
     shape.layers = 3;
     shape.activation = ACTIVATION_SILU;
     random_model_init(m, &shape, DTYPE_F32, false, r);
