@@ -101,7 +101,8 @@ static void check_size(int head_dim, Compute compute, double tolerance, int roun
 }
 
 static void every_size(void **state) {
-    static const int sizes[] = {12, 40, 64, 96, 112, 128, 200, 256}; // padded to 16, 64, 64, 96, 128, 128, 256
+    static const int sizes[] = {12,  40,  64,  96,
+                                112, 128, 200, 256}; // padded to 16, 64, 64, 96, 128, 128, 256
     (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         check_size(sizes[i], COMPUTE_BF16, 4e-2, (int)i);
