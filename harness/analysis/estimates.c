@@ -120,17 +120,22 @@ static bool list_points(Store *store, int64_t run, PointRow **out, size_t *count
     return rows_end(r, ok, e);
 }
 
-bool estimates_missing(Store *store, int64_t run, bool *missing, Error *e) {
-    static const char SQL[] =
-        "SELECT count(*) FROM point WHERE run_id = ?1"
-        " AND EXISTS (SELECT 1 FROM sample WHERE point_id = point.id)"
-        " AND (iif(EXISTS (SELECT 1 FROM estimate WHERE point_id = point.id AND metric = 'speedup'),"
-        " 'speedup_over_S', 'S_reference') NOT IN (SELECT metric FROM estimate WHERE point_id = point.id)"
-        " OR ((SELECT count(DISTINCT task) > 1 FROM prompt WHERE prompt.dataset_id = point.dataset_id)"
-        " AND NOT EXISTS (SELECT 1 FROM estimate WHERE point_id = point.id AND metric GLOB 'S of *')))";
-    int64_t count;
-    if (!rows_one_int(store, SQL, run, &count, e)) return false;
-    *missing = count > 0;
+#define POINTS_WITHOUT                             \
+    "SELECT count(*) FROM point WHERE run_id = ?1" \
+    " AND EXISTS (SELECT 1 FROM sample WHERE point_id = point.id) AND "
+
+bool estimates_missing(Store *store, int64_t run, EstimatesScope scope, bool *missing, Error *e) {
+    static const char WHOLE[] = POINTS_WITHOUT
+        "iif(EXISTS (SELECT 1 FROM estimate WHERE point_id = point.id AND metric = 'speedup'),"
+        " 'speedup_over_S', 'S_reference') NOT IN (SELECT metric FROM estimate WHERE point_id = point.id)";
+    static const char OF_TASKS[] = POINTS_WITHOUT
+        "(SELECT count(DISTINCT task) > 1 FROM prompt WHERE prompt.dataset_id = point.dataset_id)"
+        " AND NOT EXISTS (SELECT 1 FROM estimate WHERE point_id = point.id AND metric GLOB 'S of *')";
+    int64_t points, tasks = 0;
+    if (!rows_one_int(store, WHOLE, run, &points, e) ||
+        (scope == ESTIMATES_OF_TASKS && !rows_one_int(store, OF_TASKS, run, &tasks, e)))
+        return false;
+    *missing = points > 0 || tasks > 0;
     return true;
 }
 
@@ -149,33 +154,34 @@ static bool make_tasks(Store *store, const PointRow *p, PairList *list, Error *e
     return rows_end(r, ok, e);
 }
 
-static bool make_point(Store *store, const PointRow *p, PairList *list, Error *e) {
+static bool make_point(Store *store, const PointRow *p, EstimatesScope scope, PairList *list, Error *e) {
     Tally t;
     return read_pairs(store, p->id, &ALL, list, e) &&
            tally(list->pairs, (int)list->count, p->sampled, &t, e) && store_begin_lightly(store, e) &&
-           store_tally(store, p->id, &t, e) && make_tasks(store, p, list, e) && store_commit(store, e);
+           store_tally(store, p->id, &t, e) &&
+           (scope == ESTIMATES_OF_POINTS || make_tasks(store, p, list, e)) && store_commit(store, e);
 }
 
-bool estimates_make(Store *store, int64_t run, Error *e) {
+bool estimates_make(Store *store, int64_t run, EstimatesScope scope, Error *e) {
     PointRow *points = NULL;
     PairList list = {0};
     size_t count = 0;
     bool ok = list_points(store, run, &points, &count, e);
-    for (size_t i = 0; ok && i < count; i++) ok = make_point(store, &points[i], &list, e);
+    for (size_t i = 0; ok && i < count; i++) ok = make_point(store, &points[i], scope, &list, e);
     if (!ok) store_rollback(store);
     mem_free(list.pairs);
     mem_free(points);
     return ok;
 }
 
-bool estimates_ensure(Store **store, int64_t run, Error *e) {
+bool estimates_ensure(Store **store, int64_t run, EstimatesScope scope, Error *e) {
     bool missing;
-    if (estimates_missing(*store, run, &missing, e)) {
+    if (estimates_missing(*store, run, scope, &missing, e)) {
         if (!missing) return true;
         char *path = mem_text(store_path(*store), strlen(store_path(*store)));
         store_close(*store);
         *store = store_open(path, STORE_WRITE, NULL, NULL);
-        if (*store) estimates_make(*store, run, NULL);
+        if (*store) estimates_make(*store, run, scope, NULL);
         store_close(*store);
         *store = store_open(path, STORE_READ, NULL, e);
         mem_free(path);

@@ -49,18 +49,22 @@ bool tally_plain(TallyPair *pairs, int count, bool sampled, Tally *out, Error *e
 
 // ---
 
+// Estimates of whole points; or also S, acceptance and speedup of each category of the data and of its parts,
+// if it has several: metric "S of coding/python", as the view task_matrix reads it. These take several times
+// as long.
+typedef enum { ESTIMATES_OF_POINTS, ESTIMATES_OF_TASKS } EstimatesScope;
+
 // Whether a point of the run has samples and lacks estimates: its run was killed, its samples were imported,
 // or an older program estimated less.
-bool estimates_missing(Store *store, int64_t run, bool *missing, Error *e);
+bool estimates_missing(Store *store, int64_t run, EstimatesScope scope, bool *missing, Error *e);
 
-// Of all points of the run, in place of older ones. Where the data has several tasks, also S, acceptance and
-// speedup of each category and of its parts: metric "S of coding/python", as the view task_matrix reads it.
-bool estimates_make(Store *store, int64_t run, Error *e);
+// Of all points of the run, in place of older ones.
+bool estimates_make(Store *store, int64_t run, EstimatesScope scope, Error *e);
 
 // Opens the store for reading, with the run's estimates made where they can be: of a run that was killed
 // nobody has, and a store that cannot be written has none. *store is open before and after; where that fails
 // it is NULL.
-bool estimates_ensure(Store **store, int64_t run, Error *e);
+bool estimates_ensure(Store **store, int64_t run, EstimatesScope scope, Error *e);
 
 // Which samples of a point count.
 typedef struct SampleChoice {

@@ -108,7 +108,7 @@ static bool compute(Store **store, const Figure *f, int64_t run, const PlotArgum
     snprintf(itself, sizeof itself, "%lld", (long long)run);
     if (!of.against) of.against = itself;
     if (priced) wanted.prediction = &of;
-    if (wanted.tables && !estimates_ensure(store, run, e)) return false;
+    if (wanted.tables && !estimates_ensure(store, run, ESTIMATES_OF_POINTS, e)) return false;
     if (!choice_apply(&a->choice, *store, run, e)) return false;
     return !f->computed || computed_json(*store, run, &wanted, out, e);
 }

@@ -70,7 +70,8 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     Store *store = store_open(a.db, STORE_READ, NULL, e);
     Text computed = {0}, notes = {0};
     o.notes = &notes;
-    bool ok = store && stored_run(store, a.run, &which, e) && estimates_ensure(&store, which, e) &&
+    bool ok = store && stored_run(store, a.run, &which, e) &&
+              estimates_ensure(&store, which, ESTIMATES_OF_TASKS, e) &&
               choice_apply(&a.choice, store, which, e) &&
               computed_json(store, which, &(ComputedWanted){.fits = true, .tables = true}, &computed, e);
     o.computed = text_get(&computed);

@@ -105,7 +105,7 @@ static bool measure(Plan *p, const RunOptions *o, int argc, char **argv, int *co
     line_clear(&line);
     if (!ok || !ledger_open(&l, &p->inputs, &start, e)) return false;
     ok = run_plan(&l, o->json, NULL, &result, e) && (result.interrupted || ledger_choose_baselines(&l, e)) &&
-         estimates_make(l.store, l.run, e);
+         estimates_make(l.store, l.run, ESTIMATES_OF_TASKS, e);
     if (!ok) ledger_end_early(&l, e);
     else ok = ledger_end(&l, result_of(&result), e);
     if (ok) {

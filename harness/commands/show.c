@@ -263,8 +263,8 @@ static bool show(int argc, char **argv, int *code, Error *e) {
         return listed;
     }
     bool ok = store && stored_run(store, rest.count ? rest.items[0] : NULL, &run, e) &&
-              estimates_ensure(&store, run, e) && choice_apply(&o.choice, store, run, e) &&
-              (o.json || print_run(store, run, e)) &&
+              estimates_ensure(&store, run, o.tasks ? ESTIMATES_OF_TASKS : ESTIMATES_OF_POINTS, e) &&
+              choice_apply(&o.choice, store, run, e) && (o.json || print_run(store, run, e)) &&
               (o.json    ? stored_json(store, run, &text, e)
                : o.tasks ? stored_task_table(store, run, &table, e) && grid_show(&table, e)
                          : print_all(store, run, &table, e));

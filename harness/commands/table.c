@@ -137,7 +137,8 @@ static bool run_tasks(const TableArguments *a, Error *e) {
     int64_t run;
     if (!find_format(a->format, &format, e)) return false;
     Store *store = store_open(a->db, STORE_READ, NULL, e);
-    bool ok = store && stored_run(store, a->run, &run, e) && estimates_ensure(&store, run, e) &&
+    bool ok = store && stored_run(store, a->run, &run, e) &&
+              estimates_ensure(&store, run, ESTIMATES_OF_TASKS, e) &&
               choice_apply(&a->choice, store, run, e) && print_tasks(store, run, format, e);
     store_close(store);
     return ok;
@@ -313,7 +314,8 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (!item || !find_format(a.format, &format, e)) return false;
     if (access(a.db, F_OK) != 0 && !a.run) return catalogue_none(item->name, a.db, e);
     Store *store = store_open(a.db, STORE_READ, NULL, e);
-    bool ok = store && find_run(store, &a, item, &which, e) && estimates_ensure(&store, which, e) &&
+    bool ok = store && find_run(store, &a, item, &which, e) &&
+              estimates_ensure(&store, which, ESTIMATES_OF_POINTS, e) &&
               choice_apply(&a.choice, store, which, e) && print(store, which, item, format, e);
     store_close(store);
     return ok;

@@ -311,7 +311,7 @@ static bool import_into(const char *db, StoreMode mode, const char *kind, const 
                         const StoreImport *baseline, StoreImported *out, Error *e) {
     Store *s = store_open(db, mode, NULL, e);
     bool ok = s && store_begin(s, e) && import_file(s, kind, from, baseline, out, e) &&
-              estimates_make(s, out->run, e) && store_commit(s, e);
+              estimates_make(s, out->run, ESTIMATES_OF_TASKS, e) && store_commit(s, e);
     if (!ok && s) store_rollback(s);
     store_close(s);
     return ok;

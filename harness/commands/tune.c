@@ -118,7 +118,7 @@ static bool tune(Ledger *ledger, const TuneArguments *a, const TuneOptions *o, c
                          .run = ledger->run};
     bool ok = tune_run(ledger, space, o, NULL, &result, e) &&
               (result.end == TUNE_INTERRUPTED || ledger_choose_baselines(ledger, e)) &&
-              estimates_make(ledger->store, ledger->run, e) &&
+              estimates_make(ledger->store, ledger->run, ESTIMATES_OF_TASKS, e) &&
               ledger_end(ledger, result_of(code_of(&result, p)), e) &&
               read_doubt(ledger, result.choice, &report.doubt, e) &&
               (a->json ? tune_report_json(&report) : tune_report(&report));

@@ -106,9 +106,9 @@ bool table_ask_even_speed(void *ask, const TableGroup *g, const char *subtask, d
 
 static bool add_text(const TableAsk *a, int64_t point, double share, TableText *sum, Error *e) {
     static const char SQL[] =
-        "SELECT bytes_per_step, repeated, S_calm, rows, S FROM (SELECT ?1 AS point_id, 1.0 * sum(rows) /"
+        "SELECT bytes_per_step, repeated, S_calm, rows, S FROM (SELECT 1.0 * sum(rows) /"
         " nullif(sum(steps), 0) AS rows, 1.0 * sum(tokens) / nullif(sum(steps), 0) AS S FROM sample"
-        " WHERE sample.point_id = ?1) LEFT JOIN point_text USING (point_id)";
+        " WHERE point_id = ?1) LEFT JOIN (SELECT * FROM point_text WHERE point_id = ?1)";
     Rows *r = rows_open(a->store, SQL, e);
     if (!r) return false;
     rows_bind_int(r, 1, point);

@@ -167,7 +167,7 @@ static bool add_all(Recording *g, Clock clock, Replay *out, Error *e) {
                 return error_within(e, "replay of '%s'", set_of(g)->name);
     }
     return store_attempt_end(g->ledger.store, g->ledger.attempt, "done", e) &&
-           estimates_make(g->ledger.store, g->ledger.run, e);
+           estimates_make(g->ledger.store, g->ledger.run, ESTIMATES_OF_TASKS, e);
 }
 
 bool replay_record(const ReplayRecord *r, Clock clock, Replay *out, int64_t *run, Error *e) {

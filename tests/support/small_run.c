@@ -58,7 +58,7 @@ bool small_try(const SmallRun *r, const char *db, const RunSeams *seams, RunResu
                          .argv = argv};
     if (!ledger_open(&l, &r->inputs, &start, e)) return false;
     bool ok = run_plan(&l, false, seams, out, e) && (out->interrupted || ledger_choose_baselines(&l, e)) &&
-              estimates_make(l.store, l.run, e);
+              estimates_make(l.store, l.run, ESTIMATES_OF_TASKS, e);
     ledger_close(&l);
     return ok;
 }

@@ -83,7 +83,7 @@ static void store_is_gone(void **state) {
     filled_close(&f);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(mkdir(path, 0700), 0);
-    assert_false(estimates_ensure(&s, f.run, &e));
+    assert_false(estimates_ensure(&s, f.run, ESTIMATES_OF_POINTS, &e));
     assert_null(s);
     assert_non_null(strstr(e.text, "not a regular file"));
 }
@@ -152,8 +152,8 @@ static void task_intervals(void **state) {
     int64_t count;
     const char *path = folder_path(*state, "a.db");
     if (!filled_open(&f, path, NULL, 3, 16, &e) || !filled_add_all(&f, 2, &e) ||
-        !sql_script(f.store, PARTS, &e) || !estimates_make(f.store, f.run, &e) ||
-        !estimates_missing(f.store, f.run, &missing, &e))
+        !sql_script(f.store, PARTS, &e) || !estimates_make(f.store, f.run, ESTIMATES_OF_TASKS, &e) ||
+        !estimates_missing(f.store, f.run, ESTIMATES_OF_TASKS, &missing, &e))
         fail_msg("%s", e.text);
     assert_false(missing);
     assert_true(rows_one_int(f.store, "SELECT count(*) FROM task_matrix", 0, &count, &e));
@@ -163,8 +163,10 @@ static void task_intervals(void **state) {
     assert_true(rows_one_int(f.store, PART, 0, &count, &e));
     assert_int_equal(count, 3 * 2);
     assert_true(sql_script(f.store, "DELETE FROM estimate WHERE metric GLOB '* of *'", &e));
-    assert_true(estimates_missing(f.store, f.run, &missing, &e));
+    assert_true(estimates_missing(f.store, f.run, ESTIMATES_OF_TASKS, &missing, &e));
     assert_true(missing);
+    assert_true(estimates_missing(f.store, f.run, ESTIMATES_OF_POINTS, &missing, &e));
+    assert_false(missing);
     filled_close(&f);
 }
 

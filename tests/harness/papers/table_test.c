@@ -144,7 +144,8 @@ static void make(void **state, const Case *c, const char *name, Table *out) {
     snprintf(file, sizeof file, "%d.db", number++);
     Store *s = store_open(folder_path(*state, file), STORE_WRITE, NULL, &e);
     if (!s || !store_begin(s, &e) || !fill(s, c, &run, &e) || !store_commit(s, &e)) fail_msg("%s", e.text);
-    if (!estimates_ensure(&s, run, &e) || !table_make(s, run, published_find(name), out, &e))
+    if (!estimates_ensure(&s, run, ESTIMATES_OF_POINTS, &e) ||
+        !table_make(s, run, published_find(name), out, &e))
         fail_msg("%s", e.text);
     if (!table_run_chosen(s, run, out, &e)) fail_msg("%s", e.text);
     store_close(s);
@@ -436,7 +437,7 @@ static void filled(void **state, const char *file, int passes, Table *out) {
     if (!filled_open(&f, folder_path(*state, file), NULL, POINTS, PROMPTS, &e) ||
         !filled_add_all(&f, passes, &e) || !store_flag(f.store, f.points[2], 0, f.prompts[3], FLAG_LOAD, &e))
         fail_msg("%s", e.text);
-    if (!estimates_ensure(&f.store, f.run, &e) ||
+    if (!estimates_ensure(&f.store, f.run, ESTIMATES_OF_POINTS, &e) ||
         !table_make(f.store, f.run, published_find("ngrammys-table-1"), out, &e))
         fail_msg("%s", e.text);
     out->date = "2026-01-01"; // of the day it was made
