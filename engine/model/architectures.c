@@ -11,7 +11,7 @@ enum { NO_WINDOWS = 1 << 20 };
 
 const char ARCHITECTURES_SUPPORTED[] =
     "llama (also CodeLlama, Vicuna, Yi, DeepSeek-coder), mistral, phi3, qwen2, qwen3, granite, olmo2, "
-    "smollm3, "
+    "olmo3, smollm3, "
     "gemma, gemma2, gemma3_text, glm, glm4, starcoder2, gpt_neox, phi, stablelm, cohere, cohere2, exaone4, "
     "seed_oss, arcee";
 
@@ -33,6 +33,12 @@ static bool read_granite(const ConfigReader *r, Shape *s) {
               config_factor(r, "logits_scaling", 1e-6, 1e6, &divisor);
     s->logit_scale = 1 / divisor;
     return ok;
+}
+
+// Only layers without a window have a scaled rope.
+static bool read_olmo3(const ConfigReader *r, Shape *s) {
+    if (s->local_theta > 0 && !field_present(r->root, "rope_parameters")) s->local_theta = s->rope.theta;
+    return true;
 }
 
 // A list with 0 for a layer without rope; without it, each n-th layer has none.
@@ -165,6 +171,17 @@ static const Architecture ARCHITECTURES[] = {
     {.model_type = "olmo2",
      .full_layers = NO_WINDOWS,
      .shape = {.context = 2048, .norm_place = NORMS_AFTER, .qk_norm = QK_NORM_ROWS, .norm_epsilon = 1e-5f}},
+    {.model_type = "olmo3",
+     .windowed = true,
+     .pattern = 4,
+     .read = read_olmo3,
+     .shape = {.context = 2048,
+               .window = 4096,
+               .norm_place = NORMS_AFTER,
+               .qk_norm = QK_NORM_ROWS,
+               .rope.theta = 5e5,
+               .local_theta = 5e5,
+               .norm_epsilon = 1e-5f}},
     {.model_type = "smollm3",
      .full_layers = NO_WINDOWS,
      .read = read_smollm3,

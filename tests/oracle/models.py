@@ -61,6 +61,11 @@ CASES = {
     "granite": ("Granite", dict(embedding_multiplier=1.5, residual_multiplier=0.7, attention_multiplier=0.25,
                                 logits_scaling=3.0), "bfloat16", None, 9),
     "olmo2": ("Olmo2", dict(eos_token_id=2), "bfloat16", None, 9),
+    "olmo3": ("Olmo3", dict(eos_token_id=2, sliding_window=11, num_hidden_layers=4, vocab_size=131,
+                            rope_parameters=dict(sliding_attention=dict(rope_type="default", rope_theta=5e5),
+                                                 full_attention=dict(rope_type="yarn", rope_theta=5e5, factor=4.0,
+                                                                     original_max_position_embeddings=32))),
+              "bfloat16", None, 40),
     "smollm3": ("SmolLM3", dict(num_hidden_layers=4, no_rope_layer_interval=4), "bfloat16", None, 9),
     "llama-biases": ("Llama", dict(attention_bias=True, mlp_bias=True, hidden_act="gelu"), "bfloat16", None, 9),
     "llama-yarn": ("Llama", dict(head_dim=24, rope_scaling=dict(rope_type="yarn", factor=4.0, beta_fast=8.0,
@@ -139,7 +144,7 @@ def write(name, kind, changes, dtype, shard, prompt_length):
     for seed in range(1, 60):
         model = cast(cast(build(kind, changes, seed), dtype), "float32")  # the values that are stored
         torch.manual_seed(1000 + seed)
-        prompt = torch.randint(3, SMALL["vocab_size"], (prompt_length,)).tolist()
+        prompt = torch.randint(3, model.config.vocab_size, (prompt_length,)).tolist()
         tokens, margin = greedy(model, prompt)
         if margin > MARGIN and len(set(tokens)) > 8:
             break
