@@ -9,23 +9,12 @@
 #include "engine/base/text.h"
 #include "engine/core/shape.h"
 #include "engine/model/roles.h"
+#include "engine/model/tensor.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
 enum { MODEL_MAX_EOS = 8, MODEL_MAX_SHARDS = 256, SHARD_NAME = 256, MODEL_STAND_IN = 160 };
-
-// A row-major matrix (rows, columns), or a vector (1, columns). A fused tensor (Phi-3's qkv_proj) becomes
-// several of them: data points at the first row of a part.
-typedef struct Tensor {
-    const void *data; // NULL: the model has no such tensor
-    Dtype dtype;
-    int rows, columns;
-} Tensor;
-
-static inline size_t tensor_bytes(const Tensor *t) {
-    return t->data ? (size_t)t->rows * (size_t)t->columns * dtype_size(t->dtype) : 0;
-}
 
 // A layer without q has no attention, one without gate no MLP. In adapters, an MLP without a norm reads the
 // residual stream, one without up isn't gated, and without down its activations (mlp_width = width) are added

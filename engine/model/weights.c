@@ -281,7 +281,7 @@ static bool rearrange(Model *m, const WeightSpec *s, const void *stored, Tensor 
             if (s->form == STORED_LESS_ONE) memcpy(to + i * size, &one_more, size);
             else memcpy(to + i * size, (const unsigned char *)stored + at * size, size);
         }
-    *out = (Tensor){to, dtype, s->rows, s->columns};
+    *out = (Tensor){.data = to, .dtype = dtype, .rows = s->rows, .columns = s->columns};
     return true;
 }
 
@@ -305,7 +305,7 @@ bool weight_bind(Model *m, const WeightSpec *s, const Shard *shards, int count, 
             t->name, dir, shard->name, t->begin, dtype_size(dtype));
     size_t skip = (size_t)s->first_row * (size_t)s->columns * dtype_size(dtype);
     Tensor *to = place_of(m, s->layer, s->which);
-    *to = (Tensor){shard->data + t->begin, dtype, s->rows, s->columns};
+    *to = (Tensor){.data = shard->data + t->begin, .dtype = dtype, .rows = s->rows, .columns = s->columns};
     if (s->form != STORED_AS_READ) return rearrange(m, s, to->data, to, e);
     to->data = shard->data + t->begin + skip;
     return true;

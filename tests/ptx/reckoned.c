@@ -119,7 +119,7 @@ static void launched(const Launch *l, const Counters *counters) {
 // --- a model of zeros, and its steps
 
 static Tensor zeros(const Counting *c, int rows, int columns) {
-    return (Tensor){c->zeros, DTYPE_BF16, rows, columns};
+    return (Tensor){.data = c->zeros, .dtype = DTYPE_BF16, .rows = rows, .columns = columns};
 }
 
 // One layer; the head is the embedding, which is read alike.

@@ -86,7 +86,7 @@ Shape random_shape(Random *r) {
 static Tensor tensor(RandomModel *m, int rows, int columns, Dtype dtype, float centre, float spread,
                      Random *r) {
     size_t n = (size_t)rows * (size_t)columns;
-    Tensor t = {m->weights + m->used, dtype, rows, columns};
+    Tensor t = {.data = m->weights + m->used, .dtype = dtype, .rows = rows, .columns = columns};
     for (size_t i = 0; i < n; i++) {
         float x = centre + spread * random_normal(r);
         uint16_t h = dtype == DTYPE_F16 ? f32_to_f16(x) : f32_to_bf16(x);

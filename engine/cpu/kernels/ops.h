@@ -20,6 +20,7 @@
 #include "engine/core/backend.h"
 #include "engine/cpu/kernels/keys.h"
 #include "engine/model/model.h"
+#include "engine/model/tensor.h"
 
 // Activations in the form that products with weights of one type read.
 typedef struct Packed {

@@ -255,7 +255,7 @@ bool cpu_amx_works(void) {
     bool works = true;
     for (int i = 0; i < OUTPUTS * COLUMNS; i++) weights[i] = f32_to_bf16((float)(i * 37 % 101) / 64 - 0.75f);
     for (int i = 0; i < ROWS * COLUMNS; i++) x[i] = bf16_round((float)(i * 53 % 97) / 64 - 0.7f);
-    Tensor w = {weights, DTYPE_BF16, OUTPUTS, COLUMNS};
+    Tensor w = {.data = weights, .dtype = DTYPE_BF16, .rows = OUTPUTS, .columns = COLUMNS};
     for (int pass = 0; pass < 2; pass++) {
         Packed p = {packed, pass ? 1 : ROWS, COLUMNS, COMPUTE_BF16, DTYPE_BF16};
         amx_pack(x, &p, 0, p.rows);

@@ -49,7 +49,7 @@ static Tensor new_tensor(Dtype dtype, int rows, int columns, Random *r) {
     float *data = new_floats(n);
     for (size_t i = 0; i < n; i++) store(dtype, random_normal(r), data, i);
     memset((char *)data + n * dtype_size(dtype), 0xff, n * sizeof *data - n * dtype_size(dtype));
-    return (Tensor){data, dtype, rows, columns};
+    return (Tensor){.data = data, .dtype = dtype, .rows = rows, .columns = columns};
 }
 static void free_tensor(Tensor *t) { free_floats((float *)(size_t)t->data); }
 

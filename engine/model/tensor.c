@@ -1,0 +1,74 @@
+// Coded weights by their definition: what kernels are compared with.
+#include "engine/model/tensor.h"
+
+static size_t groups_of(const Tensor *t) { return (size_t)(t->columns / t->codes.group); }
+
+size_t tensor_row_bytes(const Tensor *t) {
+    size_t columns = (size_t)t->columns;
+    return t->codes.bits ? columns * (size_t)t->codes.bits / 8 : columns * dtype_size(t->dtype);
+}
+
+size_t tensor_row_scale_bytes(const Tensor *t) {
+    if (!t->codes.bits) return 0;
+    switch (t->codes.kind) {
+    case SCALES_F16: return groups_of(t) * sizeof(uint16_t);
+    case SCALES_F32: return groups_of(t) * sizeof(float);
+    case SCALES_PAIRS: return groups_of(t) * sizeof(ScalePair);
+    case SCALES_NESTED: return groups_of(t) / GROUPS_NESTED * sizeof(ScaleNest);
+    }
+    return 0;
+}
+
+Tensor tensor_rows(const Tensor *t, int first, int count) {
+    Tensor part = *t;
+    part.data = (const unsigned char *)t->data + (size_t)first * tensor_row_bytes(t);
+    part.rows = count;
+    if (t->codes.bits)
+        part.codes.scales =
+            (const unsigned char *)t->codes.scales + (size_t)first * tensor_row_scale_bytes(t);
+    return part;
+}
+
+ScalePair tensor_scale(const Tensor *t, size_t row, size_t group) {
+    const unsigned char *of_row = (const unsigned char *)t->codes.scales + row * tensor_row_scale_bytes(t);
+    ScalePair pair = {0, 0};
+    ScaleNest nest;
+    switch (t->codes.kind) {
+    case SCALES_F16:
+    case SCALES_F32:
+        pair.scale = dtype_load(t->codes.kind == SCALES_F16 ? DTYPE_F16 : DTYPE_F32, of_row, group);
+        pair.low = t->codes.bits == 4 ? -8 * pair.scale : 0;
+        break;
+    case SCALES_PAIRS: memcpy(&pair, of_row + group * sizeof pair, sizeof pair); break;
+    case SCALES_NESTED:
+        memcpy(&nest, of_row + group / GROUPS_NESTED * sizeof nest, sizeof nest);
+        pair.scale = f16_to_f32(nest.scale) * (float)nest.factor[group % GROUPS_NESTED];
+        pair.low = -(f16_to_f32(nest.low) * (float)nest.lows[group % GROUPS_NESTED]);
+        break;
+    }
+    return pair;
+}
+
+static int code_at(const Tensor *t, size_t row, size_t column) {
+    const unsigned char *codes = (const unsigned char *)t->data + row * tensor_row_bytes(t);
+    if (t->codes.bits == 8) return (int8_t)codes[column];
+    return codes[column / 2] >> 4 * (column % 2) & 15;
+}
+
+static float decoded(const Tensor *t, size_t row, size_t column, ScalePair pair) {
+    float product = (float)code_at(t, row, column) * pair.scale;
+    return bf16_round(product + pair.low);
+}
+
+float tensor_value(const Tensor *t, size_t row, size_t column) {
+    if (!t->codes.bits) return dtype_load(t->dtype, t->data, row * (size_t)t->columns + column);
+    return decoded(t, row, column, tensor_scale(t, row, column / (size_t)t->codes.group));
+}
+
+void tensor_decode_row(const Tensor *t, size_t row, uint16_t *out) {
+    size_t group = (size_t)t->codes.group;
+    for (size_t g = 0; g < groups_of(t); g++) {
+        ScalePair pair = tensor_scale(t, row, g);
+        for (size_t k = g * group; k < (g + 1) * group; k++) out[k] = f32_to_bf16(decoded(t, row, k, pair));
+    }
+}

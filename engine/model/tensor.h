@@ -1,0 +1,79 @@
+// A weight in memory: its values as a file has them, or codes of 8 or 4 bits that stand for bf16 values.
+//
+// The columns of a coded row are cut into groups, and a value is
+//
+//      bf16(code * scale + low)         rounded to f32 after the product, after the sum, and then to bf16
+//
+// with the group's own scale and low. Codes of 8 bits are signed; of 4 bits 0 to 15, two neighbouring columns
+// in a byte, the first in its low half. A product with a coded weight is, bit for bit, the product with these
+// values, so dtype is DTYPE_BF16 and everything that asks for a type, but for the elements themselves, may
+// ignore codes.
+//
+//      row of codes   | group 0: 32 codes | group 1: 32 codes | ..        rows one after another
+//      row of scales  | group 0 | group 1 | ..                            an array of its own
+//
+// Scales have at most 16 significant bits (of 4 bits, 20), so that code * scale is exact. No value but 0 is
+// below 2^-126, and all are finite.
+#pragma once
+#include "engine/base/numbers.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum {
+    SCALES_F16,    // one f16 for each group; low is 0, of 4 bits -8 * scale: codes less 8
+    SCALES_F32,    // one f32; low as above
+    SCALES_PAIRS,  // ScalePair
+    SCALES_NESTED, // ScaleNest, for GROUPS_NESTED groups at a time
+} ScaleKind;
+
+enum { GROUPS_NESTED = 8, GROUP_LEAST = 32, GROUP_MOST = 128 };
+
+typedef struct ScalePair {
+    float scale, low;
+} ScalePair;
+
+// scale = f16(scale) * factor[i], low = -(f16(low) * lows[i]), of the i-th of GROUPS_NESTED groups.
+typedef struct ScaleNest {
+    uint16_t scale, low;
+    uint8_t factor[GROUPS_NESTED], lows[GROUPS_NESTED];
+} ScaleNest;
+
+typedef struct Codes {
+    int bits;  // 8 or 4; 0: the tensor's data are its values, and the rest is unused
+    int group; // columns of a group: 32, 64 or 128, of 8 bits also 16; divides the columns (nested:
+               // GROUPS_NESTED groups do)
+    ScaleKind kind;
+    const void *scales; // (rows, groups of a row)
+} Codes;
+
+// A row-major matrix (rows, columns), or a vector (1, columns). A fused tensor (Phi-3's qkv_proj) becomes
+// several of them: data points at the first row of a part.
+typedef struct Tensor {
+    const void *data; // NULL: the model has no such tensor
+    Dtype dtype;      // of the values
+    int rows, columns;
+    Codes codes;
+} Tensor;
+
+// Bytes of a row's values or codes; of its scales.
+size_t tensor_row_bytes(const Tensor *t);
+size_t tensor_row_scale_bytes(const Tensor *t);
+
+// All bytes; 0 without data.
+static inline size_t tensor_bytes(const Tensor *t) {
+    return t->data ? (size_t)t->rows * (tensor_row_bytes(t) + tensor_row_scale_bytes(t)) : 0;
+}
+
+// Rows [first, first + count) as a tensor.
+Tensor tensor_rows(const Tensor *t, int first, int count);
+
+// Scale and low of a group.
+ScalePair tensor_scale(const Tensor *t, size_t row, size_t group);
+
+// The value at a place, any type.
+float tensor_value(const Tensor *t, size_t row, size_t column);
+
+// The values of a coded row: bf16, (columns). Kernels must give the same bits.
+void tensor_decode_row(const Tensor *t, size_t row, uint16_t *out);
