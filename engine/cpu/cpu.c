@@ -62,6 +62,7 @@ static bool take_thread(Cpu *c, ThreadScratch *t) {
     size_t *total = &c->step_bytes;
     return take(&t->row, widest(s), f, total) &&
            take(&t->packed, c->ops->packed_bytes(1, (int)widest(s)), 1, total) &&
+           (!model_coded(c->model) || take(&t->decoded, MATMUL_UNIT * widest(s), sizeof(uint16_t), total)) &&
            take(&t->scores, queries * cpu_score_row(c), f, total) &&
            take(&t->sums, queries * key_value_pad(s->head_dim), f, total) &&
            take(&t->spans, (block + 1) * (nodes + 4), sizeof *t->spans, total) &&
@@ -119,9 +120,9 @@ static void cpu_close(void *self) {
     if (!c) return;
     for (int i = 0; c->threads && i < pool_threads(c->pool); i++) {
         ThreadScratch *t = &c->threads[i];
-        void *blocks[] = {t->row,          t->packed,      t->scores,   t->sums,    t->spans,
-                          t->before_spans, t->after_spans, t->before,   t->visible, t->first,
-                          t->logits,       t->top_id,      t->top_logit};
+        void *blocks[] = {t->row,          t->packed,      t->scores,    t->sums,    t->spans,
+                          t->before_spans, t->after_spans, t->before,    t->visible, t->first,
+                          t->logits,       t->top_id,      t->top_logit, t->decoded};
         for (size_t j = 0; j < sizeof blocks / sizeof *blocks; j++) mem_free(blocks[j]);
     }
     Panel *p = &c->panel;

@@ -128,6 +128,7 @@ static void multiply(void *argument, int thread, int threads) {
     const Products *p = argument;
     int first, last;
     Packed x = p->work->rows == 1 ? ready_own_row(p, thread) : p->packed;
+    x.decoded = p->work->c->threads[thread].decoded;
     while (pool_take(p->work->c->pool, p->units, p->least, thread, &first, &last))
         for (int i = p->from, at = 0; i < p->to; at += units_of(p->w[i++]))
             multiply_part(p, &x, i, at, first, last);
@@ -138,12 +139,16 @@ static void project(Products *p) {
     for (p->from = 0; p->from < p->count; p->from = p->to) {
         Dtype dtype = p->w[p->from]->dtype;
         for (p->to = p->from + 1; p->to < p->count && p->w[p->to]->dtype == dtype; p->to++) {}
-        size_t unit = MATMUL_UNIT * (size_t)p->w[0]->columns * dtype_size(dtype);
+        size_t unit = MATMUL_UNIT * tensor_row_bytes(p->w[p->from]);
         p->units = 0;
         for (int i = p->from; i < p->to; i++) p->units += units_of(p->w[i]);
         p->least = unit < PART_BYTES ? (int)(PART_BYTES / unit) : 1;
         assert(p->units >= 1 && k->rows >= 1 && k->rows <= PANEL);
-        p->packed = (Packed){k->c->panel.packed, k->rows, p->w[0]->columns, k->c->compute, dtype};
+        p->packed = (Packed){.data = k->c->panel.packed,
+                             .rows = k->rows,
+                             .columns = p->w[0]->columns,
+                             .compute = k->c->compute,
+                             .weights = dtype};
         if (k->rows > 1) pool_run(k->c->pool, ready_rows, p);
         pool_run(k->c->pool, multiply, p);
     }
@@ -160,9 +165,8 @@ static void copy_hidden(const Work *k, int row, float *x) {
 
 static void load_embedding(const Work *k, int row, float *x) {
     const Tensor *e = &k->c->model->embedding;
-    size_t width = (size_t)k->c->model->shape.width;
-    size_t at = (size_t)k->run->tree->token[k->first + row] * width;
-    for (size_t i = 0; i < width; i++) x[i] = dtype_load(e->dtype, e->data, at + i);
+    size_t width = (size_t)k->c->model->shape.width, token = (size_t)k->run->tree->token[k->first + row];
+    tensor_row(e, token, x);
     float scale = k->c->model->shape.embedding_scale;
     for (size_t i = 0; scale != 0 && i < width; i++) x[i] *= scale;
 }

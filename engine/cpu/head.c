@@ -90,6 +90,8 @@ static void head_share(void *argument, int thread, int threads) {
     Cpu *c = t->c;
     ThreadScratch *s = &c->threads[thread];
     size_t vocab = (size_t)c->model->shape.vocab;
+    Packed packed = t->packed;
+    packed.decoded = s->decoded;
     // As many outputs as fit the thread's scratch. With few rows that's many: weights are then read in long
     // streams, and the whole step of one token takes 4% less time than with slices of 64.
     int slice = HEAD_SCRATCH / t->rows / MATMUL_UNIT * MATMUL_UNIT;
@@ -100,7 +102,7 @@ static void head_share(void *argument, int thread, int threads) {
         int end = n + slice < to ? n + slice : to;
         size_t stride = t->logits ? vocab : (size_t)slice;
         float *y = t->logits ? t->logits + n : s->logits; // column n of the first row
-        c->ops->matmul(&c->model->head, &t->packed, y, stride, n, end);
+        c->ops->matmul(&c->model->head, &packed, y, stride, n, end);
         finish_slice(t, y, stride, n, end);
         rank_slice(t, s, y, stride, n, end, counts);
         if (t->sums) sum_slice(t, y, stride, n, end);
@@ -137,7 +139,11 @@ static void head_panel(Cpu *c, const int *nodes, int rows, unsigned want, HeadOu
                   want & HEAD_TOP ? out->top : 1,
                   NULL,
                   want & HEAD_TOP && out->log_sum,
-                  {c->panel.packed, rows, w->columns, c->compute, w->dtype}};
+                  {.data = c->panel.packed,
+                   .rows = rows,
+                   .columns = w->columns,
+                   .compute = c->compute,
+                   .weights = w->dtype}};
     if (want & HEAD_LOGITS) t.logits = out->logits + (size_t)done * vocab;
     cpu_normed(c, nodes, rows, c->panel.normed);
     cpu_watch(c, c->panel.normed, (size_t)rows * (size_t)w->columns,

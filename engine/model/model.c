@@ -231,6 +231,15 @@ size_t model_bytes(const Model *m) {
     return bytes;
 }
 
+const Tensor *model_coded(const Model *m) {
+    for (int i = 0; i < weights_count(m); i++) {
+        WeightSpec s = weights_at(m, i);
+        const Tensor *t = weight_tensor(m, s.layer, s.which);
+        if (t->data && t->codes.bits) return t;
+    }
+    return NULL;
+}
+
 // --- description
 
 static void describe_rope(const Rope *r, int head_dim, Text *out) {

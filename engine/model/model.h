@@ -71,6 +71,9 @@ size_t model_layer_bytes(const Model *m, int layer);
 size_t model_fc_bytes(const Model *m); // of the weights in front of the first layer
 size_t model_bytes(const Model *m);
 
+// The first weight of codes (tensor.h) that products read, NULL if there isn't one.
+const Tensor *model_coded(const Model *m);
+
 // Parameters of one layer, and of the whole model with embedding and head (counted once if tied).
 size_t shape_layer_parameters(const Shape *s);
 size_t shape_parameters(const Shape *s);

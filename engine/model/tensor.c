@@ -72,3 +72,7 @@ void tensor_decode_row(const Tensor *t, size_t row, uint16_t *out) {
         for (size_t k = g * group; k < (g + 1) * group; k++) out[k] = f32_to_bf16(decoded(t, row, k, pair));
     }
 }
+
+void tensor_row(const Tensor *t, size_t row, float *out) {
+    for (size_t k = 0; k < (size_t)t->columns; k++) out[k] = tensor_value(t, row, k);
+}

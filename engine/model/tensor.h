@@ -75,5 +75,8 @@ ScalePair tensor_scale(const Tensor *t, size_t row, size_t group);
 // The value at a place, any type.
 float tensor_value(const Tensor *t, size_t row, size_t column);
 
+// A row's values, (columns), of any type.
+void tensor_row(const Tensor *t, size_t row, float *out);
+
 // The values of a coded row: bf16, (columns). Kernels must give the same bits.
 void tensor_decode_row(const Tensor *t, size_t row, uint16_t *out);

@@ -28,6 +28,7 @@ typedef struct Packed {
     int rows, columns;
     Compute compute; // their rounding
     Dtype weights;
+    void *decoded; // scratch of the thread: MATMUL_UNIT rows of bf16; NULL if no weights are coded
 } Packed;
 
 // Consecutive keys of one head, in ascending order of position: keys [first, first + count) of an area.

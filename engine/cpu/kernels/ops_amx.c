@@ -16,7 +16,7 @@
 //
 // Floor: a tile product takes 16 cycles for 16,384 operations. Not measured yet.
 #include "engine/cpu/kernels/attend.h"
-#include "engine/cpu/kernels/product.h"
+#include "engine/cpu/kernels/codes.h"
 #include "engine/cpu/kernels/rows.h"
 #include "engine/cpu/kernels/tiles.h"
 #include "engine/cpu/kernels/transpose.h"
@@ -185,11 +185,7 @@ static inline void multiply_block(Tiles *t, BlockTask *b, float *y, size_t strid
     put_block(t, b, y, stride, to - b->n < BLOCK ? to - b->n : BLOCK);
 }
 
-static void amx_matmul(const Tensor *w, const Packed *p, float *y, size_t stride, int from, int to) {
-    if (!on_tiles(p)) {
-        matmul(w, p, y, stride, from, to);
-        return;
-    }
+static void multiply_on_tiles(const Tensor *w, const Packed *p, float *y, size_t stride, int from, int to) {
     Tiles tiles;
     BlockTask b = {.w = w, .p = p, .left = group_rows(p->rows, 0), .right = group_rows(p->rows, GROUP)};
     size_t activations = (size_t)packed_rows(p->rows) * (size_t)k_steps(p->columns) * TILE_BYTES;
@@ -200,6 +196,12 @@ static void amx_matmul(const Tensor *w, const Packed *p, float *y, size_t stride
             for (b.n = n; b.n < to && b.n < n + b.ahead; b.n += BLOCK)
                 multiply_block(&tiles, &b, y + (size_t)b.first * stride + (b.n - from), stride, to);
     tiles_end(&tiles);
+}
+
+static void amx_matmul(const Tensor *w, const Packed *p, float *y, size_t stride, int from, int to) {
+    if (!on_tiles(p)) matmul(w, p, y, stride, from, to);
+    else if (w->codes.bits) multiply_decoded(multiply_on_tiles, BLOCK, w, p, y, stride, from, to);
+    else multiply_on_tiles(w, p, y, stride, from, to);
 }
 
 static void amx_attend(const Attend *a) {
@@ -257,7 +259,11 @@ bool cpu_amx_works(void) {
     for (int i = 0; i < ROWS * COLUMNS; i++) x[i] = bf16_round((float)(i * 53 % 97) / 64 - 0.7f);
     Tensor w = {.data = weights, .dtype = DTYPE_BF16, .rows = OUTPUTS, .columns = COLUMNS};
     for (int pass = 0; pass < 2; pass++) {
-        Packed p = {packed, pass ? 1 : ROWS, COLUMNS, COMPUTE_BF16, DTYPE_BF16};
+        Packed p = {.data = packed,
+                    .rows = pass ? 1 : ROWS,
+                    .columns = COLUMNS,
+                    .compute = COMPUTE_BF16,
+                    .weights = DTYPE_BF16};
         amx_pack(x, &p, 0, p.rows);
         amx_matmul(&w, &p, pass ? alone : y, OUTPUTS, 0, OUTPUTS);
     }

@@ -3,8 +3,8 @@
 // An object may contain instructions that only processors with its set have, so it's called only after
 // features.h has asked.
 #include "engine/cpu/kernels/attend.h"
+#include "engine/cpu/kernels/codes.h"
 #include "engine/cpu/kernels/ops.h"
-#include "engine/cpu/kernels/product.h"
 #include "engine/cpu/kernels/rows.h"
 
 #define JOIN(a, b)   a##b

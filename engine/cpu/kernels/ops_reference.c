@@ -19,8 +19,7 @@ static void matmul(const Tensor *w, const Packed *p, float *y, size_t stride, in
         for (int n = from; n < to; n++) {
             double sum = 0;
             for (size_t k = 0; k < columns; k++)
-                sum += (double)dtype_load(w->dtype, w->data, (size_t)n * columns + k) *
-                       (double)x[(size_t)r * columns + k];
+                sum += (double)tensor_value(w, (size_t)n, k) * (double)x[(size_t)r * columns + k];
             y[(size_t)r * stride + (size_t)(n - from)] = (float)sum;
         }
 }

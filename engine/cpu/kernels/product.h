@@ -294,7 +294,8 @@ PRODUCT(product_bf16, FORM_BF16)
 PRODUCT(product_pairs, FORM_PAIRS)
 #undef PRODUCT
 
-static inline void matmul(const Tensor *w, const Packed *p, float *y, size_t stride, int from, int to) {
+static inline void multiply_values(const Tensor *w, const Packed *p, float *y, size_t stride, int from,
+                                   int to) {
     switch (packed_form(p)) {
     case FORM_F32: product_f32(w, p, y, stride, from, to); break;
     case FORM_F16: product_f16(w, p, y, stride, from, to); break;

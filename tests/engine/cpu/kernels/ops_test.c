@@ -65,7 +65,12 @@ static const CpuOps *begin(void **state) {
 
 static void multiply(const CpuOps *ops, const Tensor *w, const float *x, int rows, Compute compute, float *y,
                      size_t stride, int from, int to) {
-    Packed p = {mem_new(ops->packed_bytes(rows, w->columns), 1), rows, w->columns, compute, w->dtype};
+    Packed p = {.data = mem_new(ops->packed_bytes(rows, w->columns), 1),
+                .rows = rows,
+                .columns = w->columns,
+                .compute = compute,
+                .weights = w->dtype};
+    if (w->codes.bits) p.decoded = mem_new(MATMUL_UNIT * (size_t)w->columns, sizeof(uint16_t));
     assert_non_null(p.data);
     memset(p.data, 0xff, ops->packed_bytes(rows, w->columns));
     int half = rows / 2 / ops->pack_unit * ops->pack_unit; // as two threads would
@@ -73,6 +78,7 @@ static void multiply(const CpuOps *ops, const Tensor *w, const float *x, int row
     ops->pack(x, &p, half, rows);
     ops->matmul(w, &p, y, stride, from, to);
     mem_free(p.data);
+    mem_free(p.decoded);
 }
 
 static double magnitude(const Tensor *w, int n, const float *x) {
@@ -144,6 +150,79 @@ static void products(void **state) {
     for (int dtype = 0; dtype < 3; dtype++) check_product(ops, (Dtype)dtype, COMPUTE_BF16, 121, 70, 160, &r);
     check_product(ops, DTYPE_F16, COMPUTE_F16, 121, 70, 160, &r);
     check_product(ops, DTYPE_BF16, COMPUTE_BF16, 121, 70, 4100, &r); // beyond one chunk of activations
+}
+
+// --- codes
+
+// Random codes with random scales, some of them 0 or negative.
+static Tensor new_codes(int bits, int group, ScaleKind kind, int rows, int columns, Random *r) {
+    Tensor t = {.dtype = DTYPE_BF16,
+                .rows = rows,
+                .columns = columns,
+                .codes = {.bits = bits, .group = group, .kind = kind}};
+    size_t bytes = (size_t)rows * tensor_row_bytes(&t), groups = (size_t)rows * (size_t)(columns / group);
+    unsigned char *codes = mem_new(bytes, 1), *scales = mem_new((size_t)rows * tensor_row_scale_bytes(&t), 1);
+    for (size_t i = 0; i < bytes; i++) codes[i] = (unsigned char)random_below(r, 256);
+    for (size_t i = 0; i < groups; i++) {
+        float x = random_below(r, 9) ? 0.01f * random_normal(r) : 0, scale = f16_round(x);
+        uint16_t half = f32_to_f16(scale);
+        ScalePair pair = {scale, -scale * (float)random_below(r, 16)};
+        size_t block = i / GROUPS_NESTED;
+        ScaleNest nest = {.scale = half, .low = f32_to_f16(x * 3)};
+        for (int g = 0; g < GROUPS_NESTED; g++) {
+            nest.factor[g] = (uint8_t)random_below(r, 64);
+            nest.lows[g] = (uint8_t)random_below(r, 64);
+        }
+        if (kind == SCALES_F16) memcpy(scales + 2 * i, &half, 2);
+        if (kind == SCALES_F32) memcpy(scales + 4 * i, &scale, 4);
+        if (kind == SCALES_PAIRS) memcpy(scales + i * sizeof pair, &pair, sizeof pair);
+        if (kind == SCALES_NESTED && i % GROUPS_NESTED == 0)
+            memcpy(scales + block * sizeof nest, &nest, sizeof nest);
+    }
+    t.data = codes;
+    t.codes.scales = scales;
+    return t;
+}
+
+// A product with codes is the product with their values, bit for bit.
+static void check_codes(const CpuOps *ops, const Tensor *w, Compute compute, int rows, Random *r) {
+    size_t columns = (size_t)w->columns, n = (size_t)rows * (size_t)w->rows;
+    uint16_t *values = mem_new((size_t)w->rows * columns, sizeof *values);
+    Tensor plain = {.data = values, .dtype = DTYPE_BF16, .rows = w->rows, .columns = w->columns};
+    float *x = new_floats((size_t)rows * columns), *y = new_floats(n), *want = new_floats(n);
+    for (size_t i = 0; i < (size_t)w->rows; i++) tensor_decode_row(w, i, values + i * columns);
+    fill(x, (size_t)rows * columns, 1, r);
+    int from = w->rows > MATMUL_UNIT && random_below(r, 2) ? MATMUL_UNIT : 0;
+    size_t stride = (size_t)w->rows;
+    multiply(ops, w, x, rows, compute, y, stride, from, w->rows);
+    multiply(ops, &plain, x, rows, compute, want, stride, from, w->rows);
+    check_border(y, n, "matmul");
+    for (size_t row = 0; row < (size_t)rows; row++)
+        for (size_t i = 0; i < (size_t)(w->rows - from); i++)
+            if (memcmp(&y[row * stride + i], &want[row * stride + i], sizeof *y) != 0)
+                fail_msg(
+                    "%s: output %zu of row %zu of %d is %a, of bf16 values %a (%d bits, groups of %d, kind "
+                    "%d, %s, %d x %d)",
+                    ops->name, i + (size_t)from, row, rows, (double)y[row * stride + i],
+                    (double)want[row * stride + i], w->codes.bits, w->codes.group, (int)w->codes.kind,
+                    compute_name(compute), w->rows, w->columns);
+    free_floats(x), free_floats(y), free_floats(want);
+    mem_free(values);
+}
+
+static void coded_products(void **state) {
+    const CpuOps *ops = begin(state);
+    Random r = test_random(24);
+    for (int round = 0; round < 96; round++) {
+        int bits = round % 2 ? 8 : 4, group = 16 << test_between(&r, bits == 4, 3);
+        ScaleKind kind = (ScaleKind)(round / 2 % 4);
+        int unit = kind == SCALES_NESTED ? group * GROUPS_NESTED : group < 32 ? 32 : group;
+        int columns = unit * test_between(&r, 1, 1 + 640 / unit);
+        Tensor w = new_codes(bits, group, kind, test_between(&r, 1, 70), columns, &r);
+        check_codes(ops, &w, (Compute)(round / 8 % COMPUTE_KINDS), test_between(&r, 1, round % 3 ? 8 : 40),
+                    &r);
+        mem_free((void *)(size_t)w.data), mem_free((void *)(size_t)w.codes.scales);
+    }
 }
 
 // --- rows
@@ -392,7 +471,11 @@ static void attention(void **state) {
 
 static double seconds_of_product(const CpuOps *ops, const Tensor *w, int rows, Random *r) {
     float *x = new_floats((size_t)rows * (size_t)w->columns), *y = new_floats((size_t)rows * (size_t)w->rows);
-    Packed p = {mem_new(ops->packed_bytes(rows, w->columns), 1), rows, w->columns, COMPUTE_BF16, w->dtype};
+    Packed p = {.data = mem_new(ops->packed_bytes(rows, w->columns), 1),
+                .rows = rows,
+                .columns = w->columns,
+                .compute = COMPUTE_BF16,
+                .weights = w->dtype};
     double best = 1e9;
     fill(x, (size_t)rows * (size_t)w->columns, 1, r);
     ops->pack(x, &p, 0, rows);
@@ -445,13 +528,10 @@ static void missing(void **state) {
 
 int main(void) {
     static const struct CMUnitTest all[] = {
-        {"products", products, NULL, NULL, NULL},
-        {"norms", norms, NULL, NULL, NULL},
-        {"rotations", rotations, NULL, NULL, NULL},
-        {"gates", gates, NULL, NULL, NULL},
-        {"attention", attention, NULL, NULL, NULL},
-        {"speed", speed, NULL, NULL, NULL},
-        {"sums of powers", sums_of_powers, NULL, NULL, NULL},
+        {"products", products, NULL, NULL, NULL}, {"coded products", coded_products, NULL, NULL, NULL},
+        {"norms", norms, NULL, NULL, NULL},       {"rotations", rotations, NULL, NULL, NULL},
+        {"gates", gates, NULL, NULL, NULL},       {"attention", attention, NULL, NULL, NULL},
+        {"speed", speed, NULL, NULL, NULL},       {"sums of powers", sums_of_powers, NULL, NULL, NULL},
     };
     enum { CHECKS = sizeof all / sizeof *all, SETS = 16 };
     static char names[SETS * CHECKS][64];
