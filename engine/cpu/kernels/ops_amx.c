@@ -17,6 +17,7 @@
 // Floor: a tile product takes 16 cycles for 16,384 operations. Not measured yet.
 #include "engine/cpu/kernels/attend.h"
 #include "engine/cpu/kernels/codes.h"
+#include "engine/cpu/kernels/product.h"
 #include "engine/cpu/kernels/rows.h"
 #include "engine/cpu/kernels/tiles.h"
 #include "engine/cpu/kernels/transpose.h"
