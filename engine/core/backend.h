@@ -89,8 +89,10 @@ typedef struct PhaseSeconds {
 
 typedef struct BackendReport {
     const char *name, *device, *isa;
-    size_t weight_bytes; // read by one step: layers, norms and head
-    size_t layer_bytes;  // of one layer
+    size_t weight_bytes; // read by one step: layers, norms and head, but for experts
+    size_t layer_bytes;  // of the first layer, but for its experts
+    size_t expert_bytes; // of an expert, which a step reads if one of its rows chose it; 0: no layer has any
+    size_t experts_read; // by all steps since the instance opened, in all layers
     size_t head_bytes;
     size_t cache_bytes;           // allocated
     size_t step_bytes;            // allocated: step area and scratch

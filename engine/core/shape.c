@@ -11,6 +11,7 @@ typedef struct {
 
 // The bounds keep every product of two of these numbers far below 63 bits.
 bool shape_check(const Shape *s, const char *place, Error *e) {
+    int chosen = s->experts.count < CHOSEN_MAX ? s->experts.count : CHOSEN_MAX;
     const Limit limits[] = {
         {"layers", s->layers, 1, SHAPE_MAX_LAYERS},
         {"hidden size", s->width, 1, 1 << 17},
@@ -24,6 +25,10 @@ bool shape_check(const Shape *s, const char *place, Error *e) {
         {"sliding window", s->window, 0, 1 << 24},
         {"sliding window of some layers", s->local_window, 0, 1 << 24},
         {"tokens", s->tokens, 0, 1 << 21},
+        {"experts", s->experts.count, 0, EXPERTS_MAX},
+        {"experts of a token", s->experts.chosen, s->experts.count > 0, chosen},
+        {"intermediate size of experts", s->experts.width, s->experts.count > 0, 1 << 19},
+        {"intermediate size of the shared expert", s->experts.shared_width, 0, 1 << 19},
         {"hidden states of a row", s->states, s->input == INPUT_PAIRED, SHAPE_MAX_STATES},
     };
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
@@ -51,7 +56,7 @@ bool shape_is_plain(const Shape *s) {
            !s->ungated && s->norm_kind == NORM_RMS && s->norm_place == NORMS_BEFORE &&
            s->mlp_input == MLP_AFTER && s->embedding_scale == 0 && s->residual_scale == 0 &&
            s->score_scale == 0 && s->logit_scale == 0 && s->score_cap == 0 && s->logit_cap == 0 &&
-           !s->rope.neighbours && !memcmp(&s->local, &none, sizeof none) &&
+           !s->rope.neighbours && s->experts.count == 0 && !memcmp(&s->local, &none, sizeof none) &&
            !memcmp(&s->unrotated, &none, sizeof none);
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 #include "engine/base/error.h"
 #include "engine/base/numbers.h"
+#include "engine/core/experts.h"
 #include "engine/core/rope.h"
 
 #include <stdbool.h>
@@ -71,6 +72,8 @@ typedef struct Shape {
     int local_window;
     double local_theta; // 0: the same rope
     LayerSet unrotated; // layers without rope
+    Experts experts;
+    LayerSet sparse; // layers with experts in place of the MLP; none without experts
     // of drafts that read tokens and hidden states
     int tokens;   // ids of their input, rows of the embedding; 0: `vocab`
     int states;   // INPUT_PAIRED: hidden states of a row that the caller gives

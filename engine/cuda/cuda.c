@@ -80,6 +80,9 @@ static bool take_all(Cuda *c, const BackendOptions *o, Error *e) {
 static bool shape_fits(const Cuda *c, Error *e) {
     int dim = c->model->shape.head_dim;
     size_t shared = gpu_attention_shared(&c->heads);
+    if (c->model->shape.experts.count)
+        return error_input(e, "cuda:%d: mixtures of experts run on the CPU only: give --device cpu",
+                           c->ordinal);
     if (dim <= HEAD_DIM_MAX && shared > c->facts.shared_bytes)
         return error_input(
             e,

@@ -109,7 +109,7 @@ static const char *name_of(AdapterVariant v, const Shape *s, Weight w, char out[
     if (v == ADAPTER_MEDUSA) return medusa[w];
     if (v == ADAPTER_MLP || w == W_FINAL_NORM) return mlp[w];
     if (w == W_HEAD) return v == ADAPTER_WITH_HEAD ? mlp[w] : NULL;
-    return weight_present(s, w) ? WEIGHT_ROWS[w].name : NULL;
+    return weight_present(s, 0, w) ? WEIGHT_ROWS[w].name : NULL;
 }
 
 void adapter_weights(AdapterVariant v, const Shape *s, int head, WeightSpec specs[WEIGHTS]) {
@@ -255,7 +255,7 @@ static void check(const Adapter *a, const Model *target) {
     assert(a->kind.heads >= 1 && a->kind.heads <= ADAPTER_HEADS_MAX);
     for (int i = 0; i < a->kind.heads; i++)
         for (Weight w = 0; w < WEIGHTS; w++) {
-            const Tensor *t = weight_tensor(&a->models[i], 0, w);
+            const Tensor *t = weight_tensor(&a->models[i], 0, 0, w);
             uintptr_t at = (uintptr_t)t->data;
             assert(!t->data || (at >= from && at + tensor_bytes(t) <= to) || t->data == target->head.data ||
                    t->data == target->embedding.data);

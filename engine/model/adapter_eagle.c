@@ -208,7 +208,7 @@ const char *eagle_name(AdapterVariant v, const Shape *s, Weight w, char out[TENS
                                                [W_TOKEN_NORM] = "midlayer.input_layernorm",
                                                [W_FC_NORM] = "input_norm",
                                                [W_EMBEDDING] = "embed_tokens"};
-    if (!weight_present(s, w) || (third ? w == W_EMBEDDING : w == W_HEAD)) return NULL;
+    if (!weight_present(s, 0, w) || (third ? w == W_EMBEDDING : w == W_HEAD)) return NULL;
     if (whole[w]) return whole[w];
     const char *name = third && w == W_ATTENTION_NORM ? "hidden_norm" : WEIGHT_ROWS[w].name;
     snprintf(out, TENSOR_NAME, "%s%s", third ? MIDLAYER : FIRST_LAYER, name);

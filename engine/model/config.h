@@ -32,6 +32,7 @@ typedef struct Architecture {
     const char *model_type;
     const char *layers;         // NULL: model.layers
     const char *names[WEIGHTS]; // NULL: the one of WEIGHT_ROWS
+    const char *experts;        // in front of an expert's number; NULL: mlp.experts
     unsigned fused;             // 1 << group for each WeightGroup that is stored as one tensor
     bool norms_less_one, transposed, head_by_head; // StoredForm of norms, of matrices, of q, k and v
     bool partly_rotated;                           // `partial_rotary_factor` may be below 1

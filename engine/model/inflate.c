@@ -162,7 +162,7 @@ static json_t *large_config(Sources *s, Error *e) {
 // Norms of heads come out right only at the head size and epsilon that they were trained with.
 static bool check_weight(const Sources *s, Weight w, Error *e) {
     const WeightRow *row = &WEIGHT_ROWS[w];
-    bool small = weight_present(&s->small.shape, w), large = weight_present(&s->large.shape, w);
+    bool small = weight_present(&s->small.shape, 0, w), large = weight_present(&s->large.shape, 0, w);
     const char *ending = row->kind == WEIGHT_BIAS ? "bias" : "weight";
     if (small && (w == W_Q_NORM || w == W_K_NORM))
         return error_input(e,
@@ -323,7 +323,7 @@ static void add_model(Plan *p, const Sources *s) {
     for (int i = 0; i < weights_count(&s->large); i++) {
         WeightSpec w = weights_at(&s->large, i);
         int from = w.layer < 0 ? 0 : placement_layer_from(w.layer, small_layers, layers);
-        add_part(p, &w, from < 0 ? NULL : weight_tensor(&s->small, from, w.which), s->small.dtype);
+        add_part(p, &w, from < 0 ? NULL : weight_tensor(&s->small, from, 0, w.which), s->small.dtype);
     }
 }
 
@@ -334,7 +334,8 @@ static void add_adapter(Plan *p, const Sources *s) {
         const Model *small = &s->adapter.models[i];
         adapter_weights(s->kind.variant, &large, i, specs);
         if (!other_embedding(s)) specs[W_EMBEDDING].name[0] = 0;
-        for (Weight w = 0; w < WEIGHTS; w++) add_part(p, &specs[w], weight_tensor(small, 0, w), small->dtype);
+        for (Weight w = 0; w < WEIGHTS; w++)
+            add_part(p, &specs[w], weight_tensor(small, 0, 0, w), small->dtype);
     }
 }
 

@@ -36,7 +36,7 @@ static bool is_inside(const Model *m, const Tensor *t) {
 static void check(const Model *m) {
     for (int i = 0; i < weights_count(m); i++) {
         WeightSpec s = weights_at(m, i);
-        const Tensor *t = weight_tensor(m, s.layer, s.which);
+        const Tensor *t = weight_tensor(m, s.layer, s.expert, s.which);
         bool inside = is_inside(m, t);
         if (!s.name[0] && s.which == W_HEAD) assert(t->data == m->embedding.data);
         else if (!s.name[0] && s.which != W_MLP_NORM && s.which != W_MLP_NORM_BIAS) assert(!t->data);
@@ -153,7 +153,7 @@ static bool check_index(const json_t *index, const Shard *shards, int count, con
 
 static bool load(Model *m, const char *dir, Shard *shards, Error *e) {
     json_t *index = NULL;
-    m->layers = mem_new((size_t)m->shape.layers, sizeof *m->layers);
+    weights_take_layers(m);
     m->shards = mem_new(MODEL_MAX_SHARDS, sizeof *m->shards);
     bool ok = list_shards(m, dir, &index, e) && open_shards(m, shards, dir, e) &&
               check_index(index, shards, m->shard_count, dir, e) &&
@@ -188,8 +188,12 @@ static bool hold_shard(Model *m, WeightFile *file, const char *path, const Progr
     move(&m->head, &mapped, &file->view);
     move(&m->final_norm_bias, &mapped, &file->view);
     move(&m->head_bias, &mapped, &file->view);
-    for (int l = 0; l < m->shape.layers; l++)
-        for (int i = 0; i < LAYER_WEIGHTS; i++) move(&m->layers[l].w[i], &mapped, &file->view);
+    for (int l = 0; l < m->shape.layers; l++) {
+        LayerWeights *layer = &m->layers[l];
+        for (int i = 0; i < LAYER_WEIGHTS; i++) move(&layer->w[i], &mapped, &file->view);
+        for (int i = 0; layer->experts && i < m->shape.experts.count * EXPERT_WEIGHTS; i++)
+            move(&layer->experts[i], &mapped, &file->view);
+    }
     return true;
 }
 
@@ -209,6 +213,7 @@ void model_close(Model *m) {
     mem_free(m->rearranged);
     mem_free(m->shards);
     mem_free(m->layers);
+    mem_free(m->experts);
     *m = (Model){0};
 }
 
@@ -216,6 +221,32 @@ size_t model_layer_bytes(const Model *m, int layer) {
     size_t bytes = 0;
     for (int i = 0; i < LAYER_WEIGHTS; i++) bytes += tensor_bytes(&m->layers[layer].w[i]);
     return bytes;
+}
+
+static size_t expert_bytes(const Tensor *expert) {
+    size_t bytes = 0;
+    for (int i = 0; i < EXPERT_WEIGHTS; i++) bytes += tensor_bytes(&expert[i]);
+    return bytes;
+}
+
+static size_t layer_expert_bytes(const Model *m, int layer, bool largest) {
+    const Tensor *experts = m->layers[layer].experts;
+    size_t sum = 0, most = 0;
+    for (int i = 0; experts && i < m->shape.experts.count; i++, experts += EXPERT_WEIGHTS) {
+        size_t bytes = expert_bytes(experts);
+        sum += bytes;
+        if (bytes > most) most = bytes;
+    }
+    return largest ? most : sum;
+}
+
+size_t model_expert_bytes(const Model *m) {
+    size_t most = 0;
+    for (int layer = 0; m->layers && layer < m->shape.layers; layer++) {
+        size_t bytes = layer_expert_bytes(m, layer, true);
+        if (bytes > most) most = bytes;
+    }
+    return most;
 }
 
 size_t model_fc_bytes(const Model *m) {
@@ -227,14 +258,15 @@ size_t model_bytes(const Model *m) {
     size_t bytes = tensor_bytes(&m->embedding) + tensor_bytes(&m->final_norm) +
                    tensor_bytes(&m->final_norm_bias) + tensor_bytes(&m->head_bias) + model_fc_bytes(m);
     if (m->head.data != m->embedding.data) bytes += tensor_bytes(&m->head);
-    for (int layer = 0; m->layers && layer < m->shape.layers; layer++) bytes += model_layer_bytes(m, layer);
+    for (int layer = 0; m->layers && layer < m->shape.layers; layer++)
+        bytes += model_layer_bytes(m, layer) + layer_expert_bytes(m, layer, false);
     return bytes;
 }
 
 const Tensor *model_coded(const Model *m) {
     for (int i = 0; i < weights_count(m); i++) {
         WeightSpec s = weights_at(m, i);
-        const Tensor *t = weight_tensor(m, s.layer, s.which);
+        const Tensor *t = weight_tensor(m, s.layer, s.expert, s.which);
         if (t->data && t->codes.bits) return t;
     }
     return NULL;
@@ -257,6 +289,16 @@ static int count_layers(const LayerSet *set, int layers) {
     int count = 0;
     for (int i = 0; i < layers; i++) count += layer_in(set, i);
     return count;
+}
+
+static void describe_experts(const Shape *s, Text *out) {
+    const Experts *x = &s->experts;
+    if (!x->count) return;
+    text_printf(out, "experts         %d of width %d in %d layers, %d of them for a token%s", x->count,
+                x->width, count_layers(&s->sparse, s->layers), x->chosen,
+                x->renormalised ? ", weights renormalised" : "");
+    if (x->shared_width) text_printf(out, "; one of width %d for all", x->shared_width);
+    text_puts(out, "\n");
 }
 
 // A line of the differences between a layer and one of Llama; none if there aren't any.
@@ -292,10 +334,14 @@ void model_describe(const Model *m, Text *out) {
     int group = s->heads / s->kv_heads;
     if (m->stand_in[0]) text_printf(out, "stand-in        %s\n", m->stand_in);
     text_printf(out, "architecture    %s\n", m->architecture);
-    text_printf(out, "parameters      %.1f million\n", (double)shape_parameters(s) * 1e-6);
-    text_printf(out, "layers          %d of width %d, MLP %d", s->layers, s->width, s->mlp_width);
+    text_printf(out, "parameters      %.1f million", (double)shape_parameters(s) * 1e-6);
+    if (s->experts.count)
+        text_printf(out, ", %.1f million of them for a token", (double)shape_active_parameters(s) * 1e-6);
+    text_printf(out, "\nlayers          %d of width %d", s->layers, s->width);
+    if (count_layers(&s->sparse, s->layers) < s->layers) text_printf(out, ", MLP %d", s->mlp_width);
     if (m->unused_layers) text_printf(out, "; the files hold %d more, which are left out", m->unused_layers);
     text_puts(out, "\n");
+    describe_experts(s, out);
     describe_layer(s, out);
     text_printf(out, "heads           %d of size %d, %d for keys (%d to one)%s\n", s->heads, s->head_dim,
                 s->kv_heads, group, s->qk_norm ? ", q and k normed" : "");

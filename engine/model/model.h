@@ -21,6 +21,7 @@ enum { MODEL_MAX_EOS = 8, MODEL_MAX_SHARDS = 256, SHARD_NAME = 256, MODEL_STAND_
 // as they are.
 typedef struct LayerWeights {
     Tensor w[LAYER_WEIGHTS];
+    Tensor *experts; // (experts.count, EXPERT_WEIGHTS); NULL: the layer has none
 } LayerWeights;
 
 // A file of weights, mapped for the model's life.
@@ -46,6 +47,7 @@ typedef struct Model {
     Tensor token_norm;    // (1, width): of the embedding's rows, on their way to paired attention
     Tensor fc_norm;       // (1, shape_fc_width): of the given states, on their way to fc
     LayerWeights *layers; // (shape.layers)
+    Tensor *experts;      // those of all layers with experts
     WeightFile *shards;   // (shard_count)
     int shard_count;
     void **rearranged; // (rearranged_count): weights that files store in another form (weights.h)
@@ -67,16 +69,20 @@ bool model_hold(Model *m, const char *dir, const Progress *progress, Error *e);
 void model_close(Model *m); // takes an empty or half-built one
 
 // Bytes of one layer's weights, and of all weights, tied ones counted once (0 if only the config is open).
-size_t model_layer_bytes(const Model *m, int layer);
-size_t model_fc_bytes(const Model *m); // of the weights in front of the first layer
+size_t model_layer_bytes(const Model *m, int layer); // without its experts
+size_t model_expert_bytes(const Model *m);           // of the largest expert; 0: there are none
+size_t model_fc_bytes(const Model *m);               // of the weights in front of the first layer
 size_t model_bytes(const Model *m);
 
 // The first weight of codes (tensor.h) that products read, NULL if there isn't one.
 const Tensor *model_coded(const Model *m);
 
-// Parameters of one layer, and of the whole model with embedding and head (counted once if tied).
-size_t shape_layer_parameters(const Shape *s);
+// Parameters of the whole model with embedding and head (counted once if tied); those of them that a token
+// goes through, which chooses some of the experts; the same of all layers; and those of one expert.
 size_t shape_parameters(const Shape *s);
+size_t shape_active_parameters(const Shape *s);
+size_t shape_layers_parameters(const Shape *s);
+size_t shape_expert_parameters(const Shape *s);
 
 // --- described
 

@@ -1,8 +1,8 @@
 // The roles that a model's tensors have in its arithmetic, and the groups that are read together.
 #pragma once
 
-// The weights of a layer, in the order of a model's files; then those of the whole model. WEIGHT_ROWS
-// (weights.h) describes each of them: its size, its name, and who has it.
+// The weights of a layer, in the order of a model's files; of an expert; then those of the whole model.
+// WEIGHT_ROWS (weights.h) describes each of them: its size, its name, and who has it.
 typedef enum {
     W_ATTENTION_NORM,
     W_ATTENTION_NORM_BIAS,
@@ -26,8 +26,17 @@ typedef enum {
     W_UP_BIAS,
     W_DOWN_BIAS,
     W_MLP_POST, // norm of the MLP's output
+    W_ROUTER,   // of layers with experts (engine/core/experts.h)
+    W_SHARED_ROUTER,
+    W_SHARED_GATE, // of the MLP that all rows go through
+    W_SHARED_UP,
+    W_SHARED_DOWN,
     LAYER_WEIGHTS,
-    W_FINAL_NORM = LAYER_WEIGHTS,
+    W_EXPERT_GATE = LAYER_WEIGHTS, // of each expert
+    W_EXPERT_UP,
+    W_EXPERT_DOWN,
+    MODEL_WEIGHTS,
+    W_FINAL_NORM = MODEL_WEIGHTS,
     W_HEAD,
     W_FC,
     W_FC_BIAS,
@@ -39,6 +48,8 @@ typedef enum {
     WEIGHTS
 } Weight;
 
+enum { EXPERT_WEIGHTS = MODEL_WEIGHTS - LAYER_WEIGHTS };
+
 // Weights that are read together, in the order above: an architecture may store a group as one
 // tensor, and a GPU reads it as one matrix or vector.
 typedef enum {
@@ -46,6 +57,11 @@ typedef enum {
     GROUP_O,
     GROUP_IN, // gate and up
     GROUP_DOWN,
+    GROUP_ROUTER, // and the shared MLP's
+    GROUP_SHARED_IN,
+    GROUP_SHARED_DOWN,
+    GROUP_EXPERT_IN,
+    GROUP_EXPERT_DOWN,
     MATRIX_GROUPS,
     GROUP_ATTENTION_NORM = MATRIX_GROUPS,
     GROUP_ATTENTION_NORM_BIAS,

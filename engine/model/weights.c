@@ -13,11 +13,15 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool has_mlp(const Shape *s) { return s->mlp_width > 0; }
-static bool has_up(const Shape *s) { return has_mlp(s) && !s->ungated; }
+static bool has_experts(const Shape *s) { return s->experts.count > 0; }
+static bool has_shared(const Shape *s) { return s->experts.shared_width > 0; }
+static bool has_shared_router(const Shape *s) { return has_shared(s) && s->experts.shared_gate; }
+static bool has_dense(const Shape *s) { return s->mlp_width > 0; }
+static bool has_mlp(const Shape *s) { return has_dense(s) || has_experts(s); }
+static bool has_up(const Shape *s) { return has_dense(s) && !s->ungated; }
 static bool has_biases(const Shape *s) { return s->qkv_bias; }
 static bool has_o_bias(const Shape *s) { return s->o_bias; }
-static bool has_mlp_bias(const Shape *s) { return has_mlp(s) && s->mlp_bias; }
+static bool has_mlp_bias(const Shape *s) { return has_dense(s) && s->mlp_bias; }
 static bool has_up_bias(const Shape *s) { return has_up(s) && s->mlp_bias; }
 static bool has_head_norms(const Shape *s) { return s->qk_norm != QK_NORM_NONE; }
 static bool has_head(const Shape *s) { return !s->tied_head; }
@@ -44,7 +48,9 @@ static bool has_mlp_post(const Shape *s) { return has_mlp(s) && has_post(s); }
 #define Q_K_V                 .fused = "self_attn.qkv_proj", .padded = FILL_SILENT
 #define BIASES                .present = has_biases, .optional = true, .fused = "self_attn.qkv_proj"
 #define HEAD_NORMS            .present = has_head_norms, .optional = true
-#define GATE_UP               .fused = "mlp.gate_up_proj"
+#define DENSE                 .layers = DENSE_LAYERS
+#define GATE_UP               .fused = "mlp.gate_up_proj", DENSE
+#define SPARSE(has)           .present = has, .layers = SPARSE_LAYERS
 
 const WeightRow WEIGHT_ROWS[WEIGHTS] = {
     [W_ATTENTION_NORM] = {"input_layernorm", NORM(RESIDUAL), GROUP_ATTENTION_NORM,
@@ -66,15 +72,27 @@ const WeightRow WEIGHT_ROWS[WEIGHTS] = {
     [W_MLP_NORM] = {"post_attention_layernorm", NORM(RESIDUAL), GROUP_MLP_NORM, .present = has_mlp_norm},
     [W_MLP_NORM_BIAS] = {"post_attention_layernorm", BIAS(RESIDUAL), GROUP_MLP_NORM_BIAS,
                          .present = has_mlp_norm_bias},
-    [W_GATE] = {"mlp.gate_proj", MATRIX(MLP, RESIDUAL), GROUP_IN, GATE_UP, .present = has_mlp,
+    [W_GATE] = {"mlp.gate_proj", MATRIX(MLP, RESIDUAL), GROUP_IN, GATE_UP, .present = has_dense,
                 .padded = FILL_SILENT, .added = FILL_SILENT},
     [W_UP] = {"mlp.up_proj", MATRIX(MLP, RESIDUAL), GROUP_IN, GATE_UP, .present = has_up},
-    [W_DOWN] = {"mlp.down_proj", MATRIX(RESIDUAL, MLP), GROUP_DOWN, .present = has_mlp,
+    [W_DOWN] = {"mlp.down_proj", MATRIX(RESIDUAL, MLP), GROUP_DOWN, DENSE, .present = has_dense,
                 .padded = FILL_SILENT},
-    [W_GATE_BIAS] = {"mlp.gate_proj", BIAS(MLP), GROUP_IN_BIAS, .present = has_mlp_bias},
-    [W_UP_BIAS] = {"mlp.up_proj", BIAS(MLP), GROUP_IN_BIAS, .present = has_up_bias},
-    [W_DOWN_BIAS] = {"mlp.down_proj", BIAS(RESIDUAL), GROUP_DOWN_BIAS, .present = has_mlp_bias},
+    [W_GATE_BIAS] = {"mlp.gate_proj", BIAS(MLP), GROUP_IN_BIAS, DENSE, .present = has_mlp_bias},
+    [W_UP_BIAS] = {"mlp.up_proj", BIAS(MLP), GROUP_IN_BIAS, DENSE, .present = has_up_bias},
+    [W_DOWN_BIAS] = {"mlp.down_proj", BIAS(RESIDUAL), GROUP_DOWN_BIAS, DENSE, .present = has_mlp_bias},
     [W_MLP_POST] = {"post_feedforward_layernorm", NORM(RESIDUAL), GROUP_MLP_POST, .present = has_mlp_post},
+    [W_ROUTER] = {"mlp.gate", MATRIX(EXPERTS, RESIDUAL), GROUP_ROUTER, SPARSE(has_experts)},
+    [W_SHARED_ROUTER] = {"mlp.shared_expert_gate", MATRIX(ONE, RESIDUAL), GROUP_ROUTER,
+                         SPARSE(has_shared_router)},
+    [W_SHARED_GATE] = {"mlp.shared_expert.gate_proj", MATRIX(SHARED, RESIDUAL), GROUP_SHARED_IN,
+                       SPARSE(has_shared)},
+    [W_SHARED_UP] = {"mlp.shared_expert.up_proj", MATRIX(SHARED, RESIDUAL), GROUP_SHARED_IN,
+                     SPARSE(has_shared)},
+    [W_SHARED_DOWN] = {"mlp.shared_expert.down_proj", MATRIX(RESIDUAL, SHARED), GROUP_SHARED_DOWN,
+                       SPARSE(has_shared)},
+    [W_EXPERT_GATE] = {"gate_proj", MATRIX(EXPERT, RESIDUAL), GROUP_EXPERT_IN, SPARSE(has_experts)},
+    [W_EXPERT_UP] = {"up_proj", MATRIX(EXPERT, RESIDUAL), GROUP_EXPERT_IN, SPARSE(has_experts)},
+    [W_EXPERT_DOWN] = {"down_proj", MATRIX(RESIDUAL, EXPERT), GROUP_EXPERT_DOWN, SPARSE(has_experts)},
     [W_FINAL_NORM] = {"model.norm", NORM(RESIDUAL), GROUPS, .present = has_norms},
     [W_HEAD] = {"lm_head", MATRIX(VOCABULARY, RESIDUAL), GROUPS, .present = has_head},
     [W_FC] = {"fc", MATRIX(RESIDUAL, FC), GROUPS, .present = shape_reads_both, .padded = FILL_SILENT},
@@ -91,6 +109,9 @@ int axis_size(const Shape *s, AxisName axis) {
     const int sizes[AXES] = {[AXIS_ONE] = 1,
                              [AXIS_RESIDUAL] = s->width,
                              [AXIS_MLP] = s->mlp_width,
+                             [AXIS_EXPERTS] = s->experts.count,
+                             [AXIS_EXPERT] = s->experts.width,
+                             [AXIS_SHARED] = s->experts.shared_width,
                              [AXIS_VOCABULARY] = s->vocab,
                              [AXIS_TOKENS] = shape_tokens(s),
                              [AXIS_ATTENTION] = shape_attention_width(s),
@@ -104,14 +125,16 @@ int axis_size(const Shape *s, AxisName axis) {
     return sizes[axis];
 }
 
-bool weight_present(const Shape *s, Weight w) {
+bool weight_present(const Shape *s, int layer, Weight w) {
     const WeightRow *row = &WEIGHT_ROWS[w];
+    if (row->layers != EVERY_LAYER && layer_in(&s->sparse, layer) != (row->layers == SPARSE_LAYERS))
+        return false;
     return !row->present || row->present(s);
 }
 
 Weight weight_optional(const Shape *s) {
     Weight w = 0;
-    while (w < WEIGHTS && !(WEIGHT_ROWS[w].optional && weight_present(s, w))) w++;
+    while (w < WEIGHTS && !(WEIGHT_ROWS[w].optional && weight_present(s, 0, w))) w++;
     return w;
 }
 
@@ -149,13 +172,17 @@ static StoredForm form_of(const Architecture *a, Weight w) {
 
 static const char *layers_of(const Architecture *a) { return a && a->layers ? a->layers : "model.layers"; }
 
-static WeightSpec named(const Model *m, int layer, Weight w) {
+static bool is_expert(Weight w) { return w >= LAYER_WEIGHTS && w < MODEL_WEIGHTS; }
+static const char *experts_of(const Architecture *a) { return a && a->experts ? a->experts : "mlp.experts"; }
+
+static WeightSpec named(const Model *m, int layer, int expert, Weight w) {
     const WeightRow *row = &WEIGHT_ROWS[w];
     const Architecture *a = architecture_find(m->architecture);
     WeightSpec s = weight_sized(&m->shape, w);
     const char *name = row->name, *ending = row->kind == WEIGHT_BIAS ? "bias" : "weight";
     s.layer = layer;
-    if (!weight_present(&m->shape, w)) return s;
+    s.expert = expert;
+    if (!weight_present(&m->shape, layer, w)) return s;
     if (a && row->fused && a->fused >> row->group & 1) {
         name = row->fused;
         fuse(&s, &m->shape);
@@ -163,42 +190,88 @@ static WeightSpec named(const Model *m, int layer, Weight w) {
     if (a && a->names[w]) name = a->names[w];
     s.form = form_of(a, w);
     if (layer < 0) snprintf(s.name, sizeof s.name, "%s.%s", name, ending);
-    else snprintf(s.name, sizeof s.name, "%s.%d.%s.%s", layers_of(a), layer, name, ending);
+    else if (!is_expert(w)) snprintf(s.name, sizeof s.name, "%s.%d.%s.%s", layers_of(a), layer, name, ending);
+    else
+        snprintf(s.name, sizeof s.name, "%s.%d.%s.%d.%s.%s", layers_of(a), layer, experts_of(a), expert, name,
+                 ending);
     return s;
 }
 
-WeightSpec weights_at(const Model *m, int i) {
-    int at = i - 1, behind = at - m->shape.layers * LAYER_WEIGHTS;
-    assert(i >= 0 && i < weights_count(m));
-    if (i == 0) return named(m, -1, W_EMBEDDING);
-    if (behind >= 0) return named(m, -1, (Weight)(W_FINAL_NORM + behind));
-    return named(m, at / LAYER_WEIGHTS, (Weight)(at % LAYER_WEIGHTS));
+static int weights_of_layer(const Shape *s) { return LAYER_WEIGHTS + EXPERT_WEIGHTS * s->experts.count; }
+
+int weights_count(const Model *m) {
+    return m->shape.layers * weights_of_layer(&m->shape) + WEIGHTS - MODEL_WEIGHTS;
 }
 
-static Tensor *place_of(Model *m, int layer, Weight w) {
+WeightSpec weights_at(const Model *m, int i) {
+    int at = i - 1, each = weights_of_layer(&m->shape), behind = at - m->shape.layers * each;
+    int layer = at / each, which = at % each, inner = which - LAYER_WEIGHTS;
+    assert(i >= 0 && i < weights_count(m));
+    if (i == 0) return named(m, -1, 0, W_EMBEDDING);
+    if (behind >= 0) return named(m, -1, 0, (Weight)(W_FINAL_NORM + behind));
+    if (inner < 0) return named(m, layer, 0, (Weight)which);
+    return named(m, layer, inner / EXPERT_WEIGHTS, (Weight)(W_EXPERT_GATE + inner % EXPERT_WEIGHTS));
+}
+
+void weights_take_layers(Model *m) {
+    const Shape *s = &m->shape;
+    size_t each = (size_t)s->experts.count * EXPERT_WEIGHTS, sparse = 0;
+    m->layers = mem_new((size_t)s->layers, sizeof *m->layers);
+    for (int i = 0; i < s->layers; i++) sparse += layer_in(&s->sparse, i);
+    if (sparse && each) m->experts = mem_new(each * sparse, sizeof *m->experts);
+    Tensor *next = m->experts;
+    for (int i = 0; i < s->layers; i++) {
+        if (!layer_in(&s->sparse, i)) continue;
+        m->layers[i].experts = next;
+        next += each;
+    }
+}
+
+static Tensor *place_of(Model *m, int layer, int expert, Weight w) {
     Tensor *const ends[] = {&m->final_norm,      &m->head,       &m->fc,
                             &m->fc_bias,         &m->token_norm, &m->fc_norm,
                             &m->final_norm_bias, &m->head_bias,  &m->embedding};
-    return w < LAYER_WEIGHTS ? &m->layers[layer].w[w] : ends[w - LAYER_WEIGHTS];
+    if (is_expert(w)) return &m->layers[layer].experts[expert * EXPERT_WEIGHTS + (int)(w - W_EXPERT_GATE)];
+    return w < LAYER_WEIGHTS ? &m->layers[layer].w[w] : ends[w - MODEL_WEIGHTS];
 }
 
-const Tensor *weight_tensor(const Model *m, int layer, Weight w) {
-    return place_of((Model *)(uintptr_t)m, layer, w); // which it doesn't change
+const Tensor *weight_tensor(const Model *m, int layer, int expert, Weight w) {
+    static const Tensor none;
+    if (is_expert(w) && !m->layers[layer].experts) return &none;
+    return place_of((Model *)(uintptr_t)m, layer, expert, w); // which it doesn't change
 }
 
-static size_t parameters(const Shape *s, Weight from, Weight to) {
+static size_t parameters(const Shape *s, int layer, Weight from, Weight to) {
     size_t sum = 0;
     for (Weight w = from; w < to; w++) {
         const WeightRow *row = &WEIGHT_ROWS[w];
-        if (weight_present(s, w)) sum += (size_t)axis_size(s, row->rows) * (size_t)axis_size(s, row->columns);
+        if (weight_present(s, layer, w))
+            sum += (size_t)axis_size(s, row->rows) * (size_t)axis_size(s, row->columns);
     }
     return sum;
 }
 
-size_t shape_layer_parameters(const Shape *s) { return parameters(s, 0, LAYER_WEIGHTS); }
+// Of all layers, with so many experts in each that has any.
+static size_t layers_parameters(const Shape *s, int experts) {
+    size_t sum = 0;
+    for (int i = 0; i < s->layers; i++)
+        sum += parameters(s, i, 0, LAYER_WEIGHTS) +
+               (size_t)experts * parameters(s, i, W_EXPERT_GATE, MODEL_WEIGHTS);
+    return sum;
+}
+
+size_t shape_layers_parameters(const Shape *s) { return layers_parameters(s, s->experts.chosen); }
+
+size_t shape_expert_parameters(const Shape *s) {
+    return EXPERT_WEIGHTS * (size_t)s->experts.width * (size_t)s->width;
+}
+
+size_t shape_active_parameters(const Shape *s) {
+    return shape_layers_parameters(s) + parameters(s, 0, MODEL_WEIGHTS, WEIGHTS);
+}
 
 size_t shape_parameters(const Shape *s) {
-    return (size_t)s->layers * shape_layer_parameters(s) + parameters(s, LAYER_WEIGHTS, WEIGHTS);
+    return layers_parameters(s, s->experts.count) + parameters(s, 0, MODEL_WEIGHTS, WEIGHTS);
 }
 
 // --- binding
@@ -304,7 +377,7 @@ bool weight_bind(Model *m, const WeightSpec *s, const Shard *shards, int count, 
             "model again with the safetensors library",
             t->name, dir, shard->name, t->begin, dtype_size(dtype));
     size_t skip = (size_t)s->first_row * (size_t)s->columns * dtype_size(dtype);
-    Tensor *to = place_of(m, s->layer, s->which);
+    Tensor *to = place_of(m, s->layer, s->expert, s->which);
     *to = (Tensor){.data = shard->data + t->begin, .dtype = dtype, .rows = s->rows, .columns = s->columns};
     if (s->form != STORED_AS_READ) return rearrange(m, s, to->data, to, e);
     to->data = shard->data + t->begin + skip;
@@ -318,6 +391,13 @@ static bool is_known(const char *name) {
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
         if (text_ends(name, endings[i])) return true;
     return false;
+}
+
+// The number of the expert that a tensor of a layer belongs to; -1: none.
+static int expert_in(const Model *m, const char *name) {
+    int expert = -1;
+    const char *experts = experts_of(architecture_find(m->architecture)), *at = strstr(name, experts);
+    return at && sscanf(at + strlen(experts), ".%4d.", &expert) == 1 ? expert : -1;
 }
 
 // Refuses a layer's tensor that no row asks for, such as a bias or a norm: the model's arithmetic is another.
@@ -334,9 +414,10 @@ static bool check_used(Model *m, const StoredTensor *t, const char *dir, const c
         if (behind > m->unused_layers) m->unused_layers = behind;
         return true;
     }
-    for (Weight w = 0; w < LAYER_WEIGHTS; w++) {
-        WeightSpec s = named(m, layer, w);
-        if (strcmp(s.name, t->name) == 0) return true;
+    int expert = expert_in(m, t->name);
+    for (Weight w = expert < 0 ? 0 : W_EXPERT_GATE; w < (expert < 0 ? LAYER_WEIGHTS : MODEL_WEIGHTS); w++) {
+        WeightSpec s = named(m, layer, expert, w);
+        if (strcmp(s.name, t->name) == 0 && expert < m->shape.experts.count) return true;
     }
     return error_input(e,
                        "tensor '%s' in '%s/%s' doesn't belong to a %s model, which would leave it out; is "
@@ -397,7 +478,7 @@ static const char *file_of(const Model *m, const void *data) {
 
 // s: the first weight with such numbers; total: how many there are in all weights.
 static bool report(const Model *m, const WeightSpec *s, size_t total, const char *dir, Error *e) {
-    const Tensor *t = weight_tensor(m, s->layer, s->which);
+    const Tensor *t = weight_tensor(m, s->layer, s->expert, s->which);
     size_t i = 0, columns = (size_t)t->columns;
     while (isfinite(dtype_load(t->dtype, t->data, i))) i++;
     return error_input(
@@ -413,7 +494,7 @@ bool model_check_finite(const Model *m, const char *dir, Error *e) {
     WeightSpec first = {.name = ""};
     for (int i = 0; i < weights_count(m); i++) {
         WeightSpec s = weights_at(m, i);
-        size_t bad = s.name[0] ? count_bad(weight_tensor(m, s.layer, s.which)) : 0;
+        size_t bad = s.name[0] ? count_bad(weight_tensor(m, s.layer, s.expert, s.which)) : 0;
         if (bad && !total) first = s;
         total += bad;
     }

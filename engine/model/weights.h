@@ -12,6 +12,9 @@ typedef enum {
     AXIS_ONE,
     AXIS_RESIDUAL,
     AXIS_MLP,
+    AXIS_EXPERTS,
+    AXIS_EXPERT, // the width of one
+    AXIS_SHARED,
     AXIS_VOCABULARY,
     AXIS_TOKENS,
     AXIS_ATTENTION, // the input of q, k and v
@@ -43,14 +46,16 @@ typedef struct WeightRow {
     WeightGroup group;               // GROUPS: none
     const char *fused;               // the tensor of the whole group, in architectures that fuse it
     bool (*present)(const Shape *s); // NULL: always
-    bool optional;                   // only some architectures have it, and they can't be trained
-    Fill padded, added;              // of padded rows, and of all rows in a layer that the small model lacks
+    enum { EVERY_LAYER, DENSE_LAYERS, SPARSE_LAYERS } layers; // those that have it
+    bool optional;      // only some architectures have it, and they can't be trained
+    Fill padded, added; // of padded rows, and of all rows in a layer that the small model lacks
 } WeightRow;
 
 extern const WeightRow WEIGHT_ROWS[WEIGHTS];
 
-// Whether a model of this shape has the weight.
-bool weight_present(const Shape *s, Weight w);
+// Whether a layer of a model of this shape has the weight; for one of the whole model, `layer` doesn't
+// matter.
+bool weight_present(const Shape *s, int layer, Weight w);
 
 // The first optional weight of a shape; WEIGHTS: none.
 Weight weight_optional(const Shape *s);
@@ -68,7 +73,8 @@ typedef enum {
 typedef struct WeightSpec {
     char name[TENSOR_NAME]; // empty: the model doesn't have this weight
     Weight which;
-    int layer;         // -1: of the whole model
+    int layer; // -1: of the whole model
+    int expert;
     int rows, columns; // of this weight
     int first_row;     // where it begins in the stored tensor
     int stored_rows;   // rows of the stored tensor
@@ -80,13 +86,15 @@ typedef struct WeightSpec {
 WeightSpec weight_sized(const Shape *s, Weight w);
 
 // All weights of a model in the order of its files: embedding, layers, final norm, head.
-static inline int weights_count(const Model *m) {
-    return m->shape.layers * LAYER_WEIGHTS + WEIGHTS - LAYER_WEIGHTS;
-}
+int weights_count(const Model *m);
 WeightSpec weights_at(const Model *m, int i);
 
-// The tensor of a weight; `layer` doesn't matter for a weight of the whole model.
-const Tensor *weight_tensor(const Model *m, int layer, Weight w);
+// The tensor of a weight; `layer` doesn't matter for a weight of the whole model, `expert` only for one of an
+// expert.
+const Tensor *weight_tensor(const Model *m, int layer, int expert, Weight w);
+
+// Allocates the layers, for a shape that is known, with tensors of every expert.
+void weights_take_layers(Model *m);
 
 typedef struct Shard {
     Safetensors header;

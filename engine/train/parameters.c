@@ -116,7 +116,8 @@ bool parameters_load(const Parameters *p, const Shape *shape, const Model *from,
                            "it has not (a head of its own, biases, norms of q and k)");
     for (int k = 0; k < weights_count(from); k++) {
         WeightSpec s = weights_at(from, k);
-        if (s.name[0]) tensor_load(weight_tensor(from, s.layer, s.which), weights + p->list[i++].at);
+        if (s.name[0])
+            tensor_load(weight_tensor(from, s.layer, s.expert, s.which), weights + p->list[i++].at);
     }
     assert(i == p->count);
     return true;

@@ -201,7 +201,7 @@ static double visible(const Shape *s, double positions, double rows) {
 StepCost step_cost(const Shape *shape, const BackendReport *report, const StepShape *step) {
     if (report->weight_bytes == 0) return (StepCost){0, 0}; // a backend without arithmetic
     double layers = (double)shape->layers, rows = (double)step->rows;
-    double parameters = layers * (double)shape_layer_parameters(shape);
+    double parameters = (double)shape_layers_parameters(shape);
     double head = (double)shape->vocab * (double)shape->width * (double)step->read;
     double seen = visible(shape, step->seen, rows);
     double fc = rows * (double)shape_fc_width(shape) * (double)shape->width;

@@ -181,8 +181,7 @@ static void reckon_price(const Plan *p, int setup, const Ceilings *c, CostPrice 
     const Setup *s = &p->schedule.setups[setup];
     const InputModel *m = &p->inputs.models[s->model];
     const Shape *shape = &m->model.shape;
-    double operations = 2 * ((double)shape->layers * (double)shape_layer_parameters(shape) +
-                             (double)shape->vocab * shape->width),
+    double operations = 2 * ((double)shape_layers_parameters(shape) + (double)shape->vocab * shape->width),
            rate = WIDE_SHARE * c->operations_per_s[compute_rate(cost_compute(s, m), m->model.dtype)],
            read = c->bytes_per_s > 0 ? (double)m->bytes / c->bytes_per_s : 0;
     *out = (CostPrice){.row_s = rate > 0 ? operations / rate : 0};

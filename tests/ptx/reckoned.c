@@ -134,7 +134,7 @@ static bool make_model(Counting *c, const Shape *shape, Error *e) {
     if (!c->zeros) return error_system(e, "out of memory for a model of zeros");
     for (Weight w = 0; w < LAYER_WEIGHTS; w++) {
         WeightSpec x = weight_sized(s, w);
-        c->layer.w[w] = weight_present(s, w) ? zeros(c, x.rows, x.columns) : (Tensor){.data = NULL};
+        c->layer.w[w] = weight_present(s, 0, w) ? zeros(c, x.rows, x.columns) : (Tensor){.data = NULL};
     }
     c->model.dtype = DTYPE_BF16, c->model.bos = -1, c->model.layers = &c->layer;
     c->model.embedding = c->model.head = zeros(c, s->vocab, width), c->model.final_norm = zeros(c, 1, width);

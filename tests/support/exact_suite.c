@@ -278,7 +278,7 @@ static void check_round(const ExactBackend *b, int round, int most_nodes, Random
     free_said(&want);
     free_said(&got);
     read_early(b, &m, compute, r);
-    if (compute == COMPUTE_F16 && weight_present(&shape, W_MLP_NORM)) refuse_overflow(b, &m, r);
+    if (compute == COMPUTE_F16 && weight_present(&shape, 0, W_MLP_NORM)) refuse_overflow(b, &m, r);
     refuse_bad(b, &m, compute, r);
     random_model_release(&m);
 }

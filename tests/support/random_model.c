@@ -101,33 +101,35 @@ static Tensor tensor(RandomModel *m, int rows, int columns, Dtype dtype, float c
 
 // Drawn so that activations keep their size: norms around 1, biases around 0. The head is larger, for clear
 // favourites.
-static Tensor draw(RandomModel *m, Weight w, Dtype dtype, bool mixed, Random *r) {
+static Tensor draw(RandomModel *m, int layer, Weight w, Dtype dtype, bool mixed, Random *r) {
     WeightSpec x = weight_sized(&m->model.shape, w);
     float spread = w == W_HEAD ? 3 : w == W_EMBEDDING ? sqrtf((float)x.columns) : 1.5f;
     bool norm = WEIGHT_ROWS[w].kind == WEIGHT_NORM;
-    if (!weight_present(&m->model.shape, w)) return (Tensor){.data = NULL};
+    if (!weight_present(&m->model.shape, layer, w)) return (Tensor){.data = NULL};
     return tensor(m, x.rows, x.columns, mixed ? (Dtype)random_below(r, 3) : dtype, norm ? 1 : 0,
                   x.vector ? 0.2f : spread / sqrtf((float)x.columns), r);
 }
 
 void random_model_init(RandomModel *m, const Shape *s, Dtype dtype, bool mixed, Random *r) {
-    *m = (RandomModel){.size = shape_parameters(s) * 4 +
-                               (size_t)(s->layers * LAYER_WEIGHTS + WEIGHTS - LAYER_WEIGHTS) * 64};
+    *m = (RandomModel){.size = shape_parameters(s) * 4 + (size_t)weights_count(&(Model){.shape = *s}) * 64};
     m->weights = mem_new(m->size, 1);
     m->model = (Model){.shape = *s, .dtype = dtype, .bos = -1};
-    m->model.layers = mem_new((size_t)s->layers, sizeof *m->model.layers);
-    m->model.embedding = draw(m, W_EMBEDDING, dtype, mixed, r);
-    m->model.final_norm = draw(m, W_FINAL_NORM, dtype, mixed, r);
-    m->model.fc = draw(m, W_FC, dtype, mixed, r);
-    m->model.fc_bias = draw(m, W_FC_BIAS, dtype, mixed, r);
-    m->model.final_norm_bias = draw(m, W_FINAL_NORM_BIAS, dtype, mixed, r);
-    m->model.head_bias = draw(m, W_HEAD_BIAS, dtype, mixed, r);
-    m->model.token_norm = draw(m, W_TOKEN_NORM, dtype, mixed, r);
-    m->model.fc_norm = draw(m, W_FC_NORM, dtype, mixed, r);
-    m->model.head = s->tied_head ? m->model.embedding : draw(m, W_HEAD, dtype, mixed, r);
+    weights_take_layers(&m->model);
+    m->model.embedding = draw(m, 0, W_EMBEDDING, dtype, mixed, r);
+    m->model.final_norm = draw(m, 0, W_FINAL_NORM, dtype, mixed, r);
+    m->model.fc = draw(m, 0, W_FC, dtype, mixed, r);
+    m->model.fc_bias = draw(m, 0, W_FC_BIAS, dtype, mixed, r);
+    m->model.final_norm_bias = draw(m, 0, W_FINAL_NORM_BIAS, dtype, mixed, r);
+    m->model.head_bias = draw(m, 0, W_HEAD_BIAS, dtype, mixed, r);
+    m->model.token_norm = draw(m, 0, W_TOKEN_NORM, dtype, mixed, r);
+    m->model.fc_norm = draw(m, 0, W_FC_NORM, dtype, mixed, r);
+    m->model.head = s->tied_head ? m->model.embedding : draw(m, 0, W_HEAD, dtype, mixed, r);
     for (int i = 0; i < s->layers; i++) {
         Tensor *layer = m->model.layers[i].w;
-        for (Weight w = 0; w < LAYER_WEIGHTS; w++) layer[w] = draw(m, w, dtype, mixed, r);
+        for (Weight w = 0; w < LAYER_WEIGHTS; w++) layer[w] = draw(m, i, w, dtype, mixed, r);
+        Tensor *experts = m->model.layers[i].experts;
+        for (int k = 0; experts && k < s->experts.count * EXPERT_WEIGHTS; k++)
+            experts[k] = draw(m, i, W_EXPERT_GATE + (Weight)(k % EXPERT_WEIGHTS), dtype, mixed, r);
         if (s->mlp_input != MLP_SHARES_NORM || !s->mlp_width) continue;
         layer[W_MLP_NORM] = layer[W_ATTENTION_NORM];
         layer[W_MLP_NORM_BIAS] = layer[W_ATTENTION_NORM_BIAS];
@@ -137,6 +139,7 @@ void random_model_init(RandomModel *m, const Shape *s, Dtype dtype, bool mixed, 
 void random_model_release(RandomModel *m) {
     mem_free(m->weights);
     mem_free(m->model.layers);
+    mem_free(m->model.experts);
     *m = (RandomModel){.weights = NULL};
 }
 
@@ -156,6 +159,9 @@ void random_model_calm(RandomModel *m, int first) {
     for (int i = first; i < m->model.shape.layers; i++) {
         shrink(m, &m->model.layers[i].w[W_O], 0.05f);
         if (m->model.layers[i].w[W_DOWN].data) shrink(m, &m->model.layers[i].w[W_DOWN], 0.05f);
+        if (m->model.layers[i].w[W_SHARED_DOWN].data) shrink(m, &m->model.layers[i].w[W_SHARED_DOWN], 0.05f);
+        for (int k = 0; m->model.layers[i].experts && k < m->model.shape.experts.count; k++)
+            shrink(m, &m->model.layers[i].experts[k * EXPERT_WEIGHTS + W_EXPERT_DOWN - W_EXPERT_GATE], 0.05f);
     }
 }
 
