@@ -5,7 +5,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
-#include "engine/cpu/instance.h"
+#include "engine/cpu/products.h"
 #include "engine/cpu/kernels/features.h"
 
 #include <assert.h>
@@ -28,23 +28,50 @@ static size_t widest_normed(const Shape *s) {
 static size_t widest(const Shape *s) {
     size_t w = widest_normed(s), q = (size_t)shape_q_width(s), mlp = (size_t)s->mlp_width;
     if (w < q) w = q;
-    return w > mlp ? w : mlp;
+    if (w < mlp) w = mlp;
+    if (w < (size_t)s->experts.width) w = (size_t)s->experts.width;
+    return w > (size_t)s->experts.shared_width ? w : (size_t)s->experts.shared_width;
+}
+
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+
+// Products of an MLP's gate, or of all the experts' that the rows of a panel choose.
+static size_t gate_size(const Shape *s, size_t rows) {
+    const Experts *x = &s->experts;
+    size_t dense = larger((size_t)s->mlp_width, (size_t)x->shared_width);
+    return rows * larger(dense, (size_t)x->chosen * (size_t)x->width);
+}
+
+// Rows of experts are packed expert by expert, each rounded up to at most twice its rows.
+static size_t packed_size(const Cpu *c, size_t rows) {
+    const Shape *s = &c->model->shape;
+    int slots = 2 * (int)rows * s->experts.chosen;
+    int columns = s->width > s->experts.width ? s->width : s->experts.width;
+    size_t dense = c->ops->packed_bytes((int)rows, (int)widest(s));
+    size_t sparse = slots ? c->ops->packed_bytes(slots, columns) : 0;
+    return larger(dense, sparse + (size_t)s->experts.count * PACKED_ALIGN);
 }
 
 static size_t panel_rows(const Cpu *c) { return (size_t)(c->max_nodes < PANEL ? c->max_nodes : PANEL); }
 
+static bool take_mixture(Cpu *c, size_t rows) {
+    bool ok = true;
+    c->mixture = cpu_mixture_open(c, rows, &c->step_bytes, &ok);
+    return ok;
+}
+
 static bool take_panel(Cpu *c) {
     const Shape *s = &c->model->shape;
     size_t rows = panel_rows(c), f = sizeof(float);
-    size_t q = (size_t)shape_q_width(s), kv = (size_t)shape_kv_width(s), mlp = (size_t)s->mlp_width;
+    size_t q = (size_t)shape_q_width(s), kv = (size_t)shape_kv_width(s), gate = gate_size(s, rows);
     Panel *p = &c->panel;
     size_t *total = &c->step_bytes;
     return take(&p->normed, rows * widest_normed(s), f, total) && take(&p->q, rows * q, f, total) &&
            take(&p->k, rows * kv, f, total) && take(&p->v, rows * kv, f, total) &&
            take(&p->mixed, rows * q, f, total) && take(&p->delta, rows * (size_t)s->width, f, total) &&
-           take(&p->gate, rows * mlp, f, total) && take(&p->up, rows * mlp, f, total) &&
+           take(&p->gate, gate, f, total) && take(&p->up, gate, f, total) &&
            (s->mlp_input == MLP_AFTER || take(&p->before, rows * (size_t)s->width, f, total)) &&
-           take(&p->packed, c->ops->packed_bytes((int)rows, (int)widest(s)), 1, total);
+           take(&p->packed, packed_size(c, rows), 1, total) && take_mixture(c, rows);
 }
 
 // In an MLP without `up` (all layers have it, or none), activations are multiplied by ones: that changes no
@@ -132,6 +159,7 @@ static void cpu_close(void *self) {
                       p->up,         p->packed,     c->paths.row, c->scores,  c->given,  c->kept,
                       c->unit_sums,  p->before};
     for (size_t j = 0; j < sizeof blocks / sizeof *blocks; j++) mem_free(blocks[j]);
+    cpu_mixture_close(c->mixture);
     cpu_release_copies(c);
     if (!c->shares_pool) pool_close(c->pool);
     mem_free(c);
@@ -293,6 +321,8 @@ static void cpu_report(const void *self, BackendReport *out) {
                            .device = "cpu",
                            .isa = c->ops->name,
                            .layer_bytes = model_layer_bytes(m, 0),
+                           .expert_bytes = model_expert_bytes(m),
+                           .experts_read = c->experts_read,
                            .head_bytes = tensor_bytes(&m->head) + tensor_bytes(&m->head_bias) +
                                          tensor_bytes(&m->final_norm) + tensor_bytes(&m->final_norm_bias),
                            .cache_bytes = c->cache_bytes,
@@ -300,7 +330,8 @@ static void cpu_report(const void *self, BackendReport *out) {
                            .kv_bytes_per_position = kv_elements * dtype_size(c->layout.dtype),
                            .score_bytes = c->scores ? shape_score_bytes(&m->shape) : 0,
                            .seconds = c->seconds};
-    out->weight_bytes = (size_t)m->shape.layers * out->layer_bytes + out->head_bytes + model_fc_bytes(m);
+    out->weight_bytes = out->head_bytes + model_fc_bytes(m);
+    for (int i = 0; i < m->shape.layers; i++) out->weight_bytes += model_layer_bytes(m, i);
 }
 
 const Backend cpu_backend = {.name = "cpu",

@@ -18,7 +18,7 @@
 //
 // A row's numbers depend on its own inputs only, never on the panel, the thread or the share that computes
 // it.
-#include "engine/cpu/instance.h"
+#include "engine/cpu/products.h"
 
 #include <assert.h>
 #include <string.h>
@@ -34,23 +34,8 @@ static float *hidden_row(const Work *k, int row) {
 
 // --- products: rows are made ready, then multiplied by weights of one type at a time
 
-// PART_BYTES: the least of the weights that a thread takes at a time, some microseconds of reading.
-enum { PRODUCTS = 3, PART_BYTES = 128 << 10 };
-
-typedef struct Products {
-    const Work *work;
-    void (*ready)(const Work *k, int row, float *x); // fills the row of x; NULL: x is filled already
-    float *x;                                        // (rows, columns)
-    const Tensor *w[PRODUCTS];
-    float *y[PRODUCTS]; // (rows, outputs)
-    int count;
-    bool residual;      // the outputs are added to the residual stream
-    const Tensor *bias; // of the outputs of `residual`
-    Rounded what;       // the place of x, for overflows
-    Packed packed;
-    int from, to;     // the weights of one type
-    int units, least; // their MATMUL_UNITs in all; how many a thread takes at least
-} Products;
+// The least of the weights that a thread takes at a time, some microseconds of reading.
+enum { PART_BYTES = 128 << 10 };
 
 void cpu_watch(Cpu *c, const float *x, size_t n, unsigned place) {
     const uint32_t least = 0x477ff000u, infinite = 0x7f800000u; // 65520
@@ -68,27 +53,42 @@ static void watch(const Work *k, const float *x, int n, Rounded what) {
     cpu_watch(k->c, x, (size_t)n, overflow_place(k->layer, what));
 }
 
-static void ready_rows(void *argument, int thread, int threads) {
-    const Products *p = argument;
-    const CpuOps *ops = p->work->c->ops;
-    int first, last;
-    pool_share(p->work->rows, ops->pack_unit, thread, threads, &first, &last);
-    if (p->from == 0 && p->ready)
-        for (int r = first; r < last; r++) p->ready(p->work, r, p->x + (size_t)r * (size_t)p->packed.columns);
-    if (first >= last) return;
-    watch(p->work, p->x + (size_t)first * (size_t)p->packed.columns, (last - first) * p->packed.columns,
-          p->what);
-    ops->pack(p->x, &p->packed, first, last);
+// Rows [first, last) of a batch.
+static void ready_batch(const Products *p, const Batch *b, int first, int last) {
+    int columns = b->packed.columns;
+    float *x = p->x + (size_t)b->first * (size_t)columns;
+    for (int r = first; r < last && p->ready && !p->filled; r++)
+        p->ready(p->work, b->first + r, x + (size_t)r * (size_t)columns);
+    watch(p->work, x + (size_t)first * (size_t)columns, (last - first) * columns, p->what);
+    p->work->c->ops->pack(x, &b->packed, first, last);
 }
 
-// A single row, which each thread makes ready for itself: that takes less time than waiting for another
-// thread, and for its cache lines to move from core to core.
-static Packed ready_own_row(const Products *p, int thread) {
+static int packs_of(const Products *p, const Batch *b) {
+    int unit = p->work->c->ops->pack_unit;
+    return (b->rows + unit - 1) / unit;
+}
+
+static void ready_rows(void *argument, int thread, int threads) {
+    const Products *p = argument;
+    int packs = 0, first, last, unit = p->work->c->ops->pack_unit;
+    for (int i = 0; i < p->batch_count; i++) packs += packs_of(p, &p->batches[i]);
+    pool_share(packs, 1, thread, threads, &first, &last);
+    for (int i = 0, at = 0; i < p->batch_count && at < last; at += packs_of(p, &p->batches[i++])) {
+        const Batch *b = &p->batches[i];
+        int from = first > at ? (first - at) * unit : 0, to = (last - at) * unit;
+        if (to > b->rows) to = b->rows;
+        if (from < to) ready_batch(p, b, from, to);
+    }
+}
+
+// The row of a batch in a step of a single row. Each thread makes it ready for itself: that takes less time
+// than waiting for another thread, and for its cache lines to move from core to core.
+static Packed ready_own_row(const Products *p, const Batch *b, int thread) {
     ThreadScratch *own = &p->work->c->threads[thread];
-    Packed packed = p->packed;
+    Packed packed = b->packed;
     packed.data = own->packed;
-    const float *x = p->ready ? own->row : p->x;
-    if (p->ready) p->ready(p->work, 0, own->row);
+    const float *x = p->ready ? own->row : p->x + (size_t)b->first * (size_t)packed.columns;
+    if (p->ready) p->ready(p->work, b->first, own->row);
     watch(p->work, x, packed.columns, p->what);
     p->work->c->ops->pack(x, &packed, 0, 1);
     return packed;
@@ -113,45 +113,92 @@ static void add_residual(const Work *k, const Tensor *bias, int from, int to) {
 
 static int units_of(const Tensor *w) { return (w->rows + MATMUL_UNIT - 1) / MATMUL_UNIT; }
 
-// Multiplies weights i, which begin at unit `at` of all weights, as far as they are in units [first, last).
-static void multiply_part(const Products *p, const Packed *x, int i, int at, int first, int last) {
-    const Tensor *w = p->w[i];
+// Multiplies a batch's weights i, which begin at unit `at` of all weights, as far as they are in units
+// [first, last).
+static void multiply_part(const Products *p, const Batch *b, const Packed *x, int i, int at, int first,
+                          int last) {
+    const Tensor *w = b->w[i];
+    size_t outputs = (size_t)w->rows;
     int from = first > at ? (first - at) * MATMUL_UNIT : 0;
     int to = last - at < units_of(w) ? (last - at) * MATMUL_UNIT : w->rows;
-    if (from >= to) return;
-    p->work->c->ops->matmul(w, x, p->y[i] + from, (size_t)w->rows, from, to);
+    p->work->c->ops->matmul(w, x, p->y[i] + (size_t)b->first * outputs + from, outputs, from, to);
     if (p->residual) add_residual(p->work, p->bias, from, to);
+}
+
+// Units [first, last) of all weights of one type. `mine`: the batch that this thread made ready last.
+static void multiply_units(const Products *p, int thread, const Batch **mine, Packed *x, int first,
+                           int last) {
+    for (int j = 0, at = 0; j < p->batch_count && at < last; j++) {
+        const Batch *b = &p->batches[j];
+        for (int i = 0; i < p->count; i++) {
+            if (b->w[i]->dtype != p->dtype) continue;
+            int begin = at;
+            at += units_of(b->w[i]);
+            if (at <= first || begin >= last) continue;
+            if (*mine != b) *x = p->work->rows == 1 ? ready_own_row(p, b, thread) : b->packed;
+            *mine = b;
+            x->decoded = p->work->c->threads[thread].decoded;
+            multiply_part(p, b, x, i, begin, first, last);
+        }
+    }
 }
 
 static void multiply(void *argument, int thread, int threads) {
     (void)threads;
     const Products *p = argument;
+    const Batch *mine = NULL;
+    Packed x;
     int first, last;
-    Packed x = p->work->rows == 1 ? ready_own_row(p, thread) : p->packed;
-    x.decoded = p->work->c->threads[thread].decoded;
     while (pool_take(p->work->c->pool, p->units, p->least, thread, &first, &last))
-        for (int i = p->from, at = 0; i < p->to; at += units_of(p->w[i++]))
-            multiply_part(p, &x, i, at, first, last);
+        multiply_units(p, thread, &mine, &x, first, last);
 }
 
-static void project(Products *p) {
+static void place_packed(Products *p) {
     const Work *k = p->work;
-    for (p->from = 0; p->from < p->count; p->from = p->to) {
-        Dtype dtype = p->w[p->from]->dtype;
-        for (p->to = p->from + 1; p->to < p->count && p->w[p->to]->dtype == dtype; p->to++) {}
-        size_t unit = MATMUL_UNIT * tensor_row_bytes(p->w[p->from]);
-        p->units = 0;
-        for (int i = p->from; i < p->to; i++) p->units += units_of(p->w[i]);
-        p->least = unit < PART_BYTES ? (int)(PART_BYTES / unit) : 1;
-        assert(p->units >= 1 && k->rows >= 1 && k->rows <= PANEL);
-        p->packed = (Packed){.data = k->c->panel.packed,
-                             .rows = k->rows,
-                             .columns = p->w[0]->columns,
+    unsigned char *to = k->c->panel.packed;
+    for (int j = 0; j < p->batch_count; j++) {
+        Batch *b = &p->batches[j];
+        b->packed = (Packed){.data = to,
+                             .rows = b->rows,
+                             .columns = b->w[0]->columns,
                              .compute = k->c->compute,
-                             .weights = dtype};
-        if (k->rows > 1) pool_run(k->c->pool, ready_rows, p);
-        pool_run(k->c->pool, multiply, p);
+                             .weights = p->dtype};
+        to += (k->c->ops->packed_bytes(b->rows, b->packed.columns) + PACKED_ALIGN - 1) / PACKED_ALIGN *
+              PACKED_ALIGN;
     }
+}
+
+static const Tensor *weight_of(const Products *p, int i) { return p->batches[i / p->count].w[i % p->count]; }
+
+// The weights of one type; `first` is one of them.
+static void multiply_type(Products *p, const Tensor *first) {
+    const Work *k = p->work;
+    Dtype dtype = first->dtype;
+    size_t unit = MATMUL_UNIT * tensor_row_bytes(first);
+    p->dtype = dtype;
+    p->units = 0;
+    for (int i = 0; i < p->batch_count * p->count; i++)
+        if (weight_of(p, i)->dtype == dtype) p->units += units_of(weight_of(p, i));
+    p->least = unit < PART_BYTES ? (int)(PART_BYTES / unit) : 1;
+    assert(p->units >= 1 && k->rows >= 1 && k->rows <= PANEL);
+    place_packed(p);
+    if (k->rows > 1) pool_run(k->c->pool, ready_rows, p);
+    pool_run(k->c->pool, multiply, p);
+    p->filled = true;
+}
+
+void cpu_project(Products *p) {
+    Batch all = {.rows = p->work->rows, .w = {p->w[0], p->w[1], p->w[2]}};
+    if (!p->batches) {
+        p->batches = &all;
+        p->batch_count = 1;
+    }
+    for (int i = 0; i < p->batch_count * p->count; i++) {
+        int first = 0;
+        while (weight_of(p, first)->dtype != weight_of(p, i)->dtype) first++;
+        if (first == i) multiply_type(p, weight_of(p, i));
+    }
+    if (p->batches == &all) p->batches = NULL;
 }
 
 // --- attention
@@ -184,7 +231,7 @@ static void norm_attention(const Work *k, int row, float *x) {
     if (!k->w[W_ATTENTION_NORM].data || s->normed_residual) copy_hidden(k, row, x);
     else norm(k, W_ATTENTION_NORM, hidden_row(k, row), x);
 }
-static void norm_mlp(const Work *k, int row, float *x) {
+void cpu_norm_mlp(const Work *k, int row, float *x) {
     const Shape *s = &k->c->model->shape;
     const float *parallel = k->c->panel.before + (size_t)row * (size_t)s->width;
     const float *from = s->mlp_input == MLP_AFTER ? hidden_row(k, row) : parallel;
@@ -273,16 +320,20 @@ static void norm_outputs(void *argument, int thread, int threads) {
     }
 }
 
+void cpu_add_output(const Work *k, const Tensor *bias, Weight post) {
+    static const Tensor none;
+    PostNorm task = {k, post, bias};
+    bool normed = k->w[post].data != NULL;
+    if (normed && k->rows == 1) norm_outputs(&task, 0, 1);
+    else if (normed) pool_run(k->c->pool, norm_outputs, &task);
+    add_residual(k, normed ? &none : bias, 0, k->c->model->shape.width);
+}
+
 // Adds attention's or the MLP's output to the residual stream, under its norm if it has one.
 static void project_to_stream(Products *p, Weight post) {
-    const Work *k = p->work;
-    p->residual = !k->w[post].data;
-    project(p);
-    if (p->residual) return;
-    PostNorm task = {k, post, p->bias};
-    if (k->rows == 1) norm_outputs(&task, 0, 1);
-    else pool_run(k->c->pool, norm_outputs, &task);
-    add_residual(k, &(Tensor){.data = NULL}, 0, k->c->model->shape.width);
+    p->residual = !p->work->w[post].data;
+    cpu_project(p);
+    if (!p->residual) cpu_add_output(p->work, p->bias, post);
 }
 
 static void keep_before(const Work *k) {
@@ -310,7 +361,7 @@ static void run_attention(Work *k) {
                   .bias = &w[W_O_BIAS],
                   .what = ROUNDED_ATTENTION_OUTPUT};
     keep_before(k);
-    project(&qkv);
+    cpu_project(&qkv);
     if (k->rows == 1) place_rows(k, 0, 1); // less work than waking a thread
     else pool_run(k->c->pool, place_rows, k);
     if (k->run->tree->layout == LAYOUT_COPIED && k->first == k->run->first) cpu_copy_cache(k);
@@ -320,13 +371,16 @@ static void run_attention(Work *k) {
 
 // --- MLP
 
-static void gate_row(const Work *k, int row, float *x) {
-    const Shape *s = &k->c->model->shape;
-    size_t width = (size_t)s->mlp_width, at = (size_t)row * width;
-    const float *gate = k->c->panel.gate + at;
-    if (x != gate) memcpy(x, gate, width * sizeof *x);
+void cpu_gate(const Work *k, const float *gate, const float *up, int n, float *x) {
+    if (x != gate) memcpy(x, gate, (size_t)n * sizeof *x);
     add_bias(&k->w[W_GATE_BIAS], x);
-    k->c->ops->gate(x, k->c->panel.up + at, s->mlp_width, s->activation);
+    k->c->ops->gate(x, up, n, k->c->model->shape.activation);
+}
+
+static void gate_row(const Work *k, int row, float *x) {
+    int n = k->c->model->shape.mlp_width;
+    size_t at = (size_t)row * (size_t)n;
+    cpu_gate(k, k->c->panel.gate + at, k->c->panel.up + at, n, x);
 }
 
 // An MLP without down projection: its activations are its output.
@@ -343,7 +397,7 @@ static void run_mlp(Work *k) {
     const Tensor *w = k->w;
     const Panel *p = &k->c->panel;
     Products in = {.work = k,
-                   .ready = norm_mlp,
+                   .ready = cpu_norm_mlp,
                    .x = p->normed,
                    .w = {&w[W_GATE], &w[W_UP]},
                    .y = {p->gate, p->up},
@@ -357,7 +411,7 @@ static void run_mlp(Work *k) {
                     .count = 1,
                     .bias = &w[W_DOWN_BIAS],
                     .what = ROUNDED_MLP_PRODUCT};
-    project(&in);
+    cpu_project(&in);
     for (int r = 0; w[W_UP_BIAS].data && r < k->rows; r++)
         add_bias(&w[W_UP_BIAS], p->up + (size_t)r * (size_t)w[W_UP_BIAS].columns);
     if (w[W_DOWN].data) project_to_stream(&out, W_MLP_POST);
@@ -402,7 +456,7 @@ static void run_fc(const Work *k) {
                    .y = {panel->delta},
                    .count = 1,
                    .what = ROUNDED_FC_INPUT};
-    project(&fc);
+    cpu_project(&fc);
     for (int r = 0; r < k->rows; r++) {
         memcpy(hidden_row(k, r), panel->delta + (size_t)r * width, width * sizeof(float));
         add_bias(&m->fc_bias, hidden_row(k, r));
@@ -460,6 +514,7 @@ void cpu_forward(Cpu *c, const StepRun *run) {
             if (layer == 0) begin_rows(&k);
             if (k.w[W_Q].data) run_attention(&k);
             if (k.w[W_GATE].data) run_mlp(&k);
+            if (k.w[W_ROUTER].data) cpu_run_experts(&k);
             if (layer + 1 == c->model->shape.layers) end_rows(&k);
             capture(&k);
         }

@@ -20,6 +20,7 @@ enum {
     HEAD_SCRATCH = 1 << 14, // logits that a thread has at a time: 64 outputs for PANEL rows, more for fewer
     HEAD_TOP_MAX = 64,
     BLOCK_QUERIES_MIN = 16, // queries of neighbouring nodes that attend together, if there are enough
+    PACKED_ALIGN = 64,
 };
 
 // Keys and values of all layers one after another.
@@ -34,7 +35,7 @@ typedef struct Panel {
     float *k, *v;     // (PANEL, kv_width), before they are stored
     float *mixed;     // (PANEL, q_width): attention's output
     float *delta;     // (PANEL, width): output of o or down, to be added
-    float *gate, *up; // (PANEL, mlp_width); up: ones if the model has no up projection
+    float *gate, *up; // (PANEL, mlp_width), or of experts; up: ones if the model has no up projection
     float *before;    // (PANEL, width): the rows before attention, if the MLP reads them; else NULL
     void *packed;     // activations as the products read them
 } Panel;
@@ -101,6 +102,8 @@ typedef struct Cpu {
     Paths paths;
     ThreadScratch *threads; // (pool_threads)
     size_t cache_bytes, step_bytes;
+    struct Mixture *mixture; // of layers with experts (experts.c); NULL: there are none
+    size_t experts_read;
     UnitSum *unit_sums; // (PANEL, units of the vocabulary) if the model's head sums, else NULL
     PhaseSeconds seconds;
 } Cpu;

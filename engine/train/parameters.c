@@ -39,7 +39,7 @@ static void add_weight(Parameters *p, const WeightSpec *s) {
     else if (s->which == W_HEAD) p->head = at;
     else if (s->which == W_FC) p->join = at;
     else if (s->which == W_FC_BIAS) p->join_bias = at;
-    else p->token_norm = at;
+    else if (s->which == W_TOKEN_NORM) p->token_norm = at;
 }
 
 static void begin_plan(Parameters *p, int layers) {

@@ -35,6 +35,21 @@ static void vary(Shape *s, Random *r) {
     s->local_theta = random_below(r, 2) ? 500 : 0;
 }
 
+// Experts in some or all of the layers; they have an `up` and no biases.
+static void mix(Shape *s, Random *r) {
+    static const int counts[] = {1, 2, 5, 8, 33};
+    int count = pick(r, counts, 5), most = count < 9 ? count : 9, every = 1 + (int)random_below(r, 2);
+    s->ungated = s->mlp_bias = false;
+    s->experts = (Experts){.count = count,
+                           .chosen = 1 + (int)random_below(r, (uint32_t)most),
+                           .width = 1 + (int)random_below(r, 70),
+                           .renormalised = random_below(r, 2),
+                           .shared_width = random_below(r, 2) ? 1 + (int)random_below(r, 90) : 0,
+                           .shared_gate = random_below(r, 2)};
+    for (int i = every - 1; i < s->layers; i += every) layer_add(&s->sparse, i);
+    if (every > s->layers) layer_add(&s->sparse, 0);
+}
+
 static void make_plain(Shape *s) {
     Shape all = *s;
     *s = (Shape){.layers = all.layers,
@@ -77,9 +92,15 @@ Shape random_plain_shape(Random *r) {
     return s;
 }
 
-Shape random_shape(Random *r) {
+Shape random_dense_shape(Random *r) {
     Shape s = random_plain_shape(r);
     if (random_below(r, 2)) vary(&s, r);
+    return s;
+}
+
+Shape random_shape(Random *r) {
+    Shape s = random_dense_shape(r);
+    if (random_below(r, 3) == 0) mix(&s, r);
     return s;
 }
 

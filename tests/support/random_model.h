@@ -12,6 +12,7 @@ typedef struct RandomModel {
 // A random shape within an engine's limits: grouped heads (5 to one among them), odd head sizes,
 // windows, tied or untied heads, biases, a masked end of the vocabulary.
 Shape random_shape(Random *r);
+Shape random_dense_shape(Random *r); // without experts
 // One whose layers compute what Llama's do, as drafts' do; maybe with biases and norms of heads.
 Shape random_plain_shape(Random *r);
 

@@ -48,7 +48,9 @@ static bool open_with(const CpuOps *ops, const Model *model, const BackendOption
     Cpu *c = *self;
     c->ops = ops;
     mem_free(c->panel.packed);
-    c->panel.packed = mem_new(c->ops->packed_bytes(PANEL, s->width + shape_q_width(s) + s->mlp_width), 1);
+    const Experts *x = &s->experts;
+    int rows = PANEL * 2 * (x->chosen + 1), widest = s->width + shape_q_width(s) + s->mlp_width;
+    c->panel.packed = mem_new(c->ops->packed_bytes(rows, widest + x->width + x->shared_width), 1);
     assert_non_null(c->panel.packed);
     return true;
 }

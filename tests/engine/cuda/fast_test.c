@@ -97,7 +97,7 @@ static void check(Compute compute, Dtype dtype, bool mixed, double tolerance) {
     Random r = test_random(120 + (uint64_t)dtype);
     double worst = 0;
     for (int round = 0; round < 2; round++) {
-        Shape shape = random_shape(&r);
+        Shape shape = random_dense_shape(&r);
         RandomModel m;
         Session cpu, gpu;
         Error e = {0};
@@ -133,7 +133,7 @@ static void numbers_are_the_models(void **state) {
 // The slow way is tried when a shape comes, and never again; rows are rounded up.
 static void the_fastest_is_kept(void **state) {
     Random r = test_random(130);
-    Shape shape = random_shape(&r);
+    Shape shape = random_dense_shape(&r);
     RandomModel m;
     Session s;
     Error e = {0};
@@ -159,7 +159,7 @@ static void the_fastest_is_kept(void **state) {
 
 static void what_is_refused_is_told(void **state) {
     Random r = test_random(131);
-    Shape shape = random_shape(&r);
+    Shape shape = random_dense_shape(&r);
     RandomModel m;
     Session s;
     Error e = {0};

@@ -134,7 +134,7 @@ static void what_is_missing_is_told(void **state) {
 
 static void open_model(RandomModel *m, int layers, int context) {
     Random r = test_random(98);
-    Shape shape = random_shape(&r);
+    Shape shape = random_dense_shape(&r);
     shape.window = 0;
     shape.layers = layers;
     shape.context = context;

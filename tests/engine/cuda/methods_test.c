@@ -38,7 +38,7 @@ static const CudaCards ONE = {1, {0}}, ALL[] = {{1, {0}}, {2, {1, 0}}, {3, {0, 2
 
 // Of several cards: what they must give is what one does.
 static void world_open(World *w, Compute compute, int cards, Random *r) {
-    Shape shape = random_shape(r);
+    Shape shape = random_dense_shape(r);
     shape.layers = cards > 1 ? 3 : 2;
     *w = (World){.compute = compute, .cards = cards, .env.sampling.top_p = 1};
     random_model_init(&w->model, &shape, compute_dtype(compute), false, r);

@@ -13,7 +13,7 @@
 
 static Shape some_shape(void) {
     Random r = test_random(97);
-    Shape s = random_shape(&r);
+    Shape s = random_dense_shape(&r);
     s.window = 0;
     s.qkv_bias = true;
     s.qk_norm = QK_NORM_HEADS;

@@ -19,7 +19,7 @@ typedef struct World {
 static int open_world(void **state) {
     static World w;
     Random r = test_random(331);
-    Shape shape = random_shape(&r);
+    Shape shape = random_dense_shape(&r);
     BackendOptions o = {.compute = COMPUTE_BF16, .context = CONTEXT, .max_nodes = 16};
     void *self;
     Error e = {0};

@@ -89,7 +89,7 @@ static void check_shapes(Compute compute, Dtype dtype, bool mixed, double tolera
     Random r = test_random(90 + (uint64_t)dtype);
     double worst = 0;
     for (int round = 0; round < rounds; round++) {
-        Shape shape = random_shape(&r);
+        Shape shape = random_dense_shape(&r);
         RandomModel m;
         Session cpu, gpu;
         Plan p;

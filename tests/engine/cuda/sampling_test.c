@@ -36,7 +36,7 @@ static void open_cuda(Session *s, const Model *m, Compute compute) {
 }
 
 static void world_open(World *w, Compute compute, Random *r) {
-    Shape shape = random_shape(r);
+    Shape shape = random_dense_shape(r);
     Dtype dtype = compute == COMPUTE_BF16 ? DTYPE_BF16 : DTYPE_F32;
     shape.layers = 2;
     shape.real_vocab = shape.vocab - 5;

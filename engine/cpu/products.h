@@ -1,0 +1,49 @@
+// Products of rows with weights, by all threads: forward.c multiplies the rows of a panel, experts.c the rows
+// that chose an expert.
+#pragma once
+#include "engine/cpu/instance.h"
+
+enum { PRODUCTS = 3 };
+
+// Rows of x, and of the outputs, that the same weights multiply.
+typedef struct Batch {
+    int first, rows;
+    const Tensor *w[PRODUCTS];
+    int expert; // experts.c
+    Packed packed;
+} Batch;
+
+typedef struct Products {
+    const Work *work;
+    void (*ready)(const Work *k, int row, float *x); // fills the row of x; NULL: x is filled already
+    float *x;                                        // (rows, columns)
+    const Tensor *w[PRODUCTS];
+    float *y[PRODUCTS]; // (rows, outputs)
+    int count;
+    Batch *batches; // (batch_count), each with weights of its own; NULL: all rows of the panel, with w
+    int batch_count;
+    bool residual;      // the outputs are added to the residual stream
+    const Tensor *bias; // of the outputs of `residual`
+    Rounded what;       // the place of x, for overflows
+    bool filled;
+    Dtype dtype;      // the weights of one type are multiplied at a time
+    int units, least; // their MATMUL_UNITs in all; how many a thread takes at least
+} Products;
+
+void cpu_project(Products *p);
+
+// The MLP's input of a row of the panel.
+void cpu_norm_mlp(const Work *k, int row, float *x);
+
+// Adds the panel's rows of `delta` to the residual stream, with a bias (which may have no data), under a norm
+// if the layer has it.
+void cpu_add_output(const Work *k, const Tensor *bias, Weight post);
+
+// Activates a row of an MLP's products; its width is n.
+void cpu_gate(const Work *k, const float *gate, const float *up, int n, float *x);
+
+// The scratch of layers with experts, for `rows` rows of a panel; NULL if the model has none, or with *ok
+// false if there is no memory. And the layer's MLP, on k's rows.
+struct Mixture *cpu_mixture_open(const Cpu *c, size_t rows, size_t *bytes, bool *ok);
+void cpu_mixture_close(struct Mixture *m); // accepts NULL
+void cpu_run_experts(const Work *k);
