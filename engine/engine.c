@@ -1,4 +1,4 @@
-// Opening: config first, so that memory can be checked and reported before a weight is touched; then weights,
+// Opens the config first, so that memory is checked and reported before a weight is read; then weights,
 // backend and tokenizer.
 #include "engine/engine.h"
 

@@ -16,9 +16,9 @@
 // transaction. Views hold no data: where their text differs from the program's, they are made again; for a
 // store that is only read they are made in memory, in front of those in the file.
 //
-// A network file system may be mounted by other machines, with which no memory is shared: there a store has a
-// rollback journal, which other machines can read beside, and one process writes at a time. It holds a lock
-// on byte RUN_LOCKS; one that finds it taken, or no locks at all, is refused.
+// Machines that mount a network file system share no memory. A store on one has a rollback journal, so that
+// other machines can read it meanwhile, and one writer, which holds a lock on byte RUN_LOCKS. A second writer
+// is refused, and so is one that cannot lock.
 //
 // Run locks. A lock on one byte of the file, far behind its end: byte RUN_LOCKS + run. The system releases it
 // when the process ends, however it ends. SQLite's own locks belong to the process, and closing any

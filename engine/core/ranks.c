@@ -1,5 +1,5 @@
-// Shared steps: see ranks.h. The own tree is a copy of part `rank` with the lacking tokens as a chain above
-// its root:
+// Shared steps: see ranks.h. A rank's own tree is a copy of its part, below a chain of the tokens that the
+// rank lacks:
 //
 //      tree (all ranks)      part 0: 0 1 2 3 | part 1: 4 5 6          rank 1 lacks the tokens x, y
 //      own tree of rank 1    x y 4 5 6                                node 4 is number 2 there

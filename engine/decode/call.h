@@ -14,8 +14,8 @@ typedef enum { CALL_ANSWER, CALL_CLOSE, CALL_QUIT } CallKind;
 typedef struct Call {
     CallKind kind;
     uint64_t method; // rank 0's name for its open method
-    bool first;      // it has not decoded with it before
-    uint64_t seed;   // this and the next two: what the method was opened with, whatever the options now
+    bool first;      // the others have not decoded with it yet
+    uint64_t seed;   // this and the next two: as the method was opened; the options may differ by now
     Sampling sampling;
     bool eos;
     DecodeOptions o; // its pointers are void

@@ -8,7 +8,7 @@
 
 typedef enum { EMBEDDING_INPUT, EMBEDDING_OUTPUT } EmbeddingKind;
 
-// Facts about the target besides its outputs. Zero means unknown.
+// The target besides its outputs. Zero: unknown.
 typedef struct TargetFacts {
     const int *prefix; // (prefix_count): the tokens at the start of every text, such as BOS
     int prefix_count;

@@ -1,8 +1,8 @@
 // Completions of the shells, and the manual page, from the commands' tables: a command, its options, their
 // values.
 //
-// A part that is chosen by a word ("store export") has an entry of its own. The options of one that is chosen
-// by an option ("bench --store") belong to its command's entry.
+// A part that a word chooses ("store export") has an entry of its own. The options of a part that an option
+// chooses ("bench --store") belong to the command's entry.
 #include "harness/cli/command.h"
 
 #include "engine/base/text.h"
@@ -362,9 +362,8 @@ const Command command_completions = {
     .usage = "bash|zsh|fish|man",
     .summary = "print completions for a shell, or the manual page",
     .arguments = {1, 1},
-    .lesson = "Prints a script that completes commands, options and their values, or the manual page in "
-              "roff. A wheel,\n"
-              "and 'make install', bring both along.\n"
+    .lesson = "Prints a script that completes commands, options and their values; or the manual page in\n"
+              "roff. A wheel has both, and 'make install' installs them.\n"
               "\n"
               "  source <(outpace completions bash)            bash, for this session: or in ~/.bashrc\n"
               "  outpace completions zsh > ~/.zfunc/_outpace   zsh, if fpath has ~/.zfunc\n"

@@ -1,4 +1,4 @@
-// Writes an experiment as a Slurm job: its parts, their time and their needs.
+// Writes a Slurm job that runs an experiment in parts, with the time and memory that each needs.
 #include "harness/cli/command.h"
 
 #include "engine/base/file.h"

@@ -1,4 +1,4 @@
-// A figure of a stored run: a file, or lines in the terminal.
+// Draws a figure of a stored run into a file or the terminal.
 #include "harness/cli/command.h"
 
 #include "engine/base/error.h"

@@ -24,9 +24,9 @@ const Command command_schema = {
     .usage = "",
     .summary = "print the JSON Schema of configs, for editors",
     .arguments = {0, 0},
-    .lesson = "Editors that know the schema complete a config's keys, methods and their parameters, and mark "
-              "mistakes. With\n"
-              "yaml-language-server (VS Code, Neovim, Emacs, ..) the config names it in its first line:\n"
+    .lesson = "Editors that know the schema complete a config's keys, methods and parameters, and mark\n"
+              "mistakes. With yaml-language-server (VS Code, Neovim, Emacs, ..) the config names it in its\n"
+              "first line:\n"
               "\n"
               "  outpace schema > outpace.schema.json\n"
               "  # yaml-language-server: $schema=outpace.schema.json\n"

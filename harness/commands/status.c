@@ -47,13 +47,13 @@ typedef struct Part {
 // Answers stored and wanted. A point that was skipped or failed is not waited for.
 static bool count_answers(Store *s, int64_t run, int passes, Part *out, Error *e) {
     static const char SQL[] =
-        "SELECT skipped IS NOT NULL OR EXISTS (SELECT 1 FROM failure AS f WHERE f.point_id = point.id AND "
-        "NOT EXISTS"
-        " (SELECT 1 FROM sample AS t WHERE t.point_id = point.id AND t.attempt_id > f.attempt_id)),"
-        " (SELECT count(*) FROM sample JOIN prompt ON prompt.id = prompt_id WHERE point_id = point.id AND "
-        "turn = 0),"
-        " (SELECT count(*) FROM prompt WHERE dataset_id = point.dataset_id AND turn = 0) FROM point WHERE "
-        "run_id = ?1";
+        "SELECT skipped IS NOT NULL OR EXISTS (SELECT 1 FROM failure AS f WHERE f.point_id = point.id"
+        " AND NOT EXISTS (SELECT 1 FROM sample AS t WHERE t.point_id = point.id"
+        " AND t.attempt_id > f.attempt_id)),"
+        " (SELECT count(*) FROM sample JOIN prompt ON prompt.id = prompt_id"
+        " WHERE point_id = point.id AND turn = 0),"
+        " (SELECT count(*) FROM prompt WHERE dataset_id = point.dataset_id AND turn = 0)"
+        " FROM point WHERE run_id = ?1";
     Rows *r = rows_open(s, SQL, e);
     if (!r) return false;
     rows_bind_int(r, 1, run);
@@ -67,10 +67,10 @@ static bool count_answers(Store *s, int64_t run, int passes, Part *out, Error *e
 
 // Starts, and how long each ran: a killed one until its last answer.
 static bool read_starts(Store *s, int64_t run, Part *out, Error *e) {
-    static const char SQL[] = "SELECT started, ended, coalesce(host, ''), result, (SELECT max(started + 1e-9 "
-                              "* (prefill_ns + decode_ns))"
-                              " FROM sample WHERE attempt_id = attempt.id) FROM attempt JOIN environment AS "
-                              "v ON v.id = environment_id"
+    static const char SQL[] = "SELECT started, ended, coalesce(host, ''), result,"
+                              " (SELECT max(started + 1e-9 * (prefill_ns + decode_ns)) FROM sample"
+                              " WHERE attempt_id = attempt.id)"
+                              " FROM attempt JOIN environment AS v ON v.id = environment_id"
                               " WHERE run_id = ?1 ORDER BY attempt.id";
     Rows *r = rows_open(s, SQL, e);
     if (!r) return false;

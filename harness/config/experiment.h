@@ -28,7 +28,7 @@ typedef struct ModelSpec {
     const char *synthesise;              // a shape (configs/shapes), with random weights
     const char *inflate;                 // a shape to which target or reference is inflated; NULL: as it is
     const char *draft;                   // a directory; NULL: none
-    const char *adapters[ADAPTER_ROLES]; // likewise
+    const char *adapters[ADAPTER_ROLES]; // a directory each; NULL: none
     const char *inflate_draft;           // a shape for the draft of an inflated model; INFLATE_NONE: as it is
     const char *draft_device;            // NULL: the target's, of several cards the last
     const char *template; // chat template, for datasets whose own is TEMPLATE_OF_MODEL; NULL: none

@@ -22,7 +22,7 @@ typedef struct ModelFiles {
     Model model, draft_model;                       // descriptions of unmade ones: without weights
     AdapterKind kinds[ADAPTER_ROLES];
     char *small;       // the model that an inflated one is made from; they share a tokenizer
-    char *small_draft; // likewise of its draft; NULL: no draft, or the draft as it is
+    char *small_draft; // the same of its draft; NULL: no draft, or the draft as it is
 } ModelFiles;
 
 // Makes nothing. cache: a directory for models to be made; NULL: none. False with e filled, and out empty.
@@ -72,7 +72,7 @@ char *models_cache(const char *option);
 // NULL where the command line or the config is silent.
 typedef struct ModelChoice {
     const char *target, *draft;          // directories
-    const char *adapters[ADAPTER_ROLES]; // likewise
+    const char *adapters[ADAPTER_ROLES]; // directories, too
     const char *draft_device;            // NULL: the target's, of several cards the last
     const char *cache;                   // see models_cache
     EngineOptions engine;                // its progress is of all that the models and their methods run

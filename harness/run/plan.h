@@ -21,7 +21,7 @@ typedef struct InputContent {
 typedef struct InputModel {
     ModelFiles files;
     Model model, draft;              // draft: config.json; no weights
-    Adapter adapters[ADAPTER_ROLES]; // likewise
+    Adapter adapters[ADAPTER_ROLES]; // without weights
     Tokenizer *tokenizer;
     size_t bytes;           // of weights that a step may read; 0 for the null device
     char hash[SHA256_TEXT]; // of weights, tokenizer, draft, adapters

@@ -13,7 +13,7 @@ typedef struct SlurmJob {
     const char *about;            // a line on the time that it takes; NULL: not known
     int tasks, concurrent;        // parts; of these, how many run at once
     int cpus;                     // of a task; 0: whole nodes
-    int gpus;                     // likewise
+    int gpus;                     // of a task
     double memory;                // bytes
     const char *time;             // of a task, as sbatch takes it
     const Words *options;         // of sbatch, without their dashes: "partition=long"

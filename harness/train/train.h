@@ -48,7 +48,7 @@ typedef struct TrainOverrides {
     const char *preset, *out, *tokenizer, *separator; // NULL: not given
     const char *const *files;                         // (file_count)
     int file_count, steps, batch, begun;              // 0: not given
-    double rate;                                      // likewise
+    double rate;                                      // 0: not given
 } TrainOverrides;
 
 // path: NULL if there is no file; preset, out, tokenizer and files must then be given.
@@ -141,7 +141,7 @@ extern const char *const ON_TOP_NAMES[ON_TOP_KINDS];
 typedef struct TrainAdapterOptions {
     const char *variant, *config, *out, *separator; // config, out, separator: NULL if not given
     int exit_layer, heads, steps, batch;            // steps, batch: 0 if not given
-    double rate;                                    // likewise
+    double rate;                                    // 0: not given
     Words files;
     int stop_after;
     const char *figure; // as in TrainRun

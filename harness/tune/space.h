@@ -39,7 +39,7 @@ void tune_method_text(const Experiment *x, const Point *p, Text *out);
 typedef struct TuneAsk {
     const char *method;                          // "lookahead", or "lookahead:bonus=drop": fixed, no axis
     const char *target, *draft;                  // directories; NULL: none
-    const char *adapters[ADAPTER_ROLES];         // likewise
+    const char *adapters[ADAPTER_ROLES];         // directories, too
     const char *inflate, *inflate_draft;         // shapes; NULL: as they are
     const char *dataset, *path, *format, *split; // path: a file in place of a dataset that is known
     const char *template;                        // NULL: none

@@ -19,13 +19,6 @@ static const char CONFIG[] = "name: it's a test\n"
                              "generation: {max_tokens: 24, ignore_eos: on}\n"
                              "methods: [jacobi, {name: prompt-lookup, matrix: {draft: [2, 6]}}, lookahead]\n";
 
-static void write_file(const char *folder, const char *name, const char *text) {
-    FILE *f = fopen(folder_path(folder, name), "w");
-    assert_non_null(f);
-    fputs(text, f);
-    fclose(f);
-}
-
 static int set_up(void **state) {
     Child c;
     char *program = realpath(getenv("OUTPACE") ? getenv("OUTPACE") : "./outpace", NULL);
@@ -33,7 +26,7 @@ static int set_up(void **state) {
     setenv("O", program, 1);
     free(program);
     if (folder_setup(state)) return -1;
-    write_file(*state, "it's a sweep.yaml", CONFIG);
+    folder_write(*state, "it's a sweep.yaml", CONFIG);
     FILE *f = fopen(folder_path(*state, "own.jsonl"), "w");
     assert_non_null(f);
     for (int i = 0; i < 12; i++) fprintf(f, "{\"prompt\": \"text %d of this file, and more of it\"}\n", i);

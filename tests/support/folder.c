@@ -49,6 +49,13 @@ const char *folder_path(const char *folder, const char *name) {
     return path;
 }
 
+void folder_write(const char *folder, const char *name, const char *text) {
+    FILE *f = fopen(folder_path(folder, name), "w");
+    assert_non_null(f);
+    fputs(text, f);
+    fclose(f);
+}
+
 int folder_count(const char *folder) {
     DIR *d = opendir(folder);
     int n = 0;

@@ -14,6 +14,7 @@ int folder_teardown(void **state);
 
 // The path of `name` in it. Good until the next eight calls.
 const char *folder_path(const char *folder, const char *name);
+void folder_write(const char *folder, const char *name, const char *text); // a file in it
 
 int folder_count(const char *folder); // its number of entries
 

@@ -10,13 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static void write_file(const char *folder, const char *name, const char *text) {
-    FILE *f = fopen(folder_path(folder, name), "w");
-    assert_non_null(f);
-    fputs(text, f);
-    fclose(f);
-}
-
 static double field(const json_t *o, const char *name) {
     const json_t *x = json_object_get(o, name);
     if (!json_is_number(x)) fail_msg("JSON has no %s", name);
@@ -25,14 +18,14 @@ static double field(const json_t *o, const char *name) {
 
 static void scales(void **state) {
     Child c;
-    write_file(*state, "own.jsonl",
-               "{\"prompt\": \"some text of a file\"}\n{\"prompt\": \"and another text\"}\n");
-    write_file(*state, "x.yaml",
-               "name: x\nmodels: [{name: tiny, target: tiny}]\ndatasets: [{name: own, path: own.jsonl}]\n"
-               "hardware: {device: 'null'}\ngeneration: {max_tokens: 24, ignore_eos: on}\n"
-               "methods: [{name: lookahead, matrix: {W: 100, N: 5, G: 100}}, {name: lookahead, matrix: "
-               "{preset: paper-7b}},"
-               " jacobi]\n");
+    folder_write(*state, "own.jsonl",
+                 "{\"prompt\": \"some text of a file\"}\n{\"prompt\": \"and another text\"}\n");
+    folder_write(*state, "x.yaml",
+                 "name: x\nmodels: [{name: tiny, target: tiny}]\ndatasets: [{name: own, path: own.jsonl}]\n"
+                 "hardware: {device: 'null'}\ngeneration: {max_tokens: 24, ignore_eos: on}\n"
+                 "methods: [{name: lookahead, matrix: {W: 100, N: 5, G: 100}}, {name: lookahead, matrix: "
+                 "{preset: paper-7b}},"
+                 " jacobi]\n");
     CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "tiny");
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "run", "x.yaml", "--db", "x.db");

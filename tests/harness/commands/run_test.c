@@ -26,13 +26,6 @@ static const char CONFIG[] = "name: test\n"
                              "  - {name: prompt-lookup, matrix: {allow_short: on, draft: [2, 6]}}\n"
                              "  - lookahead\n";
 
-static void write_file(const char *folder, const char *name, const char *text) {
-    FILE *f = fopen(folder_path(folder, name), "w");
-    assert_non_null(f);
-    fputs(text, f);
-    fclose(f);
-}
-
 static void write_prompts(const char *folder) {
     FILE *f = fopen(folder_path(folder, "own.jsonl"), "w");
     assert_non_null(f);
@@ -45,7 +38,7 @@ static void write_prompts(const char *folder) {
 static int set_up(void **state) {
     Child c;
     if (folder_setup(state)) return -1;
-    write_file(*state, "x.yaml", CONFIG);
+    folder_write(*state, "x.yaml", CONFIG);
     write_prompts(*state);
     CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "tiny");
     child_release(&c);
@@ -167,7 +160,7 @@ static void changed_content(void **state) {
     assert_int_equal(stores_ask(*state, "whole.db", "SELECT count(*) FROM run"), 3);
     // A comment and a name in the config change nothing that is measured.
     snprintf(config, sizeof config, "# a comment\n%s", CONFIG);
-    write_file(*state, "y.yaml", config);
+    folder_write(*state, "y.yaml", config);
     CHILD_OUTPACE(&c, *state, 0, "run", "y.yaml", "--db", "whole.db");
     child_release(&c);
     assert_int_equal(stores_ask(*state, "whole.db", "SELECT count(*) FROM run"), 3);
@@ -373,7 +366,7 @@ static void a_plan_writes_nothing(void **state) {
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "model", "adapter", "small", "low", "--exit-layer", "1");
     child_release(&c);
-    write_file(
+    folder_write(
         *state, "made.yaml",
         "name: made\nmodels: [{name: a, target: small, inflate: deep/config.json, adapter: low}, "
         "{synthesise: tiny}]\n"
@@ -418,10 +411,10 @@ static void drafts_are_inflated(void **state) {
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "smaller", "--set", "num_hidden_layers=5");
     child_release(&c);
-    write_file(*state, "drafted.yaml",
-               "name: drafted\nmodels: {target: source, inflate: large/config.json, draft: source, "
-               "inflate_draft: smaller/config.json}\ndatasets: [{name: own, path: own.jsonl, limit: 1}]\n"
-               "generation: {max_tokens: 8}\nmethods: [{name: speculative, matrix: {gamma: 2}}]\n");
+    folder_write(*state, "drafted.yaml",
+                 "name: drafted\nmodels: {target: source, inflate: large/config.json, draft: source, "
+                 "inflate_draft: smaller/config.json}\ndatasets: [{name: own, path: own.jsonl, limit: 1}]\n"
+                 "generation: {max_tokens: 8}\nmethods: [{name: speculative, matrix: {gamma: 2}}]\n");
     CHILD_OUTPACE(&c, *state, 0, "plan", "--check", "drafted.yaml");
     assert_int_equal(access(folder_path(*state, "drafts"), F_OK), -1);
     child_release(&c);
@@ -488,8 +481,8 @@ static void prompts_too_long(void **state) {
     Child c;
     CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "short", "--set", "max_position_embeddings=16");
     child_release(&c);
-    write_file(*state, "long.txt",
-               "one\na prompt that is far longer than what it holds\nand another one, which is too\n");
+    folder_write(*state, "long.txt",
+                 "one\na prompt that is far longer than what it holds\nand another one, which is too\n");
     CHILD_OUTPACE(&c, *state, 2, "plan", "--check", "x.yaml", "--model", "target=short", "--set",
                   "datasets=[{name: own, path: long.txt}]");
     assert_non_null(strstr(
@@ -509,9 +502,9 @@ static void prompts_left_out(void **state) {
     CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "middling", "--set", "max_position_embeddings=64");
     child_release(&c);
     for (int i = 0; i < 20; i++) text_puts(&text, "far longer than what it holds ");
-    write_file(*state, "longest.txt", text_get(&text));
+    folder_write(*state, "longest.txt", text_get(&text));
     text_puts(&text, "\none\n");
-    write_file(*state, "longer.txt", text_get(&text));
+    folder_write(*state, "longer.txt", text_get(&text));
     text_release(&text);
     CHILD_OUTPACE(&c, *state, 0, "run", "x.yaml", "--model", "target=middling", "--db", "left.db", "--set",
                   "datasets=[{name: own, path: longer.txt, too_long: skip}]");
@@ -546,7 +539,7 @@ static void smaller_scale(void **state) {
     Child c;
     Text text = {0};
     text_printf(&text, "%ssmoke: {models: [{name: tiny, target: tiny}]}\n", CONFIG);
-    write_file(*state, "s.yaml", text_get(&text));
+    folder_write(*state, "s.yaml", text_get(&text));
     text_release(&text);
     CHILD_OUTPACE(&c, *state, 2, "plan", "--check", "s.yaml", "--set", "models.tiny.target=nowhere");
     if (!strstr(text_get(&c.err), HINT)) fail_msg("wanted '%s', got '%s'", HINT, text_get(&c.err));
