@@ -3,6 +3,7 @@
 #include "simulate/hardware.h"
 
 #include <assert.h>
+#include <gsl/gsl_randist.h>
 #include <math.h>
 
 void hardware_floor(Hardware *h) {
@@ -80,50 +81,114 @@ static int rows_of_tile(const Hardware *h, int rows) {
     return tile < h->tile_rows ? tile : h->tile_rows;
 }
 
+static double waves_of(const Hardware *h, double tiles) {
+    return tiles >= h->processors ? ceil(tiles / h->processors) : 1 / floor(h->processors / tiles);
+}
+
 double hardware_waves(const Hardware *h, int rows, int columns) {
     int tile_rows = rows_of_tile(h, rows);
-    double tiles = ceil((double)rows / tile_rows) * ceil((double)columns / h->tile_columns);
-    if (tiles >= h->processors) return ceil(tiles / h->processors);
-    return 1 / floor(h->processors / tiles);
+    return waves_of(h, ceil((double)rows / tile_rows) * ceil((double)columns / h->tile_columns));
+}
+
+// How the rows of a step meet a matrix of weights, or as many matrices as there are experts.
+typedef struct Meeting {
+    double matrices;      // read, each once
+    double rows;          // multiplied, all matrices together
+    double tiles, height; // tiles one below the other, and the rows of one, empty ones too
+} Meeting;
+
+static Meeting meet_one(const Hardware *h, int rows) {
+    int height = rows_of_tile(h, rows);
+    return (Meeting){1, rows, ceil((double)rows / height), height};
+}
+
+double experts_touched(const StepExperts *x, int rows) {
+    return x->count * -expm1(rows * log1p(-(double)x->chosen / x->count));
+}
+
+// An expert gets some of the rows, a number with a binomial distribution; its tiles are filled up.
+static Meeting meet_experts(const Hardware *h, const StepExperts *x, int rows) {
+    Meeting all = {experts_touched(x, rows), (double)rows * x->chosen, 0, 0};
+    double filled = 0;
+    for (int n = 1; n <= rows; n++) {
+        double experts =
+            x->count * gsl_ran_binomial_pdf((unsigned)n, (double)x->chosen / x->count, (unsigned)rows);
+        Meeting one = meet_one(h, n);
+        all.tiles += experts * one.tiles;
+        filled += experts * one.tiles * one.height;
+    }
+    all.height = filled / all.tiles;
+    return all;
+}
+
+static double product(const Hardware *h, const Meeting *m, int inner, int columns, double weight_bytes) {
+    if (columns == 0) return 0;
+    double bytes = m->matrices * weight_bytes * inner * columns + 2 * m->rows * ((double)inner + columns);
+    double tile = 2 * m->height * h->tile_columns * inner;
+    double rate = h->operations_per_s * h->compute_share / h->processors;
+    double waves = waves_of(h, m->tiles * ceil((double)columns / h->tile_columns));
+    return together(h, read_time(h, bytes), waves * tile / rate);
 }
 
 double hardware_product(const Hardware *h, int rows, int inner, int columns, double weight_bytes) {
-    if (columns == 0) return 0;
-    double activations = 2.0 * rows * ((double)inner + columns);
-    double bytes = weight_bytes * inner * columns + activations;
-    double tile = 2.0 * rows_of_tile(h, rows) * h->tile_columns * inner;
-    double rate = h->operations_per_s * h->compute_share / h->processors;
-    return together(h, read_time(h, bytes), hardware_waves(h, rows, columns) * tile / rate);
+    Meeting one = meet_one(h, rows);
+    return product(h, &one, inner, columns, weight_bytes);
 }
 
-static double visible(const StepModel *m, int context) {
-    return m->window && context > m->window ? m->window : context;
-}
+static double visible(int window, int context) { return window && context > window ? window : context; }
 
-static double attention(const Hardware *h, const StepModel *m, const StepPlan *s) {
-    double seen = m->window ? fmin(s->seen, (double)m->window * s->rows) : s->seen;
-    double keys = visible(m, s->context) * s->sequences + s->rows;
+static double attention(const Hardware *h, const StepModel *m, int window, const StepPlan *s) {
+    double seen = window ? fmin(s->seen, (double)window * s->rows) : s->seen;
+    double keys = visible(window, s->context) * s->sequences + s->rows;
     double bytes = 2 * keys * m->kv_width * m->cache_bytes;
-    double columns = visible(m, s->context) + (double)s->rows / s->sequences;
+    double columns = visible(window, s->context) + (double)s->rows / s->sequences;
     double scores = m->plain ? read_time(h, m->score_bytes * s->rows * columns) : 0;
     return scores + together(h, read_time(h, bytes),
                              4 * m->q_width * seen / (h->operations_per_s * h->attention_share));
 }
 
 // Read once, written once a sequence, before attention reads it.
-static double copy(const Hardware *h, const StepModel *m, const StepPlan *s) {
+static double copy(const Hardware *h, const StepModel *m, int window, const StepPlan *s) {
     if (!s->copied || s->sequences < 2) return 0;
-    double bytes = 2 * visible(m, s->context) * m->kv_width * m->cache_bytes;
+    double bytes = 2 * visible(window, s->context) * m->kv_width * m->cache_bytes;
     return read_time(h, bytes * (1 + s->sequences));
+}
+
+// The average over the model's layers of a number that depends on their windows.
+static double of_windows(double (*of)(const Hardware *, const StepModel *, int, const StepPlan *),
+                         const Hardware *h, const StepModel *m, const StepPlan *s) {
+    double most = of(h, m, m->window, s);
+    return m->local_share > 0 ? most + m->local_share * (of(h, m, m->local_window, s) - most) : most;
+}
+
+static double mlp(const Hardware *h, const StepModel *m, const Meeting *met, int width) {
+    return product(h, met, m->width, (m->ungated ? 1 : 2) * width, m->weight_bytes) +
+           product(h, met, width, width ? m->width : 0, m->weight_bytes);
+}
+
+// The product that scores the experts, the experts, and the MLP beside them.
+static double sparse_mlp(const Hardware *h, const StepModel *m, const Meeting *one, int rows) {
+    Meeting experts = meet_experts(h, &m->experts, rows);
+    return product(h, one, m->width, m->experts.count, m->weight_bytes) +
+           mlp(h, m, &experts, m->experts.width) + mlp(h, m, one, m->experts.shared);
 }
 
 static double layer_products(const Hardware *h, const StepModel *m, int rows) {
     int inner = m->attention_width ? m->attention_width : m->width;
-    return hardware_product(h, rows, m->fc_width, m->fc_width ? m->width : 0, m->weight_bytes) +
-           hardware_product(h, rows, inner, m->q_width + 2 * m->kv_width, m->weight_bytes) +
-           hardware_product(h, rows, m->q_width, m->width, m->weight_bytes) +
-           hardware_product(h, rows, m->width, 2 * m->mlp_width, m->weight_bytes) +
-           hardware_product(h, rows, m->mlp_width, m->mlp_width ? m->width : 0, m->weight_bytes);
+    double sparse = m->experts.count ? m->experts.share : 0;
+    Meeting one = meet_one(h, rows);
+    return product(h, &one, m->fc_width, m->fc_width ? m->width : 0, m->weight_bytes) +
+           product(h, &one, inner, m->q_width + 2 * m->kv_width, m->weight_bytes) +
+           product(h, &one, m->q_width, m->width, m->weight_bytes) +
+           (sparse < 1 ? (1 - sparse) * mlp(h, m, &one, m->mlp_width) : 0) +
+           (sparse > 0 ? sparse * sparse_mlp(h, m, &one, rows) : 0);
+}
+
+// Widths of the MLPs that a row runs, on average over layers.
+static double mlp_width(const StepModel *m) {
+    const StepExperts *x = &m->experts;
+    if (!x->count) return m->mlp_width;
+    return (1 - x->share) * m->mlp_width + x->share * ((double)x->chosen * x->width + x->shared);
 }
 
 StepPrice hardware_price(const Hardware *h, const StepModel *m, const StepPlan *s) {
@@ -131,9 +196,9 @@ StepPrice hardware_price(const Hardware *h, const StepModel *m, const StepPlan *
     assert(hardware_check(h, NULL) && s->rows > 0);
     p.products = m->layers * layer_products(h, m, s->rows);
     if (s->read > 0) p.products += hardware_product(h, s->read, m->width, m->vocab, m->weight_bytes);
-    p.attention = m->layers * attention(h, m, s);
-    p.copy = m->layers * copy(h, m, s);
-    p.rows = read_time(h, 4.0 * m->layers * s->rows * ((double)m->width + m->mlp_width) * h->row_passes);
+    p.attention = m->layers * of_windows(attention, h, m, s);
+    p.copy = m->layers * of_windows(copy, h, m, s);
+    p.rows = read_time(h, 4.0 * m->layers * s->rows * (m->width + mlp_width(m)) * h->row_passes);
     p.launches = h->step_s + h->launch_s * ((double)h->launches * m->layers + 1);
     p.total = p.products + p.attention + p.copy + p.rows + p.launches;
     return p;
@@ -179,8 +244,11 @@ double recorded_commit(const Hardware *h, const StepModel *m, double tokens, dou
 }
 
 double step_model_bytes(const StepModel *m) {
-    double inner = m->attention_width ? m->attention_width : m->width;
+    double inner = m->attention_width ? m->attention_width : m->width, products = m->ungated ? 2 : 3;
+    const StepExperts *x = &m->experts;
+    double mlps = products * m->mlp_width, sparse = x->count ? x->share : 0;
+    mlps += sparse * (products * ((double)x->count * x->width + x->shared) + x->count - mlps);
     double layer = inner * (m->q_width + 2.0 * m->kv_width) + (double)m->q_width * m->width +
-                   (3.0 * m->mlp_width + m->fc_width) * m->width;
+                   (mlps + m->fc_width) * m->width;
     return m->weight_bytes * (m->layers * layer + (double)m->vocab * m->width);
 }

@@ -3,9 +3,10 @@
 //
 // Each product of a layer takes the longer of two times, or their sum where they do not overlap: its bytes at
 // the memory's speed, and its tiles at the processors'. Tiles come in waves: 109 tiles on 108 processors take
-// as long as 216. Attention reads the cached context once, or once a sequence where rows repeat it; a cache
-// that is copied to be repeated costs that copy too, and plain attention the way of its scores. With the
-// shares at 1 a data sheet's machine is a floor; fitted to measured steps (surface.h) it is a model.
+// as long as 216. Experts are read once each, as many as the rows touch. Attention reads the cached context
+// once, or once a sequence where rows repeat it; a cache that is copied to be repeated costs that copy too,
+// and plain attention the way of its scores. With the shares at 1 a data sheet's machine is a floor; fitted
+// to measured steps (surface.h) it is a model.
 #pragma once
 #include "engine/base/error.h"
 
@@ -34,10 +35,22 @@ typedef struct Hardware {
     double step_s;          // of a step, whatever it runs
 } Hardware;
 
+// A mixture of experts in place of a layer's MLP: each row runs `chosen` of `count` experts.
+typedef struct StepExperts {
+    int count, chosen; // count 0: the model has none
+    int width;         // of one expert's MLP
+    int shared;        // of the MLP that all rows run beside them; 0: none
+    double share;      // of the layers that have them, above 0
+} StepExperts;
+
 // A decoder's widths, as far as a step's cost goes.
 typedef struct StepModel {
     int layers, width, q_width, kv_width, mlp_width, vocab;
-    int window;                       // 0: none
+    int window;         // 0: none
+    int local_window;   // of some layers in its place
+    double local_share; // these layers, of all
+    bool ungated;       // an MLP has two products, not three
+    StepExperts experts;
     int attention_width;              // of the input of q, k and v; 0: width
     int fc_width;                     // of the input of a product in front of a layer; 0: there is none
     double weight_bytes, cache_bytes; // of one number
@@ -81,6 +94,10 @@ double hardware_product(const Hardware *h, int rows, int inner, int columns, dou
 // the sum, so that all processors work on them.
 double hardware_waves(const Hardware *h, int rows, int columns);
 
+// Experts of a layer that at least one of the rows runs, on average, where a row runs any `chosen` of them
+// with the same chance.
+double experts_touched(const StepExperts *x, int rows);
+
 StepPrice hardware_price(const Hardware *h, const StepModel *m, const StepPlan *step);
 
 // Time of k sequences of w + 1 over that of one token: the slowdown of N-Grammys' Figure 1.
@@ -118,5 +135,5 @@ double recorded_prefill(const Hardware *h, const StepModel *m, int tokens);
 // Keys and values of `tokens` tokens read and written once, in `steps` steps.
 double recorded_commit(const Hardware *h, const StepModel *m, double tokens, double steps);
 
-// Bytes of weights that a step reads.
+// Bytes of the weights of layers and head, all experts.
 double step_model_bytes(const StepModel *m);

@@ -66,6 +66,8 @@ double scaling_tensor(const Hardware *h, const StepModel *m, const LookaheadStep
     part.q_width = share(m->q_width, devices);
     part.kv_width = share(m->kv_width, devices);
     part.mlp_width = share(m->mlp_width, devices);
+    part.experts.width = share(m->experts.width, devices);
+    part.experts.shared = share(m->experts.shared, devices);
     part.vocab = share(m->vocab, devices);
     part.score_bytes = m->score_bytes / devices;
     double sums = 2.0 * m->layers * ring_sum(link, devices, 2.0 * rows * m->width);

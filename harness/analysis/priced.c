@@ -152,6 +152,7 @@ static bool take_adapter(void *state, const Rows *r, Error *e) {
     bool third = variant && strcmp(variant, "eagle3") == 0;
     if (!variant || strncmp(variant, "eagle", 5) != 0) return true;
     g->adapter = g->pricing->target;
+    g->adapter.experts = (StepExperts){0};
     g->adapter.vocab = (int)(rows_real(r, 1) * g->adapter.vocab);
     if (third) g->adapter.attention_width = 2 * g->adapter.width;
     else g->adapter.fc_width = 2 * g->adapter.width;
@@ -162,6 +163,7 @@ static bool take_adapter(void *state, const Rows *r, Error *e) {
 static bool find_adapter(Store *store, int64_t point, Reading *g, Error *e) {
     g->adapter = g->pricing->target;
     g->adapter.mlp_width = 0;
+    g->adapter.experts = (StepExperts){0};
     return each_row(store, ADAPTER_SHAPE, point, take_adapter, g, e);
 }
 
@@ -272,6 +274,12 @@ double priced_step(const PricedPoint *point) {
 
 enum { MOST_BYTES = 1 << 20 };
 
+static double share_of(const Shape *s, const LayerSet *set) {
+    double count = 0;
+    for (int layer = 0; layer < s->layers; layer++) count += layer_in(set, layer);
+    return count / s->layers;
+}
+
 StepModel step_model(const Shape *s, double weight_bytes) {
     return (StepModel){.layers = s->layers,
                        .width = s->width,
@@ -280,6 +288,9 @@ StepModel step_model(const Shape *s, double weight_bytes) {
                        .mlp_width = s->mlp_width,
                        .vocab = s->vocab,
                        .window = s->window,
+                       .local_window = s->local_window,
+                       .local_share = share_of(s, &s->local),
+                       .ungated = s->ungated,
                        .weight_bytes = weight_bytes,
                        .cache_bytes = 2,
                        .score_bytes = (double)SCORE_BYTES * s->heads};

@@ -57,6 +57,12 @@ static StepModel draw_model(Random *r) {
     m.fc_width = test_between(r, 0, 3) ? 0 : 2 * m.width;
     m.window = test_between(r, 0, 3) ? 0 : test_between(r, 1, 1000);
     m.weight_bytes = test_between(r, 0, 1) ? 2 : 4, m.cache_bytes = 2;
+    m.ungated = test_between(r, 0, 3) == 0;
+    if (test_between(r, 0, 1)) return m;
+    m.experts = (StepExperts){.count = test_between(r, 1, 64), .width = 64 * test_between(r, 1, 20)};
+    m.experts.chosen = test_between(r, 1, m.experts.count);
+    m.experts.shared = test_between(r, 0, 1) ? 0 : 64 * test_between(r, 1, 20);
+    m.experts.share = test_between(r, 0, 1) ? 1 : (double)test_between(r, 1, m.layers) / m.layers;
     return m;
 }
 
@@ -94,6 +100,16 @@ static void waves(void **state) {
     assert_true(hardware_waves(&h, 16, 128) == 1 && hardware_waves(&h, 17, 128) == 1);
 }
 
+// Weights of a layer that a row multiplies, or that a step reads which touches so many experts.
+static double layer_weights(const StepModel *m, double experts) {
+    const StepExperts *x = &m->experts;
+    double input = m->attention_width ? m->attention_width : m->width, products = m->ungated ? 2 : 3;
+    double dense = products * m->mlp_width, sparse = products * (experts * x->width + x->shared) + x->count;
+    if (!x->count) sparse = dense;
+    return input * (m->q_width + 2 * m->kv_width) +
+           (double)m->width * (m->q_width + m->fc_width + (1 - x->share) * dense + x->share * sparse);
+}
+
 // No price is below what the bytes or the operations take; all is finite and the parts sum up.
 static void floors(void **state) {
     (void)state;
@@ -103,15 +119,15 @@ static void floors(void **state) {
         StepModel m = draw_model(&r);
         StepPlan s = step_chain(test_between(&r, 1, 300), test_between(&r, 0, 4000));
         StepPrice p = hardware_price(&h, &m, &s);
-        double input = m.attention_width ? m.attention_width : m.width;
-        double layer = input * (m.q_width + 2 * m.kv_width) +
-                       (double)m.width * (m.q_width + 3 * m.mlp_width + m.fc_width);
-        double weights = m.layers * layer + (double)m.width * m.vocab;
-        assert_true(fabs(step_model_bytes(&m) - weights * m.weight_bytes) <= 1e-12 * weights);
-        double bytes = weights * m.weight_bytes;
-        assert_not_less("products by bytes", p.products, bytes / (h.bytes_per_s * h.read_share));
+        double head = (double)m.width * m.vocab, touched = experts_touched(&m.experts, s.rows);
+        double all = m.layers * layer_weights(&m, m.experts.count) + head;
+        assert_true(fabs(step_model_bytes(&m) - all * m.weight_bytes) <= 1e-12 * all * m.weight_bytes);
+        double read = m.layers * layer_weights(&m, touched) + head,
+               used = m.layers * layer_weights(&m, m.experts.chosen) + head;
+        assert_not_less("products by bytes", p.products,
+                        read * m.weight_bytes / (h.bytes_per_s * h.read_share));
         assert_not_less("products by operations", p.products,
-                        2 * weights * s.rows / (h.operations_per_s * h.compute_share));
+                        2 * used * s.rows / (h.operations_per_s * h.compute_share));
         double sum = p.products + p.attention + p.copy + p.rows + p.launches;
         assert_true(isfinite(p.total) && fabs(sum - p.total) <= 1e-12 * p.total);
     }
@@ -143,6 +159,105 @@ static void attention(void **state) {
             assert_about("copying", hardware_price(&h, &m, &copied).copy, position * visible * (1 + k));
         assert_true(hardware_price(&h, &m, &s).copy == 0);
     }
+}
+
+// Layers with a window of their own cost what they would in a model of such layers only.
+static void local_windows(void **state) {
+    (void)state;
+    Random r = test_random(5);
+    for (int n = 0; n < 500; n++) {
+        Hardware h = draw_machine(&r);
+        StepModel m = draw_model(&r), local;
+        StepPlan s = step_batch(test_between(&r, 1, 9), test_between(&r, 0, 5), test_between(&r, 1, 3000));
+        s.copied = true;
+        m.plain = test_between(&r, 0, 1), m.score_bytes = 64;
+        local = m;
+        StepPrice without = hardware_price(&h, &m, &s);
+        m.local_window = local.window = test_between(&r, 1, 3000);
+        int locals = test_between(&r, 0, m.layers);
+        m.local_share = (double)locals / m.layers;
+        StepPrice all = hardware_price(&h, &local, &s), got = hardware_price(&h, &m, &s);
+        double share = m.local_share;
+        assert_about("attention", got.attention, (1 - share) * without.attention + share * all.attention);
+        if (s.sequences > 1) assert_about("copy", got.copy, (1 - share) * without.copy + share * all.copy);
+        assert_true(got.products == without.products && got.rows == without.rows);
+    }
+}
+
+// --- experts ---------------------------------------------------------------------------------------------
+
+// Experts that are touched, and tiles that are filled, by rows that draw theirs at random.
+static void experts_drawn(void **state) {
+    (void)state;
+    Random r = test_random(6);
+    enum { TRIALS = 2000 };
+    for (int n = 0; n < 40; n++) {
+        StepExperts x = {.count = test_between(&r, 1, 40)};
+        x.chosen = test_between(&r, 1, x.count);
+        int rows = test_between(&r, 1, 40), order[40];
+        double sum = 0, squares = 0;
+        for (int trial = 0; trial < TRIALS; trial++) {
+            bool touched[40] = {false};
+            int count = 0;
+            for (int row = 0; row < rows; row++) {
+                for (int i = 0; i < x.count; i++) order[i] = i;
+                for (int i = 0; i < x.chosen; i++) {
+                    int other = test_between(&r, i, x.count - 1), expert = order[other];
+                    order[other] = order[i];
+                    count += !touched[expert];
+                    touched[expert] = true;
+                }
+            }
+            sum += count, squares += (double)count * count;
+        }
+        double mean = sum / TRIALS, error = sqrt(fmax(squares / TRIALS - mean * mean, 0) / TRIALS);
+        double wanted = experts_touched(&x, rows);
+        if (fabs(mean - wanted) > 5 * error + 10.0 / TRIALS)
+            fail_msg("%d of %d, %d rows: %g touched, wanted %g", x.chosen, x.count, rows, mean, wanted);
+    }
+}
+
+// One expert that all rows run is an MLP, beside the product that scores it.
+static void one_expert(void **state) {
+    (void)state;
+    Random r = test_random(7);
+    for (int n = 0; n < 500; n++) {
+        Hardware h = draw_machine(&r);
+        StepModel dense = draw_model(&r), sparse;
+        StepPlan s = step_chain(test_between(&r, 1, 300), 100);
+        dense.experts = (StepExperts){0};
+        dense.mlp_width = dense.mlp_width ? dense.mlp_width : 64;
+        sparse = dense;
+        sparse.experts = (StepExperts){.count = 1, .chosen = 1, .width = dense.mlp_width, .share = 1};
+        sparse.mlp_width = test_between(&r, 0, 1) ? 0 : 128;
+        double router = dense.layers * hardware_product(&h, s.rows, dense.width, 1, dense.weight_bytes);
+        assert_about("products", hardware_price(&h, &sparse, &s).products,
+                     hardware_price(&h, &dense, &s).products + router);
+        assert_about("rows", hardware_price(&h, &sparse, &s).rows, hardware_price(&h, &dense, &s).rows);
+    }
+}
+
+// Where only reading takes time, a step of a mixture rises while it touches more experts, then is flat; the
+// dense model of equal active weights is flat throughout.
+static void shape_of_transition(void **state) {
+    (void)state;
+    Hardware h;
+    open_machine("h100.json", &h);
+    h.operations_per_s = 1e30;
+    StepModel m = MISTRAL, dense = MISTRAL; // Mixtral 8x7B
+    m.experts = (StepExperts){.count = 8, .chosen = 2, .width = 14336, .share = 1};
+    dense.mlp_width = 2 * 14336;
+    double before = price(&h, &m, step_chain(1, 100)), first = before;
+    assert_true(fabs(before / price(&h, &dense, step_chain(1, 100)) - 1) < 0.01);
+    for (int rows = 2; rows <= 128; rows++) {
+        double now = price(&h, &m, step_chain(rows, 100)), rise = now - before;
+        if (rows < 16) assert_true(rise > 0.001 * first);
+        if (rows > 64) assert_true(rise < 0.001 * first);
+        before = now;
+    }
+    double factor = price(&h, &m, step_chain(64, 100)) / first;
+    if (factor < 3 || factor > 4) fail_msg("64 rows take %g times one, wanted 3 to 4", factor);
+    assert_true(price(&h, &dense, step_chain(64, 100)) / price(&h, &dense, step_chain(1, 100)) < 1.1);
 }
 
 static void monotone(void **state) {
@@ -332,6 +447,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(floor_or_fitted), cmocka_unit_test(written_and_read),
         cmocka_unit_test(waves),           cmocka_unit_test(floors),
+        cmocka_unit_test(local_windows),   cmocka_unit_test(experts_drawn),
+        cmocka_unit_test(one_expert),      cmocka_unit_test(shape_of_transition),
         cmocka_unit_test(monotone),        cmocka_unit_test(attention),
         cmocka_unit_test(plain_scores),    cmocka_unit_test(plans),
         cmocka_unit_test(known_machine),   cmocka_unit_test(files),
