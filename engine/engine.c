@@ -398,7 +398,8 @@ static bool are_usable(const Opening *w, Error *e) {
     return true;
 }
 
-bool engine_rehearse(Engine *engine, const char *name, const Model *m, const EngineOptions *o, Error *e) {
+bool engine_rehearse(Engine *engine, const char *name, const Model *m, const EngineOptions *o,
+                     EngineMemory *memory, Error *e) {
     Opening w;
     *engine = (Engine){0};
     if (!choose_device(&w, o, e) || !are_usable(&w, e) ||
@@ -406,6 +407,7 @@ bool engine_rehearse(Engine *engine, const char *name, const Model *m, const Eng
         return false;
     Model described = *m; // its tensors are the caller's
     bool ok = choose_rest(&w, &described, o, e);
+    if (memory) *memory = w.need;
     described.layers = NULL;
     described.shards = NULL;
     described.shard_count = 0;

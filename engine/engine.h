@@ -41,8 +41,9 @@ bool engine_check(const EngineOptions *o, Error *e);
 
 // All checks of engine_open except those of weights and tokenizer, for a model that is open or only described
 // (no directory is read). The session has the model's shape on the null backend: methods can be opened with
-// it as a trial, but steps can't run. `name` is for errors.
-bool engine_rehearse(Engine *engine, const char *name, const Model *m, const EngineOptions *o, Error *e);
+// it as a trial, but steps can't run. `name` is for errors. memory may be NULL.
+bool engine_rehearse(Engine *engine, const char *name, const Model *m, const EngineOptions *o,
+                     EngineMemory *memory, Error *e);
 
 // Whether a draft's ids have the target's meaning: equal pieces if both have a tokenizer, else as many ids.
 // One vocabulary may be longer: ids that only one of them has are never proposed.

@@ -41,6 +41,7 @@ static bool prepare(const Command *c, int argc, char **argv, PlanOptions *o, Pla
         return false;
     }
     plan_warn(*out);
+    plan_warn_memory(*out);
     return true;
 }
 
@@ -228,8 +229,8 @@ const Command command_plan = {
         "Each method is opened, on models that compute nothing, so it also reports which points cannot run "
         "and\n"
         "why (exit code 3). Then it lists the models, the groups of methods that are measured side by side,\n"
-        "what a store already has of them, and how much time and memory the rest takes. Nothing is measured\n"
-        "and nothing is written.\n"
+        "what a store already has of them, and how much time and memory the rest takes. A model larger than\n"
+        "this machine's free memory gets a warning. Nothing is measured and nothing is written.\n"
         "\n"
         "With --slurm it prints a script that measures the experiment on a cluster: 'outpace plan --slurm\n"
         "--help' teaches that.\n"

@@ -15,18 +15,25 @@
 #include <string.h>
 #include <unistd.h>
 
-// Tells a person what a large model takes, and warns of one that does not fit. On the CPU nothing of the
-// weights has been read by then.
-static void tell_memory(const EngineMemory *m, const char *dir) {
-    const double gigabyte = 1e9, weights = (double)m->weights / gigabyte;
-    const double cache = (double)m->cache / gigabyte, step = (double)m->step / gigabyte;
-    const double available = (double)m->available / gigabyte, sum = weights + cache + step;
+static const double gigabyte = 1e9;
+
+void memory_warn(const EngineMemory *m, const char *name) {
+    const double weights = (double)m->weights / gigabyte, available = (double)m->available / gigabyte;
     if (m->from_file)
         fprintf(stderr,
                 "warning: '%s' has %.1f GB of weights, %.1f GB of memory are free: each step reads them from "
                 "the disk, at 1 GB/s in %.0f s\n",
-                SHOWN(dir), weights, available, weights);
-    else if (sum >= 1 && available > 0 && isatty(STDERR_FILENO))
+                SHOWN(name), weights, available, weights);
+}
+
+// Tells a person what a large model takes, and warns of one that does not fit. On the CPU nothing of the
+// weights has been read by then.
+static void tell_memory(const EngineMemory *m, const char *dir) {
+    const double weights = (double)m->weights / gigabyte;
+    const double cache = (double)m->cache / gigabyte, step = (double)m->step / gigabyte;
+    const double available = (double)m->available / gigabyte, sum = weights + cache + step;
+    memory_warn(m, dir);
+    if (!m->from_file && sum >= 1 && available > 0 && isatty(STDERR_FILENO))
         fprintf(stderr,
                 "memory: '%s' takes %.1f GB (weights %.1f, cache %.1f, step %.1f), %.1f GB are free\n",
                 SHOWN(dir), sum, weights, cache, step, available);
@@ -108,7 +115,7 @@ bool models_open(Models *m, const ModelChoice *c, Error *e) {
 static bool rehearse_others(Models *m, const ModelChoice *c, const DescribedModels *d, Error *e) {
     EngineOptions options = draft_options(&c->engine, c, &m->target);
     m->has_draft = d->draft != NULL;
-    if (d->draft && !engine_rehearse(&m->draft, c->draft, d->draft, &options, e))
+    if (d->draft && !engine_rehearse(&m->draft, c->draft, d->draft, &options, &m->draft_memory, e))
         return error_within(e, "--draft '%s'", c->draft);
     m->draft.tokenizer = d->draft_tokenizer;
     bool ok = !d->draft || engine_same_vocabulary(&m->target, &m->draft, e);
@@ -121,7 +128,7 @@ static bool rehearse_others(Models *m, const ModelChoice *c, const DescribedMode
 
 bool models_rehearse(Models *m, const ModelChoice *c, const DescribedModels *d, Error *e) {
     *m = (Models){.has_draft = false};
-    if (!engine_rehearse(&m->target, c->target, d->target, &c->engine, e)) return false;
+    if (!engine_rehearse(&m->target, c->target, d->target, &c->engine, &m->memory, e)) return false;
     m->facts = (EngineFacts){&m->target, c->target};
     m->target.tokenizer = d->tokenizer;
     if (!rehearse_others(m, c, d, e)) {

@@ -98,6 +98,9 @@ typedef struct Models {
 bool models_open(Models *m, const ModelChoice *choice, Error *e);
 void models_close(Models *m); // takes an empty or half-opened one
 
+// Warns on stderr of a model that its steps will read from its file, since memory doesn't hold it.
+void memory_warn(const EngineMemory *m, const char *name);
+
 // Models that are only described, or open elsewhere; NULL: none.
 typedef struct DescribedModels {
     const Model *target, *draft;

@@ -349,6 +349,7 @@ static bool read_all(Inputs *in, Error *e) {
     in->positions = mem_new((size_t)in->schedule->setup_count, sizeof *in->positions);
     in->prefill = mem_new((size_t)in->schedule->group_count, sizeof *in->prefill);
     in->rehearsals = mem_new((size_t)in->schedule->setup_count, sizeof *in->rehearsals);
+    in->memory = mem_new((size_t)in->schedule->setup_count, sizeof *in->memory);
     in->refusals = mem_new((size_t)in->schedule->point_count, sizeof *in->refusals);
     if (!check_devices(in, e)) return false;
     for (int i = 0; i < x->dataset_count; i++)
@@ -421,6 +422,7 @@ void inputs_release(Inputs *in) {
     for (int i = 0; in->refusals && i < in->schedule->point_count; i++) mem_free(in->refusals[i]);
     mem_free(in->refusals);
     mem_free(in->rehearsals);
+    mem_free(in->memory);
     mem_free(in->prefill);
     mem_free(in->positions);
     mem_free(in->machine);
@@ -652,6 +654,11 @@ void plan_warn(const Plan *p) {
                     "gets it again\n",
                     SHOWN(p->experiment.datasets[i].name));
     }
+}
+
+void plan_warn_memory(const Plan *p) {
+    for (int i = 0; i < p->schedule.setup_count; i++)
+        memory_warn(&p->inputs.memory[i], p->experiment.models[p->schedule.setups[i].model].name);
 }
 
 void plan_release(Plan *p) {

@@ -43,6 +43,7 @@ typedef struct Inputs {
     double *prefill;          // (groups): tokens that a method reads as prompts in one pass, at most
     char **refusals;          // (points of the schedule): why a point can't run; NULL: it can
     Rehearsal *rehearsals;    // (setups): cost of opening their methods
+    EngineMemory *memory;     // (setups): that the target takes
     const char *cache_option; // as given
     const Team *team;         // see SweepOptions
     char *cache;              // a directory for models and tables that are made once; NULL: none
@@ -145,6 +146,8 @@ void plan_shards(const Plan *p, int shards, int *shard_of);
 
 // Warns on stderr about datasets that differ from the published ones.
 void plan_warn(const Plan *p);
+// Warns about models that are larger than this machine's free memory, as opening them does.
+void plan_warn_memory(const Plan *p);
 
 // Appends a line for each point that can't run, with the reason.
 void plan_refusals(const Plan *p, Text *out);

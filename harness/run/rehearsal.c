@@ -110,6 +110,7 @@ void inputs_rehearse(Inputs *in) {
         in->rehearsals[i] =
             (Rehearsal){.backend = device, .kernels = engine_kernels(device, getenv("OUTPACE_ISA"))};
         bool open = open_models(&s, &why);
+        in->memory[i] = s.models.memory;
         rehearse_points(&s, open ? NULL : why.text);
         if (open) models_end_rehearsal(&s.models);
     }

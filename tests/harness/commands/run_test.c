@@ -400,6 +400,27 @@ static void a_plan_writes_nothing(void **state) {
     unsetenv("XDG_CACHE_HOME");
 }
 
+// A model of 1 TB is only described.
+static void a_plan_warns_of_large_models(void **state) {
+    Child c;
+    write_file(
+        *state, "large.json",
+        "{\"model_type\": \"llama\", \"hidden_act\": \"silu\", \"torch_dtype\": \"bfloat16\","
+        " \"bos_token_id\": 1, \"eos_token_id\": 2, \"rms_norm_eps\": 1e-05, \"rope_theta\": 10000.0,"
+        " \"hidden_size\": 16384, \"intermediate_size\": 32768, \"num_hidden_layers\": 300,"
+        " \"num_attention_heads\": 16, \"num_key_value_heads\": 1, \"head_dim\": 64, \"vocab_size\": 512,"
+        " \"max_position_embeddings\": 2048}");
+    write_file(*state, "large.yaml",
+               "name: large\nmodels: [{name: huge, synthesise: large.json}, {target: tiny}]\n"
+               "datasets: [{name: own, path: own.jsonl, limit: 1}]\nmethods: [jacobi]\n");
+    CHILD_OUTPACE(&c, *state, 0, "plan", "large.yaml", "--check");
+    const char *said = text_get(&c.err), *warning = strstr(said, "warning: 'huge' has 98");
+    if (!warning || !strstr(warning, "each step reads them from the disk, at 1 GB/s in 98") ||
+        strstr(said, "'tiny'"))
+        fail_msg("got '%s'", said);
+    child_release(&c);
+}
+
 // An inflated model's draft is inflated, too, to a fifth of it at most; described, then made, by the same
 // rules.
 static void drafts_are_inflated(void **state) {
@@ -675,6 +696,7 @@ int main(void) {
                                        cmocka_unit_test(one_at_a_time),
                                        cmocka_unit_test(partial),
                                        cmocka_unit_test(validate_finds_what_run_refuses),
+                                       cmocka_unit_test(a_plan_warns_of_large_models),
                                        cmocka_unit_test(a_plan_writes_nothing),
                                        cmocka_unit_test(drafts_are_inflated),
                                        cmocka_unit_test(logits_that_are_not_finite),
