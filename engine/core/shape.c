@@ -46,6 +46,12 @@ bool shape_check(const Shape *s, const char *place, Error *e) {
     return true;
 }
 
+int layers_in(const LayerSet *set, int layers) {
+    int count = 0;
+    for (int i = 0; i < layers; i++) count += layer_in(set, i);
+    return count;
+}
+
 float shape_score_scale(const Shape *s) {
     return s->score_scale != 0 ? s->score_scale : 1.0f / sqrtf((float)s->head_dim);
 }

@@ -95,6 +95,7 @@ static inline bool layer_in(const LayerSet *set, int layer) {
     return set->word[layer / 64] >> layer % 64 & 1;
 }
 static inline void layer_add(LayerSet *set, int layer) { set->word[layer / 64] |= (uint64_t)1 << layer % 64; }
+int layers_in(const LayerSet *set, int layers); // of the first `layers`
 
 // The window of a layer; 0: none.
 static inline int shape_window(const Shape *s, int layer) {

@@ -285,17 +285,11 @@ static void describe_rope(const Rope *r, int head_dim, Text *out) {
     text_puts(out, "\n");
 }
 
-static int count_layers(const LayerSet *set, int layers) {
-    int count = 0;
-    for (int i = 0; i < layers; i++) count += layer_in(set, i);
-    return count;
-}
-
 static void describe_experts(const Shape *s, Text *out) {
     const Experts *x = &s->experts;
     if (!x->count) return;
     text_printf(out, "experts         %d of width %d in %d layers, %d of them for a token%s", x->count,
-                x->width, count_layers(&s->sparse, s->layers), x->chosen,
+                x->width, layers_in(&s->sparse, s->layers), x->chosen,
                 x->renormalised ? ", weights renormalised" : "");
     if (x->shared_width) text_printf(out, "; one of width %d for all", x->shared_width);
     text_puts(out, "\n");
@@ -317,7 +311,7 @@ static void describe_layer(const Shape *s, Text *out) {
     if (s->residual_scale != 0) text_printf(&t, ", outputs times %g", (double)s->residual_scale);
     if (s->score_scale != 0) text_printf(&t, ", scores times %g", (double)s->score_scale);
     if (s->logit_scale != 0) text_printf(&t, ", logits times %g", (double)s->logit_scale);
-    int unrotated = count_layers(&s->unrotated, s->layers);
+    int unrotated = layers_in(&s->unrotated, s->layers);
     if (unrotated) text_printf(&t, ", %d layers without rope", unrotated);
     if (t.length) text_printf(out, "                %s\n", text_get(&t) + 2);
     text_release(&t);
@@ -338,7 +332,7 @@ void model_describe(const Model *m, Text *out) {
     if (s->experts.count)
         text_printf(out, ", %.1f million of them for a token", (double)shape_active_parameters(s) * 1e-6);
     text_printf(out, "\nlayers          %d of width %d", s->layers, s->width);
-    if (count_layers(&s->sparse, s->layers) < s->layers) text_printf(out, ", MLP %d", s->mlp_width);
+    if (layers_in(&s->sparse, s->layers) < s->layers) text_printf(out, ", MLP %d", s->mlp_width);
     if (m->unused_layers) text_printf(out, "; the files hold %d more, which are left out", m->unused_layers);
     text_puts(out, "\n");
     describe_experts(s, out);
@@ -351,7 +345,7 @@ void model_describe(const Model *m, Text *out) {
     if (s->window) text_printf(out, ", sliding window %d\n", s->window);
     else if (s->local_window)
         text_printf(out, ", sliding window %d in %d layers\n", s->local_window,
-                    count_layers(&s->local, s->layers));
+                    layers_in(&s->local, s->layers));
     else text_puts(out, ", no sliding window\n");
     describe_rope(&s->rope, s->head_dim, out);
     if (s->local_theta > 0)

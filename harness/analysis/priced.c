@@ -274,10 +274,13 @@ double priced_step(const PricedPoint *point) {
 
 enum { MOST_BYTES = 1 << 20 };
 
-static double share_of(const Shape *s, const LayerSet *set) {
-    double count = 0;
-    for (int layer = 0; layer < s->layers; layer++) count += layer_in(set, layer);
-    return count / s->layers;
+static StepExperts step_experts(const Shape *s) {
+    const Experts *x = &s->experts;
+    return (StepExperts){.count = x->count,
+                         .chosen = x->chosen,
+                         .width = x->width,
+                         .shared = x->shared_width,
+                         .share = (double)layers_in(&s->sparse, s->layers) / s->layers};
 }
 
 StepModel step_model(const Shape *s, double weight_bytes) {
@@ -289,8 +292,9 @@ StepModel step_model(const Shape *s, double weight_bytes) {
                        .vocab = s->vocab,
                        .window = s->window,
                        .local_window = s->local_window,
-                       .local_share = share_of(s, &s->local),
+                       .local_share = (double)layers_in(&s->local, s->layers) / s->layers,
                        .ungated = s->ungated,
+                       .experts = step_experts(s),
                        .weight_bytes = weight_bytes,
                        .cache_bytes = 2,
                        .score_bytes = (double)SCORE_BYTES * s->heads};

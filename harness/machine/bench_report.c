@@ -59,13 +59,12 @@ static void print_machine(const BenchRun *b) {
 }
 
 static const GridColumn COLUMNS[] = {
-    {"tokens", true, 0, 0},         {"context", true, 0, 0},
-    {"k x w", true, 0, 0},          {"layout", true, 0, 2},
-    {"step ms [95%]", false, 0, 0}, {"GB/s", true, 0, 6},
-    {"TFLOP/s", true, 0, 5},        {"slowdown [95%]", false, 0, 0},
-    {"memory ms", true, 0, 4},      {"compute ms", true, 0, 3},
-    {"floor", true, 0, 7},          {"submit us", true, 0, 1},
-    {"idle us", true, 0, 8},        {"", false, 0, 0}, // disturbed
+    {"tokens", true, 0, 0},   {"context", true, 0, 0},         {"k x w", true, 0, 0},
+    {"layout", true, 0, 2},   {"step ms [95%]", false, 0, 0},  {"GB/s", true, 0, 6},
+    {"TFLOP/s", true, 0, 5},  {"slowdown [95%]", false, 0, 0}, {"experts", true, 0, 10},
+    {"expected", true, 0, 9}, {"memory ms", true, 0, 4},       {"compute ms", true, 0, 3},
+    {"floor", true, 0, 7},    {"submit us", true, 0, 1},       {"idle us", true, 0, 8},
+    {"", false, 0, 0}, // disturbed
 };
 
 static void put_reach(Grid *g, Reach r) { text_measured(&g->cell, r.value, r.low, r.high), grid_next(g); }
@@ -85,6 +84,10 @@ static void put_point(const BenchRun *b, const BenchPoint *p, Grid *g) {
     put_rounded(g, 1, p->bytes / p->time.median_s / 1e9);
     put_rounded(g, 3, p->operations / p->time.median_s / 1e12);
     put_reach(g, p->slowdown);
+    if (p->experts > 0) text_printf(&g->cell, "%.1f", p->experts);
+    grid_next(g);
+    if (p->experts > 0) text_printf(&g->cell, "%.1f", p->experts_expected);
+    grid_next(g);
     text_printf(&g->cell, "%.3g", 1e3 * p->floor_bandwidth_s), grid_next(g);
     text_printf(&g->cell, "%.3g", 1e3 * p->floor_compute_s), grid_next(g);
     text_printf(&g->cell, "%.0f%%", 100 * floor_of(p) / p->time.median_s), grid_next(g);
@@ -151,7 +154,8 @@ static void put_known(double x) {
 void bench_report_csv(const BenchRun *b) {
     Text warnings = {0};
     puts("tokens,context,k,w,layout,median_s,mad_s,n,bytes,gb_per_s,tflop_per_s,slowdown,floor_bandwidth_s,"
-         "floor_compute_s,low_s,high_s,slowdown_low,slowdown_high,repeated,disturbed");
+         "floor_compute_s,low_s,high_s,slowdown_low,slowdown_high,repeated,disturbed,experts,experts_"
+         "expected");
     for (int i = 0; i < b->measured; i++) {
         const BenchPoint *p = &b->points[i];
         printf("%d,%d,%d,%d,%s,%.9g,%.9g,%d,%.0f,%.6g,%.6g,%.6g,%.9g,%.9g,", p->tokens, p->context, p->k,
@@ -160,7 +164,7 @@ void bench_report_csv(const BenchRun *b) {
                p->floor_bandwidth_s, p->floor_compute_s);
         put_known(p->time.low_s), put_known(p->time.high_s);
         put_known(p->slowdown.low), put_known(p->slowdown.high);
-        printf("%d,%d\n", p->time.disturbed, p->time.flags != 0);
+        printf("%d,%d,%.6g,%.6g\n", p->time.disturbed, p->time.flags != 0, p->experts, p->experts_expected);
     }
     say_disturbed(b, "warning:", &warnings);
     say_drift(b, "warning:", " ", &warnings);
@@ -174,7 +178,7 @@ static json_t *point_json(const BenchPoint *p) {
     return json_pack(
         "{s:i, s:i, s:i, s:i, s:s, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, "
         "s:o, s:o, s:o, "
-        "s:i, s:b}",
+        "s:i, s:b, s:f, s:f}",
         "tokens", p->tokens, "context", p->context, "k", p->k, "w", p->w, "layout", layout_name(p),
         "median_s", p->time.median_s, "mad_s", p->time.mad_s, "n", p->time.n, "bytes", p->bytes, "gb_per_s",
         p->bytes / p->time.median_s / 1e9, "tflop_per_s", p->operations / p->time.median_s / 1e12, "slowdown",
@@ -182,7 +186,8 @@ static json_t *point_json(const BenchPoint *p) {
         "submit_s", p->submit_s, "busy_s", p->busy_s, "layers_s", p->layers_s, "head_s", p->head_s, "low_s",
         json_number(p->time.low_s), "high_s", json_number(p->time.high_s), "slowdown_low",
         json_number(p->slowdown.low), "slowdown_high", json_number(p->slowdown.high), "repeated",
-        p->time.disturbed, "disturbed", p->time.flags != 0);
+        p->time.disturbed, "disturbed", p->time.flags != 0, "experts", p->experts, "experts_expected",
+        p->experts_expected);
 }
 
 static json_t *ceilings_json(const BenchRun *b) {

@@ -4,6 +4,7 @@
 
 #include "engine/base/memory.h"
 #include "results/record.h"
+#include "simulate/hardware.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -55,11 +56,10 @@ static StepShape build_step(Session *s, const BenchPoint *p, Random *r) {
     return step;
 }
 
-// Seconds that the host has waited for its device.
-static double waited(const Session *s) {
+static BackendReport report_of(const Session *s) {
     BackendReport report;
     s->backend->report(s->self, &report);
-    return report.waited_s;
+    return report;
 }
 
 typedef struct Stepping {
@@ -68,7 +68,8 @@ typedef struct Stepping {
     const BenchPoint *p;
     StepShape shape;
     Random random;
-    float *rows; // hidden states for the nodes; NULL: it reads tokens only
+    float *rows;           // hidden states for the nodes; NULL: it reads tokens only
+    double experts, steps; // that were read, by so many steps
 } Stepping;
 
 static bool time_step(void *state, BenchSample *to, Error *e) {
@@ -78,10 +79,14 @@ static bool time_step(void *state, BenchSample *to, Error *e) {
     t->shape = build_step(s, t->p, &t->random);
     if (t->rows && !session_set_hidden(s, 0, s->tree.count, t->rows, e)) return false;
     session_worked(s, &before);
-    double start = clock_now(t->o->clock), wait = waited(s);
+    BackendReport begun = report_of(s), ended;
+    double start = clock_now(t->o->clock);
     if (!session_run(s, s->shape.layers, e) || !session_read(s, HEAD_ARGMAX, e)) return false;
     to->step = clock_now(t->o->clock) - start;
-    to->submit = to->step - (waited(s) - wait);
+    ended = report_of(s);
+    to->submit = to->step - (ended.waited_s - begun.waited_s);
+    t->experts += (double)(ended.experts_read - begun.experts_read);
+    t->steps++;
     session_worked(s, &after);
     to->layers = after.run - before.run;
     to->head = after.head - before.head;
@@ -207,7 +212,7 @@ StepCost step_cost(const Shape *shape, const BackendReport *report, const StepSh
     double fc = rows * (double)shape_fc_width(shape) * (double)shape->width;
     double attention = 2 * layers * (double)shape_q_width(shape) * seen; // scores, and sums of values
     double cached = visible(shape, step->context, 1);
-    return (StepCost){.bytes = (double)report->weight_bytes +
+    return (StepCost){.bytes = (double)report->weight_bytes + step->experts * (double)report->expert_bytes +
                                cached * step->cache_readers * (double)report->kv_bytes_per_position +
                                seen * (double)report->score_bytes,
                       .operations = 2 * (rows * parameters + fc + head + attention)};
@@ -220,10 +225,13 @@ double bench_peak(const Benched *b) {
 }
 
 static void set_floors(const Benched *b, const StepShape *step, BenchPoint *p) {
-    BackendReport report;
     Session *s = b->session;
-    s->backend->report(s->self, &report);
+    BackendReport report = report_of(s);
     StepCost cost = step_cost(&s->shape, &report, step);
+    int sparse = layers_in(&s->shape.sparse, s->shape.layers);
+    StepExperts x = {.count = s->shape.experts.count, .chosen = s->shape.experts.chosen};
+    p->experts = sparse ? step->experts / sparse : 0;
+    p->experts_expected = sparse ? experts_touched(&x, step->rows) : 0;
     p->tokens = step->rows;
     p->bytes = cost.bytes;
     p->operations = cost.operations;
@@ -247,6 +255,7 @@ bool bench_point(const Benched *b, const BenchOptions *o, const BenchTime *one, 
         return error_system(
             e, "a step took no time by the clock, which is too coarse; leave --processor-time away");
     int n = point->time.n;
+    t.shape.experts = t.experts / t.steps;
     set_floors(b, &t.shape, point);
     point->submit_s = column_median(samples, n, offsetof(BenchSample, submit), scratch);
     point->busy_s = column_median(samples, n, offsetof(BenchSample, busy), scratch);
@@ -259,13 +268,12 @@ bool bench_point(const Benched *b, const BenchOptions *o, const BenchTime *one, 
 bool bench_prefill(Session *s, const BenchOptions *o, int tokens, double *seconds, double *operations,
                    Error *e) {
     Random r = {.seed = o->seed, .stream = STREAM_BENCH};
-    BackendReport report;
     StepShape step = {.rows = tokens, .seen = 0.5 * tokens * (tokens + 1.0)};
     session_reset(s);
     double start = clock_now(o->clock);
     if (!bench_set_context(s, tokens, &r, e)) return false;
     *seconds = clock_now(o->clock) - start;
-    s->backend->report(s->self, &report);
+    BackendReport report = report_of(s);
     *operations = step_cost(&s->shape, &report, &step).operations;
     return true;
 }

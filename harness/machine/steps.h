@@ -38,6 +38,8 @@ typedef struct BenchPoint {
     double busy_s;   // median, of them: the device's own work
     double layers_s, head_s; // medians, of busy_s (each its own, so they need not add up)
     double bytes;            // that it must read
+    double experts;          // read by it, of a layer that has any, on average over samples; 0: none has any
+    double experts_expected; // if rows chose theirs evenly and at random
     double operations;
     Reach slowdown; // over one token at this context, same run, 95%
     double floor_bandwidth_s, floor_compute_s;
@@ -124,10 +126,11 @@ typedef struct StepShape {
     int context;       // committed tokens
     int cache_readers; // times the cached context is read or written: 1, or one a row of LAYOUT_BATCH
     double seen;       // positions that the nodes see, summed over nodes
+    double experts;    // that the nodes chose, each counted once a layer, in all layers
 } StepShape;
 
 typedef struct StepCost {
-    double bytes;      // weights once, cached keys and values
+    double bytes;      // weights once, of experts the chosen ones; cached keys and values
     double operations; // products and attention; a multiply-add counts two
 } StepCost;
 

@@ -230,6 +230,11 @@ char *shape_text(const Shape *s, const Adapter adapters[ADAPTER_ROLES]) {
         json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i}", "layers", s->layers, "width", s->width,
                   "heads", s->heads, "kv_heads", s->kv_heads, "head_dim", s->head_dim, "mlp_width",
                   s->mlp_width, "vocab", s->vocab, "context", s->context, "window", s->window);
+    if (s->experts.count)
+        json_object_set_new(o, "experts",
+                            json_pack("{s:i, s:i, s:i, s:i, s:i}", "count", s->experts.count, "chosen",
+                                      s->experts.chosen, "width", s->experts.width, "shared_width",
+                                      s->experts.shared_width, "layers", layers_in(&s->sparse, s->layers)));
     if (json_object_size(parts)) json_object_set(o, "parts", parts);
     json_decref(parts);
     char *text = json_text(o, JSON_COMPACT);

@@ -53,6 +53,33 @@ static void window(void **state) {
     assert_true(step_cost(&s, &r, &step).bytes == 1000 + 10 * 32);
 }
 
+// Layers with a window of their own see less; the others see all.
+static void local_window(void **state) {
+    (void)state;
+    Shape s = small_shape();
+    BackendReport r = {.weight_bytes = 1000, .kv_bytes_per_position = 32};
+    StepShape step = {.rows = 2, .read = 0, .context = 100, .cache_readers = 1, .seen = 203};
+    double free_operations = step_cost(&s, &r, &step).operations;
+    s.local_window = 10;
+    layer_add(&s.local, 1);
+    assert_true(free_operations - step_cost(&s, &r, &step).operations == 2 * (2 * 8 * (203.0 - 20)));
+    assert_true(step_cost(&s, &r, &step).bytes == 1000 + 0.5 * (100 + 10) * 32);
+}
+
+// The chosen experts are read once each; a row multiplies those that it chose, and the router.
+static void experts(void **state) {
+    (void)state;
+    Shape s = small_shape();
+    BackendReport r = {.weight_bytes = 1000, .expert_bytes = 70};
+    StepShape step = {.rows = 3, .experts = 5};
+    double dense = step_cost(&s, &r, &step).operations;
+    s.experts = (Experts){.count = 4, .chosen = 2, .width = 16};
+    layer_add(&s.sparse, 1);
+    double more = 4 * 8 + 2 * 3 * 8 * 16 - 3 * 8 * 12;
+    assert_true(step_cost(&s, &r, &step).operations - dense == 2 * 3 * more);
+    assert_true(step_cost(&s, &r, &step).bytes == 1000 + 5 * 70);
+}
+
 static void no_arithmetic(void **state) {
     (void)state;
     Shape s = small_shape();
@@ -62,8 +89,9 @@ static void no_arithmetic(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(one_token), cmocka_unit_test(plain_attention),
-                                       cmocka_unit_test(many_tokens), cmocka_unit_test(window),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(one_token),    cmocka_unit_test(plain_attention),
+                                       cmocka_unit_test(many_tokens),  cmocka_unit_test(window),
+                                       cmocka_unit_test(local_window), cmocka_unit_test(experts),
                                        cmocka_unit_test(no_arithmetic)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
