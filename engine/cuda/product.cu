@@ -175,16 +175,19 @@ __device__ __forceinline__ void keep(const Sums &s, const Part &b, float sum[C::
     }
 }
 
-// Adds the parts of rows `step` bytes apart from `from` on; all loads are in flight at once.
+// Adds the parts of rows `step` bytes apart from `from` on; `own` is this block's part. All loads are in
+// flight at once.
 template <int AT_ONCE, int MOST>
-__device__ __forceinline__ void sum_parts(Pair sum[AT_ONCE], const uint32_t place[PARTS_MAX], int parts,
-                                          int count, int from, int step) {
+__device__ __forceinline__ void sum_parts(Pair sum[AT_ONCE], const float *own, int parts, int count, int from,
+                                          int step) {
     Pair part[AT_ONCE][MOST];
 #pragma unroll
-    for (int i = 0; i < AT_ONCE; i++)
+    for (int k = 0; k < MOST; k++) {
+        uint32_t place = cluster_place(own, k < parts ? k : 0);
 #pragma unroll
-        for (int k = 0; k < MOST; k++)
-            part[i][k] = cluster_pair(place[k] + (unsigned)(i < count ? from + i * step : 0), k < parts);
+        for (int i = 0; i < AT_ONCE; i++)
+            part[i][k] = cluster_pair(place + (unsigned)(i < count ? from + i * step : 0), k < parts);
+    }
 #pragma unroll
     for (int i = 0; i < AT_ONCE; i++) {
         sum[i] = part[i][0];
@@ -225,45 +228,40 @@ __device__ __forceinline__ void begin_share(Share<AT_ONCE> &s, const Product &p,
     look_ahead(s.next, p.put, s.at, p.rows, first_node);
 }
 
-// Puts one turn: the share's rows from `row` of the panel on, which `now` describes. Afterwards `now`
-// describes the rows of the turn after the next, and their loads are in flight.
+// Puts one turn, which `now` describes: the share's rows from `row` of the panel on. The `last` turn lets the
+// cluster's other blocks end.
 template <int AT_ONCE>
-__device__ __forceinline__ void put_turn(Ahead<AT_ONCE> &now, const Share<AT_ONCE> &s, const Product &p,
-                                         const Part &b, int first_node, const Sums &sums,
-                                         const uint32_t place[PARTS_MAX], int row) {
-    int splits = HAS_CLUSTERS ? p.w.splits : 1, step = s.step * AT_ONCE;
-    int from = row * sums.row, each = s.step * sums.row;
+__device__ __forceinline__ void put_turn(const Ahead<AT_ONCE> &now, const Share<AT_ONCE> &s, const Product &p,
+                                         const Sums &sums, int row, bool last) {
+    int splits = HAS_CLUSTERS ? p.w.splits : 1, from = row * sums.row, each = s.step * sums.row;
     const float *own = sums.at + s.own * sums.row + s.column;
     Pair sum[AT_ONCE];
     if (splits == 1) { // put_pairs takes all rows: an absent one reads the first sum
 #pragma unroll
         for (int i = 0; i < AT_ONCE; i++)
             sum[i] = *(const Pair *)(own + (i < now.count ? from + i * each : 0));
-    } else if (splits == 2) sum_parts<AT_ONCE, 2>(sum, place, splits, now.count, 4 * from, 4 * each);
-    else sum_parts<AT_ONCE, PARTS_MAX>(sum, place, splits, now.count, 4 * from, 4 * each);
-    if (splits > 1 && row + step >= b.rows) cluster_arrive();
+    } else if (splits == 2) sum_parts<AT_ONCE, 2>(sum, own, splits, now.count, 4 * from, 4 * each);
+    else sum_parts<AT_ONCE, PARTS_MAX>(sum, own, splits, now.count, 4 * from, 4 * each);
+    if (splits > 1 && last) cluster_arrive();
     put_pairs(now, p.put, s.at, sum);
-    now.row += 2 * step;
-    now.count -= 2 * AT_ONCE;
-    if (row + 2 * step < b.rows) look_ahead(now, p.put, s.at, p.rows, first_node);
 }
 
-// Puts the share; the parts are in the shared memory of the cluster's blocks, this one included.
+// Puts the share; the parts are in the shared memory of the cluster's blocks, this one included. A turn's
+// loads begin a turn before. One copy of this code for all turns: it is most of the kernel.
 template <int AT_ONCE>
 __device__ __forceinline__ void put_share(Share<AT_ONCE> &s, const Product &p, const Part &b, int first_node,
                                           const Sums &sums) {
     int splits = HAS_CLUSTERS ? p.w.splits : 1, step = s.step * AT_ONCE;
-    Ahead<AT_ONCE> other = {s.next.row + step, s.step, s.next.count - AT_ONCE, {}, {}};
-    if (step < b.rows) look_ahead(other, p.put, s.at, p.rows, first_node);
-    uint32_t place[PARTS_MAX] = {};
-#pragma unroll
-    for (int k = 0; k < PARTS_MAX; k++)
-        if (k < splits && splits > 1) place[k] = cluster_place(sums.at + s.own * sums.row + s.column, k);
     if (splits == 1) __syncthreads();
     else cluster_wait();
-    for (int row = 0; row < b.rows; row += 2 * step) {
-        put_turn(s.next, s, p, b, first_node, sums, place, row);
-        if (row + step < b.rows) put_turn(other, s, p, b, first_node, sums, place, row + step);
+#pragma unroll 1
+    for (int row = 0; row < b.rows; row += step) {
+        Ahead<AT_ONCE> now = s.next;
+        s.next.row += step;
+        s.next.count -= AT_ONCE;
+        bool last = row + step >= b.rows;
+        if (!last) look_ahead(s.next, p.put, s.at, p.rows, first_node);
+        put_turn(now, s, p, sums, row, last);
     }
     if (splits > 1) cluster_wait(); // others may still read this block's
 }

@@ -95,8 +95,9 @@ typedef struct Put {
     float *out;        // logits (rows, stride) or hidden states (nodes, stride)
     int stride, real;
     Activations to;
-    float scale, cap; // of logits, and scale of what is added to the hidden state; 0: none
+    float scale; // of logits, and of what is added to the hidden state; 0: none
     Activation activation;
+    float cap; // of logits; 0: none
     Heads heads;
     void *q;                    // (rows, heads, pitch)
     void *k, *v;                // of this layer's step area: (kv_heads, area, pitch)
