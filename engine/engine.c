@@ -166,7 +166,7 @@ static EngineMemory estimate(const Model *m, const BackendOptions *o) {
     size_t panel = 256 * (size_t)(3 * s->width + 2 * s->mlp_width + 2 * shape_q_width(s));
     size_t scores = o->plain ? 256 * (size_t)s->heads * (size_t)context : 0;
     size_t weights = model_bytes(m);
-    if (!weights) weights = shape_parameters(s) * dtype_size(m->dtype);
+    if (!weights) weights = model_expected_bytes(m);
     return (EngineMemory){.weights = weights,
                           .cache = (size_t)cache.capacity * row,
                           .step = (size_t)nodes * (row + (size_t)s->width * sizeof(float)) +

@@ -117,8 +117,12 @@ static void name_kernels(Cuda *first) {
     bool rounded = false;
     for (Cuda *c = first; c; c = c->next) rounded |= c->rounded;
     if (rounded && n < sizeof first->isa)
-        snprintf(first->isa + n, sizeof first->isa - n, ", %s weights rounded to %s",
-                 first->compute == COMPUTE_BF16 ? "f16" : "bf16", compute_name(first->compute));
+        n += (size_t)snprintf(first->isa + n, sizeof first->isa - n, ", %s weights rounded to %s",
+                              first->compute == COMPUTE_BF16 ? "f16" : "bf16", compute_name(first->compute));
+    const Tensor *coded = model_coded(first->model);
+    if (coded && n < sizeof first->isa)
+        snprintf(first->isa + n, sizeof first->isa - n, ", weights of %d bits decoded at the start",
+                 first->model->bits ? first->model->bits : coded->codes.bits);
 }
 
 static Cuda *make_card(const Model *model, int ordinal, const BackendOptions *o) {
@@ -414,11 +418,13 @@ static void cuda_reset(void *self) { (void)self; } // no slot is read before it'
 static void cuda_report(const void *self, BackendReport *out) {
     const Cuda *first = self;
     const Model *m = first->model;
+    size_t layer = 0; // values, which codes became
+    for (Weight w = 0; w < LAYER_WEIGHTS; w++) layer += tensor_value_bytes(&m->layers[0].w[w]);
     *out = (BackendReport){.name = "cuda",
                            .device = first->names,
                            .isa = first->isa,
-                           .layer_bytes = model_layer_bytes(m, 0),
-                           .head_bytes = tensor_bytes(&m->head) + tensor_bytes(&m->final_norm),
+                           .layer_bytes = layer,
+                           .head_bytes = tensor_value_bytes(&m->head) + tensor_bytes(&m->final_norm),
                            .score_bytes = first->plain ? shape_score_bytes(&m->shape) : 0,
                            .own_clock = true};
     for (const Cuda *c = first; c; c = c->next) {

@@ -211,6 +211,17 @@ static void read_ahead(const Tensor *t) {
     posix_madvise((void *)((uintptr_t)t->data - off), tensor_bytes(t) + off, POSIX_MADV_WILLNEED);
 }
 
+// Rows as they go to the device: codes as the bf16 values that they stand for.
+static void copy_rows(void *to, const Tensor *t, int first, int rows) {
+    size_t row = (size_t)t->columns * dtype_size(t->dtype), bytes = (size_t)rows * row;
+    if (!t->codes.bits) {
+        copy_mapped(to, (const unsigned char *)t->data + (size_t)first * row, bytes);
+        return;
+    }
+    for (int r = 0; r < rows; r++)
+        tensor_decode_row(t, (size_t)(first + r), (uint16_t *)to + (size_t)r * (size_t)t->columns);
+}
+
 static bool load_tensor(Loader *l, const Tensor *t, Pack *p, Error *e) {
     size_t row = (size_t)t->columns * dtype_size(t->dtype);
     assert(row <= l->bytes);
@@ -222,8 +233,7 @@ static bool load_tensor(Loader *l, const Tensor *t, Pack *p, Error *e) {
         Staging *s = &l->staging[l->turn ^= 1];
         p->rows = t->rows - p->first < at_once ? t->rows - p->first : at_once;
         p->from = l->device[l->turn];
-        copy_mapped(staging_begin(s), (const unsigned char *)t->data + (size_t)p->first * row,
-                    (size_t)p->rows * row);
+        copy_rows(staging_begin(s), t, p->first, p->rows);
         if (!staging_send(l->c, s, l->device[l->turn], (size_t)p->rows * row, e)) return false;
         gpu_pack(p, l->c->stream);
     }

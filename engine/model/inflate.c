@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FORMAT = 2, MAX_TOKENIZER = 64 << 20 }; // FORMAT: of the written files, part of every key
+enum { FORMAT = 2 }; // FORMAT: of the written files, part of every key
 static const char MARK[] = "outpace_inflate";
 
 // The files to read, and the config that follows from them.
@@ -274,10 +274,17 @@ static bool open_adapter(Sources *s, const char *dir, Error *e) {
     return adapter_open(&s->adapter, &s->small, dir, e) && check_eagle(s, e);
 }
 
+static bool check_plain(const Model *m, const char *dir, Error *e) {
+    return !model_coded(m) ||
+           error_input(e, "'%s' has weights of %d bits, and can't be inflated: give its original", dir,
+                       model_coded(m)->codes.bits);
+}
+
 static bool sources_open(Sources *s, const InflateOptions *o, Error *e) {
     char identity[SHA256_TEXT];
     *s = (Sources){.o = o};
-    bool ok = model_open(&s->small, o->small, e) && (s->config = large_config(s, e)) && check_fit(s, e) &&
+    bool ok = model_open(&s->small, o->small, e) && check_plain(&s->small, o->small, e) &&
+              (s->config = large_config(s, e)) && check_fit(s, e) &&
               (!o->adapter || open_adapter(s, o->adapter, e)) && make_key(s, identity, e);
     if (ok && o->adapter) {
         choose_kind(s);
@@ -382,23 +389,8 @@ static void plan_release(Plan *p) {
 
 // --- the directory
 
-static bool copy_file(const char *from_dir, const char *to_dir, const char *name, Error *e) {
-    char *from = file_path(from_dir, name), *to = file_path(to_dir, name), *bytes = NULL;
-    size_t n;
-    bool ok = true;
-    if (file_exists(from)) ok = file_read(from, MAX_TOKENIZER, &bytes, &n, e) && file_write(to, bytes, n, e);
-    mem_free(bytes);
-    mem_free(from);
-    mem_free(to);
-    return ok;
-}
-
 static bool write_files(Plan *p, const Sources *s, const char *dir, Error *e) {
-    static const char *const files[] = {"tokenizer.json", "tokenizer_config.json", "tokenizer.model",
-                                        "generation_config.json"};
-    for (size_t i = 0; !s->o->adapter && i < sizeof files / sizeof *files; i++)
-        if (!copy_file(s->o->small, dir, files[i], e)) return false;
-    return weights_out(&p->out, dir, e);
+    return (s->o->adapter || made_copy_tokenizer(s->o->small, dir, e)) && weights_out(&p->out, dir, e);
 }
 
 bool model_inflate(const char *dir, const InflateOptions *o, Error *e) {

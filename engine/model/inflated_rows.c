@@ -33,7 +33,7 @@ static void fill_random(uint64_t base, const Elements *w, int columns, unsigned 
 
 static float load(const Tensor *t, int row, int column) {
     assert(row >= 0 && row < t->rows && column >= 0 && column < t->columns);
-    return dtype_load(t->dtype, t->data, (size_t)row * (size_t)t->columns + (size_t)column);
+    return tensor_value(t, (size_t)row, (size_t)column);
 }
 
 // Columns [from, to) of one row of a part; column `from` goes to out.

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { MAX_TOKENIZER = 64 << 20 };
+
 // The name of config.json until all other files are complete; it names their maker.
 static const char UNFINISHED[] = "outpace-unfinished.json";
 
@@ -28,6 +30,25 @@ bool made_json(const char *dir, const char *name, const json_t *root, Error *e) 
     bool ok = made_text(dir, name, text, e);
     mem_free(text);
     return ok;
+}
+
+static bool copy_file(const char *from_dir, const char *to_dir, const char *name, Error *e) {
+    char *from = file_path(from_dir, name), *to = file_path(to_dir, name), *bytes = NULL;
+    size_t n;
+    bool ok = true;
+    if (file_exists(from)) ok = file_read(from, MAX_TOKENIZER, &bytes, &n, e) && file_write(to, bytes, n, e);
+    mem_free(bytes);
+    mem_free(from);
+    mem_free(to);
+    return ok;
+}
+
+bool made_copy_tokenizer(const char *from, const char *dir, Error *e) {
+    static const char *const files[] = {"tokenizer.json", "tokenizer_config.json", "tokenizer.model",
+                                        "generation_config.json"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (!copy_file(from, dir, files[i], e)) return false;
+    return true;
 }
 
 static bool holds(const char *dir, const char *name) {

@@ -43,3 +43,6 @@ bool made_replace(const Made *m, const json_t *config, Error *e);
 // Write a file of a directory, whole or not at all.
 bool made_text(const char *dir, const char *name, const char *text, Error *e);
 bool made_json(const char *dir, const char *name, const json_t *root, Error *e);
+
+// Copies the tokenizer and the generation's ids of another model, as far as there are any.
+bool made_copy_tokenizer(const char *from, const char *dir, Error *e);

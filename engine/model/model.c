@@ -28,7 +28,7 @@ static bool is_inside(const Model *m, const Tensor *t) {
     for (int i = 0; i < m->shard_count; i++) {
         const FileView *view = &m->shards[i].view;
         size_t at = (size_t)t->data - (size_t)view->data;
-        if (at < view->size && tensor_bytes(t) <= view->size - at) return true;
+        if (at < view->size && (size_t)t->rows * tensor_row_bytes(t) <= view->size - at) return true;
     }
     return false;
 }
@@ -176,6 +176,8 @@ bool model_open(Model *m, const char *dir, Error *e) {
 static void move(Tensor *t, const FileView *from, const FileView *to) {
     size_t at = (size_t)t->data - (size_t)from->data; // of another file: beyond it
     if (t->data && at < from->size) t->data = to->data + at;
+    at = (size_t)t->codes.scales - (size_t)from->data;
+    if (t->codes.scales && at < from->size) t->codes.scales = to->data + at;
 }
 
 // Copies the file so that its first tensor begins a cache line. Files of other programs begin tensors at any
@@ -261,6 +263,16 @@ size_t model_bytes(const Model *m) {
     for (int layer = 0; m->layers && layer < m->shape.layers; layer++)
         bytes += model_layer_bytes(m, layer) + layer_expert_bytes(m, layer, false);
     return bytes;
+}
+
+size_t model_expected_bytes(const Model *m) {
+    size_t count = shape_parameters(&m->shape);
+    return m->bits ? count * (size_t)m->bits / 8 + count / (size_t)m->group * 2
+                   : count * dtype_size(m->dtype);
+}
+
+const char *model_dtype_name(const Model *m) {
+    return m->bits == 8 ? "Q8" : m->bits == 4 ? "Q4" : dtype_name(m->dtype);
 }
 
 const Tensor *model_coded(const Model *m) {
@@ -356,7 +368,10 @@ void model_describe(const Model *m, Text *out) {
     text_printf(out, "cache           %zu bytes a position in bf16, %.2f GB at the full context\n", position,
                 (double)position * kept * 1e-9);
     if (!m->layers) return;
-    text_printf(out, "weights         %s, %.3f GB in %d file%s\n", dtype_name(m->dtype),
+    if (m->bits)
+        text_printf(out, "codes           %d bits, groups of %d; embedding and head %d bits\n", m->bits,
+                    m->group, m->head.codes.bits);
+    text_printf(out, "weights         %s, %.3f GB in %d file%s\n", model_dtype_name(m),
                 (double)model_bytes(m) * 1e-9, m->shard_count, m->shard_count == 1 ? "" : "s");
 }
 

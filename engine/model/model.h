@@ -33,6 +33,8 @@ typedef struct WeightFile {
 typedef struct Model {
     Shape shape;
     Dtype dtype;                   // of the weights: that of the first layer's q
+    int bits, group;               // of most weights, if they are codes (tensor.h); else 0
+    bool unfused;                  // files are in the form of quantise.h
     char architecture[64];         // model_type of config.json
     char stand_in[MODEL_STAND_IN]; // how a proxy was made ("reference (1f...) inflated to mistral-7b"),
                                    // shown with every result; empty: a real model
@@ -73,6 +75,12 @@ size_t model_layer_bytes(const Model *m, int layer); // without its experts
 size_t model_expert_bytes(const Model *m);           // of the largest expert; 0: there are none
 size_t model_fc_bytes(const Model *m);               // of the weights in front of the first layer
 size_t model_bytes(const Model *m);
+
+// The same from the config only, about.
+size_t model_expected_bytes(const Model *m);
+
+// "BF16", "Q8", "Q4": what weights are.
+const char *model_dtype_name(const Model *m);
 
 // The first weight of codes (tensor.h) that products read, NULL if there isn't one.
 const Tensor *model_coded(const Model *m);

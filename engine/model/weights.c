@@ -179,16 +179,17 @@ static WeightSpec named(const Model *m, int layer, int expert, Weight w) {
     const WeightRow *row = &WEIGHT_ROWS[w];
     const Architecture *a = architecture_find(m->architecture);
     WeightSpec s = weight_sized(&m->shape, w);
+    bool fused = a && row->fused && a->fused >> row->group & 1;
     const char *name = row->name, *ending = row->kind == WEIGHT_BIAS ? "bias" : "weight";
     s.layer = layer;
     s.expert = expert;
     if (!weight_present(&m->shape, layer, w)) return s;
-    if (a && row->fused && a->fused >> row->group & 1) {
+    if (fused && !m->unfused) {
         name = row->fused;
         fuse(&s, &m->shape);
     }
-    if (a && a->names[w]) name = a->names[w];
-    s.form = form_of(a, w);
+    if (a && a->names[w] && !(fused && m->unfused)) name = a->names[w];
+    if (!m->unfused) s.form = form_of(a, w);
     if (layer < 0) snprintf(s.name, sizeof s.name, "%s.%s", name, ending);
     else if (!is_expert(w)) snprintf(s.name, sizeof s.name, "%s.%d.%s.%s", layers_of(a), layer, name, ending);
     else
@@ -358,12 +359,69 @@ static bool rearrange(Model *m, const WeightSpec *s, const void *stored, Tensor 
     return true;
 }
 
+bool scales_name(char out[TENSOR_NAME], const char *weight) {
+    int n = snprintf(out, TENSOR_NAME, "%s.scales", weight);
+    return n > 0 && n < TENSOR_NAME;
+}
+
+// A scale that is 0, infinite or a NaN wasn't written by any quantiser.
+static bool check_scales(const StoredTensor *t, const unsigned char *data, const Shard *shard,
+                         const char *dir, Error *e) {
+    size_t count = (t->end - t->begin) / sizeof(uint16_t), columns = (size_t)t->dims[1];
+    for (size_t i = 0; i < count; i++) {
+        uint16_t half;
+        memcpy(&half, data + i * sizeof half, sizeof half);
+        const char *what = !(half & 0x7fffu)             ? "0"
+                           : (half & 0x7c00u) != 0x7c00u ? NULL
+                           : half & 0x3ffu               ? "a NaN"
+                                                         : "an infinity";
+        if (what)
+            return error_input(
+                e,
+                "tensor '%s' in '%s/%s' holds %s at row %zu, column %zu, which is not a scale: "
+                "quantise the model again",
+                t->name, dir, shard->name, what, i / columns, i % columns);
+    }
+    return true;
+}
+
+// The scales of a weight that is stored as codes `t` (quantise.h).
+static bool bind_codes(Model *m, const WeightSpec *s, const StoredTensor *t, const Shard *shard,
+                       const Shard *shards, int count, const char *dir, Error *e) {
+    const Shard *where = NULL;
+    char name[TENSOR_NAME];
+    int bits = strcmp(t->dtype, "I8") == 0 ? 8 : 4, group = m->group;
+    Tensor *to = place_of(m, s->layer, s->expert, s->which);
+    if (t->rank != 2 || t->dims[0] != s->rows || t->dims[1] != (int64_t)s->columns * bits / 8 ||
+        s->columns % group)
+        return error_input(
+            e,
+            "tensor '%s' in '%s/%s' isn't codes of %d bits for (%d, %d) numbers in groups of %d, "
+            "which config.json needs: are both of the same model?",
+            t->name, dir, shard->name, bits, s->rows, s->columns, group);
+    if (!scales_name(name, s->name)) return error_input(e, "the name of tensor '%s' is too long", s->name);
+    const StoredTensor *scales = find(shards, count, name, dir, &where, e);
+    if (!scales) return false;
+    if (strcmp(scales->dtype, "F16") != 0 || scales->rank != 2 || scales->dims[0] != s->rows ||
+        scales->dims[1] != s->columns / group || scales->begin % sizeof(uint16_t))
+        return error_input(e, "tensor '%s' in '%s/%s' must hold (%d, %d) scales in F16, at an even byte",
+                           name, dir, where->name, s->rows, s->columns / group);
+    *to = (Tensor){.data = shard->data + t->begin,
+                   .dtype = DTYPE_BF16,
+                   .rows = s->rows,
+                   .columns = s->columns,
+                   .codes = {bits, group, SCALES_F16, where->data + scales->begin}};
+    return check_scales(scales, to->codes.scales, where, dir, e);
+}
+
 bool weight_bind(Model *m, const WeightSpec *s, const Shard *shards, int count, const char *dir, Error *e) {
     const Shard *shard = NULL;
     Dtype dtype;
     if (!s->name[0]) return true;
     const StoredTensor *t = find(shards, count, s->name, dir, &shard, e);
     if (!t) return false;
+    bool codes = strcmp(t->dtype, "I8") == 0 || strcmp(t->dtype, "U8") == 0;
+    if (m->unfused && codes && !s->vector) return bind_codes(m, s, t, shard, shards, count, dir, e);
     if (!check_shape(t, s, dir, shard->name, e)) return false;
     if (!safetensors_dtype(t, &dtype))
         return error_input(e,
@@ -417,7 +475,10 @@ static bool check_used(Model *m, const StoredTensor *t, const char *dir, const c
     int expert = expert_in(m, t->name);
     for (Weight w = expert < 0 ? 0 : W_EXPERT_GATE; w < (expert < 0 ? LAYER_WEIGHTS : MODEL_WEIGHTS); w++) {
         WeightSpec s = named(m, layer, expert, w);
-        if (strcmp(s.name, t->name) == 0 && expert < m->shape.experts.count) return true;
+        char scales[TENSOR_NAME];
+        bool its = strcmp(s.name, t->name) == 0;
+        if (m->unfused && !s.vector && scales_name(scales, s.name)) its |= strcmp(scales, t->name) == 0;
+        if (its && expert < m->shape.experts.count) return true;
     }
     return error_input(e,
                        "tensor '%s' in '%s/%s' doesn't belong to a %s model, which would leave it out; is "
@@ -459,6 +520,7 @@ static size_t count_words(const uint32_t *x, size_t n, uint32_t exponent) {
 
 static size_t count_bad(const Tensor *t) {
     size_t n = (size_t)t->rows * (size_t)t->columns;
+    if (t->codes.bits) return 0; // scales are checked when the model is opened
     switch (t->dtype) {
     case DTYPE_F32: return count_words(t->data, n, 0x7f800000u);
     case DTYPE_F16: return count_halves(t->data, n, 0x7c00u);

@@ -89,6 +89,9 @@ WeightSpec weight_sized(const Shape *s, Weight w);
 int weights_count(const Model *m);
 WeightSpec weights_at(const Model *m, int i);
 
+// The name of a coded weight's scales. False if it is too long.
+bool scales_name(char out[TENSOR_NAME], const char *weight);
+
 // The tensor of a weight; `layer` doesn't matter for a weight of the whole model, `expert` only for one of an
 // expert.
 const Tensor *weight_tensor(const Model *m, int layer, int expert, Weight w);

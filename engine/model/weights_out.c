@@ -1,5 +1,6 @@
 // Within a file, tensors of four bytes per element come first, so that all tensors begin at multiples of
-// their element's size. Invariant: every tensor is in one of the shards, whose headers tile their data.
+// their element's size: tensors of codes have even sizes. Invariant: every tensor is in one of the shards,
+// whose headers tile their data.
 #include "engine/model/weights_out.h"
 
 #include "engine/base/file.h"
@@ -40,7 +41,9 @@ bool tensor_plan(const WeightSpec *s, Dtype dtype, TensorPlan *out) {
     return true;
 }
 
-static size_t bytes_of(const TensorPlan *t) { return t->rows * t->columns * dtype_size(t->dtype); }
+static size_t size_of(const TensorPlan *t) { return t->bits ? 1 : dtype_size(t->dtype); }
+static size_t bytes_of(const TensorPlan *t) { return t->rows * t->columns * size_of(t); }
+static bool is_wide(const TensorPlan *t) { return size_of(t) == sizeof(float); }
 
 static void check(const WeightsOut *w) {
     size_t bytes = 0;
@@ -72,13 +75,13 @@ static void choose_shards(WeightsOut *w) {
 
 // The tensor after `i` in a shard's file, -1 being its start; count after the last.
 static int next(const WeightsOut *w, int shard, int i) {
-    bool wide = i < 0 || w->tensors[i].dtype == DTYPE_F32;
+    bool wide = i < 0 || is_wide(&w->tensors[i]);
     for (i++; i < w->count || wide; i++) {
         if (i == w->count) {
             wide = false;
             i = 0;
         }
-        if (w->tensors[i].shard == shard && (w->tensors[i].dtype == DTYPE_F32) == wide) return i;
+        if (w->tensors[i].shard == shard && is_wide(&w->tensors[i]) == wide) return i;
     }
     return w->count;
 }
@@ -125,7 +128,7 @@ static bool count_written(Crew *c, size_t bytes, bool show, Error *e) {
 static bool write_tensor(Crew *c, int tensor, Pieces *p, unsigned char *buffer, Error *e) {
     const WeightsOut *w = c->w;
     const TensorPlan *t = &w->tensors[tensor];
-    size_t elements = t->rows * t->columns, step = BUFFER / 4, size = dtype_size(t->dtype);
+    size_t elements = t->rows * t->columns, step = BUFFER / 4, size = size_of(t);
     for (size_t done = 0; done < elements; done += step) {
         size_t n = elements - done < step ? elements - done : step;
         w->fill(w->source, tensor, done, n, buffer);
@@ -140,9 +143,9 @@ static void header_text(const WeightsOut *w, int shard, Text *t) {
     safetensors_begin(t);
     for (int i = next(w, shard, -1); i < w->count; i = next(w, shard, i)) {
         const TensorPlan *x = &w->tensors[i];
-        assert(at % dtype_size(x->dtype) == 0);
-        safetensors_entry(t, x->name, dtype_name(x->dtype), x->vector ? 0 : x->rows, x->columns, at,
-                          bytes_of(x));
+        assert(at % size_of(x) == 0);
+        const char *dtype = x->bits == 8 ? "I8" : x->bits == 4 ? "U8" : dtype_name(x->dtype);
+        safetensors_entry(t, x->name, dtype, x->vector ? 0 : x->rows, x->columns, at, bytes_of(x));
         at += bytes_of(x);
     }
     safetensors_end(t);

@@ -12,6 +12,7 @@ typedef struct TensorPlan {
     size_t rows, columns;
     bool vector;
     Dtype dtype;
+    int bits;  // 8 or 4: bytes of such codes (tensor.h), whatever the dtype; 0: numbers
     int shard; // filled by weights_out
 } TensorPlan;
 

@@ -98,8 +98,7 @@ void parameters_start(const Parameters *p, const Shape *shape, uint64_t seed, fl
 }
 
 void tensor_load(const Tensor *x, float *out) {
-    size_t n = (size_t)x->rows * (size_t)x->columns;
-    for (size_t i = 0; i < n; i++) out[i] = dtype_load(x->dtype, x->data, i);
+    for (size_t i = 0; i < (size_t)x->rows; i++) tensor_row(x, i, out + i * (size_t)x->columns);
 }
 
 static bool same_shape(const Shape *a, const Shape *b) {

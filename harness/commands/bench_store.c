@@ -182,7 +182,7 @@ static bool add_run(Work *s, Error *e) {
                         .hash = weights,
                         .path = s->dir,
                         .shape = shape,
-                        .dtype = dtype_name(s->engine.model.dtype),
+                        .dtype = model_dtype_name(&s->engine.model),
                         .stand_in = s->engine.model.stand_in[0] ? s->engine.model.stand_in : NULL,
                         .layers = s->engine.model.shape.layers};
     bool ok = (s->a->again ? store_run_new(s->store, &run, &s->run.run, e)

@@ -6,6 +6,7 @@
 #include "engine/model/model.h"
 #include "engine/model/inflate.h"
 #include "engine/model/config.h"
+#include "engine/model/quantise.h"
 #include "engine/model/synth.h"
 #include "harness/cli/signals.h"
 #include "harness/cli/line.h"
@@ -21,7 +22,7 @@ typedef struct {
     Words sets;
     bool check, force;
     const char *variant, *shape, *adapter;
-    int exit_layer, heads, kv_heads;
+    int exit_layer, heads, kv_heads, bits, group;
 } ModelOptions;
 
 #define AT(name) offsetof(ModelOptions, name)
@@ -45,6 +46,9 @@ static const Arg OPTIONS[] = {
     {"shape", ARG_WORD, AT(shape), .help = "inflate: the shape to write", .value = "SHAPE"},
     {"adapter", ARG_WORD, AT(adapter),
      .help = "inflate: write this adapter of MODEL, or its heads, for the inflated model", .value = "DIR"},
+    {"bits", ARG_INT, AT(bits), 4, 8, "8", .help = "quantise: of a weight, 8 or 4", .value = "B"},
+    {"group", ARG_INT, AT(group), 32, 128, "32",
+     .help = "quantise: neighbouring weights that share a scale: 32, 64 or 128", .value = "G"},
 };
 #undef AT
 
@@ -108,6 +112,23 @@ static bool adapter(const char *model, const char *dir, const ModelOptions *o, E
     return ok;
 }
 
+static bool quantise(const char *model, const char *dir, const ModelOptions *o, Error *e) {
+    Line line;
+    if ((o->bits != 8 && o->bits != 4) || (o->group != 32 && o->group != 64 && o->group != 128))
+        return error_input(e, "quantise takes --bits 8 or 4, and --group 32, 64 or 128");
+    line_begin(&line, true);
+    interrupt_catch();
+    QuantiseOptions x = {.from = model,
+                         .bits = o->bits,
+                         .group = o->group,
+                         .force = o->force,
+                         .progress = line_progress(&line)};
+    bool ok = check_apart(dir, model, NULL, e) && model_quantise(dir, &x, e);
+    line_clear(&line);
+    if (ok) printf("wrote %s in %d bits, groups of %d, to %s\n", SHOWN(model), o->bits, o->group, SHOWN(dir));
+    return ok;
+}
+
 static bool info(const char *dir, bool check, Error *e) {
     Model m;
     Text text = {0};
@@ -131,7 +152,7 @@ static bool shapes(Error *e) {
 
 static bool run(int argc, char **argv, int *code, Error *e) {
     (void)code;
-    ModelOptions o = {.variant = "kangaroo", .exit_layer = 2, .heads = 4};
+    ModelOptions o = {.variant = "kangaroo", .exit_layer = 2, .heads = 4, .bits = 8, .group = 32};
     Words rest;
     bool stop;
     if (!command_parse(&command_model, argc, argv, &o, &rest, &stop, e)) return false;
@@ -140,6 +161,8 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (strcmp(what, "synth") == 0 && rest.count == 3) return synth(rest.items[1], rest.items[2], &o, e);
     if (strcmp(what, "adapter") == 0 && rest.count == 3) return adapter(rest.items[1], rest.items[2], &o, e);
     if (strcmp(what, "inflate") == 0 && rest.count == 3) return inflate(rest.items[1], rest.items[2], &o, e);
+    if (strcmp(what, "quantise") == 0 && rest.count == 3)
+        return quantise(rest.items[1], rest.items[2], &o, e);
     if (strcmp(what, "info") == 0 && rest.count == 2) return info(rest.items[1], o.check, e);
     if (strcmp(what, "shapes") == 0 && rest.count == 1) return shapes(e);
     return command_misused(&command_model, e);
@@ -147,9 +170,10 @@ static bool run(int argc, char **argv, int *code, Error *e) {
 
 const Command command_model = {
     .name = "model",
-    .usage = "synth SHAPE DIR | adapter MODEL DIR | inflate MODEL DIR | info DIR | shapes",
-    .summary =
-        "write a random model of a shape, or an adapter for it; inflate a model; describe one; list shapes",
+    .usage =
+        "synth SHAPE DIR | adapter MODEL DIR | inflate MODEL DIR | quantise MODEL DIR | info DIR | shapes",
+    .summary = "write a random model of a shape, or an adapter for it; inflate or quantise a model; describe "
+               "one; list shapes",
     .arguments = {1, 3},
     .kept = "nothing is left in the directory",
     .lesson =
@@ -158,6 +182,9 @@ const Command command_model = {
         "adapter writes a random Kangaroo adapter, Medusa's heads or EAGLE's draft, for a model.\n"
         "inflate writes a model of a large shape that computes a small one's results, every weight read and\n"
         "multiplied: the small one's acceptance at the large one's cost. It is a stand-in for such a model.\n"
+        "quantise writes a model with weights of 8 or 4 bits. Its products are those of the weights' values "
+        "in\n"
+        "bf16, bit for bit; embedding and head have 8 bits.\n"
         "info opens a directory, checks every file in it, and describes the model; --check reads every\n"
         "weight.\n"
         "shapes lists the known shapes; the path of a config.json is a shape too.\n"
@@ -168,6 +195,7 @@ const Command command_model = {
         "  outpace model adapter /tmp/m /tmp/m-adapter --exit-layer 2\n"
         "  outpace model inflate models/reference /tmp/big --shape mistral-7b\n"
         "  outpace model inflate models/reference /tmp/big/adapter --shape mistral-7b --adapter A\n"
+        "  outpace model quantise ~/models/Llama-2-7b-hf /tmp/llama-4 --bits 4\n"
         "  outpace model info ~/models/Llama-2-7b-hf --check\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,

@@ -75,7 +75,7 @@ static double memory(const Plan *p) {
         const Model *draft = &p->inputs.models[p->schedule.setups[i].model].draft;
         double bytes = cost_weights(p, i) + cost_cache(p, i);
         if (draft->shape.layers)
-            bytes += (double)(shape_parameters(&draft->shape) * dtype_size(draft->dtype));
+            bytes += (double)model_expected_bytes(draft);
         if (bytes > most) most = bytes;
     }
     return 1.25 * most + OTHER_BYTES;

@@ -118,6 +118,10 @@ static bool open_start(ModelRun *m, const char *dir, Error *e) {
     m->run.file.config.start_name = m->start_name;
     if (!model_open(&m->start, dir, e)) return false;
     shape_warn(&m->start, dir);
+    if (model_coded(&m->start))
+        return error_input(e,
+                           "'%s' has weights of %d bits, which training can't start from: give its original",
+                           dir, model_coded(&m->start)->codes.bits);
     return model_check_finite(&m->start, dir, e) && model_identity(&m->start, dir, m->start_name, e);
 }
 

@@ -191,9 +191,7 @@ static bool identify_engine(const void *self, char out[SHA256_TEXT], Error *e) {
 static void embedding(const void *self, EmbeddingKind kind, int token, float *row) {
     const Model *m = &((const EngineFacts *)self)->engine->model;
     const Tensor *t = kind == EMBEDDING_INPUT ? &m->embedding : &m->head;
-    const unsigned char *from =
-        (const unsigned char *)t->data + (size_t)token * (size_t)t->columns * dtype_size(t->dtype);
-    for (int i = 0; i < t->columns; i++) row[i] = dtype_load(t->dtype, from, (size_t)i);
+    tensor_row(t, (size_t)token, row);
 }
 
 TargetFacts facts_of(const EngineFacts *of) {

@@ -91,7 +91,7 @@ static bool add_models(Ledger *l, Error *e) {
                           .hash = m->hash,
                           .path = m->files.target,
                           .shape = shape,
-                          .dtype = dtype_name(m->model.dtype),
+                          .dtype = model_dtype_name(&m->model),
                           .stand_in = m->model.stand_in[0] ? m->model.stand_in : NULL,
                           .layers = m->model.shape.layers};
         bool ok = store_model(l->store, &row, &l->models[i], e);

@@ -1,0 +1,217 @@
+// Opens the model, plans a tensor of codes and one of scales for each matrix, and has weights_out write them.
+// A group is coded when its bytes are asked for: once for its codes, once for its scale.
+#include "engine/model/quantise.h"
+
+#include "engine/base/file.h"
+#include "engine/base/json.h"
+#include "engine/base/memory.h"
+#include "engine/model/config.h"
+#include "engine/model/made.h"
+#include "engine/model/weights_out.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char MARK[] = "outpace_quantise";
+
+// --- one group
+
+static float code_of(float x, float scale, int low, int high) {
+    float q = rintf(x / scale);
+    return q < (float)low ? (float)low : q > (float)high ? (float)high : q;
+}
+
+static double error_of(const float *x, int n, float scale, int low, int high) {
+    double sum = 0;
+    for (int i = 0; i < n; i++) {
+        double miss = (double)x[i] - (double)(code_of(x[i], scale, low, high) * scale);
+        sum += miss * miss;
+    }
+    return sum;
+}
+
+// As f16, neither 0 nor infinite: such scales are refused when a model is opened.
+static float storable(float scale) {
+    float least = copysignf(0x1p-24f, scale), most = copysignf(65504, scale), half = f16_round(scale);
+    return half == 0 ? least : isinf(half) ? most : half; // NOLINT: exact
+}
+
+// Codes of 4 bits go from -8 to 7, so that the largest number gets the sign that has -8. A somewhat smaller
+// or larger scale may miss the other numbers by less.
+static float best_scale(const float *x, int n, float largest) {
+    enum { TRIES = 13 };
+    float best = 0;
+    double least = INFINITY;
+    for (int i = 0; i < TRIES; i++) {
+        float scale = storable(largest / -(6.5f + 0.25f * (float)i));
+        double error = error_of(x, n, scale, -8, 7);
+        if (error < least) {
+            least = error;
+            best = scale;
+        }
+    }
+    return best;
+}
+
+uint16_t quantise_group(const float *x, int n, int bits, unsigned char *codes) {
+    float largest = 0, scale = 1;
+    assert(n >= 2 && n <= GROUP_MOST && n % 2 == 0);
+    for (int i = 0; i < n; i++)
+        if (fabsf(x[i]) > fabsf(largest)) largest = x[i];
+    if (fabsf(largest) > 0) scale = bits == 8 ? storable(fabsf(largest) / 127) : best_scale(x, n, largest);
+    for (int i = 0; i < n; i += bits == 8 ? 1 : 2) {
+        if (bits == 8) codes[i] = (unsigned char)(int8_t)code_of(x[i], scale, -127, 127);
+        else
+            codes[i / 2] = (unsigned char)((int)(code_of(x[i], scale, -8, 7) + 8) |
+                                           (int)(code_of(x[i + 1], scale, -8, 7) + 8) << 4);
+    }
+    return f32_to_f16(scale);
+}
+
+// --- plan
+
+typedef enum { PART_KEPT, PART_CODES, PART_SCALES } PartKind;
+
+typedef struct Part {
+    const Tensor *from;
+    PartKind kind;
+    int bits;
+} Part;
+
+typedef struct Plan {
+    WeightsOut out;
+    Part *parts; // (out.count)
+    const QuantiseOptions *o;
+} Plan;
+
+// One row's groups from `from` on, as their codes or scales; count: bytes of codes, or scales.
+static void fill_groups(const Plan *p, const Part *part, size_t from, size_t count, unsigned char *out) {
+    size_t group = (size_t)p->o->group, unit = part->kind == PART_CODES ? group * (size_t)part->bits / 8 : 1;
+    size_t groups = (size_t)part->from->columns / group;
+    assert(from % unit == 0 && count % unit == 0);
+    for (size_t i = from / unit; i < (from + count) / unit; i++) {
+        float x[GROUP_MOST];
+        unsigned char codes[GROUP_MOST];
+        for (size_t k = 0; k < group; k++)
+            x[k] = tensor_value(part->from, i / groups, i % groups * group + k);
+        uint16_t scale = quantise_group(x, (int)group, part->bits, codes);
+        if (part->kind == PART_CODES) memcpy(out + (i * unit - from), codes, unit);
+        else memcpy(out + (i - from) * sizeof scale, &scale, sizeof scale);
+    }
+}
+
+static void fill(const void *source, int tensor, size_t from, size_t count, unsigned char *out) {
+    const Plan *p = source;
+    const Part *part = &p->parts[tensor];
+    size_t size = dtype_size(part->from->dtype);
+    if (part->kind != PART_KEPT) fill_groups(p, part, from, count, out);
+    else memcpy(out, (const unsigned char *)part->from->data + from * size, count * size);
+}
+
+static TensorPlan *add(Plan *p, Part part) {
+    p->parts[p->out.count] = part;
+    return &p->out.tensors[p->out.count++];
+}
+
+// Embedding and head have 8 bits.
+static bool add_matrix(Plan *p, const WeightSpec *s, const Tensor *from, Error *e) {
+    int bits = s->which == W_EMBEDDING || s->which == W_HEAD ? 8 : p->o->bits;
+    size_t rows = (size_t)s->rows, columns = (size_t)s->columns, group = (size_t)p->o->group;
+    if (from->codes.bits)
+        return error_input(
+            e, "tensor '%s' of '%s' has codes of %d bits already: give the bf16, f16 or f32 original",
+            s->name, p->o->from, from->codes.bits);
+    if (columns % group)
+        return error_input(e, "tensor '%s' of '%s' has %zu columns, which groups of %zu don't divide%s",
+                           s->name, p->o->from, columns, group,
+                           columns % GROUP_LEAST ? ": it can't be quantised" : "; take a smaller --group");
+    TensorPlan *t = add(p, (Part){from, PART_CODES, bits});
+    *t = (TensorPlan){.rows = rows, .columns = columns * (size_t)bits / 8, .bits = bits};
+    memcpy(t->name, s->name, sizeof t->name);
+    t = add(p, (Part){from, PART_SCALES, bits});
+    *t = (TensorPlan){.rows = rows, .columns = columns / group, .dtype = DTYPE_F16};
+    return scales_name(t->name, s->name) || error_input(e, "the name of tensor '%s' is too long", s->name);
+}
+
+static bool add_weight(Plan *p, const WeightSpec *s, const Tensor *from, Error *e) {
+    if (!s->name[0]) return true;
+    if (s->vector || s->which == W_ROUTER || s->which == W_SHARED_ROUTER)
+        return tensor_plan(s, from->dtype, add(p, (Part){from, PART_KEPT, 0}));
+    return add_matrix(p, s, from, e);
+}
+
+static bool plan_init(Plan *p, const Model *m, const QuantiseOptions *o, Error *e) {
+    Model stored = *m; // its weights under the names that they get
+    stored.unfused = true;
+    size_t most = 2 * (size_t)weights_count(m);
+    *p = (Plan){.out = {.fill = fill, .source = p, .shard_bytes = o->shard_bytes, .progress = o->progress},
+                .parts = mem_new(most, sizeof *p->parts),
+                .o = o};
+    p->out.tensors = mem_new(most, sizeof *p->out.tensors);
+    for (int i = 0; i < weights_count(m); i++) {
+        WeightSpec s = weights_at(&stored, i);
+        if (!add_weight(p, &s, weight_tensor(m, s.layer, s.expert, s.which), e)) return false;
+    }
+    return true;
+}
+
+// --- the directory
+
+static const char *last_name(const char *path, char out[64]) {
+    size_t end = strlen(path);
+    while (end > 1 && path[end - 1] == '/') end--;
+    size_t from = end;
+    while (from > 0 && path[from - 1] != '/') from--;
+    snprintf(out, 64, "%.*s", (int)(end - from < 40 ? end - from : 40), path + from);
+    return out;
+}
+
+// The original's config with its new form.
+static json_t *config_of(const Model *m, const QuantiseOptions *o, Error *e) {
+    char *path = file_path(o->from, "config.json"), identity[SHA256_TEXT], name[64], line[MODEL_STAND_IN];
+    json_t *root = model_identity(m, o->from, identity, e) ? json_from_file(path, MADE_MAX_CONFIG, e) : NULL;
+    mem_free(path);
+    if (!root) return NULL;
+    if (m->stand_in[0])
+        snprintf(line, sizeof line, "%.110s, in %d bits, groups of %d", m->stand_in, o->bits, o->group);
+    else
+        snprintf(line, sizeof line, "%s (%.12s) in %d bits, groups of %d", last_name(o->from, name), identity,
+                 o->bits, o->group);
+    json_object_set_new(
+        root, "quantization_config",
+        json_pack("{s:s, s:i, s:i}", "quant_method", "outpace", "bits", o->bits, "group_size", o->group));
+    json_object_set_new(root, MARK, json_pack("{s:s}", "from", identity));
+    if (json_object_set_new(root, "outpace_stand_in", json_string(line)) == 0) return root;
+    error_input(e, "the name of '%s' is not valid UTF-8", o->from);
+    json_decref(root);
+    return NULL;
+}
+
+static bool write_files(Plan *p, const QuantiseOptions *o, const char *dir, Error *e) {
+    return made_copy_tokenizer(o->from, dir, e) && weights_out(&p->out, dir, e);
+}
+
+static bool quantise(const char *dir, const Model *m, Plan *p, const QuantiseOptions *o, Error *e) {
+    Made made = {dir, "quantise", MARK, .force = o->force};
+    json_t *config = config_of(m, o, e);
+    bool ok = config && made_begin(&made, config, e);
+    if (ok && !(write_files(p, o, dir, e) && made_finish(&made, e))) {
+        made_abandon(&made);
+        ok = false;
+    }
+    json_decref(config);
+    return ok;
+}
+
+bool model_quantise(const char *dir, const QuantiseOptions *o, Error *e) {
+    Model m;
+    Plan p;
+    if (!model_open(&m, o->from, e)) return false;
+    bool ok = plan_init(&p, &m, o, e) && model_check_finite(&m, o->from, e) && quantise(dir, &m, &p, o, e);
+    mem_free(p.parts);
+    mem_free(p.out.tensors);
+    model_close(&m);
+    return ok;
+}
