@@ -5,6 +5,7 @@
 // Weight (model.h), a row here, and the code that computes with it.
 #pragma once
 #include "engine/model/model.h"
+#include "engine/model/roles.h"
 #include "engine/model/safetensors.h"
 
 // The dimensions of weights.
