@@ -20,6 +20,7 @@ EMBED_FIGURE(ngrammys, "ngrammys")
 EMBED_FIGURE(top_k, "top-k")
 EMBED_FIGURE(exit_layer, "exit-layer")
 EMBED_FIGURE(eta, "eta")
+EMBED_FIGURE(temperature, "temperature")
 EMBED_FIGURE(slowdown, "slowdown")
 EMBED_FIGURE(contexts, "contexts")
 EMBED_FIGURE(rows, "rows")
@@ -141,6 +142,13 @@ const Figure figures[] = {
      ASKED(eta),
      .drawing = plots_curve_gp,
      .needs = "run a config with kangaroo over eta, as {name: kangaroo, matrix: {eta: [0.2, 0.4, 0.6]}}",
+     .width = 600,
+     .height = 300},
+    {.name = "temperature",
+     .summary = "S and speedup of each method over the temperature",
+     ASKED(temperature),
+     .drawing = plots_curve_gp,
+     .needs = "run a config over temperature, as configs/temperature.yaml",
      .width = 600,
      .height = 300},
     {.name = "phrases",

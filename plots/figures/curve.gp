@@ -12,7 +12,7 @@ do for [p = 1:panels] {
     stats data index first[p]:last[p] using 1:(1) name 'A' nooutput
     if (x_is_whole) { set xtics whole(A_max_x - A_min_x) }
     if (x_is_whole) { set autoscale xfix } # a count begins at its first value
-    if (x_is_whole && A_min_x == 0 && A_max_x > 0) { set xrange [0:*] } # there is no -1 of anything
+    if (A_min_x == 0 && A_max_x > 0) { set xrange [0:*] } # nothing here can be negative
     if (x_by_powers) {
         set logscale x 2
         set xtics twofold(A_max_x / A_min_x)

@@ -52,7 +52,10 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static int64_t run_of(const Figure *f) { return f->kind == RUN_SURFACE ? PLOT_SURFACE : PLOT_SWEEP; }
+static int64_t run_of(const Figure *f) {
+    if (strcmp(f->name, "temperature") == 0) return PLOT_TEMPERATURE;
+    return f->kind == RUN_SURFACE ? PLOT_SURFACE : PLOT_SWEEP;
+}
 
 // The files of a plot, with their names.
 static bool write_plot(Store *store, const Figure *f, int64_t run, const PlotOptions *o, const char *path,

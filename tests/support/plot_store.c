@@ -3,6 +3,7 @@
 #include "tests/support/plot_store.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { PROMPTS = 3, TOKENS = 24, MOST_PARAMS = 4 };
@@ -12,6 +13,7 @@ typedef struct Made {
     int64_t run, attempt, model, datasets[2], prompts[2][PROMPTS];
     int points, change;
     const char *cpu;
+    const char *temperature; // of a run over temperature; NULL: 0, and no axis
 } Made;
 
 typedef struct Setting {
@@ -98,7 +100,7 @@ static int read_params(char *words, StoreParam *out) {
 
 static int64_t add_point(Made *m, const Setting *s, int d, int64_t baseline) {
     char words[64], hash[32], label[96];
-    StoreParam params[MOST_PARAMS];
+    StoreParam params[MOST_PARAMS + 1];
     int64_t id;
     Error e = {0};
     snprintf(words, sizeof words, "%s", s->params);
@@ -119,6 +121,10 @@ static int64_t add_point(Made *m, const Setting *s, int d, int64_t baseline) {
                     .same_path = baseline,
                     .params = params,
                     .param_count = read_params(words, params)};
+    if (m->temperature) {
+        params[p.param_count++] = (StoreParam){"generation", "temperature", m->temperature};
+        p.temperature = strtod(m->temperature, NULL);
+    }
     must(store_point(m->store, m->run, &p, &id, &e), &e);
     return id;
 }
@@ -256,6 +262,14 @@ void plot_store_make(const char *path, int change) {
     must(store_attempt_end(m.store, m.attempt, "done", &e), &e);
     set_up(&m, "surface", "grid", "grid");
     add_surface(&m);
+    must(store_attempt_end(m.store, m.attempt, "done", &e), &e);
+    set_up(&m, "sweep", "temperature", "temperature");
+    static const char *const TEMPERATURES[] = {"0", "0.6", "1.2"};
+    for (int i = 0; i < 3; i++) {
+        m.temperature = TEMPERATURES[i];
+        add_points(&m, 0, 1 + 0.2 * i, "kangaroo");
+    }
+    m.temperature = NULL;
     must(store_attempt_end(m.store, m.attempt, "done", &e), &e);
     // The same experiment on another machine.
     m.cpu = "slower processor";

@@ -7,8 +7,9 @@
 enum {
     PLOT_SWEEP = 1,
     PLOT_SURFACE = 2,
-    PLOT_ELSEWHERE = 3
-}; // its runs; the last: some of it on another machine
+    PLOT_TEMPERATURE = 3, // one method over temperature
+    PLOT_ELSEWHERE = 4    // some of the first on another machine
+};                        // its runs
 
 // What might have been computed of the first (harness/papers/computed.h):
 // tests/fixtures/plots/computed.json.
