@@ -8,6 +8,7 @@
 #include "engine/cuda/cuda.h"
 #include "engine/null/null.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,6 +125,12 @@ static bool check_device(const Device *d, const EngineOptions *o, Error *e) {
     bool cuda = d->backend == &cuda_backend;
     if (o->math == MATH_FAST && !cuda)
         return error_input(e, "math fast needs device cuda; %s has exact alone", d->name);
+    if (options_batch(o) > 1 && !d->backend->run_together)
+        return error_input(e, "batch %d: device %s runs one sequence at a time; --device cpu takes several",
+                           o->batch, d->name);
+    if (options_batch(o) > 1 && o->team)
+        return error_input(e, "batch %d: ranks share the steps of one sequence; leave one of both out",
+                           o->batch);
     return o->weights == WEIGHTS_MAPPED || d->host ||
            error_input(e, "weights held needs device cpu; leave --weights out for %s", d->name);
 }
@@ -165,11 +172,11 @@ static EngineMemory estimate(const Model *m, const BackendOptions *o) {
     size_t row = position_bytes(s, o->compute), angles = (size_t)context * (size_t)s->rope.pairs * 2;
     size_t panel = 256 * (size_t)(3 * s->width + 2 * s->mlp_width + 2 * shape_q_width(s));
     size_t scores = o->plain ? 256 * (size_t)s->heads * (size_t)context : 0;
-    size_t weights = model_bytes(m);
+    size_t weights = model_bytes(m), sequences = o->sequences > 1 ? (size_t)o->sequences : 1;
     if (!weights) weights = model_expected_bytes(m);
     return (EngineMemory){.weights = weights,
-                          .cache = (size_t)cache.capacity * row,
-                          .step = (size_t)nodes * (row + (size_t)s->width * sizeof(float)) +
+                          .cache = sequences * (size_t)cache.capacity * row,
+                          .step = sequences * (size_t)nodes * (row + (size_t)s->width * sizeof(float)) +
                                   (angles + panel + scores) * sizeof(float)};
 }
 
@@ -191,6 +198,16 @@ static int longest_context(const Model *m, const BackendOptions *o, size_t avail
     return low;
 }
 
+// The most sequences that fit with this context; 0: not even one.
+static int largest_batch(const Model *m, const BackendOptions *o, size_t available) {
+    BackendOptions tried = *o;
+    for (tried.sequences = o->sequences - 1; tried.sequences > 0; tried.sequences--) {
+        EngineMemory need = estimate(m, &tried);
+        if (resident(&need, false) <= available - available / 32) break;
+    }
+    return tried.sequences > 0 ? tried.sequences : 0;
+}
+
 static bool lacks_memory(const EngineMemory *need, const char *mend, Error *e) {
     const double gigabyte = 1e9;
     return error_system(e,
@@ -205,6 +222,11 @@ static bool lacks_memory(const EngineMemory *need, const char *mend, Error *e) {
 static bool check_memory(const Model *m, const BackendOptions *o, bool held, EngineMemory *need, Error *e) {
     char mend[80];
     if (need->available == 0 || resident(need, false) <= need->available) return true;
+    int batch = o->sequences > 1 ? largest_batch(m, o, need->available) : 0;
+    if (batch) {
+        snprintf(mend, sizeof mend, "--batch %d would fit", batch);
+        return lacks_memory(need, mend, e);
+    }
     int fits = longest_context(m, o, need->available, false);
     if (!fits && held) return lacks_memory(need, "leave --weights held out, to read them from the file", e);
     need->from_file = !fits;
@@ -250,6 +272,20 @@ static bool open_session(Session *s, const char *dir, const Model *model, const 
     return true;
 }
 
+// The sessions of further sequences, beside the first ones: (count) each.
+static bool open_more(Session **more, int *more_count, const Session *first, const Model *models, int count,
+                      const Device *device, const BackendOptions *o, Error *e) {
+    *more = mem_new((size_t)(o->sequences * count), sizeof **more);
+    for (int i = 0; i < (o->sequences - 1) * count; i++) {
+        BackendOptions own = *o;
+        own.first = first[i % count].self;
+        if (!open_session(&(*more)[i], first[i % count].name, &models[i % count], device, NULL, &own, e))
+            return false;
+        ++*more_count;
+    }
+    return true;
+}
+
 static void add_what_it_took(const Session *s, EngineMemory *out) {
     BackendReport r;
     s->backend->report(s->self, &r);
@@ -278,6 +314,7 @@ static BackendOptions backend_options(const EngineOptions *o, const Device *devi
                             .plain = o->attention == ATTENTION_PLAIN,
                             .isa = o->isa,
                             .fast = o->math == MATH_FAST,
+                            .sequences = options_batch(o),
                             .beside = instance_beside(o->beside, device),
                             .progress = o->progress};
 }
@@ -361,6 +398,11 @@ bool engine_open_shared(Engine *engine, const char *opening, const Team *team, i
     return engine_open(engine, dir, &s.options, NULL, e);
 }
 
+Session *engine_session(Engine *engine, int sequence) {
+    assert(sequence >= 0 && sequence <= engine->more_count);
+    return sequence ? &engine->more[sequence - 1] : &engine->session;
+}
+
 bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, EngineMemory *memory, Error *e) {
     Opening w;
     *engine = (Engine){0};
@@ -374,8 +416,12 @@ bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, Engine
     engine->fits = w.fits;
     need.cache = ok ? 0 : need.cache;
     need.step = ok ? 0 : need.step;
+    if (ok && w.backend.sequences > 1)
+        ok = open_more(&engine->more, &engine->more_count, &engine->session, &engine->model, 1, w.device,
+                       &w.backend, e);
     need.weights = ok && w.device->weights ? model_bytes(&engine->model) : need.weights;
-    if (ok && w.device->weights) add_what_it_took(&engine->session, &need);
+    for (int i = 0; ok && w.device->weights && i <= engine->more_count; i++)
+        add_what_it_took(engine_session(engine, i), &need);
     if (ok && o->team) share(engine, dir, o);
     if (memory) *memory = need;
     if (!ok) engine_close(engine);
@@ -424,7 +470,13 @@ const char *engine_kernels(const char *device, const char *isa) {
     return d && d->backend == &cpu_backend ? cpu_isa(isa, NULL) : NULL;
 }
 
+static void release_more(Session *more, int count) {
+    for (int i = 0; i < count; i++) session_release(&more[i]);
+    mem_free(more);
+}
+
 void engine_close(Engine *engine) {
+    release_more(engine->more, engine->more_count);
     session_release(&engine->session);
     tokenizer_close(engine->tokenizer);
     model_close(&engine->model);
@@ -469,6 +521,11 @@ static bool open_adapter_sessions(AdapterEngine *a, const char *dir, const Devic
     return true;
 }
 
+Session *engine_adapter_sessions(AdapterEngine *a, int sequence) {
+    assert(sequence == 0 || sequence * a->count <= a->more_count);
+    return sequence ? a->more + (ptrdiff_t)(sequence - 1) * a->count : a->sessions;
+}
+
 bool engine_open_adapter(AdapterEngine *a, const Engine *target, const char *dir, const EngineOptions *o,
                          EngineMemory *memory, Error *e) {
     CudaCards cards;
@@ -486,6 +543,10 @@ bool engine_open_adapter(AdapterEngine *a, const Engine *target, const char *dir
                               : adapter_open_config(&a->adapter, &target->model, dir, e);
     if (a->adapter.kind.variant == ADAPTER_MEDUSA) backend.max_nodes = 1;
     ok = ok && open_adapter_sessions(a, dir, device, &cards, &backend, &took, e);
+    if (ok && backend.sequences > 1)
+        ok = open_more(&a->more, &a->more_count, a->sessions, a->adapter.models, a->count, device, &backend,
+                       e);
+    for (int i = 0; ok && device->weights && i < a->more_count; i++) add_what_it_took(&a->more[i], &took);
     if (memory) *memory = took;
     if (!ok) engine_close_adapter(a);
     return ok;
@@ -505,6 +566,7 @@ bool engine_rehearse_adapter(AdapterEngine *a, const char *name, const Adapter *
 }
 
 void engine_close_adapter(AdapterEngine *a) {
+    release_more(a->more, a->more_count);
     for (int i = 0; i < ADAPTER_HEADS_MAX; i++) session_release(&a->sessions[i]);
     adapter_close(&a->adapter);
     *a = (AdapterEngine){0};

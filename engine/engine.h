@@ -12,6 +12,8 @@
 typedef struct Engine {
     Model model;
     Session session;
+    Session *more; // (more_count): of the other sequences of a batch
+    int more_count;
     Tokenizer *tokenizer; // NULL where the directory has none
     int fits; // if no context was given and the model's own didn't fit on the device: the positions that
               // would; the session has half of them. Else 0
@@ -29,6 +31,9 @@ typedef struct EngineMemory {
 // itself if none was given). On failure returns false with e filled and `engine` empty. memory may be NULL.
 bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, EngineMemory *memory, Error *e);
 void engine_close(Engine *engine); // takes an empty one
+
+// The session of a sequence, from 0.
+Session *engine_session(Engine *engine, int sequence);
 
 // Another rank than 0: opens the model from the `opening` that rank 0's session has (core/ranks.h). Of a
 // machine's ranks each has a card of its own, unless the device names one: `local` is the rank among them.
@@ -55,8 +60,11 @@ typedef struct AdapterEngine {
     Adapter adapter;
     Session sessions[ADAPTER_HEADS_MAX]; // (count)
     int count;
+    Session *more; // (more_count): the same for each of the other sequences, one after another
+    int more_count;
 } AdapterEngine;
 
+Session *engine_adapter_sessions(AdapterEngine *a, int sequence); // (count)
 bool engine_open_adapter(AdapterEngine *a, const Engine *target, const char *dir, const EngineOptions *o,
                          EngineMemory *memory, Error *e);
 void engine_close_adapter(AdapterEngine *a); // takes an empty one

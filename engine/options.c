@@ -2,6 +2,8 @@
 // settings, and are `added`.
 #include "engine/options.h"
 
+#include "engine/core/step.h"
+
 #include <stddef.h>
 #include <string.h>
 
@@ -40,13 +42,17 @@ const Arg MODEL_OPTIONS[MODEL_OPTION_COUNT] = {
      .value = "NAME"},
     {"context", ARG_INT, AT(context), 0, 1 << 24, "0", .letter = 'c',
      .help = "positions to hold; 0: the model's, or what fits a GPU", .value = "N"},
+    {"batch", ARG_INT, AT(batch), 1, SEQUENCES_MAX, "1", .added = true,
+     .help = "sequences that share each step (docs/batches.md); not cuda", .value = "B"},
 };
 #undef AT
+
+int options_batch(const EngineOptions *o) { return o->batch > 1 ? o->batch : 1; }
 
 bool options_same_engine(const EngineOptions *a, const EngineOptions *b) {
     return strcmp(a->device, b->device) == 0 && a->math == b->math && a->compute == b->compute &&
            a->threads == b->threads && a->weights == b->weights && a->attention == b->attention &&
-           a->no_window == b->no_window;
+           a->no_window == b->no_window && options_batch(a) == options_batch(b);
 }
 
 void options_clear_step(EngineOptions *o) {

@@ -24,6 +24,7 @@ typedef struct EngineOptions {
     bool no_window; // all positions are seen, as if config.json had no sliding window
     WeightsPlace weights;
     Attention attention;
+    int batch;       // sequences that share steps (core/batch.h), each with its own cache; 0: one
     const char *isa; // forces a set of CPU kernels; NULL: the best one. Belongs to argv or the environment
     int context;     // positions; 0: the model's own, or on a GPU what fits
     // Not for users:
@@ -36,7 +37,7 @@ typedef struct EngineOptions {
 } EngineOptions;
 
 // Their order is that in the hashes of stored points. The first MODEL_SETTINGS are settings of a config, too.
-enum { MODEL_SETTINGS = 10, MODEL_OPTION_COUNT = 12 };
+enum { MODEL_SETTINGS = 10, MODEL_OPTION_COUNT = 13 };
 extern const Arg MODEL_OPTIONS[MODEL_OPTION_COUNT];
 
 // As a part of a command's options: `at` bytes into its struct, without the rows named in `without`.
@@ -45,6 +46,8 @@ extern const Arg MODEL_OPTIONS[MODEL_OPTION_COUNT];
 
 // Whether both open the same model in the same way. What only steps differ in doesn't count.
 bool options_same_engine(const EngineOptions *a, const EngineOptions *b);
+
+int options_batch(const EngineOptions *o); // at least 1
 
 // Forgets what only steps of several rows differ in.
 void options_clear_step(EngineOptions *o);

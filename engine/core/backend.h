@@ -10,11 +10,9 @@
 #pragma once
 #include "engine/base/error.h"
 #include "engine/base/progress.h"
-#include "engine/core/cache.h"
 #include "engine/core/compute.h"
-#include "engine/core/sampler.h"
 #include "engine/core/shape.h"
-#include "engine/core/tree.h"
+#include "engine/core/step.h"
 
 #include <stddef.h>
 
@@ -30,47 +28,12 @@ typedef struct BackendOptions {
     // An instance of the same backend and device whose threads (used in turns; `threads` is then ignored) or
     // stream this one shares. It's closed after this one. NULL: its own.
     void *beside;
+    int sequences; // whose instances share steps; 0: one. Only the first is opened with it
+    // The first sequence's instance, of the same model and options: this one shares its scratch, too, and
+    // steps of both may run together. It's closed after this one. NULL: this is the first.
+    void *first;
     Progress progress; // of opening, and of everything that the session runs
 } BackendOptions;
-
-// Nodes [first, last) of a tree through layers [a, b).
-typedef struct StepRun {
-    const Tree *tree;
-    const Cache *cache;
-    int first, last;
-    int a, b;
-    int given; // INPUT_FUSED, INPUT_PAIRED: nodes from here on start from their parents' outputs
-} StepRun;
-
-typedef enum { HEAD_ARGMAX = 1, HEAD_LOGITS = 2, HEAD_TOP = 4, HEAD_DRAW = 8 } HeadWant;
-
-// HEAD_DRAW, on backends that have `distribution`: the few numbers that a step needs from each node's
-// distribution p (sampler.h). The arrays are the caller's.
-typedef struct HeadDraws {
-    Sampling sampling;  // not greedy
-    int vocab;          // ids from here on are left out
-    const double *u;    // (count), in [0, 1)
-    const int *first;   // (count + 1): row i's tokens are token[first[i]] .. token[first[i + 1] - 1]
-    const int *token;   // distinct within a row; at most as many as a step has nodes
-    double *chance;     // p of each token
-    double *total;      // (count): the sum of p; holds 1, within rounding, and may be left so
-    double *confidence; // (count): the largest probability at temperature 1, over all ids; or NULL
-    int *drawn; // (count): drawn by u from p without the row's tokens, like sampler_draw; -1: none is left
-} HeadDraws;
-
-enum { HEAD_BAD = -1 }; // a row with a logit that is NaN or +INFINITY, or with none above -INFINITY
-// The LM head's results for the given nodes, row i for nodes[i]. The arrays are the caller's. The search for
-// the best reads every logit, so finding bad rows is free: NaN counts as +INFINITY. The session refuses bad
-// rows.
-typedef struct HeadOut {
-    int *argmax;      // (count): the largest, the lowest id among equals; or HEAD_BAD
-    float *logits;    // (count, vocab); masked ids hold -INFINITY
-    int top;          // k for HEAD_TOP
-    int *top_id;      // (count, top), largest first, lowest id first among equals
-    float *top_logit; // (count, top); the first of a bad row is infinite
-    float *log_sum; // (count), with HEAD_TOP: ln of the sum of e^(logit - the largest) over all ids, or NULL
-    HeadDraws *draws; // for HEAD_DRAW
-} HeadOut;
 
 typedef enum {
     HIDDEN_RAW,      // the residual stream after the last layer that the node has been through
@@ -132,6 +95,11 @@ typedef struct Backend {
     bool (*run)(void *self, const StepRun *run, Error *e);
     // The final norm and the LM head on nodes, whatever layers they have been through.
     bool (*head)(void *self, const int *nodes, int count, unsigned want, HeadOut *out, Error *e);
+    // The same for several sequences (BackendOptions.first), whose weights are read once for all. The runs
+    // are through the same layers, and the heads want the same, from the same `top`, with log_sum or without.
+    // One sequence's failure is not another's. NULL: an instance is alone.
+    void (*run_together)(RunCall *calls, int count);
+    void (*head_together)(HeadCall *calls, int count, unsigned want);
     // p of a node that `head` has drawn at, over `vocab` ids. NULL: draws are made from logits (draws.h).
     bool (*distribution)(void *self, int node, const Sampling *sampling, int vocab, float *p, Error *e);
     // Rows of `width` floats, of captures.count * width if captured; those of set_hidden: shape_given_width.

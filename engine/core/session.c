@@ -7,6 +7,7 @@
 #include "engine/core/session.h"
 
 #include "engine/base/memory.h"
+#include "engine/core/batch.h"
 #include "engine/core/ranks.h"
 
 #include <assert.h>
@@ -131,6 +132,7 @@ static bool run_nodes(Session *s, StepRun run, Error *e) {
     enum { MANY_ROWS = 32 };
     bool cut = s->progress.say && s->backend->cuts && run.last - run.first >= MANY_ROWS;
     const char *what = s->prefilling > 0 ? "running the prompt" : NULL;
+    if (s->lane && !what) return lane_run(s, &run, e);
     for (int end = run.b; run.a < end; run.a = run.b) {
         double share = s->prefilled + s->prefilling * run.a / s->shape.layers;
         run.b = cut ? run.a + 1 : end;
@@ -255,6 +257,11 @@ static bool refuse_bad(const Session *s, int node, Error *e) {
                        s->name, position, s->name);
 }
 
+static bool run_head(Session *s, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {
+    return s->lane ? lane_head(s, nodes, count, want, out, e)
+                   : s->backend->head(s->self, nodes, count, want, out, e);
+}
+
 bool session_read(Session *s, unsigned want, Error *e) {
     int *nodes = s->scratch, *best = s->scratch + s->tree.capacity, count = session_unread(s, want, nodes);
     if (count == 0) return true;
@@ -264,7 +271,7 @@ bool session_read(Session *s, unsigned want, Error *e) {
                  sizeof *s->logits);
         out.logits = s->logits + (size_t)s->logit_rows * (size_t)s->shape.vocab;
     }
-    if (!s->backend->head(s->self, nodes, count, want | HEAD_ARGMAX, &out, e)) return false;
+    if (!run_head(s, nodes, count, want | HEAD_ARGMAX, &out, e)) return false;
     note_head(s, nodes, count);
     for (int i = 0; i < count; i++) {
         if (best[i] == HEAD_BAD) return refuse_bad(s, nodes[i], e);
@@ -278,7 +285,7 @@ bool session_read(Session *s, unsigned want, Error *e) {
 bool session_draw(Session *s, const int *nodes, int count, HeadDraws *draws, Error *e) {
     assert(s->backend->distribution && count <= s->tree.capacity);
     HeadOut out = {.argmax = s->scratch, .draws = draws};
-    if (!s->backend->head(s->self, nodes, count, HEAD_ARGMAX | HEAD_DRAW, &out, e)) return false;
+    if (!run_head(s, nodes, count, HEAD_ARGMAX | HEAD_DRAW, &out, e)) return false;
     note_head(s, nodes, count);
     for (int i = 0; i < count; i++) {
         if (out.argmax[i] == HEAD_BAD) return refuse_bad(s, nodes[i], e);
@@ -304,7 +311,7 @@ const float *session_logits(const Session *s, int node) {
 static bool read_top(Session *s, const int *nodes, int count, HeadOut *out, Error *e) {
     assert(out->top >= 1);
     note_head(s, nodes, count);
-    if (!s->backend->head(s->self, nodes, count, HEAD_TOP, out, e)) return false;
+    if (!run_head(s, nodes, count, HEAD_TOP, out, e)) return false;
     for (int i = 0; i < count; i++)
         if (isinf(out->top_logit[i * out->top])) return refuse_bad(s, nodes[i], e);
     return true;

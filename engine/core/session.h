@@ -13,6 +13,7 @@
 // tree's context is the cache's length; nodes are read only at the last layer, except session_peek's.
 #pragma once
 #include "engine/core/backend.h"
+#include "engine/core/cache.h"
 #include "engine/core/passes.h"
 
 enum { UNDRAWN = -2, SESSION_NAME = 256 };
@@ -42,6 +43,8 @@ typedef struct Session {
     double rows;    // nodes run, counted each time they enter layer 0
     PassLog *log;   // records each pass, as one of the model `log_as`; NULL: none
     PassModel log_as;
+    struct Lane *lane;            // of sequences that share steps (batch.h); NULL: none
+    int role;                     // in the lane
     struct Ranks *ranks;          // processes that share steps (ranks.h); NULL: this one only
     Progress progress;            // called before each pass, and between the layers of a large one
     double prefilled, prefilling; // shares of a prefill: before the open step and in it; 0: not a prefill

@@ -14,7 +14,7 @@
 // Plain attention (BackendOptions) does the same sums with the whole panel's scores in memory: all threads
 // write scores, then all turn them into weights, then all sum values. It changes no bit of a kernel set that
 // computes scores alike in both; on matrix tiles they differ (kernels/attend_tiles.c).
-#include "engine/cpu/instance.h"
+#include "engine/cpu/work.h"
 
 #include "engine/base/memory.h"
 
@@ -59,28 +59,28 @@ void cpu_plan(Cpu *c, const StepRun *run) {
         p->size[node] = n;
         p->used += n;
         assert(to[n - 1].first + to[n - 1].count == node + 1 && p->row[node] < p->rows);
-        fill_rope(c, tree_position(run->tree, node) + 1);
+        fill_rope(c->first, tree_position(run->tree, node) + 1);
     }
 }
 
 static const void *at_bytes(const void *base, size_t bytes) { return (const unsigned char *)base + bytes; }
 
-static KeySpan span_of(const Work *k, const KeyValues *area, int head, int first, int count) {
+static KeySpan span_of(const Member *k, const KeyValues *area, int head, int first, int count) {
     const KeyLayout *l = &k->c->layout;
     size_t size = dtype_size(l->dtype), at = (size_t)k->layer;
     return (KeySpan){at_bytes(area->k, at * area->k_bytes + key_head(l, head) * size),
                      at_bytes(area->v, at * area->v_bytes + value_head(l, head) * size), first, count};
 }
 
-static bool is_copied(const Work *k) { return k->run->tree->layout == LAYOUT_COPIED; }
+static bool is_copied(const Member *k) { return k->run->tree->layout == LAYOUT_COPIED; }
 
-static int first_visible(const Work *k, int node) {
+static int first_visible(const Member *k, int node) {
     int position = tree_position(k->run->tree, node), first = cache_first_visible(k->run->cache, position);
     int window = layer_in(&k->c->model->shape.local, k->layer) ? k->c->model->shape.local_window : 0;
     return window && position - window + 1 > first ? position - window + 1 : first;
 }
 
-static int cached_spans(const Work *k, int head, int node, int from, int to, KeySpan *out) {
+static int cached_spans(const Member *k, int head, int node, int from, int to, KeySpan *out) {
     const KeyValues *area = is_copied(k) ? &k->c->copies[k->c->paths.row[node]].cache : &k->c->cache;
     SlotRun runs[2];
     int n = cache_runs(k->run->cache, from, to, runs);
@@ -89,7 +89,7 @@ static int cached_spans(const Work *k, int head, int node, int from, int to, Key
 }
 
 // Nodes [from, to) of a node's path.
-static int path_spans(const Work *k, int head, int node, int from, int to, KeySpan *out) {
+static int path_spans(const Member *k, int head, int node, int from, int to, KeySpan *out) {
     const Paths *p = &k->c->paths;
     const NodeRun *runs = p->runs + p->from[node];
     int n = 0;
@@ -112,7 +112,7 @@ static int common_path(const Paths *p, int a, int b) {
 }
 
 // Positions [from, to) of a node's sequence: cached ones, then those of its path.
-static int spans_of(const Work *k, int head, int node, int from, int to, KeySpan *out) {
+static int spans_of(const Member *k, int head, int node, int from, int to, KeySpan *out) {
     int context = k->run->tree->context;
     int n = cached_spans(k, head, node, from, to < context ? to : context, out);
     return n + path_spans(k, head, node, from > context ? from - context : 0, to - context, out + n);
@@ -121,7 +121,7 @@ static int spans_of(const Work *k, int head, int node, int from, int to, KeySpan
 // The positions at which all nodes of a block see the same keys: from the latest first visible one, for as
 // long as their paths agree. Empty if a window has moved past that, or if the nodes read different copies of
 // the cache.
-static void shared_positions(const Work *k, int node, int nodes, int *from, int *to) {
+static void shared_positions(const Member *k, int node, int nodes, int *from, int *to) {
     const int *row = k->c->paths.row;
     int common = k->run->tree->depth[node] + 1;
     bool apart = false;
@@ -138,7 +138,7 @@ static void shared_positions(const Work *k, int node, int nodes, int *from, int 
 }
 
 // Fills the spans and counts of Attend: the shared spans, then each node's own before and after them.
-static void find_spans(const Work *k, int head, int node, ThreadScratch *t, Attend *a) {
+static void find_spans(const Member *k, int head, int node, ThreadScratch *t, Attend *a) {
     int from, to, n = 0;
     shared_positions(k, node, a->nodes, &from, &to);
     a->shared = to - from;
@@ -156,16 +156,17 @@ static void find_spans(const Work *k, int head, int node, ThreadScratch *t, Atte
 }
 
 // One key head of a block of neighbouring nodes.
-static void attend_block(const Work *k, int row, int nodes, int head, ThreadScratch *t) {
-    const Cpu *c = k->c;
+static void attend_block(const Member *k, int row, int nodes, int head, ThreadScratch *t) {
+    const Cpu *c = k->c->first;
     const Shape *s = &c->model->shape;
     int group = s->heads / s->kv_heads;
     size_t width = (size_t)shape_q_width(s);
-    size_t at = (size_t)row * width + (size_t)(head * group * s->head_dim);
+    size_t at = (size_t)(k->at + row) * width + (size_t)(head * group * s->head_dim);
     size_t score_row = cpu_score_row(c);
     float *scores = t->scores;
     if (c->scores)
-        scores = c->scores + ((size_t)head * c->plain_rows + (size_t)row) * (size_t)group * score_row;
+        scores = c->scores +
+                 ((size_t)head * (size_t)c->panel_rows + (size_t)(k->at + row)) * (size_t)group * score_row;
     Attend a = {.part = k->part,
                 .nodes = nodes,
                 .group = group,
@@ -189,25 +190,32 @@ static void attend_block(const Work *k, int row, int nodes, int head, ThreadScra
     c->ops->attend(&a);
 }
 
+typedef struct AttendTask {
+    const Work *work;
+    AttendPart part;
+} AttendTask;
+
 // Threads take blocks in turn, so that no thread gets all of the later, longer rows.
 static void attend_share(void *argument, int thread, int threads) {
-    const Work *k = argument;
+    const AttendTask *t = argument;
+    const Work *k = t->work;
     const Shape *s = &k->c->model->shape;
     int nodes = cpu_block_nodes(s), turn = 0;
-    for (int row = 0; row < k->rows; row += nodes)
-        for (int head = 0; head < s->kv_heads; head++)
-            if (turn++ % threads == thread)
-                attend_block(k, row, k->rows - row < nodes ? k->rows - row : nodes, head,
-                             &k->c->threads[thread]);
+    for (int i = 0; i < k->count; i++) {
+        Member m = k->members[i];
+        m.part = t->part;
+        for (int row = 0; row < m.rows; row += nodes)
+            for (int head = 0; head < s->kv_heads; head++)
+                if (turn++ % threads == thread)
+                    attend_block(&m, row, m.rows - row < nodes ? m.rows - row : nodes, head,
+                                 &k->c->threads[thread]);
+    }
 }
 
 void cpu_attend(const Work *k) {
-    Work task = *k;
     int last = k->c->scores ? ATTEND_VALUES : ATTEND_WHOLE;
-    for (int part = k->c->scores ? ATTEND_SCORES : ATTEND_WHOLE; part <= last; part++) {
-        task.part = (AttendPart)part;
-        pool_run(k->c->pool, attend_share, &task);
-    }
+    for (int part = k->c->scores ? ATTEND_SCORES : ATTEND_WHOLE; part <= last; part++)
+        pool_run(k->c->pool, attend_share, &(AttendTask){k, (AttendPart)part});
 }
 
 // --- LAYOUT_COPIED: each row of a batch attends over its own copy of the cached keys and values, as in a
@@ -259,7 +267,7 @@ static void copy_part(const KeyValues *from, const KeyValues *to, size_t layer, 
 }
 
 // Copies whole blocks of keys, and the values of the same slots.
-static void copy_blocks(const Work *k, const KeyValues *to, int first, int last) {
+static void copy_blocks(const Member *k, const KeyValues *to, int first, int last) {
     const Cpu *c = k->c;
     const KeyLayout *l = &c->layout;
     size_t size = dtype_size(l->dtype), block = l->block_elements * size, value = l->row_elements * size;
@@ -269,7 +277,7 @@ static void copy_blocks(const Work *k, const KeyValues *to, int first, int last)
 }
 
 static void copy_share(void *argument, int thread, int threads) {
-    const Work *k = argument;
+    const Member *k = argument;
     const Tree *t = k->run->tree;
     int intact = cache_first_intact(k->run->cache);
     for (int row = 0; row < k->c->paths.rows; row++) {
@@ -286,9 +294,9 @@ static void copy_share(void *argument, int thread, int threads) {
     }
 }
 
-void cpu_copy_cache(const Work *k) {
-    Work task = *k;
-    const Tree *t = k->run->tree;
-    if (t->context > 0) pool_run(k->c->pool, copy_share, &task);
-    for (int row = 0; row < k->c->paths.rows; row++) k->c->copies[row].length[k->layer] = t->context;
+void cpu_copy_cache(const Member *m) {
+    Member task = *m;
+    const Tree *t = m->run->tree;
+    if (t->context > 0) pool_run(m->c->pool, copy_share, &task);
+    for (int row = 0; row < m->c->paths.rows; row++) m->c->copies[row].length[m->layer] = t->context;
 }

@@ -5,8 +5,9 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
-#include "engine/cpu/products.h"
+#include "engine/cpu/instance.h"
 #include "engine/cpu/kernels/features.h"
+#include "engine/cpu/products.h"
 
 #include <assert.h>
 #include <string.h>
@@ -52,7 +53,7 @@ static size_t packed_size(const Cpu *c, size_t rows) {
     return larger(dense, sparse + (size_t)s->experts.count * PACKED_ALIGN);
 }
 
-static size_t panel_rows(const Cpu *c) { return (size_t)(c->max_nodes < PANEL ? c->max_nodes : PANEL); }
+static size_t panel_rows(const Cpu *c) { return (size_t)c->panel_rows; }
 
 static bool take_mixture(Cpu *c, size_t rows) {
     bool ok = true;
@@ -116,52 +117,60 @@ static bool take_paths(Paths *p, size_t nodes, size_t *total) {
            take(&p->row, nodes, sizeof *p->row, total);
 }
 
-// Only a model of tokens and hidden states has given rows, and a head that sums.
-static bool take_given(Cpu *c) {
+// Of the sequence alone. Only a model of tokens and hidden states has given rows.
+static bool take_own(Cpu *c) {
     const Shape *s = &c->model->shape;
-    size_t width = (size_t)shape_given_width(s), *total = &c->step_bytes;
-    return !shape_reads_both(s) ||
-           (take(&c->given, (size_t)c->max_nodes * width, sizeof *c->given, total) &&
-            take(&c->unit_sums, panel_rows(c) * cpu_units(s), sizeof *c->unit_sums, total));
+    size_t nodes = (size_t)c->max_nodes, f = sizeof(float), *total = &c->step_bytes;
+    return take_keys(c, &c->cache, c->slots, &c->cache_bytes) &&
+           take_keys(c, &c->step, c->max_nodes, total) &&
+           take(&c->hidden, nodes * (size_t)s->width, f, total) && take_paths(&c->paths, nodes, total) &&
+           (!shape_reads_both(s) ||
+            take(&c->given, nodes * (size_t)shape_given_width(s), sizeof *c->given, total));
 }
 
-static bool take_buffers(Cpu *c, bool plain) {
+// Of all sequences. Only a model of tokens and hidden states has a head that sums.
+static bool take_shared(Cpu *c, bool plain) {
     const Shape *s = &c->model->shape;
-    size_t nodes = (size_t)c->max_nodes,
-           angles = (size_t)c->context * (size_t)(shape_ropes(s) * s->rope.pairs);
+    size_t angles = (size_t)c->context * (size_t)(shape_ropes(s) * s->rope.pairs);
     size_t threads = (size_t)pool_threads(c->pool), f = sizeof(float), *total = &c->step_bytes;
-    bool ok = take_keys(c, &c->cache, c->slots, &c->cache_bytes) &&
-              take_keys(c, &c->step, (int)nodes, total) &&
-              take(&c->hidden, nodes * (size_t)s->width, f, total) && take(&c->cosine, angles, f, total) &&
-              take(&c->sine, angles, f, total) && take_paths(&c->paths, nodes, total) &&
-              take(&c->threads, threads, sizeof *c->threads, total) && take_panel(c) && take_given(c);
+    bool ok = take(&c->cosine, angles, f, total) && take(&c->sine, angles, f, total) &&
+              take(&c->threads, threads, sizeof *c->threads, total) && take_panel(c) &&
+              (!shape_reads_both(s) ||
+               take(&c->unit_sums, panel_rows(c) * cpu_units(s), sizeof *c->unit_sums, total));
     for (size_t i = 0; ok && i < threads; i++) ok = take_thread(c, &c->threads[i]);
-    c->plain_rows = panel_rows(c);
     if (ok && plain)
-        ok = take(&c->scores, (size_t)s->heads * c->plain_rows, cpu_score_row(c) * sizeof *c->scores, total);
+        ok = take(&c->scores, (size_t)s->heads * panel_rows(c), cpu_score_row(c) * sizeof *c->scores, total);
     return ok;
 }
 
-static void cpu_close(void *self) {
-    Cpu *c = self;
-    if (!c) return;
+static void free_all(void *const *blocks, size_t count) {
+    for (size_t i = 0; i < count; i++) mem_free(blocks[i]);
+}
+
+static void release_shared(Cpu *c) {
     for (int i = 0; c->threads && i < pool_threads(c->pool); i++) {
         ThreadScratch *t = &c->threads[i];
         void *blocks[] = {t->row,          t->packed,      t->scores,    t->sums,    t->spans,
                           t->before_spans, t->after_spans, t->before,    t->visible, t->first,
                           t->logits,       t->top_id,      t->top_logit, t->decoded};
-        for (size_t j = 0; j < sizeof blocks / sizeof *blocks; j++) mem_free(blocks[j]);
+        free_all(blocks, sizeof blocks / sizeof *blocks);
     }
     Panel *p = &c->panel;
-    void *blocks[] = {c->cache.k,    c->cache.v,    c->step.k,    c->step.v,  c->hidden, c->cosine,
-                      c->paths.runs, c->paths.from, c->sine,      c->threads, p->normed, p->q,
-                      c->paths.size, p->k,          p->v,         p->mixed,   p->delta,  p->gate,
-                      p->up,         p->packed,     c->paths.row, c->scores,  c->given,  c->kept,
-                      c->unit_sums,  p->before};
-    for (size_t j = 0; j < sizeof blocks / sizeof *blocks; j++) mem_free(blocks[j]);
+    void *blocks[] = {c->cosine, c->sine, c->threads, p->normed, p->q,      p->k,      p->v,        p->mixed,
+                      p->delta,  p->gate, p->up,      p->packed, p->before, c->scores, c->unit_sums};
+    free_all(blocks, sizeof blocks / sizeof *blocks);
     cpu_mixture_close(c->mixture);
-    cpu_release_copies(c);
     if (!c->shares_pool) pool_close(c->pool);
+}
+
+static void cpu_close(void *self) {
+    Cpu *c = self;
+    if (!c) return;
+    void *blocks[] = {c->cache.k,    c->cache.v,    c->step.k,    c->step.v, c->hidden, c->paths.runs,
+                      c->paths.from, c->paths.size, c->paths.row, c->given,  c->kept};
+    free_all(blocks, sizeof blocks / sizeof *blocks);
+    cpu_release_copies(c);
+    if (c->first == c) release_shared(c);
     mem_free(c);
 }
 
@@ -171,6 +180,23 @@ static void check(const Cpu *c) {
     assert(c->slots >= 1 && c->slots % KEY_BLOCK == 0); // whole blocks of keys
     assert(c->copy_rows <= c->max_nodes && c->rope_filled <= c->context);
     assert((size_t)c->paths.used <= nodes * (nodes + 1) / 2 && c->paths.rows <= c->max_nodes);
+}
+
+static void open_pool(Cpu *c, const BackendOptions *o, Error *e) {
+    c->shares_pool = o->beside != NULL;
+    c->pool = c->shares_pool ? ((const Cpu *)o->beside)->pool
+                             : pool_open(o->threads > 0 ? o->threads : pool_cores(), e);
+}
+
+// All that the first sequence has for everyone.
+static bool share(Cpu *c) {
+    const Cpu *first = c->first;
+    assert(c->model == first->model && c->context == first->context && c->max_nodes == first->max_nodes);
+    c->pool = first->pool;
+    c->panel = first->panel;
+    c->panel_rows = first->panel_rows;
+    c->scores = first->scores;
+    return true;
 }
 
 bool cpu_open(const Model *model, const BackendOptions *o, void **self, Error *e) {
@@ -186,18 +212,19 @@ bool cpu_open(const Model *model, const BackendOptions *o, void **self, Error *e
     c->max_nodes = o->max_nodes > 0 && o->max_nodes < TREE_MAX_NODES ? o->max_nodes : TREE_MAX_NODES;
     cache_init(&slots, c->context, s->window, o->slack > 0 ? o->slack : CACHE_SLACK);
     c->slots = slots.capacity;
-    c->shares_pool = o->beside != NULL;
-    c->pool = c->shares_pool ? ((const Cpu *)o->beside)->pool
-                             : pool_open(o->threads > 0 ? o->threads : pool_cores(), e);
-    bool ok = c->pool != NULL;
-    if (ok && !take_buffers(c, o->plain))
+    size_t rows = (size_t)c->max_nodes * (size_t)(o->sequences > 1 ? o->sequences : 1);
+    c->panel_rows = rows < PANEL ? (int)rows : PANEL;
+    c->first = o->first ? o->first : c;
+    if (c->first == c) open_pool(c, o, e);
+    bool ok = c->first != c || c->pool;
+    if (ok && !(take_own(c) && (c->first == c ? take_shared(c, o->plain) : share(c))))
         ok = error_system(e, "out of memory for a context of %d tokens; a smaller --context needs less",
                           c->context);
     if (!ok) {
         cpu_close(c);
         return false;
     }
-    fill_ones(c);
+    if (c->first == c) fill_ones(c);
     check(c);
     *self = c;
     return true;
@@ -212,31 +239,74 @@ static bool nothing_overflowed(Cpu *c, Error *e) {
     return place == OVERFLOW_NONE || overflow_refuse(place, c->model->shape.layers, e);
 }
 
-static bool cpu_run(void *self, const StepRun *run, Error *e) {
-    Cpu *c = self;
+// The copies of the cache that a run reads, if it does.
+static bool prepare(Cpu *c, const StepRun *run, Error *e) {
     const Tree *t = run->tree;
-    if (t->layout == LAYOUT_COPIED) {
-        int rows = 0;
-        for (int i = 0; i < t->count; i++) rows += t->parent[i] == TREE_NONE;
-        if (!cpu_take_copies(c, rows, e)) return false;
-    }
+    int rows = 0;
     c->run_context = t->context;
+    for (int i = 0; i < t->count; i++) rows += t->parent[i] == TREE_NONE;
+    return t->layout != LAYOUT_COPIED || cpu_take_copies(c, rows, e);
+}
+
+static void cpu_run_together(RunCall *calls, int count) {
+    Cpu *c[SEQUENCES_MAX];
+    const StepRun *runs[SEQUENCES_MAX];
+    int ready = 0;
+    assert(count >= 1 && count <= SEQUENCES_MAX);
+    for (int i = 0; i < count; i++) {
+        calls[i].ok = prepare(calls[i].self, &calls[i].run, &calls[i].error);
+        if (!calls[i].ok) continue;
+        c[ready] = calls[i].self;
+        runs[ready++] = &calls[i].run;
+    }
+    if (ready == 0) return;
     double start = clock_now(clock_monotonic());
-    cpu_forward(c, run);
-    add_since(start, &c->seconds.run);
-    check(c);
-    return nothing_overflowed(c, e);
+    cpu_forward(c, runs, ready);
+    add_since(start, &c[0]->seconds.run);
+    for (int i = 0; i < count; i++) {
+        check(calls[i].self);
+        calls[i].ok = calls[i].ok && nothing_overflowed(calls[i].self, &calls[i].error);
+    }
+}
+
+static bool cpu_run(void *self, const StepRun *run, Error *e) {
+    RunCall call = {.self = self, .run = *run};
+    cpu_run_together(&call, 1);
+    if (!call.ok && e) *e = call.error;
+    return call.ok;
+}
+
+static bool check_top(unsigned want, const HeadOut *out, Error *e) {
+    return !(want & HEAD_TOP) || (out->top >= 1 && out->top <= HEAD_TOP_MAX) ||
+           error_input(e, "the head cannot list the %d best tokens, only from 1 to %d", out->top,
+                       HEAD_TOP_MAX);
+}
+
+static void cpu_head_together(HeadCall *calls, int count, unsigned want) {
+    Cpu *first = ((Cpu *)calls[0].self)->first;
+    HeadRow rows[PANEL];
+    int n = 0;
+    double start = clock_now(clock_monotonic());
+    for (HeadCall *call = calls; call < calls + count; call++) {
+        call->ok = check_top(want, call->out, &call->error);
+        for (int i = 0; call->ok && i < call->count; i++) {
+            rows[n++] = (HeadRow){call->self, call->nodes[i], call->out, i};
+            if (n < first->panel_rows) continue;
+            cpu_head(first, rows, n, want);
+            n = 0;
+        }
+    }
+    if (n) cpu_head(first, rows, n, want);
+    add_since(start, &((Cpu *)calls[0].self)->seconds.head);
+    for (int i = 0; i < count; i++)
+        calls[i].ok = calls[i].ok && nothing_overflowed(calls[i].self, &calls[i].error);
 }
 
 static bool cpu_run_head(void *self, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {
-    Cpu *c = self;
-    if (want & HEAD_TOP && (out->top < 1 || out->top > HEAD_TOP_MAX))
-        return error_input(e, "the head cannot list the %d best tokens, only from 1 to %d", out->top,
-                           HEAD_TOP_MAX);
-    double start = clock_now(clock_monotonic());
-    cpu_head(c, nodes, count, want, out);
-    add_since(start, &c->seconds.head);
-    return nothing_overflowed(c, e);
+    HeadCall call = {.self = self, .nodes = nodes, .count = count, .out = out};
+    cpu_head_together(&call, 1, want);
+    if (!call.ok && e) *e = call.error;
+    return call.ok;
 }
 
 static bool cpu_get_hidden(void *self, const int *nodes, int count, HiddenKind kind, float *rows, Error *e) {
@@ -246,9 +316,11 @@ static bool cpu_get_hidden(void *self, const int *nodes, int count, HiddenKind k
     const float *from = captured ? c->kept : c->hidden;
     size_t width = (size_t)c->model->shape.width * (captured ? (size_t)c->captures.count : 1);
     double start = clock_now(clock_monotonic());
-    if (kind == HIDDEN_NORMED) cpu_normed(c, nodes, count, rows);
-    for (int i = 0; kind != HIDDEN_NORMED && i < count; i++)
-        memcpy(rows + (size_t)i * width, from + (size_t)nodes[i] * width, width * sizeof *rows);
+    for (int i = 0; i < count; i++) {
+        float *row = rows + (size_t)i * width;
+        if (kind == HIDDEN_NORMED) cpu_normed(c, nodes[i], row);
+        else memcpy(row, from + (size_t)nodes[i] * width, width * sizeof *row);
+    }
     add_since(start, &c->seconds.head);
     return true;
 }
@@ -338,6 +410,8 @@ const Backend cpu_backend = {.name = "cpu",
                              .cuts = true,
                              .run = cpu_run,
                              .head = cpu_run_head,
+                             .run_together = cpu_run_together,
+                             .head_together = cpu_head_together,
                              .get_hidden = cpu_get_hidden,
                              .set_hidden = cpu_set_hidden,
                              .capture = cpu_capture,

@@ -174,12 +174,14 @@ static void run_slots(const Work *k) {
     Products in = {.work = k,
                    .ready = copy_normed,
                    .x = m->slots,
+                   .rows = m->row,
                    .y = {p->gate, p->up},
                    .count = 2,
                    .what = ROUNDED_MLP_INPUT};
     Products out = {.work = k,
                     .ready = gate_slot,
                     .x = p->gate,
+                    .rows = m->row,
                     .y = {m->slots},
                     .count = 1,
                     .what = ROUNDED_MLP_PRODUCT};

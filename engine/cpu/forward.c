@@ -29,7 +29,8 @@ static void add_bias(const Tensor *bias, float *row) {
 }
 
 static float *hidden_row(const Work *k, int row) {
-    return k->c->hidden + (size_t)(k->first + row) * (size_t)k->c->model->shape.width;
+    const Member *m = cpu_member(k, row);
+    return m->c->hidden + (size_t)cpu_node(m, row) * (size_t)m->c->model->shape.width;
 }
 
 // --- products: rows are made ready, then multiplied by weights of one type at a time
@@ -49,17 +50,21 @@ void cpu_watch(Cpu *c, const float *x, size_t n, unsigned place) {
     while (found && place < known && !atomic_compare_exchange_weak(&c->overflow, &known, place)) {}
 }
 
-static void watch(const Work *k, const float *x, int n, Rounded what) {
-    cpu_watch(k->c, x, (size_t)n, overflow_place(k->layer, what));
+static void watch(const Work *k, int row, const float *x, int n, Rounded what) {
+    cpu_watch(cpu_member(k, row)->c, x, (size_t)n, overflow_place(k->layer, what));
 }
+
+static int panel_row(const Products *p, int row) { return p->rows ? p->rows[row] : row; }
 
 // Rows [first, last) of a batch.
 static void ready_batch(const Products *p, const Batch *b, int first, int last) {
     int columns = b->packed.columns;
     float *x = p->x + (size_t)b->first * (size_t)columns;
-    for (int r = first; r < last && p->ready && !p->filled; r++)
-        p->ready(p->work, b->first + r, x + (size_t)r * (size_t)columns);
-    watch(p->work, x + (size_t)first * (size_t)columns, (last - first) * columns, p->what);
+    for (int r = first; r < last; r++) {
+        float *row = x + (size_t)r * (size_t)columns;
+        if (p->ready && !p->filled) p->ready(p->work, b->first + r, row);
+        watch(p->work, panel_row(p, b->first + r), row, columns, p->what);
+    }
     p->work->c->ops->pack(x, &b->packed, first, last);
 }
 
@@ -89,7 +94,7 @@ static Packed ready_own_row(const Products *p, const Batch *b, int thread) {
     packed.data = own->packed;
     const float *x = p->ready ? own->row : p->x + (size_t)b->first * (size_t)packed.columns;
     if (p->ready) p->ready(p->work, b->first, own->row);
-    watch(p->work, x, packed.columns, p->what);
+    watch(p->work, panel_row(p, b->first), x, packed.columns, p->what);
     p->work->c->ops->pack(x, &packed, 0, 1);
     return packed;
 }
@@ -212,8 +217,9 @@ static void copy_hidden(const Work *k, int row, float *x) {
 
 static void load_embedding(const Work *k, int row, float *x) {
     const Tensor *e = &k->c->model->embedding;
-    size_t width = (size_t)k->c->model->shape.width, token = (size_t)k->run->tree->token[k->first + row];
-    tensor_row(e, token, x);
+    const Member *m = cpu_member(k, row);
+    size_t width = (size_t)k->c->model->shape.width;
+    tensor_row(e, (size_t)m->run->tree->token[cpu_node(m, row)], x);
     float scale = k->c->model->shape.embedding_scale;
     for (size_t i = 0; scale != 0 && i < width; i++) x[i] *= scale;
 }
@@ -269,13 +275,17 @@ static void turn_heads(const Cpu *c, const Tensor *norm, float *row, int heads, 
     }
 }
 
-static void place_row(const Work *k, int r, void *keys, void *values) {
+static void place_row(const Work *k, int r) {
     Cpu *c = k->c;
+    const Member *m = cpu_member(k, r);
+    const KeyValues *step = &m->c->step;
+    void *keys = (unsigned char *)step->k + (size_t)k->layer * step->k_bytes;
+    void *values = (unsigned char *)step->v + (size_t)k->layer * step->v_bytes;
     const Shape *s = &c->model->shape;
     int q_width = shape_q_width(s), kv_width = shape_kv_width(s);
     float *q = c->panel.q + (size_t)r * (size_t)q_width, *key = c->panel.k + (size_t)r * (size_t)kv_width,
           *value = c->panel.v + (size_t)r * (size_t)kv_width;
-    int position = tree_position(k->run->tree, k->first + r);
+    int position = tree_position(m->run->tree, cpu_node(m, r));
     assert(position < c->rope_filled);
     add_bias(&k->w[W_Q_BIAS], q);
     add_bias(&k->w[W_K_BIAS], key);
@@ -283,23 +293,20 @@ static void place_row(const Work *k, int r, void *keys, void *values) {
     int rope = shape_layer_rope(s, k->layer);
     turn_heads(c, &k->w[W_Q_NORM], q, s->heads, position, rope);
     turn_heads(c, &k->w[W_K_NORM], key, s->kv_heads, position, rope);
-    watch(k, q, q_width, ROUNDED_HEADS);
-    watch(k, key, kv_width, ROUNDED_HEADS);
-    watch(k, value, kv_width, ROUNDED_HEADS);
+    watch(k, r, q, q_width, ROUNDED_HEADS);
+    watch(k, r, key, kv_width, ROUNDED_HEADS);
+    watch(k, r, value, kv_width, ROUNDED_HEADS);
     for (int i = 0; c->compute != COMPUTE_F32 && i < q_width; i++)
         q[i] = dtype_round(compute_dtype(c->compute), q[i]);
-    keys_store(&c->layout, key, value, keys, values, k->first + r);
+    keys_store(&c->layout, key, value, keys, values, cpu_node(m, r));
 }
 
 // Adds biases, norms and rotates heads, and stores keys and values in the step area.
 static void place_rows(void *argument, int thread, int threads) {
     const Work *k = argument;
-    const KeyValues *step = &k->c->step;
-    unsigned char *keys = (unsigned char *)step->k + (size_t)k->layer * step->k_bytes;
-    unsigned char *values = (unsigned char *)step->v + (size_t)k->layer * step->v_bytes;
     int first, last;
     pool_share(k->rows, 1, thread, threads, &first, &last);
-    for (int r = first; r < last; r++) place_row(k, r, keys, values);
+    for (int r = first; r < last; r++) place_row(k, r);
 }
 
 typedef struct PostNorm {
@@ -364,7 +371,8 @@ static void run_attention(Work *k) {
     cpu_project(&qkv);
     if (k->rows == 1) place_rows(k, 0, 1); // less work than waking a thread
     else pool_run(k->c->pool, place_rows, k);
-    if (k->run->tree->layout == LAYOUT_COPIED && k->first == k->run->first) cpu_copy_cache(k);
+    for (const Member *m = k->members; m < k->members + k->count; m++)
+        if (m->run->tree->layout == LAYOUT_COPIED && m->first == m->run->first) cpu_copy_cache(m);
     cpu_attend(k);
     project_to_stream(&o, W_ATTENTION_POST);
 }
@@ -421,15 +429,20 @@ static void run_mlp(Work *k) {
 // --- the first rows: embeddings, or those of a model of tokens and hidden states (shape.h)
 
 static const float *given_row(const Work *k, int row) {
-    return k->c->given + (size_t)(k->first + row) * (size_t)shape_given_width(&k->c->model->shape);
+    const Member *m = cpu_member(k, row);
+    return m->c->given + (size_t)cpu_node(m, row) * (size_t)shape_given_width(&m->c->model->shape);
 }
 
 static const float *parent_row(const Work *k, int row) {
-    int parent = k->run->tree->parent[k->first + row];
-    return k->c->hidden + (size_t)parent * (size_t)k->c->model->shape.width;
+    const Member *m = cpu_member(k, row);
+    int parent = m->run->tree->parent[cpu_node(m, row)];
+    return m->c->hidden + (size_t)parent * (size_t)m->c->model->shape.width;
 }
 
-static bool is_given(const Work *k, int row) { return k->first + row < k->run->given; }
+static bool is_given(const Work *k, int row) {
+    const Member *m = cpu_member(k, row);
+    return cpu_node(m, row) < m->run->given;
+}
 
 // fc's input: [embedding; h], or the given states.
 static void ready_fused(const Work *k, int row, float *x) {
@@ -463,13 +476,28 @@ static void run_fc(const Work *k) {
     }
 }
 
+// The given rows are each sequence's first ones; fc gathers them.
+static void run_fc_of_given(const Work *k) {
+    Member members[PANEL];
+    Work given = *k;
+    given.members = members;
+    given.count = given.rows = 0;
+    for (const Member *m = k->members; m < k->members + k->count; m++) {
+        int rows = m->run->given - m->first < m->rows ? m->run->given - m->first : m->rows;
+        if (rows <= 0) continue;
+        members[given.count] = *m;
+        members[given.count].rows = rows;
+        members[given.count++].at = given.rows;
+        given.rows += rows;
+    }
+    if (given.rows) run_fc(&given);
+}
+
 static void pair(const Work *k) {
     const Shape *s = &k->c->model->shape;
-    Work given = *k;
-    for (given.rows = 0; given.rows < k->rows && is_given(k, given.rows);) given.rows++;
-    if (given.rows) run_fc(&given);
-    for (int r = given.rows; r < k->rows; r++)
-        memcpy(hidden_row(k, r), parent_row(k, r), (size_t)s->width * sizeof(float));
+    run_fc_of_given(k);
+    for (int r = 0; r < k->rows; r++)
+        if (!is_given(k, r)) memcpy(hidden_row(k, r), parent_row(k, r), (size_t)s->width * sizeof(float));
     for (int r = 0; r < k->rows && s->normed_residual; r++)
         norm(k, W_ATTENTION_NORM, hidden_row(k, r), hidden_row(k, r));
 }
@@ -493,29 +521,58 @@ static void end_rows(const Work *k) {
 
 // --- the whole
 
-static void capture(const Work *k) {
-    const Captures *c = &k->c->captures;
-    size_t width = (size_t)k->c->model->shape.width;
+static void capture(const Member *m) {
+    const Captures *c = &m->c->captures;
+    size_t width = (size_t)m->c->model->shape.width;
     for (int i = 0; i < c->count; i++)
-        for (int r = 0; c->layers[i] == k->layer + 1 && r < k->rows; r++)
-            memcpy(k->c->kept + ((size_t)(k->first + r) * (size_t)c->count + (size_t)i) * width,
-                   hidden_row(k, r), width * sizeof(float));
+        for (int node = m->first; c->layers[i] == m->layer + 1 && node < m->first + m->rows; node++)
+            memcpy(m->c->kept + ((size_t)node * (size_t)c->count + (size_t)i) * width,
+                   m->c->hidden + (size_t)node * width, width * sizeof(float));
+}
+
+// The next rows to run: nodes from `node` on of run `at`.
+typedef struct Next {
+    Cpu *const *c;
+    const StepRun *const *runs;
+    int count, at, node;
+} Next;
+
+// Fills a panel with the next rows, of as many sequences as it takes. False if there are none.
+static bool next_panel(Next *n, int layer, Member members[PANEL], Work *k) {
+    Cpu *lead = n->c[0]->first;
+    *k = (Work){.c = lead, .w = lead->model->layers[layer].w, .layer = layer, .members = members};
+    while (n->at < n->count && k->rows < lead->panel_rows) {
+        const StepRun *run = n->runs[n->at];
+        int left = run->last - n->node, room = lead->panel_rows - k->rows, rows = left < room ? left : room;
+        members[k->count++] = (Member){n->c[n->at], run, layer, n->node, rows, k->rows, ATTEND_WHOLE};
+        k->rows += rows;
+        n->node += rows;
+        if (n->node == run->last && ++n->at < n->count) n->node = n->runs[n->at]->first;
+    }
+    return k->rows > 0;
+}
+
+static void run_panel(Work *k) {
+    if (k->layer == 0) begin_rows(k);
+    if (k->w[W_Q].data) run_attention(k);
+    if (k->w[W_GATE].data) run_mlp(k);
+    if (k->w[W_ROUTER].data) cpu_run_experts(k);
+    if (k->layer + 1 == k->c->model->shape.layers) end_rows(k);
+    for (int i = 0; i < k->count; i++) capture(&k->members[i]);
 }
 
 // All panels go through a layer before the next layer, in order: a node's ancestors store their keys before
 // it attends.
-void cpu_forward(Cpu *c, const StepRun *run) {
-    assert(run->first >= 0 && run->last <= c->max_nodes && run->b <= c->model->shape.layers);
-    if (run->a == 0) cpu_plan(c, run);
-    for (int layer = run->a; layer < run->b; layer++)
-        for (int first = run->first; first < run->last; first += PANEL) {
-            int rows = run->last - first < PANEL ? run->last - first : PANEL;
-            Work k = {c, run, c->model->layers[layer].w, layer, first, rows, ATTEND_WHOLE};
-            if (layer == 0) begin_rows(&k);
-            if (k.w[W_Q].data) run_attention(&k);
-            if (k.w[W_GATE].data) run_mlp(&k);
-            if (k.w[W_ROUTER].data) cpu_run_experts(&k);
-            if (layer + 1 == c->model->shape.layers) end_rows(&k);
-            capture(&k);
-        }
+void cpu_forward(Cpu *const *c, const StepRun *const *runs, int count) {
+    Member members[PANEL];
+    Work k;
+    for (int i = 0; i < count; i++) {
+        const StepRun *run = runs[i];
+        assert(run->first >= 0 && run->first < run->last && run->last <= c[i]->max_nodes);
+        assert(run->a == runs[0]->a && run->b == runs[0]->b && run->b <= c[i]->model->shape.layers);
+        assert(c[i]->first == c[0]->first);
+        if (run->a == 0) cpu_plan(c[i], run);
+    }
+    for (int layer = runs[0]->a; layer < runs[0]->b; layer++)
+        for (Next n = {c, runs, count, 0, runs[0]->first}; next_panel(&n, layer, members, &k);) run_panel(&k);
 }

@@ -1,7 +1,7 @@
 // The LM head: it runs for chosen rows only, and stores no logits if only the best ids are wanted. Each
 // thread takes a share of the vocabulary in slices and keeps the k best of its share for every row. The
 // shares are merged in order of id, so that the lowest id wins a tie, whatever the number of threads.
-#include "engine/cpu/instance.h"
+#include "engine/cpu/work.h"
 
 #include <assert.h>
 #include <math.h>
@@ -9,11 +9,17 @@
 
 typedef struct {
     Cpu *c;
+    const HeadRow *row; // (rows)
     int rows, k;
-    float *logits; // (rows, vocab), or NULL
+    bool logits;   // wanted
+    float *direct; // (rows, vocab): the logits, if their rows are one sequence's; else NULL
     bool sums;     // fill unit_sums
     Packed packed;
 } HeadTask;
+
+static float *logits_of(const HeadTask *t, int r) {
+    return t->row[r].out->logits + (size_t)t->row[r].at * (size_t)t->c->model->shape.vocab;
+}
 
 // Inserts (id, logit) into a list of at most k, best first, behind equal logits. NaN counts as +INFINITY
 // (HEAD_BAD): the first comparison rejects nearly every logit, but never NaN.
@@ -65,10 +71,9 @@ static float log_sum(const Cpu *c, int row) {
 }
 
 static void mask_slice(const HeadTask *t, int from, int to) {
-    size_t vocab = (size_t)t->c->model->shape.vocab;
     for (int r = 0; r < t->rows; r++)
         for (int n = from > t->c->model->shape.real_vocab ? from : t->c->model->shape.real_vocab; n < to; n++)
-            t->logits[(size_t)r * vocab + (size_t)n] = -INFINITY;
+            logits_of(t, r)[n] = -INFINITY;
 }
 
 // The bias, factor and cap of logits [from, to), in rows of `stride`, if the model has them.
@@ -100,12 +105,14 @@ static void head_share(void *argument, int thread, int threads) {
     pool_share((int)vocab, MATMUL_UNIT, thread, threads, &from, &to);
     for (int n = from; n < to; n += slice) {
         int end = n + slice < to ? n + slice : to;
-        size_t stride = t->logits ? vocab : (size_t)slice;
-        float *y = t->logits ? t->logits + n : s->logits; // column n of the first row
+        size_t stride = t->direct ? vocab : (size_t)slice;
+        float *y = t->direct ? t->direct + n : s->logits; // column n of the first row
         c->ops->matmul(&c->model->head, &packed, y, stride, n, end);
         finish_slice(t, y, stride, n, end);
         rank_slice(t, s, y, stride, n, end, counts);
         if (t->sums) sum_slice(t, y, stride, n, end);
+        for (int r = 0; t->logits && !t->direct && r < t->rows; r++)
+            memcpy(logits_of(t, r) + n, y + (size_t)r * stride, (size_t)(end - n) * sizeof *y);
         if (t->logits) mask_slice(t, n, end);
     }
     for (int r = 0; r < t->rows; r++)
@@ -127,43 +134,46 @@ static void merge_shares(const HeadTask *t, int r, int *ids, float *logits) {
     }
 }
 
-static void head_panel(Cpu *c, const int *nodes, int rows, unsigned want, HeadOut *out, int done) {
+static void write_best(const HeadTask *t, int r, unsigned want) {
     int ids[HEAD_TOP_MAX];
     float best[HEAD_TOP_MAX];
-    size_t vocab = (size_t)c->model->shape.vocab;
-    const Tensor *w = &c->model->head;
-    assert(rows >= 1 && rows <= PANEL && rows <= c->max_nodes);
-    assert(!(want & HEAD_TOP) || !out->log_sum || c->unit_sums);
-    HeadTask t = {c,
-                  rows,
-                  want & HEAD_TOP ? out->top : 1,
-                  NULL,
-                  want & HEAD_TOP && out->log_sum,
-                  {.data = c->panel.packed,
-                   .rows = rows,
-                   .columns = w->columns,
-                   .compute = c->compute,
-                   .weights = w->dtype}};
-    if (want & HEAD_LOGITS) t.logits = out->logits + (size_t)done * vocab;
-    cpu_normed(c, nodes, rows, c->panel.normed);
-    cpu_watch(c, c->panel.normed, (size_t)rows * (size_t)w->columns,
-              overflow_place(c->model->shape.layers, ROUNDED_ATTENTION_INPUT));
-    c->ops->pack(c->panel.normed, &t.packed, 0, rows);
-    pool_run(c->pool, head_share, &t);
-    for (int r = 0; r < rows; r++) {
-        merge_shares(&t, r, ids, best);
-        if (want & HEAD_ARGMAX) out->argmax[done + r] = isinf(best[0]) ? HEAD_BAD : ids[0];
-        if (!(want & HEAD_TOP)) continue;
-        size_t at = (size_t)(done + r) * (size_t)out->top;
-        memcpy(out->top_id + at, ids, (size_t)t.k * sizeof *ids);
-        memcpy(out->top_logit + at, best, (size_t)t.k * sizeof *best);
-        if (t.sums) out->log_sum[done + r] = log_sum(c, r);
-    }
+    HeadOut *out = t->row[r].out;
+    size_t row = (size_t)t->row[r].at, at = row * (size_t)out->top;
+    merge_shares(t, r, ids, best);
+    if (want & HEAD_ARGMAX) out->argmax[row] = isinf(best[0]) ? HEAD_BAD : ids[0];
+    if (!(want & HEAD_TOP)) return;
+    memcpy(out->top_id + at, ids, (size_t)t->k * sizeof *ids);
+    memcpy(out->top_logit + at, best, (size_t)t->k * sizeof *best);
+    if (t->sums) out->log_sum[row] = log_sum(t->c, r);
 }
 
-void cpu_head(Cpu *c, const int *nodes, int count, unsigned want, HeadOut *out) {
-    for (int done = 0; done < count; done += PANEL)
-        head_panel(c, nodes + done, count - done < PANEL ? count - done : PANEL, want, out, done);
+void cpu_head(Cpu *c, const HeadRow *row, int rows, unsigned want) {
+    const Tensor *w = &c->model->head;
+    const HeadOut *out = row->out;
+    bool logits = want & HEAD_LOGITS, same = row[rows - 1].out == out, top = want & HEAD_TOP;
+    assert(rows >= 1 && rows <= c->panel_rows);
+    assert(!top || !out->log_sum || c->unit_sums);
+    HeadTask t = {.c = c,
+                  .row = row,
+                  .rows = rows,
+                  .k = top ? out->top : 1,
+                  .logits = logits,
+                  .sums = top && out->log_sum,
+                  .packed = {.data = c->panel.packed,
+                             .rows = rows,
+                             .columns = w->columns,
+                             .compute = c->compute,
+                             .weights = w->dtype}};
+    if (logits && same) t.direct = logits_of(&t, 0);
+    for (int r = 0; r < rows; r++) {
+        float *x = c->panel.normed + (size_t)r * (size_t)w->columns;
+        cpu_normed(row[r].c, row[r].node, x);
+        cpu_watch(row[r].c, x, (size_t)w->columns,
+                  overflow_place(c->model->shape.layers, ROUNDED_ATTENTION_INPUT));
+    }
+    c->ops->pack(c->panel.normed, &t.packed, 0, rows);
+    pool_run(c->pool, head_share, &t);
+    for (int r = 0; r < rows; r++) write_best(&t, r, want);
 }
 
 void cpu_norm(const Cpu *c, const Tensor *weight, const Tensor *bias, const float *x, float *y) {
@@ -172,15 +182,11 @@ void cpu_norm(const Cpu *c, const Tensor *weight, const Tensor *bias, const floa
     else c->ops->rmsnorm(x, weight, s->norm_epsilon, s->width, y);
 }
 
-void cpu_normed(Cpu *c, const int *nodes, int count, float *rows) {
+void cpu_normed(const Cpu *c, int node, float *row) {
     const Shape *s = &c->model->shape;
-    size_t width = (size_t)s->width;
-    for (int i = 0; i < count; i++) {
-        assert(nodes[i] >= 0 && nodes[i] < c->max_nodes);
-        const float *x = c->hidden + (size_t)nodes[i] * width;
-        float *row = rows + (size_t)i * width;
-        if (c->model->final_norm.data && !s->normed_output)
-            cpu_norm(c, &c->model->final_norm, &c->model->final_norm_bias, x, row);
-        else memcpy(row, x, width * sizeof *row);
-    }
+    assert(node >= 0 && node < c->max_nodes);
+    const float *x = c->hidden + (size_t)node * (size_t)s->width;
+    if (c->model->final_norm.data && !s->normed_output)
+        cpu_norm(c, &c->model->final_norm, &c->model->final_norm_bias, x, row);
+    else memcpy(row, x, (size_t)s->width * sizeof *row);
 }

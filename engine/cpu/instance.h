@@ -83,7 +83,8 @@ typedef struct Cpu {
     const Model *model;
     const CpuOps *ops;
     Pool *pool;
-    bool shares_pool; // the pool is another instance's
+    bool shares_pool;  // the pool is another instance's
+    struct Cpu *first; // has the panel, the angles and the threads' scratch; itself, or the first sequence's
     Compute compute;
     atomic_uint overflow; // the first place that overflowed, or OVERFLOW_NONE
     KeyLayout layout;
@@ -97,8 +98,8 @@ typedef struct Cpu {
     float *cosine, *sine; // (ropes, context, pairs)
     int rope_filled;      // positions whose angles are computed
     Panel panel;
-    float *scores;     // (kv_heads, plain_rows, group, context rounded up) for plain attention, else NULL
-    size_t plain_rows; // of a panel
+    float *scores; // (kv_heads, panel_rows, group, context rounded up) for plain attention, else NULL
+    int panel_rows;
     Paths paths;
     ThreadScratch *threads; // (pool_threads)
     size_t cache_bytes, step_bytes;
@@ -108,16 +109,6 @@ typedef struct Cpu {
     PhaseSeconds seconds;
 } Cpu;
 
-// One panel's work in one layer, for all threads.
-typedef struct Work {
-    Cpu *c;
-    const StepRun *run;
-    const Tensor *w; // (LAYER_WEIGHTS)
-    int layer;
-    int first, rows; // nodes of the panel
-    AttendPart part; // current part of cpu_attend
-} Work;
-
 // How many neighbouring nodes attend together.
 static inline int cpu_block_nodes(const Shape *s) {
     int group = s->heads / s->kv_heads;
@@ -125,30 +116,4 @@ static inline int cpu_block_nodes(const Shape *s) {
 }
 static inline size_t cpu_score_row(const Cpu *c) { return (size_t)c->context / 16 * 16 + 16 + SCORE_PAD; }
 
-// Records an overflow at `place` if one of n numbers becomes infinite in f16; for compute f16 only.
-void cpu_watch(Cpu *c, const float *x, size_t n, unsigned place);
-
-// The model's norm of one row; y may be x, bias may have no data.
-void cpu_norm(const Cpu *c, const Tensor *weight, const Tensor *bias, const float *x, float *y);
-
-// Layers [a, b) for nodes [first, last); forward.c.
-void cpu_forward(Cpu *c, const StepRun *run);
-
-// Computes paths and angles of nodes [first, last), before they enter layer 0; and a panel's attention, q to
-// mixed; attention.c.
-void cpu_plan(Cpu *c, const StepRun *run);
-void cpu_attend(const Work *k);
-
-// LAYOUT_COPIED, attention.c: allocates copies for this many rows; brings a layer's copies up to date, before
-// the layer attends; marks positions from `position` on as outdated.
-bool cpu_take_copies(Cpu *c, int rows, Error *e);
-void cpu_copy_cache(const Work *k);
-void cpu_forget_copies(Cpu *c, int position);
-void cpu_release_copies(Cpu *c);
-
-// The head for up to PANEL nodes at a time; head.c.
-void cpu_head(Cpu *c, const int *nodes, int count, unsigned want, HeadOut *out);
-
 static inline size_t cpu_units(const Shape *s) { return ((size_t)s->vocab + MATMUL_UNIT - 1) / MATMUL_UNIT; }
-// Rows of the final normed state, (count, width).
-void cpu_normed(Cpu *c, const int *nodes, int count, float *rows);

@@ -1,7 +1,7 @@
 // Products of rows with weights, by all threads: forward.c multiplies the rows of a panel, experts.c the rows
 // that chose an expert.
 #pragma once
-#include "engine/cpu/instance.h"
+#include "engine/cpu/work.h"
 
 enum { PRODUCTS = 3 };
 
@@ -17,6 +17,7 @@ typedef struct Products {
     const Work *work;
     void (*ready)(const Work *k, int row, float *x); // fills the row of x; NULL: x is filled already
     float *x;                                        // (rows, columns)
+    const int *rows;                                 // the panel's row of each row of x; NULL: the same
     const Tensor *w[PRODUCTS];
     float *y[PRODUCTS]; // (rows, outputs)
     int count;

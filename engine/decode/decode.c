@@ -7,6 +7,7 @@
 #include "engine/decode/decode.h"
 
 #include "engine/base/memory.h"
+#include "engine/core/batch.h"
 #include "engine/decode/call.h"
 
 #include <assert.h>
@@ -127,6 +128,7 @@ static void add_step(DecodeResult *out, const StepReport *r) {
     out->forward_s += r->forward_s;
     out->verify_s += r->verify_s;
     out->observe_s += r->observe_s;
+    out->share_s += r->share_s;
     if (r->device.run >= 0) {
         out->device.run += r->device.run;
         out->device.head += r->device.head;
@@ -240,7 +242,8 @@ static bool step(Loop *l, Error *e) {
     int tokens[TREE_MAX_NODES + 1];
     Verdict v;
     check(l);
-    double t0 = now(l);
+    Lane *lane = l->target->lane;
+    double share = lane ? lane_share(lane) : 0, t0 = now(l);
     if (!propose(l, e)) return false;
     double t1 = now(l);
     if (!session_run(l->target, l->target->shape.layers, e) || !verifier_read(&l->verifier, l->target, e))
@@ -255,7 +258,10 @@ static bool step(Loop *l, Error *e) {
     r.propose_s = t1 - t0;
     r.forward_s = t2 - t1;
     r.verify_s = t3 - t2;
-    r.observe_s = now(l) - t3;
+    double t4 = now(l);
+    r.observe_s = t4 - t3;
+    r.sequences = lane ? lane_together(lane) : 1;
+    r.share_s = lane ? lane_share(lane) - share : t4 - t0;
     r.device = device_seconds(l);
     r.passes = l->log->passes;
     r.pass_count = l->log->count;
@@ -332,10 +338,12 @@ bool decode(Session *target, Method *method, const int *prompt, int count, const
     session_reset(target);
     bool ok = begin(&l, e);
     if (shared) share(&l);
+    if (ok && target->lane) lane_enter(target->lane);
     while (ok && !l.ended) { // progress is reported between steps, when no clock runs
         double share = (double)(l.length - count) / o->max_tokens;
         ok = progress_say(&target->progress, DECODING, share, e) && step(&l, e);
     }
+    if (target->lane) lane_leave(target->lane);
     if (shared) ok = ranks_end(target, ok, &out->times, e);
     log_passes(&l, NULL);
     mem_free(l.log);

@@ -37,6 +37,8 @@ typedef struct StepReport {
     const Pass *passes;                // (pass_count): by all models; valid until the next step
     int pass_count;
     double propose_s, forward_s, verify_s, observe_s;
+    int sequences;  // that shared the target's run
+    double share_s; // of the step's seconds, each moment divided by the sequences at work (core/batch.h)
     // The target's device time; -1 each if the device has no clock of its own. Nobody waits for a commit, so
     // a commit counts towards the next step, and the last one towards none.
     PhaseSeconds device;
@@ -77,6 +79,7 @@ typedef struct DecodeResult {
     // As the authors' programs count: their prefill runs the whole prompt, is a step and yields a token.
     double S_reference; // (tokens + 1) / (steps + 1)
     double prefill_s, propose_s, forward_s, verify_s, observe_s;
+    double share_s;      // of the steps (see StepReport): their sum, unless sequences share them
     PhaseSeconds device; // sum over the steps (see StepReport); negative: unknown
     double rows;         // nodes run in all steps
     int parts;           // the most parts of any step's tree, and the rows of each part in all steps
@@ -87,8 +90,8 @@ typedef struct DecodeResult {
     SourceTotals sources[SOURCES_MAX]; // (source_count)
 } DecodeResult;
 
-// Decodes one prompt (at least one token) from an empty sequence. If the method's ranks are the target's
-// (call.h), every rank calls this. The session's context limits prompt and
+// Decodes one prompt (at least one token) from an empty sequence; in a lane, the steps are shared. If the
+// method's ranks are the target's (call.h), every rank calls this. The session's context limits prompt and
 // output together. Fails if the prompt doesn't fit, the backend or the method fails, or the work was
 // interrupted; out->ids is then NULL.
 bool decode(Session *target, Method *method, const int *prompt, int count, const DecodeOptions *o,

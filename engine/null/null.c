@@ -107,6 +107,10 @@ static bool null_run(void *self, const StepRun *run, Error *e) {
     return true;
 }
 
+static void null_run_together(RunCall *calls, int count) {
+    for (RunCall *c = calls; c < calls + count; c++) c->ok = null_run(c->self, &c->run, &c->error);
+}
+
 static uint64_t output_hash(const Null *b, int node) {
     uint64_t hash = b->hashes[node];
     return b->layers[node] < b->shape.layers && hash >> 63 ? mix(hash, b->layers[node]) : hash;
@@ -168,6 +172,11 @@ static bool null_head(void *self, const int *nodes, int count, unsigned want, He
             top_tokens(b, hash, out->top, out->top_id + (size_t)i * top, out->top_logit + (size_t)i * top);
     }
     return true;
+}
+
+static void null_head_together(HeadCall *calls, int count, unsigned want) {
+    for (HeadCall *c = calls; c < calls + count; c++)
+        c->ok = null_head(c->self, c->nodes, c->count, want, c->out, &c->error);
 }
 
 // Numbers that depend on the node's context, layer and kind, so that a mixed-up row is noticed.
@@ -237,6 +246,8 @@ static void null_report(const void *self, BackendReport *out) {
 const Backend null_backend = {.name = "null",
                               .run = null_run,
                               .head = null_head,
+                              .run_together = null_run_together,
+                              .head_together = null_head_together,
                               .get_hidden = null_get_hidden,
                               .set_hidden = null_set_hidden,
                               .capture = null_capture,

@@ -295,6 +295,6 @@ const Command command_bench = {
         "  outpace bench MODEL --adapter EAGLE --tokens 1,2,10\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .shared = MODEL_SET(offsetof(BenchArguments, engine), "context merge max_rows"),
+    .shared = MODEL_SET(offsetof(BenchArguments, engine), "context merge max_rows batch"),
     .run = run,
     .parts = (const Command *const[]){&command_bench_store, NULL}};

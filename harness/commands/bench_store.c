@@ -321,5 +321,5 @@ const Command command_bench_store = {
         "  outpace bench --store MODEL --device cuda --math fast\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .shared = MODEL_SET(offsetof(SurfaceArguments, engine), "layout context merge max_rows"),
+    .shared = MODEL_SET(offsetof(SurfaceArguments, engine), "layout context merge max_rows batch"),
     .run = run};

@@ -422,5 +422,5 @@ const Command command_generate = {
         "  outpace generate MODEL \"What is a token?\" --template llama-2 --system \"Be brief.\"\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .shared = MODEL_SET(offsetof(GenerateOptions, models.engine), NULL),
+    .shared = MODEL_SET(offsetof(GenerateOptions, models.engine), "batch"),
     .run = run};

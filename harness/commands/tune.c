@@ -240,5 +240,5 @@ const Command command_tune = {
         "  outpace tune MODEL --method speculative --draft DIR --dataset code --tree code.tree\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .shared = MODEL_SET(offsetof(TuneArguments, ask.engine), "isa context"),
+    .shared = MODEL_SET(offsetof(TuneArguments, ask.engine), "isa context batch"),
     .run = run};

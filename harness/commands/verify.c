@@ -75,104 +75,178 @@ static DecodeOptions decode_options(const Verify *v, const Sampling *sampling, u
                            .seed = seed,
                            .layout = v->o->models.engine.layout,
                            .merge = !v->o->models.engine.no_merge,
-                           .max_rows = v->o->models.engine.max_rows,
-                           .clock = clock_monotonic()};
+                           .max_rows = v->o->models.engine.max_rows};
 }
 
-static bool run_prompt(Verify *v, Method *method, size_t i, const Sampling *sampling, uint64_t seed,
-                       DecodeResult *out, Error *e) {
+// A method in each sequence of the batch.
+typedef struct Methods {
+    Method of[SEQUENCES_MAX];
+    int count;
+} Methods;
+
+static bool run_prompt(Verify *v, Methods *methods, int sequence, size_t i, const Sampling *sampling,
+                       uint64_t seed, Clock clock, DecodeResult *out, Error *e) {
     DecodeOptions o = decode_options(v, sampling, seed);
+    Method *method = &methods->of[sequence];
+    o.clock = clock;
     snprintf(v->line.at, sizeof v->line.at, "%s, prompt %zu of %zu", method->info->name, i + 1,
              v->prompts.count);
     const IdList *prompt = &v->prompts.prompts[i];
     o.answer = v->truth[i].ids;
     o.answer_count = v->truth[i].tokens;
-    return decode(&v->models.target.session, method, prompt->ids, (int)prompt->count, &o, out, e);
+    return decode(engine_session(&v->models.target, sequence), method, prompt->ids, (int)prompt->count, &o,
+                  out, e);
 }
 
 // --- greedy ----------------------------------------------------------------------------------------------
 
-static bool open_method(Verify *v, const char *text, const Sampling *sampling, Method *out, Error *e) {
-    MethodEnv env = models_env(&v->models, sampling, v->o->seed, false);
-    return method_open(out, text, &env, e);
+static void close_methods(Methods *m) {
+    while (m->count) method_close(&m->of[--m->count]);
 }
 
+static bool open_methods(Verify *v, const char *text, int count, const Sampling *sampling, Methods *out,
+                         Error *e) {
+    out->count = 0;
+    while (out->count < count) {
+        MethodEnv env = models_env_of(&v->models, out->count, sampling, v->o->seed, false);
+        if (!method_open(&out->of[out->count], text, &env, e)) {
+            close_methods(out);
+            return false;
+        }
+        out->count++;
+    }
+    return true;
+}
+
+// The truth is made alone.
 static bool make_truth(Verify *v, Error *e) {
-    Method method;
+    Methods method;
     Sampling greedy = {.top_p = 1};
     v->truth = mem_new(v->prompts.count, sizeof *v->truth);
-    if (!open_method(v, "autoregressive", &greedy, &method, e)) return false;
+    if (!open_methods(v, "autoregressive", 1, &greedy, &method, e)) return false;
     bool ok = true;
     for (size_t i = 0; ok && i < v->prompts.count; i++)
-        ok = run_prompt(v, &method, i, &greedy, 0, &v->truth[i], e);
-    method_close(&method);
+        ok = run_prompt(v, &method, 0, i, &greedy, 0, clock_monotonic(), &v->truth[i], e);
+    close_methods(&method);
+    return ok;
+}
+
+// Outputs from prompt `first` on: one at a time, or all that a batch makes together.
+typedef struct Wave {
+    Verify *v;
+    Methods *methods;
+    const Sampling *sampling;
+    DecodeResult *got; // (prompts)
+    size_t first;
+} Wave;
+
+static bool make_one(void *wave, int sequence, int i, Clock clock, Error *e) {
+    const Wave *w = wave;
+    size_t at = w->first + (size_t)i;
+    uint64_t seed = sampling_is_greedy(w->sampling) ? 0 : w->v->o->seed + at;
+    return run_prompt(w->v, w->methods, sequence, at, w->sampling, seed, clock, &w->got[at], e);
+}
+
+// Judges an output. False with e filled: it could not be.
+typedef bool Judge(void *state, size_t prompt, const DecodeResult *got, Error *e);
+
+// Makes and judges all outputs, *done of them, as far as Ctrl-C lets it come.
+static bool judge_all(Verify *v, Methods *methods, const Sampling *sampling, Judge *judge, void *state,
+                      size_t *done, Error *e) {
+    size_t count = v->prompts.count, wave = methods->count > 1 ? count : 1;
+    DecodeResult *got = mem_new(count, sizeof *got);
+    Wave w = {v, methods, sampling, got, 0};
+    Outputs outputs = {(int)wave, make_one, &w, clock_monotonic()};
+    bool ok = true;
+    for (*done = 0; ok && *done < count; w.first = *done) {
+        ok = models_run(&v->models, &outputs, e);
+        while (*done < w.first + wave && got[*done].ids && judge(state, *done, &got[*done], ok ? e : NULL))
+            ++*done;
+        ok = ok && *done == w.first + wave;
+    }
+    for (size_t i = 0; i < count; i++) decode_result_release(&got[i]);
+    mem_free(got);
     return ok;
 }
 
 static bool is_fast(const Verify *v) { return v->o->models.engine.math == MATH_FAST; }
 
-static bool check_greedy(Verify *v, const char *text, Method *method, Error *e) {
+typedef struct Greedy {
+    Verify *v;
+    const char *text, *word;
+    int bad;
+    double tokens, steps;
+} Greedy;
+
+static bool judge_greedy(void *state, size_t i, const DecodeResult *got, Error *e) {
+    Greedy *g = state;
+    Verify *v = g->v;
+    Divergence d = {.position = -1};
+    if (!certify_greedy(&v->models.target.session, &v->prompts.prompts[i], &v->truth[i], got, &d, e))
+        return false;
+    g->tokens += got->tokens;
+    g->steps += got->steps;
+    line_clear(&v->line);
+    if (d.position >= 0 && g->bad++ == 0)
+        printf("%s %s: prompt %zu, output token %d: wanted %d, got %d; the two best logits differ by "
+               "%g\n",
+               g->word, SHOWN(g->text), i + 1, d.position + 1, d.want, d.got, (double)d.margin);
+    return true;
+}
+
+static bool check_greedy(Verify *v, const char *text, Methods *methods, Error *e) {
     Sampling greedy = {.top_p = 1};
-    const char *word = is_fast(v) ? "other" : "FAIL ";
-    int bad = 0;
-    size_t i = 0; // prompts, as far as Ctrl-C let it come
-    double tokens = 0, steps = 0;
-    bool ok = true;
-    for (; ok && i < v->prompts.count; i += ok) {
-        DecodeResult got = {0};
-        Divergence d = {.position = -1};
-        ok = run_prompt(v, method, i, &greedy, 0, &got, e) &&
-             certify_greedy(&v->models.target.session, &v->prompts.prompts[i], &v->truth[i], &got, &d, e);
-        tokens += got.tokens;
-        steps += got.steps;
-        decode_result_release(&got);
-        line_clear(&v->line);
-        if (d.position >= 0 && bad++ == 0)
-            printf("%s %s: prompt %zu, output token %d: wanted %d, got %d; the two best logits differ by "
-                   "%g\n",
-                   word, SHOWN(text), i + 1, d.position + 1, d.want, d.got, (double)d.margin);
-    }
+    Greedy g = {v, text, is_fast(v) ? "other" : "FAIL ", 0, 0, 0};
+    size_t i;
+    bool ok = judge_all(v, methods, &greedy, judge_greedy, &g, &i, e);
     if (i == 0 || !(ok || e->kind == ERROR_INTERRUPTED)) return ok;
     v->checks++;
-    v->failures += bad > 0 && !is_fast(v);
+    v->failures += g.bad > 0 && !is_fast(v);
     v->outputs += (int)i;
-    v->diverged += bad;
+    v->diverged += g.bad;
     line_clear(&v->line);
-    if (bad)
-        printf("%s %s: greedy, %d of %zu prompts differ (%.0f tokens)\n", word, SHOWN(text), bad, i, tokens);
+    if (g.bad)
+        printf("%s %s: greedy, %d of %zu prompts differ (%.0f tokens)\n", g.word, SHOWN(text), g.bad, i,
+               g.tokens);
     else
-        printf("ok    %s: greedy, %zu prompts, %.0f tokens identical, S %.3f\n", SHOWN(text), i, tokens,
-               steps > 0 ? tokens / steps : 0);
+        printf("ok    %s: greedy, %zu prompts, %.0f tokens identical, S %.3f\n", SHOWN(text), i, g.tokens,
+               g.steps > 0 ? g.tokens / g.steps : 0);
     return ok;
 }
 
 // --- sampling --------------------------------------------------------------------------------------------
 
-static bool check_sampling(Verify *v, const char *text, Method *method, const Sampling *sampling, Error *e) {
-    SampledPlaces places = {.sampling = *sampling, .random = {.seed = v->o->seed, .stream = STREAM_BENCH}};
-    places.u = mem_new(v->prompts.count * (size_t)v->o->max_tokens, sizeof *places.u);
-    bool ok = true;
-    size_t i = 0; // prompts, as far as Ctrl-C let it come
-    for (; ok && i < v->prompts.count; i += ok) {
-        DecodeResult got = {0};
-        ok = run_prompt(v, method, i, sampling, v->o->seed + i, &got, e) &&
-             certify_sampled(&v->models.target.session, &v->prompts.prompts[i], got.ids, got.tokens, &places,
-                             e);
-        decode_result_release(&got);
-    }
+typedef struct Sampled {
+    Verify *v;
+    SampledPlaces places;
+} Sampled;
+
+static bool judge_sampled(void *state, size_t i, const DecodeResult *got, Error *e) {
+    Sampled *s = state;
+    return certify_sampled(&s->v->models.target.session, &s->v->prompts.prompts[i], got->ids, got->tokens,
+                           &s->places, e);
+}
+
+static bool check_sampling(Verify *v, const char *text, Methods *methods, const Sampling *sampling,
+                           Error *e) {
+    Sampled s = {v, {.sampling = *sampling, .random = {.seed = v->o->seed, .stream = STREAM_BENCH}}};
+    SampledPlaces *places = &s.places;
+    places->u = mem_new(v->prompts.count * (size_t)v->o->max_tokens, sizeof *places->u);
+    size_t i;
+    bool ok = judge_all(v, methods, sampling, judge_sampled, &s, &i, e);
     line_clear(&v->line);
     if ((ok || e->kind == ERROR_INTERRUPTED) && i) {
-        Uniformity seen = uniformity(places.u, places.count);
-        bool good = places.impossible == 0 && seen.p >= FALSE_ALARM;
-        bool blocks = v->o->verification == VERIFICATION_BLOCK && method_drafts_chain(method, NULL);
+        Uniformity seen = uniformity(places->u, places->count);
+        bool good = places->impossible == 0 && seen.p >= FALSE_ALARM;
+        bool blocks = v->o->verification == VERIFICATION_BLOCK && method_drafts_chain(&methods->of[0], NULL);
         v->checks++;
         v->failures += !good;
         printf("%s  %s: sampling%s, %zu prompts, %zu tokens, chi-square %.1f of %d degrees (p %.3g), %d "
                "impossible\n",
-               good ? "ok  " : "FAIL", SHOWN(text), blocks ? " by blocks" : "", i, places.count,
-               seen.chi_square, seen.degrees, seen.p, places.impossible);
+               good ? "ok  " : "FAIL", SHOWN(text), blocks ? " by blocks" : "", i, places->count,
+               seen.chi_square, seen.degrees, seen.p, places->impossible);
     }
-    mem_free(places.u);
+    mem_free(places->u);
     return ok;
 }
 
@@ -182,9 +256,10 @@ static bool check_sampling(Verify *v, const char *text, Method *method, const Sa
 static bool check_method(Verify *v, const char *text, bool named, Error *e) {
     const VerifyOptions *o = v->o;
     Sampling greedy = {.top_p = 1}, sampling = {o->temperature, o->top_k, o->top_p};
-    Method method;
+    Methods methods;
+    int batch = models_batch(&v->models);
     Error why = {0};
-    if (!open_method(v, text, &greedy, &method, &why)) {
+    if (!open_methods(v, text, batch, &greedy, &methods, &why)) {
         if (named || why.kind != ERROR_INPUT) {
             if (e) *e = why;
             return false;
@@ -194,12 +269,12 @@ static bool check_method(Verify *v, const char *text, bool named, Error *e) {
         v->skipped++;
         return true;
     }
-    bool ok = check_greedy(v, text, &method, e), greedy_only = method.info->needs & NEEDS_ANSWER;
-    method_close(&method);
+    bool ok = check_greedy(v, text, &methods, e), greedy_only = methods.of[0].info->needs & NEEDS_ANSWER;
+    close_methods(&methods);
     if (!ok || !o->sampling || greedy_only) return ok;
-    if (!open_method(v, text, &sampling, &method, e)) return false;
-    ok = check_sampling(v, text, &method, &sampling, e);
-    method_close(&method);
+    if (!open_methods(v, text, batch, &sampling, &methods, e)) return false;
+    ok = check_sampling(v, text, &methods, &sampling, e);
+    close_methods(&methods);
     return ok;
 }
 
@@ -301,6 +376,7 @@ const Command command_verify = {
         "model's distribution (a chi-square test, which a correct method fails once in a million times).\n"
         "The exit code is 1 if any method fails. With --math fast, whose sums may depend on what shares a\n"
         "step, outputs are compared with those of exact math; differences are counted, but don't fail.\n"
+        "With --batch B, so many prompts run in shared steps, and are compared with runs of their own.\n"
         "\n"
         "  outpace verify MODEL\n"
         "  outpace verify MODEL -m prompt-lookup:draft=8 -m lookahead --prompts mine.txt -n 50\n"

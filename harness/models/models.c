@@ -5,6 +5,7 @@
 #include "engine/base/file.h"
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
+#include "engine/core/batch.h"
 #include "engine/model/adapter.h"
 #include "engine/model/model.h"
 #include "harness/cli/terminal.h"
@@ -160,11 +161,17 @@ static void warn_unkept(const void *models, const Error *why) {
             why->kind == ERROR_NONE ? "there is no directory $HOME; --cache names another place" : why->text);
 }
 
+int models_batch(const Models *m) { return 1 + m->target.more_count; }
+
 MethodEnv models_env(Models *m, const Sampling *sampling, uint64_t seed, bool ignore_eos) {
+    return models_env_of(m, 0, sampling, seed, ignore_eos);
+}
+
+MethodEnv models_env_of(Models *m, int sequence, const Sampling *sampling, uint64_t seed, bool ignore_eos) {
     _Static_assert((int)ADAPTER_ROLES <= (int)ADAPTER_SETS,
                    "a method can be given the adapters of all roles");
-    MethodEnv env = {.target = &m->target.session,
-                     .draft = m->has_draft ? &m->draft.session : NULL,
+    MethodEnv env = {.target = engine_session(&m->target, sequence),
+                     .draft = m->has_draft ? engine_session(&m->draft, sequence) : NULL,
                      .sampling = *sampling,
                      .seed = seed,
                      .eos = m->target.model.eos,
@@ -175,10 +182,54 @@ MethodEnv models_env(Models *m, const Sampling *sampling, uint64_t seed, bool ig
                      .progress = m->progress};
     for (int i = 0; i < ADAPTER_ROLES; i++) {
         AdapterEngine *a = &m->adapters[i];
-        env.adapters[i] = (AdapterSet){a->sessions, a->count, a->adapter.kind.exit_layer,
-                                       &a->adapter.captures, a->adapter.draft_ids};
+        env.adapters[i] =
+            (AdapterSet){engine_adapter_sessions(a, sequence), a->count, a->adapter.kind.exit_layer,
+                         &a->adapter.captures, a->adapter.draft_ids};
     }
     return env;
+}
+
+// --- batches ---------------------------------------------------------------------------------------------
+
+typedef struct Taking {
+    Models *models;
+    const Outputs *outputs;
+    int next;
+} Taking;
+
+// Every session of a sequence, with its role in the lane. Only a draft on the CPU can share steps.
+static void take_sessions(Models *m, int sequence, Lane *lane) {
+    int role = ROLE_TARGET;
+    lane_take(lane, engine_session(&m->target, sequence), role++);
+    if (m->has_draft) lane_take(lane, engine_session(&m->draft, sequence), role);
+    role++;
+    for (AdapterEngine *a = m->adapters; a < m->adapters + ADAPTER_ROLES; a++)
+        for (int i = 0; i < a->count; i++) lane_take(lane, &engine_adapter_sessions(a, sequence)[i], role++);
+}
+
+static void drop_sessions(Models *m, int sequence) {
+    lane_drop(engine_session(&m->target, sequence));
+    if (m->has_draft) lane_drop(engine_session(&m->draft, sequence));
+    for (AdapterEngine *a = m->adapters; a < m->adapters + ADAPTER_ROLES; a++)
+        for (int i = 0; i < a->count; i++) lane_drop(&engine_adapter_sessions(a, sequence)[i]);
+}
+
+static bool make_outputs(void *taking, Lane *lane, Error *e) {
+    Taking *t = taking;
+    const Outputs *o = t->outputs;
+    int sequence = lane_number(lane);
+    bool ok = true;
+    take_sessions(t->models, sequence, lane);
+    while (ok && t->next < o->count) ok = o->make(o->state, sequence, t->next++, lane_clock(lane), e);
+    drop_sessions(t->models, sequence);
+    return ok;
+}
+
+bool models_run(Models *m, const Outputs *o, Error *e) {
+    int batch = models_batch(m);
+    for (int i = 0; batch == 1 && i < o->count; i++)
+        if (!o->make(o->state, 0, i, o->clock, e)) return false;
+    return batch == 1 || batch_run(batch, o->clock, make_outputs, &(Taking){m, o, 0}, e);
 }
 
 // --- facts -----------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 //      ModelChoice         --models_open------->  Models (target, draft, adapters, open)
 //      Models              --models_env-------->  MethodEnv, which methods are opened with
 #pragma once
+#include "engine/base/clock.h"
 #include "engine/decode/env.h"
 #include "engine/engine.h"
 #include "engine/model/adapter.h"
@@ -94,7 +95,7 @@ typedef struct Models {
     bool has_draft;
 } Models;
 
-// `m` may not move while it is open.
+// `m` may not move while it is open. With a batch, every sequence has sessions of its own.
 bool models_open(Models *m, const ModelChoice *choice, Error *e);
 void models_close(Models *m); // takes an empty or half-opened one
 
@@ -115,6 +116,22 @@ void models_end_rehearsal(Models *m);
 
 // The environment of methods, with all adapters; it uses m.
 MethodEnv models_env(Models *m, const Sampling *sampling, uint64_t seed, bool ignore_eos);
+// The same for the methods of one sequence of a batch.
+MethodEnv models_env_of(Models *m, int sequence, const Sampling *sampling, uint64_t seed, bool ignore_eos);
+
+int models_batch(const Models *m); // at least 1
+
+// Outputs that a batch makes: each sequence takes the next one when it has finished one. With one sequence,
+// they are made one after another, without threads.
+typedef struct Outputs {
+    int count;
+    // Makes output i in a sequence, with its methods and this clock (core/batch.h).
+    bool (*make)(void *state, int sequence, int i, Clock clock, Error *e);
+    void *state;
+    Clock clock;
+} Outputs;
+
+bool models_run(Models *m, const Outputs *o, Error *e);
 
 // --- descriptions and hashes
 

@@ -1,0 +1,65 @@
+// A step as a backend sees it: nodes through layers, and the head's results; of one sequence, or of several
+// that share the step.
+#pragma once
+#include "engine/base/error.h"
+#include "engine/core/cache.h"
+#include "engine/core/sampler.h"
+#include "engine/core/tree.h"
+
+// Nodes [first, last) of a tree through layers [a, b).
+typedef struct StepRun {
+    const Tree *tree;
+    const Cache *cache;
+    int first, last;
+    int a, b;
+    int given; // INPUT_FUSED, INPUT_PAIRED: nodes from here on start from their parents' outputs
+} StepRun;
+
+typedef enum { HEAD_ARGMAX = 1, HEAD_LOGITS = 2, HEAD_TOP = 4, HEAD_DRAW = 8 } HeadWant;
+
+// HEAD_DRAW, on backends that have `distribution`: the few numbers that a step needs from each node's
+// distribution p (sampler.h). The arrays are the caller's.
+typedef struct HeadDraws {
+    Sampling sampling;  // not greedy
+    int vocab;          // ids from here on are left out
+    const double *u;    // (count), in [0, 1)
+    const int *first;   // (count + 1): row i's tokens are token[first[i]] .. token[first[i + 1] - 1]
+    const int *token;   // distinct within a row; at most as many as a step has nodes
+    double *chance;     // p of each token
+    double *total;      // (count): the sum of p; holds 1, within rounding, and may be left so
+    double *confidence; // (count): the largest probability at temperature 1, over all ids; or NULL
+    int *drawn; // (count): drawn by u from p without the row's tokens, like sampler_draw; -1: none is left
+} HeadDraws;
+
+enum { HEAD_BAD = -1 }; // a row with a logit that is NaN or +INFINITY, or with none above -INFINITY
+// The LM head's results for the given nodes, row i for nodes[i]. The arrays are the caller's. The search for
+// the best reads every logit, so finding bad rows is free: NaN counts as +INFINITY. The session refuses bad
+// rows.
+typedef struct HeadOut {
+    int *argmax;      // (count): the largest, the lowest id among equals; or HEAD_BAD
+    float *logits;    // (count, vocab); masked ids hold -INFINITY
+    int top;          // k for HEAD_TOP
+    int *top_id;      // (count, top), largest first, lowest id first among equals
+    float *top_logit; // (count, top); the first of a bad row is infinite
+    float *log_sum; // (count), with HEAD_TOP: ln of the sum of e^(logit - the largest) over all ids, or NULL
+    HeadDraws *draws; // for HEAD_DRAW
+} HeadOut;
+
+enum { SEQUENCES_MAX = 64 }; // that share steps
+
+// One sequence's part of what several run together, and whether it failed.
+typedef struct RunCall {
+    void *self;
+    StepRun run;
+    bool ok;
+    Error error;
+} RunCall;
+
+typedef struct HeadCall {
+    void *self;
+    const int *nodes;
+    int count;
+    HeadOut *out;
+    bool ok;
+    Error error;
+} HeadCall;

@@ -1,0 +1,66 @@
+// A pass over rows of one or several sequences, which share a panel, its threads, and one read of the
+// weights: forward.c runs it, attention.c and head.c are parts of it.
+#pragma once
+#include "engine/cpu/instance.h"
+
+// Neighbouring nodes of one sequence, in rows [at, at + rows) of a panel.
+typedef struct Member {
+    Cpu *c;
+    const StepRun *run;
+    int layer;
+    int first, rows, at; // first: its first node in the panel
+    AttendPart part;     // current part of cpu_attend
+} Member;
+
+// One panel's work in one layer, for all threads.
+typedef struct Work {
+    Cpu *c;          // whose panel and threads do it
+    const Tensor *w; // (LAYER_WEIGHTS)
+    int layer;
+    int rows;              // of the panel
+    const Member *members; // (count)
+    int count;
+} Work;
+
+// The sequence of a panel's row, and the row's node in it.
+static inline const Member *cpu_member(const Work *k, int row) {
+    const Member *m = k->members;
+    while (row >= m->at + m->rows) m++;
+    return m;
+}
+static inline int cpu_node(const Member *m, int row) { return m->first + row - m->at; }
+
+// A row of the head: a node, and the place of its results.
+typedef struct HeadRow {
+    Cpu *c;
+    int node;
+    HeadOut *out;
+    int at; // in the arrays of `out`
+} HeadRow;
+
+// Records an overflow at `place` if one of n numbers becomes infinite in f16; for compute f16 only.
+void cpu_watch(Cpu *c, const float *x, size_t n, unsigned place);
+
+// The model's norm of one row; y may be x, bias may have no data.
+void cpu_norm(const Cpu *c, const Tensor *weight, const Tensor *bias, const float *x, float *y);
+
+// Layers [a, b), the same in all runs, for nodes [first, last) of each instance; forward.c. The instances
+// have the same `first`.
+void cpu_forward(Cpu *const *c, const StepRun *const *runs, int count);
+
+// Computes paths and angles of nodes [first, last), before they enter layer 0; and a panel's attention, q to
+// mixed; attention.c.
+void cpu_plan(Cpu *c, const StepRun *run);
+void cpu_attend(const Work *k);
+
+// LAYOUT_COPIED, attention.c: allocates copies for this many rows; brings a layer's copies up to date, before
+// the layer attends; marks positions from `position` on as outdated.
+bool cpu_take_copies(Cpu *c, int rows, Error *e);
+void cpu_copy_cache(const Member *m);
+void cpu_forget_copies(Cpu *c, int position);
+void cpu_release_copies(Cpu *c);
+
+// The head for a panel's rows, of one or several sequences, which want the same; head.c.
+void cpu_head(Cpu *c, const HeadRow *row, int rows, unsigned want);
+
+void cpu_normed(const Cpu *c, int node, float *row); // the node's final normed state, (width)
