@@ -273,13 +273,27 @@ __device__ __forceinline__ void put_end(const Attention &a, const Mine &m, int f
 }
 
 // Returns false if there's nothing to do. All loads start before any result is used.
+// The first position that any of a tile's nodes sees in this layer, which may have a smaller window than the
+// cache.
+__device__ __forceinline__ int lowest_seen(const Attention &a, const Tile *t) {
+    int position = t->position[warp_lane() % TILE_NODES],
+        least = warp_lane() < t->nodes ? position : INT32_MAX;
+#pragma unroll
+    for (int step = 16; step; step /= 2) {
+        int other = __shfl_xor_sync(ALL_LANES, least, step);
+        least = other < least ? other : least;
+    }
+    int first = first_seen(a, least);
+    return first > t->lowest ? first : t->lowest;
+}
+
 __device__ __forceinline__ bool find_job(const Attention &a, const Split &s, Job *j) {
     const Tile *t = step_tiles(a.step) + s.first_tile + blockIdx.z;
     int at = t->turn[warp_lane() <= STEP_SPANS ? warp_lane() : 0], highest = t->highest;
     const Turn *turns = step_turns(a.step);
     j->tile = t;
     j->nodes = t->nodes;
-    j->lowest = t->lowest;
+    j->lowest = lowest_seen(a, t);
     j->context = a.step->context;
     j->cache_k = seen_cache(a, t, a.cache_k);
     j->cache_v = seen_cache(a, t, a.cache_v);

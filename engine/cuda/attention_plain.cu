@@ -59,10 +59,10 @@ __global__ void __launch_bounds__(WARPS *WARP, 1) attention_plain(Attention a, i
     wait_for_launches();
     const Tile *t = step_tiles(a.step) + first_tile + blockIdx.z;
     int head = (int)blockIdx.y, kv = head / (a.heads.heads / a.heads.kv_heads), row = t->row[0];
-    int span = t->lowest / SPAN + (int)blockIdx.x, spans = t->highest / SPAN - t->lowest / SPAN + 1;
+    int lowest = first_seen(a, t->highest); // of this layer: the tile's may be lower
+    int span = lowest / SPAN + (int)blockIdx.x, spans = t->highest / SPAN - lowest / SPAN + 1;
     if (t->nodes == 0 || (int)blockIdx.x >= spans) return;
     int position = span * SPAN + (int)threadIdx.x;
-    int lowest = first_seen(a, t->highest);
     bool seen = position >= lowest && position <= t->highest, step = position >= a.step->context;
     size_t at = seen ? key_at(a, kv, position, step, step ? node_at(a, t, span, position) : 0) : 0;
     take_positions(a, t,
