@@ -58,8 +58,8 @@ float shape_score_scale(const Shape *s) {
 
 bool shape_is_plain(const Shape *s) {
     static const LayerSet none;
-    return !s->o_bias && !s->mlp_bias && !s->norm_bias && !s->head_bias && s->qk_norm != QK_NORM_ROWS &&
-           !s->ungated && s->norm_kind == NORM_RMS && s->norm_place == NORMS_BEFORE &&
+    return !s->o_bias && !s->mlp_bias && !s->norm_bias && !s->head_bias && s->qk_norm <= QK_NORM_HEADS &&
+           !s->ungated && !s->positions && s->norm_kind == NORM_RMS && s->norm_place == NORMS_BEFORE &&
            s->mlp_input == MLP_AFTER && s->embedding_scale == 0 && s->residual_scale == 0 &&
            s->score_scale == 0 && s->logit_scale == 0 && s->score_cap == 0 && s->logit_cap == 0 &&
            !s->rope.neighbours && s->experts.count == 0 && !memcmp(&s->local, &none, sizeof none) &&

@@ -29,8 +29,9 @@ typedef enum { ACTIVATION_SILU, ACTIVATION_GELU_TANH, ACTIVATION_GELU, ACTIVATIO
 typedef enum { NORM_RMS, NORM_LAYER } NormKind; // NORM_LAYER takes the mean away first
 // Norms of attention's and the MLP's inputs, of their outputs before these are added, or of both.
 typedef enum { NORMS_BEFORE, NORMS_AFTER, NORMS_AROUND } NormPlace;
-// RMSNorm of q and k before rotation: of each head, or of all heads as one row.
-typedef enum { QK_NORM_NONE, QK_NORM_HEADS, QK_NORM_ROWS } QkNorm;
+// Norm of q and k before rotation: RMSNorm of each head, or of all heads as one row; or LayerNorm of each
+// head, with weights of its own.
+typedef enum { QK_NORM_NONE, QK_NORM_HEADS, QK_NORM_ROWS, QK_NORM_OWN } QkNorm;
 // The MLP's input: the stream with attention's output; or the layer's own input, under a norm of the MLP's
 // or under attention's.
 typedef enum { MLP_AFTER, MLP_PARALLEL, MLP_SHARES_NORM } MlpInput;
@@ -57,6 +58,7 @@ typedef struct Shape {
     bool qkv_bias, o_bias, mlp_bias, norm_bias, head_bias;
     QkNorm qk_norm;
     bool tied_head; // the LM head is the embedding
+    bool positions; // a learned row for each position is added to the embedding's
     bool ungated;   // the MLP has no `up`
     Activation activation;
     NormKind norm_kind; // of all norms but those of q and k

@@ -222,6 +222,9 @@ static void load_embedding(const Work *k, int row, float *x) {
     tensor_row(e, (size_t)m->run->tree->token[cpu_node(m, row)], x);
     float scale = k->c->model->shape.embedding_scale;
     for (size_t i = 0; scale != 0 && i < width; i++) x[i] *= scale;
+    const Tensor *p = &k->c->model->positions;
+    size_t position = (size_t)tree_position(k->run->tree, k->first + row);
+    for (size_t i = 0; p->data && i < width; i++) x[i] += tensor_value(p, position, i);
 }
 
 // Attention's input: the normed hidden state; without a norm, as it is; of a pair, after the normed
@@ -259,6 +262,17 @@ static void turn_neighbours(const Cpu *c, float *head, const float *cosine, cons
     }
 }
 
+// LayerNorm of a head with its own weights.
+static void norm_own(const Cpu *c, const Tensor *norm, int h, float *head) {
+    const Shape *s = &c->model->shape;
+    size_t at = (size_t)h * (size_t)s->head_dim * dtype_size(norm->dtype);
+    const Tensor own = {.data = (const unsigned char *)norm->data + at,
+                        .dtype = norm->dtype,
+                        .rows = 1,
+                        .columns = s->head_dim};
+    c->ops->layernorm(head, &own, &(Tensor){.data = NULL}, s->norm_epsilon, s->head_dim, head);
+}
+
 // rope: of shape_layer_rope.
 static void turn_heads(const Cpu *c, const Tensor *norm, float *row, int heads, int position, int rope) {
     const Shape *s = &c->model->shape;
@@ -268,7 +282,8 @@ static void turn_heads(const Cpu *c, const Tensor *norm, float *row, int heads, 
     if (whole) c->ops->rmsnorm(row, norm, s->norm_epsilon, heads * s->head_dim, row);
     for (int h = 0; h < heads; h++) {
         float *head = row + h * s->head_dim;
-        if (norm->data && !whole) c->ops->rmsnorm(head, norm, s->norm_epsilon, s->head_dim, head);
+        if (norm->data && s->qk_norm == QK_NORM_OWN) norm_own(c, norm, h, head);
+        else if (norm->data && !whole) c->ops->rmsnorm(head, norm, s->norm_epsilon, s->head_dim, head);
         if (rope < 0) continue;
         if (s->rope.neighbours) turn_neighbours(c, head, c->cosine + at, c->sine + at, s->rope.pairs);
         else c->ops->rope(head, c->cosine + at, c->sine + at, s->rope.pairs);

@@ -75,7 +75,7 @@ struct Cuda {                  // one card
     bool rounded; // weights were rounded from f16 to bf16 or back
 
     GpuLayer *layers;
-    Matrix embedding, fc, head;
+    Matrix embedding, positions, fc, head;
     float *fc_bias, *token_norm, *fc_norm;
     void *cache_k, *cache_v, *step_k, *step_v, *q;
     void *copies_k, *copies_v; // (copies) of the caches, and room for more (copies.c)

@@ -52,6 +52,7 @@ typedef struct Turn {
 typedef struct Embed {
     const Step *step;
     Matrix table;             // data NULL: the hidden states are there already
+    Matrix positions;         // learned rows, which are added; data NULL: none
     float *hidden;            // (nodes, width)
     float scale;              // of the embedding
     const double *frequency;  // (ropes, pairs)

@@ -39,10 +39,12 @@ typedef struct NormRows {
 } NormRows;
 void gpu_norm_q_and_k(const NormRows *n, int most, void *stream);
 
-// RMSNorm of each head's q and k, between their product and rotation.
+// Norm of each head's q and k, between their product and rotation: RMSNorm, or LayerNorm with weights of each
+// head.
 typedef struct NormHeads {
     const RowList *rows;
-    const float *sums, *weight; // (rows, q k v); (2, head_dim): of q's heads and of k's
+    const float *sums, *weight; // (rows, q k v); (2, head_dim): of q's heads and of k's; or (heads, head_dim)
+    bool own;                   // the second
     float epsilon;
     Put put; // PUT_QKV
 } NormHeads;

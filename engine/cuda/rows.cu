@@ -20,9 +20,11 @@ __global__ void __launch_bounds__(EMBED_THREADS) embed(Embed e) {
     if ((int)blockIdx.x >= e.step->count) return;
     int node = e.step->first + (int)blockIdx.x;
     const StepNode *n = &step_nodes(e.step)[node];
-    for (int i = (int)threadIdx.x; e.table.data && i < e.table.columns; i += EMBED_THREADS)
+    for (int i = (int)threadIdx.x; e.table.data && i < e.table.columns; i += EMBED_THREADS) {
+        float learned = e.positions.data ? matrix_at(e.positions, n->position, i) : 0;
         e.hidden[(size_t)node * (size_t)e.table.columns + (size_t)i] =
-            matrix_at(e.table, n->token, i) * e.scale;
+            fmaf(matrix_at(e.table, n->token, i), e.scale, learned);
+    }
     for (int i = (int)threadIdx.x; i < e.ropes * e.pairs; i += EMBED_THREADS) {
         bool second = i >= e.pairs;
         double angle = n->position * e.frequency[i], factor = second ? e.factor[1] : e.factor[0];
@@ -225,7 +227,7 @@ void gpu_norm(const Norm *n, int most, void *stream) {
     LAUNCH_EARLY(norm_rows, (unsigned)most, NORM_THREADS, sizeof(NormShared), stream, n->weight, *n);
 }
 
-// --- RMSNorm of each head's q and k; then rotation and the write, as after any product of q, k and v. A warp
+// --- norm of each head's q and k; then rotation and the write, as after any product of q, k and v. A warp
 // has a head of a row, including those of v, which are only written.
 
 // Loads every WARP'th pair of a head; zeros after its end.
@@ -235,6 +237,17 @@ __device__ __forceinline__ void fetch_pairs(Pair held[HEAD_HELD], const float *h
         int at = warp_lane() + i * WARP;
         held[i] = at < pairs ? ((const Pair *)head)[at] : Pair{0, 0};
     }
+}
+
+// Takes the mean away. The zeros after the head's end stay.
+__device__ __forceinline__ void centre_head(Pair x[HEAD_HELD], int n) {
+    float sum = 0;
+#pragma unroll
+    for (int i = 0; i < HEAD_HELD; i++) sum += x[i].x + x[i].y;
+    float mean = warp_sum(sum) / (float)n;
+#pragma unroll
+    for (int i = 0; i < HEAD_HELD; i++)
+        if (warp_lane() + i * WARP < n / 2) x[i] = {x[i].x - mean, x[i].y - mean};
 }
 
 // For the sum, a lane goes up the head; then lanes are added in order.
@@ -253,11 +266,13 @@ __global__ void __launch_bounds__(HEAD_THREADS) norm_heads(NormHeads n) {
     int head = (int)blockIdx.x * HEAD_WARPS + warp_number(), row = (int)blockIdx.y, pairs = h.head_dim / 2;
     int normed = h.heads + h.kv_heads, all = normed + h.kv_heads;
     Pair x[HEAD_HELD], weight[HEAD_HELD];
-    fetch_pairs(weight, n.weight + (head < h.heads ? 0 : h.head_dim), head < normed ? pairs : 0);
+    int which = n.own ? head : head >= h.heads;
+    fetch_pairs(weight, n.weight + (size_t)which * (size_t)h.head_dim, head < normed ? pairs : 0);
     let_next_begin();
     wait_for_launches();
     if (head >= all || row >= n.rows->count) return;
     fetch_pairs(x, n.sums + ((size_t)row * (size_t)all + (size_t)head) * (size_t)h.head_dim, pairs);
+    if (n.own && head < normed) centre_head(x, h.head_dim);
     if (head < normed) norm_head(x, weight, h.head_dim, n.epsilon);
 #pragma unroll
     for (int i = 0; i < HEAD_HELD; i++) {

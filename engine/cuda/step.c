@@ -124,8 +124,9 @@ static void norm_heads(const Work *w, const GpuLayer *l, const Put *put) {
     const float *weight = l->vector[GROUP_QK_NORM];
     int outputs = l->qkv.rows;
     store_sums(w, &l->qkv, put->bias, attention_role(s));
-    if (s->qk_norm == QK_NORM_HEADS) {
-        NormHeads n = {row_list(&c->step->count), c->sums, weight, s->norm_epsilon, *put};
+    if (s->qk_norm != QK_NORM_ROWS) {
+        bool own = s->qk_norm == QK_NORM_OWN;
+        NormHeads n = {row_list(&c->step->count), c->sums, weight, own, s->norm_epsilon, *put};
         n.put.bias = NULL;
         gpu_norm_heads(&n, w->most, c->stream);
         return;
@@ -219,6 +220,7 @@ static void embed(const Work *w) {
     const Shape *s = &c->model->shape;
     Embed e = {.step = c->step,
                .table = c->embedding,
+               .positions = c->positions,
                .hidden = shape_reads_both(s) ? c->tokens : c->hidden,
                .scale = shape_or_one(s->embedding_scale),
                .frequency = c->frequency,

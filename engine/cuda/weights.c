@@ -97,11 +97,12 @@ static bool take_layer(Cuda *c, GpuLayer *l, const LayerWeights *w, Error *e) {
     return true;
 }
 
-// The weights in front of the first layer, of a model of tokens and hidden states.
+// The weights in front of the first layer: learned positions, and those of a model of tokens and hidden
+// states.
 static bool take_front(Cuda *c, Error *e) {
     const Model *m = c->model;
-    const Tensor *const fc[] = {&m->fc};
-    return take_matrix(c, &c->fc, fc, 1, e) &&
+    const Tensor *const fc[] = {&m->fc}, *const positions[] = {&m->positions};
+    return take_matrix(c, &c->fc, fc, 1, e) && take_matrix(c, &c->positions, positions, 1, e) &&
            (!m->fc_bias.data || take_vector(c, &c->fc_bias, m->shape.width, e)) &&
            (!m->token_norm.data || take_vector(c, &c->token_norm, m->shape.width, e)) &&
            (!m->fc_norm.data || take_vector(c, &c->fc_norm, shape_fc_width(&m->shape), e));
@@ -138,6 +139,7 @@ static size_t largest_tensor(const Model *m) {
     size_t most = tensor_bytes(&m->embedding);
     if (tensor_bytes(&m->head) > most) most = tensor_bytes(&m->head);
     if (tensor_bytes(&m->fc) > most) most = tensor_bytes(&m->fc);
+    if (tensor_bytes(&m->positions) > most) most = tensor_bytes(&m->positions);
     for (int i = 0; i < m->shape.layers; i++)
         for (Weight w = 0; w < LAYER_WEIGHTS; w++) {
             size_t bytes = tensor_bytes(&m->layers[i].w[w]);
@@ -309,7 +311,8 @@ static bool load_all(Loader *l, const Progress *progress, Error *e) {
             return false;
     return load_one_matrix(l, &c->head, &m->head, e) &&
            (c->embedding.data == c->head.data || load_one_matrix(l, &c->embedding, &m->embedding, e)) &&
-           load_one_matrix(l, &c->fc, &m->fc, e) && load_one_vector(l, c->fc_bias, &m->fc_bias, e) &&
+           load_one_matrix(l, &c->fc, &m->fc, e) && load_one_matrix(l, &c->positions, &m->positions, e) &&
+           load_one_vector(l, c->fc_bias, &m->fc_bias, e) &&
            load_one_vector(l, c->token_norm, &m->token_norm, e) &&
            load_one_vector(l, c->fc_norm, &m->fc_norm, e) &&
            load_one_vector(l, c->final_norm, &m->final_norm, e) &&

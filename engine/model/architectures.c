@@ -12,7 +12,8 @@ enum { NO_WINDOWS = 1 << 20 };
 const char ARCHITECTURES_SUPPORTED[] =
     "llama (also CodeLlama, Vicuna, Yi, DeepSeek-coder), mistral, phi3, qwen2, qwen3, granite, olmo2, "
     "olmo3, smollm3, "
-    "gemma, gemma2, gemma3_text, glm, glm4, starcoder2, gpt_neox, phi, stablelm, cohere, cohere2, exaone4, "
+    "gemma, gemma2, gemma3_text, glm, glm4, starcoder2, gpt_neox, gpt2, phi, stablelm, cohere, cohere2, "
+    "exaone4, "
     "seed_oss, arcee";
 
 // --- keys of one architecture
@@ -22,6 +23,13 @@ static bool refuse(const ConfigReader *r, const char *key) {
     if (!config_bool(r, key, &on)) return false;
     return !on || error_input(r->e, "'%s' in '%s' is true, which is not supported for %s", key, r->place,
                               r->a->model_type);
+}
+
+static bool read_own_norms(const ConfigReader *r, const char *key, Shape *s) {
+    bool on = false;
+    if (!config_bool(r, key, &on)) return false;
+    if (on) s->qk_norm = QK_NORM_OWN;
+    return true;
 }
 
 static bool read_granite(const ConfigReader *r, Shape *s) {
@@ -78,6 +86,17 @@ static bool read_gemma2(const ConfigReader *r, Shape *s) {
     return read_gemma(r, s);
 }
 
+// Learned positions take the place of ropes.
+static bool read_gpt2(const ConfigReader *r, Shape *s) {
+    bool scaled = true;
+    for (int i = 0; i < s->layers; i++) layer_add(&s->unrotated, i);
+    if (!refuse(r, "scale_attn_by_inverse_layer_idx") || !refuse(r, "add_cross_attention") ||
+        !config_bool(r, "scale_attn_weights", &scaled))
+        return false;
+    if (!scaled) s->score_scale = 1;
+    return true;
+}
+
 static bool read_glm(const ConfigReader *r, Shape *s) {
     (void)r;
     s->o_bias = false;
@@ -102,7 +121,7 @@ static bool read_neox(const ConfigReader *r, Shape *s) { return read_parallel(r,
 
 static bool read_stablelm(const ConfigReader *r, Shape *s) {
     s->o_bias = false;
-    return refuse(r, "qk_layernorm") && read_parallel(r, MLP_SHARES_NORM, s);
+    return read_own_norms(r, "qk_layernorm", s) && read_parallel(r, MLP_SHARES_NORM, s);
 }
 
 static bool read_phi(const ConfigReader *r, Shape *s) {
@@ -118,7 +137,7 @@ static void unrotate_global(Shape *s) {
 
 static bool read_cohere(const ConfigReader *r, Shape *s) {
     s->logit_scale = 0.0625f;
-    return refuse(r, "use_qk_norm") && config_factor(r, "logit_scale", 1e-6, 1e6, &s->logit_scale);
+    return read_own_norms(r, "use_qk_norm", s) && config_factor(r, "logit_scale", 1e-6, 1e6, &s->logit_scale);
 }
 
 static bool read_cohere2(const ConfigReader *r, Shape *s) {
@@ -219,7 +238,13 @@ static const Architecture ARCHITECTURES[] = {
      .pattern = 6,
      .keys = {{"hidden_act", "hidden_activation"}},
      .read = read_gemma2,
-     .shape = {.head_dim = 256,
+     .shape = {.layers = 26,
+               .width = 2304,
+               .heads = 8,
+               .kv_heads = 4,
+               .head_dim = 256,
+               .mlp_width = 9216,
+               .vocab = 262208,
                .context = 131072,
                .window = 4096,
                .qk_norm = QK_NORM_HEADS,
@@ -305,6 +330,51 @@ static const Architecture ARCHITECTURES[] = {
                .norm_kind = NORM_LAYER,
                .mlp_input = MLP_PARALLEL,
                .norm_epsilon = 1e-5f}},
+    {.model_type = "gpt2",
+     .layers = "transformer.h",
+     .names = {[W_ATTENTION_NORM] = "ln_1",
+               [W_ATTENTION_NORM_BIAS] = "ln_1",
+               [W_Q] = "attn.c_attn",
+               [W_K] = "attn.c_attn",
+               [W_V] = "attn.c_attn",
+               [W_Q_BIAS] = "attn.c_attn",
+               [W_K_BIAS] = "attn.c_attn",
+               [W_V_BIAS] = "attn.c_attn",
+               [W_O] = "attn.c_proj",
+               [W_O_BIAS] = "attn.c_proj",
+               [W_MLP_NORM] = "ln_2",
+               [W_MLP_NORM_BIAS] = "ln_2",
+               [W_GATE] = "mlp.c_fc",
+               [W_GATE_BIAS] = "mlp.c_fc",
+               [W_DOWN] = "mlp.c_proj",
+               [W_DOWN_BIAS] = "mlp.c_proj",
+               [W_FINAL_NORM] = "transformer.ln_f",
+               [W_FINAL_NORM_BIAS] = "transformer.ln_f",
+               [W_EMBEDDING] = "transformer.wte"},
+     .fused = 1u << GROUP_QKV | 1u << GROUP_QKV_BIAS,
+     .transposed = true,
+     .full_layers = NO_WINDOWS,
+     .mlp_times = 4,
+     .keys = {{"hidden_size", "n_embd"},
+              {"num_hidden_layers", "n_layer"},
+              {"num_attention_heads", "n_head"},
+              {"num_key_value_heads", NULL},
+              {"intermediate_size", "n_inner"},
+              {"max_position_embeddings", "n_positions"},
+              {"hidden_act", "activation_function"},
+              {"rms_norm_eps", "layer_norm_epsilon"}},
+     .read = read_gpt2,
+     .shape = {.context = 1024,
+               .positions = true,
+               .qkv_bias = true,
+               .o_bias = true,
+               .mlp_bias = true,
+               .norm_bias = true,
+               .tied_head = true,
+               .ungated = true,
+               .activation = ACTIVATION_GELU_TANH,
+               .norm_kind = NORM_LAYER,
+               .norm_epsilon = 1e-5f}},
     {.model_type = "phi",
      .names = {[W_O] = "self_attn.dense",
                [W_O_BIAS] = "self_attn.dense",
@@ -330,6 +400,8 @@ static const Architecture ARCHITECTURES[] = {
                .mlp_input = MLP_SHARES_NORM,
                .norm_epsilon = 1e-5f}},
     {.model_type = "stablelm",
+     .names = {[W_Q_NORM] = "self_attn.q_layernorm.norms", [W_K_NORM] = "self_attn.k_layernorm.norms"},
+     .heads_apart = true,
      .full_layers = NO_WINDOWS,
      .rotated = 0.25,
      .keys = {{"rms_norm_eps", "layer_norm_eps"}, {"attention_bias", "use_qkv_bias"}},

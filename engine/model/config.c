@@ -42,8 +42,10 @@ bool config_bool(const ConfigReader *r, const char *usual, bool *out) {
     return !key || field_bool_optional(r->root, key, out, r->place, r->e);
 }
 
+// A size that the file must give if the architecture has no default.
 static bool need_int(const ConfigReader *r, const char *usual, int low, int high, int *out) {
     int64_t n;
+    if (*out) return config_int(r, usual, low, high, out);
     if (!field_int(r->root, key_of(r, usual), low, high, &n, r->place, r->e)) return false;
     *out = (int)n;
     return true;
@@ -56,11 +58,11 @@ static bool read_sizes(const ConfigReader *r, Shape *s) {
         !need_int(r, "hidden_size", 1, 1 << 17, &s->width) ||
         !need_int(r, "num_attention_heads", 1, 1 << 10, &s->heads))
         return false;
-    s->mlp_width = r->a->mlp_times * s->width;
-    bool ok = s->mlp_width ? config_int(r, "intermediate_size", 1, 1 << 19, &s->mlp_width)
-                           : need_int(r, "intermediate_size", 1, 1 << 19, &s->mlp_width);
-    if (!ok || !need_int(r, "vocab_size", 1, 1 << 21, &s->vocab)) return false;
-    s->kv_heads = s->heads;
+    if (r->a->mlp_times) s->mlp_width = r->a->mlp_times * s->width;
+    if (!need_int(r, "intermediate_size", 1, 1 << 19, &s->mlp_width) ||
+        !need_int(r, "vocab_size", 1, 1 << 21, &s->vocab))
+        return false;
+    if (!s->kv_heads) s->kv_heads = s->heads;
     if (!config_int(r, "num_key_value_heads", 1, s->heads, &s->kv_heads) ||
         !config_int(r, "max_position_embeddings", 1, 1 << 24, &s->context))
         return false;
@@ -244,6 +246,19 @@ static bool read_stand_in(const ConfigReader *r, Model *m) {
     return true;
 }
 
+// A model that also sees images has the keys of its text model in an object; its own count first.
+static void take_text_part(json_t *root) {
+    static const char *const types[] = {"gemma3", "mistral3"};
+    const char *type = json_string_value(json_object_get(root, "model_type"));
+    json_t *text = json_object_get(root, "text_config"), *inner = json_object_get(text, "model_type");
+    bool nested = false;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        nested = nested || (type && strcmp(type, types[i]) == 0);
+    if (!nested || !inner) return;
+    json_object_set(root, "model_type", inner);
+    json_object_update_missing(root, text);
+}
+
 static bool read_root(ConfigReader *r, Model *m) {
     Shape *s = &m->shape;
     m->bos = -1;
@@ -257,6 +272,7 @@ static bool read_root(ConfigReader *r, Model *m) {
 bool config_parse(Model *m, const char *bytes, size_t n, const char *place, Error *e) {
     json_t *root = json_from_bytes(bytes, n, place, e);
     if (!root) return false;
+    take_text_part(root);
     ConfigReader r = {root, place, NULL, e};
     bool ok = read_root(&r, m);
     json_decref(root);

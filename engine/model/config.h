@@ -35,6 +35,7 @@ typedef struct Architecture {
     const char *experts;        // in front of an expert's number; NULL: mlp.experts
     unsigned fused;             // 1 << group for each WeightGroup that is stored as one tensor
     bool norms_less_one, transposed, head_by_head; // StoredForm of norms, of matrices, of q, k and v
+    bool heads_apart;                              // STORED_EACH_HEAD of q's and k's norms
     bool partly_rotated;                           // `partial_rotary_factor` may be below 1
     bool windowed;                                 // `sliding_window` counts without `use_sliding_window`
     int full_layers;                               // `max_window_layers`

@@ -190,6 +190,7 @@ static bool hold_shard(Model *m, WeightFile *file, const char *path, const Progr
     move(&m->head, &mapped, &file->view);
     move(&m->final_norm_bias, &mapped, &file->view);
     move(&m->head_bias, &mapped, &file->view);
+    move(&m->positions, &mapped, &file->view);
     for (int l = 0; l < m->shape.layers; l++) {
         LayerWeights *layer = &m->layers[l];
         for (int i = 0; i < LAYER_WEIGHTS; i++) move(&layer->w[i], &mapped, &file->view);
@@ -258,7 +259,8 @@ size_t model_fc_bytes(const Model *m) {
 
 size_t model_bytes(const Model *m) {
     size_t bytes = tensor_bytes(&m->embedding) + tensor_bytes(&m->final_norm) +
-                   tensor_bytes(&m->final_norm_bias) + tensor_bytes(&m->head_bias) + model_fc_bytes(m);
+                   tensor_bytes(&m->final_norm_bias) + tensor_bytes(&m->head_bias) +
+                   tensor_bytes(&m->positions) + model_fc_bytes(m);
     if (m->head.data != m->embedding.data) bytes += tensor_bytes(&m->head);
     for (int layer = 0; m->layers && layer < m->shape.layers; layer++)
         bytes += model_layer_bytes(m, layer) + layer_expert_bytes(m, layer, false);
@@ -323,6 +325,7 @@ static void describe_layer(const Shape *s, Text *out) {
     if (s->residual_scale != 0) text_printf(&t, ", outputs times %g", (double)s->residual_scale);
     if (s->score_scale != 0) text_printf(&t, ", scores times %g", (double)s->score_scale);
     if (s->logit_scale != 0) text_printf(&t, ", logits times %g", (double)s->logit_scale);
+    if (s->positions) text_puts(&t, ", learned positions");
     int unrotated = layers_in(&s->unrotated, s->layers);
     if (unrotated) text_printf(&t, ", %d layers without rope", unrotated);
     if (t.length) text_printf(out, "                %s\n", text_get(&t) + 2);

@@ -43,6 +43,7 @@ typedef struct Model {
     Tensor embedding;                  // (shape_tokens, width); absent if the input is hidden states
     Tensor final_norm;                 // (1, width); absent in a Medusa head, whose input is already normed
     Tensor final_norm_bias, head_bias; // (1, width), (1, vocab)
+    Tensor positions;                  // (context, width), if they are learned
     Tensor head;                       // (vocab, width); the embedding if the head is tied
     Tensor fc;            // (width, shape_fc_width) of a model of tokens and hidden states; else absent
     Tensor fc_bias;       // (1, width)
@@ -55,6 +56,7 @@ typedef struct Model {
     void **rearranged; // (rearranged_count): weights that files store in another form (weights.h)
     size_t rearranged_count, rearranged_capacity;
     int unused_layers; // in the files, after those of config.json
+    int name_form;     // of the files' tensors (weights.c)
     bool held;         // weights are in the process's own memory, not in the files' pages
 } Model;
 

@@ -137,7 +137,7 @@ static bool add_matrix(Plan *p, const WeightSpec *s, const Tensor *from, Error *
 
 static bool add_weight(Plan *p, const WeightSpec *s, const Tensor *from, Error *e) {
     if (!s->name[0]) return true;
-    if (s->vector || s->which == W_ROUTER || s->which == W_SHARED_ROUTER)
+    if (s->vector || s->which == W_POSITIONS || s->which == W_ROUTER || s->which == W_SHARED_ROUTER)
         return tensor_plan(s, from->dtype, add(p, (Part){from, PART_KEPT, 0}));
     return add_matrix(p, s, from, e);
 }

@@ -44,6 +44,7 @@ typedef enum {
     W_FC_NORM,
     W_FINAL_NORM_BIAS,
     W_HEAD_BIAS,
+    W_POSITIONS,
     W_EMBEDDING,
     WEIGHTS
 } Weight;

@@ -31,6 +31,7 @@ static bool is_paired(const Shape *s) { return s->input == INPUT_PAIRED; }
 static bool has_fc_norm(const Shape *s) { return is_paired(s) && s->normed_fc; }
 static bool has_norms(const Shape *s) { return s->input != INPUT_FUSED; } // before the attention and the head
 static bool has_final_bias(const Shape *s) { return has_norms(s) && s->norm_bias; }
+static bool has_positions(const Shape *s) { return s->positions; }
 static bool has_embedding(const Shape *s) { return s->input != INPUT_HIDDEN; }
 
 static bool has_attention_norm(const Shape *s) { return has_norms(s) && s->norm_place != NORMS_AFTER; }
@@ -101,6 +102,7 @@ const WeightRow WEIGHT_ROWS[WEIGHTS] = {
     [W_FC_NORM] = {"fc_norm", NORM(FC), GROUPS, .present = has_fc_norm},
     [W_FINAL_NORM_BIAS] = {"model.norm", BIAS(RESIDUAL), GROUPS, .present = has_final_bias},
     [W_HEAD_BIAS] = {"lm_head", BIAS(VOCABULARY), GROUPS, .present = has_head_bias},
+    [W_POSITIONS] = {"transformer.wpe", MATRIX(POSITIONS, RESIDUAL), GROUPS, .present = has_positions},
     [W_EMBEDDING] = {"model.embed_tokens", MATRIX(TOKENS, RESIDUAL), GROUPS, .present = has_embedding,
                      .padded = FILL_EMBEDDING},
 };
@@ -114,14 +116,15 @@ int axis_size(const Shape *s, AxisName axis) {
                              [AXIS_SHARED] = s->experts.shared_width,
                              [AXIS_VOCABULARY] = s->vocab,
                              [AXIS_TOKENS] = shape_tokens(s),
+                             [AXIS_POSITIONS] = s->context,
                              [AXIS_ATTENTION] = shape_attention_width(s),
                              [AXIS_FC] = shape_fc_width(s),
                              [AXIS_Q] = shape_q_width(s),
                              [AXIS_K] = shape_kv_width(s),
                              [AXIS_V] = shape_kv_width(s),
                              [AXIS_O] = shape_q_width(s),
-                             [AXIS_Q_NORM] = s->qk_norm == QK_NORM_ROWS ? shape_q_width(s) : s->head_dim,
-                             [AXIS_K_NORM] = s->qk_norm == QK_NORM_ROWS ? shape_kv_width(s) : s->head_dim};
+                             [AXIS_Q_NORM] = s->qk_norm > QK_NORM_HEADS ? shape_q_width(s) : s->head_dim,
+                             [AXIS_K_NORM] = s->qk_norm > QK_NORM_HEADS ? shape_kv_width(s) : s->head_dim};
     return sizes[axis];
 }
 
@@ -161,10 +164,12 @@ static void fuse(WeightSpec *spec, const Shape *s) {
     assert(spec->first_row + spec->rows <= spec->stored_rows);
 }
 
-static StoredForm form_of(const Architecture *a, Weight w) {
+static StoredForm form_of(const Architecture *a, const Shape *s, Weight w) {
     const WeightRow *row = &WEIGHT_ROWS[w];
     bool heads = row->group == GROUP_QKV || row->group == GROUP_QKV_BIAS;
     if (!a) return STORED_AS_READ;
+    if (s->qk_norm == QK_NORM_OWN && row->group == GROUP_QK_NORM)
+        return a->heads_apart ? STORED_EACH_HEAD : STORED_ROW_A_HEAD;
     if (a->head_by_head && heads) return STORED_HEAD_BY_HEAD;
     if (a->transposed && row->kind == WEIGHT_MATRIX && w < LAYER_WEIGHTS) return STORED_TRANSPOSED;
     return a->norms_less_one && row->kind == WEIGHT_NORM ? STORED_LESS_ONE : STORED_AS_READ;
@@ -174,6 +179,33 @@ static const char *layers_of(const Architecture *a) { return a && a->layers ? a-
 
 static bool is_expert(Weight w) { return w >= LAYER_WEIGHTS && w < MODEL_WEIGHTS; }
 static const char *experts_of(const Architecture *a) { return a && a->experts ? a->experts : "mlp.experts"; }
+
+// Files begin all names but the head's with "model." or, in older architectures, another word. A base model
+// saved alone leaves it out; a model that also sees images puts its own words in front.
+static const struct {
+    const char *before;
+    bool whole; // with the usual first word, and before the head's name, too
+} NAME_FORMS[] = {{"", true}, {"", false}, {"language_model.", true}, {"model.language_model.", false}};
+enum { NAME_FORM_COUNT = sizeof NAME_FORMS / sizeof *NAME_FORMS };
+
+// Writes a usual name in the form of the model's files.
+static void put_in_form(const Model *m, const char *usual, char out[TENSOR_NAME]) {
+    const Architecture *a = architecture_find(m->architecture);
+    const char *embedding =
+        a && a->names[W_EMBEDDING] ? a->names[W_EMBEDDING] : WEIGHT_ROWS[W_EMBEDDING].name;
+    size_t first = strcspn(embedding, ".") + 1;
+    bool whole = NAME_FORMS[m->name_form].whole, inner = strncmp(usual, embedding, first) == 0;
+    snprintf(out, TENSOR_NAME, "%s%s", whole || inner ? NAME_FORMS[m->name_form].before : "",
+             usual + (inner && !whole ? first : 0));
+}
+
+static const char EACH_HEAD_ENDING[] = "0.weight";
+
+// The tensor of a head of STORED_EACH_HEAD.
+static void name_of_head(const WeightSpec *s, int head, char out[TENSOR_NAME]) {
+    size_t stem = strlen(s->name) - strlen(EACH_HEAD_ENDING);
+    snprintf(out, TENSOR_NAME, "%.*s%d.weight", (int)stem, s->name, head);
+}
 
 static WeightSpec named(const Model *m, int layer, int expert, Weight w) {
     const WeightRow *row = &WEIGHT_ROWS[w];
@@ -189,12 +221,16 @@ static WeightSpec named(const Model *m, int layer, int expert, Weight w) {
         fuse(&s, &m->shape);
     }
     if (a && a->names[w] && !(fused && m->unfused)) name = a->names[w];
-    if (!m->unfused) s.form = form_of(a, w);
-    if (layer < 0) snprintf(s.name, sizeof s.name, "%s.%s", name, ending);
-    else if (!is_expert(w)) snprintf(s.name, sizeof s.name, "%s.%d.%s.%s", layers_of(a), layer, name, ending);
+    if (!m->unfused) s.form = form_of(a, &m->shape, w);
+    s.heads = s.columns / m->shape.head_dim;
+    if (s.form == STORED_EACH_HEAD) ending = EACH_HEAD_ENDING;
+    char usual[TENSOR_NAME];
+    if (layer < 0) snprintf(usual, sizeof usual, "%s.%s", name, ending);
+    else if (!is_expert(w)) snprintf(usual, sizeof usual, "%s.%d.%s.%s", layers_of(a), layer, name, ending);
     else
-        snprintf(s.name, sizeof s.name, "%s.%d.%s.%d.%s.%s", layers_of(a), layer, experts_of(a), expert, name,
+        snprintf(usual, sizeof usual, "%s.%d.%s.%d.%s.%s", layers_of(a), layer, experts_of(a), expert, name,
                  ending);
+    put_in_form(m, usual, s.name);
     return s;
 }
 
@@ -229,9 +265,9 @@ void weights_take_layers(Model *m) {
 }
 
 static Tensor *place_of(Model *m, int layer, int expert, Weight w) {
-    Tensor *const ends[] = {&m->final_norm,      &m->head,       &m->fc,
-                            &m->fc_bias,         &m->token_norm, &m->fc_norm,
-                            &m->final_norm_bias, &m->head_bias,  &m->embedding};
+    Tensor *const ends[] = {
+        &m->final_norm,      &m->head,      &m->fc,        &m->fc_bias,  &m->token_norm, &m->fc_norm,
+        &m->final_norm_bias, &m->head_bias, &m->positions, &m->embedding};
     if (is_expert(w)) return &m->layers[layer].experts[expert * EXPERT_WEIGHTS + (int)(w - W_EXPERT_GATE)];
     return w < LAYER_WEIGHTS ? &m->layers[layer].w[w] : ends[w - MODEL_WEIGHTS];
 }
@@ -303,6 +339,8 @@ static const StoredTensor *find(const Shard *shards, int count, const char *name
 // The stored dimensions; returns how many there are.
 static int stored_shape(const WeightSpec *s, int64_t dims[2]) {
     bool turned = s->form == STORED_TRANSPOSED;
+    if (s->form == STORED_EACH_HEAD) return dims[0] = s->columns / s->heads, 1;
+    if (s->form == STORED_ROW_A_HEAD) return dims[0] = s->heads, dims[1] = s->columns / s->heads, 2;
     if (s->vector) return dims[0] = (int64_t)s->stored_rows * s->columns, 1;
     dims[turned] = s->stored_rows;
     dims[!turned] = s->columns;
@@ -340,14 +378,24 @@ static size_t stored_at(const WeightSpec *s, size_t head, size_t row, size_t col
     return s->vector ? at : at * columns + column;
 }
 
-// Copies a weight out of its stored form into memory of the model.
+// Memory of the model for a weight that is rearranged.
+static void *take_room(Model *m, const WeightSpec *s, Dtype dtype, Error *e) {
+    void *to = mem_try((size_t)s->rows * (size_t)s->columns, dtype_size(dtype));
+    if (!to) {
+        error_system(e, "out of memory for '%s', which is rearranged", s->name);
+        return NULL;
+    }
+    mem_grow(&m->rearranged, &m->rearranged_capacity, m->rearranged_count + 1, sizeof *m->rearranged);
+    m->rearranged[m->rearranged_count++] = to;
+    return to;
+}
+
+// Copies a weight out of its stored form.
 static bool rearrange(Model *m, const WeightSpec *s, const void *stored, Tensor *out, Error *e) {
     Dtype dtype = s->form == STORED_LESS_ONE ? DTYPE_F32 : out->dtype;
     size_t rows = (size_t)s->rows, columns = (size_t)s->columns, size = dtype_size(dtype);
-    unsigned char *to = mem_try(rows * columns, size);
-    if (!to) return error_system(e, "out of memory for '%s', which is rearranged", s->name);
-    mem_grow(&m->rearranged, &m->rearranged_capacity, m->rearranged_count + 1, sizeof *m->rearranged);
-    m->rearranged[m->rearranged_count++] = to;
+    unsigned char *to = take_room(m, s, dtype, e);
+    if (!to) return false;
     for (size_t r = 0, i = 0; r < rows; r++)
         for (size_t c = 0; c < columns; c++, i++) {
             size_t at = stored_at(s, (size_t)m->shape.head_dim, r, c);
@@ -414,31 +462,61 @@ static bool bind_codes(Model *m, const WeightSpec *s, const StoredTensor *t, con
     return check_scales(scales, to->codes.scales, where, dir, e);
 }
 
-bool weight_bind(Model *m, const WeightSpec *s, const Shard *shards, int count, const char *dir, Error *e) {
-    const Shard *shard = NULL;
-    Dtype dtype;
-    if (!s->name[0]) return true;
-    const StoredTensor *t = find(shards, count, s->name, dir, &shard, e);
-    if (!t) return false;
-    bool codes = strcmp(t->dtype, "I8") == 0 || strcmp(t->dtype, "U8") == 0;
-    if (m->unfused && codes && !s->vector) return bind_codes(m, s, t, shard, shards, count, dir, e);
+// The numbers of a found tensor, if it has the weight's dimensions.
+static bool locate(const WeightSpec *s, const StoredTensor *t, const Shard *shard, const char *dir,
+                   const unsigned char **data, Dtype *dtype, Error *e) {
     if (!check_shape(t, s, dir, shard->name, e)) return false;
-    if (!safetensors_dtype(t, &dtype))
+    if (!safetensors_dtype(t, dtype))
         return error_input(e,
                            "tensor '%s' in '%s/%s' has dtype %s; BF16, F16 and F32 are supported: save the "
                            "model in one of them",
                            t->name, dir, shard->name, t->dtype);
-    if (t->begin % dtype_size(dtype))
+    if (t->begin % dtype_size(*dtype))
         return error_input(
             e,
             "tensor '%s' in '%s/%s' begins at byte %zu, not a multiple of its element's %zu; save the "
             "model again with the safetensors library",
-            t->name, dir, shard->name, t->begin, dtype_size(dtype));
+            t->name, dir, shard->name, t->begin, dtype_size(*dtype));
+    *data = shard->data + t->begin;
+    return true;
+}
+
+// Joins the tensors of all heads, as f32.
+static bool join_heads(Model *m, const WeightSpec *s, const Shard *shards, int count, const char *dir,
+                       Error *e) {
+    float *to = take_room(m, s, DTYPE_F32, e);
+    if (!to) return false;
+    *place_of(m, s->layer, s->expert, s->which) =
+        (Tensor){.data = to, .dtype = DTYPE_F32, .rows = s->rows, .columns = s->columns};
+    for (int h = 0; h < s->heads; h++) {
+        char name[TENSOR_NAME];
+        const unsigned char *data;
+        const Shard *shard = NULL;
+        Dtype dtype;
+        name_of_head(s, h, name);
+        const StoredTensor *t = find(shards, count, name, dir, &shard, e);
+        if (!t || !locate(s, t, shard, dir, &data, &dtype, e)) return false;
+        for (size_t i = 0; i < (size_t)(s->columns / s->heads); i++) *to++ = dtype_load(dtype, data, i);
+    }
+    return true;
+}
+
+bool weight_bind(Model *m, const WeightSpec *s, const Shard *shards, int count, const char *dir, Error *e) {
+    const unsigned char *data;
+    const Shard *shard = NULL;
+    Dtype dtype;
+    if (!s->name[0]) return true;
+    if (s->form == STORED_EACH_HEAD) return join_heads(m, s, shards, count, dir, e);
+    const StoredTensor *t = find(shards, count, s->name, dir, &shard, e);
+    if (!t) return false;
+    bool codes = strcmp(t->dtype, "I8") == 0 || strcmp(t->dtype, "U8") == 0;
+    if (m->unfused && codes && !s->vector) return bind_codes(m, s, t, shard, shards, count, dir, e);
+    if (!locate(s, t, shard, dir, &data, &dtype, e)) return false;
     size_t skip = (size_t)s->first_row * (size_t)s->columns * dtype_size(dtype);
     Tensor *to = place_of(m, s->layer, s->expert, s->which);
-    *to = (Tensor){.data = shard->data + t->begin, .dtype = dtype, .rows = s->rows, .columns = s->columns};
-    if (s->form != STORED_AS_READ) return rearrange(m, s, to->data, to, e);
-    to->data = shard->data + t->begin + skip;
+    *to = (Tensor){.data = data, .dtype = dtype, .rows = s->rows, .columns = s->columns};
+    if (s->form != STORED_AS_READ && s->form != STORED_ROW_A_HEAD) return rearrange(m, s, data, to, e);
+    to->data = data + skip;
     return true;
 }
 
@@ -462,7 +540,8 @@ static int expert_in(const Model *m, const char *name) {
 // Layers behind those that config.json names are only counted: a model may have been cut there by hand.
 static bool check_used(Model *m, const StoredTensor *t, const char *dir, const char *file, Error *e) {
     int layer = -1;
-    const char *layers = layers_of(architecture_find(m->architecture));
+    char layers[TENSOR_NAME];
+    put_in_form(m, layers_of(architecture_find(m->architecture)), layers);
     size_t n = strlen(layers);
     if (strncmp(t->name, layers, n) != 0 || sscanf(t->name + n, ".%4d.", &layer) != 1 || layer < 0 ||
         is_known(t->name))
@@ -478,6 +557,11 @@ static bool check_used(Model *m, const StoredTensor *t, const char *dir, const c
         char scales[TENSOR_NAME];
         bool its = strcmp(s.name, t->name) == 0;
         if (m->unfused && !s.vector && scales_name(scales, s.name)) its |= strcmp(scales, t->name) == 0;
+        for (int h = 0; s.form == STORED_EACH_HEAD && h < s.heads; h++) {
+            char head[TENSOR_NAME];
+            name_of_head(&s, h, head);
+            its |= strcmp(head, t->name) == 0;
+        }
         if (its && expert < m->shape.experts.count) return true;
     }
     return error_input(e,
@@ -486,7 +570,18 @@ static bool check_used(Model *m, const StoredTensor *t, const char *dir, const c
                        t->name, dir, file, m->architecture);
 }
 
+// Chooses the form under which the files have the embedding; the usual one if none.
+static void find_form(Model *m, const Shard *shards, int count) {
+    for (m->name_form = 0; m->name_form < NAME_FORM_COUNT; m->name_form++) {
+        WeightSpec s = named(m, -1, 0, W_EMBEDDING);
+        for (int i = 0; i < count; i++)
+            if (safetensors_find(&shards[i].header, s.name)) return;
+    }
+    m->name_form = 0;
+}
+
 bool weights_bind(Model *m, const Shard *shards, int count, const char *dir, Error *e) {
+    find_form(m, shards, count);
     for (int i = 0; i < weights_count(m); i++) {
         WeightSpec s = weights_at(m, i);
         if (!weight_bind(m, &s, shards, count, dir, e)) return false;

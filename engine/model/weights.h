@@ -18,6 +18,7 @@ typedef enum {
     AXIS_SHARED,
     AXIS_VOCABULARY,
     AXIS_TOKENS,
+    AXIS_POSITIONS,
     AXIS_ATTENTION, // the input of q, k and v
     AXIS_FC,
     AXIS_Q,
@@ -66,6 +67,8 @@ typedef enum {
     STORED_AS_READ,
     STORED_LESS_ONE,     // one is added to each number
     STORED_TRANSPOSED,   // (columns, rows)
+    STORED_ROW_A_HEAD,   // of a vector of all heads, (heads, head_dim)
+    STORED_EACH_HEAD,    // of such a vector, each head's part as a tensor: NAME.0, NAME.1, ..
     STORED_HEAD_BY_HEAD, // rows of q, k and v take turns, a head of each
 } StoredForm;
 
@@ -80,6 +83,7 @@ typedef struct WeightSpec {
     int first_row;     // where it begins in the stored tensor
     int stored_rows;   // rows of the stored tensor
     bool vector;       // stored with one dimension (columns)
+    int heads;         // of STORED_ROW_A_HEAD and STORED_EACH_HEAD
     StoredForm form;
 } WeightSpec;
 

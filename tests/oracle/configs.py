@@ -19,7 +19,7 @@ import torch
 import transformers
 
 OUT = "tests/fixtures/configs.jsonl"
-REFUSED = ["falcon", "gpt2", "gptj", "granitemoe", "mixtral", "olmo", "olmoe", "opt", "qwen2_moe", "qwen3_moe"]
+REFUSED = ["falcon", "gptj", "granitemoe", "mixtral", "olmo", "olmoe", "opt", "qwen2_moe", "qwen3_moe"]
 
 
 def model(kind, **keys):
@@ -103,6 +103,15 @@ def gemma2(*numbers, **keys):
         eos_token_id=1, pad_token_id=0, final_logit_softcapping=30.0, head_dim=256, hidden_act="gelu_pytorch_tanh",
         hidden_activation="gelu_pytorch_tanh", initializer_range=0.02, query_pre_attn_scalar=256, rms_norm_eps=1e-6,
         rope_theta=10000.0, sliding_window=4096, torch_dtype="float32", use_cache=True) | keys))
+
+
+def gemma3(**text):
+    return model(
+        "gemma3", architectures=["Gemma3ForConditionalGeneration"], boi_token_index=255999, eoi_token_index=256000,
+        eos_token_id=[1, 106], image_token_index=262144, initializer_range=0.02, mm_tokens_per_image=256, torch_dtype="bfloat16",
+        text_config=dict(model_type="gemma3_text", rope_scaling=dict(factor=8.0, rope_type="linear"), sliding_window=1024) | text,
+        vision_config=dict(hidden_size=1152, image_size=896, intermediate_size=4304, model_type="siglip_vision_model",
+                           num_attention_heads=16, num_hidden_layers=27, patch_size=14, vision_use_head=False))
 
 
 def granite(*numbers, kind="granite", **keys):
@@ -221,6 +230,18 @@ PUBLISHED = {
         final_logit_softcapping=None, head_dim=256, hidden_activation="gelu_pytorch_tanh", pad_token_id=0,
         query_pre_attn_scalar=256, rms_norm_eps=1e-6, rope_local_base_freq=10000, rope_scaling=None, rope_theta=1000000,
         sliding_window=512, sliding_window_pattern=6, torch_dtype="bfloat16"),
+    "google/gemma-3-4b-it": gemma3(hidden_size=2560, intermediate_size=10240, num_hidden_layers=34),
+    "google/gemma-3-12b-it": gemma3(hidden_size=3840, intermediate_size=15360, num_attention_heads=16, num_hidden_layers=48,
+                                    num_key_value_heads=8),
+    "google/gemma-3-27b-it": gemma3(head_dim=128, hidden_size=5376, intermediate_size=21504, num_attention_heads=32,
+                                    num_hidden_layers=62, num_key_value_heads=16, query_pre_attn_scalar=168),
+    "mistralai/Mistral-Small-3.1-24B-Instruct-2503": model(
+        "mistral3", architectures=["Mistral3ForConditionalGeneration"], image_token_index=10, multimodal_projector_bias=False,
+        projector_hidden_act="gelu", spatial_merge_size=2, torch_dtype="bfloat16", vision_feature_layer=-1,
+        text_config=mistral("mistral", 5120, 32768, 40, 32, 8, 131072, 131072, head_dim=128, rope_theta=1e9),
+        vision_config=dict(model_type="pixtral", attention_dropout=0.0, head_dim=64, hidden_act="gelu", hidden_size=1024,
+                           image_size=1540, intermediate_size=4096, num_attention_heads=16, num_channels=3,
+                           num_hidden_layers=24, patch_size=14, rope_theta=10000.0)),
     "allenai/OLMo-1B-hf": olmo("olmo", 2048, 8192, 16, 16, 16, 50304, 2048, clip_qkv=None, rope_theta=10000.0,
                                tie_word_embeddings=True, eos_token_id=50279, pad_token_id=1),
     "allenai/OLMo-2-0425-1B": olmo("olmo2", 2048, 8192, 16, 16, 16, 100352, 4096, rms_norm_eps=1e-6),
@@ -278,6 +299,10 @@ PUBLISHED = {
         "cohere", **sizes(8192, 22528, 40, 64, 64, 256000, 8192), attention_bias=False, bos_token_id=5, eos_token_id=255001,
         hidden_act="silu", layer_norm_eps=1e-5, logit_scale=0.0625, model_max_length=131072, pad_token_id=0,
         rope_theta=8000000.0, torch_dtype="float16", use_qk_norm=False),
+    "CohereForAI/c4ai-command-r-plus": model(
+        "cohere", **sizes(12288, 33792, 64, 96, 8, 256000, 8192), attention_bias=False, bos_token_id=5, eos_token_id=255001,
+        hidden_act="silu", layer_norm_eps=1e-5, logit_scale=0.8333333333333334, model_max_length=131072, pad_token_id=0,
+        rope_theta=75000000.0, torch_dtype="float16", use_qk_norm=True),
     "CohereForAI/c4ai-command-r7b-12-2024": model(
         "cohere2", **sizes(4096, 14336, 32, 32, 8, 256000, 132096), attention_bias=False, bos_token_id=5, eos_token_id=255001,
         head_dim=128, hidden_act="silu", layer_norm_eps=1e-5, logit_scale=0.25, order_of_interleaved_layers="local_attn_first",
@@ -320,11 +345,6 @@ OTHERS = {
     "hugging-quants/Meta-Llama-3.1-8B-Instruct-AWQ-INT4": ("'quantization_config'", llama3(
         4096, 14336, 32, 32, 8, 128256, 131072, mlp_bias=False, rope_scaling=scaled(8.0), quantization_config=dict(
             bits=4, group_size=128, modules_to_not_convert=None, quant_method="awq", version="gemm", zero_point=True))),
-    "google/gemma-3-4b-it": ("model_type 'gemma3'", model(
-        "gemma3", architectures=["Gemma3ForConditionalGeneration"], boi_token_index=255999, eoi_token_index=256000,
-        eos_token_id=[1, 106], image_token_index=262144, initializer_range=0.02, mm_tokens_per_image=256,
-        text_config=dict(hidden_size=2560, intermediate_size=10240, model_type="gemma3_text", num_hidden_layers=34,
-                         rope_scaling=dict(factor=8.0, rope_type="linear"), sliding_window=1024), torch_dtype="bfloat16")),
     "openai/gpt-oss-20b": ("model_type 'gpt_oss'", model(
         "gpt_oss", **sizes(2880, 2880, 24, 64, 8, 201088, 131072), attention_bias=True, head_dim=64, hidden_act="silu",
         num_local_experts=32, num_experts_per_tok=4, rms_norm_eps=1e-5, rope_theta=150000, sliding_window=128,
@@ -389,7 +409,10 @@ def write_seeds(rows):
             f.write(json.dumps(config, separators=(",", ":")))
 
 
-def count(config):
+def count(config, keys):
+    if "text_config" in keys:  # of a model that also sees images, the part that we read
+        config = config.text_config
+        config.tie_word_embeddings = keys.get("tie_word_embeddings", config.tie_word_embeddings)
     with torch.device("meta"):
         m = transformers.AutoModelForCausalLM.from_config(config)
     return m.num_parameters()
@@ -401,15 +424,13 @@ def main():
         for name, published in PUBLISHED.items():
             kind = published["model_type"]
             config = transformers.AutoConfig.for_model(**{k: v for k, v in published.items()})
-            parameters = count(config)
             config.architectures = published.get("architectures")
             newer = json.loads(config.to_json_string(use_diff=True))
             for form, keys in (("published", published), ("transformers " + transformers.__version__, newer)):
+                parameters = count(config, keys)
                 row = dict(model=name, form=form, parameters=parameters)
                 if kind in REFUSED:
                     row["refused"] = "model_type '%s'" % kind
-                elif keys.get("qk_layernorm"):
-                    row["refused"] = "'qk_layernorm'"
                 rows.append(row | dict(config=keys))
                 f.write(json.dumps(rows[-1], separators=(",", ":")) + "\n")
             print("%-46s %16d" % (name, parameters), flush=True)

@@ -81,15 +81,38 @@ CASES = {
     "gemma3-head256": ("Gemma3Text", dict(head_dim=256, hidden_size=24, num_attention_heads=2, num_key_value_heads=1,
                                           intermediate_size=40, sliding_window=13, num_hidden_layers=2,
                                           sliding_window_pattern=2), "bfloat16", None, 40),
+    "gemma3-sees": ("Gemma3", dict(text_config=dict(
+        head_dim=12, hidden_size=40, num_attention_heads=5, num_key_value_heads=1, intermediate_size=33, vocab_size=131,
+        max_position_embeddings=256, tie_word_embeddings=False, query_pre_attn_scalar=9, sliding_window=9, num_hidden_layers=3, initializer_range=0.15,
+        rope_parameters=dict(sliding_attention=dict(rope_type="default", rope_theta=1e4),
+                             full_attention=dict(rope_type="linear", rope_theta=1e6, factor=4.0)),
+        layer_types=["sliding_attention", "full_attention", "sliding_attention"]), vision_config=dict(
+            model_type="siglip_vision_model", hidden_size=8, image_size=28, intermediate_size=8, num_attention_heads=1,
+            num_hidden_layers=1, patch_size=14, vision_use_head=False), mm_tokens_per_image=1,
+        image_token_index=130, tie_word_embeddings=False), "bfloat16", None, 30),
+    "mistral3-sees": ("Mistral3", dict(text_config=dict(
+        model_type="mistral", head_dim=14, hidden_size=36, num_attention_heads=6, num_key_value_heads=2, intermediate_size=50,
+        vocab_size=131, max_position_embeddings=256, num_hidden_layers=2, initializer_range=0.15, sliding_window=None),
+        vision_config=dict(model_type="pixtral", hidden_size=8, image_size=28, intermediate_size=8, num_attention_heads=1,
+                           head_dim=8, num_hidden_layers=1, patch_size=14), image_token_index=10), "bfloat16", None, 9),
     "glm": ("Glm", dict(head_dim=16), "bfloat16", None, 9),
     "glm4": ("Glm4", dict(head_dim=16), "bfloat16", None, 9),
     "starcoder2": ("Starcoder2", dict(sliding_window=14), "bfloat16", None, 40),
     "gpt-neox": ("GPTNeoX", dict(), "bfloat16", None, 9),
     "gpt-neox-sequential": ("GPTNeoX", dict(use_parallel_residual=False, hidden_size=40, num_attention_heads=5,
                                             rotary_pct=1.0), "bfloat16", None, 9),
+    "gpt2": ("GPT2", dict(), "bfloat16", None, 9),
+    "gpt2-base-names": ("GPT2", dict(hidden_size=40, num_attention_heads=5, n_inner=72, vocab_size=131, base=True), "float32",
+                        None, 9),
+    "gpt2-unscaled": ("GPT2", dict(hidden_size=20, num_attention_heads=2, n_inner=33, num_hidden_layers=3, vocab_size=131,
+                                   scale_attn_weights=False), "bfloat16", None, 17),
     "phi": ("Phi", dict(), "bfloat16", None, 9),
     "stablelm": ("StableLm", dict(use_qkv_bias=True), "bfloat16", None, 9),
     "stablelm-parallel": ("StableLm", dict(use_parallel_residual=True), "bfloat16", None, 9),
+    "stablelm-12b": ("StableLm", dict(use_parallel_residual=True, qk_layernorm=True, hidden_size=80, num_attention_heads=5,
+                                      num_key_value_heads=1, intermediate_size=38, vocab_size=131), "bfloat16", None, 9),
+    "cohere-plus": ("Cohere", dict(logit_scale=0.5, use_qk_norm=True, hidden_size=60, num_attention_heads=6,
+                                   num_key_value_heads=3, intermediate_size=38, vocab_size=131), "bfloat16", None, 9),
     "cohere": ("Cohere", dict(logit_scale=0.5), "bfloat16", None, 9),
     "cohere2": ("Cohere2", dict(sliding_window=12, num_hidden_layers=4, logit_scale=0.5), "bfloat16", None, 40),
     "exaone4": ("Exaone4", dict(sliding_window=12, num_hidden_layers=4), "bfloat16", None, 40),
@@ -100,15 +123,21 @@ CASES = {
 
 def build(kind, changes, seed):
     torch.manual_seed(seed)
-    config = getattr(transformers, kind + "Config")(**{**SMALL, **changes, "initializer_range": 0.15})
-    config._attn_implementation = "eager"
-    model = getattr(transformers, kind.removesuffix("Text") + "ForCausalLM")(config).eval()
+    keys = {**SMALL, **changes, "initializer_range": 0.15}
+    keys.pop("base", None)
+    if "text_config" in keys:
+        keys = {k: v for k, v in keys.items() if k not in SMALL}
+    config = getattr(transformers, kind + "Config")(**keys)
+    kind = transformers.AutoModelForImageTextToText if "vision_config" in keys else transformers.AutoModelForCausalLM
+    model = kind.from_config(config, attn_implementation="eager").eval()
     with torch.no_grad():
         for name, p in model.named_parameters():
-            if "norm" in name and name.endswith("weight"):
-                p.copy_((0 if "Gemma" in kind else 1) + 0.2 * torch.randn_like(p))
+            if ("norm" in name or ".ln_" in name) and name.endswith("weight"):
+                p.copy_((0 if "gemma" in config.model_type else 1) + 0.2 * torch.randn_like(p))
             elif name.endswith("bias"):
                 p.copy_(0.3 * torch.randn_like(p))
+            elif "wpe" in name:
+                p.mul_(5)  # for more than a few tokens
     return model
 
 
@@ -144,7 +173,7 @@ def write(name, kind, changes, dtype, shard, prompt_length):
     for seed in range(1, 60):
         model = cast(cast(build(kind, changes, seed), dtype), "float32")  # the values that are stored
         torch.manual_seed(1000 + seed)
-        prompt = torch.randint(3, model.config.vocab_size, (prompt_length,)).tolist()
+        prompt = torch.randint(3, model.config.get_text_config().vocab_size, (prompt_length,)).tolist()
         tokens, margin = greedy(model, prompt)
         if margin > MARGIN and len(set(tokens)) > 8:
             break
@@ -156,7 +185,8 @@ def write(name, kind, changes, dtype, shard, prompt_length):
     f16 = error(logits_of(cast(build(kind, changes, seed), dtype), ids), want) if dtype == "float16" else 0
     path = f"{OUT}/{name}"
     shutil.rmtree(path, ignore_errors=True)
-    cast(build(kind, changes, seed), dtype).save_pretrained(path, max_shard_size=shard or "50GB")
+    model = cast(build(kind, changes, seed), dtype)
+    (model.base_model if "base" in changes else model).save_pretrained(path, max_shard_size=shard or "50GB")
     want.numpy().astype("<f4").tofile(f"{path}/logits.f32")
     json.dump(dict(prompt=prompt, greedy=tokens, vocab=want.shape[1], bf16_error=bf16, **(dict(f16_error=f16) if f16 else {}), margin=margin, seed=seed,
                    torch=torch.__version__, transformers=transformers.__version__), open(f"{path}/golden.json", "w"))

@@ -170,7 +170,7 @@ static void refuse_bad(const ExactBackend *b, RandomModel *m, Compute compute, R
         snprintf(s.name, sizeof s.name, "spoilt");
         session_begin_step(&s, true, LAYOUT_TREE);
         int node = tree_root(&s.tree, 0);
-        for (int i = 1; i < count; i++) tree_probe(&s.tree, node, i % shape->vocab, true);
+        for (int i = 1; i < count; i++) tree_probe(&s.tree, node, i % shape->real_vocab, true);
         assert_true(session_run(&s, shape->layers, NULL));
         if (!bad) assert_true(session_top(&s, &node, 1, TOP, ids, logits, NULL));
         if (!bad) assert_true(session_read(&s, HEAD_LOGITS, NULL));

@@ -14,8 +14,9 @@ static void vary(Shape *s, Random *r) {
     s->mlp_bias = random_below(r, 4) == 0;
     s->head_bias = random_below(r, 6) == 0;
     s->ungated = random_below(r, 4) == 0;
+    s->positions = random_below(r, 5) == 0;
     s->activation = (Activation)random_below(r, 4);
-    s->qk_norm = (QkNorm)random_below(r, 3);
+    s->qk_norm = (QkNorm)random_below(r, 4);
     s->norm_kind = (NormKind)random_below(r, 2);
     s->norm_bias = s->norm_kind == NORM_LAYER && random_below(r, 2);
     s->norm_place = s->norm_kind == NORM_LAYER ? NORMS_BEFORE : (NormPlace)random_below(r, 3);
@@ -141,6 +142,7 @@ void random_model_init(RandomModel *m, const Shape *s, Dtype dtype, bool mixed, 
     m->model.fc = draw(m, 0, W_FC, dtype, mixed, r);
     m->model.fc_bias = draw(m, 0, W_FC_BIAS, dtype, mixed, r);
     m->model.final_norm_bias = draw(m, 0, W_FINAL_NORM_BIAS, dtype, mixed, r);
+    m->model.positions = draw(m, 0, W_POSITIONS, dtype, mixed, r);
     m->model.head_bias = draw(m, 0, W_HEAD_BIAS, dtype, mixed, r);
     m->model.token_norm = draw(m, 0, W_TOKEN_NORM, dtype, mixed, r);
     m->model.fc_norm = draw(m, 0, W_FC_NORM, dtype, mixed, r);

@@ -16,7 +16,8 @@ enum { SUMS = ROWS * ALL * HEAD_DIM_MAX, ANGLES = NODES * HEAD_DIM_MAX / 2 };
 
 typedef struct World {
     Heads heads;
-    float sums[SUMS], weight[2 * HEAD_DIM_MAX], cosine[ANGLES], sine[ANGLES];
+    bool own; // LayerNorm with weights of each head
+    float sums[SUMS], weight[ALL * HEAD_DIM_MAX], cosine[ANGLES], sine[ANGLES];
 } World;
 
 // Of all rows, (ROWS, HEADS, pitch); and of all nodes, (KV_HEADS, NODES, pitch).
@@ -45,6 +46,7 @@ static void run(const World *w, int count, Out *out) {
     NormHeads n = {.rows = take(sizeof rows, rows, stream),
                    .sums = take(sizeof w->sums, w->sums, stream),
                    .weight = take(sizeof w->weight, w->weight, stream),
+                   .own = w->own,
                    .epsilon = EPSILON,
                    .put = {.kind = PUT_QKV,
                            .heads = w->heads,
@@ -68,13 +70,14 @@ static void run(const World *w, int count, Out *out) {
 static double reckon(const World *w, int row, int head, int d) {
     int n = w->heads.head_dim, pairs = w->heads.pairs, even = d / 2 * 2;
     const float *x = w->sums + ((size_t)row * ALL + (size_t)head) * (size_t)n;
-    const float *weight = w->weight + (head < HEADS ? 0 : n);
+    const float *weight = w->weight + (w->own ? head : head >= HEADS) * n;
     if (head >= HEADS + KV_HEADS) return (double)x[d];
-    double sum = 0;
-    for (int i = 0; i < n; i++) sum += (double)x[i] * (double)x[i];
+    double sum = 0, mean = 0;
+    for (int i = 0; w->own && i < n; i++) mean += (double)x[i] / n;
+    for (int i = 0; i < n; i++) sum += ((double)x[i] - mean) * ((double)x[i] - mean);
     double scale = 1 / sqrt(sum / n + (double)EPSILON);
-    double a = (double)x[even] * scale * (double)weight[even],
-           b = (double)x[even + 1] * scale * (double)weight[even + 1];
+    double a = ((double)x[even] - mean) * scale * (double)weight[even],
+           b = ((double)x[even + 1] - mean) * scale * (double)weight[even + 1];
     if (d / 2 >= pairs) return d % 2 ? b : a;
     size_t at = (size_t)NODE[row] * (size_t)pairs + (size_t)(d / 2);
     double c = (double)w->cosine[at], s = (double)w->sine[at];
@@ -126,15 +129,17 @@ static void any_size(void **state) {
     Random r = test_random(513);
     (void)state;
     for (int i = 0; i < SUMS; i++) w.sums[i] = random_normal(&r);
-    for (int i = 0; i < 2 * HEAD_DIM_MAX; i++) w.weight[i] = random_normal(&r);
+    for (int i = 0; i < ALL * HEAD_DIM_MAX; i++) w.weight[i] = random_normal(&r);
     for (int i = 0; i < ANGLES; i++) w.cosine[i] = random_normal(&r), w.sine[i] = random_normal(&r);
-    for (size_t i = 0; i < sizeof SIZES / sizeof *SIZES; i++) {
-        int n = SIZES[i][0];
+    size_t sizes = sizeof SIZES / sizeof *SIZES;
+    for (size_t i = 0; i < 2 * sizes; i++) {
+        int n = SIZES[i % sizes][0];
+        w.own = i >= sizes;
         w.heads = (Heads){.heads = HEADS,
                           .kv_heads = KV_HEADS,
                           .head_dim = n,
                           .pitch = (n + 3) / 4 * 4,
-                          .pairs = SIZES[i][1]};
+                          .pairs = SIZES[i % sizes][1]};
         check(&w, &out[0], &out[1]);
     }
 }

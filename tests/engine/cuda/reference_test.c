@@ -84,7 +84,20 @@ static double compare(Session *cpu, Session *gpu, const Plan *p) {
     return worst;
 }
 
+// How far the reference itself is from its f32, for models that enlarge every rounding.
+static double own_error(const RandomModel *m, Session *cpu, const Plan *p) {
+    Session cpu32, gpu32;
+    open_pair(m, COMPUTE_F32, &cpu32, &gpu32);
+    run_plan(&cpu32, p);
+    double error = compare(&cpu32, cpu, p);
+    session_release(&cpu32);
+    session_release(&gpu32);
+    return error;
+}
+
 // In bf16 every rounding of a row may fall the other way: two ulps of a value, seen through a few layers.
+// Where the reference is further than that from its own f32, the kernels may be as far from it on the other
+// side.
 static void check_shapes(Compute compute, Dtype dtype, bool mixed, double tolerance, int rounds) {
     Random r = test_random(90 + (uint64_t)dtype);
     double worst = 0;
@@ -100,7 +113,7 @@ static void check_shapes(Compute compute, Dtype dtype, bool mixed, double tolera
         run_plan(&cpu, &p);
         run_plan(&gpu, &p);
         double error = compare(&cpu, &gpu, &p);
-        if (!(error <= tolerance))
+        if (!(error <= tolerance) && !(compute == COMPUTE_BF16 && error <= 2 * own_error(&m, &cpu, &p)))
             fail_msg("round %d: error %g, wanted at most %g (width %d, heads %d/%d of %d, mlp %d, vocab %d, "
                      "window %d, seed %llu)",
                      round, error, tolerance, shape.width, shape.heads, shape.kv_heads, shape.head_dim,

@@ -45,7 +45,7 @@ typedef struct {
 
 static const Refused REFUSED[] = {
     // what is not supported is named, with what is
-    {"{\"model_type\":\"gpt2\"}", "model_type 'gpt2'"},
+    {"{\"model_type\":\"bloom\"}", "model_type 'bloom'"},
     {"{\"model_type\":\"mixtral\"}", "llama (also CodeLlama"},
     {"{\"model_type\":\"falcon\"}", "mistral, phi3, qwen2, qwen3, granite"},
     // keys that only some architectures have
@@ -62,8 +62,23 @@ static const Refused REFUSED[] = {
     {"{\"model_type\":\"starcoder2\",\"use_bias\":7}", "'use_bias'"},
     {"{\"model_type\":\"gpt_neox\",\"use_parallel_residual\":\"no\"}", "'use_parallel_residual'"},
     {"{\"model_type\":\"gpt_neox\",\"rotary_pct\":2}", "'rotary_pct'"},
-    {"{\"model_type\":\"stablelm\",\"qk_layernorm\":true}", "'qk_layernorm'"},
-    {"{\"model_type\":\"cohere\",\"use_qk_norm\":true}", "'use_qk_norm'"},
+    {"{\"model_type\":\"gpt2\"}", "'n_layer' is missing"},
+    {"{\"model_type\":\"gpt2\",\"n_layer\":2,\"n_embd\":8,\"n_head\":2,\"n_positions\":0}", "'n_positions'"},
+    {"{\"model_type\":\"gpt2\",\"n_layer\":2,\"n_embd\":8,\"n_head\":2,\"n_inner\":-1}", "'n_inner'"},
+    {"{\"model_type\":\"gpt2\",\"n_layer\":2,\"n_embd\":8,\"n_head\":2,\"scale_attn_by_inverse_layer_idx\":"
+     "true}",
+     "'scale_attn_by_inverse_layer_idx'"},
+    {"{\"model_type\":\"gpt2\",\"n_layer\":2,\"n_embd\":8,\"n_head\":2,\"add_cross_attention\":true}",
+     "'add_cross_attention'"},
+    {"{\"model_type\":\"gemma3\",\"text_config\":7}", "model_type 'gemma3'"},
+    {"{\"model_type\":\"gemma3\",\"text_config\":{}}", "model_type 'gemma3'"},
+    {"{\"model_type\":\"gemma3\",\"text_config\":{\"model_type\":\"gemma3_text\",\"query_pre_attn_scalar\":0}"
+     "}",
+     "'query_pre_attn_scalar'"},
+    {"{\"model_type\":\"mistral3\",\"text_config\":{\"model_type\":\"mistral3\",\"text_config\":{}}}",
+     "model_type 'mistral3'"},
+    {"{\"model_type\":\"stablelm\",\"qk_layernorm\":1}", "'qk_layernorm'"},
+    {"{\"model_type\":\"cohere\",\"use_qk_norm\":1}", "'use_qk_norm'"},
     {"{\"model_type\":\"cohere2\",\"logit_scale\":0}", "'logit_scale'"},
     {"{\"model_type\":\"seed_oss\",\"attention_out_bias\":2}", "'attention_out_bias'"},
     {"{\"model_type\":null}", "'model_type'"},
