@@ -53,17 +53,17 @@ bool hardware_check(const Hardware *h, Error *e) {
 
 StepPlan step_chain(int tokens, int context) {
     double n = tokens;
-    return (StepPlan){tokens, tokens, context, 1, n * context + n * (n + 1) / 2, false};
+    return (StepPlan){tokens, tokens, context, 1, n * context + n * (n + 1) / 2, false, 0};
 }
 
 StepPlan step_tree(int k, int w, int context) {
     double chain = (double)w * (context + 1) + 0.5 * w * (w + 1.0);
-    return (StepPlan){1 + k * w, 1 + k * w, context, 1, context + 1 + k * chain, false};
+    return (StepPlan){1 + k * w, 1 + k * w, context, 1, context + 1 + k * chain, false, 0};
 }
 
 StepPlan step_batch(int k, int w, int context) {
     StepPlan one = step_chain(w + 1, context);
-    return (StepPlan){k * one.rows, k * one.rows, context, k, k * one.seen, false};
+    return (StepPlan){k * one.rows, k * one.rows, context, k, k * one.seen, false, 0};
 }
 
 // Both at once, as far as the machine lets them.
@@ -106,13 +106,17 @@ double experts_touched(const StepExperts *x, int rows) {
     return x->count * -expm1(rows * log1p(-(double)x->chosen / x->count));
 }
 
-// An expert gets some of the rows, a number with a binomial distribution; its tiles are filled up.
-static Meeting meet_experts(const Hardware *h, const StepExperts *x, int rows) {
-    Meeting all = {experts_touched(x, rows), (double)rows * x->chosen, 0, 0};
-    double filled = 0;
-    for (int n = 1; n <= rows; n++) {
+// An expert gets some of the rows, a number with a binomial distribution, or, of counted ones, each as many.
+static Meeting meet_experts(const Hardware *h, const StepExperts *x, const StepPlan *s) {
+    double all_rows = (double)s->rows * x->chosen, filled = 0;
+    if (s->experts >= 1) {
+        Meeting one = meet_one(h, (int)ceil(all_rows / s->experts));
+        return (Meeting){s->experts, all_rows, s->experts * one.tiles, one.height};
+    }
+    Meeting all = {experts_touched(x, s->rows), all_rows, 0, 0};
+    for (int n = 1; n <= s->rows; n++) {
         double experts =
-            x->count * gsl_ran_binomial_pdf((unsigned)n, (double)x->chosen / x->count, (unsigned)rows);
+            x->count * gsl_ran_binomial_pdf((unsigned)n, (double)x->chosen / x->count, (unsigned)s->rows);
         Meeting one = meet_one(h, n);
         all.tiles += experts * one.tiles;
         filled += experts * one.tiles * one.height;
@@ -167,21 +171,21 @@ static double mlp(const Hardware *h, const StepModel *m, const Meeting *met, int
 }
 
 // The product that scores the experts, the experts, and the MLP beside them.
-static double sparse_mlp(const Hardware *h, const StepModel *m, const Meeting *one, int rows) {
-    Meeting experts = meet_experts(h, &m->experts, rows);
+static double sparse_mlp(const Hardware *h, const StepModel *m, const Meeting *one, const StepPlan *s) {
+    Meeting experts = meet_experts(h, &m->experts, s);
     return product(h, one, m->width, m->experts.count, m->weight_bytes) +
            mlp(h, m, &experts, m->experts.width) + mlp(h, m, one, m->experts.shared);
 }
 
-static double layer_products(const Hardware *h, const StepModel *m, int rows) {
+static double layer_products(const Hardware *h, const StepModel *m, const StepPlan *s) {
     int inner = m->attention_width ? m->attention_width : m->width;
     double sparse = m->experts.count ? m->experts.share : 0;
-    Meeting one = meet_one(h, rows);
+    Meeting one = meet_one(h, s->rows);
     return product(h, &one, m->fc_width, m->fc_width ? m->width : 0, m->weight_bytes) +
            product(h, &one, inner, m->q_width + 2 * m->kv_width, m->weight_bytes) +
            product(h, &one, m->q_width, m->width, m->weight_bytes) +
            (sparse < 1 ? (1 - sparse) * mlp(h, m, &one, m->mlp_width) : 0) +
-           (sparse > 0 ? sparse * sparse_mlp(h, m, &one, rows) : 0);
+           (sparse > 0 ? sparse * sparse_mlp(h, m, &one, s) : 0);
 }
 
 // Widths of the MLPs that a row runs, on average over layers.
@@ -194,7 +198,7 @@ static double mlp_width(const StepModel *m) {
 StepPrice hardware_price(const Hardware *h, const StepModel *m, const StepPlan *s) {
     StepPrice p = {0};
     assert(hardware_check(h, NULL) && s->rows > 0);
-    p.products = m->layers * layer_products(h, m, s->rows);
+    p.products = m->layers * layer_products(h, m, s);
     if (s->read > 0) p.products += hardware_product(h, s->read, m->width, m->vocab, m->weight_bytes);
     p.attention = m->layers * of_windows(attention, h, m, s);
     p.copy = m->layers * of_windows(copy, h, m, s);

@@ -59,12 +59,13 @@ typedef struct StepModel {
 } StepModel;
 
 typedef struct StepPlan {
-    int rows;      // nodes run
-    int read;      // of them that reach the LM head
-    int context;   // committed tokens
-    int sequences; // times the context is read: 1, or the rows of a batch
-    double seen;   // positions that the nodes see, summed over nodes
-    bool copied;   // the cache is copied for each sequence of a batch, not viewed
+    int rows;       // nodes run
+    int read;       // of them that reach the LM head
+    int context;    // committed tokens
+    int sequences;  // times the context is read: 1, or the rows of a batch
+    double seen;    // positions that the nodes see, summed over nodes
+    bool copied;    // the cache is copied for each sequence of a batch, not viewed
+    double experts; // that a layer reads; below 1: as many as the rows touch at random
 } StepPlan;
 
 typedef struct StepPrice { // seconds

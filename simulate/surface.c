@@ -18,8 +18,10 @@
 
 enum { MOST_BYTES = 16 << 20, MOST_FIELDS = 32, MOST_POINTS = 1 << 16, MOST_ROWS = 1 << 20 };
 
-typedef enum { TOKENS, CONTEXT, K, W, LAYOUT, SECONDS, COLUMN_COUNT } Column;
-static const char *const COLUMNS[COLUMN_COUNT] = {"tokens", "context", "k", "w", "layout", "median_s"};
+// The last may be missing.
+typedef enum { TOKENS, CONTEXT, K, W, LAYOUT, SECONDS, EXPERTS, COLUMN_COUNT } Column;
+static const char *const COLUMNS[COLUMN_COUNT] = {"tokens", "context",  "k",      "w",
+                                                  "layout", "median_s", "experts"};
 
 typedef struct {
     const char *place;
@@ -48,7 +50,7 @@ static bool read_header(Reader *r, char *line) {
         r->at[c] = -1;
         for (int i = 0; i < count; i++)
             if (strcmp(fields[i], COLUMNS[c]) == 0) r->at[c] = i;
-        if (r->at[c] < 0)
+        if (r->at[c] < 0 && c != EXPERTS)
             return error_input(
                 r->e,
                 "%s:%d: there is no column '%s' among tokens, context, k, w, layout, median_s: "
@@ -97,7 +99,7 @@ static bool read_point(Reader *r, char *line, SurfacePoint *out) {
                            r->place, r->line, layout, k);
     // Rows of one tree may share nodes; the nodes that ran count.
     out->step.rows = out->step.read = tokens;
-    return true;
+    return r->at[EXPERTS] < 0 || read_number(r, fields, EXPERTS, 0, MOST_ROWS, &out->step.experts);
 }
 
 static bool read_lines(Reader *r, char *text, Surface *out) {

@@ -187,6 +187,14 @@ static bool print_errors(const Simulation *s, Error *e) {
     return show_and_release(&g, ok, e);
 }
 
+static void print_experts(const StepExperts *x) {
+    if (!x->count) return;
+    terminal_printf("experts    %d of %d a row, each as likely: a layer reads %.1f for 8 rows, %.1f for 32, "
+                    "%.1f for 128\n",
+                    x->chosen, x->count, experts_touched(x, 8), experts_touched(x, 32),
+                    experts_touched(x, 128));
+}
+
 static void print_head(const Prediction *of) {
     const Pricing *p = &of->pricing;
     double bytes = step_model_bytes(&p->target) + (p->has_draft ? step_model_bytes(&p->draft) : 0);
@@ -197,6 +205,7 @@ static void print_head(const Prediction *of) {
                         ? "reckoned from the kernels' work: no step was measured on such a card"
                     : hardware_is_floor(&p->machine) ? "a data sheet's: floors, no step there can be faster"
                                                      : "as its steps were measured and fitted");
+    print_experts(&p->target.experts);
     puts("accepted   tokens that the run's own models accepted: S is theirs");
     if (bytes > p->machine.memory_bytes)
         terminal_printf("note       weights of %.1f GB do not fit into its %.1f GB\n", 1e-9 * bytes,

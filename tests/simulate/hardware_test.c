@@ -1,6 +1,7 @@
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"
+#include "engine/core/experts.h"
 #include "engine/base/text.h"
 #include "simulate/hardware.h"
 
@@ -190,8 +191,8 @@ static void local_windows(void **state) {
 static void experts_drawn(void **state) {
     (void)state;
     Random r = test_random(6);
-    enum { TRIALS = 2000 };
-    for (int n = 0; n < 40; n++) {
+    enum { TRIALS = 600 };
+    for (int n = 0; n < 30; n++) {
         StepExperts x = {.count = test_between(&r, 1, 40)};
         x.chosen = test_between(&r, 1, x.count);
         int rows = test_between(&r, 1, 40), order[40];
@@ -217,6 +218,37 @@ static void experts_drawn(void **state) {
     }
 }
 
+// The engine's choice among random logits touches as many as expected.
+static void experts_routed(void **state) {
+    (void)state;
+    static const struct {
+        int count, chosen, rows;
+    } CASES[] = {{8, 2, 1}, {8, 2, 4}, {8, 2, 16}, {64, 8, 7}, {128, 8, 32}, {60, 4, 60}};
+    enum { TRIALS = 300 };
+    Random r = test_random(8);
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        Experts x = {.count = CASES[i].count, .chosen = CASES[i].chosen};
+        StepExperts priced = {.count = x.count, .chosen = x.chosen};
+        double sum = 0, wanted = experts_touched(&priced, CASES[i].rows);
+        for (int trial = 0; trial < TRIALS; trial++) {
+            bool touched[128] = {false};
+            for (int row = 0; row < CASES[i].rows; row++) {
+                float logits[128];
+                Route route;
+                for (int k = 0; k < x.count; k++) logits[k] = random_normal(&r);
+                experts_choose(&x, logits, &route);
+                for (int k = 0; k < x.chosen; k++) {
+                    sum += !touched[route.expert[k]];
+                    touched[route.expert[k]] = true;
+                }
+            }
+        }
+        if (fabs(sum / TRIALS / wanted - 1) > 0.03)
+            fail_msg("%d of %d, %d rows: %g routed, wanted %g", x.chosen, x.count, CASES[i].rows,
+                     sum / TRIALS, wanted);
+    }
+}
+
 // One expert that all rows run is an MLP, beside the product that scores it.
 static void one_expert(void **state) {
     (void)state;
@@ -234,6 +266,29 @@ static void one_expert(void **state) {
         assert_about("products", hardware_price(&h, &sparse, &s).products,
                      hardware_price(&h, &dense, &s).products + router);
         assert_about("rows", hardware_price(&h, &sparse, &s).rows, hardware_price(&h, &dense, &s).rows);
+    }
+}
+
+// Counted experts take the place of expected ones: fewer are read, and get more rows each.
+static void experts_counted(void **state) {
+    (void)state;
+    Random r = test_random(10);
+    for (int n = 0; n < 500; n++) {
+        Hardware h = draw_machine(&r), reads = h;
+        StepModel m = draw_model(&r);
+        StepPlan s = step_chain(test_between(&r, 1, 300), 100), counted = s;
+        if (!m.experts.count) continue;
+        counted.experts = test_between(&r, m.experts.chosen, m.experts.count);
+        reads.operations_per_s = 1e40;
+        double each = m.weight_bytes * (m.ungated ? 2 : 3) * (double)m.width * m.experts.width *
+                      m.experts.share * m.layers / (h.bytes_per_s * h.read_share);
+        double more = counted.experts - experts_touched(&m.experts, s.rows);
+        double got = hardware_price(&reads, &m, &counted).products - hardware_price(&reads, &m, &s).products;
+        if (!(fabs(got - each * more) <= 1e-9 * hardware_price(&reads, &m, &s).products))
+            fail_msg("%g experts more take %g s, wanted %g", more, got, each * more);
+        assert_not_less("operations", hardware_price(&h, &m, &counted).products,
+                        m.layers * m.experts.share * 2 * s.rows * m.experts.chosen * (m.ungated ? 2 : 3) *
+                            (double)m.width * m.experts.width / (h.operations_per_s * h.compute_share));
     }
 }
 
@@ -448,7 +503,8 @@ int main(void) {
         cmocka_unit_test(floor_or_fitted), cmocka_unit_test(written_and_read),
         cmocka_unit_test(waves),           cmocka_unit_test(floors),
         cmocka_unit_test(local_windows),   cmocka_unit_test(experts_drawn),
-        cmocka_unit_test(one_expert),      cmocka_unit_test(shape_of_transition),
+        cmocka_unit_test(one_expert),      cmocka_unit_test(experts_routed),
+        cmocka_unit_test(experts_counted), cmocka_unit_test(shape_of_transition),
         cmocka_unit_test(monotone),        cmocka_unit_test(attention),
         cmocka_unit_test(plain_scores),    cmocka_unit_test(plans),
         cmocka_unit_test(known_machine),   cmocka_unit_test(files),

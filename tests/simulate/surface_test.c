@@ -123,6 +123,15 @@ static void reads_csv(void **state) {
     if (!surface_parse(text, strlen(text), "f.csv", &s, &e)) fail_msg("%s", e.text);
     assert_true(s.count == 3 && s.points[1].step.sequences == 1 && s.points[2].step.sequences == 5);
     assert_true(s.points[0].step.seen == 26 && s.points[2].step.rows == 10 && s.points[2].seconds == 0.012);
+    assert_true(s.points[0].step.experts == 0);
+    surface_release(&s);
+    static const char COUNTED[] = "tokens,context,k,w,layout,median_s,experts\n4,25,0,0,chain,0.01,5.5\n";
+    if (!surface_parse(COUNTED, strlen(COUNTED), "f.csv", &s, &e)) fail_msg("%s", e.text);
+    assert_true(s.points[0].step.experts == 5.5);
+    surface_release(&s);
+    static const char MINUS[] = "tokens,context,k,w,layout,median_s,experts\n4,25,0,0,chain,0.01,-1\n";
+    assert_false(surface_parse(MINUS, strlen(MINUS), "f.csv", &s, &e));
+    assert_non_null(strstr(e.text, "f.csv:2: experts is '-1', must be a number from 0"));
     surface_release(&s);
 }
 

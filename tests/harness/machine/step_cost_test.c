@@ -1,7 +1,11 @@
 // A step's bytes and operations, against counting them by hand.
 #include "tests/support/check.h"
 
+#include "engine/cpu/cpu.h"
 #include "harness/machine/steps.h"
+#include "tests/support/random_model.h"
+
+#include <math.h>
 
 static Shape small_shape(void) {
     return (Shape){
@@ -80,6 +84,55 @@ static void experts(void **state) {
     assert_true(step_cost(&s, &r, &step).bytes == 1000 + 5 * 70);
 }
 
+// A step of one row reads its own experts; of more rows, about as many as random choices touch.
+static void experts_measured(void **state) {
+    (void)state;
+    static const struct {
+        int tokens;
+        double least, most; // of the number that is expected
+    } ROWS[] = {{1, 1, 1}, {4, 0.8, 1.1}, {16, 0.8, 1.05}, {64, 0.8, 1.02}};
+    static const Ceilings CEILINGS = {.bytes_per_s = 1e9};
+    const BenchOptions o = {.min_samples = 40, .max_samples = 40, .clock = clock_monotonic()};
+    Random r = test_random(1);
+    RandomModel m;
+    Session s;
+    Error e = {0};
+    void *self;
+    Shape shape = {.layers = 3,
+                   .width = 48,
+                   .heads = 4,
+                   .kv_heads = 2,
+                   .head_dim = 12,
+                   .mlp_width = 40,
+                   .vocab = 300,
+                   .real_vocab = 300,
+                   .context = 256,
+                   .norm_epsilon = 1e-5f,
+                   .rope = {.theta = 1e4, .factor = 1, .pairs = 6, .attention_factor = 1}};
+    shape.experts = (Experts){.count = 12, .chosen = 2, .width = 16};
+    layer_add(&shape.sparse, 0), layer_add(&shape.sparse, 2);
+    random_model_init(&m, &shape, DTYPE_F32, false, &r);
+    const BackendOptions options = {.threads = 1};
+    if (!cpu_open(&m.model, &options, &self, &e)) fail_msg("%s", e.text);
+    session_init(&s, &cpu_backend, self, &shape, &options);
+    Benched b = {&s, DTYPE_F32, &CEILINGS};
+    BackendReport report;
+    s.backend->report(s.self, &report);
+    assert_int_equal(report.expert_bytes, 3 * 16 * 48 * sizeof(float));
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        BenchPoint p = {.tokens = ROWS[i].tokens, .context = 8};
+        if (!bench_point(&b, &o, NULL, &p, &e)) fail_msg("%s", e.text);
+        double share = p.experts / p.experts_expected;
+        if (share < ROWS[i].least - 1e-9 || share > ROWS[i].most + 1e-9)
+            fail_msg("%d rows: %g experts, expected %g", p.tokens, p.experts, p.experts_expected);
+        double wanted = (double)report.weight_bytes + 2 * p.experts * (double)report.expert_bytes +
+                        8.0 * (double)report.kv_bytes_per_position;
+        assert_true(fabs(p.bytes / wanted - 1) < 1e-12 && p.floor_bandwidth_s == p.bytes / 1e9);
+    }
+    session_release(&s);
+    random_model_release(&m);
+}
+
 static void no_arithmetic(void **state) {
     (void)state;
     Shape s = small_shape();
@@ -89,9 +142,9 @@ static void no_arithmetic(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(one_token),    cmocka_unit_test(plain_attention),
-                                       cmocka_unit_test(many_tokens),  cmocka_unit_test(window),
-                                       cmocka_unit_test(local_window), cmocka_unit_test(experts),
-                                       cmocka_unit_test(no_arithmetic)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(one_token),        cmocka_unit_test(plain_attention),
+                                       cmocka_unit_test(many_tokens),      cmocka_unit_test(window),
+                                       cmocka_unit_test(local_window),     cmocka_unit_test(experts),
+                                       cmocka_unit_test(experts_measured), cmocka_unit_test(no_arithmetic)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
