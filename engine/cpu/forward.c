@@ -223,7 +223,7 @@ static void load_embedding(const Work *k, int row, float *x) {
     float scale = k->c->model->shape.embedding_scale;
     for (size_t i = 0; scale != 0 && i < width; i++) x[i] *= scale;
     const Tensor *p = &k->c->model->positions;
-    size_t position = (size_t)tree_position(k->run->tree, k->first + row);
+    size_t position = (size_t)tree_position(m->run->tree, cpu_node(m, row));
     for (size_t i = 0; p->data && i < width; i++) x[i] += tensor_value(p, position, i);
 }
 
