@@ -241,26 +241,18 @@ static bool check_memory(const Model *m, const BackendOptions *o, bool held, Eng
 // has four of them): a prompt that holds one is refused when it comes.
 static bool check_vocabulary(const Engine *engine, const char *path, Error *e) {
     int pieces = tokenizer_base_size(engine->tokenizer), rows = engine->model.shape.vocab;
-    return pieces <= rows ||
-           error_input(e,
-                       "'%s' has pieces up to id %d, config.json a vocabulary of %d: one of "
-                       "them is of another model",
-                       path, pieces - 1, rows);
+    return pieces <= rows || error_input(e,
+                                         "'%s' has pieces up to id %d, the model a vocabulary of %d: one of "
+                                         "them is of another model",
+                                         path, pieces - 1, rows);
 }
 
 static bool open_tokenizer(Engine *engine, const char *dir, Error *e) {
-    static const char *const files[] = {"tokenizer.json", "tokenizer.model"};
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        char *path = file_path(dir, files[i]);
-        bool there = file_exists(path), ok = true;
-        if (there) {
-            engine->tokenizer = tokenizer_open(dir, e);
-            ok = engine->tokenizer && check_vocabulary(engine, path, e);
-        }
-        mem_free(path);
-        if (there) return ok;
-    }
-    return true;
+    char *path = tokenizer_file(dir);
+    if (path) engine->tokenizer = tokenizer_open(dir, e);
+    bool ok = !path || (engine->tokenizer && check_vocabulary(engine, path, e));
+    mem_free(path);
+    return ok;
 }
 
 static bool open_session(Session *s, const char *dir, const Model *model, const Device *device,

@@ -228,6 +228,7 @@ static bool load(Adapter *a, const Model *target, const char *dir, const char *p
     bool ok = file_map(path, &a->file.view, e);
     shard.data = a->file.view.data;
     ok = ok && safetensors_parse(shard.data, a->file.view.size, path, &shard.header, e);
+    if (ok) a->file.header = safetensors_data(shard.data);
     if (adapter_is_eagle(a->kind.variant)) {
         ok = ok && reread_eagle(a, target, &shard, dir, e) && eagle_bind(a, target, &shard, dir, e);
         safetensors_release(&shard.header);

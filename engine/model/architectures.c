@@ -449,6 +449,12 @@ static const Architecture ARCHITECTURES[] = {
      .shape = {.context = 4096, .ungated = true, .activation = ACTIVATION_RELU2, .norm_epsilon = 1e-5f}},
 };
 
+const char *architecture_key(const Architecture *a, const char *key) {
+    for (int i = 0; i < RENAMED_KEYS && a->keys[i][0]; i++)
+        if (strcmp(a->keys[i][0], key) == 0) return a->keys[i][1];
+    return key;
+}
+
 const Architecture *architecture_find(const char *model_type) {
     for (size_t i = 0; i < sizeof ARCHITECTURES / sizeof *ARCHITECTURES; i++)
         if (strcmp(ARCHITECTURES[i].model_type, model_type) == 0) return &ARCHITECTURES[i];

@@ -10,12 +10,7 @@
 
 // --- keys, some of which an architecture names in its own way
 
-// The key's name in the file; NULL: the architecture has no such key.
-static const char *key_of(const ConfigReader *r, const char *key) {
-    for (int i = 0; i < RENAMED_KEYS && r->a->keys[i][0]; i++)
-        if (strcmp(r->a->keys[i][0], key) == 0) return r->a->keys[i][1];
-    return key;
-}
+static const char *key_of(const ConfigReader *r, const char *key) { return architecture_key(r->a, key); }
 
 bool config_int(const ConfigReader *r, const char *usual, int low, int high, int *out) {
     const char *key = key_of(r, usual);
@@ -269,14 +264,17 @@ static bool read_root(ConfigReader *r, Model *m) {
            read_stand_in(r, m);
 }
 
+bool config_read(Model *m, const json_t *root, const char *place, Error *e) {
+    ConfigReader r = {root, place, NULL, e};
+    return read_root(&r, m) && shape_check(&m->shape, place, e);
+}
+
 bool config_parse(Model *m, const char *bytes, size_t n, const char *place, Error *e) {
     json_t *root = json_from_bytes(bytes, n, place, e);
-    if (!root) return false;
-    take_text_part(root);
-    ConfigReader r = {root, place, NULL, e};
-    bool ok = read_root(&r, m);
+    if (root) take_text_part(root);
+    bool ok = root && config_read(m, root, place, e);
     json_decref(root);
-    return ok && shape_check(&m->shape, place, e);
+    return ok;
 }
 
 bool config_parse_generation(Model *m, const char *bytes, size_t n, const char *place, Error *e) {

@@ -2,6 +2,7 @@
 // an unsupported way is refused by name.
 #pragma once
 #include "engine/base/error.h"
+#include "engine/base/gguf.h"
 #include "engine/base/text.h"
 #include "engine/core/shape.h"
 #include "engine/model/model.h"
@@ -10,6 +11,12 @@
 
 // Fills shape, architecture and ids of m from n bytes; `place` names the file in messages.
 bool config_parse(Model *m, const char *bytes, size_t n, const char *place, Error *e);
+
+// The same from a parsed file.
+bool config_read(Model *m, const json_t *root, const char *place, Error *e);
+
+// The same from the values of a GGUF file, whose bytes are `data`. Its tensors tell the rest (GgufForm).
+bool config_read_gguf(Model *m, const Gguf *g, const unsigned char *data, Error *e);
 
 // Adds the EOS ids of a generation_config.json. Nothing else in it matters: sampling defaults must not change
 // a greedy run.
@@ -51,6 +58,8 @@ typedef struct Architecture {
 
 // NULL if the type is not supported.
 const Architecture *architecture_find(const char *model_type);
+// The name that an architecture gives a key of config.json; NULL: it has no such key.
+const char *architecture_key(const Architecture *a, const char *key);
 extern const char ARCHITECTURES_SUPPORTED[]; // their names, for messages
 
 // Readers of a key, by its usual name. Without the key they leave *out as it is.

@@ -65,7 +65,45 @@ static bool has_no_config(const char *dir, Error *e) {
     return error_input(e, "'%s' has no readable config.json: give a Hugging Face model directory", dir);
 }
 
+// The path of one of the model's files.
+static bool join_file(char out[MAX_PATH], const Model *m, const char *dir, const char *name, Error *e) {
+    int n = m->gguf.is ? snprintf(out, MAX_PATH, "%s", dir) : snprintf(out, MAX_PATH, "%s/%s", dir, name);
+    return (n >= 0 && n < MAX_PATH) || error_input(e, "the path '%.200s.../%s' is too long", dir, name);
+}
+
+// --- GGUF: config and weights in one file
+
+static bool bind_gguf(Model *m, const Gguf *g, const char *path, FileView *view, Error *e) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    char *folder = file_directory(path);
+    Shard shard = {safetensors_of_gguf(g), view->data, name};
+    weights_take_layers(m);
+    m->shards = mem_new(1, sizeof *m->shards);
+    m->shards[m->shard_count++] = (WeightFile){.view = *view, .header = g->header};
+    *view = (FileView){0};
+    snprintf(m->shards[0].name, SHARD_NAME, "%s", name);
+    bool ok = weights_bind(m, &shard, 1, folder, e);
+    safetensors_release(&shard.header);
+    mem_free(folder);
+    return ok;
+}
+
+static bool open_gguf(Model *m, const char *path, bool weights, Error *e) {
+    FileView view = {0};
+    Gguf g = {0};
+    *m = (Model){0};
+    bool ok = file_map(path, &view, e) && gguf_parse(view.data, view.size, path, &g, e) &&
+              config_read_gguf(m, &g, view.data, e) && (!weights || bind_gguf(m, &g, path, &view, e));
+    gguf_release(&g);
+    file_unmap(&view);
+    if (!ok) model_close(m);
+    return ok;
+}
+
+// --- a directory
+
 bool model_open_config(Model *m, const char *dir, Error *e) {
+    if (gguf_named(dir)) return open_gguf(m, dir, false, e);
     *m = (Model){0};
     char path[MAX_PATH], *bytes = NULL;
     size_t n;
@@ -132,6 +170,7 @@ static bool open_shards(Model *m, Shard *shards, const char *dir, Error *e) {
         if (!join(path, dir, file->name, e) || !file_map(path, &file->view, e)) return false;
         shards[i] = (Shard){.data = file->view.data, .name = file->name};
         if (!safetensors_parse(file->view.data, file->view.size, path, &shards[i].header, e)) return false;
+        file->header = safetensors_data(file->view.data);
     }
     return true;
 }
@@ -163,13 +202,18 @@ static bool load(Model *m, const char *dir, Shard *shards, Error *e) {
     return ok;
 }
 
-bool model_open(Model *m, const char *dir, Error *e) {
+static bool open_directory(Model *m, const char *dir, Error *e) {
     if (!model_open_config(m, dir, e)) return false;
     Shard *shards = mem_new(MODEL_MAX_SHARDS, sizeof *shards);
     bool ok = load(m, dir, shards, e);
     mem_free(shards);
+    if (!ok) model_close(m);
+    return ok;
+}
+
+bool model_open(Model *m, const char *dir, Error *e) {
+    bool ok = gguf_named(dir) ? open_gguf(m, dir, true, e) : open_directory(m, dir, e);
     if (ok) check(m);
-    else model_close(m);
     return ok;
 }
 
@@ -184,7 +228,7 @@ static void move(Tensor *t, const FileView *from, const FileView *to) {
 // multiple of eight, and are read more slowly.
 static bool hold_shard(Model *m, WeightFile *file, const char *path, const Progress *progress, Error *e) {
     FileView mapped = file->view;
-    if (!file_hold(path, &file->view, safetensors_data(file->view.data), progress, e)) return false;
+    if (!file_hold(path, &file->view, file->header, progress, e)) return false;
     move(&m->embedding, &mapped, &file->view);
     move(&m->final_norm, &mapped, &file->view);
     move(&m->head, &mapped, &file->view);
@@ -202,8 +246,10 @@ static bool hold_shard(Model *m, WeightFile *file, const char *path, const Progr
 
 bool model_hold(Model *m, const char *dir, const Progress *progress, Error *e) {
     char path[MAX_PATH];
-    for (int i = 0; i < m->shard_count; i++)
-        if (!join(path, dir, m->shards[i].name, e) || !hold_shard(m, &m->shards[i], path, progress, e))
+    bool coded = m->layers[0].w[W_Q].codes.bits; // nearly all of the weights are in memory already
+    for (int i = 0; i < m->shard_count && !coded; i++)
+        if (!join_file(path, m, dir, m->shards[i].name, e) ||
+            !hold_shard(m, &m->shards[i], path, progress, e))
             return false;
     m->held = true;
     check(m);
@@ -392,13 +438,6 @@ static bool add_config(const char *dir, Text *out, Error *e) {
     return ok;
 }
 
-// Bytes of the length and of the JSON after it; checked when the file was opened.
-static size_t header_bytes(const FileView *view) {
-    uint64_t n = 0;
-    for (int i = 0; i < 8; i++) n |= (uint64_t)view->data[i] << 8 * i;
-    return 8 + (size_t)n;
-}
-
 static void add_samples(const FileView *view, Text *out) {
     size_t whole = (size_t)IDENTITY_SAMPLES * IDENTITY_BYTES;
     if (view->size <= whole) {
@@ -415,13 +454,13 @@ static void add_samples(const FileView *view, Text *out) {
 // Name and size come first, so that no two lists of files give the same text.
 static void add_file(const WeightFile *file, Text *out) {
     text_printf(out, "\n%s\n%zu\n", file->name, file->view.size);
-    text_add(out, (const char *)file->view.data, header_bytes(&file->view));
+    text_add(out, (const char *)file->view.data, file->header);
     add_samples(&file->view, out);
 }
 
 bool model_identity(const Model *m, const char *dir, char out[SHA256_TEXT], Error *e) {
     Text all = {0};
-    bool ok = add_config(dir, &all, e);
+    bool ok = m->gguf.is || add_config(dir, &all, e);
     for (int i = 0; i < m->shard_count; i++) add_file(&m->shards[i], &all);
     ok = ok && sha256_bytes(text_get(&all), all.length, out, e);
     text_release(&all);

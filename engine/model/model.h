@@ -24,10 +24,19 @@ typedef struct LayerWeights {
     Tensor *experts; // (experts.count, EXPERT_WEIGHTS); NULL: the layer has none
 } LayerWeights;
 
+// How a GGUF file stores a model.
+typedef struct GgufForm {
+    bool is;         // the model is of such a file
+    bool paired;     // rows of q and k: both of a pair that rope turns, then the next pair
+    bool post_named; // the MLP's norm has the name of a norm after the attention
+    unsigned fused;  // 1 << group for each WeightGroup that is stored as one tensor
+} GgufForm;
+
 // A file of weights, mapped for the model's life.
 typedef struct WeightFile {
     FileView view;
     char name[SHARD_NAME]; // in the model's directory
+    size_t header;         // bytes before the data
 } WeightFile;
 
 typedef struct Model {
@@ -38,6 +47,7 @@ typedef struct Model {
     char architecture[64];         // model_type of config.json
     char stand_in[MODEL_STAND_IN]; // how a proxy was made ("reference (1f...) inflated to mistral-7b"),
                                    // shown with every result; empty: a real model
+    GgufForm gguf;                 // how its file stores it; zero: as safetensors
     int bos;                       // -1: none
     int eos[MODEL_MAX_EOS], eos_count;
     Tensor embedding;                  // (shape_tokens, width); absent if the input is hidden states
@@ -60,6 +70,9 @@ typedef struct Model {
     bool held;         // weights are in the process's own memory, not in the files' pages
 } Model;
 
+// dir may also be the path of a GGUF file, which has all of this in one. Its quantised tensors become codes
+// (tensor.h) in memory of the model.
+//
 // False with e filled, and m empty, if anything in the directory is wrong.
 bool model_open(Model *m, const char *dir, Error *e);
 

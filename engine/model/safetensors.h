@@ -31,6 +31,8 @@ typedef struct Safetensors {
 
 // Parses a file of `size` bytes, without a look at the tensors' own bytes.
 bool safetensors_parse(const unsigned char *data, size_t size, const char *place, Safetensors *out, Error *e);
+struct Gguf;                                           // engine/base/gguf.h
+Safetensors safetensors_of_gguf(const struct Gguf *g); // its tensors, under their names there
 void safetensors_release(Safetensors *s);
 
 // Where the tensors' bytes begin in a parsed file.

@@ -1,6 +1,8 @@
 // Coded weights by their definition: what kernels are compared with.
 #include "engine/model/tensor.h"
 
+#include <math.h>
+
 static size_t groups_of(const Tensor *t) { return (size_t)(t->columns / t->codes.group); }
 
 size_t tensor_row_bytes(const Tensor *t) {
@@ -75,4 +77,13 @@ void tensor_decode_row(const Tensor *t, size_t row, uint16_t *out) {
 
 void tensor_row(const Tensor *t, size_t row, float *out) {
     for (size_t k = 0; k < (size_t)t->columns; k++) out[k] = tensor_value(t, row, k);
+}
+
+size_t tensor_bad_scale(const Tensor *t) {
+    size_t groups = groups_of(t), all = (size_t)t->rows * groups;
+    for (size_t i = 0; i < all; i++) {
+        ScalePair pair = tensor_scale(t, i / groups, i % groups);
+        if (!isfinite(pair.scale) || !isfinite(pair.low)) return i;
+    }
+    return all;
 }

@@ -85,3 +85,23 @@ void tensor_row(const Tensor *t, size_t row, float *out);
 
 // The values of a coded row: bf16, (columns). Kernels must give the same bits.
 void tensor_decode_row(const Tensor *t, size_t row, uint16_t *out);
+
+// The first group of all rows with a scale or low that isn't finite; their number if there is none.
+size_t tensor_bad_scale(const Tensor *t);
+
+// --- from the blocks of GGUF files (blocks.c)
+
+// A quantised format of such a file.
+typedef struct BlockFormat {
+    const char *name;
+    int numbers, bytes; // of a block in the file
+    Codes codes;        // of the result
+    void (*unpack)(const uint8_t *block, int8_t *codes, void *scales);
+} BlockFormat;
+
+// NULL if there is no format of that name.
+const BlockFormat *block_format(const char *name);
+
+// Codes and scales of a row of whole blocks. The two have room for tensor_row_bytes and
+// tensor_row_scale_bytes.
+void block_row(const BlockFormat *f, const uint8_t *blocks, int columns, void *codes, void *scales);

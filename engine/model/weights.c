@@ -8,7 +8,6 @@
 #include "engine/model/model.h"
 
 #include <assert.h>
-#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,42 +45,49 @@ static bool has_mlp_post(const Shape *s) { return has_mlp(s) && has_post(s); }
 #define MATRIX(rows, columns) WEIGHT_MATRIX, AXIS_##rows, AXIS_##columns
 #define NORM(columns)         WEIGHT_NORM, AXIS_ONE, AXIS_##columns
 #define BIAS(columns)         WEIGHT_BIAS, AXIS_ONE, AXIS_##columns
-#define Q_K_V                 .fused = "self_attn.qkv_proj", .padded = FILL_SILENT
-#define BIASES                .present = has_biases, .optional = true, .fused = "self_attn.qkv_proj"
+#define FUSED_QKV             .fused = "self_attn.qkv_proj", .gguf_fused = "attn_qkv"
+#define Q_K_V                 FUSED_QKV, .padded = FILL_SILENT
+#define BIASES                FUSED_QKV, .present = has_biases, .optional = true
 #define HEAD_NORMS            .present = has_head_norms, .optional = true
 #define DENSE                 .layers = DENSE_LAYERS
-#define GATE_UP               .fused = "mlp.gate_up_proj", DENSE
+#define GATE_UP               .fused = "mlp.gate_up_proj", .gguf_fused = "ffn_up", DENSE
 #define SPARSE(has)           .present = has, .layers = SPARSE_LAYERS
 
 const WeightRow WEIGHT_ROWS[WEIGHTS] = {
     [W_ATTENTION_NORM] = {"input_layernorm", NORM(RESIDUAL), GROUP_ATTENTION_NORM,
-                          .present = has_attention_norm},
+                          .present = has_attention_norm, .gguf = "attn_norm"},
     [W_ATTENTION_NORM_BIAS] = {"input_layernorm", BIAS(RESIDUAL), GROUP_ATTENTION_NORM_BIAS,
-                               .present = has_attention_norm_bias},
-    [W_Q] = {"self_attn.q_proj", MATRIX(Q, ATTENTION), GROUP_QKV, Q_K_V},
-    [W_K] = {"self_attn.k_proj", MATRIX(K, ATTENTION), GROUP_QKV, Q_K_V},
-    [W_V] = {"self_attn.v_proj", MATRIX(V, ATTENTION), GROUP_QKV, Q_K_V, .added = FILL_SILENT},
-    [W_Q_BIAS] = {"self_attn.q_proj", BIAS(Q), GROUP_QKV_BIAS, BIASES},
-    [W_K_BIAS] = {"self_attn.k_proj", BIAS(K), GROUP_QKV_BIAS, BIASES},
-    [W_V_BIAS] = {"self_attn.v_proj", BIAS(V), GROUP_QKV_BIAS, BIASES},
-    [W_Q_NORM] = {"self_attn.q_norm", NORM(Q_NORM), GROUP_QK_NORM, HEAD_NORMS},
-    [W_K_NORM] = {"self_attn.k_norm", NORM(K_NORM), GROUP_QK_NORM, HEAD_NORMS},
-    [W_O] = {"self_attn.o_proj", MATRIX(RESIDUAL, O), GROUP_O, .padded = FILL_SILENT},
-    [W_O_BIAS] = {"self_attn.o_proj", BIAS(RESIDUAL), GROUP_O_BIAS, .present = has_o_bias},
+                               .present = has_attention_norm_bias, .gguf = "attn_norm"},
+    [W_Q] = {"self_attn.q_proj", MATRIX(Q, ATTENTION), GROUP_QKV, Q_K_V, .gguf = "attn_q"},
+    [W_K] = {"self_attn.k_proj", MATRIX(K, ATTENTION), GROUP_QKV, Q_K_V, .gguf = "attn_k"},
+    [W_V] = {"self_attn.v_proj", MATRIX(V, ATTENTION), GROUP_QKV, Q_K_V, .added = FILL_SILENT,
+             .gguf = "attn_v"},
+    [W_Q_BIAS] = {"self_attn.q_proj", BIAS(Q), GROUP_QKV_BIAS, BIASES, .gguf = "attn_q"},
+    [W_K_BIAS] = {"self_attn.k_proj", BIAS(K), GROUP_QKV_BIAS, BIASES, .gguf = "attn_k"},
+    [W_V_BIAS] = {"self_attn.v_proj", BIAS(V), GROUP_QKV_BIAS, BIASES, .gguf = "attn_v"},
+    [W_Q_NORM] = {"self_attn.q_norm", NORM(Q_NORM), GROUP_QK_NORM, HEAD_NORMS, .gguf = "attn_q_norm"},
+    [W_K_NORM] = {"self_attn.k_norm", NORM(K_NORM), GROUP_QK_NORM, HEAD_NORMS, .gguf = "attn_k_norm"},
+    [W_O] = {"self_attn.o_proj", MATRIX(RESIDUAL, O), GROUP_O, .padded = FILL_SILENT, .gguf = "attn_output"},
+    [W_O_BIAS] = {"self_attn.o_proj", BIAS(RESIDUAL), GROUP_O_BIAS, .present = has_o_bias,
+                  .gguf = "attn_output"},
     [W_ATTENTION_POST] = {"post_attention_layernorm", NORM(RESIDUAL), GROUP_ATTENTION_POST,
-                          .present = has_post},
-    [W_MLP_NORM] = {"post_attention_layernorm", NORM(RESIDUAL), GROUP_MLP_NORM, .present = has_mlp_norm},
+                          .present = has_post, .gguf = "post_attention_norm"},
+    [W_MLP_NORM] = {"post_attention_layernorm", NORM(RESIDUAL), GROUP_MLP_NORM, .present = has_mlp_norm,
+                    .gguf = "ffn_norm"},
     [W_MLP_NORM_BIAS] = {"post_attention_layernorm", BIAS(RESIDUAL), GROUP_MLP_NORM_BIAS,
-                         .present = has_mlp_norm_bias},
+                         .present = has_mlp_norm_bias, .gguf = "ffn_norm"},
     [W_GATE] = {"mlp.gate_proj", MATRIX(MLP, RESIDUAL), GROUP_IN, GATE_UP, .present = has_dense,
-                .padded = FILL_SILENT, .added = FILL_SILENT},
-    [W_UP] = {"mlp.up_proj", MATRIX(MLP, RESIDUAL), GROUP_IN, GATE_UP, .present = has_up},
+                .padded = FILL_SILENT, .added = FILL_SILENT, .gguf = "ffn_gate"},
+    [W_UP] = {"mlp.up_proj", MATRIX(MLP, RESIDUAL), GROUP_IN, GATE_UP, .present = has_up, .gguf = "ffn_up"},
     [W_DOWN] = {"mlp.down_proj", MATRIX(RESIDUAL, MLP), GROUP_DOWN, DENSE, .present = has_dense,
-                .padded = FILL_SILENT},
-    [W_GATE_BIAS] = {"mlp.gate_proj", BIAS(MLP), GROUP_IN_BIAS, DENSE, .present = has_mlp_bias},
-    [W_UP_BIAS] = {"mlp.up_proj", BIAS(MLP), GROUP_IN_BIAS, DENSE, .present = has_up_bias},
-    [W_DOWN_BIAS] = {"mlp.down_proj", BIAS(RESIDUAL), GROUP_DOWN_BIAS, DENSE, .present = has_mlp_bias},
-    [W_MLP_POST] = {"post_feedforward_layernorm", NORM(RESIDUAL), GROUP_MLP_POST, .present = has_mlp_post},
+                .padded = FILL_SILENT, .gguf = "ffn_down"},
+    [W_GATE_BIAS] = {"mlp.gate_proj", BIAS(MLP), GROUP_IN_BIAS, DENSE, .present = has_mlp_bias,
+                     .gguf = "ffn_gate"},
+    [W_UP_BIAS] = {"mlp.up_proj", BIAS(MLP), GROUP_IN_BIAS, DENSE, .present = has_up_bias, .gguf = "ffn_up"},
+    [W_DOWN_BIAS] = {"mlp.down_proj", BIAS(RESIDUAL), GROUP_DOWN_BIAS, DENSE, .present = has_mlp_bias,
+                     .gguf = "ffn_down"},
+    [W_MLP_POST] = {"post_feedforward_layernorm", NORM(RESIDUAL), GROUP_MLP_POST, .present = has_mlp_post,
+                    .gguf = "post_ffw_norm"},
     [W_ROUTER] = {"mlp.gate", MATRIX(EXPERTS, RESIDUAL), GROUP_ROUTER, SPARSE(has_experts)},
     [W_SHARED_ROUTER] = {"mlp.shared_expert_gate", MATRIX(ONE, RESIDUAL), GROUP_ROUTER,
                          SPARSE(has_shared_router)},
@@ -94,17 +100,19 @@ const WeightRow WEIGHT_ROWS[WEIGHTS] = {
     [W_EXPERT_GATE] = {"gate_proj", MATRIX(EXPERT, RESIDUAL), GROUP_EXPERT_IN, SPARSE(has_experts)},
     [W_EXPERT_UP] = {"up_proj", MATRIX(EXPERT, RESIDUAL), GROUP_EXPERT_IN, SPARSE(has_experts)},
     [W_EXPERT_DOWN] = {"down_proj", MATRIX(RESIDUAL, EXPERT), GROUP_EXPERT_DOWN, SPARSE(has_experts)},
-    [W_FINAL_NORM] = {"model.norm", NORM(RESIDUAL), GROUPS, .present = has_norms},
-    [W_HEAD] = {"lm_head", MATRIX(VOCABULARY, RESIDUAL), GROUPS, .present = has_head},
+    [W_FINAL_NORM] = {"model.norm", NORM(RESIDUAL), GROUPS, .present = has_norms, .gguf = "output_norm"},
+    [W_HEAD] = {"lm_head", MATRIX(VOCABULARY, RESIDUAL), GROUPS, .present = has_head, .gguf = "output"},
     [W_FC] = {"fc", MATRIX(RESIDUAL, FC), GROUPS, .present = shape_reads_both, .padded = FILL_SILENT},
     [W_FC_BIAS] = {"fc", BIAS(RESIDUAL), GROUPS, .present = has_fc_bias},
     [W_TOKEN_NORM] = {"token_norm", NORM(RESIDUAL), GROUPS, .present = is_paired},
     [W_FC_NORM] = {"fc_norm", NORM(FC), GROUPS, .present = has_fc_norm},
-    [W_FINAL_NORM_BIAS] = {"model.norm", BIAS(RESIDUAL), GROUPS, .present = has_final_bias},
-    [W_HEAD_BIAS] = {"lm_head", BIAS(VOCABULARY), GROUPS, .present = has_head_bias},
-    [W_POSITIONS] = {"transformer.wpe", MATRIX(POSITIONS, RESIDUAL), GROUPS, .present = has_positions},
+    [W_FINAL_NORM_BIAS] = {"model.norm", BIAS(RESIDUAL), GROUPS, .present = has_final_bias,
+                           .gguf = "output_norm"},
+    [W_HEAD_BIAS] = {"lm_head", BIAS(VOCABULARY), GROUPS, .present = has_head_bias, .gguf = "output"},
+    [W_POSITIONS] = {"transformer.wpe", MATRIX(POSITIONS, RESIDUAL), GROUPS, .present = has_positions,
+                     .gguf = "position_embd"},
     [W_EMBEDDING] = {"model.embed_tokens", MATRIX(TOKENS, RESIDUAL), GROUPS, .present = has_embedding,
-                     .padded = FILL_EMBEDDING},
+                     .padded = FILL_EMBEDDING, .gguf = "token_embd"},
 };
 
 int axis_size(const Shape *s, AxisName axis) {
@@ -164,18 +172,43 @@ static void fuse(WeightSpec *spec, const Shape *s) {
     assert(spec->first_row + spec->rows <= spec->stored_rows);
 }
 
+static bool is_of_heads(const WeightRow *row) {
+    return row->group == GROUP_QKV || row->group == GROUP_QKV_BIAS;
+}
+
 static StoredForm form_of(const Architecture *a, const Shape *s, Weight w) {
     const WeightRow *row = &WEIGHT_ROWS[w];
-    bool heads = row->group == GROUP_QKV || row->group == GROUP_QKV_BIAS;
     if (!a) return STORED_AS_READ;
     if (s->qk_norm == QK_NORM_OWN && row->group == GROUP_QK_NORM)
         return a->heads_apart ? STORED_EACH_HEAD : STORED_ROW_A_HEAD;
-    if (a->head_by_head && heads) return STORED_HEAD_BY_HEAD;
+    if (a->head_by_head && is_of_heads(row)) return STORED_HEAD_BY_HEAD;
     if (a->transposed && row->kind == WEIGHT_MATRIX && w < LAYER_WEIGHTS) return STORED_TRANSPOSED;
     return a->norms_less_one && row->kind == WEIGHT_NORM ? STORED_LESS_ONE : STORED_AS_READ;
 }
 
-static const char *layers_of(const Architecture *a) { return a && a->layers ? a->layers : "model.layers"; }
+static const char *layers_of(const Model *m, const Architecture *a) {
+    if (m->gguf.is) return "blk";
+    return a && a->layers ? a->layers : "model.layers";
+}
+
+// The name of a tensor in a GGUF file; an MLP without a gate has its first matrix under the name of up.
+static const char *name_in_gguf(const Model *m, Weight w, bool fused) {
+    if (fused) return WEIGHT_ROWS[w].gguf_fused;
+    if (m->gguf.post_named && w == W_MLP_NORM) w = W_ATTENTION_POST;
+    if (m->shape.ungated && w == W_GATE) w = W_UP;
+    if (m->shape.ungated && w == W_GATE_BIAS) w = W_UP_BIAS;
+    return WEIGHT_ROWS[w].gguf;
+}
+
+static StoredForm form_in_gguf(const Model *m, Weight w) {
+    bool turned = is_of_heads(&WEIGHT_ROWS[w]) && w != W_V && w != W_V_BIAS;
+    return m->gguf.paired && turned ? STORED_PAIRED : STORED_AS_READ;
+}
+
+static const char *name_of(const Architecture *a, Weight w, bool fused) {
+    if (a && a->names[w]) return a->names[w];
+    return fused ? WEIGHT_ROWS[w].fused : WEIGHT_ROWS[w].name;
+}
 
 static bool is_expert(Weight w) { return w >= LAYER_WEIGHTS && w < MODEL_WEIGHTS; }
 static const char *experts_of(const Architecture *a) { return a && a->experts ? a->experts : "mlp.experts"; }
@@ -190,6 +223,10 @@ enum { NAME_FORM_COUNT = sizeof NAME_FORMS / sizeof *NAME_FORMS };
 
 // Writes a usual name in the form of the model's files.
 static void put_in_form(const Model *m, const char *usual, char out[TENSOR_NAME]) {
+    if (m->gguf.is) {
+        snprintf(out, TENSOR_NAME, "%s", usual);
+        return;
+    }
     const Architecture *a = architecture_find(m->architecture);
     const char *embedding =
         a && a->names[W_EMBEDDING] ? a->names[W_EMBEDDING] : WEIGHT_ROWS[W_EMBEDDING].name;
@@ -211,25 +248,26 @@ static WeightSpec named(const Model *m, int layer, int expert, Weight w) {
     const WeightRow *row = &WEIGHT_ROWS[w];
     const Architecture *a = architecture_find(m->architecture);
     WeightSpec s = weight_sized(&m->shape, w);
-    bool fused = a && row->fused && a->fused >> row->group & 1;
-    const char *name = row->name, *ending = row->kind == WEIGHT_BIAS ? "bias" : "weight";
+    const char *ending = row->kind == WEIGHT_BIAS ? "bias" : "weight";
+    unsigned groups = m->gguf.is ? m->gguf.fused : a ? a->fused : 0;
+    bool in_group = row->fused && groups >> row->group & 1, fused = in_group && !m->unfused;
     s.layer = layer;
     s.expert = expert;
     if (!weight_present(&m->shape, layer, w)) return s;
-    if (fused && !m->unfused) {
-        name = row->fused;
-        fuse(&s, &m->shape);
-    }
-    if (a && a->names[w] && !(fused && m->unfused)) name = a->names[w];
-    if (!m->unfused) s.form = form_of(a, &m->shape, w);
+    if (fused) fuse(&s, &m->shape);
+    const char *name =
+        m->gguf.is ? name_in_gguf(m, w, fused) : name_of(in_group && !fused ? NULL : a, w, fused);
+    if (!m->unfused) s.form = m->gguf.is ? form_in_gguf(m, w) : form_of(a, &m->shape, w);
     s.heads = s.columns / m->shape.head_dim;
+    if (!name) return s;
     if (s.form == STORED_EACH_HEAD) ending = EACH_HEAD_ENDING;
     char usual[TENSOR_NAME];
     if (layer < 0) snprintf(usual, sizeof usual, "%s.%s", name, ending);
-    else if (!is_expert(w)) snprintf(usual, sizeof usual, "%s.%d.%s.%s", layers_of(a), layer, name, ending);
+    else if (!is_expert(w))
+        snprintf(usual, sizeof usual, "%s.%d.%s.%s", layers_of(m, a), layer, name, ending);
     else
-        snprintf(usual, sizeof usual, "%s.%d.%s.%d.%s.%s", layers_of(a), layer, experts_of(a), expert, name,
-                 ending);
+        snprintf(usual, sizeof usual, "%s.%d.%s.%d.%s.%s", layers_of(m, a), layer, experts_of(a), expert,
+                 name, ending);
     put_in_form(m, usual, s.name);
     return s;
 }
@@ -313,9 +351,12 @@ size_t shape_parameters(const Shape *s) {
 
 // --- binding
 
+// What names the sizes.
+static const char *config_of(const Model *m) { return m->gguf.is ? "header" : "config.json"; }
+
 // The tensor and its shard; NULL with e filled unless exactly one shard has it.
-static const StoredTensor *find(const Shard *shards, int count, const char *name, const char *dir,
-                                const Shard **where, Error *e) {
+static const StoredTensor *find(const Model *m, const Shard *shards, int count, const char *name,
+                                const char *dir, const Shard **where, Error *e) {
     const StoredTensor *found = NULL;
     for (int i = 0; i < count; i++) {
         const StoredTensor *t = safetensors_find(&shards[i].header, name);
@@ -331,8 +372,8 @@ static const StoredTensor *find(const Shard *shards, int count, const char *name
         found = t;
     }
     if (!found)
-        error_input(e, "'%s' has no tensor '%s', which its config.json needs: are both of the same model?",
-                    dir, name);
+        error_input(e, "'%s' has no tensor '%s', which its %s needs: are both of the same model?", dir, name,
+                    config_of(m));
     return found;
 }
 
@@ -354,8 +395,8 @@ static void write_shape(const int64_t *dims, int rank, char *out, size_t size) {
         n += (size_t)snprintf(out + n, size - n, "%s%lld", i ? ", " : "", (long long)dims[i]);
 }
 
-static bool check_shape(const StoredTensor *t, const WeightSpec *s, const char *dir, const char *file,
-                        Error *e) {
+static bool check_shape(const Model *m, const StoredTensor *t, const WeightSpec *s, const char *dir,
+                        const char *file, Error *e) {
     char found[128], wanted[64];
     int64_t dims[2];
     int rank = stored_shape(s, dims);
@@ -363,14 +404,22 @@ static bool check_shape(const StoredTensor *t, const WeightSpec *s, const char *
     write_shape(t->dims, t->rank, found, sizeof found);
     write_shape(dims, rank, wanted, sizeof wanted);
     return error_input(e,
-                       "tensor '%s' in '%s/%s' has shape (%s), config.json needs (%s): are "
+                       "tensor '%s' in '%s/%s' has shape (%s), %s needs (%s): are "
                        "both of the same model?",
-                       t->name, dir, file, found, wanted);
+                       t->name, dir, file, found, config_of(m), wanted);
+}
+
+// The stored row of a row of q or k, whose pairs are half a head apart.
+static size_t paired_row(const WeightSpec *s, size_t head, size_t row) {
+    size_t i = row % head;
+    return (size_t)s->first_row + row - i + i % (head / 2) * 2 + i / (head / 2);
 }
 
 // The place of an element of the weight in the stored tensor; `head` is the size of one.
 static size_t stored_at(const WeightSpec *s, size_t head, size_t row, size_t column) {
     size_t columns = (size_t)s->columns;
+    if (s->form == STORED_PAIRED)
+        return s->vector ? paired_row(s, head, column) : paired_row(s, head, row) * columns + column;
     if (s->form == STORED_TRANSPOSED) return column * (size_t)s->stored_rows + (size_t)s->first_row + row;
     if (s->form == STORED_LESS_ONE) return column;
     size_t part = (size_t)(s->which >= W_Q_BIAS ? s->which - W_Q_BIAS : s->which - W_Q);
@@ -378,9 +427,9 @@ static size_t stored_at(const WeightSpec *s, size_t head, size_t row, size_t col
     return s->vector ? at : at * columns + column;
 }
 
-// Memory of the model for a weight that is rearranged.
-static void *take_room(Model *m, const WeightSpec *s, Dtype dtype, Error *e) {
-    void *to = mem_try((size_t)s->rows * (size_t)s->columns, dtype_size(dtype));
+// Memory for a weight that isn't used as it is stored; NULL with e filled.
+static void *take(Model *m, const WeightSpec *s, size_t count, size_t size, Error *e) {
+    void *to = mem_try(count, size);
     if (!to) {
         error_system(e, "out of memory for '%s', which is rearranged", s->name);
         return NULL;
@@ -390,11 +439,11 @@ static void *take_room(Model *m, const WeightSpec *s, Dtype dtype, Error *e) {
     return to;
 }
 
-// Copies a weight out of its stored form.
+// Copies a weight out of its stored form into memory of the model.
 static bool rearrange(Model *m, const WeightSpec *s, const void *stored, Tensor *out, Error *e) {
     Dtype dtype = s->form == STORED_LESS_ONE ? DTYPE_F32 : out->dtype;
     size_t rows = (size_t)s->rows, columns = (size_t)s->columns, size = dtype_size(dtype);
-    unsigned char *to = take_room(m, s, dtype, e);
+    unsigned char *to = take(m, s, rows * columns, size, e);
     if (!to) return false;
     for (size_t r = 0, i = 0; r < rows; r++)
         for (size_t c = 0; c < columns; c++, i++) {
@@ -448,7 +497,7 @@ static bool bind_codes(Model *m, const WeightSpec *s, const StoredTensor *t, con
             "which config.json needs: are both of the same model?",
             t->name, dir, shard->name, bits, s->rows, s->columns, group);
     if (!scales_name(name, s->name)) return error_input(e, "the name of tensor '%s' is too long", s->name);
-    const StoredTensor *scales = find(shards, count, name, dir, &where, e);
+    const StoredTensor *scales = find(m, shards, count, name, dir, &where, e);
     if (!scales) return false;
     if (strcmp(scales->dtype, "F16") != 0 || scales->rank != 2 || scales->dims[0] != s->rows ||
         scales->dims[1] != s->columns / group || scales->begin % sizeof(uint16_t))
@@ -462,10 +511,36 @@ static bool bind_codes(Model *m, const WeightSpec *s, const StoredTensor *t, con
     return check_scales(scales, to->codes.scales, where, dir, e);
 }
 
+// Makes codes of the blocks of a GGUF file.
+static bool bind_blocks(Model *m, const WeightSpec *s, const BlockFormat *f, const StoredTensor *stored,
+                        const Shard *shard, const char *dir, Tensor *out, Error *e) {
+    Tensor t = {.dtype = DTYPE_BF16, .rows = s->rows, .columns = s->columns, .codes = f->codes};
+    size_t row = (size_t)s->columns / (size_t)f->numbers * (size_t)f->bytes, rows = (size_t)s->rows;
+    unsigned char *codes = take(m, s, rows, tensor_row_bytes(&t), e);
+    unsigned char *scales = codes ? take(m, s, rows, tensor_row_scale_bytes(&t), e) : NULL;
+    if (!scales) return false;
+    for (size_t r = 0; r < rows; r++) {
+        bool paired = s->form == STORED_PAIRED;
+        size_t at = paired ? paired_row(s, (size_t)m->shape.head_dim, r) : (size_t)s->first_row + r;
+        block_row(f, shard->data + stored->begin + at * row, s->columns, codes + r * tensor_row_bytes(&t),
+                  scales + r * tensor_row_scale_bytes(&t));
+    }
+    t.data = codes;
+    t.codes.scales = scales;
+    *out = t;
+    size_t bad = tensor_bad_scale(&t), groups = (size_t)(t.columns / t.codes.group);
+    return bad == rows * groups ||
+           error_input(
+               e,
+               "tensor '%s' in '%s/%s' has a scale that isn't finite, at row %zu, group %zu: fetch the "
+               "model again",
+               s->name, dir, shard->name, bad / groups, bad % groups);
+}
+
 // The numbers of a found tensor, if it has the weight's dimensions.
-static bool locate(const WeightSpec *s, const StoredTensor *t, const Shard *shard, const char *dir,
-                   const unsigned char **data, Dtype *dtype, Error *e) {
-    if (!check_shape(t, s, dir, shard->name, e)) return false;
+static bool locate(const Model *m, const WeightSpec *s, const StoredTensor *t, const Shard *shard,
+                   const char *dir, const unsigned char **data, Dtype *dtype, Error *e) {
+    if (!check_shape(m, t, s, dir, shard->name, e)) return false;
     if (!safetensors_dtype(t, dtype))
         return error_input(e,
                            "tensor '%s' in '%s/%s' has dtype %s; BF16, F16 and F32 are supported: save the "
@@ -484,7 +559,7 @@ static bool locate(const WeightSpec *s, const StoredTensor *t, const Shard *shar
 // Joins the tensors of all heads, as f32.
 static bool join_heads(Model *m, const WeightSpec *s, const Shard *shards, int count, const char *dir,
                        Error *e) {
-    float *to = take_room(m, s, DTYPE_F32, e);
+    float *to = take(m, s, (size_t)s->columns, sizeof *to, e);
     if (!to) return false;
     *place_of(m, s->layer, s->expert, s->which) =
         (Tensor){.data = to, .dtype = DTYPE_F32, .rows = s->rows, .columns = s->columns};
@@ -494,8 +569,8 @@ static bool join_heads(Model *m, const WeightSpec *s, const Shard *shards, int c
         const Shard *shard = NULL;
         Dtype dtype;
         name_of_head(s, h, name);
-        const StoredTensor *t = find(shards, count, name, dir, &shard, e);
-        if (!t || !locate(s, t, shard, dir, &data, &dtype, e)) return false;
+        const StoredTensor *t = find(m, shards, count, name, dir, &shard, e);
+        if (!t || !locate(m, s, t, shard, dir, &data, &dtype, e)) return false;
         for (size_t i = 0; i < (size_t)(s->columns / s->heads); i++) *to++ = dtype_load(dtype, data, i);
     }
     return true;
@@ -507,13 +582,16 @@ bool weight_bind(Model *m, const WeightSpec *s, const Shard *shards, int count, 
     Dtype dtype;
     if (!s->name[0]) return true;
     if (s->form == STORED_EACH_HEAD) return join_heads(m, s, shards, count, dir, e);
-    const StoredTensor *t = find(shards, count, s->name, dir, &shard, e);
+    const StoredTensor *t = find(m, shards, count, s->name, dir, &shard, e);
     if (!t) return false;
     bool codes = strcmp(t->dtype, "I8") == 0 || strcmp(t->dtype, "U8") == 0;
     if (m->unfused && codes && !s->vector) return bind_codes(m, s, t, shard, shards, count, dir, e);
-    if (!locate(s, t, shard, dir, &data, &dtype, e)) return false;
-    size_t skip = (size_t)s->first_row * (size_t)s->columns * dtype_size(dtype);
     Tensor *to = place_of(m, s->layer, s->expert, s->which);
+    const BlockFormat *blocks = m->gguf.is && !s->vector ? block_format(t->dtype) : NULL;
+    if (blocks)
+        return check_shape(m, t, s, dir, shard->name, e) && bind_blocks(m, s, blocks, t, shard, dir, to, e);
+    if (!locate(m, s, t, shard, dir, &data, &dtype, e)) return false;
+    size_t skip = (size_t)s->first_row * (size_t)s->columns * dtype_size(dtype);
     *to = (Tensor){.data = data, .dtype = dtype, .rows = s->rows, .columns = s->columns};
     if (s->form != STORED_AS_READ && s->form != STORED_ROW_A_HEAD) return rearrange(m, s, data, to, e);
     to->data = data + skip;
@@ -522,8 +600,9 @@ bool weight_bind(Model *m, const WeightSpec *s, const Shard *shards, int count, 
 
 // Old files also store the frequencies of rotation, which config.json gives, and masks of attention.
 static bool is_known(const char *name) {
-    static const char *const endings[] = {".rotary_emb.inv_freq", ".masked_bias", ".attn.bias",
-                                          ".attention.bias"};
+    static const char *const endings[] = {
+        ".rotary_emb.inv_freq", ".masked_bias",          ".attn.bias",
+        ".attention.bias",      ".attn_rot_embd.weight", ".rope_freqs.weight"};
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
         if (text_ends(name, endings[i])) return true;
     return false;
@@ -541,7 +620,7 @@ static int expert_in(const Model *m, const char *name) {
 static bool check_used(Model *m, const StoredTensor *t, const char *dir, const char *file, Error *e) {
     int layer = -1;
     char layers[TENSOR_NAME];
-    put_in_form(m, layers_of(architecture_find(m->architecture)), layers);
+    put_in_form(m, layers_of(m, architecture_find(m->architecture)), layers);
     size_t n = strlen(layers);
     if (strncmp(t->name, layers, n) != 0 || sscanf(t->name + n, ".%4d.", &layer) != 1 || layer < 0 ||
         is_known(t->name))
@@ -597,63 +676,4 @@ bool weights_bind(Model *m, const Shard *shards, int count, const char *dir, Err
     }
     m->dtype = m->layers[0].w[W_Q].dtype;
     return true;
-}
-
-// --- finite?
-
-static size_t count_halves(const uint16_t *x, size_t n, uint16_t exponent) {
-    size_t bad = 0;
-    for (size_t i = 0; i < n; i++) bad += (x[i] & exponent) == exponent;
-    return bad;
-}
-
-static size_t count_words(const uint32_t *x, size_t n, uint32_t exponent) {
-    size_t bad = 0;
-    for (size_t i = 0; i < n; i++) bad += (x[i] & exponent) == exponent;
-    return bad;
-}
-
-static size_t count_bad(const Tensor *t) {
-    size_t n = (size_t)t->rows * (size_t)t->columns;
-    if (t->codes.bits) return 0; // scales are checked when the model is opened
-    switch (t->dtype) {
-    case DTYPE_F32: return count_words(t->data, n, 0x7f800000u);
-    case DTYPE_F16: return count_halves(t->data, n, 0x7c00u);
-    case DTYPE_BF16: return count_halves(t->data, n, 0x7f80u);
-    }
-    return 0;
-}
-
-static const char *file_of(const Model *m, const void *data) {
-    uintptr_t at = (uintptr_t)data;
-    for (int i = 0; i < m->shard_count; i++) {
-        uintptr_t start = (uintptr_t)m->shards[i].view.data;
-        if (at >= start && at - start < m->shards[i].view.size) return m->shards[i].name;
-    }
-    return "?";
-}
-
-// s: the first weight with such numbers; total: how many there are in all weights.
-static bool report(const Model *m, const WeightSpec *s, size_t total, const char *dir, Error *e) {
-    const Tensor *t = weight_tensor(m, s->layer, s->expert, s->which);
-    size_t i = 0, columns = (size_t)t->columns;
-    while (isfinite(dtype_load(t->dtype, t->data, i))) i++;
-    return error_input(
-        e,
-        "tensor '%s' in '%s/%s' holds %s at row %zu, column %zu, the first of %zu weights that "
-        "are not finite: fetch or save the model again",
-        s->name, dir, file_of(m, t->data), isnan(dtype_load(t->dtype, t->data, i)) ? "a NaN" : "an infinity",
-        (size_t)s->first_row + i / columns, i % columns, total);
-}
-
-bool model_check_finite(const Model *m, const char *dir, Error *e) {
-    size_t total = 0;
-    WeightSpec first = {.name = ""};
-    for (int i = 0; i < weights_count(m); i++) {
-        WeightSpec s = weights_at(m, i);
-        size_t bad = s.name[0] ? count_bad(weight_tensor(m, s.layer, s.expert, s.which)) : 0;
-        if (bad && !total) first = s;
-        total += bad;
-    }
-    return total == 0 || report(m, &first, total, dir, e);
 }

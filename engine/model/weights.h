@@ -47,6 +47,7 @@ typedef struct WeightRow {
     AxisName rows, columns;          // a vector has one row
     WeightGroup group;               // GROUPS: none
     const char *fused;               // the tensor of the whole group, in architectures that fuse it
+    const char *gguf, *gguf_fused;   // the same two in GGUF files
     bool (*present)(const Shape *s); // NULL: always
     enum { EVERY_LAYER, DENSE_LAYERS, SPARSE_LAYERS } layers; // those that have it
     bool optional;      // only some architectures have it, and they can't be trained
@@ -70,6 +71,7 @@ typedef enum {
     STORED_ROW_A_HEAD,   // of a vector of all heads, (heads, head_dim)
     STORED_EACH_HEAD,    // of such a vector, each head's part as a tensor: NAME.0, NAME.1, ..
     STORED_HEAD_BY_HEAD, // rows of q, k and v take turns, a head of each
+    STORED_PAIRED,       // rows of a head: both of each pair that rope turns, one pair after another
 } StoredForm;
 
 // A weight's stored name and size. A fused tensor holds several weights, each some of its rows; fused vectors

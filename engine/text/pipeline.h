@@ -4,6 +4,7 @@
 //           -> each rest: pre-tokenizers -> words -> BPE -> ids, between prefix and suffix
 //      ids -> pieces -> decoders -> text
 #pragma once
+#include "engine/base/gguf.h"
 #include "engine/text/vocab.h"
 #include "engine/text/bpe.h"
 #include "engine/text/utf8.h"
@@ -72,6 +73,11 @@ struct Tokenizer {
 // Fills an empty t from a tokenizer.json, from a tokenizer.model.
 bool pipeline_read_json(Tokenizer *t, const char *bytes, size_t n, const char *place, Error *e);
 bool pipeline_read_model(Tokenizer *t, const char *bytes, size_t n, const char *place, Error *e);
+bool pipeline_read_root(Tokenizer *t, const json_t *root, const char *place, Error *e); // a parsed .json
+
+// The same from a GGUF file; the second for sentencepiece's pieces, without the ids around a text.
+bool pipeline_read_gguf(Tokenizer *t, const Gguf *g, Error *e);
+bool pipeline_read_scores(Tokenizer *t, const Gguf *g, Error *e);
 
 // Reads steps and decoders of a parsed tokenizer.json: everything but model, added tokens and post-processor.
 bool pipeline_read_steps(Tokenizer *t, const json_t *root, const char *place, Error *e);

@@ -105,6 +105,7 @@ typedef struct {
     int type, bos;
     bool suffix, byte_fallback;
     bool prefix, remove_extra, escape, charsmap;
+    bool gguf; // the pieces are a GGUF file's, where user-defined ones have spaces
     char normalizer[64];
 } Model;
 
@@ -120,7 +121,7 @@ static bool check_piece(const Model *m, const ModelPiece *p) {
         return error_input(m->e, "piece %zu of '%s' is not UTF-8 of 1 to %d bytes", m->count, m->place,
                            PIECE_LONGEST);
     if (!isfinite(p->score)) return error_input(m->e, "piece %zu of '%s' has no score", m->count, m->place);
-    if (p->type < NORMAL || p->type > BYTE || p->type == UNUSED)
+    if (p->type < NORMAL || p->type > BYTE || (p->type == UNUSED && !m->gguf))
         return error_input(m->e, "piece %zu of '%s' is of the type %d, which is not supported", m->count,
                            m->place, (int)p->type);
     return true;
@@ -261,7 +262,7 @@ static bool fill_bpe(Model *m) {
     for (size_t i = 0; i < m->count; i++) {
         const ModelPiece *p = &m->pieces[i];
         if (p->type == UNKNOWN) b->unknown = (int)i;
-        if (p->type == CONTROL || p->type == USER_DEFINED) continue;
+        if (p->type == CONTROL || p->type == USER_DEFINED || p->type == UNUSED) continue;
         if (!vocab_add(&b->vocab, p->text, p->length, (int)i, m->place, m->e)) return false;
     }
     for (size_t i = 0; i < m->count; i++)
@@ -275,10 +276,23 @@ static bool fill_bpe(Model *m) {
 
 // --- the rest ------------------------------------------------------------------------------------------
 
+static bool is_added(PieceType type) { return type == UNKNOWN || type == CONTROL || type == USER_DEFINED; }
+
+// The text of a piece with marks for spaces.
+static char *marked(const ModelPiece *p) {
+    Text text = {0};
+    for (size_t i = 0; i < p->length; i++)
+        if (p->text[i] == ' ') text_puts(&text, "\xe2\x96\x81");
+        else text_add(&text, p->text + i, 1);
+    char *copy = mem_text(text_get(&text), text.length);
+    text_release(&text);
+    return copy;
+}
+
 static bool add_token(const Model *m, int id) {
     const ModelPiece *p = &m->pieces[id];
     bool user = p->type == USER_DEFINED;
-    char *content = mem_text(p->text, p->length);
+    char *content = m->gguf && user ? marked(p) : mem_text(p->text, p->length);
     AddedToken a = {.id = id, .special = !user, .normalized = user};
     bool ok = pipeline_add_token(m->t, a, content, m->place, m->e);
     mem_free(content);
@@ -290,7 +304,7 @@ static bool add_token(const Model *m, int id) {
 static bool add_tokens(const Model *m) {
     pipeline_begin_added(m->t, m->count);
     for (size_t i = 0; i < m->count; i++)
-        if (m->pieces[i].type != NORMAL && m->pieces[i].type != BYTE && !add_token(m, (int)i)) return false;
+        if (is_added(m->pieces[i].type) && !add_token(m, (int)i)) return false;
     return pipeline_end_added(m->t, m->e);
 }
 
@@ -317,14 +331,53 @@ static bool add_steps(const Model *m) {
     return ok;
 }
 
+static bool fill(Model *m) { return check_file(m) && fill_bpe(m) && add_tokens(m) && add_steps(m); }
+
 bool pipeline_read_model(Tokenizer *t, const char *bytes, size_t n, const char *place, Error *e) {
     const unsigned char *start = (const unsigned char *)bytes;
     Model m = {.t = t, .place = place, .e = e, .type = TYPE_UNIGRAM, .bos = 1};
     m.prefix = m.remove_extra = m.escape = true;
-    bool ok = read_file(&m, (Proto){start, start + n}) && check_file(&m) && fill_bpe(&m) && add_tokens(&m) &&
-              add_steps(&m);
+    bool ok = read_file(&m, (Proto){start, start + n}) && fill(&m);
     if (ok && m.bos >= 0 && (size_t)m.bos < m.count && m.pieces[m.bos].type == CONTROL)
         t->prefix.ids[t->prefix.count++] = m.bos;
+    mem_free(m.pieces);
+    return ok;
+}
+
+// --- GGUF
+
+static bool flag(const Gguf *g, const char *key, bool otherwise) {
+    const GgufValue *v = gguf_find(g, key);
+    return v && v->count == 1 ? gguf_number(v, 0) != 0 : otherwise;
+}
+
+static bool read_scored(Model *m, const Gguf *g) {
+    const GgufValue *tokens = gguf_find(g, "tokenizer.ggml.tokens"), *scores, *types;
+    GgufTexts texts = gguf_texts(tokens);
+    scores = gguf_find(g, "tokenizer.ggml.scores");
+    types = gguf_find(g, "tokenizer.ggml.token_type");
+    if (!scores || !types || scores->count != texts.left || types->count != texts.left ||
+        scores->type == GGUF_TEXT || types->type == GGUF_TEXT || texts.left > VOCAB_MAX)
+        return error_input(m->e,
+                           "'%s' must have tokenizer.ggml.scores and tokenizer.ggml.token_type, as many as "
+                           "tokens, and at most %d",
+                           m->place, VOCAB_MAX);
+    m->pieces = mem_new(texts.left, sizeof *m->pieces);
+    for (ModelPiece *p = m->pieces; gguf_next(&texts, &p->text, &p->length); p++, m->count++) {
+        double type = gguf_number(types, m->count);
+        p->score = (float)gguf_number(scores, m->count);
+        p->type = type >= NORMAL && type <= BYTE ? (PieceType)type : (PieceType)0;
+        if (!check_piece(m, p)) return false;
+        m->byte_fallback |= p->type == BYTE;
+    }
+    return true;
+}
+
+bool pipeline_read_scores(Tokenizer *t, const Gguf *g, Error *e) {
+    Model m = {.t = t, .place = g->place, .e = e, .type = TYPE_BPE, .escape = true, .gguf = true};
+    m.prefix = flag(g, "tokenizer.ggml.add_space_prefix", true);
+    m.remove_extra = flag(g, "tokenizer.ggml.remove_extra_whitespaces", false);
+    bool ok = read_scored(&m, g) && fill(&m);
     mem_free(m.pieces);
     return ok;
 }

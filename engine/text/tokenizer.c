@@ -38,14 +38,18 @@ static void check(const Tokenizer *t) {
 
 typedef bool Reader(Tokenizer *t, const char *bytes, size_t n, const char *place, Error *e);
 
-static Tokenizer *parse(Reader *read, const char *bytes, size_t n, const char *place, Error *e) {
-    Tokenizer *t = mem_new(1, sizeof *t);
-    if (read(t, bytes, n, place, e)) {
+static Tokenizer *finish(Tokenizer *t, bool ok) {
+    if (ok) {
         check(t);
         return t;
     }
     tokenizer_close(t);
     return NULL;
+}
+
+static Tokenizer *parse(Reader *read, const char *bytes, size_t n, const char *place, Error *e) {
+    Tokenizer *t = mem_new(1, sizeof *t);
+    return finish(t, read(t, bytes, n, place, e));
 }
 
 Tokenizer *tokenizer_parse(const char *bytes, size_t n, const char *place, Error *e) {
@@ -56,18 +60,57 @@ Tokenizer *tokenizer_parse_model(const char *bytes, size_t n, const char *place,
     return parse(pipeline_read_model, bytes, n, place, e);
 }
 
+Tokenizer *tokenizer_parse_gguf(const Gguf *g, Error *e) {
+    Tokenizer *t = mem_new(1, sizeof *t);
+    return finish(t, pipeline_read_gguf(t, g, e));
+}
+
+static bool map_gguf(const char *path, FileView *view, Gguf *g, Error *e) {
+    *view = (FileView){0};
+    *g = (Gguf){0};
+    return file_map(path, view, e) && gguf_parse(view->data, view->size, path, g, e);
+}
+
+static Tokenizer *open_gguf(const char *path, Error *e) {
+    FileView view;
+    Gguf g;
+    Tokenizer *t = map_gguf(path, &view, &g, e) ? tokenizer_parse_gguf(&g, e) : NULL;
+    gguf_release(&g);
+    file_unmap(&view);
+    return t;
+}
+
+static bool gguf_has_one(const char *path) {
+    FileView view;
+    Gguf g;
+    Error e = {0};
+    bool there = map_gguf(path, &view, &g, &e) && gguf_find(&g, "tokenizer.ggml.model");
+    gguf_release(&g);
+    file_unmap(&view);
+    return there;
+}
+
+char *tokenizer_file(const char *dir) {
+    static const char *const names[] = {"tokenizer.json", "tokenizer.model"};
+    if (gguf_named(dir)) return gguf_has_one(dir) ? mem_text(dir, strlen(dir)) : NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char *path = file_path(dir, names[i]);
+        if (file_exists(path)) return path;
+        mem_free(path);
+    }
+    return NULL;
+}
+
 Tokenizer *tokenizer_open(const char *dir, Error *e) {
-    char *json = file_path(dir, "tokenizer.json"), *model = file_path(dir, "tokenizer.model"), *bytes = NULL;
+    if (gguf_named(dir)) return open_gguf(dir, e);
+    char *path = tokenizer_file(dir), *bytes = NULL;
     size_t n;
     Tokenizer *t = NULL;
-    bool is_json = file_exists(json), is_model = !is_json && file_exists(model);
-    const char *path = is_model ? model : json;
-    if (!is_json && !is_model) error_input(e, "'%s' has neither tokenizer.json nor tokenizer.model", dir);
+    if (!path) error_input(e, "'%s' has neither tokenizer.json nor tokenizer.model", dir);
     else if (file_read(path, FILE_MAX, &bytes, &n, e))
-        t = parse(is_model ? pipeline_read_model : pipeline_read_json, bytes, n, path, e);
+        t = parse(text_ends(path, ".model") ? pipeline_read_model : pipeline_read_json, bytes, n, path, e);
     mem_free(bytes);
-    mem_free(json);
-    mem_free(model);
+    mem_free(path);
     return t;
 }
 

@@ -21,12 +21,17 @@ void ids_release(IdList *list);
 
 typedef struct Tokenizer Tokenizer;
 
-// Opens tokenizer.json or, if there isn't one, tokenizer.model in a model directory; NULL with e filled.
+// Opens tokenizer.json or, if there isn't one, tokenizer.model in a model directory, or the tokenizer of a
+// GGUF file, which `dir` may name; NULL with e filled.
 Tokenizer *tokenizer_open(const char *dir, Error *e);
+// The path of the file that this opens, for mem_free; NULL if there is none.
+char *tokenizer_file(const char *dir);
 // Parses the bytes of a tokenizer.json; `place` is its name in messages.
 Tokenizer *tokenizer_parse(const char *bytes, size_t n, const char *place, Error *e);
 // Parses the bytes of a tokenizer.model, a sentencepiece model of the kind BPE.
 Tokenizer *tokenizer_parse_model(const char *bytes, size_t n, const char *place, Error *e);
+struct Gguf; // engine/base/gguf.h
+Tokenizer *tokenizer_parse_gguf(const struct Gguf *g, Error *e);
 void tokenizer_close(Tokenizer *t); // takes NULL
 
 int tokenizer_size(const Tokenizer *t);      // the largest id, plus 1

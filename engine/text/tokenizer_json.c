@@ -180,19 +180,17 @@ static bool read_post_processor(const Reader *r, const json_t *part) {
     return true;
 }
 
-static bool read_root(const Reader *r, const json_t *root) {
+bool pipeline_read_root(Tokenizer *t, const json_t *root, const char *place, Error *e) {
+    Reader r = {t, place, e};
     const json_t *added = json_object_get(root, "added_tokens");
-    if (!json_is_object(root)) return error_input(r->e, "'%s' must hold a JSON object", r->place);
-    return pipeline_read_steps(r->t, root, r->place, r->e) &&
-           read_model(r, json_object_get(root, "model"), added) && read_added(r, added) &&
-           read_post_processor(r, json_object_get(root, "post_processor"));
+    if (!json_is_object(root)) return error_input(e, "'%s' must hold a JSON object", place);
+    return pipeline_read_steps(t, root, place, e) && read_model(&r, json_object_get(root, "model"), added) &&
+           read_added(&r, added) && read_post_processor(&r, json_object_get(root, "post_processor"));
 }
 
 bool pipeline_read_json(Tokenizer *t, const char *bytes, size_t n, const char *place, Error *e) {
     json_t *root = json_from_bytes(bytes, n, place, e);
-    if (!root) return false;
-    Reader r = {t, place, e};
-    bool ok = read_root(&r, root);
+    bool ok = root && pipeline_read_root(t, root, place, e);
     json_decref(root);
     return ok;
 }

@@ -4,6 +4,7 @@
 #include "harness/models/models.h"
 
 #include "engine/base/file.h"
+#include "engine/base/gguf.h"
 #include "engine/base/memory.h"
 #include "engine/base/shipped.h"
 #include "engine/model/config.h"
@@ -22,7 +23,7 @@
 enum { PATH_SIZE = SHIPPED_PATH };
 
 static bool has_config(const char *dir) {
-    char *path = file_path(dir, "config.json");
+    char *path = gguf_named(dir) ? mem_printf("%s", dir) : file_path(dir, "config.json");
     bool there = file_exists(path);
     mem_free(path);
     return there;

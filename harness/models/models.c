@@ -3,6 +3,7 @@
 #include "harness/models/models.h"
 
 #include "engine/base/file.h"
+#include "engine/base/gguf.h"
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/core/batch.h"
@@ -319,13 +320,21 @@ bool content_model(const char *dir, bool weights, char out[SHA256_TEXT], Error *
     return ok;
 }
 
+// The part of a GGUF file that holds it.
+static bool content_header(const char *path, char out[SHA256_TEXT], Error *e) {
+    FileView view = {0};
+    Gguf g = {0};
+    bool ok = file_map(path, &view, e) && gguf_parse(view.data, view.size, path, &g, e) &&
+              sha256_bytes(view.data, g.header, out, e);
+    gguf_release(&g);
+    file_unmap(&view);
+    return ok;
+}
+
 bool content_tokenizer(const char *dir, char out[SHA256_TEXT], Error *e) {
-    char *path = file_path(dir, "tokenizer.json");
-    if (!file_exists(path)) {
-        mem_free(path);
-        path = file_path(dir, "tokenizer.model");
-    }
-    bool ok = sha256_file(path, out, e);
+    char *path = tokenizer_file(dir);
+    bool ok = path ? (gguf_named(path) ? content_header : sha256_file)(path, out, e)
+                   : error_input(e, "'%s' has no tokenizer", dir);
     mem_free(path);
     return ok;
 }

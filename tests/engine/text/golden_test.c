@@ -119,6 +119,49 @@ static void check_string(Family *f, size_t i) {
     text_release(&text);
 }
 
+// --- the same tokenizers in GGUF files, by tests/oracle/gguf_files.py
+
+// Such a file doesn't say how an added token takes the spaces beside it, or that it must be a word of its
+// own.
+static bool needs_flags(const char *text) {
+    static const char *const tokens[] = {"keep", "<left>", "<right>", "<both>", "norm"};
+    for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++)
+        if (strstr(text, tokens[i])) return true;
+    return false;
+}
+
+static void gguf_families(void **state) {
+    (void)state;
+    int count = 0, wrong = 0;
+    DIR *d = opendir(FIXTURES);
+    assert_non_null(d);
+    for (struct dirent *entry; (entry = readdir(d));) {
+        Family f = {.wrong = 0};
+        Error e = {0};
+        size_t checked = 0;
+        char path[512];
+        snprintf(path, sizeof path, "tests/fixtures/gguf/tokenizer-%s.gguf", entry->d_name);
+        if (!file_exists(path) || !open_family(&f, entry->d_name)) continue;
+        tokenizer_close(f.t);
+        f.t = tokenizer_open(path, &e);
+        if (!f.t) fail_msg("%s", e.text);
+        for (size_t i = 0; i < json_array_size(f.strings); i++) {
+            if (!f.is_model && needs_flags(json_string_value(json_array_get(f.strings, i)))) continue;
+            check_string(&f, i);
+            checked++;
+        }
+        print_message("%s: %zu texts\n", path, checked);
+        assert_true(checked >= 380);
+        if (f.wrong) printf("%s: %d wrong\n", path, f.wrong);
+        wrong += f.wrong;
+        count++;
+        close_family(&f);
+    }
+    closedir(d);
+    assert_true(count >= 12);
+    assert_int_equal(wrong, 0);
+}
+
 static void families(void **state) {
     (void)state;
     int count = 0, wrong = 0;
@@ -141,6 +184,6 @@ static void families(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(families)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(families), cmocka_unit_test(gguf_families)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

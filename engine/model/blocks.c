@@ -1,0 +1,152 @@
+// Unpacks the blocks of GGUF's quantised formats, as codes and scales (tensor.h).
+//
+//      Q8_0  32 codes of 8 bits, a scale          Q4_0  32 codes of 4 bits, a scale
+//      Q5_0  32 codes of 5 bits, a scale          Q4_1, Q5_1  as these, with a low
+//      Q4_K, Q5_K  8 x 32 codes; scale and low of each 32 are 6 bits times one f16 of the 256
+//      Q6_K  16 x 16 codes of 6 bits; the scale of each 16 is 8 bits times one f16 of the 256
+//
+// The values are those that ggml computes, rounded to bf16. Codes of 5 and 6 bits become codes of 8.
+//
+// A function for each format gives the codes of one block, and its scales as Tensor has them.
+#include "engine/model/tensor.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { SMALL = 32, LARGE = 256, PARTS = 8 };
+
+static float f16_at(const uint8_t *at) {
+    uint16_t bits;
+    memcpy(&bits, at, sizeof bits);
+    return f16_to_f32(bits);
+}
+
+// The low halves of 16 bytes, then the high ones.
+static void halves(const uint8_t *bytes, size_t n, int8_t *codes) {
+    for (size_t i = 0; i < n; i++) {
+        codes[i] = bytes[i] & 15;
+        codes[i + n] = (int8_t)(bytes[i] >> 4);
+    }
+}
+
+// A fifth bit for each of 32 codes, bit i of four bytes.
+static void add_fifth(const uint8_t *bits, int8_t *codes) {
+    for (int i = 0; i < SMALL; i++) codes[i] = (int8_t)(codes[i] | (bits[i / 8] >> i % 8 & 1) << 4);
+}
+
+static void put_pair(const uint8_t *block, void *scales) {
+    ScalePair pair = {f16_at(block), f16_at(block + 2)};
+    memcpy(scales, &pair, sizeof pair);
+}
+
+static void unpack_q8_0(const uint8_t *block, int8_t *codes, void *scales) {
+    memcpy(scales, block, 2);
+    memcpy(codes, block + 2, SMALL);
+}
+
+static void unpack_q4_0(const uint8_t *block, int8_t *codes, void *scales) {
+    memcpy(scales, block, 2);
+    halves(block + 2, SMALL / 2, codes);
+}
+
+static void unpack_q4_1(const uint8_t *block, int8_t *codes, void *scales) {
+    put_pair(block, scales);
+    halves(block + 4, SMALL / 2, codes);
+}
+
+static void unpack_q5_0(const uint8_t *block, int8_t *codes, void *scales) {
+    memcpy(scales, block, 2);
+    halves(block + 6, SMALL / 2, codes);
+    add_fifth(block + 2, codes);
+    for (int i = 0; i < SMALL; i++) codes[i] = (int8_t)(codes[i] - 16);
+}
+
+static void unpack_q5_1(const uint8_t *block, int8_t *codes, void *scales) {
+    put_pair(block, scales);
+    halves(block + 8, SMALL / 2, codes);
+    add_fifth(block + 4, codes);
+}
+
+// Twelve bytes hold eight scales and eight lows of 6 bits: four of each with their upper bits to spare for
+// those of the other four, the rest of which is in the last four bytes.
+static ScaleNest nest_of(const uint8_t *block) {
+    const uint8_t *s = block + 4;
+    ScaleNest n;
+    memcpy(&n.scale, block, 2);
+    memcpy(&n.low, block + 2, 2);
+    for (int i = 0; i < PARTS / 2; i++) {
+        n.factor[i] = s[i] & 63;
+        n.lows[i] = s[i + 4] & 63;
+        n.factor[i + 4] = (uint8_t)((s[i + 8] & 15) | (s[i] >> 2 & 48));
+        n.lows[i + 4] = (uint8_t)(s[i + 8] >> 4 | (s[i + 4] >> 2 & 48));
+    }
+    return n;
+}
+
+static void unpack_q4_k(const uint8_t *block, int8_t *codes, void *scales) {
+    ScaleNest nest = nest_of(block);
+    memcpy(scales, &nest, sizeof nest);
+    for (size_t i = 0; i < PARTS; i += 2) halves(block + 16 + i * 16, SMALL, codes + i * SMALL);
+}
+
+// Here as pairs: scale and low of each part.
+static void unpack_q5_k(const uint8_t *block, int8_t *codes, void *scales) {
+    ScaleNest nest = nest_of(block);
+    float scale = f16_to_f32(nest.scale), low = f16_to_f32(nest.low);
+    for (size_t i = 0; i < PARTS; i++) {
+        ScalePair pair = {scale * (float)nest.factor[i], -(low * (float)nest.lows[i])};
+        memcpy((unsigned char *)scales + i * sizeof pair, &pair, sizeof pair);
+        if (i % 2 == 0) halves(block + 48 + i * 16, SMALL, codes + i * SMALL);
+        for (size_t k = 0; k < SMALL; k++)
+            codes[i * SMALL + k] = (int8_t)(codes[i * SMALL + k] | (block[16 + k] >> i & 1) << 4);
+    }
+}
+
+// 128 codes at a time: 64 bytes of lower halves, 32 bytes with two more bits for four codes each.
+static void unpack_q6_k(const uint8_t *block, int8_t *codes, void *scales) {
+    float scale = f16_at(block + 208);
+    for (size_t i = 0; i < LARGE; i++) {
+        size_t half = i / 128, part = i % 128 / 32, k = i % 32;
+        int low = block[half * 64 + part % 2 * 32 + k] >> 4 * (part / 2) & 15;
+        int high = block[128 + half * 32 + k] >> 2 * part & 3;
+        codes[i] = (int8_t)((low | high << 4) - 32);
+    }
+    for (size_t i = 0; i < LARGE / 16; i++) {
+        float of_part = scale * (float)(int8_t)block[192 + i];
+        memcpy((unsigned char *)scales + i * sizeof of_part, &of_part, sizeof of_part);
+    }
+}
+
+static const BlockFormat FORMATS[] = {
+    {"Q8_0", SMALL, 34, {8, 32, SCALES_F16, NULL}, unpack_q8_0},
+    {"Q4_0", SMALL, 18, {4, 32, SCALES_F16, NULL}, unpack_q4_0},
+    {"Q4_1", SMALL, 20, {4, 32, SCALES_PAIRS, NULL}, unpack_q4_1},
+    {"Q5_0", SMALL, 22, {8, 32, SCALES_F16, NULL}, unpack_q5_0},
+    {"Q5_1", SMALL, 24, {8, 32, SCALES_PAIRS, NULL}, unpack_q5_1},
+    {"Q4_K", LARGE, 144, {4, 32, SCALES_NESTED, NULL}, unpack_q4_k},
+    {"Q5_K", LARGE, 176, {8, 32, SCALES_PAIRS, NULL}, unpack_q5_k},
+    {"Q6_K", LARGE, 210, {8, 16, SCALES_F32, NULL}, unpack_q6_k},
+};
+
+const BlockFormat *block_format(const char *name) {
+    for (size_t i = 0; i < sizeof FORMATS / sizeof *FORMATS; i++)
+        if (strcmp(FORMATS[i].name, name) == 0) return &FORMATS[i];
+    return NULL;
+}
+
+static void pack(const int8_t *codes, int n, int bits, uint8_t *out) {
+    if (bits == 8) memcpy(out, codes, (size_t)n);
+    else
+        for (int i = 0; i < n; i += 2) out[i / 2] = (uint8_t)(codes[i] | codes[i + 1] << 4);
+}
+
+void block_row(const BlockFormat *f, const uint8_t *blocks, int columns, void *codes, void *scales) {
+    Tensor one = {.columns = f->numbers, .codes = f->codes};
+    size_t code_bytes = tensor_row_bytes(&one), scale_bytes = tensor_row_scale_bytes(&one);
+    int8_t unpacked[LARGE];
+    assert(columns % f->numbers == 0);
+    for (size_t i = 0; i < (size_t)(columns / f->numbers); i++) {
+        f->unpack(blocks + i * (size_t)f->bytes, unpacked, (unsigned char *)scales + i * scale_bytes);
+        pack(unpacked, f->numbers, f->codes.bits, (uint8_t *)codes + i * code_bytes);
+    }
+}
