@@ -10,6 +10,7 @@
 //      panel   scratch for PANEL rows on their way through a layer
 //      scores  of the panel in one layer, every head          plain attention
 #pragma once
+#include "engine/cpu/kernels/keys.h"
 #include "engine/cpu/kernels/ops.h"
 #include "engine/cpu/pool.h"
 

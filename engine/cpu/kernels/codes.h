@@ -37,11 +37,16 @@ INLINE void read_scales(const Tensor *w, const unsigned char *of_row, int first,
     }
 }
 
-// --- a step of codes as values; scale and low of its first and its second half of columns
+// --- a step of codes as values
+//
+// A group's book is what turns its codes into values. Of 8 bits it is the scale in every lane; in groups of
+// 16, which are half a step, the first half's and the second's. Of 4 bits it is the table of the values in
+// f32; for decode_pairs, in bf16 and twice.
 
-typedef struct StepScale {
-    float scale[2], low[2];
-} StepScale;
+static inline Lanes lanes_codes(void) {
+    static const float codes[LANES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    return lanes_load(codes);
+}
 
 #if defined(__AVX512F__)
 static inline Lanes lanes_halves(float a, float b) {
@@ -53,25 +58,19 @@ static inline Lanes lanes_bf16_round(Lanes x) {
         _mm512_add_epi32(_mm512_and_si512(_mm512_srli_epi32(bits, 16), one), _mm512_set1_epi32(0x7fff));
     return _mm512_castsi512_ps(_mm512_and_si512(_mm512_add_epi32(bits, up), _mm512_set1_epi32(-65536)));
 }
-static inline __m512 table_of_16(float scale, float low) {
-    const __m512 codes = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    return _mm512_fmadd_ps(codes, _mm512_set1_ps(scale), _mm512_set1_ps(low));
-}
 
 // The values of even and odd columns.
-INLINE void decode_step(int bits, const unsigned char *codes, const StepScale *s, Lanes out[2]) {
+INLINE void decode_step(int bits, const unsigned char *codes, Lanes book, Lanes out[2]) {
     if (bits == 4) {
-        __m512 table = lanes_bf16_round(table_of_16(s->scale[0], s->low[0]));
         __m512i i = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)codes));
-        out[0] = _mm512_permutexvar_ps(i, table);
-        out[1] = _mm512_permutexvar_ps(_mm512_srli_epi32(i, 4), table);
+        out[0] = _mm512_permutexvar_ps(i, book);
+        out[1] = _mm512_permutexvar_ps(_mm512_srli_epi32(i, 4), book);
         return;
     }
     __m512i pair = _mm512_cvtepi16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)codes));
     __m512i even = _mm512_srai_epi32(_mm512_slli_epi32(pair, 24), 24), odd = _mm512_srai_epi32(pair, 8);
-    Lanes scale = lanes_halves(s->scale[0], s->scale[1]), low = lanes_halves(s->low[0], s->low[1]);
-    out[0] = lanes_bf16_round(_mm512_fmadd_ps(_mm512_cvtepi32_ps(even), scale, low));
-    out[1] = lanes_bf16_round(_mm512_fmadd_ps(_mm512_cvtepi32_ps(odd), scale, low));
+    out[0] = lanes_bf16_round(_mm512_mul_ps(_mm512_cvtepi32_ps(even), book));
+    out[1] = lanes_bf16_round(_mm512_mul_ps(_mm512_cvtepi32_ps(odd), book));
 }
 static inline Lanes lanes_join(Lanes even, Lanes odd) {
     return _mm512_castsi512_ps(
@@ -79,58 +78,57 @@ static inline Lanes lanes_join(Lanes even, Lanes odd) {
 }
 
 #if defined(__AVX512BF16__)
-// The values as 32 neighbours in bf16. Indexes into the table have five bits: the fifth is the next code's.
+// The values as 32 neighbours in bf16. Indexes into a table have five bits, and the fifth is the next code's.
 #define DECODES_PAIRS
-INLINE Lanes decode_pairs(int bits, const unsigned char *codes, const StepScale *s) {
-    if (bits == 4) {
-        __m256i half = (__m256i)_mm512_cvtneps_pbh(table_of_16(s->scale[0], s->low[0]));
-        __m512i table = _mm512_inserti64x4(_mm512_castsi256_si512(half), half, 1);
-        __m512i i = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)codes));
-        i = _mm512_or_si512(i, _mm512_slli_epi32(i, 12));
-        return _mm512_castsi512_ps(_mm512_permutexvar_epi16(i, table));
-    }
+INLINE Lanes pair_book(int bits, Lanes book) {
+    if (bits == 8) return book;
+    __m256i half = (__m256i)_mm512_cvtneps_pbh(book);
+    return _mm512_castsi512_ps(_mm512_inserti64x4(_mm512_castsi256_si512(half), half, 1));
+}
+INLINE Lanes decode_pairs(int bits, const unsigned char *codes, Lanes book) {
     const __m128i *at = (const __m128i *)(const void *)codes;
+    if (bits == 4) {
+        __m512i i = _mm512_cvtepu8_epi32(_mm_loadu_si128(at));
+        i = _mm512_or_si512(i, _mm512_slli_epi32(i, 12));
+        return _mm512_castsi512_ps(_mm512_permutexvar_epi16(i, _mm512_castps_si512(book)));
+    }
     __m512 a = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(at)));
     __m512 b = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(at + 1)));
-    a = _mm512_fmadd_ps(a, _mm512_set1_ps(s->scale[0]), _mm512_set1_ps(s->low[0]));
-    b = _mm512_fmadd_ps(b, _mm512_set1_ps(s->scale[1]), _mm512_set1_ps(s->low[1]));
-    return _mm512_castsi512_ps((__m512i)_mm512_cvtne2ps_pbh(b, a));
+    __m512bh both = _mm512_cvtne2ps_pbh(_mm512_mul_ps(b, book), _mm512_mul_ps(a, book));
+    return _mm512_castsi512_ps((__m512i)both);
 }
 #endif
 
 #elif defined(__AVX2__)
+static inline Lanes lanes_halves(float a, float b) { return (Lanes){_mm256_set1_ps(a), _mm256_set1_ps(b)}; }
 static inline __m256 round_8(__m256 x) {
     __m256i bits = _mm256_castps_si256(x), one = _mm256_set1_epi32(1);
     __m256i up =
         _mm256_add_epi32(_mm256_and_si256(_mm256_srli_epi32(bits, 16), one), _mm256_set1_epi32(0x7fff));
     return _mm256_castsi256_ps(_mm256_and_si256(_mm256_add_epi32(bits, up), _mm256_set1_epi32(-65536)));
 }
-static inline __m256 value_8(__m256i code, float scale, float low) {
-    return round_8(_mm256_fmadd_ps(_mm256_cvtepi32_ps(code), _mm256_set1_ps(scale), _mm256_set1_ps(low)));
+static inline Lanes lanes_bf16_round(Lanes x) { return (Lanes){round_8(x.a), round_8(x.b)}; }
+static inline __m256 value_8(__m256i code, __m256 scale) {
+    return round_8(_mm256_mul_ps(_mm256_cvtepi32_ps(code), scale));
 }
-// Codes 0 to 7 are in `a`, the others in `b`.
-static inline __m256 look_up(__m256 a, __m256 b, __m256i i) {
-    return _mm256_blendv_ps(_mm256_permutevar8x32_ps(a, i), _mm256_permutevar8x32_ps(b, i),
+static inline __m256 look_up(Lanes table, __m256i i) {
+    return _mm256_blendv_ps(_mm256_permutevar8x32_ps(table.a, i), _mm256_permutevar8x32_ps(table.b, i),
                             _mm256_castsi256_ps(_mm256_slli_epi32(i, 28)));
 }
-INLINE void decode_step(int bits, const unsigned char *codes, const StepScale *s, Lanes out[2]) {
+INLINE void decode_step(int bits, const unsigned char *codes, Lanes book, Lanes out[2]) {
+    const __m128i *at = (const __m128i *)(const void *)codes;
     if (bits == 4) {
-        const __m256i first = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-        __m256 a = value_8(first, s->scale[0], s->low[0]);
-        __m256 b = value_8(_mm256_add_epi32(first, _mm256_set1_epi32(8)), s->scale[0], s->low[0]);
-        __m256i i = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)codes));
+        __m256i i = _mm256_cvtepu8_epi32(_mm_loadl_epi64(at));
         __m256i j = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(codes + 8)));
-        out[0] = (Lanes){look_up(a, b, i), look_up(a, b, j)};
-        out[1] = (Lanes){look_up(a, b, _mm256_srli_epi32(i, 4)), look_up(a, b, _mm256_srli_epi32(j, 4))};
+        out[0] = (Lanes){look_up(book, i), look_up(book, j)};
+        out[1] = (Lanes){look_up(book, _mm256_srli_epi32(i, 4)), look_up(book, _mm256_srli_epi32(j, 4))};
         return;
     }
-    const __m128i *at = (const __m128i *)(const void *)codes;
     __m256i i = _mm256_cvtepi16_epi32(_mm_loadu_si128(at)),
             j = _mm256_cvtepi16_epi32(_mm_loadu_si128(at + 1));
-    out[0] = (Lanes){value_8(_mm256_srai_epi32(_mm256_slli_epi32(i, 24), 24), s->scale[0], s->low[0]),
-                     value_8(_mm256_srai_epi32(_mm256_slli_epi32(j, 24), 24), s->scale[1], s->low[1])};
-    out[1] = (Lanes){value_8(_mm256_srai_epi32(i, 8), s->scale[0], s->low[0]),
-                     value_8(_mm256_srai_epi32(j, 8), s->scale[1], s->low[1])};
+    out[0] = (Lanes){value_8(_mm256_srai_epi32(_mm256_slli_epi32(i, 24), 24), book.a),
+                     value_8(_mm256_srai_epi32(_mm256_slli_epi32(j, 24), 24), book.b)};
+    out[1] = (Lanes){value_8(_mm256_srai_epi32(i, 8), book.a), value_8(_mm256_srai_epi32(j, 8), book.b)};
 }
 static inline __m256 join_8(__m256 even, __m256 odd) {
     return _mm256_castsi256_ps(
@@ -142,23 +140,28 @@ static inline Lanes lanes_join(Lanes even, Lanes odd) {
 
 #else
 // In C that compilers lower to vectors. Values are finite, so rounding needs no case for NaN.
-INLINE void decode_step(int bits, const unsigned char *codes, const StepScale *s, Lanes out[2]) {
-    float even[LANES], odd[LANES];
-    for (int h = 0; h < 2; h++) {
-        float scale = s->scale[h], low = s->low[h];
-        for (int i = h * LANES / 2; i < (h + 1) * LANES / 2; i++) {
-            int a = bits == 4 ? codes[i] & 15 : (int8_t)codes[2 * i];
-            int b = bits == 4 ? codes[i] >> 4 : (int8_t)codes[2 * i + 1];
-            even[i] = (float)a * scale + low;
-            odd[i] = (float)b * scale + low;
-        }
+static inline Lanes lanes_halves(float a, float b) {
+    float x[LANES];
+    for (int i = 0; i < LANES; i++) x[i] = i < LANES / 2 ? a : b;
+    return lanes_load(x);
+}
+static inline Lanes lanes_bf16_round(Lanes x) {
+    uint32_t word[LANES];
+    memcpy(word, &x, sizeof word);
+    for (int i = 0; i < LANES; i++) word[i] = (word[i] + 0x7fffu + (word[i] >> 16 & 1u)) & 0xffff0000u;
+    memcpy(&x, word, sizeof word);
+    return x;
+}
+INLINE void decode_step(int bits, const unsigned char *codes, Lanes book, Lanes out[2]) {
+    float of[LANES], even[LANES], odd[LANES];
+    lanes_store(of, book);
+    for (int i = 0; i < LANES; i++) {
+        even[i] = bits == 4 ? of[codes[i] & 15] : (float)(int8_t)codes[2 * i] * of[i];
+        odd[i] = bits == 4 ? of[codes[i] >> 4] : (float)(int8_t)codes[2 * i + 1] * of[i];
     }
-    for (int h = 0; h < 2; h++) {
-        uint32_t word[LANES];
-        memcpy(word, h ? odd : even, sizeof word);
-        for (int i = 0; i < LANES; i++) word[i] = (word[i] + 0x7fffu + (word[i] >> 16 & 1u)) & 0xffff0000u;
-        memcpy(&out[h], word, sizeof word);
-    }
+    out[0] = lanes_load(even);
+    out[1] = lanes_load(odd);
+    for (int h = 0; bits == 8 && h < 2; h++) out[h] = lanes_bf16_round(out[h]);
 }
 static inline Lanes lanes_join(Lanes even, Lanes odd) {
     uint32_t a[LANES], b[LANES];
@@ -170,41 +173,73 @@ static inline Lanes lanes_join(Lanes even, Lanes odd) {
 }
 #endif
 
-#if !defined(DECODES_PAIRS)
-INLINE Lanes decode_pairs(int bits, const unsigned char *codes, const StepScale *s) {
+#if defined(DECODES_PAIRS)
+enum { PAIR_BOOKS = 1 };
+#else
+enum { PAIR_BOOKS = 0 };
+INLINE Lanes pair_book(int bits, Lanes book) { return (void)bits, book; }
+INLINE Lanes decode_pairs(int bits, const unsigned char *codes, Lanes book) {
     Lanes value[2];
-    decode_step(bits, codes, s, value);
+    decode_step(bits, codes, book, value);
     return lanes_join(value[0], value[1]);
 }
 #endif
 
-INLINE StepScale step_scale(const GroupScales *s, int column, int group) {
-    int a = column / group, b = (column + LANE_PAIRS / 2) / group;
-    return (StepScale){{s->scale[a], s->scale[b]}, {s->low[a], s->low[b]}};
+INLINE Lanes book_of(bool pairs, int bits, float scale, float low) {
+    if (bits == 8) return lanes_set(scale);
+    Lanes values = lanes_fma(lanes_codes(), lanes_set(scale), lanes_set(low));
+    return pairs && PAIR_BOOKS ? pair_book(bits, values) : lanes_bf16_round(values);
 }
 
 // --- values in scratch memory
 
+enum { FETCH_CODES = 2048 }; // bytes ahead, in the rows after one another
+
+INLINE unsigned char *decode_group(int bits, int steps, const unsigned char *codes, Lanes book,
+                                   unsigned char *out) {
+    for (int i = 0; i < steps; i++, codes += LANE_PAIRS * bits / 8, out += LANE_PAIRS * sizeof(uint16_t)) {
+        __builtin_prefetch(codes + FETCH_CODES, 0, 3);
+        lanes_store((float *)(void *)out, decode_pairs(bits, codes, book));
+    }
+    return out;
+}
+
+// Groups of 16, two a step.
+INLINE unsigned char *decode_halves(const unsigned char *codes, const GroupScales *s, int count,
+                                    unsigned char *out) {
+    for (int g = 0; g < count; g += 2, codes += LANE_PAIRS, out += LANE_PAIRS * sizeof(uint16_t)) {
+        Lanes value[2];
+        decode_step(8, codes, lanes_halves(s->scale[g], s->scale[g + 1]), value);
+        lanes_store((float *)(void *)out, lanes_join(value[0], value[1]));
+    }
+    return out;
+}
+
 // Rows [first, first + count) as bf16, one after another.
-INLINE void decode_rows_of(int bits, const Tensor *w, int first, int count, uint16_t *out) {
-    int group = w->codes.group, span = SCALES * group;
+INLINE void decode_rows_of(int bits, int steps, const Tensor *w, int first, int count, void *to) {
+    unsigned char *out = to;
+    int group = w->codes.group, groups = w->columns / group;
     for (int r = first; r < first + count; r++) {
         Tensor row = tensor_rows(w, r, 1);
         const unsigned char *codes = row.data;
-        for (int k = 0; k < w->columns; k += span) {
-            GroupScales scales;
-            int end = w->columns - k < span ? w->columns - k : span;
-            read_scales(w, row.codes.scales, k / group, end / group, &scales);
-            for (int i = 0; i < end; i += LANE_PAIRS, out += LANE_PAIRS, codes += LANE_PAIRS * bits / 8) {
-                StepScale s = step_scale(&scales, i, group);
-                lanes_store((float *)(void *)out, decode_pairs(bits, codes, &s));
-            }
+        for (int g = 0; g < groups; g += SCALES) {
+            GroupScales s;
+            int part = groups - g < SCALES ? groups - g : SCALES;
+            read_scales(w, row.codes.scales, g, part, &s);
+            if (!steps) out = decode_halves(codes, &s, part, out);
+            for (int i = 0; steps && i < part; i++)
+                out = decode_group(bits, steps, codes + (size_t)i * (size_t)(group * bits / 8),
+                                   book_of(true, bits, s.scale[i], s.low[i]), out);
+            codes += part * group * bits / 8;
         }
     }
 }
-static __attribute__((noinline)) void decode_rows(const Tensor *w, int first, int count, uint16_t *out) {
-    if (w->codes.bits == 8) decode_rows_of(8, w, first, count, out);
-    else decode_rows_of(4, w, first, count, out);
+static __attribute__((noinline)) void decode_rows(const Tensor *w, int first, int count, void *out) {
+    int steps = w->codes.group / LANE_PAIRS; // of a group; 0: half a one
+    if (w->codes.bits == 4 && steps == 1) decode_rows_of(4, 1, w, first, count, out);
+    else if (w->codes.bits == 4) decode_rows_of(4, steps, w, first, count, out);
+    else if (steps == 1) decode_rows_of(8, 1, w, first, count, out);
+    else decode_rows_of(8, steps, w, first, count, out);
 }
 
 // --- values in registers
@@ -224,83 +259,93 @@ INLINE void add_values(Form form, int outputs, int rows, Lanes (*weight)[2], con
 
 // Adds a step of codes.
 INLINE void add_codes(Form form, int bits, int outputs, int rows, const unsigned char *const *codes,
-                      const StepScale *s, const unsigned char *x, Lanes (*sum)[BLOCK_ROWS]) {
+                      const Lanes *book, const unsigned char *x, Lanes (*sum)[BLOCK_ROWS]) {
     Lanes weight[BLOCK_OUTPUTS][2];
 #pragma GCC unroll 8
     for (int o = 0; o < outputs; o++)
-        if (form == FORM_PAIRS) weight[o][0] = decode_pairs(bits, codes[o], &s[o]);
-        else decode_step(bits, codes[o], &s[o], weight[o]);
+        if (form == FORM_PAIRS) weight[o][0] = decode_pairs(bits, codes[o], book[o]);
+        else decode_step(bits, codes[o], book[o], weight[o]);
     add_values(form, outputs, rows, weight, x, 0, sum);
     if (form != FORM_PAIRS) add_values(form, outputs, rows, weight, x, 1, sum);
 }
 
-// `outputs` outputs of all rows; b->w, apart are of codes, scales of the first output's.
-INLINE void code_block(Form form, int bits, int outputs, int rows, const Tensor *w, const Block *b,
-                       const unsigned char *of_row, size_t scales_apart) {
+// Outputs as far apart as in product_chunk, for the same reason.
+typedef struct CodeBlock {
+    Block b;
+    const Tensor *w;
+    const unsigned char *scales; // of the first output
+    size_t scales_apart;
+} CodeBlock;
+
+// `steps` is a constant where it is 1.
+INLINE void code_block(Form form, int bits, int steps, int outputs, int rows, const CodeBlock *c) {
+    const Block *b = &c->b;
     const unsigned char *codes[BLOCK_OUTPUTS], *x = b->x;
-    int group = w->codes.group, span = SCALES * group;
+    int groups = b->columns / c->w->codes.group;
     Lanes sum[BLOCK_OUTPUTS][BLOCK_ROWS];
     for (int o = 0; o < outputs; o++) {
         codes[o] = b->w + (size_t)o * b->apart;
         for (int r = 0; r < rows; r++) sum[o][r] = lanes_set(0);
     }
-    for (int k = 0; k < b->columns; k += span) {
-        GroupScales scales[BLOCK_OUTPUTS];
-        int end = b->columns - k < span ? b->columns - k : span;
+    for (int g = 0; g < groups; g += SCALES) {
+        GroupScales s[BLOCK_OUTPUTS];
+        int part = groups - g < SCALES ? groups - g : SCALES;
         for (int o = 0; o < outputs; o++) {
-            fetch(codes[o] + FETCH_AHEAD_FEW, (size_t)(end * bits / 8));
-            read_scales(w, of_row + (size_t)o * scales_apart, k / group, end / group, &scales[o]);
+            fetch(codes[o] + FETCH_AHEAD_FEW, (size_t)(part * steps * LANE_PAIRS * bits / 8));
+            read_scales(c->w, c->scales + (size_t)o * c->scales_apart, g, part, &s[o]);
         }
-        for (int i = 0; i < end; i += LANE_PAIRS, x += (size_t)rows * step_bytes(form)) {
-            StepScale s[BLOCK_OUTPUTS];
-            for (int o = 0; o < outputs; o++) s[o] = step_scale(&scales[o], i, group);
-            add_codes(form, bits, outputs, rows, codes, s, x, sum);
-            for (int o = 0; o < outputs; o++) codes[o] += LANE_PAIRS * bits / 8;
+        for (int i = 0; i < part; i++) {
+            Lanes book[BLOCK_OUTPUTS];
+#pragma GCC unroll 8
+            for (int o = 0; o < outputs; o++)
+                book[o] = book_of(form == FORM_PAIRS, bits, s[o].scale[i], s[o].low[i]);
+            for (int k = 0; k < steps; k++, x += (size_t)rows * step_bytes(form)) {
+                add_codes(form, bits, outputs, rows, codes, book, x, sum);
+                for (int o = 0; o < outputs; o++) codes[o] += LANE_PAIRS * bits / 8;
+            }
         }
     }
     product_put(outputs, rows, sum, b);
 }
 
-INLINE void code_rows(Form form, int bits, int outputs, const Tensor *w, int rows, const Block *b,
-                      const unsigned char *scales, size_t apart) {
+INLINE void code_rows(Form form, int bits, int steps, int outputs, int rows, const CodeBlock *c) {
 #define ROWS(count) (count < BLOCK_ROWS ? count : BLOCK_ROWS)
     switch (rows) {
-    case 1: code_block(form, bits, outputs, ROWS(1), w, b, scales, apart); break;
-    case 2: code_block(form, bits, outputs, ROWS(2), w, b, scales, apart); break;
-    case 3: code_block(form, bits, outputs, ROWS(3), w, b, scales, apart); break;
-    case 4: code_block(form, bits, outputs, ROWS(4), w, b, scales, apart); break;
-    case 5: code_block(form, bits, outputs, ROWS(5), w, b, scales, apart); break;
-    case 6: code_block(form, bits, outputs, ROWS(6), w, b, scales, apart); break;
+    case 1: code_block(form, bits, steps, outputs, ROWS(1), c); break;
+    case 2: code_block(form, bits, steps, outputs, ROWS(2), c); break;
+    case 3: code_block(form, bits, steps, outputs, ROWS(3), c); break;
+    case 4: code_block(form, bits, steps, outputs, ROWS(4), c); break;
+    case 5: code_block(form, bits, steps, outputs, ROWS(5), c); break;
+    case 6: code_block(form, bits, steps, outputs, ROWS(6), c); break;
     }
 #undef ROWS
 }
 
-// The outputs of a block are as far apart as in product_chunk, for the same reason.
-INLINE void code_product(Form form, int bits, const Tensor *w, const Packed *p, float *y, size_t stride,
-                         int from, int to) {
+INLINE void code_product(Form form, int bits, int steps, const Tensor *w, const Packed *p, float *y,
+                         size_t stride, int from, int to) {
     int part = (to - from) / BLOCK_OUTPUTS, whole = part * BLOCK_OUTPUTS;
-    size_t row = tensor_row_bytes(w), scale = tensor_row_scale_bytes(w);
-    Block b = {.columns = w->columns, .stride = stride, .x = p->data};
-    for (int i = 0; i < part; i++) {
+    size_t row = tensor_row_bytes(w), scales = tensor_row_scale_bytes(w);
+    CodeBlock c = {.b = {.columns = w->columns, .stride = stride, .x = p->data}, .w = w};
+    for (int i = 0; i < to - from; i += i == part - 1 ? whole - part + 1 : 1) {
+        bool block = i < part;
         Tensor at = tensor_rows(w, from + i, 1);
-        b.w = at.data;
-        b.y = y + i;
-        b.apart = row * (size_t)part;
-        b.y_apart = (size_t)part;
-        code_rows(form, bits, BLOCK_OUTPUTS, w, p->rows, &b, at.codes.scales, scale * (size_t)part);
-    }
-    for (int i = from + whole; i < to; i++) {
-        Tensor at = tensor_rows(w, i, 1);
-        b.w = at.data;
-        b.y = y + (i - from);
-        code_rows(form, bits, 1, w, p->rows, &b, at.codes.scales, 0);
+        c.b.w = at.data;
+        c.b.y = y + i;
+        c.b.apart = row * (size_t)part;
+        c.b.y_apart = (size_t)part;
+        c.scales = at.codes.scales;
+        c.scales_apart = scales * (size_t)part;
+        if (block) code_rows(form, bits, steps, BLOCK_OUTPUTS, p->rows, &c);
+        else code_rows(form, bits, steps, 1, p->rows, &c);
     }
 }
 
 #define PRODUCT(name, form, bits)                                                                         \
     static __attribute__((noinline)) void name(const Tensor *w, const Packed *p, float *y, size_t stride, \
                                                int from, int to) {                                        \
-        code_product(form, bits, w, p, y, stride, from, to);                                              \
+        int steps = w->codes.group / LANE_PAIRS;                                                          \
+        if (steps == 1) code_product(form, bits, 1, w, p, y, stride, from, to);                           \
+        else code_product(form, bits, steps, w, p, y, stride, from, to);                                  \
     }
 PRODUCT(codes_8, FORM_BF16, 8)
 PRODUCT(codes_4, FORM_BF16, 4)
@@ -328,7 +373,7 @@ static inline void matmul(const Tensor *w, const Packed *p, float *y, size_t str
         multiply_values(w, p, y, stride, from, to);
         return;
     }
-    if (p->rows <= BLOCK_ROWS) {
+    if (p->rows <= BLOCK_ROWS && w->codes.group >= LANE_PAIRS) {
         Multiply *fused[2][2] = {{codes_4, codes_8}, {pair_codes_4, pair_codes_8}};
         fused[pairs][w->codes.bits == 8](w, p, y, stride, from, to);
         return;

@@ -215,7 +215,7 @@ static void coded_products(void **state) {
     Random r = test_random(24);
     for (int round = 0; round < 96; round++) {
         int bits = round % 2 ? 8 : 4, group = 16 << test_between(&r, bits == 4, 3);
-        ScaleKind kind = (ScaleKind)(round / 2 % 4);
+        ScaleKind kind = (ScaleKind)(round / 2 % (bits == 4 ? 4 : 2));
         int unit = kind == SCALES_NESTED ? group * GROUPS_NESTED : group < 32 ? 32 : group;
         int columns = unit * test_between(&r, 1, 1 + 640 / unit);
         Tensor w = new_codes(bits, group, kind, test_between(&r, 1, 70), columns, &r);
