@@ -384,6 +384,19 @@ static void describe_ids(const Model *m, Text *out) {
     text_puts(out, m->eos_count ? "\n" : " none\n");
 }
 
+// How many tensors of a GGUF file are codes.
+static void describe_gguf(const Model *m, Text *out) {
+    int four = 0, eight = 0, plain = 0;
+    for (int i = 0; i < weights_count(m); i++) {
+        WeightSpec w = weights_at(m, i);
+        if (!w.name[0]) continue;
+        int bits = weight_tensor(m, w.layer, w.expert, w.which)->codes.bits;
+        *(bits == 4 ? &four : bits == 8 ? &eight : &plain) += 1;
+    }
+    text_printf(out, "format          GGUF: %d weights in codes of 4 bits, %d of 8 bits, %d plain\n", four,
+                eight, plain);
+}
+
 void model_describe(const Model *m, Text *out) {
     const Shape *s = &m->shape;
     int group = s->heads / s->kv_heads;
@@ -417,6 +430,7 @@ void model_describe(const Model *m, Text *out) {
     text_printf(out, "cache           %zu bytes a position in bf16, %.2f GB at the full context\n", position,
                 (double)position * kept * 1e-9);
     if (!m->layers) return;
+    if (m->gguf.is) describe_gguf(m, out);
     if (m->bits)
         text_printf(out, "codes           %d bits, groups of %d; embedding and head %d bits\n", m->bits,
                     m->group, m->head.codes.bits);
