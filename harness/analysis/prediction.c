@@ -120,12 +120,12 @@ static json_t *prediction_object(const Prediction *p, Error *e) {
     return NULL;
 }
 
-bool prediction_json(const Prediction *p, Text *out, Error *e) {
+json_t *prediction_json(const Prediction *p, Error *e) {
     json_t *root = prediction_object(p, e);
-    if (!root) return false;
+    if (!root) return NULL;
     json_object_set_new(
         root, "link",
         json_pack("{s:f, s:f}", "bytes_per_s", p->link.bytes_per_s, "latency_s", p->link.latency_s));
     if (p->of->cut > 0) json_object_set_new(root, "cut", json_real(p->of->cut));
-    return json_append(root, 0, out);
+    return root;
 }

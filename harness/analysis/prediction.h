@@ -1,6 +1,7 @@
 // A stored run's expected result on another machine, as `outpace simulate` prints it and figures draw
 // it.
 #pragma once
+#include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/base/args.h"
 #include "harness/analysis/simulation.h"
@@ -34,5 +35,5 @@ void prediction_release(Prediction *p);
 typedef void (*TakeScaled)(void *state, const SimulatedPoint *p, int devices, const Scaled *x);
 bool prediction_scaled(const Prediction *p, TakeScaled take, void *state, Error *e);
 
-// All of it as one JSON object.
-bool prediction_json(const Prediction *p, Text *out, Error *e);
+// All of it as one JSON object; NULL with e filled.
+json_t *prediction_json(const Prediction *p, Error *e);

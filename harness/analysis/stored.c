@@ -290,11 +290,12 @@ static void put_object(void *state, const Rows *r) {
     json_array_append_new(state, object);
 }
 
-bool stored_json(Store *store, int64_t run, Text *out, Error *e) {
+json_t *stored_json(Store *store, int64_t run, Error *e) {
     json_t *list = json_array();
     bool ok = each_point(store, run, put_object, list, e);
-    if (!ok) json_decref(list);
-    return ok && (json_append(list, JSON_COMPACT, out));
+    if (ok) return list;
+    json_decref(list);
+    return NULL;
 }
 
 void stored_alone(int64_t points, Text *out) {

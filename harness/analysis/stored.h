@@ -1,6 +1,7 @@
 // Stored runs, as commands name them.
 #pragma once
 #include "engine/base/file.h"
+#include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "harness/cli/terminal.h"
 #include "results/fit.h"
@@ -27,8 +28,8 @@ bool stored_table(Store *store, int64_t run, Grid *out, Error *e);
 bool stored_task_table(Store *store, int64_t run, Grid *out, Error *e);
 extern const char stored_tasks[]; // SQL: its numbers of run ?1
 
-// The same as stored_table as a JSON array of objects.
-bool stored_json(Store *store, int64_t run, Text *out, Error *e);
+// The same as stored_table as a JSON array of objects. NULL with e filled.
+json_t *stored_json(Store *store, int64_t run, Error *e);
 
 // A line on imported points that have no baseline, of 0 none: why they have no speedup, and the fix.
 void stored_alone(int64_t points, Text *out);

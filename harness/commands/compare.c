@@ -1,6 +1,7 @@
 // Is B faster than A?
 #include "harness/cli/command.h"
 
+#include "harness/cli/records.h"
 #include "harness/analysis/choice.h"
 #include "harness/analysis/compare.h"
 #include "harness/cli/terminal.h"
@@ -14,6 +15,7 @@ typedef struct {
     const char *db;
     double margin;
     bool absolute;
+    Records records;
     Choice choice;
 } CompareOptions;
 
@@ -23,6 +25,7 @@ static const Arg OPTIONS[] = {
     {"margin", ARG_REAL, AT(margin), 0, 0.5, "0.02", .help = "a difference that means nothing to you",
      .value = "X"},
     {"absolute", ARG_FLAG, AT(absolute), .help = "judge times, not speedups over the baselines"},
+    RECORDS_OPTIONS(AT(records)),
     CHOICE_OPTIONS(AT, choice),
 };
 #undef AT
@@ -119,29 +122,68 @@ static void put_machine(const Comparison *c, double margin, Text *out) {
             "machine; --absolute judges the times all the same\n");
 }
 
-// True if any is slower, or lost its text.
-static bool print(const Comparison *c, double margin, Error *e, bool *worse) {
+// How many judgements are to be right together.
+static int judgements_of(const Comparison *c) {
+    int count = 0;
+    for (int i = 0; i < c->count; i++) count += c->pairs[i].kind != COMPARED_MACHINE;
+    return count > 1 ? count + 1 : count; // and of all together
+}
+
+static Judgement judge(const Comparison *c, const ComparePair *p, double margin) {
+    return p->kind == COMPARED_MACHINE ? JUDGED_UNCLEAR : compare_judge(&p->ratio, margin, judgements_of(c));
+}
+
+// Whether any is slower, or lost its text.
+static bool is_worse(const Comparison *c, double margin) {
+    int judgements = judgements_of(c);
+    bool worse = judgements && compare_judge(&c->all, margin, judgements) == JUDGED_SLOWER;
+    for (int i = 0; i < c->count; i++)
+        worse = worse || judge(c, &c->pairs[i], margin) == JUDGED_SLOWER || c->pairs[i].lost_text;
+    return worse;
+}
+
+// --- records ---------------------------------------------------------------------------------------------
+
+static json_t *ratio_json(const Ratio *r, const char *verdict) {
+    return json_pack("{s:s, s:o, s:o, s:o, s:i, s:i, s:i}", "verdict", verdict, "ratio",
+                     json_number(r->value), "ratio_low", json_number(r->interval.low), "ratio_high",
+                     json_number(r->interval.high), "prompts", r->prompts, "samples", r->samples, "disturbed",
+                     r->disturbed);
+}
+
+static json_t *pair_json(const Comparison *c, const ComparePair *p, double margin) {
+    static const char *const OF[COMPARED_KINDS] = {"speedup", "time", "baseline"};
+    json_t *o = ratio_json(&p->ratio, compare_word(judge(c, p, margin)));
+    json_t *more = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "of", OF[p->kind],
+                             "speedup_a", json_number(p->speedup_a), "speedup_b", json_number(p->speedup_b),
+                             "S_a", json_number(p->S_a), "S_b", json_number(p->S_b), "point_a",
+                             json_from_text(p->label_a), "point_b", json_from_text(p->label_b), "dataset",
+                             json_from_text(p->dataset), "doubt_a", json_from_text(p->doubt_a), "doubt_b",
+                             json_from_text(p->doubt_b), "lost_text", p->lost_text);
+    json_object_update(o, more);
+    json_decref(more);
+    return o;
+}
+
+static bool print_records(const Comparison *c, double margin, const Records *as, Error *e) {
+    json_t *list = json_array();
+    for (int i = 0; i < c->count; i++) json_array_append_new(list, pair_json(c, &c->pairs[i], margin));
+    json_t *root =
+        json_pack("{s:o, s:o, s:i}", "points", list, "all",
+                  ratio_json(&c->all, compare_word(compare_judge(&c->all, margin, judgements_of(c)))),
+                  "alone", c->alone);
+    return records_print(root, "points", as, e);
+}
+
+static bool print(const Comparison *c, double margin, Error *e) {
     Grid g = {.columns = COLUMN, .count = sizeof COLUMN / sizeof *COLUMN};
     Text text = {0};
-    int judgements = 0;
-    for (int i = 0; i < c->count; i++) judgements += c->pairs[i].kind != COMPARED_MACHINE;
-    if (judgements > 1) judgements++; // of all together
+    int judgements = judgements_of(c);
     grid_heads(&g);
-    *worse = false;
-    for (int i = 0; i < c->count; i++) {
-        const ComparePair *p = &c->pairs[i];
-        Judgement j =
-            p->kind == COMPARED_MACHINE ? JUDGED_UNCLEAR : compare_judge(&p->ratio, margin, judgements);
-        put_pair(&g, p, j);
-        *worse = *worse || j == JUDGED_SLOWER || p->lost_text;
-    }
+    for (int i = 0; i < c->count; i++) put_pair(&g, &c->pairs[i], judge(c, &c->pairs[i], margin));
     bool ok = grid_show(&g, e);
     grid_release(&g);
-    if (judgements) {
-        Judgement all = compare_judge(&c->all, margin, judgements);
-        put_all(c, all, &text);
-        *worse = *worse || all == JUDGED_SLOWER;
-    }
+    if (judgements) put_all(c, compare_judge(&c->all, margin, judgements), &text);
     put_machine(c, margin, &text);
     if (c->alone) text_printf(&text, "%d points are on one side only\n", c->alone);
     terminal_print(&text);
@@ -159,9 +201,9 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     bool ok = compare_find(rest.items[0], o.db, &a, e) && compare_find(rest.items[1], o.db, &b, e) &&
               choice_apply(&o.choice, a.store, a.run, e) && choice_apply(&o.choice, b.store, b.run, e) &&
               compare_sides(&a, &b, o.absolute, &c, e);
-    bool worse;
-    ok = ok && print(&c, o.margin, e, &worse);
-    if (ok && worse) *code = EXIT_FAILED;
+    ok = ok &&
+         (records_asked(&o.records) ? print_records(&c, o.margin, &o.records, e) : print(&c, o.margin, e));
+    if (ok && is_worse(&c, o.margin)) *code = EXIT_FAILED;
     compare_release(&c);
     store_close(a.store);
     store_close(b.store);

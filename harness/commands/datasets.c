@@ -1,6 +1,7 @@
 // Which datasets are known and where they are; the first prompts of one; the formats of files.
 #include "harness/cli/command.h"
 
+#include "harness/cli/records.h"
 #include "datasets/datasets.h"
 #include "datasets/format.h"
 #include "datasets/known.h"
@@ -15,6 +16,7 @@ typedef struct {
     int show;
     const char *split, *format, *path;
     bool formats;
+    Records records;
 } DatasetsOptions;
 
 #define AT(name) offsetof(DatasetsOptions, name)
@@ -26,6 +28,7 @@ static const Arg OPTIONS[] = {
     {"format", ARG_WORD, AT(format), .help = "of that file, FORMAT or FORMAT:FRAME", .value = "NAME",
      .fallback = "told by its keys"},
     {"formats", ARG_FLAG, AT(formats), .help = "list the formats, and the frames for prompts"},
+    RECORDS_OPTIONS(AT(records)),
 };
 #undef AT
 
@@ -68,6 +71,29 @@ static bool put_known(Grid *g, const KnownFile *f, const char *folder, Error *e)
     }
     mem_free(path);
     return ok;
+}
+
+static json_t *piece_json(const char *at, size_t n) { return json_stringn(at, n); }
+
+static bool list_records(const char *folder, const Records *as, Error *e) {
+    json_t *list = json_array();
+    KnownFile f;
+    bool ok = true;
+    for (size_t i = 0; ok && known_at(i, &f); i++) {
+        const char *state = "";
+        char *path = folder && !f.content ? known_path(&f, folder) : NULL;
+        ok = state_of(&f, path, &state, e);
+        json_array_append_new(list, json_pack("{s:o, s:o, s:o, s:s, s:o, s:o, s:s?}", "name",
+                                              piece_json(f.name.at, f.name.n), "split",
+                                              piece_json(f.split.at, f.split.n), "rows",
+                                              json_integer(strtol(f.rows.at, NULL, 10)), "state", state,
+                                              "about", piece_json(f.about.at, f.about.n), "licence",
+                                              piece_json(f.licence.at, f.licence.n), "path", path));
+        mem_free(path);
+    }
+    if (ok) return records_print(list, NULL, as, e);
+    json_decref(list);
+    return false;
 }
 
 static bool list(const char *folder, Error *e) {
@@ -166,7 +192,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (rest.count && (o.path || o.formats)) return command_misused(&command_datasets, e);
     if (o.formats) print_formats();
     else if (o.path || rest.count) return show(o.path ? o.path : rest.items[0], &o, folder, e);
-    else return list(folder, e);
+    else return records_asked(&o.records) ? list_records(folder, &o.records, e) : list(folder, e);
     return true;
 }
 

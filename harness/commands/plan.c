@@ -5,6 +5,7 @@
 #include "engine/base/memory.h"
 #include "harness/config/point_name.h"
 #include "harness/analysis/stored.h"
+#include "harness/cli/records.h"
 #include "harness/cli/terminal.h"
 #include "harness/run/cost.h"
 #include "harness/run/ledger.h"
@@ -17,6 +18,7 @@
 typedef struct {
     SweepOptions sweep;
     bool points, check;
+    Records records;
 } PlanOptions;
 
 #define AT(name) offsetof(PlanOptions, name)
@@ -24,6 +26,7 @@ static const Arg OPTIONS[] = {
     SWEEP_OPTIONS(AT),
     {"points", ARG_FLAG, AT(points), .help = "list every point"},
     {"check", ARG_FLAG, AT(check), .help = "only check it: no plan, no times"},
+    RECORDS_OPTIONS(AT(records)), // of the points
 };
 #undef AT
 
@@ -187,6 +190,36 @@ static bool print_time(const Plan *p, const CostDone *done, Error *e) {
     return ok;
 }
 
+static json_t *point_json(const Plan *p, const CostDone *done, int number) {
+    const Point *point = &p->schedule.points[number];
+    const Dataset *data = &p->inputs.datasets[point->dataset];
+    const char *refused = inputs_refusal(&p->inputs, number);
+    PointName name;
+    point_name(&p->experiment, point, &name);
+    json_t *o = json_pack("{s:i, s:o, s:o, s:o, s:b, s:i, s:i, s:o}", "point", point->number + 1, "label",
+                          json_from_text(text_get(&name.label)), "model",
+                          json_from_text(p->experiment.models[point->model].name), "dataset",
+                          json_from_text(p->experiment.datasets[point->dataset].name), "added_baseline",
+                          number >= p->sweep.count, "done", done->rounds[number], "wanted",
+                          (int)data->count * p->experiment.measurement.passes, "refused",
+                          refused ? json_from_text(refused) : json_null());
+    point_name_release(&name);
+    return o;
+}
+
+static bool print_records(const Plan *p, const PlanOptions *o, int *code, Error *e) {
+    CostDone done = {0};
+    json_t *list = json_array();
+    bool ok = read_done(p, p->db ? p->db : o->sweep.db, &done, e);
+    for (int i = 0; ok && i < p->schedule.point_count; i++)
+        json_array_append_new(list, point_json(p, &done, i));
+    release_done(&done);
+    if (inputs_refused(&p->inputs)) *code = EXIT_PARTIAL;
+    if (ok) return records_print(list, NULL, &o->records, e);
+    json_decref(list);
+    return false;
+}
+
 static bool print_plan(const Plan *p, const PlanOptions *o, int *code, Error *e) {
     CostDone done = {0};
     const Schedule *s = &p->schedule;
@@ -212,7 +245,7 @@ static bool plan(int argc, char **argv, int *code, Error *e) {
     PlanOptions o;
     Plan *p;
     if (!prepare(&command_plan, argc, argv, &o, &p, e)) return false;
-    bool ok = !p || o.check || print_plan(p, &o, code, e);
+    bool ok = !p || o.check || (records_asked(&o.records) ? print_records : print_plan)(p, &o, code, e);
     if (p && o.check) print_check(p, code);
     release(p);
     return ok;

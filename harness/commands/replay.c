@@ -1,6 +1,7 @@
 // What methods that need only text would accept of given answers: a table of S, without a model.
 #include "harness/cli/command.h"
 
+#include "harness/cli/records.h"
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "harness/cli/terminal.h"
@@ -18,7 +19,8 @@ typedef struct {
     const char *prompt_ids, *output_ids, *db, *name;
     int limit, resamples, vocab;
     uint64_t seed;
-    bool json;
+    Records records;
+    json_t *rows; // of --csv
     int argc;
     char **argv;
 } ReplayOptions;
@@ -52,7 +54,7 @@ static const Arg OPTIONS[] = {
     {"db", ARG_WORD, AT(db), .help = "keep every step in this store, as a run", .value = "FILE",
      .fallback = "none"},
     {"name", ARG_WORD, AT(name), .help = "with --db: of the run", .value = "TEXT", .fallback = "replay"},
-    {"json", ARG_FLAG, AT(json), .help = "print a JSON object for each file"},
+    RECORDS_OPTIONS(AT(records)),
 };
 #undef AT
 
@@ -103,22 +105,34 @@ static bool print_json(const ReplayTexts *t, json_t *methods) {
     return json_print(root, 0, stdout);
 }
 
+// Of all sets together, for CSV.
+static void add_rows(json_t *rows, const ReplayTexts *t, json_t *methods) {
+    json_t *line;
+    size_t i;
+    json_array_foreach(methods, i, line) {
+        json_object_set_new(line, "dataset", json_from_text(t->name));
+        json_array_append(rows, line);
+    }
+}
+
 // A set's table; each method is replayed now unless `done` has its replay.
 static bool print_set(const ReplayOptions *o, const ReplayTexts *t, const Replay *done, Error *e) {
     json_t *methods = json_array();
     bool ok = true;
-    if (!o->json) print_head(t);
+    bool records = records_asked(&o->records);
+    if (!records) print_head(t);
     for (int i = 0; ok && i < o->methods.count; i++) {
         Line line;
         Replay own = {0};
         // Processor time: a busy machine makes a replay no slower than it is.
         ok = (done || replay_run(t, o->methods.items[i], clock_processor(), NULL, &own, e)) &&
              line_of(o, t, o->methods.items[i], done ? &done[i] : &own, &line, e);
-        if (ok && o->json) ok = json_array_append_new(methods, line_json(&line)) == 0;
+        if (ok && records) ok = json_array_append_new(methods, line_json(&line)) == 0;
         else if (ok) print_line(&line);
         replay_release(&own);
     }
-    if (ok && o->json) ok = print_json(t, methods);
+    if (ok && o->records.json) ok = print_json(t, methods);
+    if (ok && o->records.csv) add_rows(o->rows, t, methods);
     json_decref(methods);
     return ok || error_within(e, "replay");
 }
@@ -148,7 +162,7 @@ static bool record(const ReplayOptions *o, const ReplayTexts *sets, int count, E
     int64_t run;
     bool ok = replay_record(&r, clock_processor(), done, &run, e);
     for (int i = 0; ok && i < count; i++) ok = print_set(o, &sets[i], &done[i * o->methods.count], e);
-    if (ok && !o->json) printf("run %lld of '%s'\n", (long long)run, SHOWN(o->db));
+    if (ok && !records_asked(&o->records)) printf("run %lld of '%s'\n", (long long)run, SHOWN(o->db));
     for (size_t i = 0; i < replays; i++) replay_release(&done[i]);
     mem_free(done);
     return ok;
@@ -232,7 +246,12 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (!check_source(&o, rest.count, e)) return false;
     if (!o.methods.count) o.methods = o.tokens.count ? OF_TOKENS : OF_TEXTS;
     if (o.db) add_baseline(&o.methods);
-    return o.tokens.count ? replay_files(&o, e) : replay_dataset(&o, rest.count ? rest.items[0] : o.path, e);
+    o.rows = json_array();
+    bool ok =
+        o.tokens.count ? replay_files(&o, e) : replay_dataset(&o, rest.count ? rest.items[0] : o.path, e);
+    if (ok && o.records.csv) return records_print(o.rows, NULL, &o.records, e);
+    json_decref(o.rows);
+    return ok;
 }
 
 const Command command_replay = {

@@ -1,6 +1,7 @@
 // Prints stored runs: the list of them, or the table of a run's points.
 #include "harness/cli/command.h"
 
+#include "harness/cli/records.h"
 #include "harness/cli/terminal.h"
 #include "harness/analysis/choice.h"
 #include "harness/analysis/estimates.h"
@@ -15,14 +16,15 @@
 
 typedef struct {
     const char *db;
-    bool json, tasks;
+    bool tasks;
+    Records records;
     Choice choice;
 } ShowOptions;
 
 #define AT(name) offsetof(ShowOptions, name)
 static const Arg OPTIONS[] = {
     {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
-    {"json", ARG_FLAG, AT(json), .help = "print one JSON array"},
+    RECORDS_OPTIONS(AT(records)),
     {"tasks", ARG_FLAG, AT(tasks), .help = "by category of the data: S, acceptance, speedup"},
     CHOICE_OPTIONS(AT, choice),
 };
@@ -244,32 +246,35 @@ static bool print_all(Store *store, int64_t run, Grid *table, Error *e) {
            print_drift(store, run, e);
 }
 
+static bool print_records(Store *store, int64_t run, const Records *as, Error *e) {
+    json_t *points = stored_json(store, run, e);
+    return points && records_print(points, NULL, as, e);
+}
+
 static bool show(int argc, char **argv, int *code, Error *e) {
     (void)code;
     ShowOptions o = {.db = STORE_DEFAULT};
     Words rest;
     bool stop;
     int64_t run;
-    Text text = {0};
     Grid table = {0};
     if (!command_parse(&command_show, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
-    if (o.json && o.tasks)
+    bool records = records_asked(&o.records);
+    if (records && o.tasks)
         return error_input(e, "show: --tasks is a table: 'outpace table tasks' has others");
     Store *store = store_open(o.db, STORE_READ, NULL, e);
-    if (rest.count == 0 && !o.json && !o.tasks) {
+    if (rest.count == 0 && !records && !o.tasks) {
         bool listed = store && list_runs(store, e);
         store_close(store);
         return listed;
     }
     bool ok = store && stored_run(store, rest.count ? rest.items[0] : NULL, &run, e) &&
               estimates_ensure(&store, run, o.tasks ? ESTIMATES_OF_TASKS : ESTIMATES_OF_POINTS, e) &&
-              choice_apply(&o.choice, store, run, e) && (o.json || print_run(store, run, e)) &&
-              (o.json    ? stored_json(store, run, &text, e)
+              choice_apply(&o.choice, store, run, e) && (records || print_run(store, run, e)) &&
+              (records   ? print_records(store, run, &o.records, e)
                : o.tasks ? stored_task_table(store, run, &table, e) && grid_show(&table, e)
                          : print_all(store, run, &table, e));
-    if (ok && o.json) puts(text_get(&text));
-    text_release(&text);
     grid_release(&table);
     store_close(store);
     return ok;

@@ -2,6 +2,7 @@
 // acceptance, held against the real loop.
 #include "harness/cli/command.h"
 
+#include "harness/cli/records.h"
 #include "engine/base/json.h"
 #include "harness/analysis/prediction.h"
 #include "harness/cli/terminal.h"
@@ -23,7 +24,7 @@ typedef struct {
     Choice choice;
     const char *law;
     LawTrialSize trial;
-    bool json;
+    Records records;
 } SimulateOptions;
 
 #define AT(name) offsetof(SimulateOptions, name)
@@ -52,7 +53,7 @@ static const Arg OPTIONS[] = {
      .value = "N"},
     {"seed", ARG_SEED, AT(trial.seed), .help = "of --law", .value = "N", .fallback = "0"},
     {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
-    {"json", ARG_FLAG, AT(json), .help = "print one JSON object"},
+    RECORDS_OPTIONS(AT(records)),
     CHOICE_OPTIONS(AT, choice),
 };
 #undef AT
@@ -313,7 +314,7 @@ static bool print_trial(const LawTrial *t, const LawTrialSize *size, Error *e) {
     return print_tail(t, e);
 }
 
-static bool print_trial_json(const LawTrial *t, const LawTrialSize *size, Error *e) {
+static bool print_trial_records(const LawTrial *t, const LawTrialSize *size, const Records *as, Error *e) {
     json_t *root = json_pack("{s:s, s:s, s:i, s:i, s:f, s:f, s:f, s:f, s:f}", "law", text_get(&t->law),
                              "method", text_get(&t->method), "prompts", size->prompts, "tokens", size->tokens,
                              "S", t->S, "se", t->se, "loop_S", law_trial_seen(t), "loop_steps", t->seen.steps,
@@ -323,7 +324,7 @@ static bool print_trial_json(const LawTrial *t, const LawTrialSize *size, Error 
         json_object_set_new(root, "best_gamma", json_integer(t->best.gamma));
         json_object_set_new(root, "best_eta", json_real(t->best.eta));
     }
-    return (root && json_print(root, 0, stdout)) || error_system(e, "no memory for the JSON object");
+    return records_print(root, NULL, as, e);
 }
 
 static bool try_law(const SimulateOptions *o, Error *e) {
@@ -335,23 +336,19 @@ static bool try_law(const SimulateOptions *o, Error *e) {
         return true;
     }
     bool ok = law_trial_run(o->law, &o->trial, &t, e) &&
-              (o->json ? print_trial_json(&t, &o->trial, e) : print_trial(&t, &o->trial, e));
+              (records_asked(&o->records) ? print_trial_records(&t, &o->trial, &o->records, e)
+                                          : print_trial(&t, &o->trial, e));
     law_trial_release(&t);
     return ok;
 }
 
 // --- all of it -------------------------------------------------------------------------------------------
 
-static bool print_json(const Prediction *p, Error *e) {
-    Text line = {0};
-    bool ok = prediction_json(p, &line, e);
-    if (ok) puts(text_get(&line));
-    text_release(&line);
-    return ok;
-}
-
 static bool print(const SimulateOptions *o, Store *store, int64_t run, const Prediction *p, Error *e) {
-    if (o->json) return print_json(p, e);
+    if (records_asked(&o->records)) {
+        json_t *all = prediction_json(p, e);
+        return all && records_print(all, "points", &o->records, e);
+    }
     print_head(p);
     if (!print_exits(store, run, p->pricing.target.layers, e)) return false;
     return print_points(&p->points, o->of.against != NULL, e) &&

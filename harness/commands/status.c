@@ -5,6 +5,7 @@
 // so far.
 #include "harness/cli/command.h"
 
+#include "harness/cli/records.h"
 #include "engine/base/memory.h"
 #include "harness/analysis/stored.h"
 #include "harness/cli/terminal.h"
@@ -20,6 +21,7 @@
 typedef struct {
     const char *db, *stores;
     bool live;
+    Records records;
 } StatusOptions;
 
 #define AT(name) offsetof(StatusOptions, name)
@@ -28,6 +30,7 @@ static const Arg OPTIONS[] = {
     {"db", ARG_WORD, AT(db), .help = "or one store, and its newest run", .value = "FILE",
      .fallback = STORE_DEFAULT},
     {"live", ARG_FLAG, AT(live), .help = "renew it until all is measured; Ctrl-C ends it"},
+    RECORDS_OPTIONS(AT(records)),
 };
 #undef AT
 
@@ -154,6 +157,24 @@ static void put_part(Grid *g, const char *path, const Part *p) {
     grid_end(g);
 }
 
+static json_t *part_json(const char *path, const Part *p) {
+    if (p->why[0])
+        return json_pack("{s:o, s:o}", "store", json_from_text(path), "why", json_from_text(p->why));
+    return json_pack("{s:o, s:o, s:s, s:s, s:f, s:f, s:i, s:s}", "store", json_from_text(path), "run",
+                     json_from_text(p->name), "part", p->shard, "state", p->state, "done", p->done, "total",
+                     p->total, "starts", p->starts, "host", p->host);
+}
+
+static bool print_records(char *const *paths, size_t count, const Records *as, Error *e) {
+    json_t *list = json_array();
+    for (size_t i = 0; i < count; i++) {
+        Part part;
+        read_part(paths[i], &part);
+        json_array_append_new(list, part_json(paths[i], &part));
+    }
+    return records_print(list, NULL, as, e);
+}
+
 typedef struct Sum {
     int stores, read, expected, ended, running, stopped;
     double done, total, busy_s;
@@ -211,7 +232,12 @@ static void print_sum(const Sum *s) {
     terminal_print(&line);
 }
 
-static bool print_status(char *const *paths, size_t count, bool clear, bool *ended, Error *e) {
+static bool print_status(char *const *paths, size_t count, const Records *as, bool clear, bool *ended,
+                         Error *e) {
+    if (records_asked(as)) {
+        *ended = true;
+        return print_records(paths, count, as, e);
+    }
     Part *parts = mem_new(count, sizeof *parts);
     Grid g = {.columns = COLUMNS, .count = sizeof COLUMNS / sizeof *COLUMNS};
     grid_heads(&g);
@@ -238,10 +264,10 @@ static int by_number(const void *a, const void *b) {
 static bool print_stores(const StatusOptions *o, bool clear, bool *ended, Error *e) {
     glob_t found;
     char *one = (char *)(size_t)o->db;
-    if (!o->stores) return print_status(&one, 1, clear, ended, e);
+    if (!o->stores) return print_status(&one, 1, &o->records, clear, ended, e);
     if (!stored_match(o->stores, &found, e)) return false;
     qsort(found.gl_pathv, found.gl_pathc, sizeof *found.gl_pathv, by_number);
-    bool ok = print_status(found.gl_pathv, found.gl_pathc, clear, ended, e);
+    bool ok = print_status(found.gl_pathv, found.gl_pathc, &o->records, clear, ended, e);
     globfree(&found);
     return ok;
 }

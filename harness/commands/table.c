@@ -9,6 +9,7 @@
 #include "harness/analysis/estimates.h"
 #include "harness/analysis/prices.h"
 #include "harness/analysis/stored.h"
+#include "harness/cli/records.h"
 #include "harness/cli/terminal.h"
 #include "harness/papers/catalogue.h"
 #include "harness/papers/print.h"
@@ -27,6 +28,7 @@ typedef struct {
     const char *run, *db, *format;
     Choice choice;
     bool about, claims;
+    Records records; // of the list; for a table another way to say --format
 } TableArguments;
 
 #define PRICES "price-model"
@@ -41,6 +43,7 @@ static const Arg OPTIONS[] = {
     {"about", ARG_FLAG, AT(about), .help = "how to make it, what it needs, and its runs here"},
     {"claims", ARG_FLAG, AT(claims), .help = "the papers' claims in words, with a verdict each"},
     {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
+    RECORDS_OPTIONS(AT(records)),
     CHOICE_OPTIONS(AT, choice),
 };
 #undef AT
@@ -206,6 +209,22 @@ static bool print_items(const Catalogue *c, Store *store, Error *e) {
     return ok;
 }
 
+static bool list_records(const Catalogue *c, Store *store, const Records *as, Error *e) {
+    json_t *list = json_array();
+    bool ok = true;
+    for (int i = 0; ok && i < c->item_count; i++) {
+        const CatalogueItem *item = &c->items[i];
+        char here[HERE_SIZE];
+        ok = find_here(store, item->experiment, here, e);
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "item", item->name,
+                                              "experiment", item->experiment, "here", here, "about",
+                                              item->title, "takes", item->takes, "needs", item->needs));
+    }
+    if (ok) return records_print(list, NULL, as, e);
+    json_decref(list);
+    return false;
+}
+
 static bool print_claims(const Catalogue *c, Store *store, Error *e) {
     int counts[CLAIM_VERDICTS] = {0};
     for (int i = 0; i < c->claim_count; i++) {
@@ -276,11 +295,13 @@ static bool print_all_claims(const char *db, const Catalogue *c, Error *e) {
     return ok;
 }
 
-static bool describe(const char *db, const char *name, const Catalogue *c, Error *e) {
+static bool describe(const TableArguments *a, const char *name, const Catalogue *c, Error *e) {
     const CatalogueItem *item = name ? catalogue_find(c, name, e) : NULL;
     Store *store;
-    if ((name && !item) || !open_store(db, &store, e)) return false;
-    bool ok = item ? print_item(item, store, e) : print_items(c, store, e);
+    if ((name && !item) || !open_store(a->db, &store, e)) return false;
+    bool ok = item                         ? print_item(item, store, e)
+              : records_asked(&a->records) ? list_records(c, store, &a->records, e)
+                                           : print_items(c, store, e);
     store_close(store);
     return ok;
 }
@@ -288,7 +309,7 @@ static bool describe(const char *db, const char *name, const Catalogue *c, Error
 // What needs no table: the items, one of them, or the claims.
 static bool print_catalogue(const TableArguments *a, const char *name, Error *e) {
     Catalogue *c = mem_new(1, sizeof *c);
-    bool ok = catalogue_open(c) && (a->claims ? print_all_claims(a->db, c, e) : describe(a->db, name, c, e));
+    bool ok = catalogue_open(c) && (a->claims ? print_all_claims(a->db, c, e) : describe(a, name, c, e));
     catalogue_release(c);
     mem_free(c);
     return ok;
@@ -305,6 +326,8 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     TableFormat format = TABLE_TEXT;
     if (!command_parse(&command_table, argc, argv, &a, &rest, &stop, e)) return false;
     if (stop) return true;
+    if (a.records.json) a.format = "json";
+    if (a.records.csv) a.format = "csv";
     if (a.claims && (rest.count || a.about)) return command_misused(&command_table, e);
     if (a.claims || a.about || rest.count == 0)
         return print_catalogue(&a, rest.count ? rest.items[0] : NULL, e);

@@ -2,6 +2,7 @@
 // that measuring them all would take.
 #include "harness/cli/command.h"
 
+#include "harness/cli/records.h"
 #include "engine/base/memory.h"
 #include "harness/analysis/estimates.h"
 #include "harness/cli/signals.h"
@@ -21,7 +22,8 @@ typedef struct {
     bool force;
     int racers, laps;
     double margin, share;
-    bool exhaustive, json;
+    bool exhaustive;
+    Records records;
 } TuneArguments;
 
 #define AT(name) offsetof(TuneArguments, name)
@@ -70,7 +72,7 @@ static const Arg OPTIONS[] = {
      .value = "a.b=VALUE"},
     {"seed", ARG_SEED, AT(ask.seed), .help = "of the order of the prompts", .value = "N", .fallback = "0"},
     {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
-    {"json", ARG_FLAG, AT(json), .help = "print one JSON object, with every point as measured"},
+    RECORDS_OPTIONS(AT(records)),
 };
 #undef AT
 
@@ -121,7 +123,8 @@ static bool tune(Ledger *ledger, const TuneArguments *a, const TuneOptions *o, c
               estimates_make(ledger->store, ledger->run, ESTIMATES_OF_TASKS, e) &&
               ledger_end(ledger, result_of(code_of(&result, p)), e) &&
               read_doubt(ledger, result.choice, &report.doubt, e) &&
-              (a->json ? tune_report_json(&report) : tune_report(&report));
+              (records_asked(&a->records) ? records_print(tune_report_json(&report), "points", &a->records, e)
+                                          : tune_report(&report));
     if (ok) *code = code_of(&result, p);
     else ledger_end_early(ledger, e);
     text_release(&report.doubt);
@@ -168,8 +171,10 @@ static bool tune_tree(const TuneArguments *a, const TuneOptions *o, const Plan *
                    .processor = o->processor,
                    .quiet = o->quiet};
     output_reads(&files, a->ask.path);
-    bool ok = output_check(&files, a->tree, &TREE_FILE, e) && tree_tune(&ask, &files, &result, e) &&
-              tree_report(&ask, &result, a->json);
+    bool ok =
+        output_check(&files, a->tree, &TREE_FILE, e) && tree_tune(&ask, &files, &result, e) &&
+        (records_asked(&a->records) ? records_print(tree_report_json(&ask, &result), NULL, &a->records, e)
+                                    : (tree_report(&ask, &result), true));
     tree_result_release(&result);
     output_release(&files);
     return ok;
@@ -199,7 +204,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
                       .share = a.share,
                       .exhaustive = a.exhaustive,
                       .processor = a.ask.processor,
-                      .quiet = a.json};
+                      .quiet = records_asked(&a.records)};
     if (!read_budget(a.budget, &o.budget_s, e)) return false;
     Plan *p = mem_new(1, sizeof *p);
     interrupt_catch();

@@ -2,6 +2,8 @@
 // run that the table shows.
 #include "harness/papers/computed.h"
 
+#include "engine/base/json.h"
+
 #include "harness/analysis/fits.h"
 #include "harness/analysis/stored.h"
 #include "harness/papers/print.h"
@@ -98,7 +100,8 @@ static bool put_tables(Store *store, int64_t run, Text *out, Error *e) {
 static bool put_prediction(Store *store, int64_t run, const PredictionArguments *a, Text *out, Error *e) {
     Prediction p;
     text_puts(out, "\"prediction\": ");
-    bool ok = prediction_read(a, &p, e) && prediction_make(&p, store, run, e) && prediction_json(&p, out, e);
+    bool ok = prediction_read(a, &p, e) && prediction_make(&p, store, run, e) &&
+              json_append(prediction_json(&p, e), 0, out);
     prediction_release(&p);
     return ok;
 }

@@ -213,7 +213,7 @@ static json_t *surface_json(const TuneSurface *s) {
     return list;
 }
 
-bool tune_report_json(const TuneReport *p) {
+json_t *tune_report_json(const TuneReport *p) {
     const TuneResult *r = p->result;
     json_t *points = json_array();
     Text choice = {0};
@@ -232,8 +232,9 @@ bool tune_report_json(const TuneReport *p) {
         surface_json(&r->surface), "surface_disturbed", r->surface.disturbed, "points", points);
     json_decref(points);
     text_release(&choice);
-    if (!ok) json_decref(root);
-    return ok && (json_print(root, 0, stdout));
+    if (ok) return root;
+    json_decref(root);
+    return NULL;
 }
 
 // --- the best tree
@@ -298,17 +299,13 @@ static json_t *counts_json(const TreeCounts *c) {
                      per_step(c, c->tokens), "step_s", seconds_of(c));
 }
 
-bool tree_report(const TreeAsk *ask, const TreeResult *r, bool json) {
-    if (!json) {
-        print_people(ask, r);
-        return true;
-    }
+void tree_report(const TreeAsk *ask, const TreeResult *r) { print_people(ask, r); }
+
+json_t *tree_report_json(const TreeAsk *ask, const TreeResult *r) {
     const TreeChoice *best = &r->choice;
-    return json_print(json_pack("{s:s, s:s, s:i, s:i, s:f, s:f, s:f, s:o, s:o, s:o}", "method",
-                                text_get(&r->method), "file", ask->path, "guesses", best->tree.count,
-                                "levels", rank_tree_levels(&best->tree), "tokens_per_step", best->tokens,
-                                "step_s", best->seconds, "one_token_s", r->cost.target.seconds[0], "chance",
-                                chances_json(r), "calibrated", counts_json(&r->calibrated), "checked",
-                                counts_json(&r->checked)),
-                      0, stdout);
+    return json_pack("{s:s, s:s, s:i, s:i, s:f, s:f, s:f, s:o, s:o, s:o}", "method", text_get(&r->method),
+                     "file", ask->path, "guesses", best->tree.count, "levels", rank_tree_levels(&best->tree),
+                     "tokens_per_step", best->tokens, "step_s", best->seconds, "one_token_s",
+                     r->cost.target.seconds[0], "chance", chances_json(r), "calibrated",
+                     counts_json(&r->calibrated), "checked", counts_json(&r->checked));
 }

@@ -71,4 +71,5 @@ void tree_result_release(TreeResult *r);
 
 extern const OutputKind TREE_FILE;
 
-bool tree_report(const TreeAsk *ask, const TreeResult *r, bool json);
+void tree_report(const TreeAsk *ask, const TreeResult *r);
+json_t *tree_report_json(const TreeAsk *ask, const TreeResult *r);

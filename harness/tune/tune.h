@@ -116,7 +116,7 @@ typedef struct TuneReport {
 } TuneReport;
 
 bool tune_report(const TuneReport *r);
-bool tune_report_json(const TuneReport *r);
+json_t *tune_report_json(const TuneReport *r); // NULL: a name is not UTF-8
 
 // The command that decodes by this method as the plan's points did.
 void tune_print_use(const Plan *p, const char *method);

@@ -15,12 +15,9 @@
 #include <unistd.h>
 
 static json_t *table_of(FilledStore *f) {
-    Text text = {0};
     Error e = {0};
-    if (!stored_json(f->store, f->run, &text, &e)) fail_msg("%s", e.text);
-    json_t *list = json_loads(text_get(&text), 0, NULL);
-    assert_non_null(list);
-    text_release(&text);
+    json_t *list = stored_json(f->store, f->run, &e);
+    if (!list) fail_msg("%s", e.text);
     return list;
 }
 

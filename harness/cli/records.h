@@ -1,0 +1,24 @@
+// Tables for programs: --json prints an array of objects, --csv a line for each. docs/json.md names every
+// command's keys, and a test compares them with what is printed.
+#pragma once
+#include "engine/base/json.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct Records {
+    bool json, csv;
+} Records;
+
+// The rows of a command's options, for the Records at `place` of its values.
+#define RECORDS_OPTIONS(place)                                                                          \
+    {"json", ARG_FLAG, (place) + offsetof(Records, json), .help = "print JSON (keys: docs/json.md)"}, { \
+        "csv", ARG_FLAG, (place) + offsetof(Records, csv), .help = "print the same as CSV"              \
+    }
+
+static inline bool records_asked(const Records *r) { return r->json || r->csv; }
+
+// Prints an array of objects, or one object, and releases it; of an object with an array `rows` (not NULL),
+// CSV has only that. In CSV a nested object's keys become columns "key.key", a list stays JSON, and null is
+// empty.
+bool records_print(json_t *records, const char *rows, const Records *r, Error *e);

@@ -1,0 +1,168 @@
+// The keys that commands print with --json, and the columns of --csv, are those of docs/json.md.
+#include "tests/support/check.h"
+
+#include "engine/base/json.h"
+#include "engine/base/memory.h"
+#include "tests/support/child.h"
+#include "tests/support/scratch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char CONFIG[] = "name: small\n"
+                             "models: [{name: tiny, target: tiny}]\n"
+                             "datasets: [{name: own, path: own.jsonl}]\n"
+                             "hardware: {device: 'null', threads: 1}\n"
+                             "generation: {max_tokens: 12, ignore_eos: on}\n"
+                             "methods: [jacobi, prompt-lookup]\n";
+
+typedef struct Case {
+    const char *section;
+    const char *words[12];
+    bool is_nested; // CSV has one of its arrays
+} Case;
+
+static const Case CASES[] = {
+    {"show", {"show", "1", "--db", "a.db"}, false},
+    {"table", {"table", "--db", "a.db"}, false},
+    {"compare", {"compare", "1/1", "1/2", "--absolute", "--db", "a.db"}, true},
+    {"datasets", {"datasets"}, false},
+    {"methods", {"methods"}, false},
+    {"status", {"status", "--db", "a.db"}, false},
+    {"plan", {"plan", "x.yaml", "--db", "a.db"}, false},
+    {"replay", {"replay", "--path", "own.jsonl", "--model", "tiny"}, true},
+    {"bench", {"bench", "tiny", "--tokens", "1", "--context", "5", "--samples", "2", "--seconds", "0"}, true},
+};
+
+static int set_up(void **state) {
+    Child c;
+    if (folder_setup(state)) return -1;
+    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "tiny");
+    child_release(&c);
+    folder_write(*state, "x.yaml", CONFIG);
+    folder_write(*state, "own.jsonl",
+                 "{\"turns\": [\"a text\"], \"reference\": \"an answer of words\"}\n"
+                 "{\"turns\": [\"more\"], \"reference\": \"and more of them\"}\n");
+    CHILD_OUTPACE(&c, *state, 0, "run", "x.yaml", "--db", "a.db");
+    child_release(&c);
+    return 0;
+}
+
+// --- documented keys: those in backticks in the first column
+
+static void add_cell(const char *line, json_t *sure, json_t *sometimes) {
+    json_t *to = strncmp(line, "| *sometimes*", 13) == 0 ? sometimes : sure;
+    const char *end = strchr(line + 1, '|');
+    for (const char *at = strchr(line, '`'); at && at < end;) {
+        const char *close = strchr(at + 1, '`');
+        json_object_setn_new(to, at + 1, (size_t)(close - at - 1), json_null());
+        at = strchr(close + 1, '`');
+    }
+}
+
+static void read_section(const char *name, json_t *sure, json_t *sometimes) {
+    const char *root = getenv("OUTPACE_ROOT");
+    char head[64];
+    size_t size;
+    snprintf(head, sizeof head, "\n## %s\n", name);
+    char *page = scratch_read(root ? root : ".", "docs/json.md", &size), *at = strstr(page, head);
+    if (!at) fail_msg("docs/json.md has no section '%s'", name);
+    for (at += strlen(head); *at && strncmp(at, "## ", 3) != 0; at += strcspn(at, "\n"), at += *at == '\n')
+        if (strncmp(at, "| ", 2) == 0) add_cell(at, sure, sometimes);
+    mem_free(page);
+}
+
+// --- printed keys
+
+static void add_keys(json_t *value, const char *before, json_t *out) {
+    const char *key;
+    json_t *x;
+    size_t i;
+    if (json_is_array(value)) json_array_foreach(value, i, x) add_keys(x, before, out);
+    else if (json_is_object(value)) json_object_foreach(value, key, x) {
+            char name[128];
+            snprintf(name, sizeof name, "%s%s%s", before, *before ? "." : "", key);
+            json_object_set_new(out, name, json_null());
+            add_keys(x, name, out);
+        }
+}
+
+static void ask(const char *folder, const Case *c, const char *as, Child *out) {
+    const char *words[14];
+    int n = 0;
+    for (; c->words[n]; n++) words[n] = c->words[n];
+    words[n++] = as;
+    words[n] = NULL;
+    child_outpace(out, folder, 0, words);
+}
+
+static void first_not_in(const char *section, json_t *keys, json_t *known, json_t *also, const char *what) {
+    const char *key;
+    json_t *ignored;
+    json_object_foreach(keys, key, ignored) if (!json_object_get(known, key) && !json_object_get(also, key))
+        fail_msg("%s: key '%s' %s", section, key, what);
+}
+
+static void check_json(const char *folder, const Case *c) {
+    Child child;
+    Error e = {0};
+    json_t *sure = json_object(), *sometimes = json_object(), *printed = json_object();
+    read_section(c->section, sure, sometimes);
+    ask(folder, c, "--json", &child);
+    json_t *value = json_from_bytes(text_get(&child.out), child.out.length, c->section, &e);
+    if (!value) fail_msg("%s", e.text);
+    add_keys(value, "", printed);
+    first_not_in(c->section, printed, sure, sometimes, "is printed, but not in docs/json.md");
+    first_not_in(c->section, sure, printed, printed, "is in docs/json.md, but not printed");
+    assert_true(json_object_size(printed) > 3);
+    child_release(&child);
+    json_decref(value);
+    json_decref(printed);
+    json_decref(sometimes);
+    json_decref(sure);
+}
+
+static void keys_are_documented(void **state) {
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) check_json(*state, &CASES[i]);
+}
+
+// Each column is a key, alone or after the array that CSV shows; rows are complete.
+static void csv_has_the_same(void **state) {
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        const Case *c = &CASES[i];
+        Child child;
+        json_t *sure = json_object(), *sometimes = json_object();
+        int columns = 0;
+        read_section(c->section, sure, sometimes);
+        ask(*state, c, "--csv", &child);
+        char *line = mem_text(text_get(&child.out), strcspn(text_get(&child.out), "\r\n")), *rest = NULL;
+        for (char *column = strtok_r(line, ",", &rest); column; column = strtok_r(NULL, ",", &rest)) {
+            char points[128], methods[128];
+            snprintf(points, sizeof points, "points.%s", column);
+            snprintf(methods, sizeof methods, "methods.%s", column);
+            if (!json_object_get(sure, column) &&
+                !(c->is_nested && (json_object_get(sure, points) || json_object_get(sure, methods))))
+                fail_msg("%s: column '%s' is not in docs/json.md", c->section, column);
+            columns++;
+        }
+        assert_true(columns > 3 && strlen(strchr(text_get(&child.out), '\n')) > 1);
+        mem_free(line);
+        child_release(&child);
+        json_decref(sometimes);
+        json_decref(sure);
+    }
+}
+
+static void not_both(void **state) {
+    Child c;
+    CHILD_OUTPACE(&c, *state, 2, "datasets", "--json", "--csv");
+    assert_non_null(strstr(text_get(&c.err), "--json and --csv do not go together"));
+    child_release(&c);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(keys_are_documented),
+                                       cmocka_unit_test(csv_has_the_same), cmocka_unit_test(not_both)};
+    return cmocka_run_group_tests(tests, set_up, folder_teardown);
+}
