@@ -8,7 +8,6 @@
 //      given   (max_nodes, given width)                       hidden states, of models that read tokens, too
 //      kept    (max_nodes, captures * width)                  once layers are captured
 //      panel   scratch for PANEL rows on their way through a layer
-//      scores  of the panel in one layer, every head          plain attention
 #pragma once
 #include "engine/cpu/kernels/keys.h"
 #include "engine/cpu/kernels/ops.h"
@@ -21,7 +20,6 @@ enum {
     HEAD_SCRATCH = 1 << 14, // logits that a thread has at a time: 64 outputs for PANEL rows, more for fewer
     HEAD_TOP_MAX = 64,
     BLOCK_QUERIES_MIN = 16, // queries of neighbouring nodes that attend together, if there are enough
-    PACKED_ALIGN = 64,
 };
 
 // Keys and values of all layers one after another.
@@ -103,10 +101,9 @@ typedef struct Cpu {
     int panel_rows;
     Paths paths;
     ThreadScratch *threads; // (pool_threads)
-    size_t cache_bytes, step_bytes;
+    size_t cache_bytes, step_bytes, experts_read;
     struct Mixture *mixture; // of layers with experts (experts.c); NULL: there are none
-    size_t experts_read;
-    UnitSum *unit_sums; // (PANEL, units of the vocabulary) if the model's head sums, else NULL
+    UnitSum *unit_sums;      // (PANEL, units of the vocabulary) if the model's head sums, else NULL
     PhaseSeconds seconds;
 } Cpu;
 

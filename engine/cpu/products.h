@@ -3,7 +3,7 @@
 #pragma once
 #include "engine/cpu/work.h"
 
-enum { PRODUCTS = 3 };
+enum { PRODUCTS = 3, PACKED_ALIGN = 64 };
 
 // Rows of x, and of the outputs, that the same weights multiply.
 typedef struct Batch {

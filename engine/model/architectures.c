@@ -13,8 +13,7 @@ const char ARCHITECTURES_SUPPORTED[] =
     "llama (also CodeLlama, Vicuna, Yi, DeepSeek-coder), mistral, phi3, qwen2, qwen3, granite, olmo2, "
     "olmo3, smollm3, "
     "gemma, gemma2, gemma3_text, glm, glm4, starcoder2, gpt_neox, gpt2, phi, stablelm, cohere, cohere2, "
-    "exaone4, "
-    "seed_oss, arcee";
+    "exaone4, seed_oss, arcee, mixtral, qwen2_moe, qwen3_moe, olmoe, granitemoe, granitemoeshared";
 
 // --- keys of one architecture
 
@@ -150,6 +149,22 @@ static bool read_exaone4(const ConfigReader *r, Shape *s) {
     (void)r;
     if (s->window || s->local_window) unrotate_global(s);
     return true;
+}
+
+static bool read_qwen2_moe(const ConfigReader *r, Shape *s) {
+    bool listed = field_present(r->root, "layer_types"); // versions of transformers choose other layers
+    return config_bool(r, "qkv_bias", &s->qkv_bias) && (listed || refuse(r, "use_sliding_window"));
+}
+
+static bool read_olmoe(const ConfigReader *r, Shape *s) {
+    (void)s;
+    return !field_present(r->root, "clip_qkv") ||
+           error_input(r->e, "'clip_qkv' in '%s' is not supported", r->place);
+}
+
+static bool read_granite_shared(const ConfigReader *r, Shape *s) {
+    int *width = &s->experts.shared_width;
+    return config_int(r, "shared_intermediate_size", 0, 1 << 19, width) && read_granite(r, s);
 }
 
 static bool read_seed_oss(const ConfigReader *r, Shape *s) {
@@ -443,6 +458,60 @@ static const Architecture ARCHITECTURES[] = {
      .full_layers = NO_WINDOWS,
      .read = read_seed_oss,
      .shape = {.head_dim = 128, .context = 524288, .qkv_bias = true, .norm_epsilon = 1e-6f}},
+    {.model_type = "mixtral",
+     .names = {[W_ROUTER] = "block_sparse_moe.gate",
+               [W_EXPERT_GATE] = "w1",
+               [W_EXPERT_UP] = "w3",
+               [W_EXPERT_DOWN] = "w2"},
+     .experts = "block_sparse_moe.experts",
+     .windowed = true,
+     .keys = {{"norm_topk_prob", NULL}},
+     .shape = {.context = 131072,
+               .rope.theta = 1e6,
+               .experts = {.count = 8, .chosen = 2, .renormalised = true},
+               .norm_epsilon = 1e-5f}},
+    {.model_type = "qwen2_moe",
+     .full_layers = 28,
+     .keys = {{"attention_bias", NULL}},
+     .read = read_qwen2_moe,
+     .shape =
+         {.context = 32768,
+          .window = 4096,
+          .qkv_bias = true,
+          .experts = {.count = 60, .chosen = 4, .width = 1408, .shared_width = 5632, .shared_gate = true},
+          .norm_epsilon = 1e-6f}},
+    {.model_type = "qwen3_moe",
+     .keys = {{"max_window_layers", NULL}}, // transformers doesn't read it
+     .shape = {.context = 32768,
+               .window = 4096,
+               .qk_norm = QK_NORM_HEADS,
+               .experts = {.count = 128, .chosen = 8, .width = 768},
+               .norm_epsilon = 1e-6f}},
+    {.model_type = "olmoe",
+     .full_layers = NO_WINDOWS,
+     .read = read_olmoe,
+     .shape = {.context = 4096,
+               .qk_norm = QK_NORM_ROWS,
+               .experts = {.count = 64, .chosen = 8},
+               .norm_epsilon = 1e-5f}},
+    {.model_type = "granitemoe",
+     .names = {[W_ROUTER] = "block_sparse_moe.router.layer"},
+     .fused = 1u << GROUP_EXPERT_IN | 1u << GROUP_EXPERT_DOWN,
+     .full_layers = NO_WINDOWS,
+     .keys = {{"norm_topk_prob", NULL}, {"mlp_bias", NULL}},
+     .read = read_granite,
+     .shape = {.context = 2048,
+               .experts = {.count = 8, .chosen = 2, .renormalised = true},
+               .norm_epsilon = 1e-6f}},
+    {.model_type = "granitemoeshared",
+     .names = {[W_ROUTER] = "block_sparse_moe.router.layer", [W_SHARED_DOWN] = "shared_mlp.output_linear"},
+     .fused = 1u << GROUP_EXPERT_IN | 1u << GROUP_EXPERT_DOWN | 1u << GROUP_SHARED_IN,
+     .full_layers = NO_WINDOWS,
+     .keys = {{"norm_topk_prob", NULL}, {"mlp_bias", NULL}},
+     .read = read_granite_shared,
+     .shape = {.context = 2048,
+               .experts = {.count = 8, .chosen = 2, .renormalised = true},
+               .norm_epsilon = 1e-6f}},
     {.model_type = "arcee",
      .names = {[W_GATE] = "mlp.up_proj", [W_GATE_BIAS] = "mlp.up_proj"},
      .full_layers = NO_WINDOWS,

@@ -108,7 +108,7 @@ static bool read_window(const ConfigReader *r, Shape *s) {
     static const char key[] = "sliding_window";
     bool use = r->a->windowed;
     int window = json_object_get(r->root, key) ? 0 : s->window, count = 0;
-    if (!config_bool(r, "use_sliding_window", &use) || !config_int(r, key, 1, 1 << 24, &window) ||
+    if (!config_bool(r, "use_sliding_window", &use) || !config_int(r, key, use, 1 << 24, &window) ||
         !read_windowed(r, use && window, s->layers, &s->local))
         return false;
     for (int i = 0; i < s->layers; i++) count += layer_in(&s->local, i);
@@ -123,6 +123,53 @@ static bool settle_windows(Shape *s) {
     if (s->local_theta > 0 || (s->local_window && !s->window)) return true;
     s->local = (LayerSet){.word = {0}};
     s->local_window = 0;
+    return true;
+}
+
+// --- experts
+
+static void layer_remove(LayerSet *set, int layer) { set->word[layer / 64] &= ~((uint64_t)1 << layer % 64); }
+
+// The layers with experts: every n-th, but for those that are listed.
+static bool read_sparse(const ConfigReader *r, Shape *s) {
+    static const char key[] = "mlp_only_layers";
+    const json_t *dense = json_object_get(r->root, key), *x;
+    int every = 1;
+    size_t i;
+    if (!config_int(r, "decoder_sparse_step", 1, 1 << 20, &every)) return false;
+    for (int layer = every - 1; layer < s->layers; layer += every) layer_add(&s->sparse, layer);
+    if (!field_present(r->root, key)) return true;
+    if (!json_is_array(dense)) return error_input(r->e, "'%s' in '%s' must be a list", key, r->place);
+    json_array_foreach(dense, i, x) {
+        json_int_t layer = json_is_integer(x) ? json_integer_value(x) : -1;
+        if (layer < 0) return error_input(r->e, "'%s' in '%s' must hold numbers of layers", key, r->place);
+        if (layer < s->layers) layer_remove(&s->sparse, (int)layer);
+    }
+    return true;
+}
+
+static bool read_counts(const ConfigReader *r, Experts *x) {
+    const char *key = field_present(r->root, "num_local_experts") ? "num_local_experts" : "num_experts";
+    if (!config_int(r, key, 0, EXPERTS_MAX, &x->count)) return false;
+    if (!x->count) return true;
+    int most = x->count < CHOSEN_MAX ? x->count : CHOSEN_MAX;
+    if (x->chosen > most) x->chosen = most;
+    return config_int(r, "num_experts_per_tok", 1, most, &x->chosen);
+}
+
+// Experts as wide as the MLP, where the architecture has no width of its own.
+static bool read_experts(const ConfigReader *r, Shape *s) {
+    Experts *x = &s->experts;
+    static const LayerSet none;
+    if (!x->count) return true;
+    if (!x->width) x->width = s->mlp_width;
+    else if (!config_int(r, "moe_intermediate_size", 1, 1 << 19, &x->width)) return false;
+    if (x->shared_width && !config_int(r, "shared_expert_intermediate_size", 0, 1 << 19, &x->shared_width))
+        return false;
+    if (!read_counts(r, x) || !config_bool(r, "norm_topk_prob", &x->renormalised) || !read_sparse(r, s))
+        return false;
+    if (!x->count) s->sparse = none;
+    if (!memcmp(&s->sparse, &none, sizeof none)) *x = (Experts){.count = 0};
     return true;
 }
 
@@ -259,9 +306,9 @@ static bool read_root(ConfigReader *r, Model *m) {
     m->bos = -1;
     if (!json_is_object(r->root)) return error_input(r->e, "'%s' must hold a JSON object", r->place);
     return read_type(r, m) && read_sizes(r, s) && read_window(r, s) && read_switches(r, s) &&
-           read_codes(r, m) && config_rope(r, s) && settle_windows(s) && (!r->a->read || r->a->read(r, s)) &&
-           config_int(r, "bos_token_id", -1, s->vocab - 1, &m->bos) && read_eos(m, r->root, r->place, r->e) &&
-           read_stand_in(r, m);
+           read_codes(r, m) && config_rope(r, s) && settle_windows(s) && read_experts(r, s) &&
+           (!r->a->read || r->a->read(r, s)) && config_int(r, "bos_token_id", -1, s->vocab - 1, &m->bos) &&
+           read_eos(m, r->root, r->place, r->e) && read_stand_in(r, m);
 }
 
 bool config_read(Model *m, const json_t *root, const char *place, Error *e) {

@@ -223,9 +223,10 @@ void safetensors_begin(Text *t) {
     text_puts(t, "{\"__metadata__\":{\"format\":\"pt\"}");
 }
 
-void safetensors_entry(Text *t, const char *name, const char *dtype, size_t rows, size_t columns, size_t at,
-                       size_t bytes) {
+void safetensors_entry(Text *t, const char *name, const char *dtype, size_t planes, size_t rows,
+                       size_t columns, size_t at, size_t bytes) {
     text_printf(t, ",\"%s\":{\"dtype\":\"%s\",\"shape\":[", name, dtype);
+    if (planes) text_printf(t, "%zu,", planes);
     if (rows) text_printf(t, "%zu,", rows);
     text_printf(t, "%zu],\"data_offsets\":[%zu,%zu]}", columns, at, at + bytes);
 }
@@ -241,8 +242,8 @@ bool safetensors_add(struct Output *out, const char *path, const TensorOut *tens
     size_t at = 0;
     safetensors_begin(&header);
     for (size_t i = 0; i < count; at += tensors[i++].bytes)
-        safetensors_entry(&header, tensors[i].name, tensors[i].dtype, tensors[i].rows, tensors[i].columns, at,
-                          tensors[i].bytes);
+        safetensors_entry(&header, tensors[i].name, tensors[i].dtype, 0, tensors[i].rows, tensors[i].columns,
+                          at, tensors[i].bytes);
     safetensors_end(&header);
     size_t bytes = header.length + at;
     unsigned char *file = mem_try(bytes, 1);

@@ -48,11 +48,11 @@ bool safetensors_dtype(const StoredTensor *t, Dtype *out);
 
 // Builds everything before the data: begin, one entry per tensor in the order of the data, end. Spaces after
 // the header make the data begin at a cache line: if vectors of weights cross lines, a step of one token
-// takes 6% longer on a Zen 4. An entry's rows are 0 if it has one dimension; `at` counts bytes from the start
-// of the data.
+// takes 6% longer on a Zen 4. An entry's planes are 0 if it has two dimensions, and rows if it has one; `at`
+// counts bytes from the start of the data.
 void safetensors_begin(Text *header);
-void safetensors_entry(Text *header, const char *name, const char *dtype, size_t rows, size_t columns,
-                       size_t at, size_t bytes);
+void safetensors_entry(Text *header, const char *name, const char *dtype, size_t planes, size_t rows,
+                       size_t columns, size_t at, size_t bytes);
 void safetensors_end(Text *header);
 
 typedef struct TensorOut {

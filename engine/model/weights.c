@@ -52,6 +52,8 @@ static bool has_mlp_post(const Shape *s) { return has_mlp(s) && has_post(s); }
 #define DENSE                 .layers = DENSE_LAYERS
 #define GATE_UP               .fused = "mlp.gate_up_proj", .gguf_fused = "ffn_up", DENSE
 #define SPARSE(has)           .present = has, .layers = SPARSE_LAYERS
+#define SHARED_IN             .fused = "shared_mlp.input_linear", SPARSE(has_shared)
+#define EXPERT_IN             .fused = "block_sparse_moe.input_linear", SPARSE(has_experts)
 
 const WeightRow WEIGHT_ROWS[WEIGHTS] = {
     [W_ATTENTION_NORM] = {"input_layernorm", NORM(RESIDUAL), GROUP_ATTENTION_NORM,
@@ -91,15 +93,14 @@ const WeightRow WEIGHT_ROWS[WEIGHTS] = {
     [W_ROUTER] = {"mlp.gate", MATRIX(EXPERTS, RESIDUAL), GROUP_ROUTER, SPARSE(has_experts)},
     [W_SHARED_ROUTER] = {"mlp.shared_expert_gate", MATRIX(ONE, RESIDUAL), GROUP_ROUTER,
                          SPARSE(has_shared_router)},
-    [W_SHARED_GATE] = {"mlp.shared_expert.gate_proj", MATRIX(SHARED, RESIDUAL), GROUP_SHARED_IN,
-                       SPARSE(has_shared)},
-    [W_SHARED_UP] = {"mlp.shared_expert.up_proj", MATRIX(SHARED, RESIDUAL), GROUP_SHARED_IN,
-                     SPARSE(has_shared)},
+    [W_SHARED_GATE] = {"mlp.shared_expert.gate_proj", MATRIX(SHARED, RESIDUAL), GROUP_SHARED_IN, SHARED_IN},
+    [W_SHARED_UP] = {"mlp.shared_expert.up_proj", MATRIX(SHARED, RESIDUAL), GROUP_SHARED_IN, SHARED_IN},
     [W_SHARED_DOWN] = {"mlp.shared_expert.down_proj", MATRIX(RESIDUAL, SHARED), GROUP_SHARED_DOWN,
                        SPARSE(has_shared)},
-    [W_EXPERT_GATE] = {"gate_proj", MATRIX(EXPERT, RESIDUAL), GROUP_EXPERT_IN, SPARSE(has_experts)},
-    [W_EXPERT_UP] = {"up_proj", MATRIX(EXPERT, RESIDUAL), GROUP_EXPERT_IN, SPARSE(has_experts)},
-    [W_EXPERT_DOWN] = {"down_proj", MATRIX(RESIDUAL, EXPERT), GROUP_EXPERT_DOWN, SPARSE(has_experts)},
+    [W_EXPERT_GATE] = {"gate_proj", MATRIX(EXPERT, RESIDUAL), GROUP_EXPERT_IN, EXPERT_IN},
+    [W_EXPERT_UP] = {"up_proj", MATRIX(EXPERT, RESIDUAL), GROUP_EXPERT_IN, EXPERT_IN},
+    [W_EXPERT_DOWN] = {"down_proj", MATRIX(RESIDUAL, EXPERT), GROUP_EXPERT_DOWN,
+                       .fused = "block_sparse_moe.output_linear", SPARSE(has_experts)},
     [W_FINAL_NORM] = {"model.norm", NORM(RESIDUAL), GROUPS, .present = has_norms, .gguf = "output_norm"},
     [W_HEAD] = {"lm_head", MATRIX(VOCABULARY, RESIDUAL), GROUPS, .present = has_head, .gguf = "output"},
     [W_FC] = {"fc", MATRIX(RESIDUAL, FC), GROUPS, .present = shape_reads_both, .padded = FILL_SILENT},
@@ -164,7 +165,7 @@ WeightSpec weight_sized(const Shape *s, Weight w) {
 // Places a weight in its group's tensor, which holds the group's weights in their order.
 static void fuse(WeightSpec *spec, const Shape *s) {
     spec->stored_rows = 0;
-    for (Weight w = 0; w < LAYER_WEIGHTS; w++) {
+    for (Weight w = 0; w < MODEL_WEIGHTS; w++) {
         if (WEIGHT_ROWS[w].group != WEIGHT_ROWS[spec->which].group) continue;
         if (w == spec->which) spec->first_row = spec->stored_rows;
         spec->stored_rows += axis_size(s, WEIGHT_ROWS[w].rows);
@@ -255,6 +256,7 @@ static WeightSpec named(const Model *m, int layer, int expert, Weight w) {
     s.expert = expert;
     if (!weight_present(&m->shape, layer, w)) return s;
     if (fused) fuse(&s, &m->shape);
+    if (fused && is_expert(w)) s.planes = m->shape.experts.count;
     const char *name =
         m->gguf.is ? name_in_gguf(m, w, fused) : name_of(in_group && !fused ? NULL : a, w, fused);
     if (!m->unfused) s.form = m->gguf.is ? form_in_gguf(m, w) : form_of(a, &m->shape, w);
@@ -263,7 +265,7 @@ static WeightSpec named(const Model *m, int layer, int expert, Weight w) {
     if (s.form == STORED_EACH_HEAD) ending = EACH_HEAD_ENDING;
     char usual[TENSOR_NAME];
     if (layer < 0) snprintf(usual, sizeof usual, "%s.%s", name, ending);
-    else if (!is_expert(w))
+    else if (!is_expert(w) || s.planes)
         snprintf(usual, sizeof usual, "%s.%d.%s.%s", layers_of(m, a), layer, name, ending);
     else
         snprintf(usual, sizeof usual, "%s.%d.%s.%d.%s.%s", layers_of(m, a), layer, experts_of(a), expert,
@@ -378,10 +380,11 @@ static const StoredTensor *find(const Model *m, const Shard *shards, int count, 
 }
 
 // The stored dimensions; returns how many there are.
-static int stored_shape(const WeightSpec *s, int64_t dims[2]) {
+static int stored_shape(const WeightSpec *s, int64_t dims[3]) {
     bool turned = s->form == STORED_TRANSPOSED;
     if (s->form == STORED_EACH_HEAD) return dims[0] = s->columns / s->heads, 1;
     if (s->form == STORED_ROW_A_HEAD) return dims[0] = s->heads, dims[1] = s->columns / s->heads, 2;
+    if (s->planes) return dims[0] = s->planes, dims[1] = s->stored_rows, dims[2] = s->columns, 3;
     if (s->vector) return dims[0] = (int64_t)s->stored_rows * s->columns, 1;
     dims[turned] = s->stored_rows;
     dims[!turned] = s->columns;
@@ -398,9 +401,9 @@ static void write_shape(const int64_t *dims, int rank, char *out, size_t size) {
 static bool check_shape(const Model *m, const StoredTensor *t, const WeightSpec *s, const char *dir,
                         const char *file, Error *e) {
     char found[128], wanted[64];
-    int64_t dims[2];
+    int64_t dims[3];
     int rank = stored_shape(s, dims);
-    if (t->rank == rank && t->dims[0] == dims[0] && (rank == 1 || t->dims[1] == dims[1])) return true;
+    if (t->rank == rank && !memcmp(t->dims, dims, (size_t)rank * sizeof *dims)) return true;
     write_shape(t->dims, t->rank, found, sizeof found);
     write_shape(dims, rank, wanted, sizeof wanted);
     return error_input(e,
@@ -591,7 +594,8 @@ bool weight_bind(Model *m, const WeightSpec *s, const Shard *shards, int count, 
     if (blocks)
         return check_shape(m, t, s, dir, shard->name, e) && bind_blocks(m, s, blocks, t, shard, dir, to, e);
     if (!locate(m, s, t, shard, dir, &data, &dtype, e)) return false;
-    size_t skip = (size_t)s->first_row * (size_t)s->columns * dtype_size(dtype);
+    size_t before = (s->planes ? (size_t)s->expert * (size_t)s->stored_rows : 0) + (size_t)s->first_row;
+    size_t skip = before * (size_t)s->columns * dtype_size(dtype);
     *to = (Tensor){.data = data, .dtype = dtype, .rows = s->rows, .columns = s->columns};
     if (s->form != STORED_AS_READ && s->form != STORED_ROW_A_HEAD) return rearrange(m, s, data, to, e);
     to->data = data + skip;
@@ -631,8 +635,11 @@ static bool check_used(Model *m, const StoredTensor *t, const char *dir, const c
         return true;
     }
     int expert = expert_in(m, t->name);
-    for (Weight w = expert < 0 ? 0 : W_EXPERT_GATE; w < (expert < 0 ? LAYER_WEIGHTS : MODEL_WEIGHTS); w++) {
-        WeightSpec s = named(m, layer, expert, w);
+    if (expert >= m->shape.experts.count)
+        return error_input(e, "tensor '%s' in '%s/%s' is of an expert too many: config.json gives %d",
+                           t->name, dir, file, m->shape.experts.count);
+    for (Weight w = expert < 0 ? 0 : W_EXPERT_GATE; w < MODEL_WEIGHTS; w++) {
+        WeightSpec s = named(m, layer, expert < 0 ? 0 : expert, w);
         char scales[TENSOR_NAME];
         bool its = strcmp(s.name, t->name) == 0;
         if (m->unfused && !s.vector && scales_name(scales, s.name)) its |= strcmp(scales, t->name) == 0;
@@ -641,7 +648,7 @@ static bool check_used(Model *m, const StoredTensor *t, const char *dir, const c
             name_of_head(&s, h, head);
             its |= strcmp(head, t->name) == 0;
         }
-        if (its && expert < m->shape.experts.count) return true;
+        if (its) return true;
     }
     return error_input(e,
                        "tensor '%s' in '%s/%s' doesn't belong to a %s model, which would leave it out; is "

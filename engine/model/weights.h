@@ -84,8 +84,9 @@ typedef struct WeightSpec {
     int rows, columns; // of this weight
     int first_row;     // where it begins in the stored tensor
     int stored_rows;   // rows of the stored tensor
-    bool vector;       // stored with one dimension (columns)
-    int heads;         // of STORED_ROW_A_HEAD and STORED_EACH_HEAD
+    int planes;  // the tensor holds this many such matrices, one for each expert; 0: it has two dimensions
+    bool vector; // stored with one dimension (columns)
+    int heads;   // of STORED_ROW_A_HEAD and STORED_EACH_HEAD
     StoredForm form;
 } WeightSpec;
 

@@ -26,7 +26,7 @@ typedef struct Pieces {
 } Pieces;
 
 bool tensor_plan(const WeightSpec *s, Dtype dtype, TensorPlan *out) {
-    if (!s->name[0] || s->first_row) return false;
+    if (!s->name[0] || s->first_row || (s->planes && s->expert)) return false;
     size_t rows = (size_t)s->stored_rows, columns = (size_t)s->columns;
     bool turned = s->form == STORED_TRANSPOSED;
     *out = (TensorPlan){.rows = s->vector ? 1
@@ -35,6 +35,7 @@ bool tensor_plan(const WeightSpec *s, Dtype dtype, TensorPlan *out) {
                         .columns = s->vector ? rows * columns
                                    : turned  ? rows
                                              : columns,
+                        .planes = (size_t)s->planes,
                         .vector = s->vector,
                         .dtype = dtype};
     memcpy(out->name, s->name, sizeof out->name);
@@ -42,7 +43,8 @@ bool tensor_plan(const WeightSpec *s, Dtype dtype, TensorPlan *out) {
 }
 
 static size_t size_of(const TensorPlan *t) { return t->bits ? 1 : dtype_size(t->dtype); }
-static size_t bytes_of(const TensorPlan *t) { return t->rows * t->columns * size_of(t); }
+static size_t elements_of(const TensorPlan *t) { return (t->planes ? t->planes : 1) * t->rows * t->columns; }
+static size_t bytes_of(const TensorPlan *t) { return elements_of(t) * size_of(t); }
 static bool is_wide(const TensorPlan *t) { return size_of(t) == sizeof(float); }
 
 static void check(const WeightsOut *w) {
@@ -128,7 +130,7 @@ static bool count_written(Crew *c, size_t bytes, bool show, Error *e) {
 static bool write_tensor(Crew *c, int tensor, Pieces *p, unsigned char *buffer, Error *e) {
     const WeightsOut *w = c->w;
     const TensorPlan *t = &w->tensors[tensor];
-    size_t elements = t->rows * t->columns, step = BUFFER / 4, size = size_of(t);
+    size_t elements = elements_of(t), step = BUFFER / 4, size = size_of(t);
     for (size_t done = 0; done < elements; done += step) {
         size_t n = elements - done < step ? elements - done : step;
         w->fill(w->source, tensor, done, n, buffer);
@@ -145,7 +147,7 @@ static void header_text(const WeightsOut *w, int shard, Text *t) {
         const TensorPlan *x = &w->tensors[i];
         assert(at % size_of(x) == 0);
         const char *dtype = x->bits == 8 ? "I8" : x->bits == 4 ? "U8" : dtype_name(x->dtype);
-        safetensors_entry(t, x->name, dtype, x->vector ? 0 : x->rows, x->columns, at, bytes_of(x));
+        safetensors_entry(t, x->name, dtype, x->planes, x->vector ? 0 : x->rows, x->columns, at, bytes_of(x));
         at += bytes_of(x);
     }
     safetensors_end(t);

@@ -10,6 +10,7 @@
 typedef struct TensorPlan {
     char name[TENSOR_NAME];
     size_t rows, columns;
+    size_t planes; // 0: two dimensions, or one
     bool vector;
     Dtype dtype;
     int bits;  // 8 or 4: bytes of such codes (tensor.h), whatever the dtype; 0: numbers

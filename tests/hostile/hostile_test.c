@@ -23,6 +23,8 @@ static const size_t MOST_BYTES = 100u << 20; // above what a good directory take
 typedef enum {
     SINGLE,  // one model.safetensors
     SHARDED, // an index and shards
+    MIXED,   // as SINGLE, with experts
+    LAYOUTS
 } Layout;
 
 typedef enum {
@@ -218,7 +220,7 @@ static const Case SHARDED_CASES[] = {
     {"index without a map", spoil_json, INDEX "/weight_map", "", INDEX, "'weight_map'"},
     {"index with an empty map", spoil_json, INDEX "/weight_map", "{}", INDEX, "'weight_map'"},
     {"index deep", spoil_deep, INDEX, "100000", INDEX, "depth"},
-    {"index too long", spoil_objects, INDEX, "1025", INDEX, "at most"},
+    {"index too long", spoil_objects, INDEX, "4097", INDEX, "at most"},
     {"index of a million bytes in objects", spoil_objects, INDEX, "1020", INDEX, "'weight_map'"},
     {"index a directory", spoil_folder, INDEX, "", INDEX, "not a regular file"},
     {"index names a number", spoil_json, INDEX "/weight_map/lm_head.weight", "7", INDEX, "'lm_head.weight'"},
@@ -236,15 +238,31 @@ static const Case SHARDED_CASES[] = {
      "'lm_head.bias'"},
 };
 
+// 6 experts of width 40 in each of 3 layers, of which a token has 2.
+#define EXPERT_0 "model.layers.0.mlp.experts."
+static const Case MIXED_CASES[] = {
+    {"an expert too few", spoil_json, CONFIG "/num_experts", "5", WEIGHTS, "config.json needs (5, 64)"},
+    {"an expert too many", spoil_json, CONFIG "/num_experts", "7", WEIGHTS, "config.json needs (7, 64)"},
+    {"router for another number", spoil_header, "[6,64]", "[4,96]", WEIGHTS, "has shape (4, 96), config.json needs (6, 64)"},
+    {"expert of another width", spoil_json, CONFIG "/moe_intermediate_size", "41", WEIGHTS, "needs (41, 64)"},
+    {"more of a token than there are", spoil_json, CONFIG "/num_experts_per_tok", "7", CONFIG, "from 1 to 6"},
+    {"no experts", spoil_json, CONFIG "/num_experts", "0", "", "mlp.gate_proj.weight'"},
+    {"a dense layer", spoil_json, CONFIG "/mlp_only_layers", "[2]", "", "'model.layers.2.mlp.gate_proj.weight'"},
+    {"an expert's tensor missing", spoil_header, EXPERT_0 "3.up_proj", EXPERT_0 "3.up_prow", "", "'" EXPERT_0 "3.up_proj.weight'"},
+    {"an expert of a large number", spoil_header, "lm_head.weight", EXPERT_0 "99999999.gate_proj.weight", "", "'lm_head.weight'"},
+    {"router of NaN", spoil_weight, "model.layers.1.mlp.gate.weight", "70", "", "not finite"},
+    {"expert of NaN", spoil_weight, "model.layers.1.mlp.experts.2.down_proj.weight", "5", "", "not finite"},
+};
+
 // clang-format on
 
 // --- running one
 
 typedef struct {
     char root[FOLDER_PATH_SIZE];
-    char good[2][FOLDER_PATH_SIZE + 16]; // by Layout
-    char dir[FOLDER_PATH_SIZE + 16];     // the spoilt copy
-    size_t good_bytes;                   // that a good run takes
+    char good[LAYOUTS][FOLDER_PATH_SIZE + 16]; // by Layout
+    char dir[FOLDER_PATH_SIZE + 16];           // the spoilt copy
+    size_t good_bytes;                         // that a good run takes
 } Bench;
 
 // A child that computes for ever is ended by its processor time, one that waits for ever by the clock: which
@@ -305,11 +323,12 @@ static void single(void **state) { RUN(SINGLE_CASES, SINGLE, IDS); }
 static void prompts(void **state) { RUN(PROMPT_CASES, SINGLE, PROMPT); }
 static void checked(void **state) { RUN(CHECK_CASES, SINGLE, CHECK); }
 static void sharded(void **state) { RUN(SHARDED_CASES, SHARDED, IDS); }
+static void mixed(void **state) { RUN(MIXED_CASES, MIXED, CHECK); }
 
 // The directories that are spoilt are good, and tell how much memory is usual.
 static void good_ones_run(void **state) {
     Bench *b = *state;
-    for (Layout layout = SINGLE; layout <= SHARDED; layout++)
+    for (Layout layout = SINGLE; layout < LAYOUTS; layout++)
         for (Use use = IDS; use <= CHECK; use++) {
             Child c;
             use_model(&c, b->good[layout], use);
@@ -326,9 +345,14 @@ static int open_bench(void **state) {
     folder_make(b.root);
     snprintf(b.good[SINGLE], sizeof b.good[SINGLE], "%s/single", b.root);
     snprintf(b.good[SHARDED], sizeof b.good[SHARDED], "%s/sharded", b.root);
+    snprintf(b.good[MIXED], sizeof b.good[MIXED], "%s/mixed", b.root);
     snprintf(b.dir, sizeof b.dir, "%s/model", b.root);
     *state = &b;
-    return model_synth(b.good[SINGLE], &(SynthOptions){.shape = "tiny"}, &e) &&
+    const char *experts[] = {"model_type=qwen3_moe", "num_experts=6", "num_experts_per_tok=2",
+                             "moe_intermediate_size=40"};
+    return model_synth(b.good[MIXED], &(SynthOptions){.shape = "tiny", .sets = experts, .set_count = 4},
+                       &e) &&
+                   model_synth(b.good[SINGLE], &(SynthOptions){.shape = "tiny"}, &e) &&
                    model_synth(b.good[SHARDED], &(SynthOptions){.shape = "tiny", .shard_bytes = 70000}, &e)
                ? 0
                : -1;
@@ -347,8 +371,8 @@ int main(void) {
     setrlimit(RLIMIT_CPU, &processor);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_ones_run), // first: the others compare with it
-        cmocka_unit_test(single),        cmocka_unit_test(prompts),
-        cmocka_unit_test(checked),       cmocka_unit_test(sharded),
+        cmocka_unit_test(single),        cmocka_unit_test(prompts), cmocka_unit_test(checked),
+        cmocka_unit_test(sharded),       cmocka_unit_test(mixed),
     };
     return cmocka_run_group_tests(tests, open_bench, close_bench);
 }

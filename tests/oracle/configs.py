@@ -19,7 +19,7 @@ import torch
 import transformers
 
 OUT = "tests/fixtures/configs.jsonl"
-REFUSED = ["falcon", "gptj", "granitemoe", "mixtral", "olmo", "olmoe", "opt", "qwen2_moe", "qwen3_moe"]
+REFUSED = ["falcon", "gptj", "olmo", "opt"]
 
 
 def model(kind, **keys):
@@ -372,6 +372,13 @@ HOSTILE = {
     "experts_unequal": ("mixtral", dict(num_experts_per_tok=7)),
     "experts_none": ("qwen3_moe", dict(num_experts=0, num_experts_per_tok=0)),
     "experts_many": ("qwen3_moe", dict(num_experts=2 ** 40, moe_intermediate_size=2 ** 40)),
+    "experts_none_chosen": ("mixtral", dict(num_experts_per_tok=0)),
+    "experts_dense": ("qwen2_moe_newer", dict(mlp_only_layers=[0, 1, 2, 3, 2 ** 40])),
+    "experts_listed_oddly": ("qwen3_moe", dict(mlp_only_layers=[1, -1, "2", None])),
+    "experts_no_list": ("qwen3_moe", dict(mlp_only_layers={"0": True})),
+    "experts_step": ("qwen3_moe", dict(decoder_sparse_step=0)),
+    "granitemoeshared": ("granitemoe", dict(model_type="granitemoeshared", shared_intermediate_size=96)),
+    "experts_shared_huge": ("granitemoe", dict(model_type="granitemoeshared", shared_intermediate_size=2 ** 31)),
     "windows_short": ("gemma3_text_newer", dict(layer_types=["sliding_attention"])),
     "windows_odd": ("gemma2_newer", dict(layer_types=["sliding_attention", 3, None])),
     "softcap_zero": ("gemma2", dict(attn_logit_softcapping=0, final_logit_softcapping=-1, query_pre_attn_scalar=0)),

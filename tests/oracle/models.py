@@ -118,6 +118,47 @@ CASES = {
     "exaone4": ("Exaone4", dict(sliding_window=12, num_hidden_layers=4), "bfloat16", None, 40),
     "seed-oss": ("SeedOss", dict(head_dim=12), "bfloat16", None, 9),
     "arcee": ("Arcee", dict(), "bfloat16", None, 9),
+    "mixtral": ("Mixtral", dict(num_local_experts=5, num_experts_per_tok=2), "bfloat16", None, 9),
+    "qwen2-moe": ("Qwen2Moe", dict(num_experts=6, num_experts_per_tok=3, moe_intermediate_size=20, num_hidden_layers=3,
+                                   shared_expert_intermediate_size=28, mlp_only_layers=[1]), "bfloat16", None, 9),
+    "qwen3-moe": ("Qwen3Moe", dict(num_experts=9, num_experts_per_tok=3, moe_intermediate_size=24, head_dim=12,
+                                   norm_topk_prob=True, decoder_sparse_step=2, num_hidden_layers=3), "bfloat16", None, 9),
+    "olmoe": ("Olmoe", dict(num_experts=8, num_experts_per_tok=3, intermediate_size=20), "bfloat16", None, 9),
+    "granite-moe": ("GraniteMoe", dict(num_local_experts=6, num_experts_per_tok=2, intermediate_size=28,
+                                       embedding_multiplier=1.5, residual_multiplier=0.7, attention_multiplier=0.25,
+                                       logits_scaling=3.0), "bfloat16", None, 9),
+    "granite-moe-shared": ("GraniteMoeShared", dict(num_local_experts=6, num_experts_per_tok=2, intermediate_size=28,
+                                                    shared_intermediate_size=36, residual_multiplier=0.7), "bfloat16", None, 9),
+}
+
+# More odd shapes, for runs elsewhere (ORACLE_OUT, with ORACLE_GREEDY=200), by name.
+MORE = {
+    "mixtral-b": ("Mixtral", dict(max_position_embeddings=256, num_local_experts=3, num_experts_per_tok=3, hidden_size=40, num_attention_heads=5,
+                                  num_key_value_heads=1, sliding_window=19), "float32", "60KB", 9),
+    "mixtral-c": ("Mixtral", dict(max_position_embeddings=256, num_local_experts=17, num_experts_per_tok=1, head_dim=20, intermediate_size=33,
+                                  tie_word_embeddings=True), "bfloat16", None, 9),
+    "qwen2-moe-b": ("Qwen2Moe", dict(max_position_embeddings=256, num_experts=11, num_experts_per_tok=4, moe_intermediate_size=9, norm_topk_prob=True,
+                                     shared_expert_intermediate_size=50, qkv_bias=False), "float32", None, 9),
+    "qwen2-moe-c": ("Qwen2Moe", dict(max_position_embeddings=256, num_experts=4, num_experts_per_tok=1, moe_intermediate_size=40, hidden_size=60,
+                                     num_attention_heads=6, num_key_value_heads=3, decoder_sparse_step=2,
+                                     shared_expert_intermediate_size=7, num_hidden_layers=4), "bfloat16", None, 9),
+    "qwen3-moe-b": ("Qwen3Moe", dict(max_position_embeddings=256, num_experts=33, num_experts_per_tok=8, moe_intermediate_size=11, head_dim=8,
+                                     mlp_only_layers=[0]), "float32", None, 9),
+    "qwen3-moe-c": ("Qwen3Moe", dict(max_position_embeddings=256, num_experts=5, num_experts_per_tok=4, moe_intermediate_size=56, head_dim=24,
+                                     hidden_size=36, norm_topk_prob=True, tie_word_embeddings=True), "bfloat16", None, 9),
+    "olmoe-b": ("Olmoe", dict(max_position_embeddings=256, num_experts=13, num_experts_per_tok=8, intermediate_size=17, norm_topk_prob=True,
+                              num_key_value_heads=1), "float32", None, 9),
+    "olmoe-c": ("Olmoe", dict(max_position_embeddings=256, num_experts=2, num_experts_per_tok=1, hidden_size=48, num_attention_heads=3,
+                              num_key_value_heads=3), "bfloat16", None, 9),
+    "granite-moe-b": ("GraniteMoe", dict(max_position_embeddings=256, num_local_experts=9, num_experts_per_tok=5, intermediate_size=15,
+                                         hidden_size=40, num_attention_heads=5, num_key_value_heads=5), "float32", None, 9),
+    "granite-moe-c": ("GraniteMoe", dict(max_position_embeddings=256, num_local_experts=3, num_experts_per_tok=1, num_hidden_layers=3,
+                                         tie_word_embeddings=True, logits_scaling=2.0), "bfloat16", None, 9),
+    "granite-moe-shared-b": ("GraniteMoeShared", dict(max_position_embeddings=256, num_local_experts=4, num_experts_per_tok=4, intermediate_size=11,
+                                                      shared_intermediate_size=90), "float32", None, 9),
+    "granite-moe-shared-c": ("GraniteMoeShared", dict(max_position_embeddings=256, num_local_experts=7, num_experts_per_tok=2, hidden_size=60,
+                                                      num_attention_heads=6, num_key_value_heads=3,
+                                                      shared_intermediate_size=0), "bfloat16", None, 9),
 }
 
 
@@ -128,6 +169,7 @@ def build(kind, changes, seed):
     if "text_config" in keys:
         keys = {k: v for k, v in keys.items() if k not in SMALL}
     config = getattr(transformers, kind + "Config")(**keys)
+    config._experts_implementation = "eager"  # others need rows of multiples of 16 bytes
     kind = transformers.AutoModelForImageTextToText if "vision_config" in keys else transformers.AutoModelForCausalLM
     model = kind.from_config(config, attn_implementation="eager").eval()
     with torch.no_grad():
@@ -166,7 +208,16 @@ def greedy(model, prompt):
 
 def error(got, want):
     """The largest difference of a position, relative to the position's largest logit."""
-    return float(((got - want).abs().max(dim=1).values / want.abs().max(dim=1).values).max())
+    return errors(got, want).max().item()
+
+
+def errors(got, want):
+    return (got - want).abs().max(dim=1).values / want.abs().max(dim=1).values
+
+
+def rounded_error(kind, got, want):
+    """With experts the lower quartile: where two are nearly equal, roundings choose another, which later positions see."""
+    return errors(got, want).sort().values[len(got) // 4].item() if "oe" in kind or kind == "Mixtral" else error(got, want)
 
 
 def write(name, kind, changes, dtype, shard, prompt_length):
@@ -181,7 +232,7 @@ def write(name, kind, changes, dtype, shard, prompt_length):
         sys.exit(f"{name}: no seed found")
     ids = prompt + tokens
     want = logits_of(model, ids)
-    bf16 = error(logits_of(cast(cast(build(kind, changes, seed), dtype), "bfloat16"), ids), want)
+    bf16 = rounded_error(kind, logits_of(cast(cast(build(kind, changes, seed), dtype), "bfloat16"), ids), want)
     f16 = error(logits_of(cast(build(kind, changes, seed), dtype), ids), want) if dtype == "float16" else 0
     path = f"{OUT}/{name}"
     shutil.rmtree(path, ignore_errors=True)
@@ -197,4 +248,4 @@ def write(name, kind, changes, dtype, shard, prompt_length):
 if __name__ == "__main__":
     transformers.logging.set_verbosity_error()
     for case in sys.argv[1:] or CASES:
-        write(case, *CASES[case])
+        write(case, *(CASES | MORE)[case])

@@ -23,5 +23,7 @@ void golden_release(Golden *g);
 int golden_each(void (*check)(const char *name));
 
 // All ids as one chain, in steps of at most `chunk` nodes: the largest difference of a logit, relative to the
-// position's largest wanted logit.
+// position's largest wanted logit. golden_rounded_error: for a model with experts the lower quartile of the
+// positions; where two experts are nearly equal, roundings choose another one, and later positions see it.
 double golden_error(Session *s, const Golden *g, int chunk);
+double golden_rounded_error(Session *s, const Golden *g, int chunk);

@@ -46,8 +46,24 @@ typedef struct {
 static const Refused REFUSED[] = {
     // what is not supported is named, with what is
     {"{\"model_type\":\"bloom\"}", "model_type 'bloom'"},
-    {"{\"model_type\":\"mixtral\"}", "llama (also CodeLlama"},
+    {"{\"model_type\":\"deepseek_v3\"}", "llama (also CodeLlama"},
     {"{\"model_type\":\"falcon\"}", "mistral, phi3, qwen2, qwen3, granite"},
+    // experts
+    {"{\"model_type\":\"mixtral\",\"num_local_experts\":5,\"num_experts_per_tok\":6}", "from 1 to 5"},
+    {"{\"model_type\":\"mixtral\",\"num_experts_per_tok\":0}", "'num_experts_per_tok'"},
+    {"{\"model_type\":\"mixtral\",\"num_local_experts\":1025}", "'num_local_experts'"},
+    {"{\"model_type\":\"qwen3_moe\",\"num_experts\":-1}", "'num_experts'"},
+    {"{\"model_type\":\"qwen3_moe\",\"num_experts_per_tok\":65}", "from 1 to 64"},
+    {"{\"model_type\":\"qwen3_moe\",\"moe_intermediate_size\":0}", "'moe_intermediate_size'"},
+    {"{\"model_type\":\"qwen3_moe\",\"decoder_sparse_step\":0}", "'decoder_sparse_step'"},
+    {"{\"model_type\":\"qwen3_moe\",\"norm_topk_prob\":1}", "'norm_topk_prob'"},
+    {"{\"model_type\":\"qwen3_moe\",\"mlp_only_layers\":1}", "must be a list"},
+    {"{\"model_type\":\"qwen3_moe\",\"mlp_only_layers\":[0,-1]}", "numbers of layers"},
+    {"{\"model_type\":\"qwen3_moe\",\"mlp_only_layers\":[\"0\"]}", "numbers of layers"},
+    {"{\"model_type\":\"qwen2_moe\",\"shared_expert_intermediate_size\":-1}", "'shared_expert_intermediate"},
+    {"{\"model_type\":\"qwen2_moe\",\"use_sliding_window\":true}", "'use_sliding_window'"},
+    {"{\"model_type\":\"olmoe\",\"clip_qkv\":8}", "'clip_qkv'"},
+    {"{\"model_type\":\"granitemoeshared\",\"shared_intermediate_size\":0.5}", "'shared_intermediate_size'"},
     // keys that only some architectures have
     {"{\"model_type\":\"granite\",\"logits_scaling\":0}", "'logits_scaling'"},
     {"{\"model_type\":\"granite\",\"embedding_multiplier\":\"big\"}", "'embedding_multiplier'"},

@@ -41,6 +41,10 @@ static const Published PUBLISHED[] = {
     {"68m", "llama", 67650560, 8, 1024, 32, 8, 2048, 2048, 0, 1e4, 1e-5, ROPE_PLAIN},
     {"50m", "llama", 52835328, 6, 1024, 8, 4, 2048, 4096, 0, 1e4, 1e-5, ROPE_PLAIN},
     {"16m", "llama", 16652800, 6, 512, 16, 4, 2048, 2048, 0, 1e4, 1e-5, ROPE_PLAIN},
+    {"160m-moe", "mixtral", 499680256, 16, 1024, 32, 8, 2048, 2048, 0, 1e4, 1e-5, ROPE_PLAIN},
+    {"mixtral-8x7b", "mixtral", 46702792704, 32, 4096, 32, 8, 32000, 32768, 0, 1e6, 1e-5, ROPE_PLAIN},
+    {"qwen3-30b-a3b", "qwen3_moe", 30532122624, 48, 2048, 32, 4, 151936, 40960, 0, 1e6, 1e-6, ROPE_PLAIN},
+    {"olmoe-1b-7b", "olmoe", 6919161856, 16, 2048, 16, 16, 50304, 4096, 0, 1e4, 1e-5, ROPE_PLAIN},
     {"7m", "llama", 7082240, 8, 256, 8, 2, 2048, 2048, 0, 1e4, 1e-5, ROPE_PLAIN},
     {"tiny", "llama", 195008, 3, 64, 4, 2, 512, 512, 0, 1e4, 1e-5, ROPE_PLAIN},
 };
@@ -74,10 +78,25 @@ static void shapes_are_as_published(void **state) {
         assert_int_equal(s->rope.kind, p->rope);
         assert_true(s->rope.theta == p->theta && s->norm_epsilon == (float)p->epsilon);
         assert_true(s->rope.factor == (p->rope == ROPE_LINEAR ? 4 : p->rope == ROPE_LLAMA3 ? 8 : 1));
-        assert_int_equal(s->head_dim, s->width / s->heads);
+        assert_int_equal(s->head_dim, s->qk_norm == QK_NORM_HEADS ? 128 : s->width / s->heads);
         assert_int_equal(s->rope.pairs, s->head_dim / 2);
-        assert_true(m.eos_count == (p->rope == ROPE_LLAMA3 ? 3 : 1) && m.bos >= 1);
+        assert_true(m.eos_count == (p->rope == ROPE_LLAMA3 ? 3 : 1) &&
+                    (m.bos >= 1 || p->vocab == 50304)); // OLMoE has no bos
     }
+}
+
+// A token goes through as many parameters as in the dense model of 160 million, and the routers.
+static void active_parameters(void **state) {
+    (void)state;
+    Model mixed, dense;
+    open_shape("160m-moe", &mixed);
+    open_shape("160m", &dense);
+    assert_int_equal(shape_active_parameters(&dense.shape), shape_parameters(&dense.shape));
+    assert_int_equal(shape_active_parameters(&mixed.shape), shape_parameters(&dense.shape) + 16 * 32 * 1024);
+    open_shape("mixtral-8x7b", &mixed);
+    assert_int_equal(shape_active_parameters(&mixed.shape), 12879925248);
+    open_shape("qwen3-30b-a3b", &mixed);
+    assert_int_equal(shape_active_parameters(&mixed.shape), 3353032704);
 }
 
 static void every_shape_has_a_row(void **state) {
@@ -131,6 +150,10 @@ static void described_in_words(void **state) {
                                         "vocabulary      32256", NULL});
     open_shape("qwen3-8b", &m);
     describes(&m, (const char *const[]){"8190.7 million", "(4 to one), q and k normed\n", NULL});
+    open_shape("qwen3-30b-a3b", &m);
+    describes(&m, (const char *const[]){"30532.1 million, 3353.0 million of them for a token\n",
+                                        "48 of width 2048\n", "128 of width 768 in 48 layers, 8 of them for",
+                                        NULL});
     open_shape("tests/fixtures/golden/phi3-partial-longrope/config.json", &m);
     describes(&m, (const char *const[]){"longrope, theta 10000, stretched beyond 40, of 12 in 16 dimensions",
                                         "head tied to the embedding", NULL});
@@ -147,9 +170,8 @@ static int go_to_root(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shapes_are_as_published),
-        cmocka_unit_test(every_shape_has_a_row),
-        cmocka_unit_test(unknown_is_answered_with_the_known),
+        cmocka_unit_test(shapes_are_as_published), cmocka_unit_test(active_parameters),
+        cmocka_unit_test(every_shape_has_a_row),   cmocka_unit_test(unknown_is_answered_with_the_known),
         cmocka_unit_test(described_in_words),
     };
     return cmocka_run_group_tests(tests, go_to_root, NULL);
