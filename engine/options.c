@@ -38,12 +38,12 @@ const Arg MODEL_OPTIONS[MODEL_OPTION_COUNT] = {
      .help = "held: in huge pages, not the file's; cpu (docs/speed.md)"},
     {"attention", ARG_CHOICE, AT(attention), .fallback = "flash", .choices = ATTENTIONS, .added = true,
      .help = "plain: scores go through memory (docs/speed.md)"},
+    {"batch", ARG_INT, AT(batch), 1, SEQUENCES_MAX, "1", .added = true,
+     .help = "sequences that share each step (docs/batches.md); not cuda", .value = "B"},
     {"isa", ARG_WORD, AT(isa), .fallback = "the best there is", .help = "force a set of CPU kernels",
      .value = "NAME"},
     {"context", ARG_INT, AT(context), 0, 1 << 24, "0", .letter = 'c',
      .help = "positions to hold; 0: the model's, or what fits a GPU", .value = "N"},
-    {"batch", ARG_INT, AT(batch), 1, SEQUENCES_MAX, "1", .added = true,
-     .help = "sequences that share each step (docs/batches.md); not cuda", .value = "B"},
 };
 #undef AT
 

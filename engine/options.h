@@ -37,7 +37,7 @@ typedef struct EngineOptions {
 } EngineOptions;
 
 // Their order is that in the hashes of stored points. The first MODEL_SETTINGS are settings of a config, too.
-enum { MODEL_SETTINGS = 10, MODEL_OPTION_COUNT = 13 };
+enum { MODEL_SETTINGS = 11, MODEL_OPTION_COUNT = 13 };
 extern const Arg MODEL_OPTIONS[MODEL_OPTION_COUNT];
 
 // As a part of a command's options: `at` bytes into its struct, without the rows named in `without`.

@@ -246,8 +246,8 @@ static bool read_lengths(const Choice *c, size_t *from, int steps, int tokens, S
         double emitted;
         if (!number_at(c->lengths, *from + (size_t)i, MOST, &emitted, "accept_lengths", place, e))
             return false;
-        out[i] = (StoreStep){STORE_STEADY, -1, -1, -1, -1, -1, -1, -1,   -1, 0,    0, NULL, 0,
-                             -1,           -1, -1, -1, -1, -1, -1, NULL, 0,  NULL, 0};
+        out[i] = (StoreStep){STORE_STEADY, -1, -1, -1, -1, -1, -1, -1, -1, 0,    0, NULL, 0, -1,
+                             -1,           -1, -1, -1, -1, -1, 0,  0,  0,  NULL, 0, NULL, 0};
         out[i].emitted = (int)emitted;
         out[i].accepted = emitted > 1 ? (int)emitted - 1 : 0;
         sum += emitted;

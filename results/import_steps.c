@@ -168,15 +168,14 @@ static bool read_numbers(const json_t *from, StoreStep *t, const char *place, Er
                 {"drafted", &t->drafted},
                 {"tried", &t->tried},
                 {"pool", &t->pool},
-                {"pool_hits", &t->pool_hits}};
+                {"pool_hits", &t->pool_hits},
+                {"sequences", &t->sequences},
+                {"shared_run", &t->shared_run}};
     const struct {
         const char *key;
         double *to;
-    } times[] = {{"propose_s", &t->propose_s},
-                 {"forward_s", &t->forward_s},
-                 {"verify_s", &t->verify_s},
-                 {"observe_s", &t->observe_s},
-                 {"device_s", &t->device_s}};
+    } times[] = {{"propose_s", &t->propose_s}, {"forward_s", &t->forward_s}, {"verify_s", &t->verify_s},
+                 {"observe_s", &t->observe_s}, {"device_s", &t->device_s},   {"latency_s", &t->latency_s}};
     int kind;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (!number(from, rows[i].key, -1, rows[i].to, place, e)) return false;
@@ -187,6 +186,8 @@ static bool read_numbers(const json_t *from, StoreStep *t, const char *place, Er
         !number(from, "emitted", -1, &t->emitted, place, e))
         return false;
     t->kind = (StoreStepKind)kind;
+    if (t->sequences > 0 && (t->shared_run < 0 || t->latency_s < 0))
+        return error_input(e, "%s: a step with 'sequences' must have 'shared_run' and 'latency_s'", place);
     if (t->accepted >= 0 && t->emitted >= 0) return true;
     return error_input(e, "%s: a step must have 'accepted' and 'emitted'", place);
 }

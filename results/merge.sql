@@ -122,6 +122,8 @@ SELECT new, number, kind, context, rows, asked, depth, candidates, probes, draft
 FROM map_sample CROSS JOIN other.step ON sample_id = old;
 INSERT INTO main.step_pass SELECT new, number, pass, model, a, b, rows, context, count
 FROM map_sample CROSS JOIN other.step_pass ON sample_id = old;
+INSERT INTO main.step_batch SELECT new, number, run, sequences, latency_ns
+FROM map_sample CROSS JOIN other.step_batch ON sample_id = old;
 INSERT INTO main.step_source SELECT m.new, number, s.new, rows, length, rank, won
 FROM map_sample AS m CROSS JOIN other.step_source ON sample_id = m.old JOIN map_source AS s ON s.old = source_id;
 INSERT INTO main.sample_accept SELECT new, kind, accepted, steps

@@ -101,7 +101,9 @@ typedef struct StoreStep {
     int match_bytes;
     int pool, pool_hits; // pool below 0: the method has none
     double propose_s, forward_s, verify_s, observe_s, device_s;
-    const StorePass *passes; // (pass_count)
+    int sequences, shared_run; // of a batch (schema_6.sql); sequences 0: it was alone
+    double latency_s;          // then
+    const StorePass *passes;   // (pass_count)
     int pass_count;
     const StoreSource *sources; // (source_count), each name once
     int source_count;

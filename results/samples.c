@@ -114,6 +114,10 @@ static bool add_step(Store *s, int64_t sample, int number, int layers, const Sto
                           plain ? of_int(head) : of_count(-1), of_ns(t->propose_s), of_ns(t->forward_s),
                           of_ns(t->verify_s), of_ns(t->observe_s), of_ns(t->device_s)),
                    e) &&
+           (t->sequences < 1 || sql_run(s, STATEMENT_BATCH_ADD,
+                                        VALUES(of_int(sample), of_int(number), of_int(t->shared_run),
+                                               of_int(t->sequences), of_ns(t->latency_s)),
+                                        e)) &&
            (plain || add_passes(s, sample, number, t, e)) && add_sources(s, sample, number, t, e);
 }
 

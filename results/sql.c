@@ -126,6 +126,8 @@ static const char *const SQL[STATEMENTS] = {
                            " device_ns) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, "
                            "?15, ?16, ?17, ?18, ?19,"
                            " ?20, ?21, ?22)",
+    [STATEMENT_BATCH_ADD] =
+        "INSERT INTO step_batch (sample_id, number, run, sequences, latency_ns) VALUES (?1, ?2, ?3, ?4, ?5)",
     [STATEMENT_PASS_ADD] =
         "INSERT INTO step_pass (sample_id, number, pass, model, a, b, rows, context, count)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",

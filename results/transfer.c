@@ -225,8 +225,10 @@ static bool add_steps(Store *s, json_t *sample, int64_t id, Error *e) {
         "SELECT number, step_kind.name AS kind, context, rows, asked, depth, candidates, probes, drafted, "
         "tried, accepted,"
         " emitted, matches, pool, pool_hits, propose_ns / 1e9 AS propose_s, forward_ns / 1e9 AS forward_s,"
-        " verify_ns / 1e9 AS verify_s, observe_ns / 1e9 AS observe_s, device_ns / 1e9 AS device_s"
-        " FROM step JOIN step_kind ON step_kind.id = kind WHERE sample_id = ?1 ORDER BY number";
+        " verify_ns / 1e9 AS verify_s, observe_ns / 1e9 AS observe_s, device_ns / 1e9 AS device_s,"
+        " sequences, run AS shared_run, latency_ns / 1e9 AS latency_s"
+        " FROM step JOIN step_kind ON step_kind.id = kind LEFT JOIN step_batch USING (sample_id, number)"
+        " WHERE sample_id = ?1 ORDER BY number";
     return add_list(sample, "steps", rows_json(s, STEPS, id, 0, add_to_step, e));
 }
 

@@ -1,4 +1,4 @@
--- What tables and figures ask. Definitions: DESIGN.md. No view but `pass` and `step_time` looks at steps.
+-- What tables and figures ask. Definitions: DESIGN.md. No view but `pass`, `step_time` and `point_batch` looks at steps.
 --
 --   result           a line a point: the table that `outpace show` prints
 --   point_sums       S, tokens, times, flags          pass_sums      the same for each pass
@@ -15,6 +15,7 @@
 --   flagged          what disturbed them, a line each  point_doubt    reasons to doubt a point's times
 --   drifted          contexts of surfaces in whose measuring the machine changed
 --   run_state        what is there of each run         run_weights    where its models' weights lay
+--   point_batch      of points with a batch: tokens a second of all sequences, and what one waits for a token
 --   fitted           Lookahead's law as it was fitted to a run's points: alpha and f
 --   newest_point     points of the newest run of a name   newest_prompt  their prompts: what claims compare
 --
@@ -223,6 +224,16 @@ CREATE VIEW point_rank AS
 SELECT point_id, source.name AS source, length, rank, sum(q.steps) AS steps
 FROM sample_rank AS q JOIN sample ON sample.id = q.sample_id JOIN source ON source.id = q.source_id
 GROUP BY point_id, q.source_id, length, rank;
+
+-- --- batches ---------------------------------------------------------------------------------------------
+
+-- sequences: that shared a step, the mean of its steps; token_ms: of the latencies of a sequence's steps.
+CREATE VIEW point_batch AS
+WITH q AS (SELECT sample_id, sum(sequences) AS sequences, sum(latency_ns) AS latency_ns FROM step_batch GROUP BY sample_id)
+SELECT point_id, 1.0 * sum(sequences) / nullif(sum(steps), 0) AS sequences, 1.0 * sum(tokens) / nullif(sum(steps), 0) AS S,
+       1e9 * sum(tokens) / nullif(sum(decode_ns), 0) AS tokens_per_s,
+       1e-6 * sum(latency_ns) / nullif(sum(tokens), 0) AS token_ms, 1e-6 * sum(latency_ns) / count(*) AS output_ms
+FROM sample JOIN q ON sample_id = sample.id GROUP BY point_id;
 
 -- --- texts -----------------------------------------------------------------------------------------------
 

@@ -22,7 +22,8 @@ struct Lane {
     RunCall run;
     HeadCall head;
     unsigned want;
-    int together;
+    SharedRun shared;
+    double part; // of the time
     bool ok;
     Error error;
 };
@@ -37,54 +38,53 @@ struct Batch {
     bool failed;
     Error why;
     Clock clock;
-    double last, alone, shared; // the last reading; time of lanes that were out; see lane_share
-    int in;                     // lanes
-    bool answering;             // whoever's turn it is
+    double last, alone; // the last reading; time of lanes that were out
     // the calls that are made together
+    Lane *called[SEQUENCES_MAX]; // (calls)
+    int calls;                   // 0: the lane whose turn it is works
+    int runs_made;               // that ended steps
     RunCall runs[SEQUENCES_MAX];
     HeadCall heads[SEQUENCES_MAX];
 };
 
 int lane_number(const Lane *lane) { return lane->number; }
-int lane_together(const Lane *lane) { return lane->together; }
+SharedRun lane_shared(const Lane *lane) { return lane->shared; }
 
 // --- time
 
-// Counts the time since the last reading by what the lane at work is doing.
+// Counts the time since the last reading for the lane at work, or for those whose calls were made.
 static double read_clock(Batch *b) {
     double now = clock_now(b->clock), passed = now - b->last;
-    const Lane *lane = &b->lanes[b->turn];
-    if (!lane->in && !b->answering) b->alone += passed;
-    else b->shared += passed / b->in;
+    Lane *lane = &b->lanes[b->turn];
+    for (int i = 0; i < b->calls; i++) b->called[i]->part += passed / b->calls;
+    if (!b->calls) lane->part += passed;
+    if (!b->calls && !lane->in) b->alone += passed;
     b->last = now;
     return now;
 }
 
 static double lane_now(void *state) {
     const Lane *lane = state;
-    double now = read_clock(lane->batch);
-    return lane->in ? now - lane->batch->alone : now;
+    read_clock(lane->batch);
+    return lane->part;
 }
 
 Clock lane_clock(Lane *lane) { return (Clock){lane_now, lane}; }
 
-double lane_share(Lane *lane) {
-    read_clock(lane->batch);
-    return lane->batch->shared;
+double lane_time(Lane *lane) {
+    double now = read_clock(lane->batch);
+    return now - lane->batch->alone;
 }
 
 void lane_enter(Lane *lane) {
     assert(!lane->in);
     read_clock(lane->batch);
     lane->in = true;
-    lane->batch->in++;
 }
 
 void lane_leave(Lane *lane) {
-    if (!lane->in) return;
     read_clock(lane->batch);
     lane->in = false;
-    lane->batch->in--;
 }
 
 // --- calls
@@ -137,7 +137,7 @@ static void run_calls(const Session *s, RunCall *calls, int count) {
 
 // Answers a lane's call and all that go with it.
 static void answer_alike(Batch *b, Lane *first) {
-    Lane *lanes[SEQUENCES_MAX];
+    Lane **lanes = b->called;
     const Session *s = first->session;
     int n = 0;
     bool last = ends_step(first);
@@ -147,13 +147,18 @@ static void answer_alike(Batch *b, Lane *first) {
         b->runs[i] = lanes[i]->run;
         b->heads[i] = lanes[i]->head;
     }
+    read_clock(b);
+    b->calls = n;
     if (first->heads) s->backend->head_together(b->heads, n, first->want);
     else run_calls(s, b->runs, n);
+    read_clock(b);
+    b->calls = 0;
     for (int i = 0; i < n; i++) {
-        if (last) lanes[i]->together = n;
+        if (last) lanes[i]->shared = (SharedRun){b->runs_made, n};
         if (first->heads) answer(lanes[i], b->heads[i].ok, &b->heads[i].error);
         else answer(lanes[i], b->runs[i].ok, &b->runs[i].error);
     }
+    b->runs_made += last;
 }
 
 // Every lane waits. The runs that end a step are answered only if there are no other calls.
@@ -182,10 +187,7 @@ static void pass_turn(Batch *b, int from) {
     int next = next_lane(b, from);
     read_clock(b);
     if (next < 0) {
-        b->answering = true;
         answer_calls(b);
-        read_clock(b);
-        b->answering = false;
         next = next_lane(b, b->count - 1);
     }
     b->turn = next;

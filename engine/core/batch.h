@@ -14,7 +14,9 @@
 // early exits, end in one common run. A lane without a sequence isn't waited for.
 //
 // A lane that isn't in the batch (it runs a prompt, or opens a method) works alone, and stops the others.
-// Their clocks leave that time out.
+//
+// A lane's clock counts its own part of the time: what it does by itself, and an equal share of each call
+// that it makes with others. The lanes' parts add up to the time of all.
 #pragma once
 #include "engine/base/clock.h"
 #include "engine/core/session.h"
@@ -41,14 +43,16 @@ void lane_drop(Session *s); // takes a session without a lane
 void lane_enter(Lane *lane);
 void lane_leave(Lane *lane);
 
-// Seconds without those in which other lanes worked alone. Goes on only while the lane is in, or is out.
 Clock lane_clock(Lane *lane);
 
-// This lane's part of the time so far, in which each moment is divided by the lanes that are in.
-double lane_share(Lane *lane);
+// The time by all clocks, without that of lanes that worked alone: a sequence's steps take so long.
+double lane_time(Lane *lane);
 
-// How many sequences the target's last run to its last layer was for.
-int lane_together(const Lane *lane);
+// Of the target's last run to its last layer: its number, from 0, and how many sequences shared it.
+typedef struct SharedRun {
+    int number, sequences;
+} SharedRun;
+SharedRun lane_shared(const Lane *lane);
 
 // For the session.
 bool lane_run(Session *s, const StepRun *run, Error *e);

@@ -128,7 +128,7 @@ static void add_step(DecodeResult *out, const StepReport *r) {
     out->forward_s += r->forward_s;
     out->verify_s += r->verify_s;
     out->observe_s += r->observe_s;
-    out->share_s += r->share_s;
+    out->latency_s += r->latency_s;
     if (r->device.run >= 0) {
         out->device.run += r->device.run;
         out->device.head += r->device.head;
@@ -243,7 +243,7 @@ static bool step(Loop *l, Error *e) {
     Verdict v;
     check(l);
     Lane *lane = l->target->lane;
-    double share = lane ? lane_share(lane) : 0, t0 = now(l);
+    double began = lane ? lane_time(lane) : 0, t0 = now(l);
     if (!propose(l, e)) return false;
     double t1 = now(l);
     if (!session_run(l->target, l->target->shape.layers, e) || !verifier_read(&l->verifier, l->target, e))
@@ -260,8 +260,11 @@ static bool step(Loop *l, Error *e) {
     r.verify_s = t3 - t2;
     double t4 = now(l);
     r.observe_s = t4 - t3;
-    r.sequences = lane ? lane_together(lane) : 1;
-    r.share_s = lane ? lane_share(lane) - share : t4 - t0;
+    if (lane) {
+        r.sequences = lane_shared(lane).sequences;
+        r.shared_run = lane_shared(lane).number;
+    }
+    r.latency_s = lane ? lane_time(lane) - began : t4 - t0;
     r.device = device_seconds(l);
     r.passes = l->log->passes;
     r.pass_count = l->log->count;

@@ -37,8 +37,10 @@ typedef struct StepReport {
     const Pass *passes;                // (pass_count): by all models; valid until the next step
     int pass_count;
     double propose_s, forward_s, verify_s, observe_s;
-    int sequences;  // that shared the target's run
-    double share_s; // of the step's seconds, each moment divided by the sequences at work (core/batch.h)
+    // Of a step that sequences share (core/batch.h), whose times above are this sequence's part
+    int sequences;    // that shared the target's run; 0: it was alone
+    int shared_run;   // its number in the batch
+    double latency_s; // how long the step took
     // The target's device time; -1 each if the device has no clock of its own. Nobody waits for a commit, so
     // a commit counts towards the next step, and the last one towards none.
     PhaseSeconds device;
@@ -79,7 +81,7 @@ typedef struct DecodeResult {
     // As the authors' programs count: their prefill runs the whole prompt, is a step and yields a token.
     double S_reference; // (tokens + 1) / (steps + 1)
     double prefill_s, propose_s, forward_s, verify_s, observe_s;
-    double share_s;      // of the steps (see StepReport): their sum, unless sequences share them
+    double latency_s;    // of the steps
     PhaseSeconds device; // sum over the steps (see StepReport); negative: unknown
     double rows;         // nodes run in all steps
     int parts;           // the most parts of any step's tree, and the rows of each part in all steps

@@ -245,7 +245,8 @@ static bool same_question(const Schedule *s, const Group *a, const Group *b) {
     const Point *p = &s->points[s->members[a->baseline]], *q = &s->points[s->members[b->baseline]];
     const EngineOptions *x = &p->settings.engine, *y = &q->settings.engine;
     return p->model == q->model && p->dataset == q->dataset && a->warm == b->warm &&
-           strcmp(x->device, y->device) == 0 && x->compute == y->compute && x->no_window == y->no_window &&
+           strcmp(x->device, y->device) == 0 && x->compute == y->compute &&
+           options_batch(x) == options_batch(y) && x->no_window == y->no_window &&
            x->attention == y->attention && schedule_same_output(&p->settings, &q->settings);
 }
 

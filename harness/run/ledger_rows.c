@@ -170,6 +170,9 @@ static void add_step(AnswerRows *b, const StepReport *r, const Pass *passes) {
                        .verify_s = r->verify_s,
                        .observe_s = r->observe_s,
                        .device_s = r->device.run < 0 ? -1 : r->device.run + r->device.head,
+                       .sequences = r->sequences,
+                       .shared_run = r->shared_run,
+                       .latency_s = r->latency_s,
                        .passes = b->passes + b->pass_count,
                        .pass_count = r->pass_count};
     for (int i = 0; i < r->pass_count; i++) b->passes[b->pass_count++] = pass_row(&passes[i]);

@@ -283,9 +283,9 @@ const char *inputs_rounding(const Inputs *in, int model, const Settings *s) {
     return c == COMPUTE_BF16 ? "f16 to bf16" : "bf16 to f16";
 }
 
-MethodEnv inputs_env(const Inputs *in, int point, Models *m, const Sampling *sampling) {
+MethodEnv inputs_env(const Inputs *in, int point, Models *m, int sequence, const Sampling *sampling) {
     const Point *p = &in->schedule->points[point];
-    return models_env(m, sampling, (uint64_t)p->settings.seed, p->settings.ignore_eos);
+    return models_env_of(m, sequence, sampling, (uint64_t)p->settings.seed, p->settings.ignore_eos);
 }
 
 // --- all of it -------------------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ int inputs_refused(const Inputs *in);
 
 // How a setup opens its models, and a point its method, in the rehearsal and in the run. `m` is open.
 ModelChoice inputs_choice(const Inputs *in, int setup);
-MethodEnv inputs_env(const Inputs *in, int point, Models *m, const Sampling *sampling);
+MethodEnv inputs_env(const Inputs *in, int point, Models *m, int sequence, const Sampling *sampling);
 
 // How a GPU rounds a model's weights as it loads them with these settings, "f16 to bf16"; NULL: it doesn't.
 const char *inputs_rounding(const Inputs *in, int model, const Settings *settings);

@@ -38,7 +38,7 @@ static void no_row(const void *self, EmbeddingKind kind, int token, float *row) 
 static bool open_point(Stage *s, int point, Error *e) {
     const Settings *set = &s->in->schedule->points[point].settings;
     Sampling sampling = {set->temperature, set->top_k, set->top_p};
-    MethodEnv env = inputs_env(s->in, point, &s->models, &sampling);
+    MethodEnv env = inputs_env(s->in, point, &s->models, 0, &sampling);
     Method method;
     env.rehearsal = &s->in->rehearsals[s->setup];
     env.cache = s->model->files.unmade ? NULL : s->in->cache;

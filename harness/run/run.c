@@ -71,6 +71,8 @@ bool group_init(GroupRun *g, PointProgress *progress) {
         int point = in->schedule->members[g->group->first + i];
         PointName name;
         g->points[i] = (GroupPoint){.point = point, .progress = &progress[point]};
+        g->points[i].methods = mem_new((size_t)options_batch(&in->schedule->points[point].settings.engine),
+                                       sizeof *g->points[i].methods);
         point_name(in->experiment, &in->schedule->points[point], &name);
         g->points[i].label = name.label;
         name.label = (Text){0};
@@ -80,14 +82,25 @@ bool group_init(GroupRun *g, PointProgress *progress) {
     return true;
 }
 
-bool group_open_point(GroupRun *g, Models *models, OpenMethod open, int point, Error *e) {
+static int batch_of(const GroupRun *g) { return models_batch(g->models); }
+
+static void close_methods(GroupPoint *p, int count) {
+    while (count > 0) method_close(&p->methods[--count]);
+    p->open = false;
+}
+
+bool group_open_point(GroupRun *g, OpenMethod open, int point, Error *e) {
     GroupPoint *p = &g->points[point];
+    int opened = 0;
     const Settings *s = &point_of(g, point)->settings;
     Error why = {0};
     Sampling sampling = {s->temperature, s->top_k, s->top_p};
-    MethodEnv env = inputs_env(g->ledger->inputs, p->point, models, &sampling);
     double start = clock_now(g->env.clock);
-    p->open = open(&p->method, point_of(g, point)->decoder, &env, &why);
+    for (p->open = true; p->open && opened < batch_of(g); opened += p->open) {
+        MethodEnv env = inputs_env(g->ledger->inputs, p->point, g->models, opened, &sampling);
+        p->open = open(&p->methods[opened], point_of(g, point)->decoder, &env, &why);
+    }
+    if (!p->open) close_methods(p, opened);
     return p->open ? ledger_one_off(g->ledger, p->point, "open", clock_now(g->env.clock) - start, 0, e)
                    : fail_point(g, point, &why, e);
 }
@@ -96,8 +109,7 @@ bool group_open_point(GroupRun *g, Models *models, OpenMethod open, int point, E
 static bool close_point(GroupRun *g, GroupPoint *p, Error *e) {
     size_t before = mem_in_use();
     if (!p->open) return true;
-    method_close(&p->method);
-    p->open = false;
+    close_methods(p, batch_of(g));
     return ledger_one_off(g->ledger, p->point, "state", 0, before - mem_in_use(), e);
 }
 
@@ -116,7 +128,10 @@ void group_release(GroupRun *g) {
     mem_free(g->answers);
     if (!g->points) return;
     group_close(g, NULL); // without a store that takes it, only this fact is lost
-    for (int i = 0; i < g->group->count; i++) text_release(&g->points[i].label);
+    for (int i = 0; i < g->group->count; i++) {
+        text_release(&g->points[i].label);
+        mem_free(g->points[i].methods);
+    }
     mem_free(g->points);
 }
 
@@ -141,7 +156,7 @@ bool group_warm_up(GroupRun *g, int point, const PromptList *prompts, int tokens
         DecodeResult r;
         o.answer = ids->ids; // nobody knows it; a wrong one makes steps as long as a right one
         o.answer_count = (int)ids->count;
-        if (!decode(g->env.target, &p->method, ids->ids, (int)ids->count, &o, &r, &why))
+        if (!decode(g->env.target, &p->methods[0], ids->ids, (int)ids->count, &o, &r, &why))
             return fail_point(g, point, &why, e);
         p->prefill_s = r.prefill_s / (double)ids->count;
         p->step_s = r.steps ? answer_decode_seconds(&r) / r.steps : 0;
@@ -235,7 +250,7 @@ static void count_answers(GroupRun *g, size_t from) {
 }
 
 static bool needs_answer(const GroupRun *g, int point) {
-    return g->points[point].open && g->points[point].method.info->needs & NEEDS_ANSWER;
+    return g->points[point].open && g->points[point].methods[0].info->needs & NEEDS_ANSWER;
 }
 
 // Points that need the baseline's answer come after it.
@@ -267,7 +282,7 @@ bool run_round(GroupRun *g, int pass, int prompt, const bool *wanted, Error *e) 
         Answer *answer = add_answer(g, order[i], pass, prompt, i);
         reporter_method(g->reporter, i, n, text_get(&point->label), s->max_tokens);
         const Answer *known = answer_of(g, from, g->baseline);
-        if (answer_prompt(&g->env, &point->method, s, p->turns, p->turn_count, known, answer, &why)) continue;
+        if (answer_prompt(&g->env, point->methods, s, p->turns, p->turn_count, known, answer, &why)) continue;
         drop_answer(g, g->answer_count - 1);
         error_within(&why, "prompt '%s'", p->id);
         ok = fail_point(g, order[i], &why, e);
@@ -277,6 +292,88 @@ bool run_round(GroupRun *g, int pass, int prompt, const bool *wanted, Error *e) 
     count_answers(g, from);
     check(g);
     return true;
+}
+
+// --- a batch ---------------------------------------------------------------------------------------------
+
+static const size_t NOWHERE = SIZE_MAX;
+
+// A point's answers to all prompts, from number `from` of the group's on.
+typedef struct BatchWork {
+    GroupRun *g;
+    GroupPoint *point;
+    const Settings *settings;
+    size_t from, known; // known: where the baseline's begin; NOWHERE: it has none
+} BatchWork;
+
+static bool answer_in_batch(void *work, int sequence, int i, Clock clock, Error *e) {
+    const BatchWork *w = work;
+    GroupRun *g = w->g;
+    AnswerEnv env = g->env;
+    const DatasetPrompt *p = prompt_of(g, i);
+    env.target = engine_session(&g->models->target, sequence);
+    env.clock = clock;
+    return answer_prompt(&env, &w->point->methods[sequence], w->settings, p->turns, p->turn_count,
+                         w->known == NOWHERE ? NULL : &g->answers[w->known + (size_t)i],
+                         &g->answers[w->from + (size_t)i], e) ||
+           error_within(e, "prompt '%s'", p->id);
+}
+
+// False with e filled if the run can't continue. *from: of its answers; the point's, unless it failed.
+static bool batch_point(GroupRun *g, int point, int pass, int position, size_t known, size_t *from,
+                        Error *e) {
+    int prompts = (int)g->ledger->inputs->datasets[g->group->dataset].count;
+    Error why = {0};
+    *from = g->answer_count;
+    BatchWork w = {g, &g->points[point], &point_of(g, point)->settings, *from, known};
+    for (int i = 0; i < prompts; i++) add_answer(g, point, pass, i, position);
+    Outputs outputs = {prompts, answer_in_batch, &w, g->env.clock};
+    if (models_run(g->models, &outputs, &why)) return true;
+    while (g->answer_count > *from) answer_release(&g->answers[--g->answer_count]);
+    return fail_point(g, point, &why, e);
+}
+
+// Compares and counts as run_round does, prompt by prompt.
+static bool judge_batches(GroupRun *g, int prompts, Error *e) {
+    Answer *all = g->answers;
+    size_t count = g->answer_count;
+    GroupRun one = *g; // sees one prompt's answers
+    one.answers = mem_new((size_t)g->group->count, sizeof *one.answers);
+    bool ok = true;
+    for (int i = 0; ok && i < prompts; i++) {
+        one.answer_count = 0;
+        for (size_t k = 0; k < count; k++)
+            if (all[k].prompt == i) one.answers[one.answer_count++] = all[k];
+        ok = compare_answers(&one, 0, e);
+        if (ok) count_answers(&one, 0);
+        for (size_t k = 0, at = 0; k < count; k++)
+            if (all[k].prompt == i) all[k] = one.answers[at++];
+    }
+    g->decode_s = one.decode_s;
+    mem_free(one.answers);
+    return ok;
+}
+
+bool run_batches(GroupRun *g, int pass, const bool *wanted, Error *e) {
+    int n = g->group->count, prompts = (int)g->ledger->inputs->datasets[g->group->dataset].count;
+    int *order = mem_new((size_t)n, sizeof *order);
+    size_t base = NOWHERE, from;
+    bool ok = true;
+    assert(g->answer_count == 0);
+    order_round(g, pass, order);
+    for (int i = 0; ok && i < n; i++) {
+        const GroupPoint *point = &g->points[order[i]];
+        bool takes_part = !wanted || wanted[order[i]] || order[i] == g->baseline;
+        if (!point->open || point->progress->failed || !takes_part) continue;
+        const Settings *s = &point_of(g, order[i])->settings;
+        reporter_method(g->reporter, i, n, text_get(&point->label), s->max_tokens);
+        ok = batch_point(g, order[i], pass, i, base, &from, e);
+        if (order[i] == g->baseline && !point->progress->failed) base = from;
+    }
+    mem_free(order);
+    ok = ok && judge_batches(g, prompts, e);
+    check(g);
+    return ok;
 }
 
 // --- a pass ----------------------------------------------------------------------------------------------
@@ -303,7 +400,7 @@ static bool open_points(Run *r, GroupRun *g, Error *e) {
         const GroupPoint *p = &g->points[i];
         if (p->progress->failed || inputs_refusal(r->in, p->point)) continue;
         reporter_method(&r->reporter, i, g->group->count, text_get(&p->label), 0);
-        if (!group_open_point(g, &r->models, r->seams.open_method, i, e)) return false;
+        if (!group_open_point(g, r->seams.open_method, i, e)) return false;
     }
     return true;
 }
@@ -331,6 +428,18 @@ static ReporterPlace place_of(const Run *r, const GroupRun *g, int pass, int pro
                            .speedup = p->decode_s > 0 ? p->base_s / p->decode_s : NAN};
 }
 
+static bool run_batch_pass(Run *r, GroupRun *g, int pass, const bool *wanted, Error *e) {
+    ReporterPlace place = place_of(r, g, pass, 0);
+    double start = clock_now(g->env.clock);
+    reporter_place(&r->reporter, &place);
+    reporter_round(&r->reporter, progress_tokens(&r->progress, g->group));
+    bool ok = run_batches(g, pass, wanted, e);
+    g->rounds += ok;
+    g->round_s += clock_now(g->env.clock) - start;
+    reporter_round_end(&r->reporter);
+    return ok;
+}
+
 // A warm group's pass begins with empty pools, at its first prompt, and is stored at its end.
 static bool run_pass(Run *r, GroupRun *g, int pass, const bool *wanted, Error *e) {
     int prompts = (int)r->in->datasets[g->group->dataset].count;
@@ -338,6 +447,8 @@ static bool run_pass(Run *r, GroupRun *g, int pass, const bool *wanted, Error *e
     int first = progress_next(&r->progress, g->group, pass, 0);
     if (first < prompts && r->seams.asked()) return error_interrupted(e, NULL);
     if (first < prompts && warm && !open_points(r, g, e)) return false;
+    bool batch = models_batch(&r->models) > 1;
+    if (first < prompts && batch) return run_batch_pass(r, g, pass, wanted, e) && group_store(g, e);
     for (int i = first; i < prompts; i = warm ? i + 1 : progress_next(&r->progress, g->group, pass, i + 1)) {
         ReporterPlace place = place_of(r, g, pass, i);
         double start = clock_now(g->env.clock);
@@ -432,6 +543,7 @@ static bool run_group(Run *r, const Group *group, Error *e) {
     GroupRun g = {.ledger = r->ledger,
                   .reporter = &r->reporter,
                   .group = group,
+                  .models = &r->models,
                   .env = {.target = &r->models.target.session,
                           .tokenizer = r->in->models[number].tokenizer,
                           .template = template ? template_find(template, e) : NULL,

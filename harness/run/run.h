@@ -4,7 +4,7 @@
 //      group    points measured side by side on one open model and dataset, with their baseline
 //      pass     every prompt of the group once
 //      round    one prompt, answered by every point of the group in turned order: one transaction, except in
-//               warm groups, which store whole passes
+//               groups of whole passes. With a batch, a round is the whole pass
 //      answer   one point's reply to one prompt, turn by turn (answer.h)
 //
 // Greedy answers are compared with the baseline's as they come.
@@ -39,8 +39,8 @@ bool run_plan(Ledger *ledger, bool json, const RunSeams *seams, RunResult *out, 
 // --- a group at work, which tuning runs round by round
 
 typedef struct GroupPoint {
-    int point; // its number in the schedule
-    Method method;
+    int point;       // its number in the schedule
+    Method *methods; // (batch of the group): one a sequence
     bool open;
     PointProgress *progress;
     Text label;
@@ -52,6 +52,7 @@ typedef struct GroupRun {
     Reporter *reporter;
     const Group *group;
     AnswerEnv env;
+    Models *models;
     GroupPoint *points; // (group->count)
     int baseline;       // of the points
     Answer *answers;    // (answer_count): measured but not stored yet
@@ -71,7 +72,7 @@ typedef bool (*OpenMethod)(Method *m, const char *text, const MethodEnv *env, Er
 
 // Opens a point's method, and stores how long that took. A method that can't be opened fails its point;
 // false with e filled if the run can't continue.
-bool group_open_point(GroupRun *g, Models *models, OpenMethod open, int point, Error *e);
+bool group_open_point(GroupRun *g, OpenMethod open, int point, Error *e);
 
 // Runs prompts of random tokens, which no dataset has, through the point's method, `tokens` after each: that
 // warms up memory, threads and clocks, and no pool learns from the measured prompts.
@@ -82,6 +83,8 @@ void group_warm_up_prompts(const Models *models, int count, PromptList *out);
 // Every open point that is wanted (NULL: all; the baseline always) answers the prompt. A point that can't
 // answer fails. False with e filled if the run can't continue.
 bool run_round(GroupRun *g, int pass, int prompt, const bool *wanted, Error *e);
+// The same for all prompts at once, in a batch: each point's sequences take one after another.
+bool run_batches(GroupRun *g, int pass, const bool *wanted, Error *e);
 
 // Stores the measured answers, except those of failed points, and forgets them.
 bool group_store(GroupRun *g, Error *e);

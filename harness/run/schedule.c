@@ -63,11 +63,12 @@ static int find_group(Schedule *s, int point) {
     const Point *p = &s->points[point];
     for (int i = 0; i < s->group_count; i++)
         if (same_group(&s->points[s->groups[i].first], p)) return i;
-    s->groups[s->group_count] = (Group){.setup = find_setup(s, p),
-                                        .dataset = p->dataset,
-                                        .baseline = -1,
-                                        .first = point,
-                                        .warm = schedule_is_warm(p->decoder)};
+    s->groups[s->group_count] =
+        (Group){.setup = find_setup(s, p),
+                .dataset = p->dataset,
+                .baseline = -1,
+                .first = point,
+                .warm = options_batch(&p->settings.engine) > 1 || schedule_is_warm(p->decoder)};
     return s->group_count++;
 }
 

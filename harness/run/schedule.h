@@ -8,7 +8,8 @@
 //      pass     a round for every prompt, in order
 //
 // A method that keeps state from prompt to prompt (parameter `warm`) is measured in whole passes, each from
-// an empty pool: such points have groups, and baselines, of their own.
+// an empty pool: such points have groups, and baselines, of their own. So have batches, whose sequences take
+// the prompts of a pass one after another.
 #pragma once
 #include "harness/config/sweep.h"
 

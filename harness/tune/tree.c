@@ -187,7 +187,7 @@ static void close_tuner(TreeTuner *t) {
 static bool open_method(TreeTuner *t, const char *text, Method *m, Error *e) {
     const Settings *s = settings_of(t);
     Sampling sampling = {s->temperature, s->top_k, s->top_p};
-    MethodEnv env = inputs_env(&t->ask->plan->inputs, 0, &t->models, &sampling);
+    MethodEnv env = inputs_env(&t->ask->plan->inputs, 0, &t->models, 0, &sampling);
     return method_open(m, text, &env, e);
 }
 

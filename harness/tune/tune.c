@@ -193,8 +193,8 @@ static bool open_seat(Tune *t, int seat, Error *e) {
     if (t->g.points[seat].open) return true;
     int tokens = t->awake < 2 ? WARM_UP_TOKENS : WAKE_TOKENS;
     t->awake++;
-    bool ok = group_open_point(&t->g, &t->models, method_open, seat, e) &&
-              group_warm_up(&t->g, seat, &t->warm_up, tokens, e);
+    bool ok =
+        group_open_point(&t->g, method_open, seat, e) && group_warm_up(&t->g, seat, &t->warm_up, tokens, e);
     return goes_on(t, ok, e);
 }
 
@@ -688,7 +688,8 @@ bool tune_run(Ledger *ledger, const TuneSpace *space, const TuneOptions *o, cons
     Tune t = {.in = ledger->inputs, .space = space, .o = o, .out = out};
     t.seams = seams ? *seams : (TuneSeams){0};
     if (!t.seams.interrupted) t.seams.interrupted = interrupt_seen;
-    t.g = (GroupRun){.ledger = ledger, .reporter = &t.reporter, .group = &t.in->schedule->groups[0]};
+    t.g = (GroupRun){
+        .ledger = ledger, .reporter = &t.reporter, .models = &t.models, .group = &t.in->schedule->groups[0]};
     t.g.baseline = t.g.group->baseline - t.g.group->first;
     bool ok = open_tune(&t, e) && measure_surface(&t, e);
     if (ok && out->end != TUNE_INTERRUPTED) ok = take_sample(&t, e);

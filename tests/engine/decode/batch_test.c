@@ -145,7 +145,10 @@ static bool work(void *state, Lane *lane, Error *e) {
         int i = w->next++;
         ok = make(w, number, i, lane_clock(lane), &w->got[i], e);
         if (!ok) break;
-        w->shared += w->got[i].share_s;
+        const DecodeResult *d = &w->got[i];
+        double part = d->propose_s + d->forward_s + d->verify_s + d->observe_s;
+        assert_true(d->latency_s >= part); // the others' work lies between
+        w->shared += part;
         w->prefill += w->got[i].prefill_s;
         w->made++;
     }

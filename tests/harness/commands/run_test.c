@@ -403,14 +403,14 @@ static void a_plan_writes_nothing(void **state) {
 // A model of 1 TB is only described.
 static void a_plan_warns_of_large_models(void **state) {
     Child c;
-    write_file(
+    folder_write(
         *state, "large.json",
         "{\"model_type\": \"llama\", \"hidden_act\": \"silu\", \"torch_dtype\": \"bfloat16\","
         " \"bos_token_id\": 1, \"eos_token_id\": 2, \"rms_norm_eps\": 1e-05, \"rope_theta\": 10000.0,"
         " \"hidden_size\": 16384, \"intermediate_size\": 32768, \"num_hidden_layers\": 300,"
         " \"num_attention_heads\": 16, \"num_key_value_heads\": 1, \"head_dim\": 64, \"vocab_size\": 512,"
         " \"max_position_embeddings\": 2048}");
-    write_file(*state, "large.yaml",
+    folder_write(*state, "large.yaml",
                "name: large\nmodels: [{name: huge, synthesise: large.json}, {target: tiny}]\n"
                "datasets: [{name: own, path: own.jsonl, limit: 1}]\nmethods: [jacobi]\n");
     CHILD_OUTPACE(&c, *state, 0, "plan", "large.yaml", "--check");
