@@ -33,6 +33,7 @@ EMBED_FIGURE(match_k, "match-k")
 EMBED_FIGURE(roofline, "roofline")
 EMBED_FIGURE(predicted, "predicted")
 EMBED_FIGURE(scaling, "scaling")
+EMBED_FIGURE(experts, "experts")
 EMBED(plots_curve_gp, "plots/figures/curve.gp")
 EMBED(plots_heat_gp, "plots/figures/heat.gp")
 __asm__(".pushsection .rodata\n.globl figures_style, figures_notes\n"
@@ -219,6 +220,15 @@ const Figure figures[] = {
               "--on MACHINE --shape SHAPE --against RUN",
      .width = 400,
      .height = 340},
+    {.name = "experts",
+     .summary = "Speedup over the rows of a step, priced for a mixture of experts and a dense model",
+     .computed = COMPUTED_PREDICTION,
+     ASKED(experts),
+     .drawing = plots_curve_gp,
+     .needs = "run a config with methods of several sizes (configs/experts.yaml), and name a machine: "
+              "--on h100 --shape mixtral-8x7b --beside llama2-13b",
+     .width = 440,
+     .height = 300},
     {.name = "scaling",
      .papers = "lookahead-figure-6 lookahead-figure-7",
      .summary = "Strong scaling of lookahead over devices, as predicted",

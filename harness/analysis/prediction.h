@@ -9,6 +9,7 @@
 // As on the command line; NULL: not given.
 typedef struct PredictionArguments {
     const char *on, *shape;  // needed
+    const char *beside;      // another target, priced too; figures draw both
     const char *draft_shape; // of the draft model, for points that run one
     const char *against,
         *against_db;            // a run of the same points measured there, and its store (else the run's)

@@ -66,7 +66,8 @@ bool records_print(json_t *records, const char *rows, const Records *r, Error *e
     bool ok = records && !(r->json && r->csv);
     if (!records) error_input(e, "a name is not UTF-8: JSON cannot hold it");
     else if (!ok) error_input(e, "--json and --csv do not go together");
-    else if (r->json) ok = json_print(json_incref(records), JSON_COMPACT, stdout);
+    else if (r->json)
+        ok = json_print(json_incref(records), json_is_array(records) ? JSON_COMPACT : 0, stdout);
     else {
         json_t *list = rows ? json_object_get(records, rows) : records;
         json_t *all = json_is_array(list) ? json_incref(list) : json_pack("[O]", records);

@@ -40,6 +40,8 @@ static const Arg OPTIONS[] = {
     {"on", ARG_WORD, AT(of.on), .help = "predicted, scaling, slowdown, ..: price steps there",
      .value = "MACHINE"},
     {"shape", ARG_WORD, AT(of.shape), .help = "of the target there", .value = "SHAPE"},
+    {"beside", ARG_WORD, AT(of.beside), .help = "experts: of a dense target to compare with",
+     .value = "SHAPE"},
     {"draft-shape", ARG_WORD, AT(of.draft_shape), .help = "of the draft model there", .value = "SHAPE"},
     {"against", ARG_WORD, AT(of.against), .help = "predicted: the same points measured there", .value = "RUN",
      .fallback = "RUN itself"},
@@ -160,6 +162,7 @@ static bool write_plot(Store *store, const Figure *f, const char *name, int64_t 
     output_reads(&out, a->of.against_db);
     output_reads(&out, a->of.on);
     output_reads(&out, a->of.shape);
+    output_reads(&out, a->of.beside);
     output_reads(&out, a->of.draft_shape);
     bool ok = plot_write(store, f, run, o, path, &out, e) && output_finish(&out, e);
     if (ok && output_path(&out, 0)) tell_files(&out, path);
@@ -256,6 +259,7 @@ const Command command_plot = {
         "  outpace plot slowdown --format term\n"
         "  outpace plot lookahead-figure-8 --dark\n"
         "  outpace plot contexts --on h100-reckoned --shape llama2-7b\n"
+        "  outpace plot experts --on h100 --shape mixtral-8x7b --beside llama2-13b\n"
         "  outpace plot ctar --run 3 -o ctar.pdf\n"
         "  outpace plot scaling --run 3 --on a100-40gb --shape llama2-7b --devices 1,2,4,8 --link 300,5\n",
     .options = OPTIONS,

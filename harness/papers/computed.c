@@ -97,9 +97,10 @@ static bool put_tables(Store *store, int64_t run, Text *out, Error *e) {
 
 // --- all of it -------------------------------------------------------------------------------------------
 
-static bool put_prediction(Store *store, int64_t run, const PredictionArguments *a, Text *out, Error *e) {
+static bool put_prediction(Store *store, int64_t run, const char *name, const PredictionArguments *a,
+                           Text *out, Error *e) {
     Prediction p;
-    text_puts(out, "\"prediction\": ");
+    text_printf(out, ", \"%s\": ", name);
     bool ok = prediction_read(a, &p, e) && prediction_make(&p, store, run, e) &&
               json_append(prediction_json(&p, e), 0, out);
     prediction_release(&p);
@@ -112,8 +113,13 @@ bool computed_json(Store *store, int64_t run, const ComputedWanted *wanted, Text
     if (wanted->fits && !put_fits(store, run, wanted->alone, out, e)) return false;
     if (wanted->tables) text_puts(out, ", ");
     if (wanted->tables && !put_tables(store, run, out, e)) return false;
-    if (wanted->prediction) text_puts(out, ", ");
-    if (wanted->prediction && !put_prediction(store, run, wanted->prediction, out, e)) return false;
+    if (wanted->prediction) {
+        PredictionArguments beside = *wanted->prediction;
+        beside.shape = beside.beside;
+        if (!put_prediction(store, run, "prediction", wanted->prediction, out, e) ||
+            (beside.shape && !put_prediction(store, run, "beside", &beside, out, e)))
+            return false;
+    }
     text_puts(out, "}");
     return true;
 }

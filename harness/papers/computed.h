@@ -5,7 +5,7 @@
 //   {"run": its id,
 //    "fits": [{"points_of": [ids of points], "fit": what `fit --json` prints, or null}, ...],
 //    "tables": [what `table --format json` prints, ...] of the papers' items that the run is for,
-//    "prediction": what `simulate --json` prints}
+//    "prediction": what `simulate --json` prints, "beside": the same of another target}
 #pragma once
 #include "harness/analysis/prediction.h"
 

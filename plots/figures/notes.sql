@@ -22,6 +22,7 @@ SELECT * FROM (
     ORDER BY model.name)
 UNION ALL
 SELECT 'priced for ' || json_extract(?2, '$.prediction.machine') || ', shape ' || json_extract(?2, '$.prediction.shape') ||
+       coalesce(' and ' || json_extract(?2, '$.beside.shape'), '') ||
        iif(json_extract(?2, '$.prediction.link.bytes_per_s') > 0,
            printf(', links of %g GB/s, %g us', 1e-9 * json_extract(?2, '$.prediction.link.bytes_per_s'),
                   1e6 * json_extract(?2, '$.prediction.link.latency_s')), '') || ': a prediction'

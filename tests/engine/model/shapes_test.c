@@ -31,6 +31,7 @@ static const Published PUBLISHED[] = {
     {"phi3-mini", "phi3", 3821079552, 32, 3072, 32, 32, 32064, 4096, 2047, 1e4, 1e-5, ROPE_PLAIN},
     {"qwen3-8b", "qwen3", 8190735360, 36, 4096, 32, 8, 151936, 40960, 0, 1e6, 1e-6, ROPE_PLAIN},
     {"llama3-8b", "llama", 8030261248, 32, 4096, 32, 8, 128256, 131072, 0, 5e5, 1e-5, ROPE_LLAMA3},
+    {"llama3.2-3b", "llama", 3212749824, 28, 3072, 24, 8, 128256, 131072, 0, 5e5, 1e-5, ROPE_LLAMA3},
     {"yi-6b", "llama", 6061035520, 32, 4096, 32, 4, 64000, 4096, 0, 5e6, 1e-5, ROPE_PLAIN},
     {"yi-34b", "llama", 34388917248, 60, 7168, 56, 8, 64000, 4096, 0, 5e6, 1e-5, ROPE_PLAIN},
     {"deepseek-coder-6.7b", "llama", 6740512768, 32, 4096, 32, 32, 32256, 16384, 0, 1e5, 1e-6, ROPE_LINEAR},
@@ -77,7 +78,8 @@ static void shapes_are_as_published(void **state) {
             if (got[k] != wanted[k]) fail_msg("%s, number %d: %d, wanted %d", p->name, k, got[k], wanted[k]);
         assert_int_equal(s->rope.kind, p->rope);
         assert_true(s->rope.theta == p->theta && s->norm_epsilon == (float)p->epsilon);
-        assert_true(s->rope.factor == (p->rope == ROPE_LINEAR ? 4 : p->rope == ROPE_LLAMA3 ? 8 : 1));
+        double llama3 = strcmp(p->name, "llama3.2-3b") == 0 ? 32 : 8;
+        assert_true(s->rope.factor == (p->rope == ROPE_LINEAR ? 4 : p->rope == ROPE_LLAMA3 ? llama3 : 1));
         assert_int_equal(s->head_dim, s->qk_norm == QK_NORM_HEADS ? 128 : s->width / s->heads);
         assert_int_equal(s->rope.pairs, s->head_dim / 2);
         assert_true(m.eos_count == (p->rope == ROPE_LLAMA3 ? 3 : 1) &&

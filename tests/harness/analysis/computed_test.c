@@ -79,6 +79,14 @@ static void prediction(void **state) {
     assert_true(json_array_size(json_object_get(p, "points")) > 20);
     assert_true(number(json_array_get(json_object_get(p, "points"), 0), "measured_step_s") > 0);
     assert_true(number(json_object_get(p, "link"), "bytes_per_s") == 300e9);
+    assert_null(json_object_get(root, "beside"));
+    json_decref(root);
+    a.beside = "llama2-13b";
+    root = compute(*state, PLOT_SWEEP, &(ComputedWanted){.prediction = &a});
+    const json_t *other = json_object_get(root, "beside");
+    assert_string_equal(json_string_value(json_object_get(other, "shape")), "llama2-13b");
+    assert_int_equal(json_array_size(json_object_get(other, "points")),
+                     json_array_size(json_object_get(json_object_get(root, "prediction"), "points")));
     json_decref(root);
     a.link = NULL;
     Error e = {0};
