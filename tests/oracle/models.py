@@ -161,6 +161,19 @@ MORE = {
                                                       shared_intermediate_size=0), "bfloat16", None, 9),
 }
 
+# Two odd shapes of each dense family: NAME-odd and NAME-odd2.
+ODD = {"odd": dict(vocab_size=67, hidden_size=48, num_attention_heads=6, num_key_value_heads=2, intermediate_size=46,
+                   num_hidden_layers=3, max_position_embeddings=256),
+       "odd2": dict(vocab_size=67, hidden_size=40, num_attention_heads=5, num_key_value_heads=1, intermediate_size=61,
+                    num_hidden_layers=2, max_position_embeddings=256)}
+OWN_HEADS = {"gemma": 18, "gemma2": 12, "gemma3": 10, "glm": 12, "glm4": 20, "seed-oss": 14, "cohere2": 10}
+for family in ["gemma", "gemma2", "gemma3", "glm", "glm4", "starcoder2", "gpt-neox", "phi", "stablelm", "cohere", "cohere2",
+               "exaone4", "seed-oss", "arcee", "granite", "olmo2", "olmo3", "smollm3", "gpt2"]:
+    kind, changes, *rest = CASES[family]
+    for ending, sizes in ODD.items():
+        heads = dict(head_dim=OWN_HEADS[family] - 4 * (ending == "odd2")) if family in OWN_HEADS else {}
+        MORE[f"{family}-{ending}"] = (kind, changes | sizes | heads, *rest)
+
 
 def build(kind, changes, seed):
     torch.manual_seed(seed)

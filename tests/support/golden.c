@@ -16,12 +16,19 @@ static int read_ids(const json_t *array, int *out) {
     return (int)json_array_size(array);
 }
 
+// The folder of the models: that of the repository, or $OUTPACE_GOLDENS.
+static void find_models(char *out, size_t n) {
+    const char *root = getenv("OUTPACE_ROOT"), *own = getenv("OUTPACE_GOLDENS");
+    if (own) snprintf(out, n, "%s", own);
+    else snprintf(out, n, "%s/tests/fixtures/golden", root ? root : ".");
+}
+
 void golden_open(Golden *g, const char *name) {
-    char path[1024];
+    char path[1024], models[256];
     size_t size;
     Error e = {0};
-    const char *root = getenv("OUTPACE_ROOT");
-    snprintf(g->dir, sizeof g->dir, "%s/tests/fixtures/golden/%s", root ? root : ".", name);
+    find_models(models, sizeof models);
+    snprintf(g->dir, sizeof g->dir, "%s/%s", models, name);
     snprintf(path, sizeof path, "%s/golden.json", g->dir);
     json_t *j = json_from_file(path, 1 << 20, &e);
     if (!j) fail_msg("%s", e.text);
@@ -41,9 +48,8 @@ void golden_release(Golden *g) { mem_free(g->logit_bytes); }
 
 int golden_each(void (*check)(const char *name)) {
     char path[512];
-    const char *root = getenv("OUTPACE_ROOT");
     int models = 0;
-    snprintf(path, sizeof path, "%s/tests/fixtures/golden", root ? root : ".");
+    find_models(path, sizeof path);
     DIR *d = opendir(path);
     if (!d) fail_msg("cannot open '%s': run from the repository's root, or set OUTPACE_ROOT", path);
     for (struct dirent *f; (f = readdir(d));)
