@@ -7,10 +7,17 @@
 #include <assert.h>
 #include <string.h>
 
+// Slots of a step: an expert's begin at a multiple of 8.
+static int cuda_slots(const Cuda *c) {
+    const Experts *x = &c->model->shape.experts;
+    int choices = cuda_rows_limit(c) * x->chosen;
+    return choices + 7 * (choices < x->count ? choices : x->count);
+}
+
 // One role's activations for readers of one form. Padding is never written and stays zero.
 static bool take_role(Cuda *c, Role role, int columns, Form form, Error *e) {
     Activations *a = &c->roles[role][form];
-    size_t rows = (size_t)cuda_rows_limit(c);
+    size_t rows = role >= ROLE_SLOTS ? (size_t)cuda_slots(c) : (size_t)cuda_rows_limit(c);
     *a = (Activations){.pitch = round_up(columns, form == FORM_PLAIN ? PLAIN_K : PACKED_K),
                        .form = form,
                        .dtype = c->heads.dtype};
@@ -22,8 +29,9 @@ static bool reads(const Matrix *m, Form form) { return m->rows > 0 && m->form ==
 
 static bool take_roles(Cuda *c, Error *e) {
     const Shape *s = &c->model->shape;
-    const int columns[ROLES] = {s->width, shape_q_width(s), s->mlp_width, shape_attention_width(s),
-                                shape_fc_width(s)};
+    const int columns[ROLES] = {
+        s->width,          shape_q_width(s),        s->mlp_width, shape_attention_width(s),
+        shape_fc_width(s), s->experts.shared_width, s->width,     s->experts.width};
     for (Form form = 0; form < FORMS; form++) {
         bool need[ROLES] = {[ROLE_NORMED] = reads(&c->head, form), [ROLE_JOINED] = reads(&c->fc, form)};
         for (int i = 0; i < s->layers; i++) {
@@ -32,6 +40,11 @@ static bool take_roles(Cuda *c, Error *e) {
             need[ROLE_NORMED] |= reads(&l->in, form);
             need[ROLE_MIXED] |= reads(&l->o, form);
             need[ROLE_GATED] |= reads(&l->down, form);
+            need[ROLE_NORMED] |=
+                reads(&l->router, form) || reads(&l->shared_in, form) || reads(&l->expert_in, form);
+            need[ROLE_SHARED] |= reads(&l->shared_down, form);
+            need[ROLE_SLOTS] |= reads(&l->expert_in, form);
+            need[ROLE_SLOTS_GATED] |= reads(&l->expert_down, form);
         }
         for (Role role = 0; role < ROLES; role++)
             if (need[role] && !take_role(c, role, columns[role], form, e)) return false;
@@ -51,7 +64,8 @@ static size_t most_parts(const Cuda *c) {
     see_parts(&most, &c->fc);
     for (int i = 0; i < c->model->shape.layers; i++) {
         const GpuLayer *w = &c->layers[i];
-        const Matrix *const all[] = {&w->qkv, &w->o, &w->in, &w->down};
+        const Matrix *const all[] = {&w->qkv,    &w->o,         &w->in,         &w->down,
+                                     &w->router, &w->shared_in, &w->shared_down};
         for (size_t k = 0; k < sizeof all / sizeof *all; k++) see_parts(&most, all[k]);
     }
     return most;
@@ -106,6 +120,21 @@ static bool take_given(Cuda *c, Error *e) {
             cuda_take(c, &c->tokens, row * (size_t)s->width, false, &c->step_bytes, e));
 }
 
+static bool take_experts(Cuda *c, Error *e) {
+    const Shape *s = &c->model->shape;
+    const Experts *x = &s->experts;
+    size_t rows = (size_t)cuda_rows_limit(c), choices = rows * (size_t)x->chosen * sizeof(float);
+    size_t *t = &c->step_bytes;
+    if (!x->count) return true;
+    return cuda_take(c, &c->experts.logits, rows * (size_t)(x->count + 1) * sizeof(float), false, t, e) &&
+           cuda_take(c, &c->experts.weight, choices, false, t, e) &&
+           cuda_take(c, &c->experts.expert, choices, false, t, e) &&
+           cuda_take(c, &c->experts.slot, choices, false, t, e) &&
+           cuda_take(c, &c->experts.slices, (size_t)x->count * sizeof(Slice), false, t, e) &&
+           cuda_take(c, &c->experts.outputs, (size_t)cuda_slots(c) * (size_t)s->width * sizeof(float), false,
+                     t, e);
+}
+
 bool cuda_take_buffers(Cuda *c, Error *e) {
     const Shape *s = &c->model->shape;
     size_t nodes = (size_t)c->max_nodes, f = sizeof(float), *t = &c->step_bytes;
@@ -114,7 +143,8 @@ bool cuda_take_buffers(Cuda *c, Error *e) {
     size_t rows = (size_t)cuda_rows_limit(c),
            sums = s->qk_norm ? (size_t)(shape_q_width(s) + 2 * shape_kv_width(s)) : 0;
     size_t pairs = (size_t)(shape_ropes(s) * s->rope.pairs);
-    if (s->norm_place != NORMS_BEFORE && sums < (size_t)s->width) sums = (size_t)s->width;
+    if ((s->norm_place != NORMS_BEFORE || s->experts.count) && sums < (size_t)s->width)
+        sums = (size_t)s->width;
     return cuda_take(c, &c->cache_k, slots, false, &c->cache_bytes, e) &&
            cuda_take(c, &c->cache_v, slots, false, &c->cache_bytes, e) &&
            cuda_take(c, &c->step_k, area, false, t, e) && cuda_take(c, &c->step_v, area, false, t, e) &&
@@ -130,7 +160,7 @@ bool cuda_take_buffers(Cuda *c, Error *e) {
            cuda_take(c, &c->overflow, sizeof *c->overflow, false, t, e) && take_roles(c, e) &&
            cuda_take(c, &c->parts, most_parts(c) * f, false, t, e) &&
            cuda_take(c, &c->done, PANEL_ROWS * sizeof(unsigned), true, t, e) && take_attention(c, e) &&
-           (!c->plain || take_scores(c, e)) && take_given(c, e) && fast_take(c, e) &&
+           (!c->plain || take_scores(c, e)) && take_given(c, e) && take_experts(c, e) && fast_take(c, e) &&
            (c->next || take_head(c, e));
 }
 

@@ -80,9 +80,6 @@ static bool take_all(Cuda *c, const BackendOptions *o, Error *e) {
 static bool shape_fits(const Cuda *c, Error *e) {
     int dim = c->model->shape.head_dim;
     size_t shared = gpu_attention_shared(&c->heads);
-    if (c->model->shape.experts.count)
-        return error_input(e, "cuda:%d: mixtures of experts run on the CPU only: give --device cpu",
-                           c->ordinal);
     if (dim <= HEAD_DIM_MAX && shared > c->facts.shared_bytes)
         return error_input(
             e,
@@ -415,15 +412,32 @@ static bool cuda_commit(void *self, const int *nodes, const int *slots, int coun
 
 static void cuda_reset(void *self) { (void)self; } // no slot is read before it's written again
 
+// Bytes of these tensors as values, which codes became.
+static size_t value_bytes(const Tensor *t, int count) {
+    size_t bytes = 0;
+    for (int i = 0; i < count; i++) bytes += tensor_value_bytes(&t[i]);
+    return bytes;
+}
+
+// Of an expert; all of a layer are alike.
+static size_t expert_value_bytes(const Model *m) {
+    size_t most = 0;
+    for (int layer = 0; layer < m->shape.layers; layer++) {
+        const Tensor *experts = m->layers[layer].experts;
+        size_t bytes = experts ? value_bytes(experts, EXPERT_WEIGHTS) : 0;
+        if (bytes > most) most = bytes;
+    }
+    return most;
+}
+
 static void cuda_report(const void *self, BackendReport *out) {
     const Cuda *first = self;
     const Model *m = first->model;
-    size_t layer = 0; // values, which codes became
-    for (Weight w = 0; w < LAYER_WEIGHTS; w++) layer += tensor_value_bytes(&m->layers[0].w[w]);
     *out = (BackendReport){.name = "cuda",
                            .device = first->names,
                            .isa = first->isa,
-                           .layer_bytes = layer,
+                           .layer_bytes = value_bytes(m->layers[0].w, LAYER_WEIGHTS),
+                           .expert_bytes = expert_value_bytes(m),
                            .head_bytes = tensor_value_bytes(&m->head) + tensor_bytes(&m->final_norm),
                            .score_bytes = first->plain ? shape_score_bytes(&m->shape) : 0,
                            .own_clock = true};
@@ -435,7 +449,8 @@ static void cuda_report(const void *self, BackendReport *out) {
         out->seconds.commit += c->seconds[PHASE_COMMIT];
         out->waited_s += c->waited_s;
     }
-    out->weight_bytes = (size_t)m->shape.layers * out->layer_bytes + out->head_bytes + model_fc_bytes(m);
+    out->weight_bytes = out->head_bytes + model_fc_bytes(m);
+    for (int i = 0; i < m->shape.layers; i++) out->weight_bytes += value_bytes(m->layers[i].w, LAYER_WEIGHTS);
     out->kv_bytes_per_position =
         2 * (size_t)m->shape.layers * (size_t)shape_kv_width(&m->shape) * dtype_size(first->heads.dtype);
 }

@@ -10,26 +10,13 @@
 //      stream:                        copy, graph of layers, head
 #pragma once
 #include "engine/core/backend.h"
+#include "engine/cuda/layers.h"
 #include "engine/cuda/memory.h"
 #include "engine/cuda/outputs.h"
 #include "engine/cuda/runtime.h"
 #include "engine/model/model.h"
 
-// The weights of a layer. Absent: data NULL, or NULL.
-typedef struct GpuLayer {
-    Matrix qkv, o;         // rows of q, k, v one after another, q's and k's in rotary pairs
-    Matrix in, down;       // in: gate and up in turns, or gate alone
-    bool gated;            // in has up
-    float *vector[GROUPS]; // of norms and biases; those of qk_norm: q's, then k's
-} GpuLayer;
-
 static inline int round_up(int n, int to) { return (n + to - 1) / to * to; }
-// Activations by their role, in the form that the product reading them wants. ROLE_PAIRED: attention's input
-// of INPUT_PAIRED, the others' is normed; ROLE_JOINED: fc's.
-typedef enum { ROLE_NORMED, ROLE_MIXED, ROLE_GATED, ROLE_PAIRED, ROLE_JOINED, ROLES } Role;
-static inline Role attention_role(const Shape *s) {
-    return s->input == INPUT_PAIRED ? ROLE_PAIRED : ROLE_NORMED;
-}
 
 // The launches of a run, captured once for all runs of these sizes. graph NULL: not captured.
 typedef struct StepGraph {
@@ -89,6 +76,7 @@ struct Cuda {                  // one card
     Captures captures;
     float *kept; // (max_nodes, captures.count * width), if there are any
     float *sums; // (rows, q k v or width): a product that is normed, if the model norms heads or outputs
+    ExpertBuffers experts;
     double *frequency;    // (ropes, pairs)
     float *cosine, *sine; // (ropes, max_nodes, pairs)
     float *final_norm, *final_norm_bias, *head_bias;

@@ -89,7 +89,8 @@ template <class C> __device__ __forceinline__ Feed feed_of(const Product &p, con
               thread % W_PIECES,
               thread / X_PIECES,
               thread % X_PIECES};
-    f.w = (const uint4 *)p.w.data + (size_t)(b.tile * (C::ROWS / 16) + f.tile) * tile_pieces + f.w_piece;
+    f.w = (const uint4 *)p.w.data + blockIdx.z * (p.expert_bytes / sizeof(uint4)) +
+          (size_t)(b.tile * (C::ROWS / 16) + f.tile) * tile_pieces + f.w_piece;
     f.x = (const uint4 *)p.x.data + (size_t)(b.first / 8 + f.block) * block_pieces + f.x_piece;
     return f;
 }
@@ -280,11 +281,17 @@ __global__ void __launch_bounds__(C::THREADS) product(Product p, int first, bool
     const int at_once = C::N == 8 ? 2 : C::N < 64 ? 4 : 8, ahead_by = C::STAGES - 1;
     Share<at_once> share = share_of<C, at_once>(p, b);
     // The first panel always has rows.
-    bool early = BEGINS_EARLY && first == 0;
+    bool early = BEGINS_EARLY && first == 0 && !p.slices;
     for (int s = 0; s < ahead_by && early; s++)
         if (b.from + s < b.to) fetch_weights(&sm->stage[s], feed, b.from + s);
     wait_for_launches();
     int rows = p.rows->count - first, first_node = p.rows->first;
+    if (p.slices) {
+        Slice own = p.slices[blockIdx.z];
+        rows = own.count - first;
+        b.first += own.first;
+        feed.x += (size_t)own.first * (size_t)(p.x.pitch / 8);
+    }
     if (rows <= 0) {
         copy_commit();
         copy_wait<0>();
@@ -331,7 +338,7 @@ __global__ void __launch_bounds__(C::THREADS) product(Product p, int first, bool
 template <Dtype FORMAT, class C> static void launch(const Product &p, int first, void *stream) {
     bool clusters = gpu_has_clusters();
     unsigned splits = (unsigned)p.w.splits;
-    dim3 grid(splits, (unsigned)((p.w.rows + C::ROWS - 1) / C::ROWS));
+    dim3 grid(splits, (unsigned)((p.w.rows + C::ROWS - 1) / C::ROWS), p.slices ? (unsigned)p.w.experts : 1);
     LAUNCH_CLUSTER((product<FORMAT, C>), clusters ? splits : 1, grid, C::THREADS, sizeof(ProductShared<C>),
                    stream, p.w.data, p, first, clusters);
 }

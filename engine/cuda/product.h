@@ -38,8 +38,9 @@ typedef struct Matrix {
     Form form;
     bool library; // cuBLASLt multiplies it
     int splits;   // parts of a packed product's sum
+    int experts;  // such matrices one after another, of as many experts; 0: one matrix
 } Matrix;
-size_t gpu_matrix_bytes(const Matrix *m);
+size_t gpu_matrix_bytes(const Matrix *m); // of one
 
 // A finite number that becomes infinite when rounded to f16 stores its place here; the lowest place wins.
 typedef struct Overflow {
@@ -112,25 +113,21 @@ typedef struct RowList {
     int node[]; // (count)
 } RowList;
 
+// The rows of an expert: slots [first, first + count) of activations and outputs. `first` is a multiple of 8.
+typedef struct Slice {
+    int first, count;
+} Slice;
+
 typedef struct Product {
     const RowList *rows;
+    const Slice *slices; // (w.experts): each expert multiplies its slots; `put` is by row. NULL: one matrix
     Matrix w;
     Activations x;
     Put put;
-    float *parts; // (splits, PANEL_ROWS, rows of w up to a multiple of 16) if splits > 1
+    float *parts;        // (splits, PANEL_ROWS, rows of w up to a multiple of 16) if splits > 1
+    size_t expert_bytes; // from an expert's matrix to the next
 } Product;
 void gpu_product(const Product *p, int most, const GpuFacts *card, void *stream);
-
-// Puts sums (rows, stride) that are in memory already, in parts.
-typedef struct PutRows {
-    const RowList *rows;
-    int first; // of the list's rows, the sums' first
-    const float *sums;
-    int outputs, stride, parts;
-    size_t part; // elements from one part to the next
-    Put put;
-} PutRows;
-void gpu_put_rows(const PutRows *p, int most, void *stream);
 
 // The number of parts of a packed product's sum: enough that 132 blocks work on it, a function of the shape
 // alone. 132 isn't a card's count here but part of the definition of the numbers.

@@ -23,17 +23,23 @@ template <Dtype DTYPE> __global__ void __launch_bounds__(WARPS *WARP, 2) product
     wait_for_launches();
     int pair = (int)blockIdx.x * WARPS + warp_number(), first = (int)blockIdx.y * COLUMNS, lane = warp_lane();
     int rows = p.rows->count - first, m = pair * 2;
+    if (p.slices) {
+        Slice own = p.slices[blockIdx.z];
+        rows = own.count - first;
+        first += own.first;
+    }
     if (rows <= 0 || m >= p.w.rows) return;
     size_t k_pitch = (size_t)p.w.pitch;
     bool both = m + 1 < p.w.rows;
+    const char *weights = (const char *)p.w.data + blockIdx.z * p.expert_bytes;
     const float *x = (const float *)p.x.data + (size_t)first * (size_t)p.x.pitch;
     float sum[COLUMNS][2];
 #pragma unroll
     for (int r = 0; r < COLUMNS; r++) sum[r][0] = sum[r][1] = 0;
     for (int k = lane * 4; k < p.w.pitch; k += PLAIN_K) {
         float w[2][4] = {{0, 0, 0, 0}, {0, 0, 0, 0}};
-        load_four<DTYPE>(p.w.data, (size_t)m * k_pitch + (size_t)k, w[0]);
-        if (both) load_four<DTYPE>(p.w.data, (size_t)(m + 1) * k_pitch + (size_t)k, w[1]);
+        load_four<DTYPE>(weights, (size_t)m * k_pitch + (size_t)k, w[0]);
+        if (both) load_four<DTYPE>(weights, (size_t)(m + 1) * k_pitch + (size_t)k, w[1]);
 #pragma unroll
         for (int r = 0; r < COLUMNS; r++) {
             if (r >= rows) continue;
@@ -60,7 +66,8 @@ template <Dtype DTYPE> __global__ void __launch_bounds__(WARPS *WARP, 2) product
 
 void gpu_product_plain(const Product *p, int most, void *stream) {
     unsigned pairs = (unsigned)(p->w.rows + 1) / 2;
-    dim3 grid((pairs + WARPS - 1) / WARPS, (unsigned)(most + COLUMNS - 1) / COLUMNS);
+    dim3 grid((pairs + WARPS - 1) / WARPS, (unsigned)(most + COLUMNS - 1) / COLUMNS,
+              p->slices ? (unsigned)p->w.experts : 1);
     if (p->w.dtype == DTYPE_F32)
         LAUNCH_EARLY((product_plain<DTYPE_F32>), grid, WARPS * WARP, 0, stream, NULL, *p);
     else if (p->w.dtype == DTYPE_F16)

@@ -7,6 +7,9 @@
 //      norm, q k v, attention, o           q k v ends with rotation and the write of keys and values (a
 //                                          separate kernel if heads are normed first)
 //      norm, gate up, down                 gate up ends with the activation, o and down with the residual
+//      norm, router, choose, sort, gather, gate up, down, mix
+//                                          in place of these, of a layer with experts;
+//                                          before `gate up`, gate up and down of the shared MLP
 //      keep                                after a captured layer
 //
 // Graphs are keyed by the sizes of their launches (rows, tiles and spans, rounded up, mostly to powers of
@@ -88,6 +91,20 @@ static void store_sums(const Work *w, const Matrix *m, const float *bias, Role f
     multiply(w, m, from, &put);
 }
 
+// Adds the sums to the residual stream, normed.
+static void norm_sums(const Work *w, const float *norm) {
+    const Cuda *c = w->c;
+    const Shape *s = &c->model->shape;
+    NormOutput n = {.rows = row_list(&c->step->count),
+                    .sums = c->sums,
+                    .weight = norm,
+                    .epsilon = s->norm_epsilon,
+                    .scale = shape_or_one(s->residual_scale),
+                    .width = s->width,
+                    .hidden = c->hidden};
+    gpu_norm_output(&n, w->most, c->stream);
+}
+
 // Adds attention's or the MLP's output to the residual stream, under its norm if it has one.
 static void add_output(const Work *w, const Matrix *m, const float *bias, const float *norm, Role from) {
     const Cuda *c = w->c;
@@ -96,15 +113,8 @@ static void add_output(const Work *w, const Matrix *m, const float *bias, const 
         add_to_hidden(w, m, bias, s->residual_scale, from);
         return;
     }
-    NormOutput n = {.rows = row_list(&c->step->count),
-                    .sums = c->sums,
-                    .weight = norm,
-                    .epsilon = s->norm_epsilon,
-                    .scale = shape_or_one(s->residual_scale),
-                    .width = s->width,
-                    .hidden = c->hidden};
     store_sums(w, m, bias, from);
-    gpu_norm_output(&n, w->most, c->stream);
+    norm_sums(w, norm);
 }
 
 // Bytes of one layer's keys in an area of `count` slots or nodes, and where a layer's begin.
@@ -140,12 +150,18 @@ static void norm_heads(const Work *w, const GpuLayer *l, const Put *put) {
     gpu_put_rows(&p, w->most, c->stream);
 }
 
-// The MLP's input.
+// The MLP's input, in each form that a matrix reads it in.
 static void norm_mlp(const Work *w, const GpuLayer *l, int layer) {
     const Cuda *c = w->c;
-    Norm norm = norm_of(c, l->vector[GROUP_MLP_NORM], l->vector[GROUP_MLP_NORM_BIAS],
-                        to_role(c, ROLE_NORMED, &l->in, layer, ROUNDED_MLP_INPUT));
-    gpu_norm(&norm, w->most, c->stream);
+    const Matrix *const readers[] = {&l->in, &l->router, &l->shared_in, &l->expert_in};
+    bool done[FORMS] = {false};
+    for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {
+        if (!readers[i]->data || done[readers[i]->form]) continue;
+        Norm norm = norm_of(c, l->vector[GROUP_MLP_NORM], l->vector[GROUP_MLP_NORM_BIAS],
+                            to_role(c, ROLE_NORMED, readers[i], layer, ROUNDED_MLP_INPUT));
+        gpu_norm(&norm, w->most, c->stream);
+        done[readers[i]->form] = true;
+    }
 }
 
 static void attend(const Work *w, int layer) {
@@ -213,6 +229,88 @@ static void run_mlp(const Work *w, int layer) {
     multiply(w, &l->in, ROLE_NORMED, &put);
     if (l->down.data)
         add_output(w, &l->down, l->vector[GROUP_DOWN_BIAS], l->vector[GROUP_MLP_POST], ROLE_GATED);
+}
+
+// The MLP that all rows go through; its outputs are in `sums`.
+static void run_shared(const Work *w, const GpuLayer *l, int layer) {
+    const Cuda *c = w->c;
+    Put put = {.kind = PUT_GATED,
+               .activation = c->model->shape.activation,
+               .to = to_role(c, ROLE_SHARED, &l->shared_down, layer, ROUNDED_MLP_PRODUCT)};
+    multiply(w, &l->shared_in, ROLE_NORMED, &put);
+    store_sums(w, &l->shared_down, NULL, ROLE_SHARED);
+}
+
+// All experts' products with their slots, in one launch.
+static void multiply_slots(const Work *w, const Matrix *m, Role from, const Put *put) {
+    Cuda *c = w->c;
+    Product p = {.rows = row_list(&c->step->count),
+                 .slices = c->experts.slices,
+                 .w = *m,
+                 .x = *cuda_role(c, from, m),
+                 .put = *put,
+                 .expert_bytes = gpu_matrix_bytes(m)};
+    gpu_product(&p, w->most, &c->facts, c->stream);
+}
+
+static void run_slots(const Work *w, const GpuLayer *l, int layer) {
+    const Cuda *c = w->c;
+    int width = c->model->shape.width;
+    Gather gather = {.rows = row_list(&c->step->count),
+                     .chosen = c->model->shape.experts.chosen,
+                     .slot = c->experts.slot,
+                     .from = *cuda_role(c, ROLE_NORMED, &l->expert_in),
+                     .to = *cuda_role(c, ROLE_SLOTS, &l->expert_in)};
+    Put in = {.kind = PUT_GATED,
+              .activation = c->model->shape.activation,
+              .to = to_role(c, ROLE_SLOTS_GATED, &l->expert_down, layer, ROUNDED_MLP_PRODUCT)};
+    Put out = {.kind = PUT_LOGITS, .out = c->experts.outputs, .stride = width, .real = width};
+    gpu_gather(&gather, w->most, c->stream);
+    multiply_slots(w, &l->expert_in, ROLE_SLOTS, &in);
+    multiply_slots(w, &l->expert_down, ROLE_SLOTS_GATED, &out);
+}
+
+static void route(const Work *w, const GpuLayer *l) {
+    const Cuda *c = w->c;
+    const Shape *s = &c->model->shape;
+    const RowList *rows = row_list(&c->step->count);
+    int outputs = l->router.rows;
+    Put put = {.kind = PUT_LOGITS, .out = c->experts.logits, .stride = outputs, .real = outputs};
+    Choose choose = {.rows = rows,
+                     .logits = c->experts.logits,
+                     .stride = outputs,
+                     .experts = s->experts,
+                     .expert = c->experts.expert,
+                     .weight = c->experts.weight};
+    Sort sort = {rows, s->experts, c->experts.expert, c->experts.slot, c->experts.slices};
+    multiply(w, &l->router, ROLE_NORMED, &put);
+    gpu_choose(&choose, w->most, c->stream);
+    gpu_sort(&sort, c->stream);
+}
+
+static void run_experts(const Work *w, int layer) {
+    const Cuda *c = w->c;
+    const Shape *s = &c->model->shape;
+    const GpuLayer *l = &c->layers[layer];
+    const float *norm = l->vector[GROUP_MLP_POST];
+    int count = s->experts.count;
+    Mix mix = {.rows = row_list(&c->step->count),
+               .experts = s->experts,
+               .slot = c->experts.slot,
+               .weight = c->experts.weight,
+               .outputs = c->experts.outputs,
+               .logits = l->router.rows > count ? c->experts.logits + count : NULL,
+               .stride = l->router.rows,
+               .width = s->width,
+               .sums = c->sums,
+               .hidden = norm ? NULL : c->hidden,
+               .scale = shape_or_one(s->residual_scale)};
+    if (s->mlp_input == MLP_AFTER) norm_mlp(w, l, layer);
+    route(w, l);
+    if (l->shared_in.data) run_shared(w, l, layer);
+    run_slots(w, l, layer);
+    gpu_mix(&mix, w->most, c->stream);
+    if (norm) norm_sums(w, norm);
 }
 
 static void embed(const Work *w) {
@@ -293,6 +391,7 @@ static void put_layers(Cuda *c, const StepGraph *run) {
     for (int layer = run->a; layer < run->b; layer++) {
         if (c->layers[layer].qkv.data) attend(&w, layer);
         if (c->layers[layer].in.data) run_mlp(&w, layer);
+        if (c->layers[layer].router.data) run_experts(&w, layer);
         keep(&w, layer);
     }
     if (run->b == c->model->shape.layers && c->model->shape.normed_output) norm_output(&w);

@@ -19,8 +19,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-// The matrix that holds these tensors' rows.
-static Matrix describe(const Cuda *c, const Tensor *const *t, int count) {
+// The matrix that holds these tensors' rows, or each expert's. Experts are many blocks' work, so their sums
+// aren't split. `sparse`: of a layer with experts, which cuBLASLt doesn't multiply.
+static Matrix describe(const Cuda *c, const Tensor *const *t, int count, bool sparse, int experts) {
     Matrix m = {.dtype = t[0]->dtype, .columns = t[0]->columns, .splits = 1};
     for (int i = 0; i < count; i++) {
         if (t[i]->dtype != m.dtype) m.dtype = DTYPE_F32;
@@ -29,16 +30,17 @@ static Matrix describe(const Cuda *c, const Tensor *const *t, int count) {
     }
     bool tensor = c->compute != COMPUTE_F32 && m.dtype != DTYPE_F32;
     if (tensor) m.dtype = compute_dtype(c->compute);
-    m.library = c->fast && (tensor || m.dtype == DTYPE_F32);
+    m.library = c->fast && !sparse && (tensor || m.dtype == DTYPE_F32);
+    m.experts = experts;
     if (tensor) m.form = m.library ? FORM_ROWS : FORM_PACKED;
     m.pitch = round_up(m.columns, tensor ? PACKED_K : PLAIN_K);
-    if (m.form == FORM_PACKED) m.splits = gpu_product_splits(m.rows, m.pitch);
+    if (m.form == FORM_PACKED && !experts) m.splits = gpu_product_splits(m.rows, m.pitch);
     return m;
 }
 
-static bool take_matrix(Cuda *c, Matrix *m, const Tensor *const *t, int count, Error *e) {
+static bool take_matrix(Cuda *c, Matrix *m, const Tensor *const *t, int count, bool sparse, Error *e) {
     if (!t[0]->data) return true;
-    *m = describe(c, t, count);
+    *m = describe(c, t, count, sparse, 0);
     c->rounded |= m->dtype != DTYPE_F32 && compute_rounds(c->compute, t[0]->dtype);
     return cuda_take(c, &m->data, gpu_matrix_bytes(m), true, &c->weight_bytes, e);
 }
@@ -51,10 +53,28 @@ static int tensors_of(const LayerWeights *l, WeightGroup g, const Tensor *out[LA
     return n;
 }
 
+// The tensors of an expert's group.
+static int expert_tensors(const LayerWeights *l, int expert, WeightGroup g,
+                          const Tensor *out[LAYER_WEIGHTS]) {
+    int n = 0;
+    for (int i = 0; l->experts && i < EXPERT_WEIGHTS; i++)
+        if (WEIGHT_ROWS[W_EXPERT_GATE + i].group == g) out[n++] = &l->experts[expert * EXPERT_WEIGHTS + i];
+    return n;
+}
+
+static bool is_of_experts(WeightGroup g) { return g == GROUP_EXPERT_IN || g == GROUP_EXPERT_DOWN; }
+
 // A group is a matrix on the device, or a vector: the other one is NULL.
 static Matrix *matrix_of(GpuLayer *l, WeightGroup g) {
-    Matrix *const all[MATRIX_GROUPS] = {
-        [GROUP_QKV] = &l->qkv, [GROUP_O] = &l->o, [GROUP_IN] = &l->in, [GROUP_DOWN] = &l->down};
+    Matrix *const all[MATRIX_GROUPS] = {[GROUP_QKV] = &l->qkv,
+                                        [GROUP_O] = &l->o,
+                                        [GROUP_IN] = &l->in,
+                                        [GROUP_DOWN] = &l->down,
+                                        [GROUP_ROUTER] = &l->router,
+                                        [GROUP_SHARED_IN] = &l->shared_in,
+                                        [GROUP_SHARED_DOWN] = &l->shared_down,
+                                        [GROUP_EXPERT_IN] = &l->expert_in,
+                                        [GROUP_EXPERT_DOWN] = &l->expert_down};
     return g < MATRIX_GROUPS ? all[g] : NULL;
 }
 
@@ -65,9 +85,9 @@ typedef struct Order {
 } Order;
 
 static Order order_of(const Cuda *c, const GpuLayer *l, WeightGroup g) {
-    bool in = g == GROUP_IN || g == GROUP_IN_BIAS;
+    bool in = g == GROUP_IN || g == GROUP_IN_BIAS, sparse = g == GROUP_SHARED_IN || g == GROUP_EXPERT_IN;
     bool heads = g == GROUP_QKV || g == GROUP_QKV_BIAS || g == GROUP_QK_NORM;
-    return (Order){.turns = in && l->gated ? 2 : 1,
+    return (Order){.turns = (in && l->gated) || sparse ? 2 : 1,
                    .paired = heads && !c->model->shape.rope.neighbours ? 2 : 0};
 }
 
@@ -82,11 +102,31 @@ static bool take_vector(Cuda *c, float **v, int n, Error *e) {
     return cuda_take(c, v, (size_t)n * sizeof(float), false, &c->weight_bytes, e);
 }
 
+// All experts' matrices are of one type, f32 if their tensors have several.
+static bool take_experts(Cuda *c, Matrix *m, const LayerWeights *l, WeightGroup g, Error *e) {
+    const Tensor *t[LAYER_WEIGHTS];
+    int experts = c->model->shape.experts.count, count = expert_tensors(l, 0, g, t);
+    if (!count) return true;
+    bool mixed = false;
+    Matrix all = describe(c, t, count, true, experts);
+    for (int i = 0; i < experts; i++) {
+        count = expert_tensors(l, i, g, t);
+        Matrix own = describe(c, t, count, true, experts);
+        c->rounded |= own.dtype != DTYPE_F32 && compute_rounds(c->compute, t[0]->dtype);
+        mixed |= own.dtype != all.dtype;
+        if (own.dtype == DTYPE_F32) all = own;
+    }
+    if (mixed && all.form == FORM_PLAIN) all.dtype = DTYPE_F32;
+    *m = all;
+    return cuda_take(c, &m->data, (size_t)experts * gpu_matrix_bytes(m), true, &c->weight_bytes, e);
+}
+
 static bool take_group(Cuda *c, GpuLayer *l, const LayerWeights *w, WeightGroup g, Error *e) {
     const Tensor *t[LAYER_WEIGHTS];
+    if (is_of_experts(g)) return take_experts(c, matrix_of(l, g), w, g, e);
     int count = tensors_of(w, g, t);
     if (!count) return true;
-    if (matrix_of(l, g)) return take_matrix(c, matrix_of(l, g), t, count, e);
+    if (matrix_of(l, g)) return take_matrix(c, matrix_of(l, g), t, count, g >= GROUP_ROUTER, e);
     return take_vector(c, &l->vector[g], vector_size(t, count, order_of(c, l, g)), e);
 }
 
@@ -102,7 +142,7 @@ static bool take_layer(Cuda *c, GpuLayer *l, const LayerWeights *w, Error *e) {
 static bool take_front(Cuda *c, Error *e) {
     const Model *m = c->model;
     const Tensor *const fc[] = {&m->fc}, *const positions[] = {&m->positions};
-    return take_matrix(c, &c->fc, fc, 1, e) && take_matrix(c, &c->positions, positions, 1, e) &&
+    return take_matrix(c, &c->fc, fc, 1, false, e) && take_matrix(c, &c->positions, positions, 1, false, e) &&
            (!m->fc_bias.data || take_vector(c, &c->fc_bias, m->shape.width, e)) &&
            (!m->token_norm.data || take_vector(c, &c->token_norm, m->shape.width, e)) &&
            (!m->fc_norm.data || take_vector(c, &c->fc_norm, shape_fc_width(&m->shape), e));
@@ -115,9 +155,9 @@ bool cuda_take_weights(Cuda *c, Error *e) {
     bool last = !c->next;
     for (int i = c->from; i < c->to; i++)
         if (!take_layer(c, &c->layers[i], &m->layers[i], e)) return false;
-    if (last && !take_matrix(c, &c->head, head, 1, e)) return false;
+    if (last && !take_matrix(c, &c->head, head, 1, false, e)) return false;
     if (c->first == c && last && m->embedding.data == m->head.data) c->embedding = c->head;
-    else if (c->first == c && !take_matrix(c, &c->embedding, embedding, 1, e)) return false;
+    else if (c->first == c && !take_matrix(c, &c->embedding, embedding, 1, false, e)) return false;
     if (c->first == c && !take_front(c, e)) return false;
     if (!last) return true;
     return (!m->final_norm.data || take_vector(c, &c->final_norm, m->shape.width, e)) &&
@@ -145,6 +185,11 @@ static size_t largest_tensor(const Model *m) {
             size_t bytes = tensor_bytes(&m->layers[i].w[w]);
             if (bytes > most) most = bytes;
         }
+    for (int i = 0; i < m->shape.layers; i++)
+        for (int k = 0; m->layers[i].experts && k < EXPERT_WEIGHTS; k++) {
+            size_t bytes = tensor_bytes(&m->layers[i].experts[k]);
+            if (bytes > most) most = bytes;
+        }
     return most;
 }
 
@@ -153,6 +198,8 @@ static bool loader_open(Loader *l, Cuda *c, Error *e) {
     const size_t most = (size_t)32 << 20;
     const Shape *s = &c->model->shape;
     int widest = s->mlp_width > s->width ? s->mlp_width : s->width;
+    if (s->experts.width > widest) widest = s->experts.width;
+    if (s->experts.shared_width > widest) widest = s->experts.shared_width;
     if (c->model->head_bias.data && s->vocab > widest) widest = s->vocab;
     size_t least = 4 * (size_t)(widest > shape_q_width(s) ? widest : shape_q_width(s)) * sizeof(double);
     *l = (Loader){.c = c, .bytes = largest_tensor(c->model)};
@@ -270,11 +317,27 @@ static bool load_vector(Loader *l, float *to, const Tensor *const *t, int count,
     return staging_send(l->c, s, to, bytes, e);
 }
 
+static bool load_experts(Loader *l, const Matrix *all, const LayerWeights *w, WeightGroup g, Order o,
+                         Error *e) {
+    const Tensor *t[LAYER_WEIGHTS];
+    for (int i = 0; i < all->experts && all->data; i++) {
+        Matrix own = *all;
+        own.data = (unsigned char *)all->data + (size_t)i * gpu_matrix_bytes(all);
+        int count = expert_tensors(w, i, g, t);
+        if (!load_matrix(l, &own, t, count, o, e)) return false;
+    }
+    return true;
+}
+
 static bool load_layer(Loader *l, GpuLayer *to, const LayerWeights *w, Error *e) {
     for (WeightGroup g = 0; g < GROUPS; g++) {
         const Tensor *t[LAYER_WEIGHTS];
         int count = tensors_of(w, g, t);
         Order o = order_of(l->c, to, g);
+        if (is_of_experts(g)) {
+            if (!load_experts(l, matrix_of(to, g), w, g, o, e)) return false;
+            continue;
+        }
         if (matrix_of(to, g) ? !load_matrix(l, matrix_of(to, g), t, count, o, e)
                              : !load_vector(l, to->vector[g], t, count, o, e))
             return false;

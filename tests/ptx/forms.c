@@ -237,6 +237,7 @@ TERNARY(fma_f64, double, double, double, fma(a, b, c))
 UNARY(neg_f64, u64, u64, a ^ (u64)1 << 63)
 UNARY(abs_f64, u64, u64, a & ~((u64)1 << 63))
 UNARY(sqrt_f64, double, double, sqrt(a))
+UNARY(rcp_f64, double, double, 1 / a)
 
 // Rounds down: what expf adds so that the integer part is in the low bits.
 static void fma_down_f32(Warp *w, const Instruction *o, uint32_t lanes) {
@@ -544,6 +545,7 @@ static const Arithmetic FORMS[] = {
     {"fma.rn.f64", fma_f64, "dddd", COUNT_DOUBLE, WIDE},
     {"div.rn.f64", div_f64, "ddd", COUNT_SPECIAL, DIVISION},
     {"sqrt.rn.f64", sqrt_f64, "dd", COUNT_SPECIAL, DIVISION},
+    {"rcp.rn.f64", rcp_f64, "dd", COUNT_SPECIAL, DIVISION},
     {"neg.f64", neg_f64, "dd", COUNT_DOUBLE, WIDE},
     {"abs.f64", abs_f64, "dd", COUNT_DOUBLE, WIDE},
     {"cvt.s64.s32", s64_s32, "dw", COUNT_INTEGER, QUICK},

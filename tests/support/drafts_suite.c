@@ -347,7 +347,7 @@ void drafts_captured(const ExactBackend *b, int rounds) {
     for (int round = 0; round < rounds; round++) {
         RandomModel m;
         Session s;
-        Shape shape = exact_shape(b, &r);
+        Shape shape = random_shape(&r);
         int tokens[TOKENS], n = test_between(&r, 1, TOKENS), chunk = test_between(&r, 0, 12);
         shape.layers = test_between(&r, 2, 6);
         Captures c = {.count = test_between(&r, 1, 4)};

@@ -251,12 +251,8 @@ static void read_early(const ExactBackend *b, const RandomModel *m, Compute comp
     mem_free(last);
 }
 
-Shape exact_shape(const ExactBackend *b, Random *r) {
-    return strcmp(b->backend->name, "cuda") == 0 ? random_dense_shape(r) : random_shape(r);
-}
-
 static void check_round(const ExactBackend *b, int round, int most_nodes, Random *r) {
-    Shape shape = exact_shape(b, r);
+    Shape shape = random_shape(r);
     RandomModel m;
     Case c;
     Session s;

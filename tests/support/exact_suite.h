@@ -18,9 +18,6 @@ typedef struct ExactBackend {
     int most_context; // tokens before the tree, at most EXACT_MAX_CONTEXT
 } ExactBackend;
 
-// A random shape that the backend runs: on CUDA, one without experts.
-Shape exact_shape(const ExactBackend *b, Random *r);
-
 // most_nodes: of a tree, at most EXACT_MAX_NODES.
 // Rounds [first, first + rounds): round i is of compute i mod COMPUTE_KINDS.
 void exact_suite(const ExactBackend *b, int first, int rounds, int most_nodes);

@@ -97,7 +97,7 @@ static void check(Compute compute, Dtype dtype, bool mixed, double tolerance) {
     Random r = test_random(120 + (uint64_t)dtype);
     double worst = 0;
     for (int round = 0; round < 2; round++) {
-        Shape shape = random_dense_shape(&r);
+        Shape shape = random_shape(&r);
         RandomModel m;
         Session cpu, gpu;
         Error e = {0};

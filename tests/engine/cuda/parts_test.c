@@ -24,7 +24,7 @@ static double blocks_of(Session *s, PartPoint p) {
 
 static void open_model(RandomModel *m, Session *s) {
     Random r = test_random(95);
-    Shape shape = random_dense_shape(&r);
+    Shape shape = random_shape(&r);
     BackendOptions o = {.compute = COMPUTE_BF16, .context = 40, .max_nodes = 16};
     void *self;
     Error e = {0};

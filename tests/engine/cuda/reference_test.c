@@ -102,7 +102,9 @@ static void check_shapes(Compute compute, Dtype dtype, bool mixed, double tolera
     Random r = test_random(90 + (uint64_t)dtype);
     double worst = 0;
     for (int round = 0; round < rounds; round++) {
-        Shape shape = random_dense_shape(&r);
+        Shape shape = random_shape(&r);
+        if (compute != COMPUTE_F32)
+            shape.experts.chosen = shape.experts.count; // rounded, it may choose others
         RandomModel m;
         Session cpu, gpu;
         Plan p;
@@ -114,10 +116,11 @@ static void check_shapes(Compute compute, Dtype dtype, bool mixed, double tolera
         run_plan(&gpu, &p);
         double error = compare(&cpu, &gpu, &p);
         if (!(error <= tolerance) && !(compute == COMPUTE_BF16 && error <= 2 * own_error(&m, &cpu, &p)))
-            fail_msg("round %d: error %g, wanted at most %g (width %d, heads %d/%d of %d, mlp %d, vocab %d, "
-                     "window %d, seed %llu)",
+            fail_msg("round %d: error %g, wanted at most %g (width %d, heads %d/%d of %d, mlp %d, "
+                     "experts %d of %d, vocab %d, window %d, seed %llu)",
                      round, error, tolerance, shape.width, shape.heads, shape.kv_heads, shape.head_dim,
-                     shape.mlp_width, shape.vocab, shape.window, (unsigned long long)test_seed());
+                     shape.mlp_width, shape.experts.chosen, shape.experts.count, shape.vocab, shape.window,
+                     (unsigned long long)test_seed());
         if (error > worst) worst = error;
         session_release(&cpu);
         session_release(&gpu);
