@@ -55,7 +55,7 @@ typedef struct BackendReport {
     size_t weight_bytes; // read by one step: layers, norms and head, but for experts
     size_t layer_bytes;  // of the first layer, but for its experts
     size_t expert_bytes; // of an expert, which a step reads if one of its rows chose it; 0: no layer has any
-    size_t experts_read; // by all steps since the instance opened, in all layers
+    size_t experts_read; // by all steps since the instance opened, in all layers; 0: not counted
     size_t head_bytes;
     size_t cache_bytes;           // allocated
     size_t step_bytes;            // allocated: step area and scratch

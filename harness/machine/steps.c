@@ -227,11 +227,13 @@ double bench_peak(const Benched *b) {
 static void set_floors(const Benched *b, const StepShape *step, BenchPoint *p) {
     Session *s = b->session;
     BackendReport report = report_of(s);
-    StepCost cost = step_cost(&s->shape, &report, step);
     int sparse = layers_in(&s->shape.sparse, s->shape.layers);
     StepExperts x = {.count = s->shape.experts.count, .chosen = s->shape.experts.chosen};
     p->experts = sparse ? step->experts / sparse : 0;
     p->experts_expected = sparse ? experts_touched(&x, step->rows) : 0;
+    StepShape read = *step;
+    if (!(step->experts > 0)) read.experts = sparse * p->experts_expected; // the backend doesn't count them
+    StepCost cost = step_cost(&s->shape, &report, &read);
     p->tokens = step->rows;
     p->bytes = cost.bytes;
     p->operations = cost.operations;

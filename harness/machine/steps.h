@@ -38,7 +38,7 @@ typedef struct BenchPoint {
     double busy_s;   // median, of them: the device's own work
     double layers_s, head_s; // medians, of busy_s (each its own, so they need not add up)
     double bytes;            // that it must read
-    double experts;          // read by it, of a layer that has any, on average over samples; 0: none has any
+    double experts; // read by it, of a layer that has any, on average over samples; 0: none, or not counted
     double experts_expected; // if rows chose theirs evenly and at random
     double operations;
     Reach slowdown; // over one token at this context, same run, 95%

@@ -84,6 +84,11 @@ static void experts(void **state) {
     assert_true(step_cost(&s, &r, &step).bytes == 1000 + 5 * 70);
 }
 
+static void uncounted(const void *self, BackendReport *out) {
+    cpu_backend.report(self, out);
+    out->experts_read = 0;
+}
+
 // A step of one row reads its own experts; of more rows, about as many as random choices touch.
 static void experts_measured(void **state) {
     (void)state;
@@ -129,6 +134,15 @@ static void experts_measured(void **state) {
                         8.0 * (double)report.kv_bytes_per_position;
         assert_true(fabs(p.bytes / wanted - 1) < 1e-12 && p.floor_bandwidth_s == p.bytes / 1e9);
     }
+    Backend silent = cpu_backend; // bytes are of the expected number
+    BenchPoint p = {.tokens = 4, .context = 8};
+    silent.report = uncounted;
+    s.backend = &silent;
+    if (!bench_point(&b, &o, NULL, &p, &e)) fail_msg("%s", e.text);
+    double wanted = (double)report.weight_bytes + 2 * p.experts_expected * (double)report.expert_bytes +
+                    8.0 * (double)report.kv_bytes_per_position;
+    assert_true(p.experts == 0 && p.experts_expected > 0 && fabs(p.bytes / wanted - 1) < 1e-12);
+    s.backend = &cpu_backend;
     session_release(&s);
     random_model_release(&m);
 }
