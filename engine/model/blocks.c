@@ -5,7 +5,8 @@
 //      Q4_K, Q5_K  8 x 32 codes; scale and low of each 32 are 6 bits times one f16 of the 256
 //      Q6_K  16 x 16 codes of 6 bits; the scale of each 16 is 8 bits times one f16 of the 256
 //
-// The values are those that ggml computes, rounded to bf16. Codes of 5 and 6 bits become codes of 8.
+// The values are those that ggml computes, rounded to bf16. Codes of 5 and 6 bits become codes of 8; Q5_1 and
+// Q5_K, with a low, are stored as values (bind_blocks).
 //
 // A function for each format gives the codes of one block, and its scales as Tensor has them.
 #include "engine/model/tensor.h"

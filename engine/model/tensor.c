@@ -59,7 +59,7 @@ static int code_at(const Tensor *t, size_t row, size_t column) {
 
 static float decoded(const Tensor *t, size_t row, size_t column, ScalePair pair) {
     float product = (float)code_at(t, row, column) * pair.scale;
-    return bf16_round(t->codes.bits == 4 ? product + pair.low : product);
+    return bf16_round(t->codes.bits == 4 || t->codes.kind == SCALES_PAIRS ? product + pair.low : product);
 }
 
 float tensor_value(const Tensor *t, size_t row, size_t column) {

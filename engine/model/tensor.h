@@ -4,10 +4,10 @@
 //
 //      bf16(code * scale + low)         rounded to f32 after the product, after the sum, and then to bf16
 //
-// with the group's own scale and low. Codes of 8 bits are signed and have no low. Codes of 4 bits are 0 to
-// 15, two neighbouring columns in a byte, the first in its low half. A product with a coded weight is, bit
-// for bit, the product with these values: dtype is DTYPE_BF16, and only code that reads elements asks for
-// codes.
+// with the group's own scale and low. Codes of 8 bits are signed; kernels have none with a low, so these
+// become values when a file is opened. Codes of 4 bits are 0 to 15, two neighbouring columns in a byte, the
+// first in its low half. A product with a coded weight is, bit for bit, the product with these values: dtype
+// is DTYPE_BF16, and only code that reads elements asks for codes.
 //
 //      row of codes   | group 0: 32 codes | group 1: 32 codes | ..        rows one after another
 //      row of scales  | group 0 | group 1 | ..                            an array of its own
@@ -24,8 +24,8 @@
 typedef enum {
     SCALES_F16,    // one f16 for each group; of 4 bits low is -8 * scale: codes less 8
     SCALES_F32,    // one f32; low as above
-    SCALES_PAIRS,  // ScalePair; of 4 bits, and so is the next
-    SCALES_NESTED, // ScaleNest, for GROUPS_NESTED groups at a time
+    SCALES_PAIRS,  // ScalePair
+    SCALES_NESTED, // ScaleNest, for GROUPS_NESTED groups at a time; of 4 bits
 } ScaleKind;
 
 enum { GROUPS_NESTED = 8, GROUP_LEAST = 32, GROUP_MOST = 128 };

@@ -514,30 +514,39 @@ static bool bind_codes(Model *m, const WeightSpec *s, const StoredTensor *t, con
     return check_scales(scales, to->codes.scales, where, dir, e);
 }
 
-// Makes codes of the blocks of a GGUF file.
+// Makes codes of the blocks of a GGUF file; of codes that kernels don't know, values.
 static bool bind_blocks(Model *m, const WeightSpec *s, const BlockFormat *f, const StoredTensor *stored,
                         const Shard *shard, const char *dir, Tensor *out, Error *e) {
-    Tensor t = {.dtype = DTYPE_BF16, .rows = s->rows, .columns = s->columns, .codes = f->codes};
+    Tensor t = {.dtype = DTYPE_BF16, .rows = 1, .columns = s->columns, .codes = f->codes};
+    bool valued = f->codes.bits == 8 && f->codes.kind == SCALES_PAIRS, paired = s->form == STORED_PAIRED;
     size_t row = (size_t)s->columns / (size_t)f->numbers * (size_t)f->bytes, rows = (size_t)s->rows;
-    unsigned char *codes = take(m, s, rows, tensor_row_bytes(&t), e);
-    unsigned char *scales = codes ? take(m, s, rows, tensor_row_scale_bytes(&t), e) : NULL;
-    if (!scales) return false;
+    size_t code_bytes = tensor_row_bytes(&t), scale_bytes = tensor_row_scale_bytes(&t), bad = 0;
+    size_t value_bytes = (size_t)s->columns * sizeof(uint16_t), groups = (size_t)(t.columns / t.codes.group);
+    unsigned char *codes = take(m, s, valued ? 1 : rows, code_bytes, e);
+    unsigned char *scales = codes ? take(m, s, valued ? 1 : rows, scale_bytes, e) : NULL;
+    unsigned char *values = scales && valued ? take(m, s, rows, value_bytes, e) : NULL;
+    if (!scales || (valued && !values)) return false;
     for (size_t r = 0; r < rows; r++) {
-        bool paired = s->form == STORED_PAIRED;
         size_t at = paired ? paired_row(s, (size_t)m->shape.head_dim, r) : (size_t)s->first_row + r;
-        block_row(f, shard->data + stored->begin + at * row, s->columns, codes + r * tensor_row_bytes(&t),
-                  scales + r * tensor_row_scale_bytes(&t));
+        size_t place = valued ? 0 : r;
+        t.data = codes + place * code_bytes;
+        t.codes.scales = scales + place * scale_bytes;
+        block_row(f, shard->data + stored->begin + at * row, s->columns, codes + place * code_bytes,
+                  scales + place * scale_bytes);
+        if ((bad = tensor_bad_scale(&t)) < groups)
+            return error_input(
+                e,
+                "tensor '%s' in '%s/%s' has a scale that isn't finite, at row %zu, group %zu: fetch the "
+                "model again",
+                s->name, dir, shard->name, r, bad);
+        if (valued) tensor_decode_row(&t, 0, (uint16_t *)(void *)(values + r * value_bytes));
     }
-    t.data = codes;
-    t.codes.scales = scales;
-    *out = t;
-    size_t bad = tensor_bad_scale(&t), groups = (size_t)(t.columns / t.codes.group);
-    return bad == rows * groups ||
-           error_input(
-               e,
-               "tensor '%s' in '%s/%s' has a scale that isn't finite, at row %zu, group %zu: fetch the "
-               "model again",
-               s->name, dir, shard->name, bad / groups, bad % groups);
+    *out = (Tensor){
+        .data = valued ? values : codes, .dtype = DTYPE_BF16, .rows = s->rows, .columns = s->columns};
+    if (valued) return true;
+    out->codes = f->codes;
+    out->codes.scales = scales;
+    return true;
 }
 
 // The numbers of a found tensor, if it has the weight's dimensions.

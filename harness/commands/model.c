@@ -170,8 +170,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
 
 const Command command_model = {
     .name = "model",
-    .usage =
-        "synth SHAPE DIR | adapter MODEL DIR | inflate MODEL DIR | quantise MODEL DIR | info DIR | shapes",
+    .usage = "synth SHAPE DIR | adapter|inflate|quantise MODEL DIR | info DIR | shapes",
     .summary = "write a random model of a shape, or an adapter for it; inflate or quantise a model; describe "
                "one; list shapes",
     .arguments = {1, 3},

@@ -298,9 +298,7 @@ static bool add_axes(const TuneAsk *ask, const TuneMethod *method, const char *f
 // --- the config ------------------------------------------------------------------------------------------
 
 // NULL where a value is not UTF-8.
-static json_t *hardware_json(EngineOptions engine) {
-    const EngineOptions *o = &engine;
-    engine.batch = options_batch(o);
+static json_t *hardware_json(const EngineOptions *o) {
     json_t *map = json_object();
     Text value = {0};
     bool ok = true;
@@ -328,7 +326,7 @@ static json_t *config_json(const TuneAsk *ask, const TuneMethod *method) {
     const char *about = ask->processor ? "points that outpace tune measured of a space, in processor time"
                                        : "points that outpace tune measured of a space";
     return json_pack("{s:s, s:s, s:[o], s:[o], s:o, s:{s:i, s:b}, s:[{s:s, s:{}}]}", "name", "tune", "about",
-                     about, "models", model, "datasets", dataset, "hardware", hardware_json(ask->engine),
+                     about, "models", model, "datasets", dataset, "hardware", hardware_json(&ask->engine),
                      "generation", "max_tokens", ask->max_tokens, "ignore_eos", ask->ignore_eos, "methods",
                      "name", method->name, "matrix");
 }

@@ -73,8 +73,9 @@ static void mistakes(void **state) {
          "nothing is downloaded\n"},
         {"generate tiny 'far too long' -c 3",
          "outpace: the prompt has 8 tokens, the context holds 3; shorten it or raise --context\n"},
-        {"model", "outpace: model: usage: outpace model synth SHAPE DIR | adapter MODEL DIR | inflate MODEL "
-                  "DIR | info DIR | shapes\n"},
+        {"model",
+         "outpace: model: usage: outpace model synth SHAPE DIR | adapter|inflate|quantise MODEL DIR | "
+         "info DIR | shapes\n"},
         {"methods jacoby", "outpace: there is no method 'jacoby'; did you mean 'jacobi'?\n"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) cli_expect_error(cli, 2, rows[i][0], rows[i][1]);
