@@ -1,7 +1,5 @@
 // The rows of the store as plain structs, one per table; schema.sql defines each column.
-//
-// Texts are UTF-8 and belong to the caller; NULL is unknown. Ids come from the store (store.h); 0 is none.
-// Times of steps are seconds here and are stored as whole nanoseconds; below 0 is unknown.
+// Texts are UTF-8; NULL is unknown. Ids come from the store; 0: none. Times are seconds; below 0: unknown.
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>

@@ -19,7 +19,7 @@ static void mark(const Experts *e, const float *logits, bool *chosen) {
 void experts_choose(const Experts *e, const float *logits, Route *out) {
     bool chosen[EXPERTS_MAX] = {false};
     float highest = logits[0];
-    double sum = 0, weight[CHOSEN_MAX];
+    double sum = 0, weight[CHOSEN_MAX] = {0};
     assert(e->chosen >= 1 && e->chosen <= CHOSEN_MAX && e->chosen <= e->count && e->count <= EXPERTS_MAX);
     mark(e, logits, chosen);
     for (int k = 1; k < e->count; k++)

@@ -309,7 +309,9 @@ static Tensor *place_of(Model *m, int layer, int expert, Weight w) {
         &m->final_norm,      &m->head,      &m->fc,        &m->fc_bias,  &m->token_norm, &m->fc_norm,
         &m->final_norm_bias, &m->head_bias, &m->positions, &m->embedding};
     if (is_expert(w)) return &m->layers[layer].experts[expert * EXPERT_WEIGHTS + (int)(w - W_EXPERT_GATE)];
-    return w < LAYER_WEIGHTS ? &m->layers[layer].w[w] : ends[w - MODEL_WEIGHTS];
+    if (w < LAYER_WEIGHTS) return &m->layers[layer].w[w];
+    assert(w >= MODEL_WEIGHTS);
+    return ends[w - MODEL_WEIGHTS];
 }
 
 const Tensor *weight_tensor(const Model *m, int layer, int expert, Weight w) {

@@ -43,7 +43,7 @@ static void put_csv(json_t *list, Text *out) {
     json_t *columns = json_object(), *record, *ignored;
     const char *key;
     size_t i;
-    json_array_foreach(list, i, record) list_columns(columns, record, "");
+    json_array_foreach(list, i, record) { list_columns(columns, record, ""); }
     json_object_foreach(columns, key, ignored) {
         text_puts(out, out->length ? "," : "");
         text_csv(out, key);

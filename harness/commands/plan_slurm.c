@@ -74,8 +74,7 @@ static double memory(const Plan *p) {
     for (int i = 0; i < p->schedule.setup_count; i++) {
         const Model *draft = &p->inputs.models[p->schedule.setups[i].model].draft;
         double bytes = cost_weights(p, i) + cost_cache(p, i);
-        if (draft->shape.layers)
-            bytes += (double)model_expected_bytes(draft);
+        if (draft->shape.layers) bytes += (double)model_expected_bytes(draft);
         if (bytes > most) most = bytes;
     }
     return 1.25 * most + OTHER_BYTES;

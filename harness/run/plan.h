@@ -1,8 +1,7 @@
 // From a config's text to a checked plan: the points to measure, their order, and everything they need, read
 // and checked before anything starts: models, tokenizers, datasets, prompts as ids, whether each method can
 // be opened; and the hashes that name it. The commands run and plan share all of it.
-//
-// Nothing is written: a model that doesn't exist yet is only described, until inputs_make makes it.
+// Nothing is written: a model to be made is only described, until inputs_make.
 #pragma once
 #include "datasets/datasets.h"
 #include "engine/decode/model_tables.h"
@@ -144,10 +143,8 @@ bool plan_measurement(const char *config, const char *file, const char *words, M
 // Cuts the whole plan into parts of about the same cost: shard_of (points of the sweep), from 0.
 void plan_shards(const Plan *p, int shards, int *shard_of);
 
-// Warns on stderr about datasets that differ from the published ones.
-void plan_warn(const Plan *p);
-// Warns about models that are larger than this machine's free memory, as opening them does.
-void plan_warn_memory(const Plan *p);
+void plan_warn(const Plan *p);        // on stderr: datasets that differ from the published ones
+void plan_warn_memory(const Plan *p); // models that are larger than this machine's free memory
 
 // Appends a line for each point that can't run, with the reason.
 void plan_refusals(const Plan *p, Text *out);

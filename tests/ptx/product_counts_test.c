@@ -1,6 +1,6 @@
 // The end of a product of Llama-2 7B, after its last multiplication, counted on the blocks of one tile: all
-// of them take part in putting its outputs, and none waits for L2 more than three times in a row. At 121 rows tiles
-// are as high as the card of 132 processors wants them, and no warp reads a whole stage of activations.
+// of them take part in putting its outputs, and none waits for L2 more than three times in a row. At 121 rows
+// tiles are as high as the card of 132 processors wants them, and no warp reads a whole stage of activations.
 #include "tests/ptx/machine.h"
 #include "tests/support/check.h"
 

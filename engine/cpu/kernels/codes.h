@@ -374,7 +374,7 @@ static inline void matmul(const Tensor *w, const Packed *p, float *y, size_t str
         return;
     }
     if (p->rows <= BLOCK_ROWS && w->codes.group >= LANE_PAIRS) {
-        Multiply *fused[2][2] = {{codes_4, codes_8}, {pair_codes_4, pair_codes_8}};
+        Multiply *const fused[2][2] = {{codes_4, codes_8}, {pair_codes_4, pair_codes_8}};
         fused[pairs][w->codes.bits == 8](w, p, y, stride, from, to);
         return;
     }

@@ -241,8 +241,7 @@ static const struct {
      "'model_type' is missing"},
     {"an inner list", "eagle3-speculators", spoil_json, CONFIG "/transformer_layer_config", "[]", CONFIG,
      "must hold a JSON object"},
-    {"another model", "eagle", spoil_json, CONFIG "/model_type", "\"opt\"", CONFIG,
-     "it isn't an adapter"},
+    {"another model", "eagle", spoil_json, CONFIG "/model_type", "\"opt\"", CONFIG, "it isn't an adapter"},
     {"weights cut", "eagle", spoil_cut, WEIGHTS, "-1", WEIGHTS, "cut short"},
     {"no weights", "eagle", spoil_remove, WEIGHTS, "", WEIGHTS, "model.safetensors"},
 };

@@ -411,8 +411,8 @@ static void a_plan_warns_of_large_models(void **state) {
         " \"num_attention_heads\": 16, \"num_key_value_heads\": 1, \"head_dim\": 64, \"vocab_size\": 512,"
         " \"max_position_embeddings\": 2048}");
     folder_write(*state, "large.yaml",
-               "name: large\nmodels: [{name: huge, synthesise: large.json}, {target: tiny}]\n"
-               "datasets: [{name: own, path: own.jsonl, limit: 1}]\nmethods: [jacobi]\n");
+                 "name: large\nmodels: [{name: huge, synthesise: large.json}, {target: tiny}]\n"
+                 "datasets: [{name: own, path: own.jsonl, limit: 1}]\nmethods: [jacobi]\n");
     CHILD_OUTPACE(&c, *state, 0, "plan", "large.yaml", "--check");
     const char *said = text_get(&c.err), *warning = strstr(said, "warning: 'huge' has 98");
     if (!warning || !strstr(warning, "each step reads them from the disk, at 1 GB/s in 98") ||
