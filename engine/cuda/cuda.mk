@@ -118,7 +118,8 @@ cuda-note:
 
 # The same tests on a GPU, with everything but the C library and cmocka linked in; cmocka is in the same folder.
 GPU_TESTS = $(patsubst %,build/gpu/%_test,attention draw drafts exact golden long methods norm norm_heads product reference sampling top)
-build/gpu/%_test: $(BUILD)/tests/engine/cuda/%_test.o $(BUILD)/tests/gpu/real.o $(BUILD)/libtests.a $(BUILD)/liboutpace.a
+build/gpu/%_test: $(BUILD)/tests/engine/cuda/%_test.o $(BUILD)/tests/gpu/real.o $(BUILD)/tools/package/compat.o $(BUILD)/libtests.a \
+    $(BUILD)/liboutpace.a | outpace-portable
 	@mkdir -p $(@D)
 	@cp -L $$($(CC) -print-file-name=libcmocka.so.0) $(@D)/
 	$(call say,LINK,$@)$(CC) $(LDFLAGS) -s $(filter %.o,$^) $(filter %.a,$^) -o $@ -Wl,-rpath,'$$ORIGIN' -lcmocka $(PORTABLE_LIBS)
