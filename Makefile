@@ -117,7 +117,6 @@ help:
 	@echo "make portable   ./outpace-portable, which needs only a C library of 2018 (glibc $(GLIBC)) or newer"
 	@echo "make wheel      a Python wheel of it, for pip and uv, in build/"
 	@echo "make gpu-check  check the CUDA engine on a GPU; gpu-bench times it; gpu-bundle packs both for another machine (NVCC=/path/to/nvcc)"
-	@echo "make gpu-reckon compute step times on cards that are not here, from the counted work of kernels; needs nvcc, no GPU"
 	@echo "make man        the manual page, build/outpace.1"
 	@echo "make install    PREFIX=$(PREFIX)"
 	@echo "make clean      remove everything that was built"

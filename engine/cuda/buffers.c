@@ -52,21 +52,23 @@ static bool take_roles(Cuda *c, Error *e) {
     return true;
 }
 
-static void see_parts(size_t *most, const Matrix *m) {
-    size_t n = m->splits > 1 ? (size_t)m->splits * PANEL_ROWS * (size_t)round_up(m->rows, 16) : 0;
+static void see_parts(const Cuda *c, size_t *most, const Matrix *m) {
+    size_t rows = PANEL_ROWS, limit = (size_t)cuda_rows_limit(c); // launches are for powers of two
+    while (rows < limit) rows *= 2;
+    size_t n = m->splits > 1 ? (size_t)m->splits * rows * (size_t)round_up(m->rows, 16) : 0;
     if (n > *most) *most = n;
 }
 
 // Floats that the parts of the largest product take.
 static size_t most_parts(const Cuda *c) {
     size_t most = 0;
-    see_parts(&most, &c->head);
-    see_parts(&most, &c->fc);
+    see_parts(c, &most, &c->head);
+    see_parts(c, &most, &c->fc);
     for (int i = 0; i < c->model->shape.layers; i++) {
         const GpuLayer *w = &c->layers[i];
         const Matrix *const all[] = {&w->qkv,    &w->o,         &w->in,         &w->down,
                                      &w->router, &w->shared_in, &w->shared_down};
-        for (size_t k = 0; k < sizeof all / sizeof *all; k++) see_parts(&most, all[k]);
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++) see_parts(c, &most, all[k]);
     }
     return most;
 }

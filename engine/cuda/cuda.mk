@@ -29,21 +29,19 @@ CUDA_OBJECTS = $(CUDA_CU:%.cu=build/cuda/%.o)
 CUDA_LIBS = $(addprefix -L,$(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib $(CUDA_HOME)/targets/*/lib)) -lcudart_static -lsupc++ -static-libgcc -ldl -lrt
 endif
 
-# Later cards compile the PTX for 9.0, which has early launches. No contraction of a*b+c (see EXACT). Spills are errors
-# with the toolkit that this is written with. Both architectures at once: products take a minute each.
-CUDA_ARCH = -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]
-NVCCFLAGS = -std=c++17 -O3 -t 2 --fmad=false -Xcompiler -Wall,-Wextra $(if $(filter 13.0,$(NVCC_VERSION)),-Xptxas --warn-on-spills$(,)-Werror) \
+# 9.0a has wgmma, which no later card has. Those compile the PTX for 9.0, which has early launches. No contraction of
+# a*b+c (see EXACT). Spills are errors with the toolkit that this is written with. All architectures at once.
+CUDA_ARCH = -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90a,code=sm_90a -gencode arch=compute_90,code=compute_90
+NVCCFLAGS = -std=c++17 -O3 -t 3 --fmad=false -Xcompiler -Wall,-Wextra $(if $(filter 13.0,$(NVCC_VERSION)),-Xptxas --warn-on-spills$(,)-Werror) \
     $(if $(WERROR),-Werror all-warnings) -I. -MMD -MP
 , := ,
-# nvcc's PTX is kept for the machine that runs it in the tests (tests/ptx), and so are each kernel's registers, which
-# only ptxas reports: they limit a card's blocks (tests/ptx/reckoned.h). The PTX of a source that is gone is removed.
-PTX_GONE := $(filter-out $(foreach f,planted $(notdir $(basename $(CUDA_CU))),build/ptx/$(f).%),\
-    $(wildcard build/ptx/*.ptx build/ptx/*.registers))
+# nvcc's PTX is kept for the machine that runs it in the tests (tests/ptx), but for 9.0a's. That of a source that is gone
+# is removed.
+PTX_GONE := $(filter-out $(foreach f,planted $(notdir $(basename $(CUDA_CU))),build/ptx/$(f).%),$(wildcard build/ptx/*.ptx))
 build/cuda/%.o: %.cu engine/cuda/cuda.mk build/cuda/toolkit
 	@mkdir -p $(@D) build/ptx build/cuda/$*.kept && rm -f $(PTX_GONE)
-	$(call say,NVCC,$<)$(NVCC) $(NVCCFLAGS) -Xptxas -v --keep --keep-dir build/cuda/$*.kept $(CUDA_ARCH) -c $< -o $@ 2>build/cuda/$*.log; \
-	    code=$$?; grep -vE '^ptxas info|bytes stack frame' build/cuda/$*.log >&2; exit $$code
-	@mv build/cuda/$*.log build/ptx/$(*F).registers && mv build/cuda/$*.kept/*.ptx build/ptx/ && rm -rf build/cuda/$*.kept
+	$(call say,NVCC,$<)$(NVCC) $(NVCCFLAGS) --keep --keep-dir build/cuda/$*.kept $(CUDA_ARCH) -c $< -o $@
+	@mv build/cuda/$*.kept/$(*F).compute_[89]0.ptx build/ptx/ && rm -rf build/cuda/$*.kept
 
 # The same sources compiled for the host; undefined behaviour that traps on a device traps here too.
 SIMTFLAGS = -std=c++17 -O2 -g -Wall -Wextra -Wshadow -Wno-unused-function -Wno-unknown-pragmas $(WERROR) $(EXACT) \
@@ -83,10 +81,9 @@ $(BUILD)/tests/engine/cuda/fast_test.o: CFLAGS += $(if $(CUDA_HOME),-isystem $(C
 # Tests of the engine on the machine that runs nvcc's PTX and links nvcc's own host objects, if there is an nvcc.
 PTX_TESTS = $(patsubst %,$(BUILD)/ptx/%_test,attention draw drafts exact golden hidden long methods norm norm_heads open parts product reference \
     sampling top)
-RECKON   = $(BUILD)/tests/ptx/reckoned.o
-PTX      = $(filter-out $(RECKON) %/reckon.o,$(patsubst %.c,$(BUILD)/%.o,$(filter-out %_test.c,$(wildcard tests/ptx/*.c))))
-$(PTX) $(RECKON) $(BUILD)/tests/ptx/reckon.o: build/cuda/toolkit
-$(PTX) $(RECKON) $(BUILD)/tests/ptx/reckon.o: CFLAGS += -fno-strict-aliasing -isystem $(CUDA_HOME)/include -DPTX_FOLDER='"build/ptx"'
+PTX      = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %_test.c,$(wildcard tests/ptx/*.c)))
+$(PTX): build/cuda/toolkit
+$(PTX): CFLAGS += -fno-strict-aliasing -isystem $(CUDA_HOME)/include -DPTX_FOLDER='"build/ptx"'
 PTX_LIBS = $(shell pkg-config --libs $(PACKAGES)) -lsupc++ -lpthread -lm
 PTX_LINK = $(CC) $(LDFLAGS) $(GOLD) $(filter %.o,$^) $(filter %.a,$^) -o $@ -lcmocka $(PTX_LIBS)
 $(BUILD)/ptx/%_test: $(BUILD)/tests/engine/cuda/%_test.o $(PTX) $(CUDA_C:%.c=$(BUILD)/%.o) $(CUDA_OBJECTS) $(BUILD)/libtests.a $(BUILD)/liboutpace.a
@@ -100,16 +97,6 @@ $(BUILD)/tests/ptx/%_counts_test: $(BUILD)/tests/ptx/%_counts_test.o $(PTX) $(CU
 ifneq ($(NVCC),)
 tests: $(PTX_TESTS)
 endif
-
-# Times of steps on cards that are not here, computed from that machine's counts (tests/ptx/reckoned.h).
-$(BUILD)/ptx/reckon: $(BUILD)/tests/ptx/reckon.o
-$(BUILD)/tests/ptx/reckon_test: $(BUILD)/tests/ptx/reckon_test.o
-$(BUILD)/ptx/reckon $(BUILD)/tests/ptx/reckon_test: $(RECKON) $(PTX) $(CUDA_C:%.c=$(BUILD)/%.o) $(CUDA_OBJECTS) $(BUILD)/libtests.a \
-    $(BUILD)/liboutpace.a
-	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(PTX_LINK)
-gpu-reckon: $(BUILD)/ptx/reckon
-	@$(BUILD)/ptx/reckon >build/ptx/reckoned.md && cp build/ptx/reckoned.md results/gpu/ && cat results/gpu/reckoned.md
 
 cuda-note:
 	@[ -n "$(NVCC)" ] || echo "CUDA toolkit: $(if $(NVCC_OLD),$(NVCC_FOUND) is $(NVCC_OLD) and 12.0 is the oldest that will do,none found); building for the CPU"
@@ -137,4 +124,4 @@ gpu-check: gpu-tests
 	@tools/gpu-check ./outpace-portable build/gpu
 gpu-bench: portable
 	@tools/gpu-bench ./outpace-portable results/gpu
-.PHONY: gpu-tests gpu-bundle gpu-check gpu-bench gpu-reckon
+.PHONY: gpu-tests gpu-bundle gpu-check gpu-bench

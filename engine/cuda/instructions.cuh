@@ -7,10 +7,9 @@
 //
 // A kernel launched by LAUNCH_EARLY(.., stream, constant, arguments...) may begin while the launch in front
 // still runs, as soon as all of that launch's blocks have called let_next_begin() or ended (gpu_begins_early;
-// otherwise it is LAUNCH). LAUNCH_CLUSTER also groups blocks that read one another's shared memory: `cluster`
-// of them along x (gpu_has_clusters; otherwise one). Every thread calls wait_for_launches(), after which all
-// work in front is complete. Before it a kernel may read only its arguments and the memory that `constant`
-// points at, which no step writes.
+// otherwise it is LAUNCH). Every thread calls wait_for_launches(), after which all work in front is complete.
+// Before it a kernel may read only its arguments and the memory that `constant` points at, which no step
+// writes.
 #pragma once
 #include "engine/base/numbers.h"
 
@@ -34,33 +33,23 @@ static inline void prepare_kernel(const void *kernel, size_t shared) {
         (kernel)<<<(grid), (block), (shared), (cudaStream_t)(stream)>>>(__VA_ARGS__); \
     } while (0)
 template <typename... Parameters, typename... Arguments>
-static inline void launch_early(void (*kernel)(Parameters...), unsigned cluster, dim3 grid, dim3 block,
-                                size_t shared, void *stream, Arguments... arguments) {
-    cudaLaunchAttribute wanted[2] = {};
-    unsigned count = 0;
+static inline void launch_early(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared,
+                                void *stream, Arguments... arguments) {
+    cudaLaunchAttribute early = {};
     cudaLaunchConfig_t launch = {};
-    if (gpu_begins_early()) {
-        wanted[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-        wanted[count++].val.programmaticStreamSerializationAllowed = 1;
-    }
-    if (cluster > 1) {
-        wanted[count].id = cudaLaunchAttributeClusterDimension;
-        wanted[count].val.clusterDim.x = cluster;
-        wanted[count].val.clusterDim.y = wanted[count].val.clusterDim.z = 1;
-        count++;
-    }
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
     launch.gridDim = grid;
     launch.blockDim = block;
     launch.dynamicSmemBytes = shared;
     launch.stream = (cudaStream_t)stream;
-    launch.attrs = wanted;
-    launch.numAttrs = count;
+    launch.attrs = &early;
+    launch.numAttrs = gpu_begins_early() ? 1 : 0;
     prepare_kernel((const void *)kernel, shared);
     cudaLaunchKernelEx(&launch, kernel, arguments...);
 }
-#define LAUNCH_CLUSTER(kernel, cluster, grid, block, shared, stream, constant, ...) \
-    launch_early((kernel), (cluster), dim3(grid), dim3(block), (shared), (stream), __VA_ARGS__)
-#define LAUNCH_EARLY(kernel, ...) LAUNCH_CLUSTER(kernel, 1, __VA_ARGS__)
+#define LAUNCH_EARLY(kernel, grid, block, shared, stream, constant, ...) \
+    launch_early((kernel), dim3(grid), dim3(block), (shared), (stream), __VA_ARGS__)
 #define SHARED(T, name)                                     \
     extern __shared__ __align__(128) unsigned char arena[]; \
     T *name = (T *)arena
@@ -347,37 +336,98 @@ template <typename T> static inline void store_some(void *to, T x, bool there) {
 }
 #endif
 
-// --- clusters: after their wait, blocks may read what another block wrote to its shared memory before it
-// arrived. A block that others still read must not return.
+// --- wgmma: d (64, N) += a (64, 16) b (16, N), by the four warps of a warpgroup, from shared memory. Warp i
+// of the group has rows 16i to 16i + 15 of d, in blocks of 8 columns, each as mma_16816 has its d. Operands
+// are 8x8 matrices of 128 bytes: those of `a` by 8 rows one after another, a_k bytes from 8 columns to the
+// next 8; those of `b` by 8 of k one after another, b_n bytes from 8 columns of b to the next 8.
+//
+// The tensor cores see what copies and stores have put there after show_to_tensor_cores() and a barrier.
+// Multiplications are between warpgroup_begin() and warpgroup_end(), which waits for them.
 
-#if defined(__CUDACC__) && __CUDA_ARCH__ >= 900
-static const bool HAS_CLUSTERS = true;
-__device__ __forceinline__ void cluster_arrive() {
-    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+#ifdef __CUDACC__
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define HAS_WARPGROUPS true
+__device__ __forceinline__ void show_to_tensor_cores() {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
-__device__ __forceinline__ void cluster_wait() {
-    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+// The sums stay where they are from before the first multiplication until the last has ended.
+template <int N> __device__ __forceinline__ void hold_sums(float (*d)[4]) {
+#pragma unroll
+    for (int i = 0; i < N / 2; i++) asm volatile("" : "+f"(d[i / 4][i % 4])::"memory");
 }
-// Returns the same place in the shared memory of the cluster's block `rank`; loads two floats from there, or
-// two that add nothing.
-__device__ __forceinline__ uint32_t cluster_place(const void *shared, int rank) {
-    uint32_t at;
-    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"(shared_address(shared)), "r"(rank));
-    return at;
+template <int N> __device__ __forceinline__ void warpgroup_begin(float (*d)[4]) {
+    hold_sums<N>(d);
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
-__device__ __forceinline__ Pair cluster_pair(uint32_t at, bool there) {
-    Pair p = {-0.0f, -0.0f};
-    asm volatile("{\n\t.reg .pred there;\n\tsetp.ne.s32 there, %3, 0;\n\t"
-                 "@there ld.shared::cluster.v2.f32 {%0, %1}, [%2];\n\t}"
-                 : "+f"(p.x), "+f"(p.y)
-                 : "r"(at), "r"((int)there)
-                 : "memory");
-    return p;
+template <int N> __device__ __forceinline__ void warpgroup_end(float (*d)[4]) {
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    hold_sums<N>(d);
 }
+__device__ __forceinline__ uint64_t shared_matrices(const void *at, size_t to_next_k, size_t to_next_row) {
+    return shared_address(at) >> 4 | (uint64_t)(to_next_k >> 4) << 16 | (uint64_t)(to_next_row >> 4) << 32;
+}
+#define TEN(t) "%" t "0, %" t "1, %" t "2, %" t "3, %" t "4, %" t "5, %" t "6, %" t "7, %" t "8, %" t "9, "
+#define TWO(i) "+f"(d[(i) / 4][(i) % 4]), "+f"(d[(i) / 4][(i) % 4 + 1])
+#define SIXTEEN(i) \
+    TWO(i), TWO(i + 2), TWO(i + 4), TWO(i + 6), TWO(i + 8), TWO(i + 10), TWO(i + 12), TWO(i + 14)
+#define WGMMA(n, format, names, ...)                                                           \
+    asm volatile("wgmma.mma_async.sync.aligned.m64n" n "k16.f32." format "." format " {" names \
+                 ", 1, 1, 1, 0, 0;"                                                            \
+                 : __VA_ARGS__                                                                 \
+                 : "l"(a), "l"(b))
+#define WGMMA_32(f) WGMMA("32", f, TEN("") "%10, %11, %12, %13, %14, %15}, %16, %17", SIXTEEN(0))
+#define WGMMA_64(f) WGMMA("64", f, TEN("") TEN("1") TEN("2") "%30, %31}, %32, %33", SIXTEEN(0), SIXTEEN(16))
+#define WGMMA_128(f)                                                                                      \
+    WGMMA("128", f, TEN("") TEN("1") TEN("2") TEN("3") TEN("4") TEN("5") "%60, %61, %62, %63}, %64, %65", \
+          SIXTEEN(0), SIXTEEN(16), SIXTEEN(32), SIXTEEN(48))
+template <Dtype FORMAT, int N>
+__device__ __forceinline__ void warpgroup_mma(float (*d)[4], const void *a_at, size_t a_k, const void *b_at,
+                                              size_t b_n) {
+    static_assert(N == 32 || N == 64 || N == 128, "it has these");
+    uint64_t a = shared_matrices(a_at, a_k, 128), b = shared_matrices(b_at, 128, b_n);
+    if (N == 32 && FORMAT == DTYPE_F16) WGMMA_32("f16");
+    else if (N == 32) WGMMA_32("bf16");
+    else if (N == 64 && FORMAT == DTYPE_F16) WGMMA_64("f16");
+    else if (N == 64) WGMMA_64("bf16");
+    else if (FORMAT == DTYPE_F16) WGMMA_128("f16");
+    else WGMMA_128("bf16");
+}
+#undef TEN
+#undef TWO
+#undef SIXTEEN
+#undef WGMMA
+#undef WGMMA_32
+#undef WGMMA_64
+#undef WGMMA_128
 #else // never called
-static const bool HAS_CLUSTERS = false;
-__device__ __forceinline__ void cluster_arrive() {}
-__device__ __forceinline__ void cluster_wait() {}
-__device__ __forceinline__ uint32_t cluster_place(const void *, int) { return 0; }
-__device__ __forceinline__ Pair cluster_pair(uint32_t, bool) { return {0, 0}; }
+#define HAS_WARPGROUPS false
+__device__ __forceinline__ void show_to_tensor_cores() {}
+template <int N> __device__ __forceinline__ void warpgroup_begin(float (*)[4]) {}
+template <int N> __device__ __forceinline__ void warpgroup_end(float (*)[4]) {}
+template <Dtype FORMAT, int N>
+__device__ __forceinline__ void warpgroup_mma(float (*)[4], const void *, size_t, const void *, size_t) {}
+#endif
+#else
+#define HAS_WARPGROUPS true
+static inline void show_to_tensor_cores() {}
+template <int N> static inline void warpgroup_begin(float (*)[4]) {}
+template <int N> static inline void warpgroup_end(float (*)[4]) {}
+// A thread's own share of the sums, as mma_lanes adds them.
+template <Dtype FORMAT, int N>
+static inline void warpgroup_mma(float (*d)[4], const void *a, size_t a_k, const void *b, size_t b_n) {
+    int g = warp_lane() / 4, q = warp_lane() % 4 * 2;
+    for (int i = 0; i < N / 2; i++) {
+        double sum = (double)d[i / 4][i % 4];
+        for (int k = 0; k < 16; k++) {
+            const char *x = (const char *)a + (size_t)(k / 8) * a_k +
+                            (size_t)(warp_number() % 4 * 2 + i % 4 / 2) * 128 + (size_t)(g * 8 + k % 8) * 2;
+            const char *y = (const char *)b + (size_t)(i / 4) * b_n + (size_t)(k / 8) * 128 +
+                            (size_t)((q + i % 2) * 8 + k % 8) * 2;
+            sum += (double)half_f32(FORMAT, *(const uint16_t *)x) *
+                   (double)half_f32(FORMAT, *(const uint16_t *)y);
+        }
+        d[i / 4][i % 4] = (float)sum;
+    }
+}
 #endif

@@ -135,7 +135,6 @@ void gpu_copies(const Copies *c, void *stream);
 // Puts sums (rows, stride) that are in memory already, in parts.
 typedef struct PutRows {
     const RowList *rows;
-    int first; // of the list's rows, the sums' first
     const float *sums;
     int outputs, stride, parts;
     size_t part; // elements from one part to the next

@@ -14,12 +14,11 @@ extern "C" {
 #endif
 
 enum {
-    PACKED_K = 64,       // the columns of packed weights and activations are padded with zeros to a multiple,
-    PLAIN_K = 128,       // those of plain ones too
-    TILE_ROWS = 256,     // packed weights are also padded to whole tiles of a product, of either height
-    LOW_TILE_ROWS = 192, // (the kernel takes one of the two)
-    PANEL_ROWS = 128,    // rows that one launch of a product takes
-    PARTS_MAX = 8,       // of a sum: as many blocks as every card of 9.0 lets read one another's memory
+    PACKED_K = 64,    // the columns of packed weights and activations are padded with zeros to a multiple,
+    PLAIN_K = 128,    // those of plain ones too
+    TILE_ROWS = 128,  // packed weights are also padded to whole tiles of a product
+    PANEL_ROWS = 128, // rows that a block of a product takes at most
+    PARTS_MAX = 4,    // of a sum: as many as a block of product_narrow.cu has warps
 };
 
 // The layout of a product's operands, which also decides the kernel that reads them.
@@ -124,17 +123,20 @@ typedef struct Product {
     Matrix w;
     Activations x;
     Put put;
-    float *parts;        // (splits, PANEL_ROWS, rows of w up to a multiple of 16) if splits > 1
+    float *parts;        // (splits, panels * PANEL_ROWS, rows of w up to a multiple of 16) if splits > 1
     size_t expert_bytes; // from an expert's matrix to the next
 } Product;
 void gpu_product(const Product *p, int most, const GpuFacts *card, void *stream);
 
-// The number of parts of a packed product's sum: enough that 132 blocks work on it, a function of the shape
-// alone. 132 isn't a card's count here but part of the definition of the numbers.
+// Panels of a launch for up to so many rows.
+static inline int product_panels(int most) { return (most + PANEL_ROWS - 1) / PANEL_ROWS; }
+
+// The number of parts of a packed product's sum, a power of two: enough that 96 blocks or more work on it, if
+// every part has 512 columns. A function of the shape alone: it's part of the definition of the numbers.
 static inline int gpu_product_splits(int rows, int pitch) {
-    int n = 132 / ((rows + 255) / 256), most = pitch / 512 < PARTS_MAX ? pitch / 512 : PARTS_MAX;
-    if (n > most) n = most;
-    return n > 1 ? n : 1;
+    int n = 1, tiles = (rows + TILE_ROWS - 1) / TILE_ROWS;
+    while (n < PARTS_MAX && n * tiles < 96 && pitch / 512 >= 2 * n) n *= 2;
+    return n;
 }
 
 #ifdef __cplusplus

@@ -216,6 +216,15 @@ __device__ __forceinline__ void put_pairs(const Ahead<ROWS> &a, const Put &p, co
     put_floats(a, at, v);
 }
 
+// Puts a pair of a head's, PUT_QKV.
+__device__ __forceinline__ void put_pair_of_head(const Put &p, const Place &at, const RowList *list, int row,
+                                                 Pair v) {
+    Ahead<1> a = {row, 0, 1, {0}, {{0, 0}}};
+    look_ahead(a, p, at, list, list->first);
+    if (p.bias) v = add(v, at.bias);
+    put_heads(a, p.heads, at, &v);
+}
+
 // Puts a single row.
 __device__ __forceinline__ void put_pair(const Put &p, const Place &at, const RowList *list, int row,
                                          Pair v) {

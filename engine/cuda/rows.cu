@@ -5,10 +5,10 @@
 // starts all of its loads at once, and those of the weights of a norm before the launch in front has ended.
 #include "engine/cuda/put.cuh"
 
-enum { EMBED_THREADS = 128, PUT_THREADS = 128, COMMIT_THREADS = 64, COPY_THREADS = 128 };
+enum { EMBED_THREADS = 512, PUT_THREADS = 128, COMMIT_THREADS = 64, COPY_THREADS = 128 };
 enum { JOIN_THREADS = 256 };
-enum { NORM_THREADS = 256, NORM_HELD = 32 };      // NORM_HELD: numbers of a thread;
-enum { NORM_AT_ONCE = NORM_THREADS * NORM_HELD }; // a wider row takes several turns
+enum { NORM_THREADS = 512, NORM_HELD = 4 };           // NORM_HELD: fours of a thread;
+enum { NORM_AT_ONCE = NORM_THREADS * NORM_HELD * 4 }; // a wider row takes several turns
 enum { HEAD_THREADS = 128, HEAD_WARPS = HEAD_THREADS / WARP };
 enum { HEAD_HELD = HEAD_DIM_MAX / 2 / WARP }; // pairs of a lane
 
@@ -88,67 +88,6 @@ struct NormShared {
     float part[NORM_THREADS / WARP];
 };
 
-// Loads every NORM_THREADS'th number from `from` on; zeros after the row's end.
-__device__ __forceinline__ void fetch_numbers(float held[NORM_HELD], const float *row, int from, int width) {
-#pragma unroll
-    for (int i = 0; i < NORM_HELD; i++) {
-        int at = from + (int)threadIdx.x + i * NORM_THREADS;
-        held[i] = at < width ? row[at] : 0;
-    }
-}
-
-// Returns the sum of squares: a thread goes up the row, then lanes and warps are added in order. x keeps the
-// last numbers.
-__device__ __forceinline__ float sum_of_squares(NormShared *sm, float x[NORM_HELD], const float *row,
-                                                int width) {
-    float sum = 0;
-    for (int from = 0; from < width; from += NORM_AT_ONCE) {
-        fetch_numbers(x, row, from, width);
-#pragma unroll
-        for (int i = 0; i < NORM_HELD; i++) sum = fmaf(x[i], x[i], sum); // zeros add nothing
-    }
-    sum = warp_sum(sum);
-    if (warp_lane() == 0) sm->part[warp_number()] = sum;
-    __syncthreads();
-    float total = 0;
-    for (int i = 0; i < NORM_THREADS / WARP; i++) total += sm->part[i];
-    return total;
-}
-
-__global__ void __launch_bounds__(NORM_THREADS) norm_rows(Norm n) {
-    SHARED(NormShared, sm);
-    float x[NORM_HELD], weight[NORM_HELD];
-    if (n.weight) fetch_numbers(weight, n.weight, 0, n.width);
-    let_next_begin();
-    wait_for_launches();
-    int row = (int)blockIdx.x;
-    if (row >= n.rows->count) return;
-    int node = row_node(n.rows, row);
-    const float *hidden = n.hidden + (size_t)node * (size_t)n.width;
-    float scale = 1;
-    if (n.weight) scale = 1 / sqrtf(sum_of_squares(sm, x, hidden, n.width) / (float)n.width + n.epsilon);
-    for (int from = 0; from < n.width; from += NORM_AT_ONCE) {
-        if (!n.weight || n.width > NORM_AT_ONCE) fetch_numbers(x, hidden, from, n.width);
-        if (n.weight && from) fetch_numbers(weight, n.weight, from, n.width);
-#pragma unroll
-        for (int i = 0; i < NORM_HELD; i++) {
-            int at = from + (int)threadIdx.x + i * NORM_THREADS;
-            if (at < n.width)
-                put_activation(n.to, row, n.column + at, n.weight ? x[i] * scale * weight[i] : x[i]);
-        }
-        // A loop of its own: in the loop above, this store adds 0.8 us to every norm, as reckon computes it.
-        if (!n.residual) continue;
-#pragma unroll
-        for (int i = 0; i < NORM_HELD; i++) {
-            int at = from + (int)threadIdx.x + i * NORM_THREADS;
-            float *to = n.residual + (size_t)node * (size_t)n.width + (size_t)at;
-            if (at < n.width) *to = n.weight ? x[i] * scale * weight[i] : x[i];
-        }
-    }
-}
-
-// --- LayerNorm, in the same form. Its mean is known before squares are summed, so that no digits cancel.
-
 // Adds all threads' sums, in order.
 __device__ __forceinline__ float over_block(NormShared *sm, float sum) {
     sum = warp_sum(sum);
@@ -159,6 +98,84 @@ __device__ __forceinline__ float over_block(NormShared *sm, float sum) {
     for (int i = 0; i < NORM_THREADS / WARP; i++) total += sm->part[i];
     return total;
 }
+
+// Loads every NORM_THREADS'th four from column `from` on; zeros after the row's end.
+__device__ __forceinline__ void fetch_fours(float4 held[NORM_HELD], const float *row, int from, int width) {
+#pragma unroll
+    for (int i = 0; i < NORM_HELD; i++) {
+        int at = from + ((int)threadIdx.x + i * NORM_THREADS) * 4;
+        held[i] = at < width ? *(const float4 *)(row + at) : make_float4(0, 0, 0, 0);
+    }
+}
+
+__device__ __forceinline__ float add_squares(float sum, float4 x) {
+    return fmaf(x.w, x.w, fmaf(x.z, x.z, fmaf(x.y, x.y, fmaf(x.x, x.x, sum))));
+}
+__device__ __forceinline__ float4 scaled(float4 x, float scale, float4 w) {
+    return make_float4(x.x * scale * w.x, x.y * scale * w.y, x.z * scale * w.z, x.w * scale * w.w);
+}
+
+// A row of a multiple of four numbers, which is held in registers up to NORM_AT_ONCE. Short: between two
+// products its instructions come from memory, too (docs/cuda.md).
+template <Dtype FORMAT> __global__ void __launch_bounds__(NORM_THREADS) norm_rows(Norm n) {
+    SHARED(NormShared, sm);
+    float4 x[NORM_HELD], weight[NORM_HELD];
+    fetch_fours(weight, n.weight, 0, n.width);
+    let_next_begin();
+    wait_for_launches();
+    int row = (int)blockIdx.x;
+    if (row >= n.rows->count) return;
+    size_t first = (size_t)row_node(n.rows, row) * (size_t)n.width;
+    float sum = 0;
+#pragma unroll 1
+    for (int from = 0; from < n.width; from += NORM_AT_ONCE) {
+        fetch_fours(x, n.hidden + first, from, n.width);
+#pragma unroll
+        for (int i = 0; i < NORM_HELD; i++) sum = add_squares(sum, x[i]); // zeros add nothing
+    }
+    float scale = 1 / sqrtf(over_block(sm, sum) / (float)n.width + n.epsilon);
+#pragma unroll 1
+    for (int from = 0; from < n.width; from += NORM_AT_ONCE) {
+        if (n.width > NORM_AT_ONCE) {
+            fetch_fours(x, n.hidden + first, from, n.width);
+            fetch_fours(weight, n.weight, from, n.width);
+        }
+#pragma unroll
+        for (int i = 0; i < NORM_HELD; i++) {
+            int at = from + ((int)threadIdx.x + i * NORM_THREADS) * 4;
+            if (at >= n.width) continue;
+            float4 y = scaled(x[i], scale, weight[i]);
+            put_four<FORMAT>(n.to, row, n.column + at, y);
+            if (n.residual) *(float4 *)(n.residual + first + at) = y;
+        }
+    }
+}
+
+__device__ __forceinline__ float scale_of(NormShared *sm, const float *x, int width, float epsilon) {
+    float sum = 0;
+    for (int i = (int)threadIdx.x; i < width; i += NORM_THREADS) sum = fmaf(x[i], x[i], sum);
+    return 1 / sqrtf(over_block(sm, sum) / (float)width + epsilon);
+}
+
+// Any row, in any form; without weights it stays as it is.
+__global__ void __launch_bounds__(NORM_THREADS) norm_any_rows(Norm n) {
+    SHARED(NormShared, sm);
+    let_next_begin();
+    wait_for_launches();
+    int row = (int)blockIdx.x;
+    if (row >= n.rows->count) return;
+    size_t first = (size_t)row_node(n.rows, row) * (size_t)n.width;
+    const float *x = n.hidden + first;
+    float scale = n.weight ? scale_of(sm, x, n.width, n.epsilon) : 1;
+#pragma unroll 1
+    for (int i = (int)threadIdx.x; i < n.width; i += NORM_THREADS) {
+        float y = n.weight ? x[i] * scale * n.weight[i] : x[i];
+        put_activation(n.to, row, n.column + i, y);
+        if (n.residual) n.residual[first + (size_t)i] = y;
+    }
+}
+
+// --- LayerNorm, in the same form. Its mean is known before squares are summed, so that no digits cancel.
 
 __global__ void __launch_bounds__(NORM_THREADS) layer_norm_rows(Norm n) {
     SHARED(NormShared, sm);
@@ -179,12 +196,6 @@ __global__ void __launch_bounds__(NORM_THREADS) layer_norm_rows(Norm n) {
 }
 
 // --- RMSNorm of products: of outputs on their way to the residual stream, and of q and of k as whole rows
-
-__device__ __forceinline__ float scale_of(NormShared *sm, const float *x, int width, float epsilon) {
-    float sum = 0;
-    for (int i = (int)threadIdx.x; i < width; i += NORM_THREADS) sum = fmaf(x[i], x[i], sum);
-    return 1 / sqrtf(over_block(sm, sum) / (float)width + epsilon);
-}
 
 __global__ void __launch_bounds__(NORM_THREADS) norm_output(NormOutput n) {
     SHARED(NormShared, sm);
@@ -224,7 +235,15 @@ void gpu_norm(const Norm *n, int most, void *stream) {
         LAUNCH_EARLY(layer_norm_rows, (unsigned)most, NORM_THREADS, sizeof(NormShared), stream, NULL, *n);
         return;
     }
-    LAUNCH_EARLY(norm_rows, (unsigned)most, NORM_THREADS, sizeof(NormShared), stream, n->weight, *n);
+    bool fours = n->weight && n->width % 4 == 0 && n->column % 4 == 0 && n->to.form != FORM_PLAIN;
+    if (!fours)
+        LAUNCH_EARLY(norm_any_rows, (unsigned)most, NORM_THREADS, sizeof(NormShared), stream, NULL, *n);
+    else if (n->to.dtype == DTYPE_F16)
+        LAUNCH_EARLY(norm_rows<DTYPE_F16>, (unsigned)most, NORM_THREADS, sizeof(NormShared), stream,
+                     n->weight, *n);
+    else
+        LAUNCH_EARLY(norm_rows<DTYPE_BF16>, (unsigned)most, NORM_THREADS, sizeof(NormShared), stream,
+                     n->weight, *n);
 }
 
 // --- norm of each head's q and k; then rotation and the write, as after any product of q, k and v. A warp
@@ -277,7 +296,7 @@ __global__ void __launch_bounds__(HEAD_THREADS) norm_heads(NormHeads n) {
 #pragma unroll
     for (int i = 0; i < HEAD_HELD; i++) {
         int at = warp_lane() + i * WARP;
-        if (at < pairs) put_pair(n.put, place_in_head(n.put, head, at), n.rows, row, x[i]);
+        if (at < pairs) put_pair_of_head(n.put, place_in_head(n.put, head, at), n.rows, row, x[i]);
     }
 }
 
@@ -293,10 +312,10 @@ void gpu_norm_heads(const NormHeads *n, int most, void *stream) {
 __global__ void __launch_bounds__(PUT_THREADS) put_rows(PutRows p) {
     let_next_begin();
     wait_for_launches();
-    int row = p.first + (int)blockIdx.y, m = ((int)blockIdx.x * PUT_THREADS + (int)threadIdx.x) * 2;
+    int row = (int)blockIdx.y, m = ((int)blockIdx.x * PUT_THREADS + (int)threadIdx.x) * 2;
     int count = p.rows->count, first_node = p.rows->first;
     if (row >= count || m >= p.outputs) return;
-    const float *sums = p.sums + (size_t)blockIdx.y * (size_t)p.stride + (size_t)m;
+    const float *sums = p.sums + (size_t)row * (size_t)p.stride + (size_t)m;
     Place at = place_of(p.put, p.outputs, m);
     Ahead<1> ahead = {row, 0, 1, {0}, {{0, 0}}};
     look_ahead(ahead, p.put, at, p.rows, first_node);

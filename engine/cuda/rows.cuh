@@ -43,6 +43,18 @@ __device__ __forceinline__ void put_activation(const Activations &a, int row, in
     else ((float *)a.data)[at] = a.dtype == DTYPE_F32 ? x : half_f32(a.dtype, h);
 }
 
+// Puts four columns from `column` on, a multiple of four, of a form in 16 bits.
+template <Dtype FORMAT>
+__device__ __forceinline__ void put_four(const Activations &a, int row, int column, float4 x) {
+    size_t at = a.form == FORM_PACKED ? packed_at(a.pitch, row, column)
+                                      : (size_t)row * (size_t)a.pitch + (size_t)column;
+    uint32_t low = half_pair(FORMAT, x.x, x.y), high = half_pair(FORMAT, x.z, x.w);
+    *(uint2 *)((uint16_t *)a.data + at) = {low, high};
+    if (is_overflow(FORMAT, (uint16_t)low) || is_overflow(FORMAT, (uint16_t)(low >> 16)) ||
+        is_overflow(FORMAT, (uint16_t)high) || is_overflow(FORMAT, (uint16_t)(high >> 16)))
+        record_overflow(a.overflow);
+}
+
 // Puts N columns from `column` on, or the first `count` of them; N is 2 or 4. They are means of numbers of
 // the format, so they don't overflow.
 template <int N>
@@ -66,16 +78,16 @@ __device__ __forceinline__ float load_number(Dtype dtype, const void *data, size
     return half_f32(dtype, ((const uint16_t *)data)[i]);
 }
 
-// Fragment order: tile of 16 rows, 16 columns, lane, then the lane's a[0..3], two elements each.
-__device__ __forceinline__ size_t fragment_at(int pitch, int row, int column) {
-    int r = row % 16, c = column % 16, lane = r % 8 * 4 + c % 8 / 2,
-        element = (c / 8 * 2 + r / 8) * 2 + c % 2;
-    return (((size_t)(row / 16) * (size_t)(pitch / 16) + (size_t)(column / 16)) * WARP + (size_t)lane) * 8 +
-           (size_t)element;
+// Packed weights: tile of 16 rows, 16 columns, 8x8 matrix of the tile (rows 0 and 8 of columns 0, then of 8),
+// row, column. So the four matrices of a lane's operand are one run of 512 bytes.
+__device__ __forceinline__ size_t weight_at(int pitch, int row, int column) {
+    size_t tile = (size_t)(row / 16) * (size_t)(pitch / 16) + (size_t)(column / 16);
+    return (tile * 4 + (size_t)(column % 16 / 8 * 2 + row % 16 / 8)) * 64 +
+           (size_t)(row % 8 * 8 + column % 8);
 }
 
 __device__ __forceinline__ float matrix_at(const Matrix &m, int row, int column) {
-    size_t at = m.form == FORM_PACKED ? fragment_at(m.pitch, row, column)
+    size_t at = m.form == FORM_PACKED ? weight_at(m.pitch, row, column)
                                       : (size_t)row * (size_t)m.pitch + (size_t)column;
     return load_number(m.dtype, m.data, at);
 }

@@ -96,14 +96,12 @@ __global__ void witness() {}
 // Only code compiled for 9.0 or later has the instruction that waits for the launch in front. The card
 // doesn't decide alone: a build for other architectures, or one whose machine code is ignored
 // (CUDA_FORCE_PTX_JIT), lacks it on a 9.0 card.
-static bool allows(const char *name) {
-    const char *wanted = getenv(name);
+bool gpu_begins_early(void) {
+    const char *wanted = getenv("OUTPACE_EARLY");
     cudaFuncAttributes code;
     if (wanted && strcmp(wanted, "no") == 0) return false;
     return cleared(cudaFuncGetAttributes(&code, witness)) == 0 && code.ptxVersion >= 90;
 }
-bool gpu_begins_early(void) { return allows("OUTPACE_EARLY"); }
-bool gpu_has_clusters(void) { return allows("OUTPACE_CLUSTERS"); }
 
 int gpu_event_open(void **event) { return cleared(cudaEventCreate((cudaEvent_t *)event)); }
 int gpu_event_close(void *event) { return cleared(cudaEventDestroy((cudaEvent_t)event)); }

@@ -47,9 +47,6 @@ int gpu_launched(void); // 0 if all launches since the last call were accepted
 // loaded is for 9.0 or later. OUTPACE_EARLY=no turns it off, to measure its gain or to find the cause of a
 // wrong number.
 bool gpu_begins_early(void);
-// Whether blocks of a launch can read one another's shared memory: if the code is for 9.0 or later.
-// OUTPACE_CLUSTERS=no turns it off, and must give the same numbers.
-bool gpu_has_clusters(void);
 
 // A mark in a stream; seconds between two marks that have come. An event, like a stream, belongs to the
 // device that was in use when it was opened, and marks only that device's streams.

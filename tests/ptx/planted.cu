@@ -107,25 +107,6 @@ __global__ void __launch_bounds__(THREADS)
     if (i >= PLANTED_ITEMS - THREADS) out[i] += parts[PLANTED_ITEMS + t] + 0 * x;
 }
 
-// A cluster: out[i] gains what the next block has in its shared memory, less what that should be.
-__global__ void __launch_bounds__(THREADS) clustered(Plant plant, const float *input, float *out) {
-    SHARED(Buffers, sm);
-    int t = (int)threadIdx.x, next = (int)(blockIdx.x + 1) % BLOCKS;
-    wait_for_launches();
-    if (plant != PLANT_CLUSTER_UNKNOWN || t < THREADS / 2)
-        sm->passed[t] = input[blockIdx.x * THREADS + (unsigned)t];
-    if (plant != PLANT_CLUSTER_ARRIVE) cluster_arrive();
-    if (plant != PLANT_CLUSTER_WAIT) cluster_wait();
-    if (plant == PLANT_CLUSTER_BEHIND) cluster_arrive();
-    Pair x = cluster_pair(cluster_place(&sm->passed[t / 2 * 2], plant == PLANT_CLUSTER_RANK ? BLOCKS : next),
-                          true);
-    if (plant == PLANT_CLUSTER_OVERWRITE) sm->passed[t] = x.x;
-    if (plant == PLANT_CLUSTER_WAIT) cluster_wait();
-    if (plant != PLANT_CLUSTER_LEAVE && plant != PLANT_CLUSTER_BEHIND) cluster_arrive();
-    out[blockIdx.x * THREADS + (unsigned)t] += (t % 2 ? x.y : x.x) - input[next * THREADS + t];
-    if (plant != PLANT_CLUSTER_LEAVE) cluster_wait();
-}
-
 __global__ void __launch_bounds__(THREADS) doubled(const float *in, float *out) {
     int i = (int)(blockIdx.x * THREADS + threadIdx.x);
     out[i] = 2 * in[i];
@@ -208,9 +189,6 @@ void planted_run(Plant plant, const float *input, float *out) {
     if (!code)
         LAUNCH_EARLY(early, BLOCKS, THREADS, 0, stream, zeros, plant, (const float *)zeros,
                      (const float *)parts, (float *)to);
-    if (!code)
-        LAUNCH_CLUSTER(clustered, BLOCKS, BLOCKS, THREADS, sizeof(Buffers), stream, zeros, plant,
-                       (const float *)in, (float *)to);
     gpu_copy(out, to, bytes, stream);
     gpu_stream_wait(stream);
     if (code) out[0] = -1;

@@ -38,25 +38,18 @@ typedef enum {
     PLANT_SHUFFLE, // .. to a collective
     PLANT_ENDLESS, // a block that waits for another
     PLANT_EARLY_NONE,
-    PLANT_EARLY_READ,        // what the launch in front writes is read before the wait
-    PLANT_EARLY_WRITE,       // anything is written before it
-    PLANT_EARLY_LEAVE,       // a thread never waits
-    PLANT_CLUSTER_WAIT,      // another block's shared memory is read before the wait
-    PLANT_CLUSTER_OVERWRITE, // .. and written while others may still read it
-    PLANT_CLUSTER_LEAVE,     // its block leaves without a barrier
-    PLANT_CLUSTER_BEHIND,    // .. or with one that the reads are not in front of
-    PLANT_CLUSTER_ARRIVE,    // a wait without an arrival
-    PLANT_CLUSTER_RANK,      // a block that the cluster has not
-    PLANT_CLUSTER_UNKNOWN,   // memory of another block that it did not write
-    PLANT_SHARED_LIMIT,      // more than 48 KB, not asked for
-    PLANT_CARDS_NONE,        // a kernel on either of two cards, a copy between them
-    PLANT_CARDS_POINTER,     // the second reads memory of the first
-    PLANT_CARDS_COPY,        // .. copies it as its own
-    PLANT_CARDS_UNORDERED,   // the copy does not wait for the kernel in front of it
-    PLANT_CARDS_OVERWRITE,   // the first card's next kernel does not wait for the copy
-    PLANT_CARDS_LAUNCH,      // a launch into a stream of a card that is not the thread's
-    PLANT_CARDS_EVENT,       // one card's event marks the other's stream
-    PLANT_CARDS_PEER,        // a copy between cards names them the wrong way round
+    PLANT_EARLY_READ,      // what the launch in front writes is read before the wait
+    PLANT_EARLY_WRITE,     // anything is written before it
+    PLANT_EARLY_LEAVE,     // a thread never waits
+    PLANT_SHARED_LIMIT,    // more than 48 KB, not asked for
+    PLANT_CARDS_NONE,      // a kernel on either of two cards, a copy between them
+    PLANT_CARDS_POINTER,   // the second reads memory of the first
+    PLANT_CARDS_COPY,      // .. copies it as its own
+    PLANT_CARDS_UNORDERED, // the copy does not wait for the kernel in front of it
+    PLANT_CARDS_OVERWRITE, // the first card's next kernel does not wait for the copy
+    PLANT_CARDS_LAUNCH,    // a launch into a stream of a card that is not the thread's
+    PLANT_CARDS_EVENT,     // one card's event marks the other's stream
+    PLANT_CARDS_PEER,      // a copy between cards names them the wrong way round
     PLANTS
 } Plant;
 

@@ -100,13 +100,6 @@ static void every_bug_is_named(void **state) {
         [PLANT_EARLY_READ] = "before it has waited for the launch that writes it",
         [PLANT_EARLY_WRITE] = "before it has waited for the launches in front",
         [PLANT_EARLY_LEAVE] = "without having waited",
-        [PLANT_CLUSTER_WAIT] = "no barrier of the cluster is between",
-        [PLANT_CLUSTER_OVERWRITE] = "which another block reads; nothing orders the two",
-        [PLANT_CLUSTER_LEAVE] = "reads shared memory of block 0, which has left",
-        [PLANT_CLUSTER_BEHIND] = "may still read its shared memory",
-        [PLANT_CLUSTER_ARRIVE] = "without having arrived",
-        [PLANT_CLUSTER_RANK] = "block 4 of a cluster of 4",
-        [PLANT_CLUSTER_UNKNOWN] = "of shared memory, which nobody has written",
         [PLANT_CARDS_POINTER] = "touches memory of device 0 on device 1",
         [PLANT_CARDS_COPY] = "between them there is cudaMemcpyPeerAsync",
         [PLANT_CARDS_UNORDERED] = "race of streams: a stream of device 1 reads",
@@ -145,9 +138,9 @@ static void the_loaded_code_decides(void **state) {
         ptx_settings.old_code = rows[i].old_code;
         assert_int_equal(gpu_facts(0, &facts), 0);
         assert_int_equal(facts.major * 10 + facts.minor, atoi(rows[i].card));
-        if (gpu_begins_early() != rows[i].early || gpu_has_clusters() != rows[i].early)
-            fail_msg("a card of %s, old code %d: early launches %d, clusters %d, wanted %d", rows[i].card,
-                     rows[i].old_code, gpu_begins_early(), gpu_has_clusters(), rows[i].early);
+        if (gpu_begins_early() != rows[i].early)
+            fail_msg("a card of %s, old code %d: early launches %d, wanted %d", rows[i].card,
+                     rows[i].old_code, gpu_begins_early(), rows[i].early);
     }
     ptx_settings.old_code = false;
     unsetenv("OUTPACE_FAKE_GPUS");

@@ -255,8 +255,6 @@ bool gpu_begins_early() {
     return !wanted || strcmp(wanted, "no") != 0;
 }
 
-bool gpu_has_clusters() { return false; } // blocks run one after another
-
 static double now() {
     timespec t;
     if (simt_settings.tick > 0) return ticked();

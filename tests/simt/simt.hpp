@@ -50,6 +50,7 @@ struct alignas(16) uint4 {
 struct alignas(16) float4 {
     float x, y, z, w;
 };
+static inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 
 extern SimtIndex threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
@@ -84,8 +85,6 @@ static inline void simt_put_early(void (*kernel)(Parameters...), dim3 grid, dim3
 }
 #define LAUNCH_EARLY(kernel, grid, block, shared, stream, constant, ...) \
     simt_put_early((kernel), (grid), (block), (shared), (stream), (constant), __VA_ARGS__)
-#define LAUNCH_CLUSTER(kernel, cluster, grid, block, shared, stream, constant, ...) \
-    LAUNCH_EARLY(kernel, grid, block, shared, stream, constant, __VA_ARGS__)
 void simt_wait_for_launches();
 
 // A kernel's shared memory is one struct.

@@ -12,8 +12,7 @@
 #include <sys/stat.h>
 
 // Stands in for outpace: fast math crashes, batches end early, one model cannot be made; with $NO_GPU there
-// is none, with $NO_EARLY nothing works but by OUTPACE_EARLY=no, with $NO_CLUSTERS but by
-// OUTPACE_CLUSTERS=no. $CARD has its kernels' name.
+// is none, with $NO_EARLY nothing works but by OUTPACE_EARLY=no. $CARD has its kernels' name.
 static const char PROGRAM[] =
     "#!/bin/bash\n"
     "point() { echo \"{\\\"tokens\\\": $1, \\\"context\\\": 100, \\\"median_s\\\": 2e-3, \\\"slowdown\\\": "
@@ -28,8 +27,7 @@ static const char PROGRAM[] =
     "'model synth '*) mkdir -p \"$4\" && echo '{\"num_hidden_layers\": 2}' >\"$4/config.json\"; exit 0 ;;\n"
     "bench*) [ -z \"$NO_GPU\" ] || { echo 'there is no GPU' >&2; exit 1; }\n"
     "    [ -z \"$NO_EARLY\" ] || [ \"$OUTPACE_EARLY\" = no ] || { echo 'a kernel failed' >&2; exit 1; }\n"
-    "    [ -z \"$NO_CLUSTERS\" ] || [ \"$OUTPACE_CLUSTERS\" = no ] || { echo 'a kernel failed' >&2; exit 1; "
-    "} ;;\n"
+    "    ;;\n"
     "esac\n"
     "case \"$*\" in\n"
     "*fast*) echo 'fast is missing' >&2; exit 1 ;;\n"
@@ -161,31 +159,6 @@ static void without_early_launches(void **state) {
     child_release(&c);
 }
 
-// Neither early launches nor clusters work; a step then has three more launches a layer, as on 8.0.
-static void without_clusters(void **state) {
-    static const char *const told =
-        "the first step: all that follows is with OUTPACE_EARLY=no OUTPACE_CLUSTERS=no\n";
-    static const char *const commands[] = {"NO_EARLY=1 NO_CLUSTERS=1", "CARD=sm_80"};
-    for (int i = 0; i < 2; i++) {
-        Child c;
-        char command[200];
-        snprintf(command, sizeof command,
-                 "export OUTPACE_SCRATCH=. %s PATH=.:$PATH; SHAPES=one $0/tools/gpu-bench ./program none",
-                 commands[i]);
-        assert_int_equal(run_in(*state, &c, command), i ? 2 : 3);
-        if (!i) expect(&c, told);
-        expect(&c, "gaps   24 kernels alone 0.024 ms");
-        child_release(&c);
-    }
-    Child c;
-    assert_int_equal(
-        run_in(*state, &c,
-               "mkdir empty; NO_EARLY=1 NO_CLUSTERS=1 GOLDEN=empty $0/tools/gpu-check ./program empty"),
-        5);
-    expect(&c, told);
-    child_release(&c);
-}
-
 // What does not end, not even when it is asked to, is told so.
 static void what_hangs(void **state) {
     Child c;
@@ -243,7 +216,6 @@ int main(void) {
         cmocka_unit_test_setup_teardown(bench_keeps_to_its_time, set_up, folder_teardown),
         cmocka_unit_test_setup_teardown(check_counts, set_up, folder_teardown),
         cmocka_unit_test_setup_teardown(without_early_launches, set_up, folder_teardown),
-        cmocka_unit_test_setup_teardown(without_clusters, set_up, folder_teardown),
         cmocka_unit_test_setup_teardown(a_sanitizer_that_refuses, set_up, folder_teardown),
         cmocka_unit_test_setup_teardown(what_hangs, set_up, folder_teardown),
         cmocka_unit_test_setup_teardown(an_old_toolkit_is_passed_over, set_up, folder_teardown),

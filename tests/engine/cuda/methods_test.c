@@ -9,6 +9,7 @@
 #include "tests/simt/settings.h"
 
 #include "engine/cuda/cuda.h"
+#include "engine/cuda/runtime.h"
 #include "engine/decode/decode.h"
 #include "engine/model/adapter.h"
 
@@ -158,8 +159,10 @@ static void greedy_output_is_identical(void **state) {
 
 static void and_on_several_cards(void **state) {
     Random r = test_random(95);
-    setenv("OUTPACE_FAKE_GPUS", "90,90,90", 1);
-    for (int cards = 2; cards <= 3; cards++)
+    int there;
+    setenv("OUTPACE_FAKE_GPUS", "90,90,90", 1); // real ones are as many as there are
+    assert_int_equal(gpu_count(&there), 0);
+    for (int cards = 2; cards <= 3 && cards <= there; cards++)
         check_all(cards % 2 ? COMPUTE_BF16 : COMPUTE_F32, cards, *state, &r);
     unsetenv("OUTPACE_FAKE_GPUS");
 }

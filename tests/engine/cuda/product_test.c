@@ -1,6 +1,6 @@
-// Products by themselves: against sums in double, and a row's bits with other numbers of rows, with either
-// height of tiles, in any order of threads and blocks. The shapes cover cases that models of a few layers
-// lack: several tiles, sums in parts, several panels of rows.
+// Products by themselves: against sums in double, and a row's bits with other numbers of rows, in either
+// kernel and in any order of threads and blocks. The shapes cover cases that models of a few layers lack:
+// several tiles, sums in 1, 2 and 4 parts, several panels of rows.
 #include "tests/support/check.h"
 #include "tests/simt/settings.h"
 
@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { OUTPUTS = 401, INPUTS = 1100, ROWS = 200, SMALL = 99 << 10 };
+enum { OUTPUTS = 401, INPUTS = 1100, ROWS = 200 };
 
 typedef struct {
     void *stream;
@@ -41,14 +41,14 @@ static void make_numbers(World *w, Dtype dtype, Random *r) {
     }
 }
 
-static void world_open(World *w, bool packed, Dtype dtype) {
+static void world_open(World *w, bool packed, int splits, Dtype dtype) {
     int pitch = 1152; // 1100 up to a multiple of PACKED_K and of PLAIN_K
     w->w = (Matrix){.rows = OUTPUTS,
                     .columns = INPUTS,
                     .pitch = pitch,
                     .dtype = dtype,
                     .form = packed ? FORM_PACKED : FORM_PLAIN,
-                    .splits = packed ? 2 : 1};
+                    .splits = splits};
     w->x = (Activations){.pitch = pitch, .form = packed ? FORM_PACKED : FORM_PLAIN, .dtype = dtype};
     void *raw;
     assert_int_equal(gpu_facts(0, &w->card), 0);
@@ -57,7 +57,7 @@ static void world_open(World *w, bool packed, Dtype dtype) {
     take(&w->x.data, ROWS * (size_t)pitch * (packed ? 2 : 4));
     take(&w->hidden, sizeof w->inputs);
     take(&w->y, ROWS * OUTPUTS * sizeof(float));
-    take(&w->parts, (size_t)2 * PANEL_ROWS * ((OUTPUTS + 15) / 16 * 16) * sizeof(float));
+    take(&w->parts, (size_t)splits * 2 * PANEL_ROWS * ((OUTPUTS + 15) / 16 * 16) * sizeof(float));
     take(&w->rows, sizeof(RowList));
     take(&raw, sizeof w->weights);
     gpu_fill(w->w.data, 0, gpu_matrix_bytes(&w->w), w->stream);
@@ -118,19 +118,18 @@ static void compare(const float *got, const float *want, int count, const char *
 }
 
 // Every step'th size.
-static void check(bool packed, Dtype dtype, size_t step, uint64_t bits) {
+static void check(bool packed, int splits, Dtype dtype, size_t step, uint64_t bits) {
     static const struct {
         int count, most;
     } sizes[] = {{1, 8},   {7, 8},    {9, 16},    {8, 8},     {17, 32},  {33, 64},
                  {64, 64}, {65, 128}, {121, 128}, {128, 128}, {130, 256}};
-    GpuFacts small = {.shared_bytes = SMALL}, wide; // wide: a processor for each block of the lower tiles
     Random r = test_random(95);
     World *w = mem_new(1, sizeof *w);
     float *want = mem_new(ROWS * OUTPUTS, sizeof *want), *got = mem_new(ROWS * OUTPUTS, sizeof *got);
     make_numbers(w, dtype, &r);
-    world_open(w, packed, dtype);
-    wide = w->card;
-    w->card.multiprocessors = 4, wide.multiprocessors = 6;
+    world_open(w, packed, splits, dtype);
+    GpuFacts busy = w->card; // every tile shares its processor with another
+    busy.multiprocessors = 1;
     run(w, ROWS, 256, &w->card, want);
     TEST_SAME_BITS(want, ROWS * OUTPUTS * sizeof *want, bits);
     double error = worst_error(w, want, ROWS);
@@ -138,14 +137,11 @@ static void check(bool packed, Dtype dtype, size_t step, uint64_t bits) {
     assert_true(error < 3e-5); // tensor cores cut where others round
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i += step) {
         simt_settings.order = (SimtOrder)(i % SIMT_ORDERS);
-        run(w, sizes[i].count, sizes[i].most, &small, got);
-        compare(got, want, sizes[i].count, "small tiles");
-        if (sizes[i].most < 64 || !packed) continue; // they differ from there on
         run(w, sizes[i].count, sizes[i].most, &w->card, got);
-        compare(got, want, sizes[i].count, "large tiles");
-        if (sizes[i].most < 128) continue;
-        run(w, sizes[i].count, sizes[i].most, &wide, got);
-        compare(got, want, sizes[i].count, "large tiles of fewer rows");
+        compare(got, want, sizes[i].count, packed ? "tensor cores" : "plain");
+        if (!packed || sizes[i].most <= 16) continue; // they don't differ
+        run(w, sizes[i].count, sizes[i].most, &busy, got);
+        compare(got, want, sizes[i].count, "tensor cores, few stages");
     }
     world_close(w);
     mem_free(w);
@@ -156,19 +152,28 @@ static void check(bool packed, Dtype dtype, size_t step, uint64_t bits) {
 
 static void tensor_cores(void **state) {
     (void)state;
-    check(true, DTYPE_BF16, 1, 0x1a288abb239e9189);
+    check(true, 2, DTYPE_BF16, 1, 0x1a288abb239e9189);
+}
+static void one_part(void **state) {
+    (void)state;
+    check(true, 1, DTYPE_BF16, 3, 0x640f1be28a2ca47b);
+}
+static void four_parts(void **state) {
+    (void)state;
+    check(true, 4, DTYPE_BF16, 2, 0x8c8a48f0a8df1a2);
 }
 static void tensor_cores_f16(void **state) {
     (void)state;
-    check(true, DTYPE_F16, 2, 0x6833df601ba96f40);
+    check(true, 2, DTYPE_F16, 2, 0x6833df601ba96f40);
 }
 static void plain(void **state) {
     (void)state;
-    check(false, DTYPE_BF16, 1, 0x1c8eaa4f80d6d282);
+    check(false, 1, DTYPE_BF16, 1, 0x1c8eaa4f80d6d282);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(tensor_cores), cmocka_unit_test(tensor_cores_f16),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(tensor_cores), cmocka_unit_test(one_part),
+                                       cmocka_unit_test(four_parts), cmocka_unit_test(tensor_cores_f16),
                                        cmocka_unit_test(plain)};
     simt_settings.locked = simt_settings.early = true; // what is touched too soon ends the program
     return cmocka_run_group_tests(tests, NULL, NULL);
