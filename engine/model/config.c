@@ -207,31 +207,6 @@ static bool read_switches(const ConfigReader *r, Shape *s) {
     return read_activation(r, s) && config_factor(r, "rms_norm_eps", 1e-12, 0.5, &s->norm_epsilon);
 }
 
-// Weights of codes, in the form of quantise.h only.
-static bool read_codes(const ConfigReader *r, Model *m) {
-    static const char key[] = "quantization_config";
-    const json_t *codes = json_object_get(r->root, key);
-    if (!field_present(r->root, key)) return true;
-    const char *method = json_string_value(json_object_get(codes, "quant_method"));
-    if (!method || strcmp(method, "outpace") != 0)
-        return error_input(
-            r->e, "'%s' holds a quantised model ('quantization_config'); give its bf16, f16 or f32 original",
-            r->place);
-    json_int_t bits = json_integer_value(json_object_get(codes, "bits")),
-               group = json_integer_value(json_object_get(codes, "group_size"));
-    if ((bits != 8 && bits != 4) || (group != 32 && group != 64 && group != 128))
-        return error_input(
-            r->e,
-            "'%s' in '%s' must have 'bits' 8 or 4, and 'group_size' 32, 64 or 128: quantise the "
-            "model again",
-            key, r->place);
-    m->bits = (int)bits;
-    m->group = (int)group;
-    m->dtype = DTYPE_BF16;
-    m->unfused = true;
-    return true;
-}
-
 // --- ids
 
 static bool add_eos(Model *m, const json_t *v, const char *place, Error *e) {
@@ -306,7 +281,7 @@ static bool read_root(ConfigReader *r, Model *m) {
     m->bos = -1;
     if (!json_is_object(r->root)) return error_input(r->e, "'%s' must hold a JSON object", r->place);
     return read_type(r, m) && read_sizes(r, s) && read_window(r, s) && read_switches(r, s) &&
-           read_codes(r, m) && config_rope(r, s) && settle_windows(s) && read_experts(r, s) &&
+           config_codes(r, m) && config_rope(r, s) && settle_windows(s) && read_experts(r, s) &&
            (!r->a->read || r->a->read(r, s)) && config_int(r, "bos_token_id", -1, s->vocab - 1, &m->bos) &&
            read_eos(m, r->root, r->place, r->e) && read_stand_in(r, m);
 }

@@ -68,6 +68,13 @@ bool config_real(const ConfigReader *r, const char *key, double low, double high
 bool config_factor(const ConfigReader *r, const char *key, double low, double high, float *out);
 bool config_bool(const ConfigReader *r, const char *key, bool *out);
 
+// Fills bits, packing and stand_in of m from `quantization_config`. Forms that we don't read are refused by
+// name.
+bool config_codes(const ConfigReader *r, Model *m);
+
+// Names the model that m was quantised from, as its stand_in.
+void config_original(Model *m, const char *name, const char *codes, const char *form);
+
 // --- rotary embeddings
 
 // Fills s->rope and s->local_theta; s already has head_dim and context. Unsupported ropes are refused by

@@ -279,6 +279,40 @@ static void read_form(const Translator *t, const KnownName *known, Model *m) {
     s->mlp_bias = has(t, "blk.0.ffn_down.bias");
 }
 
+// --- the original
+
+// The format of blocks that most numbers are in; NULL: no tensor is quantised.
+static const char *common_format(const Gguf *g) {
+    enum { IDS = 64 };
+    double numbers[IDS] = {0}, most = 0;
+    const char *name = NULL;
+    for (size_t i = 0; i < g->tensor_count; i++) {
+        const GgufTensor *t = &g->tensors[i];
+        double n = 1;
+        for (int k = 0; k < t->rank; k++) n *= (double)t->dims[k];
+        if (t->format->numbers == 1 || t->format->id >= IDS) continue;
+        numbers[t->format->id] += n;
+        if (numbers[t->format->id] <= most) continue;
+        most = numbers[t->format->id];
+        name = t->format->name;
+    }
+    return name;
+}
+
+// A quantised model is marked with its original's name and its most common format.
+static void set_original(const Translator *t, Model *m) {
+    static const char *const keys[] = {"general.base_model.0.name", "general.name", "general.basename"};
+    const char *format = common_format(t->g);
+    char name[80] = "";
+    for (size_t i = 0; i < sizeof keys / sizeof *keys && !*name; i++) {
+        const GgufValue *v = gguf_find(t->g, keys[i]);
+        json_t *text = v && !v->list ? gguf_json(v) : NULL;
+        if (json_is_string(text)) snprintf(name, sizeof name, "%s", json_string_value(text));
+        json_decref(text);
+    }
+    if (format) config_original(m, *name ? name : t->name, format, "GGUF");
+}
+
 bool config_read_gguf(Model *m, const Gguf *g, const unsigned char *data, Error *e) {
     const GgufValue *v = gguf_find(g, "general.architecture");
     json_t *name = v ? gguf_json(v) : NULL;
@@ -286,6 +320,7 @@ bool config_read_gguf(Model *m, const Gguf *g, const unsigned char *data, Error 
     const KnownName *known = NULL;
     bool ok = find_name(&t, t.name, &known) && translate(&t, known) && config_read(m, t.config, g->place, e);
     if (ok) read_form(&t, known, m);
+    if (ok) set_original(&t, m);
     json_decref(t.config);
     json_decref(name);
     return ok;

@@ -247,7 +247,7 @@ static bool hold_shard(Model *m, WeightFile *file, const char *path, const Progr
 
 bool model_hold(Model *m, const char *dir, const Progress *progress, Error *e) {
     char path[MAX_PATH];
-    bool coded = m->layers[0].w[W_Q].codes.bits; // nearly all of the weights are in memory already
+    bool coded = m->bits || m->valued; // nearly all of the weights are in memory already
     for (int i = 0; i < m->shard_count && !coded; i++)
         if (!join_file(path, m, dir, m->shards[i].name, e) ||
             !hold_shard(m, &m->shards[i], path, progress, e))
@@ -385,8 +385,9 @@ static void describe_ids(const Model *m, Text *out) {
     text_puts(out, m->eos_count ? "\n" : " none\n");
 }
 
-// How many tensors of a GGUF file are codes.
-static void describe_gguf(const Model *m, Text *out) {
+// How many weights are codes, in files that mix formats.
+static void describe_format(const Model *m, Text *out) {
+    static const char *const packings[] = {"GGUF", "AWQ", "GPTQ", "compressed-tensors"};
     int four = 0, eight = 0, plain = 0;
     for (int i = 0; i < weights_count(m); i++) {
         WeightSpec w = weights_at(m, i);
@@ -394,8 +395,11 @@ static void describe_gguf(const Model *m, Text *out) {
         int bits = weight_tensor(m, w.layer, w.expert, w.which)->codes.bits;
         *(bits == 4 ? &four : bits == 8 ? &eight : &plain) += 1;
     }
-    text_printf(out, "format          GGUF: %d weights in codes of 4 bits, %d of 8 bits, %d plain\n", four,
-                eight, plain);
+    text_printf(out, "format          %s: %d weights in codes of 4 bits, %d of 8 bits, %d plain\n",
+                packings[m->packing.form], four, eight, plain - m->valued);
+    if (m->valued)
+        text_printf(out, "                %d more were codes that no kernel knows: bf16 values in memory\n",
+                    m->valued);
 }
 
 void model_describe(const Model *m, Text *out) {
@@ -431,8 +435,8 @@ void model_describe(const Model *m, Text *out) {
     text_printf(out, "cache           %zu bytes a position in bf16, %.2f GB at the full context\n", position,
                 (double)position * kept * 1e-9);
     if (!m->layers) return;
-    if (m->gguf.is) describe_gguf(m, out);
-    if (m->bits)
+    if (m->gguf.is || m->packing.form) describe_format(m, out);
+    if (m->unfused)
         text_printf(out, "codes           %d bits, groups of %d; embedding and head %d bits\n", m->bits,
                     m->group, m->head.codes.bits);
     text_printf(out, "weights         %s, %.3f GB in %d file%s\n", model_dtype_name(m),

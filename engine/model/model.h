@@ -32,6 +32,14 @@ typedef struct GgufForm {
     unsigned fused;  // 1 << group for each WeightGroup that is stored as one tensor
 } GgufForm;
 
+// How a directory's files pack codes (packed.c), by its quantization_config.
+typedef struct Packing {
+    enum { PACKED_NOT, PACKED_AWQ, PACKED_GPTQ, PACKED_TENSORS } form;
+    int bits, group; // group 0: all columns of a row
+    bool one_less;   // stored zero points are less by one
+    bool ordered;    // columns may be in another order than their groups: such weights become values
+} Packing;
+
 // A file of weights, mapped for the model's life.
 typedef struct WeightFile {
     FileView view;
@@ -42,11 +50,13 @@ typedef struct WeightFile {
 typedef struct Model {
     Shape shape;
     Dtype dtype;                   // of the weights: that of the first layer's q
-    int bits, group;               // of most weights, if they are codes (tensor.h); else 0
+    int bits, group;               // of the first layer's q, if it is codes (tensor.h); else 0
     bool unfused;                  // files are in the form of quantise.h
+    Packing packing;               // how they pack weights; zero: not
     char architecture[64];         // model_type of config.json
-    char stand_in[MODEL_STAND_IN]; // how a proxy was made ("reference (1f...) inflated to mistral-7b"),
-                                   // shown with every result; empty: a real model
+    char stand_in[MODEL_STAND_IN]; // how a proxy was made ("reference (1f...) inflated to mistral-7b"), or
+                                   // the model that this one was quantised from; shown with every result;
+                                   // empty: a model as it was trained
     GgufForm gguf;                 // how its file stores it; zero: as safetensors
     int bos;                       // -1: none
     int eos[MODEL_MAX_EOS], eos_count;
@@ -65,6 +75,7 @@ typedef struct Model {
     int shard_count;
     void **rearranged; // (rearranged_count): weights that files store in another form (weights.h)
     size_t rearranged_count, rearranged_capacity;
+    int valued;        // weights that files have as codes, and memory as values
     int unused_layers; // in the files, after those of config.json
     int name_form;     // of the files' tensors (weights.c)
     bool held;         // weights are in the process's own memory, not in the files' pages

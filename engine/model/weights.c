@@ -4,6 +4,7 @@
 
 #include "engine/base/memory.h"
 #include "engine/base/text.h"
+#include "engine/model/binding.h"
 #include "engine/model/config.h"
 #include "engine/model/model.h"
 
@@ -355,30 +356,33 @@ size_t shape_parameters(const Shape *s) {
 
 // --- binding
 
-// What names the sizes.
+// The part of the files that gives the sizes.
 static const char *config_of(const Model *m) { return m->gguf.is ? "header" : "config.json"; }
 
-// The tensor and its shard; NULL with e filled unless exactly one shard has it.
-static const StoredTensor *find(const Model *m, const Shard *shards, int count, const char *name,
-                                const char *dir, const Shard **where, Error *e) {
-    const StoredTensor *found = NULL;
-    for (int i = 0; i < count; i++) {
-        const StoredTensor *t = safetensors_find(&shards[i].header, name);
-        if (t && found) {
-            error_input(e,
-                        "tensor '%s' is in '%s/%s' and in '%s' too; remove the file that isn't "
-                        "of this model",
-                        name, dir, (*where)->name, shards[i].name);
-            return NULL;
-        }
-        if (!t) continue;
-        *where = &shards[i];
-        found = t;
+bool binding_has(const Binding *b, const char *name) {
+    for (int i = 0; i < b->count; i++)
+        if (safetensors_find(&b->shards[i].header, name)) return true;
+    return false;
+}
+
+bool binding_find(const Binding *b, const char *name, Found *out, Error *e) {
+    *out = (Found){NULL, NULL};
+    for (int i = 0; i < b->count; i++) {
+        const StoredTensor *t = safetensors_find(&b->shards[i].header, name);
+        if (t && out->t)
+            return error_input(e,
+                               "tensor '%s' is in '%s/%s' and in '%s' too; remove the file that isn't "
+                               "of this model",
+                               name, b->dir, out->shard->name, b->shards[i].name);
+        if (t) *out = (Found){t, &b->shards[i]};
     }
-    if (!found)
-        error_input(e, "'%s' has no tensor '%s', which its %s needs: are both of the same model?", dir, name,
-                    config_of(m));
-    return found;
+    return out->t ||
+           error_input(e, "'%s' has no tensor '%s', which its %s needs: are both of the same model?", b->dir,
+                       name, config_of(b->m));
+}
+
+Tensor *binding_place(const Binding *b, const WeightSpec *s) {
+    return place_of(b->m, s->layer, s->expert, s->which);
 }
 
 // The stored dimensions; returns how many there are.
@@ -400,18 +404,21 @@ static void write_shape(const int64_t *dims, int rank, char *out, size_t size) {
         n += (size_t)snprintf(out + n, size - n, "%s%lld", i ? ", " : "", (long long)dims[i]);
 }
 
-static bool check_shape(const Model *m, const StoredTensor *t, const WeightSpec *s, const char *dir,
-                        const char *file, Error *e) {
+bool binding_check_dims(const Binding *b, const Found *f, const int64_t *dims, int rank, Error *e) {
     char found[128], wanted[64];
-    int64_t dims[3];
-    int rank = stored_shape(s, dims);
-    if (t->rank == rank && !memcmp(t->dims, dims, (size_t)rank * sizeof *dims)) return true;
-    write_shape(t->dims, t->rank, found, sizeof found);
+    if (f->t->rank == rank && !memcmp(f->t->dims, dims, (size_t)rank * sizeof *dims)) return true;
+    write_shape(f->t->dims, f->t->rank, found, sizeof found);
     write_shape(dims, rank, wanted, sizeof wanted);
     return error_input(e,
                        "tensor '%s' in '%s/%s' has shape (%s), %s needs (%s): are "
                        "both of the same model?",
-                       t->name, dir, file, found, config_of(m), wanted);
+                       f->t->name, b->dir, f->shard->name, found, config_of(b->m), wanted);
+}
+
+bool binding_check(const Binding *b, const WeightSpec *s, const Found *f, Error *e) {
+    int64_t dims[3];
+    int rank = stored_shape(s, dims);
+    return binding_check_dims(b, f, dims, rank, e);
 }
 
 // The stored row of a row of q or k, whose pairs are half a head apart.
@@ -420,20 +427,29 @@ static size_t paired_row(const WeightSpec *s, size_t head, size_t row) {
     return (size_t)s->first_row + row - i + i % (head / 2) * 2 + i / (head / 2);
 }
 
-// The place of an element of the weight in the stored tensor; `head` is the size of one.
-static size_t stored_at(const WeightSpec *s, size_t head, size_t row, size_t column) {
-    size_t columns = (size_t)s->columns;
-    if (s->form == STORED_PAIRED)
-        return s->vector ? paired_row(s, head, column) : paired_row(s, head, row) * columns + column;
-    if (s->form == STORED_TRANSPOSED) return column * (size_t)s->stored_rows + (size_t)s->first_row + row;
-    if (s->form == STORED_LESS_ONE) return column;
+// Of q, k and v that take turns.
+static size_t turned_row(const WeightSpec *s, size_t head, size_t row) {
     size_t part = (size_t)(s->which >= W_Q_BIAS ? s->which - W_Q_BIAS : s->which - W_Q);
-    size_t i = s->vector ? column : row, at = (i / head * 3 + part) * head + i % head;
-    return s->vector ? at : at * columns + column;
+    return (row / head * 3 + part) * head + row % head;
 }
 
-// Memory for a weight that isn't used as it is stored; NULL with e filled.
-static void *take(Model *m, const WeightSpec *s, size_t count, size_t size, Error *e) {
+size_t binding_row(const Binding *b, const WeightSpec *s, size_t row) {
+    size_t head = (size_t)b->m->shape.head_dim;
+    if (s->form == STORED_PAIRED) return paired_row(s, head, row);
+    if (s->form == STORED_HEAD_BY_HEAD) return turned_row(s, head, row);
+    return (size_t)s->first_row + row;
+}
+
+// The place of an element of the weight in the stored tensor.
+static size_t stored_at(const Binding *b, const WeightSpec *s, size_t row, size_t column) {
+    if (s->form == STORED_LESS_ONE) return column;
+    if (s->vector) return binding_row(b, s, column);
+    if (s->form == STORED_TRANSPOSED) return column * (size_t)s->stored_rows + binding_row(b, s, row);
+    return binding_row(b, s, row) * (size_t)s->columns + column;
+}
+
+void *binding_take(const Binding *b, const WeightSpec *s, size_t count, size_t size, Error *e) {
+    Model *m = b->m;
     void *to = mem_try(count, size);
     if (!to) {
         error_system(e, "out of memory for '%s', which is rearranged", s->name);
@@ -445,14 +461,14 @@ static void *take(Model *m, const WeightSpec *s, size_t count, size_t size, Erro
 }
 
 // Copies a weight out of its stored form into memory of the model.
-static bool rearrange(Model *m, const WeightSpec *s, const void *stored, Tensor *out, Error *e) {
+static bool rearrange(const Binding *b, const WeightSpec *s, const void *stored, Tensor *out, Error *e) {
     Dtype dtype = s->form == STORED_LESS_ONE ? DTYPE_F32 : out->dtype;
     size_t rows = (size_t)s->rows, columns = (size_t)s->columns, size = dtype_size(dtype);
-    unsigned char *to = take(m, s, rows * columns, size, e);
+    unsigned char *to = binding_take(b, s, rows * columns, size, e);
     if (!to) return false;
     for (size_t r = 0, i = 0; r < rows; r++)
         for (size_t c = 0; c < columns; c++, i++) {
-            size_t at = stored_at(s, (size_t)m->shape.head_dim, r, c);
+            size_t at = stored_at(b, s, r, c);
             float one_more = s->form == STORED_LESS_ONE ? 1 + dtype_load(out->dtype, stored, at) : 0;
             if (s->form == STORED_LESS_ONE) memcpy(to + i * size, &one_more, size);
             else memcpy(to + i * size, (const unsigned char *)stored + at * size, size);
@@ -461,156 +477,63 @@ static bool rearrange(Model *m, const WeightSpec *s, const void *stored, Tensor 
     return true;
 }
 
-bool scales_name(char out[TENSOR_NAME], const char *weight) {
-    int n = snprintf(out, TENSOR_NAME, "%s.scales", weight);
-    return n > 0 && n < TENSOR_NAME;
-}
-
-// A scale that is 0, infinite or a NaN wasn't written by any quantiser.
-static bool check_scales(const StoredTensor *t, const unsigned char *data, const Shard *shard,
-                         const char *dir, Error *e) {
-    size_t count = (t->end - t->begin) / sizeof(uint16_t), columns = (size_t)t->dims[1];
-    for (size_t i = 0; i < count; i++) {
-        uint16_t half;
-        memcpy(&half, data + i * sizeof half, sizeof half);
-        const char *what = !(half & 0x7fffu)             ? "0"
-                           : (half & 0x7c00u) != 0x7c00u ? NULL
-                           : half & 0x3ffu               ? "a NaN"
-                                                         : "an infinity";
-        if (what)
-            return error_input(
-                e,
-                "tensor '%s' in '%s/%s' holds %s at row %zu, column %zu, which is not a scale: "
-                "quantise the model again",
-                t->name, dir, shard->name, what, i / columns, i % columns);
-    }
-    return true;
-}
-
-// The scales of a weight that is stored as codes `t` (quantise.h).
-static bool bind_codes(Model *m, const WeightSpec *s, const StoredTensor *t, const Shard *shard,
-                       const Shard *shards, int count, const char *dir, Error *e) {
-    const Shard *where = NULL;
-    char name[TENSOR_NAME];
-    int bits = strcmp(t->dtype, "I8") == 0 ? 8 : 4, group = m->group;
-    Tensor *to = place_of(m, s->layer, s->expert, s->which);
-    if (t->rank != 2 || t->dims[0] != s->rows || t->dims[1] != (int64_t)s->columns * bits / 8 ||
-        s->columns % group)
-        return error_input(
-            e,
-            "tensor '%s' in '%s/%s' isn't codes of %d bits for (%d, %d) numbers in groups of %d, "
-            "which config.json needs: are both of the same model?",
-            t->name, dir, shard->name, bits, s->rows, s->columns, group);
-    if (!scales_name(name, s->name)) return error_input(e, "the name of tensor '%s' is too long", s->name);
-    const StoredTensor *scales = find(m, shards, count, name, dir, &where, e);
-    if (!scales) return false;
-    if (strcmp(scales->dtype, "F16") != 0 || scales->rank != 2 || scales->dims[0] != s->rows ||
-        scales->dims[1] != s->columns / group || scales->begin % sizeof(uint16_t))
-        return error_input(e, "tensor '%s' in '%s/%s' must hold (%d, %d) scales in F16, at an even byte",
-                           name, dir, where->name, s->rows, s->columns / group);
-    *to = (Tensor){.data = shard->data + t->begin,
-                   .dtype = DTYPE_BF16,
-                   .rows = s->rows,
-                   .columns = s->columns,
-                   .codes = {bits, group, SCALES_F16, where->data + scales->begin}};
-    return check_scales(scales, to->codes.scales, where, dir, e);
-}
-
-// Makes codes of the blocks of a GGUF file; of codes that kernels don't know, values.
-static bool bind_blocks(Model *m, const WeightSpec *s, const BlockFormat *f, const StoredTensor *stored,
-                        const Shard *shard, const char *dir, Tensor *out, Error *e) {
-    Tensor t = {.dtype = DTYPE_BF16, .rows = 1, .columns = s->columns, .codes = f->codes};
-    bool valued = f->codes.bits == 8 && f->codes.kind == SCALES_PAIRS, paired = s->form == STORED_PAIRED;
-    size_t row = (size_t)s->columns / (size_t)f->numbers * (size_t)f->bytes, rows = (size_t)s->rows;
-    size_t code_bytes = tensor_row_bytes(&t), scale_bytes = tensor_row_scale_bytes(&t), bad = 0;
-    size_t value_bytes = (size_t)s->columns * sizeof(uint16_t), groups = (size_t)(t.columns / t.codes.group);
-    unsigned char *codes = take(m, s, valued ? 1 : rows, code_bytes, e);
-    unsigned char *scales = codes ? take(m, s, valued ? 1 : rows, scale_bytes, e) : NULL;
-    unsigned char *values = scales && valued ? take(m, s, rows, value_bytes, e) : NULL;
-    if (!scales || (valued && !values)) return false;
-    for (size_t r = 0; r < rows; r++) {
-        size_t at = paired ? paired_row(s, (size_t)m->shape.head_dim, r) : (size_t)s->first_row + r;
-        size_t place = valued ? 0 : r;
-        t.data = codes + place * code_bytes;
-        t.codes.scales = scales + place * scale_bytes;
-        block_row(f, shard->data + stored->begin + at * row, s->columns, codes + place * code_bytes,
-                  scales + place * scale_bytes);
-        if ((bad = tensor_bad_scale(&t)) < groups)
-            return error_input(
-                e,
-                "tensor '%s' in '%s/%s' has a scale that isn't finite, at row %zu, group %zu: fetch the "
-                "model again",
-                s->name, dir, shard->name, r, bad);
-        if (valued) tensor_decode_row(&t, 0, (uint16_t *)(void *)(values + r * value_bytes));
-    }
-    *out = (Tensor){
-        .data = valued ? values : codes, .dtype = DTYPE_BF16, .rows = s->rows, .columns = s->columns};
-    if (valued) return true;
-    out->codes = f->codes;
-    out->codes.scales = scales;
-    return true;
-}
-
 // The numbers of a found tensor, if it has the weight's dimensions.
-static bool locate(const Model *m, const WeightSpec *s, const StoredTensor *t, const Shard *shard,
-                   const char *dir, const unsigned char **data, Dtype *dtype, Error *e) {
-    if (!check_shape(m, t, s, dir, shard->name, e)) return false;
+static bool locate(const Binding *b, const WeightSpec *s, const Found *f, Dtype *dtype, Error *e) {
+    const StoredTensor *t = f->t;
+    if (!binding_check(b, s, f, e)) return false;
     if (!safetensors_dtype(t, dtype))
         return error_input(e,
                            "tensor '%s' in '%s/%s' has dtype %s; BF16, F16 and F32 are supported: save the "
                            "model in one of them",
-                           t->name, dir, shard->name, t->dtype);
-    if (t->begin % dtype_size(*dtype))
-        return error_input(
-            e,
-            "tensor '%s' in '%s/%s' begins at byte %zu, not a multiple of its element's %zu; save the "
-            "model again with the safetensors library",
-            t->name, dir, shard->name, t->begin, dtype_size(*dtype));
-    *data = shard->data + t->begin;
-    return true;
+                           t->name, b->dir, f->shard->name, t->dtype);
+    return t->begin % dtype_size(*dtype) == 0 ||
+           error_input(
+               e,
+               "tensor '%s' in '%s/%s' begins at byte %zu, not a multiple of its element's %zu; save the "
+               "model again with the safetensors library",
+               t->name, b->dir, f->shard->name, t->begin, dtype_size(*dtype));
 }
 
 // Joins the tensors of all heads, as f32.
-static bool join_heads(Model *m, const WeightSpec *s, const Shard *shards, int count, const char *dir,
-                       Error *e) {
-    float *to = take(m, s, (size_t)s->columns, sizeof *to, e);
+static bool join_heads(const Binding *b, const WeightSpec *s, Error *e) {
+    float *to = binding_take(b, s, (size_t)s->columns, sizeof *to, e);
     if (!to) return false;
-    *place_of(m, s->layer, s->expert, s->which) =
-        (Tensor){.data = to, .dtype = DTYPE_F32, .rows = s->rows, .columns = s->columns};
+    *binding_place(b, s) = (Tensor){.data = to, .dtype = DTYPE_F32, .rows = s->rows, .columns = s->columns};
     for (int h = 0; h < s->heads; h++) {
         char name[TENSOR_NAME];
-        const unsigned char *data;
-        const Shard *shard = NULL;
+        Found f;
         Dtype dtype;
         name_of_head(s, h, name);
-        const StoredTensor *t = find(m, shards, count, name, dir, &shard, e);
-        if (!t || !locate(m, s, t, shard, dir, &data, &dtype, e)) return false;
-        for (size_t i = 0; i < (size_t)(s->columns / s->heads); i++) *to++ = dtype_load(dtype, data, i);
+        if (!binding_find(b, name, &f, e) || !locate(b, s, &f, &dtype, e)) return false;
+        for (size_t i = 0; i < (size_t)(s->columns / s->heads); i++)
+            *to++ = dtype_load(dtype, found_data(&f), i);
     }
     return true;
 }
 
-bool weight_bind(Model *m, const WeightSpec *s, const Shard *shards, int count, const char *dir, Error *e) {
-    const unsigned char *data;
-    const Shard *shard = NULL;
+static bool bind(const Binding *b, const WeightSpec *s, Error *e) {
+    Found f;
     Dtype dtype;
+    Tensor *to = binding_place(b, s);
     if (!s->name[0]) return true;
-    if (s->form == STORED_EACH_HEAD) return join_heads(m, s, shards, count, dir, e);
-    const StoredTensor *t = find(m, shards, count, s->name, dir, &shard, e);
-    if (!t) return false;
-    bool codes = strcmp(t->dtype, "I8") == 0 || strcmp(t->dtype, "U8") == 0;
-    if (m->unfused && codes && !s->vector) return bind_codes(m, s, t, shard, shards, count, dir, e);
-    Tensor *to = place_of(m, s->layer, s->expert, s->which);
-    const BlockFormat *blocks = m->gguf.is && !s->vector ? block_format(t->dtype) : NULL;
-    if (blocks)
-        return check_shape(m, t, s, dir, shard->name, e) && bind_blocks(m, s, blocks, t, shard, dir, to, e);
-    if (!locate(m, s, t, shard, dir, &data, &dtype, e)) return false;
+    if (s->form == STORED_EACH_HEAD) return join_heads(b, s, e);
+    if (packed_has(b, s)) return packed_bind(b, s, e);
+    if (!binding_find(b, s->name, &f, e)) return false;
+    bool codes = strcmp(f.t->dtype, "I8") == 0 || strcmp(f.t->dtype, "U8") == 0;
+    if (b->m->unfused && codes && !s->vector) return codes_bind(b, s, &f, e);
+    const BlockFormat *blocks = b->m->gguf.is && !s->vector ? block_format(f.t->dtype) : NULL;
+    if (blocks) return binding_check(b, s, &f, e) && blocks_bind(b, s, blocks, &f, e);
+    if (!locate(b, s, &f, &dtype, e)) return false;
+    const unsigned char *data = found_data(&f);
     size_t before = (s->planes ? (size_t)s->expert * (size_t)s->stored_rows : 0) + (size_t)s->first_row;
-    size_t skip = before * (size_t)s->columns * dtype_size(dtype);
     *to = (Tensor){.data = data, .dtype = dtype, .rows = s->rows, .columns = s->columns};
-    if (s->form != STORED_AS_READ && s->form != STORED_ROW_A_HEAD) return rearrange(m, s, data, to, e);
-    to->data = data + skip;
+    if (s->form != STORED_AS_READ && s->form != STORED_ROW_A_HEAD) return rearrange(b, s, data, to, e);
+    to->data = data + before * (size_t)s->columns * dtype_size(dtype);
     return true;
+}
+
+bool weight_bind(Model *m, const WeightSpec *s, const Shard *shards, int count, const char *dir, Error *e) {
+    return bind(&(Binding){m, shards, count, dir}, s, e);
 }
 
 // Old files also store the frequencies of rotation, which config.json gives, and masks of attention.
@@ -632,7 +555,9 @@ static int expert_in(const Model *m, const char *name) {
 
 // Refuses a layer's tensor that no row asks for, such as a bias or a norm: the model's arithmetic is another.
 // Layers behind those that config.json names are only counted: a model may have been cut there by hand.
-static bool check_used(Model *m, const StoredTensor *t, const char *dir, const char *file, Error *e) {
+static bool check_used(const Binding *b, const Found *f, Error *e) {
+    Model *m = b->m;
+    const StoredTensor *t = f->t;
     int layer = -1;
     char layers[TENSOR_NAME];
     put_in_form(m, layers_of(m, architecture_find(m->architecture)), layers);
@@ -648,11 +573,11 @@ static bool check_used(Model *m, const StoredTensor *t, const char *dir, const c
     int expert = expert_in(m, t->name);
     if (expert >= m->shape.experts.count)
         return error_input(e, "tensor '%s' in '%s/%s' is of an expert too many: config.json gives %d",
-                           t->name, dir, file, m->shape.experts.count);
+                           t->name, b->dir, f->shard->name, m->shape.experts.count);
     for (Weight w = expert < 0 ? 0 : W_EXPERT_GATE; w < MODEL_WEIGHTS; w++) {
         WeightSpec s = named(m, layer, expert < 0 ? 0 : expert, w);
         char scales[TENSOR_NAME];
-        bool its = strcmp(s.name, t->name) == 0;
+        bool its = strcmp(s.name, t->name) == 0 || packed_owns(b, &s, f);
         if (m->unfused && !s.vector && scales_name(scales, s.name)) its |= strcmp(scales, t->name) == 0;
         for (int h = 0; s.form == STORED_EACH_HEAD && h < s.heads; h++) {
             char head[TENSOR_NAME];
@@ -664,7 +589,7 @@ static bool check_used(Model *m, const StoredTensor *t, const char *dir, const c
     return error_input(e,
                        "tensor '%s' in '%s/%s' doesn't belong to a %s model, which would leave it out; is "
                        "'model_type' in its config.json right?",
-                       t->name, dir, file, m->architecture);
+                       t->name, b->dir, f->shard->name, m->architecture);
 }
 
 // Chooses the form under which the files have the embedding; the usual one if none.
@@ -678,20 +603,24 @@ static void find_form(Model *m, const Shard *shards, int count) {
 }
 
 bool weights_bind(Model *m, const Shard *shards, int count, const char *dir, Error *e) {
+    Binding b = {m, shards, count, dir};
     find_form(m, shards, count);
     for (int i = 0; i < weights_count(m); i++) {
         WeightSpec s = weights_at(m, i);
-        if (!weight_bind(m, &s, shards, count, dir, e)) return false;
+        if (!bind(&b, &s, e)) return false;
     }
     for (int i = 0; i < count; i++)
         for (size_t k = 0; k < shards[i].header.count; k++)
-            if (!check_used(m, &shards[i].header.tensors[k], dir, shards[i].name, e)) return false;
+            if (!check_used(&b, &(Found){&shards[i].header.tensors[k], &shards[i]}, e)) return false;
     if (m->shape.tied_head) m->head = m->embedding;
     for (int i = 0; i < m->shape.layers && m->shape.mlp_input == MLP_SHARES_NORM; i++) {
         Tensor *w = m->layers[i].w;
         w[W_MLP_NORM] = w[W_ATTENTION_NORM];
         w[W_MLP_NORM_BIAS] = w[W_ATTENTION_NORM_BIAS];
     }
-    m->dtype = m->layers[0].w[W_Q].dtype;
+    const Tensor *q = &m->layers[0].w[W_Q];
+    m->dtype = q->dtype;
+    m->bits = q->codes.bits;
+    m->group = q->codes.group;
     return true;
 }

@@ -3,6 +3,7 @@
 // or a hang and with little memory. A new kind of damage is a new row.
 #include "tests/support/check.h"
 
+#include "engine/model/quantise.h"
 #include "engine/model/synth.h"
 #include "tests/support/child.h"
 #include "tests/support/spoil.h"
@@ -24,6 +25,9 @@ typedef enum {
     SINGLE,  // one model.safetensors
     SHARDED, // an index and shards
     MIXED,   // as SINGLE, with experts
+    CODED,   // as SINGLE, in codes of 4 bits
+    AWQ,     // without a tokenizer
+    GPTQ,
     LAYOUTS
 } Layout;
 
@@ -138,6 +142,10 @@ static const Case SINGLE_CASES[] = {
     {"rope scaling unknown", spoil_json, CONFIG "/rope_scaling", "{\"type\":\"ntk\",\"factor\":2}", CONFIG,
      "'ntk'"},
     {"quantised", spoil_json, CONFIG "/quantization_config", "{\"bits\":4}", CONFIG, "original"},
+    {"quantised by others", spoil_json, CONFIG "/quantization_config", "{\"quant_method\":\"bitsandbytes\"}",
+     CONFIG, "'bitsandbytes', which is not supported"},
+    {"packed, without parts", spoil_json, CONFIG "/quantization_config",
+     "{\"quant_method\":\"awq\",\"bits\":4,\"group_size\":128}", "", NULL}, // nothing needs to be packed
     // --- generation_config.json
     {"generation config empty", spoil_cut, GENERATION, "0", GENERATION, "line 1"},
     {"generation config a directory", spoil_folder, GENERATION, "", GENERATION, "not a regular file"},
@@ -254,6 +262,58 @@ static const Case MIXED_CASES[] = {
     {"expert of NaN", spoil_weight, "model.layers.1.mlp.experts.2.down_proj.weight", "5", "", "not finite"},
 };
 
+// Groups of 32; AWQ's of 64, with columns of 64 and, of down, 128; GPTQ's of 32.
+#define Q_0 "model.layers.0.self_attn.q_proj."
+#define DOWN_1 "model.layers.1.mlp.down_proj."
+#define CODES CONFIG "/quantization_config"
+static const Case CODED_CASES[] = {
+    {"groups that don't divide", spoil_json, CODES "/group_size", "128", WEIGHTS, "(512, 64) numbers in groups of 128"},
+    {"groups of another size", spoil_json, CODES "/group_size", "64", WEIGHTS, ".scales' in"},
+    {"groups of 0", spoil_json, CODES "/group_size", "0", CONFIG, "'group_size' 32, 64 or 128"},
+    {"bits of 3", spoil_json, CODES "/bits", "3", CONFIG, "'bits' 8 or 4"},
+    {"scale of NaN", spoil_bytes, Q_0 "weight.scales", "6:007e", WEIGHTS, "'" Q_0 "weight.scales'"},
+    {"scale of 0", spoil_bytes, Q_0 "weight.scales", "6:0000", WEIGHTS, "holds 0 at row 1, column 1, which is not a scale"},
+    {"scale of -0", spoil_bytes, Q_0 "weight.scales", "6:0080", WEIGHTS, "holds 0 at row 1, column 1"},
+    {"scale infinite", spoil_bytes, Q_0 "weight.scales", "0:007c", WEIGHTS, "holds an infinity at row 0, column 0"},
+    {"scales missing", spoil_header, Q_0 "weight.scales", Q_0 "weight.scalez", "", "'" Q_0 "weight.scale"},
+    {"scales in BF16", spoil_header, Q_0 "weight.scales\":{\"dtype\":\"F16\"", Q_0 "weight.scales\":{\"dtype\":\"BF16\"", WEIGHTS, "scales in F16"},
+    {"codes turned", spoil_header, "\"U8\",\"shape\":[64,32]", "\"U8\",\"shape\":[32,64]", WEIGHTS, "isn't codes of 4 bits for (64, 64)"},
+    {"codes of 8 bits for 4", spoil_header, "\"U8\",\"shape\":[64,32]", "\"I8\",\"shape\":[64,32]", WEIGHTS, "isn't codes of 8 bits"},
+};
+
+static const Case AWQ_CASES[] = {
+    {"groups that don't divide", spoil_json, CODES "/group_size", "48", "", "'" Q_0 "weight' of"},
+    {"groups of 2^19 columns", spoil_json, CODES "/group_size", "524288", "", "groups of 524288"},
+    {"groups past the limit", spoil_json, CODES "/group_size", "524289", CONFIG, "'group_size'"},
+    {"groups a text", spoil_json, CODES "/group_size", "\"64\"", CONFIG, "'group_size'"},
+    {"groups of half the size", spoil_json, CODES "/group_size", "32", WEIGHTS, "'" Q_0 "qzeros'"},
+    {"bits of 3", spoil_json, CODES "/bits", "3", CONFIG, "3 bits, which is not supported for AWQ"},
+    {"bits missing", spoil_json, CODES "/bits", "", CONFIG, "'bits'"},
+    {"another version", spoil_json, CODES "/version", "\"gemv\"", CONFIG, "version is 'gemv'"},
+    {"scale of NaN", spoil_bytes, Q_0 "scales", "6:007e", WEIGHTS, "'" Q_0 "scales' in"},
+    {"scale of 0", spoil_bytes, DOWN_1 "scales", "130:0000", WEIGHTS, "holds 0 for row 1, group 1, which is not a scale"},
+    {"scale infinite", spoil_bytes, Q_0 "scales", "0:007c", WEIGHTS, "holds inf for row 0, group 0"},
+    {"codes missing", spoil_header, Q_0 "qweight", Q_0 "qveight", "", "'" Q_0 "weight'"},
+    {"zero points missing", spoil_header, Q_0 "qzeros", Q_0 "qzerox", "", "'" Q_0 "qzeros'"},
+    {"scales missing", spoil_header, Q_0 "scales", Q_0 "scalez", "", "'" Q_0 "scales'"},
+    {"codes turned", spoil_header, Q_0 "qweight\":{\"dtype\":\"I32\",\"shape\":[64,8]", Q_0 "qweight\":{\"dtype\":\"I32\",\"shape\":[8,64]", WEIGHTS, "has shape (8, 64), config.json needs (64, 8)"},
+    {"codes real", spoil_header, Q_0 "qweight\":{\"dtype\":\"I32\"", Q_0 "qweight\":{\"dtype\":\"F32\"", WEIGHTS, "must have I32"},
+    {"another method", spoil_json, CODES "/quant_method", "\"gptq\"", WEIGHTS, "'" Q_0 "qweight' in"},
+};
+
+static const Case GPTQ_CASES[] = {
+    {"zero point out of range", spoil_bytes, Q_0 "qzeros", "1:f7", WEIGHTS, "the zero point 16 for row 3, group 0, must be at most 15"},
+    {"zero points as they are", spoil_json, CODES "/checkpoint_format", "\"gptq_v2\"", "", NULL},
+    {"group out of range", spoil_bytes, Q_0 "g_idx", "8:02000000", WEIGHTS, "'" Q_0 "g_idx' in"},
+    {"group negative", spoil_bytes, Q_0 "g_idx", "8:ffffffff", WEIGHTS, "puts column 2 into group -1 of 2"},
+    {"groups turned", spoil_bytes, Q_0 "g_idx", "0:01000000", "", NULL}, // values, then
+    {"groups missing", spoil_header, Q_0 "g_idx", Q_0 "g_idy", WEIGHTS, "doesn't belong"},
+    {"another format", spoil_json, CODES "/checkpoint_format", "\"marlin\"", CONFIG, "checkpoint_format is 'marlin'"},
+    {"order a number", spoil_json, CODES "/desc_act", "2", CONFIG, "'desc_act'"},
+    {"bits of 8", spoil_json, CODES "/bits", "8", WEIGHTS, "'" Q_0 "qweight' in"},
+    {"bits of 2", spoil_json, CODES "/bits", "2", CONFIG, "4 and 8 are"},
+};
+
 // clang-format on
 
 // --- running one
@@ -324,6 +384,9 @@ static void prompts(void **state) { RUN(PROMPT_CASES, SINGLE, PROMPT); }
 static void checked(void **state) { RUN(CHECK_CASES, SINGLE, CHECK); }
 static void sharded(void **state) { RUN(SHARDED_CASES, SHARDED, IDS); }
 static void mixed(void **state) { RUN(MIXED_CASES, MIXED, CHECK); }
+static void coded(void **state) { RUN(CODED_CASES, CODED, IDS); }
+static void awq(void **state) { RUN(AWQ_CASES, AWQ, IDS); }
+static void gptq(void **state) { RUN(GPTQ_CASES, GPTQ, IDS); }
 
 // The directories that are spoilt are good, and tell how much memory is usual.
 static void good_ones_run(void **state) {
@@ -331,6 +394,7 @@ static void good_ones_run(void **state) {
     for (Layout layout = SINGLE; layout < LAYOUTS; layout++)
         for (Use use = IDS; use <= CHECK; use++) {
             Child c;
+            if (use == PROMPT && layout >= AWQ) continue;
             use_model(&c, b->good[layout], use);
             if (c.code || c.err.length || !c.out.length)
                 fail_msg("layout %d, use %d: exit code %d, '%s'", layout, use, c.code, text_get(&c.err));
@@ -346,6 +410,11 @@ static int open_bench(void **state) {
     snprintf(b.good[SINGLE], sizeof b.good[SINGLE], "%s/single", b.root);
     snprintf(b.good[SHARDED], sizeof b.good[SHARDED], "%s/sharded", b.root);
     snprintf(b.good[MIXED], sizeof b.good[MIXED], "%s/mixed", b.root);
+    snprintf(b.good[CODED], sizeof b.good[CODED], "%s/coded", b.root);
+    snprintf(b.good[AWQ], sizeof b.good[AWQ], "%s/awq", b.root);
+    snprintf(b.good[GPTQ], sizeof b.good[GPTQ], "%s/gptq", b.root);
+    scratch_copy("tests/fixtures/golden/packed-awq", b.good[AWQ]);
+    scratch_copy("tests/fixtures/golden/packed-gptq", b.good[GPTQ]);
     snprintf(b.dir, sizeof b.dir, "%s/model", b.root);
     *state = &b;
     const char *experts[] = {"model_type=qwen3_moe", "num_experts=6", "num_experts_per_tok=2",
@@ -353,7 +422,9 @@ static int open_bench(void **state) {
     return model_synth(b.good[MIXED], &(SynthOptions){.shape = "tiny", .sets = experts, .set_count = 4},
                        &e) &&
                    model_synth(b.good[SINGLE], &(SynthOptions){.shape = "tiny"}, &e) &&
-                   model_synth(b.good[SHARDED], &(SynthOptions){.shape = "tiny", .shard_bytes = 70000}, &e)
+                   model_synth(b.good[SHARDED], &(SynthOptions){.shape = "tiny", .shard_bytes = 70000}, &e) &&
+                   model_quantise(b.good[CODED], &(QuantiseOptions){b.good[SINGLE], .bits = 4, .group = 32},
+                                  &e)
                ? 0
                : -1;
 }
@@ -372,7 +443,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_ones_run), // first: the others compare with it
         cmocka_unit_test(single),        cmocka_unit_test(prompts), cmocka_unit_test(checked),
-        cmocka_unit_test(sharded),       cmocka_unit_test(mixed),
+        cmocka_unit_test(sharded),       cmocka_unit_test(mixed),   cmocka_unit_test(coded),
+        cmocka_unit_test(awq),           cmocka_unit_test(gptq),
     };
     return cmocka_run_group_tests(tests, open_bench, close_bench);
 }

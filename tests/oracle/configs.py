@@ -340,11 +340,15 @@ PUBLISHED = {
 }
 
 
+# Packed: only as published, and counted as the model that they were quantised from.
+PACKED = {
+    "hugging-quants/Meta-Llama-3.1-8B-Instruct-AWQ-INT4": llama3(
+        4096, 14336, 32, 32, 8, 128256, 131072, mlp_bias=False, rope_scaling=scaled(8.0), quantization_config=dict(
+            bits=4, group_size=128, modules_to_not_convert=None, quant_method="awq", version="gemm", zero_point=True)),
+}
+
 # Refused for more than their type, or of types that transformers need not count: only as published.
 OTHERS = {
-    "hugging-quants/Meta-Llama-3.1-8B-Instruct-AWQ-INT4": ("'quantization_config'", llama3(
-        4096, 14336, 32, 32, 8, 128256, 131072, mlp_bias=False, rope_scaling=scaled(8.0), quantization_config=dict(
-            bits=4, group_size=128, modules_to_not_convert=None, quant_method="awq", version="gemm", zero_point=True))),
     "openai/gpt-oss-20b": ("model_type 'gpt_oss'", model(
         "gpt_oss", **sizes(2880, 2880, 24, 64, 8, 201088, 131072), attention_bias=True, head_dim=64, hidden_act="silu",
         num_local_experts=32, num_experts_per_tok=4, rms_norm_eps=1e-5, rope_theta=150000, sliding_window=128,
@@ -441,6 +445,10 @@ def main():
                 rows.append(row | dict(config=keys))
                 f.write(json.dumps(rows[-1], separators=(",", ":")) + "\n")
             print("%-46s %16d" % (name, parameters), flush=True)
+        for name, config in PACKED.items():
+            plain = {k: v for k, v in config.items() if k != "quantization_config"}
+            parameters = count(transformers.AutoConfig.for_model(**plain), plain)
+            f.write(json.dumps(dict(model=name, form="published", parameters=parameters, config=config), separators=(",", ":")) + "\n")
         for name, (why, config) in OTHERS.items():
             f.write(json.dumps(dict(model=name, form="published", refused=why, config=config), separators=(",", ":")) + "\n")
     write_seeds(rows)

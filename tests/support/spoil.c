@@ -187,14 +187,31 @@ void spoil_big_header(const char *dir, const char *a, const char *b) {
     text_release(&t);
 }
 
-void spoil_weight(const char *dir, const char *a, const char *b) {
+static void put_in_tensor(const char *dir, const char *tensor, size_t at, const void *bytes, size_t n) {
     Weights w = read_weights(dir);
     Safetensors s;
     assert_true(safetensors_parse((const unsigned char *)w.bytes, w.size, WEIGHTS, &s, NULL));
-    const StoredTensor *t = safetensors_find(&s, a);
-    assert_non_null(t);
-    memcpy(w.bytes + t->begin + 2 * number(b), "\xc0\x7f", 2);
+    const StoredTensor *t = safetensors_find(&s, tensor);
+    assert_true(t && at + n <= t->end - t->begin);
+    memcpy(w.bytes + t->begin + at, bytes, n);
     scratch_write(dir, WEIGHTS, w.bytes, w.size);
     safetensors_release(&s);
     mem_free(w.bytes);
+}
+
+void spoil_weight(const char *dir, const char *a, const char *b) {
+    put_in_tensor(dir, a, 2 * (size_t)number(b), "\xc0\x7f", 2);
+}
+
+void spoil_bytes(const char *dir, const char *a, const char *b) {
+    unsigned char bytes[16];
+    size_t n = 0;
+    const char *hex = strchr(b, ':');
+    assert_non_null(hex);
+    for (hex++; *hex; hex += 2, n++) {
+        const char byte[] = {hex[0], hex[1], 0};
+        assert_true(n < sizeof bytes && hex[1]);
+        bytes[n] = (unsigned char)strtoul(byte, NULL, 16);
+    }
+    put_in_tensor(dir, a, (size_t)number(b), bytes, n);
 }

@@ -26,3 +26,4 @@ Spoil spoil_header_whole; // the header becomes a, the data stays
 Spoil spoil_length;       // the length that the file claims becomes a
 Spoil spoil_big_header;   // a valid header of a megabytes, all of it tensors
 Spoil spoil_weight;       // element b of the tensor a becomes a NaN (BF16)
+Spoil spoil_bytes;        // b is "AT:HEX..": bytes of the tensor a from AT on
