@@ -32,9 +32,10 @@ struct Command {
 };
 
 extern const Command command_bench, command_compare, command_completions, command_datasets, command_doctor,
-    command_fit, command_generate, command_methods, command_model, command_plan, command_plot, command_replay,
-    command_report, command_run, command_schema, command_show, command_simulate, command_sql, command_status,
-    command_store, command_table, command_tokenizer, command_train, command_tune, command_verify;
+    command_fit, command_generate, command_methods, command_model, command_plan, command_plot,
+    command_quality, command_replay, command_report, command_run, command_schema, command_show,
+    command_simulate, command_sql, command_status, command_store, command_table, command_tokenizer,
+    command_train, command_tune, command_verify;
 
 extern const Command *const commands[]; // all of them, NULL last
 

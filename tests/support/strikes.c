@@ -110,6 +110,7 @@ static const Row ROWS[] = {
     {.name = "train heads", .words = "train heads ../in/tiny --heads 2 --config ../in/parts.yaml -o m", .loose = true},
     {.name = "train eagle", .words = "train eagle ../in/tiny --config ../in/parts.yaml -o m", .loose = true},
     {.name = "verify", .words = "verify ../in/tiny -n 1 --max-tokens 4 --adapter ../in/adapter", .loose = true},
+    {.name = "quality", .words = "quality ../in/tiny --against ../in/tiny --path ../in/own.jsonl --limit 1 --greedy 2", .loose = true},
     {.name = "list", .words = "table --db ../in/a.db"},
     {.name = "run", .words = "run ../in/one.yaml --db a.db", .loose = true},
     {.name = "run on", .words = "run ../in/two.yaml --db a.db", .loose = true, .prepare = "cp ../in/a.db ."},

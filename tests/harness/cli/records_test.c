@@ -31,6 +31,7 @@ static const Case CASES[] = {
     {"methods", {"methods"}, false},
     {"status", {"status", "--db", "a.db"}, false},
     {"plan", {"plan", "x.yaml", "--db", "a.db"}, false},
+    {"quality", {"quality", "tiny", "--against", "tiny", "--path", "own.jsonl", "--greedy", "4"}, false},
     {"replay", {"replay", "--path", "own.jsonl", "--model", "tiny"}, true},
     {"bench", {"bench", "tiny", "--tokens", "1", "--context", "5", "--samples", "2", "--seconds", "0"}, true},
 };

@@ -1,0 +1,271 @@
+// How well a model predicts texts, and how far it is from the model that it was quantised from.
+#include "harness/cli/command.h"
+
+#include "datasets/datasets.h"
+#include "engine/base/memory.h"
+#include "harness/cli/line.h"
+#include "harness/cli/records.h"
+#include "harness/cli/signals.h"
+#include "harness/cli/terminal.h"
+#include "harness/models/models.h"
+#include "harness/models/quality.h"
+#include "harness/prompts/prompts.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    const char *against;
+    Words datasets, paths;
+    int limit, greedy;
+    EngineOptions engine;
+    Records records;
+} QualityOptions;
+
+#define AT(name) offsetof(QualityOptions, name)
+static const Arg OPTIONS[] = {
+    {"against", ARG_WORD, AT(against), .help = "the model that MODEL was quantised from",
+     .value = "ORIGINAL"},
+    {"dataset", ARG_WORDS, AT(datasets), .help = "whose prompts and answers are the text; repeatable",
+     .value = "NAME"},
+    {"path", ARG_WORDS, AT(paths), .help = "a file of your own; repeatable", .value = "FILE"},
+    {"limit", ARG_INT, AT(limit), 0, 1 << 24, "0", .help = "prompts of each; 0: all", .value = "N"},
+    {"greedy", ARG_INT, AT(greedy), 0, 1 << 20, "64",
+     .help = "tokens that ORIGINAL writes after each prompt; 0: none", .value = "N"},
+    RECORDS_OPTIONS(AT(records)),
+};
+#undef AT
+
+typedef struct Looked {
+    const QualityOptions *o;
+    Engine model, original;
+    Line line;
+    Grid grid;
+    json_t *rows;
+    Quality all;
+    int sets;
+} Looked;
+
+static Engine *original_of(Looked *l) { return l->o->against ? &l->original : NULL; }
+
+// --- what is printed
+
+enum { ALONE_COLUMNS = 5 };
+static const GridColumn COLUMNS[] = {
+    {.head = "text", .least = 8},
+    {.head = "texts", .number = true, .drop = 1},
+    {.head = "tokens", .number = true},
+    {.head = "loss", .number = true},
+    {.head = "perplexity", .number = true},
+    {.head = "original's", .number = true},
+    {.head = "perplexity", .number = true},
+    {.head = "divergence", .number = true},
+    {.head = "same", .number = true},
+    {.head = "greedy", .number = true, .drop = 2},
+    {.head = "same", .number = true},
+    {.head = "unbroken", .number = true, .drop = 3},
+};
+
+static double share(size_t part, size_t of) { return of ? (double)part / (double)of : NAN; }
+static double mean(double sum, size_t of) { return of ? sum / (double)of : NAN; }
+
+static void put_real(Grid *g, const char *format, double x) {
+    if (isfinite(x)) {
+        char text[64];
+        snprintf(text, sizeof text, format, x);
+        text_puts(&g->cell, text);
+    }
+    grid_next(g);
+}
+
+static void put_grid(Looked *l, const char *name, const Quality *q) {
+    Grid *g = &l->grid;
+    text_puts(&g->cell, name), grid_next(g);
+    text_printf(&g->cell, "%zu", q->texts), grid_next(g);
+    text_printf(&g->cell, "%zu", q->tokens), grid_next(g);
+    put_real(g, "%.4f", mean(q->loss, q->tokens));
+    put_real(g, "%.4g", exp(mean(q->loss, q->tokens)));
+    if (l->o->against) {
+        put_real(g, "%.4f", mean(q->of_original, q->tokens));
+        put_real(g, "%.4g", exp(mean(q->of_original, q->tokens)));
+        put_real(g, "%.5f", mean(q->divergence, q->tokens));
+        put_real(g, "%.2f%%", 100 * share(q->same, q->tokens));
+        text_printf(&g->cell, "%zu", q->greedy), grid_next(g);
+        put_real(g, "%.2f%%", 100 * share(q->greedy_same, q->greedy));
+        put_real(g, "%.2f%%", 100 * share(q->unbroken, q->greedy));
+    }
+    grid_end(g);
+}
+
+static void put_row(Looked *l, const char *name, const Quality *q) {
+    json_t *row =
+        json_pack("{s:o, s:I, s:I, s:o, s:o}", "text", json_from_text(name), "texts", (json_int_t)q->texts,
+                  "tokens", (json_int_t)q->tokens, "loss", json_number(mean(q->loss, q->tokens)),
+                  "perplexity", json_number(exp(mean(q->loss, q->tokens))));
+    if (l->o->against)
+        json_object_update_new(
+            row, json_pack("{s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "original_loss",
+                           json_number(mean(q->of_original, q->tokens)), "original_perplexity",
+                           json_number(exp(mean(q->of_original, q->tokens))), "divergence",
+                           json_number(mean(q->divergence, q->tokens)), "same",
+                           json_number(share(q->same, q->tokens)), "greedy", (json_int_t)q->greedy,
+                           "greedy_same", json_number(share(q->greedy_same, q->greedy)), "greedy_unbroken",
+                           json_number(share(q->unbroken, q->greedy))));
+    json_array_append_new(l->rows, row);
+}
+
+static void put(Looked *l, const char *name, const Quality *q) {
+    if (records_asked(&l->o->records)) put_row(l, name, q);
+    else put_grid(l, name, q);
+}
+
+static void print_models(const Looked *l, const char *model) {
+    const char *made = l->model.model.stand_in;
+    terminal_printf("model     %s: %s%s%s, %.3f GB\n", SHOWN(model), model_dtype_name(&l->model.model),
+                    made[0] ? ", " : "", SHOWN(made), (double)model_bytes(&l->model.model) * 1e-9);
+    if (l->o->against)
+        terminal_printf("original  %s: %s, %.3f GB\n", SHOWN(l->o->against),
+                        model_dtype_name(&l->original.model), (double)model_bytes(&l->original.model) * 1e-9);
+}
+
+// --- texts
+
+// The first turn's prompt and reference as ids; *prompt: how many of them are the prompt's.
+static bool encode(const Tokenizer *t, const DatasetPrompt *p, IdList *out, size_t *prompt, Error *e) {
+    if (!prompt_encode(t, p->turns[0], strlen(p->turns[0]), true, out, e)) return false;
+    *prompt = out->count;
+    for (int i = 0; i < p->reference_count; i++)
+        if (p->references[i].turn == 0)
+            return prompt_encode(t, p->references[i].text, strlen(p->references[i].text), false, out, e);
+    return true;
+}
+
+// Tokenizers of the two models must give the same ids.
+static bool check_ids(const Looked *l, const DatasetPrompt *p, const IdList *ids, Error *e) {
+    IdList theirs = {0};
+    size_t prompt;
+    if (!l->o->against || !l->original.tokenizer) return true;
+    bool ok = encode(l->original.tokenizer, p, &theirs, &prompt, e);
+    if (ok && (theirs.count != ids->count || memcmp(theirs.ids, ids->ids, ids->count * sizeof *ids->ids)))
+        ok = error_input(e, "the tokenizers of '%s' and of the model cut prompt '%s' differently",
+                         l->o->against, p->id);
+    ids_release(&theirs);
+    return ok;
+}
+
+static bool look_at(Looked *l, const DatasetPrompt *p, Quality *q, Error *e) {
+    IdList ids = {0};
+    size_t prompt = 0;
+    bool ok = encode(l->model.tokenizer, p, &ids, &prompt, e) && check_ids(l, p, &ids, e);
+    if (ok && ids.count > 1) ok = quality_text(&l->model, original_of(l), ids.ids, (int)ids.count, q, e);
+    if (ok && l->o->against && l->o->greedy && prompt)
+        ok = quality_greedy(&l->model, &l->original, ids.ids, (int)prompt, l->o->greedy, q, e);
+    ids_release(&ids);
+    return ok;
+}
+
+static bool look_at_set(Looked *l, const char *name, const char *path, Error *e) {
+    const char *folder = getenv("OUTPACE_DATA");
+    DatasetRequest request = {.name = name,
+                              .path = path,
+                              .folder = folder && *folder ? folder : NULL,
+                              .limit = (size_t)l->o->limit};
+    Dataset d = {0};
+    Quality q = {0};
+    bool ok = dataset_open(&d, &request, e);
+    for (size_t i = 0; ok && i < d.count; i++) {
+        snprintf(l->line.at, sizeof l->line.at, "%.100s, prompt %zu of %zu", name, i + 1, d.count);
+        ok = look_at(l, &d.prompts[i], &q, e) || error_within(e, "'%s', prompt '%s'", name, d.prompts[i].id);
+    }
+    dataset_release(&d);
+    if (!ok) return false;
+    put(l, name, &q);
+    quality_add(&l->all, &q);
+    l->sets++;
+    return true;
+}
+
+static bool look_at_all(Looked *l, Error *e) {
+    const QualityOptions *o = l->o;
+    for (int i = 0; i < o->datasets.count; i++)
+        if (!look_at_set(l, o->datasets.items[i], NULL, e)) return false;
+    for (int i = 0; i < o->paths.count; i++)
+        if (!look_at_set(l, o->paths.items[i], o->paths.items[i], e)) return false;
+    if (l->sets > 1) put(l, "all", &l->all);
+    return true;
+}
+
+// --- the command
+
+static bool open_models(Looked *l, const char *model, Error *e) {
+    EngineOptions o = l->o->engine;
+    o.progress = line_progress(&l->line);
+    if (!engine_open(&l->model, model, &o, NULL, e)) return false;
+    if (!l->model.tokenizer) return error_input(e, "'%s' has no tokenizer, which the texts need", model);
+    if (!l->o->against) return true;
+    o.beside = &l->model;
+    return engine_open(&l->original, l->o->against, &o, NULL, e) &&
+           quality_comparable(&l->model, &l->original, e);
+}
+
+static bool report(Looked *l, const char *model, Error *e) {
+    bool records = records_asked(&l->o->records);
+    l->grid = (Grid){.columns = COLUMNS,
+                     .count = l->o->against ? (int)(sizeof COLUMNS / sizeof *COLUMNS) : ALONE_COLUMNS};
+    l->rows = json_array();
+    if (!records) grid_heads(&l->grid);
+    bool ok = look_at_all(l, e);
+    line_clear(&l->line);
+    if (ok && records) return records_print(l->rows, NULL, &l->o->records, e);
+    json_decref(l->rows);
+    if (ok) print_models(l, model);
+    ok = ok && grid_show(&l->grid, e);
+    grid_release(&l->grid);
+    return ok;
+}
+
+static bool run(int argc, char **argv, int *code, Error *e) {
+    QualityOptions o = {.greedy = 64};
+    Words rest;
+    bool stop;
+    (void)code;
+    o.engine.isa = getenv("OUTPACE_ISA");
+    if (!command_parse(&command_quality, argc, argv, &o, &rest, &stop, e)) return false;
+    if (stop) return true;
+    if (!o.datasets.count && !o.paths.count)
+        return error_input(e, "quality: give texts: --dataset NAME or --path FILE");
+    Looked l = {.o = &o};
+    interrupt_catch();
+    line_begin(&l.line, true);
+    bool ok = open_models(&l, rest.items[0], e) && report(&l, rest.items[0], e);
+    line_clear(&l.line);
+    engine_close(&l.original);
+    engine_close(&l.model);
+    return ok;
+}
+
+const Command command_quality = {
+    .name = "quality",
+    .usage = "MODEL --dataset NAME | --path FILE [--against ORIGINAL] [OPTIONS]",
+    .summary = "loss of a quantised model on texts, and how often it chooses as its original does",
+    .arguments = {1, 1},
+    .lesson =
+        "Reads texts, prompts with their reference answers, and prints the model's loss in nats a token, "
+        "and\n"
+        "its perplexity. --against a model that predicts the same texts adds that model's loss, the mean\n"
+        "divergence of the two distributions (Kullback-Leibler, nats), and at how many tokens both choose\n"
+        "the same. ORIGINAL also writes --greedy tokens after each prompt: of these, the share that MODEL\n"
+        "chooses at the same place, and the share that comes before an output's first other choice.\n"
+        "A line of a .txt file is a text. Nothing is random: the numbers depend on the models, the texts "
+        "and\n"
+        "--compute only.\n"
+        "\n"
+        "  outpace model quantise MODEL /tmp/m4 --bits 4\n"
+        "  outpace quality /tmp/m4 --against MODEL --dataset chat --dataset code\n"
+        "  outpace quality llama-q4_k_m.gguf --against Llama-2-7b-hf --path held-out.jsonl --limit 50\n",
+    .options = OPTIONS,
+    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    .shared = MODEL_SET(offsetof(QualityOptions, engine), "batch layout merge max_rows"),
+    .run = run};
