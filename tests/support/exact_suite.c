@@ -137,11 +137,20 @@ static void open_session(const ExactBackend *b, Session *s, const RandomModel *m
     if (b->poison) b->poison(s);
 }
 
-// Makes a weight of the head's row for `id` a NaN; with that, the id's logit after any node.
+// Makes a weight of the head's row for `id` a NaN, or the scale of some; with that, the id's logit after any
+// node.
 static void spoil(RandomModel *m, int id) {
     static const float nan32 = NAN;
     static const uint16_t nan16 = 0x7fff; // of both halves
     const Tensor *t = &m->model.head;
+    if (t->codes.bits) {
+        static const uint16_t quiet = 0x7e00; // which kernels round to one
+        Tensor row = tensor_rows(t, id, 1);
+        bool is_half = t->codes.kind == SCALES_F16 || t->codes.kind == SCALES_NESTED;
+        unsigned char *scale = m->weights + ((const unsigned char *)row.codes.scales - m->weights);
+        memcpy(scale, is_half ? (const void *)&quiet : &nan32, is_half ? sizeof quiet : sizeof nan32);
+        return;
+    }
     size_t size = dtype_size(t->dtype), at = (size_t)id * (size_t)t->columns * size;
     unsigned char *row = m->weights + ((const unsigned char *)t->data - m->weights) + at;
     memcpy(row, size == sizeof nan32 ? (const void *)&nan32 : &nan16, size);
@@ -257,7 +266,10 @@ static void check_round(const ExactBackend *b, int round, int most_nodes, Random
     Case c;
     Session s;
     Compute compute = (Compute)(round % COMPUTE_KINDS);
+    bool coded = random_below(r, 3) == 0;
+    if (coded) random_coded_shape(&shape);
     random_model_init(&m, &shape, compute == COMPUTE_F16 ? DTYPE_F16 : DTYPE_BF16, round % 4 == 0, r);
+    if (coded) random_model_code(&m, r);
     make_case(&c, &shape, r, most_nodes, b->most_context);
     Said want = new_said(&shape), got = new_said(&shape);
     open_session(b, &s, &m, compute, 1);

@@ -1,10 +1,13 @@
 #include "tests/support/random_model.h"
 
 #include "engine/base/memory.h"
+#include "engine/model/quantise.h"
 #include "engine/model/weights.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int pick(Random *r, const int *from, int n) { return from[random_below(r, (uint32_t)n)]; }
 
@@ -164,6 +167,85 @@ void random_model_release(RandomModel *m) {
     mem_free(m->model.layers);
     mem_free(m->model.experts);
     *m = (RandomModel){.weights = NULL};
+}
+
+// --- codes
+
+static int widened(int n) { return (n + GROUP_LEAST - 1) / GROUP_LEAST * GROUP_LEAST; }
+
+void random_coded_shape(Shape *s) {
+    s->width = widened(s->width);
+    s->mlp_width = widened(s->mlp_width);
+    s->experts.width = widened(s->experts.width);
+    s->experts.shared_width = widened(s->experts.shared_width);
+}
+
+// Group and kind of codes for so many columns.
+static Codes pick_codes(int columns, Random *r) {
+    Codes c = {.bits = random_below(r, 2) ? 8 : 4, .group = GROUP_LEAST};
+    while (c.group < GROUP_MOST && columns % (2 * c.group) == 0 && random_below(r, 2)) c.group *= 2;
+    if (c.bits == 8 && random_below(r, 4) == 0) c.group = 16;
+    c.kind = (ScaleKind)random_below(r, c.bits == 8 ? SCALES_PAIRS : SCALES_NESTED + 1);
+    if (c.kind == SCALES_NESTED && columns % (c.group * GROUPS_NESTED)) c.kind = SCALES_PAIRS;
+    return c;
+}
+
+// The scale of a group in the kind's own form; zero points are near the middle. Groups of 4 bits that share a
+// nest take the last one's scale.
+static void put_scale(const Codes *c, uint16_t half, size_t group, unsigned char *of_row, Random *r) {
+    float scale = f16_to_f32(half);
+    ScalePair pair = {scale, -scale * (float)(7 + random_below(r, 3))};
+    ScaleNest nest = {f32_to_f16(scale / 32), f32_to_f16(scale / 4), {0}, {0}};
+    for (int i = 0; i < GROUPS_NESTED; i++) {
+        nest.factor[i] = (uint8_t)(28 + random_below(r, 8));
+        nest.lows[i] = (uint8_t)(28 + random_below(r, 8));
+    }
+    switch (c->kind) {
+    case SCALES_F16: memcpy(of_row + group * sizeof half, &half, sizeof half); break;
+    case SCALES_F32: memcpy(of_row + group * sizeof scale, &scale, sizeof scale); break;
+    case SCALES_PAIRS: memcpy(of_row + group * sizeof pair, &pair, sizeof pair); break;
+    case SCALES_NESTED: memcpy(of_row + group / GROUPS_NESTED * sizeof nest, &nest, sizeof nest); break;
+    }
+}
+
+// Codes and, behind them, scales in the place of the values.
+static void code(RandomModel *m, Tensor *t, Random *r) {
+    if (!t->data || t->columns % GROUP_LEAST || random_below(r, 5) == 0) return;
+    Tensor coded = *t;
+    coded.dtype = DTYPE_BF16;
+    coded.codes = pick_codes(t->columns, r);
+    size_t group = (size_t)coded.codes.group, groups = (size_t)t->columns / group, rows = (size_t)t->rows;
+    size_t bytes = tensor_row_bytes(&coded), scale_bytes = tensor_row_scale_bytes(&coded);
+    unsigned char *codes = mem_new(rows * (bytes + scale_bytes), 1), *scales = codes + rows * bytes;
+    for (size_t row = 0; row < rows; row++)
+        for (size_t g = 0; g < groups; g++) {
+            float x[GROUP_MOST];
+            for (size_t k = 0; k < group; k++) x[k] = tensor_value(t, row, g * group + k);
+            uint16_t half =
+                quantise_group(x, (int)group, coded.codes.bits, codes + row * bytes + g * bytes / groups);
+            put_scale(&coded.codes, half, g, scales + row * scale_bytes, r);
+        }
+    assert(tensor_bytes(&coded) <= tensor_bytes(t));
+    unsigned char *to = m->weights + ((const unsigned char *)t->data - m->weights);
+    memcpy(to, codes, rows * (bytes + scale_bytes));
+    mem_free(codes);
+    coded.codes.scales = to + rows * bytes;
+    *t = coded;
+}
+
+void random_model_code(RandomModel *m, Random *r) {
+    Model *x = &m->model;
+    bool tied = x->head.data == x->embedding.data;
+    code(m, &x->embedding, r);
+    if (tied) x->head = x->embedding;
+    else code(m, &x->head, r);
+    for (int i = 0; i < x->shape.layers; i++) {
+        for (Weight w = 0; w < LAYER_WEIGHTS; w++)
+            if (WEIGHT_ROWS[w].kind == WEIGHT_MATRIX && w != W_ROUTER && w != W_SHARED_ROUTER)
+                code(m, &x->layers[i].w[w], r);
+        for (int k = 0; x->layers[i].experts && k < x->shape.experts.count * EXPERT_WEIGHTS; k++)
+            code(m, &x->layers[i].experts[k], r);
+    }
 }
 
 // --- models that agree now and then

@@ -21,6 +21,13 @@ Shape random_plain_shape(Random *r);
 void random_model_init(RandomModel *m, const Shape *shape, Dtype dtype, bool mixed, Random *r);
 void random_model_release(RandomModel *m);
 
+// Widens a shape's matrices, so that groups divide the columns of most.
+void random_coded_shape(Shape *s);
+
+// Makes random codes of most of the matrices whose columns groups divide, of all kinds, with values of the
+// size that they had. Not for models whose weights are changed afterwards (random_model_calm).
+void random_model_code(RandomModel *m, Random *r);
+
 // Layers from `first` on change the residual stream a little only: what leaves an earlier one is nearly
 // final, so that a draft of the lower layers is right now and then.
 void random_model_calm(RandomModel *m, int first);
