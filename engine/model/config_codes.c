@@ -33,7 +33,7 @@ static bool read_own(const ConfigReader *r, const json_t *codes, Model *m) {
 
 typedef struct Published {
     const char *method, *shown;
-    int form;
+    PackedForm form;
     int bits[2];
     bool (*read)(const ConfigReader *r, const json_t *codes, Packing *out);
 } Published;

@@ -33,8 +33,9 @@ typedef struct GgufForm {
 } GgufForm;
 
 // How a directory's files pack codes (packed.c), by its quantization_config.
+typedef enum { PACKED_NOT, PACKED_AWQ, PACKED_GPTQ, PACKED_TENSORS } PackedForm;
 typedef struct Packing {
-    enum { PACKED_NOT, PACKED_AWQ, PACKED_GPTQ, PACKED_TENSORS } form;
+    PackedForm form;
     int bits, group; // group 0: all columns of a row
     bool one_less;   // stored zero points are less by one
     bool ordered;    // columns may be in another order than their groups: such weights become values

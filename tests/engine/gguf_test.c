@@ -186,6 +186,9 @@ static void logits_of_blocks(void **state) {
     Error e = {0};
     if (!model_open(&m, path, &e)) fail_msg("%s", e.text);
     assert_non_null(model_coded(&m));
+    assert_string_equal(m.stand_in, "llama in Q8_0 (GGUF)");
+    assert_string_equal(model_dtype_name(&m), "Q4"); // of the first layer's q
+    assert_int_equal(m.valued, 2);
     write_plain(&m, dir);
     model_close(&m);
     for (int i = 0; i < 40; i++) ids[i] = i * 7 % 64;

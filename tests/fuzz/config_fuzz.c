@@ -30,7 +30,7 @@ static void check_rope(const Rope *r) {
 // The tensors of the last layer and of the whole model have positive sizes and names that fit.
 static void check_weights(const Model *m) {
     int n = weights_count(m);
-    for (int i = n - WEIGHTS + 1; i < n; i++) {
+    for (int i = n < WEIGHTS ? 0 : n - WEIGHTS + 1; i < n; i++) {
         WeightSpec s = weights_at(m, i);
         if (!s.name[0]) continue;
         demand(s.rows > 0 && s.columns > 0 && strlen(s.name) < TENSOR_NAME - 1);

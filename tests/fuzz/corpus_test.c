@@ -12,7 +12,7 @@
 
 // As the Makefile names the entry of each file when they are linked together.
 typedef int FuzzEntry(const uint8_t *data, size_t size);
-FuzzEntry adapter_fuzz, config_fuzz, dataset_fuzz, datastore_fuzz, experiment_fuzz, gguf_fuzz, gzip_fuzz,
+FuzzEntry adapter_fuzz, codes_fuzz, config_fuzz, dataset_fuzz, datastore_fuzz, experiment_fuzz, gguf_fuzz, gzip_fuzz,
     hardware_fuzz, import_fuzz, parquet_fuzz, points_fuzz, published_fuzz, safetensors_fuzz, surface_fuzz,
     token_table_fuzz, tokenizer_fuzz, tokens_fuzz, training_fuzz;
 
@@ -23,6 +23,7 @@ typedef struct {
 
 static const Fuzzer FUZZERS[] = {
     {"adapter", adapter_fuzz},
+    {"codes", codes_fuzz},
     {"config", config_fuzz},
     {"dataset", dataset_fuzz},
     {"datastore", datastore_fuzz},
