@@ -54,18 +54,12 @@ static Engine *original_of(Looked *l) { return l->o->against ? &l->original : NU
 
 enum { ALONE_COLUMNS = 5 };
 static const GridColumn COLUMNS[] = {
-    {.head = "text", .least = 8},
-    {.head = "texts", .number = true, .drop = 1},
-    {.head = "tokens", .number = true},
-    {.head = "loss", .number = true},
-    {.head = "perplexity", .number = true},
-    {.head = "original's", .number = true},
-    {.head = "perplexity", .number = true},
-    {.head = "divergence", .number = true},
-    {.head = "same", .number = true},
-    {.head = "greedy", .number = true, .drop = 2},
-    {.head = "same", .number = true},
-    {.head = "unbroken", .number = true, .drop = 3},
+    {.head = "text", .least = 8},           {.head = "texts", .number = true, .drop = 1},
+    {.head = "tokens", .number = true},     {.head = "loss", .number = true},
+    {.head = "perplexity", .number = true}, {.head = "original's", .number = true},
+    {.head = "perplexity", .number = true}, {.head = "divergence", .number = true},
+    {.head = "same", .number = true},       {.head = "greedy", .number = true, .drop = 2},
+    {.head = "same", .number = true},       {.head = "unbroken", .number = true, .drop = 3},
 };
 
 static double share(size_t part, size_t of) { return of ? (double)part / (double)of : NAN; }

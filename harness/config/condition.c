@@ -2,7 +2,7 @@
 // show at the first combination of parameters:
 //
 //   any = all { "or" all }      all = not { "and" not }      not = "not" not | "(" any ")" | comparison
-#include "harness/config/condition.h"
+#include "harness/config/sweep.h"
 
 #include "engine/base/error.h"
 

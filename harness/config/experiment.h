@@ -57,7 +57,7 @@ typedef struct MethodSpec {
     const MethodInfo *info;
     const char *label;       // in tables; NULL: name and parameters
     YamlNode *matrix, *zip;  // axes, values written out; NULL: none. zip: a map, or a list of maps
-    const YamlNode *exclude; // "exclude where": a condition (condition.h), or a list of them; NULL: none
+    const YamlNode *exclude; // "exclude where": a condition (sweep.h), or a list of them; NULL: none
 } MethodSpec;
 
 typedef enum { STOP_PASSES, STOP_TIMING } StopRule;

@@ -4,7 +4,6 @@
 #include "harness/config/sweep.h"
 
 #include "engine/base/memory.h"
-#include "harness/config/condition.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -2,7 +2,7 @@
 #include "tests/support/check.h"
 
 #include "engine/base/text.h"
-#include "harness/config/condition.h"
+#include "harness/config/sweep.h"
 
 #include <stdio.h>
 #include <string.h>
