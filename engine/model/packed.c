@@ -99,13 +99,14 @@ static uint32_t word_at(const unsigned char *data, size_t i) {
     return word;
 }
 
-// The bits of the i-th code of a word.
-static int shift_of(const Words *w, size_t i) { return w->bits * (int)(w->turns ? i / 2 + i % 2 * 4 : i); }
+// The place of the i-th code in a word that takes turns.
+static size_t turn_of(size_t i) { return i / 2 + i % 2 * 4; }
 
 static int code_at(const Words *w, size_t row, size_t column) {
     size_t each = (size_t)(WORD_BITS / w->bits), i = (w->down ? row : column) % each;
     size_t at = w->down ? row / each * w->columns + column : row * w->columns + column / each;
-    return (int)(word_at(w->data, at) >> shift_of(w, i) & ((1u << w->bits) - 1));
+    size_t place = w->turns ? turn_of(i) : i;
+    return (int)(word_at(w->data, at) >> place * (size_t)w->bits & ((1u << w->bits) - 1));
 }
 
 static int zero_of(const Packed *p, size_t row, size_t group) {
@@ -249,13 +250,38 @@ static bool check_zeros(const Binding *b, const Packed *p, bool *middle, Error *
 
 // --- codes out of words
 
+// The codes of a word, a byte each, from its low end.
+static void spread(uint32_t word, int bits, uint8_t out[TILE]) {
+    uint64_t x = word;
+    if (bits == 4) {
+        x = (x | x << 16) & 0x0000ffff0000ffffu;
+        x = (x | x << 8) & 0x00ff00ff00ff00ffu;
+        x = (x | x << 4) & 0x0f0f0f0f0f0f0f0fu;
+    }
+    memcpy(out, &x, sizeof x);
+}
+
 // The codes of TILE rows from a multiple of TILE on: (TILE, columns). Rows past the last stay as they are.
+// Neighbouring rows are neighbours in the file, or share its words: one at a time, each would fetch all lines
+// of the file again.
 static void read_tile(const Packed *p, size_t first, uint8_t *out) {
+    const Words *w = &p->codes;
     size_t count = p->rows - first < TILE ? p->rows - first : TILE;
-    for (size_t k = 0; k < p->columns; k++)
-        for (size_t i = 0; i < count; i++)
-            out[i * p->columns + k] =
-                (uint8_t)(p->turned ? code_at(&p->codes, k, first + i) : code_at(&p->codes, first + i, k));
+    size_t each = (size_t)(WORD_BITS / p->bits);
+    uint8_t codes[TILE];
+    if (w->turns) {
+        for (size_t k = 0; k < p->columns; k++) {
+            spread(word_at(w->data, k * w->columns + first / TILE), p->bits, codes);
+            for (size_t i = 0; i < TILE; i++) out[i * p->columns + k] = codes[turn_of(i)];
+        }
+        return;
+    }
+    for (size_t at = 0; at < p->columns / each; at++)
+        for (size_t i = 0; i < count; i++) {
+            size_t row = first + i;
+            spread(word_at(w->data, w->down ? at * w->columns + row : row * w->columns + at), p->bits, codes);
+            memcpy(out + i * p->columns + at * each, codes, each);
+        }
 }
 
 // The kernels' groups: the largest that are parts of the stored ones. 0: there is none.
@@ -297,10 +323,16 @@ static void put_scales(const Packed *p, const Codes *c, size_t row, unsigned cha
     }
 }
 
-static void put_values(const Packed *p, size_t row, const uint8_t *codes, unsigned char *out) {
+// pairs: scratch, (groups).
+static void put_values(const Packed *p, size_t row, const uint8_t *codes, ScalePair *pairs,
+                       unsigned char *out) {
+    for (size_t g = 0; g < p->groups; g++) {
+        float scale = scale_of(p, row, g);
+        pairs[g] = (ScalePair){scale, (float)zero_of(p, row, g)};
+    }
     for (size_t k = 0; k < p->columns; k++) {
-        size_t group = group_of(p, k);
-        uint16_t value = f32_to_bf16((float)(codes[k] - zero_of(p, row, group)) * scale_of(p, row, group));
+        const ScalePair *g = &pairs[group_of(p, k)];
+        uint16_t value = f32_to_bf16(((float)codes[k] - g->low) * g->scale);
         memcpy(out + k * sizeof value, &value, sizeof value);
     }
 }
@@ -310,18 +342,20 @@ static void unpack(const Binding *b, const Packed *p, const Tensor *t, unsigned 
                    unsigned char *scales) {
     size_t bytes = tensor_row_bytes(t), scale_bytes = tensor_row_scale_bytes(t), have = SIZE_MAX;
     uint8_t *tile = mem_new(TILE * p->columns, 1);
+    ScalePair *pairs = mem_new(p->groups, sizeof *pairs);
     for (size_t r = 0; r < (size_t)t->rows; r++) {
         size_t row = binding_row(b, p->s, r), first = row / TILE * TILE;
         if (first != have) read_tile(p, first, tile);
         have = first;
         const uint8_t *codes = tile + (row - first) * p->columns;
-        if (!t->codes.bits) put_values(p, row, codes, data + r * bytes);
+        if (!t->codes.bits) put_values(p, row, codes, pairs, data + r * bytes);
         else {
             put_codes(p, codes, data + r * bytes);
             put_scales(p, &t->codes, row, scales + r * scale_bytes);
         }
     }
     mem_free(tile);
+    mem_free(pairs);
 }
 
 bool packed_bind(const Binding *b, const WeightSpec *s, Error *e) {

@@ -21,7 +21,7 @@ static double log_of_sum(const float *logits, int vocab) {
     double most = -INFINITY, sum = 0;
     for (int i = 0; i < vocab; i++) most = fmax(most, (double)logits[i]);
     for (int i = 0; i < vocab; i++) sum += exp((double)logits[i] - most);
-    return most + log(sum);
+    return most + log(fmax(sum, 1)); // the largest adds 1
 }
 
 static double divergence(const float *p, double log_p, const float *q, double log_q, int vocab) {
