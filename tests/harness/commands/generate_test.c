@@ -7,9 +7,11 @@
 #include "tests/support/cli.h"
 #include "tests/support/scratch.h"
 
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -515,8 +517,27 @@ static void second_models(void **state) {
         "outpace: the exit layer of 'never' is 9, must be from 1 to 2, below the target's last\n");
 }
 
+// The record names the model that was quantised.
+static void quantised_by_others(void **state) {
+    static const char *const rows[][2] = {
+        {"golden/packed-awq", "tiny-llama in 4 bits, groups of 64 (AWQ)"},
+        {"golden/packed-gptq", "tiny-llama in 4 bits, groups of 32 (GPTQ)"},
+        {"golden/packed-tensors", "tiny-llama in 4 bits, groups of 32 (compressed-tensors)"},
+        {"gguf/mixed.gguf", "llama in Q8_0 (GGUF)"}};
+    char root[PATH_MAX], line[PATH_MAX + 200];
+    assert_non_null(realpath(getenv("OUTPACE_ROOT") ? getenv("OUTPACE_ROOT") : ".", root));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        snprintf(line, sizeof line, "generate '%s/tests/fixtures/%s' --ids 5,6 -n 2 --json", root,
+                 rows[i][0]);
+        json_t *got = cli_json(*state, line);
+        assert_string_equal(json_string_value(json_object_get(got, "stand_in")), rows[i][1]);
+        json_decref(got);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(quantised_by_others),
         cmocka_unit_test(piped_prompt),
         cmocka_unit_test(methods_agree),
         cmocka_unit_test(threads_agree),
