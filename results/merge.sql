@@ -83,9 +83,10 @@ LEFT JOIN map_prompt AS q ON q.old = prompt_id WHERE a.fresh ORDER BY id;
 
 INSERT INTO main.surface (attempt_id, model_id, kind, device, compute, layout, cache, k, w, a, b, rows, head_rows, context,
     samples, mean_ns, median_ns, deviation_ns, slowdown, floor_ns, bytes, operations, flags, weights, drift,
-    low_ns, high_ns, slowdown_low, slowdown_high, disturbed)
+    low_ns, high_ns, slowdown_low, slowdown_high, disturbed, sequences)
 SELECT t.new, m.new, kind, device, compute, layout, cache, k, w, a, b, rows, head_rows, context, samples, mean_ns,
-    median_ns, deviation_ns, slowdown, floor_ns, bytes, operations, flags, weights, drift, low_ns, high_ns, slowdown_low, slowdown_high, disturbed
+    median_ns, deviation_ns, slowdown, floor_ns, bytes, operations, flags, weights, drift, low_ns, high_ns, slowdown_low, slowdown_high, disturbed,
+    sequences
 FROM other.surface JOIN map_attempt AS t ON t.old = attempt_id JOIN map_model AS m ON m.old = model_id
 WHERE t.fresh ORDER BY id;
 

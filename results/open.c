@@ -56,10 +56,11 @@ EMBED(results_schema_3, "results/schema_3.sql")
 EMBED(results_schema_4, "results/schema_4.sql")
 EMBED(results_schema_5, "results/schema_5.sql")
 EMBED(results_schema_6, "results/schema_6.sql")
+EMBED(results_schema_7, "results/schema_7.sql")
 EMBED(results_views, "results/views.sql")
 
-static const StoreScript SCRIPTS[] = {results_schema,   results_schema_2, results_schema_3,
-                                      results_schema_4, results_schema_5, results_schema_6};
+static const StoreScript SCRIPTS[] = {results_schema,   results_schema_2, results_schema_3, results_schema_4,
+                                      results_schema_5, results_schema_6, results_schema_7};
 enum { VERSION = sizeof SCRIPTS / sizeof *SCRIPTS };
 
 // --- connecting -----------------------------------------------------------------------------------------

@@ -250,7 +250,8 @@ bool store_surface(Store *s, const StoreSurface *rows, int count, Error *e) {
                             of_measure(r->floor_s * 1e9), of_measure(r->bytes), of_measure(r->operations),
                             of_int(r->flags), of_text(r->weights), of_measure(r->drift),
                             of_measure(r->low_s * 1e9), of_measure(r->high_s * 1e9),
-                            of_measure(r->slowdown_low), of_measure(r->slowdown_high), of_int(r->disturbed)),
+                            of_measure(r->slowdown_low), of_measure(r->slowdown_high), of_int(r->disturbed),
+                            of_id(r->sequences)),
                      e);
     }
     return sql_leave(s, ok, e);

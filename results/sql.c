@@ -177,10 +177,10 @@ static const char *const SQL[STATEMENTS] = {
         "INSERT INTO surface (attempt_id, model_id, kind, device, compute, layout, cache, k, w, a, b, rows, "
         "head_rows,"
         " context, samples, mean_ns, median_ns, deviation_ns, slowdown, floor_ns, bytes, operations, flags,"
-        " weights, drift, low_ns, high_ns, slowdown_low, slowdown_high, disturbed)"
+        " weights, drift, low_ns, high_ns, slowdown_low, slowdown_high, disturbed, sequences)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, "
         "?21, ?22,"
-        " ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30)",
+        " ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31)",
     [STATEMENT_FAILURE_ADD] = "INSERT INTO failure (attempt_id, point_id, prompt_id, pass, message)"
                               " VALUES (?1, ?2, ?3, ?4, ?5)",
     [STATEMENT_FLAG_ADD] =

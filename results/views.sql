@@ -354,7 +354,7 @@ FROM sample JOIN point ON point.id = point_id JOIN model ON model.id = model_id 
 JOIN step_kind ON step_kind.id = kind WHERE head_rows IS NOT NULL;
 
 CREATE VIEW heat AS
-SELECT attempt_id, model_id, device, layout, cache, context, k, w, rows, mean_ns, median_ns, slowdown, floor_ns, drift,
+SELECT attempt_id, model_id, device, layout, cache, coalesce(sequences, 1) AS sequences, context, k, w, rows, mean_ns, median_ns, slowdown, floor_ns, drift,
        slowdown_low, slowdown_high, flags <> 0 AS disturbed
 FROM surface WHERE kind = 'step' AND k IS NOT NULL;
 

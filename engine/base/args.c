@@ -503,6 +503,13 @@ bool int_list_parse(const char *text, const char *what, int low, int high, IntLi
     }
 }
 
+int int_list_most(const IntList *l) {
+    int most = 0;
+    for (int i = 0; i < l->count; i++)
+        if (l->items[i] > most) most = l->items[i];
+    return most;
+}
+
 bool real_list_parse(const char *text, const char *what, double low, double high, RealList *out, Error *e) {
     *out = (RealList){.count = 0};
     for (const char *at = text;; at++) {

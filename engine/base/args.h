@@ -136,6 +136,7 @@ typedef struct IntList {
 
 // "1,2,8..64*2" as whole numbers within [low, high]; `what` names the option in messages.
 bool int_list_parse(const char *text, const char *what, int low, int high, IntList *out, Error *e);
+int int_list_most(const IntList *l); // the largest, at least 0
 
 enum { REAL_LIST_MAX = 64 };
 

@@ -115,8 +115,7 @@ static void answer(Lane *lane, bool ok, const Error *why) {
     if (!ok) lane->error = *why;
 }
 
-// As in session.c, many rows go layer by layer, so that they can be interrupted.
-static void run_calls(const Session *s, RunCall *calls, int count) {
+void batch_calls(const Session *s, RunCall *calls, int count) {
     enum { MANY_ROWS = 32 };
     int rows = 0, end = calls->run.b;
     for (int i = 0; i < count; i++) rows += calls[i].run.last - calls[i].run.first;
@@ -150,7 +149,7 @@ static void answer_alike(Batch *b, Lane *first) {
     read_clock(b);
     b->calls = n;
     if (first->heads) s->backend->head_together(b->heads, n, first->want);
-    else run_calls(s, b->runs, n);
+    else batch_calls(s, b->runs, n);
     read_clock(b);
     b->calls = 0;
     for (int i = 0; i < n; i++) {

@@ -55,5 +55,7 @@ typedef struct SharedRun {
 SharedRun lane_shared(const Lane *lane);
 
 // For the session.
+// Runs the calls together. As in session.c, many rows go layer by layer, so that they can be interrupted.
+void batch_calls(const Session *s, RunCall *calls, int count);
 bool lane_run(Session *s, const StepRun *run, Error *e);
 bool lane_head(Session *s, const int *nodes, int count, unsigned want, HeadOut *out, Error *e);

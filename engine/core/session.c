@@ -151,6 +151,16 @@ static bool parents_are_done(const Session *s, int first, int last) {
     return done;
 }
 
+// Nodes [first, last) have been from layer a to layer b.
+static void note_run(Session *s, int first, int last, int a, int b) {
+    for (int i = first; i < last; i++) s->done[i] = b;
+    s->passes++;
+    if (a == 0 && s->shape.input == INPUT_PAIRED && s->given > first)
+        note_pass(s, 0, 0, (s->given < last ? s->given : last) - first);
+    note_pass(s, a, b, last - first);
+    if (a == 0) s->rows += last - first;
+}
+
 // Runs every node at layer a to layer b, in runs of neighbours.
 static bool run_level(Session *s, int a, int b, Error *e) {
     for (int first = 0, last; first < s->tree.count; first = last) {
@@ -161,12 +171,7 @@ static bool run_level(Session *s, int a, int b, Error *e) {
         }
         assert(a > 0 || parents_are_done(s, first, last));
         if (!run_nodes(s, (StepRun){&s->tree, &s->cache, first, last, a, b, s->given}, e)) return false;
-        for (int i = first; i < last; i++) s->done[i] = b;
-        s->passes++;
-        if (a == 0 && s->shape.input == INPUT_PAIRED && s->given > first)
-            note_pass(s, 0, 0, (s->given < last ? s->given : last) - first);
-        note_pass(s, a, b, last - first);
-        if (a == 0) s->rows += last - first;
+        note_run(s, first, last, a, b);
     }
     return true;
 }
@@ -262,6 +267,16 @@ static bool run_head(Session *s, const int *nodes, int count, unsigned want, Hea
                    : s->backend->head(s->self, nodes, count, want, out, e);
 }
 
+// The head's best token of each node.
+static bool note_best(Session *s, const int *nodes, int count, const int *best, Error *e) {
+    note_head(s, nodes, count);
+    for (int i = 0; i < count; i++) {
+        if (best[i] == HEAD_BAD) return refuse_bad(s, nodes[i], e);
+        s->argmax[nodes[i]] = best[i];
+    }
+    return true;
+}
+
 bool session_read(Session *s, unsigned want, Error *e) {
     int *nodes = s->scratch, *best = s->scratch + s->tree.capacity, count = session_unread(s, want, nodes);
     if (count == 0) return true;
@@ -272,14 +287,55 @@ bool session_read(Session *s, unsigned want, Error *e) {
         out.logits = s->logits + (size_t)s->logit_rows * (size_t)s->shape.vocab;
     }
     if (!run_head(s, nodes, count, want | HEAD_ARGMAX, &out, e)) return false;
-    note_head(s, nodes, count);
-    for (int i = 0; i < count; i++) {
-        if (best[i] == HEAD_BAD) return refuse_bad(s, nodes[i], e);
-        s->argmax[nodes[i]] = best[i];
-        if (want & HEAD_LOGITS) s->logit_row[nodes[i]] = s->logit_rows++;
-    }
+    if (!note_best(s, nodes, count, best, e)) return false;
+    for (int i = 0; i < count && want & HEAD_LOGITS; i++) s->logit_row[nodes[i]] = s->logit_rows++;
     check(s);
     return true;
+}
+
+// --- a step that sequences share
+
+static bool run_together(Session *const *all, int count, Error *e) {
+    RunCall calls[SEQUENCES_MAX];
+    for (int i = 0; i < count; i++) {
+        Session *s = all[i];
+        assert(s->open && s->tree.count && run_end(s, 0, 0) == s->tree.count);
+        calls[i] = (RunCall){.self = s->self,
+                             .run = {&s->tree, &s->cache, 0, s->tree.count, 0, s->shape.layers, s->given}};
+    }
+    batch_calls(all[0], calls, count);
+    for (int i = 0; i < count; i++) {
+        if (!calls[i].ok && e) *e = calls[i].error;
+        if (!calls[i].ok) return false;
+        note_run(all[i], 0, all[i]->tree.count, 0, all[i]->shape.layers);
+    }
+    return true;
+}
+
+static bool read_together(Session *const *all, int count, Error *e) {
+    HeadCall calls[SEQUENCES_MAX];
+    HeadOut best[SEQUENCES_MAX];
+    for (int i = 0; i < count; i++) {
+        Session *s = all[i];
+        best[i] = (HeadOut){.argmax = s->scratch + s->tree.capacity};
+        calls[i] = (HeadCall){.self = s->self,
+                              .nodes = s->scratch,
+                              .count = session_unread(s, HEAD_ARGMAX, s->scratch),
+                              .out = &best[i]};
+    }
+    all[0]->backend->head_together(calls, count, HEAD_ARGMAX);
+    for (int i = 0; i < count; i++) {
+        if (!calls[i].ok && e) *e = calls[i].error;
+        if (!calls[i].ok || !note_best(all[i], calls[i].nodes, calls[i].count, best[i].argmax, e))
+            return false;
+        check(all[i]);
+    }
+    return true;
+}
+
+bool session_step_together(Session *const *all, int count, Error *e) {
+    assert(count >= 1 && count <= SEQUENCES_MAX && all[0]->backend->run_together);
+    return run_together(all, count, e) && read_together(all, count, e);
 }
 
 bool session_draw(Session *s, const int *nodes, int count, HeadDraws *draws, Error *e) {

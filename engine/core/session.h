@@ -86,6 +86,11 @@ bool session_read(Session *s, unsigned want, Error *e);
 int session_argmax(const Session *s, int node);          // of the node's canonical node
 const float *session_logits(const Session *s, int node); // (vocab); needs HEAD_LOGITS
 
+// The open steps of several sequences (BackendOptions.first) as one that reads the weights once: all nodes
+// through all layers, then the head on those that session_read would read. Lanes (batch.h) do the same for
+// sequences with threads of their own.
+bool session_step_together(Session *const *all, int count, Error *e);
+
 // An early exit: until the next session_run, reads are only of this canonical node, at the layer that it has
 // been through. The results are forgotten then.
 void session_peek(Session *s, int node);

@@ -13,7 +13,7 @@
 #include <string.h>
 
 typedef struct {
-    const char *tokens, *context, *k, *w;
+    const char *tokens, *context, *k, *w, *batch;
     EngineOptions engine;
     const char *adapter;
     int samples, prefill;
@@ -30,6 +30,8 @@ static const Arg OPTIONS[] = {
      .fallback = "25,100,500", .letter = 'c'},
     {"k", ARG_WORD, AT(k), .help = "rows in place of a chain: k rows of w", .value = "LIST", .letter = 'k'},
     {"w", ARG_WORD, AT(w), .help = "tokens of a row after the root", .value = "LIST", .letter = 'w'},
+    {"batch", ARG_WORD, AT(batch), .help = "sequences that run it together, each with such a context; cpu",
+     .value = "LIST", .fallback = "1"},
     {"adapter", ARG_WORD, AT(adapter), .help = "time its steps in place of the model's", .value = "DIR"},
     {"prefill", ARG_INT, AT(prefill), 0, 1 << 20, "0", .help = "time a prompt of N tokens too", .value = "N"},
     {"samples", ARG_INT, AT(samples), 1, 200, "5", .help = "of each point at least", .value = "N"},
@@ -62,7 +64,7 @@ static int grid_tokens(int k, int w, Layout layout) {
     return layout == LAYOUT_TREE ? 1 + k * w : k * (w + 1);
 }
 
-static bool add_grid(Bench *b, int context, Error *e) {
+static bool add_grid(Bench *b, int context, int sequences, Error *e) {
     Layout layout = b->a->engine.layout;
     IntList k, w;
     if (!b->a->k || !b->a->w) return error_input(e, "bench: --k and --w go together");
@@ -75,27 +77,49 @@ static bool add_grid(Bench *b, int context, Error *e) {
             if (tokens > TREE_MAX_NODES)
                 return error_input(e, "bench: %d rows of %d are %d tokens, a step holds %d", k.items[i],
                                    w.items[j], tokens, TREE_MAX_NODES);
-            BenchPoint p = {.context = context, .k = k.items[i], .w = w.items[j], .tokens = tokens};
-            p.layout = layout;
+            BenchPoint p = {.context = context,
+                            .sequences = sequences,
+                            .k = k.items[i],
+                            .w = w.items[j],
+                            .tokens = tokens,
+                            .layout = layout};
             if (!add_point(b, p, e)) return false;
         }
     return true;
 }
 
-static bool add_chains(Bench *b, int context, Error *e) {
+static bool add_chains(Bench *b, int context, int sequences, Error *e) {
     IntList tokens;
     if (!int_list_parse(b->a->tokens, "--tokens", 1, TREE_MAX_NODES, &tokens, e)) return false;
-    for (int i = 0; i < tokens.count; i++)
-        if (!add_point(b, (BenchPoint){.context = context, .tokens = tokens.items[i]}, e)) return false;
+    for (int i = 0; i < tokens.count; i++) {
+        BenchPoint p = {.context = context, .sequences = sequences, .tokens = tokens.items[i]};
+        if (!add_point(b, p, e)) return false;
+    }
     return true;
 }
 
 static bool make_grid(Bench *b, Error *e) {
-    IntList contexts;
-    if (!int_list_parse(b->a->context, "--context", 0, 1 << 24, &contexts, e)) return false;
+    IntList contexts, batch;
+    if (!int_list_parse(b->a->context, "--context", 0, 1 << 24, &contexts, e) ||
+        !int_list_parse(b->a->batch, "--batch", 1, SEQUENCES_MAX, &batch, e))
+        return false;
+    int most = int_list_most(&batch);
+    if (most > 1 && b->a->adapter)
+        return error_input(e, "bench: an adapter's steps are timed of one sequence; leave out --batch");
+    b->run.batches = most > 1;
     for (int i = 0; i < contexts.count; i++)
-        if (!(b->a->k || b->a->w ? add_grid : add_chains)(b, contexts.items[i], e)) return false;
+        for (int j = 0; j < batch.count; j++)
+            if (!(b->a->k || b->a->w ? add_grid : add_chains)(b, contexts.items[i], batch.items[j], e))
+                return false;
     return true;
+}
+
+// Sequences that the largest point needs.
+static int needed_sequences(const Bench *b) {
+    int most = 1;
+    for (int i = 0; i < b->run.count; i++)
+        if (b->run.points[i].sequences > most) most = b->run.points[i].sequences;
+    return most;
 }
 
 // Positions that the largest point needs.
@@ -112,7 +136,7 @@ static int needed_context(const Bench *b) {
 // The timed one: the model, or its adapter.
 static bool choose_benched(Bench *b, const EngineOptions *o, Error *e) {
     BenchRun *run = &b->run;
-    run->benched = (Benched){&run->engine.session, run->engine.model.dtype, &run->ceilings};
+    run->benched = (Benched){&run->engine.session, run->engine.model.dtype, &run->ceilings, run->engine.more};
     if (!b->a->adapter) return true;
     if (!engine_open_adapter(&run->adapter, &run->engine, b->a->adapter, o, NULL, e)) return false;
     run->adapter_dir = b->a->adapter;
@@ -125,6 +149,7 @@ static bool open_model(Bench *b, Error *e) {
     int need = needed_context(b);
     EngineOptions o = b->a->engine;
     o.context = need;
+    o.batch = needed_sequences(b);
     o.progress = line_progress(&b->silent);
     BenchPoint first = {.tokens = 1};
     BenchOptions once = {.max_samples = 1, .min_samples = 1, .clock = clock_monotonic()};
@@ -139,6 +164,9 @@ static bool open_model(Bench *b, Error *e) {
     return true;
 }
 
+// What the other points of its context are compared with.
+static bool is_one(const BenchPoint *p) { return p->tokens == 1 && p->k == 0 && p->sequences == 1; }
+
 static void show_progress(Bench *b, int point) {
     char text[64];
     snprintf(text, sizeof text, "point %d of %d", point, b->run.count);
@@ -152,7 +180,7 @@ static bool look_for_drift(Bench *b, const BenchOptions *o, const BenchPoint *on
     if (!bench_point(&b->run.benched, o, NULL, &again, e)) return false;
     for (int i = first; i < b->run.measured; i++) {
         BenchPoint *p = &b->run.points[i];
-        if (p->tokens > 1 || p->k) p->slowdown = bench_slowdown(&p->time, &one->time, &again.time);
+        if (!is_one(p)) p->slowdown = bench_slowdown(&p->time, &one->time, &again.time);
     }
     if (b->run.drifted >= 0 || !bench_drifted(one->time.median_s, again.time.median_s)) return true;
     b->run.drifted = one->context;
@@ -186,16 +214,16 @@ static bool measure(Bench *b, Error *e) {
         BenchPoint *p = &b->run.points[i];
         show_progress(b, i + 1);
         if (one.context != p->context) {
-            one = (BenchPoint){.context = p->context, .tokens = 1};
+            one = (BenchPoint){.context = p->context, .sequences = 1, .tokens = 1};
             others = false;
             first = i;
             if (!bench_point(&b->run.benched, &o, NULL, &one, e)) return false;
         }
-        if (p->tokens == 1 && p->k == 0) *p = one;
+        if (is_one(p)) *p = one;
         else if (!bench_point(&b->run.benched, &o, &one.time, p, e)) return false;
         b->run.measured++;
         mark_before(b, i, &unseen);
-        others = others || p->tokens > 1;
+        others = others || !is_one(p);
         bool last = i + 1 == b->run.count || b->run.points[i + 1].context != p->context;
         if (last && others && !look_for_drift(b, &o, &one, first, e)) return false;
     }
@@ -238,7 +266,8 @@ static bool bench(Bench *b, int *code, Error *e) {
 }
 
 static bool run(int argc, char **argv, int *code, Error *e) {
-    BenchArguments a = {.tokens = "1,2,4,8,16,32,64,121,128,256",
+    BenchArguments a = {.batch = "1",
+                        .tokens = "1,2,4,8,16,32,64,121,128,256",
                         .context = "25,100,500",
                         .samples = 5,
                         .seconds = 1,
@@ -281,6 +310,11 @@ const Command command_bench = {
         "Its slowdown may be off several times over: short steps fit between two turns of a busy neighbour,\n"
         "long ones don't.\n"
         "\n"
+        "With --batch B sequences, each with its own cache of so much context, run such a step together, "
+        "and\n"
+        "the weights are read once for all of them: tokens are of one sequence, rows the sum. Slowdown is\n"
+        "still over one token of one sequence; 'a sequence' is the part of it that each of them pays.\n"
+        "\n"
         "With --adapter the steps are an adapter's, an EAGLE draft's or a Medusa head's, on random states.\n"
         "\n"
         "A stand-in is a model with the shape of a published one but other weights.\n"
@@ -291,6 +325,7 @@ const Command command_bench = {
         "  outpace bench MODEL\n"
         "  outpace bench MODEL --tokens 1,8..64+8 --context 100\n"
         "  outpace bench MODEL --k 1,5,10 --w 2..14+2 --layout batch --csv > surface.csv\n"
+        "  outpace bench MODEL --tokens 1,4,16 --batch 1,2,4,8 --context 100\n"
         "  outpace bench MODEL --tokens 1 --context 100 --prefill 1024\n"
         "  outpace bench MODEL --adapter EAGLE --tokens 1,2,10\n",
     .options = OPTIONS,

@@ -17,7 +17,7 @@
 #include <string.h>
 
 typedef struct {
-    const char *k, *w, *context, *rows, *exits, *name, *db;
+    const char *k, *w, *context, *batch, *rows, *exits, *name, *db;
     EngineOptions engine;
     int layout, copied, samples;
     uint64_t seed;
@@ -36,6 +36,9 @@ static const Arg OPTIONS[] = {
      .fallback = "0,1,3,5,10,15", .letter = 'w'},
     {"context", ARG_WORD, AT(context), .help = "committed tokens before the step", .value = "LIST",
      .fallback = "25,100,500", .letter = 'c'},
+    {"batch", ARG_WORD, AT(batch),
+     .help = "sequences that run a step together, each with such a context; cpu", .value = "LIST",
+     .fallback = "1"},
     {"layout", ARG_CHOICE, AT(layout), .help = "do rows share the context, or repeat it", .choices = LAYOUTS,
      .fallback = "batch"},
     {"cache", ARG_CHOICE, AT(copied), .help = "do rows of a batch look at one cache, or copy it",
@@ -91,20 +94,14 @@ static bool read_plan(const SurfaceArguments *a, SurfacePlan *p, Error *e) {
     return read_layout(a, &p->layout, e) && int_list_parse(a->k, "--k", 1, TREE_MAX_NODES, &p->k, e) &&
            int_list_parse(a->w, "--w", 0, TREE_MAX_NODES, &p->w, e) &&
            int_list_parse(a->context, "--context", 0, 1 << 24, &p->contexts, e) &&
+           int_list_parse(a->batch, "--batch", 1, SEQUENCES_MAX, &p->batch, e) &&
            int_list_parse(a->rows, "--rows", 0, TREE_MAX_NODES, &p->rows, e) &&
            int_list_parse(a->exits, "--exits", 1, 1 << 16, &p->exits, e) && check_grid(p, e);
 }
 
-static int largest(const IntList *l) {
-    int most = 0;
-    for (int i = 0; i < l->count; i++)
-        if (l->items[i] > most) most = l->items[i];
-    return most;
-}
-
 static int needed_context(const SurfacePlan *p) {
-    int rows = surface_tokens(p->layout, largest(&p->k), largest(&p->w));
-    return largest(&p->contexts) + (rows > largest(&p->rows) ? rows : largest(&p->rows));
+    int rows = surface_tokens(p->layout, int_list_most(&p->k), int_list_most(&p->w));
+    return int_list_most(&p->contexts) + (rows > int_list_most(&p->rows) ? rows : int_list_most(&p->rows));
 }
 
 static bool open_model(Work *s, Error *e) {
@@ -113,6 +110,7 @@ static bool open_model(Work *s, Error *e) {
     BackendOptions machine = {.threads = o.threads, .isa = o.isa};
     o.layout = s->plan.layout;
     o.context = need;
+    o.batch = int_list_most(&s->plan.batch);
     o.progress = line_progress(&s->silent);
     if (!engine_check(&o, e) || !engine_ceilings(o.device, &machine, &s->ceilings, e) ||
         !engine_open(&s->engine, s->dir, &o, &s->memory, e))
@@ -122,8 +120,8 @@ static bool open_model(Work *s, Error *e) {
         return error_input(e, "the largest point needs %d positions, the model has %d", need,
                            s->engine.session.context);
     layers = s->engine.model.shape.layers;
-    return largest(&s->plan.exits) <= (layers > 1 ? layers : 1) ||
-           error_input(e, "--exits has %d, the model %d layers", largest(&s->plan.exits), layers);
+    return int_list_most(&s->plan.exits) <= (layers > 1 ? layers : 1) ||
+           error_input(e, "--exits has %d, the model %d layers", int_list_most(&s->plan.exits), layers);
 }
 
 // --- the store -------------------------------------------------------------------------------------------
@@ -147,6 +145,7 @@ static bool hash_plan(const Work *s, const char *weights, const char *program, c
     put_list(&all, "\nk", &p->k);
     put_list(&all, "w", &p->w);
     put_list(&all, "contexts", &p->contexts);
+    put_list(&all, "batch", &p->batch);
     put_list(&all, "rows", &p->rows);
     put_list(&all, "exits", &p->exits);
     o.layout = p->layout;
@@ -196,7 +195,7 @@ static bool open_store(Work *s, int argc, char **argv, Error *e) {
     const Session *session = &s->engine.session;
     BackendReport report;
     Environment v;
-    Benched b = {&s->engine.session, s->engine.model.dtype, &s->ceilings};
+    Benched b = {&s->engine.session, s->engine.model.dtype, &s->ceilings, NULL};
     environment_open(&v, &s->machine, s->a->engine.device);
     session->backend->report(session->self, &report);
     gauges_ceilings(s->a->engine.device, &s->ceilings, bench_peak(&b), report.isa, &v.on);
@@ -272,6 +271,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     SurfaceArguments a = {.k = "1,2,4,8,16,32",
                           .w = "0,1,3,5,10,15",
                           .context = "25,100,500",
+                          .batch = "1",
                           .layout = LAYOUT_BATCH,
                           .exits = "1",
                           .rows = SURFACE_ROWS,
@@ -306,6 +306,9 @@ const Command command_bench_store = {
         "What other processes disturb is timed again, at most four times as often; what could not be\n"
         "measured undisturbed is marked, in the store, in 'outpace show' and by * in 'outpace plot "
         "slowdown'.\n"
+        "With --batch the grid is timed of 1, 2, ... sequences that run their steps together, each with its "
+        "own\n"
+        "cache: rows are those of all, and slowdowns over one token of one sequence.\n"
         "With --sequence a text of each context is run from nothing, in chunks of at most 1,024: prefill.\n"
         "With --cache copied each row of a batch reads a copy of the cache of its own, made before it is "
         "timed.\n"
@@ -316,6 +319,7 @@ const Command command_bench_store = {
         "  outpace bench --store MODEL --k 1..32 --w 0..15 --context 25,100,500\n"
         "  outpace bench --store MODEL --k 1 --w 0 --context 16000 --sequence --sliding-window off\n"
         "  outpace bench --store MODEL --layout tree --rows 0 --db mine.db\n"
+        "  outpace bench --store MODEL --layout tree --batch 1,2,4,8\n"
         "  outpace bench --store MODEL --cache copied --rows 0\n"
         "  outpace bench --store MODEL --k 1 --w 0 --exits 1..8\n"
         "  outpace bench --store MODEL --device cuda --math fast\n",

@@ -58,15 +58,17 @@ static bool print_run(Store *store, int64_t run, Error *e) {
 }
 
 static const GridColumn SURFACE[] = {
-    {"kind", false, 0, 0},    {"context", true, 0, 0}, {"k x w", true, 0, 0},     {"layers", true, 0, 4},
-    {"rows", true, 0, 0},     {"samples", true, 0, 2}, {"median ms", true, 0, 0}, {"[95%]", false, 0, 3},
-    {"slowdown", true, 0, 0}, {"[95%]", false, 0, 0},  {"floor ms", true, 0, 5},  {"disturbed", false, 0, 0},
+    {"kind", false, 0, 0},      {"context", true, 0, 0},  {"batch", true, 0, 0},   {"k x w", true, 0, 0},
+    {"layers", true, 0, 4},     {"rows", true, 0, 0},     {"samples", true, 0, 2}, {"median ms", true, 0, 0},
+    {"[95%]", false, 0, 3},     {"slowdown", true, 0, 0}, {"[95%]", false, 0, 0},  {"floor ms", true, 0, 5},
+    {"disturbed", false, 0, 0},
 };
 
 // The columns of print_surface's query, in order.
 enum {
     KIND,
     CONTEXT,
+    SEQUENCES,
     K,
     W,
     A,
@@ -97,6 +99,8 @@ static void put_step(Grid *g, const Rows *r) {
     char own[MEASURED_SIZE];
     text_puts(&g->cell, rows_text(r, KIND)), grid_next(g);
     text_puts(&g->cell, rows_text(r, CONTEXT)), grid_next(g);
+    if (rows_int(r, SEQUENCES) > 1) text_puts(&g->cell, rows_text(r, SEQUENCES));
+    grid_next(g);
     if (rows_type(r, K) == VALUE_NULL) text_puts(&g->cell, "-");
     else text_printf(&g->cell, "%sx%s", rows_text(r, K), rows_text(r, W));
     grid_next(g);
@@ -118,11 +122,13 @@ static void put_step(Grid *g, const Rows *r) {
 // The surface of a run of 'outpace bench --store'; nothing for others.
 static bool print_surface(Store *store, int64_t run, Error *e) {
     static const char SQL[] =
-        "SELECT s.kind, context, k, w, a, b, s.rows, samples, 1e-6 * median_ns, 1e-6 * low_ns, 1e-6 * "
+        "SELECT s.kind, context, sequences, k, w, a, b, s.rows, samples, 1e-6 * median_ns, 1e-6 * low_ns, "
+        "1e-6 * "
         "high_ns,"
         " slowdown, slowdown_low, slowdown_high, 1e-6 * floor_ns, flags, disturbed FROM surface AS s JOIN "
         "attempt ON"
-        " attempt.id = attempt_id WHERE run_id = ?1 ORDER BY context, s.kind, k, w, b, s.rows";
+        " attempt.id = attempt_id WHERE run_id = ?1 ORDER BY context, s.kind, sequences, k, w, b, "
+        "s.rows";
     Rows *r = rows_open(store, SQL, e);
     if (!r) return false;
     rows_bind_int(r, 1, run);

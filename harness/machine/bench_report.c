@@ -14,6 +14,9 @@ static double floor_of(const BenchPoint *p) {
     return p->floor_bandwidth_s > p->floor_compute_s ? p->floor_bandwidth_s : p->floor_compute_s;
 }
 
+// The part of the step that one of its sequences pays, over a step of one token by itself.
+static double slowdown_of_one(const BenchPoint *p) { return p->slowdown.value / bench_sequences(p); }
+
 static const char *layout_name(const BenchPoint *p) {
     static const char *const names[] = {"tree", "batch", "copied"};
     return p->k == 0 ? "chain" : names[p->layout];
@@ -59,12 +62,12 @@ static void print_machine(const BenchRun *b) {
 }
 
 static const GridColumn COLUMNS[] = {
-    {"tokens", true, 0, 0},   {"context", true, 0, 0},         {"k x w", true, 0, 0},
-    {"layout", true, 0, 2},   {"step ms [95%]", false, 0, 0},  {"GB/s", true, 0, 6},
-    {"TFLOP/s", true, 0, 5},  {"slowdown [95%]", false, 0, 0}, {"experts", true, 0, 10},
-    {"expected", true, 0, 9}, {"memory ms", true, 0, 4},       {"compute ms", true, 0, 3},
-    {"floor", true, 0, 7},    {"submit us", true, 0, 1},       {"idle us", true, 0, 8},
-    {"", false, 0, 0}, // disturbed
+    {"batch", true, 0, 0},      {"tokens", true, 0, 0},     {"context", true, 0, 0},
+    {"k x w", true, 0, 0},      {"layout", true, 0, 2},     {"step ms [95%]", false, 0, 0},
+    {"GB/s", true, 0, 6},       {"TFLOP/s", true, 0, 5},    {"slowdown [95%]", false, 0, 0},
+    {"a sequence", true, 0, 0}, {"experts", true, 0, 10},   {"expected", true, 0, 9},
+    {"memory ms", true, 0, 4},  {"compute ms", true, 0, 3}, {"floor", true, 0, 7},
+    {"submit us", true, 0, 1},  {"idle us", true, 0, 8},    {"", false, 0, 0}, // disturbed
 };
 
 static void put_reach(Grid *g, Reach r) { text_measured(&g->cell, r.value, r.low, r.high), grid_next(g); }
@@ -74,6 +77,8 @@ static void put_rounded(Grid *g, int digits, double x) {
 
 // Two more columns for a GPU: the host's time to submit a step, and the GPU's time to wait for it.
 static void put_point(const BenchRun *b, const BenchPoint *p, Grid *g) {
+    if (b->batches) text_printf(&g->cell, "%d", bench_sequences(p));
+    grid_next(g);
     text_printf(&g->cell, "%d", p->tokens), grid_next(g);
     text_printf(&g->cell, "%d", p->context), grid_next(g);
     if (p->k) text_printf(&g->cell, "%dx%d", p->k, p->w);
@@ -84,6 +89,8 @@ static void put_point(const BenchRun *b, const BenchPoint *p, Grid *g) {
     put_rounded(g, 1, p->bytes / p->time.median_s / 1e9);
     put_rounded(g, 3, p->operations / p->time.median_s / 1e12);
     put_reach(g, p->slowdown);
+    if (b->batches) text_printf(&g->cell, "%.3g", slowdown_of_one(p));
+    grid_next(g);
     if (p->experts > 0) text_printf(&g->cell, "%.1f", p->experts);
     grid_next(g);
     if (p->experts > 0) text_printf(&g->cell, "%.1f", p->experts_expected);
@@ -155,7 +162,7 @@ void bench_report_csv(const BenchRun *b) {
     Text warnings = {0};
     puts("tokens,context,k,w,layout,median_s,mad_s,n,bytes,gb_per_s,tflop_per_s,slowdown,floor_bandwidth_s,"
          "floor_compute_s,low_s,high_s,slowdown_low,slowdown_high,repeated,disturbed,experts,experts_"
-         "expected");
+         "expected,batch,slowdown_sequence");
     for (int i = 0; i < b->measured; i++) {
         const BenchPoint *p = &b->points[i];
         printf("%d,%d,%d,%d,%s,%.9g,%.9g,%d,%.0f,%.6g,%.6g,%.6g,%.9g,%.9g,", p->tokens, p->context, p->k,
@@ -164,7 +171,8 @@ void bench_report_csv(const BenchRun *b) {
                p->floor_bandwidth_s, p->floor_compute_s);
         put_known(p->time.low_s), put_known(p->time.high_s);
         put_known(p->slowdown.low), put_known(p->slowdown.high);
-        printf("%d,%d,%.6g,%.6g\n", p->time.disturbed, p->time.flags != 0, p->experts, p->experts_expected);
+        printf("%d,%d,%.6g,%.6g,", p->time.disturbed, p->time.flags != 0, p->experts, p->experts_expected);
+        printf("%d,%.6g\n", bench_sequences(p), slowdown_of_one(p));
     }
     say_disturbed(b, "warning:", &warnings);
     say_drift(b, "warning:", " ", &warnings);
@@ -178,7 +186,7 @@ static json_t *point_json(const BenchPoint *p) {
     return json_pack(
         "{s:i, s:i, s:i, s:i, s:s, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, "
         "s:o, s:o, s:o, "
-        "s:i, s:b, s:f, s:f}",
+        "s:i, s:b, s:f, s:f, s:i, s:f}",
         "tokens", p->tokens, "context", p->context, "k", p->k, "w", p->w, "layout", layout_name(p),
         "median_s", p->time.median_s, "mad_s", p->time.mad_s, "n", p->time.n, "bytes", p->bytes, "gb_per_s",
         p->bytes / p->time.median_s / 1e9, "tflop_per_s", p->operations / p->time.median_s / 1e12, "slowdown",
@@ -187,7 +195,7 @@ static json_t *point_json(const BenchPoint *p) {
         json_number(p->time.low_s), "high_s", json_number(p->time.high_s), "slowdown_low",
         json_number(p->slowdown.low), "slowdown_high", json_number(p->slowdown.high), "repeated",
         p->time.disturbed, "disturbed", p->time.flags != 0, "experts", p->experts, "experts_expected",
-        p->experts_expected);
+        p->experts_expected, "batch", bench_sequences(p), "slowdown_sequence", slowdown_of_one(p));
 }
 
 static json_t *ceilings_json(const BenchRun *b) {

@@ -20,6 +20,7 @@ typedef struct BenchRun {
     bool gpu;            // what follows is of one
     Gauge before, after; // of its first card
     double copy_bytes_per_s;
+    bool batches; // some points are of several sequences
     BenchPoint points[BENCH_POINTS];
     int count, measured; // of them; fewer where the run ended early
     int drifted;         // the first context in whose measuring the machine changed, as it seems; -1: none

@@ -6,6 +6,7 @@
 #include "results/record.h"
 #include "simulate/hardware.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -63,25 +64,43 @@ static BackendReport report_of(const Session *s) {
 }
 
 typedef struct Stepping {
-    Session *session;
+    Session *sessions[SEQUENCES_MAX]; // (count)
+    int count;
     const BenchOptions *o;
     const BenchPoint *p;
-    StepShape shape;
+    StepShape shape; // of all sequences
     Random random;
     float *rows;           // hidden states for the nodes; NULL: it reads tokens only
     double experts, steps; // that were read, by so many steps
 } Stepping;
 
+static void build_steps(Stepping *t) {
+    for (int i = 0; i < t->count; i++) {
+        StepShape one = build_step(t->sessions[i], t->p, &t->random);
+        if (i == 0) t->shape = (StepShape){.context = one.context};
+        t->shape.rows += one.rows;
+        t->shape.read += one.read;
+        t->shape.cache_readers += one.cache_readers;
+        t->shape.seen += one.seen;
+    }
+}
+
+static bool run_step(Stepping *t, Error *e) {
+    Session *s = t->sessions[0];
+    if (t->count > 1) return session_step_together(t->sessions, t->count, e);
+    return session_run(s, s->shape.layers, e) && session_read(s, HEAD_ARGMAX, e);
+}
+
 static bool time_step(void *state, BenchSample *to, Error *e) {
     Stepping *t = state;
-    Session *s = t->session;
+    Session *s = t->sessions[0]; // counts the work of all
     PhaseSeconds before, after;
-    t->shape = build_step(s, t->p, &t->random);
+    build_steps(t);
     if (t->rows && !session_set_hidden(s, 0, s->tree.count, t->rows, e)) return false;
     session_worked(s, &before);
     BackendReport begun = report_of(s), ended;
     double start = clock_now(t->o->clock);
-    if (!session_run(s, s->shape.layers, e) || !session_read(s, HEAD_ARGMAX, e)) return false;
+    if (!run_step(t, e)) return false;
     to->step = clock_now(t->o->clock) - start;
     ended = report_of(s);
     to->submit = to->step - (ended.waited_s - begun.waited_s);
@@ -234,7 +253,7 @@ static void set_floors(const Benched *b, const StepShape *step, BenchPoint *p) {
     StepShape read = *step;
     if (!(step->experts > 0)) read.experts = sparse * p->experts_expected; // the backend doesn't count them
     StepCost cost = step_cost(&s->shape, &report, &read);
-    p->tokens = step->rows;
+    p->tokens = step->rows / bench_sequences(p);
     p->bytes = cost.bytes;
     p->operations = cost.operations;
     p->floor_bandwidth_s = b->ceilings->bytes_per_s > 0 ? cost.bytes / b->ceilings->bytes_per_s : 0;
@@ -247,10 +266,18 @@ bool bench_point(const Benched *b, const BenchOptions *o, const BenchTime *one, 
     double scratch[BENCH_SAMPLES];
     Session *s = b->session;
     Random r = {.seed = o->seed + 1, .stream = STREAM_BENCH};
-    Stepping t = {s, o, point, .random = {.seed = o->seed, .stream = STREAM_BENCH}};
+    Stepping t = {.count = bench_sequences(point),
+                  .o = o,
+                  .p = point,
+                  .random = {.seed = o->seed, .stream = STREAM_BENCH}};
+    assert(t.count == 1 || (b->more && s->shape.input == INPUT_TOKENS));
     if (s->shape.input != INPUT_TOKENS) t.rows = random_rows(s, s->tree.capacity, &r);
-    bool taken =
-        bench_set_context(s, point->context, &r, e) && bench_take(o, time_step, &t, samples, &point->time, e);
+    bool taken = true;
+    for (int i = 0; taken && i < t.count; i++) {
+        t.sessions[i] = i ? &b->more[i - 1] : s;
+        taken = bench_set_context(t.sessions[i], point->context, &r, e);
+    }
+    taken = taken && bench_take(o, time_step, &t, samples, &point->time, e);
     mem_free(t.rows);
     if (!taken) return false;
     if (!(point->time.median_s > 0)) // speeds and laws divide by it

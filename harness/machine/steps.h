@@ -30,7 +30,8 @@ typedef struct BenchPoint {
     // what is run
     int context;
     int k, w;      // k rows of w tokens below the root; k = 0: a chain of `tokens`
-    int tokens;    // nodes of the step
+    int tokens;    // nodes of the step, of one sequence
+    int sequences; // that run it together, each over a context of its own; 0: one
     Layout layout; // of k and w
     // what it cost
     BenchTime time;
@@ -41,7 +42,7 @@ typedef struct BenchPoint {
     double experts; // read by it, of a layer that has any, on average over samples; 0: none, or not counted
     double experts_expected; // if rows chose theirs evenly and at random
     double operations;
-    Reach slowdown; // over one token at this context, same run, 95%
+    Reach slowdown; // over one token of one sequence at this context, same run, 95%
     double floor_bandwidth_s, floor_compute_s;
 } BenchPoint;
 
@@ -79,6 +80,7 @@ typedef struct Benched {
     Session *session;
     Dtype weights;
     const Ceilings *ceilings;
+    Session *more; // of the other sequences of a batch; NULL: none
 } Benched;
 
 // Operations per second that its products can reach: in bf16 if weights and activations are bf16, else in
@@ -88,8 +90,10 @@ double bench_peak(const Benched *b);
 // Sets the session's sequence to `context` random tokens, unless it has that length already.
 bool bench_set_context(Session *s, int context, Random *r, Error *e);
 
-// Measures `point`; `one` is one token at this context (NULL: this is that one). The session's sequence is
-// set to the context as needed. False with e filled, also where interrupted.
+static inline int bench_sequences(const BenchPoint *p) { return p->sequences > 1 ? p->sequences : 1; }
+
+// Measures `point`; `one` is one token at this context (NULL: this is that one). The sequences are set to the
+// context as needed. False with e filled, also where interrupted.
 bool bench_point(const Benched *b, const BenchOptions *o, const BenchTime *one, BenchPoint *point, Error *e);
 
 // Seconds to run and commit a prompt of `tokens` tokens from nothing, and its operations.
@@ -121,10 +125,11 @@ bool part_time(Session *s, const BenchOptions *o, PartPoint *p, Error *e);
 // --- what a step must move and compute: the numerators of the two floors under its time
 
 typedef struct StepShape {
-    int rows;          // nodes run
+    int rows;          // nodes run, of all sequences
     int read;          // of them that reach the LM head
-    int context;       // committed tokens
-    int cache_readers; // times the cached context is read or written: 1, or one a row of LAYOUT_BATCH
+    int context;       // committed tokens, of a sequence
+    int cache_readers; // times a cached context is read or written: 1 a sequence, or one a row of
+                       // LAYOUT_BATCH
     double seen;       // positions that the nodes see, summed over nodes
     double experts;    // that the nodes chose, each counted once a layer, in all layers
 } StepShape;

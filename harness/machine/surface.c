@@ -71,12 +71,13 @@ static StoreSurface *add_row(Unit *u, const char *kind, const char *layout, cons
 
 static void add_step(Unit *u, const BenchPoint *p) {
     StoreSurface *row = add_row(u, "step", p->layout == LAYOUT_TREE ? "tree" : "batch", &p->time);
+    row->sequences = bench_sequences(p);
     row->cache = p->layout == LAYOUT_COPIED ? "copied" : "viewed";
     row->k = p->k;
     row->w = p->w;
     row->a = 0;
     row->b = u->run->engine->model.shape.layers;
-    row->rows = row->head_rows = p->tokens;
+    row->rows = row->head_rows = p->tokens * bench_sequences(p);
     row->slowdown = p->slowdown.value;
     row->slowdown_low = p->slowdown.low;
     row->slowdown_high = p->slowdown.high;
@@ -117,14 +118,16 @@ static void show(const Unit *u, const char *what, int rows) {
 
 static Benched benched(const Unit *u) {
     Engine *engine = u->run->engine;
-    return (Benched){&engine->session, engine->model.dtype, u->run->ceilings};
+    return (Benched){&engine->session, engine->model.dtype, u->run->ceilings, engine->more};
 }
 
-static bool measure_step(Unit *u, int k, int w, const BenchTime *one, BenchTime *time, Error *e) {
+static bool measure_step(Unit *u, int sequences, int k, int w, const BenchTime *one, BenchTime *time,
+                         Error *e) {
     BenchOptions o = options_of(u);
-    BenchPoint p = {.context = u->context, .k = k, .w = w, .layout = u->run->plan->layout};
+    BenchPoint p = {
+        .context = u->context, .k = k, .w = w, .sequences = sequences, .layout = u->run->plan->layout};
     Benched b = benched(u);
-    show(u, "a step", surface_tokens(p.layout, k, w));
+    show(u, "a step", sequences * surface_tokens(p.layout, k, w));
     if (!bench_point(&b, &o, one, &p, e)) return false;
     *time = p.time;
     add_step(u, &p);
@@ -184,17 +187,27 @@ static bool measure_sequence(Unit *u, Error *e) {
     return true;
 }
 
-// All others are compared with (1, 0), whether the grid has it or not. It is stored once, so that the
-// slowdowns of a context are ratios of stored times.
-static bool measure_grid(Unit *u, Error *e) {
+// The grid by so many sequences, beside one token of one.
+static bool measure_grid_of(Unit *u, int sequences, const BenchTime *one, Error *e) {
     const SurfacePlan *p = u->run->plan;
-    BenchTime one, ignored;
-    if (!measure_step(u, 1, 0, NULL, &one, e)) return false;
+    BenchTime ignored;
     for (int i = 0; i < p->k.count; i++)
         for (int j = 0; j < p->w.count; j++) {
-            bool is_one = p->k.items[i] == 1 && p->w.items[j] == 0;
-            if (!is_one && !measure_step(u, p->k.items[i], p->w.items[j], &one, &ignored, e)) return false;
+            bool is_one = sequences == 1 && p->k.items[i] == 1 && p->w.items[j] == 0;
+            if (!is_one && !measure_step(u, sequences, p->k.items[i], p->w.items[j], one, &ignored, e))
+                return false;
         }
+    return true;
+}
+
+// All others are compared with (1, 0) of one sequence, whether the grid has it or not. It is stored once, so
+// that the slowdowns of a context are ratios of stored times.
+static bool measure_grid(Unit *u, Error *e) {
+    const SurfacePlan *p = u->run->plan;
+    BenchTime one;
+    if (!measure_step(u, 1, 1, 0, NULL, &one, e)) return false;
+    for (int i = 0; i < p->batch.count; i++)
+        if (!measure_grid_of(u, p->batch.items[i], &one, e)) return false;
     return (u->count == 1 || look_for_drift(u, &one, e)) &&
            (!p->sequence || u->context == 0 || measure_sequence(u, e));
 }

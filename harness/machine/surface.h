@@ -10,6 +10,7 @@
 typedef struct SurfacePlan {
     Layout layout;
     IntList k, w, contexts; // the grid
+    IntList batch;          // of it: sequences that run a step together; the session has as many
     IntList rows;           // of parts; 0: none
     IntList exits;          // layers that a step stops at: those before and those from there on are timed
     int samples;

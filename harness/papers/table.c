@@ -155,8 +155,8 @@ static const char SLOWDOWN[] =
     "''), layout ||"
     " iif(context IN (SELECT context FROM drifted WHERE run_id = ?1), ', the machine changed meanwhile', '')"
     " FROM surface AS s JOIN attempt ON attempt.id = attempt_id JOIN model ON model.id = model_id"
-    " WHERE run_id = ?1 AND s.kind = 'step' AND k IS NOT NULL AND slowdown IS NOT NULL ORDER BY context, k, "
-    "w";
+    " WHERE run_id = ?1 AND s.kind = 'step' AND k IS NOT NULL AND slowdown IS NOT NULL"
+    " AND coalesce(sequences, 1) = 1 ORDER BY context, k, w";
 
 static const char CACHE[] =
     "SELECT 'context ' || max(context), 1.0 * max(context) / min(json_extract(shape, '$.window'), "
@@ -173,7 +173,7 @@ static const char WINDOW[] =
     " WHERE a.value = '--sliding-window' AND b.value = 'off' OR a.value = '--sliding-window=off') AS off"
     " FROM run JOIN attempt ON run_id = run.id JOIN surface AS s ON attempt_id = attempt.id"
     " WHERE run.name = (SELECT name FROM run WHERE id = ?1)"
-    " AND k = 1 AND (s.kind = 'step' AND w = 0 OR s.kind = 'prefill')),"
+    " AND k = 1 AND coalesce(sequences, 1) = 1 AND (s.kind = 'step' AND w = 0 OR s.kind = 'prefill')),"
     " n AS (SELECT off, max(run) AS run FROM t GROUP BY off)"
     " SELECT iif(x.kind = 'prefill', 'prefill of ' || x.rows, 'a step at ' || x.context),"
     " y.median_ns / x.median_ns, model.name, coalesce(stand_in, ''),"

@@ -240,7 +240,7 @@ static bool measure_rows(Engine *engine, const TuneSurfaceAsk *ask, int rows, do
                       .clock = ask->clock,
                       .watch = ask->watch};
     Ceilings unknown = {0};
-    Benched model = {&engine->session, engine->model.dtype, &unknown};
+    Benched model = {&engine->session, engine->model.dtype, &unknown, engine->more};
     BenchPoint p = {.context = ask->context, .tokens = rows, .layout = LAYOUT_TREE};
     if (!bench_point(&model, &o, NULL, &p, e)) return false;
     out->rows[out->count] = rows;

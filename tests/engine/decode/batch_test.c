@@ -283,8 +283,62 @@ static void one_failure_ends_all(void **state) {
     close_world(&w);
 }
 
+// A random tree below a random root, on a sequence that has one token of its own more than the last.
+static void build(Session *s, int sequence, Random *r) {
+    int prompt[LANES + 1], vocab = s->shape.real_vocab;
+    for (int i = 0; i <= sequence; i++) prompt[i] = test_between(r, 0, vocab - 1);
+    session_reset(s);
+    assert_true(session_prefill(s, prompt, sequence + 1, 0, 0, NULL, NULL));
+    session_begin_step(s, true, LAYOUT_TREE);
+    int node = tree_root(&s->tree, test_between(r, 0, vocab - 1));
+    for (int n = test_between(r, 0, 12); n > 0; n--)
+        node = tree_propose(&s->tree, test_between(r, 0, 1) ? node : 0, test_between(r, 0, vocab - 1));
+}
+
+// The same trees by session_step_together as one by one: logits' best, passes and rows.
+static void without_lanes(void **state) {
+    (void)state;
+    for (int n = 0; n < 20; n++) {
+        Random r = test_random(50 + (uint64_t)n);
+        World w = {.lanes = LANES};
+        Session *all[LANES];
+        int best[LANES][70];
+        double passes[LANES], rows[LANES];
+        Error e = {0};
+        open_world(&w, &r);
+        for (int i = 0; i < LANES; i++) {
+            Session *s = all[i] = &w.sequences[i].target;
+            Random own = test_random(100 * (uint64_t)n + (uint64_t)i);
+            build(s, i, &own);
+            passes[i] = s->passes, rows[i] = s->rows;
+            assert_true(session_run(s, s->shape.layers, &e) && session_read(s, HEAD_ARGMAX, &e));
+            for (int k = 0; k < s->tree.count; k++) best[i][k] = session_argmax(s, k);
+            passes[i] = s->passes - passes[i], rows[i] = s->rows - rows[i];
+            own = test_random(100 * (uint64_t)n + (uint64_t)i);
+            build(s, i, &own);
+            passes[i] += s->passes, rows[i] += s->rows;
+        }
+        if (!session_step_together(all, LANES, &e)) fail_msg("%s", e.text);
+        for (int i = 0; i < LANES; i++) {
+            assert_true(all[i]->passes == passes[i] && all[i]->rows == rows[i]);
+            for (int k = 0; k < all[i]->tree.count; k++)
+                if (session_argmax(all[i], k) != best[i][k])
+                    fail_msg("case %d, sequence %d, node %d: wanted %d, got %d", n, i, k, best[i][k],
+                             session_argmax(all[i], k));
+        }
+        w.asked = 0, w.interrupted = 1;
+        Random again = test_random(7);
+        for (int i = 0; i < LANES; i++) w.interrupted = 0, build(all[i], i, &again), w.interrupted = 1;
+        assert_false(session_step_together(all, LANES, &e));
+        assert_int_equal(e.kind, ERROR_INTERRUPTED);
+        w.interrupted = 0;
+        close_world(&w);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(same_as_alone), cmocka_unit_test(one_pass_for_all),
-                                       cmocka_unit_test(one_failure_ends_all)};
+                                       cmocka_unit_test(one_failure_ends_all),
+                                       cmocka_unit_test(without_lanes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,6 +87,33 @@ static void reference(void **state) {
         2 * 3);
 }
 
+// A grid for each batch, all over one token of one sequence; figures and show keep them apart.
+static void batches(void **state) {
+    Child c;
+    CHILD_OUTPACE(&c, *state, 0, "bench", "--store", "tiny", "--k", "1,2", "--w", "0,3", "--context", "25",
+                  "--rows", "0", "--layout", "tree", "--batch", "1,3", "--samples", "2", "--db", "b.db");
+    child_release(&c);
+    assert_int_equal(stores_ask(*state, "b.db",
+                                "SELECT count(*) FROM heat WHERE rows = sequences * (1 + k * w) AND"
+                                " sequences IN (1, 3)"),
+                     8);
+    assert_int_equal(
+        stores_ask(*state, "b.db",
+                   "SELECT count(*) FROM surface AS s JOIN surface AS one ON one.k = 1 AND one.w = 0"
+                   " AND one.sequences = 1 WHERE abs(s.slowdown - s.median_ns / one.median_ns) < 1e-6"),
+        8);
+    CHILD_OUTPACE(&c, *state, 0, "show", "1", "--db", "b.db");
+    assert_non_null(strstr(text_get(&c.out), "batch"));
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "plot", "slowdown", "-o", "b.svg", "--db", "b.db");
+    child_release(&c);
+    size_t size;
+    char *numbers = scratch_read(*state, "b.svg.dat", &size);
+    assert_non_null(strstr(numbers, "context 25, tree: tiny"));
+    assert_non_null(strstr(numbers, "context 25, tree, batch 3: tiny"));
+    mem_free(numbers);
+}
+
 // The same command goes on with the units that are not there.
 static void interrupted(void **state) {
     Child c;
@@ -309,11 +336,16 @@ static void priced(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(grid_and_parts),   cmocka_unit_test(trees),
-        cmocka_unit_test(reference),        cmocka_unit_test(interrupted),
-        cmocka_unit_test(copied),           cmocka_unit_test(named_and_without_window),
-        cmocka_unit_test(held_and_drifted), cmocka_unit_test(disturbed),
-        cmocka_unit_test(mistakes),         cmocka_unit_test(priced)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(grid_and_parts),
+                                       cmocka_unit_test(trees),
+                                       cmocka_unit_test(batches),
+                                       cmocka_unit_test(reference),
+                                       cmocka_unit_test(interrupted),
+                                       cmocka_unit_test(copied),
+                                       cmocka_unit_test(named_and_without_window),
+                                       cmocka_unit_test(held_and_drifted),
+                                       cmocka_unit_test(disturbed),
+                                       cmocka_unit_test(mistakes),
+                                       cmocka_unit_test(priced)};
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }

@@ -139,6 +139,38 @@ static void grids(void **state) {
     }
 }
 
+// Of B sequences: operations and cached bytes are B times as many, weights are read once. The first context's
+// single token is what all are compared with.
+static void batches(void **state) {
+    Child c;
+    CHILD_OUTPACE(&c, *state, 0, "bench", "tiny", "--tokens", "1,6", "--batch", "1,3", "--context", "40",
+                  "--samples", "3", "--seconds", "0", "--json");
+    json_t *root = parse(&c.out), *points = json_object_get(root, "points");
+    const json_t *one = json_array_get(points, 0);
+    assert_int_equal(json_array_size(points), 4);
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *alone = json_array_get(points, i), *shared = json_array_get(points, 2 + i);
+        double cached = 2.0 * 3 * 32 * 40 * 2; // keys and values, layers, their width, positions, bf16
+        double work = number(alone, "tflop_per_s") * number(alone, "median_s"),
+               works = number(shared, "tflop_per_s") * number(shared, "median_s");
+        assert_true(number(alone, "batch") == 1 && number(shared, "batch") == 3);
+        assert_true(number(alone, "tokens") == number(shared, "tokens"));
+        if (fabs(works / (3 * work) - 1) > 1e-9) fail_msg("wanted %g operations, got %g", 3 * work, works);
+        if (fabs(number(shared, "bytes") - number(alone, "bytes") - 2 * cached) > 0.5)
+            fail_msg("wanted %g more bytes, got %g", 2 * cached,
+                     number(shared, "bytes") - number(alone, "bytes"));
+        assert_true(fabs(number(shared, "slowdown") * number(one, "median_s") / number(shared, "median_s") -
+                         1) < 1e-9);
+        assert_true(fabs(number(shared, "slowdown") / number(shared, "slowdown_sequence") - 3) < 1e-9);
+    }
+    json_decref(root);
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "bench", "tiny", "--tokens", "2", "--batch", "1,4", "--context", "9",
+                  "--samples", "3", "--seconds", "0");
+    assert_non_null(strstr(text_get(&c.out), "a sequence"));
+    child_release(&c);
+}
+
 static void mistakes(void **state) {
     static const struct {
         const char *option, *value, *want;
@@ -146,7 +178,7 @@ static void mistakes(void **state) {
         {"--tokens", "1,x", "--tokens has 'x'"},    {"--tokens", "2000", "must be numbers from 1 to 1024"},
         {"--context", "5000", "the model has 512"}, {"--layout", "row", "must be one of tree, batch, copied"},
         {"--k", "3", "--k and --w go together"},    {"--isa", "z80", "there is no kernel set 'z80'"},
-        {"--samples", "0", "--samples is '0'"},
+        {"--samples", "0", "--samples is '0'"},     {"--batch", "1,65", "must be numbers from 1 to 64"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Child c;
@@ -165,7 +197,7 @@ static void rates(void **state) {
     for (int dtype = DTYPE_F32; dtype <= DTYPE_BF16; dtype++)
         for (int compute = 0; compute < COMPUTE_KINDS; compute++) {
             Session session = {.compute = (Compute)compute};
-            Benched b = {&session, (Dtype)dtype, &c};
+            Benched b = {&session, (Dtype)dtype, &c, NULL};
             bool pairs = dtype == DTYPE_BF16 && compute == COMPUTE_BF16;
             assert_true(bench_peak(&b) == (pairs ? 2 : 1));
         }
@@ -229,7 +261,7 @@ static void cold(void **state) {
     BenchPoint p = {.context = 20, .k = 1, .layout = LAYOUT_BATCH};
     Error e = {0};
     if (!engine_open(&engine, folder_path(*state, "tiny"), &how, &memory, &e) ||
-        !bench_point(&(Benched){&engine.session, engine.model.dtype, &unknown}, &o, NULL, &p, &e))
+        !bench_point(&(Benched){&engine.session, engine.model.dtype, &unknown, NULL}, &o, NULL, &p, &e))
         fail_msg("%s", e.text);
     assert_int_equal(p.time.n, 5);
     assert_true(fabs(p.time.median_s - 1e-4) < 1e-9 && fabs(p.time.mean_s - 1e-4) < 1e-9);
@@ -379,10 +411,10 @@ static void overhead(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chains),  cmocka_unit_test(grids),       cmocka_unit_test(mistakes),
-        cmocka_unit_test(rates),   cmocka_unit_test(doctor),      cmocka_unit_test(doctor_of_little_memory),
-        cmocka_unit_test(cold),    cmocka_unit_test(false_cliff), cmocka_unit_test(other_cores),
-        cmocka_unit_test(errors),  cmocka_unit_test(drift),       cmocka_unit_test(overhead),
-        cmocka_unit_test(adapters)};
+        cmocka_unit_test(chains),   cmocka_unit_test(grids),       cmocka_unit_test(mistakes),
+        cmocka_unit_test(rates),    cmocka_unit_test(doctor),      cmocka_unit_test(doctor_of_little_memory),
+        cmocka_unit_test(cold),     cmocka_unit_test(false_cliff), cmocka_unit_test(other_cores),
+        cmocka_unit_test(errors),   cmocka_unit_test(drift),       cmocka_unit_test(overhead),
+        cmocka_unit_test(adapters), cmocka_unit_test(batches)};
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }

@@ -120,7 +120,7 @@ static void experts_measured(void **state) {
     const BackendOptions options = {.threads = 1};
     if (!cpu_open(&m.model, &options, &self, &e)) fail_msg("%s", e.text);
     session_init(&s, &cpu_backend, self, &shape, &options);
-    Benched b = {&s, DTYPE_F32, &CEILINGS};
+    Benched b = {&s, DTYPE_F32, &CEILINGS, NULL};
     BackendReport report;
     s.backend->report(s.self, &report);
     assert_int_equal(report.expert_bytes, 3 * 16 * 48 * sizeof(float));
