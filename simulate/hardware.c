@@ -66,6 +66,29 @@ StepPlan step_batch(int k, int w, int context) {
     return (StepPlan){k * one.rows, k * one.rows, context, k, k * one.seen, false, 0};
 }
 
+StepPlan step_shared(StepPlan one, int sequences) {
+    one.rows *= sequences;
+    one.read *= sequences;
+    one.sequences *= sequences;
+    one.seen *= sequences;
+    return one;
+}
+
+double code_bytes(int bits, int group) { return bits / 8.0 + 2.0 / group; }
+
+void step_model_code(StepModel *m, int bits, int group) {
+    assert(bits == 16 || bits == 8 || bits == 4);
+    if (bits == 16) return;
+    m->plain_bytes = m->weight_bytes;
+    m->weight_bytes = code_bytes(bits, group);
+    m->head_bytes = code_bytes(8, group);
+}
+
+static double head_bytes(const StepModel *m) { return m->head_bytes > 0 ? m->head_bytes : m->weight_bytes; }
+static double plain_bytes(const StepModel *m) {
+    return m->plain_bytes > 0 ? m->plain_bytes : m->weight_bytes;
+}
+
 // Both at once, as far as the machine lets them.
 static double together(const Hardware *h, double a, double b) {
     double longer = fmax(a, b), shorter = fmin(a, b);
@@ -173,7 +196,7 @@ static double mlp(const Hardware *h, const StepModel *m, const Meeting *met, int
 // The product that scores the experts, the experts, and the MLP beside them.
 static double sparse_mlp(const Hardware *h, const StepModel *m, const Meeting *one, const StepPlan *s) {
     Meeting experts = meet_experts(h, &m->experts, s);
-    return product(h, one, m->width, m->experts.count, m->weight_bytes) +
+    return product(h, one, m->width, m->experts.count, plain_bytes(m)) +
            mlp(h, m, &experts, m->experts.width) + mlp(h, m, one, m->experts.shared);
 }
 
@@ -199,7 +222,7 @@ StepPrice hardware_price(const Hardware *h, const StepModel *m, const StepPlan *
     StepPrice p = {0};
     assert(hardware_check(h, NULL) && s->rows > 0);
     p.products = m->layers * layer_products(h, m, s);
-    if (s->read > 0) p.products += hardware_product(h, s->read, m->width, m->vocab, m->weight_bytes);
+    if (s->read > 0) p.products += hardware_product(h, s->read, m->width, m->vocab, head_bytes(m));
     p.attention = m->layers * of_windows(attention, h, m, s);
     p.copy = m->layers * of_windows(copy, h, m, s);
     p.rows = read_time(h, 4.0 * m->layers * s->rows * (m->width + mlp_width(m)) * h->row_passes);
@@ -230,10 +253,13 @@ static double price_layers(const Hardware *h, const StepModel *m, double layers,
 }
 
 double recorded_price(const Hardware *h, const StepModel *m, const RecordedPass *pass) {
+    int sequences = pass->sequences > 1 ? pass->sequences : 1;
     StepPlan plan = {.rows = pass->rows, .context = pass->context, .sequences = 1};
     plan.seen = pass->rows * (pass->context + 1.0);
-    if (pass->head) return pass->count * (price_cut(h, m, 0, plan, pass->rows) - price_cut(h, m, 0, plan, 0));
-    return pass->count * price_layers(h, m, pass->layers, &plan);
+    plan = step_shared(plan, sequences);
+    double count = pass->count / sequences;
+    if (pass->head) return count * (price_cut(h, m, 0, plan, plan.rows) - price_cut(h, m, 0, plan, 0));
+    return count * price_layers(h, m, pass->layers, &plan);
 }
 
 double recorded_prefill(const Hardware *h, const StepModel *m, int tokens) {
@@ -251,8 +277,10 @@ double step_model_bytes(const StepModel *m) {
     double inner = m->attention_width ? m->attention_width : m->width, products = m->ungated ? 2 : 3;
     const StepExperts *x = &m->experts;
     double mlps = products * m->mlp_width, sparse = x->count ? x->share : 0;
-    mlps += sparse * (products * ((double)x->count * x->width + x->shared) + x->count - mlps);
+    mlps += sparse * (products * ((double)x->count * x->width + x->shared) - mlps);
     double layer = inner * (m->q_width + 2.0 * m->kv_width) + (double)m->q_width * m->width +
                    (mlps + m->fc_width) * m->width;
-    return m->weight_bytes * (m->layers * layer + (double)m->vocab * m->width);
+    double routers = sparse * x->count * m->width;
+    return m->layers * (m->weight_bytes * layer + plain_bytes(m) * routers) +
+           head_bytes(m) * m->vocab * m->width;
 }

@@ -1,5 +1,6 @@
 // The time of a step on a machine, from a few numbers: the bytes it must read, the operations it must
-// compute, and how the work divides into tiles (N-Grammys, section 3).
+// compute, and how the work divides into tiles (N-Grammys, section 3). Weights that are codes take fewer
+// bytes and as many operations: their products are those of 16-bit numbers (docs/quantised.md).
 //
 // Each product of a layer takes the longer of two times, or their sum where they do not overlap: its bytes at
 // the memory's speed, and its tiles at the processors'. Tiles come in waves: 109 tiles on 108 processors take
@@ -54,15 +55,19 @@ typedef struct StepModel {
     int attention_width;              // of the input of q, k and v; 0: width
     int fc_width;                     // of the input of a product in front of a layer; 0: there is none
     double weight_bytes, cache_bytes; // of one number
+    // Likewise, where the weights are codes; 0: weight_bytes
+    double head_bytes;  // of the LM head
+    double plain_bytes; // of weights that stay as they were: routers, adapters
     double score_bytes; // that all heads of a layer move for a row and a key, where attention is plain
     bool plain;         // it writes its scores to memory and reads them, masked ones too, as frameworks do
 } StepModel;
 
 typedef struct StepPlan {
-    int rows;       // nodes run
+    int rows;       // nodes run, of all sequences
     int read;       // of them that reach the LM head
-    int context;    // committed tokens
-    int sequences;  // times the context is read: 1, or the rows of a batch
+    int context;    // committed tokens, of a sequence
+    int sequences;  // times such a context is read: 1, the rows of LAYOUT_BATCH, the sequences that share a
+                    // step
     double seen;    // positions that the nodes see, summed over nodes
     bool copied;    // the cache is copied for each sequence of a batch, not viewed
     double experts; // that a layer reads; below 1: as many as the rows touch at random
@@ -87,6 +92,16 @@ bool hardware_check(const Hardware *h, Error *e);
 StepPlan step_chain(int tokens, int context);
 StepPlan step_tree(int k, int w, int context);  // k chains of w below one root
 StepPlan step_batch(int k, int w, int context); // k sequences of w + 1, each repeating the context
+
+// The same step of so many sequences together, each with such a context of its own.
+StepPlan step_shared(StepPlan one, int sequences);
+
+// Of a weight that is a code of 8 or 4 bits, in groups with a scale of 16.
+double code_bytes(int bits, int group);
+
+// Makes the model's weights codes; embedding and head have 8 bits whatever the others have. bits 16: none.
+enum { CODE_GROUP = 32 }; // as 'model quantise' makes them
+void step_model_code(StepModel *m, int bits, int group);
 
 // The time of (rows, inner) x (inner, columns). rows >= 1; 0 columns cost nothing.
 double hardware_product(const Hardware *h, int rows, int inner, int columns, double weight_bytes);
@@ -123,11 +138,12 @@ typedef struct RecordedPass {
     double layers; // of the priced model, may be fractional; ignored if `head`
     bool head;     // the LM head over `rows`
     int rows, context;
-    double count; // passes like this
+    double count;  // passes like this
+    int sequences; // that share it, each with such rows and context; 0: one
 } RecordedPass;
 
-// Seconds. h must pass hardware_check; rows >= 1. Each node sees the context and itself; the cache is viewed,
-// not copied.
+// Seconds; of a shared pass, one sequence's part. h must pass hardware_check; rows >= 1. Each node sees the
+// context and itself; the cache is viewed, not copied.
 double recorded_price(const Hardware *h, const StepModel *m, const RecordedPass *pass);
 
 // A prompt of `tokens` tokens in one pass without the head, which the first step runs. 0 tokens cost nothing.

@@ -16,12 +16,18 @@
 
 // --- the file --------------------------------------------------------------------------------------------
 
-enum { MOST_BYTES = 16 << 20, MOST_FIELDS = 32, MOST_POINTS = 1 << 16, MOST_ROWS = 1 << 20 };
+enum {
+    MOST_BYTES = 16 << 20,
+    MOST_FIELDS = 32,
+    MOST_POINTS = 1 << 16,
+    MOST_ROWS = 1 << 20,
+    MOST_BATCH = 1 << 10
+};
 
-// The last may be missing.
-typedef enum { TOKENS, CONTEXT, K, W, LAYOUT, SECONDS, EXPERTS, COLUMN_COUNT } Column;
-static const char *const COLUMNS[COLUMN_COUNT] = {"tokens", "context",  "k",      "w",
-                                                  "layout", "median_s", "experts"};
+// Those from EXPERTS on may be missing.
+typedef enum { TOKENS, CONTEXT, K, W, LAYOUT, SECONDS, EXPERTS, BATCH, COLUMN_COUNT } Column;
+static const char *const COLUMNS[COLUMN_COUNT] = {"tokens", "context",  "k",       "w",
+                                                  "layout", "median_s", "experts", "batch"};
 
 typedef struct {
     const char *place;
@@ -50,7 +56,7 @@ static bool read_header(Reader *r, char *line) {
         r->at[c] = -1;
         for (int i = 0; i < count; i++)
             if (strcmp(fields[i], COLUMNS[c]) == 0) r->at[c] = i;
-        if (r->at[c] < 0 && c != EXPERTS)
+        if (r->at[c] < 0 && c < EXPERTS)
             return error_input(
                 r->e,
                 "%s:%d: there is no column '%s' among tokens, context, k, w, layout, median_s: "
@@ -70,9 +76,9 @@ static bool read_number(Reader *r, char **fields, Column c, double low, double h
                        COLUMNS[c], text, low, high);
 }
 
-static bool read_whole(Reader *r, char **fields, Column c, double low, int *out) {
+static bool read_whole(Reader *r, char **fields, Column c, double low, double high, int *out) {
     double x;
-    if (!read_number(r, fields, c, low, MOST_ROWS, &x)) return false;
+    if (!read_number(r, fields, c, low, high, &x)) return false;
     *out = (int)x;
     return x == *out ||
            error_input(r->e, "%s:%d: %s is %g, must be a whole number", r->place, r->line, COLUMNS[c], x);
@@ -80,13 +86,15 @@ static bool read_whole(Reader *r, char **fields, Column c, double low, int *out)
 
 static bool read_point(Reader *r, char *line, SurfacePoint *out) {
     char *fields[MOST_FIELDS];
-    int count = cut(line, fields), tokens, context, k, w;
+    int count = cut(line, fields), tokens, context, k, w, batch = 1;
     for (int c = 0; c < COLUMN_COUNT; c++)
         if (r->at[c] >= count)
             return error_input(r->e, "%s:%d: only %d fields, '%s' is missing", r->place, r->line, count,
                                COLUMNS[c]);
-    if (!read_whole(r, fields, TOKENS, 1, &tokens) || !read_whole(r, fields, CONTEXT, 0, &context) ||
-        !read_whole(r, fields, K, 0, &k) || !read_whole(r, fields, W, 0, &w) ||
+    if (!read_whole(r, fields, TOKENS, 1, MOST_ROWS, &tokens) ||
+        !read_whole(r, fields, CONTEXT, 0, MOST_ROWS, &context) ||
+        !read_whole(r, fields, K, 0, MOST_ROWS, &k) || !read_whole(r, fields, W, 0, MOST_ROWS, &w) ||
+        (r->at[BATCH] >= 0 && !read_whole(r, fields, BATCH, 1, MOST_BATCH, &batch)) ||
         !read_number(r, fields, SECONDS, 1e-9, 1e6, &out->seconds))
         return false;
     const char *layout = fields[r->at[LAYOUT]];
@@ -99,6 +107,7 @@ static bool read_point(Reader *r, char *line, SurfacePoint *out) {
                            r->place, r->line, layout, k);
     // Rows of one tree may share nodes; the nodes that ran count.
     out->step.rows = out->step.read = tokens;
+    out->step = step_shared(out->step, batch);
     return r->at[EXPERTS] < 0 || read_number(r, fields, EXPERTS, 0, MOST_ROWS, &out->step.experts);
 }
 

@@ -19,8 +19,9 @@ typedef struct Surface {
     int count;
 } Surface;
 
-// CSV with the columns tokens, context, k, w, layout, median_s and, if experts were counted, experts, as
-// `outpace bench --csv` prints it; others are skipped. Release even after a failure.
+// CSV with the columns tokens, context, k, w, layout, median_s and, if experts were counted, experts, and if
+// several sequences ran the step together, batch, as `outpace bench --csv` prints it; others are skipped.
+// Release even after a failure.
 bool surface_parse(const char *bytes, size_t n, const char *place, Surface *out, Error *e);
 bool surface_open(const char *path, Surface *out, Error *e);
 void surface_release(Surface *s);

@@ -249,7 +249,7 @@ bool fit_surface(const SurfaceArguments *a, Error *e) {
               surface_open(a->surface, &surface, e) && machine_open(a->machine, &machine, e) &&
               model_open(&model, a->model, e);
     if (ok) {
-        StepModel shape = step_model(&model.shape, (double)dtype_size(model.dtype));
+        StepModel shape = step_model_of(&model);
         surface_hold_out(&surface, HELD_OUT, a->seed);
         ok = surface_fit(&surface, &machine, &shape, &fit, e) &&
              surface_leave_context(&surface, &machine, &shape, &contexts, e);

@@ -13,18 +13,31 @@ typedef struct PredictionArguments {
     const char *draft_shape; // of the draft model, for points that run one
     const char *against,
         *against_db;            // a run of the same points measured there, and its store (else the run's)
+    const char *batch, *bits;   // lists: every sequence a step of so many, weights of so many bits
     const char *devices, *link; // strong scaling: how many, and what joins them
     double cut;                 // see Devices
 } PredictionArguments;
 
+// The run's points with one batch and one width of weights.
+typedef struct PredictionCell {
+    int batch; // 0: each point's own
+    int bits;
+    Simulation points;
+} PredictionCell;
+
 typedef struct Prediction {
     const PredictionArguments *of;
     Store *store;
-    Pricing pricing;
+    Pricing pricing; // of the target with 16 bits
+    IntList batches, bits;
     IntList devices; // of none: no strong scaling
     Link link;
-    Simulation points;
+    PredictionCell *cells; // (count): for each of bits, each of batches
+    int count;
 } Prediction;
+
+// With the cell's batch and bits.
+Pricing prediction_pricing(const Prediction *p, const PredictionCell *cell);
 
 // Of the run (stored_run). Mistakes of the command line come before those of the store, which is opened
 // between. Release also what failed.
@@ -32,7 +45,7 @@ bool prediction_read(const PredictionArguments *a, Prediction *out, Error *e);
 bool prediction_make(Prediction *p, Store *store, int64_t run, Error *e);
 void prediction_release(Prediction *p);
 
-// Each point of lookahead over each number of devices.
+// Each point of lookahead over each number of devices; there is one cell then.
 typedef void (*TakeScaled)(void *state, const SimulatedPoint *p, int devices, const Scaled *x);
 bool prediction_scaled(const Prediction *p, TakeScaled take, void *state, Error *e);
 

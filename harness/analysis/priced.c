@@ -143,6 +143,14 @@ static StepModel model_of(const Reading *g, int model) {
     return model == DRAFT_MODEL ? g->pricing->draft : model == ADAPTER ? g->adapter : g->pricing->target;
 }
 
+// An adapter's layers never have experts, nor codes; its head is the target's.
+static void set_adapter(Reading *g) {
+    const StepModel *target = &g->pricing->target;
+    g->adapter = *target;
+    g->adapter.experts = (StepExperts){0};
+    if (target->plain_bytes > 0) g->adapter.weight_bytes = target->plain_bytes;
+}
+
 // EAGLE's are whole layers with more in front of them; its third version's head keeps its share of the
 // vocabulary.
 static bool take_adapter(void *state, const Rows *r, Error *e) {
@@ -151,26 +159,28 @@ static bool take_adapter(void *state, const Rows *r, Error *e) {
     const char *variant = rows_text(r, 0);
     bool third = variant && strcmp(variant, "eagle3") == 0;
     if (!variant || strncmp(variant, "eagle", 5) != 0) return true;
-    g->adapter = g->pricing->target;
-    g->adapter.experts = (StepExperts){0};
+    set_adapter(g);
     g->adapter.vocab = (int)(rows_real(r, 1) * g->adapter.vocab);
-    if (third) g->adapter.attention_width = 2 * g->adapter.width;
-    else g->adapter.fc_width = 2 * g->adapter.width;
+    if (third) {
+        g->adapter.attention_width = 2 * g->adapter.width;
+        g->adapter.head_bytes = 0; // its own, not the target's
+    } else g->adapter.fc_width = 2 * g->adapter.width;
     g->states = (int)rows_int(r, 2);
     return true;
 }
 
 static bool find_adapter(Store *store, int64_t point, Reading *g, Error *e) {
-    g->adapter = g->pricing->target;
+    set_adapter(g);
     g->adapter.mlp_width = 0;
-    g->adapter.experts = (StepExperts){0};
     return each_row(store, ADAPTER_SHAPE, point, take_adapter, g, e);
 }
 
 static double price_of(const Reading *g, const StepModel *m, const RecordedPass *pass, bool fc) {
     const Hardware *h = &g->pricing->machine;
     if (!fc) return recorded_price(h, m, pass);
-    return pass->count * hardware_product(h, pass->rows, g->states * m->width, m->width, m->weight_bytes);
+    int n = pass->sequences;
+    return pass->count / n *
+           hardware_product(h, n * pass->rows, g->states * m->width, m->width, m->weight_bytes);
 }
 
 // Layers keep their share of the model.
@@ -184,7 +194,10 @@ static bool take_pass(void *state, const Rows *r, Error *e) {
     PricedSample *s = find(g->out, (int)rows_int(r, 0), (int)rows_int(r, 1));
     int model = (int)rows_int(r, 2);
     double a = rows_real(r, 3), b = rows_real(r, 4);
-    RecordedPass pass = {.head = a == b, .rows = (int)rows_int(r, 5), .context = (int)rows_int(r, 6)};
+    RecordedPass pass = {.head = a == b,
+                         .rows = (int)rows_int(r, 5),
+                         .context = (int)rows_int(r, 6),
+                         .sequences = g->pricing->batch};
     if (!s) return no_sample(r, e);
     if (pass.rows < 1) return true;
     StepModel m = model_of(g, model);
@@ -201,13 +214,17 @@ static void drop_unknown(PricedPoint *p) {
         if (p->samples[i].runs < p->samples[i].steps) p->samples[i].passes_s = NAN;
 }
 
-bool priced_attention(Store *store, int64_t point, const Pricing *p, Pricing *out, Error *e) {
+bool priced_as_run(Store *store, int64_t point, const Pricing *p, Pricing *out, Error *e) {
     static const char PLAIN[] = "SELECT EXISTS (SELECT 1 FROM point_param WHERE point_id = ?1 AND section = "
                                 "'hardware' AND name = 'attention' AND value = 'plain')";
-    int64_t plain = 0;
+    static const char BATCH[] = "SELECT coalesce(max(CAST(value AS INTEGER)), 1) FROM point_param WHERE "
+                                "point_id = ?1 AND section = 'hardware' AND name = 'batch'";
+    int64_t plain = 0, batch = 0;
     *out = *p;
-    if (!rows_one_int(store, PLAIN, point, &plain, e)) return false;
+    if (!rows_one_int(store, PLAIN, point, &plain, e) || !rows_one_int(store, BATCH, point, &batch, e))
+        return false;
     out->target.plain = out->draft.plain = plain != 0;
+    if (!out->batch) out->batch = batch > 1 ? (int)batch : 1;
     return true;
 }
 
@@ -216,7 +233,7 @@ bool priced_point(Store *store, int64_t point, const Pricing *p, PricedPoint *ou
     Reading g = {.pricing = &own, .out = out};
     int64_t draft = 0, proposes = 0;
     *out = (PricedPoint){0};
-    if (!priced_attention(store, point, p, &own, e) || !rows_one_int(store, DRAFT, point, &draft, e) ||
+    if (!priced_as_run(store, point, p, &own, e) || !rows_one_int(store, DRAFT, point, &draft, e) ||
         !rows_one_int(store, PROPOSES, point, &proposes, e))
         return false;
     g.draft_layers = (double)draft;
@@ -300,6 +317,12 @@ StepModel step_model(const Shape *s, double weight_bytes) {
                        .score_bytes = (double)SCORE_BYTES * s->heads};
 }
 
+StepModel step_model_of(const Model *m) {
+    StepModel out = step_model(&m->shape, (double)dtype_size(m->dtype));
+    if (m->bits) step_model_code(&out, m->bits, m->group);
+    return out;
+}
+
 bool step_model_open(const char *name, StepModel *out, Error *e) {
     Model m = {0};
     char *data = NULL, *path = shape_file(name, e);
@@ -333,18 +356,34 @@ static const int TREE_CONTEXTS[] = {25, 100, 500, 0};
 typedef struct Grid {
     Hardware machine;
     StepModel model;
+    int sequences;
     Store *store;
     StoreSurface row; // what all rows have alike
 } Grid;
+
+bool priced_lists(const char *batch, const char *bits, int fallback, IntList *batches, IntList *widths,
+                  Error *e) {
+    *batches = (IntList){{fallback}, 1};
+    *widths = (IntList){{16}, 1};
+    if ((batch && !int_list_parse(batch, "--batch", 1, PRICED_BATCH_MAX, batches, e)) ||
+        (bits && !int_list_parse(bits, "--bits", 4, 16, widths, e)))
+        return false;
+    for (int i = 0; i < widths->count; i++)
+        if (widths->items[i] != 16 && widths->items[i] != 8 && widths->items[i] != 4)
+            return error_input(e, "--bits has %d, must be 16, 8 or 4", widths->items[i]);
+    return true;
+}
 
 static double price(const Grid *g, StepPlan step) {
     return hardware_price(&g->machine, &g->model, &step).total;
 }
 
-static bool add_step(Grid *g, int k, int w, StepPlan step, Error *e) {
+static bool add_step(Grid *g, int k, int w, StepPlan one, Error *e) {
+    StepPlan step = step_shared(one, g->sequences);
     if (g->machine.reckoned && (step.rows > RECKONED_ROWS || step.context > RECKONED_CONTEXT)) return true;
     StoreSurface *row = &g->row;
     row->k = k, row->w = w;
+    row->sequences = g->sequences;
     row->rows = row->head_rows = step.rows;
     row->context = step.context;
     row->mean_s = row->median_s = price(g, step);
@@ -370,11 +409,16 @@ static bool add_trees(Grid *g, Error *e) {
 }
 
 // The model's name, in every panel's title, marks it as not measured.
-static bool add_run(Grid *g, const char *on, const char *shape, const char *made, int64_t *run, Error *e) {
-    char name[256];
-    snprintf(name, sizeof name, "%s, %s", shape, made);
+static bool add_model(Grid *g, const char *shape, int bits, Error *e) {
+    char name[256], own[32] = "";
+    if (bits < 16) snprintf(own, sizeof own, " at %d bits", bits);
+    snprintf(name, sizeof name, "%s%s, %s", shape, own, g->machine.reckoned ? "reckoned" : "priced");
+    StoreModel m = {.name = name, .hash = own, .layers = g->model.layers};
+    return store_model(g->store, &m, &g->row.model, e);
+}
+
+static bool add_run(Grid *g, const char *on, int64_t *run, Error *e) {
     StoreRun r = {.hash = "", .kind = "surface", .name = on, .version = version_text()};
-    StoreModel m = {.name = name, .hash = "", .layers = g->model.layers};
     StoreEnvironment environment = {.version = version_text(), .gpu = g->machine.name};
     g->row = (StoreSurface){.kind = "step",
                             .device = on,
@@ -390,24 +434,40 @@ static bool add_run(Grid *g, const char *on, const char *shape, const char *made
                             .high_s = -1,
                             .slowdown_low = -1,
                             .slowdown_high = -1};
-    return store_run(g->store, &r, run, NULL, e) && store_model(g->store, &m, &g->row.model, e) &&
+    return store_run(g->store, &r, run, NULL, e) &&
            store_attempt(g->store, *run, 0, NULL, &environment, &g->row.attempt, e) &&
            store_attempt_end(g->store, g->row.attempt, "done", e);
 }
 
-bool priced_surface(const Figure *f, const char *on, const char *shape, PricedSurface *out, Text *notes,
-                    Error *e) {
+// The figure's steps for each width of weights and each batch.
+static bool add_grids(Grid *g, const Figure *f, const char *shape, const IntList *batches,
+                      const IntList *widths, Error *e) {
+    const StepModel plain = g->model;
+    for (int i = 0; i < widths->count; i++) {
+        g->model = plain;
+        step_model_code(&g->model, widths->items[i], CODE_GROUP);
+        if (!add_model(g, shape, widths->items[i], e)) return false;
+        for (int k = 0; k < batches->count; k++) {
+            g->sequences = batches->items[k];
+            if (!(f->priced == PRICED_CHAINS ? add_chains(g, e) : add_trees(g, e))) return false;
+        }
+    }
+    return true;
+}
+
+bool priced_surface(const Figure *f, const PricedAsk *ask, PricedSurface *out, Text *notes, Error *e) {
     Grid g = {0};
+    IntList batches, widths;
     *out = (PricedSurface){0};
-    if (!machine_open(on, &g.machine, e) || !step_model_open(shape, &g.model, e)) return false;
-    bool reckoned = g.machine.reckoned;
-    snprintf(out->title, sizeof out->title, "%s, not measured: %s", reckoned ? "Reckoned" : "Priced",
-             f->summary);
-    json_t *o = json_pack("{s:{s:s, s:s, s:b}}", "prediction", "machine", g.machine.name, "shape", shape,
+    if (!priced_lists(ask->batch, ask->bits, 1, &batches, &widths, e) ||
+        !machine_open(ask->on, &g.machine, e) || !step_model_open(ask->shape, &g.model, e))
+        return false;
+    snprintf(out->title, sizeof out->title, "%s, not measured: %s",
+             g.machine.reckoned ? "Reckoned" : "Priced", f->summary);
+    json_t *o = json_pack("{s:{s:s, s:s, s:b}}", "prediction", "machine", g.machine.name, "shape", ask->shape,
                           "surface", 1);
     json_append(o, 0, notes);
-    g.store = out->store = store_open(on, STORE_TRIAL, NULL, e);
-    return g.store && store_begin(g.store, e) &&
-           add_run(&g, on, shape, reckoned ? "reckoned" : "priced", &out->run, e) &&
-           (f->priced == PRICED_CHAINS ? add_chains(&g, e) : add_trees(&g, e)) && store_commit(g.store, e);
+    g.store = out->store = store_open(ask->on, STORE_TRIAL, NULL, e);
+    return g.store && store_begin(g.store, e) && add_run(&g, ask->on, &out->run, e) &&
+           add_grids(&g, f, ask->shape, &batches, &widths, e) && store_commit(g.store, e);
 }

@@ -1,6 +1,7 @@
 // Stored runs priced on another machine: every pass that a step ran, its commit, its prefill, and what the
 // host took, as recorded.
 #pragma once
+#include "engine/base/args.h"
 #include "engine/base/text.h"
 #include "engine/model/model.h"
 #include "harness/analysis/estimates.h"
@@ -12,12 +13,13 @@ typedef struct Pricing {
     Hardware machine;
     StepModel target, draft;
     bool has_draft; // else a point that runs a draft model cannot be priced
+    int batch;      // sequences that share every step, each as the recorded one; 0: as many as the point ran
 } Pricing;
 
-// *p with the attention that the point ran (StepModel.plain).
-bool priced_attention(Store *store, int64_t point, const Pricing *p, Pricing *out, Error *e);
+// *p with the attention that the point ran (StepModel.plain), and its batch if p has none.
+bool priced_as_run(Store *store, int64_t point, const Pricing *p, Pricing *out, Error *e);
 
-// One prompt in one pass, all its turns. Seconds.
+// One prompt in one pass, all its turns. Seconds; of what a batch shares, the sequence's part.
 typedef struct PricedSample {
     int prompt, pass;
     double tokens, steps;
@@ -49,6 +51,7 @@ double priced_step(const PricedPoint *point);
 
 // weight_bytes: of one number. The cache holds 16-bit numbers on every backend.
 StepModel step_model(const Shape *s, double weight_bytes);
+StepModel step_model_of(const Model *m); // with its own weights, codes too
 
 // A name under configs/shapes, or the path of a config.json; weights of 16 bits.
 bool step_model_open(const char *name, StepModel *out, Error *e);
@@ -64,8 +67,17 @@ typedef struct PricedSurface {
     char title[160]; // of the figure
 } PricedSurface;
 
-// on, shape: as of machine_open and step_model_open. Of a card that was reckoned no step is there beyond
-// those that were. notes: receives the values for the figure's notes (?2 of plots/plots.h). False with e
-// filled; close the store then, too.
-bool priced_surface(const Figure *f, const char *on, const char *shape, PricedSurface *out, Text *notes,
-                    Error *e);
+// on, shape: as of machine_open and step_model_open; batch, bits: panels for each (NULL: 1 and 16). Of a card
+// that was reckoned no step is there beyond those that were.
+typedef struct PricedAsk {
+    const char *on, *shape, *batch, *bits;
+} PricedAsk;
+
+// notes: receives the values for the figure's notes (?2 of plots/plots.h). False with e filled; close the
+// store then, too.
+bool priced_surface(const Figure *f, const PricedAsk *ask, PricedSurface *out, Text *notes, Error *e);
+
+// Lists of a command line; NULL: `fallback`. Bits are 16, 8 or 4.
+enum { PRICED_BATCH_MAX = 1024 };
+bool priced_lists(const char *batch, const char *bits, int fallback, IntList *batches, IntList *widths,
+                  Error *e);

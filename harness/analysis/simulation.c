@@ -10,13 +10,16 @@
 
 static const char POINTS[] =
     "SELECT p.id, p.number, coalesce(baseline_id, 0), label,"
-    " model.name || ', ' || dataset.name || iif(plain.value = 'plain', ', plain attention', ''),"
-    " temperature > 0, method"
+    " model.name || ', ' || dataset.name || iif(plain.value = 'plain', ', plain attention', '')"
+    " || iif(batch.value > 1, ', batch ' || batch.value, ''), temperature > 0, method"
     " FROM point AS p JOIN model ON model.id = model_id JOIN dataset ON dataset.id = dataset_id"
-    " LEFT JOIN point_param AS plain ON plain.point_id = p.id AND section = 'hardware' AND plain.name = "
-    "'attention'"
+    " LEFT JOIN point_param AS plain ON plain.point_id = p.id AND plain.section = 'hardware'"
+    " AND plain.name = 'attention'"
+    " LEFT JOIN (SELECT point_id, CAST(value AS INTEGER) AS value FROM point_param"
+    "            WHERE section = 'hardware' AND name = 'batch') AS batch ON batch.point_id = p.id"
     " WHERE run_id = ?1 AND EXISTS (SELECT 1 FROM sample WHERE point_id = p.id)"
-    " ORDER BY model_id, dataset_id, plain.value = 'plain', temperature, baseline_id IS NOT NULL, p.number";
+    " ORDER BY model_id, dataset_id, plain.value = 'plain', "
+    "batch.value, temperature, baseline_id IS NOT NULL, p.number";
 
 static bool list_points(Store *store, int64_t run, Simulation *out, Error *e) {
     size_t capacity = 0;
@@ -48,7 +51,9 @@ static bool read_measured(Store *store, const SimulationAgainst *against, Simula
         "SELECT 1e-9 * s.decode_ns / s.steps, s.S, u.speedup, doubtful, doubt FROM point AS p"
         " JOIN dataset AS d ON d.id = dataset_id JOIN point_doubt AS q ON q.point_id = p.id"
         " JOIN point_sums AS s ON s.point_id = p.id LEFT JOIN point_speedup AS u ON u.point_id = p.id"
-        " WHERE run_id = ?1 AND decoder = ?2 AND d.name = ?3 AND temperature = ?4 AND s.steps > 0";
+        " WHERE run_id = ?1 AND decoder = ?2 AND d.name = ?3 AND temperature = ?4 AND s.steps > 0"
+        " AND max(1, coalesce((SELECT CAST(value AS INTEGER) FROM point_param WHERE point_id = p.id"
+        "                      AND section = 'hardware' AND name = 'batch'), 1)) = ?5";
     bool ok = true;
     Rows *r = rows_open(store, THIS, e), *o = r ? rows_open(against->store, OTHER, e) : NULL;
     if (o) {
@@ -58,6 +63,7 @@ static bool read_measured(Store *store, const SimulationAgainst *against, Simula
             rows_bind_text(o, 2, rows_text(r, 0));
             rows_bind_text(o, 3, rows_text(r, 1));
             rows_bind_real(o, 4, rows_real(r, 2));
+            rows_bind_int(o, 5, p->batch);
             p->measured = rows_next(o);
         }
         if (p->measured) {
@@ -95,8 +101,11 @@ static bool is_alone(const SimulatedPoint *p) {
 static bool simulate_point(Store *store, const Pricing *pricing, Baseline *baseline, SimulatedPoint *p,
                            Error *e) {
     PricedPoint point = {0};
-    bool ok = priced_point(store, p->id, pricing, &point, e) &&
+    Pricing own;
+    bool ok = priced_as_run(store, p->id, pricing, &own, e) &&
+              priced_point(store, p->id, pricing, &point, e) &&
               price_baseline(store, pricing, p->baseline ? p->baseline : p->id, baseline, e);
+    p->batch = ok ? own.batch : 0;
     p->needs_draft = point.needs_draft;
     p->step_s = priced_step(&point);
     ok = ok && (p->needs_draft ||
@@ -203,7 +212,7 @@ bool scaled_point(Store *store, const SimulatedPoint *p, const Pricing *pricing,
     LookaheadStep step;
     Pricing own;
     *out = (Scaled){0};
-    if (!read_step(store, p->id, &step, &out->given, e) || !priced_attention(store, p->id, pricing, &own, e))
+    if (!read_step(store, p->id, &step, &out->given, e) || !priced_as_run(store, p->id, pricing, &own, e))
         return false;
     double speedup = p->tally.value[TALLY_SPEEDUP];
     out->given = out->given && isfinite(speedup);

@@ -5,9 +5,10 @@
 
 typedef struct SimulatedPoint {
     int64_t id, number, baseline; // baseline 0: it is one, or has none
-    char *label, *group;          // group: model and dataset
+    char *label, *group;          // group: model and dataset, and the batch that the run has
     char *method;
     bool sampled;
+    int batch;        // sequences that share its steps; tokens a second are those of all
     bool needs_draft; // then nothing below is there
     Tally tally;
     double step_s; // mean, decoding
@@ -24,7 +25,7 @@ typedef struct Simulation {
 } Simulation;
 
 // A run of the same points measured on the machine that is priced; NULL store: none. Points are the same that
-// have the same decoder, name of dataset, and temperature.
+// have the same decoder, name of dataset, temperature, and batch (that of the price).
 typedef struct SimulationAgainst {
     Store *store;
     int64_t run;

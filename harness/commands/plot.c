@@ -43,6 +43,8 @@ static const Arg OPTIONS[] = {
     {"beside", ARG_WORD, AT(of.beside), .help = "experts: of a dense target to compare with",
      .value = "SHAPE"},
     {"draft-shape", ARG_WORD, AT(of.draft_shape), .help = "of the draft model there", .value = "SHAPE"},
+    {"batch", ARG_WORD, AT(of.batch), .help = "of steps there: sequences that share each", .value = "LIST"},
+    {"bits", ARG_WORD, AT(of.bits), .help = "of the target's weights there: 16, 8 or 4", .value = "LIST"},
     {"against", ARG_WORD, AT(of.against), .help = "predicted: the same points measured there", .value = "RUN",
      .fallback = "RUN itself"},
     {"against-db", ARG_WORD, AT(of.against_db), .help = "the store of that run", .value = "FILE",
@@ -108,7 +110,7 @@ static bool compute(Store **store, const Figure *f, int64_t run, const PlotArgum
     bool priced = of.on && f->computed & COMPUTED_PREDICTION;
     if (priced && !of.shape) return error_input(e, "plot: --on goes with --shape: of which model?");
     snprintf(itself, sizeof itself, "%lld", (long long)run);
-    if (!of.against) of.against = itself;
+    if (!of.against && !of.batch && !of.bits) of.against = itself;
     if (priced) wanted.prediction = &of;
     if (wanted.tables && !estimates_ensure(store, run, ESTIMATES_OF_POINTS, e)) return false;
     if (!choice_apply(&a->choice, *store, run, e)) return false;
@@ -193,7 +195,8 @@ static bool open_priced(const PlotArguments *a, Source *s, Error *e) {
         return error_input(e,
                            "plot: %s with --on draws no run: leave out --run and what chooses a part of one",
                            s->figure.name);
-    bool ok = priced_surface(&s->figure, a->of.on, a->of.shape, &s->priced, &s->computed, e);
+    const PricedAsk ask = {a->of.on, a->of.shape, a->of.batch, a->of.bits};
+    bool ok = priced_surface(&s->figure, &ask, &s->priced, &s->computed, e);
     s->store = s->priced.store;
     s->run = s->priced.run;
     s->figure.summary = s->priced.title;

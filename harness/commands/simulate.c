@@ -35,6 +35,10 @@ static const Arg OPTIONS[] = {
      .value = "SHAPE"},
     {"draft-shape", ARG_WORD, AT(of.draft_shape), .help = "of the draft model, for points that run one",
      .value = "SHAPE"},
+    {"batch", ARG_WORD, AT(of.batch), .help = "sequences that share each step, each as the recorded one",
+     .value = "LIST", .fallback = "as each point ran"},
+    {"bits", ARG_WORD, AT(of.bits), .help = "of the target's weights, 16, 8 or 4, in groups of 32",
+     .value = "LIST", .fallback = "16"},
     {"against", ARG_WORD, AT(of.against), .help = "the same points measured on that machine: print errors",
      .value = "RUN"},
     {"against-db", ARG_WORD, AT(of.against_db), .help = "the store of that run", .value = "FILE",
@@ -114,16 +118,24 @@ static bool show_and_release(Grid *g, bool made, Error *e) {
     return ok;
 }
 
-static bool print_points(const Simulation *s, bool against, Error *e) {
-    Grid g = {.columns = POINTS, .count = sizeof POINTS / sizeof *POINTS};
+static void put_points(Grid *g, const PredictionCell *cell, bool against) {
+    const Simulation *s = &cell->points;
     for (size_t i = 0; i < s->count; i++) {
         if (i == 0 || strcmp(s->points[i].group, s->points[i - 1].group) != 0) {
-            grid_end(&g);
-            text_puts(&g.cell, s->points[i].group), grid_rest(&g);
-            grid_heads(&g);
+            grid_end(g);
+            text_puts(&g->cell, s->points[i].group);
+            if (cell->batch) text_printf(&g->cell, "; priced in batches of %d", cell->batch);
+            if (cell->bits < 16) text_printf(&g->cell, "; weights of %d bits", cell->bits);
+            grid_rest(g);
+            grid_heads(g);
         }
-        put_point(&g, &s->points[i], against);
+        put_point(g, &s->points[i], against);
     }
+}
+
+static bool print_points(const Prediction *p, bool against, Error *e) {
+    Grid g = {.columns = POINTS, .count = sizeof POINTS / sizeof *POINTS};
+    for (int i = 0; i < p->count; i++) put_points(&g, &p->cells[i], against);
     return show_and_release(&g, true, e);
 }
 
@@ -196,8 +208,16 @@ static void print_experts(const StepExperts *x) {
                     experts_touched(x, 128));
 }
 
+static bool has_batch(const Prediction *of) {
+    bool any = false;
+    for (int i = 0; i < of->count; i++)
+        for (size_t k = 0; k < of->cells[i].points.count; k++)
+            any = any || of->cells[i].points.points[k].batch > 1;
+    return any;
+}
+
 static void print_head(const Prediction *of) {
-    const Pricing *p = &of->pricing;
+    const Pricing most = prediction_pricing(of, &of->cells[0]), *p = &most;
     double bytes = step_model_bytes(&p->target) + (p->has_draft ? step_model_bytes(&p->draft) : 0);
     terminal_printf("predicted  %s, shape %s: no number here was measured on it\n", SHOWN(p->machine.name),
                     SHOWN(of->of->shape));
@@ -207,6 +227,9 @@ static void print_head(const Prediction *of) {
                     : hardware_is_floor(&p->machine) ? "a data sheet's: floors, no step there can be faster"
                                                      : "as its steps were measured and fitted");
     print_experts(&p->target.experts);
+    if (has_batch(of))
+        puts("batch      sequences share each step, all in the same phase; tokens/s are those of all, a step "
+             "is a\n           sequence's part of it, speedups are over one token each in the same batch");
     puts("accepted   tokens that the run's own models accepted: S is theirs");
     if (bytes > p->machine.memory_bytes)
         terminal_printf("note       weights of %.1f GB do not fit into its %.1f GB\n", 1e-9 * bytes,
@@ -351,8 +374,9 @@ static bool print(const SimulateOptions *o, Store *store, int64_t run, const Pre
     }
     print_head(p);
     if (!print_exits(store, run, p->pricing.target.layers, e)) return false;
-    return print_points(&p->points, o->of.against != NULL, e) &&
-           (!o->of.against || print_errors(&p->points, e)) && (!p->devices.count || print_scalings(p, e));
+    return print_points(p, o->of.against != NULL, e) &&
+           (!o->of.against || print_errors(&p->cells[0].points, e)) &&
+           (!p->devices.count || print_scalings(p, e));
 }
 
 static bool simulate(const SimulateOptions *o, const char *which, Error *e) {
@@ -396,6 +420,10 @@ const Command command_simulate = {
         "\n"
         "S is tokens per step, e2e the speedup with prefill, n the points an error is of.\n"
         "\n"
+        "--batch prices steps that sequences share: each is as the recorded one, with its rows and context;\n"
+        "the weights are read once for all. --bits are of the target's weights (docs/quantised.md), which a\n"
+        "product reads as codes and multiplies as 16-bit numbers; drafts and adapters keep theirs.\n"
+        "\n"
         "--devices predicts lookahead's strong scaling: by lookahead parallelism, which cuts a step's\n"
         "tokens, and by tensor and pipeline parallelism, which cut the model, with no cost but products\n"
         "and messages: an ideal, as libraries are slower. --cut 0.785 gives both a cost a step that makes\n"
@@ -410,6 +438,7 @@ const Command command_simulate = {
         "  outpace simulate --law sequences:alpha=0.7,gamma=4,b=15\n"
         "  outpace simulate --law drafting:gamma=6,eta=0.6,draft=0.05\n"
         "  outpace simulate demo --on a100-80gb --shape llama2-7b\n"
+        "  outpace simulate demo --on h100 --shape llama2-7b --batch 1,4,16 --bits 16,8,4\n"
         "  outpace simulate 12 --on a100-40gb --shape codellama-7b --devices 1,2,4,8 --link 300,5\n"
         "  mpirun -n 2 outpace doctor --ranks mpi       measures what --link takes\n"
         "  outpace simulate 12 --on mine.json --shape models/x/config.json --against 12\n",

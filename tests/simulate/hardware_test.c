@@ -498,6 +498,79 @@ static void floor_or_fitted(void **state) {
     }
 }
 
+// A machine that only reads, one byte a second: prices are bytes.
+static Hardware reader(void) {
+    Hardware h = {.name = "reader", .bytes_per_s = 1, .operations_per_s = 1e30, .memory_bytes = 1};
+    hardware_floor(&h);
+    h.row_passes = 0;
+    h.processors = h.tile_rows = h.tile_columns = h.least_rows = 1;
+    return h;
+}
+
+static void assert_bytes(const char *what, double got, double wanted) {
+    if (fabs(got - wanted) > 1e-9 * wanted) fail_msg("%s: wanted %.17g bytes, got %.17g", what, wanted, got);
+}
+
+// Three sequences of 4 rows over 10 tokens: rows are 12, the weights are read once, each context once. And no
+// sequence pays for the scores of the others.
+static void shared_steps(void **state) {
+    (void)state;
+    const StepModel m = {.layers = 2,
+                         .width = 8,
+                         .q_width = 8,
+                         .kv_width = 4,
+                         .mlp_width = 12,
+                         .vocab = 20,
+                         .weight_bytes = 2,
+                         .cache_bytes = 2};
+    const double layer = 8 * (8 + 2 * 4) + 8 * 8 + 3 * 8 * 12, rows = 12;
+    const double moved = 2 * rows * ((8 + 16) + (8 + 8) + (8 + 24) + (12 + 8)), head = 2 * rows * (8 + 20);
+    Hardware h = reader();
+    StepPlan plan = step_shared(step_chain(4, 10), 3);
+    assert_true(plan.rows == 12 && plan.read == 12 && plan.context == 10 && plan.sequences == 3);
+    assert_true(plan.seen == 3 * (11 + 12 + 13 + 14));
+    StepPrice p = hardware_price(&h, &m, &plan);
+    assert_bytes("weights and rows", p.products, 2 * (2 * layer + moved) + 2 * 20 * 8 + head);
+    assert_bytes("caches", p.attention, 2 * (2 * (3 * 10 + 12) * 4 * 2));
+    h.bytes_per_s = 1e30, h.operations_per_s = 1;
+    assert_bytes("scores", hardware_price(&h, &m, &plan).attention, 2 * 4 * 8 * plan.seen);
+    StepPlan tree = step_shared(step_tree(3, 2, 10), 5), batch = step_shared(step_batch(3, 2, 10), 5);
+    assert_true(tree.rows == 35 && tree.sequences == 5 && batch.rows == 45 && batch.sequences == 15);
+}
+
+// A group of 32 codes has a scale of two bytes; the head has 8 bits, routers and adapters stay as they were;
+// products cost as many operations.
+static void codes(void **state) {
+    (void)state;
+    assert_true(code_bytes(8, 32) == 1 + 2.0 / 32 && code_bytes(4, 32) == 0.5 + 2.0 / 32);
+    assert_true(code_bytes(4, 128) == 0.5 + 2.0 / 128);
+    for (int bits = 4; bits <= 16; bits *= 2)
+        for (int experts = 0; experts < 2; experts++) {
+            StepModel m = {.layers = 2,
+                           .width = 64,
+                           .q_width = 64,
+                           .kv_width = 32,
+                           .mlp_width = 96,
+                           .vocab = 200,
+                           .weight_bytes = 2,
+                           .cache_bytes = 2};
+            if (experts) m.experts = (StepExperts){.count = 4, .chosen = 4, .width = 96, .share = 1};
+            StepModel coded = m;
+            Hardware h = reader();
+            StepPlan one = step_chain(1, 0);
+            step_model_code(&coded, bits, 64);
+            double mlps = experts ? 4 : 1, layer = 64 * (64 + 2 * 32) + 64 * 64 + mlps * 3 * 64 * 96;
+            double router = experts ? 64 * 4 : 0, head = 200 * 64;
+            double each = bits == 16 ? 2 : bits / 8.0 + 2.0 / 64, of_head = bits == 16 ? 2 : 1 + 2.0 / 64;
+            double wanted = 2 * (each * layer + 2 * router) + of_head * head;
+            assert_bytes("weights", step_model_bytes(&coded), wanted);
+            double moved = hardware_price(&h, &m, &one).products - step_model_bytes(&m); // by rows
+            assert_bytes("a step", hardware_price(&h, &coded, &one).products, wanted + moved);
+            h.bytes_per_s = 1e30, h.operations_per_s = 1;
+            assert_true(hardware_price(&h, &coded, &one).total == hardware_price(&h, &m, &one).total);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(floor_or_fitted), cmocka_unit_test(written_and_read),
@@ -508,7 +581,8 @@ int main(void) {
         cmocka_unit_test(monotone),        cmocka_unit_test(attention),
         cmocka_unit_test(plain_scores),    cmocka_unit_test(plans),
         cmocka_unit_test(known_machine),   cmocka_unit_test(files),
-        cmocka_unit_test(file_mistakes),
+        cmocka_unit_test(file_mistakes),   cmocka_unit_test(shared_steps),
+        cmocka_unit_test(codes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -88,8 +88,36 @@ static void bytes(void **state) {
     assert_same("bytes", step_model_bytes(&MODEL), 2 * (32 * (41943040.0 + 135266304.0) + 131072000.0));
 }
 
+// B sequences that pay a part each pay a step of B times as many rows and contexts; none pays more than
+// alone, and computing, which nobody shares, costs each as much.
+static void shared(void **state) {
+    (void)state;
+    Random r = test_random(4);
+    for (int n = 0; n < 500; n++) {
+        Hardware h = machine(&r);
+        int rows = test_between(&r, 1, 60), context = test_between(&r, 0, 2000), B = test_between(&r, 2, 32);
+        StepPlan plan = {.rows = B * rows, .read = B * rows, .context = context, .sequences = B};
+        plan.seen = B * rows * (context + 1.0);
+        RecordedPass all = {.layers = 32, .rows = rows, .context = context, .count = 1, .sequences = B};
+        RecordedPass head = all;
+        head.head = true;
+        double part = recorded_price(&h, &MODEL, &all) + recorded_price(&h, &MODEL, &head);
+        assert_same("a part", B * part, hardware_price(&h, &MODEL, &plan).total);
+        all.sequences = head.sequences = 0;
+        double alone = recorded_price(&h, &MODEL, &all) + recorded_price(&h, &MODEL, &head);
+        all.sequences = head.sequences = 1;
+        assert_same("one", recorded_price(&h, &MODEL, &all) + recorded_price(&h, &MODEL, &head), alone);
+    }
+    Hardware h = machine(&r);
+    RecordedPass one = {.layers = 32, .rows = 128, .context = 0, .count = 1, .sequences = 1}, many = one;
+    h.bytes_per_s = 1e30, h.launch_s = h.step_s = 0;
+    many.sequences = 4;
+    h.processors = 1, h.least_rows = h.tile_rows = 128;
+    assert_same("computing", recorded_price(&h, &MODEL, &many), recorded_price(&h, &MODEL, &one));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(sums_of_passes), cmocka_unit_test(never_cheaper),
-                                       cmocka_unit_test(bytes)};
+                                       cmocka_unit_test(bytes), cmocka_unit_test(shared)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

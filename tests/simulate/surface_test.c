@@ -129,6 +129,17 @@ static void reads_csv(void **state) {
     if (!surface_parse(COUNTED, strlen(COUNTED), "f.csv", &s, &e)) fail_msg("%s", e.text);
     assert_true(s.points[0].step.experts == 5.5);
     surface_release(&s);
+    static const char SHARED[] = "tokens,context,k,w,layout,median_s,batch\n4,25,0,0,chain,0.01,1\n"
+                                 "4,25,0,0,chain,0.02,3\n";
+    if (!surface_parse(SHARED, strlen(SHARED), "f.csv", &s, &e)) fail_msg("%s", e.text);
+    StepPlan one = s.points[0].step, three = s.points[1].step;
+    assert_true(one.rows == 4 && one.sequences == 1 && three.rows == 12 && three.read == 12);
+    assert_true(three.sequences == 3 && three.context == 25 && three.seen == 3 * one.seen);
+    surface_release(&s);
+    static const char NONE[] = "tokens,context,k,w,layout,median_s,batch\n4,25,0,0,chain,0.01,0\n";
+    assert_false(surface_parse(NONE, strlen(NONE), "f.csv", &s, &e));
+    assert_non_null(strstr(e.text, "f.csv:2: batch is '0', must be a number from 1"));
+    surface_release(&s);
     static const char MINUS[] = "tokens,context,k,w,layout,median_s,experts\n4,25,0,0,chain,0.01,-1\n";
     assert_false(surface_parse(MINUS, strlen(MINUS), "f.csv", &s, &e));
     assert_non_null(strstr(e.text, "f.csv:2: experts is '-1', must be a number from 0"));

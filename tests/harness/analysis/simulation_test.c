@@ -108,6 +108,50 @@ static void halves_are_whole(void **state) {
     filled_close(&f);
 }
 
+// Of four sequences every pass is a quarter of one with four times the rows and contexts; prefill, commit and
+// the host's work stay each sequence's own. Without a batch in the prices, it is the point's.
+static void batches_by_hand(void **state) {
+    FilledStore f;
+    Pricing p = pricing(), own;
+    PricedPoint alone, shared;
+    fill(&f, *state);
+    assert_true(priced_as_run(f.store, f.points[0], &p, &own, NULL) && own.batch == 1);
+    assert_true(priced_point(f.store, f.points[0], &p, &alone, NULL));
+    p.batch = 4;
+    assert_true(priced_point(f.store, f.points[0], &p, &shared, NULL));
+    for (int i = 0; i < shared.count; i++) {
+        const PricedSample *s = &shared.samples[i], *a = &alone.samples[i];
+        double passes = 0;
+        for (int turn = 0; turn < 2; turn++)
+            for (int k = 0; k < f.steps; k++) {
+                int context = 20 + 2 * s->prompt + turn - 1 + k;
+                StepPlan plan = step_shared(
+                    (StepPlan){.rows = 1, .read = 1, .context = context, .sequences = 1, .seen = context + 1},
+                    4);
+                passes += hardware_price(&p.machine, &MODEL, &plan).total / 4;
+            }
+        assert_near("passes", s->passes_s, passes);
+        assert_true(s->passes_s < a->passes_s && s->prefill_s == a->prefill_s);
+        assert_true(s->commit_s == a->commit_s && s->host_s == a->host_s);
+    }
+    priced_release(&alone);
+    priced_release(&shared);
+    filled_close(&f);
+}
+
+// A model's own weights: their type, or their codes with the scales of its groups.
+static void own_weights(void **state) {
+    (void)state;
+    Model m = {.shape = {.layers = 2, .width = 64, .heads = 4, .kv_heads = 2, .head_dim = 16}};
+    m.dtype = DTYPE_F32;
+    StepModel plain = step_model_of(&m);
+    assert_true(plain.weight_bytes == 4 && plain.head_bytes == 0);
+    m.dtype = DTYPE_BF16, m.bits = 4, m.group = 64;
+    StepModel coded = step_model_of(&m);
+    assert_true(coded.weight_bytes == 0.5 + 2.0 / 64 && coded.head_bytes == 1 + 2.0 / 64);
+    assert_true(coded.plain_bytes == 2);
+}
+
 // What this run itself measured: S is its own, and the errors are those of the times.
 static void against_itself(void **state) {
     FilledStore f;
@@ -164,6 +208,36 @@ static void command(void **state) {
                   "tiny"); // says it wherever the machine's name is
     assert_non_null(strstr(text_get(&c.out), "NVIDIA H100 SXM 80 GB, reckoned, shape tiny"));
     assert_non_null(strstr(text_get(&c.out), "prices     reckoned from the kernels' work"));
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "simulate", "filled", "--db", "a.db", "--on", "a100-80gb", "--shape", "16m",
+                  "--batch", "1,8", "--bits", "16,4", "--json");
+    root = json_loads(text_get(&c.out), 0, NULL), points = json_object_get(root, "points");
+    assert_int_equal(json_array_size(points), 4 * POINTS);
+    for (size_t i = 0; i < 4 * POINTS; i++) {
+        const json_t *p = json_array_get(points, i);
+        assert_int_equal(json_integer_value(json_object_get(p, "bits")), i < 2 * POINTS ? 16 : 4);
+        assert_int_equal(json_integer_value(json_object_get(p, "batch")), i / POINTS % 2 ? 8 : 1);
+        double step = json_number_value(json_object_get(p, "step_s"));
+        const json_t *alone = json_array_get(points, i % POINTS);
+        assert_true(i < POINTS || step < json_number_value(json_object_get(alone, "step_s")));
+    }
+    json_decref(root);
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "simulate", "filled", "--db", "a.db", "--on", "a100-80gb", "--shape", "16m",
+                  "--batch", "8", "--bits", "4");
+    assert_non_null(strstr(text_get(&c.out), "priced in batches of 8; weights of 4 bits"));
+    child_release(&c);
+    static const char *const BAD[][3] = {{"--bits", "5", "--bits has 5, must be 16, 8 or 4"},
+                                         {"--batch", "0", "must be numbers from 1 to 1024"}};
+    for (int i = 0; i < 2; i++) {
+        CHILD_OUTPACE(&c, *state, 2, "simulate", "filled", "--db", "a.db", "--on", "l4", "--shape", "tiny",
+                      BAD[i][0], BAD[i][1]);
+        assert_non_null(strstr(text_get(&c.err), BAD[i][2]));
+        child_release(&c);
+    }
+    CHILD_OUTPACE(&c, *state, 2, "simulate", "filled", "--db", "a.db", "--on", "l4", "--shape", "tiny",
+                  "--batch", "1,2", "--against", "filled");
+    assert_non_null(strstr(text_get(&c.err), "give one --batch and one --bits"));
     child_release(&c);
     static const char *const ROWS[][2] = {{"abacus", "there is no machine 'abacus'"}, {"x.json", "x.json"}};
     for (int i = 0; i < 2; i++) {
@@ -223,6 +297,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(autoregressive_by_hand, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(halves_are_whole, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(against_itself, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(batches_by_hand, folder_setup, folder_teardown),
+        cmocka_unit_test(own_weights),
         cmocka_unit_test_setup_teardown(command, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(unknown_passes, folder_setup, folder_teardown),
     };

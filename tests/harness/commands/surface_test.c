@@ -326,6 +326,15 @@ static void priced(void **state) {
     assert_non_null(strstr(text_get(&c.out), "Priced, not measured: Slowdown"));
     assert_non_null(strstr(text_get(&c.out), ">256<"));
     child_release(&c);
+    CHILD_OUTPACE(&c, f, 0, "plot", "slowdown", "--on", "h100", "--shape", "llama2-7b", "--bits", "16,8,4",
+                  "--batch", "1,4", "-o", "bits.svg");
+    child_release(&c);
+    size_t size;
+    char *numbers = scratch_read(f, "bits.svg.dat", &size);
+    assert_non_null(strstr(numbers, "context 25, tree: llama2-7b, priced: slowdown\n"));
+    assert_non_null(strstr(numbers, "context 25, tree, batch 4: llama2-7b, priced: slowdown\n"));
+    assert_non_null(strstr(numbers, "context 25, tree: llama2-7b at 8 bits, priced: slowdown\n"));
+    mem_free(numbers);
     CHILD_OUTPACE(&c, f, 2, "plot", "slowdown", "--on", "h100-reckoned");
     assert_non_null(strstr(text_get(&c.err), "--on goes with --shape"));
     child_release(&c);
