@@ -242,8 +242,9 @@ const Command command_tune = {
         "  outpace tune models/reference --method lookahead --dataset code\n"
         "  outpace tune MODEL --method ngrammys --dataset chat --axis k=1..10 --axis w=2,4,8 --budget 5m\n"
         "  outpace tune MODEL --method speculative:adaptive=confidence --draft DIR --path mine.jsonl\n"
+        "  outpace tune MODEL --method lookahead --dataset code --batch 8\n"
         "  outpace tune MODEL --method speculative --draft DIR --dataset code --tree code.tree\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .shared = MODEL_SET(offsetof(TuneArguments, ask.engine), "isa context batch"),
+    .shared = MODEL_SET(offsetof(TuneArguments, ask.engine), "isa context"),
     .run = run};

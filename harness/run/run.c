@@ -298,11 +298,12 @@ bool run_round(GroupRun *g, int pass, int prompt, const bool *wanted, Error *e) 
 
 static const size_t NOWHERE = SIZE_MAX;
 
-// A point's answers to all prompts, from number `from` of the group's on.
+// A point's answers to prompts from `first` on, from number `from` of the group's on.
 typedef struct BatchWork {
     GroupRun *g;
     GroupPoint *point;
     const Settings *settings;
+    int first;
     size_t from, known; // known: where the baseline's begin; NOWHERE: it has none
 } BatchWork;
 
@@ -310,7 +311,7 @@ static bool answer_in_batch(void *work, int sequence, int i, Clock clock, Error 
     const BatchWork *w = work;
     GroupRun *g = w->g;
     AnswerEnv env = g->env;
-    const DatasetPrompt *p = prompt_of(g, i);
+    const DatasetPrompt *p = prompt_of(g, w->first + i);
     env.target = engine_session(&g->models->target, sequence);
     env.clock = clock;
     return answer_prompt(&env, &w->point->methods[sequence], w->settings, p->turns, p->turn_count,
@@ -320,33 +321,35 @@ static bool answer_in_batch(void *work, int sequence, int i, Clock clock, Error 
 }
 
 // False with e filled if the run can't continue. *from: of its answers; the point's, unless it failed.
-static bool batch_point(GroupRun *g, int point, int pass, int position, size_t known, size_t *from,
+static bool batch_point(const BatchWork *part, int point, int pass, int count, int position, size_t *from,
                         Error *e) {
-    int prompts = (int)g->ledger->inputs->datasets[g->group->dataset].count;
+    BatchWork w = *part;
+    GroupRun *g = w.g;
     Error why = {0};
-    *from = g->answer_count;
-    BatchWork w = {g, &g->points[point], &point_of(g, point)->settings, *from, known};
-    for (int i = 0; i < prompts; i++) add_answer(g, point, pass, i, position);
-    Outputs outputs = {prompts, answer_in_batch, &w, g->env.clock};
+    *from = w.from = g->answer_count;
+    w.point = &g->points[point];
+    w.settings = &point_of(g, point)->settings;
+    for (int i = 0; i < count; i++) add_answer(g, point, pass, w.first + i, position);
+    Outputs outputs = {count, answer_in_batch, &w, g->env.clock};
     if (models_run(g->models, &outputs, &why)) return true;
     while (g->answer_count > *from) answer_release(&g->answers[--g->answer_count]);
     return fail_point(g, point, &why, e);
 }
 
 // Compares and counts as run_round does, prompt by prompt.
-static bool judge_batches(GroupRun *g, int prompts, Error *e) {
+static bool judge_batch(GroupRun *g, int first, int count, Error *e) {
     Answer *all = g->answers;
-    size_t count = g->answer_count;
+    size_t answers = g->answer_count;
     GroupRun one = *g; // sees one prompt's answers
     one.answers = mem_new((size_t)g->group->count, sizeof *one.answers);
     bool ok = true;
-    for (int i = 0; ok && i < prompts; i++) {
+    for (int i = first; ok && i < first + count; i++) {
         one.answer_count = 0;
-        for (size_t k = 0; k < count; k++)
+        for (size_t k = 0; k < answers; k++)
             if (all[k].prompt == i) one.answers[one.answer_count++] = all[k];
         ok = compare_answers(&one, 0, e);
         if (ok) count_answers(&one, 0);
-        for (size_t k = 0, at = 0; k < count; k++)
+        for (size_t k = 0, at = 0; k < answers; k++)
             if (all[k].prompt == i) all[k] = one.answers[at++];
     }
     g->decode_s = one.decode_s;
@@ -354,24 +357,25 @@ static bool judge_batches(GroupRun *g, int prompts, Error *e) {
     return ok;
 }
 
-bool run_batches(GroupRun *g, int pass, const bool *wanted, Error *e) {
-    int n = g->group->count, prompts = (int)g->ledger->inputs->datasets[g->group->dataset].count;
+bool run_batch(GroupRun *g, int pass, int first, int count, const bool *wanted, Error *e) {
+    int n = g->group->count;
     int *order = mem_new((size_t)n, sizeof *order);
-    size_t base = NOWHERE, from;
+    BatchWork work = {.g = g, .first = first, .known = NOWHERE};
+    size_t from;
     bool ok = true;
     assert(g->answer_count == 0);
-    order_round(g, pass, order);
+    order_round(g, pass + first, order);
     for (int i = 0; ok && i < n; i++) {
         const GroupPoint *point = &g->points[order[i]];
         bool takes_part = !wanted || wanted[order[i]] || order[i] == g->baseline;
         if (!point->open || point->progress->failed || !takes_part) continue;
         const Settings *s = &point_of(g, order[i])->settings;
         reporter_method(g->reporter, i, n, text_get(&point->label), s->max_tokens);
-        ok = batch_point(g, order[i], pass, i, base, &from, e);
-        if (order[i] == g->baseline && !point->progress->failed) base = from;
+        ok = batch_point(&work, order[i], pass, count, i, &from, e);
+        if (order[i] == g->baseline && !point->progress->failed) work.known = from;
     }
     mem_free(order);
-    ok = ok && judge_batches(g, prompts, e);
+    ok = ok && judge_batch(g, first, count, e);
     check(g);
     return ok;
 }
@@ -433,7 +437,7 @@ static bool run_batch_pass(Run *r, GroupRun *g, int pass, const bool *wanted, Er
     double start = clock_now(g->env.clock);
     reporter_place(&r->reporter, &place);
     reporter_round(&r->reporter, progress_tokens(&r->progress, g->group));
-    bool ok = run_batches(g, pass, wanted, e);
+    bool ok = run_batch(g, pass, 0, (int)r->in->datasets[g->group->dataset].count, wanted, e);
     g->rounds += ok;
     g->round_s += clock_now(g->env.clock) - start;
     reporter_round_end(&r->reporter);

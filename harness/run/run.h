@@ -83,8 +83,8 @@ void group_warm_up_prompts(const Models *models, int count, PromptList *out);
 // Every open point that is wanted (NULL: all; the baseline always) answers the prompt. A point that can't
 // answer fails. False with e filled if the run can't continue.
 bool run_round(GroupRun *g, int pass, int prompt, const bool *wanted, Error *e);
-// The same for all prompts at once, in a batch: each point's sequences take one after another.
-bool run_batches(GroupRun *g, int pass, const bool *wanted, Error *e);
+// The same for prompts [first, first + count) in a batch: each point's sequences take one after another.
+bool run_batch(GroupRun *g, int pass, int first, int count, const bool *wanted, Error *e);
 
 // Stores the measured answers, except those of failed points, and forgets them.
 bool group_store(GroupRun *g, Error *e);

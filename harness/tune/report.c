@@ -86,8 +86,9 @@ static void print_head(const TuneReport *p) {
 
 static bool print_sample(const TuneReport *p) {
     const TuneResult *r = p->result;
-    printf("sample     %.1f s, %d prompt%s", r->sample_s, r->sample_prompts,
-           r->sample_prompts == 1 ? "" : "s");
+    int prompts = r->batch * r->sample_rounds;
+    printf("sample     %.1f s, %d prompt%s", r->sample_s, prompts, prompts == 1 ? "" : "s");
+    if (r->batch > 1) printf(" in batches of %d: a step's time is a sequence's part of it", r->batch);
     printf("\n           %-36s %7s %9s %9s\n", "point", "S", "step ms", "speedup");
     for (int i = 0; i < r->points; i++) {
         TuneAnswer sum;
@@ -148,7 +149,9 @@ void tune_print_use(const Plan *p, const char *method) {
     const ModelSpec *model = &p->experiment.models[0];
     const ModelFiles *files = &p->inputs.models[0].files;
     Text options = {0};
-    args_write_options(MODEL_OPTIONS, MODEL_SETTINGS, &p->sweep.points[0].settings.engine, &options);
+    EngineOptions engine = p->sweep.points[0].settings.engine;
+    engine.batch = 0; // generate writes one text
+    args_write_options(MODEL_OPTIONS, MODEL_SETTINGS, &engine, &options);
     printf("use        outpace generate %s -f prompt.txt --method '%s'", SHOWN(files->target), SHOWN(method));
     if (model->draft) printf(" --draft %s", SHOWN(files->draft));
     for (int i = 0; i < ADAPTER_ROLES; i++)
@@ -223,13 +226,14 @@ json_t *tune_report_json(const TuneReport *p) {
     double speedup = r->choice < 0 ? NAN : tune_speedup(r, r->choice, from_race(r));
     bool known = r->speedup.high > 0;
     json_t *root = json_pack(
-        "{s:s*, s:o, s:o, s:o, s:s*, s:s, s:i, s:i, s:i, s:o, s:o, s:I, s:o, s:i, s:O}", "choice",
-        choice.length ? text_get(&choice) : NULL, "speedup", json_number(speedup), "speedup_low",
-        json_number(known ? r->speedup.low : NAN), "speedup_high", json_number(known ? r->speedup.high : NAN),
-        "doubt", p->doubt.length ? text_get(&p->doubt) : NULL, "end", ENDS[r->end], "excluded", r->excluded,
-        "sample_rounds", r->sample_rounds, "race_rounds", r->race_rounds, "seconds", json_number(took(r)),
-        "sweep_seconds", json_number(r->sweep_s), "run", (json_int_t)p->run, "surface",
-        surface_json(&r->surface), "surface_disturbed", r->surface.disturbed, "points", points);
+        "{s:s*, s:i, s:o, s:o, s:o, s:s*, s:s, s:i, s:i, s:i, s:o, s:o, s:I, s:o, s:i, s:O}", "choice",
+        choice.length ? text_get(&choice) : NULL, "batch", r->batch, "speedup", json_number(speedup),
+        "speedup_low", json_number(known ? r->speedup.low : NAN), "speedup_high",
+        json_number(known ? r->speedup.high : NAN), "doubt", p->doubt.length ? text_get(&p->doubt) : NULL,
+        "end", ENDS[r->end], "excluded", r->excluded, "sample_rounds", r->sample_rounds, "race_rounds",
+        r->race_rounds, "seconds", json_number(took(r)), "sweep_seconds", json_number(r->sweep_s), "run",
+        (json_int_t)p->run, "surface", surface_json(&r->surface), "surface_disturbed", r->surface.disturbed,
+        "points", points);
     json_decref(points);
     text_release(&choice);
     if (ok) return root;

@@ -366,6 +366,8 @@ static bool prepare(const TuneAsk *ask, const TuneMethod *method, const char *fi
 
 static bool check_tree(const Plan *p, Error *e) {
     const char *refusal = inputs_refusal(&p->inputs, 0);
+    if (options_batch(&p->sweep.points[0].settings.engine) > 1)
+        return error_input(e, "tune: --tree finds the tree of one sequence; leave out --batch");
     if (p->sweep.count != 1) return error_input(e, "tune: --tree: parameters vary; give each one value");
     return !refusal || error_input(e, "tune: %s", refusal);
 }
@@ -373,15 +375,21 @@ static bool check_tree(const Plan *p, Error *e) {
 // Times are compared over the same texts, by prompts that do not depend on those before them.
 static bool check(const Plan *p, Error *e) {
     const char *refusal;
+    int batch = options_batch(&p->sweep.points[0].settings.engine);
+    bool warm = false;
+    for (int i = 0; i < p->sweep.count; i++) warm = warm || schedule_is_warm(p->sweep.points[i].decoder);
     if (p->schedule.group_count != 1) return error_input(e, "tune: settings vary; give each one value");
     if (p->sweep.points[0].settings.temperature > 0)
         return error_input(e, "tune: outputs must be greedy; take the temperature away");
-    if (p->schedule.groups[0].warm)
+    if (warm)
         return error_input(e, "tune: a method that keeps phrases from prompt to prompt is measured by whole "
                               "passes, not in rounds; take warm=on away");
     if ((refusal = inputs_refusal(&p->inputs, 0))) return error_input(e, "tune: %s", refusal);
-    return p->inputs.datasets[0].count > 1 ||
-           error_input(e, "tune: a race needs two prompts at least, the dataset has one");
+    size_t prompts = p->inputs.datasets[0].count;
+    return prompts >= 2 * (size_t)batch ||
+           (batch > 1 ? error_input(e, "tune: a race needs two batches, %d prompts; the dataset has %zu",
+                                    2 * batch, prompts)
+                      : error_input(e, "tune: a race needs two prompts at least, the dataset has one"));
 }
 
 bool tune_prepare(const TuneAsk *ask, const TuneMethod **method, Plan *out, Error *e) {

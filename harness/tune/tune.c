@@ -39,8 +39,8 @@ typedef struct Tune {
     char phase[96]; // of its place
     Watch watch;
     bool *asked;               // (seats) for the next round
-    int *passes;               // (prompts) so far
-    double *planned;           // (seats) seconds of an answer with its prefill, before any was measured
+    int *passes;               // (units) so far
+    double *planned;           // (seats) seconds of a round with its prefill, before any was measured
     double *expected;          // (seats) the same, by what was measured since
     double wall_s, answered_s; // of all rounds by the wall clock; of their answers by the measuring clock
     double begin_s;            // expected time to open one more point and wake it up
@@ -53,6 +53,7 @@ typedef struct Tune {
     int in_count;
     int rounds; // so far
     int awake;  // seats
+    int units;  // rounds that it takes to answer every prompt
 } Tune;
 
 // What holds between rounds.
@@ -94,6 +95,11 @@ static bool goes_on(Tune *t, bool ok, Error *e) {
 // Wall-clock seconds per second of the measuring clock, so far: above 1 where others use the machine, too.
 static double wall_scale(const Tune *t) { return t->answered_s > 0 ? t->wall_s / t->answered_s : 1; }
 
+// A step of the point, by its warm-up: of one sequence, which in a batch tells nothing of a shared step.
+static double warm_step(const Tune *t, const GroupPoint *p, double by_surface) {
+    return t->out->batch > 1 ? fmax(p->step_s, by_surface) : p->step_s;
+}
+
 // Of all points, from the surface and the warm-up of one point and the baseline.
 static void expect_planned(Tune *t, int seat) {
     const TuneSpace *space = t->space;
@@ -101,10 +107,12 @@ static void expect_planned(Tune *t, int seat) {
     double seconds[TUNING_MOST_CURVE], tokens = t->in->schedule->points[0].settings.max_tokens;
     TuningCurve curve = tune_curve(&t->out->surface, seconds);
     double whole = tuning_curve_at(&curve, t->prompt_tokens);
-    double slow = one->step_s / tuning_curve_at(&curve, space->points[seat].rows);
-    t->planned[space->count] = fmin(whole, t->prompt_tokens * base->prefill_s) + tokens * base->step_s;
+    double of_surface = tuning_curve_at(&curve, space->points[seat].rows);
+    double slow = warm_step(t, one, of_surface) / of_surface;
+    t->planned[space->count] = t->out->batch * fmin(whole, t->prompt_tokens * base->prefill_s) +
+                               tokens * warm_step(t, base, curve.seconds[0]);
     for (int i = 0; i < space->count; i++)
-        t->planned[i] = fmin(whole, t->prompt_tokens * one->prefill_s) +
+        t->planned[i] = t->out->batch * fmin(whole, t->prompt_tokens * one->prefill_s) +
                         tokens / GUESSED_S * slow * tuning_curve_at(&curve, space->points[i].rows);
     memcpy(t->expected, t->planned, (size_t)(space->count + 1) * sizeof *t->expected);
     t->begin_s = one->prefill_s * (double)t->warm_up.prompts[0].count + one->step_s;
@@ -129,12 +137,12 @@ static void expect_rest(Tune *t) {
 static void set_limit(Tune *t) {
     double sum = 0;
     for (int i = 0; i <= t->space->count; i++) sum += t->expected[i];
-    t->out->sweep_s = wall_scale(t) * sum * (double)t->in->datasets[0].count;
+    t->out->sweep_s = wall_scale(t) * sum * t->units;
     t->limit_s = fmin(t->o->budget_s, fmax(t->o->share * t->out->sweep_s, t->least_s));
     if (t->out->end != TUNE_INTERRUPTED) t->out->end = t->limit_s < t->o->budget_s ? TUNE_SHARE : TUNE_BUDGET;
 }
 
-// One prompt by these points and the baseline, by the wall clock.
+// One round by these points and the baseline, by the wall clock.
 static double round_seconds(const Tune *t, const int *points, int count) {
     double sum = t->expected[t->space->count];
     for (int i = 0; i < count; i++) sum += t->expected[points[i]];
@@ -142,7 +150,7 @@ static double round_seconds(const Tune *t, const int *points, int count) {
 }
 
 static TuneAnswer answer_of(const Answer *entry, int round) {
-    TuneAnswer a = {.round = round, .prompt = entry->prompt, .diverged = entry->diverged >= 0};
+    TuneAnswer a = {.round = round, .diverged = entry->diverged >= 0};
     for (int i = 0; i < entry->count; i++) {
         const DecodeResult *r = &entry->turns[i].result;
         a.tokens += r->tokens, a.steps += r->steps, a.rows += r->rows;
@@ -153,32 +161,45 @@ static TuneAnswer answer_of(const Answer *entry, int round) {
     return a;
 }
 
+// A sequence's times are its part of the batch's, so they add up.
+static void add_answer(TuneSeat *s, const TuneAnswer *a) {
+    TuneAnswer *last = s->count ? &s->answers[s->count - 1] : NULL;
+    if (!last || last->round != a->round) {
+        mem_grow(&s->answers, &s->capacity, s->count + 1, sizeof *s->answers);
+        s->answers[s->count++] = *a;
+        return;
+    }
+    last->tokens += a->tokens, last->steps += a->steps, last->rows += a->rows;
+    last->seconds += a->seconds, last->whole_s += a->whole_s;
+    last->diverged = last->diverged || a->diverged;
+}
+
 // Seats are in the order of the sweep, the baseline's last.
 static bool take_answers(Tune *t, Error *e) {
     for (size_t i = 0; i < t->g.answer_count; i++) {
         int seat = t->g.answers[i].point;
-        TuneSeat *s = &t->out->seats[seat];
-        mem_grow(&s->answers, &s->capacity, s->count + 1, sizeof *s->answers);
         TuneAnswer a = answer_of(&t->g.answers[i], t->rounds);
         if (!(a.seconds > 0)) // times are divided by
             return error_system(e, "tune: an answer took no time by the clock, which is too coarse; leave "
                                    "--processor-time away");
-        s->answers[s->count++] = a;
+        add_answer(&t->out->seats[seat], &a);
         t->answered_s += a.whole_s;
         expect_answered(t, seat);
     }
     return true;
 }
 
-static bool ask_round(Tune *t, int prompt, Error *e) {
+static bool ask_round(Tune *t, int unit, Error *e) {
     double from = spent_s(t);
-    bool ok = run_round(&t->g, t->passes[prompt], prompt, t->asked, e);
+    int pass = t->passes[unit], batch = t->out->batch;
+    bool ok = batch > 1 ? run_batch(&t->g, pass, unit * batch, batch, t->asked, e)
+                        : run_round(&t->g, pass, unit, t->asked, e);
     if (!ok) {
         group_forget(&t->g);
         return goes_on(t, false, e);
     }
     if (!take_answers(t, e) || !group_store(&t->g, e)) return false;
-    t->passes[prompt]++;
+    t->passes[unit]++;
     t->rounds++;
     t->wall_s += spent_s(t) - from;
     const PointProgress *base = t->g.points[t->g.baseline].progress;
@@ -196,82 +217,6 @@ static bool open_seat(Tune *t, int seat, Error *e) {
     bool ok =
         group_open_point(&t->g, method_open, seat, e) && group_warm_up(&t->g, seat, &t->warm_up, tokens, e);
     return goes_on(t, ok, e);
-}
-
-// --- steps that are timed first --------------------------------------------------------------------------
-
-enum { LEAST_SAMPLES = 2, MOST_SAMPLES = 30 };
-
-// 1, 2, 3, 4, 6, 8, 12, 16, ...: tiles of kernels end at some of these, on every machine. Where there is
-// little time, the powers of two.
-static int next_rows(int rows, bool coarse) {
-    if (coarse) return 2 * rows;
-    if (rows < 4) return rows + 1;
-    return rows & (rows - 1) ? rows / 3 * 4 : rows / 2 * 3;
-}
-
-// If rows grow by a factor of 1.4, all steps up to the last together take about 3.5 times as long as the
-// last, which takes at most `longest` times as long as one row. Each is run LEAST_SAMPLES times, after a
-// warm-up.
-static bool is_coarse(const TuneSurfaceAsk *ask) {
-    return ask->steps < 3.5 * (LEAST_SAMPLES + 1) * ask->longest;
-}
-
-// How many numbers of rows there are to measure.
-static int count_rows(const TuneSurfaceAsk *ask) {
-    int count = 1;
-    for (int rows = 1; rows < ask->most_rows && rows <= TREE_MAX_NODES;
-         rows = next_rows(rows, is_coarse(ask)))
-        count++;
-    return count;
-}
-
-static double limit(const TuneSurfaceAsk *ask, const TuneSurface *s) {
-    return s->count ? fmin(ask->seconds, ask->steps * s->seconds[0]) : ask->seconds;
-}
-
-static bool measure_rows(Engine *engine, const TuneSurfaceAsk *ask, int rows, double most_s, TuneSurface *out,
-                         Error *e) {
-    BenchOptions o = {.warm_up = 1,
-                      .min_samples = LEAST_SAMPLES,
-                      .max_samples = (int)fmin(MOST_SAMPLES, fmax(LEAST_SAMPLES, ask->steps / 10)),
-                      .seconds =
-                          fmin(0.25, most_s / (2 * count_rows(ask))), // so that large ones have their time
-                      .clock = ask->clock,
-                      .watch = ask->watch};
-    Ceilings unknown = {0};
-    Benched model = {&engine->session, engine->model.dtype, &unknown, engine->more};
-    BenchPoint p = {.context = ask->context, .tokens = rows, .layout = LAYOUT_TREE};
-    if (!bench_point(&model, &o, NULL, &p, e)) return false;
-    out->rows[out->count] = rows;
-    out->seconds[out->count++] = p.time.median_s;
-    out->disturbed += p.time.flags != 0;
-    return true;
-}
-
-static bool is_enough(const TuneSurfaceAsk *ask, const TuneSurface *s, double spent) {
-    if (s->count < 2) return false;
-    if (s->count == TUNING_MOST_CURVE || spent > limit(ask, s)) return true;
-    return s->rows[s->count - 1] >= ask->most_rows || s->seconds[s->count - 1] > ask->longest * s->seconds[0];
-}
-
-bool tune_surface(Engine *engine, const TuneSurfaceAsk *ask, TuneSurface *out, Error *e) {
-    double began = clock_now(ask->clock);
-    int room = engine->session.context - ask->context;
-    *out = (TuneSurface){.context = ask->context};
-    for (int rows = 1; rows <= TREE_MAX_NODES && rows <= room; rows = next_rows(rows, is_coarse(ask))) {
-        if (is_enough(ask, out, clock_now(ask->clock) - began)) break;
-        if (!measure_rows(engine, ask, rows, limit(ask, out), out, e)) return false;
-    }
-    out->took_s = clock_now(ask->clock) - began;
-    return true;
-}
-
-TuningCurve tune_curve(const TuneSurface *s, double *seconds) {
-    TuningCurve c = {s->rows, seconds, s->count};
-    memcpy(seconds, s->seconds, (size_t)c.count * sizeof *seconds);
-    tuning_curve_rise(&c);
-    return c;
 }
 
 // Sets the mean number of tokens of a prompt, from the first few.
@@ -293,7 +238,7 @@ static bool measure_prompts(Tune *t, Error *e) {
 // For the limit a sweep is taken to run steps of one row that emit GUESSED_S tokens.
 static bool measure_surface(Tune *t, Error *e) {
     double max_tokens = t->in->schedule->points[0].settings.max_tokens;
-    double answers = (double)(t->space->count + 1) * (double)t->in->datasets[0].count;
+    double answers = (double)(t->space->count + 1) * t->units;
     TuneSurfaceAsk ask = {.most_rows = t->space->most_rows,
                           .longest = t->space->longest,
                           .seconds = SURFACE_SHARE * t->o->budget_s,
@@ -398,10 +343,9 @@ static bool seat_all(Tune *t, Error *e) {
     return true;
 }
 
-// All remaining points answer further prompts until `until`, at least one in the first rung.
+// All remaining points answer further prompts until `until`, at least one round in the first rung.
 static bool run_rung(Tune *t, double until, Error *e) {
-    int prompts = (int)t->in->datasets[0].count;
-    while (t->rounds < prompts) {
+    while (t->rounds < t->units) {
         double next = round_seconds(t, t->in_race, t->in_count);
         if (is_over(t, t->rounds ? until : HUGE_VAL, next)) break;
         say(t, "sample", t->rounds + 1);
@@ -470,7 +414,7 @@ static bool measure_sample(Tune *t, Error *e) {
 static bool take_sample(Tune *t, Error *e) {
     double from = spent_s(t);
     bool ok = measure_sample(t, e);
-    t->out->sample_prompts = t->out->sample_rounds = t->rounds;
+    t->out->sample_rounds = t->rounds;
     t->out->sample_s = spent_s(t) - from;
     return ok;
 }
@@ -488,14 +432,14 @@ typedef struct Racing {
     double *seconds; // (count + 1, units) means over laps; the baseline's last
 } Racing;
 
-// Mean time of each prompt over the laps in which it was run.
+// Mean time of each unit over the laps in which it was run.
 static void mean_times(const Racing *r, const TuneSeat *s, double *out) {
-    int prompts = (int)r->t->in->datasets[0].count, laps;
+    int laps;
     for (int unit = 0; unit < r->units; unit++) {
         out[unit] = 0, laps = 0;
         for (size_t i = 0; i < s->count; i++) {
             int round = s->answers[i].round - r->first;
-            if (round < 0 || round % prompts != unit) continue;
+            if (round < 0 || round % r->t->units != unit) continue;
             out[unit] += s->answers[i].seconds;
             laps++;
         }
@@ -504,8 +448,8 @@ static void mean_times(const Racing *r, const TuneSeat *s, double *out) {
 }
 
 static void set_times(Racing *r) {
-    int prompts = (int)r->t->in->datasets[0].count, rounds = r->t->rounds - r->first;
-    r->units = rounds < prompts ? rounds : prompts;
+    int rounds = r->t->rounds - r->first;
+    r->units = rounds < r->t->units ? rounds : r->t->units;
     for (int i = 0; i <= r->count; i++) {
         int seat = i < r->count ? r->points[i] : r->t->space->count;
         mean_times(r, &r->t->out->seats[seat], r->seconds + i * r->units);
@@ -541,9 +485,8 @@ static void look(Racing *r) {
 }
 
 // Those after the sample's come first.
-static int prompt_of(const Racing *r) {
-    int prompts = (int)r->t->in->datasets[0].count;
-    return (r->t->out->sample_prompts + r->t->rounds - r->first) % prompts;
+static int unit_of(const Racing *r) {
+    return (r->t->out->sample_rounds + r->t->rounds - r->first) % r->t->units;
 }
 
 static double asked_seconds(const Tune *t) {
@@ -554,7 +497,7 @@ static double asked_seconds(const Tune *t) {
 
 static bool run_rounds(Racing *r, Error *e) {
     Tune *t = r->t;
-    int most = t->o->laps * (int)t->in->datasets[0].count;
+    int most = t->o->laps * t->units;
     while (t->rounds - r->first < most) {
         if (drop_failed(r) < 2 && t->rounds - r->first >= LEAST_ROUNDS) {
             t->out->end = TUNE_CERTAIN;
@@ -562,7 +505,7 @@ static bool run_rounds(Racing *r, Error *e) {
         }
         if (is_over(t, t->limit_s, asked_seconds(t))) return true;
         say(t, "race", t->rounds - r->first + 1);
-        if (!ask_round(t, prompt_of(r), e)) return false;
+        if (!ask_round(t, unit_of(r), e)) return false;
         look(r);
     }
     t->out->end = drop_failed(r) < 2 ? TUNE_CERTAIN : TUNE_LAPS;
@@ -604,10 +547,10 @@ static void limit_racers(Tune *t) {
 static bool run_race(Tune *t, Error *e) {
     double began = spent_s(t);
     limit_racers(t);
-    size_t most = (size_t)t->in_count, prompts = t->in->datasets[0].count;
+    size_t most = (size_t)t->in_count;
     Racing r = {.t = t, .points = t->in_race, .count = t->in_count, .first = t->rounds};
     r.out = mem_new(most, sizeof *r.out);
-    r.seconds = mem_new((most + 1) * prompts, sizeof *r.seconds);
+    r.seconds = mem_new((most + 1) * (size_t)t->units, sizeof *r.seconds);
     if (t->out->end != TUNE_INTERRUPTED && 2 * asked_seconds(t) <= t->limit_s - spent_s(t))
         for (int i = 0; i < r.count; i++) t->out->seats[r.points[i]].raced = true;
     bool run = r.count > 0 && t->out->seats[r.points[0]].raced;
@@ -642,7 +585,9 @@ static bool open_tune(Tune *t, Error *e) {
     t->expected = mem_new(seats, sizeof *t->expected);
     t->planned = mem_new(seats, sizeof *t->planned);
     t->in_race = mem_new(seats, sizeof *t->in_race);
-    t->passes = mem_new(t->in->datasets[0].count, sizeof *t->passes);
+    t->out->batch = options_batch(&s->points[0].settings.engine);
+    t->units = (int)t->in->datasets[0].count / t->out->batch;
+    t->passes = mem_new((size_t)t->units, sizeof *t->passes);
     t->out->seats = mem_new(seats, sizeof *t->out->seats);
     for (int i = 0; i < s->point_count; i++) t->states[i].prompts = (int)t->in->datasets[0].count;
     reporter_begin(&t->reporter, false, 0, 0, t->seams.interrupted);

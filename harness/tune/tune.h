@@ -8,6 +8,9 @@
 //                third goes on with further prompts, and so on, until no more are left than may race
 //      race      those decode further prompts, round by round, until one is left (simulate/tuning.h)
 //
+// In a batch of B sequences a round is B prompts, which share their steps, and the surface is of shared
+// steps.
+//
 // All parts together take no more than the budget, and no more than a share of what a sweep of all points
 // would. A round is the runner's own round, and what it measured is stored as it ends.
 #pragma once
@@ -63,8 +66,8 @@ typedef struct TuneSeams {
     Clock (*clock)(const Session *target); // of measurements, and of the budget
 } TuneSeams;
 
-typedef struct TuneAnswer { // one prompt by one point, or several summed
-    int round, prompt;
+typedef struct TuneAnswer { // a round's prompts by one point, or several rounds summed
+    int round;
     double tokens, steps, rows, seconds; // of decoding
     double whole_s;                      // with the prefill
     bool diverged;
@@ -81,10 +84,11 @@ typedef enum { TUNE_CERTAIN, TUNE_LAPS, TUNE_BUDGET, TUNE_SHARE, TUNE_SWEPT, TUN
 
 typedef struct TuneResult {
     TuneSeat *seats; // (points + 1)
+    int batch;       // prompts of a round
     TuneSurface surface;
     int points;
     int excluded; // points that cannot win, whatever is accepted of them
-    int sample_prompts, sample_rounds, race_rounds;
+    int sample_rounds, race_rounds;
     double sample_s, race_s, sweep_s; // sweep_s: of every point on every prompt once, as predicted
     int choice;                       // -1: nothing was measured
     Interval speedup;                 // of the choice, over the race's prompts; 0, 0: not known
@@ -92,7 +96,8 @@ typedef struct TuneResult {
     int diverged, failed; // points
 } TuneResult;
 
-// False with e filled where it cannot go on; what ended before is stored. Release also what failed.
+// The prompts' last ones that don't fill a batch are left out. False with e filled where it cannot go on;
+// what ended before is stored. Release also what failed.
 bool tune_run(Ledger *ledger, const TuneSpace *space, const TuneOptions *o, const TuneSeams *seams,
               TuneResult *out, Error *e);
 void tune_release(TuneResult *r);

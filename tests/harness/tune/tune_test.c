@@ -4,6 +4,7 @@
 
 #include "harness/tune/tune.h"
 #include "tests/support/child.h"
+#include "tests/support/stores.h"
 #include "tests/support/tuned.h"
 
 #include <jansson.h>
@@ -120,6 +121,57 @@ static void interrupted(void **state) {
     assert_true(sampled && raced);
 }
 
+// Every reading takes 10 us: a clock that no session drives tells lanes apart.
+static double by_readings(void *state) {
+    double *now = state;
+    return *now += 1e-5;
+}
+
+static double readings;
+static Clock reading_clock(const Session *target) {
+    (void)target;
+    return (Clock){by_readings, &readings};
+}
+
+// A round of four sequences is four prompts; of 30 two are left out. Every answer is whole, its time a sum of
+// parts, and all are stored.
+static void batches(void **state) {
+    TuneAsk ask = ask_for("lookahead:N=3,G=2");
+    const TuneSeams seams = {never, reading_clock};
+    TuneOptions o = OPTIONS;
+    Tuned *t = calloc(1, sizeof *t);
+    ask.engine.batch = 4;
+    ask.axes = (Words){.items = {"W=1,2,4"}, .count = 1};
+    o.exhaustive = true;
+    tuned_open(t, &ask, &o, &seams, "batch.db");
+    const TuneResult *r = &t->result;
+    assert_true(r->end == TUNE_SWEPT && r->batch == 4 && r->points == 3 && r->choice >= 0);
+    assert_true(r->sample_rounds == 7 && r->diverged == 0 && r->failed == 0);
+    for (int i = 0; i <= r->points; i++) {
+        assert_int_equal(r->seats[i].count, 7);
+        for (int k = 0; k < 7; k++) {
+            const TuneAnswer *a = &r->seats[i].answers[k];
+            if (a->tokens != 4 * 48 || !(a->seconds > 0) || a->round != k)
+                fail_msg("point %d, round %d: %g tokens in %g s, of round %d", i, k, a->tokens, a->seconds,
+                         a->round);
+        }
+    }
+    tuned_release(t);
+    free(t);
+    assert_int_equal(stores_ask(*state, "batch.db", "SELECT count(*) FROM sample"), 4 * 28);
+    assert_int_equal(
+        stores_ask(*state, "batch.db", "SELECT count(*) FROM step_batch WHERE sequences = 4") > 0, 1);
+    Child c;
+    CHILD_OUTPACE(&c, *state, 2, "tune", "tiny", "--method", "lookahead", "--path", "own.txt", "--batch",
+                  "16", "--device", "null");
+    assert_non_null(strstr(text_get(&c.err), "a race needs two batches, 32 prompts; the dataset has 30"));
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 2, "tune", "tiny", "--method", "recycling", "--path", "own.txt", "--batch", "2",
+                  "--device", "null", "--tree", "x.tree");
+    assert_non_null(strstr(text_get(&c.err), "leave out --batch"));
+    child_release(&c);
+}
+
 // Whatever the method, and whatever the budget: it is not overrun by more than what is planned wrongly, there
 // is a choice, and the largest is enough for a race.
 static void budgets(void **state) {
@@ -135,7 +187,7 @@ static void budgets(void **state) {
             tune(t, METHODS[i], &o, never);
             const TuneResult *r = &t->result;
             printf("%s, %g s: %d prompts, %d rounds raced; %.2f s\n", METHODS[i], o.budget_s,
-                   r->sample_prompts, r->race_rounds, tuned_took(r));
+                   r->sample_rounds, r->race_rounds, tuned_took(r));
             if (tuned_took(r) > 1.1 * o.budget_s)
                 fail_msg("%s in %g s took %g s", METHODS[i], o.budget_s, tuned_took(r));
             assert_true(r->end == TUNE_BUDGET || r->end == TUNE_CERTAIN);
@@ -342,9 +394,11 @@ static void mistakes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finds),    cmocka_unit_test(interrupted),      cmocka_unit_test(budgets),
-        cmocka_unit_test(no_time),  cmocka_unit_test(short_steps_lose), cmocka_unit_test(command),
-        cmocka_unit_test(mistakes), cmocka_unit_test(all_methods),      cmocka_unit_test(model_free_methods),
+        cmocka_unit_test(batches),     cmocka_unit_test(finds),
+        cmocka_unit_test(interrupted), cmocka_unit_test(budgets),
+        cmocka_unit_test(no_time),     cmocka_unit_test(short_steps_lose),
+        cmocka_unit_test(command),     cmocka_unit_test(mistakes),
+        cmocka_unit_test(all_methods), cmocka_unit_test(model_free_methods),
     };
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }
