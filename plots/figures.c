@@ -21,6 +21,8 @@ EMBED_FIGURE(top_k, "top-k")
 EMBED_FIGURE(exit_layer, "exit-layer")
 EMBED_FIGURE(eta, "eta")
 EMBED_FIGURE(temperature, "temperature")
+EMBED_FIGURE(batch, "batch")
+EMBED_FIGURE(ridge, "ridge")
 EMBED_FIGURE(slowdown, "slowdown")
 EMBED_FIGURE(contexts, "contexts")
 EMBED_FIGURE(rows, "rows")
@@ -42,7 +44,10 @@ __asm__(".pushsection .rodata\n.globl figures_style, figures_notes\n"
 
 #define ASKED(symbol) .query = plots_##symbol##_sql, .script = plots_##symbol##_gp
 #define SURFACE       "measure one: outpace bench --store MODEL"
-#define PRICED        SURFACE ", or price one: --on MACHINE --shape SHAPE"
+#define BATCHED                                                                                           \
+    "run a config over batches, as configs/ridge.yaml; or price a run of single sequences: --on MACHINE " \
+    "--shape SHAPE --batch 1,4,16 --bits 16,8,4"
+#define PRICED SURFACE ", or price one: --on MACHINE --shape SHAPE"
 
 const Figure figures[] = {
     {.name = "speedup",
@@ -152,6 +157,22 @@ const Figure figures[] = {
      .needs = "run a config over temperature, as configs/temperature.yaml",
      .width = 600,
      .height = 300},
+    {.name = "batch",
+     .summary = "Speedup of each method over the batch",
+     .computed = COMPUTED_PREDICTION,
+     ASKED(batch),
+     .drawing = plots_curve_gp,
+     .needs = BATCHED,
+     .width = 600,
+     .height = 300},
+    {.name = "ridge",
+     .summary = "Speedup over batch and bits of weights: beyond the line at 1.0 a method doesn't pay",
+     .computed = COMPUTED_PREDICTION,
+     ASKED(ridge),
+     .drawing = plots_heat_gp,
+     .needs = BATCHED,
+     .width = 400,
+     .height = 280},
     {.name = "phrases",
      .papers = "ouroboros-figure-5",
      .summary = "Ouroboros: S and speedup against the phrases tried",

@@ -16,6 +16,7 @@
 --   drifted          contexts of surfaces in whose measuring the machine changed
 --   run_state        what is there of each run         run_weights    where its models' weights lay
 --   point_batch      of points with a batch: tokens a second of all sequences, and what one waits for a token
+--   point_ridge      bits of the model's weights, sequences that share a step, and the label without the latter
 --   fitted           Lookahead's law as it was fitted to a run's points: alpha and f
 --   newest_point     points of the newest run of a name   newest_prompt  their prompts: what claims compare
 --
@@ -234,6 +235,15 @@ SELECT point_id, 1.0 * sum(sequences) / nullif(sum(steps), 0) AS sequences, 1.0 
        1e9 * sum(tokens) / nullif(sum(decode_ns), 0) AS tokens_per_s,
        1e-6 * sum(latency_ns) / nullif(sum(tokens), 0) AS token_ms, 1e-6 * sum(latency_ns) / count(*) AS output_ms
 FROM sample JOIN q ON sample_id = sample.id GROUP BY point_id;
+
+-- What bytes and operations of a step depend on, beside the method's setting.
+CREATE VIEW point_ridge AS
+SELECT point.id AS point_id,
+       CASE WHEN dtype GLOB 'Q[0-9]*' THEN CAST(substr(dtype, 2) AS INTEGER) WHEN dtype = 'F32' THEN 32 ELSE 16 END AS bits,
+       max(1, coalesce(CAST(b.value AS INTEGER), 1)) AS batch,
+       replace(label, ' batch=' || coalesce(b.value, ''), '') AS setting
+FROM point JOIN model ON model.id = model_id
+LEFT JOIN point_param AS b ON b.point_id = point.id AND b.section = 'hardware' AND b.name = 'batch';
 
 -- --- texts -----------------------------------------------------------------------------------------------
 

@@ -411,7 +411,7 @@ static bool add_trees(Grid *g, Error *e) {
 // The model's name, in every panel's title, marks it as not measured.
 static bool add_model(Grid *g, const char *shape, int bits, Error *e) {
     char name[256], own[32] = "";
-    if (bits < 16) snprintf(own, sizeof own, " at %d bits", bits);
+    if (bits < 16) snprintf(own, sizeof own, " Q%d", bits);
     snprintf(name, sizeof name, "%s%s, %s", shape, own, g->machine.reckoned ? "reckoned" : "priced");
     StoreModel m = {.name = name, .hash = own, .layers = g->model.layers};
     return store_model(g->store, &m, &g->row.model, e);

@@ -6,7 +6,8 @@ set tics scale 0
 set xlabel offset 0, 0.5
 unset colorbox
 set contour base
-contour_dash(n) = n == 1 ? 3 : n == 2 ? 2 : 1
+contour_dash(n) = |level| == 1 ? 1 : n == 1 ? 3 : n == 2 ? 2 : 1
+contour_width = |level| == 1 ? 4 : 2
 light(v) = log(v / lowest) > 0.6 * log(highest / lowest)
 mark(n) = is_doubtful(0) ? '*' : ''
 $ridge << NONE
@@ -47,8 +48,8 @@ do for [p = 1:panels] {
         plot data index i using 1:2:($1 - 0.5):($1 + 0.5):($2 - 0.5):($2 + 0.5):3:xtic(label[int($4)]):ytic(label[int($5)]) with boxxyerror fillcolor palette, \
              data index i using (valid(3) ? NaN : $1):2:($1 - 0.5):($1 + 0.5):($2 - 0.5):($2 + 0.5) with boxxyerror fillstyle transparent pattern 4 border fillcolor rgb ink linewidth 0.5, \
              data index i using 1:2:(valid(3) ? sprintf('%.2f', $3) . mark(0) : ''):(light($3) ? 0x1a1a1a : 0xffffff) with labels font small textcolor rgb variable, \
-             for [n = 1:|level|] $contours using 1:(abs($3 - level[n]) < 1e-6 ? $2 : NaN) with lines linewidth 2 linecolor rgb alarm dashtype contour_dash(n), \
-             for [n = 1:|level|] keyentry with lines linewidth 2 linecolor rgb alarm dashtype contour_dash(n) title sprintf('%.1f', level[n]), \
+             for [n = 1:|level|] $contours using 1:(abs($3 - level[n]) < 1e-6 ? $2 : NaN) with lines linewidth contour_width linecolor rgb alarm dashtype contour_dash(n), \
+             for [n = 1:|level|] keyentry with lines linewidth contour_width linecolor rgb alarm dashtype contour_dash(n) title sprintf('%.1f', level[n]), \
              for [n = 1:(ridge ? 1 : 0)] '$ridge' using 1:2 with lines linewidth 2.5 linecolor rgb '#56b4e9', \
              for [n = 1:(ridge ? 1 : 0)] keyentry with lines linewidth 2.5 linecolor rgb '#56b4e9' title sprintf('from %d rows on computing binds, not reading', ridge_rows)
     }

@@ -14,6 +14,8 @@ typedef struct Made {
     int points, change;
     const char *cpu;
     const char *temperature; // of a run over temperature; NULL: 0, and no axis
+    const char *batch;       // of a run over batches; NULL: no axis
+    double dearer;           // a step of guesses, for each sequence
 } Made;
 
 typedef struct Setting {
@@ -51,6 +53,19 @@ static void must(bool ok, const Error *e) {
     if (!ok) fail_msg("%s", e->text);
 }
 
+// Points from now on are of it.
+static void add_model(Made *m, const char *name, const char *hash, const char *dtype) {
+    Error e = {0};
+    StoreModel model = {.name = name,
+                        .hash = hash,
+                        .layers = 4,
+                        .dtype = dtype,
+                        .shape = "{\"width\":64,\"heads\":4,\"kv_heads\":2,\"head_dim\":16,"
+                                 "\"mlp_width\":128,\"vocab\":500}",
+                        .stand_in = "reference inflated to 500m"};
+    must(store_model(m->store, &model, &m->model, &e), &e);
+}
+
 static void set_up(Made *m, const char *kind, const char *hash, const char *name) {
     Error e = {0};
     char *words[] = {"run", "demo.yaml", "--set", "name=it's"};
@@ -61,15 +76,9 @@ static void set_up(Made *m, const char *kind, const char *hash, const char *name
                     .config_file = "demo.yaml",
                     .config = "name: demo\ntables: [lookahead-table-3]\n# <b>&\n"};
     StoreEnvironment on = {.version = "0.1.0", .cpu = m->cpu, .cores = 2, .bandwidth = 4e9, .peak = 1e11};
-    StoreModel model = {.name = "small",
-                        .hash = "11",
-                        .layers = 4,
-                        .shape = "{\"width\":64,\"heads\":4,\"kv_heads\":2,\"head_dim\":16,"
-                                 "\"mlp_width\":128,\"vocab\":500}",
-                        .stand_in = "reference inflated to 500m"};
     must(store_run(m->store, &run, &m->run, NULL, &e), &e);
     must(store_attempt(m->store, m->run, 4, words, &on, &m->attempt, &e), &e);
-    must(store_model(m->store, &model, &m->model, &e), &e);
+    add_model(m, "small", "11", NULL);
 }
 
 static void add_datasets(Made *m) {
@@ -100,7 +109,7 @@ static int read_params(char *words, StoreParam *out) {
 
 static int64_t add_point(Made *m, const Setting *s, int d, int64_t baseline) {
     char words[64], hash[32], label[96];
-    StoreParam params[MOST_PARAMS + 1];
+    StoreParam params[MOST_PARAMS + 2];
     int64_t id;
     Error e = {0};
     snprintf(words, sizeof words, "%s", s->params);
@@ -109,6 +118,7 @@ static int64_t add_point(Made *m, const Setting *s, int d, int64_t baseline) {
              (int)(strstr(s->params, " preset") ? strstr(s->params, " preset") - s->params
                                                 : (long)strlen(s->params)),
              s->params);
+    if (m->batch) snprintf(label + strlen(label), sizeof label - strlen(label), " batch=%s", m->batch);
     StorePoint p = {.number = ++m->points,
                     .hash = hash,
                     .model = m->model,
@@ -125,6 +135,7 @@ static int64_t add_point(Made *m, const Setting *s, int d, int64_t baseline) {
         params[p.param_count++] = (StoreParam){"generation", "temperature", m->temperature};
         p.temperature = strtod(m->temperature, NULL);
     }
+    if (m->batch) params[p.param_count++] = (StoreParam){"hardware", "batch", m->batch};
     must(store_point(m->store, m->run, &p, &id, &e), &e);
     return id;
 }
@@ -194,6 +205,7 @@ static void add_points(Made *m, int d, double slower, const char *method) {
         Setting changed = SETTINGS[i], *s = &changed;
         if (method && i > 0 && strcmp(s->method, method) != 0) continue;
         s->step_ms *= slower * (1 + 0.1 * m->change);
+        if (m->batch && i > 0) s->step_ms *= 1 + m->dearer * strtod(m->batch, NULL);
         if (s->accepted > 0) s->accepted += m->change;
         int64_t point = add_point(m, s, d, baseline);
         if (i == 0) baseline = point;
@@ -208,6 +220,20 @@ static void add_points(Made *m, int d, double slower, const char *method) {
 static void add_sweep(Made *m) {
     add_datasets(m);
     for (int d = 0; d < 2; d++) add_points(m, d, 1, NULL);
+}
+
+// Slower guesses, the more sequences share a step and the fewer bits a weight has.
+static void add_batches(Made *m) {
+    static const char *const BATCHES[] = {"1", "4", "16"};
+    for (int coded = 0; coded < 2; coded++) {
+        m->dearer = coded ? 0.15 : 0.05;
+        add_model(m, coded ? "small in 4 bits" : "small", coded ? "33" : "11", coded ? "Q4" : NULL);
+        for (int i = 0; i < 3; i++) {
+            m->batch = BATCHES[i];
+            add_points(m, 0, 1, "kangaroo");
+        }
+    }
+    m->batch = NULL;
 }
 
 // Memory bound up to 24 rows, then bound by arithmetic.
@@ -271,6 +297,11 @@ void plot_store_make(const char *path, int change) {
     }
     m.temperature = NULL;
     must(store_attempt_end(m.store, m.attempt, "done", &e), &e);
+    int points = m.points;
+    set_up(&m, "sweep", "ridge", "ridge");
+    add_batches(&m);
+    must(store_attempt_end(m.store, m.attempt, "done", &e), &e);
+    m.points = points;
     // The same experiment on another machine.
     m.cpu = "slower processor";
     set_up(&m, "sweep", "demo-2", "demo");

@@ -8,7 +8,8 @@ enum {
     PLOT_SWEEP = 1,
     PLOT_SURFACE = 2,
     PLOT_TEMPERATURE = 3, // one method over temperature
-    PLOT_ELSEWHERE = 4    // some of the first on another machine
+    PLOT_RIDGE = 4,       // one method over batches, of a model and its codes
+    PLOT_ELSEWHERE = 5    // some of the first on another machine
 };                        // its runs
 
 // What might have been computed of the first (harness/papers/computed.h):

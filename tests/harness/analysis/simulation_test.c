@@ -1,10 +1,12 @@
 // A store whose passes are known, priced on a made-up machine by hand and by `outpace simulate`.
 #include "tests/support/check.h"
 
+#include "engine/base/memory.h"
 #include "harness/analysis/simulation.h"
 #include "tests/support/child.h"
 #include "tests/support/filled_store.h"
 #include "tests/support/folder.h"
+#include "tests/support/scratch.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -227,6 +229,19 @@ static void command(void **state) {
                   "--batch", "8", "--bits", "4");
     assert_non_null(strstr(text_get(&c.out), "priced in batches of 8; weights of 4 bits"));
     child_release(&c);
+    static const char *const FIGURES[] = {"batch", "ridge"};
+    for (int i = 0; i < 2; i++) {
+        size_t size;
+        CHILD_OUTPACE(&c, *state, 0, "plot", FIGURES[i], "--db", "a.db", "--on", "a100-80gb", "--shape",
+                      "16m", "--batch", "1,8", "--bits", "16,4", "-o", "f.svg", "--force");
+        child_release(&c);
+        char *numbers = scratch_read(*state, "f.svg.dat", &size);
+        assert_non_null(strstr(numbers, i ? "# priced, " : "# priced, 4 bits: "));
+        mem_free(numbers);
+        CHILD_OUTPACE(&c, *state, 2, "plot", FIGURES[i], "--db", "a.db", "-o", "f.svg", "--force");
+        assert_non_null(strstr(text_get(&c.err), "run a config over batches, as configs/ridge.yaml"));
+        child_release(&c);
+    }
     static const char *const BAD[][3] = {{"--bits", "5", "--bits has 5, must be 16, 8 or 4"},
                                          {"--batch", "0", "must be numbers from 1 to 1024"}};
     for (int i = 0; i < 2; i++) {

@@ -333,7 +333,7 @@ static void priced(void **state) {
     char *numbers = scratch_read(f, "bits.svg.dat", &size);
     assert_non_null(strstr(numbers, "context 25, tree: llama2-7b, priced: slowdown\n"));
     assert_non_null(strstr(numbers, "context 25, tree, batch 4: llama2-7b, priced: slowdown\n"));
-    assert_non_null(strstr(numbers, "context 25, tree: llama2-7b at 8 bits, priced: slowdown\n"));
+    assert_non_null(strstr(numbers, "context 25, tree: llama2-7b Q8, priced: slowdown\n"));
     mem_free(numbers);
     CHILD_OUTPACE(&c, f, 2, "plot", "slowdown", "--on", "h100-reckoned");
     assert_non_null(strstr(text_get(&c.err), "--on goes with --shape"));
