@@ -138,8 +138,7 @@ typedef struct StoreSurface {
     int64_t attempt, model;
     const char *kind, *device, *compute, *layout, *cache, *weights;
     int k, w, a, b, rows, head_rows, context; // k, b or head_rows below 0: does not apply
-    int sequences;                            // that ran it together, rows being the sum; 0: it is no step
-    int samples, disturbed, flags;
+    int sequences, samples, disturbed, flags; // sequences: that share the rows of a step; 0: a part of one
     double mean_s, median_s, deviation_s, slowdown, floor_s, bytes, operations, drift; // below 0: unknown
     double low_s, high_s, slowdown_low, slowdown_high;                                 // likewise
 } StoreSurface;

@@ -236,7 +236,7 @@ SELECT point_id, 1.0 * sum(sequences) / nullif(sum(steps), 0) AS sequences, 1.0 
        1e-6 * sum(latency_ns) / nullif(sum(tokens), 0) AS token_ms, 1e-6 * sum(latency_ns) / count(*) AS output_ms
 FROM sample JOIN q ON sample_id = sample.id GROUP BY point_id;
 
--- What bytes and operations of a step depend on, beside the method's setting.
+-- The axes of the figures batch and ridge: widths of weights, sequences of a step, and the rest of the label.
 CREATE VIEW point_ridge AS
 SELECT point.id AS point_id,
        CASE WHEN dtype GLOB 'Q[0-9]*' THEN CAST(substr(dtype, 2) AS INTEGER) WHEN dtype = 'F32' THEN 32 ELSE 16 END AS bits,

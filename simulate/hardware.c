@@ -74,7 +74,8 @@ StepPlan step_shared(StepPlan one, int sequences) {
     return one;
 }
 
-double code_bytes(int bits, int group) { return bits / 8.0 + 2.0 / group; }
+// Codes take fewer bytes, and as many operations: their products are of 16-bit numbers.
+static double code_bytes(int bits, int group) { return bits / 8.0 + 2.0 / group; }
 
 void step_model_code(StepModel *m, int bits, int group) {
     assert(bits == 16 || bits == 8 || bits == 4);

@@ -1,6 +1,5 @@
 // The time of a step on a machine, from a few numbers: the bytes it must read, the operations it must
-// compute, and how the work divides into tiles (N-Grammys, section 3). Weights that are codes take fewer
-// bytes and as many operations: their products are those of 16-bit numbers (docs/quantised.md).
+// compute, and how the work divides into tiles (N-Grammys, section 3).
 //
 // Each product of a layer takes the longer of two times, or their sum where they do not overlap: its bytes at
 // the memory's speed, and its tiles at the processors'. Tiles come in waves: 109 tiles on 108 processors take
@@ -55,9 +54,7 @@ typedef struct StepModel {
     int attention_width;              // of the input of q, k and v; 0: width
     int fc_width;                     // of the input of a product in front of a layer; 0: there is none
     double weight_bytes, cache_bytes; // of one number
-    // Likewise, where the weights are codes; 0: weight_bytes
-    double head_bytes;  // of the LM head
-    double plain_bytes; // of weights that stay as they were: routers, adapters
+    double head_bytes, plain_bytes;   // of the LM head; of routers and adapters; 0: weight_bytes
     double score_bytes; // that all heads of a layer move for a row and a key, where attention is plain
     bool plain;         // it writes its scores to memory and reads them, masked ones too, as frameworks do
 } StepModel;
@@ -66,8 +63,7 @@ typedef struct StepPlan {
     int rows;       // nodes run, of all sequences
     int read;       // of them that reach the LM head
     int context;    // committed tokens, of a sequence
-    int sequences;  // times such a context is read: 1, the rows of LAYOUT_BATCH, the sequences that share a
-                    // step
+    int sequences;  // times such a context is read: 1, or the rows or sequences of a batch
     double seen;    // positions that the nodes see, summed over nodes
     bool copied;    // the cache is copied for each sequence of a batch, not viewed
     double experts; // that a layer reads; below 1: as many as the rows touch at random
@@ -96,10 +92,7 @@ StepPlan step_batch(int k, int w, int context); // k sequences of w + 1, each re
 // The same step of so many sequences together, each with such a context of its own.
 StepPlan step_shared(StepPlan one, int sequences);
 
-// Of a weight that is a code of 8 or 4 bits, in groups with a scale of 16.
-double code_bytes(int bits, int group);
-
-// Makes the model's weights codes; embedding and head have 8 bits whatever the others have. bits 16: none.
+// Makes weights codes of 8 or 4 bits, in groups with a scale of 16; the head's have 8. bits 16: none.
 enum { CODE_GROUP = 32 }; // as 'model quantise' makes them
 void step_model_code(StepModel *m, int bits, int group);
 

@@ -164,7 +164,7 @@ static bool open_model(Bench *b, Error *e) {
     return true;
 }
 
-// What the other points of its context are compared with.
+// The step that the other points of its context are compared with.
 static bool is_one(const BenchPoint *p) { return p->tokens == 1 && p->k == 0 && p->sequences == 1; }
 
 static void show_progress(Bench *b, int point) {
