@@ -3,6 +3,7 @@
 #include "plots/page.h"
 
 #include "engine/base/shipped.h"
+#include "plots/chart.h"
 #include "plots/letters.h"
 
 #include <assert.h>
@@ -11,7 +12,9 @@
 #include <string.h>
 
 EMBED(plots_report_css, "plots/report/page.css")
-EMBED(plots_report_js, "plots/report/page.js")
+EMBED(plots_report_page, "plots/report/page.js")
+EMBED(plots_report_draw, "plots/report/draw.js")
+EMBED(plots_report_charts, "plots/report/charts.js")
 
 const char *const page_format_names[PAGE_FORMATS + 1] = {"html", "md", "tex", NULL};
 
@@ -70,11 +73,18 @@ static void open_html(const Page *p, const char *title) {
                       "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n");
     put_between(p, "<title>", title, "</title>\n<style>\n");
     text_puts(p->out, plots_report_css);
-    put_between(p, "</style>\n</head>\n<body>\n<h1>", title, "</h1>\n" CONTENTS_HERE "\n");
+    put_between(p,
+                "</style>\n</head>\n<body>\n<a class=skip href=\"#main\">skip to the results</a>\n"
+                "<header><h1>",
+                title,
+                "</h1></header>\n" CONTENTS_HERE
+                "\n<main id=main>\n<noscript><p>This page draws its figures by a "
+                "script, which this browser doesn't run. &#39;outpace plot NAME&#39; draws them into "
+                "files.</p></noscript>\n");
 }
 
 void page_open(const Page *p, const char *title) {
-    assert(p->out && p->format < PAGE_FORMATS && (!p->contents || p->format == PAGE_HTML));
+    assert(p->out && p->format < PAGE_FORMATS && (p->contents != NULL) == (p->format == PAGE_HTML));
     switch (p->format) {
     case PAGE_HTML: open_html(p, title); return;
     case PAGE_MD: put_between(p, "# ", title, "\n\n"); return;
@@ -100,7 +110,10 @@ static void put_contents(const Page *p) {
     const char *here = strstr(text_get(p->out), CONTENTS_HERE);
     if (!here || !p->contents || !p->contents->length) return;
     text_add(&all, text_get(p->out), (size_t)(here - text_get(p->out)));
-    text_printf(&all, "<nav aria-label=\"contents\"><ul>\n%s</ul></nav>", text_get(p->contents));
+    text_printf(
+        &all,
+        "<nav aria-label=contents><details open><summary>Contents</summary><ul>\n%s</ul></details></nav>",
+        text_get(p->contents));
     text_puts(&all, here + strlen(CONTENTS_HERE));
     text_release(p->out);
     *p->out = all;
@@ -109,9 +122,16 @@ static void put_contents(const Page *p) {
 void page_close(const Page *p) {
     if (p->format == PAGE_TEX) text_puts(p->out, "\\end{document}\n");
     if (p->format != PAGE_HTML) return;
+    Text look = {0};
+    chart_put_look(&look);
+    text_puts(p->out, p->contents->length ? "</section>\n</main>\n" : "</main>\n");
+    page_data(p, "look", text_get(&look));
+    text_release(&look);
     put_contents(p);
     text_puts(p->out, "<script>\n");
-    text_puts(p->out, plots_report_js);
+    text_puts(p->out, plots_report_page);
+    text_puts(p->out, plots_report_draw);
+    text_puts(p->out, plots_report_charts);
     text_puts(p->out, "</script>\n</body>\n</html>\n");
 }
 
@@ -123,21 +143,37 @@ static void put_framed(const Page *p, const Frame frames[PAGE_FORMATS], const ch
     put_between(p, frames[p->format].before, text, frames[p->format].after);
 }
 
-// Writes a line of the contents and its target. Headings and names are the program's own.
-static void put_anchor(const Page *p, const char *level, const char *name, const char *title) {
-    char id[64] = "";
-    for (size_t i = 0; name[i] && i + 1 < sizeof id; i++) id[i] = name[i] == ' ' ? '-' : name[i];
-    text_printf(p->contents, "<li%s><a href=\"#%s\">", level, id);
+// Writes a line of the contents. Headings and names are the program's own.
+static void put_link(const Page *p, const char *attributes, const char *id, const char *title) {
+    text_printf(p->contents, "<li%s><a href=\"#%s\">", attributes, id);
     page_text(&(Page){PAGE_HTML, p->contents, NULL}, title);
-    text_puts(p->contents, "</a></li>\n");
-    text_printf(p->out, "<span id=\"%s\"></span>", id);
+    text_puts(p->contents, "</a>\n");
+}
+
+static void open_section(const Page *p, const char *title) {
+    char id[64] = "";
+    for (size_t i = 0; title[i] && i + 1 < sizeof id; i++) id[i] = title[i] == ' ' ? '-' : title[i];
+    if (p->contents->length) text_puts(p->out, "</section>\n");
+    put_link(p, "", id, title);
+    text_printf(p->out, "<section id=\"%s\" aria-labelledby=\"%s-title\">\n<h2 id=\"%s-title\">", id, id, id);
+    page_text(p, title);
+    text_puts(p->out, "</h2>\n");
 }
 
 void page_heading(const Page *p, const char *text) {
     static const Frame FRAMES[PAGE_FORMATS] = {
         {"<h2>", "</h2>\n"}, {"\n## ", "\n\n"}, {"\n\\subsection*{", "}\n"}};
-    if (p->contents) put_anchor(p, "", text, text);
-    put_framed(p, FRAMES, text);
+    if (p->contents) open_section(p, text);
+    else put_framed(p, FRAMES, text);
+}
+
+// A long explanation is folded on a page that can unfold it.
+void page_about(const Page *p, const char *text) {
+    enum { LONG_ABOUT = 160 };
+    if (p->format != PAGE_HTML || strlen(text) < LONG_ABOUT) page_sentence(p, text);
+    else
+        put_between(p, "<details class=about><summary>How to read this table</summary><p>", text,
+                    "</p></details>\n");
 }
 
 void page_sentence(const Page *p, const char *text) {
@@ -145,12 +181,23 @@ void page_sentence(const Page *p, const char *text) {
     put_framed(p, FRAMES, text);
 }
 
+static void put_card(const Page *p, const char *about, const char *sentence, const char *kind) {
+    const char *badge = strcmp(kind, "finding") == 0 ? "finding"
+                        : strcmp(kind, "bad") == 0   ? "not lossless"
+                                                     : "no finding";
+    text_printf(p->out, "<div class=\"verdict %s\">", kind);
+    put_between(p, "<h3>", about, "</h3> ");
+    text_printf(p->out, "<span class=badge>%s</span> ", badge);
+    put_between(p, "<p>", sentence, "</p></div>\n");
+}
+
 void page_verdict(const Page *p, const char *about, const char *sentence, const char *kind) {
-    static const Frame ABOUT[PAGE_FORMATS] = {{"<b>", "</b>"}, {"- **", ":** "}, {"\\textbf{", "}: "}};
-    static const Frame SENTENCE[PAGE_FORMATS] = {{" ", "</div>\n"}, {"", "\n"}, {"", "\n\n"}};
-    if (p->format == PAGE_HTML) text_printf(p->out, "<div class=\"verdict %s\">", kind);
-    put_framed(p, ABOUT, about);
-    put_framed(p, SENTENCE, sentence);
+    if (p->format == PAGE_HTML) {
+        put_card(p, about, sentence, kind);
+        return;
+    }
+    put_between(p, p->format == PAGE_MD ? "- **" : "\\textbf{", about, p->format == PAGE_MD ? ":** " : "}: ");
+    put_between(p, "", sentence, p->format == PAGE_MD ? "\n" : "\n\n");
 }
 
 // Writes a line in typewriter type that can be copied from the page: LaTeX would join hyphens, bend quotes
@@ -173,7 +220,7 @@ static void put_typed(const Page *p, const char *line) {
 // Other control characters become '?'. In Markdown, lines after four spaces need no escapes.
 void page_code(const Page *p, const char *text) {
     Text line = {0};
-    text_puts(p->out, p->format == PAGE_HTML  ? "<pre>"
+    text_puts(p->out, p->format == PAGE_HTML  ? "<pre tabindex=0>"
                       : p->format == PAGE_TEX ? "\\begin{flushleft}\\ttfamily\\frenchspacing\n"
                                               : "\n");
     while (*text) {
@@ -218,14 +265,14 @@ static bool is_number(const Rows *r, int column) {
 }
 
 static const char *cell_tag(const Rows *r, int column, const char *text) {
-    return is_number(r, column) ? "<td class=\"n\">" : strlen(text) > LONG ? "<td class=\"long\">" : "<td>";
+    return is_number(r, column) ? "<td class=n>" : strlen(text) > LONG ? "<td class=long>" : "<td>";
 }
 
 static void put_cell(const Page *p, const Rows *r, int column) {
     char own[MEASURED_SIZE];
     const char *text = value_text(r, column, own);
     switch (p->format) {
-    case PAGE_HTML: put_between(p, cell_tag(r, column, text), text, "</td>"); return;
+    case PAGE_HTML: put_between(p, cell_tag(r, column, text), text, ""); return;
     case PAGE_MD: put_between(p, "| ", text, " "); return;
     default: put_between(p, column ? " & " : "", text, "");
     }
@@ -234,14 +281,11 @@ static void put_cell(const Page *p, const Rows *r, int column) {
 static void put_heads(const Page *p, const Rows *r) {
     for (int i = 0; i < rows_columns(r); i++)
         put_between(p,
-                    p->format == PAGE_HTML ? "<th>"
+                    p->format == PAGE_HTML ? "<th scope=col>"
                     : p->format == PAGE_MD ? "| "
                     : i                    ? " & "
                                            : "",
-                    rows_name(r, i),
-                    p->format == PAGE_HTML ? "</th>"
-                    : p->format == PAGE_MD ? " "
-                                           : "");
+                    rows_name(r, i), p->format == PAGE_MD ? " " : "");
 }
 
 void page_tex_table(const Page *p, int columns) {
@@ -251,16 +295,25 @@ void page_tex_table(const Page *p, int columns) {
     text_puts(p->out, "\\begin{longtable}{");
 }
 
-void page_columns(const Page *p, const Rows *r) {
-    if (p->format == PAGE_HTML)
-        text_puts(p->out, "<div class=\"scroll\"><table class=\"rows\">\n<thead><tr>");
+// A reader can scroll the table with the keys, and hears its name first.
+static void open_table(const Page *p, const char *kind, const char *caption) {
+    put_between(p, "<div class=scroll role=region tabindex=0 aria-label=\"", caption, "\">");
+    text_printf(p->out, "<table%s>\n", kind);
+    put_between(p, "<caption>", caption, "</caption>\n");
+}
+
+void page_columns(const Page *p, const Rows *r, const char *caption) {
+    if (p->format == PAGE_HTML) {
+        open_table(p, " class=rows", caption);
+        text_puts(p->out, "<thead><tr>");
+    }
     if (p->format == PAGE_TEX) {
         page_tex_table(p, rows_columns(r));
         for (int i = 0; i < rows_columns(r); i++) text_puts(p->out, "l");
         text_puts(p->out, "}\n");
     }
     put_heads(p, r);
-    if (p->format == PAGE_HTML) text_puts(p->out, "</tr></thead>\n<tbody>\n");
+    if (p->format == PAGE_HTML) text_puts(p->out, "</thead>\n<tbody>\n");
     if (p->format == PAGE_TEX) text_puts(p->out, " \\\\ \\hline\n");
     if (p->format != PAGE_MD) return;
     text_puts(p->out, "|\n");
@@ -271,32 +324,31 @@ void page_columns(const Page *p, const Rows *r) {
 void page_row(const Page *p, const Rows *r) {
     text_puts(p->out, p->format == PAGE_HTML ? "<tr>" : "");
     for (int i = 0; i < rows_columns(r); i++) put_cell(p, r, i);
-    text_puts(p->out, p->format == PAGE_HTML ? "</tr>\n" : p->format == PAGE_MD ? "|\n" : " \\\\\n");
+    text_puts(p->out, p->format == PAGE_HTML ? "\n" : p->format == PAGE_MD ? "|\n" : " \\\\\n");
 }
 
 void page_end_table(const Page *p) {
-    static const char *const ENDS[PAGE_FORMATS] = {"</tbody>\n</table></div>\n", "\n", "\\end{longtable}}\n"};
+    static const char *const ENDS[PAGE_FORMATS] = {"</table></div>\n", "\n", "\\end{longtable}}\n"};
     text_puts(p->out, ENDS[p->format]);
 }
 
-void page_facts(const Page *p, const Rows *r) {
+void page_facts(const Page *p, const Rows *r, const char *caption) {
     char own[MEASURED_SIZE];
-    static const char *const OPEN[PAGE_FORMATS] = {"<div class=\"scroll\"><table>\n<tbody>\n",
-                                                   "| | |\n|---|---|\n",
-                                                   "{\\footnotesize\n\\begin{longtable}{lp{20cm}}\n"};
-    text_puts(p->out, OPEN[p->format]);
+    if (p->format == PAGE_HTML) open_table(p, "", caption);
+    if (p->format == PAGE_MD) text_puts(p->out, "| | |\n|---|---|\n");
+    if (p->format == PAGE_TEX) text_puts(p->out, "{\\footnotesize\n\\begin{longtable}{lp{20cm}}\n");
     for (int i = 0; i < rows_columns(r); i++) {
         if (rows_type(r, i) == VALUE_NULL) continue;
         put_between(p,
-                    p->format == PAGE_HTML ? "<tr><th>"
+                    p->format == PAGE_HTML ? "<tr><th scope=row>"
                     : p->format == PAGE_MD ? "| "
                                            : "",
                     rows_name(r, i),
-                    p->format == PAGE_HTML ? "</th><td class=\"long\">"
+                    p->format == PAGE_HTML ? "<td class=long>"
                     : p->format == PAGE_MD ? " | "
                                            : " & ");
         put_between(p, "", value_text(r, i, own),
-                    p->format == PAGE_HTML ? "</td></tr>\n"
+                    p->format == PAGE_HTML ? "\n"
                     : p->format == PAGE_MD ? " |\n"
                                            : " \\\\\n");
     }
@@ -305,102 +357,29 @@ void page_facts(const Page *p, const Rows *r) {
 
 // --- figures ---------------------------------------------------------------------------------------------
 
-static bool starts(const char *at, const char *word) { return strncmp(at, word, strlen(word)) == 0; }
-
-// Shortens "rgb( 26,  26,  26)" to digits. Colours of style.gp that a dark page replaces become names.
-// Returns the letters read, 0 if there is no colour.
-static size_t put_colour(const char *at, Text *out) {
-    static const struct {
-        unsigned colour;
-        const char *name;
-    } NAMES[] = {
-        {0x1a1a1a, "var(--ink)"},
-        {0xdddddd, "var(--grid)"},
-    };
-    unsigned r, g, b;
-    int n = 0;
-    if (sscanf(at, "rgb( %3u , %3u , %3u )%n", &r, &g, &b, &n) != 3 || !n) return 0;
-    unsigned colour = r << 16 | g << 8 | b;
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
-        if (NAMES[i].colour == colour) {
-            text_puts(out, NAMES[i].name);
-            return (size_t)n;
-        }
-    text_printf(out, "#%06x", colour);
-    return (size_t)n;
+// Data of the page's script. In JSON a '<' is always part of a string, and never opens a tag here.
+static void put_data(const Page *p, const char *json) {
+    text_puts(p->out, "<script type=\"application/json\">");
+    for (; *json; json++)
+        if (*json == '<') text_puts(p->out, "\\u003c");
+        else text_add(p->out, json, 1);
+    text_puts(p->out, "</script>\n");
 }
 
-// The length of the attribute at `at` if it has no effect, else 0.
-static size_t needless(const char *at) {
-    static const char *const WORDS[] = {" stroke-linecap=\"butt\"",
-                                        " stroke-linejoin=\"miter\"",
-                                        " class=\"gridline\"",
-                                        " font-family=\"sans-serif\"",
-                                        " xmlns=\"http://www.w3.org/2000/svg\"",
-                                        " xmlns:xlink=\"http://www.w3.org/1999/xlink\""};
-    for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++)
-        if (starts(at, WORDS[i])) return strlen(WORDS[i]);
-    return 0;
+void page_chart(const Page *p, const char *name, const char *title, const char *json) {
+    assert(p->format == PAGE_HTML && p->contents);
+    put_link(p, " class=figure", name, title);
+    text_printf(p->out, "<figure id=\"%s\" class=chart>\n", name);
+    put_between(p, "<figcaption>", title, "</figcaption>\n");
+    put_data(p, json);
+    text_puts(p->out, "</figure>\n");
 }
 
-// Copies a tag, and returns the place after its '>'.
-static const char *put_tag(const char *at, const char *prefix, Text *out) {
-    static const char *const BEFORE_ID[] = {" id='", " id=\"", "href='#", "href=\"#", "url(#"};
-    static const char PAPER[] = "fill=\"#ffffff\"";
-    while (*at && *at != '>') {
-        size_t skip = needless(at);
-        bool id = false;
-        if (!skip && *at == 'r') skip = put_colour(at, out);
-        if (!skip && starts(at, PAPER)) {
-            text_puts(out, "fill=\"var(--paper)\"");
-            skip = strlen(PAPER);
-        }
-        if (skip) {
-            at += skip;
-            continue;
-        }
-        skip = 1;
-        for (size_t i = 0; i < sizeof BEFORE_ID / sizeof *BEFORE_ID && !id; i++)
-            if ((id = starts(at, BEFORE_ID[i]))) skip = strlen(BEFORE_ID[i]);
-        if (*at == '\n') text_puts(out, " ");
-        else text_add(out, at, skip);
-        if (id) text_puts(out, prefix);
-        at += skip;
-    }
-    if (*at) text_add(out, at++, 1);
-    return at;
-}
-
-// The place after an empty group, NULL if there is none at `at`.
-static const char *empty_group(const char *at) {
-    const char *end = starts(at, "<g ") ? strchr(at, '>') : NULL;
-    if (!end) return NULL;
-    end += 1 + strspn(end + 1, " \t\n");
-    return starts(end, "</g>") ? end + strlen("</g>") : NULL;
-}
-
-// One pass over tags and the text between them. Text is copied as it is: gnuplot has escaped every '<' of it.
-// Dropped is everything that draws nothing: empty groups, line ends between tags, attributes with default
-// values.
-void page_svg(const char *svg, const char *prefix, Text *out) {
-    const char *at = strstr(svg, "<svg"), *end;
-    while (at && *at) {
-        if (starts(at, "<title>") && (end = strstr(at, "</title>"))) at = end + strlen("</title>");
-        else if ((end = empty_group(at))) at = end;
-        else if (*at == '<') at = put_tag(at, prefix, out);
-        else if (*at == '\n' || *at == '\t') at++;
-        else text_add(out, at++, 1);
-    }
-}
-
-void page_figure(const Page *p, const char *name, const char *title, const char *svg) {
-    char prefix[64];
+void page_data(const Page *p, const char *name, const char *json) {
     assert(p->format == PAGE_HTML);
-    snprintf(prefix, sizeof prefix, "%s-", name);
-    if (p->contents) put_anchor(p, " class=\"figure\"", name, name);
-    put_between(p, "<figure aria-label=\"", title, "\">\n");
-    page_svg(svg, prefix, p->out);
-    text_puts(p->out, "\n</figure>\n");
+    text_printf(p->out, "<div id=\"%s\" hidden>", name);
+    put_data(p, json);
+    text_puts(p->out, "</div>\n");
 }
 
 void page_figure_file(const Page *p, const char *file, const char *title) {

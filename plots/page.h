@@ -10,7 +10,7 @@ extern const char *const page_format_names[PAGE_FORMATS + 1]; // "html", ...; NU
 typedef struct Page {
     PageFormat format;
     Text *out;
-    Text *contents; // of an HTML page: links to its headings, after the title; NULL: no contents
+    Text *contents; // of a whole HTML page: links to its headings and figures; NULL: a part of another page
 } Page;
 
 void page_open(const Page *p, const char *title);
@@ -18,7 +18,8 @@ void page_close(const Page *p);
 void page_text(const Page *p, const char *text); // within a line, escaped for the format
 void page_heading(const Page *p, const char *text);
 void page_sentence(const Page *p, const char *text);
-void page_code(const Page *p, const char *text); // verbatim, line by line
+void page_about(const Page *p, const char *text); // a sentence on how to read a table
+void page_code(const Page *p, const char *text);  // verbatim, line by line
 
 // A subject and a sentence on it; kind: a class of page.css, "finding", "open" or "bad".
 void page_verdict(const Page *p, const char *about, const char *sentence, const char *kind);
@@ -28,20 +29,19 @@ void page_verdict(const Page *p, const char *about, const char *sentence, const 
 void page_tex_start(const Page *p);
 void page_tex_table(const Page *p, int columns);
 
-// A table: its columns by the query's names, its rows, its end. Numbers have three significant digits.
-void page_columns(const Page *p, const Rows *r);
+// A table: its columns by the query's names, its rows, its end. Numbers have three significant digits. The
+// caption is for those who hear the page.
+void page_columns(const Page *p, const Rows *r, const char *caption);
 void page_row(const Page *p, const Rows *r);
 void page_end_table(const Page *p);
 
 // One row as a table of names and values, without unknown values.
-void page_facts(const Page *p, const Rows *r);
+void page_facts(const Page *p, const Rows *r, const char *caption);
 
-// A figure: in HTML an SVG, in the page's colours; otherwise a file next to the page.
-void page_figure(const Page *p, const char *name, const char *title, const char *svg);
+// A figure: of an HTML page its data, which report/charts.js draws (chart.h); otherwise a file next to the
+// page.
+void page_chart(const Page *p, const char *name, const char *title, const char *json);
 void page_figure_file(const Page *p, const char *file, const char *title);
 
-// Copies an SVG picture into a page that has others: without the parts that belong to a file (prolog) or a
-// tool (titles, which would show as tips), and with `prefix` before every id and every reference to one, so
-// that pictures don't use each other's marks and patterns. The colours of ink, grid and paper become the
-// page's own (var(--ink), ...), so that one picture serves light and dark pages.
-void page_svg(const char *svg, const char *prefix, Text *out);
+// JSON that the script of an HTML page finds in the element of this id.
+void page_data(const Page *p, const char *name, const char *json);

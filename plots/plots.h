@@ -4,7 +4,7 @@
 //
 //   figures/NAME.sql   the figure's query
 //   figures/NAME.gp    draws it, after style.gp, which lays out panels and picks colours
-//   report/            the queries, the style and the script of the report's page
+//   report/            the queries, the style and the scripts of the report's page
 //
 // Next to a plot are the two files that redraw it: PLOT.dat, its numbers, and PLOT.gp, the whole script (next
 // to "eta.svg": "eta.svg.dat", "eta.svg.gp"). A plot for TeX is two files, too: "eta.tex" includes
@@ -94,7 +94,7 @@ bool plot_losses(const PlotLosses *l, const PlotOptions *o, const char *path, Ou
 
 typedef struct ReportOptions {
     PageFormat format;
-    const char *gnuplot;  // the program; NULL: "gnuplot" on $PATH
+    const char *gnuplot;  // the program, which HTML doesn't need; NULL: "gnuplot" on $PATH
     Text *notes;          // gets a line per figure that leaves panels out; NULL: ignored
     const char *computed; // of the run; NULL: none
 } ReportOptions;

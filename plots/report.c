@@ -1,6 +1,6 @@
 // The report of a run: sections are rows of a table, each a query and the way its rows are written. A section
 // without rows is left out. Figures go to `out` before the page that refers to them.
-#include "plots/plots.h"
+#include "plots/chart.h"
 
 #include "engine/base/shipped.h"
 #include "results/rows.h"
@@ -23,6 +23,8 @@ EMBED(plots_report_environment, "plots/report/environment.sql")
 EMBED(plots_report_starts, "plots/report/starts.sql")
 EMBED(plots_report_content, "plots/report/content.sql")
 EMBED(plots_report_repeat, "plots/report/repeat.sql")
+EMBED(plots_report_floor, "plots/report/floor.sql")
+EMBED(plots_report_conditions, "plots/report/conditions.sql")
 __asm__(".pushsection .rodata\n.globl report_tasks\n"
         "report_tasks:\n.incbin \"plots/report/tasks.sql\"\n.byte 0\n.popsection\n");
 
@@ -38,25 +40,27 @@ typedef struct Report {
 
 // --- sections --------------------------------------------------------------------------------------------
 
-// Writes one row; first: of its section.
-typedef void (*PutRow)(const Page *p, const Rows *r, bool first);
+// Writes one row of the section of this title; first: its first one.
+typedef void (*PutRow)(const Page *p, const Rows *r, const char *title, bool first);
 
-static void put_verdict(const Page *p, const Rows *r, bool first) {
+static void put_verdict(const Page *p, const Rows *r, const char *title, bool first) {
+    (void)title;
     (void)first;
     page_verdict(p, rows_text(r, 0), rows_text(r, 1), rows_text(r, 2));
 }
 
-static void put_row(const Page *p, const Rows *r, bool first) {
-    if (first) page_columns(p, r);
+static void put_row(const Page *p, const Rows *r, const char *title, bool first) {
+    if (first) page_columns(p, r, title);
     page_row(p, r);
 }
 
-static void put_facts(const Page *p, const Rows *r, bool first) {
+static void put_facts(const Page *p, const Rows *r, const char *title, bool first) {
     (void)first;
-    page_facts(p, r);
+    page_facts(p, r, title);
 }
 
-static void put_code(const Page *p, const Rows *r, bool first) {
+static void put_code(const Page *p, const Rows *r, const char *title, bool first) {
+    (void)title;
     (void)first;
     page_sentence(p, rows_text(r, 0));
     page_code(p, rows_text(r, 1));
@@ -131,8 +135,8 @@ static bool put_section(Report *p, const Section *s, Error *e) {
     if (rows_parameters(r) > 1) rows_bind_text(r, 2, p->o->computed);
     for (; rows_next(r); first = false) {
         if (first) page_heading(&p->page, s->title);
-        if (first && s->about) page_sentence(&p->page, s->about);
-        s->put(&p->page, r, first);
+        if (first && s->about) page_about(&p->page, s->about);
+        s->put(&p->page, r, s->title, first);
     }
     if (!first && s->put == put_row) page_end_table(&p->page);
     return rows_end(r, true, e);
@@ -146,13 +150,11 @@ static bool put_sections(Report *p, const Section *sections, size_t count, Error
 
 // --- figures ---------------------------------------------------------------------------------------------
 
-static bool put_inline(Report *p, const Figure *f, const PlotData *d, Error *e) {
-    Text svg = {0};
-    PlotOptions o = {.format = PLOT_SVG, .gnuplot = p->o->gnuplot};
-    bool ok = plot_draw_text(f, d, &o, &svg, e);
-    if (ok) page_figure(&p->page, f->name, f->summary, text_get(&svg));
-    text_release(&svg);
-    return ok;
+static void put_chart(const Report *p, const Figure *f, const PlotData *d) {
+    Text json = {0};
+    chart_put(f, d, &json);
+    page_chart(&p->page, f->name, f->summary, text_get(&json));
+    text_release(&json);
 }
 
 static bool put_beside(Report *p, const Figure *f, const PlotData *d, Error *e) {
@@ -172,16 +174,30 @@ static bool put_figure(Report *p, const Figure *f, Error *e) {
     int64_t run = f->kind == RUN_SURFACE ? p->surface : p->run;
     bool ok = !run || plot_data(p->store, f, run, p->o->computed, NULL, &d, e);
     if (ok && p->o->notes) plot_left_out(f, &d, p->o->notes);
-    if (ok && d.count) ok = p->page.format == PAGE_HTML ? put_inline(p, f, &d, e) : put_beside(p, f, &d, e);
+    if (ok && d.count && p->page.format == PAGE_HTML) put_chart(p, f, &d);
+    else if (ok && d.count) ok = put_beside(p, f, &d, e);
     else if (ok) text_printf(&p->undrawn, "%s%s", p->undrawn.length ? ", " : "", f->name);
     plot_data_release(&d);
     return ok;
 }
 
+// Where a reader can point at a cell, the figure over rows and context gives more of it.
+static const Figure FLOOR = {
+    .name = "contexts",
+    .summary = "Slowdown over rows and context, and the least that the machine allows",
+    .kind = RUN_SURFACE,
+    .query = plots_report_floor,
+    .script = "set xlabel 'rows of a step'\nset ylabel 'context, tokens'\nlevels = '1.1, 1.5, 2.0'\n",
+    .drawing = ""};
+
+static const Figure *shown(const Report *p, const Figure *f) {
+    return p->page.format == PAGE_HTML && strcmp(f->name, FLOOR.name) == 0 ? &FLOOR : f;
+}
+
 static bool put_figures(Report *p, Error *e) {
     page_heading(&p->page, "Figures");
     for (int i = 0; i < figure_count; i++)
-        if (!put_figure(p, &figures[i], e)) return false;
+        if (!put_figure(p, shown(p, &figures[i]), e)) return false;
     if (p->undrawn.length) {
         text_puts(&p->undrawn, ": this run has nothing to draw ('outpace plot NAME' names what to run).");
         page_sentence(&p->page, text_get(&p->undrawn));
@@ -199,6 +215,15 @@ static bool find_surface(Report *p, Error *e) {
     return rows_one_int(p->store, SQL, p->run, &p->surface, e);
 }
 
+// For the page's script: the points that its filters and tips name.
+static bool put_points(Report *p, Error *e) {
+    Rows *r = rows_open(p->store, plots_report_conditions, e);
+    if (!r) return false;
+    rows_bind_int(r, 1, p->run);
+    if (rows_next(r)) page_data(&p->page, "points", rows_text(r, 0));
+    return rows_end(r, true, e);
+}
+
 static bool put_page(Report *p, Error *e) {
     static const char TITLE[] = "SELECT 'Run ' || id || ', ' || run.name || coalesce(', ' || unfinished, '') "
                                 "|| coalesce(': ' || about, '')"
@@ -213,6 +238,7 @@ static bool put_page(Report *p, Error *e) {
     if (!find_surface(p, e) || !put_sections(p, BEFORE, sizeof BEFORE / sizeof *BEFORE, e) ||
         !put_figures(p, e) || !put_sections(p, AFTER, sizeof AFTER / sizeof *AFTER, e))
         return false;
+    if (p->page.format == PAGE_HTML && !put_points(p, e)) return false;
     page_close(&p->page);
     return true;
 }

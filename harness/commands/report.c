@@ -92,9 +92,11 @@ const Command command_report = {
     .usage = "[OPTIONS]",
     .summary = "write a page of a stored run: verdict, tables, figures, how to repeat it",
     .lesson =
-        "HTML is one file that loads nothing: open it, or send it. Its tables sort and filter. Markdown and\n"
-        "LaTeX have their figures, each with its data and script, in a folder next to them: demo.md has\n"
-        "demo-figures. A file that 'report' did not write is not replaced without --force.\n"
+        "HTML is one file that loads nothing: open it, or send it. Its tables sort, filters choose models,\n"
+        "datasets and methods, and every mark of a figure shows its numbers, n, interval and conditions\n"
+        "under the pointer and by the arrow keys. It needs no gnuplot. Markdown and LaTeX have figures by\n"
+        "gnuplot, each with its data and script, in a folder next to them: demo.md has demo-figures. A file\n"
+        "that 'report' did not write is not replaced without --force.\n"
         "\n"
         "  outpace report -o report.html\n"
         "  outpace report --run demo -o demo.md\n",

@@ -111,7 +111,7 @@ static void print_page(Rows *r, PageFormat format) {
     Page page = {.format = format, .out = &text};
     bool first = true;
     for (; rows_next(r); first = false) {
-        if (first) page_columns(&page, r);
+        if (first) page_columns(&page, r, "Categories");
         page_row(&page, r);
     }
     if (!first) page_end_table(&page);

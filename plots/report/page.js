@@ -1,44 +1,259 @@
-// A table is sorted by a click on a column's head (again: the other way), and shows the rows that hold what
-// is typed above it. Without this script the page is the same, in the order of the store.
+// The page without its figures: tables that sort, filters over all of it, tips. Without this script the
+// tables are the same, in the order of the store.
 "use strict";
-for (const table of document.querySelectorAll("table.rows")) {
-    const body = table.tBodies[0];
-    const heads = [...table.tHead.rows[0].cells];
-    const text = (row, i) => row.cells[i].textContent;
-    const compare = (a, b) => {
-        const x = parseFloat(a), y = parseFloat(b);
-        if (!isNaN(x) && !isNaN(y)) return x - y;
-        if (isNaN(x) !== isNaN(y)) return isNaN(x) ? 1 : -1;
-        return a.localeCompare(b);
+
+// An element with attributes and children; texts are always text, never markup.
+const make = (tag, attributes = {}, ...children) => {
+    const drawn = /^(svg|g|path|rect|circle|line|text|title)$/.test(tag);
+    const element =
+        drawn ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    element.append(...children);
+    return element;
+};
+const dataOf = (element) => JSON.parse(element.querySelector("script").textContent);
+const main = document.getElementById("main");
+const points = dataOf(document.getElementById("points")).map(([
+    number, model, dataset, method, label, prompts, passes, samples, disturbed, conditions
+]) => ({number, model, dataset, method, label, prompts, passes, samples, disturbed, conditions}));
+const chosen = {}; // by the filters: model, dataset, method; "" or absent: all
+const counted = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
+
+// --- tips ------------------------------------------------------------------------------------------------
+
+const tip = make("div", {id: "tip", role: "tooltip", hidden: ""});
+const heard = make("div", {class: "heard", role: "status", "aria-live": "polite"});
+document.body.append(tip, heard);
+
+// Shows a title and pairs of names and values near a box of the screen; `aloud`: also to a screen reader.
+const showTip = (title, pairs, box, aloud) => {
+    pairs = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "");
+    tip.replaceChildren(make("b", {}, title),
+        make("dl", {},
+            ...pairs.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, String(value))])));
+    tip.hidden = false;
+    const size = tip.getBoundingClientRect(), gap = 10;
+    const left = Math.min(Math.max(4, box.left), innerWidth - size.width - 4);
+    const top = box.bottom + gap + size.height < innerHeight ? box.bottom + gap : box.top - gap - size.height;
+    tip.style.left = `${Math.max(4, left)}px`;
+    tip.style.top = `${Math.max(4, top)}px`;
+    if (aloud) heard.textContent = [title, ...pairs.map((pair) => pair.join(" "))].join(", ");
+};
+const hideTip = () => {
+    tip.hidden = true;
+};
+addEventListener("scroll", hideTip, {passive: true});
+addEventListener("keydown", (event) => {
+    if (event.key === "Escape") hideTip();
+});
+
+// n and the conditions of some points, where they agree, and how much of them was disturbed.
+const about = (some) => {
+    if (!some.length) return [];
+    const range = (key) => {
+        const all = some.map((point) => point[key]), low = Math.min(...all), high = Math.max(...all);
+        return low === high ? `${low}` : `${low} to ${high}`;
     };
-    const sort = (head, i) => {
-        const up = head.getAttribute("aria-sort") === "descending" || !head.hasAttribute("aria-sort");
-        for (const other of heads) other.removeAttribute("aria-sort");
-        head.setAttribute("aria-sort", up ? "ascending" : "descending");
-        const rows = [...body.rows].sort((a, b) => (up ? 1 : -1) * compare(text(a, i), text(b, i)));
-        body.append(...rows);
-    };
-    heads.forEach((head, i) => {
-        head.setAttribute("role", "button");
-        head.tabIndex = 0;
-        head.addEventListener("click", () => sort(head, i));
-        head.addEventListener("keydown", (e) => {
-            if (e.key === "Enter" || e.key === " ") { e.preventDefault(); sort(head, i); }
-        });
+    const samples = some.reduce((sum, point) => sum + point.samples, 0);
+    const disturbed = some.reduce((sum, point) => sum + point.disturbed, 0);
+    const same = some.every((point) => point.conditions === some[0].conditions);
+    return [
+        [
+            "n",
+            `${range("prompts")} prompts, ${range("passes")} passes`.replace(
+                /\b1 (prompt|passe)s/g, (_, word) => `1 ${word.replace("passe", "pass")}`)
+        ],
+        [
+            "disturbed",
+            disturbed ? `${disturbed} of ${counted(samples, "sample")}` :
+                        `none of ${counted(samples, "sample")}`
+        ],
+        ["conditions", same ? some[0].conditions : null]
+    ];
+};
+
+// --- tables ----------------------------------------------------------------------------------------------
+
+const order = (a, b) => {
+    const x = parseFloat(a), y = parseFloat(b);
+    if (!isNaN(x) && !isNaN(y)) return x - y;
+    if (isNaN(x) !== isNaN(y)) return isNaN(x) ? 1 : -1;
+    return a.localeCompare(b);
+};
+
+const sortBy = (table, column) => {
+    const heads = [...table.tHead.rows[0].cells], head = heads[column];
+    const up = head.getAttribute("aria-sort") !== "ascending";
+    for (const other of heads) other.setAttribute("aria-sort", "none");
+    head.setAttribute("aria-sort", up ? "ascending" : "descending");
+    const rows = [...table.tBodies[0].rows];
+    const text = (row) => row.cells[column].textContent;
+    table.tBodies[0].append(...rows.sort((a, b) => (up ? 1 : -1) * order(text(a), text(b))));
+};
+
+// A dot for the value and a line for its interval, on the scale of the column.
+const drawSpans = (table, column) => {
+    const cells = [...table.tBodies[0].rows].map((row) => row.cells[column]);
+    const all = cells.map((cell) => (cell.textContent.match(/[\d.]+/g) || []).map(Number));
+    const most = Math.max(1.2, ...all.flat());
+    const place = (x) => `${(100 * x / most).toFixed(1)}%`;
+    cells.forEach((cell, i) => {
+        const [value, low = value, high = value] = all[i];
+        if (value === undefined) return;
+        cell.append(make("span", {
+            class: "span",
+            "aria-hidden": "true",
+            style: `--from:${place(low)};--to:${place(high)};--at:${place(value)};--one:${place(1)}`
+        },
+            make("u"), make("i"), make("b")));
     });
-    if (body.rows.length > 8) {
-        const field = document.createElement("input");
-        field.placeholder = "show rows that hold ...";
-        field.setAttribute("aria-label", field.placeholder);
-        field.addEventListener("input", () => {
-            const words = field.value.toLowerCase().split(/\s+/);
-            for (const row of body.rows) {
-                const held = row.textContent.toLowerCase();
-                row.hidden = !words.every((word) => held.includes(word));
-            }
-        });
-        table.parentElement.before(field);
+};
+
+// The point of a row of a table that numbers its points.
+const pointOf = (row, names) => {
+    const column = names.indexOf("point");
+    return column < 0 ? null : points.find((point) => point.number === Number(row.cells[column].textContent));
+};
+
+const tellRow = (row, names, aloud) => {
+    const point = pointOf(row, names);
+    if (!point) return;
+    const speedup = names.indexOf("speedup"), doubt = names.indexOf("disturbed");
+    showTip(`${point.label}`,
+        [
+            ["on", `${point.model}, ${point.dataset}`],
+            ["speedup", speedup < 0 ? null : row.cells[speedup].textContent], ...about([point]),
+            ["in doubt", doubt < 0 ? null : row.cells[doubt].textContent]
+        ],
+        row.cells[Math.max(0, names.indexOf("method"))].getBoundingClientRect(), aloud);
+};
+
+// The rows are one stop of the tab key; arrows go through them.
+const walkRows = (table, names) => {
+    const body = table.tBodies[0];
+    const visible = () => [...body.rows].filter((row) => !row.hidden);
+    if (body.rows[0]) body.rows[0].tabIndex = 0;
+    body.addEventListener("keydown", (event) => {
+        const rows = visible(), at = rows.indexOf(event.target.closest("tr"));
+        const next = {ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: rows.length - 1}[event.key];
+        if (next === undefined || !rows[next]) return;
+        event.preventDefault();
+        for (const row of body.rows) row.removeAttribute("tabindex");
+        rows[next].tabIndex = 0;
+        rows[next].focus();
+    });
+    body.addEventListener("focusin", (event) => tellRow(event.target.closest("tr"), names, true));
+    body.addEventListener("focusout", hideTip);
+    body.addEventListener("pointerover", (event) => tellRow(event.target.closest("tr"), names, false));
+    body.addEventListener("pointerleave", hideTip);
+};
+
+// Makes a table sort. The method of a point comes first, and stays in sight when the rest is scrolled.
+const enhance = (table) => {
+    const titles = [...table.tHead.rows[0].cells].map((head) => head.textContent);
+    const method = titles.includes("point") ? titles.indexOf("method") : -1;
+    for (const row of method < 0 ? [] : table.rows) {
+        row.prepend(row.cells[method]);
+        row.cells[0].classList.add("fixed");
     }
-}
-for (const figure of document.querySelectorAll("figure"))
-    figure.addEventListener("click", () => figure.classList.toggle("whole"));
+    const heads = [...table.tHead.rows[0].cells], names = heads.map((head) => head.textContent);
+    heads.forEach((head, column) => {
+        const button = make("button", {type: "button"}, head.textContent);
+        button.addEventListener("click", () => sortBy(table, column));
+        head.replaceChildren(button);
+        head.setAttribute("aria-sort", "none");
+        const cells = [...table.tBodies[0].rows].map((row) => row.cells[column]);
+        if (!cells.some((cell) => cell.className === "n")) return;
+        for (const cell of [head, ...cells]) cell.classList.add("n"); // "-" as well
+    });
+    if (names.includes("speedup")) drawSpans(table, names.indexOf("speedup"));
+    if (names.includes("point") && points.length) walkRows(table, names);
+    table.names = names;
+};
+
+// --- filters ---------------------------------------------------------------------------------------------
+
+const rowPasses = (row, names, words) => {
+    for (const key of ["model", "dataset"]) {
+        const column = names.indexOf(key);
+        if (column >= 0 && chosen[key] && row.cells[column].textContent !== chosen[key]) return false;
+    }
+    const column = names.indexOf("method"), point = pointOf(row, names);
+    if (column >= 0 && chosen.method) {
+        const method = point ? point.method : row.cells[column].textContent.split(/[ :]/)[0];
+        if (method !== chosen.method) return false;
+    }
+    const text = row.textContent.toLowerCase();
+    return words.every((word) => text.includes(word));
+};
+
+const filterTables = () => {
+    const words = (chosen.words || "").toLowerCase().split(/\s+/);
+    for (const table of document.querySelectorAll("table.rows")) {
+        for (const row of table.tBodies[0].rows) row.hidden = !rowPasses(row, table.names, words);
+        const first = [...table.tBodies[0].rows].find((row) => !row.hidden);
+        if (first && table.querySelector("tr[tabindex]")) {
+            table.querySelector("tr[tabindex]").removeAttribute("tabindex");
+            first.tabIndex = 0;
+        }
+    }
+    const kept = points.filter(
+        (point) => ["model", "dataset", "method"].every((key) => !chosen[key] || point[key] === chosen[key]));
+    return `${kept.length} of ${counted(points.length, "point")}`;
+};
+
+const addFilters = () => {
+    const form = make("form", {id: "filters", role: "search", "aria-label": "filters"});
+    const status = make("span", {role: "status"});
+    const apply = () => {
+        status.textContent = filterTables();
+        document.dispatchEvent(new Event("filtered"));
+    };
+    const add = (key, field) => {
+        field.addEventListener("input", () => {
+            chosen[key] = field.value;
+            apply();
+        });
+        form.append(make("label", {}, key === "words" ? "find in tables" : key, field));
+    };
+    for (const key of ["model", "dataset", "method"]) {
+        const values = [...new Set(points.map((point) => point[key]))].sort();
+        if (values.length < 2) continue;
+        add(key,
+            make("select", {name: key}, make("option", {value: ""}, "all"),
+                ...values.map((value) => make("option", {value}, value))));
+    }
+    add("words", make("input", {type: "search", name: "words"}));
+    const reset = make("button", {type: "reset"}, "show all");
+    form.addEventListener("reset", () => {
+        for (const key in chosen) delete chosen[key];
+        apply();
+    });
+    form.addEventListener("submit", (event) => event.preventDefault());
+    form.append(reset, status);
+    main.prepend(form);
+    status.textContent = filterTables();
+};
+
+// --- the page --------------------------------------------------------------------------------------------
+
+for (const table of document.querySelectorAll("table.rows")) enhance(table);
+if (points.length) addFilters();
+const contents = document.querySelector("nav details");
+if (contents && innerWidth < 1056) contents.open = false;
+addEventListener("beforeprint", () => {
+    for (const details of document.querySelectorAll("details.about")) details.open = true;
+});
+
+// The contents mark the section that is being read.
+const links = new Map(
+    [...document.querySelectorAll("nav a")].map((link) => [decodeURIComponent(link.hash.slice(1)), link]));
+const watch = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+        if (!entry.isIntersecting) continue;
+        for (const link of links.values()) link.removeAttribute("aria-current");
+        links.get(entry.target.id).setAttribute("aria-current", "true");
+    }
+}, {rootMargin: "-15% 0px -75% 0px"});
+for (const id of links.keys())
+    if (document.getElementById(id)) watch.observe(document.getElementById(id));

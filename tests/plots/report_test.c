@@ -1,5 +1,5 @@
 // The report of a small store: as Markdown what tests/fixtures/plots says, as HTML one page that loads
-// nothing and in which no text of the store is a tag.
+// nothing and in which no text of the store is a tag. How it behaves in a browser is report_long_test.c.
 //
 // OUTPACE_GOLDEN=write writes the fixture anew.
 #include "tests/support/check.h"
@@ -13,10 +13,12 @@
 #include "tests/support/scratch.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 EMBED(report_verdict, "plots/report/verdict.sql")
+EMBED(report_css, "plots/report/page.css")
 
 static int set_up(void **state) {
     if (folder_setup(state)) return -1;
@@ -190,82 +192,111 @@ static void without_times(void **state) {
 
 // --- as HTML ---------------------------------------------------------------------------------------------
 
-// Marks, patterns and clips are found by their ids: no two may be equal in a page of many pictures.
+// Links and labels lead to ids: no two may be equal.
 static void ids_are_unique(char *page) {
-    static const char *const BEFORE[] = {" id='", " id=\""};
-    for (int i = 0; i < 2; i++)
-        for (char *at = page; (at = strstr(at, BEFORE[i])); at++) {
-            char whole[128];
-            size_t n = strlen(BEFORE[i]), length = strcspn(at + n, "'\"");
-            snprintf(whole, sizeof whole, "%.*s", (int)(n + length + 1), at);
-            if (count(at, whole) > 1) fail_msg("twice in the page:%s", whole);
-        }
+    static const char BEFORE[] = " id=\"";
+    for (char *at = page; (at = strstr(at, BEFORE)); at++) {
+        char whole[128];
+        size_t n = strlen(BEFORE), length = strcspn(at + n, "\"");
+        snprintf(whole, sizeof whole, "%.*s", (int)(n + length + 1), at);
+        if (count(at, whole) > 1) fail_msg("twice in the page:%s", whole);
+    }
 }
 
 static void html(void **state) {
     char *page = report(*state, "plain.db", PLOT_SWEEP, PAGE_HTML, "plain.html");
     holds(page, "`id` &lt;script&gt;alert(1)&lt;/script&gt; it&#39;s &quot;50%&quot; @x_{2} \\n");
+    assert_null(strstr(page, "<script>alert(1)"));
+    holds(page, "\\u003cscript>alert(1)"); // a panel's title
     holds(page, "default-src 'none'");
-    assert_int_equal(count(page, "<script"), 1);
-    assert_int_equal(count(page, "<svg"), figure_count - 3); // all but those over temperature and batches
-    assert_int_equal(count(page, "</svg>"), figure_count - 3);
+    assert_int_equal(count(page, "<figure"), figure_count - 3); // all but those over temperature and batches
+    assert_int_equal(count(page, "</figure>"), figure_count - 3);
+    assert_int_equal(count(page, "<script"), figure_count - 3 + 3); // the points, the colours, the program
     assert_int_equal(count(page, "<table"), count(page, "</table>"));
+    assert_int_equal(count(page, "<table"), count(page, "<caption>"));
+    assert_int_equal(count(page, "<section"), count(page, "</section>"));
     assert_null(strstr(page, "src="));
-    assert_null(strstr(page, "<title>Gnuplot"));
-    assert_int_equal(count(page, "http"),
-                     count(page, "xmlns=\"http") + count(page, "xmlns:xlink=\"http") + 1); // http-equiv
+    assert_int_equal(count(page, "http"), 1 + count(page, "http://www.w3.org/2000/svg")); // http-equiv
     assert_true(strstr(page, "Verdict") < strstr(page, "<table"));
     holds(page, "too few to say, fewer than ten prompts; nearest is ngrammys k=5 w=4 strategy=mixed: 1.66 "
                 "[1.66, 1.89] times "
                 "its baseline, at S = 2.21");
-    holds(page, "<div class=\"verdict open\"><b>small, chat");
+    holds(page, "<div class=\"verdict open\"><h3>small, chat (stand-in: ");
+    holds(page, "</h3> <span class=badge>no finding</span> <p>");
     holds(page, "In doubt: 1 of 3 disturbed.");
-    holds(page, "<td>1 of 3 disturbed</td>");
+    holds(page, "<td>1 of 3 disturbed");
     holds(page, "NOT lossless here: 1 other setting, which is left out.");
     holds(page, "a warning &lt;b&gt;");
     holds(page, "another model: small");
-    holds(page, "<td>(3) &lt;i&gt;</td>");
+    holds(page, "<td>(3) &lt;i&gt;");
     holds(page, "0.90 [0.80, 1.00]");
     holds(page, "41 rows are more than the 32 of max_rows");
     holds(page, "# &lt;b&gt;&amp;\n");
     holds(page, "outpace run demo.yaml --set &#39;name=it&#39;\\&#39;&#39;s&#39;");
-    holds(page, "<li><a href=\"#Verdict\">Verdict</a></li>"); // the contents, and where they lead
-    holds(page, "<li class=\"figure\"><a href=\"#slowdown\">slowdown</a></li>");
-    holds(page, "<span id=\"Verdict\"></span>");
-    holds(page, "<span id=\"slowdown\"></span>");
-    assert_true(strstr(page, "</nav>") < strstr(page, "<h2>"));
+    holds(page, "<li><a href=\"#Verdict\">Verdict</a>"); // the contents, and where they lead
+    holds(page, "<li class=figure><a href=\"#slowdown\">Slowdown of a step");
+    holds(page, "<section id=\"Verdict\" aria-labelledby=\"Verdict-title\">\n<h2 id=\"Verdict-title\">");
+    holds(page, "<figure id=\"slowdown\" class=chart>");
+    assert_true(strstr(page, "</nav>") < strstr(page, "<h2"));
     ids_are_unique(page);
     mem_free(page);
 }
 
-// Only within tags: a text that looks like an attribute stays as it is.
-static void svg(void **state) {
+// It needs no gnuplot, and a cell of the surface has the least that the machine allows: 32 rows at
+// context 25.
+static void html_alone(void **state) {
+    Error e = {0};
+    size_t size;
+    ReportOptions o = {.format = PAGE_HTML, .gnuplot = "/no/gnuplot", .computed = plot_computed};
+    Store *s = store_open(folder_path(*state, "plain.db"), STORE_READ, NULL, &e);
+    if (!s || !write_report(s, PLOT_SURFACE, &o, folder_path(*state, "alone.html"), &e))
+        fail_msg("%s", e.text);
+    store_close(s);
+    char *page = scratch_read(*state, "alone.html", &size);
+    holds(
+        page,
+        "\"columns\":[\"x\",\"y\",\"value\",\"label_x\",\"label_y\",\"low\",\"high\",\"floor\",\"ms\",\"n\","
+        "\"doubtful\"]");
+    holds(page, "[6,1,1.635,7,2,1.6023,1.6841,1.12,");
+    mem_free(page);
+}
+
+// Relative luminance and contrast as of WCAG 2.
+static double luminance(unsigned colour) {
+    static const double WEIGHTS[] = {0.2126, 0.7152, 0.0722};
+    double sum = 0;
+    for (int i = 0; i < 3; i++) {
+        double c = (colour >> (16 - 8 * i) & 0xff) / 255.0;
+        sum += WEIGHTS[i] * (c <= 0.04045 ? c / 12.92 : pow((c + 0.055) / 1.055, 2.4));
+    }
+    return sum;
+}
+
+static unsigned colour_of(const char *root, const char *name) {
+    char key[32];
+    unsigned colour = 0;
+    snprintf(key, sizeof key, "--%s: #", name);
+    const char *at = strstr(root, key);
+    if (!at || sscanf(at + strlen(key), "%6x", &colour) != 1) fail_msg("page.css lacks the colour %s", name);
+    return colour;
+}
+
+// Every text of a light page, of a dark one and on paper is legible on what is behind it.
+static void contrast(void **state) {
     (void)state;
-    Text out = {0};
-    page_svg(
-        "<?xml version=\"1.0\"?>\n<svg><title>tool</title><path id='a' fill='url(#a)'/><use xlink:href='#a'/>"
-        "<text> id='a' url(#a)</text></svg>",
-        "p-", &out);
-    assert_string_equal(text_get(&out), "<svg><path id='p-a' fill='url(#p-a)'/><use xlink:href='#p-a'/>"
-                                        "<text> id='a' url(#a)</text></svg>");
-    text_release(&out);
-    page_svg("<svg\n width='1' xmlns=\"http://www.w3.org/2000/svg\"><g fill=\"none\">\n</g>\n<rect "
-             "fill=\"#ffffff\"/>"
-             "<g color=\"black\"><path stroke='rgb( 26,  26,  26)' fill=\"rgb(221,221,221)\" color='rgb(0, "
-             "114, 178)'"
-             " stroke-linecap=\"butt\"/></g>\n\t<text>rgb(26,26,26) 1</text></svg>",
-             "p-", &out);
-    assert_string_equal(
-        text_get(&out),
-        "<svg  width='1'><rect fill=\"var(--paper)\"/><g color=\"black\"><path stroke='var(--ink)' "
-        "fill=\"var(--grid)\" color='#0072b2'/></g><text>rgb(26,26,26) 1</text></svg>");
-    text_release(&out);
-    page_svg("<svg><path id='", "p-", &out);
-    assert_string_equal(text_get(&out), "<svg><path id='p-");
-    text_release(&out);
-    page_svg("no picture", "p-", &out);
-    assert_int_equal(out.length, 0);
-    text_release(&out);
+    static const char *const TEXTS[][2] = {{"ink", "paper"},   {"faint", "paper"},    {"faint", "band"},
+                                           {"ink", "band"},    {"good", "good-band"}, {"bad", "bad-band"},
+                                           {"ink", "bad-band"}};
+    int roots = 0;
+    for (const char *root = report_css; (root = strstr(root, ":root {")); root++, roots++)
+        for (size_t i = 0; i < sizeof TEXTS / sizeof *TEXTS; i++) {
+            double a = luminance(colour_of(root, TEXTS[i][0])), b = luminance(colour_of(root, TEXTS[i][1]));
+            double ratio = (fmax(a, b) + 0.05) / (fmin(a, b) + 0.05);
+            if (ratio < 4.5)
+                fail_msg("set %d of page.css: %s on %s has a contrast of %.2f, wanted 4.5", roots,
+                         TEXTS[i][0], TEXTS[i][1], ratio);
+        }
+    assert_int_equal(roots, 3);
 }
 
 // --- failures --------------------------------------------------------------------------------------------
@@ -340,8 +371,8 @@ static void mistakes(void **state) {
     Store *s = store_open(folder_path(*state, "plain.db"), STORE_READ, NULL, &e);
     assert_false(write_report(s, 99, &(ReportOptions){0}, folder_path(*state, "x.html"), &e));
     holds(e.text, "has no run 99");
-    assert_false(
-        write_report(s, 1, &(ReportOptions){.gnuplot = "/no/gnuplot"}, folder_path(*state, "x.html"), &e));
+    assert_false(write_report(s, 1, &(ReportOptions){.format = PAGE_MD, .gnuplot = "/no/gnuplot"},
+                              folder_path(*state, "x.md"), &e));
     holds(e.text, "cannot find '/no/gnuplot'");
     store_close(s);
     CHILD_OUTPACE(&c, *state, 2, "report", "--db", "plain.db", "-o", "x.odt");
@@ -376,12 +407,19 @@ static void full_disk(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(markdown),      cmocka_unit_test(latex),
-        cmocka_unit_test(latex_code),    cmocka_unit_test(latex_compiles),
-        cmocka_unit_test(html),          cmocka_unit_test(svg),
-        cmocka_unit_test(mistakes),      cmocka_unit_test(of_another_engine),
-        cmocka_unit_test(without_times), cmocka_unit_test(fast_and_unsure),
-        cmocka_unit_test(verdicts),      cmocka_unit_test(full_disk),
+        cmocka_unit_test(markdown),
+        cmocka_unit_test(latex),
+        cmocka_unit_test(latex_code),
+        cmocka_unit_test(latex_compiles),
+        cmocka_unit_test(html),
+        cmocka_unit_test(html_alone),
+        cmocka_unit_test(contrast),
+        cmocka_unit_test(mistakes),
+        cmocka_unit_test(of_another_engine),
+        cmocka_unit_test(without_times),
+        cmocka_unit_test(fast_and_unsure),
+        cmocka_unit_test(verdicts),
+        cmocka_unit_test(full_disk),
     };
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }
