@@ -14,8 +14,12 @@ const shown = (x) => !known(x) ? "" :
                                  x.toPrecision(2);
 const plain = (x) => String(parseFloat(x.toPrecision(Math.abs(x) < 0.1 ? 2 : 6)));
 const brief = (name) => name.split(": ")[0]; // an axis's name without its explanation
-const reach = (value, low, high) =>
-    known(low) && known(high) ? `${shown(value)} [${shown(low)}, ${shown(high)}]` : shown(value);
+// A value and its interval with the digits that the interval supports, as in the tables (measured_text).
+const reach = (value, low, high, mark = "") => {
+    if (!known(low) || !known(high)) return shown(value) + mark;
+    const unit = Math.floor(Math.log10(0.28 * (high - low) / 2)), digits = Math.min(3, Math.max(0, -unit));
+    return `${value.toFixed(digits)}${mark} [${low.toFixed(digits)}, ${high.toFixed(digits)}]`;
+};
 
 // Of values that may be too many for the arguments of Math.max.
 const least = (values) => values.reduce((a, b) => Math.min(a, b), Infinity);
@@ -170,16 +174,15 @@ const drawBars = (panel) => {
             make("text", {x: px(x(value)), y: height - 10, "text-anchor": value ? "middle" : "start"},
                 plain(value)));
     }
+    if (!stacked) panel.svg.append(make("path", {class: "one", d: `M${px(x(1))} 0V${height - 24}`}));
     rows.forEach(([series, row], i) => {
         const top = i * BAR + 6, y = top + 15, group = make("g", {style: hue(series.colour)});
         const value = stacked ? total(chart, row) : row[chart.value], low = row[chart.low],
               high = row[chart.high], why = chart.labels[row[column.label_why] - 1] || "",
               label = chart.labels[row[column.label_bar] - 1] || "";
-        const number = stacked ?
-            `${shown(value)} ms${star(row)}` :
-            known(value) ?
-            `${shown(value)}${star(row)} ${known(low) ? `[${shown(low)}, ${shown(high)}]` : ""}` :
-            "";
+        const number = stacked ? `${shown(value)} ms${star(row)}` :
+            known(value) ? reach(value, low, high, star(row)) :
+                           "";
         if (stacked) {
             let from = 0;
             PARTS.forEach(([part], n) => {
@@ -202,7 +205,7 @@ const drawBars = (panel) => {
                     d: `M${px(x(low))} ${y + 5.5}H${px(x(high))}M${px(x(low))} ${y + 2.5}v6M${px(x(high))} ${
                         y + 2.5}v6`
                 }));
-        } else panel.svg.append(make("text", {x: 1, y: y + 9}, cut(why, width)));
+        } else panel.svg.append(make("text", {class: "why", x: 1, y: y + 9}, cut(why, width)));
         const published = row[column.published];
         if (known(published))
             group.append(make("path", {class: "level", d: MARKS[4](px(x(published)), y + 5.5, 4)}));
@@ -214,8 +217,6 @@ const drawBars = (panel) => {
             {series, row, title: label, x: x(value || 0), y, box: [0, top - 4, width, top + BAR - 8]});
         series.drawn = group;
     });
-    if (!stacked && most > 1)
-        panel.svg.append(make("path", {class: "one", d: `M${px(x(1))} 0V${height - 24}`}));
     return height;
 };
 // A text cut to a width in pixels, of letters of 11 pixels.
