@@ -58,7 +58,7 @@ static void the_host_is_apart(void **state) {
     (void)state;
     const Ceilings unknown = {0};
     Session session;
-    Benched b = {&session, DTYPE_BF16, &unknown};
+    Benched b = {&session, DTYPE_BF16, &unknown, NULL};
     RandomModel m;
     Error e = {0};
     BenchPoint p = {.context = 6, .tokens = 4};
