@@ -1,6 +1,6 @@
-// A figure's data as JSON. Axes and colours are written once, in the gnuplot scripts: an axis label is the
-// quoted text after "set xlabel" at the start of a line. A script that computes it has none here, and the
-// page shows the column's name.
+// A figure's data as JSON. Axes are written once, in the gnuplot scripts: an axis's name is the quoted text
+// after "x_name = " at the start of a line. A script without it has none here, and the page shows the
+// column's name. Colours are those of the palette (data.h) and of style.gp.
 #include "plots/chart.h"
 
 #include "engine/base/json.h"
@@ -41,25 +41,44 @@ static json_t *word_after(const char *script, const char *key) {
     return at ? json_stringn(at, strcspn(at, " \n")) : NULL;
 }
 
+static json_t *number_after(const char *script, const char *key) {
+    const char *at = line_after(script, key);
+    return at ? json_real(strtod(at, NULL)) : NULL;
+}
+
+// The numbers of an array: "array level[2] = [1.0, 2.0]".
+static json_t *numbers_after(const char *script, const char *key) {
+    const char *at = line_after(script, key), *open = at ? strstr(at, "= [") : NULL;
+    if (!open) return NULL;
+    json_t *all = json_array();
+    char *end;
+    at = open + 3;
+    do {
+        json_array_append_new(all, json_real(strtod(at, &end)));
+        at = end + 1;
+    } while (*end == ',');
+    return all;
+}
+
+// The axes that are logarithmic: "x", "xy"; NULL: none. curve.gp makes x so by a setting.
+static json_t *logarithmic(const char *script) {
+    return line_after(script, "x_by_powers = ") ? json_string("x") : word_after(script, "set logscale ");
+}
+
 static void set(json_t *object, const char *key, json_t *value) {
     if (value) json_object_set_new(object, key, value);
 }
 
-// The quoted colours from `at` to the next `end`.
-static json_t *colours(const char *at, char end) {
-    enum { COLOUR = sizeof "#rrggbb" - 1 };
-    json_t *all = json_array();
-    for (; at && *at && *at != end; at++)
-        if (*at == '#') json_array_append_new(all, json_stringn(at, COLOUR));
-    return all;
-}
-
 void chart_put_look(Text *out) {
-    json_t *look = json_object();
-    // The second palette is that of pictures; the first is TeX's.
-    const char *ramp = strstr(figures_style, "} else {\n    set palette defined");
-    set(look, "hues", colours(strstr(figures_style, "array hue["), ')'));
-    set(look, "ramp", colours(ramp, ')'));
+    enum { COLOUR = sizeof "#rrggbb" - 1 };
+    json_t *look = json_object(), *hues = json_array(), *ramp = json_array();
+    // The second palette of style.gp is that of pictures; the first is TeX's.
+    const char *at = strstr(figures_style, "} else {\n    set palette defined");
+    for (; at && *at && *at != ')'; at++)
+        if (*at == '#') json_array_append_new(ramp, json_stringn(at, COLOUR));
+    for (int i = 0; i < palette_count; i++) json_array_append_new(hues, json_string(palette[i].hue));
+    set(look, "hues", hues);
+    set(look, "ramp", ramp);
     json_append(look, JSON_COMPACT, out);
 }
 
@@ -123,6 +142,7 @@ static json_t *panels(const PlotData *d, json_t **columns) {
         at = read_block(at, columns, rows);
         set(one, "name", json_from_text(d->series.items[b->series - 1]));
         set(one, "colour", json_integer(b->colour));
+        set(one, "mark", json_integer(b->colour + plot_alike(d, i)));
         set(one, "rows", rows);
         json_array_append_new(series, one);
     }
@@ -131,11 +151,13 @@ static json_t *panels(const PlotData *d, json_t **columns) {
 
 void chart_put(const Figure *f, const PlotData *d, Text *out) {
     json_t *chart = json_object(), *columns = NULL;
-    set(chart, "x", quoted_after(f->script, "set xlabel "));
-    set(chart, "y", quoted_after(f->script, "set ylabel "));
-    set(chart, "log", word_after(f->script, "set logscale "));
-    set(chart, "range", quoted_after(f->script, "y_range = "));
-    set(chart, "levels", quoted_after(f->script, "levels = "));
+    set(chart, "x", quoted_after(f->script, "x_name = "));
+    set(chart, "y", quoted_after(f->script, "y_name = "));
+    set(chart, "log", logarithmic(f->script));
+    set(chart, "from", number_after(f->script, "y_from = "));
+    set(chart, "to", number_after(f->script, "y_to = "));
+    set(chart, "within", number_after(f->script, "y_within = "));
+    set(chart, "levels", numbers_after(f->script, "array level["));
     set(chart, "panels", panels(d, &columns));
     set(chart, "columns", columns);
     set(chart, "labels", texts(&d->labels));

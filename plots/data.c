@@ -3,15 +3,30 @@
 //
 // Invariant: a block's panel, series and colour are numbers of names, and its rows are those written since it
 // began.
-#include "plots/plots.h"
+#include "plots/data.h"
 
 #include "engine/base/memory.h"
 #include "plots/letters.h"
+#include "plots/plots.h"
 #include "results/rows.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
+
+// --- colours ---------------------------------------------------------------------------------------------
+
+// Okabe and Ito's colours, told apart by colour-blind eyes, then ten more. Each has a mark and dashes of its
+// own for grey print.
+const PlotLook palette[] = {
+    {"lookahead", "#0072b2", 7, 1},      {"speculative", "#d55e00", 5, 1},    {"ngrammys", "#009e73", 9, 1},
+    {"kangaroo", "#cc79a7", 11, 1},      {"prompt-lookup", "#e69f00", 13, 1}, {"ouroboros", "#56b4e9", 6, 1},
+    {"autoregressive", "#888888", 4, 1}, {"medusa", "#b09a00", 8, 1},         {"rest", "#7b6fd0", 15, 1},
+    {"jacobi", "#a33b3b", 10, 1},        {"mix", "#6b8e23", 12, 1},           {"suffix", "#17a2a2", 14, 1},
+    {"recycling", "#a0724a", 7, 2},      {"ngram-mod", "#c2b280", 5, 2},      {"eagle", "#e377c2", 9, 2},
+    {"eagle3", "#2b4a8b", 11, 2},        {"oracle", "#8fce5a", 13, 2},        {"early-exit", "#5f4b3f", 6, 2},
+};
+const int palette_count = sizeof palette / sizeof *palette;
 
 // --- texts -----------------------------------------------------------------------------------------------
 
@@ -33,6 +48,10 @@ void plot_data_release(PlotData *d) {
     text_release(&d->numbers);
     names_release(&d->panels);
     names_release(&d->titles);
+    names_release(&d->short_titles);
+    names_release(&d->settings);
+    names_release(&d->methods);
+    text_release(&d->shared);
     names_release(&d->series);
     names_release(&d->colours);
     names_release(&d->labels);
@@ -81,6 +100,59 @@ static void make_titles(PlotData *d) {
             plot_name(&d->titles, text_get(&title));
             text_release(&title);
         }
+    }
+}
+
+// The end of a part of a title: of words up to ", ", ": " or "; ", or up to the title's end.
+static const char *part_end(const char *part) {
+    while (*part && !(strchr(",:;", *part) && part[1] == ' ')) part++;
+    return part;
+}
+
+enum { MOST_PARTS = 8 };
+
+// Cuts a title into parts. Returns their number.
+static int cut(const char *title, const char *parts[MOST_PARTS]) {
+    int count = 0;
+    for (const char *at = title; count < MOST_PARTS; at = part_end(at) + 2) {
+        parts[count++] = at;
+        if (!*part_end(at)) break;
+    }
+    return count;
+}
+
+static bool same_part(const char *a, const char *b) {
+    size_t n = (size_t)(part_end(a) - a);
+    return n == (size_t)(part_end(b) - b) && memcmp(a, b, n) == 0;
+}
+
+// Without the parts that all titles share; these become `shared`. Titles of different numbers of parts stay.
+static void make_short_titles(PlotData *d) {
+    const char *first[MOST_PARTS], *own[MOST_PARTS];
+    bool shared[MOST_PARTS] = {0};
+    int count = d->titles.count ? cut(d->titles.items[0], first) : 0;
+    for (int k = 0; k < count; k++) shared[k] = true;
+    for (size_t i = 1; i < d->titles.count; i++) {
+        bool alike = cut(d->titles.items[i], own) == count;
+        for (int k = 0; k < count; k++) shared[k] = shared[k] && alike && same_part(first[k], own[k]);
+    }
+    for (int k = 0; k < count; k++)
+        if (shared[k]) {
+            text_puts(&d->shared, d->shared.length ? ", " : "");
+            text_add(&d->shared, first[k], (size_t)(part_end(first[k]) - first[k]));
+        }
+    for (size_t i = 0; i < d->titles.count; i++) {
+        Text title = {0};
+        int parts = cut(d->titles.items[i], own);
+        bool whole = parts != count || d->titles.count == 1;
+        for (int k = 0; k < parts; k++) {
+            if (!whole && shared[k]) continue;
+            if (title.length) text_add(&title, own[k] - 2, 2); // its separator
+            const char *end = k == parts - 1 ? own[k] + strlen(own[k]) : part_end(own[k]);
+            text_add(&title, own[k], (size_t)(end - own[k]));
+        }
+        plot_name(&d->short_titles, text_get(&title));
+        text_release(&title);
     }
 }
 
@@ -158,6 +230,9 @@ static void put_row(PlotData *d, const Rows *r) {
         if (kind != COLUMN_NUMBER && kind != COLUMN_LABEL) continue;
         column++;
         if (strcmp(rows_name(r, i), "doubtful") == 0 && rows_int(r, i)) d->doubtful = column;
+        if (strcmp(rows_name(r, i), "low") == 0 && !null) d->intervals = true;
+        if (strcmp(rows_name(r, i), "label_bar") == 0) plot_name(&d->settings, rows_text(r, i));
+        if (strcmp(rows_name(r, i), "label_method") == 0) plot_name(&d->methods, rows_text(r, i));
         text_puts(&d->numbers, between);
         between = " ";
         if (kind == COLUMN_LABEL)
@@ -191,13 +266,21 @@ static void read_notes(PlotData *d, Rows *r) {
     while (rows_next(r)) plot_name(&d->notes, rows_text(r, 0));
 }
 
-// Gives methods the same colours in every figure: those of style.gp, in this order.
+int plot_alike(const PlotData *d, size_t block) {
+    const PlotBlock *b = &d->blocks[block];
+    int count = 0;
+    for (int series = 1; series < b->series; series++)
+        for (size_t i = 0; i < d->count; i++)
+            if (d->blocks[i].series == series && d->blocks[i].colour == b->colour) {
+                count++;
+                break;
+            }
+    return count;
+}
+
+// Gives methods the colours of the palette, which are the same in every figure.
 static void name_methods(PlotData *d) {
-    static const char *const METHODS[] = {
-        "lookahead",      "speculative", "ngrammys", "kangaroo", "prompt-lookup", "ouroboros",
-        "autoregressive", "medusa",      "rest",     "jacobi",   "mix",           "suffix",
-        "recycling",      "ngram-mod",   "eagle",    "eagle3",   "oracle",        "early-exit"};
-    for (size_t i = 0; i < sizeof METHODS / sizeof *METHODS; i++) plot_name(&d->colours, METHODS[i]);
+    for (int i = 0; i < palette_count; i++) plot_name(&d->colours, palette[i].name);
 }
 
 // --- all of it -------------------------------------------------------------------------------------------
@@ -257,6 +340,7 @@ bool plot_data(Store *store, const Figure *f, int64_t run, const char *computed,
         return plot_data(store, f, run, computed, NULL, out, e);
     }
     make_titles(out);
+    make_short_titles(out);
     if (!each(store, figures_notes, run, computed, out, read_notes, e)) return false;
     put_notes(f, out);
     check(out);

@@ -1,20 +1,15 @@
-// A plot in three stages: the script that draws it (its place, its texts as gnuplot's arrays, the style, and
-// the figure's own script), gnuplot as a program of its own, and the files that come out. No text of the data
-// is ever script: put_string quotes every byte of it. Pictures go through memory, and a plot's files appear
-// together.
+// A plot in three stages: the script that draws it (script.c), gnuplot as a program of its own, and the files
+// that come out. Pictures go through memory, and a plot's files appear together.
 #include "plots/plots.h"
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/base/shipped.h"
-#include "plots/letters.h"
 #include "results/rows.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -29,242 +24,6 @@
 EMBED(plots_losses_gp, "plots/figures/losses.gp")
 
 const char *const plot_format_names[PLOT_FORMATS + 1] = {"svg", "png", "pdf", "tex", "term", NULL};
-
-// --- the script: texts ------------------------------------------------------------------------------------
-
-// Writes a gnuplot string of exactly these bytes. In single quotes nothing is substituted; a byte that can't
-// be in them, a quote or a control character, becomes a string of its own, by its number, joined by a point.
-// (A quote alone in double quotes would do, but then gnuplot's macros would expand '@'.)
-static void put_string(Text *out, const char *bytes) {
-    enum { DELETE = 0x7f };
-    bool open = false;
-    for (const char *at = bytes; *at; at++) {
-        bool plain = *at != '\'' && *at != DELETE && !(*at >= 0 && *at < ' ');
-        if (open && !plain) text_puts(out, "'");
-        if (at > bytes && !(open && plain)) text_puts(out, ".");
-        if (plain && !open) text_puts(out, "'");
-        if (plain) text_add(out, at, 1);
-        else text_printf(out, "\"\\%03o\"", (unsigned)*at);
-        open = plain;
-    }
-    text_puts(out, open ? "'" : *bytes ? "" : "''");
-}
-
-enum { WHOLE = INT_MAX }; // of a text
-
-// Writes a text to be drawn, cut to `most` letters with dots. Terminals run without enhanced text, so only
-// TeX needs escapes.
-static void put_quoted(Text *out, const char *text, int most, PlotFormat format) {
-    char letter[LETTER_SIZE];
-    Text drawn = {0};
-    for (int i = 0; letters_next(&text, letter); i++) {
-        const char *escaped = format == PLOT_TEX ? letters_tex(*letter) : NULL;
-        if (i == most - 1 && *text) {
-            text_puts(&drawn, "...");
-            break;
-        }
-        text_puts(&drawn, escaped ? escaped : letter);
-    }
-    put_string(out, text_get(&drawn));
-    text_release(&drawn);
-}
-
-// Writes the name of a file in the script's folder. Names such as "|lpr", "<id" and "$numbers" would not be
-// files to gnuplot.
-static void put_file(Text *out, const char *name) {
-    if (!isalnum((unsigned char)name[0])) text_puts(out, "'./'.");
-    put_string(out, name);
-}
-
-static void put_names(Text *out, const char *array, const Names *n, int most, PlotFormat format) {
-    // An array has one element at least.
-    text_printf(out, "array %s[%zu] = [", array, n->count ? n->count : 1);
-    for (size_t i = 0; i < n->count; i++) {
-        if (i) text_puts(out, ", ");
-        put_quoted(out, n->items[i], most, format);
-    }
-    text_puts(out, n->count ? "]\n" : "'']\n");
-}
-
-// --- the script: canvas -----------------------------------------------------------------------------------
-
-typedef struct Canvas {
-    int across, down, width, height; // panels, and pixels or characters
-} Canvas;
-
-// A figure in a paper is as wide as its text, 5.5 in, with letters of 9 pt: pixels of 3/4 pt make them as
-// legible as 12 pt on a wider page.
-enum {
-    MOST_WIDTH = 1200,
-    TEX_WIDTH = 528,
-    LINE = 18,
-    LETTER_WIDTH = 7,
-    TEX_LETTER_WIDTH = 6,
-    COLUMNS = 100,
-    LEAST_LINES = 12,
-    MOST_LINES = 22
-};
-static const double INCHES = 1 / 72.0, TEX_INCHES = 0.75 / 72;
-
-static int rows_of_fullest(const PlotData *d) {
-    int most = 0, rows = 0;
-    for (size_t i = 0; i < d->count; i++) {
-        rows =
-            i && d->blocks[i].panel == d->blocks[i - 1].panel ? rows + d->blocks[i].rows : d->blocks[i].rows;
-        if (rows > most) most = rows;
-    }
-    return most;
-}
-
-static Canvas canvas_of(const Figure *f, const PlotData *d, const PlotOptions *o) {
-    int panels = (int)d->panels.count - d->left_out, notes = (int)d->notes.count;
-    int rows = f->row_height ? rows_of_fullest(d) : 0;
-    Canvas c = {.across = MOST_WIDTH / f->width};
-    if (c.across > panels) c.across = panels;
-    if (o->format == PLOT_TERM) c.across = 1;
-    if (o->format == PLOT_TEX) c.across = panels > 2 && f->width <= MOST_WIDTH / 2 ? 2 : 1;
-    c.down = (panels + c.across - 1) / c.across;
-    if (o->format == PLOT_TERM) {
-        c.width = o->columns ? o->columns : COLUMNS;
-        int lines = o->lines ? o->lines - (notes + 4) : MOST_LINES; // a panel fills the screen
-        if (lines < LEAST_LINES) lines = LEAST_LINES;
-        c.height = c.down * (f->row_height ? 6 + 2 * rows : lines) + notes + 3;
-    } else {
-        int height = f->height + f->row_height * rows;
-        // A single panel is wider, to make room for its legend and labels.
-        c.width = panels == 1 && f->width <= MOST_WIDTH / 2 ? f->width * 4 / 3 : c.across * f->width;
-        if (o->format == PLOT_TEX) c.width = TEX_WIDTH;
-        c.height = c.down * height + LINE * (notes + 3);
-    }
-    assert(c.across >= 1 && c.down >= 1 && c.across * c.down >= panels && c.width > 0 && c.height > 0);
-    return c;
-}
-
-// The terminals that draw a format: the better one, and one of gnuplots that are built without cairo or lua
-// (pip's). The script chooses where it runs.
-typedef struct Terminals {
-    const char *better, *other; // other: NULL: there is none
-    const char *lost;           // of the format, by the other
-} Terminals;
-
-static const Terminals TERMINALS[PLOT_FORMATS] = {
-    [PLOT_SVG] = {"svg", NULL, NULL},
-    [PLOT_PNG] = {"pngcairo", "png", "its letters and lines are coarser"},
-    [PLOT_PDF] = {"pdfcairo", NULL, NULL},
-    [PLOT_TEX] = {"cairolatex", "epslatex", "the picture is an .eps, which pdflatex converts"},
-    [PLOT_TERM] = {"dumb", NULL, NULL},
-};
-
-// What follows a terminal's name. Terminals that count in inches get 72 pixels to the inch.
-static void put_terminal_options(Text *out, const char *name, const Canvas *c, const PlotOptions *o) {
-    const char *paper = o->dark ? "#16191d" : "#ffffff";
-    double inches = o->format == PLOT_TEX ? TEX_INCHES : INCHES;
-    if (strcmp(name, "cairolatex") == 0) text_puts(out, " pdf");
-    if (strcmp(name, "epslatex") == 0) text_puts(out, " color");
-    if (strcmp(name, "png") == 0) text_puts(out, " truecolor");
-    if (o->format == PLOT_TEX) text_puts(out, o->dark ? " colourtext" : " blacktext");
-    else text_puts(out, " noenhanced");
-    if (o->format == PLOT_TEX || o->format == PLOT_PDF)
-        text_printf(out, " size %.3fin,%.3fin", c->width * inches, c->height * inches);
-    else text_printf(out, " size %d,%d", c->width, c->height);
-    // Letters on a page that loads no colours are black. The header is in a group of the figure's own.
-    if (o->format == PLOT_TEX)
-        text_puts(out, " font ',9' header "
-                       "'\\providecommand\\definecolor[3]{}\\fontsize{9}{11}\\selectfont'");
-    else if (o->format == PLOT_TERM) text_puts(out, o->colour ? " ansi256" : " mono");
-    else text_printf(out, " font 'sans-serif,12' background '%s'", paper);
-    if (strcmp(name, "pngcairo") == 0) text_puts(out, " fontscale 1.0");
-    text_puts(out, "\n");
-}
-
-#define NOTE "note: "
-
-static void put_terminal(Text *out, const Canvas *c, const PlotOptions *o) {
-    const Terminals *t = &TERMINALS[o->format];
-    const char *const names[] = {t->better, t->other};
-    for (int i = 0; i < 2 && names[i]; i++) {
-        text_printf(out, "%sif (strstrt(' '.GPVAL_TERMINALS.' ', ' %s ')) {\n", i ? "} else { " : "",
-                    names[i]);
-        text_printf(out, "    set terminal %s", names[i]);
-        put_terminal_options(out, names[i], c, o);
-    }
-    if (t->other)
-        text_printf(out, "    print '" NOTE "this gnuplot has no %s, so %s drew the %s: %s'\n", t->better,
-                    t->other, plot_format_names[o->format], t->lost);
-    text_printf(out,
-                "} else {\n    printerr 'it cannot draw %s, since it was built without %s%s%s'\n    exit "
-                "status 1\n}%s\n",
-                plot_format_names[o->format], t->better, t->other ? " or " : "", t->other ? t->other : "",
-                t->other ? " }" : "");
-}
-
-// --- the script: blocks -----------------------------------------------------------------------------------
-
-typedef enum { PANEL_FIRST, PANEL_LAST, BLOCK_SERIES, BLOCK_COLOUR, BLOCK_ROWS } ArrayKind;
-
-static void put_array(Text *out, const char *name, const PlotData *d, ArrayKind kind) {
-    bool of_panels = kind == PANEL_FIRST || kind == PANEL_LAST;
-    const char *between = "";
-    text_printf(out, "array %s[%zu] = [", name, of_panels ? d->panels.count - (size_t)d->left_out : d->count);
-    for (size_t i = 0; i < d->count; i++) {
-        const PlotBlock *b = &d->blocks[i];
-        if (kind == PANEL_FIRST && i && b[-1].panel == b->panel) continue;
-        if (kind == PANEL_LAST && i + 1 < d->count && b[1].panel == b->panel) continue;
-        int value = of_panels              ? (int)i
-                    : kind == BLOCK_SERIES ? b->series
-                    : kind == BLOCK_COLOUR ? b->colour
-                                           : b->rows;
-        text_printf(out, "%s%d", between, value);
-        between = ", ";
-    }
-    text_puts(out, "]\n");
-}
-
-// Writes the place of the numbers, and that of the plot. Between the marks gnuplot reads only numbers.
-static void put_place(Text *out, const PlotData *d, const char *data, const char *output) {
-    if (output) {
-        text_puts(out, "set output ");
-        put_file(out, output);
-        text_puts(out, "\n");
-    }
-    if (!data) text_printf(out, "$numbers << END_OF_NUMBERS\n%s\nEND_OF_NUMBERS\n", text_get(&d->numbers));
-    text_puts(out, "data = ");
-    if (data) put_file(out, data);
-    else put_string(out, "$numbers");
-}
-
-// Writes the script that redraws a plot. data, output: file names without folders, as the script will find
-// them where it runs; NULL: the numbers are in the script, and the plot goes to standard output.
-static void put_script(const Figure *f, const PlotData *d, const PlotOptions *o, const char *data,
-                       const char *output, Text *out) {
-    Canvas c = canvas_of(f, d, o);
-    int letters = o->format == PLOT_TERM  ? c.width
-                  : o->format == PLOT_TEX ? c.width / TEX_LETTER_WIDTH
-                                          : c.width / LETTER_WIDTH;
-    text_puts(out, "# Redraws the plot: run gnuplot on this file, in its folder.\n");
-    if (data && o->format == PLOT_TEX)
-        text_printf(out, "# It writes %s, for \\input, and the picture that this includes.\n", output);
-    put_terminal(out, &c, o);
-    text_puts(out, "set encoding utf8\n");
-    put_place(out, d, data, output);
-    text_printf(out,
-                "\nchars = %d\ntex = %d\ndark = %d\npanels = %d\nacross = %d\ndown = %d\npixels = "
-                "%d\ndoubtful = %d\ntitle = ",
-                o->format == PLOT_TERM, o->format == PLOT_TEX, o->dark, (int)d->panels.count - d->left_out,
-                c.across, c.down, c.height, d->doubtful);
-    put_quoted(out, f->summary, WHOLE, o->format);
-    text_puts(out, "\n");
-    put_names(out, "panel", &d->titles, letters * 2 / 3 / c.across, o->format);
-    put_names(out, "series", &d->series, letters / c.across / 3, o->format);
-    put_names(out, "label", &d->labels, letters / c.across / 2, o->format);
-    put_names(out, "note", &d->notes, letters, o->format);
-    put_array(out, "first", d, PANEL_FIRST);
-    put_array(out, "last", d, PANEL_LAST);
-    put_array(out, "block_series", d, BLOCK_SERIES);
-    put_array(out, "block_colour", d, BLOCK_COLOUR);
-    put_array(out, "block_rows", d, BLOCK_ROWS);
-    text_printf(out, "\n%s\n%s\n%sunset output\n", figures_style, f->script, f->drawing);
-}
 
 // --- gnuplot ----------------------------------------------------------------------------------------------
 
@@ -345,13 +104,19 @@ static int start_ours(const Run *r, pid_t *pid) {
     return code;
 }
 
-// Adds the lines that begin with NOTE to `out`.
+// Adds the lines that begin with SCRIPT_NOTE to `out`, each once.
 static void take_notes(const char *messages, Text *out) {
+    Text note = {0};
     for (const char *line = messages, *next; *line; line = next) {
         next = line + strcspn(line, "\n");
         next += *next != 0;
-        if (out && strncmp(line, NOTE, strlen(NOTE)) == 0) text_add(out, line, (size_t)(next - line));
+        text_clear(&note);
+        text_add(&note, line, (size_t)(next - line));
+        if (out && strncmp(line, SCRIPT_NOTE, strlen(SCRIPT_NOTE)) == 0 &&
+            !strstr(text_get(out), text_get(&note)))
+            text_add(out, line, (size_t)(next - line));
     }
+    text_release(&note);
 }
 
 // Runs gnuplot until it ends.
@@ -440,7 +205,7 @@ static bool run_in_folder(Run r, const Text *script, Text names[TEX_FILES], Text
     bool ok = made || error_system(e, "cannot make the folder '%s': %s", folder, strerror(errno));
     Text there = {0};
     text_puts(&there, "cd ");
-    put_string(&there, folder);
+    script_string(&there, folder);
     text_printf(&there, "\n%s", text_get(script));
     ok = ok && run_script(&r, &there, NULL, e);
     text_release(&there);
@@ -454,6 +219,17 @@ static bool run_in_folder(Run r, const Text *script, Text names[TEX_FILES], Text
 
 static Run run_of(const PlotOptions *o) {
     return (Run){.program = o->gnuplot ? o->gnuplot : "gnuplot", .notes = o->notes};
+}
+
+bool plot_can(PlotFormat format, const char *program, bool *can, Error *e) {
+    Text script = {0}, answer = {0};
+    Run r = run_of(&(PlotOptions){.gnuplot = program});
+    script_can(format, &script);
+    bool ok = run_script(&r, &script, &answer, e);
+    *can = ok && *text_get(&answer) == '1';
+    text_release(&script);
+    text_release(&answer);
+    return ok;
 }
 
 // --- files ------------------------------------------------------------------------------------------------
@@ -536,7 +312,7 @@ static bool draw_tex(const Files *f, const Figure *figure, const PlotData *d, co
     static const char *const ENDS[TEX_FILES] = {".tex", ".pdf", ".eps"};
     Text script = {0}, path = {0}, names[TEX_FILES] = {{0}}, drawn[TEX_FILES] = {{0}};
     for (int i = 0; i < TEX_FILES; i++) text_printf(&names[i], "%s%s", text_get(&f->included), ENDS[i]);
-    put_script(figure, d, o, NULL, text_get(&names[TEX_FILE]), &script);
+    script_put(figure, d, o, NULL, text_get(&names[TEX_FILE]), &script);
     bool ok = run_in_folder(run_of(o), &script, names, drawn, e);
     int picture = drawn[TEX_EPS].length ? TEX_EPS : TEX_PDF;
     text_printf(&path, "%.*s%s", (int)(f->name - f->path), f->path, text_get(&names[picture]));
@@ -578,7 +354,7 @@ static bool add_sources(Output *out, const Files *f, const Figure *figure, const
     text_printf(&tex_name, "%s.tex", text_get(&f->included));
     text_printf(&data, "%s# " DRAWN_BY "\n", text_get(&d->numbers));
     text_printf(&script, "# " DRAWN_BY "\n");
-    put_script(figure, d, o, text_get(&data_name), o->format == PLOT_TEX ? text_get(&tex_name) : f->name,
+    script_put(figure, d, o, text_get(&data_name), o->format == PLOT_TEX ? text_get(&tex_name) : f->name,
                &script);
     bool ok = add_beside(out, f, ".dat", &data, e) && add_beside(out, f, ".gp", &script, e);
     Text *all[] = {&script, &data, &data_name, &tex_name};
@@ -599,7 +375,7 @@ bool plot_draw(const Figure *figure, const PlotData *d, const PlotOptions *o, co
 
 bool plot_draw_text(const Figure *f, const PlotData *d, const PlotOptions *o, Text *out, Error *e) {
     Text script = {0}, drawn = {0};
-    put_script(f, d, o, NULL, NULL, &script);
+    script_put(f, d, o, NULL, NULL, &script);
     Run r = run_of(o);
     bool ok = run_script(&r, &script, &drawn, e);
     size_t from = drawn.length && drawn.data[0] == '\f'; // a terminal's first page needs no feed
@@ -613,10 +389,15 @@ bool plot_draw_text(const Figure *f, const PlotData *d, const PlotOptions *o, Te
 
 static bool read_data(Store *store, const Figure *f, int64_t run, const PlotOptions *o, PlotData *d,
                       Error *e) {
-    if (!plot_data(store, f, run, o->computed, o->of, d, e)) return false;
-    if (o->notes) plot_left_out(f, d, o->notes);
-    return d->count || error_input(e, "run %lld of '%s' has nothing to draw for %s: %s", (long long)run,
-                                   store_path(store), f->name, f->needs);
+    if (!plot_data(store, f, run, o->computed, o->panel ? o->panel : o->of, d, e)) return false;
+    if (!d->count)
+        return error_input(e, "run %lld of '%s' has nothing to draw for %s: %s", (long long)run,
+                           store_path(store), f->name, f->needs);
+    if (o->panel && !d->of)
+        return error_input(e, "no panel of %s has '%s' in its title; the first is '%s'", f->name, o->panel,
+                           d->panels.items[0]);
+    if (o->notes && (!o->panel || d->left_out)) plot_left_out(f, d, o->notes);
+    return !o->caption || plot_caption(store, f, run, o->computed, d, o->caption, e);
 }
 
 bool plot_write(Store *store, const Figure *f, int64_t run, const PlotOptions *o, const char *path,
@@ -658,15 +439,12 @@ static void add_losses(PlotData *d, const PlotLosses *l, int series, const char 
 }
 
 bool plot_losses(const PlotLosses *l, const PlotOptions *o, const char *path, Output *out, Error *e) {
-    const Figure figure = {.name = "losses",
-                           .summary = "Losses of a training",
-                           .script = plots_losses_gp,
-                           .drawing = "",
-                           .width = 700,
-                           .height = 320};
+    const Figure figure = {
+        .name = "losses", .summary = "Losses of a training", .script = plots_losses_gp, .drawing = ""};
     PlotData d = {0};
     plot_name(&d.panels, l->title);
     plot_name(&d.titles, l->title);
+    plot_name(&d.short_titles, l->title);
     add_losses(&d, l, 0, "batches");
     add_losses(&d, l, 1, "held out");
     bool ok = (d.count || error_input(e, "there is no loss yet to draw: train first")) &&

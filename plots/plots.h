@@ -1,9 +1,10 @@
 // Figures by gnuplot, from the store: for each figure one query, one script and one row of a table, and one
 // common style. The texts of a figure (titles, labels, failures) are data too: they reach gnuplot only as
-// quoted text (put_string in plot.c), in which nothing is substituted.
+// quoted text (script_string), in which nothing is substituted.
 //
 //   figures/NAME.sql   the figure's query
-//   figures/NAME.gp    draws it, after style.gp, which lays out panels and picks colours
+//   figures/NAME.gp    draws it, after style.gp, whose settings it changes, and before end.gp, which draws
+//                      the page's texts; layout.gp, in the place of its line "#layout", lays out the panels
 //   report/            the queries, the style and the scripts of the report's page
 //
 // Next to a plot are the two files that redraw it: PLOT.dat, its numbers, and PLOT.gp, the whole script (next
@@ -12,6 +13,7 @@
 #pragma once
 #include "engine/base/output.h"
 #include "engine/base/text.h"
+#include "plots/data.h"
 #include "plots/page.h"
 #include "results/store.h"
 
@@ -23,11 +25,13 @@
 //
 //   panel     text: the panel's title; the rows of one panel are adjacent
 //   series    text: the legend's entry; the rows of one series are adjacent. Equal texts have the same colour
-//   in
-//             all panels
-//   colour    text: series with equal colours have the same colour and mark, whatever their names
-//   scan      a blank line separates different values: rows of a grid, for contours
-//   label...  text at the point: the script sees its number, from 1, in the array `label`; NULL is 0
+//             in all panels
+//   colour    text: series of one colour have it whatever their names; a method has that of the palette
+//   scan      a blank line separates different values: rows of a grid
+//   label...  text at the point: the script sees its number, from 1, in the array `label`; NULL is 0.
+//             label_bar and label_method name a bar, the second where there is little room; captions have
+//             the first
+//   low       the lower end of an interval over resamples of prompts, which a caption then explains
 //   doubtful  1: the point's times are doubtful (the view point_doubt), and the script draws a star; its
 //             variable `doubtful` is the number of this column, 0 if no point is doubtful
 //   others    numbers; NULL is nan
@@ -35,7 +39,7 @@ typedef enum { RUN_SWEEP, RUN_SURFACE } RunKind; // of the run that a figure dra
 typedef enum { COMPUTED_FITS = 1, COMPUTED_PREDICTION = 2, COMPUTED_TABLES = 4 } Computed; // parts of ?2
 typedef enum { PRICED_NONE, PRICED_TREES, PRICED_CHAINS } PricedSteps; // harness/analysis/priced.h
 
-typedef struct Figure {
+struct Figure {
     const char *name, *summary; // summary: also the title
     const char *papers; // the papers' figures that it draws, by their names in results/published, or NULL
     RunKind kind;
@@ -43,15 +47,17 @@ typedef struct Figure {
     PricedSteps priced; // the steps that it draws of a named machine instead of measured ones
     const char *query;
     const char *script, *drawing; // in this order; drawing, shared by several figures, may be ""
+    const char *caption;          // sentences that the summary doesn't have; NULL: none
     const char *needs;            // what to run, if a run has nothing to draw
-    int width, height;            // of a panel, in pixels
-    int row_height;               // added to height for every row of the fullest panel
-} Figure;
+    const char *how;              // its steps have their times: "priced"; NULL: measured
+};
 
 extern const Figure figures[];
 extern const int figure_count;
-extern const char figures_style[]; // style.gp, before every script
-extern const char figures_notes[]; // notes.sql: a run's own lines under each figure
+extern const char figures_style[];  // style.gp, before every script
+extern const char figures_layout[]; // layout.gp, in the place of its line "#layout"
+extern const char figures_end[];    // end.gp, after it
+extern const char figures_notes[];  // notes.sql: a run's own lines under each figure
 
 const Figure *figure_find(const char *name); // its own name or a paper's; NULL: there is none
 
@@ -61,16 +67,22 @@ typedef enum { PLOT_SVG, PLOT_PNG, PLOT_PDF, PLOT_TEX, PLOT_TERM, PLOT_FORMATS }
 extern const char
     *const plot_format_names[PLOT_FORMATS + 1]; // "svg", ..., also the files' extensions; NULL last
 
-typedef struct PlotOptions {
+struct PlotOptions {
     PlotFormat format;
-    bool dark;            // for a dark page
-    bool colour;          // PLOT_TERM: the terminal shows colours
-    int columns, lines;   // PLOT_TERM: of the terminal; 0: 100, and 22 a panel
-    const char *gnuplot;  // the program; NULL: "gnuplot" on $PATH
-    const char *of;       // draws only panels whose titles contain this, if any do; NULL: all
-    Text *notes;          // gets a line on panels left out, and on a poorer terminal; NULL: ignored
-    const char *computed; // for figures that need it (Figure.computed); NULL: nothing was computed
-} PlotOptions;
+    double width_mm, height_mm; // on paper; 0: a picture for the screen (tex: 5.5 in wide), as high as needed
+    double points;              // size of its letters; 0: 8 (tex without a width: 9), on the screen 12 pixels
+    const char *font;           // NULL: sans-serif; tex: the page's
+    bool no_title, no_footer; // neither the figure's title, and panels' titles as short as can be, nor notes
+    bool dark;                // for a dark page
+    bool colour;              // PLOT_TERM: the terminal shows colours
+    int columns, lines;       // PLOT_TERM: of the terminal; 0: 100, and 22 a panel
+    const char *gnuplot;      // the program; NULL: "gnuplot" on $PATH
+    const char *of;           // draws only panels whose titles contain this, if any do; NULL: all
+    const char *panel;        // as `of`, but an error if there is none
+    Text *caption;            // gets a caption in plain text; NULL: ignored
+    Text *notes;              // gets a line on panels left out, and on a poorer terminal; NULL: ignored
+    const char *computed;     // for figures that need it (Figure.computed); NULL: nothing was computed
+};
 
 // Draws figure f of a run as the file `path`, and adds it to `out` with the files next to it; a stream gets
 // only the picture. False with e filled: nothing to draw (with what to run), no gnuplot, or no such run.
@@ -80,6 +92,32 @@ bool plot_write(Store *store, const Figure *f, int64_t run, const PlotOptions *o
 // The same as text: SVG, or lines for a terminal. Leaves no file, however the program ends.
 bool plot_text(Store *store, const Figure *f, int64_t run, const PlotOptions *o, Text *out, Error *e);
 bool plot_newest(Store *store, const Figure *f, int64_t *run, Error *e); // of f's kind; 0: there is none
+
+// plot_write and plot_text for data that isn't empty (data.h).
+bool plot_draw(const Figure *f, const PlotData *d, const PlotOptions *o, const char *path, Output *out,
+               Error *e);
+bool plot_draw_text(const Figure *f, const PlotData *d, const PlotOptions *o, Text *out, Error *e);
+
+#define PLOT_COLUMN_MM 85.0  // a paper's column
+#define PLOT_TEXT_MM   175.0 // and its two columns
+
+// Whether gnuplot can draw the format; `program` as PlotOptions.gnuplot.
+bool plot_can(PlotFormat format, const char *program, bool *can, Error *e);
+
+// --- a paper's figures (paper.c) -------------------------------------------------------------------------
+
+// Pictures in a folder, and FOLDER/figures.tex, a page that includes them with their captions.
+typedef struct Paper {
+    const PlotOptions *o; // width_mm 0: a column's for up to two panels, else the text's
+    const char *folder;
+    Output *out;
+    int count;    // of figures drawn
+    Text figures; // of the page
+} Paper;
+// Adds a figure's files, unless it has nothing to draw.
+bool paper_add(Paper *p, Store *store, const Figure *f, int64_t run, const char *computed, Error *e);
+bool paper_finish(Paper *p, Error *e); // adds the page
+void paper_release(Paper *p);
 
 // The curve of a training, whose numbers are not in the store. As plot_write.
 typedef struct PlotLosses {
@@ -105,44 +143,3 @@ typedef struct ReportOptions {
 // their data and scripts. Figures of steps of given shapes draw the newest surface of the same models.
 bool report_write(Store *store, int64_t run, const ReportOptions *o, const char *path, Output *out, Error *e);
 extern const char report_tasks[]; // tasks.sql: the section of run ?1 by category of its data
-
-// --- a figure's data (data.c) ----------------------------------------------------------------------------
-
-enum { PLOT_MOST_PANELS = 12 }; // further panels are left out, with a note
-
-typedef struct Names {
-    char **items; // (count), all different
-    size_t count, capacity;
-} Names;
-
-typedef struct PlotBlock {
-    int panel, series, colour; // numbers of names, from 1
-    int rows;
-} PlotBlock;
-
-// The result of a figure's query as gnuplot reads it: a file of numbers with one block per series of a panel,
-// and every text under a number.
-typedef struct PlotData {
-    Text numbers; // of the data file
-    Names panels, series, colours, labels;
-    Names titles;      // of the panels, with shortened paths
-    Names notes;       // lines under the figure: run and machine, proxy models, omissions
-    PlotBlock *blocks; // (count); the blocks of a panel are adjacent
-    size_t count, capacity;
-    int left_out;   // panels
-    int doubtful;   // number of the column `doubtful`, from 1; 0: no point is doubtful
-    const char *of; // panels whose titles don't contain it go into `others`; NULL: all are drawn
-    Names others;
-} PlotData;
-
-// A count of 0 means that the run has nothing to draw. Release it either way.
-bool plot_data(Store *store, const Figure *f, int64_t run, const char *computed, const char *of,
-               PlotData *out, Error *e);
-int plot_name(Names *n, const char *text); // adds a name if it is new; returns its number
-void plot_left_out(const Figure *f, const PlotData *d, Text *out); // a line on the panels that are left out
-void plot_data_release(PlotData *d);                               // takes an empty one
-
-// plot_write and plot_text for data that isn't empty; plot.c.
-bool plot_draw(const Figure *f, const PlotData *d, const PlotOptions *o, const char *path, Output *out,
-               Error *e);
-bool plot_draw_text(const Figure *f, const PlotData *d, const PlotOptions *o, Text *out, Error *e);

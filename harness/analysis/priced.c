@@ -462,6 +462,7 @@ bool priced_surface(const Figure *f, const PricedAsk *ask, PricedSurface *out, T
     if (!priced_lists(ask->batch, ask->bits, 1, &batches, &widths, e) ||
         !machine_open(ask->on, &g.machine, e) || !step_model_open(ask->shape, &g.model, e))
         return false;
+    out->how = g.machine.reckoned ? "reckoned" : "priced";
     snprintf(out->title, sizeof out->title, "%s, not measured: %s",
              g.machine.reckoned ? "Reckoned" : "Priced", f->summary);
     json_t *o = json_pack("{s:{s:s, s:s, s:b}}", "prediction", "machine", g.machine.name, "shape", ask->shape,

@@ -1,4 +1,4 @@
-// Draws a figure of a stored run into a file or the terminal.
+// Draws a figure of a stored run into a file or the terminal, or all of them for a paper.
 #include "harness/cli/command.h"
 
 #include "engine/base/error.h"
@@ -12,18 +12,22 @@
 #include "harness/papers/table.h"
 #include "plots/plots.h"
 #include "results/published.h"
+#include "results/rows.h"
 #include "results/store.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 typedef struct {
-    const char *run, *format, *output, *db;
+    const char *run, *format, *output, *db, *width, *font;
+    double height, size;
     PredictionArguments of;
     Choice choice;
-    bool dark, force;
+    const char *panel, *paper;
+    bool title, footer, caption, dark, force;
 } PlotArguments;
 
 #define AT(name) offsetof(PlotArguments, name)
@@ -34,7 +38,20 @@ static const Arg OPTIONS[] = {
      .fallback = "as FILE ends, or svg"},
     {"output", ARG_WORD, AT(output), .help = "where to; -: standard output, the picture alone",
      .value = "FILE", .fallback = "NAME.svg", .letter = 'o'},
+    {"paper", ARG_WORD, AT(paper), .help = "all: the pictures, and figures.tex, which includes them",
+     .value = "DIR"},
     ARG_FORCE(AT(force)),
+    {"width", ARG_WORD, AT(width), .help = "on paper: column is 85 mm, text 175", .value = "column|text|MM",
+     .fallback = "for the screen"},
+    {"height", ARG_REAL, AT(height), 20, 1000, .help = "of all panels together", .value = "MM",
+     .fallback = "as needed"},
+    {"size", ARG_REAL, AT(size), 4, 40, .help = "of letters, in points; on the screen in pixels",
+     .value = "POINTS", .fallback = "8, on the screen 12"},
+    {"font", ARG_WORD, AT(font), .help = "tex: always the page's", .value = "NAME", .fallback = "sans-serif"},
+    {"title", ARG_FLAG, AT(title), .help = "with the figure's title"},
+    {"footer", ARG_FLAG, AT(footer), .help = "with notes on run and machine"},
+    {"caption", ARG_FLAG, AT(caption), .help = "print a caption, too: n, intervals, conditions"},
+    {"panel", ARG_WORD, AT(panel), .help = "only panels with this in their titles", .value = "TEXT"},
     {"dark", ARG_FLAG, AT(dark), .help = "for a dark page"},
     CHOICE_OPTIONS(AT, choice),
     {"on", ARG_WORD, AT(of.on), .help = "predicted, scaling, slowdown, ..: price steps there",
@@ -86,6 +103,31 @@ static bool find_format(const PlotArguments *a, PlotFormat *out, Error *e) {
             return true;
         }
     return error_input(e, "a plot cannot be '%s', but svg, png, pdf, term or tex", name);
+}
+
+// Of a picture, by its name or in millimetres.
+static bool find_width(const PlotArguments *a, double *mm, Error *e) {
+    static const double LEAST = 30, MOST = 1000;
+    char *end;
+    if (!a->width) return true;
+    *mm = strcmp(a->width, "column") == 0 ? PLOT_COLUMN_MM
+          : strcmp(a->width, "text") == 0 ? PLOT_TEXT_MM
+                                          : strtod(a->width, &end);
+    return (*mm >= LEAST && *mm <= MOST && (isalpha((unsigned char)*a->width) || !*end)) ||
+           error_input(e, "--width '%s' must be column, text or from %g to %g mm", a->width, LEAST, MOST);
+}
+
+static bool find_look(const PlotArguments *a, PlotOptions *o, Error *e) {
+    if (!find_format(a, &o->format, e) || !find_width(a, &o->width_mm, e)) return false;
+    o->height_mm = a->height;
+    o->points = a->size;
+    o->font = a->font;
+    o->panel = a->panel;
+    o->dark = a->dark;
+    // In a terminal nothing else would name the figure.
+    o->no_title = !a->title && o->format != PLOT_TERM;
+    o->no_footer = !a->footer && o->format != PLOT_TERM;
+    return true;
 }
 
 // A paper's figure is of the newest run whose config names it.
@@ -172,6 +214,14 @@ static bool write_plot(Store *store, const Figure *f, const char *name, int64_t 
     return ok;
 }
 
+// For a page of LaTeX, as LaTeX.
+static void print_caption(const Text *caption, PlotFormat format) {
+    Text tex = {0};
+    page_text(&(Page){.format = PAGE_TEX, .out = &tex}, text_get(caption));
+    printf("\n%s\n", format == PLOT_TEX ? text_get(&tex) : text_get(caption));
+    text_release(&tex);
+}
+
 // The figure and its source.
 typedef struct Source {
     Store *store;
@@ -180,6 +230,13 @@ typedef struct Source {
     PricedSurface priced; // its title is the figure's
     Text computed, model;
 } Source;
+
+// A run's steps, if a machine is named, have their times there.
+static Figure as_asked(const Figure *f, const PlotArguments *a) {
+    Figure own = *f;
+    if (a->of.on && f->computed & COMPUTED_PREDICTION) own.how = "priced";
+    return own;
+}
 
 static bool open_stored(const PlotArguments *a, const char *name, Source *s, Error *e) {
     s->store = store_open(a->db, STORE_READ, NULL, e);
@@ -200,6 +257,7 @@ static bool open_priced(const PlotArguments *a, Source *s, Error *e) {
     s->store = s->priced.store;
     s->run = s->priced.run;
     s->figure.summary = s->priced.title;
+    s->figure.how = s->priced.how;
     return ok;
 }
 
@@ -207,6 +265,70 @@ static void close_source(Source *s) {
     text_release(&s->computed);
     text_release(&s->model);
     store_close(s->store);
+}
+
+// --- all figures, for a paper ----------------------------------------------------------------------------
+
+// LaTeX includes pdf, png and its own; a gnuplot without cairo draws no pdf.
+static bool find_paper_format(const PlotArguments *a, PlotOptions *o, Error *e) {
+    if (a->output || a->panel || a->caption)
+        return error_input(
+            e,
+            "plot all: leave out --output, --panel and --caption: all figures go to --paper, with captions");
+    bool can = false;
+    if (!a->format && !plot_can(PLOT_PDF, NULL, &can, e)) return false;
+    if (!a->format) o->format = can ? PLOT_PDF : PLOT_PNG;
+    if (o->format == PLOT_PDF || o->format == PLOT_PNG || o->format == PLOT_TEX) return true;
+    return error_input(e, "plot all: LaTeX cannot include '%s', but pdf, png or tex", a->format);
+}
+
+// 0: none of the figure's kind. Without --run, the newest.
+static bool find_run_of_kind(Store *store, const Figure *f, const char *which, int64_t *run, Error *e) {
+    static const char IS_SURFACE[] = "SELECT kind = 'surface' FROM run WHERE id = ?1";
+    int64_t surface = 0;
+    if (!which) return plot_newest(store, f, run, e);
+    if (!stored_run(store, which, run, e) || !rows_one_int(store, IS_SURFACE, *run, &surface, e))
+        return false;
+    if (surface != (f->kind == RUN_SURFACE)) *run = 0;
+    return true;
+}
+
+static bool add_to_paper(const PlotArguments *a, const Figure *f, Paper *p, Error *e) {
+    Text computed = {0};
+    Error chosen = {0}; // a surface need not have the names chosen of a sweep
+    int64_t run = 0;
+    Store *store = store_open(a->db, STORE_READ, NULL, e);
+    bool ok = store && find_run_of_kind(store, f, a->run, &run, e);
+    if (ok && run) {
+        const Figure own = as_asked(f, a);
+        ok = compute(&store, f, run, a, &computed, &chosen);
+        if (ok) ok = paper_add(p, store, &own, run, computed.length ? text_get(&computed) : NULL, e);
+        else if (!(ok = f->kind == RUN_SURFACE && chosen.kind == ERROR_INPUT)) *e = chosen;
+    }
+    text_release(&computed);
+    store_close(store);
+    return ok;
+}
+
+static bool write_paper(const PlotArguments *a, const PlotOptions *look, Error *e) {
+    PlotOptions o = *look;
+    Text notes = {0};
+    Output out = {.force = a->force};
+    Paper p = {.o = &o, .folder = a->paper, .out = &out};
+    o.notes = &notes;
+    output_reads(&out, a->db);
+    bool ok = find_paper_format(a, &o, e);
+    for (int i = 0; ok && i < figure_count; i++) ok = add_to_paper(a, &figures[i], &p, e);
+    if (ok && !p.count) ok = error_input(e, "'%s' has nothing to draw: outpace run CONFIG", a->db);
+    ok = ok && paper_finish(&p, e) && output_finish(&out, e);
+    if (ok) fputs(text_get(&notes), stderr);
+    if (ok)
+        printf("%s/figures.tex: %d figures as %s, with their data and scripts\n", SHOWN(a->paper), p.count,
+               plot_format_names[o.format]);
+    paper_release(&p);
+    output_release(&out);
+    text_release(&notes);
+    return ok;
 }
 
 static bool run(int argc, char **argv, int *code, Error *e) {
@@ -222,27 +344,35 @@ static bool run(int argc, char **argv, int *code, Error *e) {
         return true;
     }
     const char *name = rest.items[0];
+    if (a.caption && a.output && output_is_stream(a.output))
+        return error_input(e, "plot: --caption is printed, so the picture cannot go to '%s'", a.output);
+    bool all = strcmp(name, "all") == 0;
+    if (all != (a.paper != NULL)) return error_input(e, "plot: 'all' goes with --paper DIR");
+    if (!find_look(&a, &o, e)) return false;
+    if (all) return write_paper(&a, &o, e);
     const Figure *f = find(name, e);
-    if (!f || !find_format(&a, &o.format, e)) return false;
-    o.dark = a.dark;
+    if (!f) return false;
     bool print = o.format == PLOT_TERM && !a.output;
-    Text notes = {0};
-    Source s = {.figure = *f};
+    Text notes = {0}, caption = {0};
+    Source s = {.figure = as_asked(f, &a)};
     o.notes = &notes;
+    if (a.caption) o.caption = &caption;
     bool ok = a.of.on && f->priced ? open_priced(&a, &s, e) : open_stored(&a, name, &s, e);
     if (s.computed.length) o.computed = text_get(&s.computed);
     if (s.model.length) o.of = text_get(&s.model);
     ok = ok && (print ? print_plot(s.store, &s.figure, s.run, &o, e)
                       : write_plot(s.store, &s.figure, name, s.run, &o, &a, e));
     if (ok) fputs(text_get(&notes), stderr);
+    if (ok && a.caption) print_caption(&caption, o.format);
     text_release(&notes);
+    text_release(&caption);
     close_source(&s);
     return ok;
 }
 
 const Command command_plot = {
     .name = "plot",
-    .usage = "[FIGURE] [OPTIONS]",
+    .usage = "[FIGURE|all] [OPTIONS]",
     .summary = "draw a figure of a stored run, to a file or in the terminal",
     .arguments = {0, 1},
     .lesson =
@@ -251,19 +381,29 @@ const Command command_plot = {
         "are its numbers (FILE.dat) and the script (FILE.gp) with which gnuplot redraws it alone; next to\n"
         "NAME.tex is the picture that it includes (NAME-inc.pdf). A file that 'plot' did not write\n"
         "is not replaced without --force. Cells that weren't measured are hatched; failures are marked.\n"
+        "\n"
+        "A picture has no title and no notes unless you ask for them; --caption prints these facts as text\n"
+        "for the paper. With --width it has a paper's size and letters of 8 points; bars without room for\n"
+        "settings have the methods' names. A png has 300 dots to the inch then, an svg 96 pixels. LaTeX\n"
+        "needs the package graphicx, and \\includegraphics or, for tex, \\input{FILE} (without --width 5.5\n"
+        "inches wide and 9 points; with --dark the package color, too). 'all' draws every figure that has\n"
+        "data, of RUN or of the newest sweep and surface, and a page of LaTeX with their captions.\n"
+        "A gnuplot without cairo draws png coarser, tex with an .eps in place of the pdf, and no pdf.\n"
+        "The terminal's figure is as large as the terminal.\n"
+        "\n"
         "With --on, slowdown, contexts and rows draw no run: each step is priced on that machine, for "
         "SHAPE.\n"
         "'CARD-reckoned' are GPUs whose steps were reckoned from the kernels' work; none was measured.\n"
-        "A paper needs the package graphicx and \\input{FILE}: 5.5 inches wide, with letters of 9 points\n"
-        "(with --dark, the package color, too). A gnuplot without cairo draws png coarser, tex with an .eps\n"
-        "in place of the pdf, and no pdf. The terminal's figure is as large as the terminal.\n"
         "\n"
         "  outpace plot speedup\n"
         "  outpace plot slowdown --format term\n"
-        "  outpace plot lookahead-figure-8 --dark\n"
+        "  outpace plot ctar --run 3 --width column -o ctar.pdf --caption\n"
+        "  outpace plot match-k --dataset code --width 60 --height 40 --size 7 --font Helvetica -o "
+        "match.svg\n"
+        "  outpace plot all --paper figures --format tex\n"
+        "  outpace plot lookahead-figure-8 --dark --title --footer\n"
         "  outpace plot contexts --on h100-reckoned --shape llama2-7b\n"
         "  outpace plot experts --on h100 --shape mixtral-8x7b --beside llama2-13b\n"
-        "  outpace plot ctar --run 3 -o ctar.pdf\n"
         "  outpace plot scaling --run 3 --on a100-40gb --shape llama2-7b --devices 1,2,4,8 --link 300,5\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,

@@ -1,4 +1,5 @@
-set xlabel 'w: drafted tokens, or more, that a step accepted'
-set ylabel 'share of steps'
-y_range = '[0:1]'
+x_name = 'w: drafted tokens, or more, that a step accepted'
+y_name = 'share of steps'
+y_from = 0
+y_to = 1.03
 x_is_whole = 1

@@ -17,7 +17,7 @@ at AS (
     JOIN point_param AS g ON g.point_id = result.point_id AND g.section = 'method' AND g.name = 'G'
     LEFT JOIN point_param AS b ON b.point_id = result.point_id AND b.section = 'method' AND b.name = 'bonus'
     WHERE method = 'lookahead' AND S IS NOT NULL AND temperature = 0)
-SELECT iif(what = 'S', 'S, tokens a step: ', 'speedup: ') || model || ', ' || dataset || mode AS panel,
+SELECT iif(what = 'S', 'S: ', 'speedup: ') || model || ', ' || dataset || mode AS panel,
        'N=' || N || iif(alike, ' G=W, ', ' G=' || G || ', ') || machine AS series, W,
        iif(what = 'S', S, speedup) AS value, iif(what = 'S', S_low, speedup_low) AS low, iif(what = 'S', S_high, speedup_high) AS high,
        what = 'speedup' AND doubtful AS doubtful

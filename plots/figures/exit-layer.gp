@@ -1,2 +1,4 @@
-set xlabel 'exit layer'
+x_name = 'exit layer'
 x_is_whole = 1
+y_shared = 0
+grouped = 2

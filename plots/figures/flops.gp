@@ -1,5 +1,4 @@
-set xlabel 'GFLOP a step: the target''s products with its weights'
-set ylabel 'S, tokens a step'
-set logscale x 2
-x_by_powers = 1
-set format x '%.2g'
+x_name = 'GFLOP a step, of the target''s products'
+y_name = 'S, tokens a step'
+x_by_powers = 2
+x_shared = 0

@@ -1,58 +1,72 @@
 # Cells over numbered columns and rows: x y value label_x label_y ridge ridge_rows doubtful. A cell that was not measured is hatched.
-# `level` and `levels` are contours of the value; where ridge, in rows of the ridge, is 1, operations bind.
-set key outside center bottom horizontal samplen 1.5 width -1 height (chars ? 0 : 1.2)
+# level and levels: values that get a line, along the cells' borders; where ridge is 1 or more, operations bind. All panels
+# have one scale and one colour bar.
+form = 'cells'
+has_bar = !chars
+stats data using 1:2 name 'G' nooutput
+stats data using 3 name 'V' nooutput
+stats data using 6 name 'R' nooutput
+stats data using 7 name 'Q' nooutput
+ridge = exists('R_min') ? R_min < 1 && R_max >= 1 : 0
+lowest = V_min
+highest = V_max > V_min ? V_max : V_min * 1.01
+cell_rows = G_max_y
+stats data using (strlen(label[int($5)])) name 'T' nooutput
+y_letters = T_max
+# Told apart by dashes, and where a terminal has none, by their darkness. One alone is wider.
+array dashes[3] = ['.', '-', 1]
+array darker[3] = ['#e58a3c', '#d55e00', '#8c2d04']
+level_dash(n) = |level| == 1 ? 1 : dashes[n]
+level_hue(n) = |level| == 1 ? alarm : darker[n]
+level_width = |level| == 1 ? 3 : 2
+# Only lines that are there are in the legend.
+do for [n = 1:|level|] { if (level[n] > lowest && level[n] <= highest) { ok = entry('line', sprintf('%.1f', level[n]), 3, level_hue(n), 1, level_dash(n)) } }
+if (ridge) { ok = entry('line', 'computing binds, not reading', 28, '#56b4e9', 1, 1) }
+#layout
+set key off
 set grid noxtics noytics
 set tics scale 0
-set xlabel offset 0, 0.5
-unset colorbox
-set contour base
-contour_dash(n) = |level| == 1 ? 1 : n == 1 ? 3 : n == 2 ? 2 : 1
-contour_width = |level| == 1 ? 4 : 2
+set logscale cb
+set cbrange [lowest:highest]
 light(v) = log(v / lowest) > 0.6 * log(highest / lowest)
-mark(n) = is_doubtful(0) ? '*' : ''
-$ridge << NONE
-NONE
+told(v) = v < 9.995 ? sprintf('%.2f', v) : v < 99.95 ? sprintf('%.1f', v) : sprintf('%.0f', v)
+shown(n) = told($3) . (is_doubtful(0) ? '*' : '')
+# Numbers as large as fit; none if they would be too small to read, since the colour bar has them, too.
+cell = inner / G_max_x
+in_cell = chars || tex ? 1 : cell / (6 * em) < tall / G_max_y / (1.2 * size) ? cell / (6 * em) : tall / G_max_y / (1.2 * size)
+in_cell = in_cell > 0.9 ? 0.9 : in_cell
+has_numbers = in_cell * size > 4.4 && (!tex || cell > 4.4 * em)
+# The border to the left of a cell, or below it, where the value crosses v. The cells come row by row, from the left.
+array below[G_max_x + 1]
+left = NaN
+crosses(a, b, v) = a == a && b == b ? (a < v) != (b < v) : 0
+next_left(n, v) = (was = int($1) == 1 ? NaN : left, left = valid(n) ? column(n) : NaN, crosses(was, left, v) ? $1 - 0.5 : NaN)
+next_below(n, v) = (was = int($2) == 1 ? NaN : below[int($1)], below[int($1)] = valid(n) ? column(n) : NaN, crosses(was, below[int($1)], v) ? $1 - 0.5 : NaN)
 do for [p = 1:panels] {
-    set origin left_of(p), bottom_of(p)
-    set size wide, high
-    set title panel[p]
+    eval place
     i = first[p]
-    set autoscale xy
-    stats data index i using 3 name 'V' nooutput
-    stats data index i using 1:2 name 'G' nooutput
-    stats data index i using 6 name 'R' nooutput
-    stats data index i using 7 name 'Q' nooutput
-    ridge = exists('R_min') ? R_min < 1 && R_max > 1 : 0
-    ridge_rows = exists('Q_min') ? Q_min : 0
-    lowest = V_min
-    highest = V_max > V_min ? V_max : V_min * 1.01
     set xrange [0.5:G_max_x + 0.5]
     set yrange [0.5:G_max_y + 0.5]
-    set cbrange [lowest:highest]
-    set logscale cb
+    if (p == panels && !chars) {
+        set colorbox vertical user origin screen 1 - (6 * em + 1.1 * line) / width, screen frame_bottom(panels > across ? across * (down - 1) + 1 : 1) \
+            size screen 1.1 * size / width, screen frame_top(1) - frame_bottom(across * (down - 1) + 1) noborder
+        set cblabel bar_name . how textcolor rgb ink font sized(on_paper ? 1 : 0.92) offset 0, 0
+        set cbtics font small textcolor rgb ink scale 0.5
+        n = int((frame_top(1) - frame_bottom(across * (down - 1) + 1)) * height / (1.6 * line))
+        eval 'set cbtics ' . (highest < 3 * lowest ? evenly(lowest, highest, n < 2 ? 2 : n < 5 ? n : 5) : decimal(lowest, highest, n < 2 ? 2 : n))
+    } else { unset colorbox }
     if (chars) {
-        plot data index i using 1:2:(valid(3) ? sprintf('%.2f', $3) . mark(0) : '///'):xtic(label[int($4)]):ytic(label[int($5)]) with labels
+        plot data index i using 1:2:(valid(3) ? shown(0) : '///'):xtic(label[int($4)]):ytic(label[int($5)]) with labels
+        unset for [i = 1:1 + notes] label i
     } else {
-        unset surface
-        set table $contours
-        eval 'set cntrparam levels discrete ' . levels
-        splot data index i using 1:2:3
-        unset table
-        if (ridge) {
-            set table $ridge
-            set cntrparam levels discrete 1
-            splot data index i using 1:2:6
-            unset table
-        }
-        set surface
         plot data index i using 1:2:($1 - 0.5):($1 + 0.5):($2 - 0.5):($2 + 0.5):3:xtic(label[int($4)]):ytic(label[int($5)]) with boxxyerror fillcolor palette, \
              data index i using (valid(3) ? NaN : $1):2:($1 - 0.5):($1 + 0.5):($2 - 0.5):($2 + 0.5) with boxxyerror fillstyle transparent pattern 4 border fillcolor rgb ink linewidth 0.5, \
-             data index i using 1:2:(valid(3) ? sprintf('%.2f', $3) . mark(0) : ''):(light($3) ? 0x1a1a1a : 0xffffff) with labels font small textcolor rgb variable, \
-             for [n = 1:|level|] $contours using 1:(abs($3 - level[n]) < 1e-6 ? $2 : NaN) with lines linewidth contour_width linecolor rgb alarm dashtype contour_dash(n), \
-             for [n = 1:|level|] keyentry with lines linewidth contour_width linecolor rgb alarm dashtype contour_dash(n) title sprintf('%.1f', level[n]), \
-             for [n = 1:(ridge ? 1 : 0)] '$ridge' using 1:2 with lines linewidth 2.5 linecolor rgb '#56b4e9', \
-             for [n = 1:(ridge ? 1 : 0)] keyentry with lines linewidth 2.5 linecolor rgb '#56b4e9' title sprintf('from %d rows on computing binds, not reading', ridge_rows)
+             for [n = 1:|level|] data index i using (next_left(3, level[n])):($2 - 0.5):(0):(1) with vectors nohead linewidth level_width + 2.5 linecolor rgb '#ffffff', \
+             for [n = 1:|level|] data index i using (next_below(3, level[n])):($2 - 0.5):(1):(0) with vectors nohead linewidth level_width + 2.5 linecolor rgb '#ffffff', \
+             for [n = 1:ridge] data index i using (next_left(6, 1)):($2 - 0.5):(0):(1) with vectors nohead linewidth 4.5 linecolor rgb '#56b4e9', \
+             for [n = 1:ridge] data index i using (next_below(6, 1)):($2 - 0.5):(1):(0) with vectors nohead linewidth 4.5 linecolor rgb '#56b4e9', \
+             for [n = 1:|level|] data index i using (next_left(3, level[n])):($2 - 0.5):(0):(1) with vectors nohead linewidth level_width linecolor rgb level_hue(n) dashtype level_dash(n), \
+             for [n = 1:|level|] data index i using (next_below(3, level[n])):($2 - 0.5):(1):(0) with vectors nohead linewidth level_width linecolor rgb level_hue(n) dashtype level_dash(n), \
+             data index i using (has_numbers && valid(3) ? $1 : NaN):2:(shown(0)):(light($3) ? 0x1a1a1a : 0xffffff) with labels font sized(in_cell) textcolor rgb variable
     }
-    unset for [i = 1:1 + |note|] label i
 }
-unset multiplot

@@ -1,5 +1,4 @@
-set xlabel 'window W, in powers of two'
-set ylabel 'S, tokens a step'
-set logscale x 2
+x_name = 'window W'
+y_name = 'S, tokens a step'
 x_by_powers = 1
-y_range = '[1:*]'
+y_from = 1

@@ -1,4 +1,5 @@
-set xlabel 'tokens w of a row'
-set ylabel 'rows k'
+x_name = 'tokens w of a row'
+y_name = 'rows k'
+bar_name = 'S, or speedup'
 array level[3] = [1.0, 1.5, 2.0]
-levels = '1.0, 1.5, 2.0'
+grouped = 2

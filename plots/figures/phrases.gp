@@ -1,1 +1,3 @@
-set xlabel 'phrases tried behind a draft, K'
+x_name = 'phrases tried behind a draft, K'
+y_shared = 0
+grouped = 2

@@ -1,4 +1,4 @@
-SELECT iif(what = 'S', 'S, tokens a step: ', 'speedup: ') || model || ', ' || dataset AS panel, 'gamma=' || gamma.value || ', beta=' || beta.value AS series,
+SELECT iif(what = 'S', 'S: ', 'speedup: ') || model || ', ' || dataset AS panel, 'gamma=' || gamma.value || ', beta=' || beta.value AS series,
        k.value AS K, iif(what = 'S', S, speedup) AS value, iif(what = 'S', S_low, speedup_low) AS low, iif(what = 'S', S_high, speedup_high) AS high,
        what = 'speedup' AND doubtful AS doubtful
 FROM result JOIN point_doubt USING (point_id)

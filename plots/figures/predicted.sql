@@ -14,7 +14,7 @@ place AS (
            0 AS doubtful
     FROM fit, json_each(predictions) AS p
     UNION ALL
-    SELECT 2, 'step, ms: ' || at, 'priced', 1e3 * json_extract(point, '$.measured_step_s'),
+    SELECT 2, 'step in ms: ' || at, 'priced', 1e3 * json_extract(point, '$.measured_step_s'),
            1e3 * json_extract(point, '$.step_s'), NULL, NULL, coalesce(json_extract(point, '$.measured_doubtful'), 0) FROM priced
     UNION ALL
     SELECT 3, 'speedup: ' || at, 'priced', json_extract(point, '$.measured_speedup'), json_extract(point, '$.speedup'),

@@ -1,5 +1,5 @@
-# The contour of 1: beyond it a method no longer pays.
-set xlabel 'sequences that share each step'
-set ylabel 'bits of a weight'
+# The line at 1: beyond it a method no longer pays.
+x_name = 'sequences that share each step'
+y_name = 'bits of a weight'
+bar_name = 'speedup'
 array level[1] = [1.0]
-levels = '1.0'

@@ -1,15 +1,25 @@
 # Measured points under the ceilings: intensity rate ceiling. Both axes by tens.
-set xlabel 'operations a byte'
-set ylabel 'GFLOP/s'
-set logscale xy
-do for [p = 1:panels] {
-    set origin left_of(p), bottom_of(p)
-    set size wide, high
-    set title panel[p]
-    plot for [i = first[p]:last[p]] data index i using 1:($3 > 0 ? $2 : NaN) with lines linewidth 1.5 dashtype 2 linecolor rgb ink \
-             title (i == first[p] ? series[block_series[i + 1]] : ''), \
-         for [i = first[p] + 1:last[p]] data index i using 1:($3 > 0 ? NaN : $2) with points pointsize 0.7 \
-             linecolor rgb colour(block_colour[i + 1]) pointtype point_of(block_colour[i + 1]) title series[block_series[i + 1]]
-    unset for [i = 1:1 + |note|] label i
+x_name = 'operations a byte'
+y_name = 'GFLOP/s'
+has_ceiling = 0
+do for [i = 1:|block_series|] {
+    stats data index i - 1 using 3 name 'C' nooutput
+    if (C_max > 0) { has_ceiling = i } else { ok = enter(i, 'mark') }
 }
-unset multiplot
+if (has_ceiling) { ok = entry('line', series[block_series[has_ceiling]], strlen(series[block_series[has_ceiling]]), ink, 1, 2) }
+#layout
+stats data using 1 name 'X' nooutput
+stats data using 2 name 'Y' nooutput
+set logscale xy
+eval 'set xtics ' . decimal(X_min, X_max, x_most)
+eval 'set ytics ' . decimal(Y_min, Y_max, y_most)
+set xrange [X_min * 0.9:X_max * 1.1]
+set yrange [Y_min * 0.8:Y_max * 1.3]
+do for [p = 1:panels] {
+    eval place
+    plot for [i = first[p]:last[p]] data index i using 1:($3 > 0 ? $2 : NaN) with lines linewidth 1.5 dashtype 2 linecolor rgb ink \
+             title (chars && i == first[p] ? series[block_series[i + 1]] : ''), \
+         for [i = first[p]:last[p]] data index i using 1:($3 > 0 ? NaN : $2) with points pointsize 0.7 * dot \
+             linecolor rgb block_hue[i + 1] pointtype block_mark[i + 1] title (chars && i > first[p] ? series[block_series[i + 1]] : '')
+    if (chars) { unset for [i = 1:1 + notes] label i }
+}

@@ -1,15 +1,24 @@
-# Measured slowdown and the roofline's, over the rows of a step: rows slowdown floor. Both axes in powers of two.
-set xlabel 'rows of a step'
-set ylabel 'time over that of one row'
-set logscale xy 2
+# Measured slowdown and the roofline's, over the rows of a step: rows slowdown floor. Both axes are logarithmic.
+x_name = 'rows of a step'
+y_name = 'time over that of one row' . how
+do for [i = 1:|block_series|] { ok = enter(i, 'curve') }
+ok = entry('line', 'at least, by reading and computing', 34, ink, 1, 2)
+#layout
+stats data using 1 name 'X' nooutput
+stats data using 2 name 'Y' nooutput
+stats data using 3 name 'Z' nooutput
+lowest = exists('Z_min') ? (Z_min < Y_min ? Z_min : Y_min) : Y_min
+highest = exists('Z_max') ? (Z_max > Y_max ? Z_max : Y_max) : Y_max
+set logscale xy
+set xrange [X_min * 0.9:X_max * 1.15]
+set yrange [lowest * 0.9:highest * 1.15]
+eval 'set xtics ' . powers(X_min, X_max, x_most)
+eval 'set ytics ' . decimal(lowest * 0.9, highest * 1.15, y_most)
 do for [p = 1:panels] {
-    set origin left_of(p), bottom_of(p)
-    set size wide, high
-    set title panel[p]
-    plot for [i = first[p]:last[p]] data index i using 1:3 with lines linewidth 1.5 dashtype 2 linecolor rgb colour(block_colour[i + 1]) \
-             title (i == first[p] ? 'at least, by reading and computing' : ''), \
-         for [i = first[p]:last[p]] data index i using 1:2 with linespoints linewidth 2 pointsize 0.8 \
-             linecolor rgb colour(block_colour[i + 1]) pointtype point_of(block_colour[i + 1]) title series[block_series[i + 1]]
-    unset for [i = 1:1 + |note|] label i
+    eval place
+    plot for [i = first[p]:last[p]] data index i using 1:3 with lines linewidth 1.5 dashtype 2 linecolor rgb block_hue[i + 1] \
+             title (chars && i == first[p] ? 'at least, by reading and computing' : ''), \
+         for [i = first[p]:last[p]] data index i using 1:2 with linespoints linewidth 2 pointsize 0.8 * dot \
+             linecolor rgb block_hue[i + 1] pointtype block_mark[i + 1] title (chars ? series[block_series[i + 1]] : '')
+    if (chars) { unset for [i = 1:1 + notes] label i }
 }
-unset multiplot

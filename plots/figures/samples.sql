@@ -5,7 +5,7 @@ WITH numbered AS (
            1 + count(*) OVER (PARTITION BY model_id, point.dataset_id) / 2000 AS stride
     FROM point JOIN sample ON sample.point_id = point.id LEFT JOIN disturbed ON sample_id = sample.id WHERE run_id = ?1)
 SELECT model.name || ', ' || dataset.name || iif(stride > 1, ', one in ' || stride, '') AS panel,
-       method AS series, number, time, CASE WHEN flags & 2 THEN 2 WHEN flags THEN 1 ELSE 0 END AS mark
+       method AS series, method AS colour, number, time, CASE WHEN flags & 2 THEN 2 WHEN flags THEN 1 ELSE 0 END AS mark
 FROM numbered JOIN model ON model.id = model_id JOIN dataset ON dataset.id = dataset_id
-WHERE number % stride = 0 OR flags
+WHERE time IS NOT NULL AND (number % stride = 0 OR flags)
 ORDER BY model_id, dataset_id, method = 'autoregressive' DESC, method, number;

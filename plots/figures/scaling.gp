@@ -1,4 +1,3 @@
-set xlabel 'devices, in powers of two'
-set ylabel 'predicted speedup'
-set logscale x 2
+x_name = 'devices'
+y_name = 'predicted speedup'
 x_by_powers = 1

@@ -13,7 +13,7 @@ setting AS (
 SELECT model || ', ' || dataset || CASE WHEN temperature > 0 THEN ', temperature ' || temperature ELSE '' END AS panel,
        method AS series, method AS colour,
        row_number() OVER (PARTITION BY model, dataset, temperature ORDER BY speedup DESC NULLS LAST, number) AS row,
-       speedup, speedup_low AS low, speedup_high AS high, label AS label_bar,
+       speedup, speedup_low AS low, speedup_high AS high, label AS label_bar, method AS label_method,
        (SELECT published FROM printed WHERE printed.point_id = setting.point_id) AS published,
        CASE WHEN speedup IS NOT NULL THEN iif(diverged > 0 AND temperature = 0, '(another text)', NULL)
             WHEN skipped IS NOT NULL THEN 'skipped: ' || substr(skipped, 1, 60)

@@ -1,22 +1,25 @@
-# Stacked bars, a step's time in parts: row propose forward verify observe other label_bar doubtful, in milliseconds.
-set xlabel 'milliseconds a step'
-set key vertical
+# Stacked bars, a step's time in parts: row propose forward verify observe other label_bar label_method doubtful, in milliseconds.
+# From dark to light and back, so that grey print tells neighbours apart. They are no methods' colours.
+form = 'bars'
+x_name = 'milliseconds a step'
+do for [p = 1:panels] { if (block_rows[first[p] + 1] > most_bars) { most_bars = block_rows[first[p] + 1] } }
+array part[5] = ['the method drafts', 'the model runs', 'tokens are accepted', 'the method learns', 'all else']
+array part_hue[5] = ['#12304f', '#6f9fc8', '#c9dcec', '#9a6a12', '#d9d9d9']
+do for [n = 1:5] { ok = entry('box', part[n], strlen(part[n]), part_hue[n], 1, 1) }
+#layout
 set grid noytics
 set ytics scale 0
-array part[5] = ['the method drafts', 'the model runs', 'tokens are accepted', 'the method learns', 'all else']
 upto(n) = (n > 0 ? column(2) : 0) + (n > 1 ? column(3) : 0) + (n > 2 ? column(4) : 0) + (n > 3 ? column(5) : 0) + (n > 4 ? column(6) : 0)
+stats data using (upto(5)) name 'V' nooutput
+longest = V_max * (chars ? 1.15 : 1 + 8 * em / (inner - 8 * em))
 do for [p = 1:panels] {
-    set origin left_of(p), bottom_of(p)
-    set size wide, high
-    set title panel[p]
+    eval place
     i = first[p]
-    set autoscale xy
-    stats data index i using (upto(5)) name 'V' nooutput
-    set xrange [0:1.15 * V_max]
+    set xrange [0:longest]
+    set xtics even(longest, x_most)
     set yrange [block_rows[i + 1] + 0.6:0.4]
-    plot for [n = 1:5] data index i using (upto(n)):1:(upto(n - 1)):(upto(n)):($1 - half):($1 + half):ytic(label[int($7)]) \
-             with boxxyerror fillcolor rgb colour(n) title part[n], \
-         data index i using (upto(5)):1:(sprintf('%.3g ms', upto(5)) . (is_doubtful(0) ? '*' : '')) with labels left offset 0.8, 0 textcolor rgb ink font small
-    unset for [i = 1:1 + |note|] label i
+    plot for [n = 1:5] data index i using (upto(n)):1:(upto(n - 1)):(upto(n)):($1 - half):($1 + half):ytic(label[int(column(short ? 8 : 7))]) \
+             with boxxyerror fillcolor rgb part_hue[n] title (chars ? part[n] : ''), \
+         data index i using (upto(5)):1:(sprintf('%.3g ms', upto(5)) . (is_doubtful(0) ? '*' : '')) with labels left offset (chars ? 0.8 : 0.5), 0 textcolor rgb ink font small
+    if (chars) { unset for [i = 1:1 + notes] label i }
 }
-unset multiplot

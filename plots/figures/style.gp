@@ -1,20 +1,17 @@
-# The common style. The program has said before it: chars (1: drawn in characters), tex (1: the page sets its texts), dark, the figure's title,
-# panels, across (panels beside each other), down, pixels (the height; in lines where chars),
-# doubtful (plots.h), and arrays: panel (titles), first and last
-# (blocks of data of each), series, label, note; of blocks: block_series, block_colour, block_rows.
+# The common style. The program has set before it: chars (1: drawn in characters), tex (1: the page sets its texts), dark,
+# on_paper (1: of a paper's size), width, asked_height (0: as needed), size (of a letter: all three in pixels, on paper in
+# points, or in characters), letter (the same as the terminal counts), title ('': none), how (', priced' of steps that were not
+# measured), panels, notes, doubtful (plots.h), most_bar and most_method (letters of the longest), and arrays: panel (titles),
+# first and last (blocks of data of each), series, label, note; of blocks: block_series, block_hue, block_mark, block_dash,
+# block_rows.
+#
+# A figure's script sets form, names of axes and entries of the legend; its line '#layout' stands for layout.gp and the terminal;
+# then it draws each panel after 'eval place'. end.gp draws the texts that belong to the page.
 
 ink   = dark ? '#e6e6e6' : '#1a1a1a'
 faint = dark ? '#3a4048' : '#dddddd'
-paper = dark ? '#16191d' : '#ffffff'
+page  = dark ? '#16191d' : '#ffffff'
 alarm = '#d55e00'
-
-# Okabe and Ito's colours, told apart by colour-blind eyes, then ten more; each has a mark and a dash of its own for grey print.
-array hue[18] = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#888888', '#b09a00', \
-    '#7b6fd0', '#a33b3b', '#6b8e23', '#17a2a2', '#a0724a', '#c2b280', '#e377c2', '#2b4a8b', '#8fce5a', '#5f4b3f']
-array mark[8] = [7, 5, 9, 11, 13, 6, 4, 8]
-colour(s) = hue[1 + (s - 1) % 18]
-point_of(s) = mark[1 + (s - 1 + (s - 1) / 8) % 8]
-dash_of(s) = 1 + ((s - 1) / 8) % 4
 
 # From dark to light at an even pace, so that grey print keeps the order (the stops are those of cividis). A page sets
 # all numbers in black: it has the lighter half.
@@ -24,45 +21,90 @@ if (tex) {
     set palette defined (0 '#00224e', 1 '#35456c', 2 '#666970', 3 '#948e77', 4 '#c8b866', 5 '#fee838')
 }
 
-# Steps between tics: of whole numbers, of any, and of powers of two up from the least.
-whole(range) = range < 9 ? 1 : ceil(range / 8.0)
-decade(range) = 10 ** floor(log10(range / 4.0))
-twofold(ratio) = ratio < 24 ? 2 : ratio < 600 ? 4 : 16
-even(range) = decade(range) * (range / 4.0 > 5 * decade(range) ? 10 : range / 4.0 > 2 * decade(range) ? 5 : 2)
+# A letter's width and a line's height.
+em = chars ? 1.0 : (tex ? 0.5 : 0.56) * size
+line = chars ? 1.0 : 1.35 * size
 
-x_is_whole = 0
-x_by_powers = 0
-y_range = '[0 < *:*]' # nothing is less than 0, nor are the tics
+# Steps between tics: even ones, at most n of them, of whole numbers or any.
+rounded(step, ten) = step <= ten ? ten : step <= 2 * ten ? 2 * ten : step <= 5 * ten ? 5 * ten : 10 * ten
+even(range, n) = range > 0 ? rounded(1.0 * range / n, 10.0 ** floor(log10(1.0 * range / n))) : 1
+whole(range, n) = range < n ? 1 : even(range, n)
+
+# Tics of a logarithmic axis from low to high, at most n, as a list: powers of two; or 1, 2 and 5 (of less than a decade, more
+# of them; of many, powers of ten).
+listed(list) = '(' . list[1:strlen(list) - 2] . ')'
+twofold(v, high, by) = v > 1.0001 * high ? '' : sprintf("'%g' %.9g, ", v, v) . twofold(v * by, high, by)
+powers(low, high, n) = listed(twofold(2.0 ** ceil(log(low) / log(2) - 1e-6), high, 2.0 ** ceil(log(high / low) / log(2) / n + 1e-6)))
+array of_ten[6] = [1, 1.5, 2, 3, 5, 7]
+decade(j, kinds) = int(floor(1.0 * j / kinds))
+of_log(j, kinds) = 10.0 ** decade(j, kinds) * (kinds == 6 ? of_ten[1 + j - 6 * decade(j, 6)] : kinds == 3 ? (j - 3 * decade(j, 3) == 1 ? 2 : j - 3 * decade(j, 3) == 2 ? 5 : 1) : 1)
+log_list(j, kinds, by, low, high) = of_log(j, kinds) > 1.0001 * high ? '' : \
+    (of_log(j, kinds) < 0.9999 * low ? '' : sprintf("'%g' %.9g, ", of_log(j, kinds), of_log(j, kinds))) . log_list(j + by, kinds, by, low, high)
+log_kinds(tens, n) = tens < 0.9 && 6 * tens < n + 1 ? 6 : 3 * tens < n + 1 ? 3 : 1
+decimal(low, high, n) = listed(log_list(log_kinds(log10(high / low), n) * int(floor(log10(low))), log_kinds(log10(high / low), n), \
+    log_kinds(log10(high / low), n) > 1 ? 1 : int(ceil(log10(high / low) / n)), low, high))
+
+# Even ones as a list, for a short logarithmic axis.
+even_list(v, high, step) = v > high + 1e-6 * step ? '' : sprintf("'%g' %.9g, ", v, v) . even_list(v + step, high, step)
+evenly(low, high, n) = listed(even_list(ceil(low / even(high - low, n) - 1e-6) * even(high - low, n), high, even(high - low, n)))
+
+is_doubtful(n) = doubtful ? column(doubtful) > 0 : 0 # the point that is being drawn
 half = chars ? 0 : 0.35 # of a bar: in characters it is a line of them
 # Characters have one size, and a page that sets the texts gives them its own.
-sized(points) = chars || tex ? '' : sprintf(',%d', points)
-small = sized(10)
-is_doubtful(n) = doubtful ? column(doubtful) > 0 : 0 # the point that is being drawn
-star = chars ? '' : ',16'
+sized(of) = chars || tex ? '' : sprintf(',%.4g', of * letter)
+small = sized(on_paper ? 0.9 : 0.85)
+star = sized(1.3)
 set border 3 linecolor rgb ink
-set tics nomirror out scale 0.6 textcolor rgb ink font small
+set tics nomirror out scale 0.5 textcolor rgb ink font small
 set grid linecolor rgb faint linetype 1 linewidth 0.7
-set xlabel textcolor rgb ink font (sized(11))
-set ylabel textcolor rgb ink font (sized(11))
-set key textcolor rgb ink font small outside right top Left reverse samplen 2 width (chars ? 0 : 2) noautotitle
-if (tex && across > 1) { set key outside center bottom horizontal height 1 }
-set title textcolor rgb ink font (sized(11)) offset 0, -0.5
+set title textcolor rgb ink offset 0, -0.5
 set style fill solid 1.0 noborder
 set bars small
 set samples 200
+if (chars) { set grid noxtics noytics }
 
-# Where panel p stands: under the title, over the notes.
-line = (chars ? 1.0 : 18.0) / pixels
-foot = line * (|note| + (chars ? 1.7 : 0.7))
-head = 2.0 * line
-wide = 1.0 / across
-high = (1.0 - head - foot) / down
-left_of(p) = ((p - 1) % across) * wide
-bottom_of(p) = foot + (down - 1 - (p - 1) / across) * high
+dot = 1 # the size of a mark; of pictures the terminal's
 
-if (chars) set grid noxtics noytics
-set multiplot
-set label 1 title at screen 0.01, screen 1.0 - 0.8 * line left textcolor rgb ink font (sized(15))
-do for [i = 1:|note|] {
-    set label 1 + i note[i] at screen 0.01, screen line * (|note| - i + 0.6) left textcolor rgb ink font small
-}
+# A figure's script may set these.
+form = 'curves'          # or 'bars', 'cells'
+x_name = ''
+y_name = ''
+x_is_whole = 0
+x_by_powers = 0          # 1: of two, 2: of ten
+x_shared = 1             # all panels have one range
+y_shared = 1
+y_from = NaN             # ends of the axis; NaN: by the data
+y_to = NaN
+y_within = NaN           # a value that must be on it
+y_letters = 5            # of the longest number at the axis
+most_bars = 0            # of a panel
+cell_rows = 0            # of a panel
+has_bar = 0              # 1: a colour bar on the right
+grouped = 1              # panels that belong together are in one row
+
+# The legend is the figure's, not a panel's. Kinds: curve (a line with marks), line, mark, box, band.
+entries = 0
+most_entry = 0           # letters
+array entry_kind[100]
+array entry_text[100]
+array entry_letters[100]
+array entry_hue[100]
+array entry_mark[100]
+array entry_dash[100]
+entry(kind, text, letters, hue, mark, dash) = (entries = entries + 1, entry_kind[entries] = kind, entry_text[entries] = text, \
+    entry_letters[entries] = letters, most_entry = letters > most_entry ? letters : most_entry, entry_hue[entries] = hue, entry_mark[entries] = mark, entry_dash[entries] = dash)
+array seen[|series|]
+do for [i = 1:|series|] { seen[i] = 0 }
+# Each series once, by its first block.
+enter(i, kind) = seen[block_series[i]] ? 0 : (seen[block_series[i]] = 1, \
+    entry(kind, series[block_series[i]], strlen(series[block_series[i]]), block_hue[i], block_mark[i], block_dash[i]))
+direct = 0               # 1: names stand at the ends of lines, if they fit, and there is no legend
+
+# Those names: their texts, colours, places in shares of the picture, and the ends of the lines.
+tags = 0
+array tag_text[100]
+array tag_hue[100]
+array tag_x[100]
+array tag_y[100]
+array end_x[100]
+array end_y[100]

@@ -1,1 +1,3 @@
-set xlabel 'temperature'
+x_name = 'temperature'
+y_shared = 0
+grouped = 2

@@ -1,2 +1,2 @@
-set xlabel 'rows k'
-set ylabel 'S, tokens a step'
+x_name = 'rows k'
+y_name = 'S, tokens a step'

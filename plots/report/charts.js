@@ -15,7 +15,7 @@ const NAMES = {
     floor: "least, by reading and computing"
 };
 const UNTOLD = new Set(("x y row scan low high law_low law_high doubtful mark ceiling ridge ridge_rows " +
-    "label_bar label_why").split(" "));
+    "label_bar label_method label_why").split(" "));
 const PARTS = [
     ["propose", "the method drafts"], ["forward", "the model runs"], ["verify", "tokens are accepted"],
     ["observe", "the method learns"], ["other", "all else"]
@@ -134,10 +134,10 @@ class Panel {
         const box = (n) => make("rect", {class: "bar", style: hue(n + 1), width: 24, height: 9, y: 1});
         const joined = column.mark === undefined && column.measured === undefined;
         const seriesItem = (series) => {
-            const dot = make("path", {class: "dots", d: markOf(series.colour)(12, 6, 3.4)});
+            const dot = make("path", {class: "dots", d: markOf(series.mark)(12, 6, 3.4)});
             const item = entry(series.name,
                 make("g", {style: hue(series.colour)},
-                    ...(joined ? [line("line", dashOf(series.colour))] : []), dot));
+                    ...(joined ? [line("line", dashOf(series.mark))] : []), dot));
             item.addEventListener("pointerenter", () => this.dim(series));
             item.addEventListener("pointerleave", () => this.dim(null));
             return item;

@@ -81,14 +81,13 @@ const drawAxes = (panel, x, y, edge, names) => {
         make("text", {x: edge.right, y: edge.bottom + 32, "text-anchor": "end"}, names.x));
 };
 
-// The bounds of y as the script writes them: [0:1] are fixed, [0 < *:*] is not below 0, [* < 1:1 < *]
-// includes 1.
-const bounds = (range, low, high) => {
-    const [from = "*", to = "*"] = (range || "").replace(/[[\]]/g, "").split(":");
-    const pad = 0.06 * (high - low || high || 1), fixed = (word) => word.trim() !== "" && !isNaN(word);
-    low = fixed(from) ? Number(from) : Math.min(/<\s*1/.test(from) ? 1 : Infinity, low - pad);
-    high = fixed(to) ? Number(to) : Math.max(/1\s*</.test(to) ? 1 : -Infinity, high + pad);
-    return [range ? low : Math.max(0, low), high];
+// The bounds of y as the script sets them: its ends, or a value that must be on it. Nothing is less than 0.
+const bounds = ({from, to, within}, low, high) => {
+    const pad = 0.06 * (high - low || high || 1);
+    return [
+        from ?? Math.max(0, Math.min(within ?? Infinity, low - pad)),
+        to ?? Math.max(within ?? -Infinity, high + pad)
+    ];
 };
 
 const drawLines = (panel) => {
@@ -98,9 +97,9 @@ const drawLines = (panel) => {
     const rows = panel.series.flatMap((series) => series.rows);
     const xs = rows.map((row) => row[0]).filter(known), all = panel.domain.filter(known);
     let yAt =
-        logs.includes("y") ? [least(all), greatest(all)] : bounds(chart.range, least(all), greatest(all));
+        logs.includes("y") ? [least(all), greatest(all)] : bounds(chart, least(all), greatest(all));
     let xAt = [least(xs), greatest(xs)];
-    if (square) xAt = yAt = bounds(null, least([...xs, ...all]), greatest([...xs, ...all]));
+    if (square) xAt = yAt = bounds({}, least([...xs, ...all]), greatest([...xs, ...all]));
     else if (xAt[0] === xAt[1]) xAt = logs ? [xAt[0] / 2, 2 * xAt[0]] : [xAt[0] - 1, xAt[0] + 1];
     const base = column.ceiling !== undefined ? 10 : 2;
     const x = scale(...xAt, edge.left + 8, edge.right - 8, logs.includes("x") && base),
@@ -118,7 +117,7 @@ const drawLines = (panel) => {
 
 const drawSeries = (panel, series, x, y) => {
     const {chart, column} = panel, {low, high} = chart, group = make("g", {style: hue(series.colour)}),
-                  mark = markOf(series.colour);
+                  mark = markOf(series.mark);
     const dotted = column.mark !== undefined || column.measured !== undefined,
           roof = column.ceiling !== undefined;
     const good = series.rows.filter((row) => known(row[0]) && known(row[1]));
@@ -147,7 +146,7 @@ const drawSeries = (panel, series, x, y) => {
     const ceiling = roof && good.some((row) => row[column.ceiling]);
     if (ceiling || !(dotted || roof))
         group.append(make("path",
-            {class: "line", "stroke-dasharray": ceiling ? "4 3" : dashOf(series.colour), d: path(good, 1)}));
+            {class: "line", "stroke-dasharray": ceiling ? "4 3" : dashOf(series.mark), d: path(good, 1)}));
     const radius = good.length > 200 ? 1.6 : good.length > 40 ? 2.4 : 3.4;
     const dots = (rows) => rows.map((row) => mark(px(x(row[0])), px(y(row[1])), radius)).join("");
     const doubted = (row) => row[column.doubtful] > 0 || row[column.mark] > 0;
@@ -316,10 +315,8 @@ const drawHeat = (panel) => {
     panel.svg.append(make("text", {x: 0, y: 11}, panel.names.y),
         make("text", {x: left + nx * cell, y: height - 5, "text-anchor": "end"}, panel.names.x));
     panel.levels =
-        (chart.levels || "")
-            .split(",")
-            .map(Number)
-            .filter((level) => level && drawLevels(panel, cells, level, (row) => row[2], edges, "level"));
+        (chart.levels || [])
+            .filter((level) => drawLevels(panel, cells, level, (row) => row[2], edges, "level"));
     panel.ridge = column.ridge !== undefined &&
         drawLevels(panel, cells, 1, (row) => row[column.ridge], edges, "ridge") &&
         rows.find((row) => known(row[column.ridge_rows]))[column.ridge_rows];

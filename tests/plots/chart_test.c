@@ -58,8 +58,7 @@ static void every_figure(void **state) {
         const Figure *f = &figures[i];
         PlotData d;
         Text text = {0};
-        int64_t run = f->kind == RUN_SURFACE ? PLOT_SURFACE : PLOT_SWEEP;
-        if (!plot_data(s, f, run, plot_computed, NULL, &d, &e)) fail_msg("%s", e.text);
+        if (!plot_data(s, f, plot_store_run(f), plot_store_computed(f), NULL, &d, &e)) fail_msg("%s", e.text);
         if (d.count) {
             chart_put(f, &d, &text);
             json_t *chart = parsed(&text), *panels = json_object_get(chart, "panels");
@@ -96,13 +95,16 @@ static json_t *chart_of(const char *script) {
 
 static void axes(void **state) {
     (void)state;
-    json_t *chart = chart_of("# set xlabel 'no'\nset xlabel 'the target''s W'\n  set ylabel 'indented'\n"
-                             "set logscale xy 2\ny_range = '[0:*]'\nlevels = '1.1, 2.0'");
+    json_t *chart = chart_of("# x_name = 'no'\nx_name = 'the target''s W' . how\n  y_name = 'indented'\n"
+                             "set logscale xy 2\ny_from = 0\nbar_name = 'S'\narray level[2] = [1.1, 2.0]");
     assert_string_equal(text_of(chart, "x"), "the target's W");
     assert_string_equal(text_of(chart, "y"), "");
     assert_string_equal(text_of(chart, "log"), "xy");
-    assert_string_equal(text_of(chart, "range"), "[0:*]");
-    assert_string_equal(text_of(chart, "levels"), "1.1, 2.0");
+    assert_true(json_number_value(json_object_get(chart, "from")) == 0);
+    assert_null(json_object_get(chart, "to"));
+    char *levels = json_text(json_object_get(chart, "levels"), JSON_COMPACT | JSON_REAL_PRECISION(5));
+    assert_string_equal(levels, "[1.1,2.0]");
+    mem_free(levels);
     json_t *panel = json_array_get(json_object_get(chart, "panels"), 0);
     json_t *series = json_array_get(json_object_get(panel, "series"), 0);
     char *rows = json_text(json_object_get(series, "rows"), JSON_COMPACT | JSON_REAL_PRECISION(5));
@@ -112,24 +114,26 @@ static void axes(void **state) {
     assert_int_equal(json_integer_value(json_object_get(series, "colour")), 4);
     mem_free(rows);
     json_decref(chart);
-    chart = chart_of("set xlabel (x ? 'a' : 'b')\n");
+    chart = chart_of("x_name = (x ? 'a' : 'b')\nx_by_powers = 1\n");
     assert_string_equal(text_of(chart, "x"), "");
+    assert_string_equal(text_of(chart, "log"), "x");
     json_decref(chart);
 }
 
-// Those of style.gp, which both draw with.
+// Hues of the palette and a ramp of style.gp, which pictures have, too.
 static void look(void **state) {
     (void)state;
     Text text = {0};
     chart_put_look(&text);
     json_t *all = parsed(&text), *hues = json_object_get(all, "hues"), *ramp = json_object_get(all, "ramp");
-    assert_true(json_array_size(hues) >= 8 && json_array_size(ramp) >= 2);
+    assert_true(json_array_size(hues) == (size_t)palette_count && json_array_size(ramp) >= 2);
     for (size_t i = 0; i < json_array_size(hues) + json_array_size(ramp); i++) {
         size_t n = json_array_size(hues);
         const char *colour = json_string_value(i < n ? json_array_get(hues, i) : json_array_get(ramp, i - n));
         if (strlen(colour) != 7 || strspn(colour + 1, "0123456789abcdef") != 6)
             fail_msg("no colour: %s", colour);
-        if (!strstr(figures_style, colour)) fail_msg("not of style.gp: %s", colour);
+        if (i < n ? strcmp(palette[i].hue, colour) != 0 : !strstr(figures_style, colour))
+            fail_msg("pictures have no %s", colour);
     }
     json_decref(all);
     text_release(&text);

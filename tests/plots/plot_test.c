@@ -52,21 +52,10 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static bool is_over_batches(const Figure *f) {
-    return strcmp(f->name, "batch") == 0 || strcmp(f->name, "ridge") == 0;
-}
-
-// As measured, though prices are there for other figures.
 static PlotOptions options_of(const Figure *f) {
     PlotOptions o = SVG;
-    if (is_over_batches(f)) o.computed = NULL;
+    o.computed = plot_store_computed(f);
     return o;
-}
-
-static int64_t run_of(const Figure *f) {
-    if (strcmp(f->name, "temperature") == 0) return PLOT_TEMPERATURE;
-    if (is_over_batches(f)) return PLOT_RIDGE;
-    return f->kind == RUN_SURFACE ? PLOT_SURFACE : PLOT_SWEEP;
 }
 
 // The files of a plot, with their names.
@@ -112,7 +101,8 @@ static void data_is_as_written_down(void **state) {
         Error e = {0};
         const PlotOptions o = options_of(&figures[i]);
         snprintf(name, sizeof name, "%s.svg", figures[i].name);
-        if (!write_plot(s->plain, &figures[i], run_of(&figures[i]), &o, folder_path(s->folder, name), &e))
+        if (!write_plot(s->plain, &figures[i], plot_store_run(&figures[i]), &o, folder_path(s->folder, name),
+                        &e))
             fail_msg("%s: %s", figures[i].name, e.text);
         size_t size;
         snprintf(name, sizeof name, "%s.svg.dat", figures[i].name);
@@ -139,7 +129,7 @@ static void gnuplot_version(Text *out) {
 
 static void draw(Store *store, const Figure *f, const PlotOptions *o, Text *out) {
     Error e = {0};
-    if (!plot_text(store, f, run_of(f), o, out, &e)) fail_msg("%s: %s", f->name, e.text);
+    if (!plot_text(store, f, plot_store_run(f), o, out, &e)) fail_msg("%s: %s", f->name, e.text);
 }
 
 // The hashes hold for one gnuplot, which the first line names; another draws other curves of the same data.
@@ -155,8 +145,7 @@ static void svgs_are_stable(void **state) {
         draw(s->plain, &figures[i], &o, &one);
         draw(s->changed, &figures[i], &o, &other);
         // Laws and predictions are computed before, and the same for both.
-        bool changes =
-            !(figures[i].computed & (COMPUTED_FITS | COMPUTED_PREDICTION)) || is_over_batches(&figures[i]);
+        bool changes = !(figures[i].computed & (COMPUTED_FITS | COMPUTED_PREDICTION)) || !o.computed;
         if (changes && strcmp(text_get(&one), text_get(&other)) == 0)
             fail_msg("%s: other measurements, same figure", figures[i].name);
         assert_true(sha256_bytes(text_get(&one), one.length, hash, &e));
@@ -169,20 +158,21 @@ static void svgs_are_stable(void **state) {
     text_release(&list);
 }
 
-// Each method has a colour of its own.
-static void as_many_colours_as_methods(void **state) {
+// Every method has a row of the palette, and no two rows look alike, in print without colours either.
+static void methods_have_colours(void **state) {
     (void)state;
-    size_t size, methods;
-    char *style, path[512];
-    const char *root = getenv("OUTPACE_ROOT");
-    Error e = {0};
-    snprintf(path, sizeof path, "%s/plots/figures/style.gp", root ? root : ".");
-    if (!file_read(path, 1 << 20, &style, &size, &e)) fail_msg("%s", e.text);
-    const char *hues = strstr(style, "array hue[");
-    assert_non_null(hues);
-    method_table(&methods);
-    assert_in_range(methods, 1, strtoul(hues + strlen("array hue["), NULL, 10));
-    mem_free(style);
+    size_t count;
+    const MethodInfo *const *methods = method_table(&count);
+    for (size_t m = 0; m < count; m++) {
+        int rows = 0;
+        for (int i = 0; i < palette_count; i++) rows += strcmp(palette[i].name, methods[m]->name) == 0;
+        if (rows != 1) fail_msg("%s has %d rows of the palette", methods[m]->name, rows);
+    }
+    for (int i = 0; i < palette_count; i++)
+        for (int k = 0; k < i; k++)
+            if (strcmp(palette[i].hue, palette[k].hue) == 0 ||
+                (palette[i].mark == palette[k].mark && palette[i].dash == palette[k].dash))
+                fail_msg("%s looks like %s", palette[i].name, palette[k].name);
 }
 
 // Every word of the picture by the known gnuplot, of another one's picture.
@@ -245,8 +235,9 @@ static void tex_is_tex(void **state) {
     for (int i = 0; i < figure_count; i++) {
         Error e = {0};
         size_t size;
-        const PlotOptions o = {.format = PLOT_TEX, .computed = options_of(&figures[i]).computed};
-        if (!write_plot(s->plain, &figures[i], run_of(&figures[i]), &o, folder_path(s->folder, "f.tex"), &e))
+        const PlotOptions o = {.format = PLOT_TEX, .computed = plot_store_computed(&figures[i])};
+        if (!write_plot(s->plain, &figures[i], plot_store_run(&figures[i]), &o,
+                        folder_path(s->folder, "f.tex"), &e))
             fail_msg("%s: %s", figures[i].name, e.text);
         char *tex = scratch_read(s->folder, "f.tex", &size);
         for (const char *at = tex; (at = strstr(at, "\\strut{}")); at++)
@@ -269,7 +260,7 @@ static void tex_needs_graphicx_alone(void **state) {
     assert_true(
         write_plot(s->plain, figure_find("ngrammys"), PLOT_SWEEP, &o, folder_path(s->folder, "one.tex"), &e));
     char *tex = scratch_read(s->folder, "one.tex", &size);
-    assert_non_null(strstr(tex, "\\providecommand\\definecolor[3]{}\\fontsize{9}{11}\\selectfont"));
+    assert_non_null(strstr(tex, "\\providecommand\\definecolor[3]{}\\fontsize{9}{10.8}\\selectfont"));
     assert_non_null(strstr(tex, "\\begin{picture}(7920.00,")); // twentieths of a point: 5.5 in
     mem_free(tex);
     if (system("pdflatex --version >/dev/null 2>&1") != 0) return;
@@ -444,7 +435,7 @@ static void mistakes(void **state) {
     const Figure *f = figure_find("eta");
     const char *path = folder_path(s->folder, "m.svg");
     Figure broken = *f;
-    broken.drawing = "plot data nonsense\n";
+    broken.drawing = "\n#layout\nplot data nonsense\n";
     refused(s->plain, f, PLOT_SURFACE, &SVG, path, ERROR_INPUT,
             "nothing to draw for eta: run a config with kangaroo");
     refused(s->plain, f, PLOT_SWEEP, &(PlotOptions){.gnuplot = "/no/gnuplot"}, path, ERROR_SYSTEM,
@@ -504,7 +495,7 @@ static void expect_in_script(const Stores *s, const char *figure, const char *wa
 }
 
 // What tells panels apart is what is read of a title: no path to a model hides it, and a panel of several
-// models has all their names. An axis of what is never negative has no -1.
+// models has all their names. Without --title nothing else is in it.
 static void titles_tell_panels_apart(void **state) {
     static const char CHANGES[] =
         "UPDATE model SET name = '/far/away/models/' || name;"
@@ -521,13 +512,15 @@ static void titles_tell_panels_apart(void **state) {
     Store *store = store_open(path, STORE_WRITE, NULL, &e);
     if (!store || !sql_script(store, CHANGES, &e)) fail_msg("%s", e.text);
     store_close(store);
-    CHILD_OUTPACE(&c, s->folder, 0, "plot", "exit-layer", "--run", "1", "--db", "titles.db");
+    CHILD_OUTPACE(&c, s->folder, 0, "plot", "exit-layer", "--run", "1", "--db", "titles.db", "--title");
     child_release(&c);
     expect_in_script(s, "exit-layer", "'compression rate: mean of 2 sub-benchmarks; small, other'");
-    expect_in_script(s, "exit-layer", "y_range = '[0 < *:*]'");
+    CHILD_OUTPACE(&c, s->folder, 0, "plot", "exit-layer", "--run", "1", "--db", "titles.db");
+    child_release(&c);
+    expect_in_script(s, "exit-layer", "array panel[2] = ['compression rate', 'speedup']");
     CHILD_OUTPACE(&c, s->folder, 0, "plot", "slowdown", "--run", "2", "--db", "titles.db");
     child_release(&c);
-    expect_in_script(s, "slowdown", "'context 500, batch: small'");
+    expect_in_script(s, "slowdown", "array panel[2] = ['context 25', 'context 500']");
 }
 
 // --- lists -----------------------------------------------------------------------------------------------
@@ -668,7 +661,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(data_is_as_written_down),
         cmocka_unit_test(svgs_are_stable),
-        cmocka_unit_test(as_many_colours_as_methods),
+        cmocka_unit_test(methods_have_colours),
         cmocka_unit_test(terminals),
         cmocka_unit_test(awkward_names),
         cmocka_unit_test(tex_is_tex),

@@ -278,6 +278,18 @@ static void add_surface(Made *m) {
 __asm__(".pushsection .rodata\n.globl plot_computed\nplot_computed:\n"
         ".incbin \"tests/fixtures/plots/computed.json\"\n.byte 0\n.popsection\n");
 
+static bool is_over_batches(const Figure *f) {
+    return strcmp(f->name, "batch") == 0 || strcmp(f->name, "ridge") == 0;
+}
+
+int64_t plot_store_run(const Figure *f) {
+    if (strcmp(f->name, "temperature") == 0) return PLOT_TEMPERATURE;
+    if (is_over_batches(f)) return PLOT_RIDGE;
+    return f->kind == RUN_SURFACE ? PLOT_SURFACE : PLOT_SWEEP;
+}
+
+const char *plot_store_computed(const Figure *f) { return is_over_batches(f) ? NULL : plot_computed; }
+
 void plot_store_make(const char *path, int change) {
     Error e = {0};
     Made m = {.change = change, .cpu = "made-up processor", .store = store_open(path, STORE_WRITE, NULL, &e)};

@@ -131,6 +131,7 @@ static const Row ROWS[] = {
     {.name = "pdf", .words = "plot speedup --db ../in/a.db -o a.pdf"},
     {.name = "tex", .words = "plot speedup --db ../in/a.db -o a.tex"},
     {.name = "svg over", .words = "plot speedup --db ../in/a.db -o a.svg", .prepare = "$O plot speedup --db ../in/b.db -o a.svg"},
+    {.name = "paper", .words = "plot all --db ../in/a.db --paper p --method ngrammys", .few = true},
     {.name = "term", .words = "plot speedup --db ../in/a.db --format term"},
     {.name = "html", .words = "report --db ../in/a.db -o a.html", .few = true},
     {.name = "md", .words = "report --db ../in/a.db -o a.md", .few = true},

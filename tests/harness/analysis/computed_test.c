@@ -115,7 +115,7 @@ static void drawn(void **state) {
     assert_non_null(strstr(text_get(&c.err), "--on goes with --shape"));
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "plot", "predicted", "--run", "1", "--db", "plain.db", "--on", "a100-40gb",
-                  "--shape", "llama2-7b", "-o", "p.svg");
+                  "--shape", "llama2-7b", "--footer", "-o", "p.svg");
     child_release(&c);
     svg = scratch_read(*state, "p.svg", &size);
     assert_non_null(strstr(svg, "priced for NVIDIA A100"));

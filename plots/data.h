@@ -1,0 +1,82 @@
+// Between the store and gnuplot: a figure's data, its caption, and the script that draws it.
+#pragma once
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+#include "results/store.h"
+
+// Of plots.h:
+typedef struct Figure Figure;
+typedef struct PlotOptions PlotOptions;
+
+// --- data (data.c) ---------------------------------------------------------------------------------------
+
+// How a series looks, wherever it is drawn.
+typedef struct PlotLook {
+    const char *name; // of a method; NULL: no method has it yet
+    const char *hue;  // "#rrggbb"
+    int mark, dash;   // gnuplot's numbers
+} PlotLook;
+extern const PlotLook palette[]; // methods first; further names have these colours in turn, from the first on
+extern const int palette_count;
+
+enum { PLOT_MOST_PANELS = 12 }; // further panels are left out, with a note
+
+typedef struct Names {
+    char **items; // (count), all different
+    size_t count, capacity;
+} Names;
+
+typedef struct PlotBlock {
+    int panel, series, colour; // numbers of names, from 1
+    int rows;
+} PlotBlock;
+
+// The result of a figure's query as gnuplot reads it: a file of numbers with one block per series of a panel,
+// and every text under a number.
+typedef struct PlotData {
+    Text numbers; // of the data file
+    Names panels, series, colours, labels;
+    Names titles;            // of the panels, with shortened paths
+    Names short_titles;      // without words that all of them begin or end with; `shared` has these words
+    Names settings, methods; // texts of the columns label_bar and label_method
+    Text shared;
+    Names notes;       // lines under the figure: run and machine, proxy models, omissions
+    PlotBlock *blocks; // (count); the blocks of a panel are adjacent
+    size_t count, capacity;
+    bool intervals; // the column `low` has numbers
+    int left_out;   // panels
+    int doubtful;   // number of the column `doubtful`, from 1; 0: no point is doubtful
+    const char *of; // panels whose titles don't contain it go into `others`; NULL: all are drawn
+    Names others;
+} PlotData;
+
+// A count of 0 means that the run has nothing to draw. Release it either way.
+bool plot_data(Store *store, const Figure *f, int64_t run, const char *computed, const char *of,
+               PlotData *out, Error *e);
+int plot_name(Names *n, const char *text);       // adds a name if it is new; returns its number
+int plot_alike(const PlotData *d, size_t block); // how many series before the block's have its colour
+void plot_left_out(const Figure *f, const PlotData *d, Text *out); // a line on the panels that are left out
+void plot_data_release(PlotData *d);                               // takes an empty one
+
+// --- captions (caption.c) --------------------------------------------------------------------------------
+
+// A caption in plain text, some sentences: subject, marks, intervals, n, conditions, settings, notes.
+bool plot_caption(Store *store, const Figure *f, int64_t run, const char *computed, const PlotData *d,
+                  Text *out, Error *e);
+
+// --- the script (script.c) -------------------------------------------------------------------------------
+
+#define SCRIPT_NOTE "note: " // begins a line that a script prints for the user
+
+// Writes the script that redraws a plot. data, output: file names without folders, as the script will find
+// them where it runs; NULL: the numbers are in the script, and the plot goes to standard output.
+void script_put(const Figure *f, const PlotData *d, const PlotOptions *o, const char *data,
+                const char *output, Text *out);
+
+// A script that prints 1 if gnuplot has a terminal for the PlotFormat, else 0.
+void script_can(int format, Text *out);
+
+// Writes a gnuplot string of exactly these bytes. In single quotes nothing is substituted; a byte that can't
+// be in them, a quote or a control character, becomes a string of its own, by its number, joined by a point.
+// (A quote alone in double quotes would do, but then gnuplot's macros would expand '@'.)
+void script_string(Text *out, const char *bytes);

@@ -1,0 +1,76 @@
+// Pictures for a paper in one folder, and a page of LaTeX that includes them: a source of figure environments
+// to copy, which compiles as it is. It needs graphicx alone.
+#include "plots/plots.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define DRAWN_BY "drawn by 'outpace plot'"
+static const OutputKind PAGE = {.holds = DRAWN_BY};
+
+static Page page_of(Paper *p) { return (Page){.format = PAGE_TEX, .out = &p->figures}; }
+
+// Few panels fit a column; more need the text's width.
+static double width_of(const Paper *p, const PlotData *d) {
+    enum { MOST_IN_COLUMN = 2 };
+    bool few = (int)d->panels.count - d->left_out <= MOST_IN_COLUMN;
+    return p->o->width_mm > 0 ? p->o->width_mm : few ? PLOT_COLUMN_MM : PLOT_TEXT_MM;
+}
+
+static bool put_figure(Paper *p, Store *store, const Figure *f, int64_t run, const char *computed,
+                       const PlotData *d, double width, Error *e) {
+    Text caption = {0};
+    Page page = page_of(p);
+    const char *star = width > PLOT_COLUMN_MM ? "*" : "";
+    bool ok = plot_caption(store, f, run, computed, d, &caption, e);
+    text_printf(&p->figures, "\\begin{figure%s}\n\\centering\n", star);
+    if (p->o->format == PLOT_TEX) text_printf(&p->figures, "\\input{%s}\n", f->name);
+    else text_printf(&p->figures, "\\includegraphics[width=%.4gmm]{%s}\n", width, f->name);
+    text_puts(&p->figures, "\\caption{");
+    page_text(&page, text_get(&caption));
+    text_printf(&p->figures, "}\n\\label{fig:%s}\n\\end{figure%s}\n\\clearpage\n\n", f->name, star);
+    text_release(&caption);
+    return ok;
+}
+
+bool paper_add(Paper *p, Store *store, const Figure *f, int64_t run, const char *computed, Error *e) {
+    PlotData d = {0};
+    Text path = {0};
+    bool ok = plot_data(store, f, run, computed, NULL, &d, e);
+    if (ok && d.count) {
+        PlotOptions o = *p->o;
+        o.width_mm = width_of(p, &d);
+        text_printf(&path, "%s/%s.%s", p->folder, f->name, plot_format_names[o.format]);
+        if (o.notes) plot_left_out(f, &d, o.notes);
+        ok = plot_draw(f, &d, &o, text_get(&path), p->out, e) &&
+             put_figure(p, store, f, run, computed, &d, o.width_mm, e);
+        p->count++;
+    }
+    text_release(&path);
+    plot_data_release(&d);
+    return ok;
+}
+
+bool paper_finish(Paper *p, Error *e) {
+    Text all = {0}, path = {0};
+    text_puts(&all, "% " DRAWN_BY "\n");
+    text_printf(&all,
+                "%% A page with columns of %g mm and a text of %g mm. Copy its figures into yours.\n"
+                "\\documentclass[a4paper,twocolumn]{article}\n\\usepackage{graphicx}\n"
+                "\\ifdefined\\Umathchar\\else\\IfFileExists{lmodern.sty}{\\usepackage[T1]{fontenc}"
+                "\\usepackage{lmodern}}{}\\fi\n"
+                "\\setlength{\\textwidth}{%gmm}\n\\setlength{\\columnsep}{%gmm}\n"
+                "\\setlength{\\oddsidemargin}{%gmm}\n\\setlength{\\topmargin}{-10mm}\n"
+                "\\setlength{\\textheight}{240mm}\n",
+                PLOT_COLUMN_MM, PLOT_TEXT_MM, PLOT_TEXT_MM, PLOT_TEXT_MM - 2 * PLOT_COLUMN_MM,
+                (210 - PLOT_TEXT_MM) / 2 - 25.4);
+    page_tex_start(&(Page){.format = PAGE_TEX, .out = &all});
+    text_printf(&all, "\\begin{document}\n\n%s\\end{document}\n", text_get(&p->figures));
+    text_printf(&path, "%s/figures.tex", p->folder);
+    bool ok = output_add(p->out, text_get(&path), &PAGE, text_get(&all), all.length, e);
+    text_release(&all);
+    text_release(&path);
+    return ok;
+}
+
+void paper_release(Paper *p) { text_release(&p->figures); }
