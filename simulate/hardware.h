@@ -17,7 +17,6 @@ enum { HARDWARE_NAME = 80 };
 
 typedef struct Hardware {
     char name[HARDWARE_NAME];
-    bool reckoned; // the reached shares were fitted to computed step times, not to measurements
     // from the data sheet, or measured
     double bytes_per_s;      // memory, read
     double operations_per_s; // products in 16 bits, dense; a multiply-add counts two

@@ -37,8 +37,7 @@ static bool read_machine(const json_t *root, const char *place, Hardware *h, Err
         return error_input(e, "%s: 'name' has %zu bytes, must be at most %zu", place, strlen(name),
                            sizeof h->name - 1);
     snprintf(h->name, sizeof h->name, "%s", name);
-    return field_bool_optional(root, "reckoned", &h->reckoned, place, e) &&
-           read_number(root, "bytes_per_s", &h->bytes_per_s, place, e) &&
+    return read_number(root, "bytes_per_s", &h->bytes_per_s, place, e) &&
            read_number(root, "operations_per_s", &h->operations_per_s, place, e) &&
            read_number(root, "memory_bytes", &h->memory_bytes, place, e) &&
            read_whole(root, "processors", &h->processors, place, e) &&
@@ -97,7 +96,6 @@ static bool put(json_t *root, const char *key, double value, const char *source)
 char *hardware_write(const Hardware *h, const char *sheet, const char *reached) {
     json_t *root = json_pack("{s:s}", "name", h->name);
     bool whole =
-        (!h->reckoned || json_object_set_new(root, "reckoned", json_true()) == 0) &&
         put(root, "bytes_per_s", h->bytes_per_s, sheet) &&
         put(root, "operations_per_s", h->operations_per_s, sheet) &&
         put(root, "memory_bytes", h->memory_bytes, sheet) && put(root, "processors", h->processors, sheet) &&

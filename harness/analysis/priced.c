@@ -343,9 +343,6 @@ bool machine_open(const char *name, Hardware *out, Error *e) {
 
 // --- a surface priced on a machine
 
-// The most rows and the longest context that reckoned machines were fitted to (tests/ptx/reckon.c).
-enum { RECKONED_ROWS = 128, RECKONED_CONTEXT = 900 };
-
 // Grids end with 0. Trees are those of N-Grammys' Figure 1, with its contexts.
 static const int CHAIN_ROWS[] = {1, 8, 16, 32, 48, 64, 80, 96, 112, 128, 192, 256, 0};
 static const int CHAIN_CONTEXTS[] = {25, 100, 250, 500, 700, 900, 2000, 4000, 0};
@@ -380,7 +377,6 @@ static double price(const Grid *g, StepPlan step) {
 
 static bool add_step(Grid *g, int k, int w, StepPlan one, Error *e) {
     StepPlan step = step_shared(one, g->sequences);
-    if (g->machine.reckoned && (step.rows > RECKONED_ROWS || step.context > RECKONED_CONTEXT)) return true;
     StoreSurface *row = &g->row;
     row->k = k, row->w = w;
     row->sequences = g->sequences;
@@ -412,7 +408,7 @@ static bool add_trees(Grid *g, Error *e) {
 static bool add_model(Grid *g, const char *shape, int bits, Error *e) {
     char name[256], own[32] = "";
     if (bits < 16) snprintf(own, sizeof own, " Q%d", bits);
-    snprintf(name, sizeof name, "%s%s, %s", shape, own, g->machine.reckoned ? "reckoned" : "priced");
+    snprintf(name, sizeof name, "%s%s, priced", shape, own);
     StoreModel m = {.name = name, .hash = own, .layers = g->model.layers};
     return store_model(g->store, &m, &g->row.model, e);
 }
@@ -462,9 +458,7 @@ bool priced_surface(const Figure *f, const PricedAsk *ask, PricedSurface *out, T
     if (!priced_lists(ask->batch, ask->bits, 1, &batches, &widths, e) ||
         !machine_open(ask->on, &g.machine, e) || !step_model_open(ask->shape, &g.model, e))
         return false;
-    out->how = g.machine.reckoned ? "reckoned" : "priced";
-    snprintf(out->title, sizeof out->title, "%s, not measured: %s",
-             g.machine.reckoned ? "Reckoned" : "Priced", f->summary);
+    snprintf(out->title, sizeof out->title, "Priced, not measured: %s", f->summary);
     json_t *o = json_pack("{s:{s:s, s:s, s:b}}", "prediction", "machine", g.machine.name, "shape", ask->shape,
                           "surface", 1);
     json_append(o, 0, notes);

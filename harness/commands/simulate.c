@@ -221,11 +221,9 @@ static void print_head(const Prediction *of) {
     double bytes = step_model_bytes(&p->target) + (p->has_draft ? step_model_bytes(&p->draft) : 0);
     terminal_printf("predicted  %s, shape %s: no number here was measured on it\n", SHOWN(p->machine.name),
                     SHOWN(of->of->shape));
-    terminal_printf("prices     %s\n",
-                    p->machine.reckoned
-                        ? "reckoned from the kernels' work: no step was measured on such a card"
-                    : hardware_is_floor(&p->machine) ? "a data sheet's: floors, no step there can be faster"
-                                                     : "as its steps were measured and fitted");
+    terminal_printf("prices     %s\n", hardware_is_floor(&p->machine)
+                                           ? "a data sheet's: floors, no step there can be faster"
+                                           : "as its steps were measured and fitted");
     print_experts(&p->target.experts);
     if (has_batch(of))
         puts("batch      sequences share each step, all in the same phase; tokens/s are those of all, a step "

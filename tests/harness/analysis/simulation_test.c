@@ -206,10 +206,10 @@ static void command(void **state) {
     assert_non_null(strstr(text_get(&c.out),
                            "after layer 2 of 4, as the run's model has it, is priced as after 40 of 80:"));
     child_release(&c);
-    CHILD_OUTPACE(&c, *state, 0, "simulate", "filled", "--db", "a.db", "--on", "h100-reckoned", "--shape",
-                  "tiny"); // says it wherever the machine's name is
-    assert_non_null(strstr(text_get(&c.out), "NVIDIA H100 SXM 80 GB, reckoned, shape tiny"));
-    assert_non_null(strstr(text_get(&c.out), "prices     reckoned from the kernels' work"));
+    CHILD_OUTPACE(&c, *state, 0, "simulate", "filled", "--db", "a.db", "--on", "h100-measured", "--shape",
+                  "tiny");
+    assert_non_null(strstr(text_get(&c.out), "NVIDIA H100 SXM 80 GB, measured, shape tiny"));
+    assert_non_null(strstr(text_get(&c.out), "prices     as its steps were measured and fitted"));
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "simulate", "filled", "--db", "a.db", "--on", "a100-80gb", "--shape", "16m",
                   "--batch", "1,8", "--bits", "16,4", "--json");
