@@ -19,7 +19,7 @@ size_t cuda_cache_size(const Cuda *c) {
     return layers * (size_t)c->model->shape.kv_heads * (size_t)c->slots * head;
 }
 
-// Graphs have the addresses of what they read and write. copied: only those that read copies.
+// Graphs have the addresses that they read and write. copied: only those that read copies.
 static void close_graphs(Cuda *c, bool copied) {
     for (int i = 0; i < GRAPHS; i++)
         if (c->graphs[i].copied || !copied) {

@@ -95,7 +95,7 @@ typedef struct Put {
     float *out;        // logits (rows, stride) or hidden states (nodes, stride)
     int stride, real;
     Activations to;
-    float scale; // of logits, and of what is added to the hidden state; 0: none
+    float scale; // of logits, and of sums added to the hidden state; 0: none
     Activation activation;
     float cap; // of logits; 0: none
     Heads heads;

@@ -34,7 +34,7 @@ __device__ __forceinline__ float finish_logit(float x, float scale, float cap) {
 // A product's parts are added in ascending order.
 __device__ __forceinline__ Pair add(Pair a, Pair b) { return {a.x + b.x, a.y + b.y}; }
 
-// Where outputs m and m + 1 of a product go: what is the same in every row. m is even.
+// Where outputs m and m + 1 of a product go, the same in every row. m is even.
 struct Place {
     int m;
     bool both, aligned; // output m + 1 exists; and a row's two can be loaded together

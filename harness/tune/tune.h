@@ -11,8 +11,8 @@
 // In a batch of B sequences a round is B prompts, which share their steps, and the surface is of shared
 // steps.
 //
-// All parts together take no more than the budget, and no more than a share of what a sweep of all points
-// would. A round is the runner's own round, and what it measured is stored as it ends.
+// All parts together take no more than the budget, and no more than a share of a sweep of all
+// points. A round is the runner's own round, and what it measured is stored as it ends.
 #pragma once
 #include "engine/base/text.h"
 #include "harness/analysis/estimates.h"
