@@ -106,7 +106,6 @@ static unsigned char *reach(Warp *w, const Instruction *o, int lane, uint64_t ad
         return w->local + (size_t)lane * k->local_bytes + address;
     }
     if (o->space == SPACE_SHARED) return memory_touch_shared(w, lane, address, bytes, write, atomic, false);
-    if (o->space == SPACE_CLUSTER) return memory_touch_distant(w, lane, address, bytes);
     if (o->space == SPACE_GENERIC && is_shared_window(address))
         return memory_touch_shared(w, lane, address - SHARED_WINDOW, bytes, write, atomic, false);
     return memory_touch(w, lane, address, bytes, write, atomic, o->access);
@@ -118,10 +117,6 @@ static void count_access(Warp *w, const Instruction *o, const uint64_t *address,
     uint32_t shared = 0;
     if (o->space == SPACE_LOCAL) {
         machine_latency(L1_CYCLES);
-        return;
-    }
-    if (o->space == SPACE_CLUSTER) {
-        machine_latency(REMOTE_CYCLES);
         return;
     }
     for (int l = 0; l < LANES; l++) {
@@ -233,17 +228,6 @@ void run_generic_to_shared(Warp *w, const Instruction *o, uint32_t lanes) {
     uint64_t *d = operand_at(w, &o->d[0]);
     for (int l = 0; l < LANES; l++)
         if (lanes >> l & 1) d[l] = operand_lane(w, &o->s[0], l) - SHARED_WINDOW;
-}
-
-void run_map(Warp *w, const Instruction *o, uint32_t lanes) {
-    uint32_t *d = operand_at(w, &o->d[0]);
-    for (int l = 0; l < LANES; l++) {
-        if (!(lanes >> l & 1)) continue;
-        uint32_t rank = (uint32_t)operand_lane(w, &o->s[1], l);
-        if (rank >= w->block->launch->cluster)
-            fault(w, l, "block %u of a cluster of %u", rank, w->block->launch->cluster);
-        d[l] = (uint32_t)operand_lane(w, &o->s[0], l) | (rank + 1) << RANK_BIT;
-    }
 }
 
 // --- asynchronous copies: the bytes leave at once, and arrive when their group is waited for

@@ -13,12 +13,11 @@ static bool has(const char *opcode, const char *part) { // ".part" as a whole wo
 static bool begins(const char *opcode, const char *with) { return strncmp(opcode, with, strlen(with)) == 0; }
 
 static uint8_t space_of(const char *opcode) {
-    return has(opcode, "global")            ? SPACE_GLOBAL
-           : has(opcode, "shared")          ? SPACE_SHARED
-           : has(opcode, "shared::cluster") ? SPACE_CLUSTER
-           : has(opcode, "local")           ? SPACE_LOCAL
-           : has(opcode, "param")           ? SPACE_PARAM
-                                            : SPACE_GENERIC;
+    return has(opcode, "global")   ? SPACE_GLOBAL
+           : has(opcode, "shared") ? SPACE_SHARED
+           : has(opcode, "local")  ? SPACE_LOCAL
+           : has(opcode, "param")  ? SPACE_PARAM
+                                   : SPACE_GENERIC;
 }
 static uint8_t access_of(const char *opcode) {
     if (has(opcode, "nc")) return ACCESS_CONSTANT;
@@ -38,7 +37,7 @@ static Operand address_of(Reader *r, const Argument *a, uint8_t space) {
     if (!a->address) reader_refuse(r, "'%s' is not an address", a->word[0]);
     const Declared *d = reader_find(r, a->word[0], &index);
     if (d && d->kind == NAME_REGISTER) return reader_named(r, a->word[0]);
-    return reader_source(r, a->word[0], space == SPACE_SHARED || space == SPACE_CLUSTER ? 32 : 64);
+    return reader_source(r, a->word[0], space == SPACE_SHARED ? 32 : 64);
 }
 
 static void read_memory(Reader *r, const char *opcode, const Argument *a, bool load) {
@@ -48,7 +47,6 @@ static void read_memory(Reader *r, const char *opcode, const Argument *a, bool l
     uint8_t space = space_of(opcode);
     bool slot = space == SPACE_PARAM && d && d->kind == NAME_SLOT; // of a call: local memory
     if (slot) space = SPACE_LOCAL;
-    if (space == SPACE_CLUSTER && !load) reader_refuse(r, "'%s' is not known", opcode);
     int bits = type_bits(opcode);
     Operand address = address_of(r, at, space), value[4];
     if (values->words > 4) {
@@ -275,16 +273,7 @@ void reader_instruction(Reader *r, const char *opcode) {
     } else if (begins(opcode, "membar.gl") || begins(opcode, "membar.sys") ||
                begins(opcode, "fence.acq_rel.gpu") || begins(opcode, "fence.sc.gpu"))
         reader_emit(r, run_fence, COUNT_FENCE, FENCE_CYCLES);
-    else if (!strcmp(opcode, "barrier.cluster.arrive.release.aligned"))
-        reader_emit(r, run_cluster_arrive, COUNT_BARRIER, 0)->flow = FLOW_CLUSTER;
-    else if (!strcmp(opcode, "barrier.cluster.wait.acquire.aligned"))
-        reader_emit(r, run_cluster_wait, COUNT_BARRIER, 0)->flow = FLOW_CLUSTER;
-    else if (!strcmp(opcode, "mapa.shared::cluster.u32")) {
-        Operand from = reader_source(r, a[1].word[0], 32), rank = reader_source(r, a[2].word[0], 32);
-        Operand out = reader_named(r, a[0].word[0]);
-        Instruction *o = reader_emit(r, run_map, COUNT_MOVE, MAP_CYCLES);
-        o->s[0] = from, o->s[1] = rank, o->sources = 2, o->d[o->results++] = out;
-    } else if (!strcmp(opcode, "griddepcontrol.wait")) reader_emit(r, run_launch_wait, COUNT_OTHER, 0);
+    else if (!strcmp(opcode, "griddepcontrol.wait")) reader_emit(r, run_launch_wait, COUNT_OTHER, 0);
     else if (!strcmp(opcode, "griddepcontrol.launch_dependents")) reader_emit(r, run_nothing, COUNT_OTHER, 0);
     else if (begins(opcode, "ld.")) read_memory(r, opcode, a, true);
     else if (begins(opcode, "st.")) read_memory(r, opcode, a, false);

@@ -104,7 +104,7 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *ho
 }
 
 static cudaError_t launch(Function *f, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t s,
-                          bool early, dim3 cluster) {
+                          bool early) {
     if (!f) return cudaErrorInvalidDeviceFunction;
     if (runtime_usable(s)) return runtime_usable(s);
     const uint32_t device = runtime_device(); // the stream's, then
@@ -113,13 +113,9 @@ static cudaError_t launch(Function *f, dim3 grid, dim3 block, void **arguments, 
     if (threads > 1024 || !threads || !grid.x || !grid.y || !grid.z || grid.y > 65535 || grid.z > 65535)
         return cudaErrorInvalidConfiguration;
     if (shared > (size_t)f->shared[device]) return cudaErrorInvalidValue;
-    if (cluster.x * cluster.y * cluster.z > 1 && k->target < 90) return cudaErrorNotSupported;
-    if (cluster.x < 1 || cluster.x > MOST_CLUSTER || grid.x % cluster.x || cluster.y != 1 || cluster.z != 1)
-        return cudaErrorInvalidClusterSize;
     Launch l = {.kernel = k,
                 .grid = {grid.x, grid.y, grid.z},
                 .threads = threads,
-                .cluster = cluster.x,
                 .shared = shared,
                 .device = device,
                 .early = early,
@@ -136,25 +132,22 @@ cudaError_t __cudaGetKernel(cudaKernel_t *out, const void *host) {
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments, size_t shared,
                                cudaStream_t s) {
     runtime_begin();
-    return runtime_end(
-        launch(function_of(kernel), grid, block, arguments, shared, s, false, (dim3){1, 1, 1}));
+    return runtime_end(launch(function_of(kernel), grid, block, arguments, shared, s, false));
 }
 cudaError_t cudaLaunchKernel(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared,
                              cudaStream_t s) {
     runtime_begin();
-    return runtime_end(launch(function_of(host), grid, block, arguments, shared, s, false, (dim3){1, 1, 1}));
+    return runtime_end(launch(function_of(host), grid, block, arguments, shared, s, false));
 }
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *c, const void *host, void **arguments) {
     bool early = false;
-    dim3 cluster = {1, 1, 1};
     for (unsigned i = 0; i < c->numAttrs; i++) {
         const cudaLaunchAttribute *a = &c->attrs[i];
         if (a->id == cudaLaunchAttributeProgrammaticStreamSerialization)
             early = a->val.programmaticStreamSerializationAllowed;
-        else if (a->id == cudaLaunchAttributeClusterDimension)
-            cluster = (dim3){a->val.clusterDim.x, a->val.clusterDim.y, a->val.clusterDim.z};
+        else return cudaErrorNotSupported;
     }
     runtime_begin();
-    return runtime_end(launch(function_of(host), c->gridDim, c->blockDim, arguments, c->dynamicSmemBytes,
-                              c->stream, early, cluster));
+    return runtime_end(
+        launch(function_of(host), c->gridDim, c->blockDim, arguments, c->dynamicSmemBytes, c->stream, early));
 }

@@ -12,7 +12,7 @@
 //
 // What always holds:
 // 1. A warp's lanes run in lock-step, lowest program counter first; a collective waits for its lanes.
-// 2. Blocks of a launch run one after the other, those of a cluster in turns, launches in stream order.
+// 2. Blocks of a launch run one after the other, launches in stream order.
 // Races,
 //    missing fences and reads before a launch's wait are found by what happened before what, not by luck of
 //    the order.
@@ -61,15 +61,14 @@ struct Warp {
     uint32_t *unknown; // of each register: lanes whose value is made of what nobody wrote (known.c)
     const unsigned char *constants;
     uint32_t carry; // a bit a lane
-    bool at_barrier, at_cluster;
-    uint32_t arrived, passed; // at barriers of the cluster: how often
-    uint32_t sync;            // grows with everything that orders the warp's own lanes
+    bool at_barrier;
+    uint32_t sync; // grows with everything that orders the warp's own lanes
     CopyInFlight *copies;
     uint32_t copy_count, copy_space, closed[LANES];
     uint64_t executed, mmas, sectors, last_sectors; // sectors: read and written; then, at the last mma
     // now: when the next instruction is issued; begins: the one that runs; begun: the last WINDOW of them;
     // latest: of all; ready: when each register's value is there
-    Reckoned now, begins, begun[WINDOW], latest, arrival, last_mma, *ready;
+    Reckoned now, begins, begun[WINDOW], latest, last_mma, *ready;
     uint32_t issued;
 };
 
@@ -88,8 +87,6 @@ struct Block {
     unsigned char *shared;
     size_t shared_bytes;
     struct SharedCell *cells;
-    Block *cluster;
-    uint32_t rank, distant, distant_reader; // distant: barriers that end what other blocks read of its memory
     Warp *warps;
     uint32_t warp_count;
     Acquired *acquired;
@@ -98,10 +95,9 @@ struct Block {
     uint32_t line_count;
 };
 
-enum { MOST_CLUSTER = 8 };
 typedef struct Launch {
     const Kernel *kernel;
-    uint32_t grid[3], threads, cluster; // cluster: blocks of one, along x
+    uint32_t grid[3], threads;
     size_t shared;
     unsigned char *params;
     uint32_t device;
@@ -123,7 +119,7 @@ typedef struct PtxSettings {
     bool timed;    // the critical path
     bool skips;    // no mma is computed: its sums stay as they are. Where only counts matter
     bool old_code; // 9.0 loads the code for 8.0, as from a build that has no other
-    bool (*only)(const Launch *l, uint32_t block);        // NULL: every block runs; of a cluster all or none
+    bool (*only)(const Launch *l, uint32_t block);        // NULL: every block runs
     void (*launched)(const Launch *l, const Counters *c); // after each launch, with its own counters; or NULL
     int processors, shared_kb;                            // of each device; of a block
 } PtxSettings;

@@ -10,7 +10,6 @@
 //      one thread              program order
 //      lanes of a warp         bar.warp.sync
 //      warps of a block        bar.sync
-//      blocks of a cluster     of shared memory: a barrier of the cluster, from its arrive to its wait
 //      blocks of a launch      write; fence; atomic of one block, atomic of the same word; fence; read of the
 //      other.
 //                              A write without its fence, and a read without its own, are told by those
@@ -38,10 +37,8 @@ typedef struct Cell {
     bool atomic;
 } Cell;
 
-// Barriers of the cluster at which a warp had arrived say when another block may touch a word (write_arrived,
-// read_arrived); distant: which of them ends what other blocks read here.
 typedef struct SharedCell {
-    uint32_t write_epoch, write_sync, write_arrived, read_epoch, read_sync, read_arrived, distant;
+    uint32_t write_epoch, write_sync, read_epoch, read_sync;
     uint16_t write_thread, read_thread;
     uint8_t write_bytes;
     uint8_t known;       // likewise
@@ -66,9 +63,9 @@ static struct {
     Cell *cells;                           // one for 4 bytes
     uint32_t *counted;                     // one for a sector: the last launch that read it
     Allocation *list;
-    size_t count, used, live, last;   // last: found last
-    SharedCell *shared[MOST_CLUSTER]; // of each block of a cluster
-    Release *releases;                // of this launch
+    size_t count, used, live, last; // last: found last
+    SharedCell *shared;
+    Release *releases; // of this launch
     size_t release_count, release_space;
     Fence **fences; // by block
     uint32_t *fence_count, blocks;
@@ -215,23 +212,16 @@ void memory_begin_launch(const Launch *l, uint32_t blocks) {
     m.release_count = 0;
 }
 void memory_begin_block(Block *b) {
-    if (!m.shared[b->rank]) m.shared[b->rank] = calloc((228 << 10) / 4, sizeof **m.shared);
-    b->cells = m.shared[b->rank];
-    b->distant = 0;
+    if (!m.shared) m.shared = calloc((228 << 10) / 4, sizeof *m.shared);
+    b->cells = m.shared;
     if (!b->cells) machine_fault("no memory");
     memset(b->shared, 0xff, b->shared_bytes);
     for (size_t i = 0; i < (b->shared_bytes + 3) / 4 && ptx_settings.checked; i++)
-        b->cells[i].known = 0, b->cells[i].distant = 0, b->cells[i].flight = false;
+        b->cells[i].known = 0, b->cells[i].flight = false;
     b->lines = calloc(LINES, sizeof *b->lines);
     if (!b->lines) machine_fault("no memory");
 }
-// When all blocks of its cluster have left.
 void memory_end_block(Block *b) {
-    uint32_t passed = 0;
-    for (uint32_t i = 0; i < b->warp_count; i++)
-        if (b->warps[i].passed > passed) passed = b->warps[i].passed;
-    if (b->distant > passed)
-        fault(b->warps, 0, "leaves while block %u may still read its shared memory", b->distant_reader);
     free(b->lines);
     free(b->acquired);
 }
@@ -254,10 +244,8 @@ static uint16_t readers(uint16_t before, uint16_t thread) {
 }
 
 // Whether an access of this block, by `other` at that epoch and sync, is in order before one of the warp's
-// lane; arrived: at so many barriers of the cluster.
-static bool ordered(const Warp *w, int lane, uint16_t other, uint32_t epoch, uint32_t sync,
-                    uint32_t arrived) {
-    if (w->passed > arrived) return true;
+// lane.
+static bool ordered(const Warp *w, int lane, uint16_t other, uint32_t epoch, uint32_t sync) {
     if (epoch != w->block->epoch || other == thread_of(w, lane)) return true;
     return other != SEVERAL && warp_of(other) == w->number && sync < w->sync;
 }
@@ -305,7 +293,7 @@ static void check_cell(const Warp *w, int lane, const Cell *c, uint8_t bytes, bo
         if (access == ACCESS_CONSTANT)
             fault(w, lane, "reads %#lx as constant (.nc), which this launch writes", (unsigned long)address);
         if (c->writer == b->number) {
-            if (!ordered(w, lane, c->write_thread, c->write_epoch, c->write_sync, UINT32_MAX))
+            if (!ordered(w, lane, c->write_thread, c->write_epoch, c->write_sync))
                 fault(w, lane, "race: %s %#lx, which thread %d wrote; nothing orders the two",
                       write ? "writes" : "reads", (unsigned long)address, c->write_thread);
         } else {
@@ -324,7 +312,7 @@ static void check_cell(const Warp *w, int lane, const Cell *c, uint8_t bytes, bo
             if (c->reader == NOBODY || missing(w, &as_write, true))
                 fault(w, lane, "race: writes %#lx, which another block reads in this launch",
                       (unsigned long)address);
-        } else if (!ordered(w, lane, c->read_thread, c->read_epoch, c->read_sync, UINT32_MAX))
+        } else if (!ordered(w, lane, c->read_thread, c->read_epoch, c->read_sync))
             fault(w, lane, "race: writes %#lx, which another thread reads; nothing orders the two",
                   (unsigned long)address);
     }
@@ -415,60 +403,27 @@ unsigned char *memory_touch_shared(const Warp *w, int lane, uint64_t address, un
         uint8_t part = bytes >= 4 ? 15 : (uint8_t)(((1u << bytes) - 1) << address % 4);
         check_written(w, lane, c, part, address, write, unwritten || (write && !atomic));
         if (c->write_bytes & part && !(atomic && c->atomic) &&
-            !ordered(w, lane, c->write_thread, c->write_epoch, c->write_sync, c->write_arrived))
+            !ordered(w, lane, c->write_thread, c->write_epoch, c->write_sync))
             fault(w, lane,
                   "race: %s byte %lu of shared memory, which thread %d wrote; nothing orders the two",
                   write ? "writes" : "reads", (unsigned long)address, c->write_thread);
-        if (write && !atomic &&
-            !ordered(w, lane, c->read_thread, c->read_epoch, c->read_sync, c->read_arrived))
+        if (write && !atomic && !ordered(w, lane, c->read_thread, c->read_epoch, c->read_sync))
             fault(
                 w, lane,
                 "race: writes byte %lu of shared memory, which another thread reads; nothing orders the two",
                 (unsigned long)address);
-        if (write && c->distant > w->passed)
-            fault(w, lane,
-                  "race: writes byte %lu of shared memory, which another block reads; nothing orders the two",
-                  (unsigned long)address);
         if (write) {
             bool same = c->write_epoch == b->epoch && c->write_thread == thread;
             c->write_bytes = same ? (uint8_t)(c->write_bytes | part) : part;
             c->write_epoch = b->epoch, c->write_sync = w->sync, c->write_thread = thread, c->atomic = atomic;
-            c->write_arrived = w->arrived;
             c->known |= part;
         } else {
             bool same = c->read_epoch == b->epoch;
             c->read_thread = same ? readers(c->read_thread, thread) : thread;
             c->read_epoch = b->epoch, c->read_sync = w->sync;
-            c->read_arrived = same && c->read_arrived > w->arrived ? c->read_arrived : w->arrived;
         }
     }
     return b->shared + address;
-}
-
-// Shared memory of another block of the cluster, which is only read.
-unsigned char *memory_touch_distant(const Warp *w, int lane, uint64_t address, unsigned bytes) {
-    uint32_t rank = (uint32_t)(address >> RANK_BIT) - 1;
-    Block *b = w->block, *other = &b->cluster[rank];
-    bool there = false;
-    if (address >> RANK_BIT == 0 || other == b)
-        return memory_touch_shared(w, lane, address % ((uint64_t)1 << RANK_BIT), bytes, false, false, false);
-    address %= (uint64_t)1 << RANK_BIT;
-    check_place(w, lane, other, address, bytes, false);
-    for (uint32_t i = 0; i < other->warp_count; i++) there |= other->warps[i].alive != 0;
-    if (!there) fault(w, lane, "reads shared memory of block %u, which has left", other->number);
-    for (uint64_t word = address / 4; word <= (address + bytes - 1) / 4 && ptx_settings.checked; word++) {
-        SharedCell *c = &other->cells[word];
-        uint8_t part = bytes >= 4 ? 15 : (uint8_t)(((1u << bytes) - 1) << address % 4);
-        bool written = part & c->known;
-        if (!w->passed || (written && w->passed <= c->write_arrived))
-            fault(w, lane,
-                  "race: reads byte %lu of shared memory of block %u; no barrier of the cluster is between",
-                  (unsigned long)address, other->number);
-        check_written(w, lane, c, part, address, false, false);
-        if (c->distant <= w->arrived) c->distant = w->arrived + 1;
-    }
-    if (other->distant <= w->arrived) other->distant = w->arrived + 1, other->distant_reader = b->number;
-    return other->shared + address;
 }
 
 const unsigned char *shared_row(Warp *w, int lane, uint64_t address, bool *written) {

@@ -5,7 +5,6 @@
 
 enum { TABLE_OWNER = 0xffff };      // of constant tables, which every device has
 enum { SECTOR = 32, LINES = 4096 }; // bytes; of L1, as a block's table of them has room for
-enum { RANK_BIT = 24 };             // of an address in a cluster: there is 1 + the block's rank
 void memory_take(void **device, size_t bytes, uint32_t owner);
 bool memory_give(void *device);       // false: it isn't ours
 bool memory_is_device(const void *p); // points into device memory, given back or not
@@ -28,7 +27,6 @@ unsigned char *memory_touch(const Warp *w, int lane, uint64_t address, unsigned 
 // unwritten: reads of what nobody wrote are let through.
 unsigned char *memory_touch_shared(const Warp *w, int lane, uint64_t address, unsigned bytes, bool write,
                                    bool atomic, bool unwritten);
-unsigned char *memory_touch_distant(const Warp *w, int lane, uint64_t address, unsigned bytes);
 void memory_in_flight(Block *b, uint64_t address, bool flight); // an asynchronous copy of 16 bytes is
 // An atomic of a word of global memory carries the fences of the blocks that came there before, and leaves
 // this block's.

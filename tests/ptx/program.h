@@ -46,16 +46,8 @@ typedef enum { // how an instruction is counted
 } Count;
 const char *count_name(Count c);
 
-typedef enum {
-    FLOW_NEXT,
-    FLOW_BRANCH,
-    FLOW_EXIT,
-    FLOW_BARRIER,
-    FLOW_CLUSTER,
-    FLOW_COLLECTIVE,
-    FLOW_WARP_SYNC
-} Flow;
-typedef enum { SPACE_GLOBAL, SPACE_SHARED, SPACE_CLUSTER, SPACE_LOCAL, SPACE_PARAM, SPACE_GENERIC } Space;
+typedef enum { FLOW_NEXT, FLOW_BRANCH, FLOW_EXIT, FLOW_BARRIER, FLOW_COLLECTIVE, FLOW_WARP_SYNC } Flow;
+typedef enum { SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_PARAM, SPACE_GENERIC } Space;
 typedef enum {
     ACCESS_WEAK,
     ACCESS_STRONG,
@@ -108,4 +100,3 @@ Execute narrow_to_word, pack_words, unpack_words, pack_halves, unpack_halves;
 Execute run_shuffle, run_ballot, run_matrices, run_mma;
 Execute run_load, run_store, run_load_param, run_atomic, run_copy, run_copy_commit, run_copy_wait, run_fence;
 Execute run_shared_to_generic, run_generic_to_shared, run_launch_wait, run_nothing;
-Execute run_map, run_cluster_arrive, run_cluster_wait;

@@ -31,7 +31,7 @@ void cursor_word(Cursor *c, char out[NAME]) {
     while (*c->at && (number || is_word((unsigned char)*c->at)) && n < NAME - 3) {
         number = false;
         out[n++] = *c->at++;
-        if (c->at[0] == ':' && c->at[1] == ':') out[n++] = *c->at++, out[n++] = *c->at++; // shared::cluster
+        if (c->at[0] == ':' && c->at[1] == ':') out[n++] = *c->at++, out[n++] = *c->at++;
     }
     if (n == 0 && *c->at) out[n++] = *c->at++;
     out[n] = 0;

@@ -72,19 +72,6 @@ void run_launch_wait(Warp *w, const Instruction *o, uint32_t lanes) {
     w->waited |= lanes;
 }
 
-// A warp arrives at a barrier of its cluster, and waits until all others have: what stood before the one is
-// known behind the other.
-void run_cluster_arrive(Warp *w, const Instruction *o, uint32_t lanes) {
-    (void)o, (void)lanes;
-    if (w->arrived++ != w->passed) fault(w, 0, "arrives twice at a barrier of its cluster");
-    w->arrival = w->now;
-}
-void run_cluster_wait(Warp *w, const Instruction *o, uint32_t lanes) {
-    (void)o, (void)lanes;
-    if (w->arrived == w->passed) fault(w, 0, "waits at a barrier of its cluster without having arrived");
-    w->at_cluster = true;
-}
-
 // --- one warp
 
 static void come_to(Reckoned *at, const Reckoned *other) {
@@ -173,11 +160,11 @@ static void go_to(Warp *w, uint32_t lanes, uint32_t pc) {
 // A collective: runs when all lanes that it names are there, else those that are there wait. True: it ran.
 static bool meet(Warp *w, const Instruction *o, uint32_t pc, uint32_t lanes) {
     uint32_t here = lanes | lanes_at(w, w->waiting, pc),
-             wanted = o->flow <= FLOW_CLUSTER ? ALL : members(w, o, lanes);
+             wanted = o->flow <= FLOW_BARRIER ? ALL : members(w, o, lanes);
     m.at = o;
     if (wanted & ~w->alive)
         fault(w, __builtin_ctz(lanes), "%s waits for lanes that have left (%#x)",
-              o->flow <= FLOW_CLUSTER ? "a barrier" : "a collective", wanted & ~w->alive);
+              o->flow <= FLOW_BARRIER ? "a barrier" : "a collective", wanted & ~w->alive);
     if (lanes & ~wanted)
         fault(w, __builtin_ctz(lanes & ~wanted), "takes part in a collective that does not name it");
     if (wanted & ~here) {
@@ -242,9 +229,9 @@ static void run_straight(Warp *w, uint32_t pc, uint32_t lanes, uint32_t next) {
     go_to(w, lanes, pc);
 }
 
-// Until the warp is at a barrier of its block or its cluster, or has left.
+// Until the warp is at a barrier of its block, or has left.
 static void run_warp(Warp *w) {
-    while (w->alive && !w->at_barrier && !w->at_cluster) {
+    while (w->alive && !w->at_barrier) {
         uint32_t free_lanes = w->alive & ~w->waiting;
         if (!free_lanes) {
             uint32_t pc = lowest(w, w->waiting);
@@ -289,10 +276,9 @@ static void begin_warp(Warp *w, const uint32_t block[3]) {
     if (k->local_bytes) memset(w->local, 0xfe, LANES * (size_t)k->local_bytes);
     w->alive = ALL;
     w->waiting = w->waited = w->carry = w->sync = w->copy_count = 0;
-    w->at_barrier = w->at_cluster = false;
-    w->arrived = w->passed = 0;
+    w->at_barrier = false;
     w->executed = w->mmas = w->sectors = w->last_sectors = 0;
-    w->now = w->arrival = w->last_mma = w->latest = (Reckoned){0, 0};
+    w->now = w->last_mma = w->latest = (Reckoned){0, 0};
     memset(w->begun, 0, sizeof w->begun);
     w->constants = k->constants;
     for (int i = 0; i < 10; i++)
@@ -329,7 +315,7 @@ static void begin_block(Block *b, const uint32_t at[3]) {
     for (uint32_t i = 0; i < b->warp_count; i++) begin_warp(&b->warps[i], at);
 }
 
-// Until each of its warps is at a barrier of the cluster, or has left.
+// Until all of its warps have left.
 static void run_block(Block *b) {
     uint32_t order[LANES];
     for (;;) {
@@ -362,43 +348,6 @@ static void end_block(Block *b) {
     m.now->blocks++;
     m.blocks++;
     memory_end_block(b);
-}
-
-// All warps are at a barrier of the cluster or have left. False: all have left.
-static bool pass_cluster(Block *blocks, uint32_t count_of) {
-    Reckoned latest = {0, 0};
-    uint32_t waits = 0;
-    for (uint32_t i = 0; i < count_of * blocks->warp_count; i++) {
-        Warp *w = &blocks[i / blocks->warp_count].warps[i % blocks->warp_count];
-        come_to(&latest, w->at_cluster ? &w->arrival : &w->now);
-        waits += w->at_cluster;
-    }
-    latest.clock += CLUSTER_CYCLES;
-    for (uint32_t i = 0; waits && i < count_of * blocks->warp_count; i++) {
-        Warp *w = &blocks[i / blocks->warp_count].warps[i % blocks->warp_count];
-        if (!w->at_cluster) continue;
-        w->at_cluster = false;
-        w->passed++;
-        come_to(&w->now, &latest);
-    }
-    return waits;
-}
-
-// The blocks of a cluster are there together and take turns, as warps of a block do.
-static void run_cluster(Block *blocks, uint32_t count_of, uint32_t first) {
-    const Launch *l = blocks->launch;
-    uint32_t order[MOST_CLUSTER];
-    for (uint32_t i = 0; i < count_of; i++) {
-        uint32_t n = first + i;
-        uint32_t at[3] = {n % l->grid[0], n / l->grid[0] % l->grid[1], n / l->grid[0] / l->grid[1]};
-        blocks[i].number = n;
-        begin_block(&blocks[i], at);
-    }
-    do {
-        put_order(order, count_of);
-        for (uint32_t i = 0; i < count_of; i++) run_block(&blocks[order[i]]);
-    } while (pass_cluster(blocks, count_of));
-    for (uint32_t i = 0; i < count_of; i++) end_block(&blocks[i]);
 }
 
 // --- launches
@@ -444,28 +393,23 @@ void ptx_launch(Launch *l) {
     if (l->threads % LANES || l->threads > 1024 ||
         (k->most_threads && l->threads > (uint32_t)k->most_threads))
         machine_fault("%s: %u threads a block", k->name, l->threads);
-    uint32_t clusters = l->grid[0] * l->grid[1] * l->grid[2] / l->cluster, warps = l->threads / LANES;
-    uint32_t *order = malloc((clusters + 1) * sizeof *order);
-    size_t each = (k->register_bytes + 63) / 64 * 64, shared = (l->shared + 127) / 128 * 128;
-    Block *b = calloc(l->cluster, sizeof *b);
-    Warp *w = calloc((size_t)l->cluster * warps, sizeof *w);
-    unsigned char *areas = kept(&m.shared, &m.shared_bytes, l->cluster * shared);
-    unsigned char *registers = kept(&m.registers, &m.register_bytes, l->cluster * warps * each);
-    unsigned char *local = malloc((size_t)l->cluster * warps * LANES * k->local_bytes + 1);
-    Reckoned *ready = malloc((size_t)l->cluster * warps * k->registers * sizeof *ready + 1);
-    uint32_t *unknown = malloc((size_t)l->cluster * warps * k->registers * sizeof *unknown + 1);
-    if (!order || !b || !w || !local || !ready || !unknown) machine_fault("no memory");
-    for (uint32_t i = 0; i < l->cluster; i++)
-        b[i] = (Block){.kernel = k,
-                       .launch = l,
-                       .shared = areas + i * shared,
-                       .shared_bytes = l->shared,
-                       .warps = w + (size_t)i * warps,
-                       .warp_count = warps,
-                       .cluster = b,
-                       .rank = i};
-    for (uint32_t i = 0; i < l->cluster * warps; i++) {
-        w[i].block = &b[i / warps], w[i].number = (int)(i % warps);
+    uint32_t blocks = l->grid[0] * l->grid[1] * l->grid[2], warps = l->threads / LANES;
+    uint32_t *order = malloc((blocks + 1) * sizeof *order);
+    size_t each = (k->register_bytes + 63) / 64 * 64;
+    Warp *w = calloc(warps, sizeof *w);
+    unsigned char *registers = kept(&m.registers, &m.register_bytes, warps * each);
+    unsigned char *local = malloc((size_t)warps * LANES * k->local_bytes + 1);
+    Reckoned *ready = malloc((size_t)warps * k->registers * sizeof *ready + 1);
+    uint32_t *unknown = malloc((size_t)warps * k->registers * sizeof *unknown + 1);
+    if (!order || !w || !local || !ready || !unknown) machine_fault("no memory");
+    Block b = {.kernel = k,
+               .launch = l,
+               .shared = kept(&m.shared, &m.shared_bytes, (l->shared + 127) / 128 * 128),
+               .shared_bytes = l->shared,
+               .warps = w,
+               .warp_count = warps};
+    for (uint32_t i = 0; i < warps; i++) {
+        w[i].block = &b, w[i].number = (int)i;
         w[i].registers = registers + (size_t)i * each;
         w[i].local = local + (size_t)i * LANES * k->local_bytes;
         w[i].ready = ready + (size_t)i * k->registers;
@@ -474,14 +418,18 @@ void ptx_launch(Launch *l) {
     m.random = simt_settings.seed;
     Counters own = {.launches = 1};
     m.now = &own;
-    memory_begin_launch(l, clusters * l->cluster);
-    put_order(order, clusters);
-    for (uint32_t i = 0; i < clusters; i++) {
-        uint32_t first = order[i] * l->cluster;
-        if (!ptx_settings.only || ptx_settings.only(l, first)) run_cluster(b, l->cluster, first);
+    memory_begin_launch(l, blocks);
+    put_order(order, blocks);
+    for (uint32_t i = 0; i < blocks; i++) {
+        uint32_t n = order[i], x = l->grid[0], y = l->grid[1];
+        if (ptx_settings.only && !ptx_settings.only(l, n)) continue;
+        b.number = n;
+        begin_block(&b, (uint32_t[]){n % x, n / x % y, n / x / y});
+        run_block(&b);
+        end_block(&b);
     }
     add_counters(counters_of(k), &own);
     if (ptx_settings.launched) ptx_settings.launched(l, &own);
-    for (uint32_t i = 0; i < l->cluster * warps; i++) free(w[i].copies);
-    free(order), free(b), free(w), free(local), free(ready), free(unknown);
+    for (uint32_t i = 0; i < warps; i++) free(w[i].copies);
+    free(order), free(w), free(local), free(ready), free(unknown);
 }
