@@ -9,6 +9,8 @@
 #include "engine/decode/decode.h"
 #include "engine/engine.h"
 
+#include <string.h>
+
 static const double F32_TOLERANCE = 2e-5, HALF_FACTOR = 2;
 enum { CHECKED = 24, TOKENS = 8 }; // ids after the prompt whose logits are compared, and that are generated
 
@@ -71,7 +73,10 @@ static void check(const char *name, bool tokens) {
     golden_release(&g);
 }
 
-static void check_model(const char *name) { check(name, false); }
+// Packed weights are decoded on the host, whose tests have every form: one shows that the values arrive.
+static void check_model(const char *name) {
+    if (strncmp(name, "packed-", 7) != 0 || strcmp(name, "packed-awq") == 0) check(name, false);
+}
 
 static void all_models(void **state) {
     (void)state;
