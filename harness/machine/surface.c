@@ -187,7 +187,7 @@ static bool measure_sequence(Unit *u, Error *e) {
     return true;
 }
 
-// The grid by so many sequences, beside one token of one.
+// Measures the grid with so many sequences, against one token of one sequence.
 static bool measure_grid_of(Unit *u, int sequences, const BenchTime *one, Error *e) {
     const SurfacePlan *p = u->run->plan;
     BenchTime ignored;

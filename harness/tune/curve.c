@@ -1,5 +1,5 @@
-// The sample steps that tuning times first: from one row up, until a step is too slow for any point, or there
-// is no more time.
+// The sample steps that tuning times first: from one row up, until a step is too slow for any point, or the
+// time is over.
 #include "harness/tune/tune.h"
 
 #include <math.h>

@@ -75,10 +75,10 @@ static void count_global(Warp *w, const uint64_t *address, uint32_t lanes, unsig
     Counters *c = machine_counters();
     bool hit = access != ACCESS_STRONG;
     if (write) {
-        w->sectors += count_sectors(address, lanes, bytes, &c->store_sectors, &c->store_ideal);
+        count_sectors(address, lanes, bytes, &c->store_sectors, &c->store_ideal);
         return;
     }
-    w->sectors += count_sectors(address, lanes, bytes, &c->load_sectors, &c->load_ideal);
+    count_sectors(address, lanes, bytes, &c->load_sectors, &c->load_ideal);
     for (int l = 0; l < LANES && ptx_settings.timed; l++)
         if (lanes >> l & 1 && !in_l1(w->block, address[l])) hit = false;
     machine_latency(hit ? L1_CYCLES : L2_CYCLES);
@@ -264,7 +264,6 @@ void run_copy(Warp *w, const Instruction *o, uint32_t lanes) {
     }
     Counters *c = machine_counters();
     unsigned sectors = count_sectors(from, reads, 16, &c->copy_sectors, &c->copy_ideal);
-    w->sectors += sectors;
     if (w->block->launch->early && !w->waited) c->early_sectors += sectors;
     count_waves(to, lanes, 16);
 }

@@ -35,11 +35,6 @@ void run_mma(Warp *w, const Instruction *o, uint32_t lanes) {
     double a[16][16], b[16][8], d[16][8];
     (void)lanes;
     w->mmas++;
-    if (ptx_settings.skips) {
-        for (int i = 0; i < 4; i++)
-            memcpy(operand_at(w, &o->d[i]), operand_at(w, &o->s[6 + i]), LANES * sizeof(uint32_t));
-        return;
-    }
     for (int i = 0; i < 10; i++) s[i] = operand_at(w, &o->s[i]);
     for (int t = 0; t < LANES; t++) {
         int g = t / 4, q = t % 4 * 2;

@@ -27,14 +27,11 @@ typedef struct Counters {
     uint64_t blocks, launches, diverged, atomics;
     uint64_t load_sectors, load_ideal, store_sectors, store_ideal, copy_sectors, copy_ideal; // of 32 bytes
     uint64_t shared_waves, shared_ideal;                                                     // of 128 bytes
-    uint64_t mmas, tail_sectors; // tail: after a block's last mma
-    uint64_t settled_sectors;    // each once a launch: of memory that nobody wrote since ptx_settle
-    uint64_t early_sectors;      // copied before the launch waited for what is in front
+    uint64_t settled_sectors; // each once a launch: of memory that nobody wrote since ptx_settle
+    uint64_t early_sectors;   // copied before the launch waited for what is in front
     // from here on the most of any: of a warp; of a block
     uint64_t longest, longest_mma;
-    uint64_t path, tail; // cycles
-    uint64_t tail_trips; // to L2, one behind the other
-    uint64_t most_tail_sectors;
+    uint64_t path; // cycles
 } Counters;
 
 typedef struct CopyInFlight {
@@ -65,10 +62,10 @@ struct Warp {
     uint32_t sync; // grows with everything that orders the warp's own lanes
     CopyInFlight *copies;
     uint32_t copy_count, copy_space, closed[LANES];
-    uint64_t executed, mmas, sectors, last_sectors; // sectors: read and written; then, at the last mma
+    uint64_t executed, mmas;
     // now: when the next instruction is issued; begins: the one that runs; begun: the last WINDOW of them;
     // latest: of all; ready: when each register's value is there
-    Reckoned now, begins, begun[WINDOW], latest, last_mma, *ready;
+    Reckoned now, begins, begun[WINDOW], latest, *ready;
     uint32_t issued;
 };
 
@@ -117,11 +114,9 @@ uint64_t ptx_blocks(void);
 typedef struct PtxSettings {
     bool checked;  // races, uninitialised reads, waits: off where only counts matter
     bool timed;    // the critical path
-    bool skips;    // no mma is computed: its sums stay as they are. Where only counts matter
     bool old_code; // 9.0 loads the code for 8.0, as from a build that has no other
-    bool (*only)(const Launch *l, uint32_t block);        // NULL: every block runs
-    void (*launched)(const Launch *l, const Counters *c); // after each launch, with its own counters; or NULL
-    int processors, shared_kb;                            // of each device; of a block
+    bool (*only)(const Launch *l, uint32_t block); // NULL: every block runs
+    int processors, shared_kb;                     // of each device; of a block
 } PtxSettings;
 extern PtxSettings ptx_settings; // checked, timed, every block; 4 processors, 227 KB
 

@@ -105,7 +105,6 @@ static void reckon(Warp *w, const Instruction *o, bool before) {
     Reckoned then = {w->begins.clock + (uint64_t)latency, w->begins.trips + trip};
     for (int i = 0; i < o->results; i++) w->ready[o->d[i].id] = then;
     if (o->count == COUNT_FENCE) w->now = then;
-    if (o->count == COUNT_MMA) come_to(&w->last_mma, &w->begins), w->last_sectors = w->sectors;
 }
 
 static void count(Warp *w, const Instruction *o, uint32_t lanes) {
@@ -277,8 +276,8 @@ static void begin_warp(Warp *w, const uint32_t block[3]) {
     w->alive = ALL;
     w->waiting = w->waited = w->carry = w->sync = w->copy_count = 0;
     w->at_barrier = false;
-    w->executed = w->mmas = w->sectors = w->last_sectors = 0;
-    w->now = w->last_mma = w->latest = (Reckoned){0, 0};
+    w->executed = w->mmas = 0;
+    w->now = w->latest = (Reckoned){0, 0};
     memset(w->begun, 0, sizeof w->begun);
     w->constants = k->constants;
     for (int i = 0; i < 10; i++)
@@ -329,22 +328,14 @@ static void run_block(Block *b) {
 }
 
 static void end_block(Block *b) {
-    Reckoned end = {0, 0}, mma = {0, 0};
-    uint64_t sectors = 0;
+    Reckoned end = {0, 0};
     for (uint32_t i = 0; i < b->warp_count; i++) {
         const Warp *w = &b->warps[i];
         if (w->executed > m.now->longest) m.now->longest = w->executed;
         if (w->mmas > m.now->longest_mma) m.now->longest_mma = w->mmas;
-        m.now->mmas += w->mmas;
-        sectors += w->sectors - w->last_sectors;
         come_to(&end, &w->now);
-        come_to(&mma, &w->last_mma);
     }
     if (end.clock > m.now->path) m.now->path = end.clock;
-    if (end.clock - mma.clock > m.now->tail) m.now->tail = end.clock - mma.clock;
-    if (end.trips - mma.trips > m.now->tail_trips) m.now->tail_trips = end.trips - mma.trips;
-    if (sectors > m.now->most_tail_sectors) m.now->most_tail_sectors = sectors;
-    m.now->tail_sectors += sectors;
     m.now->blocks++;
     m.blocks++;
     memory_end_block(b);
@@ -429,7 +420,6 @@ void ptx_launch(Launch *l) {
         end_block(&b);
     }
     add_counters(counters_of(k), &own);
-    if (ptx_settings.launched) ptx_settings.launched(l, &own);
     for (uint32_t i = 0; i < warps; i++) free(w[i].copies);
     free(order), free(w), free(local), free(ready), free(unknown);
 }
