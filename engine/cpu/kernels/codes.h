@@ -20,12 +20,12 @@ typedef struct GroupScales {
 INLINE void read_scales(const Tensor *w, const unsigned char *of_row, int first, int count,
                         GroupScales *out) {
     if (w->codes.kind == SCALES_F16) {
-        uint16_t half[SCALES] = {0};
-        memcpy(half, of_row + (size_t)first * sizeof *half, (size_t)count * sizeof *half);
-        Lanes scale = lanes_f16(half);
+        const unsigned char *at = of_row + (size_t)first * sizeof(uint16_t);
+        uint16_t last[SCALES] = {0};
+        if (count < SCALES) at = memcpy(last, at, (size_t)count * sizeof *last);
+        Lanes scale = lanes_f16((const uint16_t *)(const void *)at);
         lanes_store(out->scale, scale);
-        lanes_store(out->low,
-                    w->codes.bits == 4 ? lanes_fma(scale, lanes_set(-8), lanes_set(0)) : lanes_set(0));
+        lanes_store(out->low, lanes_fma(scale, lanes_set(w->codes.bits == 4 ? -8 : 0), lanes_set(0)));
         return;
     }
     Tensor row = *w;
@@ -48,15 +48,20 @@ static inline Lanes lanes_codes(void) {
     return lanes_load(codes);
 }
 
+// To bf16: 65535 x, rounded to f32, is 65536 x less the rounded x. It needs 2^-126 <= |x| < 2^111, or 0, as
+// all values are. A zero loses its sign, which no sum shows: sums begin with +0.
+static inline Lanes lanes_bf16_round(Lanes x) {
+    return lanes_fma(x, lanes_set(65536), lanes_fma(x, lanes_set(-65535), lanes_set(0)));
+}
+
 #if defined(__AVX512F__)
 static inline Lanes lanes_halves(float a, float b) {
     return _mm512_insertf32x8(_mm512_set1_ps(a), _mm256_set1_ps(b), 1);
 }
-static inline Lanes lanes_bf16_round(Lanes x) {
-    __m512i bits = _mm512_castps_si512(x), one = _mm512_set1_epi32(1);
-    __m512i up =
-        _mm512_add_epi32(_mm512_and_si512(_mm512_srli_epi32(bits, 16), one), _mm512_set1_epi32(0x7fff));
-    return _mm512_castsi512_ps(_mm512_and_si512(_mm512_add_epi32(bits, up), _mm512_set1_epi32(-65536)));
+
+static inline __m512 digits_of(__m512i x, int mask, int magic) { // (x & mask) ^ magic
+    __m512i bits = _mm512_ternarylogic_epi32(x, _mm512_set1_epi32(mask), _mm512_set1_epi32(magic), 0x6a);
+    return _mm512_castsi512_ps(bits);
 }
 
 // The values of even and odd columns.
@@ -67,10 +72,11 @@ INLINE void decode_step(int bits, const unsigned char *codes, Lanes book, Lanes 
         out[1] = _mm512_permutexvar_ps(_mm512_srli_epi32(i, 4), book);
         return;
     }
-    __m512i pair = _mm512_cvtepi16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)codes));
-    __m512i even = _mm512_srai_epi32(_mm512_slli_epi32(pair, 24), 24), odd = _mm512_srai_epi32(pair, 8);
-    out[0] = lanes_bf16_round(_mm512_mul_ps(_mm512_cvtepi32_ps(even), book));
-    out[1] = lanes_bf16_round(_mm512_mul_ps(_mm512_cvtepi32_ps(odd), book));
+    // A code plus 128 as the low digits of 2^23, and of 2^15.
+    __m512i pair = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)codes));
+    __m512 even = digits_of(pair, 0xff, 0x4b000080), odd = digits_of(pair, 0xff00, 0x47008000);
+    out[0] = lanes_bf16_round(_mm512_mul_ps(_mm512_sub_ps(even, _mm512_set1_ps(0x1p23f + 128)), book));
+    out[1] = lanes_bf16_round(_mm512_mul_ps(_mm512_sub_ps(odd, _mm512_set1_ps(0x1p15f + 128)), book));
 }
 static inline Lanes lanes_join(Lanes even, Lanes odd) {
     return _mm512_castsi512_ps(
@@ -101,15 +107,9 @@ INLINE Lanes decode_pairs(int bits, const unsigned char *codes, Lanes book) {
 
 #elif defined(__AVX2__)
 static inline Lanes lanes_halves(float a, float b) { return (Lanes){_mm256_set1_ps(a), _mm256_set1_ps(b)}; }
-static inline __m256 round_8(__m256 x) {
-    __m256i bits = _mm256_castps_si256(x), one = _mm256_set1_epi32(1);
-    __m256i up =
-        _mm256_add_epi32(_mm256_and_si256(_mm256_srli_epi32(bits, 16), one), _mm256_set1_epi32(0x7fff));
-    return _mm256_castsi256_ps(_mm256_and_si256(_mm256_add_epi32(bits, up), _mm256_set1_epi32(-65536)));
-}
-static inline Lanes lanes_bf16_round(Lanes x) { return (Lanes){round_8(x.a), round_8(x.b)}; }
-static inline __m256 value_8(__m256i code, __m256 scale) {
-    return round_8(_mm256_mul_ps(_mm256_cvtepi32_ps(code), scale));
+static inline Lanes values_of(__m256i a, __m256i b, Lanes scale) {
+    Lanes x = {_mm256_mul_ps(_mm256_cvtepi32_ps(a), scale.a), _mm256_mul_ps(_mm256_cvtepi32_ps(b), scale.b)};
+    return lanes_bf16_round(x);
 }
 static inline __m256 look_up(Lanes table, __m256i i) {
     return _mm256_blendv_ps(_mm256_permutevar8x32_ps(table.a, i), _mm256_permutevar8x32_ps(table.b, i),
@@ -126,9 +126,9 @@ INLINE void decode_step(int bits, const unsigned char *codes, Lanes book, Lanes 
     }
     __m256i i = _mm256_cvtepi16_epi32(_mm_loadu_si128(at)),
             j = _mm256_cvtepi16_epi32(_mm_loadu_si128(at + 1));
-    out[0] = (Lanes){value_8(_mm256_srai_epi32(_mm256_slli_epi32(i, 24), 24), book.a),
-                     value_8(_mm256_srai_epi32(_mm256_slli_epi32(j, 24), 24), book.b)};
-    out[1] = (Lanes){value_8(_mm256_srai_epi32(i, 8), book.a), value_8(_mm256_srai_epi32(j, 8), book.b)};
+    out[0] = values_of(_mm256_srai_epi32(_mm256_slli_epi32(i, 24), 24),
+                       _mm256_srai_epi32(_mm256_slli_epi32(j, 24), 24), book);
+    out[1] = values_of(_mm256_srai_epi32(i, 8), _mm256_srai_epi32(j, 8), book);
 }
 static inline __m256 join_8(__m256 even, __m256 odd) {
     return _mm256_castsi256_ps(
@@ -139,18 +139,11 @@ static inline Lanes lanes_join(Lanes even, Lanes odd) {
 }
 
 #else
-// In C that compilers lower to vectors. Values are finite, so rounding needs no case for NaN.
+// In C that compilers lower to vectors.
 static inline Lanes lanes_halves(float a, float b) {
     float x[LANES];
     for (int i = 0; i < LANES; i++) x[i] = i < LANES / 2 ? a : b;
     return lanes_load(x);
-}
-static inline Lanes lanes_bf16_round(Lanes x) {
-    uint32_t word[LANES];
-    memcpy(word, &x, sizeof word);
-    for (int i = 0; i < LANES; i++) word[i] = (word[i] + 0x7fffu + (word[i] >> 16 & 1u)) & 0xffff0000u;
-    memcpy(&x, word, sizeof word);
-    return x;
 }
 INLINE void decode_step(int bits, const unsigned char *codes, Lanes book, Lanes out[2]) {
     float of[LANES], even[LANES], odd[LANES];

@@ -27,7 +27,9 @@ static inline Lanes lanes_fma(Lanes a, Lanes b, Lanes c) { // rounded twice
 // Exponent and fraction are shifted into place and multiplied by 2^112: subnormals come out right by
 // themselves, the largest exponent is set by hand.
 static inline Quarter quarter_f16(const uint16_t *p) {
-    QuarterBits h = {p[0], p[1], p[2], p[3]}, magnitude = h & 0x7fffu;
+    uint16_t q[4];
+    memcpy(q, p, sizeof q);
+    QuarterBits h = {q[0], q[1], q[2], q[3]}, magnitude = h & 0x7fffu;
     Quarter x = (Quarter)(magnitude << 13) * 0x1p112f;
     QuarterBits special = (QuarterBits)(magnitude >= 0x7c00u) & 0x7f800000u;
     return (Quarter)((QuarterBits)x | special | (h & 0x8000u) << 16);

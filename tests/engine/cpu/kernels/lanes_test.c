@@ -2,6 +2,7 @@
 // order; and the exponential that softmax and gates use.
 #include "tests/support/check.h"
 
+#include "engine/cpu/kernels/codes.h"
 #include "engine/cpu/kernels/rows.h"
 
 static void halves_convert(void **state) {
@@ -48,6 +49,26 @@ static void sums_halve(void **state) {
     }
 }
 
+// Every mantissa, at the exponents that values of codes may have.
+static void values_are_rounded(void **state) {
+    (void)state;
+    static const uint32_t exponents[] = {1, 2, 100, 127, 237};
+    for (size_t e = 0; e < sizeof exponents / sizeof *exponents; e++)
+        for (uint32_t i = 0; i < 1u << 23; i += LANES) {
+            float x[LANES], got[LANES];
+            for (uint32_t k = 0; k < LANES; k++) {
+                uint32_t bits = (k % 2) << 31 | exponents[e] << 23 | (i + k);
+                memcpy(&x[k], &bits, sizeof bits);
+            }
+            lanes_store(got, lanes_bf16_round(lanes_load(x)));
+            for (int k = 0; k < LANES; k++)
+                if (got[k] != bf16_round(x[k]))
+                    fail_msg("%a becomes %a, wanted %a", (double)x[k], (double)got[k],
+                             (double)bf16_round(x[k]));
+        }
+    assert_true(lanes_sum(lanes_bf16_round(lanes_set(0))) == 0);
+}
+
 static void exponential_is_close(void **state) {
     (void)state;
     double worst = 0;
@@ -83,8 +104,9 @@ static void softmax_shares(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(halves_convert), cmocka_unit_test(pairs_convert),
-                                       cmocka_unit_test(sums_halve), cmocka_unit_test(exponential_is_close),
-                                       cmocka_unit_test(softmax_shares)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(halves_convert),       cmocka_unit_test(pairs_convert),
+        cmocka_unit_test(sums_halve),           cmocka_unit_test(values_are_rounded),
+        cmocka_unit_test(exponential_is_close), cmocka_unit_test(softmax_shares)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
