@@ -192,18 +192,22 @@ static void multiply_type(Products *p, const Tensor *first) {
     p->filled = true;
 }
 
-void cpu_project(Products *p) {
-    Batch all = {.rows = p->work->rows, .w = {p->w[0], p->w[1], p->w[2]}};
-    if (!p->batches) {
-        p->batches = &all;
-        p->batch_count = 1;
-    }
+static void multiply_all(Products *p) {
     for (int i = 0; i < p->batch_count * p->count; i++) {
         int first = 0;
         while (weight_of(p, first)->dtype != weight_of(p, i)->dtype) first++;
         if (first == i) multiply_type(p, weight_of(p, i));
     }
-    if (p->batches == &all) p->batches = NULL;
+}
+
+void cpu_project(const Products *p) {
+    Batch all = {.rows = p->work->rows, .w = {p->w[0], p->w[1], p->w[2]}};
+    Products own = *p;
+    if (!p->batches) {
+        own.batches = &all;
+        own.batch_count = 1;
+    }
+    multiply_all(&own);
 }
 
 // --- attention

@@ -31,7 +31,7 @@ typedef struct Products {
     int units, least; // their MATMUL_UNITs in all; how many a thread takes at least
 } Products;
 
-void cpu_project(Products *p);
+void cpu_project(const Products *p);
 
 // The MLP's input of a row of the panel.
 void cpu_norm_mlp(const Work *k, int row, float *x);
