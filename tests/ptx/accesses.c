@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE = 128 };
+enum { LINE = 128, SECTOR = 32 };                        // bytes
 static const uint64_t SHARED_WINDOW = (uint64_t)1 << 56; // generic addresses of shared memory begin here
 
 // --- counts
 
 // Bytes of different addresses, and the sectors they lie in.
-static unsigned count_sectors(const uint64_t *address, uint32_t lanes, unsigned bytes, uint64_t *sectors,
-                              uint64_t *ideal) {
+static void count_sectors(const uint64_t *address, uint32_t lanes, unsigned bytes, uint64_t *sectors,
+                          uint64_t *ideal) {
     uint64_t seen[LANES], sector[2 * LANES];
     unsigned different = 0, count = 0;
     for (int l = 0; l < LANES; l++) {
@@ -29,11 +29,11 @@ static unsigned count_sectors(const uint64_t *address, uint32_t lanes, unsigned 
     }
     *sectors += count;
     *ideal += (different * bytes + SECTOR - 1) / SECTOR;
-    return count;
 }
 
 // Passes of the 32 banks: lanes of wide accesses go in groups of 128 bytes.
 void count_waves(const uint64_t *address, uint32_t lanes, unsigned bytes) {
+    if (!ptx_settings.counted) return;
     unsigned group = bytes <= 4 ? 32 : 128 / bytes, words = bytes <= 4 ? 1 : bytes / 4, waves = 0, ideal = 0;
     for (unsigned first = 0; first < LANES; first += group) {
         uint64_t seen[LANES][8];
@@ -66,6 +66,7 @@ static bool in_l1(Block *b, uint64_t address) {
     }
 }
 static void forget_l1(Block *b) {
+    if (!b->lines) return;
     memset(b->lines, 0, LINES * sizeof *b->lines);
     b->line_count = 0;
 }
@@ -79,7 +80,7 @@ static void count_global(Warp *w, const uint64_t *address, uint32_t lanes, unsig
         return;
     }
     count_sectors(address, lanes, bytes, &c->load_sectors, &c->load_ideal);
-    for (int l = 0; l < LANES && ptx_settings.timed; l++)
+    for (int l = 0; l < LANES; l++)
         if (lanes >> l & 1 && !in_l1(w->block, address[l])) hit = false;
     machine_latency(hit ? L1_CYCLES : L2_CYCLES);
 }
@@ -97,88 +98,116 @@ static void addresses(const Warp *w, const Operand *base, int64_t offset, uint64
 
 static bool is_shared_window(uint64_t address) { return address >> 48 == SHARED_WINDOW >> 48; }
 
-static unsigned char *reach(Warp *w, const Instruction *o, int lane, uint64_t address, unsigned bytes,
-                            bool write, bool atomic) {
-    const Kernel *k = w->block->kernel;
-    if (o->space == SPACE_LOCAL) {
-        if (address + bytes > k->local_bytes)
-            fault(w, lane, "%lu is outside of local memory", (unsigned long)address);
-        return w->local + (size_t)lane * k->local_bytes + address;
+static void touch_local(Touch *t, uint32_t lanes) {
+    const size_t has = t->w->block->kernel->local_bytes;
+    for (int l = 0; l < LANES; l++) {
+        if (!(lanes >> l & 1)) continue;
+        if (t->address[l] + t->bytes > has)
+            fault(t->w, l, "%lu is outside of local memory", (unsigned long)t->address[l]);
+        t->at[l] = t->w->local + (size_t)l * has + t->address[l];
     }
-    if (o->space == SPACE_SHARED) return memory_touch_shared(w, lane, address, bytes, write, atomic, false);
-    if (o->space == SPACE_GENERIC && is_shared_window(address))
-        return memory_touch_shared(w, lane, address - SHARED_WINDOW, bytes, write, atomic, false);
-    return memory_touch(w, lane, address, bytes, write, atomic, o->access);
 }
 
-static void count_access(Warp *w, const Instruction *o, const uint64_t *address, uint32_t lanes, bool write) {
-    unsigned bytes = (unsigned)o->bytes * o->width;
-    uint64_t offset[LANES];
+// Generic addresses in the window of shared memory become addresses of that; these lanes of them.
+static uint32_t out_of_window(uint64_t address[LANES], uint32_t lanes) {
     uint32_t shared = 0;
+    for (int l = 0; l < LANES; l++) shared |= (uint32_t)is_shared_window(address[l]) << l;
+    shared &= lanes;
+    for (int l = 0; l < LANES && shared; l++)
+        if (shared >> l & 1) address[l] -= SHARED_WINDOW;
+    return shared;
+}
+
+// Fills a touch of what the instruction addresses: the lanes of it that touch shared memory.
+static uint32_t reach(Touch *t, Warp *w, const Instruction *o, uint32_t lanes, bool write, bool atomic) {
+    t->w = w, t->bytes = (unsigned)o->bytes * o->width;
+    t->write = write, t->atomic = atomic, t->unwritten = false, t->access = o->access;
+    addresses(w, &o->s[0], o->offset, t->address);
+    if (o->space == SPACE_LOCAL) return touch_local(t, lanes), 0;
+    uint32_t shared = o->space == SPACE_SHARED    ? lanes
+                      : o->space == SPACE_GENERIC ? out_of_window(t->address, lanes)
+                                                  : 0;
+    if (shared) memory_touch_shared(t, shared);
+    if (lanes & ~shared) memory_touch(t, lanes & ~shared);
+    return shared;
+}
+
+static void count_access(const Touch *t, const Instruction *o, uint32_t lanes, uint32_t shared) {
+    if (!ptx_settings.counted) return;
     if (o->space == SPACE_LOCAL) {
         machine_latency(L1_CYCLES);
         return;
     }
-    for (int l = 0; l < LANES; l++) {
-        bool window = o->space == SPACE_GENERIC && is_shared_window(address[l]);
-        offset[l] = window ? address[l] - SHARED_WINDOW : address[l];
-        shared |= (uint32_t)(window || o->space == SPACE_SHARED) << l;
-    }
-    if (lanes & shared) count_waves(offset, lanes & shared, bytes);
-    if (lanes & ~shared) count_global(w, address, lanes & ~shared, bytes, write, o->access);
+    if (shared) count_waves(t->address, shared, t->bytes);
+    if (lanes & ~shared) count_global(t->w, t->address, lanes & ~shared, t->bytes, t->write, o->access);
 }
+
+// --- what is loaded and stored
 
 static uint64_t extended(uint64_t value, unsigned bytes, bool sign) {
     unsigned shift = 64 - 8 * bytes;
     return sign ? (uint64_t)((int64_t)(value << shift) >> shift) : value << shift >> shift;
 }
 
-static void put_result(Warp *w, const Operand *d, int lane, const unsigned char *from, unsigned bytes,
-                       bool sign) {
+static uint64_t loaded(const unsigned char *from, unsigned bytes, bool sign) {
     uint64_t value = 0;
     memcpy(&value, from, bytes);
-    value = extended(value, bytes, sign);
+    return extended(value, bytes, sign);
+}
+
+static void put_result(Warp *w, const Operand *d, int lane, uint64_t value) {
     if (d->bits == 64) ((uint64_t *)operand_at(w, d))[lane] = value;
     else ((uint32_t *)operand_at(w, d))[lane] = (uint32_t)value;
 }
 
-void run_load(Warp *w, const Instruction *o, uint32_t lanes) {
-    uint64_t address[LANES];
-    addresses(w, &o->s[0], o->offset, address);
-    for (int l = 0; l < LANES; l++) {
-        if (!(lanes >> l & 1)) continue;
-        const unsigned char *from = reach(w, o, l, address[l], (unsigned)o->bytes * o->width, false, false);
-        for (unsigned i = 0; i < o->width; i++)
-            put_result(w, &o->d[i], l, from + i * o->bytes, o->bytes, o->negated);
+// A register of these lanes, from `skip` bytes behind their places. Nearly all are words.
+static void put_results(Warp *w, const Instruction *o, int i, uint32_t lanes,
+                        unsigned char *const at[LANES]) {
+    const Operand *d = &o->d[i];
+    size_t skip = (size_t)i * o->bytes;
+    if (lanes == ALL && o->bytes == 4 && d->bits != 64) {
+        uint32_t *to = operand_at(w, d);
+        for (int l = 0; l < LANES; l++) memcpy(&to[l], at[l] + skip, 4);
+        return;
     }
-    count_access(w, o, address, lanes, false);
+    for (uint32_t left = lanes; left; left &= left - 1) {
+        int l = __builtin_ctz(left);
+        put_result(w, d, l, loaded(at[l] + skip, o->bytes, o->negated));
+    }
+}
+
+void run_load(Warp *w, const Instruction *o, uint32_t lanes) {
+    Touch t;
+    uint32_t shared = reach(&t, w, o, lanes, false, false);
+    for (int i = 0; i < o->width; i++) put_results(w, o, i, lanes, t.at);
+    count_access(&t, o, lanes, shared);
 }
 
 void run_store(Warp *w, const Instruction *o, uint32_t lanes) {
-    uint64_t address[LANES];
-    addresses(w, &o->s[0], o->offset, address);
-    for (int l = 0; l < LANES; l++) {
-        if (!(lanes >> l & 1)) continue;
-        unsigned char *to = reach(w, o, l, address[l], (unsigned)o->bytes * o->width, true, false);
-        for (unsigned i = 0; i < o->width; i++) {
+    Touch t;
+    uint32_t shared = reach(&t, w, o, lanes, true, false);
+    for (int i = 0; i < o->width; i++)
+        for (uint32_t left = lanes; left; left &= left - 1) {
+            int l = __builtin_ctz(left);
             uint64_t value = operand_lane(w, &o->s[1 + i], l);
-            memcpy(to + i * o->bytes, &value, o->bytes);
+            memcpy(t.at[l] + i * o->bytes, &value, o->bytes);
         }
-    }
-    count_access(w, o, address, lanes, true);
+    count_access(&t, o, lanes, shared);
 }
 
+// The same bytes in every lane, if the address is a constant: nearly always.
 void run_load_param(Warp *w, const Instruction *o, uint32_t lanes) {
     const Block *b = w->block;
     uint64_t address[LANES];
+    unsigned char *at[LANES];
     addresses(w, &o->s[0], o->offset, address);
     for (int l = 0; l < LANES; l++) {
         if (!(lanes >> l & 1)) continue;
         if (address[l] + (unsigned)o->bytes * o->width > b->kernel->param_bytes)
             fault(w, l, "reads beyond the parameters");
-        for (unsigned i = 0; i < o->width; i++)
-            put_result(w, &o->d[i], l, b->launch->params + address[l] + i * o->bytes, o->bytes, o->negated);
+        at[l] = b->launch->params + address[l];
     }
+    for (int i = 0; i < o->width; i++) put_results(w, o, i, lanes, at);
     machine_latency(PARAM_CYCLES);
 }
 
@@ -199,24 +228,18 @@ void run_fence(Warp *w, const Instruction *o, uint32_t lanes) {
 }
 
 void run_atomic(Warp *w, const Instruction *o, uint32_t lanes) {
-    uint64_t address[LANES];
-    bool global = false;
-    addresses(w, &o->s[0], o->offset, address);
+    Touch t;
+    uint32_t shared = reach(&t, w, o, lanes, true, true);
     for (int l = 0; l < LANES; l++) {
         if (!(lanes >> l & 1)) continue;
-        unsigned char *at = reach(w, o, l, address[l], o->bytes, true, true);
-        uint64_t old = 0, swap = o->sources > 2 ? operand_lane(w, &o->s[2], l) : 0,
-                 value = operand_lane(w, &o->s[1], l);
-        memcpy(&old, at, o->bytes);
-        put_result(w, &o->d[0], l, at, o->bytes, false);
+        uint64_t old = loaded(t.at[l], o->bytes, false), value = operand_lane(w, &o->s[1], l),
+                 swap = o->sources > 2 ? operand_lane(w, &o->s[2], l) : 0;
+        put_result(w, &o->d[0], l, old);
         value = combined(o->atom, old, value, swap);
-        memcpy(at, &value, o->bytes);
-        if (o->space == SPACE_SHARED || is_shared_window(address[l])) continue;
-        memory_pass_on(w, address[l]);
-        global = true;
+        memcpy(t.at[l], &value, o->bytes);
+        if (!(shared >> l & 1)) memory_pass_on(w, t.address[l]);
     }
-    machine_counters()->atomics += (uint64_t)__builtin_popcount(lanes);
-    machine_latency(global ? ATOMIC_CYCLES : SHARED_ATOMIC_CYCLES);
+    machine_latency(lanes & ~shared ? ATOMIC_CYCLES : SHARED_ATOMIC_CYCLES);
 }
 
 void run_shared_to_generic(Warp *w, const Instruction *o, uint32_t lanes) {
@@ -232,40 +255,51 @@ void run_generic_to_shared(Warp *w, const Instruction *o, uint32_t lanes) {
 
 // --- asynchronous copies: the bytes leave at once, and arrive when their group is waited for
 
-void run_copy(Warp *w, const Instruction *o, uint32_t lanes) {
-    uint64_t to[LANES], from[LANES];
+static CopyInFlight *one_more_copy(Warp *w) {
+    if (w->copy_count == w->copy_space) {
+        w->copy_space = w->copy_space ? 2 * w->copy_space : 256;
+        w->copies = realloc(w->copies, w->copy_space * sizeof *w->copies);
+        if (!w->copies) machine_fault("no memory");
+    }
+    return &w->copies[w->copy_count++];
+}
+
+// Lanes whose copy has bytes of memory: some only fill with zeros.
+static uint32_t copies_that_read(const Warp *w, const Instruction *o, uint32_t lanes, const uint64_t *from) {
     uint32_t reads = 0;
-    addresses(w, &o->s[0], o->offset, to);
-    addresses(w, &o->s[1], o->more, from);
     for (int l = 0; l < LANES; l++) {
         if (!(lanes >> l & 1)) continue;
         uint64_t bytes = operand_lane(w, &o->s[2], l);
         if (bytes > 16) fault(w, l, "a copy of %lu bytes", (unsigned long)bytes);
         if (from[l] % 16) fault(w, l, "copies from %#lx, which is not aligned", (unsigned long)from[l]);
-        if (w->copy_count == w->copy_space) {
-            w->copy_space = w->copy_space ? 2 * w->copy_space : 256;
-            w->copies = realloc(w->copies, w->copy_space * sizeof *w->copies);
-            if (!w->copies) machine_fault("no memory");
-        }
-        CopyInFlight *c = &w->copies[w->copy_count++];
-        *c = (CopyInFlight){.shared = (uint32_t)to[l],
-                            .bytes = (uint32_t)bytes,
+        reads |= (uint32_t)(bytes > 0) << l;
+    }
+    return reads;
+}
+
+void run_copy(Warp *w, const Instruction *o, uint32_t lanes) {
+    Touch from = {.w = w, .bytes = 16}, to = {.w = w, .bytes = 16, .write = true};
+    addresses(w, &o->s[0], o->offset, to.address);
+    addresses(w, &o->s[1], o->more, from.address);
+    uint32_t reads = copies_that_read(w, o, lanes, from.address);
+    memory_touch(&from, reads);
+    memory_touch_shared(&to, lanes);
+    for (int l = 0; l < LANES; l++) {
+        if (!(lanes >> l & 1)) continue;
+        CopyInFlight *c = one_more_copy(w);
+        *c = (CopyInFlight){.shared = (uint32_t)to.address[l],
+                            .bytes = (uint32_t)operand_lane(w, &o->s[2], l),
                             .lane = (uint8_t)l,
                             .group = w->closed[l],
-                            .trips = w->now.trips + 1,
-                            .ready = w->now.clock + L2_CYCLES};
-        if (bytes) {
-            memcpy(c->data, memory_touch(w, l, from[l], 16, false, false, ACCESS_WEAK), bytes);
-            reads |= 1u << l;
-        }
-        unsigned char *place = memory_touch_shared(w, l, to[l], 16, true, false, false);
-        memset(place, 0xff, 16);
-        memory_in_flight(w->block, to[l], true);
+                            .ready = w->now + L2_CYCLES};
+        if (c->bytes) memcpy(c->data, from.at[l], c->bytes);
+        memset(to.at[l], 0xff, 16);
+        memory_in_flight(w->block, to.address[l], true);
     }
+    if (!ptx_settings.counted) return;
     Counters *c = machine_counters();
-    unsigned sectors = count_sectors(from, reads, 16, &c->copy_sectors, &c->copy_ideal);
-    if (w->block->launch->early && !w->waited) c->early_sectors += sectors;
-    count_waves(to, lanes, 16);
+    count_sectors(from.address, reads, 16, &c->copy_sectors, &c->copy_ideal);
+    count_waves(to.address, lanes, 16);
 }
 
 void run_copy_commit(Warp *w, const Instruction *o, uint32_t lanes) {
@@ -274,6 +308,7 @@ void run_copy_commit(Warp *w, const Instruction *o, uint32_t lanes) {
 }
 
 void run_copy_wait(Warp *w, const Instruction *o, uint32_t lanes) {
+    Touch to = {.w = w, .bytes = 16, .write = true};
     uint32_t left = 0;
     for (uint32_t i = 0; i < w->copy_count; i++) {
         CopyInFlight *c = &w->copies[i];
@@ -282,9 +317,10 @@ void run_copy_wait(Warp *w, const Instruction *o, uint32_t lanes) {
             continue;
         }
         memory_in_flight(w->block, c->shared, false);
-        memcpy(memory_touch_shared(w, c->lane, c->shared, 16, true, false, false), c->data, 16);
-        if (c->ready > w->now.clock) w->now.clock = c->ready;
-        if (c->trips > w->now.trips) w->now.trips = c->trips;
+        to.address[c->lane] = c->shared;
+        memory_touch_shared(&to, 1u << c->lane);
+        memcpy(to.at[c->lane], c->data, 16);
+        if (c->ready > w->now) w->now = c->ready;
     }
     w->copy_count = left;
 }

@@ -104,6 +104,7 @@ static void longest_warps(void **state) {
     (void)state;
     enum { COUNT_OF = sizeof STEPS / sizeof *STEPS };
     ptx_settings.checked = false;
+    ptx_settings.counted = true;
     ptx_settings.only = attention_alone;
     for (int context = 100; context <= 500; context += 400)
         for (int i = 0; i < COUNT_OF; i++)

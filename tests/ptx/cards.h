@@ -5,7 +5,7 @@
 //
 // [1] Luo et al., Benchmarking and Dissecting the Nvidia Hopper GPU Architecture, arXiv 2402.13499 (A100, RTX
 // 4090
-//     and H100 side by side): L1 38 to 43 cycles, shared memory 29 to 30, L2 262 to 273, memory 466 to 542;
+//     and H100 side by side): L1 38 to 43 cycles, shared memory 29 to 30, L2 262 to 273;
 //     mma.sync 33 cycles. Not yet read against it.
 // [2] Abdelkhalik et al., Demystifying the Nvidia Ampere Architecture, arXiv 2208.11174: dependent arithmetic
 // takes 4
@@ -32,7 +32,6 @@ enum { // cycles until a result can be used
     WAVE_CYCLES = 2,           // of each pass of the 32 banks [3]
     L1_CYCLES = 35,            // [1]
     L2_CYCLES = 270,           // [1]; an asynchronous copy's too
-    MEMORY_CYCLES = 480,       // the first bytes of a launch that reads memory [1]
     ATOMIC_CYCLES = 540,       // in L2: there and back twice [lead]
     SHARED_ATOMIC_CYCLES = 60, // [lead]
 

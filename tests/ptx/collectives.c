@@ -58,11 +58,13 @@ void run_mma(Warp *w, const Instruction *o, uint32_t lanes) {
 
 void run_matrices(Warp *w, const Instruction *o, uint32_t lanes) {
     uint16_t rows[LANES][8];
-    uint64_t address[LANES];
+    Touch rows_at = {.w = w, .bytes = 16, .unwritten = true};
     bool written[LANES], all = true;
+    for (int l = 0; l < LANES; l++) rows_at.address[l] = operand_lane(w, &o->s[0], l) + (uint64_t)o->offset;
+    memory_touch_shared(&rows_at, ALL);
     for (int l = 0; l < LANES; l++) {
-        address[l] = operand_lane(w, &o->s[0], l) + (uint64_t)o->offset;
-        memcpy(rows[l], shared_row(w, l, address[l], &written[l]), 16);
+        memcpy(rows[l], rows_at.at[l], 16);
+        written[l] = shared_is_written(w->block, rows_at.address[l]);
         all &= written[l];
     }
     for (int i = 0; i < 4; i++) {
@@ -75,7 +77,7 @@ void run_matrices(Warp *w, const Instruction *o, uint32_t lanes) {
             if (!known) w->unknown[o->d[i].id] |= 1u << t; // the bit was clear
         }
     }
-    count_waves(address, lanes, 16);
+    count_waves(rows_at.address, lanes, 16);
 }
 
 void run_shuffle(Warp *w, const Instruction *o, uint32_t lanes) {

@@ -53,6 +53,7 @@ static Counters count(int top_k, double top_p) {
 static void doubles(void **state) {
     (void)state;
     ptx_settings.checked = false;
+    ptx_settings.counted = true;
     Counters plain = count(0, 1), nucleus = count(0, 0.9), most = count(50, 1);
     assert_in_range(plain.warp[COUNT_DOUBLE], 1, 30000);
     assert_in_range(plain.path, 1, 32000);

@@ -23,12 +23,9 @@
 
 typedef struct Counters {
     uint64_t warp[COUNTS]; // instructions of warps
-    uint64_t lanes;        // .. of lanes
-    uint64_t blocks, launches, diverged, atomics;
+    uint64_t blocks, launches;
     uint64_t load_sectors, load_ideal, store_sectors, store_ideal, copy_sectors, copy_ideal; // of 32 bytes
     uint64_t shared_waves, shared_ideal;                                                     // of 128 bytes
-    uint64_t settled_sectors; // each once a launch: of memory that nobody wrote since ptx_settle
-    uint64_t early_sectors;   // copied before the launch waited for what is in front
     // from here on the most of any: of a warp; of a block
     uint64_t longest, longest_mma;
     uint64_t path; // cycles
@@ -39,15 +36,8 @@ typedef struct CopyInFlight {
     unsigned char data[16];
     uint8_t lane;
     uint32_t group; // how many groups the lane had closed
-    uint32_t trips; // as in Reckoned
     uint64_t ready;
 } CopyInFlight;
-
-// Where the critical path is: cycles, and how many trips to L2 stand one behind the other on it.
-typedef struct Reckoned {
-    uint64_t clock;
-    uint32_t trips;
-} Reckoned;
 
 struct Warp {
     Block *block;
@@ -63,9 +53,9 @@ struct Warp {
     CopyInFlight *copies;
     uint32_t copy_count, copy_space, closed[LANES];
     uint64_t executed, mmas;
-    // now: when the next instruction is issued; begins: the one that runs; begun: the last WINDOW of them;
-    // latest: of all; ready: when each register's value is there
-    Reckoned now, begins, begun[WINDOW], latest, *ready;
+    // In cycles of the critical path. now: when the next instruction is issued; begins: the one that runs;
+    // begun: the last WINDOW of them; latest: of all; ready: when each register's value is there
+    uint64_t now, begins, begun[WINDOW], latest, *ready;
     uint32_t issued;
 };
 
@@ -88,7 +78,7 @@ struct Block {
     uint32_t warp_count;
     Acquired *acquired;
     uint32_t acquired_count, acquired_space;
-    uint64_t *lines; // of L1, a hash table: what a load finds there
+    uint64_t *lines; // of L1, a hash table: what a load finds there; NULL unless it's counted
     uint32_t line_count;
 };
 
@@ -105,20 +95,19 @@ typedef struct Launch {
 void ptx_launch(Launch *l);
 uint32_t machine_epoch(void); // another one each time
 
-// The most recent counters of a kernel, summed over its launches since they were cleared.
+// The most recent counters of a kernel, summed over its launches since they were cleared, if they're counted.
 const Counters *ptx_counters(const char *part_of_name); // NULL: not launched
 void ptx_counters_clear(void);
-void ptx_settle(void); // what is in memory now comes from there, not from L2, until it is written again
 uint64_t ptx_blocks(void);
 
 typedef struct PtxSettings {
     bool checked;  // races, uninitialised reads, waits: off where only counts matter
-    bool timed;    // the critical path
+    bool counted;  // Counters and the critical path: off where nobody reads them
     bool old_code; // 9.0 loads the code for 8.0, as from a build that has no other
     bool (*only)(const Launch *l, uint32_t block); // NULL: every block runs
     int processors, shared_kb;                     // of each device; of a block
 } PtxSettings;
-extern PtxSettings ptx_settings; // checked, timed, every block; 4 processors, 227 KB
+extern PtxSettings ptx_settings; // checked, not counted, every block; 4 processors, 227 KB
 
 // One line about the instruction that runs, and the end of the program.
 _Noreturn void fault(const Warp *w, int lane, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -48,7 +48,7 @@ typedef struct SharedCell {
 typedef struct Allocation {
     size_t at, bytes;
     uint32_t owner;
-    bool gone, settled; // settled: nobody wrote to it since ptx_settle
+    bool gone;
     History history;
 } Allocation;
 
@@ -61,7 +61,6 @@ typedef struct Release {
 static struct {
     unsigned char *public, *reach, *known; // known: a bit a byte
     Cell *cells;                           // one for 4 bytes
-    uint32_t *counted;                     // one for a sector: the last launch that read it
     Allocation *list;
     size_t count, used, live, last; // last: found last
     SharedCell *shared;
@@ -87,7 +86,6 @@ static void open_arena(void) {
     m.reach = reserve(ARENA, fd, PROT_READ | PROT_WRITE);
     m.known = reserve(ARENA / 8, -1, PROT_READ | PROT_WRITE);
     m.cells = reserve(ARENA / 4 * sizeof(Cell), -1, PROT_READ | PROT_WRITE);
-    m.counted = reserve(ARENA / SECTOR * sizeof *m.counted, -1, PROT_READ | PROT_WRITE);
     m.used = 4096;
     close(fd);
 }
@@ -181,22 +179,24 @@ static void set_known(size_t at, size_t bytes, bool known) {
                                                 (unsigned)known << (at + i) % 8);
 }
 
+// Of 1 to 16 bytes, aligned to their number.
+static unsigned known_mask(size_t at, unsigned bytes) { return ((1u << bytes) - 1) << at % 16; }
+static bool all_known(size_t at, unsigned bytes) {
+    unsigned mask = known_mask(at, bytes);
+    return (((uint16_t *)(void *)m.known)[at / 16] & mask) == mask;
+}
+static void know_all(size_t at, unsigned bytes) {
+    uint16_t *known = (uint16_t *)(void *)m.known + at / 16;
+    *known = (uint16_t)(*known | known_mask(at, bytes));
+}
+
 static size_t place(const void *p) { return (size_t)((const unsigned char *)p - m.public); }
 
-static void unsettle(const void *device) {
-    Allocation *a = holder((uint64_t)(uintptr_t)device);
-    if (a) a->settled = false;
-}
-void ptx_settle(void) {
-    for (size_t i = 0; i < m.count; i++) m.list[i].settled = true;
-}
-void memory_written_by_host(const void *device, size_t bytes) {
-    unsettle(device);
-    set_known(place(device), bytes, true);
-}
+void memory_written_by_host(const void *device, size_t bytes) { set_known(place(device), bytes, true); }
 void memory_copied(const void *to, const void *from, size_t bytes) {
-    unsettle(to);
-    for (size_t i = 0; i < bytes; i++) set_known(place(to) + i, 1, is_known(place(from) + i));
+    size_t at = place(to), of = place(from), i = at % 8 || of % 8 ? 0 : bytes / 8 * 8;
+    memcpy(m.known + at / 8, m.known + of / 8, i / 8);
+    for (; i < bytes; i++) set_known(at + i, 1, is_known(of + i));
 }
 
 // --- launches and blocks
@@ -218,8 +218,8 @@ void memory_begin_block(Block *b) {
     memset(b->shared, 0xff, b->shared_bytes);
     for (size_t i = 0; i < (b->shared_bytes + 3) / 4 && ptx_settings.checked; i++)
         b->cells[i].known = 0, b->cells[i].flight = false;
-    b->lines = calloc(LINES, sizeof *b->lines);
-    if (!b->lines) machine_fault("no memory");
+    b->lines = ptx_settings.counted ? calloc(LINES, sizeof *b->lines) : NULL;
+    if (ptx_settings.counted && !b->lines) machine_fault("no memory");
 }
 void memory_end_block(Block *b) {
     free(b->lines);
@@ -274,30 +274,34 @@ static const char *missing(const Warp *w, const Cell *c, bool strong) {
     return reasons[reached];
 }
 
-static void check_before_wait(const Warp *w, int lane, const Cell *c, bool write, uint64_t address) {
+static void check_before_wait(const Touch *t, int lane, const Cell *c) {
+    const Warp *w = t->w;
     const Launch *l = w->block->launch;
+    uint64_t address = t->address[lane];
     if (!l->early || w->waited >> lane & 1) return;
-    if (write)
+    if (t->write)
         fault(w, lane, "writes %#lx before it has waited for the launches in front", (unsigned long)address);
     if (c->wrote >= l->overlap && c->wrote != l->number)
         fault(w, lane, "reads %#lx before it has waited for the launch that writes it",
               (unsigned long)address);
 }
 
-static void check_cell(const Warp *w, int lane, const Cell *c, uint8_t bytes, bool write, bool atomic,
-                       uint8_t access, uint64_t address) {
+static void check_cell(const Touch *t, int lane, const Cell *c, uint8_t part) {
+    const Warp *w = t->w;
     const Block *b = w->block;
+    uint64_t address = t->address[lane];
+    bool write = t->write, atomic = t->atomic;
     uint32_t launch = b->launch->number;
-    check_before_wait(w, lane, c, write, address);
-    if (c->wrote == launch && c->write_bytes & bytes && !(atomic && c->atomic)) {
-        if (access == ACCESS_CONSTANT)
+    check_before_wait(t, lane, c);
+    if (c->wrote == launch && c->write_bytes & part && !(atomic && c->atomic)) {
+        if (t->access == ACCESS_CONSTANT)
             fault(w, lane, "reads %#lx as constant (.nc), which this launch writes", (unsigned long)address);
         if (c->writer == b->number) {
             if (!ordered(w, lane, c->write_thread, c->write_epoch, c->write_sync))
                 fault(w, lane, "race: %s %#lx, which thread %d wrote; nothing orders the two",
                       write ? "writes" : "reads", (unsigned long)address, c->write_thread);
         } else {
-            const char *why = missing(w, c, access == ACCESS_STRONG);
+            const char *why = missing(w, c, t->access == ACCESS_STRONG);
             if (why)
                 fault(w, lane, "race: %s %#lx, which block %u wrote: %s", write ? "writes" : "reads",
                       (unsigned long)address, c->writer, why);
@@ -318,119 +322,142 @@ static void check_cell(const Warp *w, int lane, const Cell *c, uint8_t bytes, bo
     }
 }
 
-static void note(const Warp *w, int lane, Cell *c, uint8_t bytes, bool write, bool atomic) {
-    const Block *b = w->block;
+static void note_write(const Touch *t, uint16_t thread, Cell *c, uint8_t part) {
+    const Block *b = t->w->block;
     uint32_t launch = b->launch->number;
-    uint16_t thread = thread_of(w, lane);
-    if (write) {
-        bool same = c->wrote == launch && c->writer == b->number && c->write_thread == thread &&
-                    c->write_epoch == b->epoch;
-        c->write_bytes = same ? (uint8_t)(c->write_bytes | bytes) : bytes;
-        c->wrote = launch, c->writer = b->number, c->write_epoch = b->epoch, c->write_sync = w->sync;
-        c->write_fences = m.fence_count[b->number];
-        c->write_thread = thread, c->atomic = atomic;
-        return;
-    }
+    bool same = c->wrote == launch && c->writer == b->number && c->write_thread == thread &&
+                c->write_epoch == b->epoch;
+    c->write_bytes = same ? (uint8_t)(c->write_bytes | part) : part;
+    c->wrote = launch, c->writer = b->number, c->write_epoch = b->epoch, c->write_sync = t->w->sync;
+    c->write_fences = m.fence_count[b->number];
+    c->write_thread = thread, c->atomic = t->atomic;
+}
+static void note_read(const Touch *t, uint16_t thread, Cell *c) {
+    const Block *b = t->w->block;
+    uint32_t launch = b->launch->number;
     bool here = c->read == launch && c->read_epoch == b->epoch;
     c->read_thread = here ? readers(c->read_thread, thread) : thread;
     c->reader = c->read == launch && c->reader != b->number ? NOBODY : b->number;
-    c->read = launch, c->read_epoch = b->epoch, c->read_sync = w->sync;
+    c->read = launch, c->read_epoch = b->epoch, c->read_sync = t->w->sync;
 }
 
-// The bytes of an access as the machine reaches them. Checks that they may be touched, and notes that they
-// were.
-unsigned char *memory_touch(const Warp *w, int lane, uint64_t address, unsigned bytes, bool write,
-                            bool atomic, uint8_t access) {
-    const char *why = trouble(address, bytes);
-    if (why)
-        fault(w, lane, "%s %u bytes at %#lx: this %s", write ? "writes" : "reads", bytes,
-              (unsigned long)address, why);
-    if (address % bytes)
-        fault(w, lane, "%s %u bytes at %#lx, which is not aligned", write ? "writes" : "reads", bytes,
-              (unsigned long)address);
+// The allocation that has the bytes, if the lane may touch it.
+static Allocation *allocation_of(const Touch *t, int lane) {
+    const Warp *w = t->w;
+    uint64_t address = t->address[lane];
+    const char *why = trouble(address, t->bytes), *does = t->write ? "writes" : "reads";
+    if (why) fault(w, lane, "%s %u bytes at %#lx: this %s", does, t->bytes, (unsigned long)address, why);
     Allocation *a = &m.list[m.last];
     if (a->owner != w->block->launch->device && a->owner != TABLE_OWNER)
         fault(w, lane, "touches memory of device %u on device %u", a->owner, w->block->launch->device);
-    size_t at = address - (uint64_t)(uintptr_t)m.public;
-    if (ptx_settings.checked) {
-        order_touch(&a->history, write);
-        for (unsigned i = 0; i < bytes && (!write || atomic); i++)
-            if (!is_known(at + i))
-                fault(w, lane, "reads %#lx, which nobody has written", (unsigned long)(address + i));
-        for (size_t word = at / 4; word <= (at + bytes - 1) / 4; word++) {
-            uint8_t part = bytes >= 4 ? 15 : (uint8_t)(((1u << bytes) - 1) << at % 4);
-            check_cell(w, lane, &m.cells[word], part, write, atomic, access, address);
-            note(w, lane, &m.cells[word], part, write, atomic);
-        }
-        if (write) set_known(at, bytes, true);
-    }
-    if (write) a->settled = false;
-    else if (a->settled && m.counted[at / SECTOR] != w->block->launch->number) {
-        m.counted[at / SECTOR] = w->block->launch->number;
-        machine_counters()->settled_sectors++;
-    }
-    return m.reach + at;
+    if (ptx_settings.checked) order_touch(&a->history, t->write);
+    return a;
 }
 
-static void check_place(const Warp *w, int lane, const Block *b, uint64_t address, unsigned bytes,
-                        bool write) {
-    if (address + bytes > b->shared_bytes || address > b->shared_bytes)
-        fault(w, lane, "%s %u bytes at %lu of shared memory, which has %zu", write ? "writes" : "reads",
-              bytes, (unsigned long)address, b->shared_bytes);
-    if (address % bytes)
-        fault(w, lane, "%s %u bytes at %lu of shared memory, which is not aligned",
-              write ? "writes" : "reads", bytes, (unsigned long)address);
+// The part of a word that an access has, a bit a byte.
+static uint8_t part_of(const Touch *t, uint64_t address) {
+    return t->bytes >= 4 ? 15 : (uint8_t)(((1u << t->bytes) - 1) << address % 4);
 }
 
-static void check_written(const Warp *w, int lane, const SharedCell *c, uint8_t part, uint64_t address,
-                          bool write, bool unwritten) {
+static void check_lane(const Touch *t, int lane, size_t at) {
+    const Launch *l = t->w->block->launch;
+    uint16_t thread = thread_of(t->w, lane);
+    uint8_t part = part_of(t, at);
+    bool early = l->early && !(t->w->waited >> lane & 1);
+    if (!t->write || t->atomic)
+        if (!all_known(at, t->bytes))
+            fault(t->w, lane, "reads %u bytes at %#lx, some of which nobody has written", t->bytes,
+                  (unsigned long)t->address[lane]);
+    for (Cell *c = &m.cells[at / 4], *end = &m.cells[(at + t->bytes + 3) / 4]; c < end; c++) {
+        bool now = c->wrote == l->number || (t->write && c->read == l->number);
+        if (now || early) check_cell(t, lane, c, part);
+        if (t->write) note_write(t, thread, c, part);
+        else note_read(t, thread, c);
+    }
+    if (t->write) know_all(at, t->bytes);
+}
+
+void memory_touch(Touch *t, uint32_t lanes) {
+    const uint64_t base = (uint64_t)(uintptr_t)m.public;
+    const Allocation *a = NULL;
+    for (uint32_t left = lanes; left; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        size_t at = t->address[lane] - base;
+        if (!a || at < a->at || at + t->bytes > a->at + a->bytes) a = allocation_of(t, lane);
+        if (at % t->bytes)
+            fault(t->w, lane, "%s %u bytes at %#lx, which is not aligned", t->write ? "writes" : "reads",
+                  t->bytes, (unsigned long)t->address[lane]);
+        if (ptx_settings.checked) check_lane(t, lane, at);
+        t->at[lane] = m.reach + at;
+    }
+}
+
+static void check_place(const Touch *t, int lane) {
+    const char *does = t->write ? "writes" : "reads";
+    size_t has = t->w->block->shared_bytes;
+    uint64_t address = t->address[lane];
+    if (address + t->bytes > has || address > has)
+        fault(t->w, lane, "%s %u bytes at %lu of shared memory, which has %zu", does, t->bytes,
+              (unsigned long)address, has);
+    if (address % t->bytes)
+        fault(t->w, lane, "%s %u bytes at %lu of shared memory, which is not aligned", does, t->bytes,
+              (unsigned long)address);
+}
+
+static void check_shared(const Touch *t, int lane, const SharedCell *c, uint8_t part) {
+    const Warp *w = t->w;
+    const char *does = t->write ? "writes" : "reads";
+    unsigned long address = t->address[lane];
+    bool reads = !t->write || t->atomic;
     if (c->flight)
-        fault(w, lane, "%s byte %lu of shared memory, where a copy is still on its way",
-              write ? "writes" : "reads", (unsigned long)address);
-    if (part & ~c->known && !unwritten)
-        fault(w, lane, "reads byte %lu of shared memory, which nobody has written", (unsigned long)address);
+        fault(w, lane, "%s byte %lu of shared memory, where a copy is still on its way", does, address);
+    if (part & ~c->known && reads && !t->unwritten)
+        fault(w, lane, "reads byte %lu of shared memory, which nobody has written", address);
+    if (c->write_bytes & part && !(t->atomic && c->atomic) &&
+        !ordered(w, lane, c->write_thread, c->write_epoch, c->write_sync))
+        fault(w, lane, "race: %s byte %lu of shared memory, which thread %d wrote; nothing orders the two",
+              does, address, c->write_thread);
+    if (t->write && !t->atomic && !ordered(w, lane, c->read_thread, c->read_epoch, c->read_sync))
+        fault(w, lane,
+              "race: writes byte %lu of shared memory, which another thread reads; nothing orders the two",
+              address);
+}
+
+static void note_shared(const Touch *t, uint16_t thread, SharedCell *c, uint8_t part) {
+    uint32_t epoch = t->w->block->epoch;
+    if (t->write) {
+        bool same = c->write_epoch == epoch && c->write_thread == thread;
+        c->write_bytes = same ? (uint8_t)(c->write_bytes | part) : part;
+        c->write_epoch = epoch, c->write_sync = t->w->sync, c->write_thread = thread, c->atomic = t->atomic;
+        c->known |= part;
+    } else {
+        c->read_thread = c->read_epoch == epoch ? readers(c->read_thread, thread) : thread;
+        c->read_epoch = epoch, c->read_sync = t->w->sync;
+    }
 }
 
 // A matrix may have rows that nobody wrote, as long as nobody looks at what is made of them: they are NaN.
-unsigned char *memory_touch_shared(const Warp *w, int lane, uint64_t address, unsigned bytes, bool write,
-                                   bool atomic, bool unwritten) {
-    Block *b = w->block;
-    uint16_t thread = thread_of(w, lane);
-    check_place(w, lane, b, address, bytes, write);
-    if (!ptx_settings.checked) return b->shared + address;
-    for (uint64_t word = address / 4; word <= (address + bytes - 1) / 4; word++) {
-        SharedCell *c = &b->cells[word];
-        uint8_t part = bytes >= 4 ? 15 : (uint8_t)(((1u << bytes) - 1) << address % 4);
-        check_written(w, lane, c, part, address, write, unwritten || (write && !atomic));
-        if (c->write_bytes & part && !(atomic && c->atomic) &&
-            !ordered(w, lane, c->write_thread, c->write_epoch, c->write_sync))
-            fault(w, lane,
-                  "race: %s byte %lu of shared memory, which thread %d wrote; nothing orders the two",
-                  write ? "writes" : "reads", (unsigned long)address, c->write_thread);
-        if (write && !atomic && !ordered(w, lane, c->read_thread, c->read_epoch, c->read_sync))
-            fault(
-                w, lane,
-                "race: writes byte %lu of shared memory, which another thread reads; nothing orders the two",
-                (unsigned long)address);
-        if (write) {
-            bool same = c->write_epoch == b->epoch && c->write_thread == thread;
-            c->write_bytes = same ? (uint8_t)(c->write_bytes | part) : part;
-            c->write_epoch = b->epoch, c->write_sync = w->sync, c->write_thread = thread, c->atomic = atomic;
-            c->known |= part;
-        } else {
-            bool same = c->read_epoch == b->epoch;
-            c->read_thread = same ? readers(c->read_thread, thread) : thread;
-            c->read_epoch = b->epoch, c->read_sync = w->sync;
+void memory_touch_shared(Touch *t, uint32_t lanes) {
+    const Block *b = t->w->block;
+    for (uint32_t left = lanes; left; left &= left - 1) {
+        int lane = __builtin_ctz(left);
+        uint64_t address = t->address[lane];
+        check_place(t, lane);
+        t->at[lane] = b->shared + address;
+        if (!ptx_settings.checked) continue;
+        uint8_t part = part_of(t, address);
+        uint16_t thread = thread_of(t->w, lane);
+        for (SharedCell *c = &b->cells[address / 4], *end = &b->cells[(address + t->bytes + 3) / 4]; c < end;
+             c++) {
+            check_shared(t, lane, c, part);
+            note_shared(t, thread, c, part);
         }
     }
-    return b->shared + address;
 }
 
-const unsigned char *shared_row(Warp *w, int lane, uint64_t address, bool *written) {
-    const unsigned char *row = memory_touch_shared(w, lane, address, 16, false, false, true);
-    const SharedCell *c = &w->block->cells[address / 4];
-    *written = !ptx_settings.checked || (c[0].known & c[1].known & c[2].known & c[3].known) == 15;
-    return row;
+bool shared_is_written(const Block *b, uint64_t address) {
+    const SharedCell *c = &b->cells[address / 4];
+    return !ptx_settings.checked || (c[0].known & c[1].known & c[2].known & c[3].known) == 15;
 }
 
 // --- releases and acquires

@@ -3,8 +3,8 @@
 #include "tests/ptx/machine.h"
 #include "tests/ptx/order.h"
 
-enum { TABLE_OWNER = 0xffff };      // of constant tables, which every device has
-enum { SECTOR = 32, LINES = 4096 }; // bytes; of L1, as a block's table of them has room for
+enum { TABLE_OWNER = 0xffff }; // of constant tables, which every device has
+enum { LINES = 4096 };         // of L1, as a block's table of them has room for
 void memory_take(void **device, size_t bytes, uint32_t owner);
 bool memory_give(void *device);       // false: it isn't ours
 bool memory_is_device(const void *p); // points into device memory, given back or not
@@ -21,17 +21,23 @@ void memory_begin_block(Block *b);
 void memory_end_block(Block *b);
 void memory_leave(const Warp *w, uint32_t lanes); // faults with copies in flight, or without a wait
 
-// The bytes of an access as the machine reaches them: checked that they may be touched, noted that they were.
-unsigned char *memory_touch(const Warp *w, int lane, uint64_t address, unsigned bytes, bool write,
-                            bool atomic, uint8_t access);
-// unwritten: reads of what nobody wrote are let through.
-unsigned char *memory_touch_shared(const Warp *w, int lane, uint64_t address, unsigned bytes, bool write,
-                                   bool atomic, bool unwritten);
+// What lanes of a warp touch with one instruction.
+typedef struct Touch {
+    Warp *w;
+    unsigned bytes; // of each lane: 1, 2, 4, 8 or 16
+    bool write, atomic;
+    bool unwritten; // reads of shared memory that nobody wrote are let through
+    uint8_t access;
+    uint64_t address[LANES];
+    unsigned char *at[LANES]; // the bytes as the machine reaches them
+} Touch;
+// Checks that these lanes may touch their bytes, notes that they did, and fills `at` of them.
+void memory_touch(Touch *t, uint32_t lanes);
+void memory_touch_shared(Touch *t, uint32_t lanes);
 void memory_in_flight(Block *b, uint64_t address, bool flight); // an asynchronous copy of 16 bytes is
 // An atomic of a word of global memory carries the fences of the blocks that came there before, and leaves
 // this block's.
 void memory_pass_on(Warp *w, uint64_t address);
 void memory_fence(Warp *w);
-// A shared address of 16 bytes that a collective reads; the shared waves of such addresses, one a lane.
-const unsigned char *shared_row(Warp *w, int lane, uint64_t address, bool *written);
+bool shared_is_written(const Block *b, uint64_t address); // 16 bytes of it, all
 void count_waves(const uint64_t *address, uint32_t lanes, unsigned bytes);

@@ -44,7 +44,6 @@ typedef enum { // how an instruction is counted
     COUNT_OTHER,
     COUNTS
 } Count;
-const char *count_name(Count c);
 
 typedef enum { FLOW_NEXT, FLOW_BRANCH, FLOW_EXIT, FLOW_BARRIER, FLOW_COLLECTIVE, FLOW_WARP_SYNC } Flow;
 typedef enum { SPACE_GLOBAL, SPACE_SHARED, SPACE_LOCAL, SPACE_PARAM, SPACE_GENERIC } Space;

@@ -16,7 +16,7 @@
 enum { MOST_KERNELS = 256 };
 static const uint64_t ENDLESS = (uint64_t)1 << 23; // more instructions of one warp than anybody believes
 
-PtxSettings ptx_settings = {.checked = true, .timed = true, .processors = 4, .shared_kb = 227};
+PtxSettings ptx_settings = {.checked = true, .processors = 4, .shared_kb = 227};
 
 static struct {
     struct {
@@ -32,13 +32,6 @@ static struct {
     unsigned char *registers, *shared; // kept from launch to launch: they are large
     size_t register_bytes, shared_bytes;
 } m;
-
-const char *count_name(Count c) {
-    static const char *const names[COUNTS] = {
-        "move",  "integer", "float", "double", "special", "compare", "branch",  "param",   "global", "shared",
-        "local", "generic", "copy",  "atomic", "matrix",  "mma",     "shuffle", "barrier", "fence",  "other"};
-    return names[c];
-}
 
 void machine_fault(const char *format, ...) {
     va_list args;
@@ -74,9 +67,8 @@ void run_launch_wait(Warp *w, const Instruction *o, uint32_t lanes) {
 
 // --- one warp
 
-static void come_to(Reckoned *at, const Reckoned *other) {
-    if (other->clock > at->clock) at->clock = other->clock;
-    if (other->trips > at->trips) at->trips = other->trips;
+static void come_to(uint64_t *at, uint64_t other) {
+    if (other > *at) *at = other;
 }
 
 // Nothing moves across what ends a basic block, or what waits for copies and fences.
@@ -85,33 +77,24 @@ static bool holds_back(const Instruction *o) {
     return !flows || o->count == COUNT_COPY || o->count == COUNT_FENCE || o->count == COUNT_ATOMIC;
 }
 
-static void reckon(Warp *w, const Instruction *o, bool before) {
-    if (before) {
-        Reckoned *begun = &w->begun[w->issued++ % WINDOW];
-        w->now.clock++;
-        come_to(&w->now, begun);
-        *begun = w->now;
-        for (int i = 0; i < o->sources; i++)
-            if (!o->s[i].constant) come_to(begun, &w->ready[o->s[i].id]);
-        if (o->guarded) come_to(begun, &w->ready[o->guard.id]);
-        come_to(&w->latest, begun);
-        if (holds_back(o)) w->now = *begun = w->latest;
-        w->begins = *begun;
-        m.latency = 0;
-        return;
-    }
-    int latency = o->latency < 0 ? m.latency : o->latency;
-    bool trip = o->count == COUNT_FENCE || (o->latency < 0 && latency >= L2_CYCLES);
-    Reckoned then = {w->begins.clock + (uint64_t)latency, w->begins.trips + trip};
+static void reckon_before(Warp *w, const Instruction *o) {
+    uint64_t *begun = &w->begun[w->issued++ % WINDOW];
+    m.now->warp[o->count]++;
+    w->now++;
+    come_to(&w->now, *begun);
+    *begun = w->now;
+    for (int i = 0; i < o->sources; i++)
+        if (!o->s[i].constant) come_to(begun, w->ready[o->s[i].id]);
+    if (o->guarded) come_to(begun, w->ready[o->guard.id]);
+    come_to(&w->latest, *begun);
+    if (holds_back(o)) w->now = *begun = w->latest;
+    w->begins = *begun;
+    m.latency = 0;
+}
+static void reckon_behind(Warp *w, const Instruction *o) {
+    uint64_t then = w->begins + (uint64_t)(o->latency < 0 ? m.latency : o->latency);
     for (int i = 0; i < o->results; i++) w->ready[o->d[i].id] = then;
     if (o->count == COUNT_FENCE) w->now = then;
-}
-
-static void count(Warp *w, const Instruction *o, uint32_t lanes) {
-    m.at = o;
-    m.now->warp[o->count]++;
-    m.now->lanes += (uint64_t)__builtin_popcount(lanes);
-    if (++w->executed > ENDLESS) fault(w, 0, "does not come to an end");
 }
 
 // Nearly always all that is read is known, and so is what is made of it. An operand that is not there is
@@ -125,6 +108,17 @@ static void follow(Warp *w, const Instruction *o, uint32_t lanes) {
     }
     u[o->d[0].id] &= ~lanes;
     for (int i = 1; i < o->results; i++) u[o->d[i].id] &= ~lanes;
+}
+
+static void begin(Warp *w, const Instruction *o) {
+    m.at = o;
+    if (++w->executed > ENDLESS) fault(w, 0, "does not come to an end");
+    if (ptx_settings.counted) reckon_before(w, o);
+}
+static void execute(Warp *w, const Instruction *o, uint32_t lanes) {
+    if (ptx_settings.checked) follow(w, o, lanes);
+    if (lanes) o->execute(w, o, lanes);
+    if (ptx_settings.counted) reckon_behind(w, o);
 }
 
 static uint32_t on(const Warp *w, const Instruction *o, uint32_t lanes) {
@@ -171,11 +165,8 @@ static bool meet(Warp *w, const Instruction *o, uint32_t pc, uint32_t lanes) {
         return false;
     }
     w->waiting &= ~here;
-    count(w, o, here);
-    if (ptx_settings.timed) reckon(w, o, true);
-    if (ptx_settings.checked) follow(w, o, wanted);
-    o->execute(w, o, wanted);
-    if (ptx_settings.timed) reckon(w, o, false);
+    begin(w, o);
+    execute(w, o, wanted);
     if (o->flow == FLOW_WARP_SYNC) w->sync++;
     if (o->flow == FLOW_BARRIER) w->at_barrier = true;
     go_to(w, here, pc + 1);
@@ -196,16 +187,13 @@ static void run_straight(Warp *w, uint32_t pc, uint32_t lanes, uint32_t next) {
             meet(w, o, pc, lanes);
             return;
         }
-        count(w, o, active);
-        if (ptx_settings.timed) reckon(w, o, true);
+        begin(w, o);
         if (o->flow == FLOW_NEXT) {
-            if (ptx_settings.checked) follow(w, o, active);
-            if (active) o->execute(w, o, active);
-            if (ptx_settings.timed) reckon(w, o, false);
+            execute(w, o, active);
             pc++;
             continue;
         }
-        w->now.clock += BRANCH_CYCLES;
+        w->now += BRANCH_CYCLES;
         if (o->flow == FLOW_EXIT) {
             memory_leave(w, active);
             w->alive &= ~active;
@@ -217,7 +205,6 @@ static void run_straight(Warp *w, uint32_t pc, uint32_t lanes, uint32_t next) {
             continue;
         }
         if (active != lanes) {
-            m.now->diverged++;
             go_to(w, active, o->target);
             go_to(w, lanes & ~active, pc + 1);
             return;
@@ -268,7 +255,7 @@ static void begin_warp(Warp *w, const uint32_t block[3]) {
     const Launch *l = w->block->launch;
     uint32_t first[10] = {0,        0,          0,          block[0],   block[1],
                           block[2], l->grid[0], l->grid[1], l->grid[2], l->threads};
-    memset(w->ready, 0, k->registers * sizeof *w->ready);
+    if (ptx_settings.counted) memset(w->ready, 0, k->registers * sizeof *w->ready);
     for (uint32_t i = 0; i < k->registers; i++) w->unknown[i] = i < 10 ? 0 : ALL;
     memset(w->pc, 0, sizeof w->pc);
     memset(w->closed, 0, sizeof w->closed);
@@ -277,7 +264,7 @@ static void begin_warp(Warp *w, const uint32_t block[3]) {
     w->waiting = w->waited = w->carry = w->sync = w->copy_count = 0;
     w->at_barrier = false;
     w->executed = w->mmas = 0;
-    w->now = w->latest = (Reckoned){0, 0};
+    w->now = w->latest = 0;
     memset(w->begun, 0, sizeof w->begun);
     w->constants = k->constants;
     for (int i = 0; i < 10; i++)
@@ -288,16 +275,16 @@ static void begin_warp(Warp *w, const uint32_t block[3]) {
 // All warps are at a barrier or have left: the same barrier, or it is nobody's.
 static void pass_barrier(Block *b) {
     uint32_t pc = UINT32_MAX;
-    Reckoned latest = {0, 0};
+    uint64_t latest = 0;
     for (uint32_t i = 0; i < b->warp_count; i++) {
         Warp *w = &b->warps[i];
         if (!w->at_barrier) fault(w, 0, "a barrier that a warp of the block has left, or waits beyond");
         if (pc == UINT32_MAX) pc = w->pc[0];
         if (w->pc[0] != pc) fault(w, 0, "two barriers at once");
-        come_to(&latest, &w->now);
+        come_to(&latest, w->now);
     }
     b->epoch = machine_epoch();
-    latest.clock += BARRIER_CYCLES;
+    latest += BARRIER_CYCLES;
     for (uint32_t i = 0; i < b->warp_count; i++) {
         b->warps[i].at_barrier = false;
         b->warps[i].sync++;
@@ -328,14 +315,14 @@ static void run_block(Block *b) {
 }
 
 static void end_block(Block *b) {
-    Reckoned end = {0, 0};
+    uint64_t end = 0;
     for (uint32_t i = 0; i < b->warp_count; i++) {
         const Warp *w = &b->warps[i];
         if (w->executed > m.now->longest) m.now->longest = w->executed;
         if (w->mmas > m.now->longest_mma) m.now->longest_mma = w->mmas;
-        come_to(&end, &w->now);
+        come_to(&end, w->now);
     }
-    if (end.clock > m.now->path) m.now->path = end.clock;
+    come_to(&m.now->path, end);
     m.now->blocks++;
     m.blocks++;
     memory_end_block(b);
@@ -390,7 +377,7 @@ void ptx_launch(Launch *l) {
     Warp *w = calloc(warps, sizeof *w);
     unsigned char *registers = kept(&m.registers, &m.register_bytes, warps * each);
     unsigned char *local = malloc((size_t)warps * LANES * k->local_bytes + 1);
-    Reckoned *ready = malloc((size_t)warps * k->registers * sizeof *ready + 1);
+    uint64_t *ready = malloc((size_t)warps * k->registers * sizeof *ready + 1);
     uint32_t *unknown = malloc((size_t)warps * k->registers * sizeof *unknown + 1);
     if (!order || !w || !local || !ready || !unknown) machine_fault("no memory");
     Block b = {.kernel = k,
