@@ -83,7 +83,7 @@ PTX_TESTS = $(patsubst %,$(BUILD)/ptx/%_test,attention draw drafts exact golden 
     sampling top)
 PTX      = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %_test.c,$(wildcard tests/ptx/*.c)))
 $(PTX): build/cuda/toolkit
-$(PTX): CFLAGS += -fno-strict-aliasing -isystem $(CUDA_HOME)/include -DPTX_FOLDER='"build/ptx"'
+$(PTX): CFLAGS += -march=native -fno-strict-aliasing -isystem $(CUDA_HOME)/include -DPTX_FOLDER='"build/ptx"'
 PTX_LIBS = $(shell pkg-config --libs $(PACKAGES)) -lsupc++ -lpthread -lm
 PTX_LINK = $(CC) $(LDFLAGS) $(GOLD) $(filter %.o,$^) $(filter %.a,$^) -o $@ -lcmocka $(PTX_LIBS)
 $(BUILD)/ptx/%_test: $(BUILD)/tests/engine/cuda/%_test.o $(PTX) $(CUDA_C:%.c=$(BUILD)/%.o) $(CUDA_OBJECTS) $(BUILD)/libtests.a $(BUILD)/liboutpace.a

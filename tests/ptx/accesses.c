@@ -195,19 +195,31 @@ void run_store(Warp *w, const Instruction *o, uint32_t lanes) {
     count_access(&t, o, lanes, shared);
 }
 
-// The same bytes in every lane, if the address is a constant: nearly always.
-void run_load_param(Warp *w, const Instruction *o, uint32_t lanes) {
+static uint64_t parameter(const Warp *w, const Instruction *o, int i, int lane) {
     const Block *b = w->block;
-    uint64_t address[LANES];
-    unsigned char *at[LANES];
-    addresses(w, &o->s[0], o->offset, address);
-    for (int l = 0; l < LANES; l++) {
-        if (!(lanes >> l & 1)) continue;
-        if (address[l] + (unsigned)o->bytes * o->width > b->kernel->param_bytes)
-            fault(w, l, "reads beyond the parameters");
-        at[l] = b->launch->params + address[l];
-    }
-    for (int i = 0; i < o->width; i++) put_results(w, o, i, lanes, at);
+    uint64_t at = operand_lane(w, &o->s[0], lane) + (uint64_t)o->offset;
+    if (at + (unsigned)o->bytes * o->width > b->kernel->param_bytes)
+        fault(w, lane, "reads beyond the parameters");
+    return loaded(b->launch->params + at + (size_t)i * o->bytes, o->bytes, o->negated);
+}
+static void put_everywhere(Warp *w, const Operand *d, uint64_t value) {
+    uint64_t *wide = operand_at(w, d);
+    uint32_t *words = operand_at(w, d);
+    if (d->bits == 64)
+        for (int l = 0; l < LANES; l++) wide[l] = value;
+    else
+        for (int l = 0; l < LANES; l++) words[l] = (uint32_t)value;
+}
+
+// Nearly always of the whole warp, at an address that is a constant.
+void run_load_param(Warp *w, const Instruction *o, uint32_t lanes) {
+    for (int i = 0; i < o->width; i++)
+        if (lanes == ALL && o->s[0].constant) put_everywhere(w, &o->d[i], parameter(w, o, i, 0));
+        else
+            for (uint32_t left = lanes; left; left &= left - 1) {
+                int l = __builtin_ctz(left);
+                put_result(w, &o->d[i], l, parameter(w, o, i, l));
+            }
     machine_latency(PARAM_CYCLES);
 }
 

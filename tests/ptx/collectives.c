@@ -80,25 +80,35 @@ void run_matrices(Warp *w, const Instruction *o, uint32_t lanes) {
     count_waves(rows_at.address, lanes, 16);
 }
 
+// The lane that each lane takes its value from: of its segment, else itself (PTX ISA, shfl.sync).
+static void shuffle_sources(const Warp *w, const Instruction *o, int from[LANES]) {
+    const uint32_t *by = operand_at(w, &o->s[1]), *control = operand_at(w, &o->s[2]);
+    for (int l = 0; l < LANES; l++) {
+        int b = (int)by[l] & 31, segment = (int)control[l] >> 8 & 31, clamp = (int)control[l] & 31,
+            first = l & segment, last = first | (clamp & ~segment),
+            to = o->more == 0   ? l ^ b
+                 : o->more == 1 ? first | (b & ~segment)
+                 : o->more == 2 ? l + b
+                                : l - b;
+        bool inside = o->more == 3 ? to >= last : to <= last;
+        from[l] = inside ? to : l;
+    }
+}
+
 void run_shuffle(Warp *w, const Instruction *o, uint32_t lanes) {
     uint32_t value[LANES], *d = operand_at(w, &o->d[0]), before = w->unknown[o->s[0].id], unknown = 0;
+    int from[LANES];
     memcpy(value, operand_at(w, &o->s[0]), sizeof value);
-    for (int l = 0; l < LANES; l++) {
-        if (!(lanes >> l & 1)) continue;
-        int by = (int)operand_lane(w, &o->s[1], l) & 31;
-        uint32_t control = (uint32_t)operand_lane(w, &o->s[2], l);
-        int segment = control >> 8 & 31, clamp = control & 31, first = l & segment,
-            last = first | (clamp & ~segment);
-        int from = o->more == 0   ? l ^ by
-                   : o->more == 1 ? first | (by & ~segment)
-                   : o->more == 2 ? l + by
-                                  : l - by;
-        bool inside = o->more == 3 ? from >= last : from <= last;
-        if (!inside) from = l;
-        if (!(lanes >> from & 1)) fault(w, l, "shuffles from lane %d, which takes no part", from);
-        d[l] = value[from];
-        unknown |= (before >> from & 1) << l;
-    }
+    shuffle_sources(w, o, from);
+    if (lanes == ALL && !before) {
+        for (int l = 0; l < LANES; l++) d[l] = value[from[l]];
+    } else
+        for (int l = 0; l < LANES; l++) {
+            if (!(lanes >> l & 1)) continue;
+            if (!(lanes >> from[l] & 1)) fault(w, l, "shuffles from lane %d, which takes no part", from[l]);
+            d[l] = value[from[l]];
+            unknown |= (before >> from[l] & 1) << l;
+        }
     w->unknown[o->d[0].id] = (w->unknown[o->d[0].id] & ~lanes) | unknown;
 }
 

@@ -8,10 +8,12 @@
 #include <string.h>
 
 #define EACH for (int l = 0; l < LANES; l++)
+// Registers are the same or apart.
+#define IVDEP _Pragma("GCC ivdep")
 
 // The whole warp, the usual case, is a loop that the compiler can make vectors of.
 #define BODY(expression)            \
-    if (lanes == ALL) EACH {        \
+    if (lanes == ALL) IVDEP EACH {  \
             expression;             \
         }                           \
     else EACH if (lanes >> l & 1) { \

@@ -150,6 +150,11 @@ static void go_to(Warp *w, uint32_t lanes, uint32_t pc) {
         if (lanes >> l & 1) w->pc[l] = pc;
 }
 
+// Nearly always a collective names the lanes that come to it together, and nobody waits.
+static bool alone(const Warp *w, const Instruction *o, uint32_t lanes) {
+    return o->flow > FLOW_BARRIER && !w->waiting && members(w, o, lanes) == lanes;
+}
+
 // A collective: runs when all lanes that it names are there, else those that are there wait. True: it ran.
 static bool meet(Warp *w, const Instruction *o, uint32_t pc, uint32_t lanes) {
     uint32_t here = lanes | lanes_at(w, w->waiting, pc),
@@ -183,6 +188,13 @@ static void run_straight(Warp *w, uint32_t pc, uint32_t lanes, uint32_t next) {
         if (o->flow >= FLOW_BARRIER) {
             if (active != lanes)
                 fault(w, __builtin_ctz(lanes & ~active), "a collective behind a condition that differs");
+            if (alone(w, o, lanes)) {
+                begin(w, o);
+                execute(w, o, lanes);
+                w->sync += o->flow == FLOW_WARP_SYNC;
+                pc++;
+                continue;
+            }
             go_to(w, lanes, pc);
             meet(w, o, pc, lanes);
             return;
@@ -256,7 +268,8 @@ static void begin_warp(Warp *w, const uint32_t block[3]) {
     uint32_t first[10] = {0,        0,          0,          block[0],   block[1],
                           block[2], l->grid[0], l->grid[1], l->grid[2], l->threads};
     if (ptx_settings.counted) memset(w->ready, 0, k->registers * sizeof *w->ready);
-    for (uint32_t i = 0; i < k->registers; i++) w->unknown[i] = i < 10 ? 0 : ALL;
+    memset(w->unknown, 0xff, k->registers * sizeof *w->unknown);
+    memset(w->unknown, 0, 10 * sizeof *w->unknown);
     memset(w->pc, 0, sizeof w->pc);
     memset(w->closed, 0, sizeof w->closed);
     if (k->local_bytes) memset(w->local, 0xfe, LANES * (size_t)k->local_bytes);
