@@ -77,12 +77,16 @@ void fiber_begin(Fiber *f, void (*entry)()) {
 }
 #endif
 
+// Stacks a multiple of 4 KB apart would all have their tops, the part that is in use, in the same lines of
+// the cache.
+static const size_t STRIDE = FIBER_STACK + 9 * 64;
+
 Fiber *fibers_open(int count) {
     Fiber *f = (Fiber *)calloc((size_t)count, sizeof *f);
-    void *stacks = mmap(nullptr, (size_t)count * FIBER_STACK, PROT_READ | PROT_WRITE,
+    void *stacks = mmap(nullptr, (size_t)count * STRIDE, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (!f || stacks == MAP_FAILED) abort();
-    for (int i = 0; i < count; i++) f[i].stack = (char *)stacks + (size_t)i * FIBER_STACK;
+    for (int i = 0; i < count; i++) f[i].stack = (char *)stacks + (size_t)i * STRIDE;
     return f;
 }
 
