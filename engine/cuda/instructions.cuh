@@ -303,9 +303,13 @@ template <int GROUPS_LEFT> static inline void copy_wait() { simt_copy_wait(GROUP
 // --- sums and maxima of a warp, the same in every lane: lanes are added in a fixed order
 
 __device__ __forceinline__ float warp_sum(float x) {
+#ifdef __CUDACC__
 #pragma unroll
     for (int step = 16; step; step /= 2) x += __shfl_xor_sync(ALL_LANES, x, step);
     return x;
+#else
+    return simt_warp_sum(x);
+#endif
 }
 
 // --- predicated stores of several numbers at once, without a branch, so that none waits for another

@@ -27,23 +27,25 @@ Guarded guarded_open(size_t bytes) {
     void *map = mmap(nullptr, body + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED || mprotect((char *)map + body, page, PROT_NONE)) abort();
     Guarded g = {(char *)map + body - round_up(bytes, 16), bytes, map, body + page};
-    memset(map, CANARY, body);
+    memset(map, CANARY, (size_t)((char *)g.data - (char *)map));
+    memset((char *)g.data + bytes, CANARY, round_up(bytes, 16) - bytes);
     return g;
 }
 
-static void check(const Guarded *g) {
-    const unsigned char *map = map_of(g), *data = (const unsigned char *)g->data;
-    for (size_t i = 0, n = usable(g); i < n; i++)
-        if ((map + i < data || map + i >= data + g->bytes) && map[i] != CANARY) {
+static void check(const Guarded *g, const unsigned char *from, const unsigned char *to) {
+    for (const unsigned char *p = from; p < to; p++)
+        if (*p != CANARY) {
             fprintf(stderr, "simt: memory of %zu bytes was written to at offset %td\n", g->bytes,
-                    map + i - data);
+                    p - (const unsigned char *)g->data);
             abort();
         }
 }
 
 void guarded_close(Guarded *g) {
     if (!g->map) return;
-    check(g);
+    const unsigned char *map = map_of(g), *data = (const unsigned char *)g->data;
+    check(g, map, data);
+    check(g, data + g->bytes, map + usable(g));
     munmap(g->map, g->mapped);
     *g = {nullptr, 0, nullptr, 0};
 }

@@ -45,7 +45,8 @@ static struct {
     Fiber host;    // the thread that launches
     Thread threads[THREADS_MAX];
     Warp warps[THREADS_MAX / WARP];
-    int ready[THREADS_MAX], first, ready_count; // a ring
+    int ready[THREADS_MAX]; // a ring
+    unsigned first, ready_count;
     int count, live, current;
     int at_barrier;
     const char *barrier;
@@ -78,12 +79,10 @@ static uint32_t draw(uint32_t below) {
 
 static int next_ready() {
     if (s.ready_count == 0) return -1;
-    int last = (s.first + s.ready_count - 1) % THREADS_MAX;
+    unsigned last = (s.first + s.ready_count - 1) % THREADS_MAX, at = s.first;
     s.ready_count--;
     if (simt_settings.order == SIMT_REVERSED) return s.ready[last];
-    int at = s.first;
-    if (simt_settings.order == SIMT_RANDOM)
-        at = (s.first + (int)draw((uint32_t)s.ready_count + 1)) % THREADS_MAX;
+    if (simt_settings.order == SIMT_RANDOM) at = (s.first + draw(s.ready_count + 1)) % THREADS_MAX;
     int thread = s.ready[at];
     s.ready[at] = s.ready[s.first];
     s.first = (s.first + 1) % THREADS_MAX;
@@ -202,7 +201,8 @@ static void run_block(unsigned number) {
     blockIdx = {number % gridDim.x, number / gridDim.x % gridDim.y, number / gridDim.x / gridDim.y};
     if (s.shared_bytes) memset(s.shared.data, simt_settings.poison, s.shared_bytes);
     s.live = s.count;
-    s.at_barrier = s.first = s.ready_count = 0;
+    s.at_barrier = 0;
+    s.first = s.ready_count = 0;
     for (int i = 0; i < s.count; i++) {
         Thread *t = &s.threads[i];
         t->index = {(unsigned)i % blockDim.x, (unsigned)i / blockDim.x % blockDim.y,

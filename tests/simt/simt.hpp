@@ -117,17 +117,32 @@ static inline void simt_ballot(void *const lanes[32]) {
     for (int i = 0; i < 32; i++) votes |= (uint32_t)(((const SimtValue *)lanes[i])->in != 0) << i;
     for (int i = 0; i < 32; i++) ((SimtValue *)lanes[i])->out = votes;
 }
+// As five exchanges add: every lane takes the same sums of pairs.
+static inline void simt_sum(void *const lanes[32]) {
+    float x[32], pairs[32];
+    for (int i = 0; i < 32; i++) memcpy(&x[i], &((const SimtValue *)lanes[i])->in, 4);
+    for (int step = 16; step; step /= 2) {
+        for (int i = 0; i < 32; i++) pairs[i] = x[i] + x[i ^ step];
+        memcpy(x, pairs, sizeof x);
+    }
+    for (int i = 0; i < 32; i++) memcpy(&((SimtValue *)lanes[i])->out, &x[i], 4);
+}
 static inline void simt_meet(void *const *) {}
 
 static inline int simt_lane() { return (int)(threadIdx.x % 32); }
-template <typename T> static inline T simt_exchange(T value, int source) {
+template <typename T> static inline T simt_value(SimtOp *op, T value, int source) {
     static_assert(sizeof(T) == 4, "shuffles move words of 32 bits");
     SimtValue v = {0, 0, source};
     memcpy(&v.in, &value, 4);
-    simt_warp(simt_shuffle, &v);
+    simt_warp(op, &v);
     memcpy(&value, &v.out, 4);
     return value;
 }
+template <typename T> static inline T simt_exchange(T value, int source) {
+    return simt_value(simt_shuffle, value, source);
+}
+// Of a whole warp, with one wait instead of five.
+static inline float simt_warp_sum(float x) { return simt_value(simt_sum, x, 0); }
 template <typename T> static inline T __shfl_xor_sync(unsigned, T value, int mask) {
     return simt_exchange(value, simt_lane() ^ mask);
 }
