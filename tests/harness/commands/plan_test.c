@@ -1,0 +1,86 @@
+// Plans of models that aren't there yet: described, not made.
+#include "tests/support/check.h"
+#include "tests/support/child.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static int set_up(void **state) {
+    Child c;
+    if (folder_setup(state)) return -1;
+    folder_write(*state, "own.jsonl", "{\"turns\": [\"a text of this file, and more of it\"]}\n");
+    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "tiny");
+    child_release(&c);
+    return 0;
+}
+
+// Models that are to be made are described: nothing is written, and what their adapters cannot do is found.
+static void nothing_is_written(void **state) {
+    Child c;
+    setenv("XDG_CACHE_HOME", folder_path(*state, "cache"), 1);
+    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "small", "--set", "num_hidden_layers=2");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "deep", "--set", "num_hidden_layers=6");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "model", "adapter", "small", "low", "--exit-layer", "1");
+    child_release(&c);
+    folder_write(
+        *state, "made.yaml",
+        "name: made\nmodels: [{name: a, target: small, inflate: deep/config.json, adapter: low}, "
+        "{synthesise: tiny}]\n"
+        "datasets: [{name: own, path: own.jsonl, limit: 1}]\ngeneration: {max_tokens: 8}\n"
+        "methods: [{name: kangaroo, matrix: {exit_layer: [1, 3]}}, {name: ngrammys, matrix: {strategy: "
+        "bigram}}]\n");
+    for (int k = 0; k < 2; k++) {
+        CHILD_OUTPACE(&c, *state, 3, "plan", "made.yaml", k ? "--points" : "--check");
+        assert_non_null(strstr(text_get(&c.out),
+                               "exit_layer=1, model a: method 'kangaroo': 'exit_layer' is 1, the "
+                               "adapter was made for layer 3"));
+        assert_int_equal(access(folder_path(*state, "cache"), F_OK), -1);
+        assert_true(!k || (strstr(text_get(&c.out), "\n  making   ") &&
+                           strstr(text_get(&c.out), "\n  tables   0 s      1024 rows through the model")));
+        child_release(&c);
+    }
+    CHILD_OUTPACE(&c, *state, 3, "run", "made.yaml", "--db", "made.db");
+    if (!strstr(text_get(&c.out), "3 points measured, 3 skipped, 0 failed")) fail_msg("%s", text_get(&c.out));
+    assert_int_equal(access(folder_path(*state, "cache/outpace/inflated"), F_OK), 0);
+    child_release(&c);
+    // Kept files aren't made again, and the cost of steps is known by now.
+    CHILD_OUTPACE(&c, *state, 3, "plan", "made.yaml", "--db", "made.db");
+    assert_non_null(strstr(text_get(&c.out), "\ntime       nothing is left\n"));
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 3, "plan", "made.yaml", "--db", "made.db", "--set", "generation.max_tokens=9");
+    assert_null(strstr(text_get(&c.out), "\n  making   "));
+    assert_null(strstr(text_get(&c.out), "\n  tables   "));
+    assert_non_null(strstr(text_get(&c.out), "\n  prefill  "));
+    assert_non_null(strstr(text_get(&c.out), " ms; measured: 1 samples of its baseline in made.db\n"));
+    child_release(&c);
+    unsetenv("XDG_CACHE_HOME");
+}
+
+// A model of 1 TB is only described.
+static void large_models_are_warned_of(void **state) {
+    Child c;
+    folder_write(
+        *state, "large.json",
+        "{\"model_type\": \"llama\", \"hidden_act\": \"silu\", \"torch_dtype\": \"bfloat16\","
+        " \"bos_token_id\": 1, \"eos_token_id\": 2, \"rms_norm_eps\": 1e-05, \"rope_theta\": 10000.0,"
+        " \"hidden_size\": 16384, \"intermediate_size\": 32768, \"num_hidden_layers\": 300,"
+        " \"num_attention_heads\": 16, \"num_key_value_heads\": 1, \"head_dim\": 64, \"vocab_size\": 512,"
+        " \"max_position_embeddings\": 2048}");
+    folder_write(*state, "large.yaml",
+                 "name: large\nmodels: [{name: huge, synthesise: large.json}, {target: tiny}]\n"
+                 "datasets: [{name: own, path: own.jsonl, limit: 1}]\nmethods: [jacobi]\n");
+    CHILD_OUTPACE(&c, *state, 0, "plan", "large.yaml", "--check");
+    const char *said = text_get(&c.err), *warning = strstr(said, "warning: 'huge' has 98");
+    if (!warning || !strstr(warning, "each step reads them from the disk, at 1 GB/s in 98") ||
+        strstr(said, "'tiny'"))
+        fail_msg("got '%s'", said);
+    child_release(&c);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_is_written),
+                                       cmocka_unit_test(large_models_are_warned_of)};
+    return cmocka_run_group_tests(tests, set_up, folder_teardown);
+}
