@@ -1,14 +1,17 @@
 # Outpace. `make help` lists the targets; settings can be given on the command line (make CC=clang).
 CC       = gcc
+CXX      = g++
 OPT      = -O3
 PREFIX   = /usr/local
 BUILD    = build
+PKG_CONFIG = pkg-config
+include tools/package/cross.mk
 
 # Not for targets that build nothing here, or build through a make of their own.
 ifeq ($(filter help clean,$(MAKECMDGOALS)),)
 ifeq ($(MAKELEVEL),0)
 # ./setup is quiet and quick if nothing is missing. Only demo and tests install.
-SETUP   := $(shell ./setup $(if $(filter demo test%,$(MAKECMDGOALS)),,check) >&2 || echo failed)
+SETUP   := $(shell ./setup $(if $(ROOT),$(MACHINE),$(if $(filter demo test%,$(MAKECMDGOALS)),,check)) >&2 || echo failed)
 ifeq ($(SETUP),failed)
 $(error packages are missing; ./setup printed the fix above)
 endif
@@ -25,7 +28,8 @@ EXACT    = -ffp-contract=off
 CFLAGS   = $(STD) $(OPT) -g $(WARN) $(EXACT) $(SANITIZE) -I. -MMD -MP
 LDFLAGS  = $(OPT) -g $(SANITIZE)
 PACKAGES = jansson libpcre2-8 libutf8proc yaml-0.1 sqlite3 gsl libcrypto zlib libzstd
-LIBS     = $(shell pkg-config --libs $(PACKAGES)) $(CUDA_LIBS) -lpthread -lm
+tool     = $(shell $(CC) -print-prog-name=$(1))
+LIBS     = $(shell $(PKG_CONFIG) --libs $(PACKAGES)) $(CUDA_LIBS) -lpthread -lm
 
 # One line per file; `make V=1` shows the whole commands, `make -s` nothing.
 say      = $(if $(V)$(findstring s,$(firstword -$(MAKEFLAGS))),,@printf '%-5s %s\n' $(1) $(2);)
@@ -37,7 +41,7 @@ LIBRARY  = $(filter-out $(BUILD)/harness/main.o,$(OBJECTS))
 VERSION  = $(BUILD)/harness/cli/version.o
 PROGRAM  = $(BUILD)/outpace
 outpace: $(PROGRAM) cuda-note
-	@cmp -s $(PROGRAM) outpace || cp --remove-destination $(PROGRAM) outpace
+	@$(if $(ROOT),:,cmp -s $(PROGRAM) outpace) || cp --remove-destination $(PROGRAM) outpace
 
 include engine/cuda/cuda.mk
 include engine/cpu/kernels/sets.mk
@@ -48,7 +52,7 @@ $(PROGRAM): $(OBJECTS) $(BUILD)/parts
 # A new commit doesn't relink the tests: version.o goes in, but doesn't make the library out of date.
 $(BUILD)/liboutpace.a: $(filter-out $(VERSION),$(LIBRARY)) $(BUILD)/parts | $(VERSION)
 	@rm -f $@
-	@ar rcs $@ $(LIBRARY)
+	@$(call tool,ar) rcs $@ $(LIBRARY)
 
 # The commit: only one file sees it.
 COMMIT  := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
@@ -115,7 +119,7 @@ help:
 	@echo "make fuzz       fuzz every parser for FUZZ_SECONDS=60 (clang, libFuzzer); 900 in test-long"
 	@echo "make lint       format, headers alone, layers, banned calls, file-scope state, limits (tools/measure), cppcheck"
 	@echo "make portable   ./outpace-portable, which needs only a C library of 2018 (glibc $(GLIBC)) or newer"
-	@echo "make wheel      a Python wheel of it, for pip and uv, in build/"
+	@echo "make wheel      a Python wheel of it, for pip and uv, in build/; both cross-compile with MACHINE=aarch64"
 	@echo "make gpu-check  check the CUDA engine on a GPU; gpu-bench times it; gpu-bundle packs both for another machine (NVCC=/path/to/nvcc)"
 	@echo "make man        the manual page, build/outpace.1"
 	@echo "make install    PREFIX=$(PREFIX)"

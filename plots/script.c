@@ -17,7 +17,7 @@ void script_string(Text *out, const char *bytes) {
     enum { DELETE = 0x7f };
     bool open = false;
     for (const char *at = bytes; *at; at++) {
-        bool plain = *at != '\'' && *at != DELETE && !(*at >= 0 && *at < ' ');
+        bool plain = *at != '\'' && *at != DELETE && (unsigned char)*at >= ' ';
         if (open && !plain) text_puts(out, "'");
         if (at > bytes && !(open && plain)) text_puts(out, ".");
         if (plain && !open) text_puts(out, "'");

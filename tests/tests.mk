@@ -8,7 +8,7 @@ FUZZERS  = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/fuzz/*_fuzz.c))
 # An archive, so that a program takes only the objects it uses: tests/support/fault.c links only with its wraps.
 $(BUILD)/libtests.a: $(SHARED)
 	@rm -f $@
-	@ar rcs $@ $^
+	@$(call tool,ar) rcs $@ $^
 
 # Hundreds of programs are linked: by gold where there is one, in half the time that the usual linker takes.
 GOLD     = $(eval GOLD := $(shell echo 'int main(void) { return 0; }' | \

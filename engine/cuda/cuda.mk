@@ -1,6 +1,5 @@
 # The CUDA engine, compiled twice: by nvcc, if there is one, for GPUs; and by the C++ compiler for the tests, which run
 # every kernel on the CPU (tests/simt). Part of the Makefile.
-CXX      = g++
 # `make NVCC=/path/to/nvcc` chooses the toolkit, `make NVCC=` builds for the CPU. A build by CUDA 12 runs with older
 # drivers than one by 13 (CUDA_DRIVER), so the bundle prefers 12.
 ifeq ($(origin NVCC),undefined)
@@ -84,7 +83,7 @@ PTX_TESTS = $(patsubst %,$(BUILD)/ptx/%_test,attention draw drafts exact golden 
 PTX      = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %_test.c,$(wildcard tests/ptx/*.c)))
 $(PTX): build/cuda/toolkit
 $(PTX): CFLAGS += -march=native -fno-strict-aliasing -isystem $(CUDA_HOME)/include -DPTX_FOLDER='"build/ptx"'
-PTX_LIBS = $(shell pkg-config --libs $(PACKAGES)) -lsupc++ -lpthread -lm
+PTX_LIBS = $(shell $(PKG_CONFIG) --libs $(PACKAGES)) -lsupc++ -lpthread -lm
 PTX_LINK = $(CC) $(LDFLAGS) $(GOLD) $(filter %.o,$^) $(filter %.a,$^) -o $@ -lcmocka $(PTX_LIBS)
 $(BUILD)/ptx/%_test: $(BUILD)/tests/engine/cuda/%_test.o $(PTX) $(CUDA_C:%.c=$(BUILD)/%.o) $(CUDA_OBJECTS) $(BUILD)/libtests.a $(BUILD)/liboutpace.a
 	@mkdir -p $(@D)

@@ -6,23 +6,29 @@
 GLIBC = 2.28
 STUBS = $(BUILD)/package/glibc-$(GLIBC)
 PORTABLE_LIBS = -L$(STUBS) -Wl,--wrap=__libc_start_main -Wl,--build-id=none -Wl,-Bstatic \
-    $(filter-out -lm -ldl -lpthread -pthread,$(shell pkg-config --static --libs $(PACKAGES))) \
+    $(filter-out -lm -ldl -lpthread -pthread,$(shell $(PKG_CONFIG) --static --libs $(PACKAGES))) \
     $(filter-out -ldl -lrt,$(CUDA_LIBS)) -Wl,-Bdynamic -Wl,--no-as-needed -lm -lpthread -ldl -lrt
-$(STUBS)/libc.so: tools/package/stubs
+$(STUBS)/libc.so: tools/package/stubs | $(ROOT:=/list)
 	$(call say,STUBS,$(@D))$< $(@D) $(GLIBC) $(CC)
-outpace-portable: $(OBJECTS) $(BUILD)/tools/package/compat.o $(BUILD)/parts $(STUBS)/libc.so
+PORTABLE = outpace-portable$(ROOT:%/root=-$(MACHINE))
+$(PORTABLE): $(OBJECTS) $(BUILD)/tools/package/compat.o $(BUILD)/parts $(STUBS)/libc.so
 	$(call say,LINK,$@)$(CC) $(LDFLAGS) $(sort $(filter %.o,$^)) -o $@ $(PORTABLE_LIBS)
-	@objcopy --only-keep-debug $@ $@.debug && strip --strip-all $@
-portable: outpace-portable
+	@$(call tool,objcopy) --only-keep-debug $@ $@.debug && $(call tool,strip) --strip-all $@
+portable: $(PORTABLE)
 	@tools/package/check $< $(GLIBC)
+
+# Another machine's libraries come before everything that is compiled for it.
+$(BUILD)/settings: | $(ROOT:=/list)
+build/aarch64/root/list: tools/package/root
+	$(call say,ROOT,$(@D))$< $(@D) arm64
 
 # For pip and uv, into build/.
 wheel: portable
-	@./setup wheel && tools/package/wheel ./outpace-portable $(GLIBC)
+	@./setup wheel && tools/package/wheel ./$(PORTABLE) $(GLIBC) $(MACHINE) '$(ROOT)' $(EMULATOR)
 
 install: outpace
 	install -D outpace $(DESTDIR)$(PREFIX)/bin/outpace
-	tools/package/share ./outpace $(DESTDIR)$(PREFIX)/share
+	tools/package/share $(DESTDIR)$(PREFIX)/share ./outpace
 
 man: outpace
 	@./outpace completions man >$(BUILD)/outpace.1 && echo "wrote $(BUILD)/outpace.1: man -l shows it"

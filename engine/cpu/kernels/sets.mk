@@ -2,15 +2,15 @@
 #
 # ops_lanes.c (the engine) and kernels_lanes.c (training) are compiled once for each set, with its flags and its name in SET, to
 # ops_avx2.o and the like.
-MACHINE := $(shell $(CC) -dumpmachine 2>/dev/null)
-SETS    := portable $(if $(filter x86_64%,$(MACHINE)),avx2 avx512 avx512_bf16) $(if $(filter aarch64%,$(MACHINE)),neon)
+TARGET  := $(shell $(CC) -dumpmachine 2>/dev/null)
+SETS    := portable $(if $(filter x86_64%,$(TARGET)),avx2 avx512 avx512_bf16) $(if $(filter aarch64%,$(TARGET)),neon)
 LANES    = engine/cpu/kernels/ops_lanes.c engine/train/kernels/kernels_lanes.c
-OPS     := $(patsubst %,$(BUILD)/engine/cpu/kernels/ops_%.o,$(SETS) $(if $(filter aarch64%,$(MACHINE)),neon_bf16))
+OPS     := $(patsubst %,$(BUILD)/engine/cpu/kernels/ops_%.o,$(SETS) $(if $(filter aarch64%,$(TARGET)),neon_bf16))
 TRAIN   := $(SETS:%=$(BUILD)/engine/train/kernels/kernels_%.o)
 LANE_OBJECTS := $(OPS) $(TRAIN)
 
 SET      = $(BUILD)/engine/cpu/kernels/ops_$(1).o $(BUILD)/engine/train/kernels/kernels_$(1).o
-ifneq ($(filter x86_64%,$(MACHINE)),)
+ifneq ($(filter x86_64%,$(TARGET)),)
 ifeq ($(filter help clean,$(MAKECMDGOALS))$(shell $(CC) -mamx-bf16 -E -xc /dev/null >/dev/null 2>&1 && echo new),)
 $(error $(CC) does not know the newest kernels' flags: take gcc 11 or clang 12, or a newer one (make CC=...))
 endif
@@ -20,6 +20,10 @@ $(call SET,avx512) $(BUILD)/tests/support/transpose_avx512.o: CFLAGS += $(AVX512
 $(call SET,avx512_bf16): CFLAGS += $(AVX512) -mavx512bf16
 $(BUILD)/engine/train/kernels/kernels_avx512_bf16.o: CFLAGS += -DPRODUCT_BF16
 $(BUILD)/engine/cpu/kernels/ops_amx.o $(BUILD)/engine/cpu/kernels/attend_tiles.o $(BUILD)/tests/support/tile_product_real.o: CFLAGS += $(AVX512) -mavx512bf16 -mamx-tile -mamx-bf16
+endif
+# On an Arm gcc 12.2, Debian 12's, fails inside where a loop takes the maximum by fmax, which is an instruction there.
+ifneq ($(filter aarch64%,$(TARGET)),)
+CFLAGS  += $(if $(filter 12.0.% 12.1.% 12.2.%,$(shell $(CC) -dumpfullversion 2>/dev/null)),-fno-builtin-fmax -fno-builtin-fmaxf)
 endif
 $(call SET,portable): CFLAGS += -DLANES_PLAIN
 $(BUILD)/engine/cpu/kernels/ops_neon_bf16.o: CFLAGS += -march=armv8.2-a+bf16
