@@ -231,11 +231,12 @@ static json_t *points_json(const BenchRun *b) {
 }
 
 static json_t *root_json(const BenchRun *b) {
+    const Model *model = b->adapter_dir ? &b->adapter.adapter.models[0] : &b->engine.model;
     const char *compute = compute_name(b->benched.session->compute);
     return json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:f, s:I, s:I}", "version", version_text(),
                      "compiler", version_compiler(), "machine", machine_and_ceilings(b), "points",
-                     points_json(b), "model", b->dir, "weights", dtype_name(b->benched.weights), "compute",
-                     compute, "math", b->math, "open_s", b->open_s, "peak_memory_bytes",
+                     points_json(b), "model", b->dir, "weights", model_dtype_name(model), "compute", compute,
+                     "math", b->math, "open_s", b->open_s, "peak_memory_bytes",
                      (json_int_t)machine_peak_memory(), "huge_page_bytes", (json_int_t)machine_huge_pages());
 }
 

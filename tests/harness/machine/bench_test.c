@@ -116,6 +116,25 @@ static void adapters(void **state) {
     }
 }
 
+// Weights of 8 and 4 bits are named as in the store.
+static void coded(void **state) {
+    static const char *const ROWS[][3] = {{"8", "eight", "Q8"}, {"4", "four", "Q4"}};
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        Child c;
+        CHILD_OUTPACE(&c, *state, 0, "model", "quantise", "tiny", ROWS[i][1], "--bits", ROWS[i][0]);
+        child_release(&c);
+        CHILD_OUTPACE(&c, *state, 0, "bench", ROWS[i][1], "--tokens", "1", "--context", "5", "--samples", "3",
+                      "--seconds", "0", "--json");
+        json_t *root = parse(&c.out);
+        const char *weights = json_string_value(json_object_get(root, "weights"));
+        if (!weights || strcmp(weights, ROWS[i][2]) != 0)
+            fail_msg("bench of %s bits: weights: wanted '%s', got '%s'", ROWS[i][0], ROWS[i][2],
+                     weights ? weights : "");
+        json_decref(root);
+        child_release(&c);
+    }
+}
+
 // k rows of w tokens: 1 + k w nodes as a tree, k (w + 1) as a batch, with or without copies of the cache.
 static void grids(void **state) {
     static const char *const layouts[] = {"tree", "batch", "copied"};
@@ -415,6 +434,6 @@ int main(void) {
         cmocka_unit_test(rates),    cmocka_unit_test(doctor),      cmocka_unit_test(doctor_of_little_memory),
         cmocka_unit_test(cold),     cmocka_unit_test(false_cliff), cmocka_unit_test(other_cores),
         cmocka_unit_test(errors),   cmocka_unit_test(drift),       cmocka_unit_test(overhead),
-        cmocka_unit_test(adapters), cmocka_unit_test(batches)};
+        cmocka_unit_test(adapters), cmocka_unit_test(batches),     cmocka_unit_test(coded)};
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }
