@@ -35,9 +35,11 @@ typedef struct Run {
     int in, out, complaints; // files; in: the script
 } Run;
 
-// Returns 0 or an errno. -d ignores the user's settings, so that a plot is the same for everyone.
+// Returns 0 or an errno. -d ignores the user's settings, so that a plot is the same for everyone. A script
+// that has a name is read in blocks; without one gnuplot takes a call for each letter.
 static int start(const Run *r, const char *program, pid_t *pid) {
-    char *const argv[] = {(char *)(uintptr_t)program, (char *)(uintptr_t) "-d", NULL};
+    char *const argv[] = {(char *)(uintptr_t)program, (char *)(uintptr_t) "-d",
+                          (char *)(uintptr_t) "/dev/stdin", NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none;

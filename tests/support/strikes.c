@@ -88,7 +88,7 @@ typedef struct {
     bool varies;         // its files depend on times
     bool cleared;        // its output's directory is emptied before it is filled again
     const char *once;    // done twice, it refuses with these words
-    bool few;            // takes long: fewer strikes
+    int most;            // strikes of each way where a run takes long; 0: of every call
 } Row;
 
 // clang-format off
@@ -118,7 +118,7 @@ static const Row ROWS[] = {
     {.name = "resume", .words = "run 1 --db a.db", .loose = true, .prepare = "cp ../in/a.db ."},
     {.name = "validate", .words = "plan --check ../in/one.yaml"},
     {.name = "plan", .words = "plan ../in/one.yaml --db ../in/a.db", .loose = true},
-    {.name = "plan slurm", .words = "plan --slurm ../in/one.yaml --time 5 --stores parts --db ../in/a.db", .loose = true, .few = true},
+    {.name = "plan slurm", .words = "plan --slurm ../in/one.yaml --time 5 --stores parts --db ../in/a.db", .loose = true, .most = 60},
     {.name = "status", .words = "status --db ../in/a.db"},
     {.name = "runs", .words = "show --db ../in/a.db", .loose = true},
     {.name = "show", .words = "show --db a.db", .prepare = "cp ../in/a.db ."},
@@ -131,10 +131,10 @@ static const Row ROWS[] = {
     {.name = "pdf", .words = "plot speedup --db ../in/a.db -o a.pdf"},
     {.name = "tex", .words = "plot speedup --db ../in/a.db -o a.tex"},
     {.name = "svg over", .words = "plot speedup --db ../in/a.db -o a.svg", .prepare = "$O plot speedup --db ../in/b.db -o a.svg"},
-    {.name = "paper", .words = "plot all --db ../in/a.db --paper p --method ngrammys", .few = true},
+    {.name = "paper", .words = "plot all --db ../in/a.db --paper p --method ngrammys", .most = 12},
     {.name = "term", .words = "plot speedup --db ../in/a.db --format term"},
-    {.name = "html", .words = "report --db ../in/a.db -o a.html", .few = true},
-    {.name = "md", .words = "report --db ../in/a.db -o a.md", .few = true},
+    {.name = "html", .words = "report --db ../in/a.db -o a.html", .most = 60},
+    {.name = "md", .words = "report --db ../in/a.db -o a.md", .most = 60},
     {.name = "csv", .words = "store export --db ../in/a.db -o a.csv"},
     {.name = "csv out", .words = "store export --db ../in/a.db"},
     {.name = "jsonl over", .words = "store export --db ../in/a.db --format jsonl --what steps -o a.jsonl", .prepare = "$O store export --db ../in/b.db --format jsonl --what steps -o a.jsonl"},
@@ -148,13 +148,13 @@ static const Row ROWS[] = {
     {.name = "merge into", .words = "store merge ../in/b.db --db a.db", .loose = true, .prepare = "cp ../in/a.db ."},
     {.name = "gc", .words = "store gc 1 --check --db a.db", .prepare = "cp ../in/a.db . && $O store merge ../in/b.db --db a.db", .loose = true, .once = "has no run"},
     {.name = "surface", .words = "bench --store ../in/tiny --k 1,2 --w 0,1 --context 25 --rows 0 --samples 1 --device null --db s.db", .loose = true},
-    {.name = "bench", .words = "bench ../in/tiny --tokens 1,2 --context 25 --samples 1 --seconds 0 --csv --device null", .loose = true, .few = true},
-    {.name = "tune", .words = "tune ../in/tiny --method ngrammys --dataset chat --limit 2 --device null --budget 60s --db t.db", .loose = true, .varies = true, .few = true},
-    {.name = "tune tree", .words = "tune ../in/tiny --method recycling --dataset chat --limit 2 -n 8 --device null --tree t.tree", .loose = true, .varies = true, .few = true},
+    {.name = "bench", .words = "bench ../in/tiny --tokens 1,2 --context 25 --samples 1 --seconds 0 --csv --device null", .loose = true, .most = 60},
+    {.name = "tune", .words = "tune ../in/tiny --method ngrammys --dataset chat --limit 2 --device null --budget 60s --db t.db", .loose = true, .varies = true, .most = 60},
+    {.name = "tune tree", .words = "tune ../in/tiny --method recycling --dataset chat --limit 2 -n 8 --device null --tree t.tree", .loose = true, .varies = true, .most = 60},
     {.name = "table", .words = "table spec-bench --run 1 --db ../in/a.db"},
     {.name = "fit", .words = "fit --points ../in/points.tsv --resamples 100"},
     {.name = "fit machine", .words = "fit --surface ../in/steps.csv --model ../in/tiny --on cpu-2core-zen4 --save m.json"},
-    {.name = "doctor", .words = "doctor --threads 1", .loose = true, .few = true},
+    {.name = "doctor", .words = "doctor --threads 1", .loose = true, .most = 60},
     {.name = "datasets", .words = "datasets --path ../in/own.jsonl"},
     {.name = "datastore", .words = "datasets index ../in/rhymes.txt -o a.store --model ../in/tiny"},
     {.name = "datastore info", .words = "datasets index --info ../in/rhymes.store"},
@@ -582,7 +582,7 @@ static void each_way(World *w, const Row *r, bool kills, double budget) {
     prepare(w, r, &counted, &printed);
     for (int i = 0; i < count; i++) {
         int calls = calls_of(&counted, ways[i].kinds);
-        double share = budget > 0 ? budget / count : most ? atoi(most) : r->few ? 60 : calls;
+        double share = budget > 0 ? budget / count : most ? atoi(most) : r->most ? r->most : calls;
         bool skipped = calls == 0 || (ways[i].how.named && !counted.nameless);
         if (!skipped && wanted("OUTPACE_STRIKES_WAY", ways[i].name))
             strike_row(w, r, &ways[i], calls, share / calls, budget <= 0, &printed);
@@ -593,7 +593,8 @@ static void each_way(World *w, const Row *r, bool kills, double budget) {
 
 // A sample takes only some rows, and none that takes long.
 static bool visited(World *w, const Row *r, int budget) {
-    return budget <= 0 || getenv("OUTPACE_STRIKES") || (!r->few && random_below(&w->random, ONE_ROW_IN) == 0);
+    return budget <= 0 || getenv("OUTPACE_STRIKES") ||
+           (!r->most && random_below(&w->random, ONE_ROW_IN) == 0);
 }
 
 static void strikes(int budget, bool kills) {
