@@ -89,7 +89,8 @@ const Figure figures[] = {
     {.name = "law",
      .papers = "lookahead-figure-4b",
      .summary = "Lookahead: S by the law, as fitted and as published",
-     .caption = "S: tokens per step. The shaded bands hold 95 of 100 resamples of prompts",
+     .caption = "S: tokens per step. Shaded bands, and bars where there is one W, hold 95 of 100 resamples "
+                "of prompts",
      .computed = COMPUTED_FITS,
      ASKED(law),
      .drawing = plots_curve_gp,

@@ -1,9 +1,13 @@
-# Lines over numbers: x y low high doubtful, a line a series; low and high, where known, are an interval, or where band is 1, a
-# band. A panel of one x has its neighbours beside it.
+# Lines over numbers: x y low high doubtful, a line a series; low and high, where known, are an interval, or where band is 1 and a
+# block has more than one x, a band. A panel of one x has its neighbours beside it.
 if (!exists('band')) { band = 0 }
 do for [i = 1:|block_series|] { ok = enter(i, 'curve') }
 direct = entries > 1 || panels == 1
-if (band) { ok = entry('band', '95 of 100 resamples', 19, ink, 1, 1); direct = 0 }
+is_band(i) = band && block_rows[i + 1] > 1
+bands = 0
+do for [i = 0:|block_rows| - 1] { bands = bands || is_band(i) }
+if (band) { direct = 0 }
+if (bands) { ok = entry('band', '95 of 100 resamples', 19, ink, 1, 1) }
 #layout
 # Ranges of the blocks from a to b, intervals included. Of a value that stats leaves out, another stands in.
 set_x = 'stats data index a:b using 1:(1) name "X" nooutput'
@@ -40,9 +44,9 @@ do for [p = 1:panels] {
     set xrange [x_first:x_last]
     set yrange [y_low:y_high]
     set ytics even(y_high - y_low, y_most)
-    plot for [i = first[p]:(band && !chars ? last[p] : first[p] - 1)] data index i using 1:3:4 with filledcurves fillstyle transparent solid 0.18 \
+    plot for [i = first[p]:(bands && !chars ? last[p] : first[p] - 1)] data index i using 1:(is_band(i) ? $3 : NaN):4 with filledcurves fillstyle transparent solid 0.18 \
              linecolor rgb block_hue[i + 1], \
-         for [i = first[p]:(band ? first[p] - 1 : last[p])] data index i using 1:(chars ? NaN : $2):3:4 with yerrorbars pointtype 0 linewidth 1 linecolor rgb block_hue[i + 1], \
+         for [i = first[p]:last[p]] data index i using 1:(chars || is_band(i) ? NaN : $2):3:4 with yerrorbars pointtype 0 linewidth 1 linecolor rgb block_hue[i + 1], \
          for [i = first[p]:last[p]] data index i using 1:2 with linespoints linewidth 2 pointsize 0.8 * dot \
              linecolor rgb block_hue[i + 1] pointtype block_mark[i + 1] dashtype block_dash[i + 1] \
              title (chars ? series[block_series[i + 1]] : ''), \
