@@ -11,7 +11,8 @@
 // Registers are the same or apart.
 #define IVDEP _Pragma("GCC ivdep")
 
-// The whole warp, the usual case, is a loop that the compiler can make vectors of.
+// The whole warp, the usual case, is a loop that the compiler makes vectors of: those of this machine
+// (-march=native in cuda.mk). The bits are the same, since nothing is contracted.
 #define BODY(expression)            \
     if (lanes == ALL) IVDEP EACH {  \
             expression;             \

@@ -12,10 +12,8 @@
 //
 // What always holds:
 // 1. A warp's lanes run in lock-step, lowest program counter first; a collective waits for its lanes.
-// 2. Blocks of a launch run one after the other, launches in stream order.
-// Races,
-//    missing fences and reads before a launch's wait are found by what happened before what, not by luck of
-//    the order.
+// 2. Blocks of a launch run one after the other, launches in stream order. Races, missing fences, and reads
+//    before a launch's wait are found by what happened before what, not by luck of the order.
 // 3. The first fault ends the program with one line: kernel, line of PTX, block, warp, lane.
 #pragma once
 #include "tests/ptx/cards.h"
