@@ -13,7 +13,8 @@ static const double F32_TOLERANCE = 2e-5, HALF_FACTOR = 2;
 static void open_engine(Engine *engine, const Golden *g, ComputeChoice compute) {
     Error e = {0};
     int context = g->prompt_count + g->greedy_count > 128 ? 256 : 128; // longer runs are made elsewhere
-    EngineOptions o = {.device = "cpu", .compute = compute, .context = context, .isa = getenv("OUTPACE_ISA")};
+    EngineOptions o = {
+        .device = "cpu", .compute = compute, .context = context, .threads = 1, .isa = getenv("OUTPACE_ISA")};
     if (!engine_open(engine, g->dir, &o, NULL, &e)) fail_msg("%s", e.text);
 }
 

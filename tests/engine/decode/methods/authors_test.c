@@ -89,6 +89,7 @@ static void read_prompts(World *w) {
 static EngineOptions options(const Engine *beside) {
     return (EngineOptions){.device = "cpu",
                            .compute = CHOOSE_F32,
+                           .threads = 1, // tests run side by side
                            .beside = beside,
                            .isa = getenv("OUTPACE_ISA"),
                            .max_nodes = 512,
