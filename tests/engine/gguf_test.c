@@ -21,7 +21,8 @@ static const double F32_TOLERANCE = 2e-5;
 
 static void open_engine(Engine *engine, const char *path, ComputeChoice compute) {
     Error e = {0};
-    EngineOptions o = {.device = "cpu", .compute = compute, .context = 128, .isa = getenv("OUTPACE_ISA")};
+    EngineOptions o = {
+        .device = "cpu", .compute = compute, .context = 128, .threads = 1, .isa = getenv("OUTPACE_ISA")};
     if (!engine_open(engine, path, &o, NULL, &e)) fail_msg("%s", e.text);
 }
 
