@@ -125,9 +125,6 @@ static bool check_device(const Device *d, const EngineOptions *o, Error *e) {
     bool cuda = d->backend == &cuda_backend;
     if (o->math == MATH_FAST && !cuda)
         return error_input(e, "math fast needs device cuda; %s has exact alone", d->name);
-    if (options_batch(o) > 1 && !d->backend->run_together)
-        return error_input(e, "batch %d: device %s runs one sequence at a time; --device cpu takes several",
-                           o->batch, d->name);
     if (options_batch(o) > 1 && o->team)
         return error_input(e, "batch %d: ranks share the steps of one sequence; leave one of both out",
                            o->batch);

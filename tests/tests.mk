@@ -28,7 +28,7 @@ $(BUILD)/tests/tools/reference/grammar_test $(BUILD)/tests/tools/reference/lists
 $(BUILD)/tests/tools/reference/write_test: $(WRITE)
 
 # The whole program on a simulated machine with several GPUs.
-$(addprefix $(BUILD)/tests/engine/cuda/,doctor_test fault_test ranks_test): $(BUILD)/simt/outpace
+$(addprefix $(BUILD)/tests/engine/cuda/,batch_run_test doctor_test fault_test ranks_test): $(BUILD)/simt/outpace
 
 # Programs that make allocations or system calls fail link them through tests/support/fault.c.
 WRAPPED  = malloc calloc realloc free open read write fsync close rename

@@ -96,8 +96,9 @@ typedef struct Backend {
     // The final norm and the LM head on nodes, whatever layers they have been through.
     bool (*head)(void *self, const int *nodes, int count, unsigned want, HeadOut *out, Error *e);
     // The same for several sequences (BackendOptions.first), whose weights are read once for all. The runs
-    // are through the same layers, and the heads want the same, from the same `top`, with log_sum or without.
-    // One sequence's failure is not another's. NULL: an instance is alone.
+    // are through the same layers, and the heads want the same: the same `top`, with log_sum or without,
+    // draws by the same sampling and vocab, with confidence or without. Of a device that fails, all calls
+    // that shared its work fail; else one sequence's failure is not another's. NULL: an instance is alone.
     void (*run_together)(RunCall *calls, int count);
     void (*head_together)(HeadCall *calls, int count, unsigned want);
     // p of a node that `head` has drawn at, over `vocab` ids. NULL: draws are made from logits (draws.h).

@@ -102,11 +102,19 @@ static bool ends_step(const Lane *lane) {
     return !lane->heads && s->role == ROLE_TARGET && lane->run.run.b == s->shape.layers;
 }
 
+static bool draws_alike(const HeadDraws *a, const HeadDraws *b) {
+    const Sampling *x = &a->sampling, *y = &b->sampling;
+    return x->temperature == y->temperature && x->top_k == y->top_k && x->top_p == y->top_p &&
+           a->vocab == b->vocab && !a->confidence == !b->confidence;
+}
+
 static bool goes_with(const Lane *a, const Lane *b) {
     if (a->session->role != b->session->role || a->heads != b->heads) return false;
     if (!a->heads) return a->run.run.a == b->run.run.a && a->run.run.b == b->run.run.b;
     const HeadOut *x = a->head.out, *y = b->head.out;
-    return a->want == b->want && (!(a->want & HEAD_TOP) || (x->top == y->top && !x->log_sum == !y->log_sum));
+    return a->want == b->want &&
+           (!(a->want & HEAD_TOP) || (x->top == y->top && !x->log_sum == !y->log_sum)) &&
+           (!(a->want & HEAD_DRAW) || draws_alike(x->draws, y->draws));
 }
 
 static void answer(Lane *lane, bool ok, const Error *why) {

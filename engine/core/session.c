@@ -90,7 +90,7 @@ bool session_worked(const Session *s, PhaseSeconds *out) {
     BackendReport report;
     s->backend->report(s->self, &report);
     *out = report.seconds;
-    return report.own_clock;
+    return report.own_clock && !s->lane;
 }
 
 // The lowest level of any node above `after`, at most b.

@@ -61,7 +61,8 @@ void session_reset(Session *s);
 // Opens a step on top of the committed sequence: an empty tree. Drops a step that is still open.
 void session_begin_step(Session *s, bool merge, Layout layout);
 
-// The backend's work so far (backend.h). Returns whether it's by the device's own clock.
+// The backend's work so far (backend.h). Returns whether it's by the device's own clock, which doesn't tell
+// apart the sequences of a batch.
 bool session_worked(const Session *s, PhaseSeconds *out);
 
 // Runs every node that is below layer b up to it; b = shape.layers finishes them.

@@ -42,7 +42,7 @@ struct Job {
     int begin, shared, turns; // `shared` of its turns are committed blocks from `begin` on,
     const Turn *own;          // the others are these
     const void *cache_k, *cache_v;
-    int context;
+    int context, first; // as in Tile
 };
 
 // Query i of a tile: rows are nodes, then heads.
@@ -78,7 +78,7 @@ __device__ __forceinline__ Places find_places(const Attention &a, const Job &j, 
     for (int i = 0; i < 4; i++) {
         int position = p.base + first + i, key = (int)((i < 2 ? keys.x : keys.y) >> i % 2 * 16 & NO_KEY);
         bool step = position >= j.context;
-        int number = step ? key : a.ring ? position % a.slots : position;
+        int number = step ? j.first + key : a.ring ? position % a.slots : position;
         p.there |= (unsigned)(step ? key != NO_KEY : position >= j.lowest) << i;
         p.step |= (unsigned)step << i;
         p.at[i] = (unsigned)number * (unsigned)a.heads.pitch * 2;
@@ -294,7 +294,8 @@ __device__ __forceinline__ bool find_job(const Attention &a, const Split &s, Job
     j->tile = t;
     j->nodes = t->nodes;
     j->lowest = lowest_seen(a, t);
-    j->context = a.step->context;
+    j->context = t->context;
+    j->first = t->first;
     j->cache_k = seen_cache(a, t, a.cache_k);
     j->cache_v = seen_cache(a, t, a.cache_v);
     int slice = s.slices > 1 ? (int)blockIdx.y % s.slices : 0;

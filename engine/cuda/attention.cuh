@@ -34,7 +34,7 @@ __device__ __forceinline__ int first_seen(const Attention &a, int position) {
 
 // The cache that a tile's nodes see.
 __device__ __forceinline__ const void *seen_cache(const Attention &a, const Tile *t, const void *cache) {
-    return (const char *)cache + (size_t)t->copy * a.copy_bytes;
+    return (const char *)cache + (size_t)t->cache * a.cache_bytes;
 }
 
 // Returns the element offset of the key and value at a position: in its slot if committed, else in the step
@@ -48,10 +48,10 @@ __device__ __forceinline__ size_t key_at(const Attention &a, int kv, int positio
 // Returns the node of the path of a tile of one node, at a position of this step: a block of positions is one
 // turn.
 __device__ __forceinline__ int node_at(const Attention &a, const Tile *t, int span, int position) {
-    int first = span * SPAN > t->lowest ? span * SPAN : block_of(t->lowest), context = a.step->context;
+    int first = span * SPAN > t->lowest ? span * SPAN : block_of(t->lowest), context = t->context;
     if (first < context) first = block_of(context);
     int turn = t->turn[span - context / SPAN] + (position - first) / BLOCK;
-    return step_turns(a.step)[turn].key[position % BLOCK];
+    return t->first + step_turns(a.step)[turn].key[position % BLOCK];
 }
 
 // Merges dimensions d .. d + 3 of a query's parts [0, count): the values' sum, the weights' *sum, and *most.

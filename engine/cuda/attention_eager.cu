@@ -22,7 +22,7 @@ __device__ __forceinline__ int kv_head(const Attention &a, int head) {
 // Where the key and value at a position are: in a cache or the step's area, element *at.
 __device__ __forceinline__ const void *find_key(const Attention &a, const Tile *t, int kv, int position,
                                                 const void *cache, const void *area, size_t *at) {
-    bool step = position >= a.step->context;
+    bool step = position >= t->context;
     *at = key_at(a, kv, position, step, step ? node_at(a, t, position / SPAN, position) : 0);
     return step ? area : seen_cache(a, t, cache);
 }

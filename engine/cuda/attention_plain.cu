@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(WARPS *WARP, 1) attention_plain(Attention a, i
     int span = lowest / SPAN + (int)blockIdx.x, spans = t->highest / SPAN - lowest / SPAN + 1;
     if (t->nodes == 0 || (int)blockIdx.x >= spans) return;
     int position = span * SPAN + (int)threadIdx.x;
-    bool seen = position >= lowest && position <= t->highest, step = position >= a.step->context;
+    bool seen = position >= lowest && position <= t->highest, step = position >= t->context;
     size_t at = seen ? key_at(a, kv, position, step, step ? node_at(a, t, span, position) : 0) : 0;
     take_positions(a, t,
                    (const float *)a.q +

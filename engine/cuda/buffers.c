@@ -84,7 +84,9 @@ static bool take_attention(Cuda *c, Error *e) {
            cuda_take(c, &c->attention_done, counters * sizeof(unsigned), true, &c->step_bytes, e);
 }
 
-static size_t list_size(int nodes) { return sizeof(RowList) + 2 * (size_t)nodes * sizeof(int); }
+static size_t list_size(int nodes) { return sizeof(RowList) + (size_t)nodes * sizeof(int); }
+
+static size_t moves_size(const Cuda *c) { return sizeof(MoveList) + (size_t)cuda_nodes(c) * sizeof(Move); }
 
 static size_t asks_size(int nodes) { return sizeof(DrawAsks) + (size_t)nodes * sizeof(int); }
 
@@ -101,8 +103,8 @@ static bool take_head(Cuda *c, Error *e) {
            cuda_take(c, &c->top_logit, PANEL_ROWS * TOP_MAX * f, false, t, e) &&
            cuda_take(c, &c->slice_id, (size_t)PANEL_ROWS * TOP_SLICES * TOP_MAX * f, false, t, e) &&
            cuda_take(c, &c->slice_logit, (size_t)PANEL_ROWS * TOP_SLICES * TOP_MAX * f, false, t, e) &&
-           cuda_take(c, &c->draw_asks, asks_size(c->max_nodes), false, t, e) &&
-           cuda_take(c, &c->draw_answers, answers_size(c->max_nodes), false, t, e) &&
+           cuda_take(c, &c->draw_asks, asks_size(cuda_nodes(c)), false, t, e) &&
+           cuda_take(c, &c->draw_answers, answers_size(cuda_nodes(c)), false, t, e) &&
            cuda_take(c, &c->draw_p, vocab * f, false, t, e);
 }
 
@@ -116,7 +118,7 @@ static bool take_scores(Cuda *c, Error *e) {
 
 static bool take_given(Cuda *c, Error *e) {
     const Shape *s = &c->model->shape;
-    size_t row = (size_t)c->max_nodes * sizeof *c->given, given = row * (size_t)shape_given_width(s);
+    size_t row = (size_t)cuda_nodes(c) * sizeof *c->given, given = row * (size_t)shape_given_width(s);
     return !shape_reads_both(s) ||
            (cuda_take(c, &c->given, given, false, &c->step_bytes, e) &&
             cuda_take(c, &c->tokens, row * (size_t)s->width, false, &c->step_bytes, e));
@@ -137,11 +139,19 @@ static bool take_experts(Cuda *c, Error *e) {
                      t, e);
 }
 
+static bool take_step(Cuda *c, Error *e) {
+    bool ok = cuda_take(c, &c->running, cuda_step_size(c), false, &c->step_bytes, e);
+    if (c->running) c->given_rows = cuda_given_rows(c, c->running);
+    if (c->running) c->step = cuda_step_in(c, c->running);
+    return ok;
+}
+
 bool cuda_take_buffers(Cuda *c, Error *e) {
     const Shape *s = &c->model->shape;
-    size_t nodes = (size_t)c->max_nodes, f = sizeof(float), *t = &c->step_bytes;
+    size_t nodes = (size_t)cuda_nodes(c), f = sizeof(float), *t = &c->step_bytes;
     size_t head = (size_t)c->heads.pitch * dtype_size(c->heads.dtype), layers = (size_t)(c->to - c->from);
-    size_t slots = cuda_cache_size(c), area = layers * (size_t)s->kv_heads * nodes * head;
+    size_t slots = (size_t)c->sequences * cuda_cache_size(c),
+           area = layers * (size_t)s->kv_heads * nodes * head;
     size_t rows = (size_t)cuda_rows_limit(c),
            sums = s->qk_norm ? (size_t)(shape_q_width(s) + 2 * shape_kv_width(s)) : 0;
     size_t pairs = (size_t)(shape_ropes(s) * s->rope.pairs);
@@ -150,11 +160,10 @@ bool cuda_take_buffers(Cuda *c, Error *e) {
     return cuda_take(c, &c->cache_k, slots, false, &c->cache_bytes, e) &&
            cuda_take(c, &c->cache_v, slots, false, &c->cache_bytes, e) &&
            cuda_take(c, &c->step_k, area, false, t, e) && cuda_take(c, &c->step_v, area, false, t, e) &&
-           cuda_take(c, &c->step, cuda_step_size(c), false, t, e) &&
-           cuda_take(c, &c->chosen, list_size(PANEL_ROWS), false, t, e) &&
-           cuda_take(c, &c->moves, list_size(c->max_nodes), false, t, e) &&
+           take_step(c, e) && cuda_take(c, &c->chosen, list_size(PANEL_ROWS), false, t, e) &&
+           cuda_take(c, &c->moves, moves_size(c), false, t, e) &&
            cuda_take(c, &c->hidden, nodes * (size_t)s->width * f, false, t, e) &&
-           cuda_take(c, &c->q, nodes * (size_t)s->heads * head, false, t, e) &&
+           cuda_take(c, &c->q, rows * (size_t)s->heads * head, false, t, e) &&
            (!sums || cuda_take(c, &c->sums, rows * sums * f, false, t, e)) &&
            cuda_take(c, &c->frequency, pairs * sizeof(double), false, t, e) &&
            cuda_take(c, &c->cosine, nodes * pairs * f, false, t, e) &&
@@ -184,14 +193,15 @@ bool cuda_take_pinned(Cuda *c, Error *e) {
     const Shape *s = &c->model->shape;
     for (int i = 0; i < STEP_STAGINGS; i++)
         if (!take_staging(c, &c->steps[i], cuda_step_size(c), e)) return false;
-    return take_staging(c, &c->list, list_size(c->max_nodes > PANEL_ROWS ? c->max_nodes : PANEL_ROWS), e) &&
+    size_t moves = moves_size(c), list = list_size(PANEL_ROWS);
+    return take_staging(c, &c->list, moves > list ? moves : list, e) &&
            take_staging(c, &c->rows, (size_t)shape_given_width(s) * PANEL_ROWS * f, e) &&
-           take_staging(c, &c->asks, asks_size(c->max_nodes), e) && take_pinned(c, &c->host_id, top, e) &&
+           take_staging(c, &c->asks, asks_size(cuda_nodes(c)), e) && take_pinned(c, &c->host_id, top, e) &&
            take_pinned(c, &c->host_logit, top, e) &&
            take_pinned(c, &c->host_overflow, sizeof *c->host_overflow, e) &&
            cuda_ok(c, gpu_fill(c->overflow, 0xff, sizeof *c->overflow, c->stream), "cannot write its memory",
                    e) &&
-           take_pinned(c, &c->host_answers, answers_size(c->max_nodes), e) &&
+           take_pinned(c, &c->host_answers, answers_size(cuda_nodes(c)), e) &&
            take_pinned(c, &c->host_p, (size_t)s->vocab * f, e);
 }
 

@@ -2,15 +2,15 @@
 // batch read in its place, and the states of captured layers. Recorded graphs have its address, so those that
 // use it are closed when it moves.
 //
-// Invariants: copies <= copies_room; the copies equal the cache wherever it's intact; kept has room for what
-// is captured.
-#include "engine/cuda/instance.h"
+// Invariants: each sequence's copies <= copies_room; the copies equal the cache wherever it's intact; kept
+// has room for what is captured.
+#include "engine/cuda/sequence.h"
 
 #include <assert.h>
 #include <string.h>
 
 static void check(const Cuda *c) {
-    assert(c->copies >= 0 && c->copies <= c->copies_room);
+    for (int i = 0; i < c->sequences; i++) assert(c->copies[i] >= 0 && c->copies[i] <= c->copies_room);
     assert(!c->captures.count == !c->kept);
 }
 
@@ -31,13 +31,14 @@ static void close_graphs(Cuda *c, bool copied) {
 static void give_copies(Cuda *c) {
     gpu_give(c->copies_k);
     gpu_give(c->copies_v);
-    c->cache_bytes -= 2 * (size_t)c->copies_room * cuda_cache_size(c);
+    c->cache_bytes -= 2 * (size_t)(c->sequences * c->copies_room) * cuda_cache_size(c);
     c->copies_k = c->copies_v = NULL;
-    c->copies = c->copies_room = 0;
+    c->copies_room = 0;
+    memset(c->copies, 0, sizeof c->copies);
 }
 
 static bool make_room(Cuda *c, int rows, Error *e) {
-    size_t bytes = (size_t)rows * cuda_cache_size(c);
+    size_t bytes = (size_t)(c->sequences * rows) * cuda_cache_size(c);
     if (!cuda_ok(c, gpu_stream_wait(c->stream), "a kernel failed", e)) return false;
     close_graphs(c, true);
     give_copies(c);
@@ -48,7 +49,7 @@ static bool make_room(Cuda *c, int rows, Error *e) {
             e,
             "cuda:%d: no memory for %d copies of the cache, %.1f GB: use fewer rows, a shorter "
             "--context, or a layout that shares the cache (--layout batch)",
-            c->ordinal, rows, 2e-9 * (double)bytes);
+            c->ordinal, c->sequences * rows, 2e-9 * (double)bytes);
     }
     c->copies_room = rows;
     c->cache_bytes += 2 * bytes;
@@ -57,17 +58,18 @@ static bool make_room(Cuda *c, int rows, Error *e) {
 
 // All that a ring still has: when tokens are taken back, older ones are seen again, and a block of 16 slots
 // is read as one.
-static void fill_copies(Cuda *c, const Cache *cache, int rows) {
+static void fill_copies(Cuda *c, int sequence, const Cache *cache, int rows) {
     SlotRun runs[2];
-    size_t bytes = cuda_cache_size(c), at = (size_t)c->copies * bytes;
+    size_t bytes = cuda_cache_size(c), of = (size_t)sequence * bytes,
+           at = (size_t)(sequence * c->copies_room + c->copies[sequence]) * bytes;
     int n = cache_runs(cache, cache_first_intact(cache), cache->highest, runs);
     for (int i = 0; i < n; i++) {
-        Copies copies = {.cache_k = c->cache_k,
-                         .cache_v = c->cache_v,
+        Copies copies = {.cache_k = (char *)c->cache_k + of,
+                         .cache_v = (char *)c->cache_v + of,
                          .copies_k = (char *)c->copies_k + at,
                          .copies_v = (char *)c->copies_v + at,
                          .copy_bytes = bytes,
-                         .count = rows - c->copies,
+                         .count = rows - c->copies[sequence],
                          .layers = c->to - c->from,
                          .slots = c->slots,
                          .slot = runs[i].slot,
@@ -75,14 +77,31 @@ static void fill_copies(Cuda *c, const Cache *cache, int rows) {
                          .heads = c->heads};
         gpu_copies(&copies, c->stream);
     }
+    c->copies[sequence] = rows;
 }
 
-bool cuda_take_copies(Cuda *c, const Cache *cache, int rows, Error *e) {
-    if (rows <= c->copies) return true;
+// Rows of a batch.
+static int count_roots(const StepRun *run) {
+    int count = 0;
+    for (int i = 0; i < run->last; i++) count += run->tree->parent[i] == TREE_NONE;
+    return count;
+}
+
+bool cuda_take_copies(Cuda *c, const SequenceRun *runs, int count, Error *e) {
+    int most = 0;
+    bool full = true;
+    for (const SequenceRun *r = runs; r < runs + count; r++) {
+        int rows = count_roots(r->run);
+        full = full && rows <= c->copies[r->sequence->number];
+        if (rows > most) most = rows;
+    }
+    if (full) return true;
     if (!cuda_ok(c, gpu_use(c->ordinal), "cannot be used", e)) return false;
-    if (rows > c->copies_room && !make_room(c, rows, e)) return false;
-    fill_copies(c, cache, rows);
-    c->copies = rows;
+    if (most > c->copies_room && !make_room(c, most, e)) return false;
+    for (const SequenceRun *r = runs; r < runs + count; r++) {
+        int rows = count_roots(r->run), number = r->sequence->number;
+        if (rows > c->copies[number]) fill_copies(c, number, r->run->cache, rows);
+    }
     check(c);
     return cuda_ok(c, gpu_launched(), "cannot copy its cache", e);
 }
@@ -104,7 +123,7 @@ bool cuda_take_kept(Cuda *c, const Captures *captures, Error *e) {
     c->kept = NULL;
     c->kept_bytes = 0;
     c->captures.count = 0;
-    bytes *= (size_t)c->max_nodes;
+    bytes *= (size_t)cuda_nodes(c);
     if (bytes && !cuda_ok(c, gpu_take(&kept, bytes), "no memory for the states of several layers", e))
         return false;
     c->kept = kept;

@@ -5,14 +5,19 @@
 // card or instance are copied in stream order, between devices or within one; if a copy goes from card to
 // card, each stream waits for the other, and the host waits for nothing.
 //
+// Sequences that share steps are instances on the same cards; the first one closes them. As many as a run has
+// room for go through the layers together. Their commits wait for the next run, and are then one launch.
+//
 // Invariants: the cards of an instance have the model's layers between them, in order and without gaps; every
-// card's `first` is the list's head; holder[node] is one of its cards.
+// card's `first` is the list's head; holder[node] is one of its cards; a sequence's commit is made before its
+// nodes or its cache are used again.
 #include "engine/cuda/cuda.h"
 
 #include "engine/base/memory.h"
 #include "engine/cuda/cards.h"
 #include "engine/cuda/device.h"
 #include "engine/cuda/fast.h"
+#include "engine/cuda/sequence.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -26,6 +31,7 @@ static void check(const Cuda *first) {
         layers = c->to;
     }
     assert(layers == first->model->shape.layers);
+    assert(first->opened >= first->capturing && first->opened <= first->sequences);
 }
 
 static void close_card(Cuda *c) {
@@ -42,11 +48,20 @@ static void close_card(Cuda *c) {
     mem_free(c);
 }
 
-static void cuda_close(void *self) {
-    for (Cuda *c = self, *next; c; c = next) {
+static void close_cards(Cuda *first) {
+    mem_free(first->moving);
+    for (Cuda *c = first, *next; c; c = next) {
         next = c->next;
         close_card(c);
     }
+}
+
+static void cuda_close(void *self) {
+    Sequence *s = self;
+    if (!s) return;
+    s->cards->capturing -= s->captures;
+    if (s->number == 0) close_cards(s->cards);
+    mem_free(s);
 }
 
 // --- opening
@@ -63,7 +78,8 @@ static Heads heads_of(const Shape *s, Compute compute) {
 }
 
 // Instances on one device take turns in one stream, so that each finds the data that another left there.
-static bool take_stream(Cuda *c, const Cuda *beside, Error *e) {
+static bool take_stream(Cuda *c, const Sequence *other, Error *e) {
+    const Cuda *beside = other ? other->cards : NULL;
     while (beside && beside->ordinal != c->ordinal) beside = beside->next;
     c->shares_stream = beside != NULL;
     if (beside) c->stream = beside->stream;
@@ -128,6 +144,7 @@ static Cuda *make_card(const Model *model, int ordinal, const BackendOptions *o)
     c->layers = mem_new((size_t)model->shape.layers, sizeof *c->layers);
     c->heads = heads_of(&model->shape, o->compute);
     c->plain = o->plain;
+    c->sequences = o->sequences > 1 ? o->sequences : 1;
     c->max_nodes = o->max_nodes > 0 && o->max_nodes < TREE_MAX_NODES ? o->max_nodes : TREE_MAX_NODES;
     return c;
 }
@@ -140,8 +157,9 @@ static Cuda *make_cards(const Model *model, const CudaCards *cards, const Backen
         (*end)->first = first;
     }
     assert(first); // there is at least one card
-    first->holder = mem_new((size_t)first->max_nodes, sizeof *first->holder);
-    for (int i = 0; i < first->max_nodes; i++) first->holder[i] = first;
+    first->holder = mem_new((size_t)cuda_nodes(first), sizeof *first->holder);
+    first->moving = mem_new((size_t)cuda_nodes(first), sizeof *first->moving);
+    for (int i = 0; i < cuda_nodes(first); i++) first->holder[i] = first;
     int own = model->shape.context, asked = o->context;
     cuda_set_context(first, asked > 0 && asked < own ? asked : own, o);
     return first;
@@ -161,17 +179,27 @@ static bool take_cards(Cuda *first, const BackendOptions *o, Error *e) {
     return true;
 }
 
+static void open_sequence(Cuda *first, void **self) {
+    Sequence *s = mem_new(1, sizeof *s);
+    *s = (Sequence){.cards = first, .number = first->opened++};
+    check(first);
+    *self = s;
+}
+
 bool cuda_open_on(const Model *model, const CudaCards *cards, const BackendOptions *o, void **self,
                   Error *e) {
     *self = NULL;
-    Cuda *first = make_cards(model, cards, o);
-    if (find_cards(first, o, e) && cuda_fit(first, o, e) && take_cards(first, o, e)) {
-        check(first);
-        name_kernels(first);
-        *self = first;
+    if (o->first) {
+        open_sequence(((const Sequence *)o->first)->cards, self);
         return true;
     }
-    cuda_close(first);
+    Cuda *first = make_cards(model, cards, o);
+    if (find_cards(first, o, e) && cuda_fit(first, o, e) && take_cards(first, o, e)) {
+        name_kernels(first);
+        open_sequence(first, self);
+        return true;
+    }
+    close_cards(first);
     return false;
 }
 
@@ -182,7 +210,7 @@ bool cuda_open(const Model *model, int ordinal, const BackendOptions *o, void **
 int cuda_fits(const Model *model, const CudaCards *cards, const BackendOptions *o) {
     Cuda *first = make_cards(model, cards, o);
     int fits = find_cards(first, o, NULL) ? cuda_longest(first, o) : 0;
-    cuda_close(first);
+    close_cards(first);
     return fits;
 }
 
@@ -202,23 +230,23 @@ static bool pass(Cuda *from, Cuda *to, float *there, const float *here, size_t b
 
 // Takes rows on the card of `self` that shares its stream with the other instance's first card, the reader.
 static float *rows_take(void *self, void *other, size_t bytes) {
-    Cuda *first = self;
-    const Cuda *to = other;
+    Sequence *s = self;
+    const Sequence *to = other;
     void *rows = NULL;
-    Cuda *lender = first;
-    while (lender && lender->stream != to->stream) lender = lender->next;
+    Cuda *lender = s->cards;
+    while (lender && lender->stream != to->cards->stream) lender = lender->next;
     if (!lender || gpu_use(lender->ordinal) || gpu_take(&rows, bytes)) return NULL;
-    first->lender = lender;
+    s->lender = lender;
     return rows;
 }
 
 static void rows_drop(void *self, float *rows) {
-    const Cuda *c = self;
-    gpu_use(c->lender->ordinal);
+    const Sequence *s = self;
+    gpu_use(s->lender->ordinal);
     gpu_give(rows);
 }
 
-// Rows by node: where they are, of which card, and how wide.
+// Rows by node of the step area: where they are, of which card, and how wide.
 typedef struct Rows {
     Cuda *c;
     float *rows;
@@ -259,71 +287,205 @@ static bool keep_row(const Rows *from, Cuda *lender, int node, float *row, Error
 
 // The other instance's work follows and counts as its own, so this one's phase ends here.
 static bool rows_keep(void *self, int node, HiddenKind kind, float *row, Error *e) {
-    Cuda *c = self, *lender = c->lender;
+    const Sequence *s = self;
+    Cuda *c = s->cards, *lender = s->lender;
     assert(lender && node >= 0 && node < c->max_nodes);
-    Rows from = state_rows(c, node, kind);
-    bool ok = kind == HIDDEN_NORMED ? keep_normed(cuda_last(c), lender, node, row, e)
-                                    : keep_row(&from, lender, node, row, e);
+    int at = cuda_node(s, node);
+    Rows from = state_rows(c, at, kind);
+    bool ok = kind == HIDDEN_NORMED ? keep_normed(cuda_last(c), lender, at, row, e)
+                                    : keep_row(&from, lender, at, row, e);
     return ok && cuda_begin(lender, PHASE_IDLE, e);
 }
 
 static bool rows_give(void *self, int node, const float *row, Error *e) {
-    Cuda *c = self;
+    const Sequence *s = self;
+    Cuda *c = s->cards;
     assert(node >= 0 && node < c->max_nodes);
     Rows to = given_rows(c);
-    c->holder[node] = c;
+    int at = cuda_node(s, node);
+    c->holder[at] = c;
     return cuda_begin(c, PHASE_RUN, e) &&
-           copy_row(c, to.rows + (size_t)node * to.width, row, to.width * sizeof *row, e);
+           copy_row(c, to.rows + (size_t)at * to.width, row, to.width * sizeof *row, e);
 }
 
 static const HiddenMemory HIDDEN = {rows_take, rows_drop, rows_keep, rows_give};
 
+// --- commits
+
+// The copies that rows of LAYOUT_COPIED see; a sequence with fewer of them has room for more.
+static void commit_to_copies(const Cuda *c, Commit commit, const MoveList *list) {
+    int most = 0;
+    for (int i = 0; i < list->count; i++)
+        if (c->copies[list->move[i].sequence] > most) most = c->copies[list->move[i].sequence];
+    commit.cache_k = c->copies_k;
+    commit.cache_v = c->copies_v;
+    commit.each = c->copies_room;
+    for (; commit.nth < most; commit.nth++) gpu_commit(&commit, list->count, c->stream);
+}
+
+static bool commit_on(Cuda *c, const Move *moves, int count, Error *e) {
+    if (!cuda_begin(c, PHASE_COMMIT, e)) return false;
+    MoveList *list = staging_begin(&c->list);
+    list->count = count;
+    memcpy(list->move, moves, (size_t)count * sizeof *moves);
+    if (!staging_send(c, &c->list, c->moves, sizeof *list + (size_t)count * sizeof *moves, e)) return false;
+    Commit commit = {.list = c->moves,
+                     .cache_k = c->cache_k,
+                     .cache_v = c->cache_v,
+                     .step_k = c->step_k,
+                     .step_v = c->step_v,
+                     .layers = c->to - c->from,
+                     .slots = c->slots,
+                     .area = cuda_nodes(c),
+                     .each = 1,
+                     .heads = c->heads};
+    gpu_commit(&commit, count, c->stream);
+    commit_to_copies(c, commit, list);
+    return cuda_ok(c, gpu_launched(), "cannot commit", e) && cuda_begin(c, PHASE_IDLE, e);
+}
+
+// Makes the commits that wait.
+static bool make_commits(Cuda *first, Error *e) {
+    int count = first->moving_count;
+    first->moving_count = 0;
+    for (Cuda *c = first; c && count; c = c->next)
+        if (!commit_on(c, first->moving, count, e)) return false;
+    return true;
+}
+
+static bool cuda_commit(void *self, const int *nodes, const int *slots, int count, Error *e) {
+    const Sequence *s = self;
+    Cuda *first = s->cards;
+    bool unread = false;
+    if (!first->layers[0].qkv.data) return true; // an adapter without attention has no keys or values
+    for (Cuda *c = first; c; c = c->next) {
+        if (!s->copied) c->copies[s->number] = 0; // a prompt's run: the copies are made again after it
+        unread |= c->unread;
+    }
+    assert(first->moving_count + count <= cuda_nodes(first));
+    for (int i = 0; i < count; i++)
+        first->moving[first->moving_count++] = (Move){cuda_node(s, nodes[i]), slots[i], s->number};
+    if (first->sequences > 1 && !unread) return true;
+    return make_commits(first, e) && (!unread || cuda_wait(first, e));
+}
+
 // --- the table
 
 // The states of the run's nodes, from the card in front: hidden ones, and those that were captured so far.
-static bool pass_states(Cuda *from, Cuda *to, const StepRun *run, Error *e) {
-    size_t width = (size_t)to->model->shape.width, count = (size_t)(run->last - run->first);
-    size_t kept = (size_t)to->captures.count * width, first = (size_t)run->first;
+static bool pass_states(Cuda *from, Cuda *to, const SequenceRun *r, Error *e) {
+    size_t width = (size_t)to->model->shape.width, count = (size_t)(r->run->last - r->run->first);
+    size_t kept = (size_t)to->captures.count * width, first = (size_t)cuda_node(r->sequence, r->run->first);
     return pass(from, to, to->hidden + first * width, from->hidden + first * width,
                 count * width * sizeof(float), e) &&
            (!kept || pass(from, to, to->kept + first * kept, from->kept + first * kept,
                           count * kept * sizeof(float), e));
 }
 
+static bool run_on(Cuda *c, Cuda *before, const SequenceRun *runs, int count, Error *e) {
+    int from = runs->run->a, a = from > c->from ? from : c->from, to = runs->run->b,
+        b = to < c->to ? to : c->to;
+    if (a >= b) return true;
+    for (const SequenceRun *r = runs; before && a == c->from && r < runs + count; r++)
+        if (!pass_states(before, c, r, e)) return false;
+    if (!cuda_step(c, runs, count, a, b, e)) return false;
+    for (const SequenceRun *r = runs; r < runs + count; r++)
+        for (int i = r->run->first; i < r->run->last; i++) c->first->holder[cuda_node(r->sequence, i)] = c;
+    return true;
+}
+
+static bool sees_copies(const RunCall *call) { return call->run.tree->layout == LAYOUT_COPIED; }
+
 // Cards run their layers one after another, each on the hidden states that the previous one leaves.
-static bool cuda_run(void *self, const StepRun *run, Error *e) {
-    Cuda *first = self, *before = NULL;
-    assert(run->first >= 0 && run->last <= first->max_nodes);
-    for (Cuda *c = first; c && run->first < run->last; before = c, c = c->next) {
-        StepRun own = *run;
-        if (own.a < c->from) own.a = c->from;
-        if (own.b > c->to) own.b = c->to;
-        if (own.a >= own.b) continue;
-        if (before && own.a == c->from && !pass_states(before, c, run, e)) return false;
-        if (!cuda_step(c, &own, e)) return false;
-        for (int i = run->first; i < run->last; i++) first->holder[i] = c;
+static bool run_calls(RunCall *calls, int count, Error *e) {
+    SequenceRun runs[SEQUENCES_MAX];
+    Cuda *first = ((Sequence *)calls->self)->cards, *before = NULL;
+    for (int i = 0; i < count; i++) {
+        runs[i] = (SequenceRun){calls[i].self, &calls[i].run};
+        runs[i].sequence->copied = sees_copies(&calls[i]);
+        assert(runs[i].sequence->cards == first);
     }
+    if (!make_commits(first, e)) return false;
+    for (Cuda *c = first; c; before = c, c = c->next)
+        if (!run_on(c, before, runs, count, e)) return false;
     check(first);
     return true;
 }
 
+// How many of the calls share a run: as many as its rows have room for, all with copies or none.
+static int count_fitting(const RunCall *calls, int count) {
+    int n = 0, rows = 0, limit = cuda_rows_limit(((const Sequence *)calls->self)->cards);
+    for (; n < count; n++) {
+        rows += calls[n].run.last - calls[n].run.first;
+        if (n && (rows > limit || sees_copies(&calls[n]) != sees_copies(calls))) break;
+    }
+    return n;
+}
+
+// A card that fails in a run fails each of its sequences.
+static void cuda_run_together(RunCall *calls, int count) {
+    for (int n; count > 0; calls += n, count -= n) {
+        Error e = {0};
+        n = count_fitting(calls, count);
+        bool ok = run_calls(calls, n, &e);
+        for (int i = 0; i < n; i++) {
+            calls[i].ok = ok;
+            calls[i].error = e;
+        }
+    }
+}
+
+static bool cuda_run(void *self, const StepRun *run, Error *e) {
+    RunCall call = {.self = self, .run = *run};
+    return run_calls(&call, 1, e);
+}
+
 // The last card has the head. States that left the layers on another card (an early exit) are copied there;
 // `holder` stays, since the node's run resumes on its own card.
-static bool cuda_run_head(void *self, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {
-    Cuda *first = self, *last = cuda_last(first);
+static bool read_panel(Cuda *first, const HeadRow *rows, int count, unsigned want, Error *e) {
+    Cuda *last = cuda_last(first);
     size_t width = (size_t)first->model->shape.width;
-    for (int i = 0; i < count; i++) {
-        Cuda *c = first->holder[nodes[i]];
-        size_t at = (size_t)nodes[i] * width;
+    for (const HeadRow *r = rows; r < rows + count; r++) {
+        Cuda *c = first->holder[r->node];
+        size_t at = (size_t)r->node * width;
         if (c != last && !pass(c, last, last->hidden + at, c->hidden + at, width * sizeof(float), e))
             return false;
     }
-    return cuda_head(last, nodes, count, want, out, e);
+    return cuda_head(last, rows, count, want, e);
+}
+
+static bool read_calls(const HeadCall *calls, int count, unsigned want, Error *e) {
+    Cuda *first = ((const Sequence *)calls->self)->cards;
+    HeadRow rows[PANEL_ROWS];
+    int n = 0;
+    if (want & HEAD_TOP && (calls->out->top < 1 || calls->out->top > TOP_MAX))
+        return error_input(e, "top %d: a card ranks 1 to %d tokens", calls->out->top, TOP_MAX);
+    for (const HeadCall *call = calls; call < calls + count; call++)
+        for (int i = 0; i < call->count; i++) {
+            rows[n++] = (HeadRow){cuda_node(call->self, call->nodes[i]), call->out, i};
+            if (n < PANEL_ROWS) continue;
+            if (!read_panel(first, rows, n, want, e)) return false;
+            n = 0;
+        }
+    return n == 0 || read_panel(first, rows, n, want, e);
+}
+
+static void cuda_head_together(HeadCall *calls, int count, unsigned want) {
+    Error e = {0};
+    bool ok = read_calls(calls, count, want, &e);
+    for (int i = 0; i < count; i++) {
+        calls[i].ok = ok;
+        calls[i].error = e;
+    }
+}
+
+static bool cuda_run_head(void *self, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {
+    return read_calls(&(HeadCall){.self = self, .nodes = nodes, .count = count, .out = out}, 1, want, e);
 }
 
 static bool cuda_get_distribution(void *self, int node, const Sampling *sampling, int vocab, float *p,
                                   Error *e) {
-    return cuda_distribution(cuda_last(self), node, sampling, vocab, p, e);
+    const Sequence *s = self;
+    return cuda_distribution(cuda_last(s->cards), cuda_node(s, node), sampling, vocab, p, e);
 }
 
 // Neighbouring nodes come back in one copy.
@@ -344,14 +506,21 @@ static bool get_rows(Cuda *first, const int *nodes, int count, HiddenKind kind, 
 }
 
 static bool cuda_get_hidden(void *self, const int *nodes, int count, HiddenKind kind, float *rows, Error *e) {
-    return kind == HIDDEN_NORMED ? cuda_normed(cuda_last(self), nodes, count, rows, e)
-                                 : get_rows(self, nodes, count, kind, rows, e);
+    const Sequence *s = self;
+    int own[TREE_MAX_NODES];
+    assert(count <= TREE_MAX_NODES);
+    for (int i = 0; i < count; i++) own[i] = cuda_node(s, nodes[i]);
+    if (!make_commits(s->cards, e)) return false; // who reads a state waits for all work in front of it
+    return kind == HIDDEN_NORMED ? cuda_normed(cuda_last(s->cards), own, count, rows, e)
+                                 : get_rows(s->cards, own, count, kind, rows, e);
 }
 
 static bool cuda_set_hidden(void *self, int first, int count, const float *rows, Error *e) {
-    Cuda *c = self;
+    const Sequence *s = self;
+    Cuda *c = s->cards;
     Rows to = given_rows(c);
     size_t width = to.width;
+    first = cuda_node(s, first);
     if (!cuda_begin(c, PHASE_RUN, e)) return false;
     for (int done = 0, n; done < count; done += n) {
         n = count - done < PANEL_ROWS ? count - done : PANEL_ROWS;
@@ -364,50 +533,16 @@ static bool cuda_set_hidden(void *self, int first, int count, const float *rows,
     return true;
 }
 
+// Sequences that capture do so after the same layers. One that doesn't leaves the others theirs.
 static bool cuda_capture(void *self, const Captures *captures, Error *e) {
-    for (Cuda *c = self; c; c = c->next)
+    Sequence *s = self;
+    Cuda *first = s->cards;
+    first->capturing -= s->captures;
+    s->captures = captures->count > 0;
+    first->capturing += s->captures;
+    for (Cuda *c = first; c && (s->captures || !first->capturing); c = c->next)
         if (!cuda_take_kept(c, captures, e)) return false;
     return true;
-}
-
-static bool commit_on(Cuda *c, const int *nodes, const int *slots, int count, Error *e) {
-    if (!cuda_begin(c, PHASE_COMMIT, e)) return false;
-    CommitList *list = staging_begin(&c->list);
-    list->count = count;
-    for (int i = 0; i < count; i++) {
-        list->pair[2 * i] = nodes[i];
-        list->pair[2 * i + 1] = slots[i];
-    }
-    if (!staging_send(c, &c->list, c->moves, sizeof *list + 2 * (size_t)count * sizeof *nodes, e))
-        return false;
-    Commit commit = {.list = c->moves,
-                     .cache_k = c->cache_k,
-                     .cache_v = c->cache_v,
-                     .step_k = c->step_k,
-                     .step_v = c->step_v,
-                     .layers = c->to - c->from,
-                     .slots = c->slots,
-                     .area = c->max_nodes,
-                     .heads = c->heads};
-    gpu_commit(&commit, count, c->stream);
-    if (!c->copied) c->copies = 0; // a prompt's run: the copies are made anew after it
-    for (int i = 0; i < c->copies; i++) {
-        commit.cache_k = (char *)c->copies_k + (size_t)i * cuda_cache_size(c);
-        commit.cache_v = (char *)c->copies_v + (size_t)i * cuda_cache_size(c);
-        gpu_commit(&commit, count, c->stream);
-    }
-    return cuda_ok(c, gpu_launched(), "cannot commit", e) && cuda_begin(c, PHASE_IDLE, e);
-}
-
-static bool cuda_commit(void *self, const int *nodes, const int *slots, int count, Error *e) {
-    Cuda *first = self;
-    bool unread = false;
-    if (!first->layers[0].qkv.data) return true; // an adapter without attention has no keys or values
-    for (Cuda *c = first; c; c = c->next) {
-        if (!commit_on(c, nodes, slots, count, e)) return false;
-        unread |= c->unread;
-    }
-    return !unread || cuda_wait(first, e);
 }
 
 static void cuda_reset(void *self) { (void)self; } // no slot is read before it's written again
@@ -431,7 +566,8 @@ static size_t expert_value_bytes(const Model *m) {
 }
 
 static void cuda_report(const void *self, BackendReport *out) {
-    const Cuda *first = self;
+    const Sequence *s = self;
+    const Cuda *first = s->cards;
     const Model *m = first->model;
     *out = (BackendReport){.name = "cuda",
                            .device = first->names,
@@ -442,8 +578,8 @@ static void cuda_report(const void *self, BackendReport *out) {
                            .score_bytes = first->plain ? shape_score_bytes(&m->shape) : 0,
                            .own_clock = true};
     for (const Cuda *c = first; c; c = c->next) {
-        out->cache_bytes += c->cache_bytes;
-        out->step_bytes += c->step_bytes;
+        out->cache_bytes += s->number ? 0 : c->cache_bytes; // the first one has all memory
+        out->step_bytes += s->number ? 0 : c->step_bytes;
         out->seconds.run += c->seconds[PHASE_RUN];
         out->seconds.head += c->seconds[PHASE_HEAD];
         out->seconds.commit += c->seconds[PHASE_COMMIT];
@@ -458,6 +594,8 @@ static void cuda_report(const void *self, BackendReport *out) {
 const Backend cuda_backend = {.name = "cuda",
                               .run = cuda_run,
                               .head = cuda_run_head,
+                              .run_together = cuda_run_together,
+                              .head_together = cuda_head_together,
                               .distribution = cuda_get_distribution,
                               .get_hidden = cuda_get_hidden,
                               .set_hidden = cuda_set_hidden,

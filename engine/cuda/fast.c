@@ -14,11 +14,6 @@ static const size_t WORKSPACE = (size_t)32 << 20; // the library's manual recomm
 
 int fast_rows(int rows) { return rows <= 8 ? 8 : round_up(rows, rows <= PANEL_ROWS ? 16 : 64); }
 
-int cuda_rows_limit(const Cuda *c) {
-    int most = c->max_nodes > PANEL_ROWS ? c->max_nodes : PANEL_ROWS;
-    return c->fast ? fast_rows(most) : round_up(most, 8);
-}
-
 Fast *fast_open(Error *e) {
     Fast *f = mem_new(1, sizeof *f);
     if (cublas_open(&f->library, e)) return f;

@@ -30,7 +30,6 @@ typedef struct Fast {
 // Returns the rows that a product of `rows` rows is computed with: rounded up, so that few shapes are
 // measured and recorded and little is wasted.
 int fast_rows(int rows);
-int cuda_rows_limit(const Cuda *c); // rows that activations have room for
 
 Fast *fast_open(Error *e);         // on failure returns NULL and fills e
 void fast_close(Fast *f);          // takes NULL; the device must have finished

@@ -79,6 +79,21 @@ static int longest_context(Cuda *first, const BackendOptions *o) {
     return low;
 }
 
+static void set_sequences(Cuda *first, int sequences) {
+    for (Cuda *c = first; c; c = c->next) c->sequences = sequences;
+}
+
+// The most sequences that fit with this context; 0: not even one.
+static int largest_batch(Cuda *first) {
+    int asked = first->sequences, fits = asked - 1;
+    for (; fits > 0; fits--) {
+        set_sequences(first, fits);
+        if (place(first, 31.0 / 32)) break;
+    }
+    set_sequences(first, asked);
+    return fits;
+}
+
 // Writes the first card and as few others as have room together, as --device takes them; or nothing.
 static void find_more(const Cuda *first, char *out, size_t size) {
     int count = cuda_count(), used = 1;
@@ -123,14 +138,14 @@ static bool refuse(Cuda *first, const BackendOptions *o, Error *e) {
     const Cuda *least = first; // the card with the least memory
     for (const Cuda *c = first; c; c = c->next)
         if (c->facts.free_bytes < least->facts.free_bytes) least = c;
-    int fits = longest_context(first, o);
+    int fits = longest_context(first, o), batch = largest_batch(first), n = 0;
     cuda_name_all(first, all, sizeof all);
     find_more(first, more, sizeof more);
     sum_up(first, &need, &room, sums);
-    int n = snprintf(fix, sizeof fix, fits || *more ? "" : "it does not fit, whatever the context");
-    if (fits) n = snprintf(fix, sizeof fix, "--context %d%s", fits, *more ? " or " : "");
-    if (*more) n += snprintf(fix + n, sizeof fix - (size_t)n, "--device %s", more);
-    if (fits || *more) snprintf(fix + n, sizeof fix - (size_t)n, " would fit");
+    if (batch) n = snprintf(fix, sizeof fix, "--batch %d", batch);
+    if (fits) n += snprintf(fix + n, sizeof fix - (size_t)n, "%s--context %d", n ? " or " : "", fits);
+    if (*more) n += snprintf(fix + n, sizeof fix - (size_t)n, "%s--device %s", n ? " or " : "", more);
+    snprintf(fix + n, sizeof fix - (size_t)n, n ? " would fit" : "it does not fit, whatever the context");
     if (need > room)
         snprintf(missing, sizeof missing, "%.2f GB are missing", (double)(need - room) / gigabyte);
     else snprintf(missing, sizeof missing, "cuda:%d has too little for its layers", least->ordinal);

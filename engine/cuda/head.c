@@ -1,11 +1,12 @@
 // The outputs: the LM head on chosen nodes, PANEL_ROWS at a time, draws from their distributions, and normed
-// hidden states.
+// hidden states. Nodes are those of the step area: rows of several sequences make a panel.
 //
 // Logits stay on the device, so that a distribution can still be computed from them.
 //
 // Invariant: held[0 .. held_count) are the nodes whose logits are in the buffer, in the order of its rows,
 // until other logits or normed states overwrite it.
 #include "engine/cuda/fast.h"
+#include "engine/cuda/sequence.h"
 
 #include <assert.h>
 #include <math.h>
@@ -82,19 +83,47 @@ static bool rank(Cuda *c, int count, int k, Error *e) {
            cuda_ok(c, gpu_copy(c->host_logit, c->top_logit, bytes, c->stream), "cannot copy from it", e);
 }
 
-// Copies the draws that rows [done, done + count) ask for to the device.
-static bool send_asks(Cuda *c, const HeadDraws *d, int done, int count, Error *e) {
+static DrawAsks *begin_asks(Cuda *c, const Sampling *sampling, int vocab) {
     DrawAsks *asks = staging_begin(&c->asks);
-    int from = d->first[done], tokens = d->first[done + count] - from, real = c->model->shape.real_vocab;
-    asks->inverse = 1 / d->sampling.temperature;
-    asks->top_p = d->sampling.top_p;
-    asks->top_k = d->sampling.top_k;
-    asks->vocab = d->vocab < real ? d->vocab : real;
+    int real = c->model->shape.real_vocab;
+    asks->inverse = 1 / sampling->temperature;
+    asks->top_p = sampling->top_p;
+    asks->top_k = sampling->top_k;
+    asks->vocab = vocab < real ? vocab : real;
     asks->real = real;
-    memcpy(asks->u, d->u + done, (size_t)count * sizeof *asks->u);
-    for (int i = 0; i <= count; i++) asks->first[i] = d->first[done + i] - from;
-    if (tokens > 0) memcpy(asks->token, d->token + from, (size_t)tokens * sizeof *asks->token);
+    return asks;
+}
+
+static bool send_asks(Cuda *c, const DrawAsks *asks, int tokens, Error *e) {
     return staging_send(c, &c->asks, c->draw_asks, sizeof *asks + (size_t)tokens * sizeof *asks->token, e);
+}
+
+// Asks for nothing but the rows' confidences.
+static bool ask_plainly(Cuda *c, int count, const Sampling *sampling, int vocab, Error *e) {
+    DrawAsks *asks = begin_asks(c, sampling, vocab);
+    memset(asks->u, 0, (size_t)count * sizeof *asks->u);
+    memset(asks->first, 0, (size_t)(count + 1) * sizeof *asks->first);
+    return send_asks(c, asks, 0, e);
+}
+
+static int tokens_of(const HeadRow *row) {
+    const HeadDraws *d = row->out->draws;
+    return d->first[row->at + 1] - d->first[row->at];
+}
+
+// Copies the draws that the rows ask for to the device.
+static bool ask_for_draws(Cuda *c, const HeadRow *rows, int count, int *tokens, Error *e) {
+    DrawAsks *asks = begin_asks(c, &rows->out->draws->sampling, rows->out->draws->vocab);
+    asks->first[0] = 0;
+    for (int i = 0; i < count; i++) {
+        const HeadDraws *d = rows[i].out->draws;
+        int n = tokens_of(&rows[i]), at = asks->first[i];
+        asks->u[i] = d->u[rows[i].at];
+        if (n > 0) memcpy(asks->token + at, d->token + d->first[rows[i].at], (size_t)n * sizeof *d->token);
+        asks->first[i + 1] = at + n;
+    }
+    *tokens = asks->first[count];
+    return send_asks(c, asks, *tokens, e);
 }
 
 // The answers come back in one copy: chances, then each row's confidence, then the drawn ids.
@@ -112,84 +141,82 @@ static bool draw_panel(Cuda *c, int count, int tokens, bool confident, Error *e)
     return cuda_ok(c, gpu_copy(c->host_answers, c->draw_answers, bytes, c->stream), "cannot copy from it", e);
 }
 
-static void keep_answers(const Cuda *c, HeadDraws *d, int done, int count) {
-    int from = d->first[done], tokens = d->first[done + count] - from;
-    const double *at = c->host_answers;
-    memcpy(d->chance + from, at, (size_t)tokens * sizeof *at);
-    at += tokens;
-    if (d->confidence) {
-        memcpy(d->confidence + done, at, (size_t)count * sizeof *at);
-        at += count;
+static void keep_answers(const Cuda *c, const HeadRow *rows, int count, int tokens, bool confident) {
+    const double *chance = c->host_answers, *confidence = chance + tokens;
+    const int *drawn = (const int *)(const void *)(confidence + (confident ? count : 0));
+    for (const HeadRow *r = rows; r < rows + count; r++) {
+        HeadDraws *d = r->out->draws;
+        int n = tokens_of(r);
+        if (n > 0) memcpy(d->chance + d->first[r->at], chance, (size_t)n * sizeof *chance);
+        chance += n;
+        if (confident) d->confidence[r->at] = confidence[r - rows];
+        d->drawn[r->at] = drawn[r - rows];
     }
-    memcpy(d->drawn + done, at, (size_t)count * sizeof *d->drawn);
 }
 
-static bool read_panel(Cuda *c, const int *nodes, int count, unsigned want, HeadOut *out, int done,
-                       Error *e) {
-    int k = want & HEAD_TOP ? out->top : 1;
-    size_t vocab = (size_t)c->model->shape.vocab, at = (size_t)done * (size_t)k;
-    HeadDraws *draws = want & HEAD_DRAW ? out->draws : NULL;
-    int tokens = draws ? draws->first[done + count] - draws->first[done] : 0;
+// Neighbouring rows of one sequence come back in one copy.
+static bool get_logits(Cuda *c, const HeadRow *rows, int count, Error *e) {
+    size_t vocab = (size_t)c->model->shape.vocab;
+    for (int i = 0, n; i < count; i += n) {
+        for (n = 1; i + n < count && rows[i + n].out == rows[i].out && rows[i + n].at == rows[i].at + n;) n++;
+        if (!cuda_ok(c,
+                     gpu_copy(rows[i].out->logits + (size_t)rows[i].at * vocab, c->logits + (size_t)i * vocab,
+                              (size_t)n * vocab * sizeof(float), c->stream),
+                     "cannot copy from it", e))
+            return false;
+    }
+    return true;
+}
+
+static void keep_best(const Cuda *c, const HeadRow *rows, int count, unsigned want, int k) {
+    for (int i = 0; i < count; i++) {
+        HeadOut *out = rows[i].out;
+        size_t at = (size_t)rows[i].at * (size_t)k, bytes = (size_t)k * sizeof(int);
+        const int *id = c->host_id + i * k;
+        const float *logit = c->host_logit + i * k;
+        if (want & HEAD_ARGMAX) out->argmax[rows[i].at] = isinf(*logit) ? HEAD_BAD : *id;
+        if (!(want & HEAD_TOP)) continue;
+        memcpy(out->top_id + at, id, bytes);
+        memcpy(out->top_logit + at, logit, bytes);
+    }
+}
+
+// The sums of a top are a draw's: its confidence is 1 / the sum of e^(logit - the largest), the same bits
+// whatever shares the step.
+static bool ask(Cuda *c, const HeadRow *rows, int count, unsigned want, bool sums, int *tokens, Error *e) {
+    static const Sampling plain = {.temperature = 1, .top_p = 1};
+    *tokens = 0;
+    if (sums) return ask_plainly(c, count, &plain, c->model->shape.real_vocab, e);
+    return !(want & HEAD_DRAW) || ask_for_draws(c, rows, count, tokens, e);
+}
+
+static void keep_sums(const Cuda *c, const HeadRow *rows, int count) {
+    for (int i = 0; i < count; i++) rows[i].out->log_sum[rows[i].at] = (float)-log(c->host_answers[i]);
+}
+
+bool cuda_head(Cuda *c, const HeadRow *rows, int count, unsigned want, Error *e) {
+    int nodes[PANEL_ROWS], k = want & HEAD_TOP ? rows->out->top : 1, tokens;
+    bool draws = want & HEAD_DRAW, sums = want & HEAD_TOP && rows->out->log_sum,
+         confident = sums || (draws && rows->out->draws->confidence);
+    assert(count <= PANEL_ROWS && !(sums && draws));
+    for (int i = 0; i < count; i++) nodes[i] = rows[i].node;
     if ((c->fast && !fast_prepare_head(c, fast_rows(count), e)) || !cuda_begin(c, PHASE_HEAD, e) ||
-        !choose(c, nodes, count, e) || (draws && !send_asks(c, draws, done, count, e)))
+        !choose(c, nodes, count, e) || !ask(c, rows, count, want, sums, &tokens, e))
         return false;
     Activations normed = head_input(c);
     norm_chosen(c, count, &normed);
     multiply(c, count);
     if (!fast_ok(c, e)) return false;
     if (want & (HEAD_ARGMAX | HEAD_TOP) && !rank(c, count, k, e)) return false;
-    if (draws && !draw_panel(c, count, tokens, draws->confidence != NULL, e)) return false;
-    if (want & HEAD_LOGITS && !cuda_ok(c,
-                                       gpu_copy(out->logits + (size_t)done * vocab, c->logits,
-                                                (size_t)count * vocab * sizeof(float), c->stream),
-                                       "cannot copy from it", e))
-        return false;
+    if ((draws || sums) && !draw_panel(c, count, tokens, confident, e)) return false;
+    if (want & HEAD_LOGITS && !get_logits(c, rows, count, e)) return false;
     if (!cuda_ok(c, gpu_launched(), "cannot run the head", e) || !cuda_wait(c, e)) return false;
     memcpy(c->held, nodes, (size_t)count * sizeof *nodes);
     c->held_count = count;
-    for (int i = 0; want & HEAD_ARGMAX && i < count; i++)
-        out->argmax[done + i] = isinf(c->host_logit[i * k]) ? HEAD_BAD : c->host_id[i * k];
-    if (draws) keep_answers(c, draws, done, count);
-    if (!(want & HEAD_TOP)) return true;
-    memcpy(out->top_id + at, c->host_id, (size_t)(count * k) * sizeof(int));
-    memcpy(out->top_logit + at, c->host_logit, (size_t)(count * k) * sizeof(float));
+    keep_best(c, rows, count, want, k);
+    if (draws) keep_answers(c, rows, count, tokens, confident);
+    if (sums) keep_sums(c, rows, count);
     return true;
-}
-
-static bool read_all(Cuda *c, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {
-    for (int done = 0, n; done < count; done += n) {
-        n = count - done < PANEL_ROWS ? count - done : PANEL_ROWS;
-        if (!read_panel(c, nodes + done, n, want, out, done, e)) return false;
-    }
-    return true;
-}
-
-// A draw's confidence is 1 / the sum of e^(logit - the largest), the same bits whatever shares the step.
-static bool read_sums(Cuda *c, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {
-    static const double u[TREE_MAX_NODES];
-    static const int first[TREE_MAX_NODES + 1];
-    double confidence[TREE_MAX_NODES], chance;
-    int drawn[TREE_MAX_NODES];
-    HeadDraws draws = {.sampling = {.temperature = 1, .top_p = 1},
-                       .vocab = c->model->shape.real_vocab,
-                       .u = u,
-                       .first = first,
-                       .chance = &chance,
-                       .confidence = confidence,
-                       .drawn = drawn};
-    HeadOut own = *out;
-    own.draws = &draws;
-    assert(count <= TREE_MAX_NODES && !(want & HEAD_DRAW));
-    if (!read_all(c, nodes, count, want | HEAD_DRAW, &own, e)) return false;
-    for (int i = 0; i < count; i++) out->log_sum[i] = (float)-log(confidence[i]);
-    return true;
-}
-
-bool cuda_head(Cuda *c, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {
-    if (want & HEAD_TOP && (out->top < 1 || out->top > TOP_MAX))
-        return error_input(e, "top %d: a card ranks 1 to %d tokens", out->top, TOP_MAX);
-    return want & HEAD_TOP && out->log_sum ? read_sums(c, nodes, count, want, out, e)
-                                           : read_all(c, nodes, count, want, out, e);
 }
 
 // Returns the row of the node's logits on the device, or -1 if they were overwritten.
@@ -200,16 +227,9 @@ static int held_row(const Cuda *c, int node) {
     return -1;
 }
 
-static bool send_one_ask(Cuda *c, int row, const Sampling *sampling, int vocab, Error *e) {
-    double u[PANEL_ROWS] = {0};
-    int first[PANEL_ROWS + 1] = {0};
-    HeadDraws d = {.sampling = *sampling, .vocab = vocab, .u = u, .first = first};
-    return send_asks(c, &d, 0, row + 1, e);
-}
-
 // A step with more rows than a panel may have overwritten the node's logits; the head then runs again.
 bool cuda_distribution(Cuda *c, int node, const Sampling *sampling, int vocab, float *p, Error *e) {
-    if (held_row(c, node) < 0 && !read_panel(c, &node, 1, 0, NULL, 0, e)) return false;
+    if (held_row(c, node) < 0 && !cuda_head(c, &(HeadRow){.node = node}, 1, 0, e)) return false;
     int row = held_row(c, node), real = c->model->shape.real_vocab, n = vocab < real ? vocab : real;
     Draw d = {.rows = c->chosen,
               .row = row,
@@ -219,7 +239,7 @@ bool cuda_distribution(Cuda *c, int node, const Sampling *sampling, int vocab, f
               .chance = c->draw_answers,
               .drawn = (int *)(void *)c->draw_answers,
               .p = c->draw_p};
-    if (!cuda_begin(c, PHASE_HEAD, e) || !send_one_ask(c, row, sampling, vocab, e)) return false;
+    if (!cuda_begin(c, PHASE_HEAD, e) || !ask_plainly(c, row + 1, sampling, vocab, e)) return false;
     gpu_draw(&d, 1, c->stream);
     if (!cuda_ok(c, gpu_copy(c->host_p, c->draw_p, (size_t)n * sizeof *p, c->stream), "cannot copy from it",
                  e) ||

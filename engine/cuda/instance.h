@@ -2,6 +2,13 @@
 // (memory.h, buffers.c, copies.c, weights.c), a run (turns.c, step.c) and its time (phases.c), outputs
 // (head.c) and products by cuBLASLt (fast.c).
 //
+// Sequences that share steps are on the same cards, each with a cache and a range of the step area's nodes:
+//
+//      caches  | of sequence 0 | of sequence 1 | ..
+//      nodes   | 0 .. max_nodes - 1 | max_nodes .. 2 max_nodes - 1 | ..   keys, values, states, angles
+//
+// All else is one for all of them: a step has rows of one sequence or of several, and a row has its node.
+//
 // Everything is allocated at open, for the largest step. A call puts copies and kernels into one stream and
 // returns. The host waits only for data that it reads back (head, get_hidden), and for a commit after a run
 // of which nothing was read, so that the time of a prefill is counted as its own.
@@ -37,16 +44,19 @@ enum { GRAPHS = 48, STEP_STAGINGS = 2, MARKS = 16 };
 struct Cuda {                  // one card
     Cuda *first, *next;        // the instance's cards in the order of their layers; the last has next NULL
     int from, to;              // its layers: [from, to)
-    Cuda **holder;             // of the first card: (max_nodes), the card with a node's newest hidden state
-    Cuda *lender;              // of the first card: the one whose stream receives hidden states (cuda.c)
+    Cuda **holder;             // of the first card: (nodes), the card with a node's newest hidden state
+    int opened, capturing;     // of the first card: sequences that were opened, and those that capture
+    Move *moving;              // of the first card: (moving_count), commits that wait for the next run
+    int moving_count;          // at most `nodes`
     void *passed;              // event: this stream's work before a copy between cards, or the copy
     char names[512], isa[512]; // of the first card: all cards' names, and what runs on them
     const Model *model;
     Compute compute;
     int ordinal;
     GpuFacts facts;
-    int context, max_nodes, slots;
-    Cache cache; // only its window and ring
+    int sequences;                 // that share steps
+    int context, max_nodes, slots; // of one of them
+    Cache cache;                   // only its window and ring
     Heads heads;
     void *stream;
     bool shares_stream; // the stream is another instance's
@@ -65,20 +75,22 @@ struct Cuda {                  // one card
     Matrix embedding, positions, fc, head;
     float *fc_bias, *token_norm, *fc_norm;
     void *cache_k, *cache_v, *step_k, *step_v, *q;
-    void *copies_k, *copies_v; // (copies) of the caches, and room for more (copies.c)
-    int copies, copies_room;
-    bool plain, copied; // attention isn't fused; the last run read the copies
-    Step *step;         // with its tiles, turns and nodes
-    RowList *chosen;    // the head's nodes
-    CommitList *moves;
-    float *hidden;         // (max_nodes, width)
-    float *given, *tokens; // of a model of tokens and hidden states: (max_nodes, given width or width)
+    void *copies_k, *copies_v; // (sequences, copies_room) of the caches, so many filled of each (copies.c)
+    int copies[SEQUENCES_MAX], copies_room;
+    bool plain;            // attention isn't fused
+    RowList *running;      // the run's rows; given_rows and step follow in the same block (turns.c)
+    RowList *given_rows;   // those that were given hidden states
+    Step *step;            // with its tiles, turns and nodes
+    RowList *chosen;       // the head's nodes
+    MoveList *moves;       // of commits
+    float *hidden;         // (nodes, width)
+    float *given, *tokens; // of a model of tokens and hidden states: (nodes, given width or width)
     Captures captures;
-    float *kept; // (max_nodes, captures.count * width), if there are any
+    float *kept; // (nodes, captures.count * width), if there are any
     float *sums; // (rows, q k v or width): a product that is normed, if the model norms heads or outputs
     ExpertBuffers experts;
     double *frequency;    // (ropes, pairs)
-    float *cosine, *sine; // (ropes, max_nodes, pairs)
+    float *cosine, *sine; // (ropes, nodes, pairs)
     float *final_norm, *final_norm_bias, *head_bias;
     Activations roles[ROLES][FORMS];
     struct Fast *fast;                       // NULL: exact
@@ -100,6 +112,8 @@ struct Cuda {                  // one card
     bool no_graphs; // steps cannot be recorded
 };
 
+static inline int cuda_nodes(const Cuda *c) { return c->sequences * c->max_nodes; }
+
 // buffers.c. Everything but weights and copies; pinned memory.
 bool cuda_take_buffers(Cuda *c, Error *e);
 bool cuda_take_pinned(Cuda *c, Error *e);
@@ -108,10 +122,10 @@ static inline const Activations *cuda_role(const Cuda *c, Role role, const Matri
     return &c->roles[role][reader->form];
 }
 
-// copies.c. Memory for captured states, from the next step on, and for `rows` copies of the cache.
+// copies.c. Memory for captured states, from the next step on; bytes of a sequence's cache_k, as of its
+// cache_v.
 bool cuda_take_kept(Cuda *c, const Captures *captures, Error *e);
-bool cuda_take_copies(Cuda *c, const Cache *cache, int rows, Error *e);
-size_t cuda_cache_size(const Cuda *c); // bytes of cache_k, as of cache_v
+size_t cuda_cache_size(const Cuda *c);
 
 // weights.c. Describes and allocates all matrices; fills them.
 bool cuda_take_weights(Cuda *c, Error *e);
@@ -123,16 +137,11 @@ bool cuda_wait(Cuda *c, Error *e); // for the streams of all the instance's card
 bool cuda_take_events(Cuda *c, Error *e);
 void cuda_give_events(Cuda *c);
 
-bool cuda_step(Cuda *c, const StepRun *run, Error *e); // step.c
-
-// turns.c. Writes a step of at most `most` rows and returns its bytes; bytes and tiles of the largest one.
-size_t cuda_write_step(const Cuda *c, const StepRun *run, int most, Step *to);
-size_t cuda_step_size(const Cuda *c);
+// turns.c. Rows that activations have room for; tiles and bytes of the largest step; where its block has what
+// follows the list of rows; most spans that a tile of rows at [from, to] sees.
+int cuda_rows_limit(const Cuda *c);
 int cuda_tiles_limit(const Cuda *c);
-int cuda_spans(const Cuda *c, int from, int to); // most spans that a tile of rows at [from, to] sees
-
-// head.c
-bool cuda_head(Cuda *c, const int *nodes, int count, unsigned want, HeadOut *out, Error *e);
-bool cuda_distribution(Cuda *c, int node, const Sampling *sampling, int vocab, float *p, Error *e);
-bool cuda_normed(Cuda *c, const int *nodes, int count, float *rows, Error *e);
-bool cuda_norm_to(Cuda *c, const int *nodes, int count, float *rows, Error *e); // rows: on the device
+size_t cuda_step_size(const Cuda *c);
+RowList *cuda_given_rows(const Cuda *c, RowList *block);
+Step *cuda_step_in(const Cuda *c, RowList *block);
+int cuda_spans(const Cuda *c, int from, int to);

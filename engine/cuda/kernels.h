@@ -1,14 +1,17 @@
 // The arguments of the kernels, and the functions that put them into a stream. Plain data for C and CUDA.
 //
-// Rows are the nodes that a run takes through layers, or those that the head looks at. Their number, and all
-// else that changes from step to step, is read on the device, from one buffer filled by one copy:
+// Rows are the nodes that a run takes through layers, or those that the head looks at. A node is a number in
+// the step area, where each of the sequences that share steps has a range of nodes. The number of rows, and
+// all else that changes from step to step, is read on the device, from one buffer filled by one copy:
 //
-//      | Step | Tile of tile 0, 1, .. tiles-1 | Turn of turn 0, 1, .. turns-1 | StepNode of node 0, 1, .. |
+//      | RowList of the run, of given rows | Step | Tile 0, 1, .. | Turn 0, 1, .. | StepNode of row 0, 1, ..
+//      |
 //
 // So a launch's arguments never change, and it can be part of a graph. A launch is sized by `most`, an upper
 // bound of the rows; blocks without work return at once. The order in which an output element is summed
 // depends only on the length of the sum.
 #pragma once
+#include "engine/cuda/moves.h"
 #include "engine/cuda/norms.h"
 
 #ifdef __cplusplus
@@ -16,16 +19,13 @@ extern "C" {
 #endif
 
 typedef struct StepNode {
-    int token, position, parent; // parent: TREE_NONE of a root
+    int token, position;
+    int parent; // whose output it starts from, in a model of tokens and hidden states; negative: it's given
 } StepNode;
 
 typedef struct Step {
-    int count, first; // as in RowList
-    int context;      // committed positions
     int tiles, turns;
-    int given, given_count, given_first; // as in StepRun; the given rows, as in RowList; 8-byte reads follow
 } Step;
-static inline const RowList *row_list(const int *count) { return (const RowList *)(const void *)count; }
 
 // Attention cuts positions at multiples of 16 into blocks and of SPAN into spans. The queries of a tile's
 // nodes go through attention together. A turn is a block for those of the nodes whose paths agree in it, up
@@ -34,9 +34,11 @@ enum { TILE_NODES = 16, BLOCK = 16, SPAN = 128, SPAN_TURNS = 16, STEP_SPANS = 9,
 HOST_AND_DEVICE static inline int block_of(int position) { return position / BLOCK * BLOCK; }
 
 typedef struct Tile {
-    int nodes;                 // 0: a launch has more tiles than the step
-    int lowest, highest, copy; // positions that any of them sees; the cache's copy, 0 if there is one
-    int turn[STEP_SPANS + 1];  // [turn[k], turn[k + 1]): of the k-th span from that of position `context` on
+    int nodes;                // of one sequence; 0: a launch has more tiles than the step
+    int lowest, highest;      // positions that any of them sees
+    int context;              // committed positions
+    int cache, first;         // the number of their cache or copy; the sequence's first node in the step area
+    int turn[STEP_SPANS + 1]; // [turn[k], turn[k + 1]): of the k-th span from `context`'s on
     int position[TILE_NODES];
     uint16_t row[TILE_NODES];
 } Tile;
@@ -45,11 +47,13 @@ typedef struct Turn {
     int base;            // the block's first position
     uint16_t nodes;      // a bit for each of the tile's
     uint16_t last;       // where in the block the path ends
-    uint16_t key[BLOCK]; // the path's nodes; NO_KEY: committed, or behind the path's end
+    uint16_t key[BLOCK]; // the path's nodes, from the tile's `first` on; NO_KEY: committed, or behind the
+                         // path's end
 } Turn;
 
 // Hidden states from the embedding, and the angles of each node's position.
 typedef struct Embed {
+    const RowList *rows;
     const Step *step;
     Matrix table;             // data NULL: the hidden states are there already
     Matrix positions;         // learned rows, which are added; data NULL: none
@@ -67,6 +71,7 @@ void gpu_embed(const Embed *e, int most, void *stream);
 // is given, or the parent's output. INPUT_FUSED: fc's input is [token; row], the hidden state zeros.
 // INPUT_PAIRED: fc's input is a given row, the hidden state zeros; or else zeros, and the parent's output.
 typedef struct Join {
+    const RowList *rows;
     const Step *step;
     const float *tokens, *given; // (nodes, width), NULL: INPUT_PAIRED; (nodes, width or states * width)
     float *hidden;               // (nodes, width)
@@ -93,7 +98,7 @@ typedef struct Attention {
     float scale, inner;  // a score, for powers of two: scale * (q . k), or scale * tanh(inner * (q . k)) if
                          // inner isn't 0 (attention_scale)
     bool ring;           // position p is in slot p mod slots
-    size_t copy_bytes;   // from a copy of the cache to the next, all layers of each
+    size_t cache_bytes;  // from a sequence's cache, or copy, to the next: all layers of each
     Activations to;      // (rows, heads * head_dim)
     float *parts;        // (tiles at a time, blocks of heads, spans): the state of a tile's queries in a span
     size_t parts_floats; // room for at least one tile's (gpu_attention_part)
@@ -107,30 +112,6 @@ void attention_scale(const Shape *s, Attention *a);                         // f
 void gpu_attention(const Attention *a, int tiles, int spans, void *stream); // of the step; at most in a tile
 size_t gpu_attention_shared(const Heads *h);          // bytes of shared memory that a block needs
 size_t gpu_attention_part(const Heads *h, int spans); // floats of one tile's parts
-
-// Moves keys and values of nodes to slots, in all layers. The list is on the device.
-typedef struct CommitList {
-    int count;
-    int pair[]; // (count): node, slot
-} CommitList;
-typedef struct Commit {
-    const CommitList *list;
-    void *cache_k, *cache_v;
-    const void *step_k, *step_v; // (layers, kv_heads, slots or nodes, pitch)
-    int layers, slots, area;
-    Heads heads;
-} Commit;
-void gpu_commit(const Commit *c, int count, void *stream);
-
-// Copies the keys and values of `positions` slots from `slot` on, in all layers, to each of `count` copies.
-typedef struct Copies {
-    const void *cache_k, *cache_v;
-    void *copies_k, *copies_v; // the first of these copies
-    size_t copy_bytes;         // from a copy to the next
-    int count, layers, slots, slot, positions;
-    Heads heads;
-} Copies;
-void gpu_copies(const Copies *c, void *stream);
 
 // Puts sums (rows, stride) that are in memory already, in parts.
 typedef struct PutRows {

@@ -17,9 +17,9 @@ enum { HEAD_HELD = HEAD_DIM_MAX / 2 / WARP }; // pairs of a lane
 
 __global__ void __launch_bounds__(EMBED_THREADS) embed(Embed e) {
     let_next_begin();
-    if ((int)blockIdx.x >= e.step->count) return;
-    int node = e.step->first + (int)blockIdx.x;
-    const StepNode *n = &step_nodes(e.step)[node];
+    if ((int)blockIdx.x >= e.rows->count) return;
+    int node = row_node(e.rows, (int)blockIdx.x);
+    const StepNode *n = &step_nodes(e.step)[blockIdx.x];
     for (int i = (int)threadIdx.x; e.table.data && i < e.table.columns; i += EMBED_THREADS) {
         float learned = e.positions.data ? matrix_at(e.positions, n->position, i) : 0;
         e.hidden[(size_t)node * (size_t)e.table.columns + (size_t)i] =
@@ -44,12 +44,12 @@ void gpu_embed(const Embed *e, int most, void *stream) {
 __global__ void __launch_bounds__(JOIN_THREADS) join_rows(Join j) {
     let_next_begin();
     wait_for_launches();
-    int row = (int)blockIdx.x, node = j.step->first + row, width = j.width;
-    if (row >= j.step->count) return;
-    bool given = node < j.step->given;
+    int row = (int)blockIdx.x, width = j.width;
+    if (row >= j.rows->count) return;
+    int node = row_node(j.rows, row), parent = step_nodes(j.step)[row].parent;
+    bool given = parent < 0;
     size_t wide = (size_t)width, stride = (size_t)(j.tokens ? 1 : j.states) * wide;
-    const float *state =
-        given ? j.given + (size_t)node * stride : j.hidden + (size_t)step_nodes(j.step)[node].parent * wide;
+    const float *state = given ? j.given + (size_t)node * stride : j.hidden + (size_t)parent * wide;
 #pragma unroll 1 // unrolled, both loops need more registers than there are
     for (int i = (int)threadIdx.x; i < width; i += JOIN_THREADS) {
         if (j.tokens) {
@@ -340,10 +340,13 @@ void gpu_put_rows(const PutRows *p, int most, void *stream) {
 // A block copies one head of one node in one layer, 16 bytes at a time; a head's pitch is a multiple of that.
 __global__ void __launch_bounds__(COMMIT_THREADS) commit(Commit c) {
     if ((int)blockIdx.x >= c.list->count) return;
-    size_t node = (size_t)c.list->pair[2 * blockIdx.x], slot = (size_t)c.list->pair[2 * blockIdx.x + 1];
+    const Move *m = &c.list->move[blockIdx.x];
+    size_t node = (size_t)m->node, slot = (size_t)m->slot, cache = (size_t)(m->sequence * c.each + c.nth);
     size_t size = c.heads.dtype == DTYPE_F32 ? 4 : 2, pieces = (size_t)c.heads.pitch * size / sizeof(uint4);
-    size_t head = (size_t)blockIdx.z * (size_t)c.heads.kv_heads + blockIdx.y;
-    size_t from = (head * (size_t)c.area + node) * pieces, to = (head * (size_t)c.slots + slot) * pieces;
+    size_t heads = (size_t)c.heads.kv_heads, head = (size_t)blockIdx.z * heads + blockIdx.y,
+           before = cache * (size_t)c.layers * heads; // heads of the caches in front
+    size_t from = (head * (size_t)c.area + node) * pieces,
+           to = ((before + head) * (size_t)c.slots + slot) * pieces;
     for (size_t i = threadIdx.x; i < pieces; i += COMMIT_THREADS) {
         ((uint4 *)c.cache_k)[to + i] = ((const uint4 *)c.step_k)[from + i];
         ((uint4 *)c.cache_v)[to + i] = ((const uint4 *)c.step_v)[from + i];

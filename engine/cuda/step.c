@@ -15,6 +15,7 @@
 // Graphs are keyed by the sizes of their launches (rows, tiles and spans, rounded up, mostly to powers of
 // two) and the range of layers. A growing context causes a new capture only when it doubles.
 #include "engine/cuda/fast.h"
+#include "engine/cuda/sequence.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -40,7 +41,7 @@ static Activations to_role(const Cuda *c, Role role, const Matrix *reader, int l
 
 static Norm norm_of(const Cuda *c, const float *weight, const float *bias, Activations to) {
     const Shape *s = &c->model->shape;
-    return (Norm){.rows = row_list(&c->step->count),
+    return (Norm){.rows = c->running,
                   .hidden = c->hidden,
                   .weight = weight,
                   .bias = bias,
@@ -67,11 +68,7 @@ static void norm_attention(const Work *w, const GpuLayer *l, int layer) {
 
 static void multiply(const Work *w, const Matrix *m, Role from, const Put *put) {
     Cuda *c = w->c;
-    Product p = {.rows = row_list(&c->step->count),
-                 .w = *m,
-                 .x = *cuda_role(c, from, m),
-                 .put = *put,
-                 .parts = c->parts};
+    Product p = {.rows = c->running, .w = *m, .x = *cuda_role(c, from, m), .put = *put, .parts = c->parts};
     if (m->library) fast_multiply(c, &p, w->most);
     else gpu_product(&p, w->most, &c->facts, c->stream);
 }
@@ -95,7 +92,7 @@ static void store_sums(const Work *w, const Matrix *m, const float *bias, Role f
 static void norm_sums(const Work *w, const float *norm) {
     const Cuda *c = w->c;
     const Shape *s = &c->model->shape;
-    NormOutput n = {.rows = row_list(&c->step->count),
+    NormOutput n = {.rows = c->running,
                     .sums = c->sums,
                     .weight = norm,
                     .epsilon = s->norm_epsilon,
@@ -136,13 +133,12 @@ static void norm_heads(const Work *w, const GpuLayer *l, const Put *put) {
     store_sums(w, &l->qkv, put->bias, attention_role(s));
     if (s->qk_norm != QK_NORM_ROWS) {
         bool own = s->qk_norm == QK_NORM_OWN;
-        NormHeads n = {row_list(&c->step->count), c->sums, weight, own, s->norm_epsilon, *put};
+        NormHeads n = {c->running, c->sums, weight, own, s->norm_epsilon, *put};
         n.put.bias = NULL;
         gpu_norm_heads(&n, w->most, c->stream);
         return;
     }
-    NormRows n = {row_list(&c->step->count), c->sums,           weight, s->norm_epsilon,
-                  shape_q_width(s),          shape_kv_width(s), outputs};
+    NormRows n = {c->running, c->sums, weight, s->norm_epsilon, shape_q_width(s), shape_kv_width(s), outputs};
     PutRows p = {
         .rows = n.rows, .sums = c->sums, .outputs = outputs, .stride = outputs, .parts = 1, .put = *put};
     p.put.bias = NULL;
@@ -168,18 +164,18 @@ static void attend(const Work *w, int layer) {
     const Cuda *c = w->c;
     const GpuLayer *l = &c->layers[layer];
     int own = layer - c->from;
-    size_t slots = layer_bytes(c, c->slots), area = layer_bytes(c, c->max_nodes);
+    size_t slots = layer_bytes(c, c->slots), area = layer_bytes(c, cuda_nodes(c));
     bool copied = w->copied;
     const Shape *s = &c->model->shape;
     int rope = shape_layer_rope(s, layer);
-    size_t table = (size_t)(rope > 0) * (size_t)c->max_nodes * (size_t)s->rope.pairs;
+    size_t table = (size_t)(rope > 0) * (size_t)cuda_nodes(c) * (size_t)s->rope.pairs;
     Put put = {.kind = PUT_QKV,
                .bias = l->vector[GROUP_QKV_BIAS],
                .heads = c->heads,
                .q = c->q,
                .k = of_layer(c->step_k, area, own),
                .v = of_layer(c->step_v, area, own),
-               .area = c->max_nodes,
+               .area = cuda_nodes(c),
                .cosine = c->cosine + table,
                .sine = c->sine + table};
     Attention a = {.step = c->step,
@@ -187,11 +183,11 @@ static void attend(const Work *w, int layer) {
                    .q = c->q,
                    .cache_k = of_layer(copied ? c->copies_k : c->cache_k, slots, own),
                    .cache_v = of_layer(copied ? c->copies_v : c->cache_v, slots, own),
-                   .copy_bytes = copied ? cuda_cache_size(c) : 0,
+                   .cache_bytes = cuda_cache_size(c),
                    .step_k = put.k,
                    .step_v = put.v,
                    .slots = c->slots,
-                   .area = c->max_nodes,
+                   .area = cuda_nodes(c),
                    .window = shape_window(s, layer),
                    .ring = c->cache.ring,
                    .to = to_role(c, ROLE_MIXED, &l->o, layer, ROUNDED_ATTENTION_OUTPUT),
@@ -244,7 +240,7 @@ static void run_shared(const Work *w, const GpuLayer *l, int layer) {
 // All experts' products with their slots, in one launch.
 static void multiply_slots(const Work *w, const Matrix *m, Role from, const Put *put) {
     Cuda *c = w->c;
-    Product p = {.rows = row_list(&c->step->count),
+    Product p = {.rows = c->running,
                  .slices = c->experts.slices,
                  .w = *m,
                  .x = *cuda_role(c, from, m),
@@ -256,7 +252,7 @@ static void multiply_slots(const Work *w, const Matrix *m, Role from, const Put 
 static void run_slots(const Work *w, const GpuLayer *l, int layer) {
     const Cuda *c = w->c;
     int width = c->model->shape.width;
-    Gather gather = {.rows = row_list(&c->step->count),
+    Gather gather = {.rows = c->running,
                      .chosen = c->model->shape.experts.chosen,
                      .slot = c->experts.slot,
                      .from = *cuda_role(c, ROLE_NORMED, &l->expert_in),
@@ -273,7 +269,7 @@ static void run_slots(const Work *w, const GpuLayer *l, int layer) {
 static void route(const Work *w, const GpuLayer *l) {
     const Cuda *c = w->c;
     const Shape *s = &c->model->shape;
-    const RowList *rows = row_list(&c->step->count);
+    const RowList *rows = c->running;
     int outputs = l->router.rows;
     Put put = {.kind = PUT_LOGITS, .out = c->experts.logits, .stride = outputs, .real = outputs};
     Choose choose = {.rows = rows,
@@ -294,7 +290,7 @@ static void run_experts(const Work *w, int layer) {
     const GpuLayer *l = &c->layers[layer];
     const float *norm = l->vector[GROUP_MLP_POST];
     int count = s->experts.count;
-    Mix mix = {.rows = row_list(&c->step->count),
+    Mix mix = {.rows = c->running,
                .experts = s->experts,
                .slot = c->experts.slot,
                .weight = c->experts.weight,
@@ -316,7 +312,8 @@ static void run_experts(const Work *w, int layer) {
 static void embed(const Work *w) {
     const Cuda *c = w->c;
     const Shape *s = &c->model->shape;
-    Embed e = {.step = c->step,
+    Embed e = {.rows = c->running,
+               .step = c->step,
                .table = c->embedding,
                .positions = c->positions,
                .hidden = shape_reads_both(s) ? c->tokens : c->hidden,
@@ -325,7 +322,7 @@ static void embed(const Work *w) {
                .factor = {s->rope.attention_factor, 1},
                .ropes = shape_ropes(s),
                .pairs = s->rope.pairs,
-               .table_size = (size_t)c->max_nodes * (size_t)s->rope.pairs,
+               .table_size = (size_t)cuda_nodes(c) * (size_t)s->rope.pairs,
                .cosine = c->cosine,
                .sine = c->sine};
     if (s->input == INPUT_HIDDEN || c->from > 0) e.table.data = NULL; // only the angles
@@ -336,7 +333,7 @@ static void embed(const Work *w) {
 static void norm_given(const Work *w) {
     const Cuda *c = w->c;
     Norm given = norm_of(c, c->fc_norm, NULL, to_role(c, ROLE_JOINED, &c->fc, 0, ROUNDED_FC_INPUT));
-    given.rows = row_list(&c->step->given_count);
+    given.rows = c->given_rows;
     given.hidden = given.residual = c->given;
     given.width = shape_given_width(&c->model->shape);
     gpu_norm(&given, w->most, c->stream);
@@ -347,7 +344,8 @@ static void join(const Work *w) {
     const Cuda *c = w->c;
     const Shape *s = &c->model->shape;
     bool fused = s->input == INPUT_FUSED;
-    Join j = {.step = c->step,
+    Join j = {.rows = c->running,
+              .step = c->step,
               .tokens = fused ? c->tokens : NULL,
               .given = c->given,
               .hidden = c->hidden,
@@ -362,11 +360,8 @@ static void join(const Work *w) {
 static void keep(const Work *w, int layer) {
     const Cuda *c = w->c;
     int width = c->model->shape.width, count = c->captures.count;
-    Keep k = {.rows = row_list(&c->step->count),
-              .hidden = c->hidden,
-              .kept = c->kept,
-              .width = width,
-              .stride = count * width};
+    Keep k = {
+        .rows = c->running, .hidden = c->hidden, .kept = c->kept, .width = width, .stride = count * width};
     for (int i = 0; i < count; i++) {
         k.column = i * width;
         if (c->captures.layers[i] == layer + 1) gpu_keep(&k, w->most, c->stream);
@@ -411,8 +406,7 @@ static int spans_of(const Cuda *c, const StepRun *run) {
         if (p < from) from = p;
         if (p > to) to = p;
     }
-    int spans = round_to_power(cuda_spans(c, from, to), 1), limit = cuda_spans(c, 0, c->context - 1);
-    return spans < limit ? spans : limit;
+    return cuda_spans(c, from, to);
 }
 
 // Returns the graph with these sizes, or the least recently used one, emptied for them.
@@ -465,26 +459,34 @@ static bool run_layers(Cuda *c, StepGraph *g, Error *e) {
     return cuda_ok(c, gpu_launched(), "cannot run a step", e) && fast_ok(c, e);
 }
 
-// Rows of a batch.
-static int count_roots(const Tree *t, int nodes) {
-    int count = 0;
-    for (int i = 0; i < nodes; i++) count += t->parent[i] == TREE_NONE;
-    return count;
+// The graph of these runs, but for its tiles.
+static StepGraph graph_for(const Cuda *c, const SequenceRun *runs, int count, int a, int b) {
+    StepGraph g = {.a = a, .b = b, .copied = runs->sequence->copied};
+    int rows = 0, limit = cuda_spans(c, 0, c->context - 1);
+    for (const SequenceRun *r = runs; r < runs + count; r++) {
+        int spans = spans_of(c, r->run);
+        rows += r->run->last - r->run->first;
+        if (spans > g.spans) g.spans = spans;
+        g.given |= r->run->first < r->run->given;
+        assert(r->run->first < r->run->last && r->run->last <= c->max_nodes);
+        assert(r->sequence->copied == g.copied);
+    }
+    g.spans = round_to_power(g.spans, 1);
+    if (g.spans > limit) g.spans = limit;
+    g.most = c->fast ? fast_rows(rows) : round_to_power(rows, 8);
+    return g;
 }
 
-bool cuda_step(Cuda *c, const StepRun *run, Error *e) {
-    assert(run->first <= run->last && run->last <= c->max_nodes && run->a <= run->b);
+bool cuda_step(Cuda *c, const SequenceRun *runs, int count, int a, int b, Error *e) {
     Staging *s = &c->steps[c->turn ^= 1];
-    if (run->first == run->last || run->a == run->b) return true;
-    c->copied = run->tree->layout == LAYOUT_COPIED;
-    if (c->copied && !cuda_take_copies(c, run->cache, count_roots(run->tree, run->last), e)) return false;
-    int rows = run->last - run->first, most = c->fast ? fast_rows(rows) : round_to_power(rows, 8);
-    Step *step = staging_begin(s);
-    size_t bytes = cuda_write_step(c, run, most, step);
-    StepGraph want = {
-        most, step->tiles, spans_of(c, run), run->a, run->b, c->copied, run->first < run->given, NULL, 0};
-    if ((c->fast && !fast_prepare(c, most, run->a, run->b, e)) || !cuda_begin(c, PHASE_RUN, e) ||
-        !staging_send(c, s, c->step, bytes, e))
+    assert(a < b && count >= 1);
+    StepGraph want = graph_for(c, runs, count, a, b);
+    if (want.copied && !cuda_take_copies(c, runs, count, e)) return false;
+    RowList *block = staging_begin(s);
+    size_t bytes = cuda_write_step(c, runs, count, want.most, block);
+    want.tiles = cuda_step_in(c, block)->tiles;
+    if ((c->fast && !fast_prepare(c, want.most, a, b, e)) || !cuda_begin(c, PHASE_RUN, e) ||
+        !staging_send(c, s, c->running, bytes, e))
         return false;
     StepGraph *g = find_graph(c, &want);
     g->used = ++c->graph_clock;

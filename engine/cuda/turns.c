@@ -7,6 +7,7 @@
 // Invariants: every node of the run is in exactly one tile; a tile's turns are in ascending order of their
 // blocks, and a turn's nodes agree in its block up to the shorter path.
 #include "engine/cuda/fast.h"
+#include "engine/cuda/sequence.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -86,7 +87,7 @@ static bool fits(const Builder *b) {
 static void finish(Builder *b, Tile *tile, Turn *turns, int *used) {
     const StepRun *run = b->run;
     assert(b->nodes > 0);
-    *tile = (Tile){.nodes = b->nodes, .lowest = b->lowest, .copy = b->copy};
+    *tile = (Tile){.nodes = b->nodes, .lowest = b->lowest, .context = run->tree->context, .cache = b->copy};
     for (int i = 0; i < b->nodes; i++) {
         int p = tree_position(run->tree, b->node[i]);
         tile->position[i] = p;
@@ -140,6 +141,14 @@ static int make_tiles(const StepRun *run, int nodes_a_tile, Tile *tiles, Turn *t
     return count;
 }
 
+// From the tile of a sequence by itself to where its rows, nodes and caches are.
+static void place_tile(const Cuda *c, const Sequence *s, int rows_before, Tile *tile) {
+    int copies = s->copied ? c->copies_room : 1;
+    for (int i = 0; i < tile->nodes; i++) tile->row[i] = (uint16_t)(tile->row[i] + rows_before);
+    tile->first = cuda_node(s, 0);
+    tile->cache += s->number * copies;
+}
+
 int cuda_spans(const Cuda *c, int from, int to) {
     int lowest = cache_first_visible(&c->cache, from), all = to / SPAN - lowest / SPAN + 1;
     int limit = c->context / SPAN + 1;
@@ -152,39 +161,90 @@ static int tile_nodes(const Cuda *c) {
     return c->plain || h->dtype == DTYPE_F32 || group > TILE_NODES ? 1 : TILE_NODES / group;
 }
 
-int cuda_tiles_limit(const Cuda *c) {
-    int rows = cuda_rows_limit(c);
-    return 2 * (rows > c->max_nodes ? rows : c->max_nodes);
+// As many as one sequence may have: with more, sequences gain nothing by sharing a run.
+int cuda_rows_limit(const Cuda *c) {
+    int nodes = cuda_nodes(c) < TREE_MAX_NODES ? cuda_nodes(c) : TREE_MAX_NODES;
+    int most = nodes > PANEL_ROWS ? nodes : PANEL_ROWS;
+    return c->fast ? fast_rows(most) : round_up(most, 8);
 }
 
+int cuda_tiles_limit(const Cuda *c) { return 2 * cuda_rows_limit(c); }
+
+// A list has its nodes only where they may be of several sequences. The size of both is a multiple of 8.
+static size_t list_size(const Cuda *c) {
+    return sizeof(RowList) + (c->sequences > 1 ? (size_t)cuda_rows_limit(c) : 0) * sizeof(int);
+}
+
+RowList *cuda_given_rows(const Cuda *c, RowList *block) {
+    return (RowList *)(void *)((char *)block + list_size(c));
+}
+
+Step *cuda_step_in(const Cuda *c, RowList *block) {
+    return (Step *)(void *)((char *)block + 2 * list_size(c));
+}
+
+// Most turns: each node alone, of one chain or of the ends of several.
 size_t cuda_step_size(const Cuda *c) {
-    size_t n = (size_t)c->max_nodes, turns = n * n / (2 * BLOCK) + 2 * n; // each node alone, in one chain
-    return sizeof(Step) + (size_t)cuda_tiles_limit(c) * sizeof(Tile) + turns * sizeof(Turn) +
-           n * sizeof(StepNode);
+    size_t n = (size_t)c->max_nodes, rows = (size_t)cuda_rows_limit(c),
+           turns = c->sequences > 1 ? rows * (n / BLOCK + 2) : n * n / (2 * BLOCK) + 2 * n;
+    return 2 * list_size(c) + sizeof(Step) + (size_t)cuda_tiles_limit(c) * sizeof(Tile) +
+           turns * sizeof(Turn) + rows * sizeof(StepNode);
 }
 
-// Writes the nodes up to the last one that runs. The number of tiles is padded to one of a few values (that
-// of `most` rows in a chain, times a power of two), so that few graphs are captured.
-size_t cuda_write_step(const Cuda *c, const StepRun *run, int most, Step *to) {
-    const Tree *t = run->tree;
-    int per = tile_nodes(c), tiles = (most + per - 1) / per, turns = 0;
-    Tile *tile = (Tile *)(void *)(to + 1);
+static int rows_of(const StepRun *run) { return run->last - run->first; }
+static int given_of(const StepRun *run) {
+    int given = (run->given < run->last ? run->given : run->last) - run->first;
+    return given > 0 ? given : 0;
+}
+
+static void add_to_list(RowList *list, int first, int count) {
+    for (int i = 0; i < count; i++) list->node[list->count++] = first + i;
+}
+
+// Of one sequence, nodes are neighbours and aren't listed.
+static void write_lists(const Cuda *c, const SequenceRun *runs, int count, RowList *rows) {
+    RowList *given = cuda_given_rows(c, rows);
+    int first = cuda_node(runs->sequence, runs->run->first);
+    *rows = (RowList){rows_of(runs->run), first};
+    *given = (RowList){given_of(runs->run), first};
+    if (count == 1) return;
+    *rows = *given = (RowList){0, -1};
+    for (const SequenceRun *r = runs; r < runs + count; r++) {
+        first = cuda_node(r->sequence, r->run->first);
+        add_to_list(rows, first, rows_of(r->run));
+        add_to_list(given, first, given_of(r->run));
+    }
+}
+
+static StepNode *write_nodes(const SequenceRun *r, StepNode *to) {
+    const Tree *t = r->run->tree;
+    for (int i = r->run->first; i < r->run->last; i++) {
+        bool given = i < r->run->given || t->parent[i] == TREE_NONE;
+        *to++ = (StepNode){t->token[i], tree_position(t, i),
+                           given ? TREE_NONE : cuda_node(r->sequence, t->parent[i])};
+    }
+    return to;
+}
+
+// The number of tiles is padded to one of a few values (that of `most` rows in a chain, times a power of
+// two), so that few graphs are captured.
+size_t cuda_write_step(const Cuda *c, const SequenceRun *runs, int count, int most, RowList *to) {
+    Step *step = cuda_step_in(c, to);
+    int per = tile_nodes(c), tiles = (most + per - 1) / per, used = 0, turns = 0, rows = 0;
+    Tile *tile = (Tile *)(void *)(step + 1);
     Turn *turn = (Turn *)(void *)(tile + cuda_tiles_limit(c));
-    int count = make_tiles(run, per, tile, turn, &turns);
-    while (tiles < count) tiles *= 2;
-    assert(tiles <= cuda_tiles_limit(c) && run->last - run->first <= most);
-    memset(tile + count, 0, (size_t)(tiles - count) * sizeof *tile);
+    for (const SequenceRun *r = runs; r < runs + count; rows += rows_of(r->run), r++) {
+        int more = make_tiles(r->run, per, tile + used, turn, &turns);
+        for (int i = used; i < used + more; i++) place_tile(c, r->sequence, rows, &tile[i]);
+        used += more;
+    }
+    while (tiles < used) tiles *= 2;
+    assert(tiles <= cuda_tiles_limit(c) && rows <= most && rows <= cuda_rows_limit(c));
+    memset(tile + used, 0, (size_t)(tiles - used) * sizeof *tile);
     memmove(tile + tiles, turn, (size_t)turns * sizeof *turn);
     StepNode *nodes = (StepNode *)(void *)((Turn *)(void *)(tile + tiles) + turns);
-    int given = (run->given < run->last ? run->given : run->last) - run->first;
-    *to = (Step){.count = run->last - run->first,
-                 .first = run->first,
-                 .context = t->context,
-                 .tiles = tiles,
-                 .turns = turns,
-                 .given = run->given,
-                 .given_count = given > 0 ? given : 0,
-                 .given_first = run->first};
-    for (int i = 0; i < run->last; i++) nodes[i] = (StepNode){t->token[i], tree_position(t, i), t->parent[i]};
-    return (size_t)((char *)(nodes + run->last) - (char *)to);
+    *step = (Step){tiles, turns};
+    write_lists(c, runs, count, to);
+    for (const SequenceRun *r = runs; r < runs + count; r++) nodes = write_nodes(r, nodes);
+    return (size_t)((char *)nodes - (char *)to);
 }

@@ -30,7 +30,7 @@ static const Arg OPTIONS[] = {
      .fallback = "25,100,500", .letter = 'c'},
     {"k", ARG_WORD, AT(k), .help = "rows in place of a chain: k rows of w", .value = "LIST", .letter = 'k'},
     {"w", ARG_WORD, AT(w), .help = "tokens of a row after the root", .value = "LIST", .letter = 'w'},
-    {"batch", ARG_WORD, AT(batch), .help = "sequences that run it together, each with such a context; cpu",
+    {"batch", ARG_WORD, AT(batch), .help = "sequences that run it together, each with such a context",
      .value = "LIST", .fallback = "1"},
     {"adapter", ARG_WORD, AT(adapter), .help = "time its steps in place of the model's", .value = "DIR"},
     {"prefill", ARG_INT, AT(prefill), 0, 1 << 20, "0", .help = "time a prompt of N tokens too", .value = "N"},

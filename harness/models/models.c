@@ -198,7 +198,7 @@ typedef struct Taking {
     int next;
 } Taking;
 
-// Every session of a sequence, with its role in the lane. Only a draft on the CPU can share steps.
+// Every session of a sequence, with its role in the lane.
 static void take_sessions(Models *m, int sequence, Lane *lane) {
     int role = ROLE_TARGET;
     lane_take(lane, engine_session(&m->target, sequence), role++);

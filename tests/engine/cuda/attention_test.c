@@ -9,7 +9,7 @@
 #include "engine/core/session.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cuda/cuda.h"
-#include "engine/cuda/instance.h"
+#include "engine/cuda/sequence.h"
 #include "engine/cuda/kernels.h"
 
 #include <math.h>
@@ -182,7 +182,7 @@ static void every_tree(void **state) {
 
 // Fills values in the cache, of all key heads, at positions [0, count).
 static void spoil(const Session *s, int count) {
-    const Cuda *c = s->self;
+    const Cuda *c = ((const Sequence *)s->self)->cards;
     size_t size = dtype_size(c->heads.dtype), row = (size_t)c->heads.pitch * size,
            bytes = (size_t)count * row;
     unsigned char *nan = mem_new(bytes, 1);

@@ -58,7 +58,7 @@ static void describe(World *w) {
 }
 
 // gigabytes: free on each card, 0 behind the last.
-static bool fit(World *w, const double gigabytes[MOST], Error *e) {
+static bool fit(World *w, const double gigabytes[MOST], int sequences, Error *e) {
     BackendOptions o = {.compute = COMPUTE_BF16, .context = 4096};
     int count = 0;
     for (; count < MOST && gigabytes[count] > 0; count++) {
@@ -69,6 +69,7 @@ static bool fit(World *w, const double gigabytes[MOST], Error *e) {
             .compute = COMPUTE_BF16,
             .ordinal = count,
             .layers = w->own[count],
+            .sequences = sequences,
             .max_nodes = 256,
             .heads.heads = 64,
             .heads.kv_heads = 8,
@@ -101,7 +102,7 @@ static void layers_go_by_memory(void **state) {
     describe(&w);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int at = 0;
-        if (!fit(&w, cases[i].gigabytes, &e)) fail_msg("case %zu: %s", i, e.text);
+        if (!fit(&w, cases[i].gigabytes, 1, &e)) fail_msg("case %zu: %s", i, e.text);
         for (Cuda *c = w.cards; c; at = c->to, c = c->next) {
             size_t need = c->weight_bytes + c->cache_bytes + c->step_bytes;
             int own = c->to - c->from, card = c->ordinal;
@@ -127,9 +128,29 @@ static void what_is_missing_is_told(void **state) {
     describe(&w);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Error e = {0};
-        assert_false(fit(&w, cases[i].gigabytes, &e));
+        assert_false(fit(&w, cases[i].gigabytes, 1, &e));
         if (!strstr(e.text, cases[i].text)) fail_msg("wanted '%s', got '%s'", cases[i].text, e.text);
     }
+}
+
+// Weights don't grow with a batch, caches and step areas do.
+static void a_batch_that_fits_is_named(void **state) {
+    static const double gigabytes[MOST] = {200};
+    static World w;
+    Error e = {0};
+    int batch = 0;
+    (void)state;
+    describe(&w);
+    if (!fit(&w, gigabytes, 1, &e)) fail_msg("%s", e.text);
+    size_t alone = w.cards->weight_bytes, cache = w.cards->cache_bytes;
+    assert_false(fit(&w, gigabytes, SEQUENCES_MAX, &e));
+    const char *mend = strstr(e.text, "missing: --batch ");
+    if (!mend || sscanf(mend, "missing: --batch %d or --context ", &batch) != 1)
+        fail_msg("no batch in: %s", e.text);
+    if (!fit(&w, gigabytes, batch, &e)) fail_msg("%s", e.text);
+    assert_int_equal(w.cards->weight_bytes, alone);
+    assert_int_equal(w.cards->cache_bytes, (size_t)batch * cache);
+    assert_false(fit(&w, gigabytes, batch + batch / 4, &e));
 }
 
 static void open_model(RandomModel *m, int layers, int context) {
@@ -198,6 +219,7 @@ static void a_lost_card_names_itself(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_go_by_memory), cmocka_unit_test(what_is_missing_is_told),
-        cmocka_unit_test(more_cards_are_named), cmocka_unit_test(a_lost_card_names_itself)};
+        cmocka_unit_test(a_batch_that_fits_is_named), cmocka_unit_test(more_cards_are_named),
+        cmocka_unit_test(a_lost_card_names_itself)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 #include "tests/simt/settings.h"
 
 #include "engine/cuda/cuda.h"
-#include "engine/cuda/instance.h"
+#include "engine/cuda/sequence.h"
 #include "engine/decode/decode.h"
 
 enum { LAYERS = 3, CONTEXT = 64, PROMPT = 9, TOKENS = 5, NODES = 4 };
@@ -40,6 +40,8 @@ static int close_world(void **state) {
     return 0;
 }
 
+static Cuda *card_of(const Session *s) { return ((const Sequence *)s->self)->cards; }
+
 // Ticks that the device has worked since *before, which becomes now.
 static void expect(Session *s, PhaseSeconds *before, double run, double head, double commit) {
     PhaseSeconds now;
@@ -66,7 +68,7 @@ static void begin(Cuda *c, Phase phase, int ticks) {
 // Each phase has its own, idle time is nobody's, and nothing is told before it has been waited for.
 static void phases_are_apart(void **state) {
     Session *s = &((World *)*state)->s;
-    Cuda *c = s->self;
+    Cuda *c = card_of(s);
     PhaseSeconds seen;
     session_worked(s, &seen);
     begin(c, PHASE_RUN, 3);
@@ -89,7 +91,7 @@ static void phases_are_apart(void **state) {
 // Of more phases than there are events, none is lost.
 static void as_many_phases_as_come(void **state) {
     Session *s = &((World *)*state)->s;
-    Cuda *c = s->self;
+    Cuda *c = card_of(s);
     PhaseSeconds seen;
     session_worked(s, &seen);
     for (int i = 0; i < 5 * MARKS; i++) begin(c, i % 2 ? PHASE_COMMIT : PHASE_HEAD, 1 + i % 2);
@@ -109,7 +111,7 @@ static PhaseSeconds step(Session *s, int stop, bool read) {
     if (!session_run(s, stop, &e) || !session_run(s, LAYERS, &e)) fail_msg("%s", e.text);
     if (read && !session_read(s, HEAD_ARGMAX, &e)) fail_msg("%s", e.text);
     if (!session_commit(s, node, 0, &e)) fail_msg("%s", e.text);
-    assert_true(cuda_wait(s->self, NULL));
+    assert_true(cuda_wait(card_of(s), NULL));
     session_worked(s, &after);
     return (PhaseSeconds){(after.run - before.run) / TICK, (after.head - before.head) / TICK,
                           (after.commit - before.commit) / TICK};
@@ -147,8 +149,8 @@ static void commit_is_told_later(void **state) {
     session_worked(s, &seen);
     assert_true(session_commit(s, 0, 1, &e));
     expect(s, &seen, 0, 0, 0);
-    work(s->self, 30); // while the host proposes
-    assert_true(cuda_wait(s->self, NULL));
+    work(card_of(s), 30); // while the host proposes
+    assert_true(cuda_wait(card_of(s), NULL));
     expect(s, &seen, 0, 0, 2);
 }
 

@@ -3,7 +3,7 @@
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"
-#include "engine/cuda/instance.h"
+#include "engine/cuda/sequence.h"
 
 #include <string.h>
 
@@ -61,24 +61,29 @@ static void check_tile(const StepRun *run, const Tile *tile, const Turn *turns, 
 
 // Gives how many tiles and turns there are.
 static Step check(const Tree *t, int first, int window, int heads, int rows) {
-    Cuda c = {.max_nodes = t->capacity, .heads = {.heads = heads, .kv_heads = 1, .dtype = DTYPE_BF16}};
+    Cuda c = {.sequences = 1,
+              .max_nodes = t->capacity,
+              .heads = {.heads = heads, .kv_heads = 1, .dtype = DTYPE_BF16}};
     Cache cache = {.window = window};
     StepRun run = {.tree = t, .cache = &cache, .first = first, .last = t->count};
     bool seen[TREE_MAX_NODES] = {false};
-    Step *step = mem_new(1, cuda_step_size(&c));
-    size_t bytes = cuda_write_step(&c, &run, rows, step);
+    Sequence alone = {.cards = &c};
+    RowList *block = mem_new(1, cuda_step_size(&c));
+    size_t bytes = cuda_write_step(&c, &(SequenceRun){&alone, &run}, 1, rows, block);
+    const Step *step = cuda_step_in(&c, block);
     assert_in_range(bytes, 1, cuda_step_size(&c));
     const Tile *tiles = (const Tile *)(const void *)(step + 1);
     const Turn *turns = (const Turn *)(const void *)(tiles + step->tiles);
     const StepNode *nodes = (const StepNode *)(const void *)(turns + step->turns);
     for (int i = 0; i < step->tiles; i++)
         if (tiles[i].nodes) check_tile(&run, &tiles[i], turns, seen);
+    assert_true(block->count == t->count - first && block->first == first);
     for (int i = 0; i < t->count; i++) {
         assert_int_equal(seen[i], i >= first);
-        assert_int_equal(nodes[i].position, tree_position(t, i));
+        if (i >= first) assert_int_equal(nodes[i - first].position, tree_position(t, i));
     }
     Step got = *step;
-    mem_free(step);
+    mem_free(block);
     return got;
 }
 

@@ -1,0 +1,41 @@
+// Sequences on an instance's cards, and what they run there: rows of several that go through layers, or
+// through the head, together. A node is a number in the step area, where cuda_node has a sequence's own.
+#pragma once
+#include "engine/cuda/instance.h"
+
+// A session's instance: one of the sequences on these cards.
+typedef struct Sequence {
+    Cuda *cards;  // the first
+    int number;   // that of its cache
+    Cuda *lender; // the card whose stream receives hidden states on their way to another instance
+    bool copied;  // its last run read copies of its cache
+    bool captures;
+} Sequence;
+
+static inline int cuda_node(const Sequence *s, int node) { return s->number * s->cards->max_nodes + node; }
+
+// Nodes of a sequence in a run of several; all go through the same layers.
+typedef struct SequenceRun {
+    Sequence *sequence;
+    const StepRun *run;
+} SequenceRun;
+
+// copies.c. Fills the copies of the runs' caches, and takes memory if there are too few.
+bool cuda_take_copies(Cuda *c, const SequenceRun *runs, int count, Error *e);
+
+// turns.c. Writes a step of at most `most` rows and returns its bytes.
+size_t cuda_write_step(const Cuda *c, const SequenceRun *runs, int count, int most, RowList *to);
+
+// step.c. The card's layers of [a, b).
+bool cuda_step(Cuda *c, const SequenceRun *runs, int count, int a, int b, Error *e);
+
+// head.c. A node of the step area, and its results: row `at` of `out`.
+typedef struct HeadRow {
+    int node;
+    HeadOut *out;
+    int at;
+} HeadRow;
+bool cuda_head(Cuda *c, const HeadRow *rows, int count, unsigned want, Error *e); // PANEL_ROWS at most
+bool cuda_distribution(Cuda *c, int node, const Sampling *sampling, int vocab, float *p, Error *e);
+bool cuda_normed(Cuda *c, const int *nodes, int count, float *rows, Error *e);
+bool cuda_norm_to(Cuda *c, const int *nodes, int count, float *rows, Error *e); // rows: on the device
