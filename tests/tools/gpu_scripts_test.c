@@ -81,10 +81,11 @@ static void bench_goes_on(void **state) {
     json_error_t where;
     assert_int_equal(
         run_in(*state, &c,
-               "export OUTPACE_SCRATCH=. PATH=.:$PATH; SHAPES='one nosuch two' $0/tools/gpu-bench "
+               "export OUTPACE_SCRATCH=. PATH=.:$PATH; SHAPES='llama2-7b nosuch two' $0/tools/gpu-bench "
                "./program out"),
-        5); // batch and fast of two models, and one that cannot be made
-    expect(&c, "one, batch: a kernel failed (exit 1)");
+        6); // batch and fast of two models, sequences of one, and a model that cannot be made
+    expect(&c, "llama2-7b, batch: a kernel failed (exit 1)");
+    expect(&c, "llama2-7b, sequences: a kernel failed (exit 1)");
     expect(&c, "two, fast: fast is missing (exit 1)");
     expect(&c, "nosuch: no such shape");
     expect(&c,
@@ -92,11 +93,11 @@ static void bench_goes_on(void **state) {
            "100.0 us");
     expect(&c, "gaps   18 kernels alone 0.018 ms, in a step of 2.000 ms: 99.1% between them");
     expect(&c, "two           2.000 ms   90.0%");
-    expect(&c, "5 failed or had no time");
+    expect(&c, "6 failed or had no time");
     assert_string_equal(text_get(&c.err), "");
     child_release(&c);
     assert_int_equal(
-        run_in(*state, &c, "ls out | wc -l; cp out/one-*.json one.json; ls -d tmp.* 2>/dev/null"), 2);
+        run_in(*state, &c, "ls out | wc -l; cp out/llama2-7b-*.json one.json; ls -d tmp.* 2>/dev/null"), 2);
     assert_string_equal(text_get(&c.out), "2\n");
     child_release(&c);
     json_t *root = json_load_file(folder_path(*state, "one.json"), 0, &where);
@@ -105,6 +106,7 @@ static void bench_goes_on(void **state) {
     assert_non_null(json_object_get(root, "exact"));
     assert_non_null(json_object_get(root, "kernels_alone"));
     assert_non_null(json_object_get(root, "late"));
+    assert_non_null(json_object_get(root, "sequences"));
     assert_null(json_object_get(root, "fast"));
     json_decref(root);
 }
