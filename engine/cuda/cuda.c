@@ -127,15 +127,15 @@ static void name_kernels(Cuda *first) {
     if (first->fast && n < sizeof first->isa)
         n += (size_t)snprintf(first->isa + n, sizeof first->isa - n, ", cuBLASLt %s",
                               first->fast->library.version);
-    bool rounded = false;
-    for (Cuda *c = first; c; c = c->next) rounded |= c->rounded;
+    bool rounded = false, codes = false, decoded = false;
+    for (Cuda *c = first; c; c = c->next) rounded |= c->rounded, codes |= c->coded, decoded |= c->decoded;
     if (rounded && n < sizeof first->isa)
         n += (size_t)snprintf(first->isa + n, sizeof first->isa - n, ", %s weights rounded to %s",
                               first->compute == COMPUTE_BF16 ? "f16" : "bf16", compute_name(first->compute));
     const Tensor *coded = model_coded(first->model);
-    if (coded && n < sizeof first->isa)
-        snprintf(first->isa + n, sizeof first->isa - n, ", weights of %d bits decoded at the start",
-                 first->model->bits ? first->model->bits : coded->codes.bits);
+    if (decoded && n < sizeof first->isa)
+        snprintf(first->isa + n, sizeof first->isa - n, ", %sweights of %d bits decoded at the start",
+                 codes ? "some " : "", first->model->bits ? first->model->bits : coded->codes.bits);
 }
 
 static Cuda *make_card(const Model *model, int ordinal, const BackendOptions *o) {
@@ -547,22 +547,20 @@ static bool cuda_capture(void *self, const Captures *captures, Error *e) {
 
 static void cuda_reset(void *self) { (void)self; } // no slot is read before it's written again
 
-// Bytes of these tensors as values, which codes became.
-static size_t value_bytes(const Tensor *t, int count) {
-    size_t bytes = 0;
-    for (int i = 0; i < count; i++) bytes += tensor_value_bytes(&t[i]);
-    return bytes;
-}
-
-// Of an expert; all of a layer are alike.
-static size_t expert_value_bytes(const Model *m) {
-    size_t most = 0;
-    for (int layer = 0; layer < m->shape.layers; layer++) {
-        const Tensor *experts = m->layers[layer].experts;
-        size_t bytes = experts ? value_bytes(experts, EXPERT_WEIGHTS) : 0;
-        if (bytes > most) most = bytes;
+// Bytes of weights that a step reads: of all cards, and of the largest expert.
+static void report_reads(const Cuda *first, BackendReport *out) {
+    const Model *m = first->model;
+    out->layer_bytes = cuda_layer_reads(first, 0);
+    out->weight_bytes = model_fc_bytes(m);
+    for (const Cuda *c = first; c; c = c->next) {
+        if (!c->next) out->head_bytes = cuda_head_reads(c) + tensor_bytes(&m->final_norm);
+        for (int i = c->from; i < c->to; i++) {
+            size_t expert = cuda_expert_reads(c, i);
+            out->weight_bytes += cuda_layer_reads(c, i);
+            if (expert > out->expert_bytes) out->expert_bytes = expert;
+        }
     }
-    return most;
+    out->weight_bytes += out->head_bytes;
 }
 
 static void cuda_report(const void *self, BackendReport *out) {
@@ -572,9 +570,6 @@ static void cuda_report(const void *self, BackendReport *out) {
     *out = (BackendReport){.name = "cuda",
                            .device = first->names,
                            .isa = first->isa,
-                           .layer_bytes = value_bytes(m->layers[0].w, LAYER_WEIGHTS),
-                           .expert_bytes = expert_value_bytes(m),
-                           .head_bytes = tensor_value_bytes(&m->head) + tensor_bytes(&m->final_norm),
                            .score_bytes = first->plain ? shape_score_bytes(&m->shape) : 0,
                            .own_clock = true};
     for (const Cuda *c = first; c; c = c->next) {
@@ -585,8 +580,7 @@ static void cuda_report(const void *self, BackendReport *out) {
         out->seconds.commit += c->seconds[PHASE_COMMIT];
         out->waited_s += c->waited_s;
     }
-    out->weight_bytes = out->head_bytes + model_fc_bytes(m);
-    for (int i = 0; i < m->shape.layers; i++) out->weight_bytes += value_bytes(m->layers[i].w, LAYER_WEIGHTS);
+    report_reads(first, out);
     out->kv_bytes_per_position =
         2 * (size_t)m->shape.layers * (size_t)shape_kv_width(&m->shape) * dtype_size(first->heads.dtype);
 }

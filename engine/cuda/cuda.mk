@@ -78,7 +78,7 @@ $(BUILD)/tests/engine/cuda/fast_test.o: build/cuda/toolkit
 $(BUILD)/tests/engine/cuda/fast_test.o: CFLAGS += $(if $(CUDA_HOME),-isystem $(CUDA_HOME)/include)
 
 # Tests of the engine on the machine that runs nvcc's PTX and links nvcc's own host objects, if there is an nvcc.
-PTX_TESTS = $(patsubst %,$(BUILD)/ptx/%_test,attention batch draw drafts exact golden hidden long methods norm norm_heads open parts product reference \
+PTX_TESTS = $(patsubst %,$(BUILD)/ptx/%_test,attention batch codes draw drafts exact golden hidden long methods norm norm_heads open parts product reference \
     sampling top)
 PTX      = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %_test.c,$(wildcard tests/ptx/*.c)))
 $(PTX): build/cuda/toolkit
@@ -103,7 +103,7 @@ cuda-note:
 -include $(CUDA_OBJECTS:.o=.d) build/cuda/tests/ptx/planted.d $(PTX:.o=.d) $(SIMT:.o=.d) $(BUILD)/tests/gpu/real.d
 
 # The same tests on a GPU, with everything but the C library and cmocka linked in; cmocka is in the same folder.
-GPU_TESTS = $(patsubst %,build/gpu/%_test,attention batch batch_methods draw drafts exact golden long methods norm norm_heads product reference sampling top)
+GPU_TESTS = $(patsubst %,build/gpu/%_test,attention batch batch_methods codes draw drafts exact golden long methods norm norm_heads product reference sampling top)
 build/gpu/%_test: $(BUILD)/tests/engine/cuda/%_test.o $(BUILD)/tests/gpu/real.o $(BUILD)/tools/package/compat.o $(BUILD)/libtests.a \
     $(BUILD)/liboutpace.a | outpace-portable
 	@mkdir -p $(@D)

@@ -69,7 +69,8 @@ struct Cuda {                  // one card
     bool planning; // nothing is allocated, only added up
     void **blocks;
     size_t block_count, block_capacity, weight_bytes, cache_bytes, step_bytes, kept_bytes;
-    bool rounded; // weights were rounded from f16 to bf16 or back
+    bool rounded;        // weights were rounded from f16 to bf16 or back
+    bool coded, decoded; // some weights are codes here; some were decoded when they were loaded
 
     GpuLayer *layers;
     Matrix embedding, positions, fc, head;
@@ -130,6 +131,10 @@ size_t cuda_cache_size(const Cuda *c);
 // weights.c. Describes and allocates all matrices; fills them.
 bool cuda_take_weights(Cuda *c, Error *e);
 bool cuda_load_weights(Cuda *c, const Progress *progress, Error *e);
+// Bytes that a step reads: of a layer of this card without its experts, of its first expert, of the head.
+size_t cuda_layer_reads(const Cuda *c, int layer);
+size_t cuda_expert_reads(const Cuda *c, int layer);
+size_t cuda_head_reads(const Cuda *c);
 
 // phases.c. Starts a phase of the card's stream (PHASE_IDLE: it has nothing to do), on this thread's device.
 bool cuda_begin(Cuda *c, Phase phase, Error *e);

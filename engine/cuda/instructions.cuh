@@ -155,6 +155,54 @@ __device__ __forceinline__ uint32_t half_pair(Dtype format, float low, float hig
 #endif
 }
 
+// a * b + c of each half of bf16 pairs, rounded once, to nearest.
+#ifdef __CUDACC__
+__device__ __forceinline__ uint32_t fma_pair(uint32_t a, uint32_t b, uint32_t c) {
+    uint32_t d;
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+    return d;
+}
+#else
+// What doesn't fit is rounded to an odd number, twice, so that only the last rounding counts.
+static inline uint16_t fma_bf16(uint16_t a, uint16_t b, uint16_t c) {
+    double product = (double)bf16_f32(a) * (double)bf16_f32(b), add = (double)bf16_f32(c);
+    double sum = product + add, added = sum - product, rest = (product - (sum - added)) + (add - added);
+    uint64_t bits;
+    memcpy(&bits, &sum, sizeof bits);
+    if (rest != 0 && !(bits & 1)) sum = nextafter(sum, rest > 0 ? HUGE_VAL : -HUGE_VAL);
+    float f = (float)sum;
+    if ((double)f != sum && !(f32_bits(f) & 1)) f = nextafterf(f, sum > (double)f ? HUGE_VALF : -HUGE_VALF);
+    return f32_bf16(f);
+}
+static inline uint32_t fma_pair(uint32_t a, uint32_t b, uint32_t c) {
+    return fma_bf16((uint16_t)a, (uint16_t)b, (uint16_t)c) |
+           (uint32_t)fma_bf16((uint16_t)(a >> 16), (uint16_t)(b >> 16), (uint16_t)(c >> 16)) << 16;
+}
+#endif
+
+// (a & mask) | set, one instruction.
+template <uint32_t MASK, uint32_t SET> __device__ __forceinline__ uint32_t masked(uint32_t a) {
+#ifdef __CUDACC__
+    uint32_t d;
+    asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(d) : "r"(a), "n"(MASK), "n"(SET));
+    return d;
+#else
+    return (a & MASK) | SET;
+#endif
+}
+
+// Byte i is number (selector >> 4i & 7) of the eight bytes of a and b.
+__device__ __forceinline__ uint32_t permute_bytes(uint32_t a, uint32_t b, uint32_t selector) {
+#ifdef __CUDACC__
+    return __byte_perm(a, b, selector);
+#else
+    uint64_t both = (uint64_t)b << 32 | a;
+    uint32_t out = 0;
+    for (int i = 0; i < 4; i++) out |= (uint32_t)(both >> (selector >> 4 * i & 7) * 8 & 255) << 8 * i;
+    return out;
+#endif
+}
+
 // 2^x: 1 for 0, 0 for -INFINITY, and 0 if the result would be subnormal.
 __device__ __forceinline__ float exp2_fast(float x) {
 #ifdef __CUDACC__
@@ -337,6 +385,62 @@ __device__ __forceinline__ void store_some(void *to, Pair p, bool there) {
 #else
 template <typename T> static inline void store_some(void *to, T x, bool there) {
     if (there) *(T *)to = x;
+}
+#endif
+
+// --- shared memory by its own address, and values that stay in their registers: a compiler that sees where
+// they are from makes them again at each use, in a loop as well, by several instructions
+
+#ifdef __CUDACC__
+typedef uint32_t SharedAt;
+__device__ __forceinline__ SharedAt shared_at(const void *p) {
+    SharedAt at = shared_address(p);
+    asm volatile("" : "+r"(at));
+    return at;
+}
+__device__ __forceinline__ const uint4 *held(const uint4 *p) {
+    asm volatile("" : "+l"(p));
+    return p;
+}
+__device__ __forceinline__ int held(int x) {
+    asm volatile("" : "+r"(x));
+    return x;
+}
+__device__ __forceinline__ uint32_t shared_word(SharedAt at) {
+    uint32_t x;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(at) : "memory");
+    return x;
+}
+__device__ __forceinline__ uint4 shared_piece(SharedAt at) {
+    uint4 x;
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+                 : "r"(at)
+                 : "memory");
+    return x;
+}
+__device__ __forceinline__ void load_matrices_at(uint32_t out[4], SharedAt at) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+                 : "r"(at)
+                 : "memory");
+}
+// Without a branch.
+__device__ __forceinline__ void copy_async_if(SharedAt to, const uint4 *from, bool there) {
+    asm volatile("{\n\t.reg .pred there;\n\tsetp.ne.s32 there, %2, 0;\n\t"
+                 "@there cp.async.cg.shared.global [%0], [%1], 16;\n\t}" ::"r"(to),
+                 "l"(from), "r"((int)there)
+                 : "memory");
+}
+#else
+typedef char *SharedAt;
+static inline SharedAt shared_at(const void *p) { return (char *)p; }
+template <typename T> static inline T held(T x) { return x; }
+static inline uint32_t shared_word(SharedAt at) { return *(const uint32_t *)at; }
+static inline uint4 shared_piece(SharedAt at) { return *(const uint4 *)at; }
+static inline void load_matrices_at(uint32_t out[4], SharedAt at) { load_matrices(out, at); }
+static inline void copy_async_if(SharedAt to, const uint4 *from, bool there) {
+    if (there) copy_async(to, from);
 }
 #endif
 

@@ -4,16 +4,40 @@
 #include "engine/cuda/put.cuh"
 
 enum { K_STAGE = 64 };
-// Pieces of 16 bytes in a stage: of a 16-row tile of weights, and of a block of 8 rows of activations.
-enum { W_PIECES = K_STAGE / 16 * WARP, X_PIECES = K_STAGE };
+// Pieces of 16 bytes in a stage: of a block of 8 rows of activations, and of a 16-row tile of weights, of
+// which a lane has 4, or of codes of BITS 2 or 1. BITS 16: values.
+enum { X_PIECES = K_STAGE };
+template <int BITS> struct Weights {
+    enum { PIECES = BITS / 4, W_PIECES = PIECES * WARP };
+};
 
 // Pieces from one of those to the next.
-__device__ __forceinline__ size_t weight_pieces(const Product &p) { return (size_t)(p.w.pitch / 16) * WARP; }
+template <int BITS> __device__ __forceinline__ size_t weight_pieces(const Product &p) {
+    return (size_t)(p.w.pitch / K_STAGE) * Weights<BITS>::W_PIECES;
+}
 __device__ __forceinline__ size_t activation_pieces(const Product &p) { return (size_t)(p.x.pitch / 8) * 8; }
 
 // The first piece of the launch's matrix, which is that of an expert in a launch of experts.
 __device__ __forceinline__ const uint4 *first_weights(const Product &p) {
     return (const uint4 *)p.w.data + blockIdx.z * (p.expert_bytes / sizeof(uint4));
+}
+
+// A lane's share of a tile's scales (codes.cuh): stage k has those of a group, or of two groups of 32
+// columns.
+struct ScaleFeed {
+    const uint4 *first; // of stage 0
+    int rare;           // stage k begins in group 2k >> rare
+    bool two;
+    int to; // the stage that ends the part; 0 for a lane without a piece
+};
+__device__ __forceinline__ ScaleFeed scale_feed(const Product &p, int tile, int to) {
+    const uint4 *scales = first_weights(p) + matrix_code_bytes(&p.w) / sizeof(uint4);
+    bool two = p.w.group < K_STAGE, there = warp_lane() < (two ? 2 : 1) * SCALE_PIECES;
+    scales += (size_t)tile * (size_t)matrix_groups(&p.w) * SCALE_PIECES + warp_lane();
+    return {held(scales), p.w.group / K_STAGE, two, held(there ? to : 0)};
+}
+__device__ __forceinline__ const uint4 *scales_of(const ScaleFeed &f, int k) {
+    return f.first + (2 * k >> f.rare) * SCALE_PIECES;
 }
 
 // Sums in shared memory, row after row: `at` is a thread's first output in row 0, of the first part.

@@ -14,83 +14,157 @@
 #include "engine/cuda/product.cuh"
 #include "engine/cuda/runtime.h"
 
-enum { WARPS = 4, THREADS = WARPS * WARP, STAGES = 6, HEIGHT = 16 };
+#include <stddef.h>
 
-// A stage of N columns of activations, and of 16 rows of weights.
-template <int N> struct Slot {
-    uint4 w[K_STAGE / 16][WARP]; // rows of four 8x8 matrices
-    uint16_t x[N / 8][K_STAGE / 8][64];
+enum { WARPS = 4, THREADS = WARPS * WARP, HEIGHT = 16 };
+
+// A warp's slot has N columns of activations, and 16 rows of weights (rows of four 8x8 matrices; or codes,
+// and behind them scales), of a stage, or of two where a stage has so few bytes that the loop would cost as
+// much as they do. Piece i of lane l is at i * WARP + l: one address for all, and numbers that the compiler
+// knows.
+template <int BITS, int N> struct Slot {
+    enum { STAGES = BITS == 4 ? 2 : 1, SCALES = BITS < 16 ? 2 * SCALE_PIECES : 0 };
+    uint4 w[STAGES][Weights<BITS>::W_PIECES + SCALES];
+    uint4 x[STAGES][N / 8][X_PIECES];
 };
-template <int N> struct NarrowShared { Slot<N> slot[WARPS][STAGES]; };
 
-// A warp's pieces of each stage.
+// As many slots as fill the largest products' share of a processor's memory, so that all their blocks run at
+// once: 72 KB (N 16: 96 KB) of values, 51 to 84 KB of codes.
+template <int BITS, int N> struct NarrowShared {
+    enum { SLOTS = BITS == 16 ? 6 : BITS == 8 ? (N == 8 ? 8 : 6) : (N == 8 ? 5 : 4) };
+    Slot<BITS, N> slot[WARPS][SLOTS];
+};
+
+// A lane's pieces of each stage.
 struct Lane {
     const uint4 *w, *x; // the first piece of stage 0
-    size_t x_step;      // from a block of 8 rows to the next
+    ScaleFeed scales;
+    int x_step; // from a block of 8 rows to the next
+    int to;     // the stage that ends the part
     int blocks;
+    int rows;      // of codes: less the lane's row of the first block
+    int word_back; // bytes from the lane's word of a group's scales to its piece
 };
 
-template <int N> __device__ __forceinline__ void fetch_weights(Slot<N> *s, const Lane &l, int k) {
-#pragma unroll
-    for (int i = 0; i < K_STAGE / 16; i++)
-        copy_async(&s->w[i][warp_lane()], l.w + (size_t)k * W_PIECES + i * WARP);
+// Where a lane has piece i of stage d in a slot.
+template <class S> __device__ __forceinline__ SharedAt w_at(SharedAt slot, int d, int i) {
+    return slot + (offsetof(S, w) + sizeof(S().w[0]) * (size_t)d + sizeof(uint4) * WARP * (size_t)i);
+}
+template <class S> __device__ __forceinline__ SharedAt x_at(SharedAt slot, int d, int block, int i) {
+    return slot + (offsetof(S, x) + sizeof(S().x[0]) * (size_t)d + sizeof(S().x[0][0]) * (size_t)block +
+                   sizeof(uint4) * WARP * (size_t)i);
 }
 
-template <int N> __device__ __forceinline__ void fetch_activations(Slot<N> *s, const Lane &l, int k) {
-    const uint4 *x = l.x + (size_t)k * X_PIECES;
+// Those of a slot, from stage k on.
+template <int BITS, int N>
+__device__ __forceinline__ void fetch_weights(SharedAt slot, const Lane &l, int k) {
+    typedef Slot<BITS, N> S;
+    const uint4 *w = l.w + k * Weights<BITS>::W_PIECES;
 #pragma unroll
-    for (int b = 0; b < N / 8; b++, x += l.x_step) {
-        if (b >= l.blocks) break;
+    for (int d = 0; d < S::STAGES; d++, w += Weights<BITS>::W_PIECES) {
+        bool there = k + d < l.to;
 #pragma unroll
-        for (int i = 0; i < X_PIECES / WARP; i++) {
-            int piece = i * WARP + warp_lane();
-            copy_async(&s->x[b][piece / 8][piece % 8 * 8], x + i * WARP);
+        for (int i = 0; i < Weights<BITS>::PIECES; i++)
+            copy_async_if(w_at<S>(slot, d, i), w + i * WARP, there);
+        if (BITS < 16)
+            copy_async_if(w_at<S>(slot, d, Weights<BITS>::PIECES), scales_of(l.scales, k + d),
+                          k + d < l.scales.to);
+    }
+}
+
+// Of codes only the rows that there are, which may be as many bytes as the codes.
+template <int BITS, int N>
+__device__ __forceinline__ void fetch_activations(SharedAt slot, const Lane &l, int k) {
+    typedef Slot<BITS, N> S;
+    const uint4 *block = l.x + k * X_PIECES;
+#pragma unroll
+    for (int b = 0; b < N / 8; b++, block += l.x_step) {
+        const uint4 *x = block;
+#pragma unroll
+        for (int d = 0; d < S::STAGES; d++, x += X_PIECES) {
+            bool there = k + d < l.to && (BITS == 16 ? b < l.blocks : b * 8 < l.rows);
+#pragma unroll
+            for (int i = 0; i < X_PIECES / WARP; i++)
+                copy_async_if(x_at<S>(slot, d, b, i), x + i * WARP, there);
         }
     }
 }
 
-template <Dtype FORMAT, int N>
-__device__ __forceinline__ void multiply(const Slot<N> *s, int blocks, float sum[N / 8][4]) {
+// Operands of half a stage, of values and of codes.
+template <int BITS, int N> struct Operands {
+    uint4 piece[Weights<BITS>::PIECES];
+    Scales<BITS> scales;
+    __device__ __forceinline__ void load(SharedAt slot, int d, int half, const Lane &l, uint32_t a[2][4]) {
+        typedef Slot<BITS, N> S;
+#pragma unroll
+        for (int i = 0; i < Weights<BITS>::PIECES && half == 0; i++)
+            piece[i] = shared_piece(w_at<S>(slot, d, i));
+        // The lane has piece `lane`, and reads word lane / 4.
+        SharedAt scale =
+            w_at<S>(slot, d, Weights<BITS>::PIECES) - (l.word_back - half * 8 * (int)sizeof(uint32_t));
+        if (half == 0 || l.scales.two) take_scales(&scales, shared_word(scale));
+#pragma unroll
+        for (int i = 0; i < 2; i++) decode(scales, piece, half * 2 + i, a[i]);
+    }
+};
+template <int N> struct Operands<16, N> {
+    __device__ __forceinline__ void load(SharedAt slot, int d, int half, const Lane &, uint32_t a[2][4]) {
+#pragma unroll
+        for (int i = 0; i < 2; i++) load_matrices_at(a[i], w_at<Slot<16, N>>(slot, d, half * 2 + i));
+    }
+};
+
+// Multiplies stage d of a slot.
+template <Dtype FORMAT, int BITS, int N>
+__device__ __forceinline__ void multiply(SharedAt slot, int d, const Lane &l, float sum[N / 8][4]) {
+    Operands<BITS, N> operands;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         uint32_t a[2][4];
-#pragma unroll
-        for (int i = 0; i < 2; i++) load_matrices(a[i], &s->w[half * 2 + i][warp_lane()]);
+        operands.load(slot, d, half, l, a);
 #pragma unroll
         for (int n = 0; n < N / 8; n++) {
-            if (n >= blocks) break;
+            if (n >= l.blocks) break;
             uint32_t x[4];
-            load_matrices(x, &s->x[n][half * 4 + warp_lane() / 8][warp_lane() % 8 * 8]);
+            load_matrices_at(x, x_at<Slot<BITS, N>>(slot, d, n, half));
 #pragma unroll
             for (int i = 0; i < 2; i++) mma_16816<FORMAT>(sum[n], a[i], x[i * 2], x[i * 2 + 1]);
         }
     }
 }
 
-// Stores a warp's sums (N, HEIGHT). + 4: no two lanes of a store in one bank.
-template <int N> __device__ __forceinline__ void keep(float *at, float sum[N / 8][4]) {
+// Stores a warp's sums (N, HEIGHT): of codes those of absent rows are of what was never fetched. + 4: no two
+// lanes of a store in one bank.
+template <int BITS, int N> __device__ __forceinline__ void keep(float *at, float sum[N / 8][4], int rows) {
     const int row = HEIGHT + 4;
-    at += warp_lane() % 4 * 2 * row + warp_lane() / 4;
+    int column = warp_lane() % 4 * 2;
+    at += column * row + warp_lane() / 4;
 #pragma unroll
     for (int n = 0; n < N / 8; n++)
 #pragma unroll
-        for (int i = 0; i < 4; i++) at[(n * 8 + i % 2) * row + i / 2 * 8] = sum[n][i];
+        for (int i = 0; i < 4; i++)
+            if (BITS == 16 || n * 8 + column + i % 2 < rows)
+                at[(n * 8 + i % 2) * row + i / 2 * 8] = sum[n][i];
 }
 
-template <Dtype FORMAT, int N> __global__ void __launch_bounds__(THREADS) product_narrow(Product p) {
-    typedef NarrowShared<N> Shared;
-    static_assert(N * (HEIGHT + 4) * sizeof(float) <= sizeof(Slot<N>) * STAGES, "sums must fit");
+template <Dtype FORMAT, int BITS, int N>
+__global__ void __launch_bounds__(THREADS) product_narrow(Product p) {
+    typedef NarrowShared<BITS, N> Shared;
+    typedef Slot<BITS, N> Own;
+    static_assert(N * (HEIGHT + 4) * sizeof(float) <= sizeof(Own) * Shared::SLOTS, "sums must fit");
     SHARED(Shared, sm);
-    const int at_once = N / 8, ahead_by = STAGES - 1;
+    const int at_once = N / 8, each = Own::STAGES, ahead_by = Shared::SLOTS - 1, size = sizeof(Own);
     int splits = p.w.splits, warp = warp_number(), stages = p.w.pitch / K_STAGE;
     int part = warp % splits, from = stages * part / splits, to = stages * (part + 1) / splits;
     int tiles = WARPS / splits, first_tile = (int)blockIdx.x * tiles, pairs = tiles * HEIGHT / 2;
-    Slot<N> *slot = sm->slot[warp];
-    Lane l = {NULL, NULL, activation_pieces(p), 0};
-    l.w = first_weights(p) + (size_t)(first_tile + warp / splits) * weight_pieces(p) + warp_lane();
+    SharedAt slot = shared_at((const uint4 *)sm->slot[warp] + warp_lane());
+    int tile = first_tile + warp / splits;
+    Lane l = {NULL, NULL, {}, 0, to, 0, 0, 0};
+    l.w = held(first_weights(p) + (size_t)tile * weight_pieces<BITS>(p) + warp_lane());
+    l.word_back = held(warp_lane() * (int)sizeof(uint4) - warp_lane() / 4 * (int)sizeof(uint32_t));
+    if (BITS < 16) l.scales = scale_feed(p, tile, to);
     bool early = BEGINS_EARLY && !p.slices; // an expert may have no rows
-    for (int s = 0; s < ahead_by && early; s++)
-        if (from + s < to) fetch_weights(&slot[s], l, from + s);
+    for (int s = 0; s < ahead_by && early; s++) fetch_weights<BITS, N>(slot + s * size, l, from + s * each);
     wait_for_launches();
     int rows = p.rows->count, first_node = p.rows->first, first_row = 0;
     if (p.slices) {
@@ -103,55 +177,60 @@ template <Dtype FORMAT, int N> __global__ void __launch_bounds__(THREADS) produc
         return;
     }
     if (rows > N) rows = N;
+    l.rows = held(rows - warp_lane() % 8);
     l.blocks = (rows + 7) / 8;
-    l.x = (const uint4 *)p.x.data + (size_t)(first_row / 8) * l.x_step + warp_lane();
+    l.x_step = (int)activation_pieces(p);
+    l.x = held((const uint4 *)p.x.data + (size_t)(first_row / 8) * (size_t)l.x_step + warp_lane());
     float sum[N / 8][4];
 #pragma unroll
     for (int i = 0; i < N / 2; i++) sum[i / 4][i % 4] = 0;
     for (int s = 0; s < ahead_by; s++) {
-        if (from + s < to) {
-            if (!early) fetch_weights(&slot[s], l, from + s);
-            fetch_activations(&slot[s], l, from + s);
-        }
+        if (!early) fetch_weights<BITS, N>(slot + s * size, l, from + s * each);
+        fetch_activations<BITS, N>(slot + s * size, l, from + s * each);
         copy_commit();
     }
     Share<at_once> share = begin_share<at_once>(p, first_tile * HEIGHT, pairs, first_row, rows, first_node);
-    int now = 0, ahead = ahead_by; // the slots of k and of k + ahead_by
-    for (int k = from; k < to; k++) {
-        copy_wait<STAGES - 2>();
+    int now = 0, ahead = ahead_by * size; // where the slots of k and of ahead_by slots later are
+    for (int k = from; k < to; k += each) {
+        copy_wait<ahead_by - 1>();
         __syncwarp();
-        if (k + ahead_by < to) {
-            fetch_weights(&slot[ahead], l, k + ahead_by);
-            fetch_activations(&slot[ahead], l, k + ahead_by);
+        int later = k + ahead_by * each;
+        if (later < to) {
+            fetch_weights<BITS, N>(slot + ahead, l, later);
+            fetch_activations<BITS, N>(slot + ahead, l, later);
         } else let_next_begin();
         copy_commit();
-        multiply<FORMAT, N>(&slot[now], l.blocks, sum);
+#pragma unroll
+        for (int d = 0; d < each && k + d < to; d++) multiply<FORMAT, BITS, N>(slot + now, d, l, sum);
         ahead = now;
-        now = now + 1 == STAGES ? 0 : now + 1;
+        now = now == ahead_by * size ? 0 : now + size;
     }
     copy_wait<0>();
     __syncwarp();
-    keep<N>((float *)slot, sum);
+    keep<BITS, N>((float *)sm->slot[warp], sum, rows);
     __syncthreads();
     int column = (int)threadIdx.x % pairs * 2;
     Sums s = {(const float *)sm->slot[column / HEIGHT * splits] + column % HEIGHT, HEIGHT + 4,
-              (int)(STAGES * sizeof(Slot<N>) / sizeof(float)), splits};
+              (int)(Shared::SLOTS * sizeof(Own) / sizeof(float)), splits};
     put_share(share, p, s, rows, first_node);
 }
 
-template <Dtype FORMAT, int N> static void launch(const Product *p, void *stream) {
-    static_assert(sizeof(NarrowShared<N>) <= 99 << 10, "it must fit the smallest cards");
+template <Dtype FORMAT, int BITS, int N> static void launch(const Product *p, void *stream) {
+    static_assert(sizeof(NarrowShared<BITS, N>) <= 99 << 10, "it must fit the smallest cards");
     int rows = HEIGHT * WARPS / p->w.splits;
     dim3 grid((unsigned)((p->w.rows + rows - 1) / rows), 1, p->slices ? (unsigned)p->w.experts : 1);
-    LAUNCH_EARLY((product_narrow<FORMAT, N>), grid, THREADS, sizeof(NarrowShared<N>), stream, p->w.data, *p);
+    LAUNCH_EARLY((product_narrow<FORMAT, BITS, N>), grid, THREADS, sizeof(NarrowShared<BITS, N>), stream,
+                 p->w.data, *p);
 }
 
-template <Dtype FORMAT> static void launch_rows(const Product *p, int most, void *stream) {
-    if (most <= 8) launch<FORMAT, 8>(p, stream);
-    else launch<FORMAT, NARROW_ROWS>(p, stream);
+template <Dtype FORMAT, int BITS> static void launch_rows(const Product *p, int most, void *stream) {
+    if (most <= 8) launch<FORMAT, BITS, 8>(p, stream);
+    else launch<FORMAT, BITS, NARROW_ROWS>(p, stream);
 }
 
 void gpu_product_narrow(const Product *p, int most, void *stream) {
-    if (p->w.dtype == DTYPE_F16) launch_rows<DTYPE_F16>(p, most, stream);
-    else launch_rows<DTYPE_BF16>(p, most, stream);
+    if (p->w.bits == 8) launch_rows<DTYPE_BF16, 8>(p, most, stream);
+    else if (p->w.bits == 4) launch_rows<DTYPE_BF16, 4>(p, most, stream);
+    else if (p->w.dtype == DTYPE_F16) launch_rows<DTYPE_F16, 16>(p, most, stream);
+    else launch_rows<DTYPE_BF16, 16>(p, most, stream);
 }

@@ -1,6 +1,6 @@
 // Shared by the kernels: the node of a row, the parts of a step, and the layouts of activations and weights.
 #pragma once
-#include "engine/cuda/instructions.cuh"
+#include "engine/cuda/codes.cuh"
 #include "engine/cuda/kernels.h"
 
 __device__ __forceinline__ int row_node(const RowList *rows, int row) {
@@ -87,6 +87,7 @@ __device__ __forceinline__ size_t weight_at(int pitch, int row, int column) {
 }
 
 __device__ __forceinline__ float matrix_at(const Matrix &m, int row, int column) {
+    if (m.bits) return code_value(m, row, column);
     size_t at = m.form == FORM_PACKED ? weight_at(m.pitch, row, column)
                                       : (size_t)row * (size_t)m.pitch + (size_t)column;
     return load_number(m.dtype, m.data, at);

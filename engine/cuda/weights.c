@@ -6,6 +6,9 @@
 // several types. For cuBLASLt everything is row after row. Tensors are copied row by row as they are in the
 // file, and the device puts them in order.
 //
+// Codes (tensor.h) stay codes where kernels multiply them: in bf16, with scales of SCALES_F16, if the tensors
+// of a matrix agree in bits and groups. Otherwise the host decodes them on the way.
+//
 // Invariant: cuda_take_weights describes every matrix before any is filled, and a matrix that its card
 // doesn't have keeps data NULL.
 #include "engine/cuda/instance.h"
@@ -18,6 +21,15 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+static bool keeps_codes(const Matrix *m, const Tensor *const *t, int count) {
+    const Codes *own = &t[0]->codes;
+    bool same = m->form == FORM_PACKED && m->dtype == DTYPE_BF16 && own->group >= GROUP_LEAST;
+    for (int i = 0; i < count; i++)
+        same &= t[i]->codes.bits && t[i]->codes.kind == SCALES_F16 && t[i]->codes.bits == own->bits &&
+                t[i]->codes.group == own->group;
+    return same;
+}
 
 // The matrix that holds these tensors' rows, or each expert's. Experts are many blocks' work, so their sums
 // aren't split. `sparse`: of a layer with experts, which cuBLASLt doesn't multiply.
@@ -35,13 +47,20 @@ static Matrix describe(const Cuda *c, const Tensor *const *t, int count, bool sp
     if (tensor) m.form = m.library ? FORM_ROWS : FORM_PACKED;
     m.pitch = round_up(m.columns, tensor ? PACKED_K : PLAIN_K);
     if (m.form == FORM_PACKED && !experts) m.splits = gpu_product_splits(m.rows, m.pitch);
+    if (keeps_codes(&m, t, count)) m.bits = t[0]->codes.bits, m.group = t[0]->codes.group;
     return m;
+}
+
+static void note_codes(Cuda *c, const Matrix *m, const Tensor *const *t, int count) {
+    for (int i = 0; i < count; i++)
+        if (t[i]->codes.bits) *(m->bits ? &c->coded : &c->decoded) = true;
 }
 
 static bool take_matrix(Cuda *c, Matrix *m, const Tensor *const *t, int count, bool sparse, Error *e) {
     if (!t[0]->data) return true;
     *m = describe(c, t, count, sparse, 0);
     c->rounded |= m->dtype != DTYPE_F32 && compute_rounds(c->compute, t[0]->dtype);
+    note_codes(c, m, t, count);
     return cuda_take(c, &m->data, gpu_matrix_bytes(m), true, &c->weight_bytes, e);
 }
 
@@ -102,21 +121,24 @@ static bool take_vector(Cuda *c, float **v, int n, Error *e) {
     return cuda_take(c, v, (size_t)n * sizeof(float), false, &c->weight_bytes, e);
 }
 
-// All experts' matrices are of one type, f32 if their tensors have several.
+// All experts' matrices are of one type, f32 if their tensors have several; codes if all have the same.
 static bool take_experts(Cuda *c, Matrix *m, const LayerWeights *l, WeightGroup g, Error *e) {
     const Tensor *t[LAYER_WEIGHTS];
     int experts = c->model->shape.experts.count, count = expert_tensors(l, 0, g, t);
     if (!count) return true;
-    bool mixed = false;
+    bool mixed = false, coded = true;
     Matrix all = describe(c, t, count, true, experts);
     for (int i = 0; i < experts; i++) {
         count = expert_tensors(l, i, g, t);
         Matrix own = describe(c, t, count, true, experts);
         c->rounded |= own.dtype != DTYPE_F32 && compute_rounds(c->compute, t[0]->dtype);
         mixed |= own.dtype != all.dtype;
+        coded &= own.bits == all.bits && own.group == all.group;
         if (own.dtype == DTYPE_F32) all = own;
     }
     if (mixed && all.form == FORM_PLAIN) all.dtype = DTYPE_F32;
+    if (!coded) all.bits = all.group = 0;
+    for (int i = 0; i < experts; i++) note_codes(c, &all, t, expert_tensors(l, i, g, t));
     *m = all;
     return cuda_take(c, &m->data, (size_t)experts * gpu_matrix_bytes(m), true, &c->weight_bytes, e);
 }
@@ -163,6 +185,36 @@ bool cuda_take_weights(Cuda *c, Error *e) {
     return (!m->final_norm.data || take_vector(c, &c->final_norm, m->shape.width, e)) &&
            (!m->final_norm_bias.data || take_vector(c, &c->final_norm_bias, m->shape.width, e)) &&
            (!m->head_bias.data || take_vector(c, &c->head_bias, m->shape.vocab, e));
+}
+
+// --- bytes that a step reads
+
+static size_t tensors_read(const Matrix *m, const Tensor *const *t, int count) {
+    size_t bytes = 0;
+    for (int i = 0; i < count; i++) bytes += m && m->bits ? tensor_bytes(t[i]) : tensor_value_bytes(t[i]);
+    return bytes;
+}
+
+size_t cuda_layer_reads(const Cuda *c, int layer) {
+    const Tensor *t[LAYER_WEIGHTS];
+    size_t bytes = 0;
+    for (WeightGroup g = 0; g < GROUPS; g++)
+        bytes += tensors_read(matrix_of(&c->layers[layer], g), t, tensors_of(&c->model->layers[layer], g, t));
+    return bytes;
+}
+
+size_t cuda_expert_reads(const Cuda *c, int layer) {
+    const Tensor *t[LAYER_WEIGHTS];
+    size_t bytes = 0;
+    for (WeightGroup g = GROUP_EXPERT_IN; g <= GROUP_EXPERT_DOWN; g++)
+        bytes += tensors_read(matrix_of(&c->layers[layer], g), t,
+                              expert_tensors(&c->model->layers[layer], 0, g, t));
+    return bytes;
+}
+
+size_t cuda_head_reads(const Cuda *c) {
+    const Tensor *const t[] = {&c->model->head};
+    return tensors_read(&c->head, t, 1);
 }
 
 // --- filling: two buffers take turns, so that the file is read while the previous part is copied
@@ -260,19 +312,22 @@ static void read_ahead(const Tensor *t) {
     posix_madvise((void *)((uintptr_t)t->data - off), tensor_bytes(t) + off, POSIX_MADV_WILLNEED);
 }
 
-// Rows as they go to the device: codes as the bf16 values that they stand for.
-static void copy_rows(void *to, const Tensor *t, int first, int rows) {
-    size_t row = (size_t)t->columns * dtype_size(t->dtype), bytes = (size_t)rows * row;
-    if (!t->codes.bits) {
-        copy_mapped(to, (const unsigned char *)t->data + (size_t)first * row, bytes);
-        return;
-    }
+// Rows as they go to the device: codes and then their scales, or the bf16 values that they stand for.
+static void copy_rows(void *to, const Tensor *t, int first, int rows, bool coded) {
+    size_t row = tensor_row_bytes(t), bytes = (size_t)rows * row, scales = tensor_row_scale_bytes(t);
+    if (coded || !t->codes.bits) copy_mapped(to, (const unsigned char *)t->data + (size_t)first * row, bytes);
+    if (coded)
+        memcpy((unsigned char *)to + bytes, (const unsigned char *)t->codes.scales + (size_t)first * scales,
+               (size_t)rows * scales);
+    if (coded || !t->codes.bits) return;
     for (int r = 0; r < rows; r++)
         tensor_decode_row(t, (size_t)(first + r), (uint16_t *)to + (size_t)r * (size_t)t->columns);
 }
 
 static bool load_tensor(Loader *l, const Tensor *t, Pack *p, Error *e) {
-    size_t row = (size_t)t->columns * dtype_size(t->dtype);
+    bool coded = p->to.bits;
+    size_t row =
+        coded ? tensor_row_bytes(t) + tensor_row_scale_bytes(t) : (size_t)t->columns * dtype_size(t->dtype);
     assert(row <= l->bytes);
     int at_once = (int)(l->bytes / row < (size_t)t->rows ? l->bytes / row : (size_t)t->rows);
     p->dtype = t->dtype;
@@ -282,7 +337,8 @@ static bool load_tensor(Loader *l, const Tensor *t, Pack *p, Error *e) {
         Staging *s = &l->staging[l->turn ^= 1];
         p->rows = t->rows - p->first < at_once ? t->rows - p->first : at_once;
         p->from = l->device[l->turn];
-        copy_rows(staging_begin(s), t, p->first, p->rows);
+        p->scales = (const unsigned char *)p->from + (size_t)p->rows * tensor_row_bytes(t);
+        copy_rows(staging_begin(s), t, p->first, p->rows, coded);
         if (!staging_send(l->c, s, l->device[l->turn], (size_t)p->rows * row, e)) return false;
         gpu_pack(p, l->c->stream);
     }

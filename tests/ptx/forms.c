@@ -282,6 +282,20 @@ static u32 float_to_bf16(float f) {
     if (isnan(f)) return 0x7fff;
     return (u + 0x7fff + (u >> 16 & 1)) >> 16;
 }
+// Products are exact. Where a float doesn't hold the sum, it gets a last bit of 1, on the sum's side of the
+// nearest one: then the second rounding is as if it were the only one.
+static u32 bf16_fma(u32 a, u32 b, u32 c) {
+    u32 bits[3] = {a << 16, b << 16, c << 16}, last;
+    float x[3];
+    memcpy(x, bits, sizeof x);
+    double product = (double)x[0] * (double)x[1], add = (double)x[2], sum = product + add;
+    double lost = fabs(product) > fabs(add) ? add - (sum - product) : product - (sum - add);
+    float near = (float)sum;
+    double rest = (double)near == sum ? lost : sum - (double)near;
+    memcpy(&last, &near, sizeof last);
+    if (rest != 0 && !(last & 1)) near = nextafterf(near, rest > 0 ? INFINITY : -INFINITY);
+    return float_to_bf16(near);
+}
 // A NaN gives 0, what is out of range the nearest there is.
 static i32 to_s32(double a) {
     return isnan(a) ? 0 : a >= 0x1p31 ? INT32_MAX : a <= -0x1p31 ? INT32_MIN : (i32)a;
@@ -307,6 +321,7 @@ UNARY(f16_f32, u32, float, float_to_half(a))
 UNARY(bf16_f32, u32, float, float_to_bf16(a))
 BINARY(f16x2_f32, u32, float, float, float_to_half(a) << 16 | float_to_half(b))
 BINARY(bf16x2_f32, u32, float, float, float_to_bf16(a) << 16 | float_to_bf16(b))
+TERNARY(fma_bf16x2, u32, u32, u32, bf16_fma(a >> 16, b >> 16, c >> 16) << 16 | bf16_fma(a, b, c))
 UNARY(f32_s32, float, i32, a)
 UNARY(f32_u32, float, u32, a)
 UNARY(f64_s32, double, i32, a)
@@ -530,6 +545,7 @@ static const Arithmetic FORMS[] = {
     {"mul.rn.f32", mul_f32, "www", COUNT_FLOAT, QUICK},
     {"mul.f32", mul_f32, "www", COUNT_FLOAT, QUICK},
     {"fma.rn.f32", fma_f32, "wwww", COUNT_FLOAT, QUICK},
+    {"fma.rn.bf16x2", fma_bf16x2, "wwww", COUNT_FLOAT, QUICK},
     {"fma.rm.f32", fma_down_f32, "wwww", COUNT_FLOAT, QUICK},
     {"max.f32", max_f32, "www", COUNT_FLOAT, QUICK},
     {"min.f32", min_f32, "www", COUNT_FLOAT, QUICK},

@@ -269,7 +269,7 @@ static void check_round(const ExactBackend *b, int round, int most_nodes, Random
     bool coded = random_below(r, 3) == 0;
     if (coded) random_coded_shape(&shape);
     random_model_init(&m, &shape, compute == COMPUTE_F16 ? DTYPE_F16 : DTYPE_BF16, round % 4 == 0, r);
-    if (coded) random_model_code(&m, r);
+    if (coded) random_model_code(&m, NULL, r);
     make_case(&c, &shape, r, most_nodes, b->most_context);
     Said want = new_said(&shape), got = new_said(&shape);
     open_session(b, &s, &m, compute, 1);

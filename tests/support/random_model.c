@@ -209,11 +209,12 @@ static void put_scale(const Codes *c, uint16_t half, size_t group, unsigned char
 }
 
 // Codes and, behind them, scales in the place of the values.
-static void code(RandomModel *m, Tensor *t, Random *r) {
-    if (!t->data || t->columns % GROUP_LEAST || random_below(r, 5) == 0) return;
+static void code(RandomModel *m, Tensor *t, const Codes *all, Random *r) {
+    if (!t->data || t->columns % (all ? all->group : GROUP_LEAST) || (!all && random_below(r, 5) == 0))
+        return;
     Tensor coded = *t;
     coded.dtype = DTYPE_BF16;
-    coded.codes = pick_codes(t->columns, r);
+    coded.codes = all ? *all : pick_codes(t->columns, r);
     size_t group = (size_t)coded.codes.group, groups = (size_t)t->columns / group, rows = (size_t)t->rows;
     size_t bytes = tensor_row_bytes(&coded), scale_bytes = tensor_row_scale_bytes(&coded);
     unsigned char *codes = mem_new(rows * (bytes + scale_bytes), 1), *scales = codes + rows * bytes;
@@ -233,18 +234,18 @@ static void code(RandomModel *m, Tensor *t, Random *r) {
     *t = coded;
 }
 
-void random_model_code(RandomModel *m, Random *r) {
+void random_model_code(RandomModel *m, const Codes *all, Random *r) {
     Model *x = &m->model;
     bool tied = x->head.data == x->embedding.data;
-    code(m, &x->embedding, r);
+    code(m, &x->embedding, all, r);
     if (tied) x->head = x->embedding;
-    else code(m, &x->head, r);
+    else code(m, &x->head, all, r);
     for (int i = 0; i < x->shape.layers; i++) {
         for (Weight w = 0; w < LAYER_WEIGHTS; w++)
             if (WEIGHT_ROWS[w].kind == WEIGHT_MATRIX && w != W_ROUTER && w != W_SHARED_ROUTER)
-                code(m, &x->layers[i].w[w], r);
+                code(m, &x->layers[i].w[w], all, r);
         for (int k = 0; x->layers[i].experts && k < x->shape.experts.count * EXPERT_WEIGHTS; k++)
-            code(m, &x->layers[i].experts[k], r);
+            code(m, &x->layers[i].experts[k], all, r);
     }
 }
 

@@ -24,9 +24,10 @@ void random_model_release(RandomModel *m);
 // Widens a shape's matrices, so that groups divide the columns of most.
 void random_coded_shape(Shape *s);
 
-// Makes random codes of most of the matrices whose columns groups divide, of all kinds, with values of the
-// size that they had. Not for models whose weights are changed afterwards (random_model_calm).
-void random_model_code(RandomModel *m, Random *r);
+// Makes random codes of the matrices whose columns groups divide, with values of the size that they had: of
+// `all`, or, if it's NULL, of all kinds and of most of them. Not for models whose weights are changed
+// afterwards (random_model_calm).
+void random_model_code(RandomModel *m, const Codes *all, Random *r);
 
 // Layers from `first` on change the residual stream a little only: what leaves an earlier one is nearly
 // final, so that a draft of the lower layers is right now and then.
