@@ -24,6 +24,8 @@ static const char PROGRAM[] =
     "case \"$*\" in\n"
     "'model synth tiny '*) mkdir -p \"$4\" && exit 0 ;;\n"
     "'model synth nosuch '*) echo 'no such shape' >&2; exit 2 ;;\n"
+    "'model quantise '*' --bits 4') [ -e \"$3/config.json\" ] && cp -r \"$3\" \"$4\" && exit 0 ;;\n"
+    "'model quantise '*) echo 'too many bits' >&2; exit 2 ;;\n"
     "'model synth '*) mkdir -p \"$4\" && echo '{\"num_hidden_layers\": 2}' >\"$4/config.json\"; exit 0 ;;\n"
     "bench*) [ -z \"$NO_GPU\" ] || { echo 'there is no GPU' >&2; exit 1; }\n"
     "    [ -z \"$NO_EARLY\" ] || [ \"$OUTPACE_EARLY\" = no ] || { echo 'a kernel failed' >&2; exit 1; }\n"
@@ -109,6 +111,23 @@ static void bench_goes_on(void **state) {
     assert_non_null(json_object_get(root, "sequences"));
     assert_null(json_object_get(root, "fast"));
     json_decref(root);
+}
+
+// Weights of 8 and 4 bits: exact math alone, one JSON each.
+static void bench_of_codes(void **state) {
+    Child c;
+    assert_int_equal(
+        run_in(*state, &c, "export OUTPACE_SCRATCH=.; SHAPES='one:4 one:8' $0/tools/gpu-bench ./program out"),
+        1);
+    expect(&c, "one:4, ");
+    expect(&c, "exact     8 rows");
+    expect(&c, "one:8: too many bits");
+    expect(&c, "one:4         2.000 ms   90.0%");
+    if (strstr(text_get(&c.out), "batch:")) fail_msg("a batch of coded weights: %s", text_get(&c.out));
+    child_release(&c);
+    assert_int_equal(run_in(*state, &c, "ls out/one-4-*.json | wc -l; ls -d tmp.* 2>/dev/null"), 2);
+    assert_string_equal(text_get(&c.out), "1\n");
+    child_release(&c);
 }
 
 static void bench_keeps_to_its_time(void **state) {
@@ -215,6 +234,7 @@ static void an_old_toolkit_is_passed_over(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(bench_goes_on, set_up, folder_teardown),
+        cmocka_unit_test_setup_teardown(bench_of_codes, set_up, folder_teardown),
         cmocka_unit_test_setup_teardown(bench_keeps_to_its_time, set_up, folder_teardown),
         cmocka_unit_test_setup_teardown(check_counts, set_up, folder_teardown),
         cmocka_unit_test_setup_teardown(without_early_launches, set_up, folder_teardown),
