@@ -150,9 +150,12 @@ static void check_round(const ExactBackend *on, int round, int layers, Random *r
               .least = 1,
               .nodes = 9,
               .seed = 40 + 7 * (uint64_t)round};
+    bool coded = c.compute == COMPUTE_BF16;
     if (shape.layers < layers) shape.layers = layers;
+    if (coded) random_coded_shape(&shape);
     simt_settings.order = (SimtOrder)(round % SIMT_ORDERS);
     random_model_init(&m, &shape, c.compute == COMPUTE_F16 ? DTYPE_F16 : DTYPE_BF16, false, r);
+    if (coded) random_model_code(&m, NULL, r);
     check_case(&c, &m);
     random_model_release(&m);
 }
