@@ -32,7 +32,9 @@ template <int BITS, int N> struct Slot {
 // once: 72 KB (N 16: 96 KB) of values, 51 to 84 KB of codes.
 template <int BITS, int N> struct NarrowShared {
     enum { SLOTS = BITS == 16 ? 6 : BITS == 8 ? (N == 8 ? 8 : 6) : (N == 8 ? 5 : 4) };
+    enum { WORDS = Slot<BITS, N>::STAGES * 2 * 8 }; // of scales in a slot
     Slot<BITS, N> slot[WARPS][SLOTS];
+    uint4 scales[WARPS][BITS < 16 ? WORDS : 1]; // of the slot that is multiplied, as lanes use them
 };
 
 // A lane's pieces of each stage.
@@ -42,8 +44,12 @@ struct Lane {
     int x_step; // from a block of 8 rows to the next
     int to;     // the stage that ends the part
     int blocks;
-    int rows;      // of codes: less the lane's row of the first block
-    int word_back; // bytes from the lane's word of a group's scales to its piece
+    int rows; // of codes: less the lane's row of the first block
+    // A lane prepares a word of a slot's scales for all, if the slot's first stage is in front of words_to.
+    int word, words_to; // word: bytes from the lane's first piece of a slot
+    SharedAt prepared;  // those of its rows in the slot's first group
+    int second;         // bytes from those of a stage's first half to its second's; 0: they are the same
+    uint4 *prepares;
 };
 
 // Where a lane has piece i of stage d in a slot.
@@ -90,6 +96,36 @@ __device__ __forceinline__ void fetch_activations(SharedAt slot, const Lane &l, 
     }
 }
 
+// Word i of a stage's scales is that of rows i and i + 8, word 8 + i that of the second group.
+template <int BITS, int N>
+__device__ __forceinline__ void find_scales(Lane *l, const Product &p, NarrowShared<BITS, N> *sm,
+                                            SharedAt slot, int tile) {
+    typedef Slot<BITS, N> S;
+    const int piece = sizeof(uint4);
+    int lane = warp_lane(), word = lane % 16, stage = lane / 16;
+    int from_slot = (int)(w_at<S>(slot, stage, Weights<BITS>::PIECES) - slot);
+    l->scales = scale_feed(p, tile, l->to);
+    l->word = held(from_slot + word * (int)sizeof(uint32_t) - lane * piece);
+    l->words_to = held(stage < S::STAGES && (word < 8 || l->scales.two) ? l->to - stage : 0);
+    l->prepared = shared_at(&sm->scales[warp_number()][lane / 4]);
+    l->second = held(l->scales.two ? 8 * piece : 0);
+    l->prepares =
+        (uint4 *)((char *)sm->scales + held(warp_number() * (int)sizeof sm->scales[0] + lane * piece));
+}
+
+// Makes a slot's scales what lanes need: a word by each, not all by all.
+template <int BITS> __device__ __forceinline__ void prepare_scales(SharedAt slot, const Lane &l, int k) {
+    if (k < l.words_to) {
+        Scales<BITS> own;
+        uint4 piece;
+        static_assert(sizeof own == sizeof piece, "one store");
+        take_scales(&own, shared_word(slot + l.word));
+        memcpy(&piece, &own, sizeof own);
+        *l.prepares = piece;
+    }
+    __syncwarp();
+}
+
 // Operands of half a stage, of values and of codes.
 template <int BITS, int N> struct Operands {
     uint4 piece[Weights<BITS>::PIECES];
@@ -99,10 +135,8 @@ template <int BITS, int N> struct Operands {
 #pragma unroll
         for (int i = 0; i < Weights<BITS>::PIECES && half == 0; i++)
             piece[i] = shared_piece(w_at<S>(slot, d, i));
-        // The lane has piece `lane`, and reads word lane / 4.
-        SharedAt scale =
-            w_at<S>(slot, d, Weights<BITS>::PIECES) - (l.word_back - half * 8 * (int)sizeof(uint32_t));
-        if (half == 0 || l.scales.two) take_scales(&scales, shared_word(scale));
+        uint4 of_rows = shared_piece(l.prepared + d * 16 * (int)sizeof(uint4) + (half ? l.second : 0));
+        memcpy(&scales, &of_rows, sizeof scales);
 #pragma unroll
         for (int i = 0; i < 2; i++) decode(scales, piece, half * 2 + i, a[i]);
     }
@@ -159,10 +193,9 @@ __global__ void __launch_bounds__(THREADS) product_narrow(Product p) {
     int tiles = WARPS / splits, first_tile = (int)blockIdx.x * tiles, pairs = tiles * HEIGHT / 2;
     SharedAt slot = shared_at((const uint4 *)sm->slot[warp] + warp_lane());
     int tile = first_tile + warp / splits;
-    Lane l = {NULL, NULL, {}, 0, to, 0, 0, 0};
+    Lane l = {NULL, NULL, {}, 0, to, 0, 0, 0, 0, slot, 0, NULL};
     l.w = held(first_weights(p) + (size_t)tile * weight_pieces<BITS>(p) + warp_lane());
-    l.word_back = held(warp_lane() * (int)sizeof(uint4) - warp_lane() / 4 * (int)sizeof(uint32_t));
-    if (BITS < 16) l.scales = scale_feed(p, tile, to);
+    if (BITS < 16) find_scales<BITS, N>(&l, p, sm, slot, tile);
     bool early = BEGINS_EARLY && !p.slices; // an expert may have no rows
     for (int s = 0; s < ahead_by && early; s++) fetch_weights<BITS, N>(slot + s * size, l, from + s * each);
     wait_for_launches();
@@ -200,6 +233,7 @@ __global__ void __launch_bounds__(THREADS) product_narrow(Product p) {
             fetch_activations<BITS, N>(slot + ahead, l, later);
         } else let_next_begin();
         copy_commit();
+        if (BITS < 16) prepare_scales<BITS == 8 ? 8 : 4>(slot + now, l, k);
 #pragma unroll
         for (int d = 0; d < each && k + d < to; d++) multiply<FORMAT, BITS, N>(slot + now, d, l, sum);
         ahead = now;
