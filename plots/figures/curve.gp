@@ -4,6 +4,8 @@ if (!exists('band')) { band = 0 }
 do for [i = 1:|block_series|] { ok = enter(i, 'curve') }
 direct = entries > 1 || panels == 1
 is_band(i) = band && block_rows[i + 1] > 1
+# Bars in place of bands are moved apart: bands can be seen through each other, bars can not.
+aside(i) = band && block_rows[i + 1] == 1 ? 2 ** (0.06 * (block_series[i + 1] - 0.5 * (|series| + 1))) : 1
 bands = 0
 do for [i = 0:|block_rows| - 1] { bands = bands || is_band(i) }
 if (band) { direct = 0 }
@@ -46,8 +48,8 @@ do for [p = 1:panels] {
     set ytics even(y_high - y_low, y_most)
     plot for [i = first[p]:(bands && !chars ? last[p] : first[p] - 1)] data index i using 1:(is_band(i) ? $3 : NaN):4 with filledcurves fillstyle transparent solid 0.18 \
              linecolor rgb block_hue[i + 1], \
-         for [i = first[p]:last[p]] data index i using 1:(chars || is_band(i) ? NaN : $2):3:4 with yerrorbars pointtype 0 linewidth 1 linecolor rgb block_hue[i + 1], \
-         for [i = first[p]:last[p]] data index i using 1:2 with linespoints linewidth 2 pointsize 0.8 * dot \
+         for [i = first[p]:last[p]] data index i using ($1 * aside(i)):(chars || is_band(i) ? NaN : $2):3:4 with yerrorbars pointtype 0 linewidth 1 linecolor rgb block_hue[i + 1], \
+         for [i = first[p]:last[p]] data index i using ($1 * aside(i)):2 with linespoints linewidth 2 pointsize 0.8 * dot \
              linecolor rgb block_hue[i + 1] pointtype block_mark[i + 1] dashtype block_dash[i + 1] \
              title (chars ? series[block_series[i + 1]] : ''), \
          for [i = first[p]:(doubtful ? last[p] : first[p] - 1)] data index i using (is_doubtful(0) ? $1 : NaN):2:('*') with labels offset 0.6, 0.3 textcolor rgb ink font star

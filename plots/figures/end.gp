@@ -29,7 +29,7 @@ if (!chars) {
         if (kind eq 'box' || kind eq 'band') {
             set object 100 + n rectangle from screen (from_left(n) + 0.7 * em) / width, screen (from_foot(n) - 0.3 * size) / height \
                 to screen (from_left(n) + 2.4 * em) / width, screen (from_foot(n) + 0.3 * size) / height \
-                fillcolor rgb entry_hue[n] fillstyle solid (kind eq 'band' ? 0.25 : 1) noborder
+                fillcolor rgb entry_hue[n] fillstyle transparent solid (kind eq 'band' ? 0.25 : 1) noborder
         }
     }
     do for [n = 1:tags] {
