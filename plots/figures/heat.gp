@@ -50,7 +50,7 @@ do for [p = 1:panels] {
     if (p == panels && !chars) {
         set colorbox vertical user origin screen 1 - (6 * em + 1.1 * line) / width, screen frame_bottom(panels > across ? across * (down - 1) + 1 : 1) \
             size screen 1.1 * size / width, screen frame_top(1) - frame_bottom(across * (down - 1) + 1) noborder
-        set cblabel bar_name . how textcolor rgb ink font sized(on_paper ? 1 : 0.92) offset 0, 0
+        set cblabel bar_name . how textcolor rgb ink font sized(on_paper ? 1 : 0.92) offset -0.8, 0
         set cbtics font small textcolor rgb ink scale 0.5
         n = int((frame_top(1) - frame_bottom(across * (down - 1) + 1)) * height / (1.6 * line))
         eval 'set cbtics ' . (highest < 3 * lowest ? evenly(lowest, highest, n < 2 ? 2 : n < 5 ? n : 5) : decimal(lowest, highest, n < 2 ? 2 : n))
