@@ -217,6 +217,12 @@ static StrikeKind kind_of(Watch *w, const struct seccomp_notif *q, char *path, s
                                                                                            : STRIKE_KINDS;
 }
 
+// Whether a read or a write would not wait: a pipe may be filled only by a child that waits for our answers.
+static bool is_ready(int fd, bool reads) {
+    struct pollfd on = {.fd = fd, .events = reads ? POLLIN : POLLOUT};
+    return poll(&on, 1, 0) > 0;
+}
+
 // Does half of a read or a write in the child's place, on its own descriptor. 0: this one cannot be halved.
 static int64_t half(const Watch *w, const struct seccomp_notif *q) {
     const uint64_t *a = (const uint64_t *)q->data.args;
@@ -228,11 +234,13 @@ static int64_t half(const Watch *w, const struct seccomp_notif *q) {
     char *bytes = malloc(n);
     struct iovec here = {bytes, n}, there = {(void *)(uintptr_t)a[1], n};
     ssize_t done = -1;
-    if (bytes && fd >= 0 && (q->data.nr == SYS_read || q->data.nr == SYS_pread64)) {
+    bool reads = q->data.nr == SYS_read || q->data.nr == SYS_pread64,
+         ready = bytes && fd >= 0 && is_ready(fd, reads);
+    if (ready && reads) {
         done = q->data.nr == SYS_read ? read(fd, bytes, n) : pread(fd, bytes, n, (off_t)a[3]);
         here.iov_len = there.iov_len = done > 0 ? (size_t)done : 0;
         if (done > 0) done = process_vm_writev((pid_t)q->pid, &here, 1, &there, 1, 0);
-    } else if (bytes && fd >= 0 && process_vm_readv((pid_t)q->pid, &here, 1, &there, 1, 0) == (ssize_t)n)
+    } else if (ready && process_vm_readv((pid_t)q->pid, &here, 1, &there, 1, 0) == (ssize_t)n)
         done = q->data.nr == SYS_write ? write(fd, bytes, n) : pwrite(fd, bytes, n, (off_t)a[3]);
     free(bytes);
     if (fd >= 0) close(fd);
