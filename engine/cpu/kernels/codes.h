@@ -6,11 +6,12 @@
 // rows. Both ways are the sums of the product with bf16 weights, in the same order.
 //
 // Four bits: the sixteen values of a group are a table, and the codes look them up. Floor: bytes / memory
-// bandwidth; a step takes about 8 instructions for each output, which is less than its bytes take.
+// bandwidth. In AVX-512 a step of an output takes 9 instructions of 4 bits in groups of 32 and 13 of 8 bits,
+// two a cycle: as long as its bytes take with 8 bits, longer with 4 (results/speed.md).
 #pragma once
 #include "engine/cpu/kernels/product.h"
 
-enum { SCALES = 16 }; // groups whose scales are read at a time
+enum { SCALES = 64 }; // groups whose scales are read at a time
 
 typedef struct GroupScales {
     float scale[SCALES], low[SCALES];
@@ -23,9 +24,11 @@ INLINE void read_scales(const Tensor *w, const unsigned char *of_row, int first,
         const unsigned char *at = of_row + (size_t)first * sizeof(uint16_t);
         uint16_t last[SCALES] = {0};
         if (count < SCALES) at = memcpy(last, at, (size_t)count * sizeof *last);
-        Lanes scale = lanes_f16((const uint16_t *)(const void *)at);
-        lanes_store(out->scale, scale);
-        lanes_store(out->low, lanes_fma(scale, lanes_set(w->codes.bits == 4 ? -8 : 0), lanes_set(0)));
+        for (int i = 0; i < count; i += LANES) {
+            Lanes scale = lanes_f16((const uint16_t *)(const void *)at + i);
+            lanes_store(out->scale + i, scale);
+            lanes_store(out->low + i, lanes_mul(scale, lanes_set(w->codes.bits == 4 ? -8 : 0)));
+        }
         return;
     }
     Tensor row = *w;
@@ -51,7 +54,7 @@ static inline Lanes lanes_codes(void) {
 // To bf16: 65535 x, rounded to f32, is 65536 x less the rounded x. It needs 2^-126 <= |x| < 2^111, or 0, as
 // all values are. A zero loses its sign, which no sum shows: sums begin with +0.
 static inline Lanes lanes_bf16_round(Lanes x) {
-    return lanes_fma(x, lanes_set(65536), lanes_fma(x, lanes_set(-65535), lanes_set(0)));
+    return lanes_fma(x, lanes_set(65536), lanes_mul(x, lanes_set(-65535)));
 }
 
 #if defined(__AVX512F__)
@@ -64,19 +67,17 @@ static inline __m512 digits_of(__m512i x, int mask, int magic) { // (x & mask) ^
     return _mm512_castsi512_ps(bits);
 }
 
-// The values of even and odd columns.
-INLINE void decode_step(int bits, const unsigned char *codes, Lanes book, Lanes out[2]) {
-    if (bits == 4) {
-        __m512i i = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)codes));
-        out[0] = _mm512_permutexvar_ps(i, book);
-        out[1] = _mm512_permutexvar_ps(_mm512_srli_epi32(i, 4), book);
-        return;
-    }
-    // A code plus 128 as the low digits of 2^23, and of 2^15.
-    __m512i pair = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)codes));
-    __m512 even = digits_of(pair, 0xff, 0x4b000080), odd = digits_of(pair, 0xff00, 0x47008000);
-    out[0] = lanes_bf16_round(_mm512_mul_ps(_mm512_sub_ps(even, _mm512_set1_ps(0x1p23f + 128)), book));
-    out[1] = lanes_bf16_round(_mm512_mul_ps(_mm512_sub_ps(odd, _mm512_set1_ps(0x1p15f + 128)), book));
+typedef __m512i CodeStep;
+INLINE CodeStep load_codes(int bits, const unsigned char *codes) {
+    if (bits == 4) return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)codes));
+    return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)codes));
+}
+INLINE Lanes decode_half(int bits, CodeStep codes, Lanes book, int half) {
+    if (bits == 4) return _mm512_permutexvar_ps(half ? _mm512_srli_epi32(codes, 4) : codes, book);
+    // A code plus 128 as the low digits of 2^23, or of 2^15.
+    __m512 code = half ? _mm512_sub_ps(digits_of(codes, 0xff00, 0x47008000), _mm512_set1_ps(0x1p15f + 128))
+                       : _mm512_sub_ps(digits_of(codes, 0xff, 0x4b000080), _mm512_set1_ps(0x1p23f + 128));
+    return lanes_bf16_round(lanes_mul(code, book));
 }
 static inline Lanes lanes_join(Lanes even, Lanes odd) {
     return _mm512_castsi512_ps(
@@ -107,28 +108,28 @@ INLINE Lanes decode_pairs(int bits, const unsigned char *codes, Lanes book) {
 
 #elif defined(__AVX2__)
 static inline Lanes lanes_halves(float a, float b) { return (Lanes){_mm256_set1_ps(a), _mm256_set1_ps(b)}; }
-static inline Lanes values_of(__m256i a, __m256i b, Lanes scale) {
-    Lanes x = {_mm256_mul_ps(_mm256_cvtepi32_ps(a), scale.a), _mm256_mul_ps(_mm256_cvtepi32_ps(b), scale.b)};
-    return lanes_bf16_round(x);
-}
 static inline __m256 look_up(Lanes table, __m256i i) {
     return _mm256_blendv_ps(_mm256_permutevar8x32_ps(table.a, i), _mm256_permutevar8x32_ps(table.b, i),
                             _mm256_castsi256_ps(_mm256_slli_epi32(i, 28)));
 }
-INLINE void decode_step(int bits, const unsigned char *codes, Lanes book, Lanes out[2]) {
+typedef struct CodeStep {
+    __m256i a, b;
+} CodeStep;
+INLINE CodeStep load_codes(int bits, const unsigned char *codes) {
     const __m128i *at = (const __m128i *)(const void *)codes;
-    if (bits == 4) {
-        __m256i i = _mm256_cvtepu8_epi32(_mm_loadl_epi64(at));
-        __m256i j = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(codes + 8)));
-        out[0] = (Lanes){look_up(book, i), look_up(book, j)};
-        out[1] = (Lanes){look_up(book, _mm256_srli_epi32(i, 4)), look_up(book, _mm256_srli_epi32(j, 4))};
-        return;
-    }
-    __m256i i = _mm256_cvtepi16_epi32(_mm_loadu_si128(at)),
-            j = _mm256_cvtepi16_epi32(_mm_loadu_si128(at + 1));
-    out[0] = values_of(_mm256_srai_epi32(_mm256_slli_epi32(i, 24), 24),
-                       _mm256_srai_epi32(_mm256_slli_epi32(j, 24), 24), book);
-    out[1] = values_of(_mm256_srai_epi32(i, 8), _mm256_srai_epi32(j, 8), book);
+    if (bits == 4)
+        return (CodeStep){_mm256_cvtepu8_epi32(_mm_loadl_epi64(at)),
+                          _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(codes + 8)))};
+    return (CodeStep){_mm256_cvtepi16_epi32(_mm_loadu_si128(at)),
+                      _mm256_cvtepi16_epi32(_mm_loadu_si128(at + 1))};
+}
+INLINE Lanes decode_half(int bits, CodeStep c, Lanes book, int half) {
+    if (bits == 4 && half) c = (CodeStep){_mm256_srli_epi32(c.a, 4), _mm256_srli_epi32(c.b, 4)};
+    if (bits == 4) return (Lanes){look_up(book, c.a), look_up(book, c.b)};
+    if (!half) c = (CodeStep){_mm256_slli_epi32(c.a, 24), _mm256_slli_epi32(c.b, 24)};
+    int shift = half ? 8 : 24;
+    c = (CodeStep){_mm256_srai_epi32(c.a, shift), _mm256_srai_epi32(c.b, shift)};
+    return lanes_bf16_round(lanes_mul((Lanes){_mm256_cvtepi32_ps(c.a), _mm256_cvtepi32_ps(c.b)}, book));
 }
 static inline __m256 join_8(__m256 even, __m256 odd) {
     return _mm256_castsi256_ps(
@@ -145,16 +146,16 @@ static inline Lanes lanes_halves(float a, float b) {
     for (int i = 0; i < LANES; i++) x[i] = i < LANES / 2 ? a : b;
     return lanes_load(x);
 }
-INLINE void decode_step(int bits, const unsigned char *codes, Lanes book, Lanes out[2]) {
-    float of[LANES], even[LANES], odd[LANES];
+typedef struct CodeStep {
+    const unsigned char *at;
+} CodeStep;
+INLINE CodeStep load_codes(int bits, const unsigned char *codes) { return (void)bits, (CodeStep){codes}; }
+INLINE Lanes decode_half(int bits, CodeStep c, Lanes book, int half) {
+    float of[LANES], x[LANES];
     lanes_store(of, book);
-    for (int i = 0; i < LANES; i++) {
-        even[i] = bits == 4 ? of[codes[i] & 15] : (float)(int8_t)codes[2 * i] * of[i];
-        odd[i] = bits == 4 ? of[codes[i] >> 4] : (float)(int8_t)codes[2 * i + 1] * of[i];
-    }
-    out[0] = lanes_load(even);
-    out[1] = lanes_load(odd);
-    for (int h = 0; bits == 8 && h < 2; h++) out[h] = lanes_bf16_round(out[h]);
+    for (int i = 0; i < LANES; i++)
+        x[i] = bits == 4 ? of[c.at[i] >> 4 * half & 15] : (float)(int8_t)c.at[2 * i + half] * of[i];
+    return bits == 4 ? lanes_load(x) : lanes_bf16_round(lanes_load(x));
 }
 static inline Lanes lanes_join(Lanes even, Lanes odd) {
     uint32_t a[LANES], b[LANES];
@@ -172,9 +173,8 @@ enum { PAIR_BOOKS = 1 };
 enum { PAIR_BOOKS = 0 };
 INLINE Lanes pair_book(int bits, Lanes book) { return (void)bits, book; }
 INLINE Lanes decode_pairs(int bits, const unsigned char *codes, Lanes book) {
-    Lanes value[2];
-    decode_step(bits, codes, book, value);
-    return lanes_join(value[0], value[1]);
+    CodeStep step = load_codes(bits, codes);
+    return lanes_join(decode_half(bits, step, book, 0), decode_half(bits, step, book, 1));
 }
 #endif
 
@@ -201,9 +201,10 @@ INLINE unsigned char *decode_group(int bits, int steps, const unsigned char *cod
 INLINE unsigned char *decode_halves(const unsigned char *codes, const GroupScales *s, int count,
                                     unsigned char *out) {
     for (int g = 0; g < count; g += 2, codes += LANE_PAIRS, out += LANE_PAIRS * sizeof(uint16_t)) {
-        Lanes value[2];
-        decode_step(8, codes, lanes_halves(s->scale[g], s->scale[g + 1]), value);
-        lanes_store((float *)(void *)out, lanes_join(value[0], value[1]));
+        Lanes book = lanes_halves(s->scale[g], s->scale[g + 1]);
+        CodeStep step = load_codes(8, codes);
+        lanes_store((float *)(void *)out,
+                    lanes_join(decode_half(8, step, book, 0), decode_half(8, step, book, 1)));
     }
     return out;
 }
@@ -238,28 +239,38 @@ static __attribute__((noinline)) void decode_rows(const Tensor *w, int first, in
 // --- values in registers
 
 // Adds half a step of values to all sums of a block; pairs are added as one half.
-INLINE void add_values(Form form, int outputs, int rows, Lanes (*weight)[2], const unsigned char *x, int half,
+// Adds values of some columns to all sums of a block; `x` are the rows' inputs there.
+INLINE void add_values(Form form, int outputs, int rows, const Lanes *weight, const unsigned char *x,
                        Lanes (*sum)[BLOCK_ROWS]) {
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++) {
-        Lanes in = lanes_load((const float *)(const void *)(x + (size_t)r * step_bytes(form)) + half * LANES);
+        Lanes in = lanes_load((const float *)(const void *)(x + (size_t)r * step_bytes(form)));
 #pragma GCC unroll 8
         for (int o = 0; o < outputs; o++)
-            sum[o][r] = form == FORM_PAIRS ? lanes_pairs(weight[o][half], in, sum[o][r])
-                                           : lanes_fma(weight[o][half], in, sum[o][r]);
+            sum[o][r] = form == FORM_PAIRS ? lanes_pairs(weight[o], in, sum[o][r])
+                                           : lanes_fma(weight[o], in, sum[o][r]);
     }
 }
 
-// Adds a step of codes.
+// Adds a step of codes. The outputs' instructions take turns: a processor looks only so far ahead.
 INLINE void add_codes(Form form, int bits, int outputs, int rows, const unsigned char *const *codes,
                       const Lanes *book, const unsigned char *x, Lanes (*sum)[BLOCK_ROWS]) {
-    Lanes weight[BLOCK_OUTPUTS][2];
+    Lanes weight[BLOCK_OUTPUTS];
+    CodeStep step[BLOCK_OUTPUTS];
+    if (form == FORM_PAIRS) {
 #pragma GCC unroll 8
-    for (int o = 0; o < outputs; o++)
-        if (form == FORM_PAIRS) weight[o][0] = decode_pairs(bits, codes[o], book[o]);
-        else decode_step(bits, codes[o], book[o], weight[o]);
-    add_values(form, outputs, rows, weight, x, 0, sum);
-    if (form != FORM_PAIRS) add_values(form, outputs, rows, weight, x, 1, sum);
+        for (int o = 0; o < outputs; o++) weight[o] = decode_pairs(bits, codes[o], book[o]);
+        add_values(form, outputs, rows, weight, x, sum);
+        return;
+    }
+#pragma GCC unroll 8
+    for (int o = 0; o < outputs; o++) step[o] = load_codes(bits, codes[o]);
+#pragma GCC unroll 2
+    for (int half = 0; half < 2; half++) {
+#pragma GCC unroll 8
+        for (int o = 0; o < outputs; o++) weight[o] = decode_half(bits, step[o], book[o], half);
+        add_values(form, outputs, rows, weight, x + (size_t)half * sizeof(Lanes), sum);
+    }
 }
 
 // Outputs as far apart as in product_chunk, for the same reason.
@@ -283,10 +294,8 @@ INLINE void code_block(Form form, int bits, int steps, int outputs, int rows, co
     for (int g = 0; g < groups; g += SCALES) {
         GroupScales s[BLOCK_OUTPUTS];
         int part = groups - g < SCALES ? groups - g : SCALES;
-        for (int o = 0; o < outputs; o++) {
-            fetch(codes[o] + FETCH_AHEAD_FEW, (size_t)(part * steps * LANE_PAIRS * bits / 8));
+        for (int o = 0; o < outputs; o++)
             read_scales(c->w, c->scales + (size_t)o * c->scales_apart, g, part, &s[o]);
-        }
         for (int i = 0; i < part; i++) {
             Lanes book[BLOCK_OUTPUTS];
 #pragma GCC unroll 8
@@ -294,6 +303,7 @@ INLINE void code_block(Form form, int bits, int steps, int outputs, int rows, co
                 book[o] = book_of(form == FORM_PAIRS, bits, s[o].scale[i], s[o].low[i]);
             for (int k = 0; k < steps; k++, x += (size_t)rows * step_bytes(form)) {
                 add_codes(form, bits, outputs, rows, codes, book, x, sum);
+                for (int o = 0; o < outputs; o++) __builtin_prefetch(codes[o] + FETCH_AHEAD_FEW, 0, 3);
                 for (int o = 0; o < outputs; o++) codes[o] += LANE_PAIRS * bits / 8;
             }
         }
@@ -314,22 +324,26 @@ INLINE void code_rows(Form form, int bits, int steps, int outputs, int rows, con
 #undef ROWS
 }
 
+typedef void Multiply(const Tensor *w, const Packed *p, float *y, size_t stride, int from, int to);
+
+// Outputs [from, to), a multiple of BLOCK_OUTPUTS of them.
 INLINE void code_product(Form form, int bits, int steps, const Tensor *w, const Packed *p, float *y,
                          size_t stride, int from, int to) {
-    int part = (to - from) / BLOCK_OUTPUTS, whole = part * BLOCK_OUTPUTS;
+    int part = (to - from) / BLOCK_OUTPUTS;
     size_t row = tensor_row_bytes(w), scales = tensor_row_scale_bytes(w);
-    CodeBlock c = {.b = {.columns = w->columns, .stride = stride, .x = p->data}, .w = w};
-    for (int i = 0; i < to - from; i += i == part - 1 ? whole - part + 1 : 1) {
-        bool block = i < part;
+    CodeBlock c = {.b = {.columns = w->columns,
+                         .stride = stride,
+                         .x = p->data,
+                         .apart = row * (size_t)part,
+                         .y_apart = (size_t)part},
+                   .w = w,
+                   .scales_apart = scales * (size_t)part};
+    for (int i = 0; i < part; i++) {
         Tensor at = tensor_rows(w, from + i, 1);
         c.b.w = at.data;
         c.b.y = y + i;
-        c.b.apart = row * (size_t)part;
-        c.b.y_apart = (size_t)part;
         c.scales = at.codes.scales;
-        c.scales_apart = scales * (size_t)part;
-        if (block) code_rows(form, bits, steps, BLOCK_OUTPUTS, p->rows, &c);
-        else code_rows(form, bits, steps, 1, p->rows, &c);
+        code_rows(form, bits, steps, BLOCK_OUTPUTS, p->rows, &c);
     }
 }
 
@@ -346,8 +360,6 @@ PRODUCT(pair_codes_8, FORM_PAIRS, 8)
 PRODUCT(pair_codes_4, FORM_PAIRS, 4)
 #undef PRODUCT
 
-typedef void Multiply(const Tensor *w, const Packed *p, float *y, size_t stride, int from, int to);
-
 // Decodes at most `unit` outputs at a time and multiplies them as `multiply` does.
 static inline void multiply_decoded(Multiply *multiply, int unit, const Tensor *w, const Packed *p, float *y,
                                     size_t stride, int from, int to) {
@@ -359,17 +371,23 @@ static inline void multiply_decoded(Multiply *multiply, int unit, const Tensor *
     }
 }
 
-// Of any weights: as they are, or coded.
+// Sets without pairs have no code for them.
+static inline Multiply *product_of_codes(const Packed *p, int bits) {
+    if (HAS_PAIRS && packed_form(p) == FORM_PAIRS) return bits == 8 ? pair_codes_8 : pair_codes_4;
+    return bits == 8 ? codes_8 : codes_4;
+}
+
+// Of any weights: as they are, or coded. A rest of fewer outputs than a block is decoded.
 static inline void matmul(const Tensor *w, const Packed *p, float *y, size_t stride, int from, int to) {
-    bool pairs = packed_form(p) == FORM_PAIRS;
     if (!w->codes.bits) {
         multiply_values(w, p, y, stride, from, to);
         return;
     }
     if (p->rows <= BLOCK_ROWS && w->codes.group >= LANE_PAIRS) {
-        Multiply *const fused[2][2] = {{codes_4, codes_8}, {pair_codes_4, pair_codes_8}};
-        fused[pairs][w->codes.bits == 8](w, p, y, stride, from, to);
-        return;
+        int whole = from + (to - from) / BLOCK_OUTPUTS * BLOCK_OUTPUTS;
+        product_of_codes(p, w->codes.bits)(w, p, y, stride, from, whole);
+        y += whole - from;
+        from = whole;
     }
     int unit =
         at_least(CHUNK_BYTES / 2 / ((size_t)padded_columns(w->columns) * sizeof(uint16_t)), BLOCK_OUTPUTS);

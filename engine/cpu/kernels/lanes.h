@@ -23,6 +23,7 @@ typedef __m512 Lanes;
 static inline Lanes lanes_set(float x) { return _mm512_set1_ps(x); }
 static inline Lanes lanes_load(const float *p) { return _mm512_loadu_ps(p); }
 static inline void lanes_store(float *p, Lanes x) { _mm512_storeu_ps(p, x); }
+static inline Lanes lanes_mul(Lanes a, Lanes b) { return _mm512_mul_ps(a, b); }
 static inline Lanes lanes_fma(Lanes a, Lanes b, Lanes c) { return _mm512_fmadd_ps(a, b, c); }
 static inline Lanes lanes_f16(const uint16_t *p) {
     return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)p));
@@ -73,6 +74,9 @@ static inline Lanes lanes_load(const float *p) { return (Lanes){_mm256_loadu_ps(
 static inline void lanes_store(float *p, Lanes x) {
     _mm256_storeu_ps(p, x.a);
     _mm256_storeu_ps(p + 8, x.b);
+}
+static inline Lanes lanes_mul(Lanes a, Lanes b) {
+    return (Lanes){_mm256_mul_ps(a.a, b.a), _mm256_mul_ps(a.b, b.b)};
 }
 static inline Lanes lanes_fma(Lanes a, Lanes b, Lanes c) {
     return (Lanes){_mm256_fmadd_ps(a.a, b.a, c.a), _mm256_fmadd_ps(a.b, b.b, c.b)};

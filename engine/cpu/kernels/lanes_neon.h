@@ -20,6 +20,10 @@ static inline Lanes lanes_load(const float *p) {
 static inline void lanes_store(float *p, Lanes x) {
     for (int i = 0; i < 4; i++) vst1q_f32(p + 4 * i, x.q[i]);
 }
+static inline Lanes lanes_mul(Lanes a, Lanes b) {
+    for (int i = 0; i < 4; i++) a.q[i] = vmulq_f32(a.q[i], b.q[i]);
+    return a;
+}
 static inline Lanes lanes_fma(Lanes a, Lanes b, Lanes c) {
     for (int i = 0; i < 4; i++) c.q[i] = vfmaq_f32(c.q[i], a.q[i], b.q[i]);
     return c;

@@ -20,6 +20,10 @@ static inline Lanes lanes_set(float x) {
     Quarter q = {x, x, x, x};
     return (Lanes){{q, q, q, q}};
 }
+static inline Lanes lanes_mul(Lanes a, Lanes b) {
+    for (int i = 0; i < 4; i++) a.q[i] *= b.q[i];
+    return a;
+}
 static inline Lanes lanes_fma(Lanes a, Lanes b, Lanes c) { // rounded twice
     for (int i = 0; i < 4; i++) c.q[i] += a.q[i] * b.q[i];
     return c;
