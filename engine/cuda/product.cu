@@ -38,8 +38,8 @@ template <int N_> struct Cut {
 struct Values {
     uint16_t w[K_STAGE / 8][TILE_ROWS / 8][64];
 };
-// What a stage fetches of weights, and where tensor cores find the values: there, or, of codes, in one place
-// for all stages.
+// A stage's weights as they are fetched. Tensor cores find their values there or, of codes, in one place for
+// all stages (Decoded).
 template <int BITS> struct Fetched {
     typedef Values Decoded;
     uint4 codes[TILE_ROWS / 16][Weights<BITS>::PIECES][WARP];
