@@ -44,9 +44,14 @@ bool schedule_same_output(const Settings *s, const Settings *t) {
            !(s->top_p > t->top_p) && s->seed == t->seed && s->ignore_eos == t->ignore_eos;
 }
 
+// A batch's passes are whole, as those of warm methods: one baseline serves both.
+static bool runs_warm(const Point *p) {
+    return options_batch(&p->settings.engine) > 1 || schedule_is_warm(p->decoder);
+}
+
 static bool same_group(const Point *a, const Point *b) {
     return same_setup(a, b) && a->dataset == b->dataset && schedule_same_output(&a->settings, &b->settings) &&
-           schedule_is_warm(a->decoder) == schedule_is_warm(b->decoder);
+           runs_warm(a) == runs_warm(b);
 }
 
 static int find_setup(Schedule *s, const Point *p) {
@@ -63,12 +68,11 @@ static int find_group(Schedule *s, int point) {
     const Point *p = &s->points[point];
     for (int i = 0; i < s->group_count; i++)
         if (same_group(&s->points[s->groups[i].first], p)) return i;
-    s->groups[s->group_count] =
-        (Group){.setup = find_setup(s, p),
-                .dataset = p->dataset,
-                .baseline = -1,
-                .first = point,
-                .warm = options_batch(&p->settings.engine) > 1 || schedule_is_warm(p->decoder)};
+    s->groups[s->group_count] = (Group){.setup = find_setup(s, p),
+                                        .dataset = p->dataset,
+                                        .baseline = -1,
+                                        .first = point,
+                                        .warm = runs_warm(p)};
     return s->group_count++;
 }
 

@@ -34,11 +34,11 @@ static void group_key(const Point *p, bool with_output, Text *out) {
     const Settings *s = &p->settings;
     text_clear(out);
     const EngineOptions *o = &s->engine;
-    text_printf(out, "%d %s %d %d %d %d %d %d", p->model, o->device, o->math, o->compute, o->threads,
-                o->weights, o->attention, o->no_window);
+    text_printf(out, "%d %s %d %d %d %d %d %d %d", p->model, o->device, o->math, o->compute, o->threads,
+                o->weights, o->attention, o->no_window, options_batch(o));
     if (with_output)
         text_printf(out, " %d %d %g %d %g %d %d %d", p->dataset, s->max_tokens, s->temperature, s->top_k,
-                    s->top_p, s->seed, s->ignore_eos, strstr(p->decoder, "warm=on") != NULL);
+                    s->top_p, s->seed, s->ignore_eos, options_batch(o) > 1 || strstr(p->decoder, "warm=on"));
 }
 
 // A baseline's own text has no warmth.
@@ -127,6 +127,7 @@ static void random_schedules(void **state) {
         maybe(&r, &file, "  weights: [mapped, held]\n");
         maybe(&r, &file, "  attention: [plain, flash]\n");
         maybe(&r, &file, "  layout: [tree, batch]\n");
+        maybe(&r, &file, "  batch: [1, 3]\n");
         text_puts(&file, "generation:\n  max_tokens: 8\n");
         maybe(&r, &file, "  temperature: [0, 0.5, 1]\n");
         maybe(&r, &file, "  seed: 1..2\n");
