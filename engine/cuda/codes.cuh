@@ -3,9 +3,8 @@
 // 16 rows by 64 columns are the stage of a tile. Lane 4g + q of a warp finds the codes of its own operands of
 // mma_16816 in one piece of 16 bytes, or of 8 bits in two:
 //
-//      4 bits   word k of the piece         columns 16k to 16k + 15; a[i] has nibbles i and i + 4
-//      8 bits   words 2k and 2k + 1         bytes of columns 2q, 2q + 1, 2q + 8, 2q + 9: of row g; of row g +
-//      8
+//      4 bits   word k of the piece: columns 16k to 16k + 15; a[i] has nibbles i and i + 4
+//      8 bits   words 2k and 2k + 1, of rows g and g + 8: bytes of columns 2q, 2q + 1, 2q + 8, 2q + 9
 //
 // A matrix has its codes, tile by tile along K, and then its scales: 8 words for each tile and group, word g
 // with the scale of row g in its low half and of row g + 8 in the high one. Codes of 8 bits are stored with

@@ -80,11 +80,11 @@ static Heads heads_of(const Shape *s, Compute compute) {
 
 // Instances on one device take turns in one stream, so that each finds the data that another left there.
 static bool take_stream(Cuda *c, const Sequence *other, Error *e) {
-    const Cuda *beside = other ? other->cards : NULL;
-    while (beside && beside->ordinal != c->ordinal) beside = beside->next;
-    c->shares_stream = beside != NULL;
-    if (beside) c->stream = beside->stream;
-    return beside || cuda_ok(c, gpu_stream_open(&c->stream), "no stream", e);
+    const Cuda *owner = other ? other->cards : NULL;
+    while (owner && owner->ordinal != c->ordinal) owner = owner->next;
+    c->shares_stream = owner != NULL;
+    if (owner) c->stream = owner->stream;
+    return owner || cuda_ok(c, gpu_stream_open(&c->stream), "no stream", e);
 }
 
 static bool take_all(Cuda *c, const BackendOptions *o, Error *e) {
@@ -383,8 +383,9 @@ static bool pass_states(Cuda *from, Cuda *to, const SequenceRun *r, Error *e) {
 }
 
 static bool run_on(Cuda *c, Cuda *before, const SequenceRun *runs, int count, Error *e) {
-    int from = runs->run->a, a = from > c->from ? from : c->from, to = runs->run->b,
-        b = to < c->to ? to : c->to;
+    int a = runs->run->a, b = runs->run->b;
+    if (a < c->from) a = c->from;
+    if (b > c->to) b = c->to;
     if (a >= b) return true;
     for (const SequenceRun *r = runs; before && a == c->from && r < runs + count; r++)
         if (!pass_states(before, c, r, e)) return false;
@@ -511,7 +512,7 @@ static bool cuda_get_hidden(void *self, const int *nodes, int count, HiddenKind 
     int own[TREE_MAX_NODES];
     assert(count <= TREE_MAX_NODES);
     for (int i = 0; i < count; i++) own[i] = cuda_node(s, nodes[i]);
-    if (!make_commits(s->cards, e)) return false; // who reads a state waits for all work in front of it
+    if (!make_commits(s->cards, e)) return false; // reading a state waits for all earlier work
     return kind == HIDDEN_NORMED ? cuda_normed(cuda_last(s->cards), own, count, rows, e)
                                  : get_rows(s->cards, own, count, kind, rows, e);
 }

@@ -34,7 +34,7 @@ CUDA_ARCH = -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90a,code=s
 NVCCFLAGS = -std=c++17 -O3 -t 3 --fmad=false -Xcompiler -Wall,-Wextra $(if $(filter 13.0,$(NVCC_VERSION)),-Xptxas --warn-on-spills$(,)-Werror) \
     $(if $(WERROR),-Werror all-warnings) -I. -MMD -MP
 , := ,
-# nvcc's PTX is kept for the machine that runs it in the tests (tests/ptx), but for 9.0a's. That of a source that is gone
+# nvcc's PTX is kept for the machine that runs it in the tests (tests/ptx), except 9.0a's. That of a source that is gone
 # is removed.
 PTX_GONE := $(filter-out $(foreach f,planted $(notdir $(basename $(CUDA_CU))),build/ptx/$(f).%),$(wildcard build/ptx/*.ptx))
 build/cuda/%.o: %.cu engine/cuda/cuda.mk build/cuda/toolkit

@@ -459,7 +459,7 @@ static bool run_layers(Cuda *c, StepGraph *g, Error *e) {
     return cuda_ok(c, gpu_launched(), "cannot run a step", e) && fast_ok(c, e);
 }
 
-// The graph of these runs, but for its tiles.
+// The graph that these runs need; the caller sets its tiles.
 static StepGraph graph_for(const Cuda *c, const SequenceRun *runs, int count, int a, int b) {
     StepGraph g = {.a = a, .b = b, .copied = runs->sequence->copied};
     int rows = 0, limit = cuda_spans(c, 0, c->context - 1);

@@ -4,15 +4,12 @@
 // time neither.
 //
 // [1] Luo et al., Benchmarking and Dissecting the Nvidia Hopper GPU Architecture, arXiv 2402.13499 (A100, RTX
-// 4090
-//     and H100 side by side): L1 38 to 43 cycles, shared memory 29 to 30, L2 262 to 273;
+//     4090 and H100 side by side): L1 38 to 43 cycles, shared memory 29 to 30, L2 262 to 273;
 //     mma.sync 33 cycles. Not yet read against it.
-// [2] Abdelkhalik et al., Demystifying the Nvidia Ampere Architecture, arXiv 2208.11174: dependent arithmetic
-// takes 4
-//     cycles. Not yet read against it.
-// [3] Read off this engine's machine code for 9.0 (nvdisasm). [lead] Plausible and unpublished, or published
-// without a
-//     number that fits.
+// [2] Abdelkhalik et al., Demystifying the Nvidia Ampere Architecture, arXiv 2208.11174: dependent
+//     arithmetic takes 4 cycles. Not yet read against it.
+// [3] Read off this engine's machine code for 9.0 (nvdisasm).
+// [lead] Plausible and unpublished, or published without a number that fits.
 #pragma once
 
 enum {

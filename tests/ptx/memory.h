@@ -21,7 +21,7 @@ void memory_begin_block(Block *b);
 void memory_end_block(Block *b);
 void memory_leave(const Warp *w, uint32_t lanes); // faults with copies in flight, or without a wait
 
-// What lanes of a warp touch with one instruction.
+// The memory that the lanes of a warp touch in one instruction.
 typedef struct Touch {
     Warp *w;
     unsigned bytes; // of each lane: 1, 2, 4, 8 or 16

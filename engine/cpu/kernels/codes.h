@@ -51,8 +51,8 @@ static inline Lanes lanes_codes(void) {
     return lanes_load(codes);
 }
 
-// To bf16: 65535 x, rounded to f32, is 65536 x less the rounded x. It needs 2^-126 <= |x| < 2^111, or 0, as
-// all values are. A zero loses its sign, which no sum shows: sums begin with +0.
+// To bf16: 65535 x, rounded to f32, is 65536 x less the rounded x. It needs 0 or 2^-126 <= |x| < 2^111, as
+// tensor.h promises. A zero loses its sign, which no sum shows: sums begin with +0.
 static inline Lanes lanes_bf16_round(Lanes x) {
     return lanes_fma(x, lanes_set(65536), lanes_mul(x, lanes_set(-65535)));
 }
@@ -167,14 +167,19 @@ static inline Lanes lanes_join(Lanes even, Lanes odd) {
 }
 #endif
 
+// A step's values as 32 neighbours in bf16, by a book in f32.
+INLINE Lanes join_halves(int bits, const unsigned char *codes, Lanes book) {
+    CodeStep step = load_codes(bits, codes);
+    return lanes_join(decode_half(bits, step, book, 0), decode_half(bits, step, book, 1));
+}
+
 #if defined(DECODES_PAIRS)
 enum { PAIR_BOOKS = 1 };
 #else
 enum { PAIR_BOOKS = 0 };
 INLINE Lanes pair_book(int bits, Lanes book) { return (void)bits, book; }
 INLINE Lanes decode_pairs(int bits, const unsigned char *codes, Lanes book) {
-    CodeStep step = load_codes(bits, codes);
-    return lanes_join(decode_half(bits, step, book, 0), decode_half(bits, step, book, 1));
+    return join_halves(bits, codes, book);
 }
 #endif
 
@@ -202,9 +207,7 @@ INLINE unsigned char *decode_halves(const unsigned char *codes, const GroupScale
                                     unsigned char *out) {
     for (int g = 0; g < count; g += 2, codes += LANE_PAIRS, out += LANE_PAIRS * sizeof(uint16_t)) {
         Lanes book = lanes_halves(s->scale[g], s->scale[g + 1]);
-        CodeStep step = load_codes(8, codes);
-        lanes_store((float *)(void *)out,
-                    lanes_join(decode_half(8, step, book, 0), decode_half(8, step, book, 1)));
+        lanes_store((float *)(void *)out, join_halves(8, codes, book));
     }
     return out;
 }
@@ -238,38 +241,37 @@ static __attribute__((noinline)) void decode_rows(const Tensor *w, int first, in
 
 // --- values in registers
 
-// Adds half a step of values to all sums of a block; pairs are added as one half.
 // Adds values of some columns to all sums of a block; `x` are the rows' inputs there.
-INLINE void add_values(Form form, int outputs, int rows, const Lanes *weight, const unsigned char *x,
+INLINE void add_values(Form form, int rows, const Lanes *weight, const unsigned char *x,
                        Lanes (*sum)[BLOCK_ROWS]) {
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++) {
         Lanes in = lanes_load((const float *)(const void *)(x + (size_t)r * step_bytes(form)));
 #pragma GCC unroll 8
-        for (int o = 0; o < outputs; o++)
+        for (int o = 0; o < BLOCK_OUTPUTS; o++)
             sum[o][r] = form == FORM_PAIRS ? lanes_pairs(weight[o], in, sum[o][r])
                                            : lanes_fma(weight[o], in, sum[o][r]);
     }
 }
 
 // Adds a step of codes. The outputs' instructions take turns: a processor looks only so far ahead.
-INLINE void add_codes(Form form, int bits, int outputs, int rows, const unsigned char *const *codes,
-                      const Lanes *book, const unsigned char *x, Lanes (*sum)[BLOCK_ROWS]) {
+INLINE void add_codes(Form form, int bits, int rows, const unsigned char *const *codes, const Lanes *book,
+                      const unsigned char *x, Lanes (*sum)[BLOCK_ROWS]) {
     Lanes weight[BLOCK_OUTPUTS];
     CodeStep step[BLOCK_OUTPUTS];
     if (form == FORM_PAIRS) {
 #pragma GCC unroll 8
-        for (int o = 0; o < outputs; o++) weight[o] = decode_pairs(bits, codes[o], book[o]);
-        add_values(form, outputs, rows, weight, x, sum);
+        for (int o = 0; o < BLOCK_OUTPUTS; o++) weight[o] = decode_pairs(bits, codes[o], book[o]);
+        add_values(form, rows, weight, x, sum);
         return;
     }
 #pragma GCC unroll 8
-    for (int o = 0; o < outputs; o++) step[o] = load_codes(bits, codes[o]);
+    for (int o = 0; o < BLOCK_OUTPUTS; o++) step[o] = load_codes(bits, codes[o]);
 #pragma GCC unroll 2
     for (int half = 0; half < 2; half++) {
 #pragma GCC unroll 8
-        for (int o = 0; o < outputs; o++) weight[o] = decode_half(bits, step[o], book[o], half);
-        add_values(form, outputs, rows, weight, x + (size_t)half * sizeof(Lanes), sum);
+        for (int o = 0; o < BLOCK_OUTPUTS; o++) weight[o] = decode_half(bits, step[o], book[o], half);
+        add_values(form, rows, weight, x + (size_t)half * sizeof(Lanes), sum);
     }
 }
 
@@ -282,44 +284,44 @@ typedef struct CodeBlock {
 } CodeBlock;
 
 // `steps` is a constant where it is 1.
-INLINE void code_block(Form form, int bits, int steps, int outputs, int rows, const CodeBlock *c) {
+INLINE void code_block(Form form, int bits, int steps, int rows, const CodeBlock *c) {
     const Block *b = &c->b;
     const unsigned char *codes[BLOCK_OUTPUTS], *x = b->x;
     int groups = b->columns / c->w->codes.group;
     Lanes sum[BLOCK_OUTPUTS][BLOCK_ROWS];
-    for (int o = 0; o < outputs; o++) {
+    for (int o = 0; o < BLOCK_OUTPUTS; o++) {
         codes[o] = b->w + (size_t)o * b->apart;
         for (int r = 0; r < rows; r++) sum[o][r] = lanes_set(0);
     }
     for (int g = 0; g < groups; g += SCALES) {
         GroupScales s[BLOCK_OUTPUTS];
         int part = groups - g < SCALES ? groups - g : SCALES;
-        for (int o = 0; o < outputs; o++)
+        for (int o = 0; o < BLOCK_OUTPUTS; o++)
             read_scales(c->w, c->scales + (size_t)o * c->scales_apart, g, part, &s[o]);
         for (int i = 0; i < part; i++) {
             Lanes book[BLOCK_OUTPUTS];
 #pragma GCC unroll 8
-            for (int o = 0; o < outputs; o++)
+            for (int o = 0; o < BLOCK_OUTPUTS; o++)
                 book[o] = book_of(form == FORM_PAIRS, bits, s[o].scale[i], s[o].low[i]);
             for (int k = 0; k < steps; k++, x += (size_t)rows * step_bytes(form)) {
-                add_codes(form, bits, outputs, rows, codes, book, x, sum);
-                for (int o = 0; o < outputs; o++) __builtin_prefetch(codes[o] + FETCH_AHEAD_FEW, 0, 3);
-                for (int o = 0; o < outputs; o++) codes[o] += LANE_PAIRS * bits / 8;
+                add_codes(form, bits, rows, codes, book, x, sum);
+                for (int o = 0; o < BLOCK_OUTPUTS; o++) __builtin_prefetch(codes[o] + FETCH_AHEAD_FEW, 0, 3);
+                for (int o = 0; o < BLOCK_OUTPUTS; o++) codes[o] += LANE_PAIRS * bits / 8;
             }
         }
     }
-    product_put(outputs, rows, sum, b);
+    product_put(BLOCK_OUTPUTS, rows, sum, b);
 }
 
-INLINE void code_rows(Form form, int bits, int steps, int outputs, int rows, const CodeBlock *c) {
+INLINE void code_rows(Form form, int bits, int steps, int rows, const CodeBlock *c) {
 #define ROWS(count) (count < BLOCK_ROWS ? count : BLOCK_ROWS)
     switch (rows) {
-    case 1: code_block(form, bits, steps, outputs, ROWS(1), c); break;
-    case 2: code_block(form, bits, steps, outputs, ROWS(2), c); break;
-    case 3: code_block(form, bits, steps, outputs, ROWS(3), c); break;
-    case 4: code_block(form, bits, steps, outputs, ROWS(4), c); break;
-    case 5: code_block(form, bits, steps, outputs, ROWS(5), c); break;
-    case 6: code_block(form, bits, steps, outputs, ROWS(6), c); break;
+    case 1: code_block(form, bits, steps, ROWS(1), c); break;
+    case 2: code_block(form, bits, steps, ROWS(2), c); break;
+    case 3: code_block(form, bits, steps, ROWS(3), c); break;
+    case 4: code_block(form, bits, steps, ROWS(4), c); break;
+    case 5: code_block(form, bits, steps, ROWS(5), c); break;
+    case 6: code_block(form, bits, steps, ROWS(6), c); break;
     }
 #undef ROWS
 }
@@ -343,7 +345,7 @@ INLINE void code_product(Form form, int bits, int steps, const Tensor *w, const 
         c.b.w = at.data;
         c.b.y = y + i;
         c.scales = at.codes.scales;
-        code_rows(form, bits, steps, BLOCK_OUTPUTS, p->rows, &c);
+        code_rows(form, bits, steps, p->rows, &c);
     }
 }
 

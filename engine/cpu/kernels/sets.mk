@@ -21,7 +21,7 @@ $(call SET,avx512_bf16): CFLAGS += $(AVX512) -mavx512bf16
 $(BUILD)/engine/train/kernels/kernels_avx512_bf16.o: CFLAGS += -DPRODUCT_BF16
 $(BUILD)/engine/cpu/kernels/ops_amx.o $(BUILD)/engine/cpu/kernels/attend_tiles.o $(BUILD)/tests/support/tile_product_real.o: CFLAGS += $(AVX512) -mavx512bf16 -mamx-tile -mamx-bf16
 endif
-# On an Arm gcc 12.2, Debian 12's, fails inside where a loop takes the maximum by fmax, which is an instruction there.
+# For Arm, gcc 12.2 (Debian 12's) crashes on loops that take a maximum with fmax.
 ifneq ($(filter aarch64%,$(TARGET)),)
 CFLAGS  += $(if $(filter 12.0.% 12.1.% 12.2.%,$(shell $(CC) -dumpfullversion 2>/dev/null)),-fno-builtin-fmax -fno-builtin-fmaxf)
 endif

@@ -103,8 +103,8 @@ static int set_up(void **state) {
 
 // --- documented keys: those in backticks in the first column
 
-static void add_cell(const char *line, json_t *sure, json_t *sometimes) {
-    json_t *to = strncmp(line, "| *sometimes*", 13) == 0 ? sometimes : sure;
+static void add_cell(const char *line, json_t *sure, json_t *optional) {
+    json_t *to = strncmp(line, "| *optional*", 12) == 0 ? optional : sure;
     const char *end = strchr(line + 1, '|');
     for (const char *at = strchr(line, '`'); at && at < end;) {
         const char *close = strchr(at + 1, '`');
@@ -113,7 +113,7 @@ static void add_cell(const char *line, json_t *sure, json_t *sometimes) {
     }
 }
 
-static void read_section(const char *name, json_t *sure, json_t *sometimes) {
+static void read_section(const char *name, json_t *sure, json_t *optional) {
     const char *root = getenv("OUTPACE_ROOT");
     char head[64];
     size_t size;
@@ -121,7 +121,7 @@ static void read_section(const char *name, json_t *sure, json_t *sometimes) {
     char *page = scratch_read(root ? root : ".", "docs/json.md", &size), *at = strstr(page, head);
     if (!at) fail_msg("docs/json.md has no section '%s'", name);
     for (at += strlen(head); *at && strncmp(at, "## ", 3) != 0; at += strcspn(at, "\n"), at += *at == '\n')
-        if (strncmp(at, "| ", 2) == 0) add_cell(at, sure, sometimes);
+        if (strncmp(at, "| ", 2) == 0) add_cell(at, sure, optional);
     mem_free(page);
 }
 
@@ -159,19 +159,19 @@ static void first_not_in(const char *section, json_t *keys, json_t *known, json_
 static void check_json(const char *folder, const Case *c) {
     Child child;
     Error e = {0};
-    json_t *sure = json_object(), *sometimes = json_object(), *printed = json_object();
-    read_section(c->section, sure, sometimes);
+    json_t *sure = json_object(), *optional = json_object(), *printed = json_object();
+    read_section(c->section, sure, optional);
     ask(folder, c, "--json", &child);
     json_t *value = json_from_bytes(text_get(&child.out), child.out.length, c->section, &e);
     if (!value) fail_msg("%s", e.text);
     add_keys(value, "", printed);
-    first_not_in(c->section, printed, sure, sometimes, "is printed, but not in docs/json.md");
+    first_not_in(c->section, printed, sure, optional, "is printed, but not in docs/json.md");
     first_not_in(c->section, sure, printed, printed, "is in docs/json.md, but not printed");
     assert_true(json_object_size(printed) > 3);
     child_release(&child);
     json_decref(value);
     json_decref(printed);
-    json_decref(sometimes);
+    json_decref(optional);
     json_decref(sure);
 }
 
@@ -193,20 +193,20 @@ static void csv_has_the_same(void **state) {
         const Case *c = &CASES[i];
         if (c->csv == JSON_ONLY) continue;
         Child child;
-        json_t *sure = json_object(), *sometimes = json_object();
+        json_t *sure = json_object(), *optional = json_object();
         int columns = 0;
-        read_section(c->section, sure, sometimes);
+        read_section(c->section, sure, optional);
         ask(*state, c, "--csv", &child);
         char *line = mem_text(text_get(&child.out), strcspn(text_get(&child.out), "\r\n")), *rest = NULL;
         for (char *column = strtok_r(line, ",", &rest); column; column = strtok_r(NULL, ",", &rest)) {
-            if (!is_column(c, sure, column) && !is_column(c, sometimes, column))
+            if (!is_column(c, sure, column) && !is_column(c, optional, column))
                 fail_msg("%s: column '%s' is not in docs/json.md", c->section, column);
             columns++;
         }
         assert_true(columns > 3 && strlen(strchr(text_get(&child.out), '\n')) > 1);
         mem_free(line);
         child_release(&child);
-        json_decref(sometimes);
+        json_decref(optional);
         json_decref(sure);
     }
 }
