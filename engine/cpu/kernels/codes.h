@@ -6,16 +6,18 @@
 // rows. Both ways are the sums of the product with bf16 weights, in the same order.
 //
 // Four bits: the sixteen values of a group are a table, and the codes look them up. Floor: bytes / memory
-// bandwidth. In AVX-512 a step of an output takes 9 instructions of 4 bits in groups of 32 and 13 of 8 bits,
-// two a cycle: as long as its bytes take with 8 bits, longer with 4 (results/speed.md).
+// bandwidth. In AVX-512 a step of an output takes 8 instructions of 4 bits in groups of 32 and 12 of 8 bits,
+// two a cycle: about as long as its bytes take (results/speed.md).
 #pragma once
 #include "engine/cpu/kernels/product.h"
 
 enum { SCALES = 64 }; // groups whose scales are read at a time
 
+// `low` is a group's own (engine/model/tensor.h) or, of 8 bits, -CODE_BASE scales.
 typedef struct GroupScales {
     float scale[SCALES], low[SCALES];
 } GroupScales;
+#define CODE_BASE (0x1p15f + 128)
 
 // Groups [first, first + count) of a row, count <= SCALES.
 INLINE void read_scales(const Tensor *w, const unsigned char *of_row, int first, int count,
@@ -27,7 +29,7 @@ INLINE void read_scales(const Tensor *w, const unsigned char *of_row, int first,
         for (int i = 0; i < count; i += LANES) {
             Lanes scale = lanes_f16((const uint16_t *)(const void *)at + i);
             lanes_store(out->scale + i, scale);
-            lanes_store(out->low + i, lanes_mul(scale, lanes_set(w->codes.bits == 4 ? -8 : 0)));
+            lanes_store(out->low + i, lanes_mul(scale, lanes_set(w->codes.bits == 4 ? -8 : -CODE_BASE)));
         }
         return;
     }
@@ -36,20 +38,18 @@ INLINE void read_scales(const Tensor *w, const unsigned char *of_row, int first,
     for (int i = 0; i < count; i++) {
         ScalePair pair = tensor_scale(&row, 0, (size_t)(first + i));
         out->scale[i] = pair.scale;
-        out->low[i] = pair.low;
+        out->low[i] = w->codes.bits == 4 ? pair.low : -CODE_BASE * pair.scale;
     }
 }
 
 // --- a step of codes as values
 //
-// A group's book is what turns its codes into values. Of 8 bits it is the scale in every lane; in groups of
-// 16, which are half a step, the first half's and the second's. Of 4 bits it is the table of the values in
-// f32; for decode_pairs, in bf16 and twice.
-
-static inline Lanes lanes_codes(void) {
-    static const float codes[LANES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    return lanes_load(codes);
-}
+// A group's book is what turns its codes into values. Of 8 bits it is the scale in every lane, and low; in
+// groups of 16, which are half a step, the scale of the first half and of the second. Of 4 bits it is the
+// table of the values in f32; for decode_pairs, in bf16 and twice.
+typedef struct Book {
+    Lanes of, low;
+} Book;
 
 // To bf16: 65535 x, rounded to f32, is 65536 x less the rounded x. It needs 0 or 2^-126 <= |x| < 2^111, as
 // tensor.h promises. A zero loses its sign, which no sum shows: sums begin with +0.
@@ -72,13 +72,15 @@ INLINE CodeStep load_codes(int bits, const unsigned char *codes) {
     if (bits == 4) return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)codes));
     return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)codes));
 }
-INLINE Lanes decode_half(int bits, CodeStep codes, Lanes book, int half) {
-    if (bits == 4) return _mm512_permutexvar_ps(half ? _mm512_srli_epi32(codes, 4) : codes, book);
-    // A code plus 128 as the low digits of 2^23, or of 2^15.
-    __m512 code = half ? _mm512_sub_ps(digits_of(codes, 0xff00, 0x47008000), _mm512_set1_ps(0x1p15f + 128))
-                       : _mm512_sub_ps(digits_of(codes, 0xff, 0x4b000080), _mm512_set1_ps(0x1p23f + 128));
-    return lanes_bf16_round(lanes_mul(code, book));
+// The codes of 8 bits are the low digits of 2^23 + 128, or those of 2^15 + 128, whose product with a scale
+// is exact.
+INLINE Lanes decode_half(int bits, CodeStep codes, Book book, int half) {
+    if (bits == 4) return _mm512_permutexvar_ps(half ? _mm512_srli_epi32(codes, 4) : codes, book.of);
+    if (half) return lanes_bf16_round(lanes_fma(digits_of(codes, 0xff00, 0x47008000), book.of, book.low));
+    __m512 code = _mm512_sub_ps(digits_of(codes, 0xff, 0x4b000080), _mm512_set1_ps(0x1p23f + 128));
+    return lanes_bf16_round(lanes_mul(code, book.of));
 }
+INLINE CodeStep odd_codes(CodeStep codes) { return _mm512_srli_epi32(codes, 8); }
 static inline Lanes lanes_join(Lanes even, Lanes odd) {
     return _mm512_castsi512_ps(
         _mm512_or_si512(_mm512_srli_epi32(_mm512_castps_si512(even), 16), _mm512_castps_si512(odd)));
@@ -87,21 +89,20 @@ static inline Lanes lanes_join(Lanes even, Lanes odd) {
 #if defined(__AVX512BF16__)
 // The values as 32 neighbours in bf16. Indexes into a table have five bits, and the fifth is the next code's.
 #define DECODES_PAIRS
-INLINE Lanes pair_book(int bits, Lanes book) {
-    if (bits == 8) return book;
-    __m256i half = (__m256i)_mm512_cvtneps_pbh(book);
+INLINE Lanes pair_table(Lanes values) {
+    __m256i half = (__m256i)_mm512_cvtneps_pbh(values);
     return _mm512_castsi512_ps(_mm512_inserti64x4(_mm512_castsi256_si512(half), half, 1));
 }
-INLINE Lanes decode_pairs(int bits, const unsigned char *codes, Lanes book) {
+INLINE Lanes decode_pairs(int bits, const unsigned char *codes, Book book) {
     const __m128i *at = (const __m128i *)(const void *)codes;
     if (bits == 4) {
         __m512i i = _mm512_cvtepu8_epi32(_mm_loadu_si128(at));
         i = _mm512_or_si512(i, _mm512_slli_epi32(i, 12));
-        return _mm512_castsi512_ps(_mm512_permutexvar_epi16(i, _mm512_castps_si512(book)));
+        return _mm512_castsi512_ps(_mm512_permutexvar_epi16(i, _mm512_castps_si512(book.of)));
     }
     __m512 a = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(at)));
     __m512 b = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(at + 1)));
-    __m512bh both = _mm512_cvtne2ps_pbh(_mm512_mul_ps(b, book), _mm512_mul_ps(a, book));
+    __m512bh both = _mm512_cvtne2ps_pbh(_mm512_mul_ps(b, book.of), _mm512_mul_ps(a, book.of));
     return _mm512_castsi512_ps((__m512i)both);
 }
 #endif
@@ -123,13 +124,16 @@ INLINE CodeStep load_codes(int bits, const unsigned char *codes) {
     return (CodeStep){_mm256_cvtepi16_epi32(_mm_loadu_si128(at)),
                       _mm256_cvtepi16_epi32(_mm_loadu_si128(at + 1))};
 }
-INLINE Lanes decode_half(int bits, CodeStep c, Lanes book, int half) {
+INLINE Lanes decode_half(int bits, CodeStep c, Book book, int half) {
     if (bits == 4 && half) c = (CodeStep){_mm256_srli_epi32(c.a, 4), _mm256_srli_epi32(c.b, 4)};
-    if (bits == 4) return (Lanes){look_up(book, c.a), look_up(book, c.b)};
+    if (bits == 4) return (Lanes){look_up(book.of, c.a), look_up(book.of, c.b)};
     if (!half) c = (CodeStep){_mm256_slli_epi32(c.a, 24), _mm256_slli_epi32(c.b, 24)};
     int shift = half ? 8 : 24;
     c = (CodeStep){_mm256_srai_epi32(c.a, shift), _mm256_srai_epi32(c.b, shift)};
-    return lanes_bf16_round(lanes_mul((Lanes){_mm256_cvtepi32_ps(c.a), _mm256_cvtepi32_ps(c.b)}, book));
+    return lanes_bf16_round(lanes_mul((Lanes){_mm256_cvtepi32_ps(c.a), _mm256_cvtepi32_ps(c.b)}, book.of));
+}
+INLINE CodeStep odd_codes(CodeStep c) {
+    return (CodeStep){_mm256_srli_epi32(c.a, 8), _mm256_srli_epi32(c.b, 8)};
 }
 static inline __m256 join_8(__m256 even, __m256 odd) {
     return _mm256_castsi256_ps(
@@ -150,13 +154,14 @@ typedef struct CodeStep {
     const unsigned char *at;
 } CodeStep;
 INLINE CodeStep load_codes(int bits, const unsigned char *codes) { return (void)bits, (CodeStep){codes}; }
-INLINE Lanes decode_half(int bits, CodeStep c, Lanes book, int half) {
+INLINE Lanes decode_half(int bits, CodeStep c, Book book, int half) {
     float of[LANES], x[LANES];
-    lanes_store(of, book);
+    lanes_store(of, book.of);
     for (int i = 0; i < LANES; i++)
         x[i] = bits == 4 ? of[c.at[i] >> 4 * half & 15] : (float)(int8_t)c.at[2 * i + half] * of[i];
     return bits == 4 ? lanes_load(x) : lanes_bf16_round(lanes_load(x));
 }
+INLINE CodeStep odd_codes(CodeStep c) { return (CodeStep){c.at + 1}; }
 static inline Lanes lanes_join(Lanes even, Lanes odd) {
     uint32_t a[LANES], b[LANES];
     memcpy(a, &even, sizeof a);
@@ -167,33 +172,38 @@ static inline Lanes lanes_join(Lanes even, Lanes odd) {
 }
 #endif
 
-// A step's values as 32 neighbours in bf16, by a book in f32.
-INLINE Lanes join_halves(int bits, const unsigned char *codes, Lanes book) {
-    CodeStep step = load_codes(bits, codes);
-    return lanes_join(decode_half(bits, step, book, 0), decode_half(bits, step, book, 1));
-}
-
 #if defined(DECODES_PAIRS)
 enum { PAIR_BOOKS = 1 };
 #else
+// A step's values as 32 neighbours in bf16.
 enum { PAIR_BOOKS = 0 };
-INLINE Lanes pair_book(int bits, Lanes book) { return (void)bits, book; }
-INLINE Lanes decode_pairs(int bits, const unsigned char *codes, Lanes book) {
-    return join_halves(bits, codes, book);
+INLINE Lanes pair_table(Lanes values) { return values; }
+INLINE Lanes decode_pairs(int bits, const unsigned char *codes, Book book) {
+    CodeStep step = load_codes(bits, codes);
+    return lanes_join(decode_half(bits, step, book, 0), decode_half(bits, step, book, 1));
 }
 #endif
 
-INLINE Lanes book_of(bool pairs, int bits, float scale, float low) {
-    if (bits == 8) return lanes_set(scale);
-    Lanes values = lanes_fma(lanes_codes(), lanes_set(scale), lanes_set(low));
-    return pairs && PAIR_BOOKS ? pair_book(bits, values) : lanes_bf16_round(values);
+// Around the middle, a value is (code - 8) * scale and exact, so it's rounded without being computed before.
+INLINE Book book_of(bool pairs, int bits, bool middle, float scale, float low) {
+    static const float numbers[LANES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    Lanes all = lanes_set(scale), codes = lanes_load(numbers);
+    if (bits == 8) return (Book){all, lanes_set(low)};
+    if (pairs && PAIR_BOOKS) return (Book){.of = pair_table(lanes_fma(codes, all, lanes_set(low)))};
+    if (!middle) return (Book){.of = lanes_bf16_round(lanes_fma(codes, all, lanes_set(low)))};
+    Lanes up = lanes_fma(codes, lanes_set(65536), lanes_set(-8 * 65536));
+    Lanes down = lanes_fma(codes, lanes_set(-65535), lanes_set(8 * 65535));
+    return (Book){.of = lanes_fma(up, all, lanes_mul(down, all))};
+}
+INLINE bool around_middle(const Tensor *w) {
+    return w->codes.kind == SCALES_F16 || w->codes.kind == SCALES_F32;
 }
 
 // --- values in scratch memory
 
 enum { FETCH_CODES = 2048 }; // bytes ahead, in the rows after one another
 
-INLINE unsigned char *decode_group(int bits, int steps, const unsigned char *codes, Lanes book,
+INLINE unsigned char *decode_group(int bits, int steps, const unsigned char *codes, Book book,
                                    unsigned char *out) {
     for (int i = 0; i < steps; i++, codes += LANE_PAIRS * bits / 8, out += LANE_PAIRS * sizeof(uint16_t)) {
         __builtin_prefetch(codes + FETCH_CODES, 0, 3);
@@ -202,12 +212,14 @@ INLINE unsigned char *decode_group(int bits, int steps, const unsigned char *cod
     return out;
 }
 
-// Groups of 16, two a step.
+// Groups of 16, two a step. A scale may have more bits than the sum with low could hold.
 INLINE unsigned char *decode_halves(const unsigned char *codes, const GroupScales *s, int count,
                                     unsigned char *out) {
     for (int g = 0; g < count; g += 2, codes += LANE_PAIRS, out += LANE_PAIRS * sizeof(uint16_t)) {
-        Lanes book = lanes_halves(s->scale[g], s->scale[g + 1]);
-        lanes_store((float *)(void *)out, join_halves(8, codes, book));
+        Book book = {.of = lanes_halves(s->scale[g], s->scale[g + 1])};
+        CodeStep step = load_codes(8, codes);
+        Lanes odd = decode_half(8, odd_codes(step), book, 0);
+        lanes_store((float *)(void *)out, lanes_join(decode_half(8, step, book, 0), odd));
     }
     return out;
 }
@@ -216,6 +228,7 @@ INLINE unsigned char *decode_halves(const unsigned char *codes, const GroupScale
 INLINE void decode_rows_of(int bits, int steps, const Tensor *w, int first, int count, void *to) {
     unsigned char *out = to;
     int group = w->codes.group, groups = w->columns / group;
+    bool middle = around_middle(w);
     for (int r = first; r < first + count; r++) {
         Tensor row = tensor_rows(w, r, 1);
         const unsigned char *codes = row.data;
@@ -226,7 +239,7 @@ INLINE void decode_rows_of(int bits, int steps, const Tensor *w, int first, int 
             if (!steps) out = decode_halves(codes, &s, part, out);
             for (int i = 0; steps && i < part; i++)
                 out = decode_group(bits, steps, codes + (size_t)i * (size_t)(group * bits / 8),
-                                   book_of(true, bits, s.scale[i], s.low[i]), out);
+                                   book_of(true, bits, middle, s.scale[i], s.low[i]), out);
             codes += part * group * bits / 8;
         }
     }
@@ -255,7 +268,7 @@ INLINE void add_values(Form form, int rows, const Lanes *weight, const unsigned 
 }
 
 // Adds a step of codes. The outputs' instructions take turns: a processor looks only so far ahead.
-INLINE void add_codes(Form form, int bits, int rows, const unsigned char *const *codes, const Lanes *book,
+INLINE void add_codes(Form form, int bits, int rows, const unsigned char *const *codes, const Book *book,
                       const unsigned char *x, Lanes (*sum)[BLOCK_ROWS]) {
     Lanes weight[BLOCK_OUTPUTS];
     CodeStep step[BLOCK_OUTPUTS];
@@ -284,7 +297,7 @@ typedef struct CodeBlock {
 } CodeBlock;
 
 // `steps` is a constant where it is 1.
-INLINE void code_block(Form form, int bits, int steps, int rows, const CodeBlock *c) {
+INLINE void code_block(Form form, int bits, bool middle, int steps, int rows, const CodeBlock *c) {
     const Block *b = &c->b;
     const unsigned char *codes[BLOCK_OUTPUTS], *x = b->x;
     int groups = b->columns / c->w->codes.group;
@@ -299,10 +312,10 @@ INLINE void code_block(Form form, int bits, int steps, int rows, const CodeBlock
         for (int o = 0; o < BLOCK_OUTPUTS; o++)
             read_scales(c->w, c->scales + (size_t)o * c->scales_apart, g, part, &s[o]);
         for (int i = 0; i < part; i++) {
-            Lanes book[BLOCK_OUTPUTS];
+            Book book[BLOCK_OUTPUTS];
 #pragma GCC unroll 8
             for (int o = 0; o < BLOCK_OUTPUTS; o++)
-                book[o] = book_of(form == FORM_PAIRS, bits, s[o].scale[i], s[o].low[i]);
+                book[o] = book_of(form == FORM_PAIRS, bits, middle, s[o].scale[i], s[o].low[i]);
             for (int k = 0; k < steps; k++, x += (size_t)rows * step_bytes(form)) {
                 add_codes(form, bits, rows, codes, book, x, sum);
                 for (int o = 0; o < BLOCK_OUTPUTS; o++) __builtin_prefetch(codes[o] + FETCH_AHEAD_FEW, 0, 3);
@@ -313,15 +326,15 @@ INLINE void code_block(Form form, int bits, int steps, int rows, const CodeBlock
     product_put(BLOCK_OUTPUTS, rows, sum, b);
 }
 
-INLINE void code_rows(Form form, int bits, int steps, int rows, const CodeBlock *c) {
+INLINE void code_rows(Form form, int bits, bool middle, int steps, int rows, const CodeBlock *c) {
 #define ROWS(count) (count < BLOCK_ROWS ? count : BLOCK_ROWS)
     switch (rows) {
-    case 1: code_block(form, bits, steps, ROWS(1), c); break;
-    case 2: code_block(form, bits, steps, ROWS(2), c); break;
-    case 3: code_block(form, bits, steps, ROWS(3), c); break;
-    case 4: code_block(form, bits, steps, ROWS(4), c); break;
-    case 5: code_block(form, bits, steps, ROWS(5), c); break;
-    case 6: code_block(form, bits, steps, ROWS(6), c); break;
+    case 1: code_block(form, bits, middle, steps, ROWS(1), c); break;
+    case 2: code_block(form, bits, middle, steps, ROWS(2), c); break;
+    case 3: code_block(form, bits, middle, steps, ROWS(3), c); break;
+    case 4: code_block(form, bits, middle, steps, ROWS(4), c); break;
+    case 5: code_block(form, bits, middle, steps, ROWS(5), c); break;
+    case 6: code_block(form, bits, middle, steps, ROWS(6), c); break;
     }
 #undef ROWS
 }
@@ -329,8 +342,8 @@ INLINE void code_rows(Form form, int bits, int steps, int rows, const CodeBlock 
 typedef void Multiply(const Tensor *w, const Packed *p, float *y, size_t stride, int from, int to);
 
 // Outputs [from, to), a multiple of BLOCK_OUTPUTS of them.
-INLINE void code_product(Form form, int bits, int steps, const Tensor *w, const Packed *p, float *y,
-                         size_t stride, int from, int to) {
+INLINE void code_product(Form form, int bits, bool middle, int steps, const Tensor *w, const Packed *p,
+                         float *y, size_t stride, int from, int to) {
     int part = (to - from) / BLOCK_OUTPUTS;
     size_t row = tensor_row_bytes(w), scales = tensor_row_scale_bytes(w);
     CodeBlock c = {.b = {.columns = w->columns,
@@ -345,7 +358,7 @@ INLINE void code_product(Form form, int bits, int steps, const Tensor *w, const 
         c.b.w = at.data;
         c.b.y = y + i;
         c.scales = at.codes.scales;
-        code_rows(form, bits, steps, p->rows, &c);
+        code_rows(form, bits, middle, steps, p->rows, &c);
     }
 }
 
@@ -353,8 +366,10 @@ INLINE void code_product(Form form, int bits, int steps, const Tensor *w, const 
     static __attribute__((noinline)) void name(const Tensor *w, const Packed *p, float *y, size_t stride, \
                                                int from, int to) {                                        \
         int steps = w->codes.group / LANE_PAIRS;                                                          \
-        if (steps == 1) code_product(form, bits, 1, w, p, y, stride, from, to);                           \
-        else code_product(form, bits, steps, w, p, y, stride, from, to);                                  \
+        bool middle = bits == 8 || form == FORM_PAIRS || around_middle(w);                                \
+        if (steps == 1 && middle) code_product(form, bits, true, 1, w, p, y, stride, from, to);           \
+        else if (steps == 1) code_product(form, bits, false, 1, w, p, y, stride, from, to);               \
+        else code_product(form, bits, false, steps, w, p, y, stride, from, to);                           \
     }
 PRODUCT(codes_8, FORM_BF16, 8)
 PRODUCT(codes_4, FORM_BF16, 4)
