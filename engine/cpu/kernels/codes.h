@@ -19,26 +19,65 @@ typedef struct GroupScales {
 } GroupScales;
 #define CODE_BASE (0x1p15f + 128)
 
-// Groups [first, first + count) of a row, count <= SCALES.
+enum { NESTS = SCALES / GROUPS_NESTED };
+_Static_assert(2 * NESTS == LANES, "the halves of all nests are one vector");
+
+static __attribute__((noinline)) void read_nests(const unsigned char *at, int count, GroupScales *out) {
+    uint16_t halves[LANES] = {0};
+    uint8_t factors[SCALES], lows[SCALES];
+    float of[LANES];
+    for (int n = 0; n < count; n++) {
+        const unsigned char *nest = at + (size_t)n * sizeof(ScaleNest);
+        memcpy(&halves[n], nest + offsetof(ScaleNest, scale), sizeof *halves);
+        memcpy(&halves[NESTS + n], nest + offsetof(ScaleNest, low), sizeof *halves);
+        memcpy(factors + n * GROUPS_NESTED, nest + offsetof(ScaleNest, factor), GROUPS_NESTED);
+        memcpy(lows + n * GROUPS_NESTED, nest + offsetof(ScaleNest, lows), GROUPS_NESTED);
+    }
+    lanes_store(of, lanes_f16(halves));
+    for (int i = 0; i < count * GROUPS_NESTED; i++) {
+        out->scale[i] = (float)factors[i];
+        out->low[i] = (float)lows[i];
+    }
+    for (int n = 0; n < count; n++)
+        for (int i = n * GROUPS_NESTED; i < (n + 1) * GROUPS_NESTED; i++) {
+            out->scale[i] *= of[n];
+            out->low[i] *= -of[NESTS + n];
+        }
+}
+
+INLINE void read_halves(const unsigned char *at, int count, float below, GroupScales *out) {
+    uint16_t last[SCALES] = {0};
+    if (count < SCALES) at = memcpy(last, at, (size_t)count * sizeof *last);
+    for (int i = 0; i < count; i += LANES) {
+        Lanes scale = lanes_f16((const uint16_t *)(const void *)at + i);
+        lanes_store(out->scale + i, scale);
+        lanes_store(out->low + i, lanes_mul(scale, lanes_set(below)));
+    }
+}
+
+// Groups [first, first + count) of a row, count <= SCALES; first is a multiple of SCALES.
 INLINE void read_scales(const Tensor *w, const unsigned char *of_row, int first, int count,
                         GroupScales *out) {
-    if (w->codes.kind == SCALES_F16) {
-        const unsigned char *at = of_row + (size_t)first * sizeof(uint16_t);
-        uint16_t last[SCALES] = {0};
-        if (count < SCALES) at = memcpy(last, at, (size_t)count * sizeof *last);
-        for (int i = 0; i < count; i += LANES) {
-            Lanes scale = lanes_f16((const uint16_t *)(const void *)at + i);
-            lanes_store(out->scale + i, scale);
-            lanes_store(out->low + i, lanes_mul(scale, lanes_set(w->codes.bits == 4 ? -8 : -CODE_BASE)));
+    float below = w->codes.bits == 4 ? -8 : -CODE_BASE;
+    switch (w->codes.kind) {
+    case SCALES_F16: read_halves(of_row + (size_t)first * sizeof(uint16_t), count, below, out); break;
+    case SCALES_F32:
+        for (int i = 0; i < count; i++) {
+            memcpy(&out->scale[i], of_row + (size_t)(first + i) * sizeof(float), sizeof(float));
+            out->low[i] = below * out->scale[i];
         }
-        return;
-    }
-    Tensor row = *w;
-    row.codes.scales = of_row;
-    for (int i = 0; i < count; i++) {
-        ScalePair pair = tensor_scale(&row, 0, (size_t)(first + i));
-        out->scale[i] = pair.scale;
-        out->low[i] = w->codes.bits == 4 ? pair.low : -CODE_BASE * pair.scale;
+        break;
+    case SCALES_PAIRS:
+        for (int i = 0; i < count; i++) {
+            ScalePair pair;
+            memcpy(&pair, of_row + (size_t)(first + i) * sizeof pair, sizeof pair);
+            out->scale[i] = pair.scale;
+            out->low[i] = pair.low;
+        }
+        break;
+    case SCALES_NESTED:
+        read_nests(of_row + (size_t)(first / GROUPS_NESTED) * sizeof(ScaleNest), count / GROUPS_NESTED, out);
+        break;
     }
 }
 
@@ -199,6 +238,12 @@ INLINE bool around_middle(const Tensor *w) {
     return w->codes.kind == SCALES_F16 || w->codes.kind == SCALES_F32;
 }
 
+// Groups of 16, two a step. A scale may have more bits than its product with CODE_BASE could hold.
+INLINE Book split_book(float first, float second) { return (Book){.of = lanes_halves(first, second)}; }
+INLINE Lanes decode_split(CodeStep codes, Book book, int half) {
+    return decode_half(8, half ? odd_codes(codes) : codes, book, 0);
+}
+
 // --- values in scratch memory
 
 enum { FETCH_CODES = 2048 }; // bytes ahead, in the rows after one another
@@ -212,14 +257,14 @@ INLINE unsigned char *decode_group(int bits, int steps, const unsigned char *cod
     return out;
 }
 
-// Groups of 16, two a step. A scale may have more bits than the sum with low could hold.
+// Groups of 16, two a step.
 INLINE unsigned char *decode_halves(const unsigned char *codes, const GroupScales *s, int count,
                                     unsigned char *out) {
     for (int g = 0; g < count; g += 2, codes += LANE_PAIRS, out += LANE_PAIRS * sizeof(uint16_t)) {
-        Book book = {.of = lanes_halves(s->scale[g], s->scale[g + 1])};
         CodeStep step = load_codes(8, codes);
-        Lanes odd = decode_half(8, odd_codes(step), book, 0);
-        lanes_store((float *)(void *)out, lanes_join(decode_half(8, step, book, 0), odd));
+        Book book = split_book(s->scale[g], s->scale[g + 1]);
+        Lanes even = decode_split(step, book, 0), odd = decode_split(step, book, 1);
+        lanes_store((float *)(void *)out, lanes_join(even, odd));
     }
     return out;
 }
@@ -268,8 +313,8 @@ INLINE void add_values(Form form, int rows, const Lanes *weight, const unsigned 
 }
 
 // Adds a step of codes. The outputs' instructions take turns: a processor looks only so far ahead.
-INLINE void add_codes(Form form, int bits, int rows, const unsigned char *const *codes, const Book *book,
-                      const unsigned char *x, Lanes (*sum)[BLOCK_ROWS]) {
+INLINE void add_codes(Form form, int bits, bool split, int rows, const unsigned char *const *codes,
+                      const Book *book, const unsigned char *x, Lanes (*sum)[BLOCK_ROWS]) {
     Lanes weight[BLOCK_OUTPUTS];
     CodeStep step[BLOCK_OUTPUTS];
     if (form == FORM_PAIRS) {
@@ -283,7 +328,9 @@ INLINE void add_codes(Form form, int bits, int rows, const unsigned char *const 
 #pragma GCC unroll 2
     for (int half = 0; half < 2; half++) {
 #pragma GCC unroll 8
-        for (int o = 0; o < BLOCK_OUTPUTS; o++) weight[o] = decode_half(bits, step[o], book[o], half);
+        for (int o = 0; o < BLOCK_OUTPUTS; o++)
+            weight[o] =
+                split ? decode_split(step[o], book[o], half) : decode_half(bits, step[o], book[o], half);
         add_values(form, rows, weight, x + (size_t)half * sizeof(Lanes), sum);
     }
 }
@@ -296,7 +343,7 @@ typedef struct CodeBlock {
     size_t scales_apart;
 } CodeBlock;
 
-// `steps` is a constant where it is 1.
+// `steps` of a group; a constant where it is 1, or 0 for half a one.
 INLINE void code_block(Form form, int bits, bool middle, int steps, int rows, const CodeBlock *c) {
     const Block *b = &c->b;
     const unsigned char *codes[BLOCK_OUTPUTS], *x = b->x;
@@ -311,13 +358,14 @@ INLINE void code_block(Form form, int bits, bool middle, int steps, int rows, co
         int part = groups - g < SCALES ? groups - g : SCALES;
         for (int o = 0; o < BLOCK_OUTPUTS; o++)
             read_scales(c->w, c->scales + (size_t)o * c->scales_apart, g, part, &s[o]);
-        for (int i = 0; i < part; i++) {
+        for (int i = 0; i < part; i += steps ? 1 : 2) {
             Book book[BLOCK_OUTPUTS];
 #pragma GCC unroll 8
             for (int o = 0; o < BLOCK_OUTPUTS; o++)
-                book[o] = book_of(form == FORM_PAIRS, bits, middle, s[o].scale[i], s[o].low[i]);
-            for (int k = 0; k < steps; k++, x += (size_t)rows * step_bytes(form)) {
-                add_codes(form, bits, rows, codes, book, x, sum);
+                book[o] = steps ? book_of(form == FORM_PAIRS, bits, middle, s[o].scale[i], s[o].low[i])
+                                : split_book(s[o].scale[i], s[o].scale[i + 1]);
+            for (int k = 0; k < (steps ? steps : 1); k++, x += (size_t)rows * step_bytes(form)) {
+                add_codes(form, bits, !steps, rows, codes, book, x, sum);
                 for (int o = 0; o < BLOCK_OUTPUTS; o++) __builtin_prefetch(codes[o] + FETCH_AHEAD_FEW, 0, 3);
                 for (int o = 0; o < BLOCK_OUTPUTS; o++) codes[o] += LANE_PAIRS * bits / 8;
             }
@@ -369,6 +417,8 @@ INLINE void code_product(Form form, int bits, bool middle, int steps, const Tens
         bool middle = bits == 8 || form == FORM_PAIRS || around_middle(w);                                \
         if (steps == 1 && middle) code_product(form, bits, true, 1, w, p, y, stride, from, to);           \
         else if (steps == 1) code_product(form, bits, false, 1, w, p, y, stride, from, to);               \
+        else if (bits == 8 && form != FORM_PAIRS && !steps)                                               \
+            code_product(form, bits, true, 0, w, p, y, stride, from, to);                                 \
         else code_product(form, bits, false, steps, w, p, y, stride, from, to);                           \
     }
 PRODUCT(codes_8, FORM_BF16, 8)
@@ -400,7 +450,8 @@ static inline void matmul(const Tensor *w, const Packed *p, float *y, size_t str
         multiply_values(w, p, y, stride, from, to);
         return;
     }
-    if (p->rows <= BLOCK_ROWS && w->codes.group >= LANE_PAIRS) {
+    bool split = w->codes.group < LANE_PAIRS; // groups of 16, which pairs have no registers' form for
+    if (p->rows <= BLOCK_ROWS && !(split && packed_form(p) == FORM_PAIRS)) {
         int whole = from + (to - from) / BLOCK_OUTPUTS * BLOCK_OUTPUTS;
         product_of_codes(p, w->codes.bits)(w, p, y, stride, from, whole);
         y += whole - from;
