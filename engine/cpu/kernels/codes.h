@@ -299,6 +299,16 @@ static __attribute__((noinline)) void decode_rows(const Tensor *w, int first, in
 
 // --- values in registers
 
+typedef void Multiply(const Tensor *w, const Packed *p, float *y, size_t stride, int from, int to);
+
+#if defined(LANES_PLAIN)
+// Decoding first is as fast.
+static inline Multiply *product_of_codes(const Tensor *w, const Packed *p) {
+    (void)w, (void)p;
+    return NULL;
+}
+#else
+
 // Adds values of some columns to all sums of a block; `x` are the rows' inputs there.
 INLINE void add_values(Form form, int rows, const Lanes *weight, const unsigned char *x,
                        Lanes (*sum)[BLOCK_ROWS]) {
@@ -387,8 +397,6 @@ INLINE void code_rows(Form form, int bits, bool middle, int steps, int rows, con
 #undef ROWS
 }
 
-typedef void Multiply(const Tensor *w, const Packed *p, float *y, size_t stride, int from, int to);
-
 // Outputs [from, to), a multiple of BLOCK_OUTPUTS of them.
 INLINE void code_product(Form form, int bits, bool middle, int steps, const Tensor *w, const Packed *p,
                          float *y, size_t stride, int from, int to) {
@@ -410,22 +418,32 @@ INLINE void code_product(Form form, int bits, bool middle, int steps, const Tens
     }
 }
 
-#define PRODUCT(name, form, bits)                                                                         \
+#define CODES_FORM (HAS_PAIRS ? FORM_PAIRS : FORM_BF16) // the set's best; in another one decode first
+
+INLINE void codes_of(int bits, const Tensor *w, const Packed *p, float *y, size_t stride, int from, int to) {
+    int steps = w->codes.group / LANE_PAIRS;
+    bool middle = bits == 8 || HAS_PAIRS || around_middle(w);
+    if (steps == 1 && middle) code_product(CODES_FORM, bits, true, 1, w, p, y, stride, from, to);
+    else if (steps == 1) code_product(CODES_FORM, bits, false, 1, w, p, y, stride, from, to);
+    else if (bits == 8 && !steps) code_product(CODES_FORM, bits, true, 0, w, p, y, stride, from, to);
+    else code_product(CODES_FORM, bits, false, steps, w, p, y, stride, from, to);
+}
+#define PRODUCT(name, bits)                                                                               \
     static __attribute__((noinline)) void name(const Tensor *w, const Packed *p, float *y, size_t stride, \
                                                int from, int to) {                                        \
-        int steps = w->codes.group / LANE_PAIRS;                                                          \
-        bool middle = bits == 8 || form == FORM_PAIRS || around_middle(w);                                \
-        if (steps == 1 && middle) code_product(form, bits, true, 1, w, p, y, stride, from, to);           \
-        else if (steps == 1) code_product(form, bits, false, 1, w, p, y, stride, from, to);               \
-        else if (bits == 8 && form != FORM_PAIRS && !steps)                                               \
-            code_product(form, bits, true, 0, w, p, y, stride, from, to);                                 \
-        else code_product(form, bits, false, steps, w, p, y, stride, from, to);                           \
+        codes_of(bits, w, p, y, stride, from, to);                                                        \
     }
-PRODUCT(codes_8, FORM_BF16, 8)
-PRODUCT(codes_4, FORM_BF16, 4)
-PRODUCT(pair_codes_8, FORM_PAIRS, 8)
-PRODUCT(pair_codes_4, FORM_PAIRS, 4)
+PRODUCT(codes_8, 8)
+PRODUCT(codes_4, 4)
 #undef PRODUCT
+
+// NULL: decode first. Pairs have no form for groups of 16.
+static inline Multiply *product_of_codes(const Tensor *w, const Packed *p) {
+    if (p->rows <= BLOCK_ROWS && packed_form(p) == CODES_FORM && !(HAS_PAIRS && w->codes.group < LANE_PAIRS))
+        return w->codes.bits == 8 ? codes_8 : codes_4;
+    return NULL;
+}
+#endif
 
 // Decodes at most `unit` outputs at a time and multiplies them as `multiply` does.
 static inline void multiply_decoded(Multiply *multiply, int unit, const Tensor *w, const Packed *p, float *y,
@@ -438,22 +456,16 @@ static inline void multiply_decoded(Multiply *multiply, int unit, const Tensor *
     }
 }
 
-// Sets without pairs have no code for them.
-static inline Multiply *product_of_codes(const Packed *p, int bits) {
-    if (HAS_PAIRS && packed_form(p) == FORM_PAIRS) return bits == 8 ? pair_codes_8 : pair_codes_4;
-    return bits == 8 ? codes_8 : codes_4;
-}
-
 // Of any weights: as they are, or coded. A rest of fewer outputs than a block is decoded.
 static inline void matmul(const Tensor *w, const Packed *p, float *y, size_t stride, int from, int to) {
     if (!w->codes.bits) {
         multiply_values(w, p, y, stride, from, to);
         return;
     }
-    bool split = w->codes.group < LANE_PAIRS; // groups of 16, which pairs have no registers' form for
-    if (p->rows <= BLOCK_ROWS && !(split && packed_form(p) == FORM_PAIRS)) {
+    Multiply *multiply = product_of_codes(w, p);
+    if (multiply) {
         int whole = from + (to - from) / BLOCK_OUTPUTS * BLOCK_OUTPUTS;
-        product_of_codes(p, w->codes.bits)(w, p, y, stride, from, whole);
+        multiply(w, p, y, stride, from, whole);
         y += whole - from;
         from = whole;
     }
