@@ -422,7 +422,7 @@ INLINE void code_product(Form form, int bits, bool middle, int steps, const Tens
 
 INLINE void codes_of(int bits, const Tensor *w, const Packed *p, float *y, size_t stride, int from, int to) {
     int steps = w->codes.group / LANE_PAIRS;
-    bool middle = bits == 8 || HAS_PAIRS || around_middle(w);
+    bool middle = bits == 8 || PAIR_BOOKS || around_middle(w); // of 8 bits and of pairs' tables it's ignored
     if (steps == 1 && middle) code_product(CODES_FORM, bits, true, 1, w, p, y, stride, from, to);
     else if (steps == 1) code_product(CODES_FORM, bits, false, 1, w, p, y, stride, from, to);
     else if (bits == 8 && !steps) code_product(CODES_FORM, bits, true, 0, w, p, y, stride, from, to);
