@@ -163,7 +163,7 @@ __device__ __forceinline__ uint32_t fma_pair(uint32_t a, uint32_t b, uint32_t c)
     return d;
 }
 #else
-// Two roundings in front are to odd numbers where the sum doesn't fit, so that only the last one counts.
+// The first two roundings are to odd where the sum doesn't fit, so that only the last one counts.
 static inline uint16_t fma_bf16(uint16_t a, uint16_t b, uint16_t c) {
     double product = (double)bf16_f32(a) * (double)bf16_f32(b), add = (double)bf16_f32(c);
     double sum = product + add, added = sum - product, rest = (product - (sum - added)) + (add - added);

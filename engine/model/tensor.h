@@ -12,8 +12,8 @@
 //      row of codes   | group 0: 32 codes | group 1: 32 codes | ..        rows one after another
 //      row of scales  | group 0 | group 1 | ..                            an array of its own
 //
-// Scales have at most 15 significant bits (in groups of 16, whose codes are of 6 bits, 18; of 4 bits, 20), so
-// that code * scale is exact. A value is 0 or at least 2^-126, and below 2^111.
+// Scales have at most 15 significant bits (18 in groups of 16, whose codes have 6 bits; 20 for codes of 4
+// bits), so that code * scale is exact. A value is 0 or at least 2^-126, and below 2^111.
 #pragma once
 #include "engine/base/numbers.h"
 

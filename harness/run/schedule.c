@@ -44,7 +44,7 @@ bool schedule_same_output(const Settings *s, const Settings *t) {
            !(s->top_p > t->top_p) && s->seed == t->seed && s->ignore_eos == t->ignore_eos;
 }
 
-// A batch's passes are whole, as those of warm methods: one baseline serves both.
+// A batch runs whole passes, as warm methods do, so one baseline serves both.
 static bool runs_warm(const Point *p) {
     return options_batch(&p->settings.engine) > 1 || schedule_is_warm(p->decoder);
 }

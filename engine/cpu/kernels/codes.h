@@ -13,7 +13,7 @@
 
 enum { SCALES = 64 }; // groups whose scales are read at a time
 
-// `low` is a group's own (engine/model/tensor.h) or, of 8 bits, -CODE_BASE scales.
+// `low` is the group's low (engine/model/tensor.h) or, for 8 bits, -CODE_BASE times its scale.
 typedef struct GroupScales {
     float scale[SCALES], low[SCALES];
 } GroupScales;
@@ -83,9 +83,9 @@ INLINE void read_scales(const Tensor *w, const unsigned char *of_row, int first,
 
 // --- a step of codes as values
 //
-// A group's book is what turns its codes into values. Of 8 bits it is the scale in every lane, and low; in
-// groups of 16, which are half a step, the scale of the first half and of the second. Of 4 bits it is the
-// table of the values in f32; for decode_pairs, in bf16 and twice.
+// A group's book turns its codes into values. For 8 bits it has the scale and the low in every lane; for
+// groups of 16, half a step each, the scales of both halves. For 4 bits it is a table of the values in f32,
+// or with PAIR_BOOKS in bf16, twice.
 typedef struct Book {
     Lanes of, low;
 } Book;
@@ -111,8 +111,8 @@ INLINE CodeStep load_codes(int bits, const unsigned char *codes) {
     if (bits == 4) return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)codes));
     return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)codes));
 }
-// The codes of 8 bits are the low digits of 2^23 + 128, or those of 2^15 + 128, whose product with a scale
-// is exact.
+// Even codes of 8 bits become the low digits of 2^23 + 128; odd ones those of 2^15 + 128, whose product with
+// a scale is exact.
 INLINE Lanes decode_half(int bits, CodeStep codes, Book book, int half) {
     if (bits == 4) return _mm512_permutexvar_ps(half ? _mm512_srli_epi32(codes, 4) : codes, book.of);
     if (half) return lanes_bf16_round(lanes_fma(digits_of(codes, 0xff00, 0x47008000), book.of, book.low));
@@ -127,7 +127,7 @@ static inline Lanes lanes_join(Lanes even, Lanes odd) {
 
 #if defined(__AVX512BF16__)
 // The values as 32 neighbours in bf16. Indexes into a table have five bits, and the fifth is the next code's.
-#define DECODES_PAIRS
+enum { PAIR_BOOKS = 1 };
 INLINE Lanes pair_table(Lanes values) {
     __m256i half = (__m256i)_mm512_cvtneps_pbh(values);
     return _mm512_castsi512_ps(_mm512_inserti64x4(_mm512_castsi256_si512(half), half, 1));
@@ -211,9 +211,7 @@ static inline Lanes lanes_join(Lanes even, Lanes odd) {
 }
 #endif
 
-#if defined(DECODES_PAIRS)
-enum { PAIR_BOOKS = 1 };
-#else
+#if !defined(__AVX512BF16__)
 // A step's values as 32 neighbours in bf16.
 enum { PAIR_BOOKS = 0 };
 INLINE Lanes pair_table(Lanes values) { return values; }
@@ -223,12 +221,12 @@ INLINE Lanes decode_pairs(int bits, const unsigned char *codes, Book book) {
 }
 #endif
 
-// Around the middle, a value is (code - 8) * scale and exact, so it's rounded without being computed before.
-INLINE Book book_of(bool pairs, int bits, bool middle, float scale, float low) {
+// `middle`: values are (code - 8) * scale, exactly, and the table is rounded in the same two instructions.
+INLINE Book book_of(int bits, bool middle, float scale, float low) {
     static const float numbers[LANES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     Lanes all = lanes_set(scale), codes = lanes_load(numbers);
     if (bits == 8) return (Book){all, lanes_set(low)};
-    if (pairs && PAIR_BOOKS) return (Book){.of = pair_table(lanes_fma(codes, all, lanes_set(low)))};
+    if (PAIR_BOOKS) return (Book){.of = pair_table(lanes_fma(codes, all, lanes_set(low)))};
     if (!middle) return (Book){.of = lanes_bf16_round(lanes_fma(codes, all, lanes_set(low)))};
     Lanes up = lanes_fma(codes, lanes_set(65536), lanes_set(-8 * 65536));
     Lanes down = lanes_fma(codes, lanes_set(-65535), lanes_set(8 * 65535));
@@ -238,7 +236,7 @@ INLINE bool around_middle(const Tensor *w) {
     return w->codes.kind == SCALES_F16 || w->codes.kind == SCALES_F32;
 }
 
-// Groups of 16, two a step. A scale may have more bits than its product with CODE_BASE could hold.
+// Groups of 16, two a step. Their scales may be too long for an exact product with CODE_BASE.
 INLINE Book split_book(float first, float second) { return (Book){.of = lanes_halves(first, second)}; }
 INLINE Lanes decode_split(CodeStep codes, Book book, int half) {
     return decode_half(8, half ? odd_codes(codes) : codes, book, 0);
@@ -284,7 +282,7 @@ INLINE void decode_rows_of(int bits, int steps, const Tensor *w, int first, int 
             if (!steps) out = decode_halves(codes, &s, part, out);
             for (int i = 0; steps && i < part; i++)
                 out = decode_group(bits, steps, codes + (size_t)i * (size_t)(group * bits / 8),
-                                   book_of(true, bits, middle, s.scale[i], s.low[i]), out);
+                                   book_of(bits, middle, s.scale[i], s.low[i]), out);
             codes += part * group * bits / 8;
         }
     }
@@ -308,29 +306,29 @@ static inline Multiply *product_of_codes(const Tensor *w, const Packed *p) {
     return NULL;
 }
 #else
+#define CODES_FORM (HAS_PAIRS ? FORM_PAIRS : FORM_BF16) // the fastest; other forms decode first
 
 // Adds values of some columns to all sums of a block; `x` are the rows' inputs there.
-INLINE void add_values(Form form, int rows, const Lanes *weight, const unsigned char *x,
-                       Lanes (*sum)[BLOCK_ROWS]) {
+INLINE void add_values(int rows, const Lanes *weight, const unsigned char *x, Lanes (*sum)[BLOCK_ROWS]) {
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++) {
-        Lanes in = lanes_load((const float *)(const void *)(x + (size_t)r * step_bytes(form)));
+        Lanes in = lanes_load((const float *)(const void *)(x + (size_t)r * step_bytes(CODES_FORM)));
 #pragma GCC unroll 8
         for (int o = 0; o < BLOCK_OUTPUTS; o++)
-            sum[o][r] = form == FORM_PAIRS ? lanes_pairs(weight[o], in, sum[o][r])
-                                           : lanes_fma(weight[o], in, sum[o][r]);
+            sum[o][r] =
+                HAS_PAIRS ? lanes_pairs(weight[o], in, sum[o][r]) : lanes_fma(weight[o], in, sum[o][r]);
     }
 }
 
 // Adds a step of codes. The outputs' instructions take turns: a processor looks only so far ahead.
-INLINE void add_codes(Form form, int bits, bool split, int rows, const unsigned char *const *codes,
-                      const Book *book, const unsigned char *x, Lanes (*sum)[BLOCK_ROWS]) {
+INLINE void add_codes(int bits, bool split, int rows, const unsigned char *const *codes, const Book *book,
+                      const unsigned char *x, Lanes (*sum)[BLOCK_ROWS]) {
     Lanes weight[BLOCK_OUTPUTS];
     CodeStep step[BLOCK_OUTPUTS];
-    if (form == FORM_PAIRS) {
+    if (HAS_PAIRS) {
 #pragma GCC unroll 8
         for (int o = 0; o < BLOCK_OUTPUTS; o++) weight[o] = decode_pairs(bits, codes[o], book[o]);
-        add_values(form, rows, weight, x, sum);
+        add_values(rows, weight, x, sum);
         return;
     }
 #pragma GCC unroll 8
@@ -341,7 +339,7 @@ INLINE void add_codes(Form form, int bits, bool split, int rows, const unsigned 
         for (int o = 0; o < BLOCK_OUTPUTS; o++)
             weight[o] =
                 split ? decode_split(step[o], book[o], half) : decode_half(bits, step[o], book[o], half);
-        add_values(form, rows, weight, x + (size_t)half * sizeof(Lanes), sum);
+        add_values(rows, weight, x + (size_t)half * sizeof(Lanes), sum);
     }
 }
 
@@ -353,8 +351,8 @@ typedef struct CodeBlock {
     size_t scales_apart;
 } CodeBlock;
 
-// `steps` of a group; a constant where it is 1, or 0 for half a one.
-INLINE void code_block(Form form, int bits, bool middle, int steps, int rows, const CodeBlock *c) {
+// `steps` is how many steps a group has: a constant if it's 1, or 0 for groups of half a step.
+INLINE void code_block(int bits, bool middle, int steps, int rows, const CodeBlock *c) {
     const Block *b = &c->b;
     const unsigned char *codes[BLOCK_OUTPUTS], *x = b->x;
     int groups = b->columns / c->w->codes.group;
@@ -372,10 +370,10 @@ INLINE void code_block(Form form, int bits, bool middle, int steps, int rows, co
             Book book[BLOCK_OUTPUTS];
 #pragma GCC unroll 8
             for (int o = 0; o < BLOCK_OUTPUTS; o++)
-                book[o] = steps ? book_of(form == FORM_PAIRS, bits, middle, s[o].scale[i], s[o].low[i])
+                book[o] = steps ? book_of(bits, middle, s[o].scale[i], s[o].low[i])
                                 : split_book(s[o].scale[i], s[o].scale[i + 1]);
-            for (int k = 0; k < (steps ? steps : 1); k++, x += (size_t)rows * step_bytes(form)) {
-                add_codes(form, bits, !steps, rows, codes, book, x, sum);
+            for (int k = 0; k < (steps ? steps : 1); k++, x += (size_t)rows * step_bytes(CODES_FORM)) {
+                add_codes(bits, !steps, rows, codes, book, x, sum);
                 for (int o = 0; o < BLOCK_OUTPUTS; o++) __builtin_prefetch(codes[o] + FETCH_AHEAD_FEW, 0, 3);
                 for (int o = 0; o < BLOCK_OUTPUTS; o++) codes[o] += LANE_PAIRS * bits / 8;
             }
@@ -384,22 +382,22 @@ INLINE void code_block(Form form, int bits, bool middle, int steps, int rows, co
     product_put(BLOCK_OUTPUTS, rows, sum, b);
 }
 
-INLINE void code_rows(Form form, int bits, bool middle, int steps, int rows, const CodeBlock *c) {
+INLINE void code_rows(int bits, bool middle, int steps, int rows, const CodeBlock *c) {
 #define ROWS(count) (count < BLOCK_ROWS ? count : BLOCK_ROWS)
     switch (rows) {
-    case 1: code_block(form, bits, middle, steps, ROWS(1), c); break;
-    case 2: code_block(form, bits, middle, steps, ROWS(2), c); break;
-    case 3: code_block(form, bits, middle, steps, ROWS(3), c); break;
-    case 4: code_block(form, bits, middle, steps, ROWS(4), c); break;
-    case 5: code_block(form, bits, middle, steps, ROWS(5), c); break;
-    case 6: code_block(form, bits, middle, steps, ROWS(6), c); break;
+    case 1: code_block(bits, middle, steps, ROWS(1), c); break;
+    case 2: code_block(bits, middle, steps, ROWS(2), c); break;
+    case 3: code_block(bits, middle, steps, ROWS(3), c); break;
+    case 4: code_block(bits, middle, steps, ROWS(4), c); break;
+    case 5: code_block(bits, middle, steps, ROWS(5), c); break;
+    case 6: code_block(bits, middle, steps, ROWS(6), c); break;
     }
 #undef ROWS
 }
 
 // Outputs [from, to), a multiple of BLOCK_OUTPUTS of them.
-INLINE void code_product(Form form, int bits, bool middle, int steps, const Tensor *w, const Packed *p,
-                         float *y, size_t stride, int from, int to) {
+INLINE void code_product(int bits, bool middle, int steps, const Tensor *w, const Packed *p, float *y,
+                         size_t stride, int from, int to) {
     int part = (to - from) / BLOCK_OUTPUTS;
     size_t row = tensor_row_bytes(w), scales = tensor_row_scale_bytes(w);
     CodeBlock c = {.b = {.columns = w->columns,
@@ -414,19 +412,17 @@ INLINE void code_product(Form form, int bits, bool middle, int steps, const Tens
         c.b.w = at.data;
         c.b.y = y + i;
         c.scales = at.codes.scales;
-        code_rows(form, bits, middle, steps, p->rows, &c);
+        code_rows(bits, middle, steps, p->rows, &c);
     }
 }
 
-#define CODES_FORM (HAS_PAIRS ? FORM_PAIRS : FORM_BF16) // the set's best; in another one decode first
-
 INLINE void codes_of(int bits, const Tensor *w, const Packed *p, float *y, size_t stride, int from, int to) {
     int steps = w->codes.group / LANE_PAIRS;
-    bool middle = bits == 8 || PAIR_BOOKS || around_middle(w); // of 8 bits and of pairs' tables it's ignored
-    if (steps == 1 && middle) code_product(CODES_FORM, bits, true, 1, w, p, y, stride, from, to);
-    else if (steps == 1) code_product(CODES_FORM, bits, false, 1, w, p, y, stride, from, to);
-    else if (bits == 8 && !steps) code_product(CODES_FORM, bits, true, 0, w, p, y, stride, from, to);
-    else code_product(CODES_FORM, bits, false, steps, w, p, y, stride, from, to);
+    bool middle = bits == 4 && !PAIR_BOOKS && around_middle(w);
+    if (steps == 1 && middle) code_product(bits, true, 1, w, p, y, stride, from, to);
+    else if (steps == 1) code_product(bits, false, 1, w, p, y, stride, from, to);
+    else if (bits == 8 && !HAS_PAIRS && !steps) code_product(bits, false, 0, w, p, y, stride, from, to);
+    else code_product(bits, false, steps, w, p, y, stride, from, to);
 }
 #define PRODUCT(name, bits)                                                                               \
     static __attribute__((noinline)) void name(const Tensor *w, const Packed *p, float *y, size_t stride, \
@@ -437,7 +433,7 @@ PRODUCT(codes_8, 8)
 PRODUCT(codes_4, 4)
 #undef PRODUCT
 
-// NULL: decode first. Pairs have no form for groups of 16.
+// NULL if codes are decoded first: for many rows, other forms, and groups of 16 in pairs.
 static inline Multiply *product_of_codes(const Tensor *w, const Packed *p) {
     if (p->rows <= BLOCK_ROWS && packed_form(p) == CODES_FORM && !(HAS_PAIRS && w->codes.group < LANE_PAIRS))
         return w->codes.bits == 8 ? codes_8 : codes_4;

@@ -12,7 +12,7 @@
 #include <string.h>
 
 static const double F32_TOLERANCE = 2e-5, HALF_FACTOR = 2;
-enum { CHECKED = 8, TOKENS = 8 }; // ids after the prompt whose logits are compared, and that are generated
+enum { CHECKED = 24, TOKENS = 8 }; // ids after the prompt whose logits are compared, and that are generated
 
 static void open_engine(Engine *engine, const Golden *g, ComputeChoice compute) {
     Error e = {0};
