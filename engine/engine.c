@@ -146,7 +146,7 @@ static size_t available_memory(void) {
 // system could drop, but must not.
 static size_t memory_beside(const Engine *other) {
     size_t available = available_memory(),
-           taken = other && !other->model.held ? model_bytes(&other->model) : 0;
+           taken = other && !other->weights.held ? model_bytes(&other->model) : 0;
     return available > taken ? available - taken : available > 0;
 }
 
@@ -396,10 +396,10 @@ bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, Engine
     Opening w;
     *engine = (Engine){0};
     if (!choose_device(&w, o, e)) return false;
-    bool ok =
-        w.device->weights ? model_open(&engine->model, dir, e) : model_open_config(&engine->model, dir, e);
+    bool ok = w.device->weights ? model_open(&engine->model, &engine->weights, dir, e)
+                                : model_open_config(&engine->model, dir, e);
     ok = ok && choose_rest(&w, &engine->model, o, e) && open_tokenizer(engine, dir, e) &&
-         (o->weights == WEIGHTS_MAPPED || model_hold(&engine->model, dir, &w.backend.progress, e)) &&
+         (o->weights == WEIGHTS_MAPPED || model_hold(&engine->model, &engine->weights, &w.backend.progress, e)) &&
          open_session(&engine->session, dir, &engine->model, w.device, &w.cards, &w.backend, e);
     EngineMemory need = w.need;
     engine->fits = w.fits;
@@ -440,15 +440,10 @@ bool engine_rehearse(Engine *engine, const char *name, const Model *m, const Eng
     if (!choose_device(&w, o, e) || !are_usable(&w, e) ||
         (w.device->backend == &cpu_backend && !cpu_isa(o->isa, e)))
         return false;
-    Model described = *m; // its tensors are the caller's
-    bool ok = choose_rest(&w, &described, o, e);
+    engine->model = *m;
+    bool ok = choose_rest(&w, &engine->model, o, e);
     if (memory) *memory = w.need;
-    described.layers = NULL;
-    described.shards = NULL;
-    described.shard_count = 0;
-    described.embedding = described.final_norm = described.head = (Tensor){0};
-    engine->model = described;
-    ok = ok && rehearse_session(&engine->session, name, &described, &w.backend, e);
+    ok = ok && rehearse_session(&engine->session, name, &engine->model, &w.backend, e);
     if (!ok) engine_close(engine);
     return ok;
 }
@@ -468,7 +463,7 @@ void engine_close(Engine *engine) {
     release_more(engine->more, engine->more_count);
     session_release(&engine->session);
     tokenizer_close(engine->tokenizer);
-    model_close(&engine->model);
+    model_close(&engine->weights);
     *engine = (Engine){0};
 }
 

@@ -11,6 +11,7 @@
 
 typedef struct Engine {
     Model model;
+    ModelWeights weights; // empty in a rehearsal, whose model's weights are the caller's
     Session session;
     Session *more; // (more_count): of the other sequences of a batch
     int more_count;

@@ -21,8 +21,15 @@
 
 enum { MOST_TRIES = 10000 };
 
-// Opens a regular file and finds its size; -1 with e filled if it can't.
-static int open_regular(const char *path, size_t *size, Error *e) {
+static FileMark mark_of(const struct stat *s) {
+    return (FileMark){.device = s->st_dev,
+                      .inode = s->st_ino,
+                      .size = s->st_size,
+                      .written_ns = s->st_mtim.tv_sec * 1000000000LL + s->st_mtim.tv_nsec};
+}
+
+// Opens a regular file and finds its mark; -1 with e filled if it can't.
+static int open_regular(const char *path, FileMark *mark, Error *e) {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // non-blocking: a FIFO must not hang us
     if (fd < 0) {
         error_input(e, "cannot open '%s': %s", path, strerror(errno));
@@ -35,7 +42,7 @@ static int open_regular(const char *path, size_t *size, Error *e) {
         close(fd);
         return -1;
     }
-    *size = (size_t)st.st_size;
+    *mark = mark_of(&st);
     return fd;
 }
 
@@ -49,17 +56,27 @@ static bool refuse_pointer(const char *path, const char *data, size_t size, Erro
 
 bool file_map(const char *path, FileView *view, Error *e) {
     *view = (FileView){0};
-    size_t size;
-    int fd = open_regular(path, &size, e);
+    FileMark mark;
+    int fd = open_regular(path, &mark, e);
     if (fd < 0) return false;
+    size_t size = (size_t)mark.size;
     void *data = size ? mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0) : NULL;
     int why = errno;
     close(fd);
     if (data == MAP_FAILED) return error_system(e, "cannot map '%s': %s", path, strerror(why));
-    *view = (FileView){data, size};
+    *view = (FileView){data, size, mark};
     if (refuse_pointer(path, data, size, e)) return true;
     file_unmap(view);
     return false;
+}
+
+bool file_is_unchanged(const FileView *view, const char *path, Error *e) {
+    struct stat s;
+    FileMark now = {0};
+    if (!view->mark.inode) return true;
+    if (stat(path, &s) == 0) now = mark_of(&s);
+    return memcmp(&now, &view->mark, sizeof now) == 0 ||
+           error_input(e, "'%s' changed while in use: nothing computed from it since is of use; run again", path);
 }
 
 // A view from file_hold may begin after the first byte of its first page.
@@ -84,9 +101,10 @@ static bool read_all(int fd, char *data, size_t size, const char *path, Error *e
 bool file_read(const char *path, size_t max_size, char **data, size_t *size, Error *e) {
     *data = NULL;
     *size = 0;
-    size_t n;
-    int fd = open_regular(path, &n, e);
+    FileMark mark;
+    int fd = open_regular(path, &mark, e);
     if (fd < 0) return false;
+    size_t n = (size_t)mark.size;
     char *bytes = NULL;
     bool ok = n <= max_size ||
               error_input(e, "cannot read '%s': %zu bytes, at most %zu are allowed for such a file", path, n,
@@ -346,7 +364,7 @@ bool file_hold(const char *path, FileView *view, size_t first, const Progress *p
     }
     mprotect(memory, size, PROT_READ); // only a guard: failure doesn't matter
     file_unmap(view);
-    *view = (FileView){h.data, h.size};
+    *view = (FileView){.data = h.data, .size = h.size};
     return true;
 }
 

@@ -4,10 +4,18 @@
 #include "engine/base/progress.h"
 
 #include <stddef.h>
+#include <stdint.h>
+
+// Changes when a file's content does: nobody writes to a file without changing one of these.
+typedef struct FileMark {
+    uint64_t device, inode;
+    int64_t size, written_ns; // the latter since 1970
+} FileMark;
 
 typedef struct FileView {
     const unsigned char *data; // size bytes; NULL when size is 0
     size_t size;
+    FileMark mark; // of the file when it was mapped
 } FileView;
 
 // Maps a regular file read-only. Pages arrive when touched. file_unmap takes a zeroed view too.
@@ -16,6 +24,10 @@ typedef struct FileView {
 // views (a model's weights) have that risk; file_read doesn't, it reports the end.
 bool file_map(const char *path, FileView *view, Error *e);
 void file_unmap(FileView *view);
+
+// False with e filled if the file changed or is gone since it was mapped: a mapping shows what others write to
+// its file. A view that isn't a mapping doesn't change.
+bool file_is_unchanged(const FileView *view, const char *path, Error *e);
 
 // Replaces a view's mapping by a copy in memory, on huge pages if the system has them, with byte `first` at
 // the start of a cache line. The copy is faster to read than the file's pages (docs/speed.md), and truncating

@@ -205,11 +205,11 @@ bool adapter_open_config(Adapter *a, const Model *target, const char *dir, Error
 static bool bind(Adapter *a, int head, const Model *target, const Shard *shard, const char *dir, Error *e) {
     Model *m = &a->models[head];
     WeightSpec specs[WEIGHTS];
-    m->layers = mem_new(1, sizeof *m->layers);
+    m->layers = &a->weights.layers[head];
     m->head = target->head;
     adapter_weights(a->kind.variant, &m->shape, head, specs);
     for (Weight w = 0; w < WEIGHTS; w++)
-        if (!weight_bind(m, &specs[w], shard, 1, dir, e)) return false;
+        if (!weight_bind(m, &a->weights, &specs[w], shard, dir, e)) return false;
     return true;
 }
 
@@ -224,11 +224,12 @@ static bool reread_eagle(Adapter *a, const Model *target, const Shard *shard, co
 }
 
 static bool load(Adapter *a, const Model *target, const char *dir, const char *path, Error *e) {
-    Shard shard = {.name = a->file.name};
-    bool ok = file_map(path, &a->file.view, e);
-    shard.data = a->file.view.data;
-    ok = ok && safetensors_parse(shard.data, a->file.view.size, path, &shard.header, e);
-    if (ok) a->file.header = safetensors_data(shard.data);
+    WeightFile *file = a->weights.files;
+    Shard shard = {.name = file->name};
+    bool ok = file_map(path, &file->view, e);
+    shard.data = file->view.data;
+    ok = ok && safetensors_parse(shard.data, file->view.size, path, &shard.header, e);
+    if (ok) file->header = safetensors_data(shard.data);
     if (adapter_is_eagle(a->kind.variant)) {
         ok = ok && reread_eagle(a, target, &shard, dir, e) && eagle_bind(a, target, &shard, dir, e);
         safetensors_release(&shard.header);
@@ -252,7 +253,8 @@ size_t adapter_parameters(const Adapter *a) {
 
 // Every tensor is in the adapter's file, except a head or an embedding that is the target's.
 static void check(const Adapter *a, const Model *target) {
-    uintptr_t from = (uintptr_t)a->file.view.data, to = from + a->file.view.size;
+    const FileView *view = &a->weights.files->view;
+    uintptr_t from = (uintptr_t)view->data, to = from + view->size;
     assert(a->kind.heads >= 1 && a->kind.heads <= ADAPTER_HEADS_MAX);
     for (int i = 0; i < a->kind.heads; i++)
         for (Weight w = 0; w < WEIGHTS; w++) {
@@ -267,8 +269,12 @@ static void check(const Adapter *a, const Model *target) {
 
 bool adapter_open(Adapter *a, const Model *target, const char *dir, Error *e) {
     if (!adapter_open_config(a, target, dir, e)) return false;
-    snprintf(a->file.name, sizeof a->file.name, "model.safetensors");
-    char *path = file_path(dir, a->file.name);
+    a->weights = (ModelWeights){.dir = mem_text(dir, strlen(dir)),
+                                .files = mem_new(1, sizeof *a->weights.files),
+                                .file_count = 1,
+                                .layers = mem_new((size_t)a->kind.heads, sizeof *a->weights.layers)};
+    snprintf(a->weights.files->name, SHARD_NAME, "model.safetensors");
+    char *path = file_path(dir, a->weights.files->name);
     bool ok = load(a, target, dir, path, e);
     mem_free(path);
     if (ok) check(a, target);
@@ -277,9 +283,8 @@ bool adapter_open(Adapter *a, const Model *target, const char *dir, Error *e) {
 }
 
 void adapter_close(Adapter *a) {
-    for (int i = 0; i < ADAPTER_HEADS_MAX; i++) mem_free(a->models[i].layers);
     mem_free(a->draft_ids);
-    file_unmap(&a->file.view);
+    model_close(&a->weights);
     *a = (Adapter){.kind.variant = ADAPTER_KANGAROO};
 }
 

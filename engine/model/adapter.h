@@ -73,7 +73,7 @@ typedef struct Adapter {
     int64_t trained;                 // tokens of its training, by config.json; 0: unknown
     Captures captures;               // eagle3: the target's layers that it reads; else none
     int *draft_ids;                  // eagle3: (vocab of the draft): the target's ids; NULL: the same
-    WeightFile file;
+    ModelWeights weights;            // of its models
 } Adapter;
 
 // False with e filled, a then empty. The target outlives the adapter, whose models may share its head.

@@ -317,11 +317,11 @@ static bool read_maps(Adapter *a, const Shard *shard, const char *dir, Error *e)
 bool eagle_bind(Adapter *a, const Model *target, const Shard *shard, const char *dir, Error *e) {
     Model *m = &a->models[0];
     WeightSpec specs[WEIGHTS];
-    m->layers = mem_new(1, sizeof *m->layers);
+    m->layers = a->weights.layers;
     m->head = target->head;
     m->embedding = target->embedding;
     name_weights(a, shard, specs);
     for (Weight w = 0; w < WEIGHTS; w++)
-        if (!weight_bind(m, &specs[w], shard, 1, dir, e)) return false;
+        if (!weight_bind(m, &a->weights, &specs[w], shard, dir, e)) return false;
     return check_used(specs, shard, dir, e) && read_maps(a, shard, dir, e);
 }

@@ -4,7 +4,8 @@
 #include "engine/model/weights.h"
 
 typedef struct Binding {
-    Model *m; // to fill
+    Model *m;        // to fill
+    ModelWeights *w; // has the memory of m
     const Shard *shards;
     int count;
     const char *dir; // of the files, for messages

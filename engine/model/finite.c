@@ -27,17 +27,17 @@ static size_t count_bad(const Tensor *t) {
     return 0;
 }
 
-static const char *file_of(const Model *m, const void *data) {
+static const char *file_of(const ModelWeights *w, const void *data) {
     uintptr_t at = (uintptr_t)data;
-    for (int i = 0; i < m->shard_count; i++) {
-        uintptr_t start = (uintptr_t)m->shards[i].view.data;
-        if (at >= start && at - start < m->shards[i].view.size) return m->shards[i].name;
+    for (int i = 0; i < w->file_count; i++) {
+        uintptr_t start = (uintptr_t)w->files[i].view.data;
+        if (at >= start && at - start < w->files[i].view.size) return w->files[i].name;
     }
     return "?";
 }
 
 // s: the first weight with such numbers; total: how many there are in all weights.
-static bool report(const Model *m, const WeightSpec *s, size_t total, const char *dir, Error *e) {
+static bool report(const Model *m, const ModelWeights *w, const WeightSpec *s, size_t total, Error *e) {
     const Tensor *t = weight_tensor(m, s->layer, s->expert, s->which);
     size_t i = 0, columns = (size_t)t->columns;
     while (isfinite(dtype_load(t->dtype, t->data, i))) i++;
@@ -45,11 +45,11 @@ static bool report(const Model *m, const WeightSpec *s, size_t total, const char
         e,
         "tensor '%s' in '%s/%s' holds %s at row %zu, column %zu, the first of %zu weights that "
         "are not finite: fetch or save the model again",
-        s->name, dir, file_of(m, t->data), isnan(dtype_load(t->dtype, t->data, i)) ? "a NaN" : "an infinity",
+        s->name, w->dir, file_of(w, t->data), isnan(dtype_load(t->dtype, t->data, i)) ? "a NaN" : "an infinity",
         (size_t)s->first_row + i / columns, i % columns, total);
 }
 
-bool model_check_finite(const Model *m, const char *dir, Error *e) {
+bool model_check_finite(const Model *m, const ModelWeights *w, Error *e) {
     size_t total = 0;
     WeightSpec first = {.name = ""};
     for (int i = 0; i < weights_count(m); i++) {
@@ -58,5 +58,5 @@ bool model_check_finite(const Model *m, const char *dir, Error *e) {
         if (bad && !total) first = s;
         total += bad;
     }
-    return total == 0 || report(m, &first, total, dir, e);
+    return total == 0 || report(m, w, &first, total, e);
 }

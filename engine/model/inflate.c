@@ -25,6 +25,7 @@ static const char MARK[] = "outpace_inflate";
 typedef struct Sources {
     const InflateOptions *o;
     Model small, large; // large: config only
+    ModelWeights weights; // of the small one
     Adapter adapter;    // to inflate; empty if the model is inflated
     AdapterKind kind;   // of the adapter to be written
     json_t *config;     // to be written
@@ -237,10 +238,8 @@ static bool make_key(Sources *s, char identity[SHA256_TEXT], Error *e) {
     char adapter[SHA256_TEXT] = "none";
     char *config = json_text(s->config, JSON_SORT_KEYS | JSON_COMPACT);
     Text all = {0};
-    bool ok = model_identity(&s->small, s->o->small, identity, e);
-    if (ok && s->o->adapter)
-        ok =
-            model_identity(&(Model){.shards = &s->adapter.file, .shard_count = 1}, s->o->adapter, adapter, e);
+    bool ok = model_identity(&s->weights, s->o->small, identity, e);
+    if (ok && s->o->adapter) ok = model_identity(&s->adapter.weights, s->o->adapter, adapter, e);
     text_printf(&all, "inflate %d\n%s\n%s\n%llu\n%s\n", FORMAT, identity, adapter,
                 (unsigned long long)s->o->seed, config);
     ok = ok && sha256_bytes(text_get(&all), all.length, s->key, e);
@@ -267,7 +266,7 @@ static bool adapter_config_json(Sources *s, Error *e) {
 static void sources_close(Sources *s) {
     json_decref(s->config);
     adapter_close(&s->adapter);
-    model_close(&s->small);
+    model_close(&s->weights);
 }
 
 static bool open_adapter(Sources *s, const char *dir, Error *e) {
@@ -283,7 +282,7 @@ static bool check_plain(const Model *m, const char *dir, Error *e) {
 static bool sources_open(Sources *s, const InflateOptions *o, Error *e) {
     char identity[SHA256_TEXT];
     *s = (Sources){.o = o};
-    bool ok = model_open(&s->small, o->small, e) && check_plain(&s->small, o->small, e) &&
+    bool ok = model_open(&s->small, &s->weights, o->small, e) && check_plain(&s->small, o->small, e) &&
               (s->config = large_config(s, e)) && check_fit(s, e) &&
               (!o->adapter || open_adapter(s, o->adapter, e)) && make_key(s, identity, e);
     if (ok && o->adapter) {

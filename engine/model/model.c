@@ -1,7 +1,7 @@
 // Opens config.json, then generation_config.json, then the shards in the index (or the one file), and binds
 // every weight. Shards stay mapped for the model's life, their headers don't.
 //
-// Invariant: the tensors of an open model are inside its shards, or rearranged.
+// Invariant: the tensors of an open model are inside its files, or rearranged.
 #include "engine/model/model.h"
 
 #include "engine/base/file.h"
@@ -22,23 +22,23 @@ enum { MAX_JSON = 1 << 20, MAX_INDEX = 4 << 20, MAX_PATH = 4096 };
 
 static const char INDEX[] = "model.safetensors.index.json";
 
-// Whether all bytes of a tensor are in one of m's files, or were rearranged.
-static bool is_inside(const Model *m, const Tensor *t) {
-    for (size_t i = 0; i < m->rearranged_count; i++)
-        if (t->data == m->rearranged[i]) return true;
-    for (int i = 0; i < m->shard_count; i++) {
-        const FileView *view = &m->shards[i].view;
+// Whether all bytes of a tensor are in one of the files, or were rearranged.
+static bool is_inside(const ModelWeights *w, const Tensor *t) {
+    for (size_t i = 0; i < w->rearranged_count; i++)
+        if (t->data == w->rearranged[i]) return true;
+    for (int i = 0; i < w->file_count; i++) {
+        const FileView *view = &w->files[i].view;
         size_t at = (size_t)t->data - (size_t)view->data;
         if (at < view->size && (size_t)t->rows * tensor_row_bytes(t) <= view->size - at) return true;
     }
     return false;
 }
 
-static void check(const Model *m) {
+static void check(const Model *m, const ModelWeights *w) {
     for (int i = 0; i < weights_count(m); i++) {
         WeightSpec s = weights_at(m, i);
         const Tensor *t = weight_tensor(m, s.layer, s.expert, s.which);
-        bool inside = is_inside(m, t);
+        bool inside = is_inside(w, t);
         if (!s.name[0] && s.which == W_HEAD) assert(t->data == m->embedding.data);
         else if (!s.name[0] && s.which != W_MLP_NORM && s.which != W_MLP_NORM_BIAS) assert(!t->data);
         else if (!s.name[0]) assert(!t->data || m->shape.mlp_input == MLP_SHARES_NORM);
@@ -66,46 +66,42 @@ static bool has_no_config(const char *dir, Error *e) {
     return error_input(e, "'%s' has no readable config.json: give a Hugging Face model directory", dir);
 }
 
-// The path of one of the model's files.
-static bool join_file(char out[MAX_PATH], const Model *m, const char *dir, const char *name, Error *e) {
-    int n = m->gguf.is ? snprintf(out, MAX_PATH, "%s", dir) : snprintf(out, MAX_PATH, "%s/%s", dir, name);
-    return (n >= 0 && n < MAX_PATH) || error_input(e, "the path '%.200s.../%s' is too long", dir, name);
+// The path of one of the files, for mem_free.
+static char *path_of(const ModelWeights *w, const WeightFile *file) {
+    return gguf_named(w->dir) ? mem_text(w->dir, strlen(w->dir)) : file_path(w->dir, file->name);
 }
 
 // --- GGUF: config and weights in one file
 
-static bool bind_gguf(Model *m, const Gguf *g, const char *path, FileView *view, Error *e) {
+static bool bind_gguf(Model *m, ModelWeights *w, const Gguf *g, const char *path, FileView *view, Error *e) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     char *folder = file_directory(path);
     Shard shard = {safetensors_of_gguf(g), view->data, name};
-    weights_take_layers(m);
-    m->shards = mem_new(1, sizeof *m->shards);
-    m->shards[m->shard_count++] = (WeightFile){.view = *view, .header = g->header};
+    weights_take_layers(m, w);
+    w->files = mem_new(1, sizeof *w->files);
+    w->files[w->file_count++] = (WeightFile){.view = *view, .header = g->header};
     *view = (FileView){0};
-    snprintf(m->shards[0].name, SHARD_NAME, "%s", name);
-    bool ok = weights_bind(m, &shard, 1, folder, e);
+    snprintf(w->files[0].name, SHARD_NAME, "%s", name);
+    bool ok = weights_bind(m, w, &shard, 1, folder, e);
     safetensors_release(&shard.header);
     mem_free(folder);
     return ok;
 }
 
-static bool open_gguf(Model *m, const char *path, bool weights, Error *e) {
+// w NULL: the config only.
+static bool open_gguf(Model *m, ModelWeights *w, const char *path, Error *e) {
     FileView view = {0};
     Gguf g = {0};
-    *m = (Model){0};
     bool ok = file_map(path, &view, e) && gguf_parse(view.data, view.size, path, &g, e) &&
-              config_read_gguf(m, &g, view.data, e) && (!weights || bind_gguf(m, &g, path, &view, e));
+              config_read_gguf(m, &g, view.data, e) && (!w || bind_gguf(m, w, &g, path, &view, e));
     gguf_release(&g);
     file_unmap(&view);
-    if (!ok) model_close(m);
     return ok;
 }
 
 // --- a directory
 
-bool model_open_config(Model *m, const char *dir, Error *e) {
-    if (gguf_named(dir)) return open_gguf(m, dir, false, e);
-    *m = (Model){0};
+static bool open_config(Model *m, const char *dir, Error *e) {
     char path[MAX_PATH], *bytes = NULL;
     size_t n;
     if (!join(path, dir, "config.json", e)) return false;
@@ -118,26 +114,32 @@ bool model_open_config(Model *m, const char *dir, Error *e) {
         ok = ok && config_parse_generation(m, bytes, n, path, e);
         if (bytes) mem_free(bytes);
     }
+    return ok;
+}
+
+bool model_open_config(Model *m, const char *dir, Error *e) {
+    *m = (Model){0};
+    bool ok = gguf_named(dir) ? open_gguf(m, NULL, dir, e) : open_config(m, dir, e);
     if (!ok) *m = (Model){0};
     return ok;
 }
 
 // Adds a file of weights, each name once.
-static bool add_shard(Model *m, const char *name, const char *place, Error *e) {
+static bool add_shard(ModelWeights *w, const char *name, const char *place, Error *e) {
     if (strchr(name, '/') || strcmp(name, "..") == 0 || strcmp(name, ".") == 0 || !name[0] ||
         strlen(name) >= SHARD_NAME)
         return error_input(
             e, "'%s' names the shard '%.200s': only a plain file name in the same directory is allowed",
             place, name);
-    for (int i = 0; i < m->shard_count; i++)
-        if (strcmp(m->shards[i].name, name) == 0) return true;
-    if (m->shard_count == MODEL_MAX_SHARDS)
+    for (int i = 0; i < w->file_count; i++)
+        if (strcmp(w->files[i].name, name) == 0) return true;
+    if (w->file_count == MODEL_MAX_SHARDS)
         return error_input(e, "'%s' names more than %d shards", place, MODEL_MAX_SHARDS);
-    snprintf(m->shards[m->shard_count++].name, SHARD_NAME, "%s", name);
+    snprintf(w->files[w->file_count++].name, SHARD_NAME, "%s", name);
     return true;
 }
 
-static bool read_index(Model *m, const json_t *index, const char *path, Error *e) {
+static bool read_index(ModelWeights *w, const json_t *index, const char *path, Error *e) {
     json_t *map = json_object_get(index, "weight_map"), *v;
     const char *key;
     if (!json_is_object(map) || json_object_size(map) == 0)
@@ -145,29 +147,29 @@ static bool read_index(Model *m, const json_t *index, const char *path, Error *e
     json_object_foreach(map, key, v) {
         if (!json_is_string(v))
             return error_input(e, "'weight_map' of '%s' has no file for '%.100s'", path, key);
-        if (!add_shard(m, json_string_value(v), path, e)) return false;
+        if (!add_shard(w, json_string_value(v), path, e)) return false;
     }
     return true;
 }
 
 // *index stays NULL if all weights are in one file.
-static bool list_shards(Model *m, const char *dir, json_t **index, Error *e) {
+static bool list_shards(ModelWeights *w, const char *dir, json_t **index, Error *e) {
     char path[MAX_PATH];
     if (!join(path, dir, "model.safetensors", e)) return false;
-    if (file_exists(path)) return add_shard(m, "model.safetensors", path, e);
+    if (file_exists(path)) return add_shard(w, "model.safetensors", path, e);
     if (!join(path, dir, INDEX, e)) return false;
     if (file_exists(path))
-        return (*index = json_from_file(path, MAX_INDEX, e)) && read_index(m, *index, path, e);
+        return (*index = json_from_file(path, MAX_INDEX, e)) && read_index(w, *index, path, e);
     return error_input(e,
                        "'%s' has neither model.safetensors nor %s; other weight files are "
                        "not read: save the model as safetensors",
                        dir, INDEX);
 }
 
-static bool open_shards(Model *m, Shard *shards, const char *dir, Error *e) {
-    for (int i = 0; i < m->shard_count; i++) {
+static bool open_shards(ModelWeights *w, Shard *shards, const char *dir, Error *e) {
+    for (int i = 0; i < w->file_count; i++) {
         char path[MAX_PATH];
-        WeightFile *file = &m->shards[i];
+        WeightFile *file = &w->files[i];
         if (!join(path, dir, file->name, e) || !file_map(path, &file->view, e)) return false;
         shards[i] = (Shard){.data = file->view.data, .name = file->name};
         if (!safetensors_parse(file->view.data, file->view.size, path, &shards[i].header, e)) return false;
@@ -191,31 +193,36 @@ static bool check_index(const json_t *index, const Shard *shards, int count, con
     return true;
 }
 
-static bool load(Model *m, const char *dir, Shard *shards, Error *e) {
+static bool load(Model *m, ModelWeights *w, const char *dir, Shard *shards, Error *e) {
     json_t *index = NULL;
-    weights_take_layers(m);
-    m->shards = mem_new(MODEL_MAX_SHARDS, sizeof *m->shards);
-    bool ok = list_shards(m, dir, &index, e) && open_shards(m, shards, dir, e) &&
-              check_index(index, shards, m->shard_count, dir, e) &&
-              weights_bind(m, shards, m->shard_count, dir, e);
-    for (int i = 0; i < m->shard_count; i++) safetensors_release(&shards[i].header);
+    weights_take_layers(m, w);
+    w->files = mem_new(MODEL_MAX_SHARDS, sizeof *w->files);
+    bool ok = list_shards(w, dir, &index, e) && open_shards(w, shards, dir, e) &&
+              check_index(index, shards, w->file_count, dir, e) &&
+              weights_bind(m, w, shards, w->file_count, dir, e);
+    for (int i = 0; i < w->file_count; i++) safetensors_release(&shards[i].header);
     json_decref(index);
     return ok;
 }
 
-static bool open_directory(Model *m, const char *dir, Error *e) {
-    if (!model_open_config(m, dir, e)) return false;
+static bool open_directory(Model *m, ModelWeights *w, const char *dir, Error *e) {
+    if (!open_config(m, dir, e)) return false;
     Shard *shards = mem_new(MODEL_MAX_SHARDS, sizeof *shards);
-    bool ok = load(m, dir, shards, e);
+    bool ok = load(m, w, dir, shards, e);
     mem_free(shards);
-    if (!ok) model_close(m);
     return ok;
 }
 
-bool model_open(Model *m, const char *dir, Error *e) {
-    bool ok = gguf_named(dir) ? open_gguf(m, dir, true, e) : open_directory(m, dir, e);
-    if (ok) check(m);
-    return ok;
+bool model_open(Model *m, ModelWeights *w, const char *dir, Error *e) {
+    *m = (Model){0};
+    *w = (ModelWeights){.dir = mem_text(dir, strlen(dir))};
+    if ((gguf_named(dir) ? open_gguf : open_directory)(m, w, dir, e)) {
+        check(m, w);
+        return true;
+    }
+    model_close(w);
+    *m = (Model){0};
+    return false;
 }
 
 static void move(Tensor *t, const FileView *from, const FileView *to) {
@@ -245,26 +252,38 @@ static bool hold_shard(Model *m, WeightFile *file, const char *path, const Progr
     return true;
 }
 
-bool model_hold(Model *m, const char *dir, const Progress *progress, Error *e) {
-    char path[MAX_PATH];
-    bool coded = m->bits || m->valued; // nearly all of the weights are in memory already
-    for (int i = 0; i < m->shard_count && !coded; i++)
-        if (!join_file(path, m, dir, m->shards[i].name, e) ||
-            !hold_shard(m, &m->shards[i], path, progress, e))
-            return false;
-    m->held = true;
-    check(m);
+bool model_hold(Model *m, ModelWeights *w, const Progress *progress, Error *e) {
+    bool coded = m->bits || m->valued, ok = true; // if so, nearly all of the weights are in memory already
+    for (int i = 0; ok && i < w->file_count && !coded; i++) {
+        char *path = path_of(w, &w->files[i]);
+        ok = hold_shard(m, &w->files[i], path, progress, e);
+        mem_free(path);
+    }
+    if (!ok) return false;
+    w->held = true;
+    check(m, w);
     return true;
 }
 
-void model_close(Model *m) {
-    for (int i = 0; i < m->shard_count; i++) file_unmap(&m->shards[i].view);
-    for (size_t i = 0; i < m->rearranged_count; i++) mem_free(m->rearranged[i]);
-    mem_free(m->rearranged);
-    mem_free(m->shards);
-    mem_free(m->layers);
-    mem_free(m->experts);
-    *m = (Model){0};
+bool model_is_unchanged(const ModelWeights *w, Error *e) {
+    bool ok = true;
+    for (int i = 0; ok && i < w->file_count; i++) {
+        char *path = path_of(w, &w->files[i]);
+        ok = file_is_unchanged(&w->files[i].view, path, e);
+        mem_free(path);
+    }
+    return ok;
+}
+
+void model_close(ModelWeights *w) {
+    for (int i = 0; i < w->file_count; i++) file_unmap(&w->files[i].view);
+    for (size_t i = 0; i < w->rearranged_count; i++) mem_free(w->rearranged[i]);
+    mem_free(w->rearranged);
+    mem_free(w->files);
+    mem_free(w->layers);
+    mem_free(w->experts);
+    mem_free(w->dir);
+    *w = (ModelWeights){0};
 }
 
 size_t model_layer_bytes(const Model *m, int layer) {
@@ -402,7 +421,7 @@ static void describe_format(const Model *m, Text *out) {
                     m->valued);
 }
 
-void model_describe(const Model *m, Text *out) {
+void model_describe(const Model *m, const ModelWeights *w, Text *out) {
     const Shape *s = &m->shape;
     int group = s->heads / s->kv_heads;
     if (m->stand_in[0]) text_printf(out, "stand-in        %s\n", m->stand_in);
@@ -440,7 +459,7 @@ void model_describe(const Model *m, Text *out) {
         text_printf(out, "codes           %d bits, groups of %d; embedding and head %d bits\n", m->bits,
                     m->group, m->head.codes.bits);
     text_printf(out, "weights         %s, %.3f GB in %d file%s\n", model_dtype_name(m),
-                (double)model_bytes(m) * 1e-9, m->shard_count, m->shard_count == 1 ? "" : "s");
+                (double)model_bytes(m) * 1e-9, w->file_count, w->file_count == 1 ? "" : "s");
 }
 
 // --- identity
@@ -477,10 +496,10 @@ static void add_file(const WeightFile *file, Text *out) {
     add_samples(&file->view, out);
 }
 
-bool model_identity(const Model *m, const char *dir, char out[SHA256_TEXT], Error *e) {
+bool model_identity(const ModelWeights *w, const char *dir, char out[SHA256_TEXT], Error *e) {
     Text all = {0};
-    bool ok = m->gguf.is || add_config(dir, &all, e);
-    for (int i = 0; i < m->shard_count; i++) add_file(&m->shards[i], &all);
+    bool ok = gguf_named(dir) || add_config(dir, &all, e);
+    for (int i = 0; i < w->file_count; i++) add_file(&w->files[i], &all);
     ok = ok && sha256_bytes(text_get(&all), all.length, out, e);
     text_release(&all);
     return ok;

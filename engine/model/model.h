@@ -2,6 +2,9 @@
 //
 // model_open reads a Hugging Face directory: config.json, generation_config.json (EOS ids only), and
 // model.safetensors or the sharded index. Weights stay in the mapped files; a Tensor is a view into them.
+//
+// A Model is a description and owns nothing: copies are free, and one without weights needs no closing.
+// ModelWeights owns what its tensors are views into.
 #pragma once
 #include "engine/base/error.h"
 #include "engine/base/file.h"
@@ -48,6 +51,17 @@ typedef struct WeightFile {
     size_t header;         // bytes before the data
 } WeightFile;
 
+typedef struct ModelWeights {
+    char *dir;             // that the model was opened from
+    WeightFile *files;     // (file_count)
+    int file_count;
+    LayerWeights *layers;  // (shape.layers): the model's
+    Tensor *experts;       // those of all layers with experts
+    void **rearranged;     // (rearranged_count): weights that files store in another form (weights.h)
+    size_t rearranged_count, rearranged_capacity;
+    bool held;             // weights are in the process's own memory, not in the files' pages
+} ModelWeights;
+
 typedef struct Model {
     Shape shape;
     Dtype dtype;                   // of the weights: that of the first layer's q
@@ -70,32 +84,29 @@ typedef struct Model {
     Tensor fc_bias;       // (1, width)
     Tensor token_norm;    // (1, width): of the embedding's rows, on their way to paired attention
     Tensor fc_norm;       // (1, shape_fc_width): of the given states, on their way to fc
-    LayerWeights *layers; // (shape.layers)
-    Tensor *experts;      // those of all layers with experts
-    WeightFile *shards;   // (shard_count)
-    int shard_count;
-    void **rearranged; // (rearranged_count): weights that files store in another form (weights.h)
-    size_t rearranged_count, rearranged_capacity;
-    int valued;        // weights that files have as codes, and memory as values
-    int unused_layers; // in the files, after those of config.json
-    int name_form;     // of the files' tensors (weights.c)
-    bool held;         // weights are in the process's own memory, not in the files' pages
+    LayerWeights *layers; // (shape.layers); NULL: only the config is open
+    int valued;           // weights that files have as codes, and memory as values
+    int unused_layers;    // in the files, after those of config.json
+    int name_form;        // of the files' tensors (weights.c)
 } Model;
 
 // dir may also be the path of a GGUF file, which has all of this in one. Its quantised tensors become codes
 // (tensor.h) in memory of the model.
 //
-// False with e filled, and m empty, if anything in the directory is wrong.
-bool model_open(Model *m, const char *dir, Error *e);
+// False with e filled, m and w empty, if anything in the directory is wrong.
+bool model_open(Model *m, ModelWeights *w, const char *dir, Error *e);
 
 // Reads config.json and generation_config.json only: shape and ids, no weights (the null backend, memory
 // estimates).
 bool model_open_config(Model *m, const char *dir, Error *e);
 
-// Copies the weights of a model that was opened from `dir` into the process's own memory (file_hold).
-bool model_hold(Model *m, const char *dir, const Progress *progress, Error *e);
+// Copies a model's weights into the process's own memory (file_hold).
+bool model_hold(Model *m, ModelWeights *w, const Progress *progress, Error *e);
 
-void model_close(Model *m); // takes an empty or half-built one
+// False with e filled if one of the files changed since the model was opened.
+bool model_is_unchanged(const ModelWeights *w, Error *e);
+
+void model_close(ModelWeights *w); // takes an empty or half-built one
 
 // Bytes of one layer's weights, and of all weights, tied ones counted once (0 if only the config is open).
 size_t model_layer_bytes(const Model *m, int layer); // without its experts
@@ -122,17 +133,17 @@ size_t shape_expert_parameters(const Shape *s);
 // --- described
 
 // Shape, parameters, ids, and weights if the model was opened with them.
-void model_describe(const Model *m, Text *out);
+void model_describe(const Model *m, const ModelWeights *w, Text *out);
 
 // --- identified by content
 
 enum { IDENTITY_SAMPLES = 4096, IDENTITY_BYTES = 64 };
 
-// A hash of config and weights. m was opened from dir.
-bool model_identity(const Model *m, const char *dir, char out[SHA256_TEXT], Error *e);
+// A hash of config and weights; without weights of the config only.
+bool model_identity(const ModelWeights *w, const char *dir, char out[SHA256_TEXT], Error *e);
 
 // --- checked for numbers that are not finite
 
 // Scans all weights that the model uses. False with e filled if some are not finite: the error names the
 // first one's tensor, file and place, and their number.
-bool model_check_finite(const Model *m, const char *dir, Error *e);
+bool model_check_finite(const Model *m, const ModelWeights *w, Error *e);

@@ -172,9 +172,9 @@ static const char *last_name(const char *path, char out[64]) {
 }
 
 // The original's config with its new form.
-static json_t *config_of(const Model *m, const QuantiseOptions *o, Error *e) {
+static json_t *config_of(const Model *m, const ModelWeights *w, const QuantiseOptions *o, Error *e) {
     char *path = file_path(o->from, "config.json"), identity[SHA256_TEXT], name[64], line[MODEL_STAND_IN];
-    json_t *root = model_identity(m, o->from, identity, e) ? json_from_file(path, MADE_MAX_CONFIG, e) : NULL;
+    json_t *root = model_identity(w, o->from, identity, e) ? json_from_file(path, MADE_MAX_CONFIG, e) : NULL;
     mem_free(path);
     if (!root) return NULL;
     if (m->stand_in[0])
@@ -196,9 +196,10 @@ static bool write_files(Plan *p, const QuantiseOptions *o, const char *dir, Erro
     return made_copy_tokenizer(o->from, dir, e) && weights_out(&p->out, dir, e);
 }
 
-static bool quantise(const char *dir, const Model *m, Plan *p, const QuantiseOptions *o, Error *e) {
+static bool quantise(const char *dir, const Model *m, const ModelWeights *w, Plan *p, const QuantiseOptions *o,
+                     Error *e) {
     Made made = {dir, "quantise", MARK, .force = o->force};
-    json_t *config = config_of(m, o, e);
+    json_t *config = config_of(m, w, o, e);
     bool ok = config && made_begin(&made, config, e);
     if (ok && !(write_files(p, o, dir, e) && made_finish(&made, e))) {
         made_abandon(&made);
@@ -210,11 +211,12 @@ static bool quantise(const char *dir, const Model *m, Plan *p, const QuantiseOpt
 
 bool model_quantise(const char *dir, const QuantiseOptions *o, Error *e) {
     Model m;
+    ModelWeights w;
     Plan p;
-    if (!model_open(&m, o->from, e)) return false;
-    bool ok = plan_init(&p, &m, o, e) && model_check_finite(&m, o->from, e) && quantise(dir, &m, &p, o, e);
+    if (!model_open(&m, &w, o->from, e)) return false;
+    bool ok = plan_init(&p, &m, o, e) && model_check_finite(&m, &w, e) && quantise(dir, &m, &w, &p, o, e);
     mem_free(p.parts);
     mem_free(p.out.tensors);
-    model_close(&m);
+    model_close(&w);
     return ok;
 }

@@ -291,13 +291,13 @@ WeightSpec weights_at(const Model *m, int i) {
     return named(m, layer, inner / EXPERT_WEIGHTS, (Weight)(W_EXPERT_GATE + inner % EXPERT_WEIGHTS));
 }
 
-void weights_take_layers(Model *m) {
+void weights_take_layers(Model *m, ModelWeights *w) {
     const Shape *s = &m->shape;
     size_t each = (size_t)s->experts.count * EXPERT_WEIGHTS, sparse = 0;
-    m->layers = mem_new((size_t)s->layers, sizeof *m->layers);
+    m->layers = w->layers = mem_new((size_t)s->layers, sizeof *w->layers);
     for (int i = 0; i < s->layers; i++) sparse += layer_in(&s->sparse, i);
-    if (sparse && each) m->experts = mem_new(each * sparse, sizeof *m->experts);
-    Tensor *next = m->experts;
+    if (sparse && each) w->experts = mem_new(each * sparse, sizeof *w->experts);
+    Tensor *next = w->experts;
     for (int i = 0; i < s->layers; i++) {
         if (!layer_in(&s->sparse, i)) continue;
         m->layers[i].experts = next;
@@ -449,14 +449,14 @@ static size_t stored_at(const Binding *b, const WeightSpec *s, size_t row, size_
 }
 
 void *binding_take(const Binding *b, const WeightSpec *s, size_t count, size_t size, Error *e) {
-    Model *m = b->m;
+    ModelWeights *w = b->w;
     void *to = mem_try(count, size);
     if (!to) {
         error_system(e, "out of memory for '%s', which is rearranged", s->name);
         return NULL;
     }
-    mem_grow(&m->rearranged, &m->rearranged_capacity, m->rearranged_count + 1, sizeof *m->rearranged);
-    m->rearranged[m->rearranged_count++] = to;
+    mem_grow(&w->rearranged, &w->rearranged_capacity, w->rearranged_count + 1, sizeof *w->rearranged);
+    w->rearranged[w->rearranged_count++] = to;
     return to;
 }
 
@@ -532,8 +532,8 @@ static bool bind(const Binding *b, const WeightSpec *s, Error *e) {
     return true;
 }
 
-bool weight_bind(Model *m, const WeightSpec *s, const Shard *shards, int count, const char *dir, Error *e) {
-    return bind(&(Binding){m, shards, count, dir}, s, e);
+bool weight_bind(Model *m, ModelWeights *w, const WeightSpec *s, const Shard *shard, const char *dir, Error *e) {
+    return bind(&(Binding){m, w, shard, 1, dir}, s, e);
 }
 
 // Old files also store the frequencies of rotation, which config.json gives, and masks of attention.
@@ -602,8 +602,8 @@ static void find_form(Model *m, const Shard *shards, int count) {
     m->name_form = 0;
 }
 
-bool weights_bind(Model *m, const Shard *shards, int count, const char *dir, Error *e) {
-    Binding b = {m, shards, count, dir};
+bool weights_bind(Model *m, ModelWeights *w, const Shard *shards, int count, const char *dir, Error *e) {
+    Binding b = {m, w, shards, count, dir};
     find_form(m, shards, count);
     for (int i = 0; i < weights_count(m); i++) {
         WeightSpec s = weights_at(m, i);
@@ -614,9 +614,9 @@ bool weights_bind(Model *m, const Shard *shards, int count, const char *dir, Err
             if (!check_used(&b, &(Found){&shards[i].header.tensors[k], &shards[i]}, e)) return false;
     if (m->shape.tied_head) m->head = m->embedding;
     for (int i = 0; i < m->shape.layers && m->shape.mlp_input == MLP_SHARES_NORM; i++) {
-        Tensor *w = m->layers[i].w;
-        w[W_MLP_NORM] = w[W_ATTENTION_NORM];
-        w[W_MLP_NORM_BIAS] = w[W_ATTENTION_NORM_BIAS];
+        Tensor *layer = m->layers[i].w;
+        layer[W_MLP_NORM] = layer[W_ATTENTION_NORM];
+        layer[W_MLP_NORM_BIAS] = layer[W_ATTENTION_NORM_BIAS];
     }
     const Tensor *q = &m->layers[0].w[W_Q];
     m->dtype = q->dtype;

@@ -105,7 +105,7 @@ bool scales_name(char out[TENSOR_NAME], const char *weight);
 const Tensor *weight_tensor(const Model *m, int layer, int expert, Weight w);
 
 // Allocates the layers, for a shape that is known, with tensors of every expert.
-void weights_take_layers(Model *m);
+void weights_take_layers(Model *m, ModelWeights *w);
 
 typedef struct Shard {
     Safetensors header;
@@ -113,8 +113,8 @@ typedef struct Shard {
     const char *name;
 } Shard;
 
-// Fills one Tensor of m from the shards, or nothing if the spec has no name.
-bool weight_bind(Model *m, const WeightSpec *s, const Shard *shards, int count, const char *dir, Error *e);
+// Fills one Tensor of m from the shard, or nothing if the spec has no name.
+bool weight_bind(Model *m, ModelWeights *w, const WeightSpec *s, const Shard *shard, const char *dir, Error *e);
 
 // Fills every Tensor of m from the shards. The caller has allocated the layers.
-bool weights_bind(Model *m, const Shard *shards, int count, const char *dir, Error *e);
+bool weights_bind(Model *m, ModelWeights *w, const Shard *shards, int count, const char *dir, Error *e);

@@ -233,7 +233,8 @@ static bool save(const SurfaceArguments *a, const SurfaceFit *f, Output *out, Er
 }
 
 bool fit_surface(const SurfaceArguments *a, Error *e) {
-    Model model = {0};
+    Model model;
+    ModelWeights weights = {.dir = NULL};
     Surface surface = {0};
     Hardware machine;
     SurfaceFit fit;
@@ -247,7 +248,7 @@ bool fit_surface(const SurfaceArguments *a, Error *e) {
     output_reads(&out, a->machine);
     bool ok = (!a->save || output_check(&out, a->save, &MACHINE, e)) &&
               surface_open(a->surface, &surface, e) && machine_open(a->machine, &machine, e) &&
-              model_open(&model, a->model, e);
+              model_open(&model, &weights, a->model, e);
     if (ok) {
         StepModel shape = step_model_of(&model);
         surface_hold_out(&surface, HELD_OUT, a->seed);
@@ -257,7 +258,7 @@ bool fit_surface(const SurfaceArguments *a, Error *e) {
     if (ok && a->save) ok = save(a, &fit, &out, e);
     if (ok && a->json) ok = print_json(&fit, &contexts);
     else if (ok) print_fit(&fit, &contexts);
-    model_close(&model);
+    model_close(&weights);
     surface_release(&surface);
     output_release(&out);
     return ok;

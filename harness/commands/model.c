@@ -99,16 +99,17 @@ static bool inflate(const char *small, const char *dir, const ModelOptions *o, E
 
 static bool adapter(const char *model, const char *dir, const ModelOptions *o, Error *e) {
     Model target;
+    ModelWeights weights;
     AdapterKind kind = {.heads = 1, .kv_heads = o->kv_heads};
     if (!adapter_variant_find(o->variant, &kind.variant, e) || !check_apart(dir, model, NULL, e))
         return false;
-    if (!model_open(&target, model, e)) return false;
+    if (!model_open(&target, &weights, model, e)) return false;
     bool medusa = kind.variant == ADAPTER_MEDUSA;
     kind.exit_layer = medusa || adapter_is_eagle(kind.variant) ? target.shape.layers : o->exit_layer;
     if (medusa) kind.heads = o->heads;
     bool ok = adapter_synth(dir, &target, &kind, o->seed, o->force, e);
     if (ok) printf("wrote a random adapter (%s) for %s to %s\n", o->variant, SHOWN(model), SHOWN(dir));
-    model_close(&target);
+    model_close(&weights);
     return ok;
 }
 
@@ -131,14 +132,15 @@ static bool quantise(const char *model, const char *dir, const ModelOptions *o, 
 
 static bool info(const char *dir, bool check, Error *e) {
     Model m;
+    ModelWeights w;
     Text text = {0};
-    if (!model_open(&m, dir, e)) return false;
-    model_describe(&m, &text);
-    bool ok = !check || model_check_finite(&m, dir, e);
+    if (!model_open(&m, &w, dir, e)) return false;
+    model_describe(&m, &w, &text);
+    bool ok = !check || model_check_finite(&m, &w, e);
     if (ok && check) text_puts(&text, "checked         every weight is a finite number\n");
     if (ok) fputs(text_get(&text), stdout);
     text_release(&text);
-    model_close(&m);
+    model_close(&w);
     return ok;
 }
 

@@ -85,6 +85,7 @@ typedef struct ModelRun {
     Tokenizer *tokenizer;
     int bos;
     Model start; // whose weights training begins with; empty: none
+    ModelWeights weights;
     char start_name[SHA256_TEXT];
     FrozenModel teacher; // whose distributions it learns; empty: none
 } ModelRun;
@@ -116,13 +117,13 @@ static bool open_start(ModelRun *m, const char *dir, Error *e) {
     output_reads(&m->run.out, dir);
     m->run.file.config.start = &m->start;
     m->run.file.config.start_name = m->start_name;
-    if (!model_open(&m->start, dir, e)) return false;
+    if (!model_open(&m->start, &m->weights, dir, e)) return false;
     shape_warn(&m->start, dir);
     if (model_coded(&m->start))
         return error_input(e,
                            "'%s' has weights of %d bits, which training can't start from: give its original",
                            dir, model_coded(&m->start)->codes.bits);
-    return model_check_finite(&m->start, dir, e) && model_identity(&m->start, dir, m->start_name, e);
+    return model_check_finite(&m->start, &m->weights, e) && model_identity(&m->weights, dir, m->start_name, e);
 }
 
 // The baseline's loss is of the text, and so is that of a start; a checkpoint's needs the run's teacher.
@@ -148,7 +149,7 @@ static bool open_run(ModelRun *m, const char *config, const TrainOptions *o, Err
 
 static void close_run(ModelRun *m) {
     train_run_close(&m->run);
-    model_close(&m->start);
+    model_close(&m->weights);
     frozen_close(&m->teacher);
     tokenizer_close(m->tokenizer);
     mem_free(m->tokenizer_json);

@@ -46,7 +46,7 @@ static StoreSurface *add_row(Unit *u, const char *kind, const char *layout, cons
                           .device = s->device,
                           .compute = arithmetic(s),
                           .layout = layout,
-                          .weights = s->engine->model.held ? "held" : "mapped",
+                          .weights = s->engine->weights.held ? "held" : "mapped",
                           .k = -1,
                           .b = -1,
                           .head_rows = -1,

@@ -237,7 +237,7 @@ bool models_run(Models *m, const Outputs *o, Error *e) {
 
 static bool identify_engine(const void *self, char out[SHA256_TEXT], Error *e) {
     const EngineFacts *of = self;
-    return model_identity(&of->engine->model, of->dir, out, e);
+    return model_identity(&of->engine->weights, of->dir, out, e);
 }
 
 static void embedding(const void *self, EmbeddingKind kind, int token, float *row) {
@@ -306,17 +306,17 @@ void shape_warn(const Model *m, const char *name) {
 bool content_adapter(const Model *target, const char *dir, char out[SHA256_TEXT], Error *e) {
     Adapter adapter;
     if (!adapter_open(&adapter, target, dir, e)) return false;
-    Model file = {.shards = &adapter.file, .shard_count = 1};
-    bool ok = model_identity(&file, dir, out, e);
+    bool ok = model_identity(&adapter.weights, dir, out, e);
     adapter_close(&adapter);
     return ok;
 }
 
 bool content_model(const char *dir, bool weights, char out[SHA256_TEXT], Error *e) {
     Model m;
-    if (!(weights ? model_open(&m, dir, e) : model_open_config(&m, dir, e))) return false;
-    bool ok = model_identity(&m, dir, out, e);
-    model_close(&m);
+    ModelWeights w = {.dir = NULL};
+    if (!(weights ? model_open(&m, &w, dir, e) : model_open_config(&m, dir, e))) return false;
+    bool ok = model_identity(&w, dir, out, e);
+    model_close(&w);
     return ok;
 }
 

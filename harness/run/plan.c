@@ -79,7 +79,8 @@ static bool open_draft(InputModel *m, Error *e) {
 static bool open_model(InputModel *m, bool weights, Error *e) {
     const ModelFiles *f = &m->files;
     if (f->unmade) m->model = f->model;
-    else if (!(weights ? model_open(&m->model, f->target, e) : model_open_config(&m->model, f->target, e)))
+    else if (!(weights ? model_open(&m->model, &m->weights, f->target, e)
+                       : model_open_config(&m->model, f->target, e)))
         return false;
     const Shape *s = &m->model.shape;
     m->bytes = !weights    ? 0
@@ -111,8 +112,7 @@ static bool hash_model(Inputs *in, int i, Error *e) {
 
 static void close_model(InputModel *m) {
     for (int i = 0; i < ADAPTER_ROLES; i++) adapter_close(&m->adapters[i]);
-    model_close(&m->draft);
-    model_close(&m->model);
+    model_close(&m->weights);
 }
 
 // --- datasets --------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ typedef struct InputContent {
 typedef struct InputModel {
     ModelFiles files;
     Model model, draft;              // draft: config.json; no weights
+    ModelWeights weights;            // of the model
     Adapter adapters[ADAPTER_ROLES]; // without weights
     Tokenizer *tokenizer;
     size_t bytes;           // of weights that a step may read; 0 for the null device

@@ -28,7 +28,7 @@ static void refuse(Inputs *in, int point, const char *why) {
 
 static bool identify_described(const void *self, char out[SHA256_TEXT], Error *e) {
     const InputModel *m = self;
-    return model_identity(&m->model, m->files.target, out, e);
+    return model_identity(&m->weights, m->files.target, out, e);
 }
 
 static void no_row(const void *self, EmbeddingKind kind, int token, float *row) {

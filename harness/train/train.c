@@ -316,7 +316,7 @@ bool frozen_open(FrozenModel *f, const char *dir, const TrainConfig *c, Line *li
                        .max_nodes = c->pass};
     BackendReport report;
     char identity[SHA256_TEXT];
-    if (!engine_open(&f->engine, dir, &o, NULL, e) || !model_identity(&f->engine.model, dir, identity, e))
+    if (!engine_open(&f->engine, dir, &o, NULL, e) || !model_identity(&f->engine.weights, dir, identity, e))
         return false;
     shape_warn(&f->engine.model, dir);
     f->engine.session.backend->report(f->engine.session.self, &report);
@@ -407,7 +407,6 @@ static bool open_target(AdapterRun *a, OnTop what, const char *dir, const TrainA
     if (!model_open_config(&shape, dir, e)) return false;
     int context = c->shape.context ? c->shape.context : longest_document(&shape.shape);
     bool ok = choose_kind(&a->target.choice, what, &a->run.file, o, &shape, e);
-    model_close(&shape);
     train_file_set_context(&a->run.file, context);
     if (!ok || !frozen_open(&a->target, dir, c, &a->run.line, e)) return false;
     c->shape = a->target.engine.model.shape;

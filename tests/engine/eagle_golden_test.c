@@ -132,10 +132,11 @@ static void all_drafts(void **state) {
     (void)state;
     char path[512];
     Model target;
+    ModelWeights target_weights;
     Error e = {0};
     int count = 0;
     snprintf(path, sizeof path, "%s/tests/fixtures/golden/llama", root());
-    if (!model_open(&target, path, &e)) fail_msg("%s", e.text);
+    if (!model_open(&target, &target_weights, path, &e)) fail_msg("%s", e.text);
     snprintf(path, sizeof path, "%s/tests/fixtures/eagle", root());
     DIR *d = opendir(path);
     if (!d) fail_msg("cannot open '%s': run from the repository's root, or set OUTPACE_ROOT", path);
@@ -146,7 +147,7 @@ static void all_drafts(void **state) {
         }
     closedir(d);
     assert_true(count >= 6);
-    model_close(&target);
+    model_close(&target_weights);
 }
 
 int main(void) {

@@ -164,10 +164,10 @@ static void held(void **state) {
     snprintf(copy, sizeof copy, "%s/copy", m->folder);
     scratch_copy(m->target, copy);
     run_alone(&mapped, m->target, &o);
-    assert_false(mapped.engine.model.held);
+    assert_false(mapped.engine.weights.held);
     o.weights = WEIGHTS_HELD;
     run_open(&own, copy, &o);
-    assert_true(own.engine.model.held);
+    assert_true(own.engine.weights.held);
     scratch_write(copy, "model.safetensors", "", 0);
     while (own.step < STEPS) {
         begin_step(&own);

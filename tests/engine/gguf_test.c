@@ -184,14 +184,15 @@ static void logits_of_blocks(void **state) {
     const char *dir = *state;
     int ids[40];
     Model m;
+    ModelWeights weights;
     Error e = {0};
-    if (!model_open(&m, path, &e)) fail_msg("%s", e.text);
+    if (!model_open(&m, &weights, path, &e)) fail_msg("%s", e.text);
     assert_non_null(model_coded(&m));
     assert_string_equal(m.stand_in, "llama in Q8_0 (GGUF)");
     assert_string_equal(model_dtype_name(&m), "Q4"); // of the first layer's q
     assert_int_equal(m.valued, 2);
     write_plain(&m, dir);
-    model_close(&m);
+    model_close(&weights);
     for (int i = 0; i < 40; i++) ids[i] = i * 7 % 64;
     for (int n = 1; n <= 40; n += 13) {
         compare(path, dir, ids, n, CHOOSE_WEIGHTS);
@@ -206,13 +207,14 @@ static void scales_that_are_not_finite(void **state) {
     char *bytes = scratch_read("tests/fixtures/gguf", "mixed.gguf", &size);
     Gguf g;
     Model m;
+    ModelWeights weights;
     Error e = {0};
     if (!gguf_parse((unsigned char *)bytes, size, name, &g, &e)) fail_msg("%s", e.text);
     at = gguf_tensor(&g, "blk.0.ffn_gate.weight")->begin + 18;
     gguf_release(&g);
     memcpy(bytes + at, "\x00\x7c", 2);
     scratch_write(*state, "bad.gguf", bytes, size);
-    assert_false(model_open(&m, folder_path(*state, "bad.gguf"), &e));
+    assert_false(model_open(&m, &weights, folder_path(*state, "bad.gguf"), &e));
     if (!strstr(e.text, "'blk.0.ffn_gate.weight'") || !strstr(e.text, "row 0, group 1"))
         fail_msg("%s", e.text);
     mem_free(bytes);

@@ -64,17 +64,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                    .unfused = FORMS[form].unfused,
                    .group = FORMS[form].group,
                    .packing = FORMS[form].packing};
+        ModelWeights weights = {.dir = mem_text("dir", 3)};
         memcpy(m.architecture, type, strlen(type));
         Shard shard = {s, file, "shard"};
-        weights_take_layers(&m);
-        if (weights_bind(&m, &shard, 1, "dir", &e)) {
-            model_check_finite(&m, "dir", &e);
+        weights_take_layers(&m, &weights);
+        if (weights_bind(&m, &weights, &shard, 1, "dir", &e)) {
+            model_check_finite(&m, &weights, &e);
             for (int i = 0; i < weights_count(&m); i++) {
                 WeightSpec w = weights_at(&m, i);
                 if (w.name[0]) check_values(weight_tensor(&m, w.layer, w.expert, w.which));
             }
         } else demand(e.kind == ERROR_INPUT && e.text[0]);
-        model_close(&m);
+        model_close(&weights);
         safetensors_release(&s);
     }
     mem_free(file);

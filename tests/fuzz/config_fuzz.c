@@ -47,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         demand(shape_check(&m.shape, "fuzz", &e) && architecture_find(m.architecture));
         check_rope(&m.shape.rope);
         check_weights(&m);
-        model_describe(&m, &text);
+        model_describe(&m, &(ModelWeights){.dir = NULL}, &text);
         text_release(&text);
     } else {
         demand(e.kind == ERROR_INPUT && strstr(e.text, "fuzz"));

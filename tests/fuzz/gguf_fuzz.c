@@ -44,15 +44,16 @@ static void check_tensors(const Gguf *g, size_t size) {
 
 static void open_model(const Gguf *g, const uint8_t *data) {
     Model m = {.architecture = ""};
+    ModelWeights weights = {.dir = mem_text("dir", 3)};
     Error e = {0};
     if (config_read_gguf(&m, g, data, &e)) {
         Shard shard = {safetensors_of_gguf(g), data, "fuzz.gguf"};
-        weights_take_layers(&m);
-        if (weights_bind(&m, &shard, 1, "dir", &e)) model_check_finite(&m, "dir", &e); // reads every weight
+        weights_take_layers(&m, &weights);
+        if (weights_bind(&m, &weights, &shard, 1, "dir", &e)) model_check_finite(&m, &weights, &e); // reads every weight
         safetensors_release(&shard.header);
     }
     demand(m.layers || e.text[0]);
-    model_close(&m);
+    model_close(&weights);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -54,12 +54,14 @@ static void bind(const Safetensors *s, const uint8_t *data, const char *type) {
                          .vocab = 2,
                          .tied_head = true},
                .layers = &layer};
+    ModelWeights weights = {.dir = mem_text("dir", 3)};
     memcpy(m.architecture, type, strlen(type));
     m.shape.qk_norm = architecture_find(type)->shape.qk_norm;
     const Shard shard = {*s, data, "shard"};
     Error e = {0};
-    if (weights_bind(&m, &shard, 1, "dir", &e)) model_check_finite(&m, "dir", &e); // reads every weight
+    if (weights_bind(&m, &weights, &shard, 1, "dir", &e)) model_check_finite(&m, &weights, &e); // reads every weight
     else demand(e.kind != ERROR_NONE && e.text[0]);
+    model_close(&weights);
 }
 
 static void parse(const uint8_t *data, size_t size) {

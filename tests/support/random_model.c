@@ -139,7 +139,7 @@ void random_model_init(RandomModel *m, const Shape *s, Dtype dtype, bool mixed, 
     *m = (RandomModel){.size = shape_parameters(s) * 4 + (size_t)weights_count(&(Model){.shape = *s}) * 64};
     m->weights = mem_new(m->size, 1);
     m->model = (Model){.shape = *s, .dtype = dtype, .bos = -1};
-    weights_take_layers(&m->model);
+    weights_take_layers(&m->model, &m->own);
     m->model.embedding = draw(m, 0, W_EMBEDDING, dtype, mixed, r);
     m->model.final_norm = draw(m, 0, W_FINAL_NORM, dtype, mixed, r);
     m->model.fc = draw(m, 0, W_FC, dtype, mixed, r);
@@ -164,8 +164,7 @@ void random_model_init(RandomModel *m, const Shape *s, Dtype dtype, bool mixed, 
 
 void random_model_release(RandomModel *m) {
     mem_free(m->weights);
-    mem_free(m->model.layers);
-    mem_free(m->model.experts);
+    model_close(&m->own);
     *m = (RandomModel){.weights = NULL};
 }
 

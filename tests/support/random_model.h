@@ -5,6 +5,7 @@
 
 typedef struct RandomModel {
     Model model; // views into `weights`
+    ModelWeights own; // its layers
     unsigned char *weights;
     size_t used, size;
 } RandomModel;

@@ -70,7 +70,7 @@ static void what_cannot_be_read(void **state) {
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
         int files = next_file();
         Error e = {0};
-        FileView view = {(const unsigned char *)"", 1};
+        FileView view = {.data = (const unsigned char *)"", .size = 1};
         char *data = "", text[FOLDER_PATH_SIZE];
         size_t size = 1;
         snprintf(text, sizeof text, "'%s'", paths[i]);

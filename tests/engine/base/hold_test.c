@@ -62,7 +62,7 @@ static void fails(void **state) {
     file_unmap(&view);
 
     path = made(*state, bytes, LARGEST, &view);
-    FileView beyond = {view.data, SIZE_MAX / 4};
+    FileView beyond = {.data = view.data, .size = SIZE_MAX / 4};
     assert_false(file_hold(path, &beyond, 0, NULL, &e));
     assert_int_equal(e.kind, ERROR_SYSTEM);
     assert_non_null(strstr(e.text, "leave weights mapped"));

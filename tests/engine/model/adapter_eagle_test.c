@@ -22,18 +22,24 @@ static const char *fixture(const char *name, char path[512]) {
     return path;
 }
 
+typedef struct Target {
+    Model model;
+    ModelWeights weights;
+} Target;
+
 static int open_target(void **state) {
     char path[512];
-    Model *m = test_calloc(1, sizeof *m);
+    Target *t = test_calloc(1, sizeof *t);
     Error e = {0};
-    if (!model_open(m, fixture("golden/llama", path), &e)) fail_msg("%s", e.text);
-    *state = m;
+    if (!model_open(&t->model, &t->weights, fixture("golden/llama", path), &e)) fail_msg("%s", e.text);
+    *state = &t->model; // its first member
     return 0;
 }
 
 static int close_target(void **state) {
-    model_close(*state);
-    test_free(*state);
+    Target *t = *state;
+    model_close(&t->weights);
+    test_free(t);
     return 0;
 }
 
@@ -160,9 +166,9 @@ static void synthetic(void **state) {
         assert_int_equal(a.kind.variant, kind.variant);
         assert_int_equal(a.models[0].shape.kv_heads, shape.kv_heads);
         uint64_t header;
-        memcpy(&header, a.file.view.data, sizeof header);
+        memcpy(&header, a.weights.files->view.data, sizeof header);
         assert_int_equal(adapter_parameters(&a) * sizeof(float),
-                         a.file.view.size - sizeof header - (size_t)header);
+                         a.weights.files->view.size - sizeof header - (size_t)header);
         adapter_close(&a);
         folder_remove(dir);
         random_model_release(&target);

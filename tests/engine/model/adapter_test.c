@@ -189,8 +189,8 @@ static void sizes_of_the_paper(void **state) {
         assert_true(adapter_synth(dir, &target.model, &kind, 5, false, NULL));
         assert_true(adapter_open(&a, &target.model, dir, NULL));
         uint64_t header;
-        memcpy(&header, a.file.view.data, sizeof header);
-        bytes = a.file.view.size - sizeof header - (size_t)header;
+        memcpy(&header, a.weights.files->view.data, sizeof header);
+        bytes = a.weights.files->view.size - sizeof header - (size_t)header;
         assert_int_equal(adapter_parameters(&a) * dtype_size(target.model.dtype), bytes);
         assert_int_equal(a.trained, 0);
         adapter_close(&a);

@@ -18,9 +18,10 @@ static void synth(const char *dir, uint64_t seed) {
 
 static void identity_of(const char *dir, char out[SHA256_TEXT]) {
     Model m;
+    ModelWeights weights;
     Error e = {0};
-    if (!model_open(&m, dir, &e) || !model_identity(&m, dir, out, &e)) fail_msg("%s", e.text);
-    model_close(&m);
+    if (!model_open(&m, &weights, dir, &e) || !model_identity(&weights, dir, out, &e)) fail_msg("%s", e.text);
+    model_close(&weights);
 }
 
 static void copies_are_one(void **state) {

@@ -21,11 +21,12 @@ static bool inflate(void *folder, Error *e) {
 
 static void whole_or_nothing(void *folder, bool ok) {
     Model m;
+    ModelWeights weights;
     Error e = {0};
     bool there = access(folder_path(large(folder), "config.json"), F_OK) == 0;
     if (ok != there) fail_msg("%s, but config.json is %s", ok ? "made" : "failed", there ? "there" : "not");
-    if (there && !model_open(&m, large(folder), &e)) fail_msg("%s", e.text);
-    if (there) model_close(&m);
+    if (there && !model_open(&m, &weights, large(folder), &e)) fail_msg("%s", e.text);
+    if (there) model_close(&weights);
     else if (access(large(folder), F_OK) == 0)
         fail_msg("%d files are left behind", folder_count(large(folder)));
     folder_remove(large(folder));

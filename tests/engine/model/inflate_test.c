@@ -337,16 +337,17 @@ static void no_row_is_zero(void **state) {
     Place *p = *state;
     for (int i = 0; i < CASE_COUNT; i++) {
         Model m;
+        ModelWeights weights;
         Error e = {0};
         if (!CASES[i].padded) continue;
         make(p, &CASES[i]);
-        if (!model_open(&m, p->large, &e)) fail_msg("%s", e.text);
+        if (!model_open(&m, &weights, p->large, &e)) fail_msg("%s", e.text);
         if (has_zero_row(&m.embedding) || has_zero_row(&m.head)) fail_msg("%s: at an end", CASES[i].name);
         for (int layer = 0; layer < m.shape.layers; layer++)
             for (int w = 0; w < LAYER_WEIGHTS; w++)
                 if (has_zero_row(&m.layers[layer].w[w]))
                     fail_msg("%s: weight %d of layer %d has a row of zeros", CASES[i].name, w, layer);
-        model_close(&m);
+        model_close(&weights);
     }
 }
 
@@ -355,20 +356,21 @@ static void no_row_is_zero(void **state) {
 static void tells_what_it_is(void **state) {
     Place *p = *state;
     Model m;
+    ModelWeights weights;
     Inflated one, other;
     InflateOptions o = options(p);
     Error e = {0};
     make(p, &CASES[1]);
-    assert_true(model_open(&m, p->small, &e) && !m.stand_in[0]);
-    model_close(&m);
-    assert_true(model_open(&m, p->large, &e));
+    assert_true(model_open(&m, &weights, p->small, &e) && !m.stand_in[0]);
+    model_close(&weights);
+    assert_true(model_open(&m, &weights, p->large, &e));
     if (strncmp(m.stand_in, "small (", 7) != 0 || !strstr(m.stand_in, ") inflated to shape.json"))
         fail_msg("'%s'", m.stand_in);
     assert_true(inflate_describe(&o, &one, &e) && inflate_is(p->large, one.key));
     assert_false(inflate_is(p->small, one.key));
     assert_memory_equal(&one.model.shape, &m.shape, sizeof m.shape);
     assert_true(one.model.dtype == m.dtype && one.model.eos_count == m.eos_count);
-    model_close(&m);
+    model_close(&weights);
     o.seed++;
     assert_true(inflate_describe(&o, &other, &e) && !inflate_is(p->large, other.key));
     o.seed--;
@@ -387,21 +389,22 @@ static void tells_what_it_is(void **state) {
 static void shards_hold_the_same(void **state) {
     Place *p = *state;
     Model whole, cut;
+    ModelWeights whole_weights, cut_weights;
     InflateOptions o = options(p);
     const char *dir = folder_path(p->folder, "cut");
     make(p, &CASES[2]);
     o.shard_bytes = 100000;
     inflate(dir, &o);
-    assert_true(model_open(&whole, p->large, NULL) && model_open(&cut, dir, NULL));
-    assert_true(whole.shard_count == 1 && cut.shard_count > 3);
+    assert_true(model_open(&whole, &whole_weights, p->large, NULL) && model_open(&cut, &cut_weights, dir, NULL));
+    assert_true(whole_weights.file_count == 1 && cut_weights.file_count > 3);
     for (int layer = 0; layer < whole.shape.layers; layer++)
         for (int i = 0; i < LAYER_WEIGHTS; i++) {
             const Tensor *a = &whole.layers[layer].w[i], *b = &cut.layers[layer].w[i];
             assert_int_equal(tensor_bytes(a), tensor_bytes(b));
             if (a->data) assert_memory_equal(a->data, b->data, tensor_bytes(a));
         }
-    model_close(&whole);
-    model_close(&cut);
+    model_close(&whole_weights);
+    model_close(&cut_weights);
 }
 
 static void refused(void **state) {

@@ -22,8 +22,9 @@ static bool synth(void *state, Error *e) {
 
 static bool open_and_close(void *state, Error *e) {
     Model m;
-    if (!model_open(&m, dir(state), e)) return false;
-    model_close(&m);
+    ModelWeights weights;
+    if (!model_open(&m, &weights, dir(state), e)) return false;
+    model_close(&weights);
     return true;
 }
 

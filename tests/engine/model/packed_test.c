@@ -131,9 +131,10 @@ static void values(void **state) {
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         const Case *c = &CASES[i];
         Model m;
+        ModelWeights weights;
         Error e = {0};
         int count = 0;
-        if (!model_open(&m, dir_of(c->name), &e)) fail_msg("%s", e.text);
+        if (!model_open(&m, &weights, dir_of(c->name), &e)) fail_msg("%s", e.text);
         File f = open_file(dir_of(c->name));
         for (int w = 0; w < weights_count(&m); w++) {
             WeightSpec s = weights_at(&m, w);
@@ -143,22 +144,23 @@ static void values(void **state) {
         assert_int_equal(m.valued, c->codes ? 0 : count);
         assert_string_equal(m.stand_in, c->stand_in);
         assert_string_equal(model_dtype_name(&m), c->dtype);
-        assert_true(model_check_finite(&m, dir_of(c->name), &e));
+        assert_true(model_check_finite(&m, &weights, &e));
         safetensors_release(&f.s);
         mem_free(f.bytes);
-        model_close(&m);
+        model_close(&weights);
     }
 }
 
 // A zero bias that the architecture lacks is left out; another is refused.
 static void biases(void **state) {
     Model m;
+    ModelWeights weights;
     Error e = {0};
     scratch_copy(dir_of("packed-gptq"), folder_path(*state, "m"));
-    assert_true(model_open(&m, folder_path(*state, "m"), &e));
-    model_close(&m);
+    assert_true(model_open(&m, &weights, folder_path(*state, "m"), &e));
+    model_close(&weights);
     spoil_bytes(folder_path(*state, "m"), "model.layers.1.mlp.up_proj.bias", "4:01");
-    assert_false(model_open(&m, folder_path(*state, "m"), &e));
+    assert_false(model_open(&m, &weights, folder_path(*state, "m"), &e));
     if (!strstr(e.text, "'model.layers.1.mlp.up_proj.bias'")) fail_msg("%s", e.text);
 }
 

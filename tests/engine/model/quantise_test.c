@@ -46,8 +46,9 @@ static void groups(void **state) {
 
 static void open_refused(const char *dir, const char *words) {
     Model m;
+    ModelWeights weights;
     Error e = {0};
-    assert_false(model_open(&m, dir, &e));
+    assert_false(model_open(&m, &weights, dir, &e));
     if (!strstr(e.text, words)) fail_msg("wanted '%s' in '%s'", words, e.text);
 }
 
@@ -55,18 +56,19 @@ static void models(void **state) {
     Dirs *d = *state;
     for (int bits = 4; bits <= 8; bits += 4) {
         Model a, b;
+        ModelWeights a_weights, b_weights;
         Error e = {0};
         QuantiseOptions o = {.from = d->from, .bits = bits, .group = 32, .force = true};
         check_ok(model_quantise(d->to, &o, &e), &e);
-        check_ok(model_open(&a, d->from, &e) && model_open(&b, d->to, &e), &e);
+        check_ok(model_open(&a, &a_weights, d->from, &e) && model_open(&b, &b_weights, d->to, &e), &e);
         const Tensor *x = &a.layers[1].w[W_DOWN], *y = &b.layers[1].w[W_DOWN];
         assert_int_equal(y->codes.bits, bits);
         assert_int_equal(b.embedding.codes.bits, 8);
         assert_true(!b.final_norm.codes.bits && strstr(b.stand_in, "bits"));
-        assert_true(model_check_finite(&b, d->to, &e) && model_bytes(&b) < model_bytes(&a) * 5 / 8);
+        assert_true(model_check_finite(&b, &b_weights, &e) && model_bytes(&b) < model_bytes(&a) * 5 / 8);
         for (size_t i = 0; i < (size_t)x->columns; i++)
             assert_true(fabsf(tensor_value(x, 3, i) - tensor_value(y, 3, i)) < (bits == 8 ? 0.01f : 0.1f));
-        model_close(&a), model_close(&b);
+        model_close(&a_weights), model_close(&b_weights);
     }
     Error e = {0};
     QuantiseOptions again = {.from = d->to, .bits = 8, .group = 32, .force = true};

@@ -132,7 +132,7 @@ static void unknown_is_answered_with_the_known(void **state) {
 
 static void describes(const Model *m, const char *const words[]) {
     Text text = {0};
-    model_describe(m, &text);
+    model_describe(m, &(ModelWeights){.dir = NULL}, &text);
     for (int i = 0; words[i]; i++)
         if (!strstr(text_get(&text), words[i])) fail_msg("no '%s' in:\n%s", words[i], text_get(&text));
     assert_null(strstr(text_get(&text), "weights")); // none were opened

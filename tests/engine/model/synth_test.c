@@ -31,9 +31,9 @@ static void make(const char *dir, const SynthOptions *o) {
     if (!model_synth(dir, o, &e)) fail_msg("%s", e.text);
 }
 
-static void open_model(Model *m, const char *dir) {
+static void open_model(Model *m, ModelWeights *w, const char *dir) {
     Error e = {0};
-    if (!model_open(m, dir, &e)) fail_msg("%s", e.text);
+    if (!model_open(m, w, dir, &e)) fail_msg("%s", e.text);
 }
 
 static bool same_tensor(const Tensor *a, const Tensor *b) {
@@ -53,10 +53,10 @@ static int differences(Model *a, Model *b) {
 }
 
 // Weights are read in vectors of a cache line.
-static void check_alignment(const Model *m) {
-    for (int i = 0; i < m->shard_count; i++) {
+static void check_alignment(const ModelWeights *w) {
+    for (int i = 0; i < w->file_count; i++) {
         uint64_t header;
-        memcpy(&header, m->shards[i].view.data, sizeof header); // both are little-endian
+        memcpy(&header, w->files[i].view.data, sizeof header); // both are little-endian
         if ((8 + header) % 64) fail_msg("data of shard %d begin at byte %zu", i, (size_t)header + 8);
     }
 }
@@ -91,37 +91,39 @@ static void ends_early(void **state) {
 static void seed_alone(void **state) {
     Place *p = *state;
     Model a, b, c, d, threaded;
+    ModelWeights a_weights, b_weights, c_weights, d_weights, threaded_weights;
     double share = 0;
     make(under(p, "a"), &(SynthOptions){.shape = "tiny", .seed = 7});
-    open_model(&a, p->dir);
+    open_model(&a, &a_weights, p->dir);
     make(under(p, "b"), &(SynthOptions){.shape = "tiny", .seed = 7});
-    open_model(&b, p->dir);
+    open_model(&b, &b_weights, p->dir);
     make(under(p, "c"), &(SynthOptions){.shape = "tiny", .seed = 8});
-    open_model(&c, p->dir);
+    open_model(&c, &c_weights, p->dir);
     make(under(p, "d"), &(SynthOptions){.shape = "tiny", .seed = 7, .shard_bytes = 100000});
-    open_model(&d, p->dir);
+    open_model(&d, &d_weights, p->dir);
     make(under(p, "e"), &(SynthOptions){.shape = "tiny",
                                         .seed = 7,
                                         .shard_bytes = 100000,
                                         .threads = 3,
                                         .progress = {see_share, &share}});
-    open_model(&threaded, p->dir);
+    open_model(&threaded, &threaded_weights, p->dir);
     assert_int_equal(differences(&a, &b), 0);
     assert_int_equal(differences(&a, &c), 3 + 3 * 9); // every one
     assert_int_equal(differences(&a, &d), 0);         // where it is cut makes no difference
     assert_int_equal(differences(&a, &threaded), 0);  // nor how many write
-    assert_int_equal(threaded.shard_count, d.shard_count);
+    assert_int_equal(threaded_weights.file_count, d_weights.file_count);
     assert_true(share > 0.5 && share <= 1);
-    model_close(&threaded);
-    assert_int_equal(a.shard_count, 1);
-    check_alignment(&a);
-    check_alignment(&d);
-    assert_true(d.shard_count > 3 && access(under(p, "d/model.safetensors"), F_OK) != 0);
-    for (int i = 0; i < d.shard_count; i++) assert_true(d.shards[i].view.size < 100000 + 4096);
-    for (Model *m = &a;; m = m == &a ? &b : m == &b ? &c : &d) {
-        model_close(m);
-        if (m == &d) break;
-    }
+    model_close(&threaded_weights);
+    assert_int_equal(a_weights.file_count, 1);
+    check_alignment(&a_weights);
+    check_alignment(&d_weights);
+    assert_true(d_weights.file_count > 3 && access(under(p, "d/model.safetensors"), F_OK) != 0);
+    for (int i = 0; i < d_weights.file_count; i++)
+        assert_true(d_weights.files[i].view.size < 100000 + 4096);
+    model_close(&a_weights);
+    model_close(&b_weights);
+    model_close(&c_weights);
+    model_close(&d_weights);
 }
 
 // 100 TB and more.
@@ -161,8 +163,9 @@ static void threads_that_fail(void **state) {
 static void values_are_spread(void **state) {
     Place *p = *state;
     Model m;
+    ModelWeights weights;
     make(under(p, "spread"), &(SynthOptions){.shape = "tiny"});
-    open_model(&m, p->dir);
+    open_model(&m, &weights, p->dir);
     const Tensor *down = &m.layers[1].w[W_DOWN], *norm = &m.layers[1].w[W_MLP_NORM];
     double sum = 0, squares = 0;
     int n = down->rows * down->columns;
@@ -176,7 +179,7 @@ static void values_are_spread(void **state) {
         float x = dtype_load(norm->dtype, norm->data, (size_t)i);
         assert_true(x > 0.79f && x < 1.21f);
     }
-    model_close(&m);
+    model_close(&weights);
 }
 
 static void sets_change_the_config(void **state) {
@@ -185,13 +188,14 @@ static void sets_change_the_config(void **state) {
                                        "vocab_size=100",      "model_type=phi3",
                                        "sliding_window=9",    "tie_word_embeddings=true"};
     Model m;
+    ModelWeights weights;
     make(under(p, "sets"), &(SynthOptions){.shape = "tiny", .sets = sets, .set_count = 6});
-    open_model(&m, p->dir);
+    open_model(&m, &weights, p->dir);
     assert_true(m.shape.layers == 1 && m.shape.vocab == 100 && m.shape.window == 9 && m.shape.tied_head);
     assert_true(m.dtype == DTYPE_F32 && strcmp(m.architecture, "phi3") == 0);
     assert_true(m.head.data == m.embedding.data);
     assert_true(access(under(p, "sets/tokenizer.json"), F_OK) != 0); // too small a vocabulary for one
-    model_close(&m);
+    model_close(&weights);
 }
 
 typedef struct {
@@ -230,13 +234,14 @@ static void only_its_own_is_replaced(void **state) {
     const SynthOptions o = {.shape = "tiny"};
     Error e = {0};
     Model m;
+    ModelWeights weights;
     const char *dir = under(p, "own");
     make(dir, &(SynthOptions){.shape = "tiny", .shard_bytes = 100000});
     make(dir, &o);
     make(dir, &(SynthOptions){.shape = "tiny", .sets = small, .set_count = 1});
-    open_model(&m, dir);
-    assert_true(m.shard_count == 1 && m.shape.vocab == 100);
-    model_close(&m);
+    open_model(&m, &weights, dir);
+    assert_true(weights.file_count == 1 && m.shape.vocab == 100);
+    model_close(&weights);
     assert_true(access(under(p, "own/tokenizer.json"), F_OK) != 0); // nothing of an earlier one stays
     assert_true(access(under(p, "own/model-00001-of-00006.safetensors"), F_OK) != 0);
 
@@ -247,8 +252,8 @@ static void only_its_own_is_replaced(void **state) {
     json_decref(config);
     assert_false(model_synth(dir, &o, &e));
     assert_non_null(strstr(e.text, "did not write"));
-    open_model(&m, dir); // and whole
-    model_close(&m);
+    open_model(&m, &weights, dir); // and whole
+    model_close(&weights);
     unlink(under(p, "foreign/config.json"));
     assert_false(model_synth(under(p, "foreign"), &o, &e));
     assert_non_null(strstr(e.text, ", without a config.json"));
@@ -301,9 +306,10 @@ static void finite_is_checked(void **state) {
         snprintf(set, sizeof set, "%s", sets[i]);
         make(under(p, "finite"), &(SynthOptions){.shape = "tiny", .sets = all, .set_count = 2});
         Model m;
+        ModelWeights weights;
         Error e = {0};
-        open_model(&m, p->dir);
-        if (!model_check_finite(&m, p->dir, &e)) fail_msg("%s: %s", sets[i], e.text);
+        open_model(&m, &weights, p->dir);
+        if (!model_check_finite(&m, &weights, &e)) fail_msg("%s: %s", sets[i], e.text);
         Tensor *up = &m.layers[2].w[W_UP]; // the second half of a fused tensor
         int row = test_between(&r, 0, up->rows - 1), column = test_between(&r, 0, up->columns - 1);
         size_t element = (size_t)(row * up->columns + column), bytes = tensor_bytes(up);
@@ -314,7 +320,7 @@ static void finite_is_checked(void **state) {
         memcpy(copy + element * size, &bad[i][0], size);
         Tensor saved = *up;
         up->data = copy;
-        assert_false(model_check_finite(&m, p->dir, &e));
+        assert_false(model_check_finite(&m, &weights, &e));
         char wanted[128];
         snprintf(wanted, sizeof wanted, "holds a NaN at row %d, column %d, the first of 1 ", 160 + row,
                  column);
@@ -323,10 +329,10 @@ static void finite_is_checked(void **state) {
         memcpy(copy + element * size, &bad[i][1], size);
         memcpy(copy + bytes - size, &bad[i][1], size);
         memcpy(copy, &bad[i][1], size);
-        assert_false(model_check_finite(&m, p->dir, &e));
+        assert_false(model_check_finite(&m, &weights, &e));
         assert_non_null(strstr(e.text, "holds an infinity at row 160, column 0, the first of "));
         *up = saved;
-        model_close(&m);
+        model_close(&weights);
         mem_free(copy);
     }
 }

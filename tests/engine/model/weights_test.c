@@ -28,6 +28,7 @@ typedef struct {
     Shard shards[2];
     LayerWeights layers[LAYERS];
     Model model;
+    ModelWeights weights;
 } Fake;
 
 static void store(Fake *f, int layer, const char *part, int rows, int columns, bool vector) {
@@ -121,7 +122,7 @@ static bool bind_in(Fake *f, int shards, Error *e) {
     int cut = shards == 2 ? f->count / 3 : f->count;
     make_shard(f, 0, 0, cut, 0);
     if (shards == 2) make_shard(f, 1, cut, f->count, 0);
-    return weights_bind(&f->model, f->shards, shards, "dir", e);
+    return weights_bind(&f->model, &f->weights, f->shards, shards, "dir", e);
 }
 
 static void fake_release(Fake *f) {
@@ -129,6 +130,7 @@ static void fake_release(Fake *f) {
         safetensors_release(&f->shards[i].header);
         mem_free(f->bytes[i]);
     }
+    model_close(&f->weights);
 }
 
 static void check(const Fake *f, const char *name, const Tensor *t, int first, int rows, int columns) {
@@ -242,7 +244,7 @@ static void dtypes_and_alignment(void **state) {
     for (size_t shift = 1; shift < 8; shift++) {
         fake_init(&f, "llama", false);
         make_shard(&f, 0, 0, f.count, shift);
-        bool ok = weights_bind(&f.model, f.shards, 1, "dir", &e);
+        bool ok = weights_bind(&f.model, &f.weights, f.shards, 1, "dir", &e);
         assert_int_equal(ok, shift == 4); // F32 stands at multiples of 4
         if (!ok) assert_non_null(strstr(e.text, "not a multiple of its element's 4"));
         fake_release(&f);
@@ -256,7 +258,7 @@ static void twice_is_once_too_often(void **state) {
     fake_init(&f, "llama", false);
     make_shard(&f, 0, 0, f.count, 0);
     make_shard(&f, 1, 7, 8, 0);
-    assert_false(weights_bind(&f.model, f.shards, 2, "dir", &e));
+    assert_false(weights_bind(&f.model, &f.weights, f.shards, 2, "dir", &e));
     if (!strstr(e.text, "'dir/one' and in 'two' too") || !strstr(e.text, f.list[7].name))
         fail_msg("%s", e.text);
     fake_release(&f);

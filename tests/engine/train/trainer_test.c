@@ -70,7 +70,8 @@ static void started_from_a_model(void **state) {
         fail_msg("%s", e.text);
     output_release(&out);
     Model m;
-    if (!model_open(&m, from, &e)) fail_msg("%s", e.text);
+    ModelWeights weights;
+    if (!model_open(&m, &weights, from, &e)) fail_msg("%s", e.text);
     c.start = &m;
     c.start_name = "a";
     Trainer second = open_trainer(&c, &corpus);
@@ -86,7 +87,7 @@ static void started_from_a_model(void **state) {
     trainer_close(&third);
     trainer_close(&second);
     trainer_close(&first);
-    model_close(&m);
+    model_close(&weights);
     corpus_release(&corpus);
 }
 
@@ -204,6 +205,7 @@ static void exported_model_opens(void **state) {
     TrainConfig c = learner_config(5);
     Error e = {0};
     Model m;
+    ModelWeights weights;
     learner_corpus(&corpus, 20, 90, 2);
     Trainer t = open_trainer(&c, &corpus);
     trainer_step(&t);
@@ -211,7 +213,7 @@ static void exported_model_opens(void **state) {
     if (!export_model(&t, &(ExportNotes){.bos = 1, .eos = 2, .held_out_loss = 3.5}, dir, &out, &e))
         fail_msg("%s", e.text);
     output_release(&out);
-    if (!model_open(&m, dir, &e)) fail_msg("%s", e.text);
+    if (!model_open(&m, &weights, dir, &e)) fail_msg("%s", e.text);
     const LayerPlan *plan = &t.networks[0].parameters.layers[1];
     size_t q_size = (size_t)(shape_q_width(&c.shape) * c.shape.width);
     assert_int_equal(m.shape.layers, 2);
@@ -227,7 +229,7 @@ static void exported_model_opens(void **state) {
     expect_tensor(&t, plan->at[W_Q] + q_size, &m.layers[1].w[W_K]);
     expect_tensor(&t, plan->at[W_GATE], &m.layers[1].w[W_GATE]);
     expect_tensor(&t, plan->at[W_DOWN], &m.layers[1].w[W_DOWN]);
-    model_close(&m);
+    model_close(&weights);
     trainer_close(&t);
     corpus_release(&corpus);
 }

@@ -43,7 +43,7 @@ static void facts_are_the_models(void **state) {
         check_row(&facts, EMBEDDING_INPUT, &engine.model.embedding, token);
         check_row(&facts, EMBEDDING_OUTPUT, &engine.model.head, token);
     }
-    assert_true(facts.identify(facts.self, name, NULL) && model_identity(&engine.model, dir, want, NULL));
+    assert_true(facts.identify(facts.self, name, NULL) && model_identity(&engine.weights, dir, want, NULL));
     assert_string_equal(name, want);
     const int *prefix = tokenizer_prefix(engine.tokenizer, &prefix_count);
     assert_true(facts.prefix == prefix && facts.prefix_count == prefix_count);

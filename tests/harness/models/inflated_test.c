@@ -74,12 +74,13 @@ static void made_once(void **state) {
 static void adapters_too(void **state) {
     const char *folder = *state;
     Model small, large;
+    ModelWeights small_weights, large_weights;
     Adapter a;
     AdapterKind kind = {ADAPTER_KANGAROO, 1, 1, 0, {0}};
     Error e = {0};
     bool made;
     make_small(folder, "small", 1);
-    assert_true(model_open(&small, folder_path(folder, "small"), &e));
+    assert_true(model_open(&small, &small_weights, folder_path(folder, "small"), &e));
     assert_true(adapter_synth(folder_path(folder, "a"), &small, &kind, 1, false, &e));
     InflateOptions o = {.small = "small"};
     char *model = get(folder, o, &made);
@@ -88,11 +89,11 @@ static void adapters_too(void **state) {
     assert_true(made && strcmp(model, adapter) != 0);
     mem_free(get(folder, o, &made));
     assert_false(made);
-    assert_true(model_open(&large, model, &e) && large.stand_in[0]);
+    assert_true(model_open(&large, &large_weights, model, &e) && large.stand_in[0]);
     if (!adapter_open(&a, &large, adapter, &e)) fail_msg("%s", e.text);
     adapter_close(&a);
-    model_close(&large);
-    model_close(&small);
+    model_close(&large_weights);
+    model_close(&small_weights);
     mem_free(model);
     mem_free(adapter);
 }
@@ -107,9 +108,10 @@ static void asked_for_at_once(void **state) {
         askers[i] = fork();
         if (askers[i] != 0) continue;
         Model m;
+        ModelWeights weights;
         InflateOptions o = {.small = folder_path(folder, "small"), .shape = "tiny"};
         char *dir = inflated_open(folder_path(folder, "cache"), &o, NULL);
-        bool ok = dir && model_open(&m, dir, NULL);
+        bool ok = dir && model_open(&m, &weights, dir, NULL);
         _exit(!ok);
     }
     for (int i = 0; i < ASKERS; i++) {
@@ -131,9 +133,10 @@ static bool make_model(const char *folder, bool random, Progress progress) {
     else spec.target = folder_path(folder, "small"), spec.inflate = "tiny";
     const char *cache = folder_path(folder, "cache");
     Model m;
+    ModelWeights weights;
     bool ok = model_files_find(&spec, cache, &files, NULL) &&
-              model_files_make(&spec, cache, &files, &progress, NULL) && model_open(&m, files.target, NULL);
-    if (ok) model_close(&m);
+              model_files_make(&spec, cache, &files, &progress, NULL) && model_open(&m, &weights, files.target, NULL);
+    if (ok) model_close(&weights);
     model_files_release(&files);
     return ok;
 }

@@ -288,8 +288,8 @@ static void weights_are_held(void **state) {
     for (int i = 0; i < 2; i++) {
         if (!group_open_models(&r->inputs, i, (Progress){0}, &models, &e)) fail_msg("%s", e.text);
         assert_int_equal(r->schedule.setups[i].settings->engine.weights, i ? WEIGHTS_HELD : WEIGHTS_MAPPED);
-        assert_int_equal(models.target.model.held, i);
-        assert_int_equal(models.draft.model.held, i);
+        assert_int_equal(models.target.weights.held, i);
+        assert_int_equal(models.draft.weights.held, i);
         models_close(&models);
     }
     small_close(r);
