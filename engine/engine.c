@@ -399,7 +399,8 @@ bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, Engine
     bool ok = w.device->weights ? model_open(&engine->model, &engine->weights, dir, e)
                                 : model_open_config(&engine->model, dir, e);
     ok = ok && choose_rest(&w, &engine->model, o, e) && open_tokenizer(engine, dir, e) &&
-         (o->weights == WEIGHTS_MAPPED || model_hold(&engine->model, &engine->weights, &w.backend.progress, e)) &&
+         (o->weights == WEIGHTS_MAPPED ||
+          model_hold(&engine->model, &engine->weights, &w.backend.progress, e)) &&
          open_session(&engine->session, dir, &engine->model, w.device, &w.cards, &w.backend, e);
     EngineMemory need = w.need;
     engine->fits = w.fits;

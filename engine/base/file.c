@@ -76,7 +76,8 @@ bool file_is_unchanged(const FileView *view, const char *path, Error *e) {
     if (!view->mark.inode) return true;
     if (stat(path, &s) == 0) now = mark_of(&s);
     return memcmp(&now, &view->mark, sizeof now) == 0 ||
-           error_input(e, "'%s' changed while in use: nothing computed from it since is of use; run again", path);
+           error_input(e, "'%s' changed while in use: nothing computed from it since is of use; run again",
+                       path);
 }
 
 // A view from file_hold may begin after the first byte of its first page.

@@ -25,8 +25,8 @@ typedef struct FileView {
 bool file_map(const char *path, FileView *view, Error *e);
 void file_unmap(FileView *view);
 
-// False with e filled if the file changed or is gone since it was mapped: a mapping shows what others write to
-// its file. A view that isn't a mapping doesn't change.
+// False with e filled if the file changed or is gone since it was mapped: a mapping shows what others write
+// to its file. A view that isn't a mapping doesn't change.
 bool file_is_unchanged(const FileView *view, const char *path, Error *e);
 
 // Replaces a view's mapping by a copy in memory, on huge pages if the system has them, with byte `first` at

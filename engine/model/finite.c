@@ -45,8 +45,9 @@ static bool report(const Model *m, const ModelWeights *w, const WeightSpec *s, s
         e,
         "tensor '%s' in '%s/%s' holds %s at row %zu, column %zu, the first of %zu weights that "
         "are not finite: fetch or save the model again",
-        s->name, w->dir, file_of(w, t->data), isnan(dtype_load(t->dtype, t->data, i)) ? "a NaN" : "an infinity",
-        (size_t)s->first_row + i / columns, i % columns, total);
+        s->name, w->dir, file_of(w, t->data),
+        isnan(dtype_load(t->dtype, t->data, i)) ? "a NaN" : "an infinity", (size_t)s->first_row + i / columns,
+        i % columns, total);
 }
 
 bool model_check_finite(const Model *m, const ModelWeights *w, Error *e) {

@@ -24,11 +24,11 @@ static const char MARK[] = "outpace_inflate";
 // The files to read, and the config that follows from them.
 typedef struct Sources {
     const InflateOptions *o;
-    Model small, large; // large: config only
+    Model small, large;   // large: config only
     ModelWeights weights; // of the small one
-    Adapter adapter;    // to inflate; empty if the model is inflated
-    AdapterKind kind;   // of the adapter to be written
-    json_t *config;     // to be written
+    Adapter adapter;      // to inflate; empty if the model is inflated
+    AdapterKind kind;     // of the adapter to be written
+    json_t *config;       // to be written
     char key[SHA256_TEXT];
 } Sources;
 

@@ -52,14 +52,14 @@ typedef struct WeightFile {
 } WeightFile;
 
 typedef struct ModelWeights {
-    char *dir;             // that the model was opened from
-    WeightFile *files;     // (file_count)
+    char *dir;         // that the model was opened from
+    WeightFile *files; // (file_count)
     int file_count;
-    LayerWeights *layers;  // (shape.layers): the model's
-    Tensor *experts;       // those of all layers with experts
-    void **rearranged;     // (rearranged_count): weights that files store in another form (weights.h)
+    LayerWeights *layers; // (shape.layers): the model's
+    Tensor *experts;      // those of all layers with experts
+    void **rearranged;    // (rearranged_count): weights that files store in another form (weights.h)
     size_t rearranged_count, rearranged_capacity;
-    bool held;             // weights are in the process's own memory, not in the files' pages
+    bool held; // weights are in the process's own memory, not in the files' pages
 } ModelWeights;
 
 typedef struct Model {

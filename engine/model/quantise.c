@@ -196,8 +196,8 @@ static bool write_files(Plan *p, const QuantiseOptions *o, const char *dir, Erro
     return made_copy_tokenizer(o->from, dir, e) && weights_out(&p->out, dir, e);
 }
 
-static bool quantise(const char *dir, const Model *m, const ModelWeights *w, Plan *p, const QuantiseOptions *o,
-                     Error *e) {
+static bool quantise(const char *dir, const Model *m, const ModelWeights *w, Plan *p,
+                     const QuantiseOptions *o, Error *e) {
     Made made = {dir, "quantise", MARK, .force = o->force};
     json_t *config = config_of(m, w, o, e);
     bool ok = config && made_begin(&made, config, e);

@@ -532,7 +532,8 @@ static bool bind(const Binding *b, const WeightSpec *s, Error *e) {
     return true;
 }
 
-bool weight_bind(Model *m, ModelWeights *w, const WeightSpec *s, const Shard *shard, const char *dir, Error *e) {
+bool weight_bind(Model *m, ModelWeights *w, const WeightSpec *s, const Shard *shard, const char *dir,
+                 Error *e) {
     return bind(&(Binding){m, w, shard, 1, dir}, s, e);
 }
 

@@ -114,7 +114,8 @@ typedef struct Shard {
 } Shard;
 
 // Fills one Tensor of m from the shard, or nothing if the spec has no name.
-bool weight_bind(Model *m, ModelWeights *w, const WeightSpec *s, const Shard *shard, const char *dir, Error *e);
+bool weight_bind(Model *m, ModelWeights *w, const WeightSpec *s, const Shard *shard, const char *dir,
+                 Error *e);
 
 // Fills every Tensor of m from the shards. The caller has allocated the layers.
 bool weights_bind(Model *m, ModelWeights *w, const Shard *shards, int count, const char *dir, Error *e);

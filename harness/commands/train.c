@@ -123,7 +123,8 @@ static bool open_start(ModelRun *m, const char *dir, Error *e) {
         return error_input(e,
                            "'%s' has weights of %d bits, which training can't start from: give its original",
                            dir, model_coded(&m->start)->codes.bits);
-    return model_check_finite(&m->start, &m->weights, e) && model_identity(&m->weights, dir, m->start_name, e);
+    return model_check_finite(&m->start, &m->weights, e) &&
+           model_identity(&m->weights, dir, m->start_name, e);
 }
 
 // The baseline's loss is of the text, and so is that of a start; a checkpoint's needs the run's teacher.

@@ -347,7 +347,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     interrupt_catch();
     line_begin(&v.line, true);
     o.models.engine.progress = line_progress(&v.line);
-    bool ok = open_and_know(&v, e) && check_methods(&v, e);
+    bool ok = open_and_know(&v, e) && check_methods(&v, e) && models_are_unchanged(&v.models, e);
     bool interrupted = !ok && v.checks > 0 && e->kind == ERROR_INTERRUPTED;
     line_clear(&v.line);
     if (interrupted) ok = true;

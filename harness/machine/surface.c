@@ -267,7 +267,7 @@ static bool measure_unit(SurfaceRun *s, int context, int rows, Error *e) {
     if (found) return true;
     watch_begin(&u.watch, clock_monotonic());
     bool ok = (rows ? measure_parts(&u, rows, e) : measure_grid(&u, e)) &&
-              store_surface(s->store, u.rows, (int)u.count, e);
+              model_is_unchanged(&s->engine->weights, e) && store_surface(s->store, u.rows, (int)u.count, e);
     if (ok) s->points += (int)u.count;
     mem_free(u.rows);
     return ok;

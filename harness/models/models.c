@@ -154,6 +154,12 @@ void models_close(Models *m) {
     *m = (Models){.has_draft = false};
 }
 
+bool models_are_unchanged(const Models *m, Error *e) {
+    bool ok = model_is_unchanged(&m->target.weights, e) && model_is_unchanged(&m->draft.weights, e);
+    for (int i = 0; ok && i < ADAPTER_ROLES; i++) ok = model_is_unchanged(&m->adapters[i].adapter.weights, e);
+    return ok;
+}
+
 // A method runs without a cache, too.
 static void warn_unkept(const void *models, const Error *why) {
     (void)models;

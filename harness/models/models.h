@@ -98,6 +98,8 @@ typedef struct Models {
 // `m` may not move while it is open. With a batch, every sequence has sessions of its own.
 bool models_open(Models *m, const ModelChoice *choice, Error *e);
 void models_close(Models *m); // takes an empty or half-opened one
+// False with e filled if a file of weights changed since they were opened.
+bool models_are_unchanged(const Models *m, Error *e);
 
 // Warns on stderr of a model that its steps will read from its file, since memory doesn't hold it.
 void memory_warn(const EngineMemory *m, const char *name);

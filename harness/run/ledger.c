@@ -220,19 +220,19 @@ bool ledger_one_off(Ledger *l, int point, const char *name, double seconds, size
     return store_one_off(l->store, l->points[point], name, seconds, (int64_t)bytes, e);
 }
 
-static bool flag_outlier(Ledger *l, const LedgerOutlier *o, Error *e) {
+static bool flag_repeat(Ledger *l, const LedgerRepeat *o, int flags, Error *e) {
     assert(l->prompts[o->dataset]);
     const int64_t *turns = l->prompts[o->dataset] + (size_t)o->prompt * CONVERSATION_TURNS;
     for (int i = 0; i < CONVERSATION_TURNS && turns[i]; i++)
-        if (!store_flag(l->store, l->points[o->point], o->pass, turns[i], FLAG_OUTLIER, e)) return false;
+        if (!store_flag(l->store, l->points[o->point], o->pass, turns[i], flags, e)) return false;
     return true;
 }
 
-bool ledger_outliers(Ledger *l, const LedgerOutlier *list, size_t count, Error *e) {
+bool ledger_flag(Ledger *l, const LedgerRepeat *list, size_t count, int flags, Error *e) {
     bool ok = true;
     if (count == 0) return true;
     if (!store_begin(l->store, e)) return false;
-    for (size_t i = 0; ok && i < count; i++) ok = flag_outlier(l, &list[i], e);
+    for (size_t i = 0; ok && i < count; i++) ok = flag_repeat(l, &list[i], flags, e);
     ok = ok && store_commit(l->store, e);
     if (!ok) store_rollback(l->store);
     return ok;
@@ -240,14 +240,31 @@ bool ledger_outliers(Ledger *l, const LedgerOutlier *list, size_t count, Error *
 
 // --- baselines --------------------------------------------------------------------------------------------
 
-// Whether two groups' baselines make the same output. Threads, math and the location of weights may differ.
-static bool same_question(const Schedule *s, const Group *a, const Group *b) {
-    const Point *p = &s->points[s->members[a->baseline]], *q = &s->points[s->members[b->baseline]];
+static const Point *baseline_of(const Schedule *s, const Group *g) {
+    return &s->points[s->members[g->baseline]];
+}
+
+static bool same_batch(const Point *p, const Point *q) {
+    return options_batch(&p->settings.engine) == options_batch(&q->settings.engine);
+}
+
+// Whether two baselines ask for the same output. Threads, math, batch and the location of weights may differ.
+static bool same_output(const Point *p, const Point *q) {
     const EngineOptions *x = &p->settings.engine, *y = &q->settings.engine;
-    return p->model == q->model && p->dataset == q->dataset && a->warm == b->warm &&
-           strcmp(x->device, y->device) == 0 && x->compute == y->compute &&
-           options_batch(x) == options_batch(y) && x->no_window == y->no_window &&
-           x->attention == y->attention && schedule_same_output(&p->settings, &q->settings);
+    return p->model == q->model && p->dataset == q->dataset && strcmp(x->device, y->device) == 0 &&
+           x->compute == y->compute && x->no_window == y->no_window && x->attention == y->attention &&
+           schedule_same_output(&p->settings, &q->settings);
+}
+
+static bool same_question(const Schedule *s, const Group *a, const Group *b) {
+    const Point *p = baseline_of(s, a), *q = baseline_of(s, b);
+    return a->warm == b->warm && same_batch(p, q) && same_output(p, q);
+}
+
+// Whether the outputs must be equal to the last bit of a logit: fast sums depend on the rows beside them.
+static bool same_text(const Point *p, const Point *q) {
+    return p->settings.engine.math == q->settings.engine.math && same_output(p, q) &&
+           (p->settings.engine.math == MATH_EXACT || same_batch(p, q));
 }
 
 // Seconds per token over all samples; INFINITY if there are none.
@@ -299,6 +316,42 @@ bool ledger_choose_baselines(Ledger *l, Error *e) {
     if (!ok) store_rollback(l->store);
     mem_free(paces);
     check(l);
+    return ok;
+}
+
+// Adds the outputs of point `own` that differ from the first one of `first` for their prompt.
+static bool read_strays(Ledger *l, int own, int first, int dataset, LedgerRepeat **list, size_t *count,
+                        size_t *capacity, Error *e) {
+    static const char SQL[] = "WITH first AS (SELECT prompt_id, output_id, min(pass) FROM sample WHERE "
+                              "point_id = ?2 GROUP BY prompt_id)"
+                              " SELECT DISTINCT pass, number FROM sample JOIN first USING (prompt_id) JOIN "
+                              "prompt ON prompt.id = prompt_id"
+                              " WHERE point_id = ?1 AND sample.output_id <> first.output_id ORDER BY 1, 2";
+    Rows *r = rows_open(l->store, SQL, e);
+    if (!r) return false;
+    rows_bind_int(r, 1, l->points[own]);
+    rows_bind_int(r, 2, l->points[first]);
+    while (rows_next(r)) {
+        mem_grow(list, capacity, *count + 1, sizeof **list);
+        (*list)[(*count)++] = (LedgerRepeat){own, (int)rows_int(r, 0), dataset, (int)rows_int(r, 1)};
+    }
+    return rows_end(r, true, e);
+}
+
+bool ledger_strays(Ledger *l, LedgerRepeat **list, size_t *count, Error *e) {
+    const Schedule *s = l->inputs->schedule;
+    size_t capacity = 0;
+    bool moved, ok = read_moved(l, &moved, e);
+    *list = NULL;
+    *count = 0;
+    for (int i = 0; ok && !moved && i < s->group_count; i++) {
+        const Point *own = baseline_of(s, &s->groups[i]);
+        int first = 0;
+        if (own->settings.temperature > 0) continue;
+        while (!same_text(own, baseline_of(s, &s->groups[first]))) first++;
+        ok = read_strays(l, s->members[s->groups[i].baseline], s->members[s->groups[first].baseline],
+                         own->dataset, list, count, &capacity, e);
+    }
     return ok;
 }
 

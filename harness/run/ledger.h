@@ -49,13 +49,18 @@ bool ledger_failure(Ledger *l, int point, const char *message, Error *e);
 // Costs of a point that come once: "open", its time, and "state", the bytes of its open method.
 bool ledger_one_off(Ledger *l, int point, const char *name, double seconds, size_t bytes, Error *e);
 
-// A repeat that is far from the others of its prompt.
-typedef struct LedgerOutlier {
+// A repeat that isn't like the others of its prompt.
+typedef struct LedgerRepeat {
     int point, pass, dataset, prompt;
-} LedgerOutlier;
+} LedgerRepeat;
 
-// Flags them in one transaction.
-bool ledger_outliers(Ledger *l, const LedgerOutlier *list, size_t count, Error *e);
+// Flags them (results/record.h) in one transaction.
+bool ledger_flag(Ledger *l, const LedgerRepeat *list, size_t count, int flags, Error *e);
+
+// Finds the greedy outputs of baselines that differ from the first one for their prompt, among all passes of
+// the groups whose baselines must write the same text. What a round compares can't show these: weights that
+// changed, faulty memory, a kernel that isn't deterministic. list is for mem_free.
+bool ledger_strays(Ledger *l, LedgerRepeat **list, size_t *count, Error *e);
 
 // Chooses each point's baseline, after the whole run is measured: the fastest of the autoregressive points
 // that make the same output from the same numbers in other ways (more threads, faster sums). The baseline

@@ -141,6 +141,19 @@ void reporter_divergence(Reporter *r, const char *label, const char *prompt, con
                             (double)d->margin));
 }
 
+void reporter_stray(Reporter *r, int point, int count, const char *prompt, int pass) {
+    reporter_clear(r);
+    if (!r->json)
+        fprintf(stderr,
+                "not the same text again: %d outputs of the baseline, point %d, the first for prompt '%s' in "
+                "pass %d: "
+                "weights changed, memory is faulty, or a kernel isn't deterministic\n",
+                count, point + 1, SHOWN(prompt), pass + 1);
+    else
+        put_event(json_pack("{s:s, s:i, s:i, s:s, s:i}", "event", "stray", "point", point + 1, "outputs",
+                            count, "prompt", prompt, "pass", pass));
+}
+
 void reporter_failure(Reporter *r, const char *label, const char *why) {
     reporter_clear(r);
     if (r->json) put_event(json_pack("{s:s, s:s, s:s}", "event", "failure", "label", label, "why", why));

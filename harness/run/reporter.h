@@ -43,5 +43,7 @@ Progress reporter_progress(Reporter *r);
 void reporter_sample(Reporter *r, const char *hash, const Answer *answer);
 void reporter_divergence(Reporter *r, const char *label, const char *prompt, const Answer *answer);
 void reporter_failure(Reporter *r, const char *label, const char *why);
+// `count` of a baseline's texts, this one first, aren't those that were written first for their prompts.
+void reporter_stray(Reporter *r, int point, int count, const char *prompt, int pass);
 void reporter_end(Reporter *r, const char *result, int points, int failed, int diverged, double seconds,
                   double harness_s);

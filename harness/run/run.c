@@ -208,10 +208,11 @@ static Answer *answer_of(GroupRun *g, size_t from, int point) {
     return NULL;
 }
 
-// Sampled outputs aren't compared: each method draws in its own way, so texts differ; verify compares their
-// distributions.
+// Weights that changed end the run first, or the difference would be taken for the method's. Sampled outputs
+// aren't compared: each method draws in its own way, so texts differ; verify compares their distributions.
 static bool compare_answers(GroupRun *g, size_t from, Error *e) {
     const Answer *base = answer_of(g, from, g->baseline);
+    if (!models_are_unchanged(g->models, e)) return false;
     for (int i = 0; base && i < g->group->count; i++) {
         Answer *answer = answer_of(g, from, i);
         if (!answer || i == g->baseline || point_of(g, i)->settings.temperature > 0) continue;
@@ -487,7 +488,7 @@ static bool warm_up(Run *r, GroupRun *g, Error *e) {
 
 // Flags repeats of a prompt that are far from the others.
 static bool mark_outliers(Run *r, const GroupRun *g, Error *e) {
-    LedgerOutlier *list = NULL;
+    LedgerRepeat *list = NULL;
     size_t count = 0, capacity = 0;
     for (int i = 0; i < g->group->count; i++) {
         const PointProgress *p = g->points[i].progress;
@@ -499,12 +500,12 @@ static bool mark_outliers(Run *r, const GroupRun *g, Error *e) {
             for (int pass = 0; pass < passes; pass++) {
                 if (!out[pass]) continue;
                 mem_grow(&list, &capacity, count + 1, sizeof *list);
-                list[count++] = (LedgerOutlier){g->points[i].point, pass, g->group->dataset, prompt};
+                list[count++] = (LedgerRepeat){g->points[i].point, pass, g->group->dataset, prompt};
             }
         }
         mem_free(out);
     }
-    bool ok = ledger_outliers(r->ledger, list, count, e);
+    bool ok = ledger_flag(r->ledger, list, count, FLAG_OUTLIER, e);
     mem_free(list);
     return ok;
 }
@@ -529,7 +530,9 @@ static bool open_setup(Run *r, int setup, Error *e) {
     models_close(&r->models);
     r->setup = -1;
     reporter_place(&r->reporter, &(ReporterPlace){.phase = "opening the models"});
-    if (!group_open_models(r->in, setup, reporter_progress(&r->reporter), &r->models, e)) return false;
+    if (!group_open_models(r->in, setup, reporter_progress(&r->reporter), &r->models, e) ||
+        !model_is_unchanged(&r->in->models[r->schedule->setups[setup].model].weights, e))
+        return false;
     r->setup = setup;
     return true;
 }
@@ -597,6 +600,23 @@ static RunResult sum_up(const Run *r) {
     return out;
 }
 
+// Flags greedy texts that a baseline didn't write again, and counts them as differing ones.
+static bool compare_baselines(Run *r, RunResult *out, Error *e) {
+    LedgerRepeat *list;
+    size_t count;
+    bool ok =
+        ledger_strays(r->ledger, &list, &count, e) && ledger_flag(r->ledger, list, count, FLAG_DIVERGED, e);
+    for (size_t i = 0, end; ok && i < count; i = end) {
+        const LedgerRepeat *s = &list[i];
+        for (end = i; end < count && list[end].point == s->point;) end++;
+        reporter_stray(&r->reporter, s->point, (int)(end - i),
+                       r->in->datasets[s->dataset].prompts[s->prompt].id, s->pass);
+        out->diverged++;
+    }
+    mem_free(list);
+    return ok;
+}
+
 // Stores a failure for each point that can't run: if its group has begun without it, a later start that
 // could run it must not (see progress.c).
 static bool leave_out(Run *r, Error *e) {
@@ -637,6 +657,7 @@ bool run_plan(Ledger *ledger, bool json, const RunSeams *seams, RunResult *out, 
     if (!ok && !r.interrupted && e) *e = why;
     reporter_clear(&r.reporter);
     *out = sum_up(&r);
+    ok = ok && compare_baselines(&r, out, e);
     assert(out->points + out->skipped + out->failed + out->left == r.schedule->sweep_count);
     progress_release(&r.progress);
     return ok || r.interrupted;

@@ -47,6 +47,27 @@ static void there_and_back(void **state) {
     assert_int_equal(folder_count(*state), 1);
 }
 
+// A mapped file that is written in place, cut, replaced or gone isn't what it was; one that is read still is.
+static void changes_are_seen(void **state) {
+    const char *path = folder_path(*state, "file");
+    for (int change = 0; change < 5; change++) {
+        FileView view;
+        Error e = {0};
+        folder_write(*state, "file", "0123456789");
+        assert_true(file_map(path, &view, &e) && file_is_unchanged(&view, path, &e));
+        usleep(20000); // times of files have the kernel's ticks
+        int fd = open(path, change == 1 ? O_WRONLY : O_RDONLY);
+        if (change == 1) assert_int_equal(pwrite(fd, "x", 1, 3), 1);
+        close(fd);
+        if (change == 2) assert_int_equal(truncate(path, 9), 0);
+        if (change == 3) assert_true(file_write(path, "0123456789", 10, &e));
+        if (change == 4) assert_int_equal(unlink(path), 0);
+        if (file_is_unchanged(&view, path, &e) != (change == 0)) fail_msg("change %d: '%s'", change, e.text);
+        if (change && !strstr(e.text, "changed while in use")) fail_msg("change %d: '%s'", change, e.text);
+        file_unmap(&view);
+    }
+}
+
 static void check_error(const Error *e, ErrorKind kind, const char *path, const char *part) {
     if (e->kind != kind || !strstr(e->text, path) || !strstr(e->text, part))
         fail_msg("want a message of kind %d on '%s' with '%s', got %d: %s", (int)kind, path, part,
@@ -281,6 +302,7 @@ static void paths(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         in_folder(there_and_back),
+        in_folder(changes_are_seen),
         in_folder(what_cannot_be_read),
         in_folder(too_large),
         in_folder(pointers),

@@ -8,9 +8,11 @@
 #include "tests/support/small_run.h"
 #include "tests/support/stores.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { KILLS = 30 };
@@ -295,6 +297,74 @@ static void weights_are_held(void **state) {
     small_close(r);
 }
 
+// --- weights that change
+
+enum { PROMPTS = 3, SPOILT = 1 << 14 };
+
+typedef struct Spoiler {
+    bool keep_time; // the file looks untouched
+    int asked, at;  // the question at which it changes
+} Spoiler;
+
+static Spoiler spoiler;
+
+// Turns the signs of the file's last weights, or back again.
+static void turn_signs(void) {
+    struct stat before;
+    unsigned char bytes[SPOILT];
+    int fd = open("tiny/model.safetensors", O_RDWR);
+    assert_true(fd >= 0 && fstat(fd, &before) == 0);
+    off_t at = before.st_size - SPOILT;
+    assert_int_equal(pread(fd, bytes, SPOILT, at), SPOILT);
+    for (int i = 1; i < SPOILT; i += 2) bytes[i] ^= 0x80;
+    assert_int_equal(pwrite(fd, bytes, SPOILT, at), SPOILT);
+    if (spoiler.keep_time) futimens(fd, (struct timespec[]){before.st_atim, before.st_mtim});
+    close(fd);
+}
+
+static bool spoil(void) {
+    if (spoiler.asked++ == spoiler.at) turn_signs();
+    return false;
+}
+
+static SmallRun *spoiled_run(bool keep_time) {
+    SmallRun *r =
+        small_open("{name: jacobi, matrix: {device: cpu, threads: [1, 2]}}", "passes: 2, warmup: 0", PROMPTS);
+    spoiler =
+        (Spoiler){.keep_time = keep_time, .at = 2 + PROMPTS}; // questions come before groups, passes, rounds
+    return r;
+}
+
+static void weights_that_change_end_the_run(void **state) {
+    SmallRun *r = spoiled_run(false);
+    RunResult result;
+    Error e = {0};
+    assert_false(small_try(r, "changed.db", &(RunSeams){.asked = spoil}, &result, &e));
+    if (!strstr(e.text, "'tiny/model.safetensors' changed while in use")) fail_msg("%s", e.text);
+    assert_int_equal(stores_ask(*state, "changed.db", "SELECT count(*) FROM sample WHERE pass = 0"),
+                     2 * PROMPTS);
+    assert_int_equal(stores_ask(*state, "changed.db", "SELECT count(*) FROM sample"), 2 * PROMPTS);
+    turn_signs();
+    small_close(r);
+}
+
+// What no look at the files shows: the texts do, in other passes and other groups.
+static void texts_that_change_fail_the_run(void **state) {
+    SmallRun *r = spoiled_run(true);
+    RunResult result = small_run(r, "strays.db", &(RunSeams){.asked = spoil});
+    assert_int_equal(result.diverged, 2); // the baseline of either group
+    assert_int_equal(stores_ask(*state, "strays.db",
+                                "SELECT count(*) FROM sample JOIN point ON point.id = point_id"
+                                " WHERE flags & 16 AND method = 'autoregressive'"),
+                     PROMPTS + 2 * PROMPTS);
+    assert_int_equal(stores_ask(*state, "strays.db", "SELECT count(*) FROM sample WHERE flags & 16"),
+                     3 * PROMPTS);
+    turn_signs();
+    result = small_run(r, "steady.db", NULL);
+    assert_int_equal(result.diverged, 0);
+    small_close(r);
+}
+
 // Each setting of a step reaches its steps: fewer rows, or rows that no longer share prefixes.
 static void steps_are_as_set(void **state) {
     static const char *const asks[] = {
@@ -326,6 +396,8 @@ int main(void) {
                                        cmocka_unit_test(repeats_end),
                                        cmocka_unit_test(own_cost),
                                        cmocka_unit_test(steps_are_as_set),
-                                       cmocka_unit_test(weights_are_held)};
+                                       cmocka_unit_test(weights_are_held),
+                                       cmocka_unit_test(weights_that_change_end_the_run),
+                                       cmocka_unit_test(texts_that_change_fail_the_run)};
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }
