@@ -108,8 +108,11 @@ void args_value(const Arg *row, Text *out);
 void args_help(const ArgSet *sets, int n, Text *out);
 
 // The row of every command that writes files (output.h): `at` is a bool.
-#define ARG_FORCE(at_) \
-    { .name = "force", .type = ARG_FLAG, .at = at_, .help = "replace what is there, whoever wrote it" }
+#define ARG_FORCE(at_)                                                                 \
+    {                                                                                  \
+        .name = "force", .type = ARG_FLAG, .at = at_,                                  \
+        .help = "replace what is there, whoever wrote it, unless the command reads it" \
+    }
 
 // --- ranges: the one grammar of lists of numbers, in configs and on command lines
 //

@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -21,7 +22,7 @@ struct OutputPart {
 };
 
 static void check(const Output *o) {
-    assert(o->count <= o->capacity && o->read_count <= OUTPUT_READS_MAX);
+    assert(o->count <= o->capacity);
     for (size_t i = 0; i < o->count; i++)
         assert(o->parts[i].path && !(o->parts[i].at_once && o->parts[i].file.name));
 }
@@ -43,8 +44,8 @@ bool output_is_stream(const char *path) {
     return stat(path, &st) == 0 && !S_ISDIR(st.st_mode) && (!S_ISREG(st.st_mode) || is_standard_output(&st));
 }
 
-// Whether the input `path` is this file, or a directory with this file in it.
-static bool is_read(const char *path, const struct stat *file) {
+// Whether the path is this file, or a directory with this file in it.
+static bool names(const char *path, const struct stat *file) {
     struct stat st;
     if (stat(path, &st)) return false;
     if (same(&st, file)) return true;
@@ -53,6 +54,22 @@ static bool is_read(const char *path, const struct stat *file) {
     for (struct dirent *entry; d && !found && (entry = readdir(d));)
         found = fstatat(dirfd(d), entry->d_name, &st, 0) == 0 && S_ISREG(st.st_mode) && same(&st, file);
     if (d) closedir(d);
+    return found;
+}
+
+// Whether the input, as output_reads takes it, has this file.
+static bool is_read(const char *input, const struct stat *file) {
+    static const char *const ENDS[] = {"", "-wal", "-shm", "-journal"};
+    bool found = false;
+    for (size_t i = 0; i < sizeof ENDS / sizeof *ENDS && !found; i++) {
+        char *path = mem_printf("%s%s", input, ENDS[i]);
+        found = names(path, file);
+        mem_free(path);
+    }
+    glob_t all;
+    if (found || glob(input, GLOB_TILDE, NULL, &all)) return found;
+    for (size_t i = 0; i < all.gl_pathc && !found; i++) found = names(all.gl_pathv[i], file);
+    globfree(&all);
     return found;
 }
 
@@ -84,12 +101,40 @@ static bool is_ours(const char *path, const OutputKind *kind) {
 
 // --- permission to write ---------------------------------------------------------------------------------
 
-void output_reads(Output *o, const char *path) {
-    if (path && o->read_count < OUTPUT_READS_MAX) o->reads[o->read_count++] = path;
+static void add_path(OutputPaths *to, const char *path) {
+    mem_grow(&to->items, &to->capacity, to->count + 1, sizeof *to->items);
+    to->items[to->count++] = mem_text(path, strlen(path));
 }
 
-static bool make_directory_of(const char *path, Error *e) {
+static void release_paths(OutputPaths *p) {
+    for (size_t i = 0; i < p->count; i++) mem_free(p->items[i]);
+    mem_free(p->items);
+    *p = (OutputPaths){0};
+}
+
+void output_reads(Output *o, const char *path) {
+    if (path) add_path(&o->reads, path);
+}
+
+Output output_more(const Output *o) {
+    Output more = {.force = o->force};
+    for (size_t i = 0; i < o->reads.count; i++) add_path(&more.reads, o->reads.items[i]);
+    return more;
+}
+
+// Notes the directories on the way to `directory` that are missing.
+static void note_missing(Output *o, const char *directory) {
+    struct stat st;
+    if (stat(directory, &st) == 0) return;
+    char *above = file_directory(directory);
+    if (strcmp(above, directory) != 0) note_missing(o, above);
+    mem_free(above);
+    add_path(&o->made, directory);
+}
+
+static bool make_directory_of(Output *o, const char *path, Error *e) {
     char *directory = file_directory(path);
+    note_missing(o, directory);
     bool ok = file_make_directory(directory, e);
     if (ok && access(directory, W_OK)) ok = error_system(e, "cannot write '%s': %s", path, strerror(errno));
     mem_free(directory);
@@ -99,29 +144,28 @@ static bool make_directory_of(const char *path, Error *e) {
 static bool check_there(const Output *o, const char *path, const struct stat *st, const OutputKind *kind,
                         Error *e) {
     if (S_ISDIR(st->st_mode)) return error_input(e, "cannot write '%s': it is a directory", path);
-    if (o->force) return true;
-    for (int i = 0; i < o->read_count; i++)
-        if (is_read(o->reads[i], st))
+    for (size_t i = 0; i < o->reads.count; i++)
+        if (is_read(o->reads.items[i], st))
             return error_input(e, "cannot write '%s': it is read by this command; give another path", path);
-    return st->st_size == 0 || is_ours(path, kind) ||
+    return o->force || st->st_size == 0 || is_ours(path, kind) ||
            error_input(e,
                        "'%s' exists, and this command did not write it: give another path, or --force to "
                        "replace it",
                        path);
 }
 
-bool output_check(const Output *o, const char *path, const OutputKind *kind, Error *e) {
+bool output_check(Output *o, const char *path, const OutputKind *kind, Error *e) {
     struct stat st;
     if (output_is_stream(path)) return true;
     if (stat(path, &st) == 0 && !check_there(o, path, &st, kind, e)) return false;
-    return make_directory_of(path, e);
+    return make_directory_of(o, path, e);
 }
 
 bool output_check_directory(const Output *o, const char *path, Error *e) {
     struct stat st, read;
     if (stat(path, &st)) return true;
-    for (int i = 0; i < o->read_count; i++)
-        if (stat(o->reads[i], &read) == 0 && same(&st, &read))
+    for (size_t i = 0; i < o->reads.count; i++)
+        if (stat(o->reads.items[i], &read) == 0 && same(&st, &read))
             return error_input(e, "cannot write '%s': it is read by this command; give another directory",
                                path);
     return true;
@@ -212,5 +256,8 @@ bool output_finish(Output *o, Error *e) {
 void output_release(Output *o) {
     for (size_t i = 0; i < o->count; i++) drop(&o->parts[i]);
     mem_free(o->parts);
+    for (size_t i = o->made.count; i-- > 0;) rmdir(o->made.items[i]); // those that are empty
+    release_paths(&o->made);
+    release_paths(&o->reads);
     *o = (Output){.force = o->force};
 }

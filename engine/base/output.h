@@ -1,13 +1,14 @@
 // The files that a command writes for its user.
 //
-//      output_reads     names the command's input files
+//      output_reads     names the command's inputs
 //      output_check     checks, before the work, whether a path may be written
 //      output_add       takes a file's content; output_open takes it as a stream
-//      output_finish    gives all files their names; output_release drops files without one
+//      output_finish    gives all files their names
+//      output_release   drops files without one, and directories that were made for them
 //
-// 1. Nothing is lost without --force: a path is refused if the command reads that file, under any name or
-//    link, or if this program didn't write it. A file of the same kind that this program wrote is replaced,
-//    and so is an empty one.
+// 1. An input is never replaced, whatever --force says: a path is refused if the command reads that file,
+//    under any name or link. Without --force it's also refused if this program didn't write the file; one of
+//    the same kind that this program wrote is replaced, and so is an empty one.
 // 2. All files appear together and complete, or none does (file.h, FilePart).
 // 3. "-", a device, a pipe, and standard output under any name are written at once.
 #pragma once
@@ -26,26 +27,33 @@ typedef struct OutputKind {
 
 typedef struct OutputPart OutputPart;
 
-enum { OUTPUT_READS_MAX = 80 };
+typedef struct OutputPaths {
+    char **items; // (count)
+    size_t count, capacity;
+} OutputPaths;
 
 typedef struct Output {
-    bool force;    // replace any existing file
-    bool streamed; // content went to standard output, so messages must go elsewhere
-    const char *reads[OUTPUT_READS_MAX];
-    int read_count;
+    bool force;        // replace any existing file that isn't an input
+    bool streamed;     // content went to standard output, so messages must go elsewhere
+    OutputPaths reads; // the inputs
+    OutputPaths made;  // directories that were missing, the outer ones first
     OutputPart *parts; // (count), in the order of their names
     size_t count, capacity;
 } Output;
 
-// The command reads `path`: a file, or a directory with the files in it. The string must outlive the output;
-// NULL is ignored.
+// The command reads `path`: a file, a store with the files that SQLite puts next to it, a directory with the
+// files in it, or all files of a pattern. NULL is ignored.
 void output_reads(Output *o, const char *path);
+
+// Empty, with the inputs and the force of another output: for files of the same command that are finished
+// apart.
+Output output_more(const Output *o);
 
 // Whether content for this path is written at once: rule 3.
 bool output_is_stream(const char *path);
 
 // Also makes the file's directory, and those above it, as far as they're missing.
-bool output_check(const Output *o, const char *path, const OutputKind *kind, Error *e);
+bool output_check(Output *o, const char *path, const OutputKind *kind, Error *e);
 
 // output_check for a directory that the command fills: it must not be one that the command reads.
 bool output_check_directory(const Output *o, const char *path, Error *e);

@@ -114,7 +114,7 @@ static Made made_in(const char *dir, bool adapter, const char *tokenizer, const 
 
 bool export_check(const char *dir, bool adapter, const char *tokenizer, const Output *out, Error *e) {
     Made made = made_in(dir, adapter, tokenizer, out);
-    return (out->force || output_check_directory(out, dir, e)) && made_check(&made, e);
+    return output_check_directory(out, dir, e) && made_check(&made, e);
 }
 
 // Gives all files their names, and then config.json. If that fails in a new directory, everything is taken

@@ -245,7 +245,7 @@ bool fit_surface(const SurfaceArguments *a, Error *e) {
     Output out = {.force = a->force};
     output_reads(&out, a->surface);
     output_reads(&out, a->model);
-    output_reads(&out, a->machine);
+    priced_reads(&out, a->machine, NULL);
     bool ok = (!a->save || output_check(&out, a->save, &MACHINE, e)) &&
               surface_open(a->surface, &surface, e) && machine_open(a->machine, &machine, e) &&
               model_open(&model, &weights, a->model, e);

@@ -341,6 +341,15 @@ bool machine_open(const char *name, Hardware *out, Error *e) {
     return ok;
 }
 
+void priced_reads(Output *out, const char *machine, const char *shape) {
+    char *paths[] = {machine ? shipped_named("hardware", "machine", machine, NULL) : NULL,
+                     shape ? shape_file(shape, NULL) : NULL};
+    for (int i = 0; i < 2; i++) {
+        output_reads(out, paths[i]);
+        mem_free(paths[i]);
+    }
+}
+
 // --- a surface priced on a machine
 
 // Grids end with 0. Trees are those of N-Grammys' Figure 1, with its contexts.

@@ -59,6 +59,9 @@ bool step_model_open(const char *name, StepModel *out, Error *e);
 // A name under configs/hardware (engine/base/shipped.h), or the path of such a file.
 bool machine_open(const char *name, Hardware *out, Error *e);
 
+// Both as inputs of a command; NULL and unknown names are ignored.
+void priced_reads(Output *out, const char *machine, const char *shape);
+
 // --- a surface priced on a machine
 
 typedef struct PricedSurface {

@@ -1,6 +1,8 @@
 // Makes model directories (random, inflated, untrained adapters) and describes those that exist.
 #include "harness/cli/command.h"
 
+#include "engine/base/file.h"
+#include "engine/base/memory.h"
 #include "engine/base/output.h"
 #include "engine/model/adapter.h"
 #include "engine/model/model.h"
@@ -52,6 +54,22 @@ static const Arg OPTIONS[] = {
 };
 #undef AT
 
+// Files can't be replaced while they are read, --force or not. adapter, shape: NULL if there's none.
+static bool check_apart(const char *dir, const char *model, const char *adapter, const char *shape,
+                        Error *e) {
+    Output out = {0};
+    char *config = file_path(dir, "config.json"), *from = shape ? shape_file(shape, NULL) : NULL;
+    output_reads(&out, model);
+    output_reads(&out, adapter);
+    output_reads(&out, from);
+    bool ok = output_check_directory(&out, dir, e) &&
+              (!file_exists(config) || output_check(&out, config, &(OutputKind){0}, e));
+    output_release(&out);
+    mem_free(config);
+    mem_free(from);
+    return ok;
+}
+
 static bool synth(const char *shape, const char *dir, const ModelOptions *o, Error *e) {
     Line line;
     line_begin(&line, true);
@@ -63,18 +81,10 @@ static bool synth(const char *shape, const char *dir, const ModelOptions *o, Err
                       .force = o->force,
                       .threads = (int)sysconf(_SC_NPROCESSORS_ONLN),
                       .progress = line_progress(&line)};
-    bool ok = model_synth(dir, &s, e);
+    bool ok = check_apart(dir, NULL, NULL, shape, e) && model_synth(dir, &s, e);
     line_clear(&line);
     if (ok) printf("wrote a random model of shape %s to %s\n", SHOWN(shape), SHOWN(dir));
     return ok;
-}
-
-// A file can't be replaced while it is read, --force or not.
-static bool check_apart(const char *dir, const char *model, const char *adapter, Error *e) {
-    Output out = {0};
-    output_reads(&out, model);
-    output_reads(&out, adapter);
-    return output_check_directory(&out, dir, e);
 }
 
 static bool inflate(const char *small, const char *dir, const ModelOptions *o, Error *e) {
@@ -89,7 +99,7 @@ static bool inflate(const char *small, const char *dir, const ModelOptions *o, E
                         .progress = line_progress(&line)};
     if (!o->shape)
         return error_input(e, "inflate needs --shape; 'outpace model shapes' lists those there are");
-    bool ok = check_apart(dir, small, o->adapter, e) && model_inflate(dir, &x, e);
+    bool ok = check_apart(dir, small, o->adapter, o->shape, e) && model_inflate(dir, &x, e);
     line_clear(&line);
     if (ok)
         printf("wrote %s, inflated to %s, to %s: a stand-in\n", SHOWN(o->adapter ? o->adapter : small),
@@ -101,7 +111,7 @@ static bool adapter(const char *model, const char *dir, const ModelOptions *o, E
     Model target;
     ModelWeights weights;
     AdapterKind kind = {.heads = 1, .kv_heads = o->kv_heads};
-    if (!adapter_variant_find(o->variant, &kind.variant, e) || !check_apart(dir, model, NULL, e))
+    if (!adapter_variant_find(o->variant, &kind.variant, e) || !check_apart(dir, model, NULL, NULL, e))
         return false;
     if (!model_open(&target, &weights, model, e)) return false;
     bool medusa = kind.variant == ADAPTER_MEDUSA;
@@ -124,7 +134,7 @@ static bool quantise(const char *model, const char *dir, const ModelOptions *o, 
                          .group = o->group,
                          .force = o->force,
                          .progress = line_progress(&line)};
-    bool ok = check_apart(dir, model, NULL, e) && model_quantise(dir, &x, e);
+    bool ok = check_apart(dir, model, NULL, NULL, e) && model_quantise(dir, &x, e);
     line_clear(&line);
     if (ok) printf("wrote %s in %d bits, groups of %d, to %s\n", SHOWN(model), o->bits, o->group, SHOWN(dir));
     return ok;

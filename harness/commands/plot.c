@@ -196,18 +196,21 @@ static void tell_files(const Output *out, const char *path) {
     puts(" beside it");
 }
 
+static void name_inputs(Output *out, const PlotArguments *a) {
+    output_reads(out, a->db);
+    output_reads(out, a->of.against_db);
+    priced_reads(out, a->of.on, a->of.shape);
+    priced_reads(out, NULL, a->of.beside);
+    priced_reads(out, NULL, a->of.draft_shape);
+}
+
 static bool write_plot(Store *store, const Figure *f, const char *name, int64_t run, const PlotOptions *o,
                        const PlotArguments *a, Error *e) {
     char own[64];
     Output out = {.force = a->force};
     snprintf(own, sizeof own, "%s.%s", name, o->format == PLOT_TERM ? "txt" : plot_format_names[o->format]);
     const char *path = a->output ? a->output : own;
-    output_reads(&out, a->db);
-    output_reads(&out, a->of.against_db);
-    output_reads(&out, a->of.on);
-    output_reads(&out, a->of.shape);
-    output_reads(&out, a->of.beside);
-    output_reads(&out, a->of.draft_shape);
+    name_inputs(&out, a);
     bool ok = plot_write(store, f, run, o, path, &out, e) && output_finish(&out, e);
     if (ok && output_path(&out, 0)) tell_files(&out, path);
     output_release(&out);
@@ -316,7 +319,7 @@ static bool write_paper(const PlotArguments *a, const PlotOptions *look, Error *
     Output out = {.force = a->force};
     Paper p = {.o = &o, .folder = a->paper, .out = &out};
     o.notes = &notes;
-    output_reads(&out, a->db);
+    name_inputs(&out, a);
     bool ok = find_paper_format(a, &o, e);
     for (int i = 0; ok && i < figure_count; i++) ok = add_to_paper(a, &figures[i], &p, e);
     if (ok && !p.count) ok = error_input(e, "'%s' has nothing to draw: outpace run CONFIG", a->db);

@@ -210,6 +210,9 @@ static bool take_snapshot(ModelRun *m, const char *dir, Error *e) {
 static bool report(ModelRun *m, const TrainOptions *o, Error *e) {
     TrainReport report = o->report;
     report.model = o->start ? o->start : m->run.file.out;
+    output_reads(&m->run.out, m->run.file.tokenizer);
+    output_reads(&m->run.out, report.draft);
+    for (int i = 0; i < ADAPTER_ROLES; i++) output_reads(&m->run.out, report.adapters[i]);
     if (o->outputs) {
         report.dir = o->outputs;
         if (file_exists(o->outputs) && !o->force)

@@ -170,7 +170,7 @@ static bool tune_tree(const TuneArguments *a, const TuneOptions *o, const Plan *
                    .budget_s = o->budget_s,
                    .processor = o->processor,
                    .quiet = o->quiet};
-    output_reads(&files, a->ask.path);
+    for (int i = 0; i < p->inputs.content_count; i++) output_reads(&files, p->inputs.contents[i].path);
     bool ok =
         output_check(&files, a->tree, &TREE_FILE, e) && tree_tune(&ask, &files, &result, e) &&
         (records_asked(&a->records) ? records_print(tree_report_json(&ask, &result), NULL, &a->records, e)

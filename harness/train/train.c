@@ -120,7 +120,7 @@ static void read_curve(TrainRun *r) {
 
 static bool write_curve(TrainRun *r, Error *e) {
     const OutputKind kind = {.start = curve_heads};
-    Output out = {.force = r->out.force};
+    Output out = output_more(&r->out);
     char *path = losses_path(r);
     Text text = {0};
     curve_write(&r->curve, &text);
@@ -152,11 +152,15 @@ bool train_run_open(TrainRun *r, Error *e) {
     if (r->figure && !format_of(r->figure, &format, e)) return false;
     r->held_out = NAN;
     r->file.config.progress = line_progress(&r->line);
+    for (int i = 0; i < r->file.files.count; i++) output_reads(&r->out, r->file.files.items[i]);
     size_t n = strlen(r->file.out);
     while (n > 1 && r->file.out[n - 1] == '/') n--;
     r->checkpoint = mem_printf("%.*s.checkpoint", (int)n, r->file.out); // next to the directory, not in it
+    if (r->figure && !output_check(&r->out, r->figure, &(OutputKind){0}, e)) return false;
     if (!check_place(r, e) || !read_text(r, e) || !open_trainer(r, e) || !check_space(r, e) || !resume(r, e))
         return false;
+    if (r->out.made.count)
+        fprintf(stderr, "made      the directory %s\n", SHOWN(r->out.made.items[r->out.made.count - 1]));
     check(r);
     return true;
 }
@@ -257,7 +261,7 @@ static bool take_steps(TrainRun *r, Error *e) {
 
 bool train_run_figure(const TrainRun *r, Error *e) {
     if (!r->figure) return true;
-    Output out = {.force = r->out.force};
+    Output out = output_more(&r->out);
     PlotOptions o = {0};
     PlotLosses l = {.title = r->file.out, .count = r->curve.count};
     double *numbers = mem_new(3 * l.count + 1, sizeof *numbers);

@@ -23,40 +23,72 @@ static void content_is(const char *folder, const char *name, const char *wanted)
     mem_free(got);
 }
 
-static void refused(const Output *o, const char *path, const char *wanted) {
+static void refused(Output *o, const char *path, const char *wanted) {
     Error e = {0};
     assert_false(output_check(o, path, &LISTS, &e));
     if (!strstr(e.text, wanted)) fail_msg("wanted '%s' in: %s", wanted, e.text);
     assert_int_equal(e.kind, ERROR_INPUT);
 }
 
-// By its own name, another spelling of it, a link of either kind, and as a file of a directory that is read.
+// By its own name, another spelling of it, a link of either kind, as a file of a directory that is read, and
+// by a pattern; --force or not.
 static void what_is_read(void **state) {
     const char *f = *state;
-    Output o = {0}, forced = {.force = true};
+    Output o = {0};
     Error e = {0};
     mkdir(folder_path(f, "dir"), 0777);
     scratch_write(f, "dir/in", "list\nmade by us", 15);
     assert_int_equal(symlink("dir/in", folder_path(f, "soft")), 0);
     assert_int_equal(link(folder_path(f, "dir/in"), folder_path(f, "hard")), 0);
     static const char *const NAMES[] = {"dir/in", "dir/../dir/./in", "soft", "hard"};
-    char read[2][FOLDER_PATH_SIZE + 16];
-    for (int i = 0; i < 2; i++) {
-        snprintf(read[i], sizeof read[i], "%s/%s", f, i ? "dir" : "dir/in");
-        Output *reads = &(Output){0};
-        output_reads(reads, read[i]);
-        output_reads(reads, "/no/such/file");
-        output_reads(reads, NULL);
+    static const char *const READ[] = {"dir/in", "dir", "d*/i?"};
+    for (int i = 0; i < 6; i++) {
+        Output first = {.force = i >= 3};
+        output_reads(&first, folder_path(f, READ[i % 3]));
+        output_reads(&first, "/no/such/file");
+        output_reads(&first, NULL);
+        Output reads = output_more(&first);
+        output_release(&first);
         for (size_t k = 0; k < sizeof NAMES / sizeof *NAMES; k++)
-            refused(reads, folder_path(f, NAMES[k]), "is read by this command");
-        assert_true(output_check(reads, folder_path(f, "other"), &LISTS, &e));
+            refused(&reads, folder_path(f, NAMES[k]), "is read by this command");
+        assert_true(output_check(&reads, folder_path(f, "other"), &LISTS, &e));
+        output_release(&reads);
     }
     assert_true(output_check(&o, folder_path(f, "dir/in"), &LISTS, &e)); // nobody reads it, and it is a list
-    output_reads(&forced, read[0]);
-    assert_true(output_check(&forced, read[0], &LISTS, &e));
-    output_reads(&o, read[1]);
+    output_reads(&o, folder_path(f, "dir"));
     assert_false(output_check_directory(&o, folder_path(f, "dir/../dir"), &e));
     assert_true(output_check_directory(&o, f, &e));
+    output_release(&o);
+}
+
+// A store's log holds data that the store itself doesn't have yet.
+static void a_stores_log(void **state) {
+    static const char *const BESIDE[] = {"a.db-wal", "a.db-shm", "a.db-journal"};
+    Output o = {.force = true};
+    output_reads(&o, folder_path(*state, "a.db"));
+    for (int i = 0; i < 3; i++) {
+        scratch_write(*state, BESIDE[i], "", 0);
+        refused(&o, folder_path(*state, BESIDE[i]), "is read by this command");
+    }
+    output_release(&o);
+}
+
+// Directories that were made for files go with them, unless one got its name there.
+static void made_directories(void **state) {
+    const char *f = *state;
+    Output o = {0};
+    Error e = {0};
+    mkdir(folder_path(f, "old"), 0777);
+    for (int i = 0; i < 2; i++) {
+        assert_true(output_check(&o, folder_path(f, "old/a/b/one"), &LISTS, &e));
+        assert_true(output_add(&o, folder_path(f, "old/a/c/two"), &LISTS, "list\n", 5, &e));
+        assert_int_equal(folder_count(folder_path(f, "old/a")), 2);
+        if (i && !output_finish(&o, &e)) fail_msg("%s", e.text);
+        output_release(&o);
+        assert_int_equal(folder_count(folder_path(f, "old")), i);
+    }
+    assert_int_equal(folder_count(folder_path(f, "old/a")), 1);
+    content_is(f, "old/a/c/two", "list\n");
 }
 
 static void what_is_ours(void **state) {
@@ -109,8 +141,7 @@ static void together(void **state) {
     assert_null(output_path(&o, 2));
     assert_false(output_add(&o, folder_path(f, "c"), &LISTS, "x", 1, &e)); // and with it the other two
     output_release(&o);
-    assert_int_equal(folder_count(folder_path(f, "new")), 0);
-    assert_int_equal(folder_count(f), 2);
+    assert_int_equal(folder_count(f), 1);
     content_is(f, "c", "mine");
     for (int i = 0; i < 2; i++) { // the second time over the first's
         write_two(f, &o);
@@ -181,8 +212,9 @@ static void full_disk(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(what_is_read), IN_FOLDER(what_is_ours), IN_FOLDER(together),
-        IN_FOLDER(killed),       IN_FOLDER(streams),      IN_FOLDER(full_disk),
+        IN_FOLDER(what_is_read), IN_FOLDER(a_stores_log), IN_FOLDER(made_directories),
+        IN_FOLDER(what_is_ours), IN_FOLDER(together),     IN_FOLDER(killed),
+        IN_FOLDER(streams),      IN_FOLDER(full_disk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -400,6 +400,24 @@ static void models_stay(void **state) {
     child_release(&c);
 }
 
+// A directory that was missing is named; of a training that is refused nothing remains.
+static void a_new_directory(void **state) {
+    Child c;
+    prepare(*state);
+    write_config(*state, "m", 1, "");
+    int before = folder_count(*state);
+    RUN(*state, 2, &c, "train", "m.yaml", "-o", "new/x/m", "--text", "none.txt");
+    child_release(&c);
+    assert_int_equal(folder_count(*state), before);
+    RUN(*state, 0, &c, "train", "m.yaml", "-o", "new/x/m");
+    if (!strstr(text_get(&c.err), "made      the directory new/x\n"))
+        fail_msg("wanted the directory new/x, got: %s", text_get(&c.err));
+    child_release(&c);
+    RUN(*state, 0, &c, "train", "m.yaml", "-o", "new/x/n");
+    assert_null(strstr(text_get(&c.err), "made"));
+    child_release(&c);
+}
+
 // Reported before the first step: a missing directory to write to, or a full disk.
 static void told_at_once(void **state) {
     static const char *const OUTS[] = {"/proc/nowhere/ad", "rhymes.txt/ad", "disk/ad"};
@@ -457,6 +475,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(killed_is_uninterrupted, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(refusals, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(models_stay, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(a_new_directory, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(told_at_once, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(weights_that_are_not_finite, folder_setup, folder_teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
