@@ -14,7 +14,8 @@
 //
 // Versions. New and old stores reach this version alike, by the scripts they have not run, in one
 // transaction. Views hold no data: where their text differs from the program's, they are made again; for a
-// store that is only read they are made in memory, in front of those in the file.
+// store that is only read they are made in memory, in front of those in the file. All other differences of
+// the schema are refused (schema.c).
 //
 // Machines that mount a network file system share no memory. A store on one has a rollback journal, so that
 // other machines can read it meanwhile, and one writer, which holds a lock on byte RUN_LOCKS. A second writer
@@ -58,6 +59,7 @@ EMBED(results_schema_5, "results/schema_5.sql")
 EMBED(results_schema_6, "results/schema_6.sql")
 EMBED(results_schema_7, "results/schema_7.sql")
 EMBED(results_views, "results/views.sql")
+EMBED(results_sums, "results/sums.sql")
 
 static const StoreScript SCRIPTS[] = {results_schema,   results_schema_2, results_schema_3, results_schema_4,
                                       results_schema_5, results_schema_6, results_schema_7};
@@ -328,11 +330,13 @@ static bool make_views(Store *s, const char *hash, Error *e) {
 
 static bool renew_views(Store *s, Error *e) {
     char hash[SHA256_TEXT];
-    int64_t same;
+    int64_t current;
+    bool same;
     if (!sha256_bytes(results_views, strlen(results_views), hash, e) ||
-        !sql_find(s, STATEMENT_VIEWS_SAME, VALUES(of_text(hash)), &same, NULL, e))
+        !sql_find(s, STATEMENT_VIEWS_SAME, VALUES(of_text(hash)), &current, NULL, e) ||
+        !store_check_views(s, results_views, current, &same, e))
         return false;
-    return same || (s->writable ? make_views(s, hash, e) : views_aside(s, e));
+    return (current && same) || (s->writable ? make_views(s, hash, e) : views_aside(s, e));
 }
 
 // --- functions of queries -------------------------------------------------------------------------------
@@ -447,7 +451,7 @@ static bool claim_network(Store *s, Error *e) {
 
 // --- open and close --------------------------------------------------------------------------------------
 
-static bool check_path(const char *path, StoreMode mode, Error *e) {
+static bool check_path(const char *path, StoreMode mode, const StoreOptions *options, Error *e) {
     struct stat st;
     char directory[PATH_MAX];
     const char *slash = strrchr(path, '/');
@@ -464,12 +468,23 @@ static bool check_path(const char *path, StoreMode mode, Error *e) {
     if ((size_t)(slash - path) >= sizeof directory)
         return error_input(e, "store '%s': the path is too long", path);
     snprintf(directory, sizeof directory, "%.*s", (int)(slash - path), path);
-    return file_make_directory(directory, e);
+    bool there = file_exists(directory), ok = file_make_directory(directory, e);
+    if (ok && !there && options && options->makes) options->makes(directory);
+    return ok;
+}
+
+// Before anything changes; in one transaction, since another process may migrate it meanwhile.
+static bool check_content(Store *s, int64_t *version, Error *e) {
+    if (!sql_script(s, "BEGIN", e)) return false;
+    bool ok = read_version(s, VERSION, version, e) && store_check_schema(s, SCRIPTS, (int)*version, e);
+    return sql_script(s, "COMMIT", ok ? e : NULL) && ok;
 }
 
 static bool prepare(Store *s, Error *e) {
     int64_t version;
-    if (!read_version(s, VERSION, &version, e)) return false; // before anything changes
+    if (!check_content(s, &version, e)) return false;
+    if (!s->writable && version == 0)
+        return error_input(e, "store '%s': it is empty; 'outpace run CONFIG' fills it", s->path);
     if (!s->writable && version < VERSION)
         return error_input(e,
                            "store '%s': its version is %lld, this program reads %d: 'outpace store gc --db "
@@ -482,7 +497,7 @@ static bool prepare(Store *s, Error *e) {
 }
 
 Store *store_open(const char *path, StoreMode mode, const StoreOptions *options, Error *e) {
-    if (!check_path(path, mode, e)) return NULL;
+    if (!check_path(path, mode, options, e)) return NULL;
     Store *s = mem_new(1, sizeof *s);
     s->path = mem_text(path, strlen(path));
     s->locks = -1;
@@ -562,5 +577,14 @@ bool store_check(Store *s, Error *e) {
         if (found[0] == 'o' && found[1] == 'k' && !found[2]) continue;
         ok = error_system(e, "store '%s': it is damaged: %s", s->path, found);
     }
+    return rows_end(r, ok, e) && store_check_sums(s, e);
+}
+
+bool store_check_sums(Store *s, Error *e) {
+    Rows *r = rows_open(s, results_sums, e);
+    bool ok = r && !rows_next(r);
+    if (r && !ok)
+        error_system(e, "store '%s': it was altered: %s; samples like this: %lld; take an untouched copy",
+                     s->path, rows_text(r, 0), (long long)rows_int(r, 1));
     return rows_end(r, ok, e);
 }

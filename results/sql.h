@@ -118,6 +118,14 @@ typedef const char *StoreScript; // SQL that ends by setting user_version
 // scripts[v] upgrades version v to v + 1. All missing ones run, or none.
 bool store_migrate(Store *s, const StoreScript *scripts, int count, Error *e);
 
+// False with e filled: the file has a table, an index or a trigger that the first `version` scripts don't
+// make, one with another text, or lacks one (schema.c).
+bool store_check_schema(Store *s, const StoreScript *scripts, int version, Error *e);
+
+// *same: whether the file's views are those of this script. If they're said to be (`current`), a view with
+// another name is refused: false with e filled. Else they're of another version of the program.
+bool store_check_views(Store *s, const char *views, bool current, bool *same, Error *e);
+
 // Attaches another open store's file as `other`, in the way that store was opened.
 bool store_attach(Store *s, const Store *other, Error *e);
 

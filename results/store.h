@@ -41,8 +41,9 @@ typedef struct StoreOptions {
     // Called several times a second while another process keeps the store locked, with the seconds waited at
     // the last call and now. False ends the work with ERROR_INTERRUPTED. NULL: wait_s decides.
     bool (*waits)(const char *store, double before, double now);
-    const char *vfs;      // NULL: SQLite's own; tests use one that fails
-    uint32_t file_system; // tests: the kind that statfs would find; 0: as it is
+    void (*makes)(const char *directory); // called for the store's directory if it was missing; NULL: nobody
+    const char *vfs;                      // NULL: SQLite's own; tests use one that fails
+    uint32_t file_system;                 // tests: the kind that statfs would find; 0: as it is
 } StoreOptions;
 
 // options may be NULL. NULL with e filled.
@@ -117,4 +118,7 @@ typedef struct StoreGarbage {
 
 // Deletes these runs (maybe none) and all unreferenced rows, and returns the space to the file system.
 bool store_gc(Store *s, const int64_t *runs, int count, StoreGarbage *out, Error *e);
-bool store_check(Store *s, Error *e); // reads the whole file: false with e filled if it is damaged
+
+// False with e filled if a sample's sums are not those of its steps: somebody altered the store.
+bool store_check_sums(Store *s, Error *e);
+bool store_check(Store *s, Error *e); // reads the whole file: the same, and whether it is damaged

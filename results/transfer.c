@@ -439,8 +439,30 @@ static const char FORGET[] = "DROP TABLE IF EXISTS temp.map_run; DROP TABLE IF E
                              "DROP TABLE IF EXISTS temp.map_output; DROP TABLE IF EXISTS temp.map_sample;"
                              "DROP TABLE IF EXISTS temp.map_fit; DROP TABLE IF EXISTS temp.before";
 
+// Flags may be added later, and so differ in copies.
+static const char DIFFER[] =
+    "SELECT count(*), coalesce(sum(m.attempt_id = a.new), 0)"
+    " FROM other.sample AS o JOIN map_point AS p ON p.old = o.point_id JOIN map_prompt AS q ON q.old = "
+    "o.prompt_id JOIN map_attempt AS a ON a.old = o.attempt_id"
+    " JOIN main.sample AS m ON m.point_id = p.new AND m.pass = o.pass AND m.prompt_id = q.new"
+    " WHERE (SELECT hash FROM main.output WHERE id = m.output_id)"
+    " IS NOT (SELECT hash FROM other.output WHERE id = o.output_id)"
+    " OR (m.prompt_tokens, m.tokens, m.steps, m.prefill_tokens, m.prefill_steps, m.filling_steps, m.rows, "
+    "m.asked, m.drafted, m.accepted, m.tried, m.prefill_ns, m.decode_ns, m.propose_ns, m.forward_ns, "
+    "m.verify_ns, m.observe_ns, m.device_ns, m.device_head_ns, m.device_commit_ns)"
+    " IS NOT (o.prompt_tokens, o.tokens, o.steps, o.prefill_tokens, o.prefill_steps, o.filling_steps, "
+    "o.rows, o.asked, o.drafted, o.accepted, o.tried, o.prefill_ns, o.decode_ns, o.propose_ns, "
+    "o.forward_ns, o.verify_ns, o.observe_ns, o.device_ns, o.device_head_ns, o.device_commit_ns)";
+
+static bool count_differing(Store *s, StoreMerged *out, Error *e) {
+    Rows *r = rows_open(s, DIFFER, e);
+    if (r && rows_next(r)) out->differ = rows_int(r, 0), out->altered = rows_int(r, 1);
+    return rows_end(r, true, e);
+}
+
 static bool count_merged(Store *s, StoreMerged *out, Error *e) {
-    return rows_one_int(s, "SELECT count(*) FROM map_sample", 0, &out->samples, e) &&
+    return count_differing(s, out, e) &&
+           rows_one_int(s, "SELECT count(*) FROM map_sample", 0, &out->samples, e) &&
            rows_one_int(s, "SELECT count(*) FROM run WHERE id > (SELECT run FROM before)", 0, &out->runs, e);
 }
 

@@ -14,6 +14,9 @@
 
 typedef struct StoreMerged {
     int64_t runs, samples; // new to this store
+    // Samples of both with other numbers than here, which stay as they are here. `altered` of them are of the
+    // same attempt: somebody changed one of the stores. Else they were measured twice.
+    int64_t differ, altered;
 } StoreMerged;
 
 // One transaction. The store at `path` is only read.

@@ -111,7 +111,11 @@ static bool waits(const char *store, double before, double now) {
     return !interrupt_seen();
 }
 
-const StoreOptions interrupt_patience = {.waits = waits};
+static void makes(const char *directory) {
+    fprintf(stderr, "note: made the directory '%s' for the store\n", SHOWN(directory));
+}
+
+const StoreOptions interrupt_patience = {.waits = waits, .makes = makes};
 
 // --- files that shrink while mapped ----------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ void interrupt_gently(void);
 bool interrupt_asked(void); // by one of these signals
 
 // For a store that long work writes: waits for other processes' locks as long as they last, with a note on
-// stderr, until the mark is set.
+// stderr, until the mark is set. A directory that is made for the store is noted there, too.
 extern const StoreOptions interrupt_patience;
 
 // While a file that must not be lost (a checkpoint) is saved, an interruption waits until it is; a second

@@ -32,7 +32,8 @@ static const Arg MERGE_OPTIONS[] = {
 };
 static const Arg CARE_OPTIONS[] = {
     {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
-    {"check", ARG_FLAG, AT(check), .help = "read all of it first, looking for damage"},
+    {"check", ARG_FLAG, AT(check),
+     .help = "read all of it first, looking for damage, and sums that aren't those of their steps"},
 };
 #undef AT
 
@@ -138,10 +139,14 @@ const Command command_sql = {
 
 // --- merge -----------------------------------------------------------------------------------------------
 
-static bool merge_one(Store *s, const char *path, Error *e) {
+static bool merge_one(Store *s, const char *path, int *code, Error *e) {
     StoreMerged m;
     if (!store_merge(s, path, &m, e)) return false;
-    printf("%s: %lld new runs, %lld new samples\n", SHOWN(path), (long long)m.runs, (long long)m.samples);
+    printf("%s: %lld new runs, %lld new samples", SHOWN(path), (long long)m.runs, (long long)m.samples);
+    if (m.differ)
+        printf(", %lld samples differ and stay as in '%s'", (long long)m.differ, SHOWN(store_path(s)));
+    puts(m.altered ? ": one of both stores was altered" : "");
+    if (m.altered) *code = EXIT_FAILED;
     return true;
 }
 
@@ -162,12 +167,20 @@ static bool tell_machines(Store *s, Error *e) {
 
 static const Command MERGE;
 
-static bool merge_all(char *const *paths, size_t count, const char *db, Error *e) {
-    Store *first = store_open(paths[0], STORE_READ, NULL, e); // a wrong name makes no store
-    store_close(first);
-    Store *s = first ? store_open(db, STORE_WRITE, NULL, e) : NULL;
-    bool ok = s != NULL;
-    for (size_t i = 0; i < count && ok; i++) ok = merge_one(s, paths[i], e);
+static bool check_source(const char *path, Error *e) {
+    Store *s = store_open(path, STORE_READ, NULL, e);
+    bool ok = s && store_check_sums(s, e);
+    store_close(s);
+    return ok;
+}
+
+// A store that is refused makes no store, and leaves one as it is.
+static bool merge_all(char *const *paths, size_t count, const char *db, int *code, Error *e) {
+    bool ok = true;
+    for (size_t i = 0; i < count && ok; i++) ok = check_source(paths[i], e);
+    Store *s = ok ? store_open(db, STORE_WRITE, NULL, e) : NULL;
+    ok = s != NULL;
+    for (size_t i = 0; i < count && ok; i++) ok = merge_one(s, paths[i], code, e);
     ok = ok && tell_machines(s, e);
     store_close(s);
     return ok;
@@ -178,13 +191,12 @@ static bool merge(int argc, char **argv, int *code, Error *e) {
     Words rest;
     bool stop;
     glob_t found;
-    (void)code;
     if (!command_parse(&MERGE, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
     if ((rest.count > 0) == (o.stores != NULL)) return command_misused(&MERGE, e);
-    if (!o.stores) return merge_all((char *const *)rest.items, (size_t)rest.count, o.db, e);
+    if (!o.stores) return merge_all((char *const *)rest.items, (size_t)rest.count, o.db, code, e);
     if (!stored_match(o.stores, &found, e)) return false;
-    bool ok = merge_all(found.gl_pathv, found.gl_pathc, o.db, e);
+    bool ok = merge_all(found.gl_pathv, found.gl_pathc, o.db, code, e);
     globfree(&found);
     return ok;
 }
@@ -198,7 +210,9 @@ static const Command MERGE = {
         "Rows of both are kept once: a run that was copied with its store and continued in both places\n"
         "is one run with the samples of both, and the parts of 'outpace run --shard' are one run. Other\n"
         "runs that were made apart stay apart, though their content be equal. Each store comes whole or\n"
-        "not at all, and is only read.\n"
+        "not at all, and is only read. A sample of both stays as it is in --db; the line counts those\n"
+        "whose numbers differ. If they are of one and the same start of a run, somebody altered a store:\n"
+        "exit code 1. Nothing is merged if one of the stores has sums that are not those of its steps.\n"
         "\n"
         "  outpace store merge laptop.db server.db --db all.db\n"
         "  outpace store merge --stores 'results/mine/*.db' --db results/mine.db\n",

@@ -11,6 +11,7 @@
 
 #include "engine/base/memory.h"
 
+#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -131,6 +132,49 @@ static void into_another(void **state) {
     store_close(empty);
 }
 
+static void alter(const char *path, const char *sql) {
+    sqlite3 *db;
+    if (sqlite3_open(path, &db) || sqlite3_exec(db, sql, NULL, NULL, NULL))
+        fail_msg("%s", sqlite3_errmsg(db));
+    sqlite3_close(db);
+}
+
+// Samples of both with other numbers are counted, and stay; so are those that only one and the same attempt
+// can have made alike. Flags come later, and don't count.
+static void differing(void **state) {
+    static const struct {
+        const char *change;
+        int differ, altered;
+    } ROWS[] = {
+        {"UPDATE sample SET flags = flags | 1", 0, 0},
+        {"UPDATE sample SET decode_ns = decode_ns + 5 WHERE point_id = 2", 4, 4},
+        {"UPDATE sample SET device_head_ns = 5 WHERE id = 3", 1, 1},
+        {"UPDATE output SET hash = 'other' WHERE id = (SELECT output_id FROM sample WHERE id = 1);"
+         " UPDATE attempt SET uid = hex(randomblob(16))",
+         1, 0},
+        {"UPDATE sample SET prompt_tokens = 77 WHERE id < 3; UPDATE attempt SET uid = hex(randomblob(16))", 2,
+         0},
+    };
+    const char *path = folder_path(*state, "b.db");
+    FilledStore f = opened(folder_path(*state, "a.db"));
+    assert_true(filled_add_all(&f, 1, NULL));
+    filled_close(&f);
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        copy(*state, "a.db", "b.db");
+        alter(path, ROWS[i].change);
+        f = opened(folder_path(*state, "a.db"));
+        StoreMerged m = merged(f.store, path);
+        if (m.runs || m.samples || m.differ < ROWS[i].differ ||
+            m.altered != (ROWS[i].altered ? m.differ : 0) || (!ROWS[i].differ && m.differ))
+            fail_msg("%s: wanted %d differing, %d altered, got %d, %d", ROWS[i].change, ROWS[i].differ,
+                     ROWS[i].altered, (int)m.differ, (int)m.altered);
+        int64_t n;
+        assert_true(rows_one_int(f.store, "SELECT count(*) FROM sample", 0, &n, NULL) && n == 12);
+        filled_close(&f);
+        unlink(path);
+    }
+}
+
 static void refused(void **state) {
     FilledStore f = opened(folder_path(*state, "a.db"));
     Error e = {0};
@@ -208,6 +252,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(halves, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(into_another, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(differing, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(refused, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(damaged, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(read_only, folder_setup, folder_teardown),

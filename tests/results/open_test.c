@@ -594,6 +594,92 @@ static void views_are_renewed(void **state) {
     store_close(s);
 }
 
+// Whatever somebody else put into the schema is refused by name, before anything of it runs. Views with
+// numbers of their own give none.
+static void foreign_schemas(void **state) {
+    static const struct {
+        const char *change, *want;
+    } ROWS[] = {
+        {"CREATE TRIGGER e AFTER INSERT ON attempt BEGIN DELETE FROM sample; END", "its trigger 'e' was not"},
+        {"CREATE TABLE mine (x)", "its table 'mine' was not"},
+        {"CREATE INDEX mine ON run (name)", "its index 'mine' was not"},
+        {"CREATE VIEW mine AS SELECT 1", "its view 'mine' was not"},
+        {"CREATE VIRTUAL TABLE mine USING fts5(x)", "its table 'mine"},
+        {"ALTER TABLE run ADD COLUMN x TEXT", "its table 'run' is not as"},
+        {"ALTER TABLE surface ADD COLUMN x TEXT", "its table 'surface' is not as"},
+        {"DROP TABLE step_source", "its table 'step_source' is missing"},
+        {"DROP INDEX run_hash", "its index 'run_hash' is missing"},
+        {"DROP TABLE step_batch; CREATE TABLE step_batch (sample_id INTEGER)",
+         "its table 'step_batch' is not"},
+    };
+    const char *path = folder_path(*state, "a.db");
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        make(path);
+        run_sql(path, ROWS[i].change);
+        expect_refused(path, STORE_READ, ROWS[i].want, ERROR_INPUT);
+        expect_refused(path, STORE_WRITE, ROWS[i].want, ERROR_INPUT);
+        unlink(path);
+    }
+    make(path);
+    run_sql(path, "ANALYZE; DROP VIEW step_time; DROP VIEW point_sums;"
+                  " CREATE VIEW point_sums AS SELECT 7 AS point_id, 7 AS S, 7 AS samples");
+    for (int i = 0; i < 3; i++) {
+        Error e = {0};
+        int64_t n, same;
+        Store *s = store_open(path, i == 1 ? STORE_WRITE : STORE_READ, NULL, &e);
+        if (!s) fail_msg("%s", e.text);
+        assert_true(rows_one_int(s, "SELECT sum(samples) FROM point_sums", 0, &n, &e) && n == 4);
+        assert_true(rows_one_int(s, "SELECT count(*) FROM step_time", 0, &n, &e) && n > 0);
+        bool renewed = rows_one_int(s, "SELECT sum(samples) FROM main.point_sums", 0, &same, &e) && same == 4;
+        assert_int_equal(renewed, i > 0);
+        store_close(s);
+    }
+}
+
+static void empty_files(void **state) {
+    const char *path = folder_path(*state, "a.db");
+    scratch_write(*state, "a.db", "", 0);
+    expect_refused(path, STORE_READ, "it is empty; 'outpace run CONFIG' fills it", ERROR_INPUT);
+}
+
+// Sums that are not those of the steps are found; so are steps that are gone.
+static void altered_sums(void **state) {
+    static const char *const ROWS[][2] = {
+        {"steps = 1", "steps is 1, but its steps give "},
+        {"tokens = 1000", "tokens is 1000, but its steps give "},
+        {"accepted = accepted + 1", "accepted is "},
+        {"rows = rows + 1", "rows is "},
+        {"tried = NULL", "tried is unknown, but its steps give "},
+        {"forward_ns = forward_ns + 1000000", "forward_ns is "},
+    };
+    static const char *const TABLES[] = {"DELETE FROM sample_accept",
+                                         "UPDATE sample_rank SET steps = steps + 1",
+                                         "UPDATE sample_source SET tokens = tokens + 1"};
+    static const char *const TOLD[] = {"sample_accept is not", "sample_rank is not", "sample_source is not"};
+    enum { COLUMNS = sizeof ROWS / sizeof *ROWS };
+    const char *path = folder_path(*state, "a.db");
+    for (int i = 0; i <= COLUMNS + 3; i++) {
+        char change[160];
+        Error e = {0};
+        const char *want = i < COLUMNS       ? ROWS[i][1]
+                           : i < COLUMNS + 3 ? TOLD[i - COLUMNS]
+                                             : "none of them is there";
+        if (i < COLUMNS) snprintf(change, sizeof change, "UPDATE sample SET %s WHERE id = 3", ROWS[i][0]);
+        else if (i < COLUMNS + 3)
+            snprintf(change, sizeof change, "%s WHERE sample_id = (SELECT max(sample_id) FROM sample_rank)",
+                     TABLES[i - COLUMNS]);
+        else snprintf(change, sizeof change, "DELETE FROM step WHERE sample_id = 3");
+        make(path);
+        run_sql(path, change);
+        Store *s = store_open(path, STORE_READ, NULL, &e);
+        assert_non_null(s);
+        if (store_check(s, &e) || !strstr(e.text, want) || !strstr(e.text, "it was altered: run 1, point "))
+            fail_msg("%s: wanted '%s', got '%s'", change, want, e.text);
+        store_close(s);
+        unlink(path);
+    }
+}
+
 // --- killed ----------------------------------------------------------------------------------------------
 
 // Killed 30 times while it fills; each next one goes on. What comes out is what an undisturbed one holds.
@@ -651,6 +737,9 @@ int main(void) {
         IN_FOLDER(the_fifth_version),
         IN_FOLDER(the_sixth_version),
         IN_FOLDER(views_are_renewed),
+        IN_FOLDER(foreign_schemas),
+        IN_FOLDER(empty_files),
+        IN_FOLDER(altered_sums),
         IN_FOLDER(killed),
         IN_FOLDER(without_shared_memory),
         IN_FOLDER(one_writer_on_a_network),

@@ -275,6 +275,48 @@ static void together_and_away(void **state) {
     child_release(&c);
 }
 
+static void alter(const char *folder, const char *name, const char *sql) {
+    sqlite3 *db;
+    if (sqlite3_open(folder_path(folder, name), &db) || sqlite3_exec(db, sql, NULL, NULL, NULL))
+        fail_msg("%s", sqlite3_errmsg(db));
+    sqlite3_close(db);
+}
+
+// A store that was altered is named, by whatever it's asked; it makes no store and changes none.
+static void altered(void **state) {
+    Child c = {0};
+    size_t n;
+    make(*state, "a.db", 1);
+    char *bytes = scratch_read(*state, "a.db", &n);
+    scratch_write(*state, "trigger.db", bytes, n);
+    scratch_write(*state, "sums.db", bytes, n);
+    scratch_write(*state, "other.db", bytes, n);
+    mem_free(bytes);
+    alter(*state, "trigger.db", "CREATE TRIGGER e AFTER INSERT ON attempt BEGIN DELETE FROM sample; END");
+    alter(*state, "sums.db", "UPDATE sample SET steps = 1 WHERE point_id = 2");
+    alter(*state, "other.db", "UPDATE sample SET decode_ns = decode_ns + 1 WHERE point_id = 2");
+    CHILD_OUTPACE(&c, *state, 2, "show", "--db", "trigger.db");
+    expect_err(&c, "outpace: store 'trigger.db': its trigger 'e' was not made by this program: drop it");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 2, "store", "merge", "a.db", "--db", "trigger.db");
+    expect_err(&c, "its trigger 'e'");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 1, "store", "gc", "--check", "--db", "sums.db");
+    expect_err(&c,
+               "outpace: store 'sums.db': it was altered: run 1, point 2, pass 0, prompt 0, turn 0: steps is "
+               "1, but its steps give 10; samples like this: 4;");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 1, "store", "merge", "a.db", "sums.db", "--db", "none.db");
+    expect_err(&c, "store 'sums.db': it was altered");
+    assert_false(file_exists(folder_path(*state, "none.db")));
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 1, "store", "merge", "other.db", "--db", "a.db");
+    assert_string_equal(text_get(&c.out),
+                        "other.db: 0 new runs, 0 new samples, 4 samples differ and stay as in "
+                        "'a.db': one of both stores was altered\n");
+    child_release(&c);
+}
+
 // What somebody else's store calls its things does not reach the terminal as it is; JSON escapes it.
 static void foreign_names(void **state) {
     static const char *const ASK[][4] = {
@@ -318,6 +360,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(exports_replace_exports, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(readers_may_leave, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(foreign_names, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(altered, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(together_and_away, folder_setup, folder_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
