@@ -155,6 +155,13 @@ bool method_drafts_chain(const Method *m, Error *e) {
     return false;
 }
 
+StepWork method_work(const Method *m) {
+    StepWork out = {.longest = 1, .rows = 1};
+    if (m->info->work) m->info->work(m->self, &out);
+    assert(out.longest >= 1 && out.rows >= 1 && out.draft_count <= DRAFTS_MOST);
+    return out;
+}
+
 void method_describe(const MethodInfo *info, Text *out) {
     text_printf(out, "%s\n    %s\n", info->name, info->summary);
     args_describe(info->params, info->param_count, out);

@@ -45,6 +45,24 @@ typedef enum {
     NEEDS_ADAPTERS = NEEDS_ADAPTER | NEEDS_HEADS | NEEDS_EAGLE | NEEDS_EAGLE3,
 } MethodNeed;
 
+// Forwards of a model that drafts in a step.
+typedef struct DraftWork {
+    const Shape *shape;
+    int layers;            // that run
+    bool head;             // runs, too
+    double forwards, rows; // rows: of all of them
+} DraftWork;
+
+enum { DRAFTS_MOST = 4 };
+
+// A step as planned. All are upper bounds, except where the rows depend on the text by a rule (suffix).
+typedef struct StepWork {
+    int longest; // tokens that it can emit
+    double rows; // of the target, root included
+    DraftWork drafts[DRAFTS_MOST];
+    int draft_count;
+} StepWork;
+
 typedef struct MethodInfo {
     const char *name;
     const char *summary; // one line
@@ -81,6 +99,7 @@ typedef struct MethodInfo {
     const Sources *(*sources)(const void *self);
     // The tree of ranks that the last propose placed. NULL, or returns NULL: none.
     const RankTree *(*rank_tree)(const void *self);
+    void (*work)(const void *self, StepWork *out); // a step of one row is in *out; NULL: it is that
     void (*note)(const void *self, StepNote *out); // called before observe, with *out zero; NULL: no notes
     // Whether each step's proposals are one chain of draws from q; its end may depend on its tokens. NULL: no
     bool (*chain)(const void *self);
@@ -115,4 +134,5 @@ bool method_open_as(Method *m, const MethodInfo *info, const char *params, const
 bool method_plain_text(const char *part, size_t n, char out[ARG_TEXT_SIZE], Error *e);
 void method_close(Method *m);
 bool method_drafts_chain(const Method *m, Error *e); // see MethodInfo.chain; verification by blocks needs it
+StepWork method_work(const Method *m);
 void method_describe(const MethodInfo *info, Text *out); // name, summary and one line per parameter

@@ -169,8 +169,8 @@ static void print_parts(const CostParts *t) {
                t->table_rows, "rows");
     print_part("warm-up", t->warmup, "each method, before its first prompt", t->warmup, NULL);
     print_part("prefill", t->prefill, " of prompts, read by each method", t->prompt_tokens, "tokens");
-    print_part("decoding", t->decoding, ", as if outputs were as long as they may be, and no method gained",
-               t->tokens, "tokens");
+    print_part("decoding", t->decoding,
+               ", outputs as long as they may be, a step for each: no guess is right", t->tokens, "tokens");
 }
 
 static bool print_time(const Plan *p, const CostDone *done, Error *e) {
@@ -182,9 +182,11 @@ static bool print_time(const Plan *p, const CostDone *done, Error *e) {
     if (ok && !left) printf("\ntime       nothing is left\n");
     if (left) print_parts(&parts);
     for (int i = 0; left && i < setups; i++)
-        terminal_printf("  %s on %s: a token %.3g ms, a row of many %.3g ms; %s\n",
+        terminal_printf("  %s on %s: %s %.3g ms, %s %.3g ms; %s\n",
                         SHOWN(p->experiment.models[p->schedule.setups[i].model].name),
-                        p->schedule.setups[i].settings->engine.device, 1e3 * prices[i].token_s,
+                        p->schedule.setups[i].settings->engine.device,
+                        prices[i].all_methods ? "a token" : "a step of one row", 1e3 * prices[i].token_s,
+                        prices[i].all_methods ? "a row of prompts" : "each further row",
                         1e3 * prices[i].row_s, prices[i].from);
     mem_free(prices);
     return ok;
@@ -262,8 +264,12 @@ const Command command_plan = {
         "Each method is opened, on models that compute nothing, so it also reports which points cannot run "
         "and\n"
         "why (exit code 3). Then it lists the models, the groups of methods that are measured side by side,\n"
-        "what a store already has of them, and how much time and memory the rest takes. A model larger than\n"
-        "this machine's free memory gets a warning. Nothing is measured and nothing is written.\n"
+        "what a store already has of them, and how much time and memory the rest takes. The time is an "
+        "upper\n"
+        "estimate: outputs are as long as they may be, no guess is right, and each step has all the rows "
+        "and\n"
+        "draft forwards that its method plans. A model larger than this machine's free memory gets a\n"
+        "warning. Nothing is measured and nothing is written.\n"
         "\n"
         "With --slurm it prints a script that measures the experiment on a cluster: 'outpace plan --slurm\n"
         "--help' teaches that.\n"

@@ -132,8 +132,8 @@ static bool tune(Ledger *ledger, const TuneArguments *a, const TuneOptions *o, c
     return ok;
 }
 
-static bool tune_prepared(const TuneArguments *a, const TuneOptions *o, const TuneMethod *method,
-                          const Plan *p, char **argv, int argc, int *code, Error *e) {
+static bool tune_prepared(const TuneArguments *a, const TuneOptions *o, const Plan *p, char **argv, int argc,
+                          int *code, Error *e) {
     Ledger ledger;
     TuneSpace space;
     LedgerStart start = {.store = a->db,
@@ -144,7 +144,7 @@ static bool tune_prepared(const TuneArguments *a, const TuneOptions *o, const Tu
                          .machine = &p->machine,
                          .argc = argc,
                          .argv = argv};
-    tune_space_open(p, method, &space);
+    tune_space_open(p, &space);
     bool ok = ledger_open(&ledger, &p->inputs, &start, e);
     if (ok) {
         ok = tune(&ledger, a, o, p, &space, code, e);
@@ -192,7 +192,6 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     TuneOptions o;
     Words rest;
     bool stop;
-    const TuneMethod *method;
     if (!command_parse(&command_tune, argc, argv, &a, &rest, &stop, e)) return false;
     if (stop) return true;
     if (!check(&a, e)) return false;
@@ -208,10 +207,10 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (!read_budget(a.budget, &o.budget_s, e)) return false;
     Plan *p = mem_new(1, sizeof *p);
     interrupt_catch();
-    bool ok = tune_prepare(&a.ask, &method, p, e);
+    bool ok = tune_prepare(&a.ask, p, e);
     if (ok) {
         plan_warn(p);
-        ok = a.tree ? tune_tree(&a, &o, p, e) : tune_prepared(&a, &o, method, p, argv, argc, code, e);
+        ok = a.tree ? tune_tree(&a, &o, p, e) : tune_prepared(&a, &o, p, argv, argc, code, e);
         plan_release(p);
     }
     mem_free(p);

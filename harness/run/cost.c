@@ -31,26 +31,39 @@ double cost_cache(const Plan *p, int setup) {
 
 // --- the rest ----------------------------------------------------------------------------------------------
 
-// Methods of a group that take part; a baseline does in every part that has another one.
-static int methods_in(const Plan *p, const Group *g, const CostShard *only) {
+// A step reads the weights of the target and of drafts once a forward, then multiplies by them row by row.
+static double step_seconds(const PointWork *w, const CostPrice *price) {
+    if (price->all_methods) return price->token_s;
+    return (1 + w->drafts) * price->token_s + (w->rows - 1 + w->draft_rows) * price->row_s;
+}
+
+// Methods of a group that take part, and the time that a token takes them all; a baseline takes part wherever
+// another one does.
+typedef struct TakingPart {
+    int methods;
+    double step_s;
+} TakingPart;
+
+static TakingPart methods_in(const Plan *p, const Group *g, const CostPrice *price, const CostShard *only) {
     const Schedule *s = &p->schedule;
-    int base = s->members[g->baseline], methods = 0;
+    int base = s->members[g->baseline];
+    TakingPart out = {0};
     bool any = false;
     for (int i = g->first; i < g->first + g->count; i++) {
         int point = s->members[i];
         bool here = !only || (point < s->sweep_count && only->shard_of[point] == only->shard);
         if (inputs_refusal(&p->inputs, point) || (!here && point != base)) continue;
-        methods++;
+        out.methods++;
+        out.step_s += step_seconds(&p->inputs.work[point], price);
         any = any || (here && point < s->sweep_count); // an added baseline alone is compared with nothing
     }
-    return any ? methods : 0;
+    return any ? out : (TakingPart){0};
 }
 
-double cost_rounds(const Plan *p, const CostDone *done, const Group *g, const CostShard *only, int *methods) {
-    double rounds = (double)p->inputs.datasets[g->dataset].count * p->experiment.measurement.passes,
-           left = rounds - done->rounds[p->schedule.members[g->baseline]];
-    *methods = methods_in(p, g, only);
-    return left > 0 && *methods ? left : 0;
+// Rounds of a group that are left, as far as that is fixed.
+static double rounds_left(const Plan *p, const CostDone *done, const Group *g) {
+    double rounds = (double)p->inputs.datasets[g->dataset].count * p->experiment.measurement.passes;
+    return rounds - done->rounds[p->schedule.members[g->baseline]];
 }
 
 static double average_turns(const Dataset *d) {
@@ -61,24 +74,25 @@ static double average_turns(const Dataset *d) {
 
 static void add_group_parts(const Plan *p, const CostDone *done, const Group *g, const CostPrice *price,
                             const CostShard *only, CostParts *out, bool *any) {
-    int methods, warmup = p->experiment.measurement.warmup;
+    int warmup = p->experiment.measurement.warmup;
     const Dataset *d = &p->inputs.datasets[g->dataset];
     const Setup *setup = &p->schedule.setups[g->setup];
-    double left = cost_rounds(p, done, g, only, &methods), read = 0;
-    if (!(left > 0)) return;
-    double prompts = left / (double)d->count * p->inputs.prefill[g - p->schedule.groups] * methods,
-           tokens = left * average_turns(d) * methods *
+    TakingPart all = methods_in(p, g, price, only);
+    double left = rounds_left(p, done, g), read = 0;
+    if (!(left > 0) || !all.methods) return;
+    double prompts = left / (double)d->count * p->inputs.prefill[g - p->schedule.groups] * all.methods,
+           tokens = left * average_turns(d) *
                     p->schedule.points[p->schedule.members[g->first]].settings.max_tokens;
     PromptList random = {0};
     prompts_random(p->inputs.models[setup->model].model.shape.real_vocab, (size_t)warmup, WARM_UP_SEED,
                    &random);
     for (size_t i = 0; i < random.count; i++) read += (double)random.prompts[i].count;
     prompts_release(&random);
-    out->warmup += methods * (read * price->row_s + warmup * WARM_UP_TOKENS * price->token_s);
+    out->warmup += all.methods * read * price->row_s + warmup * WARM_UP_TOKENS * all.step_s;
     out->prefill += prompts * price->row_s;
-    out->decoding += tokens * price->token_s;
+    out->decoding += tokens * all.step_s;
     out->prompt_tokens += prompts;
-    out->tokens += tokens;
+    out->tokens += tokens * all.methods;
     *any = true;
 }
 
@@ -153,8 +167,9 @@ static bool stored_price(const Plan *p, const CostDone *done, int setup, CostPri
     rows_bind_text(r, 5, machine);
     *found = rows_next(r) && rows_real(r, 1) > 0 && rows_real(r, 3) > 0;
     if (*found) {
-        *out = (CostPrice){1e-9 * rows_real(r, 0) / rows_real(r, 1), 1e-9 * rows_real(r, 2) / rows_real(r, 3),
-                           ""};
+        *out = (CostPrice){.token_s = 1e-9 * rows_real(r, 0) / rows_real(r, 1),
+                           .row_s = 1e-9 * rows_real(r, 2) / rows_real(r, 3),
+                           .all_methods = done->run};
         snprintf(out->from, sizeof out->from, "measured: %lld samples of %s in %s", (long long)rows_int(r, 4),
                  done->run ? "this run" : "its baseline", store_path(done->store));
     }

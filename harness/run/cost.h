@@ -1,5 +1,5 @@
 // How long the rest of a plan takes, and where that is known from. Times are upper estimates: outputs as long
-// as they may be, and methods that gain nothing.
+// as they may be, a step for every token, and as many rows a step as the methods plan (PointWork).
 #pragma once
 #include "harness/run/plan.h"
 #include "results/store.h"
@@ -13,9 +13,10 @@ typedef struct CostDone {
 
 // The cost of a setup's steps.
 typedef struct CostPrice {
-    double token_s; // a step of one token; 0: not known
-    double row_s;   // a row of a step of many
-    char from[200]; // its source
+    double token_s;   // a step of one row; 0: not known
+    double row_s;     // each further row
+    bool all_methods; // token_s is a token of any method instead
+    char from[200];   // its source
 } CostPrice;
 
 // Seconds left; 0: nothing.
@@ -29,9 +30,6 @@ typedef struct CostShard {
     const int *shard_of; // (points of the sweep)
     int shard;
 } CostShard;
-
-// Rounds of a group that are left, as far as that is fixed, and methods that take part.
-double cost_rounds(const Plan *p, const CostDone *done, const Group *g, const CostShard *only, int *methods);
 
 // The price of every setup's steps: stored, or reckoned from this machine's ceilings, which are measured
 // then. prices: (setups).

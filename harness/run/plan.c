@@ -351,6 +351,7 @@ static bool read_all(Inputs *in, Error *e) {
     in->rehearsals = mem_new((size_t)in->schedule->setup_count, sizeof *in->rehearsals);
     in->memory = mem_new((size_t)in->schedule->setup_count, sizeof *in->memory);
     in->refusals = mem_new((size_t)in->schedule->point_count, sizeof *in->refusals);
+    in->work = mem_new((size_t)in->schedule->point_count, sizeof *in->work);
     if (!check_devices(in, e)) return false;
     for (int i = 0; i < x->dataset_count; i++)
         if (!read_dataset(in, i, e)) return false;
@@ -421,6 +422,7 @@ void inputs_release(Inputs *in) {
     }
     for (int i = 0; in->refusals && i < in->schedule->point_count; i++) mem_free(in->refusals[i]);
     mem_free(in->refusals);
+    mem_free(in->work);
     mem_free(in->rehearsals);
     mem_free(in->memory);
     mem_free(in->prefill);

@@ -4,6 +4,7 @@
 // Nothing is written: a model to be made is only described, until inputs_make.
 #pragma once
 #include "datasets/datasets.h"
+#include "engine/decode/method.h"
 #include "engine/decode/model_tables.h"
 #include "harness/machine/machine.h"
 #include "harness/models/models.h"
@@ -27,6 +28,15 @@ typedef struct InputModel {
     char hash[SHA256_TEXT]; // of weights, tokenizer, draft, adapters
 } InputModel;
 
+// A point's step, as its method plans it.
+typedef struct PointWork {
+    int longest; // tokens that it can emit
+    double rows; // of the target, root included
+    // Forwards of drafts, and their rows after the first, each counted as the share of the target's
+    // parameters that it multiplies.
+    double drafts, draft_rows;
+} PointWork;
+
 enum { INPUT_CONTENTS = (3 + ADAPTER_ROLES) * EXPERIMENT_MODELS + 3 * EXPERIMENT_DATASETS + 2 };
 
 typedef struct Inputs {
@@ -42,6 +52,7 @@ typedef struct Inputs {
     int *positions;           // (setups): of a context that holds every conversation; see EngineOptions
     double *prefill;          // (groups): tokens that a method reads as prompts in one pass, at most
     char **refusals;          // (points of the schedule): why a point can't run; NULL: it can
+    PointWork *work;          // (points of the schedule): of a point that can't run one row
     Rehearsal *rehearsals;    // (setups): cost of opening their methods
     EngineMemory *memory;     // (setups): that the target takes
     const char *cache_option; // as given
@@ -71,7 +82,7 @@ MethodEnv inputs_env(const Inputs *in, int point, Models *m, int sequence, const
 // How a GPU rounds a model's weights as it loads them with these settings, "f16 to bf16"; NULL: it doesn't.
 const char *inputs_rounding(const Inputs *in, int model, const Settings *settings);
 
-// Fills refusals and rehearsals: opens each method as the run will, with models that compute nothing.
+// Fills refusals, work and rehearsals: opens each method as the run will, with models that compute nothing.
 void inputs_rehearse(Inputs *in);
 
 // --- a plan

@@ -35,6 +35,22 @@ static void no_row(const void *self, EmbeddingKind kind, int token, float *row) 
     (void)self, (void)kind, (void)token, (void)row;
 }
 
+static double parameters(const Shape *s, int layers, bool head) {
+    return (double)shape_layers_parameters(s) * layers / s->layers + (head ? (double)s->vocab * s->width : 0);
+}
+
+static PointWork work_of(const Method *m, const Settings *set, const Shape *target) {
+    StepWork step = method_work(m);
+    PointWork out = {.longest = step.longest, .rows = step.rows};
+    if (set->engine.max_rows && out.rows > set->engine.max_rows) out.rows = set->engine.max_rows;
+    for (const DraftWork *d = step.drafts; d < step.drafts + step.draft_count; d++) {
+        double share = parameters(d->shape, d->layers, d->head) / parameters(target, target->layers, true);
+        out.drafts += share * d->forwards;
+        out.draft_rows += share * (d->rows - d->forwards);
+    }
+    return out;
+}
+
 static bool open_point(Stage *s, int point, Error *e) {
     const Settings *set = &s->in->schedule->points[point].settings;
     Sampling sampling = {set->temperature, set->top_k, set->top_p};
@@ -47,6 +63,7 @@ static bool open_point(Stage *s, int point, Error *e) {
     env.facts.embedding = s->model->bytes ? no_row : NULL;
     if (!method_open(&method, s->in->schedule->points[point].decoder, &env, e)) return false;
     bool ok = set->verification == VERIFICATION_TOKEN || method_drafts_chain(&method, e);
+    s->in->work[point] = work_of(&method, set, &s->model->model.shape);
     method_close(&method);
     return ok;
 }
@@ -68,6 +85,7 @@ static void rehearse_point(Stage *s, int point, const char *setup_why) {
     Error why = {0};
     int before = setup_why ? -1 : same_before(s, point);
     if (before >= 0) setup_why = inputs_refusal(s->in, before);
+    s->in->work[point] = before >= 0 ? s->in->work[before] : (PointWork){.longest = 1, .rows = 1};
     if (setup_why) refuse(s->in, point, setup_why);
     if (setup_why || before >= 0) return;
     s->opened[s->opened_count++] = point;

@@ -1,101 +1,14 @@
-// The axes and plans of each method, and the experiment that measures them: a generated config, so that
+// The axes of each method, and the experiment that measures them: a generated config, so that
 // points, runs and errors are those of any other config.
 #include "harness/tune/space.h"
 
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/decode/method.h"
-#include "engine/decode/rank_tree.h"
-#include "simulate/scaling.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-// --- what points plan ------------------------------------------------------------------------------------
-
-static const char *text_of(const PointName *n, const char *name) {
-    for (int i = 0; i < n->param_count; i++)
-        if (strcmp(n->params[i].section, "method") == 0 && strcmp(n->params[i].name, name) == 0)
-            return n->params[i].value;
-    return "0";
-}
-
-static double number_of(const PointName *n, const char *name) { return strtod(text_of(n, name), NULL); }
-static int value_of(const PointName *n, const char *name) { return (int)number_of(n, name); }
-
-static void plan_lookahead(const PointName *n, TuningPoint *out) {
-    LookaheadStep step = {.W = value_of(n, "W"), .N = value_of(n, "N"), .G = value_of(n, "G")};
-    out->N = step.N;
-    out->rows = scaling_rows(&step, 1, 0);
-}
-
-static void plan_ngrammys(const PointName *n, TuningPoint *out) {
-    out->N = value_of(n, "w") + 1;
-    out->rows = 1 + value_of(n, "k") * value_of(n, "w");
-}
-
-static void plan_guesses(TuningPoint *out, int longest, double guesses) {
-    out->N = longest + 1;
-    out->rows = guesses + 1;
-}
-
-static void plan_jacobi(const PointName *n, TuningPoint *out) {
-    plan_guesses(out, value_of(n, "m"), value_of(n, "m"));
-}
-
-static void plan_gamma(const PointName *n, TuningPoint *out) {
-    plan_guesses(out, value_of(n, "gamma"), value_of(n, "gamma"));
-}
-
-// Of a tree of ranks; a tree that can't be read plans nothing, and the method gives the reason.
-static void plan_tree(const PointName *n, TuningPoint *out) {
-    RankTree tree;
-    rank_tree_init(&tree);
-    bool read = rank_tree_read(&tree, RANK_TREE_DEPTH, text_of(n, "tree"), NULL);
-    plan_guesses(out, read ? rank_tree_levels(&tree) : 0, read ? tree.count : 0);
-    rank_tree_release(&tree);
-}
-
-// Whether `tree` is the method's own word for no tree of ranks, or isn't written.
-static bool is_own(const PointName *n, const char *word) {
-    const char *tree = text_of(n, "tree");
-    return strcmp(tree, word) == 0 || strcmp(tree, "0") == 0;
-}
-
-static void plan_speculative(const PointName *n, TuningPoint *out) {
-    (is_own(n, "chain") ? plan_gamma : plan_tree)(n, out);
-}
-
-static void plan_draft(const PointName *n, TuningPoint *out) {
-    plan_guesses(out, value_of(n, "draft"), value_of(n, "draft"));
-}
-
-static void plan_rest(const PointName *n, TuningPoint *out) {
-    plan_guesses(out, value_of(n, "draft"), value_of(n, "nodes"));
-}
-
-static void plan_medusa(const PointName *n, TuningPoint *out) {
-    if (is_own(n, "auto")) plan_guesses(out, value_of(n, "depth"), value_of(n, "nodes"));
-    else plan_tree(n, out);
-}
-
-// `total` counts the root.
-static void plan_eagle(const PointName *n, TuningPoint *out) {
-    plan_guesses(out, value_of(n, "depth") + 1, fmax(1, value_of(n, "total") - 1));
-}
-
-// A text's end matches an earlier one by 1.5 tokens or so, if it matches at all.
-static void plan_suffix(const PointName *n, TuningPoint *out) {
-    double guesses = fmax(0, 1.5 * number_of(n, "factor") + number_of(n, "offset"));
-    plan_guesses(out, value_of(n, "draft"), fmin(guesses, value_of(n, "draft")));
-}
-
-// A phrase that follows a draft that is right throughout adds beta - 1 tokens.
-static void plan_ouroboros(const PointName *n, TuningPoint *out) {
-    int after = value_of(n, "beta") - 1;
-    plan_guesses(out, value_of(n, "gamma") + after, value_of(n, "gamma") + value_of(n, "K") * after);
-}
 
 // --- the spaces ------------------------------------------------------------------------------------------
 
@@ -106,45 +19,31 @@ static void plan_ouroboros(const PointName *n, TuningPoint *out) {
 
 // Methods that may keep their state from prompt to prompt don't: points answer in turn, in rounds.
 static const TuneMethod METHODS[] = {
-    {"lookahead",
-     {{"W", "[1..6, 8, 10, 12, 15]"}, {"N", "2..7"}, {"G", "[1..6, 8, 10, 12, 15]"}},
-     plan_lookahead},
-    {"ngrammys", {{"k", "[1..6, 8, 10, 12, 16, 20, 25]"}, {"w", "[1..8, 10, 12, 14]"}}, plan_ngrammys},
-    {"kangaroo", {{"gamma", "[1..8, 10, 12]"}, {"eta", "0..0.9+0.1"}}, plan_gamma},
-    {"early-exit",
-     {{"exit_layer", "1..4"}, {"gamma", "[1..6, 8, 10]"}, {"eta", "[0, 0.3, 0.6]"}},
-     plan_gamma},
+    {"lookahead", {{"W", "[1..6, 8, 10, 12, 15]"}, {"N", "2..7"}, {"G", "[1..6, 8, 10, 12, 15]"}}},
+    {"ngrammys", {{"k", "[1..6, 8, 10, 12, 16, 20, 25]"}, {"w", "[1..8, 10, 12, 14]"}}},
+    {"kangaroo", {{"gamma", "[1..8, 10, 12]"}, {"eta", "0..0.9+0.1"}}},
+    {"early-exit", {{"exit_layer", "1..4"}, {"gamma", "[1..6, 8, 10]"}, {"eta", "[0, 0.3, 0.6]"}}},
     {"ouroboros",
-     {{"gamma", "[2, 3, 4, 6, 8, 10, 12, 16]"}, {"K", "[0, 1, 2, 4, 8, 15, 20]"}, {"beta", "[3, 5, 7]"}},
-     plan_ouroboros},
-    {"speculative", {{"gamma", "[1..12, 14, 16]"}}, plan_speculative},
-    {"medusa",
-     {{"nodes", "[3, 5, 8, 12, 16, 24, 32, 48, 63]"}, {"depth", "1..5"}, {"top", "[1, 3, 5, 10]"}},
-     plan_medusa},
-    {"eagle", EAGLE_AXES, plan_eagle},
-    {"eagle3", EAGLE_AXES, plan_eagle},
-    {"jacobi", {{"m", "[1..8, 10, 12, 16, 20]"}}, plan_jacobi},
+     {{"gamma", "[2, 3, 4, 6, 8, 10, 12, 16]"}, {"K", "[0, 1, 2, 4, 8, 15, 20]"}, {"beta", "[3, 5, 7]"}}},
+    {"speculative", {{"gamma", "[1..12, 14, 16]"}}},
+    {"medusa", {{"nodes", "[3, 5, 8, 12, 16, 24, 32, 48, 63]"}, {"depth", "1..5"}, {"top", "[1, 3, 5, 10]"}}},
+    {"eagle", EAGLE_AXES},
+    {"eagle3", EAGLE_AXES},
+    {"jacobi", {{"m", "[1..8, 10, 12, 16, 20]"}}},
     {"prompt-lookup",
-     {{"ngram_max", "1..5"}, {"draft", "[1..6, 8, 10, 12, 16]"}, {"match", "[oldest, newest]"}},
-     plan_draft},
+     {{"ngram_max", "1..5"}, {"draft", "[1..6, 8, 10, 12, 16]"}, {"match", "[oldest, newest]"}}},
     {"suffix",
      {{"draft", "[8, 16, 32, 64]"},
       {"factor", "[1, 2, 4, 8]"},
       {"offset", "[0, 1, 4]"},
       {"min_prob", "[0.01, 0.05, 0.1]"},
-      {"tree", "[off, on]"}},
-     plan_suffix},
-    {"ngram-mod",
-     {{"n", "[1..6, 8, 12]"}, {"draft", "[1..8, 10, 12, 16, 24]"}, {"warm", "[off]"}},
-     plan_draft},
+      {"tree", "[off, on]"}}},
+    {"ngram-mod", {{"n", "[1..6, 8, 12]"}, {"draft", "[1..8, 10, 12, 16, 24]"}, {"warm", "[off]"}}},
     {"recycling",
      {{"tree", "[2.2.2, samd, eagle, 1x1, 1x1x1, 2x1x1, 2x2, 3x2x1, 3x2x2, 4x2x2x1, 6x2x2x1]"},
       {"rejected", "[on, off]"},
-      {"warm", "[off]"}},
-     plan_tree},
-    {"rest",
-     {{"shortest", "[1, 2, 3, 5]"}, {"draft", "[2, 4, 6, 10, 16]"}, {"nodes", "[4, 8, 16, 32, 64]"}},
-     plan_rest},
+      {"warm", "[off]"}}},
+    {"rest", {{"shortest", "[1, 2, 3, 5]"}, {"draft", "[2, 4, 6, 10, 16]"}, {"nodes", "[4, 8, 16, 32, 64]"}}},
 };
 enum { METHOD_COUNT = sizeof METHODS / sizeof *METHODS };
 
@@ -153,11 +52,11 @@ enum { METHOD_COUNT = sizeof METHODS / sizeof *METHODS };
     { "tree", "10x2x1x1x1x1" }
 
 static const TuneMethod CALIBRATIONS[] = {
-    {"speculative", {WIDE_TREE}, NULL},
-    {"recycling", {WIDE_TREE}, NULL},
-    {"medusa", {{"tree", "auto"}, {"nodes", "127"}, {"top", "10"}, {"depth", "16"}}, NULL},
-    {"eagle", {WIDE_TREE}, NULL},
-    {"eagle3", {WIDE_TREE}, NULL},
+    {"speculative", {WIDE_TREE}},
+    {"recycling", {WIDE_TREE}},
+    {"medusa", {{"tree", "auto"}, {"nodes", "127"}, {"top", "10"}, {"depth", "16"}}},
+    {"eagle", {WIDE_TREE}},
+    {"eagle3", {WIDE_TREE}},
 };
 
 static const TuneMethod *find_calibration(const char *name, Error *e) {
@@ -190,16 +89,13 @@ const TuneMethod *tune_method_find(const char *name, Error *e) {
 
 // --- points ----------------------------------------------------------------------------------------------
 
-void tune_space_open(const Plan *p, const TuneMethod *method, TuneSpace *out) {
+void tune_space_open(const Plan *p, TuneSpace *out) {
     *out = (TuneSpace){.count = p->sweep.count, .most_rows = 1};
     out->points = mem_new((size_t)out->count, sizeof *out->points);
     for (int i = 0; i < out->count; i++) {
-        PointName name;
-        point_name(&p->experiment, &p->sweep.points[i], &name);
-        method->plan(&name, &out->points[i]);
+        out->points[i] = (TuningPoint){p->inputs.work[i].longest, p->inputs.work[i].rows};
         if (out->points[i].N > out->longest) out->longest = out->points[i].N;
         out->most_rows = fmax(out->most_rows, out->points[i].rows);
-        point_name_release(&name);
     }
 }
 
@@ -209,6 +105,13 @@ void tune_space_release(TuneSpace *s) {
 }
 
 // --- a point's words -------------------------------------------------------------------------------------
+
+static const char *text_of(const PointName *n, const char *name) {
+    for (int i = 0; i < n->param_count; i++)
+        if (strcmp(n->params[i].section, "method") == 0 && strcmp(n->params[i].name, name) == 0)
+            return n->params[i].value;
+    return "0";
+}
 
 void tune_method_text(const Experiment *x, const Point *p, Text *out) {
     PointName name;
@@ -392,13 +295,13 @@ static bool check(const Plan *p, Error *e) {
                       : error_input(e, "tune: a race needs two prompts at least, the dataset has one"));
 }
 
-bool tune_prepare(const TuneAsk *ask, const TuneMethod **method, Plan *out, Error *e) {
+bool tune_prepare(const TuneAsk *ask, Plan *out, Error *e) {
     const char *colon = strchr(ask->method, ':');
     char *name = mem_text(ask->method, colon ? (size_t)(colon - ask->method) : strlen(ask->method));
     *out = (Plan){0};
-    *method = ask->tree ? find_calibration(name, e) : tune_method_find(name, e);
+    const TuneMethod *method = ask->tree ? find_calibration(name, e) : tune_method_find(name, e);
     mem_free(name);
-    if (!*method || !prepare(ask, *method, colon ? colon + 1 : NULL, out, e)) return false;
+    if (!method || !prepare(ask, method, colon ? colon + 1 : NULL, out, e)) return false;
     bool ok = (ask->tree ? check_tree(out, e) : check(out, e)) &&
               inputs_make(&out->inputs, (Progress){0}, e) && set_apart(&out->inputs, e);
     if (!ok) plan_release(out);

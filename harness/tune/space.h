@@ -1,5 +1,4 @@
-// The spaces that `outpace tune` looks through: one row per method lists the parameters it varies and what
-// a point of them plans: how far a step can reach, and how many rows it runs.
+// The spaces that `outpace tune` looks through: one row per method lists the parameters it varies.
 #pragma once
 #include "harness/config/point_name.h"
 #include "harness/run/plan.h"
@@ -14,7 +13,6 @@ enum { TUNE_AXES = 5 };
 typedef struct TuneMethod {
     const char *name;
     TuneAxis axes[TUNE_AXES]; // names are NULL after the last
-    void (*plan)(const PointName *point, TuningPoint *out);
 } TuneMethod;
 
 // Unknown: e names those that there are.
@@ -27,8 +25,7 @@ typedef struct TuneSpace {
     double most_rows; // planned
 } TuneSpace;
 
-// Of a config with one method, which is `method`'s. Release also what failed.
-void tune_space_open(const Plan *p, const TuneMethod *method, TuneSpace *out);
+void tune_space_open(const Plan *p, TuneSpace *out);
 void tune_space_release(TuneSpace *s);
 
 // The point as --method takes it: "lookahead:W=5,N=3,G=5", with the config's own values.
@@ -54,4 +51,4 @@ typedef struct TuneAsk {
 } TuneAsk;
 
 // `out` may not move. False with e filled, and out empty.
-bool tune_prepare(const TuneAsk *ask, const TuneMethod **method, Plan *out, Error *e);
+bool tune_prepare(const TuneAsk *ask, Plan *out, Error *e);

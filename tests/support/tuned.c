@@ -5,10 +5,9 @@
 bool tuned_try(Tuned *t, const TuneAsk *ask, const TuneOptions *o, const TuneSeams *seams, const char *db,
                Error *e) {
     Ledger ledger;
-    const TuneMethod *row;
     char word[] = "test", *argv[] = {word, NULL};
-    if (!tune_prepare(ask, &row, &t->p, e)) fail_msg("%s", e->text);
-    tune_space_open(&t->p, row, &t->space);
+    if (!tune_prepare(ask, &t->p, e)) fail_msg("%s", e->text);
+    tune_space_open(&t->p, &t->space);
     LedgerStart start = {.store = db,
                          .config_file = t->p.file,
                          .config = t->p.config,

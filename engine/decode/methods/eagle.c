@@ -363,11 +363,21 @@ static const RankTree *eagle_rank_tree(const void *self) {
     return !g->dynamic && g->pool_count ? &g->fixed : NULL;
 }
 
+static void eagle_work(const void *self, StepWork *out) {
+    const Eagle *g = self;
+    const Shape *draft = &g->draft->shape;
+    int levels = g->dynamic ? g->p.depth + 1 : rank_tree_levels(&g->fixed),
+        rows = g->dynamic ? 1 + g->p.depth * g->p.top : g->fixed.count;
+    *out = (StepWork){.longest = levels + 1, .draft_count = 1};
+    out->rows = g->dynamic ? g->p.total : g->fixed.count + 1;
+    out->drafts[0] = (DraftWork){draft, draft->layers, true, levels, rows};
+}
+
 #define EAGLE_ROWS                                                                                      \
     .params = PARAMS, .param_count = sizeof PARAMS / sizeof *PARAMS, .param_size = sizeof(EagleParams), \
     .open = eagle_open, .begin = eagle_begin, .propose = eagle_propose, .observe = eagle_observe,       \
     .close = eagle_close, .hidden_layer = eagle_hidden_layer, .captures = eagle_captures,               \
-    .sources = eagle_sources, .rank_tree = eagle_rank_tree
+    .sources = eagle_sources, .rank_tree = eagle_rank_tree, .work = eagle_work
 
 const MethodInfo method_eagle = {
     .name = "eagle",

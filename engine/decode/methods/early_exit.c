@@ -120,6 +120,13 @@ static const Sources *early_exit_sources(const void *self) { return &((const Ear
 
 static bool early_exit_chain(const void *self) { return !((const EarlyExit *)self)->drafter.greedy; }
 
+static void early_exit_work(const void *self, StepWork *out) {
+    const EarlyExit *x = self;
+    int gamma = x->p.gamma;
+    *out = (StepWork){.longest = gamma + 1, .rows = gamma + 1, .draft_count = 1};
+    out->drafts[0] = (DraftWork){&x->target->shape, x->p.exit_layer, true, gamma, gamma};
+}
+
 const MethodInfo method_early_exit = {.name = "early-exit",
                                       .summary =
                                           "the target's first layers and its own head draft (LayerSkip)",
@@ -134,4 +141,5 @@ const MethodInfo method_early_exit = {.name = "early-exit",
                                       .may_rest = true,
                                       .close = early_exit_close,
                                       .sources = early_exit_sources,
-                                      .chain = early_exit_chain};
+                                      .chain = early_exit_chain,
+                                      .work = early_exit_work};

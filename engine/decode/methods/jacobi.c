@@ -123,6 +123,11 @@ static bool jacobi_observe(void *self, const Observation *seen, Error *e) {
 
 static const Sources *jacobi_sources(const void *self) { return &((const Jacobi *)self)->sources; }
 
+static void jacobi_work(const void *self, StepWork *out) {
+    int m = ((const Jacobi *)self)->p.m;
+    *out = (StepWork){.longest = m + 1, .rows = m + 1};
+}
+
 const MethodInfo method_jacobi = {.name = "jacobi",
                                   .summary =
                                       "a block of guesses, replaced in each step by the model's own tokens",
@@ -134,4 +139,5 @@ const MethodInfo method_jacobi = {.name = "jacobi",
                                   .propose = jacobi_propose,
                                   .observe = jacobi_observe,
                                   .close = jacobi_close,
-                                  .sources = jacobi_sources};
+                                  .sources = jacobi_sources,
+                                  .work = jacobi_work};

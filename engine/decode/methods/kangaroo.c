@@ -192,6 +192,15 @@ static const Sources *kangaroo_sources(const void *self) { return &((const Kanga
 
 static bool kangaroo_chain(const void *self) { return !((const Kangaroo *)self)->drafter.greedy; }
 
+static void kangaroo_work(const void *self, StepWork *out) {
+    const Kangaroo *k = self;
+    const Shape *adapter = &k->follower.session->shape;
+    int gamma = k->p.gamma;
+    *out = (StepWork){.longest = gamma + 1, .rows = gamma + 1, .draft_count = 2};
+    out->drafts[0] = (DraftWork){adapter, adapter->layers, true, gamma, gamma};
+    out->drafts[1] = (DraftWork){&k->target->shape, k->p.exit_layer, false, gamma, gamma};
+}
+
 const MethodInfo method_kangaroo = {.name = "kangaroo",
                                     .summary =
                                         "the target's first layers and an adapter draft (--adapter DIR)",
@@ -207,4 +216,5 @@ const MethodInfo method_kangaroo = {.name = "kangaroo",
                                     .close = kangaroo_close,
                                     .hidden_layer = kangaroo_hidden_layer,
                                     .sources = kangaroo_sources,
+                                    .work = kangaroo_work,
                                     .chain = kangaroo_chain};

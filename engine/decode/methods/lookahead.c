@@ -256,6 +256,11 @@ static void lookahead_state(const void *self, Text *out) {
     ngram_pool_describe(&((const Lookahead *)self)->pool, out);
 }
 
+static void lookahead_work(const void *self, StepWork *out) {
+    const LookaheadParams *p = &((const Lookahead *)self)->p;
+    *out = (StepWork){.longest = p->N, .rows = (p->W + p->G) * (p->N - 1)};
+}
+
 // --- ranks
 
 static int lookahead_ranks(const void *self, RankLimits *most) {
@@ -285,6 +290,7 @@ const MethodInfo method_lookahead = {
     .close = lookahead_close,
     .drops_bonus = lookahead_drops_bonus,
     .sources = lookahead_sources,
+    .work = lookahead_work,
     .note = lookahead_note,
     .state = lookahead_state,
     .ranks = lookahead_ranks,

@@ -139,6 +139,13 @@ static const Sources *medusa_sources(const void *self) { return &((const Medusa 
 
 static const RankTree *medusa_rank_tree(const void *self) { return &((const Medusa *)self)->tree; }
 
+static void medusa_work(const void *self, StepWork *out) {
+    const Medusa *m = self;
+    const Shape *head = &m->heads->shape;
+    *out = (StepWork){.longest = m->depth + 1, .rows = m->tree.count + 1, .draft_count = 1};
+    out->drafts[0] = (DraftWork){head, head->layers, true, m->depth, m->depth};
+}
+
 const MethodInfo method_medusa = {
     .name = "medusa",
     .summary = "heads that each predict one further token, tried as a tree (--heads DIR)",
@@ -153,4 +160,5 @@ const MethodInfo method_medusa = {
     .may_rest = true,
     .close = medusa_close,
     .sources = medusa_sources,
-    .rank_tree = medusa_rank_tree};
+    .rank_tree = medusa_rank_tree,
+    .work = medusa_work};

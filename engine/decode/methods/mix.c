@@ -23,6 +23,7 @@
 #include "engine/decode/switch.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -368,6 +369,18 @@ static void mix_state(const void *self, Text *out) {
     }
 }
 
+static void mix_work(const void *self, StepWork *out) {
+    const Mix *m = self;
+    for (int i = 0; i < m->count; i++) {
+        StepWork own = method_work(&m->methods[i]);
+        if (own.longest > out->longest) out->longest = own.longest;
+        out->rows += own.rows - 1;
+        for (int k = 0; k < own.draft_count && out->draft_count < DRAFTS_MOST; k++)
+            out->drafts[out->draft_count++] = own.drafts[k];
+    }
+    if (m->p.rows) out->rows = fmin(out->rows, m->p.rows);
+}
+
 const MethodInfo method_mix = {
     .name = "mix",
     .summary = "several methods in one tree: 'mix:NAME(k=v,...)+NAME(...),rows=N', quoted for the shell",
@@ -385,5 +398,6 @@ const MethodInfo method_mix = {
     .captures = mix_captures,
     .drops_bonus = mix_drops_bonus,
     .sources = mix_sources,
+    .work = mix_work,
     .note = mix_note,
     .state = mix_state};

@@ -144,6 +144,11 @@ static void ngram_mod_state(const void *self, Text *out) {
                 1e-6 * (double)(places * sizeof *m->table), m->changed);
 }
 
+static void ngram_mod_work(const void *self, StepWork *out) {
+    int draft = ((const NgramMod *)self)->p.draft;
+    *out = (StepWork){.longest = draft + 1, .rows = draft + 1};
+}
+
 const MethodInfo method_ngram_mod = {
     .name = "ngram-mod",
     .summary = "the token that last followed the text's last n, by their hash alone",
@@ -159,4 +164,5 @@ const MethodInfo method_ngram_mod = {
     .may_rest = true,
     .close = ngram_mod_close,
     .sources = ngram_mod_sources,
+    .work = ngram_mod_work,
     .state = ngram_mod_state};

@@ -309,6 +309,11 @@ static bool ngrammys_observe(void *self, const Observation *seen, Error *e) {
 
 static const Sources *ngrammys_sources(const void *self) { return &((const Ngrammys *)self)->sources; }
 
+static void ngrammys_work(const void *self, StepWork *out) {
+    const NgrammysParams *p = &((const Ngrammys *)self)->p;
+    *out = (StepWork){.longest = p->w + 1, .rows = 1 + p->k * p->w};
+}
+
 const MethodInfo method_ngrammys = {
     .name = "ngrammys",
     .summary = "k rows of w tokens: n-grams from the context and from the model's own tables",
@@ -322,4 +327,5 @@ const MethodInfo method_ngrammys = {
     .propose = ngrammys_propose,
     .observe = ngrammys_observe,
     .close = ngrammys_close,
-    .sources = ngrammys_sources};
+    .sources = ngrammys_sources,
+    .work = ngrammys_work};

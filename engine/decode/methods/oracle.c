@@ -94,8 +94,12 @@ static bool read_lists(Oracle *o, Error *e) {
                        levels, o->level_shares.count, o->accept.count);
 }
 
+static int most_guesses(const Oracle *o) {
+    return o->guess_shares.count ? o->guess_shares.count - 1 : o->p.guesses;
+}
+
 static bool check_room(const Oracle *o, Error *e) {
-    int guesses = o->guess_shares.count ? o->guess_shares.count - 1 : o->p.guesses;
+    int guesses = most_guesses(o);
     return (double)guesses * o->p.draft < TREE_MAX_NODES ||
            error_input(e, "%d guesses of %d tokens are too many for a step of %d nodes", guesses, o->p.draft,
                        TREE_MAX_NODES);
@@ -193,6 +197,11 @@ static void oracle_note(const void *self, StepNote *out) {
     if (o->steps < o->p.filling) out->kind = STEP_FILLING;
 }
 
+static void oracle_work(const void *self, StepWork *out) {
+    const Oracle *o = self;
+    *out = (StepWork){.longest = o->p.draft + 1, .rows = 1 + most_guesses(o) * o->p.draft};
+}
+
 const MethodInfo method_oracle = {.name = "oracle",
                                   .summary = "the model's own continuation, right with a set chance; greedy",
                                   .needs = NEEDS_ANSWER,
@@ -206,4 +215,5 @@ const MethodInfo method_oracle = {.name = "oracle",
                                   .close = oracle_close,
                                   .drops_bonus = oracle_drops_bonus,
                                   .sources = oracle_sources,
+                                  .work = oracle_work,
                                   .note = oracle_note};

@@ -387,6 +387,14 @@ static void ouroboros_state(const void *self, Text *out) {
     ngram_pool_describe(&((const Ouroboros *)self)->pool, out);
 }
 
+static void ouroboros_work(const void *self, StepWork *out) {
+    const Ouroboros *o = self;
+    const Shape *draft = &o->follower.session->shape;
+    int gamma = o->p.gamma, after = o->p.beta - 1;
+    *out = (StepWork){.longest = gamma + after + 1, .rows = 1 + gamma + o->p.K * after, .draft_count = 1};
+    out->drafts[0] = (DraftWork){draft, draft->layers, true, gamma, gamma * (1 + o->p.window * after)};
+}
+
 const MethodInfo method_ouroboros = {
     .name = "ouroboros",
     .summary = "a draft model that writes phrases from a pool, which the target improves",
@@ -402,5 +410,6 @@ const MethodInfo method_ouroboros = {
     .close = ouroboros_close,
     .drops_bonus = ouroboros_drops_bonus,
     .sources = ouroboros_sources,
+    .work = ouroboros_work,
     .note = ouroboros_note,
     .state = ouroboros_state};

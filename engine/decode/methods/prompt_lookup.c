@@ -170,6 +170,11 @@ static bool lookup_observe(void *self, const Observation *seen, Error *e) {
 
 static const Sources *lookup_sources(const void *self) { return &((const Lookup *)self)->sources; }
 
+static void lookup_work(const void *self, StepWork *out) {
+    int draft = ((const Lookup *)self)->p.draft;
+    *out = (StepWork){.longest = draft + 1, .rows = draft + 1};
+}
+
 const MethodInfo method_prompt_lookup = {
     .name = "prompt-lookup",
     .summary = "the tokens that followed an earlier occurrence of the last ones",
@@ -185,4 +190,5 @@ const MethodInfo method_prompt_lookup = {
     .look = lookup_look,
     .may_rest = true,
     .close = lookup_close,
-    .sources = lookup_sources};
+    .sources = lookup_sources,
+    .work = lookup_work};

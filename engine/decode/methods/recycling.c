@@ -174,6 +174,11 @@ static void recycling_state(const void *self, Text *out) {
                 1e-6 * (double)r->vocab * r->k * (double)sizeof *r->matrix);
 }
 
+static void recycling_work(const void *self, StepWork *out) {
+    const RankTree *t = &((const Recycling *)self)->tree;
+    *out = (StepWork){.longest = rank_tree_levels(t) + 1, .rows = t->count + 1};
+}
+
 const MethodInfo method_recycling = {
     .name = "recycling",
     .summary = "a tree of the tokens that the model last held likeliest after each token",
@@ -189,4 +194,5 @@ const MethodInfo method_recycling = {
     .close = recycling_close,
     .sources = recycling_sources,
     .rank_tree = recycling_rank_tree,
+    .work = recycling_work,
     .state = recycling_state};

@@ -221,6 +221,11 @@ static bool rest_observe(void *self, const Observation *seen, Error *e) {
 
 static const Sources *rest_sources(const void *self) { return &((const Rest *)self)->sources; }
 
+static void rest_work(const void *self, StepWork *out) {
+    const RestParams *p = &((const Rest *)self)->p;
+    *out = (StepWork){.longest = p->draft + 1, .rows = p->nodes + 1};
+}
+
 const MethodInfo method_rest = {.name = "rest",
                                 .summary = "the tokens that follow the last ones in a datastore of texts",
                                 .from_text = true,
@@ -233,4 +238,5 @@ const MethodInfo method_rest = {.name = "rest",
                                 .propose = rest_propose,
                                 .observe = rest_observe,
                                 .close = rest_close,
-                                .sources = rest_sources};
+                                .sources = rest_sources,
+                                .work = rest_work};

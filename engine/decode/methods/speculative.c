@@ -168,6 +168,15 @@ static const RankTree *speculative_rank_tree(const void *self) {
     return s->branches ? &s->tree.shape : NULL;
 }
 
+static void speculative_work(const void *self, StepWork *out) {
+    const Speculative *s = self;
+    const Shape *draft = &s->follower.session->shape;
+    int levels = s->branches ? rank_tree_levels(&s->tree.shape) : s->p.gamma,
+        guesses = s->branches ? s->tree.shape.count : s->p.gamma;
+    *out = (StepWork){.longest = levels + 1, .rows = guesses + 1, .draft_count = 1};
+    out->drafts[0] = (DraftWork){draft, draft->layers, true, levels, guesses};
+}
+
 const MethodInfo method_speculative = {.name = "speculative",
                                        .summary = "a second, smaller model drafts (--draft DIR)",
                                        .needs = NEEDS_DRAFT,
@@ -182,4 +191,5 @@ const MethodInfo method_speculative = {.name = "speculative",
                                        .close = speculative_close,
                                        .sources = speculative_sources,
                                        .chain = speculative_chain,
-                                       .rank_tree = speculative_rank_tree};
+                                       .rank_tree = speculative_rank_tree,
+                                       .work = speculative_work};

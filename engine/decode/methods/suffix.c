@@ -10,6 +10,7 @@
 #include "engine/decode/suffix_tree.h"
 
 #include <assert.h>
+#include <math.h>
 
 typedef struct SuffixParams {
     int depth, draft;
@@ -190,6 +191,13 @@ static void suffix_state(const void *self, Text *out) {
                 1e-6 * (double)suffix_tree_bytes(&s->global), s->dropped, s->dropped_tokens);
 }
 
+// The text's end matches an earlier one by 1.5 tokens or so, if it matches at all.
+static void suffix_work(const void *self, StepWork *out) {
+    const SuffixRule *r = &((const Suffix *)self)->rule;
+    double guesses = fmin(fmax(0, 1.5 * r->factor + r->offset), r->most);
+    *out = (StepWork){.longest = r->most + 1, .rows = guesses + 1};
+}
+
 const MethodInfo method_suffix = {
     .name = "suffix",
     .summary = "what followed earlier occurrences of the text's end, by their frequency (SuffixDecoding)",
@@ -205,5 +213,6 @@ const MethodInfo method_suffix = {
     .may_rest = true,
     .close = suffix_close,
     .sources = suffix_sources,
+    .work = suffix_work,
     .note = suffix_note,
     .state = suffix_state};
