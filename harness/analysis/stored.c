@@ -1,6 +1,7 @@
 // See stored.h. Reads only; what a store of an older program lacks is unknown, not zero.
 #include "harness/analysis/stored.h"
 
+#include "engine/base/file.h"
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/base/shipped.h"
@@ -24,8 +25,25 @@ static bool ask(Store *store, const char *sql, const char *text, int64_t number,
     return rows_end(r, true, e);
 }
 
+// The pattern, with its folder's name taken literally: "res[1]/*.db" is not "res1/*.db".
+static void escape_folder(const char *pattern, const char *name, Text *out) {
+    for (const char *c = pattern; c < name; c++) {
+        if (strchr("*?[\\", *c)) text_puts(out, "\\");
+        text_add(out, c, 1);
+    }
+    text_puts(out, name);
+}
+
+// A folder that isn't there may be a pattern, too.
 bool stored_match(const char *pattern, glob_t *out, Error *e) {
-    if (glob(pattern, GLOB_TILDE, NULL, out) == 0) return true;
+    const char *slash = strrchr(pattern, '/');
+    char *folder = mem_text(pattern, slash ? (size_t)(slash - pattern) : 0);
+    Text literal = {0};
+    escape_folder(pattern, slash && file_exists(folder) ? slash : pattern, &literal);
+    bool found = glob(text_get(&literal), GLOB_TILDE, NULL, out) == 0;
+    text_release(&literal);
+    mem_free(folder);
+    if (found) return true;
     globfree(out);
     return error_input(e, "no store matches '%s'", pattern);
 }

@@ -30,12 +30,13 @@ static const Arg OPTIONS[] = {
      .value = "N"},
     {"concurrent", ARG_INT, AT(concurrent), 1, MOST_TASKS, "8", .help = "tasks that run at once, at most",
      .value = "N"},
-    {"time", ARG_WORD, AT(time), .help = "limit of a task: minutes, H:MM:SS, D-HH:MM",
+    {"time", ARG_WORD, AT(time), .help = "limit of a task: " SLURM_TIMES,
      .fallback = "the estimate times --margin", .value = "TIME"},
     {"margin", ARG_REAL, AT(margin), 1, 100, "2", .help = "see --time", .value = "X"},
     {"partition", ARG_WORD, AT(partition), .help = "of the cluster", .fallback = "the cluster's",
      .value = "NAME"},
-    {"sbatch", ARG_WORDS, AT(sbatch), .help = "another option of sbatch, such as account=X; repeatable",
+    {"sbatch", ARG_WORDS, AT(sbatch),
+     .help = "an option of sbatch that the script does not set, such as account=X; repeatable",
      .value = "OPTION"},
     {"stores", ARG_WORD, AT(stores), .help = "the folder of the tasks' stores and logs", .value = "DIR",
      .fallback = "results/ and the config's name"},
@@ -132,12 +133,13 @@ static void collect_run(const SweepOptions *o, Text *out) {
     for (int i = 0; i < o->sets.count; i++) put_option(out, "--set", o->sets.items[i]);
 }
 
-// results/NAME of configs/NAME.yaml, or as the user named it; without slashes at its end.
+// results/NAME of configs/NAME.yaml, or as the user named it; without slashes at its end, and not to be taken
+// for an option.
 static char *name_stores(const Plan *p, const SlurmOptions *o) {
     const char *slash = strrchr(p->file, '/'), *base = slash ? slash + 1 : p->file, *dot = strrchr(base, '.');
     size_t n = o->stores ? strlen(o->stores) : 0;
     while (n > 1 && o->stores[n - 1] == '/') n--;
-    return n ? mem_text(o->stores, n)
+    return n ? mem_printf("%s%.*s", *o->stores == '-' ? "./" : "", (int)n, o->stores)
              : mem_printf("results/%.*s", dot ? (int)(dot - base) : (int)strlen(base), base);
 }
 
@@ -168,6 +170,7 @@ static bool write_script(const Plan *p, const SlurmOptions *o, const Parting *pa
         return error_system(e, "plan --slurm: this program's path, or the working directory, cannot be read");
     program[n] = 0;
     collect_run(&o->sweep, &run);
+    char *config = mem_printf("%s%s", *p->file == '-' ? "./" : "", p->file);
     if (o->partition) {
         text_printf(&partition, "partition=%s", o->partition);
         options.items[options.count++] = text_get(&partition);
@@ -178,7 +181,7 @@ static bool write_script(const Plan *p, const SlurmOptions *o, const Parting *pa
     bool ok = choose_time(o, parts, &limit, &about, e);
     SlurmJob job = {.program = program,
                     .folder = folder,
-                    .config = p->file,
+                    .config = config,
                     .run = text_get(&run),
                     .name = p->experiment.name,
                     .stores = stores,
@@ -191,6 +194,7 @@ static bool write_script(const Plan *p, const SlurmOptions *o, const Parting *pa
                     .time = text_get(&limit),
                     .options = &options};
     ok = ok && slurm_script(&job, out, e);
+    mem_free(config);
     text_release(&run);
     text_release(&limit);
     text_release(&about);
@@ -225,7 +229,8 @@ static bool print_script(const Plan *p, const SlurmOptions *o, Error *e) {
 static bool check_options(const SlurmOptions *o, Error *e) {
     if (o->sweep.shard) return error_input(e, "plan --slurm: the script has all parts: it takes no --shard");
     return !o->time || slurm_is_time(o->time) ||
-           error_input(e, "plan --slurm: --time is '%s', must be minutes, H:MM:SS or D-HH:MM", o->time);
+           error_input(e, "plan --slurm: --time is '%s', must be " SLURM_TIMES ", above 0, at most %d days",
+                       o->time, SLURM_MOST_DAYS);
 }
 
 static bool plan_slurm(int argc, char **argv, int *code, Error *e) {

@@ -28,13 +28,31 @@ void shell_word(const char *word, Text *out) {
 }
 
 void slurm_time(double seconds, Text *out) {
-    int minutes = seconds < 86400.0 * 3650 ? (int)ceil(seconds / 60) : 1440 * 3650;
+    int minutes = seconds < 86400.0 * SLURM_MOST_DAYS ? (int)ceil(seconds / 60) : 1440 * SLURM_MOST_DAYS;
     if (minutes >= 1440) text_printf(out, "%d-", minutes / 1440);
     text_printf(out, "%02d:%02d:00", minutes / 60 % 24, minutes % 60);
 }
 
+// A number of at most nine digits, and not above `most`.
+static bool read_part(const char **at, double most, double *out) {
+    size_t digits = strspn(*at, "0123456789");
+    if (digits < 1 || digits > 9) return false;
+    *out = strtod(*at, NULL);
+    *at += digits;
+    return *out <= most;
+}
+
+// After days the first part is hours; else one part is minutes, two are minutes and seconds.
 bool slurm_is_time(const char *text) {
-    return *text >= '0' && *text <= '9' && text[strspn(text, "0123456789:-")] == 0;
+    double days = 0, part[3] = {0};
+    int count = 0;
+    const char *dash = strchr(text, '-');
+    if (dash && (!read_part(&text, INFINITY, &days) || text++ != dash)) return false;
+    for (bool more = true; more; more = ++count < 3 && *text == ':' && text++)
+        if (!read_part(&text, count ? 59 : dash ? 23 : INFINITY, &part[count])) return false;
+    double first_s = dash || count == 3 ? 3600 : 60,
+           seconds = 86400 * days + first_s * (part[0] + part[1] / 60 + part[2] / 3600);
+    return !*text && seconds > 0 && seconds <= 86400.0 * SLURM_MOST_DAYS;
 }
 
 // A value within a line for sbatch, which reads quotes as a shell does.
@@ -95,6 +113,41 @@ static void put_list(Text *out, const char *name, const Words *options) {
     text_puts(out, ")\n");
 }
 
+// What the script sets and can't work without, and the option to use instead. Others that it sets, as --mem,
+// may be given again: sbatch takes the last.
+static const struct {
+    const char *name, *instead;
+} OWN_OPTIONS[] = {
+    {"array", "--tasks and --concurrent"},
+    {"chdir", "that folder as the working directory"},
+    {"cpus-per-task", "--threads"},
+    {"dependency", NULL},
+    {"error", "--stores"},
+    {"job-name", "a config of that name"},
+    {"kill-on-invalid-dep", NULL},
+    {"nodes", NULL},
+    {"no-requeue", NULL},
+    {"ntasks", NULL},
+    {"open-mode", NULL},
+    {"output", "--stores"},
+    {"requeue", NULL},
+    {"signal", NULL},
+    {"time", "--time"},
+    {"wrap", NULL},
+};
+
+// sbatch knows an option by the start of its name, too.
+static bool check_option(const char *option, Error *e) {
+    size_t n = strcspn(option, "= ");
+    for (size_t i = 0; i < sizeof OWN_OPTIONS / sizeof *OWN_OPTIONS; i++) {
+        const char *name = OWN_OPTIONS[i].name, *instead = OWN_OPTIONS[i].instead;
+        if (n && strncmp(option, name, n) == 0)
+            return error_input(e, "plan --slurm: --sbatch is '%s', and the script sets --%s itself%s%s",
+                               option, name, instead ? ": use " : "", instead ? instead : "");
+    }
+    return true;
+}
+
 // A line's end in a value would begin a line of the script; quotes and % mean something to sbatch.
 static bool check_value(const char *what, const char *value, const char *without, Error *e) {
     for (const char *c = value; *c; c++)
@@ -110,7 +163,8 @@ bool slurm_script(const SlurmJob *j, Text *out, Error *e) {
               check_value("name", j->name, "\"\\%", e) && check_value("time", j->time, " ", e) &&
               check_value("path", j->program, "", e) && check_value("path", j->config, "", e) &&
               check_value("options", j->run, "", e);
-    for (int i = 0; ok && i < j->options->count; i++) ok = check_value("option", j->options->items[i], "", e);
+    for (int i = 0; ok && i < j->options->count; i++)
+        ok = check_value("option", j->options->items[i], "", e) && check_option(j->options->items[i], e);
     if (!ok) return false;
     put_header(j, out);
     text_puts(out, "\n");

@@ -27,7 +27,10 @@ bool slurm_script(const SlurmJob *job, Text *out, Error *e);
 
 // Seconds as sbatch takes them, "1-02:30:00", rounded up to whole minutes.
 void slurm_time(double seconds, Text *out);
-bool slurm_is_time(const char *text); // minutes, H:MM:SS, D-HH and the like
+// Whether sbatch takes it, as minutes or in the forms of SLURM_TIMES, above 0 and no more than those days.
+bool slurm_is_time(const char *text);
+#define SLURM_TIMES "minutes, MM:SS, H:MM:SS, D-HH, D-HH:MM or D-HH:MM:SS"
+enum { SLURM_MOST_DAYS = 3650 };
 
 // A word for a shell, quoted where it has to be.
 void shell_word(const char *word, Text *out);

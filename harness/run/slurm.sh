@@ -1,14 +1,14 @@
 
 # The first task that comes here submits the merge, which waits until all tasks have ended well.
 pending=$stores/merge-$SLURM_ARRAY_JOB_ID
-if mkdir "$pending" 2>/dev/null; then
+if mkdir -- "$pending" 2>/dev/null; then
     merge=$(printf '%q ' "$outpace" store merge --stores "$stores/*.db" --db "$stores.db")
     report=$(printf '%q ' "$outpace" report --db "$stores.db" -o "$stores.html")
-    clean=$(printf '%q ' rmdir "$pending")
+    clean=$(printf '%q ' rmdir -- "$pending")
     sbatch --dependency="afterok:$SLURM_ARRAY_JOB_ID" --kill-on-invalid-dep=yes --time=60 "${sbatch_options[@]}" \
         --chdir="$PWD" --output="$stores/merge.log" --wrap="$merge && $report && $clean" || {
         echo "The merge cannot be submitted from here. Once all tasks have ended: $merge && $report"
-        rmdir "$pending"
+        rmdir -- "$pending"
     }
 fi
 

@@ -69,7 +69,15 @@ static void words_and_times(void **state) {
         assert_true(slurm_is_time(text_get(&t)));
         text_release(&t);
     }
-    assert_false(slurm_is_time("1h") || slurm_is_time("") || slurm_is_time("-5") || slurm_is_time("5 "));
+    static const char *const taken[] = {"1", "5:30", "100:00:00", "1-0", "2-23:59", "0-00:00:01", "3650-0"},
+                             *const not [] = {"1h",   "",         "-5",        "5 ",         "0",
+                                              "0:00", "0-0",      "1:99",      "1:60:00",    "1-99:00",
+                                              "1-24", "99999999", "3650-0:01", "1:2:3:4",    "1-2-3",
+                                              "1:",   ":5",       "1-",        "12345678901"};
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+        if (!slurm_is_time(taken[i])) fail_msg("'%s' is refused", taken[i]);
+    for (size_t i = 0; i < sizeof not / sizeof *not ; i++)
+        if (slurm_is_time(not [i])) fail_msg("'%s' is taken", not [i]);
 }
 
 static void values_that_break_lines(void **state) {
@@ -97,11 +105,44 @@ static void values_that_break_lines(void **state) {
     text_release(&t);
 }
 
+// Options of sbatch that the script sets are refused by name, in short forms too; others are the user's.
+static void own_options(void **state) {
+    static const struct {
+        const char *option, *name; // name: NULL: taken
+    } rows[] = {{"array=1-3", "array"},    {"arr=1-3", "array"},       {"output=x", "output"},
+                {"error=x", "error"},      {"time=5", "time"},         {"job-name x", "job-name"},
+                {"wrap=true", "wrap"},     {"signal=TERM", "signal"},  {"open-mode=truncate", "open-mode"},
+                {"dependency=1", "depe"},  {"no-requeue", "requeue"},  {"chdir=/", "chdir"},
+                {"nodes=2", "nodes"},      {"cpus-per-task=2", "cpu"}, {"account=me", NULL},
+                {"mem=64G", NULL},         {"gres=gpu:a100:1", NULL},  {"exclusive", NULL},
+                {"constraint=zen4", NULL}, {"nodelist=a", NULL},       {"ntasks-per-node=1", NULL}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Words options = {.items = {rows[i].option}, .count = 1};
+        SlurmJob job = {.program = "/bin/outpace",
+                        .folder = "/",
+                        .config = "x.yaml",
+                        .run = "",
+                        .name = "x",
+                        .stores = "s",
+                        .tasks = 1,
+                        .concurrent = 1,
+                        .time = "5",
+                        .options = &options};
+        Error e = {0};
+        Text t = {0};
+        bool taken = slurm_script(&job, &t, &e);
+        if (taken == !!rows[i].name || (rows[i].name && !strstr(e.text, rows[i].name)))
+            fail_msg("%s: %s '%s'", rows[i].option, taken ? "taken" : "refused with", e.text);
+        text_release(&t);
+    }
+}
+
 static void refused_options(void **state) {
     static const struct {
         const char *word, *value, *want;
     } rows[] = {{"--tasks", "12", "--tasks is 12, and there are only 4 points"},
-                {"--time", "soon", "--time is 'soon', must be minutes"},
+                {"--time", "soon", "--time is 'soon', must be minutes, MM:SS"},
                 {"--shard", "1/3", "it takes no --shard"},
                 {"--margin", "2", "how long this takes is not known here"}}; // the null device has no speed
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -148,6 +189,19 @@ static void tasks_merge_and_report(void **state) {
     // Again: nothing is left to do.
     cluster_bash(*state, TASK(2) " && rm -r 'noted parts'/merge-7");
     expect_whole(*state, "noted parts.db");
+}
+
+// A folder is taken literally, and a name that begins with a dash isn't an option.
+static void odd_names(void **state) {
+    cluster_bash(*state,
+                 "rm -f *.words; cp \"it's a sweep.yaml\" ./-x.yaml; mkdir 'res1'; cp hand/1.db res1/1.db;"
+                 " $O plan --slurm --tasks 3 --time 30 --stores '-r[1]' -- -x.yaml >job.sh; mv res1 ./-r1");
+    for (int i = 0; i < 3; i++) cluster_bash(*state, i == 0 ? TASK(1) : i == 1 ? TASK(2) : TASK(3));
+    cluster_bash(*state,
+                 "[ -d ./'-r[1]'/merge-7 ] && sed -n 's/^--wrap=//p' sbatch.words >merge.sh && sh merge.sh");
+    expect_whole(*state, "./-r[1].db");
+    cluster_bash(*state, "$O status --stores './-r[1]/*.db' | grep -c '^[123].db' | grep -qx 3");
+    cluster_bash(*state, "rm -r ./-* *.words; $O status --stores 'han[cd]/*.db' | grep -q '^1.db'");
 }
 
 // A notice before the time limit, to the script as Slurm sends it: the run ends well, the task is queued
@@ -215,6 +269,7 @@ static void on_slurm(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_and_times), cmocka_unit_test(values_that_break_lines),
+        cmocka_unit_test(own_options),     cmocka_unit_test(odd_names),
         cmocka_unit_test(refused_options), cmocka_unit_test(tasks_merge_and_report),
         cmocka_unit_test(noticed),         cmocka_unit_test(preempted),
         cmocka_unit_test(elsewhere),       cmocka_unit_test(on_slurm),
