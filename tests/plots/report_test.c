@@ -258,6 +258,12 @@ static void html_alone(void **state) {
         "\"columns\":[\"x\",\"y\",\"value\",\"label_x\",\"label_y\",\"low\",\"high\",\"floor\",\"ms\",\"n\","
         "\"doubtful\"]");
     holds(page, "[6,1,1.635,7,2,1.6023,1.6841,1.12,");
+    // Its axes and lines are those of the figure that 'outpace plot contexts' draws.
+    char *chart = strstr(page, "<figure id=\"contexts\"");
+    assert_non_null(chart);
+    *strstr(chart, "</figure>") = 0;
+    holds(chart, "\"x\":\"rows of a step\",\"y\":\"context, tokens\",");
+    holds(chart, "\"levels\":[1.1,1.5,2.0],");
     mem_free(page);
 }
 
