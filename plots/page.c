@@ -66,7 +66,7 @@ static void put_between(const Page *p, const char *before, const char *text, con
 #define CONTENTS_HERE "<!-- contents -->" // no title can contain it: its '<' is escaped
 
 // The policy keeps the page from loading anything.
-static void open_html(const Page *p, const char *title) {
+static void open_html(const Page *p, const char *title, const char *made) {
     text_puts(p->out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
                       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
@@ -76,18 +76,19 @@ static void open_html(const Page *p, const char *title) {
     put_between(p,
                 "</style>\n</head>\n<body>\n<a class=skip href=\"#main\">skip to the results</a>\n"
                 "<header><h1>",
-                title,
-                "</h1></header>\n" CONTENTS_HERE
+                title, "</h1>");
+    put_between(p, "<p>", made,
+                "</p></header>\n" CONTENTS_HERE
                 "\n<main id=main>\n<noscript><p>This page draws its figures by a "
                 "script, which this browser doesn't run. &#39;outpace plot NAME&#39; draws them into "
                 "files.</p></noscript>\n");
 }
 
-void page_open(const Page *p, const char *title) {
+void page_open(const Page *p, const char *title, const char *made) {
     assert(p->out && p->format < PAGE_FORMATS && (p->contents != NULL) == (p->format == PAGE_HTML));
     switch (p->format) {
-    case PAGE_HTML: open_html(p, title); return;
-    case PAGE_MD: put_between(p, "# ", title, "\n\n"); return;
+    case PAGE_HTML: open_html(p, title, made); return;
+    case PAGE_MD: put_between(p, "# ", title, "\n\n"), page_sentence(p, made); return;
     default:
         text_puts(p->out,
                   "\\documentclass[a4paper]{article}\n"
@@ -96,7 +97,7 @@ void page_open(const Page *p, const char *title) {
                   "\\IfFileExists{lmodern.sty}{\\usepackage{lmodern}}{}\\fi\n"
                   "\\usepackage[margin=15mm,landscape]{geometry}\n\\usepackage{graphicx,longtable}\n");
         page_tex_start(p);
-        put_between(p, "\\begin{document}\n\\section*{", title, "}\n");
+        put_between(p, "\\begin{document}\n\\section*{", title, "}\n"), page_sentence(p, made);
     }
 }
 

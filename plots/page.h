@@ -13,7 +13,7 @@ typedef struct Page {
     Text *contents; // of a whole HTML page: links to its headings and figures; NULL: a part of another page
 } Page;
 
-void page_open(const Page *p, const char *title);
+void page_open(const Page *p, const char *title, const char *made); // made: a line under the title
 void page_close(const Page *p);
 void page_text(const Page *p, const char *text); // within a line, escaped for the format
 void page_heading(const Page *p, const char *text);

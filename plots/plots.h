@@ -143,3 +143,4 @@ typedef struct ReportOptions {
 // their data and scripts. Figures of steps of given shapes draw the newest surface of the same models.
 bool report_write(Store *store, int64_t run, const ReportOptions *o, const char *path, Output *out, Error *e);
 extern const char report_tasks[]; // tasks.sql: the section of run ?1 by category of its data
+extern const char report_doubt[]; // doubt.sql: a sentence on what disturbed run ?1

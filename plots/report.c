@@ -5,8 +5,10 @@
 #include "engine/base/shipped.h"
 #include "results/rows.h"
 
+#include <ctype.h>
 #include <string.h>
 
+EMBED(plots_report_title, "plots/report/title.sql")
 EMBED(plots_report_verdict, "plots/report/verdict.sql")
 EMBED(plots_report_points, "plots/report/points.sql")
 EMBED(plots_report_published, "plots/report/published.sql")
@@ -25,8 +27,11 @@ EMBED(plots_report_content, "plots/report/content.sql")
 EMBED(plots_report_repeat, "plots/report/repeat.sql")
 EMBED(plots_report_floor, "plots/report/floor.sql")
 EMBED(plots_report_conditions, "plots/report/conditions.sql")
-__asm__(".pushsection .rodata\n.globl report_tasks\n"
-        "report_tasks:\n.incbin \"plots/report/tasks.sql\"\n.byte 0\n.popsection\n");
+
+// Other commands ask these, too.
+__asm__(".globl report_tasks, report_doubt\n");
+EMBED(report_tasks, "plots/report/tasks.sql")
+EMBED(report_doubt, "plots/report/doubt.sql")
 
 typedef struct Report {
     Store *store;
@@ -81,9 +86,9 @@ static const Section BEFORE[] = {
      "prompts. With prefill: the speedup of decoding and prefill together; as Spec-Bench: the ratio of mean "
      "tokens/s of conversations; over own settings: over autoregressive decoding with this point's device, "
      "threads and layout, not over the fastest; S with prefill: prefill counts as a step, as in the authors' "
-     "codes; rows: tokens run in a step. Disturbed samples are part of every number; a speedup above S means "
-     "that "
-     "the baseline was disturbed.",
+     "codes; rows: tokens run in a step. Disturbed samples are part of every number; * marks times in doubt: "
+     "more than a "
+     "tenth of the samples, or of the baseline's, were disturbed, or the speedup is above S.",
      plots_report_points, put_row},
     {"Categories",
      "Of data of several tasks: S, the share of the longest drafted chains that was accepted, and the "
@@ -222,19 +227,32 @@ static bool put_points(Report *p, Error *e) {
     return rows_end(r, true, e);
 }
 
+// The state of the machine is told once, before all numbers.
+static bool put_doubt(Report *p, Error *e) {
+    Rows *r = rows_open(p->store, report_doubt, e);
+    if (!r) return false;
+    rows_bind_int(r, 1, p->run);
+    Text text = {0};
+    if (rows_next(r)) {
+        const char *says = rows_text(r, 0);
+        text_printf(&text, "%c%s.", toupper((unsigned char)*says), says + 1);
+        page_sentence(&p->page, text_get(&text));
+    }
+    text_release(&text);
+    return rows_end(r, true, e);
+}
+
 static bool put_page(Report *p, Error *e) {
-    static const char TITLE[] = "SELECT 'Run ' || id || ', ' || run.name || coalesce(', ' || unfinished, '') "
-                                "|| coalesce(': ' || about, '')"
-                                " FROM run JOIN run_state ON run_id = id WHERE id = ?1";
-    Rows *r = rows_open(p->store, TITLE, e);
+    Rows *r = rows_open(p->store, plots_report_title, e);
     if (!r) return false;
     rows_bind_int(r, 1, p->run);
     bool found = rows_next(r);
-    if (found) page_open(&p->page, rows_text(r, 0));
+    if (found) page_open(&p->page, rows_text(r, 0), rows_text(r, 1));
     if (!rows_end(r, true, e)) return false;
     if (!found) return error_input(e, "'%s' has no run %lld", store_path(p->store), (long long)p->run);
-    if (!find_surface(p, e) || !put_sections(p, BEFORE, sizeof BEFORE / sizeof *BEFORE, e) ||
-        !put_figures(p, e) || !put_sections(p, AFTER, sizeof AFTER / sizeof *AFTER, e))
+    if (!put_doubt(p, e) || !find_surface(p, e) ||
+        !put_sections(p, BEFORE, sizeof BEFORE / sizeof *BEFORE, e) || !put_figures(p, e) ||
+        !put_sections(p, AFTER, sizeof AFTER / sizeof *AFTER, e))
         return false;
     if (p->page.format == PAGE_HTML && !put_points(p, e)) return false;
     page_close(&p->page);

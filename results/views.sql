@@ -178,7 +178,7 @@ CREATE VIEW task_matrix AS
 SELECT run_id, model.name AS model, dataset.name AS dataset, c.task, number AS point, label AS method, c.prompts,
        c.S, s.low AS S_low, s.high AS S_high,
        c.acceptance, a.low AS acceptance_low, a.high AS acceptance_high,
-       c.speedup, v.low AS speedup_low, v.high AS speedup_high, doubt
+       c.speedup, v.low AS speedup_low, v.high AS speedup_high, doubt, doubtful
 FROM category_speedup AS c JOIN point_task AS p ON p.point_id = c.point_id AND p.task IS c.task AND p.whole = c.whole
 JOIN point ON point.id = c.point_id
 LEFT JOIN point_doubt ON point_doubt.point_id = point.id
@@ -311,6 +311,7 @@ FROM disturbed JOIN flag ON disturbed.flags & flag.bit <> 0;
 --              by), or the value alone by more than a quarter.
 --   doubtful   above_S, or more than a tenth of the samples, its own or its baseline's, are disturbed, or it's an oracle:
 --              its guesses come from the answer
+--   reason     what else than disturbed samples makes them doubtful, in words; NULL: nothing
 --   few        why its samples are too few to say how fast it is; NULL: they are not
 --   doubt      every reason to doubt its times, in words; NULL: none
 CREATE VIEW point_doubt AS
@@ -329,17 +330,21 @@ fact AS (
     LEFT JOIN count_of AS base ON base.point_id = p.base_id AND p.base_id <> p.point_id
     LEFT JOIN estimate AS e ON e.point_id = p.point_id AND e.metric = 'speedup'
     LEFT JOIN estimate AS o ON o.point_id = p.point_id AND o.metric = 'speedup_over_S'),
-judged AS (SELECT *, coalesce(over_S_low > 1.05, 0) OR coalesce(over_S > 1.25, 0) AS above_S FROM fact)
+judged AS (SELECT *, coalesce(over_S_low > 1.05, 0) OR coalesce(over_S > 1.25, 0) AS above_S FROM fact),
+worded AS (
+    SELECT *, iif(told, '; it knows the answer: a bound, and not a method''s result', '') AS bound,
+           iif(above_S, printf('; speedup is %.2f times S: its baseline ', over_S) ||
+                        iif(imported, 'is other code, or was disturbed', 'was disturbed'), '') AS above
+    FROM judged)
 SELECT point_id, disturbed, base_disturbed, over_S, above_S,
        told OR above_S OR 10 * disturbed > samples OR 10 * base_disturbed > coalesce(base_samples, 0) AS doubtful,
        CASE WHEN prompts < 10 THEN 'fewer than ten prompts' WHEN width IS NULL THEN 'its interval is not known'
             WHEN width > 0.5 * speedup THEN 'its interval is wider than half the speedup' END AS few,
-       nullif(substr(iif(told, '; it knows the answer: a bound, and not a method''s result', '') ||
-                     iif(disturbed, '; ' || disturbed || ' of ' || samples || ' disturbed', '') ||
+       nullif(substr(bound || above, 3), '') AS reason,
+       nullif(substr(bound || iif(disturbed, '; ' || disturbed || ' of ' || samples || ' disturbed', '') ||
                      iif(base_disturbed, '; ' || base_disturbed || ' of its baseline''s ' || base_samples || ' disturbed', '') ||
-                     iif(above_S, printf('; speedup is %.2f times S: its baseline ', over_S) ||
-                                  iif(imported, 'is other code, or was disturbed', 'was disturbed'), ''), 3), '') AS doubt
-FROM judged;
+                     above, 3), '') AS doubt
+FROM worded;
 
 CREATE VIEW step_time AS
 SELECT point_id, prompt_id, pass, step.number, step_kind.name AS kind, context, step.rows, step.emitted,

@@ -109,7 +109,12 @@ enum {
     SPECBENCH_HIGH,
     AGAINST,
     SAME_PATH,
-    COLUMNS
+    COLUMNS, // as many are keys of its JSON
+    DOUBTFUL = COLUMNS,
+    REASON,
+    ALIKE, // all points of this model and dataset have as many prompts and passes:
+    ALL_PROMPTS,
+    ALL_PASSES
 };
 
 static double real_at(const Rows *r, int column) {
@@ -118,10 +123,11 @@ static double real_at(const Rows *r, int column) {
 
 // The columns of the table; those that go first where a terminal is narrow are the variants of a number.
 static const GridColumn COLUMN[] = {
-    {"point", true, 0, 0},  {"method", false, 24, 0},  {"prompts", true, 0, 6},     {"S", true, 0, 0},
-    {"[95%]", false, 0, 9}, {"rows/step", true, 0, 8}, {"CTAR1", true, 0, 5},       {"CTAR2", true, 0, 4},
-    {"CTAR4", true, 0, 3},  {"tokens/s", true, 0, 7},  {"speedup", true, 0, 0},     {"[95%]", false, 0, 10},
-    {"e2e", true, 0, 2},    {"sb", true, 0, 1},        {"same text", false, 12, 0},
+    {"point", true, 0, 0},   {"method", false, 16, 0}, {"S", true, 0, 0},         {"[95%]", false, 0, 11},
+    {"speedup", true, 0, 0}, {"[95%]", false, 0, 10},  {"", false, 0, 0}, // the mark of doubtful times
+    {"same", false, 4, 0},   {"prompts", true, 0, 0},  {"rows/step", true, 0, 8}, {"CTAR1", true, 0, 5},
+    {"CTAR2", true, 0, 4},   {"CTAR4", true, 0, 3},    {"tokens/s", true, 0, 7},  {"e2e", true, 0, 2},
+    {"sb", true, 0, 1},      {"note", false, 16, 9},
 };
 
 // The value of a column, to the digits that the interval in the two columns after it supports.
@@ -146,7 +152,7 @@ static void put_share(Grid *g, double share, double steps) {
 
 // The verdict on the text; sampled text is checked by 'outpace verify'.
 static void put_lossless(Text *out, const Rows *r) {
-    if (rows_int(r, IS_BASELINE)) text_puts(out, "baseline");
+    if (rows_int(r, IS_BASELINE)) text_puts(out, "base");
     else if (rows_int(r, DIVERGED))
         text_printf(out, "NO, %lld of %lld differ", (long long)rows_int(r, DIVERGED),
                     (long long)rows_int(r, SAMPLES));
@@ -154,10 +160,18 @@ static void put_lossless(Text *out, const Rows *r) {
     else text_puts(out, rows_type(r, DIVERGED) == VALUE_NULL ? "not compared" : "yes");
 }
 
+// "12 prompts", "1 prompt x 3 passes".
+static void put_amount(Text *out, int64_t prompts, int64_t passes) {
+    text_printf(out, "%lld prompt%s", (long long)prompts, prompts == 1 ? "" : "s");
+    if (passes > 1) text_printf(out, " x %lld passes", (long long)passes);
+}
+
 static void put_head(Grid *g, const Rows *r) {
     const char *stand_in = rows_text(r, STAND_IN);
     grid_end(g);
     text_printf(&g->cell, "%s, %s", rows_text(r, MODEL), rows_text(r, DATASET));
+    if (rows_int(r, ALIKE))
+        put_amount((text_puts(&g->cell, ": "), &g->cell), rows_int(r, ALL_PROMPTS), rows_int(r, ALL_PASSES));
     if (stand_in[0]) text_printf(&g->cell, "  (stand-in: %s)", stand_in);
     grid_rest(g);
     grid_heads(g);
@@ -165,22 +179,25 @@ static void put_head(Grid *g, const Rows *r) {
 
 static void put_measured(Grid *g, const Rows *r) {
     char own[MEASURED_SIZE];
-    text_printf(&g->cell, "%lldx%lld", (long long)rows_int(r, PROMPTS), (long long)rows_int(r, PASSES));
-    grid_next(g);
     put_interval(g, r, S);
+    put_interval(g, r, SPEEDUP);
+    text_puts(&g->cell, rows_int(r, DOUBTFUL) ? "*" : ""), grid_next(g);
+    put_lossless(&g->cell, r), grid_next(g);
+    if (!rows_int(r, ALIKE))
+        text_printf(&g->cell, "%lldx%lld", (long long)rows_int(r, PROMPTS), (long long)rows_int(r, PASSES));
+    grid_next(g);
     text_puts(&g->cell, measured_text(own, real_at(r, ROWS_PER_STEP), NAN, NAN)), grid_next(g);
     for (int i = CTAR_1; i <= CTAR_4; i++) put_share(g, real_at(r, i), real_at(r, STEPS));
     put_number(g, r, RATE);
-    put_interval(g, r, SPEEDUP);
     put_number(g, r, E2E);
     put_number(g, r, SPECBENCH);
-    put_lossless(&g->cell, r);
-    if (rows_type(r, AGAINST) != VALUE_NULL) text_printf(&g->cell, "; against %s", rows_text(r, AGAINST));
+    if (rows_type(r, AGAINST) != VALUE_NULL) text_printf(&g->cell, "against %s", rows_text(r, AGAINST));
     if (rows_type(r, SAME_PATH) != VALUE_NULL)
         text_printf(
             &g->cell, ", %s against its own settings",
             measured_text(own, rows_real(r, SAME_PATH), real_at(r, SPEEDUP_LOW), real_at(r, SPEEDUP_HIGH)));
-    if (rows_type(r, DOUBT) != VALUE_NULL) text_printf(&g->cell, "; %s", rows_text(r, DOUBT));
+    if (rows_type(r, REASON) != VALUE_NULL)
+        text_printf(&g->cell, "%s%s", g->cell.length ? "; " : "", rows_text(r, REASON));
     grid_next(g);
     grid_end(g);
 }
@@ -222,10 +239,19 @@ static void put_row(void *state, const Rows *r) {
     put_point(t->grid, r);
 }
 
+// Before the table, what disturbed the run.
+static bool put_doubt(Store *store, int64_t run, Grid *g, Error *e) {
+    Rows *r = rows_open(store, report_doubt, e);
+    if (!r) return false;
+    rows_bind_int(r, 1, run);
+    if (rows_next(r)) text_puts(&g->cell, rows_text(r, 0)), grid_rest(g);
+    return rows_end(r, true, e);
+}
+
 bool stored_table(Store *store, int64_t run, Grid *out, Error *e) {
     Table t = {.grid = out};
     out->columns = COLUMN, out->count = sizeof COLUMN / sizeof *COLUMN;
-    bool ok = each_point(store, run, put_row, &t, e);
+    bool ok = put_doubt(store, run, out, e) && each_point(store, run, put_row, &t, e);
     text_release(&t.last);
     return ok;
 }
@@ -234,7 +260,7 @@ bool stored_table(Store *store, int64_t run, Grid *out, Error *e) {
 
 const char stored_tasks[] = "SELECT model, dataset, task, point, method, prompts, S, S_low, S_high,"
                             " acceptance, acceptance_low, acceptance_high, speedup, speedup_low,"
-                            " speedup_high, doubt FROM task_matrix WHERE run_id = ?1"
+                            " speedup_high, doubt, doubtful FROM task_matrix WHERE run_id = ?1"
                             " ORDER BY model, dataset, task, point";
 
 // Its columns, in order.
@@ -246,13 +272,14 @@ enum {
     TASK_S,
     TASK_ACCEPTANCE = TASK_S + 3,
     TASK_SPEEDUP = TASK_ACCEPTANCE + 3,
-    TASK_DOUBT = TASK_SPEEDUP + 3
+    TASK_DOUBT = TASK_SPEEDUP + 3,
+    TASK_DOUBTFUL
 };
 
 static const GridColumn TASK_COLUMN[] = {
-    {"category", false, 0, 0}, {"point", true, 0, 1},  {"method", false, 24, 0},    {"prompts", true, 0, 2},
-    {"S", true, 0, 0},         {"[95%]", false, 0, 4}, {"accepted", true, 0, 0},    {"[95%]", false, 0, 3},
-    {"speedup", true, 0, 0},   {"[95%]", false, 0, 5}, {"disturbed", false, 12, 0},
+    {"category", false, 0, 0}, {"point", true, 0, 1},  {"method", false, 24, 0}, {"prompts", true, 0, 2},
+    {"S", true, 0, 0},         {"[95%]", false, 0, 4}, {"accepted", true, 0, 0}, {"[95%]", false, 0, 3},
+    {"speedup", true, 0, 0},   {"[95%]", false, 0, 5}, {"", false, 0, 0}, // the mark of doubtful times
 };
 
 static void put_task(Grid *g, const Rows *r, bool first, bool another) {
@@ -265,7 +292,7 @@ static void put_task(Grid *g, const Rows *r, bool first, bool another) {
     text_puts(&g->cell, another ? rows_text(r, TASK) : ""), grid_next(g);
     for (int i = TASK_POINT; i <= TASK_PROMPTS; i++) text_puts(&g->cell, rows_text(r, i)), grid_next(g);
     for (int i = TASK_S; i < TASK_DOUBT; i += 3) put_interval(g, r, i);
-    text_puts(&g->cell, rows_text(r, TASK_DOUBT)), grid_next(g);
+    text_puts(&g->cell, rows_int(r, TASK_DOUBTFUL) ? "*" : ""), grid_next(g);
     grid_end(g);
 }
 
@@ -274,6 +301,7 @@ bool stored_task_table(Store *store, int64_t run, Grid *out, Error *e) {
     if (!r) return false;
     rows_bind_int(r, 1, run);
     out->columns = TASK_COLUMN, out->count = sizeof TASK_COLUMN / sizeof *TASK_COLUMN;
+    bool ok = put_doubt(store, run, out, e);
     Text last = {0}, task = {0};
     bool any = false;
     for (; rows_next(r); any = true) {
@@ -287,7 +315,7 @@ bool stored_task_table(Store *store, int64_t run, Grid *out, Error *e) {
     }
     text_release(&last);
     text_release(&task);
-    if (!rows_end(r, true, e)) return false;
+    if (!rows_end(r, ok, e)) return false;
     return any || error_input(e, "run %lld has no data of several tasks, so no categories", (long long)run);
 }
 

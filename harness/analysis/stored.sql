@@ -57,7 +57,10 @@ SELECT p.number AS point, model.name AS model, stand_in, dataset.name AS dataset
        specbench_low AS speedup_specbench_low, specbench_high AS speedup_specbench_high,
        CASE WHEN p.baseline_id IS NOT p.same_path_id THEN base.label END AS against,
        CASE WHEN p.baseline_id IS NOT p.same_path_id AND p.same_path_id IS NOT NULL
-            THEN (SELECT speedup_same_path FROM same_path_speedup WHERE point_id = p.id) END AS speedup_same_path
+            THEN (SELECT speedup_same_path FROM same_path_speedup WHERE point_id = p.id) END AS speedup_same_path,
+       doubtful, reason, -- from here on of the table alone
+       min(prompts) OVER same = max(prompts) OVER same AND min(passes) OVER same = max(passes) OVER same AS alike,
+       max(prompts) OVER same, max(passes) OVER same
 FROM point AS p
 JOIN model ON model.id = p.model_id
 JOIN dataset ON dataset.id = p.dataset_id
@@ -67,4 +70,5 @@ LEFT JOIN accepts ON accepts.point_id = p.id
 LEFT JOIN estimates ON estimates.point_id = p.id
 LEFT JOIN point_doubt ON point_doubt.point_id = p.id
 WHERE p.run_id = ?1
+WINDOW same AS (PARTITION BY p.model_id, p.dataset_id)
 ORDER BY p.model_id, p.dataset_id, p.temperature, p.baseline_id IS NOT NULL, p.number

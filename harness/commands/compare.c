@@ -34,7 +34,7 @@ static const Arg OPTIONS[] = {
 
 static const GridColumn COLUMN[] = {
     {"B is", false, 0, 0},    {"ratio", true, 0, 0}, {"[95%]", false, 0, 0},  {"prompts", true, 0, 3},
-    {"speedup", false, 0, 2}, {"S", false, 0, 1},    {"point", false, 24, 0}, {"disturbed", false, 16, 0},
+    {"speedup", false, 0, 2}, {"S", false, 0, 1},    {"point", false, 24, 0}, {"disturbed", false, 0, 0},
 };
 
 // The value and its interval, each in a cell.
@@ -67,8 +67,8 @@ static void put_pair(Grid *g, const ComparePair *p, Judgement j) {
     if (strcmp(p->label_a, p->label_b) != 0) text_printf(&g->cell, "; A: %s", p->label_a);
     if (p->lost_text) text_puts(&g->cell, "; ITS TEXT IS NOT THE BASELINE'S ANY MORE");
     grid_next(g);
-    if (*p->doubt_a) text_printf(&g->cell, "A: %s", p->doubt_a);
-    if (*p->doubt_b) text_printf(&g->cell, "%sB: %s", *p->doubt_a ? "; " : "", p->doubt_b);
+    if (p->ratio.disturbed) text_printf(&g->cell, "%d/%d", p->ratio.disturbed, p->ratio.samples);
+    if (p->ratio.doubted) text_printf(&g->cell, "%sabove S", g->cell.length ? ", " : "");
     grid_next(g);
     grid_end(g);
 }
@@ -223,7 +223,8 @@ const Command command_compare = {
         "Compares the speedup over the baseline that was measured with each sample, prompt by\n"
         "prompt: a ratio above 1 is B faster, with an interval of 2000 resamples of prompts and of passes\n"
         "within them. A slower or busier machine slows the baselines as well: their own change is printed\n"
-        "separately. Disturbed samples are left out on both sides.\n"
+        "separately. Disturbed samples are left out on both sides: 12/48 is how many of how many; above S:\n"
+        "a speedup that only a disturbed baseline gives.\n"
         "\n"
         "An interval within the margin around 1 is the same; one beyond it, after it is widened to judge\n"
         "all points at once, is faster or slower. Everything else is unclear, and so is a comparison of\n"

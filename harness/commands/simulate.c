@@ -105,7 +105,7 @@ static void put_point(Grid *g, const SimulatedPoint *p, bool against) {
     for (int i = 0; i < SIMULATED_COUNT; i++)
         if (against) put_error(g, simulation_error(p, (SimulatedWhat)i));
         else grid_next(g);
-    if (against && p->doubt) text_printf(&g->cell, "measured: %s", p->doubt);
+    if (against && p->doubtful) text_puts(&g->cell, "measured times are in doubt");
     if (!isfinite(p->step_s))
         text_printf(&g->cell, "%sits steps lack their passes: docs/steps.md", g->cell.length ? "; " : "");
     grid_next(g);

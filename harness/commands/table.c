@@ -106,10 +106,16 @@ static bool print_prices(const char *format, Error *e) {
     return true;
 }
 
-static void print_page(Rows *r, PageFormat format) {
+// What disturbed the run, and its categories.
+static bool print_page(Store *store, int64_t run, PageFormat format, Error *e) {
     Text text = {0};
     Page page = {.format = format, .out = &text};
     bool first = true;
+    Rows *r = rows_open(store, report_doubt, e);
+    if (r) rows_bind_int(r, 1, run);
+    if (r && rows_next(r)) page_sentence(&page, rows_text(r, 0));
+    if (!r || !rows_end(r, true, e) || !(r = rows_open(store, report_tasks, e))) return false;
+    rows_bind_int(r, 1, run);
     for (; rows_next(r); first = false) {
         if (first) page_columns(&page, r, "Categories");
         page_row(&page, r);
@@ -117,6 +123,7 @@ static void print_page(Rows *r, PageFormat format) {
     if (!first) page_end_table(&page);
     fputs(text_get(&text), stdout);
     text_release(&text);
+    return rows_end(r, true, e);
 }
 
 // Not a paper's table: a run by category of its data.
@@ -126,11 +133,7 @@ static bool print_tasks(Store *store, int64_t run, TableFormat format, Error *e)
     if (ok && format == TABLE_TEXT) ok = grid_show(&grid, e);
     else if (ok && format == TABLE_CSV) ok = store_export_csv(store, stored_tasks, run, stdout, e);
     else if (ok && format == TABLE_JSON) ok = store_export_jsonl(store, stored_tasks, run, stdout, e);
-    else if (ok) {
-        Rows *r = rows_open(store, report_tasks, e);
-        if (r) rows_bind_int(r, 1, run), print_page(r, format == TABLE_MD ? PAGE_MD : PAGE_TEX);
-        ok = r && rows_end(r, true, e);
-    }
+    else if (ok) ok = print_page(store, run, format == TABLE_MD ? PAGE_MD : PAGE_TEX, e);
     grid_release(&grid);
     return ok;
 }

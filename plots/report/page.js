@@ -14,8 +14,8 @@ const make = (tag, attributes = {}, ...children) => {
 const dataOf = (element) => JSON.parse(element.querySelector("script").textContent);
 const main = document.getElementById("main");
 const points = dataOf(document.getElementById("points")).map(([
-    number, model, dataset, method, label, prompts, passes, samples, disturbed, conditions
-]) => ({number, model, dataset, method, label, prompts, passes, samples, disturbed, conditions}));
+    number, model, dataset, method, label, prompts, passes, samples, disturbed, conditions, doubt
+]) => ({number, model, dataset, method, label, prompts, passes, samples, disturbed, conditions, doubt}));
 const chosen = {}; // by the filters: model, dataset, method; "" or absent: all
 const counted = (n, word) => `${n} ${word}${n === 1 ? "" : "s"}`;
 
@@ -118,12 +118,12 @@ const pointOf = (row, names) => {
 const tellRow = (row, names, aloud) => {
     const point = pointOf(row, names);
     if (!point) return;
-    const speedup = names.indexOf("speedup"), doubt = names.indexOf("disturbed");
+    const speedup = names.indexOf("speedup");
     showTip(`${point.label}`,
         [
             ["on", `${point.model}, ${point.dataset}`],
             ["speedup", speedup < 0 ? null : row.cells[speedup].textContent], ...about([point]),
-            ["in doubt", doubt < 0 ? null : row.cells[doubt].textContent]
+            ["in doubt", point.doubt]
         ],
         row.cells[Math.max(0, names.indexOf("method"))].getBoundingClientRect(), aloud);
 };
@@ -148,6 +148,18 @@ const walkRows = (table, names) => {
     body.addEventListener("pointerleave", hideTip);
 };
 
+// Where there is little room, an interval goes under its value, and the method's cell has its model and data, too
+// (page.css).
+const foldCell = (cell) => {
+    const [, value, interval, mark] = /^(\S+) (\[[^\]]*\])(.*)$/.exec(cell.textContent) || [];
+    if (interval) cell.replaceChildren(`${value}${mark} `, make("span", {class: "interval"}, interval));
+};
+const nameData = (row, names) => {
+    const several = ["model", "dataset"].filter((key) => points.some((point) => point[key] !== points[0][key]));
+    const point = pointOf(row, names);
+    if (point && several.length) row.cells[0].dataset.of = several.map((key) => point[key]).join(", ");
+};
+
 // Makes a table sort. The method of a point comes first, and stays in sight when the rest is scrolled.
 const enhance = (table) => {
     const titles = [...table.tHead.rows[0].cells].map((head) => head.textContent);
@@ -166,6 +178,10 @@ const enhance = (table) => {
         if (!cells.some((cell) => cell.className === "n")) return;
         for (const cell of [head, ...cells]) cell.classList.add("n"); // "-" as well
     });
+    for (const row of table.tBodies[0].rows) {
+        [...row.cells].forEach(foldCell);
+        if (method >= 0) nameData(row, names);
+    }
     if (names.includes("speedup")) drawSpans(table, names.indexOf("speedup"));
     if (names.includes("point") && points.length) walkRows(table, names);
     table.names = names;

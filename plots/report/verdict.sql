@@ -9,17 +9,14 @@ lost AS (
     GROUP BY model, dataset, temperature)
 SELECT * FROM (SELECT model || ', ' || dataset || CASE WHEN temperature > 0 THEN ', temperature ' || temperature ELSE '' END ||
        coalesce(' (stand-in: ' || stand_in || ')', '') AS about,
-       CASE WHEN few IS NOT NULL
-            THEN 'too few to say, ' || few || '; nearest is ' || label || ': ' || measured(speedup, speedup_low, speedup_high) || ' times its baseline'
-            WHEN above_S
-            THEN 'nothing can be said; ' || label || ' seems ' || measured(speedup, speedup_low, speedup_high) || ' times its baseline'
-            WHEN speedup > 1 AND coalesce(speedup_low, speedup) > 1
-            THEN label || ' is fastest: ' || measured(speedup, speedup_low, speedup_high) || ' times its baseline'
-            WHEN speedup > 1 OR speedup_high > 1
-            THEN 'no method is surely faster than its baseline; nearest is ' || label || ': ' || measured(speedup, speedup_low, speedup_high) || ' times'
-            ELSE 'no method is faster than its baseline; nearest is ' || label || ': ' || measured(speedup, speedup_low, speedup_high) || ' times' END ||
-       ', at S = ' || measured(S, S_low, S_high) ||
-       ' tokens a step over ' || prompts || iif(prompts = 1, ' prompt. ', ' prompts. ') || coalesce('In doubt: ' || doubt || '. ', '') ||
+       label || ': S = ' || measured(S, S_low, S_high) || ' tokens a step over ' || prompts || iif(prompts = 1, ' prompt', ' prompts') ||
+       iif(above_S, ', and it seems ', ', and ') || measured(speedup, speedup_low, speedup_high) || iif(doubtful, ' times*', ' times') || ' as fast as its baseline' ||
+       CASE WHEN few IS NOT NULL THEN ': too few to say, ' || few
+            WHEN above_S THEN ': nothing can be said'
+            WHEN speedup > 1 AND coalesce(speedup_low, speedup) > 1 THEN ', the fastest'
+            WHEN speedup > 1 OR speedup_high > 1 THEN ', the nearest: no method is surely faster'
+            ELSE ', the nearest: no method is faster' END || '. ' ||
+       coalesce('In doubt: ' || reason || '. ', '') ||
        CASE WHEN temperature > 0 THEN 'Its text is sampled: ''outpace verify'' tests that.'
             WHEN diverged > 0 THEN 'NOT lossless: ' || diverged || ' of its ' || samples || ' texts are not the baseline''s.'
             WHEN (SELECT kind FROM run WHERE id = ?1) = 'import' THEN 'Whether its texts are the baseline''s was not compared.'

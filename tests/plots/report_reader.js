@@ -85,6 +85,20 @@ const rowsByKeys = () => {
     same(tipText(), "", "a tip after Escape");
 };
 
+// At any width the table begins with what a reader looks for, and no cell of that is out of sight.
+const firstColumns = () => {
+    const table = all("#Points table")[0];
+    if (!table) return;
+    const heads = all("th", table.tHead), first = heads.slice(0, 4);
+    same(first.map((head) => head.textContent), ["method", "S", "speedup", "same text"], "first columns");
+    table.parentElement.scrollLeft = 0;
+    const room = table.parentElement.getBoundingClientRect().right, right = first[3].getBoundingClientRect().right;
+    check(right <= room, `the column 'same text' ends at ${right}, its table's frame at ${room}`);
+    const row = table.tBodies[0].rows[0], {content} = getComputedStyle(row.cells[0], "::after");
+    same(row.cells[0].dataset.of, pointOf(row, table.names).dataset, "a row's data");
+    same(content !== "none", innerWidth < 640, `a row's data is shown at ${innerWidth}`);
+};
+
 // Every chart: its name, its marks by keys and by the pointer, and its numbers as a table.
 const chartsByKeys = async () => {
     for (const figure of all("figure.chart")) {
@@ -156,6 +170,7 @@ const structure = () => {
     structure();
     sorts();
     await filters();
+    firstColumns();
     rowsByKeys();
     await chartsByKeys();
     floors();

@@ -144,6 +144,7 @@ static void of_another_engine(void **state) {
     char *text = report(*state, "other.db", 1, PAGE_MD, "other.md");
     holds(text, "other-figures/speedup.svg");
     assert_null(strstr(text, "other-figures/step-time.svg"));
+    holds(text, " UTC, imported\n");
     holds(text, "Whether its texts are the baseline's was not compared.");
     holds(text, "| not compared |");
     assert_null(strstr(text, "Lossless"));
@@ -157,7 +158,7 @@ static void of_another_engine(void **state) {
     child_release(&c);
     text = report(*state, "alone.db", 1, PAGE_MD, "alone.md");
     holds(text, "eagle: no speedup is known, as no autoregressive baseline was imported");
-    holds(text, "| 1 | m | d | eagle | - | not compared |");
+    holds(text, "| eagle | 1.00 | - | not compared | m | d |");
     mem_free(text);
 }
 
@@ -218,13 +219,25 @@ static void html(void **state) {
     assert_null(strstr(page, "src="));
     assert_int_equal(count(page, "http"), 1 + count(page, "http://www.w3.org/2000/svg")); // http-equiv
     assert_true(strstr(page, "Verdict") < strstr(page, "<table"));
-    holds(page, "too few to say, fewer than ten prompts; nearest is ngrammys k=5 w=4 strategy=mixed: 1.66 "
-                "[1.66, 1.89] times "
-                "its baseline, at S = 2.21");
+    holds(page,
+          "ngrammys k=5 w=4 strategy=mixed: S = 2.21 [2.18, 2.34] tokens a step over 3 prompts, and 1.66 "
+          "[1.66, 1.89] times* as fast as its baseline: too few to say, fewer than ten prompts. Lossless");
+    // Day, machine and program are under the title, and the machine's state is before every number, once.
+    holds(page, "</h1><p>20");
+    holds(page, " on made-up processor, 2 cores, by outpace 0.1.0</p></header>");
+    static const char STATE[] =
+        "<p>Something disturbed 8 of 120 samples (other processes, or changing clocks); * marks "
+        "times in doubt; S and texts are not affected.</p>";
+    assert_int_equal(count(page, STATE), 1);
+    assert_true(strstr(page, STATE) < strstr(page, "<h2"));
+    holds(
+        page,
+        "<th scope=col>method<th scope=col>S<th scope=col>speedup<th scope=col>same text<th scope=col>model");
     holds(page, "<div class=\"verdict open\"><h3>small, chat (stand-in: ");
     holds(page, "</h3> <span class=badge>no finding</span> <p>");
-    holds(page, "In doubt: 1 of 3 disturbed.");
-    holds(page, "<td>1 of 3 disturbed");
+    holds(page,
+          "<td>ngrammys k=5 w=4 strategy=mixed<td>2.21 [2.18, 2.34]<td>1.66 [1.66, 1.89] *<td>yes<td>small");
+    holds(page, ",\"1 of 3 disturbed\"]"); // of a point, for its tip
     holds(page, "NOT lossless here: 1 other setting, which is left out.");
     holds(page, "a warning &lt;b&gt;");
     holds(page, "another model: small");
@@ -232,7 +245,7 @@ static void html(void **state) {
     holds(page, "0.90 [0.80, 1.00]");
     holds(page, "41 rows are more than the 32 of max_rows");
     holds(page, "# &lt;b&gt;&amp;\n");
-    holds(page, "outpace run demo.yaml --set &#39;name=it&#39;\\&#39;&#39;s&#39;");
+    holds(page, "./outpace run demo.yaml --set &#39;name=it&#39;\\&#39;&#39;s&#39; --db repeat.db\n");
     holds(page, "<li><a href=\"#Verdict\">Verdict</a>"); // the contents, and where they lead
     holds(page, "<li class=figure><a href=\"#slowdown\">Slowdown of a step");
     holds(page, "<section id=\"Verdict\" aria-labelledby=\"Verdict-title\">\n<h2 id=\"Verdict-title\">");
@@ -339,15 +352,21 @@ static void verdicts(void **state) {
     Store *s = store_open(path, STORE_WRITE, NULL, &e);
     assert_non_null(s);
     verdict_is(s, "", "open",
-               "too few to say, fewer than ten prompts; nearest is ngrammys k=5 w=4 strategy=mixed: 1.66");
-    verdict_is(s, TWELVE_PROMPTS "UPDATE sample SET flags = flags & 16", "finding",
-               "is fastest: 1.66 [1.66, 1.89] times its baseline, at S = 2.21 [2.18, 2.34] tokens a step "
-               "over 12 prompts. Loss");
-    verdict_is(s, "UPDATE sample SET flags = flags | 8 WHERE prompt_id % 3 = 0", "open",
-               "over 12 prompts. In doubt: 4 of 12 disturbed; 4 of its baseline's 12 disturbed. Lossless");
+               "ngrammys k=5 w=4 strategy=mixed: S = 2.21 [2.18, 2.34] tokens a step over 3 prompts, and "
+               "1.66 [1.66, "
+               "1.89] times* as fast as its baseline: too few to say, fewer than ten prompts. Lossless");
+    verdict_is(
+        s, TWELVE_PROMPTS "UPDATE sample SET flags = flags & 16", "finding",
+        "S = 2.21 [2.18, 2.34] tokens a step over 12 prompts, and 1.66 [1.66, 1.89] times as fast as its "
+        "baseline, the fastest. Loss");
+    verdict_is(
+        s, "UPDATE sample SET flags = flags | 8 WHERE prompt_id % 3 = 0", "open",
+        "over 12 prompts, and 1.66 [1.66, 1.89] times* as fast as its baseline, the fastest. Lossless");
     verdict_is(s, "UPDATE sample SET flags = flags & 16, decode_ns = iif(point_id = 1, 2, 1) * decode_ns",
-               "open", "nothing can be said; ngrammys k=5 w=4 strategy=mixed seems 3.32");
-    verdict_is(s, "", "open", "In doubt: speedup is 1.50 times S: its baseline was disturbed.");
+               "open", "over 12 prompts, and it seems 3.32");
+    verdict_is(
+        s, "", "open",
+        "baseline: nothing can be said. In doubt: speedup is 1.50 times S: its baseline was disturbed.");
     store_close(s);
 }
 
@@ -366,7 +385,7 @@ static void fast_and_unsure(void **state) {
     store_close(s);
     char *page = report(*state, "fast.db", PLOT_SWEEP, PAGE_MD, "fast.md");
     assert_null(strstr(page, "e+0"));
-    holds(page, "no method is surely faster than its baseline");
+    holds(page, ", the nearest: no method is surely faster.");
     assert_null(strstr(page, "no method is faster"));
     mem_free(page);
 }

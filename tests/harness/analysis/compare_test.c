@@ -374,6 +374,8 @@ static void said(void **state) {
         {"all.db", NULL, "\nno clear difference: something disturbed 44 of 44 samples; B's speedups are 0.6",
          0},
         {"some.db", NULL, "\n4 of 48 samples are left out", 0},
+        {"all.db", NULL, "  disturbed\n", 0},
+        {"all.db", NULL, ", d  22/22\n", 0},
         {"half.db", NULL, "\nno clear difference: fewer than ten prompts", 0},
         {"lost.db", NULL, "ITS TEXT IS NOT THE BASELINE'S ANY MORE", 1},
         {"quick.db", NULL, "\nB is faster; B's speedups are 1.2", 0},

@@ -167,6 +167,55 @@ static void task_intervals(void **state) {
     filled_close(&f);
 }
 
+static void holds(const char *text, const char *word) {
+    if (!strstr(text, word)) fail_msg("wanted: %s\ngot: %s", word, text);
+}
+
+// The table at a width of a terminal, 0 for a file, after a change of the store.
+static void table_at(FilledStore *f, const char *change, int width, Text *out) {
+    Grid table = {0};
+    Error e = {0};
+    text_clear(out);
+    if (!sql_script(f->store, change, &e) || !stored_table(f->store, f->run, &table, &e))
+        fail_msg("%s", e.text);
+    grid_print(&table, width, out);
+    grid_release(&table);
+}
+
+// On 80 columns S has its interval, and the number of prompts is there. What was disturbed is told once, and
+// a row has a mark at most.
+static void narrow(void **state) {
+    static const char HEAD[] =
+        "\nsmall, chat: 6 prompts  (stand-in: for 7B)\npoint  method              S  [95%] ",
+                      STATE[] = "something disturbed 2 of 36 samples (other processes, or changing clocks); ";
+    FilledStore f;
+    Text text = {0};
+    Error e = {0};
+    if (!filled_open(&f, folder_path(*state, "a.db"), NULL, 3, 12, &e) || !filled_add_all(&f, 1, &e) ||
+        !estimates_make(f.store, f.run, ESTIMATES_OF_POINTS, &e))
+        fail_msg("%s", e.text);
+    table_at(&f, "UPDATE sample SET flags = 0", 80, &text);
+    holds(text_get(&text), HEAD);
+    assert_null(strstr(text_get(&text), "disturbed"));
+    table_at(&f, "UPDATE sample SET flags = 8 WHERE id IN (1, 2)", 0, &text);
+    holds(text_get(&text), STATE);
+    assert_ptr_equal(strstr(text_get(&text), "disturbed"),
+                     strstr(text_get(&text), STATE) + strlen("something "));
+    assert_null(strchr(text_get(&text), '*'));
+    table_at(&f, "UPDATE sample SET flags = 8 WHERE point_id = 2", 80, &text);
+    holds(text_get(&text), "; *\nmarks times in doubt; S and texts");
+    holds(text_get(&text), HEAD);
+    const char *row = strstr(text_get(&text), "\n    2 "), *mark = row ? strchr(row, '*') : NULL;
+    if (!mark || mark > strchr(row + 1, '\n')) fail_msg("point 2 has no mark:\n%s", text_get(&text));
+    // Where points differ, each has its own number.
+    table_at(&f, "DELETE FROM sample WHERE point_id = 2 AND prompt_id > 4", 0, &text);
+    holds(text_get(&text), "\nsmall, chat  (stand-in: for 7B)\npoint ");
+    holds(text_get(&text), " 2x1 ");
+    holds(text_get(&text), " 6x1 ");
+    text_release(&text);
+    filled_close(&f);
+}
+
 // A long label moves the columns of all rows, and of their head, alike: the last of them begins where a word
 // does.
 static void long_labels(void **state) {
@@ -183,7 +232,7 @@ static void long_labels(void **state) {
     grid_release(&table);
     const char *head = strstr(text_get(&text), "point "), *line = head;
     assert_non_null(head);
-    size_t last = (size_t)(strstr(head, "same text") - head);
+    size_t last = (size_t)(strstr(head, "same ") - head);
     for (int i = 0; i < 4; i++, line = strchr(line, '\n') + 1)
         if (strcspn(line, "\n") <= last || line[last] == ' ' || strncmp(line + last - 2, "  ", 2) != 0)
             fail_msg("row %d is out of line:\n%s", i, text_get(&text));
@@ -193,6 +242,7 @@ static void long_labels(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(narrow, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(long_labels, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(with_and_without_estimates, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(store_is_gone, folder_setup, folder_teardown),

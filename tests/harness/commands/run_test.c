@@ -595,7 +595,7 @@ static void fastest_baseline(void **state) {
     Child c;
     CHILD_OUTPACE(&c, *state, 0, "run", "x.yaml", "--db", "threads.db", "--set", "hardware.threads=[1, 2]",
                   "--set", "methods=[jacobi]", "--set", "datasets.own.limit=4");
-    assert_non_null(strstr(text_get(&c.out), "; against autoregressive threads="));
+    assert_non_null(strstr(text_get(&c.out), "  against autoregressive threads="));
     assert_non_null(strstr(text_get(&c.out), " against its own settings"));
     child_release(&c);
     assert_int_equal(stores_ask(*state, "threads.db", "SELECT count(*) FROM point WHERE baseline_id IS NULL"),
