@@ -2,8 +2,10 @@
 #include "harness/cli/command.h"
 #include "harness/cli/terminal.h"
 
-#include "engine/base/file.h"
 #include "engine/base/error.h"
+#include "engine/base/file.h"
+#include "engine/base/memory.h"
+#include "engine/base/shipped.h"
 #include "harness/cli/signals.h"
 #include "harness/cli/version.h"
 
@@ -146,6 +148,48 @@ static bool explain_parts(const Command *c, int argc, char **argv, Error *e) {
     return true;
 }
 
+// --- names of models
+
+// Which argument the usage calls MODEL: "CONFIG | adapter MODEL" has it at 1; -1: none.
+static int model_argument(const char *usage) {
+    int at = 0;
+    for (size_t n; *usage; usage += n + strspn(usage + n, " ")) {
+        n = strcspn(usage, " ");
+        if (n == 5 && strncmp(usage, "MODEL", n) == 0) return at;
+        at = n == 1 && *usage == '|' ? 0 : at + 1;
+    }
+    return -1;
+}
+
+// Replaces names of models in argv by their paths, which `found` keeps. Mistakes in the line are left to the
+// command.
+static bool find_models(const Command *c, int argc, char **argv, Words *found, Error *e) {
+    ArgSet sets[COMMAND_SETS];
+    ArgOption option;
+    ArgLine line = {.sets = sets, .n = COMMAND_SETS, .argc = argc, .argv = argv, .at = 1};
+    const char *name;
+    int left = model_argument(c->usage);
+    command_sets(c, sets);
+    while (found->count < WORDS_MAX && args_next(&line, &option, &name, NULL)) {
+        const char *value = option.row ? option.row->value : NULL;
+        if (option.row ? !value || strcmp(value, "MODEL") != 0 : left-- != 0) continue;
+        char **word = &argv[line.at - 1], *path = shipped_model(name, e);
+        if (!path) return option.row ? error_within(e, "--%s", option.name) : false;
+        *word =
+            mem_printf("%.*s%s", (int)(name - *word), *word, path); // of "--draft=NAME" the beginning, too
+        found->items[found->count++] = *word;
+        mem_free(path);
+    }
+    return true;
+}
+
+static bool run_command(const Command *c, int argc, char **argv, int *code, Error *e) {
+    Words found = {.count = 0};
+    bool ok = find_models(c, argc, argv, &found, e) && c->run(argc, argv, code, e);
+    for (int i = 0; i < found.count; i++) mem_free((char *)(size_t)found.items[i]);
+    return ok;
+}
+
 static bool run(int argc, char **argv, int *code, Error *e) {
     const Command *c = find(argv[0], e);
     if (!c) return false;
@@ -154,7 +198,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     // Output that takes hours is flushed line by line, in pipes and files, too.
     if (!c->bulk) setvbuf(stdout, NULL, _IOLBF, 0);
     interrupt_begin(c->name, c->kept);
-    if (!c->run(argc, argv, code, e)) {
+    if (!run_command(c, argc, argv, code, e)) {
         if (e->kind == ERROR_INTERRUPTED) add_kept(c, e);
         return false;
     }

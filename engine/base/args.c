@@ -366,22 +366,19 @@ static bool needs_value(const ArgOption *o, Error *e) {
     return false;
 }
 
-// Parses the option at argv[*i]; if its value is the next word, *i advances to that.
-static bool parse_option(const ArgSet *sets, int n, int argc, char **argv, int *i, void *values, Error *e) {
-    const char *word = argv[*i];
+// Reads the option `word`; if its value is the next word, line->at advances past that.
+static bool read_option(ArgLine *line, const char *word, ArgOption *found, const char **value, Error *e) {
     bool is_long = word[1] == '-';
     size_t length = is_long ? strcspn(word + 2, "=") : 0;
     const char *equals = is_long && word[2 + length] == '=' ? word + 3 + length : NULL;
-    ArgOption found;
-    if (!(is_long ? find_option(sets, n, word + 2, length, &found, e)
-                  : find_letter(sets, n, word, &found, e)))
+    if (!(is_long ? find_option(line->sets, line->n, word + 2, length, found, e)
+                  : find_letter(line->sets, line->n, word, found, e)))
         return false;
-    bool flag = found.row->type == ARG_FLAG;
-    if (flag && equals) return error_input(e, "--%s takes no value", found.name);
-    if (flag) return set_option(&found, values, "on", e);
-    if (equals) return set_option(&found, values, equals, e);
-    if (*i + 1 >= argc) return needs_value(&found, e);
-    return set_option(&found, values, argv[++*i], e);
+    bool flag = found->row->type == ARG_FLAG;
+    if (flag && equals) return error_input(e, "--%s takes no value", found->name);
+    if (!flag && !equals && line->at >= line->argc) return needs_value(found, e);
+    *value = flag ? "on" : equals ? equals : line->argv[line->at++];
+    return true;
 }
 
 // "-5" and "-.5" are numbers, "-" is standard input.
@@ -389,24 +386,38 @@ static bool is_option(const char *word) {
     return word[0] == '-' && word[1] && !strchr("0123456789.", word[1]);
 }
 
+bool args_next(ArgLine *line, ArgOption *option, const char **value, Error *e) {
+    *option = (ArgOption){.row = NULL};
+    if (line->at < line->argc && !line->options_ended && strcmp(line->argv[line->at], "--") == 0) {
+        line->options_ended = true;
+        line->at++;
+    }
+    if (line->at >= line->argc) return false;
+    const char *word = line->argv[line->at++];
+    line->help = !line->options_ended && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0);
+    if (line->help) return false;
+    if (!line->options_ended && is_option(word)) return read_option(line, word, option, value, e);
+    *value = word;
+    return true;
+}
+
 bool args_parse_line(const ArgSet *sets, int n, int argc, char **argv, void *values, Words *words, bool *help,
                      Error *e) {
-    bool options_ended = false;
+    ArgLine line = {.sets = sets, .n = n, .argc = argc, .argv = argv, .at = 1};
+    Error why = {0};
+    ArgOption option;
+    const char *value = NULL;
     *words = (Words){.count = 0};
-    *help = false;
-    for (int i = 1; i < argc; i++) {
-        const char *word = argv[i];
-        if (!options_ended && strcmp(word, "--") == 0) options_ended = true;
-        else if (!options_ended && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
-            *help = true;
-            return true;
-        } else if (!options_ended && is_option(word)) {
-            if (!parse_option(sets, n, argc, argv, &i, values, e)) return false;
+    while (args_next(&line, &option, &value, &why)) {
+        if (option.row) {
+            if (!set_option(&option, values, value, e)) return false;
         } else if (words->count == WORDS_MAX)
             return error_input(e, "there are more than %d arguments", WORDS_MAX);
-        else words->items[words->count++] = word;
+        else words->items[words->count++] = value;
     }
-    return true;
+    *help = line.help;
+    if (e && why.kind) *e = why;
+    return !why.kind;
 }
 
 // A default that doesn't fit behind the help goes on a line of its own.

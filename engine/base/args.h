@@ -86,21 +86,36 @@ typedef struct ArgSet {
     const char *without; // rows that this command lacks, names separated by blanks; NULL: none
 } ArgSet;
 
+// An option as it is written, without "--".
+typedef struct ArgOption {
+    const ArgSet *set;
+    const Arg *row;
+    char name[40];
+} ArgOption;
+
 // Fills values from argv[1..], and words with the arguments that aren't options or their values. Options and
 // arguments may be in any order; --key value equals --key=value; -- ends the options; a single "-" is an
 // argument (standard input). At --help or -h, *help becomes true and the rest is ignored.
 bool args_parse_line(const ArgSet *sets, int n, int argc, char **argv, void *values, Words *words, bool *help,
                      Error *e);
 
+// The same line word by word. Begins as {.sets, .n, .argc, .argv, .at = 1}.
+typedef struct ArgLine {
+    const ArgSet *sets;
+    int n, argc;
+    char **argv;
+    int at; // of the next word
+    bool options_ended, help;
+} ArgLine;
+
+// The next option and its value ("on" of a flag), or an argument (row NULL). False: the line has ended, or
+// asks for help, or e is filled.
+bool args_next(ArgLine *line, ArgOption *option, const char **value, Error *e);
+
 // Sets one option by its name, for values that come from elsewhere.
 bool args_set_option(const ArgSet *sets, int n, void *values, const char *name, const char *text, Error *e);
 
-// The options as they are written, without "--"; and what --help calls a value: "N", "on|off", "" of a flag.
-typedef struct ArgOption {
-    const ArgSet *set;
-    const Arg *row;
-    char name[40];
-} ArgOption;
+// All options; and what --help calls a value: "N", "on|off", "" of a flag.
 size_t args_options(const ArgSet *sets, int n, ArgOption out[ARGS_MAX]);
 void args_value(const Arg *row, Text *out);
 

@@ -1,7 +1,9 @@
-// Where shipped files are. Invariant: a path that is returned exists, or existed a moment ago.
+// Where shipped files are, and models with them. Invariant: a path that is returned exists, or existed a
+// moment ago.
 #include "engine/base/shipped.h"
 
 #include "engine/base/file.h"
+#include "engine/base/gguf.h"
 #include "engine/base/memory.h"
 
 #include <dirent.h>
@@ -12,6 +14,12 @@
 
 enum { MAX_PATH = SHIPPED_PATH, PLACES = 4 };
 
+// A folder that ships with the program, and the variable that names another one.
+typedef struct Folder {
+    const char *name, *variable;
+} Folder;
+static const Folder CONFIGS = {"configs", "OUTPACE_CONFIGS"}, MODELS = {"models", "OUTPACE_MODELS"};
+
 void shipped_own_folder(char out[MAX_PATH]) {
     ssize_t n = readlink("/proc/self/exe", out, MAX_PATH - 1);
     out[n > 0 ? n : 0] = 0;
@@ -19,21 +27,21 @@ void shipped_own_folder(char out[MAX_PATH]) {
     if (slash) *slash = 0;
 }
 
-// The path of `name` in the i-th place; false if it doesn't exist.
-static bool place(int i, const char *name, char out[MAX_PATH]) {
+// The path of `name` in the i-th place of a folder; false if it doesn't exist.
+static bool place(const Folder *of, int i, const char *name, char out[MAX_PATH]) {
     char own[MAX_PATH];
-    const char *configs = getenv("OUTPACE_CONFIGS");
+    const char *set = getenv(of->variable);
     shipped_own_folder(own);
-    int n = i == 0   ? snprintf(out, MAX_PATH, "%s/%s", configs ? configs : "", name)
-            : i == 1 ? snprintf(out, MAX_PATH, "%s/configs/%s", own, name)
-            : i == 2 ? snprintf(out, MAX_PATH, "%s/../share/outpace/configs/%s", own, name)
-                     : snprintf(out, MAX_PATH, "configs/%s", name);
-    return n > 0 && n < MAX_PATH && (i > 0 || configs) && file_exists(out);
+    int n = i == 0   ? snprintf(out, MAX_PATH, "%s/%s", set ? set : "", name)
+            : i == 1 ? snprintf(out, MAX_PATH, "%s/%s/%s", own, of->name, name)
+            : i == 2 ? snprintf(out, MAX_PATH, "%s/../share/outpace/%s/%s", own, of->name, name)
+                     : snprintf(out, MAX_PATH, "%s/%s", of->name, name);
+    return n > 0 && n < MAX_PATH && (i > 0 || set) && file_exists(out);
 }
 
 static bool find(const char *name, char out[MAX_PATH]) {
     for (int i = 0; i < PLACES; i++)
-        if (place(i, name, out)) return true;
+        if (place(&CONFIGS, i, name, out)) return true;
     return false;
 }
 
@@ -42,35 +50,63 @@ char *shipped_path(const char *name) {
     return find(name, path) ? mem_text(path, strlen(path)) : NULL;
 }
 
-static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+// --- names -----------------------------------------------------------------------------------------------
 
-static bool is_named(const struct dirent *f) {
-    size_t n = strlen(f->d_name);
-    return n > 5 && strcmp(f->d_name + n - 5, ".json") == 0;
+enum { MOST_NAMES = 256 };
+
+typedef struct Names {
+    char *items[MOST_NAMES];
+    int count;
+} Names;
+
+static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+static const char *name_at(const void *items, size_t i) { return ((char *const *)items)[i]; }
+
+bool shipped_model_at(const char *path) {
+    char *file = gguf_named(path) ? mem_printf("%s", path) : file_path(path, "config.json");
+    bool is = file_exists(file);
+    mem_free(file);
+    return is;
 }
 
-static bool list_folder(const char *folder, Text *out, Error *e) {
-    enum { MOST = 256 };
-    char *names[MOST];
-    int count = 0;
+// Adds a folder's files with this ending, which is cut, or, if that is NULL, its models.
+static bool add_names(Names *names, const char *folder, const char *ending, Error *e) {
     DIR *d = opendir(folder);
     if (!d) return error_input(e, "cannot read the folder '%s'", folder);
-    for (struct dirent *f; count < MOST && (f = readdir(d));)
-        if (is_named(f)) names[count++] = mem_text(f->d_name, strlen(f->d_name) - 5);
-    closedir(d);
-    qsort(names, (size_t)count, sizeof *names, by_text);
-    for (int i = 0; i < count; i++) {
-        text_printf(out, "%s\n", names[i]);
-        mem_free(names[i]);
+    for (struct dirent *f; names->count < MOST_NAMES && (f = readdir(d));) {
+        size_t n = strlen(f->d_name) - (ending ? strlen(ending) : 0);
+        char *path = file_path(folder, f->d_name);
+        if (f->d_name[0] != '.' && (ending ? text_ends(f->d_name, ending) : shipped_model_at(path)))
+            names->items[names->count++] = mem_text(f->d_name, n);
+        mem_free(path);
     }
+    closedir(d);
+    qsort(names->items, (size_t)names->count, sizeof *names->items, by_text);
     return true;
+}
+
+// Writes each name once.
+static void write_names(const Names *names, const char *between, Text *out) {
+    for (int i = 0; i < names->count; i++)
+        if (i == 0 || strcmp(names->items[i], names->items[i - 1]) != 0)
+            text_printf(out, "%s%s", i ? between : "", names->items[i]);
+}
+
+static void release_names(Names *names) {
+    while (names->count) mem_free(names->items[--names->count]);
 }
 
 bool shipped_names(const char *folder, Text *out, Error *e) {
     char path[MAX_PATH];
-    if (find(folder, path)) return list_folder(path, out, e);
-    return error_input(e, "cannot find the folder configs/%s: set OUTPACE_CONFIGS to the configs folder",
-                       folder);
+    Names names = {.count = 0};
+    if (!find(folder, path))
+        return error_input(e, "cannot find the folder configs/%s: set OUTPACE_CONFIGS to the configs folder",
+                           folder);
+    bool ok = add_names(&names, path, *folder ? ".json" : ".yaml", e);
+    write_names(&names, "\n", out);
+    if (names.count) text_puts(out, "\n");
+    release_names(&names);
+    return ok;
 }
 
 static void unknown(const char *folder, const char *what, const char *name, Error *e) {
@@ -93,5 +129,90 @@ char *shipped_named(const char *folder, const char *what, const char *name, Erro
         error_input(e, "cannot read the %s '%s'", what, name);
     } else if (find(file, path)) return mem_text(path, strlen(path));
     else unknown(folder, what, name, e);
+    return NULL;
+}
+
+// --- configs ---------------------------------------------------------------------------------------------
+
+static void suggest_config(const char *word, const char *name, Error *e) {
+    char path[MAX_PATH];
+    Names names = {.count = 0};
+    char *stem = mem_text(name, strcspn(name, "."));
+    if (find("", path)) add_names(&names, path, ".yaml", NULL);
+    const char *nearest = suggest(stem, names.items, (size_t)names.count, name_at);
+    if (nearest) error_input(e, "there is no config '%s'; did you mean 'configs/%s.yaml'?", word, nearest);
+    release_names(&names);
+    mem_free(stem);
+}
+
+char *shipped_config(const char *word, Error *e) {
+    char path[MAX_PATH];
+    bool whole = strncmp(word, "configs/", 8) == 0;
+    const char *name = whole ? word + 8 : word;
+    char *file = mem_printf("configs/%s%s", name, text_ends(name, ".yaml") ? "" : ".yaml");
+    if (find(file + 8, path)) return file;
+    if (whole || !strpbrk(word, "./")) suggest_config(word, name, e);
+    mem_free(file);
+    return NULL;
+}
+
+// --- models ----------------------------------------------------------------------------------------------
+
+static void all_models(Names *names) {
+    char path[MAX_PATH];
+    for (int i = 0; i < PLACES; i++)
+        if (place(&MODELS, i, "", path)) add_names(names, path, NULL, NULL);
+}
+
+void shipped_models(Text *out) {
+    Names names = {.count = 0};
+    all_models(&names);
+    write_names(&names, "\n", out);
+    if (names.count) text_puts(out, "\n");
+    release_names(&names);
+}
+
+// People often give the name of a model on the Hub, "ORGANISATION/NAME".
+static const char *name_on_hub(const char *name) {
+    const char *slash = strchr(name, '/');
+    bool is = slash && slash > name && slash[1] && !strchr(slash + 1, '/') && !strchr("./~", name[0]);
+    return is && strncmp(name, "models/", 7) != 0 ? slash + 1 : NULL;
+}
+
+static void no_model(const char *name, Error *e) {
+    const char *inner = name_on_hub(name);
+    Names names = {.count = 0};
+    Text list = {0};
+    all_models(&names);
+    write_names(&names, ", ", &list);
+    const char *nearest = suggest(name, names.items, (size_t)names.count, name_at);
+    if (inner)
+        error_input(e,
+                    "there is no model '%s' here, and nothing is downloaded: fetch it by 'hf download %s "
+                    "--local-dir %s', then give '%s'",
+                    name, name, inner, inner);
+    else if (nearest) error_input(e, "there is no model '%s'; did you mean '%s'?", name, nearest);
+    else
+        error_input(e,
+                    "there is no model '%s', and nothing is downloaded: give the folder of a Hugging Face "
+                    "model, a GGUF file, or one of %.700s",
+                    name, list.length ? text_get(&list) : "$OUTPACE_MODELS");
+    text_release(&list);
+    release_names(&names);
+}
+
+char *shipped_member(const char *name, Error *e) {
+    char path[MAX_PATH];
+    for (int i = 0; i < PLACES; i++)
+        if (place(&MODELS, i, name, path) && shipped_model_at(path)) return mem_text(path, strlen(path));
+    no_model(name, e);
+    return NULL;
+}
+
+char *shipped_model(const char *name, Error *e) {
+    const char *inner = strncmp(name, "models/", 7) == 0 ? name + 7 : name;
+    char *member = shipped_model_at(name) || strchr(inner, '/') ? NULL : shipped_member(inner, NULL);
+    if (member || file_exists(name)) return member ? member : mem_text(name, strlen(name));
+    no_model(name, e);
     return NULL;
 }

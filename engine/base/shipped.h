@@ -1,5 +1,6 @@
 // The files that ship with the program. They're found wherever it runs (the first of $OUTPACE_CONFIGS,
-// configs next to the executable, ../share/outpace/configs from there, and ./configs), or embedded in it.
+// configs next to the executable, ../share/outpace/configs from there, and ./configs; models likewise, with
+// $OUTPACE_MODELS), or embedded in it.
 #pragma once
 #include "engine/base/error.h"
 #include "engine/base/text.h"
@@ -17,8 +18,21 @@ char *shipped_path(const char *name);
 // "machine".
 char *shipped_named(const char *folder, const char *what, const char *name, Error *e);
 
-// The names in a folder, one per line, sorted.
+// The names in a folder of configs, one per line, sorted; with "" those of the experiments.
 bool shipped_names(const char *folder, Text *out, Error *e);
+
+// The config that `word` means where it isn't a file: "NAME" and "configs/NAME", with or without ".yaml", are
+// "configs/NAME.yaml", for mem_free. NULL: there is none; e is filled if one has a similar name.
+char *shipped_config(const char *word, Error *e);
+
+// The path of a model, for mem_free: `name` itself if a model is there; else the one of that name, with or
+// without "models/", that ships with the program; else whatever is at `name`. NULL with e filled: there is
+// nothing, and e lists the models that there are.
+char *shipped_model(const char *name, Error *e);
+char *shipped_member(const char *name, Error *e); // only those that ship
+bool shipped_model_at(const char *path);          // whether it is a model: a folder with a config, or GGUF
+
+void shipped_models(Text *out); // their names, one per line, sorted
 
 // Embeds a file of the source tree in the program: the assembler reads it, and the Makefile lists it as a
 // dependency. The text begins at `symbol` and ends at `symbol_end`, where there's a NUL. The symbols are

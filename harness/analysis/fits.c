@@ -4,6 +4,7 @@
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/base/output.h"
+#include "engine/base/shipped.h"
 #include "engine/base/text.h"
 #include "harness/analysis/priced.h"
 #include "harness/cli/terminal.h"
@@ -233,6 +234,7 @@ static bool save(const SurfaceArguments *a, const SurfaceFit *f, Output *out, Er
 }
 
 bool fit_surface(const SurfaceArguments *a, Error *e) {
+    char *dir = NULL;
     Model model;
     ModelWeights weights = {.dir = NULL};
     Surface surface = {0};
@@ -241,14 +243,14 @@ bool fit_surface(const SurfaceArguments *a, Error *e) {
     SurfaceError contexts;
     if (!a->model || !a->machine)
         return error_input(
-            e, "fit: --surface needs --model DIR, whose steps were measured, and --on MACHINE.json");
+            e, "fit: --surface needs --model MODEL, whose steps were measured, and --on MACHINE.json");
     Output out = {.force = a->force};
     output_reads(&out, a->surface);
     output_reads(&out, a->model);
     priced_reads(&out, a->machine, NULL);
     bool ok = (!a->save || output_check(&out, a->save, &MACHINE, e)) &&
               surface_open(a->surface, &surface, e) && machine_open(a->machine, &machine, e) &&
-              model_open(&model, &weights, a->model, e);
+              (dir = shipped_model(a->model, e)) && model_open(&model, &weights, dir, e);
     if (ok) {
         StepModel shape = step_model_of(&model);
         surface_hold_out(&surface, HELD_OUT, a->seed);
@@ -261,5 +263,6 @@ bool fit_surface(const SurfaceArguments *a, Error *e) {
     model_close(&weights);
     surface_release(&surface);
     output_release(&out);
+    mem_free(dir);
     return ok;
 }

@@ -17,11 +17,11 @@ typedef enum {
 typedef struct Command Command;
 struct Command {
     const char *name;    // of a part: "store export"
-    const char *usage;   // what follows the name
+    const char *usage;   // what follows the name; an argument MODEL is a path, or a name (shipped.h)
     const char *summary; // one line
     const char *lesson;  // --help above the options: what the command does, with examples
     int arguments[2];    // at least and at most how many it takes, options not counted
-    const Arg *options;
+    const Arg *options; // those whose value is MODEL, likewise
     size_t option_count;
     ArgSet shared;    // options that other commands have, too: MODEL_SET (engine/options.h)
     const char *kept; // what an interruption leaves behind (signals.h)

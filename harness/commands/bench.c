@@ -32,7 +32,7 @@ static const Arg OPTIONS[] = {
     {"w", ARG_WORD, AT(w), .help = "tokens of a row after the root", .value = "LIST", .letter = 'w'},
     {"batch", ARG_WORD, AT(batch), .help = "sequences that run it together, each with such a context",
      .value = "LIST", .fallback = "1"},
-    {"adapter", ARG_WORD, AT(adapter), .help = "time its steps in place of the model's", .value = "DIR"},
+    {"adapter", ARG_WORD, AT(adapter), .help = "time its steps in place of the model's", .value = "MODEL"},
     {"prefill", ARG_INT, AT(prefill), 0, 1 << 20, "0", .help = "time a prompt of N tokens too", .value = "N"},
     {"samples", ARG_INT, AT(samples), 1, 200, "5", .help = "of each point at least", .value = "N"},
     {"seconds", ARG_REAL, AT(seconds), 0, 3600, "1", .help = "for each point, once it has the samples",

@@ -22,7 +22,7 @@ typedef struct {
 #define AT(name) offsetof(DatastoreOptions, name)
 static const Arg OPTIONS[] = {
     {"output", ARG_WORD, AT(output), .help = "the index to write", .value = "FILE", .letter = 'o'},
-    {"model", ARG_WORD, AT(model), .help = "the model whose tokenizer is used", .value = "DIR",
+    {"model", ARG_WORD, AT(model), .help = "the model whose tokenizer is used", .value = "MODEL",
      .letter = 'm'},
     ARG_FORCE(AT(force)),
     {"info", ARG_FLAG, AT(info), .help = "print the contents of an index"},
@@ -75,7 +75,7 @@ static bool write_store(const IdList *ids, int vocab, const DatastoreOptions *o,
 static bool build(const Words *files, const DatastoreOptions *o, Error *e) {
     IdList ids = {0};
     Output out = {.force = o->force};
-    if (!o->output || !o->model) return error_input(e, "datasets index: -o FILE and --model DIR are missing");
+    if (!o->output || !o->model) return error_input(e, "datasets index: -o FILE and --model MODEL are missing");
     output_reads(&out, o->model);
     for (int i = 0; i < files->count; i++) output_reads(&out, files->items[i]);
     Tokenizer *t = output_check(&out, o->output, &DATASTORE, e) ? tokenizer_open(o->model, e) : NULL;

@@ -41,7 +41,7 @@ static const Arg OPTIONS[] = {
     {"method", ARG_WORD, AT(method), .help = "'outpace methods' lists them", .value = "NAME[:k=v,...]",
      .fallback = "autoregressive", .letter = 'm'},
     {"draft", ARG_WORD, AT(models.draft), .help = "the model that drafts, where one is needed",
-     .value = "DIR"},
+     .value = "MODEL"},
     {"draft-device", ARG_WORD, AT(models.draft_device), .help = "of the draft model", .value = "NAME",
      .fallback = "the target's last"},
     ADAPTER_OPTIONS(AT(models.adapters)),
@@ -400,7 +400,8 @@ const Command command_generate = {
     .summary = "generate text with a model by one method",
     .arguments = {1, WORDS_MAX},
     .lesson =
-        "MODEL is a Hugging Face directory: config.json, model.safetensors (or shards), tokenizer.json.\n"
+        "MODEL is a Hugging Face directory (config.json, model.safetensors or shards, tokenizer.json), a\n"
+        "GGUF file, or the name of a model that comes with the program: reference, draft, ...\n"
         "Greedy output is the same token for token whatever the method; --stats shows what each gains.\n"
         "Ctrl-C ends the text where it is (exit code 130). OUTPACE_THREADS and OUTPACE_ISA in the\n"
         "environment replace --threads and --isa where those aren't given. Tables that a method makes\n"
@@ -411,7 +412,7 @@ const Command command_generate = {
         "method observe the result. A stand-in is a model with the shape of a published one, whose weights\n"
         "are copied (inflated) or random. Without a prompt, standard input is read if it is not a terminal.\n"
         "\n"
-        "  outpace generate MODEL \"Once upon a time\" --stats\n"
+        "  outpace generate reference \"Once upon a time\" --stats\n"
         "  outpace generate MODEL -f prompt.txt --method prompt-lookup:draft=8 --max-tokens 256\n"
         "  outpace generate MODEL -f prompt.txt --method speculative:gamma=4 --draft SMALLER-MODEL\n"
         "  outpace generate MODEL -f prompt.txt --method 'mix:ngrammys(k=5)+lookahead(W=7,G=7),rows=64'\n"

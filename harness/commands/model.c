@@ -1,4 +1,5 @@
-// Makes model directories (random, inflated, untrained adapters) and describes those that exist.
+// Makes model directories (random, inflated, quantised, untrained adapters) and describes those that exist. A
+// part of the command has options of its own in the struct that they share.
 #include "harness/cli/command.h"
 
 #include "engine/base/file.h"
@@ -28,31 +29,22 @@ typedef struct {
 } ModelOptions;
 
 #define AT(name) offsetof(ModelOptions, name)
-static const Arg OPTIONS[] = {
-    {"seed", ARG_SEED, AT(seed), .help = "synth, adapter, inflate: random weights are a function of it alone",
-     .value = "N", .fallback = "0"},
-    {"set", ARG_WORDS, AT(sets), .help = "synth: change a key of the shape's config.json; repeatable",
-     .value = "KEY=VALUE"},
-    ARG_FORCE(AT(force)),
-    {"check", ARG_FLAG, AT(check),
-     .help = "info: read all weights too, and check that each is a finite number"},
-    {"variant", ARG_WORD, AT(variant),
-     .help = "adapter: kangaroo, with-head, one-layer, mlp, medusa, eagle, eagle3", .value = "NAME",
-     .fallback = "kangaroo"},
-    {"exit-layer", ARG_INT, AT(exit_layer), 1, 1000, "2",
-     .help = "adapter: it reads what L layers of the model give", .value = "L"},
-    {"heads", ARG_INT, AT(heads), 1, ADAPTER_HEADS_MAX, "4", .help = "adapter: heads of medusa",
-     .value = "N"},
-    {"kv-heads", ARG_INT, AT(kv_heads), 0, 1 << 10, "0",
-     .help = "adapter: key-value heads; 0: as many as query heads", .value = "N"},
-    {"shape", ARG_WORD, AT(shape), .help = "inflate: the shape to write", .value = "SHAPE"},
-    {"adapter", ARG_WORD, AT(adapter),
-     .help = "inflate: write this adapter of MODEL, or its heads, for the inflated model", .value = "DIR"},
-    {"bits", ARG_INT, AT(bits), 4, 8, "8", .help = "quantise: of a weight, 8 or 4", .value = "B"},
-    {"group", ARG_INT, AT(group), 32, 128, "32",
-     .help = "quantise: neighbouring weights that share a scale: 32, 64 or 128", .value = "G"},
-};
-#undef AT
+#define SEED_OPTION                                                                                    \
+    {                                                                                                  \
+        "seed", ARG_SEED, AT(seed), .help = "random weights are a function of it alone", .value = "N", \
+                                    .fallback = "0"                                                    \
+    }
+
+typedef bool Work(const ModelOptions *o, const Words *words, Error *e);
+
+static bool start(const Command *c, Work *work, int argc, char **argv, Error *e) {
+    ModelOptions o = {.variant = "kangaroo", .exit_layer = 2, .heads = 4, .bits = 8, .group = 32};
+    Words words;
+    bool stop;
+    return command_parse(c, argc, argv, &o, &words, &stop, e) && (stop || work(&o, &words, e));
+}
+
+static const char KEPT[] = "nothing is left in the directory";
 
 // Files can't be replaced while they are read, --force or not. adapter, shape: NULL if there's none.
 static bool check_apart(const char *dir, const char *model, const char *adapter, const char *shape,
@@ -70,7 +62,17 @@ static bool check_apart(const char *dir, const char *model, const char *adapter,
     return ok;
 }
 
-static bool synth(const char *shape, const char *dir, const ModelOptions *o, Error *e) {
+// --- random models
+
+static const Arg SYNTH_OPTIONS[] = {
+    SEED_OPTION,
+    {"set", ARG_WORDS, AT(sets), .help = "change a key of the shape's config.json; repeatable",
+     .value = "KEY=VALUE"},
+    ARG_FORCE(AT(force)),
+};
+
+static bool synth(const ModelOptions *o, const Words *words, Error *e) {
+    const char *shape = words->items[0], *dir = words->items[1];
     Line line;
     line_begin(&line, true);
     interrupt_catch();
@@ -87,7 +89,98 @@ static bool synth(const char *shape, const char *dir, const ModelOptions *o, Err
     return ok;
 }
 
-static bool inflate(const char *small, const char *dir, const ModelOptions *o, Error *e) {
+static const Command SYNTH;
+
+static bool run_synth(int argc, char **argv, int *code, Error *e) {
+    (void)code;
+    return start(&SYNTH, synth, argc, argv, e);
+}
+
+static const Command SYNTH = {
+    .name = "model synth",
+    .usage = "SHAPE DIR [OPTIONS]",
+    .summary = "write a random model of a shape",
+    .arguments = {2, 2},
+    .kept = KEPT,
+    .lesson =
+        "Writes a random model of a published shape as a Hugging Face directory: real cost, no meaning.\n"
+        "'outpace model shapes' lists the shapes; the path of a config.json is a shape too.\n"
+        "A directory with a model that the same command did not write is refused without --force.\n"
+        "\n"
+        "  outpace model synth tiny /tmp/tiny\n"
+        "  outpace model synth mistral-7b /tmp/m --set num_hidden_layers=4 --seed 7\n",
+    .options = SYNTH_OPTIONS,
+    .option_count = sizeof SYNTH_OPTIONS / sizeof *SYNTH_OPTIONS,
+    .run = run_synth};
+
+// --- adapters
+
+static const Arg ADAPTER_OPTIONS[] = {
+    SEED_OPTION,
+    {"variant", ARG_WORD, AT(variant), .help = "kangaroo, with-head, one-layer, mlp, medusa, eagle, eagle3",
+     .value = "NAME", .fallback = "kangaroo"},
+    {"exit-layer", ARG_INT, AT(exit_layer), 1, 1000, "2", .help = "it reads what L layers of the model give",
+     .value = "L"},
+    {"heads", ARG_INT, AT(heads), 1, ADAPTER_HEADS_MAX, "4", .help = "heads of medusa", .value = "N"},
+    {"kv-heads", ARG_INT, AT(kv_heads), 0, 1 << 10, "0", .help = "key-value heads; 0: as many as query heads",
+     .value = "N"},
+    ARG_FORCE(AT(force)),
+};
+
+static bool adapter(const ModelOptions *o, const Words *words, Error *e) {
+    const char *model = words->items[0], *dir = words->items[1];
+    Model target;
+    ModelWeights weights;
+    AdapterKind kind = {.heads = 1, .kv_heads = o->kv_heads};
+    if (!adapter_variant_find(o->variant, &kind.variant, e) || !check_apart(dir, model, NULL, NULL, e))
+        return false;
+    if (!model_open(&target, &weights, model, e)) return false;
+    bool medusa = kind.variant == ADAPTER_MEDUSA;
+    kind.exit_layer = medusa || adapter_is_eagle(kind.variant) ? target.shape.layers : o->exit_layer;
+    if (medusa) kind.heads = o->heads;
+    bool ok = adapter_synth(dir, &target, &kind, o->seed, o->force, e);
+    if (ok) printf("wrote a random adapter (%s) for %s to %s\n", o->variant, SHOWN(model), SHOWN(dir));
+    model_close(&weights);
+    return ok;
+}
+
+static const Command ADAPTER;
+
+static bool run_adapter(int argc, char **argv, int *code, Error *e) {
+    (void)code;
+    return start(&ADAPTER, adapter, argc, argv, e);
+}
+
+static const Command ADAPTER = {
+    .name = "model adapter",
+    .usage = "MODEL DIR [OPTIONS]",
+    .summary = "write a random adapter for a model",
+    .arguments = {2, 2},
+    .kept = KEPT,
+    .lesson = "Writes a random Kangaroo adapter, Medusa's heads or EAGLE's draft, for a model: real cost, no "
+              "gain.\n"
+              "'outpace train' trains one.\n"
+              "A directory with a model that the same command did not write is refused without --force.\n"
+              "\n"
+              "  outpace model adapter /tmp/m /tmp/m-adapter --exit-layer 2\n"
+              "  outpace model adapter reference /tmp/heads --variant medusa --heads 5\n",
+    .options = ADAPTER_OPTIONS,
+    .option_count = sizeof ADAPTER_OPTIONS / sizeof *ADAPTER_OPTIONS,
+    .run = run_adapter};
+
+// --- inflated models
+
+static const Arg INFLATE_OPTIONS[] = {
+    {"shape", ARG_WORD, AT(shape), .help = "the shape to write; 'outpace model shapes' lists them",
+     .value = "SHAPE"},
+    {"adapter", ARG_WORD, AT(adapter),
+     .help = "write this adapter of MODEL, or its heads, for the inflated model", .value = "MODEL"},
+    SEED_OPTION,
+    ARG_FORCE(AT(force)),
+};
+
+static bool inflate(const ModelOptions *o, const Words *words, Error *e) {
+    const char *small = words->items[0], *dir = words->items[1];
     Line line;
     line_begin(&line, true);
     interrupt_catch();
@@ -107,23 +200,42 @@ static bool inflate(const char *small, const char *dir, const ModelOptions *o, E
     return ok;
 }
 
-static bool adapter(const char *model, const char *dir, const ModelOptions *o, Error *e) {
-    Model target;
-    ModelWeights weights;
-    AdapterKind kind = {.heads = 1, .kv_heads = o->kv_heads};
-    if (!adapter_variant_find(o->variant, &kind.variant, e) || !check_apart(dir, model, NULL, NULL, e))
-        return false;
-    if (!model_open(&target, &weights, model, e)) return false;
-    bool medusa = kind.variant == ADAPTER_MEDUSA;
-    kind.exit_layer = medusa || adapter_is_eagle(kind.variant) ? target.shape.layers : o->exit_layer;
-    if (medusa) kind.heads = o->heads;
-    bool ok = adapter_synth(dir, &target, &kind, o->seed, o->force, e);
-    if (ok) printf("wrote a random adapter (%s) for %s to %s\n", o->variant, SHOWN(model), SHOWN(dir));
-    model_close(&weights);
-    return ok;
+static const Command INFLATE;
+
+static bool run_inflate(int argc, char **argv, int *code, Error *e) {
+    (void)code;
+    return start(&INFLATE, inflate, argc, argv, e);
 }
 
-static bool quantise(const char *model, const char *dir, const ModelOptions *o, Error *e) {
+static const Command INFLATE = {
+    .name = "model inflate",
+    .usage = "MODEL DIR --shape SHAPE [OPTIONS]",
+    .summary = "write a small model's text at a large one's cost",
+    .arguments = {2, 2},
+    .kept = KEPT,
+    .lesson = "Writes a model of a large shape that computes a small one's results, every weight read and "
+              "multiplied:\n"
+              "the small one's acceptance at the large one's cost. It is a stand-in for such a model.\n"
+              "A directory with a model that the same command did not write is refused without --force.\n"
+              "\n"
+              "  outpace model inflate reference /tmp/big --shape mistral-7b\n"
+              "  outpace model inflate reference /tmp/big/adapter --shape mistral-7b --adapter "
+              "reference-kangaroo-2\n",
+    .options = INFLATE_OPTIONS,
+    .option_count = sizeof INFLATE_OPTIONS / sizeof *INFLATE_OPTIONS,
+    .run = run_inflate};
+
+// --- quantised models
+
+static const Arg QUANTISE_OPTIONS[] = {
+    {"bits", ARG_INT, AT(bits), 4, 8, "8", .help = "of a weight, 8 or 4", .value = "B"},
+    {"group", ARG_INT, AT(group), 32, 128, "32",
+     .help = "neighbouring weights that share a scale: 32, 64 or 128", .value = "G"},
+    ARG_FORCE(AT(force)),
+};
+
+static bool quantise(const ModelOptions *o, const Words *words, Error *e) {
+    const char *model = words->items[0], *dir = words->items[1];
     Line line;
     if ((o->bits != 8 && o->bits != 4) || (o->group != 32 && o->group != 64 && o->group != 128))
         return error_input(e, "quantise takes --bits 8 or 4, and --group 32, 64 or 128");
@@ -140,21 +252,75 @@ static bool quantise(const char *model, const char *dir, const ModelOptions *o, 
     return ok;
 }
 
-static bool info(const char *dir, bool check, Error *e) {
+static const Command QUANTISE;
+
+static bool run_quantise(int argc, char **argv, int *code, Error *e) {
+    (void)code;
+    return start(&QUANTISE, quantise, argc, argv, e);
+}
+
+static const Command QUANTISE = {
+    .name = "model quantise",
+    .usage = "MODEL DIR [OPTIONS]",
+    .summary = "write a model with weights of 8 or 4 bits",
+    .arguments = {2, 2},
+    .kept = KEPT,
+    .lesson = "Writes a model with weights of 8 or 4 bits. Its products are those of the weights' values in "
+              "bf16, bit\n"
+              "for bit; embedding and head have 8 bits. 'outpace quality' tells how far its text moves.\n"
+              "A directory with a model that the same command did not write is refused without --force.\n"
+              "\n"
+              "  outpace model quantise reference /tmp/reference-8\n"
+              "  outpace model quantise ~/models/Llama-2-7b-hf /tmp/llama-4 --bits 4\n",
+    .options = QUANTISE_OPTIONS,
+    .option_count = sizeof QUANTISE_OPTIONS / sizeof *QUANTISE_OPTIONS,
+    .run = run_quantise};
+
+// --- descriptions
+
+static const Arg INFO_OPTIONS[] = {
+    {"check", ARG_FLAG, AT(check), .help = "read all weights too, and check that each is a finite number"},
+};
+
+static bool info(const ModelOptions *o, const Words *words, Error *e) {
+    const char *dir = words->items[0];
     Model m;
     ModelWeights w;
     Text text = {0};
     if (!model_open(&m, &w, dir, e)) return false;
     model_describe(&m, &w, &text);
-    bool ok = !check || model_check_finite(&m, &w, e);
-    if (ok && check) text_puts(&text, "checked         every weight is a finite number\n");
+    bool ok = !o->check || model_check_finite(&m, &w, e);
+    if (ok && o->check) text_puts(&text, "checked         every weight is a finite number\n");
     if (ok) fputs(text_get(&text), stdout);
     text_release(&text);
     model_close(&w);
     return ok;
 }
 
-static bool shapes(Error *e) {
+static const Command INFO;
+
+static bool run_info(int argc, char **argv, int *code, Error *e) {
+    (void)code;
+    return start(&INFO, info, argc, argv, e);
+}
+
+static const Command INFO = {
+    .name = "model info",
+    .usage = "MODEL [OPTIONS]",
+    .summary = "check the files of a model, and describe it",
+    .arguments = {1, 1},
+    .lesson = "Opens a model, checks every file in it, and describes it; --check reads every weight.\n"
+              "\n"
+              "  outpace model info reference\n"
+              "  outpace model info ~/models/Llama-2-7b-hf --check\n",
+    .options = INFO_OPTIONS,
+    .option_count = sizeof INFO_OPTIONS / sizeof *INFO_OPTIONS,
+    .run = run_info};
+
+// --- shapes
+
+static bool shapes(const ModelOptions *o, const Words *words, Error *e) {
+    (void)o, (void)words;
     Text text = {0};
     bool ok = shape_names(&text, e);
     if (ok) fputs(text_get(&text), stdout);
@@ -162,52 +328,22 @@ static bool shapes(Error *e) {
     return ok;
 }
 
-static bool run(int argc, char **argv, int *code, Error *e) {
+static const Command SHAPES;
+
+static bool run_shapes(int argc, char **argv, int *code, Error *e) {
     (void)code;
-    ModelOptions o = {.variant = "kangaroo", .exit_layer = 2, .heads = 4, .bits = 8, .group = 32};
-    Words rest;
-    bool stop;
-    if (!command_parse(&command_model, argc, argv, &o, &rest, &stop, e)) return false;
-    if (stop) return true;
-    const char *what = rest.count ? rest.items[0] : "";
-    if (strcmp(what, "synth") == 0 && rest.count == 3) return synth(rest.items[1], rest.items[2], &o, e);
-    if (strcmp(what, "adapter") == 0 && rest.count == 3) return adapter(rest.items[1], rest.items[2], &o, e);
-    if (strcmp(what, "inflate") == 0 && rest.count == 3) return inflate(rest.items[1], rest.items[2], &o, e);
-    if (strcmp(what, "quantise") == 0 && rest.count == 3)
-        return quantise(rest.items[1], rest.items[2], &o, e);
-    if (strcmp(what, "info") == 0 && rest.count == 2) return info(rest.items[1], o.check, e);
-    if (strcmp(what, "shapes") == 0 && rest.count == 1) return shapes(e);
-    return command_misused(&command_model, e);
+    return start(&SHAPES, shapes, argc, argv, e);
 }
+
+static const Command SHAPES = {.name = "model shapes",
+                               .usage = "",
+                               .summary = "list the shapes that synth and inflate know",
+                               .arguments = {0, 0},
+                               .lesson = "Lists the known shapes, a line each: configs/shapes/NAME.json.\n",
+                               .run = run_shapes};
 
 const Command command_model = {
     .name = "model",
-    .usage = "synth SHAPE DIR | adapter|inflate|quantise MODEL DIR | info DIR | shapes",
-    .summary = "write a random model of a shape, or an adapter for it; inflate or quantise a model; describe "
-               "one; list shapes",
-    .arguments = {1, 3},
-    .kept = "nothing is left in the directory",
-    .lesson =
-        "synth writes a random model of a published shape as a Hugging Face directory: real cost, no\n"
-        "meaning.\n"
-        "adapter writes a random Kangaroo adapter, Medusa's heads or EAGLE's draft, for a model.\n"
-        "inflate writes a model of a large shape that computes a small one's results, every weight read and\n"
-        "multiplied: the small one's acceptance at the large one's cost. It is a stand-in for such a model.\n"
-        "quantise writes a model with weights of 8 or 4 bits. Its products are those of the weights' values "
-        "in\n"
-        "bf16, bit for bit; embedding and head have 8 bits.\n"
-        "info opens a directory, checks every file in it, and describes the model; --check reads every\n"
-        "weight.\n"
-        "shapes lists the known shapes; the path of a config.json is a shape too.\n"
-        "A directory with a model that the same command did not write is refused without --force.\n"
-        "\n"
-        "  outpace model synth tiny /tmp/tiny\n"
-        "  outpace model synth mistral-7b /tmp/m --set num_hidden_layers=4 --seed 7\n"
-        "  outpace model adapter /tmp/m /tmp/m-adapter --exit-layer 2\n"
-        "  outpace model inflate models/reference /tmp/big --shape mistral-7b\n"
-        "  outpace model inflate models/reference /tmp/big/adapter --shape mistral-7b --adapter A\n"
-        "  outpace model quantise ~/models/Llama-2-7b-hf /tmp/llama-4 --bits 4\n"
-        "  outpace model info ~/models/Llama-2-7b-hf --check\n",
-    .options = OPTIONS,
-    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run};
+    .usage = "info|synth|adapter|inflate|quantise|shapes ...",
+    .summary = "describe a model; write a random, inflated or quantised one, or an adapter",
+    .parts = (const Command *const[]){&INFO, &SYNTH, &ADAPTER, &INFLATE, &QUANTISE, &SHAPES, NULL}};

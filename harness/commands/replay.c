@@ -4,6 +4,7 @@
 #include "harness/cli/records.h"
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
+#include "engine/base/shipped.h"
 #include "harness/cli/terminal.h"
 #include "harness/replay/replay.h"
 #include "simulate/statistics.h"
@@ -191,7 +192,9 @@ static bool replay_dataset(const ReplayOptions *o, const char *name, Error *e) {
     ReplayTexts texts = {0};
     const Template *template = o->template ? template_find(o->template, e) : NULL;
     if (o->template && !template) return false;
-    Tokenizer *tokenizer = tokenizer_open(o->model, e);
+    char *model = shipped_model(o->model, e);
+    Tokenizer *tokenizer = model ? tokenizer_open(model, e) : NULL;
+    mem_free(model);
     bool ok = tokenizer && dataset_open(&d, &request, e) &&
               replay_texts(&d, tokenizer, template, &texts, e) && replay_sets(o, &texts, 1, e);
     replay_texts_release(&texts);
@@ -273,7 +276,7 @@ const Command command_replay = {
         "tokens of a draft that were accepted at every position (list, draft; of: a method of text that\n"
         "goes first, the draft only where that has no guess): docs/replay.md.\n"
         "\n"
-        "  outpace replay summarisation --model models/reference --method prompt-lookup:draft=8\n"
+        "  outpace replay summarisation --model reference --method prompt-lookup:draft=8\n"
         "  outpace replay code --model DIR --method ouroboros-pool --method ouroboros-pool:warm=on\n"
         "  outpace replay gsm8k --model DIR --limit 200 --method ngrammys:strategy=context,k=10,w=10\n"
         "  outpace replay --tokens gsm8k.jsonl --tokens cnn.jsonl --model llama-3.1-8b --db real.db\n",

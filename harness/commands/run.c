@@ -2,6 +2,7 @@
 #include "harness/cli/command.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/shipped.h"
 #include "harness/analysis/estimates.h"
 #include "harness/analysis/stored.h"
 #include "harness/cli/line.h"
@@ -194,6 +195,30 @@ static bool is_file(const char *word) {
     return file_exists(word) || strchr(word, '/') || text_ends(word, ".yaml") || text_ends(word, ".yml");
 }
 
+static bool is_stored(const char *db, const char *word) {
+    int64_t id;
+    Store *store = file_exists(db) ? store_open(db, STORE_READ, NULL, NULL) : NULL;
+    bool is = store && stored_run(store, word, &id, NULL);
+    store_close(store);
+    return is;
+}
+
+// A stored run comes before a config that ships under the same name.
+static bool open_word(Plan *p, const char *word, const RunOptions *o, Error *e) {
+    const char *db = o->sweep.db;
+    bool file = is_file(word), stored = !file && is_stored(db, word);
+    char *config = file ? NULL : shipped_config(word, stored ? NULL : e);
+    if (config && stored)
+        fprintf(stderr, "note: continuing the run '%s' of '%s'; the config is '%s'\n", SHOWN(word), SHOWN(db),
+                config);
+    else if (config)
+        fprintf(stderr, "note: '%s' has no run '%s': taking '%s'\n", SHOWN(db), SHOWN(word), config);
+    file = file || (config && !stored);
+    mem_free(config);
+    if (file) return plan_open(p, word, &o->sweep, e);
+    return e->kind == ERROR_NONE && open_stored(p, word, o, e);
+}
+
 static bool run(int argc, char **argv, int *code, Error *e) {
     RunOptions o = {.sweep = {.threads = -1, .db = STORE_DEFAULT}};
     Words rest;
@@ -208,7 +233,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     interrupt_gently();
     Plan *p = mem_new(1, sizeof *p);
     const char *word = rest.items[0];
-    bool ok = is_file(word) ? plan_open(p, word, &o.sweep, e) : open_stored(p, word, &o, e);
+    bool ok = open_word(p, word, &o, e);
     if (ok) {
         ok = measure(p, &o, argc, argv, code, e);
         plan_release(p);
@@ -237,7 +262,8 @@ const Command command_run = {
         "\n"
         "RUN continues a stored run with the config that the store has: a number, a name (its newest run), "
         "or\n"
-        "'last'. It is refused if the program, a model, a dataset or the machine has changed.\n"
+        "'last'. It is refused if the program, a model, a dataset or the machine has changed. Where there\n"
+        "is no such run, the name is that of a config that ships with the program: configs/NAME.yaml.\n"
         "\n"
         "--shard i/n measures one of n parts, in a store of its own: 'outpace store merge' makes one run of\n"
         "them. Each part measures its own baseline, and compares its methods with that. It may continue on\n"
@@ -259,7 +285,7 @@ const Command command_run = {
         "to\n"
         "end, with work left; 130 interrupted.\n"
         "\n"
-        "  outpace run configs/demo.yaml\n"
+        "  outpace run demo\n"
         "  outpace run mine.yaml --model target=DIR,draft=DIR2 --set generation.max_tokens=64\n"
         "  outpace run last\n"
         "  outpace run mine.yaml --db /tmp/mine.db --json | jq -c 'select(.event == \"sample\")'\n",

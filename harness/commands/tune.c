@@ -45,7 +45,8 @@ static const Arg OPTIONS[] = {
      .help = "of the time of a whole sweep: it takes no more, unless the space is small", .value = "X"},
     {"axis", ARG_WORDS, AT(ask.axes),
      .help = "in place of the method's own, as W=1..8 or eta=0.2,0.4; repeatable", .value = "NAME=LIST"},
-    {"draft", ARG_WORD, AT(ask.draft), .help = "a smaller model, for methods that need one", .value = "DIR"},
+    {"draft", ARG_WORD, AT(ask.draft), .help = "a smaller model, for methods that need one",
+     .value = "MODEL"},
     ADAPTER_OPTIONS(AT(ask.adapters)),
     {"inflate", ARG_WORD, AT(ask.inflate),
      .help = "inflate MODEL first, to the time of a larger one: a stand-in", .value = "SHAPE"},
@@ -238,7 +239,7 @@ const Command command_tune = {
         "least\n"
         "expected time per token. It is written to FILE, and decodes the other prompts as a check.\n"
         "\n"
-        "  outpace tune models/reference --method lookahead --dataset code\n"
+        "  outpace tune reference --method lookahead --dataset code\n"
         "  outpace tune MODEL --method ngrammys --dataset chat --axis k=1..10 --axis w=2,4,8 --budget 5m\n"
         "  outpace tune MODEL --method speculative:adaptive=confidence --draft DIR --path mine.jsonl\n"
         "  outpace tune MODEL --method lookahead --dataset code --batch 8\n"

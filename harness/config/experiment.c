@@ -36,7 +36,9 @@
 
 static const Arg MODEL_FIELDS[] = {
     TEXT(ModelSpec, name, "in tables; by default the path"),
-    TEXT(ModelSpec, target, "a Hugging Face directory; or give reference or synthesise"),
+    TEXT(ModelSpec, target,
+         "a Hugging Face directory, a GGUF file or the name of a reference model; or give reference or "
+         "synthesise"),
     TEXT(ModelSpec, reference, "a member of the reference family (models/)"),
     TEXT(ModelSpec, synthesise, "a shape (configs/shapes), with random weights"),
     TEXT(ModelSpec, inflate, "a shape to which target or reference is inflated"),

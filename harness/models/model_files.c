@@ -4,7 +4,6 @@
 #include "harness/models/models.h"
 
 #include "engine/base/file.h"
-#include "engine/base/gguf.h"
 #include "engine/base/memory.h"
 #include "engine/base/shipped.h"
 #include "engine/model/config.h"
@@ -19,43 +18,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
-
-enum { PATH_SIZE = SHIPPED_PATH };
-
-static bool has_config(const char *dir) {
-    char *path = gguf_named(dir) ? mem_printf("%s", dir) : file_path(dir, "config.json");
-    bool there = file_exists(path);
-    mem_free(path);
-    return there;
-}
-
-// --- the reference family --------------------------------------------------------------------------------
-
-// The i-th folder that may hold it: $OUTPACE_MODELS, models next to the program, in its share, and here.
-static bool reference_place(int i, char out[PATH_SIZE]) {
-    char own[PATH_SIZE];
-    const char *set = getenv("OUTPACE_MODELS");
-    shipped_own_folder(own);
-    int written = i == 0   ? snprintf(out, PATH_SIZE, "%s", set ? set : "")
-                  : i == 1 ? snprintf(out, PATH_SIZE, "%.4000s/models", own)
-                  : i == 2 ? snprintf(out, PATH_SIZE, "%.4000s/../share/outpace/models", own)
-                           : snprintf(out, PATH_SIZE, "models");
-    return written > 0 && written < PATH_SIZE && i < 4;
-}
-
-static char *find_reference(const ModelSpec *m, const char *name, Error *e) {
-    char folder[PATH_SIZE];
-    for (int i = 0; i < 4; i++) {
-        char *dir = reference_place(i, folder) ? file_path(folder, name) : NULL;
-        if (dir && has_config(dir)) return dir;
-        mem_free(dir);
-    }
-    yaml_error(m->at, e,
-               "the reference model '%s' is not there: no models/%s here or beside the program; set "
-               "OUTPACE_MODELS to the folder that holds it, or give another model with --model target=DIR",
-               name, name);
-    return NULL;
-}
 
 // --- models that are made once -----------------------------------------------------------------------------
 
@@ -104,7 +66,7 @@ static bool find_random(const ModelSpec *m, const char *cache, ModelFiles *f, Er
     SynthOptions o = synth_options(m);
     if (!cache) return yaml_error(m->at, e, "there is no place for a random model: give a --cache");
     f->target = synth_place(m->synthesise, m->seed, cache, e);
-    f->unmade = f->target && !has_config(f->target);
+    f->unmade = f->target && !shipped_model_at(f->target);
     return f->target && (!f->unmade || synth_describe(&o, &f->model, e)) ? true : within(m, e);
 }
 
@@ -112,24 +74,26 @@ static bool make_random(const ModelSpec *m, const ModelFiles *f, const Progress 
     SynthOptions o = synth_options(m);
     o.progress = *progress;
     int lock = lock_directory(f->target, e);
-    bool ok = lock >= 0 && (has_config(f->target) || model_synth(f->target, &o, e));
+    bool ok = lock >= 0 && (shipped_model_at(f->target) || model_synth(f->target, &o, e));
     if (lock >= 0) close(lock);
     return ok || within(m, e);
 }
 
 // --- all of them -----------------------------------------------------------------------------------------
 
-// A model used with a reference model: a member of its family by name, or a path.
-static bool find_beside(const ModelSpec *m, const char *path, char **out, Error *e) {
-    bool is_path = !path || !m->reference || strchr(path, '/');
-    *out = !path ? NULL : is_path ? mem_text(path, strlen(path)) : find_reference(m, path, e);
-    return !path || *out;
+// A name in a config as a path; beside a reference model, a word without a slash is a member of its family.
+static bool find_named(const ModelSpec *m, const char *name, bool member, char **out, Error *e) {
+    *out = !name ? NULL : member ? shipped_member(name, e) : shipped_model(name, e);
+    return !name || *out || within(m, e);
+}
+
+static bool find_beside(const ModelSpec *m, const char *name, char **out, Error *e) {
+    return find_named(m, name, name && m->reference && !strchr(name, '/'), out, e);
 }
 
 static bool find_target(const ModelSpec *m, const char *cache, ModelFiles *f, Error *e) {
     if (!m->target && !m->reference) return find_random(m, cache, f, e);
-    f->target = m->target ? mem_text(m->target, strlen(m->target)) : find_reference(m, m->reference, e);
-    return f->target != NULL;
+    return find_named(m, m->target ? m->target : m->reference, !m->target, &f->target, e);
 }
 
 // --- inflated models -------------------------------------------------------------------------------------

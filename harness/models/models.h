@@ -50,7 +50,7 @@ char *inflated_open(const char *cache, const InflateOptions *o, Error *e); // ma
 
 // Rows of the target's adapters in a command's options; `at`: the offset of ModelChoice.adapters.
 #define ADAPTER_OPTION(key, role, at, text) \
-    { key, ARG_WORD, (at) + (role) * sizeof(char *), .help = text, .value = "DIR" }
+    { key, ARG_WORD, (at) + (role) * sizeof(char *), .help = text, .value = "MODEL" }
 #define ADAPTER_OPTIONS(at)                                                                            \
     ADAPTER_OPTION("adapter", ADAPTER_ANY, at, "Kangaroo's adapter, or the only one of what follows"), \
         ADAPTER_OPTION("heads", ADAPTER_FOR_MEDUSA, at, "Medusa's heads"),                             \

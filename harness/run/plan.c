@@ -579,14 +579,13 @@ static bool open_all(Plan *p, size_t n, const SweepOptions *o, Error *e) {
     return ok;
 }
 
-// "configs/NAME", as in a clone of the repository, works elsewhere too: it means the config that ships with
-// the program.
 static bool read_config(Plan *p, const char *file, size_t *n, Error *e) {
-    static const char ours[] = "configs/";
-    bool elsewhere = !file_exists(file) && strncmp(file, ours, sizeof ours - 1) == 0;
-    char *path = elsewhere ? shipped_path(file + sizeof ours - 1) : NULL;
-    bool ok = file_read(path ? path : file, YAML_BYTES, &p->config, n, e);
-    p->file = mem_text(file, strlen(file));
+    Error why = {0};
+    char *ours = file_exists(file) ? NULL : shipped_config(file, &why);
+    char *path = ours ? shipped_path(strchr(ours, '/') + 1) : NULL;
+    bool ok = !why.kind && file_read(path ? path : file, YAML_BYTES, &p->config, n, e);
+    if (why.kind) *e = why;
+    p->file = ours ? ours : mem_text(file, strlen(file));
     mem_free(path);
     return ok;
 }

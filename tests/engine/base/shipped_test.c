@@ -61,8 +61,86 @@ static void lists_them_in_order(void **state) {
     text_release(&names);
 }
 
+static void make_models(void **state) {
+    static const char *const FILES[] = {"models/able/config.json", "models/baker.gguf", "models/notes/a.txt",
+                                        "mine/config.json", "file"};
+    Error e = {0};
+    for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) {
+        const char *path = folder_path(*state, FILES[i]);
+        char *folder = file_directory(path);
+        if (!file_make_directory(folder, &e) || !file_write(path, "{}", 2, &e)) fail_msg("%s", e.text);
+        mem_free(folder);
+    }
+    assert_int_equal(setenv("OUTPACE_MODELS", folder_path(*state, "models"), 1), 0);
+}
+
+static void models(void **state) {
+    static const struct {
+        const char *name, *want;
+    } FOUND[] = {{"able", "models/able"},
+                 {"models/able", "models/able"},
+                 {"baker.gguf", "models/baker.gguf"},
+                 {"mine", "mine"},
+                 {"file", "file"}}, // the command tells why it isn't one
+        NONE[] = {
+            {"abel", "there is no model 'abel'; did you mean 'able'?"},
+            {"zebra", "there is no model 'zebra', and nothing is downloaded: give the folder of a Hugging "
+                      "Face model, a GGUF file, or one of able, baker.gguf"},
+            {"models/zebra", "one of able, baker.gguf"},
+            {"Able/baker-7b", "fetch it by 'hf download Able/baker-7b --local-dir baker-7b', then give "
+                              "'baker-7b'"},
+            {"notes", "there is no model 'notes'"},
+        };
+    make_models(state);
+    for (size_t i = 0; i < sizeof FOUND / sizeof *FOUND; i++) {
+        Error e = {0};
+        bool whole = i > 2;
+        char *got = shipped_model(whole ? folder_path(*state, FOUND[i].name) : FOUND[i].name, &e);
+        const char *want = folder_path(*state, FOUND[i].want);
+        if (!got || strcmp(got, want) != 0)
+            fail_msg("%s: wanted %s, got %s", FOUND[i].name, want, got ? got : e.text);
+        mem_free(got);
+    }
+    for (size_t i = 0; i < sizeof NONE / sizeof *NONE; i++) {
+        Error e = {0};
+        assert_null(shipped_model(NONE[i].name, &e));
+        if (!strstr(e.text, NONE[i].want))
+            fail_msg("%s: wanted '%s', got '%s'", NONE[i].name, NONE[i].want, e.text);
+    }
+    Text names = {0};
+    shipped_models(&names);
+    assert_true(strncmp(text_get(&names), "able\nbaker.gguf\n", 16) == 0);
+    text_release(&names);
+    unsetenv("OUTPACE_MODELS");
+}
+
+static void configs(void **state) {
+    static const char *const FOUND[] = {"one", "one.yaml", "configs/one", "configs/one.yaml"};
+    static const char *const NONE[][2] = {
+        {"ome", "there is no config 'ome'; did you mean 'configs/one.yaml'?"},
+        {"configs/one.yml", "there is no config 'configs/one.yml'; did you mean 'configs/one.yaml'?"},
+        {"ome.yaml", ""}, // a file of the user's
+        {"zebra", ""}};
+    Error e = {0};
+    if (!file_write(folder_path(*state, "one.yaml"), "{}", 2, &e)) fail_msg("%s", e.text);
+    assert_int_equal(setenv("OUTPACE_CONFIGS", folder_path(*state, "."), 1), 0);
+    for (size_t i = 0; i < sizeof FOUND / sizeof *FOUND; i++) {
+        char *got = shipped_config(FOUND[i], &e);
+        if (!got || strcmp(got, "configs/one.yaml") != 0)
+            fail_msg("%s: wanted configs/one.yaml, got %s", FOUND[i], got ? got : e.text);
+        mem_free(got);
+    }
+    for (size_t i = 0; i < sizeof NONE / sizeof *NONE; i++) {
+        e = (Error){0};
+        assert_null(shipped_config(NONE[i][0], &e));
+        if (strcmp(e.text, NONE[i][1]) != 0)
+            fail_msg("%s: wanted '%s', got '%s'", NONE[i][0], NONE[i][1], e.text);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(names_and_paths),
-                                       cmocka_unit_test(lists_them_in_order)};
+                                       cmocka_unit_test(lists_them_in_order), cmocka_unit_test(models),
+                                       cmocka_unit_test(configs)};
     return cmocka_run_group_tests(tests, folder_setup, folder_teardown);
 }

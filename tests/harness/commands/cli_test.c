@@ -48,6 +48,7 @@ static void without_arguments(void **state) {
 
 static void mistakes(void **state) {
     Cli *cli = *state;
+    setenv("OUTPACE_MODELS", cli->folder, 1);
     static const char *const rows[][2] = {
         {"genrate", "outpace: there is no command 'genrate'; did you mean 'generate'?\n"},
         {"zebra", "outpace: there is no command 'zebra'; 'outpace --help' lists them\n"},
@@ -68,17 +69,51 @@ static void mistakes(void **state) {
          "outpace: token 1 of the prompt is 600, outside the vocabulary of 512\n"},
         {"generate tiny x --device gpu",
          "outpace: there is no device 'gpu': cpu, cuda[:n][,cuda:m..], auto and null are known\n"},
-        {"generate nowhere x",
-         "outpace: there is no directory 'nowhere': give the directory of a Hugging Face model; "
-         "nothing is downloaded\n"},
+        {"generate tini x", "outpace: there is no model 'tini'; did you mean 'tiny'?\n"},
+        {"generate tiny x --draft=tini",
+         "outpace: --draft: there is no model 'tini'; did you mean 'tiny'?\n"},
+        {"generate acme/tiny-1b x", "outpace: there is no model 'acme/tiny-1b' here, and nothing is "
+                                    "downloaded: fetch it by 'hf download "
+                                    "acme/tiny-1b --local-dir tiny-1b', then give 'tiny-1b'\n"},
         {"generate tiny 'far too long' -c 3",
          "outpace: the prompt has 8 tokens, the context holds 3; shorten it or raise --context\n"},
-        {"model",
-         "outpace: model: usage: outpace model synth SHAPE DIR | adapter|inflate|quantise MODEL DIR | "
-         "info DIR | shapes\n"},
+        {"model tiny",
+         "outpace: model: usage: outpace model info|synth|adapter|inflate|quantise|shapes ...\n"},
+        {"model info", "outpace: model info: usage: outpace model info MODEL [OPTIONS]\n"},
         {"methods jacoby", "outpace: there is no method 'jacoby'; did you mean 'jacobi'?\n"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) cli_expect_error(cli, 2, rows[i][0], rows[i][1]);
+    unsetenv("OUTPACE_MODELS");
+}
+
+// Every command takes a model by its name, as configs do.
+static void models_by_name(void **state) {
+    Cli *cli = *state;
+    static const char *const lines[] = {
+        "generate known hi -n 2 -m speculative --draft=known",
+        "generate known hi -n 2 -m kangaroo --adapter models/known-adapter",
+        "verify models/known -n 1 --max-tokens 2 -m jacobi",
+        "tokenizer encode known hi",
+        "tokenizer decode known 3",
+        "model info known",
+        "model quantise known coded",
+        "quality coded --against known --path a.txt --greedy 0",
+        "bench known --tokens 1 --context 8 --samples 1 --seconds 0 --device null",
+        "datasets index a.txt --model known -o a.store",
+        "replay --path a.jsonl --model known --resamples 100",
+        "plan a.yaml --check",
+        "plan a.yaml --check --model target=known,draft=models/known",
+    };
+    folder_write(cli->folder, "a.txt", "hello there\n");
+    folder_write(cli->folder, "a.jsonl", "{\"prompt\": \"one\", \"reference\": \"two\"}\n");
+    folder_write(cli->folder, "a.yaml",
+                 "name: a\nmodels: [{name: k, target: known, draft: known}]\n"
+                 "datasets: [{name: a, path: a.jsonl}]\nmethods: [speculative]\n");
+    cli_run(cli, 0, "model synth tiny family/known");
+    cli_run(cli, 0, "model adapter family/known family/known-adapter --exit-layer 1");
+    setenv("OUTPACE_MODELS", "family", 1);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) cli_run(cli, 0, lines[i]);
+    unsetenv("OUTPACE_MODELS");
 }
 
 static void expect_within(Cli *cli, const char *line, const char *want) {
@@ -102,9 +137,8 @@ static void lists(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(help),
-        cmocka_unit_test(without_arguments),
-        cmocka_unit_test(mistakes),
+        cmocka_unit_test(help),     cmocka_unit_test(without_arguments),
+        cmocka_unit_test(mistakes), cmocka_unit_test(models_by_name),
         cmocka_unit_test(lists),
     };
     return cmocka_run_group_tests(tests, cli_set_up, cli_tear_down);

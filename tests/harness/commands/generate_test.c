@@ -509,8 +509,8 @@ static void second_models(void **state) {
         cli, 2, "generate tiny --ids 1 --method kangaroo",
         "outpace: method 'kangaroo': an adapter on one of the target's lower layers is needed: give one "
         "with --adapter DIR, in a config adapter: DIR\n");
-    cli_expect_error(cli, 2, "generate tiny --ids 1 --method kangaroo --adapter nowhere",
-                     "outpace: --adapter 'nowhere': cannot read 'nowhere/config.json': give an adapter's "
+    cli_expect_error(cli, 2, "generate tiny --ids 1 --method kangaroo --adapter .",
+                     "outpace: --adapter '.': cannot read './config.json': give an adapter's "
                      "directory\n");
     cli_expect_error(
         cli, 2, "model adapter tiny never --exit-layer 9",

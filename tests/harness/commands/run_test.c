@@ -417,7 +417,7 @@ static void mistakes(void **state) {
         {"datasets.own.path=nowhere.jsonl", "nowhere.jsonl"},
         {"datasets.own.template=vicunna", "did you mean 'vicuna'"},
         {"models.tiny.target=nowhere", "nowhere"},
-        {"models=[{reference: nobody}]", "the reference model 'nobody'"},
+        {"models=[{reference: nobody}]", "there is no model 'nobody'"},
         {"methods=[jakobi]", "did you mean 'jacobi'"},
         {"hardware.math=fast", "math"},
         {"hardware.weights=held", "weights: held needs device cpu, and a point has it on 'null'"},
@@ -515,6 +515,31 @@ static void in_order(const char *folder, const char *config, const char *set) {
                   "--set", "hardware.device=cpu");
     assert_non_null(strstr(text_get(&c.out), "1 points, 0 cannot be run"));
     child_release(&c);
+}
+
+// A config that ships, by its name, until the store has a run of that name.
+static void configs_by_name(void **state) {
+    static const char *const NOTES[] = {
+        "note: 'n.db' has no run 'mine': taking 'configs/mine.yaml'\n",
+        "note: continuing the run 'mine' of 'n.db'; the config is 'configs/mine.yaml'\n"};
+    folder_write(*state, "mine.yaml",
+                 "name: mine\nmodels: [{name: tiny, target: tiny}]\nhardware: {device: 'null'}\n"
+                 "datasets: [{name: own, path: own.jsonl, limit: 1}]\nmethods: [jacobi]\n");
+    setenv("OUTPACE_CONFIGS", *state, 1);
+    for (int i = 0; i < 2; i++) {
+        Child c;
+        CHILD_OUTPACE(&c, *state, 0, "run", "mine", "--db", "n.db");
+        if (!strstr(text_get(&c.err), NOTES[i]))
+            fail_msg("run mine, time %d: wanted '%s', got '%s'", i + 1, NOTES[i], text_get(&c.err));
+        child_release(&c);
+    }
+    assert_int_equal(stores_ask(*state, "n.db", "SELECT count(*) FROM run"), 1);
+    Child c;
+    CHILD_OUTPACE(&c, *state, 2, "run", "mime", "--db", "n.db");
+    assert_string_equal(text_get(&c.err),
+                        "outpace: there is no config 'mime'; did you mean 'configs/mine.yaml'?\n");
+    child_release(&c);
+    unsetenv("OUTPACE_CONFIGS");
 }
 
 static void models(void **state) {
@@ -639,6 +664,7 @@ int main(void) {
                                        cmocka_unit_test(prompts_too_long),
                                        cmocka_unit_test(prompts_left_out),
                                        cmocka_unit_test(smaller_scale),
+                                       cmocka_unit_test(configs_by_name),
                                        cmocka_unit_test(models),
                                        cmocka_unit_test(demo),
                                        cmocka_unit_test(plans),

@@ -102,7 +102,8 @@ static void templates(void **state) {
 
 static void refused(void **state) {
     (void)state;
-    expect_error("'/nowhere' has neither tokenizer.json", tokenize(2, NULL, "/nowhere", "x", NULL, NULL));
+    expect_error("there is no model '/nowhere'", tokenize(2, NULL, "/nowhere", "x", NULL, NULL));
+    expect_error("'/tmp' has neither tokenizer.json", tokenize(2, NULL, "/tmp", "x", NULL, NULL));
     expect_error("there is no template 'lama-2', did you mean 'llama-2'",
                  tokenize(2, NULL, FIXTURES "llama2", "x", "--template", "lama-2"));
     expect_error("--system needs a --template", tokenize(2, NULL, FIXTURES "llama2", "x", "--system", "y"));

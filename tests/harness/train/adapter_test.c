@@ -199,7 +199,7 @@ static void refusals(void **state) {
             "medusa");
     REFUSED(*state, "unknown adapter variant 'none'", "adapter", "heart", "--text", "rhymes.txt", "-o", "a",
             "--variant", "none");
-    REFUSED(*state, "there is no directory", "heads", "nowhere", "--text", "rhymes.txt", "-o", "a");
+    REFUSED(*state, "there is no model 'nowhere'", "heads", "nowhere", "--text", "rhymes.txt", "-o", "a");
     REFUSED(*state, "multiple of the 64 rows", "heads", "heart", "--text", "rhymes.txt", "-o", "a", "--batch",
             "100");
     REFUSED(*state, "usage", "adapters", "heart");
