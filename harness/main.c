@@ -39,18 +39,24 @@ static const char LESSON[] =
     "\n"
     "usage: outpace COMMAND [ARGUMENTS]      outpace COMMAND --help teaches one\n"
     "\n"
-    "Try first:\n"
-    "  outpace model synth tiny /tmp/tiny           write a small random model\n"
-    "  outpace generate /tmp/tiny \"Hello\" --stats    generate with it, one token a step\n"
-    "  outpace generate /tmp/tiny \"Hello\" --stats --method prompt-lookup\n"
-    "\n"
-    "Commands:\n";
+    "Try first, with models that come with the program:\n"
+    "  outpace generate reference \"Once upon a time\" --stats      one token a step\n"
+    "  outpace generate reference \"Once upon a time\" --stats --method speculative --draft draft\n"
+    "                                                             the same text in a third of the steps\n"
+    "  outpace verify reference --draft draft                     every method writes the same text\n"
+    "  outpace run demo                                           methods side by side: S and speedup\n";
 
 static void print_help(void) {
     terminal_printf("%s", LESSON);
-    for (size_t i = 0; commands[i]; i++)
+    for (size_t i = 0; commands[i]; i++) {
+        if (command_group(i)) terminal_printf("\n%s:\n", command_group(i));
         terminal_printf("  %-11s %s\n", commands[i]->name, commands[i]->summary);
+    }
 }
+
+// Options without a command.
+static const char *const LONE[] = {"--help", "--version"};
+static const char *lone_at(const void *table, size_t i) { return ((const char *const *)table)[i]; }
 
 static const char *name_at(const void *table, size_t i) { return ((const Command *const *)table)[i]->name; }
 
@@ -63,8 +69,12 @@ static const Command *find(const char *name, Error *e) {
             error_input(e, "'outpace %s' is now 'outpace %s'", name, OLD[i].now);
             return NULL;
         }
-    const char *nearest = suggest(name, commands, count, name_at);
-    if (nearest) error_input(e, "there is no command '%s'; did you mean '%s'?", name, nearest);
+    bool option = name[0] == '-';
+    const char *nearest = option ? suggest(name, LONE, sizeof LONE / sizeof *LONE, lone_at)
+                                 : suggest(name, commands, count, name_at);
+    if (nearest)
+        error_input(e, "there is no %s '%s'; did you mean '%s'?", option ? "option" : "command", name,
+                    nearest);
     else error_input(e, "there is no command '%s'; 'outpace --help' lists them", name);
     return NULL;
 }
@@ -205,13 +215,21 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     return is_written(e);
 }
 
+static bool is_help(const char *word) {
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
+}
+
 int main(int argc, char **argv) {
+    char help[] = "--help";
     Error e = {0};
     int code = EXIT_DONE;
     signal(SIGPIPE, SIG_IGN); // a reader that left is a failed write, not our death
     shrunk_catch();
-    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-        strcmp(argv[1], "help") == 0) {
+    if (argc > 2 && is_help(argv[1])) { // "help run" is "run --help"
+        memmove(argv + 1, argv + 2, (size_t)(argc - 2) * sizeof *argv);
+        argv[argc - 1] = help;
+    }
+    if (argc < 2 || is_help(argv[1])) {
         print_help();
         if (argc < 2) return EXIT_USAGE;
         if (is_written(&e)) return EXIT_DONE;

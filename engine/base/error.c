@@ -104,16 +104,27 @@ int suggest_distance(const char *a, const char *b) {
     return rows[n % 3][m];
 }
 
+static int common_prefix(const char *a, const char *b) {
+    int n = 0;
+    while (a[n] && a[n] == b[n]) n++;
+    return n;
+}
+
+// People type beginnings: letters in common there count half an edit each, and a word that begins a name is
+// that name.
 const char *suggest(const char *word, const void *table, size_t count,
                     const char *(*name_at)(const void *, size_t)) {
-    int best = LONGEST, allowed = (int)strlen(word) / 3 + 1;
+    int best = 2 * LONGEST, length = (int)strlen(word);
+    int allowed = length / 3 + 1 < LONGEST ? length / 3 + 1 : LONGEST - 1;
     const char *found = NULL;
     for (size_t i = 0; i < count; i++) {
-        int d = suggest_distance(word, name_at(table, i));
-        if (d < best) {
-            best = d;
-            found = name_at(table, i);
+        const char *name = name_at(table, i);
+        int common = common_prefix(word, name), d = suggest_distance(word, name);
+        if (length > 2 && common == length) d = 0;
+        if (d <= allowed && 2 * d - common < best) {
+            best = 2 * d - common;
+            found = name;
         }
     }
-    return best <= allowed ? found : NULL;
+    return found;
 }

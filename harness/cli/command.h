@@ -37,7 +37,8 @@ extern const Command command_bench, command_compare, command_completions, comman
     command_simulate, command_sql, command_status, command_store, command_table, command_tokenizer,
     command_train, command_tune, command_verify;
 
-extern const Command *const commands[]; // all of them, NULL last
+extern const Command *const commands[]; // all of them, in the order of --help, NULL last
+const char *command_group(size_t i);    // the heading above commands[i] in --help; NULL: none
 
 // Parts of other commands, which live in files of their own.
 extern const Command command_bench_store, command_datasets_index, command_plan_slurm, command_store_export,

@@ -1,17 +1,32 @@
 // The table of the subcommands, in the order of --help: main finds them here, and completions describe them.
 #include "harness/cli/command.h"
 
+#include <stddef.h>
+
+// clang-format off
 const Command *const commands[] = {
-    &command_generate, &command_verify,   &command_methods,
-    &command_model,    &command_quality,  &command_tokenizer,
-    &command_train,    &command_run,      &command_plan,
-    &command_status,   &command_show,     &command_compare,
-    &command_table,    &command_plot,     &command_report,
-    &command_sql,      &command_store,    &command_bench,
-    &command_fit,      &command_simulate, &command_replay,
-    &command_tune,     &command_datasets, &command_completions,
-    &command_schema,   &command_doctor,   NULL,
+    &command_generate, &command_verify, &command_methods, &command_run, &command_plan, &command_status,
+    &command_show, &command_compare,
+    &command_report, &command_plot, &command_table, &command_sql, &command_store,
+    &command_bench, &command_fit, &command_simulate, &command_tune, &command_replay, &command_doctor,
+    &command_model, &command_quality, &command_tokenizer, &command_train, &command_datasets,
+    &command_completions, &command_schema, NULL,
 };
+// clang-format on
+
+const char *command_group(size_t i) {
+    static const struct {
+        const Command *first;
+        const char *heading;
+    } GROUPS[] = {{&command_generate, "Decode, and compare methods"},
+                  {&command_report, "Results"},
+                  {&command_bench, "Costs and prices"},
+                  {&command_model, "Models and texts"},
+                  {&command_completions, "For shells and editors"}};
+    for (size_t g = 0; g < sizeof GROUPS / sizeof *GROUPS; g++)
+        if (GROUPS[g].first == commands[i]) return GROUPS[g].heading;
+    return NULL;
+}
 
 void command_sets(const Command *c, ArgSet out[COMMAND_SETS]) {
     out[0] = (ArgSet){c->options, c->option_count, 0, NULL};

@@ -66,13 +66,18 @@ static const char *name_at(const void *table, size_t i) { return ((const char *c
 
 static void suggestions(void **state) {
     (void)state;
-    static const char *const names[] = {"lookahead", "jacobi", "prompt_lookup", "speculative", "kangaroo"};
+    static const char *const names[] = {"lookahead", "jacobi",         "prompt_lookup",        "speculative",
+                                        "kangaroo",  "reference-code", "reference-mathematics"};
     static const char *const rows[][2] = {
         {"lookahaed", "lookahead"},
         {"jakobi", "jacobi"},
         {"prompt-lookup", "prompt_lookup"},
         {"kangaro", "kangaroo"},
         {"jacobi", "jacobi"},
+        {"reference-math", "reference-mathematics"}, // it begins the name, though it is nearer to the other
+        {"reference-cod", "reference-code"},
+        {"kan", "kangaroo"},
+        {"ka", NULL},
         {"medusa", NULL},
         {"", NULL},
         {"x", NULL},

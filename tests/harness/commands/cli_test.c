@@ -22,10 +22,11 @@ static void help(void **state) {
     Cli *cli = *state;
     const Child *c = cli_run(cli, 0, "--help");
     char *all = mem_text(text_get(&c->out), c->out.length);
-    char *names = strstr(all, "Commands:\n");
+    char *names = strstr(all, "\n\nDecode, and compare methods:\n");
     int count = 0;
     assert_non_null(names);
-    for (char *save, *row = strtok_r(names + 10, "\n", &save); row; row = strtok_r(NULL, "\n", &save)) {
+    for (char *save, *row = strtok_r(names, "\n", &save); row; row = strtok_r(NULL, "\n", &save)) {
+        if (row[0] != ' ') continue; // a heading
         char name[32] = "", line[64], usage[64];
         assert_int_equal(sscanf(row, "%31s", name), 1);
         snprintf(line, sizeof line, "%s --help", name);
@@ -51,6 +52,8 @@ static void mistakes(void **state) {
     setenv("OUTPACE_MODELS", cli->folder, 1);
     static const char *const rows[][2] = {
         {"genrate", "outpace: there is no command 'genrate'; did you mean 'generate'?\n"},
+        {"--verison", "outpace: there is no option '--verison'; did you mean '--version'?\n"},
+        {"help genrate", "outpace: there is no command 'genrate'; did you mean 'generate'?\n"},
         {"zebra", "outpace: there is no command 'zebra'; 'outpace --help' lists them\n"},
         {"generate tiny x --max-token 3",
          "outpace: generate: there is no option --max-token; did you mean --max-tokens?\n"},
@@ -116,6 +119,19 @@ static void models_by_name(void **state) {
     unsetenv("OUTPACE_MODELS");
 }
 
+// As git and cargo have it.
+static void help_of_a_command(void **state) {
+    Cli *cli = *state;
+    static const char *const rows[] = {"help run", "--help run", "-h run", "help store export"};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char want[64];
+        snprintf(want, sizeof want, "usage: outpace %s ", strchr(rows[i], ' ') + 1);
+        const char *out = cli_out(cli, rows[i]);
+        if (strncmp(out, want, strlen(want)) != 0)
+            fail_msg("outpace %s: wanted '%s', got '%.80s'", rows[i], want, out);
+    }
+}
+
 static void expect_within(Cli *cli, const char *line, const char *want) {
     if (!strstr(cli_out(cli, line), want))
         fail_msg("outpace %s: wanted '%s', got '%s'", line, want, text_get(&cli->last.out));
@@ -137,9 +153,8 @@ static void lists(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(help),     cmocka_unit_test(without_arguments),
-        cmocka_unit_test(mistakes), cmocka_unit_test(models_by_name),
-        cmocka_unit_test(lists),
+        cmocka_unit_test(help),     cmocka_unit_test(help_of_a_command), cmocka_unit_test(without_arguments),
+        cmocka_unit_test(mistakes), cmocka_unit_test(models_by_name),    cmocka_unit_test(lists),
     };
     return cmocka_run_group_tests(tests, cli_set_up, cli_tear_down);
 }
