@@ -8,7 +8,7 @@ PKG_CONFIG = pkg-config
 include tools/package/cross.mk
 
 # Not for targets that build nothing here, or build through a make of their own.
-ifeq ($(filter help clean,$(MAKECMDGOALS)),)
+ifeq ($(filter help clean uninstall,$(MAKECMDGOALS)),)
 ifeq ($(MAKELEVEL),0)
 # ./setup is quiet and quick if nothing is missing. Only demo and tests install.
 SETUP   := $(shell ./setup $(if $(ROOT),$(MACHINE),$(if $(filter demo test%,$(MAKECMDGOALS)),,check)) >&2 || echo failed)
@@ -122,7 +122,7 @@ help:
 	@echo "make wheel      a Python wheel of it, for pip and uv, in build/; both cross-compile with MACHINE=aarch64"
 	@echo "make gpu-check  check the CUDA engine on a GPU; gpu-bench times it; gpu-bundle packs both for another machine (NVCC=/path/to/nvcc)"
 	@echo "make man        the manual page, build/outpace.1"
-	@echo "make install    PREFIX=$(PREFIX)"
+	@echo "make install    PREFIX=$(PREFIX); uninstall removes exactly what it put there"
 	@echo "make clean      remove everything that was built"
 	@echo "settings        V=1 (whole commands) CC=$(CC) OPT=$(OPT) PREFIX=$(PREFIX) BUILD=$(BUILD)"
 

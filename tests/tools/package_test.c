@@ -74,8 +74,65 @@ static void as_on_an_arm(void **state) {
         "CC=aarch64-linux-gnu-gcc RUN='qemu-aarch64-static -L /usr/aarch64-linux-gnu' TOO_OLD=2.17");
 }
 
+// What was there stays, and what others put there later; nothing else is left.
+static void removes_what_it_installed(void **state) {
+    static const char SCRIPT[] =
+        "set -e; here=$PWD; cd $0/../..; mkdir -p $here/p/share/man; printf '#!/bin/sh\\necho page\\n' "
+        ">$here/program;"
+        " chmod +x $here/program; touch $here/p/share/man/theirs; find $here/p | sort >$here/before;"
+        " for i in 1 2; do tools/package/install $here/p $here/program; done;"
+        " [ $($here/p/bin/outpace) = page ]; [ -f $here/p/share/outpace/models/reference/config.json ];"
+        " [ -f $here/p/share/outpace/configs/demo.yaml ]; touch $here/p/share/outpace/mine;"
+        " tools/package/install --remove $here/p; rm $here/p/share/outpace/mine; rmdir $here/p/share/outpace;"
+        " find $here/p | sort | cmp - $here/before; ! tools/package/install --remove $here/p";
+    char folder[FOLDER_PATH_SIZE];
+    Child c;
+    (void)state;
+    folder_make(folder);
+    if (run_in(folder, &c, SCRIPT) || !strstr(text_get(&c.err), "uninstall: nothing is installed in '"))
+        fail_msg("install: code %d: %s%s", c.code, text_get(&c.out), text_get(&c.err));
+    child_release(&c);
+    folder_remove(folder);
+}
+
+// The module of the wheel: its version, and the program's words as an exception.
+static void called_from_python(void **state) {
+    static const char SCRIPT[] =
+        "set -e; mkdir -p m/outpace m/outpace-9.9.dist-info bin; cp $0/outpace.py m/outpace/__init__.py;"
+        " printf 'Name: outpace\\nVersion: 9.9\\n' >m/outpace-9.9.dist-info/METADATA; ln -s $PROGRAM "
+        "bin/outpace;"
+        " cat >call.py <<END\n"
+        "import outpace\n"
+        "outpace.program = lambda: 'bin/outpace'\n"
+        "print(outpace.__version__)\n"
+        "for call in (lambda: outpace.run('none.yaml'), lambda: outpace.sql('none.db', 'SELECT 1')):\n"
+        "    try:\n        call()\n    except outpace.Error as e:\n        print(e.code, e)\n"
+        "END\n"
+        "PYTHONPATH=m python3 call.py 2>shown; cat shown";
+    static const char WANT[] = "9.9\n2 cannot open 'none.yaml': No such file or directory\n"
+                               "2 store 'none.db': there is none; 'outpace run CONFIG' makes it\n"
+                               "outpace: cannot open 'none.yaml': No such file or directory\n";
+    char folder[FOLDER_PATH_SIZE], command[sizeof SCRIPT + FOLDER_PATH_SIZE];
+    const char *program = getenv("OUTPACE");
+    char *here = realpath(program ? program : "./outpace", NULL);
+    Child c;
+    (void)state;
+    assert_non_null(here);
+    int missing = run_in(NULL, &c, "command -v python3");
+    child_release(&c);
+    if (missing) skip();
+    folder_make(folder);
+    snprintf(command, sizeof command, "PROGRAM=%s; %s", here, SCRIPT);
+    if (run_in(folder, &c, command) || strcmp(text_get(&c.out), WANT) != 0)
+        fail_msg("wanted '%s', got '%s%s'", WANT, text_get(&c.out), text_get(&c.err));
+    child_release(&c);
+    folder_remove(folder);
+    free(here);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(needs_only_the_old_library),
-                                       cmocka_unit_test(as_on_an_arm)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(needs_only_the_old_library), cmocka_unit_test(as_on_an_arm),
+        cmocka_unit_test(removes_what_it_installed), cmocka_unit_test(called_from_python)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,10 +27,11 @@ wheel: portable
 	@./setup wheel && tools/package/wheel ./$(PORTABLE) $(GLIBC) $(MACHINE) '$(ROOT)' $(EMULATOR)
 
 install: outpace
-	install -D outpace $(DESTDIR)$(PREFIX)/bin/outpace
-	tools/package/share $(DESTDIR)$(PREFIX)/share ./outpace
+	@tools/package/install $(DESTDIR)$(PREFIX) ./outpace
+uninstall:
+	@tools/package/install --remove $(DESTDIR)$(PREFIX)
 
 man: outpace
 	@./outpace completions man >$(BUILD)/outpace.1 && echo "wrote $(BUILD)/outpace.1: man -l shows it"
 
-.PHONY: portable wheel install man
+.PHONY: portable wheel install uninstall man
