@@ -203,16 +203,17 @@ static bool is_stored(const char *db, const char *word) {
     return is;
 }
 
-// A stored run comes before a config that ships under the same name.
+// A stored run comes before a config that ships under the same name, except with settings, which it can't
+// take.
 static bool open_word(Plan *p, const char *word, const RunOptions *o, Error *e) {
     const char *db = o->sweep.db;
     bool file = is_file(word), stored = !file && is_stored(db, word);
     char *config = file ? NULL : shipped_config(word, stored ? NULL : e);
+    stored = stored && (!config || check_stored_options(o, NULL));
     if (config && stored)
         fprintf(stderr, "note: continuing the run '%s' of '%s'; the config is '%s'\n", SHOWN(word), SHOWN(db),
                 config);
-    else if (config)
-        fprintf(stderr, "note: '%s' has no run '%s': taking '%s'\n", SHOWN(db), SHOWN(word), config);
+    else if (config) fprintf(stderr, "note: running '%s'\n", config);
     file = file || (config && !stored);
     mem_free(config);
     if (file) return plan_open(p, word, &o->sweep, e);

@@ -520,20 +520,21 @@ static void in_order(const char *folder, const char *config, const char *set) {
 // A config that ships, by its name, until the store has a run of that name.
 static void configs_by_name(void **state) {
     static const char *const NOTES[] = {
-        "note: 'n.db' has no run 'mine': taking 'configs/mine.yaml'\n",
-        "note: continuing the run 'mine' of 'n.db'; the config is 'configs/mine.yaml'\n"};
+        "note: running 'configs/mine.yaml'\n",
+        "note: continuing the run 'mine' of 'n.db'; the config is 'configs/mine.yaml'\n",
+        "note: running 'configs/mine.yaml'\n"};
     folder_write(*state, "mine.yaml",
                  "name: mine\nmodels: [{name: tiny, target: tiny}]\nhardware: {device: 'null'}\n"
                  "datasets: [{name: own, path: own.jsonl, limit: 1}]\nmethods: [jacobi]\n");
     setenv("OUTPACE_CONFIGS", *state, 1);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         Child c;
-        CHILD_OUTPACE(&c, *state, 0, "run", "mine", "--db", "n.db");
+        CHILD_OUTPACE(&c, *state, 0, "run", "mine", "--db", "n.db", i == 2 ? "--threads" : NULL, "1");
         if (!strstr(text_get(&c.err), NOTES[i]))
             fail_msg("run mine, time %d: wanted '%s', got '%s'", i + 1, NOTES[i], text_get(&c.err));
         child_release(&c);
     }
-    assert_int_equal(stores_ask(*state, "n.db", "SELECT count(*) FROM run"), 1);
+    assert_int_equal(stores_ask(*state, "n.db", "SELECT count(*) FROM run"), 2);
     Child c;
     CHILD_OUTPACE(&c, *state, 2, "run", "mime", "--db", "n.db");
     assert_string_equal(text_get(&c.err),
