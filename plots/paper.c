@@ -39,11 +39,11 @@ bool paper_add(Paper *p, Store *store, const Figure *f, int64_t run, const char 
     bool ok = plot_data(store, f, run, computed, NULL, &d, e);
     if (ok && d.count) {
         PlotOptions o = *p->o;
-        o.width_mm = width_of(p, &d);
+        if (!p->no_page) o.width_mm = width_of(p, &d);
         text_printf(&path, "%s/%s.%s", p->folder, f->name, plot_format_names[o.format]);
         if (o.notes) plot_left_out(f, &d, o.notes);
         ok = plot_draw(f, &d, &o, text_get(&path), p->out, e) &&
-             put_figure(p, store, f, run, computed, &d, o.width_mm, e);
+             (p->no_page || put_figure(p, store, f, run, computed, &d, o.width_mm, e));
         p->count++;
     }
     text_release(&path);
@@ -53,6 +53,7 @@ bool paper_add(Paper *p, Store *store, const Figure *f, int64_t run, const char 
 
 bool paper_finish(Paper *p, Error *e) {
     Text all = {0}, path = {0};
+    if (p->no_page) return true;
     text_puts(&all, "% " DRAWN_BY "\n");
     text_printf(&all,
                 "%% A page with columns of %g mm and a text of %g mm. Copy its figures into yours.\n"

@@ -110,6 +110,7 @@ bool plot_can(PlotFormat format, const char *program, bool *can, Error *e);
 typedef struct Paper {
     const PlotOptions *o; // width_mm 0: a column's for up to two panels, else the text's
     const char *folder;
+    bool no_page; // the pictures alone, of width 0 for the screen
     Output *out;
     int count;    // of figures drawn
     Text figures; // of the page

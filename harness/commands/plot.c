@@ -26,7 +26,7 @@ typedef struct {
     double height, size;
     PredictionArguments of;
     Choice choice;
-    const char *panel, *paper;
+    const char *panel, *paper, *folder; // folder: --output of all figures
     bool title, footer, caption, dark, force;
 } PlotArguments;
 
@@ -36,8 +36,8 @@ static const Arg OPTIONS[] = {
      .fallback = "the newest that fits"},
     {"format", ARG_WORD, AT(format), .help = "tex: for \\input, with a pdf", .value = "svg|png|pdf|term|tex",
      .fallback = "as FILE ends, or svg"},
-    {"output", ARG_WORD, AT(output), .help = "where to; -: standard output, the picture alone",
-     .value = "FILE", .fallback = "NAME.svg", .letter = 'o'},
+    {"output", ARG_WORD, AT(output), .help = "where to; -: standard output, the picture alone; all: a folder",
+     .value = "FILE|DIR", .fallback = "NAME.svg", .letter = 'o'},
     {"paper", ARG_WORD, AT(paper), .help = "all: the pictures, and figures.tex, which includes them",
      .value = "DIR"},
     ARG_FORCE(AT(force)),
@@ -270,19 +270,22 @@ static void close_source(Source *s) {
     store_close(s->store);
 }
 
-// --- all figures, for a paper ----------------------------------------------------------------------------
+// --- all figures -----------------------------------------------------------------------------------------
 
 // LaTeX includes pdf, png and its own; a gnuplot without cairo draws no pdf.
-static bool find_paper_format(const PlotArguments *a, PlotOptions *o, Error *e) {
-    if (a->output || a->panel || a->caption)
-        return error_input(
-            e,
-            "plot all: leave out --output, --panel and --caption: all figures go to --paper, with captions");
+static bool find_format_of_all(const PlotArguments *a, PlotOptions *o, Error *e) {
+    if (a->panel || a->caption || (a->paper && a->folder))
+        return error_input(e,
+                           "plot all: leave out --panel, --caption, and --output or --paper: all figures go "
+                           "to that folder, those of a paper with captions");
+    if (a->folder)
+        return o->format != PLOT_TERM || error_input(e, "plot all: --output holds svg, png, pdf or tex");
     bool can = false;
     if (!a->format && !plot_can(PLOT_PDF, NULL, &can, e)) return false;
     if (!a->format) o->format = can ? PLOT_PDF : PLOT_PNG;
     if (o->format == PLOT_PDF || o->format == PLOT_PNG || o->format == PLOT_TEX) return true;
-    return error_input(e, "plot all: LaTeX cannot include '%s', but pdf, png or tex", a->format);
+    return error_input(e, "plot all: LaTeX cannot include '%s', but pdf, png or tex; --output DIR holds any",
+                       a->format);
 }
 
 // 0: none of the figure's kind. Without --run, the newest.
@@ -313,21 +316,21 @@ static bool add_to_paper(const PlotArguments *a, const Figure *f, Paper *p, Erro
     return ok;
 }
 
-static bool write_paper(const PlotArguments *a, const PlotOptions *look, Error *e) {
+static bool write_all(const PlotArguments *a, const PlotOptions *look, Error *e) {
     PlotOptions o = *look;
     Text notes = {0};
     Output out = {.force = a->force};
-    Paper p = {.o = &o, .folder = a->paper, .out = &out};
+    Paper p = {.o = &o, .folder = a->paper ? a->paper : a->folder, .no_page = !a->paper, .out = &out};
     o.notes = &notes;
     name_inputs(&out, a);
-    bool ok = find_paper_format(a, &o, e);
+    bool ok = find_format_of_all(a, &o, e);
     for (int i = 0; ok && i < figure_count; i++) ok = add_to_paper(a, &figures[i], &p, e);
     if (ok && !p.count) ok = error_input(e, "'%s' has nothing to draw: outpace run CONFIG", a->db);
     ok = ok && paper_finish(&p, e) && output_finish(&out, e);
     if (ok) fputs(text_get(&notes), stderr);
     if (ok)
-        printf("%s/figures.tex: %d figures as %s, with their data and scripts\n", SHOWN(a->paper), p.count,
-               plot_format_names[o.format]);
+        printf("%s%s: %d figures as %s, with their data and scripts\n", SHOWN(p.folder),
+               p.no_page ? "" : "/figures.tex", p.count, plot_format_names[o.format]);
     paper_release(&p);
     output_release(&out);
     text_release(&notes);
@@ -350,9 +353,11 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (a.caption && a.output && output_is_stream(a.output))
         return error_input(e, "plot: --caption is printed, so the picture cannot go to '%s'", a.output);
     bool all = strcmp(name, "all") == 0;
-    if (all != (a.paper != NULL)) return error_input(e, "plot: 'all' goes with --paper DIR");
+    if (all) a.folder = a.output, a.output = NULL;
+    if (all != (a.paper || a.folder))
+        return error_input(e, "plot: 'all' goes with --paper DIR or --output DIR");
     if (!find_look(&a, &o, e)) return false;
-    if (all) return write_paper(&a, &o, e);
+    if (all) return write_all(&a, &o, e);
     const Figure *f = find(name, e);
     if (!f) return false;
     bool print = o.format == PLOT_TERM && !a.output;
@@ -390,7 +395,8 @@ const Command command_plot = {
         "settings have the methods' names. A png has 300 dots to the inch then, an svg 96 pixels. LaTeX\n"
         "needs the package graphicx, and \\includegraphics or, for tex, \\input{FILE} (without --width 5.5\n"
         "inches wide and 9 points; with --dark the package color, too). 'all' draws every figure that has\n"
-        "data, of RUN or of the newest sweep and surface, and a page of LaTeX with their captions.\n"
+        "data, of RUN or of the newest sweep and surface, into a folder: with --output for the screen, with\n"
+        "--paper as LaTeX includes them, and a page of LaTeX with their captions.\n"
         "A gnuplot without cairo draws png coarser, tex with an .eps in place of the pdf, and no pdf.\n"
         "The terminal's figure is as large as the terminal.\n"
         "\n"
@@ -402,6 +408,7 @@ const Command command_plot = {
         "  outpace plot ctar --run 3 --width column -o ctar.pdf --caption\n"
         "  outpace plot match-k --dataset code --width 60 --height 40 --size 7 --font Helvetica -o "
         "match.svg\n"
+        "  outpace plot all -o figures --format svg\n"
         "  outpace plot all --paper figures --format tex\n"
         "  outpace plot lookahead-figure-8 --dark --title --footer\n"
         "  outpace plot contexts --on h100-measured --shape llama2-7b\n"

@@ -163,6 +163,26 @@ static void chosen_part(void **state) {
     mem_free(page);
 }
 
+// All pictures, as the screen shows them, and no page of LaTeX.
+static void for_the_screen(void **state) {
+    static const char *const FORMATS[] = {"svg", "png"};
+    const char *folder = *state;
+    for (int i = 0; i < 2; i++) {
+        char wanted[64], name[64];
+        size_t size;
+        Child c;
+        CHILD_OUTPACE(&c, folder, 0, "plot", "all", "--run", "2", "--db", "p.db", "-o", "all.d", "--format",
+                      FORMATS[i]);
+        snprintf(wanted, sizeof wanted, "all.d: 4 figures as %s", FORMATS[i]);
+        expect(text_get(&c.out), wanted);
+        child_release(&c);
+        snprintf(name, sizeof name, "all.d/slowdown.%s", FORMATS[i]);
+        mem_free(scratch_read(folder, name, &size));
+        assert_in_range(size, 1000, 10000000);
+    }
+    assert_int_equal(access(folder_path(folder, "all.d/figures.tex"), F_OK), -1);
+}
+
 static void refused(void **state) {
     static const struct {
         const char *words[8], *wanted;
@@ -170,7 +190,8 @@ static void refused(void **state) {
         {{"all"}, "'all' goes with --paper DIR"},
         {{"speedup", "--paper", "x"}, "'all' goes with --paper DIR"},
         {{"all", "--paper", "x", "--format", "svg"}, "LaTeX cannot include 'svg'"},
-        {{"all", "--paper", "x", "-o", "y.pdf"}, "leave out --output"},
+        {{"all", "--paper", "x", "-o", "y"}, "leave out --panel, --caption, and --output or --paper"},
+        {{"all", "-o", "x", "--format", "term"}, "--output holds svg, png, pdf or tex"},
         {{"all", "--paper", "x", "--run", "7"}, "7"},
     };
     const char *folder = *state;
@@ -191,7 +212,8 @@ static void refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(captions),    cmocka_unit_test(pages_compile), cmocka_unit_test(newest_of_each_kind),
-        cmocka_unit_test(chosen_part), cmocka_unit_test(without_cairo), cmocka_unit_test(refused),
+        cmocka_unit_test(chosen_part), cmocka_unit_test(without_cairo), cmocka_unit_test(for_the_screen),
+        cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
