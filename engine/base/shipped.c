@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { MAX_PATH = SHIPPED_PATH, PLACES = 4 };
@@ -201,6 +202,20 @@ static void no_model(const char *name, Error *e) {
     release_names(&names);
 }
 
+static bool is_file(const char *path) {
+    struct stat s;
+    return stat(path, &s) == 0 && S_ISREG(s.st_mode);
+}
+
+static void not_a_folder(const char *name, Error *e) {
+    char *folder = file_directory(name);
+    if (shipped_model_at(folder)) error_input(e, "'%s' is a file; give its folder, '%s'", name, folder);
+    else
+        error_input(e, "'%s' is a file, not a model: give the folder of a Hugging Face model, or a GGUF file",
+                    name);
+    mem_free(folder);
+}
+
 char *shipped_member(const char *name, Error *e) {
     char path[MAX_PATH];
     for (int i = 0; i < PLACES; i++)
@@ -212,7 +227,9 @@ char *shipped_member(const char *name, Error *e) {
 char *shipped_model(const char *name, Error *e) {
     const char *inner = strncmp(name, "models/", 7) == 0 ? name + 7 : name;
     char *member = shipped_model_at(name) || strchr(inner, '/') ? NULL : shipped_member(inner, NULL);
-    if (member || file_exists(name)) return member ? member : mem_text(name, strlen(name));
-    no_model(name, e);
+    if (member) return member;
+    if (!file_exists(name)) no_model(name, e);
+    else if (is_file(name) && !gguf_named(name)) not_a_folder(name, e);
+    else return mem_text(name, strlen(name));
     return NULL;
 }

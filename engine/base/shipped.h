@@ -26,8 +26,8 @@ bool shipped_names(const char *folder, Text *out, Error *e);
 char *shipped_config(const char *word, Error *e);
 
 // The path of a model, for mem_free: `name` itself if a model is there; else the one of that name, with or
-// without "models/", that ships with the program; else whatever is at `name`. NULL with e filled: there is
-// nothing, and e lists the models that there are.
+// without "models/", that ships with the program; else the folder at `name`. NULL with e filled: there is
+// none, and e lists the models that there are.
 char *shipped_model(const char *name, Error *e);
 char *shipped_member(const char *name, Error *e); // only those that ship
 bool shipped_model_at(const char *path);          // whether it is a model: a folder with a config, or GGUF

@@ -293,7 +293,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
 const Command command_bench = {
     .name = "bench",
     .usage = "MODEL [OPTIONS]",
-    .summary = "time single steps, and the machine's floors under them",
+    .summary = "time single steps, and the machine's floors under them; --store keeps them for figures",
     .arguments = {1, 1},
     .lesson =
         "Times one step of so many tokens on top of so much context: forward pass, LM head on every node,\n"
@@ -314,6 +314,9 @@ const Command command_bench = {
         "and\n"
         "the weights are read once for all of them: tokens are of one sequence, rows the sum. Slowdown is\n"
         "still over one token of one sequence; 'a sequence' is the part of it that each of them pays.\n"
+        "\n"
+        "With --store the times of a grid go into a store, for 'outpace plot slowdown'; that has options of\n"
+        "its own: 'outpace bench --store --help'.\n"
         "\n"
         "With --adapter the steps are an adapter's, an EAGLE draft's or a Medusa head's, on random states.\n"
         "\n"

@@ -425,9 +425,8 @@ const Command command_store_import = {
     .arguments = {2, 2},
     .lesson =
         "Steps of other engines go to the same tables as our own: docs/steps.md describes a line.\n"
-        "An import is a run of its own, and the same file is imported once. A file that 'outpace "
-        "export'\n"
-        "wrote becomes the run that it was, with its settings, baselines, machine, failures and flags.\n"
+        "An import is a run of its own, and the same file is imported once. A file of 'outpace store\n"
+        "export' becomes the run that it was, with its settings, baselines, machine, failures and flags.\n"
         "\n"
         "Acceptance that was recorded at every position of a text becomes a point for each list and number\n"
         "of tokens tried: docs/replay.md. Rows whose lists have not as many entries are left out.\n"

@@ -62,8 +62,12 @@ static void lists_them_in_order(void **state) {
 }
 
 static void make_models(void **state) {
-    static const char *const FILES[] = {"models/able/config.json", "models/baker.gguf", "models/notes/a.txt",
-                                        "mine/config.json", "file"};
+    static const char *const FILES[] = {"models/able/config.json",
+                                        "models/baker.gguf",
+                                        "models/notes/a.txt",
+                                        "mine/config.json",
+                                        "file",
+                                        "mine/weights"};
     Error e = {0};
     for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) {
         const char *path = folder_path(*state, FILES[i]);
@@ -81,7 +85,7 @@ static void models(void **state) {
                  {"models/able", "models/able"},
                  {"baker.gguf", "models/baker.gguf"},
                  {"mine", "mine"},
-                 {"file", "file"}}, // the command tells why it isn't one
+                 {"models", "models"}}, // the command tells why it isn't one
         NONE[] = {
             {"abel", "there is no model 'abel'; did you mean 'able'?"},
             {"zebra", "there is no model 'zebra', and nothing is downloaded: give the folder of a Hugging "
@@ -100,6 +104,14 @@ static void models(void **state) {
         if (!got || strcmp(got, want) != 0)
             fail_msg("%s: wanted %s, got %s", FOUND[i].name, want, got ? got : e.text);
         mem_free(got);
+    }
+    static const char *const FILES[][2] = {{"mine/weights", "' is a file; give its folder, '"},
+                                           {"file", "' is a file, not a model: give the folder of a"}};
+    for (size_t i = 0; i < 2; i++) {
+        Error e = {0};
+        assert_null(shipped_model(folder_path(*state, FILES[i][0]), &e));
+        if (!strstr(e.text, FILES[i][1]))
+            fail_msg("%s: wanted '%s', got '%s'", FILES[i][0], FILES[i][1], e.text);
     }
     for (size_t i = 0; i < sizeof NONE / sizeof *NONE; i++) {
         Error e = {0};

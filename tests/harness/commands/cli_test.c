@@ -17,25 +17,41 @@ static void check_lines(const char *command, const char *text) {
     }
 }
 
-// Every command that --help lists teaches itself.
+// It teaches itself, and names commands as they are now: `all` lists them. Parts are lines "  store export".
+static void check_help(Cli *cli, const char *command, const char *all) {
+    char line[64], usage[64], name[64], row[80], part[80];
+    snprintf(line, sizeof line, "%s --help", command);
+    snprintf(usage, sizeof usage, "usage: outpace %s", command);
+    Text out = {0};
+    text_puts(&out, cli_out(cli, line));
+    const char *behind = text_get(&out) + strlen(usage);
+    if (strncmp(text_get(&out), usage, strlen(usage)) || (*behind != ' ' && *behind != '\n'))
+        fail_msg("outpace %s: wanted '%s', got '%.80s'", line, usage, text_get(&out));
+    check_lines(line, text_get(&out));
+    assert_int_equal(cli->last.err.length, 0);
+    for (const char *at = text_get(&out); (at = strstr(at, "outpace ")); at++) {
+        if (at[-1] == '/' || sscanf(at + 8, "%63[a-z]", name) != 1) continue;
+        snprintf(row, sizeof row, "\n  %s ", name);
+        if (!strstr(all, row)) fail_msg("outpace %s: there is no 'outpace %s'", line, name);
+    }
+    snprintf(row, sizeof row, "\n  %s ", command);
+    for (const char *at = text_get(&out); (at = strstr(at, row)); at++) {
+        assert_int_equal(sscanf(at + strlen(row), "%63s", name), 1);
+        snprintf(part, sizeof part, "%s %s", command, name);
+        check_help(cli, part, all);
+    }
+    text_release(&out);
+}
+
 static void help(void **state) {
     Cli *cli = *state;
     const Child *c = cli_run(cli, 0, "--help");
-    char *all = mem_text(text_get(&c->out), c->out.length);
-    char *names = strstr(all, "\n\nDecode, and compare methods:\n");
+    char *all = mem_text(text_get(&c->out), c->out.length), name[32];
     int count = 0;
-    assert_non_null(names);
-    for (char *save, *row = strtok_r(names, "\n", &save); row; row = strtok_r(NULL, "\n", &save)) {
-        if (row[0] != ' ') continue; // a heading
-        char name[32] = "", line[64], usage[64];
-        assert_int_equal(sscanf(row, "%31s", name), 1);
-        snprintf(line, sizeof line, "%s --help", name);
-        snprintf(usage, sizeof usage, "usage: outpace %s", name);
-        const char *out = cli_out(cli, line), *behind = out + strlen(usage);
-        if (strncmp(out, usage, strlen(usage)) || (*behind != ' ' && *behind != '\n'))
-            fail_msg("outpace %s: wanted '%s', got '%.80s'", line, usage, out);
-        check_lines(line, out);
-        assert_int_equal(cli->last.err.length, 0);
+    for (const char *at = strstr(all, "\n\nDecode, and compare methods:\n"); (at = strstr(at, "\n  "));
+         at++) {
+        assert_int_equal(sscanf(at, "%31s", name), 1);
+        check_help(cli, name, all);
         count++;
     }
     assert_in_range(count, 4, 100);
