@@ -113,7 +113,7 @@ help:
 	@echo "make demo       see it work: S and speedup of each method, on the reference model and inflated to 500m"
 	@echo "make reference  rebuild the reference family: text, tokenizer, training; continues after a stop"
 	@echo "make experiments the papers' tables and figures at smoke scale, into results/smoke; continues after a stop"
-	@echo "make test       all tests, under ten minutes on two cores; test-long runs the longer ones too"
+	@echo "make test       all tests; test-long runs the longer ones too"
 	@echo "make soak       sweeps for SOAK=45 minutes: memory, descriptors, files and stores must not grow; part of test-long"
 	@echo "make debug      ./outpace-debug with AddressSanitizer and UBSan; test-debug runs the tests on it"
 	@echo "make fuzz       fuzz every parser for FUZZ_SECONDS=60 (clang, libFuzzer); 900 in test-long"
