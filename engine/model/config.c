@@ -248,9 +248,19 @@ static bool read_type(ConfigReader *r, Model *m) {
     return true;
 }
 
+static void name_random(const json_t *mark, Model *m) {
+    const char *path = json_string_value(json_object_get(mark, "shape"));
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    char shape[80];
+    config_shown(slash ? slash + 1 : path ? path : "", shape, sizeof shape);
+    snprintf(m->stand_in, sizeof m->stand_in, "random weights%s%s", *shape ? ", shape " : "", shape);
+}
+
 // Tables print it unchanged, so it has no control characters.
 static bool read_stand_in(const ConfigReader *r, Model *m) {
     static const char key[] = "outpace_stand_in";
+    const json_t *random = json_object_get(r->root, "outpace_synth"); // as synth.c marks its models
+    if (!field_present(r->root, key) && random) name_random(random, m);
     if (!field_present(r->root, key)) return true;
     const char *text = field_text(r->root, key, r->place, r->e);
     if (!text) return false;

@@ -68,12 +68,15 @@ bool config_real(const ConfigReader *r, const char *key, double low, double high
 bool config_factor(const ConfigReader *r, const char *key, double low, double high, float *out);
 bool config_bool(const ConfigReader *r, const char *key, bool *out);
 
-// Fills bits, packing and stand_in of m from `quantization_config`. Forms that we don't read are refused by
+// Fills bits, packing and quantised of m from `quantization_config`. Forms that we don't read are refused by
 // name.
 bool config_codes(const ConfigReader *r, Model *m);
 
-// Names the model that m was quantised from, as its stand_in.
-void config_original(Model *m, const char *name, const char *codes, const char *form);
+// Fills m->quantised: the form of its codes, and the model that they were made from, if it is known.
+void config_quantised(Model *m, const char *codes, const char *name);
+
+// Copies at most n - 1 characters, with '?' for those that a terminal may not show.
+void config_shown(const char *text, char *out, size_t n);
 
 // --- rotary embeddings
 

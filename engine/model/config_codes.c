@@ -13,6 +13,18 @@ static const char *word(const json_t *object, const char *key) {
     return text ? text : "";
 }
 
+void config_shown(const char *text, char *out, size_t n) {
+    snprintf(out, n, "%s", text);
+    for (; *out; out++)
+        if (*out < ' ' || *out > '~') *out = '?';
+}
+
+void config_quantised(Model *m, const char *codes, const char *name) {
+    char plain[80];
+    config_shown(name, plain, sizeof plain);
+    snprintf(m->quantised, sizeof m->quantised, "%s%s%s", codes, *plain ? ", of " : "", plain);
+}
+
 // The form of quantise.h.
 static bool read_own(const ConfigReader *r, const json_t *codes, Model *m) {
     json_int_t bits = json_integer_value(json_object_get(codes, "bits")),
@@ -26,6 +38,9 @@ static bool read_own(const ConfigReader *r, const json_t *codes, Model *m) {
     m->bits = (int)bits;
     m->group = (int)group;
     m->unfused = true;
+    char form[48];
+    snprintf(form, sizeof form, "%d bits, groups of %d", m->bits, m->group);
+    config_quantised(m, form, word(codes, "original"));
     return true;
 }
 
@@ -96,14 +111,6 @@ static const Published PUBLISHED[] = {
     {"compressed-tensors", "compressed-tensors", PACKED_TENSORS, {4, 8}, read_tensors},
 };
 
-void config_original(Model *m, const char *name, const char *codes, const char *form) {
-    char plain[80];
-    snprintf(plain, sizeof plain, "%.70s", name);
-    for (char *c = plain; *c; c++)
-        if (*c < ' ' || *c > '~') *c = '?';
-    snprintf(m->stand_in, sizeof m->stand_in, "%s in %s (%s)", plain, codes, form);
-}
-
 // The last part of the name that config.json gives the original, or its type.
 static const char *original(const ConfigReader *r, const Model *m) {
     const char *path = word(r->root, "_name_or_path"), *slash = strrchr(path, '/');
@@ -121,10 +128,10 @@ static bool read_published(const ConfigReader *r, const json_t *codes, const Pub
     bool valued = k->ordered && k->group;
     m->bits = valued ? 0 : k->bits;
     m->group = k->group ? k->group : GROUP_MOST;
-    char form[48];
-    if (k->group) snprintf(form, sizeof form, "%d bits, groups of %d", k->bits, k->group);
-    else snprintf(form, sizeof form, "%d bits, a group a row", k->bits);
-    config_original(m, original(r, m), form, p->shown);
+    char form[64];
+    if (k->group) snprintf(form, sizeof form, "%d bits, groups of %d (%s)", k->bits, k->group, p->shown);
+    else snprintf(form, sizeof form, "%d bits, a group a row (%s)", k->bits, p->shown);
+    config_quantised(m, form, original(r, m));
     return true;
 }
 

@@ -279,7 +279,7 @@ static void read_form(const Translator *t, const KnownName *known, Model *m) {
     s->mlp_bias = has(t, "blk.0.ffn_down.bias");
 }
 
-// --- the original
+// --- its codes
 
 // The format of blocks that most numbers are in; NULL: no tensor is quantised.
 static const char *common_format(const Gguf *g) {
@@ -299,18 +299,33 @@ static const char *common_format(const Gguf *g) {
     return name;
 }
 
-// A quantised model is marked with its original's name and its most common format.
-static void set_original(const Translator *t, Model *m) {
+// The mix of formats that the file's maker chose, by its number; NULL: none of those that open.
+static const char *file_type(const Gguf *g) {
+    static const struct {
+        int number;
+        const char *name;
+    } TYPES[] = {{2, "Q4_0"},    {3, "Q4_1"},    {7, "Q8_0"},    {8, "Q5_0"},    {9, "Q5_1"},
+                 {14, "Q4_K_S"}, {15, "Q4_K_M"}, {16, "Q5_K_S"}, {17, "Q5_K_M"}, {18, "Q6_K"}};
+    const GgufValue *v = gguf_find(g, "general.file_type");
+    for (size_t i = 0; v && v->count == 1 && i < sizeof TYPES / sizeof *TYPES; i++)
+        if (gguf_number(v, 0) == TYPES[i].number) return TYPES[i].name;
+    return NULL;
+}
+
+// A quantised model is marked with the file's type, or its most common format, and its original's name.
+static void set_quantised(const Translator *t, Model *m) {
     static const char *const keys[] = {"general.base_model.0.name", "general.name", "general.basename"};
-    const char *format = common_format(t->g);
-    char name[80] = "";
+    const char *common = common_format(t->g), *type = file_type(t->g);
+    char name[80] = "", form[32];
     for (size_t i = 0; i < sizeof keys / sizeof *keys && !*name; i++) {
         const GgufValue *v = gguf_find(t->g, keys[i]);
         json_t *text = v && !v->list ? gguf_json(v) : NULL;
         if (json_is_string(text)) snprintf(name, sizeof name, "%s", json_string_value(text));
         json_decref(text);
     }
-    if (format) config_original(m, *name ? name : t->name, format, "GGUF");
+    if (!common) return;
+    snprintf(form, sizeof form, "%s (GGUF)", type ? type : common);
+    config_quantised(m, form, *name ? name : t->name);
 }
 
 bool config_read_gguf(Model *m, const Gguf *g, const unsigned char *data, Error *e) {
@@ -320,7 +335,7 @@ bool config_read_gguf(Model *m, const Gguf *g, const unsigned char *data, Error 
     const KnownName *known = NULL;
     bool ok = find_name(&t, t.name, &known) && translate(&t, known) && config_read(m, t.config, g->place, e);
     if (ok) read_form(&t, known, m);
-    if (ok) set_original(&t, m);
+    if (ok) set_quantised(&t, m);
     json_decref(t.config);
     json_decref(name);
     return ok;

@@ -425,6 +425,7 @@ void model_describe(const Model *m, const ModelWeights *w, Text *out) {
     const Shape *s = &m->shape;
     int group = s->heads / s->kv_heads;
     if (m->stand_in[0]) text_printf(out, "stand-in        %s\n", m->stand_in);
+    if (m->quantised[0]) text_printf(out, "quantised       %s\n", m->quantised);
     text_printf(out, "architecture    %s\n", m->architecture);
     text_printf(out, "parameters      %.1f million", (double)shape_parameters(s) * 1e-6);
     if (s->experts.count)

@@ -70,10 +70,12 @@ typedef struct Model {
     Packing packing;               // how they pack weights; zero: not
     char architecture[64];         // model_type of config.json
     char stand_in[MODEL_STAND_IN]; // how a proxy was made ("reference (1f...) inflated to mistral-7b"), or
-                                   // the model that this one was quantised from; shown with every result;
-                                   // empty: a model as it was trained
-    GgufForm gguf;                 // how its file stores it; zero: as safetensors
-    int bos;                       // -1: none
+                                   // that weights are random; shown with every result; empty: neither
+    // The form of its codes and the model they were made from, "Q4_1 (GGUF), of Llama 3"; shown with every
+    // result; empty: weights aren't codes.
+    char quantised[MODEL_STAND_IN];
+    GgufForm gguf; // how its file stores it; zero: as safetensors
+    int bos;       // -1: none
     int eos[MODEL_MAX_EOS], eos_count;
     Tensor embedding;                  // (shape_tokens, width); absent if the input is hidden states
     Tensor final_norm;                 // (1, width); absent in a Medusa head, whose input is already normed

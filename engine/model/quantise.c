@@ -172,21 +172,16 @@ static const char *last_name(const char *path, char out[64]) {
 }
 
 // The original's config with its new form.
-static json_t *config_of(const Model *m, const ModelWeights *w, const QuantiseOptions *o, Error *e) {
-    char *path = file_path(o->from, "config.json"), identity[SHA256_TEXT], name[64], line[MODEL_STAND_IN];
+static json_t *config_of(const ModelWeights *w, const QuantiseOptions *o, Error *e) {
+    char *path = file_path(o->from, "config.json"), identity[SHA256_TEXT], name[64], original[80];
     json_t *root = model_identity(w, o->from, identity, e) ? json_from_file(path, MADE_MAX_CONFIG, e) : NULL;
     mem_free(path);
     if (!root) return NULL;
-    if (m->stand_in[0])
-        snprintf(line, sizeof line, "%.110s, in %d bits, groups of %d", m->stand_in, o->bits, o->group);
-    else
-        snprintf(line, sizeof line, "%s (%.12s) in %d bits, groups of %d", last_name(o->from, name), identity,
-                 o->bits, o->group);
-    json_object_set_new(
-        root, "quantization_config",
-        json_pack("{s:s, s:i, s:i}", "quant_method", "outpace", "bits", o->bits, "group_size", o->group));
+    snprintf(original, sizeof original, "%s (%.12s)", last_name(o->from, name), identity);
     json_object_set_new(root, MARK, json_pack("{s:s}", "from", identity));
-    if (json_object_set_new(root, "outpace_stand_in", json_string(line)) == 0) return root;
+    json_t *codes = json_pack("{s:s, s:i, s:i, s:s}", "quant_method", "outpace", "bits", o->bits,
+                              "group_size", o->group, "original", original);
+    if (json_object_set_new(root, "quantization_config", codes) == 0) return root;
     error_input(e, "the name of '%s' is not valid UTF-8", o->from);
     json_decref(root);
     return NULL;
@@ -199,7 +194,7 @@ static bool write_files(Plan *p, const QuantiseOptions *o, const char *dir, Erro
 static bool quantise(const char *dir, const Model *m, const ModelWeights *w, Plan *p,
                      const QuantiseOptions *o, Error *e) {
     Made made = {dir, "quantise", MARK, .force = o->force};
-    json_t *config = config_of(m, w, o, e);
+    json_t *config = config_of(w, o, e);
     bool ok = config && made_begin(&made, config, e);
     if (ok && !(write_files(p, o, dir, e) && made_finish(&made, e))) {
         made_abandon(&made);

@@ -9,8 +9,8 @@
 // every token and every logit. Vectors and the routers of experts stay as they are. A weight has a tensor of
 // its own, named as in Llama if the architecture fuses it with others, and is stored as it is read.
 //
-// Scales fit the largest number of their group; of 4 bits, the best of a few is taken. The model is marked as
-// a stand-in for the original, which its hash names (Model.stand_in).
+// Scales fit the largest number of their group; of 4 bits, the best of a few is taken. The model is
+// marked by the name of the original and the start of its hash (Model.quantised).
 #pragma once
 #include "engine/base/progress.h"
 #include "engine/model/model.h"

@@ -75,6 +75,7 @@ enum {
     NUMBER,
     MODEL,
     STAND_IN,
+    QUANTISED,
     DATASET,
     LABEL,
     TEMPERATURE,
@@ -167,12 +168,13 @@ static void put_amount(Text *out, int64_t prompts, int64_t passes) {
 }
 
 static void put_head(Grid *g, const Rows *r) {
-    const char *stand_in = rows_text(r, STAND_IN);
+    const char *stand_in = rows_text(r, STAND_IN), *quantised = rows_text(r, QUANTISED);
     grid_end(g);
     text_printf(&g->cell, "%s, %s", rows_text(r, MODEL), rows_text(r, DATASET));
     if (rows_int(r, ALIKE))
         put_amount((text_puts(&g->cell, ": "), &g->cell), rows_int(r, ALL_PROMPTS), rows_int(r, ALL_PASSES));
     if (stand_in[0]) text_printf(&g->cell, "  (stand-in: %s)", stand_in);
+    if (quantised[0]) text_printf(&g->cell, "  (quantised: %s)", quantised);
     grid_rest(g);
     grid_heads(g);
 }

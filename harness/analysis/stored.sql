@@ -37,7 +37,8 @@ estimates AS MATERIALIZED (
            max(high) FILTER (WHERE metric = 'speedup_specbench') AS specbench_high
     FROM point JOIN estimate ON point_id = point.id WHERE run_id = ?1 GROUP BY point_id
 )
-SELECT p.number AS point, model.name AS model, stand_in, dataset.name AS dataset, p.label, p.temperature,
+SELECT p.number AS point, model.name AS model, stand_in, json_extract(model.shape, '$.quantised') AS quantised,
+       dataset.name AS dataset, p.label, p.temperature,
        (SELECT base_id FROM point_base WHERE point_id = p.id) IS p.id AS baseline, p.skipped,
        (SELECT message FROM failure AS f WHERE point_id = p.id AND NOT EXISTS
            (SELECT 1 FROM sample AS s WHERE s.point_id = p.id AND s.attempt_id > f.attempt_id)

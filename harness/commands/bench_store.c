@@ -175,7 +175,7 @@ static bool add_run(Work *s, Error *e) {
                     .content_count = 2};
     // Without its window the shape is not the model's.
     const Adapter none[ADAPTER_ROLES] = {0};
-    char *shape = s->a->engine.no_window ? NULL : shape_text(&s->engine.model.shape, none);
+    char *shape = s->a->engine.no_window ? NULL : shape_text(&s->engine.model, none);
     StoreModel model = {.name = s->dir,
                         .hash = weights,
                         .path = s->dir,

@@ -263,6 +263,8 @@ static void print_stats(const Run *r) {
     method_text(r, &method);
     if (r->models.target.model.stand_in[0])
         fprintf(stderr, "stand-in  %s\n", r->models.target.model.stand_in);
+    if (r->models.target.model.quantised[0])
+        fprintf(stderr, "quantised %s\n", r->models.target.model.quantised);
     fprintf(stderr, "method    %s\n", SHOWN(text_get(&method)));
     fprintf(stderr, "engine    %s, kernels %s, compute %s\n", b.device, b.isa,
             compute_name(r->models.target.session.compute));
@@ -329,11 +331,12 @@ static bool print_json(const Run *r, Error *e) {
                              d->rows, "ended_by", ended_by(r), "device", b.device, "isa", b.isa, "compute",
                              compute_name(r->models.target.session.compute), "seed", (json_int_t)r->o->seed);
     text_release(&method);
-    const char *stand_in = r->models.target.model.stand_in;
+    const char *stand_in = r->models.target.model.stand_in, *quantised = r->models.target.model.quantised;
     bool ok = root && more && json_object_update(root, more) == 0 &&
               (d->device.run < 0 || json_object_set_new(root, "device_s", device_json(&d->device)) == 0) &&
               (!d->ranks || json_object_set_new(root, "ranks", ranks_json(d)) == 0) &&
-              (!stand_in[0] || json_object_set_new(root, "stand_in", json_string(stand_in)) == 0);
+              (!stand_in[0] || json_object_set_new(root, "stand_in", json_string(stand_in)) == 0) &&
+              (!quantised[0] || json_object_set_new(root, "quantised", json_string(quantised)) == 0);
     json_decref(more);
     if (!ok) json_decref(root);
     return (ok && json_print(root, 0, stdout)) ||

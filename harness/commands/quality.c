@@ -116,9 +116,11 @@ static void put(Looked *l, const char *name, const Quality *q) {
 }
 
 static void print_models(const Looked *l, const char *model) {
-    const char *made = l->model.model.stand_in;
-    terminal_printf("model     %s: %s%s%s, %.3f GB\n", SHOWN(model), model_dtype_name(&l->model.model),
-                    made[0] ? ", " : "", SHOWN(made), (double)model_bytes(&l->model.model) * 1e-9);
+    const Model *m = &l->model.model;
+    terminal_printf("model     %s: %s%s%s%s%s, %.3f GB\n", SHOWN(model), model_dtype_name(m),
+                    m->stand_in[0] ? ", stand-in: " : "", SHOWN(m->stand_in),
+                    m->quantised[0] ? ", quantised: " : "", SHOWN(m->quantised),
+                    (double)model_bytes(m) * 1e-9);
     if (l->o->against)
         terminal_printf("original  %s: %s, %.3f GB\n", SHOWN(l->o->against),
                         model_dtype_name(&l->original.model), (double)model_bytes(&l->original.model) * 1e-9);

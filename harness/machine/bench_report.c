@@ -56,6 +56,7 @@ static void print_machine(const BenchRun *b) {
         "model     %s: first logits %.3f s after opening; peak memory %.2f GB, %.2f GB in huge pages\n",
         SHOWN(b->dir), b->open_s, (double)machine_peak_memory() / 1e9, (double)machine_huge_pages() / 1e9);
     if (b->engine.model.stand_in[0]) terminal_printf("stand-in  %s\n", b->engine.model.stand_in);
+    if (b->engine.model.quantised[0]) terminal_printf("quantised %s\n", b->engine.model.quantised);
     if (b->adapter_dir)
         terminal_printf("adapter   %s: all that follows is of %s\n", SHOWN(b->adapter_dir),
                         b->adapter.count > 1 ? "its first head" : "its steps");
@@ -251,6 +252,8 @@ bool bench_report_json(const BenchRun *b, const char *ended, Error *e) {
     if (root && b->adapter_dir) json_object_set_new(root, "adapter", json_string(b->adapter_dir));
     if (root && b->engine.model.stand_in[0])
         json_object_set_new(root, "stand_in", json_string(b->engine.model.stand_in));
+    if (root && b->engine.model.quantised[0])
+        json_object_set_new(root, "quantised", json_string(b->engine.model.quantised));
     if (root && b->prefill_s > 0)
         json_object_set_new(root, "prefill",
                             json_pack("{s:i, s:f, s:f}", "tokens", b->prefill, "seconds", b->prefill_s,

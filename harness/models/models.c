@@ -279,7 +279,8 @@ static void add_shape_part(json_t *parts, const char *name, const Adapter *a) {
     json_object_set_new(parts, name, part);
 }
 
-char *shape_text(const Shape *s, const Adapter adapters[ADAPTER_ROLES]) {
+char *shape_text(const Model *m, const Adapter adapters[ADAPTER_ROLES]) {
+    const Shape *s = &m->shape;
     json_t *parts = json_object();
     for (int i = 0; i < ADAPTER_ROLES; i++) add_shape_part(parts, adapter_role_name(i), &adapters[i]);
     json_t *o =
@@ -292,6 +293,7 @@ char *shape_text(const Shape *s, const Adapter adapters[ADAPTER_ROLES]) {
                                       s->experts.chosen, "width", s->experts.width, "shared_width",
                                       s->experts.shared_width, "layers", layers_in(&s->sparse, s->layers)));
     if (json_object_size(parts)) json_object_set(o, "parts", parts);
+    if (m->quantised[0]) json_object_set_new(o, "quantised", json_string(m->quantised));
     json_decref(parts);
     char *text = json_text(o, JSON_COMPACT);
     json_decref(o);

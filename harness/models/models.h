@@ -141,8 +141,9 @@ bool models_run(Models *m, const Outputs *o, Error *e);
 TargetFacts facts_of(const EngineFacts *of);
 
 // A JSON object for the store, for mem_free: what the prices of steps and the cache's size depend on, and in
-// "parts" the parameters of its adapters and the tokens they were trained on (empty: none).
-char *shape_text(const Shape *s, const Adapter adapters[ADAPTER_ROLES]);
+// "parts" the parameters of its adapters and the tokens they were trained on (empty: none); "quantised" as in
+// Model.
+char *shape_text(const Model *m, const Adapter adapters[ADAPTER_ROLES]);
 
 // Warns on stderr if a model's files hold more layers than its config.json names.
 void shape_warn(const Model *m, const char *name);

@@ -25,7 +25,7 @@ static void cell_dataset(const TableRow *r, Text *out) {
 }
 static void cell_our_model(const TableRow *r, Text *out) {
     text_puts(out, r->our_model);
-    if (*r->stand_in) text_puts(out, " (stand-in)");
+    text_puts(out, *r->stand_in ? " (stand-in)" : r->other_model ? " (not the paper's)" : "");
 }
 static void cell_our_dataset(const TableRow *r, Text *out) { text_puts(out, r->our_dataset); }
 static void cell_our_method(const TableRow *r, Text *out) {

@@ -211,14 +211,13 @@ static bool add_published_step(Table *t, const PublishedRow *p, bool measured) {
 static bool add_own_step(Table *t, const PublishedMetric *metric, const Rows *r) {
     TableRow *row = table_add_row(t);
     if (!row) return false;
-    bool is_published = table_match_same_model(&t->item.rows[0], rows_text(r, 2));
     row->row = table_keep(t, rows_text(r, 0));
     row->metric = metric->name;
     row->measure = metric->measure;
     row->ours.value = rows_real(r, 1);
     row->our_model = table_keep(t, rows_text(r, 2));
-    row->stand_in =
-        table_keep(t, *rows_text(r, 3) || is_published ? rows_text(r, 3) : "no model of the paper");
+    row->stand_in = table_keep(t, rows_text(r, 3));
+    row->other_model = !table_match_same_model(&t->item.rows[0], rows_text(r, 2));
     row->our_method = table_keep(t, rows_text(r, 4));
     return (row->row && row->our_model && row->stand_in && row->our_method);
 }
@@ -251,12 +250,10 @@ typedef struct Maker {
 
 // --- rows ------------------------------------------------------------------------------------------------
 
-// A model that the paper doesn't name counts as a stand-in for the paper's.
-static const char *stand_in_of(const Maker *m, const TableGroup *g) {
-    if (*g->stand_in) return g->stand_in;
-    for (size_t i = 0; i < m->t->item.row_count; i++)
-        if (table_match_same_model(&m->t->item.rows[i], g->model)) return "";
-    return "no model of the paper";
+static bool is_named(const Table *t, const char *model) {
+    for (size_t i = 0; i < t->item.row_count; i++)
+        if (table_match_same_model(&t->item.rows[i], model)) return true;
+    return false;
 }
 
 // A label as the config gives it, but for the seed where there are several.
@@ -290,7 +287,8 @@ static bool describe_ours(Maker *m, const TableMatch *match, TableRow *row, Erro
     row->our_model = table_keep(m->t, g->model);
     row->our_dataset = table_keep(m->t, g->dataset);
     row->our_method = quantity_is_fitted(row->measure) ? table_keep(m->t, g->fitted) : keep_label(m->t, g);
-    row->stand_in = table_keep(m->t, stand_in_of(m, g));
+    row->stand_in = table_keep(m->t, g->stand_in);
+    row->other_model = !is_named(m->t, g->model);
     if (quantity_is_time(row->measure)) row->doubt = keep_doubts(m, match);
     return quantity_is_fitted(row->measure) || table_ask_text(&m->ask, g, &row->text, e);
 }

@@ -13,10 +13,11 @@ typedef struct TableRow {
     QuantityPasses passes; // of ours
     const char *own_name;  // "" or our own measure of the same quantity, and its value
     Quantity own;
-    Quantity difference; // ours less the published; NAN: not comparable
-    const char *why_not; // "": it is filled
-    Quantity above;      // of a quality: above that of autoregressive decoding
-    const char *stand_in;
+    Quantity difference;  // ours less the published; NAN: not comparable
+    const char *why_not;  // "": it is filled
+    Quantity above;       // of a quality: above that of autoregressive decoding
+    const char *stand_in; // of our model; "" it isn't one
+    bool other_model;     // ours isn't named by the paper
     TableText text;
     const char *doubt; // of a measure of time: reasons to doubt ours; "" nothing
     int point;         // number of the first; 0: none

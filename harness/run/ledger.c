@@ -86,7 +86,7 @@ static bool add_models(Ledger *l, Error *e) {
     const Experiment *x = l->inputs->experiment;
     for (int i = 0; i < x->model_count; i++) {
         const InputModel *m = &l->inputs->models[i];
-        char *shape = shape_text(&m->model.shape, m->adapters);
+        char *shape = shape_text(&m->model, m->adapters);
         StoreModel row = {.name = x->models[i].name,
                           .hash = m->hash,
                           .path = m->files.target,

@@ -14,9 +14,10 @@ SELECT 'other processes disturbed ' || sum(disturbed) || ' of ' || count(*) || '
 FROM attempt JOIN heat ON heat.attempt_id = attempt.id WHERE run_id = ?1 HAVING sum(disturbed) > 0
 UNION ALL
 SELECT * FROM (
-    SELECT DISTINCT 'stand-in: ' || model.name || ', ' || stand_in
-    FROM model
-    WHERE stand_in IS NOT NULL
+    SELECT DISTINCT mark || model.name || ', ' || made
+    FROM (SELECT id, name, 'stand-in: ' AS mark, stand_in AS made FROM model
+          UNION ALL SELECT id, name, 'quantised: ', json_extract(shape, '$.quantised') FROM model) AS model
+    WHERE made IS NOT NULL
       AND (id IN (SELECT model_id FROM point WHERE run_id = ?1)
            OR id IN (SELECT model_id FROM attempt JOIN surface ON attempt_id = attempt.id WHERE run_id = ?1))
     ORDER BY model.name)

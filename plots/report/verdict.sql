@@ -3,12 +3,15 @@
 WITH setting AS (
     SELECT *, row_number() OVER (PARTITION BY model, dataset, temperature
                                  ORDER BY diverged > 0 AND temperature = 0, speedup DESC NULLS LAST, number) AS place
-    FROM result JOIN point_doubt USING (point_id) WHERE run_id = ?1 AND baseline_id IS NOT NULL AND speedup IS NOT NULL),
+    FROM result JOIN point_doubt USING (point_id)
+    JOIN (SELECT point.id AS point_id, json_extract(shape, '$.quantised') AS quantised
+          FROM point JOIN model ON model.id = model_id) USING (point_id)
+    WHERE run_id = ?1 AND baseline_id IS NOT NULL AND speedup IS NOT NULL),
 lost AS (
     SELECT model, dataset, temperature, count(*) AS points FROM setting WHERE diverged > 0 AND temperature = 0
     GROUP BY model, dataset, temperature)
 SELECT * FROM (SELECT model || ', ' || dataset || CASE WHEN temperature > 0 THEN ', temperature ' || temperature ELSE '' END ||
-       coalesce(' (stand-in: ' || stand_in || ')', '') AS about,
+       coalesce(' (stand-in: ' || stand_in || ')', '') || coalesce(' (quantised: ' || quantised || ')', '') AS about,
        label || ': S = ' || measured(S, S_low, S_high) || ' tokens a step over ' || prompts || iif(prompts = 1, ' prompt', ' prompts') ||
        iif(above_S, ', and it seems ', ', and ') || measured(speedup, speedup_low, speedup_high) || iif(doubtful, ' times*', ' times') || ' as fast as its baseline' ||
        CASE WHEN few IS NOT NULL THEN ': too few to say, ' || few

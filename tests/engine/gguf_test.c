@@ -188,7 +188,8 @@ static void logits_of_blocks(void **state) {
     Error e = {0};
     if (!model_open(&m, &weights, path, &e)) fail_msg("%s", e.text);
     assert_non_null(model_coded(&m));
-    assert_string_equal(m.stand_in, "llama in Q8_0 (GGUF)");
+    assert_string_equal(m.quantised, "Q8_0 (GGUF), of llama");
+    assert_string_equal(m.stand_in, "");
     assert_string_equal(model_dtype_name(&m), "Q4"); // of the first layer's q
     assert_int_equal(m.valued, 2);
     write_plain(&m, dir);
@@ -201,6 +202,47 @@ static void logits_of_blocks(void **state) {
 }
 
 // The two scales of a block that isn't finite are refused by the tensor's name.
+// Writes a fixture with general.file_type, and as much of another key as keeps the tensors aligned.
+static void write_typed(const char *dir, const char *fixture, char type) {
+    static const char keys[] = "\21\0\0\0\0\0\0\0general.file_type\4\0\0\0T\0\0\0"
+                               "\1\0\0\0\0\0\0\0x\10\0\0\0\12\0\0\0\0\0\0\0ten letter";
+    enum { HEAD = 24, KEY_COUNT = 16, ADDED = sizeof keys - 1, TYPE = 29 };
+    size_t size;
+    char *bytes = scratch_read(FOLDER, fixture, &size), *typed = mem_new(size + ADDED, 1);
+    assert_int_equal(ADDED, 64);
+    memcpy(typed, bytes, HEAD);
+    memcpy(typed + HEAD, keys, ADDED);
+    memcpy(typed + HEAD + ADDED, bytes + HEAD, size - HEAD);
+    typed[KEY_COUNT] = (char)(typed[KEY_COUNT] + 2);
+    typed[HEAD + TYPE] = type;
+    scratch_write(dir, "typed.gguf", typed, size + ADDED);
+    mem_free(typed);
+    mem_free(bytes);
+}
+
+// A file is named after its own type, one of an unknown type after the format of most weights; a file without
+// codes isn't quantised, whatever it claims.
+static void file_types(void **state) {
+    static const struct {
+        const char *fixture;
+        char type;
+        const char *want;
+    } rows[] = {{"mixed.gguf", 3, "Q4_1 (GGUF), of llama"},
+                {"mixed.gguf", 15, "Q4_K_M (GGUF), of llama"},
+                {"mixed.gguf", 99, "Q8_0 (GGUF), of llama"},
+                {"llama.gguf", 3, ""}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        Model m;
+        Error e = {0};
+        write_typed(*state, rows[i].fixture, rows[i].type);
+        if (!model_open(&m, folder_path(*state, "typed.gguf"), &e)) fail_msg("%s", e.text);
+        if (strcmp(m.quantised, rows[i].want) != 0 || m.stand_in[0])
+            fail_msg("%s of type %d: got '%s' and '%s', wanted '%s'", rows[i].fixture, rows[i].type,
+                     m.quantised, m.stand_in, rows[i].want);
+        model_close(&m);
+    }
+}
+
 static void scales_that_are_not_finite(void **state) {
     static const char name[] = "tests/fixtures/gguf/mixed.gguf";
     size_t size, at;
@@ -225,6 +267,7 @@ int main(void) {
         cmocka_unit_test(golden_models),
         cmocka_unit_test(values_of_blocks),
         cmocka_unit_test_setup_teardown(logits_of_blocks, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(file_types, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(scales_that_are_not_finite, folder_setup, folder_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -235,6 +235,12 @@ static void defaults(void **state) {
     assert_true(!m.shape.tied_head && !m.shape.qkv_bias && m.shape.window == 0 && !m.stand_in[0]);
     taken(&m, "{\"outpace_stand_in\":\"a inflated to b\"}");
     assert_string_equal(m.stand_in, "a inflated to b");
+    taken(&m, "{\"outpace_stand_in\":\"a\",\"outpace_synth\":{\"shape\":\"b\"}}");
+    assert_string_equal(m.stand_in, "a");
+    taken(&m, "{\"outpace_synth\":{\"shape\":\"dir/b\\u001b[2J\",\"seed\":1}}");
+    assert_string_equal(m.stand_in, "random weights, shape b?[2J");
+    taken(&m, "{\"outpace_synth\":{}}");
+    assert_string_equal(m.stand_in, "random weights");
     taken(
         &m,
         "{\"head_dim\":80,\"tie_word_embeddings\":true,\"real_vocab_size\":500,\"unknown_key\":[{},\"NaN\"],"

@@ -64,7 +64,11 @@ static void models(void **state) {
         const Tensor *x = &a.layers[1].w[W_DOWN], *y = &b.layers[1].w[W_DOWN];
         assert_int_equal(y->codes.bits, bits);
         assert_int_equal(b.embedding.codes.bits, 8);
-        assert_true(!b.final_norm.codes.bits && strstr(b.stand_in, "bits"));
+        char want[64];
+        snprintf(want, sizeof want, "%d bits, groups of 32, of ", bits);
+        assert_true(!b.final_norm.codes.bits);
+        if (strncmp(b.quantised, want, strlen(want)) != 0 || strcmp(b.stand_in, a.stand_in) != 0)
+            fail_msg("got '%s' and '%s', wanted '%s..' and '%s'", b.quantised, b.stand_in, want, a.stand_in);
         assert_true(model_check_finite(&b, &b_weights, &e) && model_bytes(&b) < model_bytes(&a) * 5 / 8);
         for (size_t i = 0; i < (size_t)x->columns; i++)
             assert_true(fabsf(tensor_value(x, 3, i) - tensor_value(y, 3, i)) < (bits == 8 ? 0.01f : 0.1f));

@@ -2,7 +2,9 @@
 // interrupted one, changed content, partial ones.
 #include "tests/support/check.h"
 
+#include "engine/base/memory.h"
 #include "tests/support/child.h"
+#include "tests/support/scratch.h"
 #include "tests/support/spoil.h"
 #include "tests/support/stores.h"
 
@@ -649,6 +651,62 @@ static void shows(void **state) {
     child_release(&c);
 }
 
+// A model is marked by how it was made, a quantised one as such, in every output.
+static void made_models(void **state) {
+    static const char synth[] = "stand-in: random weights, shape tiny",
+                      quantised[] = "quantised: 4 bits, groups of 32, of trained (";
+    Child c;
+    json_t *config;
+    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "trained");
+    child_release(&c);
+    config = scratch_json(folder_path(*state, "trained"), "config.json");
+    json_object_del(config, "outpace_synth");
+    scratch_write_json(folder_path(*state, "trained"), "config.json", config);
+    json_decref(config);
+    CHILD_OUTPACE(&c, *state, 0, "model", "quantise", "trained", "codes", "--bits", "4");
+    child_release(&c);
+    CHILD_OUTPACE(
+        &c, *state, 0, "run", "x.yaml", "--db", "marks.db", "--set",
+        "models=[{name: random, target: tiny}, {name: codes, target: codes}, {name: plain, target: trained}]",
+        "--set", "datasets.0.limit=1", "--set", "generation.max_tokens=4");
+    child_release(&c);
+    static const char *const asked[][7] = {
+        {"show", "last", "--db", "marks.db"},
+        {"report", "--db", "marks.db", "-o", "marks.html"},
+        {"plot", "speedup", "--db", "marks.db", "-o", "marks.svg", "--footer"}};
+    for (int i = 0; i < 3; i++) {
+        const char *const words[] = {asked[i][0], asked[i][1], asked[i][2], asked[i][3],
+                                     asked[i][4], asked[i][5], asked[i][6], NULL};
+        size_t size;
+        child_outpace(&c, *state, 0, words);
+        char *text = i ? scratch_read(*state, i == 1 ? "marks.html" : "marks.svg", &size) : NULL;
+        const char *got = text ? text : text_get(&c.out), *again = strstr(got, "stand-in: ");
+        if (!strstr(got, i == 2 ? "stand-in: random, random" : synth) ||
+            !strstr(got, i == 2 ? "quantised: codes, 4 bits" : quantised))
+            fail_msg("%s: wanted '%s' and '%s', got %s", asked[i][0], synth, quantised, got);
+        for (; again; again = strstr(again + 1, "stand-in: "))
+            if (!strstr(again, "random") || strstr(again, "random") > again + 20)
+                fail_msg("%s: %.80s", asked[i][0], again);
+        mem_free(text);
+        child_release(&c);
+    }
+    CHILD_OUTPACE(&c, *state, 0, "show", "last", "--json", "--db", "marks.db");
+    json_t *points = json_loads(text_get(&c.out), 0, NULL), *one;
+    size_t i;
+    int marked[2] = {0};
+    json_array_foreach(points, i, one) {
+        const char *model = json_string_value(json_object_get(one, "model"));
+        bool stands = json_is_string(json_object_get(one, "stand_in")),
+             coded = json_is_string(json_object_get(one, "quantised"));
+        if (stands != (strcmp(model, "random") == 0) || coded != (strcmp(model, "codes") == 0))
+            fail_msg("%s: stand_in %d, quantised %d", model, stands, coded);
+        marked[0] += stands, marked[1] += coded;
+    }
+    assert_true(marked[0] && marked[1]);
+    json_decref(points);
+    child_release(&c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(whole),
                                        cmocka_unit_test(parts),
@@ -671,6 +729,7 @@ int main(void) {
                                        cmocka_unit_test(plans),
                                        cmocka_unit_test(events),
                                        cmocka_unit_test(fastest_baseline),
-                                       cmocka_unit_test(shows)};
+                                       cmocka_unit_test(shows),
+                                       cmocka_unit_test(made_models)};
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }
