@@ -10,14 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    PREFIX = 24,
-    MOST = 1 << 16,
-    LEAST_VALUE = 13,
-    LEAST_TENSOR = 24,
-    ALIGNMENT = 32,
-    MOST_ALIGNMENT = 1 << 20
-};
+enum { MOST = 1 << 16, LEAST_VALUE = 13, LEAST_TENSOR = 24, ALIGNMENT = 32, MOST_ALIGNMENT = 1 << 20 };
 
 static const GgufFormat FORMATS[] = {
     {0, "F32", 1, 4},       {1, "F16", 1, 2},       {30, "BF16", 1, 2},     {2, "Q4_0", 32, 18},
@@ -282,19 +275,26 @@ static bool check_count(const Reader *r, uint64_t n, size_t least, const char *w
 
 static bool read_prefix(Reader *r, uint64_t *tensors, uint64_t *values) {
     uint64_t version = 0;
-    if (left(r) < PREFIX || memcmp(r->at, "GGUF", 4) != 0)
+    if (left(r) < 8 || memcmp(r->at, "GGUF", 4) != 0)
         return error_input(r->e, "'%s' does not begin as a GGUF file does", r->place);
     r->at += 4;
-    if (!read_number(r, 4, &version) || !read_number(r, 8, tensors) || !read_number(r, 8, values))
-        return false;
+    if (!read_number(r, 4, &version)) return false;
     if (version && !(version & 0xffff))
         return error_input(r->e, "'%s' is a GGUF file for big-endian processors, which is not supported",
                            r->place);
     if (version < 2 || version > 3)
         return error_input(r->e, "'%s' is a GGUF file of version %llu, supported are 2 and 3", r->place,
                            (unsigned long long)version);
-    return check_count(r, *values, LEAST_VALUE, "values") &&
+    return read_number(r, 8, tensors) && read_number(r, 8, values) &&
+           check_count(r, *values, LEAST_VALUE, "values") &&
            check_count(r, *tensors, LEAST_TENSOR, "tensors");
+}
+
+static bool check_whole(const Reader *r, const Gguf *g) {
+    const GgufValue *parts = gguf_find(g, "split.count");
+    double count = parts && parts->count == 1 ? gguf_number(parts, 0) : 1;
+    return count <= 1 || error_input(r->e, "'%s' is one of %g parts: join them with llama-gguf-split --merge",
+                                     r->place, count);
 }
 
 static void check(const Gguf *g, const unsigned char *data, size_t size) {
@@ -316,7 +316,8 @@ bool gguf_parse(const unsigned char *data, size_t size, const char *place, Gguf 
     uint64_t tensors = 0, values = 0;
     *out = (Gguf){.place = place};
     bool ok = size ? read_prefix(&r, &tensors, &values) : error_input(e, "'%s' is empty", place);
-    ok = ok && read_values(&r, out, (size_t)values) && read_tensors(&r, out, data, (size_t)tensors);
+    ok = ok && read_values(&r, out, (size_t)values) && check_whole(&r, out) &&
+         read_tensors(&r, out, data, (size_t)tensors);
     if (ok) check(out, data, size);
     else gguf_release(out);
     return ok;

@@ -239,11 +239,7 @@ static bool find_name(Translator *t, const char *name, const KnownName **known) 
     return *known != NULL;
 }
 
-static bool check_whole(const Translator *t) {
-    const GgufValue *parts = gguf_find(t->g, "split.count");
-    if (parts && parts->count == 1 && gguf_number(parts, 0) > 1)
-        return error_input(t->e, "'%s' is one of %g parts: join them with llama-gguf-split --merge",
-                           t->g->place, gguf_number(parts, 0));
+static bool check_experts(const Translator *t) {
     return number(t, "expert_count", 0) == 0 ||
            error_input(t->e, "'%s' is a mixture of experts, which is not supported in GGUF files",
                        t->g->place);
@@ -259,7 +255,7 @@ static bool translate(Translator *t, const KnownName *known) {
     set_pattern(t);
     set_gemma_scale(t, head);
     set_ids(t);
-    return check_whole(t) && check_values_width(t, head) && copy_keys(t) && set_rope(t);
+    return check_experts(t) && check_values_width(t, head) && copy_keys(t) && set_rope(t);
 }
 
 // What the tensors show.

@@ -121,6 +121,9 @@ static void heads(void **state) {
     }
     t.data[0] = 'g';
     refused(&t, "does not begin");
+    begin(&t, (Head){1, 0, 0}); // whose counts are of 4 bytes
+    t.length = 16;
+    refused(&t, "version 1");
     text_release(&t);
 }
 
@@ -208,6 +211,25 @@ static void tiling(void **state) {
     text_release(&t);
 }
 
+// A part of a split model isn't read, whatever its own tensors are; the only part of one is whole.
+static void parts(void **state) {
+    (void)state;
+    Text t = {0};
+    Gguf g;
+    for (uint64_t count = 1; count <= 3; count += 2) {
+        begin(&t, (Head){3, 0, 1});
+        put_number(&t, "split.count", count);
+        end(&t, count == 1 ? 0 : 25);
+        if (count > 1) {
+            refused(&t, "is one of 3 parts: join them");
+            continue;
+        }
+        taken(&t, &g);
+        gguf_release(&g);
+    }
+    text_release(&t);
+}
+
 static void alignments(void **state) {
     (void)state;
     static const uint64_t bad[] = {0, 3, 48, (1 << 20) + 1, 1u << 21, 1u << 31, UINT32_MAX};
@@ -233,6 +255,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole),   cmocka_unit_test(heads),  cmocka_unit_test(values),
         cmocka_unit_test(tensors), cmocka_unit_test(tiling), cmocka_unit_test(alignments),
+        cmocka_unit_test(parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
