@@ -64,6 +64,12 @@ static bool choose_format(Loading *l, const Row *row, Error *e) {
     return true;
 }
 
+// Whether the first rows of the file are all that is wanted. The others are checked, too; of these only ids
+// are kept, until it is known that they differ.
+static bool cut_as_written(const DatasetRequest *q) {
+    return q->limit && (q->order == ORDER_WRITTEN || q->order == ORDER_FIRST_SHUFFLED);
+}
+
 static bool take_row(void *state, Row *row, Error *e) {
     Loading *l = state;
     bool keep;
@@ -71,15 +77,16 @@ static bool take_row(void *state, Row *row, Error *e) {
     row->format = l->format->name;
     row->keys = *l->format->keys ? l->format->keys : "prompt, or turns";
     if (!prompts_add(l->d, l->format, l->frame, row, e) || !wanted(l, row, &keep, e)) return false;
-    if (!keep || l->d->prompts[l->d->count - 1].turn_count == 0) prompts_cut(l->d, l->d->count - 1);
+    size_t last = l->d->count - 1;
+    bool cut = cut_as_written(l->request) && last >= l->request->limit;
+    if (!keep || l->d->prompts[last].turn_count == 0 || (cut && !l->format->id)) prompts_cut(l->d, last);
+    else if (cut) prompts_forget(&l->d->prompts[last]);
     return true;
 }
 
 static bool finish(Dataset *d, const DatasetRequest *q, bool by_set, Error *e) {
-    bool first = q->order == ORDER_FIRST_SHUFFLED;
-    if (!by_set && q->limit && first) prompts_cut(d, q->limit);
     if (!prompts_order(d, q, by_set, e)) return false;
-    if (!by_set && q->limit && !first) prompts_cut(d, q->limit);
+    if (!by_set && q->limit) prompts_cut(d, q->limit);
     return prompts_hash(d, q->path != NULL, e);
 }
 
@@ -95,6 +102,7 @@ static bool load(Dataset *d, const char *bytes, size_t n, const char *place, con
         return q->split && l.format ? error_input(e, "'%s' has no row of the split '%s'", place, q->split)
                                     : error_input(e, "'%s' has no rows with prompts", place);
     if (!prompts_check_ids(d, place, e)) return false;
+    if (cut_as_written(q)) prompts_cut(d, q->limit);
     if (q->turns) prompts_cut_turns(d, q->turns);
     return finish(d, q, false, e);
 }

@@ -17,10 +17,10 @@ typedef struct Reference {
 } Reference;
 
 typedef struct DatasetPrompt {
-    char *set;    // its dataset; in a concatenation, the member it comes from
+    char *set;    // its dataset; in a concatenation, the member it comes from; one block with id and task
     char *id;     // from the file, or the row's number from 1; unique within a set
     char *task;   // "math", "translation"...: from the row, or that of the format; may be empty
-    char **turns; // (turn_count) the user's messages, in order; none is empty
+    char **turns; // (turn_count) the user's messages, in order; none is empty; one block with its texts
     int turn_count;
     Reference *references; // (reference_count)
     int reference_count;

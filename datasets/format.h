@@ -122,6 +122,7 @@ bool parquet_each(const char *bytes, size_t n, const char *file, size_t most, Ta
 // NULL: the format's own.
 bool prompts_add(Dataset *d, const Format *format, const Frame *frame, const Row *row, Error *e);
 
+void prompts_forget(DatasetPrompt *p);         // keeps its names only
 void prompts_cut(Dataset *d, size_t from);     // removes the prompts from number `from` on
 void prompts_cut_turns(Dataset *d, int turns); // keeps that many turns of each prompt, with their references
 void prompts_move(Dataset *to, Dataset *from); // appends all prompts of `from`, which is then empty

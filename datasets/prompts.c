@@ -20,14 +20,18 @@
 
 enum { MOST_PROMPTS = 1 << 24, MOST_TURNS = 1 << 10, MOST_GROUPS = 4096 };
 
-static void prompt_release(DatasetPrompt *p) {
-    for (int i = 0; i < p->turn_count; i++) mem_free(p->turns[i]);
+void prompts_forget(DatasetPrompt *p) {
     for (int i = 0; i < p->reference_count; i++) mem_free(p->references[i].text);
     mem_free(p->turns);
     mem_free(p->references);
+    p->turns = NULL;
+    p->references = NULL;
+    p->turn_count = p->reference_count = 0;
+}
+
+static void prompt_release(DatasetPrompt *p) {
+    prompts_forget(p);
     mem_free(p->set);
-    mem_free(p->id);
-    mem_free(p->task);
     *p = (DatasetPrompt){0};
 }
 
@@ -157,15 +161,42 @@ static char *task_of(const Format *f, const Row *row, Text *text, Error *e) {
     return both;
 }
 
+// The three in one block, which is the set's.
+static void put_names(DatasetPrompt *p, const char *set, const char *id, const char *task) {
+    size_t a = strlen(set) + 1, b = strlen(id) + 1, c = strlen(task) + 1;
+    p->set = mem_new(a + b + c, 1);
+    p->id = memcpy(p->set + a, id, b);
+    p->task = memcpy(p->set + a + b, task, c);
+    memcpy(p->set, set, a);
+}
+
 static bool add_names(DatasetPrompt *p, const char *set, const Format *f, const Row *row, Text *text,
                       Error *e) {
     text_printf(text, "%zu", row->number);
     char *number = take(text);
     p->row = row->number;
-    p->set = mem_text(set, strlen(set));
-    bool ok = (p->id = field_or(f->id, number, row, text, e)) && (p->task = task_of(f, row, text, e));
+    char *id = field_or(f->id, number, row, text, e), *task = id ? task_of(f, row, text, e) : NULL;
+    bool ok = task && (*id || row_error(row, f->id, "is empty: give each row its own", e));
+    if (ok) put_names(p, set, id, task);
     mem_free(number);
-    return ok && (p->id[0] || row_error(row, f->id, "is empty: give each row its own", e));
+    mem_free(id);
+    mem_free(task);
+    return ok;
+}
+
+// The turns in one block, in place of one for each: small blocks are most of a large dataset's memory.
+static void pack_turns(DatasetPrompt *p) {
+    size_t count = (size_t)p->turn_count, bytes = count * sizeof *p->turns;
+    for (size_t i = 0; i < count; i++) bytes += strlen(p->turns[i]) + 1;
+    char **packed = mem_new(bytes, 1), *at = (char *)(packed + count);
+    for (size_t i = 0; i < count; i++) {
+        size_t n = strlen(p->turns[i]) + 1;
+        packed[i] = memcpy(at, p->turns[i], n);
+        at += n;
+        mem_free(p->turns[i]);
+    }
+    mem_free(p->turns);
+    p->turns = packed;
 }
 
 bool prompts_add(Dataset *d, const Format *format, const Frame *frame, const Row *row, Error *e) {
@@ -177,6 +208,7 @@ bool prompts_add(Dataset *d, const Format *format, const Frame *frame, const Row
     *p = (DatasetPrompt){0};
     bool ok = add_names(p, d->name, format, row, &text, e) && add_turns(p, format, frame, row, &text, e) &&
               add_references(p, format, row, &text, e);
+    pack_turns(p);
     text_release(&text);
     return ok;
 }
@@ -198,7 +230,7 @@ void prompts_cut_turns(Dataset *d, int turns) {
     for (size_t i = 0; i < d->count; i++) {
         DatasetPrompt *p = &d->prompts[i];
         int kept = 0;
-        while (p->turn_count > turns) mem_free(p->turns[--p->turn_count]);
+        if (p->turn_count > turns) p->turn_count = turns;
         for (int k = 0; k < p->reference_count; k++)
             if (p->references[k].turn < turns) p->references[kept++] = p->references[k];
             else mem_free(p->references[k].text);

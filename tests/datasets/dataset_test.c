@@ -325,6 +325,32 @@ static void splits(void **state) {
     assert_non_null(strstr(e.text, "no split 'tset'"));
 }
 
+// Rows after the limit are checked, ids too, but not kept.
+static void rows_after_the_limit(void **state) {
+    (void)state;
+    enum { ROWS = 1000 };
+    static char text[16 * ROWS], rows[64 * ROWS];
+    size_t a = 0, b = 0;
+    Dataset d;
+    for (int i = 0; i < ROWS; i++) {
+        a += (size_t)snprintf(text + a, sizeof text - a, "text %d\n", i);
+        b += (size_t)snprintf(rows + b, sizeof rows - b, "{\"id\": \"a%d\", \"prompt\": \"p%d\"}\n", i, i);
+    }
+    parse(&d, text, "text", &(DatasetRequest){.name = "own", .format = "text", .limit = 2});
+    if (d.count != 2 || d.capacity > ROWS / 4) fail_msg("%zu of %zu prompts kept", d.count, d.capacity);
+    assert_string_equal(d.prompts[1].turns[0], "text 1");
+    dataset_release(&d);
+    parse(&d, rows, "rows", &(DatasetRequest){.name = "own", .limit = 2});
+    assert_int_equal(d.count, 2);
+    assert_string_equal(d.prompts[1].id, "a1");
+    dataset_release(&d);
+    Error e = {0};
+    snprintf(rows + b, sizeof rows - b, "{\"id\": \"a%d\", \"prompt\": \"again\"}\n", ROWS - 2);
+    assert_false(
+        dataset_parse(&d, rows, strlen(rows), "rows", &(DatasetRequest){.name = "own", .limit = 2}, &e));
+    if (!strstr(e.text, "the rows at 999 and 1001 have the same id 'a998'")) fail_msg("%s", e.text);
+}
+
 // 30 rows of three tasks, the n-th of task n % 3 or so.
 static void make_rows(char *out, size_t size) {
     size_t n = 0;
@@ -608,6 +634,7 @@ int main(void) {
         cmocka_unit_test(references_of_turns),
         cmocka_unit_test(malformed),
         cmocka_unit_test(splits),
+        cmocka_unit_test(rows_after_the_limit),
         cmocka_unit_test(orders),
         cmocka_unit_test(first_of_parts_shuffled),
         cmocka_unit_test(turns_of_tasks),
