@@ -5,6 +5,7 @@
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/cpu/cpu.h"
+#include "engine/cpu/pool.h"
 #include "engine/cuda/cuda.h"
 #include "engine/null/null.h"
 
@@ -454,6 +455,8 @@ const char *engine_kernels(const char *device, const char *isa) {
     const Device *d = find_device(device, &cards, NULL);
     return d && d->backend == &cpu_backend ? cpu_isa(isa, NULL) : NULL;
 }
+
+int engine_threads(const EngineOptions *o) { return o->threads > 0 ? o->threads : pool_cores(); }
 
 static void release_more(Session *more, int count) {
     for (int i = 0; i < count; i++) session_release(&more[i]);

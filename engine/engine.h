@@ -78,6 +78,9 @@ bool engine_rehearse_adapter(AdapterEngine *a, const char *name, const Adapter *
 // an open session knows.
 const char *engine_kernels(const char *device, const char *isa);
 
+// Threads of the CPU that an engine opened with these options has.
+int engine_threads(const EngineOptions *o);
+
 // Adds a device's GPUs (see EngineOptions) to a list, "cuda:0,cuda:1", which lacks them; the list is itself a
 // device.
 void engine_list_gpus(const char *device, Text *list);

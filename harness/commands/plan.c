@@ -62,11 +62,16 @@ static void print_refusals(const Plan *p, int *code) {
     text_release(&lines);
 }
 
+static const char *plural(int count) { return count == 1 ? "" : "s"; }
+
 static void print_check(const Plan *p, int *code) {
     print_refusals(p, code);
-    terminal_printf("%s: %d points, %d cannot be run; %d models, %d datasets and %d methods are in order\n",
-                    SHOWN(p->file), p->sweep.count, inputs_refused(&p->inputs), p->experiment.model_count,
-                    p->experiment.dataset_count, p->experiment.method_count);
+    const Experiment *x = &p->experiment;
+    terminal_printf(
+        "%s: %d point%s, %d cannot be run; %d model%s, %d dataset%s and %d method%s are in order\n",
+        SHOWN(p->file), p->sweep.count, plural(p->sweep.count), inputs_refused(&p->inputs), x->model_count,
+        plural(x->model_count), x->dataset_count, plural(x->dataset_count), x->method_count,
+        plural(x->method_count));
 }
 
 // --- plan ------------------------------------------------------------------------------------------------
@@ -109,8 +114,9 @@ static void print_setup(const Plan *p, int setup) {
     const Setup *s = &p->schedule.setups[setup];
     const EngineOptions *o = &s->settings->engine;
     const char *compute = o->compute ? compute_name(compute_choose(o->compute, DTYPE_F32)) : "as stored";
-    terminal_printf("\nmodel      %s on %s, compute %s, %d threads%s\n",
-                    SHOWN(p->experiment.models[s->model].name), o->device, compute, o->threads,
+    int threads = engine_threads(o);
+    terminal_printf("\nmodel      %s on %s, compute %s, %d thread%s%s\n",
+                    SHOWN(p->experiment.models[s->model].name), o->device, compute, threads, plural(threads),
                     o->threads ? "" : " (one a core)");
     const char *rounding = inputs_rounding(&p->inputs, s->model, s->settings);
     if (rounding)
@@ -136,16 +142,16 @@ static void print_point(const Plan *p, const CostDone *done, int number, int rou
 static void print_group(const Plan *p, const CostDone *done, const Group *g, bool points) {
     const Schedule *s = &p->schedule;
     const Settings *set = &s->points[s->members[g->first]].settings;
-    int prompts = (int)p->inputs.datasets[g->dataset].count,
-        rounds = prompts * p->experiment.measurement.passes;
-    int base = s->members[g->baseline];
-    terminal_printf(
-        "dataset    %s: %d prompts, %d passes%s, %d tokens at most, temperature %g, seed %d: %d methods side "
-        "by side, baseline %s%s, %d of %d rounds done\n",
-        SHOWN(p->experiment.datasets[g->dataset].name), prompts, p->experiment.measurement.passes,
-        p->experiment.measurement.stop == STOP_TIMING ? " at least" : "", set->max_tokens, set->temperature,
-        set->seed, g->count, base < p->sweep.count ? "among them" : "added",
-        g->warm ? ", in whole passes, since they keep state" : "", done->rounds[base], rounds);
+    int prompts = (int)p->inputs.datasets[g->dataset].count, passes = p->experiment.measurement.passes,
+        rounds = prompts * passes, base = s->members[g->baseline];
+    terminal_printf("dataset    %s: %d prompt%s, %d pass%s%s, %d tokens at most, temperature %g, seed %d: %d "
+                    "method%s side "
+                    "by side, baseline %s%s, %d of %d rounds done\n",
+                    SHOWN(p->experiment.datasets[g->dataset].name), prompts, plural(prompts), passes,
+                    passes == 1 ? "" : "es", p->experiment.measurement.stop == STOP_TIMING ? " at least" : "",
+                    set->max_tokens, set->temperature, set->seed, g->count, plural(g->count),
+                    base < p->sweep.count ? "among them" : "added",
+                    g->warm ? ", in whole passes, since they keep state" : "", done->rounds[base], rounds);
     for (int i = g->first; points && i < g->first + g->count; i++)
         print_point(p, done, s->members[i], rounds);
 }
@@ -163,8 +169,10 @@ static void print_part(const char *name, double seconds, const char *what, doubl
 static void print_parts(const CostParts *t) {
     char time[32];
     printf("\ntime       about %s, in parts:\n", cost_time_text(cost_seconds(t), time));
-    print_part("making", t->making, " of models, at 0.3 GB/s (assumed)", t->made_bytes / 1e9, "GB");
-    print_part("opening", t->opening, "weights read first, at 1 GB/s (assumed)", t->opening, NULL);
+    print_part("making", t->making, " of models; a disk that writes 0.3 GB/s is assumed", t->made_bytes / 1e9,
+               "GB");
+    print_part("opening", t->opening, "weights read first; a disk that reads 1 GB/s is assumed", t->opening,
+               NULL);
     print_part("tables", t->tables, " through the model, for tables of n-grams that are not kept yet",
                t->table_rows, "rows");
     print_part("warm-up", t->warmup, "each method, before its first prompt", t->warmup, NULL);
