@@ -9,13 +9,14 @@ typedef struct Choice {
 } Choice;
 
 // Rows of a command's options; AT(field) is the offset of a field in the command's values.
-#define CHOICE_OPTION(option, AT, field, text) \
-    { option, ARG_WORDS, AT(field), .help = text, .value = "NAME,..." }
-#define CHOICE_OPTIONS(AT, choice)                                                                       \
-    CHOICE_OPTION("model", AT, choice.model, "of a run: these models only ('ref*': all that begin so)"), \
-        CHOICE_OPTION("dataset", AT, choice.dataset, "these datasets only"),                             \
-        CHOICE_OPTION("method", AT, choice.method, "these methods only"),                                \
-        CHOICE_OPTION("label", AT, choice.label, "points of these names only, as 'lookahead W=5*'")
+#define CHOICE_OPTION(option, AT, field, text, called) \
+    { option, ARG_WORDS, AT(field), .help = text, .value = called ",..." }
+#define CHOICE_OPTIONS(AT, choice)                                                                      \
+    CHOICE_OPTION("model", AT, choice.model, "of a run: these models only ('ref*': all that begin so)", \
+                  "NAME"),                                                                              \
+        CHOICE_OPTION("dataset", AT, choice.dataset, "these datasets only", "DATASET"),                 \
+        CHOICE_OPTION("method", AT, choice.method, "these methods only", "METHOD"),                     \
+        CHOICE_OPTION("label", AT, choice.label, "points of these names only, as 'lookahead W=5*'", "NAME")
 
 bool choice_made(const Choice *c);
 

@@ -1,9 +1,11 @@
 // Completions of the shells, and the manual page, from the commands' tables: a command, its options, their
 // values.
 //
-// A part that a word chooses ("store export") has an entry of its own. The options of a part that an option
-// chooses ("bench --store") belong to the command's entry.
+// Values that are a kind of name (MODEL, RUN: completions_words.h) are asked for when they are wanted: the
+// scripts call 'outpace completions words'. A part that a word chooses ("store export") has an entry of its
+// own. The options of a part that an option chooses ("bench --store") belong to the command's entry.
 #include "harness/cli/command.h"
+#include "harness/commands/completions_words.h"
 
 #include "engine/base/text.h"
 #include "engine/decode/method.h"
@@ -17,8 +19,9 @@
 
 typedef struct Offer {
     ArgOption option;
-    Text value; // as --help shows it; empty: a flag
-    Text words; // that complete it, separated by blanks; empty: there is no list
+    Text value;           // as --help shows it; empty: a flag
+    Text words;           // that complete it, separated by blanks; empty: there is no list
+    const WordKind *kind; // of names; NULL: none
 } Offer;
 
 enum { MOST_OFFERS = 2 * ARGS_MAX };
@@ -38,14 +41,15 @@ static const char *second_word(const Command *part) { return strchr(part->name, 
 static bool is_option_part(const Command *part) { return *second_word(part) == '-'; }
 
 // "svg|png|pdf" is a list of words, "target=DIR[,draft=DIR]" isn't one.
-static void list_words(const Arg *row, const char *value, Text *out) {
+static void list_words(const char *value, Text *out) {
     static const char LETTERS[] = "abcdefghijklmnopqrstuvwxyz0123456789-_.|";
-    size_t methods;
-    const MethodInfo *const *table = method_table(&methods);
-    bool is_method = strcmp(row->name, "method") == 0 || row->type == ARG_METHODS;
-    for (size_t i = 0; is_method && i < methods; i++) text_printf(out, "%s%s", i ? " " : "", table[i]->name);
-    if (is_method || !strchr(value, '|') || strspn(value, LETTERS) != strlen(value)) return;
+    if (!strchr(value, '|') || strspn(value, LETTERS) != strlen(value)) return;
     for (; *value; value++) text_add(out, *value == '|' ? " " : value, 1);
+}
+
+static const WordKind *kind_of(const Arg *row, const char *value) {
+    bool is_method = strcmp(row->name, "method") == 0 || row->type == ARG_METHODS;
+    return words_kind(is_method ? "METHOD" : value);
 }
 
 static void add_option(Entry *x, const ArgOption *option) {
@@ -55,7 +59,8 @@ static void add_option(Entry *x, const ArgOption *option) {
     Offer *o = &x->offers[x->count++];
     *o = (Offer){.option = *option};
     args_value(option->row, &o->value);
-    list_words(option->row, text_get(&o->value), &o->words);
+    list_words(text_get(&o->value), &o->words);
+    o->kind = kind_of(option->row, text_get(&o->value));
 }
 
 static void add_options(Entry *x, const Command *c) {
@@ -127,19 +132,27 @@ static void bash_part(const Entry *x, Text *out) {
     if (part_of(x)) text_printf(out, "    \"%s\") command=\"%s\" ;;\n", x->command->name, x->command->name);
 }
 
+static void bash_kind(const WordKind *kind, Text *out) {
+    if (kind) text_printf(out, " kind='%s'", kind->name);
+}
+
 // After an option with a list of values; after one with any value, bash completes files.
 static void bash_values(const Entry *x, Text *out) {
     for (size_t i = 0; i < x->count; i++) {
         const Offer *o = &x->offers[i];
-        if (!o->value.length && !o->words.length) continue;
+        if (!o->value.length && !o->kind) continue;
         text_printf(out, "    \"%s --%s\"", x->command->name, o->option.name);
         if (o->option.row->letter) text_printf(out, "|\"%s -%c\"", x->command->name, o->option.row->letter);
-        text_printf(out, ") words=\"%s\" value=yes ;;\n", text_get(&o->words));
+        text_puts(out, ")");
+        bash_kind(o->kind, out);
+        text_printf(out, " words=\"%s\" value=yes ;;\n", text_get(&o->words));
     }
 }
 
 static void bash_words(const Entry *x, Text *out) {
-    text_printf(out, "    \"%s\") words=\"%s", x->command->name, text_get(&x->parts));
+    text_printf(out, "    \"%s\")", x->command->name);
+    bash_kind(words_kind(x->command->usage), out);
+    text_printf(out, " words=\"%s", text_get(&x->parts));
     for (size_t i = 0; i < x->count; i++) text_printf(out, " --%s", x->offers[i].option.name);
     text_puts(out, " --help\" ;;\n");
 }
@@ -148,8 +161,15 @@ static void bash(Text *out) {
     text_puts(out,
               "# outpace completions bash\n"
               "_outpace() {\n"
-              "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words= value=\n"
-              "    local command=${COMP_WORDS[1]}\n"
+              "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words= value= "
+              "kind=\n"
+              "    local command=${COMP_WORDS[1]} line=${COMP_LINE:0:COMP_POINT} first=2 IFS=$' \\t\\n'\n"
+              "    local token=${line##* } piece=$word\n"
+              "    if [[ $token == *:* ]]; then\n" // bash cuts words at : and =
+              "        [[ $piece == [:=] ]] && piece=\n"
+              "        before=${line%\"$token\"} before=${before%% } before=${before##* }\n"
+              "    else token=$word\n"
+              "    fi\n"
               "    COMPREPLY=()\n"
               "    if [ \"$COMP_CWORD\" = 1 ]; then\n        COMPREPLY=($(compgen -W \"");
     put_names(out, " ");
@@ -160,11 +180,22 @@ static void bash(Text *out) {
     write_all(bash_values, out);
     text_puts(out, "    esac\n    [ -n \"$value\" ] || case \"$command\" in\n");
     write_all(bash_words, out);
-    text_puts(out, "    esac\n"
-                   "    [[ -n $value || $word == -* || $COMP_CWORD == 2 && $words != \\ * ]] || return\n"
-                   "    COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
-                   "}\n"
-                   "complete -o default -F _outpace outpace\n");
+    text_puts(
+        out,
+        "    esac\n"
+        "    [[ $command == *\\ * ]] && first=3\n"
+        "    if [[ -z $value && $word != -* ]]; then\n"
+        "        [[ $COMP_CWORD == \"$first\" ]] || return\n"
+        "        words=${words%% --*}\n"
+        "    elif [[ -z $value ]]; then kind=\n"
+        "    fi\n"
+        "    [[ -z $kind ]] ||\n"
+        "        words+=\" $(\"${COMP_WORDS[0]}\" completions words \"$kind\" \"$token\" 2>/dev/null)\"\n"
+        "    [[ $token != *:* ]] || compopt -o nospace 2>/dev/null\n"
+        "    COMPREPLY=($(compgen -W \"$words\" -- \"$token\"))\n"
+        "    COMPREPLY=(\"${COMPREPLY[@]#\"${token%\"$piece\"}\"}\")\n"
+        "}\n"
+        "complete -o default -F _outpace outpace\n");
 }
 
 // --- zsh: in single quotes, where only ' needs an escape; brackets and colons are _arguments' own.
@@ -175,6 +206,11 @@ static void zsh_text(Text *out, const char *text) {
         else text_printf(out, "%s%c", strchr("[]:\\", *text) ? "\\" : "", *text);
 }
 
+// The action of _arguments that offers names of a kind, and other words.
+static void zsh_kind(const WordKind *kind, const char *words, Text *out) {
+    text_printf(out, ": _outpace_words \"%s\" \"%s\" %s", kind->name, kind->files ? "_files" : "", words);
+}
+
 static void zsh_option(const Offer *o, Text *out) {
     char letter = o->option.row->letter;
     if (letter)
@@ -182,10 +218,11 @@ static void zsh_option(const Offer *o, Text *out) {
     else text_printf(out, "      '%s--%s[", o->option.row->type == ARG_WORDS ? "*" : "", o->option.name);
     zsh_text(out, o->option.row->help);
     text_puts(out, "]");
-    if (o->value.length || o->words.length) {
+    if (o->value.length || o->kind) {
         text_puts(out, ":");
         zsh_text(out, text_get(&o->value));
-        if (o->words.length) text_printf(out, ":(%s)", text_get(&o->words));
+        if (o->kind) zsh_kind(o->kind, "", out);
+        else if (o->words.length) text_printf(out, ":(%s)", text_get(&o->words));
         else text_puts(out, ":_files");
     }
     text_puts(out, "' \\\n");
@@ -194,7 +231,12 @@ static void zsh_option(const Offer *o, Text *out) {
 static void zsh_entry(const Entry *x, Text *out) {
     text_printf(out, "  (\"%s\") _arguments \\\n", x->command->name);
     for (size_t i = 0; i < x->count; i++) zsh_option(&x->offers[i], out);
-    if (x->parts.length) text_printf(out, "      '1:part:(%s)' \\\n", text_get(&x->parts));
+    const WordKind *kind = words_kind(x->command->usage);
+    if (kind) {
+        text_puts(out, "      '1:name");
+        zsh_kind(kind, text_get(&x->parts), out);
+        text_puts(out, "' \\\n");
+    } else if (x->parts.length) text_printf(out, "      '1:part:(%s)' \\\n", text_get(&x->parts));
     text_puts(out, "      '--help[teach it]' '*:file:_files' ;;\n");
 }
 
@@ -205,7 +247,13 @@ static void zsh_part(const Entry *x, Text *out) {
 }
 
 static void zsh(Text *out) {
-    text_puts(out, "#compdef outpace\n# outpace completions zsh\n_outpace() {\n  local -a names=(\n");
+    text_puts(out,
+              "#compdef outpace\n# outpace completions zsh\n"
+              "_outpace_words() {\n" // KIND, _files or nothing, other words
+              "  local -a found=(${(f)\"$($program completions words $1 $PREFIX 2>/dev/null)\"} ${@[3,-1]})\n"
+              "  if [[ $1 == METHOD ]]; then compadd -S '' -a found; else compadd -a found; fi\n"
+              "  [[ -z $2 ]] || $2\n}\n"
+              "_outpace() {\n  local program=$words[1]\n  local -a names=(\n");
     for (size_t i = 0; commands[i]; i++) {
         text_printf(out, "    '%s:", commands[i]->name);
         zsh_text(out, commands[i]->summary);
@@ -240,13 +288,28 @@ static void fish_help(Text *out, const char *help) {
     text_puts(out, "'\n");
 }
 
+static void fish_kind(const WordKind *kind, const char *how, Text *out) {
+    text_printf(out, "%s -a '(outpace completions words \"%s\" (commandline -ct))'", how, kind->name);
+}
+
+// The first argument.
+static void fish_argument(const Entry *x, Text *out) {
+    const WordKind *kind = words_kind(x->command->usage);
+    if (!kind) return;
+    fish_condition(x, out);
+    fish_kind(kind, kind->files ? "" : " -f", out);
+    text_puts(out, "\n");
+}
+
 static void fish_entry(const Entry *x, Text *out) {
+    fish_argument(x, out);
     for (size_t i = 0; i < x->count; i++) {
         const Offer *o = &x->offers[i];
         fish_condition(x, out);
         text_printf(out, " -l %s", o->option.name);
         if (o->option.row->letter) text_printf(out, " -s %c", o->option.row->letter);
-        if (o->words.length) text_printf(out, " -x -a '%s'", text_get(&o->words));
+        if (o->kind) fish_kind(o->kind, o->kind->files ? " -r" : " -x", out);
+        else if (o->words.length) text_printf(out, " -x -a '%s'", text_get(&o->words));
         else if (o->value.length) text_puts(out, " -r");
         fish_help(out, o->option.row->help);
     }
@@ -338,35 +401,49 @@ static const struct {
     void (*write)(Text *out);
 } KINDS[] = {{"bash", bash}, {"zsh", zsh}, {"fish", fish}, {"man", man}};
 
-static bool run(int argc, char **argv, int *code, Error *e) {
-    Words rest;
-    bool stop;
-    (void)code;
-    if (!command_parse(&command_completions, argc, argv, NULL, &rest, &stop, e)) return false;
-    if (stop) return true;
-    for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++) {
-        if (strcmp(KINDS[i].name, rest.items[0]) != 0) continue;
-        Text text = {0};
-        KINDS[i].write(&text);
-        fputs(text_get(&text), stdout);
-        text_release(&text);
+static bool write_words(const Words *asked, Text *out, Error *e) {
+    const WordKind *kind = asked->count > 1 ? words_kind(asked->items[1]) : NULL;
+    if (kind) kind->list(asked->count > 2 ? asked->items[2] : "", out);
+    return kind || error_input(e, "completions words: give a kind of name, such as MODEL");
+}
+
+static bool write_kind(const Words *asked, Text *out, Error *e) {
+    if (strcmp(asked->items[0], "words") == 0) return write_words(asked, out, e);
+    for (size_t i = 0; asked->count == 1 && i < sizeof KINDS / sizeof *KINDS; i++) {
+        if (strcmp(KINDS[i].name, asked->items[0]) != 0) continue;
+        KINDS[i].write(out);
         return true;
     }
     return error_input(
         e, "there are no completions for '%s': take bash, zsh or fish, or man for the manual page",
-        rest.items[0]);
+        asked->items[0]);
+}
+
+static bool run(int argc, char **argv, int *code, Error *e) {
+    Words rest;
+    bool stop;
+    Text text = {0};
+    (void)code;
+    if (!command_parse(&command_completions, argc, argv, NULL, &rest, &stop, e)) return false;
+    bool ok = stop || write_kind(&rest, &text, e);
+    if (ok) fputs(text_get(&text), stdout);
+    text_release(&text);
+    return ok;
 }
 
 const Command command_completions = {
     .name = "completions",
-    .usage = "bash|zsh|fish|man",
+    .usage = "bash|zsh|fish|man | words KIND [TOKEN]",
     .summary = "print completions for a shell, or the manual page",
-    .arguments = {1, 1},
-    .lesson = "Prints a script that completes commands, options and their values; or the manual page in\n"
-              "roff. A wheel has both, and 'make install' installs them.\n"
-              "\n"
-              "  source <(outpace completions bash)            bash, for this session: or in ~/.bashrc\n"
-              "  outpace completions zsh > ~/.zfunc/_outpace   zsh, if fpath has ~/.zfunc\n"
-              "  outpace completions fish > ~/.config/fish/completions/outpace.fish\n"
-              "  outpace completions man | man -l -\n",
+    .arguments = {1, 3},
+    .lesson =
+        "Prints a script that completes commands, options and their values; or the manual page in\n"
+        "roff. A wheel has both, and 'make install' installs them.\n"
+        "\n"
+        "'words' prints the names that a script offers for MODEL, RUN, DATASET, METHOD, ... at that moment.\n"
+        "\n"
+        "  source <(outpace completions bash)            bash, for this session: or in ~/.bashrc\n"
+        "  outpace completions zsh > ~/.zfunc/_outpace   zsh, if fpath has ~/.zfunc\n"
+        "  outpace completions fish > ~/.config/fish/completions/outpace.fish\n"
+        "  outpace completions man | man -l -\n",
     .run = run};

@@ -198,7 +198,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
 
 const Command command_datasets = {
     .name = "datasets",
-    .usage = "[NAME | --path FILE | --formats | index ...]",
+    .usage = "[DATASET | --path FILE | --formats | index ...]",
     .summary = "list the datasets and where they are; show prompts of one",
     .arguments = {0, 1},
     .lesson =

@@ -75,7 +75,8 @@ static bool write_store(const IdList *ids, int vocab, const DatastoreOptions *o,
 static bool build(const Words *files, const DatastoreOptions *o, Error *e) {
     IdList ids = {0};
     Output out = {.force = o->force};
-    if (!o->output || !o->model) return error_input(e, "datasets index: -o FILE and --model MODEL are missing");
+    if (!o->output || !o->model)
+        return error_input(e, "datasets index: -o FILE and --model MODEL are missing");
     output_reads(&out, o->model);
     for (int i = 0; i < files->count; i++) output_reads(&out, files->items[i]);
     Tokenizer *t = output_check(&out, o->output, &DATASTORE, e) ? tokenizer_open(o->model, e) : NULL;
@@ -116,7 +117,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
 
 const Command command_datasets_index = {
     .name = "datasets index",
-    .usage = "FILES... -o FILE --model DIR | --info FILE",
+    .usage = "FILES... -o FILE --model MODEL | --info FILE",
     .summary = "index texts for the method 'rest', which looks phrases up in them",
     .arguments = {1, WORDS_MAX},
     .kept = "nothing is written",

@@ -35,7 +35,7 @@ static const Arg OPTIONS[] = {
     {"ids", ARG_WORD, AT(ids), .help = "the prompt as token ids", .value = "1,2,3"},
     {"template", ARG_WORD, AT(template),
      .help = "put the prompt into a chat template; 'outpace tokenizer encode --help' lists them",
-     .value = "NAME", .fallback = "none"},
+     .value = "TEMPLATE", .fallback = "none"},
     {"system", ARG_WORD, AT(system), .help = "the template's system text", .value = "TEXT",
      .fallback = "the template's own"},
     {"method", ARG_WORD, AT(method), .help = "'outpace methods' lists them", .value = "NAME[:k=v,...]",

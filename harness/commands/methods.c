@@ -54,7 +54,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
 
 const Command command_methods = {
     .name = "methods",
-    .usage = "[NAME...]",
+    .usage = "[METHOD...]",
     .summary = "list the decoding methods and their parameters",
     .arguments = {0, WORDS_MAX},
     .lesson =

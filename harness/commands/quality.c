@@ -26,10 +26,9 @@ typedef struct {
 
 #define AT(name) offsetof(QualityOptions, name)
 static const Arg OPTIONS[] = {
-    {"against", ARG_WORD, AT(against), .help = "the model that MODEL was quantised from",
-     .value = "MODEL"},
+    {"against", ARG_WORD, AT(against), .help = "the model that MODEL was quantised from", .value = "MODEL"},
     {"dataset", ARG_WORDS, AT(datasets), .help = "whose prompts and answers are the text; repeatable",
-     .value = "NAME"},
+     .value = "DATASET"},
     {"path", ARG_WORDS, AT(paths), .help = "a file of your own; repeatable", .value = "FILE"},
     {"limit", ARG_INT, AT(limit), 0, 1 << 24, "0", .help = "prompts of each; 0: all", .value = "N"},
     {"greedy", ARG_INT, AT(greedy), 0, 1 << 20, "64",
@@ -244,7 +243,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
 
 const Command command_quality = {
     .name = "quality",
-    .usage = "MODEL --dataset NAME | --path FILE [--against MODEL] [OPTIONS]",
+    .usage = "MODEL --dataset DATASET | --path FILE [--against MODEL] [OPTIONS]",
     .summary = "loss of a quantised model on texts, and how often it chooses as its original does",
     .arguments = {1, 1},
     .lesson =
@@ -252,7 +251,8 @@ const Command command_quality = {
         "and\n"
         "its perplexity. --against a model that predicts the same texts adds that model's loss, the mean\n"
         "divergence of the two distributions (Kullback-Leibler, nats), and at how many tokens both choose\n"
-        "the same. That original also writes --greedy tokens after each prompt: of these, the share that MODEL\n"
+        "the same. That original also writes --greedy tokens after each prompt: of these, the share that "
+        "MODEL\n"
         "chooses at the same place, and the share that comes before an output's first other choice.\n"
         "A line of a .txt file is a text. Nothing is random: the numbers depend on the models, the texts "
         "and\n"

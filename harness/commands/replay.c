@@ -46,7 +46,7 @@ static const Arg OPTIONS[] = {
     {"format", ARG_WORD, AT(format), .help = "of that file", .value = "NAME", .fallback = "told by its keys"},
     {"split", ARG_WORD, AT(split), .help = "of a dataset that has several", .value = "NAME",
      .fallback = "its first"},
-    {"template", ARG_WORD, AT(template), .help = "put prompts into a chat template", .value = "NAME",
+    {"template", ARG_WORD, AT(template), .help = "put prompts into a chat template", .value = "TEMPLATE",
      .fallback = "none"},
     {"limit", ARG_INT, AT(limit), 0, 1 << 24, "0", .help = "prompts; 0: all", .value = "N"},
     {"resamples", ARG_INT, AT(resamples), 100, 100000, "1000", .help = "of prompts, behind the intervals",

@@ -349,7 +349,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
 
 const Command command_table = {
     .name = "table",
-    .usage = "[NAME] [OPTIONS]",
+    .usage = "[ITEM] [OPTIONS]",
     .summary = "the papers' tables and figures: list them, print one next to ours, judge the claims",
     .arguments = {0, 1},
     .lesson =

@@ -24,7 +24,7 @@ typedef struct {
 #define AT(name) offsetof(EncodeOptions, name)
 static const Arg ENCODE_OPTIONS[] = {
     {"file", ARG_WORD, AT(file), .help = "read the text from a file", .value = "FILE", .letter = 'f'},
-    {"template", ARG_WORD, AT(template), .help = "put the text into a chat template", .value = "NAME",
+    {"template", ARG_WORD, AT(template), .help = "put the text into a chat template", .value = "TEMPLATE",
      .fallback = "none"},
     {"system", ARG_WORD, AT(system), .help = "the template's system text", .value = "TEXT",
      .fallback = "the template's own"},

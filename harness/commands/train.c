@@ -273,7 +273,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
 
 const Command command_train = {
     .name = "train",
-    .usage = "CONFIG.yaml | --preset NAME | adapter|heads|eagle|eagle3 MODEL [OPTIONS]",
+    .usage = "FILE.yaml | --preset NAME | adapter|heads|eagle|eagle3 MODEL [OPTIONS]",
     .summary = "train a small model from text, or an adapter or heads for a model",
     .arguments = {0, 2},
     .kept = "the last checkpoint, if one was written, is kept: the same command goes on from it",

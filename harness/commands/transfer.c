@@ -262,9 +262,7 @@ const Command command_store_export = {
         "responses); specforge (data.json). docs/glossary.md compares their quantities with ours.\n"
         "\n"
         "  outpace store export --what samples > samples.csv\n"
-        "  outpace store export --what steps -o steps.jsonl                 'outpace store import steps' "
-        "makes the same "
-        "run of it\n"
+        "  outpace store export --what steps -o steps.jsonl                 read by 'store import steps'\n"
         "  outpace store export --format spec-bench -o answers              for Spec-Bench's "
         "evaluation/speed.py\n",
     .options = EXPORT_OPTIONS,

@@ -30,13 +30,13 @@ typedef struct {
 static const Arg OPTIONS[] = {
     {"method", ARG_WORD, AT(ask.method),
      .help = "any except autoregressive, oracle and mix; values given are fixed", .value = "NAME[:K=V,...]"},
-    {"dataset", ARG_WORD, AT(ask.dataset), .help = "whose prompts are decoded", .value = "NAME"},
+    {"dataset", ARG_WORD, AT(ask.dataset), .help = "whose prompts are decoded", .value = "DATASET"},
     {"path", ARG_WORD, AT(ask.path), .help = "a file of your own in place of a dataset", .value = "FILE"},
     {"format", ARG_WORD, AT(ask.format), .help = "of that file", .value = "NAME",
      .fallback = "told by its keys"},
     {"split", ARG_WORD, AT(ask.split), .help = "of a dataset that has several", .value = "NAME",
      .fallback = "its first"},
-    {"template", ARG_WORD, AT(ask.template), .help = "put prompts into a chat template", .value = "NAME",
+    {"template", ARG_WORD, AT(ask.template), .help = "put prompts into a chat template", .value = "TEMPLATE",
      .fallback = "none"},
     {"limit", ARG_INT, AT(ask.limit), 0, 1 << 24, "0", .help = "prompts; 0: all", .value = "N"},
     {"budget", ARG_WORD, AT(budget), .help = "as 90s, 10m, 1h: nothing is begun that would not end in it",
@@ -220,7 +220,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
 
 const Command command_tune = {
     .name = "tune",
-    .usage = "MODEL --method NAME --dataset NAME [OPTIONS]",
+    .usage = "MODEL --method METHOD --dataset DATASET [OPTIONS]",
     .summary = "find a method's fastest parameters, without measuring them all",
     .arguments = {1, 1},
     .kept = "measured points are in the store",

@@ -14,9 +14,10 @@ static void completes(Cli *cli, const char *words, const char *want) {
     char script[1024];
     Child c;
     snprintf(script, sizeof script,
-             "source <(\"$0\" completions bash); COMP_WORDS=(%s); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); "
-             "_outpace; "
-             "echo \"${COMPREPLY[*]}\"",
+             "source <(\"$0\" completions bash); outpace() { \"$0\" \"$@\"; }; COMP_WORDS=(%s); "
+             "COMP_LINE=$(IFS=' '; sed 's/ \\([:=]\\) */\\1/g' <<<\"${COMP_WORDS[*]}\"); "
+             "COMP_POINT=${#COMP_LINE}; "
+             "COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _outpace; echo \"${COMPREPLY[*]}\"",
              words);
     child_run(&c, cli->folder, NULL, (const char *const[]){"bash", "-c", script, cli->program, NULL});
     const char *got = text_get(&c.out);
@@ -30,13 +31,49 @@ static void bash_completes(void **state) {
     completes(cli, "outpace ru", "run");
     completes(cli, "outpace run --sca", "--scale");
     completes(cli, "outpace run --scale ''", "smoke full");
-    completes(cli, "outpace run ''", ""); // files
+    completes(cli, "outpace run ./", ""); // files
     completes(cli, "outpace run --db ''", "");
     completes(cli, "outpace store ex", "export");
     completes(cli, "outpace store export --fo", "--format --force");
     completes(cli, "outpace generate m -m promp", "prompt-lookup");
     completes(cli, "outpace generate m --thr", "--threads");
     completes(cli, "outpace bench m --sto", "--store");
+}
+
+// Names that the program is asked for. bash cuts words at ':' and '='.
+static void bash_completes_names(void **state) {
+    static const char *const rows[][2] = {
+        {"outpace plot sp", "speedup"},
+        {"outpace plot --dataset reference-m", "reference-mathematics"},
+        {"outpace tune m --dataset mt", "mt-bench"},
+        {"outpace datasets reference-s", "reference-stories"},
+        {"outpace datasets ind", "index"},
+        {"outpace table lookahead-table-3", "lookahead-table-3"},
+        {"outpace model sy", "synth"},
+        {"outpace model synth mixt", "mixtral-8x7b"},
+        {"outpace model info reference-med", "reference-medusa"},
+        {"outpace generate reference-med", "reference-medusa"},
+        {"outpace generate m --draft reference-med", "reference-medusa"},
+        {"outpace generate m --template llama-3", "llama-3"},
+        {"outpace simulate --on h100-", "h100-measured"},
+        {"outpace run dem", "demo"},
+        {"outpace run mine-", "mine-too"},
+        {"outpace show mine-", "mine-too"},
+        {"outpace compare mine-", "mine-too"},
+        {"outpace store export mine-", "mine-too"},
+        {"outpace methods jac", "jacobi"},
+        {"outpace generate m -m lookahead : mo", "mode="},
+        {"outpace generate m -m lookahead : W = 3,mo", "3,mode="},
+        {"outpace generate m -m lookahead : mode = pa", "paper"},
+        {"outpace generate m text", ""},
+    };
+    Cli *cli = *state;
+    folder_write(cli->folder, "a.jsonl", "{\"prompt\": \"one\"}\n");
+    folder_write(cli->folder, "a.yaml",
+                 "name: mine-too\nmodels: [{name: t, target: tiny}]\ndatasets: [{name: a, path: a.jsonl}]\n"
+                 "hardware: {device: 'null'}\ngeneration: {max_tokens: 2}\nmethods: [jacobi]\n");
+    cli_run(cli, 0, "run a.yaml");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) completes(cli, rows[i][0], rows[i][1]);
 }
 
 // Every option of every command that --help lists.
@@ -93,6 +130,7 @@ static void checkers(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bash_completes),
+        cmocka_unit_test(bash_completes_names),
         cmocka_unit_test(others_have_all),
         cmocka_unit_test(checkers),
     };
