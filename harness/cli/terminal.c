@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -308,12 +309,33 @@ void grid_print(const Grid *g, int width, Text *out) {
     put_left_out(g, dropped, width, out);
 }
 
+void terminal_coloured(const char *text, Text *out) {
+    static const struct {
+        const char *word, *colour;
+    } WORDS[] = {
+        {"NO", "\033[31m"}, {"differ", "\033[31m"}, {"differs", "\033[31m"}, {"disturbed", "\033[2m"}};
+    static const char LETTERS[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+    const char *off = getenv("NO_COLOR");
+    for (size_t n; *text; text += n) {
+        const char *colour = NULL;
+        n = strspn(text, LETTERS);
+        for (size_t i = 0; n && i < sizeof WORDS / sizeof *WORDS; i++)
+            if (strlen(WORDS[i].word) == n && memcmp(WORDS[i].word, text, n) == 0) colour = WORDS[i].colour;
+        if (!n) n = strcspn(text, LETTERS);
+        bool plain = !colour || (off && *off);
+        text_printf(out, "%s%.*s%s", plain ? "" : colour, (int)n, text, plain ? "" : "\033[0m");
+    }
+}
+
 bool grid_show(const Grid *g, Error *e) {
     (void)e;
-    Text out = {0};
-    grid_print(g, terminal_width(), &out);
-    fputs(text_get(&out), stdout);
+    Text out = {0}, coloured = {0};
+    int width = terminal_width();
+    grid_print(g, width, &out);
+    if (width) terminal_coloured(text_get(&out), &coloured);
+    fputs(text_get(width ? &coloured : &out), stdout);
     text_release(&out);
+    text_release(&coloured);
     return true;
 }
 

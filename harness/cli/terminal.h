@@ -58,5 +58,8 @@ void grid_rest(Grid *g); // the cell replaces all further ones, in any width, an
 
 // width 0: of any. A last line names the columns that were left out.
 void grid_print(const Grid *g, int width, Text *out);
-bool grid_show(const Grid *g, Error *e); // on standard output
+bool grid_show(const Grid *g, Error *e); // on standard output, on a terminal coloured
+
+// Appends lines with a red 'NO' or 'differ(s)' and a dim 'disturbed'. $NO_COLOR: as they are.
+void terminal_coloured(const char *text, Text *out);
 void grid_release(Grid *g);

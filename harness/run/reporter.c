@@ -30,43 +30,43 @@ static double round_share(const Reporter *r, double share) {
     return p->methods > 0 ? (p->method + share) / p->methods : 0;
 }
 
-static void add_left(const Reporter *r, double share, Text *out) {
+// "37%, 2 min left, points 1-7 of 14".
+static void write_whole(const Reporter *r, double share, Text *out) {
     double done = r->done + r->round_work * round_share(r, share);
     double took = r->rounds_s + (r->round_work > 0 ? now() - r->round_began : 0);
-    if (!(done > 0) || r->work <= done || took < 1) return;
-    text_puts(out, ", ");
-    line_left(took * (r->work - done) / done, out);
+    if (r->work > 0) text_printf(out, "%.0f%%, ", 100 * fmin(done / r->work, 1));
+    if (done > 0 && r->work > done && took >= 1) {
+        line_left(took * (r->work - done) / done, out);
+        text_puts(out, ", ");
+    }
+    text_printf(out, "points %d-%d of %d", r->place.first_point, r->place.last_point, r->points);
 }
 
-static void write_rest(const Reporter *r, double share, Text *out) {
+static void write_place(const Reporter *r, double share, Text *out) {
     const ReporterPlace *p = &r->place;
-    add_left(r, share, out);
-    text_printf(out, ", points %d-%d of %d", p->first_point, p->last_point, r->points);
+    if (!p->phase)
+        text_printf(out, ", %s, %s %d/%d, pass %d", p->model, p->dataset, p->prompt + 1, p->prompts,
+                    p->pass + 1);
+    if (p->methods) text_printf(out, ", method %d/%d", p->method + 1, p->methods);
+    if (p->tokens) text_printf(out, ", token %.0f/%d", share * p->tokens, p->tokens);
+    if (p->phase) return;
     if (p->label) text_printf(out, ", %s", p->label);
     if (p->of && !isnan(p->S)) text_printf(out, ", %s: S %.2f", p->of, p->S);
     if (p->of && !isnan(p->speedup)) text_printf(out, ", speedup %.2f", p->speedup);
 }
 
 // The most important parts come first: a narrow terminal cuts the end.
-static void write_place(const Reporter *r, double share, Text *out) {
-    const ReporterPlace *p = &r->place;
-    if (p->phase) text_puts(out, p->phase);
-    else
-        text_printf(out, "%s, %s %d/%d, pass %d", p->model, p->dataset, p->prompt + 1, p->prompts,
-                    p->pass + 1);
-    if (p->methods) text_printf(out, ", method %d/%d", p->method + 1, p->methods);
-    if (p->tokens) text_printf(out, ", token %.0f/%d", share * p->tokens, p->tokens);
-    if (!p->phase) write_rest(r, share, out);
-}
-
 static void write_line(Reporter *r, const char *what, double share) {
     Text text = {0};
     bool decoding = !what || strcmp(what, DECODING) == 0;
-    write_place(r, decoding ? share : 0, &text);
+    double decoded = decoding ? share : 0;
+    if (r->place.phase) text_puts(&text, r->place.phase);
+    else write_whole(r, decoded, &text);
     if (!decoding) {
         text_puts(&text, ": ");
         line_share(&r->line, what, share, &text);
     }
+    write_place(r, decoded, &text);
     line_show(&r->line, text_get(&text));
     text_release(&text);
 }

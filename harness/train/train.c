@@ -185,8 +185,8 @@ static void show_progress(TrainRun *r, const TrainedStep *s) {
     double speed = (double)(t->step - r->shown_step) * t->config.batch / (at - r->shown);
     int left = (int)((at - r->start) / (t->step - r->first_step) * (steps - t->step));
     Text text = {0};
-    text_printf(&text, "step %d of %d  loss %.4f  gradient %.3f  rate %.2e  %.0f tokens/s  %d:%02d:%02d left",
-                t->step, steps, s->loss, s->length, s->rate, speed, left / 3600, left / 60 % 60, left % 60);
+    text_printf(&text, "step %d of %d  loss %.4f  %d:%02d:%02d left  gradient %.3f  rate %.2e  %.0f tokens/s",
+                t->step, steps, s->loss, left / 3600, left / 60 % 60, left % 60, s->length, s->rate, speed);
     line_show(&r->line, text_get(&text));
     text_release(&text);
     r->shown = at;

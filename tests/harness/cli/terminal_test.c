@@ -3,6 +3,7 @@
 
 #include "harness/cli/terminal.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const GridColumn COLUMNS[] = {
@@ -105,10 +106,27 @@ static void folded(void **state) {
     text_release(&got);
 }
 
+static void coloured(void **state) {
+    static const char TEXT[] = "yes; 2 disturbed\nNO, 1 of 2 differ, undisturbed NOTE differs\n";
+    static const char WANT[] = "yes; 2 \033[2mdisturbed\033[0m\n\033[31mNO\033[0m, 1 of 2 "
+                               "\033[31mdiffer\033[0m, undisturbed NOTE \033[31mdiffers\033[0m\n";
+    const char *const NO_COLOUR[] = {"", "1"};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        Text got = {0};
+        setenv("NO_COLOR", NO_COLOUR[i], 1);
+        terminal_coloured(TEXT, &got);
+        const char *want = i ? TEXT : WANT;
+        if (strcmp(text_get(&got), want) != 0)
+            fail_msg("NO_COLOR='%s': wanted '%s', got '%s'", NO_COLOUR[i], want, text_get(&got));
+        text_release(&got);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(full),        cmocka_unit_test(narrow), cmocka_unit_test(narrower),
-        cmocka_unit_test(every_width), cmocka_unit_test(folded),
+        cmocka_unit_test(every_width), cmocka_unit_test(folded), cmocka_unit_test(coloured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
