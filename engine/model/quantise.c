@@ -191,8 +191,7 @@ static bool write_files(Plan *p, const QuantiseOptions *o, const char *dir, Erro
     return made_copy_tokenizer(o->from, dir, e) && weights_out(&p->out, dir, e);
 }
 
-static bool quantise(const char *dir, const Model *m, const ModelWeights *w, Plan *p,
-                     const QuantiseOptions *o, Error *e) {
+static bool quantise(const char *dir, const ModelWeights *w, Plan *p, const QuantiseOptions *o, Error *e) {
     Made made = {dir, "quantise", MARK, .force = o->force};
     json_t *config = config_of(w, o, e);
     bool ok = config && made_begin(&made, config, e);
@@ -209,7 +208,7 @@ bool model_quantise(const char *dir, const QuantiseOptions *o, Error *e) {
     ModelWeights w;
     Plan p;
     if (!model_open(&m, &w, o->from, e)) return false;
-    bool ok = plan_init(&p, &m, o, e) && model_check_finite(&m, &w, e) && quantise(dir, &m, &w, &p, o, e);
+    bool ok = plan_init(&p, &m, o, e) && model_check_finite(&m, &w, e) && quantise(dir, &w, &p, o, e);
     mem_free(p.parts);
     mem_free(p.out.tensors);
     model_close(&w);

@@ -61,6 +61,13 @@ static void put_csv(json_t *list, Text *out) {
     json_decref(columns);
 }
 
+json_t *records_files(const Output *out) {
+    json_t *files = json_array();
+    const char *path;
+    for (size_t i = 0; (path = output_path(out, i)); i++) json_array_append_new(files, json_from_text(path));
+    return files;
+}
+
 bool records_print(json_t *records, const char *rows, const Records *r, Error *e) {
     Text out = {0};
     bool ok = records && !(r->json && r->csv);

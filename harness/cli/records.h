@@ -2,6 +2,7 @@
 // command's keys, and a test compares them with what is printed.
 #pragma once
 #include "engine/base/json.h"
+#include "engine/base/output.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,6 +18,9 @@ typedef struct Records {
     }
 
 static inline bool records_asked(const Records *r) { return r->json || r->csv; }
+
+// The paths of the files that a command wrote, as an array.
+json_t *records_files(const Output *out);
 
 // Prints an array of objects, or one object, and releases it; of an object with an array `rows` (not NULL),
 // CSV has only that. In CSV a nested object's keys become columns "key.key", a list stays JSON, and null is

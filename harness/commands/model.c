@@ -13,6 +13,7 @@
 #include "engine/model/synth.h"
 #include "harness/cli/signals.h"
 #include "harness/cli/line.h"
+#include "harness/cli/records.h"
 #include "harness/cli/terminal.h"
 
 #include <stdint.h>
@@ -26,6 +27,7 @@ typedef struct {
     bool check, force;
     const char *variant, *shape, *adapter;
     int exit_layer, heads, kv_heads, bits, group;
+    Records records;
 } ModelOptions;
 
 #define AT(name) offsetof(ModelOptions, name)
@@ -280,7 +282,20 @@ static const Command QUANTISE = {
 
 static const Arg INFO_OPTIONS[] = {
     {"check", ARG_FLAG, AT(check), .help = "read all weights too, and check that each is a finite number"},
+    RECORDS_OPTIONS(AT(records)),
 };
+
+static json_t *info_json(const Model *m, const ModelWeights *w, const char *dir, bool checked) {
+    const Shape *s = &m->shape;
+    return json_pack("{s:o, s:s, s:o, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:I, s:i, s:b}",
+                     "model", json_from_text(dir), "architecture", m->architecture, "stand_in",
+                     m->stand_in[0] ? json_from_text(m->stand_in) : json_null(), "parameters",
+                     (json_int_t)shape_parameters(s), "active_parameters",
+                     (json_int_t)shape_active_parameters(s), "layers", s->layers, "width", s->width,
+                     "mlp_width", s->mlp_width, "heads", s->heads, "kv_heads", s->kv_heads, "head_dim",
+                     s->head_dim, "vocab", s->vocab, "context", s->context, "dtype", model_dtype_name(m),
+                     "bytes", (json_int_t)model_bytes(m), "files", w->file_count, "checked", checked);
+}
 
 static bool info(const ModelOptions *o, const Words *words, Error *e) {
     const char *dir = words->items[0];
@@ -288,10 +303,12 @@ static bool info(const ModelOptions *o, const Words *words, Error *e) {
     ModelWeights w;
     Text text = {0};
     if (!model_open(&m, &w, dir, e)) return false;
+    bool records = records_asked(&o->records);
     model_describe(&m, &w, &text);
     bool ok = !o->check || model_check_finite(&m, &w, e);
     if (ok && o->check) text_puts(&text, "checked         every weight is a finite number\n");
-    if (ok) fputs(text_get(&text), stdout);
+    if (ok && !records) fputs(text_get(&text), stdout);
+    ok = ok && (!records || records_print(info_json(&m, &w, dir, o->check), NULL, &o->records, e));
     text_release(&text);
     model_close(&w);
     return ok;

@@ -6,6 +6,7 @@
 #include "harness/analysis/estimates.h"
 #include "harness/analysis/priced.h"
 #include "harness/analysis/stored.h"
+#include "harness/cli/records.h"
 #include "harness/cli/terminal.h"
 #include "harness/papers/catalogue.h"
 #include "harness/papers/computed.h"
@@ -28,6 +29,7 @@ typedef struct {
     Choice choice;
     const char *panel, *paper, *folder; // folder: --output of all figures
     bool title, footer, caption, dark, force;
+    Records records;
 } PlotArguments;
 
 #define AT(name) offsetof(PlotArguments, name)
@@ -72,6 +74,7 @@ static const Arg OPTIONS[] = {
     {"cut", ARG_REAL, AT(of.cut), 0, 10, .help = "scaling: of TP and PP with one token a step: fitted to",
      .value = "SPEEDUP"},
     {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
+    RECORDS_OPTIONS(AT(records)), // of what was written
 };
 #undef AT
 
@@ -184,6 +187,15 @@ static bool print_plot(Store *store, const Figure *f, int64_t run, PlotOptions *
     return ok;
 }
 
+// run 0: of several.
+static bool print_records(const PlotArguments *a, const char *figure, const char *path, int64_t run,
+                          PlotFormat format, const Output *out, Error *e) {
+    json_t *record = json_pack("{s:s, s:o, s:o, s:s, s:o}", "figure", figure, "output", json_from_text(path),
+                               "run", run ? json_integer(run) : json_null(), "format",
+                               plot_format_names[format], "files", records_files(out));
+    return records_print(record, NULL, &a->records, e);
+}
+
 // The picture, then the files next to it.
 static void tell_files(const Output *out, const char *path) {
     const char *slash = strrchr(path, '/'), *with = ", with ", *beside;
@@ -212,7 +224,8 @@ static bool write_plot(Store *store, const Figure *f, const char *name, int64_t 
     const char *path = a->output ? a->output : own;
     name_inputs(&out, a);
     bool ok = plot_write(store, f, run, o, path, &out, e) && output_finish(&out, e);
-    if (ok && output_path(&out, 0)) tell_files(&out, path);
+    if (ok && records_asked(&a->records)) ok = print_records(a, f->name, path, run, o->format, &out, e);
+    else if (ok && output_path(&out, 0)) tell_files(&out, path);
     output_release(&out);
     return ok;
 }
@@ -328,7 +341,8 @@ static bool write_all(const PlotArguments *a, const PlotOptions *look, Error *e)
     if (ok && !p.count) ok = error_input(e, "'%s' has nothing to draw: outpace run CONFIG", a->db);
     ok = ok && paper_finish(&p, e) && output_finish(&out, e);
     if (ok) fputs(text_get(&notes), stderr);
-    if (ok)
+    if (ok && records_asked(&a->records)) ok = print_records(a, "all", p.folder, 0, o.format, &out, e);
+    else if (ok)
         printf("%s%s: %d figures as %s, with their data and scripts\n", SHOWN(p.folder),
                p.no_page ? "" : "/figures.tex", p.count, plot_format_names[o.format]);
     paper_release(&p);

@@ -4,6 +4,7 @@
 #include "harness/analysis/choice.h"
 #include "harness/analysis/estimates.h"
 #include "harness/analysis/stored.h"
+#include "harness/cli/records.h"
 #include "harness/cli/terminal.h"
 #include "harness/papers/computed.h"
 #include "plots/plots.h"
@@ -16,6 +17,7 @@ typedef struct {
     const char *run, *format, *output, *db;
     Choice choice;
     bool force;
+    Records records;
 } ReportArguments;
 
 #define AT(name) offsetof(ReportArguments, name)
@@ -28,6 +30,7 @@ static const Arg OPTIONS[] = {
     ARG_FORCE(AT(force)),
     {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
     CHOICE_OPTIONS(AT, choice),
+    RECORDS_OPTIONS(AT(records)), // of what was written
 };
 #undef AT
 
@@ -81,7 +84,12 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     text_release(&computed);
     if (ok) fputs(text_get(&notes), stderr);
     text_release(&notes);
-    if (ok && output_path(&out, 0)) tell_files(&out, path, which);
+    if (ok && records_asked(&a.records))
+        ok = records_print(json_pack("{s:o, s:I, s:s, s:o}", "output", json_from_text(path), "run",
+                                     (json_int_t)which, "format", page_format_names[o.format], "files",
+                                     records_files(&out)),
+                           NULL, &a.records, e);
+    else if (ok && output_path(&out, 0)) tell_files(&out, path, which);
     output_release(&out);
     store_close(store);
     return ok;

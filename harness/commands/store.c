@@ -3,6 +3,7 @@
 
 #include "engine/base/file.h"
 #include "harness/analysis/stored.h"
+#include "harness/cli/records.h"
 #include "harness/cli/terminal.h"
 #include "plots/letters.h"
 #include "results/rows.h"
@@ -17,6 +18,7 @@ enum { MOST_COLUMNS = 256, MOST_WIDTH = 60, MOST_QUERY = 1 << 16 };
 typedef struct {
     const char *db, *format, *stores;
     bool check;
+    Records records;
 } StoreCommandOptions;
 
 #define AT(name) offsetof(StoreCommandOptions, name)
@@ -24,16 +26,19 @@ static const Arg SQL_OPTIONS[] = {
     {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
     {"format", ARG_WORD, AT(format), .help = "how the rows are printed", .value = "table|csv|jsonl",
      .fallback = "table"},
+    RECORDS_OPTIONS(AT(records)),
 };
 static const Arg MERGE_OPTIONS[] = {
     {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
     {"stores", ARG_WORD, AT(stores), .help = "stores to bring into it, as many as match",
      .value = "'DIR/*.db'"},
+    RECORDS_OPTIONS(AT(records)),
 };
 static const Arg CARE_OPTIONS[] = {
     {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
     {"check", ARG_FLAG, AT(check),
      .help = "read all of it first, looking for damage, and sums that aren't those of their steps"},
+    RECORDS_OPTIONS(AT(records)),
 };
 #undef AT
 
@@ -89,7 +94,25 @@ static bool print_table(Store *s, const char *sql, Error *e) {
     return rows_end(r, true, e);
 }
 
-static bool print_rows(Store *s, const char *sql, const char *format, Error *e) {
+// The lines of jsonl, which have no end of line within, as one array.
+static bool print_array(Store *s, const char *sql, Error *e) {
+    char *lines = NULL;
+    size_t n = 0;
+    FILE *to = open_memstream(&lines, &n);
+    bool ok = to && store_export_jsonl(s, sql, 0, to, e);
+    if (!to) error_system(e, "sql: out of memory");
+    if (to && fclose(to) != 0) ok = ok && error_system(e, "sql: out of memory");
+    for (size_t i = 0; ok && i + 1 < n; i++)
+        if (lines[i] == '\n') lines[i] = ',';
+    if (ok) printf("[%.*s]\n", n ? (int)n - 1 : 0, lines);
+    free(lines);
+    return ok;
+}
+
+static bool print_rows(Store *s, const char *sql, const StoreCommandOptions *o, Error *e) {
+    const char *format = o->records.csv ? "csv" : o->format;
+    if (o->records.json && o->records.csv) return error_input(e, "--json and --csv do not go together");
+    if (o->records.json) return print_array(s, sql, e);
     if (strcmp(format, "csv") == 0) return store_export_csv(s, sql, 0, stdout, e);
     if (strcmp(format, "jsonl") == 0) return store_export_jsonl(s, sql, 0, stdout, e);
     if (strcmp(format, "table") == 0) return print_table(s, sql, e);
@@ -116,14 +139,14 @@ static bool sql(int argc, char **argv, int *code, Error *e) {
     bool piped = strcmp(rest.items[0], "-") == 0;
     if (piped && !read_query(from_input, e)) return false;
     Store *s = store_open(o.db, STORE_READ, NULL, e);
-    bool ok = s && print_rows(s, piped ? from_input : rest.items[0], o.format, e);
+    bool ok = s && print_rows(s, piped ? from_input : rest.items[0], &o, e);
     store_close(s);
     return ok;
 }
 
 const Command command_sql = {
     .name = "sql",
-    .usage = "QUERY|- [--db FILE] [--format table|csv|jsonl]",
+    .usage = "QUERY|- [--db FILE] [--json | --csv | --format table|csv|jsonl]",
     .summary = "ask the store a question in SQL; nothing can be changed",
     .arguments = {1, 1},
     .lesson =
@@ -131,7 +154,7 @@ const Command command_sql = {
         "are described in results/schema.sql and results/views.sql.\n"
         "\n"
         "  outpace sql \"SELECT label, dataset, S, speedup FROM result ORDER BY speedup DESC\"\n"
-        "  outpace sql \"SELECT w, ctar FROM ctar WHERE point_id = 3\" --format csv\n",
+        "  outpace sql \"SELECT w, ctar FROM ctar WHERE point_id = 3\" --csv\n",
     .options = SQL_OPTIONS,
     .option_count = sizeof SQL_OPTIONS / sizeof *SQL_OPTIONS,
     .bulk = true,
@@ -139,19 +162,25 @@ const Command command_sql = {
 
 // --- merge -----------------------------------------------------------------------------------------------
 
-static bool merge_one(Store *s, const char *path, int *code, Error *e) {
+// rows: for records, else NULL.
+static bool merge_one(Store *s, const char *path, json_t *rows, int *code, Error *e) {
     StoreMerged m;
     if (!store_merge(s, path, &m, e)) return false;
+    if (m.altered) *code = EXIT_FAILED;
+    if (rows)
+        return json_array_append_new(rows, json_pack("{s:o, s:s, s:I, s:I, s:I, s:I}", "store", json_from_text(path),
+                                                     "into", store_path(s), "runs", (json_int_t)m.runs,
+                                                     "samples", (json_int_t)m.samples, "differ",
+                                                     (json_int_t)m.differ, "altered", (json_int_t)m.altered)) == 0;
     printf("%s: %lld new runs, %lld new samples", SHOWN(path), (long long)m.runs, (long long)m.samples);
     if (m.differ)
         printf(", %lld samples differ and stay as in '%s'", (long long)m.differ, SHOWN(store_path(s)));
     puts(m.altered ? ": one of both stores was altered" : "");
-    if (m.altered) *code = EXIT_FAILED;
     return true;
 }
 
 // A run whose parts were measured on different machines has paired speedups, and times that don't compare.
-static bool tell_machines(Store *s, Error *e) {
+static bool tell_machines(Store *s, bool records, Error *e) {
     Rows *r =
         rows_open(s,
                   "SELECT run.id, run.name, group_concat(DISTINCT cpu || coalesce(' with ' || gpu, ''))"
@@ -159,9 +188,11 @@ static bool tell_machines(Store *s, Error *e) {
                   " GROUP BY run.id HAVING count(DISTINCT cpu || coalesce(gpu, '')) > 1",
                   e);
     while (r && rows_next(r))
-        printf("note: run %lld, %s, was measured on different machines: %s. Its speedups are of pairs on one "
-               "machine and hold; its times don't compare\n",
-               (long long)rows_int(r, 0), SHOWN(rows_text(r, 1)), SHOWN(rows_text(r, 2)));
+        fprintf(
+            records ? stderr : stdout,
+            "note: run %lld, %s, was measured on different machines: %s. Its speedups are of pairs on one "
+            "machine and hold; its times don't compare\n",
+            (long long)rows_int(r, 0), SHOWN(rows_text(r, 1)), SHOWN(rows_text(r, 2)));
     return r && rows_end(r, true, e);
 }
 
@@ -175,14 +206,17 @@ static bool check_source(const char *path, Error *e) {
 }
 
 // A store that is refused makes no store, and leaves one as it is.
-static bool merge_all(char *const *paths, size_t count, const char *db, int *code, Error *e) {
+static bool merge_all(char *const *paths, size_t count, const StoreCommandOptions *o, int *code, Error *e) {
     bool ok = true;
     for (size_t i = 0; i < count && ok; i++) ok = check_source(paths[i], e);
-    Store *s = ok ? store_open(db, STORE_WRITE, NULL, e) : NULL;
+    Store *s = ok ? store_open(o->db, STORE_WRITE, NULL, e) : NULL;
+    json_t *rows = records_asked(&o->records) ? json_array() : NULL;
     ok = s != NULL;
-    for (size_t i = 0; i < count && ok; i++) ok = merge_one(s, paths[i], code, e);
-    ok = ok && tell_machines(s, e);
+    for (size_t i = 0; i < count && ok; i++) ok = merge_one(s, paths[i], rows, code, e);
+    ok = ok && tell_machines(s, rows != NULL, e);
     store_close(s);
+    if (ok && rows) return records_print(rows, NULL, &o->records, e);
+    json_decref(rows);
     return ok;
 }
 
@@ -194,9 +228,9 @@ static bool merge(int argc, char **argv, int *code, Error *e) {
     if (!command_parse(&MERGE, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
     if ((rest.count > 0) == (o.stores != NULL)) return command_misused(&MERGE, e);
-    if (!o.stores) return merge_all((char *const *)rest.items, (size_t)rest.count, o.db, code, e);
+    if (!o.stores) return merge_all((char *const *)rest.items, (size_t)rest.count, &o, code, e);
     if (!stored_match(o.stores, &found, e)) return false;
-    bool ok = merge_all(found.gl_pathv, found.gl_pathc, o.db, code, e);
+    bool ok = merge_all(found.gl_pathv, found.gl_pathc, &o, code, e);
     globfree(&found);
     return ok;
 }
@@ -229,12 +263,21 @@ static void print_garbage(const StoreGarbage *g, int runs) {
     printf("%.1f MB are now %.1f MB\n", (double)g->bytes_before / 1e6, (double)g->bytes_after / 1e6);
 }
 
-static bool collect(Store *s, const Words *names, Error *e) {
+static json_t *garbage_json(const StoreGarbage *g, int runs) {
+    return json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "runs", runs, "outputs",
+                     (json_int_t)g->outputs, "prompts", (json_int_t)g->prompts, "datasets",
+                     (json_int_t)g->datasets, "models", (json_int_t)g->models, "environments",
+                     (json_int_t)g->environments, "bytes_before", (json_int_t)g->bytes_before, "bytes_after",
+                     (json_int_t)g->bytes_after);
+}
+
+static bool collect(Store *s, const Words *names, const Records *records, Error *e) {
     int64_t runs[WORDS_MAX];
     StoreGarbage g;
     for (int i = 0; i < names->count; i++)
         if (!stored_run(s, names->items[i], &runs[i], e) || !store_claim(s, runs[i], e)) return false;
     if (!store_gc(s, runs, names->count, &g, e)) return false;
+    if (records_asked(records)) return records_print(garbage_json(&g, names->count), NULL, records, e);
     print_garbage(&g, names->count);
     return true;
 }
@@ -250,7 +293,7 @@ static bool gc(int argc, char **argv, int *code, Error *e) {
     if (stop) return true;
     StoreMode mode = file_exists(o.db) ? STORE_WRITE : STORE_READ; // gc makes no store
     Store *s = store_open(o.db, mode, NULL, e);
-    bool ok = s && (!o.check || store_check(s, e)) && collect(s, &rest, e);
+    bool ok = s && (!o.check || store_check(s, e)) && collect(s, &rest, &o.records, e);
     store_close(s);
     return ok;
 }

@@ -44,7 +44,8 @@ static json_t *result_json(const Tokenizer *t, const IdList *ids, const Text *te
         json_array_append_new(pieces, piece ? json_string(piece) : json_null());
     }
     json_t *decoded = json_stringn(text_get(text), text->length);
-    return json_pack("{s:o, s:o, s:o}", "ids", numbers, "pieces", pieces, "text", decoded);
+    return json_pack("{s:I, s:o, s:o, s:o}", "tokens", (json_int_t)ids->count, "ids", numbers, "pieces",
+                     pieces, "text", decoded);
 }
 
 // One line per field: the ids as `decode` takes them, the rest in JSON's quotes.

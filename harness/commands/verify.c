@@ -6,11 +6,13 @@
 #include "harness/run/answer.h"
 #include "harness/cli/signals.h"
 #include "harness/cli/line.h"
+#include "harness/cli/records.h"
 #include "harness/models/models.h"
 #include "harness/prompts/prompts.h"
 #include "harness/ranks/ranks.h"
 #include "simulate/statistics.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +30,7 @@ typedef struct {
     double temperature, top_p;
     Verification verification;
     uint64_t seed;
+    Records records;
 } VerifyOptions;
 
 #define AT(name) offsetof(VerifyOptions, name)
@@ -52,6 +55,7 @@ static const Arg OPTIONS[] = {
     ADAPTER_OPTIONS(AT(models.adapters)),
     RANKS_OPTION(AT(ranks)),
     CACHE_OPTION(AT(models.cache)),
+    RECORDS_OPTIONS(AT(records)),
 };
 #undef AT
 
@@ -64,6 +68,7 @@ typedef struct {
     DecodeResult *truth; // (prompts): autoregressive, greedy, exact
     int checks, failures, skipped;
     int outputs, diverged; // of fast math, which may differ
+    json_t *rows;          // a check each; NULL: they are printed
 } Verify;
 
 static DecodeOptions decode_options(const Verify *v, const Sampling *sampling, uint64_t seed) {
@@ -176,6 +181,7 @@ typedef struct Greedy {
     Verify *v;
     const char *text, *word;
     int bad;
+    json_t *first; // difference; NULL: none, or it was printed
     double tokens, steps;
 } Greedy;
 
@@ -188,25 +194,48 @@ static bool judge_greedy(void *state, size_t i, const DecodeResult *got, Error *
     g->tokens += got->tokens;
     g->steps += got->steps;
     line_clear(&v->line);
-    if (d.position >= 0 && g->bad++ == 0)
+    if (d.position < 0 || g->bad++) return true;
+    if (v->rows)
+        g->first = json_pack("{s:i, s:i, s:i, s:i, s:f}", "prompt", (int)i + 1, "position", d.position + 1,
+                             "wanted", d.want, "got", d.got, "margin", (double)d.margin);
+    else
         printf("%s %s: prompt %zu, output token %d: wanted %d, got %d; the two best logits differ by "
                "%g\n",
                g->word, SHOWN(g->text), i + 1, d.position + 1, d.want, d.got, (double)d.margin);
     return true;
 }
 
+static json_t *new_row(Verify *v, const char *text, const char *check, const char *result) {
+    json_t *row =
+        json_pack("{s:o, s:s?, s:s}", "method", json_from_text(text), "check", check, "result", result);
+    json_array_append_new(v->rows, row);
+    return row;
+}
+
+static void put_greedy(Greedy *g, int prompts) {
+    json_t *row = new_row(g->v, g->text, "greedy", !g->bad ? "ok" : is_fast(g->v) ? "other" : "failed");
+    json_object_update_new(row,
+                           json_pack("{s:i, s:i, s:I, s:o}", "prompts", prompts, "differ", g->bad, "tokens",
+                                     g->tokens, "S", json_number(g->steps > 0 ? g->tokens / g->steps : NAN)));
+    if (g->first) json_object_set_new(row, "first", g->first);
+}
+
 static bool check_greedy(Verify *v, const char *text, Methods *methods, Error *e) {
     Sampling greedy = {.top_p = 1};
-    Greedy g = {v, text, is_fast(v) ? "other" : "FAIL ", 0, 0, 0};
+    Greedy g = {.v = v, .text = text, .word = is_fast(v) ? "other" : "FAIL "};
     size_t i;
     bool ok = judge_all(v, methods, &greedy, judge_greedy, &g, &i, e);
-    if (i == 0 || !(ok || e->kind == ERROR_INTERRUPTED)) return ok;
+    if (i == 0 || !(ok || e->kind == ERROR_INTERRUPTED)) {
+        json_decref(g.first);
+        return ok;
+    }
     v->checks++;
     v->failures += g.bad > 0 && !is_fast(v);
     v->outputs += (int)i;
     v->diverged += g.bad;
     line_clear(&v->line);
-    if (g.bad)
+    if (v->rows) put_greedy(&g, (int)i);
+    else if (g.bad)
         printf("%s %s: greedy, %d of %zu prompts differ (%.0f tokens)\n", g.word, SHOWN(text), g.bad, i,
                g.tokens);
     else
@@ -242,10 +271,16 @@ static bool check_sampling(Verify *v, const char *text, Methods *methods, const 
         bool blocks = v->o->verification == VERIFICATION_BLOCK && method_drafts_chain(&methods->of[0], NULL);
         v->checks++;
         v->failures += !good;
-        printf("%s  %s: sampling%s, %zu prompts, %zu tokens, chi-square %.1f of %d degrees (p %.3g), %d "
-               "impossible\n",
-               good ? "ok  " : "FAIL", SHOWN(text), blocks ? " by blocks" : "", i, places->count,
-               seen.chi_square, seen.degrees, seen.p, places->impossible);
+        if (v->rows)
+            json_object_update_new(new_row(v, text, "sampling", good ? "ok" : "failed"),
+                                   json_pack("{s:i, s:i, s:f, s:i, s:f, s:i}", "prompts", (int)i, "tokens",
+                                             (int)places->count, "chi_square", seen.chi_square, "degrees",
+                                             seen.degrees, "p", seen.p, "impossible", places->impossible));
+        else
+            printf("%s  %s: sampling%s, %zu prompts, %zu tokens, chi-square %.1f of %d degrees (p %.3g), %d "
+                   "impossible\n",
+                   good ? "ok  " : "FAIL", SHOWN(text), blocks ? " by blocks" : "", i, places->count,
+                   seen.chi_square, seen.degrees, seen.p, places->impossible);
     }
     mem_free(places->u);
     return ok;
@@ -266,7 +301,8 @@ static bool check_method(Verify *v, const char *text, bool named, Error *e) {
             return false;
         }
         line_clear(&v->line);
-        printf("-     %s: left out, %s\n", SHOWN(text), why.text);
+        if (v->rows) json_object_set_new(new_row(v, text, NULL, "left out"), "why", json_from_text(why.text));
+        else printf("-     %s: left out, %s\n", SHOWN(text), why.text);
         v->skipped++;
         return true;
     }
@@ -330,6 +366,7 @@ static void release(Verify *v) {
     for (size_t i = 0; v->truth && i < v->prompts.count; i++) decode_result_release(&v->truth[i]);
     mem_free(v->truth);
     prompts_release(&v->prompts);
+    json_decref(v->rows);
     models_close(&v->models);
 }
 
@@ -341,7 +378,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (!command_parse(&command_verify, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
     o.models.target = rest.items[0];
-    Verify v = {.o = &o};
+    Verify v = {.o = &o, .rows = records_asked(&o.records) ? json_array() : NULL};
     if (!processes_join(&v.processes, o.ranks, e)) return false;
     if (processes_follows(&v.processes)) return processes_follow(&v.processes, e);
     o.models.engine.team = processes_team(&v.processes);
@@ -352,9 +389,11 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     bool interrupted = !ok && v.checks > 0 && e->kind == ERROR_INTERRUPTED;
     line_clear(&v.line);
     if (interrupted) ok = true;
-    if (ok && is_fast(&v))
+    bool prints = ok && !v.rows;
+    if (ok && v.rows) ok = records_print(json_incref(v.rows), NULL, &o.records, e);
+    if (prints && is_fast(&v))
         printf("%d of %d outputs of fast math differ from exact ones\n", v.diverged, v.outputs);
-    if (ok)
+    if (prints)
         printf("%d checks, %d failed, %d methods left out%s\n", v.checks, v.failures, v.skipped,
                interrupted ? "; interrupted" : "");
     if (v.failures) *code = EXIT_FAILED;
@@ -380,6 +419,7 @@ const Command command_verify = {
         "With --batch B, so many prompts run in shared steps, and are compared with runs of their own.\n"
         "\n"
         "  outpace verify MODEL\n"
+        "  outpace verify MODEL --json | jq -r '.[] | select(.result == \"failed\") | .method'\n"
         "  outpace verify MODEL -m prompt-lookup:draft=8 -m lookahead --prompts mine.txt -n 50\n"
         "  outpace verify MODEL --method 'mix:lookahead(W=5,G=5)+prompt-lookup' --max-rows 32\n"
         "  outpace verify MODEL --method all --method rest:datastore=FILE\n"

@@ -115,6 +115,8 @@ void child_terminal(Child *c, const char *folder, int columns, int code, const c
 int child_widest(const Child *c) {
     int most = 0, letters = 0;
     for (const char *at = text_get(&c->out); *at; at++) {
+        if (*at == '\033') at += strcspn(at, "m") + 1; // a colour
+        if (!*at) break;
         letters = *at == '\n' ? 0 : letters + (((unsigned char)*at & 0xc0) != 0x80);
         if (letters > most) most = letters;
     }

@@ -69,6 +69,13 @@ static const Case CASES[] = {
      PLAIN},
     {"doctor", {"doctor", "--threads", "1"}, JSON_ONLY},
     {"generate", {"generate", "tiny", "abc", "-n", "4"}, JSON_ONLY},
+    {"verify", {"verify", "tiny", "-n", "1", "--max-tokens", "4", "--sampling"}, PLAIN},
+    {"model info", {"model", "info", "tiny"}, PLAIN},
+    {"tokenizer encode", {"tokenizer", "encode", "tiny", "abc"}, JSON_ONLY},
+    {"store merge", {"store", "merge", "a.db", "--db", "m.db"}, PLAIN},
+    {"store gc", {"store", "gc", "--db", "m.db"}, PLAIN},
+    {"plot", {"plot", "speedup", "--db", "a.db"}, PLAIN},
+    {"report", {"report", "--db", "a.db"}, PLAIN},
 };
 
 // A machine whose steps take longer by each token and each position before it.
@@ -211,6 +218,24 @@ static void csv_has_the_same(void **state) {
     }
 }
 
+// The columns are the query's own, with their types.
+static void sql_as_everywhere(void **state) {
+    static const char QUERY[] =
+        "SELECT 1 AS n, 2.5 AS x, 'a, b' AS t, NULL AS none UNION ALL SELECT 2, 0, '', 1";
+    static const char *const ROWS[][3] = {
+        {QUERY, "--json",
+         "[{\"n\":1,\"x\":2.5,\"t\":\"a, b\",\"none\":null},{\"n\":2,\"x\":0,\"t\":\"\",\"none\":1}]\n"},
+        {"SELECT 1 AS n WHERE 0", "--json", "[]\n"},
+        {"SELECT 1 AS n, 'a, b' AS t", "--csv", "n,t\r\n1,\"a, b\"\r\n"}};
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        Child c;
+        CHILD_OUTPACE(&c, *state, 0, "sql", ROWS[i][0], ROWS[i][1], "--db", "a.db");
+        if (strcmp(text_get(&c.out), ROWS[i][2]) != 0)
+            fail_msg("%s %s: wanted '%s', got '%s'", ROWS[i][0], ROWS[i][1], ROWS[i][2], text_get(&c.out));
+        child_release(&c);
+    }
+}
+
 static void not_both(void **state) {
     Child c;
     CHILD_OUTPACE(&c, *state, 2, "datasets", "--json", "--csv");
@@ -220,6 +245,7 @@ static void not_both(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(keys_are_documented),
-                                       cmocka_unit_test(csv_has_the_same), cmocka_unit_test(not_both)};
+                                       cmocka_unit_test(csv_has_the_same), cmocka_unit_test(not_both),
+                                       cmocka_unit_test(sql_as_everywhere)};
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }
