@@ -5,6 +5,7 @@
 #include "harness/analysis/law_trial.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/ranges.h"
 #include "engine/decode/decode.h"
 #include "engine/null/null.h"
 

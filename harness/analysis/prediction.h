@@ -3,7 +3,7 @@
 #pragma once
 #include "engine/base/json.h"
 #include "engine/base/text.h"
-#include "engine/base/args.h"
+#include "engine/base/ranges.h"
 #include "harness/analysis/simulation.h"
 
 // As on the command line; NULL: not given.

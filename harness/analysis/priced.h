@@ -1,7 +1,7 @@
 // Stored runs priced on another machine: every pass that a step ran, its commit, its prefill, and what the
 // host took, as recorded.
 #pragma once
-#include "engine/base/args.h"
+#include "engine/base/ranges.h"
 #include "engine/base/text.h"
 #include "engine/model/model.h"
 #include "harness/analysis/estimates.h"

@@ -21,7 +21,7 @@ struct Command {
     const char *summary; // one line
     const char *lesson;  // --help above the options: what the command does, with examples
     int arguments[2];    // at least and at most how many it takes, options not counted
-    const Arg *options; // those whose value is MODEL, likewise
+    const Arg *options;  // those whose value is MODEL, likewise
     size_t option_count;
     ArgSet shared;    // options that other commands have, too: MODEL_SET (engine/options.h)
     const char *kept; // what an interruption leaves behind (signals.h)
@@ -54,3 +54,14 @@ bool command_parse(const Command *c, int argc, char **argv, void *values, Words 
 
 // The error for arguments that do not go together: how the command is used. Returns false.
 bool command_misused(const Command *c, Error *e);
+
+// Names that complete an argument or an option's value, by what its usage calls it: MODEL, RUN, DATASET, ...
+// A shell's script asks for them by 'outpace completions words KIND TOKEN' when they are wanted.
+typedef struct WordKind {
+    const char *name; // as usages have it: "RUN", "CONFIG.yaml|RUN"
+    bool files;       // a path may stand instead
+    // Writes the names, a line each; `token` is what has been typed.
+    void (*list)(const char *token, Text *out);
+} WordKind;
+
+const WordKind *words_kind(const char *usage); // that a usage or a value begins with; NULL: none

@@ -6,6 +6,7 @@
 #include "harness/cli/signals.h"
 #include "harness/cli/line.h"
 #include "engine/base/args.h"
+#include "engine/base/ranges.h"
 #include "harness/models/models.h"
 
 #include <stdio.h>

@@ -3,6 +3,7 @@
 
 #include "engine/base/memory.h"
 #include "engine/base/file.h"
+#include "engine/base/ranges.h"
 #include "harness/models/models.h"
 #include "harness/machine/machine.h"
 #include "harness/cli/signals.h"

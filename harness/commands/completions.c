@@ -1,11 +1,10 @@
 // Completions of the shells, and the manual page, from the commands' tables: a command, its options, their
 // values.
 //
-// Values that are a kind of name (MODEL, RUN: completions_words.h) are asked for when they are wanted: the
+// Values that are a kind of name (MODEL, RUN: completions_words.c) are asked for when they are wanted: the
 // scripts call 'outpace completions words'. A part that a word chooses ("store export") has an entry of its
 // own. The options of a part that an option chooses ("bench --store") belong to the command's entry.
 #include "harness/cli/command.h"
-#include "harness/commands/completions_words.h"
 
 #include "engine/base/text.h"
 #include "engine/decode/method.h"

@@ -1,5 +1,5 @@
 // Lists of names for completions. One that can't be read, such as a store that isn't there, is empty.
-#include "harness/commands/completions_words.h"
+#include "harness/cli/command.h"
 
 #include "datasets/known.h"
 #include "engine/base/file.h"

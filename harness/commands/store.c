@@ -96,16 +96,20 @@ static bool print_table(Store *s, const char *sql, Error *e) {
 
 // The lines of jsonl, which have no end of line within, as one array.
 static bool print_array(Store *s, const char *sql, Error *e) {
-    char *lines = NULL;
-    size_t n = 0;
-    FILE *to = open_memstream(&lines, &n);
-    bool ok = to && store_export_jsonl(s, sql, 0, to, e);
-    if (!to) error_system(e, "sql: out of memory");
-    if (to && fclose(to) != 0) ok = ok && error_system(e, "sql: out of memory");
-    for (size_t i = 0; ok && i + 1 < n; i++)
-        if (lines[i] == '\n') lines[i] = ',';
-    if (ok) printf("[%.*s]\n", n ? (int)n - 1 : 0, lines);
-    free(lines);
+    FILE *lines = tmpfile();
+    if (!lines) return error_system(e, "sql: cannot make a temporary file: is the disk full?");
+    bool ok = store_export_jsonl(s, sql, 0, lines, e);
+    if (ok && fflush(lines)) ok = error_system(e, "sql: cannot write a temporary file: is the disk full?");
+    rewind(lines);
+    int c = ok ? getc(lines) : EOF;
+    if (ok) putchar('[');
+    for (int next; c != EOF; c = next) {
+        next = getc(lines);
+        if (c != '\n') putchar(c);
+        else if (next != EOF) putchar(',');
+    }
+    if (ok) puts("]");
+    fclose(lines);
     return ok;
 }
 

@@ -1,6 +1,7 @@
 // See values.h. Nothing is written to the struct for a key whose value is refused.
 #include "harness/config/values.h"
 
+#include "engine/base/ranges.h"
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>

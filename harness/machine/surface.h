@@ -4,7 +4,7 @@
 #pragma once
 #include "harness/machine/steps.h"
 #include "harness/cli/line.h"
-#include "engine/base/args.h"
+#include "engine/base/ranges.h"
 #include "results/store.h"
 
 typedef struct SurfacePlan {

@@ -141,8 +141,7 @@ typedef struct Plan {
     Machine machine;
 } Plan;
 
-// Reads `file`, or the config of that name that ships with the program. On failure e is filled, `out` empty.
-// The options must outlive `out`, which may not move.
+// `file`: a path or a shipped config's name. On failure `out` is empty. It can't move or outlive the options.
 bool plan_open(Plan *out, const char *file, const SweepOptions *o, Error *e);
 
 // From the config of a stored run, with its overrides; `given` has only cache and team.

@@ -5,6 +5,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
+#include "engine/base/ranges.h"
 #include "engine/model/model.h"
 #include "harness/cli/command.h"
 #include "harness/cli/signals.h"

@@ -9,6 +9,7 @@
 #include "engine/decode/methods/methods.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/ranges.h"
 
 #include <assert.h>
 #include <math.h>

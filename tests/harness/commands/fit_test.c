@@ -92,7 +92,7 @@ static void fits_a_machine(void **state) {
     json_decref(result);
     child_release(&c);
     run(*state, without, 2, &c);
-    assert_non_null(strstr(text_get(&c.err), "--surface needs --model DIR"));
+    assert_non_null(strstr(text_get(&c.err), "--surface needs --model MODEL"));
     child_release(&c);
 }
 

@@ -1,6 +1,6 @@
 #include "tests/support/check.h"
 
-#include "engine/base/args.h"
+#include "engine/base/ranges.h"
 
 #include <string.h>
 
