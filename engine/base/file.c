@@ -371,19 +371,49 @@ bool file_hold(const char *path, FileView *view, size_t first, const Progress *p
 
 // --- SHA-256
 
+// digest: (32)
+static void put_digits(const unsigned char *digest, char out[SHA256_TEXT]) {
+    for (unsigned i = 0; i < 32; i++) snprintf(out + 2 * i, 3, "%02x", digest[i]);
+}
+
 bool sha256_bytes(const void *data, size_t n, char out[SHA256_TEXT], Error *e) {
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned length = 0;
     if (!EVP_Digest(data, n, digest, &length, EVP_sha256(), NULL) || length != 32)
         return error_system(e, "cannot compute SHA-256 of %zu bytes", n);
-    for (unsigned i = 0; i < 32; i++) snprintf(out + 2 * i, 3, "%02x", digest[i]);
+    put_digits(digest, out);
     return true;
 }
 
+static bool cannot_hash(const char *path, Error *e) {
+    return error_system(e, "cannot compute SHA-256 of '%s'", path);
+}
+
+// Read in parts: mapping a large file takes address space, which may be limited.
+static bool digest_file(int fd, size_t size, const char *path, EVP_MD_CTX *context, Error *e) {
+    static const size_t MOST = 256 << 10;
+    char *bytes = mem_new(MOST, 1);
+    bool ok = true;
+    for (size_t done = 0, n; ok && done < size; done += n) {
+        n = size - done < MOST ? size - done : MOST;
+        ok = read_all(fd, bytes, n, path, e) && (done || refuse_pointer(path, bytes, n, e)) &&
+             (EVP_DigestUpdate(context, bytes, n) || error_system(e, "cannot compute SHA-256 of '%s'", path));
+    }
+    mem_free(bytes);
+    return ok;
+}
+
 bool sha256_file(const char *path, char out[SHA256_TEXT], Error *e) {
-    FileView view;
-    if (!file_map(path, &view, e)) return false;
-    bool ok = sha256_bytes(view.data ? view.data : (const void *)"", view.size, out, e);
-    file_unmap(&view);
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    size_t size;
+    int fd = open_regular(path, &size, e);
+    if (fd < 0) return false;
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    bool ok = (context && EVP_DigestInit_ex(context, EVP_sha256(), NULL)) || cannot_hash(path, e);
+    ok = ok && digest_file(fd, size, path, context, e) &&
+         (EVP_DigestFinal_ex(context, digest, NULL) || cannot_hash(path, e));
+    if (ok) put_digits(digest, out);
+    EVP_MD_CTX_free(context);
+    close(fd);
     return ok;
 }

@@ -5,7 +5,11 @@
 #include "tests/support/folder.h"
 #include "tests/support/scratch.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static void known_vectors(void **state) {
     (void)state;
@@ -30,8 +34,8 @@ static void known_vectors(void **state) {
 }
 
 static void files(void **state) {
-    static const size_t sizes[] = {0, 1, 4096, 100001};
-    static char bytes[100001];
+    static const size_t sizes[] = {0, 1, 4096, 262144, 262145, 700001};
+    static char bytes[700001];
     Random r = test_random(1);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         char want[SHA256_TEXT], got[SHA256_TEXT];
@@ -48,10 +52,43 @@ static void files(void **state) {
     assert_non_null(strstr(e.text, "/none'"));
 }
 
+// Bytes that this process has mapped.
+static rlim_t address_space(void) {
+    unsigned long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%lu", &pages), 1);
+    fclose(f);
+    return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
+}
+
+// A program with little address space left still has its files' hashes.
+static void little_memory(void **state) {
+    const char *path = folder_path(*state, "file");
+    struct rlimit limit;
+    char want[SHA256_TEXT], got[SHA256_TEXT];
+    Error e = {0};
+    scratch_write(*state, "file", "x", 1);
+    assert_int_equal(truncate(path, 64 << 20), 0);
+    assert_true(sha256_file(path, want, &e));
+    pid_t child = fork();
+    if (child == 0) {
+        if (getrlimit(RLIMIT_AS, &limit)) _exit(2);
+        limit.rlim_cur = address_space() + (32 << 20);
+        if (setrlimit(RLIMIT_AS, &limit)) _exit(2);
+        if (!sha256_file(path, got, &e)) fprintf(stderr, "%s\n", e.text);
+        _exit(e.kind == ERROR_NONE && strcmp(got, want) == 0 ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_vectors),
         cmocka_unit_test_setup_teardown(files, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(little_memory, folder_setup, folder_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
