@@ -143,6 +143,10 @@ static bool open_as(Store *s, int flags, bool immutable, Error *e) {
     sqlite3_extended_result_codes(s->db, 1);
     sqlite3_busy_handler(s->db, wait_for_lock, s);
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    if (s->most_bytes) {
+        sqlite3_hard_heap_limit64(s->most_bytes);
+        sqlite3_limit(s->db, SQLITE_LIMIT_LENGTH, (int)(s->most_bytes / 16));
+    }
     code = sql_functions(s->db);
     return code ? sql_error(s, code, e) : true;
 }
@@ -507,6 +511,7 @@ Store *store_open(const char *path, StoreMode mode, const StoreOptions *options,
     s->trial = mode == STORE_TRIAL;
     s->vfs = options ? options->vfs : NULL;
     s->file_system = options ? options->file_system : 0;
+    s->most_bytes = options ? options->most_bytes : 0;
     if (connect_file(s, e) && prepare(s, e)) return s;
     store_close(s);
     return NULL;

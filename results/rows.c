@@ -70,6 +70,8 @@ bool rows_next(Rows *r) {
 
 bool rows_end(Rows *r, bool ok, Error *e) {
     if (!r) return false;
+    // A text that could not be converted was given as an empty one.
+    if (ok && sqlite3_errcode(r->store->db) == SQLITE_NOMEM) wrong(r->store, SQLITE_NOMEM, &r->failed);
     bool read = r->failed.kind == ERROR_NONE && store_unchanged(r->store, &r->failed);
     if (ok && !read && e) *e = r->failed;
     sqlite3_finalize(r->statement);

@@ -34,6 +34,7 @@ static const Meaning MEANINGS[] = {
     {SQLITE_CANTOPEN, ERROR_INPUT,
      "it cannot be opened: is there such a directory, and may it be read and written?"},
     {SQLITE_NOMEM, ERROR_SYSTEM, "out of memory"},
+    {SQLITE_TOOBIG, ERROR_INPUT, "a value of the query is too long"},
     {SQLITE_INTERRUPT, ERROR_SYSTEM, "interrupted"},
 };
 enum { MEANING_COUNT = sizeof MEANINGS / sizeof *MEANINGS };
@@ -48,6 +49,9 @@ bool sql_error(const Store *s, int code, Error *e) {
         return error_input(
             e, "store '%s': another process has kept it locked for %.0f s; try again when it is done",
             s->path, s->waited);
+    if (primary == SQLITE_NOMEM && s->most_bytes)
+        return error_input(e, "store '%s': the query takes more than %lld MB of memory: ask for less",
+                           s->path, (long long)s->most_bytes / 1000000);
     if (primary == SQLITE_CONSTRAINT)
         return error_input(e, "store '%s': what is to be stored does not fit: %s", s->path,
                            sqlite3_errmsg(s->db));

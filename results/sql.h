@@ -59,7 +59,8 @@ struct Store {
     int depth;   // of nested transactions: only the outermost is SQLite's
     bool failed; // something in the open transaction failed: it will be rolled back
     bool writable;
-    bool trial; // in memory
+    bool trial;         // in memory
+    int64_t most_bytes; // as StoreOptions
 };
 
 // --- values ----------------------------------------------------------------------------------------------

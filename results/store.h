@@ -42,8 +42,9 @@ typedef struct StoreOptions {
     // the last call and now. False ends the work with ERROR_INTERRUPTED. NULL: wait_s decides.
     bool (*waits)(const char *store, double before, double now);
     void (*makes)(const char *directory); // called for the store's directory if it was missing; NULL: nobody
-    const char *vfs;                      // NULL: SQLite's own; tests use one that fails
-    uint32_t file_system;                 // tests: the kind that statfs would find; 0: as it is
+    int64_t most_bytes;   // of memory for queries, in this process; of one value, a 16th; 0: no limit
+    const char *vfs;      // NULL: SQLite's own; tests use one that fails
+    uint32_t file_system; // tests: the kind that statfs would find; 0: as it is
 } StoreOptions;
 
 // options may be NULL. NULL with e filled.

@@ -397,7 +397,7 @@ static bool digest_file(int fd, size_t size, const char *path, EVP_MD_CTX *conte
     for (size_t done = 0, n; ok && done < size; done += n) {
         n = size - done < MOST ? size - done : MOST;
         ok = read_all(fd, bytes, n, path, e) && (done || refuse_pointer(path, bytes, n, e)) &&
-             (EVP_DigestUpdate(context, bytes, n) || error_system(e, "cannot compute SHA-256 of '%s'", path));
+             (EVP_DigestUpdate(context, bytes, n) || cannot_hash(path, e));
     }
     mem_free(bytes);
     return ok;

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_COLUMNS = 256, MOST_WIDTH = 60, MOST_QUERY = 1 << 16 };
+enum { MOST_COLUMNS = 256, MOST_WIDTH = 60, MOST_QUERY = 1 << 16, MOST_MEMORY = 1000000000 };
 
 typedef struct {
     const char *db, *format, *stores;
@@ -142,7 +142,7 @@ static bool sql(int argc, char **argv, int *code, Error *e) {
     if (stop) return true;
     bool piped = strcmp(rest.items[0], "-") == 0;
     if (piped && !read_query(from_input, e)) return false;
-    Store *s = store_open(o.db, STORE_READ, NULL, e);
+    Store *s = store_open(o.db, STORE_READ, &(StoreOptions){.most_bytes = MOST_MEMORY}, e);
     bool ok = s && print_rows(s, piped ? from_input : rest.items[0], &o, e);
     store_close(s);
     return ok;
@@ -155,7 +155,7 @@ const Command command_sql = {
     .arguments = {1, 1},
     .lesson =
         "docs/queries.md has examples. The view 'result' has a line a point; sample, step and the others\n"
-        "are described in results/schema.sql and results/views.sql.\n"
+        "are described in results/schema.sql and results/views.sql. A query may take 1 GB of memory.\n"
         "\n"
         "  outpace sql \"SELECT label, dataset, S, speedup FROM result ORDER BY speedup DESC\"\n"
         "  outpace sql \"SELECT w, ctar FROM ctar WHERE point_id = 3\" --csv\n",

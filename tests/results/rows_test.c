@@ -4,7 +4,10 @@
 #include "results/rows.h"
 #include "tests/support/folder.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static Store *store_of(void **state) {
     Error e = {0};
@@ -54,12 +57,43 @@ static void its_reader_gives_up(void **state) {
     store_close(s);
 }
 
+// In a process of its own: SQLite's limit is one of the process.
+static void a_greedy_query(void **state) {
+    static const struct {
+        const char *sql, *want;
+    } ROWS[] = {
+        {"SELECT zeroblob(3000000)", "a value of the query is too long"},
+        {"WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t LIMIT 30)"
+         " SELECT count(y) FROM (SELECT zeroblob(1900000 + x) AS y FROM t ORDER BY y)",
+         "the query takes more than 32 MB of memory"},
+        {"SELECT 7", ""},
+    };
+    store_close(store_of(state));
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        int status;
+        pid_t child = fork();
+        if (child == 0) {
+            Error e = {0};
+            int64_t n;
+            Store *s = store_open(folder_path(*state, "a.db"), STORE_READ,
+                                  &(StoreOptions){.most_bytes = 32000000}, &e);
+            bool ok = s && rows_one_int(s, ROWS[i].sql, 0, &n, &e);
+            bool right = ok ? !ROWS[i].want[0] && n == 7 : strstr(e.text, ROWS[i].want) != NULL;
+            if (!right) fprintf(stderr, "%s: wanted '%s', got '%s'\n", ROWS[i].sql, ROWS[i].want, e.text);
+            _exit(!right);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+}
+
 int main(void) {
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, folder_setup, folder_teardown)
     const struct CMUnitTest tests[] = {
         IN_FOLDER(read_to_the_end),
         IN_FOLDER(fails_on_the_way),
         IN_FOLDER(its_reader_gives_up),
+        IN_FOLDER(a_greedy_query),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,6 +98,9 @@ static void questions(void **state) {
     CHILD_OUTPACE(&c, *state, 2, "sql", "DELETE FROM step", "--db", "a.db");
     expect_err(&c, "the query would write");
     child_release(&c);
+    CHILD_OUTPACE(&c, *state, 2, "sql", "SELECT zeroblob(1000000000)", "--db", "a.db");
+    assert_string_equal(text_get(&c.err), "outpace: store 'a.db': a value of the query is too long\n");
+    child_release(&c);
     CHILD_OUTPACE(&c, *state, 2, "sql", "SELECT 1", "--db", "none.db");
     expect_err(&c, "there is none");
     child_release(&c);
