@@ -1,8 +1,7 @@
 // How far a run is, or an array of parts in stores of their own: shares, rate, expected end.
 //
-// An answer is one method's reply to one prompt in one pass. Parts have about the same cost, so a part that
-// has not begun counts as many answers as the others have on average, and answers take as long as they took
-// so far.
+// An answer is one method's reply to one prompt in one pass. A point of a part that has not begun counts as
+// many answers as the others have on average, and answers take as long as they took so far.
 #include "harness/cli/command.h"
 
 #include "harness/cli/records.h"
@@ -37,9 +36,12 @@ static const Arg OPTIONS[] = {
 typedef struct Part {
     char name[64], shard[32], host[64];
     const char *state;
-    int shards;
-    double done, total; // answers
-    double busy_s;      // of all starts
+    int shards;             // of the whole
+    int points, all_points; // here, and of the whole
+    bool whole;             // all parts were merged into it
+    int other_cut;          // shards of another run of the same config in this store; 0: there is none
+    double done, total;     // answers
+    double busy_s;          // of all starts
     int starts;
     bool running, ended;
     char why[200]; // the store can't be read now
@@ -97,17 +99,41 @@ static bool read_starts(Store *s, int64_t run, Part *out, Error *e) {
     return rows_end(r, true, e);
 }
 
+// The points that are here, of those of all parts, if it is a part or several merged ones. Parts of another
+// cut are another run.
+static bool read_parts(Store *s, int64_t run, int all, Part *out, Error *e) {
+    static const char HERE[] = "SELECT count(*) FROM point WHERE run_id = ?1 AND number <= ?2";
+    static const char OTHER[] =
+        "SELECT coalesce(max(CAST(substr(value, instr(value, '/') + 1) AS INTEGER)), 0)"
+        " FROM run AS r JOIN run AS other USING (name, config), json_each(other.overrides)"
+        " WHERE r.id = ?1 AND other.hash <> r.hash AND value GLOB '[0-9]*/[0-9]*'"
+        " AND value NOT IN (SELECT value FROM json_each(r.overrides))";
+    int64_t other;
+    if (out->shards == 1) return true;
+    Rows *r = rows_open(s, HERE, e);
+    if (!r) return false;
+    rows_bind_int(r, 1, run);
+    rows_bind_int(r, 2, all);
+    if (rows_next(r)) out->points = (int)rows_int(r, 0);
+    if (!rows_end(r, true, e) || !rows_one_int(s, OTHER, run, &other, e)) return false;
+    out->all_points = all;
+    out->whole = out->points >= all;
+    out->other_cut = other == out->shards ? 0 : (int)other;
+    return true;
+}
+
 static bool read_run(Store *s, int64_t run, Part *out, Error *e) {
     static const char SQL[] =
         "SELECT name, config, coalesce(config_file, ''), overrides, coalesce((SELECT b.value FROM"
         " json_each(overrides) AS a, json_each(overrides) AS b WHERE a.value = '--shard' AND"
         " b.key = a.key + 1), '') FROM run WHERE id = ?1 AND kind = 'sweep'";
     Measurement m = {0};
+    int all = 0;
     Rows *r = rows_open(s, SQL, e);
     if (!r) return false;
     rows_bind_int(r, 1, run);
     bool any = rows_next(r),
-         ok = !any || plan_measurement(rows_text(r, 1), rows_text(r, 2), rows_text(r, 3), &m, e);
+         ok = !any || plan_measurement(rows_text(r, 1), rows_text(r, 2), rows_text(r, 3), &m, &all, e);
     if (any && ok) {
         snprintf(out->name, sizeof out->name, "%s", rows_text(r, 0));
         snprintf(out->shard, sizeof out->shard, "%s", rows_text(r, 4));
@@ -116,7 +142,10 @@ static bool read_run(Store *s, int64_t run, Part *out, Error *e) {
     if (!rows_end(r, ok, e)) return false;
     if (!any) return error_input(e, "store '%s' has no sweep", store_path(s));
     out->running = store_claimed(s, run);
-    if (!count_answers(s, run, m.passes, out, e) || !read_starts(s, run, out, e)) return false;
+    if (!read_parts(s, run, all, out, e) || !count_answers(s, run, m.passes, out, e) ||
+        !read_starts(s, run, out, e))
+        return false;
+    if (out->whole) snprintf(out->shard, sizeof out->shard, "all %d", out->shards);
     if (out->ended) out->total = out->done;
     return true;
 }
@@ -176,30 +205,42 @@ static bool print_records(char *const *paths, size_t count, const Records *as, E
 }
 
 typedef struct Sum {
-    int stores, read, expected, ended, running, stopped;
+    int stores, read, expected, ended, running, stopped; // parts
+    int cuts[2];                                         // their whole: two that differ; 0: none
+    int points, all_points;                              // in the stores, and of the whole
     double done, total, busy_s;
     const char *name;
 } Sum;
 
-// Parts without a store count as the average of the others.
+static void note_cut(Sum *s, int shards) {
+    if (!s->cuts[0]) s->cuts[0] = shards;
+    else if (shards != s->cuts[0]) s->cuts[1] = shards;
+}
+
+// Points that are in no store count as the average of the others.
 static Sum sum_up(const Part *parts, size_t count) {
     Sum s = {.name = ""};
     for (size_t i = 0; i < count; i++) {
         const Part *p = &parts[i];
-        s.stores++;
+        int held = !p->why[0] && p->whole ? p->shards : 1;
+        s.stores += held;
         if (p->why[0]) continue;
-        s.read++;
+        s.read += held;
         s.name = p->name;
-        s.ended += p->ended && !p->running;
+        s.ended += p->ended && !p->running ? held : 0;
         s.running += p->running;
-        s.stopped += !p->ended && !p->running;
+        s.stopped += !p->ended && !p->running ? held : 0;
+        note_cut(&s, p->shards);
+        if (p->other_cut) note_cut(&s, p->other_cut);
         s.done += p->done;
         s.total += p->total;
+        s.points += p->points;
+        if (p->all_points > s.all_points) s.all_points = p->all_points;
         s.busy_s += p->busy_s;
         if (p->shards > s.expected) s.expected = p->shards;
     }
     if (s.expected < s.stores) s.expected = s.stores;
-    if (s.read) s.total *= (double)s.expected / s.read;
+    if (s.points && s.points < s.all_points) s.total *= (double)s.all_points / s.points;
     return s;
 }
 
@@ -222,11 +263,17 @@ static void print_sum(const Sum *s) {
         text_printf(&line, "%d of %d parts measured, %d running, %d stopped, %d not begun\n", s->ended,
                     s->expected, s->running, s->stopped, s->expected - s->read);
     if (s->total > 0) {
-        text_printf(&line, "%.0f of %s%.0f answers, %.0f%%", s->done, s->expected > s->read ? "about " : "",
-                    s->total, 100 * s->done / s->total);
+        text_printf(&line, "%.0f of %s%.0f answers, %.0f%%", s->done,
+                    s->points < s->all_points ? "about " : "", s->total, 100 * s->done / s->total);
         put_end(s, &line);
         text_puts(&line, "\n");
     }
+    if (s->cuts[1])
+        text_printf(
+            &line,
+            "there are parts of %d and parts of %d: they make no run together, and points may be missing "
+            "from both\n",
+            s->cuts[0], s->cuts[1]);
     if (s->stopped && !s->running)
         text_puts(&line, "nothing is running: the command of a part, or its task, continues it\n");
     terminal_print(&line);

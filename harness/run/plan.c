@@ -617,7 +617,7 @@ bool plan_reopen(Plan *out, const char *config, const char *file, const char *ov
 }
 
 bool plan_measurement(const char *config, const char *file, const char *overrides, Measurement *out,
-                      Error *e) {
+                      int *points, Error *e) {
     SweepOptions o;
     Experiment x;
     json_t *words = NULL;
@@ -625,8 +625,12 @@ bool plan_measurement(const char *config, const char *file, const char *override
     ExperimentChanges changes = {.scale = o.scale, .model = o.model, .sets = &o.sets};
     ok = ok && experiment_parse(&x, config, strlen(config), file, &changes, e);
     if (ok) {
+        Sweep all;
         *out = x.measurement;
         out->at = NULL;
+        ok = sweep_expand(&x, &all, e);
+        *points = ok ? all.count : 0;
+        if (ok) sweep_release(&all);
         experiment_release(&x);
     }
     json_decref(words);

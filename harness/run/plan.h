@@ -149,8 +149,10 @@ bool plan_reopen(Plan *out, const char *config, const char *file, const char *ov
                  const SweepOptions *given, Error *e);
 void plan_release(Plan *p); // accepts an empty one
 
-// How a stored run is measured: reads the config's text and the overrides, and no other file.
-bool plan_measurement(const char *config, const char *file, const char *words, Measurement *out, Error *e);
+// How a stored run is measured, and the points of its whole sweep, whatever part of it the run is: reads the
+// config's text and the overrides, and no other file.
+bool plan_measurement(const char *config, const char *file, const char *words, Measurement *out, int *points,
+                      Error *e);
 
 // Cuts the whole plan into parts of about the same cost: shard_of (points of the sweep), from 0.
 void plan_shards(const Plan *p, int shards, int *shard_of);

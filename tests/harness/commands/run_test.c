@@ -87,6 +87,17 @@ static void whole(void **state) {
     assert_int_equal(stores_ask(*state, "whole.db", "SELECT count(*) FROM run"), 1);
 }
 
+// A line of the table, and texts below it.
+static void expect_status(const char *folder, const char *db, const char *row, const char *below,
+                          const char *last) {
+    Child c;
+    CHILD_OUTPACE(&c, folder, 0, "status", "--db", db);
+    const char *out = text_get(&c.out);
+    if (!strstr(out, row) || !strstr(out, below) || !strstr(out, last))
+        fail_msg("status of %s: wanted '%s', '%s', '%s', got: %s", db, row, below, last, out);
+    child_release(&c);
+}
+
 // Parts in stores of their own, one of them in two goes, merged: the same run as in one piece, each method
 // compared with a baseline of its own machine.
 static void parts(void **state) {
@@ -116,6 +127,15 @@ static void parts(void **state) {
     CHILD_OUTPACE(&c, *state, 0, "store", "merge", "1.db", "2.db", "3.db", "--db", "merged.db");
     child_release(&c);
     assert_int_equal(stores_ask(*state, "merged.db", "SELECT count(*) FROM run"), 1);
+    expect_status(*state, "merged.db", "all 3  done", "3 of 3 parts measured", "100%\n");
+    CHILD_OUTPACE(&c, *state, 0, "store", "merge", "1.db", "--db", "one.db");
+    child_release(&c);
+    expect_status(*state, "one.db", "1/3  done", "1 of 3 parts measured", " of about ");
+    CHILD_OUTPACE(&c, *state, 0, "run", "x.yaml", "--db", "cut.db", "--shard", "1/2");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "store", "merge", "1.db", "cut.db", "--db", "cuts.db");
+    child_release(&c);
+    expect_status(*state, "cuts.db", "1/2  done", "there are parts of 2 and parts of 3:", "");
     assert_int_equal(
         stores_ask(*state, "merged.db", "SELECT count(*) FROM point WHERE method <> 'autoregressive'"), 4);
     assert_int_equal(stores_ask(*state, "merged.db", TOKENS), stores_ask(*state, "whole.db", TOKENS));
