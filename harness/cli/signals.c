@@ -1,6 +1,6 @@
-// Handlers use only what POSIX allows in one (open, read, write, signal, raise, _exit), and setitimer, which
-// is a plain system call here. Their state is the only mutable state at file scope in the program; the lines
-// that they print are complete before a handler is installed.
+// Handlers use only what POSIX allows in one (open, read, write, clock_gettime, signal, raise, _exit), and
+// setitimer, which is a plain system call here. Their state is the only mutable state at file scope in the
+// program; the lines that they print are complete before a handler is installed.
 #include "harness/cli/signals.h"
 
 #include "harness/cli/terminal.h"
@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 // --- interrupts ------------------------------------------------------------------------------------------
@@ -23,7 +24,7 @@
 static const struct timeval PATIENCE = {.tv_sec = 1, .tv_usec = 700000}, LATER = {.tv_usec = 100000};
 enum { CODE = 130 }; // of a program that was interrupted
 
-static volatile sig_atomic_t seen, caught, saving, asked;
+static volatile sig_atomic_t seen, caught, saving, asked, seen_ms;
 static char first[160], last[320];
 
 static void print(const char *s) {
@@ -35,13 +36,23 @@ static void wake_in(struct timeval time) {
     setitimer(ITIMER_REAL, &(struct itimerval){.it_value = time}, NULL);
 }
 
+static int now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int)((t.tv_sec % 1000000) * 1000 + t.tv_nsec / 1000000);
+}
+
+// One request may come twice: `timeout` and some shells signal both the process and its group.
 static void handle(int number) {
+    enum { TWICE_MS = 300 };
     if (caught && !seen) {
         seen = 1;
+        seen_ms = now_ms();
         print(first);
         wake_in(PATIENCE);
         return;
     }
+    if (caught && (unsigned)now_ms() - (unsigned)seen_ms < TWICE_MS) return;
     print(last);
     signal(number, SIG_DFL);
     raise(number);

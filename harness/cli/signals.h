@@ -5,7 +5,7 @@
 //                         that get their names when they are complete, leave nothing half done
 //      interrupt_catch    the first signal sets a mark, which Progress carries to the code that works, so
 //                         that it can end well; work that does not see the mark in time is ended as above.
-//                         A second signal ends the program at once
+//                         A second signal, not within the same moment, ends the program at once
 //      interrupt_gently   SIGUSR1, and in a Slurm job SIGTERM, ask for an end at the next good place: the
 //                         program has time to finish work that it would do again. If that takes too long,
 //                         it is interrupted as above
