@@ -405,12 +405,12 @@ static bool digest_file(int fd, size_t size, const char *path, EVP_MD_CTX *conte
 
 bool sha256_file(const char *path, char out[SHA256_TEXT], Error *e) {
     unsigned char digest[EVP_MAX_MD_SIZE];
-    size_t size;
-    int fd = open_regular(path, &size, e);
+    FileMark mark;
+    int fd = open_regular(path, &mark, e);
     if (fd < 0) return false;
     EVP_MD_CTX *context = EVP_MD_CTX_new();
     bool ok = (context && EVP_DigestInit_ex(context, EVP_sha256(), NULL)) || cannot_hash(path, e);
-    ok = ok && digest_file(fd, size, path, context, e) &&
+    ok = ok && digest_file(fd, (size_t)mark.size, path, context, e) &&
          (EVP_DigestFinal_ex(context, digest, NULL) || cannot_hash(path, e));
     if (ok) put_digits(digest, out);
     EVP_MD_CTX_free(context);
