@@ -1,6 +1,16 @@
-// A task is published by raising `round`; a worker that has done it raises `finished`. Both sides first spin
-// on the atomic, then take the mutex and sleep on a condition. Every thread that others may wait for signals
-// under the mutex, after the atomic has changed, so no wake-up is lost.
+// A task is published by raising `round`. It has a slot for each thread, which one thread claims and runs:
+// nearly always its own; the caller runs those whose threads haven't begun by the time it waits for them. A
+// thread that doesn't get a processor then holds up a task only if it was stopped inside it, not at each of a
+// step's tasks: with eleven busy neighbours on two cores a step takes 8 to 10 times as long, not 15
+// (docs/speed.md).
+//
+// Whoever waits spins on an atomic and then sleeps until the system sees it change (a futex). Nobody yields,
+// which would give the core to a busy neighbour for a whole time slice, and nobody holds a lock, with which a
+// thread might be stopped. Whoever changes the atomic looks afterwards for sleepers; those announce
+// themselves before they look at the atomic, so no wake-up is lost.
+//
+// Invariants: while no task runs, each slot's `begun` is `round`; while one runs, `begun` is `round` where
+// the slot has been claimed, else `round` - 1. So a thread that is rounds behind cannot claim anything.
 //
 // If a pool takes every core, each thread stays on its own core: it then reads a share of the weights through
 // the same caches every time, and two shares never compete for one core. A smaller pool leaves placement to
@@ -15,6 +25,8 @@
 
 #include <assert.h>
 #include <dirent.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -22,6 +34,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 // --- cores
 
@@ -76,6 +90,10 @@ void cores_find(Cores *c) {
 // a step, short compared with a scheduler's time slice.
 enum { SPINS = 20000, MAX_THREADS = 1024 };
 
+// After so many spins the caller looks for slots to run. Threads that have a processor end together, so that
+// it rarely looks, which would fetch a cache line from each of their cores.
+enum { SPINS_BEFORE_HELP = 100 };
+
 typedef struct Worker {
     Pool *pool;
     pthread_t id;
@@ -83,33 +101,32 @@ typedef struct Worker {
     int core; // -1: the system decides
 } Worker;
 
-// How much of a thread's share has been taken, by any thread, and in which round: round << 32 | count.
-typedef struct Taken {
-    _Alignas(64) _Atomic uint64_t count;
-} Taken;
+typedef struct Slot {
+    _Alignas(64) _Atomic uint64_t taken; // of its share, by any thread: round << 32 | count
+    atomic_uint begun;                   // the last round in which its task was claimed
+} Slot;
 
 struct Pool {
     int threads;
     Worker *workers; // (threads - 1)
-    Taken *taken;    // (threads)
+    Slot *slots;     // (threads)
     int started;
     cpu_set_t before; // the processors that the caller could run on
     bool pinned;      // the caller is pinned too
     PoolTask *task;
     void *argument;
     _Alignas(64) atomic_uint round;
-    _Alignas(64) atomic_int finished;
-    _Alignas(64) atomic_int sleepers; // workers waiting on `woken`
+    _Alignas(64) atomic_uint finished; // slots, by other threads than the caller
+    _Alignas(64) atomic_int sleepers;  // workers that sleep until `round` changes
+    atomic_bool waiting;               // the caller sleeps until `finished` changes
     atomic_bool closing;
-    pthread_mutex_t mutex;
-    pthread_cond_t woken;
 };
 
 // While no task runs.
 static void check(Pool *p) {
     assert(p->threads >= 1 && p->threads <= MAX_THREADS && p->started == p->threads - 1);
-    assert(p->threads == 1 || atomic_load(&p->round) == 0 || atomic_load(&p->finished) == p->threads - 1);
-    assert(atomic_load(&p->sleepers) >= 0 && atomic_load(&p->sleepers) < p->threads);
+    assert(!atomic_load(&p->waiting) && atomic_load(&p->sleepers) >= 0 &&
+           atomic_load(&p->sleepers) < p->threads);
     assert(!atomic_load(&p->closing));
 }
 
@@ -119,25 +136,42 @@ static inline void relax(void) {
 #endif
 }
 
+// Returns when the word has changed, or for no reason.
+static void sleep_on(atomic_uint *word, unsigned seen) {
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+}
+
+static void wake(atomic_uint *word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0); }
+
 static void sleep_until_round_changes(Pool *p, unsigned seen) {
-    pthread_mutex_lock(&p->mutex);
     atomic_fetch_add(&p->sleepers, 1);
-    while (atomic_load(&p->round) == seen && !atomic_load(&p->closing))
-        pthread_cond_wait(&p->woken, &p->mutex);
+    while (atomic_load(&p->round) == seen) sleep_on(&p->round, seen);
     atomic_fetch_sub(&p->sleepers, 1);
-    pthread_mutex_unlock(&p->mutex);
+}
+
+static void begin_round(Pool *p) {
+    atomic_fetch_add(&p->round, 1);
+    if (atomic_load(&p->sleepers) > 0) wake(&p->round);
+}
+
+static bool claim(Pool *p, int thread, unsigned round) {
+    unsigned last = round - 1;
+    return atomic_compare_exchange_strong(&p->slots[thread].begun, &last, round);
 }
 
 static void *work(void *argument) {
     Worker *w = argument;
     Pool *p = w->pool;
-    for (unsigned seen = 0;; seen++) {
+    for (unsigned seen = 0;;) {
         for (int i = 0; i < SPINS && atomic_load_explicit(&p->round, memory_order_acquire) == seen; i++)
             relax();
         if (atomic_load(&p->round) == seen) sleep_until_round_changes(p, seen);
-        if (atomic_load(&p->closing)) return NULL;
+        seen = atomic_load(&p->round);
+        if (atomic_load(&p->closing)) return NULL; // set before its round
+        if (!claim(p, w->number, seen)) continue;
         p->task(p->argument, w->number, p->threads);
-        atomic_fetch_add_explicit(&p->finished, 1, memory_order_release);
+        atomic_fetch_add(&p->finished, 1);
+        if (atomic_load(&p->waiting)) wake(&p->finished);
     }
 }
 
@@ -184,10 +218,8 @@ Pool *pool_open(int threads, Error *e) {
     }
     Pool *p = mem_new(1, sizeof *p);
     p->workers = mem_new((size_t)threads, sizeof *p->workers);
-    p->taken = mem_new((size_t)threads, sizeof *p->taken);
+    p->slots = mem_new((size_t)threads, sizeof *p->slots);
     p->threads = threads;
-    pthread_mutex_init(&p->mutex, NULL);
-    pthread_cond_init(&p->woken, NULL);
     pin_threads(p);
     for (int i = 0; i < threads - 1; i++) {
         int why = start(&p->workers[i]);
@@ -204,24 +236,38 @@ Pool *pool_open(int threads, Error *e) {
 
 void pool_close(Pool *p) {
     if (!p) return;
-    pthread_mutex_lock(&p->mutex);
     atomic_store(&p->closing, true);
-    atomic_fetch_add(&p->round, 1);
-    pthread_cond_broadcast(&p->woken);
-    pthread_mutex_unlock(&p->mutex);
+    begin_round(p);
     for (int i = 0; i < p->started; i++) pthread_join(p->workers[i].id, NULL);
-    pthread_cond_destroy(&p->woken);
-    pthread_mutex_destroy(&p->mutex);
     if (p->pinned) sched_setaffinity(0, sizeof p->before, &p->before);
-    mem_free(p->taken);
+    mem_free(p->slots);
     mem_free(p->workers);
     mem_free(p);
 }
 
 int pool_threads(const Pool *p) { return p->threads; }
 
+// Runs the slots that no thread has claimed, and returns their number.
+static unsigned help(Pool *p) {
+    unsigned helped = 0;
+    for (int i = 1; i < p->threads; i++) {
+        if (!claim(p, i, atomic_load(&p->round))) continue;
+        p->task(p->argument, i, p->threads);
+        helped++;
+    }
+    return helped;
+}
+
+static void sleep_until_finished(Pool *p, unsigned wanted) {
+    unsigned seen;
+    atomic_store(&p->waiting, true);
+    while ((seen = atomic_load(&p->finished)) < wanted) sleep_on(&p->finished, seen);
+    atomic_store(&p->waiting, false);
+}
+
 void pool_run(Pool *p, PoolTask *task, void *argument) {
-    if (p->threads == 1) {
+    unsigned others = (unsigned)p->threads - 1; // slots that other threads run
+    if (others == 0) {
         atomic_fetch_add_explicit(&p->round, 1, memory_order_relaxed);
         task(argument, 0, 1);
         return;
@@ -229,17 +275,12 @@ void pool_run(Pool *p, PoolTask *task, void *argument) {
     p->task = task;
     p->argument = argument;
     atomic_store_explicit(&p->finished, 0, memory_order_relaxed);
-    atomic_fetch_add(&p->round, 1);
-    if (atomic_load(&p->sleepers) > 0) {
-        pthread_mutex_lock(&p->mutex);
-        pthread_cond_broadcast(&p->woken);
-        pthread_mutex_unlock(&p->mutex);
-    }
+    begin_round(p);
     task(argument, 0, p->threads);
-    // The others end within their share of the work; if one was preempted, give it this core.
-    for (int i = 0; atomic_load_explicit(&p->finished, memory_order_acquire) < p->threads - 1; i++) {
-        if (i < SPINS) relax();
-        else sched_yield();
+    for (int i = 0; atomic_load_explicit(&p->finished, memory_order_acquire) < others; i++) {
+        if (i == SPINS_BEFORE_HELP) others -= help(p);
+        else if (i < SPINS) relax();
+        else sleep_until_finished(p, others);
     }
     check(p);
 }
@@ -257,7 +298,7 @@ void pool_share(int n, int unit, int thread, int threads, int *from, int *to) {
 // decide which thread finishes last.
 static bool take_of(Pool *p, int whose, int n, int least, int *from, int *to) {
     uint64_t round = atomic_load_explicit(&p->round, memory_order_relaxed);
-    _Atomic uint64_t *count = &p->taken[whose].count;
+    _Atomic uint64_t *count = &p->slots[whose].taken;
     uint64_t seen = atomic_load_explicit(count, memory_order_relaxed);
     int first, last, taken, part;
     pool_share(n, 1, whose, p->threads, &first, &last);

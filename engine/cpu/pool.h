@@ -2,8 +2,9 @@
 // that the threads run on.
 //
 // The caller is thread 0. After each task, workers spin for a short while, since inside a step the next one
-// comes within microseconds, and then sleep, so that an idle engine costs nothing. A pool with as many
-// threads as there are cores keeps each thread on its own core, the caller too until the pool is closed.
+// comes within microseconds, and then sleep, so that an idle engine costs nothing. The caller runs the parts
+// of workers that don't get a processor. A pool with as many threads as there are cores keeps each thread on
+// its own core, the caller too until the pool is closed.
 #pragma once
 #include "engine/base/error.h"
 
@@ -11,7 +12,8 @@
 
 typedef struct Pool Pool;
 
-// The function that every thread runs: thread in [0, threads).
+// The function that is run once for each thread in [0, threads). One thread may run several of them in turn,
+// so none may wait for another.
 typedef void PoolTask(void *argument, int thread, int threads);
 
 // threads: at least 1, which creates no thread at all.

@@ -1,10 +1,13 @@
-// The pool: every thread runs every task once, for any number of threads; shares cover everything once;
-// threads end with the pool. And cores: numbers that this process may use, each once.
+// The pool: every task is run once for every thread, whatever their number and although one of them doesn't
+// get a processor; shares cover everything once; threads end with the pool. And cores: numbers that this
+// process may use, each once.
 #include "tests/support/check.h"
 
 #include "engine/cpu/pool.h"
 
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
@@ -46,6 +49,72 @@ static void all_run_once(void **state) {
         assert_int_equal(atomic_load(&s.wrong), 0);
         pool_close(p);
     }
+}
+
+// A thread stays in a signal's handler as it would off a processor: until it's let go, but at most so long.
+enum { HELD_MOST_MS = 2000 };
+static atomic_int held, let_go; // threads in the handler; whether they may leave it
+
+static void hold(int signal) {
+    (void)signal;
+    atomic_fetch_add(&held, 1);
+    for (int i = 0; i < HELD_MOST_MS && !atomic_load(&let_go); i++) rest(1000);
+    atomic_fetch_sub(&held, 1);
+}
+
+static void name_thread(void *argument, int thread, int threads) {
+    (void)threads;
+    if (thread == 0) rest(3000); // the others have begun theirs before the caller helps
+    ((pthread_t *)argument)[thread] = pthread_self();
+}
+
+static void a_thread_without_a_processor_is_not_waited_for(void **state) {
+    (void)state;
+    enum { THREADS = 3, ROUNDS = 5 };
+    struct sigaction holding = {.sa_handler = hold}, before;
+    sigaction(SIGUSR1, &holding, &before);
+    for (int late = 1; late < THREADS; late++) {
+        Seen s = {.threads = THREADS};
+        pthread_t ids[THREADS];
+        Pool *p = pool_open(THREADS, NULL);
+        do pool_run(p, name_thread, ids);
+        while (pthread_equal(ids[late], ids[0])); // the caller ran that slot on a busy machine
+        atomic_store(&let_go, 0);
+        assert_int_equal(pthread_kill(ids[late], SIGUSR1), 0);
+        while (!atomic_load(&held)) rest(100);
+        for (int round = 0; round < ROUNDS; round++) pool_run(p, note, &s);
+        if (!atomic_load(&held))
+            fail_msg("thread %d was held: tasks wanted before it's let go, not after", late);
+        atomic_store(&let_go, 1);
+        while (atomic_load(&held)) rest(100);
+        for (int round = 0; round < ROUNDS; round++) pool_run(p, note, &s);
+        for (int i = 0; i < THREADS; i++)
+            if (atomic_load(&s.runs[i]) != 2 * ROUNDS)
+                fail_msg("slot %d, thread %d held: run %d times, wanted %d", i, late, atomic_load(&s.runs[i]),
+                         2 * ROUNDS);
+        assert_int_equal(atomic_load(&s.wrong), 0);
+        pool_close(p);
+    }
+    sigaction(SIGUSR1, &before, NULL);
+}
+
+static void note_late(void *argument, int thread, int threads) {
+    if (thread > 0) rest(5000); // longer than the caller spins
+    note(argument, thread, threads);
+}
+
+static void a_thread_inside_a_task_is_waited_for(void **state) {
+    (void)state;
+    Seen s = {.threads = 3};
+    Pool *p = pool_open(3, NULL);
+    for (int round = 1; round <= 3; round++) {
+        pool_run(p, note_late, &s);
+        for (int i = 0; i < 3; i++)
+            if (atomic_load(&s.runs[i]) != round)
+                fail_msg("slot %d: run %d times before the end of round %d", i, atomic_load(&s.runs[i]),
+                         round);
+    }
+    pool_close(p);
 }
 
 static void counts_are_checked(void **state) {
@@ -184,6 +253,8 @@ static void caller_is_freed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(all_run_once),
+                                       cmocka_unit_test(a_thread_without_a_processor_is_not_waited_for),
+                                       cmocka_unit_test(a_thread_inside_a_task_is_waited_for),
                                        cmocka_unit_test(counts_are_checked),
                                        cmocka_unit_test(shares_cover),
                                        cmocka_unit_test(parts_are_taken_once),
