@@ -148,15 +148,15 @@ const walkRows = (table, names) => {
     body.addEventListener("pointerleave", hideTip);
 };
 
-// Where there is little room, an interval goes under its value, and the method's cell has its model and data, too
-// (page.css).
+// Where there is little room (page.css), an interval goes under its value, and the method's cell also has
+// its model and data.
 const foldCell = (cell) => {
     const [, value, interval, mark] = /^(\S+) (\[[^\]]*\])(.*)$/.exec(cell.textContent) || [];
     if (interval) cell.replaceChildren(`${value}${mark} `, make("span", {class: "interval"}, interval));
 };
 const nameData = (row, names) => {
-    const several = ["model", "dataset"].filter((key) => points.some((point) => point[key] !== points[0][key]));
-    const point = pointOf(row, names);
+    const point = pointOf(row, names), differs = (key) => points.some((other) => other[key] !== points[0][key]);
+    const several = ["model", "dataset"].filter(differs);
     if (point && several.length) row.cells[0].dataset.of = several.map((key) => point[key]).join(", ");
 };
 

@@ -92,7 +92,8 @@ const firstColumns = () => {
     const heads = all("th", table.tHead), first = heads.slice(0, 4);
     same(first.map((head) => head.textContent), ["method", "S", "speedup", "same text"], "first columns");
     table.parentElement.scrollLeft = 0;
-    const room = table.parentElement.getBoundingClientRect().right, right = first[3].getBoundingClientRect().right;
+    const room = table.parentElement.getBoundingClientRect().right,
+          right = first[3].getBoundingClientRect().right;
     check(right <= room, `the column 'same text' ends at ${right}, its table's frame at ${room}`);
     const row = table.tBodies[0].rows[0], {content} = getComputedStyle(row.cells[0], "::after");
     same(row.cells[0].dataset.of, pointOf(row, table.names).dataset, "a row's data");
