@@ -25,7 +25,7 @@ typedef struct {
     double temperature, top_p;
     uint64_t seed;
     Verification verification;
-    bool ignore_eos, stats, json;
+    bool ignore_eos, steps, stats, json;
     Words stops;
 } GenerateOptions;
 
@@ -61,6 +61,7 @@ static const Arg OPTIONS[] = {
     {"prefill-chunk", ARG_INT, AT(prefill_chunk), 0, TREE_MAX_NODES, "0",
      .help = "prompt tokens a pass; 0: 1024", .value = "N"},
     CACHE_OPTION(AT(models.cache)),
+    {"steps", ARG_FLAG, AT(steps), .help = "show which tokens a step wrote: by colour, or | between steps"},
     {"stats", ARG_FLAG, AT(stats), .help = "report the cost on stderr afterwards", .letter = 's'},
     {"json", ARG_FLAG, AT(json), .help = "print one JSON object in place of the text"},
 };
@@ -69,7 +70,10 @@ static const Arg OPTIONS[] = {
 // --- the stream ------------------------------------------------------------------------------------------
 
 typedef struct {
-    bool quiet; // collect only
+    bool quiet;         // collect only
+    bool steps, colour; // mark them, by colour
+    int step;           // that the next token is of
+    int shown;          // that the last shown text is of
     TextStream stream;
     StopFilter filter;
     Text text; // all of it, as shown
@@ -77,9 +81,24 @@ typedef struct {
     Error error;
 } Output;
 
+#define PLAIN "\033[0m"
+
+// Between the texts of two steps. Every other step has the colour.
+static void mark_step(Output *out) {
+    if (!out->steps || out->step == out->shown) return;
+    fputs(!out->colour ? "|" : out->step % 2 ? "\033[4;36m" : PLAIN, stdout);
+    out->shown = out->step;
+}
+
+static void count_step(void *state, const StepReport *report) {
+    Output *out = state;
+    out->step = report->number + 1;
+}
+
 static void show(Output *out, size_t from) {
     size_t n = out->text.length - from;
     if (out->quiet || n == 0) return;
+    mark_step(out);
     if (fwrite(text_get(&out->text) + from, 1, n, stdout) != n || fflush(stdout)) out->closed = true;
 }
 
@@ -158,7 +177,7 @@ static bool find_answer(Run *r, DecodeOptions *d, DecodeResult *answer, Error *e
     Method plain;
     MethodEnv env = models_env(&r->models, &d->sampling, d->seed, d->ignore_eos);
     DecodeOptions silent = *d;
-    silent.emit = NULL;
+    silent.emit = NULL, silent.step = NULL;
     if (!method_open(&plain, "autoregressive", &env, e)) return false;
     bool ok =
         decode(&r->models.target.session, &plain, r->prompt.ids, (int)r->prompt.count, &silent, answer, e);
@@ -192,6 +211,7 @@ static bool decode_run(Run *r, Error *e) {
                        .prefill_chunk = o->prefill_chunk,
                        .clock = clock_monotonic(),
                        .emit = take_token,
+                       .step = count_step,
                        .state = &r->out};
     if (o->stops.count && !r->models.target.tokenizer)
         return error_input(e, "--stop needs a tokenizer.json, which '%s' does not have", r->o->models.target);
@@ -345,7 +365,10 @@ static bool print_json(const Run *r, Error *e) {
 
 static bool report(Run *r, int *code, Error *e) {
     if (!r->o->json && !r->models.target.tokenizer) print_ids(&r->result);
+    if (r->out.colour && r->out.steps) fputs(PLAIN, stdout);
     if (!r->o->json) puts("");
+    if (r->o->steps)
+        printf("%d tokens, %d steps, %.1f a step\n", r->result.tokens, r->result.steps, r->result.S);
     if (r->o->stats) print_stats(r);
     if (r->out.interrupted) *code = EXIT_INTERRUPTED;
     return !r->o->json || print_json(r, e);
@@ -357,6 +380,8 @@ static bool check_options(const GenerateOptions *o, const Words *rest, Error *e)
                            rest->items[2]);
     if ((rest->count == 2) + (o->file != NULL) + (o->ids != NULL) > 1)
         return error_input(e, "generate: give one prompt only: a text, -f FILE or --ids");
+    if (o->steps && o->json)
+        return error_input(e, "generate: --steps marks the text, and --json prints none: leave out one");
     for (int i = 0; i < o->stops.count; i++)
         if (!o->stops.items[i][0]) return error_input(e, "generate: --stop may not be empty");
     return true;
@@ -379,7 +404,11 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (stop) return true;
     if (!check_options(&o, &rest, e)) return false;
     o.models.target = rest.items[0];
-    Run r = {.o = &o, .out = {.quiet = o.json, .filter.stops = &o.stops}};
+    Run r = {.o = &o,
+             .out = {.quiet = o.json,
+                     .steps = o.steps,
+                     .colour = terminal_width() && !getenv("NO_COLOR"),
+                     .filter.stops = &o.stops}};
     PromptSource source = {.text = rest.count > 1 ? rest.items[1] : NULL,
                            .file = o.file,
                            .ids = o.ids,
@@ -416,6 +445,7 @@ const Command command_generate = {
         "are copied (inflated) or random. Without a prompt, standard input is read if it is not a terminal.\n"
         "\n"
         "  outpace generate reference \"Once upon a time\" --stats\n"
+        "  outpace generate reference \"Once upon a time\" --steps --method lookahead\n"
         "  outpace generate MODEL -f prompt.txt --method prompt-lookup:draft=8 --max-tokens 256\n"
         "  outpace generate MODEL -f prompt.txt --method speculative:gamma=4 --draft SMALLER-MODEL\n"
         "  outpace generate MODEL -f prompt.txt --method 'mix:ngrammys(k=5)+lookahead(W=7,G=7),rows=64'\n"

@@ -116,6 +116,40 @@ static void stats(void **state) {
     assert_non_null(strstr(text_get(&c->err), "20 tokens"));
 }
 
+// The text with a mark between steps, and how many steps there were; as a colour on a terminal that may have
+// one.
+static void steps(void **state) {
+    static const char COLOUR[] = "\033[4;36m",
+                      *LINE = "generate tiny hello -n 40 --ignore-eos -m jacobi:m=3 ";
+    Cli *cli = *state;
+    char line[128], last[64];
+    snprintf(line, sizeof line, "%s--json", LINE);
+    json_t *j = cli_json(cli, line);
+    int count = int_of(j, "steps"), marks = 0;
+    snprintf(last, sizeof last, "\n40 tokens, %d steps, %.1f a step\n", count, 40.0 / count);
+    snprintf(line, sizeof line, "%s--steps", LINE);
+    const char *got = cli_out(cli, line), *at = got;
+    for (const char *want = text_of(j); *want; at++)
+        if (*at == *want) want++;
+        else if (*at == '|') marks++;
+        else fail_msg("wanted %s\ngot %s", text_of(j), got);
+    if (marks < 2 || marks > count - 1 || strcmp(at, last) != 0)
+        fail_msg("wanted %d steps, got %d marks and '%s'", count, marks, at);
+    json_decref(j);
+    for (int plain = 0; plain < 2; plain++) {
+        Child c;
+        if (plain) setenv("NO_COLOR", "1", 1);
+        CHILD_TERMINAL(&c, cli->folder, 80, 0, "generate", "tiny", "hello", "-n", "9", "--ignore-eos",
+                       "--steps");
+        unsetenv("NO_COLOR");
+        if ((strstr(text_get(&c.out), COLOUR) == NULL) != plain ||
+            (strchr(text_get(&c.out), '|') == NULL) == plain)
+            fail_msg("NO_COLOR %s: %s", plain ? "set" : "not set", text_get(&c.out));
+        child_release(&c);
+    }
+    cli_run(cli, 2, "generate tiny hello --steps --json");
+}
+
 static void stops(void **state) {
     Cli *cli = *state;
     json_t *whole = cli_json(cli, "generate tiny hello -n 120 --ignore-eos --json");
@@ -545,6 +579,7 @@ int main(void) {
         cmocka_unit_test(json),
         cmocka_unit_test(prompts_and_stream),
         cmocka_unit_test(stats),
+        cmocka_unit_test(steps),
         cmocka_unit_test(stops),
         cmocka_unit_test(almost_stopped),
         cmocka_unit_test(end_of_sequence),
