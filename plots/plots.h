@@ -145,3 +145,5 @@ typedef struct ReportOptions {
 bool report_write(Store *store, int64_t run, const ReportOptions *o, const char *path, Output *out, Error *e);
 extern const char report_tasks[]; // tasks.sql: the section of run ?1 by category of its data
 extern const char report_doubt[]; // doubt.sql: a sentence on what disturbed run ?1
+// Of run ?1 priced on another machine (?2 as in ReportOptions.computed): a row a point, and a sentence.
+extern const char report_priced[], report_summary[];

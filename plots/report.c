@@ -29,9 +29,11 @@ EMBED(plots_report_floor, "plots/report/floor.sql")
 EMBED(plots_report_conditions, "plots/report/conditions.sql")
 
 // Other commands ask these, too.
-__asm__(".globl report_tasks, report_doubt\n");
+__asm__(".globl report_tasks, report_doubt, report_priced, report_summary\n");
 EMBED(report_tasks, "plots/report/tasks.sql")
 EMBED(report_doubt, "plots/report/doubt.sql")
+EMBED(report_priced, "plots/report/priced.sql")
+EMBED(report_summary, "plots/report/summary.sql")
 
 typedef struct Report {
     Store *store;
@@ -64,6 +66,12 @@ static void put_facts(const Page *p, const Rows *r, const char *title, bool firs
     page_facts(p, r, title);
 }
 
+static void put_sentence(const Page *p, const Rows *r, const char *title, bool first) {
+    (void)title;
+    (void)first;
+    page_sentence(p, rows_text(r, 0));
+}
+
 static void put_code(const Page *p, const Rows *r, const char *title, bool first) {
     (void)title;
     (void)first;
@@ -78,6 +86,7 @@ typedef struct Section {
 } Section;
 
 static const Section BEFORE[] = {
+    {"In short", NULL, report_summary, put_sentence},
     {"Verdict", NULL, plots_report_verdict, put_verdict},
     {"Points",
      "S is tokens per step after prefill; speedup the ratio of summed decode times over the same prompts, "
@@ -90,6 +99,11 @@ static const Section BEFORE[] = {
      "more than a "
      "tenth of the samples, or of the baseline's, were disturbed, or the speedup is above S.",
      plots_report_points, put_row},
+    {"Priced",
+     "Speedups here and as priced on the machine that the page begins with: each step's passes as 'outpace "
+     "simulate' has them, so acceptance and S are this run's, and nothing of the column 'priced' was "
+     "measured.",
+     report_priced, put_row},
     {"Categories",
      "Of data of several tasks: S, the share of the longest drafted chains that was accepted, and the "
      "speedup, by category and, "

@@ -269,6 +269,10 @@ CREATE VIEW result AS
 SELECT p.id AS point_id, p.run_id, p.number, m.name AS model, m.stand_in, d.name AS dataset, p.method, p.decoder,
        p.label, p.temperature, p.baseline_id, (SELECT base_id FROM point_base WHERE point_id = p.id) AS base_id, p.skipped,
        s.samples, s.prompts, s.passes, s.tokens, s.steps, s.S, e.low AS S_low, e.high AS S_high, s.S_reference,
+       CASE WHEN (SELECT base_id FROM point_base WHERE point_id = p.id) = p.id THEN 'baseline'
+            WHEN s.diverged > 0 AND p.temperature = 0 THEN 'NO: ' || s.diverged || ' of ' || s.samples || ' differ'
+            WHEN p.temperature > 0 THEN 'sampled'
+            WHEN (SELECT kind FROM run WHERE run.id = p.run_id) = 'import' THEN 'not compared' ELSE 'yes' END AS same_text,
        s.rows_per_step, s.asked_per_step, s.tokens_per_s, u.speedup, f.low AS speedup_low, f.high AS speedup_high, u.speedup_e2e,
        u.speedup_same_path, u.speedup_specbench, u.speedup_task_mean, s.diverged,
        (SELECT count(*) FROM failure WHERE failure.point_id = p.id) AS failures

@@ -31,6 +31,11 @@ static bool read_scaling(const PredictionArguments *a, Prediction *out, Error *e
     return link_check(&out->link, e);
 }
 
+bool prediction_asked(const PredictionArguments *a, bool *asked, Error *e) {
+    *asked = a->on != NULL;
+    return !*asked || a->shape || error_input(e, "--on goes with --shape: of which model?");
+}
+
 bool prediction_read(const PredictionArguments *a, Prediction *out, Error *e) {
     *out = (Prediction){.of = a, .pricing.has_draft = a->draft_shape != NULL};
     Pricing *p = &out->pricing;

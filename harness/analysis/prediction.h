@@ -18,6 +18,14 @@ typedef struct PredictionArguments {
     double cut;                 // see Devices
 } PredictionArguments;
 
+// The options of a command that prices a whole run; NULL fields are not given.
+#define PRICED_OPTIONS(AT, of)                                                                            \
+    {"on", ARG_WORD, AT(of.on), .help = "price the steps there, too ('outpace simulate')",                \
+     .value = "MACHINE"},                                                                                 \
+        {"shape", ARG_WORD, AT(of.shape), .help = "of the target there", .value = "SHAPE"}, {             \
+        "draft-shape", ARG_WORD, AT(of.draft_shape), .help = "of the draft model there", .value = "SHAPE" \
+    }
+
 // The run's points with one batch and one width of weights.
 typedef struct PredictionCell {
     int batch; // 0: each point's own
@@ -41,6 +49,7 @@ Pricing prediction_pricing(const Prediction *p, const PredictionCell *cell);
 
 // Of the run (stored_run). Mistakes of the command line come before those of the store, which is opened
 // between. Release also what failed.
+bool prediction_asked(const PredictionArguments *a, bool *asked, Error *e); // fails without a shape
 bool prediction_read(const PredictionArguments *a, Prediction *out, Error *e);
 bool prediction_make(Prediction *p, Store *store, int64_t run, Error *e);
 void prediction_release(Prediction *p);

@@ -15,6 +15,7 @@
 
 typedef struct {
     const char *run, *format, *output, *db;
+    PredictionArguments of;
     Choice choice;
     bool force;
     Records records;
@@ -30,6 +31,7 @@ static const Arg OPTIONS[] = {
     ARG_FORCE(AT(force)),
     {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
     CHOICE_OPTIONS(AT, choice),
+    PRICED_OPTIONS(AT, of),
     RECORDS_OPTIONS(AT(records)), // of what was written
 };
 #undef AT
@@ -62,21 +64,23 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     ReportArguments a = {.db = STORE_DEFAULT};
     ReportOptions o = {0};
     Words rest;
-    bool stop;
+    bool stop, priced;
     int64_t which;
     char own[32];
     if (!command_parse(&command_report, argc, argv, &a, &rest, &stop, e)) return false;
     if (stop) return true;
-    if (!find_format(&a, &o.format, e)) return false;
+    if (!find_format(&a, &o.format, e) || !prediction_asked(&a.of, &priced, e)) return false;
     snprintf(own, sizeof own, "report.%s", page_format_names[o.format]);
     const char *path = a.output ? a.output : own;
     Store *store = store_open(a.db, STORE_READ, NULL, e);
     Text computed = {0}, notes = {0};
     o.notes = &notes;
-    bool ok = store && stored_run(store, a.run, &which, e) &&
-              estimates_ensure(&store, which, ESTIMATES_OF_TASKS, e) &&
-              choice_apply(&a.choice, store, which, e) &&
-              computed_json(store, which, &(ComputedWanted){.fits = true, .tables = true}, &computed, e);
+    bool ok =
+        store && stored_run(store, a.run, &which, e) &&
+        estimates_ensure(&store, which, ESTIMATES_OF_TASKS, e) && choice_apply(&a.choice, store, which, e) &&
+        computed_json(store, which,
+                      &(ComputedWanted){.fits = true, .tables = true, .prediction = priced ? &a.of : NULL},
+                      &computed, e);
     o.computed = text_get(&computed);
     Output out = {.force = a.force};
     output_reads(&out, a.db);
@@ -107,7 +111,9 @@ const Command command_report = {
         "that 'report' did not write is not replaced without --force.\n"
         "\n"
         "  outpace report -o report.html\n"
-        "  outpace report --run demo -o demo.md\n",
+        "  outpace report --run demo -o demo.md\n"
+        "  outpace report --on h100-measured --shape llama2-7b -o report.html     with prices on that "
+        "machine\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .run = run};

@@ -6,6 +6,8 @@
 #include "harness/analysis/choice.h"
 #include "harness/analysis/estimates.h"
 #include "harness/analysis/stored.h"
+#include "harness/papers/computed.h"
+#include "plots/plots.h"
 #include "results/rows.h"
 #include "results/store.h"
 
@@ -18,6 +20,7 @@ typedef struct {
     const char *db;
     bool tasks;
     Records records;
+    PredictionArguments of;
     Choice choice;
 } ShowOptions;
 
@@ -27,6 +30,7 @@ static const Arg OPTIONS[] = {
     RECORDS_OPTIONS(AT(records)),
     {"tasks", ARG_FLAG, AT(tasks), .help = "by category of the data: S, acceptance, speedup"},
     CHOICE_OPTIONS(AT, choice),
+    PRICED_OPTIONS(AT, of),
 };
 #undef AT
 
@@ -164,6 +168,80 @@ static bool print_fits(Store *store, int64_t run, Error *e) {
     return ok;
 }
 
+// --- priced on another machine
+
+static bool ask_priced(Store *store, const char *sql, int64_t run, const char *computed, Rows **out,
+                       Error *e) {
+    *out = rows_open(store, sql, e);
+    if (!*out) return false;
+    rows_bind_int(*out, 1, run);
+    if (computed) rows_bind_text(*out, 2, computed);
+    return true;
+}
+
+// A sentence, if there is one.
+static bool print_sentence(Store *store, const char *sql, int64_t run, const char *computed, Error *e) {
+    Rows *r;
+    if (!ask_priced(store, sql, run, computed, &r, e)) return false;
+    if (rows_next(r)) terminal_printf("%s\n", rows_text(r, 0));
+    return rows_end(r, true, e);
+}
+
+// The columns of report_priced, the intervals in columns of their own.
+static const GridColumn PRICED[] = {
+    {"method", false, 16, 0}, {"S", true, 0, 0},          {"[95%]", false, 0, 6},
+    {"rows", true, 0, 0},     {"same text", false, 0, 0}, {"here", true, 0, 0},
+    {"[95%]", false, 0, 5},   {"", false, 0, 0}, // doubtful times
+    {"priced", true, 0, 0},   {"[95%]", false, 0, 4},     {"model", false, 0, 3},
+    {"dataset", false, 0, 2}, {"point", true, 0, 1},
+};
+enum { PRICED_S = 1, PRICED_HERE = 4, PRICED_THERE };
+
+// "2.2 [1.8, 2.5] *"
+static void put_parts(Grid *g, const char *text, bool marked) {
+    size_t value = strcspn(text, " "), all = strcspn(text, "]");
+    text_add(&g->cell, text, value), grid_next(g);
+    if (text[all]) text_add(&g->cell, text + value + 1, all - value);
+    grid_next(g);
+    if (!marked) return;
+    if (strchr(text, '*')) text_puts(&g->cell, "*");
+    grid_next(g);
+}
+
+static bool print_priced_table(Store *store, int64_t run, const char *computed, Error *e) {
+    Grid g = {.columns = PRICED, .count = sizeof PRICED / sizeof *PRICED};
+    char own[MEASURED_SIZE];
+    Rows *r;
+    if (!ask_priced(store, report_priced, run, computed, &r, e)) return false;
+    grid_end(&g);
+    grid_heads(&g);
+    while (rows_next(r)) {
+        for (int i = 0; i < rows_columns(r); i++)
+            if (i == PRICED_S || i == PRICED_HERE || i == PRICED_THERE)
+                put_parts(&g, rows_text(r, i), i == PRICED_HERE);
+            else {
+                bool real = rows_type(r, i) == VALUE_REAL;
+                text_puts(&g.cell, real ? measured_text(own, rows_real(r, i), NAN, NAN) : rows_text(r, i));
+                grid_next(&g);
+            }
+        grid_end(&g);
+    }
+    bool ok = grid_show(&g, e);
+    grid_release(&g);
+    return rows_end(r, ok, e);
+}
+
+static bool print_priced(Store *store, int64_t run, const PredictionArguments *of, Error *e) {
+    Text computed = {0};
+    bool ok = computed_json(store, run, &(ComputedWanted){.prediction = of}, &computed, e) &&
+              print_sentence(store, report_doubt, run, NULL, e) &&
+              print_priced_table(store, run, text_get(&computed), e);
+    if (ok) puts("");
+    ok = ok && print_sentence(store, report_summary, run, text_get(&computed), e);
+    text_release(&computed);
+    return ok;
+}
+
 static bool print_disturbed(Store *store, int64_t run, Error *e) {
     static const char SQL[] = "SELECT count(*) FROM surface JOIN attempt ON attempt.id = attempt_id WHERE "
                               "run_id = ?1 AND flags <> 0";
@@ -261,7 +339,7 @@ static bool show(int argc, char **argv, int *code, Error *e) {
     (void)code;
     ShowOptions o = {.db = STORE_DEFAULT};
     Words rest;
-    bool stop;
+    bool stop, priced;
     int64_t run;
     Grid table = {0};
     if (!command_parse(&command_show, argc, argv, &o, &rest, &stop, e)) return false;
@@ -269,8 +347,11 @@ static bool show(int argc, char **argv, int *code, Error *e) {
     bool records = records_asked(&o.records);
     if (records && o.tasks)
         return error_input(e, "show: --tasks is a table: 'outpace table tasks' has others");
+    if (!prediction_asked(&o.of, &priced, e)) return false;
+    if (priced && (records || o.tasks))
+        return error_input(e, "show: --on goes with the table alone: 'outpace simulate' has others");
     Store *store = store_open(o.db, STORE_READ, NULL, e);
-    if (rest.count == 0 && !records && !o.tasks) {
+    if (rest.count == 0 && !records && !o.tasks && !priced) {
         bool listed = store && list_runs(store, e);
         store_close(store);
         return listed;
@@ -279,6 +360,7 @@ static bool show(int argc, char **argv, int *code, Error *e) {
               estimates_ensure(&store, run, o.tasks ? ESTIMATES_OF_TASKS : ESTIMATES_OF_POINTS, e) &&
               choice_apply(&o.choice, store, run, e) && (records || print_run(store, run, e)) &&
               (records   ? print_records(store, run, &o.records, e)
+               : priced  ? print_priced(store, run, &o.of, e)
                : o.tasks ? stored_task_table(store, run, &table, e) && grid_show(&table, e)
                          : print_all(store, run, &table, e));
     grid_release(&table);
@@ -323,10 +405,14 @@ const Command command_show = {
         "the share of the longest drafted chains that was accepted; speedup. Their intervals draw the\n"
         "category's prompts again, and passes within them.\n"
         "\n"
+        "--on adds the speedups as priced on another machine ('outpace simulate'), and says in a sentence\n"
+        "what its fastest method gains here and there.\n"
+        "\n"
         "  outpace show\n"
         "  outpace show last\n"
         "  outpace show 12 --method lookahead\n"
-        "  outpace show last --tasks\n",
+        "  outpace show last --tasks\n"
+        "  outpace show last --on h100-measured --shape llama2-7b\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .run = show};

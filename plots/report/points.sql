@@ -1,8 +1,7 @@
 -- Intervals stand behind their values, in one text: it sorts by the value. *: the times are in doubt.
 SELECT label AS method, measured(S, S_low, S_high) AS S,
        coalesce(measured(speedup, speedup_low, speedup_high) || iif(doubtful, ' *', ''), '-') AS speedup,
-       CASE WHEN base_id = point_id THEN 'baseline' WHEN diverged > 0 AND temperature = 0 THEN 'NO: ' || diverged || ' of ' || samples || ' differ'
-            WHEN temperature > 0 THEN 'sampled' WHEN (SELECT kind FROM run WHERE id = ?1) = 'import' THEN 'not compared' ELSE 'yes' END AS "same text",
+       same_text AS "same text",
        model, dataset, prompts, number AS point, rows_per_step AS "rows a step",
        coalesce((SELECT measured(value, low, high) FROM estimate WHERE point_id = result.point_id AND metric = 'tokens_per_s'),
                 measured(tokens_per_s, NULL, NULL)) AS "tokens/s", speedup_e2e AS "with prefill", speedup_specbench AS "as Spec-Bench",

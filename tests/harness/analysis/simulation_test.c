@@ -187,6 +187,7 @@ static void against_itself(void **state) {
 static void command(void **state) {
     FilledStore f;
     Child c;
+    size_t size;
     fill(&f, *state);
     for (int i = 0; i < f.prompt_count; i++)
         assert_true(store_flag(f.store, f.points[1], 0, f.prompts[i], FLAG_LOAD, NULL));
@@ -206,6 +207,34 @@ static void command(void **state) {
     assert_non_null(strstr(text_get(&c.out), "a data sheet's: floors"));
     assert_non_null(strstr(text_get(&c.out),
                            "after layer 2 of 4, as the run's model has it, is priced as after 40 of 80:"));
+    child_release(&c);
+    // The table with the prices beside what was measured, and what to tell of it.
+    CHILD_OUTPACE(&c, *state, 0, "show", "filled", "--db", "a.db", "--on", "h100-measured", "--shape",
+                  "tiny");
+    static const char *const SHOWN_PRICED[] = {
+        "method ",
+        "  S ",
+        "  rows  same text ",
+        "  here ",
+        "  priced ",
+        "\nautoregressive ",
+        "  baseline  ",
+        "; here that is ",
+        " and on NVIDIA H100 SXM 80 GB, at the size of tiny, it would be ",
+        " times (priced).\n"};
+    for (size_t i = 0; i < sizeof SHOWN_PRICED / sizeof *SHOWN_PRICED; i++)
+        if (!strstr(text_get(&c.out), SHOWN_PRICED[i]))
+            fail_msg("wanted '%s', got %s", SHOWN_PRICED[i], text_get(&c.out));
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "report", "--run", "filled", "--db", "a.db", "--on", "h100-measured",
+                  "--shape", "tiny");
+    char *page = scratch_read(*state, "report.html", &size);
+    assert_non_null(strstr(page, "<h2 id=\"In-short-title\">"));
+    assert_non_null(strstr(page, "<th scope=col>here<th scope=col>priced<th scope=col>model"));
+    mem_free(page);
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 2, "show", "filled", "--db", "a.db", "--on", "h100-measured");
+    assert_string_equal(text_get(&c.err), "outpace: --on goes with --shape: of which model?\n");
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "simulate", "filled", "--db", "a.db", "--on", "h100-measured", "--shape",
                   "tiny");
@@ -232,7 +261,6 @@ static void command(void **state) {
     child_release(&c);
     static const char *const FIGURES[] = {"batch", "ridge"};
     for (int i = 0; i < 2; i++) {
-        size_t size;
         CHILD_OUTPACE(&c, *state, 0, "plot", FIGURES[i], "--db", "a.db", "--on", "a100-80gb", "--shape",
                       "16m", "--batch", "1,8", "--bits", "16,4", "-o", "f.svg", "--force");
         child_release(&c);
