@@ -110,7 +110,7 @@ clean:
 
 help:
 	@echo "make            build ./outpace; ./setup installs what it needs, demo and test run that first"
-	@echo "make demo       see it work: S and speedup of each method, on the reference model and inflated to 500m"
+	@echo "make demo       see it work: a text step by step, S and speedup of nine methods, here and priced on an H100"
 	@echo "make reference  rebuild the reference family: text, tokenizer, training; continues after a stop"
 	@echo "make experiments the papers' tables and figures at smoke scale, into results/smoke; continues after a stop"
 	@echo "make test       all tests; test-long runs the longer ones too"
