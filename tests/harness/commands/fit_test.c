@@ -180,7 +180,8 @@ static void a_run_keeps_its_fits(void **state) {
     expect(*state, "rows 2, 2, 6, 0", count);
     expect(*state, "fit of tiny, chat; bonus dropped: alpha 0.", show);
     expect(*state,
-           ",alpha,alpha,0.425,,tiny,no model of the paper,chat,\"3 settings of lookahead, least squares: "
+           ",alpha,alpha,0.425,,tiny,\"random weights, shape tiny\",chat,\"3 settings of lookahead, least "
+           "squares: "
            "law paper, bonus dropped",
            table);
     expect(*state, ",\"tiny, chat; bonus kept\",paper,kept,", csv);

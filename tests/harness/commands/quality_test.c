@@ -100,7 +100,8 @@ static void refusals(void **state) {
 static void table(void **state) {
     Child c;
     CHILD_OUTPACE(&c, *state, 0, "quality", "four", "--against", "tiny", "--path", "own.jsonl");
-    if (!strstr(text_get(&c.out), "model     four: Q4, tiny (") ||
+    if (!strstr(text_get(&c.out), "model     four: Q4, stand-in: random weights, shape tiny, "
+                                  "quantised: 4 bits, groups of 32, of tiny (") ||
         !strstr(text_get(&c.out), "original  tiny: BF16"))
         fail_msg("%s", text_get(&c.out));
     child_release(&c);

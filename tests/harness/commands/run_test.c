@@ -535,7 +535,7 @@ static void in_order(const char *folder, const char *config, const char *set) {
     Child c;
     CHILD_OUTPACE(&c, folder, 0, "plan", "--check", config, "--set", set, "--set", "methods=[speculative]",
                   "--set", "hardware.device=cpu");
-    assert_non_null(strstr(text_get(&c.out), "1 points, 0 cannot be run"));
+    assert_non_null(strstr(text_get(&c.out), "1 point, 0 cannot be run"));
     child_release(&c);
 }
 
