@@ -143,10 +143,6 @@ static bool open_as(Store *s, int flags, bool immutable, Error *e) {
     sqlite3_extended_result_codes(s->db, 1);
     sqlite3_busy_handler(s->db, wait_for_lock, s);
     sqlite3_db_config(s->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    if (s->most_bytes) {
-        sqlite3_hard_heap_limit64(s->most_bytes);
-        sqlite3_limit(s->db, SQLITE_LIMIT_LENGTH, (int)(s->most_bytes / 16));
-    }
     code = sql_functions(s->db);
     return code ? sql_error(s, code, e) : true;
 }
@@ -500,6 +496,11 @@ static bool prepare(Store *s, Error *e) {
            (s->writable || sql_script(s, "PRAGMA query_only = ON", e));
 }
 
+static void bound_queries(Store *s, int64_t most_bytes) {
+    sqlite3_hard_heap_limit64(most_bytes);
+    sqlite3_limit(s->db, SQLITE_LIMIT_LENGTH, (int)(most_bytes / 16));
+}
+
 Store *store_open(const char *path, StoreMode mode, const StoreOptions *options, Error *e) {
     if (!check_path(path, mode, options, e)) return NULL;
     Store *s = mem_new(1, sizeof *s);
@@ -511,8 +512,10 @@ Store *store_open(const char *path, StoreMode mode, const StoreOptions *options,
     s->trial = mode == STORE_TRIAL;
     s->vfs = options ? options->vfs : NULL;
     s->file_system = options ? options->file_system : 0;
-    s->most_bytes = options ? options->most_bytes : 0;
-    if (connect_file(s, e) && prepare(s, e)) return s;
+    if (connect_file(s, e) && prepare(s, e)) {
+        if (options && options->most_bytes) bound_queries(s, options->most_bytes);
+        return s;
+    }
     store_close(s);
     return NULL;
 }

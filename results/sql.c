@@ -49,9 +49,10 @@ bool sql_error(const Store *s, int code, Error *e) {
         return error_input(
             e, "store '%s': another process has kept it locked for %.0f s; try again when it is done",
             s->path, s->waited);
-    if (primary == SQLITE_NOMEM && s->most_bytes)
+    long long most_bytes = sqlite3_hard_heap_limit64(-1); // asks; 0: there is none
+    if (primary == SQLITE_NOMEM && most_bytes)
         return error_input(e, "store '%s': the query takes more than %lld MB of memory: ask for less",
-                           s->path, (long long)s->most_bytes / 1000000);
+                           s->path, most_bytes / 1000000);
     if (primary == SQLITE_CONSTRAINT)
         return error_input(e, "store '%s': what is to be stored does not fit: %s", s->path,
                            sqlite3_errmsg(s->db));

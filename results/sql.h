@@ -59,8 +59,7 @@ struct Store {
     int depth;   // of nested transactions: only the outermost is SQLite's
     bool failed; // something in the open transaction failed: it will be rolled back
     bool writable;
-    bool trial;         // in memory
-    int64_t most_bytes; // as StoreOptions
+    bool trial; // in memory
 };
 
 // --- values ----------------------------------------------------------------------------------------------
@@ -107,9 +106,7 @@ bool sql_script(Store *s, const char *script, Error *e);
 bool sql_enter(Store *s, Error *e);
 bool sql_leave(Store *s, bool ok, Error *e);
 
-// Fills e from SQLite's last error. Returns false.
-bool sql_error(const Store *s, int code, Error *e);
-
+bool sql_error(const Store *s, int code, Error *e); // fills e from SQLite's last error; returns false
 void sql_bind(struct sqlite3_stmt *statement, int at, Value value);
 
 // --- the file -------------------------------------------------------------------------------------------
@@ -119,12 +116,10 @@ typedef const char *StoreScript; // SQL that ends by setting user_version
 // scripts[v] upgrades version v to v + 1. All missing ones run, or none.
 bool store_migrate(Store *s, const StoreScript *scripts, int count, Error *e);
 
-// False with e filled: the file has a table, an index or a trigger that the first `version` scripts don't
-// make, one with another text, or lacks one (schema.c).
+// False with e filled: tables, indexes and triggers aren't exactly those of the first scripts (schema.c).
 bool store_check_schema(Store *s, const StoreScript *scripts, int version, Error *e);
 
-// *same: whether the file's views are those of this script. If they're said to be (`current`), a view with
-// another name is refused: false with e filled. Else they're of another version of the program.
+// *same: whether the views are those of this script. If they should be (`current`), other names are refused.
 bool store_check_views(Store *s, const char *views, bool current, bool *same, Error *e);
 
 // Attaches another open store's file as `other`, in the way that store was opened.
@@ -142,9 +137,8 @@ bool store_unchanged(const Store *s, Error *e);
 //                      the blob's end are 0, n is at most 63
 //   ones(number)       the number of 1 bits
 //   sqrt(number)       the square root (SQLite may be built without its mathematics)
-//   measured(value, low, high)
-//                      '1.95 [1.91, 2.00]', with the digits that the interval supports; low and high may be
-//                      NULL
+//   measured(value, low, high)   '1.95 [1.91, 2.00]', with the digits that the interval supports; low and
+//                      high may be NULL
 int sql_functions(struct sqlite3 *db);
 
 // --- environments ---------------------------------------------------------------------------------------

@@ -202,10 +202,9 @@ static bool train(const TrainOptions *o, const char *const *files, int count, Er
     static const OutputKind TOKENIZER = {.start = "{\n \"version\": \"1.0\",\n", .holds = "\"<unk>\""};
     Output out = {.force = o->force};
     for (int i = 0; i < count; i++) output_reads(&out, files[i]);
-    if (!check(o, &out, &TOKENIZER, e)) return false;
     Learner *l = learner_open();
     char *json = NULL;
-    if (documents_read(files, count, o->separator, take_document, l, e))
+    if (check(o, &out, &TOKENIZER, e) && documents_read(files, count, o->separator, take_document, l, e))
         json = learner_finish(l, o->vocab, e);
     bool ok = json && output_add(&out, o->out, &TOKENIZER, json, strlen(json), e) && output_finish(&out, e);
     if (ok) fprintf(out.streamed ? stderr : stdout, "wrote %d pieces to %s\n", o->vocab, SHOWN(o->out));

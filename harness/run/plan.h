@@ -149,16 +149,13 @@ bool plan_reopen(Plan *out, const char *config, const char *file, const char *ov
                  const SweepOptions *given, Error *e);
 void plan_release(Plan *p); // accepts an empty one
 
-// How a stored run is measured, and the points of its whole sweep, whatever part of it the run is: reads the
-// config's text and the overrides, and no other file.
+// How a stored run is measured, and the points of the sweep whose part it is: reads these texts alone.
 bool plan_measurement(const char *config, const char *file, const char *words, Measurement *out, int *points,
                       Error *e);
 
 // Cuts the whole plan into parts of about the same cost: shard_of (points of the sweep), from 0.
 void plan_shards(const Plan *p, int shards, int *shard_of);
 
-void plan_warn(const Plan *p);        // on stderr: datasets that differ from the published ones
-void plan_warn_memory(const Plan *p); // models that are larger than this machine's free memory
-
-// Appends a line for each point that can't run, with the reason.
-void plan_refusals(const Plan *p, Text *out);
+void plan_warn(const Plan *p);                // on stderr: datasets that differ from the published ones
+void plan_warn_memory(const Plan *p);         // models that are larger than this machine's free memory
+void plan_refusals(const Plan *p, Text *out); // appends a line for each point that can't run, with the reason
