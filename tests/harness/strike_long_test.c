@@ -16,7 +16,7 @@ static void all_kill(void **state) {
 
 static void at_random(void **state) {
     (void)state;
-    strikes_random(200);
+    strikes_random(40);
 }
 
 int main(int count, char **names) {

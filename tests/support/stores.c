@@ -43,7 +43,8 @@ bool stores_describe(const char *path, Text *out, Error *e) {
         ("SELECT number, metric, value, low, high FROM estimate JOIN point ON point.id = point_id"
          " WHERE metric = 'S' ORDER BY 1, 2"),
         "SELECT count(*) FROM divergence",
-        "SELECT kind, layout, k, w, a, b, rows, head_rows, context, samples, sequences FROM surface"
+        // A point that others disturbed is measured again, with more samples.
+        "SELECT kind, layout, k, w, a, b, rows, head_rows, context, samples > 0, sequences FROM surface"
         " ORDER BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 11",
     };
     Store *s = store_open(path, STORE_READ, NULL, e);

@@ -77,6 +77,7 @@ static const char LONG_INPUTS[] =
     "$O run ../in/long.yaml --db ../in/long.db\n"
     "cd ../in && rm -r ../use\n"
     "$O store export --db long.db --format jsonl --what steps -o long.jsonl\n"
+    "$O store export --db long.db --format vllm -o long-records.jsonl\n"
     "rm -f *.db-wal *.db-shm\n";
 
 typedef struct {
@@ -168,6 +169,7 @@ static const Row LONG_ROWS[] = {
     {.name = "train", .words = "train ../in/train-long.yaml", .loose = true},
     {.name = "merge", .words = "store merge ../in/long.db --db a.db", .loose = true, .prepare = "cp ../in/b.db a.db"},
     {.name = "import", .words = "store import steps ../in/long.jsonl --db a.db", .once = "already"},
+    {.name = "import records", .words = "store import vllm ../in/long-records.jsonl --db a.db", .once = "already", .prepare = "cp ../in/b.db a.db"},
 };
 // clang-format on
 enum { ROW_COUNT = sizeof ROWS / sizeof *ROWS, LONG_COUNT = sizeof LONG_ROWS / sizeof *LONG_ROWS };
@@ -597,23 +599,6 @@ static bool visited(World *w, const Row *r, int budget) {
            (!r->most && random_below(&w->random, ONE_ROW_IN) == 0);
 }
 
-static void strikes(int budget, bool kills) {
-    World w;
-    Error why = {0};
-    if (!strike_possible(&why)) {
-        print_message("%s\n", why.text);
-        skip();
-    }
-    world_open(&w, kills);
-    for (int i = 0; i < ROW_COUNT; i++)
-        if (wanted("OUTPACE_STRIKES", ROWS[i].name) && visited(&w, &ROWS[i], budget))
-            each_way(&w, &ROWS[i], kills, (double)budget * ONE_ROW_IN / ROW_COUNT);
-    print_message("%d strikes, %d of them survived, %d problems:", w.strikes, w.survived, w.problems);
-    for (int k = 0; k < STRIKE_KINDS && !kills; k++) print_message(" %s %d", STRIKE_NAMES[k], w.by_kind[k]);
-    print_message("\n");
-    world_close(&w);
-}
-
 static double now_s(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -635,6 +620,19 @@ static bool kill_once(const World *w, const Row *r, double seconds) {
     return child_wait(pid) == 128 + SIGKILL;
 }
 
+// The rows that are committed in the stores of the folder.
+static bool count_rows(void *self, const char *name, const char *path) {
+    static const char ROWS_THERE[] = "SELECT (SELECT count(*) FROM sample) + (SELECT count(*) FROM step)"
+                                     " + (SELECT count(*) FROM surface) + (SELECT count(*) FROM run)";
+    int64_t n = 0, *all = self;
+    Store *s = ends(name, ".db") ? store_open(path, STORE_READ, NULL, NULL) : NULL; // NULL: no tables yet
+    if (s && rows_one_int(s, ROWS_THERE, 0, &n, NULL)) *all += n;
+    store_close(s);
+    return true;
+}
+
+// Chains of kills: after each, nothing that was committed before is gone; at the end of a chain the command
+// itself ends with the undisturbed result.
 static void killed_at_random(World *w, const Row *r, int kills) {
     Text printed = {0};
     Strike none;
@@ -643,15 +641,23 @@ static void killed_at_random(World *w, const Row *r, int kills) {
     prepare(w, r, &none, &printed);
     double takes = now_s() - start;
     while (done < kills) {
+        int64_t before = 0;
         copy_stage(w);
         for (int i = 0; i < MOST_IN_A_ROW && done < kills; i++) {
             Text problem = {0};
+            int64_t there = 0;
             if (!kill_once(w, r, takes * random_uniform(&w->random))) {
                 ended++;
+                takes *= 0.9; // it was slower when it was timed
                 break;
             }
             done++;
-            if (!folder_is_right(w, r, true, &problem)) {
+            each_file(in_world(w, "now"), count_rows, &there);
+            if (there < before)
+                text_printf(&problem, "of %lld committed rows %lld are left; ", (long long)before,
+                            (long long)there);
+            before = there;
+            if (!folder_is_right(w, r, true, &problem) || problem.length) {
                 w->problems++;
                 print_message("%s: kill %d: %s\n", r->name, done, text_get(&problem));
             }
@@ -669,13 +675,38 @@ static void killed_at_random(World *w, const Row *r, int kills) {
     text_release(&printed);
 }
 
+// Whether the row has a longer one, whose kills strikes_random has.
+static bool is_long(const Row *r) {
+    bool found = false;
+    for (int i = 0; i < LONG_COUNT; i++) found |= strcmp(LONG_ROWS[i].name, r->name) == 0;
+    return found;
+}
+
+static void strikes(int budget, bool kills) {
+    World w;
+    Error why = {0};
+    if (!strike_possible(&why)) {
+        print_message("%s\n", why.text);
+        skip();
+    }
+    world_open(&w, kills);
+    for (int i = 0; i < ROW_COUNT; i++)
+        if (wanted("OUTPACE_STRIKES", ROWS[i].name) && visited(&w, &ROWS[i], budget))
+            each_way(&w, &ROWS[i], kills, (double)budget * ONE_ROW_IN / ROW_COUNT);
+    for (int i = 0; kills && budget > 0 && i < ROW_COUNT; i++)
+        if (is_long(&ROWS[i])) killed_at_random(&w, &ROWS[i], 2);
+    print_message("%d strikes, %d of them survived, %d problems:", w.strikes, w.survived, w.problems);
+    for (int k = 0; k < STRIKE_KINDS && !kills; k++) print_message(" %s %d", STRIKE_NAMES[k], w.by_kind[k]);
+    print_message("\n");
+    world_close(&w);
+}
+
 void strikes_random(int kills) {
     World w;
     world_open(&w, 2);
     shell(&w, "in", LONG_INPUTS);
     for (int i = 0; i < LONG_COUNT; i++)
-        if (wanted("OUTPACE_STRIKES", LONG_ROWS[i].name))
-            killed_at_random(&w, &LONG_ROWS[i], kills / LONG_COUNT);
+        if (wanted("OUTPACE_STRIKES", LONG_ROWS[i].name)) killed_at_random(&w, &LONG_ROWS[i], kills);
     world_close(&w);
 }
 

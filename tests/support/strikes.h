@@ -6,7 +6,8 @@
 
 // Runs about `budget` strikes, spread over all commands, kinds and places; 0: every place of every command.
 void strikes_fail(int budget); // calls that fail, or do half of their work
-void strikes_kill(int budget); // death before a call that changes the disk
+// Death before a call that changes the disk, and with a budget a few kills at random moments.
+void strikes_kill(int budget);
 
-// `kills` kills at random moments of commands that take long, each continued until it ends.
+// `kills` kills at random moments of each command that takes long, which then goes on until it ends.
 void strikes_random(int kills);
