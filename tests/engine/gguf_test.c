@@ -233,13 +233,14 @@ static void file_types(void **state) {
                 {"llama.gguf", 3, ""}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Model m;
+        ModelWeights weights;
         Error e = {0};
         write_typed(*state, rows[i].fixture, rows[i].type);
-        if (!model_open(&m, folder_path(*state, "typed.gguf"), &e)) fail_msg("%s", e.text);
+        if (!model_open(&m, &weights, folder_path(*state, "typed.gguf"), &e)) fail_msg("%s", e.text);
         if (strcmp(m.quantised, rows[i].want) != 0 || m.stand_in[0])
             fail_msg("%s of type %d: got '%s' and '%s', wanted '%s'", rows[i].fixture, rows[i].type,
                      m.quantised, m.stand_in, rows[i].want);
-        model_close(&m);
+        model_close(&weights);
     }
 }
 
