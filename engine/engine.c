@@ -4,6 +4,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
+#include "engine/base/system.h"
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/pool.h"
 #include "engine/cuda/cuda.h"
@@ -133,20 +134,10 @@ static bool check_device(const Device *d, const EngineOptions *o, Error *e) {
            error_input(e, "weights held needs device cpu; leave --weights out for %s", d->name);
 }
 
-static size_t available_memory(void) {
-    char line[256];
-    unsigned long long kilobytes = 0;
-    FILE *f = fopen("/proc/meminfo", "re");
-    while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "MemAvailable: %llu kB", &kilobytes) == 1) break;
-    if (f) fclose(f);
-    return (size_t)kilobytes << 10;
-}
-
 // Free memory for a model that is open together with another. The other's weights may be in pages that the
 // system could drop, but must not.
 static size_t memory_beside(const Engine *other) {
-    size_t available = available_memory(),
+    size_t available = system_memory(),
            taken = other && !other->weights.held ? model_bytes(&other->model) : 0;
     return available > taken ? available - taken : available > 0;
 }
@@ -228,8 +219,8 @@ static bool check_memory(const Model *m, const BackendOptions *o, bool held, Eng
     int fits = longest_context(m, o, need->available, false);
     if (!fits && held) return lacks_memory(need, "leave --weights held out, to read them from the file", e);
     need->from_file = !fits;
-    if (need->from_file && resident(need, true) <= available_memory()) return true;
-    if (need->from_file) fits = longest_context(m, o, available_memory(), true);
+    if (need->from_file && resident(need, true) <= system_memory()) return true;
+    if (need->from_file) fits = longest_context(m, o, system_memory(), true);
     snprintf(mend, sizeof mend, fits ? "--context %d would fit" : "it does not fit, whatever the context",
              fits);
     return lacks_memory(need, mend, e);

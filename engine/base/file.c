@@ -3,6 +3,7 @@
 #include "engine/base/file.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/system.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -327,8 +328,8 @@ static void *read_parts(void *hold) {
 // One thread per processor; if some can't be started, the others do their work.
 static void read_by_threads(Hold *h, const Progress *progress, Error *e) {
     pthread_t threads[THREADS_MOST];
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    int most = processors < THREADS_MOST ? (int)processors : THREADS_MOST, started = 0;
+    int processors = system_processors((int)sysconf(_SC_NPROCESSORS_ONLN));
+    int most = processors < THREADS_MOST ? processors : THREADS_MOST, started = 0;
     while (started < most - 1 && pthread_create(&threads[started], NULL, read_parts, h) == 0) started++;
     while (read_next(h)) {
         size_t taken = atomic_load(&h->taken);

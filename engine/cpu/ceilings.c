@@ -4,6 +4,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
+#include "engine/base/system.h"
 #include "engine/cpu/kernels/ops.h"
 #include "engine/cpu/pool.h"
 
@@ -100,9 +101,9 @@ static double seconds_of(Pool *pool, PoolTask *task, Probe *p) {
 }
 
 static size_t buffer_bytes(void) {
-    long pages = sysconf(_SC_AVPHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-    size_t quarter = pages > 0 && size > 0 ? (size_t)pages * (size_t)size / 4 : BUFFER_BYTES;
-    return quarter < BUFFER_BYTES ? quarter : BUFFER_BYTES;
+    size_t free = system_memory(), quarter = free / 4 / LEAST_BYTES * LEAST_BYTES;
+    if (free == 0 || quarter > BUFFER_BYTES) return BUFFER_BYTES;
+    return quarter > LEAST_BYTES ? quarter : LEAST_BYTES;
 }
 
 static double best_read(Pool *pool, Probe *p) {

@@ -22,6 +22,7 @@
 #include "engine/cpu/pool.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/system.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -325,5 +326,5 @@ bool pool_take(Pool *p, int n, int least, int thread, int *from, int *to) {
 int pool_cores(void) {
     Cores cores;
     cores_find(&cores);
-    return cores.physical;
+    return system_processors(cores.physical);
 }

@@ -32,7 +32,8 @@ void pool_share(int n, int unit, int thread, int threads, int *from, int *to);
 // others have left of theirs: cores are rarely equally fast. All threads of a task take from the same n.
 bool pool_take(Pool *p, int n, int least, int thread, int *from, int *to);
 
-// Cores that this process may run on; the hardware threads of a core count once.
+// Cores that this process may run on, of whose time a container may allow fewer; the hardware threads of a
+// core count once.
 int pool_cores(void);
 
 enum { CORES_MAX = 1024 };

@@ -90,16 +90,22 @@ static void print_gpu(const Gpu *gpu) {
 
 static void print_report(const Report *r) {
     const Machine *m = &r->machine;
-    Text reads = {0};
+    Text cores = {0}, memory = {0}, reads = {0};
     terminal_printf("outpace     %s, %s\n", version_text(), version_compiler());
     terminal_printf("system      %s, kernel %s\n", known(m->system), known(m->kernel));
     terminal_printf("processor   %s%s\n", known(m->cpu), m->virtual_machine ? " (virtual machine)" : "");
     terminal_printf("features    %s\n", m->isa[0] ? m->isa : "none that the kernels use");
-    terminal_printf("cores       %d of %d usable, governor %s, load %.2f\n", m->cores, m->cores_present,
-                    known(m->governor), m->load);
+    text_printf(&cores, "cores       %d of %d usable, ", m->cores, m->cores_present);
+    if (isfinite(m->limits.cores)) text_printf(&cores, "a quota of %.3g, ", m->limits.cores);
+    text_printf(&cores, "governor %s, load %.2f\n", known(m->governor), m->load);
+    terminal_print(&cores);
     terminal_printf("caches      L1 %zu KB, L2 %zu KB, L3 %zu KB\n", m->l1d >> 10, m->l2 >> 10, m->l3 >> 10);
-    terminal_printf("memory      %.1f GB, %.1f GB free\n", (double)m->memory / 1e9,
-                    (double)m->available / 1e9);
+    text_printf(&memory, "memory      %.1f GB, %.1f GB free", (double)m->memory / 1e9,
+                (double)m->available / 1e9);
+    if (m->limits.memory < m->memory)
+        text_printf(&memory, " below the container's limit of %.1f GB", (double)m->limits.memory / 1e9);
+    text_puts(&memory, "\n");
+    terminal_print(&memory);
     terminal_printf("kernels     %s, %d thread%s\n", r->cpu.isa, r->cpu.threads,
                     r->cpu.threads == 1 ? "" : "s");
     text_printf(&reads, "reads       %.1f GB/s from memory", r->cpu.bytes_per_s / 1e9);

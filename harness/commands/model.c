@@ -5,6 +5,7 @@
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/base/output.h"
+#include "engine/base/system.h"
 #include "engine/model/adapter.h"
 #include "engine/model/model.h"
 #include "engine/model/inflate.h"
@@ -83,7 +84,7 @@ static bool synth(const ModelOptions *o, const Words *words, Error *e) {
                       .set_count = o->sets.count,
                       .seed = o->seed,
                       .force = o->force,
-                      .threads = (int)sysconf(_SC_NPROCESSORS_ONLN),
+                      .threads = system_processors((int)sysconf(_SC_NPROCESSORS_ONLN)),
                       .progress = line_progress(&line)};
     bool ok = check_apart(dir, NULL, NULL, shape, e) && model_synth(dir, &s, e);
     line_clear(&line);

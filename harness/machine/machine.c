@@ -4,6 +4,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
+#include "engine/base/system.h"
 #include "engine/engine.h"
 #include "harness/cli/version.h"
 
@@ -23,17 +24,6 @@ enum { SMALL_FILE = 8192, MAX_PROCESSES = 4096, LOOK_MICROSECONDS = 100000 };
 // Features that decide which kernels run, as the kernel spells them.
 static const char *const FEATURES[] = {"avx2",     "fma",      "avx512f",  "avx512bw", "avx512_bf16",
                                        "amx_tile", "amx_bf16", "amx_int8", "asimd",    "bf16"};
-
-// The first bytes of a file of /proc or /sys, without the last newline; empty if it cannot be read.
-static void slurp(const char *path, char *out, size_t size) {
-    out[0] = 0;
-    FILE *f = fopen(path, "re");
-    if (!f) return;
-    size_t n = fread(out, 1, size - 1, f);
-    fclose(f);
-    while (n && isspace((unsigned char)out[n - 1])) n--;
-    out[n] = 0;
-}
 
 // The value after "key<blanks><separator>" on the first line that starts with key; NULL if there is none.
 static const char *value_of(const char *text, const char *key, char separator) {
@@ -92,11 +82,11 @@ static void read_caches(Machine *m) {
     for (int i = 0; i < 8; i++) {
         char path[128], type[32], level[16], size[32];
         snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/type", i);
-        slurp(path, type, sizeof type);
+        system_text(path, type, sizeof type);
         snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/level", i);
-        slurp(path, level, sizeof level);
+        system_text(path, level, sizeof level);
         snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
-        slurp(path, size, sizeof size);
+        system_text(path, size, sizeof size);
         if (strcmp(type, "Instruction") == 0) continue;
         if (level[0] == '1') m->l1d = parse_size(size);
         if (level[0] == '2') m->l2 = parse_size(size);
@@ -106,10 +96,10 @@ static void read_caches(Machine *m) {
 
 static void read_memory(Machine *m) {
     char text[SMALL_FILE];
-    slurp("/proc/meminfo", text, sizeof text);
-    const char *total = value_of(text, "MemTotal", ':'), *available = value_of(text, "MemAvailable", ':');
-    m->memory = total ? (size_t)strtoull(total, NULL, 10) << 10 : 0;
-    m->available = available ? (size_t)strtoull(available, NULL, 10) << 10 : 0;
+    system_text("/proc/meminfo", text, sizeof text);
+    m->memory = system_number(text, "MemTotal:", 0) << 10;
+    m->available = system_memory();
+    limits_read("", &m->limits);
 }
 
 typedef struct {
@@ -126,7 +116,7 @@ static int read_usage(Usage *out) {
         long pid = strtol(f->d_name, &end, 10);
         if (*end || pid <= 0) continue;
         snprintf(path, sizeof path, "/proc/%ld/stat", pid);
-        slurp(path, text, sizeof text);
+        system_text(path, text, sizeof text);
         const char *p = strrchr(text, ')'); // the name may hold anything, even ')'
         unsigned long long user, system;
         if (p && sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &user, &system) == 2)
@@ -168,11 +158,11 @@ void machine_read(Machine *m) {
     struct utsname name;
     double load[1] = {0};
     *m = (Machine){.cores = usable_cores(), .cores_present = get_nprocs()};
-    slurp("/proc/cpuinfo", text, sizeof text);
+    system_text("/proc/cpuinfo", text, sizeof text);
     machine_parse_cpuinfo(m, text);
-    slurp("/etc/os-release", text, sizeof text);
+    system_text("/etc/os-release", text, sizeof text);
     copy_line(m->system, sizeof m->system, value_of(text, "PRETTY_NAME", '='));
-    slurp("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", m->governor, sizeof m->governor);
+    system_text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", m->governor, sizeof m->governor);
     if (uname(&name) == 0) {
         snprintf(m->kernel, sizeof m->kernel, "%s", name.release);
         snprintf(m->host, sizeof m->host, "%s", name.nodename);
@@ -217,35 +207,40 @@ int machine_warnings(const Machine *m, Text *out) {
         text_printf(out, "this process may use %d of %d cores\n", m->cores, m->cores_present);
         n++;
     }
+    if (m->limits.cores > 0 && m->limits.cores < m->cores) {
+        text_printf(out,
+                    "this container gets the time of %.3g cores and is stopped for the rest of each period: "
+                    "times jump\n",
+                    m->limits.cores);
+        n++;
+    }
     return n;
 }
 
 json_t *machine_json(const Machine *m) {
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:f, s:i, s:b}",
-                     "host", m->host, "system", m->system, "kernel", m->kernel, "cpu", m->cpu, "isa", m->isa,
-                     "governor", m->governor, "cores", m->cores, "cores_present", m->cores_present,
-                     "l1d_bytes", (json_int_t)m->l1d, "l2_bytes", (json_int_t)m->l2, "l3_bytes",
-                     (json_int_t)m->l3, "memory_bytes", (json_int_t)m->memory, "available_bytes",
-                     (json_int_t)m->available, "load", m->load, "busy_others", m->busy_others,
-                     "virtual_machine", m->virtual_machine);
+    return json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:f, s:i, s:b, s:o, s:o}", "host",
+        m->host, "system", m->system, "kernel", m->kernel, "cpu", m->cpu, "isa", m->isa, "governor",
+        m->governor, "cores", m->cores, "cores_present", m->cores_present, "l1d_bytes", (json_int_t)m->l1d,
+        "l2_bytes", (json_int_t)m->l2, "l3_bytes", (json_int_t)m->l3, "memory_bytes", (json_int_t)m->memory,
+        "available_bytes", (json_int_t)m->available, "load", m->load, "busy_others", m->busy_others,
+        "virtual_machine", m->virtual_machine, "quota_cores", json_number(m->limits.cores),
+        "memory_limit_bytes",
+        m->limits.memory < SIZE_MAX ? json_integer((json_int_t)m->limits.memory) : json_null());
 }
 
 size_t machine_peak_memory(void) {
     char text[SMALL_FILE];
-    slurp("/proc/self/status", text, sizeof text);
-    const char *peak = value_of(text, "VmHWM", ':');
-    return peak ? (size_t)strtoull(peak, NULL, 10) << 10 : 0;
+    system_text("/proc/self/status", text, sizeof text);
+    return system_number(text, "VmHWM:", 0) << 10;
 }
 
 size_t machine_huge_pages(void) {
-    static const char *const keys[] = {"AnonHugePages", "FilePmdMapped", "ShmemPmdMapped"};
+    static const char *const keys[] = {"AnonHugePages:", "FilePmdMapped:", "ShmemPmdMapped:"};
     char text[SMALL_FILE];
     size_t bytes = 0;
-    slurp("/proc/self/smaps_rollup", text, sizeof text);
-    for (int i = 0; i < 3; i++) {
-        const char *kilobytes = value_of(text, keys[i], ':');
-        if (kilobytes) bytes += (size_t)strtoull(kilobytes, NULL, 10) << 10;
-    }
+    system_text("/proc/self/smaps_rollup", text, sizeof text);
+    for (int i = 0; i < 3; i++) bytes += system_number(text, keys[i], 0) << 10;
     return bytes;
 }
 

@@ -3,6 +3,7 @@
 //
 // A field that the system does not report is empty or 0, and is printed as "unknown".
 #pragma once
+#include "engine/base/system.h"
 #include "engine/base/text.h"
 #include "engine/engine.h"
 #include "results/record.h"
@@ -17,7 +18,8 @@ typedef struct Machine {
     int cores;                               // that this process may run on
     int cores_present;
     size_t l1d, l2, l3;       // bytes, of the first core
-    size_t memory, available; // bytes
+    size_t memory, available; // bytes; what this process may still take
+    Limits limits;            // of its container
     double load;              // runnable processes, one-minute average
     int busy_others;          // other processes that ran in the last moment
     bool virtual_machine;

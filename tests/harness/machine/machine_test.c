@@ -58,6 +58,12 @@ static void warnings(void **state) {
     m = (Machine){.cores = 2, .cores_present = 2, .refused = "kernels left out"};
     assert_int_equal(machine_warnings(&m, &t), 1);
     assert_string_equal(text_get(&t), "kernels left out\n");
+    text_clear(&t);
+    m = (Machine){.cores = 2, .cores_present = 2, .limits.cores = 2};
+    assert_int_equal(machine_warnings(&m, &t), 0);
+    m.limits.cores = 1.5;
+    assert_int_equal(machine_warnings(&m, &t), 1);
+    assert_non_null(strstr(text_get(&t), "the time of 1.5 cores"));
     text_release(&t);
 }
 
