@@ -58,11 +58,12 @@ EMBED(results_schema_4, "results/schema_4.sql")
 EMBED(results_schema_5, "results/schema_5.sql")
 EMBED(results_schema_6, "results/schema_6.sql")
 EMBED(results_schema_7, "results/schema_7.sql")
+EMBED(results_schema_8, "results/schema_8.sql")
 EMBED(results_views, "results/views.sql")
 EMBED(results_sums, "results/sums.sql")
 
 static const StoreScript SCRIPTS[] = {results_schema,   results_schema_2, results_schema_3, results_schema_4,
-                                      results_schema_5, results_schema_6, results_schema_7};
+                                      results_schema_5, results_schema_6, results_schema_7, results_schema_8};
 enum { VERSION = sizeof SCRIPTS / sizeof *SCRIPTS };
 
 // --- connecting -----------------------------------------------------------------------------------------

@@ -112,14 +112,18 @@ typedef struct StoreDivergence {
     double margin; // NAN: unknown
 } StoreDivergence;
 
-// Bits of a sample's flags; the table flag explains them.
+// Bits of a sample's flags; the table flag explains them. What disturbs a sample's times from outside is seen
+// while it runs.
 enum {
     FLAG_OUTLIER = 1,
     FLAG_THROTTLED = 2,
     FLAG_CLOCK = 4,
     FLAG_LOAD = 8,
     FLAG_DIVERGED = 16,
-    FLAG_CUT = 32
+    FLAG_CUT = 32,
+    FLAG_PAUSED = 64,
+    FLAG_PAGED = 128,
+    FLAGS_FROM_OUTSIDE = FLAG_THROTTLED | FLAG_CLOCK | FLAG_LOAD | FLAG_PAUSED | FLAG_PAGED
 };
 
 typedef struct StoreSample {

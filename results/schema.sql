@@ -1,4 +1,4 @@
--- The store, version 1; schema_2.sql to schema_7.sql bring it to the next ones. One file holds everything that was ever measured here, and what it was measured on.
+-- The store, version 1; schema_2.sql to schema_8.sql bring it to the next ones. One file holds everything that was ever measured here, and what it was measured on.
 --
 --   run ---- content                 what was run: a config with the hashes of all that it stands on
 --    |  \--- attempt ---- reading    each start of it, on which environment; clocks and temperatures

@@ -301,9 +301,9 @@ FROM run;
 
 -- --- disturbance -----------------------------------------------------------------------------------------
 
--- Outliers, throttling, changed clocks, load of others. (A sample that diverged or was cut was timed well.)
+-- Outliers, throttling, changed clocks, load of others, pauses, paging. (A sample that diverged or was cut was timed well.)
 CREATE VIEW disturbed AS
-SELECT id AS sample_id, point_id, pass, prompt_id, attempt_id, flags & 15 AS flags FROM sample WHERE flags & 15 <> 0;
+SELECT id AS sample_id, point_id, pass, prompt_id, attempt_id, flags & 207 AS flags FROM sample WHERE flags & 207 <> 0;
 
 CREATE VIEW flagged AS
 SELECT sample_id, point_id, pass, prompt_id, attempt_id, flag.name AS flag, meaning

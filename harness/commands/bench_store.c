@@ -224,10 +224,11 @@ static void say_disturbed(const Work *s) {
     int64_t points = 0;
     rows_one_int(s->store, SQL, s->run.run, &points, NULL);
     if (points)
-        printf(
-            "%lld of %d points could not be measured undisturbed: other processes took the processor, or its "
-            "clock changed. They are marked; on a machine at rest --again measures anew\n",
-            (long long)points, s->run.points + s->run.found);
+        printf("%lld of %d points could not be measured undisturbed: others took the processor, its clock "
+               "changed, or "
+               "this program was stopped or short of memory. They are marked; on a machine at rest --again "
+               "measures anew\n",
+               (long long)points, s->run.points + s->run.found);
 }
 
 static void report(const Work *s, const char *result) {

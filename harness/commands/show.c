@@ -248,11 +248,10 @@ static bool print_disturbed(Store *store, int64_t run, Error *e) {
     int64_t points;
     if (!rows_one_int(store, SQL, run, &points, e)) return false;
     if (points)
-        terminal_printf(
-            "disturbed: %lld points could not be measured without other processes; how far off their "
-            "times and "
-            "slowdowns are is not known\n",
-            (long long)points);
+        terminal_printf("disturbed: %lld points could not be measured undisturbed; how far off their times "
+                        "and slowdowns are is "
+                        "not known\n",
+                        (long long)points);
     return true;
 }
 

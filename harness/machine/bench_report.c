@@ -116,12 +116,13 @@ static void say_disturbed(const BenchRun *b, const char *before, Text *out) {
         repeated += b->points[i].time.disturbed;
     }
     if (points)
-        text_printf(out,
-                    "%s %d of %d points could not be measured undisturbed: other processes took the "
-                    "processor, or its clock changed. They are marked: trust no slowdown of theirs\n",
-                    before, points, b->measured);
-    else if (repeated)
-        text_printf(out, "%s %d samples were disturbed by other processes, and repeated\n", before, repeated);
+        text_printf(
+            out,
+            "%s %d of %d points could not be measured undisturbed: others took the processor, its clock "
+            "changed, or this program was stopped or short of memory. They are marked: trust no slowdown of "
+            "theirs\n",
+            before, points, b->measured);
+    else if (repeated) text_printf(out, "%s %d samples were disturbed, and repeated\n", before, repeated);
 }
 
 // In one line, or two of the table's.

@@ -2,6 +2,7 @@
 // hundredths of a second. Invariant: `first` never changes after watch_begin; `last` begins the open window.
 #include "harness/machine/watch.h"
 
+#include "engine/base/system.h"
 #include "results/record.h"
 
 #include <math.h>
@@ -14,6 +15,10 @@ enum { CHAIN = 16384, TRIES = 5 };
 static const double SHORTEST = 0.1;    // seconds that a window lasts at least
 static const double MOST_LOAD = 0.25;  // cores of others
 static const double MOST_DRIFT = 0.05; // of the clock
+static const double MOST_STOLEN = 0.05;
+static const double MOST_FAULTS = 10;    // a second: a hundredth of the time or more
+static const double MOST_AWAY = 0.25;    // of the window
+static const double SHORTEST_AWAY = 0.2; // seconds: a store may wait that long for a disk
 
 // Each product waits for the last one, so that the time is the core's cycles and nothing else.
 static double time_chain(Clock clock) {
@@ -43,19 +48,37 @@ static int64_t taken_away(void *state) {
     return getrusage(RUSAGE_SELF, &u) ? 0 : u.ru_nivcsw; // of all threads
 }
 
-// User, nice and system time of all processors, from the first line of /proc/stat; 0 if it cannot be read.
-static double busy_seconds(void) {
-    unsigned long long user, nice, system;
-    FILE *f = fopen("/proc/stat", "re");
-    bool ok = f && fscanf(f, "cpu %llu %llu %llu", &user, &nice, &system) == 3;
-    if (f) fclose(f);
-    return ok ? (double)(user + nice + system) / (double)sysconf(_SC_CLK_TCK) : 0;
+static int64_t count_faults(void) {
+    struct rusage u;
+    return getrusage(RUSAGE_SELF, &u) ? 0 : u.ru_majflt;
+}
+
+// The first line: "cpu" and ticks of user, nice, system, idle, waiting, two kinds of interrupts, stolen.
+void watch_parse_stat(const char *text, WatchLook *out) {
+    unsigned long long user = 0, nice = 0, system = 0, stolen = 0;
+    double tick = 1 / (double)sysconf(_SC_CLK_TCK);
+    sscanf(text, "cpu %llu %llu %llu %*u %*u %*u %*u %llu", &user, &nice, &system, &stolen);
+    out->busy = tick * (double)(user + nice + system);
+    out->stolen = tick * (double)stolen;
+}
+
+// Nothing, if the kernel doesn't count how long a thread waits for a processor.
+static double away_seconds(void) {
+    char text[64];
+    unsigned long long ran, waited;
+    system_text("/proc/thread-self/schedstat", text, sizeof text);
+    if (sscanf(text, "%llu %llu", &ran, &waited) != 2) return 0;
+    return clock_now(clock_monotonic()) - 1e-9 * (double)(ran + waited);
 }
 
 static void look(void *state, WatchLook *out) {
     const Watch *w = state;
-    out->busy = busy_seconds();
+    char text[256];
+    system_text("/proc/stat", text, sizeof text);
+    watch_parse_stat(text, out);
     out->own = own_seconds();
+    out->away = away_seconds();
+    out->faults = count_faults();
     out->cycles = time_chain(w->clock);
 }
 
@@ -77,9 +100,12 @@ int64_t watch_switches(const Watch *w) { return w->switches ? w->switches(w->sta
 int watch_judge(Watch *w) {
     if (clock_now(w->clock) - w->last.at < SHORTEST) return 0;
     WatchLook seen = look_now(w);
+    double window = seen.at - w->last.at, away = seen.away - w->last.away;
     double others = (seen.busy - w->last.busy) - (seen.own - w->last.own);
     int flags = 0;
-    if (others > MOST_LOAD * (seen.at - w->last.at)) flags |= FLAG_LOAD;
+    if (others > MOST_LOAD * window || seen.stolen - w->last.stolen > MOST_STOLEN * window) flags = FLAG_LOAD;
+    else if (away > MOST_AWAY * window && away > SHORTEST_AWAY) flags = FLAG_PAUSED;
+    if ((double)(seen.faults - w->last.faults) > MOST_FAULTS * window) flags |= FLAG_PAGED;
     if (w->first.cycles > 0 && fabs(seen.cycles / w->first.cycles - 1) > MOST_DRIFT) flags |= FLAG_CLOCK;
     w->last = seen;
     w->windows++;

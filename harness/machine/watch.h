@@ -1,20 +1,24 @@
-// Watches the machine during a measurement: whether other processes used the processor, and whether its clock
-// was steady. Findings become flags of the sample; no sample is dropped.
+// Watches the machine during a measurement: whether others used the processors, whether the clock was steady,
+// whether the process was stopped, and whether memory sufficed. Findings become flags of the sample; no
+// sample is dropped.
 #pragma once
 #include "engine/base/clock.h"
 
 #include <stdint.h>
 
 typedef struct WatchLook {
-    double at;     // seconds
-    double busy;   // of all processors, all processes
-    double own;    // of this process, all threads
-    double cycles; // time of a fixed chain of operations
+    double at;      // seconds
+    double busy;    // of all processors, all processes
+    double stolen;  // of all processors, by other virtual machines
+    double own;     // of this process, all threads
+    double away;    // in which this thread neither ran nor waited for a processor
+    double cycles;  // time of a fixed chain of operations
+    int64_t faults; // pages that this process had to wait for, since they were on a disk
 } WatchLook;
 
 typedef struct Watch {
     Clock clock;
-    // Fills busy, own and cycles; a test has its own.
+    // Fills all but `at`; a test has its own.
     void (*look)(void *state, WatchLook *out);
     // How often the system has taken a processor from one of this process's threads; cheap. NULL: never.
     int64_t (*switches)(void *state);
@@ -27,6 +31,12 @@ void watch_begin(Watch *w, Clock clock);
 int64_t watch_switches(const Watch *w);
 
 // Flags (results/record.h) of what happened since the last call that looked long enough, for the system
-// counts in hundredths of a second: FLAG_LOAD, others used more than a quarter of a core; FLAG_CLOCK, the
-// core runs more than a twentieth slower or faster than when the watch began.
+// counts in hundredths of a second:
+//   FLAG_LOAD     other processes used more than a quarter of a core, or other virtual machines a twentieth
+//   FLAG_CLOCK    the core runs more than a twentieth slower or faster than when the watch began
+//   FLAG_PAUSED   the thread was away for more than a quarter of the time, and no load explains it
+//   FLAG_PAGED    there were more than ten faults a second
 int watch_judge(Watch *w);
+
+// Reads the first lines of /proc/stat; where there is no such number, it counts as 0.
+void watch_parse_stat(const char *text, WatchLook *out);

@@ -127,7 +127,7 @@ static bool take_sample(void *state, const LedgerSample *s, Error *e) {
                     .tokens = s->tokens,
                     .steps = s->steps,
                     .decode_s = s->decode_s,
-                    .flagged = s->flags & (FLAG_LOAD | FLAG_CLOCK | FLAG_THROTTLED),
+                    .flagged = s->flags & FLAGS_FROM_OUTSIDE,
                     .diverged = s->diverged};
     point_progress_add(p, &t);
     *seconds_at(p, s->pass, s->prompt) += before;

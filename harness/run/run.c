@@ -231,7 +231,7 @@ static RoundTimes times_of(const Answer *answer, double *all) {
         t.tokens += turn->result.tokens;
         t.steps += turn->result.steps;
         t.decode_s += answer_decode_seconds(&turn->result);
-        t.flagged = t.flagged || turn->flags & (FLAG_LOAD | FLAG_CLOCK | FLAG_THROTTLED);
+        t.flagged = t.flagged || turn->flags & FLAGS_FROM_OUTSIDE;
         *all += turn->result.prefill_s + answer_decode_seconds(&turn->result);
     }
     return t;
@@ -561,6 +561,7 @@ static bool run_group(Run *r, const Group *group, Error *e) {
                   .baseline = group->baseline - group->first};
     bool *wanted = mem_new((size_t)group->count, sizeof *wanted);
     bool ok = group_init(&g, r->progress.points) && open_points(r, &g, e) && warm_up(r, &g, e);
+    watch_judge(&r->watch); // what disturbed the opening is no sample's
     for (int pass = 0; ok && progress_wants(&r->progress, group, pass, wanted); pass++)
         ok = run_pass(r, &g, pass, wanted, e);
     ok = ok && mark_outliers(r, &g, e);

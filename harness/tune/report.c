@@ -76,10 +76,9 @@ static void print_head(const TuneReport *p) {
                1e3 * r->surface.seconds[i]);
     puts(" ms");
     if (r->surface.disturbed)
-        printf("warning    other processes disturbed %d of these %d times: what is expected of large steps "
-               "may be "
-               "wrong\n",
-               r->surface.disturbed, r->surface.count);
+        printf(
+            "warning    %d of these %d times were disturbed: what is expected of large steps may be wrong\n",
+            r->surface.disturbed, r->surface.count);
     if (p->options->processor)
         puts("times      of the processor, not the wall's: no speed that anybody sees");
 }

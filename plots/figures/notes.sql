@@ -10,7 +10,7 @@ UNION ALL
 SELECT 'the machine changed meanwhile: one token took ' || group_concat(printf('%.2f x at context %d', drift, context), ', ')
 FROM (SELECT context, drift FROM drifted WHERE run_id = ?1 ORDER BY context) HAVING count(*) > 0
 UNION ALL
-SELECT 'other processes disturbed ' || sum(disturbed) || ' of ' || count(*) || ' steps that were timed'
+SELECT sum(disturbed) || ' of ' || count(*) || ' steps were disturbed while they were timed'
 FROM attempt JOIN heat ON heat.attempt_id = attempt.id WHERE run_id = ?1 HAVING sum(disturbed) > 0
 UNION ALL
 SELECT * FROM (

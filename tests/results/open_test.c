@@ -489,8 +489,9 @@ static void migrates(void **state) {
                                        "none",
                                        "none",
                                        "none",
-                                       "ALTER TABLE run ADD COLUMN colour TEXT; PRAGMA user_version = 8",
-                                       "UPDATE run SET colour = 'red'; PRAGMA user_version = 9"};
+                                       "none",
+                                       "ALTER TABLE run ADD COLUMN colour TEXT; PRAGMA user_version = 9",
+                                       "UPDATE run SET colour = 'red'; PRAGMA user_version = 10"};
     static const StoreScript BAD[] = {"none",
                                       "none",
                                       "none",
@@ -498,30 +499,31 @@ static void migrates(void **state) {
                                       "none",
                                       "none",
                                       "none",
-                                      "ALTER TABLE run ADD COLUMN colour TEXT; PRAGMA user_version = 8",
-                                      "UPDATE no_such_table SET x = 1; PRAGMA user_version = 9"};
+                                      "none",
+                                      "ALTER TABLE run ADD COLUMN colour TEXT; PRAGMA user_version = 9",
+                                      "UPDATE no_such_table SET x = 1; PRAGMA user_version = 10"};
     const char *path = folder_path(*state, "a.db");
     Error e = {0};
     int64_t n;
     make(path);
     Store *s = store_open(path, STORE_WRITE, NULL, NULL);
-    assert_false(store_migrate(s, BAD, 9, &e));
-    assert_true(rows_one_int(s, "PRAGMA user_version", 0, &n, NULL) && n == 7);
+    assert_false(store_migrate(s, BAD, 10, &e));
+    assert_true(rows_one_int(s, "PRAGMA user_version", 0, &n, NULL) && n == 8);
     assert_null(rows_open(s, "SELECT colour FROM run", NULL));
-    assert_true(store_migrate(s, GOOD, 9, &e));
+    assert_true(store_migrate(s, GOOD, 10, &e));
     assert_true(rows_one_int(s, "SELECT count(*) FROM run WHERE colour = 'red'", 0, &n, NULL) && n == 1);
     assert_true(rows_one_int(s, "SELECT count(*) FROM sample", 0, &n, NULL) && n == 4);
-    assert_true(rows_one_int(s, "PRAGMA user_version", 0, &n, NULL) && n == 9);
-    assert_true(store_migrate(s, GOOD, 9, &e)); // nothing to do
+    assert_true(rows_one_int(s, "PRAGMA user_version", 0, &n, NULL) && n == 10);
+    assert_true(store_migrate(s, GOOD, 10, &e)); // nothing to do
     store_close(s);
     expect_refused(path, STORE_WRITE, "use a newer outpace", ERROR_INPUT);
 }
 
 // Tables of an older version with a sample and a surface in them: only what may be written comes to this one.
 static void older(const char *folder, int version) {
-    static const char *const SCRIPTS[] = {"results/schema.sql",   "results/schema_2.sql",
-                                          "results/schema_3.sql", "results/schema_4.sql",
-                                          "results/schema_5.sql", "results/schema_6.sql"};
+    static const char *const SCRIPTS[] = {
+        "results/schema.sql",   "results/schema_2.sql", "results/schema_3.sql", "results/schema_4.sql",
+        "results/schema_5.sql", "results/schema_6.sql", "results/schema_7.sql"};
     const char *path = folder_path(folder, "a.db"), *root = getenv("OUTPACE_ROOT");
     char refusal[64];
     Error e = {0};
@@ -543,7 +545,7 @@ static void older(const char *folder, int version) {
             "(8, 1, 2, 'b', 1, 1, 'autoregressive', '', '', 0);"
             "INSERT INTO estimate (point_id, metric, value) VALUES (7, 'S', 2), (7, 'speedup', 1), "
             "(7, 'speedup_e2e', 1), (8, 'speedup', 1)");
-    snprintf(refusal, sizeof refusal, "its version is %d, this program reads 7: 'outpace store gc --db",
+    snprintf(refusal, sizeof refusal, "its version is %d, this program reads 8: 'outpace store gc --db",
              version);
     expect_refused(path, STORE_READ, refusal, ERROR_INPUT);
     Store *s = store_open(path, STORE_WRITE, NULL, &e);
@@ -562,9 +564,14 @@ static void older(const char *folder, int version) {
                 n == 0);
     assert_true(rows_one_int(s, "SELECT sum(point_id = 7 AND metric <> 'S') FROM estimate", 0, &n, NULL) &&
                 n == (version < 3 ? 0 : 2)); // an imported point without a baseline had a speedup
+    assert_true(store_flag(s, 7, 0, 1, FLAG_PAUSED | FLAG_PAGED | FLAG_CUT, &e));
+    assert_true(
+        rows_one_int(s, "SELECT count(*) FROM flagged WHERE flag IN ('paused', 'paged')", 0, &n, NULL) &&
+        n == 2);
+    assert_true(rows_one_int(s, "SELECT count(*) FROM flagged", 0, &n, NULL) && n == 2);
     store_close(s);
     s = store_open(path, STORE_READ, NULL, &e);
-    assert_true(s && rows_one_int(s, "PRAGMA user_version", 0, &n, NULL) && n == 7);
+    assert_true(s && rows_one_int(s, "PRAGMA user_version", 0, &n, NULL) && n == 8);
     store_close(s);
 }
 
@@ -574,6 +581,7 @@ static void the_third_version(void **state) { older(*state, 3); }
 static void the_fourth_version(void **state) { older(*state, 4); }
 static void the_fifth_version(void **state) { older(*state, 5); }
 static void the_sixth_version(void **state) { older(*state, 6); }
+static void the_seventh_version(void **state) { older(*state, 7); }
 
 // Views of another program version are made anew; where nothing may be written, they stand in front of the
 // old ones.
@@ -736,6 +744,7 @@ int main(void) {
         IN_FOLDER(the_fourth_version),
         IN_FOLDER(the_fifth_version),
         IN_FOLDER(the_sixth_version),
+        IN_FOLDER(the_seventh_version),
         IN_FOLDER(views_are_renewed),
         IN_FOLDER(foreign_schemas),
         IN_FOLDER(empty_files),
