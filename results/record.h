@@ -112,8 +112,8 @@ typedef struct StoreDivergence {
     double margin; // NAN: unknown
 } StoreDivergence;
 
-// Bits of a sample's flags; the table flag explains them. What disturbs a sample's times from outside is seen
-// while it runs.
+// Bits of a sample's flags; the table flag explains them. Disturbances from outside are seen while a sample
+// runs.
 enum {
     FLAG_OUTLIER = 1,
     FLAG_THROTTLED = 2,

@@ -3,6 +3,7 @@
 
 #include "engine/base/memory.h"
 #include "results/rows.h"
+#include "simulate/scaling.h"
 #include "simulate/statistics.h"
 
 #include <math.h>

@@ -74,7 +74,7 @@ static const Arg OPTIONS[] = {
     {"cut", ARG_REAL, AT(of.cut), 0, 10, .help = "scaling: of TP and PP with one token a step: fitted to",
      .value = "SPEEDUP"},
     {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
-    RECORDS_OPTIONS(AT(records)), // of what was written
+    RECORDS_OPTIONS(AT(records)), // of the files written
 };
 #undef AT
 

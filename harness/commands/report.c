@@ -32,7 +32,7 @@ static const Arg OPTIONS[] = {
     {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
     CHOICE_OPTIONS(AT, choice),
     PRICED_OPTIONS(AT, of),
-    RECORDS_OPTIONS(AT(records)), // of what was written
+    RECORDS_OPTIONS(AT(records)), // of the files written
 };
 #undef AT
 

@@ -172,10 +172,11 @@ static bool merge_one(Store *s, const char *path, json_t *rows, int *code, Error
     if (!store_merge(s, path, &m, e)) return false;
     if (m.altered) *code = EXIT_FAILED;
     if (rows)
-        return json_array_append_new(rows, json_pack("{s:o, s:s, s:I, s:I, s:I, s:I}", "store", json_from_text(path),
-                                                     "into", store_path(s), "runs", (json_int_t)m.runs,
-                                                     "samples", (json_int_t)m.samples, "differ",
-                                                     (json_int_t)m.differ, "altered", (json_int_t)m.altered)) == 0;
+        return json_array_append_new(rows,
+                                     json_pack("{s:o, s:s, s:I, s:I, s:I, s:I}", "store",
+                                               json_from_text(path), "into", store_path(s), "runs",
+                                               (json_int_t)m.runs, "samples", (json_int_t)m.samples, "differ",
+                                               (json_int_t)m.differ, "altered", (json_int_t)m.altered)) == 0;
     printf("%s: %lld new runs, %lld new samples", SHOWN(path), (long long)m.runs, (long long)m.samples);
     if (m.differ)
         printf(", %lld samples differ and stay as in '%s'", (long long)m.differ, SHOWN(store_path(s)));

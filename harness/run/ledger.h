@@ -58,7 +58,7 @@ typedef struct LedgerRepeat {
 bool ledger_flag(Ledger *l, const LedgerRepeat *list, size_t count, int flags, Error *e);
 
 // Finds the greedy outputs of baselines that differ from the first one for their prompt, among all passes of
-// the groups whose baselines must write the same text. What a round compares can't show these: weights that
+// the groups whose baselines must write the same text. Rounds can't show these: weights that
 // changed, faulty memory, a kernel that isn't deterministic. list is for mem_free.
 bool ledger_strays(Ledger *l, LedgerRepeat **list, size_t *count, Error *e);
 

@@ -49,7 +49,8 @@ static void open_model(const Gguf *g, const uint8_t *data) {
     if (config_read_gguf(&m, g, data, &e)) {
         Shard shard = {safetensors_of_gguf(g), data, "fuzz.gguf"};
         weights_take_layers(&m, &weights);
-        if (weights_bind(&m, &weights, &shard, 1, "dir", &e)) model_check_finite(&m, &weights, &e); // reads every weight
+        if (weights_bind(&m, &weights, &shard, 1, "dir", &e))
+            model_check_finite(&m, &weights, &e); // reads every weight
         safetensors_release(&shard.header);
     }
     demand(m.layers || e.text[0]);

@@ -59,7 +59,8 @@ static void bind(const Safetensors *s, const uint8_t *data, const char *type) {
     m.shape.qk_norm = architecture_find(type)->shape.qk_norm;
     const Shard shard = {*s, data, "shard"};
     Error e = {0};
-    if (weights_bind(&m, &weights, &shard, 1, "dir", &e)) model_check_finite(&m, &weights, &e); // reads every weight
+    if (weights_bind(&m, &weights, &shard, 1, "dir", &e))
+        model_check_finite(&m, &weights, &e); // reads every weight
     else demand(e.kind != ERROR_NONE && e.text[0]);
     model_close(&weights);
 }

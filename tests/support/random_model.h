@@ -4,7 +4,7 @@
 #include "engine/model/model.h"
 
 typedef struct RandomModel {
-    Model model; // views into `weights`
+    Model model;      // views into `weights`
     ModelWeights own; // its layers
     unsigned char *weights;
     size_t used, size;

@@ -43,12 +43,12 @@ static int set_up(void **state) {
     return setenv("OUTPACE", path, 1);
 }
 
-// Of its errors, the lines that are not warnings.
+// Of its errors, the lines that are neither warnings nor notes.
 static const char *last_words(const Child *c, int *lines) {
     const char *said = "";
     *lines = 0;
     for (const char *p = text_get(&c->err); *p; p += strcspn(p, "\n"), p += *p == '\n')
-        if (strncmp(p, "warning: ", 9) != 0) said = p, ++*lines;
+        if (strncmp(p, "warning: ", 9) != 0 && strncmp(p, "note: ", 6) != 0) said = p, ++*lines;
     return said;
 }
 

@@ -396,7 +396,8 @@ static void shards_hold_the_same(void **state) {
     make(p, &CASES[2]);
     o.shard_bytes = 100000;
     inflate(dir, &o);
-    assert_true(model_open(&whole, &whole_weights, p->large, NULL) && model_open(&cut, &cut_weights, dir, NULL));
+    assert_true(model_open(&whole, &whole_weights, p->large, NULL) &&
+                model_open(&cut, &cut_weights, dir, NULL));
     assert_true(whole_weights.file_count == 1 && cut_weights.file_count > 3);
     for (int layer = 0; layer < whole.shape.layers; layer++)
         for (int i = 0; i < LAYER_WEIGHTS; i++) {

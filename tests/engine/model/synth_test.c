@@ -118,8 +118,7 @@ static void seed_alone(void **state) {
     check_alignment(&a_weights);
     check_alignment(&d_weights);
     assert_true(d_weights.file_count > 3 && access(under(p, "d/model.safetensors"), F_OK) != 0);
-    for (int i = 0; i < d_weights.file_count; i++)
-        assert_true(d_weights.files[i].view.size < 100000 + 4096);
+    for (int i = 0; i < d_weights.file_count; i++) assert_true(d_weights.files[i].view.size < 100000 + 4096);
     model_close(&a_weights);
     model_close(&b_weights);
     model_close(&c_weights);

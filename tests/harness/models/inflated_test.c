@@ -135,7 +135,8 @@ static bool make_model(const char *folder, bool random, Progress progress) {
     Model m;
     ModelWeights weights;
     bool ok = model_files_find(&spec, cache, &files, NULL) &&
-              model_files_make(&spec, cache, &files, &progress, NULL) && model_open(&m, &weights, files.target, NULL);
+              model_files_make(&spec, cache, &files, &progress, NULL) &&
+              model_open(&m, &weights, files.target, NULL);
     if (ok) model_close(&weights);
     model_files_release(&files);
     return ok;
