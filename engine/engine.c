@@ -8,6 +8,7 @@
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/pool.h"
 #include "engine/cuda/cuda.h"
+#include "engine/model/synth.h"
 #include "engine/null/null.h"
 
 #include <assert.h>
@@ -384,11 +385,23 @@ Session *engine_session(Engine *engine, int sequence) {
     return sequence ? &engine->more[sequence - 1] : &engine->session;
 }
 
+// A shape's name is the model that synth would write, on devices that make its numbers by themselves.
+static bool open_weights(Engine *engine, const char *dir, const Device *device, Error *e) {
+    if (!synth_named(dir)) return model_open(&engine->model, &engine->weights, dir, e);
+    return device->backend == &cuda_backend
+               ? synth_open(&engine->model, &engine->weights, dir, e)
+               : error_input(
+                     e,
+                     "'%s' is a shape, whose weights only device cuda makes: 'outpace model synth %s DIR' "
+                     "writes them into a directory",
+                     dir, dir);
+}
+
 bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, EngineMemory *memory, Error *e) {
     Opening w;
     *engine = (Engine){0};
     if (!choose_device(&w, o, e)) return false;
-    bool ok = w.device->weights ? model_open(&engine->model, &engine->weights, dir, e)
+    bool ok = w.device->weights ? open_weights(engine, dir, w.device, e)
                                 : model_open_config(&engine->model, dir, e);
     ok = ok && choose_rest(&w, &engine->model, o, e) && open_tokenizer(engine, dir, e) &&
          (o->weights == WEIGHTS_MAPPED ||

@@ -88,6 +88,13 @@ void file_unmap(FileView *view) {
     *view = (FileView){0};
 }
 
+bool file_empty(size_t size, FileView *view, Error *e) {
+    void *data = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (data == MAP_FAILED) return error_system(e, "no room for %zu bytes: %s", size, strerror(errno));
+    *view = (FileView){.data = data, .size = size};
+    return true;
+}
+
 // If the file ends early, it was truncated after it was opened.
 static bool read_all(int fd, char *data, size_t size, const char *path, Error *e) {
     for (size_t done = 0; done < size;) {

@@ -25,6 +25,9 @@ typedef struct FileView {
 bool file_map(const char *path, FileView *view, Error *e);
 void file_unmap(FileView *view);
 
+// Memory of zeros in a view's form, none of which is taken before it's written to.
+bool file_empty(size_t size, FileView *view, Error *e);
+
 // False with e filled if the file changed or is gone since it was mapped: a mapping shows what others write
 // to its file. A view that isn't a mapping doesn't change.
 bool file_is_unchanged(const FileView *view, const char *path, Error *e);

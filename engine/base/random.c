@@ -2,28 +2,13 @@
 // returns.
 #include "engine/base/random.h"
 
+#include "engine/base/philox.h"
+
 #include <assert.h>
 #include <math.h>
 
-typedef struct {
-    uint32_t v[4];
-} Block;
-
-static Block philox_round(Block c, uint32_t k0, uint32_t k1) {
-    uint64_t a = (uint64_t)0xD2511F53u * c.v[0], b = (uint64_t)0xCD9E8D57u * c.v[2];
-    return (Block){
-        {(uint32_t)(b >> 32) ^ c.v[1] ^ k0, (uint32_t)b, (uint32_t)(a >> 32) ^ c.v[3] ^ k1, (uint32_t)a}};
-}
-
 uint64_t random_at(uint64_t seed, uint64_t stream, uint64_t counter) {
-    Block c = {{(uint32_t)counter, (uint32_t)(counter >> 32), (uint32_t)stream, (uint32_t)(stream >> 32)}};
-    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
-    for (int i = 0; i < 10; i++) {
-        c = philox_round(c, k0, k1);
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    return c.v[0] | (uint64_t)c.v[1] << 32;
+    return philox_at(seed, stream, counter);
 }
 
 uint64_t random_bits(Random *r) { return random_at(r->seed, r->stream, r->counter++); }

@@ -2,6 +2,8 @@
 //
 // Packed (weight_at): tiles of 16 rows are one after another along K, so a warp's weights of a stage are one
 // run of 2 KB for each 16 rows. Codes (codes.cuh) are in the same order, in runs of 1 KB or 512 bytes.
+#include "engine/base/philox.h"
+#include "engine/cuda/numbers.h"
 #include "engine/cuda/rows.cuh"
 #include "engine/cuda/runtime.h"
 
@@ -44,6 +46,26 @@ __global__ void __launch_bounds__(PACK_THREADS) pack_codes(Pack p) {
         size_t at = scale_place(p.to, packed_row(p, i / groups), (int)(i % groups));
         ((uint16_t *)p.to.data)[at] = ((const uint16_t *)p.scales)[i];
     }
+}
+
+__global__ void __launch_bounds__(PACK_THREADS) numbers(Numbers n) {
+    size_t step = (size_t)gridDim.x * PACK_THREADS;
+    for (size_t i = (size_t)blockIdx.x * PACK_THREADS + threadIdx.x; i < n.count; i += step) {
+        size_t at = n.first + i;
+        if (n.bytes) {
+            ((uint8_t *)n.to)[i] = (uint8_t)(philox_at(n.seed, n.stream, at / 8) >> at % 8 * 8);
+            continue;
+        }
+        uint64_t bits = philox_at(n.seed, n.stream, at / 4) >> at % 4 * 16;
+        float u = ((float)(bits & 0xffff) + 0.5f) * 0x1p-15f - 1.0f;
+        put_number(n.dtype, n.to, i, n.centre + n.spread * u);
+    }
+}
+
+void gpu_numbers(const Numbers *n, void *stream) {
+    const size_t most = 4096;
+    size_t blocks = (n->count + PACK_THREADS - 1) / PACK_THREADS;
+    LAUNCH(numbers, (unsigned)(blocks < most ? blocks : most), PACK_THREADS, 0, stream, *n);
 }
 
 void gpu_pack(const Pack *p, void *stream) {

@@ -13,7 +13,9 @@
 // doesn't have keeps data NULL.
 #include "engine/cuda/instance.h"
 #include "engine/cuda/memory.h"
+#include "engine/cuda/numbers.h"
 
+#include "engine/model/synth.h"
 #include "engine/model/weights.h"
 
 #include <assert.h>
@@ -324,6 +326,35 @@ static void copy_rows(void *to, const Tensor *t, int first, int rows, bool coded
         tensor_decode_row(t, (size_t)(first + r), (uint16_t *)to + (size_t)r * (size_t)t->columns);
 }
 
+// Makes rows on the device by the rule of a model without files; only the scales of codes are in memory here.
+static bool make_rows(Loader *l, const SynthRun *r, const Tensor *t, const Pack *p, Error *e) {
+    Staging *s = &l->staging[l->turn];
+    size_t row = r->bytes ? tensor_row_bytes(t) : (size_t)t->columns, scales = tensor_row_scale_bytes(t);
+    Numbers n = {.to = l->device[l->turn],
+                 .dtype = t->dtype,
+                 .bytes = r->bytes,
+                 .seed = r->seed,
+                 .stream = r->stream,
+                 .first = r->first + (size_t)p->first * row,
+                 .count = (size_t)p->rows * row,
+                 .centre = r->centre,
+                 .spread = r->spread};
+    gpu_numbers(&n, l->c->stream);
+    if (!r->bytes) return true;
+    memcpy(staging_begin(s), (const unsigned char *)t->codes.scales + (size_t)p->first * scales,
+           (size_t)p->rows * scales);
+    return staging_send(l->c, s, (unsigned char *)l->device[l->turn] + n.count, (size_t)p->rows * scales, e);
+}
+
+static bool send_rows(Loader *l, const Tensor *t, const Pack *p, size_t row, Error *e) {
+    SynthRun r;
+    if (synth_run(l->c->model->numbers, t, &r) && r.bytes == (p->to.bits != 0))
+        return make_rows(l, &r, t, p, e);
+    Staging *s = &l->staging[l->turn];
+    copy_rows(staging_begin(s), t, p->first, p->rows, p->to.bits);
+    return staging_send(l->c, s, l->device[l->turn], (size_t)p->rows * row, e);
+}
+
 static bool load_tensor(Loader *l, const Tensor *t, Pack *p, Error *e) {
     bool coded = p->to.bits;
     size_t row =
@@ -334,12 +365,11 @@ static bool load_tensor(Loader *l, const Tensor *t, Pack *p, Error *e) {
     p->columns = t->columns;
     read_ahead(t);
     for (p->first = 0; p->first < t->rows; p->first += p->rows) {
-        Staging *s = &l->staging[l->turn ^= 1];
+        l->turn ^= 1;
         p->rows = t->rows - p->first < at_once ? t->rows - p->first : at_once;
         p->from = l->device[l->turn];
         p->scales = (const unsigned char *)p->from + (size_t)p->rows * tensor_row_bytes(t);
-        copy_rows(staging_begin(s), t, p->first, p->rows, coded);
-        if (!staging_send(l->c, s, l->device[l->turn], (size_t)p->rows * row, e)) return false;
+        if (!send_rows(l, t, p, row, e)) return false;
         gpu_pack(p, l->c->stream);
     }
     return cuda_ok(l->c, gpu_launched(), "cannot pack weights", e);

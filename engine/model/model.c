@@ -9,6 +9,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/text.h"
 #include "engine/model/config.h"
+#include "engine/model/synth.h"
 #include "engine/model/weights.h"
 
 #include <assert.h>
@@ -283,6 +284,7 @@ void model_close(ModelWeights *w) {
     mem_free(w->layers);
     mem_free(w->experts);
     mem_free(w->dir);
+    synth_numbers_free(w->numbers);
     *w = (ModelWeights){0};
 }
 
@@ -499,8 +501,9 @@ static void add_file(const WeightFile *file, Text *out) {
 
 bool model_identity(const ModelWeights *w, const char *dir, char out[SHA256_TEXT], Error *e) {
     Text all = {0};
-    bool ok = gguf_named(dir) || add_config(dir, &all, e);
-    for (int i = 0; i < w->file_count; i++) add_file(&w->files[i], &all);
+    bool ok = w->numbers || gguf_named(dir) || add_config(dir, &all, e);
+    if (w->numbers) text_puts(&all, synth_config(w->numbers));
+    for (int i = 0; i < w->file_count && !w->numbers; i++) add_file(&w->files[i], &all);
     ok = ok && sha256_bytes(text_get(&all), all.length, out, e);
     text_release(&all);
     return ok;

@@ -59,7 +59,8 @@ typedef struct ModelWeights {
     Tensor *experts;      // those of all layers with experts
     void **rearranged;    // (rearranged_count): weights that files store in another form (weights.h)
     size_t rearranged_count, rearranged_capacity;
-    bool held; // weights are in the process's own memory, not in the files' pages
+    bool held;                    // weights are in the process's own memory, not in the files' pages
+    struct SynthNumbers *numbers; // the rule of a model without files (synth.h); else NULL
 } ModelWeights;
 
 typedef struct Model {
@@ -90,6 +91,7 @@ typedef struct Model {
     int valued;           // weights that files have as codes, and memory as values
     int unused_layers;    // in the files, after those of config.json
     int name_form;        // of the files' tensors (weights.c)
+    const struct SynthNumbers *numbers; // a device makes weights by this rule (synth.h); NULL: they are there
 } Model;
 
 // dir may also be the path of a GGUF file, which has all of this in one. Its quantised tensors become codes

@@ -118,10 +118,25 @@ static TensorPlan *add(Plan *p, Part part) {
     return &p->out.tensors[p->out.count++];
 }
 
+bool quantise_codes(const WeightSpec *s) {
+    return s->name[0] && !s->vector && s->which != W_POSITIONS && s->which != W_ROUTER &&
+           s->which != W_SHARED_ROUTER;
+}
+
 // Embedding and head have 8 bits.
+bool quantise_plan(const WeightSpec *s, int bits, int group, TensorPlan *codes, TensorPlan *scales,
+                   Error *e) {
+    size_t rows = (size_t)s->rows, columns = (size_t)s->columns;
+    int own = s->which == W_EMBEDDING || s->which == W_HEAD ? 8 : bits;
+    *codes = (TensorPlan){.rows = rows, .columns = columns * (size_t)own / 8, .bits = own};
+    memcpy(codes->name, s->name, sizeof codes->name);
+    *scales = (TensorPlan){.rows = rows, .columns = columns / (size_t)group, .dtype = DTYPE_F16};
+    return scales_name(scales->name, s->name) ||
+           error_input(e, "the name of tensor '%s' is too long", s->name);
+}
+
 static bool add_matrix(Plan *p, const WeightSpec *s, const Tensor *from, Error *e) {
-    int bits = s->which == W_EMBEDDING || s->which == W_HEAD ? 8 : p->o->bits;
-    size_t rows = (size_t)s->rows, columns = (size_t)s->columns, group = (size_t)p->o->group;
+    size_t columns = (size_t)s->columns, group = (size_t)p->o->group;
     if (from->codes.bits)
         return error_input(
             e, "tensor '%s' of '%s' has codes of %d bits already: give the bf16, f16 or f32 original",
@@ -130,18 +145,16 @@ static bool add_matrix(Plan *p, const WeightSpec *s, const Tensor *from, Error *
         return error_input(e, "tensor '%s' of '%s' has %zu columns, which groups of %zu don't divide%s",
                            s->name, p->o->from, columns, group,
                            columns % GROUP_LEAST ? ": it can't be quantised" : "; take a smaller --group");
-    TensorPlan *t = add(p, (Part){from, PART_CODES, bits});
-    *t = (TensorPlan){.rows = rows, .columns = columns * (size_t)bits / 8, .bits = bits};
-    memcpy(t->name, s->name, sizeof t->name);
-    t = add(p, (Part){from, PART_SCALES, bits});
-    *t = (TensorPlan){.rows = rows, .columns = columns / group, .dtype = DTYPE_F16};
-    return scales_name(t->name, s->name) || error_input(e, "the name of tensor '%s' is too long", s->name);
+    TensorPlan codes, scales;
+    if (!quantise_plan(s, p->o->bits, p->o->group, &codes, &scales, e)) return false;
+    *add(p, (Part){from, PART_CODES, codes.bits}) = codes;
+    *add(p, (Part){from, PART_SCALES, codes.bits}) = scales;
+    return true;
 }
 
 static bool add_weight(Plan *p, const WeightSpec *s, const Tensor *from, Error *e) {
     if (!s->name[0]) return true;
-    if (s->vector || s->which == W_POSITIONS || s->which == W_ROUTER || s->which == W_SHARED_ROUTER)
-        return tensor_plan(s, from->dtype, add(p, (Part){from, PART_KEPT, 0}));
+    if (!quantise_codes(s)) return tensor_plan(s, from->dtype, add(p, (Part){from, PART_KEPT, 0}));
     return add_matrix(p, s, from, e);
 }
 

@@ -13,7 +13,7 @@
 // marked by the name of the original and the start of its hash (Model.quantised).
 #pragma once
 #include "engine/base/progress.h"
-#include "engine/model/model.h"
+#include "engine/model/weights_out.h"
 
 typedef struct QuantiseOptions {
     const char *from;   // a model's directory
@@ -27,6 +27,10 @@ typedef struct QuantiseOptions {
 // Writes into dir by the rules of made.h. Refuses models of codes, and groups that don't divide the columns
 // of a matrix.
 bool model_quantise(const char *dir, const QuantiseOptions *o, Error *e);
+
+// Whether a weight is coded; the tensors of its codes and scales.
+bool quantise_codes(const WeightSpec *s);
+bool quantise_plan(const WeightSpec *s, int bits, int group, TensorPlan *codes, TensorPlan *scales, Error *e);
 
 // The scale and codes of a group of n <= GROUP_MOST numbers: n codes of 8 bits, or n / 2 bytes of 4.
 uint16_t quantise_group(const float *x, int n, int bits, unsigned char *codes);

@@ -1,16 +1,19 @@
 // Parses the config like any other, plans the stored tensors, and has weights_out write them.
 #include "engine/model/synth.h"
 
+#include "engine/base/file.h"
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/base/random.h"
 #include "engine/base/text.h"
 #include "engine/model/config.h"
 #include "engine/model/made.h"
+#include "engine/model/quantise.h"
 #include "engine/model/weights_out.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char MARK[] = "outpace_synth"; // the maker's key in config.json
@@ -92,11 +95,13 @@ static void add_tensor(Plan *p, const WeightSpec *s, bool is_head) {
 // In a list of tensors, by far the most rows belong to the projection to the vocabulary.
 static bool is_head(const WeightSpec *s) { return !s->vector && s->rows > s->columns * 4; }
 
+static uint64_t stream_of(int tensor) { return STREAM_WEIGHTS + ((uint64_t)tensor << 8); }
+
 // Four numbers come from one draw. The stream is the tensor's number.
 static void fill(const void *source, int tensor, size_t from, size_t count, unsigned char *out) {
     const Plan *p = source;
     Values v = p->values[tensor];
-    uint64_t stream = STREAM_WEIGHTS + ((uint64_t)tensor << 8), bits = 0;
+    uint64_t stream = stream_of(tensor), bits = 0;
     for (size_t i = 0; i < count; i++) {
         size_t at = from + i;
         if (i == 0 || at % 4 == 0) bits = random_at(p->seed, stream, at / 4) >> 16 * (at % 4);
@@ -197,6 +202,163 @@ bool model_synth(const char *dir, const SynthOptions *o, Error *e) {
     json_decref(config);
     plan_release(&p);
     return ok;
+}
+
+// --- without files. Tensors are one after another in memory that stays empty, as in a file.
+
+typedef struct SynthNumbers {
+    Plan plan;
+    StoredTensor *stored; // (plan.out.count), in the order of the plan
+    const unsigned char *memory;
+    char *config;
+} SynthNumbers;
+
+enum { BITS_GROUP = 32, LINE = 64 };
+static const uint16_t SCALE = 0x1400; // f16 of 2^-10
+
+// The shape in front of ":8" or ":4".
+static bool split_name(const char *name, char shape[SHARD_NAME], int *bits) {
+    size_t n = strlen(name);
+    *bits = n > 2 && name[n - 2] == ':' && strchr("48", name[n - 1]) ? name[n - 1] - '0' : 0;
+    return snprintf(shape, SHARD_NAME, "%.*s", (int)(*bits ? n - 2 : n), name) < SHARD_NAME;
+}
+
+bool synth_named(const char *name) {
+    char shape[SHARD_NAME];
+    int bits;
+    if (!split_name(name, shape, &bits)) return false;
+    size_t n = strlen(shape);
+    if (n > 5 && strcmp(shape + n - 5, ".json") == 0) return file_exists(shape);
+    if (file_exists(name) || strchr(name, '/')) return false;
+    char *path = shape_file(shape, NULL);
+    bool known = path != NULL;
+    mem_free(path);
+    return known;
+}
+
+static StoredTensor stored_as(const TensorPlan *t, size_t *at) {
+    StoredTensor s = {.begin = *at, .end = *at + plan_bytes(t)};
+    memcpy(s.name, t->name, sizeof s.name);
+    snprintf(s.dtype, sizeof s.dtype, "%s", t->bits == 8 ? "I8" : t->bits == 4 ? "U8" : dtype_name(t->dtype));
+    if (t->planes) s.dims[s.rank++] = (int64_t)t->planes;
+    if (!t->vector) s.dims[s.rank++] = (int64_t)t->rows;
+    s.dims[s.rank++] = (int64_t)t->columns;
+    *at = (s.end + LINE - 1) / LINE * LINE;
+    return s;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const StoredTensor *)a)->name, ((const StoredTensor *)b)->name);
+}
+
+// Codes and scales of every matrix that quantise.h codes, too.
+static bool plan_codes(Plan *p, const Model *m, Error *e) {
+    Values none = {0};
+    plan_init(p, 2 * (size_t)weights_count(m));
+    for (int i = 0; i < weights_count(m); i++) {
+        WeightSpec s = weights_at(m, i);
+        TensorPlan *t = &p->out.tensors[p->out.count];
+        if (!quantise_codes(&s)) {
+            add_tensor(p, &s, false);
+            continue;
+        }
+        if (s.columns % BITS_GROUP)
+            return error_input(e, "tensor '%s' has %d columns, which groups of %d don't divide", s.name,
+                               s.columns, BITS_GROUP);
+        if (!quantise_plan(&s, m->bits, BITS_GROUP, &t[0], &t[1], e)) return false;
+        for (int k = 0; k < 2; k++) p->values[p->out.count++] = none;
+    }
+    return true;
+}
+
+// The host reads vectors, tensors that are rearranged when they are bound, and scales.
+static void fill_here(SynthNumbers *n, const Model *m) {
+    unsigned char *memory = (unsigned char *)(uintptr_t)n->memory;
+    for (int i = 0; i < weights_count(m); i++) {
+        WeightSpec s = weights_at(m, i);
+        for (int k = 0; k < n->plan.out.count; k++) {
+            const TensorPlan *t = &n->plan.out.tensors[k];
+            bool own = strcmp(t->name, s.name) == 0 && !t->bits && (s.vector || s.form != STORED_AS_READ);
+            if (own) fill(&n->plan, k, 0, plan_bytes(t) / dtype_size(t->dtype), memory + n->stored[k].begin);
+        }
+    }
+    for (int k = 1; k < n->plan.out.count; k++)
+        for (size_t at = n->stored[k].begin; n->plan.out.tensors[k - 1].bits && at < n->stored[k].end;
+             at += sizeof SCALE)
+            memcpy(memory + at, &SCALE, sizeof SCALE);
+}
+
+static bool bind_numbers(Model *m, ModelWeights *w, SynthNumbers *n, const char *name, Error *e) {
+    size_t count = (size_t)n->plan.out.count, bytes = 0;
+    n->stored = mem_new(count, sizeof *n->stored);
+    for (size_t i = 0; i < count; i++) n->stored[i] = stored_as(&n->plan.out.tensors[i], &bytes);
+    if (!file_empty(bytes, &w->files[w->file_count].view, e)) return false;
+    WeightFile *file = &w->files[w->file_count++];
+    snprintf(file->name, SHARD_NAME, "the numbers of synth");
+    n->memory = file->view.data;
+    fill_here(n, m);
+    StoredTensor *sorted = mem_new(count, sizeof *sorted);
+    memcpy(sorted, n->stored, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, by_name);
+    Shard shard = {{sorted, count}, file->view.data, file->name};
+    bool ok = weights_bind(m, w, &shard, 1, name, e);
+    mem_free(sorted);
+    m->numbers = n;
+    return ok;
+}
+
+bool synth_open(Model *m, ModelWeights *w, const char *name, Error *e) {
+    char shape[SHARD_NAME], set[96];
+    int bits;
+    split_name(name, shape, &bits);
+    snprintf(set, sizeof set,
+             "quantization_config={\"quant_method\": \"outpace\", \"bits\": %d, \"group_size\": %d}", bits,
+             BITS_GROUP);
+    const char *const sets[] = {set};
+    SynthOptions o = {.shape = shape, .sets = sets, .set_count = bits ? 1 : 0};
+    json_t *config = read_config(&o, e);
+    *m = (Model){0};
+    *w = (ModelWeights){.dir = mem_text(name, strlen(name))};
+    bool ok = config && describe(config, shape, m, e);
+    if (ok) {
+        w->numbers = mem_new(1, sizeof *w->numbers);
+        w->numbers->plan.dtype = m->dtype;
+        w->numbers->config = json_text(config, 0);
+        w->files = mem_new(1, sizeof *w->files);
+        if (bits) ok = plan_codes(&w->numbers->plan, m, e);
+        else plan_model(&w->numbers->plan, m);
+        weights_take_layers(m, w);
+        ok = ok && bind_numbers(m, w, w->numbers, name, e);
+    }
+    json_decref(config);
+    if (ok) return true;
+    model_close(w);
+    *m = (Model){0};
+    return false;
+}
+
+bool synth_run(const SynthNumbers *n, const Tensor *t, SynthRun *out) {
+    for (int i = 0; n && i < n->plan.out.count; i++) {
+        const TensorPlan *p = &n->plan.out.tensors[i];
+        size_t at = (size_t)t->data - (size_t)n->memory;
+        if (at < n->stored[i].begin || at >= n->stored[i].end) continue;
+        at -= n->stored[i].begin;
+        Values v = n->plan.values[i];
+        *out = (SynthRun){n->plan.seed, stream_of(i), p->bits ? at : at / dtype_size(p->dtype),
+                          v.centre,     v.spread,     p->bits != 0};
+        return true;
+    }
+    return false;
+}
+
+const char *synth_config(const SynthNumbers *n) { return n->config; }
+
+void synth_numbers_free(SynthNumbers *n) {
+    if (!n) return;
+    mem_free(n->config);
+    mem_free(n->stored);
+    plan_release(&n->plan);
+    mem_free(n);
 }
 
 bool synth_tensors(const char *dir, const SynthTensors *t, Error *e) {

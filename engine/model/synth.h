@@ -30,6 +30,29 @@ bool model_synth(const char *dir, const SynthOptions *o, Error *e);
 // The model that model_synth would write, without weights; nothing is written.
 bool synth_describe(const SynthOptions *o, Model *out, Error *e);
 
+// --- without files
+
+// Whether a model's name is that of a shape, and of nothing on the disk, or the path of a config.json; with
+// :8 or :4 behind it for so many bits.
+bool synth_named(const char *name);
+
+// Opens the model that model_synth would write from the seed 0, without files: a device makes its matrices by
+// synth_run, and their memory here is empty (zeros, unless touched none of it is taken). Vectors are there.
+// In 8 and 4 bits codes are random, and scales are all alike.
+bool synth_open(Model *m, ModelWeights *w, const char *name, Error *e);
+
+// The numbers of a tensor's rows, from its first element on: centre +- spread, four from each draw of the
+// stream. Of codes: their bytes, eight from each draw. False for a tensor that is in memory.
+typedef struct SynthRun {
+    uint64_t seed, stream;
+    size_t first;
+    float centre, spread;
+    bool bytes;
+} SynthRun;
+bool synth_run(const struct SynthNumbers *n, const Tensor *t, SynthRun *out);
+const char *synth_config(const struct SynthNumbers *n); // all that they depend on
+void synth_numbers_free(struct SynthNumbers *n);        // takes NULL
+
 // Writes a directory of any tensors, such as an adapter's, by the same rules: model.safetensors with random
 // weights, and a config.json.
 typedef struct SynthTensors {

@@ -44,14 +44,14 @@ bool tensor_plan(const WeightSpec *s, Dtype dtype, TensorPlan *out) {
 
 static size_t size_of(const TensorPlan *t) { return t->bits ? 1 : dtype_size(t->dtype); }
 static size_t elements_of(const TensorPlan *t) { return (t->planes ? t->planes : 1) * t->rows * t->columns; }
-static size_t bytes_of(const TensorPlan *t) { return elements_of(t) * size_of(t); }
+size_t plan_bytes(const TensorPlan *t) { return elements_of(t) * size_of(t); }
 static bool is_wide(const TensorPlan *t) { return size_of(t) == sizeof(float); }
 
 static void check(const WeightsOut *w) {
     size_t bytes = 0;
     for (int i = 0; i < w->count; i++) {
         assert(w->tensors[i].shard >= (i ? w->tensors[i - 1].shard : 0) && w->tensors[i].shard < w->shards);
-        bytes += bytes_of(&w->tensors[i]);
+        bytes += plan_bytes(&w->tensors[i]);
     }
     assert(bytes == w->bytes && w->written <= w->bytes);
     (void)bytes;
@@ -62,7 +62,7 @@ static void choose_shards(WeightsOut *w) {
     w->shards = 0;
     w->bytes = w->written = 0;
     for (int i = 0; i < w->count; i++) {
-        size_t bytes = bytes_of(&w->tensors[i]);
+        size_t bytes = plan_bytes(&w->tensors[i]);
         if (at && at + bytes > most) {
             w->shards++;
             at = 0;
@@ -147,8 +147,9 @@ static void header_text(const WeightsOut *w, int shard, Text *t) {
         const TensorPlan *x = &w->tensors[i];
         assert(at % size_of(x) == 0);
         const char *dtype = x->bits == 8 ? "I8" : x->bits == 4 ? "U8" : dtype_name(x->dtype);
-        safetensors_entry(t, x->name, dtype, x->planes, x->vector ? 0 : x->rows, x->columns, at, bytes_of(x));
-        at += bytes_of(x);
+        safetensors_entry(t, x->name, dtype, x->planes, x->vector ? 0 : x->rows, x->columns, at,
+                          plan_bytes(x));
+        at += plan_bytes(x);
     }
     safetensors_end(t);
 }

@@ -40,6 +40,7 @@ static inline void weight_put(Dtype dtype, unsigned char *out, size_t i, float x
 // The tensor that stores a weight. False for a weight that the architecture lacks, and for the later parts of
 // a fused tensor.
 bool tensor_plan(const WeightSpec *s, Dtype dtype, TensorPlan *out);
+size_t plan_bytes(const TensorPlan *t);
 
 // False, before anything is written, if the disk has no room.
 bool weights_out(WeightsOut *w, const char *dir, Error *e);

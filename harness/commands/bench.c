@@ -324,6 +324,8 @@ const Command command_bench = {
         "\n"
         "A stand-in is a model with the shape of a published one, whose weights are copied (inflated) or "
         "random.\n"
+        "On a GPU MODEL may be a shape's name ('outpace model shapes'): the card makes the weights that\n"
+        "'outpace model synth' would write, and no file is read; SHAPE:8 and SHAPE:4 are of so many bits.\n"
         "Weights are read faster from huge pages; the share of memory in them is printed, and docs/speed.md\n"
         "explains how to raise it. One token is timed again after each context's points: if its time has\n"
         "changed, the machine has, and slowdowns may be wrong: measure again.\n"
@@ -333,7 +335,8 @@ const Command command_bench = {
         "  outpace bench MODEL --k 1,5,10 --w 2..14+2 --layout batch --csv > surface.csv\n"
         "  outpace bench MODEL --tokens 1,4,16 --batch 1,2,4,8 --context 100\n"
         "  outpace bench MODEL --tokens 1 --context 100 --prefill 1024\n"
-        "  outpace bench MODEL --adapter EAGLE --tokens 1,2,10\n",
+        "  outpace bench MODEL --adapter EAGLE --tokens 1,2,10\n"
+        "  outpace bench llama2-7b --device cuda\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .shared = MODEL_SET(offsetof(BenchArguments, engine), "context merge max_rows batch"),

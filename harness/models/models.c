@@ -7,6 +7,7 @@
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/core/batch.h"
+#include "engine/model/synth.h"
 #include "engine/model/adapter.h"
 #include "engine/model/model.h"
 #include "harness/cli/terminal.h"
@@ -322,8 +323,11 @@ bool content_adapter(const Model *target, const char *dir, char out[SHA256_TEXT]
 bool content_model(const char *dir, bool weights, char out[SHA256_TEXT], Error *e) {
     Model m;
     ModelWeights w = {.dir = NULL};
-    if (!(weights ? model_open(&m, &w, dir, e) : model_open_config(&m, dir, e))) return false;
-    bool ok = model_identity(&w, dir, out, e);
+    bool ok = weights && synth_named(dir) ? synth_open(&m, &w, dir, e)
+              : weights                   ? model_open(&m, &w, dir, e)
+                                          : model_open_config(&m, dir, e);
+    if (!ok) return false;
+    ok = model_identity(&w, dir, out, e);
     model_close(&w);
     return ok;
 }

@@ -6,7 +6,11 @@
 
 #include "engine/core/session.h"
 #include "engine/cuda/cuda.h"
+#include "engine/engine.h"
+#include "engine/model/synth.h"
+#include "tests/support/child.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -221,11 +225,65 @@ static void rounded_weights_are_told(void **state) {
     }
 }
 
+// Logits of the third of three tokens.
+static void logits_of(const char *model, float *logits, size_t bytes) {
+    Engine engine;
+    Error e = {0};
+    EngineOptions o = {.device = "cuda", .context = 64};
+    if (!engine_open(&engine, model, &o, NULL, &e)) fail_msg("%s: %s", model, e.text);
+    run_chain(&engine.session, NULL, logits, bytes);
+    engine_close(&engine);
+}
+
+// A shape opens the model that synth writes, without files, in every form of its tensors; and in 8 and 4
+// bits.
+static void a_shape_needs_no_files(void **state) {
+    static const char *const shapes[] = {"tiny", "phi3-mini", "160m-moe"}; // phi3's tensors are fused
+    static const char *const sets[] = {
+        "hidden_size=64",      "intermediate_size=160",       "moe_intermediate_size=96",
+        "num_hidden_layers=2", "num_attention_heads=4",       "num_key_value_heads=2",
+        "vocab_size=512",      "num_local_experts=4",         "num_experts_per_tok=2",
+        "head_dim=16",         "max_position_embeddings=512", "eos_token_id=2",
+        "pad_token_id=0"};
+    enum { VOCABULARY = 512, SETS = sizeof sets / sizeof *sets };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        float files[VOCABULARY], none[VOCABULARY], coded[VOCABULARY];
+        char name[4096], bits[4200];
+        Error e = {0};
+        SynthOptions o = {.shape = shapes[i], .sets = sets, .set_count = i ? SETS : 0};
+        snprintf(name, sizeof name, "%s", folder_path(*state, shapes[i]));
+        if (!model_synth(name, &o, &e)) fail_msg("%s: %s", shapes[i], e.text);
+        logits_of(name, files, sizeof files);
+        snprintf(name, sizeof name, "%s/config.json", folder_path(*state, shapes[i]));
+        logits_of(i ? name : "tiny", none, sizeof none);
+        if (memcmp(files, none, sizeof files))
+            fail_msg("%s: the first logit is %.9g without files, wanted %.9g", shapes[i], (double)none[0],
+                     (double)files[0]);
+        for (int b = 4; b <= 8; b += 4) {
+            snprintf(bits, sizeof bits, "%s:%d", i ? name : "tiny", b);
+            logits_of(bits, coded, sizeof coded);
+            assert_true(memcmp(coded, none, sizeof coded) != 0 && isfinite(coded[0]));
+        }
+    }
+    Engine engine;
+    Error e = {0};
+    assert_false(engine_open(&engine, "tiny", &(EngineOptions){.device = "cpu"}, NULL, &e));
+    assert_string_equal(
+        e.text,
+        "'tiny' is a shape, whose weights only device cuda makes: 'outpace model synth tiny DIR' writes "
+        "them into a directory");
+    assert_int_equal(simt_live_bytes(), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_does_not_fit_is_told),  cmocka_unit_test(every_allocation_fails_once),
-        cmocka_unit_test(what_cannot_run_is_refused), cmocka_unit_test(a_machine_without_a_driver_is_told),
-        cmocka_unit_test(two_models_side_by_side),    cmocka_unit_test(slower_ways_are_told),
-        cmocka_unit_test(rounded_weights_are_told)};
+        cmocka_unit_test(what_does_not_fit_is_told),
+        cmocka_unit_test(every_allocation_fails_once),
+        cmocka_unit_test(what_cannot_run_is_refused),
+        cmocka_unit_test(a_machine_without_a_driver_is_told),
+        cmocka_unit_test(two_models_side_by_side),
+        cmocka_unit_test(slower_ways_are_told),
+        cmocka_unit_test(rounded_weights_are_told),
+        cmocka_unit_test_setup_teardown(a_shape_needs_no_files, folder_setup, folder_teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
