@@ -42,6 +42,40 @@ double gpu_probe_mma(int rounds, int blocks, float *sink, void *stream) {
     return 2.0 * 16 * 8 * 16 * CHAINS * (THREADS / WARP) * (double)rounds * (double)blocks;
 }
 
+// The same by wgmma, from shared memory, by two warpgroups a block, as product.cu multiplies. Sums of code
+// that lacks it stay zero.
+enum { WIDE = 128, DEEP = 64, ROWS = 64 };
+struct ProbeTiles {
+    uint16_t a[THREADS / 128][DEEP / 8][ROWS / 8][64], b[WIDE / 8][DEEP / 8][64];
+};
+__global__ void __launch_bounds__(THREADS) probe_wgmma(int rounds, float *sink) {
+    SHARED(ProbeTiles, sm);
+    float sum[WIDE / 8][4], total = 0;
+    uint32_t *all = (uint32_t *)sm;
+    for (int i = (int)threadIdx.x; i < (int)(sizeof *sm / 4); i += THREADS)
+        all[i] = (0x3f80u + (uint32_t)i % 97) | 0xbf90u << 16;
+    if (HAS_WARPGROUPS) show_to_tensor_cores();
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < WIDE / 2; i++) sum[i / 4][i % 4] = 0;
+    for (int r = 0; r < rounds; r++) {
+        warpgroup_begin<WIDE>(sum);
+#pragma unroll
+        for (int k = 0; k < DEEP / 8; k += 2)
+            warpgroup_mma<DTYPE_BF16, WIDE>(sum, sm->a[threadIdx.x / 128][k], sizeof sm->a[0][0], sm->b[0][k],
+                                            sizeof sm->b[0]);
+        warpgroup_end<WIDE>(sum);
+    }
+#pragma unroll
+    for (int i = 0; i < WIDE / 2; i++) total += fabsf(sum[i / 4][i % 4]);
+    sink[(size_t)blockIdx.x * THREADS + threadIdx.x] = total;
+}
+
+double gpu_probe_wgmma(int rounds, int blocks, float *sink, void *stream) {
+    LAUNCH(probe_wgmma, (unsigned)blocks, THREADS, sizeof(ProbeTiles), stream, rounds, sink);
+    return 2.0 * ROWS * WIDE * DEEP * (THREADS / 128) * (double)rounds * (double)blocks;
+}
+
 // Chains that stay near 1. A turn of the loop has UNROLLED links, so that its counter costs little.
 __global__ void __launch_bounds__(THREADS) probe_fma(int rounds, float *sink) {
     float sum[CHAINS], x = 0.999f + 1e-6f * (float)threadIdx.x, y = 1.0009f - x;

@@ -65,10 +65,11 @@ int gpu_graph_end(void *stream, void **graph);
 int gpu_graph_run(void *graph, void *stream);
 int gpu_graph_close(void *graph);
 
-// The card's ceilings (probe.cu): reads `bytes`; or multiplies in registers, mma of bf16 or fma of f32, and
-// returns the operations.
+// The card's ceilings (probe.cu): reads `bytes`; or multiplies, bf16 by mma or wgmma or f32 by fma, and
+// returns the operations. Of code without wgmma the first number of `sink` is 0 afterwards.
 void gpu_probe_read(const void *data, size_t bytes, int blocks, uint32_t *sink, void *stream);
 double gpu_probe_mma(int rounds, int blocks, float *sink, void *stream);
+double gpu_probe_wgmma(int rounds, int blocks, float *sink, void *stream);
 double gpu_probe_fma(int rounds, int blocks, float *sink, void *stream);
 
 #ifdef __cplusplus

@@ -18,6 +18,7 @@ static void every_rate(void **state) {
         fail_msg("%s", e.text);
     assert_true(c.bytes_per_s > 0 && copies > 0);
     assert_true(c.operations_per_s[COMPUTE_BF16] > 0 && c.operations_per_s[COMPUTE_F32] > 0);
+    assert_string_equal(c.isa, "wgmma bf16, fma f32"); // which the simulated card has
     assert_int_equal(simt_live_bytes(), 0);
     assert_false(engine_copy_rate("cpu", &copies, &e) || e.kind != ERROR_NONE);
     assert_false(engine_copy_rate("cuda:1", &copies, &e));
