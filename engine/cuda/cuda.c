@@ -168,7 +168,7 @@ static Cuda *make_cards(const Model *model, const CudaCards *cards, const Backen
 
 static bool find_cards(Cuda *first, const BackendOptions *o, Error *e) {
     for (Cuda *c = first; c; c = c->next)
-        if (!device_find(c->ordinal, &c->facts, e) || !shape_fits(c, e) ||
+        if (!device_find(c->ordinal, &c->facts, e) || !shape_fits(c, e) || !choices_read(&c->choices, e) ||
             (o->fast && !(c->fast = fast_open(e))))
             return false;
     return true;

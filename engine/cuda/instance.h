@@ -78,6 +78,7 @@ struct Cuda {                  // one card
     void *cache_k, *cache_v, *step_k, *step_v, *q;
     void *copies_k, *copies_v; // (sequences, copies_room) of the caches, so many filled of each (copies.c)
     int copies[SEQUENCES_MAX], copies_room;
+    Choices choices;       // of how products are cut
     bool plain;            // attention isn't fused
     RowList *running;      // the run's rows; given_rows and step follow in the same block (turns.c)
     RowList *given_rows;   // those that were given hidden states

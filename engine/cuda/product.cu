@@ -319,22 +319,29 @@ static constexpr int stages_in(size_t room, size_t stage) {
     return (int)(room / stage < MOST_STAGES ? room / stage : MOST_STAGES);
 }
 template <Dtype FORMAT, int BITS, int N>
-static void launch_panels(const Product *p, int panels, const GpuFacts *card, void *stream) {
+static void launch_panels(const Product *p, int panels, Cutting cut, const GpuFacts *card, void *stream) {
     const size_t decoded = BITS < 16 ? sizeof(Values) : 0, stage = sizeof(Stage<BITS, N>);
     const int shallow = stages_in(SHALLOW - decoded, stage), deep = stages_in(DEEP - decoded, stage);
     // Panels of the same weights are neighbours: all but one read them from L2.
     dim3 grid((unsigned)(panels * p->w.splits), (unsigned)((p->w.rows + TILE_ROWS - 1) / TILE_ROWS),
               p->slices ? (unsigned)p->w.experts : 1);
-    if ((int)(grid.x * grid.y * grid.z) <= card->multiprocessors && card->shared_bytes >= DEEP)
-        launch<FORMAT, BITS, N, deep>(p, grid, panels, stream);
+    bool alone = cut == CUT_BY_ROWS ? (int)(grid.x * grid.y * grid.z) <= card->multiprocessors
+                                    : cut == CUT_32_DEEP || cut == CUT_64_DEEP || cut == CUT_128_DEEP;
+    if (alone && card->shared_bytes >= DEEP) launch<FORMAT, BITS, N, deep>(p, grid, panels, stream);
     else launch<FORMAT, BITS, N, shallow>(p, grid, panels, stream);
 }
 
+bool gpu_cut_takes(Cutting cut, int most) {
+    static const int rows[CUTS] = {0, NARROW_ROWS, 32, 32, 64, 64, 0, 0}; // 0: any number
+    return rows[cut] == 0 || most <= rows[cut];
+}
+
 template <Dtype FORMAT, int BITS>
-static void launch_rows(const Product *p, int most, const GpuFacts *card, void *stream) {
-    if (most <= 32) launch_panels<FORMAT, BITS, 32>(p, 1, card, stream);
-    else if (most <= 64) launch_panels<FORMAT, BITS, 64>(p, 1, card, stream);
-    else launch_panels<FORMAT, BITS, PANEL_ROWS>(p, product_panels(most), card, stream);
+static void launch_rows(const Product *p, int most, Cutting cut, const GpuFacts *card, void *stream) {
+    bool own = cut != CUT_BY_ROWS;
+    if (own ? cut <= CUT_32_DEEP : most <= 32) launch_panels<FORMAT, BITS, 32>(p, 1, cut, card, stream);
+    else if (own ? cut <= CUT_64_DEEP : most <= 64) launch_panels<FORMAT, BITS, 64>(p, 1, cut, card, stream);
+    else launch_panels<FORMAT, BITS, PANEL_ROWS>(p, product_panels(most), cut, card, stream);
 }
 
 void gpu_product(const Product *p, int most, const GpuFacts *card, void *stream) {
@@ -342,14 +349,16 @@ void gpu_product(const Product *p, int most, const GpuFacts *card, void *stream)
         gpu_product_plain(p, most, stream);
         return;
     }
-    if (most <= NARROW_ROWS) {
+    Cutting cut = (Cutting)p->w.cut[cut_size(most)];
+    if (!gpu_cut_takes(cut, most)) cut = CUT_BY_ROWS;
+    if (cut == CUT_NARROW || (cut == CUT_BY_ROWS && most <= NARROW_ROWS)) {
         gpu_product_narrow(p, most, stream);
         return;
     }
-    if (p->w.bits == 8) launch_rows<DTYPE_BF16, 8>(p, most, card, stream);
-    else if (p->w.bits == 4) launch_rows<DTYPE_BF16, 4>(p, most, card, stream);
-    else if (p->w.dtype == DTYPE_F16) launch_rows<DTYPE_F16, 16>(p, most, card, stream);
-    else launch_rows<DTYPE_BF16, 16>(p, most, card, stream);
+    if (p->w.bits == 8) launch_rows<DTYPE_BF16, 8>(p, most, cut, card, stream);
+    else if (p->w.bits == 4) launch_rows<DTYPE_BF16, 4>(p, most, cut, card, stream);
+    else if (p->w.dtype == DTYPE_F16) launch_rows<DTYPE_F16, 16>(p, most, cut, card, stream);
+    else launch_rows<DTYPE_BF16, 16>(p, most, cut, card, stream);
     if (p->w.splits == 1) return;
     int m = (p->w.rows + 15) / 16 * 16;
     size_t part = (size_t)m * PANEL_ROWS * (size_t)product_panels(most);

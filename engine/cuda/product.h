@@ -1,6 +1,7 @@
 // Matrices on the device, their product, and the use of its outputs. Plain data for C and CUDA.
 #pragma once
 #include "engine/core/shape.h"
+#include "engine/cuda/cutting.h"
 #include "engine/cuda/runtime.h"
 
 #ifdef __CUDACC__
@@ -35,11 +36,12 @@ typedef struct Matrix {
     int rows, columns, pitch; // pitch: columns with padding
     Dtype dtype;
     Form form;
-    bool library; // cuBLASLt multiplies it
-    int splits;   // parts of a packed product's sum
-    int experts;  // such matrices one after another, of as many experts; 0: one matrix
-    int bits;     // of a packed matrix's codes, 4 or 8 (codes.cuh); 0: it has values
-    int group;    // columns that share a scale, 32, 64 or 128
+    bool library;           // cuBLASLt multiplies it
+    int splits;             // parts of a packed product's sum
+    int experts;            // such matrices one after another, of as many experts; 0: one matrix
+    int bits;               // of a packed matrix's codes, 4 or 8 (codes.cuh); 0: it has values
+    int group;              // columns that share a scale, 32, 64 or 128
+    uint8_t cut[CUT_SIZES]; // Cutting, where one was measured to be the fastest (choices.c)
 } Matrix;
 size_t gpu_matrix_bytes(const Matrix *m); // of one
 

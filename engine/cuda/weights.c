@@ -50,6 +50,7 @@ static Matrix describe(const Cuda *c, const Tensor *const *t, int count, bool sp
     m.pitch = round_up(m.columns, tensor ? PACKED_K : PLAIN_K);
     if (m.form == FORM_PACKED && !experts) m.splits = gpu_product_splits(m.rows, m.pitch);
     if (keeps_codes(&m, t, count)) m.bits = t[0]->codes.bits, m.group = t[0]->codes.group;
+    choices_apply(&c->choices, &m);
     return m;
 }
 

@@ -139,6 +139,13 @@ static void check(bool packed, int splits, Dtype dtype, size_t step, uint64_t bi
         simt_settings.order = (SimtOrder)(i % SIMT_ORDERS);
         run(w, sizes[i].count, sizes[i].most, &w->card, got);
         compare(got, want, sizes[i].count, packed ? "tensor cores" : "plain");
+        for (int cut = 1; packed && step == 1 && cut < CUTS; cut++) { // however rows are cut
+            if (!gpu_cut_takes((Cutting)cut, sizes[i].most) || (i + (size_t)cut) % 3) continue;
+            w->w.cut[cut_size(sizes[i].most)] = (uint8_t)cut;
+            run(w, sizes[i].count, sizes[i].most, &w->card, got);
+            w->w.cut[cut_size(sizes[i].most)] = CUT_BY_ROWS;
+            compare(got, want, sizes[i].count, "another cut");
+        }
         if (!packed || sizes[i].most <= 16) continue; // they don't differ
         run(w, sizes[i].count, sizes[i].most, &busy, got);
         compare(got, want, sizes[i].count, "tensor cores, few stages");

@@ -1,0 +1,32 @@
+// How the rows of a packed product are cut into blocks: all ways give the same bits. NARROW is for up to 16
+// rows, the others for as many as they are named after, 128 for any number; DEEP has a processor to itself
+// and fetches further ahead.
+#pragma once
+#include <stdbool.h>
+
+typedef enum {
+    CUT_BY_ROWS,
+    CUT_NARROW,
+    CUT_32,
+    CUT_32_DEEP,
+    CUT_64,
+    CUT_64_DEEP,
+    CUT_128,
+    CUT_128_DEEP,
+    CUTS
+} Cutting;
+enum { CUT_SIZES = 7 }; // of the rows that a launch is sized by: 8, 16, .. 512
+
+static inline int cut_size(int most) {
+    int i = 0;
+    while (i < CUT_SIZES - 1 && most > 8 << i) i++;
+    return i;
+}
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+bool gpu_cut_takes(Cutting cut, int most); // whether it is for so many rows
+#ifdef __cplusplus
+}
+#endif
