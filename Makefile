@@ -92,6 +92,7 @@ $(WRITE): $(WRITE_OBJECTS) $(filter $(BUILD)/engine/base/%,$(OBJECTS))
 include tests/tests.mk
 
 include tools/package/package.mk
+include tests/gpu/card.mk
 
 lint: $(OBJECTS) $(WRITE_OBJECTS) $(CUDA_C:%.c=$(BUILD)/%.o) $(BUILD)/engine/cuda/none.o
 	@./setup lint && tools/lint $(ROOMS) tools/reference tests
@@ -120,7 +121,7 @@ help:
 	@echo "make lint       format, headers alone, layers, banned calls, file-scope state, limits (tools/measure), cppcheck"
 	@echo "make portable   ./outpace-portable, which needs only a C library of 2018 (glibc $(GLIBC)) or newer"
 	@echo "make wheel      a Python wheel of it, for pip and uv, in build/; both cross-compile with MACHINE=aarch64"
-	@echo "make gpu-check  check the CUDA engine on a GPU; gpu-bench times it; gpu-bundle packs both for another machine (NVCC=/path/to/nvcc)"
+	@echo "make card       build/card.tar.gz: what tools/card checks and measures on a GPU, on this machine or another (NVCC=/path/to/nvcc)"
 	@echo "make man        the manual page, build/outpace.1"
 	@echo "make install    PREFIX=$(PREFIX); uninstall removes exactly what it put there"
 	@echo "make clean      remove everything that was built"

@@ -1,10 +1,9 @@
 # The CUDA engine, compiled twice: by nvcc, if there is one, for GPUs; and by the C++ compiler for the tests, which run
 # every kernel on the CPU (tests/simt). Part of the Makefile.
 # `make NVCC=/path/to/nvcc` chooses the toolkit, `make NVCC=` builds for the CPU. A build by CUDA 12 runs with older
-# drivers than one by 13 (CUDA_DRIVER), so the bundle prefers 12.
+# drivers than one by 13 (CUDA_DRIVER).
 ifeq ($(origin NVCC),undefined)
-NVCC    := $(firstword $(if $(filter gpu-bundle,$(MAKECMDGOALS)),$(lastword $(sort $(wildcard /usr/local/cuda-12*/bin/nvcc)))) \
-    $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
+NVCC    := $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
 endif
 NVCC_FOUND := $(NVCC)
 NVCC_VERSION := $(if $(NVCC),$(shell $(NVCC) --version 2>/dev/null | sed -n 's/.*release \([0-9.]*\).*/\1/p'))
@@ -100,27 +99,4 @@ endif
 cuda-note:
 	@[ -n "$(NVCC)" ] || echo "CUDA toolkit: $(if $(NVCC_OLD),$(NVCC_FOUND) is $(NVCC_OLD) and 12.0 is the oldest that will do,none found); building for the CPU"
 .PHONY: cuda-note
--include $(CUDA_OBJECTS:.o=.d) build/cuda/tests/ptx/planted.d $(PTX:.o=.d) $(SIMT:.o=.d) $(BUILD)/tests/gpu/real.d
-
-# The same tests on a GPU, with everything but the C library and cmocka linked in; cmocka is in the same folder.
-GPU_TESTS = $(patsubst %,build/gpu/%_test,attention batch batch_methods codes draw drafts exact golden long methods norm norm_heads product reference sampling top)
-build/gpu/%_test: $(BUILD)/tests/engine/cuda/%_test.o $(BUILD)/tests/gpu/real.o $(BUILD)/tools/package/compat.o $(BUILD)/libtests.a \
-    $(BUILD)/liboutpace.a | outpace-portable
-	@mkdir -p $(@D)
-	@cp -L $$($(CC) -print-file-name=libcmocka.so.0) $(@D)/
-	$(call say,LINK,$@)$(CC) $(LDFLAGS) -s $(filter %.o,$^) $(filter %.a,$^) -o $@ -Wl,-rpath,'$$ORIGIN' -lcmocka $(PORTABLE_LIBS)
-
-# For a machine with a GPU but no compiler: unpack outpace-gpu.tar.gz there and run the scripts from its folder. In a
-# checkout, which has the other files: `make gpu-bundle BUNDLED=`.
-BUNDLED = tests/fixtures/golden configs models/reference models/draft models/reference-kangaroo-2 models/reference-medusa
-gpu-tests: portable $(GPU_TESTS)
-gpu-bundle: gpu-tests
-	@strip outpace-portable
-	@tar -czf outpace-gpu.tar.gz outpace-portable build/gpu tools/gpu-check tools/gpu-bench $(BUNDLED)
-	@echo "made outpace-gpu.tar.gz by CUDA $(NVCC_VERSION), for NVIDIA drivers from $(CUDA_DRIVER) on$(if $(filter 580,$(CUDA_DRIVER)), (525 if NVCC is of CUDA 12))"
-	@echo "there: tools/gpu-check ./outpace-portable build/gpu, tools/gpu-bench ./outpace-portable results/gpu"
-gpu-check: gpu-tests
-	@tools/gpu-check ./outpace-portable build/gpu
-gpu-bench: portable
-	@tools/gpu-bench ./outpace-portable results/gpu
-.PHONY: gpu-tests gpu-bundle gpu-check gpu-bench
+-include $(CUDA_OBJECTS:.o=.d) build/cuda/tests/ptx/planted.d $(PTX:.o=.d) $(SIMT:.o=.d)
