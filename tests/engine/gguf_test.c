@@ -15,6 +15,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <zstd.h>
 
 static const char FOLDER[] = "tests/fixtures/gguf";
 static const double F32_TOLERANCE = 2e-5;
@@ -58,10 +59,51 @@ static bool is_rounded(const char *name) {
     return strcmp(name, "llama3-rope") == 0 || strcmp(name, "phi3-partial-longrope") == 0;
 }
 
-static void check_model(const char *name) {
-    char *path = mem_printf("%s/%s.gguf", FOLDER, name);
+// The bytes of all safetensors of a model, by name.
+static void read_shards(const char *dir, Text *out) {
+    struct dirent **files;
+    int count = scandir(dir, &files, NULL, alphasort);
+    for (int i = 0; i < count; i++) {
+        if (text_ends(files[i]->d_name, ".safetensors")) {
+            size_t size;
+            char *bytes = scratch_read(dir, files[i]->d_name, &size);
+            text_add(out, bytes, size);
+            mem_free(bytes);
+        }
+        free(files[i]);
+    }
+    free(files);
+}
+
+// NAME.gguf in `folder` from NAME.gguf.zst, which repeats nothing of the model's safetensors (its prefix).
+// The package's own bytes: a frame ends with their checksum.
+static char *unpack(const char *folder, const char *name, const char *dir) {
+    char *packed_name = mem_printf("%s.gguf.zst", name), *path = mem_printf("%s/%s.gguf", folder, name);
+    Text prefix = {0};
+    size_t packed_size;
+    char *packed = scratch_read(FOLDER, packed_name, &packed_size);
+    size_t size = (size_t)ZSTD_getFrameContentSize(packed, packed_size);
+    char *bytes = mem_new(size, 1);
+    ZSTD_DCtx *z = ZSTD_createDCtx();
+    read_shards(dir, &prefix);
+    ZSTD_DCtx_refPrefix(z, prefix.data, prefix.length);
+    size_t got = ZSTD_decompressDCtx(z, bytes, size, packed, packed_size);
+    if (got != size)
+        fail_msg("%s/%s over %s: %s", FOLDER, packed_name, dir,
+                 ZSTD_isError(got) ? ZSTD_getErrorName(got) : "it has another size");
+    scratch_write(folder, path + strlen(folder) + 1, bytes, size);
+    ZSTD_freeDCtx(z);
+    text_release(&prefix);
+    mem_free(bytes);
+    mem_free(packed);
+    mem_free(packed_name);
+    return path;
+}
+
+static void check_model(const char *folder, const char *name) {
     Golden g;
     golden_open(&g, name);
+    char *path = unpack(folder, name, g.dir);
     Engine engine;
     open_engine(&engine, path, CHOOSE_F32);
     double error = golden_error(&engine.session, &g, 64);
@@ -74,17 +116,14 @@ static void check_model(const char *name) {
 }
 
 static void golden_models(void **state) {
-    (void)state;
     int count = 0;
     DIR *d = opendir(FOLDER);
     assert_non_null(d);
     for (struct dirent *f; (f = readdir(d));) {
-        char name[256], golden[512];
-        if (!text_ends(f->d_name, ".gguf")) continue;
-        snprintf(name, sizeof name, "%.*s", (int)(strlen(f->d_name) - 5), f->d_name);
-        snprintf(golden, sizeof golden, "tests/fixtures/golden/%s", name);
-        if (!file_exists(golden)) continue;
-        check_model(name);
+        char name[256];
+        if (!text_ends(f->d_name, ".gguf.zst")) continue;
+        snprintf(name, sizeof name, "%.*s", (int)(strlen(f->d_name) - strlen(".gguf.zst")), f->d_name);
+        check_model(*state, name);
         count++;
     }
     closedir(d);
@@ -265,7 +304,7 @@ static void scales_that_are_not_finite(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(golden_models),
+        cmocka_unit_test_setup_teardown(golden_models, folder_setup, folder_teardown),
         cmocka_unit_test(values_of_blocks),
         cmocka_unit_test_setup_teardown(logits_of_blocks, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(file_types, folder_setup, folder_teardown),

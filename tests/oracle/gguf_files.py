@@ -5,7 +5,8 @@
     /tmp/oracle/bin/python tests/oracle/gguf_files.py
 
 Writes to tests/fixtures/gguf/:
-    NAME.gguf         the model of tests/fixtures/golden/NAME, names and values as llama.cpp's converter gives them
+    NAME.gguf.zst     the model of tests/fixtures/golden/NAME, names and values as llama.cpp's converter gives them;
+                      packed by zstd with the bytes of the model's safetensors in front, which it repeats
     blocks.gguf       for each quantised format F a tensor of random blocks "F", and "F.values": the values that the
                       package gives them, in bf16
     mixed.gguf        a model with tensors of all formats, as Q4_K_M mixes some
@@ -14,7 +15,9 @@ Seeds of the fuzz entry go to tests/fuzz/corpus/gguf. tests/engine/gguf_test.c a
 our code against them."""
 import json
 import os
+import subprocess
 import sys
+import tempfile
 
 sys.path.pop(0)
 import gguf
@@ -174,6 +177,18 @@ def write_models():
         for own, x in converted(arch, paired, c, tensors):
             add(w, own, x)
         finish(w)
+        pack(name)
+
+
+def pack(name):
+    path, folder = os.path.join(OUT, name + ".gguf"), os.path.join(GOLDEN, name)
+    with tempfile.NamedTemporaryFile() as prefix:
+        for file in sorted(os.listdir(folder)):
+            if file.endswith(".safetensors"):
+                with open(os.path.join(folder, file), "rb") as f:
+                    prefix.write(f.read())
+        prefix.flush()
+        subprocess.run(["zstd", "-19", "-qf", "--rm", "--patch-from", prefix.name, path, "-o", path + ".zst"], check=True)
 
 
 # --- blocks
