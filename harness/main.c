@@ -6,6 +6,7 @@
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/base/shipped.h"
+#include "engine/model/synth.h"
 #include "harness/cli/signals.h"
 #include "harness/cli/version.h"
 
@@ -183,7 +184,8 @@ static bool find_models(const Command *c, int argc, char **argv, Words *found, E
     while (found->count < WORDS_MAX && args_next(&line, &option, &name, NULL)) {
         const char *value = option.row ? option.row->value : NULL;
         if (option.row ? !value || strcmp(value, "MODEL") != 0 : left-- != 0) continue;
-        char **word = &argv[line.at - 1], *path = shipped_model(name, e);
+        char **word = &argv[line.at - 1],
+             *path = synth_named(name) ? mem_text(name, strlen(name)) : shipped_model(name, e);
         if (!path) return option.row ? error_within(e, "--%s", option.name) : false;
         *word =
             mem_printf("%.*s%s", (int)(name - *word), *word, path); // of "--draft=NAME" the beginning, too
