@@ -4,7 +4,7 @@
 //
 // named by OUTPACE_PRODUCTS. A line counts for launches of up to so many rows, which are powers of two from 8
 // to 512. Whatever it says, the numbers are the same.
-#include "engine/cuda/choices.h"
+#include "engine/cuda/product.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,6 +2,8 @@
 // rows, the others for as many as they are named after, 128 for any number; DEEP has a processor to itself
 // and fetches further ahead.
 #pragma once
+#include "engine/base/error.h"
+
 #include <stdbool.h>
 
 typedef enum {
@@ -27,6 +29,20 @@ static inline int cut_size(int most) {
 extern "C" {
 #endif
 bool gpu_cut_takes(Cutting cut, int most); // whether it is for so many rows
+
+// The fastest ways, as measured (choices.c).
+enum { CHOICES_MOST = 512 };
+typedef struct Choice {
+    int outputs, inputs, bits, rows, cut;
+} Choice;
+typedef struct Choices {
+    int count;
+    Choice choice[CHOICES_MOST];
+} Choices;
+
+bool choices_read(Choices *c, Error *e); // none without a file
+struct Matrix;
+void choices_apply(const Choices *c, struct Matrix *m);
 #ifdef __cplusplus
 }
 #endif

@@ -1,6 +1,6 @@
 // A layer on the device: its weights, and the activations that its products read.
 #pragma once
-#include "engine/cuda/choices.h"
+#include "engine/cuda/cutting.h"
 #include "engine/cuda/experts.h"
 #include "engine/model/model.h"
 

@@ -3,7 +3,7 @@
 // the lab's choices.
 #include "tests/support/check.h"
 
-#include "engine/cuda/choices.h"
+#include "engine/cuda/cutting.h"
 #include "tests/support/child.h"
 
 #include <jansson.h>
