@@ -113,7 +113,7 @@ static void put_list(Text *out, const char *name, const Words *options) {
     text_puts(out, ")\n");
 }
 
-// What the script sets and can't work without, and the option to use instead. Others that it sets, as --mem,
+// Options that the script sets and can't work without, and those to use instead. Others that it sets, as --mem,
 // may be given again: sbatch takes the last.
 static const struct {
     const char *name, *instead;
