@@ -113,8 +113,8 @@ static void put_list(Text *out, const char *name, const Words *options) {
     text_puts(out, ")\n");
 }
 
-// Options that the script sets and can't work without, and those to use instead. Others that it sets, as --mem,
-// may be given again: sbatch takes the last.
+// Options that the script sets and can't work without, and those to use instead. Others that it sets, as
+// --mem, may be given again: sbatch takes the last.
 static const struct {
     const char *name, *instead;
 } OWN_OPTIONS[] = {
