@@ -181,6 +181,9 @@ static bool check_weight(const Sources *s, Weight w, Error *e) {
 
 static bool check_fit(const Sources *s, Error *e) {
     const Shape *small = &s->small.shape, *large = &s->large.shape;
+    if (s->o->first > small->layers)
+        return error_input(e, "the first %d layers are to stay the first, '%s' has %d", s->o->first,
+                           s->o->small, small->layers);
     if (large->tied_head && !small->tied_head)
         return error_input(e,
                            "the head of '%s' is its embedding, that of '%s' is not: take a shape without "
@@ -218,19 +221,22 @@ static bool check_eagle(const Sources *s, Error *e) {
            error_input(e, "'%s' has %s, and cannot be inflated: take a draft without", s->o->adapter, what);
 }
 
+static Layers layers_of(const Sources *s) {
+    return (Layers){s->small.shape.layers, s->large.shape.layers, s->o->first};
+}
+
 // Gives the adapter as many query heads per key head as the small one has, if the large model's heads allow
 // it.
 static void choose_kind(Sources *s) {
     const AdapterKind *small = &s->adapter.kind;
-    int heads = s->large.shape.heads, layers = s->small.shape.layers;
+    int heads = s->large.shape.heads;
+    const Layers layers = layers_of(s);
     int group = small->kv_heads ? s->small.shape.heads / small->kv_heads : 1;
     s->kind = *small;
-    s->kind.exit_layer = small->variant >= ADAPTER_MEDUSA
-                             ? s->large.shape.layers
-                             : placement_layer(small->exit_layer, layers, s->large.shape.layers);
+    s->kind.exit_layer = small->variant >= ADAPTER_MEDUSA ? s->large.shape.layers
+                                                          : placement_layer(&layers, small->exit_layer);
     for (int i = 0; i < small->captures.count; i++)
-        s->kind.captures.layers[i] =
-            placement_layer(small->captures.layers[i], layers, s->large.shape.layers);
+        s->kind.captures.layers[i] = placement_layer(&layers, small->captures.layers[i]);
     if (small->kv_heads) s->kind.kv_heads = heads % group == 0 ? heads / group : 0;
 }
 
@@ -242,6 +248,7 @@ static bool make_key(Sources *s, char identity[SHA256_TEXT], Error *e) {
     if (ok && s->o->adapter) ok = model_identity(&s->adapter.weights, s->o->adapter, adapter, e);
     text_printf(&all, "inflate %d\n%s\n%s\n%llu\n%s\n", FORMAT, identity, adapter,
                 (unsigned long long)s->o->seed, config);
+    if (s->o->first) text_printf(&all, "first %d\n", s->o->first);
     ok = ok && sha256_bytes(text_get(&all), all.length, s->key, e);
     mem_free(config);
     text_release(&all);
@@ -325,10 +332,10 @@ static void add_part(Plan *p, const WeightSpec *s, const Tensor *small, Dtype dt
 }
 
 static void add_model(Plan *p, const Sources *s) {
-    int layers = s->large.shape.layers, small_layers = s->small.shape.layers;
+    const Layers layers = layers_of(s);
     for (int i = 0; i < weights_count(&s->large); i++) {
         WeightSpec w = weights_at(&s->large, i);
-        int from = w.layer < 0 ? 0 : placement_layer_from(w.layer, small_layers, layers);
+        int from = w.layer < 0 ? 0 : placement_layer_from(&layers, w.layer);
         add_part(p, &w, from < 0 ? NULL : weight_tensor(&s->small, from, 0, w.which), s->small.dtype);
     }
 }

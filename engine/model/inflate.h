@@ -36,6 +36,7 @@ typedef struct InflateOptions {
         *adapter;      // or heads of the small model: to write them for the inflated model. NULL: to write it
     const char *shape; // a name (config.h) or a path to a config.json
     uint64_t seed;     // of the random numbers
+    int first;         // so many of its layers stay the first (placement.h)
     bool force;        // replace a model that something else made
     size_t shard_bytes; // most in one file of weights; 0: 5 GB
     Progress progress;

@@ -145,12 +145,15 @@ void placement_release(Placement *p) {
     *p = (Placement){.head_ratio = 0};
 }
 
-int placement_layer(int small_layer, int small_layers, int large_layers) {
-    return small_layer * large_layers / small_layers;
+int placement_layer(const Layers *l, int small_layer) {
+    int i = small_layer - l->first, small = l->small - l->first, large = l->large - l->first;
+    return i <= 0 ? small_layer : l->first + i * large / small;
 }
 
-int placement_layer_from(int large_layer, int small_layers, int large_layers) {
-    int i = (large_layer * small_layers + large_layers - 1) / large_layers; // the first at or after it
-    return i < small_layers && placement_layer(i, small_layers, large_layers) == large_layer ? i
-                                                                                             : PLACE_PADDED;
+int placement_layer_from(const Layers *l, int large_layer) {
+    int small = l->small - l->first, large = l->large - l->first, i = large_layer - l->first;
+    if (i < 0) return large_layer;
+    if (small == 0) return PLACE_PADDED;
+    i = l->first + (i * small + large - 1) / large; // the first at or after it
+    return i < l->small && placement_layer(l, i) == large_layer ? i : PLACE_PADDED;
 }

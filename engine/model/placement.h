@@ -20,7 +20,8 @@
 //      v, o            a0 a1 b0 b1 - - - - - - - - - - - -
 //
 // Layers are spread evenly: layer i of l becomes layer i L / l (rounded down) of L, and an exit layer keeps
-// its share of the depth.
+// its share of the depth. But the first ones may stay the first (`first` of them, the others being spread
+// over the rest): an exit after 2 of 8 layers is then one after 2 of 32, as in Kangaroo's paper.
 #pragma once
 #include "engine/core/shape.h"
 #include "engine/model/weights.h"
@@ -46,8 +47,11 @@ bool placement_init(Placement *p, const Shape *small, const Shape *large, const 
 void placement_release(Placement *p); // takes an empty one
 
 // The layer of the large model that takes over a small one's, and back: PLACE_PADDED for an added layer.
-int placement_layer(int small_layer, int small_layers, int large_layers);
-int placement_layer_from(int large_layer, int small_layers, int large_layers);
+typedef struct Layers {
+    int small, large, first;
+} Layers;
+int placement_layer(const Layers *l, int small_layer);
+int placement_layer_from(const Layers *l, int large_layer);
 
 // --- rows of an inflated model
 

@@ -42,6 +42,8 @@ static const Arg MODEL_FIELDS[] = {
     TEXT(ModelSpec, reference, "a member of the reference family (models/)"),
     TEXT(ModelSpec, synthesise, "a shape (configs/shapes), with random weights"),
     TEXT(ModelSpec, inflate, "a shape to which target or reference is inflated"),
+    INT(ModelSpec, inflate_first, 0, 1000,
+        "layers of the small model that stay the first of the inflated one; the others are spread"),
     TEXT(ModelSpec, draft, "the directory of the draft model"),
     TEXT(ModelSpec, draft_device, "by default the target's, of several cards the last"),
     TEXT(ModelSpec, inflate_draft,
@@ -152,6 +154,8 @@ static bool check_model(ModelSpec *m, Error *e) {
         return yaml_error(m->at, e, "draft_device is '%s', but the model has no draft", m->draft_device);
     if (m->synthesise && m->inflate)
         return yaml_error(m->at, e, "a model to synthesise is not inflated: give its shape in synthesise");
+    if (m->inflate_first && !m->inflate)
+        return yaml_error(m->at, e, "inflate_first is for the layers of an inflated model: give inflate");
     if (m->inflate_draft && !(m->inflate && m->draft))
         return yaml_error(m->at, e, "inflate_draft is for the draft of an inflated model: give %s",
                           m->draft ? "inflate" : "draft");

@@ -182,6 +182,7 @@ static void write_model(const ModelSpec *m, Text *out) {
     write_text(out, "reference", m->reference);
     write_text(out, "synthesise", m->synthesise);
     write_text(out, "inflate", m->inflate);
+    if (m->inflate_first) text_printf(out, "inflate-first %d\n", m->inflate_first);
     write_text(out, "draft", m->draft);
     write_text(out, "inflate-draft", m->inflate_draft);
     write_text(out, "draft-device", m->draft_device);

@@ -100,7 +100,8 @@ static bool find_target(const ModelSpec *m, const char *cache, ModelFiles *f, Er
 
 // Options to inflate the small model, or, unless NULL, its `adapter`.
 static InflateOptions inflate_options(const ModelSpec *m, const char *small, const char *adapter) {
-    return (InflateOptions){.small = small, .adapter = adapter, .shape = m->inflate, .seed = m->seed};
+    return (InflateOptions){
+        .small = small, .adapter = adapter, .shape = m->inflate, .seed = m->seed, .first = m->inflate_first};
 }
 
 static InflateOptions inflate_draft_options(const ModelSpec *m, const char *small) {

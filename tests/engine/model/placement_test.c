@@ -128,22 +128,27 @@ static void heads_keep_their_keys(void **state) {
     }
 }
 
-// Each once, in order, and an exit layer keeps its share.
+// Each once, in order, and an exit layer keeps its share; but for the first ones, where they stay the first.
 static void layers_are_spread(void **state) {
     (void)state;
     for (int l = 1; l <= 20; l++)
-        for (int L = l; L <= 90; L++) {
-            int next = 0;
-            for (int i = 0; i < L; i++) {
-                int from = placement_layer_from(i, l, L);
-                if (from == PLACE_PADDED) continue;
-                if (from != next || placement_layer(from, l, L) != i)
-                    fail_msg("%d of %d: layer %d is %d", l, L, i, from);
-                assert_true(fabs((double)i / L - (double)from / l) < 1.0 / L);
-                next++;
+        for (int L = l; L <= 90; L++)
+            for (int first = 0; first <= l; first += first ? l : 1) {
+                const Layers layers = {l, L, first};
+                int next = 0;
+                for (int i = 0; i < L; i++) {
+                    int from = placement_layer_from(&layers, i);
+                    if (from == PLACE_PADDED) continue;
+                    if (from != next || placement_layer(&layers, from) != i)
+                        fail_msg("%d of %d, first %d: layer %d is %d", l, L, first, i, from);
+                    assert_true(i >= first || from == i);
+                    assert_true(first || fabs((double)i / L - (double)from / l) < 1.0 / L);
+                    next++;
+                }
+                assert_int_equal(next, l);
             }
-            assert_int_equal(next, l);
-        }
+    assert_int_equal(placement_layer(&(Layers){8, 32, 2}, 2), 2);
+    assert_int_equal(placement_layer(&(Layers){8, 32, 0}, 2), 8);
 }
 
 int main(void) {

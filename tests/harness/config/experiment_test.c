@@ -40,7 +40,8 @@ static void all_keys(void **state) {
         &x,
         "name: n\nabout: words\ntables: [t, u]\nplots: p\nchosen: [one thing]\n"
         "models:\n"
-        "  - {name: m, target: a, draft: b, adapter: c, heads: d, inflate: 1b, inflate_draft: 68m, "
+        "  - {name: m, target: a, draft: b, adapter: c, heads: d, inflate: 1b, inflate_first: 2, "
+        "inflate_draft: 68m, "
         "seed: 9223372036854775807}\n"
         "  - {reference: reference}\n  - {synthesise: tiny, seed: 5}\n  - dir\n"
         "datasets:\n"
@@ -64,6 +65,7 @@ static void all_keys(void **state) {
     assert_true(!strcmp(m->adapters[ADAPTER_ANY], "c") && !strcmp(m->adapters[ADAPTER_FOR_MEDUSA], "d") &&
                 !strcmp(m->inflate, "1b"));
     assert_string_equal(m->inflate_draft, "68m");
+    assert_int_equal(m->inflate_first, 2);
     assert_true(m->seed == INT64_MAX && m[2].seed == 5 && m[1].seed == 0);
     assert_true(!strcmp(m[1].name, "reference") && !m[1].target && !strcmp(m[2].synthesise, "tiny"));
     assert_true(!strcmp(m[3].target, "dir") && !strcmp(m[3].name, "dir"));
@@ -176,6 +178,8 @@ static void wrong_values(void **state) {
                  "inflate_draft, a shape of about a tenth of it (50m for 500m), or none");
     expect_error("target: a\n    draft: b", "target: a\n    draft: b\n    inflate_draft: 50m",
                  "x.yaml:3:5: inflate_draft is for the draft of an inflated model: give inflate");
+    expect_error("target: a\n    draft: b", "target: a\n    inflate_first: 2",
+                 "x.yaml:3:5: inflate_first is for the layers of an inflated model: give inflate");
     expect_error("passes: 3", "most_passes: 3\n  passes: 4",
                  "x.yaml:19:3: most_passes is 3, must be at least passes, 4");
     expect_error("passes: 3", "timing_error: .nan",
