@@ -39,6 +39,6 @@ $(BUILD)/simt/card: CUDA_LIBS = -lstdc++
 $(BUILD)/ptx/card: $(CARD_PARTS) $(CARD_CU:%.cu=build/cuda/%.o) $(PTX) $(CUDA_C:%.c=$(BUILD)/%.o) $(CUDA_OBJECTS) $(BUILD)/libtests.a $(BUILD)/liboutpace.a
 	$(call say,LINK,$@)$(PTX_LINK)
 -include $(patsubst %.cu,$(CARD)/%.d,$(CUDA_CU) $(CARD_CU)) $(CARD_CU:%.cu=build/cuda/%.d) $(CARD_CU:%.cu=$(BUILD)/simt/%.d) $(BUILD)/tests/gpu/real.d
-$(BUILD)/tests/gpu/card_test: $(SIMT) $(BUILD)/simt/card
+$(BUILD)/tests/gpu/card_test: $(SIMT) $(BUILD)/simt/card $(if $(NVCC),$(BUILD)/ptx/card)
 $(BUILD)/tests/gpu/card_test: CUDA_LIBS = -lstdc++
 $(BUILD)/tests/tools/card_test: $(BUILD)/simt/card $(BUILD)/simt/outpace

@@ -1,6 +1,6 @@
-// The probe and the lab on the simulated card, at tiny sizes: everything that it can execute is measured, all
-// else is listed by name and nowhere else; every variant has the bits of today's kernel, and the engine takes
-// the lab's choices.
+// The probe and the lab on the simulated card (and the probe on nvcc's PTX), at tiny sizes: everything that
+// it can execute is measured, all else is listed by name and nowhere else; every variant has the bits of
+// today's kernel, and the engine takes the lab's choices.
 #include "tests/support/check.h"
 
 #include "engine/cuda/cutting.h"
@@ -12,25 +12,31 @@
 #include <string.h>
 #include <unistd.h>
 
-// The program is in the build's folder simt/, two above this one's.
+// The programs are in the build's folders simt/ and, if there is an nvcc, ptx/, two above this one's.
 static char program[4096];
-static int find_program(void **state) {
+static int find(void **state, const char *machine) {
     ssize_t n = readlink("/proc/self/exe", program, sizeof program - 64);
     if (n <= 0 || folder_setup(state)) return -1;
     for (int up = 0; up < 3 && n > 0; up++)
         while (n > 0 && program[--n] != '/') {}
-    snprintf(program + n, 64, "/simt/card");
+    snprintf(program + n, 64, "/%s/card", machine);
     return 0;
 }
+static int find_simt(void **state) { return find(state, "simt"); }
+static int find_ptx(void **state) { return find(state, "ptx"); }
 
+// From here, where the machine of build/ptx finds its files.
 static json_t *run(const char *folder, const char *part) {
     Child c;
     json_error_t where;
-    const char *argv[] = {program, part, "--small", "-o", "out.json", "--choice", "choices", NULL};
-    child_run(&c, folder, NULL, argv);
+    char out[4096], choice[4096];
+    snprintf(out, sizeof out, "%s", folder_path(folder, "out.json"));
+    snprintf(choice, sizeof choice, "%s", folder_path(folder, "choices"));
+    const char *argv[] = {program, part, "--small", "-o", out, "--choice", choice, NULL};
+    child_run(&c, ".", NULL, argv);
     if (c.code) fail_msg("card %s: exit %d: %s", part, c.code, text_get(&c.err));
     child_release(&c);
-    json_t *root = json_load_file(folder_path(folder, "out.json"), 0, &where);
+    json_t *root = json_load_file(out, 0, &where);
     if (!root) fail_msg("card %s: line %d: %s", part, where.line, where.text);
     return root;
 }
@@ -93,8 +99,21 @@ static void lab(void **state) {
     unsetenv("OUTPACE_PRODUCTS");
 }
 
+// The same kernels as nvcc compiles them for other cards than 9.0a, which lack wgmma: nothing of it is
+// measured.
+static void on_ptx(void **state) {
+    if (access(program, X_OK) != 0) skip(); // no nvcc
+    json_t *root = run(*state, "probe");
+    assert_true(json_array_size(json_object_get(root, "read")) > 0 &&
+                json_array_size(json_object_get(root, "gap")) > 0);
+    assert_int_equal(json_array_size(json_object_get(root, "wgmma")), 0);
+    assert_int_equal(json_array_size(json_object_get(root, "bits")), 0);
+    json_decref(root);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(probe, find_program, folder_teardown),
-                                       cmocka_unit_test_setup_teardown(lab, find_program, folder_teardown)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(probe, find_simt, folder_teardown),
+                                       cmocka_unit_test_setup_teardown(lab, find_simt, folder_teardown),
+                                       cmocka_unit_test_setup_teardown(on_ptx, find_ptx, folder_teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
