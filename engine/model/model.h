@@ -100,8 +100,7 @@ typedef struct Model {
 // False with e filled, m and w empty, if anything in the directory is wrong.
 bool model_open(Model *m, ModelWeights *w, const char *dir, Error *e);
 
-// Reads config.json and generation_config.json only: shape and ids, no weights (the null backend, memory
-// estimates).
+// Reads config.json and generation_config.json only: shape and ids, no weights (the null backend, estimates).
 bool model_open_config(Model *m, const char *dir, Error *e);
 
 // Copies a model's weights into the process's own memory (file_hold).
