@@ -112,19 +112,10 @@ typedef struct StoreDivergence {
     double margin; // NAN: unknown
 } StoreDivergence;
 
-// Bits of a sample's flags; the table flag explains them. Disturbances from outside are seen while a sample
-// runs.
-enum {
-    FLAG_OUTLIER = 1,
-    FLAG_THROTTLED = 2,
-    FLAG_CLOCK = 4,
-    FLAG_LOAD = 8,
-    FLAG_DIVERGED = 16,
-    FLAG_CUT = 32,
-    FLAG_PAUSED = 64,
-    FLAG_PAGED = 128,
-    FLAGS_FROM_OUTSIDE = FLAG_THROTTLED | FLAG_CLOCK | FLAG_LOAD | FLAG_PAUSED | FLAG_PAGED
-};
+// Bits of a sample's flags; the table flag explains them.
+enum { FLAG_OUTLIER = 1, FLAG_THROTTLED = 2, FLAG_CLOCK = 4, FLAG_LOAD = 8 };
+enum { FLAG_DIVERGED = 16, FLAG_CUT = 32, FLAG_PAUSED = 64, FLAG_PAGED = 128 };
+enum { FLAGS_FROM_OUTSIDE = FLAG_THROTTLED | FLAG_CLOCK | FLAG_LOAD | FLAG_PAUSED | FLAG_PAGED };
 
 typedef struct StoreSample {
     int64_t point, prompt, attempt;
