@@ -221,6 +221,12 @@ static void open_block(PlotData *d, Place at, const Rows *r) {
         (PlotBlock){.panel = at.panel, .series = at.series, .colour = at.colour ? at.colour : at.series};
 }
 
+static void put_doubt(PlotData *d, int doubt, int column) {
+    if (doubt) d->doubtful = column;
+    d->some_doubt = d->some_doubt || doubt == 1;
+    d->lost = d->lost || doubt > 1;
+}
+
 static void put_row(PlotData *d, const Rows *r) {
     const char *between = "";
     assert(d->count);
@@ -229,7 +235,7 @@ static void put_row(PlotData *d, const Rows *r) {
         bool null = rows_type(r, i) == VALUE_NULL;
         if (kind != COLUMN_NUMBER && kind != COLUMN_LABEL) continue;
         column++;
-        if (strcmp(rows_name(r, i), "doubtful") == 0 && rows_int(r, i)) d->doubtful = column;
+        if (strcmp(rows_name(r, i), "doubtful") == 0) put_doubt(d, (int)rows_int(r, i), column);
         if (strcmp(rows_name(r, i), "low") == 0 && !null) d->intervals = true;
         if (strcmp(rows_name(r, i), "label_bar") == 0) plot_name(&d->settings, rows_text(r, i));
         if (strcmp(rows_name(r, i), "label_method") == 0) plot_name(&d->methods, rows_text(r, i));
@@ -299,7 +305,11 @@ static void put_notes(const Figure *f, PlotData *d) {
     static const char *const LINES[] = {
         [RUN_SWEEP] = "*: a tenth of its samples or its baseline's disturbed, or speedup above S",
         [RUN_SURFACE] = "*: too few of its samples are undisturbed"};
-    if (d->doubtful) plot_name(&d->notes, LINES[f->kind]);
+    static const char *const LOST[] = {
+        [RUN_SWEEP] = "grey or hatched: all of its samples or its baseline's are disturbed",
+        [RUN_SURFACE] = "grey or hatched: all of its samples are disturbed"};
+    if (d->some_doubt) plot_name(&d->notes, LINES[f->kind]);
+    if (d->lost) plot_name(&d->notes, LOST[f->kind]);
     Text line = {0};
     if (d->panels.count > PLOT_MOST_PANELS) {
         d->left_out = (int)d->panels.count - PLOT_MOST_PANELS;

@@ -43,10 +43,11 @@ typedef struct PlotData {
     Names notes;       // lines under the figure: run and machine, proxy models, omissions
     PlotBlock *blocks; // (count); the blocks of a panel are adjacent
     size_t count, capacity;
-    bool intervals; // the column `low` has numbers
-    int left_out;   // panels
-    int doubtful;   // number of the column `doubtful`, from 1; 0: no point is doubtful
-    const char *of; // panels whose titles don't contain it go into `others`; NULL: all are drawn
+    bool intervals;        // the column `low` has numbers
+    int left_out;          // panels
+    int doubtful;          // number of the column `doubtful`, from 1; 0: no point is doubtful
+    bool some_doubt, lost; // whether the column has a 1, a 2
+    const char *of;        // panels whose titles don't contain it go into `others`; NULL: all are drawn
     Names others;
 } PlotData;
 

@@ -32,7 +32,9 @@
 //             label_bar and label_method name a bar, the second where there is little room; captions have
 //             the first
 //   low       the lower end of an interval over resamples of prompts, which a caption then explains
-//   doubtful  1: the point's times are doubtful (the view point_doubt), and the script draws a star; its
+//   doubtful  1: the point's times are doubtful (the views point_doubt and surface_doubt), and the script
+//             draws a star; 2: they aren't those of this machine, all samples being disturbed: it's grey,
+//             where it has an area hatched, and no scale of colours, line or level goes by it. The script's
 //             variable `doubtful` is the number of this column, 0 if no point is doubtful
 //   others    numbers; NULL is nan
 typedef enum { RUN_SWEEP, RUN_SURFACE } RunKind; // of the run that a figure draws

@@ -313,9 +313,14 @@ FROM disturbed JOIN flag ON disturbed.flags & flag.bit <> 0;
 --   above_S    the speedup is too high to be true. No step takes less time than the baseline's, so speedup / S is 1 at
 --              most where nothing is disturbed. Above it lies the whole interval (by a twentieth, that a kernel may differ
 --              by), or the value alone by more than a quarter.
+<<<<<<< HEAD
 --   doubtful   above_S, or more than a tenth of the samples, its own or its baseline's, are disturbed, or it's an oracle:
 --              its guesses come from the answer
 --   reason     what else than disturbed samples makes them doubtful, in words; NULL: nothing
+=======
+--   doubtful   1: above_S, or more than a tenth of the samples, its own or its baseline's, are disturbed, or it's an oracle:
+--              its guesses come from the answer; 2: all of these samples are disturbed
+>>>>>>> f051ec2e (plots: points that were only disturbed are grey)
 --   few        why its samples are too few to say how fast it is; NULL: they are not
 --   doubt      every reason to doubt its times, in words; NULL: none
 CREATE VIEW point_doubt AS
@@ -341,7 +346,8 @@ worded AS (
                         iif(imported, 'is other code, or was disturbed', 'was disturbed'), '') AS above
     FROM judged)
 SELECT point_id, disturbed, base_disturbed, over_S, above_S,
-       told OR above_S OR 10 * disturbed > samples OR 10 * base_disturbed > coalesce(base_samples, 0) AS doubtful,
+       CASE WHEN disturbed = samples OR base_disturbed = base_samples THEN 2
+            ELSE told OR above_S OR 10 * disturbed > samples OR 10 * base_disturbed > coalesce(base_samples, 0) END AS doubtful,
        CASE WHEN prompts < 10 THEN 'fewer than ten prompts' WHEN width IS NULL THEN 'its interval is not known'
             WHEN width > 0.5 * speedup THEN 'its interval is wider than half the speedup' END AS few,
        nullif(substr(bound || above, 3), '') AS reason,
@@ -372,10 +378,14 @@ SELECT run_id, point_id, sample_id, step.number, step_kind.name, 1, 'target', la
 FROM sample JOIN point ON point.id = point_id JOIN model ON model.id = model_id JOIN step ON step.sample_id = sample.id
 JOIN step_kind ON step_kind.id = kind WHERE head_rows IS NOT NULL;
 
+-- Steps and parts of them. doubtful: 1, too few of its samples are undisturbed; 2, none is.
+CREATE VIEW surface_doubt AS
+SELECT *, iif(flags, 1 + (coalesce(disturbed, 0) >= samples), 0) AS doubtful FROM surface;
+
 CREATE VIEW heat AS
 SELECT attempt_id, model_id, device, layout, cache, coalesce(sequences, 1) AS sequences, context, k, w, rows, mean_ns, median_ns, slowdown, floor_ns, drift,
-       slowdown_low, slowdown_high, flags <> 0 AS disturbed
-FROM surface WHERE kind = 'step' AND k IS NOT NULL;
+       slowdown_low, slowdown_high, flags <> 0 AS disturbed, doubtful
+FROM surface_doubt WHERE kind = 'step' AND k IS NOT NULL;
 
 -- By more than noise (harness/machine/bench.h): slowdowns at these contexts may be as wrong as that.
 CREATE VIEW drifted AS

@@ -37,7 +37,7 @@ static const Arg MERGE_OPTIONS[] = {
 static const Arg CARE_OPTIONS[] = {
     {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
     {"check", ARG_FLAG, AT(check),
-     .help = "read all of it first, looking for damage, and sums that aren't those of their steps"},
+     .help = "read all of it first, looking for damage and for sums that aren't their steps'"},
     RECORDS_OPTIONS(AT(records)),
 };
 #undef AT

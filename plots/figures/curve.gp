@@ -46,12 +46,14 @@ do for [p = 1:panels] {
     set xrange [x_first:x_last]
     set yrange [y_low:y_high]
     set ytics even(y_high - y_low, y_most)
-    plot for [i = first[p]:(bands && !chars ? last[p] : first[p] - 1)] data index i using 1:(is_band(i) ? $3 : NaN):4 with filledcurves fillstyle transparent solid 0.18 \
+    plot for [i = first[p]:(bands && !chars ? last[p] : first[p] - 1)] data index i using 1:(is_band(i) ? sound(3) : NaN):4 with filledcurves fillstyle transparent solid 0.18 \
              linecolor rgb block_hue[i + 1], \
-         for [i = first[p]:last[p]] data index i using ($1 * aside(i)):(chars || is_band(i) ? NaN : $2):3:4 with yerrorbars pointtype 0 linewidth 1 linecolor rgb block_hue[i + 1], \
-         for [i = first[p]:last[p]] data index i using ($1 * aside(i)):2 with linespoints linewidth 2 pointsize 0.8 * dot \
+         for [i = first[p]:last[p]] data index i using ($1 * aside(i)):(chars || is_band(i) ? NaN : sound(2)):3:4 with yerrorbars pointtype 0 linewidth 1 linecolor rgb block_hue[i + 1], \
+         for [i = first[p]:last[p]] data index i using ($1 * aside(i)):(sound(2)) with linespoints linewidth 2 pointsize 0.8 * dot \
              linecolor rgb block_hue[i + 1] pointtype block_mark[i + 1] dashtype block_dash[i + 1] \
              title (chars ? series[block_series[i + 1]] : ''), \
+         for [i = first[p]:(doubtful ? last[p] : first[p] - 1)] data index i using ($1 * aside(i)):(lost(2)) with points pointsize 0.8 * dot \
+             linecolor rgb hatch_hue pointtype block_mark[i + 1], \
          for [i = first[p]:(doubtful ? last[p] : first[p] - 1)] data index i using (is_doubtful(0) ? $1 : NaN):2:('*') with labels offset 0.6, 0.3 textcolor rgb ink font star
     if (direct) {
         unset logscale

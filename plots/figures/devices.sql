@@ -20,7 +20,7 @@ at AS (
 SELECT iif(what = 'S', 'S: ', 'speedup: ') || model || ', ' || dataset || mode AS panel,
        'N=' || N || iif(alike, ' G=W, ', ' G=' || G || ', ') || machine AS series, W,
        iif(what = 'S', S, speedup) AS value, iif(what = 'S', S_low, speedup_low) AS low, iif(what = 'S', S_high, speedup_high) AS high,
-       what = 'speedup' AND doubtful AS doubtful
+       iif(what = 'speedup', doubtful, 0) AS doubtful
 FROM at JOIN (SELECT 'S' AS what UNION ALL SELECT 'speedup')
 WHERE what = 'S' OR speedup IS NOT NULL
 ORDER BY model, dataset, mode, what, machine, N, iif(alike, 0, G), W, number;

@@ -2,7 +2,7 @@
 -- in speedup.
 WITH at AS (
     SELECT point.model_id, model, gamma.value AS gamma, l.value AS layer, eta.value AS eta, avg(part.S_reference) AS S, avg(part.speedup) AS speedup,
-           count(DISTINCT part.part) AS parts, min(part.part) AS part, max(doubtful) AS doubtful
+           count(DISTINCT part.part) AS parts, min(part.part) AS part, max(doubtful > 0) + (min(doubtful) = 2) AS doubtful
     FROM result JOIN point_doubt USING (point_id) JOIN point ON point.id = result.point_id
     JOIN part_specbench AS part ON part.point_id = result.point_id
     JOIN point_param AS l ON l.point_id = result.point_id AND l.section = 'method' AND l.name = 'exit_layer'
@@ -12,7 +12,7 @@ WITH at AS (
     GROUP BY point.model_id, gamma.value, l.value, eta.value)
 SELECT iif(what = 'S', 'compression rate: ', 'speedup: ') || model || ', ' || iif(parts = 1, part, 'mean of ' || parts || ' sub-benchmarks') AS panel,
        'gamma=' || gamma || CASE WHEN layer > 0 THEN ', exit layer ' || layer ELSE '' END AS series,
-       eta, iif(what = 'S', S, speedup) AS value, NULL AS low, NULL AS high, what = 'speedup' AND doubtful AS doubtful
+       eta, iif(what = 'S', S, speedup) AS value, NULL AS low, NULL AS high, iif(what = 'speedup', doubtful, 0) AS doubtful
 FROM at JOIN (SELECT 'S' AS what UNION ALL SELECT 'speedup')
 WHERE what = 'S' OR speedup IS NOT NULL
 ORDER BY model, what, layer, gamma, eta;

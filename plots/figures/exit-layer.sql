@@ -16,11 +16,11 @@ at AS (
     JOIN point_param AS eta ON eta.point_id = result.point_id AND eta.section = 'method' AND eta.name = 'eta'
     WHERE result.run_id = ?1 AND result.method = 'kangaroo' AND result.S IS NOT NULL AND result.temperature = 0),
 mean AS (
-    SELECT first, target, gamma, eta, layer, avg(S) AS S, avg(speedup) AS speedup, count(DISTINCT part) AS parts, min(part) AS part, max(doubtful) AS doubtful
+    SELECT first, target, gamma, eta, layer, avg(S) AS S, avg(speedup) AS speedup, count(DISTINCT part) AS parts, min(part) AS part, max(doubtful > 0) + (min(doubtful) = 2) AS doubtful
     FROM at WHERE layer IS NOT NULL GROUP BY first, target, gamma, eta, layer)
 SELECT iif(what = 'S', 'compression rate: ', 'speedup: ') || iif(parts = 1, part, 'mean of ' || parts || ' sub-benchmarks') || '; ' || target AS panel,
        'gamma=' || gamma || ', eta=' || eta AS series,
-       layer, iif(what = 'S', S, speedup) AS value, NULL AS low, NULL AS high, what = 'speedup' AND doubtful AS doubtful
+       layer, iif(what = 'S', S, speedup) AS value, NULL AS low, NULL AS high, iif(what = 'speedup', doubtful, 0) AS doubtful
 FROM mean JOIN (SELECT 'S' AS what UNION ALL SELECT 'speedup')
 WHERE what = 'S' OR speedup IS NOT NULL
 ORDER BY first, what, gamma, eta, layer;

@@ -6,7 +6,7 @@ WITH own AS (
     FROM result JOIN point_ridge USING (point_id) JOIN point_doubt USING (point_id)
     WHERE run_id = ?1 AND method <> 'autoregressive'),
 at AS (
-    SELECT '' AS made, setting, dataset, batch, bits, max(speedup) AS speedup, max(doubtful) AS doubtful
+    SELECT '' AS made, setting, dataset, batch, bits, max(speedup) AS speedup, max(doubtful > 0) + (min(doubtful) = 2) AS doubtful
     FROM own WHERE json_extract(?2, '$.prediction') IS NULL GROUP BY setting, dataset, batch, bits
     UNION ALL
     SELECT 'priced, ', setting, dataset, json_extract(p.value, '$.batch') AS at_batch, json_extract(p.value, '$.bits') AS at_bits,

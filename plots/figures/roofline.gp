@@ -1,4 +1,4 @@
-# Measured points under the ceilings: intensity rate ceiling. Both axes by tens.
+# Measured points under the ceilings: intensity rate ceiling doubtful. Both axes by tens.
 x_name = 'operations a byte'
 y_name = 'GFLOP/s'
 has_ceiling = 0
@@ -19,7 +19,8 @@ do for [p = 1:panels] {
     eval place
     plot for [i = first[p]:last[p]] data index i using 1:($3 > 0 ? $2 : NaN) with lines linewidth 1.5 dashtype 2 linecolor rgb ink \
              title (chars && i == first[p] ? series[block_series[i + 1]] : ''), \
-         for [i = first[p]:last[p]] data index i using 1:($3 > 0 ? NaN : $2) with points pointsize 0.7 * dot \
-             linecolor rgb block_hue[i + 1] pointtype block_mark[i + 1] title (chars && i > first[p] ? series[block_series[i + 1]] : '')
+         for [i = first[p]:last[p]] data index i using 1:($3 > 0 ? NaN : sound(2)) with points pointsize 0.7 * dot \
+             linecolor rgb block_hue[i + 1] pointtype block_mark[i + 1] title (chars && i > first[p] ? series[block_series[i + 1]] : ''), \
+         for [i = first[p]:(doubtful ? last[p] : first[p] - 1)] data index i using 1:(lost(2)) with points pointsize 0.7 * dot linecolor rgb hatch_hue pointtype block_mark[i + 1]
     if (chars) { unset for [i = 1:1 + notes] label i }
 }

@@ -1,4 +1,4 @@
-# Measured slowdown and the roofline's, over the rows of a step: rows slowdown floor. Both axes are logarithmic.
+# Measured slowdown and the roofline's, over the rows of a step: rows slowdown floor doubtful. Both axes are logarithmic.
 x_name = 'rows of a step'
 y_name = 'time over that of one row' . how
 do for [i = 1:|block_series|] { ok = enter(i, 'curve') }
@@ -18,7 +18,9 @@ do for [p = 1:panels] {
     eval place
     plot for [i = first[p]:last[p]] data index i using 1:3 with lines linewidth 1.5 dashtype 2 linecolor rgb block_hue[i + 1] \
              title (chars && i == first[p] ? 'at least, by reading and computing' : ''), \
-         for [i = first[p]:last[p]] data index i using 1:2 with linespoints linewidth 2 pointsize 0.8 * dot \
-             linecolor rgb block_hue[i + 1] pointtype block_mark[i + 1] title (chars ? series[block_series[i + 1]] : '')
+         for [i = first[p]:last[p]] data index i using 1:(sound(2)) with linespoints linewidth 2 pointsize 0.8 * dot \
+             linecolor rgb block_hue[i + 1] pointtype block_mark[i + 1] title (chars ? series[block_series[i + 1]] : ''), \
+         for [i = first[p]:(doubtful ? last[p] : first[p] - 1)] data index i using 1:(lost(2)) with points pointsize 0.8 * dot linecolor rgb hatch_hue pointtype block_mark[i + 1], \
+         for [i = first[p]:(doubtful ? last[p] : first[p] - 1)] data index i using (is_doubtful(0) ? $1 : NaN):2:('*') with labels offset 0.6, 0.3 textcolor rgb ink font star
     if (chars) { unset for [i = 1:1 + notes] label i }
 }

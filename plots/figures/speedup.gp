@@ -11,7 +11,7 @@ set key off
 over_bar = chars ? 0 : 0.13
 under_bar = chars ? 0 : 0.2
 interval(low, high) = chars && low == low && high == high ? sprintf('[%.2f, %.2f] ', low, high) : ''
-said(v, low, high, why) = (v < 0 ? '' : sprintf('%.2f', v) . (is_doubtful(0) ? '* ' : ' ') . interval(low, high)) . reason(v, why)
+said(v, low, high, why) = (v < 0 ? '' : written(sprintf('%.2f', v)) . ' ' . interval(low, high)) . reason(v, why)
 set grid noytics
 set ytics scale 0
 stats data using (valid(4) ? $4 : valid(2) ? $2 : 0.04) name 'V' nooutput
@@ -31,7 +31,10 @@ do for [p = 1:panels] {
     set yrange [bars + 0.6:0.4]
     # Of a width of its own: gnuplot's SVG forgets the dashes of a line that is drawn as the last one was.
     set arrow 1 from first 1, graph 0 to first 1, graph 1 nohead linewidth (1 + 0.01 * p) linecolor rgb ink dashtype 2 back
-    plot for [i = first[p]:last[p]] data index i using 2:1:(0):2:($1 - half):($1 + half):ytic(label[int(column(short ? 6 : 5))]) with boxxyerror fillcolor rgb block_hue[i + 1], \
+    plot for [i = first[p]:last[p]] data index i using (chars ? $2 : sound(2)):1:(0):2:($1 - half):($1 + half):ytic(label[int(column(short ? 6 : 5))]) with boxxyerror fillcolor rgb block_hue[i + 1], \
+         for [i = first[p]:(any_lost ? last[p] : first[p] - 1)] data index i using (lost(2)):1:(0):2:($1 - half):($1 + half):ytic(label[int(column(short ? 6 : 5))]) with boxxyerror fillcolor rgb lost_hue, \
+         for [i = first[p]:(any_lost ? last[p] : first[p] - 1)] data index i using (lost(2)):1:(0):2:($1 - half):($1 + half) with boxxyerror \
+             fillstyle transparent pattern 4 noborder fillcolor rgb hatch_hue, \
          for [i = first[p]:last[p]] data index i using (valid(2) ? NaN : 0.02):1:(0):(0.04):($1 - half):($1 + half):ytic(label[int(column(short ? 6 : 5))]) \
              with boxxyerror fillstyle transparent pattern 4 border fillcolor rgb ink, \
          for [i = first[p]:last[p]] data index i using (chars ? NaN : $2):($1 + under_bar):3:4 with xerrorbars pointtype 0 linewidth 1.5 linecolor rgb ink, \

@@ -20,6 +20,8 @@ do for [p = 1:panels] {
     set yrange [block_rows[i + 1] + 0.6:0.4]
     plot for [n = 1:5] data index i using (upto(n)):1:(upto(n - 1)):(upto(n)):($1 - half):($1 + half):ytic(label[int(column(short ? 8 : 7))]) \
              with boxxyerror fillcolor rgb part_hue[n] title (chars ? part[n] : ''), \
-         data index i using (upto(5)):1:(sprintf('%.3g ms', upto(5)) . (is_doubtful(0) ? '*' : '')) with labels left offset (chars ? 0.8 : 0.5), 0 textcolor rgb ink font small
+         for [n = 1:any_lost] data index i using (is_lost(0) ? upto(5) : NaN):1:(0):(upto(5)):($1 - half):($1 + half) with boxxyerror fillcolor rgb lost_hue, \
+         for [n = 1:any_lost] data index i using (is_lost(0) ? upto(5) : NaN):1:(0):(upto(5)):($1 - half):($1 + half) with boxxyerror fillstyle transparent pattern 4 noborder fillcolor rgb hatch_hue, \
+         data index i using (upto(5)):1:(written(sprintf('%.3g ms', upto(5)))) with labels left offset (chars ? 0.8 : 0.5), 0 textcolor rgb ink font small
     if (chars) { unset for [i = 1:1 + notes] label i }
 }

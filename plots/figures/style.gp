@@ -48,7 +48,15 @@ decimal(low, high, n) = listed(log_list(log_kinds(log10(high / low), n) * int(fl
 even_list(v, high, step) = v > high + 1e-6 * step ? '' : sprintf("'%g' %.9g, ", v, v) . even_list(v + step, high, step)
 evenly(low, high, n) = listed(even_list(ceil(low / even(high - low, n) - 1e-6) * even(high - low, n), high, even(high - low, n)))
 
-is_doubtful(n) = doubtful ? column(doubtful) > 0 : 0 # the point that is being drawn
+# The point that is being drawn, and its value; of a lost one, nothing goes by it.
+is_doubtful(n) = doubtful ? column(doubtful) == 1 : 0
+is_lost(n) = doubtful ? column(doubtful) == 2 : 0
+sound(n) = is_lost(0) || !valid(n) ? NaN : column(n)
+lost(n) = is_lost(0) && valid(n) ? column(n) : NaN
+written(number) = !is_lost(0) ? number . (is_doubtful(0) ? '*' : '') : chars ? '/' . number . '/' : number
+any_lost = doubtful && !chars # characters have no grey
+lost_hue = '#c4c4c4'
+hatch_hue = '#8c8c8c'
 half = chars ? 0 : 0.35 # of a bar: in characters it is a line of them
 # Characters have one size, and a page that sets the texts gives them its own.
 sized(of) = chars || tex ? '' : sprintf(',%.4g', of * letter)

@@ -100,11 +100,9 @@ class Panel {
         const rows =
             chart.panels.filter(shares).flatMap((panel) => panel.series).flatMap((series) => series.rows);
         if (chart.kind === "parts") return rows.map((row) => total(chart, row));
-        const columns = [
-            chart.value,
-            ...(chart.kind === "heat" ? [] :
-                                        [chart.low, chart.high, chart.index.published, chart.index.floor])
-        ];
+        if (chart.kind === "heat")
+            return rows.filter((row) => !isLost(this, row)).map((row) => row[chart.value]);
+        const columns = [chart.value, chart.low, chart.high, chart.index.published, chart.index.floor];
         return rows.flatMap((row) => columns.map((at) => row[at]));
     }
 
@@ -160,7 +158,8 @@ class Panel {
         items.push(...this.series.map(seriesItem));
         if (column.floor !== undefined)
             items.push(entry("at least, by reading and computing", line("one", "4 3")));
-        if (any(column.doubtful) || any(column.mark)) {
+        const isStarred = (row) => row[column.doubtful] === 1;
+        if (this.series.some((series) => series.rows.some(isStarred)) || any(column.mark)) {
             const hollow = make("path", {class: "dots doubted", d: MARKS[0](12, 6, 3.4)});
             items.push(entry("hollow: disturbed, or in doubt", make("g", {style: "--hue:#777777"}, hollow)));
         }
@@ -205,8 +204,9 @@ class Panel {
 
     // The reason for a spot's star, which a note under the figure gives, or for its mark.
     doubtOf(spot) {
-        const {chart, column} = this, star = chart.notes.find((note) => note.startsWith("*: "));
-        if (spot.row[column.doubtful] > 0 && star) return star.slice(3);
+        const {chart, column} = this, mark = isLost(this, spot.row) ? "grey or hatched: " : "*: ",
+                       why = chart.notes.find((note) => note.startsWith(mark));
+        if (spot.row[column.doubtful] > 0 && why) return why.slice(mark.length);
         return ["", "disturbed", "throttled"][spot.row[column.mark] || 0];
     }
 

@@ -61,6 +61,16 @@ const markOf = (number) => MARKS[(number - 1) % MARKS.length];
 const dashOf = (number) => DASHES[Math.floor((number - 1) / MARKS.length) % DASHES.length];
 const px = (x) => Math.round(10 * x) / 10;
 
+// All samples of a lost point are disturbed: it's grey, and no scale of colours, line or level goes by it.
+const isLost = ({column}, row) => row[column.doubtful] > 1;
+const hatched = ({x, y, width, height, ...look}, step = 6) => {
+    let d = "";
+    for (let at = step; at < width + height; at += step)
+        d += `M${px(x + Math.max(0, at - height))} ${px(y + Math.min(height, at))}` +
+            `L${px(x + Math.min(width, at))} ${px(y + Math.max(0, at - width))}`;
+    return [make("rect", {x, y, width, height, ...look, class: "lost"}), make("path", {class: "hatch", d})];
+};
+
 // --- what a panel draws ----------------------------------------------------------------------------------
 
 // Axes: a line for each tick, its number, and the axes' names.
@@ -121,9 +131,11 @@ const drawSeries = (panel, series, x, y) => {
     const dotted = column.mark !== undefined || column.measured !== undefined,
           roof = column.ceiling !== undefined;
     const good = series.rows.filter((row) => known(row[0]) && known(row[1]));
+    const sound = good.filter((row) => !isLost(panel, row)), lost = good.filter((row) => isLost(panel, row));
+    const follows = (rows, row) => !row.begins && rows.includes(good[good.indexOf(row) - 1]);
     const path = (rows, value) =>
         rows.filter((row) => known(row[value]))
-            .map((row, i) => `${i && !row.begins ? "L" : "M"}${px(x(row[0]))} ${px(y(row[value]))}`)
+            .map((row, i) => `${i && follows(rows, row) ? "L" : "M"}${px(x(row[0]))} ${px(y(row[value]))}`)
             .join("");
     if (column.law_low !== undefined) {
         const back = [...good]
@@ -146,13 +158,14 @@ const drawSeries = (panel, series, x, y) => {
     const ceiling = roof && good.some((row) => row[column.ceiling]);
     if (ceiling || !(dotted || roof))
         group.append(make("path",
-            {class: "line", "stroke-dasharray": ceiling ? "4 3" : dashOf(series.mark), d: path(good, 1)}));
+            {class: "line", "stroke-dasharray": ceiling ? "4 3" : dashOf(series.mark), d: path(sound, 1)}));
     const radius = good.length > 200 ? 1.6 : good.length > 40 ? 2.4 : 3.4;
     const dots = (rows) => rows.map((row) => mark(px(x(row[0])), px(y(row[1])), radius)).join("");
     const doubted = (row) => row[column.doubtful] > 0 || row[column.mark] > 0;
     if (!ceiling)
-        group.append(make("path", {class: "dots", d: dots(good.filter((row) => !doubted(row)))}),
-            make("path", {class: "dots doubted", d: dots(good.filter(doubted))}));
+        group.append(make("path", {class: "dots", d: dots(sound.filter((row) => !doubted(row)))}),
+            make("path", {class: "dots doubted", d: dots(sound.filter(doubted))}),
+            make("path", {class: "dots lost", d: dots(lost)}));
     panel.svg.append(group);
     series.drawn = group;
     panel.spots.push(...good.map((row) => ({series, row, title: series.name, x: x(row[0]), y: y(row[1])})));
@@ -165,7 +178,7 @@ const drawBars = (panel) => {
     const rows = panel.series.flatMap((series) => series.rows.map((row) => [series, row]));
     const most = 1.04 * Math.max(greatest(panel.domain.filter(known)), stacked ? 0 : 1);
     const x = scale(0, most, 1, width - 8, 0), height = rows.length * BAR + 26,
-          star = (row) => row[column.doubtful] > 0 ? "*" : "";
+          star = (row) => row[column.doubtful] === 1 ? "*" : "";
     panel.size(height);
     for (const value of x.ticks(Math.max(3, Math.floor(width / 90)))) {
         panel.svg.append(
@@ -182,7 +195,9 @@ const drawBars = (panel) => {
         const number = stacked ? `${shown(value)} ms${star(row)}` :
             known(value) ? reach(value, low, high, star(row)) :
                            "";
-        if (stacked) {
+        if (isLost(panel, row) && known(value))
+            group.append(...hatched({x: 1, y, width: px(x(value) - 1), height: 11, rx: 2}));
+        else if (stacked) {
             let from = 0;
             PARTS.forEach(([part], n) => {
                 const size = row[column[part]] || 0;
@@ -198,13 +213,13 @@ const drawBars = (panel) => {
             });
         } else if (known(value)) {
             group.append(make("rect", {class: "bar", x: 1, y, width: px(x(value) - 1), height: 11, rx: 2}));
-            if (known(low))
-                group.append(make("path", {
-                    class: "whisker bold",
-                    d: `M${px(x(low))} ${y + 5.5}H${px(x(high))}M${px(x(low))} ${y + 2.5}v6M${px(x(high))} ${
-                        y + 2.5}v6`
-                }));
         } else panel.svg.append(make("text", {class: "why", x: 1, y: y + 9}, cut(why, width)));
+        if (!stacked && known(value) && known(low))
+            group.append(make("path", {
+                class: "whisker bold",
+                d: `M${px(x(low))} ${y + 5.5}H${px(x(high))}M${px(x(low))} ${y + 2.5}v6M${px(x(high))} ${
+                    y + 2.5}v6`
+            }));
         const published = row[column.published];
         if (known(published))
             group.append(make("path", {class: "level", d: MARKS[4](px(x(published)), y + 5.5, 4)}));
@@ -275,9 +290,9 @@ const drawHeat = (panel) => {
             panel.svg.append(make("rect", {class: "missing", ...at}));
             continue;
         }
-        const colour = mixed((Math.log(value) - low) / (high - low)),
-              ink = isLight(colour) ? "#101214" : "#ffffff";
-        panel.svg.append(make("rect", {...at, fill: `rgb(${colour})`}));
+        const isOff = isLost(panel, row), colour = isOff ? [] : mixed((Math.log(value) - low) / (high - low)),
+              ink = isOff ? "var(--ink)" : isLight(colour) ? "#101214" : "#ffffff";
+        panel.svg.append(...isOff ? hatched(at) : [make("rect", {...at, fill: `rgb(${colour})`})]);
         const say = (text, dy, size) => cell >= 26 &&
             panel.svg.append(make("text", {
                 x: px(edges.x(x) + cell / 2),
@@ -287,7 +302,7 @@ const drawHeat = (panel) => {
             },
                 text));
         const digits = value >= 100 ? value.toFixed(0) : value.toFixed(small || value >= 10 ? 1 : 2);
-        say(digits + (row[column.doubtful] > 0 ? "*" : ""), known(row[floor]) ? 16 : tall / 2 + 4,
+        say(digits + (row[column.doubtful] === 1 ? "*" : ""), known(row[floor]) ? 16 : tall / 2 + 4,
             small ? 9.5 : 11);
         if (known(row[floor]))
             say(`\u2265\u2009${row[floor] >= 10 ? row[floor].toFixed(0) : row[floor].toFixed(small ? 1 : 2)}`,
@@ -316,7 +331,8 @@ const drawHeat = (panel) => {
         make("text", {x: left + nx * cell, y: height - 5, "text-anchor": "end"}, panel.names.x));
     panel.levels =
         (chart.levels || [])
-            .filter((level) => drawLevels(panel, cells, level, (row) => row[2], edges, "level"));
+            .filter((level) => drawLevels(
+                panel, cells, level, (row) => isLost(panel, row) ? null : row[2], edges, "level"));
     panel.ridge = column.ridge !== undefined &&
         drawLevels(panel, cells, 1, (row) => row[column.ridge], edges, "ridge") &&
         rows.find((row) => known(row[column.ridge_rows]))[column.ridge_rows];

@@ -308,7 +308,8 @@ static void doubt_is(World *w, const char *script, const char *want) {
     if (!sql_script(w->f.store, script, &e)) fail_msg("%s", e.text);
     Rows *r = rows_open(
         w->f.store,
-        "SELECT coalesce(few, '-') || iif(above_S, ', above S', '') || iif(doubtful, ', doubtful', '') ||"
+        "SELECT coalesce(few, '-') || iif(above_S, ', above S', '') || iif(doubtful, ', doubtful', '') || "
+        "iif(doubtful = 2, ' in all', '') ||"
         " coalesce(', ' || doubt, '') FROM point_doubt WHERE point_id = ?1",
         &e);
     if (!r) fail_msg("%s", e.text);
@@ -351,6 +352,9 @@ static void doubts(void **state) {
              "-, 4 of 48 disturbed");
     doubt_is(w, "UPDATE sample SET flags = 1 WHERE point_id = 1 AND pass = 0 AND prompt_id < 6",
              "-, doubtful, 4 of 48 disturbed; 5 of its baseline's 40 disturbed");
+    doubt_is(w, "UPDATE sample SET flags = 64 * (point_id = 2)", "-, doubtful in all, 48 of 48 disturbed");
+    doubt_is(w, "UPDATE sample SET flags = 128 * (point_id = 1)",
+             "-, doubtful in all, 40 of its baseline's 40 disturbed");
     // Above S: the interval has to be, or the value far enough. A killed run's store that is only read has
     // the value.
     doubt_is(w, ESTIMATES, "-");

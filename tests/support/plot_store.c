@@ -180,9 +180,11 @@ static void add_sample(Made *m, const Setting *s, int64_t point, int d, int prom
     }
     x.prefill_s = 0.01;
     x.started = 1.7e9 + m->points + 100 * prompt;
-    x.flags = prompt == 2 && m->points % 5 == 0 ? FLAG_LOAD
-              : prompt == 1 && m->points == 7   ? FLAG_THROTTLED
-                                                : 0;
+    bool all = m->points % 11 == 3 || strcmp(s->method, "jacobi") == 0;
+    x.flags = all                                 ? FLAG_PAUSED
+              : prompt == 2 && m->points % 5 == 0 ? FLAG_LOAD
+              : prompt == 1 && m->points == 7     ? FLAG_THROTTLED
+                                                  : 0;
     x.divergence = strcmp(s->method, "ouroboros") == 0 && prompt == 1 ? &divergence : NULL;
     if (x.divergence) x.flags |= FLAG_DIVERGED;
     x.steps = steps;
@@ -266,7 +268,8 @@ static void add_surface(Made *m) {
                 s.high_s = 1.02 * s.median_s;
                 s.slowdown_low = 0.98 * slowdown;
                 s.slowdown_high = 1.03 * slowdown;
-                if (K[i] == 8 && W[j] == 7) s.flags = FLAG_LOAD, s.disturbed = 12;
+                if (K[i] == 8 && W[j] == 7) s.flags = FLAG_LOAD, s.disturbed = 5; // all
+                if (K[i] == 8 && W[j] == 3) s.flags = FLAG_LOAD, s.disturbed = 4;
                 s.bytes = 7e6;
                 s.operations = rows * 7e6;
                 s.drift = CONTEXTS[c] == 500 ? 1.31 : 1.02;
