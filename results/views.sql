@@ -313,14 +313,9 @@ FROM disturbed JOIN flag ON disturbed.flags & flag.bit <> 0;
 --   above_S    the speedup is too high to be true. No step takes less time than the baseline's, so speedup / S is 1 at
 --              most where nothing is disturbed. Above it lies the whole interval (by a twentieth, that a kernel may differ
 --              by), or the value alone by more than a quarter.
-<<<<<<< HEAD
---   doubtful   above_S, or more than a tenth of the samples, its own or its baseline's, are disturbed, or it's an oracle:
---              its guesses come from the answer
---   reason     what else than disturbed samples makes them doubtful, in words; NULL: nothing
-=======
 --   doubtful   1: above_S, or more than a tenth of the samples, its own or its baseline's, are disturbed, or it's an oracle:
 --              its guesses come from the answer; 2: all of these samples are disturbed
->>>>>>> f051ec2e (plots: points that were only disturbed are grey)
+--   reason     what else than disturbed samples makes them doubtful, in words; NULL: nothing
 --   few        why its samples are too few to say how fast it is; NULL: they are not
 --   doubt      every reason to doubt its times, in words; NULL: none
 CREATE VIEW point_doubt AS
