@@ -226,7 +226,7 @@ static void html(void **state) {
     holds(page, "</h1><p>20");
     holds(page, " on made-up processor, 2 cores, by outpace 0.1.0</p></header>");
     static const char STATE[] =
-        "<p>Something disturbed 8 of 120 samples (other processes, or changing clocks); * marks "
+        "<p>Something disturbed 20 of 120 samples (other processes, or changing clocks); * marks "
         "times in doubt; S and texts are not affected.</p>";
     assert_int_equal(count(page, STATE), 1);
     assert_true(strstr(page, STATE) < strstr(page, "<h2"));
