@@ -13,8 +13,17 @@ $(BUILD)/libtests.a: $(SHARED)
 # Hundreds of programs are linked: by gold where there is one, in half the time that the usual linker takes.
 GOLD     = $(eval GOLD := $(shell echo 'int main(void) { return 0; }' | \
     $(CC) -fuse-ld=gold -x c - -o /dev/null 2>/dev/null && echo -fuse-ld=gold))$(GOLD)
-$(BUILD)/tests/%_test: $(BUILD)/tests/%_test.o $(BUILD)/libtests.a $(BUILD)/liboutpace.a
-	$(call say,LINK,$@)$(CC) $(LDFLAGS) $(GOLD) $(filter %.o,$^) $(filter %.a,$^) -o $@ -lcmocka $(LIBS)
+LINK_TEST = $(call say,LINK,$@)$(CC) $(LDFLAGS) $(GOLD) $(filter %.o,$^) $(filter %.a,$^) -o $@ -lcmocka $(LIBS)
+$(BUILD)/tests/%_test: $(BUILD)/tests/%_test.o $(BUILD)/libtests.a $(BUILD)/liboutpace.a | $(if $(ROOT),,build/golden)
+	$(LINK_TEST)
+
+# The golden models as tests open them.
+build/golden: $(wildcard tests/fixtures/golden/*/*) | $(BUILD)/tests/golden
+	@rm -rf $@ $@.part
+	@$(BUILD)/tests/golden unpack tests/fixtures/golden $@.part && mv $@.part $@
+$(BUILD)/tests/golden: $(BUILD)/tests/golden.o $(BUILD)/libtests.a $(BUILD)/liboutpace.a
+	$(LINK_TEST)
+-include $(BUILD)/tests/golden.d
 
 # A test's own code runs for moments: it's compiled more often than it's worth optimizing.
 $(BUILD)/tests/%_test.o: CFLAGS += $(if $(filter -O3,$(OPT)),-O1)

@@ -135,7 +135,7 @@ static void all_drafts(void **state) {
     ModelWeights target_weights;
     Error e = {0};
     int count = 0;
-    snprintf(path, sizeof path, "%s/tests/fixtures/golden/llama", root());
+    snprintf(path, sizeof path, "%s/build/golden/llama", root());
     if (!model_open(&target, &target_weights, path, &e)) fail_msg("%s", e.text);
     snprintf(path, sizeof path, "%s/tests/fixtures/eagle", root());
     DIR *d = opendir(path);

@@ -419,8 +419,8 @@ static void computes(void **state) {
     const Models *m = *state;
     char f32[FOLDER_PATH_SIZE + 64], f16[FOLDER_PATH_SIZE + 64];
     const char *root = getenv("OUTPACE_ROOT");
-    snprintf(f32, sizeof f32, "%s/tests/fixtures/golden/llama-f32-untied-mha", root ? root : ".");
-    snprintf(f16, sizeof f16, "%s/tests/fixtures/golden/llama-f16-shards", root ? root : ".");
+    snprintf(f32, sizeof f32, "%s/build/golden/llama-f32-untied-mha", root ? root : ".");
+    snprintf(f16, sizeof f16, "%s/build/golden/llama-f16-shards", root ? root : ".");
     assert_int_equal(compute_of(m->target, CHOOSE_WEIGHTS), COMPUTE_BF16);
     assert_int_equal(compute_of(m->target, CHOOSE_F32), COMPUTE_F32);
     assert_int_equal(compute_of(f32, CHOOSE_WEIGHTS), COMPUTE_F32);

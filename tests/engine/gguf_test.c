@@ -3,6 +3,7 @@
 #include "tests/support/check.h"
 #include "tests/support/folder.h"
 #include "tests/support/golden.h"
+#include "tests/support/packed.h"
 #include "tests/support/scratch.h"
 
 #include "engine/base/gguf.h"
@@ -15,7 +16,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <zstd.h>
 
 static const char FOLDER[] = "tests/fixtures/gguf";
 static const double F32_TOLERANCE = 2e-5;
@@ -59,44 +59,17 @@ static bool is_rounded(const char *name) {
     return strcmp(name, "llama3-rope") == 0 || strcmp(name, "phi3-partial-longrope") == 0;
 }
 
-// The bytes of all safetensors of a model, by name.
-static void read_shards(const char *dir, Text *out) {
-    struct dirent **files;
-    int count = scandir(dir, &files, NULL, alphasort);
-    for (int i = 0; i < count; i++) {
-        if (text_ends(files[i]->d_name, ".safetensors")) {
-            size_t size;
-            char *bytes = scratch_read(dir, files[i]->d_name, &size);
-            text_add(out, bytes, size);
-            mem_free(bytes);
-        }
-        free(files[i]);
-    }
-    free(files);
-}
-
-// NAME.gguf in `folder` from NAME.gguf.zst, which repeats nothing of the model's safetensors (its prefix).
-// The package's own bytes: a frame ends with their checksum.
+// NAME.gguf in `folder` from NAME.gguf.zst, whose prefix is the model's safetensors: the package's own bytes.
 static char *unpack(const char *folder, const char *name, const char *dir) {
-    char *packed_name = mem_printf("%s.gguf.zst", name), *path = mem_printf("%s/%s.gguf", folder, name);
+    char *file = mem_printf("%s.gguf.zst", name), *path = mem_printf("%s/%s.gguf", folder, name);
     Text prefix = {0};
-    size_t packed_size;
-    char *packed = scratch_read(FOLDER, packed_name, &packed_size);
-    size_t size = (size_t)ZSTD_getFrameContentSize(packed, packed_size);
-    char *bytes = mem_new(size, 1);
-    ZSTD_DCtx *z = ZSTD_createDCtx();
-    read_shards(dir, &prefix);
-    ZSTD_DCtx_refPrefix(z, prefix.data, prefix.length);
-    size_t got = ZSTD_decompressDCtx(z, bytes, size, packed, packed_size);
-    if (got != size)
-        fail_msg("%s/%s over %s: %s", FOLDER, packed_name, dir,
-                 ZSTD_isError(got) ? ZSTD_getErrorName(got) : "it has another size");
+    size_t size;
+    packed_add_tensors(&prefix, dir);
+    char *bytes = packed_read(FOLDER, file, &prefix, &size);
     scratch_write(folder, path + strlen(folder) + 1, bytes, size);
-    ZSTD_freeDCtx(z);
     text_release(&prefix);
     mem_free(bytes);
-    mem_free(packed);
-    mem_free(packed_name);
+    mem_free(file);
     return path;
 }
 

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char GOLDEN[] = "tests/fixtures/golden";
+static const char GOLDEN[] = "build/golden";
 enum { MOST = 96, A_CONFIG = 32, TOKENS = 130 }; // as many models fit in a config
 
 typedef struct Kinds {

@@ -413,8 +413,8 @@ static int open_bench(void **state) {
     snprintf(b.good[CODED], sizeof b.good[CODED], "%s/coded", b.root);
     snprintf(b.good[AWQ], sizeof b.good[AWQ], "%s/awq", b.root);
     snprintf(b.good[GPTQ], sizeof b.good[GPTQ], "%s/gptq", b.root);
-    scratch_copy("tests/fixtures/golden/packed-awq", b.good[AWQ]);
-    scratch_copy("tests/fixtures/golden/packed-gptq", b.good[GPTQ]);
+    scratch_copy("build/golden/packed-awq", b.good[AWQ]);
+    scratch_copy("build/golden/packed-gptq", b.good[GPTQ]);
     snprintf(b.dir, sizeof b.dir, "%s/model", b.root);
     *state = &b;
     const char *experts[] = {"model_type=qwen3_moe", "num_experts=6", "num_experts_per_tok=2",

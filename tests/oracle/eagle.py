@@ -4,7 +4,7 @@
     python3 -m venv /tmp/oracle && /tmp/oracle/bin/pip install torch numpy
     /tmp/oracle/bin/python tests/oracle/eagle.py [NAME...]
 
-For each row of CASES it writes tests/fixtures/eagle/NAME/: a random draft for the target tests/fixtures/golden/llama as its
+For each row of CASES it writes tests/fixtures/eagle/NAME/: a random draft for the target build/golden/llama as its
 authors store one (config.json, model.safetensors), states.f32 (the given rows), case.json (tokens, parents of the rows after
 the given ones, versions) and logits.f32 (little-endian, (rows, vocabulary of the draft)). tests/engine/eagle_golden_test.c
 holds our engine against them.
@@ -22,7 +22,7 @@ import sys
 sys.path.pop(0)  # tokenizers.py beside this file has the name of a package
 import torch
 
-OUT, TARGET = "tests/fixtures/eagle", "tests/fixtures/golden/llama"
+OUT, TARGET = "tests/fixtures/eagle", "build/golden/llama"
 GIVEN = 7
 TREE = [-1, -1, -1, 0, 0, 1, 3, 3, 6, 8]  # parents: -1 is the last given row
 SHAPE = dict(model_type="llama", num_hidden_layers=1, hidden_size=32, intermediate_size=56, num_attention_heads=4,

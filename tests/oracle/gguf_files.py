@@ -5,7 +5,7 @@
     /tmp/oracle/bin/python tests/oracle/gguf_files.py
 
 Writes to tests/fixtures/gguf/:
-    NAME.gguf.zst     the model of tests/fixtures/golden/NAME, names and values as llama.cpp's converter gives them;
+    NAME.gguf.zst     the model of build/golden/NAME, names and values as llama.cpp's converter gives them;
                       packed by zstd with the bytes of the model's safetensors in front, which it repeats
     blocks.gguf       for each quantised format F a tensor of random blocks "F", and "F.values": the values that the
                       package gives them, in bf16
@@ -26,7 +26,7 @@ import torch
 from gguf import GGMLQuantizationType as T
 from safetensors.torch import load_file
 
-OUT, GOLDEN = "tests/fixtures/gguf", "tests/fixtures/golden"
+OUT, GOLDEN = "tests/fixtures/gguf", "build/golden"
 # The model, its architecture in GGUF, and whether the converter stores rows of q and k pair by pair.
 MODELS = {
     "llama": ("llama", True), "llama-f32-untied-mha": ("llama", True), "llama-f16-shards": ("llama", True),

@@ -4,10 +4,12 @@
     python3 -m venv /tmp/oracle && /tmp/oracle/bin/pip install torch transformers safetensors
     /tmp/oracle/bin/python tests/oracle/models.py [NAME...]
 
-For each row of CASES it writes tests/fixtures/golden/NAME/: a tiny random model as transformers saves it
+For each row of CASES it writes build/golden/NAME/: a tiny random model as transformers saves it
 (config.json, model.safetensors or shards), golden.json (prompt, 64 greedy tokens of the f32 model, the error of
 transformers' own bf16, and of its f16 where weights are, against its f32, versions) and logits.f32 (little-endian, (positions, vocab), the f32 model's
-logits over prompt and greedy tokens). tests/engine/golden_test.c holds our engine against them.
+logits over prompt and greedy tokens). tests/engine/golden_test.c holds our engine against them. Into the tree they go packed:
+
+    build/tests/golden pack build/golden tests/fixtures/golden
 
 A seed is searched for which no greedy choice is closer than MARGIN of the row's largest logit, so that equal
 tokens can be demanded of any correct f32 implementation.
@@ -21,7 +23,7 @@ sys.path.pop(0)  # tokenizers.py beside this file has the name of a package that
 import torch
 import transformers
 
-OUT = os.environ.get("ORACLE_OUT", "tests/fixtures/golden")  # elsewhere: for a long run
+OUT = os.environ.get("ORACLE_OUT", "build/golden")  # elsewhere: for a long run
 GREEDY, MARGIN = int(os.environ.get("ORACLE_GREEDY", 64)), 2e-4
 SMALL = dict(vocab_size=259, hidden_size=32, intermediate_size=56, num_hidden_layers=2, num_attention_heads=4,
              num_key_value_heads=2, max_position_embeddings=128, bos_token_id=1, eos_token_id=2, pad_token_id=0)

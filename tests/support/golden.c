@@ -20,7 +20,7 @@ static int read_ids(const json_t *array, int *out) {
 static void find_models(char *out, size_t n) {
     const char *root = getenv("OUTPACE_ROOT"), *own = getenv("OUTPACE_GOLDENS");
     if (own) snprintf(out, n, "%s", own);
-    else snprintf(out, n, "%s/tests/fixtures/golden", root ? root : ".");
+    else snprintf(out, n, "%s/build/golden", root ? root : ".");
 }
 
 void golden_open(Golden *g, const char *name) {

@@ -1,4 +1,4 @@
-// The tiny models of tests/fixtures/golden with Hugging Face transformers' results (by
+// The tiny models of build/golden (tests/support/golden_files.c) with Hugging Face transformers' results (by
 // tests/oracle/models.py), and the error of an open session.
 #pragma once
 #include "engine/core/session.h"

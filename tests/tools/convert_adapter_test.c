@@ -77,10 +77,10 @@ static void eagle(void **state) {
     expect_done(*state, "mkdir in; cp $0/tests/fixtures/eagle/eagle3/config.json in; python3 "
                         "$0/tests/oracle/torch_file.py $0/tests/fixtures/eagle/eagle3/model.safetensors "
                         "in/pytorch_model.bin");
-    expect_done(*state, CONVERT "in $0/tests/fixtures/golden/llama made");
+    expect_done(*state, CONVERT "in $0/build/golden/llama made");
     expect_done(*state, "cmp made/model.safetensors $0/tests/fixtures/eagle/eagle3/model.safetensors");
     Child c = {0};
-    expect_done(*state, "ln -s $0/tests/fixtures/golden/llama model");
+    expect_done(*state, "ln -s $0/build/golden/llama model");
     CHILD_OUTPACE(&c, *state, 0, "generate", "model", "--ids", "5,6", "-n", "4", "-m", "eagle3", "--adapter",
                   "made");
     child_release(&c);

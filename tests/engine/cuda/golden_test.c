@@ -4,6 +4,7 @@
 // begin early may not read yet out of theirs.
 #include "tests/support/check.h"
 #include "tests/support/golden.h"
+#include "tests/support/packed.h"
 #include "tests/simt/settings.h"
 
 #include "engine/decode/decode.h"
@@ -104,7 +105,8 @@ static void nothing_is_read_early(void **state) {
     simt_settings.early = false;
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    if (argc > 1) return golden_files(argc, argv);
     const struct CMUnitTest tests[] = {cmocka_unit_test(all_models),
                                        cmocka_unit_test(nothing_is_touched_by_the_host),
                                        cmocka_unit_test(nothing_is_read_early)};

@@ -18,7 +18,7 @@
 
 static const char *fixture(const char *name, char path[512]) {
     const char *root = getenv("OUTPACE_ROOT");
-    snprintf(path, 512, "%s/tests/fixtures/%s", root ? root : ".", name);
+    snprintf(path, 512, "%s/%s", root ? root : ".", name);
     return path;
 }
 
@@ -31,7 +31,7 @@ static int open_target(void **state) {
     char path[512];
     Target *t = test_calloc(1, sizeof *t);
     Error e = {0};
-    if (!model_open(&t->model, &t->weights, fixture("golden/llama", path), &e)) fail_msg("%s", e.text);
+    if (!model_open(&t->model, &t->weights, fixture("build/golden/llama", path), &e)) fail_msg("%s", e.text);
     *state = &t->model; // its first member
     return 0;
 }
@@ -54,31 +54,32 @@ static void open_fixture(Adapter *a, const Model *target, const char *name) {
 static void forms(void **state) {
     const Model *target = *state;
     Adapter a;
-    open_fixture(&a, target, "eagle/eagle");
+    open_fixture(&a, target, "tests/fixtures/eagle/eagle");
     const Shape *s = &a.models[0].shape;
     assert_true(a.kind.variant == ADAPTER_EAGLE && a.kind.heads == 1 && a.kind.exit_layer == 2);
     assert_true(s->input == INPUT_FUSED && s->fc_bias && a.models[0].fc_bias.data && !a.captures.count);
     assert_true(a.models[0].head.data == target->head.data && !a.models[0].final_norm.data);
     assert_true(a.models[0].embedding.data != target->embedding.data);
     adapter_close(&a);
-    open_fixture(&a, target, "eagle/eagle-no-bias");
+    open_fixture(&a, target, "tests/fixtures/eagle/eagle-no-bias");
     assert_true(!a.models[0].shape.fc_bias && a.models[0].embedding.data == target->embedding.data);
     adapter_close(&a);
-    open_fixture(&a, target, "eagle/eagle3");
+    open_fixture(&a, target, "tests/fixtures/eagle/eagle3");
     s = &a.models[0].shape;
     assert_true(a.kind.variant == ADAPTER_EAGLE3 && s->input == INPUT_PAIRED && !s->normed_residual);
     assert_true(s->vocab == 61 && s->tokens == 259 && s->states == 3 && s->head_dim == 12);
     assert_true(a.captures.count == 3 && a.draft_ids && a.models[0].head.rows == 61);
     for (int i = 1; i < 61; i++) assert_true(a.draft_ids[i] > a.draft_ids[i - 1]);
     adapter_close(&a);
-    open_fixture(&a, target, "eagle/eagle3-whole"); // no draft_vocab_size: its architecture names it
+    open_fixture(&a, target,
+                 "tests/fixtures/eagle/eagle3-whole"); // no draft_vocab_size: its architecture names it
     assert_true(a.kind.variant == ADAPTER_EAGLE3 && !a.draft_ids && a.models[0].shape.vocab == 259);
     adapter_close(&a);
-    open_fixture(&a, target, "eagle/eagle3-speculators");
+    open_fixture(&a, target, "tests/fixtures/eagle/eagle3-speculators");
     s = &a.models[0].shape;
     assert_true(s->normed_residual && !s->normed_fc && !s->normed_output && a.captures.count == 2);
     adapter_close(&a);
-    open_fixture(&a, target, "eagle/eagle3-normed");
+    open_fixture(&a, target, "tests/fixtures/eagle/eagle3-normed");
     s = &a.models[0].shape;
     assert_true(!s->normed_residual && s->normed_fc && s->normed_output);
     assert_true(a.models[0].fc_norm.columns == 3 * target->shape.width);
@@ -92,7 +93,7 @@ static void told_by_tensors(void **state) {
     Error e = {0};
     folder_make(dir);
     const char *copy = folder_path(dir, "a");
-    scratch_copy(fixture("eagle/eagle3-whole", path), copy);
+    scratch_copy(fixture("tests/fixtures/eagle/eagle3-whole", path), copy);
     spoil_json(copy, CONFIG "/architectures", "");
     if (!adapter_open(&a, *state, copy, &e)) fail_msg("%s", e.text);
     assert_true(a.kind.variant == ADAPTER_EAGLE3);
@@ -109,7 +110,7 @@ static void layers(void **state) {
     char dir[FOLDER_PATH_SIZE], path[512];
     folder_make(dir);
     const char *copy = folder_path(dir, "a");
-    scratch_copy(fixture("eagle/eagle3", path), copy);
+    scratch_copy(fixture("tests/fixtures/eagle/eagle3", path), copy);
     spoil_json(copy, CONFIG "/eagle_aux_hidden_state_layer_ids", "");
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
         Model target = {.shape = {.layers = ROWS[i].layers, .width = 32, .vocab = 259, .context = 9}};
@@ -133,7 +134,7 @@ static void as_trained(void **state) {
     Error e = {0};
     folder_make(dir);
     const char *copy = folder_path(dir, "a");
-    scratch_copy(fixture("eagle/eagle3", path), copy);
+    scratch_copy(fixture("tests/fixtures/eagle/eagle3", path), copy);
     spoil_json(copy, CONFIG "/eagle_aux_hidden_state_layer_ids", "");
     spoil_json(copy, CONFIG "/eagle_config", "{\"eagle_aux_hidden_state_layer_ids\": [1, 1, 1]}");
     spoil_json(copy, CONFIG "/outpace", "{\"trained_tokens\": 12345}");
@@ -260,7 +261,7 @@ static void refused(void **state) {
         Error e = {0};
         folder_make(dir);
         const char *copy = folder_path(dir, "a");
-        snprintf(name, sizeof name, "eagle/%s", CASES[i].fixture);
+        snprintf(name, sizeof name, "tests/fixtures/eagle/%s", CASES[i].fixture);
         scratch_copy(fixture(name, path), copy);
         CASES[i].spoil(copy, CASES[i].a, CASES[i].b);
         bool ok = adapter_open(&a, *state, copy, &e);

@@ -40,7 +40,7 @@ static const Case CASES[] = {
 
 static const char *dir_of(const char *name) {
     static char path[256];
-    snprintf(path, sizeof path, "tests/fixtures/golden/%s", name);
+    snprintf(path, sizeof path, "build/golden/%s", name);
     return path;
 }
 

@@ -156,7 +156,7 @@ static void described_in_words(void **state) {
     describes(&m, (const char *const[]){"30532.1 million, 3353.0 million of them for a token\n",
                                         "48 of width 2048\n", "128 of width 768 in 48 layers, 8 of them for",
                                         NULL});
-    open_shape("tests/fixtures/golden/phi3-partial-longrope/config.json", &m);
+    open_shape("build/golden/phi3-partial-longrope/config.json", &m);
     describes(&m, (const char *const[]){"longrope, theta 10000, stretched beyond 40, of 12 in 16 dimensions",
                                         "head tied to the embedding", NULL});
 }

@@ -554,15 +554,14 @@ static void second_models(void **state) {
 // The record names the model that was quantised.
 static void quantised_by_others(void **state) {
     static const char *const rows[][2] = {
-        {"golden/packed-awq", "4 bits, groups of 64 (AWQ), of tiny-llama"},
-        {"golden/packed-gptq", "4 bits, groups of 32 (GPTQ), of tiny-llama"},
-        {"golden/packed-tensors", "4 bits, groups of 32 (compressed-tensors), of tiny-llama"},
-        {"gguf/mixed.gguf", "Q8_0 (GGUF), of llama"}};
+        {"build/golden/packed-awq", "4 bits, groups of 64 (AWQ), of tiny-llama"},
+        {"build/golden/packed-gptq", "4 bits, groups of 32 (GPTQ), of tiny-llama"},
+        {"build/golden/packed-tensors", "4 bits, groups of 32 (compressed-tensors), of tiny-llama"},
+        {"tests/fixtures/gguf/mixed.gguf", "Q8_0 (GGUF), of llama"}};
     char root[PATH_MAX], line[PATH_MAX + 200];
     assert_non_null(realpath(getenv("OUTPACE_ROOT") ? getenv("OUTPACE_ROOT") : ".", root));
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        snprintf(line, sizeof line, "generate '%s/tests/fixtures/%s' --ids 5,6 -n 2 --json", root,
-                 rows[i][0]);
+        snprintf(line, sizeof line, "generate '%s/%s' --ids 5,6 -n 2 --json", root, rows[i][0]);
         json_t *got = cli_json(*state, line);
         assert_string_equal(json_string_value(json_object_get(got, "quantised")), rows[i][1]);
         assert_null(json_object_get(got, "stand_in"));
