@@ -150,6 +150,20 @@ static void broken_limits(void **state) {
            (const char *const[]){"    CONTRIBUTING.md: engine/base/gone.c\n", NULL});
 }
 
+static void a_large_tree(void **state) {
+    (void)state;
+    Tree t;
+    Child c;
+    plant(&t);
+    int code =
+        run_in(&t, &c, "git init -q . && truncate -s 50M weights && git add -N . && tools/measure --check");
+    if (code != 1 || !strstr(text_get(&c.out), "measure: MiB of tracked files: 50.") ||
+        !strstr(text_get(&c.out), "\n    52428800 weights\n"))
+        fail_msg("a file of 50 MiB: code %d\n%s%s", code, text_get(&c.out), text_get(&c.err));
+    child_release(&c);
+    folder_remove(t.path);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(clean),
@@ -157,6 +171,7 @@ int main(void) {
         cmocka_unit_test(a_header_that_needs_another),
         cmocka_unit_test(careless_code),
         cmocka_unit_test(broken_limits),
+        cmocka_unit_test(a_large_tree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
