@@ -97,13 +97,18 @@ include tests/gpu/card.mk
 lint: $(OBJECTS) $(WRITE_OBJECTS) $(CUDA_C:%.c=$(BUILD)/%.o) $(BUILD)/engine/cuda/none.o
 	@./setup lint && tools/lint $(ROOMS) tools/reference tests
 
-demo: outpace
+demo: outpace models/reference.store
 	@tools/demo
 
 reference: outpace $(WRITE)
 	@tools/reference-family
 
-experiments: outpace
+# Members of the family that aren't in the tree: one experiment or two use each.
+EXTRAS = models/reference.store
+models/%: | outpace $(WRITE)
+	@tools/reference-family $*
+
+experiments: outpace $(EXTRAS)
 	@tools/experiments
 
 clean:
@@ -113,6 +118,7 @@ help:
 	@echo "make            build ./outpace; ./setup installs what it needs, demo and test run that first"
 	@echo "make demo       see it work: a text step by step, S and speedup of nine methods, here and priced on an H100"
 	@echo "make reference  rebuild the reference family: text, tokenizer, training; continues after a stop"
+	@echo "make models/NAME make one member of the family (models/README.md)"
 	@echo "make experiments the papers' tables and figures at smoke scale, into results/smoke; continues after a stop"
 	@echo "make test       all tests; test-long runs the longer ones too"
 	@echo "make soak       sweeps for SOAK=45 minutes: memory, descriptors, files and stores must not grow; part of test-long"
