@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Step counts of the authors' own programs on our frozen model, which make test holds our methods against. Run by
+"""Step counts of the authors' own programs on the reference family (models/), which make test holds our methods against. Run by
 hand, from the repository's root, with the authors' repositories cloned into REPOS (nothing of theirs is kept here):
 
     REPOS/LookaheadDecoding  github.com/hao-ai-lab/LookaheadDecoding at eed010d
@@ -9,20 +9,19 @@ hand, from the repository's root, with the authors' repositories cloned into REP
 
 Each part runs with torch 2.6.0, numpy below 2 and the transformers that its program was written for:
 
-    4.36.2  prompts heads lade ouroboros spec-bench
+    4.36.2  prompts lade ouroboros spec-bench
     4.33.3  kangaroo
     4.37.1  medusa sps rest
     4.57.1  hugging-face
 
     python3 -m venv /tmp/authors && /tmp/authors/bin/pip install torch==2.6.0 transformers==4.36.2 'numpy<2'
-    /tmp/authors/bin/python tests/oracle/authors.py REPOS prompts heads lade ouroboros spec-bench
+    /tmp/authors/bin/python tests/oracle/authors.py REPOS prompts lade ouroboros spec-bench
 
 rest also wants the authors' retriever (PyPI's draftretriever is another project's), which is a wheel for Python 3.9 in
 Spec-Bench/model/rest/DraftRetriever/wheels: its .so loads into 3.11 too when it's renamed to draftretriever.so.
 
 Every part writes a file of tests/fixtures/authors: prompts.tsv (the prompts' ids and the greedy tokens after them) or
 PART.tsv (a row a setting: our name of it, whether EOS ends the text, the program, the target's passes for each prompt).
-heads trains the Medusa heads there; the Kangaroo adapter there is `outpace train`'s (models/reference-kangaroo-2).
 Both sides run in f32. Where the authors draw a window from random.choice, our generator's numbers are put in its
 place, so that both windows begin alike. Each output is compared with plain greedy search before it is written.
 """
@@ -37,7 +36,7 @@ sys.path.pop(0)  # tokenizers.py beside this file has the name of a package that
 import torch
 import transformers
 
-OUT, TOKENS, EACH = "tests/fixtures/authors", 128, 4
+OUT, MODELS, TOKENS, EACH = "tests/fixtures/authors", "models", 128, 4
 SETS = ["chat", "code", "mathematics", "summarisation", "translation"]
 LADE, LADE_EOS = [(5, 3), (7, 5), (15, 5)], [(5, 3), (7, 5), (15, 5), (20, 7)]
 REPOS = sys.argv[1]
@@ -83,8 +82,8 @@ def prompts():
 
 
 def open_model(name, cls=None, **options):
-    model = (cls or transformers.AutoModelForCausalLM).from_pretrained(f"{OUT}/{name}", torch_dtype=torch.float32,
-                                                                       **options)
+    model = (cls or transformers.AutoModelForCausalLM).from_pretrained(f"{MODELS}/{name}",
+                                                                       torch_dtype=torch.float32, **options)
     return model.eval()
 
 
@@ -94,7 +93,7 @@ def ending(model, heeded):
 
 
 def make_prompts():
-    tokenizer = transformers.AutoTokenizer.from_pretrained(f"{OUT}/reference")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(f"{MODELS}/reference")
     model = open_model("reference")
     ending(model, False)
     with open(f"{OUT}/prompts.tsv", "w") as f:
@@ -280,9 +279,9 @@ def kangaroo():
     from safetensors.torch import load_file
     layer = 2
     base = open_model("reference", EarlyExitLlamaForCausalLM, EARLY_STOP_LAYER=layer)
-    config = transformers.LlamaConfig.from_pretrained(f"{OUT}/reference", num_hidden_layers=1)
+    config = transformers.LlamaConfig.from_pretrained(f"{MODELS}/reference", num_hidden_layers=1)
     config.num_key_value_heads = config.num_attention_heads
-    weights = load_file(f"{OUT}/kangaroo/model.safetensors")
+    weights = load_file(f"{MODELS}/reference-kangaroo-2/model.safetensors")
     adapter = load_part(AdapterModel(config), {name if name.startswith("norm") else "layers.0." + name: w
                                                for name, w in weights.items()})
     model = types.SimpleNamespace(base_model=base, adapter_model=adapter, head_model=base.lm_head)
@@ -315,38 +314,6 @@ def with_cache(model, initialize):
 HEADS = 4
 
 
-def make_heads():
-    """Medusa's residual blocks in front of the target's own output layer, trained on text that the target draws"""
-    model = open_model("reference")
-    ending(model, False)
-    torch.manual_seed(0)
-    text = model.generate(torch.ones(192, 1, dtype=torch.long), do_sample=True, top_k=0, max_new_tokens=160)
-    states = model.model(text).last_hidden_state
-    blocks = torch.nn.ModuleList(torch.nn.Linear(states.shape[2], states.shape[2]) for _ in range(HEADS))
-    head = model.lm_head.weight.detach()
-    optimizer, positions = torch.optim.Adam(blocks.parameters(), lr=4e-3), text.shape[1] - HEADS - 1
-    for step in range(600):
-        row, at = torch.randint(text.shape[0], (512,)), torch.randint(positions, (512,))
-        with torch.enable_grad():
-            x = states[row, at]
-            loss = sum(torch.nn.functional.cross_entropy((x + torch.nn.functional.silu(block(x))) @ head.T,
-                                                         text[row, at + 2 + i]) for i, block in enumerate(blocks))
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-        if step % 100 == 99:
-            print(f"heads: step {step + 1}, loss {loss.item() / HEADS:.3f}", flush=True)
-    from safetensors.torch import save_file
-    os.makedirs(f"{OUT}/medusa", exist_ok=True)
-    save_file({f"{i}.0.linear.{name}": w.detach().to(torch.bfloat16) for i, block in enumerate(blocks)
-               for name, w in block.named_parameters()}, f"{OUT}/medusa/model.safetensors")
-    c = model.config
-    with open(f"{OUT}/medusa/config.json", "w") as f:
-        json.dump(dict(model_type="outpace_adapter", variant="medusa", heads=HEADS, hidden_size=c.hidden_size,
-                       vocab_size=c.vocab_size), f, indent=2)
-        f.write("\n")
-
-
 def medusa():
     sys.path.insert(0, f"{REPOS}/Spec-Bench")
     without("fastchat", "fastchat.utils", "evaluation.eval")
@@ -354,8 +321,8 @@ def medusa():
     from model.medusa.medusa_model import KVLlamaForCausalLM, MedusaModel
     from safetensors.torch import load_file
     base = open_model("reference", KVLlamaForCausalLM)
-    model = with_cache(MedusaModel(base, HEADS, 1, f"{OUT}/reference"), initialize_past_key_values)
-    for name, w in load_file(f"{OUT}/medusa/model.safetensors").items():
+    model = with_cache(MedusaModel(base, HEADS, 1, f"{MODELS}/reference"), initialize_past_key_values)
+    for name, w in load_file(f"{MODELS}/reference-medusa/model.safetensors").items():
         model.medusa_head.state_dict()[name].copy_(w)
 
     def setting(choices):
@@ -387,7 +354,7 @@ def rest():
     import draftretriever
     from evaluation.inference_rest import initialize_past_key_values, rest_forward
     from model.rest.rest.model.rest_model import KVLlamaForCausalLM, RestModel
-    model = with_cache(RestModel(open_model("reference", KVLlamaForCausalLM), f"{OUT}/reference"),
+    model = with_cache(RestModel(open_model("reference", KVLlamaForCausalLM), f"{MODELS}/reference"),
                        initialize_past_key_values)
     store = [token for _, ids, greedy in prompts() for token in ids + greedy[:TOKENS // 4]]
     path = "/tmp/authors.idx"
@@ -416,7 +383,7 @@ def rest():
         return f"rest:longest={longest},shortest={shortest},draft={draft},nodes=64,matches=5000", False, run
 
     record("rest", "Spec-Bench fd2c1cd, transformers " + transformers.__version__,
-           [setting(4, 16, 2), setting(8, 16, 3)])
+           [setting(3, 16, 2), setting(5, 16, 3)])
 
 
 def sps():
@@ -441,8 +408,8 @@ def sps():
     record("sps", "Spec-Bench fd2c1cd, transformers " + transformers.__version__, [setting(False), setting(True)])
 
 
-PARTS = dict(prompts=make_prompts, heads=make_heads, lade=lade, ouroboros=ouroboros, kangaroo=kangaroo, medusa=medusa,
-             rest=rest, sps=sps)
+PARTS = dict(prompts=make_prompts, lade=lade, ouroboros=ouroboros, kangaroo=kangaroo, medusa=medusa, rest=rest,
+             sps=sps)
 PARTS.update({"spec-bench": spec_bench, "hugging-face": hugging_face})
 
 transformers.logging.set_verbosity_error()
