@@ -104,7 +104,7 @@ reference: outpace $(WRITE)
 	@tools/reference-family
 
 # Members of the family that aren't in the tree: one experiment or two use each.
-EXTRAS = models/reference.store
+EXTRAS = $(patsubst %,models/reference%,.store -kangaroo-1 -kangaroo-3 -kangaroo-4 -with-head-2 -one-layer-2 -mlp-2)
 models/%: | outpace $(WRITE)
 	@tools/reference-family $*
 
