@@ -180,6 +180,16 @@ static const char *name_on_hub(const char *name) {
     return is && strncmp(name, "models/", 7) != 0 ? slash + 1 : NULL;
 }
 
+// Members of the reference family that one experiment needs: 'make models/NAME' trains them.
+static bool is_trained_on_demand(const char *name) {
+    static const char *const all[] = {"reference-kangaroo-1",  "reference-kangaroo-3",
+                                      "reference-kangaroo-4",  "reference-mlp-2",
+                                      "reference-one-layer-2", "reference-with-head-2"};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (strcmp(name, all[i]) == 0) return true;
+    return false;
+}
+
 static void no_model(const char *name, Error *e) {
     const char *inner = name_on_hub(name);
     Names names = {.count = 0};
@@ -192,6 +202,9 @@ static void no_model(const char *name, Error *e) {
                     "there is no model '%s' here, and nothing is downloaded: fetch it by 'hf download %s "
                     "--local-dir %s', then give '%s'",
                     name, name, inner, inner);
+    else if (is_trained_on_demand(name))
+        error_input(e, "the model '%s' isn't here yet: 'make models/%s', in the repository, trains it", name,
+                    name);
     else if (nearest) error_input(e, "there is no model '%s'; did you mean '%s'?", name, nearest);
     else
         error_input(e,
