@@ -242,7 +242,7 @@ static void file_types(void **state) {
                 {"mixed.gguf", 15, "Q4_K_M (GGUF), of llama"},
                 {"mixed.gguf", 99, "Q8_0 (GGUF), of llama"},
                 {"llama.gguf", 3, ""}};
-    mem_free(unpack(*state, "llama", "tests/fixtures/golden/llama"));
+    mem_free(unpack(*state, "llama", "build/golden/llama"));
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Model m;
         ModelWeights weights;
