@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(PACK_THREADS) numbers(Numbers n) {
             continue;
         }
         uint64_t bits = philox_at(n.seed, n.stream, at / 4) >> at % 4 * 16;
-        float u = ((float)(bits & 0xffff) + 0.5f) * 0x1p-15f - 1.0f;
+        float u = ((float)(int)(bits & 0xffff) + 0.5f) * 0x1p-15f - 1.0f;
         put_number(n.dtype, n.to, i, n.centre + n.spread * u);
     }
 }
