@@ -1,5 +1,5 @@
 // Text files of the kernel (/proc, /sys), and what they let this process use of processors and memory: on the
-// machine, and in a container (control groups, versions 1 and 2). A missing file or number is no limit.
+// machine, and in a container (control groups, versions 1 and 2). Without a number there is no limit.
 #pragma once
 #include <stddef.h>
 

@@ -19,7 +19,7 @@
 typedef struct Offer {
     ArgOption option;
     Text value;           // as --help shows it; empty: a flag
-    Text words;           // that complete it, separated by blanks; empty: there is no list
+    Text words;           // its possible values, separated by blanks; empty: any word
     const WordKind *kind; // of names; NULL: none
 } Offer;
 

@@ -106,7 +106,7 @@ static bool print_prices(const char *format, Error *e) {
     return true;
 }
 
-// What disturbed the run, and its categories.
+// A run's disturbances, then its categories.
 static bool print_page(Store *store, int64_t run, PageFormat format, Error *e) {
     Text text = {0};
     Page page = {.format = format, .out = &text};

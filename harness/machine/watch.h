@@ -38,5 +38,5 @@ int64_t watch_switches(const Watch *w);
 //   FLAG_PAGED    there were more than ten faults a second
 int watch_judge(Watch *w);
 
-// Reads the first lines of /proc/stat; where there is no such number, it counts as 0.
+// Reads the first lines of /proc/stat. A missing number counts as 0.
 void watch_parse_stat(const char *text, WatchLook *out);

@@ -261,7 +261,8 @@ static bool same_question(const Schedule *s, const Group *a, const Group *b) {
     return a->warm == b->warm && same_batch(p, q) && same_output(p, q);
 }
 
-// Whether the outputs must be equal to the last bit of a logit: fast sums depend on the rows beside them.
+// Whether the texts must be equal. Fast sums depend on a row's neighbours, so there batches must be equal,
+// too.
 static bool same_text(const Point *p, const Point *q) {
     return p->settings.engine.math == q->settings.engine.math && same_output(p, q) &&
            (p->settings.engine.math == MATH_EXACT || same_batch(p, q));

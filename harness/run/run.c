@@ -561,7 +561,7 @@ static bool run_group(Run *r, const Group *group, Error *e) {
                   .baseline = group->baseline - group->first};
     bool *wanted = mem_new((size_t)group->count, sizeof *wanted);
     bool ok = group_init(&g, r->progress.points) && open_points(r, &g, e) && warm_up(r, &g, e);
-    watch_judge(&r->watch); // what disturbed the opening is no sample's
+    watch_judge(&r->watch); // no sample is blamed for what happened during the opening
     for (int pass = 0; ok && progress_wants(&r->progress, group, pass, wanted); pass++)
         ok = run_pass(r, &g, pass, wanted, e);
     ok = ok && mark_outliers(r, &g, e);

@@ -80,18 +80,20 @@ static void words_and_times(void **state) {
         if (slurm_is_time(not [i])) fail_msg("'%s' is taken", not [i]);
 }
 
+static const SlurmJob JOB = {.program = "/bin/outpace",
+                             .folder = "/",
+                             .config = "x.yaml",
+                             .run = "",
+                             .name = "x",
+                             .stores = "s",
+                             .tasks = 1,
+                             .concurrent = 1,
+                             .time = "5"};
+
 static void values_that_break_lines(void **state) {
     static const Words none = {.count = 0}, broken = {.items = {"account=a\nrm -r"}, .count = 1};
-    SlurmJob job = {.program = "/bin/outpace",
-                    .folder = "/",
-                    .config = "x.yaml",
-                    .run = "",
-                    .name = "x",
-                    .stores = "s",
-                    .tasks = 1,
-                    .concurrent = 1,
-                    .time = "5",
-                    .options = &none};
+    SlurmJob job = JOB;
+    job.options = &none;
     Error e = {0};
     Text t = {0};
     (void)state;
@@ -119,16 +121,8 @@ static void own_options(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Words options = {.items = {rows[i].option}, .count = 1};
-        SlurmJob job = {.program = "/bin/outpace",
-                        .folder = "/",
-                        .config = "x.yaml",
-                        .run = "",
-                        .name = "x",
-                        .stores = "s",
-                        .tasks = 1,
-                        .concurrent = 1,
-                        .time = "5",
-                        .options = &options};
+        SlurmJob job = JOB;
+        job.options = &options;
         Error e = {0};
         Text t = {0};
         bool taken = slurm_script(&job, &t, &e);
