@@ -152,8 +152,8 @@ static void datastores_are_built(void **state) {
     assert_string_equal(RUN(&cli, 0, "generate", "model", "to be", "-n", "30", "-m", "rest:datastore=lines"),
                         plain);
     mem_free(plain);
-    assert_non_null(
-        strstr(RUN(&cli, 2, "datasets", "index", "a.txt", "-o", "x"), "-o FILE and --model MODEL are missing"));
+    assert_non_null(strstr(RUN(&cli, 2, "datasets", "index", "a.txt", "-o", "x"),
+                           "-o FILE and --model MODEL are missing"));
     assert_non_null(strstr(RUN(&cli, 2, "datasets", "index", "b.txt", "-o", "x", "--model", "model"),
                            "a datastore needs at least one token"));
     RUN(&cli, 0, "datasets", "index", "a.txt", "-o", "whole", "--model", "model"); // over one of its own
