@@ -25,8 +25,10 @@ WARN     = -Wall -Wextra -Wpedantic -Wshadow -Wconversion $(WERROR)
 WERROR  := $(if $(filter -O0,$(OPT)),,$(if $(filter 12.%,$(shell $(CC) -dumpfullversion 2>/dev/null)),-Werror))
 # No contraction of a*b+c: the same source must give the same bits wherever it's inlined.
 EXACT    = -ffp-contract=off
-CFLAGS   = $(STD) $(OPT) -g $(WARN) $(EXACT) $(SANITIZE) -I. -MMD -MP
-LDFLAGS  = $(OPT) -g $(SANITIZE)
+# Enough for a backtrace with lines; what is built to be debugged has all.
+DEBUGGER = $(if $(filter -O3,$(OPT)),-g1,-g)
+CFLAGS   = $(STD) $(OPT) $(DEBUGGER) $(WARN) $(EXACT) $(SANITIZE) -I. -MMD -MP
+LDFLAGS  = $(OPT) $(DEBUGGER) $(SANITIZE)
 PACKAGES = jansson libpcre2-8 libutf8proc yaml-0.1 sqlite3 gsl libcrypto zlib libzstd
 tool     = $(shell $(CC) -print-prog-name=$(1))
 LIBS     = $(shell $(PKG_CONFIG) --libs $(PACKAGES)) $(CUDA_LIBS) -lpthread -lm
@@ -36,7 +38,8 @@ say      = $(if $(V)$(findstring s,$(firstword -$(MAKEFLAGS))),,@printf '%-5s %s
 
 ROOMS    = engine simulate datasets results plots harness
 SOURCES  = $(filter-out $(CUDA_OUT) $(LANES),$(shell find $(ROOMS) -name '*.c'))
-OBJECTS  = $(SOURCES:%.c=$(BUILD)/%.o) $(LANE_OBJECTS) $(CUDA_OBJECTS)
+# Those that take longest first: make begins them in this order.
+OBJECTS  = $(CUDA_OBJECTS) $(LANE_OBJECTS) $(SOURCES:%.c=$(BUILD)/%.o)
 LIBRARY  = $(filter-out $(BUILD)/harness/main.o,$(OBJECTS))
 VERSION  = $(BUILD)/harness/cli/version.o
 PROGRAM  = $(BUILD)/outpace
@@ -63,7 +66,7 @@ $(VERSION): $(BUILD)/commit
 $(BUILD)/commit:   CONTENT = $(COMMIT)
 $(BUILD)/settings: CONTENT = $(CC) $(OPT) $(SANITIZE)
 $(BUILD)/parts:    CONTENT = without $(CUDA_OUT)
-build/cuda/toolkit: CONTENT = $(NVCC) $(NVCC_VERSION)
+build/cuda/toolkit: CONTENT = $(NVCC) $(NVCC_VERSION) $(CUDA_CODE)
 $(BUILD)/commit $(BUILD)/settings $(BUILD)/parts build/cuda/toolkit: always
 	@mkdir -p $(@D)
 	@echo '$(CONTENT)' | cmp -s - $@ || echo '$(CONTENT)' >$@
@@ -76,7 +79,7 @@ $(BUILD)/results/transfer.o: results/merge.sql
 $(addprefix $(BUILD)/,harness/analysis/stored.o harness/papers/match.o): $(BUILD)/%.o: %.sql
 $(BUILD)/results/published.o: $(wildcard results/published/*.tsv)
 $(BUILD)/harness/papers/catalogue.o: configs/catalogue.tsv configs/claims.tsv
-$(BUILD)/harness/analysis/prices.o: configs/prices.tsv
+$(BUILD)/tests/support/prices.o: results/prices.tsv
 $(BUILD)/harness/run/slurm.o: harness/run/slurm.sh
 
 $(BUILD)/%.o: %.c Makefile engine/cpu/kernels/sets.mk $(BUILD)/settings

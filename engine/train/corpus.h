@@ -1,5 +1,5 @@
-// The text that a training learns from: documents as token ids, the stream of batches that is cut from them,
-// and a model of n-grams that counts them.
+// The text that a training learns from: documents as token ids, and the stream of batches that is cut
+// from them.
 //
 // A document of n tokens gives n - 1 rows, each with the next token as its target. Every epoch reads the
 // documents one after another in a new random order. A document that crosses a multiple of `context` rows
@@ -55,51 +55,3 @@ bool feed_seek(Feed *f, uint64_t epoch, size_t document, size_t offset);
 
 // Fills `rows` rows (see Batch) and advances.
 void feed_fill(Feed *f, int rows, int context, int *tokens, int *targets, int *start);
-
-// --- n-grams (ngram.c) -----------------------------------------------------------------------------------
-
-// A model that only counts. A trained model must beat it to have learnt more than short phrases.
-//
-// Interpolated modified Kneser-Ney (Chen and Goodman 1998, section 3): each n-gram's count is lowered by a
-// discount D that depends on the count, and the mass so taken is distributed by the history h', which is h
-// without its oldest token:
-//
-//     p(w | h) = (c(h w) - D(c(h w))) / c(h) + gamma(h) p(w | h')
-//     gamma(h) = (sum over x of D(c(h x))) / c(h)
-//
-// Below the empty history every token has probability 1 / vocab. For the longest n-grams c counts
-// occurrences; for shorter ones, the different tokens that precede them. Every document is preceded by tokens
-// that are in no text, so that its first tokens have n-grams of full length too. No probability is 0, and
-// they add to 1.
-enum { NGRAM_MOST = 8 };
-
-// An n-gram that occurs, as the place of its last token, and its count.
-typedef struct NgramEntry {
-    uint32_t end, count;
-} NgramEntry;
-
-// The different n-grams of one length, sorted by their tokens, the oldest first.
-typedef struct NgramLevel {
-    NgramEntry *entries; // (count)
-    size_t count;
-    double discount[4]; // of an n-gram counted 0, 1, 2, or more often
-} NgramLevel;
-
-typedef struct Ngram {
-    int order, vocab;
-    uint32_t *ids; // (count): every document, each after order - 1 times the id `vocab`
-    size_t count;
-    NgramLevel levels[NGRAM_MOST]; // of 1 to `order` tokens
-} Ngram;
-
-// Counts the documents of a feed, equal ones once: repeats would look like a language without rare phrases
-// and spoil the discounts (2.700 nats instead of 2.641 on the text of configs/train/reference.yaml). order is
-// 1 to NGRAM_MOST, ids are below vocab. False with e filled if the feed has more than 2^32 tokens.
-bool ngram_learn(Ngram *m, const Feed *f, int order, int vocab, Error *e);
-void ngram_release(Ngram *m); // takes an empty one
-
-// The probability of ids[at], given the tokens before it in its document. at >= 1: nothing predicts BOS.
-double ngram_probability(const Ngram *m, const int *ids, size_t at);
-
-// Mean loss in nats over the first `most` rows of the feed's first epoch: the rows of trainer_held_out.
-double ngram_loss(const Ngram *m, Feed *f, size_t most);

@@ -1,5 +1,4 @@
-// A stored run's steps priced on another machine and model: its expected result there. And the laws of
-// acceptance, held against the real loop.
+// A stored run's steps priced on another machine and model: its expected result there.
 #include "harness/cli/command.h"
 
 #include "harness/cli/records.h"
@@ -9,7 +8,6 @@
 #include "harness/analysis/priced.h"
 #include "harness/analysis/choice.h"
 #include "harness/analysis/stored.h"
-#include "harness/analysis/law_trial.h"
 #include "results/rows.h"
 #include "results/store.h"
 
@@ -22,8 +20,6 @@ typedef struct {
     const char *db;
     PredictionArguments of;
     Choice choice;
-    const char *law;
-    LawTrialSize trial;
     Records records;
 } SimulateOptions;
 
@@ -49,13 +45,6 @@ static const Arg OPTIONS[] = {
      .value = "GB/S,US"},
     {"cut", ARG_REAL, AT(of.cut), 0, 10,
      .help = "with --devices: of TP and PP with one token a step, as seen: fitted to", .value = "SPEEDUP"},
-    {"law", ARG_WORD, AT(law), .help = "in place of RUN: a law of acceptance, held against the decoding loop",
-     .value = "list|NAME[:k=v,...]"},
-    {"prompts", ARG_INT, AT(trial.prompts), 2, 1 << 20, "50", .help = "of --law", .value = "N",
-     .letter = 'n'},
-    {"tokens", ARG_INT, AT(trial.tokens), 1, 1 << 20, "256", .help = "of --law: of each output",
-     .value = "N"},
-    {"seed", ARG_SEED, AT(trial.seed), .help = "of --law", .value = "N", .fallback = "0"},
     {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
     RECORDS_OPTIONS(AT(records)),
     CHOICE_OPTIONS(AT, choice),
@@ -294,75 +283,6 @@ static bool print_scalings(const Prediction *p, Error *e) {
     return show_and_release(&g, prediction_scaled(p, put_scaled, &g, e), e);
 }
 
-// --- laws ------------------------------------------------------------------------------------------------
-
-static const double HALF = 1.96; // of a 95% interval, in standard errors
-
-static const GridColumn TAILS[] = {
-    {"accepted at least", true, 0, 0}, {"law", true, 0, 0}, {"loop", true, 0, 0}};
-
-static bool print_tail(const LawTrial *t, Error *e) {
-    Grid g = {.columns = TAILS, .count = sizeof TAILS / sizeof *TAILS};
-    grid_heads(&g);
-    for (int i = 1; i <= LAW_TRIAL_DEPTH && t->tail[i] > 0; i++) {
-        text_printf(&g.cell, "%d", i), grid_next(&g);
-        text_printf(&g.cell, "%.4f", t->tail[i]), grid_next(&g);
-        text_printf(&g.cell, "%.4f", t->seen.settled > 0 ? t->seen.reached[i] / t->seen.settled : 0),
-            grid_next(&g);
-        grid_end(&g);
-    }
-    return show_and_release(&g, true, e);
-}
-
-static bool print_trial(const LawTrial *t, const LawTrialSize *size, Error *e) {
-    double score = law_trial_score(t);
-    terminal_printf("law        %s\n           %s\n", SHOWN(text_get(&t->law)), t->equation);
-    terminal_printf("S          %.4f tokens a step\n", t->S);
-    if (t->drawn.se >= 0)
-        terminal_printf("drawn      %.4f +- %.4f, step by step without the formula\n", t->drawn.mean,
-                        t->drawn.se);
-    terminal_printf("interval   %.4f to %.4f: 95%% of runs of %d prompts and %d tokens\n",
-                    t->S - HALF * t->se, t->S + HALF * t->se, size->prompts, size->tokens);
-    terminal_printf("loop       %.4f over %.0f steps of %s: %s, %+.2f standard errors\n", law_trial_seen(t),
-                    t->seen.steps, SHOWN(text_get(&t->method)), fabs(score) <= HALF ? "inside" : "outside",
-                    score);
-    if (t->drafts) {
-        terminal_printf("drafted    %.4f tokens a step, %.4f in the loop\n", t->at.drafted,
-                        t->seen.drafted / t->seen.steps);
-        terminal_printf("speedup    %.3f at these costs; best %.3f, with gamma=%d, eta=%g\n", t->at.speedup,
-                        t->best.speedup, t->best.gamma, t->best.eta);
-    }
-    return print_tail(t, e);
-}
-
-static bool print_trial_records(const LawTrial *t, const LawTrialSize *size, const Records *as, Error *e) {
-    json_t *root = json_pack("{s:s, s:s, s:i, s:i, s:f, s:f, s:f, s:f, s:f}", "law", text_get(&t->law),
-                             "method", text_get(&t->method), "prompts", size->prompts, "tokens", size->tokens,
-                             "S", t->S, "se", t->se, "loop_S", law_trial_seen(t), "loop_steps", t->seen.steps,
-                             "score", law_trial_score(t));
-    if (root && t->drafts) {
-        json_object_set_new(root, "speedup", json_real(t->at.speedup));
-        json_object_set_new(root, "best_gamma", json_integer(t->best.gamma));
-        json_object_set_new(root, "best_eta", json_real(t->best.eta));
-    }
-    return records_print(root, NULL, as, e);
-}
-
-static bool try_law(const SimulateOptions *o, Error *e) {
-    LawTrial t = {0};
-    Text list = {0};
-    if (strcmp(o->law, "list") == 0) {
-        law_trial_describe(&list);
-        terminal_print(&list);
-        return true;
-    }
-    bool ok = law_trial_run(o->law, &o->trial, &t, e) &&
-              (records_asked(&o->records) ? print_trial_records(&t, &o->trial, &o->records, e)
-                                          : print_trial(&t, &o->trial, e));
-    law_trial_release(&t);
-    return ok;
-}
-
 // --- all of it -------------------------------------------------------------------------------------------
 
 static bool print(const SimulateOptions *o, Store *store, int64_t run, const Prediction *p, Error *e) {
@@ -390,20 +310,19 @@ static bool simulate(const SimulateOptions *o, const char *which, Error *e) {
 }
 
 static bool run(int argc, char **argv, int *code, Error *e) {
-    SimulateOptions o = {.db = STORE_DEFAULT, .trial = {.prompts = 50, .tokens = 256}};
+    SimulateOptions o = {.db = STORE_DEFAULT};
     Words rest;
     bool stop;
     (void)code;
     if (!command_parse(&command_simulate, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
-    if (o.law && !rest.count) return try_law(&o, e);
-    if (o.law || !rest.count || !o.of.on || !o.of.shape) return command_misused(&command_simulate, e);
+    if (!rest.count || !o.of.on || !o.of.shape) return command_misused(&command_simulate, e);
     return simulate(&o, rest.items[0], e);
 }
 
 const Command command_simulate = {
     .name = "simulate",
-    .usage = "RUN --on MACHINE --shape SHAPE [OPTIONS] | --law NAME[:k=v,...] [OPTIONS]",
+    .usage = "RUN --on MACHINE --shape SHAPE [OPTIONS]",
     .summary = "a stored run's steps priced on another machine: tokens/s and speedups there",
     .arguments = {0, 1},
     .lesson =
@@ -427,14 +346,6 @@ const Command command_simulate = {
         "and messages: an ideal, as libraries are slower. --cut 0.785 gives both a cost a step that makes\n"
         "them as slow as they were seen with one token a step (Lookahead's paper: 0.75 to 0.82).\n"
         "\n"
-        "--law takes a law of acceptance to trial: S by its formula, by drawing its process step by step, "
-        "and\n"
-        "by the decoding loop itself, on the null backend with the method 'oracle', whose guesses are right\n"
-        "with the law's own alpha. The interval is the law's, for so many prompts: one trial in twenty is\n"
-        "outside. --law list describes the laws and their parameters.\n"
-        "\n"
-        "  outpace simulate --law sequences:alpha=0.7,gamma=4,b=15\n"
-        "  outpace simulate --law drafting:gamma=6,eta=0.6,draft=0.05\n"
         "  outpace simulate demo --on a100-80gb --shape llama2-7b\n"
         "  outpace simulate demo --on h100 --shape llama2-7b --batch 1,4,16 --bits 16,8,4\n"
         "  outpace simulate 12 --on a100-40gb --shape codellama-7b --devices 1,2,4,8 --link 300,5\n"

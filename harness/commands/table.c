@@ -7,7 +7,6 @@
 #include "harness/config/experiment.h"
 #include "harness/analysis/choice.h"
 #include "harness/analysis/estimates.h"
-#include "harness/analysis/prices.h"
 #include "harness/analysis/stored.h"
 #include "harness/cli/records.h"
 #include "harness/cli/terminal.h"
@@ -31,8 +30,7 @@ typedef struct {
     Records records; // of the list; for a table another way to say --format
 } TableArguments;
 
-#define PRICES "price-model"
-#define TASKS  "tasks"
+#define TASKS "tasks"
 
 #define AT(name) offsetof(TableArguments, name)
 static const Arg OPTIONS[] = {
@@ -88,22 +86,6 @@ static bool print(Store *store, int64_t run, const PublishedItem *item, TableFor
     text_release(&text);
     table_release(&t);
     return ok;
-}
-
-// Neither a paper's table nor a run's: the papers' numbers next to prices.
-static bool print_prices(const char *format, Error *e) {
-    Prices p;
-    Text text = {0};
-    TableFormat f = TABLE_TEXT;
-    if (!find_format(format, &f, e)) return false;
-    if (f != TABLE_TEXT && f != TABLE_MD && f != TABLE_CSV)
-        return error_input(e, "table " PRICES " cannot be '%s', but text, md or csv", format);
-    if (!prices_open(&p, e)) return false;
-    prices_print(&p, f == TABLE_MD ? PRICES_MD : f == TABLE_CSV ? PRICES_CSV : PRICES_TEXT, &text);
-    fputs(text_get(&text), stdout);
-    text_release(&text);
-    prices_close(&p);
-    return true;
 }
 
 // A run's disturbances, then its categories.
@@ -334,7 +316,6 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (a.claims && (rest.count || a.about)) return command_misused(&command_table, e);
     if (a.claims || a.about || rest.count == 0)
         return print_catalogue(&a, rest.count ? rest.items[0] : NULL, e);
-    if (strcmp(rest.items[0], PRICES) == 0) return print_prices(a.format, e);
     if (strcmp(rest.items[0], TASKS) == 0) return run_tasks(&a, e);
     const PublishedItem *item = find_item(rest.items[0], e);
     if (!item || !find_format(a.format, &format, e)) return false;
@@ -378,7 +359,6 @@ const Command command_table = {
         "  outpace table lookahead-table-3\n"
         "  outpace table --claims\n"
         "  outpace table spec-bench --run 3 --format md\n"
-        "  outpace table price-model                     needs no run: prices next to published pairs\n"
         "  outpace table tasks --run 3 --format md       of any run: S, acceptance, speedup by category\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,

@@ -8,7 +8,7 @@
 #include "harness/cli/signals.h"
 #include "harness/models/models.h"
 #include "harness/cli/terminal.h"
-#include "harness/train/report.h"
+#include "harness/train/domains.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,9 +17,9 @@ static const size_t MOST_TOKENIZER_BYTES = 256u << 20;
 
 typedef struct {
     int stop_after;
-    bool fresh, baseline, force;
-    const char *start, *snapshot, *outputs;
-    TrainReport report;
+    bool fresh, loss, force;
+    const char *start, *snapshot;
+    DomainTexts outputs;
     TrainOverrides said;
     TrainAdapterOptions adapter;
 } TrainOptions;
@@ -30,7 +30,7 @@ static const Arg OPTIONS[] = {
      .help = "end with a checkpoint after so many steps more; 0: at the end", .value = "N"},
     {"fresh", ARG_FLAG, AT(fresh), .help = "start anew, whatever checkpoint there is"},
     ARG_FORCE(AT(force)),
-    {"start", ARG_WORD, AT(start), .help = "begin with this model's weights; with --baseline, tell its loss",
+    {"start", ARG_WORD, AT(start), .help = "begin with this model's weights; with --loss, print its loss",
      .value = "MODEL"},
     {"begun", ARG_INT, AT(said.begun), 0, 1 << 30, "0",
      .help = "with --start: after N steps of it; the schedule and the reading go on from there",
@@ -38,27 +38,21 @@ static const Arg OPTIONS[] = {
     {"snapshot", ARG_WORD, AT(snapshot),
      .help = "train nothing: write the checkpoint's model to DIR, to look at or to --start from",
      .value = "DIR"},
-    {"baseline", ARG_FLAG, AT(baseline),
-     .help = "train nothing: print the held-out loss of a 5-gram model and the checkpoint's"},
+    {"loss", ARG_FLAG, AT(loss),
+     .help = "train nothing: print the held-out loss of the checkpoint, or of --start's model"},
     {"preset", ARG_WORD, AT(said.preset),
      .help = "a model's size and schedule: 5m, 20m, 60m; the file's own keys win", .value = "NAME"},
     {"tokenizer", ARG_WORD, AT(said.tokenizer), .help = "of a model, in place of the file's",
      .value = "FILE"},
     {"figure", ARG_WORD, AT(adapter.figure),
      .help = "draw the losses at the end: .svg, .png, .pdf; needs gnuplot", .value = "FILE"},
-    {"report", ARG_WORD, AT(report.dir),
-     .help = "train nothing: write DIR/report.md on the file's model, or that of --start", .value = "DIR"},
-    {"outputs", ARG_WORD, AT(outputs),
-     .help = "train nothing: write that model's continuations of its documents' beginnings", .value = "FILE"},
-    {"prompts", ARG_INT, AT(report.prompts), 1, 1 << 20, "10",
-     .help = "report (200 at most), outputs: of each domain", .value = "N"},
-    {"max-tokens", ARG_INT, AT(report.tokens), 1, 1 << 16, "128",
-     .help = "report, outputs: of each output, at most", .value = "N", .letter = 'n'},
-    {"draft", ARG_WORD, AT(report.draft), .help = "report: the model that drafts", .value = "MODEL"},
-    ADAPTER_OPTION("adapter", ADAPTER_ANY, AT(report.adapters), "report: Kangaroo's adapter"),
-    ADAPTER_OPTION("medusa", ADAPTER_FOR_MEDUSA, AT(report.adapters), "report: Medusa's heads"),
-    ADAPTER_OPTION("eagle", ADAPTER_FOR_EAGLE, AT(report.adapters), "report: EAGLE's network"),
-    ADAPTER_OPTION("eagle3", ADAPTER_FOR_EAGLE3, AT(report.adapters), "report: EAGLE-3's network"),
+    {"outputs", ARG_WORD, AT(outputs.file),
+     .help = "train nothing: write continuations of documents by the file's model, or by --start's",
+     .value = "FILE"},
+    {"prompts", ARG_INT, AT(outputs.prompts), 1, 1 << 20, "10", .help = "outputs: of each domain",
+     .value = "N"},
+    {"max-tokens", ARG_INT, AT(outputs.tokens), 1, 1 << 16, "128", .help = "outputs: of each, at most",
+     .value = "N", .letter = 'n'},
     {"exit-layer", ARG_INT, AT(adapter.exit_layer), 1, 1000, "2",
      .help = "adapter: it reads what L layers of the model give", .value = "L", .letter = 'l'},
     {"variant", ARG_WORD, AT(adapter.variant), .help = "adapter: kangaroo, with-head, one-layer, mlp",
@@ -127,7 +121,7 @@ static bool open_start(ModelRun *m, const char *dir, Error *e) {
            model_identity(&m->weights, dir, m->start_name, e);
 }
 
-// The baseline's loss is of the text, and so is that of a start; a checkpoint's needs the run's teacher.
+// A start's loss is of the text; a checkpoint's needs the run's teacher.
 static bool open_teacher(ModelRun *m, Error *e) {
     TrainFile *f = &m->run.file;
     if (!f->teacher || (m->run.looks && m->run.fresh)) return true;
@@ -136,13 +130,13 @@ static bool open_teacher(ModelRun *m, Error *e) {
     return frozen_open(&m->teacher, f->teacher, &f->config, &m->run.line, e);
 }
 
-// A report is on the model that is there.
+// Outputs are of the model that is there.
 static bool open_run(ModelRun *m, const char *config, const TrainOptions *o, Error *e) {
-    bool reports = o->report.dir || o->outputs;
     const char *start = o->start;
     Shape *s = &m->run.file.config.shape;
     if (!train_file_override(&m->run.file, config, &o->said, e) || !open_tokenizer(m, e)) return false;
-    if (!open_start(m, reports && !start ? m->run.file.out : start, e) || !open_teacher(m, e)) return false;
+    if (!open_start(m, o->outputs.file && !start ? m->run.file.out : start, e) || !open_teacher(m, e))
+        return false;
     s->vocab = s->real_vocab = tokenizer_size(m->tokenizer);
     m->run.tokenizer = m->tokenizer;
     return train_run_open(&m->run, e);
@@ -169,18 +163,13 @@ static bool write_model(ModelRun *m, const char *dir, Error *e) {
     return ok;
 }
 
-// Losses on the same split: by counting alone, and the checkpoint's.
-static bool show_baseline(TrainRun *r, Error *e) {
-    enum { ORDER = 5 };
-    Trainer *t = &r->trainer;
-    Ngram m;
-    if (!t->held_out.count)
-        return error_input(e, "a baseline needs documents that are held out; set held_out");
-    if (!ngram_learn(&m, &t->feed, ORDER, t->config.shape.vocab, e)) return false;
-    printf("%d-gram  held-out loss %.4f\n", ORDER,
-           ngram_loss(&m, &t->held_out, (size_t)t->config.held_out_rows));
-    ngram_release(&m);
-    return (!t->step && !t->config.start) || train_run_held_out(r, e);
+static bool show_loss(TrainRun *r, Error *e) {
+    if (!r->trainer.held_out.count)
+        return error_input(e, "a loss needs documents that are held out; set held_out");
+    if (!r->trainer.step && !r->file.config.start)
+        return error_input(e, "'%s' has nothing yet to measure: train first, or give --start MODEL",
+                           r->checkpoint);
+    return train_run_held_out(r, e);
 }
 
 // Where a text has more domains than one. A teacher's distributions are not the text.
@@ -188,7 +177,7 @@ static bool show_domains(TrainRun *r, Error *e) {
     DomainLosses losses;
     Text text = {0};
     if (!r->trainer.held_out.count || r->file.config.teacher) return true;
-    if (!domains_look(r, false, &losses, e)) return false;
+    if (!domains_look(r, &losses, e)) return false;
     domains_text(&losses, &text);
     if (losses.count > 2) fputs(text_get(&text), stdout);
     text_release(&text);
@@ -207,36 +196,29 @@ static bool take_snapshot(ModelRun *m, const char *dir, Error *e) {
     return true;
 }
 
-static bool report(ModelRun *m, const TrainOptions *o, Error *e) {
-    TrainReport report = o->report;
-    report.model = o->start ? o->start : m->run.file.out;
+static bool write_outputs(ModelRun *m, const TrainOptions *o, Error *e) {
+    DomainTexts outputs = o->outputs;
+    outputs.model = o->start ? o->start : m->run.file.out;
     output_reads(&m->run.out, m->run.file.tokenizer);
-    output_reads(&m->run.out, report.draft);
-    for (int i = 0; i < ADAPTER_ROLES; i++) output_reads(&m->run.out, report.adapters[i]);
-    if (o->outputs) {
-        report.dir = o->outputs;
-        if (file_exists(o->outputs) && !o->force)
-            return error_input(e, "'%s' is there: give another file, or --force", o->outputs);
-        return output_check(&m->run.out, report.dir, &(OutputKind){0}, e) &&
-               train_outputs(&m->run, &report, e);
-    }
-    return output_check_directory(&m->run.out, report.dir, e) && train_report(&m->run, &report, e);
+    if (file_exists(outputs.file) && !o->force)
+        return error_input(e, "'%s' is there: give another file, or --force", outputs.file);
+    return output_check(&m->run.out, outputs.file, &(OutputKind){0}, e) &&
+           domains_write(&m->run, &outputs, e);
 }
 
 static bool train_model(const TrainOptions *o, const char *config, int *code, Error *e) {
-    bool reports = o->report.dir || o->outputs;
     ModelRun m = {.run = {.stop_after = o->stop_after,
                           .figure = o->adapter.figure,
-                          .fresh = o->fresh || reports,
-                          .looks = o->baseline || reports || o->snapshot,
+                          .fresh = o->fresh || o->outputs.file,
+                          .looks = o->loss || o->outputs.file || o->snapshot,
                           .out.force = o->force}};
     output_reads(&m.run.out, config);
     bool done = false;
     line_begin(&m.run.line, true);
     bool ok = open_run(&m, config, o, e);
-    if (ok && reports) ok = report(&m, o, e);
+    if (ok && o->outputs.file) ok = write_outputs(&m, o, e);
     else if (ok && o->snapshot) ok = take_snapshot(&m, o->snapshot, e);
-    else if (ok && o->baseline) ok = show_baseline(&m.run, e);
+    else if (ok && o->loss) ok = show_loss(&m.run, e);
     else
         ok = ok && train_run(&m.run, &done, code, e) &&
              (!done ||
@@ -247,7 +229,7 @@ static bool train_model(const TrainOptions *o, const char *config, int *code, Er
 
 static bool run(int argc, char **argv, int *code, Error *e) {
     TrainOptions o = {.adapter = {.exit_layer = 2, .variant = "kangaroo", .heads = 4},
-                      .report = {.prompts = 10, .tokens = 128}};
+                      .outputs = {.prompts = 10, .tokens = 128}};
     Words rest;
     bool stop;
     if (!command_parse(&command_train, argc, argv, &o, &rest, &stop, e)) return false;
@@ -295,10 +277,8 @@ const Command command_train = {
         "tokenizer in place of the text's tokens: a draft for it.\n"
         "A checkpoint has 12 bytes a parameter (muon 8). --snapshot keeps its model in 2; a training that\n"
         "goes on from that is close to the whole one, and not the same: it warms up a second time.\n"
-        "--baseline prints the loss of a model that only counts (5-grams, modified Kneser-Ney) on the\n"
-        "same split. --report describes a trained model: loss of each domain in nats a token and\n"
-        "a byte, with 5-grams next to it; texts, and how many of them loop; S of every method, greedy and\n"
-        "at temperature 0.3. A domain is a key of the file's 'domains', or a file of its 'files'.\n"
+        "A domain is a key of the file's 'domains', or a file of its 'files': a training ends with the\n"
+        "held-out loss of each, in nats a token and a byte.\n"
         "--outputs writes text by the model itself, half greedy, half at temperature 0.3: text to train\n"
         "adapters, heads and drafts on, since they read such text in use.\n"
         "\n"

@@ -1,6 +1,6 @@
 #include "tests/support/check.h"
 
-#include "simulate/drafting.h"
+#include "tests/support/drafting.h"
 #include "simulate/laws.h"
 
 #include <math.h>

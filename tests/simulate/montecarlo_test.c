@@ -2,7 +2,7 @@
 // of hundreds of standardised differences, none is above five, and their squares average to one.
 #include "tests/support/check.h"
 
-#include "simulate/montecarlo.h"
+#include "tests/support/montecarlo.h"
 
 #include <math.h>
 

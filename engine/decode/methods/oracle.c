@@ -1,7 +1,7 @@
 // Known acceptance on purpose: proposes the model's own continuation, in which each token is replaced by
 // another with a set chance. The verifier is the real one, so the output stays the model's. With a chance of
 // 1 it is the limit that the cost of a step sets to any drafter; with a known one, S must be that of the laws
-// of guess-and-verify decoding (simulate/laws.h, drafting.h), whose terms are parameters here.
+// of guess-and-verify decoding (simulate/laws.h), whose terms are parameters here.
 //
 // A step draws whether it is good, then how many guesses it has, then every guess token by token.
 //

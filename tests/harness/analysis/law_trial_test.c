@@ -2,7 +2,7 @@
 // are the law's own, its scores have the spread that the interval claims, and a wrong alpha is seen.
 #include "tests/support/check.h"
 
-#include "harness/analysis/law_trial.h"
+#include "tests/support/law_trial.h"
 
 #include <math.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "harness/analysis/stored.h"
 #include "results/sql.h"
 #include "simulate/fit.h"
-#include "simulate/montecarlo.h"
+#include "tests/support/montecarlo.h"
 #include "tests/support/folder.h"
 
 #include <math.h>

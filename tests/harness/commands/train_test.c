@@ -66,37 +66,30 @@ static void a_text_learned_by_heart(void **state) {
     child_release(&c);
 }
 
-// The 5-grams' loss and the checkpoint's where there is one; nothing is trained or written.
-static void a_baseline(void **state) {
+// The loss of the checkpoint, or of a model; nothing is trained or written.
+static void a_loss(void **state) {
     Child c;
     prepare(*state);
     write_config(*state, "base", 20, "held_out: 0.3\n");
-    RUN(*state, 0, &c, "train", "base.yaml", "--baseline");
-    assert_non_null(strstr(text_get(&c.out), "5-gram  held-out loss "));
-    assert_null(strstr(text_get(&c.out), "step "));
+    RUN(*state, 2, &c, "train", "base.yaml", "--loss");
+    assert_non_null(strstr(text_get(&c.err), "'base.checkpoint' has nothing yet to measure: train first"));
     assert_int_equal(access(folder_path(*state, "base.checkpoint"), R_OK), -1);
     child_release(&c);
     RUN(*state, 0, &c, "train", "base.yaml", "--stop-after", "3");
     child_release(&c);
-    RUN(*state, 0, &c, "train", "base.yaml", "--baseline");
-    assert_non_null(strstr(text_get(&c.out), "5-gram  held-out loss "));
+    RUN(*state, 0, &c, "train", "base.yaml", "--loss");
     assert_non_null(strstr(text_get(&c.out), "step 3  held-out loss "));
     child_release(&c);
     write_config(*state, "all", 20, "");
-    RUN(*state, 2, &c, "train", "all.yaml", "--baseline");
+    RUN(*state, 2, &c, "train", "all.yaml", "--loss");
     assert_non_null(strstr(text_get(&c.err), "set held_out"));
     child_release(&c);
 }
 
-// Losses by domain after a training, and the whole report on its model; neither touches the model.
-static void a_report(void **state) {
-    static const char *const WANTED[] = {
-        "# Report: told",        "| rhymes | ",    "| numbers | ",      "| all | ",
-        "5-grams: nats a token", "## Texts",       "### rhymes",        " [>] ",
-        "## Tokens a step",      "| lookahead | ", "| prompt-lookup | "};
+// Losses by domain after a training.
+static void domains(void **state) {
     Child c;
     Text text = {0};
-    size_t n;
     prepare(*state);
     for (int i = 0; i < 40; i++)
         text_printf(&text, "one two three four five six seven eight nine ten and %d\n-\n", i);
@@ -104,24 +97,10 @@ static void a_report(void **state) {
     text_release(&text);
     write_config(*state, "told", 60, "held_out: 0.3\ndomains:\n  numbers: many.txt\n");
     RUN(*state, 0, &c, "train", "told.yaml");
-    assert_non_null(strstr(text_get(&c.out), "| rhymes | "));
-    assert_non_null(strstr(text_get(&c.out), "| numbers | "));
-    child_release(&c);
-    RUN(*state, 0, &c, "train", "told.yaml", "--report", "new/report", "--prompts", "2", "-n", "20");
-    char *report = scratch_read(folder_path(*state, "new/report"), "report.md", &n);
-    assert_string_equal(text_get(&c.out), report);
+    static const char *const WANTED[] = {"| rhymes | ", "| numbers | ", "| all | "};
     for (size_t i = 0; i < sizeof WANTED / sizeof *WANTED; i++)
-        if (!strstr(report, WANTED[i])) fail_msg("wanted '%s' in: %s", WANTED[i], report);
-    assert_null(strstr(report, "medusa"));
-    assert_null(strstr(report, "nan"));
-    mem_free(report);
-    child_release(&c);
-    RUN(*state, 2, &c, "train", "told.yaml", "--report", "told");
-    assert_non_null(strstr(text_get(&c.err), "is read by this command"));
-    child_release(&c);
-    write_config(*state, "all", 20, "");
-    RUN(*state, 2, &c, "train", "all.yaml", "--report", "r", "--start", "told");
-    assert_non_null(strstr(text_get(&c.err), "set held_out"));
+        if (!strstr(text_get(&c.out), WANTED[i])) fail_msg("wanted '%s' in: %s", WANTED[i], text_get(&c.out));
+    assert_null(strstr(text_get(&c.out), "nan"));
     child_release(&c);
 }
 
@@ -466,12 +445,12 @@ static void weights_that_are_not_finite(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_text_learned_by_heart, folder_setup, folder_teardown),
-        cmocka_unit_test_setup_teardown(a_baseline, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(a_loss, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(a_snapshot, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(own_outputs, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(a_figure, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(a_preset, folder_setup, folder_teardown),
-        cmocka_unit_test_setup_teardown(a_report, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(domains, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(killed_is_uninterrupted, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(refusals, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(models_stay, folder_setup, folder_teardown),

@@ -1,6 +1,6 @@
 // Means and errors from sums and sums of squares. S is a ratio of sums, so its error is that of a ratio over
 // outputs.
-#include "simulate/montecarlo.h"
+#include "tests/support/montecarlo.h"
 
 #include <assert.h>
 #include <math.h>

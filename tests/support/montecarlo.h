@@ -2,7 +2,7 @@
 //
 // Nothing here uses a closed form: guesses are drawn token by token, the longest match wins.
 #pragma once
-#include "simulate/drafting.h"
+#include "tests/support/drafting.h"
 #include "simulate/laws.h"
 
 #include <gsl/gsl_rng.h>

@@ -1,5 +1,5 @@
 // A choice of (gamma, eta) costs two geometric series; there are few choices, so draft_best tries them all.
-#include "simulate/drafting.h"
+#include "tests/support/drafting.h"
 
 #include <assert.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 // The price model against the world: S and speedup as papers printed them, beside the price of
-// a step (configs/prices.tsv). speedup / S is the time of a step of one token over that of the
+// a step (results/prices.tsv). speedup / S is the time of a step of one token over that of the
 // method's step, which needs no run of ours.
 #pragma once
 #include "engine/base/error.h"
@@ -40,6 +40,5 @@ void prices_close(Prices *p); // takes an empty one
 double price_error(const PricePair *p);
 double price_error_with_loss(const PricePair *p); // NAN: there are no others
 
-// As text, Markdown or CSV.
-typedef enum PricesFormat { PRICES_TEXT, PRICES_MD, PRICES_CSV } PricesFormat;
-void prices_print(const Prices *p, PricesFormat format, Text *out);
+// As Markdown: the table of results/prices.md.
+void prices_print(const Prices *p, Text *out);

@@ -7,7 +7,7 @@
 //                                        --->  oracle, through decode  2.90, inside 2.88 .. 2.98
 #pragma once
 #include "engine/base/text.h"
-#include "simulate/montecarlo.h"
+#include "tests/support/montecarlo.h"
 
 #include <stdint.h>
 

@@ -2,7 +2,7 @@
 //
 // An output's last step counts in full, and the oracle knows the answer beyond the output's end: so the steps
 // of an output are those of the laws' process, which ends when it has enough tokens.
-#include "harness/analysis/law_trial.h"
+#include "tests/support/law_trial.h"
 
 #include "engine/base/memory.h"
 #include "engine/base/ranges.h"

@@ -1,6 +1,6 @@
-// Prices of the pairs that papers publish (configs/prices.tsv), against their own speedup / S. A pair, and
+// Prices of the pairs that papers publish (results/prices.tsv), against their own speedup / S. A pair, and
 // those of its row, model and card, never correct its own price.
-#include "harness/analysis/prices.h"
+#include "tests/support/prices.h"
 
 #include "engine/base/shipped.h"
 #include "engine/base/memory.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-EMBED(prices_tsv, "configs/prices.tsv")
+EMBED(prices_tsv, "results/prices.tsv")
 
 enum { FIELDS = 13 };
 typedef enum Field {
@@ -227,50 +227,24 @@ static void put_errors(const Prices *p, double (*of)(const PricePair *), const c
     mem_free(errors);
 }
 
-static void put_percent(double x, PricesFormat format, Text *out) {
-    if (isnan(x)) text_puts(out, format == PRICES_TEXT ? "       -" : "");
-    else text_printf(out, format == PRICES_TEXT ? "%+7.1f%%" : "%+.1f%%", 100 * x);
+static void put_percent(double x, Text *out) {
+    if (!isnan(x)) text_printf(out, "%+.1f%%", 100 * x);
+    text_puts(out, " | ");
 }
 
-void prices_print(const Prices *p, PricesFormat format, Text *out) {
-    static const char *const NAMES[] = {"item",
-                                        "row",
-                                        "model",
-                                        "task",
-                                        "machine",
-                                        "S",
-                                        "speedup",
-                                        "speedup / S",
-                                        "price alone",
-                                        "error",
-                                        "with the others' loss",
-                                        "taken"};
-    static const int WIDTHS[] = {18, 10, 20, 15, 11, 5, 7, 11, 11, 8, 21, 5};
-    const char *between = format == PRICES_MD ? " | " : format == PRICES_CSV ? "," : "  ";
-    enum { COLUMNS = sizeof NAMES / sizeof *NAMES };
-    text_puts(out, format == PRICES_MD ? "| " : "");
-    for (int i = 0; i < COLUMNS; i++)
-        text_printf(out, "%s%-*s", i ? between : "", format == PRICES_TEXT ? WIDTHS[i] : 0, NAMES[i]);
-    text_puts(out, format == PRICES_MD ? " |\n|" : "\n");
-    for (int i = 0; format == PRICES_MD && i < COLUMNS; i++)
-        text_puts(out, i > 4 && i < 11 ? " ---: |" : " --- |");
-    text_puts(out, format == PRICES_MD ? "\n" : "");
+void prices_print(const Prices *p, Text *out) {
+    text_puts(out,
+              "| item | row | model | task | machine | S | speedup | speedup / S | price alone | error | "
+              "with the others' loss | taken |\n"
+              "| --- | --- | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |\n");
     for (size_t k = 0; k < p->count; k++) {
         const PricePair *a = &p->list[k];
-        const char *const texts[] = {a->item, a->row, a->model, a->task, a->machine};
-        text_puts(out, format == PRICES_MD ? "| " : "");
-        for (int i = 0; i < 5; i++)
-            if (format == PRICES_CSV) text_printf(out, "\"%s\",", texts[i]);
-            else text_printf(out, "%-*s%s", format == PRICES_TEXT ? WIDTHS[i] : 0, texts[i], between);
-        text_printf(out, "%5.2f%s%7.2f%s%11.3f%s%11.3f%s", a->S, between, a->speedup, between,
-                    a->speedup / a->S, between, a->one / a->step, between);
-        put_percent(price_error(a), format, out);
-        text_puts(out, between);
-        put_percent(price_error_with_loss(a), format, out);
-        if (format == PRICES_CSV) text_printf(out, ",\"%s\"\n", a->taken);
-        else text_printf(out, "%s%s%s\n", between, a->taken, format == PRICES_MD ? " |" : "");
+        text_printf(out, "| %s | %s | %s | %s | %s | %.2f | %.2f | %.3f | %.3f | ", a->item, a->row, a->model,
+                    a->task, a->machine, a->S, a->speedup, a->speedup / a->S, a->one / a->step);
+        put_percent(price_error(a), out);
+        put_percent(price_error_with_loss(a), out);
+        text_printf(out, "%s |\n", a->taken);
     }
-    if (format == PRICES_CSV) return;
     text_puts(out, "\n");
     put_errors(p, price_error, "The price alone, of data sheets", out);
     put_errors(p, price_error_with_loss,
