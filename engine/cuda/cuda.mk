@@ -22,14 +22,17 @@ CUDA_OUT = $(CUDA_C)
 else
 CUDA_OUT = engine/cuda/none.c
 # The same for every BUILD: sanitizers do not change GPU code.
-CUDA_OBJECTS = $(CUDA_CU:%.cu=build/cuda/%.o)
+CUDA_OBJECTS = $(addprefix build/cuda/engine/cuda/,product.o $(filter-out product.o,$(notdir $(CUDA_CU:.cu=.o))))
 # The folders of NVIDIA's own packages, conda's and pip's.
 CUDA_LIBS = $(addprefix -L,$(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib $(CUDA_HOME)/targets/*/lib)) -lcudart_static -lsupc++ -static-libgcc -ldl -lrt
 endif
 
 # 9.0a has wgmma, which no later card has. Those compile the PTX for 9.0, which has early launches. No contraction of
 # a*b+c (see EXACT). Spills are errors with the toolkit that this is written with. All architectures at once.
-CUDA_ARCH = -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90a,code=sm_90a -gencode arch=compute_90,code=compute_90
+# Machine code takes a minute that a machine without a GPU need not wait: there the driver makes it of the PTX, should
+# the program ever meet one.
+CUDA_CODE := $(if $(wildcard /dev/nvidia0)$(filter portable wheel test-long,$(MAKECMDGOALS)),sm,compute)
+CUDA_ARCH = -gencode arch=compute_80,code=$(CUDA_CODE)_80 -gencode arch=compute_90a,code=$(CUDA_CODE)_90a -gencode arch=compute_90,code=compute_90
 NVCCFLAGS = -std=c++17 -O3 -t 3 --fmad=false -Xcompiler -Wall,-Wextra $(if $(filter 13.0,$(NVCC_VERSION)),-Xptxas --warn-on-spills$(,)-Werror) \
     $(if $(WERROR),-Werror all-warnings) -I. -MMD -MP
 , := ,

@@ -6,7 +6,7 @@ TARGET  := $(shell $(CC) -dumpmachine 2>/dev/null)
 SETS    := portable $(if $(filter x86_64%,$(TARGET)),avx2 avx512 avx512_bf16) $(if $(filter aarch64%,$(TARGET)),neon)
 LANES    = engine/cpu/kernels/ops_lanes.c engine/train/kernels/kernels_lanes.c
 OPS     := $(patsubst %,$(BUILD)/engine/cpu/kernels/ops_%.o,$(SETS) $(if $(filter aarch64%,$(TARGET)),neon_bf16))
-TRAIN   := $(SETS:%=$(BUILD)/engine/train/kernels/kernels_%.o)
+TRAIN   := $(patsubst %,$(BUILD)/engine/train/kernels/kernels_%.o,$(filter-out avx512,$(SETS)))
 LANE_OBJECTS := $(OPS) $(TRAIN)
 
 SET      = $(BUILD)/engine/cpu/kernels/ops_$(1).o $(BUILD)/engine/train/kernels/kernels_$(1).o
@@ -25,7 +25,7 @@ endif
 ifneq ($(filter aarch64%,$(TARGET)),)
 CFLAGS  += $(if $(filter 12.0.% 12.1.% 12.2.%,$(shell $(CC) -dumpfullversion 2>/dev/null)),-fno-builtin-fmax -fno-builtin-fmaxf)
 endif
-$(call SET,portable): CFLAGS += -DLANES_PLAIN
+$(call SET,portable): CFLAGS += -DLANES_PLAIN $(OPT:-O3=-O2)
 $(BUILD)/engine/cpu/kernels/ops_neon_bf16.o: CFLAGS += -march=armv8.2-a+bf16
 
 $(OPS): $(BUILD)/engine/cpu/kernels/ops_%.o: engine/cpu/kernels/ops_lanes.c

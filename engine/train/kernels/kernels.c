@@ -11,7 +11,6 @@ static const KernelSet SETS[] = {
     SET(train_kernels_portable, kernel_set_always),
 #if defined(__x86_64__)
     SET(train_kernels_avx2, kernel_set_avx2),
-    SET(train_kernels_avx512, kernel_set_avx512),
     SET(train_kernels_avx512_bf16, kernel_set_avx512_bf16),
 #elif defined(__aarch64__)
     SET(train_kernels_neon, kernel_set_always),

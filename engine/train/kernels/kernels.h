@@ -100,4 +100,4 @@ size_t train_kernels_count(void);
 const TrainKernels *train_kernels_at(size_t i, bool *available);
 
 extern const TrainKernels train_kernels_portable, train_kernels_neon, train_kernels_avx2,
-    train_kernels_avx512, train_kernels_avx512_bf16;
+    train_kernels_avx512_bf16;
