@@ -1,8 +1,7 @@
-// From a query's rows to the blocks of a data file. Rows of one panel and series are adjacent in the query,
+// From a query's rows to blocks of numbers, and to the file of them. Rows of one panel and series are adjacent in the query,
 // so a block ends where either changes, and texts are numbered in the order in which they first appear.
 //
-// Invariant: a block's panel, series and colour are numbers of names, and its rows are those written since it
-// began.
+// Invariant: a block's panel, series and colour are numbers of names, and all blocks' rows are all values.
 #include "plots/data.h"
 
 #include "engine/base/memory.h"
@@ -11,6 +10,7 @@
 #include "results/rows.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,6 +27,10 @@ const PlotLook palette[] = {
     {"eagle3", "#2b4a8b", 11, 2},        {"oracle", "#8fce5a", 13, 2},        {"early-exit", "#5f4b3f", 6, 2},
 };
 const int palette_count = sizeof palette / sizeof *palette;
+
+// The stops are those of cividis.
+const char *const plot_ramp[] = {"#00224e", "#35456c", "#666970", "#948e77", "#c8b866", "#fee838"};
+const int plot_ramp_count = sizeof plot_ramp / sizeof *plot_ramp;
 
 // --- texts -----------------------------------------------------------------------------------------------
 
@@ -45,7 +49,9 @@ static void names_release(Names *n) {
 }
 
 void plot_data_release(PlotData *d) {
-    text_release(&d->numbers);
+    names_release(&d->columns);
+    mem_free(d->values);
+    mem_free(d->scans);
     names_release(&d->panels);
     names_release(&d->titles);
     names_release(&d->short_titles);
@@ -62,11 +68,14 @@ void plot_data_release(PlotData *d) {
 }
 
 static void check(const PlotData *d) {
+    size_t rows = 0;
     for (size_t i = 0; i < d->count; i++) {
         const PlotBlock *b = &d->blocks[i];
         assert(b->panel >= 1 && b->panel <= (int)d->panels.count && b->panel <= PLOT_MOST_PANELS);
         assert(b->series >= 1 && b->series <= (int)d->series.count && b->colour >= 1 && b->rows > 0);
+        rows += (size_t)b->rows;
     }
+    assert(d->value_count == rows * d->columns.count);
 }
 
 // --- titles ----------------------------------------------------------------------------------------------
@@ -200,25 +209,24 @@ static Place place_of(PlotData *d, const Rows *r) {
     return at;
 }
 
-// Writes a text on one line, for a comment of the data file.
-static void put_comment(Text *out, const char *text) {
-    char letter[LETTER_SIZE];
-    while (letters_next(&text, letter)) text_puts(out, letter);
+void plot_block(PlotData *d, PlotBlock b) {
+    mem_grow(&d->blocks, &d->capacity, d->count + 1, sizeof *d->blocks);
+    d->blocks[d->count++] = b;
 }
 
-static void open_block(PlotData *d, Place at, const Rows *r) {
-    mem_grow(&d->blocks, &d->capacity, d->count + 1, sizeof *d->blocks);
-    text_puts(&d->numbers, d->count ? "\n\n# " : "# ");
-    put_comment(&d->numbers, d->panels.items[at.panel - 1]);
-    text_puts(&d->numbers, ": ");
-    put_comment(&d->numbers, d->series.items[at.series - 1]);
-    text_puts(&d->numbers, "\n#");
-    for (int i = 0; i < rows_columns(r); i++)
-        if (column_kind(rows_name(r, i)) == COLUMN_NUMBER || column_kind(rows_name(r, i)) == COLUMN_LABEL)
-            text_printf(&d->numbers, " %s", rows_name(r, i));
-    text_puts(&d->numbers, "\n");
-    d->blocks[d->count++] =
-        (PlotBlock){.panel = at.panel, .series = at.series, .colour = at.colour ? at.colour : at.series};
+double *plot_row(PlotData *d) {
+    assert(d->count);
+    mem_grow(&d->values, &d->value_capacity, d->value_count + d->columns.count, sizeof *d->values);
+    double *row = d->values + d->value_count;
+    for (size_t i = 0; i < d->columns.count; i++) row[i] = NAN;
+    d->value_count += d->columns.count;
+    d->blocks[d->count - 1].rows++;
+    return row;
+}
+
+static void begin_scan(PlotData *d) {
+    mem_grow(&d->scans, &d->scan_capacity, d->scan_count + 1, sizeof *d->scans);
+    d->scans[d->scan_count++] = d->value_count / d->columns.count;
 }
 
 static void put_doubt(PlotData *d, int doubt, int column) {
@@ -227,31 +235,29 @@ static void put_doubt(PlotData *d, int doubt, int column) {
     d->lost = d->lost || doubt > 1;
 }
 
+static bool is_number(ColumnKind k) { return k == COLUMN_NUMBER || k == COLUMN_LABEL; }
+
 static void put_row(PlotData *d, const Rows *r) {
-    const char *between = "";
-    assert(d->count);
+    double *row = plot_row(d);
     for (int i = 0, column = 0; i < rows_columns(r); i++) {
-        ColumnKind kind = column_kind(rows_name(r, i));
+        const char *name = rows_name(r, i);
+        ColumnKind kind = column_kind(name);
         bool null = rows_type(r, i) == VALUE_NULL;
-        if (kind != COLUMN_NUMBER && kind != COLUMN_LABEL) continue;
-        column++;
-        if (strcmp(rows_name(r, i), "doubtful") == 0) put_doubt(d, (int)rows_int(r, i), column);
-        if (strcmp(rows_name(r, i), "low") == 0 && !null) d->intervals = true;
-        if (strcmp(rows_name(r, i), "label_bar") == 0) plot_name(&d->settings, rows_text(r, i));
-        if (strcmp(rows_name(r, i), "label_method") == 0) plot_name(&d->methods, rows_text(r, i));
-        text_puts(&d->numbers, between);
-        between = " ";
-        if (kind == COLUMN_LABEL)
-            text_printf(&d->numbers, "%d", null ? 0 : plot_name(&d->labels, rows_text(r, i)));
-        else if (null) text_puts(&d->numbers, "nan");
-        else text_printf(&d->numbers, "%.9g", rows_real(r, i));
+        if (!is_number(kind)) continue;
+        double *value = &row[column++];
+        if (strcmp(name, "doubtful") == 0) put_doubt(d, (int)rows_int(r, i), column);
+        if (strcmp(name, "low") == 0 && !null) d->intervals = true;
+        if (strcmp(name, "label_bar") == 0) plot_name(&d->settings, rows_text(r, i));
+        if (strcmp(name, "label_method") == 0) plot_name(&d->methods, rows_text(r, i));
+        if (kind == COLUMN_LABEL) *value = null ? 0 : plot_name(&d->labels, rows_text(r, i));
+        else if (!null) *value = rows_real(r, i);
     }
-    text_puts(&d->numbers, "\n");
-    d->blocks[d->count - 1].rows++;
 }
 
 static void read_rows(PlotData *d, Rows *r) {
     Place last = {0};
+    for (int i = 0; i < rows_columns(r); i++)
+        if (is_number(column_kind(rows_name(r, i)))) plot_name(&d->columns, rows_name(r, i));
     while (rows_next(r)) {
         if (d->of && !strstr(panel_of(r), d->of)) {
             plot_name(&d->others, panel_of(r));
@@ -261,8 +267,8 @@ static void read_rows(PlotData *d, Rows *r) {
         assert(at.panel && at.series); // every query has both columns
         if (at.panel > PLOT_MOST_PANELS) continue;
         bool another = at.panel != last.panel || at.series != last.series;
-        if (another) open_block(d, at, r);
-        else if (at.scan < last.scan || at.scan > last.scan) text_puts(&d->numbers, "\n");
+        if (another) plot_block(d, (PlotBlock){at.panel, at.series, at.colour ? at.colour : at.series, 0});
+        else if (at.scan < last.scan || at.scan > last.scan) begin_scan(d);
         put_row(d, r);
         last = at;
     }
@@ -287,6 +293,43 @@ int plot_alike(const PlotData *d, size_t block) {
 // Gives methods the colours of the palette, which are the same in every figure.
 static void name_methods(PlotData *d) {
     for (int i = 0; i < palette_count; i++) plot_name(&d->colours, palette[i].name);
+}
+
+// --- the file --------------------------------------------------------------------------------------------
+
+// Writes a text on one line.
+static void put_comment(Text *out, const char *text) {
+    char letter[LETTER_SIZE];
+    while (letters_next(&text, letter)) text_puts(out, letter);
+}
+
+static void put_head(Text *out, const PlotData *d, const PlotBlock *b) {
+    text_puts(out, b > d->blocks ? "\n\n# " : "# ");
+    put_comment(out, d->panels.items[b->panel - 1]);
+    text_puts(out, ": ");
+    put_comment(out, d->series.items[b->series - 1]);
+    text_puts(out, "\n#");
+    for (size_t i = 0; i < d->columns.count; i++) text_printf(out, " %s", d->columns.items[i]);
+    text_puts(out, "\n");
+}
+
+void plot_data_text(const PlotData *d, Text *out) {
+    size_t row = 0, scan = 0, columns = d->columns.count;
+    for (const PlotBlock *b = d->blocks; b < d->blocks + d->count; b++) {
+        put_head(out, d, b);
+        for (size_t end = row + (size_t)b->rows; row < end; row++) {
+            bool begins = scan < d->scan_count && d->scans[scan] == row;
+            scan += begins;
+            text_puts(out, begins ? "\n" : "");
+            for (size_t i = 0; i < columns; i++) {
+                double x = d->values[row * columns + i];
+                text_puts(out, i ? " " : "");
+                if (isnan(x)) text_puts(out, "nan");
+                else text_printf(out, "%.9g", x);
+            }
+            text_puts(out, "\n");
+        }
+    }
 }
 
 // --- all of it -------------------------------------------------------------------------------------------

@@ -19,6 +19,10 @@ typedef struct PlotLook {
 extern const PlotLook palette[]; // methods first; further names have these colours in turn, from the first on
 extern const int palette_count;
 
+// Of heat maps, from dark to light at an even pace, so that grey print keeps the order.
+extern const char *const plot_ramp[]; // (plot_ramp_count)
+extern const int plot_ramp_count;
+
 enum { PLOT_MOST_PANELS = 12 }; // further panels are left out, with a note
 
 typedef struct Names {
@@ -28,13 +32,16 @@ typedef struct Names {
 
 typedef struct PlotBlock {
     int panel, series, colour; // numbers of names, from 1
-    int rows;
+    int rows;                  // a blank one between scans isn't counted
 } PlotBlock;
 
-// The result of a figure's query as gnuplot reads it: a file of numbers with one block per series of a panel,
-// and every text under a number.
+// The result of a figure's query: numbers in blocks, one per series of a panel, and every text under a number.
 typedef struct PlotData {
-    Text numbers; // of the data file
+    Names columns;  // of the numbers
+    double *values; // (value_count, whole rows of columns), block by block; NAN: none
+    size_t value_count, value_capacity;
+    size_t *scans; // (scan_count), in order: the rows, of all blocks, that a blank one precedes
+    size_t scan_count, scan_capacity;
     Names panels, series, colours, labels;
     Names titles;            // of the panels, with shortened paths
     Names short_titles;      // without words that all of them begin or end with; `shared` has these words
@@ -55,8 +62,11 @@ typedef struct PlotData {
 bool plot_data(Store *store, const Figure *f, int64_t run, const char *computed, const char *of,
                PlotData *out, Error *e);
 int plot_name(Names *n, const char *text);       // adds a name if it is new; returns its number
+void plot_block(PlotData *d, PlotBlock b);       // begins a block, which has no rows yet
+double *plot_row(PlotData *d);                   // adds a row of NANs to the last block; returns its numbers
 int plot_alike(const PlotData *d, size_t block); // how many series before the block's have its colour
 void plot_left_out(const Figure *f, const PlotData *d, Text *out); // a line on the panels that are left out
+void plot_data_text(const PlotData *d, Text *out);                 // the file that gnuplot reads
 void plot_data_release(PlotData *d);                               // takes an empty one
 
 // --- captions (caption.c) --------------------------------------------------------------------------------

@@ -354,7 +354,8 @@ static bool add_sources(Output *out, const Files *f, const Figure *figure, const
     Text script = {0}, data = {0}, data_name = {0}, tex_name = {0};
     text_printf(&data_name, "%s.dat", f->name);
     text_printf(&tex_name, "%s.tex", text_get(&f->included));
-    text_printf(&data, "%s# " DRAWN_BY "\n", text_get(&d->numbers));
+    plot_data_text(d, &data);
+    text_puts(&data, "# " DRAWN_BY "\n");
     text_printf(&script, "# " DRAWN_BY "\n");
     script_put(figure, d, o, text_get(&data_name), o->format == PLOT_TEX ? text_get(&tex_name) : f->name,
                &script);
@@ -427,23 +428,27 @@ bool plot_newest(Store *store, const Figure *f, int64_t *run, Error *e) {
 
 // Adds a series, unless it has no number.
 static void add_losses(PlotData *d, const PlotLosses *l, int series, const char *name) {
-    int rows = 0, number = (int)d->series.count + 1;
-    for (size_t i = 0; i < l->count; i++) rows += isfinite(l->series[series][i]);
-    if (!rows) return;
-    text_printf(&d->numbers, "%s# %s\n# step loss\n", d->count ? "\n\n" : "", name);
-    for (size_t i = 0; i < l->count; i++)
-        if (isfinite(l->series[series][i]))
-            text_printf(&d->numbers, "%.9g %.9g\n", l->steps[i], l->series[series][i]);
-    mem_grow(&d->blocks, &d->capacity, d->count + 1, sizeof *d->blocks);
-    d->blocks[d->count++] = (PlotBlock){.panel = 1, .series = number, .colour = number, .rows = rows};
-    plot_name(&d->series, name);
-    plot_name(&d->colours, name);
+    bool begun = false;
+    for (size_t i = 0; i < l->count; i++) {
+        if (!isfinite(l->series[series][i])) continue;
+        if (!begun)
+            plot_block(d, (PlotBlock){1, plot_name(&d->series, name), plot_name(&d->colours, name), 0});
+        begun = true;
+        double *row = plot_row(d);
+        row[0] = l->steps[i];
+        row[1] = l->series[series][i];
+    }
 }
 
 bool plot_losses(const PlotLosses *l, const PlotOptions *o, const char *path, Output *out, Error *e) {
-    const Figure figure = {
-        .name = "losses", .summary = "Losses of a training", .script = plots_losses_gp, .drawing = ""};
+    const Figure figure = {.name = "losses",
+                           .summary = "Losses of a training",
+                           .axes = {.x = "step", .y = "loss, nats a token"},
+                           .script = plots_losses_gp,
+                           .drawing = ""};
     PlotData d = {0};
+    plot_name(&d.columns, "step");
+    plot_name(&d.columns, "loss");
     plot_name(&d.panels, l->title);
     plot_name(&d.titles, l->title);
     plot_name(&d.short_titles, l->title);

@@ -41,12 +41,21 @@ typedef enum { RUN_SWEEP, RUN_SURFACE } RunKind; // of the run that a figure dra
 typedef enum { COMPUTED_FITS = 1, COMPUTED_PREDICTION = 2, COMPUTED_TABLES = 4 } Computed; // parts of ?2
 typedef enum { PRICED_NONE, PRICED_TREES, PRICED_CHAINS } PricedSteps; // harness/analysis/priced.h
 
+typedef struct FigureAxes {
+    const char *x, *y, *bar;          // names; NULL: each panel has its own
+    int x_by_powers;                  // 1: of two, 2: of ten
+    bool logarithmic;                 // both
+    const double *from, *to, *within; // of y: its ends, and a value that must be on it; NULL: by the data
+    double levels[3];                 // of the lines between cells; 0: no more
+} FigureAxes;
+
 struct Figure {
     const char *name, *summary; // summary: also the title
     const char *papers; // the papers' figures that it draws, by their names in results/published, or NULL
     RunKind kind;
     unsigned computed;  // parts of ?2 that its query reads
     PricedSteps priced; // the steps that it draws of a named machine instead of measured ones
+    FigureAxes axes;
     const char *query;
     const char *script, *drawing; // in this order; drawing, shared by several figures, may be ""
     const char *caption;          // sentences that the summary doesn't have; NULL: none
@@ -61,6 +70,7 @@ extern const char figures_layout[]; // layout.gp, in the place of its line "#lay
 extern const char figures_end[];    // end.gp, after it
 extern const char figures_notes[];  // notes.sql: a run's own lines under each figure
 
+int figure_levels(const FigureAxes *a);      // how many
 const Figure *figure_find(const char *name); // its own name or a paper's; NULL: there is none
 
 // --- plots (plot.c) --------------------------------------------------------------------------------------

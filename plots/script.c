@@ -291,7 +291,11 @@ static void put_place(Text *out, const PlotData *d, const char *data, const char
         put_file(out, output);
         text_puts(out, "\n");
     }
-    if (!data) text_printf(out, "$numbers << END_OF_NUMBERS\n%s\nEND_OF_NUMBERS\n", text_get(&d->numbers));
+    if (!data) {
+        text_puts(out, "$numbers << END_OF_NUMBERS\n");
+        plot_data_text(d, out);
+        text_puts(out, "\nEND_OF_NUMBERS\n");
+    }
     text_puts(out, "data = ");
     if (data) put_file(out, data);
     else script_string(out, "$numbers");
@@ -327,6 +331,40 @@ static void put_texts(Text *out, const Figure *f, const PlotData *d, const PlotO
     put_names(out, "note", &d->notes, letters, o->format);
 }
 
+// A page of LaTeX sets all numbers in black: it has a lighter ramp.
+static void put_palette(Text *out, bool tex) {
+    static const char *const LIGHT[] = {"#a3a8b0", "#b3b19f", "#c8b866", "#fee838"};
+    const char *const *ramp = tex ? LIGHT : plot_ramp;
+    int count = tex ? (int)(sizeof LIGHT / sizeof *LIGHT) : plot_ramp_count;
+    text_puts(out, "set palette defined (");
+    for (int i = 0; i < count; i++) text_printf(out, "%s%d '%s'", i ? ", " : "", i, ramp[i]);
+    text_puts(out, ")\n");
+}
+
+static void put_text(Text *out, const char *name, const char *value) {
+    if (!value) return;
+    text_printf(out, "%s = ", name);
+    script_string(out, value);
+    text_puts(out, "\n");
+}
+
+static void put_number(Text *out, const char *name, const double *value) {
+    if (value) text_printf(out, "%s = %.9g\n", name, *value);
+}
+
+static void put_axes(Text *out, const FigureAxes *a) {
+    put_text(out, "x_name", a->x);
+    put_text(out, "y_name", a->y);
+    put_text(out, "bar_name", a->bar);
+    if (a->x_by_powers) text_printf(out, "x_by_powers = %d\n", a->x_by_powers);
+    put_number(out, "y_from", a->from);
+    put_number(out, "y_to", a->to);
+    put_number(out, "y_within", a->within);
+    int levels = figure_levels(a);
+    if (levels) text_printf(out, "array level[%d] = [", levels);
+    for (int i = 0; i < levels; i++) text_printf(out, "%.1f%s", a->levels[i], i + 1 < levels ? ", " : "]\n");
+}
+
 // Writes the figure's script with the layout and the terminal in the place of the line that names them.
 static void put_figure(Text *out, const Figure *f, const PlotOptions *o, const Canvas *c) {
     static const char MARK[] = "\n#layout\n";
@@ -359,6 +397,8 @@ void script_put(const Figure *f, const PlotData *d, const PlotOptions *o, const 
     put_blocks(out, "block_dash", d, BLOCK_DASH);
     put_blocks(out, "block_rows", d, BLOCK_ROWS);
     text_printf(out, "\n%s\n", figures_style);
+    put_palette(out, o->format == PLOT_TEX);
+    put_axes(out, &f->axes);
     put_figure(out, f, o, &c);
     text_puts(out, output ? "unset output\n" : "");
 }

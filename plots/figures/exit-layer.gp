@@ -1,4 +1,3 @@
-x_name = 'exit layer'
 x_is_whole = 1
 y_shared = 0
 grouped = 2

@@ -1,6 +1,4 @@
 # Losses over steps: x y, a line a series; the first one is of batches and thin.
-x_name = 'step'
-y_name = 'loss, nats a token'
 do for [i = 1:|block_series|] { ok = enter(i, 'line') }
 #layout
 stats data using 1 name 'X' nooutput

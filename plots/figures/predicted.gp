@@ -1,6 +1,4 @@
 # Predicted over measured: x y low high doubtful. On the line they are the same. Intervals are whole.
-x_name = 'measured'
-y_name = 'predicted'
 do for [i = 1:|block_series|] { ok = enter(i, 'mark') }
 #layout
 do for [p = 1:panels] {

@@ -1,6 +1,4 @@
 # Measured points under the ceilings: intensity rate ceiling doubtful. Both axes by tens.
-x_name = 'operations a byte'
-y_name = 'GFLOP/s'
 has_ceiling = 0
 do for [i = 1:|block_series|] {
     stats data index i - 1 using 3 name 'C' nooutput

@@ -1,6 +1,5 @@
 # Measured slowdown and the roofline's, over the rows of a step: rows slowdown floor doubtful. Both axes are logarithmic.
-x_name = 'rows of a step'
-y_name = 'time over that of one row' . how
+y_name = y_name . how
 do for [i = 1:|block_series|] { ok = enter(i, 'curve') }
 ok = entry('line', 'at least, by reading and computing', 34, ink, 1, 2)
 #layout

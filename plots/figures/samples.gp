@@ -1,6 +1,4 @@
 # Samples in the order in which they were measured: order time mark. What disturbed one is marked over it.
-x_name = 'samples, in the order in which they began'
-y_name = 'milliseconds a token'
 x_shared = 0
 do for [i = 1:|block_series|] { ok = enter(i, 'mark') }
 ok = entry('mark', 'disturbed', 9, ink, 2, 1)

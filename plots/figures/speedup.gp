@@ -3,7 +3,7 @@ form = 'bars'
 do for [p = 1:panels] { if (last[p] - first[p] + 1 > most_bars) { most_bars = last[p] - first[p] + 1 } }
 stats data using 7 name 'P' nooutput
 printed = exists('P_max')
-x_name = 'speedup' . (chars ? ', and the interval that holds 95 of 100 resamples' : '') . (chars && printed ? '; diamonds: published, of another machine' : '')
+x_name = x_name . (chars ? ', and the interval that holds 95 of 100 resamples' : '') . (chars && printed ? '; diamonds: published, of another machine' : '')
 if (printed) { ok = entry('mark', 'published, of another machine', 29, alarm, 12, 1) }
 #layout
 set key off

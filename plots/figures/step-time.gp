@@ -1,7 +1,6 @@
 # Stacked bars, a step's time in parts: row propose forward verify observe other label_bar label_method doubtful, in milliseconds.
 # From dark to light and back, so that grey print tells neighbours apart. They are no methods' colours.
 form = 'bars'
-x_name = 'milliseconds a step'
 do for [p = 1:panels] { if (block_rows[first[p] + 1] > most_bars) { most_bars = block_rows[first[p] + 1] } }
 array part[5] = ['the method drafts', 'the model runs', 'tokens are accepted', 'the method learns', 'all else']
 array part_hue[5] = ['#12304f', '#6f9fc8', '#c9dcec', '#9a6a12', '#d9d9d9']

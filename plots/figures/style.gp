@@ -13,14 +13,6 @@ faint = dark ? '#3a4048' : '#dddddd'
 page  = dark ? '#16191d' : '#ffffff'
 alarm = '#d55e00'
 
-# From dark to light at an even pace, so that grey print keeps the order (the stops are those of cividis). A page sets
-# all numbers in black: it has the lighter half.
-if (tex) {
-    set palette defined (0 '#a3a8b0', 1 '#b3b19f', 2 '#c8b866', 3 '#fee838')
-} else {
-    set palette defined (0 '#00224e', 1 '#35456c', 2 '#666970', 3 '#948e77', 4 '#c8b866', 5 '#fee838')
-}
-
 # A letter's width and a line's height.
 em = chars ? 1.0 : (tex ? 0.5 : 0.56) * size
 line = chars ? 1.0 : 1.35 * size

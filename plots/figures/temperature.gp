@@ -1,3 +1,2 @@
-x_name = 'temperature'
 y_shared = 0
 grouped = 2

@@ -64,7 +64,10 @@ static void every_figure(void **state) {
             json_t *chart = parsed(&text), *panels = json_object_get(chart, "panels");
             assert_int_equal(json_array_size(panels), d.panels.count - (size_t)d.left_out);
             assert_int_equal(json_array_size(json_object_get(chart, "labels")), d.labels.count);
-            numbers_are(f->name, &d.numbers, panels);
+            Text file = {0};
+            plot_data_text(&d, &file);
+            numbers_are(f->name, &file, panels);
+            text_release(&file);
             json_decref(chart);
         }
         text_release(&text);
@@ -74,36 +77,42 @@ static void every_figure(void **state) {
 }
 
 // One block of numbers under these axes.
-static json_t *chart_of(const char *script) {
-    const Figure f = {.name = "x", .script = script, .drawing = ""};
+static json_t *chart_of(FigureAxes axes) {
+    const Figure f = {.name = "x", .axes = axes, .script = "", .drawing = ""};
     PlotData d = {0};
     Text text = {0};
-    PlotBlock block = {.panel = 1, .series = 1, .colour = 4, .rows = 2};
-    text_puts(&d.numbers, "# a: b\n# W value\n5 nan\n\n123456789 1.23456789\n");
+    size_t scan = 1;
+    plot_name(&d.columns, "W");
+    plot_name(&d.columns, "value");
+    plot_block(&d, (PlotBlock){.panel = 1, .series = 1, .colour = 4});
+    plot_row(&d)[0] = 5;
+    double *row = plot_row(&d);
+    row[0] = 123456789;
+    row[1] = 1.23456789;
+    d.scans = &scan;
+    d.scan_count = 1;
     plot_name(&d.panels, "</script><b>");
     plot_name(&d.titles, "</script>");
     plot_name(&d.series, "it's \xff");
-    d.blocks = &block;
-    d.count = 1;
     chart_put(&f, &d, &text);
     json_t *chart = parsed(&text);
     text_release(&text);
-    d.blocks = NULL;
+    d.scans = NULL;
     plot_data_release(&d);
     return chart;
 }
 
 static void axes(void **state) {
     (void)state;
-    json_t *chart = chart_of("# x_name = 'no'\nx_name = 'the target''s W' . how\n  y_name = 'indented'\n"
-                             "set logscale xy 2\ny_from = 0\nbar_name = 'S'\narray level[2] = [1.1, 2.0]");
+    json_t *chart = chart_of((FigureAxes){
+        .x = "the target's W", .bar = "S", .logarithmic = true, .from = &(double){0}, .levels = {1.1, 2}});
     assert_string_equal(text_of(chart, "x"), "the target's W");
     assert_string_equal(text_of(chart, "y"), "");
     assert_string_equal(text_of(chart, "log"), "xy");
     assert_true(json_number_value(json_object_get(chart, "from")) == 0);
     assert_null(json_object_get(chart, "to"));
     char *levels = json_text(json_object_get(chart, "levels"), JSON_COMPACT | JSON_REAL_PRECISION(5));
-    assert_string_equal(levels, "[1.1,2.0]");
+    assert_string_equal(levels, "[1.1,2]");
     mem_free(levels);
     json_t *panel = json_array_get(json_object_get(chart, "panels"), 0);
     json_t *series = json_array_get(json_object_get(panel, "series"), 0);
@@ -114,13 +123,13 @@ static void axes(void **state) {
     assert_int_equal(json_integer_value(json_object_get(series, "colour")), 4);
     mem_free(rows);
     json_decref(chart);
-    chart = chart_of("x_name = (x ? 'a' : 'b')\nx_by_powers = 1\n");
+    chart = chart_of((FigureAxes){.x_by_powers = 1});
     assert_string_equal(text_of(chart, "x"), "");
     assert_string_equal(text_of(chart, "log"), "x");
     json_decref(chart);
 }
 
-// Hues of the palette and a ramp of style.gp, which pictures have, too.
+// Hues of the palette and the ramp, which pictures have, too.
 static void look(void **state) {
     (void)state;
     Text text = {0};
@@ -132,7 +141,7 @@ static void look(void **state) {
         const char *colour = json_string_value(i < n ? json_array_get(hues, i) : json_array_get(ramp, i - n));
         if (strlen(colour) != 7 || strspn(colour + 1, "0123456789abcdef") != 6)
             fail_msg("no colour: %s", colour);
-        if (i < n ? strcmp(palette[i].hue, colour) != 0 : !strstr(figures_style, colour))
+        if (strcmp(i < n ? palette[i].hue : plot_ramp[i - n], colour) != 0)
             fail_msg("pictures have no %s", colour);
     }
     json_decref(all);

@@ -276,7 +276,7 @@ static void html_alone(void **state) {
     assert_non_null(chart);
     *strstr(chart, "</figure>") = 0;
     holds(chart, "\"x\":\"rows of a step\",\"y\":\"context, tokens\",");
-    holds(chart, "\"levels\":[1.1,1.5,2.0],");
+    holds(chart, "\"levels\":[1.1,1.5,2],");
     mem_free(page);
 }
 

@@ -1,2 +1,0 @@
-x_name = 'rows k'
-y_name = 'S, tokens a step'
