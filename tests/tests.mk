@@ -55,7 +55,7 @@ $(BUILD)/%_fuzz: $(BUILD)/tests/fuzz/%_fuzz.o $(PARSERS)
 tests: $(TESTS) $(FUZZERS)
 
 test: outpace tests
-	@OUTPACE=./outpace tests/run $(BUILD) test
+	@PTX_SHORT='$(PTX_SHORT)' OUTPACE=./outpace tests/run $(BUILD) test
 
 test-long: outpace tests
 	@OUTPACE=./outpace tests/run $(BUILD) long && ./setup fuzz && tools/fuzz $(or $(FUZZ_SECONDS),900)
@@ -72,7 +72,7 @@ debug:
 
 test-debug: debug
 	@$(MAKE) --no-print-directory $(DEBUG) tests
-	@OUTPACE=./outpace-debug tests/run build/debug test
+	@PTX_SHORT='$(PTX_SHORT)' OUTPACE=./outpace-debug tests/run build/debug test
 
 fuzz:
 	@./setup fuzz && tools/fuzz $(FUZZ_SECONDS)

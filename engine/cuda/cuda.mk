@@ -79,9 +79,11 @@ $(BUILD)/tests/engine/cuda/fast_test: $(BUILD)/simt/libcublasLt.so
 $(BUILD)/tests/engine/cuda/fast_test.o: build/cuda/toolkit
 $(BUILD)/tests/engine/cuda/fast_test.o: CFLAGS += $(if $(CUDA_HOME),-isystem $(CUDA_HOME)/include)
 
-# Tests of the engine on the machine that runs nvcc's PTX and links nvcc's own host objects, if there is an nvcc.
-PTX_TESTS = $(patsubst %,$(BUILD)/ptx/%_test,attention batch codes draw drafts exact golden hidden long methods norm norm_heads open parts product reference \
-    sampling top)
+# Tests of the engine on the machine that runs nvcc's PTX and links nvcc's own host objects, if there is an nvcc. Where
+# not all is tried: one for each kind of kernel.
+PTX_SHORT = attention norm norm_heads open parts product top
+PTX_LONG = batch codes draw drafts exact golden hidden long methods reference sampling
+PTX_TESTS = $(patsubst %,$(BUILD)/ptx/%_test,$(PTX_SHORT) $(if $(filter test-long,$(MAKECMDGOALS)),$(PTX_LONG)))
 PTX      = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %_test.c,$(wildcard tests/ptx/*.c)))
 $(PTX): build/cuda/toolkit
 $(PTX): CFLAGS += -march=native -fno-strict-aliasing -isystem $(CUDA_HOME)/include -DPTX_FOLDER='"build/ptx"'

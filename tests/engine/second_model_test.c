@@ -129,7 +129,7 @@ static void check_variant(World *w, AdapterVariant v, Random *r) {
 static void greedy_output_is_identical(void **state) {
     Random r = test_random(90);
     double steps = 0, tokens = 0;
-    for (int i = 0; i < 10; i++) {
+    for (int i = 0; i < test_some(3, 10); i++) {
         World w = {.folder = *state, .compute = (Compute)(i % COMPUTE_KINDS), .env.sampling.top_p = 1};
         Shape shape = random_shape(&r);
         if (shape.layers == 1) shape.layers = 2;

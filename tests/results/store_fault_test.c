@@ -112,7 +112,7 @@ static void every_change(void **state) {
     World w = undisturbed(state);
     for (int dead = 0; dead < 2; dead++) {
         int n = 1;
-        while (!survives(&w, n, n % 2, dead)) n++;
+        while (!survives(&w, n, n % 2, dead)) n += test_some(3, 1);
         if (n < 20) fail_msg("only %d changes of files", n); // it looks at the right place
     }
     release(&w);
@@ -121,7 +121,7 @@ static void every_change(void **state) {
 // Making a store anew.
 static void every_change_of_making(void **state) {
     World w = undisturbed(state);
-    for (int n = 1;; n++) {
+    for (int n = 1;; n += test_some(3, 1)) {
         Error e = {0};
         remove_store(w.path);
         fault_vfs_after(n, false, true);
@@ -168,7 +168,7 @@ static void *failing_realloc(void *p, int n) { return memory_fails() ? NULL : re
 
 static void sqlite_without_memory(void **state) {
     World w = undisturbed(state);
-    for (int n = 1, step = 1;; n += step, step = 1 + n / 8) { // thousands: ever wider apart
+    for (int n = 1, step = 1;; n += step, step = 1 + n / test_some(2, 8)) { // thousands: ever wider apart
         Error e = {0};
         remove_store(w.path);
         memory_left = n;

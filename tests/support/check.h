@@ -4,6 +4,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -17,6 +18,10 @@ static inline uint64_t test_seed(void) {
     const char *s = getenv("OUTPACE_SEED");
     return s ? strtoull(s, NULL, 0) : 20261120;
 }
+
+// Whether all is tried, by `make test-long`; otherwise, where there are many alike, some of them.
+static inline bool test_long(void) { return getenv("OUTPACE_LONG") != NULL; }
+static inline int test_some(int some, int all) { return test_long() ? all : some; }
 
 static inline Random test_random(uint64_t which) {
     return (Random){.seed = test_seed(), .stream = STREAM_TEST + (which << 8)};

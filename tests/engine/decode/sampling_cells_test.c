@@ -5,7 +5,7 @@
 
 static void every_cell(void **state) {
     (void)state;
-    sampling_cells(2000);
+    sampling_cells(500);
 }
 
 int main(void) {

@@ -107,7 +107,7 @@ static bool is_up(void) { return --questions < 0; }
 static void interrupted(void **state) {
     (void)state;
     bool sampled = false, raced = false;
-    for (int n = 0; n < 100000 && !raced; n += 1 + n / 4) {
+    for (int n = 0; n < 100000 && !raced; n += 1 + n / test_some(1, 4)) {
         Tuned *t = calloc(1, sizeof *t);
         questions = n;
         tune(t, "speculative", &OPTIONS, is_up);
@@ -215,7 +215,7 @@ static void no_time(void **state) {
     int steps = 0, answers = 0;
     bool done = false;
     (void)state;
-    for (stops_at = 0; !done; stops_at += 1 + floor(stops_at / 4)) {
+    for (stops_at = 0; !done; stops_at += 1 + floor(stops_at / test_some(1, 4))) {
         Tuned *t = calloc(1, sizeof *t);
         Error e = {0};
         done = tuned_try(t, &ask, &OPTIONS, &seams, "tune.db", &e);

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #ifndef EVERY
-#define EVERY 16
+#define EVERY 64
 #endif
 
 enum { PROMPTS = 20, MOST_IDS = 600, TOKENS = 128, EOS = 2, NONE = -1 };
