@@ -238,14 +238,15 @@ static bool solve(Problem *p, size_t rows, Hardware *out) {
     return ok;
 }
 
+static double error_at(const SurfacePoint *p, const Hardware *h, const StepModel *m) {
+    return fabs(hardware_price(h, m, &p->step).total / p->seconds - 1);
+}
+
 // Appends the errors of those that are held out, or of those that are not.
 static int add_errors(const Surface *s, const Hardware *h, const StepModel *m, bool held_out, double *errors,
                       int count) {
-    for (int i = 0; i < s->count; i++) {
-        const SurfacePoint *p = &s->points[i];
-        if (p->held_out == held_out)
-            errors[count++] = fabs(hardware_price(h, m, &p->step).total / p->seconds - 1);
-    }
+    for (int i = 0; i < s->count; i++)
+        if (s->points[i].held_out == held_out) errors[count++] = error_at(&s->points[i], h, m);
     return count;
 }
 
@@ -259,6 +260,18 @@ static SurfaceError sum_up(double *errors, int count) {
 static SurfaceError error_of(const Surface *s, const Hardware *h, const StepModel *m, bool held_out) {
     double *errors = mem_new((size_t)s->count, sizeof *errors);
     SurfaceError out = sum_up(errors, add_errors(s, h, m, held_out, errors, 0));
+    mem_free(errors);
+    return out;
+}
+
+SurfaceError surface_error(const Surface *s, const Hardware *machine, const StepModel *model, int low,
+                           int high) {
+    double *errors = mem_new((size_t)s->count, sizeof *errors);
+    int count = 0;
+    for (int i = 0; i < s->count; i++)
+        if (s->points[i].step.rows >= low && s->points[i].step.rows <= high)
+            errors[count++] = error_at(&s->points[i], machine, model);
+    SurfaceError out = sum_up(errors, count);
     mem_free(errors);
     return out;
 }

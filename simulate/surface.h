@@ -42,6 +42,10 @@ typedef struct SurfaceFit {
 // Needs at least two points that are not held out.
 bool surface_fit(const Surface *s, const Hardware *start, const StepModel *model, SurfaceFit *out, Error *e);
 
+// The machine's error on the steps of from `low` to `high` rows, held out or not.
+SurfaceError surface_error(const Surface *s, const Hardware *machine, const StepModel *model, int low,
+                           int high);
+
 // Holds out each context in turn and fits the others: the error of prices at contexts that were never
 // measured. Ignores the points' own held_out. With one context there are no points.
 bool surface_leave_context(const Surface *s, const Hardware *start, const StepModel *model, SurfaceError *out,

@@ -17,6 +17,7 @@ bool fit_report_json(const char *title, const FitOptions *o, const Fit *fit, Tex
 typedef struct SurfaceArguments {
     const char *surface; // CSV of `outpace bench --csv`
     const char *model;   // directory of the model whose steps they are: its widths, and its weights' type
+    const char *shape;   // or a name under configs/shapes
     const char *machine; // a file of configs/hardware
     const char *save;    // where the fitted machine is written, for 'outpace simulate'; NULL: nowhere
     uint64_t seed;       // of the points held out

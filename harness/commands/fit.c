@@ -16,7 +16,7 @@
 
 typedef struct {
     const char *points, *law, *bonus, *filling; // bonus, filling: NULL where not given
-    const char *surface, *on, *save, *db;
+    const char *surface, *shape, *on, *save, *db;
     int resamples;
     uint64_t seed;
     Choice choice;
@@ -36,6 +36,8 @@ static const Arg OPTIONS[] = {
     {"surface", ARG_WORD, AT(surface), .help = "steps measured by bench --csv: fit a machine to them",
      .value = "FILE.csv"},
     CHOICE_OPTIONS(AT, choice),
+    {"shape", ARG_WORD, AT(shape),
+     .help = "with --surface: a shape in place of a model, its weights of 16 bits", .value = "SHAPE"},
     {"on", ARG_WORD, AT(on),
      .help = "with --surface: the machine's data sheet, of configs/hardware or a file", .value = "MACHINE"},
     {"save", ARG_WORD, AT(save), .help = "with --surface: write the fitted machine, for simulate --on",
@@ -176,8 +178,8 @@ static bool run(int argc, char **argv, int *code, Error *e) {
         return error_input(e, "fit: give one of RUN, --points FILE.tsv and --surface FILE.csv");
     if (a.surface)
         return fit_surface(&(SurfaceArguments){a.surface,
-                                               a.choice.model.count ? a.choice.model.items[0] : NULL, a.on,
-                                               a.save, a.seed, a.json, a.force},
+                                               a.choice.model.count ? a.choice.model.items[0] : NULL, a.shape,
+                                               a.on, a.save, a.seed, a.json, a.force},
                            e);
     return a.points ? fit_file(&a, e) : fit_stored(&a, rest.items[0], e);
 }
@@ -209,9 +211,11 @@ const Command command_fit = {
         "  outpace fit --points mine.tsv --law corrected --bonus dropped --filling 256 --json\n"
         "\n"
         "With --surface it fits a machine to the times of steps instead; a third of them is held out, to\n"
-        "be priced unseen:\n"
+        "be priced unseen. Errors by rows are those of the fit and of the machine of --on as it is given:\n"
         "  outpace bench MODEL --csv > surface.csv\n"
-        "  outpace fit --surface surface.csv --model MODEL --on cpu-2core-zen4 --save mine.json\n",
+        "  outpace fit --surface surface.csv --model MODEL --on cpu-2core-zen4 --save mine.json\n"
+        "  outpace bench llama2-7b --device cuda --csv > card.csv\n"
+        "  outpace fit --surface card.csv --shape llama2-7b --on h100 --save card.json\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .run = run};

@@ -111,6 +111,26 @@ static void held_out_is_unseen(void **state) {
     assert_true(spoilt.held_out.median > 0.9 && clean.held_out.median < 0.05);
 }
 
+// Only the steps of so many rows count.
+static void errors_by_rows(void **state) {
+    (void)state;
+    Random r = test_random(4);
+    SurfacePoint points[100];
+    Surface s;
+    int few = 0;
+    make_surface(&s, points, &LAPTOP, 0, &r);
+    for (int i = 0; i < s.count; i++)
+        if (points[i].step.rows > 64) points[i].seconds *= 2;
+        else few++;
+    SurfaceError low = surface_error(&s, &LAPTOP, &SMALL, 1, 64),
+                 high = surface_error(&s, &LAPTOP, &SMALL, 65, 1000);
+    if (low.points != few || high.points != s.count - few || low.worst > 1e-9 ||
+        fabs(high.median - 0.5) > 1e-9 || fabs(high.worst - 0.5) > 1e-9)
+        fail_msg("wanted %d points right and %d off by half, got %d off by %g and %d by %g", few,
+                 s.count - few, low.points, low.worst, high.points, high.worst);
+    assert_int_equal(surface_error(&s, &LAPTOP, &SMALL, 1001, 2000).points, 0);
+}
+
 static const char HEADER[] = "tokens,context,k,w,layout,median_s,mad_s\n";
 
 static void reads_csv(void **state) {
@@ -181,9 +201,9 @@ static void refuses_csv(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(machine_returns),   cmocka_unit_test(held_out_is_unseen),
-        cmocka_unit_test(contexts_left_out), cmocka_unit_test(reads_csv),
-        cmocka_unit_test(refuses_csv),
+        cmocka_unit_test(machine_returns), cmocka_unit_test(held_out_is_unseen),
+        cmocka_unit_test(errors_by_rows),  cmocka_unit_test(contexts_left_out),
+        cmocka_unit_test(reads_csv),       cmocka_unit_test(refuses_csv),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

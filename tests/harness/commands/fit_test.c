@@ -89,7 +89,16 @@ static void fits_a_machine(void **state) {
     json_t *result = json_loads(text_get(&c.out), 0, NULL);
     assert_true(field(result, "held_out", "points") == 14 && field(result, "fitted", "points") == 34);
     assert_true(field(result, "held_out", "median") < 0.05);
+    const json_t *few = json_array_get(json_object_get(result, "rows"), 0);
+    assert_int_equal(json_array_size(json_object_get(result, "rows")), 2); // 1 to 16, and 17 to 128
+    assert_true(field(few, "fitted", "points") == 30 && field(few, "given", "points") == 30);
+    if (!(field(few, "given", "median") > 10 * field(few, "fitted", "median")))
+        fail_msg("a sheet's median error: wanted far more than the fit's %g, got %g",
+                 field(few, "fitted", "median"), field(few, "given", "median"));
     json_decref(result);
+    child_release(&c);
+    fit[4] = "--shape"; // the same widths, and no model
+    run(*state, fit, 0, &c);
     child_release(&c);
     run(*state, without, 2, &c);
     assert_non_null(strstr(text_get(&c.err), "--surface needs --model MODEL"));
