@@ -1,21 +1,22 @@
-// Ways to do a product against each other: by themselves, one layer's weights after another's so that none is
-// in L2, and in a chain of layers, where all other products are as the engine does them. Weights are random
-// and each layer's own, 3.2 GB of them for the shape of Llama-2 7B. Every output is compared with today's
-// kernel, bit for bit.
+// Ways to do a product against each other, for each model and width of weights: by themselves, one layer's
+// weights after another's so that none is in L2, and in a chain of layers, where all other products are as
+// the engine does them. Weights are random and each layer's own, 3.2 GB of them for the shape of Llama-2 7B
+// in 16 bits. Every output is compared with today's kernel, bit for bit.
 //
 // The fastest in the chain, over all rows of a launch's size, goes into a file that OUTPACE_PRODUCTS can
-// name.
+// name. After LAST_START no further model begins, so that tools/card gets what there is.
 #include "tests/gpu/lab.h"
 
 #include "tests/gpu/card.h"
 
+#include "engine/base/clock.h"
 #include "engine/base/memory.h"
 #include "engine/cuda/numbers.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { LAYERS = 8, SHAPES = 4, ROWS_MOST = 512 };
+enum { LAYERS = 8, SHAPES = LAB_SHAPES, ROWS_MOST = 512, GROUP = 32, LAST_START = 60 /* seconds */ };
 
 #define CUT_RUN(cut_name)                                                                        \
     static void run_##cut_name(const Product *p, int most, const GpuFacts *card, void *stream) { \
@@ -40,17 +41,23 @@ static const LabVariant VARIANTS[] = {
 };
 enum { VARIANT_COUNT = sizeof VARIANTS / sizeof *VARIANTS };
 
-static const LabShape LARGE[SHAPES] = {{"q k v", 12288, 4096},
-                                       {"o", 4096, 4096},
-                                       {"gate up", 22016, 4096},
-                                       {"down", 4096, 11008}},
-                      SMALL[SHAPES] = {
-                          {"q k v", 256, 64}, {"o", 128, 1024}, {"gate up", 128, 64}, {"down", 128, 128}};
+static const LabModel LARGE[] =
+    {
+        {"llama2-7b",
+         {{"q k v", 12288, 4096}, {"o", 4096, 4096}, {"gate up", 22016, 4096}, {"down", 4096, 11008}}},
+        {"phi3-mini",
+         {{"q k v", 9216, 3072}, {"o", 3072, 3072}, {"gate up", 16384, 3072}, {"down", 3072, 8192}}},
+},
+                      SMALL[] = {
+                          {"small",
+                           {{"q k v", 256, 64}, {"o", 128, 1024}, {"gate up", 128, 64}, {"down", 128, 128}}}};
+static const int WIDTHS[] = {16, 4, 8};
 static const int LARGE_ROWS[] = {1, 8, 16, 32, 64, 121, 128, 129, 192, 256, 384, 512}, SMALL_ROWS[] = {8, 20};
 
 typedef struct Lab {
     Card card;
-    const LabShape *shapes;
+    const LabModel *model;
+    int bits;
     const int *rows;
     int row_count, layers;
     Matrix w[SHAPES][LAYERS];
@@ -64,41 +71,48 @@ typedef struct Lab {
 
 // --- opening
 
-static bool take(Lab *l, void *to, size_t bytes, Error *e) {
+static bool take(void *to, size_t bytes, Error *e) {
     void *memory = NULL;
     bool ok = card_ok(gpu_take(&memory, bytes), "no memory", e);
     memcpy(to, &memory, sizeof memory);
-    (void)l;
     return ok;
 }
 
-// Packed numbers in whatever order: all of them are random.
-static bool take_numbers(Lab *l, void *to, size_t count, int inputs, uint64_t stream, Error *e) {
-    void *memory;
-    if (!take(l, &memory, count * 2, e)) return false;
-    Numbers n = {.to = memory,
-                 .dtype = DTYPE_BF16,
-                 .seed = 1,
-                 .stream = stream,
-                 .count = count,
-                 .spread = inputs ? 1.7f / (float)inputs : 1};
+static bool fill(Lab *l, Numbers n, uint64_t stream, Error *e) {
+    n.seed = 1, n.stream = stream;
     gpu_numbers(&n, l->card.stream);
-    memcpy(to, &memory, sizeof memory);
     return card_ok(gpu_launched(), "a launch was refused", e);
 }
 
-static bool lab_open(Lab *l, Error *e) {
-    size_t widest = 0, parts = 0;
+// Packed numbers in whatever order: all of them are random. Codes are any bytes, their scales follow.
+static bool take_matrix(Lab *l, Matrix *w, uint64_t stream, Error *e) {
+    size_t bytes = gpu_matrix_bytes(w), codes = w->bits ? matrix_code_bytes(w) : 0;
+    float spread = 1.7f / (float)w->columns;
+    if (!take(&w->data, bytes, e)) return false;
+    if (!w->bits)
+        return fill(l, (Numbers){.to = w->data, .dtype = DTYPE_BF16, .count = bytes / 2, .spread = spread},
+                    stream, e);
+    return fill(l, (Numbers){.to = w->data, .bytes = true, .count = codes}, stream, e) &&
+           fill(l,
+                (Numbers){.to = (unsigned char *)w->data + codes,
+                          .dtype = DTYPE_F16,
+                          .count = (bytes - codes) / 2,
+                          .centre = spread},
+                stream + 1, e);
+}
+
+static bool open_model(Lab *l, Error *e) {
+    size_t widest = 0, parts = 0, rows = (size_t)8 << cut_size(l->rows[l->row_count - 1]);
     for (int s = 0; s < SHAPES; s++) {
-        const LabShape *shape = &l->shapes[s];
-        size_t out = (size_t)shape->outputs;
+        const LabShape *shape = &l->model->shape[s];
+        size_t out = (size_t)shape->outputs, inputs = (size_t)shape->inputs;
         int splits = gpu_product_splits(shape->outputs, shape->inputs);
         if (out > widest) widest = out;
         if ((size_t)splits * out > parts) parts = (size_t)splits * out;
         l->x[s] = (Activations){.pitch = shape->inputs, .form = FORM_PACKED, .dtype = DTYPE_BF16};
-        if (!take_numbers(l, &l->x[s].data,
-                          (size_t)(8 << cut_size(l->rows[l->row_count - 1])) * (size_t)shape->inputs, 0,
-                          (uint64_t)s, e))
+        if (!take(&l->x[s].data, rows * inputs * 2, e) ||
+            !fill(l, (Numbers){.to = l->x[s].data, .dtype = DTYPE_BF16, .count = rows * inputs, .spread = 1},
+                  (uint64_t)s, e))
             return false;
         for (int i = 0; i < l->layers; i++) {
             Matrix *w = &l->w[s][i];
@@ -107,35 +121,44 @@ static bool lab_open(Lab *l, Error *e) {
                           .pitch = shape->inputs,
                           .dtype = DTYPE_BF16,
                           .form = FORM_PACKED,
-                          .splits = splits};
-            if (!take_numbers(l, &w->data, gpu_matrix_bytes(w) / 2, shape->inputs,
-                              (uint64_t)(100 + s * LAYERS + i), e))
-                return false;
+                          .splits = splits,
+                          .bits = l->bits < 16 ? l->bits : 0,
+                          .group = l->bits < 16 ? GROUP : 0};
+            if (!take_matrix(l, w, (uint64_t)(100 + 2 * (s * LAYERS + i)), e)) return false;
         }
     }
     l->want = mem_new(ROWS_MOST * widest, sizeof *l->want);
     l->got = mem_new(ROWS_MOST * widest, sizeof *l->got);
-    return take(l, &l->out, ROWS_MOST * widest * sizeof(float), e) &&
-           take(l, &l->parts, ROWS_MOST * parts * sizeof(float), e) && take(l, &l->list, sizeof(RowList), e);
+    return take(&l->out, ROWS_MOST * widest * sizeof(float), e) &&
+           take(&l->parts, ROWS_MOST * parts * sizeof(float), e) && take(&l->list, sizeof(RowList), e);
 }
 
-static void lab_close(Lab *l) {
+static void give(void *pointer) {
+    void *memory;
+    memcpy(&memory, pointer, sizeof memory);
+    gpu_give(memory);
+    memset(pointer, 0, sizeof memory);
+}
+
+static void close_model(Lab *l) {
+    if (l->card.stream) gpu_stream_wait(l->card.stream);
     for (int s = 0; s < SHAPES; s++) {
-        gpu_give(l->x[s].data);
-        for (int i = 0; i < LAYERS; i++) gpu_give(l->w[s][i].data);
+        give(&l->x[s].data);
+        for (int i = 0; i < LAYERS; i++) give(&l->w[s][i].data);
     }
-    gpu_give(l->out);
-    gpu_give(l->parts);
-    gpu_give(l->list);
+    give(&l->out);
+    give(&l->parts);
+    give(&l->list);
     mem_free(l->want);
     mem_free(l->got);
-    card_close(&l->card);
+    l->want = l->got = NULL;
+    memset(l->chain, 0, sizeof l->chain);
 }
 
 // --- running
 
 static void run_product(Lab *l, const LabVariant *v, int shape, int layer, int most, void *stream) {
-    int outputs = l->shapes[shape].outputs;
+    int outputs = l->model->shape[shape].outputs;
     Product p = {.rows = l->list,
                  .w = l->w[shape][layer],
                  .x = l->x[shape],
@@ -173,7 +196,7 @@ static uint64_t hash_of(const float *x, size_t count) {
 }
 
 static bool output_of(Lab *l, const LabVariant *v, int shape, int rows, int most, float *to, Error *e) {
-    size_t bytes = (size_t)rows * (size_t)l->shapes[shape].outputs * sizeof *to;
+    size_t bytes = (size_t)rows * (size_t)l->model->shape[shape].outputs * sizeof *to;
     if (!card_ok(gpu_fill(l->out, 0xff, bytes, l->card.stream), "cannot fill", e)) return false;
     run_product(l, v, shape, 0, most, l->card.stream);
     return card_ok(gpu_launched(), "a launch was refused", e) &&
@@ -187,7 +210,7 @@ static bool is_for(const LabVariant *v, const LabShape *shape, int most) {
 
 static bool measure_variant(Lab *l, int variant, int shape, int rows, int most, Error *e) {
     const LabVariant *v = &VARIANTS[variant];
-    const LabShape *s = &l->shapes[shape];
+    const LabShape *s = &l->model->shape[shape];
     size_t count = (size_t)rows * (size_t)s->outputs;
     double alone, chain;
     if (!is_for(v, s, most)) return true;
@@ -198,10 +221,11 @@ static bool measure_variant(Lab *l, int variant, int shape, int rows, int most, 
     char hash[24];
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)hash_of(variant ? l->got : l->want, count));
     json_array_append_new(l->alone,
-                          json_pack("{s:s, s:s, s:i, s:i, s:b, s:s, s:f, s:f, s:f}", "shape", s->name,
-                                    "variant", v->name, "rows", rows, "most", most, "same_bits", same, "hash",
-                                    hash, "alone_s", alone, "chain_layer_s", chain, "bytes_per_s",
-                                    2.0 * s->outputs * s->inputs / alone));
+                          json_pack("{s:s, s:i, s:s, s:s, s:i, s:i, s:b, s:s, s:f, s:f, s:f}", "model",
+                                    l->model->name, "bits", l->bits, "shape", s->name, "variant", v->name,
+                                    "rows", rows, "most", most, "same_bits", same, "hash", hash, "alone_s",
+                                    alone, "chain_layer_s", chain, "bytes_per_s",
+                                    (double)gpu_matrix_bytes(&l->w[shape][0]) / alone));
     if (same) l->chain[variant][shape][cut_size(most)] += chain;
     return true;
 }
@@ -219,19 +243,14 @@ static int fastest(const Lab *l, int shape, int size) {
     return best;
 }
 
-static bool write_choice(const Lab *l, const char *path, Error *e) {
-    FILE *f = path ? fopen(path, "we") : NULL;
-    if (!path) return true;
-    if (!f) return error_system(e, "cannot write '%s'", path);
-    fprintf(f, "# %s: outputs inputs bits rows cut\n", l->card.facts.name);
-    for (int s = 0; s < SHAPES; s++)
+static void write_choices(const Lab *l, FILE *f) {
+    for (int s = 0; f && s < SHAPES; s++)
         for (int size = 0; size < CUT_SIZES; size++) {
             int v = fastest(l, s, size);
             if (v)
-                fprintf(f, "%d %d 16 %d %d # %s\n", l->shapes[s].outputs, l->shapes[s].inputs, 8 << size,
-                        VARIANTS[v].cut, VARIANTS[v].name);
+                fprintf(f, "%d %d %d %d %d # %s\n", l->model->shape[s].outputs, l->model->shape[s].inputs,
+                        l->bits, 8 << size, VARIANTS[v].cut, VARIANTS[v].name);
         }
-    return fclose(f) == 0 || error_system(e, "cannot write '%s'", path);
 }
 
 // --- all of it
@@ -250,28 +269,52 @@ static bool measure(Lab *l, Error *e) {
     return true;
 }
 
+static bool measure_all(Lab *l, FILE *choices, json_t *left_out, Error *e) {
+    const LabModel *models = l->card.small ? SMALL : LARGE;
+    size_t count = l->card.small ? sizeof SMALL / sizeof *SMALL : sizeof LARGE / sizeof *LARGE;
+    Clock clock = clock_monotonic();
+    double begun = clock_now(clock);
+    bool ok = true;
+    for (size_t b = 0; ok && b < sizeof WIDTHS / sizeof *WIDTHS; b++)
+        for (size_t m = 0; ok && m < count; m++) {
+            l->model = &models[m], l->bits = WIDTHS[b];
+            if (clock_now(clock) - begun > LAST_START) {
+                json_array_append_new(left_out, json_sprintf("%s, %d bits", l->model->name, l->bits));
+                continue;
+            }
+            ok = open_model(l, e) && measure(l, e);
+            if (ok) write_choices(l, choices);
+            close_model(l);
+        }
+    return ok;
+}
+
 int card_lab(int argc, char **argv) {
     CardOptions o;
     Error e = {0}, unwritten = {0};
     Lab *l = mem_new(1, sizeof *l);
+    FILE *choices = NULL;
     bool ok = card_options(argc, argv, &o, &e) && card_open(&l->card, o.small, &e);
+    if (ok && o.choice && !(choices = fopen(o.choice, "we")))
+        ok = error_system(&e, "cannot write '%s'", o.choice);
     if (ok) {
-        l->shapes = o.small ? SMALL : LARGE;
         l->rows = o.small ? SMALL_ROWS : LARGE_ROWS;
         l->row_count =
             (int)(o.small ? sizeof SMALL_ROWS / sizeof *SMALL_ROWS : sizeof LARGE_ROWS / sizeof *LARGE_ROWS);
         l->layers = o.small ? 2 : LAYERS;
         l->alone = json_array();
-        json_t *before = card_gauge_json();
-        ok = lab_open(l, &e) && measure(l, &e) && write_choice(l, o.choice, &e);
-        json_t *root =
-            json_pack("{s:o, s:o, s:o, s:b, s:o}", "card", card_facts_json(&l->card), "gauge_before", before,
-                      "gauge_after", card_gauge_json(), "small", o.small, "products", l->alone);
+        json_t *before = card_gauge_json(), *left_out = json_array();
+        if (choices) fprintf(choices, "# %s: outputs inputs bits rows cut\n", l->card.facts.name);
+        ok = measure_all(l, choices, left_out, &e);
+        json_t *root = json_pack("{s:o, s:o, s:o, s:b, s:o, s:o}", "card", card_facts_json(&l->card),
+                                 "gauge_before", before, "gauge_after", card_gauge_json(), "small", o.small,
+                                 "products", l->alone, "left_out", left_out);
         if (!ok) json_object_set_new(root, "failed", json_string(e.text));
         bool written = card_write(root, o.out, &unwritten); // what there is, after a failure too
         if (ok && !written) e = unwritten, ok = false;
     }
-    lab_close(l);
+    if (choices && fclose(choices) != 0 && ok) ok = error_system(&e, "cannot write '%s'", o.choice);
+    card_close(&l->card);
     mem_free(l);
     if (!ok) fprintf(stderr, "%s\n", e.text);
     return ok ? 0 : 1;

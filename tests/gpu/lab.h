@@ -8,7 +8,7 @@ typedef void LabRun(const Product *p, int most, const GpuFacts *card, void *stre
 typedef struct LabVariant {
     const char *name;
     LabRun *run;
-    const char *shape; // the only one of LAB_SHAPES that it's for; NULL: all
+    const char *shape; // the only one of a model's that it's for; NULL: all
     int least, most;   // rows
     Cutting cut;       // CUT_BY_ROWS: today's kernel, or one that the engine doesn't have
 } LabVariant;
@@ -17,3 +17,10 @@ typedef struct LabShape {
     const char *name;
     int outputs, inputs;
 } LabShape;
+
+// A model's products, the same in each of its layers. A model is a row, too.
+enum { LAB_SHAPES = 4 };
+typedef struct LabModel {
+    const char *name;
+    LabShape shape[LAB_SHAPES];
+} LabModel;
