@@ -30,6 +30,7 @@ static const Arg OPTIONS[] = {
      .help = "end with a checkpoint after so many steps more; 0: at the end", .value = "N"},
     {"fresh", ARG_FLAG, AT(fresh), .help = "start anew, whatever checkpoint there is"},
     ARG_FORCE(AT(force)),
+    {"json", ARG_FLAG, AT(adapter.json), .help = "print one JSON object at the end (keys: docs/json.md)"},
     {"start", ARG_WORD, AT(start), .help = "begin with this model's weights; with --loss, print its loss",
      .value = "MODEL"},
     {"begun", ARG_INT, AT(said.begun), 0, 1 << 30, "0",
@@ -159,7 +160,7 @@ static bool write_model(ModelRun *m, const char *dir, Error *e) {
     bool ok = output_add(&m->run.out, path, &(OutputKind){0}, m->tokenizer_json, m->tokenizer_bytes, e) &&
               export_model(&m->run.trainer, &notes, dir, &m->run.out, e);
     mem_free(path);
-    if (ok) printf("wrote the model to %s\n", SHOWN(dir));
+    if (ok) fprintf(m->run.tell, "wrote the model to %s\n", SHOWN(dir));
     return ok;
 }
 
@@ -179,7 +180,7 @@ static bool show_domains(TrainRun *r, Error *e) {
     if (!r->trainer.held_out.count || r->file.config.teacher) return true;
     if (!domains_look(r, &losses, e)) return false;
     domains_text(&losses, &text);
-    if (losses.count > 2) fputs(text_get(&text), stdout);
+    if (losses.count > 2) fputs(text_get(&text), r->tell);
     text_release(&text);
     return true;
 }
@@ -192,7 +193,7 @@ static bool take_snapshot(ModelRun *m, const char *dir, Error *e) {
     if (!export_check(dir, false, m->run.file.tokenizer, &m->run.out, e) || !train_run_held_out(&m->run, e) ||
         !write_model(m, dir, e))
         return false;
-    printf("go on from it with: --fresh --start %s --begun %d\n", SHOWN(dir), steps);
+    fprintf(m->run.tell, "go on from it with: --fresh --start %s --begun %d\n", SHOWN(dir), steps);
     return true;
 }
 
@@ -211,6 +212,7 @@ static bool train_model(const TrainOptions *o, const char *config, int *code, Er
                           .figure = o->adapter.figure,
                           .fresh = o->fresh || o->outputs.file,
                           .looks = o->loss || o->outputs.file || o->snapshot,
+                          .tell = o->adapter.json ? stderr : stdout,
                           .out.force = o->force}};
     output_reads(&m.run.out, config);
     bool done = false;
@@ -223,6 +225,7 @@ static bool train_model(const TrainOptions *o, const char *config, int *code, Er
         ok = ok && train_run(&m.run, &done, code, e) &&
              (!done ||
               (write_model(&m, m.run.file.out, e) && show_domains(&m.run, e) && train_run_figure(&m.run, e)));
+    if (ok && o->adapter.json) ok = train_run_json(&m.run, e);
     close_run(&m);
     return ok;
 }

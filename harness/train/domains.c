@@ -204,7 +204,7 @@ bool domains_write(TrainRun *r, const DomainTexts *o, Error *e) {
     if (ok) line_clear(&r->line);
     ok = ok && output_add(&r->out, o->file, &(OutputKind){0}, text_get(&w.text), w.text.length, e) &&
          output_finish(&r->out, e);
-    if (ok) printf("wrote %zu bytes of outputs to %s\n", w.text.length, SHOWN(o->file));
+    if (ok) fprintf(r->tell, "wrote %zu bytes of outputs to %s\n", w.text.length, SHOWN(o->file));
     models_close(&w.models);
     text_release(&w.text);
     mem_free(list);

@@ -8,6 +8,7 @@
 #include "engine/base/ranges.h"
 #include "engine/model/model.h"
 #include "harness/cli/command.h"
+#include "harness/cli/records.h"
 #include "harness/cli/signals.h"
 #include "harness/models/models.h"
 #include "harness/cli/terminal.h"
@@ -194,6 +195,22 @@ static void show_progress(TrainRun *r, const TrainedStep *s) {
     r->shown_step = t->step;
 }
 
+static json_t *known(double x) { return isnan(x) ? json_null() : json_real(x); }
+
+bool train_run_json(const TrainRun *r, Error *e) {
+    const Trainer *t = &r->trainer;
+    json_t *agreement = json_array();
+    for (int i = 0; t->target.head && i < trainer_parts(t); i++)
+        json_array_append_new(agreement, known(t->agreement[i]));
+    return records_print(json_pack("{s:o, s:o, s:i, s:i, s:I, s:I, s:I, s:o, s:o}", "output",
+                                   json_from_text(r->file.out), "checkpoint", json_from_text(r->checkpoint),
+                                   "step", t->step, "steps", t->config.optimizer.steps, "parameters",
+                                   (json_int_t)trainer_parameters(t), "documents",
+                                   (json_int_t)r->corpus.documents, "tokens", (json_int_t)r->corpus.count,
+                                   "held_out_loss", known(r->held_out), "agreement", agreement),
+                         NULL, &(Records){.json = true}, e);
+}
+
 // Agreement is with the target or teacher, so a model without a teacher has none.
 bool train_run_held_out(TrainRun *r, Error *e) {
     Trainer *t = &r->trainer;
@@ -206,10 +223,10 @@ bool train_run_held_out(TrainRun *r, Error *e) {
     if (!isfinite(r->held_out))
         return error_input(e, "the held-out loss of '%s' is not finite at step %d: try a lower rate",
                            r->file.out, t->step);
-    printf("%sstep %d  held-out loss %.4f", r->line.terminal ? "\n" : "", t->step, r->held_out);
+    fprintf(r->tell, "%sstep %d  held-out loss %.4f", r->line.terminal ? "\n" : "", t->step, r->held_out);
     for (int i = 0; t->target.head && i < trainer_parts(t) && !isnan(t->agreement[i]); i++)
-        printf("%s%.1f%%", i ? ", " : "  agreement ", 100 * t->agreement[i]);
-    puts("");
+        fprintf(r->tell, "%s%.1f%%", i ? ", " : "  agreement ", 100 * t->agreement[i]);
+    fputs("\n", r->tell);
     curve_add(&r->curve, t->step, NAN, r->held_out);
     return true;
 }
@@ -284,7 +301,7 @@ bool train_run_figure(const TrainRun *r, Error *e) {
 static void show_curve(const TrainRun *r) {
     Text text = {0};
     curve_draw(&r->curve, &text);
-    fputs(text_get(&text), stdout);
+    fputs(text_get(&text), r->tell);
     text_release(&text);
 }
 
@@ -435,11 +452,11 @@ static bool write_adapter(AdapterRun *a, OnTop what, Error *e) {
     TrainRun *r = &a->run;
     ExportNotes notes = {.bos = -1, .eos = -1, .held_out_loss = r->held_out};
     if (!export_adapter(&r->trainer, &notes, r->file.out, &r->out, e)) return false;
-    printf("wrote the %s to %s\n",
-           what == ON_TOP_ADAPTER ? "adapter"
-           : what == ON_TOP_HEADS ? "heads"
-                                  : "head",
-           SHOWN(r->file.out));
+    fprintf(r->tell, "wrote the %s to %s\n",
+            what == ON_TOP_ADAPTER ? "adapter"
+            : what == ON_TOP_HEADS ? "heads"
+                                   : "head",
+            SHOWN(r->file.out));
     return true;
 }
 
@@ -448,6 +465,7 @@ bool train_adapter(OnTop what, const char *model, const TrainAdapterOptions *o, 
                             .figure = o->figure,
                             .fresh = o->fresh,
                             .adapter = true,
+                            .tell = o->json ? stderr : stdout,
                             .out.force = o->force}};
     bool done = false;
     output_reads(&a.run.out, model);
@@ -455,7 +473,8 @@ bool train_adapter(OnTop what, const char *model, const TrainAdapterOptions *o, 
     line_begin(&a.run.line, true);
     bool ok = read_settings(&a, o, e) && open_target(&a, what, model, o, e) && choose_tokens(&a, model, e) &&
               train_run_open(&a.run, e) && train_run(&a.run, &done, code, e) &&
-              (!done || (write_adapter(&a, what, e) && train_run_figure(&a.run, e)));
+              (!done || (write_adapter(&a, what, e) && train_run_figure(&a.run, e))) &&
+              (!o->json || train_run_json(&a.run, e));
     train_run_close(&a.run);
     frozen_close(&a.target);
     return ok;

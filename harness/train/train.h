@@ -97,6 +97,7 @@ typedef struct TrainRun {
     bool adapter;       // trains an adapter
     bool looks;         // trains nothing and writes nothing
     const char *figure; // draw the curve at the end to this .svg, .png or .pdf; NULL: don't
+    FILE *tell;         // of lines for people
     Output out;         // the files that are read, and whether all may be replaced
     Line line;
     Corpus corpus;           // from here on it is the run's
@@ -120,6 +121,7 @@ bool train_run(TrainRun *r, bool *done, int *code, Error *e);
 
 bool train_run_figure(const TrainRun *r, Error *e); // draws r->figure, once the result is written
 bool train_run_held_out(TrainRun *r, Error *e);     // measures and prints the held-out loss
+bool train_run_json(const TrainRun *r, Error *e);   // prints one object, at the end
 
 // --- adapters and heads (train.c) ------------------------------------------------------------------------
 
@@ -145,6 +147,6 @@ typedef struct TrainAdapterOptions {
     Words files;
     int stop_after;
     const char *figure; // as in TrainRun
-    bool fresh, force;
+    bool fresh, force, json;
 } TrainAdapterOptions;
 bool train_adapter(OnTop what, const char *model, const TrainAdapterOptions *o, int *code, Error *e);

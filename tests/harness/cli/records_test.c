@@ -69,6 +69,10 @@ static const Case CASES[] = {
     {"verify", {"verify", "tiny", "-n", "1", "--max-tokens", "4", "--sampling"}, PLAIN},
     {"model info", {"model", "info", "tiny"}, PLAIN},
     {"tokenizer encode", {"tokenizer", "encode", "tiny", "abc"}, JSON_ONLY},
+    {"train",
+     {"train", "adapter", "tiny", "--text", "lines.txt", "--separator", "-", "--config", "one.yaml", "-o",
+      "adapted", "--fresh"},
+     JSON_ONLY},
     {"store merge", {"store", "merge", "a.db", "--db", "m.db"}, PLAIN},
     {"store gc", {"store", "gc", "--db", "m.db"}, PLAIN},
     {"plot", {"plot", "speedup", "--db", "a.db"}, PLAIN},
@@ -102,6 +106,8 @@ static int set_up(void **state) {
     child_release(&c);
     folder_write(*state, "points.tsv", POINTS);
     write_surface(*state);
+    folder_write(*state, "lines.txt", "a text of words\n-\nmore of them\n-\nand a last text\n");
+    folder_write(*state, "one.yaml", "{steps: 1, context: 8, batch: 8, held_out: 0.5}\n");
     return 0;
 }
 
