@@ -354,6 +354,18 @@ const Tensor *model_coded(const Model *m) {
     return NULL;
 }
 
+// Heads of their own differ from the embedding in their first values, so that only a repeated one is read.
+size_t model_repeated_parameters(const Model *m) {
+    const Tensor *a = &m->embedding, *b = &m->head;
+    if (!a->data || !b->data || a->data == b->data || a->rows != b->rows || a->columns != b->columns)
+        return 0;
+    size_t rows = (size_t)a->rows, columns = (size_t)a->columns;
+    for (size_t row = 0; row < rows; row++)
+        for (size_t i = 0; i < columns; i++)
+            if (tensor_value(a, row, i) != tensor_value(b, row, i)) return 0;
+    return rows * columns;
+}
+
 // --- description
 
 static void describe_rope(const Rope *r, int head_dim, Text *out) {
@@ -429,9 +441,11 @@ void model_describe(const Model *m, const ModelWeights *w, Text *out) {
     if (m->stand_in[0]) text_printf(out, "stand-in        %s\n", m->stand_in);
     if (m->quantised[0]) text_printf(out, "quantised       %s\n", m->quantised);
     text_printf(out, "architecture    %s\n", m->architecture);
-    text_printf(out, "parameters      %.1f million", (double)shape_parameters(s) * 1e-6);
+    size_t repeated = model_repeated_parameters(m);
+    text_printf(out, "parameters      %.1f million", (double)(shape_parameters(s) - repeated) * 1e-6);
     if (s->experts.count)
-        text_printf(out, ", %.1f million of them for a token", (double)shape_active_parameters(s) * 1e-6);
+        text_printf(out, ", %.1f million of them for a token",
+                    (double)(shape_active_parameters(s) - repeated) * 1e-6);
     text_printf(out, "\nlayers          %d of width %d", s->layers, s->width);
     if (layers_in(&s->sparse, s->layers) < s->layers) text_printf(out, ", MLP %d", s->mlp_width);
     if (m->unused_layers) text_printf(out, "; the files hold %d more, which are left out", m->unused_layers);
@@ -440,7 +454,10 @@ void model_describe(const Model *m, const ModelWeights *w, Text *out) {
     describe_layer(s, out);
     text_printf(out, "heads           %d of size %d, %d for keys (%d to one)%s\n", s->heads, s->head_dim,
                 s->kv_heads, group, s->qk_norm ? ", q and k normed" : "");
-    text_printf(out, "vocabulary      %d%s\n", s->vocab, s->tied_head ? ", head tied to the embedding" : "");
+    text_printf(out, "vocabulary      %d%s\n", s->vocab,
+                s->tied_head ? ", head tied to the embedding"
+                : repeated   ? ", head a copy of the embedding"
+                             : "");
     if (s->real_vocab != s->vocab) text_printf(out, "                %d of them real\n", s->real_vocab);
     text_printf(out, "context         %d", s->context);
     if (s->window) text_printf(out, ", sliding window %d\n", s->window);

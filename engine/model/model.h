@@ -132,6 +132,8 @@ size_t shape_parameters(const Shape *s);
 size_t shape_active_parameters(const Shape *s);
 size_t shape_layers_parameters(const Shape *s);
 size_t shape_expert_parameters(const Shape *s);
+// Those of a head whose values a file has twice: it repeats the embedding. 0: the head is tied, or its own.
+size_t model_repeated_parameters(const Model *m);
 
 // --- described
 

@@ -288,14 +288,16 @@ static const Arg INFO_OPTIONS[] = {
 
 static json_t *info_json(const Model *m, const ModelWeights *w, const char *dir, bool checked) {
     const Shape *s = &m->shape;
+    size_t repeated = model_repeated_parameters(m);
     return json_pack("{s:o, s:s, s:o, s:I, s:I, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:I, s:i, s:b}",
                      "model", json_from_text(dir), "architecture", m->architecture, "stand_in",
                      m->stand_in[0] ? json_from_text(m->stand_in) : json_null(), "parameters",
-                     (json_int_t)shape_parameters(s), "active_parameters",
-                     (json_int_t)shape_active_parameters(s), "layers", s->layers, "width", s->width,
-                     "mlp_width", s->mlp_width, "heads", s->heads, "kv_heads", s->kv_heads, "head_dim",
-                     s->head_dim, "vocab", s->vocab, "context", s->context, "dtype", model_dtype_name(m),
-                     "bytes", (json_int_t)model_bytes(m), "files", w->file_count, "checked", checked);
+                     (json_int_t)(shape_parameters(s) - repeated), "active_parameters",
+                     (json_int_t)(shape_active_parameters(s) - repeated), "layers", s->layers, "width",
+                     s->width, "mlp_width", s->mlp_width, "heads", s->heads, "kv_heads", s->kv_heads,
+                     "head_dim", s->head_dim, "vocab", s->vocab, "context", s->context, "dtype",
+                     model_dtype_name(m), "bytes", (json_int_t)model_bytes(m), "files", w->file_count,
+                     "checked", checked);
 }
 
 static bool info(const ModelOptions *o, const Words *words, Error *e) {

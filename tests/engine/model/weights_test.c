@@ -329,6 +329,25 @@ static void parameters_count_tensors(void **state) {
     }
 }
 
+// A head that is stored apart with the embedding's values counts once.
+static void a_repeated_head_counts_once(void **state) {
+    (void)state;
+    Fake f;
+    Error e;
+    fake_init(&f, "llama", false);
+    if (!bind_in(&f, 1, &e)) fail_msg("%s", e.text);
+    float values[VOCAB * WIDTH];
+    Tensor head = f.model.head;
+    assert_int_equal(model_repeated_parameters(&f.model), 0);
+    memcpy(values, f.model.embedding.data, sizeof values);
+    f.model.head.data = values;
+    assert_int_equal(model_repeated_parameters(&f.model), VOCAB * WIDTH);
+    values[VOCAB * WIDTH - 1]++;
+    assert_int_equal(model_repeated_parameters(&f.model), 0);
+    f.model.head = head;
+    fake_release(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(roles),
@@ -337,6 +356,7 @@ int main(void) {
         cmocka_unit_test(twice_is_once_too_often),
         cmocka_unit_test(none_is_left_out),
         cmocka_unit_test(parameters_count_tensors),
+        cmocka_unit_test(a_repeated_head_counts_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
