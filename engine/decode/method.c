@@ -140,6 +140,10 @@ void method_close(Method *m) {
     *m = (Method){0};
 }
 
+bool method_is_unchanged(const Method *m, Error *e) {
+    return !m->info->unchanged || m->info->unchanged(m->self, e);
+}
+
 bool method_drafts_chain(const Method *m, Error *e) {
     size_t count;
     Text names = {0};

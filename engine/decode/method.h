@@ -106,7 +106,8 @@ typedef struct MethodInfo {
     // For core/ranks.h: how many ranks share a step, and a hash of all that the method remembers. NULL: none
     int (*ranks)(const void *self, RankLimits *most);
     uint64_t (*digest)(const void *self);
-    void (*state)(const void *self, Text *out); // a line on its memory: entries, bytes, evicted; or NULL
+    void (*state)(const void *self, Text *out);    // a line on its memory: entries, bytes, evicted; or NULL
+    bool (*unchanged)(const void *self, Error *e); // see method_is_unchanged. NULL: it maps no file
 } MethodInfo;
 
 // All methods, in the order of --help.
@@ -133,6 +134,8 @@ bool method_open_as(Method *m, const MethodInfo *info, const char *params, const
 // "name(key=value,...)", n bytes, in the form that method_open reads.
 bool method_plain_text(const char *part, size_t n, char out[ARG_TEXT_SIZE], Error *e);
 void method_close(Method *m);
+// False with e filled if a file that the method reads changed since it was opened.
+bool method_is_unchanged(const Method *m, Error *e);
 bool method_drafts_chain(const Method *m, Error *e); // see MethodInfo.chain; verification by blocks needs it
 StepWork method_work(const Method *m);
 void method_describe(const MethodInfo *info, Text *out); // name, summary and one line per parameter

@@ -312,14 +312,6 @@ void shape_warn(const Model *m, const char *name) {
 
 // --- hashes ----------------------------------------------------------------------------------------------
 
-bool content_adapter(const Model *target, const char *dir, char out[SHA256_TEXT], Error *e) {
-    Adapter adapter;
-    if (!adapter_open(&adapter, target, dir, e)) return false;
-    bool ok = model_identity(&adapter.weights, dir, out, e);
-    adapter_close(&adapter);
-    return ok;
-}
-
 bool content_model(const char *dir, bool weights, char out[SHA256_TEXT], Error *e) {
     Model m;
     ModelWeights w = {.dir = NULL};

@@ -149,5 +149,4 @@ char *shape_text(const Model *m, const Adapter adapters[ADAPTER_ROLES]);
 void shape_warn(const Model *m, const char *name);
 
 bool content_model(const char *dir, bool weights, char out[SHA256_TEXT], Error *e); // else config.json only
-bool content_adapter(const Model *target, const char *dir, char out[SHA256_TEXT], Error *e);
 bool content_tokenizer(const char *dir, char out[SHA256_TEXT], Error *e);

@@ -49,30 +49,32 @@ static bool hash_parts(Inputs *in, int i, bool weights, Error *e) {
     InputModel *m = &in->models[i];
     const ModelFiles *f = &m->files;
     const char *name = in->experiment->models[i].name;
-    const char *const dirs[] = {f->target, f->draft}, *const kinds[] = {"weights", "draft"};
-    for (int k = 0; k < 2; k++)
-        if (dirs[k] && !content_model(dirs[k], weights, add_content(in, kinds[k], name, dirs[k])->hash, e))
-            return false;
+    if (!model_identity(&m->weights, f->target, add_content(in, "weights", name, f->target)->hash, e) ||
+        (f->draft &&
+         !model_identity(&m->draft_weights, f->draft, add_content(in, "draft", name, f->draft)->hash, e)))
+        return false;
     if (!content_tokenizer(f->target, add_content(in, "tokenizer", name, f->target)->hash, e)) return false;
     for (int k = 0; weights && k < ADAPTER_ROLES; k++)
         if (f->adapters[k] &&
-            !content_adapter(&m->model, f->adapters[k],
-                             add_content(in, adapter_role_name(k), name, f->adapters[k])->hash, e))
+            !model_identity(&m->adapters[k].weights, f->adapters[k],
+                            add_content(in, adapter_role_name(k), name, f->adapters[k])->hash, e))
             return false;
     return true;
 }
 
-static bool describe_adapter(InputModel *m, AdapterRole role, Error *e) {
+static bool describe_adapter(InputModel *m, AdapterRole role, bool weights, Error *e) {
     const char *dir = m->files.adapters[role];
     Adapter *out = &m->adapters[role];
     if (dir && m->files.unmade) adapter_describe(out, &m->files.kinds[role], &m->model);
-    return !dir || m->files.unmade || adapter_open_config(out, &m->model, dir, e);
+    return !dir || m->files.unmade || (weights ? adapter_open : adapter_open_config)(out, &m->model, dir, e);
 }
 
-static bool open_draft(InputModel *m, Error *e) {
+static bool open_draft(InputModel *m, bool weights, Error *e) {
     const ModelFiles *f = &m->files;
     if (f->draft_unmade) m->draft = f->draft_model;
-    return !f->draft || f->draft_unmade || model_open_config(&m->draft, f->draft, e);
+    return !f->draft || f->draft_unmade ||
+           (weights ? model_open(&m->draft, &m->draft_weights, f->draft, e)
+                    : model_open_config(&m->draft, f->draft, e));
 }
 
 // Weights are mapped and never read: opening checks names, shapes and types.
@@ -86,8 +88,8 @@ static bool open_model(InputModel *m, bool weights, Error *e) {
     m->bytes = !weights    ? 0
                : f->unmade ? shape_parameters(s) * dtype_size(m->model.dtype)
                            : model_bytes(&m->model);
-    bool ok = (m->tokenizer || (m->tokenizer = model_files_tokenizer(f, e))) && open_draft(m, e);
-    for (int i = 0; ok && i < ADAPTER_ROLES; i++) ok = describe_adapter(m, i, e);
+    bool ok = (m->tokenizer || (m->tokenizer = model_files_tokenizer(f, e))) && open_draft(m, weights, e);
+    for (int i = 0; ok && i < ADAPTER_ROLES; i++) ok = describe_adapter(m, i, weights, e);
     return ok;
 }
 
@@ -112,6 +114,7 @@ static bool hash_model(Inputs *in, int i, Error *e) {
 
 static void close_model(InputModel *m) {
     for (int i = 0; i < ADAPTER_ROLES; i++) adapter_close(&m->adapters[i]);
+    model_close(&m->draft_weights);
     model_close(&m->weights);
 }
 
@@ -373,6 +376,13 @@ static bool hash_all(Inputs *in, Error *e) {
     for (int i = 0; i < in->experiment->model_count; i++)
         if (!hash_model(in, i, e)) return false;
     return hash_run(in, in->machine, e);
+}
+
+bool inputs_are_unchanged(const Inputs *in, int setup, Error *e) {
+    const InputModel *m = &in->models[in->schedule->setups[setup].model];
+    bool ok = model_is_unchanged(&m->weights, e) && model_is_unchanged(&m->draft_weights, e);
+    for (int i = 0; ok && i < ADAPTER_ROLES; i++) ok = model_is_unchanged(&m->adapters[i].weights, e);
+    return ok;
 }
 
 static bool is_unmade(const Inputs *in) {

@@ -20,9 +20,9 @@ typedef struct InputContent {
 
 typedef struct InputModel {
     ModelFiles files;
-    Model model, draft;              // draft: config.json; no weights
-    ModelWeights weights;            // of the model
-    Adapter adapters[ADAPTER_ROLES]; // without weights
+    Model model, draft;
+    ModelWeights weights, draft_weights; // mapped, as the adapters' are, unless the device is null
+    Adapter adapters[ADAPTER_ROLES];
     Tokenizer *tokenizer;
     size_t bytes;           // of weights that a step may read; 0 for the null device
     char hash[SHA256_TEXT]; // of weights, tokenizer, draft, adapters
@@ -67,6 +67,9 @@ typedef struct Inputs {
 bool inputs_open(Inputs *out, const Experiment *x, const Schedule *s, const char *machine, const char *cache,
                  Error *e);
 void inputs_release(Inputs *in); // accepts an empty one
+
+// False with e filled if weights that a setup opens changed since they were hashed.
+bool inputs_are_unchanged(const Inputs *in, int setup, Error *e);
 
 // Makes the models that don't exist yet, and names the run.
 bool inputs_make(Inputs *in, Progress progress, Error *e);

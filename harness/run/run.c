@@ -208,11 +208,18 @@ static Answer *answer_of(GroupRun *g, size_t from, int point) {
     return NULL;
 }
 
-// Weights that changed end the run first, or the difference would be taken for the method's. Sampled outputs
+static bool files_are_unchanged(const GroupRun *g, Error *e) {
+    bool ok = models_are_unchanged(g->models, e);
+    for (int i = 0; ok && i < g->group->count; i++)
+        ok = !g->points[i].open || method_is_unchanged(&g->points[i].methods[0], e);
+    return ok;
+}
+
+// Files that changed end the run first, or the difference would be taken for the method's. Sampled outputs
 // aren't compared: each method draws in its own way, so texts differ; verify compares their distributions.
 static bool compare_answers(GroupRun *g, size_t from, Error *e) {
     const Answer *base = answer_of(g, from, g->baseline);
-    if (!models_are_unchanged(g->models, e)) return false;
+    if (!files_are_unchanged(g, e)) return false;
     for (int i = 0; base && i < g->group->count; i++) {
         Answer *answer = answer_of(g, from, i);
         if (!answer || i == g->baseline || point_of(g, i)->settings.temperature > 0) continue;
@@ -531,7 +538,7 @@ static bool open_setup(Run *r, int setup, Error *e) {
     r->setup = -1;
     reporter_place(&r->reporter, &(ReporterPlace){.phase = "opening the models"});
     if (!group_open_models(r->in, setup, reporter_progress(&r->reporter), &r->models, e) ||
-        !model_is_unchanged(&r->in->models[r->schedule->setups[setup].model].weights, e))
+        !inputs_are_unchanged(r->in, setup, e))
         return false;
     r->setup = setup;
     return true;

@@ -381,6 +381,13 @@ static void mix_work(const void *self, StepWork *out) {
     if (m->p.rows) out->rows = fmin(out->rows, m->p.rows);
 }
 
+static bool mix_unchanged(const void *self, Error *e) {
+    const Mix *m = self;
+    bool ok = true;
+    for (int i = 0; ok && i < m->count; i++) ok = method_is_unchanged(&m->methods[i], e);
+    return ok;
+}
+
 const MethodInfo method_mix = {
     .name = "mix",
     .summary = "several methods in one tree: 'mix:NAME(k=v,...)+NAME(...),rows=N', quoted for the shell",
@@ -400,4 +407,5 @@ const MethodInfo method_mix = {
     .sources = mix_sources,
     .work = mix_work,
     .note = mix_note,
-    .state = mix_state};
+    .state = mix_state,
+    .unchanged = mix_unchanged};

@@ -226,6 +226,11 @@ static void rest_work(const void *self, StepWork *out) {
     *out = (StepWork){.longest = p->draft + 1, .rows = p->nodes + 1};
 }
 
+static bool rest_unchanged(const void *self, Error *e) {
+    const Rest *r = self;
+    return file_is_unchanged(&r->store.view, r->p.datastore, e);
+}
+
 const MethodInfo method_rest = {.name = "rest",
                                 .summary = "the tokens that follow the last ones in a datastore of texts",
                                 .from_text = true,
@@ -239,4 +244,5 @@ const MethodInfo method_rest = {.name = "rest",
                                 .observe = rest_observe,
                                 .close = rest_close,
                                 .sources = rest_sources,
-                                .work = rest_work};
+                                .work = rest_work,
+                                .unchanged = rest_unchanged};

@@ -1,10 +1,15 @@
-// Which weights a setup's device rounds as it loads them.
+// Which weights a setup's device rounds as it loads them; files that change before a setup opens them.
 #include "tests/support/check.h"
 
+#include "engine/base/file.h"
+#include "engine/base/memory.h"
 #include "harness/run/plan.h"
+#include "tests/support/child.h"
+#include "tests/support/folder.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static void rounding(void **state) {
     static const struct {
@@ -30,7 +35,47 @@ static void rounding(void **state) {
     }
 }
 
+static void changes_before_opening(void **state) {
+    static const char CONFIG[] = "name: x\nmodels: [{target: tiny, draft: draft, adapter: kangaroo}]\n"
+                                 "datasets: [{name: own, path: own.txt}]\nhardware: {device: cpu}\n"
+                                 "methods: [jacobi]\n";
+    static const char *const FILES[] = {"tiny/model.safetensors", "draft/model.safetensors",
+                                        "kangaroo/model.safetensors"};
+    Child c;
+    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "tiny");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "draft");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "model", "adapter", "tiny", "kangaroo");
+    child_release(&c);
+    folder_write(*state, "own.txt", "a text\n");
+    assert_int_equal(chdir(*state), 0);
+    for (size_t i = 0; i < sizeof FILES / sizeof *FILES; i++) {
+        Experiment x;
+        Sweep sweep;
+        Schedule schedule;
+        Inputs in;
+        Error e = {0};
+        bool ok = experiment_parse(&x, CONFIG, strlen(CONFIG), "x.yaml", NULL, &e) &&
+                  sweep_expand(&x, &sweep, &e) && schedule_make(&x, &sweep, &schedule, &e) &&
+                  inputs_open(&in, &x, &schedule, "here", NULL, &e) && inputs_are_unchanged(&in, 0, &e);
+        if (!ok) fail_msg("%s", e.text);
+        char *bytes;
+        size_t n;
+        assert_true(file_read(FILES[i], 1 << 24, &bytes, &n, &e) && file_write(FILES[i], bytes, n, &e));
+        mem_free(bytes);
+        if (inputs_are_unchanged(&in, 0, &e) || !strstr(e.text, FILES[i]))
+            fail_msg("wanted '%s' to have changed, got '%s'", FILES[i], e.text);
+        inputs_release(&in);
+        schedule_release(&schedule);
+        sweep_release(&sweep);
+        experiment_release(&x);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rounding)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rounding),
+        cmocka_unit_test_setup_teardown(changes_before_opening, folder_setup, folder_teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include "tests/support/check.h"
 
 #include "engine/base/clock.h"
+#include "engine/decode/datastore.h"
 #include "harness/run/run.h"
 #include "tests/support/child.h"
 #include "tests/support/small_run.h"
@@ -303,6 +304,7 @@ enum { PROMPTS = 3, SPOILT = 1 << 14 };
 
 typedef struct Spoiler {
     bool keep_time; // the file looks untouched
+    bool store;     // the datastore, not the weights
     int asked, at;  // the question at which it changes
 } Spoiler;
 
@@ -322,8 +324,14 @@ static void turn_signs(void) {
     close(fd);
 }
 
+static void write_store(void) {
+    static const int TOKENS[] = {1, 2, 3, 4, DATASTORE_BREAK};
+    Error e;
+    if (!datastore_write("rest.store", TOKENS, 5, 50, &e)) fail_msg("%s", e.text);
+}
+
 static bool spoil(void) {
-    if (spoiler.asked++ == spoiler.at) turn_signs();
+    if (spoiler.asked++ == spoiler.at) (spoiler.store ? write_store : turn_signs)();
     return false;
 }
 
@@ -346,6 +354,26 @@ static void weights_that_change_end_the_run(void **state) {
     assert_int_equal(stores_ask(*state, "changed.db", "SELECT count(*) FROM sample"), 2 * PROMPTS);
     turn_signs();
     small_close(r);
+}
+
+// A method's own file, in a mix, too.
+static void a_datastore_that_changes_ends_the_run(void **state) {
+    static const char *const METHODS_OF[] = {
+        "{name: rest, matrix: {datastore: rest.store}}",
+        "{name: mix, matrix: {of: ['prompt-lookup+rest(datastore=rest.store)']}}"};
+    for (int i = 0; i < 2; i++) {
+        char db[16];
+        RunResult result;
+        Error e = {0};
+        snprintf(db, sizeof db, "store-%d.db", i);
+        write_store();
+        SmallRun *r = small_open(METHODS_OF[i], "passes: 1, warmup: 0", PROMPTS);
+        spoiler = (Spoiler){.store = true, .at = 2};
+        assert_false(small_try(r, db, &(RunSeams){.asked = spoil}, &result, &e));
+        if (!strstr(e.text, "'rest.store' changed while in use")) fail_msg("%s: %s", METHODS_OF[i], e.text);
+        assert_int_equal(stores_ask(*state, db, "SELECT count(*) FROM sample"), 2);
+        small_close(r);
+    }
 }
 
 // What no look at the files shows: the texts do, in other passes and other groups.
@@ -398,6 +426,7 @@ int main(void) {
                                        cmocka_unit_test(steps_are_as_set),
                                        cmocka_unit_test(weights_are_held),
                                        cmocka_unit_test(weights_that_change_end_the_run),
+                                       cmocka_unit_test(a_datastore_that_changes_ends_the_run),
                                        cmocka_unit_test(texts_that_change_fail_the_run)};
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }
