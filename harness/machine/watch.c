@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -62,6 +63,12 @@ void watch_parse_stat(const char *text, WatchLook *out) {
     out->stolen = tick * (double)stolen;
 }
 
+static int64_t count_slowed(void) {
+    char text[32];
+    system_text("/sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count", text, sizeof text);
+    return strtoll(text, NULL, 10);
+}
+
 // Nothing, if the kernel doesn't count how long a thread waits for a processor.
 static double away_seconds(void) {
     char text[64];
@@ -79,6 +86,7 @@ static void look(void *state, WatchLook *out) {
     out->own = own_seconds();
     out->away = away_seconds();
     out->faults = count_faults();
+    out->slowed = count_slowed();
     out->cycles = time_chain(w->clock);
 }
 
@@ -106,6 +114,7 @@ int watch_judge(Watch *w) {
     if (others > MOST_LOAD * window || seen.stolen - w->last.stolen > MOST_STOLEN * window) flags = FLAG_LOAD;
     else if (away > MOST_AWAY * window && away > SHORTEST_AWAY) flags = FLAG_PAUSED;
     if ((double)(seen.faults - w->last.faults) > MOST_FAULTS * window) flags |= FLAG_PAGED;
+    if (seen.slowed > w->last.slowed) flags |= FLAG_THROTTLED;
     if (w->first.cycles > 0 && fabs(seen.cycles / w->first.cycles - 1) > MOST_DRIFT) flags |= FLAG_CLOCK;
     w->last = seen;
     w->windows++;

@@ -14,6 +14,7 @@ typedef struct WatchLook {
     double away;    // in which this thread neither ran nor waited for a processor
     double cycles;  // time of a fixed chain of operations
     int64_t faults; // pages that this process had to wait for, since they were on a disk
+    int64_t slowed; // how often the processor slowed itself down, too hot or short of power
 } WatchLook;
 
 typedef struct Watch {
@@ -32,10 +33,11 @@ int64_t watch_switches(const Watch *w);
 
 // Flags (results/record.h) of what happened since the last call that looked long enough, for the system
 // counts in hundredths of a second:
-//   FLAG_LOAD     other processes used more than a quarter of a core, or other virtual machines a twentieth
-//   FLAG_CLOCK    the core runs more than a twentieth slower or faster than when the watch began
-//   FLAG_PAUSED   the thread was away for more than a quarter of the time, and no load explains it
-//   FLAG_PAGED    there were more than ten faults a second
+//   FLAG_LOAD       other processes used more than a quarter of a core, or other virtual machines a twentieth
+//   FLAG_CLOCK      the core runs more than a twentieth slower or faster than when the watch began
+//   FLAG_THROTTLED  the processor slowed itself down; only Intel's count that
+//   FLAG_PAUSED     the thread was away for more than a quarter of the time, and no load explains it
+//   FLAG_PAGED      there were more than ten faults a second
 int watch_judge(Watch *w);
 
 // Reads the first lines of /proc/stat. A missing number counts as 0.

@@ -9,7 +9,7 @@
 
 typedef struct World {
     double now, busy, own, cycles, stolen, away;
-    int64_t switches, faults;
+    int64_t switches, faults, slowed;
 } World;
 
 static double tell(void *state) { return ((World *)state)->now; }
@@ -21,7 +21,8 @@ static void look(void *state, WatchLook *out) {
                        .cycles = w->cycles,
                        .stolen = w->stolen,
                        .away = w->away,
-                       .faults = w->faults};
+                       .faults = w->faults,
+                       .slowed = w->slowed};
 }
 
 static int after(Watch *watch, World *w, double seconds, double own, double others, double cycles) {
@@ -51,7 +52,7 @@ static void flags(void **state) {
 static void other_disturbances(void **state) {
     static const struct {
         double seconds, others, stolen, away;
-        int64_t faults;
+        int64_t faults, slowed;
         int want;
     } CASES[] = {{.seconds = 1, .stolen = 0.04, .want = 0},
                  {.seconds = 1, .stolen = 0.06, .want = FLAG_LOAD},
@@ -65,15 +66,17 @@ static void other_disturbances(void **state) {
                  {.seconds = 1, .faults = 10, .want = 0},
                  {.seconds = 1, .faults = 11, .want = FLAG_PAGED},
                  {.seconds = 0.15, .faults = 2, .want = FLAG_PAGED},
+                 {.seconds = 1, .slowed = 1, .want = FLAG_THROTTLED},
                  {.seconds = 2, .stolen = 1, .away = 1, .faults = 1000, .want = FLAG_LOAD | FLAG_PAGED}};
     (void)state;
-    World w = {.cycles = 1, .stolen = 9, .away = 8, .faults = 7}; // from earlier
+    World w = {.cycles = 1, .stolen = 9, .away = 8, .faults = 7, .slowed = 6}; // from earlier
     Watch watch = {.look = look, .state = &w};
     watch_begin(&watch, (Clock){tell, &w});
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         w.stolen += CASES[i].stolen;
         w.away += CASES[i].away;
         w.faults += CASES[i].faults;
+        w.slowed += CASES[i].slowed;
         int got = after(&watch, &w, CASES[i].seconds, CASES[i].seconds, CASES[i].others, 1);
         if (got != CASES[i].want) fail_msg("case %zu: wanted flags %d, got %d", i, CASES[i].want, got);
         assert_int_equal(after(&watch, &w, 1, 1, 0, 1), 0);
