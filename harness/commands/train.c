@@ -4,6 +4,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
+#include "engine/base/shipped.h"
 #include "engine/model/model.h"
 #include "harness/cli/signals.h"
 #include "harness/models/models.h"
@@ -83,6 +84,7 @@ typedef struct ModelRun {
     ModelWeights weights;
     char start_name[SHA256_TEXT];
     FrozenModel teacher; // whose distributions it learns; empty: none
+    char *start_dir, *teacher_dir;
 } ModelRun;
 
 static bool find_specials(ModelRun *m, Error *e) {
@@ -109,6 +111,8 @@ static bool open_tokenizer(ModelRun *m, Error *e) {
 static bool open_start(ModelRun *m, const char *dir, Error *e) {
     if (!dir) dir = m->run.file.start;
     if (!dir) return true;
+    dir = m->start_dir = shipped_model(dir, e);
+    if (!dir) return error_within(e, "start");
     output_reads(&m->run.out, dir);
     m->run.file.config.start = &m->start;
     m->run.file.config.start_name = m->start_name;
@@ -126,9 +130,11 @@ static bool open_start(ModelRun *m, const char *dir, Error *e) {
 static bool open_teacher(ModelRun *m, Error *e) {
     TrainFile *f = &m->run.file;
     if (!f->teacher || (m->run.looks && m->run.fresh)) return true;
-    output_reads(&m->run.out, f->teacher);
+    m->teacher_dir = shipped_model(f->teacher, e);
+    if (!m->teacher_dir) return error_within(e, "teacher");
+    output_reads(&m->run.out, m->teacher_dir);
     f->config.teacher = &m->teacher.choice;
-    return frozen_open(&m->teacher, f->teacher, &f->config, &m->run.line, e);
+    return frozen_open(&m->teacher, m->teacher_dir, &f->config, &m->run.line, e);
 }
 
 // Outputs are of the model that is there.
@@ -149,6 +155,8 @@ static void close_run(ModelRun *m) {
     frozen_close(&m->teacher);
     tokenizer_close(m->tokenizer);
     mem_free(m->tokenizer_json);
+    mem_free(m->start_dir);
+    mem_free(m->teacher_dir);
 }
 
 static bool write_model(ModelRun *m, const char *dir, Error *e) {
@@ -276,7 +284,7 @@ const Command command_train = {
         "\n"
         "Memory and times are reckoned: 16 bytes a parameter, and the values that a pass keeps; 51 million\n"
         "parameters times tokens a second. The tokenizer makes the vocabulary; --steps changes the time.\n"
-        "With 'teacher: DIR' in the file a model learns the distributions of another one with the same\n"
+        "With 'teacher: MODEL' in the file a model learns the distributions of another one with the same\n"
         "tokenizer in place of the text's tokens: a draft for it.\n"
         "A checkpoint has 12 bytes a parameter (muon 8). --snapshot keeps its model in 2; a training that\n"
         "goes on from that is close to the whole one, and not the same: it warms up a second time.\n"

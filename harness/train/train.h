@@ -22,8 +22,8 @@ typedef struct TrainFile {
     const char *out;       // directory of the model, or of the adapter
     const char *tokenizer; // a tokenizer.json
     const char *eos;       // the piece that ends a document
-    const char *start;     // directory of the model whose weights it starts from; NULL: random ones
-    const char *teacher;   // directory of the model whose distributions are learnt; NULL: the text's tokens
+    const char *start;     // the model whose weights it starts from, by path or name; NULL: random ones
+    const char *teacher;   // the model whose distributions are learnt; NULL: the text's tokens
     const char *separator; // NULL: a file is a document
     const char *isa;
     Words files;                   // paths and patterns, including those of `domains`

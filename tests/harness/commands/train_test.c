@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -293,6 +294,24 @@ static void refusals(void **state) {
     child_release(&c);
 }
 
+// A teacher and a start are found by name, as models of the command line are.
+static void models_by_name(void **state) {
+    char *root = realpath(getenv("OUTPACE_ROOT") ? getenv("OUTPACE_ROOT") : ".", NULL);
+    char *tokenizer = mem_printf("%s/models/draft/tokenizer.json", root);
+    Child c;
+    prepare(*state);
+    write_config(*state, "pupil", 1, "teacher: draft\n");
+    RUN(*state, 0, &c, "train", "pupil.yaml", "--tokenizer", tokenizer);
+    child_release(&c);
+    write_config(*state, "again", 1, "start: refrence\n");
+    RUN(*state, 2, &c, "train", "again.yaml", "--tokenizer", tokenizer);
+    assert_string_equal(text_get(&c.err),
+                        "outpace: start: there is no model 'refrence'; did you mean 'reference'?\n");
+    child_release(&c);
+    mem_free(tokenizer);
+    free(root);
+}
+
 // Runs a command that must be refused, with this in its message; `dir` is then as it was.
 static void refused(const char *folder, const char *dir, const char *wanted, const char *const *words) {
     static const char *const FILES[] = {"config.json", "model.safetensors"};
@@ -453,6 +472,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(domains, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(killed_is_uninterrupted, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(refusals, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(models_by_name, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(models_stay, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(a_new_directory, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(told_at_once, folder_setup, folder_teardown),
