@@ -347,10 +347,10 @@ static bool each(Store *store, const char *sql, int64_t run, const char *compute
 static void put_notes(const Figure *f, PlotData *d) {
     static const char *const LINES[] = {
         [RUN_SWEEP] = "*: a tenth of its samples or its baseline's disturbed, or speedup above S",
-        [RUN_SURFACE] = "*: too few of its samples are undisturbed"};
+        [RUN_SURFACE] = "*: too few of its samples, or of one token's, are undisturbed"};
     static const char *const LOST[] = {
         [RUN_SWEEP] = "grey or hatched: all of its samples or its baseline's are disturbed",
-        [RUN_SURFACE] = "grey or hatched: all of its samples are disturbed"};
+        [RUN_SURFACE] = "grey or hatched: all of its samples, or of one token's, are disturbed"};
     if (d->some_doubt) plot_name(&d->notes, LINES[f->kind]);
     if (d->lost) plot_name(&d->notes, LOST[f->kind]);
     Text line = {0};

@@ -373,13 +373,19 @@ SELECT run_id, point_id, sample_id, step.number, step_kind.name, 1, 'target', la
 FROM sample JOIN point ON point.id = point_id JOIN model ON model.id = model_id JOIN step ON step.sample_id = sample.id
 JOIN step_kind ON step_kind.id = kind WHERE head_rows IS NOT NULL;
 
--- Steps and parts of them. doubtful: 1, too few of its samples are undisturbed; 2, none is.
+-- Steps and parts of them. doubtful: 1, too few of its samples are undisturbed; 2, none is. slowdown_doubtful: the same of its
+-- samples or of those of one token at its context, whichever is worse.
 CREATE VIEW surface_doubt AS
-SELECT *, iif(flags, 1 + (coalesce(disturbed, 0) >= samples), 0) AS doubtful FROM surface;
+WITH own AS (SELECT *, iif(flags, 1 + (coalesce(disturbed, 0) >= samples), 0) AS doubtful FROM surface)
+SELECT *, iif(slowdown IS NULL, doubtful,
+              max(doubtful, coalesce((SELECT max(one.doubtful) FROM own AS one WHERE one.attempt_id = own.attempt_id AND one.model_id = own.model_id
+                                      AND one.context = own.context AND one.kind = 'step' AND one.k = 1 AND one.w = 0
+                                      AND coalesce(one.sequences, 1) = 1), 0))) AS slowdown_doubtful
+FROM own;
 
 CREATE VIEW heat AS
 SELECT attempt_id, model_id, device, layout, cache, coalesce(sequences, 1) AS sequences, context, k, w, rows, mean_ns, median_ns, slowdown, floor_ns, drift,
-       slowdown_low, slowdown_high, flags <> 0 AS disturbed, doubtful
+       slowdown_low, slowdown_high, flags <> 0 AS disturbed, slowdown_doubtful AS doubtful
 FROM surface_doubt WHERE kind = 'step' AND k IS NOT NULL;
 
 -- By more than noise (harness/machine/bench.h): slowdowns at these contexts may be as wrong as that.

@@ -179,10 +179,11 @@ static void show_progress(Bench *b, int point) {
 static bool look_for_drift(Bench *b, const BenchOptions *o, const BenchPoint *one, int first, Error *e) {
     BenchPoint again = {.context = one->context, .tokens = 1};
     if (!bench_point(&b->run.benched, o, NULL, &again, e)) return false;
-    for (int i = first; i < b->run.measured; i++) {
-        BenchPoint *p = &b->run.points[i];
-        if (!is_one(p)) p->slowdown = bench_slowdown(&p->time, &one->time, &again.time);
-    }
+    BenchTime before = one->time;
+    for (int i = first; i < b->run.measured; i++)
+        if (is_one(&b->run.points[i])) before.flags |= b->run.points[i].time.flags; // found later
+    for (int i = first; i < b->run.measured; i++)
+        if (!is_one(&b->run.points[i])) bench_compare(&b->run.points[i], &before, &again.time);
     if (b->run.drifted >= 0 || !bench_drifted(one->time.median_s, again.time.median_s)) return true;
     b->run.drifted = one->context;
     b->run.before_s = one->time.median_s;
@@ -309,7 +310,7 @@ const Command command_bench = {
         "program, if others kept more than a quarter of a core busy (other virtual machines a twentieth),\n"
         "if the clock changed, or if this program was stopped or waited for memory from a disk. Disturbed\n"
         "samples are repeated, up to four times the number asked for; a point left with too few good ones\n"
-        "is marked as disturbed. Its slowdown may be off several times over: short steps fit between two\n"
+        "is marked as disturbed, and so are points over such a step of one token. Their slowdown may be off several times over: short steps fit between two\n"
         "turns of a busy neighbour, long ones don't.\n"
         "\n"
         "With --batch B sequences, each with its own cache of so much context, run such a step together, "

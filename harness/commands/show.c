@@ -83,6 +83,7 @@ enum {
     SLOWDOWN = MEDIAN + 3,
     FLOOR = SLOWDOWN + 3,
     FLAGS,
+    SLOWDOWN_DOUBTFUL,
     DISTURBED
 };
 
@@ -118,6 +119,7 @@ static void put_step(Grid *g, const Rows *r) {
     if (isfinite(real_at(r, FLOOR))) text_puts(&g->cell, measured_text(own, real_at(r, FLOOR), NAN, NAN));
     grid_next(g);
     if (rows_int(r, FLAGS)) text_puts(&g->cell, "yes");
+    else if (rows_int(r, SLOWDOWN_DOUBTFUL)) text_puts(&g->cell, "slowdown: one token was");
     else if (rows_int(r, DISTURBED)) text_printf(&g->cell, "%s repeated", rows_text(r, DISTURBED));
     grid_next(g);
     grid_end(g);
@@ -129,7 +131,7 @@ static bool print_surface(Store *store, int64_t run, Error *e) {
         "SELECT s.kind, context, sequences, k, w, a, b, s.rows, samples, 1e-6 * median_ns, 1e-6 * low_ns, "
         "1e-6 * "
         "high_ns,"
-        " slowdown, slowdown_low, slowdown_high, 1e-6 * floor_ns, flags, disturbed FROM surface AS s JOIN "
+        " slowdown, slowdown_low, slowdown_high, 1e-6 * floor_ns, flags, slowdown_doubtful, disturbed FROM surface_doubt AS s JOIN "
         "attempt ON"
         " attempt.id = attempt_id WHERE run_id = ?1 ORDER BY context, s.kind, sequences, k, w, b, "
         "s.rows";

@@ -132,6 +132,11 @@ Reach bench_slowdown(const BenchTime *step, const BenchTime *one, const BenchTim
     return ratio_reach(a, b);
 }
 
+void bench_compare(BenchPoint *p, const BenchTime *one, const BenchTime *again) {
+    p->slowdown = bench_slowdown(&p->time, one, again);
+    p->time.flags |= one->flags;
+}
+
 // The median of one member of all samples.
 static double column_median(const BenchSample *samples, int n, size_t offset, double *scratch) {
     for (int i = 0; i < n; i++) memcpy(&scratch[i], (const char *)&samples[i] + offset, sizeof *scratch);

@@ -75,6 +75,9 @@ bool bench_drifted(double before, double after);
 // interval includes that change.
 Reach bench_slowdown(const BenchTime *step, const BenchTime *one, const BenchTime *again);
 
+// Sets the slowdown of a measured point, and marks it with what disturbed `one`.
+void bench_compare(BenchPoint *p, const BenchTime *one, const BenchTime *again);
+
 // An open model, or an adapter, whose rows of hidden states are random like its tokens.
 typedef struct Benched {
     Session *session;

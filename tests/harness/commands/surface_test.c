@@ -87,6 +87,31 @@ static void reference(void **state) {
         2 * 3);
 }
 
+// A calm step over a disturbed one of one token has a doubtful slowdown, and a calm time.
+static void doubtful_reference(void **state) {
+    static const char DOUBT[] =
+        "SELECT count(*) FROM heat WHERE NOT disturbed AND doubtful = 2 AND context = 9";
+    const char *f = *state;
+    sqlite3 *db;
+    Child c;
+    CHILD_OUTPACE(&c, f, 0, "bench", "--store", "tiny", "--device", "null", "--k", "2,4", "--w", "1",
+                  "--context", "0,9", "--rows", "0", "--db", "d.db");
+    child_release(&c);
+    assert_int_equal(sqlite3_open(folder_path(f, "d.db"), &db), SQLITE_OK);
+    sqlite3_exec(db, "UPDATE surface SET flags = 0, disturbed = 0", NULL, NULL, NULL);
+    sqlite3_exec(db, "UPDATE surface SET flags = 8, disturbed = samples WHERE k = 1 AND context = 9", NULL,
+                 NULL, NULL);
+    sqlite3_close(db);
+    assert_int_equal(stores_ask(f, "d.db", DOUBT), 2);
+    assert_int_equal(stores_ask(f, "d.db", "SELECT sum(doubtful > 0) FROM heat"), 3);
+    assert_int_equal(stores_ask(f, "d.db", "SELECT sum(doubtful > 0) FROM surface_doubt"), 1);
+    CHILD_OUTPACE(&c, f, 0, "show", "1", "--db", "d.db");
+    int marked = 0;
+    for (const char *at = text_get(&c.out); (at = strstr(at, "slowdown: one token was")); at++) marked++;
+    assert_int_equal(marked, 2);
+    child_release(&c);
+}
+
 // A grid for each batch, all over one token of one sequence; figures and show keep them apart.
 static void batches(void **state) {
     Child c;
@@ -354,6 +379,7 @@ int main(void) {
                                        cmocka_unit_test(trees),
                                        cmocka_unit_test(batches),
                                        cmocka_unit_test(reference),
+                                       cmocka_unit_test(doubtful_reference),
                                        cmocka_unit_test(interrupted),
                                        cmocka_unit_test(copied),
                                        cmocka_unit_test(named_and_without_window),

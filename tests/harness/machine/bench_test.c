@@ -398,6 +398,12 @@ static void errors(void **state) {
                 fabs(log(r.high / 10) - hypot(log(1.3), log(1 / 0.9))) < 1e-12);
     assert_true(wider.value == 10 && wider.low < 10 / 2.2 && wider.high == r.high);
     assert_true(isnan(bench_slowdown(&lone, &one, NULL).low));
+    const BenchTime busy = {.median_s = 1, .low_s = 0.9, .high_s = 1.1, .flags = FLAG_LOAD};
+    BenchPoint calm = {.time = step}, beside = {.time = step};
+    bench_compare(&calm, &one, &later);
+    bench_compare(&beside, &busy, &later);
+    assert_true(calm.time.flags == 0 && beside.time.flags == FLAG_LOAD);
+    assert_true(beside.slowdown.value == 10 && beside.slowdown.low == wider.low);
 }
 
 // Either way, by more than noise.
