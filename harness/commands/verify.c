@@ -214,9 +214,9 @@ static json_t *new_row(Verify *v, const char *text, const char *check, const cha
 
 static void put_greedy(Greedy *g, int prompts) {
     json_t *row = new_row(g->v, g->text, "greedy", !g->bad ? "ok" : is_fast(g->v) ? "other" : "failed");
-    json_object_update_new(row,
-                           json_pack("{s:i, s:i, s:I, s:o}", "prompts", prompts, "differ", g->bad, "tokens",
-                                     g->tokens, "S", json_number(g->steps > 0 ? g->tokens / g->steps : NAN)));
+    json_object_update_new(row, json_pack("{s:i, s:i, s:I, s:o}", "prompts", prompts, "differ", g->bad,
+                                          "tokens", (json_int_t)g->tokens, "S",
+                                          json_number(g->steps > 0 ? g->tokens / g->steps : NAN)));
     if (g->first) json_object_set_new(row, "first", g->first);
 }
 

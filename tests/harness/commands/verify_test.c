@@ -57,6 +57,18 @@ static void all_and_one(void **state) {
     child_release(&c);
 }
 
+// The numbers of the printed line.
+static void as_json(void **state) {
+    static const char WANTED[] =
+        "[{\"method\":\"autoregressive\",\"check\":\"greedy\",\"result\":\"ok\",\"prompts\":2,"
+        "\"differ\":0,\"tokens\":16,\"S\":1.0}]\n";
+    Child c;
+    CHILD_OUTPACE(&c, *state, 0, "verify", "tiny", "--device", "null", "-n", "2", "--max-tokens", "8", "-m",
+                  "autoregressive", "--json");
+    if (strcmp(text_get(&c.out), WANTED) != 0) fail_msg("wanted '%s', got '%s'", WANTED, text_get(&c.out));
+    child_release(&c);
+}
+
 // Blocks where a method drafts chains; the oracle is greedy only.
 static void blocks_and_an_oracle(void **state) {
     Child c;
@@ -115,6 +127,7 @@ static void mistakes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(all_methods),
                                        cmocka_unit_test(all_and_one),
+                                       cmocka_unit_test(as_json),
                                        cmocka_unit_test(chosen_ones_with_sampling),
                                        cmocka_unit_test(blocks_and_an_oracle),
                                        cmocka_unit_test(logits_that_are_not_finite),
