@@ -246,6 +246,7 @@ static void html(void **state) {
     holds(page, "41 rows are more than the 32 of max_rows");
     holds(page, "# &lt;b&gt;&amp;\n");
     holds(page, "./outpace run demo.yaml --set &#39;name=it&#39;\\&#39;&#39;s&#39; --db repeat.db\n");
+    holds(page, "./outpace sql &quot;SELECT kind, name, hash FROM content&quot; --db repeat.db");
     holds(page, "<li><a href=\"#Verdict\">Verdict</a>"); // the contents, and where they lead
     holds(page, "<li class=figure><a href=\"#slowdown\">Slowdown of a step");
     holds(page, "<section id=\"Verdict\" aria-labelledby=\"Verdict-title\">\n<h2 id=\"Verdict-title\">");
