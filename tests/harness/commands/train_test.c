@@ -167,8 +167,8 @@ static void a_figure(void **state) {
     child_release(&c);
     char *svg = scratch_read(*state, "losses.svg", &n), *numbers = scratch_read(*state, "losses.svg.dat", &n);
     assert_true(strstr(svg, "</svg>") && strstr(svg, "held out") && strstr(svg, "drawn"));
-    assert_true(strstr(numbers, "# batches\n# step loss\n1 ") &&
-                strstr(numbers, "# held out\n# step loss\n10 "));
+    assert_true(strstr(numbers, ": batches\n# step loss\n1 ") &&
+                strstr(numbers, ": held out\n# step loss\n10 "));
     mem_free(svg);
     mem_free(numbers);
 }
