@@ -38,7 +38,7 @@ NVCCFLAGS = -std=c++17 -O3 -t 3 --fmad=false -Xcompiler -Wall,-Wextra $(if $(fil
 , := ,
 # nvcc's PTX is kept for the machine that runs it in the tests (tests/ptx), except 9.0a's. That of a source that is gone
 # is removed.
-PTX_GONE := $(filter-out $(foreach f,planted $(notdir $(basename $(CUDA_CU))),build/ptx/$(f).%),$(wildcard build/ptx/*.ptx))
+PTX_GONE := $(filter-out $(foreach f,planted $(notdir $(basename $(CUDA_CU) $(wildcard tests/gpu/*.cu))),build/ptx/$(f).%),$(wildcard build/ptx/*.ptx))
 build/cuda/%.o: %.cu engine/cuda/cuda.mk build/cuda/toolkit
 	@mkdir -p $(@D) build/ptx build/cuda/$*.kept && rm -f $(PTX_GONE)
 	$(call say,NVCC,$<)$(NVCC) $(NVCCFLAGS) --keep --keep-dir build/cuda/$*.kept $(CUDA_ARCH) -c $< -o $@
