@@ -14,6 +14,7 @@
 #include "engine/base/random.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { LAUNCHES = 64, SUM_COLUMNS = 1024, SUM_ROWS = 64, SUM_WIDEST = 256 };
@@ -131,6 +132,40 @@ static bool from_l2(Probe *p, Error *e) {
     return true;
 }
 
+static int by_number(const void *a, const void *b) {
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+// A row a processor: the clocks of its nearer and its farther quarter of lines, and which are nearer than
+// their middle (1): those of the same pattern are on the same side.
+static void distance_row(Probe *p, const Distances *d) {
+    uint32_t sorted[DISTANCE_LINES];
+    char side[DISTANCE_LINES + 1] = "";
+    memcpy(sorted, d->clocks, sizeof sorted);
+    qsort(sorted, DISTANCE_LINES, sizeof *sorted, by_number);
+    uint32_t near = sorted[DISTANCE_LINES / 4], far = sorted[DISTANCE_LINES * 3 / 4];
+    for (int i = 0; i < DISTANCE_LINES; i++) side[i] = 2 * d->clocks[i] < near + far ? '1' : '0';
+    row(p, json_pack("{s:i, s:i, s:i, s:i, s:i, s:s}", "processor", (int)d->processor, "least",
+                     (int)sorted[0], "near", (int)near, "far", (int)far, "most",
+                     (int)sorted[DISTANCE_LINES - 1], "nearer", side));
+}
+
+static bool near_and_far(Probe *p, Error *e) {
+    const size_t pitch = (size_t)128 << 10, bytes = (size_t)p->cores * sizeof(Distances);
+    item(p, "near_far");
+    if (!(p->code & CODE_HOPPER)) return missing(p, "l2: near and far");
+    Distances *all = mem_new((size_t)p->cores, sizeof *all);
+    bool ok = card_ok(gpu_fill(p->data, 0, pitch * DISTANCE_LINES, p->card.stream), "cannot fill", e);
+    if (ok) probe_distances(p->data, pitch, p->cores, p->code, p->sink, p->card.stream);
+    ok = ok && card_ok(gpu_launched(), "a launch was refused", e) &&
+         card_ok(gpu_copy(all, p->sink, bytes, p->card.stream), "cannot copy", e) &&
+         card_ok(gpu_stream_wait(p->card.stream), "its work failed", e);
+    for (int i = 0; ok && i < p->cores; i++) distance_row(p, &all[i]);
+    mem_free(all);
+    return ok;
+}
+
 // --- P3: a stream, a pause, another stream
 
 typedef struct Pause {
@@ -236,6 +271,7 @@ static bool multiplying(Probe *p, Error *e) {
                               .blocks = p->card.small ? 1 : 2 * p->cores};
                     double rate;
                     char name[64];
+                    if (groups == 1 && r.width & (r.width - 1)) continue; // widths between get half the time
                     snprintf(name, sizeof name, "wgmma: %s%s", names[way],
                              way == 0 && wait ? ", one unfinished" : "");
                     bool there =
@@ -548,8 +584,8 @@ static bool take(Probe *p, Error *e) {
 }
 
 typedef bool Item(Probe *p, Error *e);
-static Item *const ITEMS[] = {bits,     reading,      from_l2,   pauses,   multiplying, gaps,
-                              meetings, instructions, latencies, decoding, host};
+static Item *const ITEMS[] = {bits, reading,  from_l2,      near_and_far, pauses,   multiplying,
+                              gaps, meetings, instructions, latencies,    decoding, host};
 
 // What was measured before a failure is written all the same.
 static bool probe(Probe *p, const char *out, Error *e) {

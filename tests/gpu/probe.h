@@ -53,10 +53,18 @@ void probe_chain(uint32_t *data, size_t bytes, void *stream); // makes the loads
 bool probe_wait(WaitKind kind, uint32_t *data, size_t bytes, int count, int blocks, int code,
                 long long *clocks, void *stream);
 
+// Clocks of a load of each line, `pitch` bytes apart and in L2, by a thread of each block's processor: the
+// processor's number, then the lines. data: zeros.
+enum { DISTANCE_LINES = 64 };
+typedef struct Distances {
+    uint32_t processor, clocks[DISTANCE_LINES];
+} Distances;
+bool probe_distances(const uint32_t *data, size_t pitch, int blocks, int code, Distances *out, void *stream);
+
 // --- probe_multiply.cu
 
 typedef enum { WGMMA_SHARED, WGMMA_SWIZZLED, WGMMA_REGISTERS, WGMMA_WAYS } WgmmaWay;
-enum { WGMMA_WIDTHS = 6 };
+enum { WGMMA_WIDTHS = 11 };
 extern const int WGMMA_WIDTH[WGMMA_WIDTHS];
 // `groups` warpgroups a block; wait: groups of multiplications that may be unfinished, 0 or 1. Returns the
 // operations.

@@ -294,3 +294,37 @@ bool probe_wait(WaitKind kind, uint32_t *data, size_t bytes, int count, int bloc
     else LAUNCH(wait_chain<WAIT_MBARRIER>, grid, THREADS, 0, stream, data, bytes, count, clocks);
     return true;
 }
+
+// --- near and far: a card's L2 is in two halves, and a processor reaches one of them by the other
+
+enum { DISTANCE_LOADS = 16, DISTANCE_ROUNDS = 8 };
+
+// Each load's address needs the load before it. Blocks begin at different lines, so that few meet at one.
+__global__ void distances(const uint32_t *data, size_t pitch, Distances *out) {
+#if HOPPER
+    Distances *own = out + blockIdx.x;
+    uint32_t processor, at = 0;
+    asm("mov.u32 %0, %%smid;" : "=r"(processor));
+    own->processor = processor;
+    for (int i = 0; i < DISTANCE_LINES; i++) {
+        int line = (i + (int)blockIdx.x * 17) % DISTANCE_LINES;
+        const volatile uint32_t *from = data + (size_t)line * (pitch / 4);
+        long long least = 1 << 30;
+        for (int round = 0; round < DISTANCE_ROUNDS; round++) {
+            long long begun = clock64();
+#pragma unroll
+            for (int k = 0; k < DISTANCE_LOADS; k++) at = from[at];
+            long long clocks = clock64() - begun + at;
+            least = clocks < least ? clocks : least;
+        }
+        own->clocks[line] = (uint32_t)(least / DISTANCE_LOADS);
+    }
+#else
+    (void)data, (void)pitch, (void)out;
+#endif
+}
+bool probe_distances(const uint32_t *data, size_t pitch, int blocks, int code, Distances *out, void *stream) {
+    if (!(code & CODE_HOPPER)) return false;
+    LAUNCH(distances, (unsigned)blocks, 1, 0, stream, data, pitch, out);
+    return true;
+}

@@ -3,7 +3,9 @@
 #include "tests/gpu/wgmma.cuh"
 
 enum { COLUMNS = 64, GROUP_THREADS = 128, WIDEST = 256, DECODE_THREADS = 256 };
-const int WGMMA_WIDTH[WGMMA_WIDTHS] = {8, 32, 64, 128, 192, 256};
+#define EACH_WIDTH(DO) DO(8) DO(16) DO(32) DO(48) DO(64) DO(96) DO(128) DO(160) DO(192) DO(224) DO(256)
+#define NUMBER(n)      n,
+const int WGMMA_WIDTH[WGMMA_WIDTHS] = {EACH_WIDTH(NUMBER)};
 
 struct Tiles {
     uint16_t a[2][64 * COLUMNS], b[WIDEST * COLUMNS];
@@ -78,12 +80,9 @@ double probe_wgmma_way(WgmmaWay way, int width, int groups, int wait, int rounds
                        float *sink, void *stream) {
     bool plain = way == WGMMA_SHARED && wait == 0; // the simulated card has it
     if (!(code & (plain ? CODE_HOPPER | CODE_WARPGROUPS : CODE_HOPPER))) return 0;
-    if (width == 8) launch_way<8>(way, groups, wait, rounds, blocks, sink, stream);
-    else if (width == 32) launch_way<32>(way, groups, wait, rounds, blocks, sink, stream);
-    else if (width == 64) launch_way<64>(way, groups, wait, rounds, blocks, sink, stream);
-    else if (width == 128) launch_way<128>(way, groups, wait, rounds, blocks, sink, stream);
-    else if (width == 192) launch_way<192>(way, groups, wait, rounds, blocks, sink, stream);
-    else launch_way<256>(way, groups, wait, rounds, blocks, sink, stream);
+#define RATE(n) \
+    if (width == n) launch_way<n>(way, groups, wait, rounds, blocks, sink, stream);
+    EACH_WIDTH(RATE)
     return 2.0 * 64 * width * COLUMNS * groups * (double)rounds * (double)blocks;
 }
 
@@ -168,12 +167,9 @@ static void launch_sums(int way, const uint16_t *a, const uint16_t *b, int colum
 bool probe_sums(int way, int width, const uint16_t *a, const uint16_t *b, int columns, int code, float *out,
                 void *stream) {
     if (way > 0 && !(code & (way == 1 ? CODE_HOPPER | CODE_WARPGROUPS : CODE_HOPPER))) return false;
-    if (width == 8) launch_sums<8>(way, a, b, columns, out, stream);
-    else if (width == 32) launch_sums<32>(way, a, b, columns, out, stream);
-    else if (width == 64) launch_sums<64>(way, a, b, columns, out, stream);
-    else if (width == 128) launch_sums<128>(way, a, b, columns, out, stream);
-    else if (width == 192) launch_sums<192>(way, a, b, columns, out, stream);
-    else launch_sums<256>(way, a, b, columns, out, stream);
+#define SUMS(n) \
+    if (width == n) launch_sums<n>(way, a, b, columns, out, stream);
+    EACH_WIDTH(SUMS)
     return true;
 }
 
