@@ -10,6 +10,7 @@
 #include <arpa/inet.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -140,6 +141,27 @@ static void good_and_bad(void **state) {
     unsetenv("OUTPACE_SOURCES");
 }
 
+// Without curl, a server that never ends is cut at the file's size.
+static void endless(void **state) {
+    static const char TOOLS[] =
+        "mkdir tools; for t in sh awk wc tr cut sha256sum mkdir rm mv dirname head yes; do"
+        " ln -s \"$(command -v $t)\" tools/; done; printf '#!/bin/sh\n[ \"$3\" = - ] || exit 1;"
+        " exec yes\n' >tools/wget; chmod +x tools/wget";
+    Fixture *f = *state;
+    Child c = {0};
+    char *path = mem_text(getenv("PATH"), strlen(getenv("PATH")));
+    child_run(&c, f->folder, NULL, (const char *const[]){"sh", "-c", TOOLS, NULL});
+    assert_int_equal(c.code, 0);
+    child_release(&c);
+    write_sources(f);
+    setenv("OUTPACE_SOURCES", folder_path(f->folder, "sources.tsv"), 1);
+    setenv("PATH", folder_path(f->folder, "tools"), 1);
+    fetch(f, "whole", 1, "it was changed or cut", 0);
+    setenv("PATH", path, 1);
+    unsetenv("OUTPACE_SOURCES");
+    mem_free(path);
+}
+
 static bool has_client(void) {
     Child c = {0};
     const char *argv[] = {"sh", "-c", "command -v curl || command -v wget", NULL};
@@ -157,6 +179,7 @@ static void runs(void **state) {
 int main(void) {
     const char *root = getenv("OUTPACE_ROOT");
     if (root && chdir(root)) return 1;
-    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(runs, set_up, tear_down)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(runs, set_up, tear_down),
+                                       cmocka_unit_test_setup_teardown(endless, set_up, tear_down)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
