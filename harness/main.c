@@ -159,6 +159,15 @@ static bool explain_parts(const Command *c, int argc, char **argv, Error *e) {
     return true;
 }
 
+static void print_version(void) {
+    Text libraries = {0};
+    libraries_text(&libraries);
+    printf("outpace %s, %s\n", version_text(), version_compiler());
+    terminal_printf("with %s\n", text_get(&libraries));
+    puts("under the MIT licence; a copy that you pass on is under the GPL, version 3 or later, as GSL is");
+    text_release(&libraries);
+}
+
 // --- names of models
 
 // Which argument the usage calls MODEL: "CONFIG | adapter MODEL" has it at 1; -1: none.
@@ -236,7 +245,7 @@ int main(int argc, char **argv) {
         if (argc < 2) return EXIT_USAGE;
         if (is_written(&e)) return EXIT_DONE;
     } else if (strcmp(argv[1], "--version") == 0) {
-        printf("outpace %s, %s\n", version_text(), version_compiler());
+        print_version();
         if (is_written(&e)) return EXIT_DONE;
     } else if (run(argc - 1, argv + 1, &code, &e)) return code;
     if (e.kind == ERROR_NONE)

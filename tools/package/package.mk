@@ -16,6 +16,7 @@ $(PORTABLE): $(OBJECTS) $(BUILD)/tools/package/compat.o $(BUILD)/parts $(STUBS)/
 	@$(call tool,objcopy) --only-keep-debug $@ $@.debug && $(call tool,strip) --strip-all $@
 portable: $(PORTABLE)
 	@tools/package/check $< $(GLIBC)
+	@tools/package/licences $<-licences '$(ROOT)'
 
 # Another machine's libraries come before everything that is compiled for it.
 $(BUILD)/settings: | $(ROOT:=/list)

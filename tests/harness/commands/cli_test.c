@@ -165,6 +165,8 @@ static void lists(void **state) {
     expect_within(cli, "model shapes", "\ntiny\n");
     expect_within(cli, "model info tiny", "layers          3 of width 64");
     expect_within(cli, "--version", "outpace ");
+    expect_within(cli, "--version", "with jansson ");
+    expect_within(cli, "--version", "under the GPL, version 3 or later");
 }
 
 int main(void) {
