@@ -116,11 +116,6 @@ static const Section BEFORE[] = {
      plots_report_published, put_row},
     {"Not measured", NULL, plots_report_missing, put_row},
     {"Quality of texts", NULL, plots_report_text, put_row},
-    {"Costs that come once",
-     "Making or loading tables, datastores and drafts for a method, if it took a millisecond or more. Not "
-     "part of "
-     "any speedup.",
-     plots_report_costs, put_row},
 };
 
 static const Section AFTER[] = {
@@ -132,6 +127,10 @@ static const Section AFTER[] = {
     {"Residuals of the fitted laws", NULL, plots_report_residuals, put_row},
     {"The laws beside rivals", "The root mean square error of S at points that were left out of the fit.",
      plots_report_rivals, put_row},
+    {"Costs that come once",
+     "Making or loading tables, datastores and drafts for a method, if it took a millisecond or more, and "
+     "the memory that it holds. Not part of any speedup.",
+     plots_report_costs, put_row},
     {"Texts that differ",
      "Where a text first differs from the baseline's, the two tokens there, and the distance of the two "
      "highest "

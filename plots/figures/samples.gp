@@ -2,7 +2,8 @@
 x_shared = 0
 do for [i = 1:|block_series|] { ok = enter(i, 'mark') }
 ok = entry('mark', 'disturbed', 9, ink, 2, 1)
-ok = entry('mark', 'throttled', 9, alarm, 10, 1)
+stats data using ($3 == 2) name 'throttled' nooutput
+if (throttled_max > 0) { ok = entry('mark', 'throttled', 9, alarm, 10, 1) }
 #layout
 stats data using 2 name 'Y' nooutput
 slowest = Y_max > 0 ? Y_max : 1
@@ -19,6 +20,6 @@ do for [p = 1:panels] {
          for [i = first[p]:last[p]] data index i using ($3 == 1 ? $1 : NaN):2 with points pointsize 0.9 * dot pointtype 2 linecolor rgb ink, \
          for [i = first[p]:last[p]] data index i using ($3 == 2 ? $1 : NaN):2 with points pointsize 1.2 * dot pointtype 10 linewidth 1.5 linecolor rgb alarm, \
          for [n = 1:chars] keyentry with points pointtype 2 title 'disturbed', \
-         for [n = 1:chars] keyentry with points pointtype 10 title 'throttled'
+         for [n = 1:chars && throttled_max > 0] keyentry with points pointtype 10 title 'throttled'
     if (chars) { unset for [i = 1:1 + notes] label i }
 }

@@ -387,6 +387,25 @@ static void apostrophes(void **state) {
     }
 }
 
+// The legend has no mark that no sample has.
+static void throttled_ones(void **state) {
+    const Stores *s = *state;
+    const char *path = folder_path(s->folder, "throttled.db");
+    plot_store_make(path, 0);
+    for (int flags = 0; flags < 4; flags += 2) {
+        char sql[64];
+        Error e = {0};
+        Text text = {0};
+        Store *store = store_open(path, STORE_WRITE, NULL, &e);
+        snprintf(sql, sizeof sql, "UPDATE sample SET flags = %d", flags);
+        if (!store || !sql_script(store, sql, &e)) fail_msg("%s", e.text);
+        draw(store, figure_find("samples"), &(PlotOptions){.format = PLOT_SVG}, &text);
+        if (!strstr(text_get(&text), ">throttled<") != !flags) fail_msg("flags %d: wrong legend", flags);
+        text_release(&text);
+        store_close(store);
+    }
+}
+
 // Files of any name at all; what gnuplot itself would take for a command is a name, too. The script finds
 // them.
 static void file_names(void **state) {
@@ -668,6 +687,7 @@ int main(void) {
         cmocka_unit_test(leaves_nothing),
         cmocka_unit_test(redrawn),
         cmocka_unit_test(apostrophes),
+        cmocka_unit_test(throttled_ones),
         cmocka_unit_test(file_names),
         cmocka_unit_test(tex_needs_graphicx_alone),
         cmocka_unit_test(without_cairo),

@@ -371,6 +371,22 @@ static void verdicts(void **state) {
     store_close(s);
 }
 
+// Behind the figures; memory took no time.
+static void costs(void **state) {
+    Error e = {0};
+    const char *path = folder_path(*state, "costs.db");
+    plot_store_make(path, 0);
+    Store *s = store_open(path, STORE_WRITE, NULL, &e);
+    if (!s ||
+        !sql_script(s, "INSERT INTO one_off (point_id, name, ns, bytes) VALUES (1, 'state', 0, 9024)", &e))
+        fail_msg("%s", e.text);
+    store_close(s);
+    char *page = report(*state, "costs.db", PLOT_SWEEP, PAGE_HTML, "costs.html");
+    holds(page, "<td>memory at its end<td>-<td class=n>9024");
+    assert_true(strstr(page, "id=\"Costs-that-come-once-title\"") > strstr(page, "<figure"));
+    mem_free(page);
+}
+
 // Of a small model at its fastest: tens of thousands of tokens a second are written out, to be compared by
 // eye; and where only the interval reaches past 1, that is not taken for slower.
 static void fast_and_unsure(void **state) {
@@ -444,6 +460,7 @@ int main(void) {
         cmocka_unit_test(without_times),
         cmocka_unit_test(fast_and_unsure),
         cmocka_unit_test(verdicts),
+        cmocka_unit_test(costs),
         cmocka_unit_test(full_disk),
     };
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
