@@ -51,7 +51,7 @@ typedef struct Parting {
     double whole_s, longest_s; // seconds of all parts, and of the longest; 0: not known
 } Parting;
 
-static Parting part(const Plan *p, const SlurmOptions *o, const CostDone *done, const CostPrice *prices) {
+static Parting part(Plan *p, const SlurmOptions *o, const CostDone *done, const CostPrice *prices) {
     CostParts all = cost_parts(p, done, prices, NULL);
     double hours = ceil(cost_seconds(&all) / TASK_S);
     int *shard_of = mem_new((size_t)p->sweep.count, sizeof *shard_of), most = p->sweep.count;
@@ -203,7 +203,7 @@ static bool write_script(const Plan *p, const SlurmOptions *o, const Parting *pa
 }
 
 // Parts begin anew, in stores of their own; a store of earlier runs tells how fast this machine is.
-static bool print_script(const Plan *p, const SlurmOptions *o, Error *e) {
+static bool print_script(Plan *p, const SlurmOptions *o, Error *e) {
     CostDone done = {.rounds = mem_new((size_t)p->schedule.point_count, sizeof *done.rounds)};
     CostPrice *prices = mem_new((size_t)p->schedule.setup_count, sizeof *prices);
     char *stores = name_stores(p, o);

@@ -88,6 +88,9 @@ const char *inputs_rounding(const Inputs *in, int model, const Settings *setting
 // Fills refusals, work and rehearsals: opens each method as the run will, with models that compute nothing.
 void inputs_rehearse(Inputs *in);
 
+// work (points of the schedule): the same on every machine, whether it can run a point or not.
+void inputs_work(Inputs *in, PointWork *work);
+
 // --- a plan
 
 // The command line's changes to the config.
@@ -157,7 +160,7 @@ bool plan_measurement(const char *config, const char *file, const char *words, M
                       Error *e);
 
 // Cuts the whole plan into parts of about the same cost: shard_of (points of the sweep), from 0.
-void plan_shards(const Plan *p, int shards, int *shard_of);
+void plan_shards(Plan *p, int shards, int *shard_of);
 
 void plan_warn(const Plan *p);                // on stderr: datasets that differ from the published ones
 void plan_warn_memory(const Plan *p);         // models that are larger than this machine's free memory

@@ -15,13 +15,17 @@ typedef struct Stage {
     int setup;
     const InputModel *model;
     Models models;
-    int *opened; // (opened_count): points of the setup that open different methods
+    PointWork *work;      // (points of the schedule)
+    Rehearsal *rehearsal; // of the setup
+    bool alike;           // on the null device, as any machine can: only the work is wanted
+    int *opened;          // (opened_count): points of the setup that open different methods
     int opened_count;
 } Stage;
 
-static void refuse(Inputs *in, int point, const char *why) {
-    assert(!in->refusals[point]); // each point is tried once
-    in->refusals[point] = mem_text(why, strlen(why));
+static void refuse(const Stage *s, int point, const char *why) {
+    if (s->alike) return;
+    assert(!s->in->refusals[point]); // each point is tried once
+    s->in->refusals[point] = mem_text(why, strlen(why));
 }
 
 // --- a point ---------------------------------------------------------------------------------------------
@@ -56,14 +60,14 @@ static bool open_point(Stage *s, int point, Error *e) {
     Sampling sampling = {set->temperature, set->top_k, set->top_p};
     MethodEnv env = inputs_env(s->in, point, &s->models, 0, &sampling);
     Method method;
-    env.rehearsal = &s->in->rehearsals[s->setup];
+    env.rehearsal = s->rehearsal;
     env.cache = s->model->files.unmade ? NULL : s->in->cache;
     env.facts.self = s->model;
     env.facts.identify = identify_described;
     env.facts.embedding = s->model->bytes ? no_row : NULL;
     if (!method_open(&method, s->in->schedule->points[point].decoder, &env, e)) return false;
     bool ok = set->verification == VERIFICATION_TOKEN || method_drafts_chain(&method, e);
-    s->in->work[point] = work_of(&method, set, &s->model->model.shape);
+    s->work[point] = work_of(&method, set, &s->model->model.shape);
     method_close(&method);
     return ok;
 }
@@ -84,12 +88,12 @@ static int same_before(const Stage *s, int point) {
 static void rehearse_point(Stage *s, int point, const char *setup_why) {
     Error why = {0};
     int before = setup_why ? -1 : same_before(s, point);
-    if (before >= 0) setup_why = inputs_refusal(s->in, before);
-    s->in->work[point] = before >= 0 ? s->in->work[before] : (PointWork){.longest = 1, .rows = 1};
-    if (setup_why) refuse(s->in, point, setup_why);
+    if (before >= 0 && !s->alike) setup_why = inputs_refusal(s->in, before);
+    s->work[point] = before >= 0 ? s->work[before] : (PointWork){.longest = 1, .rows = 1};
+    if (setup_why) refuse(s, point, setup_why);
     if (setup_why || before >= 0) return;
     s->opened[s->opened_count++] = point;
-    if (!open_point(s, point, &why)) refuse(s->in, point, why.text);
+    if (!open_point(s, point, &why)) refuse(s, point, why.text);
 }
 
 // --- a setup ---------------------------------------------------------------------------------------------
@@ -97,6 +101,8 @@ static void rehearse_point(Stage *s, int point, const char *setup_why) {
 static bool open_models(Stage *s, Error *e) {
     const ModelFiles *f = &s->model->files;
     ModelChoice choice = inputs_choice(s->in, s->setup);
+    if (s->alike) choice.engine = (EngineOptions){.device = "null", .context = choice.engine.context};
+    if (s->alike) choice.draft_device = NULL;
     DescribedModels d = {.target = &s->model->model,
                          .draft = f->draft ? &s->model->draft : NULL,
                          .tokenizer = s->model->tokenizer};
@@ -118,19 +124,39 @@ static void rehearse_points(Stage *s, const char *setup_why) {
     }
 }
 
+static void rehearse_setup(Stage *s) {
+    Error why = {0};
+    s->opened = mem_new((size_t)s->in->schedule->point_count, sizeof *s->opened);
+    bool open = open_models(s, &why);
+    if (!s->alike) s->in->memory[s->setup] = s->models.memory;
+    rehearse_points(s, open ? NULL : why.text);
+    if (open) models_end_rehearsal(&s->models);
+    mem_free(s->opened);
+}
+
 void inputs_rehearse(Inputs *in) {
     const Schedule *all = in->schedule;
-    int *opened = mem_new((size_t)all->point_count, sizeof *opened);
     for (int i = 0; i < all->setup_count; i++) {
-        Stage s = {.in = in, .setup = i, .model = &in->models[all->setups[i].model], .opened = opened};
-        Error why = {0};
         const char *device = all->setups[i].settings->engine.device;
         in->rehearsals[i] =
             (Rehearsal){.backend = device, .kernels = engine_kernels(device, getenv("OUTPACE_ISA"))};
-        bool open = open_models(&s, &why);
-        in->memory[i] = s.models.memory;
-        rehearse_points(&s, open ? NULL : why.text);
-        if (open) models_end_rehearsal(&s.models);
+        rehearse_setup(&(Stage){.in = in,
+                                .setup = i,
+                                .model = &in->models[all->setups[i].model],
+                                .work = in->work,
+                                .rehearsal = &in->rehearsals[i]});
     }
-    mem_free(opened);
+}
+
+void inputs_work(Inputs *in, PointWork *work) {
+    const Schedule *all = in->schedule;
+    for (int i = 0; i < all->setup_count; i++) {
+        Rehearsal ours = {.backend = "null"};
+        rehearse_setup(&(Stage){.in = in,
+                                .setup = i,
+                                .model = &in->models[all->setups[i].model],
+                                .work = work,
+                                .rehearsal = &ours,
+                                .alike = true});
+    }
 }

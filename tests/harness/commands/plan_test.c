@@ -2,6 +2,7 @@
 #include "tests/support/check.h"
 #include "tests/support/child.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -79,8 +80,40 @@ static void large_models_are_warned_of(void **state) {
     child_release(&c);
 }
 
+// Parts take about as long as each other, by rows and drafts; on a machine that can't run the points they are
+// the same parts.
+static void parts_by_work(void **state) {
+    static const struct {
+        const char *device, *long_one;
+    } CASES[] = {{"null", "{name: lookahead, matrix: {W: 15, N: 5, G: 15}}"},
+                 {"null", "{name: speculative, matrix: {gamma: 8}}"},
+                 {"cuda:7", "{name: speculative, matrix: {gamma: 8}}"}};
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
+        for (int part = 1; part <= 2; part++) {
+            char config[512], shard[8];
+            int lookups = 0;
+            Child c;
+            snprintf(config, sizeof config,
+                     "name: parts\nmodels: [{target: tiny, draft: tiny}]\ndatasets: [{name: own, path: "
+                     "own.jsonl}]\nhardware: {device: '%s'}\ngeneration: {max_tokens: 64}\n"
+                     "methods: [%s, {name: prompt-lookup, matrix: {draft: [1, 2, 3, 4, 5]}}]\n",
+                     CASES[i].device, CASES[i].long_one);
+            folder_write(*state, "parts.yaml", config);
+            snprintf(shard, sizeof shard, "%d/2", part);
+            CHILD_OUTPACE(&c, *state, *CASES[i].device == 'c' ? 3 : 0, "plan", "parts.yaml", "--points",
+                          "--shard", shard);
+            for (const char *at = text_get(&c.out); (at = strstr(at, "    prompt-lookup draft=")); at++)
+                lookups++;
+            if (lookups != (part == 1 ? 0 : 5))
+                fail_msg("case %zu, part %d: %d points of prompt-lookup in %s", i, part, lookups,
+                         text_get(&c.out));
+            child_release(&c);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_is_written),
-                                       cmocka_unit_test(large_models_are_warned_of)};
+                                       cmocka_unit_test(large_models_are_warned_of),
+                                       cmocka_unit_test(parts_by_work)};
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }
