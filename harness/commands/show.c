@@ -131,8 +131,8 @@ static bool print_surface(Store *store, int64_t run, Error *e) {
         "SELECT s.kind, context, sequences, k, w, a, b, s.rows, samples, 1e-6 * median_ns, 1e-6 * low_ns, "
         "1e-6 * "
         "high_ns,"
-        " slowdown, slowdown_low, slowdown_high, 1e-6 * floor_ns, flags, slowdown_doubtful, disturbed FROM surface_doubt AS s JOIN "
-        "attempt ON"
+        " slowdown, slowdown_low, slowdown_high, 1e-6 * floor_ns, flags, slowdown_doubtful, disturbed"
+        " FROM surface_doubt AS s JOIN attempt ON"
         " attempt.id = attempt_id WHERE run_id = ?1 ORDER BY context, s.kind, sequences, k, w, b, "
         "s.rows";
     Rows *r = rows_open(store, SQL, e);

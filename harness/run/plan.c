@@ -45,21 +45,21 @@ static InputContent *add_content(Inputs *in, const char *kind, const char *name,
 
 static bool is_null(const char *device) { return strcmp(device, "null") == 0; }
 
+static bool hash_weights(Inputs *in, const char *kind, const char *name, const ModelWeights *w,
+                         const char *dir, Error *e) {
+    return !dir || model_identity(w, dir, add_content(in, kind, name, dir)->hash, e);
+}
+
 static bool hash_parts(Inputs *in, int i, bool weights, Error *e) {
     InputModel *m = &in->models[i];
     const ModelFiles *f = &m->files;
     const char *name = in->experiment->models[i].name;
-    if (!model_identity(&m->weights, f->target, add_content(in, "weights", name, f->target)->hash, e) ||
-        (f->draft &&
-         !model_identity(&m->draft_weights, f->draft, add_content(in, "draft", name, f->draft)->hash, e)))
-        return false;
-    if (!content_tokenizer(f->target, add_content(in, "tokenizer", name, f->target)->hash, e)) return false;
-    for (int k = 0; weights && k < ADAPTER_ROLES; k++)
-        if (f->adapters[k] &&
-            !model_identity(&m->adapters[k].weights, f->adapters[k],
-                            add_content(in, adapter_role_name(k), name, f->adapters[k])->hash, e))
-            return false;
-    return true;
+    bool ok = hash_weights(in, "weights", name, &m->weights, f->target, e) &&
+              hash_weights(in, "draft", name, &m->draft_weights, f->draft, e) &&
+              content_tokenizer(f->target, add_content(in, "tokenizer", name, f->target)->hash, e);
+    for (int k = 0; ok && weights && k < ADAPTER_ROLES; k++)
+        ok = hash_weights(in, adapter_role_name(k), name, &m->adapters[k].weights, f->adapters[k], e);
+    return ok;
 }
 
 static bool describe_adapter(InputModel *m, AdapterRole role, bool weights, Error *e) {
@@ -536,20 +536,17 @@ static void check(const Plan *p) {
 
 // --- parts ------------------------------------------------------------------------------------------------
 
-// A further row of a step costs this share of its first one: on two cores (0.15 of 0.59 ms), and on a card below its
-// ridge (results/gpu/README.md).
-static const double FURTHER_ROW = 0.25, FURTHER_ON_CARD = 0.0025;
-
 // Parts are cut by what every machine knows, since each task cuts for itself: the target's parameters, the
-// tokens that a point may run, and the rows and drafts of its steps, not those times that a machine measures.
+// tokens that a point may run, and the rows and drafts of its steps. A further row takes a quarter of the
+// first one on two cores (0.15 of 0.59 ms), and 1/400 on a card below its ridge (results/gpu/README.md).
 static double cost_of(const Plan *p, const Group *g, int point, const PointWork *w) {
     const Point *at = &p->schedule.points[point];
-    double further = strncmp(at->settings.engine.device, "cuda", 4) == 0 ? FURTHER_ON_CARD : FURTHER_ROW,
+    double further = strncmp(at->settings.engine.device, "cuda", 4) == 0 ? 0.0025 : 0.25,
            step = 1 + w->drafts + (w->rows - 1 + w->draft_rows) * further;
     double answers = (double)p->inputs.datasets[at->dataset].count * at->settings.max_tokens,
            prompts = p->inputs.prefill[g - p->schedule.groups] / 16; // many rows a step
-    return 1 +
-           (answers * step + prompts) * (double)shape_parameters(&p->inputs.models[at->model].model.shape);
+    const Shape *target = &p->inputs.models[at->model].model.shape;
+    return 1 + (answers * step + prompts) * (double)shape_parameters(target);
 }
 
 void plan_shards(Plan *p, int shards, int *shard_of) {
@@ -557,10 +554,10 @@ void plan_shards(Plan *p, int shards, int *shard_of) {
     PointWork *work = mem_new((size_t)p->schedule.point_count, sizeof *work);
     inputs_work(&p->inputs, work);
     for (const Group *g = p->schedule.groups; g < p->schedule.groups + p->schedule.group_count; g++)
-        for (int i = g->first; i < g->first + g->count; i++)
-            if (p->schedule.members[i] < p->sweep.count)
-                cost[p->schedule.members[i]] =
-                    cost_of(p, g, p->schedule.members[i], &work[p->schedule.members[i]]);
+        for (int i = g->first; i < g->first + g->count; i++) {
+            int point = p->schedule.members[i];
+            if (point < p->sweep.count) cost[point] = cost_of(p, g, point, &work[point]);
+        }
     schedule_shards(&p->schedule, cost, shards, shard_of);
     mem_free(work);
     mem_free(cost);
