@@ -1,4 +1,4 @@
-// Fits of Lookahead's law to points of a run, as the store keeps them (schema_5.sql; the view fitted).
+// Fits of Lookahead's law to points of a run, as the store keeps them (the view fitted).
 #pragma once
 #include "results/store.h"
 

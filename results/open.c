@@ -12,10 +12,10 @@
 //
 // A trial is in memory and needs none of this.
 //
-// Versions. New and old stores reach this version alike, by the scripts they have not run, in one
-// transaction. Views hold no data: where their text differs from the program's, they are made again; for a
-// store that is only read they are made in memory, in front of those in the file. All other differences of
-// the schema are refused (schema.c).
+// Versions. A new store is made by schema.sql, in one transaction; one of another version is refused. Views
+// hold no data: where their text differs from the program's, they are made again; for a store that is only
+// read they are made in memory, in front of those in the file. All other differences of the schema are
+// refused (schema.c).
 //
 // Machines that mount a network file system share no memory. A store on one has a rollback journal, so that
 // other machines can read it meanwhile, and one writer, which holds a lock on byte RUN_LOCKS. A second writer
@@ -52,19 +52,8 @@
 enum { APPLICATION = 1330992208, DEFAULT_WAIT_S = 10 };
 
 EMBED(results_schema, "results/schema.sql")
-EMBED(results_schema_2, "results/schema_2.sql")
-EMBED(results_schema_3, "results/schema_3.sql")
-EMBED(results_schema_4, "results/schema_4.sql")
-EMBED(results_schema_5, "results/schema_5.sql")
-EMBED(results_schema_6, "results/schema_6.sql")
-EMBED(results_schema_7, "results/schema_7.sql")
-EMBED(results_schema_8, "results/schema_8.sql")
 EMBED(results_views, "results/views.sql")
 EMBED(results_sums, "results/sums.sql")
-
-static const StoreScript SCRIPTS[] = {results_schema,   results_schema_2, results_schema_3, results_schema_4,
-                                      results_schema_5, results_schema_6, results_schema_7, results_schema_8};
-enum { VERSION = sizeof SCRIPTS / sizeof *SCRIPTS };
 
 // --- connecting -----------------------------------------------------------------------------------------
 
@@ -268,29 +257,39 @@ static bool ask(Store *s, const char *sql, int64_t *out, Error *e) {
     return false;
 }
 
-// Fails for a file of another program or a newer version. *version: 0 for a new file.
-static bool read_version(Store *s, int newest, int64_t *version, Error *e) {
+// Which schema.sql makes.
+static int own_version(void) {
+    static const char MARK[] = "PRAGMA user_version = ";
+    return atoi(strstr(results_schema, MARK) + strlen(MARK));
+}
+
+// Fails for a file of another program or another version. *version: 0 for a new file.
+static bool read_version(Store *s, int64_t *version, Error *e) {
     int64_t application, tables;
     if (!ask(s, "PRAGMA application_id", &application, e) || !ask(s, "PRAGMA user_version", version, e) ||
         !ask(s, "SELECT count(*) FROM sqlite_schema", &tables, e))
         return false;
     if (application != APPLICATION && (tables > 0 || application || *version))
         return error_input(e, "store '%s': it is a database of another program", s->path);
-    if (*version < 0 || *version > newest)
+    if (*version == 0 || *version == own_version()) return true;
+    if (*version > own_version())
         return error_input(
             e, "store '%s': its version is %lld, this program knows up to %d: use a newer outpace", s->path,
-            (long long)*version, newest);
-    return true;
+            (long long)*version, own_version());
+    return error_input(e,
+                       "store '%s': its version is %lld, this program reads %d: export its runs with the "
+                       "outpace that wrote it (store export --what steps -o RUN.jsonl), and import them",
+                       s->path, (long long)*version, own_version());
 }
 
-bool store_migrate(Store *s, const StoreScript *scripts, int count, Error *e) {
+// Makes the tables of a new file.
+static bool make_tables(Store *s, Error *e) {
     int64_t version;
-    if (!read_version(s, count, &version, e)) return false;
-    if (version == count) return true;
+    if (!read_version(s, &version, e)) return false;
+    if (version) return true;
     if (!sql_enter(s, e)) return false;
-    bool ok = read_version(s, count, &version, e); // again: another process may have been first
-    for (int64_t v = version; ok && v < count; v++) ok = sql_script(s, scripts[v], e);
-    return sql_leave(s, ok, e);
+    bool ok = read_version(s, &version, e); // again: another process may have been first
+    return sql_leave(s, ok && (version || sql_script(s, results_schema, e)), e);
 }
 
 static bool drop_views(Store *s, Error *e) {
@@ -474,10 +473,10 @@ static bool check_path(const char *path, StoreMode mode, const StoreOptions *opt
     return ok;
 }
 
-// Before anything changes; in one transaction, since another process may migrate it meanwhile.
+// Before anything changes; in one transaction, since another process may make its tables meanwhile.
 static bool check_content(Store *s, int64_t *version, Error *e) {
     if (!sql_script(s, "BEGIN", e)) return false;
-    bool ok = read_version(s, VERSION, version, e) && store_check_schema(s, SCRIPTS, (int)*version, e);
+    bool ok = read_version(s, version, e) && store_check_schema(s, *version ? results_schema : "", e);
     return sql_script(s, "COMMIT", ok ? e : NULL) && ok;
 }
 
@@ -486,13 +485,7 @@ static bool prepare(Store *s, Error *e) {
     if (!check_content(s, &version, e)) return false;
     if (!s->writable && version == 0)
         return error_input(e, "store '%s': it is empty; 'outpace run CONFIG' fills it", s->path);
-    if (!s->writable && version < VERSION)
-        return error_input(e,
-                           "store '%s': its version is %lld, this program reads %d: 'outpace store gc --db "
-                           "%s' brings it there",
-                           s->path, (long long)version, (int)VERSION, s->path);
-    if (s->writable && !(claim_network(s, e) && set_journal(s, e) && store_migrate(s, SCRIPTS, VERSION, e)))
-        return false;
+    if (s->writable && !(claim_network(s, e) && set_journal(s, e) && make_tables(s, e))) return false;
     return sql_script(s, "PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL", e) && renew_views(s, e) &&
            (s->writable || sql_script(s, "PRAGMA query_only = ON", e));
 }

@@ -99,7 +99,7 @@ typedef struct StoreStep {
     int match_bytes;
     int pool, pool_hits; // pool below 0: the method has none
     double propose_s, forward_s, verify_s, observe_s, device_s;
-    int sequences, shared_run; // of a batch (schema_6.sql); sequences 0: it was alone
+    int sequences, shared_run; // of a batch (table step_batch); sequences 0: it was alone
     double latency_s;          // then
     const StorePass *passes;   // (pass_count)
     int pass_count;

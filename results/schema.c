@@ -2,8 +2,7 @@
 // a table that lacks a column, or a view with numbers of its own: the text of the schema shows them all.
 //
 // A row of sqlite_schema has the statement that made it, as it was written. Tables and indexes are compared
-// with those statements of the scripts up to the file's version, views with those of views.sql. ALTER TABLE
-// puts ", COLUMN" into the text of a table: each such column must be one that the scripts add.
+// with the statements of schema.sql, views with those of views.sql.
 #include "results/sql.h"
 
 #include "engine/base/memory.h"
@@ -16,7 +15,8 @@
 static const char SCHEMA[] = "SELECT type, name, sql FROM main.sqlite_schema";
 enum { TYPE, NAME, STATEMENT };
 
-// The text without comments, which may be reworded, and with one blank for all whitespace.
+// The text without comments, which may be reworded, and with one blank for all whitespace; none before , and
+// ), where ALTER TABLE and a person write differently.
 static void put_bare(const char *sql, Text *out) {
     bool blank = false;
     for (size_t n; *sql; sql += n) {
@@ -24,36 +24,13 @@ static void put_bare(const char *sql, Text *out) {
         if (sql[0] == '-' && sql[1] == '-') n = strcspn(sql, "\n");
         blank |= n > 0;
         if (n) continue;
-        if (blank) text_puts(out, " ");
+        if (blank && !strchr(",)", *sql)) text_puts(out, " ");
         text_add(out, sql, n = 1);
         blank = false;
     }
 }
 
 // --- tables and indexes ----------------------------------------------------------------------------------
-
-// A column that the scripts add to a table.
-typedef struct Added {
-    const char *text; // NULL: there's no other
-    size_t length;
-} Added;
-
-static Added next_added(const char *scripts, const char *alter) {
-    const char *at = strstr(scripts, alter);
-    return at ? (Added){at + strlen(alter), strcspn(at + strlen(alter), ";")} : (Added){0};
-}
-
-// Whether sql is `made`, a statement of the scripts, with all columns that they add behind it.
-static bool is_made(const char *sql, const char *made, const char *alter) {
-    Added added = next_added(made, alter);
-    for (;;) {
-        if (added.text && sql[0] == ',' && sql[1] == ' ' && strncmp(sql + 2, added.text, added.length) == 0) {
-            sql += 2 + added.length;
-            added = next_added(added.text, alter);
-        } else if (*made != ';' && *sql == *made) sql++, made++;
-        else return *made == ';' && !*sql && !added.text;
-    }
-}
 
 // "store 'a.db': its table 'x' ..."
 static bool refuse(const Store *s, const char *type, const char *name, const char *why, Error *e) {
@@ -64,18 +41,17 @@ static const char FOREIGN[] = "was not made by this program: drop it (sqlite3) i
 static const char ALTERED[] = "is not as this program makes it: take an untouched copy of the store";
 
 // sql: bare. Adds its name to `found`.
-static bool check_row(const Store *s, const char *scripts, const Rows *r, const char *sql, Text *found,
+static bool check_row(const Store *s, const char *schema, const Rows *r, const char *sql, Text *found,
                       Error *e) {
     const char *type = rows_text(r, TYPE), *name = rows_text(r, NAME);
     const char *word = strcmp(type, "table") == 0 ? "TABLE" : strcmp(type, "index") == 0 ? "INDEX" : NULL;
     char *start = mem_printf("CREATE %s %s ", word ? word : "", name);
-    char *alter = mem_printf("ALTER TABLE %s ADD COLUMN ", name);
-    const char *made = word ? strstr(scripts, start) : NULL;
-    bool ok = made && is_made(sql, made, alter);
+    const char *made = word ? strstr(schema, start) : NULL;
+    size_t n = strlen(sql);
+    bool ok = made && strncmp(made, sql, n) == 0 && made[n] == ';';
     if (ok) text_printf(found, "%s;", start);
     else refuse(s, type, name, made ? ALTERED : FOREIGN, e);
     mem_free(start);
-    mem_free(alter);
     return ok;
 }
 
@@ -86,7 +62,7 @@ static bool is_own(const Rows *r) {
     return strcmp(type, "table") == 0 && strncmp(name, "sqlite_stat", strlen("sqlite_stat")) == 0;
 }
 
-static bool check_rows(Store *s, const char *scripts, Text *found, Error *e) {
+static bool check_rows(Store *s, const char *schema, Text *found, Error *e) {
     Text sql = {0};
     Rows *r = rows_open(s, SCHEMA, e);
     bool ok = r != NULL;
@@ -94,14 +70,14 @@ static bool check_rows(Store *s, const char *scripts, Text *found, Error *e) {
         if (strcmp(rows_text(r, TYPE), "view") == 0 || is_own(r)) continue;
         text_clear(&sql);
         put_bare(rows_text(r, STATEMENT), &sql);
-        ok = check_row(s, scripts, r, text_get(&sql), found, e);
+        ok = check_row(s, schema, r, text_get(&sql), found, e);
     }
     text_release(&sql);
     return rows_end(r, ok, e);
 }
 
-static bool check_missing(const Store *s, const char *scripts, const char *found, Error *e) {
-    for (const char *at = scripts; (at = strstr(at, "CREATE ")); at++) {
+static bool check_missing(const Store *s, const char *schema, const char *found, Error *e) {
+    for (const char *at = schema; (at = strstr(at, "CREATE ")); at++) {
         char type[8], name[64], start[96];
         if (sscanf(at, "CREATE %7s %63s ", type, name) != 2) continue;
         snprintf(start, sizeof start, "CREATE %s %s ;", type, name);
@@ -112,12 +88,12 @@ static bool check_missing(const Store *s, const char *scripts, const char *found
     return true;
 }
 
-bool store_check_schema(Store *s, const StoreScript *scripts, int version, Error *e) {
-    Text all = {0}, found = {0};
-    for (int i = 0; i < version; i++) put_bare(scripts[i], &all);
+bool store_check_schema(Store *s, const char *schema, Error *e) {
+    Text bare = {0}, found = {0};
+    put_bare(schema, &bare);
     bool ok =
-        check_rows(s, text_get(&all), &found, e) && check_missing(s, text_get(&all), text_get(&found), e);
-    text_release(&all);
+        check_rows(s, text_get(&bare), &found, e) && check_missing(s, text_get(&bare), text_get(&found), e);
+    text_release(&bare);
     text_release(&found);
     return ok;
 }

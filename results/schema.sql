@@ -1,4 +1,4 @@
--- The store, version 1; schema_2.sql to schema_8.sql bring it to the next ones. One file holds everything that was ever measured here, and what it was measured on.
+-- The store: one file holds everything that was ever measured here, and what it was measured on.
 --
 --   run ---- content                 what was run: a config with the hashes of all that it stands on
 --    |  \--- attempt ---- reading    each start of it, on which environment; clocks and temperatures
@@ -8,7 +8,7 @@
 --    |          | \------ output   divergence
 --   point ------/                    a model, a dataset, a method and all settings
 --    \--- point_param, one_off, estimate, failure
---  run, points --- fit ---- fit_point, fit_estimate     the law that fits them (schema_5.sql)
+--  run, points --- fit ---- fit_point, fit_estimate     the law that fits them
 --
 -- What must always hold:
 --  1. A sample comes with its steps, their sources and passes, and the sums of them, in one transaction.
@@ -222,7 +222,9 @@ CREATE TABLE sample (
     prefill_ns     INTEGER,          -- NULL: in decode_ns (of what was imported only)
     decode_ns      INTEGER NOT NULL, -- by the wall clock, prefill excluded
     propose_ns     INTEGER, forward_ns INTEGER, verify_ns INTEGER, observe_ns INTEGER,
-    device_ns      INTEGER,          -- of the target's layers and head, by the device's events; NULL: it has none. Its parts: schema_2.sql
+    device_ns      INTEGER,          -- of the target's layers and head, by the device's events; NULL: it has none
+    device_head_ns INTEGER,          -- the head's part of device_ns; the layers took the rest. NULL: only the sum is known
+    device_commit_ns INTEGER,        -- of commits, which device_ns leaves out; without the last one
     UNIQUE (point_id, pass, prompt_id)
 ) STRICT;
 CREATE INDEX sample_attempt ON sample (attempt_id);
@@ -234,9 +236,11 @@ INSERT INTO flag VALUES
     (1, 'outlier', 'its time is far from that of its repeats'),
     (2, 'throttled', 'the device said so'),
     (4, 'clock', 'clocks changed while it ran'),
-    (8, 'load', 'other processes ran'),
+    (8, 'load', 'other processes or virtual machines ran'),
     (16, 'diverged', 'its text is not the baseline''s'),
-    (32, 'cut', 'ended by the limit of tokens or context');
+    (32, 'cut', 'ended by the limit of tokens or context'),
+    (64, 'paused', 'its process was stopped, or waited for something else than a processor'),
+    (128, 'paged', 'memory was read from the disk while it ran: there is too little of it');
 
 -- Steps of a sample by how many drafted tokens they accepted: CTAR without a scan.
 CREATE TABLE sample_accept (
@@ -324,6 +328,18 @@ CREATE TABLE step_source (
     FOREIGN KEY (sample_id, number) REFERENCES step ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;
 
+-- Steps that several sequences of a batch shared (engine/core/batch.h). Their times in `step` and `sample` are the sequence's
+-- part: its own work, and an equal share of each call that it made with others. So parts add up to the time of the whole
+-- batch, and tokens over decode_ns are the tokens a second of all sequences.
+CREATE TABLE step_batch (
+    sample_id  INTEGER NOT NULL REFERENCES sample ON DELETE CASCADE,
+    number     INTEGER NOT NULL,     -- of the step in the sample
+    run        INTEGER NOT NULL,     -- of the target, counted in the point's pass: steps with the same one shared it
+    sequences  INTEGER NOT NULL,     -- that shared it
+    latency_ns INTEGER NOT NULL,     -- by the wall clock: what the sequence waited for the step, others' prompts excluded
+    PRIMARY KEY (sample_id, number)
+) STRICT, WITHOUT ROWID;
+
 -- Where a greedy output first leaves the baseline's.
 CREATE TABLE divergence (
     sample_id INTEGER PRIMARY KEY REFERENCES sample ON DELETE CASCADE,
@@ -351,10 +367,57 @@ CREATE TABLE surface (
     slowdown   REAL,                 -- over (1, 0) at the same context
     floor_ns   REAL,                 -- what bandwidth or peak allows at best
     bytes      REAL, operations REAL,
-    flags      INTEGER NOT NULL
+    flags      INTEGER NOT NULL,
+    weights    TEXT,                 -- mapped; held: in memory of the process's own; NULL: mapped
+    drift      REAL,                 -- one token's time after a context's grid over that before it; NULL: it was not timed again
+    low_ns     REAL, high_ns REAL,   -- 95% of median_ns, by order: harness/machine/bench.h
+    slowdown_low REAL, slowdown_high REAL, -- 95% of slowdown, with the change of one token's time
+    disturbed  INTEGER,              -- samples that others disturbed; with a flag, too few others were left
+    sequences  INTEGER               -- that ran the step together, each k rows of w + 1 tokens over a context of its own: rows
+                                     -- are the sum, slowdown is over one token of one; NULL: a part of a step, of one
 ) STRICT;
 CREATE INDEX surface_attempt ON surface (attempt_id);
 CREATE INDEX surface_model ON surface (model_id, kind, context);
 
+-- A fit of Lookahead's law (alpha, f) to a run's points, by `outpace fit RUN`. The view `fitted` shows it, and whether the
+-- store has other points for it by now.
+CREATE TABLE fit (
+    id        INTEGER PRIMARY KEY,
+    run_id    INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,
+    hash      TEXT NOT NULL,         -- of the points and of all that is assumed: a fit made again is the same row
+    points    TEXT NOT NULL,         -- SHA-256 of the points, as `outpace fit RUN --tsv` prints them
+    title     TEXT NOT NULL,         -- model, dataset, and what else tells these points from others of the run
+    law       TEXT NOT NULL CHECK (law IN ('paper', 'corrected')),
+    bonus     TEXT NOT NULL CHECK (bonus IN ('kept', 'dropped')),
+    output    REAL,                  -- tokens of an output, whose first steps fill the window; NULL: none do
+    estimator TEXT NOT NULL,         -- of fit_estimate, the one to take
+    fitted    INTEGER NOT NULL,      -- settings of (N, W, G) that the law is fitted to
+    prompts   INTEGER NOT NULL,
+    resamples INTEGER NOT NULL, seed INTEGER NOT NULL, -- of the intervals, which hold 95%
+    version   TEXT NOT NULL,         -- of the code that fitted
+    made      REAL NOT NULL DEFAULT ((julianday('now') - 2440587.5) * 86400.0),
+    UNIQUE (run_id, hash)
+) STRICT;
+
+-- The points that it is of, and how many samples each had then.
+CREATE TABLE fit_point (
+    fit_id   INTEGER NOT NULL REFERENCES fit ON DELETE CASCADE,
+    point_id INTEGER NOT NULL REFERENCES point ON DELETE CASCADE,
+    samples  INTEGER NOT NULL,
+    PRIMARY KEY (fit_id, point_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX fit_point_point ON fit_point (point_id);
+
+CREATE TABLE fit_estimate (
+    fit_id    INTEGER NOT NULL REFERENCES fit ON DELETE CASCADE,
+    estimator TEXT NOT NULL,         -- least_squares, likelihood
+    alpha     REAL NOT NULL, alpha_low REAL, alpha_high REAL,
+    f         REAL NOT NULL, f_low REAL, f_high REAL,
+    rms       REAL,                  -- of the residuals of S
+    condition REAL, correlation REAL, -- in (ln alpha, ln f)
+    drawn     TEXT,                  -- what the intervals draw again: prompts, errors, residuals, steps
+    PRIMARY KEY (fit_id, estimator)
+) STRICT, WITHOUT ROWID;
+
 PRAGMA application_id = 1330992208; -- "OUTP"
-PRAGMA user_version = 1;
+PRAGMA user_version = 8; -- stores of other versions are refused

@@ -111,13 +111,8 @@ void sql_bind(struct sqlite3_stmt *statement, int at, Value value);
 
 // --- the file -------------------------------------------------------------------------------------------
 
-typedef const char *StoreScript; // SQL that ends by setting user_version
-
-// scripts[v] upgrades version v to v + 1. All missing ones run, or none.
-bool store_migrate(Store *s, const StoreScript *scripts, int count, Error *e);
-
-// False with e filled: tables, indexes and triggers aren't exactly those of the first scripts (schema.c).
-bool store_check_schema(Store *s, const StoreScript *scripts, int version, Error *e);
+// False with e filled: tables, indexes and triggers aren't exactly those of this script (schema.c).
+bool store_check_schema(Store *s, const char *schema, Error *e);
 
 // *same: whether the views are those of this script. If they should be (`current`), other names are refused.
 bool store_check_views(Store *s, const char *views, bool current, bool *same, Error *e);

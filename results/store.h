@@ -18,7 +18,7 @@
 // define. On a network file system (NFS, Lustre, GPFS, ...) one process writes at a time, while others read.
 // Ids are valid as long as the file exists.
 //
-// Errors name the file. ERROR_INPUT: not a store, of a newer program, read-only, locked, missing.
+// Errors name the file. ERROR_INPUT: not a store, of another version, read-only, locked, missing.
 // ERROR_SYSTEM: disk full or broken, damaged content.
 #pragma once
 #include "engine/base/error.h"
@@ -31,7 +31,7 @@
 typedef struct Store Store;
 
 typedef enum {
-    STORE_WRITE, // created if missing, with its directory; upgraded to this version
+    STORE_WRITE, // created if missing, with its directory
     STORE_READ,  // must exist; never changed, not even by an UPDATE in a query
     STORE_TRIAL, // a new one in memory, gone when closed; messages use the path
 } StoreMode;

@@ -311,8 +311,7 @@ static const Command GC = {
     .lesson =
         "Without a RUN no measurement goes: only outputs, prompts, datasets, models and environments of\n"
         "runs that are gone. A RUN is a number, or a name, of which the newest is taken. There is no way\n"
-        "back. A store that an older version wrote is brought to this one's form first; programs of that\n"
-        "version do not open it any more.\n",
+        "back.\n",
     .options = CARE_OPTIONS,
     .option_count = sizeof CARE_OPTIONS / sizeof *CARE_OPTIONS,
     .run = gc};

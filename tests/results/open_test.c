@@ -480,108 +480,23 @@ static void only_reading(void **state) {
 
 // --- versions --------------------------------------------------------------------------------------------
 
-// A store comes two versions further with all that it holds; where a script fails, it stays as it is.
-static void migrates(void **state) {
-    static const StoreScript GOOD[] = {"none",
-                                       "none",
-                                       "none",
-                                       "none",
-                                       "none",
-                                       "none",
-                                       "none",
-                                       "none",
-                                       "ALTER TABLE run ADD COLUMN colour TEXT; PRAGMA user_version = 9",
-                                       "UPDATE run SET colour = 'red'; PRAGMA user_version = 10"};
-    static const StoreScript BAD[] = {"none",
-                                      "none",
-                                      "none",
-                                      "none",
-                                      "none",
-                                      "none",
-                                      "none",
-                                      "none",
-                                      "ALTER TABLE run ADD COLUMN colour TEXT; PRAGMA user_version = 9",
-                                      "UPDATE no_such_table SET x = 1; PRAGMA user_version = 10"};
+// A store of an older version is refused, and stays as it is.
+static void older(void **state) {
     const char *path = folder_path(*state, "a.db");
-    Error e = {0};
-    int64_t n;
+    size_t before, after;
     make(path);
-    Store *s = store_open(path, STORE_WRITE, NULL, NULL);
-    assert_false(store_migrate(s, BAD, 10, &e));
-    assert_true(rows_one_int(s, "PRAGMA user_version", 0, &n, NULL) && n == 8);
-    assert_null(rows_open(s, "SELECT colour FROM run", NULL));
-    assert_true(store_migrate(s, GOOD, 10, &e));
-    assert_true(rows_one_int(s, "SELECT count(*) FROM run WHERE colour = 'red'", 0, &n, NULL) && n == 1);
-    assert_true(rows_one_int(s, "SELECT count(*) FROM sample", 0, &n, NULL) && n == 4);
-    assert_true(rows_one_int(s, "PRAGMA user_version", 0, &n, NULL) && n == 10);
-    assert_true(store_migrate(s, GOOD, 10, &e)); // nothing to do
-    store_close(s);
-    expect_refused(path, STORE_WRITE, "use a newer outpace", ERROR_INPUT);
+    run_sql(path, "PRAGMA user_version = 3; PRAGMA wal_checkpoint(TRUNCATE)");
+    char *old = scratch_read(*state, "a.db", &before);
+    for (int mode = STORE_WRITE; mode <= STORE_READ; mode++)
+        expect_refused(
+            path, (StoreMode)mode,
+            "its version is 3, this program reads 8: export its runs with the outpace that wrote it",
+            ERROR_INPUT);
+    char *now = scratch_read(*state, "a.db", &after);
+    assert_true(before == after && memcmp(old, now, before) == 0);
+    mem_free(old);
+    mem_free(now);
 }
-
-// Tables of an older version with a sample and a surface in them: only what may be written comes to this one.
-static void older(const char *folder, int version) {
-    static const char *const SCRIPTS[] = {
-        "results/schema.sql",   "results/schema_2.sql", "results/schema_3.sql", "results/schema_4.sql",
-        "results/schema_5.sql", "results/schema_6.sql", "results/schema_7.sql"};
-    const char *path = folder_path(folder, "a.db"), *root = getenv("OUTPACE_ROOT");
-    char refusal[64];
-    Error e = {0};
-    int64_t n;
-    for (int i = 0; i < version; i++) {
-        size_t size;
-        char *schema = scratch_read(root ? root : ".", SCRIPTS[i], &size);
-        run_sql(path, schema);
-        mem_free(schema);
-    }
-    run_sql(path,
-            "INSERT INTO sample (point_id, pass, prompt_id, attempt_id, position, started, flags, "
-            "prompt_tokens, tokens, steps, prefill_tokens, prefill_steps, filling_steps, accepted, "
-            "decode_ns, device_ns) VALUES (7, 0, 1, 1, 0, 0, 0, 1, 5, 3, 1, 1, 0, 2, 900, 600);"
-            "INSERT INTO surface (attempt_id, model_id, kind, device, k, w, rows, context, samples, "
-            "mean_ns, median_ns, flags) VALUES (1, 1, 'step', 'cpu', 1, 0, 1, 25, 3, 9, 9, 0);"
-            "INSERT INTO point (id, run_id, number, hash, model_id, dataset_id, method, decoder, label, "
-            "temperature) VALUES (7, 1, 1, 'a', 1, 1, 'eagle', '', '', 0), "
-            "(8, 1, 2, 'b', 1, 1, 'autoregressive', '', '', 0);"
-            "INSERT INTO estimate (point_id, metric, value) VALUES (7, 'S', 2), (7, 'speedup', 1), "
-            "(7, 'speedup_e2e', 1), (8, 'speedup', 1)");
-    snprintf(refusal, sizeof refusal, "its version is %d, this program reads 8: 'outpace store gc --db",
-             version);
-    expect_refused(path, STORE_READ, refusal, ERROR_INPUT);
-    Store *s = store_open(path, STORE_WRITE, NULL, &e);
-    if (!s) fail_msg("%s", e.text);
-    assert_true(
-        rows_one_int(s,
-                     "SELECT count(*) FROM point_sums JOIN heat WHERE point_id = 7 AND device_ns = 600"
-                     " AND device_head_ns IS NULL AND device_commit_ns IS NULL AND drift IS NULL AND "
-                     "slowdown_low IS NULL AND sequences = 1",
-                     0, &n, NULL) &&
-        n == 1);
-    assert_true(rows_one_int(s,
-                             "SELECT (SELECT count(*) FROM drifted) + (SELECT count(*) FROM run_weights)"
-                             " + (SELECT count(*) FROM fitted)",
-                             0, &n, NULL) &&
-                n == 0);
-    assert_true(rows_one_int(s, "SELECT sum(point_id = 7 AND metric <> 'S') FROM estimate", 0, &n, NULL) &&
-                n == (version < 3 ? 0 : 2)); // an imported point without a baseline had a speedup
-    assert_true(store_flag(s, 7, 0, 1, FLAG_PAUSED | FLAG_PAGED | FLAG_CUT, &e));
-    assert_true(
-        rows_one_int(s, "SELECT count(*) FROM flagged WHERE flag IN ('paused', 'paged')", 0, &n, NULL) &&
-        n == 2);
-    assert_true(rows_one_int(s, "SELECT count(*) FROM flagged", 0, &n, NULL) && n == 2);
-    store_close(s);
-    s = store_open(path, STORE_READ, NULL, &e);
-    assert_true(s && rows_one_int(s, "PRAGMA user_version", 0, &n, NULL) && n == 8);
-    store_close(s);
-}
-
-static void the_first_version(void **state) { older(*state, 1); }
-static void the_second_version(void **state) { older(*state, 2); }
-static void the_third_version(void **state) { older(*state, 3); }
-static void the_fourth_version(void **state) { older(*state, 4); }
-static void the_fifth_version(void **state) { older(*state, 5); }
-static void the_sixth_version(void **state) { older(*state, 6); }
-static void the_seventh_version(void **state) { older(*state, 7); }
 
 // Views of another program version are made anew; where nothing may be written, they stand in front of the
 // old ones.
@@ -737,14 +652,7 @@ int main(void) {
         IN_FOLDER(readers_leave_nothing),
         IN_FOLDER(writers_are_noticed),
         IN_FOLDER(deleted_or_replaced),
-        IN_FOLDER(migrates),
-        IN_FOLDER(the_first_version),
-        IN_FOLDER(the_second_version),
-        IN_FOLDER(the_third_version),
-        IN_FOLDER(the_fourth_version),
-        IN_FOLDER(the_fifth_version),
-        IN_FOLDER(the_sixth_version),
-        IN_FOLDER(the_seventh_version),
+        IN_FOLDER(older),
         IN_FOLDER(views_are_renewed),
         IN_FOLDER(foreign_schemas),
         IN_FOLDER(empty_files),
