@@ -2,12 +2,10 @@
 //
 //      merge            everything in another store; rows in both are kept once
 //      export           result lines, samples or steps as CSV or JSON lines; answers as Spec-Bench reads them
-//                       (transfer.c); records of other programs (export_records.c)
+//                       (transfer.c)
 //      import           steps of other engines (docs/steps.md: import_steps.c), answers as Spec-Bench
-//      publishes
-//                       them (import.c), records of other programs (import_records.c)
+//                       publishes them (import.c), records of other programs (import_records.c)
 #pragma once
-#include "engine/base/text.h"
 #include "results/store.h"
 
 #include <stdio.h>
@@ -34,19 +32,6 @@ bool store_export_steps(Store *s, int64_t run, FILE *out, Error *e);
 // Writes one line per conversation of one pass of a point, as Spec-Bench's answer files; *lines: their
 // number.
 bool store_export_specbench(Store *s, int64_t point, int pass, FILE *out, int *lines, Error *e);
-
-// The records of other programs that a run can be written as; docs/glossary.md has their quantities.
-typedef enum {
-    RECORD_VLLM,      // a line a request, with metrics.speculative_decoding
-    RECORD_AIPERF,    // the same, flat
-    RECORD_BENCH,     // a line a point, as `vllm bench serve` has it
-    RECORD_SPECFORGE, // one object of all points
-} RecordFormat;
-bool store_export_records(Store *s, int64_t run, RecordFormat format, FILE *out, Error *e);
-
-// specdec_bench's two files of one pass of a point: acceptance_rate.json, and responses with the lengths of
-// their steps.
-bool store_export_specdec(Store *s, int64_t point, int pass, Text *acceptance, FILE *responses, Error *e);
 
 typedef struct StoreImport {
     const char *path;  // of the file, for messages

@@ -35,7 +35,7 @@ static const Arg EXPORT_OPTIONS[] = {
     {"format", ARG_WORD, AT(format), .help = "of the output", .value = "NAME", .fallback = "by -o, else csv"},
     {"what", ARG_WORD, AT(what), .help = "a line a point, prompt, step or fit; jsonl's steps: docs/steps.md",
      .value = "results|samples|steps|fits", .fallback = "results"},
-    {"output", ARG_WORD, AT(output), .help = "spec-bench, specdec-bench: a directory", .value = "FILE|DIR",
+    {"output", ARG_WORD, AT(output), .help = "spec-bench: a directory", .value = "FILE|DIR",
      .fallback = "standard output", .letter = 'o'},
     {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
     CHOICE_OPTIONS(AT, choice),
@@ -142,13 +142,10 @@ static bool export_answers(Store *s, const Rows *r, const TransferOptions *o, Er
     return ok;
 }
 
-typedef bool ExportPass(Store *s, const Rows *r, const TransferOptions *o, Error *e);
-
-// `each` gets a point's id, number and method, and a pass.
-static bool export_passes(Store *s, int64_t run, const TransferOptions *o, ExportPass *each, Error *e) {
+static bool export_passes(Store *s, int64_t run, const TransferOptions *o, Error *e) {
     if (!o->output)
         return error_input(
-            e, "store export: --format %s needs -o DIR: it writes files of each point and pass", o->format);
+            e, "store export: --format spec-bench needs -o DIR: it writes a file of each point and pass");
     Rows *r = rows_open(
         s,
         "SELECT DISTINCT point.id, number, method, pass FROM point JOIN sample ON point_id = point.id"
@@ -157,58 +154,8 @@ static bool export_passes(Store *s, int64_t run, const TransferOptions *o, Expor
     if (!r) return false;
     rows_bind_int(r, 1, run);
     bool ok = true;
-    while (ok && rows_next(r)) ok = each(s, r, o, e);
+    while (ok && rows_next(r)) ok = export_answers(s, r, o, e);
     return rows_end(r, ok, e);
-}
-
-// --- records of other programs ---------------------------------------------------------------------------
-
-static const struct {
-    const char *format;
-    RecordFormat record;
-    OutputKind kind;
-} RECORDS[] = {
-    {"vllm", RECORD_VLLM, {.start = "{\"id\":", .holds = "\"speculative_decoding\":"}},
-    {"aiperf", RECORD_AIPERF, {.start = "{\"id\":", .holds = "\"engine\":"}},
-    {"bench-serve", RECORD_BENCH, {.start = "{\"backend\":"}},
-    {"specforge", RECORD_SPECFORGE, {.start = "{", .holds = "\"benchmark_name\":"}},
-};
-enum { RECORD_COUNT = sizeof RECORDS / sizeof *RECORDS };
-
-static bool export_records(Store *s, int64_t run, const TransferOptions *o, int which, Error *e) {
-    RecordFormat record = RECORDS[which].record;
-    if (!o->output || strcmp(o->output, "-") == 0)
-        return store_export_records(s, run, record, stdout, e) ||
-               (ferror(stdout) && file_reader_left(STDOUT_FILENO));
-    Output out = {.force = o->force};
-    output_reads(&out, o->db);
-    FILE *to = output_open(&out, o->output, &RECORDS[which].kind, e);
-    bool ok =
-        to && output_close(&out, store_export_records(s, run, record, to, e), e) && output_finish(&out, e);
-    output_release(&out);
-    return ok;
-}
-
-// The two files of a pass of a point: DIR/3-lookahead-pass0-acceptance_rate.json and -responses.jsonl.
-static bool export_specdec_pass(Store *s, const Rows *r, const TransferOptions *o, Error *e) {
-    static const OutputKind ACCEPTANCE = {.start = "{\"Request_AL\":"},
-                            RESPONSES = {.start = "{\"question_id\":"};
-    char *base = mem_printf("%s/%lld-%s-pass%lld", o->output, (long long)rows_int(r, 1), rows_text(r, 2),
-                            (long long)rows_int(r, 3));
-    char *first = mem_printf("%s-acceptance_rate.json", base),
-         *second = mem_printf("%s-responses.jsonl", base);
-    Output out = {.force = o->force};
-    output_reads(&out, o->db);
-    FILE *to = output_open(&out, second, &RESPONSES, e);
-    Text text = {0};
-    bool ok = to && store_export_specdec(s, rows_int(r, 0), (int)rows_int(r, 3), &text, to, e);
-    ok = to && output_close(&out, ok, e) &&
-         output_add(&out, first, &ACCEPTANCE, text_get(&text), text.length, e) && output_finish(&out, e);
-    output_release(&out);
-    if (ok) printf("%s and its responses\n", SHOWN(first));
-    text_release(&text);
-    mem_free(base), mem_free(first), mem_free(second);
-    return ok;
 }
 
 // The format that was asked for, else the one that the file's name ends in.
@@ -218,16 +165,9 @@ static const char *format_of(const TransferOptions *o) {
 }
 
 static bool export_run(Store *s, int64_t run, const TransferOptions *o, Error *e) {
-    if (strcmp(o->format, "spec-bench") == 0) return export_passes(s, run, o, export_answers, e);
-    if (strcmp(o->format, "specdec-bench") == 0) return export_passes(s, run, o, export_specdec_pass, e);
-    for (int i = 0; i < RECORD_COUNT; i++)
-        if (strcmp(o->format, RECORDS[i].format) == 0) return export_records(s, run, o, i, e);
+    if (strcmp(o->format, "spec-bench") == 0) return export_passes(s, run, o, e);
     if (strcmp(o->format, "csv") == 0 || strcmp(o->format, "jsonl") == 0) return export_rows(s, run, o, e);
-    return error_input(
-        e,
-        "store export: --format is '%s', must be csv, jsonl, spec-bench, vllm, aiperf, bench-serve, "
-        "specdec-bench or specforge",
-        o->format);
+    return error_input(e, "store export: --format is '%s', must be csv, jsonl or spec-bench", o->format);
 }
 
 static bool export(int argc, char **argv, int *code, Error *e) {
@@ -249,17 +189,12 @@ static bool export(int argc, char **argv, int *code, Error *e) {
 const Command command_store_export = {
     .name = "store export",
     .usage = "[RUN] [--format NAME] [-o FILE|DIR] [OPTIONS]",
-    .summary = "write a run for other programs: CSV, JSON lines, records of other engines",
+    .summary = "write a run for other programs: CSV, JSON lines, answers as Spec-Bench reads them",
     .arguments = {0, 1},
     .lesson =
-        "RUN is a number, or a name, of which the newest run is taken; without it, the newest of all. A "
-        "file\n"
-        "that is not such an export is not replaced without --force.\n"
-        "\n"
-        "Formats: csv, jsonl; spec-bench (answers); vllm and aiperf (a line a request, without the "
-        "baseline);\n"
-        "bench-serve (a line a point, as of 'vllm bench serve'); specdec-bench (acceptance_rate.json and\n"
-        "responses); specforge (data.json). docs/glossary.md compares their quantities with ours.\n"
+        "RUN is a number, or a name, of which the newest run is taken; without it, the newest of all. A\n"
+        "file that is not such an export is not replaced without --force. Formats: csv, jsonl; spec-bench\n"
+        "(answers).\n"
         "\n"
         "  outpace store export --what samples > samples.csv\n"
         "  outpace store export --what steps -o steps.jsonl                 read by 'store import steps'\n"

@@ -40,7 +40,6 @@ typedef struct {
 static const Row ROWS[] = {
     {"x.db", "store export --db x.db -o x.db"},
     {"x.db", "store export --db x.db -o x.db --format jsonl --what steps"},
-    {"x.db", "store export --db x.db -o x.db --format vllm"},
     {"x.db", "report --db x.db -o x.db --format html"},
     {"x.db", "report --db x.db -o x.db --format md"},
     {"x.db", "report --db x.db -o x.db-shm --format html"},
