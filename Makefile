@@ -75,7 +75,8 @@ $(BUILD)/commit $(BUILD)/settings $(BUILD)/parts build/cuda/toolkit: always
 $(BUILD)/datasets/known.o: datasets/sources.tsv $(wildcard datasets/small/*.jsonl)
 $(BUILD)/results/open.o: $(addprefix results/,schema.sql views.sql sums.sql)
 $(BUILD)/plots/figures.o $(BUILD)/plots/caption.o $(BUILD)/plots/page.o $(BUILD)/plots/plot.o $(BUILD)/plots/report.o: $(wildcard plots/figures/* plots/report/*)
-$(BUILD)/results/transfer.o: results/merge.sql
+$(BUILD)/results/sql.o: results/statements.sql
+$(BUILD)/results/transfer.o: results/merge.sql results/transfer.sql
 $(addprefix $(BUILD)/,harness/analysis/stored.o harness/papers/match.o): $(BUILD)/%.o: %.sql
 $(BUILD)/results/published.o: $(wildcard results/published/*.tsv)
 $(BUILD)/harness/papers/catalogue.o: configs/catalogue.tsv configs/claims.tsv

@@ -7,8 +7,8 @@
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/base/text.h"
+#include "results/row.h"
 #include "results/rows.h"
-#include "results/sql.h"
 
 #include <string.h>
 
@@ -61,10 +61,10 @@ bool import_start(Import *m, const json_t *object, int64_t *attempt, const char 
 
 static bool set_baselines(Import *m, Error *e) {
     bool ok = true;
-    if (!m->numbered) return sql_run(m->store, STATEMENT_IMPORT_BASELINES, VALUES(of_int(m->run)), e);
+    if (!m->numbered) return sql_run(m->store, "import_baselines", VALUES(of_int(m->run)), e);
     for (size_t i = 0; ok && i < m->baseline_count; i++) {
         const ImportBaseline *b = &m->baselines[i];
-        ok = sql_run(m->store, STATEMENT_IMPORT_BASELINE,
+        ok = sql_run(m->store, "import_baseline",
                      VALUES(of_int(m->run), of_int(b->point), of_int(b->baseline), of_int(b->same_path)), e);
     }
     return ok;
@@ -73,7 +73,7 @@ static bool set_baselines(Import *m, Error *e) {
 // A file that was cut or filtered holds fewer samples than its starts measured.
 static bool end_starts(Import *m, Error *e) {
     m->out->promised = m->promised;
-    if (m->promised > m->out->samples && !sql_run(m->store, STATEMENT_IMPORT_PART, VALUES(of_int(m->run)), e))
+    if (m->promised > m->out->samples && !sql_run(m->store, "import_part", VALUES(of_int(m->run)), e))
         return false;
     return !m->attempt || store_attempt_end(m->store, m->attempt, "done", e);
 }
@@ -124,8 +124,8 @@ static bool check_number(Import *m, const ImportPoint *p, const char *hash, Erro
     m->numbered = p->number > 0;
     m->plain = !m->numbered;
     if (m->plain) return true;
-    return sql_find(m->store, STATEMENT_IMPORT_NUMBER,
-                    VALUES(of_int(m->run), of_int(p->number), of_text(hash)), &fits, &found, e) &&
+    return sql_find(m->store, "import_number", VALUES(of_int(m->run), of_int(p->number), of_text(hash)),
+                    &fits, &found, e) &&
            (!found || fits ||
             error_input(e, "point %d is another one on an earlier line: are these lines of several files?",
                         p->number));
@@ -246,8 +246,7 @@ static bool read_lengths(const Choice *c, size_t *from, int steps, int tokens, S
         double emitted;
         if (!number_at(c->lengths, *from + (size_t)i, MOST, &emitted, "accept_lengths", place, e))
             return false;
-        out[i] = (StoreStep){STORE_STEADY, -1, -1, -1, -1, -1, -1, -1, -1, 0,    0, NULL, 0, -1,
-                             -1,           -1, -1, -1, -1, -1, 0,  0,  0,  NULL, 0, NULL, 0};
+        row_unknown(ROW_STEP, &out[i]);
         out[i].emitted = (int)emitted;
         out[i].accepted = emitted > 1 ? (int)emitted - 1 : 0;
         sum += emitted;

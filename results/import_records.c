@@ -13,7 +13,7 @@
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/base/text.h"
-#include "results/sql.h"
+#include "results/row.h"
 
 #include <math.h>
 #include <string.h>
@@ -66,23 +66,12 @@ typedef struct Steps {
 
 static void add_step(Steps *s, int accepted, int emitted, int drafted) {
     mem_grow(&s->list, &s->capacity, s->count + 1, sizeof *s->list);
-    s->list[s->count++] = (StoreStep){.kind = STORE_STEADY,
-                                      .context = -1,
-                                      .rows = -1,
-                                      .asked = -1,
-                                      .depth = drafted,
-                                      .candidates = drafted,
-                                      .probes = -1,
-                                      .drafted = drafted,
-                                      .tried = -1,
-                                      .accepted = accepted,
-                                      .emitted = emitted,
-                                      .pool = -1,
-                                      .propose_s = -1,
-                                      .forward_s = -1,
-                                      .verify_s = -1,
-                                      .observe_s = -1,
-                                      .device_s = -1};
+    StoreStep *t = &s->list[s->count++];
+    *t = (StoreStep){.kind = STORE_STEADY};
+    row_unknown(ROW_STEP, t);
+    t->depth = t->candidates = t->drafted = drafted;
+    t->accepted = accepted;
+    t->emitted = emitted;
     s->accepted += accepted;
     s->emitted += emitted;
     s->drafted = drafted < 0 || s->drafted < 0 ? -1 : s->drafted + drafted;

@@ -6,19 +6,12 @@
 #include "engine/base/memory.h"
 #include "engine/base/text.h"
 #include "results/import.h"
-#include "results/sql.h"
+#include "results/row.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    MOST_STEPS = 1 << 20,
-    MOST = 1 << 24,
-    MOST_PARAMS = 64,
-    MATCH_BYTES = 128,
-    MOST_STARTS = 1 << 16,
-    MOST_VALUES = 32
-};
+enum { MOST_STEPS = 1 << 20, MOST = 1 << 24, MOST_PARAMS = 64, MATCH_BYTES = 128, MOST_STARTS = 1 << 16 };
 static const double LONG_S = 1e8;
 
 // --- lists with their memory -----------------------------------------------------------------------------
@@ -50,11 +43,6 @@ static bool number(const json_t *from, const char *key, int fallback, int *out, 
     bool ok = field_int_optional(from, key, 0, MOST, &value, place, e);
     *out = (int)value;
     return ok;
-}
-
-static bool seconds(const json_t *from, const char *key, double *out, const char *place, Error *e) {
-    *out = -1;
-    return field_real_optional(from, key, 0, LONG_S, out, place, e);
 }
 
 static bool word(const json_t *from, const char *key, const char **out, const char *place, Error *e) {
@@ -105,9 +93,8 @@ static bool read_passes(const json_t *from, StoreStep *t, StorePass **to, const 
         const json_t *p = json_array_get(all, i);
         StorePass *x = &(*to)[i];
         int model;
-        if (!choice(p, "model", MODELS, 3, &model, place, e) || !number(p, "a", 0, &x->a, place, e) ||
-            !number(p, "b", 0, &x->b, place, e) || !number(p, "rows", 1, &x->rows, place, e) ||
-            !number(p, "context", 0, &x->context, place, e) || !number(p, "count", 1, &x->count, place, e))
+        *x = (StorePass){.rows = 1, .count = 1};
+        if (!choice(p, "model", MODELS, 3, &model, place, e) || !row_from_json(ROW_PASS, p, x, place, e))
             return false;
         x->model = (StoreRole)model;
     }
@@ -124,8 +111,8 @@ static bool read_sources(const json_t *from, StoreStep *t, StoreSource **to, con
     for (size_t i = 0; i < n; i++) {
         const json_t *p = json_array_get(all, i);
         StoreSource *x = &(*to)[i];
-        if (!(x->name = field_text(p, "name", place, e)) || !number(p, "rows", 1, &x->rows, place, e) ||
-            !number(p, "length", 0, &x->length, place, e) || !number(p, "rank", 0, &x->rank, place, e))
+        x->rows = 1;
+        if (!(x->name = field_text(p, "name", place, e)) || !row_from_json(ROW_SOURCE, p, x, place, e))
             return false;
         for (size_t j = 0; j < i; j++)
             if (strcmp((*to)[j].name, x->name) == 0)
@@ -156,34 +143,12 @@ static bool read_matches(const json_t *from, StoreStep *t, uint8_t to[MATCH_BYTE
 
 static bool read_numbers(const json_t *from, StoreStep *t, const char *place, Error *e) {
     static const char *const KINDS[] = {"steady", "filling", "prefill"};
-    const struct {
-        const char *key;
-        int *to;
-    } rows[] = {{"context", &t->context},
-                {"rows", &t->rows},
-                {"asked", &t->asked},
-                {"depth", &t->depth},
-                {"candidates", &t->candidates},
-                {"probes", &t->probes},
-                {"drafted", &t->drafted},
-                {"tried", &t->tried},
-                {"pool", &t->pool},
-                {"pool_hits", &t->pool_hits},
-                {"sequences", &t->sequences},
-                {"shared_run", &t->shared_run}};
-    const struct {
-        const char *key;
-        double *to;
-    } times[] = {{"propose_s", &t->propose_s}, {"forward_s", &t->forward_s}, {"verify_s", &t->verify_s},
-                 {"observe_s", &t->observe_s}, {"device_s", &t->device_s},   {"latency_s", &t->latency_s}};
     int kind;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (!number(from, rows[i].key, -1, rows[i].to, place, e)) return false;
-    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
-        if (!seconds(from, times[i].key, times[i].to, place, e)) return false;
-    if (!choice(from, "kind", KINDS, 3, &kind, place, e) ||
-        !number(from, "accepted", -1, &t->accepted, place, e) ||
-        !number(from, "emitted", -1, &t->emitted, place, e))
+    row_unknown(ROW_STEP, t);
+    row_unknown(ROW_BATCH, t);
+    if (!row_from_json(ROW_STEP, from, t, place, e) || !row_from_json(ROW_BATCH, from, t, place, e) ||
+        !number(from, "shared_run", -1, &t->shared_run, place, e) ||
+        !choice(from, "kind", KINDS, 3, &kind, place, e))
         return false;
     t->kind = (StoreStepKind)kind;
     if (t->sequences > 0 && (t->shared_run < 0 || t->latency_s < 0))
@@ -304,15 +269,10 @@ static bool read_sample(const json_t *line, const Steps *steps, StoreSample *x, 
     x->steps = steps->steps;
     x->step_count = steps->count;
     if (steps->count == 0) return error_input(e, "%s: 'steps' is missing or empty", place);
-    if (!number(line, "pass", 0, &x->pass, place, e) ||
-        !number(line, "tokens", (int)emitted, &x->tokens, place, e) ||
-        !number(line, "prompt_tokens", 0, &x->prompt_tokens, place, e) ||
-        !number(line, "flags", 0, &x->flags, place, e) ||
-        !number(line, "prefill_tokens", 0, &x->prefill_tokens, place, e) ||
-        !number(line, "prefill_steps", 0, &x->prefill_steps, place, e) ||
-        !seconds(line, "prefill_s", &x->prefill_s, place, e) ||
-        !seconds(line, "device_head_s", &x->device_head_s, place, e) ||
-        !seconds(line, "device_commit_s", &x->device_commit_s, place, e) ||
+    row_unknown(ROW_SAMPLE, x);
+    x->tokens = (int)emitted;
+    if (!number(line, "pass", 0, &x->pass, place, e) || !number(line, "flags", 0, &x->flags, place, e) ||
+        !row_from_json(ROW_SAMPLE, line, x, place, e) ||
         !field_real(line, "decode_s", 0, LONG_S, &x->decode_s, place, e) ||
         !field_real_optional(line, "started", 0, 1e12, &x->started, place, e))
         return false;
@@ -419,19 +379,29 @@ static bool value_of(const json_t *row, const char *key, Value *out, const char 
     return true;
 }
 
-// A statement to run with given values, followed by values of a row under these keys.
+// A statement to run with given values, followed by those of a row under these keys, or under its columns'
+// names.
 typedef struct Put {
-    StatementId statement;
-    const char *keys[MOST_VALUES]; // up to NULL
+    const char *statement; // NULL: the row's INSERT
+    RowId row;
+    const char *keys[5]; // up to NULL; none: the row's columns
 } Put;
+
+static const char *key_of(const Put *how, int i) {
+    const StoreRow *row = &store_rows[how->row];
+    if (how->keys[0]) return how->keys[i];
+    return i < row->count ? row->columns[i].name : NULL;
+}
 
 static bool put(Import *m, const Put *how, const json_t *row, const Value *given, int count,
                 const char *place, Error *e) {
-    Value values[MOST_VALUES];
+    Value values[ROW_MOST];
     for (int i = 0; i < count; i++) values[i] = given[i];
-    for (int i = 0; how->keys[i]; i++)
-        if (!value_of(row, how->keys[i], &values[count++], place, e)) return false;
-    return sql_run(m->store, how->statement, values, count, e) || error_within(e, "%s: 'run'", place);
+    for (int i = 0; key_of(how, i); i++)
+        if (!value_of(row, key_of(how, i), &values[count++], place, e)) return false;
+    return (how->statement ? sql_run(m->store, how->statement, values, count, e)
+                           : sql_insert(m->store, &store_rows[how->row], values, count, e)) ||
+           error_within(e, "%s: 'run'", place);
 }
 
 // The list under a key; NULL with *count 0 if there is none. Sets *ok to false if the value is not a list.
@@ -454,25 +424,33 @@ static bool put_all(Import *m, const Put *how, const json_t *from, const char *k
 }
 
 static bool find_environment(Import *m, const json_t *on, int64_t *id, const char *place, Error *e) {
-    Value values[STORE_ENVIRONMENT_VALUES];
-    for (int i = 0; i < STORE_ENVIRONMENT_VALUES; i++)
-        if (!value_of(on, store_environment_columns[i], &values[i], place, e)) return false;
+    const StoreRow *row = &store_rows[ROW_ENVIRONMENT];
+    Value values[ROW_MOST];
+    for (int i = 0; i < row->count; i++)
+        if (!value_of(on, row->columns[i].name, &values[i], place, e)) return false;
     if (values[0].type != VALUE_TEXT) values[0] = of_text("imported");
-    return store_environment(m->store, values, id, e) || error_within(e, "%s: 'run'", place);
+    return store_environment(m->store, values, row->count, id, e) || error_within(e, "%s: 'run'", place);
+}
+
+static bool add_readings(Import *m, const json_t *start, int64_t attempt, const char *place, Error *e) {
+    static const Put READING = {.row = ROW_READING};
+    size_t n;
+    bool ok = true;
+    const json_t *list = list_of(start, "readings", &n, &ok, place, e);
+    for (size_t i = 0; ok && i < n; i++)
+        ok = put(m, &READING, json_array_get(list, i), VALUES(of_int(attempt), of_int((int64_t)i)), place, e);
+    return ok;
 }
 
 static bool add_start(Import *m, const json_t *start, const char *place, Error *e) {
-    static const Put START = {STATEMENT_IMPORT_START, {"argv", "started", "ended", "result"}};
-    static const Put READING = {STATEMENT_READING_ADD,
-                                {"at", "moment", "device", "clock_mhz", "memory_clock_mhz", "power_w",
-                                 "temperature_c", "throttle", "load", "busy_others"}};
+    static const Put START = {"import_start", .keys = {"argv", "started", "ended", "result"}};
     int64_t environment;
     const json_t *on = json_array_get(json_object_get(start, "on"), 0);
     if (!find_environment(m, on, &environment, place, e) ||
         !put(m, &START, start, VALUES(of_int(m->run), of_int(environment)), place, e))
         return false;
     int64_t id = m->starts[m->start_count++] = sql_last_id(m->store);
-    return put_all(m, &READING, start, "readings", VALUES(of_int(id)), place, e);
+    return add_readings(m, start, id, place, e);
 }
 
 static bool add_starts(Import *m, const json_t *run, const char *place, Error *e) {
@@ -486,7 +464,7 @@ static bool add_starts(Import *m, const json_t *run, const char *place, Error *e
 }
 
 static bool add_failures(Import *m, const json_t *row, int64_t point, const char *place, Error *e) {
-    static const Put FAILURE = {STATEMENT_IMPORT_FAILURE, {"pass", "at", "message"}};
+    static const Put FAILURE = {"import_failure", .keys = {"pass", "at", "message"}};
     size_t n;
     bool ok = true;
     const json_t *list = list_of(row, "failures", &n, &ok, place, e);
@@ -500,7 +478,7 @@ static bool add_failures(Import *m, const json_t *row, int64_t point, const char
 }
 
 static bool add_points(Import *m, const json_t *run, const char *place, Error *e) {
-    static const Put ONCE = {STATEMENT_ONE_OFF_SET, {"name", "ns", "bytes"}};
+    static const Put ONCE = {"one_off_set", .keys = {"name", "ns", "bytes"}};
     size_t n;
     bool ok = true;
     const json_t *list = list_of(run, "points", &n, &ok, place, e);
@@ -515,19 +493,18 @@ static bool add_points(Import *m, const json_t *run, const char *place, Error *e
 }
 
 static bool add_all(Import *m, const json_t *run, const char *place, Error *e) {
-    static const Put RUN = {
-        STATEMENT_IMPORT_RUN,
-        {"kind", "name", "about", "config_file", "config", "overrides", "version", "dirty", "created"}};
-    static const Put CONTENT = {STATEMENT_CONTENT_ADD, {"kind", "name", "hash", "path"}};
-    static const Put MODEL = {STATEMENT_IMPORT_MODEL,
-                              {"name", "hash", "path", "shape", "layers", "dtype", "stand_in"}};
-    static const Put DATASET = {STATEMENT_IMPORT_DATASET, {"name", "hash", "path"}};
+    static const Put RUN = {"import_run", .row = ROW_RUN}, CONTENT = {.row = ROW_CONTENT},
+                     MODEL = {.row = ROW_MODEL}, DATASET = {.row = ROW_DATASET};
+    Value created;
     const char *kind = field_text(run, "kind", place, e);
     if (!kind) return false;
     if (strcmp(kind, "sweep") != 0 && strcmp(kind, "import") != 0)
         return error_input(e, "%s: 'kind' of 'run' is '%s', must be sweep or import", place, kind);
     return field_int_optional(run, "samples", 0, INT64_MAX, &m->promised, place, e) &&
-           put(m, &RUN, run, VALUES(of_int(m->run), of_text(m->from->name)), place, e) &&
+           value_of(run, "created", &created, place, e) &&
+           put(m, &RUN, run, VALUES(of_int(m->run), created), place, e) &&
+           (!m->from->name ||
+            sql_run(m->store, "import_name", VALUES(of_int(m->run), of_text(m->from->name)), e)) &&
            put_all(m, &CONTENT, run, "contents", VALUES(of_int(m->run)), place, e) &&
            put_all(m, &MODEL, run, "models", NULL, 0, place, e) &&
            put_all(m, &DATASET, run, "datasets", NULL, 0, place, e) && add_starts(m, run, place, e) &&

@@ -32,8 +32,10 @@
 #include "engine/base/memory.h"
 #include "engine/base/shipped.h"
 #include "engine/base/text.h"
+#include "results/row.h"
 #include "results/rows.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -204,7 +206,7 @@ static bool connect_file(Store *s, Error *e) {
 bool store_attach(Store *s, const Store *other, Error *e) {
     Text uri = {0};
     put_uri(other->path, other->fixed, &uri);
-    bool ok = sql_run(s, STATEMENT_ATTACH, VALUES(of_text(text_get(&uri))), e);
+    bool ok = sql_run(s, "attach", VALUES(of_text(text_get(&uri))), e);
     text_release(&uri);
     return ok;
 }
@@ -289,7 +291,9 @@ static bool make_tables(Store *s, Error *e) {
     if (version) return true;
     if (!sql_enter(s, e)) return false;
     bool ok = read_version(s, &version, e); // again: another process may have been first
-    return sql_leave(s, ok && (version || sql_script(s, results_schema, e)), e);
+    ok = ok && (version || sql_script(s, results_schema, e));
+    assert(!ok || row_check(s));
+    return sql_leave(s, ok, e);
 }
 
 static bool drop_views(Store *s, Error *e) {
@@ -324,7 +328,7 @@ static bool views_aside(Store *s, Error *e) {
 static bool make_views(Store *s, const char *hash, Error *e) {
     if (!sql_enter(s, e)) return false;
     bool ok = drop_views(s, e) && sql_script(s, results_views, e) &&
-              sql_run(s, STATEMENT_VIEWS_SET, VALUES(of_text(hash)), e);
+              sql_run(s, "views_set", VALUES(of_text(hash)), e);
     return sql_leave(s, ok, e);
 }
 
@@ -333,7 +337,7 @@ static bool renew_views(Store *s, Error *e) {
     int64_t current;
     bool same;
     if (!sha256_bytes(results_views, strlen(results_views), hash, e) ||
-        !sql_find(s, STATEMENT_VIEWS_SAME, VALUES(of_text(hash)), &current, NULL, e) ||
+        !sql_find(s, "views_same", VALUES(of_text(hash)), &current, NULL, e) ||
         !store_check_views(s, results_views, current, &same, e))
         return false;
     return (current && same) || (s->writable ? make_views(s, hash, e) : views_aside(s, e));
@@ -517,7 +521,8 @@ Store *store_open(const char *path, StoreMode mode, const StoreOptions *options,
 void store_close(Store *s) {
     if (!s) return;
     store_rollback(s);
-    for (int i = 0; i < STATEMENTS; i++) sqlite3_finalize(s->prepared[i]);
+    for (size_t i = 0; i < s->statement_count; i++) sqlite3_finalize(s->statements[i].prepared);
+    mem_free(s->statements);
     sqlite3_close(s->db);
     if (s->locks >= 0) close(s->locks);
     mem_free(s->path);
@@ -539,23 +544,21 @@ static int64_t file_bytes(const char *path, const char *end) {
 // With the log, which may hold nearly all of a store.
 static int64_t store_bytes(const char *path) { return file_bytes(path, "") + file_bytes(path, "-wal"); }
 
-static bool sweep(Store *s, StatementId id, int64_t *count, Error *e) {
-    if (!sql_run(s, id, NULL, 0, e)) return false;
+static bool sweep(Store *s, const char *name, int64_t *count, Error *e) {
+    if (!sql_run(s, name, NULL, 0, e)) return false;
     *count = sql_changes(s);
     return true;
 }
 
 static bool delete_all(Store *s, const int64_t *runs, int count, StoreGarbage *out, Error *e) {
     for (int i = 0; i < count; i++) {
-        if (!sql_run(s, STATEMENT_RUN_DELETE, VALUES(of_int(runs[i])), e)) return false;
+        if (!sql_run(s, "run_delete", VALUES(of_int(runs[i])), e)) return false;
         if (sql_changes(s) == 0)
             return error_input(e, "store '%s': there is no run %lld", s->path, (long long)runs[i]);
     }
-    return sweep(s, STATEMENT_OUTPUT_SWEEP, &out->outputs, e) &&
-           sweep(s, STATEMENT_PROMPT_SWEEP, &out->prompts, e) &&
-           sweep(s, STATEMENT_DATASET_SWEEP, &out->datasets, e) &&
-           sweep(s, STATEMENT_MODEL_SWEEP, &out->models, e) &&
-           sweep(s, STATEMENT_ENVIRONMENT_SWEEP, &out->environments, e);
+    return sweep(s, "output_sweep", &out->outputs, e) && sweep(s, "prompt_sweep", &out->prompts, e) &&
+           sweep(s, "dataset_sweep", &out->datasets, e) && sweep(s, "model_sweep", &out->models, e) &&
+           sweep(s, "environment_sweep", &out->environments, e);
 }
 
 bool store_gc(Store *s, const int64_t *runs, int count, StoreGarbage *out, Error *e) {

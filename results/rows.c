@@ -54,6 +54,13 @@ Rows *rows_open(Store *s, const char *sql, Error *e) {
     return r;
 }
 
+Rows *rows_named(Store *s, const char *file, const char *name, Error *e) {
+    char *sql = sql_named(file, name);
+    Rows *r = rows_open(s, sql, e);
+    mem_free(sql);
+    return r;
+}
+
 void rows_bind_int(Rows *r, int at, int64_t value) { sql_bind(r->statement, at, of_int(value)); }
 void rows_bind_real(Rows *r, int at, double value) { sql_bind(r->statement, at, of_real(value)); }
 void rows_bind_text(Rows *r, int at, const char *value) { sql_bind(r->statement, at, of_text(value)); }

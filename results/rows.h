@@ -15,6 +15,9 @@ typedef struct Rows Rows;
 // NULL with e filled: wrong SQL (ERROR_INPUT, with SQLite's own words), several statements, one that writes.
 Rows *rows_open(Store *s, const char *sql, Error *e);
 
+// The same with the text under "-- name: NAME" of a file of queries.
+Rows *rows_named(Store *s, const char *file, const char *name, Error *e);
+
 // Parameters from 1; before the first rows_next. A text must live until rows_end.
 void rows_bind_int(Rows *r, int at, int64_t value);
 void rows_bind_real(Rows *r, int at, double value);

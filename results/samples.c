@@ -3,8 +3,8 @@
 #include "engine/base/memory.h"
 #include "engine/base/file.h"
 #include "engine/base/text.h"
+#include "results/row.h"
 #include "results/rows.h"
-#include "results/sql.h"
 
 #include <limits.h>
 
@@ -31,9 +31,9 @@ static bool add_output(Store *s, const StoreOutput *o, const unsigned char *ids,
     bool ok = sha256_bytes(text_get(&all), all.length, hash, e);
     text_release(&all);
     Value text = {.type = o->text ? VALUE_TEXT : VALUE_NULL, .bytes = o->text, .i = o->text_bytes};
-    ok = ok && sql_find(s, STATEMENT_OUTPUT_FIND, VALUES(of_text(hash)), id, &found, e);
+    ok = ok && sql_find(s, "output_find", VALUES(of_text(hash)), id, &found, e);
     if (!ok || found) return ok;
-    ok = sql_run(s, STATEMENT_OUTPUT_ADD,
+    ok = sql_run(s, "output_add",
                  VALUES(of_text(hash), of_blob(ids, n), of_int(o->count), text,
                         of_count(o->text ? o->text_bytes : -1), of_measure(o->repeated), of_int(o->looping)),
                  e);
@@ -66,10 +66,8 @@ static bool is_plain(const StoreStep *t, int layers, int *head) {
 static bool add_passes(Store *s, int64_t sample, int number, const StoreStep *t, Error *e) {
     for (int i = 0; i < t->pass_count; i++) {
         const StorePass *p = &t->passes[i];
-        if (!sql_run(s, STATEMENT_PASS_ADD,
-                     VALUES(of_int(sample), of_int(number), of_int(i), of_int(p->model), of_int(p->a),
-                            of_int(p->b), of_int(p->rows), of_int(p->context), of_int(p->count)),
-                     e))
+        if (!row_insert(s, ROW_PASS, VALUES(of_int(sample), of_int(number), of_int(i), of_int(p->model)), p,
+                        e))
             return false;
     }
     return true;
@@ -77,9 +75,9 @@ static bool add_passes(Store *s, int64_t sample, int number, const StoreStep *t,
 
 static bool source_id(Store *s, const char *name, int64_t *id, Error *e) {
     bool found = false;
-    if (!sql_find(s, STATEMENT_SOURCE_FIND, VALUES(of_text(name)), id, &found, e)) return false;
+    if (!sql_find(s, "source_find", VALUES(of_text(name)), id, &found, e)) return false;
     if (found) return true;
-    if (!sql_run(s, STATEMENT_SOURCE_ADD, VALUES(of_text(name)), e)) return false;
+    if (!sql_run(s, "source_name", VALUES(of_text(name)), e)) return false;
     *id = sql_last_id(s);
     return true;
 }
@@ -93,10 +91,9 @@ static bool add_sources(Store *s, int64_t sample, int number, const StoreStep *t
         int64_t id;
         if (q->rows == 0) continue;
         if (!source_id(s, q->name, &id, e) ||
-            !sql_run(s, STATEMENT_STEP_SOURCE_ADD,
-                     VALUES(of_int(sample), of_int(number), of_int(id), of_int(q->rows), of_int(q->length),
-                            of_int(q->rank), of_int(i == best && q->length > 0)),
-                     e))
+            !row_insert(
+                s, ROW_SOURCE,
+                VALUES(of_int(sample), of_int(number), of_int(id), of_int(i == best && q->length > 0)), q, e))
             return false;
     }
     return true;
@@ -105,47 +102,28 @@ static bool add_sources(Store *s, int64_t sample, int number, const StoreStep *t
 static bool add_step(Store *s, int64_t sample, int number, int layers, const StoreStep *t, Error *e) {
     int head;
     bool plain = is_plain(t, layers, &head);
-    return sql_run(s, STATEMENT_STEP_ADD,
-                   VALUES(of_int(sample), of_int(number), of_int(t->kind), of_count(t->context),
-                          of_count(t->rows), of_count(t->asked), of_count(t->depth), of_count(t->candidates),
-                          of_count(t->probes), of_count(t->drafted), of_count(t->tried), of_int(t->accepted),
-                          of_int(t->emitted), of_blob(t->matches, (size_t)t->match_bytes), of_count(t->pool),
-                          t->pool < 0 ? of_count(-1) : of_int(t->pool_hits),
-                          plain ? of_int(head) : of_count(-1), of_ns(t->propose_s), of_ns(t->forward_s),
-                          of_ns(t->verify_s), of_ns(t->observe_s), of_ns(t->device_s)),
-                   e) &&
-           (t->sequences < 1 || sql_run(s, STATEMENT_BATCH_ADD,
-                                        VALUES(of_int(sample), of_int(number), of_int(t->shared_run),
-                                               of_int(t->sequences), of_ns(t->latency_s)),
-                                        e)) &&
+    StoreStep row = *t;
+    if (row.pool < 0) row.pool_hits = -1;
+    return row_insert(s, ROW_STEP,
+                      VALUES(of_int(sample), of_int(number), of_int(t->kind),
+                             of_blob(t->matches, (size_t)t->match_bytes),
+                             plain ? of_int(head) : of_count(-1)),
+                      &row, e) &&
+           (t->sequences < 1 ||
+            row_insert(s, ROW_BATCH, VALUES(of_int(sample), of_int(number), of_int(t->shared_run)), t, e)) &&
            (plain || add_passes(s, sample, number, t, e)) && add_sources(s, sample, number, t, e);
 }
 
 // --- samples ---------------------------------------------------------------------------------------------
 
-typedef struct {
-    int64_t filling, accepted, rows, asked, drafted, tried; // below 0: unknown for some step
-    double propose_s, forward_s, verify_s, observe_s, device_s;
-} Sums;
-
-static void add_number(int64_t *sum, int x) { *sum = *sum < 0 || x < 0 ? -1 : *sum + x; }
-static void add_time(double *sum, double x) { *sum = *sum < 0 || x < 0 ? -1 : *sum + x; }
-
-static Sums sum_steps(const StoreSample *x) {
-    if (!x->steps) return (Sums){0, 0, -1, -1, -1, -1, -1, -1, -1, -1, -1};
-    Sums t = {.device_s = x->step_count ? 0 : -1};
-    for (const StoreStep *p = x->steps; p < x->steps + x->step_count; p++) {
-        t.filling += p->kind == STORE_FILLING;
-        t.accepted += p->accepted;
-        add_number(&t.rows, p->rows);
-        add_number(&t.asked, p->asked);
-        add_number(&t.drafted, p->drafted);
-        add_number(&t.tried, p->tried);
-        add_time(&t.propose_s, p->propose_s);
-        add_time(&t.forward_s, p->forward_s);
-        add_time(&t.verify_s, p->verify_s);
-        add_time(&t.observe_s, p->observe_s);
-        add_time(&t.device_s, p->device_s);
+static StoreSums sum_steps(const StoreSample *x) {
+    StoreSums t;
+    row_unknown(ROW_SUMS, &t);
+    if (x->steps) t = (StoreSums){.device_s = x->step_count ? 0 : -1};
+    t.steps = x->step_count;
+    for (int i = 0; x->steps && i < x->step_count; i++) {
+        t.filling_steps += x->steps[i].kind == STORE_FILLING;
+        row_add(&t, &x->steps[i]);
     }
     return t;
 }
@@ -153,11 +131,12 @@ static Sums sum_steps(const StoreSample *x) {
 static bool add_sample_row(Store *s, const StoreSample *x, int64_t *id, Error *e) {
     int64_t output, there;
     bool found = false;
-    Sums t = sum_steps(x);
-    bool timed = t.device_s >= 0;
+    StoreSums sums = sum_steps(x);
+    StoreSample row = *x;
+    if (sums.device_s < 0) row.device_head_s = row.device_commit_s = -1;
     int flags = x->flags | (x->divergence ? FLAG_DIVERGED : 0);
-    if (!sql_find(s, STATEMENT_SAMPLE_FIND, VALUES(of_int(x->point), of_int(x->pass), of_int(x->prompt)),
-                  &there, &found, e))
+    if (!sql_find(s, "sample_find", VALUES(of_int(x->point), of_int(x->pass), of_int(x->prompt)), &there,
+                  &found, e))
         return false;
     if (found)
         return error_input(
@@ -165,40 +144,32 @@ static bool add_sample_row(Store *s, const StoreSample *x, int64_t *id, Error *e
             "store '%s': prompt %lld of pass %d of point %lld is there already: does another process "
             "run this?",
             s->path, (long long)x->prompt, x->pass, (long long)x->point);
-    bool ok = find_or_add_output(s, x->output, &output, e) &&
-              sql_run(s, STATEMENT_SAMPLE_ADD,
-                      VALUES(of_int(x->point), of_int(x->pass), of_int(x->prompt), of_int(x->attempt),
-                             of_id(output), of_int(x->position), of_real(x->started), of_int(flags),
-                             of_int(x->prompt_tokens), of_int(x->tokens), of_int(x->step_count),
-                             of_int(x->prefill_tokens), of_int(x->prefill_steps), of_int(t.filling),
-                             of_count(t.rows), of_count(t.asked), of_count(t.drafted), of_int(t.accepted),
-                             of_count(t.tried), of_ns(x->prefill_s), of_ns(x->decode_s), of_ns(t.propose_s),
-                             of_ns(t.forward_s), of_ns(t.verify_s), of_ns(t.observe_s), of_ns(t.device_s),
-                             of_ns(timed ? x->device_head_s : -1), of_ns(timed ? x->device_commit_s : -1)),
-                      e);
+    if (!find_or_add_output(s, x->output, &output, e)) return false;
+    Value values[ROW_MOST] = {of_int(x->point), of_int(x->pass),     of_int(x->prompt),   of_int(x->attempt),
+                              of_id(output),    of_int(x->position), of_real(x->started), of_int(flags)};
+    int count = 8;
+    row_values(ROW_SAMPLE, &row, values, &count);
+    row_values(ROW_SUMS, &sums, values, &count);
+    bool ok = sql_run(s, "sample_add", values, count, e);
     *id = sql_last_id(s);
     return ok;
 }
 
 static bool add_sums(Store *s, const StoreSample *x, int64_t id, Error *e) {
     const StoreDivergence *d = x->divergence;
-    return sql_run(s, STATEMENT_SUM_ACCEPT, VALUES(of_int(id)), e) &&
-           sql_run(s, STATEMENT_SUM_SOURCE, VALUES(of_int(id)), e) &&
-           sql_run(s, STATEMENT_SUM_RANK, VALUES(of_int(id)), e) &&
-           (!d || sql_run(s, STATEMENT_DIVERGENCE_ADD,
-                          VALUES(of_int(id), of_int(d->position), of_int(d->wanted), of_int(d->got),
-                                 of_real(d->margin)),
-                          e));
+    return sql_run(s, "sum_accept", VALUES(of_int(id)), e) &&
+           sql_run(s, "sum_source", VALUES(of_int(id)), e) && sql_run(s, "sum_rank", VALUES(of_int(id)), e) &&
+           (!d || row_insert(s, ROW_DIVERGENCE, VALUES(of_int(id)), d, e));
 }
 
 static bool add_sample(Store *s, const StoreSample *x, Error *e) {
     int64_t id, layers;
-    if (!sql_find(s, STATEMENT_LAYERS_OF, VALUES(of_int(x->point)), &layers, NULL, e) ||
+    if (!sql_find(s, "layers_of", VALUES(of_int(x->point)), &layers, NULL, e) ||
         !add_sample_row(s, x, &id, e))
         return false;
     for (int i = 0; x->steps && i < x->step_count; i++)
         if (!add_step(s, id, i, (int)layers, &x->steps[i], e)) return false;
-    return add_sums(s, x, id, e) && sql_run(s, STATEMENT_ESTIMATES_DROP, VALUES(of_int(x->point)), e);
+    return add_sums(s, x, id, e) && sql_run(s, "estimates_drop", VALUES(of_int(x->point)), e);
 }
 
 bool store_samples(Store *s, const StoreSample *samples, int count, Error *e) {
@@ -212,8 +183,7 @@ bool store_samples(Store *s, const StoreSample *samples, int count, Error *e) {
 
 bool store_done(Store *s, int64_t point, int pass, int64_t prompt, bool *done, Error *e) {
     int64_t id;
-    return sql_find(s, STATEMENT_SAMPLE_FIND, VALUES(of_int(point), of_int(pass), of_int(prompt)), &id, done,
-                    e);
+    return sql_find(s, "sample_find", VALUES(of_int(point), of_int(pass), of_int(prompt)), &id, done, e);
 }
 
 // Decodes the blob of an output; one whose length is not a multiple of 4 is damaged.
@@ -247,18 +217,16 @@ bool store_score(Store *s, int64_t point, int pass, int64_t prompt, const char *
     int64_t output;
     bool found = false;
     if (!sql_enter(s, e)) return false;
-    bool ok = sql_find(s, STATEMENT_OUTPUT_OF, VALUES(of_int(point), of_int(pass), of_int(prompt)), &output,
-                       &found, e) &&
-              (found || error_input(e, "store '%s': no output is kept of this sample, so it has no %s",
-                                    s->path, metric)) &&
-              sql_run(s, STATEMENT_SCORE_SET,
-                      VALUES(of_int(output), of_int(prompt), of_text(metric), of_real(value)), e);
+    bool ok =
+        sql_find(s, "output_of", VALUES(of_int(point), of_int(pass), of_int(prompt)), &output, &found, e) &&
+        (found ||
+         error_input(e, "store '%s': no output is kept of this sample, so it has no %s", s->path, metric)) &&
+        sql_run(s, "score_set", VALUES(of_int(output), of_int(prompt), of_text(metric), of_real(value)), e);
     return sql_leave(s, ok, e);
 }
 
 bool store_flag(Store *s, int64_t point, int pass, int64_t prompt, int flags, Error *e) {
     if (!sql_enter(s, e)) return false;
-    bool ok =
-        sql_run(s, STATEMENT_FLAG_ADD, VALUES(of_int(point), of_int(pass), of_int(prompt), of_int(flags)), e);
+    bool ok = sql_run(s, "flag_add", VALUES(of_int(point), of_int(pass), of_int(prompt), of_int(flags)), e);
     return sql_leave(s, ok, e);
 }

@@ -9,29 +9,7 @@
 
 struct sqlite3;
 struct sqlite3_stmt;
-
-// The statements, prepared once; sql.c has their text.
-// clang-format off
-typedef enum {
-    STATEMENT_VIEWS_SAME, STATEMENT_VIEWS_SET, STATEMENT_RUN_FIND, STATEMENT_RUN_ADD, STATEMENT_CONTENT_ADD,
-    STATEMENT_ENVIRONMENT_FIND, STATEMENT_ENVIRONMENT_ADD, STATEMENT_ATTEMPT_ADD, STATEMENT_ATTEMPT_END,
-    STATEMENT_READING_ADD, STATEMENT_MODEL_FIND, STATEMENT_MODEL_ADD, STATEMENT_DATASET_FIND,
-    STATEMENT_DATASET_ADD, STATEMENT_PROMPT_FIND, STATEMENT_PROMPT_ADD, STATEMENT_POINT_FIND,
-    STATEMENT_POINT_ADD, STATEMENT_POINT_RENEW, STATEMENT_PARAM_ADD, STATEMENT_LAYERS_OF,
-    STATEMENT_SAMPLE_FIND, STATEMENT_SAMPLE_ADD, STATEMENT_STEP_ADD, STATEMENT_PASS_ADD, STATEMENT_BATCH_ADD,
-    STATEMENT_SOURCE_FIND, STATEMENT_SOURCE_ADD, STATEMENT_STEP_SOURCE_ADD, STATEMENT_SUM_ACCEPT,
-    STATEMENT_SUM_SOURCE, STATEMENT_SUM_RANK, STATEMENT_DIVERGENCE_ADD, STATEMENT_OUTPUT_FIND,
-    STATEMENT_OUTPUT_ADD, STATEMENT_OUTPUT_OF, STATEMENT_ESTIMATES_DROP, STATEMENT_ESTIMATE_SET,
-    STATEMENT_FIT_ADD, STATEMENT_FIT_POINTS, STATEMENT_FIT_ESTIMATE, STATEMENT_SCORE_SET,
-    STATEMENT_ONE_OFF_SET, STATEMENT_SURFACE_ADD, STATEMENT_FAILURE_ADD, STATEMENT_FLAG_ADD,
-    STATEMENT_RUN_DELETE, STATEMENT_OUTPUT_SWEEP, STATEMENT_PROMPT_SWEEP, STATEMENT_DATASET_SWEEP,
-    STATEMENT_MODEL_SWEEP, STATEMENT_ENVIRONMENT_SWEEP, STATEMENT_IMPORT_RUN, STATEMENT_IMPORT_MODEL,
-    STATEMENT_IMPORT_DATASET, STATEMENT_IMPORT_START, STATEMENT_IMPORT_FAILURE, STATEMENT_IMPORT_NUMBER,
-    STATEMENT_IMPORT_BASELINE, STATEMENT_IMPORT_BASELINES, STATEMENT_IMPORT_PART, STATEMENT_ATTACH,
-    STATEMENT_DETACH,
-    STATEMENTS
-} StatementId;
-// clang-format on
+struct StoreRow;
 
 // The state of a file when it was opened.
 typedef struct StoreFile {
@@ -41,9 +19,16 @@ typedef struct StoreFile {
     struct timespec changed;
 } StoreFile;
 
+// A statement, prepared when it is first used.
+typedef struct Statement {
+    const char *name;
+    struct sqlite3_stmt *prepared;
+} Statement;
+
 struct Store {
     struct sqlite3 *db;
-    struct sqlite3_stmt *prepared[STATEMENTS]; // NULL until first used
+    Statement *statements; // (statement_count)
+    size_t statement_count, statement_capacity;
     char *path;
     const char *vfs;      // used while opening
     uint32_t file_system; // by statfs; 0: asked when needed
@@ -92,10 +77,17 @@ Value of_text(const char *text);
 
 #define VALUES(...) (const Value[]){__VA_ARGS__}, (int)(sizeof((const Value[]){__VA_ARGS__}) / sizeof(Value))
 
-// Runs a statement that returns no rows.
-bool sql_run(Store *s, StatementId id, const Value *values, int count, Error *e);
+// The text under the line "-- name: NAME" of a file of statements, with lists of columns in place of braces
+// (row.h). For mem_free.
+char *sql_named(const char *file, const char *name);
+
+// Runs a statement of statements.sql, a literal's name, that returns no rows.
+bool sql_run(Store *s, const char *name, const Value *values, int count, Error *e);
+// Runs the INSERT of a row (row.h): values of its keys, then of its columns.
+bool sql_insert(Store *s, const struct StoreRow *row, const Value *values, int count, Error *e);
 // *out: the first column of the first row; 0 without a row. *found (may be NULL): whether there was one.
-bool sql_find(Store *s, StatementId id, const Value *values, int count, int64_t *out, bool *found, Error *e);
+bool sql_find(Store *s, const char *name, const Value *values, int count, int64_t *out, bool *found,
+              Error *e);
 int64_t sql_last_id(const Store *s); // of the last row inserted
 int sql_changes(const Store *s);     // rows that the last statement changed
 bool sql_script(Store *s, const char *script, Error *e);
@@ -138,8 +130,5 @@ int sql_functions(struct sqlite3 *db);
 
 // --- environments ---------------------------------------------------------------------------------------
 
-enum { STORE_ENVIRONMENT_VALUES = 27 };
-extern const char *const store_environment_columns[STORE_ENVIRONMENT_VALUES];
-
-// Finds the environment of these values, or adds it.
-bool store_environment(Store *s, const Value values[STORE_ENVIRONMENT_VALUES], int64_t *id, Error *e);
+// Finds the environment of these values, those of row.c's table, or adds it.
+bool store_environment(Store *s, const Value *values, int count, int64_t *id, Error *e);

@@ -18,6 +18,7 @@
 --   point_batch      of points with a batch: tokens a second of all sequences, and what one waits for a token
 --   point_ridge      bits of the model's weights, sequences that share a step, and the label without the latter
 --   fitted           Lookahead's law as it was fitted to a run's points: alpha and f
+--   point_described  a point as exports describe it
 --   newest_point     points of the newest run of a name   newest_prompt  their prompts: what claims compare
 --
 -- The baseline of a point is that of point.baseline_id; an autoregressive point without one is a baseline, and its speedups
@@ -264,6 +265,13 @@ GROUP BY point_id, metric;
 CREATE VIEW point_setting AS
 SELECT point_id, run_id, method, section, name, value
 FROM point_param JOIN point ON point.id = point_id;
+
+-- A point in words and numbers that hold in other stores, too.
+CREATE VIEW point_described AS
+SELECT p.id AS point_id, p.run_id, m.name AS model, d.name AS dataset, method, label, temperature, layers, p.number AS point,
+       p.hash AS hash, decoder, skipped, (SELECT number FROM point AS b WHERE b.id = p.baseline_id) AS baseline,
+       (SELECT number FROM point AS b WHERE b.id = p.same_path_id) AS same_path, m.hash AS model_hash, d.hash AS dataset_hash
+FROM point AS p JOIN model AS m ON m.id = p.model_id JOIN dataset AS d ON d.id = p.dataset_id;
 
 CREATE VIEW result AS
 SELECT p.id AS point_id, p.run_id, p.number, m.name AS model, m.stand_in, d.name AS dataset, p.method, p.decoder,

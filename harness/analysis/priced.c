@@ -7,6 +7,7 @@
 #include "engine/base/shipped.h"
 #include "engine/model/config.h"
 #include "harness/cli/version.h"
+#include "results/row.h"
 #include "results/rows.h"
 #include "simulate/statistics.h"
 
@@ -425,20 +426,12 @@ static bool add_model(Grid *g, const char *shape, int bits, Error *e) {
 static bool add_run(Grid *g, const char *on, int64_t *run, Error *e) {
     StoreRun r = {.hash = "", .kind = "surface", .name = on, .version = version_text()};
     StoreEnvironment environment = {.version = version_text(), .gpu = g->machine.name};
-    g->row = (StoreSurface){.kind = "step",
-                            .device = on,
-                            .cache = "viewed",
-                            .b = g->model.layers,
-                            .samples = 1,
-                            .deviation_s = -1,
-                            .floor_s = -1,
-                            .bytes = -1,
-                            .operations = -1,
-                            .drift = -1,
-                            .low_s = -1,
-                            .high_s = -1,
-                            .slowdown_low = -1,
-                            .slowdown_high = -1};
+    row_unknown(ROW_SURFACE, &g->row);
+    g->row.kind = "step";
+    g->row.device = on;
+    g->row.cache = "viewed";
+    g->row.a = 0, g->row.b = g->model.layers;
+    g->row.samples = 1;
     return store_run(g->store, &r, run, NULL, e) &&
            store_attempt(g->store, *run, 0, NULL, &environment, &g->row.attempt, e) &&
            store_attempt_end(g->store, g->row.attempt, "done", e);

@@ -2,7 +2,7 @@
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"
-#include "results/fit.h"
+#include "results/row.h"
 #include "results/rows.h"
 #include "tests/support/filled_store.h"
 #include "tests/support/folder.h"
@@ -251,8 +251,44 @@ static void garbage_is_counted_with_the_log(void **state) {
     filled_close(&f);
 }
 
+// row.c and schema.sql have the same columns, and a difference either way is noticed.
+static void rows_describe_all_columns(void **state) {
+    static const char *const CHANGES[] = {"ALTER TABLE sample ADD COLUMN page_faults INTEGER",
+                                          "ALTER TABLE sample DROP COLUMN page_faults",
+                                          "ALTER TABLE surface DROP COLUMN drift"};
+    Error e = {0};
+    Store *s = store_open(folder_path(*state, "a.db"), STORE_TRIAL, NULL, &e);
+    if (!s) fail_msg("%s", e.text);
+    assert_true(row_check(s));
+    assert_true(sql_script(s, "DROP VIEW heat; DROP VIEW drifted; DROP VIEW surface_doubt", &e));
+    for (int i = 0; i < 3; i++) {
+        if (!sql_script(s, CHANGES[i], &e)) fail_msg("%s: %s", CHANGES[i], e.text);
+        if (row_check(s) != (i == 1)) fail_msg("%s: wanted %d, got %d", CHANGES[i], i == 1, i != 1);
+    }
+    store_close(s);
+}
+
+// A sum is unknown if a part is.
+static void unknown_parts_of_sums(void **state) {
+    StoreSums sums = {.rows = 0};
+    StoreStep steps[2];
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        row_unknown(ROW_STEP, &steps[i]);
+        steps[i].rows = 5 + i;
+        steps[i].accepted = 1;
+        steps[i].forward_s = 0.5;
+        steps[i].verify_s = i ? -1 : 0.5;
+        row_add(&sums, &steps[i]);
+    }
+    assert_true(sums.rows == 11 && sums.accepted == 2 && sums.drafted == -1);
+    assert_true(sums.forward_s == 1 && sums.verify_s == -1 && sums.device_s == -1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(rows_describe_all_columns, folder_setup, folder_teardown),
+        cmocka_unit_test(unknown_parts_of_sums),
         cmocka_unit_test_setup_teardown(counts, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(sums, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(unlike_passes, folder_setup, folder_teardown),

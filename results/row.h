@@ -1,0 +1,96 @@
+// Columns of the store's tables beside the structs they are written from (record.h). Statements, exports,
+// imports and merge.sql take their lists of columns from here: "{step}" in a .sql file of this folder is
+// "context, rows, ...", "{o.step}" the same of o, "{?step}" as many parameters.
+#pragma once
+#include "engine/base/text.h"
+#include "results/fit.h"
+#include "results/sql.h"
+
+#include <jansson.h>
+
+// The type of a field, and which of its values are unknown: NULL in the store.
+typedef enum {
+    COLUMN_TEXT,       // const char *
+    COLUMN_FLAG,       // bool
+    COLUMN_INT,        // int
+    COLUMN_COUNT,      // int; below 0: unknown
+    COLUMN_SOME,       // int; 0: unknown
+    COLUMN_LONG,       // int64_t
+    COLUMN_LONG_COUNT, // int64_t; below 0: unknown
+    COLUMN_ID,         // int64_t; 0: unknown
+    COLUMN_REAL,       // double; NAN: unknown
+    COLUMN_MEASURE,    // double; below 0: unknown
+    COLUMN_KNOWN,      // double; 0 and below: unknown
+    COLUMN_TIME,       // double, s; below 0: unknown; whole ns in the store
+    COLUMN_NS,         // the same, real ns
+} ColumnKind;
+
+typedef struct StoreColumn {
+    const char *name;
+    ColumnKind kind;
+    size_t at; // of the field in its struct
+} StoreColumn;
+
+// What a sample's steps add up to.
+typedef struct StoreSums {
+    int64_t steps, filling_steps, accepted, rows, asked, drafted, tried;
+    double propose_s, forward_s, verify_s, observe_s, device_s;
+} StoreSums;
+
+typedef enum {
+    ROW_CONTENT,
+    ROW_RUN,
+    ROW_ENVIRONMENT,
+    ROW_READING,
+    ROW_MODEL,
+    ROW_DATASET,
+    ROW_PROMPT,
+    ROW_POINT,
+    ROW_SAMPLE, // StoreSample
+    ROW_SUMS,   // StoreSums, of table sample as well
+    ROW_STEP,
+    ROW_BATCH,
+    ROW_PASS,
+    ROW_SOURCE,
+    ROW_DIVERGENCE,
+    ROW_SURFACE,
+    ROW_ESTIMATE,
+    ROW_FIT,
+    ROW_FIT_ESTIMATE,
+    ROW_KINDS
+} RowId;
+
+typedef struct StoreRow {
+    const char *name, *table; // name: in braces
+    const char
+        *keys;       // "a, b": columns that aren't in the struct, in the order in which row_insert takes them
+    const char *end; // of the INSERT; may be NULL
+    bool replaces;   // INSERT OR REPLACE
+    const StoreColumn *columns; // (count)
+    int count;
+} StoreRow;
+
+extern const StoreRow store_rows[ROW_KINDS];
+
+enum { ROW_MOST = 40 }; // values of a statement
+
+// Sets every field that can be unknown to that, and the others to 0.
+void row_unknown(RowId id, void *row);
+
+// Appends the row's values behind *count others, at most ROW_MOST.
+void row_values(RowId id, const void *row, Value *values, int *count);
+
+bool row_insert(Store *s, RowId id, const Value *keys, int key_count, const void *row, Error *e);
+
+// Takes the columns that the object has; in JSON a time's key ends in _s. Fields without a key stay as they are.
+bool row_from_json(RowId id, const json_t *object, void *row, const char *place, Error *e);
+
+// Adds each number of the step to the sum of its name; a sum is unknown if a part is.
+void row_add(StoreSums *sums, const StoreStep *step);
+
+// Appends the SQL with lists of columns in place of braces; the text of the row's INSERT.
+void row_expand(const char *sql, Text *out);
+void row_insert_text(const StoreRow *row, Text *out);
+
+// Whether this file describes all columns of the tables that schema.sql makes, and no others.
+bool row_check(Store *s);
