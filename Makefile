@@ -76,8 +76,10 @@ $(BUILD)/datasets/known.o: datasets/sources.tsv $(wildcard datasets/small/*.json
 $(BUILD)/results/open.o: $(addprefix results/,schema.sql views.sql sums.sql)
 $(BUILD)/plots/figures.o $(BUILD)/plots/caption.o $(BUILD)/plots/page.o $(BUILD)/plots/plot.o $(BUILD)/plots/report.o: $(wildcard plots/figures/* plots/report/*)
 $(BUILD)/results/sql.o: results/statements.sql
-$(BUILD)/results/transfer.o: results/merge.sql results/transfer.sql
-$(addprefix $(BUILD)/,harness/analysis/stored.o harness/papers/match.o): $(BUILD)/%.o: %.sql
+$(BUILD)/results/rows.o: results/narrow.sql
+$(BUILD)/results/transfer.o: results/merge.sql
+$(BUILD)/harness/analysis/stored.o: harness/analysis/stored_points.sql harness/analysis/tasks.sql
+$(patsubst %.sql,$(BUILD)/%.o,$(wildcard results/transfer.sql harness/*/*.sql)): $(BUILD)/%.o: %.sql
 $(BUILD)/results/published.o: $(wildcard results/published/*.tsv)
 $(BUILD)/harness/papers/catalogue.o: configs/catalogue.tsv configs/claims.tsv
 $(BUILD)/tests/support/prices.o: results/prices.tsv

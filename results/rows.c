@@ -3,6 +3,7 @@
 #include "results/rows.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/shipped.h"
 #include "engine/base/text.h"
 #include "results/sql.h"
 
@@ -54,19 +55,25 @@ Rows *rows_open(Store *s, const char *sql, Error *e) {
     return r;
 }
 
-Rows *rows_named(Store *s, const char *file, const char *name, Error *e) {
+Rows *rows_named(Store *s, const char *file, const char *name, int64_t first, Error *e) {
     char *sql = sql_named(file, name);
     Rows *r = rows_open(s, sql, e);
+    if (r && rows_parameters(r) > 0) rows_bind_int(r, 1, first);
     mem_free(sql);
     return r;
 }
 
-void rows_bind_int(Rows *r, int at, int64_t value) { sql_bind(r->statement, at, of_int(value)); }
-void rows_bind_real(Rows *r, int at, double value) { sql_bind(r->statement, at, of_real(value)); }
-void rows_bind_text(Rows *r, int at, const char *value) { sql_bind(r->statement, at, of_text(value)); }
+static void bind(Rows *r, int at, Value value) {
+    if (r) sql_bind(r->statement, at, value);
+}
+
+void rows_bind_int(Rows *r, int at, int64_t value) { bind(r, at, of_int(value)); }
+void rows_bind_real(Rows *r, int at, double value) { bind(r, at, of_real(value)); }
+void rows_bind_text(Rows *r, int at, const char *value) { bind(r, at, of_text(value)); }
 int rows_parameters(const Rows *r) { return sqlite3_bind_parameter_count(r->statement); }
 
 bool rows_next(Rows *r) {
+    if (!r) return false;
     assert(r->statement && (r->ended || r->failed.kind == ERROR_NONE));
     if (r->ended) return false;
     int code = sqlite3_step(r->statement);
@@ -120,14 +127,23 @@ const void *rows_blob(const Rows *r, int column, size_t *size) {
     return bytes;
 }
 
-bool rows_one_int(Store *s, const char *sql, int64_t parameter, int64_t *out, Error *e) {
-    Rows *r = rows_open(s, sql, e);
-    if (!r) return false;
-    if (rows_parameters(r) > 0) rows_bind_int(r, 1, parameter);
+static bool one_int(Rows *r, int64_t *out, Error *e) {
     bool there = rows_next(r);
     if (there) *out = rows_int(r, 0);
     return rows_end(r, true, e) && there;
 }
+
+bool rows_one_int(Store *s, const char *sql, int64_t parameter, int64_t *out, Error *e) {
+    Rows *r = rows_open(s, sql, e);
+    if (r && rows_parameters(r) > 0) rows_bind_int(r, 1, parameter);
+    return one_int(r, out, e);
+}
+
+bool rows_named_int(Store *s, const char *file, const char *name, int64_t first, int64_t *out, Error *e) {
+    return one_int(rows_named(s, file, name, first, e), out, e);
+}
+
+EMBED(results_narrow, "results/narrow.sql")
 
 // --- a part of the store ---------------------------------------------------------------------------------
 
@@ -141,27 +157,11 @@ static void put_ids(Text *script, const char *table, const int64_t *ids, size_t 
 // file. If open.c made the views in memory, they exist already and are built on these.
 bool rows_narrow(Store *s, const int64_t *points, size_t point_count, const int64_t *models,
                  size_t model_count, Error *e) {
-    // A surface may have been measured of the same weights under another name.
-    static const char SAME[] =
-        "INSERT OR IGNORE INTO temp.chosen_model SELECT id FROM main.model WHERE hash IN"
-        " (SELECT hash FROM main.model WHERE id IN (SELECT id FROM temp.chosen_model));";
-    static const char VIEWS[] =
-        "CREATE TEMP VIEW point AS SELECT * FROM main.point WHERE id IN (SELECT id FROM temp.chosen);"
-        "CREATE TEMP VIEW IF NOT EXISTS result AS"
-        " SELECT * FROM main.result WHERE point_id IN (SELECT id FROM temp.chosen);"
-        "CREATE TEMP VIEW IF NOT EXISTS task_matrix AS SELECT m.* FROM main.task_matrix AS m"
-        " JOIN main.point AS p ON p.run_id = m.run_id AND p.number = m.point"
-        " WHERE p.id IN (SELECT id FROM temp.chosen);"
-        "CREATE TEMP VIEW surface AS"
-        " SELECT * FROM main.surface WHERE model_id IN (SELECT id FROM temp.chosen_model);"
-        "CREATE TEMP VIEW IF NOT EXISTS heat AS"
-        " SELECT * FROM main.heat WHERE model_id IN (SELECT id FROM temp.chosen_model);";
     Text script = {0};
     text_puts(&script, "PRAGMA query_only = OFF;");
     put_ids(&script, "chosen", points, point_count);
     put_ids(&script, "chosen_model", models, model_count);
-    text_puts(&script, SAME);
-    text_puts(&script, VIEWS);
+    text_puts(&script, results_narrow);
     text_printf(&script, "PRAGMA query_only = %s;", s->writable ? "OFF" : "ON");
     bool ok = sql_script(s, text_get(&script), e);
     text_release(&script);

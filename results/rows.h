@@ -15,16 +15,16 @@ typedef struct Rows Rows;
 // NULL with e filled: wrong SQL (ERROR_INPUT, with SQLite's own words), several statements, one that writes.
 Rows *rows_open(Store *s, const char *sql, Error *e);
 
-// The same with the text under "-- name: NAME" of a file of queries.
-Rows *rows_named(Store *s, const char *file, const char *name, Error *e);
+// The same with the text under the line "-- name: NAME" of a file of queries, and with ?1, if it has one, bound.
+Rows *rows_named(Store *s, const char *file, const char *name, int64_t first, Error *e);
 
-// Parameters from 1; before the first rows_next. A text must live until rows_end.
+// Parameters from 1; before the first rows_next. A text must live until rows_end. NULL, of a query that failed, is ignored.
 void rows_bind_int(Rows *r, int at, int64_t value);
 void rows_bind_real(Rows *r, int at, double value);
 void rows_bind_text(Rows *r, int at, const char *value); // NULL binds NULL
 int rows_parameters(const Rows *r);
 
-// False at the end and after a failure, and from then on; rows_end reports the failure.
+// False at the end, after a failure, from then on, and for NULL; rows_end reports the failure.
 bool rows_next(Rows *r);
 
 // Closes the query. True if `ok`, the caller's own result, is true and every requested row could be read.
@@ -42,6 +42,7 @@ const void *rows_blob(const Rows *r, int column, size_t *size);
 
 // The first value of the first row, for queries that have one. False also without a row.
 bool rows_one_int(Store *s, const char *sql, int64_t parameter, int64_t *out, Error *e);
+bool rows_named_int(Store *s, const char *file, const char *name, int64_t first, int64_t *out, Error *e);
 
 // Narrows the store to a subset of a run: from now on `point` and `result` hold only these points, `surface`
 // and `heat` only these models (ids), except in queries of main.point. The other views see everything, so the

@@ -128,19 +128,12 @@ bool store_export_jsonl(Store *s, const char *sql, int64_t run, FILE *out, Error
 
 // --- steps -----------------------------------------------------------------------------------------------
 
-// Opens a query of transfer.sql with its ?1 bound.
-static Rows *ask_named(Store *s, const char *name, int64_t first, Error *e) {
-    Rows *r = rows_named(s, results_transfer, name, e);
-    if (r) rows_bind_int(r, 1, first);
-    return r;
-}
-
 // The rows of a query of transfer.sql with parameters ?1 and ?2, as sparse objects that `each` may add to. NULL with e
 // filled.
 static json_t *rows_json(Store *s, const char *name, int64_t first, int64_t second,
                          bool (*each)(Store *s, int64_t sample, json_t *object, Error *e), Error *e) {
     json_t *list = json_array();
-    Rows *r = ask_named(s, name, first, e);
+    Rows *r = rows_named(s, results_transfer, name, first, e);
     if (r && rows_parameters(r) > 1) rows_bind_int(r, 2, second);
     bool ok = r != NULL;
     while (ok && rows_next(r)) {
@@ -172,7 +165,7 @@ static bool add_params(json_t *object, int64_t point, Store *s, Error *e) {
     json_t *params = json_object(), *settings = json_object();
     json_object_set_new(object, "params", params);
     json_object_set_new(object, "settings", settings);
-    Rows *r = ask_named(s, "params", point, e);
+    Rows *r = rows_named(s, results_transfer, "params", point, e);
     bool ok = r != NULL;
     while (ok && rows_next(r)) {
         const char *section = rows_text(r, 0);
@@ -212,9 +205,9 @@ static void add_text(json_t *sample, const Rows *r, int column) {
 }
 
 static bool add_scores(Store *s, json_t *sample, int64_t id, Error *e) {
-    Rows *r = ask_named(s, "scores", id, e);
+    Rows *r = rows_named(s, results_transfer, "scores", id, e);
     json_t *scores = json_object();
-    bool ok = r != NULL;
+    bool ok = true;
     while (ok && rows_next(r)) ok = set_key(s, scores, rows_text(r, 0), value_json(r, 1), e);
     if (json_object_size(scores)) json_object_set(sample, "scores", scores);
     json_decref(scores);
@@ -261,9 +254,9 @@ static bool add_to_start(Store *s, int64_t run, json_t *start, Error *e) {
 }
 
 static bool add_to_point(Store *s, int64_t run, json_t *point, Error *e) {
-    int64_t id = json_integer_value(json_object_get(point, "id"));
+    int64_t id = json_integer_value(json_object_get(point, "point_id"));
     (void)run;
-    json_object_del(point, "id");
+    json_object_del(point, "point_id");
     return add_params(point, id, s, e) && add_list(point, "once", rows_json(s, "once", id, 0, NULL, e)) &&
            add_list(point, "failures", rows_json(s, "failures", id, 0, NULL, e));
 }
@@ -291,7 +284,7 @@ static json_t *run_json(Store *s, int64_t run, Error *e) {
 bool store_export_steps(Store *s, int64_t run, FILE *out, Error *e) {
     json_t *all = run_json(s, run, e);
     if (!all) return false;
-    Rows *r = ask_named(s, "samples", run, e);
+    Rows *r = rows_named(s, results_transfer, "samples", run, e);
     bool ok = r != NULL;
     while (ok && rows_next(r)) ok = export_sample(s, r, &all, out, e);
     ok = rows_end(r, ok, e);
@@ -336,8 +329,8 @@ static void begin_answer(Answer *a, const Rows *r) {
 }
 
 static bool add_lengths(Store *s, const Answer *a, int64_t sample, Error *e) {
-    Rows *r = ask_named(s, "lengths", sample, e);
-    while (r && rows_next(r)) json_array_append_new(a->lengths, json_integer(rows_int(r, 0)));
+    Rows *r = rows_named(s, results_transfer, "lengths", sample, e);
+    while (rows_next(r)) json_array_append_new(a->lengths, json_integer(rows_int(r, 0)));
     return rows_end(r, true, e);
 }
 
@@ -360,7 +353,7 @@ static bool end_answer(Answer *a, FILE *out, int *lines, Error *e) {
 
 bool store_export_specbench(Store *s, int64_t point, int pass, FILE *out, int *lines, Error *e) {
     Answer a = {.line = NULL};
-    Rows *r = ask_named(s, "answers", point, e);
+    Rows *r = rows_named(s, results_transfer, "answers", point, e);
     *lines = 0;
     if (!r) return false;
     rows_bind_int(r, 2, pass);
@@ -378,8 +371,8 @@ bool store_export_specbench(Store *s, int64_t point, int pass, FILE *out, int *l
 // --- merge ----------------------------------------------------------------------------------------------
 
 static bool count_merged(Store *s, StoreMerged *out, Error *e) {
-    Rows *r = rows_named(s, results_transfer, "merged", e);
-    if (r && rows_next(r))
+    Rows *r = rows_named(s, results_transfer, "merged", 0, e);
+    if (rows_next(r))
         *out = (StoreMerged){.runs = rows_int(r, 0),
                              .samples = rows_int(r, 1),
                              .differ = rows_int(r, 2),

@@ -52,19 +52,17 @@ SELECT {dataset} FROM dataset WHERE id IN (SELECT dataset_id FROM point WHERE ru
 SELECT id, environment_id, argv, started, ended, result FROM attempt WHERE run_id = ?1 ORDER BY id
 
 -- name: points
-SELECT point_id AS id, model, dataset, method, label, temperature, layers, point, hash, decoder, skipped, baseline,
-       same_path, model_hash, dataset_hash
-FROM point_described WHERE run_id = ?1 ORDER BY point
+SELECT d.* FROM point JOIN point_described AS d ON d.point_id = point.id
+WHERE point.run_id = ?1 ORDER BY point.number
 
 -- name: samples
--- The first four are not exported as they are.
-SELECT sample.id AS sample_id, d.point_id AS point_id, ids, text, model, dataset, method, label, temperature, layers, point,
-       d.hash AS hash, decoder, skipped, baseline, same_path, model_hash, dataset_hash, pass, prompt.number AS prompt, turn,
-       prompt.name AS name, task, started, position, flags, {sample.sample}, repeated, looping,
-       (SELECT count(*) FROM attempt AS a WHERE a.run_id = d.run_id AND a.id < attempt_id) AS start
-FROM point_described AS d JOIN sample ON sample.point_id = d.point_id JOIN prompt ON prompt.id = prompt_id
-LEFT JOIN output ON output.id = output_id
-WHERE run_id = ?1 ORDER BY point, pass, prompt.number, turn
+-- The first four are not exported as they are. `point` may be narrowed to some (rows.h), a view of the file is not.
+SELECT sample.id AS sample_id, point.id AS point_id, ids, text, d.*, pass, prompt.number AS prompt, turn, prompt.name AS name,
+       task, started, position, flags, {sample.sample}, repeated, looping,
+       (SELECT count(*) FROM attempt AS a WHERE a.run_id = point.run_id AND a.id < attempt_id) AS start
+FROM point JOIN point_described AS d ON d.point_id = point.id JOIN sample ON sample.point_id = point.id
+JOIN prompt ON prompt.id = prompt_id LEFT JOIN output ON output.id = output_id
+WHERE point.run_id = ?1 ORDER BY point.number, pass, prompt.number, turn
 
 -- name: lengths
 SELECT emitted FROM step WHERE sample_id = ?1 ORDER BY number

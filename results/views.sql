@@ -18,7 +18,7 @@
 --   point_batch      of points with a batch: tokens a second of all sequences, and what one waits for a token
 --   point_ridge      bits of the model's weights, sequences that share a step, and the label without the latter
 --   fitted           Lookahead's law as it was fitted to a run's points: alpha and f
---   point_described  a point as exports describe it
+--   point_described  a point as exports describe it   lookahead_point  its parameters where the method is Lookahead
 --   newest_point     points of the newest run of a name   newest_prompt  their prompts: what claims compare
 --
 -- The baseline of a point is that of point.baseline_id; an autoregressive point without one is a baseline, and its speedups
@@ -268,10 +268,28 @@ FROM point_param JOIN point ON point.id = point_id;
 
 -- A point in words and numbers that hold in other stores, too.
 CREATE VIEW point_described AS
-SELECT p.id AS point_id, p.run_id, m.name AS model, d.name AS dataset, method, label, temperature, layers, p.number AS point,
+SELECT p.id AS point_id, m.name AS model, d.name AS dataset, method, label, temperature, layers, p.number AS point,
        p.hash AS hash, decoder, skipped, (SELECT number FROM point AS b WHERE b.id = p.baseline_id) AS baseline,
        (SELECT number FROM point AS b WHERE b.id = p.same_path_id) AS same_path, m.hash AS model_hash, d.hash AS dataset_hash
 FROM point AS p JOIN model AS m ON m.id = p.model_id JOIN dataset AS d ON d.id = p.dataset_id;
+
+-- Points of Lookahead: N, W and G as they were given, unless a preset replaces them; dropped: whether the bonus token is; same: the
+-- parameters that points of one set share, so without these three, and without those that change neither S nor acceptance.
+CREATE VIEW lookahead_point AS
+SELECT p.id AS point_id, n.value AS N, w.value AS W, g.value AS G, preset.value AS preset,
+       mode.value = 'reference' OR bonus.value = 'drop' AS dropped,
+       (SELECT group_concat(name || '=' || value, ' ') FROM (
+            SELECT name, value FROM point_param AS q
+            WHERE q.point_id = p.id AND (section <> 'hardware' OR name = 'max_rows')
+                AND name NOT IN ('N', 'W', 'G', 'preset', 'ranks', 'mode', 'seed') ORDER BY section DESC, name)) AS same
+FROM point AS p
+LEFT JOIN point_param AS n ON n.point_id = p.id AND n.section = 'method' AND n.name = 'N'
+LEFT JOIN point_param AS w ON w.point_id = p.id AND w.section = 'method' AND w.name = 'W'
+LEFT JOIN point_param AS g ON g.point_id = p.id AND g.section = 'method' AND g.name = 'G'
+LEFT JOIN point_param AS preset ON preset.point_id = p.id AND preset.section = 'method' AND preset.name = 'preset'
+LEFT JOIN point_param AS mode ON mode.point_id = p.id AND mode.section = 'method' AND mode.name = 'mode'
+LEFT JOIN point_param AS bonus ON bonus.point_id = p.id AND bonus.section = 'method' AND bonus.name = 'bonus'
+WHERE method = 'lookahead';
 
 CREATE VIEW result AS
 SELECT p.id AS point_id, p.run_id, p.number, m.name AS model, m.stand_in, d.name AS dataset, p.method, p.decoder,

@@ -4,6 +4,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
+#include "engine/base/shipped.h"
 #include "harness/analysis/stored.h"
 #include "results/rows.h"
 #include "simulate/statistics.h"
@@ -89,17 +90,12 @@ static bool add_joined(JoinedList *l, const Joined *one) {
     return true;
 }
 
+EMBED(compare_sql, "harness/analysis/compare.sql")
+
 // base 0: absolute times. Passes that the baseline has not are left out.
 static Rows *open_samples(Store *store, int64_t point, int64_t base, Error *e) {
-    static const char SQL[] =
-        "SELECT number, a.pass, sum(a.tokens), sum(a.steps), sum(a.decode_ns),"
-        " iif(?2, sum(b.tokens), 1), iif(?2, sum(b.decode_ns), 1e9), count(x.sample_id) + count(y.sample_id)"
-        " FROM sample AS a JOIN prompt ON prompt.id = a.prompt_id"
-        " LEFT JOIN sample AS b ON b.point_id = ?2 AND b.pass = a.pass AND b.prompt_id = a.prompt_id"
-        " LEFT JOIN disturbed AS x ON x.sample_id = a.id LEFT JOIN disturbed AS y ON y.sample_id = b.id"
-        " WHERE a.point_id = ?1 AND (?2 = 0 OR b.id) GROUP BY number, a.pass ORDER BY number, a.pass";
-    Rows *r = rows_open(store, SQL, e);
-    if (r) rows_bind_int(r, 1, point), rows_bind_int(r, 2, base);
+    Rows *r = rows_named(store, compare_sql, "samples", point, e);
+    rows_bind_int(r, 2, base);
     return r;
 }
 
@@ -264,26 +260,8 @@ static bool add_point(PointList *l, const Rows *r) {
 // Measured points of a side, in order. The hash of a file of the user's own that an older program wrote down
 // holds its path: such runs are paired by the points' hashes, which hold it, too.
 static bool list_points(const CompareSide *side, PointList *out, Error *e) {
-    static const char SQL[] =
-        "WITH of_data AS (SELECT dataset.*,"
-        " coalesce((SELECT hash FROM content WHERE run_id = ?1 AND kind = 'dataset' AND name = "
-        "dataset.name), hash) ||"
-        " coalesce(' ' || (SELECT hash FROM content WHERE run_id = ?1 AND kind = 'template' AND name = "
-        "dataset.name), '')"
-        " AS prompts FROM dataset)"
-        "SELECT point.id, coalesce(b.same_path_id, base_id, 0), label, d.name, coalesce(doubt, ''),"
-        " model.hash || ' ' || point.hash, d.hash,"
-        " model.hash || ' ' || prompts || ' ' || decoder || ' ' || point.temperature || coalesce((SELECT"
-        " group_concat(' ' || section || '.' || name || '=' || coalesce(value, ''), '') FROM"
-        " (SELECT * FROM point_param WHERE point_id = point.id ORDER BY section, name)), ''), prompts,"
-        " EXISTS (SELECT 1 FROM sample WHERE point_id = point.id AND flags & 16), above_S"
-        " FROM point JOIN model ON model.id = model_id JOIN of_data AS d ON d.id = dataset_id"
-        " JOIN point_base AS b ON b.point_id = point.id JOIN point_doubt AS q ON q.point_id = point.id"
-        " WHERE run_id = ?1 AND (?2 = 0 OR point.number = ?2) ORDER BY point.number";
-    Rows *r = rows_open(side->store, SQL, e);
-    if (!r) return false;
+    Rows *r = rows_named(side->store, compare_sql, "points", side->run, e);
     bool ok = true;
-    rows_bind_int(r, 1, side->run);
     rows_bind_int(r, 2, side->point);
     while (ok && rows_next(r)) ok = add_point(out, r);
     if (!rows_end(r, ok, e)) return false;

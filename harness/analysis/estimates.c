@@ -3,6 +3,7 @@
 #include "harness/analysis/estimates.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/shipped.h"
 #include "engine/base/text.h"
 #include "results/rows.h"
 
@@ -37,25 +38,13 @@ static bool add_row(PairList *list, Rows *r) {
     return true;
 }
 
+EMBED(estimates_sql, "harness/analysis/estimates.sql")
+
 // A point's baseline is NULL if it has none. Of imported samples prefill may be in decode_ns.
 static bool read_pairs(Store *store, int64_t point, const SampleChoice *choice, PairList *out, Error *e) {
-    static const char SQL[] =
-        "SELECT number, a.pass, a.tokens, a.steps, a.decode_ns, coalesce(a.prefill_ns, 0),"
-        " b.tokens, b.decode_ns, iif(b.id, coalesce(b.prefill_ns, 0), NULL), a.prefill_tokens, "
-        "a.prefill_steps, a.accepted, a.drafted"
-        " FROM point_base AS p JOIN sample a ON a.point_id = p.point_id JOIN prompt ON prompt.id = "
-        "a.prompt_id"
-        " LEFT JOIN sample b ON b.point_id = base_id AND b.pass = a.pass AND b.prompt_id = a.prompt_id"
-        " WHERE p.point_id = ?1 AND (base_id IS NULL OR b.id)"
-        " AND (?2 IS NULL OR ?2 = (SELECT subtask FROM subtask WHERE prompt_id = prompt.id))"
-        " AND (?3 < 0 OR number % 2 = ?3)"
-        " AND (?4 IS NULL OR EXISTS (SELECT 1 FROM prompt_task AS t WHERE t.prompt_id = prompt.id"
-        " AND t.task = ?4))";
-    Rows *r = rows_open(store, SQL, e);
-    if (!r) return false;
+    Rows *r = rows_named(store, estimates_sql, "pairs", point, e);
     bool ok = true;
     out->count = 0;
-    rows_bind_int(r, 1, point);
     rows_bind_text(r, 2, choice->subtask);
     rows_bind_int(r, 3, choice->parity);
     rows_bind_text(r, 4, choice->task);
@@ -103,14 +92,10 @@ typedef struct PointRow {
 } PointRow;
 
 static bool list_points(Store *store, int64_t run, PointRow **out, size_t *count, Error *e) {
-    static const char SQL[] = "SELECT id, temperature > 0 FROM point WHERE run_id = ?1"
-                              " AND EXISTS (SELECT 1 FROM sample WHERE point_id = point.id)";
     size_t capacity = 0;
     void *rows = NULL;
-    Rows *r = rows_open(store, SQL, e);
-    if (!r) return false;
+    Rows *r = rows_named(store, estimates_sql, "points", run, e);
     *count = 0;
-    rows_bind_int(r, 1, run);
     bool ok = true;
     while (ok && rows_next(r)) {
         mem_grow(&rows, &capacity, *count + 1, sizeof **out);
@@ -125,15 +110,10 @@ static bool list_points(Store *store, int64_t run, PointRow **out, size_t *count
     " AND EXISTS (SELECT 1 FROM sample WHERE point_id = point.id) AND "
 
 bool estimates_missing(Store *store, int64_t run, EstimatesScope scope, bool *missing, Error *e) {
-    static const char WHOLE[] = POINTS_WITHOUT
-        "iif(EXISTS (SELECT 1 FROM estimate WHERE point_id = point.id AND metric = 'speedup'),"
-        " 'speedup_over_S', 'S_reference') NOT IN (SELECT metric FROM estimate WHERE point_id = point.id)";
-    static const char OF_TASKS[] = POINTS_WITHOUT
-        "(SELECT count(DISTINCT task) > 1 FROM prompt WHERE prompt.dataset_id = point.dataset_id)"
-        " AND NOT EXISTS (SELECT 1 FROM estimate WHERE point_id = point.id AND metric GLOB 'S of *')";
     int64_t points, tasks = 0;
-    if (!rows_one_int(store, WHOLE, run, &points, e) ||
-        (scope == ESTIMATES_OF_TASKS && !rows_one_int(store, OF_TASKS, run, &tasks, e)))
+    if (!rows_named_int(store, estimates_sql, "missing", run, &points, e) ||
+        (scope == ESTIMATES_OF_TASKS &&
+         !rows_named_int(store, estimates_sql, "missing_of_tasks", run, &tasks, e)))
         return false;
     *missing = points > 0 || tasks > 0;
     return true;

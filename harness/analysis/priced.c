@@ -16,14 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+EMBED(priced_sql, "harness/analysis/priced.sql")
+
 // --- recorded steps -----------------------------------------------------------------------------------
-
-static const char SAMPLES[] =
-    "SELECT number, pass, sum(tokens), sum(steps)"
-    " FROM sample JOIN prompt ON prompt.id = prompt_id WHERE point_id = ?1 GROUP BY 1, 2 ORDER BY 1, 2";
-
-static const char PREFILLS[] = "SELECT number, pass, prompt_tokens FROM sample JOIN prompt ON prompt.id ="
-                               " prompt_id WHERE point_id = ?1";
 
 // As the view `pass`, but of one point: number, pass, model, a, b, rows, context, count, layers of the
 // target.
@@ -31,41 +26,19 @@ static const char PREFILLS[] = "SELECT number, pass, prompt_tokens FROM sample J
     " FROM sample AS s JOIN prompt ON prompt.id = s.prompt_id JOIN main.point AS point ON point.id = " \
     "s.point_id JOIN"                                                                                  \
     " model ON model.id = point.model_id"
-static const char PASSES[] =
-    "SELECT prompt.number, s.pass, q.model, q.a, q.b, q.rows, q.context, sum(q.count), layers" OF_POINT
-    " JOIN step_pass AS q ON q.sample_id = s.id WHERE point_id = ?1 GROUP BY 1, 2, 3, 4, 5, 6, 7"
-    " UNION ALL "
-    "SELECT prompt.number, s.pass, 0, 0, layers, t.rows, t.context, 1, layers" OF_POINT
-    " JOIN step AS t ON t.sample_id = s.id WHERE point_id = ?1 AND head_rows IS NOT NULL"
-    " UNION ALL "
-    "SELECT prompt.number, s.pass, 0, layers, layers, head_rows, t.context, 1, layers" OF_POINT
-    " JOIN step AS t ON t.sample_id = s.id WHERE point_id = ?1 AND head_rows IS NOT NULL";
 
 // The host's time of each step: verify and observe, propose.
-static const char HOST[] = "SELECT t.verify_ns + t.observe_ns, t.propose_ns FROM sample AS s JOIN step AS t"
-                           " ON t.sample_id = s.id WHERE point_id = ?1";
 
 // Its layers; 0: no draft ran.
-static const char DRAFT[] = "SELECT max(q.b) FROM sample AS s JOIN step_pass AS q ON q.sample_id = s.id"
-                            " WHERE point_id = ?1 AND q.model = 1";
 
 // The kind of the method's adapter, its share of the target's vocabulary, and the states that it reads.
-static const char ADAPTER_SHAPE[] =
-    "SELECT json_extract(part, '$.variant'), coalesce(1.0 * json_extract(part, '$.vocab') / vocab, 1),"
-    " coalesce(json_extract(part, '$.states'), 1) FROM (SELECT json_extract(shape, '$.vocab') AS vocab,"
-    " coalesce(json_extract(shape, '$.parts.' || method), json_extract(shape, '$.parts.adapter')) AS part"
-    " FROM point JOIN model ON model.id = model_id WHERE point.id = ?1) WHERE part IS NOT NULL";
 
 // Whether propose ran passes: of other models, or of a part of the target.
-static const char PROPOSES[] = "SELECT EXISTS (SELECT 1" OF_POINT " JOIN step_pass AS q ON q.sample_id = s.id"
-                               " WHERE point_id = ?1 AND (q.model <> 0 OR q.b < layers))";
 
 typedef bool (*TakeRow)(void *state, const Rows *r, Error *e);
 
-static bool each_row(Store *store, const char *sql, int64_t point, TakeRow take, void *state, Error *e) {
-    Rows *r = rows_open(store, sql, e);
-    if (!r) return false;
-    rows_bind_int(r, 1, point);
+static bool each_row(Store *store, const char *query, int64_t point, TakeRow take, void *state, Error *e) {
+    Rows *r = rows_named(store, priced_sql, query, point, e);
     bool ok = true;
     while (ok && rows_next(r)) ok = take(state, r, e);
     return rows_end(r, ok, e);
@@ -107,7 +80,7 @@ static bool take_host(void *state, const Rows *r, Error *e) {
 
 // The median step is used for all: the host's times are microseconds, and one interrupt is thousands of them.
 static bool set_host(Store *store, int64_t point, Reading *g, Error *e) {
-    if (!each_row(store, HOST, point, take_host, g, e)) return false;
+    if (!each_row(store, "host", point, take_host, g, e)) return false;
     double middle = g->host_count ? median(g->host, g->host_count) : 0;
     for (int i = 0; i < g->out->count; i++) g->out->samples[i].host_s = middle * g->out->samples[i].steps;
     return true;
@@ -173,7 +146,7 @@ static bool take_adapter(void *state, const Rows *r, Error *e) {
 static bool find_adapter(Store *store, int64_t point, Reading *g, Error *e) {
     set_adapter(g);
     g->adapter.mlp_width = 0;
-    return each_row(store, ADAPTER_SHAPE, point, take_adapter, g, e);
+    return each_row(store, "adapter", point, take_adapter, g, e);
 }
 
 static double price_of(const Reading *g, const StepModel *m, const RecordedPass *pass, bool fc) {
@@ -216,13 +189,10 @@ static void drop_unknown(PricedPoint *p) {
 }
 
 bool priced_as_run(Store *store, int64_t point, const Pricing *p, Pricing *out, Error *e) {
-    static const char PLAIN[] = "SELECT EXISTS (SELECT 1 FROM point_param WHERE point_id = ?1 AND section = "
-                                "'hardware' AND name = 'attention' AND value = 'plain')";
-    static const char BATCH[] = "SELECT coalesce(max(CAST(value AS INTEGER)), 1) FROM point_param WHERE "
-                                "point_id = ?1 AND section = 'hardware' AND name = 'batch'";
     int64_t plain = 0, batch = 0;
     *out = *p;
-    if (!rows_one_int(store, PLAIN, point, &plain, e) || !rows_one_int(store, BATCH, point, &batch, e))
+    if (!rows_named_int(store, priced_sql, "plain", point, &plain, e) ||
+        !rows_named_int(store, priced_sql, "batch", point, &batch, e))
         return false;
     out->target.plain = out->draft.plain = plain != 0;
     if (!out->batch) out->batch = batch > 1 ? (int)batch : 1;
@@ -234,16 +204,17 @@ bool priced_point(Store *store, int64_t point, const Pricing *p, PricedPoint *ou
     Reading g = {.pricing = &own, .out = out};
     int64_t draft = 0, proposes = 0;
     *out = (PricedPoint){0};
-    if (!priced_as_run(store, point, p, &own, e) || !rows_one_int(store, DRAFT, point, &draft, e) ||
-        !rows_one_int(store, PROPOSES, point, &proposes, e))
+    if (!priced_as_run(store, point, p, &own, e) ||
+        !rows_named_int(store, priced_sql, "draft", point, &draft, e) ||
+        !rows_named_int(store, priced_sql, "proposes", point, &proposes, e))
         return false;
     g.draft_layers = (double)draft;
     g.proposes = proposes != 0;
     out->needs_draft = draft > 0 && !p->has_draft;
     if (out->needs_draft) return true;
-    bool ok = find_adapter(store, point, &g, e) && each_row(store, SAMPLES, point, take_sample, &g, e) &&
-              each_row(store, PREFILLS, point, take_prefill, &g, e) &&
-              each_row(store, PASSES, point, take_pass, &g, e) && set_host(store, point, &g, e);
+    bool ok = find_adapter(store, point, &g, e) && each_row(store, "samples", point, take_sample, &g, e) &&
+              each_row(store, "prefills", point, take_prefill, &g, e) &&
+              each_row(store, "passes", point, take_pass, &g, e) && set_host(store, point, &g, e);
     mem_free(g.host);
     drop_unknown(out);
     return ok;

@@ -2,6 +2,7 @@
 #include "harness/analysis/simulation.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/shipped.h"
 #include "results/rows.h"
 #include "simulate/scaling.h"
 #include "simulate/statistics.h"
@@ -9,24 +10,11 @@
 #include <math.h>
 #include <string.h>
 
-static const char POINTS[] =
-    "SELECT p.id, p.number, coalesce(baseline_id, 0), label,"
-    " model.name || ', ' || dataset.name || iif(plain.value = 'plain', ', plain attention', '')"
-    " || iif(batch.value > 1, ', batch ' || batch.value, ''), temperature > 0, method"
-    " FROM point AS p JOIN model ON model.id = model_id JOIN dataset ON dataset.id = dataset_id"
-    " LEFT JOIN point_param AS plain ON plain.point_id = p.id AND plain.section = 'hardware'"
-    " AND plain.name = 'attention'"
-    " LEFT JOIN (SELECT point_id, CAST(value AS INTEGER) AS value FROM point_param"
-    "            WHERE section = 'hardware' AND name = 'batch') AS batch ON batch.point_id = p.id"
-    " WHERE run_id = ?1 AND EXISTS (SELECT 1 FROM sample WHERE point_id = p.id)"
-    " ORDER BY model_id, dataset_id, plain.value = 'plain', "
-    "batch.value, temperature, baseline_id IS NOT NULL, p.number";
+EMBED(simulation_sql, "harness/analysis/simulation.sql")
 
 static bool list_points(Store *store, int64_t run, Simulation *out, Error *e) {
     size_t capacity = 0;
-    Rows *r = rows_open(store, POINTS, e);
-    if (!r) return false;
-    rows_bind_int(r, 1, run);
+    Rows *r = rows_named(store, simulation_sql, "points", run, e);
     while (rows_next(r)) {
         mem_grow(&out->points, &capacity, out->count + 1, sizeof *out->points);
         SimulatedPoint *p = &out->points[out->count++];
@@ -45,18 +33,9 @@ static bool list_points(Store *store, int64_t run, Simulation *out, Error *e) {
 
 // The other run's measurement of a point of this one; nothing if it doesn't have the point.
 static bool read_measured(Store *store, const SimulationAgainst *against, SimulatedPoint *p, Error *e) {
-    static const char THIS[] =
-        "SELECT decoder, dataset.name, temperature FROM point JOIN dataset ON dataset.id ="
-        " dataset_id WHERE point.id = ?1";
-    static const char OTHER[] =
-        "SELECT 1e-9 * s.decode_ns / s.steps, s.S, u.speedup, doubtful, doubt FROM point AS p"
-        " JOIN dataset AS d ON d.id = dataset_id JOIN point_doubt AS q ON q.point_id = p.id"
-        " JOIN point_sums AS s ON s.point_id = p.id LEFT JOIN point_speedup AS u ON u.point_id = p.id"
-        " WHERE run_id = ?1 AND decoder = ?2 AND d.name = ?3 AND temperature = ?4 AND s.steps > 0"
-        " AND max(1, coalesce((SELECT CAST(value AS INTEGER) FROM point_param WHERE point_id = p.id"
-        "                      AND section = 'hardware' AND name = 'batch'), 1)) = ?5";
     bool ok = true;
-    Rows *r = rows_open(store, THIS, e), *o = r ? rows_open(against->store, OTHER, e) : NULL;
+    Rows *r = rows_named(store, simulation_sql, "this", 0, e),
+         *o = r ? rows_named(against->store, simulation_sql, "other", 0, e) : NULL;
     if (o) {
         rows_bind_int(r, 1, p->id);
         if (rows_next(r)) {
@@ -173,18 +152,8 @@ bool simulation_errors(const Simulation *s, const SimulationPart *part, Simulate
 
 // --- over several devices
 
-#define PARAM(name) \
-    "(SELECT value FROM point_param WHERE point_id = p.id AND section = 'method' AND name = '" name "')"
-
-static const char STEP[] = "SELECT " PARAM("W") ", " PARAM("N") ", " PARAM(
-    "G") ", (SELECT avg(context) FROM sample AS s JOIN step ON"
-         " step.sample_id = s.id WHERE s.point_id = p.id) FROM point AS p"
-         " WHERE p.id = ?1 AND method = 'lookahead' AND " PARAM("preset") " = 'none'";
-
 static bool read_step(Store *store, int64_t point, LookaheadStep *out, bool *given, Error *e) {
-    Rows *r = rows_open(store, STEP, e);
-    if (!r) return false;
-    rows_bind_int(r, 1, point);
+    Rows *r = rows_named(store, simulation_sql, "step", point, e);
     *given = rows_next(r);
     if (*given)
         *out = (LookaheadStep){(int)rows_int(r, 0), (int)rows_int(r, 1), (int)rows_int(r, 2),

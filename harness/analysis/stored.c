@@ -260,10 +260,8 @@ bool stored_table(Store *store, int64_t run, Grid *out, Error *e) {
 
 // --- by category -----------------------------------------------------------------------------------------
 
-const char stored_tasks[] = "SELECT model, dataset, task, point, method, prompts, S, S_low, S_high,"
-                            " acceptance, acceptance_low, acceptance_high, speedup, speedup_low,"
-                            " speedup_high, doubt, doubtful FROM task_matrix WHERE run_id = ?1"
-                            " ORDER BY model, dataset, task, point";
+__asm__(".globl stored_tasks\n"); // a command asks it, too
+EMBED(stored_tasks, "harness/analysis/tasks.sql")
 
 // Its columns, in order.
 enum {
@@ -356,50 +354,7 @@ void stored_alone(int64_t points, Text *out) {
 
 // --- points of S for a fit
 
-#define PARAM(name)                                                                             \
-    "(SELECT value FROM point_param AS q WHERE q.point_id = p.id AND q.section = 'method' AND " \
-    "q.name = '" name "')"
-
-// Parameters that may differ within a set: N, W, G, and those that change neither S nor acceptance.
-#define THE_SAME                                                                                     \
-    "(SELECT group_concat(name || '=' || value, ' ') FROM (SELECT name, value FROM point_param AS q" \
-    " WHERE q.point_id = p.id AND (section <> 'hardware' OR name = 'max_rows')"                      \
-    " AND name NOT IN ('N', 'W', 'G', 'preset', 'ranks', 'mode', 'seed') ORDER BY section DESC, name))"
-
-#define DROPPED "(" PARAM("mode") " = 'reference' OR " PARAM("bonus") " = 'drop')"
-
-// A preset's N, W and G are not among a point's parameters. Imported points may lack presets.
-#define READABLE "coalesce(" PARAM("preset") ", 'none') = 'none' AND " PARAM("G") " > 0"
-
-static const char SETS[] =
-    "SELECT model || ', ' || dataset, same, json_group_array(id), dropped,"
-    " min(same) OVER w <> max(same) OVER w, min(dropped) OVER w <> max(dropped) OVER w FROM ("
-    "SELECT p.id, model.name AS model, dataset.name AS dataset, " DROPPED " AS dropped, " THE_SAME " AS same"
-    " FROM point AS p JOIN model ON model.id = model_id JOIN dataset ON dataset.id = dataset_id"
-    " WHERE run_id = ?1 AND method = 'lookahead' AND " READABLE
-    " AND EXISTS (SELECT 1 FROM sample WHERE point_id = p.id)"
-    ") GROUP BY model, dataset, same, dropped WINDOW w AS (PARTITION BY model, dataset) ORDER BY min(id)";
-
-// The steps past filling of a prompt at a point by some number, as number:count,number:count.
-#define COUNTS(number, from)                                                                         \
-    "(SELECT group_concat(x || ':' || n) FROM (SELECT " number " AS x, sum(q.steps) AS n FROM " from \
-    " AS q JOIN sample AS t ON t.id = q.sample_id JOIN chosen AS c ON c.id = t.point_id"             \
-    " WHERE q.kind = 0 AND c.N = seen.N AND c.W = seen.W AND c.G = seen.G AND t.prompt_id = prompt"  \
-    " GROUP BY 1))"
-#define ACCEPTED   COUNTS("q.accepted", "sample_accept")
-#define CANDIDATES COUNTS("q.pool_hits", "(SELECT sample_id, kind, pool_hits, 1 AS steps FROM step)")
-#define CHOSEN     "SELECT p.id, " PARAM("N") " AS N, " PARAM("W") " AS W, " PARAM("G") " AS G"
-
-static const char POINTS[] =
-    "WITH chosen AS (" CHOSEN " FROM json_each(?1) AS j JOIN point AS p ON p.id = j.value),"
-    "seen AS (SELECT N, W, G, prompt_id AS prompt, sum(tokens) AS tokens, sum(steps) AS steps,"
-    " count(*) AS outputs, sum(filling_steps) AS filling"
-    " FROM chosen JOIN sample ON point_id = chosen.id GROUP BY 1, 2, 3, 4),"
-    "whole AS (SELECT prompt FROM seen WHERE steps > filling GROUP BY 1"
-    " HAVING count(*) = (SELECT count(*) FROM (SELECT DISTINCT N, W, G FROM chosen)))"
-    "SELECT *, min(accepted IS NOT NULL) OVER (), min(candidates IS NOT NULL) OVER () FROM ("
-    "SELECT N, W, G, prompt, tokens, steps, outputs, filling, " ACCEPTED " AS accepted, " CANDIDATES
-    " AS candidates FROM seen WHERE prompt IN whole) ORDER BY 1, 2, 3, 4";
+EMBED(stored_points_sql, "harness/analysis/stored_points.sql")
 
 static bool add_set(StoredSets *out, size_t *capacity, const Rows *r) {
     mem_grow(&out->sets, capacity, out->count + 1, sizeof *out->sets);
@@ -418,9 +373,7 @@ static bool add_set(StoredSets *out, size_t *capacity, const Rows *r) {
 bool stored_sets(Store *store, int64_t run, StoredSets *out, Error *e) {
     size_t capacity = 0;
     *out = (StoredSets){0};
-    Rows *r = rows_open(store, SETS, e);
-    if (!r) return false;
-    rows_bind_int(r, 1, run);
+    Rows *r = rows_named(store, stored_points_sql, "sets", run, e);
     bool ok = true;
     while (ok && rows_next(r)) ok = add_set(out, &capacity, r);
     if (!rows_end(r, ok, e)) return false;
@@ -462,8 +415,7 @@ static void put_point_row(Text *tsv, const Rows *r) {
 bool stored_points(Store *store, const StoredSet *set, Text *tsv, double *output, Error *e) {
     double tokens = 0, outputs = 0, filling = 0;
     int count = 0;
-    Rows *r = rows_open(store, POINTS, e);
-    if (!r) return false;
+    Rows *r = rows_named(store, stored_points_sql, "points", 0, e);
     rows_bind_text(r, 1, set->points);
     for (; rows_next(r); count++) {
         if (count == 0) put_points_head(tsv, r);
@@ -537,16 +489,7 @@ bool stored_fits_keep(const char *db, int64_t run, const StoredFit *fits, size_t
 }
 
 bool stored_fits_text(Store *store, int64_t run, Text *out, Error *e) {
-    static const char SQL[] =
-        "SELECT printf('%s: alpha %s, f %s (law %s, bonus %s%s; %s, %d settings, %d prompts; %s)%s', title,"
-        " measured(alpha, alpha_low, alpha_high), measured(f, f_low, f_high), law, bonus,"
-        " iif(output, printf(', filling in outputs of %g tokens', output), ''),"
-        " replace(estimator, '_', ' '), settings, prompts, date(made, 'unixepoch'),"
-        " iif(other_points, '; of other points than the run has now: fit it again', ''))"
-        " FROM fitted WHERE run_id = ?1 ORDER BY title, made DESC, fit_id DESC";
-    Rows *r = rows_open(store, SQL, e);
-    if (!r) return false;
-    rows_bind_int(r, 1, run);
+    Rows *r = rows_named(store, stored_points_sql, "fits", run, e);
     while (rows_next(r)) text_printf(out, "fit of %s\n", rows_text(r, 0));
     return rows_end(r, true, e);
 }

@@ -3,6 +3,7 @@
 #include "harness/papers/table.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/shipped.h"
 #include "harness/config/yaml.h"
 #include "harness/papers/match.h"
 #include "results/rows.h"
@@ -76,14 +77,11 @@ static bool names_it(const char *config, const char *name) {
     return found;
 }
 
+EMBED(table_sql, "harness/papers/table.sql")
+
 // Of the runs of this kind the newest that is called so, or whose config names it.
 static bool find_named(Store *store, const char *name, const char *kind, int64_t *run, Error *e) {
-    static const char SQL[] = "SELECT id, name, config FROM run WHERE kind = ?1 AND (EXISTS (SELECT 1 FROM "
-                              "point JOIN sample ON point_id ="
-                              " point.id WHERE run_id = run.id) OR EXISTS (SELECT 1 FROM attempt JOIN "
-                              "surface ON attempt_id = attempt.id"
-                              " WHERE run_id = run.id)) ORDER BY id DESC";
-    Rows *r = rows_open(store, SQL, e);
+    Rows *r = rows_named(store, table_sql, "named", 0, e);
     if (!r) return false;
     *run = 0;
     rows_bind_text(r, 1, strcmp(kind, "sweep") == 0 ? kind : "surface");
@@ -149,46 +147,6 @@ bool table_run_chosen(Store *store, int64_t run, Table *t, Error *e) {
 
 // --- tables of steps of given shapes
 
-// ?1 the run; columns: the row, the value, the model, the model it replaces, how it was run.
-static const char SLOWDOWN[] =
-    "SELECT 'context ' || context || ', k ' || k || ', w ' || w, slowdown, model.name, coalesce(stand_in, "
-    "''), layout ||"
-    " iif(context IN (SELECT context FROM drifted WHERE run_id = ?1), ', the machine changed meanwhile', '')"
-    " FROM surface AS s JOIN attempt ON attempt.id = attempt_id JOIN model ON model.id = model_id"
-    " WHERE run_id = ?1 AND s.kind = 'step' AND k IS NOT NULL AND slowdown IS NOT NULL"
-    " AND coalesce(sequences, 1) = 1 ORDER BY context, k, w";
-
-static const char CACHE[] =
-    "SELECT 'context ' || max(context), 1.0 * max(context) / min(json_extract(shape, '$.window'), "
-    "max(context)),"
-    " model.name, coalesce(stand_in, ''), 'counted' FROM surface JOIN attempt ON attempt.id = attempt_id"
-    " JOIN model ON model.id = model_id WHERE run_id = ?1 AND json_extract(shape, '$.window') > 0 GROUP BY "
-    "model_id";
-
-// The newest of this name with the window on, and with it off, by their command lines: whole texts, and
-// steps of one row.
-static const char WINDOW[] =
-    "WITH t AS (SELECT run.id AS run, s.kind, s.context, s.rows, s.median_ns, s.model_id, EXISTS "
-    "(SELECT 1 FROM json_each(argv) AS a LEFT JOIN json_each(argv) AS b ON b.key = a.key + 1"
-    " WHERE a.value = '--sliding-window' AND b.value = 'off' OR a.value = '--sliding-window=off') AS off"
-    " FROM run JOIN attempt ON run_id = run.id JOIN surface AS s ON attempt_id = attempt.id"
-    " WHERE run.name = (SELECT name FROM run WHERE id = ?1)"
-    " AND k = 1 AND coalesce(sequences, 1) = 1 AND (s.kind = 'step' AND w = 0 OR s.kind = 'prefill')),"
-    " n AS (SELECT off, max(run) AS run FROM t GROUP BY off)"
-    " SELECT iif(x.kind = 'prefill', 'prefill of ' || x.rows, 'a step at ' || x.context),"
-    " y.median_ns / x.median_ns, model.name, coalesce(stand_in, ''),"
-    " iif(x.kind = 'prefill', 'chunks of at most 1,024', 'one row')"
-    " FROM t AS x JOIN t AS y ON y.kind = x.kind AND y.context = x.context AND y.rows = x.rows AND y.off AND"
-    " NOT x.off JOIN model ON model.id = x.model_id"
-    " WHERE x.run = (SELECT run FROM n WHERE NOT off) AND y.run = (SELECT run FROM n WHERE off)"
-    " ORDER BY x.kind, x.rows, x.context";
-
-static const char *query_of(const char *measure) {
-    return strcmp(measure, "slowdown") == 0       ? SLOWDOWN
-           : strcmp(measure, "cache_saving") == 0 ? CACHE
-                                                  : WINDOW;
-}
-
 static const char *why_not(const PublishedRow *p, bool measured) {
     if (strcmp(p->value, "NA") == 0) return "not legible in what we have";
     if (!measured) return "not measured";
@@ -226,9 +184,7 @@ static bool table_surface_fill(Store *store, int64_t run, Table *t, Error *e) {
     const PublishedMetric *metric = &t->item.metrics[0];
     size_t published = t->item.row_count;
     bool ok = true;
-    Rows *r = rows_open(store, query_of(metric->measure), e);
-    if (!r) return false;
-    rows_bind_int(r, 1, run);
+    Rows *r = rows_named(store, table_sql, metric->measure, run, e);
     for (size_t i = 0; ok && i < published; i++) ok = add_published_step(t, &t->item.rows[i], true);
     while (ok && rows_next(r)) ok = add_own_step(t, metric, r);
     ok = rows_end(r, ok, e);
@@ -437,21 +393,7 @@ static bool add_owns(Maker *m, Error *e) {
 
 // Machine and day are those of its last start; the command is that of its first.
 static bool read_about(const Maker *m, Error *e) {
-    static const char SQL[] =
-        "SELECT 'run ' || run.id || ', ' || run.name || coalesce(', ' || unfinished, '') || ', outpace ' || "
-        "run.version,"
-        " coalesce(coalesce(gpu || ' beside ', '') || cpu || coalesce(', ' || cores || ' cores', ''), 'a "
-        "machine that is not told'),"
-        " strftime('%Y-%m-%d', attempt.started, 'unixepoch'), CASE json_extract(first.argv, '$[0]') WHEN "
-        "'outpace' THEN '' ELSE 'outpace ' END || (SELECT group_concat(value, ' ') FROM "
-        "json_each(first.argv))"
-        " FROM run JOIN run_state ON run_state.run_id = run.id JOIN attempt ON attempt.run_id = run.id"
-        " JOIN environment ON environment.id = attempt.environment_id JOIN attempt AS first ON first.id ="
-        " (SELECT min(id) FROM attempt WHERE attempt.run_id = run.id)"
-        " WHERE run.id = ?1 ORDER BY attempt.id DESC LIMIT 1";
-    Rows *r = rows_open(m->store, SQL, e);
-    if (!r) return false;
-    rows_bind_int(r, 1, m->run);
+    Rows *r = rows_named(m->store, table_sql, "about", m->run, e);
     bool found = rows_next(r);
     m->t->run = table_keep(m->t, found ? rows_text(r, 0) : "");
     m->t->machine = table_keep(m->t, found ? rows_text(r, 1) : "");
@@ -463,20 +405,7 @@ static bool read_about(const Maker *m, Error *e) {
 // Tokens that its adapters and heads learnt from, from the config.json that 'outpace train' wrote: where they
 // are not the same, or not known of all.
 static bool read_unlike(const Maker *m, Error *e) {
-    static const char SQL[] =
-        "SELECT group_concat(name || ' ' || iif(tokens, printf('%.3g million tokens', 1e-6 * tokens),"
-        " 'not known'), ', ') FROM (SELECT DISTINCT run_id, model.name || iif(method = 'medusa', ' (heads)', "
-        "' (adapter)') "
-        "AS name,"
-        " CASE method WHEN 'medusa' THEN coalesce(json_extract(shape, '$.parts.heads.trained_tokens'),"
-        " json_extract(shape, '$.parts.adapter.trained_tokens'))"
-        " ELSE json_extract(shape, '$.parts.adapter.trained_tokens') END AS tokens"
-        " FROM point JOIN model ON model.id = model_id WHERE run_id = ?1 AND method IN ('kangaroo', 'medusa')"
-        " ORDER BY point.number)"
-        " GROUP BY run_id HAVING count(*) > 1 AND (count(tokens) < count(*) OR min(tokens) <> max(tokens))";
-    Rows *r = rows_open(m->store, SQL, e);
-    if (!r) return false;
-    rows_bind_int(r, 1, m->run);
+    Rows *r = rows_named(m->store, table_sql, "unlike", m->run, e);
     m->t->unlike = table_keep(m->t, rows_next(r) ? rows_text(r, 0) : "");
     return rows_end(r, true, e) && (m->t->unlike);
 }

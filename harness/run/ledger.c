@@ -4,6 +4,7 @@
 #include "harness/run/ledger.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/shipped.h"
 #include "harness/cli/signals.h"
 #include "harness/cli/version.h"
 #include "harness/config/point_name.h"
@@ -268,6 +269,8 @@ static bool same_text(const Point *p, const Point *q) {
            (p->settings.engine.math == MATH_EXACT || same_batch(p, q));
 }
 
+EMBED(ledger_sql, "harness/run/ledger.sql")
+
 // Seconds per token over all samples; INFINITY if there are none.
 static bool read_pace(Ledger *l, int point, double *out, Error *e) {
     Rows *r = rows_open(l->store, "SELECT sum(decode_ns), sum(tokens) FROM sample WHERE point_id = ?1", e);
@@ -323,14 +326,7 @@ bool ledger_choose_baselines(Ledger *l, Error *e) {
 // Adds the outputs of point `own` that differ from the first one of `first` for their prompt.
 static bool read_strays(Ledger *l, int own, int first, int dataset, LedgerRepeat **list, size_t *count,
                         size_t *capacity, Error *e) {
-    static const char SQL[] = "WITH first AS (SELECT prompt_id, output_id, min(pass) FROM sample WHERE "
-                              "point_id = ?2 GROUP BY prompt_id)"
-                              " SELECT DISTINCT pass, number FROM sample JOIN first USING (prompt_id) JOIN "
-                              "prompt ON prompt.id = prompt_id"
-                              " WHERE point_id = ?1 AND sample.output_id <> first.output_id ORDER BY 1, 2";
-    Rows *r = rows_open(l->store, SQL, e);
-    if (!r) return false;
-    rows_bind_int(r, 1, l->points[own]);
+    Rows *r = rows_named(l->store, ledger_sql, "strays", l->points[own], e);
     rows_bind_int(r, 2, l->points[first]);
     while (rows_next(r)) {
         mem_grow(list, capacity, *count + 1, sizeof **list);
@@ -360,15 +356,8 @@ bool ledger_strays(Ledger *l, LedgerRepeat **list, size_t *count, Error *e) {
 
 bool ledger_samples(Store *store, int64_t run, bool (*take)(void *state, const LedgerSample *s, Error *e),
                     void *state, Error *e) {
-    static const char SQL[] =
-        "SELECT point.number, pass, prompt.number, turn, flags, tokens, steps, prefill_ns, decode_ns,"
-        " EXISTS (SELECT 1 FROM divergence WHERE sample_id = sample.id)"
-        " FROM point JOIN sample ON point_id = point.id JOIN prompt ON prompt_id = prompt.id"
-        " WHERE run_id = ?1 ORDER BY 1, 2, 3, 4";
-    Rows *r = rows_open(store, SQL, e);
-    if (!r) return false;
+    Rows *r = rows_named(store, ledger_sql, "samples", run, e);
     bool ok = true;
-    rows_bind_int(r, 1, run);
     while (ok && rows_next(r)) {
         LedgerSample s = {.point = (int)rows_int(r, 0) - 1,
                           .pass = (int)rows_int(r, 1),
@@ -387,13 +376,7 @@ bool ledger_samples(Store *store, int64_t run, bool (*take)(void *state, const L
 
 bool ledger_failures(Store *store, int64_t run, bool (*take)(void *state, int point, const char *why),
                      void *state, Error *e) {
-    static const char SQL[] =
-        "SELECT point.number, message FROM failure AS f JOIN point ON point.id = f.point_id"
-        " WHERE run_id = ?1 AND NOT EXISTS (SELECT 1 FROM sample AS s"
-        " WHERE s.point_id = f.point_id AND s.attempt_id > f.attempt_id) ORDER BY f.id";
-    Rows *r = rows_open(store, SQL, e);
-    if (!r) return false;
-    rows_bind_int(r, 1, run);
+    Rows *r = rows_named(store, ledger_sql, "failures", run, e);
     while (rows_next(r))
         if (!take(state, (int)rows_int(r, 0) - 1, rows_text(r, 1))) break;
     return rows_end(r, true, e);

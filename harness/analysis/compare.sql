@@ -1,0 +1,26 @@
+-- Points and samples of a side of a comparison.
+
+-- name: samples
+-- ?2 0: absolute times. Passes that the baseline lacks are left out.
+SELECT number, a.pass, sum(a.tokens), sum(a.steps), sum(a.decode_ns), iif(?2, sum(b.tokens), 1), iif(?2, sum(b.decode_ns), 1e9),
+       count(x.sample_id) + count(y.sample_id)
+FROM sample AS a JOIN prompt ON prompt.id = a.prompt_id
+LEFT JOIN sample AS b ON b.point_id = ?2 AND b.pass = a.pass AND b.prompt_id = a.prompt_id
+LEFT JOIN disturbed AS x ON x.sample_id = a.id LEFT JOIN disturbed AS y ON y.sample_id = b.id
+WHERE a.point_id = ?1 AND (?2 = 0 OR b.id) GROUP BY number, a.pass ORDER BY number, a.pass
+
+-- name: points
+WITH of_data AS (
+    SELECT dataset.*,
+           coalesce((SELECT hash FROM content WHERE run_id = ?1 AND kind = 'dataset' AND name = dataset.name), hash) ||
+           coalesce(' ' || (SELECT hash FROM content WHERE run_id = ?1 AND kind = 'template' AND name = dataset.name), '')
+               AS prompts
+    FROM dataset)
+SELECT point.id, coalesce(b.same_path_id, base_id, 0), label, d.name, coalesce(doubt, ''), model.hash || ' ' || point.hash,
+       d.hash, model.hash || ' ' || prompts || ' ' || decoder || ' ' || point.temperature || coalesce((
+           SELECT group_concat(' ' || section || '.' || name || '=' || coalesce(value, ''), '')
+           FROM (SELECT * FROM point_param WHERE point_id = point.id ORDER BY section, name)), ''),
+       prompts, EXISTS (SELECT 1 FROM sample WHERE point_id = point.id AND flags & 16), above_S
+FROM point JOIN model ON model.id = model_id JOIN of_data AS d ON d.id = dataset_id
+JOIN point_base AS b ON b.point_id = point.id JOIN point_doubt AS q ON q.point_id = point.id
+WHERE run_id = ?1 AND (?2 = 0 OR point.number = ?2) ORDER BY point.number
