@@ -79,6 +79,7 @@ $(BUILD)/results/sql.o: results/statements.sql
 $(BUILD)/results/rows.o: results/narrow.sql
 $(BUILD)/results/transfer.o: results/merge.sql
 $(BUILD)/harness/analysis/stored.o: harness/analysis/stored_points.sql harness/analysis/tasks.sql
+$(BUILD)/harness/commands/transfer.o: harness/commands/export_samples.sql harness/commands/export_steps.sql
 $(patsubst %.sql,$(BUILD)/%.o,$(wildcard results/transfer.sql harness/*/*.sql)): $(BUILD)/%.o: %.sql
 $(BUILD)/results/published.o: $(wildcard results/published/*.tsv)
 $(BUILD)/harness/papers/catalogue.o: configs/catalogue.tsv configs/claims.tsv

@@ -5,6 +5,7 @@
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/base/output.h"
+#include "engine/base/shipped.h"
 #include "engine/base/text.h"
 #include "harness/analysis/choice.h"
 #include "harness/analysis/estimates.h"
@@ -60,6 +61,9 @@ static const Arg IMPORT_OPTIONS[] = {
 
 // --- export ----------------------------------------------------------------------------------------------
 
+EMBED(export_samples, "harness/commands/export_samples.sql")
+EMBED(export_steps, "harness/commands/export_steps.sql")
+
 // The tables that can be written, and how files of them begin.
 static const struct {
     const char *what;
@@ -70,21 +74,11 @@ static const struct {
      {.start = "point_id,run_id,"},
      {.start = "{\"point_id\":"},
      "SELECT * FROM result WHERE run_id = ?1 ORDER BY number"},
-    {"samples",
-     {.start = "point,label,dataset,prompt,"},
-     {.start = "{\"point\":"},
-     "SELECT point.number AS point, label, dataset.name AS dataset, prompt.number AS prompt, turn, task, "
-     "sample.*,"
-     " output.tokens AS output_tokens, bytes, repeated, looping FROM point JOIN sample ON point_id = point.id"
-     " JOIN prompt ON prompt.id = prompt_id JOIN dataset ON dataset.id = prompt.dataset_id"
-     " LEFT JOIN output ON output.id = output_id WHERE run_id = ?1 ORDER BY 1, pass, prompt.number, turn"},
+    {"samples", {.start = "point,label,dataset,prompt,"}, {.start = "{\"point\":"}, export_samples},
     {"steps",
      {.start = "point,label,prompt,turn,"},
      {.start = "{\"model\":", .holds = "\"flags\":"},
-     "SELECT point.number AS point, label, prompt.number AS prompt, turn, pass, step.* FROM point"
-     " JOIN sample ON point_id = point.id JOIN prompt ON prompt.id = prompt_id JOIN step ON "
-     "sample_id = sample.id"
-     " WHERE run_id = ?1 ORDER BY 1, pass, prompt.number, turn, step.number"},
+     export_steps},
     {"fits",
      {.start = "fit_id,run_id,"},
      {.start = "{\"fit_id\":"},
@@ -151,7 +145,6 @@ static bool export_passes(Store *s, int64_t run, const TransferOptions *o, Error
         "SELECT DISTINCT point.id, number, method, pass FROM point JOIN sample ON point_id = point.id"
         " WHERE run_id = ?1 ORDER BY number, pass",
         e);
-    if (!r) return false;
     rows_bind_int(r, 1, run);
     bool ok = true;
     while (ok && rows_next(r)) ok = export_answers(s, r, o, e);

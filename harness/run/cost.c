@@ -2,6 +2,7 @@
 #include "harness/run/cost.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/shipped.h"
 #include "engine/engine.h"
 #include "harness/run/run.h"
 #include "results/rows.h"
@@ -139,26 +140,19 @@ const char *cost_time_text(double seconds, char out[32]) {
 
 // --- prices ------------------------------------------------------------------------------------------------
 
+EMBED(cost_sql, "harness/run/cost.sql")
+
 // By samples of this model, device and number of threads, on this machine: those of this run, all methods
 // together; or else the baselines of others.
 static bool stored_price(const Plan *p, const CostDone *done, int setup, CostPrice *out, bool *found,
                          Error *e) {
-    static const char SQL[] =
-        "SELECT sum(decode_ns), sum(tokens), sum(prefill_ns), sum(prompt_tokens), count(*) FROM sample"
-        " JOIN point ON point.id = point_id JOIN model ON model.id = model_id WHERE model.hash = ?1"
-        " AND CASE WHEN ?2 THEN run_id = ?2 ELSE method = 'autoregressive' END"
-        " AND (SELECT count(*) FROM point_param WHERE point_param.point_id = point.id AND section = "
-        "'hardware'"
-        "      AND (name = 'device' AND value = ?3 OR name = 'threads' AND value = ?4)) = 2"
-        " AND EXISTS (SELECT 1 FROM content WHERE content.run_id = point.run_id AND kind = 'machine' AND "
-        "hash = ?5)";
     const Setup *s = &p->schedule.setups[setup];
     const char *machine = "";
     for (int i = 0; i < p->inputs.content_count; i++)
         if (strcmp(p->inputs.contents[i].kind, "machine") == 0) machine = p->inputs.contents[i].hash;
     *found = false;
     if (!done->store) return true;
-    Rows *r = rows_open(done->store, SQL, e);
+    Rows *r = rows_open(done->store, cost_sql, e);
     if (!r) return false;
     rows_bind_text(r, 1, p->inputs.models[s->model].hash);
     rows_bind_int(r, 2, done->run);
