@@ -35,7 +35,8 @@ typedef struct PlotBlock {
     int rows;                  // a blank one between scans isn't counted
 } PlotBlock;
 
-// The result of a figure's query: numbers in blocks, one per series of a panel, and every text under a number.
+// The result of a figure's query: numbers in blocks, one per series of a panel, and every text under a
+// number.
 typedef struct PlotData {
     Names columns;  // of the numbers
     double *values; // (value_count, whole rows of columns), block by block; NAN: none
