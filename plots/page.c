@@ -265,37 +265,6 @@ static bool is_number(const Rows *r, int column) {
     return rows_type(r, column) == VALUE_INT || rows_type(r, column) == VALUE_REAL;
 }
 
-static const char *cell_tag(const Rows *r, int column, const char *text) {
-    return is_number(r, column) ? "<td class=n>" : strlen(text) > LONG ? "<td class=long>" : "<td>";
-}
-
-static void put_cell(const Page *p, const Rows *r, int column) {
-    char own[MEASURED_SIZE];
-    const char *text = value_text(r, column, own);
-    switch (p->format) {
-    case PAGE_HTML: put_between(p, cell_tag(r, column, text), text, ""); return;
-    case PAGE_MD: put_between(p, "| ", text, " "); return;
-    default: put_between(p, column ? " & " : "", text, "");
-    }
-}
-
-static void put_heads(const Page *p, const Rows *r) {
-    for (int i = 0; i < rows_columns(r); i++)
-        put_between(p,
-                    p->format == PAGE_HTML ? "<th scope=col>"
-                    : p->format == PAGE_MD ? "| "
-                    : i                    ? " & "
-                                           : "",
-                    rows_name(r, i), p->format == PAGE_MD ? " " : "");
-}
-
-void page_tex_table(const Page *p, int columns) {
-    text_puts(p->out, columns > 12  ? "{\\tiny\\setlength{\\tabcolsep}{2pt}\n"
-                      : columns > 8 ? "{\\scriptsize\\setlength{\\tabcolsep}{3pt}\n"
-                                    : "{\\footnotesize\n");
-    text_puts(p->out, "\\begin{longtable}{");
-}
-
 // A reader can scroll the table with the keys, and hears its name first.
 static void open_table(const Page *p, const char *kind, const char *caption) {
     put_between(p, "<div class=scroll role=region tabindex=0 aria-label=\"", caption, "\">");
@@ -303,29 +272,58 @@ static void open_table(const Page *p, const char *kind, const char *caption) {
     put_between(p, "<caption>", caption, "</caption>\n");
 }
 
-void page_columns(const Page *p, const Rows *r, const char *caption) {
+static void put_in_row(const Page *p, int column, const char *tag, const char *text) {
+    put_between(p,
+                p->format == PAGE_HTML ? tag
+                : p->format == PAGE_MD ? "| "
+                : column               ? " & "
+                                       : "",
+                text, p->format == PAGE_MD ? " " : "");
+}
+
+void page_table(const Page *p, const char *caption, const PageColumn *columns, int count) {
     if (p->format == PAGE_HTML) {
         open_table(p, " class=rows", caption);
         text_puts(p->out, "<thead><tr>");
     }
     if (p->format == PAGE_TEX) {
-        page_tex_table(p, rows_columns(r));
-        for (int i = 0; i < rows_columns(r); i++) text_puts(p->out, "l");
+        text_puts(p->out, count > 12  ? "{\\tiny\\setlength{\\tabcolsep}{2pt}\n"
+                          : count > 8 ? "{\\scriptsize\\setlength{\\tabcolsep}{3pt}\n"
+                                      : "{\\footnotesize\n");
+        text_puts(p->out, "\\begin{longtable}{");
+        for (int i = 0; i < count; i++) text_puts(p->out, columns[i].tex);
         text_puts(p->out, "}\n");
     }
-    put_heads(p, r);
+    for (int i = 0; i < count; i++) put_in_row(p, i, "<th scope=col>", columns[i].name);
     if (p->format == PAGE_HTML) text_puts(p->out, "</thead>\n<tbody>\n");
     if (p->format == PAGE_TEX) text_puts(p->out, " \\\\ \\hline\n");
     if (p->format != PAGE_MD) return;
     text_puts(p->out, "|\n");
-    for (int i = 0; i < rows_columns(r); i++) text_puts(p->out, is_number(r, i) ? "|---:" : "|---");
+    for (int i = 0; i < count; i++) text_puts(p->out, columns[i].number ? "|---:" : "|---");
     text_puts(p->out, "|\n");
 }
 
-void page_row(const Page *p, const Rows *r) {
-    text_puts(p->out, p->format == PAGE_HTML ? "<tr>" : "");
-    for (int i = 0; i < rows_columns(r); i++) put_cell(p, r, i);
+void page_cell(const Page *p, int column, const char *text, bool number) {
+    if (p->format == PAGE_HTML && column == 0) text_puts(p->out, "<tr>");
+    put_in_row(p, column, number ? "<td class=n>" : strlen(text) > LONG ? "<td class=long>" : "<td>", text);
+}
+
+void page_end_row(const Page *p) {
     text_puts(p->out, p->format == PAGE_HTML ? "\n" : p->format == PAGE_MD ? "|\n" : " \\\\\n");
+}
+
+void page_columns(const Page *p, const Rows *r, const char *caption) {
+    PageColumn columns[PAGE_MOST_COLUMNS];
+    int count = rows_columns(r);
+    assert(count <= PAGE_MOST_COLUMNS);
+    for (int i = 0; i < count; i++) columns[i] = (PageColumn){rows_name(r, i), is_number(r, i), "l"};
+    page_table(p, caption, columns, count);
+}
+
+void page_row(const Page *p, const Rows *r) {
+    char own[MEASURED_SIZE];
+    for (int i = 0; i < rows_columns(r); i++) page_cell(p, i, value_text(r, i, own), is_number(r, i));
+    page_end_row(p);
 }
 
 void page_end_table(const Page *p) {

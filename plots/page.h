@@ -24,16 +24,26 @@ void page_code(const Page *p, const char *text);  // verbatim, line by line
 // A subject and a sentence on it; kind: a class of page.css, "finding", "open" or "bad".
 void page_verdict(const Page *p, const char *about, const char *sentence, const char *kind);
 
-// For LaTeX in another page: the definitions that must come first; and the start of a table up to its
-// columns' kinds, in a type size for that many columns. page_open and page_columns write both themselves.
+// For LaTeX in another page: the definitions that must come first. page_open writes them itself.
 void page_tex_start(const Page *p);
-void page_tex_table(const Page *p, int columns);
 
-// A table: its columns by the query's names, its rows, its end. Numbers have three significant digits. The
-// caption is for those who hear the page.
+typedef struct PageColumn {
+    const char *name;
+    bool number;     // right-aligned
+    const char *tex; // the column of LaTeX's tabular
+} PageColumn;
+
+// A table: its heads, its cells from left to right, the ends of its rows, its end. The caption is for those
+// who hear the page.
+void page_table(const Page *p, const char *caption, const PageColumn *columns, int count);
+void page_cell(const Page *p, int column, const char *text, bool number);
+void page_end_row(const Page *p);
+void page_end_table(const Page *p);
+
+// The same of a query: its columns' names, a row. Numbers have three significant digits.
+enum { PAGE_MOST_COLUMNS = 64 };
 void page_columns(const Page *p, const Rows *r, const char *caption);
 void page_row(const Page *p, const Rows *r);
-void page_end_table(const Page *p);
 
 // One row as a table of names and values, without unknown values.
 void page_facts(const Page *p, const Rows *r, const char *caption);

@@ -70,192 +70,150 @@ bool stored_run(Store *store, const char *which, int64_t *id, Error *e) {
 
 EMBED(harness_stored, "harness/analysis/stored.sql")
 
-// Its columns, in order.
-enum {
-    NUMBER,
-    MODEL,
-    STAND_IN,
-    QUANTISED,
-    DATASET,
-    LABEL,
-    TEMPERATURE,
-    IS_BASELINE,
-    SKIPPED,
-    FAILED,
-    PROMPTS,
-    PASSES,
-    SAMPLES,
-    DISTURBED,
-    DOUBT,
-    DIVERGED,
-    STEPS,
-    CTAR_1,
-    CTAR_2,
-    CTAR_4,
-    S,
-    S_LOW,
-    S_HIGH,
-    ROWS_PER_STEP,
-    RATE,
-    RATE_LOW,
-    RATE_HIGH,
-    SPEEDUP,
-    SPEEDUP_LOW,
-    SPEEDUP_HIGH,
-    E2E,
-    E2E_LOW,
-    E2E_HIGH,
-    SPECBENCH,
-    SPECBENCH_LOW,
-    SPECBENCH_HIGH,
-    AGAINST,
-    SAME_PATH,
-    COLUMNS, // as many are keys of its JSON
-    DOUBTFUL = COLUMNS,
-    REASON,
-    ALIKE, // all points of this model and dataset have as many prompts and passes:
-    ALL_PROMPTS,
-    ALL_PASSES
+static const Column POINTS_COLUMNS[] = {
+    {"point", "point", AS_COUNT, .help = "its number"},
+    {"model", .help = "of the point"},
+    {"stand_in",
+     .help =
+         "for a stand-in, how it was made: inflated from which model to which shape, or with random weights"},
+    {"quantised", .help = "for a quantised model, the form of its codes and its original"},
+    {"dataset", .help = "of the point"},
+    {"label", "method", .least = 16, .help = "its name"},
+    {"temperature", .help = "0: greedy"},
+    {"baseline", .help = "1: the point is its own baseline"},
+    {"skipped failed", .help = "why it has no samples"},
+    {.kind = AS_REST},
+    {"prompts passes samples", .help = "how many were measured"},
+    {"disturbed doubt", .help = "samples with other work on the machine; why times may be wrong"},
+    {"diverged", .help = "samples whose text is not the baseline's"},
+    {"steps", .help = "how many"},
+    {"CTAR1 CTAR2 CTAR4", .help = "share of steps that accept at least so many drafted tokens"},
+    {"S S_low S_high", "S", AS_MEASURED, .help = "tokens a step"},
+    {.head = "[95%]", .kind = AS_REACH, .drop = 11},
+    {"rows_per_step", .help = "rows of a step on average"},
+    {"tokens_per_s tokens_per_s_low tokens_per_s_high", .help = "decoding"},
+    {"speedup speedup_low speedup_high", "speedup", AS_MEASURED, .help = "over the baseline, decoding"},
+    {.head = "[95%]", .kind = AS_REACH, .drop = 10},
+    {.head = ""}, // the mark of doubtful times
+    {.head = "same", .least = 4},
+    {.head = "prompts", .kind = AS_COUNT},
+    {.head = "rows/step", .kind = AS_MEASURED, .drop = 8}, // from here on the variants of a number go first
+    {.head = "CTAR1", .kind = AS_MEASURED, .drop = 5},
+    {.head = "CTAR2", .kind = AS_MEASURED, .drop = 4},
+    {.head = "CTAR4", .kind = AS_MEASURED, .drop = 3},
+    {.head = "tokens/s", .kind = AS_MEASURED, .drop = 7},
+    {"speedup_e2e speedup_e2e_low speedup_e2e_high", "e2e", AS_MEASURED, .drop = 2, .help = "with prefill"},
+    {"speedup_specbench speedup_specbench_low speedup_specbench_high", "sb", AS_MEASURED, .drop = 1,
+     .help = "as Spec-Bench counts"},
+    {"against speedup_same_path",
+     .help = "another baseline than the usual one; the speedup over the usual one"},
+    {.head = "note", .least = 16, .drop = 9},
 };
+const TableForm stored_points_form = {"show", TABLE_COLUMNS(POINTS_COLUMNS),
+                                      .about = "Points of a run: `outpace show RUN --json`."};
 
-static double real_at(const Rows *r, int column) {
-    return rows_type(r, column) == VALUE_NULL ? NAN : rows_real(r, column);
-}
+static double real_of(const Rows *r, const char *name) { return rows_real(r, query_column(r, name)); }
+static int64_t int_of(const Rows *r, const char *name) { return rows_int(r, query_column(r, name)); }
+static const char *text_of(const Rows *r, const char *name) { return rows_text(r, query_column(r, name)); }
 
-// The columns of the table; those that go first where a terminal is narrow are the variants of a number.
-static const GridColumn COLUMN[] = {
-    {"point", true, 0, 0},   {"method", false, 16, 0}, {"S", true, 0, 0},         {"[95%]", false, 0, 11},
-    {"speedup", true, 0, 0}, {"[95%]", false, 0, 10},  {"", false, 0, 0}, // the mark of doubtful times
-    {"same", false, 4, 0},   {"prompts", true, 0, 0},  {"rows/step", true, 0, 8}, {"CTAR1", true, 0, 5},
-    {"CTAR2", true, 0, 4},   {"CTAR4", true, 0, 3},    {"tokens/s", true, 0, 7},  {"e2e", true, 0, 2},
-    {"sb", true, 0, 1},      {"note", false, 16, 9},
-};
-
-// The value of a column, to the digits that the interval in the two columns after it supports.
-static void put_number(Grid *g, const Rows *r, int column) {
-    char own[MEASURED_SIZE];
-    text_puts(&g->cell,
-              measured_text(own, real_at(r, column), real_at(r, column + 1), real_at(r, column + 2)));
-    grid_next(g);
-}
-
-static void put_interval(Grid *g, const Rows *r, int column) {
-    put_number(g, r, column);
-    text_reach(&g->cell, real_at(r, column), real_at(r, column + 1), real_at(r, column + 2)), grid_next(g);
-}
-
-// A share of so many steps, by the normal law.
-static void put_share(Grid *g, double share, double steps) {
-    char own[MEASURED_SIZE];
-    double reach = 1.96 * sqrt(share * (1 - share) / steps);
-    text_puts(&g->cell, measured_text(own, share, share - reach, share + reach)), grid_next(g);
+// A share of the steps, by the normal law.
+static Cell share(const Rows *r, const char *name) {
+    double share = real_of(r, name), reach = 1.96 * sqrt(share * (1 - share) / real_of(r, "steps"));
+    return cell_measured(share, share - reach, share + reach);
 }
 
 // The verdict on the text; sampled text is checked by 'outpace verify'.
 static void put_lossless(Text *out, const Rows *r) {
-    if (rows_int(r, IS_BASELINE)) text_puts(out, "base");
-    else if (rows_int(r, DIVERGED))
-        text_printf(out, "NO, %lld of %lld differ", (long long)rows_int(r, DIVERGED),
-                    (long long)rows_int(r, SAMPLES));
-    else if (rows_real(r, TEMPERATURE) > 0) text_puts(out, "sampled");
-    else text_puts(out, rows_type(r, DIVERGED) == VALUE_NULL ? "not compared" : "yes");
+    int64_t diverged = int_of(r, "diverged");
+    if (int_of(r, "baseline")) text_puts(out, "base");
+    else if (diverged)
+        text_printf(out, "NO, %lld of %lld differ", (long long)diverged, (long long)int_of(r, "samples"));
+    else if (real_of(r, "temperature") > 0) text_puts(out, "sampled");
+    else text_puts(out, isnan(real_of(r, "diverged")) ? "not compared" : "yes");
 }
 
-// "12 prompts", "1 prompt x 3 passes".
-static void put_amount(Text *out, int64_t prompts, int64_t passes) {
-    text_printf(out, "%lld prompt%s", (long long)prompts, prompts == 1 ? "" : "s");
-    if (passes > 1) text_printf(out, " x %lld passes", (long long)passes);
-}
-
-static void put_head(Grid *g, const Rows *r) {
-    const char *stand_in = rows_text(r, STAND_IN), *quantised = rows_text(r, QUANTISED);
-    grid_end(g);
-    text_printf(&g->cell, "%s, %s", rows_text(r, MODEL), rows_text(r, DATASET));
-    if (rows_int(r, ALIKE))
-        put_amount((text_puts(&g->cell, ": "), &g->cell), rows_int(r, ALL_PROMPTS), rows_int(r, ALL_PASSES));
-    if (stand_in[0]) text_printf(&g->cell, "  (stand-in: %s)", stand_in);
-    if (quantised[0]) text_printf(&g->cell, "  (quantised: %s)", quantised);
-    grid_rest(g);
-    grid_heads(g);
-}
-
-static void put_measured(Grid *g, const Rows *r) {
+static void put_note(Text *out, const Rows *r) {
     char own[MEASURED_SIZE];
-    put_interval(g, r, S);
-    put_interval(g, r, SPEEDUP);
-    text_puts(&g->cell, rows_int(r, DOUBTFUL) ? "*" : ""), grid_next(g);
-    put_lossless(&g->cell, r), grid_next(g);
-    if (!rows_int(r, ALIKE))
-        text_printf(&g->cell, "%lldx%lld", (long long)rows_int(r, PROMPTS), (long long)rows_int(r, PASSES));
-    grid_next(g);
-    text_puts(&g->cell, measured_text(own, real_at(r, ROWS_PER_STEP), NAN, NAN)), grid_next(g);
-    for (int i = CTAR_1; i <= CTAR_4; i++) put_share(g, real_at(r, i), real_at(r, STEPS));
-    put_number(g, r, RATE);
-    put_number(g, r, E2E);
-    put_number(g, r, SPECBENCH);
-    if (rows_type(r, AGAINST) != VALUE_NULL) text_printf(&g->cell, "against %s", rows_text(r, AGAINST));
-    if (rows_type(r, SAME_PATH) != VALUE_NULL)
-        text_printf(
-            &g->cell, ", %s against its own settings",
-            measured_text(own, rows_real(r, SAME_PATH), real_at(r, SPEEDUP_LOW), real_at(r, SPEEDUP_HIGH)));
-    if (rows_type(r, REASON) != VALUE_NULL)
-        text_printf(&g->cell, "%s%s", g->cell.length ? "; " : "", rows_text(r, REASON));
-    grid_next(g);
-    grid_end(g);
+    const char *against = text_of(r, "against"), *reason = text_of(r, "reason");
+    double same_path = real_of(r, "speedup_same_path");
+    if (*against) text_printf(out, "against %s", against);
+    if (isfinite(same_path))
+        text_printf(out, ", %s against its own settings",
+                    measured_text(own, same_path, real_of(r, "speedup_low"), real_of(r, "speedup_high")));
+    if (*reason) text_printf(out, "%s%s", out->length ? "; " : "", reason);
 }
 
-static void put_point(Grid *g, const Rows *r) {
-    text_printf(&g->cell, "%lld", (long long)rows_int(r, NUMBER));
-    grid_next(g);
-    text_puts(&g->cell, rows_text(r, LABEL));
-    grid_next(g);
-    bool skipped = rows_type(r, SKIPPED) != VALUE_NULL, failed = rows_type(r, FAILED) != VALUE_NULL;
-    if (skipped) text_printf(&g->cell, "skipped: %s", rows_text(r, SKIPPED));
-    else if (failed) text_printf(&g->cell, "failed: %s", rows_text(r, FAILED));
-    else if (rows_int(r, SAMPLES) == 0) text_puts(&g->cell, "not measured yet");
-    if (g->cell.length) grid_rest(g);
-    else put_measured(g, r);
+static void put_point(RecordTable *t, const Rows *r) {
+    const char *skipped = text_of(r, "skipped"), *failed = text_of(r, "failed");
+    Text rest = {0}, same = {0}, note = {0};
+    char prompts[48] = "";
+    if (*skipped) text_printf(&rest, "skipped: %s", skipped);
+    else if (*failed) text_printf(&rest, "failed: %s", failed);
+    else if (int_of(r, "samples") == 0) text_puts(&rest, "not measured yet");
+    put_lossless(&same, r);
+    put_note(&note, r);
+    if (!int_of(r, "alike"))
+        snprintf(prompts, sizeof prompts, "%lldx%lld", (long long)int_of(r, "prompts"),
+                 (long long)int_of(r, "passes"));
+    table_query_row(t, r,
+                    (const Cell[]){CELL(text_get(&rest)), CELL(int_of(r, "doubtful") ? "*" : ""),
+                                   CELL(text_get(&same)), CELL(prompts), CELL(real_of(r, "rows_per_step")),
+                                   share(r, "CTAR1"), share(r, "CTAR2"), share(r, "CTAR4"),
+                                   cell_measured(real_of(r, "tokens_per_s"), real_of(r, "tokens_per_s_low"),
+                                                 real_of(r, "tokens_per_s_high")),
+                                   CELL(text_get(&note))});
+    text_release(&rest);
+    text_release(&same);
+    text_release(&note);
 }
 
-static bool each_point(Store *store, int64_t run, void (*put)(void *state, const Rows *r), void *state,
-                       Error *e) {
-    Rows *r = rows_open(store, harness_stored, e);
-    if (!r) return false;
-    rows_bind_int(r, 1, run);
-    while (rows_next(r)) put(state, r);
-    return rows_end(r, true, e);
-}
-
-typedef struct Table {
-    Grid *grid;
-    Text last; // model and dataset of the row above
-} Table;
-
-static void put_row(void *state, const Rows *r) {
-    Table *t = state;
-    Text now = {0};
-    text_printf(&now, "%s\n%s", rows_text(r, MODEL), rows_text(r, DATASET));
-    if (strcmp(text_get(&now), text_get(&t->last)) != 0) put_head(t->grid, r);
-    text_release(&t->last);
-    t->last = now;
-    put_point(t->grid, r);
+// "small, chat: 1 prompt x 3 passes  (stand-in: for 7B)"
+static void put_title(RecordTable *t, const Rows *r) {
+    const char *stand_in = text_of(r, "stand_in"), *quantised = text_of(r, "quantised");
+    int64_t prompts = int_of(r, "all_prompts"), passes = int_of(r, "all_passes");
+    Text title = {0};
+    text_printf(&title, "%s, %s", text_of(r, "model"), text_of(r, "dataset"));
+    if (int_of(r, "alike"))
+        text_printf(&title, ": %lld prompt%s", (long long)prompts, prompts == 1 ? "" : "s");
+    if (int_of(r, "alike") && passes > 1) text_printf(&title, " x %lld passes", (long long)passes);
+    if (stand_in[0]) text_printf(&title, "  (stand-in: %s)", stand_in);
+    if (quantised[0]) text_printf(&title, "  (quantised: %s)", quantised);
+    table_group(t, text_get(&title));
+    text_release(&title);
 }
 
 // Before the table, what disturbed the run.
-static bool put_doubt(Store *store, int64_t run, Grid *g, Error *e) {
+static bool put_doubt(Store *store, int64_t run, RecordTable *t, Error *e) {
     Rows *r = rows_open(store, report_doubt, e);
     if (!r) return false;
     rows_bind_int(r, 1, run);
-    if (rows_next(r)) text_puts(&g->cell, rows_text(r, 0)), grid_rest(g);
+    if (rows_next(r)) table_line(t, 0, rows_text(r, 0));
     return rows_end(r, true, e);
 }
 
-bool stored_table(Store *store, int64_t run, Grid *out, Error *e) {
-    Table t = {.grid = out};
-    out->columns = COLUMN, out->count = sizeof COLUMN / sizeof *COLUMN;
-    bool ok = put_doubt(store, run, out, e) && each_point(store, run, put_row, &t, e);
-    text_release(&t.last);
-    return ok;
+// Whether model and dataset are others than those of the row before, which `last` keeps.
+static bool begins(const Rows *r, Text *last) {
+    Text now = {0};
+    text_printf(&now, "%s\n%s", text_of(r, "model"), text_of(r, "dataset"));
+    bool other = strcmp(text_get(&now), text_get(last)) != 0;
+    text_release(last);
+    *last = now;
+    return other;
+}
+
+bool stored_table(Store *store, int64_t run, const Records *as, RecordTable *out, Error *e) {
+    Text last = {0};
+    *out = (RecordTable){.form = &stored_points_form, .as = as};
+    bool ok = put_doubt(store, run, out, e);
+    Rows *r = ok ? rows_open(store, harness_stored, e) : NULL;
+    if (!r) return false;
+    rows_bind_int(r, 1, run);
+    while (rows_next(r)) {
+        if (begins(r, &last)) put_title(out, r);
+        put_point(out, r);
+    }
+    text_release(&last);
+    return rows_end(r, ok, e);
 }
 
 // --- by category -----------------------------------------------------------------------------------------
@@ -263,85 +221,46 @@ bool stored_table(Store *store, int64_t run, Grid *out, Error *e) {
 __asm__(".globl stored_tasks\n"); // a command asks it, too
 EMBED(stored_tasks, "harness/analysis/tasks.sql")
 
-// Its columns, in order.
-enum {
-    TASK = 2,
-    TASK_POINT,
-    TASK_METHOD,
-    TASK_PROMPTS,
-    TASK_S,
-    TASK_ACCEPTANCE = TASK_S + 3,
-    TASK_SPEEDUP = TASK_ACCEPTANCE + 3,
-    TASK_DOUBT = TASK_SPEEDUP + 3,
-    TASK_DOUBTFUL
+static const Column TASK_COLUMNS[] = {
+    {.head = "category"},
+    {"point", "point", AS_COUNT, .drop = 1},
+    {"method", "method", .least = 24},
+    {"prompts", "prompts", AS_COUNT, .drop = 2},
+    {"S S_low S_high", "S", .kind = AS_MEASURED},
+    {.head = "[95%]", .kind = AS_REACH, .drop = 4},
+    {"acceptance acceptance_low acceptance_high", "accepted", .kind = AS_MEASURED},
+    {.head = "[95%]", .kind = AS_REACH, .drop = 3},
+    {"speedup speedup_low speedup_high", "speedup", .kind = AS_MEASURED},
+    {.head = "[95%]", .kind = AS_REACH, .drop = 5},
+    {.head = ""}, // the mark of doubtful times
 };
+static const TableForm TASKS_FORM = {TABLE_COLUMNS(TASK_COLUMNS)};
 
-static const GridColumn TASK_COLUMN[] = {
-    {"category", false, 0, 0}, {"point", true, 0, 1},  {"method", false, 24, 0}, {"prompts", true, 0, 2},
-    {"S", true, 0, 0},         {"[95%]", false, 0, 4}, {"accepted", true, 0, 0}, {"[95%]", false, 0, 3},
-    {"speedup", true, 0, 0},   {"[95%]", false, 0, 5}, {"", false, 0, 0}, // the mark of doubtful times
-};
-
-static void put_task(Grid *g, const Rows *r, bool first, bool another) {
-    if (first) {
-        grid_end(g);
-        text_printf(&g->cell, "%s, %s", rows_text(r, 0), rows_text(r, 1));
-        grid_rest(g);
-        grid_heads(g);
-    }
-    text_puts(&g->cell, another ? rows_text(r, TASK) : ""), grid_next(g);
-    for (int i = TASK_POINT; i <= TASK_PROMPTS; i++) text_puts(&g->cell, rows_text(r, i)), grid_next(g);
-    for (int i = TASK_S; i < TASK_DOUBT; i += 3) put_interval(g, r, i);
-    text_puts(&g->cell, rows_int(r, TASK_DOUBTFUL) ? "*" : ""), grid_next(g);
-    grid_end(g);
-}
-
-bool stored_task_table(Store *store, int64_t run, Grid *out, Error *e) {
-    Rows *r = rows_open(store, stored_tasks, e);
-    if (!r) return false;
-    rows_bind_int(r, 1, run);
-    out->columns = TASK_COLUMN, out->count = sizeof TASK_COLUMN / sizeof *TASK_COLUMN;
-    bool ok = put_doubt(store, run, out, e);
+bool stored_task_table(Store *store, int64_t run, RecordTable *out, Error *e) {
     Text last = {0}, task = {0};
     bool any = false;
+    *out = (RecordTable){.form = &TASKS_FORM};
+    Rows *r = put_doubt(store, run, out, e) ? rows_open(store, stored_tasks, e) : NULL;
+    if (!r) return false;
+    rows_bind_int(r, 1, run);
     for (; rows_next(r); any = true) {
-        Text now = {0};
-        text_printf(&now, "%s\n%s", rows_text(r, 0), rows_text(r, 1));
-        bool first = strcmp(text_get(&now), text_get(&last)) != 0;
-        put_task(out, r, first, first || strcmp(text_get(&task), rows_text(r, TASK)) != 0);
-        text_clear(&task), text_puts(&task, rows_text(r, TASK));
-        text_release(&last);
-        last = now;
+        if (begins(r, &last)) {
+            Text title = {0};
+            text_printf(&title, "%s, %s", text_of(r, "model"), text_of(r, "dataset"));
+            table_group(out, text_get(&title));
+            text_release(&title);
+            text_clear(&task);
+        }
+        bool same = strcmp(text_get(&task), text_of(r, "task")) == 0;
+        text_clear(&task), text_puts(&task, text_of(r, "task"));
+        table_query_row(
+            out, r,
+            (const Cell[]){CELL(same ? "" : text_get(&task)), CELL(int_of(r, "doubtful") ? "*" : "")});
     }
     text_release(&last);
     text_release(&task);
-    if (!rows_end(r, ok, e)) return false;
+    if (!rows_end(r, true, e)) return false;
     return any || error_input(e, "run %lld has no data of several tasks, so no categories", (long long)run);
-}
-
-// --- as JSON ---------------------------------------------------------------------------------------------
-
-static json_t *value_at(const Rows *r, int column) {
-    switch (rows_type(r, column)) {
-    case VALUE_INT: return json_integer(rows_int(r, column));
-    case VALUE_REAL: return json_real(rows_real(r, column));
-    case VALUE_TEXT: return json_string(rows_text(r, column));
-    default: return json_null();
-    }
-}
-
-static void put_object(void *state, const Rows *r) {
-    json_t *object = json_object();
-    for (int i = 0; i < COLUMNS; i++) json_object_set_new(object, rows_name(r, i), value_at(r, i));
-    json_array_append_new(state, object);
-}
-
-json_t *stored_json(Store *store, int64_t run, Error *e) {
-    json_t *list = json_array();
-    bool ok = each_point(store, run, put_object, list, e);
-    if (ok) return list;
-    json_decref(list);
-    return NULL;
 }
 
 void stored_alone(int64_t points, Text *out) {

@@ -1,9 +1,8 @@
 // Stored runs, as commands name them.
 #pragma once
 #include "engine/base/file.h"
-#include "engine/base/json.h"
 #include "engine/base/text.h"
-#include "harness/cli/terminal.h"
+#include "harness/cli/table.h"
 #include "results/fit.h"
 #include "results/store.h"
 #include "simulate/fit.h"
@@ -20,16 +19,15 @@ bool stored_by_hash(Store *store, const char *hash, int64_t *id, Error *e);
 // The stores that a pattern names ('results/mine/*.db'), for globfree. False with e filled if there is none.
 bool stored_match(const char *pattern, glob_t *out, Error *e);
 
-// A table of all its points: S, CTAR, speedups with their intervals, whether text was left as it is.
-bool stored_table(Store *store, int64_t run, Grid *out, Error *e);
+// A table of all its points: S, CTAR, speedups with their intervals, whether text was left as it is. Give it
+// to table_end, also after a failure.
+bool stored_table(Store *store, int64_t run, const Records *as, RecordTable *out, Error *e);
+extern const TableForm stored_points_form;
 
 // A table by category of the run's data, and by method: S, acceptance, speedup. False with e filled if no
 // dataset has several tasks.
-bool stored_task_table(Store *store, int64_t run, Grid *out, Error *e);
+bool stored_task_table(Store *store, int64_t run, RecordTable *out, Error *e);
 extern const char stored_tasks[]; // SQL: its numbers of run ?1
-
-// The same as stored_table as a JSON array of objects. NULL with e filled.
-json_t *stored_json(Store *store, int64_t run, Error *e);
 
 // A line on imported points that have no baseline, of 0 none: why they have no speedup, and the fix.
 void stored_alone(int64_t points, Text *out);

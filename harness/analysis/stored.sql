@@ -61,7 +61,7 @@ SELECT p.number AS point, model.name AS model, stand_in, json_extract(model.shap
             THEN (SELECT speedup_same_path FROM same_path_speedup WHERE point_id = p.id) END AS speedup_same_path,
        doubtful, reason, -- from here on of the table alone
        min(prompts) OVER same = max(prompts) OVER same AND min(passes) OVER same = max(passes) OVER same AS alike,
-       max(prompts) OVER same, max(passes) OVER same
+       max(prompts) OVER same AS all_prompts, max(passes) OVER same AS all_passes
 FROM point AS p
 JOIN model ON model.id = p.model_id
 JOIN dataset ON dataset.id = p.dataset_id

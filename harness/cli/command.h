@@ -29,6 +29,7 @@ struct Command {
     // argv[0] is the command's name. False with e filled, or *code set (0 where it is not).
     bool (*run)(int argc, char **argv, int *code, Error *e); // NULL: it has only parts
     const Command *const *parts;                             // chosen by their second word; ends in NULL
+    const struct TableForm *const *tables; // that it prints (table.h); ends in NULL; NULL: none
 };
 
 extern const Command command_bench, command_compare, command_completions, command_datasets, command_doctor,

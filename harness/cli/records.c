@@ -4,6 +4,7 @@
 #include "engine/base/memory.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 // Lists the keys of a record in order of appearance, as members of `columns`.
@@ -28,10 +29,24 @@ static json_t *find(json_t *record, const char *name) {
     return json_is_object(inner) ? find(inner, dot + 1) : NULL;
 }
 
+// The shortest text that reads back as the same number.
+static void put_real(double value, Text *out) {
+    char text[32];
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value) break;
+    }
+    text_puts(out, text);
+}
+
 static void put_value(const json_t *value, Text *out) {
     if (!value || json_is_null(value)) return;
     if (json_is_string(value)) {
         text_csv(out, json_string_value(value));
+        return;
+    }
+    if (json_is_real(value)) {
+        put_real(json_real_value(value), out);
         return;
     }
     char *text = json_text(value, JSON_ENCODE_ANY | JSON_COMPACT);
@@ -39,7 +54,7 @@ static void put_value(const json_t *value, Text *out) {
     mem_free(text);
 }
 
-static void put_csv(json_t *list, Text *out) {
+void records_csv(json_t *list, Text *out) {
     json_t *columns = json_object(), *record, *ignored;
     const char *key;
     size_t i;
@@ -78,7 +93,7 @@ bool records_print(json_t *records, const char *rows, const Records *r, Error *e
     else {
         json_t *list = rows ? json_object_get(records, rows) : records;
         json_t *all = json_is_array(list) ? json_incref(list) : json_pack("[O]", records);
-        put_csv(all, &out);
+        records_csv(all, &out);
         fputs(text_get(&out), stdout);
         json_decref(all);
     }

@@ -17,10 +17,13 @@ typedef struct Records {
         "csv", ARG_FLAG, (place) + offsetof(Records, csv), .help = "print the same as CSV"              \
     }
 
-static inline bool records_asked(const Records *r) { return r->json || r->csv; }
+static inline bool records_asked(const Records *r) { return r && (r->json || r->csv); } // NULL: no
 
 // The paths of the files that a command wrote, as an array.
 json_t *records_files(const Output *out);
+
+// Appends an array of objects as CSV.
+void records_csv(json_t *list, Text *out);
 
 // Prints an array of objects, or one object, and releases it; of an object with an array `rows` (not NULL),
 // CSV has only that. In CSV a nested object's keys become columns "key.key", a list stays JSON, and null is

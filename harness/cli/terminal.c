@@ -4,6 +4,7 @@
 #include "harness/cli/terminal.h"
 
 #include "plots/letters.h"
+#include "plots/page.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -307,6 +308,32 @@ void grid_print(const Grid *g, int width, Text *out) {
     if (width) fit(g, width, widths, dropped);
     for (const char *at = text_get(&g->rows); next_row(&at, &row);) put_row(g, &row, width, widths, out);
     put_left_out(g, dropped, width, out);
+}
+
+// In LaTeX a longer cell takes several lines.
+void grid_page(const Grid *g, const Page *p, const char *caption) {
+    enum { MOST_LETTERS = 30 };
+    PageColumn columns[GRID_MOST_COLUMNS];
+    int widths[GRID_MOST_COLUMNS] = {0}, count = 0;
+    Row row;
+    find_widths(g, widths);
+    for (int i = 0; i < g->count; i++) {
+        const GridColumn *c = &g->columns[i];
+        const char *tex = widths[i] > MOST_LETTERS ? "p{30ex}" : c->number ? "r" : "l";
+        if (widths[i]) columns[count++] = (PageColumn){c->head, c->number, tex};
+    }
+    page_table(p, caption, columns, count);
+    for (const char *at = text_get(&g->rows); next_row(&at, &row);) {
+        int column = 0;
+        for (int i = 0; i < row.count && !row.is_head; i++) {
+            Text cell = {0};
+            text_add(&cell, row.cells[i].text, row.cells[i].bytes);
+            if (widths[i]) page_cell(p, column++, text_get(&cell), g->columns[i].number);
+            text_release(&cell);
+        }
+        if (column) page_end_row(p);
+    }
+    page_end_table(p);
 }
 
 void terminal_coloured(const char *text, Text *out) {

@@ -15,6 +15,8 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
+typedef struct Page Page; // plots/page.h
+
 // The width of the terminal in letters; 0: standard output is a file or a pipe.
 int terminal_width(void);
 int terminal_height(void); // lines, of a terminal
@@ -58,6 +60,7 @@ void grid_rest(Grid *g); // the cell replaces all further ones, in any width, an
 
 // width 0: of any. A last line names the columns that were left out.
 void grid_print(const Grid *g, int width, Text *out);
+void grid_page(const Grid *g, const Page *p, const char *caption); // as a page's table
 bool grid_show(const Grid *g, Error *e); // on standard output, on a terminal coloured
 
 // Appends lines with a red 'NO' or 'differ(s)' and a dim 'disturbed'. $NO_COLOR: as they are.

@@ -1,10 +1,9 @@
 // Is B faster than A?
 #include "harness/cli/command.h"
 
-#include "harness/cli/records.h"
 #include "harness/analysis/choice.h"
 #include "harness/analysis/compare.h"
-#include "harness/cli/terminal.h"
+#include "harness/cli/table.h"
 #include "results/store.h"
 
 #include <math.h>
@@ -32,46 +31,28 @@ static const Arg OPTIONS[] = {
 
 // --- rows ------------------------------------------------------------------------------------------------
 
-static const GridColumn COLUMN[] = {
-    {"B is", false, 0, 0},    {"ratio", true, 0, 0}, {"[95%]", false, 0, 0},  {"prompts", true, 0, 3},
-    {"speedup", false, 0, 2}, {"S", false, 0, 1},    {"point", false, 24, 0}, {"disturbed", false, 0, 0},
+static const Column COLUMNS[] = {
+    {"verdict", .help = "same, faster, slower, unclear"},
+    {.head = "B is"},
+    {"ratio ratio_low ratio_high", "ratio", AS_MEASURED, .help = "B is so many times as fast"},
+    {.head = "[95%]", .kind = AS_REACH},
+    {"prompts", "prompts", AS_COUNT, .drop = 3, .help = "behind it"},
+    {"samples disturbed", .help = "behind it; how many of these were disturbed"},
+    {"of", .help = "speedup, time, or the baseline itself"},
+    {"speedup_a speedup_b", "speedup", AS_CHANGE, .drop = 2, .help = "over the baseline, of both sides"},
+    {"S_a S_b", "S", AS_CHANGE, .drop = 1, .help = "tokens a step"},
+    {"point_a point_b dataset", .help = "labels"},
+    {.head = "point", .least = 24},
+    {"doubt_a doubt_b", .help = "why a side's times may be wrong"},
+    {"lost_text", .help = "B's text is no longer its baseline's"},
+    {.head = "disturbed"},
 };
-
-// The value and its interval, each in a cell.
-static void put_ratio(Grid *g, const Ratio *r) {
-    char value[MEASURED_SIZE];
-    Text both = {0};
-    text_puts(&g->cell, measured_text(value, r->value, r->interval.low, r->interval.high)), grid_next(g);
-    text_measured(&both, r->value, r->interval.low, r->interval.high);
-    const char *interval = strchr(text_get(&both), ' ');
-    text_puts(&g->cell, interval ? interval + 1 : ""), grid_next(g);
-    text_release(&both);
-    text_printf(&g->cell, "%d", r->prompts), grid_next(g);
-}
-
-// "1.95 -> 1.94", to three digits.
-static void put_change(Grid *g, double a, double b) {
-    char before[MEASURED_SIZE], after[MEASURED_SIZE];
-    if (isfinite(a) && isfinite(b))
-        text_printf(&g->cell, "%s -> %s", measured_text(before, a, NAN, NAN),
-                    measured_text(after, b, NAN, NAN));
-    grid_next(g);
-}
-
-static void put_pair(Grid *g, const ComparePair *p, Judgement j) {
-    text_puts(&g->cell, p->kind == COMPARED_MACHINE ? "(baseline)" : compare_word(j)), grid_next(g);
-    put_ratio(g, &p->ratio);
-    put_change(g, p->speedup_a, p->speedup_b);
-    put_change(g, p->S_a, p->S_b);
-    text_printf(&g->cell, "%s, %s", p->label_b, p->dataset);
-    if (strcmp(p->label_a, p->label_b) != 0) text_printf(&g->cell, "; A: %s", p->label_a);
-    if (p->lost_text) text_puts(&g->cell, "; ITS TEXT IS NOT THE BASELINE'S ANY MORE");
-    grid_next(g);
-    if (p->ratio.disturbed) text_printf(&g->cell, "%d/%d", p->ratio.disturbed, p->ratio.samples);
-    if (p->ratio.doubted) text_printf(&g->cell, "%sabove S", g->cell.length ? ", " : "");
-    grid_next(g);
-    grid_end(g);
-}
+static const Column ALONE[] = {{"alone", .help = "points without a counterpart"}};
+enum { RATIO_COLUMNS = 6 }; // of COLUMNS
+static const TableForm POINTS = {"compare", TABLE_COLUMNS(COLUMNS), .within = "points",
+                                 .about = "Pairs of points, and all together."},
+                       ALL = {.columns = COLUMNS, .count = RATIO_COLUMNS, .within = "all"},
+                       SIDES = {TABLE_COLUMNS(ALONE)};
 
 // --- sentences -------------------------------------------------------------------------------------------
 
@@ -142,50 +123,52 @@ static bool is_worse(const Comparison *c, double margin) {
     return worse;
 }
 
-// --- records ---------------------------------------------------------------------------------------------
+// --- all of it ------------------------------------------------------------------------------------------
 
-static json_t *ratio_json(const Ratio *r, const char *verdict) {
-    return json_pack("{s:s, s:o, s:o, s:o, s:i, s:i, s:i}", "verdict", verdict, "ratio",
-                     json_number(r->value), "ratio_low", json_number(r->interval.low), "ratio_high",
-                     json_number(r->interval.high), "prompts", r->prompts, "samples", r->samples, "disturbed",
-                     r->disturbed);
-}
-
-static json_t *pair_json(const Comparison *c, const ComparePair *p, double margin) {
+static void put_pair(RecordTable *t, const Comparison *c, const ComparePair *p, double margin) {
     static const char *const OF[COMPARED_KINDS] = {"speedup", "time", "baseline"};
-    json_t *o = ratio_json(&p->ratio, compare_word(judge(c, p, margin)));
-    json_t *more = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "of", OF[p->kind],
-                             "speedup_a", json_number(p->speedup_a), "speedup_b", json_number(p->speedup_b),
-                             "S_a", json_number(p->S_a), "S_b", json_number(p->S_b), "point_a",
-                             json_from_text(p->label_a), "point_b", json_from_text(p->label_b), "dataset",
-                             json_from_text(p->dataset), "doubt_a", json_from_text(p->doubt_a), "doubt_b",
-                             json_from_text(p->doubt_b), "lost_text", p->lost_text);
-    json_object_update(o, more);
-    json_decref(more);
-    return o;
+    const Ratio *r = &p->ratio;
+    const char *verdict = compare_word(judge(c, p, margin));
+    Text point = {0}, disturbed = {0};
+    text_printf(&point, "%s, %s", p->label_b, p->dataset);
+    if (strcmp(p->label_a, p->label_b) != 0) text_printf(&point, "; A: %s", p->label_a);
+    if (p->lost_text) text_puts(&point, "; ITS TEXT IS NOT THE BASELINE'S ANY MORE");
+    if (r->disturbed) text_printf(&disturbed, "%d/%d", r->disturbed, r->samples);
+    if (r->doubted) text_printf(&disturbed, "%sabove S", disturbed.length ? ", " : "");
+    TABLE_ROW(t, CELL(verdict), CELL(p->kind == COMPARED_MACHINE ? "(baseline)" : verdict),
+              cell_measured(r->value, r->interval.low, r->interval.high), CELL(r->prompts), CELL(r->samples),
+              CELL(r->disturbed), CELL(OF[p->kind]), cell_change(p->speedup_a, p->speedup_b),
+              cell_change(p->S_a, p->S_b), CELL(p->label_a), CELL(p->label_b), CELL(p->dataset),
+              CELL(text_get(&point)), CELL(p->doubt_a), CELL(p->doubt_b), CELL(p->lost_text),
+              CELL(text_get(&disturbed)));
+    text_release(&point);
+    text_release(&disturbed);
 }
 
-static bool print_records(const Comparison *c, double margin, const Records *as, Error *e) {
-    json_t *list = json_array();
-    for (int i = 0; i < c->count; i++) json_array_append_new(list, pair_json(c, &c->pairs[i], margin));
-    json_t *root =
-        json_pack("{s:o, s:o, s:i}", "points", list, "all",
-                  ratio_json(&c->all, compare_word(compare_judge(&c->all, margin, judgements_of(c)))),
-                  "alone", c->alone);
-    return records_print(root, "points", as, e);
+static bool print_records(RecordTable *points, const Comparison *c, Judgement all, const Records *as,
+                          Error *e) {
+    RecordTable together = {.form = &ALL, .as = as};
+    const Ratio *r = &c->all;
+    const char *verdict = compare_word(all);
+    TABLE_ROW(&together, CELL(verdict), CELL(verdict),
+              cell_measured(r->value, r->interval.low, r->interval.high), CELL(r->prompts), CELL(r->samples),
+              CELL(r->disturbed));
+    return records_print(json_pack("{s:o, s:o, s:i}", "points", table_list(points), "all",
+                                   table_object(&together), "alone", c->alone),
+                         "points", as, e);
 }
 
-static bool print(const Comparison *c, double margin, Error *e) {
-    Grid g = {.columns = COLUMN, .count = sizeof COLUMN / sizeof *COLUMN};
+static bool print(const Comparison *c, double margin, const Records *as, Error *e) {
+    RecordTable t = {.form = &POINTS, .as = as};
     Text text = {0};
     int judgements = judgements_of(c);
-    grid_heads(&g);
-    for (int i = 0; i < c->count; i++) put_pair(&g, &c->pairs[i], judge(c, &c->pairs[i], margin));
-    bool ok = grid_show(&g, e);
-    grid_release(&g);
-    if (judgements) put_all(c, compare_judge(&c->all, margin, judgements), &text);
+    Judgement all = compare_judge(&c->all, margin, judgements);
+    for (int i = 0; i < c->count; i++) put_pair(&t, c, &c->pairs[i], margin);
+    if (records_asked(as)) return print_records(&t, c, all, as, e);
+    if (judgements) put_all(c, all, &text);
     put_machine(c, margin, &text);
     if (c->alone) text_printf(&text, "%d points are on one side only\n", c->alone);
+    bool ok = table_end(&t, true, e);
     terminal_print(&text);
     return ok;
 }
@@ -201,8 +184,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     bool ok = compare_find(rest.items[0], o.db, &a, e) && compare_find(rest.items[1], o.db, &b, e) &&
               choice_apply(&o.choice, a.store, a.run, e) && choice_apply(&o.choice, b.store, b.run, e) &&
               compare_sides(&a, &b, o.absolute, &c, e);
-    ok = ok &&
-         (records_asked(&o.records) ? print_records(&c, o.margin, &o.records, e) : print(&c, o.margin, e));
+    ok = ok && print(&c, o.margin, &o.records, e);
     if (ok && is_worse(&c, o.margin)) *code = EXIT_FAILED;
     compare_release(&c);
     store_close(a.store);
@@ -239,4 +221,5 @@ const Command command_compare = {
         "  outpace compare before.db after.db --absolute --method autoregressive\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run};
+    .run = run,
+    .tables = TABLES(&POINTS, &ALL, &SIDES)};

@@ -1,12 +1,11 @@
 // Which datasets are known and where they are; the first prompts of one; the formats of files.
 #include "harness/cli/command.h"
 
-#include "harness/cli/records.h"
 #include "datasets/datasets.h"
 #include "datasets/format.h"
 #include "datasets/known.h"
 #include "engine/base/memory.h"
-#include "harness/cli/terminal.h"
+#include "harness/cli/table.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,66 +49,49 @@ static bool state_of(const KnownFile *file, const char *path, const char **out, 
     return true;
 }
 
-static const GridColumn COLUMNS[] = {
-    {"name", false, 0, 0},  {"split", false, 0, 0},  {"rows", true, 0, 0},
-    {"state", false, 0, 0}, {"about", false, 24, 0},
+static const Column COLUMNS[] = {
+    {"name", "name", .help = "of the dataset"},
+    {"split", "split", .help = "a part of it"},
+    {.head = "rows", .kind = AS_COUNT}, // not known: a dash for people
+    {"rows", .help = "how many it has"},
+    {"state", "state", .help = "found, missing, built in, not as published"},
+    {"about", "about", .least = 24, .help = "description"},
+    {"licence path", .help = "licence; where the file is looked for"},
 };
+static const TableForm FORM = {"datasets", TABLE_COLUMNS(COLUMNS)};
 
-static bool put_known(Grid *g, const KnownFile *f, const char *folder, Error *e) {
+static bool put_known(RecordTable *t, const KnownFile *f, const char *folder, Error *e) {
     const char *state = "";
-    char *path = folder && !f->content ? known_path(f, folder) : NULL;
+    char *path = folder && !f->content ? known_path(f, folder) : NULL,
+         *name = mem_text(f->name.at, f->name.n), *split = mem_text(f->split.at, f->split.n),
+         *about = mem_text(f->about.at, f->about.n), *licence = mem_text(f->licence.at, f->licence.n),
+         *rows = mem_text(f->rows.at, f->rows.n);
     bool ok = state_of(f, path, &state, e);
-    text_add(&g->cell, f->name.at, f->name.n), grid_next(g);
-    text_add(&g->cell, f->split.at, f->split.n), grid_next(g);
-    text_add(&g->cell, f->rows.at, f->rows.n), grid_next(g);
-    text_puts(&g->cell, state), grid_next(g);
-    text_add(&g->cell, f->about.at, f->about.n), grid_next(g);
-    grid_end(g);
-    if (ok && path) {
-        grid_next(g);
-        text_printf(&g->cell, "%s; licence: %.*s", path, (int)f->licence.n, f->licence.at), grid_rest(g);
+    TABLE_ROW(t, CELL(name), CELL(split), CELL(rows), CELL((int64_t)strtol(rows, NULL, 10)), CELL(state),
+              CELL(about), CELL(licence), CELL(path));
+    if (path) {
+        Text line = {0};
+        text_printf(&line, "%s; licence: %s", path, licence);
+        table_line(t, 1, text_get(&line));
+        text_release(&line);
     }
-    mem_free(path);
+    mem_free(path), mem_free(name), mem_free(split), mem_free(about), mem_free(licence), mem_free(rows);
     return ok;
 }
 
-static json_t *piece_json(const char *at, size_t n) { return json_stringn(at, n); }
-
-static bool list_records(const char *folder, const Records *as, Error *e) {
-    json_t *list = json_array();
-    KnownFile f;
-    bool ok = true;
-    for (size_t i = 0; ok && known_at(i, &f); i++) {
-        const char *state = "";
-        char *path = folder && !f.content ? known_path(&f, folder) : NULL;
-        ok = state_of(&f, path, &state, e);
-        json_array_append_new(list, json_pack("{s:o, s:o, s:o, s:s, s:o, s:o, s:s?}", "name",
-                                              piece_json(f.name.at, f.name.n), "split",
-                                              piece_json(f.split.at, f.split.n), "rows",
-                                              json_integer(strtol(f.rows.at, NULL, 10)), "state", state,
-                                              "about", piece_json(f.about.at, f.about.n), "licence",
-                                              piece_json(f.licence.at, f.licence.n), "path", path));
-        mem_free(path);
-    }
-    if (ok) return records_print(list, NULL, as, e);
-    json_decref(list);
-    return false;
-}
-
-static bool list(const char *folder, Error *e) {
-    Grid g = {.columns = COLUMNS, .count = sizeof COLUMNS / sizeof *COLUMNS};
+static bool list(const char *folder, const Records *as, Error *e) {
+    RecordTable t = {.form = &FORM, .as = as};
     KnownFile file;
     bool ok = true;
-    grid_heads(&g);
-    for (size_t i = 0; ok && known_at(i, &file); i++) ok = put_known(&g, &file, folder, e);
-    ok = ok && grid_show(&g, e);
-    grid_release(&g);
-    if (ok && folder) terminal_printf("\nlooked for in OUTPACE_DATA, %s\n", SHOWN(folder));
-    else if (ok)
+    for (size_t i = 0; ok && known_at(i, &file); i++) ok = put_known(&t, &file, folder, e);
+    ok = table_end(&t, ok, e);
+    if (!ok || records_asked(as)) return ok;
+    if (folder) terminal_printf("\nlooked for in OUTPACE_DATA, %s\n", SHOWN(folder));
+    else
         terminal_printf(
             "\nOUTPACE_DATA is not set: a folder for published files, which datasets/fetch FOLDER "
             "fills\n");
-    return ok;
+    return true;
 }
 
 // A foreign text on a terminal: what could move the cursor or change colours becomes '?'.
@@ -192,7 +174,7 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (rest.count && (o.path || o.formats)) return command_misused(&command_datasets, e);
     if (o.formats) print_formats();
     else if (o.path || rest.count) return show(o.path ? o.path : rest.items[0], &o, folder, e);
-    else return records_asked(&o.records) ? list_records(folder, &o.records, e) : list(folder, e);
+    else return list(folder, &o.records, e);
     return true;
 }
 
@@ -214,4 +196,5 @@ const Command command_datasets = {
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .run = run,
-    .parts = (const Command *const[]){&command_datasets_index, NULL}};
+    .parts = (const Command *const[]){&command_datasets_index, NULL},
+    .tables = TABLES(&FORM)};

@@ -4,9 +4,8 @@
 #include "datasets/datasets.h"
 #include "engine/base/memory.h"
 #include "harness/cli/line.h"
-#include "harness/cli/records.h"
 #include "harness/cli/signals.h"
-#include "harness/cli/terminal.h"
+#include "harness/cli/table.h"
 #include "harness/models/models.h"
 #include "harness/models/quality.h"
 #include "harness/prompts/prompts.h"
@@ -41,8 +40,7 @@ typedef struct Looked {
     const QualityOptions *o;
     Engine model, original;
     Line line;
-    Grid grid;
-    json_t *rows;
+    RecordTable table;
     Quality all;
     int sets;
 } Looked;
@@ -51,67 +49,45 @@ static Engine *original_of(Looked *l) { return l->o->against ? &l->original : NU
 
 // --- what is printed
 
-enum { ALONE_COLUMNS = 5 };
-static const GridColumn COLUMNS[] = {
-    {.head = "text", .least = 8},           {.head = "texts", .number = true, .drop = 1},
-    {.head = "tokens", .number = true},     {.head = "loss", .number = true},
-    {.head = "perplexity", .number = true}, {.head = "original's", .number = true},
-    {.head = "perplexity", .number = true}, {.head = "divergence", .number = true},
-    {.head = "same", .number = true},       {.head = "greedy", .number = true, .drop = 2},
-    {.head = "same", .number = true},       {.head = "unbroken", .number = true, .drop = 3},
+static const Column COLUMNS[] = {
+    {"text", "text", .least = 8, .help = "the set"},
+    {"texts", "texts", AS_COUNT, .drop = 1, .help = "its texts"},
+    {"tokens", "tokens", AS_COUNT, .help = "predicted tokens"},
+    {"loss", "loss", AS_FIXED, 4, .help = "of the model, nats a token"},
+    {"perplexity", "perplexity", AS_SHORT, 4, .help = "e to that power"},
+    {"original_loss", "original's", AS_FIXED, 4, .help = "with `--against` only, as all that follow"},
+    {"original_perplexity", "perplexity", AS_SHORT, 4, .help = "e to that power"},
+    {"divergence", "divergence", AS_FIXED, 5, .help = "Kullback-Leibler, in nats"},
+    {"same", "same", AS_SHARE, 2, .help = "share of tokens with the same likeliest token"},
+    {"greedy", "greedy", AS_COUNT, .drop = 2, .help = "tokens that the original wrote"},
+    {"greedy_same", "same", AS_SHARE, 2, .help = "share of these that the model chooses, too"},
+    {"greedy_unbroken", "unbroken", AS_SHARE, 2, .drop = 3,
+     .help = "share of these before the first other choice"},
 };
+static const TableForm FORM = {
+    "quality", TABLE_COLUMNS(COLUMNS),
+    .about =
+        "An object for each dataset or file, and one for all if there are several. Means are over tokens."};
 
 static double share(size_t part, size_t of) { return of ? (double)part / (double)of : NAN; }
 static double mean(double sum, size_t of) { return of ? sum / (double)of : NAN; }
 
-static void put_real(Grid *g, const char *format, double x) {
-    if (isfinite(x)) {
-        char text[64];
-        snprintf(text, sizeof text, format, x);
-        text_puts(&g->cell, text);
-    }
-    grid_next(g);
-}
-
-static void put_grid(Looked *l, const char *name, const Quality *q) {
-    Grid *g = &l->grid;
-    text_puts(&g->cell, name), grid_next(g);
-    text_printf(&g->cell, "%zu", q->texts), grid_next(g);
-    text_printf(&g->cell, "%zu", q->tokens), grid_next(g);
-    put_real(g, "%.4f", mean(q->loss, q->tokens));
-    put_real(g, "%.4g", exp(mean(q->loss, q->tokens)));
-    if (l->o->against) {
-        put_real(g, "%.4f", mean(q->of_original, q->tokens));
-        put_real(g, "%.4g", exp(mean(q->of_original, q->tokens)));
-        put_real(g, "%.5f", mean(q->divergence, q->tokens));
-        put_real(g, "%.2f%%", 100 * share(q->same, q->tokens));
-        text_printf(&g->cell, "%zu", q->greedy), grid_next(g);
-        put_real(g, "%.2f%%", 100 * share(q->greedy_same, q->greedy));
-        put_real(g, "%.2f%%", 100 * share(q->unbroken, q->greedy));
-    }
-    grid_end(g);
-}
-
-static void put_row(Looked *l, const char *name, const Quality *q) {
-    json_t *row =
-        json_pack("{s:o, s:I, s:I, s:o, s:o}", "text", json_from_text(name), "texts", (json_int_t)q->texts,
-                  "tokens", (json_int_t)q->tokens, "loss", json_number(mean(q->loss, q->tokens)),
-                  "perplexity", json_number(exp(mean(q->loss, q->tokens))));
-    if (l->o->against)
-        json_object_update_new(
-            row, json_pack("{s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "original_loss",
-                           json_number(mean(q->of_original, q->tokens)), "original_perplexity",
-                           json_number(exp(mean(q->of_original, q->tokens))), "divergence",
-                           json_number(mean(q->divergence, q->tokens)), "same",
-                           json_number(share(q->same, q->tokens)), "greedy", (json_int_t)q->greedy,
-                           "greedy_same", json_number(share(q->greedy_same, q->greedy)), "greedy_unbroken",
-                           json_number(share(q->unbroken, q->greedy))));
-    json_array_append_new(l->rows, row);
-}
-
 static void put(Looked *l, const char *name, const Quality *q) {
-    if (records_asked(&l->o->records)) put_row(l, name, q);
-    else put_grid(l, name, q);
+    enum { ALONE = 5 }; // cells without an original
+    double loss = mean(q->loss, q->tokens), original = mean(q->of_original, q->tokens);
+    const Cell cells[] = {CELL(name),
+                          CELL(q->texts),
+                          CELL(q->tokens),
+                          CELL(loss),
+                          CELL(exp(loss)),
+                          CELL(original),
+                          CELL(exp(original)),
+                          CELL(mean(q->divergence, q->tokens)),
+                          CELL(share(q->same, q->tokens)),
+                          CELL(q->greedy),
+                          CELL(share(q->greedy_same, q->greedy)),
+                          CELL(share(q->unbroken, q->greedy))};
+    table_row(&l->table, cells, l->o->against ? TABLE_COUNT(cells) : ALONE);
 }
 
 static void print_models(const Looked *l, const char *model) {
@@ -206,19 +182,11 @@ static bool open_models(Looked *l, const char *model, Error *e) {
 }
 
 static bool report(Looked *l, const char *model, Error *e) {
-    bool records = records_asked(&l->o->records);
-    l->grid = (Grid){.columns = COLUMNS,
-                     .count = l->o->against ? (int)(sizeof COLUMNS / sizeof *COLUMNS) : ALONE_COLUMNS};
-    l->rows = json_array();
-    if (!records) grid_heads(&l->grid);
+    l->table = (RecordTable){.form = &FORM, .as = &l->o->records};
     bool ok = look_at_all(l, e);
     line_clear(&l->line);
-    if (ok && records) return records_print(l->rows, NULL, &l->o->records, e);
-    json_decref(l->rows);
-    if (ok) print_models(l, model);
-    ok = ok && grid_show(&l->grid, e);
-    grid_release(&l->grid);
-    return ok;
+    if (ok && !records_asked(&l->o->records)) print_models(l, model);
+    return table_end(&l->table, ok, e);
 }
 
 static bool run(int argc, char **argv, int *code, Error *e) {
@@ -264,4 +232,5 @@ const Command command_quality = {
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .shared = MODEL_SET(offsetof(QualityOptions, engine), "batch layout merge max_rows"),
-    .run = run};
+    .run = run,
+    .tables = TABLES(&FORM)};

@@ -54,8 +54,8 @@ static void print_warnings(const Machine *m) {
 }
 
 static bool print_table(const Ledger *l, const RunResult *r, Error *e) {
-    Grid table = {0};
-    bool ok = stored_table(l->store, l->run, &table, e) && grid_show(&table, e);
+    RecordTable table;
+    bool ok = table_end(&table, stored_table(l->store, l->run, NULL, &table, e), e);
     if (ok) {
         printf("\nrun %lld in %s: %d points measured, ", (long long)l->run, SHOWN(store_path(l->store)),
                r->points);
@@ -70,7 +70,6 @@ static bool print_table(const Ledger *l, const RunResult *r, Error *e) {
             puts("interrupted before its first prompt ended: give it more time");
         else if (r->interrupted) puts("interrupted: the same command goes on");
     }
-    grid_release(&table);
     return ok;
 }
 

@@ -1,8 +1,7 @@
 // Prints stored runs: the list of them, or the table of a run's points.
 #include "harness/cli/command.h"
 
-#include "harness/cli/records.h"
-#include "harness/cli/terminal.h"
+#include "harness/cli/table.h"
 #include "harness/analysis/choice.h"
 #include "harness/analysis/estimates.h"
 #include "harness/analysis/stored.h"
@@ -61,91 +60,43 @@ static bool print_run(Store *store, int64_t run, Error *e) {
     return rows_end(r, true, e);
 }
 
-static const GridColumn SURFACE[] = {
-    {"kind", false, 0, 0},      {"context", true, 0, 0},  {"batch", true, 0, 0},   {"k x w", true, 0, 0},
-    {"layers", true, 0, 4},     {"rows", true, 0, 0},     {"samples", true, 0, 2}, {"median ms", true, 0, 0},
-    {"[95%]", false, 0, 3},     {"slowdown", true, 0, 0}, {"[95%]", false, 0, 0},  {"floor ms", true, 0, 5},
-    {"disturbed", false, 0, 0},
+static const Column SURFACE[] = {
+    {"kind", .head = "kind"},
+    {"context", "context", .kind = AS_COUNT},
+    {"sequences", "batch", .kind = AS_COUNT},
+    {"grid", "k x w", .kind = AS_COUNT},
+    {"layers", "layers", AS_COUNT, .drop = 4},
+    {"rows", "rows", .kind = AS_COUNT},
+    {"samples", "samples", AS_COUNT, .drop = 2},
+    {"median low high", "median ms", AS_MEASURED, .scale = 1e-6, .optional = true},
+    {.head = "[95%]", .kind = AS_REACH, .scale = 1e-6, .drop = 3},
+    {"slowdown slowdown_low slowdown_high", "slowdown", AS_MEASURED, .optional = true},
+    {.head = "[95%]", .kind = AS_REACH},
+    {"floor", "floor ms", AS_MEASURED, .scale = 1e-6, .drop = 5},
+    {"disturbed", .head = "disturbed"},
 };
+static const TableForm SURFACE_FORM = {TABLE_COLUMNS(SURFACE)};
 
-// The columns of print_surface's query, in order.
-enum {
-    KIND,
-    CONTEXT,
-    SEQUENCES,
-    K,
-    W,
-    A,
-    B,
-    ROWS,
-    SAMPLES,
-    MEDIAN,
-    SLOWDOWN = MEDIAN + 3,
-    FLOOR = SLOWDOWN + 3,
-    FLAGS,
-    SLOWDOWN_DOUBTFUL,
-    DISTURBED
-};
-
-static double real_at(const Rows *r, int column) {
-    return rows_type(r, column) == VALUE_NULL ? NAN : rows_real(r, column);
-}
-
-// A number and, in the two columns after it, its interval; nothing where it is unknown.
-static void put_measured(Grid *g, const Rows *r, int column) {
-    double value = real_at(r, column), low = real_at(r, column + 1), high = real_at(r, column + 2);
-    char own[MEASURED_SIZE];
-    if (isfinite(value)) text_puts(&g->cell, measured_text(own, value, low, high));
-    grid_next(g);
-    text_reach(&g->cell, value, low, high), grid_next(g);
-}
-
-static void put_step(Grid *g, const Rows *r) {
-    char own[MEASURED_SIZE];
-    text_puts(&g->cell, rows_text(r, KIND)), grid_next(g);
-    text_puts(&g->cell, rows_text(r, CONTEXT)), grid_next(g);
-    if (rows_int(r, SEQUENCES) > 1) text_puts(&g->cell, rows_text(r, SEQUENCES));
-    grid_next(g);
-    if (rows_type(r, K) == VALUE_NULL) text_puts(&g->cell, "-");
-    else text_printf(&g->cell, "%sx%s", rows_text(r, K), rows_text(r, W));
-    grid_next(g);
-    if (rows_type(r, B) == VALUE_NULL) text_puts(&g->cell, "-");
-    else text_printf(&g->cell, "%s-%s", rows_text(r, A), rows_text(r, B));
-    grid_next(g);
-    text_puts(&g->cell, rows_text(r, ROWS)), grid_next(g);
-    text_puts(&g->cell, rows_text(r, SAMPLES)), grid_next(g);
-    put_measured(g, r, MEDIAN);
-    put_measured(g, r, SLOWDOWN);
-    if (isfinite(real_at(r, FLOOR))) text_puts(&g->cell, measured_text(own, real_at(r, FLOOR), NAN, NAN));
-    grid_next(g);
-    if (rows_int(r, FLAGS)) text_puts(&g->cell, "yes");
-    else if (rows_int(r, SLOWDOWN_DOUBTFUL)) text_puts(&g->cell, "slowdown: one token was");
-    else if (rows_int(r, DISTURBED)) text_printf(&g->cell, "%s repeated", rows_text(r, DISTURBED));
-    grid_next(g);
-    grid_end(g);
-}
-
-// The surface of a run of 'outpace bench --store'; nothing for others.
+// The surface of a run of 'outpace bench --store'; nothing for others. Texts are made by the query.
 static bool print_surface(Store *store, int64_t run, Error *e) {
     static const char SQL[] =
-        "SELECT s.kind, context, sequences, k, w, a, b, s.rows, samples, 1e-6 * median_ns, 1e-6 * low_ns, "
-        "1e-6 * "
-        "high_ns,"
-        " slowdown, slowdown_low, slowdown_high, 1e-6 * floor_ns, flags, slowdown_doubtful, disturbed"
-        " FROM surface_doubt AS s JOIN attempt ON"
-        " attempt.id = attempt_id WHERE run_id = ?1 ORDER BY context, s.kind, sequences, k, w, b, "
-        "s.rows";
+        "SELECT s.kind, context, s.rows, samples, median_ns AS median, low_ns AS low, high_ns AS high,"
+        " slowdown, slowdown_low, slowdown_high, floor_ns AS floor,"
+        " iif(sequences > 1, sequences, '') AS sequences,"
+        " coalesce(k || 'x' || w, '-') AS grid, coalesce(a || '-' || b, '-') AS layers,"
+        " CASE WHEN flags THEN 'yes' WHEN slowdown_doubtful THEN 'slowdown: one token was'"
+        " WHEN disturbed THEN disturbed || ' repeated' ELSE '' END AS disturbed"
+        " FROM surface_doubt AS s JOIN attempt ON attempt.id = attempt_id WHERE run_id = ?1"
+        " ORDER BY context, s.kind, s.sequences, k, w, b, s.rows";
+    RecordTable t = {.form = &SURFACE_FORM};
     Rows *r = rows_open(store, SQL, e);
     if (!r) return false;
     rows_bind_int(r, 1, run);
-    Grid g = {.columns = SURFACE, .count = sizeof SURFACE / sizeof *SURFACE};
     for (bool first = true; rows_next(r); first = false) {
-        if (first) grid_end(&g), grid_heads(&g);
-        put_step(&g, r);
+        if (first) table_group(&t, NULL);
+        table_query_row(&t, r, NULL);
     }
-    bool ok = rows_end(r, true, e) && grid_show(&g, e);
-    grid_release(&g);
-    return ok;
+    return table_end(&t, rows_end(r, true, e), e);
 }
 
 // Why imported points lack a speedup.
@@ -271,69 +222,60 @@ static bool print_drift(Store *store, int64_t run, Error *e) {
 
 // --- the list of runs
 
-static const GridColumn RUNS[] = {
-    {"run", true, 0, 0},   {"name", false, 24, 0},  {"made", false, 0, 2},  {"state", false, 0, 0},
-    {"begun", true, 0, 0}, {"samples", true, 0, 3}, {"starts", true, 0, 1},
+static const Column RUNS[] = {
+    {"id", "run", .kind = AS_COUNT},
+    {"name", "name", .least = 24},
+    {.head = "made", .drop = 2},
+    {.head = "state"},
+    {"begun", "begun", .kind = AS_COUNT},
+    {"samples", "samples", AS_COUNT, .drop = 3},
+    {"starts", "starts", AS_COUNT, .drop = 1},
 };
+static const TableForm RUNS_FORM = {TABLE_COLUMNS(RUNS)};
 
-static void put_moment(Grid *g, double seconds) {
-    char text[32] = "?";
-    time_t t = (time_t)seconds;
+static void put_run(Store *store, const Rows *r, RecordTable *t) {
+    char made[32] = "?";
+    time_t created = (time_t)rows_real(r, query_column(r, "created"));
+    const char *state = rows_text(r, query_column(r, "result")); // of the last attempt
     struct tm day;
-    if (localtime_r(&t, &day)) strftime(text, sizeof text, "%Y-%m-%d %H:%M", &day);
-    text_puts(&g->cell, text), grid_next(g);
-}
-
-// How the last attempt of a row of list_runs ended.
-static const char *state_of(Store *store, const Rows *r) {
-    if (store_claimed(store, rows_int(r, 0))) return "running";
-    return rows_type(r, 3) == VALUE_NULL ? "killed" : rows_text(r, 3);
+    if (localtime_r(&created, &day)) strftime(made, sizeof made, "%Y-%m-%d %H:%M", &day);
+    if (store_claimed(store, rows_int(r, query_column(r, "id")))) state = "running";
+    table_query_row(t, r, (const Cell[]){CELL(made), CELL(*state ? state : "killed")});
 }
 
 static bool list_runs(Store *store, Error *e) {
     static const char SQL[] =
-        "SELECT run.id, name, created, (SELECT result FROM attempt WHERE run_id = run.id ORDER BY id DESC "
-        "LIMIT 1),"
-        " (SELECT count(*) FROM point WHERE run_id = run.id) + shapes,"
-        " (SELECT count(*) FROM point WHERE run_id = run.id"
-        "  AND EXISTS (SELECT 1 FROM sample WHERE point_id = point.id)) + shapes,"
-        " (SELECT count(*) FROM point JOIN sample ON point_id = point.id WHERE run_id = run.id) + timings,"
-        " (SELECT count(*) FROM attempt WHERE run_id = run.id)"
+        "SELECT run.id, name, created,"
+        " (SELECT result FROM attempt WHERE run_id = run.id ORDER BY id DESC LIMIT 1) AS result,"
+        " ((SELECT count(*) FROM point WHERE run_id = run.id"
+        "   AND EXISTS (SELECT 1 FROM sample WHERE point_id = point.id)) + shapes) || '/' ||"
+        " ((SELECT count(*) FROM point WHERE run_id = run.id) + shapes) AS begun,"
+        " (SELECT count(*) FROM point JOIN sample ON point_id = point.id WHERE run_id = run.id) + timings"
+        " AS samples, (SELECT count(*) FROM attempt WHERE run_id = run.id) AS starts"
         " FROM (SELECT *, (SELECT count(*) FROM attempt JOIN surface ON attempt_id = attempt.id"
         "                  WHERE run_id = run.id) AS shapes,"
         "       (SELECT coalesce(sum(samples), 0) FROM attempt JOIN surface ON attempt_id = attempt.id"
         "        WHERE run_id = run.id) AS timings FROM run) AS run ORDER BY run.id";
+    RecordTable t = {.form = &RUNS_FORM};
     Rows *r = rows_open(store, SQL, e);
-    if (!r) return false;
-    Grid g = {.columns = RUNS, .count = sizeof RUNS / sizeof *RUNS};
-    grid_heads(&g);
-    while (rows_next(r)) {
-        text_puts(&g.cell, rows_text(r, 0)), grid_next(&g);
-        text_puts(&g.cell, rows_text(r, 1)), grid_next(&g);
-        put_moment(&g, rows_real(r, 2));
-        text_puts(&g.cell, state_of(store, r)), grid_next(&g);
-        text_printf(&g.cell, "%s/%s", rows_text(r, 5), rows_text(r, 4)), grid_next(&g);
-        text_puts(&g.cell, rows_text(r, 6)), grid_next(&g);
-        text_puts(&g.cell, rows_text(r, 7)), grid_next(&g);
-        grid_end(&g);
-    }
-    bool ok = rows_end(r, true, e) && grid_show(&g, e);
-    grid_release(&g);
-    return ok;
+    while (r && rows_next(r)) put_run(store, r, &t);
+    return table_end(&t, rows_end(r, true, e), e);
 }
 
 // --- the command
 
 // All about a run.
-static bool print_all(Store *store, int64_t run, Grid *table, Error *e) {
-    return stored_table(store, run, table, e) && grid_show(table, e) && print_alone(store, run, e) &&
-           print_fits(store, run, e) && print_surface(store, run, e) && print_disturbed(store, run, e) &&
-           print_drift(store, run, e);
+static bool print_all(Store *store, int64_t run, const Records *as, Error *e) {
+    RecordTable t;
+    bool ok = table_end(&t, stored_table(store, run, as, &t, e), e);
+    if (!ok || records_asked(as)) return ok;
+    return print_alone(store, run, e) && print_fits(store, run, e) && print_surface(store, run, e) &&
+           print_disturbed(store, run, e) && print_drift(store, run, e);
 }
 
-static bool print_records(Store *store, int64_t run, const Records *as, Error *e) {
-    json_t *points = stored_json(store, run, e);
-    return points && records_print(points, NULL, as, e);
+static bool print_tasks(Store *store, int64_t run, Error *e) {
+    RecordTable t;
+    return table_end(&t, stored_task_table(store, run, &t, e), e);
 }
 
 static bool show(int argc, char **argv, int *code, Error *e) {
@@ -342,7 +284,6 @@ static bool show(int argc, char **argv, int *code, Error *e) {
     Words rest;
     bool stop, priced;
     int64_t run;
-    Grid table = {0};
     if (!command_parse(&command_show, argc, argv, &o, &rest, &stop, e)) return false;
     if (stop) return true;
     bool records = records_asked(&o.records);
@@ -360,11 +301,9 @@ static bool show(int argc, char **argv, int *code, Error *e) {
     bool ok = store && stored_run(store, rest.count ? rest.items[0] : NULL, &run, e) &&
               estimates_ensure(&store, run, o.tasks ? ESTIMATES_OF_TASKS : ESTIMATES_OF_POINTS, e) &&
               choice_apply(&o.choice, store, run, e) && (records || print_run(store, run, e)) &&
-              (records   ? print_records(store, run, &o.records, e)
-               : priced  ? print_priced(store, run, &o.of, e)
-               : o.tasks ? stored_task_table(store, run, &table, e) && grid_show(&table, e)
-                         : print_all(store, run, &table, e));
-    grid_release(&table);
+              (priced    ? print_priced(store, run, &o.of, e)
+               : o.tasks ? print_tasks(store, run, e)
+                         : print_all(store, run, &o.records, e));
     store_close(store);
     return ok;
 }
@@ -416,4 +355,5 @@ const Command command_show = {
         "  outpace show last --on h100-measured --shape llama2-7b\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = show};
+    .run = show,
+    .tables = TABLES(&stored_points_form)};

@@ -4,10 +4,9 @@
 // many answers as the others have on average, and answers take as long as they took so far.
 #include "harness/cli/command.h"
 
-#include "harness/cli/records.h"
 #include "engine/base/memory.h"
 #include "harness/analysis/stored.h"
-#include "harness/cli/terminal.h"
+#include "harness/cli/table.h"
 #include "harness/run/cost.h"
 #include "results/rows.h"
 
@@ -165,43 +164,33 @@ static void read_part(const char *path, Part *out) {
 
 // --- all of them -------------------------------------------------------------------------------------------
 
-static const GridColumn COLUMNS[] = {
-    {"store", false, 16, 0}, {"part", true, 0, 0},   {"state", false, 0, 0}, {"answers", true, 0, 0},
-    {"share", true, 0, 0},   {"starts", true, 0, 2}, {"host", false, 0, 1},
+static const Column COLUMNS[] = {
+    {"store", .help = "its file"},
+    {.head = "store", .least = 16},
+    {"why", .kind = AS_REST, .optional = true,
+     .help = "the store can't be read; all that follows is left out"},
+    {"run", .help = "name of its newest run"},
+    {"part", "part", AS_COUNT, .help = "which part of it, \"2/3\", or \"all 3\" where all were merged"},
+    {"state", "state", .help = "running, ended, or how it was stopped"},
+    {.head = "answers", .kind = AS_COUNT},
+    {"done total", .help = "answers"},
+    {.head = "share", .kind = AS_SHARE},
+    {"starts", "starts", AS_COUNT, .drop = 2, .help = "how often it was started"},
+    {"host", "host", .drop = 1, .help = "where it ran last"},
 };
+static const TableForm FORM = {"status", TABLE_COLUMNS(COLUMNS)};
 
-static void put_part(Grid *g, const char *path, const Part *p) {
-    const char *slash = strrchr(path, '/');
-    text_puts(&g->cell, slash ? slash + 1 : path), grid_next(g);
+static void put_part(RecordTable *t, const char *path, const Part *p) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    char answers[64];
     if (p->why[0]) {
-        text_puts(&g->cell, p->why), grid_rest(g);
+        TABLE_ROW(t, CELL(path), CELL(name), CELL(p->why));
         return;
     }
-    text_puts(&g->cell, p->shard), grid_next(g);
-    text_puts(&g->cell, p->state), grid_next(g);
-    text_printf(&g->cell, "%.0f/%.0f", p->done, p->total), grid_next(g);
-    text_printf(&g->cell, "%.0f%%", p->total > 0 ? 100 * p->done / p->total : 0), grid_next(g);
-    text_printf(&g->cell, "%d", p->starts), grid_next(g);
-    text_puts(&g->cell, p->host), grid_next(g);
-    grid_end(g);
-}
-
-static json_t *part_json(const char *path, const Part *p) {
-    if (p->why[0])
-        return json_pack("{s:o, s:o}", "store", json_from_text(path), "why", json_from_text(p->why));
-    return json_pack("{s:o, s:o, s:s, s:s, s:f, s:f, s:i, s:s}", "store", json_from_text(path), "run",
-                     json_from_text(p->name), "part", p->shard, "state", p->state, "done", p->done, "total",
-                     p->total, "starts", p->starts, "host", p->host);
-}
-
-static bool print_records(char *const *paths, size_t count, const Records *as, Error *e) {
-    json_t *list = json_array();
-    for (size_t i = 0; i < count; i++) {
-        Part part;
-        read_part(paths[i], &part);
-        json_array_append_new(list, part_json(paths[i], &part));
-    }
-    return records_print(list, NULL, as, e);
+    snprintf(answers, sizeof answers, "%.0f/%.0f", p->done, p->total);
+    TABLE_ROW(t, CELL(path), CELL(name), NO_CELL, CELL(p->name), CELL(p->shard), CELL(p->state),
+              CELL(answers), CELL(p->done), CELL(p->total), CELL(p->total > 0 ? p->done / p->total : 0),
+              CELL(p->starts), CELL(p->host));
 }
 
 typedef struct Sum {
@@ -281,24 +270,19 @@ static void print_sum(const Sum *s) {
 
 static bool print_status(char *const *paths, size_t count, const Records *as, bool clear, bool *ended,
                          Error *e) {
-    if (records_asked(as)) {
-        *ended = true;
-        return print_records(paths, count, as, e);
-    }
     Part *parts = mem_new(count, sizeof *parts);
-    Grid g = {.columns = COLUMNS, .count = sizeof COLUMNS / sizeof *COLUMNS};
-    grid_heads(&g);
+    RecordTable t = {.form = &FORM, .as = as};
+    bool records = records_asked(as);
     for (size_t i = 0; i < count; i++) {
         read_part(paths[i], &parts[i]);
-        put_part(&g, paths[i], &parts[i]);
+        put_part(&t, paths[i], &parts[i]);
     }
     Sum s = sum_up(parts, count);
-    bool ok = count > 1 || !parts[0].why[0] || error_input(e, "%s", parts[0].why);
+    bool ok = records || count > 1 || !parts[0].why[0] || error_input(e, "%s", parts[0].why);
     if (ok && clear) fputs("\033[H\033[J", stdout);
-    ok = ok && grid_show(&g, e);
-    if (ok) puts(""), print_sum(&s);
-    *ended = s.ended == s.expected;
-    grid_release(&g);
+    ok = table_end(&t, ok, e);
+    if (ok && !records) puts(""), print_sum(&s);
+    *ended = records || s.ended == s.expected;
     mem_free(parts);
     return ok;
 }
@@ -354,4 +338,5 @@ const Command command_status = {
         "  outpace status --stores 'results/mine/*.db' --live\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = status};
+    .run = status,
+    .tables = TABLES(&FORM)};

@@ -8,8 +8,7 @@
 #include "harness/analysis/choice.h"
 #include "harness/analysis/estimates.h"
 #include "harness/analysis/stored.h"
-#include "harness/cli/records.h"
-#include "harness/cli/terminal.h"
+#include "harness/cli/table.h"
 #include "harness/papers/catalogue.h"
 #include "harness/papers/print.h"
 #include "harness/papers/table.h"
@@ -110,14 +109,13 @@ static bool print_page(Store *store, int64_t run, PageFormat format, Error *e) {
 
 // Not a paper's table: a run by category of its data.
 static bool print_tasks(Store *store, int64_t run, TableFormat format, Error *e) {
-    Grid grid = {0};
-    bool ok = stored_task_table(store, run, &grid, e);
-    if (ok && format == TABLE_TEXT) ok = grid_show(&grid, e);
-    else if (ok && format == TABLE_CSV) ok = store_export_csv(store, stored_tasks, run, stdout, e);
-    else if (ok && format == TABLE_JSON) ok = store_export_jsonl(store, stored_tasks, run, stdout, e);
-    else if (ok) ok = print_page(store, run, format == TABLE_MD ? PAGE_MD : PAGE_TEX, e);
-    grid_release(&grid);
-    return ok;
+    RecordTable table;
+    bool ok = stored_task_table(store, run, &table, e);
+    if (!ok || format == TABLE_TEXT) return table_end(&table, ok, e);
+    grid_release(&table.grid);
+    if (format == TABLE_CSV) return store_export_csv(store, stored_tasks, run, stdout, e);
+    if (format == TABLE_JSON) return store_export_jsonl(store, stored_tasks, run, stdout, e);
+    return print_page(store, run, format == TABLE_MD ? PAGE_MD : PAGE_TEX, e);
 }
 
 static bool run_tasks(const TableArguments *a, Error *e) {
@@ -162,52 +160,38 @@ static bool find_here(Store *store, const char *experiment, char out[HERE_SIZE],
 
 // --- lists -----------------------------------------------------------------------------------------------
 
-static const GridColumn COLUMNS[] = {
-    {"item", false, 0, 0},
-    {"experiment", false, 0, 1},
-    {"here", false, 14, 0},
-    {"about; at full scale: how much, of what", false, 36, 0},
+static const Column COLUMNS[] = {
+    {"item", "item", .help = "its name for `table`"},
+    {"experiment", "experiment", .drop = 1, .help = "its name for `run`"},
+    {"here", "here", .least = 14, .help = "the newest run in the store"},
+    {.head = "about; at full scale: how much, of what", .least = 36},
+    {"about takes needs", .help = "contents; amount; models and data"},
 };
+static const TableForm ITEMS = {
+    "table", TABLE_COLUMNS(COLUMNS),
+    .about = "The list, `outpace table --json`; a table of a paper is described in [tables.md](tables.md)."};
 
-static bool print_items(const Catalogue *c, Store *store, Error *e) {
-    Grid g = {.columns = COLUMNS, .count = sizeof COLUMNS / sizeof *COLUMNS};
+static bool print_items(const Catalogue *c, Store *store, const Records *as, Error *e) {
+    RecordTable t = {.form = &ITEMS, .as = as};
     bool ok = true;
-    grid_heads(&g);
     for (int i = 0; ok && i < c->item_count; i++) {
         const CatalogueItem *item = &c->items[i];
         char here[HERE_SIZE];
+        Text about = {0};
         ok = find_here(store, item->experiment, here, e);
-        text_puts(&g.cell, item->name), grid_next(&g);
-        text_puts(&g.cell, item->experiment), grid_next(&g);
-        text_puts(&g.cell, here), grid_next(&g);
-        text_printf(&g.cell, "%s; %s; %s", item->title, item->takes, item->needs), grid_next(&g);
-        grid_end(&g);
+        text_printf(&about, "%s; %s; %s", item->title, item->takes, item->needs);
+        TABLE_ROW(&t, CELL(item->name), CELL(item->experiment), CELL(here), CELL(text_get(&about)),
+                  CELL(item->title), CELL(item->takes), CELL(item->needs));
+        text_release(&about);
     }
-    ok = ok && grid_show(&g, e);
-    grid_release(&g);
-    if (ok)
+    ok = table_end(&t, ok, e);
+    if (ok && !records_asked(as))
         terminal_printf(
             "\n'outpace table ITEM --about' prints the commands, and what is simulated or not run; --claims "
             "lists the papers' claims in words. 'outpace table price-model' needs no run; 'outpace table "
             "tasks' is "
             "of any run, by category of its data.\n");
     return ok;
-}
-
-static bool list_records(const Catalogue *c, Store *store, const Records *as, Error *e) {
-    json_t *list = json_array();
-    bool ok = true;
-    for (int i = 0; ok && i < c->item_count; i++) {
-        const CatalogueItem *item = &c->items[i];
-        char here[HERE_SIZE];
-        ok = find_here(store, item->experiment, here, e);
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "item", item->name,
-                                              "experiment", item->experiment, "here", here, "about",
-                                              item->title, "takes", item->takes, "needs", item->needs));
-    }
-    if (ok) return records_print(list, NULL, as, e);
-    json_decref(list);
-    return false;
 }
 
 static bool print_claims(const Catalogue *c, Store *store, Error *e) {
@@ -284,9 +268,7 @@ static bool describe(const TableArguments *a, const char *name, const Catalogue 
     const CatalogueItem *item = name ? catalogue_find(c, name, e) : NULL;
     Store *store;
     if ((name && !item) || !open_store(a->db, &store, e)) return false;
-    bool ok = item                         ? print_item(item, store, e)
-              : records_asked(&a->records) ? list_records(c, store, &a->records, e)
-                                           : print_items(c, store, e);
+    bool ok = item ? print_item(item, store, e) : print_items(c, store, &a->records, e);
     store_close(store);
     return ok;
 }
@@ -362,4 +344,5 @@ const Command command_table = {
         "  outpace table tasks --run 3 --format md       of any run: S, acceptance, speedup by category\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run};
+    .run = run,
+    .tables = TABLES(&ITEMS)};

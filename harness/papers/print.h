@@ -9,7 +9,4 @@ extern const char *const table_format_names[TABLE_FORMATS]; // "text", ...
 // width: of a terminal, that text is fitted to; 0: of any.
 bool table_print(const Table *t, TableFormat format, int width, Text *out);
 
-// --- every field, for programs
-
-void table_fields_csv(const Table *t, Text *out);  // RFC 4180, a line of names first
 bool table_fields_json(const Table *t, Text *out); // one object; unknown values are null

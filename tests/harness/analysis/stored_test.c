@@ -16,9 +16,9 @@
 
 static json_t *table_of(FilledStore *f) {
     Error e = {0};
-    json_t *list = stored_json(f->store, f->run, &e);
-    if (!list) fail_msg("%s", e.text);
-    return list;
+    RecordTable table;
+    if (!stored_table(f->store, f->run, &(Records){.json = true}, &table, &e)) fail_msg("%s", e.text);
+    return table_list(&table);
 }
 
 // The columns of result that the table has too, in its points' order.
@@ -112,14 +112,14 @@ static void ctar(void **state) {
 // Of one task there are no categories.
 static void tasks(void **state) {
     FilledStore f;
-    Grid table = {0};
+    RecordTable table;
     Text text = {0};
     Error e = {0};
     if (!filled_open(&f, folder_path(*state, "a.db"), NULL, 3, 4, &e) || !filled_add_all(&f, 1, &e) ||
         !stored_task_table(f.store, f.run, &table, &e))
         fail_msg("%s", e.text);
-    grid_print(&table, 0, &text);
-    grid_release(&table);
+    grid_print(&table.grid, 0, &text);
+    grid_release(&table.grid);
     const char *qa = strstr(text_get(&text), "\nqa "), *writing = strstr(text_get(&text), "\nwriting ");
     if (strncmp(text_get(&text), "\nsmall, chat\ncategory ", 21) != 0 || !qa || !writing || writing < qa)
         fail_msg("%s", text_get(&text));
@@ -127,7 +127,7 @@ static void tasks(void **state) {
     assert_true(sql_script(f.store, "UPDATE prompt SET task = 'qa'", &e));
     assert_false(stored_task_table(f.store, f.run, &table, &e));
     assert_string_equal(e.text, "run 1 has no data of several tasks, so no categories");
-    grid_release(&table);
+    grid_release(&table.grid);
     filled_close(&f);
 }
 
@@ -173,13 +173,13 @@ static void holds(const char *text, const char *word) {
 
 // The table at a width of a terminal, 0 for a file, after a change of the store.
 static void table_at(FilledStore *f, const char *change, int width, Text *out) {
-    Grid table = {0};
+    RecordTable table;
     Error e = {0};
     text_clear(out);
-    if (!sql_script(f->store, change, &e) || !stored_table(f->store, f->run, &table, &e))
+    if (!sql_script(f->store, change, &e) || !stored_table(f->store, f->run, NULL, &table, &e))
         fail_msg("%s", e.text);
-    grid_print(&table, width, out);
-    grid_release(&table);
+    grid_print(&table.grid, width, out);
+    grid_release(&table.grid);
 }
 
 // On 80 columns S has its interval, and the number of prompts is there. What was disturbed is told once, and
@@ -222,14 +222,14 @@ static void long_labels(void **state) {
     static const char LONGER[] =
         "UPDATE point SET label = 'a label that is longer than thirty-six letters' WHERE number = 2";
     FilledStore f;
-    Grid table = {0};
+    RecordTable table;
     Text text = {0};
     Error e = {0};
     if (!filled_open(&f, folder_path(*state, "a.db"), NULL, 3, 4, &e) || !filled_add_all(&f, 1, &e) ||
-        !sql_script(f.store, LONGER, &e) || !stored_table(f.store, f.run, &table, &e))
+        !sql_script(f.store, LONGER, &e) || !stored_table(f.store, f.run, NULL, &table, &e))
         fail_msg("%s", e.text);
-    grid_print(&table, 0, &text);
-    grid_release(&table);
+    grid_print(&table.grid, 0, &text);
+    grid_release(&table.grid);
     const char *head = strstr(text_get(&text), "point "), *line = head;
     assert_non_null(head);
     size_t last = (size_t)(strstr(head, "same ") - head);
