@@ -1,34 +1,28 @@
 // Describes methods and their parameters, from the rows that parse them.
 #include "harness/cli/command.h"
 
-#include "harness/cli/records.h"
 #include "engine/decode/method.h"
-#include "harness/cli/terminal.h"
+#include "harness/cli/table.h"
 
-#include <stdio.h>
+#include <math.h>
 
 static const Arg OPTIONS[] = {RECORDS_OPTIONS(0)};
 
-static json_t *bound(const Arg *a, double x) {
-    return a->type == ARG_INT || a->type == ARG_REAL ? json_number(x) : json_null();
-}
+static const Column COLUMNS[] = {
+    {"method summary", .help = "the method"},
+    {"parameter default low high meaning", .help = "a parameter, its default and its range"},
+};
+static const TableForm FORM = {"methods", TABLE_COLUMNS(COLUMNS)};
 
 // A record a parameter; one of a method without any.
-static void add_records(const MethodInfo *m, json_t *list) {
+static void add_records(const MethodInfo *m, RecordTable *t) {
     for (size_t i = 0; i < m->param_count; i++) {
         const Arg *a = &m->params[i];
-        json_array_append_new(list,
-                              json_pack("{s:s, s:s, s:s, s:s?, s:o, s:o, s:s}", "method", m->name, "summary",
-                                        m->summary, "parameter", a->name, "default", a->fallback, "low",
-                                        bound(a, a->low), "high", bound(a, a->high), "meaning", a->help));
+        bool number = a->type == ARG_INT || a->type == ARG_REAL;
+        TABLE_ROW(t, CELL(m->name), CELL(m->summary), CELL(a->name), CELL(a->fallback),
+                  CELL(number ? a->low : NAN), CELL(number ? a->high : NAN), CELL(a->help));
     }
-    if (m->param_count == 0)
-        json_array_append_new(list, json_pack("{s:s, s:s}", "method", m->name, "summary", m->summary));
-}
-
-static void describe(const MethodInfo *m, const Records *as, json_t *list, Text *text) {
-    if (records_asked(as)) add_records(m, list);
-    else method_describe(m, text);
+    if (m->param_count == 0) TABLE_ROW(t, CELL(m->name), CELL(m->summary));
 }
 
 static bool run(int argc, char **argv, int *code, Error *e) {
@@ -43,11 +37,14 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     const MethodInfo *const *table = method_table(&count);
     for (int i = 0; i < rest.count; i++)
         if (!method_find(rest.items[i], e)) return false;
-    json_t *list = json_array();
-    for (size_t i = 0; rest.count == 0 && i < count; i++) describe(table[i], &as, list, &text);
-    for (int i = 0; i < rest.count; i++) describe(method_find(rest.items[i], e), &as, list, &text);
-    if (records_asked(&as)) return records_print(list, NULL, &as, e);
-    json_decref(list);
+    RecordTable t = {.form = &FORM, .as = &as};
+    if (rest.count) count = (size_t)rest.count;
+    for (size_t i = 0; i < count; i++) {
+        const MethodInfo *m = rest.count ? method_find(rest.items[i], e) : table[i];
+        if (records_asked(&as)) add_records(m, &t);
+        else method_describe(m, &text);
+    }
+    if (records_asked(&as)) return table_end(&t, true, e);
     terminal_print(&text);
     return true;
 }
@@ -67,4 +64,5 @@ const Command command_methods = {
         "  outpace generate MODEL \"Hello\" --method 'mix:ngrammys(k=5,w=4)+lookahead(W=7,G=7),rows=64'\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run};
+    .run = run,
+    .tables = TABLES(&FORM)};

@@ -5,8 +5,7 @@
 #include "engine/base/memory.h"
 #include "harness/config/point_name.h"
 #include "harness/analysis/stored.h"
-#include "harness/cli/records.h"
-#include "harness/cli/terminal.h"
+#include "harness/cli/table.h"
 #include "harness/run/cost.h"
 #include "harness/run/ledger.h"
 #include "results/rows.h"
@@ -200,34 +199,35 @@ static bool print_time(const Plan *p, const CostDone *done, Error *e) {
     return ok;
 }
 
-static json_t *point_json(const Plan *p, const CostDone *done, int number) {
+static const Column COLUMNS[] = {
+    {"point label model dataset", .help = "the point"},
+    {"added_baseline", .help = "not in the config: added to compare with"},
+    {"done wanted", .help = "rounds"},
+    {"refused", .help = "why it can't be run"},
+};
+static const TableForm FORM = {"plan", TABLE_COLUMNS(COLUMNS)};
+
+static void put_point(const Plan *p, const CostDone *done, int number, RecordTable *t) {
     const Point *point = &p->schedule.points[number];
     const Dataset *data = &p->inputs.datasets[point->dataset];
-    const char *refused = inputs_refusal(&p->inputs, number);
     PointName name;
     point_name(&p->experiment, point, &name);
-    json_t *o = json_pack("{s:i, s:o, s:o, s:o, s:b, s:i, s:i, s:o}", "point", point->number + 1, "label",
-                          json_from_text(text_get(&name.label)), "model",
-                          json_from_text(p->experiment.models[point->model].name), "dataset",
-                          json_from_text(p->experiment.datasets[point->dataset].name), "added_baseline",
-                          number >= p->sweep.count, "done", done->rounds[number], "wanted",
-                          (int)data->count * p->experiment.measurement.passes, "refused",
-                          refused ? json_from_text(refused) : json_null());
+    TABLE_ROW(t, CELL(point->number + 1), CELL(text_get(&name.label)),
+              CELL(p->experiment.models[point->model].name),
+              CELL(p->experiment.datasets[point->dataset].name), CELL((bool)(number >= p->sweep.count)),
+              CELL(done->rounds[number]), CELL((int)data->count * p->experiment.measurement.passes),
+              CELL(inputs_refusal(&p->inputs, number)));
     point_name_release(&name);
-    return o;
 }
 
 static bool print_records(const Plan *p, const PlanOptions *o, int *code, Error *e) {
     CostDone done = {0};
-    json_t *list = json_array();
+    RecordTable t = {.form = &FORM, .as = &o->records};
     bool ok = read_done(p, p->db ? p->db : o->sweep.db, &done, e);
-    for (int i = 0; ok && i < p->schedule.point_count; i++)
-        json_array_append_new(list, point_json(p, &done, i));
+    for (int i = 0; ok && i < p->schedule.point_count; i++) put_point(p, &done, i, &t);
     release_done(&done);
     if (inputs_refused(&p->inputs)) *code = EXIT_PARTIAL;
-    if (ok) return records_print(list, NULL, &o->records, e);
-    json_decref(list);
-    return false;
+    return table_end(&t, ok, e);
 }
 
 static bool print_plan(const Plan *p, const PlanOptions *o, int *code, Error *e) {
@@ -290,4 +290,5 @@ const Command command_plan = {
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .parts = (const Command *const[]){&command_plan_slurm, NULL},
-    .run = plan};
+    .run = plan,
+    .tables = TABLES(&FORM)};
