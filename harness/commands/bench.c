@@ -248,9 +248,7 @@ static bool measure_ceilings(Bench *b, Error *e) {
 // An error in writing the report must not hide the error that ended the run.
 static bool report(const Bench *b, const char *ended, Error *e) {
     if (b->a->json) return bench_report_json(&b->run, ended, ended ? NULL : e);
-    if (!b->a->csv) return bench_report_table(&b->run, ended ? NULL : e);
-    bench_report_csv(&b->run);
-    return true;
+    return (b->a->csv ? bench_report_csv : bench_report_table)(&b->run, ended ? NULL : e);
 }
 
 // Points measured before a failure or an interruption are printed all the same.
@@ -342,4 +340,5 @@ const Command command_bench = {
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .shared = MODEL_SET(offsetof(BenchArguments, engine), "context merge max_rows batch"),
     .run = run,
-    .parts = (const Command *const[]){&command_bench_store, NULL}};
+    .parts = (const Command *const[]){&command_bench_store, NULL},
+    .tables = TABLES(&bench_points)};

@@ -1,10 +1,8 @@
-// All three formats print the same points; only the table folds to the terminal, and only JSON has every
-// number.
+// All three formats print the same points; only JSON has the machine, too.
 #include "harness/machine/bench_report.h"
 
 #include "engine/base/json.h"
 #include "harness/machine/machine.h"
-#include "harness/cli/terminal.h"
 #include "harness/cli/version.h"
 
 #include <math.h>
@@ -62,50 +60,67 @@ static void print_machine(const BenchRun *b) {
                         b->adapter.count > 1 ? "its first head" : "its steps");
 }
 
-static const GridColumn COLUMNS[] = {
-    {"batch", true, 0, 0},      {"tokens", true, 0, 0},     {"context", true, 0, 0},
-    {"k x w", true, 0, 0},      {"layout", true, 0, 2},     {"step ms [95%]", false, 0, 0},
-    {"GB/s", true, 0, 6},       {"TFLOP/s", true, 0, 5},    {"slowdown [95%]", false, 0, 0},
-    {"a sequence", true, 0, 0}, {"experts", true, 0, 10},   {"expected", true, 0, 9},
-    {"memory ms", true, 0, 4},  {"compute ms", true, 0, 3}, {"floor", true, 0, 7},
-    {"submit us", true, 0, 1},  {"idle us", true, 0, 8},    {"", false, 0, 0}, // disturbed
+static const Column COLUMNS[] = {
+    {.head = "batch", .kind = AS_COUNT},
+    {"tokens", "tokens", AS_COUNT, .help = "of the step"},
+    {"context", "context", AS_COUNT, .help = "tokens before it"},
+    {"k w", .help = "k rows of w tokens; 0: a chain"},
+    {.head = "k x w", .kind = AS_COUNT},
+    {"layout", "layout", AS_COUNT, .drop = 2, .help = "chain, tree, batch or copied"},
+    {.head = "step ms [95%]", .kind = AS_INTERVAL, .scale = 1e3},
+    {"median_s mad_s n", .help = "its time; the median's deviation; samples"},
+    {"bytes", .help = "that it reads"},
+    {"gb_per_s", "GB/s", AS_FIXED, 1, .drop = 6, .help = "the rate that this makes"},
+    {"tflop_per_s", "TFLOP/s", AS_FIXED, 3, .drop = 5, .help = "its operations, likewise"},
+    {"slowdown", "slowdown [95%]", AS_INTERVAL, .help = "over one token of one sequence"},
+    {.head = "a sequence", .kind = AS_SHORT, .digits = 3},
+    {.head = "experts", .kind = AS_FIXED, .digits = 1, .drop = 10},
+    {.head = "expected", .kind = AS_FIXED, .digits = 1, .drop = 9},
+    {"floor_bandwidth_s", "memory ms", AS_SHORT, 3, .scale = 1e3, .drop = 4,
+     .help = "the least that memory allows"},
+    {"floor_compute_s", "compute ms", AS_SHORT, 3, .scale = 1e3, .drop = 3,
+     .help = "the least that arithmetic allows"},
+    {.head = "floor", .kind = AS_SHARE, .drop = 7},
+    {"submit_s busy_s layers_s head_s", .help = "parts of the time"},
+    {.head = "submit us", .kind = AS_FIXED, .digits = 1, .scale = 1e6, .drop = 1}, // the host's, for a GPU
+    {.head = "idle us", .kind = AS_FIXED, .digits = 1, .scale = 1e6, .drop = 8}, // the GPU's, waiting for it
+    {"low_s high_s", .help = "the median's interval"},
+    {"slowdown_low slowdown_high", .help = "the slowdown's"},
+    {"repeated disturbed", .help = "samples taken again; whether some are kept although disturbed"},
+    {"experts experts_expected",
+     .help = "of a mixture: experts that a step read, over all layers; by chance"},
+    {"batch",
+     .help = "sequences that ran it together, each over such a context; `tokens`, `k` and `w` are of one"},
+    {"slowdown_sequence", .help = "slowdown / batch: the part of each sequence"},
+    {.head = ""}, // disturbed
 };
+const TableForm bench_points = {"bench", TABLE_COLUMNS(COLUMNS), .within = "points"};
 
-static void put_reach(Grid *g, Reach r) { text_measured(&g->cell, r.value, r.low, r.high), grid_next(g); }
-static void put_rounded(Grid *g, int digits, double x) {
-    text_printf(&g->cell, "%.*f", digits, x), grid_next(g);
+static void put_point(const BenchRun *b, const BenchPoint *p, RecordTable *t) {
+    const BenchTime *time = &p->time;
+    bool mixed = p->experts > 0;
+    char rows[32] = "-";
+    if (p->k) snprintf(rows, sizeof rows, "%dx%d", p->k, p->w);
+    TABLE_ROW(t, b->batches ? CELL(bench_sequences(p)) : NO_CELL, CELL(p->tokens), CELL(p->context),
+              CELL(p->k), CELL(p->w), CELL(rows), CELL(layout_name(p)),
+              cell_measured(time->median_s, time->low_s, time->high_s), CELL(time->median_s),
+              CELL(time->mad_s), CELL(time->n), CELL(p->bytes), CELL(p->bytes / time->median_s / 1e9),
+              CELL(p->operations / time->median_s / 1e12),
+              cell_measured(p->slowdown.value, p->slowdown.low, p->slowdown.high),
+              b->batches ? CELL(slowdown_of_one(p)) : NO_CELL, mixed ? CELL(p->experts) : NO_CELL,
+              mixed ? CELL(p->experts_expected) : NO_CELL, CELL(p->floor_bandwidth_s),
+              CELL(p->floor_compute_s), CELL(floor_of(p) / time->median_s), CELL(p->submit_s),
+              CELL(p->busy_s), CELL(p->layers_s), CELL(p->head_s), b->gpu ? CELL(p->submit_s) : NO_CELL,
+              b->gpu ? CELL(time->median_s - p->busy_s) : NO_CELL, CELL(time->low_s), CELL(time->high_s),
+              CELL(p->slowdown.low), CELL(p->slowdown.high), CELL(time->disturbed),
+              CELL((bool)(time->flags != 0)), CELL(p->experts), CELL(p->experts_expected),
+              CELL(bench_sequences(p)), CELL(slowdown_of_one(p)), CELL(time->flags ? "disturbed" : ""));
 }
 
-// Two more columns for a GPU: the host's time to submit a step, and the GPU's time to wait for it.
-static void put_point(const BenchRun *b, const BenchPoint *p, Grid *g) {
-    if (b->batches) text_printf(&g->cell, "%d", bench_sequences(p));
-    grid_next(g);
-    text_printf(&g->cell, "%d", p->tokens), grid_next(g);
-    text_printf(&g->cell, "%d", p->context), grid_next(g);
-    if (p->k) text_printf(&g->cell, "%dx%d", p->k, p->w);
-    else text_puts(&g->cell, "-");
-    grid_next(g);
-    text_puts(&g->cell, layout_name(p)), grid_next(g);
-    put_reach(g, (Reach){1e3 * p->time.median_s, 1e3 * p->time.low_s, 1e3 * p->time.high_s});
-    put_rounded(g, 1, p->bytes / p->time.median_s / 1e9);
-    put_rounded(g, 3, p->operations / p->time.median_s / 1e12);
-    put_reach(g, p->slowdown);
-    if (b->batches) text_printf(&g->cell, "%.3g", slowdown_of_one(p));
-    grid_next(g);
-    if (p->experts > 0) text_printf(&g->cell, "%.1f", p->experts);
-    grid_next(g);
-    if (p->experts > 0) text_printf(&g->cell, "%.1f", p->experts_expected);
-    grid_next(g);
-    text_printf(&g->cell, "%.3g", 1e3 * p->floor_bandwidth_s), grid_next(g);
-    text_printf(&g->cell, "%.3g", 1e3 * p->floor_compute_s), grid_next(g);
-    text_printf(&g->cell, "%.0f%%", 100 * floor_of(p) / p->time.median_s), grid_next(g);
-    if (b->gpu) text_printf(&g->cell, "%.1f", 1e6 * p->submit_s);
-    grid_next(g);
-    if (b->gpu) text_printf(&g->cell, "%.1f", 1e6 * (p->time.median_s - p->busy_s));
-    grid_next(g);
-    if (p->time.flags) text_puts(&g->cell, "disturbed");
-    grid_next(g);
-    grid_end(g);
+static void put_points(const BenchRun *b, const Records *as, RecordTable *out) {
+    *out = (RecordTable){.form = &bench_points, .as = as};
+    table_group(out, NULL);
+    for (int i = 0; i < b->measured; i++) put_point(b, &b->points[i], out);
 }
 
 // Warns about points that do not show the machine's own speed.
@@ -136,14 +151,11 @@ static void say_drift(const BenchRun *b, const char *before, const char *between
 
 bool bench_report_table(const BenchRun *b, Error *e) {
     double peak = bench_peak(&b->benched);
-    Grid g = {.columns = COLUMNS, .count = sizeof COLUMNS / sizeof *COLUMNS};
+    RecordTable points;
     Text text = {0};
     print_machine(b);
-    grid_end(&g);
-    grid_heads(&g);
-    for (int i = 0; i < b->measured; i++) put_point(b, &b->points[i], &g);
-    bool ok = grid_show(&g, e);
-    grid_release(&g);
+    put_points(b, NULL, &points);
+    bool ok = table_end(&points, true, e);
     say_disturbed(b, "\nwarning  ", &text);
     say_drift(b, "\nwarning  ", "\n          ", &text);
     if (b->prefill_s > 0)
@@ -155,50 +167,19 @@ bool bench_report_table(const BenchRun *b, Error *e) {
     return ok;
 }
 
-static void put_known(double x) {
-    if (isfinite(x)) printf("%.9g", x);
-    putchar(',');
-}
-
-void bench_report_csv(const BenchRun *b) {
+bool bench_report_csv(const BenchRun *b, Error *e) {
     Text warnings = {0};
-    puts("tokens,context,k,w,layout,median_s,mad_s,n,bytes,gb_per_s,tflop_per_s,slowdown,floor_bandwidth_s,"
-         "floor_compute_s,low_s,high_s,slowdown_low,slowdown_high,repeated,disturbed,experts,experts_"
-         "expected,batch,slowdown_sequence");
-    for (int i = 0; i < b->measured; i++) {
-        const BenchPoint *p = &b->points[i];
-        printf("%d,%d,%d,%d,%s,%.9g,%.9g,%d,%.0f,%.6g,%.6g,%.6g,%.9g,%.9g,", p->tokens, p->context, p->k,
-               p->w, layout_name(p), p->time.median_s, p->time.mad_s, p->time.n, p->bytes,
-               p->bytes / p->time.median_s / 1e9, p->operations / p->time.median_s / 1e12, p->slowdown.value,
-               p->floor_bandwidth_s, p->floor_compute_s);
-        put_known(p->time.low_s), put_known(p->time.high_s);
-        put_known(p->slowdown.low), put_known(p->slowdown.high);
-        printf("%d,%d,%.6g,%.6g,", p->time.disturbed, p->time.flags != 0, p->experts, p->experts_expected);
-        printf("%d,%.6g\n", bench_sequences(p), slowdown_of_one(p));
-    }
+    RecordTable points;
+    put_points(b, &(Records){.csv = true}, &points);
+    bool ok = table_end(&points, true, e);
     say_disturbed(b, "warning:", &warnings);
     say_drift(b, "warning:", " ", &warnings);
     fputs(text_get(&warnings), stderr);
     text_release(&warnings);
+    return ok;
 }
 
 // --- JSON ------------------------------------------------------------------------------------------------
-
-static json_t *point_json(const BenchPoint *p) {
-    return json_pack(
-        "{s:i, s:i, s:i, s:i, s:s, s:f, s:f, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, "
-        "s:o, s:o, s:o, "
-        "s:i, s:b, s:f, s:f, s:i, s:f}",
-        "tokens", p->tokens, "context", p->context, "k", p->k, "w", p->w, "layout", layout_name(p),
-        "median_s", p->time.median_s, "mad_s", p->time.mad_s, "n", p->time.n, "bytes", p->bytes, "gb_per_s",
-        p->bytes / p->time.median_s / 1e9, "tflop_per_s", p->operations / p->time.median_s / 1e12, "slowdown",
-        p->slowdown.value, "floor_bandwidth_s", p->floor_bandwidth_s, "floor_compute_s", p->floor_compute_s,
-        "submit_s", p->submit_s, "busy_s", p->busy_s, "layers_s", p->layers_s, "head_s", p->head_s, "low_s",
-        json_number(p->time.low_s), "high_s", json_number(p->time.high_s), "slowdown_low",
-        json_number(p->slowdown.low), "slowdown_high", json_number(p->slowdown.high), "repeated",
-        p->time.disturbed, "disturbed", p->time.flags != 0, "experts", p->experts, "experts_expected",
-        p->experts_expected, "batch", bench_sequences(p), "slowdown_sequence", slowdown_of_one(p));
-}
 
 static json_t *ceilings_json(const BenchRun *b) {
     const Ceilings *c = &b->ceilings;
@@ -227,9 +208,9 @@ static json_t *machine_and_ceilings(const BenchRun *b) {
 }
 
 static json_t *points_json(const BenchRun *b) {
-    json_t *points = json_array();
-    for (int i = 0; i < b->measured; i++) json_array_append_new(points, point_json(&b->points[i]));
-    return points;
+    RecordTable points;
+    put_points(b, &(Records){.json = true}, &points);
+    return table_list(&points);
 }
 
 static json_t *root_json(const BenchRun *b) {

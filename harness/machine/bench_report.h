@@ -1,6 +1,7 @@
 // The output of `outpace bench`: a table, CSV, or one JSON object with everything that the numbers depend on.
 // A GPU's ceilings are listed with the GPU, the processor's with the machine.
 #pragma once
+#include "harness/cli/table.h"
 #include "harness/machine/steps.h"
 #include "harness/machine/machine.h"
 
@@ -31,7 +32,8 @@ typedef struct BenchRun {
 } BenchRun;
 
 bool bench_report_table(const BenchRun *b, Error *e);
-void bench_report_csv(const BenchRun *b);
+bool bench_report_csv(const BenchRun *b, Error *e);
+extern const TableForm bench_points;
 
 // ended: NULL, or why there are fewer points than were asked for.
 bool bench_report_json(const BenchRun *b, const char *ended, Error *e);
