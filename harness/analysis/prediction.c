@@ -90,7 +90,102 @@ void prediction_release(Prediction *p) {
     p->count = 0;
 }
 
-bool prediction_scaled(const Prediction *p, TakeScaled take, void *state, Error *e) {
+// --- rows ------------------------------------------------------------------------------------------------
+
+static const Column POINTS[] = {
+    {"point", "point", AS_COUNT, .help = "a point"},
+    {"of", .help = "its model and dataset"},
+    {"label", "method", .least = 14, .help = "its label"},
+    {"batch bits", .help = "sequences that share a step; bits of a weight"},
+    {"needs_draft", .help = "it has no price without `--draft-shape`: the keys below are left out"},
+    {.kind = AS_REST},
+    {"step_s", .help = "a step's price"},
+    {"S S_low S_high", "S", AS_MEASURED, .help = "tokens a step"},
+    {.head = "[95%]", .kind = AS_REACH, .drop = 3},
+    {.head = "step ms", .kind = AS_MEASURED, .scale = 1e3},
+    {"tokens_per_s tokens_per_s_low tokens_per_s_high", "tokens/s", AS_MEASURED, .drop = 4,
+     .help = "decoding, of all sequences"},
+    {"speedup speedup_low speedup_high", "speedup", AS_MEASURED, .help = "over the baseline, decoding"},
+    {.head = "[95%]", .kind = AS_REACH, .drop = 5},
+    {"speedup_e2e speedup_e2e_low speedup_e2e_high", "e2e", AS_MEASURED, .drop = 2, .help = "with prefill"},
+    {"measured_step_s measured_S measured_speedup", .optional = true,
+     .help = "with `--against`: the same point, measured"},
+    {"measured_doubt measured_doubtful", .optional = true, .help = "why its times may be wrong, and whether"},
+    {"error_step error_S error_speedup", .optional = true, .help = "price / measured - 1"},
+    {.head = "err. step", .kind = AS_COUNT, .drop = 6},
+    {.head = "err. S", .kind = AS_COUNT, .drop = 1},
+    {.head = "err. speedup", .kind = AS_COUNT, .drop = 7},
+    {.head = "note", .least = 14},
+};
+static const Column SCALING[] = {
+    {"point", "point", AS_COUNT, .optional = true, .help = "of lookahead"},
+    {.head = "method", .least = 14},
+    {"devices", "devices", AS_COUNT, .optional = true, .help = "how many"},
+    {"lookahead", "lookahead", AS_FIXED, 3, .optional = true, .help = "speedup by lookahead parallelism"},
+    {"tensor", "tensor", AS_FIXED, 3, .optional = true, .help = "by tensor parallelism"},
+    {"pipeline", "pipeline", AS_FIXED, 3, .optional = true, .help = "by pipeline parallelism"},
+    {"autoregressive_tensor", "autoreg.tensor", AS_FIXED, 3, .drop = 2, .optional = true,
+     .help = "of the baseline, likewise"},
+    {"autoregressive_pipeline", "autoreg.pipeline", AS_FIXED, 3, .drop = 1, .optional = true,
+     .help = "likewise"},
+};
+const TableForm prediction_points = {"simulate", TABLE_COLUMNS(POINTS), .within = "points"},
+                prediction_scaling = {TABLE_COLUMNS(SCALING), .within = "scaling"};
+
+// As many digits as drawing prompts again leaves.
+static Cell metric(const SimulatedPoint *p, TallyMetric m) {
+    const Tally *t = &p->tally;
+    return t->has_interval ? cell_measured(t->value[m], t->interval[m].low, t->interval[m].high)
+                           : CELL(t->value[m]);
+}
+
+static Cell measured(const SimulatedPoint *p, Cell x) { return p->measured ? x : NO_CELL; }
+
+static void put_point(const SimulatedPoint *p, int bits, bool against, RecordTable *t) {
+    char errors[SIMULATED_COUNT][16] = {{0}}, note[128];
+    if (p->needs_draft) {
+        TABLE_ROW(t, CELL(p->number), CELL(p->group), CELL(p->label), CELL(p->batch), CELL(bits),
+                  CELL(p->needs_draft), CELL("runs a draft model: give its --draft-shape"));
+        return;
+    }
+    double error[SIMULATED_COUNT];
+    for (int i = 0; i < SIMULATED_COUNT; i++) {
+        error[i] = simulation_error(p, (SimulatedWhat)i);
+        if (against)
+            snprintf(errors[i], sizeof errors[i], isfinite(error[i]) ? "%+.1f%%" : "-", 100 * error[i]);
+    }
+    bool doubtful = against && p->doubtful, lacks = !isfinite(p->step_s);
+    snprintf(note, sizeof note, "%s%s%s", doubtful ? "measured times are in doubt" : "",
+             doubtful && lacks ? "; " : "", lacks ? "its steps lack their passes: docs/steps.md" : "");
+    TABLE_ROW(t, CELL(p->number), CELL(p->group), CELL(p->label), CELL(p->batch), CELL(bits),
+              CELL(p->needs_draft), NO_CELL, CELL(p->step_s), metric(p, TALLY_S), CELL(p->step_s),
+              metric(p, TALLY_RATE), metric(p, TALLY_SPEEDUP), metric(p, TALLY_SPEEDUP_E2E),
+              measured(p, CELL(p->measured_step_s)), measured(p, CELL(p->measured_S)),
+              measured(p, CELL(p->measured_speedup)), p->doubt ? measured(p, CELL(p->doubt)) : NO_CELL,
+              measured(p, CELL(p->doubtful)), measured(p, CELL(error[0])), measured(p, CELL(error[1])),
+              measured(p, CELL(error[2])), CELL(errors[0]), CELL(errors[1]), CELL(errors[2]), CELL(note));
+}
+
+static void put_cell(const PredictionCell *cell, bool against, RecordTable *t) {
+    const SimulatedPoint *points = cell->points.points;
+    for (size_t i = 0; i < cell->points.count; i++) {
+        if (i == 0 || strcmp(points[i].group, points[i - 1].group) != 0) {
+            Text title = {0};
+            text_puts(&title, points[i].group);
+            if (cell->batch) text_printf(&title, "; priced in batches of %d", cell->batch);
+            if (cell->bits < 16) text_printf(&title, "; weights of %d bits", cell->bits);
+            table_group(t, text_get(&title));
+            text_release(&title);
+        }
+        put_point(&points[i], cell->bits, against, t);
+    }
+}
+
+void prediction_put_points(const Prediction *p, RecordTable *t) {
+    for (int i = 0; i < p->count; i++) put_cell(&p->cells[i], p->of->against != NULL, t);
+}
+
+bool prediction_put_scaling(const Prediction *p, RecordTable *t, Error *e) {
     const Simulation *s = &p->cells[0].points;
     const Pricing pricing = prediction_pricing(p, &p->cells[0]);
     for (size_t i = 0; p->devices.count && i < s->count; i++)
@@ -99,71 +194,28 @@ bool prediction_scaled(const Prediction *p, TakeScaled take, void *state, Error 
             const SimulatedPoint *point = &s->points[i];
             Devices devices = {p->devices.items[k], p->link, p->of->cut};
             if (!scaled_point(p->store, point, &pricing, &devices, &x, e)) return false;
-            if (x.given) take(state, point, p->devices.items[k], &x);
+            if (x.given)
+                TABLE_ROW(t, CELL(point->number), CELL(point->label), CELL(devices.count), CELL(x.lookahead),
+                          CELL(x.tensor), CELL(x.pipeline), CELL(x.autoregressive_tensor),
+                          CELL(x.autoregressive_pipeline));
         }
     return true;
 }
 
 // --- JSON ------------------------------------------------------------------------------------------------
 
-static void set_interval(json_t *o, const Tally *t, TallyMetric m) {
-    char low[48], high[48];
-    snprintf(low, sizeof low, "%s_low", tally_names[m]);
-    snprintf(high, sizeof high, "%s_high", tally_names[m]);
-    json_object_set_new(o, tally_names[m], json_number(t->value[m]));
-    if (!t->has_interval) return;
-    json_object_set_new(o, low, json_number(t->interval[m].low));
-    json_object_set_new(o, high, json_number(t->interval[m].high));
-}
-
-static json_t *point_json(const SimulatedPoint *p, int bits) {
-    json_t *o = json_pack("{s:I, s:s, s:s, s:i, s:i, s:b}", "point", (json_int_t)p->number, "of", p->group,
-                          "label", p->label, "batch", p->batch, "bits", bits, "needs_draft", p->needs_draft);
-    if (!o || p->needs_draft) return o;
-    json_object_set_new(o, "step_s", json_number(p->step_s));
-    set_interval(o, &p->tally, TALLY_S);
-    set_interval(o, &p->tally, TALLY_RATE);
-    set_interval(o, &p->tally, TALLY_SPEEDUP);
-    set_interval(o, &p->tally, TALLY_SPEEDUP_E2E);
-    if (!p->measured) return o;
-    json_object_set_new(o, "measured_step_s", json_number(p->measured_step_s));
-    json_object_set_new(o, "measured_S", json_number(p->measured_S));
-    json_object_set_new(o, "measured_speedup", json_number(p->measured_speedup));
-    if (p->doubt) json_object_set_new(o, "measured_doubt", json_string(p->doubt));
-    json_object_set_new(o, "measured_doubtful", json_boolean(p->doubtful));
-    json_object_set_new(o, "error_step", json_number(simulation_error(p, SIMULATED_STEP)));
-    json_object_set_new(o, "error_S", json_number(simulation_error(p, SIMULATED_S)));
-    json_object_set_new(o, "error_speedup", json_number(simulation_error(p, SIMULATED_SPEEDUP)));
-    return o;
-}
-
-static void add_scaled(void *state, const SimulatedPoint *p, int devices, const Scaled *x) {
-    json_array_append_new(state, json_pack("{s:I, s:i, s:f, s:f, s:f, s:f, s:f}", "point",
-                                           (json_int_t)p->number, "devices", devices, "lookahead",
-                                           x->lookahead, "tensor", x->tensor, "pipeline", x->pipeline,
-                                           "autoregressive_tensor", x->autoregressive_tensor,
-                                           "autoregressive_pipeline", x->autoregressive_pipeline));
-}
-
-static json_t *prediction_object(const Prediction *p, Error *e) {
-    json_t *scalings = json_array(), *points = json_array();
-    bool ok = prediction_scaled(p, add_scaled, scalings, e);
-    for (int c = 0; ok && c < p->count; c++)
-        for (size_t i = 0; i < p->cells[c].points.count; i++)
-            json_array_append_new(points, point_json(&p->cells[c].points.points[i], p->cells[c].bits));
-    json_t *root = json_pack("{s:s, s:s, s:o, s:o}", "machine", p->pricing.machine.name, "shape",
-                             p->of->shape, "points", points, "scaling", scalings);
+json_t *prediction_json(const Prediction *p, Error *e) {
+    const Records json = {.json = true};
+    RecordTable points = {.form = &prediction_points, .as = &json},
+                scaling = {.form = &prediction_scaling, .as = &json};
+    prediction_put_points(p, &points);
+    bool ok = prediction_put_scaling(p, &scaling, e);
+    json_t *root =
+        json_pack("{s:s, s:s, s:o, s:o, s:{s:f, s:f}}", "machine", p->pricing.machine.name, "shape",
+                  p->of->shape, "points", table_list(&points), "scaling", table_list(&scaling), "link",
+                  "bytes_per_s", p->link.bytes_per_s, "latency_s", p->link.latency_s);
+    if (root && p->of->cut > 0) json_object_set_new(root, "cut", json_real(p->of->cut));
     if (ok) return root;
     json_decref(root);
     return NULL;
-}
-
-json_t *prediction_json(const Prediction *p, Error *e) {
-    json_t *root = prediction_object(p, e);
-    if (!root) return NULL;
-    json_object_set_new(
-        root, "link",
-        json_pack("{s:f, s:f}", "bytes_per_s", p->link.bytes_per_s, "latency_s", p->link.latency_s));
-    if (p->of->cut > 0) json_object_set_new(root, "cut", json_real(p->of->cut));
-    return root;
 }

@@ -5,6 +5,7 @@
 #include "engine/base/text.h"
 #include "engine/base/ranges.h"
 #include "harness/analysis/simulation.h"
+#include "harness/cli/table.h"
 
 // As on the command line; NULL: not given.
 typedef struct PredictionArguments {
@@ -54,9 +55,10 @@ bool prediction_read(const PredictionArguments *a, Prediction *out, Error *e);
 bool prediction_make(Prediction *p, Store *store, int64_t run, Error *e);
 void prediction_release(Prediction *p);
 
-// Each point of lookahead over each number of devices; there is one cell then.
-typedef void (*TakeScaled)(void *state, const SimulatedPoint *p, int devices, const Scaled *x);
-bool prediction_scaled(const Prediction *p, TakeScaled take, void *state, Error *e);
+// The rows of these tables: points; each point of lookahead over each number of devices (one cell then).
+extern const TableForm prediction_points, prediction_scaling;
+void prediction_put_points(const Prediction *p, RecordTable *t);
+bool prediction_put_scaling(const Prediction *p, RecordTable *t, Error *e);
 
 // All of it as one JSON object; NULL with e filled.
 json_t *prediction_json(const Prediction *p, Error *e);

@@ -1,10 +1,9 @@
 // A stored run's steps priced on another machine and model: its expected result there.
 #include "harness/cli/command.h"
 
-#include "harness/cli/records.h"
 #include "engine/base/json.h"
 #include "harness/analysis/prediction.h"
-#include "harness/cli/terminal.h"
+#include "harness/cli/table.h"
 #include "harness/analysis/priced.h"
 #include "harness/analysis/choice.h"
 #include "harness/analysis/stored.h"
@@ -53,79 +52,10 @@ static const Arg OPTIONS[] = {
 
 // --- for people ------------------------------------------------------------------------------------------
 
-static const GridColumn POINTS[] = {
-    {"point", true, 0, 0},   {"method", false, 14, 0},  {"S", true, 0, 0},       {"[95%]", false, 0, 3},
-    {"step ms", true, 0, 0}, {"tokens/s", true, 0, 4},  {"speedup", true, 0, 0}, {"[95%]", false, 0, 5},
-    {"e2e", true, 0, 2},     {"err. step", true, 0, 6}, {"err. S", true, 0, 1},  {"err. speedup", true, 0, 7},
-    {"note", false, 14, 0},
-};
-
-static void put_number(Grid *g, double value, double low, double high) {
-    char own[MEASURED_SIZE];
-    text_puts(&g->cell, measured_text(own, value, low, high)), grid_next(g);
-}
-
-// As many digits as drawing prompts again leaves.
-static void put_metric(Grid *g, const Tally *t, TallyMetric m, bool interval) {
-    double low = t->has_interval ? t->interval[m].low : NAN,
-           high = t->has_interval ? t->interval[m].high : NAN;
-    put_number(g, t->value[m], low, high);
-    if (interval) text_reach(&g->cell, t->value[m], low, high), grid_next(g);
-}
-
-static void put_error(Grid *g, double error) {
-    if (isfinite(error)) text_printf(&g->cell, "%+.1f%%", 100 * error);
-    else text_puts(&g->cell, "-");
-    grid_next(g);
-}
-
-static void put_point(Grid *g, const SimulatedPoint *p, bool against) {
-    text_printf(&g->cell, "%lld", (long long)p->number), grid_next(g);
-    text_puts(&g->cell, p->label), grid_next(g);
-    if (p->needs_draft) {
-        text_puts(&g->cell, "runs a draft model: give its --draft-shape"), grid_rest(g);
-        return;
-    }
-    put_metric(g, &p->tally, TALLY_S, true);
-    put_number(g, 1e3 * p->step_s, NAN, NAN);
-    put_metric(g, &p->tally, TALLY_RATE, false);
-    put_metric(g, &p->tally, TALLY_SPEEDUP, true);
-    put_metric(g, &p->tally, TALLY_SPEEDUP_E2E, false);
-    for (int i = 0; i < SIMULATED_COUNT; i++)
-        if (against) put_error(g, simulation_error(p, (SimulatedWhat)i));
-        else grid_next(g);
-    if (against && p->doubtful) text_puts(&g->cell, "measured times are in doubt");
-    if (!isfinite(p->step_s))
-        text_printf(&g->cell, "%sits steps lack their passes: docs/steps.md", g->cell.length ? "; " : "");
-    grid_next(g);
-    grid_end(g);
-}
-
-static bool show_and_release(Grid *g, bool made, Error *e) {
-    bool ok = made && grid_show(g, e);
-    grid_release(g);
-    return ok;
-}
-
-static void put_points(Grid *g, const PredictionCell *cell, bool against) {
-    const Simulation *s = &cell->points;
-    for (size_t i = 0; i < s->count; i++) {
-        if (i == 0 || strcmp(s->points[i].group, s->points[i - 1].group) != 0) {
-            grid_end(g);
-            text_puts(&g->cell, s->points[i].group);
-            if (cell->batch) text_printf(&g->cell, "; priced in batches of %d", cell->batch);
-            if (cell->bits < 16) text_printf(&g->cell, "; weights of %d bits", cell->bits);
-            grid_rest(g);
-            grid_heads(g);
-        }
-        put_point(g, &s->points[i], against);
-    }
-}
-
-static bool print_points(const Prediction *p, bool against, Error *e) {
-    Grid g = {.columns = POINTS, .count = sizeof POINTS / sizeof *POINTS};
-    for (int i = 0; i < p->count; i++) put_points(&g, &p->cells[i], against);
-    return show_and_release(&g, true, e);
+static bool print_points(const Prediction *p, Error *e) {
+    RecordTable t = {.form = &prediction_points};
+    prediction_put_points(p, &t);
+    return table_end(&t, true, e);
 }
 
 static const GridColumn ERRORS[] = {
@@ -157,6 +87,12 @@ static bool put_part(Grid *g, const Simulation *s, const char *name, const Simul
     }
     grid_end(g);
     return true;
+}
+
+static bool show_and_release(Grid *g, bool made, Error *e) {
+    bool ok = made && grid_show(g, e);
+    grid_release(g);
+    return ok;
 }
 
 typedef const char *(*PartName)(const SimulatedPoint *p);
@@ -245,27 +181,9 @@ static bool print_exits(Store *store, int64_t run, int layers, Error *e) {
 
 // --- strong scaling --------------------------------------------------------------------------------------
 
-static const GridColumn SCALINGS[] = {
-    {"point", true, 0, 0},          {"method", false, 14, 0},         {"devices", true, 0, 0},
-    {"lookahead", true, 0, 0},      {"tensor", true, 0, 0},           {"pipeline", true, 0, 0},
-    {"autoreg.tensor", true, 0, 2}, {"autoreg.pipeline", true, 0, 1},
-};
-
-static void put_scaled(void *state, const SimulatedPoint *p, int devices, const Scaled *x) {
-    const double speedups[] = {x->lookahead, x->tensor, x->pipeline, x->autoregressive_tensor,
-                               x->autoregressive_pipeline};
-    Grid *g = state;
-    text_printf(&g->cell, "%lld", (long long)p->number), grid_next(g);
-    text_puts(&g->cell, p->label), grid_next(g);
-    text_printf(&g->cell, "%d", devices), grid_next(g);
-    for (size_t i = 0; i < sizeof speedups / sizeof *speedups; i++)
-        text_printf(&g->cell, "%.3f", speedups[i]), grid_next(g);
-    grid_end(g);
-}
-
 // Nothing of it is measured: a price of the split's rows, and of the messages over the stated link.
 static bool print_scalings(const Prediction *p, Error *e) {
-    Grid g = {.columns = SCALINGS, .count = sizeof SCALINGS / sizeof *SCALINGS};
+    RecordTable t = {.form = &prediction_scaling};
     terminal_printf(
         "\nstrong scaling, predicted, over links of %g GB/s and %g us: speedup over autoregressive "
         "decoding on one\n",
@@ -279,8 +197,7 @@ static bool print_scalings(const Prediction *p, Error *e) {
         terminal_printf(
             "ideal: tensor and pipeline parallelism cost products and messages, and no host's time "
             "(--cut fits that)\n");
-    grid_heads(&g);
-    return show_and_release(&g, prediction_scaled(p, put_scaled, &g, e), e);
+    return table_end(&t, prediction_put_scaling(p, &t, e), e);
 }
 
 // --- all of it -------------------------------------------------------------------------------------------
@@ -292,8 +209,7 @@ static bool print(const SimulateOptions *o, Store *store, int64_t run, const Pre
     }
     print_head(p);
     if (!print_exits(store, run, p->pricing.target.layers, e)) return false;
-    return print_points(p, o->of.against != NULL, e) &&
-           (!o->of.against || print_errors(&p->cells[0].points, e)) &&
+    return print_points(p, e) && (!o->of.against || print_errors(&p->cells[0].points, e)) &&
            (!p->devices.count || print_scalings(p, e));
 }
 
@@ -353,4 +269,5 @@ const Command command_simulate = {
         "  outpace simulate 12 --on mine.json --shape models/x/config.json --against 12\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run};
+    .run = run,
+    .tables = TABLES(&prediction_points, &prediction_scaling)};
