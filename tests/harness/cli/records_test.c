@@ -239,6 +239,30 @@ static void sql_as_everywhere(void **state) {
     }
 }
 
+// The page has every row that 'outpace schema records' prints, in the section of that name.
+static void page_is_current(void **state) {
+    const char *root = getenv("OUTPACE_ROOT");
+    size_t size;
+    Child c;
+    char *page = scratch_read(root ? root : ".", "docs/json.md", &size), *section = NULL;
+    int rows = 0;
+    CHILD_OUTPACE(&c, *state, 0, "schema", "records");
+    char *rest = NULL;
+    for (char *line = strtok_r(c.out.data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        char row[1024];
+        snprintf(row, sizeof row, "\n%s\n", line);
+        if (strncmp(line, "## ", 3) == 0) section = strstr(page, row);
+        const char *at = section ? strstr(section, row) : NULL,
+                   *next = section ? strstr(section + 1, "\n## ") : NULL;
+        if (!at || (next && at > next))
+            fail_msg("docs/json.md is not current ('outpace schema records'): wanted '%s'", line);
+        rows += strncmp(line, "| ", 2) == 0;
+    }
+    assert_true(rows > 50);
+    mem_free(page);
+    child_release(&c);
+}
+
 static void not_both(void **state) {
     Child c;
     CHILD_OUTPACE(&c, *state, 2, "datasets", "--json", "--csv");
@@ -247,8 +271,8 @@ static void not_both(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(keys_are_documented),
-                                       cmocka_unit_test(csv_has_the_same), cmocka_unit_test(not_both),
-                                       cmocka_unit_test(sql_as_everywhere)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(keys_are_documented), cmocka_unit_test(csv_has_the_same), cmocka_unit_test(not_both),
+        cmocka_unit_test(sql_as_everywhere), cmocka_unit_test(page_is_current)};
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }
