@@ -425,7 +425,7 @@ static bool put_all(Import *m, const Put *how, const json_t *from, const char *k
 
 static bool find_environment(Import *m, const json_t *on, int64_t *id, const char *place, Error *e) {
     const StoreRow *row = &store_rows[ROW_ENVIRONMENT];
-    Value values[ROW_MOST];
+    Value values[ROW_MOST] = {{.type = VALUE_NULL}};
     for (int i = 0; i < row->count; i++)
         if (!value_of(on, row->columns[i].name, &values[i], place, e)) return false;
     if (values[0].type != VALUE_TEXT) values[0] = of_text("imported");

@@ -262,7 +262,7 @@ static bool ask(Store *s, const char *sql, int64_t *out, Error *e) {
 // Which schema.sql makes.
 static int own_version(void) {
     static const char MARK[] = "PRAGMA user_version = ";
-    return atoi(strstr(results_schema, MARK) + strlen(MARK));
+    return (int)strtol(strstr(results_schema, MARK) + strlen(MARK), NULL, 10);
 }
 
 // Fails for a file of another program or another version. *version: 0 for a new file.

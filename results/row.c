@@ -238,7 +238,9 @@ void row_expand(const char *sql, Text *out) {
         else if (dot) snprintf(prefix, sizeof prefix, "%.*s", (int)(dot + 1 - name), name), name = dot + 1;
         text_add(out, sql, (size_t)(open - sql));
         const StoreRow *r = store_rows;
-        while (strncmp(r->name, name, strlen(r->name)) != 0 || name[strlen(r->name)] != '}') r++;
+        while (r < store_rows + ROW_KINDS &&
+               (strncmp(r->name, name, strlen(r->name)) != 0 || name[strlen(r->name)] != '}'))
+            r++;
         assert(r < store_rows + ROW_KINDS);
         put_list(r, prefix, out);
     }
@@ -255,11 +257,19 @@ void row_insert_text(const StoreRow *r, Text *out) {
     text_printf(out, ")%s", r->end ? r->end : "");
 }
 
-static bool is_key(const char *table, const char *column) {
+// Whether the word is in a list "a, b".
+static bool has_word(const char *list, const char *word) {
+    size_t n = strlen(word);
+    for (const char *at = list; (at = strstr(at, word)); at++)
+        if ((at == list || at[-1] == ' ') && (at[n] == ',' || !at[n])) return true;
+    return false;
+}
+
+static bool is_described(const char *table, const char *column) {
     bool found = false;
     for (const StoreRow *r = store_rows; r < store_rows + ROW_KINDS && !found; r++)
         found = strcmp(r->table, table) == 0 &&
-                (strstr(r->keys, column) || find((RowId)(r - store_rows), column));
+                (has_word(r->keys, column) || find((RowId)(r - store_rows), column));
     return found;
 }
 
@@ -271,9 +281,9 @@ bool row_check(Store *s) {
         char *sql = mem_printf(
             "SELECT name, name = 'id' OR dflt_value IS NOT NULL FROM pragma_table_info('%s')", r->table);
         Rows *rows = rows_open(s, sql, NULL);
-        while (rows && rows_next(rows)) {
+        while (rows_next(rows)) {
             described += find((RowId)(r - store_rows), rows_text(rows, 0)) != NULL;
-            ok = ok && (rows_int(rows, 1) || is_key(r->table, rows_text(rows, 0)));
+            ok = ok && (rows_int(rows, 1) || is_described(r->table, rows_text(rows, 0)));
         }
         if (rows_end(rows, true, NULL)) ok = ok && described == r->count;
         mem_free(sql);

@@ -5,6 +5,7 @@
 #include "engine/base/memory.h"
 #include "harness/machine/steps.h"
 #include "harness/machine/watch.h"
+#include "results/row.h"
 #include "results/rows.h"
 
 #include <stdio.h>
@@ -40,32 +41,20 @@ static StoreSurface *add_row(Unit *u, const char *kind, const char *layout, cons
     mem_grow(&u->rows, &u->capacity, u->count + 1, sizeof *u->rows);
     for (; t->looked && u->unseen < u->count; u->unseen++) u->rows[u->unseen].flags |= t->flags_before;
     StoreSurface *row = &u->rows[u->count++];
-    *row = (StoreSurface){.attempt = s->attempt,
-                          .model = s->model,
-                          .kind = kind,
-                          .device = s->device,
-                          .compute = arithmetic(s),
-                          .layout = layout,
-                          .weights = s->engine->weights.held ? "held" : "mapped",
-                          .k = -1,
-                          .b = -1,
-                          .head_rows = -1,
-                          .context = u->context,
-                          .slowdown = -1,
-                          .floor_s = -1,
-                          .bytes = -1,
-                          .operations = -1,
-                          .drift = -1,
-                          .samples = t->n,
-                          .mean_s = t->mean_s,
-                          .median_s = t->median_s,
-                          .low_s = t->low_s,
-                          .high_s = t->high_s,
-                          .deviation_s = t->mad_s,
-                          .slowdown_low = -1,
-                          .slowdown_high = -1,
-                          .disturbed = t->disturbed,
-                          .flags = t->flags};
+    row_unknown(ROW_SURFACE, row);
+    row->attempt = s->attempt;
+    row->model = s->model;
+    row->kind = kind;
+    row->device = s->device;
+    row->compute = arithmetic(s);
+    row->layout = layout;
+    row->weights = s->engine->weights.held ? "held" : "mapped";
+    row->context = u->context;
+    row->samples = t->n;
+    row->mean_s = t->mean_s, row->median_s = t->median_s, row->deviation_s = t->mad_s;
+    row->low_s = t->low_s, row->high_s = t->high_s;
+    row->disturbed = t->disturbed;
+    row->flags = t->flags;
     return row;
 }
 

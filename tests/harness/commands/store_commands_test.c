@@ -191,6 +191,12 @@ static void formats(void **state) {
     expect_err(&c, "is the disk full?");
     child_release(&c);
     assert_int_equal(access(folder_path(*state, "full"), F_OK), 0);
+    // Steps of chosen points, and of no other.
+    CHILD_OUTPACE(&c, *state, 0, "store", "export", "1", "--what", "steps", "--format", "jsonl", "--method",
+                  "ngrammys", "--db", "a.db");
+    expect_out(&c, "\"method\":\"ngrammys\"");
+    assert_null(strstr(text_get(&c.out), "\"method\":\"autoregressive\""));
+    child_release(&c);
     CHILD_OUTPACE(&c, *state, 2, "store", "export", "1", "--format", "xml", "--db", "a.db");
     expect_err(&c, "--format is 'xml', must be csv, jsonl or spec-bench");
     child_release(&c);
