@@ -136,7 +136,7 @@ const TableForm prediction_points = {"simulate", TABLE_COLUMNS(POINTS), .within 
 static Cell metric(const SimulatedPoint *p, TallyMetric m) {
     const Tally *t = &p->tally;
     return t->has_interval ? cell_measured(t->value[m], t->interval[m].low, t->interval[m].high)
-                           : CELL(t->value[m]);
+                           : cell_real(t->value[m]);
 }
 
 static Cell measured(const SimulatedPoint *p, Cell x) { return p->measured ? x : NO_CELL; }

@@ -236,6 +236,7 @@ void table_document(const TableForm *f, Text *out) {
         char key[KEY_SIZE];
         for (; next_key(&at, key); before = ", ")
             text_printf(out, "%s`%s%s%s`", before, f->within ? f->within : "", f->within ? "." : "", key);
+        assert(!c->keys || c->help);
         if (c->keys) text_printf(out, " | %s |\n", c->help);
     }
 }

@@ -62,7 +62,7 @@ typedef struct Cell {
     };
 } Cell;
 
-#define NO_CELL ((Cell){CELL_NONE})
+#define NO_CELL ((Cell){.kind = CELL_NONE})
 Cell cell_text(const char *text);
 Cell cell_int(int x);
 Cell cell_long(int64_t x);
@@ -73,7 +73,7 @@ Cell cell_measured(double value, double low, double high);
 Cell cell_change(double a, double b);
 
 #define CELL(x) \
-    _Generic((x),               \
+    _Generic((x),                \
         char *: cell_text,       \
         const char *: cell_text, \
         int: cell_int,           \

@@ -48,8 +48,8 @@ static const Column COLUMNS[] = {
 static const TableForm FORM = {.within = "rows", TABLE_COLUMNS(COLUMNS)};
 
 // What isn't known is null for programs, and nothing for people.
-static Cell known(int x) { return x ? CELL(x) : cell_text(NULL); }
-static Cell known_real(double x) { return isfinite(x) ? CELL(x) : cell_text(NULL); }
+static Cell known(int x) { return x ? cell_int(x) : cell_text(NULL); }
+static Cell known_real(double x) { return isfinite(x) ? cell_real(x) : cell_text(NULL); }
 
 static void put_signed(const Quantity *q, Text *out) {
     if (isfinite(q->value)) text_puts(out, q->value >= 0 ? "+" : "");
