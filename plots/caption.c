@@ -34,7 +34,6 @@ bool plot_caption(Store *store, const Figure *f, int64_t run, const char *comput
                   Text *out, Error *e) {
     Text first = {0};
     Rows *r = rows_open(store, figures_caption, e);
-    if (!r) return false;
     put_sentence(out, f->summary);
     if (d->shared.length) text_printf(&first, "shown: %s", text_get(&d->shared));
     put_sentence(out, text_get(&first));

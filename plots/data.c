@@ -337,9 +337,8 @@ void plot_data_text(const PlotData *d, Text *out) {
 
 static bool each(Store *store, const char *sql, int64_t run, const char *computed, PlotData *d,
                  void (*take)(PlotData *d, Rows *r), Error *e) {
-    Rows *r = rows_open(store, sql, e);
+    Rows *r = rows_ask(store, sql, run, e);
     if (!r) return false;
-    rows_bind_int(r, 1, run);
     if (rows_parameters(r) > 1) rows_bind_text(r, 2, computed);
     take(d, r);
     return rows_end(r, true, e);

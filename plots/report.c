@@ -147,9 +147,7 @@ static const Section AFTER[] = {
 
 static bool put_section(Report *p, const Section *s, Error *e) {
     bool first = true;
-    Rows *r = rows_open(p->store, s->query, e);
-    if (!r) return false;
-    rows_bind_int(r, 1, p->run);
+    Rows *r = rows_ask(p->store, s->query, p->run, e);
     if (rows_parameters(r) > 1) rows_bind_text(r, 2, p->o->computed);
     for (; rows_next(r); first = false) {
         if (first) page_heading(&p->page, s->title);
@@ -233,18 +231,14 @@ static bool find_surface(Report *p, Error *e) {
 
 // For the page's script: the points that its filters and tips name.
 static bool put_points(Report *p, Error *e) {
-    Rows *r = rows_open(p->store, plots_report_conditions, e);
-    if (!r) return false;
-    rows_bind_int(r, 1, p->run);
+    Rows *r = rows_ask(p->store, plots_report_conditions, p->run, e);
     if (rows_next(r)) page_data(&p->page, "points", rows_text(r, 0));
     return rows_end(r, true, e);
 }
 
 // The state of the machine is told once, before all numbers.
 static bool put_doubt(Report *p, Error *e) {
-    Rows *r = rows_open(p->store, report_doubt, e);
-    if (!r) return false;
-    rows_bind_int(r, 1, p->run);
+    Rows *r = rows_ask(p->store, report_doubt, p->run, e);
     Text text = {0};
     if (rows_next(r)) {
         const char *says = rows_text(r, 0);
@@ -256,9 +250,7 @@ static bool put_doubt(Report *p, Error *e) {
 }
 
 static bool put_page(Report *p, Error *e) {
-    Rows *r = rows_open(p->store, plots_report_title, e);
-    if (!r) return false;
-    rows_bind_int(r, 1, p->run);
+    Rows *r = rows_ask(p->store, plots_report_title, p->run, e);
     bool found = rows_next(r);
     if (found) page_open(&p->page, rows_text(r, 0), rows_text(r, 1));
     if (!rows_end(r, true, e)) return false;

@@ -55,10 +55,15 @@ Rows *rows_open(Store *s, const char *sql, Error *e) {
     return r;
 }
 
-Rows *rows_named(Store *s, const char *file, const char *name, int64_t first, Error *e) {
-    char *sql = sql_named(file, name);
+Rows *rows_ask(Store *s, const char *sql, int64_t first, Error *e) {
     Rows *r = rows_open(s, sql, e);
     if (r && rows_parameters(r) > 0) rows_bind_int(r, 1, first);
+    return r;
+}
+
+Rows *rows_named(Store *s, const char *file, const char *name, int64_t first, Error *e) {
+    char *sql = sql_named(file, name);
+    Rows *r = rows_ask(s, sql, first, e);
     mem_free(sql);
     return r;
 }
@@ -70,7 +75,7 @@ static void bind(Rows *r, int at, Value value) {
 void rows_bind_int(Rows *r, int at, int64_t value) { bind(r, at, of_int(value)); }
 void rows_bind_real(Rows *r, int at, double value) { bind(r, at, of_real(value)); }
 void rows_bind_text(Rows *r, int at, const char *value) { bind(r, at, of_text(value)); }
-int rows_parameters(const Rows *r) { return sqlite3_bind_parameter_count(r->statement); }
+int rows_parameters(const Rows *r) { return r ? sqlite3_bind_parameter_count(r->statement) : 0; }
 
 bool rows_next(Rows *r) {
     if (!r) return false;
@@ -134,9 +139,7 @@ static bool one_int(Rows *r, int64_t *out, Error *e) {
 }
 
 bool rows_one_int(Store *s, const char *sql, int64_t parameter, int64_t *out, Error *e) {
-    Rows *r = rows_open(s, sql, e);
-    if (r && rows_parameters(r) > 0) rows_bind_int(r, 1, parameter);
-    return one_int(r, out, e);
+    return one_int(rows_ask(s, sql, parameter, e), out, e);
 }
 
 bool rows_named_int(Store *s, const char *file, const char *name, int64_t first, int64_t *out, Error *e) {

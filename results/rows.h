@@ -1,7 +1,6 @@
 // Queries of the store: one SQL statement, its parameters, its rows.
 //
-//      Rows *r = rows_open(store, "SELECT method, S FROM point_summary WHERE run_id = ?1", &e);
-//      rows_bind_int(r, 1, run);
+//      Rows *r = rows_ask(store, "SELECT method, S FROM point_summary WHERE run_id = ?1", run, &e);
 //      while (rows_next(r)) printf("%s %.2f\n", rows_text(r, 0), rows_real(r, 1));
 //      return rows_end(r, true, &e);
 //
@@ -15,7 +14,8 @@ typedef struct Rows Rows;
 // NULL with e filled: wrong SQL (ERROR_INPUT, with SQLite's own words), several statements, one that writes.
 Rows *rows_open(Store *s, const char *sql, Error *e);
 
-// The same with the text under the line "-- name: NAME" of a file of queries, and with ?1, if it has one, bound.
+// The same with ?1, if there is one, bound; and with the text under the line "-- name: NAME" of a file of queries.
+Rows *rows_ask(Store *s, const char *sql, int64_t first, Error *e);
 Rows *rows_named(Store *s, const char *file, const char *name, int64_t first, Error *e);
 
 // Parameters from 1; before the first rows_next. A text must live until rows_end. NULL, of a query that failed, is ignored.

@@ -65,7 +65,7 @@ static bool is_own(const Rows *r) {
 static bool check_rows(Store *s, const char *schema, Text *found, Error *e) {
     Text sql = {0};
     Rows *r = rows_open(s, SCHEMA, e);
-    bool ok = r != NULL;
+    bool ok = true;
     while (ok && rows_next(r)) {
         if (strcmp(rows_text(r, TYPE), "view") == 0 || is_own(r)) continue;
         text_clear(&sql);
@@ -114,7 +114,7 @@ bool store_check_views(Store *s, const char *views, bool current, bool *same, Er
     *same = true;
     for (const char *at = views; (at = strstr(at, CREATE_VIEW)); at++) left++;
     Rows *r = rows_open(s, SCHEMA, e);
-    bool ok = r != NULL;
+    bool ok = true;
     while (ok && rows_next(r)) {
         if (strcmp(rows_text(r, TYPE), "view") != 0) continue;
         const char *sql = rows_text(r, STATEMENT), *at = strstr(views, sql);

@@ -20,13 +20,6 @@ static bool written(FILE *out, Error *e) {
     return !ferror(out) || error_system(e, "cannot write the export: is the disk full?");
 }
 
-// Opens a query with its ?1 bound.
-static Rows *ask(Store *s, const char *sql, int64_t first, Error *e) {
-    Rows *r = rows_open(s, sql, e);
-    if (r && rows_parameters(r) > 0) rows_bind_int(r, 1, first);
-    return r;
-}
-
 // --- CSV -------------------------------------------------------------------------------------------------
 
 static void csv_line(const Rows *r, const char *(*field)(const Rows *, int), FILE *out) {
@@ -40,7 +33,7 @@ static void csv_line(const Rows *r, const char *(*field)(const Rows *, int), FIL
 }
 
 bool store_export_csv(Store *s, const char *sql, int64_t run, FILE *out, Error *e) {
-    Rows *r = ask(s, sql, run, e);
+    Rows *r = rows_ask(s, sql, run, e);
     if (!r) return false;
     csv_line(r, rows_name, out);
     while (!ferror(out) && rows_next(r)) csv_line(r, rows_text, out);
@@ -119,8 +112,7 @@ static bool put_json(json_t *object, FILE *out, Error *e) {
 }
 
 bool store_export_jsonl(Store *s, const char *sql, int64_t run, FILE *out, Error *e) {
-    Rows *r = ask(s, sql, run, e);
-    if (!r) return false;
+    Rows *r = rows_ask(s, sql, run, e);
     bool ok = true;
     while (ok && rows_next(r)) ok = put_json(row_json(r), out, e);
     return rows_end(r, ok, e);
@@ -134,8 +126,8 @@ static json_t *rows_json(Store *s, const char *name, int64_t first, int64_t seco
                          bool (*each)(Store *s, int64_t sample, json_t *object, Error *e), Error *e) {
     json_t *list = json_array();
     Rows *r = rows_named(s, results_transfer, name, first, e);
-    if (r && rows_parameters(r) > 1) rows_bind_int(r, 2, second);
-    bool ok = r != NULL;
+    if (rows_parameters(r) > 1) rows_bind_int(r, 2, second);
+    bool ok = true;
     while (ok && rows_next(r)) {
         json_t *object = described_json(r);
         ok = !each || each(s, first, object, e);
@@ -166,7 +158,7 @@ static bool add_params(json_t *object, int64_t point, Store *s, Error *e) {
     json_object_set_new(object, "params", params);
     json_object_set_new(object, "settings", settings);
     Rows *r = rows_named(s, results_transfer, "params", point, e);
-    bool ok = r != NULL;
+    bool ok = true;
     while (ok && rows_next(r)) {
         const char *section = rows_text(r, 0);
         json_t *to = strcmp(section, "method") == 0 ? params : json_object_get(settings, section);
@@ -285,7 +277,7 @@ bool store_export_steps(Store *s, int64_t run, FILE *out, Error *e) {
     json_t *all = run_json(s, run, e);
     if (!all) return false;
     Rows *r = rows_named(s, results_transfer, "samples", run, e);
-    bool ok = r != NULL;
+    bool ok = true;
     while (ok && rows_next(r)) ok = export_sample(s, r, &all, out, e);
     ok = rows_end(r, ok, e);
     if (!ok || !all) {
@@ -355,7 +347,6 @@ bool store_export_specbench(Store *s, int64_t point, int pass, FILE *out, int *l
     Answer a = {.line = NULL};
     Rows *r = rows_named(s, results_transfer, "answers", point, e);
     *lines = 0;
-    if (!r) return false;
     rows_bind_int(r, 2, pass);
     bool ok = true;
     while (ok && rows_next(r)) {

@@ -69,7 +69,6 @@ static bool is_name(Store *store, int kind, const char *text, bool *out, Error *
                                            "SELECT EXISTS (SELECT 1 FROM point WHERE method = ?1)",
                                            "SELECT EXISTS (SELECT 1 FROM point WHERE label = ?1)"};
     Rows *r = rows_open(store, SQL[kind], e);
-    if (!r) return false;
     rows_bind_text(r, 1, text);
     *out = rows_next(r) && rows_int(r, 0);
     return rows_end(r, true, e);
@@ -149,7 +148,6 @@ static bool take(Choosing *c, const Rows *r) {
 static bool read_rows(Choosing *c, Store *store, Error *e) {
     bool ok = true;
     Rows *r = rows_open(store, ROWS, e);
-    if (!r) return false;
     while (ok && rows_next(r)) ok = take(c, r);
     return rows_end(r, ok, e);
 }

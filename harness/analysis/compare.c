@@ -376,9 +376,9 @@ static bool ask_contents(Comparing *c, const char *kind, bool *differ, Error *e)
     Text hash[2] = {{0}, {0}};
     bool ok = true;
     for (int i = 0; ok && i < 2; i++) {
-        Rows *r = rows_open(sides[i]->store, "SELECT hash FROM content WHERE run_id = ?1 AND kind = ?2", e);
+        Rows *r = rows_ask(sides[i]->store, "SELECT hash FROM content WHERE run_id = ?1 AND kind = ?2",
+                           sides[i]->run, e);
         if (!(ok = r != NULL)) break;
-        rows_bind_int(r, 1, sides[i]->run);
         rows_bind_text(r, 2, kind);
         if (rows_next(r)) text_puts(&hash[i], rows_text(r, 0));
         ok = rows_end(r, true, e);

@@ -18,7 +18,6 @@
 // One id of a question with one parameter, a text or a number; 0: no row.
 static bool ask(Store *store, const char *sql, const char *text, int64_t number, int64_t *out, Error *e) {
     Rows *r = rows_open(store, sql, e);
-    if (!r) return false;
     if (text) rows_bind_text(r, 1, text);
     else if (rows_parameters(r)) rows_bind_int(r, 1, number);
     *out = rows_next(r) ? rows_int(r, 0) : 0;
@@ -184,9 +183,7 @@ static void put_title(RecordTable *t, const Rows *r) {
 
 // Before the table, what disturbed the run.
 static bool put_doubt(Store *store, int64_t run, RecordTable *t, Error *e) {
-    Rows *r = rows_open(store, report_doubt, e);
-    if (!r) return false;
-    rows_bind_int(r, 1, run);
+    Rows *r = rows_ask(store, report_doubt, run, e);
     if (rows_next(r)) table_line(t, 0, rows_text(r, 0));
     return rows_end(r, true, e);
 }
@@ -240,9 +237,8 @@ bool stored_task_table(Store *store, int64_t run, RecordTable *out, Error *e) {
     Text last = {0}, task = {0};
     bool any = false;
     *out = (RecordTable){.form = &TASKS_FORM};
-    Rows *r = put_doubt(store, run, out, e) ? rows_open(store, stored_tasks, e) : NULL;
-    if (!r) return false;
-    rows_bind_int(r, 1, run);
+    if (!put_doubt(store, run, out, e)) return false;
+    Rows *r = rows_ask(store, stored_tasks, run, e);
     for (; rows_next(r); any = true) {
         if (begins(r, &last)) {
             Text title = {0};

@@ -166,9 +166,7 @@ static bool print_exits(Store *store, int64_t run, int layers, Error *e) {
                               " JOIN step_pass AS q ON q.sample_id = sample.id WHERE run_id = ?1 AND q.model "
                               "= 0 AND a = 0 AND q.b BETWEEN 1"
                               " AND layers - 1 AND layers <> ?2 ORDER BY layers, q.b";
-    Rows *r = rows_open(store, SQL, e);
-    if (!r) return false;
-    rows_bind_int(r, 1, run);
+    Rows *r = rows_ask(store, SQL, run, e);
     rows_bind_int(r, 2, layers);
     while (rows_next(r))
         terminal_printf(

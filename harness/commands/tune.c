@@ -103,9 +103,8 @@ static const char *result_of(int code) {
 }
 
 static bool read_doubt(const Ledger *l, int choice, Text *out, Error *e) {
-    Rows *r = rows_open(l->store, "SELECT doubt FROM point_doubt WHERE point_id = ?1", e);
-    if (!r) return false;
-    rows_bind_int(r, 1, choice < 0 ? 0 : l->points[choice]);
+    Rows *r = rows_ask(l->store, "SELECT doubt FROM point_doubt WHERE point_id = ?1",
+                       choice < 0 ? 0 : l->points[choice], e);
     if (rows_next(r)) text_puts(out, rows_text(r, 0));
     return rows_end(r, true, e);
 }

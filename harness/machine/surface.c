@@ -239,9 +239,7 @@ static bool count_stored(const SurfaceRun *s, int context, int rows, int *out, E
         "SELECT count(*) FROM surface JOIN attempt ON attempt.id = attempt_id WHERE run_id = ?1"
         " AND context = ?2 AND CASE WHEN ?3 THEN kind <> 'step' AND k IS NULL AND surface.rows = ?3"
         " ELSE kind = 'step' END";
-    Rows *r = rows_open(s->store, SQL, e);
-    if (!r) return false;
-    rows_bind_int(r, 1, s->run);
+    Rows *r = rows_ask(s->store, SQL, s->run, e);
     rows_bind_int(r, 2, context);
     rows_bind_int(r, 3, rows);
     *out = rows_next(r) ? (int)rows_int(r, 0) : 0;

@@ -522,9 +522,7 @@ static bool add_group(TablePoints *p, const Rows *r) {
 bool table_points_read(Store *store, int64_t run, TablePoints *out, Error *e) {
     bool ok = true;
     *out = (TablePoints){0};
-    Rows *r = rows_open(store, table_points_sql, e);
-    if (!r) return false;
-    rows_bind_int(r, 1, run);
+    Rows *r = rows_ask(store, table_points_sql, run, e);
     while (ok && rows_next(r))
         ok = (rows_int(r, FIRST) != rows_int(r, NUMBER) || add_group(out, r)) && add_seed(out, r);
     if (rows_end(r, ok, e)) return true;

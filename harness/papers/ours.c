@@ -109,9 +109,7 @@ static bool add_text(const TableAsk *a, int64_t point, double share, TableText *
         "SELECT bytes_per_step, repeated, S_calm, rows, S FROM (SELECT 1.0 * sum(rows) /"
         " nullif(sum(steps), 0) AS rows, 1.0 * sum(tokens) / nullif(sum(steps), 0) AS S FROM sample"
         " WHERE point_id = ?1) LEFT JOIN (SELECT * FROM point_text WHERE point_id = ?1)";
-    Rows *r = rows_open(a->store, SQL, e);
-    if (!r) return false;
-    rows_bind_int(r, 1, point);
+    Rows *r = rows_ask(a->store, SQL, point, e);
     bool is_there = rows_next(r);
     sum->bytes_per_step += is_there ? share * rows_real(r, 0) : NAN;
     sum->repeated += is_there ? share * rows_real(r, 1) : NAN;

@@ -104,7 +104,6 @@ static void take_interval(const Rows *r, Quantity *out) {
 static bool ask(Store *store, const QuantityPart *part, const char *query, const char *argument,
                 Quantity *out, Error *e) {
     Rows *r = rows_named(store, quantities_sql, query, part->point, e);
-    if (!r) return false;
     int parameters = rows_parameters(r);
     if (parameters > 1) rows_bind_text(r, 2, argument);
     if (parameters > 2) rows_bind_text(r, 3, part->subtask);

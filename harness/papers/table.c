@@ -82,7 +82,6 @@ EMBED(table_sql, "harness/papers/table.sql")
 // Of the runs of this kind the newest that is called so, or whose config names it.
 static bool find_named(Store *store, const char *name, const char *kind, int64_t *run, Error *e) {
     Rows *r = rows_named(store, table_sql, "named", 0, e);
-    if (!r) return false;
     *run = 0;
     rows_bind_text(r, 1, strcmp(kind, "sweep") == 0 ? kind : "surface");
     while (!*run && rows_next(r))
@@ -91,9 +90,7 @@ static bool find_named(Store *store, const char *name, const char *kind, int64_t
 }
 
 bool table_run_names(Store *store, int64_t run, const char *item, bool *names, Error *e) {
-    Rows *r = rows_open(store, "SELECT name, coalesce(config, '') FROM run WHERE id = ?1", e);
-    if (!r) return false;
-    rows_bind_int(r, 1, run);
+    Rows *r = rows_ask(store, "SELECT name, coalesce(config, '') FROM run WHERE id = ?1", run, e);
     *names = rows_next(r) && (strcmp(rows_text(r, 0), item) == 0 || names_it(rows_text(r, 1), item));
     return rows_end(r, true, e);
 }
@@ -127,20 +124,17 @@ static bool add_list(Table *t, const char *config) {
 
 static bool add_left_out(Store *store, int64_t run, Table *t, Error *e) {
     bool ok = true;
-    Rows *r = rows_open(
+    Rows *r = rows_ask(
         store,
-        "SELECT 'left out: ' || name FROM content WHERE run_id = ?1 AND kind = 'left out' ORDER BY name", e);
-    if (!r) return false;
-    rows_bind_int(r, 1, run);
+        "SELECT 'left out: ' || name FROM content WHERE run_id = ?1 AND kind = 'left out' ORDER BY name", run,
+        e);
     while (ok && rows_next(r)) ok = add_chosen(t, rows_text(r, 0));
     return rows_end(r, ok, e);
 }
 
 bool table_run_chosen(Store *store, int64_t run, Table *t, Error *e) {
     bool ok = true;
-    Rows *r = rows_open(store, "SELECT config FROM run WHERE id = ?1 AND config IS NOT NULL", e);
-    if (!r) return false;
-    rows_bind_int(r, 1, run);
+    Rows *r = rows_ask(store, "SELECT config FROM run WHERE id = ?1 AND config IS NOT NULL", run, e);
     if (rows_next(r)) ok = add_list(t, rows_text(r, 0));
     return rows_end(r, ok, e) && add_left_out(store, run, t, e);
 }

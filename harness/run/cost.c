@@ -153,7 +153,6 @@ static bool stored_price(const Plan *p, const CostDone *done, int setup, CostPri
     *found = false;
     if (!done->store) return true;
     Rows *r = rows_open(done->store, cost_sql, e);
-    if (!r) return false;
     rows_bind_text(r, 1, p->inputs.models[s->model].hash);
     rows_bind_int(r, 2, done->run);
     rows_bind_text(r, 3, s->settings->engine.device);

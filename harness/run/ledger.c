@@ -273,9 +273,8 @@ EMBED(ledger_sql, "harness/run/ledger.sql")
 
 // Seconds per token over all samples; INFINITY if there are none.
 static bool read_pace(Ledger *l, int point, double *out, Error *e) {
-    Rows *r = rows_open(l->store, "SELECT sum(decode_ns), sum(tokens) FROM sample WHERE point_id = ?1", e);
-    if (!r) return false;
-    rows_bind_int(r, 1, l->points[point]);
+    Rows *r = rows_ask(l->store, "SELECT sum(decode_ns), sum(tokens) FROM sample WHERE point_id = ?1",
+                       l->points[point], e);
     bool any = rows_next(r) && rows_real(r, 1) > 0;
     *out = any ? rows_real(r, 0) / rows_real(r, 1) : INFINITY;
     return rows_end(r, true, e);
