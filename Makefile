@@ -80,7 +80,7 @@ $(BUILD)/results/rows.o: results/narrow.sql
 $(BUILD)/results/transfer.o: results/merge.sql
 $(BUILD)/harness/analysis/stored.o: harness/analysis/stored_points.sql harness/analysis/tasks.sql
 $(BUILD)/harness/commands/transfer.o: harness/commands/export_samples.sql harness/commands/export_steps.sql
-$(patsubst %.sql,$(BUILD)/%.o,$(wildcard results/transfer.sql harness/*/*.sql)): $(BUILD)/%.o: %.sql
+$(patsubst %.sql,$(BUILD)/%.o,$(wildcard results/transfer.sql results/import_records.sql harness/*/*.sql)): $(BUILD)/%.o: %.sql
 $(BUILD)/results/published.o: $(wildcard results/published/*.tsv)
 $(BUILD)/harness/papers/catalogue.o: configs/catalogue.tsv configs/claims.tsv
 $(BUILD)/tests/support/prices.o: results/prices.tsv

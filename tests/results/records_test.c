@@ -92,6 +92,10 @@ static void specdec(void **state) {
                   "h.db");
     same(*state, "h.db", TOKENS, "1 7 4\n");
     same(*state, "h.db", "SELECT accepted, sum(steps) FROM sample_accept GROUP BY 1", "0 2\n1 1\n2 1\n");
+    // A dense list begins with steps that gave no token.
+    expect_import(*state, "specdec-bench", "{\"Acceptance_Length_Histogram\": [1, 2, 1]}", "l.db");
+    same(*state, "l.db", TOKENS, "1 4 4\n");
+    same(*state, "l.db", "SELECT accepted, sum(steps) FROM sample_accept GROUP BY 1", "0 3\n1 1\n");
 }
 
 // vLLM's documented example, with its text around it.
