@@ -58,41 +58,32 @@ static bool print_points(const Prediction *p, Error *e) {
     return table_end(&t, true, e);
 }
 
-static const GridColumn ERRORS[] = {
-    {"errors against the measurement", false, 20, 0},
-    {"step: median", true, 0, 0},
-    {"step: worst", true, 0, 2},
-    {"step: n", true, 0, 1},
-    {"S: median", true, 0, 0},
-    {"S: worst", true, 0, 3},
-    {"S: n", true, 0, 1},
-    {"speedup: median", true, 0, 0},
-    {"speedup: worst", true, 0, 4},
-    {"speedup: n", true, 0, 1},
+static const Column ERRORS[] = {
+    {.head = "errors against the measurement", .least = 20},
+    {.head = "step: median", .kind = AS_SHARE, .digits = 1},
+    {.head = "step: worst", .kind = AS_SHARE, .digits = 1, .drop = 2},
+    {.head = "step: n", .kind = AS_COUNT, .drop = 1},
+    {.head = "S: median", .kind = AS_SHARE, .digits = 1},
+    {.head = "S: worst", .kind = AS_SHARE, .digits = 1, .drop = 3},
+    {.head = "S: n", .kind = AS_COUNT, .drop = 1},
+    {.head = "speedup: median", .kind = AS_SHARE, .digits = 1},
+    {.head = "speedup: worst", .kind = AS_SHARE, .digits = 1, .drop = 4},
+    {.head = "speedup: n", .kind = AS_COUNT, .drop = 1},
 };
+static const TableForm ERRORS_FORM = {TABLE_COLUMNS(ERRORS)};
 
 // Median and worst of step time, S and speedup apart.
-static bool put_part(Grid *g, const Simulation *s, const char *name, const SimulationPart *part) {
-    text_puts(&g->cell, name), grid_next(g);
+static bool put_part(RecordTable *t, const Simulation *s, const char *name, const SimulationPart *part) {
+    Cell cells[1 + 3 * SIMULATED_COUNT] = {CELL(name)}, *at = cells + 1;
     for (int i = 0; i < SIMULATED_COUNT; i++) {
         SimulationError x;
         if (!simulation_errors(s, part, (SimulatedWhat)i, &x)) return false;
-        if (x.points) text_printf(&g->cell, "%.1f%%", 100 * x.median);
-        else text_puts(&g->cell, "-");
-        grid_next(g);
-        if (x.points) text_printf(&g->cell, "%.1f%%", 100 * x.worst);
-        else text_puts(&g->cell, "-");
-        grid_next(g);
-        text_printf(&g->cell, "%d", x.points), grid_next(g);
+        *at++ = x.points ? cell_real(x.median) : cell_text("-");
+        *at++ = x.points ? cell_real(x.worst) : cell_text("-");
+        *at++ = CELL(x.points);
     }
-    grid_end(g);
+    table_row(t, cells, TABLE_COUNT(cells));
     return true;
-}
-
-static bool show_and_release(Grid *g, bool made, Error *e) {
-    bool ok = made && grid_show(g, e);
-    grid_release(g);
-    return ok;
 }
 
 typedef const char *(*PartName)(const SimulatedPoint *p);
@@ -100,7 +91,7 @@ static const char *method_name(const SimulatedPoint *p) { return p->method; }
 static const char *group_name(const SimulatedPoint *p) { return p->group; }
 
 // A line for each name that the points have, where there are several.
-static bool put_parts(Grid *g, const Simulation *s, PartName name, bool methods) {
+static bool put_parts(RecordTable *t, const Simulation *s, PartName name, bool methods) {
     bool several = false;
     for (size_t i = 1; i < s->count; i++)
         several = several || strcmp(name(&s->points[i]), name(&s->points[0])) != 0;
@@ -109,7 +100,7 @@ static bool put_parts(Grid *g, const Simulation *s, PartName name, bool methods)
         SimulationPart part = {methods ? own : NULL, methods ? NULL : own};
         size_t k = 0;
         while (k < i && strcmp(name(&s->points[k]), own) != 0) k++;
-        if (k == i && !put_part(g, s, own, &part)) return false;
+        if (k == i && !put_part(t, s, own, &part)) return false;
     }
     return true;
 }
@@ -117,12 +108,11 @@ static bool put_parts(Grid *g, const Simulation *s, PartName name, bool methods)
 // The machine was fitted, if at all, to plain steps: no method, and no dataset's contexts, were in its fit.
 static bool print_errors(const Simulation *s, Error *e) {
     const SimulationPart all = {NULL, NULL};
-    Grid g = {.columns = ERRORS, .count = sizeof ERRORS / sizeof *ERRORS};
-    grid_end(&g);
-    grid_heads(&g);
-    bool ok = put_part(&g, s, "all points", &all) && put_parts(&g, s, method_name, true) &&
-              put_parts(&g, s, group_name, false);
-    return show_and_release(&g, ok, e);
+    RecordTable t = {.form = &ERRORS_FORM};
+    table_group(&t, NULL);
+    bool ok = put_part(&t, s, "all points", &all) && put_parts(&t, s, method_name, true) &&
+              put_parts(&t, s, group_name, false);
+    return table_end(&t, ok, e);
 }
 
 static void print_experts(const StepExperts *x) {
