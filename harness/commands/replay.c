@@ -1,11 +1,10 @@
 // What methods that need only text would accept of given answers: a table of S, without a model.
 #include "harness/cli/command.h"
 
-#include "harness/cli/records.h"
+#include "harness/cli/table.h"
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/base/shipped.h"
-#include "harness/cli/terminal.h"
 #include "harness/replay/replay.h"
 #include "simulate/statistics.h"
 
@@ -21,7 +20,7 @@ typedef struct {
     int limit, resamples, vocab;
     uint64_t seed;
     Records records;
-    json_t *rows; // of --csv
+    RecordTable *rows; // for programs: of a set, in CSV of all
     int argc;
     char **argv;
 } ReplayOptions;
@@ -92,35 +91,32 @@ static void print_line(const Line *l) {
     else printf("%10s\n", "-");
 }
 
-static json_t *line_json(const Line *l) {
-    return json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o}", "method", l->method, "S", l->S, "S_low",
-                     l->interval.low, "S_high", l->interval.high, "CTAR1", l->ctar[0], "CTAR2", l->ctar[1],
-                     "CTAR4", l->ctar[2], "rows_per_step", l->rows, "tokens_per_cpu_s", json_number(l->rate));
+static const Column COLUMNS[] = {
+    {"method S S_low S_high", .help = "tokens a step"},
+    {"CTAR1 CTAR2 CTAR4", .help = "as in show"},
+    {"rows_per_step", .help = "rows of a step"},
+    {"tokens_per_cpu_s", .help = "the replay's own speed"},
+    {"dataset", .optional = true, .help = "the texts, in CSV"},
+};
+static const TableForm FORM = {"replay", TABLE_COLUMNS(COLUMNS), .within = "methods"};
+
+static void put_line(const ReplayOptions *o, const ReplayTexts *t, const Line *l) {
+    TABLE_ROW(o->rows, CELL(l->method), CELL(l->S), CELL(l->interval.low), CELL(l->interval.high),
+              CELL(l->ctar[0]), CELL(l->ctar[1]), CELL(l->ctar[2]), CELL(l->rows), CELL(l->rate),
+              o->records.csv ? CELL(t->name) : NO_CELL);
 }
 
-static bool print_json(const ReplayTexts *t, json_t *methods) {
-    json_t *root =
-        json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:O}", "dataset", t->name, "sha256", t->sha256, "answers",
-                  (json_int_t)t->count, "tokens", (json_int_t)t->tokens, "unanswered",
-                  (json_int_t)t->unanswered, "unequal", (json_int_t)t->unequal, "methods", methods);
+static bool print_json(const ReplayOptions *o, const ReplayTexts *t) {
+    json_t *root = json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:o}", "dataset", t->name, "sha256", t->sha256,
+                             "answers", (json_int_t)t->count, "tokens", (json_int_t)t->tokens, "unanswered",
+                             (json_int_t)t->unanswered, "unequal", (json_int_t)t->unequal, "methods",
+                             table_list(o->rows));
     return json_print(root, 0, stdout);
-}
-
-// Of all sets together, for CSV.
-static void add_rows(json_t *rows, const ReplayTexts *t, json_t *methods) {
-    json_t *line;
-    size_t i;
-    json_array_foreach(methods, i, line) {
-        json_object_set_new(line, "dataset", json_from_text(t->name));
-        json_array_append(rows, line);
-    }
 }
 
 // A set's table; each method is replayed now unless `done` has its replay.
 static bool print_set(const ReplayOptions *o, const ReplayTexts *t, const Replay *done, Error *e) {
-    json_t *methods = json_array();
-    bool ok = true;
-    bool records = records_asked(&o->records);
+    bool ok = true, records = records_asked(&o->records);
     if (!records) print_head(t);
     for (int i = 0; ok && i < o->methods.count; i++) {
         Line line;
@@ -128,13 +124,11 @@ static bool print_set(const ReplayOptions *o, const ReplayTexts *t, const Replay
         // Processor time: a busy machine makes a replay no slower than it is.
         ok = (done || replay_run(t, o->methods.items[i], clock_processor(), NULL, &own, e)) &&
              line_of(o, t, o->methods.items[i], done ? &done[i] : &own, &line, e);
-        if (ok && records) ok = json_array_append_new(methods, line_json(&line)) == 0;
+        if (ok && records) put_line(o, t, &line);
         else if (ok) print_line(&line);
         replay_release(&own);
     }
-    if (ok && o->records.json) ok = print_json(t, methods);
-    if (ok && o->records.csv) add_rows(o->rows, t, methods);
-    json_decref(methods);
+    if (ok && o->records.json) ok = print_json(o, t);
     return ok || error_within(e, "replay");
 }
 
@@ -249,11 +243,12 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     if (!check_source(&o, rest.count, e)) return false;
     if (!o.methods.count) o.methods = o.tokens.count ? OF_TOKENS : OF_TEXTS;
     if (o.db) add_baseline(&o.methods);
-    o.rows = json_array();
+    RecordTable rows = {.form = &FORM, .as = &o.records};
+    o.rows = &rows;
     bool ok =
         o.tokens.count ? replay_files(&o, e) : replay_dataset(&o, rest.count ? rest.items[0] : o.path, e);
-    if (ok && o.records.csv) return records_print(o.rows, NULL, &o.records, e);
-    json_decref(o.rows);
+    if (ok && o.records.csv) return table_end(&rows, true, e);
+    json_decref(table_list(&rows));
     return ok;
 }
 
@@ -282,4 +277,5 @@ const Command command_replay = {
         "  outpace replay --tokens gsm8k.jsonl --tokens cnn.jsonl --model llama-3.1-8b --db real.db\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
-    .run = run};
+    .run = run,
+    .tables = TABLES(&FORM)};
