@@ -14,7 +14,7 @@
 // (code - 8) * high + (code - 8) * low, where high is bf16(scale) and low the rest: f16 has three more bits
 // than bf16, so the second product is exact in bf16, and one fused operation rounds the sum. Of 8 bits it
 // isn't exact: the code is put into the mantissa of 2^15, one fused operation in f32 takes 2^15 + 128 times
-// the scale away, exactly, and the conversion of a pair rounds. Instructions a weight: docs/cuda.md.
+// the scale away, exactly, and the conversion of a pair rounds. Instructions a weight: results/gpu/log.md.
 #pragma once
 #include "engine/cuda/instructions.cuh"
 #include "engine/cuda/product.h"

@@ -12,8 +12,8 @@
 //
 // An element's sum depends only on K and M: k ascends by 16 in one accumulator, K is split in parts by shape
 // (Matrix.splits), and parts are added in ascending order. The kernel and the number of rows have no effect
-// (wgmma and mma.sync were compared on an H100, docs/cuda.md), and a column has none on its neighbours. Parts
-// go through global memory, and the next launch (put_rows) adds them: no block waits for another.
+// (results/gpu/log.md compares wgmma and mma.sync), and a column has none on its neighbours. Parts go through
+// global memory, and the next launch (put_rows) adds them: no block waits for another.
 //
 // Floor: weights once from memory. Activations are read once a tile, from L2. The first stages of weights are
 // fetched before the launch in front has ended, so a step's short kernels cost little (docs/cuda.md).

@@ -116,7 +116,7 @@ __device__ __forceinline__ float4 scaled(float4 x, float scale, float4 w) {
 }
 
 // A row of a multiple of four numbers, which is held in registers up to NORM_AT_ONCE. Short: between two
-// products its instructions come from memory, too (docs/cuda.md).
+// products its instructions come from memory, too (results/gpu/log.md).
 template <Dtype FORMAT> __global__ void __launch_bounds__(NORM_THREADS) norm_rows(Norm n) {
     SHARED(NormShared, sm);
     float4 x[NORM_HELD], weight[NORM_HELD];

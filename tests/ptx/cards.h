@@ -1,7 +1,7 @@
 // The latencies by which the machine adds up paths (run.c), and where each comes from. One set for all cards:
 // those of 8.0, 8.9 and 9.0 differ by less than the error of a path, some 40%. Instructions cost nothing to
-// fetch here, which on a card they do (docs/cuda.md): compare two versions of a kernel by these paths, and
-// time neither.
+// fetch here, which on a card they do (results/gpu/log.md): compare two versions of a kernel by these paths,
+// and time neither.
 //
 // [1] Luo et al., Benchmarking and Dissecting the Nvidia Hopper GPU Architecture, arXiv 2402.13499 (A100, RTX
 //     4090 and H100 side by side): L1 38 to 43 cycles, shared memory 29 to 30, L2 262 to 273;

@@ -1,5 +1,5 @@
 // The cost of a draw, counted on one row of 32,000 logits: doubles bound it on cards that have few units for
-// them (docs/cuda.md, What comes back). A block takes a row, so rows up to the card's processors take as
+// them (results/gpu/log.md). A block takes a row, so rows up to the card's processors take as
 // long.
 #include "tests/ptx/machine.h"
 #include "tests/support/check.h"
