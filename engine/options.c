@@ -39,7 +39,7 @@ const Arg MODEL_OPTIONS[MODEL_OPTION_COUNT] = {
     {"attention", ARG_CHOICE, AT(attention), .fallback = "flash", .choices = ATTENTIONS, .added = true,
      .help = "plain: scores go through memory (docs/speed.md)"},
     {"batch", ARG_INT, AT(batch), 0, SEQUENCES_MAX, "0", .added = true,
-     .help = "sequences that share each step (docs/batches.md); 0: one", .value = "B"},
+     .help = "sequences that share each step (docs/speed.md); 0: one", .value = "B"},
     {"isa", ARG_WORD, AT(isa), .fallback = "the best there is", .help = "force a set of CPU kernels",
      .value = "NAME"},
     {"context", ARG_INT, AT(context), 0, 1 << 24, "0", .letter = 'c',
