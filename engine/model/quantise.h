@@ -1,4 +1,4 @@
-// A model's matrices as codes of 8 or 4 bits (tensor.h), in a directory of our own form (docs/quantised.md):
+// A model's matrices as codes of 8 or 4 bits (tensor.h), in a directory of our own form (docs/models.md):
 //
 //      config.json   the model's own, with     "quantization_config": {"quant_method": "outpace", "bits": 4,
 //                                                                      "group_size": 32}

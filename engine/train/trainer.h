@@ -117,5 +117,5 @@ bool export_check(const char *dir, bool adapter, const char *tokenizer, const Ou
 bool export_model(const Trainer *t, const ExportNotes *notes, const char *dir, Output *out, Error *e);
 
 // An adapter's directory (engine/model/adapter.h), or an EAGLE head's in its authors' form
-// (docs/adapters.md), in bf16 too; of the notes it uses only the loss, which is written with t->agreement.
+// (docs/models.md), in bf16 too; of the notes it uses only the loss, which is written with t->agreement.
 bool export_adapter(const Trainer *t, const ExportNotes *notes, const char *dir, Output *out, Error *e);

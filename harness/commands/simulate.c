@@ -242,7 +242,7 @@ const Command command_simulate = {
         "S is tokens per step, e2e the speedup with prefill, n the points an error is of.\n"
         "\n"
         "--batch prices steps that sequences share: each is as the recorded one, with its rows and context;\n"
-        "the weights are read once for all. --bits are of the target's weights (docs/quantised.md), which a\n"
+        "the weights are read once for all. --bits are of the target's weights (docs/models.md), which a\n"
         "product reads as codes and multiplies as 16-bit numbers; drafts and adapters keep theirs.\n"
         "\n"
         "--devices predicts lookahead's strong scaling: by lookahead parallelism, which cuts a step's\n"
