@@ -70,7 +70,7 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-// The numbers of docs/fit.md.
+// The numbers of results/prices.md.
 static void errors_are_as_told(void **state) {
     (void)state;
     Prices p;
