@@ -1,4 +1,4 @@
-// Steps of other engines, or of our own export: one line per sample, as docs/steps.md describes. A field that
+// Steps of other engines, or of our own export: one line per sample (docs/other-engines.md). A field that
 // a line lacks stays unknown. Our export also has the run on its first line, with its models, datasets,
 // starts, machines and points: there keys are the names of the store's columns, and the tables check the
 // types.
@@ -228,7 +228,7 @@ static bool read_settings(const json_t *object, bool exact, Params *out, const c
            read_params(json_object_get(settings, "generation"), "generation", exact, out, place, e);
 }
 
-// Adds the point that an object describes, as docs/steps.md defines it.
+// Adds the point that an object describes, as docs/other-engines.md defines it.
 static bool import_described(Import *m, const json_t *object, int64_t *point, int64_t *dataset,
                              const char *place, Error *e) {
     ImportPoint p = {.layers = 0};

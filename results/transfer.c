@@ -1,4 +1,4 @@
-// Export: rows as CSV and JSON lines, steps as docs/steps.md defines them, answers as Spec-Bench has them.
+// Export: rows as CSV and JSON lines, steps as docs/other-engines.md has them, answers as Spec-Bench does.
 // Merge: merge.sql copies another store's rows, in one transaction.
 #include "results/transfer.h"
 

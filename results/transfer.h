@@ -25,7 +25,7 @@ bool store_merge(Store *s, const char *path, StoreMerged *out, Error *e);
 bool store_export_csv(Store *s, const char *sql, int64_t run, FILE *out, Error *e);
 bool store_export_jsonl(Store *s, const char *sql, int64_t run, FILE *out, Error *e);
 
-// Writes one line per sample with its steps, as docs/steps.md defines it, and the rest of the run on the
+// Writes one line per sample with its steps (docs/other-engines.md), and the rest of the run on the
 // first: after store_import_steps every view gives the same rows.
 bool store_export_steps(Store *s, int64_t run, FILE *out, Error *e);
 

@@ -269,7 +269,7 @@ const Command command_replay = {
         "--db, every step is kept as a run's is, for show, table and plot, and for a predicted speed:\n"
         "'outpace simulate RUN --on MACHINE --shape SHAPE'. The method recorded follows a list of the\n"
         "tokens of a draft that were accepted at every position (list, draft; of: a method of text that\n"
-        "goes first, the draft only where that has no guess): docs/replay.md.\n"
+        "goes first, the draft only where that has no guess): docs/other-engines.md.\n"
         "\n"
         "  outpace replay summarisation --model reference --method prompt-lookup:draft=8\n"
         "  outpace replay code --model DIR --method ouroboros-pool --method ouroboros-pool:warm=on\n"

@@ -34,7 +34,7 @@ typedef struct {
 #define AT(name) offsetof(TransferOptions, name)
 static const Arg EXPORT_OPTIONS[] = {
     {"format", ARG_WORD, AT(format), .help = "of the output", .value = "NAME", .fallback = "by -o, else csv"},
-    {"what", ARG_WORD, AT(what), .help = "a line a point, prompt, step or fit; jsonl's steps: docs/steps.md",
+    {"what", ARG_WORD, AT(what), .help = "a line a point, prompt, step or fit (docs/other-engines.md)",
      .value = "results|samples|steps|fits", .fallback = "results"},
     {"output", ARG_WORD, AT(output), .help = "spec-bench: a directory", .value = "FILE|DIR",
      .fallback = "standard output", .letter = 'o'},
@@ -350,12 +350,12 @@ const Command command_store_import = {
     .summary = "take in steps and records of other engines, or answers that Spec-Bench published",
     .arguments = {2, 2},
     .lesson =
-        "Steps of other engines go to the same tables as our own: docs/steps.md describes a line.\n"
+        "Steps of other engines go to the same tables as our own: docs/other-engines.md describes a line.\n"
         "An import is a run of its own, and the same file is imported once. A file of 'outpace store\n"
         "export' becomes the run that it was, with its settings, baselines, machine, failures and flags.\n"
         "\n"
         "Acceptance that was recorded at every position of a text becomes a point for each list and number\n"
-        "of tokens tried: docs/replay.md. Rows whose lists have not as many entries are left out.\n"
+        "of tokens tried: docs/other-engines.md. Rows whose lists have not as many entries are left out.\n"
         "\n"
         "Records of others: vllm (metrics.speculative_decoding of responses; also aiperf), bench-serve (of\n"
         "'vllm bench serve'), specdec-bench (acceptance_rate.json, or responses with acceptance_lengths),\n"

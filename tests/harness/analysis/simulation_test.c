@@ -332,7 +332,7 @@ static void unknown_passes(void **state) {
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "simulate", "1", "--db", "other.db", "--on", "l4", "--shape", "tiny");
     assert_null(strstr(text_get(&c.out), "nan"));
-    assert_non_null(strstr(text_get(&c.out), "its steps lack their passes: docs/steps.md"));
+    assert_non_null(strstr(text_get(&c.out), "its steps lack their passes: docs/other-engines.md"));
     child_release(&c);
 }
 
