@@ -18,7 +18,7 @@ enum { BUFFER = 1 << 16, PROGRESS_STEPS = 256, PIECE = 4 << 20, THREADS_MOST = 1
 static const size_t SHARD_BYTES = 5000000000u;
 
 // A shard's file, written in pieces that begin at multiples of their size: Linux then keeps it in huge pages,
-// and the weights of one token are read some 5% faster (docs/speed.md).
+// and the weights of one token are read some 5% faster (results/speed.md).
 typedef struct Pieces {
     FilePart *part;
     unsigned char *piece; // (PIECE)

@@ -6,7 +6,7 @@
 //
 // The outputs of a block aren't neighbours: each is the next one of its own part of the chunk, so that memory
 // is read as a few long streams. Neighbours would be streams that end after a row, which is a page or two: a
-// Zen 4 read such weights at 25 GB/s, long streams at 45 (docs/speed.md).
+// Zen 4 read such weights at 25 GB/s, long streams at 45 (results/speed.md).
 //
 //      chunk   | part 0: 0 1 2 3 .. | part 1: 0 1 2 3 .. | part 2: .. | part 3: .. | rest, one by one
 //      block 0         |                      |                  |            |
