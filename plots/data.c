@@ -1,6 +1,6 @@
-// From a query's rows to blocks of numbers, and to the file of them. Rows of one panel and series are adjacent
-// in the query, so a block ends where either changes, and texts are numbered in the order in which they first
-// appear.
+// From a query's rows to blocks of numbers, and to the file of them. Rows of one panel and series are
+// adjacent in the query, so a block ends where either changes, and texts are numbered in the order in which
+// they first appear.
 //
 // Invariant: a block's panel, series and colour are numbers of names, and all blocks' rows are all values.
 #include "plots/data.h"

@@ -6,8 +6,8 @@
 //      specdec-bench  acceptance_rate.json, or responses.jsonl with its acceptance_lengths
 //      specforge      data.json: means alone
 //
-// import_records.sql has a query for each, which gives a record's samples. Counts without an order become steps
-// ordered by their accepted tokens; nothing that asks of their order is asked of a histogram.
+// import_records.sql has a query for each, which gives a record's samples. Counts without an order become
+// steps ordered by their accepted tokens; nothing that asks of their order is asked of a histogram.
 #include "results/import.h"
 
 #include "engine/base/json.h"

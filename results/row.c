@@ -32,19 +32,21 @@ static const StoreColumn CONTENT[] = {TEXT(kind), TEXT(name), TEXT(hash), TEXT(p
 #undef ROW
 #define ROW StoreRun
 static const StoreColumn RUN[] = {
-    TEXT(kind), TEXT(name), TEXT(about), TEXT(config_file), TEXT(config), TEXT(overrides), TEXT(version), FLAG(dirty)};
+    TEXT(kind), TEXT(name), TEXT(about), TEXT(config_file), TEXT(config), TEXT(overrides), TEXT(version),
+        FLAG(dirty)};
 #undef ROW
 #define ROW StoreEnvironment
 static const StoreColumn ENVIRONMENT[] = { // its hash is of the values in this order
-    TEXT(version), TEXT(compiler), TEXT(flags), TEXT(libraries), TEXT(host), TEXT(system), TEXT(kernel), TEXT(cpu),
-    TEXT(isa), TEXT(governor), LONG(cores), LONG(threads), LONG(virtual_machine), LONG(l1d), LONG(l2), LONG(l3),
-    LONG(memory), KNOWN(bandwidth), KNOWN(peak), TEXT(gpu), TEXT(gpu_uuid), TEXT(driver), TEXT(cuda), TEXT(cublas),
-    {"gpu_memory", COLUMN_ID, AT(gpu_memory)}, KNOWN(gpu_bandwidth), KNOWN(gpu_peak)};
+    TEXT(version), TEXT(compiler), TEXT(flags), TEXT(libraries), TEXT(host), TEXT(system), TEXT(kernel),
+    TEXT(cpu), TEXT(isa), TEXT(governor), LONG(cores), LONG(threads), LONG(virtual_machine), LONG(l1d),
+    LONG(l2), LONG(l3), LONG(memory), KNOWN(bandwidth), KNOWN(peak), TEXT(gpu), TEXT(gpu_uuid), TEXT(driver),
+    TEXT(cuda), TEXT(cublas), {"gpu_memory", COLUMN_ID, AT(gpu_memory)}, KNOWN(gpu_bandwidth),
+        KNOWN(gpu_peak)};
 #undef ROW
 #define ROW StoreReading
 static const StoreColumn READING[] = {
-    REAL(at), TEXT(moment), TEXT(device), REAL(clock_mhz), REAL(memory_clock_mhz), REAL(power_w), REAL(temperature_c),
-    TEXT(throttle), REAL(load), INT(busy_others)};
+    REAL(at), TEXT(moment), TEXT(device), REAL(clock_mhz), REAL(memory_clock_mhz), REAL(power_w),
+    REAL(temperature_c), TEXT(throttle), REAL(load), INT(busy_others)};
 #undef ROW
 #define ROW StoreModel
 static const StoreColumn MODEL[] = {
@@ -58,8 +60,8 @@ static const StoreColumn PROMPT[] = {ID(dataset), INT(number), INT(turn), TEXT(n
 #undef ROW
 #define ROW StorePoint
 static const StoreColumn POINT[] = {
-    INT(number), TEXT(hash), ID(model), ID(dataset), TEXT(method), TEXT(decoder), TEXT(label), REAL(temperature),
-    ID_OR_NONE(baseline), ID_OR_NONE(same_path), TEXT(skipped)};
+    INT(number), TEXT(hash), ID(model), ID(dataset), TEXT(method), TEXT(decoder), TEXT(label),
+    REAL(temperature), ID_OR_NONE(baseline), ID_OR_NONE(same_path), TEXT(skipped)};
 #undef ROW
 #define ROW StoreSample
 static const StoreColumn SAMPLE[] = {
@@ -68,14 +70,15 @@ static const StoreColumn SAMPLE[] = {
 #undef ROW
 #define ROW StoreSums
 static const StoreColumn SUMS[] = {
-    LONG(steps), LONG(filling_steps), LONG(accepted), LONG_COUNT(rows), LONG_COUNT(asked), LONG_COUNT(drafted),
-    LONG_COUNT(tried), TIME(propose), TIME(forward), TIME(verify), TIME(observe), TIME(device)};
+    LONG(steps), LONG(filling_steps), LONG(accepted), LONG_COUNT(rows), LONG_COUNT(asked),
+    LONG_COUNT(drafted), LONG_COUNT(tried), TIME(propose), TIME(forward), TIME(verify), TIME(observe),
+        TIME(device)};
 #undef ROW
 #define ROW StoreStep
 static const StoreColumn STEP[] = {
     COUNT(context), COUNT(rows), COUNT(asked), COUNT(depth), COUNT(candidates), COUNT(probes), COUNT(drafted),
-    COUNT(tried), COUNT(accepted), COUNT(emitted), COUNT(pool), COUNT(pool_hits), TIME(propose), TIME(forward),
-    TIME(verify), TIME(observe), TIME(device)};
+    COUNT(tried), COUNT(accepted), COUNT(emitted), COUNT(pool), COUNT(pool_hits), TIME(propose),
+    TIME(forward), TIME(verify), TIME(observe), TIME(device)};
 static const StoreColumn BATCH[] = {COUNT(sequences), TIME(latency)};
 #undef ROW
 #define ROW StorePass
@@ -89,10 +92,11 @@ static const StoreColumn DIVERGENCE[] = {INT(position), INT(wanted), INT(got), R
 #undef ROW
 #define ROW StoreSurface
 static const StoreColumn SURFACE[] = {
-    TEXT(kind), TEXT(device), TEXT(compute), TEXT(layout), TEXT(cache), COUNT(k), COUNT(w), COUNT(a), COUNT(b),
-    INT(rows), COUNT(head_rows), INT(context), INT(samples), NS(mean), NS(median), NS(deviation),
-    MEASURE(slowdown), NS(floor), MEASURE(bytes), MEASURE(operations), INT(flags), TEXT(weights), MEASURE(drift),
-    NS(low), NS(high), MEASURE(slowdown_low), MEASURE(slowdown_high), INT(disturbed), SOME(sequences)};
+    TEXT(kind), TEXT(device), TEXT(compute), TEXT(layout), TEXT(cache), COUNT(k), COUNT(w), COUNT(a),
+    COUNT(b), INT(rows), COUNT(head_rows), INT(context), INT(samples), NS(mean), NS(median), NS(deviation),
+    MEASURE(slowdown), NS(floor), MEASURE(bytes), MEASURE(operations), INT(flags), TEXT(weights),
+    MEASURE(drift), NS(low), NS(high), MEASURE(slowdown_low), MEASURE(slowdown_high), INT(disturbed),
+        SOME(sequences)};
 #undef ROW
 #define ROW StoreEstimate
 static const StoreColumn ESTIMATE[] = {
@@ -100,13 +104,13 @@ static const StoreColumn ESTIMATE[] = {
 #undef ROW
 #define ROW StoreFit
 static const StoreColumn FIT[] = {
-    TEXT(hash), TEXT(points), TEXT(title), TEXT(law), TEXT(bonus), KNOWN(output), TEXT(estimator), INT(fitted),
-    INT(prompts), INT(resamples), LONG(seed), TEXT(version)};
+    TEXT(hash), TEXT(points), TEXT(title), TEXT(law), TEXT(bonus), KNOWN(output), TEXT(estimator),
+    INT(fitted), INT(prompts), INT(resamples), LONG(seed), TEXT(version)};
 #undef ROW
 #define ROW StoreFitEstimate
 static const StoreColumn FIT_ESTIMATE[] = {
-    TEXT(estimator), REAL(alpha), REAL(alpha_low), REAL(alpha_high), REAL(f), REAL(f_low), REAL(f_high), REAL(rms),
-    REAL(condition), REAL(correlation), TEXT(drawn)};
+    TEXT(estimator), REAL(alpha), REAL(alpha_low), REAL(alpha_high), REAL(f), REAL(f_low), REAL(f_high),
+    REAL(rms), REAL(condition), REAL(correlation), TEXT(drawn)};
 #undef ROW
 
 static const char ONCE[] = " ON CONFLICT DO NOTHING";
@@ -121,7 +125,8 @@ const StoreRow store_rows[ROW_KINDS] = {
     [ROW_DATASET] = {"dataset", "dataset", .keys = "", .end = ONCE, OF(DATASET)},
     [ROW_PROMPT] = {"prompt", "prompt", .keys = "", OF(PROMPT)},
     [ROW_POINT] = {"point", "point", .keys = "run_id", OF(POINT)},
-    [ROW_SAMPLE] = {"sample", "sample", .keys = "point_id, pass, prompt_id, attempt_id, output_id, position, started, flags",
+    [ROW_SAMPLE] = {"sample", "sample", .keys = "point_id, pass, prompt_id, attempt_id, output_id, position,
+        started, flags",
                     OF(SAMPLE)},
     [ROW_SUMS] = {"sums", "sample", .keys = "", OF(SUMS)},
     [ROW_STEP] = {"step", "step", .keys = "sample_id, number, kind, matches, head_rows", OF(STEP)},

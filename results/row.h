@@ -82,7 +82,8 @@ void row_values(RowId id, const void *row, Value *values, int *count);
 
 bool row_insert(Store *s, RowId id, const Value *keys, int key_count, const void *row, Error *e);
 
-// Takes the columns that the object has; in JSON a time's key ends in _s. Fields without a key stay as they are.
+// Takes the columns that the object has; in JSON a time's key ends in _s. Fields without a key stay as they
+// are.
 bool row_from_json(RowId id, const json_t *object, void *row, const char *place, Error *e);
 
 // Adds each number of the step to the sum of its name; a sum is unknown if a part is.

@@ -14,11 +14,13 @@ typedef struct Rows Rows;
 // NULL with e filled: wrong SQL (ERROR_INPUT, with SQLite's own words), several statements, one that writes.
 Rows *rows_open(Store *s, const char *sql, Error *e);
 
-// The same with ?1, if there is one, bound; and with the text under the line "-- name: NAME" of a file of queries.
+// The same with ?1, if there is one, bound; and with the text under the line "-- name: NAME" of a file of
+// queries.
 Rows *rows_ask(Store *s, const char *sql, int64_t first, Error *e);
 Rows *rows_named(Store *s, const char *file, const char *name, int64_t first, Error *e);
 
-// Parameters from 1; before the first rows_next. A text must live until rows_end. NULL, of a query that failed, is ignored.
+// Parameters from 1; before the first rows_next. A text must live until rows_end. NULL, of a query that
+// failed, is ignored.
 void rows_bind_int(Rows *r, int at, int64_t value);
 void rows_bind_real(Rows *r, int at, double value);
 void rows_bind_text(Rows *r, int at, const char *value); // NULL binds NULL

@@ -109,7 +109,8 @@ static Statement *find(Store *s, const char *name) {
     return &s->statements[s->statement_count++];
 }
 
-// Returns the statement with its values bound; NULL with e filled. row: whose INSERT it is; NULL: it's a named one.
+// Returns the statement with its values bound; NULL with e filled. row: whose INSERT it is; NULL: it's a
+// named one.
 static sqlite3_stmt *prepare(Store *s, const char *name, const StoreRow *row, const Value *values, int count,
                              Error *e) {
     Statement *p = find(s, name);

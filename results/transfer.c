@@ -120,8 +120,8 @@ bool store_export_jsonl(Store *s, const char *sql, int64_t run, FILE *out, Error
 
 // --- steps -----------------------------------------------------------------------------------------------
 
-// The rows of a query of transfer.sql with parameters ?1 and ?2, as sparse objects that `each` may add to. NULL with e
-// filled.
+// The rows of a query of transfer.sql with parameters ?1 and ?2, as sparse objects that `each` may add to.
+// NULL with e filled.
 static json_t *rows_json(Store *s, const char *name, int64_t first, int64_t second,
                          bool (*each)(Store *s, int64_t sample, json_t *object, Error *e), Error *e) {
     json_t *list = json_array();

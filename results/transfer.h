@@ -3,7 +3,7 @@
 //      merge            everything in another store; rows in both are kept once
 //      export           result lines, samples or steps as CSV or JSON lines; answers as Spec-Bench reads them
 //                       (transfer.c)
-//      import           steps of other engines (docs/steps.md: import_steps.c), answers as Spec-Bench
+//      import           steps of other engines (docs/other-engines.md: import_steps.c), answers as Spec-Bench
 //                       publishes them (import.c), records of other programs (import_records.c)
 #pragma once
 #include "results/store.h"

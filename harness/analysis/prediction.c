@@ -156,7 +156,8 @@ static void put_point(const SimulatedPoint *p, int bits, bool against, RecordTab
     }
     bool doubtful = against && p->doubtful, lacks = !isfinite(p->step_s);
     snprintf(note, sizeof note, "%s%s%s", doubtful ? "measured times are in doubt" : "",
-             doubtful && lacks ? "; " : "", lacks ? "its steps lack their passes: docs/steps.md" : "");
+             doubtful && lacks ? "; " : "",
+             lacks ? "its steps lack their passes: docs/other-engines.md" : "");
     TABLE_ROW(t, CELL(p->number), CELL(p->group), CELL(p->label), CELL(p->batch), CELL(bits),
               CELL(p->needs_draft), NO_CELL, CELL(p->step_s), metric(p, TALLY_S), CELL(p->step_s),
               metric(p, TALLY_RATE), metric(p, TALLY_SPEEDUP), metric(p, TALLY_SPEEDUP_E2E),

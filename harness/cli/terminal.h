@@ -10,8 +10,8 @@
 //      bool ok = grid_show(&g, e);
 //      grid_release(&g);
 //
-// A command's table is a RecordTable (table.h), which fills one. Cells may hold foreign text: control characters
-// become '?'.
+// A command's table is a RecordTable (table.h), which fills one. Cells may hold foreign text: control
+// characters become '?'.
 #pragma once
 #include "engine/base/error.h"
 #include "engine/base/text.h"
