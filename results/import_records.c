@@ -26,7 +26,9 @@ typedef struct Records {
     Import *import;
     const StoreImport *from;
     RecordKind kind;
-    int number; // of the next record
+    int number;        // of the next record
+    const char *query; // that `rows` asks, the last record's
+    Rows *rows;
 } Records;
 
 // The columns of every query.
@@ -170,8 +172,13 @@ static bool add_record(void *state, const json_t *o, const char *place, Error *e
     Records *r = state;
     const char *query = query_of(r->kind, o);
     if (!query) return error_input(e, "%s: %s", place, WANTED[r->kind]);
+    if (!r->query || strcmp(r->query, query) != 0) {
+        rows_end(r->rows, true, NULL);
+        r->query = query;
+        r->rows = rows_named(r->import->store, results_import_records, query, 0, e);
+    }
     char *text = json_text(o, JSON_COMPACT);
-    Rows *rows = rows_named(r->import->store, results_import_records, query, 0, e);
+    Rows *rows = r->rows;
     rows_bind_text(rows, 1, text);
     rows_bind_int(rows, 2, r->number++);
     bool ok = true;
@@ -182,15 +189,18 @@ static bool add_record(void *state, const json_t *o, const char *place, Error *e
         ok = rows_type(rows, WRONG) == VALUE_NULL ? add_row(r, rows, where, e)
                                                   : error_input(e, "%s: %s", where, rows_text(rows, WRONG));
     }
+    bool read = rows_again(rows, ok, e);
     mem_free(text);
-    return ok ? rows_end(rows, true, e) || error_within(e, "%s", place) : rows_end(rows, false, e);
+    return read || (ok ? error_within(e, "%s", place) : false);
 }
 
 // --- all of it -------------------------------------------------------------------------------------------
 
 static bool add_file(Import *m, const StoreImport *from, RecordKind kind, Error *e) {
     Records r = {.import = m, .from = from, .kind = kind};
-    return each_object(from, add_record, &r, e);
+    bool ok = each_object(from, add_record, &r, e);
+    rows_end(r.rows, true, NULL);
+    return ok;
 }
 
 bool store_import_records(Store *s, RecordKind kind, const StoreImport *from, const StoreImport *baseline,

@@ -33,7 +33,7 @@ static const StoreColumn CONTENT[] = {TEXT(kind), TEXT(name), TEXT(hash), TEXT(p
 #define ROW StoreRun
 static const StoreColumn RUN[] = {
     TEXT(kind), TEXT(name), TEXT(about), TEXT(config_file), TEXT(config), TEXT(overrides), TEXT(version),
-        FLAG(dirty)};
+    FLAG(dirty)};
 #undef ROW
 #define ROW StoreEnvironment
 static const StoreColumn ENVIRONMENT[] = { // its hash is of the values in this order
@@ -41,7 +41,7 @@ static const StoreColumn ENVIRONMENT[] = { // its hash is of the values in this 
     TEXT(cpu), TEXT(isa), TEXT(governor), LONG(cores), LONG(threads), LONG(virtual_machine), LONG(l1d),
     LONG(l2), LONG(l3), LONG(memory), KNOWN(bandwidth), KNOWN(peak), TEXT(gpu), TEXT(gpu_uuid), TEXT(driver),
     TEXT(cuda), TEXT(cublas), {"gpu_memory", COLUMN_ID, AT(gpu_memory)}, KNOWN(gpu_bandwidth),
-        KNOWN(gpu_peak)};
+    KNOWN(gpu_peak)};
 #undef ROW
 #define ROW StoreReading
 static const StoreColumn READING[] = {
@@ -72,7 +72,7 @@ static const StoreColumn SAMPLE[] = {
 static const StoreColumn SUMS[] = {
     LONG(steps), LONG(filling_steps), LONG(accepted), LONG_COUNT(rows), LONG_COUNT(asked),
     LONG_COUNT(drafted), LONG_COUNT(tried), TIME(propose), TIME(forward), TIME(verify), TIME(observe),
-        TIME(device)};
+    TIME(device)};
 #undef ROW
 #define ROW StoreStep
 static const StoreColumn STEP[] = {
@@ -96,7 +96,7 @@ static const StoreColumn SURFACE[] = {
     COUNT(b), INT(rows), COUNT(head_rows), INT(context), INT(samples), NS(mean), NS(median), NS(deviation),
     MEASURE(slowdown), NS(floor), MEASURE(bytes), MEASURE(operations), INT(flags), TEXT(weights),
     MEASURE(drift), NS(low), NS(high), MEASURE(slowdown_low), MEASURE(slowdown_high), INT(disturbed),
-        SOME(sequences)};
+    SOME(sequences)};
 #undef ROW
 #define ROW StoreEstimate
 static const StoreColumn ESTIMATE[] = {
@@ -125,9 +125,8 @@ const StoreRow store_rows[ROW_KINDS] = {
     [ROW_DATASET] = {"dataset", "dataset", .keys = "", .end = ONCE, OF(DATASET)},
     [ROW_PROMPT] = {"prompt", "prompt", .keys = "", OF(PROMPT)},
     [ROW_POINT] = {"point", "point", .keys = "run_id", OF(POINT)},
-    [ROW_SAMPLE] = {"sample", "sample", .keys = "point_id, pass, prompt_id, attempt_id, output_id, position,
-        started, flags",
-                    OF(SAMPLE)},
+    [ROW_SAMPLE] = {"sample", "sample", OF(SAMPLE),
+                    .keys = "point_id, pass, prompt_id, attempt_id, output_id, position, started, flags"},
     [ROW_SUMS] = {"sums", "sample", .keys = "", OF(SUMS)},
     [ROW_STEP] = {"step", "step", .keys = "sample_id, number, kind, matches, head_rows", OF(STEP)},
     [ROW_BATCH] = {"batch", "step_batch", .keys = "sample_id, number, run", OF(BATCH)},

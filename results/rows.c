@@ -87,15 +87,24 @@ bool rows_next(Rows *r) {
     return code == SQLITE_DONE ? false : wrong(r->store, code, &r->failed);
 }
 
-bool rows_end(Rows *r, bool ok, Error *e) {
+bool rows_again(Rows *r, bool ok, Error *e) {
     if (!r) return false;
     // A text that could not be converted was given as an empty one.
     if (ok && sqlite3_errcode(r->store->db) == SQLITE_NOMEM) wrong(r->store, SQLITE_NOMEM, &r->failed);
     bool read = r->failed.kind == ERROR_NONE && store_unchanged(r->store, &r->failed);
     if (ok && !read && e) *e = r->failed;
+    sqlite3_reset(r->statement);
+    r->ended = false;
+    r->failed = (Error){0};
+    return ok && read;
+}
+
+bool rows_end(Rows *r, bool ok, Error *e) {
+    if (!r) return false;
+    ok = rows_again(r, ok, e);
     sqlite3_finalize(r->statement);
     mem_free(r);
-    return ok && read;
+    return ok;
 }
 
 int rows_columns(const Rows *r) { return sqlite3_column_count(r->statement); }

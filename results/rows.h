@@ -33,6 +33,9 @@ bool rows_next(Rows *r);
 // False with e filled; if ok is false, the caller has filled it. NULL (rows_open failed) gives false.
 bool rows_end(Rows *r, bool ok, Error *e);
 
+// Ends as rows_end does, but keeps the query, to be asked again with other parameters.
+bool rows_again(Rows *r, bool ok, Error *e);
+
 // Columns from 0. A value of another type is converted as SQLite does; NULL is 0, NAN, "".
 int rows_columns(const Rows *r);
 const char *rows_name(const Rows *r, int column);
