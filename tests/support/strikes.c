@@ -56,7 +56,8 @@ static const char INPUTS[] =
     "cd ../in && rm -r ../use\n"
     "$O store export --db a.db --format jsonl --what steps -o steps.jsonl\n"
     "$O store export --db a.db --format spec-bench -o answers\n"
-    "$O store export --db a.db --format vllm -o records.jsonl\n"
+    "for i in $(seq 3); do echo '{\"acceptance_histogram\": [3, 1], \"num_spec_steps\": 4, "
+    "\"num_accepted_draft_tokens\": 1}'; done >records.jsonl\n"
     "printf 'N\\tW\\tG\\tS\\n5\\t5\\t5\\t1.5\\n5\\t10\\t10\\t1.7\\n5\\t15\\t15\\t1.8\\n4\\t7\\t7\\t1.55\\n' "
     ">points.tsv\n"
     "$O bench tiny --tokens 1,2,4,8,16 --context 25,50,100 --samples 1 --seconds 0 --csv |\n"
@@ -77,7 +78,8 @@ static const char LONG_INPUTS[] =
     "$O run ../in/long.yaml --db ../in/long.db\n"
     "cd ../in && rm -r ../use\n"
     "$O store export --db long.db --format jsonl --what steps -o long.jsonl\n"
-    "$O store export --db long.db --format vllm -o long-records.jsonl\n"
+    "for i in $(seq 400); do echo '{\"acceptance_histogram\": [3, 1], \"num_spec_steps\": 4, "
+    "\"num_accepted_draft_tokens\": 1}'; done >long-records.jsonl\n"
     "rm -f *.db-wal *.db-shm\n";
 
 typedef struct {
@@ -143,7 +145,6 @@ static const Row ROWS[] = {
     {.name = "import", .words = "store import steps ../in/steps.jsonl --db a.db", .once = "already"},
     {.name = "import on", .words = "store import steps ../in/steps.jsonl --db a.db", .once = "already", .prepare = "cp ../in/b.db a.db"},
     {.name = "import records", .words = "store import vllm ../in/records.jsonl --db a.db", .once = "already"},
-    {.name = "export records", .words = "store export --db ../in/a.db --format vllm -o a.jsonl"},
     {.name = "import answers", .words = "store import spec-bench ../in/answers/2-ngrammys-pass0.jsonl --baseline ../in/answers/1-autoregressive-pass0.jsonl --db a.db", .once = "already"},
     {.name = "merge", .words = "store merge ../in/a.db ../in/b.db --db c.db", .loose = true},
     {.name = "merge into", .words = "store merge ../in/b.db --db a.db", .loose = true, .prepare = "cp ../in/a.db ."},
