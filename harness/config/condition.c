@@ -21,13 +21,13 @@ typedef struct Token {
     double number;
 } Token;
 
-typedef struct Reader {
+typedef struct ConditionReader {
     const char *at; // after the token
     Token token;    // the next one to be used
     const Scope *scope;
     int depth;
     Error *e;
-} Reader;
+} ConditionReader;
 
 const char *const condition_on_off[] = {"on", "off", NULL};
 
@@ -42,7 +42,7 @@ static size_t sign_length(const char *s) {
     return 0;
 }
 
-static bool keep(Reader *r, TokenKind kind, const char *text, size_t n) {
+static bool set_token(ConditionReader *r, TokenKind kind, const char *text, size_t n) {
     if (n >= WORD_BYTES) return error_input(r->e, "a word has more than %d characters", WORD_BYTES - 1);
     r->token.kind = kind;
     memcpy(r->token.text, text, n);
@@ -50,21 +50,12 @@ static bool keep(Reader *r, TokenKind kind, const char *text, size_t n) {
     return true;
 }
 
-static bool next_quoted(Reader *r) {
-    char quote = *r->at;
-    const char *end = strchr(r->at + 1, quote);
-    if (!end) return error_input(r->e, "the quote before '%.40s' has no end", r->at + 1);
-    bool ok = keep(r, TOKEN_QUOTED, r->at + 1, (size_t)(end - r->at - 1));
-    r->at = end + 1;
-    return ok;
-}
-
 // A number; a word if it is followed by more than a number ("7b").
-static bool next_word(Reader *r) {
+static bool next_word(ConditionReader *r) {
     size_t n = *r->at == '-';
     char *end;
     while (is_word(r->at[n])) n++;
-    if (!keep(r, TOKEN_WORD, r->at, n)) return false;
+    if (!set_token(r, TOKEN_WORD, r->at, n)) return false;
     r->at += n;
     r->token.number = strtod(r->token.text, &end);
     bool digits = isdigit((unsigned char)r->token.text[r->token.text[0] == '-']);
@@ -72,20 +63,25 @@ static bool next_word(Reader *r) {
     return true;
 }
 
-static bool next(Reader *r) {
+static bool next(ConditionReader *r) {
     while (isspace((unsigned char)*r->at)) r->at++;
-    if (*r->at == 0) return keep(r, TOKEN_END, "", 0);
-    if (*r->at == '\'' || *r->at == '"') return next_quoted(r);
+    if (*r->at == 0) return set_token(r, TOKEN_END, "", 0);
+    if (*r->at == '\'' || *r->at == '"') {
+        const char *text = r->at + 1, *end = strchr(text, *r->at);
+        if (!end) return error_input(r->e, "the quote before '%.40s' has no end", text);
+        r->at = end + 1;
+        return set_token(r, TOKEN_QUOTED, text, (size_t)(end - text));
+    }
     if (is_word(*r->at)) return next_word(r);
     size_t n = sign_length(r->at);
     if (n == 0)
         return error_input(r->e, "'%.20s' is no part of a condition: write ==, !=, <, <=, > or >=", r->at);
-    bool ok = keep(r, TOKEN_SIGN, r->at, n);
+    bool ok = set_token(r, TOKEN_SIGN, r->at, n);
     r->at += n;
     return ok;
 }
 
-static bool is(const Reader *r, const char *text) {
+static bool is(const ConditionReader *r, const char *text) {
     return (r->token.kind == TOKEN_WORD || r->token.kind == TOKEN_SIGN) && strcmp(r->token.text, text) == 0;
 }
 
@@ -98,16 +94,12 @@ typedef struct Operand {
 
 static const char *name_at(const void *table, size_t i) { return ((const Variable *)table)[i].name; }
 
-static const Variable *find(const Scope *s, const Token *t) {
-    for (size_t i = 0; i < s->count && t->kind == TOKEN_WORD; i++)
-        if (strcmp(s->variables[i].name, t->text) == 0) return &s->variables[i];
-    return NULL;
-}
-
-static bool read_operand(Reader *r, Operand *out) {
+static bool read_operand(ConditionReader *r, Operand *out) {
     if (r->token.kind == TOKEN_END || r->token.kind == TOKEN_SIGN)
         return error_input(r->e, "a parameter or a value is missing before '%s%.20s'", r->token.text, r->at);
-    *out = (Operand){find(r->scope, &r->token), r->token};
+    *out = (Operand){.token = r->token};
+    for (size_t i = 0; i < r->scope->count && r->token.kind == TOKEN_WORD && !out->variable; i++)
+        if (strcmp(r->scope->variables[i].name, r->token.text) == 0) out->variable = &r->scope->variables[i];
     return next(r);
 }
 
@@ -127,7 +119,7 @@ static const char *word_of(const Operand *o, const Variable *other) {
 }
 
 // The left side alone isn't a parameter.
-static bool unknown(const Reader *r, const Token *t) {
+static bool unknown(const ConditionReader *r, const Token *t) {
     const char *word = t->text;
     if (t->kind != TOKEN_WORD) return error_input(r->e, "'%s' is compared with no parameter", word);
     const char *nearest = suggest(word, r->scope->variables, r->scope->count, name_at);
@@ -141,7 +133,7 @@ static bool can_be(const Variable *v, const char *word) {
     return !v->choices;
 }
 
-static bool compare_words(const Reader *r, const Operand *a, const char *sign, const Operand *b,
+static bool compare_words(const ConditionReader *r, const Operand *a, const char *sign, const Operand *b,
                           bool *holds) {
     const char *left = word_of(a, b->variable), *right = word_of(b, a->variable);
     bool equal = strcmp(sign, "==") == 0;
@@ -171,7 +163,7 @@ static bool is_comparison(const Token *t) {
     return t->kind == TOKEN_SIGN && *t->text != '(' && *t->text != ')';
 }
 
-static bool compare(Reader *r, bool *holds) {
+static bool compare(ConditionReader *r, bool *holds) {
     Operand a, b;
     if (!read_operand(r, &a)) return false;
     if (!a.variable && a.token.kind == TOKEN_WORD && !is_comparison(&r->token)) return unknown(r, &a.token);
@@ -192,11 +184,11 @@ static bool compare(Reader *r, bool *holds) {
 
 // --- and, or, not ----------------------------------------------------------------------------------------
 
-static bool read_any(Reader *r, bool *holds);
+static bool read_any(ConditionReader *r, bool *holds);
 
-static bool read_not(Reader *r, bool *holds);
+static bool read_not(ConditionReader *r, bool *holds);
 
-static bool read_inner(Reader *r, bool *holds) {
+static bool read_inner(ConditionReader *r, bool *holds) {
     if (is(r, "not")) {
         if (!next(r) || !read_not(r, holds)) return false;
         *holds = !*holds;
@@ -208,7 +200,7 @@ static bool read_inner(Reader *r, bool *holds) {
                       : error_input(r->e, "a ')' is missing before '%s%.20s'", r->token.text, r->at);
 }
 
-static bool read_not(Reader *r, bool *holds) {
+static bool read_not(ConditionReader *r, bool *holds) {
     if (r->depth == DEEPEST) return error_input(r->e, "the condition is nested more than %d deep", DEEPEST);
     r->depth++;
     bool ok = read_inner(r, holds);
@@ -216,7 +208,7 @@ static bool read_not(Reader *r, bool *holds) {
     return ok;
 }
 
-static bool read_all(Reader *r, bool *holds) {
+static bool read_all(ConditionReader *r, bool *holds) {
     bool more;
     if (!read_not(r, holds)) return false;
     while (is(r, "and")) {
@@ -226,7 +218,7 @@ static bool read_all(Reader *r, bool *holds) {
     return true;
 }
 
-static bool read_any(Reader *r, bool *holds) {
+static bool read_any(ConditionReader *r, bool *holds) {
     bool more;
     if (!read_all(r, holds)) return false;
     while (is(r, "or")) {
@@ -237,7 +229,7 @@ static bool read_any(Reader *r, bool *holds) {
 }
 
 bool condition_holds(const char *text, const Scope *scope, bool *holds, Error *e) {
-    Reader r = {.at = text, .scope = scope, .e = e};
+    ConditionReader r = {.at = text, .scope = scope, .e = e};
     *holds = false;
     if (strlen(text) > CONDITION_BYTES)
         return error_input(e, "the condition has more than %d characters", CONDITION_BYTES);

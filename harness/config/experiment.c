@@ -224,16 +224,12 @@ static bool check_templates(const Experiment *x, Error *e) {
     return true;
 }
 
-static bool check_dataset(const DatasetSpec *d, Error *e) {
-    if (d->path && d->parts.count)
-        return yaml_error(d->at, e, "a dataset has a path or parts, not both: take one away");
-    return is_of_model(d) || check_template(d->template, d->at, e);
-}
-
 static bool check_datasets(const Experiment *x, Error *e) {
     for (int i = 0; i < x->dataset_count; i++) {
         const DatasetSpec *d = &x->datasets[i];
-        if (!check_dataset(d, e)) return false;
+        if (d->path && d->parts.count)
+            return yaml_error(d->at, e, "a dataset has a path or parts, not both: take one away");
+        if (!is_of_model(d) && !check_template(d->template, d->at, e)) return false;
         for (int k = 0; k < i; k++)
             if (strcmp(x->datasets[k].name, d->name) == 0)
                 return yaml_error(d->at, e,
@@ -306,15 +302,6 @@ static bool read_method_axis(Experiment *x, const MethodSpec *m, YamlNode *axis,
            check_values(own ? own : setting, axis, own ? scratch : (void *)&settings, e);
 }
 
-// A zip's axes walk together, so they are of one length.
-static bool check_lengths(const YamlNode *map, Error *e) {
-    for (const YamlNode *axis = map->first; axis; axis = axis->next)
-        if (axis->count != map->first->count)
-            return yaml_error(axis, e, "'%s' has %d values, '%s' %d: zipped axes have as many", axis->key,
-                              axis->count, map->first->key, map->first->count);
-    return true;
-}
-
 static bool read_axes(Experiment *x, const MethodSpec *m, YamlNode *map, bool zipped, void *scratch,
                       Error *e) {
     if (map->kind != NODE_MAP)
@@ -322,13 +309,11 @@ static bool read_axes(Experiment *x, const MethodSpec *m, YamlNode *map, bool zi
                           zipped ? "'zip'" : "'matrix'");
     for (YamlNode *axis = map->first; axis; axis = axis->next)
         if (!read_method_axis(x, m, axis, scratch, e)) return false;
-    return !zipped || check_lengths(map, e);
-}
-
-static bool read_zips(Experiment *x, const MethodSpec *m, void *scratch, Error *e) {
-    if (!m->zip || m->zip->kind != NODE_LIST) return !m->zip || read_axes(x, m, m->zip, true, scratch, e);
-    for (YamlNode *map = m->zip->first; map; map = map->next)
-        if (!read_axes(x, m, map, true, scratch, e)) return false;
+    // A zip's axes walk together, so they are of one length.
+    for (YamlNode *axis = zipped ? map->first : NULL; axis; axis = axis->next)
+        if (axis->count != map->first->count)
+            return yaml_error(axis, e, "'%s' has %d values, '%s' %d: zipped axes have as many", axis->key,
+                              axis->count, map->first->key, map->first->count);
     return true;
 }
 
@@ -363,24 +348,24 @@ static bool read_method(Experiment *x, MethodSpec *m, Error *e) {
     m->info = method_find(m->name, e);
     if (!m->info) return error_within(e, "%s:%d:%d", at->file, at->line, at->column);
     void *scratch = mem_new(1, m->info->param_size);
-    bool ok = (!m->matrix || read_axes(x, m, m->matrix, false, scratch, e)) && read_zips(x, m, scratch, e);
+    bool ok = !m->matrix || read_axes(x, m, m->matrix, false, scratch, e);
+    bool list = m->zip && m->zip->kind == NODE_LIST;
+    for (YamlNode *map = list ? m->zip->first : m->zip; ok && map; map = list ? map->next : NULL)
+        ok = read_axes(x, m, map, true, scratch, e);
     mem_free(scratch);
     return ok && stand_once(m, m->matrix, e) && stand_once(m, m->zip, e) &&
            (!m->exclude || check_exclude(m->exclude, e));
 }
 
-static bool check_measurement(const Measurement *m, Error *e) {
-    return m->most_passes >= m->passes ||
-           yaml_error(m->at, e, "most_passes is %d, must be at least passes, %d", m->most_passes, m->passes);
-}
-
 static bool read_experiment(Experiment *x, Error *e) {
-    x->measurement = (Measurement){
+    Measurement *m = &x->measurement;
+    *m = (Measurement){
         .at = x->tree.root, .warmup = 1, .passes = 1, .most_passes = 1000, .reruns = 2, .timing_error = 0.02};
     if (!values_read(&experiment_keys, x->tree.root, x, e)) return false;
-    if (!check_models(x, e) || !check_datasets(x, e) || !check_templates(x, e) ||
-        !check_measurement(&x->measurement, e))
-        return false;
+    if (!check_models(x, e) || !check_datasets(x, e) || !check_templates(x, e)) return false;
+    if (m->most_passes < m->passes)
+        return yaml_error(m->at, e, "most_passes is %d, must be at least passes, %d", m->most_passes,
+                          m->passes);
     for (int i = 0; i < SETTINGS_SECTIONS; i++)
         if (!read_section(x, i, e)) return false;
     for (int i = 0; i < x->method_count; i++)
@@ -426,40 +411,31 @@ static bool apply_model(YamlTree *t, const char *model, Error *e) {
     }
 }
 
-static bool apply_changes(YamlTree *t, const ExperimentChanges *changes, Error *e) {
-    if (!changes) return true;
-    if (!scale_apply(t, changes->scale, e)) return false;
-    if (changes->model && !apply_model(t, changes->model, e)) return false;
-    for (int i = 0; changes->sets && i < changes->sets->count; i++)
-        if (!apply_set(t, changes->sets->items[i], e)) return false;
-    return true;
-}
-
 static bool parse(Experiment *x, const char *bytes, size_t n, const char *file,
                   const ExperimentChanges *changes, Error *e) {
     *x = (Experiment){0};
-    if (yaml_parse(&x->tree, bytes, n, file, e) && apply_changes(&x->tree, changes, e) &&
-        read_experiment(x, e))
-        return true;
-    experiment_release(x);
-    return false;
-}
-
-// The config at the other scale, as written, is one that can be run.
-static bool check_smoke(const char *bytes, size_t n, const char *file, Error *e) {
-    Experiment *smoke = mem_new(1, sizeof *smoke);
-    bool ok = parse(smoke, bytes, n, file, &(ExperimentChanges){.scale = SCALE_SECTION}, e);
-    experiment_release(smoke);
-    mem_free(smoke);
+    bool ok = yaml_parse(&x->tree, bytes, n, file, e);
+    const Words *sets = changes ? changes->sets : NULL;
+    if (ok && changes)
+        ok = scale_apply(&x->tree, changes->scale, e) &&
+             (!changes->model || apply_model(&x->tree, changes->model, e));
+    for (int i = 0; ok && sets && i < sets->count; i++) ok = apply_set(&x->tree, sets->items[i], e);
+    ok = ok && read_experiment(x, e);
+    if (!ok) experiment_release(x);
     return ok;
 }
 
 bool experiment_parse(Experiment *x, const char *bytes, size_t n, const char *file,
                       const ExperimentChanges *changes, Error *e) {
     if (!parse(x, bytes, n, file, changes, e)) return false;
-    if (!x->smoke || check_smoke(bytes, n, file, e)) return true;
-    experiment_release(x);
-    return false;
+    if (!x->smoke) return true;
+    // The config at the other scale, as written, must be one that can be run.
+    Experiment *smoke = mem_new(1, sizeof *smoke);
+    bool ok = parse(smoke, bytes, n, file, &(ExperimentChanges){.scale = SCALE_SECTION}, e);
+    experiment_release(smoke);
+    mem_free(smoke);
+    if (!ok) experiment_release(x);
+    return ok;
 }
 
 bool experiment_open(Experiment *x, const char *path, const ExperimentChanges *changes, Error *e) {

@@ -9,11 +9,6 @@
 
 enum { MOST_PARAMS = 2 * ARGS_MAX };
 
-// A method's parameters are in its decoder after the colon, "key=value,..."; a baseline has none.
-static const MethodInfo *info_of(const Experiment *x, const Point *p) {
-    return p->method >= 0 ? x->methods[p->method].info : method_find("autoregressive", NULL);
-}
-
 // --- parameters one by one -------------------------------------------------------------------------------
 
 static void add_params(PointName *n, const char *section, const Arg *params, size_t count, const void *values,
@@ -69,22 +64,19 @@ static void name_axes(const MethodInfo *info, const Point *p, const void *values
     }
 }
 
-// A label replaces the parameters that don't vary. The experiment's own axes are named where they vary.
-static void write_label(const Experiment *x, const Point *p, const MethodInfo *info, const void *values,
-                        Text *out) {
-    const MethodSpec *m = p->method >= 0 ? &x->methods[p->method] : NULL;
-    text_puts(out, m && m->label ? m->label : info->name);
-    if (m) name_axes(info, p, values, m->matrix, !m->label, out);
-    if (m) name_axes(info, p, values, m->zip, !m->label, out);
-    for (int i = 0; i < SETTINGS_SECTIONS; i++) name_axes(info, p, values, x->settings[i], false, out);
-}
-
+// A method's parameters are in its decoder after the colon, "key=value,..."; a baseline has none. A label
+// replaces the parameters that don't vary. The experiment's own axes are named where they vary.
 void point_name(const Experiment *x, const Point *p, PointName *out) {
-    const MethodInfo *info = info_of(x, p);
+    const MethodSpec *m = p->method >= 0 ? &x->methods[p->method] : NULL;
+    const MethodInfo *info = m ? m->info : method_find("autoregressive", NULL);
     *out = (PointName){.method = info->name};
     void *values = read_values(info, p);
     list_params(out, info, p, values);
-    write_label(x, p, info, values, &out->label);
+    text_puts(&out->label, m && m->label ? m->label : info->name);
+    if (m) name_axes(info, p, values, m->matrix, !m->label, &out->label);
+    if (m) name_axes(info, p, values, m->zip, !m->label, &out->label);
+    for (int i = 0; i < SETTINGS_SECTIONS; i++)
+        name_axes(info, p, values, x->settings[i], false, &out->label);
     mem_free(values);
 }
 

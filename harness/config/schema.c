@@ -31,19 +31,17 @@ static void describe(json_t *schema, const Arg *row) {
 
 // --- one value
 
-// As YAML reads the word: a number, a truth value (in older YAML on and off are), or itself.
-static void add_word(json_t *words, const char *word) {
-    char *end;
-    double number = strtod(word, &end);
-    json_array_append_new(words, json_string(word));
-    if (!*end) json_array_append_new(words, json_integer((json_int_t)number));
-    if (strcmp(word, "on") == 0 || strcmp(word, "off") == 0)
-        json_array_append_new(words, json_boolean(strcmp(word, "on") == 0));
-}
-
+// As YAML reads the words: a number, a truth value (in older YAML on and off are), or itself.
 static json_t *words_of(const char *const *words) {
     json_t *all = json_array();
-    for (; *words; words++) add_word(all, *words);
+    for (; *words; words++) {
+        char *end;
+        double number = strtod(*words, &end);
+        bool on = strcmp(*words, "on") == 0;
+        json_array_append_new(all, json_string(*words));
+        if (!*end) json_array_append_new(all, json_integer((json_int_t)number));
+        if (on || strcmp(*words, "off") == 0) json_array_append_new(all, json_boolean(on));
+    }
     return json_pack("{s:o}", "enum", all);
 }
 
@@ -66,12 +64,9 @@ static json_t *value_of(const Arg *row) {
 
 // --- axes
 
-static bool has_ranges(const Arg *row) {
-    return row->type == ARG_INT || row->type == ARG_REAL || row->type == ARG_SEED;
-}
-
 static json_t *axis_value(const Arg *row) {
-    return has_ranges(row) ? any_of(value_of(row), reference("range")) : value_of(row);
+    bool is_number = row->type == ARG_INT || row->type == ARG_REAL || row->type == ARG_SEED;
+    return is_number ? any_of(value_of(row), reference("range")) : value_of(row);
 }
 
 static json_t *axis_of(const Arg *row) {
@@ -168,12 +163,6 @@ static json_t *row_of(const Arg *row) {
     }
 }
 
-static json_t *lone_of(const ArgTable *t) {
-    const Arg *row = arg_find(t->rows, t->count, t->lone_key);
-    assert(row);
-    return row_of(row);
-}
-
 static json_t *table_of(const ArgTable *t) {
     json_t *properties = json_object(), *required = json_array();
     for (size_t i = 0; i < t->count; i++) {
@@ -192,14 +181,16 @@ static void item_definitions(json_t *definitions) {
     for (size_t i = 0; i < experiment_keys.count; i++) {
         const ArgTable *t = experiment_keys.rows[i].table;
         if (experiment_keys.rows[i].type != ARG_EACH) continue;
-        json_t *map = table_of(t), *lone = lone_of(t);
+        const Arg *lone_row = arg_find(t->rows, t->count, t->lone_key);
+        assert(lone_row);
+        json_t *map = table_of(t), *lone = row_of(lone_row);
         if (strcmp(experiment_keys.rows[i].name, "methods") == 0) {
             json_decref(lone);
             lone = method_names();
             json_object_set_new(json_object_get(map, "properties"), "name", method_names());
             json_object_set_new(map, "allOf", axes_by_name());
         }
-        json_object_set_new(definitions, experiment_keys.rows[i].name, t->lone_key ? any_of(lone, map) : map);
+        json_object_set_new(definitions, experiment_keys.rows[i].name, any_of(lone, map));
     }
 }
 

@@ -69,22 +69,6 @@ static void add_settings(Grid *g) {
     }
 }
 
-static void add_own(Grid *g) {
-    const YamlNode *matrix = g->method->matrix, *zip = g->method->zip;
-    for (const YamlNode *axis = matrix ? matrix->first : NULL; axis; axis = axis->next)
-        add_dimension(g, axis, false);
-    if (zip && zip->kind == NODE_MAP) add_dimension(g, zip->first, true);
-    for (const YamlNode *map = zip && zip->kind == NODE_LIST ? zip->first : NULL; map; map = map->next)
-        add_dimension(g, map->first, true);
-}
-
-// A double holds any product of axes well enough to see that it is too large.
-static double grid_size(const Grid *g) {
-    double size = 1;
-    for (int i = 0; i < g->count; i++) size *= g->dimensions[i].axis->count;
-    return size;
-}
-
 // To the next position; false after the last.
 static bool turn(Grid *g) {
     for (int i = g->count - 1; i >= 0; i--) {
@@ -221,14 +205,6 @@ static void write_decoder(const Grid *g, Point *p) {
     text_release(&text);
 }
 
-static bool hash_point(const Experiment *x, Point *p, Error *e) {
-    Text text = {0};
-    sweep_describe(x, p, &text);
-    bool ok = sha256_bytes(text.data, text.length, p->hash, e);
-    text_release(&text);
-    return ok;
-}
-
 // --- the list --------------------------------------------------------------------------------------------
 
 // True if the hash is new, and then remembered as that of points[index].
@@ -268,6 +244,7 @@ static void clear_blocks(const Grid *g, Expansion *run, Point *p) {
 
 static bool take_position(Expansion *run, Grid *g) {
     bool excluded;
+    Text text = {0};
     set_position(g);
     if (!is_excluded(g, &excluded, run->e)) return false;
     if (excluded) {
@@ -277,17 +254,22 @@ static bool take_position(Expansion *run, Grid *g) {
     Point p = g->point;
     clear_blocks(g, run, &p);
     write_decoder(g, &p);
-    if (!hash_point(run->experiment, &p, run->e)) {
-        mem_free(p.decoder);
-        return false;
-    }
-    add_point(run, &p);
-    return true;
+    sweep_describe(run->experiment, &p, &text);
+    bool ok = sha256_bytes(text.data, text.length, p.hash, run->e);
+    text_release(&text);
+    if (ok) add_point(run, &p);
+    else mem_free(p.decoder);
+    return ok;
 }
 
 static void lay_out(Grid *g) {
+    const YamlNode *matrix = g->method->matrix, *zip = g->method->zip;
     add_settings(g);
-    add_own(g);
+    for (const YamlNode *axis = matrix ? matrix->first : NULL; axis; axis = axis->next)
+        add_dimension(g, axis, false);
+    if (zip && zip->kind == NODE_MAP) add_dimension(g, zip->first, true);
+    for (const YamlNode *map = zip && zip->kind == NODE_LIST ? zip->first : NULL; map; map = map->next)
+        add_dimension(g, map->first, true);
 }
 
 static bool walk_grid(Expansion *run, int model, int dataset, int method) {
@@ -303,27 +285,21 @@ static bool walk_grid(Expansion *run, int model, int dataset, int method) {
     return ok;
 }
 
+// A double holds any product of axes well enough to see that it is too large.
 static bool check_size(const Experiment *x, Error *e) {
     double sum = 0, texts = (double)x->model_count * x->dataset_count;
     for (int i = 0; i < x->method_count; i++) {
         Grid g = {.experiment = x, .method = &x->methods[i]};
         lay_out(&g);
-        sum += grid_size(&g) * texts;
+        double size = 1;
+        for (int d = 0; d < g.count; d++) size *= g.dimensions[d].axis->count;
+        sum += size * texts;
         if (sum > SWEEP_MAX)
             return yaml_error(g.method->at, e,
                               "up to this method there are %.10g points, %d at most: take "
                               "values away or split the experiment",
                               sum, SWEEP_MAX);
     }
-    return true;
-}
-
-static bool walk_all(Expansion *run) {
-    const Experiment *x = run->experiment;
-    for (int model = 0; model < x->model_count; model++)
-        for (int dataset = 0; dataset < x->dataset_count; dataset++)
-            for (int method = 0; method < x->method_count; method++)
-                if (!walk_grid(run, model, dataset, method)) return false;
     return true;
 }
 
@@ -347,7 +323,7 @@ static bool hash_sweep(const Experiment *x, Sweep *s, Error *e) {
 }
 
 // No two points are the same (by the hash), and each names what the config has.
-static void check(const Experiment *x, const Sweep *s, const Seen *seen) {
+static void sweep_check(const Experiment *x, const Sweep *s, const Seen *seen) {
     int known = 0;
     for (size_t i = 0; i < seen->size; i++) known += seen->slots[i] != 0;
     assert(known == s->count && s->count <= SWEEP_MAX);
@@ -367,10 +343,15 @@ bool sweep_expand(const Experiment *x, Sweep *out, Error *e) {
     *out = (Sweep){0};
     if (!check_size(x, e)) return false;
     run.seen.slots = mem_new(run.seen.size, sizeof *run.seen.slots);
-    bool ok = walk_all(&run) && check_blocks(&run) && hash_sweep(x, out, e);
+    bool ok = true;
+    for (int model = 0; model < x->model_count; model++)
+        for (int dataset = 0; dataset < x->dataset_count; dataset++)
+            for (int method = 0; ok && method < x->method_count; method++)
+                ok = walk_grid(&run, model, dataset, method);
+    ok = ok && check_blocks(&run) && hash_sweep(x, out, e);
     out->total = out->count;
     out->shards = 1;
-    check(x, out, &run.seen);
+    sweep_check(x, out, &run.seen);
     mem_free(run.seen.slots);
     if (ok && out->count == 0)
         ok = yaml_error(x->at, e, "no points are left: 'exclude where' takes all %d away", out->excluded);

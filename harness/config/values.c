@@ -8,17 +8,13 @@
 
 // --- structs
 
-static bool want_value(const Arg *a, const YamlNode *n, Error *e) {
-    if (n->kind != NODE_VALUE) return yaml_error(n, e, "'%s' must be one value", a->name);
-    return *n->text || yaml_error(n, e, "'%s' is empty: give it a value or take the line away", a->name);
-}
-
 static bool read_value(const Arg *a, const YamlNode *n, void *value, Error *e) {
     char shown[80];
     Error why = {0};
     snprintf(shown, sizeof shown, "'%s'", a->name);
-    return want_value(a, n, e) &&
-           (arg_set(a, shown, value, n->text, &why) || yaml_error(n, e, "%s", why.text));
+    if (n->kind != NODE_VALUE) return yaml_error(n, e, "'%s' must be one value", a->name);
+    if (!*n->text) return yaml_error(n, e, "'%s' is empty: give it a value or take the line away", a->name);
+    return arg_set(a, shown, value, n->text, &why) || yaml_error(n, e, "%s", why.text);
 }
 
 static bool read_words(const Arg *a, const YamlNode *n, Words *words, Error *e) {
@@ -76,14 +72,6 @@ static const Arg *find(const ArgTable *t, const YamlNode *n, Error *e) {
     return NULL;
 }
 
-static bool has_required(const ArgTable *t, const YamlNode *node, Error *e) {
-    for (size_t i = 0; i < t->count; i++)
-        if (t->rows[i].required && !yaml_find(node, t->rows[i].name))
-            return yaml_error(node, e, "%s needs '%s': add a line '%s: ...'", t->what, t->rows[i].name,
-                              t->rows[i].name);
-    return true;
-}
-
 // A single value in place of a map sets the table's lone key.
 static bool read_lone(const ArgTable *t, const YamlNode *node, void *out, Error *e) {
     for (size_t i = 0; i < t->count; i++)
@@ -103,7 +91,11 @@ bool values_read(const ArgTable *t, const YamlNode *node, void *out, Error *e) {
         const Arg *a = find(t, n, e);
         if (!a || !read_row(a, n, out, e)) return false;
     }
-    return has_required(t, node, e);
+    for (size_t i = 0; i < t->count; i++)
+        if (t->rows[i].required && !yaml_find(node, t->rows[i].name))
+            return yaml_error(node, e, "%s needs '%s': add a line '%s: ...'", t->what, t->rows[i].name,
+                              t->rows[i].name);
+    return true;
 }
 
 // --- axes
@@ -131,19 +123,15 @@ static bool add_range(YamlTree *t, YamlNode *list, const YamlNode *like, Error *
     return true;
 }
 
-static bool add_item(YamlTree *t, YamlNode *list, const YamlNode *item, Error *e) {
-    if (item->kind != NODE_VALUE)
-        return yaml_error(item, e, "each item of an axis must be one value or a range such as 2..14+2");
-    if (!*item->text) return yaml_error(item, e, "this value is empty: write one, or take it away");
-    if (!item->quoted && range_starts(item->text)) return add_range(t, list, item, e);
-    return add_value(t, list, item, item->text, e);
-}
-
 bool axis_expand(YamlTree *t, YamlNode *axis, Error *e) {
     YamlNode list = {.kind = NODE_LIST};
     if (axis->kind == NODE_MAP) return yaml_error(axis, e, "an axis must be a value, a list or a range");
     for (const YamlNode *item = axis->kind == NODE_LIST ? axis->first : axis; item; item = item->next) {
-        if (!add_item(t, &list, item, e)) return false;
+        if (item->kind != NODE_VALUE)
+            return yaml_error(item, e, "each item of an axis must be one value or a range such as 2..14+2");
+        if (!*item->text) return yaml_error(item, e, "this value is empty: write one, or take it away");
+        bool range = !item->quoted && range_starts(item->text);
+        if (!(range ? add_range(t, &list, item, e) : add_value(t, &list, item, item->text, e))) return false;
         if (axis->kind != NODE_LIST) break;
     }
     if (list.count == 0) return yaml_error(axis, e, "this axis has no values: write one, or take it away");

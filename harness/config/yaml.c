@@ -84,7 +84,7 @@ void yaml_release(YamlTree *t) {
 
 // --- events ----------------------------------------------------------------------------------------------
 
-typedef struct Reading {
+typedef struct YamlReading {
     YamlTree *t;
     yaml_parser_t parser;
     const char *file;
@@ -95,15 +95,15 @@ typedef struct Reading {
     YamlNode *key; // read, its value still to come
     YamlNode *root;
     Error *e;
-} Reading;
+} YamlReading;
 
-static YamlNode place_at(const Reading *r, yaml_mark_t mark) {
+static YamlNode place_at(const YamlReading *r, yaml_mark_t mark) {
     return (YamlNode){.file = r->file, .line = (int)mark.line + 1, .column = (int)mark.column + 1};
 }
 
 // The place of a byte. libyaml's reader runs ahead of its marks and reports only the offset of a wrong
 // character.
-static YamlNode place_of_byte(const Reading *r, size_t offset) {
+static YamlNode place_of_byte(const YamlReading *r, size_t offset) {
     YamlNode at = {.file = r->file, .line = 1, .column = 1};
     for (size_t i = 0; i < offset && i < r->size; i++) {
         bool ends_line = r->bytes[i] == '\n', continues = (r->bytes[i] & 0xc0) == 0x80;
@@ -113,7 +113,7 @@ static YamlNode place_of_byte(const Reading *r, size_t offset) {
     return at;
 }
 
-static bool parser_failed(const Reading *r) {
+static bool parser_failed(const YamlReading *r) {
     const yaml_parser_t *p = &r->parser;
     if (p->error == YAML_MEMORY_ERROR) mem_exhausted(r->size);
     YamlNode at =
@@ -122,7 +122,7 @@ static bool parser_failed(const Reading *r) {
 }
 
 // Keys come as values, too: the first, third, ... in a map.
-static bool take_key(Reading *r, YamlNode *key) {
+static bool take_key(YamlReading *r, YamlNode *key) {
     const YamlNode *map = r->open[r->depth - 1];
     if (key->kind != NODE_VALUE || !*key->text)
         return yaml_error(key, r->e, "a key must be one word, such as 'seed: 1'");
@@ -134,7 +134,7 @@ static bool take_key(Reading *r, YamlNode *key) {
     return true;
 }
 
-static bool take_child(Reading *r, YamlNode *n) {
+static bool take_child(YamlReading *r, YamlNode *n) {
     YamlNode *parent = r->depth ? r->open[r->depth - 1] : NULL;
     if (parent && parent->kind == NODE_MAP && !r->key) return take_key(r, n);
     if (r->key) { // the value takes over its key's text
@@ -149,7 +149,7 @@ static bool take_child(Reading *r, YamlNode *n) {
     return true;
 }
 
-static bool take_container(Reading *r, YamlKind kind, const YamlNode *place) {
+static bool take_container(YamlReading *r, YamlKind kind, const YamlNode *place) {
     if (r->depth == YAML_DEEPEST)
         return yaml_error(place, r->e, "maps and lists are nested more than %d deep", YAML_DEEPEST);
     YamlNode *n = new_node(r->t, kind, place, r->e);
@@ -158,7 +158,7 @@ static bool take_container(Reading *r, YamlKind kind, const YamlNode *place) {
     return true;
 }
 
-static bool take_value(Reading *r, const yaml_event_t *event, const YamlNode *place) {
+static bool take_value(YamlReading *r, const yaml_event_t *event, const YamlNode *place) {
     const char *text = (const char *)event->data.scalar.value;
     size_t n = event->data.scalar.length;
     if (memchr(text, 0, n)) return yaml_error(place, r->e, "this text holds a NUL: take it out");
@@ -174,7 +174,7 @@ static bool is_plain(const yaml_char_t *anchor, const yaml_char_t *tag, const Ya
     return true;
 }
 
-static bool take(Reading *r, const yaml_event_t *event) {
+static bool take(YamlReading *r, const yaml_event_t *event) {
     YamlNode place = place_at(r, event->start_mark);
     switch (event->type) {
     case YAML_DOCUMENT_START_EVENT:
@@ -197,7 +197,7 @@ static bool take(Reading *r, const yaml_event_t *event) {
     }
 }
 
-static bool take_all(Reading *r) {
+static bool take_all(YamlReading *r) {
     yaml_event_t event = {.type = YAML_NO_EVENT};
     bool ok = true, ended = false;
     while (ok && !ended) {
@@ -211,7 +211,7 @@ static bool take_all(Reading *r) {
 
 // The node that the bytes are; it belongs to t, but nothing there points to it yet.
 static YamlNode *read_node(YamlTree *t, const char *bytes, size_t n, const char *file, Error *e) {
-    Reading r = {.t = t, .file = file, .bytes = bytes, .size = n, .e = e};
+    YamlReading r = {.t = t, .file = file, .bytes = bytes, .size = n, .e = e};
     if (n > YAML_BYTES) {
         error_input(e, "%s:1:1: it has more than %d bytes: no config needs so many", file, YAML_BYTES);
         return NULL;
@@ -238,7 +238,7 @@ static const char *keep_file(YamlTree *t, const char *prefix, const char *name, 
 }
 
 // The tree owns every node, within the limits; a parent counts its children, and only maps' have keys.
-static void check(const YamlTree *t) {
+static void yaml_check(const YamlTree *t) {
     int nodes = 0;
     assert(t->root && t->nodes <= YAML_NODES);
     for (const YamlNode *n = t->newest; n; n = n->older, nodes++) {
@@ -258,7 +258,7 @@ bool yaml_parse(YamlTree *t, const char *bytes, size_t n, const char *file, Erro
     *t = (YamlTree){0};
     const char *kept = keep_file(t, "", file, e);
     t->root = kept ? read_node(t, bytes, n, kept, e) : NULL;
-    if (t->root) check(t);
+    if (t->root) yaml_check(t);
     else yaml_release(t);
     return t->root != NULL;
 }
