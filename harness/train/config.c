@@ -83,18 +83,16 @@ static const ArgTable TABLES[] = {
                        .size = sizeof(TrainFile)},
 };
 
-// The largest multiple of the context that divides the batch and has at most PASS_ROWS rows.
-static int choose_pass(const TrainConfig *c) {
-    enum { PASS_ROWS = 1024 };
-    int pass = c->shape.context;
-    for (int n = pass; n <= PASS_ROWS && n <= c->batch; n += c->shape.context)
-        if (c->batch % n == 0) pass = n;
-    return pass;
-}
-
+// By default a pass is the largest multiple of the context that divides the batch and has at most PASS_ROWS
+// rows.
 void train_file_set_context(TrainFile *f, int context) {
-    f->config.shape.context = context;
-    if (!f->config.pass) f->config.pass = choose_pass(&f->config);
+    enum { PASS_ROWS = 1024 };
+    TrainConfig *c = &f->config;
+    c->shape.context = context;
+    if (c->pass) return;
+    c->pass = context;
+    for (int n = context; n <= PASS_ROWS && n <= c->batch; n += context)
+        if (c->batch % n == 0) c->pass = n;
 }
 
 static void set_shape(TrainFile *f) {
@@ -151,15 +149,6 @@ void train_file_name_domains(TrainFile *f) {
     for (int i = 0; i < f->files.count; i++) f->domains[i] = name_of_path(f->files.items[i]);
 }
 
-static bool add_domain_file(TrainFile *f, const char *name, const YamlNode *file, Error *e) {
-    if (file->kind != NODE_VALUE || !*file->text)
-        return yaml_error(file, e, "the domain '%s' must be a list of files: [one, two]", name);
-    if (f->files.count == WORDS_MAX) return yaml_error(file, e, "there are more than %d files", WORDS_MAX);
-    f->domains[f->files.count] = (DomainName){name, (int)strlen(name)};
-    f->files.items[f->files.count++] = file->text;
-    return true;
-}
-
 static bool read_domains(TrainFile *f, TrainKind kind, Error *e) {
     const YamlNode *map = f->domain_map;
     train_file_name_domains(f);
@@ -167,7 +156,12 @@ static bool read_domains(TrainFile *f, TrainKind kind, Error *e) {
         return yaml_error(map, e, "'domains' must be a map of names to files: 'code: [a.txt, b.txt]'");
     for (const YamlNode *d = map ? map->first : NULL; d; d = d->next)
         for (const YamlNode *file = d->kind == NODE_LIST ? d->first : d; file; file = file->next) {
-            if (!add_domain_file(f, d->key, file, e)) return false;
+            if (file->kind != NODE_VALUE || !*file->text)
+                return yaml_error(file, e, "the domain '%s' must be a list of files: [one, two]", d->key);
+            if (f->files.count == WORDS_MAX)
+                return yaml_error(file, e, "there are more than %d files", WORDS_MAX);
+            f->domains[f->files.count] = (DomainName){d->key, (int)strlen(d->key)};
+            f->files.items[f->files.count++] = file->text;
             if (d->kind != NODE_LIST) break;
         }
     return f->files.count || kind == TRAIN_ADAPTER ||
@@ -220,21 +214,16 @@ static const Preset PRESETS[] = {
 };
 #undef COMMON
 
-static const Preset *find_preset(const char *name, Error *e) {
-    for (size_t i = 0; i < sizeof PRESETS / sizeof *PRESETS; i++)
-        if (strcmp(PRESETS[i].name, name) == 0) return &PRESETS[i];
-    error_input(e, "there is no preset '%s': there are 5m, 20m and 60m", name);
-    return NULL;
-}
-
 // Sets the keys that the file doesn't have.
 static bool add_preset(TrainFile *f, const char *name, Error *e) {
-    const Preset *p = find_preset(name, e);
-    for (int i = 0; p && p->pairs[i][0]; i++)
+    const Preset *p = PRESETS, *end = PRESETS + sizeof PRESETS / sizeof *PRESETS;
+    while (p < end && strcmp(p->name, name) != 0) p++;
+    if (p == end) return error_input(e, "there is no preset '%s': there are 5m, 20m and 60m", name);
+    for (int i = 0; p->pairs[i][0]; i++)
         if (!yaml_find(f->tree.root, p->pairs[i][0]) &&
             !yaml_set(&f->tree, "--preset ", p->pairs[i][0], p->pairs[i][1], e))
             return false;
-    return p != NULL;
+    return true;
 }
 
 // Quotes any texts as a YAML list, or one text as a value for keys other than 'files'.
@@ -257,7 +246,7 @@ static bool set_text(TrainFile *f, const char *key, const char *const *texts, in
     return ok;
 }
 
-static void check(const TrainFile *f) {
+static void train_file_check(const TrainFile *f) {
     assert(f->files.count >= 0 && f->files.count <= WORDS_MAX);
     for (int i = 0; i < f->files.count; i++) assert(f->domains[i].text && f->domains[i].length >= 0);
     assert(f->checkpoint_every >= 1 && f->held_out_every >= 1);
@@ -280,7 +269,7 @@ static bool read_tree(TrainFile *f, TrainKind kind, Error *e) {
     if (values_read(&TABLES[kind], f->tree.root, f, e) && read_domains(f, kind, e)) {
         if (kind == TRAIN_MODEL) set_shape(f);
         set_choices(f);
-        check(f);
+        train_file_check(f);
         return true;
     }
     train_file_release(f);

@@ -10,7 +10,7 @@
 
 const char curve_heads[] = "step\tloss\theld_out\n";
 
-static void check(const Curve *c) {
+static void curve_check(const Curve *c) {
     assert(c->count <= c->capacity);
     assert(c->count < 2 || c->points[c->count - 2].step < c->points[c->count - 1].step); // the newest
 }
@@ -24,7 +24,7 @@ void curve_add(Curve *c, int step, double loss, double held_out) {
     CurvePoint *p = &c->points[c->count - 1];
     if (!isnan(loss)) p->loss = loss;
     if (!isnan(held_out)) p->held_out = held_out;
-    check(c);
+    curve_check(c);
 }
 
 void curve_release(Curve *c) {

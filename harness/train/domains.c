@@ -182,14 +182,6 @@ static bool put_outputs(DomainWriter *w, double temperature, const DomainPrompt 
     return ok;
 }
 
-// Prompts alternate between the temperatures.
-static bool put_domain(DomainWriter *w, const DomainName *name, DomainPrompt *list, Error *e) {
-    int count = find_prompts(w->run, name, list, w->o->prompts);
-    for (int t = 0; t < TEMPERATURE_COUNT; t++)
-        if (!put_outputs(w, TEMPERATURES[t], list, count, t, e)) return false;
-    return true;
-}
-
 bool domains_write(TrainRun *r, const DomainTexts *o, Error *e) {
     if (!r->file.separator)
         return error_input(e, "outputs need a separator between them: set it, or give --separator LINE");
@@ -200,7 +192,11 @@ bool domains_write(TrainRun *r, const DomainTexts *o, Error *e) {
     DomainPrompt *list = mem_new((size_t)o->prompts, sizeof *list);
     int count = list_domains(&r->file, names);
     bool ok = models_open(&w.models, &c, e);
-    for (int i = 0; ok && i < count; i++) ok = put_domain(&w, &names[i], list, e);
+    for (int i = 0; ok && i < count; i++) {
+        int prompts = find_prompts(r, &names[i], list, o->prompts);
+        for (int t = 0; ok && t < TEMPERATURE_COUNT; t++) // which prompts alternate between
+            ok = put_outputs(&w, TEMPERATURES[t], list, prompts, t, e);
+    }
     if (ok) line_clear(&r->line);
     ok = ok && output_add(&r->out, o->file, &(OutputKind){0}, text_get(&w.text), w.text.length, e) &&
          output_finish(&r->out, e);

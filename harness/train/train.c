@@ -24,7 +24,7 @@ static const double SECONDS_BETWEEN_LINES = 10, SECONDS_ON_A_TERMINAL = 0.5;
 
 static double now(void) { return clock_now(clock_monotonic()); }
 
-static void check(const TrainRun *r) {
+static void train_run_check(const TrainRun *r) {
     const Trainer *t = &r->trainer;
     assert(r->corpus.documents <= r->origin_capacity && r->reading == r->file.files.count);
     assert(t->step >= 0 && t->step <= t->config.optimizer.steps);
@@ -32,14 +32,6 @@ static void check(const TrainRun *r) {
 }
 
 // --- reading ----------------------------------------------------------------------------------------------
-
-// Notes the origin of the corpus's last document, unless it is noted already: corpus_add skips short texts.
-static void note_origin(TrainRun *r, size_t bytes) {
-    size_t documents = r->corpus.documents;
-    mem_grow(&r->origins, &r->origin_capacity, documents, sizeof *r->origins);
-    if (documents && !r->origins[documents - 1].bytes)
-        r->origins[documents - 1] = (DocumentOrigin){r->reading, bytes};
-}
 
 // Adds BOS, the text, EOS.
 static bool take_document(void *state, const char *text, size_t n, Error *e) {
@@ -50,7 +42,11 @@ static bool take_document(void *state, const char *text, size_t n, Error *e) {
         mem_grow(&ids.ids, &ids.capacity, ids.count + 1, sizeof *ids.ids);
         ids.ids[ids.count++] = r->eos;
         corpus_add(&r->corpus, ids.ids, ids.count);
-        note_origin(r, n);
+        // corpus_add skips short texts: then the last document's origin is noted already.
+        size_t documents = r->corpus.documents;
+        mem_grow(&r->origins, &r->origin_capacity, documents, sizeof *r->origins);
+        if (documents && !r->origins[documents - 1].bytes)
+            r->origins[documents - 1] = (DocumentOrigin){r->reading, n};
     }
     ids_release(&ids);
     return ok && progress_say(&r->file.config.progress, "reading the text", -1, e);
@@ -133,14 +129,6 @@ static bool write_curve(TrainRun *r, Error *e) {
     return ok;
 }
 
-static bool resume(TrainRun *r, Error *e) {
-    if (r->fresh || !file_exists(r->checkpoint)) return true;
-    if (!checkpoint_read(&r->trainer, r->checkpoint, e)) return false;
-    read_curve(r);
-    fprintf(stderr, "resumed   at step %d from %s\n", r->trainer.step, SHOWN(r->checkpoint));
-    return true;
-}
-
 // The format of a picture by its extension.
 static bool format_of(const char *path, PlotFormat *out, Error *e) {
     const char *dot = strrchr(path, '.');
@@ -159,11 +147,15 @@ bool train_run_open(TrainRun *r, Error *e) {
     while (n > 1 && r->file.out[n - 1] == '/') n--;
     r->checkpoint = mem_printf("%.*s.checkpoint", (int)n, r->file.out); // next to the directory, not in it
     if (r->figure && !output_check(&r->out, r->figure, &(OutputKind){0}, e)) return false;
-    if (!check_place(r, e) || !read_text(r, e) || !open_trainer(r, e) || !check_space(r, e) || !resume(r, e))
-        return false;
+    if (!check_place(r, e) || !read_text(r, e) || !open_trainer(r, e) || !check_space(r, e)) return false;
+    if (!r->fresh && file_exists(r->checkpoint)) {
+        if (!checkpoint_read(&r->trainer, r->checkpoint, e)) return false;
+        read_curve(r);
+        fprintf(stderr, "resumed   at step %d from %s\n", r->trainer.step, SHOWN(r->checkpoint));
+    }
     if (r->out.made.count)
         fprintf(stderr, "made      the directory %s\n", SHOWN(r->out.made.items[r->out.made.count - 1]));
-    check(r);
+    train_run_check(r);
     return true;
 }
 
@@ -298,21 +290,17 @@ bool train_run_figure(const TrainRun *r, Error *e) {
     return ok;
 }
 
-static void show_curve(const TrainRun *r) {
-    Text text = {0};
-    curve_draw(&r->curve, &text);
-    fputs(text_get(&text), r->tell);
-    text_release(&text);
-}
-
 bool train_run(TrainRun *r, bool *done, int *code, Error *e) {
     if (!take_steps(r, e)) return false;
-    check(r);
+    train_run_check(r);
     *done = r->trainer.step == r->trainer.config.optimizer.steps;
     if (*done) {
-        bool ok = train_run_held_out(r, e) && write_curve(r, e);
-        if (ok) show_curve(r);
-        return ok;
+        Text text = {0};
+        if (!train_run_held_out(r, e) || !write_curve(r, e)) return false;
+        curve_draw(&r->curve, &text);
+        fputs(text_get(&text), r->tell);
+        text_release(&text);
+        return true;
     }
     fprintf(stderr, "stopped   after step %d; the same command resumes from %s\n", r->trainer.step,
             SHOWN(r->checkpoint));
