@@ -22,26 +22,18 @@ static bool is_coarse(const TuneSurfaceAsk *ask) {
     return ask->steps < 3.5 * (LEAST_SAMPLES + 1) * ask->longest;
 }
 
-// How many numbers of rows there are to measure.
-static int count_rows(const TuneSurfaceAsk *ask) {
-    int count = 1;
-    for (int rows = 1; rows < ask->most_rows && rows <= TREE_MAX_NODES;
-         rows = next_rows(rows, is_coarse(ask)))
-        count++;
-    return count;
-}
-
 static double limit(const TuneSurfaceAsk *ask, const TuneSurface *s) {
     return s->count ? fmin(ask->seconds, ask->steps * s->seconds[0]) : ask->seconds;
 }
 
 static bool measure_rows(Engine *engine, const TuneSurfaceAsk *ask, int rows, double most_s, TuneSurface *out,
                          Error *e) {
+    int count = 1; // numbers of rows to measure
+    for (int n = 1; n < ask->most_rows && n <= TREE_MAX_NODES; n = next_rows(n, is_coarse(ask))) count++;
     BenchOptions o = {.warm_up = 1,
                       .min_samples = LEAST_SAMPLES,
                       .max_samples = (int)fmin(MOST_SAMPLES, fmax(LEAST_SAMPLES, ask->steps / 10)),
-                      .seconds =
-                          fmin(0.25, most_s / (2 * count_rows(ask))), // so that large ones have their time
+                      .seconds = fmin(0.25, most_s / (2 * count)), // so that large ones have their time
                       .clock = ask->clock,
                       .watch = ask->watch};
     Ceilings unknown = {0};

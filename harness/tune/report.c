@@ -56,9 +56,8 @@ static int from_race(const TuneResult *r) { return r->race_rounds ? r->sample_ro
 
 static double took(const TuneResult *r) { return r->surface.took_s + r->sample_s + r->race_s; }
 
-static bool name(const TuneReport *p, int point, Text *out) {
+static void name(const TuneReport *p, int point, Text *out) {
     tune_method_text(&p->prepared->experiment, &p->prepared->sweep.points[point], out);
-    return true;
 }
 
 // --- for people ------------------------------------------------------------------------------------------
@@ -83,7 +82,7 @@ static void print_head(const TuneReport *p) {
         puts("times      of the processor, not the wall's: no speed that anybody sees");
 }
 
-static bool print_sample(const TuneReport *p) {
+static void print_sample(const TuneReport *p) {
     const TuneResult *r = p->result;
     int prompts = r->batch * r->sample_rounds;
     printf("sample     %.1f s, %d prompt%s", r->sample_s, prompts, prompts == 1 ? "" : "s");
@@ -93,42 +92,37 @@ static bool print_sample(const TuneReport *p) {
         TuneAnswer sum;
         Text text = {0};
         if (!r->seats[i].sampled || !tune_sum(&r->seats[i], 0, r->sample_rounds, &sum)) continue;
-        bool ok = name(p, i, &text);
-        if (ok)
-            printf("           %-36s %7.3f %9.3f %9.3f\n", SHOWN(text_get(&text)), sum.tokens / sum.steps,
-                   1e3 * sum.seconds / sum.steps, tune_speedup(r, i, 0));
+        name(p, i, &text);
+        printf("           %-36s %7.3f %9.3f %9.3f\n", SHOWN(text_get(&text)), sum.tokens / sum.steps,
+               1e3 * sum.seconds / sum.steps, tune_speedup(r, i, 0));
         text_release(&text);
-        if (!ok) return false;
     }
-    return true;
 }
 
-static bool print_racer(const TuneReport *p, int i) {
+static void print_racer(const TuneReport *p, int i) {
     const TuneResult *r = p->result;
     TuneAnswer sum;
     Text text = {0};
-    if (!name(p, i, &text)) return false;
+    name(p, i, &text);
     printf("           %-36s", SHOWN(text_get(&text)));
     text_release(&text);
     if (!tune_sum(&r->seats[i], from_race(r), r->sample_rounds + r->race_rounds, &sum)) {
         puts("  not measured");
-        return true;
+        return;
     }
     printf(" %7.3f %9.3f %9.3f", sum.tokens / sum.steps, 1e3 * sum.seconds / sum.steps,
            tune_speedup(r, i, from_race(r)));
     if (r->seats[i].out) printf("  out after round %d", r->seats[i].out);
     puts(i == r->choice ? "  chosen" : "");
-    return true;
 }
 
-static bool print_race(const TuneReport *p) {
+static void print_race(const TuneReport *p) {
     const TuneResult *r = p->result;
-    if (r->race_rounds == 0) return true;
+    if (r->race_rounds == 0) return;
     printf("race       %.1f s, %d rounds\n           %-36s %7s %9s %9s\n", r->race_s, r->race_rounds, "point",
            "S", "step ms", "speedup");
     for (int i = 0; i < r->points; i++)
-        if (r->seats[i].raced && !print_racer(p, i)) return false;
-    return true;
+        if (r->seats[i].raced) print_racer(p, i);
 }
 
 static void print_doubts(const TuneReport *p) {
@@ -159,10 +153,10 @@ void tune_print_use(const Plan *p, const char *method) {
     text_release(&options);
 }
 
-static bool print_choice(const TuneReport *p) {
+static void print_choice(const TuneReport *p) {
     const TuneResult *r = p->result;
     Text text = {0};
-    if (!name(p, r->choice, &text)) return false;
+    name(p, r->choice, &text);
     printf("choice     %s: ", SHOWN(text_get(&text)));
     if (r->speedup.high > 0)
         printf("speedup %.3f [%.3f, %.3f]\n", tune_speedup(r, r->choice, from_race(r)), r->speedup.low,
@@ -175,16 +169,16 @@ static bool print_choice(const TuneReport *p) {
     printf("stored     run %lld in %s\n", (long long)p->run, SHOWN(p->store));
     tune_print_use(p->prepared, text_get(&text));
     text_release(&text);
-    return true;
 }
 
 bool tune_report(const TuneReport *p) {
+    bool measured = p->result->sample_rounds > 0;
     print_head(p);
-    if (p->result->sample_rounds == 0) {
-        printf("nothing was measured of it: %s\n", ENDS[p->result->end]);
-        return true;
-    }
-    return print_sample(p) && (p->options->exhaustive || print_race(p)) && print_choice(p);
+    if (measured) print_sample(p);
+    if (measured && !p->options->exhaustive) print_race(p);
+    if (measured) print_choice(p);
+    else printf("nothing was measured of it: %s\n", ENDS[p->result->end]);
+    return true;
 }
 
 // --- JSON ------------------------------------------------------------------------------------------------
@@ -194,7 +188,7 @@ static json_t *point_json(const TuneReport *p, int i) {
     const TuneSeat *s = &r->seats[i];
     TuneAnswer sum;
     Text text = {0};
-    if (!name(p, i, &text)) return NULL;
+    name(p, i, &text);
     json_t *o =
         json_pack("{s:s, s:b, s:b}", "method", text_get(&text), "sampled", s->sampled, "raced", s->raced);
     text_release(&text);
@@ -208,18 +202,14 @@ static json_t *point_json(const TuneReport *p, int i) {
     return o;
 }
 
-static json_t *surface_json(const TuneSurface *s) {
-    json_t *list = json_array();
-    for (int i = 0; i < s->count; i++)
-        json_array_append_new(list, json_pack("[f, f]", s->rows[i], s->seconds[i]));
-    return list;
-}
-
 json_t *tune_report_json(const TuneReport *p) {
     const TuneResult *r = p->result;
-    json_t *points = json_array();
+    json_t *points = json_array(), *surface = json_array();
     Text choice = {0};
-    bool ok = r->choice < 0 || name(p, r->choice, &choice);
+    bool ok = true;
+    if (r->choice >= 0) name(p, r->choice, &choice);
+    for (int i = 0; i < r->surface.count; i++)
+        json_array_append_new(surface, json_pack("[f, f]", r->surface.rows[i], r->surface.seconds[i]));
     for (int i = 0; ok && i < r->points && r->sample_rounds > 0; i++)
         ok = json_array_append_new(points, point_json(p, i)) == 0;
     double speedup = r->choice < 0 ? NAN : tune_speedup(r, r->choice, from_race(r));
@@ -231,8 +221,7 @@ json_t *tune_report_json(const TuneReport *p) {
         json_number(known ? r->speedup.high : NAN), "doubt", p->doubt.length ? text_get(&p->doubt) : NULL,
         "end", ENDS[r->end], "excluded", r->excluded, "sample_rounds", r->sample_rounds, "race_rounds",
         r->race_rounds, "seconds", json_number(took(r)), "sweep_seconds", json_number(r->sweep_s), "run",
-        (json_int_t)p->run, "surface", surface_json(&r->surface), "surface_disturbed", r->surface.disturbed,
-        "points", points);
+        (json_int_t)p->run, "surface", surface, "surface_disturbed", r->surface.disturbed, "points", points);
     json_decref(points);
     text_release(&choice);
     if (ok) return root;
@@ -257,22 +246,17 @@ static void print_curve(const char *what, const TuneSurface *s) {
     puts(" ms");
 }
 
-static void print_chances(const TreeResult *r) {
-    printf("accepted   by rank");
-    for (int rank = 0; rank < RANK_TREE_RANKS; rank++) printf(" %.3f", r->chance[rank]);
-    printf("; by level");
-    for (int i = 0; i < r->levels && r->calibrated.tried[i][0] > 0; i++)
-        printf(" %.3f", tree_level_chance(&r->calibrated, i));
-    puts("");
-}
-
-static void print_people(const TreeAsk *ask, const TreeResult *r) {
+void tree_report(const TreeAsk *ask, const TreeResult *r) {
     const TreeCounts *c = &r->calibrated;
     const TreeChoice *best = &r->choice;
     double alone = r->cost.target.seconds[0], speedup = best->tokens * alone / best->seconds;
     printf("calibrated %.0f prompt%s, %.0f steps of %d guesses in %d levels: %.3f tokens a step\n",
            c->prompts, c->prompts > 1 ? "s" : "", c->steps, r->guesses, r->levels, per_step(c, c->tokens));
-    print_chances(r);
+    printf("accepted   by rank");
+    for (int rank = 0; rank < RANK_TREE_RANKS; rank++) printf(" %.3f", r->chance[rank]);
+    printf("; by level");
+    for (int i = 0; i < r->levels && c->tried[i][0] > 0; i++) printf(" %.3f", tree_level_chance(c, i));
+    puts("");
     print_curve("target", &r->target);
     print_curve("draft", &r->draft);
     printf("tree       %d guesses in %d levels: %.3f tokens a step in %.3g ms expected; one token takes %.3g "
@@ -289,26 +273,20 @@ static void print_people(const TreeAsk *ask, const TreeResult *r) {
     tune_print_use(ask->plan, text_get(&r->method));
 }
 
-static json_t *chances_json(const TreeResult *r) {
-    json_t *list = json_array();
-    for (int rank = 0; rank < RANK_TREE_RANKS; rank++)
-        json_array_append_new(list, json_real(r->chance[rank]));
-    return list;
-}
-
 static json_t *counts_json(const TreeCounts *c) {
     if (!(c->steps > 0)) return json_null();
     return json_pack("{s:f, s:f, s:f, s:f}", "prompts", c->prompts, "steps", c->steps, "tokens_per_step",
                      per_step(c, c->tokens), "step_s", seconds_of(c));
 }
 
-void tree_report(const TreeAsk *ask, const TreeResult *r) { print_people(ask, r); }
-
 json_t *tree_report_json(const TreeAsk *ask, const TreeResult *r) {
     const TreeChoice *best = &r->choice;
+    json_t *chances = json_array();
+    for (int rank = 0; rank < RANK_TREE_RANKS; rank++)
+        json_array_append_new(chances, json_real(r->chance[rank]));
     return json_pack("{s:s, s:s, s:i, s:i, s:f, s:f, s:f, s:o, s:o, s:o}", "method", text_get(&r->method),
                      "file", ask->path, "guesses", best->tree.count, "levels", rank_tree_levels(&best->tree),
                      "tokens_per_step", best->tokens, "step_s", best->seconds, "one_token_s",
-                     r->cost.target.seconds[0], "chance", chances_json(r), "calibrated",
-                     counts_json(&r->calibrated), "checked", counts_json(&r->checked));
+                     r->cost.target.seconds[0], "chance", chances, "calibrated", counts_json(&r->calibrated),
+                     "checked", counts_json(&r->checked));
 }

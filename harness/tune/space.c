@@ -183,10 +183,9 @@ static bool add_axes(const TuneAsk *ask, const TuneMethod *method, const char *f
     for (const char *p = fixed; p && *p;) {
         size_t n = strcspn(p, ",");
         char *pair = mem_text(p, n);
-        bool ok = pair;
-        if (ok && !strchr(pair, '='))
-            ok = error_input(e, "tune: '%s' in --method must be NAME=VALUE, as %s:N=4", pair, method->name);
-        ok = ok && add_set(words, MATRIX, pair, e);
+        bool ok = strchr(pair, '=') ? add_set(words, MATRIX, pair, e)
+                                    : error_input(e, "tune: '%s' in --method must be NAME=VALUE, as %s:N=4",
+                                                  pair, method->name);
         mem_free(pair);
         if (!ok) return false;
         p += n + (p[n] == ',');
@@ -234,15 +233,6 @@ static json_t *config_json(const TuneAsk *ask, const TuneMethod *method) {
                      "name", method->name, "matrix");
 }
 
-// It takes part in no sweep: a run of the same space must not find what tune left out, and go on with it.
-static bool set_apart(Inputs *in, Error *e) {
-    Text own = {0};
-    text_printf(&own, "tune\n%s", in->hash);
-    bool ok = sha256_bytes(own.data, own.length, in->hash, e);
-    text_release(&own);
-    return ok;
-}
-
 // Drop file:line: the config is generated.
 static void drop_place(Error *e) {
     static const char own[] = OWN_CONFIG ":";
@@ -276,7 +266,7 @@ static bool check_tree(const Plan *p, Error *e) {
 }
 
 // Times are compared over the same texts, by prompts that do not depend on those before them.
-static bool check(const Plan *p, Error *e) {
+static bool check_race(const Plan *p, Error *e) {
     const char *refusal;
     int batch = options_batch(&p->sweep.points[0].settings.engine);
     bool warm = false;
@@ -302,8 +292,14 @@ bool tune_prepare(const TuneAsk *ask, Plan *out, Error *e) {
     const TuneMethod *method = ask->tree ? find_calibration(name, e) : tune_method_find(name, e);
     mem_free(name);
     if (!method || !prepare(ask, method, colon ? colon + 1 : NULL, out, e)) return false;
-    bool ok = (ask->tree ? check_tree(out, e) : check(out, e)) &&
-              inputs_make(&out->inputs, (Progress){0}, e) && set_apart(&out->inputs, e);
+    bool ok =
+        (ask->tree ? check_tree(out, e) : check_race(out, e)) && inputs_make(&out->inputs, (Progress){0}, e);
+    if (ok) { // a run of the same space must not find what tune left out, and resume it
+        Text own = {0};
+        text_printf(&own, "tune\n%s", out->inputs.hash);
+        ok = sha256_bytes(own.data, own.length, out->inputs.hash, e);
+        text_release(&own);
+    }
     if (!ok) plan_release(out);
     return ok;
 }

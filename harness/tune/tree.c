@@ -42,12 +42,6 @@ double tree_level_chance(const TreeCounts *c, int depth) {
     return nodes > 0 ? taken / nodes : 0;
 }
 
-static void count_answer(TreeCounts *c, const Answer *a) {
-    c->prompts++;
-    for (int t = 0; t < a->count; t++)
-        for (int i = 0; i < a->turns[t].result.steps; i++) tree_count(c, &a->turns[t].steps[i]);
-}
-
 // --- the choice ------------------------------------------------------------------------------------------
 
 // Nodes with children at each depth, the root's first: those that a draft runs.
@@ -134,15 +128,6 @@ static void write_tree(const RankTree *t, Text *out) {
     text_puts(out, "\n");
 }
 
-static bool save(const TreeAsk *ask, Output *files, const RankTree *t, Error *e) {
-    Text text = {0};
-    write_tree(t, &text);
-    bool ok =
-        output_add(files, ask->path, &TREE_FILE, text_get(&text), text.length, e) && output_finish(files, e);
-    text_release(&text);
-    return ok;
-}
-
 // --- measuring -------------------------------------------------------------------------------------------
 
 typedef struct TreeTuner {
@@ -179,11 +164,6 @@ static bool open_tuner(TreeTuner *t, Error *e) {
     return true;
 }
 
-static void close_tuner(TreeTuner *t) {
-    reporter_clear(&t->reporter);
-    models_close(&t->models);
-}
-
 static bool open_method(TreeTuner *t, const char *text, Method *m, Error *e) {
     const Settings *s = settings_of(t);
     Sampling sampling = {s->temperature, s->top_k, s->top_p};
@@ -195,7 +175,9 @@ static bool answer_one(TreeTuner *t, Method *m, int number, TreeCounts *out, Err
     const DatasetPrompt *p = &t->ask->plan->inputs.datasets[0].prompts[number];
     Answer a = {.prompt = number};
     bool ok = answer_prompt(&t->env, m, settings_of(t), p->turns, p->turn_count, NULL, &a, e);
-    if (ok) count_answer(out, &a);
+    if (ok) out->prompts++;
+    for (int turn = 0; ok && turn < a.count; turn++)
+        for (int i = 0; i < a.turns[turn].result.steps; i++) tree_count(out, &a.turns[turn].steps[i]);
     answer_release(&a);
     return ok;
 }
@@ -323,10 +305,15 @@ bool tree_tune(const TreeAsk *ask, Output *files, TreeResult *out, Error *e) {
     name_method(ask, &out->method);
     bool ok = open_tuner(&t, e) && calibrate(&t, &shape, e) && measure_cost(&t, &shape, e);
     if (ok) {
+        Text text = {0};
         choose(&t);
-        ok = save(ask, files, &out->choice.tree, e) && check_choice(&t, e);
+        write_tree(&out->choice.tree, &text);
+        ok = output_add(files, ask->path, &TREE_FILE, text_get(&text), text.length, e) &&
+             output_finish(files, e) && check_choice(&t, e);
+        text_release(&text);
     }
-    close_tuner(&t);
+    reporter_clear(&t.reporter);
+    models_close(&t.models);
     rank_tree_release(&shape);
     return ok;
 }

@@ -57,7 +57,7 @@ typedef struct Tune {
 } Tune;
 
 // What holds between rounds.
-static void check(const Tune *t) {
+static void tune_check(const Tune *t) {
     assert(t->in_count >= 0 && t->in_count <= t->space->count);
     assert(t->out->seats[t->space->count].count == (size_t)t->rounds); // the baseline answers in every round
     for (int i = 0; i < t->in_count; i++) {
@@ -77,7 +77,7 @@ static bool is_over(Tune *t, double until, double next) {
     return t->out->end == TUNE_INTERRUPTED || gone;
 }
 
-static void say(Tune *t, const char *what, int round) {
+static void show_phase(Tune *t, const char *what, int round) {
     snprintf(t->phase, sizeof t->phase, "%s, round %d; %.0f of %s%.0f s", what, round, spent_s(t),
              t->o->exhaustive ? "about " : "", t->o->exhaustive ? t->out->sweep_s : t->limit_s);
     reporter_place(&t->reporter, &(ReporterPlace){.phase = t->phase});
@@ -204,7 +204,7 @@ static bool ask_round(Tune *t, int unit, Error *e) {
     t->wall_s += spent_s(t) - from;
     const PointProgress *base = t->g.points[t->g.baseline].progress;
     if (base->failed) return error_input(e, "tune: the baseline failed: %s", base->why);
-    check(t);
+    tune_check(t);
     return true;
 }
 
@@ -246,7 +246,7 @@ static bool measure_surface(Tune *t, Error *e) {
                           .clock = t->g.env.clock,
                           .watch = t->o->processor || t->seams.clock ? NULL
                                                                      : &t->watch}; // of the wall's time only
-    say(t, "surface", 1);
+    show_phase(t, "surface", 1);
     if (!measure_prompts(t, e)) return false;
     ask.context = (int)(t->prompt_tokens + max_tokens / 2);
     return goes_on(t, tune_surface(&t->models.target, &ask, &t->out->surface, e), e);
@@ -309,14 +309,6 @@ static double least_seconds(Tune *t, const Ranked *listed, int n) {
            LEAST_ROUNDS * round_seconds(t, t->in_race, racers);
 }
 
-static bool too_little(const Tune *t, int fewest, Error *e) {
-    return error_input(
-        e,
-        "tune: nothing can be told in --budget %gs: one prompt by %d points and the baseline takes "
-        "about %.2g s here; give --budget %.0fs, or fewer --max-tokens",
-        t->o->budget_s, fewest, first_seconds(t, fewest) + spent_s(t), ceil(t->least_s));
-}
-
 // As many points as can answer one prompt in the first rung's part of the time; two, if they can in all of
 // it.
 static bool choose_first(Tune *t, const Ranked *listed, int n, Error *e) {
@@ -329,7 +321,12 @@ static bool choose_first(Tune *t, const Ranked *listed, int n, Error *e) {
         if (first_seconds(t, count) <= left / count_rungs(count)) break;
     }
     spread(listed, n, count, t->in_race);
-    if (count <= fewest && first_seconds(t, count) > left) return too_little(t, fewest, e);
+    if (count <= fewest && first_seconds(t, count) > left)
+        return error_input(
+            e,
+            "tune: nothing can be told in --budget %gs: one prompt by %d points and the baseline takes "
+            "about %.2g s here; give --budget %.0fs, or fewer --max-tokens",
+            t->o->budget_s, fewest, first_seconds(t, fewest) + spent_s(t), ceil(t->least_s));
     t->in_count = count;
     return true;
 }
@@ -348,7 +345,7 @@ static bool run_rung(Tune *t, double until, Error *e) {
     while (t->rounds < t->units) {
         double next = round_seconds(t, t->in_race, t->in_count);
         if (is_over(t, t->rounds ? until : HUGE_VAL, next)) break;
-        say(t, "sample", t->rounds + 1);
+        show_phase(t, "sample", t->rounds + 1);
         if (!ask_round(t, t->rounds, e)) return false;
     }
     return true;
@@ -374,7 +371,7 @@ static void cut(Tune *t, int most) {
     t->in_count = n < most ? n : most;
     for (int i = 0; i < t->in_count; i++) t->in_race[i] = ranked[i].point, t->asked[ranked[i].point] = true;
     mem_free(ranked);
-    check(t);
+    tune_check(t);
 }
 
 // Rungs, each of an equal part of the time that is left, until no more are in than may race.
@@ -393,7 +390,8 @@ static bool halve(Tune *t, Error *e) {
     }
 }
 
-static bool measure_sample(Tune *t, Error *e) {
+static bool take_sample(Tune *t, Error *e) {
+    double from = spent_s(t);
     Ranked *listed = mem_new((size_t)t->space->count, sizeof *listed);
     int n = list_points(t, listed);
     bool ok = open_seat(t, t->space->count, e) && open_seat(t, listed[0].point, e);
@@ -408,12 +406,6 @@ static bool measure_sample(Tune *t, Error *e) {
             ok = t->o->exhaustive ? run_rung(t, HUGE_VAL, e) : halve(t, e);
     }
     mem_free(listed);
-    return ok;
-}
-
-static bool take_sample(Tune *t, Error *e) {
-    double from = spent_s(t);
-    bool ok = measure_sample(t, e);
     t->out->sample_rounds = t->rounds;
     t->out->sample_s = spent_s(t) - from;
     return ok;
@@ -484,11 +476,6 @@ static void look(Racing *r) {
     }
 }
 
-// Those after the sample's come first.
-static int unit_of(const Racing *r) {
-    return (r->t->out->sample_rounds + r->t->rounds - r->first) % r->t->units;
-}
-
 static double asked_seconds(const Tune *t) {
     double sum = t->expected[t->space->count];
     for (int i = 0; i < t->space->count; i++) sum += t->asked[i] ? t->expected[i] : 0;
@@ -504,8 +491,10 @@ static bool run_rounds(Racing *r, Error *e) {
             return true;
         }
         if (is_over(t, t->limit_s, asked_seconds(t))) return true;
-        say(t, "race", t->rounds - r->first + 1);
-        if (!ask_round(t, unit_of(r), e)) return false;
+        show_phase(t, "race", t->rounds - r->first + 1);
+        // Those after the sample's come first.
+        int unit = (t->out->sample_rounds + t->rounds - r->first) % t->units;
+        if (!ask_round(t, unit, e)) return false;
         look(r);
     }
     t->out->end = drop_failed(r) < 2 ? TUNE_CERTAIN : TUNE_LAPS;
@@ -536,17 +525,12 @@ static bool judge(Racing *r, Error *e) {
            bootstrap_ratio(base, own, (size_t)r->units, TALLY_RESAMPLES, 0.95, TALLY_SEED, &out->speedup, e);
 }
 
-// Takes out the slowest until LEAST_ROUNDS rounds fit into the time that is left, but leaves two. The fastest
-// of the sample come first.
-static void limit_racers(Tune *t) {
-    double left = t->limit_s - spent_s(t);
+static bool run_race(Tune *t, Error *e) {
+    double began = spent_s(t), left = t->limit_s - spent_s(t);
+    // Takes out the slowest until LEAST_ROUNDS rounds fit into the time that is left, but leaves two. The
+    // fastest of the sample come first.
     while (t->in_count > LEAST_RACERS && LEAST_ROUNDS * round_seconds(t, t->in_race, t->in_count) > left)
         t->asked[t->in_race[--t->in_count]] = false;
-}
-
-static bool run_race(Tune *t, Error *e) {
-    double began = spent_s(t);
-    limit_racers(t);
     size_t most = (size_t)t->in_count;
     Racing r = {.t = t, .points = t->in_race, .count = t->in_count, .first = t->rounds};
     r.out = mem_new(most, sizeof *r.out);
