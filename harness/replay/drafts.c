@@ -135,17 +135,15 @@ static bool find_list(Recorded *r, Error *e) {
                        r->p.list);
 }
 
-static bool open_first(Recorded *r, const MethodEnv *env, Error *e) {
-    char text[ARG_TEXT_SIZE];
-    return method_plain_text(r->p.of, strlen(r->p.of), text, e) && draft_open(&r->first, text, env, e);
-}
-
 static void *recorded_open(const MethodEnv *env, const void *values, Error *e) {
     Recorded *r = mem_new(1, sizeof *r);
     r->p = *(const RecordedParams *)values;
     r->target = env->target;
     r->script = env->target->self;
-    if (find_list(r, e) && (!r->p.of[0] || open_first(r, env, e))) return r;
+    char first[ARG_TEXT_SIZE];
+    if (find_list(r, e) && (!r->p.of[0] || (method_plain_text(r->p.of, strlen(r->p.of), first, e) &&
+                                            draft_open(&r->first, first, env, e))))
+        return r;
     recorded_close(r);
     return NULL;
 }

@@ -134,16 +134,12 @@ static bool add_point(void *state, const Method *m, Error *e) {
 }
 
 // No forward ran, and the loop's own time is not a decode's.
-static void forget_model(AnswerTurn *turn) {
+static bool add_answer(void *state, size_t text, AnswerTurn *turn, Error *e) {
+    Recording *g = state;
     DecodeResult *r = &turn->result;
     for (int i = 0; i < r->steps; i++) turn->steps[i].forward_s = -1;
     r->propose_s = r->forward_s = r->verify_s = r->observe_s = 0;
     r->prefill_s = -1;
-}
-
-static bool add_answer(void *state, size_t text, AnswerTurn *turn, Error *e) {
-    Recording *g = state;
-    forget_model(turn);
     turn->prompt.count = (size_t)set_of(g)->texts[text].prompt;
     Answer answer = {.point = point_of(g, g->method),
                      .dataset = g->set,

@@ -111,13 +111,6 @@ static void count_step(void *state, const StepReport *r) {
     if (g->sink) answer_step(&g->turn, r);
 }
 
-static void script_set(Script *s, const ReplayText *text) {
-    s->tokens = text->ids;
-    s->prompt = text->prompt;
-    s->count = text->count;
-    s->lists = (const uint8_t *const *)text->lists;
-}
-
 static bool take_result(Replaying *g, size_t i, Error *e) {
     const ReplayText *text = &g->texts->texts[i];
     const DecodeResult *r = &g->turn.result;
@@ -140,7 +133,10 @@ static bool replay_text(Replaying *g, size_t i, Error *e) {
                        .clock = g->sink ? g->sink->clock : (Clock){no_time, NULL},
                        .step = count_step,
                        .state = g};
-    script_set(g->script, text);
+    g->script->tokens = text->ids;
+    g->script->prompt = text->prompt;
+    g->script->count = text->count;
+    g->script->lists = (const uint8_t *const *)text->lists;
     turn->pass_count = 0;
     double from = clock_now(g->clock);
     bool ok = decode(&g->target, &g->method, text->ids, text->prompt, &o, &turn->result, e);

@@ -14,7 +14,7 @@
 
 static char *copy(const char *text) { return text ? mem_text(text, strlen(text)) : NULL; }
 
-static void check(const ReplayTexts *t) {
+static void replay_texts_check(const ReplayTexts *t) {
     for (size_t i = 0; i < t->count; i++) {
         const ReplayText *x = &t->texts[i];
         assert(x->prompt > 0 && x->prompt < x->count && x->count <= t->longest);
@@ -109,7 +109,7 @@ bool replay_texts(const Dataset *d, const Tokenizer *tokenizer, const Template *
     memcpy(out->sha256, d->sha256, sizeof out->sha256);
     for (size_t i = 0; i < d->count; i++)
         if (!add_prompt(out, &d->prompts[i], (int)i, tokenizer, template, e)) return false;
-    check(out);
+    replay_texts_check(out);
     return out->count > 0 ||
            error_input(e, "dataset '%s' has no answers to replay: a 'reference' to a prompt", d->name);
 }
@@ -121,19 +121,20 @@ enum { MOST_VOCAB = 1 << 20, MOST_ACCEPTED = 255 };
 
 static const size_t MOST_BYTES = (size_t)1 << 30, MOST_EXPANDED = (size_t)4 << 30;
 
-typedef struct Reading {
+typedef struct TokenReading {
     const ReplayTokens *from;
     ReplayTexts *out;
     int top; // the vocabulary's size, or the most that it may be
     int largest;
-} Reading;
+} TokenReading;
 
 static const json_t *at_path(const Row *row, const char *path) {
     return row_find(row->json, path, strlen(path));
 }
 
 // Adds the list's ids to `to`, from place `from` on.
-static bool read_ids(Reading *g, const Row *row, const char *key, const json_t *list, int *to, Error *e) {
+static bool read_ids(TokenReading *g, const Row *row, const char *key, const json_t *list, int *to,
+                     Error *e) {
     char what[128];
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *id = json_array_get(list, i);
@@ -151,7 +152,7 @@ static bool read_ids(Reading *g, const Row *row, const char *key, const json_t *
     return true;
 }
 
-static bool read_model(const Reading *g, const Row *row, Error *e) {
+static bool read_model(const TokenReading *g, const Row *row, Error *e) {
     const char *model = json_string_value(at_path(row, "model")), *first = g->out->model;
     if (g->out->count + g->out->unanswered + g->out->unequal == 0) {
         g->out->model = copy(model);
@@ -182,13 +183,6 @@ static bool read_list(const Row *row, const char *key, int answer, uint8_t **to,
     return true;
 }
 
-static bool read_lists(const Reading *g, const Row *row, ReplayText *text, bool *equal, Error *e) {
-    for (int k = 0; k < g->from->list_count; k++)
-        if (!read_list(row, g->from->lists[k], text->count - text->prompt, &text->lists[k], equal, e))
-            return false;
-    return true;
-}
-
 static char *name_of(const Row *row) {
     static const char *const KEYS[] = {"id", "question_id", "task_id"};
     for (size_t i = 0; i < sizeof KEYS / sizeof *KEYS; i++) {
@@ -205,16 +199,8 @@ static void drop(ReplayText *text) {
     replay_texts_release(&one);
 }
 
-// Takes the text.
-static bool keep(Reading *g, ReplayText *text, bool ok, bool equal, Error *e) {
-    if (ok && equal && text->count > text->prompt) return add_text(g->out, text, e);
-    if (ok) ++*(equal ? &g->out->unanswered : &g->out->unequal);
-    drop(text);
-    return ok;
-}
-
 static bool add_row(void *state, Row *row, Error *e) {
-    Reading *g = state;
+    TokenReading *g = state;
     const ReplayTokens *from = g->from;
     const json_t *prompt = at_path(row, from->prompt), *answer = at_path(row, from->answer);
     size_t seen = g->out->count + g->out->unanswered + g->out->unequal;
@@ -233,9 +219,13 @@ static bool add_row(void *state, Row *row, Error *e) {
     text.name = name_of(row);
     text.task = copy(json_string_value(at_path(row, "category")));
     bool ok = read_ids(g, row, from->prompt, prompt, text.ids, e) &&
-              read_ids(g, row, from->answer, answer, text.ids + text.prompt, e) &&
-              read_lists(g, row, &text, &equal, e);
-    return keep(g, &text, ok, equal, e);
+              read_ids(g, row, from->answer, answer, text.ids + text.prompt, e);
+    for (int k = 0; ok && k < from->list_count; k++)
+        ok = read_list(row, from->lists[k], text.count - text.prompt, &text.lists[k], &equal, e);
+    if (ok && equal && text.count > text.prompt) return add_text(g->out, &text, e);
+    if (ok) ++*(equal ? &g->out->unanswered : &g->out->unequal);
+    drop(&text);
+    return ok;
 }
 
 // The file's name without its folder and without the ends of known formats.
@@ -249,7 +239,7 @@ static char *set_name(const char *path) {
     return name;
 }
 
-static bool read_rows(Reading *g, const char *bytes, size_t n, Error *e) {
+static bool read_rows(TokenReading *g, const char *bytes, size_t n, Error *e) {
     const char *path = g->from->path;
     char *unpacked = NULL;
     bool ok = sha256_bytes(bytes, n, g->out->sha256, e);
@@ -267,10 +257,10 @@ static bool read_rows(Reading *g, const char *bytes, size_t n, Error *e) {
 bool replay_tokens_parse(const ReplayTokens *from, const char *bytes, size_t n, ReplayTexts *out, Error *e) {
     *out = (ReplayTexts){.name = set_name(from->path), .list_count = from->list_count};
     for (int k = 0; k < from->list_count; k++) out->lists[k] = copy(from->lists[k]);
-    Reading g = {.from = from, .out = out, .top = from->vocab ? from->vocab : MOST_VOCAB, .largest = 2};
+    TokenReading g = {.from = from, .out = out, .top = from->vocab ? from->vocab : MOST_VOCAB, .largest = 2};
     bool ok = read_rows(&g, bytes, n, e);
     out->vocab = from->vocab ? from->vocab : g.largest;
-    if (ok) check(out);
+    if (ok) replay_texts_check(out);
     return ok;
 }
 
