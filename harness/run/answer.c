@@ -23,7 +23,7 @@ void answer_step(AnswerTurn *t, const StepReport *report) {
 
 static void take_step(void *state, const StepReport *report) { answer_step(state, report); }
 
-static void check(const AnswerTurn *t) {
+static void answer_turn_check(const AnswerTurn *t) {
     size_t passes = 0;
     for (int i = 0; i < t->result.steps; i++) {
         assert(t->steps[i].number == i && !t->steps[i].passes);
@@ -67,13 +67,6 @@ static DecodeOptions options_of(const AnswerEnv *env, const Settings *s, int pro
                            .step = take_step};
 }
 
-// The baseline's output of a turn. The prompts of turns are equal as long as their answers are.
-static void know(DecodeOptions *o, const Answer *known, int turn) {
-    if (!known || turn >= known->count) return;
-    o->answer = known->turns[turn].result.ids;
-    o->answer_count = known->turns[turn].result.tokens;
-}
-
 bool answer_prompt(const AnswerEnv *env, Method *method, const Settings *settings, char *const *turns,
                    int count, const Answer *known, Answer *out, Error *e) {
     Conversation c;
@@ -85,7 +78,10 @@ bool answer_prompt(const AnswerEnv *env, Method *method, const Settings *setting
         AnswerTurn *turn = &out->turns[out->count++];
         DecodeOptions o = options_of(env, settings, out->prompt, i);
         o.state = turn;
-        know(&o, known, i);
+        if (known && i < known->count) { // prompts of turns are equal as long as their answers are
+            o.answer = known->turns[i].result.ids;
+            o.answer_count = known->turns[i].result.tokens;
+        }
         ok = conversation_ask(&c, turns[i], &turn->prompt, e);
         if (ok && i > 0 && turn->prompt.count >= (size_t)env->target->context) {
             answer_turn_release(
@@ -96,7 +92,7 @@ bool answer_prompt(const AnswerEnv *env, Method *method, const Settings *setting
         ok = ok &&
              decode(env->target, method, turn->prompt.ids, (int)turn->prompt.count, &o, &turn->result, e);
         if (!ok) break;
-        check(turn);
+        answer_turn_check(turn);
         turn->flags = env->watch ? watch_judge(env->watch) : 0;
         if (!turn->result.ended_by_eos) turn->flags |= FLAG_CUT;
         ok = conversation_reply(&c, turn->result.ids, turn->result.tokens, e);
@@ -152,7 +148,7 @@ bool certify_greedy(Session *s, const IdList *prompt, const DecodeResult *want, 
 
 // The probability of all tokens that are likelier than this one (of equals, those with a lower id), plus a
 // share of its own.
-static double place_of(const float *p, int vocab, int token, double share) {
+static double sampled_place(const float *p, int vocab, int token, double share) {
     double below = 0, total = 0;
     for (int i = 0; i < vocab; i++) {
         total += (double)p[i];
@@ -176,7 +172,7 @@ bool certify_sampled(Session *s, const IdList *prompt, const int *ids, int count
         for (int i = 0; ok && i < n; i++) {
             sampler_distribution(&sampler, session_logits(s, i), p);
             out->impossible += !(p[ids[done + i]] > 0);
-            out->u[out->count++] = place_of(p, vocab, ids[done + i], random_uniform(&out->random));
+            out->u[out->count++] = sampled_place(p, vocab, ids[done + i], random_uniform(&out->random));
             assert(!(out->u[out->count - 1] < 0 || out->u[out->count - 1] > 1));
         }
         ok = ok && session_commit(s, n - 1, n, e);

@@ -61,28 +61,20 @@ static TakingPart methods_in(const Plan *p, const Group *g, const CostPrice *pri
     return any ? out : (TakingPart){0};
 }
 
-// Rounds of a group that are left, as far as that is fixed.
-static double rounds_left(const Plan *p, const CostDone *done, const Group *g) {
-    double rounds = (double)p->inputs.datasets[g->dataset].count * p->experiment.measurement.passes;
-    return rounds - done->rounds[p->schedule.members[g->baseline]];
-}
-
-static double average_turns(const Dataset *d) {
-    double turns = 0;
-    for (size_t i = 0; i < d->count; i++) turns += d->prompts[i].turn_count;
-    return d->count ? turns / (double)d->count : 0;
-}
-
 static void add_group_parts(const Plan *p, const CostDone *done, const Group *g, const CostPrice *price,
                             const CostShard *only, CostParts *out, bool *any) {
     int warmup = p->experiment.measurement.warmup;
     const Dataset *d = &p->inputs.datasets[g->dataset];
     const Setup *setup = &p->schedule.setups[g->setup];
     TakingPart all = methods_in(p, g, price, only);
-    double left = rounds_left(p, done, g), read = 0;
+    // Rounds that are left, as far as that is fixed.
+    double left =
+        (double)d->count * p->experiment.measurement.passes - done->rounds[p->schedule.members[g->baseline]];
+    double read = 0, turns = 0;
     if (!(left > 0) || !all.methods) return;
+    for (size_t i = 0; i < d->count; i++) turns += d->prompts[i].turn_count;
     double prompts = left / (double)d->count * p->inputs.prefill[g - p->schedule.groups] * all.methods,
-           tokens = left * average_turns(d) *
+           tokens = left * (turns / (double)d->count) *
                     p->schedule.points[p->schedule.members[g->first]].settings.max_tokens;
     PromptList random = {0};
     prompts_random(p->inputs.models[setup->model].model.shape.real_vocab, (size_t)warmup, WARM_UP_SEED,
@@ -111,19 +103,15 @@ static void add_setup_parts(const Plan *p, const CostDone *done, int setup, cons
     out->table_rows += r->rows;
 }
 
-static void add_making(const Plan *p, CostParts *out) {
-    for (int i = 0; i < p->experiment.model_count; i++) {
-        const InputModel *m = &p->inputs.models[i];
-        if (m->files.unmade)
-            out->made_bytes += (double)(shape_parameters(&m->model.shape) * dtype_size(m->model.dtype));
-    }
-    out->making = out->made_bytes / COST_WRITTEN_BYTES;
-}
-
 CostParts cost_parts(const Plan *p, const CostDone *done, const CostPrice *prices, const CostShard *only) {
     CostParts out = {0};
     for (int i = 0; i < p->schedule.setup_count; i++) add_setup_parts(p, done, i, &prices[i], only, &out);
-    if (out.tokens > 0) add_making(p, &out);
+    for (int i = 0; out.tokens > 0 && i < p->experiment.model_count; i++) {
+        const InputModel *m = &p->inputs.models[i];
+        if (m->files.unmade)
+            out.made_bytes += (double)(shape_parameters(&m->model.shape) * dtype_size(m->model.dtype));
+    }
+    out.making = out.made_bytes / COST_WRITTEN_BYTES;
     return out;
 }
 

@@ -151,27 +151,21 @@ static bool put_point(Ledger *l, int number, int baseline, int same_path, Error 
     return ok;
 }
 
-// A group's baseline goes first: the others refer to it.
-static bool add_group(Ledger *l, const Group *g, Error *e) {
-    const Schedule *s = l->inputs->schedule;
-    int base = s->members[g->baseline];
-    if (!put_point(l, base, -1, -1, e)) return false;
-    for (int i = g->first; i < g->first + g->count; i++)
-        if (i != g->baseline && !put_point(l, s->members[i], base, base, e)) return false;
-    return true;
-}
-
 static bool add_all(Ledger *l, const LedgerStart *start, Error *e) {
     const Schedule *s = l->inputs->schedule;
     if (!open_run(l, start, e) || !open_attempt(l, start, e) ||
         !add_reading(l, "before", start->machine, e) || !add_models(l, e) || !add_datasets(l, e))
         return false;
-    for (int i = 0; i < s->group_count; i++)
-        if (!add_group(l, &s->groups[i], e)) return false;
+    for (const Group *g = s->groups; g < s->groups + s->group_count; g++) {
+        int base = s->members[g->baseline];
+        if (!put_point(l, base, -1, -1, e)) return false; // first: the others refer to it
+        for (int i = g->first; i < g->first + g->count; i++)
+            if (i != g->baseline && !put_point(l, s->members[i], base, base, e)) return false;
+    }
     return true;
 }
 
-static void check(const Ledger *l) {
+static void ledger_check(const Ledger *l) {
     assert(l->store && l->run > 0 && l->attempt > 0);
     for (int i = 0; i < l->inputs->schedule->point_count; i++) assert(l->points[i] > 0);
     for (int i = 0; i < l->inputs->experiment->model_count; i++) assert(l->models[i] > 0);
@@ -184,7 +178,7 @@ bool ledger_open(Ledger *l, const Inputs *in, const LedgerStart *start, Error *e
     l->points = mem_new((size_t)in->schedule->point_count, sizeof *l->points);
     l->store = store_open(start->store, STORE_WRITE, &interrupt_patience, e);
     if (l->store && store_begin(l->store, e) && add_all(l, start, e) && store_commit(l->store, e)) {
-        check(l);
+        ledger_check(l);
         return true;
     }
     ledger_close(l);
@@ -221,19 +215,16 @@ bool ledger_one_off(Ledger *l, int point, const char *name, double seconds, size
     return store_one_off(l->store, l->points[point], name, seconds, (int64_t)bytes, e);
 }
 
-static bool flag_repeat(Ledger *l, const LedgerRepeat *o, int flags, Error *e) {
-    assert(l->prompts[o->dataset]);
-    const int64_t *turns = l->prompts[o->dataset] + (size_t)o->prompt * CONVERSATION_TURNS;
-    for (int i = 0; i < CONVERSATION_TURNS && turns[i]; i++)
-        if (!store_flag(l->store, l->points[o->point], o->pass, turns[i], flags, e)) return false;
-    return true;
-}
-
 bool ledger_flag(Ledger *l, const LedgerRepeat *list, size_t count, int flags, Error *e) {
     bool ok = true;
     if (count == 0) return true;
     if (!store_begin(l->store, e)) return false;
-    for (size_t i = 0; ok && i < count; i++) ok = flag_repeat(l, &list[i], flags, e);
+    for (const LedgerRepeat *o = list; ok && o < list + count; o++) {
+        assert(l->prompts[o->dataset]);
+        const int64_t *turns = l->prompts[o->dataset] + (size_t)o->prompt * CONVERSATION_TURNS;
+        for (int i = 0; ok && i < CONVERSATION_TURNS && turns[i]; i++)
+            ok = store_flag(l->store, l->points[o->point], o->pass, turns[i], flags, e);
+    }
     ok = ok && store_commit(l->store, e);
     if (!ok) store_rollback(l->store);
     return ok;
@@ -318,7 +309,7 @@ bool ledger_choose_baselines(Ledger *l, Error *e) {
     ok = ok && store_commit(l->store, e);
     if (!ok) store_rollback(l->store);
     mem_free(paces);
-    check(l);
+    ledger_check(l);
     return ok;
 }
 

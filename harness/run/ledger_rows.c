@@ -1,6 +1,6 @@
 // An answer becomes rows: the only place that knows both step reports and the store. All rows of a call are
 // laid out in memory first (AnswerRows has the texts and arrays that they point to) and written in one
-// transaction. Invariant, asserted by check(): every array was allocated at its final size.
+// transaction. Invariant, asserted by answer_rows_check(): every array was allocated at its final size.
 #include "harness/run/ledger.h"
 
 #include "datasets/rouge.h"
@@ -98,7 +98,7 @@ static void allocate_rows(AnswerRows *b, const Answer *answers, int count) {
 }
 
 // After all answers are laid out.
-static void check(const AnswerRows *b) {
+static void answer_rows_check(const AnswerRows *b) {
     assert(b->sample_count == b->samples_size && b->step_count == b->steps_size);
     assert(b->pass_count == b->passes_size && b->source_count <= b->steps_size * SOURCES_MAX);
 }
@@ -289,7 +289,7 @@ bool ledger_add(Ledger *l, const Answer *answers, int count, const Tokenizer *to
     for (int i = 0; ok && i < count; i++)
         for (int turn = 0; ok && turn < answers[i].count; turn++)
             ok = add_sample(&b, l, &answers[i], turn, tokenizer, e);
-    if (ok) check(&b);
+    if (ok) answer_rows_check(&b);
     ok = ok && begin_transaction(l, e) && store_samples(l->store, b.samples, (int)b.sample_count, e) &&
          add_scores(&b, l, answers, count, e) && store_commit(l->store, e);
     if (!ok) store_rollback(l->store);

@@ -1,7 +1,7 @@
 // Opening a plan. Order matters: checks that are cheap and likely to fail come first, and the order of an
 // experiment's contents and of the words in `overrides` is part of hashes and stored runs.
 //
-// Invariants of an open plan, asserted by check(): every point of the sweep is in the schedule under its
+// Invariants of an open plan, asserted by plan_check(): every point of the sweep is in the schedule under its
 // number; every setup has a context.
 #include "harness/run/plan.h"
 
@@ -43,8 +43,6 @@ static InputContent *add_content(Inputs *in, const char *kind, const char *name,
 
 // --- models ----------------------------------------------------------------------------------------------
 
-static bool is_null(const char *device) { return strcmp(device, "null") == 0; }
-
 static bool hash_weights(Inputs *in, const char *kind, const char *name, const ModelWeights *w,
                          const char *dir, Error *e) {
     return !dir || model_identity(w, dir, add_content(in, kind, name, dir)->hash, e);
@@ -62,21 +60,6 @@ static bool hash_parts(Inputs *in, int i, bool weights, Error *e) {
     return ok;
 }
 
-static bool describe_adapter(InputModel *m, AdapterRole role, bool weights, Error *e) {
-    const char *dir = m->files.adapters[role];
-    Adapter *out = &m->adapters[role];
-    if (dir && m->files.unmade) adapter_describe(out, &m->files.kinds[role], &m->model);
-    return !dir || m->files.unmade || (weights ? adapter_open : adapter_open_config)(out, &m->model, dir, e);
-}
-
-static bool open_draft(InputModel *m, bool weights, Error *e) {
-    const ModelFiles *f = &m->files;
-    if (f->draft_unmade) m->draft = f->draft_model;
-    return !f->draft || f->draft_unmade ||
-           (weights ? model_open(&m->draft, &m->draft_weights, f->draft, e)
-                    : model_open_config(&m->draft, f->draft, e));
-}
-
 // Weights are mapped and never read: opening checks names, shapes and types.
 static bool open_model(InputModel *m, bool weights, Error *e) {
     const ModelFiles *f = &m->files;
@@ -88,8 +71,19 @@ static bool open_model(InputModel *m, bool weights, Error *e) {
     m->bytes = !weights    ? 0
                : f->unmade ? shape_parameters(s) * dtype_size(m->model.dtype)
                            : model_bytes(&m->model);
-    bool ok = (m->tokenizer || (m->tokenizer = model_files_tokenizer(f, e))) && open_draft(m, weights, e);
-    for (int i = 0; ok && i < ADAPTER_ROLES; i++) ok = describe_adapter(m, i, weights, e);
+    if (!m->tokenizer && !(m->tokenizer = model_files_tokenizer(f, e))) return false;
+    bool ok = true;
+    if (f->draft_unmade) m->draft = f->draft_model;
+    else if (f->draft)
+        ok = weights ? model_open(&m->draft, &m->draft_weights, f->draft, e)
+                     : model_open_config(&m->draft, f->draft, e);
+    for (int i = 0; ok && i < ADAPTER_ROLES; i++) {
+        if (!f->adapters[i]) continue;
+        if (f->unmade) adapter_describe(&m->adapters[i], &f->kinds[i], &m->model);
+        else
+            ok =
+                (weights ? adapter_open : adapter_open_config)(&m->adapters[i], &m->model, f->adapters[i], e);
+    }
     return ok;
 }
 
@@ -150,14 +144,6 @@ static bool hash_dataset(Inputs *in, int i, Error *e) {
 
 // --- prompts ---------------------------------------------------------------------------------------------
 
-static bool count_ids(const Tokenizer *t, const char *text, size_t *count, Error *e) {
-    IdList ids = {0};
-    bool ok = tokenizer_encode(t, text, strlen(text), false, &ids, e);
-    *count = ids.count;
-    ids_release(&ids);
-    return ok;
-}
-
 // Tokens of the first turn's prompt; of the whole conversation and of all its prefills, at most.
 static bool conversation_length(const InputModel *m, const Template *t, const DatasetPrompt *p,
                                 int max_tokens, size_t *first, size_t *all, double *prefill, Error *e) {
@@ -171,10 +157,11 @@ static bool conversation_length(const InputModel *m, const Template *t, const Da
     ids_release(&ids);
     conversation_release(&c);
     for (int i = 1; ok && i < p->turn_count; i++) {
-        size_t turn;
-        ok = count_ids(m->tokenizer, p->turns[i], &turn, e);
-        *prefill += (double)(*all + turn);
-        *all += turn + TEMPLATE_ROOM + (size_t)max_tokens;
+        IdList turn = {0};
+        ok = tokenizer_encode(m->tokenizer, p->turns[i], strlen(p->turns[i]), false, &turn, e);
+        *prefill += (double)(*all + turn.count);
+        *all += turn.count + TEMPLATE_ROOM + (size_t)max_tokens;
+        ids_release(&turn);
     }
     return ok;
 }
@@ -281,7 +268,8 @@ ModelChoice inputs_choice(const Inputs *in, int setup) {
 const char *inputs_rounding(const Inputs *in, int model, const Settings *s) {
     Dtype weights = in->models[model].model.dtype;
     Compute c = compute_choose(s->engine.compute, weights);
-    if (is_null(s->engine.device) || engine_kernels(s->engine.device, NULL) || !compute_rounds(c, weights))
+    if (strcmp(s->engine.device, "null") == 0 || engine_kernels(s->engine.device, NULL) ||
+        !compute_rounds(c, weights))
         return NULL;
     return c == COMPUTE_BF16 ? "f16 to bf16" : "bf16 to f16";
 }
@@ -528,7 +516,7 @@ static bool open_inputs(Plan *p, Error *e) {
     return ok;
 }
 
-static void check(const Plan *p) {
+static void plan_check(const Plan *p) {
     assert(p->config && p->file && p->overrides);
     assert(p->sweep.count == p->schedule.sweep_count && p->sweep.count <= p->schedule.point_count);
     for (int i = 0; i < p->schedule.setup_count; i++) assert(p->inputs.positions[i] >= 1);
@@ -563,7 +551,12 @@ void plan_shards(Plan *p, int shards, int *shard_of) {
     mem_free(cost);
 }
 
-static bool keep_shard(Plan *p, Error *e) {
+// A part has a store of its own, unless the user names one.
+static bool keep_shard(Plan *p, const SweepOptions *o, Error *e) {
+    int n = (int)strlen(STORE_DEFAULT) - (int)strlen(".db");
+    if (p->shards == 1) return true;
+    if (o->db && strcmp(o->db, STORE_DEFAULT) == 0)
+        p->db = mem_printf("%.*s.%d-%d.db", n, STORE_DEFAULT, p->shard + 1, p->shards);
     int *shard_of = mem_new((size_t)p->sweep.count, sizeof *shard_of);
     plan_shards(p, p->shards, shard_of);
     inputs_release(&p->inputs);
@@ -576,25 +569,16 @@ static bool keep_shard(Plan *p, Error *e) {
     return schedule_make(&p->experiment, &p->sweep, &p->schedule, e) && open_inputs(p, e);
 }
 
-// A part has a store of its own, unless the user names one.
-static bool cut(Plan *p, const SweepOptions *o, Error *e) {
-    int n = (int)strlen(STORE_DEFAULT) - (int)strlen(".db");
-    if (p->shards == 1) return true;
-    if (o->db && strcmp(o->db, STORE_DEFAULT) == 0)
-        p->db = mem_printf("%.*s.%d-%d.db", n, STORE_DEFAULT, p->shard + 1, p->shards);
-    return keep_shard(p, e);
-}
-
 static bool open_all(Plan *p, size_t n, const SweepOptions *o, Error *e) {
     machine_read(&p->machine);
     if (o->team) p->machine.processes = o->team->count;
-    bool ok = read_shard(o->shard, &p->shard, &p->shards, e) && collect_sets(p, o, e) &&
-              write_overrides(p, e) &&
-              experiment_parse(&p->experiment, p->config, n, p->file, &p->changes, e) &&
-              sweep_expand(&p->experiment, &p->sweep, e) &&
-              schedule_make(&p->experiment, &p->sweep, &p->schedule, e) && open_inputs(p, e) && cut(p, o, e);
+    bool ok =
+        read_shard(o->shard, &p->shard, &p->shards, e) && collect_sets(p, o, e) && write_overrides(p, e) &&
+        experiment_parse(&p->experiment, p->config, n, p->file, &p->changes, e) &&
+        sweep_expand(&p->experiment, &p->sweep, e) &&
+        schedule_make(&p->experiment, &p->sweep, &p->schedule, e) && open_inputs(p, e) && keep_shard(p, o, e);
     p->inputs.team = o->team;
-    if (ok) check(p);
+    if (ok) plan_check(p);
     return ok;
 }
 

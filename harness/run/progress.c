@@ -51,7 +51,7 @@ void repeat_outliers(const double *seconds, int passes, int stride, bool *out) {
 
 // --- a point ---------------------------------------------------------------------------------------------
 
-static void check(const PointProgress *p) {
+static void point_progress_check(const PointProgress *p) {
     assert(p->prompts >= 0 && p->passes >= 0);
     assert((size_t)p->passes * (size_t)p->prompts <= p->seconds_capacity);
     assert((size_t)p->passes <= p->flagged_capacity);
@@ -77,7 +77,7 @@ void point_progress_add(PointProgress *p, const RoundTimes *t) {
     p->steps += t->steps;
     p->decode_s += t->decode_s;
     p->diverged += t->diverged;
-    check(p);
+    point_progress_check(p);
 }
 
 void point_progress_release(PointProgress *p) {

@@ -85,6 +85,7 @@ static int same_before(const Stage *s, int point) {
     return -1;
 }
 
+// setup_why: the reason why no point of the setup can run; NULL: each may.
 static void rehearse_point(Stage *s, int point, const char *setup_why) {
     Error why = {0};
     int before = setup_why ? -1 : same_before(s, point);
@@ -114,22 +115,15 @@ static bool open_models(Stage *s, Error *e) {
     return ok;
 }
 
-// setup_why: the reason why no point of the setup can run; NULL: each may.
-static void rehearse_points(Stage *s, const char *setup_why) {
-    const Schedule *all = s->in->schedule;
-    for (int i = 0; i < all->group_count; i++) {
-        const Group *g = &all->groups[i];
-        for (int k = g->first; g->setup == s->setup && k < g->first + g->count; k++)
-            rehearse_point(s, all->members[k], setup_why);
-    }
-}
-
 static void rehearse_setup(Stage *s) {
+    const Schedule *all = s->in->schedule;
     Error why = {0};
-    s->opened = mem_new((size_t)s->in->schedule->point_count, sizeof *s->opened);
+    s->opened = mem_new((size_t)all->point_count, sizeof *s->opened);
     bool open = open_models(s, &why);
     if (!s->alike) s->in->memory[s->setup] = s->models.memory;
-    rehearse_points(s, open ? NULL : why.text);
+    for (const Group *g = all->groups; g < all->groups + all->group_count; g++)
+        for (int k = g->first; g->setup == s->setup && k < g->first + g->count; k++)
+            rehearse_point(s, all->members[k], open ? NULL : why.text);
     if (open) models_end_rehearsal(&s->models);
     mem_free(s->opened);
 }

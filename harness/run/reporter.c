@@ -13,7 +13,7 @@
 
 static double now(void) { return clock_now(clock_monotonic()); }
 
-static void check(const Reporter *r) {
+static void reporter_check(const Reporter *r) {
     const ReporterPlace *p = &r->place;
     assert(r->done >= 0 && r->round_work >= 0 && r->rounds_s >= 0);
     assert(p->methods == 0 ? p->method == 0 : p->method >= 0 && p->method < p->methods);
@@ -24,22 +24,19 @@ void reporter_begin(Reporter *r, bool json, int points, double work, bool (*inte
     line_begin(&r->line, !json);
 }
 
-// The finished share of the open round: whole methods, and the share of the current one.
-static double round_share(const Reporter *r, double share) {
-    const ReporterPlace *p = &r->place;
-    return p->methods > 0 ? (p->method + share) / p->methods : 0;
-}
-
 // "37%, 2 min left, points 1-7 of 14".
 static void write_whole(const Reporter *r, double share, Text *out) {
-    double done = r->done + r->round_work * round_share(r, share);
+    const ReporterPlace *p = &r->place;
+    // Of the open round: whole methods, and the share of the current one.
+    double in_round = p->methods > 0 ? (p->method + share) / p->methods : 0;
+    double done = r->done + r->round_work * in_round;
     double took = r->rounds_s + (r->round_work > 0 ? now() - r->round_began : 0);
     if (r->work > 0) text_printf(out, "%.0f%%, ", 100 * fmin(done / r->work, 1));
     if (done > 0 && r->work > done && took >= 1) {
         line_left(took * (r->work - done) / done, out);
         text_puts(out, ", ");
     }
-    text_printf(out, "points %d-%d of %d", r->place.first_point, r->place.last_point, r->points);
+    text_printf(out, "points %d-%d of %d", p->first_point, p->last_point, r->points);
 }
 
 static void write_place(const Reporter *r, double share, Text *out) {
@@ -73,7 +70,7 @@ static void write_line(Reporter *r, const char *what, double share) {
 
 void reporter_place(Reporter *r, const ReporterPlace *place) {
     r->place = *place;
-    check(r);
+    reporter_check(r);
     if ((r->line.terminal && place->phase) || line_due(&r->line)) write_line(r, NULL, 0);
 }
 
@@ -95,7 +92,7 @@ void reporter_round_end(Reporter *r) {
     r->done += r->round_work;
     r->rounds_s += now() - r->round_began;
     r->round_work = 0;
-    check(r);
+    reporter_check(r);
 }
 
 static bool show(void *state, const char *what, double share) {

@@ -27,7 +27,7 @@ static const DatasetPrompt *prompt_of(const GroupRun *g, int prompt) {
     return &g->ledger->inputs->datasets[g->group->dataset].prompts[prompt];
 }
 
-static void check(const GroupRun *g) {
+static void group_run_check(const GroupRun *g) {
     assert(g->baseline >= 0 && g->baseline < g->group->count);
     assert(g->answer_count <= g->answer_capacity);
     for (int i = 0; i < g->group->count; i++) assert(g->points[i].point >= 0 && g->points[i].progress);
@@ -64,7 +64,7 @@ bool group_open_models(const Inputs *in, int setup, Progress progress, Models *o
     return models_open(out, &choice, e);
 }
 
-bool group_init(GroupRun *g, PointProgress *progress) {
+void group_init(GroupRun *g, PointProgress *progress) {
     const Inputs *in = g->ledger->inputs;
     g->points = mem_new((size_t)g->group->count, sizeof *g->points);
     for (int i = 0; i < g->group->count; i++) {
@@ -78,8 +78,7 @@ bool group_init(GroupRun *g, PointProgress *progress) {
         name.label = (Text){0};
         point_name_release(&name);
     }
-    check(g);
-    return true;
+    group_run_check(g);
 }
 
 static int batch_of(const GroupRun *g) { return models_batch(g->models); }
@@ -106,16 +105,14 @@ bool group_open_point(GroupRun *g, OpenMethod open, int point, Error *e) {
 }
 
 // Closing tells how much a method held: all that it grew to.
-static bool close_point(GroupRun *g, GroupPoint *p, Error *e) {
-    size_t before = mem_in_use();
-    if (!p->open) return true;
-    close_methods(p, batch_of(g));
-    return ledger_one_off(g->ledger, p->point, "state", 0, before - mem_in_use(), e);
-}
-
 static bool group_close(GroupRun *g, Error *e) {
     bool ok = true;
-    for (int i = 0; i < g->group->count; i++) ok = close_point(g, &g->points[i], ok ? e : NULL) && ok;
+    for (GroupPoint *p = g->points; p < g->points + g->group->count; p++) {
+        size_t before = mem_in_use();
+        if (!p->open) continue;
+        close_methods(p, batch_of(g));
+        ok = ledger_one_off(g->ledger, p->point, "state", 0, before - mem_in_use(), ok ? e : NULL) && ok;
+    }
     return ok;
 }
 
@@ -197,7 +194,7 @@ bool group_store(GroupRun *g, Error *e) {
         reporter_sample(g->reporter, g->ledger->inputs->schedule->points[g->answers[i].point].hash,
                         &g->answers[i]);
     group_forget(g);
-    check(g);
+    group_run_check(g);
     return ok;
 }
 
@@ -298,7 +295,7 @@ bool run_round(GroupRun *g, int pass, int prompt, const bool *wanted, Error *e) 
     mem_free(order);
     if (!ok || !compare_answers(g, from, e)) return false;
     count_answers(g, from);
-    check(g);
+    group_run_check(g);
     return true;
 }
 
@@ -384,7 +381,7 @@ bool run_batch(GroupRun *g, int pass, int first, int count, const bool *wanted, 
     }
     mem_free(order);
     ok = ok && judge_batch(g, first, count, e);
-    check(g);
+    group_run_check(g);
     return ok;
 }
 
@@ -418,7 +415,7 @@ static bool open_points(Run *r, GroupRun *g, Error *e) {
 }
 
 // The place of the round that begins, with the S and speedup of one method, a different one in each round.
-static ReporterPlace place_of(const Run *r, const GroupRun *g, int pass, int prompt) {
+static ReporterPlace round_place(const Run *r, const GroupRun *g, int pass, int prompt) {
     const Group *group = g->group;
     const Schedule *s = r->schedule;
     const GroupPoint *point = &g->points[prompt % group->count];
@@ -441,7 +438,7 @@ static ReporterPlace place_of(const Run *r, const GroupRun *g, int pass, int pro
 }
 
 static bool run_batch_pass(Run *r, GroupRun *g, int pass, const bool *wanted, Error *e) {
-    ReporterPlace place = place_of(r, g, pass, 0);
+    ReporterPlace place = round_place(r, g, pass, 0);
     double start = clock_now(g->env.clock);
     reporter_place(&r->reporter, &place);
     reporter_round(&r->reporter, progress_tokens(&r->progress, g->group));
@@ -462,7 +459,7 @@ static bool run_pass(Run *r, GroupRun *g, int pass, const bool *wanted, Error *e
     bool batch = models_batch(&r->models) > 1;
     if (first < prompts && batch) return run_batch_pass(r, g, pass, wanted, e) && group_store(g, e);
     for (int i = first; i < prompts; i = warm ? i + 1 : progress_next(&r->progress, g->group, pass, i + 1)) {
-        ReporterPlace place = place_of(r, g, pass, i);
+        ReporterPlace place = round_place(r, g, pass, i);
         double start = clock_now(g->env.clock);
         reporter_place(&r->reporter, &place);
         reporter_round(&r->reporter, progress_tokens(&r->progress, g->group) / prompts);
@@ -525,7 +522,8 @@ static bool fail_setup(Run *r, int setup, const Error *why, Error *e) {
         GroupRun g = {.ledger = r->ledger, .reporter = &r->reporter, .group = &s->groups[i]};
         g.baseline = g.group->baseline - g.group->first;
         if (g.group->setup != setup || progress_is_done(&r->progress, g.group)) continue;
-        bool ok = group_init(&g, r->progress.points) && fail_point(&g, g.baseline, why, e);
+        group_init(&g, r->progress.points);
+        bool ok = fail_point(&g, g.baseline, why, e);
         group_release(&g);
         if (!ok) return false;
     }
@@ -567,7 +565,8 @@ static bool run_group(Run *r, const Group *group, Error *e) {
                           .watch = &r->watch},
                   .baseline = group->baseline - group->first};
     bool *wanted = mem_new((size_t)group->count, sizeof *wanted);
-    bool ok = group_init(&g, r->progress.points) && open_points(r, &g, e) && warm_up(r, &g, e);
+    group_init(&g, r->progress.points);
+    bool ok = open_points(r, &g, e) && warm_up(r, &g, e);
     watch_judge(&r->watch); // no sample is blamed for what happened during the opening
     for (int pass = 0; ok && progress_wants(&r->progress, group, pass, wanted); pass++)
         ok = run_pass(r, &g, pass, wanted, e);

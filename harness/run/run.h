@@ -65,7 +65,7 @@ typedef struct GroupRun {
 bool group_open_models(const Inputs *in, int setup, Progress progress, Models *out, Error *e);
 
 // A closed point with its label for every member of g->group. progress: (points of the schedule).
-bool group_init(GroupRun *g, PointProgress *progress);
+void group_init(GroupRun *g, PointProgress *progress);
 void group_release(GroupRun *g); // also closes its methods; accepts an empty one
 
 typedef bool (*OpenMethod)(Method *m, const char *text, const MethodEnv *env, Error *e);

@@ -149,7 +149,7 @@ static bool lay_out_all(const Maker *m, Error *e) {
     return true;
 }
 
-static void check(const Schedule *s) {
+static void schedule_check(const Schedule *s) {
     assert(s->member_count == s->point_count);
     for (int i = 1; i < s->point_count; i++) assert(s->points[i - 1].number < s->points[i].number);
     for (int i = 0; i < s->group_count; i++) {
@@ -176,7 +176,7 @@ bool schedule_make(const Experiment *x, const Sweep *sweep, Schedule *out, Error
     for (int i = 0; i < sweep->count; i++) m.group_of[i] = find_group(out, i);
     bool ok = lay_out_all(&m, e);
     mem_free(m.group_of);
-    if (ok) check(out);
+    if (ok) schedule_check(out);
     else schedule_release(out);
     return ok;
 }

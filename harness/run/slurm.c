@@ -63,14 +63,6 @@ static void put_option(Text *out, const char *name, const char *value) {
     text_puts(out, "\n");
 }
 
-static void put_resources(const SlurmJob *j, Text *out) {
-    if (j->cpus) text_printf(out, "#SBATCH --cpus-per-task=%d\n", j->cpus);
-    else text_puts(out, "#SBATCH --exclusive\n");
-    text_printf(out, "#SBATCH --nodes=1\n#SBATCH --ntasks=1\n#SBATCH --mem=%.0fM\n",
-                ceil(j->memory / (1 << 20)));
-    if (j->gpus) text_printf(out, "#SBATCH --gres=gpu:%d\n", j->gpus);
-}
-
 static void put_header(const SlurmJob *j, Text *out) {
     text_printf(out,
                 "#!/bin/bash\n# %d parts of the sweep '%s', %d at a time; then one store and a report. "
@@ -86,7 +78,11 @@ static void put_header(const SlurmJob *j, Text *out) {
     if (j->about) text_printf(out, "# %s\n", j->about);
     put_option(out, "job-name", j->name);
     text_printf(out, "#SBATCH --array=1-%d%%%d\n", j->tasks, j->concurrent);
-    put_resources(j, out);
+    if (j->cpus) text_printf(out, "#SBATCH --cpus-per-task=%d\n", j->cpus);
+    else text_puts(out, "#SBATCH --exclusive\n");
+    text_printf(out, "#SBATCH --nodes=1\n#SBATCH --ntasks=1\n#SBATCH --mem=%.0fM\n",
+                ceil(j->memory / (1 << 20)));
+    if (j->gpus) text_printf(out, "#SBATCH --gres=gpu:%d\n", j->gpus);
     put_option(out, "time", j->time);
     text_printf(out, "#SBATCH --requeue\n#SBATCH --signal=B:USR1@%d\n#SBATCH --open-mode=append\n",
                 SLURM_NOTICE_S);
@@ -102,15 +98,6 @@ static void put_variable(Text *out, const char *name, const char *value) {
     text_printf(out, "%s=", name);
     shell_word(value, out);
     text_puts(out, "\n");
-}
-
-static void put_list(Text *out, const char *name, const Words *options) {
-    text_printf(out, "%s=(", name);
-    for (int i = 0; i < options->count; i++) {
-        text_puts(out, i ? " --" : "--");
-        shell_word(options->items[i], out);
-    }
-    text_puts(out, ")\n");
 }
 
 // Options that the script sets and can't work without, and those to use instead. Others that it sets, as
@@ -173,7 +160,12 @@ bool slurm_script(const SlurmJob *j, Text *out, Error *e) {
     text_printf(out, "options=(%s)\n", j->run);
     put_variable(out, "stores", j->stores);
     text_printf(out, "tasks=%d\n", j->tasks);
-    put_list(out, "sbatch_options", j->options);
+    text_puts(out, "sbatch_options=(");
+    for (int i = 0; i < j->options->count; i++) {
+        text_puts(out, i ? " --" : "--");
+        shell_word(j->options->items[i], out);
+    }
+    text_puts(out, ")\n");
     text_puts(out, harness_run_slurm);
     return true;
 }

@@ -590,7 +590,8 @@ static bool open_tune(Tune *t, Error *e) {
                            .clock = clock,
                            .watch = &t->watch};
     group_warm_up_prompts(&t->models, 1, &t->warm_up);
-    return group_init(&t->g, t->states);
+    group_init(&t->g, t->states);
+    return true;
 }
 
 static void close_tune(Tune *t) {
