@@ -8,10 +8,6 @@
 #include <math.h>
 #include <stdio.h>
 
-static double floor_of(const BenchPoint *p) {
-    return p->floor_bandwidth_s > p->floor_compute_s ? p->floor_bandwidth_s : p->floor_compute_s;
-}
-
 // The part of the step that one of its sequences pays, over a step of one token by itself.
 static double slowdown_of_one(const BenchPoint *p) { return p->slowdown.value / bench_sequences(p); }
 
@@ -98,6 +94,7 @@ const TableForm bench_points = {"bench", TABLE_COLUMNS(COLUMNS), .within = "poin
 
 static void put_point(const BenchRun *b, const BenchPoint *p, RecordTable *t) {
     const BenchTime *time = &p->time;
+    double floor_s = p->floor_bandwidth_s > p->floor_compute_s ? p->floor_bandwidth_s : p->floor_compute_s;
     bool mixed = p->experts > 0;
     char rows[32] = "-";
     if (p->k) snprintf(rows, sizeof rows, "%dx%d", p->k, p->w);
@@ -109,8 +106,8 @@ static void put_point(const BenchRun *b, const BenchPoint *p, RecordTable *t) {
               cell_measured(p->slowdown.value, p->slowdown.low, p->slowdown.high),
               b->batches ? CELL(slowdown_of_one(p)) : NO_CELL, mixed ? CELL(p->experts) : NO_CELL,
               mixed ? CELL(p->experts_expected) : NO_CELL, CELL(p->floor_bandwidth_s),
-              CELL(p->floor_compute_s), CELL(floor_of(p) / time->median_s), CELL(p->submit_s),
-              CELL(p->busy_s), CELL(p->layers_s), CELL(p->head_s), b->gpu ? CELL(p->submit_s) : NO_CELL,
+              CELL(p->floor_compute_s), CELL(floor_s / time->median_s), CELL(p->submit_s), CELL(p->busy_s),
+              CELL(p->layers_s), CELL(p->head_s), b->gpu ? CELL(p->submit_s) : NO_CELL,
               b->gpu ? CELL(time->median_s - p->busy_s) : NO_CELL, CELL(time->low_s), CELL(time->high_s),
               CELL(p->slowdown.low), CELL(p->slowdown.high), CELL(time->disturbed),
               CELL((bool)(time->flags != 0)), CELL(p->experts), CELL(p->experts_expected),
@@ -200,27 +197,19 @@ static json_t *gpu_json(const BenchRun *b) {
     return o;
 }
 
-static json_t *machine_and_ceilings(const BenchRun *b) {
-    json_t *machine = machine_json(&b->machine), *ceilings = b->gpu ? json_object() : ceilings_json(b);
-    if (machine && ceilings) json_object_update(machine, ceilings);
-    json_decref(ceilings);
-    return machine;
-}
-
-static json_t *points_json(const BenchRun *b) {
-    RecordTable points;
-    put_points(b, &(Records){.json = true}, &points);
-    return table_list(&points);
-}
-
 static json_t *root_json(const BenchRun *b) {
     const Model *model = b->adapter_dir ? &b->adapter.adapter.models[0] : &b->engine.model;
     const char *compute = compute_name(b->benched.session->compute);
+    json_t *machine = machine_json(&b->machine), *ceilings = b->gpu ? json_object() : ceilings_json(b);
+    if (machine && ceilings) json_object_update(machine, ceilings);
+    json_decref(ceilings);
+    RecordTable points;
+    put_points(b, &(Records){.json = true}, &points);
     return json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:f, s:I, s:I}", "version", version_text(),
-                     "compiler", version_compiler(), "machine", machine_and_ceilings(b), "points",
-                     points_json(b), "model", b->dir, "weights", model_dtype_name(model), "compute", compute,
-                     "math", b->math, "open_s", b->open_s, "peak_memory_bytes",
-                     (json_int_t)machine_peak_memory(), "huge_page_bytes", (json_int_t)machine_huge_pages());
+                     "compiler", version_compiler(), "machine", machine, "points", table_list(&points),
+                     "model", b->dir, "weights", model_dtype_name(model), "compute", compute, "math", b->math,
+                     "open_s", b->open_s, "peak_memory_bytes", (json_int_t)machine_peak_memory(),
+                     "huge_page_bytes", (json_int_t)machine_huge_pages());
 }
 
 bool bench_report_json(const BenchRun *b, const char *ended, Error *e) {

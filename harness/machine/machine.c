@@ -49,18 +49,15 @@ static bool has_word(const char *line, const char *word) {
     return false;
 }
 
-// There an Arm has two numbers instead of a name.
-static void copy_arm(Machine *m, const char *text) {
-    char maker[16], part[16];
-    copy_line(maker, sizeof maker, value_of(text, "CPU implementer", ':'));
-    copy_line(part, sizeof part, value_of(text, "CPU part", ':'));
-    if (*maker && *part) snprintf(m->cpu, sizeof m->cpu, "Arm, implementer %s, part %s", maker, part);
-}
-
 void machine_parse_cpuinfo(Machine *m, const char *text) {
     copy_line(m->cpu, sizeof m->cpu, value_of(text, "model name", ':'));
     const char *flags = value_of(text, "flags", ':');
-    if (!*m->cpu) copy_arm(m, text);
+    if (!*m->cpu) { // an Arm has two numbers instead of a name
+        char maker[16], part[16];
+        copy_line(maker, sizeof maker, value_of(text, "CPU implementer", ':'));
+        copy_line(part, sizeof part, value_of(text, "CPU part", ':'));
+        if (*maker && *part) snprintf(m->cpu, sizeof m->cpu, "Arm, implementer %s, part %s", maker, part);
+    }
     if (!flags) flags = value_of(text, "Features", ':');
     m->isa[0] = 0;
     for (size_t i = 0; flags && i < sizeof FEATURES / sizeof *FEATURES; i++) {
@@ -92,14 +89,6 @@ static void read_caches(Machine *m) {
         if (level[0] == '2') m->l2 = parse_size(size);
         if (level[0] == '3') m->l3 = parse_size(size);
     }
-}
-
-static void read_memory(Machine *m) {
-    char text[SMALL_FILE];
-    system_text("/proc/meminfo", text, sizeof text);
-    m->memory = system_number(text, "MemTotal:", 0) << 10;
-    m->available = system_memory();
-    limits_read("", &m->limits);
 }
 
 typedef struct {
@@ -148,16 +137,13 @@ static int count_busy(void) {
     return busy;
 }
 
-static int usable_cores(void) {
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
 void machine_read(Machine *m) {
     char text[16384];
     struct utsname name;
     double load[1] = {0};
-    *m = (Machine){.cores = usable_cores(), .cores_present = get_nprocs()};
+    cpu_set_t usable;
+    *m = (Machine){.cores = 1, .cores_present = get_nprocs()};
+    if (sched_getaffinity(0, sizeof usable, &usable) == 0) m->cores = CPU_COUNT(&usable);
     system_text("/proc/cpuinfo", text, sizeof text);
     machine_parse_cpuinfo(m, text);
     system_text("/etc/os-release", text, sizeof text);
@@ -168,7 +154,10 @@ void machine_read(Machine *m) {
         snprintf(m->host, sizeof m->host, "%s", name.nodename);
     }
     read_caches(m);
-    read_memory(m);
+    system_text("/proc/meminfo", text, sizeof text);
+    m->memory = system_number(text, "MemTotal:", 0) << 10;
+    m->available = system_memory();
+    limits_read("", &m->limits);
     if (getloadavg(load, 1) == 1) m->load = load[0];
     m->refused = engine_kernels_refused();
     m->busy_others = count_busy();
@@ -248,18 +237,13 @@ size_t machine_huge_pages(void) {
 
 static const char *known(const char *text) { return text[0] ? text : NULL; }
 
-// "sm_90, cuBLASLt 13.1.0"
-static const char *library_of(const char *kernels) {
-    static const char NAME[] = "cuBLASLt ";
-    const char *at = kernels ? strstr(kernels, NAME) : NULL;
-    return at ? at + sizeof NAME - 1 : NULL;
-}
-
 void gauges_ceilings(const char *device, const Ceilings *c, double peak, const char *kernels,
                      StoreEnvironment *on) {
+    static const char LIBRARY[] = "cuBLASLt "; // in "sm_90, cuBLASLt 13.1.0"
     Gauge g;
     if (engine_gauge(device, 0, &g, NULL)) {
-        on->cublas = library_of(kernels);
+        const char *library = kernels ? strstr(kernels, LIBRARY) : NULL;
+        on->cublas = library ? library + sizeof LIBRARY - 1 : NULL;
         on->gpu_bandwidth = c->bytes_per_s;
         on->gpu_peak = peak;
         return;
@@ -295,15 +279,11 @@ json_t *gauges_json(const Gauge *g) {
     return o;
 }
 
-// The i-th of a list.
-static void name_card(const char *gpus, int i, char *out, size_t size) {
-    while (i-- && *gpus) gpus += strcspn(gpus, ",") + (strchr(gpus, ',') != NULL);
-    snprintf(out, size, "%.*s", (int)strcspn(gpus, ","), gpus);
-}
-
 bool gauges_reading(const char *gpus, int card, const char *moment, GaugeReading *g, StoreReading *out) {
+    const char *name = gpus;
     if (!engine_gauge(gpus, card, &g->gauge, NULL)) return false;
-    name_card(gpus, card, g->device, sizeof g->device);
+    for (int i = 0; i < card && *name; i++) name += strcspn(name, ",") + (strchr(name, ',') != NULL);
+    snprintf(g->device, sizeof g->device, "%.*s", (int)strcspn(name, ","), name);
     *out = (StoreReading){.at = clock_wall(),
                           .moment = moment,
                           .device = g->device,

@@ -85,12 +85,6 @@ static void build_steps(Stepping *t) {
     }
 }
 
-static bool run_step(Stepping *t, Error *e) {
-    Session *s = t->sessions[0];
-    if (t->count > 1) return session_step_together(t->sessions, t->count, e);
-    return session_run(s, s->shape.layers, e) && session_read(s, HEAD_ARGMAX, e);
-}
-
 static bool time_step(void *state, BenchSample *to, Error *e) {
     Stepping *t = state;
     Session *s = t->sessions[0]; // counts the work of all
@@ -100,7 +94,9 @@ static bool time_step(void *state, BenchSample *to, Error *e) {
     session_worked(s, &before);
     BackendReport begun = report_of(s), ended;
     double start = clock_now(t->o->clock);
-    if (!run_step(t, e)) return false;
+    bool ok = t->count > 1 ? session_step_together(t->sessions, t->count, e)
+                           : session_run(s, s->shape.layers, e) && session_read(s, HEAD_ARGMAX, e);
+    if (!ok) return false;
     to->step = clock_now(t->o->clock) - start;
     ended = report_of(s);
     to->submit = to->step - (ended.waited_s - begun.waited_s);

@@ -36,22 +36,10 @@ static double time_chain(Clock clock) {
     return best;
 }
 
-static double own_seconds(void) {
-    struct rusage u;
-    if (getrusage(RUSAGE_SELF, &u)) return 0;
-    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-           1e-6 * (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
-}
-
 static int64_t taken_away(void *state) {
     struct rusage u;
     (void)state;
     return getrusage(RUSAGE_SELF, &u) ? 0 : u.ru_nivcsw; // of all threads
-}
-
-static int64_t count_faults(void) {
-    struct rusage u;
-    return getrusage(RUSAGE_SELF, &u) ? 0 : u.ru_majflt;
 }
 
 // The first line: "cpu" and ticks of user, nice, system, idle, waiting, two kinds of interrupts, stolen.
@@ -63,30 +51,24 @@ void watch_parse_stat(const char *text, WatchLook *out) {
     out->stolen = tick * (double)stolen;
 }
 
-static int64_t count_slowed(void) {
-    char text[32];
-    system_text("/sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count", text, sizeof text);
-    return strtoll(text, NULL, 10);
-}
-
-// Nothing, if the kernel doesn't count how long a thread waits for a processor.
-static double away_seconds(void) {
-    char text[64];
-    unsigned long long ran, waited;
-    system_text("/proc/thread-self/schedstat", text, sizeof text);
-    if (sscanf(text, "%llu %llu", &ran, &waited) != 2) return 0;
-    return clock_now(clock_monotonic()) - 1e-9 * (double)(ran + waited);
-}
-
 static void look(void *state, WatchLook *out) {
     const Watch *w = state;
     char text[256];
+    struct rusage own;
+    unsigned long long ran, waited;
     system_text("/proc/stat", text, sizeof text);
     watch_parse_stat(text, out);
-    out->own = own_seconds();
-    out->away = away_seconds();
-    out->faults = count_faults();
-    out->slowed = count_slowed();
+    if (getrusage(RUSAGE_SELF, &own) == 0) {
+        out->own = (double)(own.ru_utime.tv_sec + own.ru_stime.tv_sec) +
+                   1e-6 * (double)(own.ru_utime.tv_usec + own.ru_stime.tv_usec);
+        out->faults = own.ru_majflt;
+    }
+    // Some kernels don't count how long a thread waits for a processor.
+    system_text("/proc/thread-self/schedstat", text, sizeof text);
+    if (sscanf(text, "%llu %llu", &ran, &waited) == 2)
+        out->away = clock_now(clock_monotonic()) - 1e-9 * (double)(ran + waited);
+    system_text("/sys/devices/system/cpu/cpu0/thermal_throttle/package_throttle_count", text, sizeof text);
+    out->slowed = strtoll(text, NULL, 10);
     out->cycles = time_chain(w->clock);
 }
 
