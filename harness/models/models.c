@@ -84,7 +84,7 @@ static bool open_others(Models *m, const ModelChoice *c, Error *e) {
 }
 
 // The invariant above, of open models.
-static void check(const Models *m) {
+static void models_check(const Models *m) {
     const Session *target = &m->target.session;
     assert(target->backend && m->facts.engine == &m->target);
     assert(m->has_draft == (m->draft.session.backend != NULL));
@@ -111,7 +111,7 @@ bool models_open(Models *m, const ModelChoice *c, Error *e) {
         models_close(m);
         return false;
     }
-    check(m);
+    models_check(m);
     return true;
 }
 
@@ -138,7 +138,7 @@ bool models_rehearse(Models *m, const ModelChoice *c, const DescribedModels *d, 
         models_end_rehearsal(m);
         return false;
     }
-    check(m);
+    models_check(m);
     return true;
 }
 

@@ -11,15 +11,7 @@ void conversation_begin(Conversation *c, const Tokenizer *tokenizer, const Templ
     *c = (Conversation){.tokenizer = tokenizer, .template = t};
 }
 
-static void render_plain(const Conversation *c, Text *out) {
-    for (int i = 0; i < c->count; i++) {
-        if (i) text_puts(out, "\n\n");
-        text_puts(out, c->turns[i].user);
-        if (c->turns[i].reply) text_puts(out, c->turns[i].reply);
-    }
-}
-
-static void check(const Conversation *c) {
+static void conversation_check(const Conversation *c) {
     assert(c->count >= 0 && c->count <= CONVERSATION_TURNS);
     for (int i = 0; i < c->count; i++) {
         assert(c->turns[i].user && c->turns[i].reply == c->replies[i]);
@@ -32,10 +24,13 @@ bool conversation_ask(Conversation *c, const char *user, IdList *out, Error *e) 
     Text text = {0};
     assert(c->count < CONVERSATION_TURNS);
     c->turns[c->count++] = (Turn){.user = user};
-    check(c);
-    bool ok = true;
-    if (t) ok = template_render(t, NULL, c->turns, (size_t)c->count, &text, e);
-    else render_plain(c, &text);
+    conversation_check(c);
+    bool ok = !t || template_render(t, NULL, c->turns, (size_t)c->count, &text, e);
+    for (int i = 0; !t && i < c->count; i++) {
+        if (i) text_puts(&text, "\n\n");
+        text_puts(&text, c->turns[i].user);
+        if (c->turns[i].reply) text_puts(&text, c->turns[i].reply);
+    }
     ok = ok && prompt_encode(c->tokenizer, text_get(&text), text.length, !(t && t->begin), out, e);
     text_release(&text);
     return ok;
@@ -48,7 +43,7 @@ bool conversation_reply(Conversation *c, const int *ids, int count, Error *e) {
     bool ok = tokenizer_decode(c->tokenizer, ids, (size_t)count, true, &text, e);
     if (ok) c->turns[c->count - 1].reply = c->replies[c->count - 1] = mem_text(text_get(&text), text.length);
     text_release(&text);
-    check(c);
+    conversation_check(c);
     return ok;
 }
 

@@ -41,18 +41,16 @@ static bool read_stream(FILE *in, const char *name, Text *out, Error *e) {
     return true;
 }
 
-static bool read_pipe(const char *path, Text *out, Error *e) {
-    FILE *in = fopen(path, "re");
-    if (!in) return error_input(e, "cannot open '%s': %s", path, strerror(errno));
-    bool ok = read_stream(in, path, out, e);
-    fclose(in);
-    return ok;
-}
-
 static bool read_text(const PromptSource *source, Text *out, Error *e) {
     struct stat st;
     bool is_pipe = source->file && stat(source->file, &st) == 0 && S_ISFIFO(st.st_mode); // <(command)
-    if (is_pipe) return read_pipe(source->file, out, e);
+    if (is_pipe) {
+        FILE *in = fopen(source->file, "re");
+        if (!in) return error_input(e, "cannot open '%s': %s", source->file, strerror(errno));
+        bool ok = read_stream(in, source->file, out, e);
+        fclose(in);
+        return ok;
+    }
     if (source->file) {
         char *bytes;
         size_t n;
@@ -80,27 +78,18 @@ static bool apply_template(const PromptSource *source, const Template *t, Text *
 }
 
 // A text that starts with the tokenizer's prefix does not get that prefix twice.
-static void drop_double_prefix(const Tokenizer *tokenizer, IdList *ids) {
-    int count;
-    const int *prefix = tokenizer_prefix(tokenizer, &count);
-    size_t n = (size_t)count, bytes = n * sizeof *prefix;
-    if (n == 0 || ids->count < 2 * n || memcmp(ids->ids + n, prefix, bytes) != 0) return;
-    ids->count -= n;
-    memmove(ids->ids, ids->ids + n, ids->count * sizeof *ids->ids);
-}
-
 bool prompt_encode(const Tokenizer *tokenizer, const char *text, size_t n, bool special, IdList *out,
                    Error *e) {
+    int count;
     if (!tokenizer_encode(tokenizer, text, n, special, out, e)) return false;
-    if (special) drop_double_prefix(tokenizer, out);
+    const int *prefix = tokenizer_prefix(tokenizer, &count);
+    size_t ids = (size_t)count;
+    if (!special || ids == 0 || out->count < 2 * ids ||
+        memcmp(out->ids + ids, prefix, ids * sizeof *prefix) != 0)
+        return true;
+    out->count -= ids;
+    memmove(out->ids, out->ids + ids, out->count * sizeof *out->ids);
     return true;
-}
-
-static bool encode_text(const PromptSource *source, const Tokenizer *tokenizer, const Template *t, Text *text,
-                        IdList *out, Error *e) {
-    bool special = !source->no_special && !(t && t->begin);
-    return read_text(source, text, e) && (!t || apply_template(source, t, text, e)) &&
-           prompt_encode(tokenizer, text_get(text), text->length, special, out, e);
 }
 
 bool prompt_read(const PromptSource *source, const Tokenizer *tokenizer, IdList *out, Error *e) {
@@ -110,11 +99,13 @@ bool prompt_read(const PromptSource *source, const Tokenizer *tokenizer, IdList 
     if (source->ids)
         return (!t || error_input(e, "--template is for texts, not for --ids")) &&
                parse_ids(source->ids, out, e);
+    if (!tokenizer)
+        return error_input(e, "the model has neither tokenizer.json nor tokenizer.model: give the prompt as "
+                              "--ids 1,2,3");
     Text text = {0};
-    bool ok =
-        tokenizer || error_input(e, "the model has neither tokenizer.json nor tokenizer.model: give the "
-                                    "prompt as --ids 1,2,3");
-    ok = ok && encode_text(source, tokenizer, t, &text, out, e);
+    bool special = !source->no_special && !(t && t->begin);
+    bool ok = read_text(source, &text, e) && (!t || apply_template(source, t, &text, e)) &&
+              prompt_encode(tokenizer, text_get(&text), text.length, special, out, e);
     text_release(&text);
     return ok;
 }
