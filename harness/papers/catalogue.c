@@ -117,46 +117,38 @@ typedef struct Comparisons {
     size_t count, capacity;
 } Comparisons;
 
-static void release(Comparisons *c) {
-    for (size_t i = 0; i < c->count; i++) {
-        mem_free(c->list[i].name);
-        mem_free(c->list[i].a.values);
-        mem_free(c->list[i].b.values);
-    }
-    mem_free(c->list);
-}
-
 // --- reading ---------------------------------------------------------------------------------------------
 
-static Comparison *find(Comparisons *c, const char *name) {
+static Comparison *comparison_of(Comparisons *c, const char *name) {
     for (size_t i = 0; i < c->count; i++)
         if (strcmp(c->list[i].name, name) == 0) return &c->list[i];
     mem_grow(&c->list, &c->capacity, c->count + 1, sizeof *c->list);
-    char *copy = mem_text(name, strlen(name));
-    if (!copy) return NULL;
-    c->list[c->count] = (Comparison){.name = copy, .value = NAN, .low = NAN, .high = NAN};
+    c->list[c->count] =
+        (Comparison){.name = mem_text(name, strlen(name)), .value = NAN, .low = NAN, .high = NAN};
     return &c->list[c->count++];
 }
 
-static bool add_value(Side *side, const Rows *r, int column) {
+static void add_value(Side *side, const Rows *r, int column) {
     double x = rows_real(r, column);
-    if (!isfinite(x)) return true; // it was not measured
+    if (!isfinite(x)) return; // it was not measured
     mem_grow(&side->values, &side->capacity, side->count + 1, sizeof *side->values);
     side->values[side->count++] = x;
-    return true;
 }
 
-static bool add_row(Comparisons *all, const Rows *r) {
+static void add_row(Comparisons *all, const Rows *r) {
     int columns = rows_columns(r);
     bool measured = false;
     for (int i = 1; i < columns; i++) measured = measured || isfinite(rows_real(r, i));
-    if (!measured) return true;
-    Comparison *c = find(all, rows_text(r, 0));
+    if (!measured) return;
+    Comparison *c = comparison_of(all, rows_text(r, 0));
     if (columns == 4) {
-        c->value = rows_real(r, 1), c->low = rows_real(r, 2), c->high = rows_real(r, 3);
-        return true;
+        c->value = rows_real(r, 1);
+        c->low = rows_real(r, 2);
+        c->high = rows_real(r, 3);
+        return;
     }
-    return (add_value(&c->a, r, 1) && (columns < 3 || add_value(&c->b, r, 2)));
+    add_value(&c->a, r, 1);
+    if (columns == 3) add_value(&c->b, r, 2);
 }
 
 // --- judging ---------------------------------------------------------------------------------------------
@@ -227,10 +219,15 @@ bool claim_judge(Store *store, const CatalogueClaim *claim, ClaimJudgement *out,
     int columns = ok ? rows_columns(r) : 0;
     if (ok && (columns < 2 || columns > 4))
         ok = error_input(e, "the claim '%s': its query has %d columns", claim->claim, columns);
-    while (ok && rows_next(r)) ok = add_row(&all, r);
+    while (ok && rows_next(r)) add_row(&all, r);
     ok = rows_end(r, ok, e);
     if (ok) judge(&all, columns, out);
-    release(&all);
+    for (Comparison *c = all.list; c < all.list + all.count; c++) {
+        mem_free(c->name);
+        mem_free(c->a.values);
+        mem_free(c->b.values);
+    }
+    mem_free(all.list);
     if (ok) return true;
     text_release(&out->why);
     return error_within(e, "claim '%s, %s'", claim->paper, claim->where);

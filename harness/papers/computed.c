@@ -72,24 +72,20 @@ static bool put_fits(Store *store, int64_t run, bool alone, Text *out, Error *e)
 
 // --- tables ----------------------------------------------------------------------------------------------
 
-static bool put_table(Store *store, int64_t run, const PublishedItem *item, Text *out, Error *e) {
-    Table t;
-    if (!table_make(store, run, item, &t, e)) return false;
-    bool ok = table_run_chosen(store, run, &t, e) && table_fields_json(&t, out);
-    table_release(&t);
-    return ok;
-}
-
 static bool put_tables(Store *store, int64_t run, Text *out, Error *e) {
     const char *between = "";
     text_puts(out, "\"tables\": [");
     for (int i = 0; i < published_count; i++) {
         bool named;
+        Table t;
         if (!table_run_names(store, run, published_items[i].name, &named, e)) return false;
         if (!named) continue;
         text_puts(out, between);
         between = ", ";
-        if (!put_table(store, run, &published_items[i], out, e)) return false;
+        if (!table_make(store, run, &published_items[i], &t, e)) return false;
+        bool ok = table_run_chosen(store, run, &t, e) && table_fields_json(&t, out);
+        table_release(&t);
+        if (!ok) return false;
     }
     text_puts(out, "]");
     return true;

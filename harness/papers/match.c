@@ -238,15 +238,6 @@ static bool same_device(const char *published, const char *ours) {
     return true;
 }
 
-static void compare_machine(const PublishedRow *row, const TableGroup *g, Text *why) {
-    if (!*row->dtype) because(why, "%s%s", "the paper names no dtype", "");
-    else if (strcasecmp(row->dtype, g->dtype) != 0)
-        because(why, "%s, not %s", *g->dtype ? g->dtype : "dtype not told", row->dtype);
-    if (!*row->device) because(why, "%s%s", "the paper names no device", "");
-    else if (!same_device(row->device, g->device))
-        because(why, "%s, not %s", *g->device ? g->device : "device not told", row->device);
-}
-
 // Prompts that were measured: of the subtasks of a dataset, or of all datasets used in their place.
 static int prompts_of(const TableMatch *m) {
     int sum = 0;
@@ -271,7 +262,12 @@ static void compare(const PublishedRow *row, const TableMatch *m, Text *why) {
     snprintf(count, sizeof count, "%d", prompts_of(m));
     if (*row->prompts && strcmp(row->prompts, count) != 0)
         because(why, "%s prompts, not %s", count, row->prompts);
-    compare_machine(row, g, why);
+    if (!*row->dtype) because(why, "%s%s", "the paper names no dtype", "");
+    else if (strcasecmp(row->dtype, g->dtype) != 0)
+        because(why, "%s, not %s", *g->dtype ? g->dtype : "dtype not told", row->dtype);
+    if (!*row->device) because(why, "%s%s", "the paper names no device", "");
+    else if (!same_device(row->device, g->device))
+        because(why, "%s, not %s", *g->device ? g->device : "device not told", row->device);
     method_text_differences(row->method, g->decoder, why);
     setting_differences(row->generation, g, why);
     snprintf(count, sizeof count, "%zu", g->count);
@@ -322,15 +318,6 @@ typedef struct Parsed {
     bool open[ARGS_MAX];
 } Parsed;
 
-static const MethodInfo *info_of(const char *text, Error *e) {
-    char name[64];
-    size_t n = strcspn(text, ":");
-    if (n >= sizeof name) return NULL;
-    memcpy(name, text, n);
-    name[n] = 0;
-    return method_find(name, e);
-}
-
 static bool set_open(Parsed *p, const char *pair, size_t n) {
     for (size_t i = 0; i < p->info->param_count; i++) {
         size_t key = strlen(p->info->params[i].name);
@@ -356,7 +343,7 @@ static bool take_open(Parsed *p, const char *params, Text *rest) {
     return true;
 }
 
-static void release(Parsed *p) { mem_free(p->values); }
+static void parsed_release(Parsed *p) { mem_free(p->values); }
 
 // Whether ":key=value,..." has the key.
 static bool names(const char *params, const char *key) {
@@ -368,8 +355,14 @@ static bool names(const char *params, const char *key) {
 
 static bool parse(Parsed *p, const char *text, Error *e) {
     const char *colon = strchr(text, ':');
+    char name[64];
+    size_t n = strcspn(text, ":");
     Text rest = {0};
-    *p = (Parsed){.info = info_of(text, e)};
+    *p = (Parsed){.info = NULL};
+    if (n >= sizeof name) return false;
+    memcpy(name, text, n);
+    name[n] = 0;
+    p->info = method_find(name, e);
     if (!p->info) return false;
     p->values = mem_new(1, p->info->param_size ? p->info->param_size : 1);
     args_defaults(p->info->params, p->info->param_count, p->values);
@@ -379,14 +372,14 @@ static bool parse(Parsed *p, const char *text, Error *e) {
                error_input(e, "'%s' leaves open what there is not", text)) &&
               args_parse(p->info->params, p->info->param_count, p->values, text_get(&rest), e);
     text_release(&rest);
-    if (!ok) release(p);
+    if (!ok) parsed_release(p);
     return ok;
 }
 
 bool method_text_check(const char *text, Error *e) {
     Parsed p;
     if (!parse(&p, text, e)) return false;
-    release(&p);
+    parsed_release(&p);
     return true;
 }
 
@@ -449,9 +442,9 @@ int method_text_differences(const char *text, const char *ran, Text *out) {
         resolve(&want);
         for (size_t i = 0; i < want.info->param_count && same; i++)
             count += !want.open[i] && differs(&want, &got, i, out);
-        release(&got);
+        parsed_release(&got);
     }
-    release(&want);
+    parsed_release(&want);
     return count;
 }
 
@@ -482,50 +475,43 @@ enum {
     FIT_TEXT
 };
 
-static const char *keep(TablePoints *p, const char *text) {
+static const char *keep_text(TablePoints *p, const char *text) {
     mem_grow(&p->texts, &p->text_capacity, p->text_count + 1, sizeof *p->texts);
-    char *copy = mem_text(text, strlen(text));
-    if (copy) p->texts[p->text_count++] = copy;
-    return copy;
+    return p->texts[p->text_count++] = mem_text(text, strlen(text));
 }
 
-static bool add_seed(TablePoints *p, const Rows *r) {
-    mem_grow(&p->seeds, &p->seed_capacity, p->seed_count + 1, sizeof *p->seeds);
-    TableSeed s = {rows_int(r, POINT), rows_int(r, BASELINE), keep(p, rows_text(r, DOUBT))};
-    p->seeds[p->seed_count++] = s;
-    p->groups[p->group_count - 1].count++;
-    return s.doubt;
-}
-
-static bool add_group(TablePoints *p, const Rows *r) {
+static void add_group(TablePoints *p, const Rows *r) {
     mem_grow(&p->groups, &p->group_capacity, p->group_count + 1, sizeof *p->groups);
-    TableGroup g = {.model = keep(p, rows_text(r, MODEL)),
-                    .stand_in = keep(p, rows_text(r, STAND_IN)),
-                    .dtype = keep(p, rows_text(r, DTYPE)),
-                    .device = keep(p, rows_text(r, DEVICE)),
-                    .dataset = keep(p, rows_text(r, DATASET)),
-                    .method = keep(p, rows_text(r, METHOD)),
-                    .decoder = keep(p, rows_text(r, DECODER)),
-                    .label = keep(p, rows_text(r, LABEL)),
-                    .settings = keep(p, rows_text(r, SETTINGS)),
-                    .subtasks = keep(p, rows_text(r, SUBTASK_NAMES)),
+    TableGroup g = {.model = keep_text(p, rows_text(r, MODEL)),
+                    .stand_in = keep_text(p, rows_text(r, STAND_IN)),
+                    .dtype = keep_text(p, rows_text(r, DTYPE)),
+                    .device = keep_text(p, rows_text(r, DEVICE)),
+                    .dataset = keep_text(p, rows_text(r, DATASET)),
+                    .method = keep_text(p, rows_text(r, METHOD)),
+                    .decoder = keep_text(p, rows_text(r, DECODER)),
+                    .label = keep_text(p, rows_text(r, LABEL)),
+                    .settings = keep_text(p, rows_text(r, SETTINGS)),
+                    .subtasks = keep_text(p, rows_text(r, SUBTASK_NAMES)),
                     .fit = rows_int(r, FIT),
-                    .fitted = keep(p, rows_text(r, FIT_TEXT)),
+                    .fitted = keep_text(p, rows_text(r, FIT_TEXT)),
                     .temperature = rows_real(r, TEMPERATURE),
                     .number = (int)rows_int(r, NUMBER),
                     .prompts = (int)rows_int(r, PROMPTS),
                     .first = p->seed_count};
     p->groups[p->group_count++] = g;
-    return true;
 }
 
 bool table_points_read(Store *store, int64_t run, TablePoints *out, Error *e) {
-    bool ok = true;
     *out = (TablePoints){0};
     Rows *r = rows_ask(store, table_points_sql, run, e);
-    while (ok && rows_next(r))
-        ok = (rows_int(r, FIRST) != rows_int(r, NUMBER) || add_group(out, r)) && add_seed(out, r);
-    if (rows_end(r, ok, e)) return true;
+    while (rows_next(r)) {
+        if (rows_int(r, FIRST) == rows_int(r, NUMBER)) add_group(out, r);
+        out->groups[out->group_count - 1].count++;
+        mem_grow(&out->seeds, &out->seed_capacity, out->seed_count + 1, sizeof *out->seeds);
+        out->seeds[out->seed_count++] =
+            (TableSeed){rows_int(r, POINT), rows_int(r, BASELINE), keep_text(out, rows_text(r, DOUBT))};
+    }
+    if (rows_end(r, true, e)) return true;
     table_points_release(out);
     return false;
 }

@@ -10,14 +10,13 @@
 
 static const Quantity UNKNOWN = {NAN, NAN, NAN};
 
-bool table_ask_open(TableAsk *a, Store *store, const TablePoints *points, const char *by) {
+void table_ask_open(TableAsk *a, Store *store, const TablePoints *points, const char *by) {
     size_t n = points->group_count;
     *a = (TableAsk){.store = store, .points = points, .by = by};
     a->speeds = mem_new(n, 2 * sizeof *a->speeds);
     a->texts = mem_new(n, sizeof *a->texts);
     a->has_text = mem_new(n, sizeof *a->has_text);
     for (size_t i = 0; i < 2 * n; i++) a->speeds[i] = NAN;
-    return true;
 }
 
 void table_ask_release(TableAsk *a) {
@@ -46,7 +45,7 @@ static bool ask_group(const TableAsk *a, const TableGroup *g, const TableQuestio
                       Error *e) {
     if (g->count == 1) return ask_seed(a, g, 0, q, out, e);
     double *values = mem_new(g->count, sizeof *values), sum = 0;
-    bool ok = values != NULL;
+    bool ok = true;
     *out = UNKNOWN;
     for (size_t i = 0; ok && i < g->count; i++) {
         Quantity one;

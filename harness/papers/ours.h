@@ -66,7 +66,7 @@ typedef struct TableAsk {
 } TableAsk;
 
 // False with e filled, and out empty. `points` and `by` must live as long.
-bool table_ask_open(TableAsk *a, Store *store, const TablePoints *points, const char *by);
+void table_ask_open(TableAsk *a, Store *store, const TablePoints *points, const char *by);
 void table_ask_release(TableAsk *a); // takes an empty one
 
 typedef struct TableQuestion {

@@ -101,8 +101,8 @@ static void take_interval(const Rows *r, Quantity *out) {
     *out = (Quantity){rows_real(r, 0), rows_real(r, 1), rows_real(r, 2)};
 }
 
-static bool ask(Store *store, const QuantityPart *part, const char *query, const char *argument,
-                Quantity *out, Error *e) {
+static bool ask_query(Store *store, const QuantityPart *part, const char *query, const char *argument,
+                      Quantity *out, Error *e) {
     Rows *r = rows_named(store, quantities_sql, query, part->point, e);
     int parameters = rows_parameters(r);
     if (parameters > 1) rows_bind_text(r, 2, argument);
@@ -123,20 +123,14 @@ static bool ask_estimate(Store *store, const QuantityPart *part, const char *nam
     return rows_end(r, true, e);
 }
 
-static int bits_of(const unsigned char *bytes, size_t n) {
-    int bits = 0;
-    for (size_t i = 0; i < n; i++) bits += __builtin_popcount(bytes[i]);
-    return bits;
-}
-
 // Drafted tokens of a step that are the target's at their place, whatever precedes them.
 static bool ask_matched(Store *store, const QuantityPart *part, Quantity *out, Error *e) {
     double bits = 0, steps = 0;
     Rows *r = rows_named(store, quantities_sql, "matches", part->point, e);
     for (; rows_next(r); steps++) {
         size_t n;
-        const void *bytes = rows_blob(r, 0, &n);
-        bits += bits_of(bytes, n);
+        const unsigned char *bytes = rows_blob(r, 0, &n);
+        for (size_t i = 0; i < n; i++) bits += __builtin_popcount(bytes[i]);
     }
     out->value = steps > 0 ? bits / steps : NAN;
     return rows_end(r, true, e);
@@ -155,7 +149,7 @@ bool quantity(Store *store, const QuantityPart *part, const char *name, Quantity
     const QuantityInfo *m = find(name);
     *out = UNKNOWN;
     if (m && m->query && !(quantity_is_fitted(name) && (part->subtask || part->parity >= 0)))
-        return ask(store, part, m->query, m->argument ? m->argument : strchr(name, '.') + 1, out, e);
+        return ask_query(store, part, m->query, m->argument ? m->argument : strchr(name, '.') + 1, out, e);
     if (m && strcmp(m->name, "matched") == 0 && !part->subtask) return ask_matched(store, part, out, e);
     if (!m || m->tally < 0) return true;
     return part->subtask || part->parity >= 0 ? ask_tally(store, part, m->tally, out, e)
@@ -166,7 +160,7 @@ bool quantity_above_baseline(Store *store, const QuantityPart *part, const char 
                              Error *e) {
     *out = UNKNOWN;
     if (!quantity_is_quality(name) || !part->baseline) return true;
-    return ask(store, part, "score_above", name, out, e);
+    return ask_query(store, part, "score_above", name, out, e);
 }
 
 bool quantity_passes(Store *store, int64_t point, int64_t baseline, const char *name, QuantityPasses *out,

@@ -18,9 +18,7 @@ static const Quantity UNKNOWN = {NAN, NAN, NAN};
 
 const char *table_keep(Table *t, const char *text) {
     mem_grow(&t->texts, &t->text_capacity, t->text_count + 1, sizeof *t->texts);
-    char *copy = mem_text(text, strlen(text));
-    if (copy) t->texts[t->text_count++] = copy;
-    return copy;
+    return t->texts[t->text_count++] = mem_text(text, strlen(text));
 }
 
 TableRow *table_add_row(Table *t) {
@@ -104,39 +102,34 @@ bool table_run_find(Store *store, const char *name, const char *kind, int64_t *r
 // --- the config's choices
 // ---------------------------------------------------------------------------------------
 
-static bool add_chosen(Table *t, const char *text) {
+static void add_chosen(Table *t, const char *text) {
     mem_grow(&t->chosen, &t->chosen_capacity, t->chosen_count + 1, sizeof *t->chosen);
     t->chosen[t->chosen_count++] = table_keep(t, text);
-    return true;
 }
 
-static bool add_list(Table *t, const char *config) {
+static void add_list(Table *t, const char *config) {
     YamlTree tree = {0};
-    bool ok = true;
-    if (!yaml_parse(&tree, config, strlen(config), "config", NULL)) return true;
+    if (!yaml_parse(&tree, config, strlen(config), "config", NULL)) return;
     const YamlNode *list = tree.root->kind == NODE_MAP ? yaml_find(tree.root, "chosen") : NULL;
-    if (list && list->kind == NODE_VALUE) ok = add_chosen(t, list->text);
-    for (const YamlNode *n = list ? list->first : NULL; ok && n; n = n->next)
-        ok = n->kind != NODE_VALUE || add_chosen(t, n->text);
+    if (list && list->kind == NODE_VALUE) add_chosen(t, list->text);
+    for (const YamlNode *n = list ? list->first : NULL; n; n = n->next)
+        if (n->kind == NODE_VALUE) add_chosen(t, n->text);
     yaml_release(&tree);
-    return ok;
 }
 
 static bool add_left_out(Store *store, int64_t run, Table *t, Error *e) {
-    bool ok = true;
     Rows *r = rows_ask(
         store,
         "SELECT 'left out: ' || name FROM content WHERE run_id = ?1 AND kind = 'left out' ORDER BY name", run,
         e);
-    while (ok && rows_next(r)) ok = add_chosen(t, rows_text(r, 0));
-    return rows_end(r, ok, e);
+    while (rows_next(r)) add_chosen(t, rows_text(r, 0));
+    return rows_end(r, true, e);
 }
 
 bool table_run_chosen(Store *store, int64_t run, Table *t, Error *e) {
-    bool ok = true;
     Rows *r = rows_ask(store, "SELECT config FROM run WHERE id = ?1 AND config IS NOT NULL", run, e);
-    if (rows_next(r)) ok = add_list(t, rows_text(r, 0));
-    return rows_end(r, ok, e) && add_left_out(store, run, t, e);
+    if (rows_next(r)) add_list(t, rows_text(r, 0));
+    return rows_end(r, true, e) && add_left_out(store, run, t, e);
 }
 
 // --- tables of steps of given shapes
@@ -147,9 +140,8 @@ static const char *why_not(const PublishedRow *p, bool measured) {
     return *p->device ? "" : "the paper names no device";
 }
 
-static bool add_published_step(Table *t, const PublishedRow *p, bool measured) {
+static void add_published_step(Table *t, const PublishedRow *p, bool measured) {
     TableRow *row = table_add_row(t);
-    if (!row) return false;
     row->row = p->row;
     row->model = p->model;
     row->metric = p->metric;
@@ -157,12 +149,10 @@ static bool add_published_step(Table *t, const PublishedRow *p, bool measured) {
     row->measure = published_metric(&t->item, p->metric)->measure;
     row->why_not = why_not(p, measured);
     row->note = p->note;
-    return true;
 }
 
-static bool add_own_step(Table *t, const PublishedMetric *metric, const Rows *r) {
+static void add_own_step(Table *t, const PublishedMetric *metric, const Rows *r) {
     TableRow *row = table_add_row(t);
-    if (!row) return false;
     row->row = table_keep(t, rows_text(r, 0));
     row->metric = metric->name;
     row->measure = metric->measure;
@@ -171,17 +161,15 @@ static bool add_own_step(Table *t, const PublishedMetric *metric, const Rows *r)
     row->stand_in = table_keep(t, rows_text(r, 3));
     row->other_model = !table_match_same_model(&t->item.rows[0], rows_text(r, 2));
     row->our_method = table_keep(t, rows_text(r, 4));
-    return (row->row && row->our_model && row->stand_in && row->our_method);
 }
 
 static bool table_surface_fill(Store *store, int64_t run, Table *t, Error *e) {
     const PublishedMetric *metric = &t->item.metrics[0];
     size_t published = t->item.row_count;
-    bool ok = true;
     Rows *r = rows_named(store, table_sql, metric->measure, run, e);
-    for (size_t i = 0; ok && i < published; i++) ok = add_published_step(t, &t->item.rows[i], true);
-    while (ok && rows_next(r)) ok = add_own_step(t, metric, r);
-    ok = rows_end(r, ok, e);
+    for (size_t i = 0; i < published; i++) add_published_step(t, &t->item.rows[i], true);
+    while (rows_next(r)) add_own_step(t, metric, r);
+    bool ok = rows_end(r, true, e);
     for (size_t i = 0; ok && i < published && t->row_count == published; i++)
         t->rows[i].why_not = why_not(&t->item.rows[i], false);
     return ok;
@@ -243,13 +231,6 @@ static bool describe_ours(Maker *m, const TableMatch *match, TableRow *row, Erro
     return quantity_is_fitted(row->measure) || table_ask_text(&m->ask, g, &row->text, e);
 }
 
-// We have nothing to show next to the row.
-static bool forget(TableRow *row) {
-    row->own = row->above = UNKNOWN;
-    row->own_name = "";
-    return true;
-}
-
 // As papers print a spread over runs: of one point, on all its prompts.
 static bool fill_passes(Maker *m, const TableMatch *match, TableRow *row, Error *e) {
     if (match->count != 1 || match->groups[0]->count != 1 || match->subtasks[0]) return true;
@@ -263,15 +244,19 @@ static bool fill_quantities(Maker *m, const TableMatch *match, int parity, Table
     beside.measure = own;
     above.above = true;
     if (own) row->own_name = own;
-    return table_ask_match(&m->ask, match, &ours, &row->ours, e) &&
-           (!own || table_ask_match(&m->ask, match, &beside, &row->own, e)) &&
-           (!quantity_is_quality(row->measure) || table_ask_match(&m->ask, match, &above, &row->above, e)) &&
-           (parity >= 0 || fill_passes(m, match, row, e)) &&
-           (isfinite(row->ours.value) ? describe_ours(m, match, row, e) : forget(row));
+    bool ok =
+        table_ask_match(&m->ask, match, &ours, &row->ours, e) &&
+        (!own || table_ask_match(&m->ask, match, &beside, &row->own, e)) &&
+        (!quantity_is_quality(row->measure) || table_ask_match(&m->ask, match, &above, &row->above, e)) &&
+        (parity >= 0 || fill_passes(m, match, row, e));
+    if (!ok || isfinite(row->ours.value)) return ok && describe_ours(m, match, row, e);
+    row->own = row->above = UNKNOWN; // we have nothing to show next to the row
+    row->own_name = "";
+    return true;
 }
 
 // Filled only where nothing speaks against it.
-static bool compare(const Maker *m, const TableMatch *match, TableRow *row) {
+static void compare(const Maker *m, const TableMatch *match, TableRow *row) {
     char *end;
     double published = strtod(row->published, &end);
     const char *why = match->why.length ? text_get(&match->why) : "";
@@ -282,10 +267,9 @@ static bool compare(const Maker *m, const TableMatch *match, TableRow *row) {
         why = quantity_is_fitted(row->measure) ? "these points are not fitted: 'outpace fit RUN' does it"
                                                : "not measured in this run";
     row->why_not = table_keep(m->t, why);
-    if (*why) return true;
+    if (*why) return;
     row->difference =
         (Quantity){row->ours.value - published, row->ours.low - published, row->ours.high - published};
-    return true;
 }
 
 // The group, and of a number that is fitted to many points all of these.
@@ -300,7 +284,7 @@ static bool add_published(Maker *m, const PublishedRow *p, Error *e) {
     TableJudge judge = {table_ask_speed, &m->ask};
     TableMatch match;
     TableRow *row = table_add_row(m->t);
-    if (!row || !table_match(&m->t->item, p, &m->points, &judge, &match, e)) return false;
+    if (!table_match(&m->t->item, p, &m->points, &judge, &match, e)) return false;
     row->row = p->row;
     row->model = p->model;
     row->dataset = p->dataset;
@@ -310,7 +294,8 @@ static bool add_published(Maker *m, const PublishedRow *p, Error *e) {
     row->spread = p->spread;
     row->note = p->note;
     row->measure = published_metric(&m->t->item, p->metric)->measure;
-    bool ok = (!match.count || fill_quantities(m, &match, -1, row, e)) && compare(m, &match, row);
+    bool ok = !match.count || fill_quantities(m, &match, -1, row, e);
+    if (ok) compare(m, &match, row);
     for (int i = 0; i < match.count; i++) mark(m, match.groups[i], row->measure);
     table_match_release(&match);
     return ok;
@@ -323,9 +308,9 @@ static bool add_halves(Maker *m, const PublishedRow *p, Error *e) {
     const char *measure = published_metric(&m->t->item, p->metric)->measure;
     if (!strstr(p->method, "=*") || quantity_best(measure) || quantity_is_fitted(measure)) return true;
     if (!table_match(&m->t->item, p, &m->points, &judge, &match, e)) return false;
-    TableRow *row = match.count ? table_add_row(m->t) : NULL;
-    bool ok = row != NULL || !match.count;
-    if (row) {
+    bool ok = true;
+    if (match.count) {
+        TableRow *row = table_add_row(m->t);
         Text name = {0};
         text_printf(&name, "%s, even to odd", p->row);
         row->row = table_keep(m->t, text_get(&name));
@@ -344,7 +329,6 @@ static bool add_halves(Maker *m, const PublishedRow *p, Error *e) {
 static bool add_own(Maker *m, const TableGroup *g, const PublishedMetric *metric, Error *e) {
     TableMatch match = {.groups = {g}, .count = 1};
     TableRow *row = table_add_row(m->t);
-    if (!row) return false;
     row->metric = metric->name;
     row->measure = metric->measure;
     row->row = "ours";
@@ -393,26 +377,22 @@ static bool read_about(const Maker *m, Error *e) {
     m->t->machine = table_keep(m->t, found ? rows_text(r, 1) : "");
     m->t->date = table_keep(m->t, found ? rows_text(r, 2) : "");
     m->t->command = table_keep(m->t, found ? rows_text(r, 3) : "");
-    return rows_end(r, true, e) && ((m->t->run && m->t->machine && m->t->date && m->t->command));
-}
-
-// Tokens that its adapters and heads learnt from, from the config.json that 'outpace train' wrote: where they
-// are not the same, or not known of all.
-static bool read_unlike(const Maker *m, Error *e) {
-    Rows *r = rows_named(m->store, table_sql, "unlike", m->run, e);
-    m->t->unlike = table_keep(m->t, rows_next(r) ? rows_text(r, 0) : "");
-    return rows_end(r, true, e) && (m->t->unlike);
+    return rows_end(r, true, e);
 }
 
 static bool make(Maker *m, Error *e) {
     const Published *item = &m->t->item;
     const PublishedMetric *speedup = published_metric(item, "speedup");
     const char *by = speedup ? speedup->measure : "speedup";
-    if (!read_about(m, e) || !read_unlike(m, e)) return false;
+    if (!read_about(m, e)) return false;
+    // Tokens that its adapters and heads learnt from, from the config.json that 'outpace train' wrote: where
+    // they are not the same, or not known of all.
+    Rows *r = rows_named(m->store, table_sql, "unlike", m->run, e);
+    m->t->unlike = table_keep(m->t, rows_next(r) ? rows_text(r, 0) : "");
+    if (!rows_end(r, true, e)) return false;
     if (strcmp(item->kind, "sweep") != 0) return table_surface_fill(m->store, m->run, m->t, e);
-    if (!table_points_read(m->store, m->run, &m->points, e) ||
-        !table_ask_open(&m->ask, m->store, &m->points, by))
-        return false;
+    if (!table_points_read(m->store, m->run, &m->points, e)) return false;
+    table_ask_open(&m->ask, m->store, &m->points, by);
     for (size_t i = 0; i < item->row_count; i++)
         if (!add_published(m, &item->rows[i], e) || !add_halves(m, &item->rows[i], e)) return false;
     drop_others(m);
