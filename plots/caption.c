@@ -21,18 +21,9 @@ static void put_sentence(Text *out, const char *text) {
                 strchr(".!?", text[n - 1]) ? "" : ".");
 }
 
-// All settings of the bars, since a narrow picture has the methods' names alone.
-static void put_settings(Text *out, const PlotData *d) {
-    Text line = {0};
-    for (size_t i = 0; i < d->settings.count; i++)
-        text_printf(&line, "%s%s", i ? "; " : "settings: ", d->settings.items[i]);
-    put_sentence(out, text_get(&line));
-    text_release(&line);
-}
-
 bool plot_caption(Store *store, const Figure *f, int64_t run, const char *computed, const PlotData *d,
                   Text *out, Error *e) {
-    Text first = {0};
+    Text first = {0}, settings = {0};
     Rows *r = rows_open(store, figures_caption, e);
     put_sentence(out, f->summary);
     if (d->shared.length) text_printf(&first, "shown: %s", text_get(&d->shared));
@@ -43,7 +34,11 @@ bool plot_caption(Store *store, const Figure *f, int64_t run, const char *comput
     rows_bind_int(r, 1, run);
     rows_bind_text(r, 2, computed);
     while (rows_next(r)) put_sentence(out, rows_text(r, 0));
-    put_settings(out, d);
+    // All settings of the bars, since a narrow picture has only the methods' names.
+    for (size_t i = 0; i < d->settings.count; i++)
+        text_printf(&settings, "%s%s", i ? "; " : "settings: ", d->settings.items[i]);
+    put_sentence(out, text_get(&settings));
+    text_release(&settings);
     for (size_t i = 0; i < d->notes.count; i++) put_sentence(out, d->notes.items[i]);
     return rows_end(r, true, e);
 }

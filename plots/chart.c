@@ -19,14 +19,14 @@ void chart_put_look(Text *out) {
 }
 
 // Five digits are more than a screen shows; counts keep all of theirs.
-static json_t *number(double x) {
-    if (!isfinite(x)) return json_null();
-    return fabs(x) < 1e15 && x == floor(x) ? json_integer((json_int_t)x) : json_real(x);
-}
-
 static json_t *numbers(const double *values, size_t count) {
     json_t *all = json_array();
-    for (size_t i = 0; i < count; i++) json_array_append_new(all, number(values[i]));
+    for (const double *x = values; x < values + count; x++) {
+        bool whole = fabs(*x) < 1e15 && *x == floor(*x);
+        json_array_append_new(all, !isfinite(*x) ? json_null()
+                                   : whole       ? json_integer((json_int_t)*x)
+                                                 : json_real(*x));
+    }
     return all;
 }
 

@@ -68,7 +68,7 @@ void plot_data_release(PlotData *d) {
     *d = (PlotData){0};
 }
 
-static void check(const PlotData *d) {
+static void plot_data_check(const PlotData *d) {
     size_t rows = 0;
     for (size_t i = 0; i < d->count; i++) {
         const PlotBlock *b = &d->blocks[i];
@@ -198,7 +198,7 @@ static const char *panel_of(const Rows *r) {
     return "";
 }
 
-static Place place_of(PlotData *d, const Rows *r) {
+static Place row_place(PlotData *d, const Rows *r) {
     Place at = {0};
     for (int i = 0; i < rows_columns(r); i++) switch (column_kind(rows_name(r, i))) {
         case COLUMN_PANEL: at.panel = plot_name(&d->panels, rows_text(r, i)); break;
@@ -225,17 +225,6 @@ double *plot_row(PlotData *d) {
     return row;
 }
 
-static void begin_scan(PlotData *d) {
-    mem_grow(&d->scans, &d->scan_capacity, d->scan_count + 1, sizeof *d->scans);
-    d->scans[d->scan_count++] = d->value_count / d->columns.count;
-}
-
-static void put_doubt(PlotData *d, int doubt, int column) {
-    if (doubt) d->doubtful = column;
-    d->some_doubt = d->some_doubt || doubt == 1;
-    d->lost = d->lost || doubt > 1;
-}
-
 static bool is_number(ColumnKind k) { return k == COLUMN_NUMBER || k == COLUMN_LABEL; }
 
 static void put_row(PlotData *d, const Rows *r) {
@@ -246,7 +235,10 @@ static void put_row(PlotData *d, const Rows *r) {
         bool null = rows_type(r, i) == VALUE_NULL;
         if (!is_number(kind)) continue;
         double *value = &row[column++];
-        if (strcmp(name, "doubtful") == 0) put_doubt(d, (int)rows_int(r, i), column);
+        int doubt = strcmp(name, "doubtful") == 0 ? (int)rows_int(r, i) : 0;
+        if (doubt) d->doubtful = column;
+        d->some_doubt = d->some_doubt || doubt == 1;
+        d->lost = d->lost || doubt > 1;
         if (strcmp(name, "low") == 0 && !null) d->intervals = true;
         if (strcmp(name, "label_bar") == 0) plot_name(&d->settings, rows_text(r, i));
         if (strcmp(name, "label_method") == 0) plot_name(&d->methods, rows_text(r, i));
@@ -264,12 +256,15 @@ static void read_rows(PlotData *d, Rows *r) {
             plot_name(&d->others, panel_of(r));
             continue;
         }
-        Place at = place_of(d, r);
+        Place at = row_place(d, r);
         assert(at.panel && at.series); // every query has both columns
         if (at.panel > PLOT_MOST_PANELS) continue;
         bool another = at.panel != last.panel || at.series != last.series;
         if (another) plot_block(d, (PlotBlock){at.panel, at.series, at.colour ? at.colour : at.series, 0});
-        else if (at.scan < last.scan || at.scan > last.scan) begin_scan(d);
+        else if (at.scan < last.scan || at.scan > last.scan) { // another scan of the series
+            mem_grow(&d->scans, &d->scan_capacity, d->scan_count + 1, sizeof *d->scans);
+            d->scans[d->scan_count++] = d->value_count / d->columns.count;
+        }
         put_row(d, r);
         last = at;
     }
@@ -289,11 +284,6 @@ int plot_alike(const PlotData *d, size_t block) {
                 break;
             }
     return count;
-}
-
-// Gives methods the colours of the palette, which are the same in every figure.
-static void name_methods(PlotData *d) {
-    for (int i = 0; i < palette_count; i++) plot_name(&d->colours, palette[i].name);
 }
 
 // --- the file --------------------------------------------------------------------------------------------
@@ -386,7 +376,8 @@ void plot_left_out(const Figure *f, const PlotData *d, Text *out) {
 bool plot_data(Store *store, const Figure *f, int64_t run, const char *computed, const char *of,
                PlotData *out, Error *e) {
     *out = (PlotData){.of = of};
-    name_methods(out);
+    // Methods have the colours of the palette, which are the same in every figure.
+    for (int i = 0; i < palette_count; i++) plot_name(&out->colours, palette[i].name);
     if (!each(store, f->query, run, computed, out, read_rows, e)) return false;
     if (!out->count && out->others.count) {
         plot_data_release(out);
@@ -396,6 +387,6 @@ bool plot_data(Store *store, const Figure *f, int64_t run, const char *computed,
     make_short_titles(out);
     if (!each(store, figures_notes, run, computed, out, read_notes, e)) return false;
     put_notes(f, out);
-    check(out);
+    plot_data_check(out);
     return true;
 }

@@ -8,8 +8,6 @@
 #define DRAWN_BY "drawn by 'outpace plot'"
 static const OutputKind PAGE = {.holds = DRAWN_BY};
 
-static Page page_of(Paper *p) { return (Page){.format = PAGE_TEX, .out = &p->figures}; }
-
 // Few panels fit a column; more need the text's width.
 static double width_of(const Paper *p, const PlotData *d) {
     enum { MOST_IN_COLUMN = 2 };
@@ -20,7 +18,7 @@ static double width_of(const Paper *p, const PlotData *d) {
 static bool put_figure(Paper *p, Store *store, const Figure *f, int64_t run, const char *computed,
                        const PlotData *d, double width, Error *e) {
     Text caption = {0};
-    Page page = page_of(p);
+    Page page = {.format = PAGE_TEX, .out = &p->figures};
     const char *star = width > PLOT_COLUMN_MM ? "*" : "";
     bool ok = plot_caption(store, f, run, computed, d, &caption, e);
     text_printf(&p->figures, "\\begin{figure%s}\n\\centering\n", star);

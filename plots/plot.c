@@ -29,15 +29,15 @@ const char *const plot_format_names[PLOT_FORMATS + 1] = {"svg", "png", "pdf", "t
 
 extern char **environ;
 
-typedef struct Run {
+typedef struct GnuplotRun {
     const char *program;
     Text *notes;             // gets what the script notes; NULL: ignored
     int in, out, complaints; // files; in: the script
-} Run;
+} GnuplotRun;
 
 // Returns 0 or an errno. -d ignores the user's settings, so that a plot is the same for everyone. A script
 // that has a name is read in blocks; without one gnuplot takes a call for each letter.
-static int start(const Run *r, const char *program, pid_t *pid) {
+static int start(const GnuplotRun *r, const char *program, pid_t *pid) {
     char *const argv[] = {(char *)(uintptr_t)program, (char *)(uintptr_t) "-d",
                           (char *)(uintptr_t) "/dev/stdin", NULL};
     posix_spawn_file_actions_t actions;
@@ -72,13 +72,6 @@ static void read_all(int from, Text *out) {
     }
 }
 
-static int wait_for(pid_t pid) {
-    int status;
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR) return -1;
-    return status;
-}
-
 // The last line of gnuplot's messages, which has the reason; the lines before it show the place, under marks.
 // pip's gnuplot has no file for PostScript, and ends with other words.
 static const char *last_line(Text *messages) {
@@ -94,16 +87,6 @@ static const char *last_line(Text *messages) {
         if (*at) line = at;
     }
     return line;
-}
-
-// A gnuplot that pip has installed is next to the program, in a folder that may not be on $PATH.
-static int start_ours(const Run *r, pid_t *pid) {
-    char folder[SHIPPED_PATH];
-    shipped_own_folder(folder);
-    char *path = file_path(folder, r->program);
-    int code = start(r, path, pid);
-    mem_free(path);
-    return code;
 }
 
 // Adds the lines that begin with SCRIPT_NOTE to `out`, each once.
@@ -122,14 +105,20 @@ static void take_notes(const char *messages, Text *out) {
 }
 
 // Runs gnuplot until it ends.
-static bool run(Run *r, Error *e) {
+static bool run_gnuplot(GnuplotRun *r, Error *e) {
     int ends[2];
     pid_t pid;
     Text messages = {0};
     if (pipe2(ends, O_CLOEXEC)) return error_system(e, "cannot make a pipe: %s", strerror(errno));
     r->complaints = ends[1];
     int code = start(r, r->program, &pid);
-    if (code == ENOENT && !strchr(r->program, '/')) code = start_ours(r, &pid);
+    if (code == ENOENT && !strchr(r->program, '/')) { // pip's is next to this program, maybe not on $PATH
+        char folder[SHIPPED_PATH];
+        shipped_own_folder(folder);
+        char *path = file_path(folder, r->program);
+        code = start(r, path, &pid);
+        mem_free(path);
+    }
     close(ends[1]);
     if (!code) read_all(ends[0], &messages);
     close(ends[0]);
@@ -141,8 +130,9 @@ static bool run(Run *r, Error *e) {
             r->program);
     if (code) return error_system(e, "cannot run '%s': %s", r->program, strerror(code));
     take_notes(text_get(&messages), r->notes);
-    bool ok = wait_for(pid) == 0 ||
-              error_system(e, "'%s' failed on a figure: %s", r->program, last_line(&messages));
+    int status = -1;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+    bool ok = status == 0 || error_system(e, "'%s' failed on a figure: %s", r->program, last_line(&messages));
     text_release(&messages);
     return ok;
 }
@@ -154,16 +144,14 @@ static int memory_file(Error *e) {
     return fd;
 }
 
-static bool put(int to, const Text *script, Error *e) {
-    FilePart file = {.fd = to};
-    return (file_part_write(&file, text_get(script), script->length) && lseek(to, 0, SEEK_SET) == 0) ||
-           error_system(e, "cannot write a script for gnuplot: %s", strerror(errno));
-}
-
-static bool run_script(Run *r, const Text *script, Text *out, Error *e) {
+static bool run_script(GnuplotRun *r, const Text *script, Text *out, Error *e) {
     r->in = memory_file(e);
     r->out = r->in < 0 ? -1 : memory_file(e);
-    bool ok = r->out >= 0 && put(r->in, script, e) && run(r, e);
+    FilePart file = {.fd = r->in};
+    bool ok = r->out >= 0;
+    if (ok && (!file_part_write(&file, text_get(script), script->length) || lseek(r->in, 0, SEEK_SET) != 0))
+        ok = error_system(e, "cannot write a script for gnuplot: %s", strerror(errno));
+    ok = ok && run_gnuplot(r, e);
     if (ok && out) {
         lseek(r->out, 0, SEEK_SET);
         read_all(r->out, out);
@@ -198,7 +186,8 @@ static void hold_signals(sigset_t *before) {
 // For a script that must write files: runs it in a folder of its own, and adds the files that it writes there
 // under these names, if it does, to `out`. A signal that ends the program waits until the folder is gone.
 enum { TEX_FILE, TEX_PDF, TEX_EPS, TEX_FILES };
-static bool run_in_folder(Run r, const Text *script, Text names[TEX_FILES], Text out[TEX_FILES], Error *e) {
+static bool run_in_folder(GnuplotRun r, const Text *script, Text names[TEX_FILES], Text out[TEX_FILES],
+                          Error *e) {
     const char *set = getenv("TMPDIR");
     char *folder = file_path(set && *set ? set : "/tmp", "outpace-XXXXXX");
     sigset_t before;
@@ -219,13 +208,13 @@ static bool run_in_folder(Run r, const Text *script, Text names[TEX_FILES], Text
     return ok;
 }
 
-static Run run_of(const PlotOptions *o) {
-    return (Run){.program = o->gnuplot ? o->gnuplot : "gnuplot", .notes = o->notes};
+static GnuplotRun run_of(const PlotOptions *o) {
+    return (GnuplotRun){.program = o->gnuplot ? o->gnuplot : "gnuplot", .notes = o->notes};
 }
 
 bool plot_can(PlotFormat format, const char *program, bool *can, Error *e) {
     Text script = {0}, answer = {0};
-    Run r = run_of(&(PlotOptions){.gnuplot = program});
+    GnuplotRun r = run_of(&(PlotOptions){.gnuplot = program});
     script_can(format, &script);
     bool ok = run_script(&r, &script, &answer, e);
     *can = ok && *text_get(&answer) == '1';
@@ -379,7 +368,7 @@ bool plot_draw(const Figure *figure, const PlotData *d, const PlotOptions *o, co
 bool plot_draw_text(const Figure *f, const PlotData *d, const PlotOptions *o, Text *out, Error *e) {
     Text script = {0}, drawn = {0};
     script_put(f, d, o, NULL, NULL, &script);
-    Run r = run_of(o);
+    GnuplotRun r = run_of(o);
     bool ok = run_script(&r, &script, &drawn, e);
     size_t from = drawn.length && drawn.data[0] == '\f'; // a terminal's first page needs no feed
     if (ok) text_add(out, text_get(&drawn) + from, drawn.length - from);

@@ -166,13 +166,6 @@ static bool put_sections(Report *p, const Section *sections, size_t count, Error
 
 // --- figures ---------------------------------------------------------------------------------------------
 
-static void put_chart(const Report *p, const Figure *f, const PlotData *d) {
-    Text json = {0};
-    chart_put(f, d, &json);
-    page_chart(&p->page, f->name, f->summary, text_get(&json));
-    text_release(&json);
-}
-
 static bool put_beside(Report *p, const Figure *f, const PlotData *d, Error *e) {
     const char *slash = strrchr(p->path, '/'), *name = slash ? slash + 1 : p->path, *dot = strrchr(name, '.');
     int stem = (int)(dot && dot > name ? dot - p->path : (long)strlen(p->path));
@@ -187,29 +180,29 @@ static bool put_beside(Report *p, const Figure *f, const PlotData *d, Error *e) 
 
 static bool put_figure(Report *p, const Figure *f, Error *e) {
     PlotData d = {0};
+    Text json = {0};
     int64_t run = f->kind == RUN_SURFACE ? p->surface : p->run;
     bool ok = !run || plot_data(p->store, f, run, p->o->computed, NULL, &d, e);
     if (ok && p->o->notes) plot_left_out(f, &d, p->o->notes);
-    if (ok && d.count && p->page.format == PAGE_HTML) put_chart(p, f, &d);
-    else if (ok && d.count) ok = put_beside(p, f, &d, e);
+    if (ok && d.count && p->page.format == PAGE_HTML) {
+        chart_put(f, &d, &json);
+        page_chart(&p->page, f->name, f->summary, text_get(&json));
+    } else if (ok && d.count) ok = put_beside(p, f, &d, e);
     else if (ok) text_printf(&p->undrawn, "%s%s", p->undrawn.length ? ", " : "", f->name);
+    text_release(&json);
     plot_data_release(&d);
     return ok;
-}
-
-// Where a reader can point at a cell, the figure over rows and context gives more of it.
-static Figure shown(const Report *p, const Figure *f) {
-    Figure own = *f;
-    if (p->page.format != PAGE_HTML || strcmp(f->name, "contexts") != 0) return own;
-    own.summary = "Slowdown over rows and context, and the least that the machine allows";
-    own.query = plots_report_floor;
-    return own;
 }
 
 static bool put_figures(Report *p, Error *e) {
     page_heading(&p->page, "Figures");
     for (int i = 0; i < figure_count; i++) {
-        const Figure f = shown(p, &figures[i]);
+        Figure f = figures[i];
+        // Where a reader can point at a cell, the figure over rows and context gives more of it.
+        if (p->page.format == PAGE_HTML && strcmp(f.name, "contexts") == 0) {
+            f.summary = "Slowdown over rows and context, and the least that the machine allows";
+            f.query = plots_report_floor;
+        }
         if (!put_figure(p, &f, e)) return false;
     }
     if (p->undrawn.length) {

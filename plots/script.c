@@ -64,18 +64,13 @@ static void put_names(Text *out, const char *array, const Names *n, int most, Pl
     text_puts(out, n->count ? "]\n" : "'']\n");
 }
 
-static int letters_of(const char *text) {
-    char letter[LETTER_SIZE];
-    int count = 0;
-    while (letters_next(&text, letter)) count++;
-    return count;
-}
-
 // Of the longest, as it is drawn: cut to `most`.
 static int longest(const Names *n, int most) {
     int found = 0;
     for (size_t i = 0; i < n->count; i++) {
-        int letters = letters_of(n->items[i]);
+        char letter[LETTER_SIZE];
+        int letters = 0;
+        for (const char *at = n->items[i]; letters_next(&at, letter);) letters++;
         if (letters > found) found = letters;
     }
     return found < most ? found : most;
@@ -163,12 +158,6 @@ static double letter_of(const Canvas *c, PlotFormat format) {
     return format == PLOT_SVG ? c->size * scale_of(measures_of("svg"), c) : c->size;
 }
 
-static void put_font(Text *out, const PlotOptions *o, double letter) {
-    text_puts(out, " font ");
-    if (o->format != PLOT_TEX) script_string(out, o->font ? o->font : "sans-serif");
-    text_printf(out, "%s',%.4g'", o->format == PLOT_TEX ? "" : ".", letter);
-}
-
 // Lines of width 1 are as wide as a pixel on the screen, and 0.6 points on paper; marks of size `dot` have a
 // radius of 0.3 letters or so.
 static void put_measures(Text *out, const Measures *m, const Canvas *c, PlotFormat format) {
@@ -193,7 +182,9 @@ static void put_terminal_options(Text *out, const char *name, const Canvas *c, c
         return;
     }
     put_measures(out, m, c, o->format);
-    put_font(out, o, letter_of(c, o->format));
+    text_puts(out, " font ");
+    if (o->format != PLOT_TEX) script_string(out, o->font ? o->font : "sans-serif");
+    text_printf(out, "%s',%.4g'", o->format == PLOT_TEX ? "" : ".", letter_of(c, o->format));
     // Letters on a page that loads no colours are black. The header is in a group of the figure's own.
     if (o->format == PLOT_TEX)
         text_printf(out, " header '\\providecommand\\definecolor[3]{}\\fontsize{%.4g}{%.4g}\\selectfont'",
@@ -303,13 +294,6 @@ static void put_place(Text *out, const PlotData *d, const char *data, const char
 
 // --- all of it -------------------------------------------------------------------------------------------
 
-static void put_sizes(Text *out, const PlotData *d, const PlotOptions *o, const Canvas *c) {
-    text_printf(out, "\nchars = %d\ntex = %d\ndark = %d\non_paper = %d\nwidth = %.9g\nasked_height = %.9g\n",
-                o->format == PLOT_TERM, o->format == PLOT_TEX, o->dark, c->on_paper, c->width, c->height);
-    text_printf(out, "size = %.9g\nletter = %.9g\npanels = %d\ndoubtful = %d\n", c->size,
-                letter_of(c, o->format), (int)d->panels.count - d->left_out, d->doubtful);
-}
-
 static void put_texts(Text *out, const Figure *f, const PlotData *d, const PlotOptions *o, const Canvas *c) {
     static const double LETTER = 0.56, TEX_LETTER = 0.5; // of a letter's size
     int letters = (int)(c->width / (o->format == PLOT_TERM  ? 1
@@ -387,7 +371,10 @@ void script_put(const Figure *f, const PlotData *d, const PlotOptions *o, const 
         text_printf(out, "# It writes %s, for \\input, and the picture that this includes.\n", output);
     text_puts(out, "set encoding utf8\n");
     put_place(out, d, data, output);
-    put_sizes(out, d, o, &c);
+    text_printf(out, "\nchars = %d\ntex = %d\ndark = %d\non_paper = %d\nwidth = %.9g\nasked_height = %.9g\n",
+                o->format == PLOT_TERM, o->format == PLOT_TEX, o->dark, c.on_paper, c.width, c.height);
+    text_printf(out, "size = %.9g\nletter = %.9g\npanels = %d\ndoubtful = %d\n", c.size,
+                letter_of(&c, o->format), (int)d->panels.count - d->left_out, d->doubtful);
     put_texts(out, f, d, o, &c);
     put_panels(out, "first", d, false);
     put_panels(out, "last", d, true);
