@@ -116,25 +116,24 @@ static Method *find_method(Follower *f, const CallView *v, Error *e) {
 }
 
 // A failure after all were ready has reached rank 0, which reports it.
-static bool answer(Follower *f, const CallView *v, Error *e) {
+static void answer(Follower *f, const CallView *v, Error *e) {
     DecodeResult result = {0};
     Method *m = open_model(f, v, e) ? find_method(f, v, e) : NULL;
     Error why = {0};
-    if (!ranks_agree(f->team, m != NULL, m ? &why : e)) return true;
-    if (decode(&f->engine.session, m, v->prompt, v->call.prompt_count, &v->call.o, &result, &why))
+    if (ranks_agree(f->team, m != NULL, m ? &why : e) &&
+        decode(&f->engine.session, m, v->prompt, v->call.prompt_count, &v->call.o, &result, &why))
         decode_result_release(&result);
-    return true;
 }
 
 static bool serve(Follower *f, const Text *message, bool *quit, Error *e) {
     CallView v;
     if (!call_read(message, &v, e)) return false;
-    bool ok = true;
     *quit = v.call.kind == CALL_QUIT;
-    if (v.call.kind == CALL_ANSWER) ok = answer(f, &v, e);
-    if (v.call.kind == CALL_CLOSE && find(f, v.call.method) < f->count) forget(f, find(f, v.call.method));
+    if (v.call.kind == CALL_ANSWER) answer(f, &v, e);
+    int i = find(f, v.call.method);
+    if (v.call.kind == CALL_CLOSE && i < f->count) forget(f, i);
     call_release(&v);
-    return ok;
+    return true;
 }
 
 // Rank 0 decides when all end; if it dies, the launcher kills the others.
