@@ -16,12 +16,13 @@ static const Quantity UNKNOWN = {NAN, NAN, NAN};
 
 // --- rows
 
-const char *table_keep(Table *t, const char *text) {
+// A copy that lives as long as the table.
+static const char *keep_text(Table *t, const char *text) {
     mem_grow(&t->texts, &t->text_capacity, t->text_count + 1, sizeof *t->texts);
     return t->texts[t->text_count++] = mem_text(text, strlen(text));
 }
 
-TableRow *table_add_row(Table *t) {
+static TableRow *add_row(Table *t) {
     mem_grow(&t->rows, &t->row_capacity, t->row_count + 1, sizeof *t->rows);
     TableRow *row = &t->rows[t->row_count++];
     *row = (TableRow){.row = "",
@@ -104,7 +105,7 @@ bool table_run_find(Store *store, const char *name, const char *kind, int64_t *r
 
 static void add_chosen(Table *t, const char *text) {
     mem_grow(&t->chosen, &t->chosen_capacity, t->chosen_count + 1, sizeof *t->chosen);
-    t->chosen[t->chosen_count++] = table_keep(t, text);
+    t->chosen[t->chosen_count++] = keep_text(t, text);
 }
 
 static void add_list(Table *t, const char *config) {
@@ -141,7 +142,7 @@ static const char *why_not(const PublishedRow *p, bool measured) {
 }
 
 static void add_published_step(Table *t, const PublishedRow *p, bool measured) {
-    TableRow *row = table_add_row(t);
+    TableRow *row = add_row(t);
     row->row = p->row;
     row->model = p->model;
     row->metric = p->metric;
@@ -152,15 +153,15 @@ static void add_published_step(Table *t, const PublishedRow *p, bool measured) {
 }
 
 static void add_own_step(Table *t, const PublishedMetric *metric, const Rows *r) {
-    TableRow *row = table_add_row(t);
-    row->row = table_keep(t, rows_text(r, 0));
+    TableRow *row = add_row(t);
+    row->row = keep_text(t, rows_text(r, 0));
     row->metric = metric->name;
     row->measure = metric->measure;
     row->ours.value = rows_real(r, 1);
-    row->our_model = table_keep(t, rows_text(r, 2));
-    row->stand_in = table_keep(t, rows_text(r, 3));
+    row->our_model = keep_text(t, rows_text(r, 2));
+    row->stand_in = keep_text(t, rows_text(r, 3));
     row->other_model = !table_match_same_model(&t->item.rows[0], rows_text(r, 2));
-    row->our_method = table_keep(t, rows_text(r, 4));
+    row->our_method = keep_text(t, rows_text(r, 4));
 }
 
 static bool table_surface_fill(Store *store, int64_t run, Table *t, Error *e) {
@@ -200,7 +201,7 @@ static const char *keep_label(Table *t, const TableGroup *g) {
     const char *seed = g->count > 1 ? strstr(g->label, " seed=") : NULL;
     text_add(&text, g->label, seed ? (size_t)(seed - g->label) : strlen(g->label));
     if (seed) text_puts(&text, seed + 1 + strcspn(seed + 1, " "));
-    const char *kept = table_keep(t, text_get(&text));
+    const char *kept = keep_text(t, text_get(&text));
     text_release(&text);
     return kept;
 }
@@ -213,7 +214,7 @@ static const char *keep_doubts(Maker *m, const TableMatch *match) {
             const TableSeed *s = &m->points.seeds[match->groups[i]->first + k];
             if (*s->doubt) text_printf(&text, "%s%s", text.length ? "; " : "", s->doubt);
         }
-    const char *kept = table_keep(m->t, text_get(&text));
+    const char *kept = keep_text(m->t, text_get(&text));
     text_release(&text);
     return kept;
 }
@@ -222,10 +223,10 @@ static bool describe_ours(Maker *m, const TableMatch *match, TableRow *row, Erro
     const TableGroup *g = match->groups[0];
     row->point = g->number;
     row->seeds = (int)g->count;
-    row->our_model = table_keep(m->t, g->model);
-    row->our_dataset = table_keep(m->t, g->dataset);
-    row->our_method = quantity_is_fitted(row->measure) ? table_keep(m->t, g->fitted) : keep_label(m->t, g);
-    row->stand_in = table_keep(m->t, g->stand_in);
+    row->our_model = keep_text(m->t, g->model);
+    row->our_dataset = keep_text(m->t, g->dataset);
+    row->our_method = quantity_is_fitted(row->measure) ? keep_text(m->t, g->fitted) : keep_label(m->t, g);
+    row->stand_in = keep_text(m->t, g->stand_in);
     row->other_model = !is_named(m->t, g->model);
     if (quantity_is_time(row->measure)) row->doubt = keep_doubts(m, match);
     return quantity_is_fitted(row->measure) || table_ask_text(&m->ask, g, &row->text, e);
@@ -266,7 +267,7 @@ static void compare(const Maker *m, const TableMatch *match, TableRow *row) {
     else if (!isfinite(row->ours.value))
         why = quantity_is_fitted(row->measure) ? "these points are not fitted: 'outpace fit RUN' does it"
                                                : "not measured in this run";
-    row->why_not = table_keep(m->t, why);
+    row->why_not = keep_text(m->t, why);
     if (*why) return;
     row->difference =
         (Quantity){row->ours.value - published, row->ours.low - published, row->ours.high - published};
@@ -283,7 +284,7 @@ static void mark(Maker *m, const TableGroup *g, const char *measure) {
 static bool add_published(Maker *m, const PublishedRow *p, Error *e) {
     TableJudge judge = {table_ask_speed, &m->ask};
     TableMatch match;
-    TableRow *row = table_add_row(m->t);
+    TableRow *row = add_row(m->t);
     if (!table_match(&m->t->item, p, &m->points, &judge, &match, e)) return false;
     row->row = p->row;
     row->model = p->model;
@@ -310,10 +311,10 @@ static bool add_halves(Maker *m, const PublishedRow *p, Error *e) {
     if (!table_match(&m->t->item, p, &m->points, &judge, &match, e)) return false;
     bool ok = true;
     if (match.count) {
-        TableRow *row = table_add_row(m->t);
+        TableRow *row = add_row(m->t);
         Text name = {0};
         text_printf(&name, "%s, even to odd", p->row);
-        row->row = table_keep(m->t, text_get(&name));
+        row->row = keep_text(m->t, text_get(&name));
         text_release(&name);
         row->model = p->model;
         row->dataset = p->dataset;
@@ -328,7 +329,7 @@ static bool add_halves(Maker *m, const PublishedRow *p, Error *e) {
 
 static bool add_own(Maker *m, const TableGroup *g, const PublishedMetric *metric, Error *e) {
     TableMatch match = {.groups = {g}, .count = 1};
-    TableRow *row = table_add_row(m->t);
+    TableRow *row = add_row(m->t);
     row->metric = metric->name;
     row->measure = metric->measure;
     row->row = "ours";
@@ -373,10 +374,10 @@ static bool add_owns(Maker *m, Error *e) {
 static bool read_about(const Maker *m, Error *e) {
     Rows *r = rows_named(m->store, table_sql, "about", m->run, e);
     bool found = rows_next(r);
-    m->t->run = table_keep(m->t, found ? rows_text(r, 0) : "");
-    m->t->machine = table_keep(m->t, found ? rows_text(r, 1) : "");
-    m->t->date = table_keep(m->t, found ? rows_text(r, 2) : "");
-    m->t->command = table_keep(m->t, found ? rows_text(r, 3) : "");
+    m->t->run = keep_text(m->t, found ? rows_text(r, 0) : "");
+    m->t->machine = keep_text(m->t, found ? rows_text(r, 1) : "");
+    m->t->date = keep_text(m->t, found ? rows_text(r, 2) : "");
+    m->t->command = keep_text(m->t, found ? rows_text(r, 3) : "");
     return rows_end(r, true, e);
 }
 
@@ -388,7 +389,7 @@ static bool make(Maker *m, Error *e) {
     // Tokens that its adapters and heads learnt from, from the config.json that 'outpace train' wrote: where
     // they are not the same, or not known of all.
     Rows *r = rows_named(m->store, table_sql, "unlike", m->run, e);
-    m->t->unlike = table_keep(m->t, rows_next(r) ? rows_text(r, 0) : "");
+    m->t->unlike = keep_text(m->t, rows_next(r) ? rows_text(r, 0) : "");
     if (!rows_end(r, true, e)) return false;
     if (strcmp(item->kind, "sweep") != 0) return table_surface_fill(m->store, m->run, m->t, e);
     if (!table_points_read(m->store, m->run, &m->points, e)) return false;

@@ -40,12 +40,6 @@ typedef struct Table {
 
 void table_release(Table *t); // takes an empty one
 
-// A text of the table's own; NULL: no memory.
-const char *table_keep(Table *t, const char *text);
-
-// An empty row after the last; NULL with e filled.
-TableRow *table_add_row(Table *t);
-
 // --- a table made
 
 // Estimates of the run must be there (estimates_ensure). False with e filled, and out empty.
