@@ -135,7 +135,7 @@ static bool add_set(json_t *words, const char *prefix, const char *text, Error *
     bool ok = !json_array_append_new(words, json_string("--set")) &&
               !json_array_append_new(words, json_string(text_get(&set)));
     text_release(&set);
-    return ok || error_input(e, "tune: '%s' is not UTF-8, or there is no memory", text);
+    return ok || error_input(e, "tune: '%s' is not UTF-8", text);
 }
 
 static const char MATRIX[] = "methods.0.matrix.";
@@ -244,10 +244,9 @@ static void drop_place(Error *e) {
 
 static bool prepare(const TuneAsk *ask, const TuneMethod *method, const char *fixed, Plan *out, Error *e) {
     json_t *config = config_json(ask, method), *words = json_array();
-    bool ok = words && add_axes(ask, method, fixed, words, e);
+    bool ok = add_axes(ask, method, fixed, words, e);
     char *text = ok ? json_text(config, 0) : NULL, *overrides = ok ? json_text(words, 0) : NULL;
-    if (ok && (!text || !overrides))
-        ok = error_input(e, "tune: a name or path is not UTF-8, or there is no memory");
+    if (ok && (!text || !overrides)) ok = error_input(e, "tune: a name or path is not UTF-8");
     ok = ok && plan_reopen(out, text, OWN_CONFIG, overrides, &(SweepOptions){0}, e);
     if (!ok) drop_place(e);
     mem_free(text);
