@@ -95,12 +95,6 @@ static bool likelihood_of_steps(void *context, const double *counts, double *out
 
 // --- an estimate with its interval -----------------------------------------------------------------------
 
-static size_t lengths_of(const Sample *s) {
-    size_t sum = 0;
-    for (int i = 0; i < s->count; i++) sum += (size_t)s->points[i].at.N;
-    return sum;
-}
-
 // If all resamples are alike, rounding may put the value outside the interval.
 static FitValue value_within(double value, const Interval *i) {
     return (FitValue){value, i->se, fmin(i->low, value), fmax(i->high, value)};
@@ -135,13 +129,6 @@ static double residual_squares(const Sample *s, double alpha, double phi) {
     return squares;
 }
 
-// The law meets two points without errors exactly, so they give no error of their own.
-static void without_interval(FitEstimate *out, double alpha, double phi) {
-    out->interval = false;
-    out->alpha = (FitValue){alpha, 0, alpha, alpha};
-    out->f = (FitValue){1 / phi, 0, 1 / phi, 1 / phi};
-}
-
 static void run_least_squares(const Points *points, const Sample *s, const FitOptions *o, FitEstimate *out) {
     LeastSquares fit;
     if (!least_squares(s, &fit, &out->refused)) return;
@@ -157,7 +144,10 @@ static void run_least_squares(const Points *points, const Sample *s, const FitOp
         b.draws = (size_t)points->prompts;
         b.draw = draw_units, b.statistic = least_squares_of_prompts;
     } else if (out->drawn == DRAWN_RESIDUALS && s->fitted <= 2) {
-        without_interval(out, fit.alpha, fit.phi);
+        // The law meets two points without errors exactly, so they give no error of their own.
+        out->interval = false;
+        out->alpha = (FitValue){fit.alpha, 0, fit.alpha, fit.alpha};
+        out->f = (FitValue){1 / fit.phi, 0, 1 / fit.phi, 1 / fit.phi};
         return;
     }
     r.error = s->fitted > 2 ? sqrt(squares / (s->fitted - 2)) : 0;
@@ -168,7 +158,8 @@ static void run_likelihood(const Points *points, const Sample *s, const FitOptio
     Likelihood fit;
     if (!likelihood(s, &fit, &out->refused)) return;
     Resampling r = {.points = points, .measured = s, .alpha = fit.alpha, .phi = fit.phi};
-    Bootstrap b = {.draws = lengths_of(s), .draw = draw_steps, .plan = s, .statistic = likelihood_of_steps};
+    Bootstrap b = {.draw = draw_steps, .plan = s, .statistic = likelihood_of_steps};
+    for (int i = 0; i < s->count; i++) b.draws += (size_t)s->points[i].at.N;
     out->given = true;
     out->condition = fit.condition, out->correlation = fit.correlation;
     out->log_likelihood = fit.log_likelihood;
@@ -229,14 +220,6 @@ static void add_other(const Points *points, FitOptions o, bool flip_bonus, bool 
     sample_release(&s);
 }
 
-// The length of outputs is known only if filling was requested: filling can be dropped, but not added.
-static void set_others(const Points *points, const FitOptions *o, Fit *out) {
-    add_other(points, *o, true, false, out);
-    if (o->output <= 0) return;
-    add_other(points, *o, false, true, out);
-    add_other(points, *o, true, true, out);
-}
-
 static bool choose_best(Fit *out, Error *e) {
     if (out->least_squares.given || out->likelihood.given) {
         out->best = out->least_squares.given ? &out->least_squares : &out->likelihood;
@@ -258,7 +241,11 @@ static bool run_sample(const Points *points, Sample *s, const FitOptions *o, Fit
     if (o->alone) return true;
     leave_out(s, points, false, &out->by_W);
     leave_out(s, points, true, &out->by_N);
-    set_others(points, o, out);
+    add_other(points, *o, true, false, out);
+    if (o->output > 0) { // filling can be dropped always, but added only where the outputs' length is known
+        add_other(points, *o, false, true, out);
+        add_other(points, *o, true, true, out);
+    }
     return true;
 }
 

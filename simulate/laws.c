@@ -27,13 +27,6 @@ static bool check_shares(const Law *law, Error *e) {
            error_input(e, "law: the shares of candidate counts sum to %g, must be 1", sum);
 }
 
-static bool check_filling(const Law *law, Error *e) {
-    if (law->filling < 0) return error_input(e, "law: %d filling steps, must be 0 or more", law->filling);
-    return (isfinite(law->output) && law->output > 0 && law->output >= law->filling) ||
-           error_input(e, "law: an output of %g tokens, must be at least the %d filling steps", law->output,
-                       law->filling);
-}
-
 bool law_check(const Law *law, Error *e) {
     if (!within(law->alpha, 0, 1)) return error_input(e, "law: alpha is %g, must be in [0, 1]", law->alpha);
     if (law->terms & LAW_UNCAPPED && law->alpha > UNCAPPED_MOST)
@@ -46,7 +39,11 @@ bool law_check(const Law *law, Error *e) {
     if (!within(law->b, 0, LAW_MOST_GUESSES))
         return error_input(e, "law: b is %g, must be in [0, %d]", law->b, LAW_MOST_GUESSES);
     if (law->terms & LAW_CANDIDATES && !check_shares(law, e)) return false;
-    return !(law->terms & LAW_FILLING) || check_filling(law, e);
+    if (!(law->terms & LAW_FILLING)) return true;
+    if (law->filling < 0) return error_input(e, "law: %d filling steps, must be 0 or more", law->filling);
+    return (isfinite(law->output) && law->output > 0 && law->output >= law->filling) ||
+           error_input(e, "law: an output of %g tokens, must be at least the %d filling steps", law->output,
+                       law->filling);
 }
 
 double law_one_sequence(double alpha, int gamma) {
@@ -86,21 +83,17 @@ static double averaged(const Law *law, Term term, int i) {
     return sum;
 }
 
-// Accepted tokens that count: a dropped bonus makes the last of gamma worth nothing.
-static int last_counted(const Law *law) {
-    return law->terms & LAW_BONUS_DROPPED && law->gamma > 0 ? law->gamma - 1 : law->gamma;
-}
-
-static double most_guesses(const Law *law) { return law->terms & LAW_CANDIDATES ? law->share_count : law->b; }
-
 static double sum_terms(const Law *law, Term term) {
     double sum = 0;
     if (law->terms & LAW_UNCAPPED) {
-        double left = most_guesses(law) / (1 - law->alpha);
+        double most_guesses = law->terms & LAW_CANDIDATES ? law->share_count : law->b;
+        double left = most_guesses / (1 - law->alpha);
         for (int i = 1; i * left * pow(law->alpha, i - 1) > NEGLIGIBLE; i++) sum += averaged(law, term, i);
         return sum;
     }
-    for (int i = 1; i <= last_counted(law); i++) sum += averaged(law, term, i);
+    // A dropped bonus makes the last of gamma worth nothing.
+    int last = law->terms & LAW_BONUS_DROPPED && law->gamma > 0 ? law->gamma - 1 : law->gamma;
+    for (int i = 1; i <= last; i++) sum += averaged(law, term, i);
     return sum;
 }
 

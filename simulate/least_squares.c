@@ -118,18 +118,16 @@ static double logit(double x) { return log(x / (1 - x)); }
 
 static double error_of(const SamplePoint *p) { return p->se > 0 ? p->se : 1; }
 
-// d S / d tokens: 1 without filling.
-static double slope_of_filling(const SamplePoint *p, double tokens, double S) {
-    if (!(p->law.terms & LAW_FILLING)) return 1;
-    return S * S * (p->law.output - p->law.filling) / (p->law.output * tokens * tokens);
-}
-
 // The derivatives of S by ln alpha and ln phi.
 static void derivatives(const SamplePoint *p, double alpha, double phi, double *by_alpha, double *by_phi) {
     Law law = p->law;
     law.alpha = alpha;
     double gain = law_good_tokens(&law) - 1;
-    double chain = slope_of_filling(p, 1 + phi * gain, sample_predict(p, alpha, phi));
+    double chain = 1; // d S / d tokens
+    if (p->law.terms & LAW_FILLING) {
+        double tokens = 1 + phi * gain, S = sample_predict(p, alpha, phi);
+        chain = S * S * (p->law.output - p->law.filling) / (p->law.output * tokens * tokens);
+    }
     *by_alpha = chain * phi * alpha * law_good_slope(&law);
     *by_phi = chain * phi * gain;
 }

@@ -26,12 +26,13 @@ typedef struct {
     Raw *rows;
     size_t count, capacity;
     Error *e;
-} Reader;
+} PointReader;
 
 // Fills its field of the row from the text, which isn't empty; false with e filled.
-typedef bool (*Field)(Reader *r, char *text, Raw *out);
+typedef bool (*Field)(PointReader *r, char *text, Raw *out);
 
-static bool read_real(Reader *r, const char *name, const char *text, double low, double high, double *out) {
+static bool read_real(PointReader *r, const char *name, const char *text, double low, double high,
+                      double *out) {
     char *end;
     errno = 0;
     *out = strtod(text, &end);
@@ -41,7 +42,7 @@ static bool read_real(Reader *r, const char *name, const char *text, double low,
                        text, low, high);
 }
 
-static bool read_whole(Reader *r, const char *name, const char *text, int low, int high, int *out) {
+static bool read_whole(PointReader *r, const char *name, const char *text, int low, int high, int *out) {
     double x;
     if (!read_real(r, name, text, low, high, &x)) return false;
     *out = (int)x;
@@ -49,25 +50,25 @@ static bool read_whole(Reader *r, const char *name, const char *text, int low, i
            error_input(r->e, "%s:%d: %s is '%.40s', must be a whole number", r->place, r->line, name, text);
 }
 
-static bool field_N(Reader *r, char *text, Raw *out) {
+static bool field_N(PointReader *r, char *text, Raw *out) {
     return read_whole(r, "N", text, 2, POINTS_MOST_N, &out->point.N);
 }
-static bool field_W(Reader *r, char *text, Raw *out) {
+static bool field_W(PointReader *r, char *text, Raw *out) {
     return read_whole(r, "W", text, 1, MOST_GUESSES, &out->point.W);
 }
-static bool field_G(Reader *r, char *text, Raw *out) {
+static bool field_G(PointReader *r, char *text, Raw *out) {
     return read_whole(r, "G", text, 1, MOST_GUESSES, &out->point.G);
 }
-static bool field_S(Reader *r, char *text, Raw *out) {
+static bool field_S(PointReader *r, char *text, Raw *out) {
     return read_real(r, "S", text, 1, POINTS_MOST_N, &out->row.S);
 }
-static bool field_se(Reader *r, char *text, Raw *out) {
+static bool field_se(PointReader *r, char *text, Raw *out) {
     return read_real(r, "se", text, 1e-12, POINTS_MOST_N, &out->row.se);
 }
-static bool field_steps(Reader *r, char *text, Raw *out) {
+static bool field_steps(PointReader *r, char *text, Raw *out) {
     return read_real(r, "steps", text, 1, 1e15, &out->row.steps);
 }
-static bool field_prompt(Reader *r, char *text, Raw *out) {
+static bool field_prompt(PointReader *r, char *text, Raw *out) {
     (void)r;
     out->prompt = text;
     return true;
@@ -76,7 +77,7 @@ static bool field_prompt(Reader *r, char *text, Raw *out) {
 static void histogram_release(Histogram *h) { mem_free(h->count); }
 
 // "length:count,length:count", each length once.
-static bool read_histogram(Reader *r, const char *name, char *text, int most, Histogram *h) {
+static bool read_histogram(PointReader *r, const char *name, char *text, int most, Histogram *h) {
     double total = 0;
     h->most = most;
     h->count = mem_new((size_t)most + 1, sizeof *h->count);
@@ -98,10 +99,10 @@ static bool read_histogram(Reader *r, const char *name, char *text, int most, Hi
     return total > 0 || error_input(r->e, "%s:%d: %s counts no step", r->place, r->line, name);
 }
 
-static bool field_accepted(Reader *r, char *text, Raw *out) {
+static bool field_accepted(PointReader *r, char *text, Raw *out) {
     return read_histogram(r, "accepted", text, POINTS_MOST_N - 1, &out->row.accepted);
 }
-static bool field_candidates(Reader *r, char *text, Raw *out) {
+static bool field_candidates(PointReader *r, char *text, Raw *out) {
     return read_histogram(r, "candidates", text, POINTS_MOST_CANDIDATES, &out->row.candidates);
 }
 
@@ -142,7 +143,7 @@ static char *next_field(char **rest) {
     return field;
 }
 
-static const Column *find_column(Reader *r, const char *name) {
+static const Column *find_column(PointReader *r, const char *name) {
     for (size_t i = 0; i < COLUMN_COUNT; i++)
         if (strcmp(COLUMNS[i].name, name) == 0) return &COLUMNS[i];
     const char *nearest = suggest(name, COLUMNS, COLUMN_COUNT, column_name);
@@ -157,7 +158,7 @@ static const Column *find_column(Reader *r, const char *name) {
     return NULL;
 }
 
-static bool read_header(Reader *r, char *line, Header *header, unsigned *columns) {
+static bool read_header(PointReader *r, char *line, Header *header, unsigned *columns) {
     unsigned seen = 0;
     for (char *name; (name = next_field(&line));) {
         const Column *c = find_column(r, name);
@@ -178,7 +179,7 @@ static bool read_header(Reader *r, char *line, Header *header, unsigned *columns
                        r->place, r->line);
 }
 
-static bool check_row(Reader *r, const Raw *raw) {
+static bool check_row(PointReader *r, const Raw *raw) {
     const PointRow *row = &raw->row;
     if (row->S > raw->point.N)
         return error_input(r->e, "%s:%d: S is %g, but a step of N = %d emits %d tokens at most", r->place,
@@ -190,7 +191,7 @@ static bool check_row(Reader *r, const Raw *raw) {
     return true;
 }
 
-static bool read_row(Reader *r, char *line, const Header *header) {
+static bool read_row(PointReader *r, char *line, const Header *header) {
     if (r->count == MOST_ROWS)
         return error_input(r->e, "%s:%d: more than %d rows", r->place, r->line, MOST_ROWS);
     mem_grow(&r->rows, &r->capacity, r->count + 1, sizeof *r->rows);
@@ -208,20 +209,14 @@ static bool read_row(Reader *r, char *line, const Header *header) {
                 : check_row(r, raw);
 }
 
-// Cuts the first line off, its end too, as either system writes it.
-static char *next_line(char **rest) {
-    char *line = *rest, *end = strchr(line, '\n');
-    *rest = end ? end + 1 : NULL;
-    if (!end) end = line + strlen(line);
-    else *end = 0;
-    if (end > line && end[-1] == '\r') end[-1] = 0;
-    return line;
-}
-
-static bool read_lines(Reader *r, char *text, unsigned *columns) {
+static bool read_lines(PointReader *r, char *text, unsigned *columns) {
     Header header = {.count = 0};
     for (char *rest = text; rest;) {
-        char *line = next_line(&rest);
+        char *line = rest, *end = strchr(line, '\n');
+        rest = end ? end + 1 : NULL;
+        if (!end) end = line + strlen(line);
+        *end = 0;
+        if (end > line && end[-1] == '\r') end[-1] = 0; // either system's end of a line
         r->line++;
         if (*line == '#' || *line == 0) continue;
         bool ok = header.count ? read_row(r, line, &header) : read_header(r, line, &header, columns);
@@ -247,7 +242,7 @@ static int find_prompt(const Points *p, const char *name) {
 }
 
 // Lists points and prompts, in the order of their first rows.
-static void collect(Points *p, const Reader *r) {
+static void collect(Points *p, const PointReader *r) {
     p->points = mem_new(r->count, sizeof *p->points);
     p->names = mem_new(r->count, sizeof *p->names);
     for (size_t i = 0; i < r->count; i++) {
@@ -259,7 +254,7 @@ static void collect(Points *p, const Reader *r) {
     }
 }
 
-static bool fill_matrix(Points *p, Reader *r) {
+static bool fill_matrix(Points *p, PointReader *r) {
     size_t size;
     if (!size_mul((size_t)p->count, (size_t)p->prompts, &size) || size > MOST_ROWS)
         return error_input(
@@ -279,7 +274,7 @@ static bool fill_matrix(Points *p, Reader *r) {
     return true;
 }
 
-static bool check_complete(const Points *p, const Reader *r) {
+static bool check_complete(const Points *p, const PointReader *r) {
     for (int i = 0; i < p->count * p->prompts; i++) {
         const PointAt *point = &p->points[i / p->prompts];
         if (!p->rows[i].line)
@@ -292,7 +287,7 @@ static bool check_complete(const Points *p, const Reader *r) {
 }
 
 bool points_parse(const char *bytes, size_t n, const char *place, Points *out, Error *e) {
-    Reader r = {.place = place, .e = e};
+    PointReader r = {.place = place, .e = e};
     *out = (Points){0};
     if (n && memchr(bytes, 0, n)) return error_input(e, "%s: has a zero byte; not a text file", place);
     char *text = mem_text(bytes, n);

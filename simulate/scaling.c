@@ -42,10 +42,6 @@ static double exchange(const Link *link, int devices, double bytes) {
     return devices > 1 ? ceil(log2(devices)) * link->latency_s + bytes / link->bytes_per_s : 0;
 }
 
-static double ring_sum(const Link *link, int devices, double bytes) {
-    return devices > 1 ? 2.0 * (devices - 1) * message(link, bytes / devices) : 0;
-}
-
 double scaling_lookahead(const Hardware *h, const StepModel *m, const LookaheadStep *s, int devices,
                          const Link *link) {
     int most = 0;
@@ -70,7 +66,8 @@ double scaling_tensor(const Hardware *h, const StepModel *m, const LookaheadStep
     part.experts.shared = share(m->experts.shared, devices);
     part.vocab = share(m->vocab, devices);
     part.score_bytes = m->score_bytes / devices;
-    double sums = 2.0 * m->layers * ring_sum(link, devices, 2.0 * rows * m->width);
+    double ring = devices > 1 ? 2.0 * (devices - 1) * message(link, 2.0 * rows * m->width / devices) : 0;
+    double sums = 2.0 * m->layers * ring;
     // The best token of each row and how good it is: eight bytes.
     return price(h, &part, rows, s->context) + sums + exchange(link, devices, 8.0 * rows * devices);
 }

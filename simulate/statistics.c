@@ -114,35 +114,31 @@ static bool run_all(const Bootstrap *b, gsl_rng *random, double *draws, double *
     return is_enough(b, *good);
 }
 
-static Interval summarise(const Bootstrap *b, double *answers, int defined) {
-    if (!is_enough(b, defined)) return (Interval){NAN, NAN, NAN};
-    size_t count = (size_t)defined;
-    double low = quantile(answers, count, (1 - b->level) / 2);
-    return (Interval){low, quantile(answers, count, (1 + b->level) / 2), gsl_stats_sd(answers, 1, count)};
-}
-
-// taus2 is one of the quicker good generators of GSL: random numbers are a third of the cost of an interval.
-static gsl_rng *open_random(uint64_t seed) {
-    gsl_error_handler_t *before = gsl_set_error_handler_off(); // it would abort
-    gsl_rng *random = gsl_rng_alloc(gsl_rng_taus2);
-    gsl_set_error_handler(before);
-    if (!random) mem_exhausted(SIZE_MAX);
-    gsl_rng_set(random, (unsigned long)seed);
-    return random;
-}
-
 bool bootstrap(const Bootstrap *b, Interval *intervals, int *defined, Error *e) {
     assert(b->resamples >= 2 && b->level > 0 && b->level < 1 && b->outputs > 0 && b->draws > 0);
     size_t outputs = (size_t)b->outputs, resamples = (size_t)b->resamples;
     int good = 0;
-    gsl_rng *random = open_random(b->seed);
+    gsl_error_handler_t *before = gsl_set_error_handler_off(); // it would abort
+    // taus2 is one of the quicker good generators of GSL: random numbers are a third of the cost of an
+    // interval.
+    gsl_rng *random = gsl_rng_alloc(gsl_rng_taus2);
+    gsl_set_error_handler(before);
+    if (!random) mem_exhausted(SIZE_MAX);
+    gsl_rng_set(random, (unsigned long)b->seed);
     double *draws = mem_new(b->draws + outputs, sizeof *draws);
     double *answers = mem_new(outputs * resamples, sizeof *answers);
     int *counts = mem_new(outputs, sizeof *counts);
     bool ok = run_all(b, random, draws, draws + b->draws, answers, counts, &good) ||
               error_input(e, "bootstrap: only %d of %d resamples have an answer", good, b->resamples);
-    for (size_t o = 0; ok && o < outputs; o++)
-        intervals[o] = summarise(b, answers + o * resamples, counts[o]);
+    for (size_t o = 0; ok && o < outputs; o++) {
+        double *own = answers + o * resamples;
+        size_t count = (size_t)counts[o];
+        intervals[o] = (Interval){NAN, NAN, NAN};
+        if (!is_enough(b, counts[o])) continue;
+        double low = quantile(own, count, (1 - b->level) / 2),
+               high = quantile(own, count, (1 + b->level) / 2);
+        intervals[o] = (Interval){low, high, gsl_stats_sd(own, 1, count)};
+    }
     if (ok && defined) memcpy(defined, counts, outputs * sizeof *counts);
     mem_free(counts);
     mem_free(answers);

@@ -35,7 +35,7 @@ typedef struct {
     int at[COLUMN_COUNT]; // which field a column is
     size_t capacity;
     Error *e;
-} Reader;
+} SurfaceReader;
 
 // Cuts the line at its commas; gives the number of fields.
 static int cut(char *line, char **fields) {
@@ -49,7 +49,7 @@ static int cut(char *line, char **fields) {
     return count;
 }
 
-static bool read_header(Reader *r, char *line) {
+static bool read_header(SurfaceReader *r, char *line) {
     char *fields[MOST_FIELDS];
     int count = cut(line, fields);
     for (int c = 0; c < COLUMN_COUNT; c++) {
@@ -66,7 +66,7 @@ static bool read_header(Reader *r, char *line) {
     return true;
 }
 
-static bool read_number(Reader *r, char **fields, Column c, double low, double high, double *out) {
+static bool read_number(SurfaceReader *r, char **fields, Column c, double low, double high, double *out) {
     const char *text = fields[r->at[c]];
     char *end;
     errno = 0;
@@ -76,7 +76,7 @@ static bool read_number(Reader *r, char **fields, Column c, double low, double h
                        COLUMNS[c], text, low, high);
 }
 
-static bool read_whole(Reader *r, char **fields, Column c, double low, double high, int *out) {
+static bool read_whole(SurfaceReader *r, char **fields, Column c, double low, double high, int *out) {
     double x;
     if (!read_number(r, fields, c, low, high, &x)) return false;
     *out = (int)x;
@@ -84,7 +84,7 @@ static bool read_whole(Reader *r, char **fields, Column c, double low, double hi
            error_input(r->e, "%s:%d: %s is %g, must be a whole number", r->place, r->line, COLUMNS[c], x);
 }
 
-static bool read_point(Reader *r, char *line, SurfacePoint *out) {
+static bool read_point(SurfaceReader *r, char *line, SurfacePoint *out) {
     char *fields[MOST_FIELDS];
     int count = cut(line, fields), tokens, context, k, w, batch = 1;
     for (int c = 0; c < COLUMN_COUNT; c++)
@@ -111,7 +111,7 @@ static bool read_point(Reader *r, char *line, SurfacePoint *out) {
     return r->at[EXPERTS] < 0 || read_number(r, fields, EXPERTS, 0, MOST_ROWS, &out->step.experts);
 }
 
-static bool read_lines(Reader *r, char *text, Surface *out) {
+static bool read_lines(SurfaceReader *r, char *text, Surface *out) {
     bool header = false;
     for (char *line = text, *next; line; line = next) {
         if ((next = strchr(line, '\n'))) *next++ = 0;
@@ -133,7 +133,7 @@ static bool read_lines(Reader *r, char *text, Surface *out) {
 }
 
 bool surface_parse(const char *bytes, size_t n, const char *place, Surface *out, Error *e) {
-    Reader r = {.place = place, .e = e};
+    SurfaceReader r = {.place = place, .e = e};
     *out = (Surface){0};
     if (n && memchr(bytes, 0, n)) return error_input(e, "%s: has a zero byte; not a text file", place);
     char *text = mem_text(bytes, n);

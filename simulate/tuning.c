@@ -62,12 +62,6 @@ double race_least_ratio(const double *racer, const double *leader, int prompts, 
     return ratio - gsl_cdf_tdist_Qinv(level, prompts - 1) * error;
 }
 
-// 1 / look^2 sums to pi^2 / 6 over all looks there could be.
-static double share_of(const RaceRule *rule, int racers, int look) {
-    double looks = 6 / (M_PI * M_PI) / ((double)look * look);
-    return rule->level * looks / (racers > 1 ? racers - 1 : 1);
-}
-
 int race_look(const RaceRule *rule, const double *seconds, int racers, int prompts, int look, bool *out) {
     int leader = -1, left = 0;
     double best = HUGE_VAL;
@@ -76,10 +70,12 @@ int race_look(const RaceRule *rule, const double *seconds, int racers, int promp
         left += !out[i];
         if (total < best) best = total, leader = i;
     }
+    // 1 / look^2 sums to pi^2 / 6 over all looks there could be.
+    double looks = 6 / (M_PI * M_PI) / ((double)look * look);
+    double share = rule->level * looks / (left > 1 ? left - 1 : 1);
     for (int i = 0; i < racers; i++) {
         if (out[i] || i == leader) continue;
-        double least = race_least_ratio(seconds + i * prompts, seconds + leader * prompts, prompts,
-                                        share_of(rule, left, look));
+        double least = race_least_ratio(seconds + i * prompts, seconds + leader * prompts, prompts, share);
         out[i] = least > 1 - rule->margin;
     }
     return leader;
