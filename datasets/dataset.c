@@ -20,47 +20,27 @@ typedef struct Loading {
     const Frame *frame;
 } Loading;
 
-// The frame in "NAME:FRAME"; NULL if there is none.
-static const char *frame_of(const char *name) {
-    const char *colon = name ? strchr(name, ':') : NULL;
-    return colon ? colon + 1 : NULL;
-}
-
-static bool in_split(const FormatSplit *split, const char *id) {
-    char *end;
-    long n = strtol(id, &end, 10);
-    return end != id && !*end && n >= split->first && n <= split->last;
-}
-
-static bool find_split(const Format *f, const char *name, const FormatSplit **out, Error *e) {
-    for (*out = f->splits; (*out)->name; ++*out)
-        if (strcmp((*out)->name, name) == 0) return true;
-    return error_input(e, "the format %s has no split '%s'; its first is '%s'", f->name, name,
-                       f->splits->name);
-}
-
 // *out: whether the row, which is already added, belongs to the requested split.
 static bool wanted(const Loading *l, const Row *row, bool *out, Error *e) {
-    const FormatSplit *split;
     const char *name = l->request->split;
     *out = true;
     if (!name) return true;
     if (l->format->splits) {
-        if (!find_split(l->format, name, &split, e)) return false;
-        *out = in_split(split, l->d->prompts[l->d->count - 1].id);
+        const FormatSplit *split = l->format->splits;
+        while (split->name && strcmp(split->name, name) != 0) split++;
+        if (!split->name)
+            return error_input(e, "the format %s has no split '%s'; its first is '%s'", l->format->name, name,
+                               l->format->splits->name);
+        const char *id = l->d->prompts[l->d->count - 1].id;
+        char *end;
+        long n = strtol(id, &end, 10);
+        *out = end != id && !*end && n >= split->first && n <= split->last;
         return true;
     }
     const json_t *split_name = row_find(row->json, "split", 5);
     if (!json_is_string(split_name))
         return row_error(row, "split", "is missing: without it, this file has no splits to ask for", e);
     *out = strcmp(json_string_value(split_name), name) == 0;
-    return true;
-}
-
-static bool choose_format(Loading *l, const Row *row, Error *e) {
-    const char *frame = frame_of(l->request->name);
-    if (!l->format) l->format = format_of_row(row->json);
-    if (!l->frame && frame && !(l->frame = format_frame(l->format, frame, e))) return false;
     return true;
 }
 
@@ -73,7 +53,11 @@ static bool cut_as_written(const DatasetRequest *q) {
 static bool take_row(void *state, Row *row, Error *e) {
     Loading *l = state;
     bool keep;
-    if (l->d->count == 0 && !choose_format(l, row, e)) return false;
+    if (l->d->count == 0) { // the first row shows the format
+        const char *colon = l->request->name ? strchr(l->request->name, ':') : NULL; // "NAME:FRAME"
+        if (!l->format) l->format = format_of_row(row->json);
+        if (!l->frame && colon && !(l->frame = format_frame(l->format, colon + 1, e))) return false;
+    }
     row->format = l->format->name;
     row->keys = *l->format->keys ? l->format->keys : "prompt, or turns";
     if (!prompts_add(l->d, l->format, l->frame, row, e) || !wanted(l, row, &keep, e)) return false;

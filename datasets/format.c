@@ -238,14 +238,12 @@ static size_t count_keys(const json_t *row, const char *keys, size_t *all) {
     return found;
 }
 
-static bool fits(const Format *f, const json_t *row) {
-    size_t all;
-    return !f->is_text && count_keys(row, f->lacks, &all) == 0 && count_keys(row, f->keys, &all) == all;
-}
-
 const Format *format_of_row(const json_t *row) {
-    for (size_t i = 0; i < FORMATS_COUNT; i++)
-        if (fits(FORMATS[i], row)) return FORMATS[i];
+    for (size_t i = 0, all; i < FORMATS_COUNT; i++) {
+        const Format *f = FORMATS[i];
+        if (!f->is_text && count_keys(row, f->lacks, &all) == 0 && count_keys(row, f->keys, &all) == all)
+            return f;
+    }
     return FORMATS[FORMATS_COUNT - 1];
 }
 
@@ -262,20 +260,15 @@ bool row_missing(const Row *row, const char *field, Error *e) {
     return row_error(row, field, what, e);
 }
 
-// NULL for a key that is longer than any of ours.
-static const json_t *get_member(const json_t *row, const char *key, size_t n) {
-    char name[256];
-    if (n >= sizeof name) return NULL;
-    memcpy(name, key, n);
-    name[n] = 0;
-    return json_object_get(row, name);
-}
-
 const json_t *row_find(const json_t *row, const char *path, size_t n) {
     for (size_t at = 0; row && at < n;) {
         const char *slash = memchr(path + at, '/', n - at);
         size_t length = slash ? (size_t)(slash - path) - at : n - at;
-        row = get_member(row, path + at, length);
+        char name[256];
+        if (length >= sizeof name) return NULL; // longer than any key of ours
+        memcpy(name, path + at, length);
+        name[length] = 0;
+        row = json_object_get(row, name);
         at += length + 1;
     }
     return json_is_null(row) ? NULL : row;

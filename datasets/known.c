@@ -50,15 +50,6 @@ static KnownText next_field(const char **at, const char *end) {
     return t;
 }
 
-static void read_line(const char *at, const char *end, KnownFile *out) {
-    KnownText *const fields[] = {&out->name,  &out->split,  &out->format,  &out->file, &out->rows,
-                                 &out->bytes, &out->sha256, &out->licence, &out->url,  &out->about};
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) *fields[i] = next_field(&at, end);
-    const Embedded *own = find_embedded(out->file.at, out->file.n);
-    out->content = own ? own->data : NULL;
-    out->content_size = own ? (size_t)(own->end - own->data) : 0;
-}
-
 bool known_at(size_t i, KnownFile *out) {
     const char *at = embedded_sources, *end = at + strlen(at); // a NUL ends it
     for (i++; i > 0 && at < end; i--) {                        // the first line names the columns
@@ -66,7 +57,12 @@ bool known_at(size_t i, KnownFile *out) {
         at = line ? line + 1 : end;
     }
     if (at == end) return false;
-    read_line(at, end, out);
+    KnownText *const fields[] = {&out->name,  &out->split,  &out->format,  &out->file, &out->rows,
+                                 &out->bytes, &out->sha256, &out->licence, &out->url,  &out->about};
+    for (size_t k = 0; k < sizeof fields / sizeof *fields; k++) *fields[k] = next_field(&at, end);
+    const Embedded *own = find_embedded(out->file.at, out->file.n);
+    out->content = own ? own->data : NULL;
+    out->content_size = own ? (size_t)(own->end - own->data) : 0;
     return true;
 }
 
@@ -119,20 +115,14 @@ static bool is_packed(const KnownFile *file) {
     return file->file.n > 3 && memcmp(file->file.at + file->file.n - 3, ".gz", 3) == 0;
 }
 
-// The file's name without ".jsonl" or the like.
-static size_t stem_of(const KnownFile *file) {
-    size_t n = file->file.n, dot = n;
-    while (n && file->file.at[n - 1] != '/')
-        if (file->file.at[--n] == '.') dot = n;
-    return dot;
-}
-
 char *known_path(const KnownFile *file, const char *folder) {
     static const char *const HUB[] = {PARQUET, "-00000-of-00001" PARQUET};
     char *path = path_in(file, folder, file->file.n, "");
     if (!path && is_packed(file)) path = path_in(file, folder, file->file.n - strlen(".gz"), "");
-    for (size_t i = 0; !path && i < sizeof HUB / sizeof *HUB; i++)
-        path = path_in(file, folder, stem_of(file), HUB[i]);
+    size_t n = file->file.n, stem = n; // without ".jsonl" or the like
+    while (n && file->file.at[n - 1] != '/')
+        if (file->file.at[--n] == '.') stem = n;
+    for (size_t i = 0; !path && i < sizeof HUB / sizeof *HUB; i++) path = path_in(file, folder, stem, HUB[i]);
     return path;
 }
 

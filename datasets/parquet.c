@@ -35,7 +35,7 @@ static const ParquetElement *element(const Parquet *p, size_t i) {
     return (const ParquetElement *)p->footer.elements.items + i;
 }
 
-static void check(const Parquet *p) {
+static void parquet_check(const Parquet *p) {
     assert(p->source.left <= p->source.most && p->source.kept_count <= p->source.kept_capacity);
     for (size_t i = 0; i < p->column_count; i++) {
         const ParquetColumn *c = &p->columns[i];
@@ -44,11 +44,6 @@ static void check(const Parquet *p) {
 }
 
 // --- the schema ------------------------------------------------------------------------------------------
-
-static void add_column(Parquet *p, const ParquetElement *e, const Node *n) {
-    p->columns[p->column_count++] =
-        (ParquetColumn){.type = e, .definition = n->definition, .repetition = n->repetition};
-}
 
 // Places the node at *i and those below it, of which there are as many as its `children` states.
 static bool place(Parquet *p, size_t *i, int definition, int repetition, int depth) {
@@ -60,7 +55,8 @@ static bool place(Parquet *p, size_t *i, int definition, int repetition, int dep
     *n = (Node){.definition = definition, .repetition = repetition, .leaf = p->column_count};
     if (e->children <= 0) {
         if (e->type < 0 || depth == 0) return false;
-        add_column(p, e, n);
+        p->columns[p->column_count++] =
+            (ParquetColumn){.type = e, .definition = definition, .repetition = repetition};
     }
     for (int64_t k = 0; k < e->children; k++)
         if (!place(p, i, definition, repetition, depth + 1)) return false;
@@ -86,11 +82,6 @@ static bool misplaced(const Parquet *p, const ParquetColumn *c, Error *e) {
                        p->source.file, p->row, PARQUET_NAME(c->type->name));
 }
 
-// NULL: invalid UTF-8, or a NUL, which no text of a dataset may have.
-static json_t *text_value(ParquetBytes b) {
-    return b.n && memchr(b.at, 0, b.n) ? NULL : json_stringn((const char *)b.at, b.n);
-}
-
 static json_t *leaf_value(const Parquet *p, ParquetColumn *c, Error *e) {
     const ParquetValue *v = &c->values[c->value++];
     switch (parquet_is_read(c) ? c->type->type : PARQUET_INT96) {
@@ -102,7 +93,8 @@ static json_t *leaf_value(const Parquet *p, ParquetColumn *c, Error *e) {
     case PARQUET_DOUBLE: return json_number(v->real);
     case PARQUET_INT96: return json_null();
     }
-    json_t *text = text_value(v->text);
+    bool has_nul = v->text.n && memchr(v->text.at, 0, v->text.n);
+    json_t *text = has_nul ? NULL : json_stringn((const char *)v->text.at, v->text.n); // NULL: invalid UTF-8
     if (text || c->type->converted != PARQUET_UTF8)
         return text ? text : json_null(); // bytes, such as a picture
     error_input(
@@ -213,7 +205,7 @@ static bool build_row(Parquet *p, TakeRow *take_row, void *state, Error *e) {
 
 // Empties the columns and frees the pages that hold the group's texts.
 static void end_group(Parquet *p) {
-    check(p);
+    parquet_check(p);
     for (size_t i = 0; i < p->column_count; i++) {
         ParquetColumn *c = &p->columns[i];
         c->entries = c->value_count = c->dictionary_count = c->entry = c->value = 0;

@@ -96,21 +96,19 @@ static bool next_run(Runs *r) {
     return true;
 }
 
-static bool next_packed(Runs *r, uint32_t *out) {
+static bool next_number(Runs *r, uint32_t *out) {
+    while (r->left == 0)
+        if (!next_run(r)) return false;
+    r->left--;
+    if (!r->packed) {
+        *out = r->number;
+        return true;
+    }
     size_t first = r->bit / 8, bits = r->bit % 8 + (size_t)r->width, bytes = (bits + 7) / 8;
     if (first + bytes > r->groups.n) return false;
     uint64_t mask = ((uint64_t)1 << r->width) - 1;
     *out = (uint32_t)(little_endian(r->groups.at + first, bytes) >> r->bit % 8 & mask);
     r->bit += (size_t)r->width;
-    return true;
-}
-
-static bool next_number(Runs *r, uint32_t *out) {
-    while (r->left == 0)
-        if (!next_run(r)) return false;
-    r->left--;
-    if (r->packed) return next_packed(r, out);
-    *out = r->number;
     return true;
 }
 
@@ -290,14 +288,6 @@ static bool read_page(ParquetSource *s, ParquetColumn *c, const ParquetPage *pag
     return is_data ? read_data(s, c, page, in, e) : read_dictionary(s, c, page, in, e);
 }
 
-// The chunk's bytes. Its pages follow each other, the dictionary first.
-static bool find_chunk(const ParquetSource *s, const ParquetChunk *chunk, ParquetBytes *out) {
-    int64_t from = chunk->dictionary > 0 && chunk->dictionary < chunk->data ? chunk->dictionary : chunk->data;
-    if (from < 4 || chunk->size < 0 || chunk->values < 0 || (uint64_t)from > s->size) return false;
-    *out = (ParquetBytes){s->bytes + from, (size_t)chunk->size};
-    return out->n <= s->size - (size_t)from;
-}
-
 bool parquet_chunk(ParquetSource *s, ParquetColumn *c, const ParquetChunk *chunk, Error *e) {
     ParquetBytes in, page_bytes;
     ParquetPage page;
@@ -307,7 +297,12 @@ bool parquet_chunk(ParquetSource *s, ParquetColumn *c, const ParquetChunk *chunk
         return error_input(e, "'%s', column '%.*s': is in another file, which " REWRITE, s->file,
                            PARQUET_NAME(c->type->name));
     if (chunk->values == 0) return true;
-    if (!find_chunk(s, chunk, &in)) return damaged(s, "the column ends beyond the file", e);
+    // The chunk's pages follow each other, the dictionary first.
+    int64_t from = chunk->dictionary > 0 && chunk->dictionary < chunk->data ? chunk->dictionary : chunk->data;
+    if (from < 4 || chunk->size < 0 || chunk->values < 0 || (uint64_t)from > s->size ||
+        (size_t)chunk->size > s->size - (size_t)from)
+        return damaged(s, "the column ends beyond the file", e);
+    in = (ParquetBytes){s->bytes + from, (size_t)chunk->size};
     while (c->entries < (size_t)chunk->values) {
         s->page = (size_t)(in.at - s->bytes);
         if (!parquet_page(&page, &in) || page.packed < 0 || !cut(&in, (size_t)page.packed, &page_bytes))

@@ -39,10 +39,6 @@ static bool has_vowel(const char *s, size_t n) {
     return false;
 }
 
-static bool ends_in_double(const char *s, size_t n) {
-    return n >= 2 && s[n - 1] == s[n - 2] && is_consonant(s, n - 1);
-}
-
 // Consonant, vowel, consonant, the last not w, x or y; NLTK: or two letters, a vowel and a consonant.
 static bool ends_in_cvc(const char *s, size_t n) {
     if (n == 2) return !is_consonant(s, 0) && is_consonant(s, 1);
@@ -90,7 +86,7 @@ static void step_1a(Word *w) {
 // After -ed or -ing was cut: puts back an e, or drops a double letter.
 static void restore(Word *w) {
     if (ends(w, "at") || ends(w, "bl") || ends(w, "iz")) replace(w, 0, "e");
-    else if (ends_in_double(w->at, w->n)) {
+    else if (w->n >= 2 && w->at[w->n - 1] == w->at[w->n - 2] && is_consonant(w->at, w->n - 1)) {
         if (!strchr("lsz", w->at[w->n - 1])) w->n--;
     } else if (measure(w->at, w->n) == 1 && ends_in_cvc(w->at, w->n)) replace(w, 0, "e");
 }

@@ -43,7 +43,7 @@ static char *take(Text *text) {
 }
 
 // Every prompt in the list satisfies this.
-static void check(const Dataset *d) {
+static void prompts_check(const Dataset *d) {
     assert(d->count <= d->capacity);
     for (size_t i = 0; i < d->count; i++) {
         const DatasetPrompt *p = &d->prompts[i];
@@ -161,15 +161,6 @@ static char *task_of(const Format *f, const Row *row, Text *text, Error *e) {
     return both;
 }
 
-// The three in one block, which is the set's.
-static void put_names(DatasetPrompt *p, const char *set, const char *id, const char *task) {
-    size_t a = strlen(set) + 1, b = strlen(id) + 1, c = strlen(task) + 1;
-    p->set = mem_new(a + b + c, 1);
-    p->id = memcpy(p->set + a, id, b);
-    p->task = memcpy(p->set + a + b, task, c);
-    memcpy(p->set, set, a);
-}
-
 static bool add_names(DatasetPrompt *p, const char *set, const Format *f, const Row *row, Text *text,
                       Error *e) {
     text_printf(text, "%zu", row->number);
@@ -177,7 +168,13 @@ static bool add_names(DatasetPrompt *p, const char *set, const Format *f, const 
     p->row = row->number;
     char *id = field_or(f->id, number, row, text, e), *task = id ? task_of(f, row, text, e) : NULL;
     bool ok = task && (*id || row_error(row, f->id, "is empty: give each row its own", e));
-    if (ok) put_names(p, set, id, task);
+    if (ok) { // the three in one block, which is the set's
+        size_t a = strlen(set) + 1, b = strlen(id) + 1, c = strlen(task) + 1;
+        p->set = mem_new(a + b + c, 1);
+        p->id = memcpy(p->set + a, id, b);
+        p->task = memcpy(p->set + a + b, task, c);
+        memcpy(p->set, set, a);
+    }
     mem_free(number);
     mem_free(id);
     mem_free(task);
@@ -236,7 +233,7 @@ void prompts_cut_turns(Dataset *d, int turns) {
             else mem_free(p->references[k].text);
         p->reference_count = kept;
     }
-    check(d);
+    prompts_check(d);
 }
 
 void prompts_move(Dataset *to, Dataset *from) {
@@ -244,7 +241,7 @@ void prompts_move(Dataset *to, Dataset *from) {
     if (from->count) memcpy(to->prompts + to->count, from->prompts, from->count * sizeof *to->prompts);
     to->count += from->count;
     from->count = 0;
-    check(to);
+    prompts_check(to);
 }
 
 // --- order -----------------------------------------------------------------------------------------------
@@ -320,7 +317,7 @@ bool prompts_order(Dataset *d, const DatasetRequest *request, bool by_set, Error
     if (request->order == ORDER_SHUFFLED || request->order == ORDER_FIRST_SHUFFLED) shuffle(d, request->seed);
     bool ok = request->order != ORDER_BY_TASK || d->count == 0 ||
               by_task(d, (size_t)request->consecutive, by_set, e);
-    check(d);
+    prompts_check(d);
     return ok;
 }
 
@@ -374,7 +371,7 @@ static bool hash_prompts(const Dataset *d, bool sets, char out[SHA256_TEXT], Err
 }
 
 bool prompts_hash(Dataset *d, bool own_file, Error *e) {
-    check(d);
+    prompts_check(d);
     return hash_prompts(d, true, d->named_sha256, e) && hash_prompts(d, !own_file, d->sha256, e);
 }
 

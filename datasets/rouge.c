@@ -83,12 +83,6 @@ static void words_open(Words *w, const char *reference, const char *candidate) {
     mem_free(sorted);
 }
 
-static void words_close(Words *w) {
-    mem_free(w->text);
-    mem_free(w->words);
-    mem_free(w->ids);
-}
-
 static RougeScore score(size_t common, size_t reference, size_t candidate) {
     RougeScore s = {candidate ? (double)common / (double)candidate : 0,
                     reference ? (double)common / (double)reference : 0, 0};
@@ -145,7 +139,9 @@ Rouge rouge_score(const char *reference, const char *candidate) {
     uint64_t *scratch = mem_new(w.count + 1, sizeof *scratch);
     Rouge r = {score_grams(&w, 1, scratch), score_grams(&w, 2, scratch), score_longest(&w, scratch)};
     mem_free(scratch);
-    words_close(&w);
+    mem_free(w.text);
+    mem_free(w.words);
+    mem_free(w.ids);
     return r;
 }
 

@@ -160,7 +160,7 @@ static bool each_item(const char *bytes, size_t n, const char *file, TakeRow *ta
 
 enum { MOST_COLUMNS = 4096 };
 
-typedef struct Table {
+typedef struct SeparatedTable {
     const char *at, *end;
     const char *file;
     char separator;
@@ -168,18 +168,18 @@ typedef struct Table {
     char **names; // (count)
     size_t count, capacity;
     Text field;
-} Table;
+} SeparatedTable;
 
-static bool table_error(const Table *t, size_t line, const char *what, Error *e) {
+static bool table_error(const SeparatedTable *t, size_t line, const char *what, Error *e) {
     return error_input(e, "'%s', line %zu: %s", t->file, line, what);
 }
 
-static bool ends_field(const Table *t, const char *at) {
+static bool ends_field(const SeparatedTable *t, const char *at) {
     return at == t->end || *at == t->separator || *at == '\n' ||
            (*at == '\r' && (at + 1 == t->end || at[1] == '\n'));
 }
 
-static bool quoted_field(Table *t, Error *e) {
+static bool quoted_field(SeparatedTable *t, Error *e) {
     size_t line = t->line;
     for (t->at++;; t->at++) {
         const char *quote = memchr(t->at, '"', (size_t)(t->end - t->at));
@@ -195,7 +195,7 @@ static bool quoted_field(Table *t, Error *e) {
 }
 
 // Reads a field into t->field. *more: another one follows in the record.
-static bool next_field(Table *t, bool *more, Error *e) {
+static bool next_field(SeparatedTable *t, bool *more, Error *e) {
     text_clear(&t->field);
     const char *from = t->at;
     if (t->at < t->end && *t->at == '"') {
@@ -210,7 +210,7 @@ static bool next_field(Table *t, bool *more, Error *e) {
     return true;
 }
 
-static bool add_name(Table *t, Error *e) {
+static bool add_name(SeparatedTable *t, Error *e) {
     const char *name = text_get(&t->field);
     if (t->count == MOST_COLUMNS) return table_error(t, 1, "names more than 4096 columns", e);
     for (size_t i = 0; *name && i < t->count; i++)
@@ -221,7 +221,7 @@ static bool add_name(Table *t, Error *e) {
     return true;
 }
 
-static bool put_field(const Table *t, size_t i, json_t *row, size_t line, Error *e) {
+static bool put_field(const SeparatedTable *t, size_t i, json_t *row, size_t line, Error *e) {
     const char *text = text_get(&t->field);
     if (i >= t->count || !t->names[i][0] || t->field.length == 0) return true;
     json_t *value = memchr(text, 0, t->field.length) ? NULL : json_stringn(text, t->field.length);
@@ -229,7 +229,7 @@ static bool put_field(const Table *t, size_t i, json_t *row, size_t line, Error 
            table_error(t, line, "is not text in UTF-8: convert it, as with iconv", e);
 }
 
-static bool take_record(Table *t, TakeRow *take, void *state, Error *e) {
+static bool take_record(SeparatedTable *t, TakeRow *take, void *state, Error *e) {
     Row row = {.file = t->file, .unit = "line", .number = t->line};
     json_t *json = json_object();
     size_t n = 0;
@@ -248,7 +248,7 @@ static bool take_record(Table *t, TakeRow *take, void *state, Error *e) {
 
 static bool each_record(const char *bytes, size_t n, const char *file, char separator, TakeRow *take,
                         void *state, Error *e) {
-    Table t = {.at = bytes, .end = bytes + n, .file = file, .separator = separator, .line = 1};
+    SeparatedTable t = {.at = bytes, .end = bytes + n, .file = file, .separator = separator, .line = 1};
     bool ok = true;
     for (bool more = true; ok && more;) ok = next_field(&t, &more, e) && add_name(&t, e);
     while (ok && t.at < t.end) ok = take_record(&t, take, state, e);
