@@ -54,23 +54,32 @@ static bool ceilings_none(int ordinal, const BackendOptions *o, Ceilings *out, E
 }
 
 static const Device DEVICES[] = {
-    {"cpu", &cpu_backend, true, true, false, open_cpu, ceilings_cpu, NULL, NULL, NULL, NULL},
-    {"cuda", &cuda_backend, true, false, true, cuda_open_on, cuda_ceilings, cuda_gauge, cuda_copy_rate,
-     cuda_usable, cuda_fits},
-    {"null", &null_backend, false, false, false, open_null, ceilings_none, NULL, NULL, NULL, NULL},
+    {.name = "cpu",
+     .backend = &cpu_backend,
+     .weights = true,
+     .host = true,
+     .open = open_cpu,
+     .ceilings = ceilings_cpu},
+    {.name = "cuda",
+     .backend = &cuda_backend,
+     .weights = true,
+     .numbered = true,
+     .open = cuda_open_on,
+     .ceilings = cuda_ceilings,
+     .gauge = cuda_gauge,
+     .copy_rate = cuda_copy_rate,
+     .usable = cuda_usable,
+     .fits = cuda_fits},
+    {.name = "null", .backend = &null_backend, .open = open_null, .ceilings = ceilings_none},
 };
-
-static bool is_named(const Device *d, const char *text, size_t n) {
-    return strlen(d->name) == n && strncmp(d->name, text, n) == 0;
-}
 
 // "name:n", n of at most three digits, or "name", which is the first. Returns the rest of the text; NULL:
 // it's neither, or there are too many.
 static const char *read_card(const Device *d, const char *text, CudaCards *cards) {
     size_t n = strcspn(text, ":,+"), digits = text[n] == ':' ? strspn(text + n + 1, "0123456789") : 0;
     bool numbered = text[n] == ':';
-    if (!is_named(d, text, n) || (numbered && (!d->numbered || !digits || digits > 3)) ||
-        cards->count == CUDA_CARDS_MAX)
+    if (strlen(d->name) != n || strncmp(d->name, text, n) != 0 ||
+        (numbered && (!d->numbered || !digits || digits > 3)) || cards->count == CUDA_CARDS_MAX)
         return NULL;
     cards->ordinal[cards->count++] = numbered ? (int)strtol(text + n + 1, NULL, 10) : 0;
     return text + n + (numbered ? 1 + digits : 0);
@@ -148,18 +157,15 @@ static int context_of(const Shape *s, const BackendOptions *o) {
     return o->context > 0 && o->context < s->context ? o->context : s->context;
 }
 
-// Bytes of keys and values of one position, all layers.
-static size_t position_bytes(const Shape *s, Compute compute) {
-    return 2 * (size_t)s->layers * (size_t)shape_kv_width(s) * dtype_size(compute_dtype(compute));
-}
-
 static EngineMemory estimate(const Model *m, const BackendOptions *o) {
     const Shape *s = &m->shape;
     Cache cache;
     int context = context_of(s, o);
     int nodes = o->max_nodes > 0 && o->max_nodes < TREE_MAX_NODES ? o->max_nodes : TREE_MAX_NODES;
     cache_init(&cache, context, s->window, o->slack > 0 ? o->slack : CACHE_SLACK);
-    size_t row = position_bytes(s, o->compute), angles = (size_t)context * (size_t)s->rope.pairs * 2;
+    // Bytes of keys and values of one position, all layers.
+    size_t row = 2 * (size_t)s->layers * (size_t)shape_kv_width(s) * dtype_size(compute_dtype(o->compute));
+    size_t angles = (size_t)context * (size_t)s->rope.pairs * 2;
     size_t panel = 256 * (size_t)(3 * s->width + 2 * s->mlp_width + 2 * shape_q_width(s));
     size_t scores = o->plain ? 256 * (size_t)s->heads * (size_t)context : 0;
     size_t weights = model_bytes(m), sequences = o->sequences > 1 ? (size_t)o->sequences : 1;
@@ -227,20 +233,19 @@ static bool check_memory(const Model *m, const BackendOptions *o, bool held, Eng
     return lacks_memory(need, mend, e);
 }
 
-// A piece without a row in the embedding is of another model. Added tokens may stand beyond (CodeLlama 34B
-// has four of them): a prompt that holds one is refused when it comes.
-static bool check_vocabulary(const Engine *engine, const char *path, Error *e) {
-    int pieces = tokenizer_base_size(engine->tokenizer), rows = engine->model.shape.vocab;
-    return pieces <= rows || error_input(e,
-                                         "'%s' has pieces up to id %d, the model a vocabulary of %d: one of "
-                                         "them is of another model",
-                                         path, pieces - 1, rows);
-}
-
 static bool open_tokenizer(Engine *engine, const char *dir, Error *e) {
     char *path = tokenizer_file(dir);
-    if (path) engine->tokenizer = tokenizer_open(dir, e);
-    bool ok = !path || (engine->tokenizer && check_vocabulary(engine, path, e));
+    if (!path) return true;
+    engine->tokenizer = tokenizer_open(dir, e);
+    bool ok = engine->tokenizer;
+    int pieces = ok ? tokenizer_base_size(engine->tokenizer) : 0, rows = engine->model.shape.vocab;
+    // A piece without a row in the embedding is of another model. Added tokens may be beyond (CodeLlama 34B
+    // has four of them): a prompt that holds one is refused when it comes.
+    if (pieces > rows)
+        ok = error_input(e,
+                         "'%s' has pieces up to id %d, the model a vocabulary of %d: "
+                         "one of them is of another model",
+                         path, pieces - 1, rows);
     mem_free(path);
     return ok;
 }
@@ -314,21 +319,18 @@ bool engine_check(const EngineOptions *o, Error *e) {
     return choose_device(&w, o, e);
 }
 
-// A context that nobody asked for need not be the model's own: where a device has no room for that, half of
-// what fits is taken, since other models and other programs need room, too.
-static void cut_context(Opening *w, const Model *m) {
-    int fits =
-        w->device->fits && m->layers && !w->backend.context ? w->device->fits(m, &w->cards, &w->backend) : 0;
-    if (fits < 2 || fits >= m->shape.context) return; // all of it, or what opening will refuse
-    w->fits = fits;
-    w->backend.context = fits / 2;
-}
-
 static bool choose_rest(Opening *w, Model *m, const EngineOptions *o, Error *e) {
     w->backend.compute = compute_choose(o->compute, m->dtype);
     if (o->no_window) m->shape.window = m->shape.local_window = 0;
     if (o->real_vocab && o->real_vocab < m->shape.real_vocab) m->shape.real_vocab = o->real_vocab;
-    cut_context(w, m);
+    // A context that nobody asked for need not be the model's own: where a device has no room for that, half
+    // of what fits is taken, since other models and other programs need room, too.
+    bool free_choice = w->device->fits && m->layers && !w->backend.context;
+    int fits = free_choice ? w->device->fits(m, &w->cards, &w->backend) : 0;
+    if (fits > 1 && fits < m->shape.context) { // else all of it, or what opening will refuse
+        w->fits = fits;
+        w->backend.context = fits / 2;
+    }
     rope_fit(&m->shape.rope, context_of(&m->shape, &w->backend));
     if (!w->device->host) return true;
     w->need = estimate(m, &w->backend);
@@ -433,19 +435,14 @@ static bool rehearse_session(Session *s, const char *name, const Model *m, const
     return true;
 }
 
-static bool are_usable(const Opening *w, Error *e) {
-    for (int i = 0; w->device->usable && i < w->cards.count; i++)
-        if (!w->device->usable(w->cards.ordinal[i], e)) return false;
-    return true;
-}
-
 bool engine_rehearse(Engine *engine, const char *name, const Model *m, const EngineOptions *o,
                      EngineMemory *memory, Error *e) {
     Opening w;
     *engine = (Engine){0};
-    if (!choose_device(&w, o, e) || !are_usable(&w, e) ||
-        (w.device->backend == &cpu_backend && !cpu_isa(o->isa, e)))
-        return false;
+    if (!choose_device(&w, o, e)) return false;
+    for (int i = 0; w.device->usable && i < w.cards.count; i++)
+        if (!w.device->usable(w.cards.ordinal[i], e)) return false;
+    if (w.device->backend == &cpu_backend && !cpu_isa(o->isa, e)) return false;
     engine->model = *m;
     bool ok = choose_rest(&w, &engine->model, o, e);
     if (memory) *memory = w.need;
@@ -475,9 +472,6 @@ void engine_close(Engine *engine) {
     *engine = (Engine){0};
 }
 
-// An id that only one of them has a piece for is padding of the other.
-static bool same_piece(const char *a, const char *b) { return !a || !b || strcmp(a, b) == 0; }
-
 bool engine_same_vocabulary(const Engine *target, const Engine *draft, Error *e) {
     int rows = target->model.shape.vocab, own = draft->model.shape.vocab;
     bool readable = target->tokenizer && draft->tokenizer;
@@ -488,7 +482,8 @@ bool engine_same_vocabulary(const Engine *target, const Engine *draft, Error *e)
                            own, rows);
     for (int id = 0; readable && id < rows && id < own; id++) {
         const char *a = tokenizer_piece(target->tokenizer, id), *b = tokenizer_piece(draft->tokenizer, id);
-        if (!same_piece(a, b))
+        // An id that only one of them has a piece for is padding of the other.
+        if (a && b && strcmp(a, b) != 0)
             return error_input(e,
                                "token %d is '%s' for the target, '%s' for the draft model: they must share a "
                                "vocabulary",

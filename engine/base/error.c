@@ -7,8 +7,6 @@
 #include <string.h>
 #include <utf8proc.h>
 
-static bool is_control(utf8proc_int32_t c) { return c < 0x20 || (c >= 0x7f && c < 0xa0); }
-
 // `cut`: the buffer ended before the message did, perhaps within its last character.
 static void make_one_line(char *s, bool cut) {
     while (*s) {
@@ -16,7 +14,7 @@ static void make_one_line(char *s, bool cut) {
         utf8proc_ssize_t n = utf8proc_iterate((const utf8proc_uint8_t *)s, -1, &c);
         if (n < 1 && cut && (unsigned char)*s >= 0xc0 && strlen(s) < 4) *s = 0;
         if (*s == 0) return;
-        if (n < 1 || is_control(c)) memset(s, '?', n < 1 ? 1 : (size_t)n);
+        if (n < 1 || c < 0x20 || (c >= 0x7f && c < 0xa0)) memset(s, '?', n < 1 ? 1 : (size_t)n);
         s += n < 1 ? 1 : n;
     }
 }
@@ -80,11 +78,6 @@ int error_exit_code(const Error *e) {
 
 enum { LONGEST = 64 };
 
-static int least(int a, int b, int c) {
-    int m = a < b ? a : b;
-    return m < c ? m : c;
-}
-
 // The classic table of edit distances, row by row; three rows are enough for swaps of neighbours.
 int suggest_distance(const char *a, const char *b) {
     size_t n = strlen(a), m = strlen(b);
@@ -96,18 +89,14 @@ int suggest_distance(const char *a, const char *b) {
         const int *last = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
         now[0] = (int)i;
         for (size_t j = 1; j <= m; j++) {
-            now[j] = least(last[j] + 1, now[j - 1] + 1, last[j - 1] + (a[i - 1] != b[j - 1]));
+            now[j] = last[j - 1] + (a[i - 1] != b[j - 1]);
+            if (last[j] + 1 < now[j]) now[j] = last[j] + 1;
+            if (now[j - 1] + 1 < now[j]) now[j] = now[j - 1] + 1;
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && before[j - 2] + 1 < now[j])
                 now[j] = before[j - 2] + 1;
         }
     }
     return rows[n % 3][m];
-}
-
-static int common_prefix(const char *a, const char *b) {
-    int n = 0;
-    while (a[n] && a[n] == b[n]) n++;
-    return n;
 }
 
 // People type beginnings: letters in common there count half an edit each, and a word that begins a name is
@@ -119,7 +108,8 @@ const char *suggest(const char *word, const void *table, size_t count,
     const char *found = NULL;
     for (size_t i = 0; i < count; i++) {
         const char *name = name_at(table, i);
-        int common = common_prefix(word, name), d = suggest_distance(word, name);
+        int common = 0, d = suggest_distance(word, name);
+        while (word[common] && word[common] == name[common]) common++;
         if (length > 2 && common == length) d = 0;
         if (d <= allowed && 2 * d - common < best) {
             best = 2 * d - common;

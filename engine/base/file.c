@@ -171,8 +171,6 @@ static bool link_as(FilePart *p, const char *name) {
     return linkat(AT_FDCWD, self, AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0;
 }
 
-static bool lacks_nameless(int why) { return why == EOPNOTSUPP || why == EISDIR || why == EINVAL; }
-
 bool file_part_open(FilePart *p, const char *path, Error *e) {
     char *directory = file_directory(path);
     *p = (FilePart){.fd = -1};
@@ -180,7 +178,8 @@ bool file_part_open(FilePart *p, const char *path, Error *e) {
     if (nameless) p->fd = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
     int why = errno;
     bool ok = p->fd >= 0;
-    if (!ok && (!nameless || lacks_nameless(why))) {
+    bool lacks_nameless = !nameless || why == EOPNOTSUPP || why == EISDIR || why == EINVAL;
+    if (!ok && lacks_nameless) {
         ok = take_name(p, path, create);
         why = errno;
     }

@@ -35,11 +35,11 @@ typedef struct {
     const unsigned char *at, *end;
     const char *place;
     Error *e;
-} Reader;
+} GgufReader;
 
-static size_t left(const Reader *r) { return (size_t)(r->end - r->at); }
+static size_t left(const GgufReader *r) { return (size_t)(r->end - r->at); }
 
-static bool cut_short(const Reader *r) {
+static bool cut_short(const GgufReader *r) {
     return error_input(r->e, "'%s' ends within its header: the file is cut short; fetch it again", r->place);
 }
 
@@ -49,14 +49,14 @@ static uint64_t little_endian(const unsigned char *at, size_t bytes) {
     return x;
 }
 
-static bool read_number(Reader *r, size_t bytes, uint64_t *out) {
+static bool read_number(GgufReader *r, size_t bytes, uint64_t *out) {
     if (left(r) < bytes) return cut_short(r);
     *out = little_endian(r->at, bytes);
     r->at += bytes;
     return true;
 }
 
-static bool read_text(Reader *r, const unsigned char **text, size_t *n) {
+static bool read_text(GgufReader *r, const unsigned char **text, size_t *n) {
     uint64_t length = 0;
     if (!read_number(r, 8, &length)) return false;
     if (length > left(r))
@@ -69,7 +69,7 @@ static bool read_text(Reader *r, const unsigned char **text, size_t *n) {
 }
 
 // Copies a key or a tensor's name: printable ASCII.
-static bool read_name(Reader *r, char *out, size_t room, const char *kind) {
+static bool read_name(GgufReader *r, char *out, size_t room, const char *kind) {
     const unsigned char *text = NULL;
     size_t n = 0;
     if (!read_text(r, &text, &n)) return false;
@@ -85,27 +85,22 @@ static bool read_name(Reader *r, char *out, size_t room, const char *kind) {
 
 // --- values
 
-static bool skip_texts(Reader *r, size_t count) {
-    const unsigned char *text = NULL;
-    size_t n = 0;
-    for (size_t i = 0; i < count; i++)
-        if (!read_text(r, &text, &n)) return false;
-    return true;
-}
-
-static bool read_elements(Reader *r, GgufValue *v) {
+static bool read_elements(GgufReader *r, GgufValue *v) {
     size_t bytes = ELEMENT_BYTES[v->type], all = 0;
     v->at = r->at;
     if (v->type == GGUF_TEXT) {
         if (v->count > left(r) / 8) return cut_short(r);
-        if (!skip_texts(r, v->count)) return false;
+        const unsigned char *text = NULL;
+        size_t n = 0;
+        for (size_t i = 0; i < v->count; i++)
+            if (!read_text(r, &text, &n)) return false;
     } else if (!size_mul(v->count, bytes, &all) || all > left(r)) return cut_short(r);
     r->at += all;
     v->end = r->at;
     return true;
 }
 
-static bool read_type(Reader *r, const char *key, GgufType *out) {
+static bool read_type(GgufReader *r, const char *key, GgufType *out) {
     uint64_t type = 0;
     if (!read_number(r, 4, &type)) return false;
     if (type >= GGUF_TYPES)
@@ -115,7 +110,7 @@ static bool read_type(Reader *r, const char *key, GgufType *out) {
     return true;
 }
 
-static bool read_value(Reader *r, GgufValue *v) {
+static bool read_value(GgufReader *r, GgufValue *v) {
     uint64_t count = 1;
     if (!read_name(r, v->key, sizeof v->key, "a key") || !read_type(r, v->key, &v->type)) return false;
     v->list = v->type == GGUF_LIST;
@@ -131,7 +126,7 @@ static int by_key(const void *a, const void *b) {
     return strcmp(((const GgufValue *)a)->key, ((const GgufValue *)b)->key);
 }
 
-static bool read_values(Reader *r, Gguf *g, size_t count) {
+static bool read_values(GgufReader *r, Gguf *g, size_t count) {
     g->values = mem_new(count, sizeof *g->values);
     for (; g->value_count < count; g->value_count++)
         if (!read_value(r, &g->values[g->value_count])) return false;
@@ -144,7 +139,7 @@ static bool read_values(Reader *r, Gguf *g, size_t count) {
 
 // --- tensors
 
-static bool read_format(const Reader *r, GgufTensor *t, uint64_t id) {
+static bool read_format(const GgufReader *r, GgufTensor *t, uint64_t id) {
     for (size_t i = 0; i < sizeof FORMATS / sizeof *FORMATS; i++)
         if ((uint64_t)FORMATS[i].id == id) t->format = &FORMATS[i];
     if (t->format && t->format->numbers) return true;
@@ -155,7 +150,7 @@ static bool read_format(const Reader *r, GgufTensor *t, uint64_t id) {
         t->name, r->place, t->format ? t->format->name : "unknown to us", (unsigned long long)id);
 }
 
-static bool read_dims(Reader *r, GgufTensor *t) {
+static bool read_dims(GgufReader *r, GgufTensor *t) {
     uint64_t rank = 0;
     if (!read_number(r, 4, &rank)) return false;
     if (rank < 1 || rank > GGUF_MAX_RANK)
@@ -175,7 +170,7 @@ static bool read_dims(Reader *r, GgufTensor *t) {
 }
 
 // The bytes of all blocks: each row is whole blocks.
-static bool count_bytes(const Reader *r, const GgufTensor *t, size_t *out) {
+static bool count_bytes(const GgufReader *r, const GgufTensor *t, size_t *out) {
     size_t blocks = (size_t)t->dims[0] / (size_t)t->format->numbers;
     if (t->dims[0] % t->format->numbers)
         return error_input(r->e, "tensor '%s' in '%s' has rows of %lld numbers, not a multiple of %s's %d",
@@ -187,7 +182,7 @@ static bool count_bytes(const Reader *r, const GgufTensor *t, size_t *out) {
 }
 
 // Until the data's start is known, begin and end are counted from there.
-static bool read_tensor(Reader *r, GgufTensor *t) {
+static bool read_tensor(GgufReader *r, GgufTensor *t) {
     uint64_t id = 0, offset = 0;
     size_t bytes = 0;
     if (!read_name(r, t->name, sizeof t->name, "a tensor's name") || !read_dims(r, t) ||
@@ -210,7 +205,7 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const GgufTensor *)a)->name, ((const GgufTensor *)b)->name);
 }
 
-static bool read_alignment(const Reader *r, const Gguf *g, size_t *out) {
+static bool read_alignment(const GgufReader *r, const Gguf *g, size_t *out) {
     const GgufValue *v = gguf_find(g, "general.alignment");
     *out = ALIGNMENT;
     if (!v) return true;
@@ -225,7 +220,7 @@ static bool read_alignment(const Reader *r, const Gguf *g, size_t *out) {
 static size_t padded(size_t n, size_t alignment) { return (n + alignment - 1) / alignment * alignment; }
 
 // Places the tensors one after another, each at a multiple of the alignment, from `start` to the file's end.
-static bool check_tiling(const Reader *r, Gguf *g, size_t start, size_t size, size_t alignment) {
+static bool check_tiling(const GgufReader *r, Gguf *g, size_t start, size_t size, size_t alignment) {
     size_t at = 0, room = start < size ? size - start : 0;
     qsort(g->tensors, g->tensor_count, sizeof *g->tensors, by_begin);
     for (size_t i = 0; i < g->tensor_count; i++) {
@@ -249,7 +244,7 @@ static bool check_tiling(const Reader *r, Gguf *g, size_t start, size_t size, si
     return true;
 }
 
-static bool read_tensors(Reader *r, Gguf *g, const unsigned char *data, size_t count) {
+static bool read_tensors(GgufReader *r, Gguf *g, const unsigned char *data, size_t count) {
     size_t alignment = 0, size = (size_t)(r->end - data);
     g->tensors = mem_new(count, sizeof *g->tensors);
     for (; g->tensor_count < count; g->tensor_count++)
@@ -267,13 +262,13 @@ static bool read_tensors(Reader *r, Gguf *g, const unsigned char *data, size_t c
 
 // --- the file
 
-static bool check_count(const Reader *r, uint64_t n, size_t least, const char *what) {
+static bool check_count(const GgufReader *r, uint64_t n, size_t least, const char *what) {
     if (n <= MOST && n <= left(r) / least) return true;
     return error_input(r->e, "'%s' claims %llu %s in %zu bytes; at most %d are allowed", r->place,
                        (unsigned long long)n, what, left(r), MOST);
 }
 
-static bool read_prefix(Reader *r, uint64_t *tensors, uint64_t *values) {
+static bool read_prefix(GgufReader *r, uint64_t *tensors, uint64_t *values) {
     uint64_t version = 0;
     if (left(r) < 8 || memcmp(r->at, "GGUF", 4) != 0)
         return error_input(r->e, "'%s' does not begin as a GGUF file does", r->place);
@@ -290,14 +285,14 @@ static bool read_prefix(Reader *r, uint64_t *tensors, uint64_t *values) {
            check_count(r, *tensors, LEAST_TENSOR, "tensors");
 }
 
-static bool check_whole(const Reader *r, const Gguf *g) {
+static bool check_whole(const GgufReader *r, const Gguf *g) {
     const GgufValue *parts = gguf_find(g, "split.count");
     double count = parts && parts->count == 1 ? gguf_number(parts, 0) : 1;
     return count <= 1 || error_input(r->e, "'%s' is one of %g parts: join them with llama-gguf-split --merge",
                                      r->place, count);
 }
 
-static void check(const Gguf *g, const unsigned char *data, size_t size) {
+static void gguf_check(const Gguf *g, const unsigned char *data, size_t size) {
     for (size_t i = 0; i < g->value_count; i++) {
         assert(g->values[i].at >= data && g->values[i].at <= g->values[i].end);
         assert(g->values[i].end <= data + size);
@@ -312,13 +307,13 @@ static void check(const Gguf *g, const unsigned char *data, size_t size) {
 }
 
 bool gguf_parse(const unsigned char *data, size_t size, const char *place, Gguf *out, Error *e) {
-    Reader r = {data, data + size, place, e};
+    GgufReader r = {data, data + size, place, e};
     uint64_t tensors = 0, values = 0;
     *out = (Gguf){.place = place};
     bool ok = size ? read_prefix(&r, &tensors, &values) : error_input(e, "'%s' is empty", place);
     ok = ok && read_values(&r, out, (size_t)values) && check_whole(&r, out) &&
          read_tensors(&r, out, data, (size_t)tensors);
-    if (ok) check(out, data, size);
+    if (ok) gguf_check(out, data, size);
     else gguf_release(out);
     return ok;
 }
@@ -378,16 +373,15 @@ double gguf_number(const GgufValue *v, size_t i) {
     return is_real(v->type) ? real_of(v->type, bits) : (double)integer_of(v->type, bits);
 }
 
-static json_t *text_as_json(const GgufValue *v) {
-    GgufTexts one = {v->at, 1};
-    const char *text;
-    size_t n;
-    return gguf_next(&one, &text, &n) && !memchr(text, 0, n) ? json_stringn(text, n) : NULL;
-}
-
 json_t *gguf_json(const GgufValue *v) {
     size_t bytes = ELEMENT_BYTES[v->type];
-    if (v->type == GGUF_TEXT) return v->list ? NULL : text_as_json(v);
+    if (v->type == GGUF_TEXT) {
+        GgufTexts one = {v->at, 1};
+        const char *text;
+        size_t n;
+        bool is_one = !v->list && gguf_next(&one, &text, &n) && !memchr(text, 0, n);
+        return is_one ? json_stringn(text, n) : NULL;
+    }
     for (size_t i = 1; i < v->count; i++)
         if (memcmp(v->at, v->at + i * bytes, bytes) != 0) return NULL;
     if (!v->count) return NULL;

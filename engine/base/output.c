@@ -21,7 +21,7 @@ struct OutputPart {
     FILE *stream; // on a descriptor of its own; NULL: none is open
 };
 
-static void check(const Output *o) {
+static void output_check_parts(const Output *o) {
     assert(o->count <= o->capacity);
     for (size_t i = 0; i < o->count; i++)
         assert(o->parts[i].path && !(o->parts[i].at_once && o->parts[i].file.name));
@@ -132,15 +132,6 @@ static void note_missing(Output *o, const char *directory) {
     add_path(&o->made, directory);
 }
 
-static bool make_directory_of(Output *o, const char *path, Error *e) {
-    char *directory = file_directory(path);
-    note_missing(o, directory);
-    bool ok = file_make_directory(directory, e);
-    if (ok && access(directory, W_OK)) ok = error_system(e, "cannot write '%s': %s", path, strerror(errno));
-    mem_free(directory);
-    return ok;
-}
-
 static bool check_there(const Output *o, const char *path, const struct stat *st, const OutputKind *kind,
                         Error *e) {
     if (S_ISDIR(st->st_mode)) return error_input(e, "cannot write '%s': it is a directory", path);
@@ -158,7 +149,12 @@ bool output_check(Output *o, const char *path, const OutputKind *kind, Error *e)
     struct stat st;
     if (output_is_stream(path)) return true;
     if (stat(path, &st) == 0 && !check_there(o, path, &st, kind, e)) return false;
-    return make_directory_of(o, path, e);
+    char *directory = file_directory(path);
+    note_missing(o, directory);
+    bool ok = file_make_directory(directory, e);
+    if (ok && access(directory, W_OK)) ok = error_system(e, "cannot write '%s': %s", path, strerror(errno));
+    mem_free(directory);
+    return ok;
 }
 
 bool output_check_directory(const Output *o, const char *path, Error *e) {
@@ -199,7 +195,7 @@ static OutputPart *begin(Output *o, const char *path, const OutputKind *kind, Er
         return NULL;
     }
     o->parts[o->count++] = p;
-    check(o);
+    output_check_parts(o);
     return &o->parts[o->count - 1];
 }
 
@@ -249,7 +245,7 @@ bool output_finish(Output *o, Error *e) {
     bool ok = true;
     for (size_t i = 0; ok && i < o->count; i++)
         if (!o->parts[i].at_once) ok = file_part_finish(&o->parts[i].file, o->parts[i].path, e);
-    check(o);
+    output_check_parts(o);
     return ok;
 }
 

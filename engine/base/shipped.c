@@ -215,11 +215,6 @@ static void no_model(const char *name, Error *e) {
     release_names(&names);
 }
 
-static bool is_file(const char *path) {
-    struct stat s;
-    return stat(path, &s) == 0 && S_ISREG(s.st_mode);
-}
-
 static void not_a_folder(const char *name, Error *e) {
     char *folder = file_directory(name);
     if (shipped_model_at(folder)) error_input(e, "'%s' is a file; give its folder, '%s'", name, folder);
@@ -241,8 +236,9 @@ char *shipped_model(const char *name, Error *e) {
     const char *inner = strncmp(name, "models/", 7) == 0 ? name + 7 : name;
     char *member = shipped_model_at(name) || strchr(inner, '/') ? NULL : shipped_member(inner, NULL);
     if (member) return member;
+    struct stat s;
     if (!file_exists(name)) no_model(name, e);
-    else if (is_file(name) && !gguf_named(name)) not_a_folder(name, e);
+    else if (stat(name, &s) == 0 && S_ISREG(s.st_mode) && !gguf_named(name)) not_a_folder(name, e);
     else return mem_text(name, strlen(name));
     return NULL;
 }

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void check(const Text *t) {
+static void text_check(const Text *t) {
     assert(t->data ? t->length < t->capacity && t->data[t->length] == 0 : t->length == 0 && t->capacity == 0);
 }
 
@@ -26,7 +26,7 @@ void text_add(Text *t, const char *bytes, size_t n) {
     if (n) memcpy(t->data + t->length, bytes, n);
     t->length += n;
     t->data[t->length] = 0;
-    check(t);
+    text_check(t);
 }
 
 void text_puts(Text *t, const char *s) { text_add(t, s, strlen(s)); }
@@ -39,7 +39,7 @@ void text_vprintf(Text *t, const char *format, va_list args) {
     reserve(t, (size_t)n);
     vsnprintf(t->data + t->length, (size_t)n + 1, format, again);
     t->length += (size_t)n;
-    check(t);
+    text_check(t);
     va_end(again);
 }
 
@@ -60,7 +60,7 @@ void text_csv(Text *t, const char *field) {
 void text_clear(Text *t) {
     t->length = 0;
     if (t->data) t->data[0] = 0;
-    check(t);
+    text_check(t);
 }
 
 void text_release(Text *t) {

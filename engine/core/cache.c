@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-static void check(const Cache *c) {
+static void cache_check(const Cache *c) {
     assert(0 <= c->length && c->length <= c->highest && c->highest <= c->limit);
     assert(c->capacity % CACHE_BLOCK == 0);
     assert(c->ring ? c->window > 0 && c->window <= c->capacity : c->limit <= c->capacity);
@@ -20,12 +20,12 @@ void cache_init(Cache *c, int limit, int window, int slack) {
         c->ring = true;
         c->capacity = ring;
     }
-    check(c);
+    cache_check(c);
 }
 
 void cache_reset(Cache *c) {
     c->length = c->highest = 0;
-    check(c);
+    cache_check(c);
 }
 
 int cache_runs(const Cache *c, int from, int to, SlotRun out[2]) {
@@ -42,7 +42,7 @@ void cache_advance(Cache *c, int n) {
     assert(n >= 0);
     c->length += n;
     if (c->length > c->highest) c->highest = c->length;
-    check(c);
+    cache_check(c);
 }
 
 bool cache_truncate(Cache *c, int length, Error *e) {
@@ -53,6 +53,6 @@ bool cache_truncate(Cache *c, int length, Error *e) {
                             "slots has overwritten positions that a window of %d needs",
                             c->length, length, c->capacity, c->window);
     c->length = length;
-    check(c);
+    cache_check(c);
     return true;
 }

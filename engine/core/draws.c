@@ -26,7 +26,7 @@ typedef struct Ahead {
     double row_chance[TREE_MAX_NODES], row_confidence[TREE_MAX_NODES], row_total[TREE_MAX_NODES];
 } Ahead;
 
-static void check(const Draws *d, const Session *s) {
+static void draws_check(const Draws *d, const Session *s) {
     assert(d->p && d->ahead && d->sampler.vocab == d->vocab);
     assert(d->at == TREE_NONE || (d->at >= 0 && d->at < s->tree.count && s->tree.canonical[d->at] == d->at));
     assert(d->vocab >= 1 && d->vocab <= s->shape.vocab);
@@ -76,12 +76,6 @@ static int list_tokens(Ahead *a, const Tree *t, int node, int count) {
     return count;
 }
 
-static int proposals_of(const Tree *t, int node) {
-    int n = 0;
-    for (int i = t->first_proposal[node]; i != TREE_NONE; i = t->proposals[i].next) n++;
-    return n;
-}
-
 static void fill_request(Ahead *a, const Tree *t, int rows, const Random *random) {
     int tokens = 0;
     count_tries(t, a->tries);
@@ -90,7 +84,8 @@ static void fill_request(Ahead *a, const Tree *t, int rows, const Random *random
         a->first[r] = tokens;
         tokens = list_tokens(a, t, node, tokens);
         Random last = *random; // the number after those of all proposals, on the way to the node and below it
-        last.counter += (uint64_t)(a->tries[node] + proposals_of(t, node));
+        last.counter += (uint64_t)a->tries[node];
+        for (int i = t->first_proposal[node]; i != TREE_NONE; i = t->proposals[i].next) last.counter++;
         a->row_u[r] = random_uniform(&last);
         a->row_total[r] = 1;
     }
@@ -118,7 +113,7 @@ bool draws_read(Draws *d, Session *s, const Random *ahead, Error *e) {
     for (int r = 0; r < rows; r++) a->total[a->nodes[r]] = a->row_total[r];
     for (int r = 0; r < rows && d->confident; r++) a->confidence[a->nodes[r]] = a->row_confidence[r];
     for (int i = 0; i < a->first[rows]; i++) a->chance[a->child[i]] = a->row_chance[i];
-    check(d, s);
+    draws_check(d, s);
     return true;
 }
 
@@ -130,7 +125,7 @@ static void compute_p(Draws *d, const Session *s, int node) {
     sampler_distribution(&d->sampler, session_logits(s, node), d->p);
     d->at = node;
     d->total = -1;
-    check(d, s);
+    draws_check(d, s);
 }
 
 double draws_sum(const float *p, int vocab) {
@@ -164,15 +159,6 @@ double draws_confidence(const Draws *d, const Session *s, int node) {
     return top_chance(logits, s->shape.real_vocab, logits[session_argmax(s, node)]);
 }
 
-// Without the tokens proposed below the node. p is then not any node's distribution.
-static int draw_from_rest(Draws *d, const Tree *t, int node, double u) {
-    for (int i = t->first_proposal[node]; i != TREE_NONE; i = t->proposals[i].next) {
-        d->p[t->token[t->proposals[i].child]] = 0;
-        d->at = TREE_NONE;
-    }
-    return draws_rest(d->p, d->vocab, NULL, 0, u);
-}
-
 bool draws_draw(Draws *d, const Session *s, int node, double u, int *token, Error *e) {
     if (backend_draws(s) && d->ahead->u[node] == u) {
         *token = s->drawn[node];
@@ -180,9 +166,14 @@ bool draws_draw(Draws *d, const Session *s, int node, double u, int *token, Erro
     }
     if (!backend_draws(s)) compute_p(d, s, node);
     else if (!draws_distribution(d, s, node, d->p, e)) return false;
-    *token = draw_from_rest(d, &s->tree, node, u);
+    const Tree *t = &s->tree;
+    for (int i = t->first_proposal[node]; i != TREE_NONE; i = t->proposals[i].next) {
+        d->p[t->token[t->proposals[i].child]] = 0;
+        d->at = TREE_NONE; // p is no longer a node's distribution
+    }
+    *token = draws_rest(d->p, d->vocab, NULL, 0, u);
     assert(*token >= -1 && *token < d->vocab);
-    check(d, s);
+    draws_check(d, s);
     return true;
 }
 

@@ -6,22 +6,17 @@
 
 static float rank_of(float logit) { return isnan(logit) ? INFINITY : logit; }
 
-// Marks the best `chosen` experts, one at a time; of equals, the first.
-static void mark(const Experts *e, const float *logits, bool *chosen) {
-    for (int i = 0; i < e->chosen; i++) {
-        int best = -1;
-        for (int k = 0; k < e->count; k++)
-            if (!chosen[k] && (best < 0 || rank_of(logits[k]) > rank_of(logits[best]))) best = k;
-        chosen[best] = true;
-    }
-}
-
 void experts_choose(const Experts *e, const float *logits, Route *out) {
     bool chosen[EXPERTS_MAX] = {false};
     float highest = logits[0];
     double sum = 0, weight[CHOSEN_MAX] = {0};
     assert(e->chosen >= 1 && e->chosen <= CHOSEN_MAX && e->chosen <= e->count && e->count <= EXPERTS_MAX);
-    mark(e, logits, chosen);
+    for (int i = 0; i < e->chosen; i++) { // the best, one at a time; of equals, the first
+        int best = -1;
+        for (int k = 0; k < e->count; k++)
+            if (!chosen[k] && (best < 0 || rank_of(logits[k]) > rank_of(logits[best]))) best = k;
+        chosen[best] = true;
+    }
     for (int k = 1; k < e->count; k++)
         if (rank_of(logits[k]) > rank_of(highest)) highest = logits[k];
     for (int k = 0, at = 0; k < e->count; k++) {

@@ -6,13 +6,13 @@
 
 #include <assert.h>
 
-static void check(const HiddenRows *h) {
+static void hidden_check(const HiddenRows *h) {
     assert(h->rows && h->width > 0);
     assert(!h->memory || h->self);
 }
 
 static float *row_at(const HiddenRows *h, int row) {
-    check(h);
+    hidden_check(h);
     assert(row >= 0);
     return h->rows + (size_t)row * h->width;
 }
@@ -24,7 +24,7 @@ void hidden_open(HiddenRows *h, const Session *from, const Session *to, int coun
     if (memory) h->rows = memory->take(from->self, to->self, (size_t)count * h->width * sizeof *h->rows);
     if (h->rows) h->memory = memory;
     else h->rows = mem_new((size_t)count, h->width * sizeof *h->rows);
-    check(h);
+    hidden_check(h);
 }
 
 void hidden_close(HiddenRows *h) {

@@ -58,7 +58,7 @@ uint64_t ranks_hash(uint64_t hash, const void *data, size_t bytes) {
     return hash;
 }
 
-static void check(const Ranks *r) {
+static void ranks_check(const Ranks *r) {
     assert(r->first <= r->last && r->lacking_count >= 0);
     assert(r->own.count <= r->own.capacity);
     assert(r->team.rank >= 0 && r->team.rank < r->team.count);
@@ -141,13 +141,6 @@ static bool exchange(Ranks *r, Status status, Error *e) {
 
 // --- the own tree
 
-static void find_own_part(Ranks *r) {
-    const Tree *t = r->tree;
-    int part = r->team.rank;
-    r->first = part < t->parts ? t->part_root[part] : t->count;
-    r->last = part + 1 < t->parts ? t->part_root[part + 1] : t->count;
-}
-
 // A chain of the first `count` lacking tokens; returns its last node.
 static int begin_own(Ranks *r, int count) {
     tree_clear(&r->own, r->cache.length, r->cache.limit, false, LAYOUT_TREE);
@@ -202,7 +195,10 @@ static bool begin_step(Ranks *r, const StepRun *run, Error *e) {
     r->digest = ranks_hash(r->digest, r->tree->parent, (size_t)r->tree->count * sizeof(int));
     assert(r->cache.length + r->lacking_count == run->cache->length);
     assert(r->tree->parts <= r->team.count);
-    find_own_part(r);
+    const Tree *t = r->tree;
+    int part = r->team.rank;
+    r->first = part < t->parts ? t->part_root[part] : t->count;
+    r->last = part + 1 < t->parts ? t->part_root[part + 1] : t->count;
     header_of(r, r->mine, 0)->again = 0;
     if (r->first == r->last) return true;
     header_of(r, r->mine, 0)->again = r->lacking_count;
@@ -210,7 +206,7 @@ static bool begin_step(Ranks *r, const StepRun *run, Error *e) {
     if (room > r->cache.capacity) room = r->cache.capacity;
     if (!catch_up(r, room, e)) return false;
     copy_part(r, begin_own(r, r->lacking_count));
-    check(r);
+    ranks_check(r);
     return true;
 }
 
@@ -226,10 +222,6 @@ static bool run_part(void *self, const StepRun *run, Error *e) {
     return r->inner->run(r->self, &own, e);
 }
 
-static bool needs_draw(const Ranks *r, int node) {
-    return r->tree->flags[node] & NODE_CANDIDATE || r->tree->parent[node] == TREE_NONE;
-}
-
 // What a device that draws returns, computed from logits.
 static void draw_row(Ranks *r, const float *logits, const HeadDraws *d, int i) {
     int count = d->first[i + 1] - d->first[i];
@@ -240,22 +232,20 @@ static void draw_row(Ranks *r, const float *logits, const HeadDraws *d, int i) {
     d->drawn[i] = draws_rest(r->p, d->vocab, tokens, count, d->u[i]);
 }
 
-static void open_sampler(Ranks *r, const HeadDraws *d) {
-    if (r->p) return;
-    sampler_init(&r->sampler, &d->sampling, d->vocab);
-    r->p = mem_new((size_t)d->vocab, sizeof *r->p);
-}
-
 static bool draw_from_logits(Ranks *r, const int *nodes, const int *own, int count, HeadOut *out, Error *e) {
     size_t vocab = (size_t)r->own.vocab;
     HeadDraws *d = out->draws;
-    open_sampler(r, d);
+    if (!r->p) {
+        sampler_init(&r->sampler, &d->sampling, d->vocab);
+        r->p = mem_new((size_t)d->vocab, sizeof *r->p);
+    }
     mem_grow(&r->logits, &r->logits_capacity, (size_t)count * vocab, sizeof *r->logits);
     out->logits = r->logits;
     if (!r->inner->head(r->self, own, count, HEAD_ARGMAX | HEAD_LOGITS, out, e)) return false;
-    for (int i = 0; i < count; i++)
-        if (out->argmax[i] != HEAD_BAD && needs_draw(r, nodes[i]))
-            draw_row(r, r->logits + (size_t)i * vocab, d, i);
+    for (int i = 0; i < count; i++) {
+        bool draws = r->tree->flags[nodes[i]] & NODE_CANDIDATE || r->tree->parent[nodes[i]] == TREE_NONE;
+        if (draws && out->argmax[i] != HEAD_BAD) draw_row(r, r->logits + (size_t)i * vocab, d, i);
+    }
     return true;
 }
 
@@ -350,7 +340,7 @@ static bool commit_path(void *self, const int *nodes, const int *slots, int coun
     size_t need = (size_t)(r->lacking_count + count - have);
     mem_grow(&r->lacking, &r->lacking_capacity, need, sizeof *r->lacking);
     for (int i = have; i < count; i++) r->lacking[r->lacking_count++] = r->tree->token[nodes[i]];
-    check(r);
+    ranks_check(r);
     return true;
 }
 
@@ -418,7 +408,7 @@ void ranks_begin(Session *s, const RankLimits *most, bool sampled) {
     r->times = (RankTimes){.bytes = r->bytes};
     s->backend = &r->backend;
     s->self = r;
-    check(r);
+    ranks_check(r);
 }
 
 bool ranks_end(Session *s, bool ok, RankTimes *times, Error *e) {

@@ -1,6 +1,6 @@
 // Distributions are exact functions of the logits: all sums are in double and in order of id (or of rank), so
-// that every machine draws the same token. Invariant, asserted by check(): whatever the logits, p is a
-// distribution, or 0 everywhere.
+// that every machine draws the same token. Invariant, asserted by sampler_check(): whatever the logits, p is
+// a distribution, or 0 everywhere.
 #include "engine/core/sampler.h"
 
 #include "engine/base/memory.h"
@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <math.h>
 
-static void check(const float *p, int vocab) {
+static void sampler_check(const float *p, int vocab) {
     double sum = 0;
     for (int i = 0; i < vocab; i++) {
         assert(p[i] >= 0 && p[i] <= 1); // so it's a number
@@ -59,20 +59,15 @@ static void sort_ids(const float *keys, int *ids, int n) {
     }
 }
 
-// exp of a logit relative to the highest. NaN weighs 0. If infinities are the highest, each weighs 1 and
-// everything else 0.
-static double weigh(double logit, double highest, double temperature) {
-    double x = exp((logit - highest) / temperature);
-    return x >= 0 ? x : logit == highest && logit > 0;
-}
-
 // p = softmax(logits / temperature). If no logit is a number above -INFINITY, p is 0.
 static void soften(const Sampler *s, const float *logits, float *p) {
     double highest = -INFINITY, total = 0;
     for (int i = 0; i < s->vocab; i++) // not fmax: gcc 12 fails on it on Arm (internal compiler error)
         if ((double)logits[i] > highest) highest = (double)logits[i];
     for (int i = 0; i < s->vocab; i++) {
-        double x = weigh((double)logits[i], highest, s->sampling.temperature);
+        double logit = (double)logits[i], x = exp((logit - highest) / s->sampling.temperature);
+        // NaN weighs 0. If infinities are the highest, each weighs 1 and everything else 0.
+        if (!(x >= 0)) x = logit == highest && logit > 0;
         p[i] = (float)x;
         total += x;
     }
@@ -88,14 +83,6 @@ static int count_kept(const Sampler *s, const float *p, int k) {
     return n;
 }
 
-// Keeps the first n tokens of `order` and rescales them to a sum of 1.
-static void keep(const Sampler *s, float *p, int n) {
-    double total = 0;
-    for (int i = 0; i < n; i++) total += (double)p[s->order[i]];
-    for (int i = n; i < s->vocab; i++) p[s->order[i]] = 0;
-    for (int i = 0; i < n && total > 0; i++) p[s->order[i]] = (float)((double)p[s->order[i]] / total);
-}
-
 // Keeps the tokens that top-k and top-p allow.
 static void cut(Sampler *s, const float *logits, float *p) {
     int k = s->sampling.top_k > 0 && s->sampling.top_k < s->vocab ? s->sampling.top_k : s->vocab;
@@ -106,13 +93,17 @@ static void cut(Sampler *s, const float *logits, float *p) {
         s->keys[i] = isnan(logits[i]) ? -INFINITY : logits[i];
     }
     sort_ids(s->keys, s->order, s->vocab);
-    keep(s, p, s->sampling.top_p < 1 ? count_kept(s, p, k) : k);
+    int kept = s->sampling.top_p < 1 ? count_kept(s, p, k) : k;
+    double total = 0; // of the kept, which are rescaled to a sum of 1
+    for (int i = 0; i < kept; i++) total += (double)p[s->order[i]];
+    for (int i = kept; i < s->vocab; i++) p[s->order[i]] = 0;
+    for (int i = 0; i < kept && total > 0; i++) p[s->order[i]] = (float)((double)p[s->order[i]] / total);
 }
 
 void sampler_distribution(Sampler *s, const float *logits, float *p) {
     soften(s, logits, p);
     cut(s, logits, p);
-    check(p, s->vocab);
+    sampler_check(p, s->vocab);
 }
 
 int sampler_draw(const float *p, int vocab, double u) {

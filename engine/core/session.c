@@ -55,7 +55,7 @@ void session_release(Session *s) {
 }
 
 // The cheap half of session_assert: numbers, not nodes, so that every operation can afford it.
-static void check(const Session *s) {
+static void session_check(const Session *s) {
     assert(s->cache.length <= s->context && s->tree.count <= s->tree.capacity);
     assert((!s->open || s->logit_rows <= s->tree.count) && s->rows >= 0 && s->passes >= 0);
     assert(!s->open || s->tree.context == s->cache.length);
@@ -74,7 +74,7 @@ void session_reset(Session *s) {
     drop_step(s);
     cache_reset(&s->cache);
     s->backend->reset(s->self);
-    check(s);
+    session_check(s);
 }
 
 void session_begin_step(Session *s, bool merge, Layout layout) {
@@ -83,7 +83,7 @@ void session_begin_step(Session *s, bool merge, Layout layout) {
     s->logit_rows = s->given = 0;
     s->peek = TREE_NONE;
     s->open = true;
-    check(s);
+    session_check(s);
 }
 
 bool session_worked(const Session *s, PhaseSeconds *out) {
@@ -202,7 +202,7 @@ bool session_run(Session *s, int b, Error *e) {
         if (!run_level(s, a, next, e)) return false;
     }
     assert(next_level(s, -1, b) == b);
-    check(s);
+    session_check(s);
     return true;
 }
 
@@ -289,7 +289,7 @@ bool session_read(Session *s, unsigned want, Error *e) {
     if (!run_head(s, nodes, count, want | HEAD_ARGMAX, &out, e)) return false;
     if (!note_best(s, nodes, count, best, e)) return false;
     for (int i = 0; i < count && want & HEAD_LOGITS; i++) s->logit_row[nodes[i]] = s->logit_rows++;
-    check(s);
+    session_check(s);
     return true;
 }
 
@@ -328,7 +328,7 @@ static bool read_together(Session *const *all, int count, Error *e) {
         if (!calls[i].ok && e) *e = calls[i].error;
         if (!calls[i].ok || !note_best(all[i], calls[i].nodes, calls[i].count, best[i].argmax, e))
             return false;
-        check(all[i]);
+        session_check(all[i]);
     }
     return true;
 }
@@ -348,7 +348,7 @@ bool session_draw(Session *s, const int *nodes, int count, HeadDraws *draws, Err
         s->argmax[nodes[i]] = out.argmax[i];
         s->drawn[nodes[i]] = draws->drawn[i];
     }
-    check(s);
+    session_check(s);
     return true;
 }
 
@@ -402,14 +402,14 @@ bool session_commit(Session *s, int node, int count, Error *e) {
     if (count && !s->backend->commit(s->self, path + skip, slots + skip, count - skip, e)) return false;
     cache_advance(&s->cache, count);
     s->open = false;
-    check(s);
+    session_check(s);
     return true;
 }
 
 bool session_truncate(Session *s, int length, Error *e) {
     drop_step(s);
     bool ok = cache_truncate(&s->cache, length, e);
-    check(s);
+    session_check(s);
     return ok;
 }
 

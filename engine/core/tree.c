@@ -18,7 +18,7 @@ static void check_node(const Tree *t, int n) {
     assert(same == n || (t->first_child[n] == TREE_NONE && t->first_proposal[n] == TREE_NONE));
 }
 
-static void check(const Tree *t) {
+static void tree_check(const Tree *t) {
     assert(t->count >= 0 && t->count <= t->capacity && t->rows >= 0);
     assert(t->parts >= 1 && t->parts <= TREE_MAX_PARTS);
     assert(t->count == 0 || t->part_root[t->parts - 1] < t->count);
@@ -53,7 +53,7 @@ void tree_clear(Tree *t, int context, int limit, bool merge, Layout layout) {
     t->parts = 1;
     t->part_root[0] = 0;
     t->proposal_count = t->distribution_count = 0;
-    check(t);
+    tree_check(t);
 }
 
 void tree_limit_rows(Tree *t, int rows) { t->most = rows < t->capacity ? rows : t->capacity; }
@@ -83,7 +83,7 @@ int tree_root(Tree *t, int token) {
     int n = add_node(t, TREE_NONE, token, TREE_NONE);
     t->flags[n] = NODE_READ;
     t->rows = 0;
-    check(t);
+    tree_check(t);
     return n;
 }
 
@@ -104,14 +104,8 @@ int tree_part(Tree *t) {
     int root = repeat_root(t);
     if (root != TREE_NONE) t->part_root[t->parts++] = root;
     t->rows = 0;
-    check(t);
+    tree_check(t);
     return root;
-}
-
-static void link_child(Tree *t, int parent, int child) {
-    int *end = &t->first_child[parent];
-    while (*end != TREE_NONE) end = &t->next_sibling[*end];
-    *end = child;
 }
 
 // The child of `parent` itself whose canonical node is `same`, which may be in an earlier part.
@@ -130,12 +124,16 @@ static int add_child(Tree *t, int parent, int token, int flags) {
     if (n == TREE_NONE) {
         if (!has_room(t, t->depth[parent] + 1)) return TREE_NONE;
         n = add_node(t, parent, token, same);
-        if (same == TREE_NONE) link_child(t, t->canonical[parent], n);
+        if (same == TREE_NONE) {
+            int *end = &t->first_child[t->canonical[parent]];
+            while (*end != TREE_NONE) end = &t->next_sibling[*end];
+            *end = n;
+        }
     }
     t->asked++;
     t->flags[n] |= (unsigned char)(flags & ~NODE_READ); // only the canonical node is read
     t->flags[t->canonical[n]] |= (unsigned char)flags;
-    check(t);
+    tree_check(t);
     return n;
 }
 
@@ -210,6 +208,6 @@ int tree_path(const Tree *t, int node, int *out) {
 }
 
 void tree_assert(const Tree *t) {
-    check(t);
+    tree_check(t);
     for (int n = 0; n < t->count; n++) check_node(t, n);
 }

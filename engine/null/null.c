@@ -111,27 +111,18 @@ static void null_run_together(RunCall *calls, int count) {
     for (RunCall *c = calls; c < calls + count; c++) c->ok = null_run(c->self, &c->run, &c->error);
 }
 
-static uint64_t output_hash(const Null *b, int node) {
-    uint64_t hash = b->hashes[node];
-    return b->layers[node] < b->shape.layers && hash >> 63 ? mix(hash, b->layers[node]) : hash;
-}
-
 static int next_token(const Null *b, uint64_t hash) {
     return (int)(((random_at(hash, STREAM_TEST, 0) >> 32) * (uint64_t)b->shape.real_vocab) >> 32);
 }
 
-// In [0, 1): the finalizer of SplitMix64 (Steele et al., OOPSLA 2014). Cheaper than random_at: a table of
-// bigrams needs the square of the vocabulary.
-static float noise(uint64_t hash, int token) {
-    uint64_t x = hash + (uint64_t)(token + 1) * 0x9E3779B97F4A7C15u;
-    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
-    return (float)((x ^ x >> 31) >> 40) * 0x1p-24f;
-}
-
 static float logit(const Null *b, uint64_t hash, int token, int next) {
     if (token >= b->shape.real_vocab) return -INFINITY;
-    float x = noise(hash, token) * LOGIT_RANGE;
+    // Noise in [0, 1): the finalizer of SplitMix64 (Steele et al., OOPSLA 2014). Cheaper than random_at: a
+    // table of bigrams needs the square of the vocabulary.
+    uint64_t bits = hash + (uint64_t)(token + 1) * 0x9E3779B97F4A7C15u;
+    bits = (bits ^ bits >> 30) * 0xBF58476D1CE4E5B9u;
+    bits = (bits ^ bits >> 27) * 0x94D049BB133111EBu;
+    float x = (float)((bits ^ bits >> 31) >> 40) * 0x1p-24f * LOGIT_RANGE;
     return token == next ? x + LOGIT_RANGE : x;
 }
 
@@ -161,7 +152,9 @@ static bool null_head(void *self, const int *nodes, int count, unsigned want, He
     (void)e;
     Null *b = self;
     for (int i = 0; i < count; i++) {
-        uint64_t hash = output_hash(b, nodes[i]);
+        int layers = b->layers[nodes[i]];
+        uint64_t hash = b->hashes[nodes[i]];
+        if (layers < b->shape.layers && hash >> 63) hash = mix(hash, layers);
         size_t vocab = (size_t)b->shape.vocab, top = (size_t)out->top;
         int next = next_token(b, hash);
         if (want & HEAD_ARGMAX) out->argmax[i] = next;
