@@ -15,17 +15,13 @@ bool call_is_shared(const Session *target, const Method *method) {
 
 static uint64_t name_of(const Method *m) { return (uint64_t)(uintptr_t)m->self; }
 
-static void add_method(const Method *m, Text *out) {
-    text_puts(out, m->info->name);
-    if (m->info->param_count) text_puts(out, ":");
-    args_write(m->info->params, m->info->param_count, m->values, out);
-}
-
 bool call_answer(Session *target, Method *m, const int *prompt, int count, const DecodeOptions *o, Error *e) {
     const Team *team = ranks_team(target->ranks);
     const Text *opening = ranks_opening(target->ranks);
     Text method = {0}, message = {0};
-    add_method(m, &method);
+    text_puts(&method, m->info->name);
+    if (m->info->param_count) text_puts(&method, ":");
+    args_write(m->info->params, m->info->param_count, m->values, &method);
     Call call = {.kind = CALL_ANSWER,
                  .method = name_of(m),
                  .first = !m->told,

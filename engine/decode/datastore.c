@@ -38,7 +38,7 @@ static bool parse_header(const unsigned char *bytes, size_t n, const char *place
     return true;
 }
 
-static void check(const Datastore *d) {
+static void datastore_check(const Datastore *d) {
     assert(d->count >= 1 && d->vocab >= 1 && d->tokens && d->places == d->tokens + d->count);
 }
 
@@ -67,7 +67,7 @@ bool datastore_open(Datastore *d, const char *path, Error *e) {
     if (!file_map(path, &view, e)) return false;
     if (datastore_parse(view.data, view.size, path, d, e)) {
         d->view = view;
-        check(d);
+        datastore_check(d);
         return true;
     }
     file_unmap(&view);
@@ -118,13 +118,6 @@ static void number_classes(Sorter *s, int h) {
     s->classes = count;
 }
 
-static void order_by_second(Sorter *s, int h) {
-    int k = 0;
-    for (int i = s->n > h ? s->n - h : 0; i < s->n; i++) s->order[k++] = i;
-    for (int i = 0; i < s->n; i++)
-        if (s->places[i] >= h) s->order[k++] = s->places[i] - h;
-}
-
 static void sort_places(Sorter *s, const int *tokens, int vocab) {
     for (int i = 0; i < s->n; i++) {
         s->class_of[i] = tokens[i] + 1;
@@ -134,7 +127,10 @@ static void sort_places(Sorter *s, const int *tokens, int vocab) {
     sort_by_class(s);
     number_classes(s, 0);
     for (int h = 1; s->classes < s->n; h *= 2) {
-        order_by_second(s, h);
+        int k = 0; // ordered by the second half
+        for (int i = s->n > h ? s->n - h : 0; i < s->n; i++) s->order[k++] = i;
+        for (int i = 0; i < s->n; i++)
+            if (s->places[i] >= h) s->order[k++] = s->places[i] - h;
         sort_by_class(s);
         number_classes(s, h);
     }
@@ -214,7 +210,7 @@ static int bound(const Datastore *d, const int *phrase, int n, int from, int mos
 
 int datastore_find(const Datastore *d, const int *phrase, int n, int *first) {
     assert(n >= 1);
-    check(d);
+    datastore_check(d);
     *first = bound(d, phrase, n, 0, -1);
     if (*first == d->count || compare(d, d->places[*first], phrase, n) != 0) return 0;
     return bound(d, phrase, n, *first, 0) - *first;

@@ -1,7 +1,7 @@
 // The decode loop. The loop owns the sequence, prompt and output in one array; the session has committed all
 // of it except the last token, which is the root of the next step.
 //
-// Invariants between steps, asserted by check():
+// Invariants between steps, asserted by decode_check():
 //  1. committed tokens = sequence length - 1;
 //  2. prompt length <= sequence length <= limit <= the session's context.
 #include "engine/decode/decode.h"
@@ -26,7 +26,7 @@ typedef struct Loop {
     DecodeResult *out;
 } Loop;
 
-static void check(const Loop *l) {
+static void decode_check(const Loop *l) {
     assert(l->target->cache.length == l->length - 1);
     assert(l->prompt_count >= 1 && l->prompt_count <= l->length);
     assert(l->length <= l->limit && l->limit <= l->target->context);
@@ -63,18 +63,14 @@ static void report_nodes(const Tree *t, StepReport *r) {
     }
 }
 
-// The only proposal at a node, or TREE_NONE.
-static int only_child(const Tree *t, int node) {
-    int first = t->first_proposal[node];
-    return first != TREE_NONE && t->proposals[first].next == TREE_NONE ? t->proposals[first].child
-                                                                       : TREE_NONE;
-}
-
 static void report_chain(const Session *s, StepReport *r) {
     const Tree *t = &s->tree;
-    for (int node = 0, child; (child = only_child(t, node)) != TREE_NONE; node = child) {
+    int node = 0, i;
+    while ((i = t->first_proposal[node]) != TREE_NONE && t->proposals[i].next == TREE_NONE) { // the only one
+        int child = t->proposals[i].child;
         if (r->chain < 64 && session_argmax(s, node) == t->token[child]) r->agrees |= 1ull << r->chain;
         r->chain++;
+        node = child;
     }
 }
 
@@ -241,7 +237,7 @@ static bool step(Loop *l, Error *e) {
     StepReport r = {.number = l->out->steps, .context = l->target->cache.length};
     int tokens[TREE_MAX_NODES + 1];
     Verdict v;
-    check(l);
+    decode_check(l);
     Lane *lane = l->target->lane;
     double began = lane ? lane_time(lane) : 0, t0 = now(l);
     if (!propose(l, e)) return false;
@@ -271,7 +267,7 @@ static bool step(Loop *l, Error *e) {
     check_report(&r);
     add_step(l->out, &r);
     if (l->o->step) l->o->step(l->o->state, &r);
-    check(l);
+    decode_check(l);
     return true;
 }
 

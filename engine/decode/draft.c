@@ -1,5 +1,5 @@
-// A model that follows the target and drafts for it. check() asserts the invariant of draft.h: the cache
-// holds a proper prefix of the sequence.
+// A model that follows the target and drafts for it. follower_check() asserts the invariant of draft.h: the
+// cache holds a proper prefix of the sequence.
 #include "engine/decode/draft.h"
 
 #include "engine/base/memory.h"
@@ -9,7 +9,7 @@
 
 // --- following
 
-static void check(const Follower *f) {
+static void follower_check(const Follower *f) {
     assert(f->length >= 1 && f->length <= f->capacity);
     assert(f->session->cache.length < f->length);
 }
@@ -35,7 +35,7 @@ bool follower_begin(Follower *f, const int *prompt, int count, const float *hidd
     follower_known(f, prompt, count, f->sequence);
     f->length = count;
     session_reset(f->session);
-    check(f);
+    follower_check(f);
     if (count - 1 > f->session->context) return true;
     return hidden ? session_prefill_hidden(f->session, f->sequence, count - 1, hidden, e)
                   : session_prefill(f->session, f->sequence, count - 1, 0, 0, NULL, e);
@@ -44,7 +44,7 @@ bool follower_begin(Follower *f, const int *prompt, int count, const float *hidd
 int follower_catch_up(Follower *f) {
     Session *s = f->session;
     int first = s->cache.length, room = s->context - first, missing = follower_missing(f);
-    check(f);
+    follower_check(f);
     if (missing > room || missing > s->tree.capacity) return TREE_NONE;
     session_begin_step(s, true, LAYOUT_TREE);
     int node = tree_root(&s->tree, f->sequence[first]);
@@ -73,23 +73,21 @@ bool follower_take_back(Follower *f, int length, Error *e) {
     return ok;
 }
 
-// The child of `node` that the open step has for the sequence's token `at`; below TREE_NONE, the root.
-static int confirmed(const Follower *f, int node, int at) {
-    const Tree *t = &f->session->tree;
-    if (node != TREE_NONE) return tree_child(t, node, f->sequence[at]);
-    return t->count && t->token[0] == f->sequence[at] ? 0 : TREE_NONE;
-}
-
 bool follower_settle(Follower *f, const int *emitted, int count, Error *e) {
     Session *s = f->session;
     int first = s->cache.length, n = 0, last = TREE_NONE;
     follower_append(f, emitted, count);
-    check(f);
+    follower_check(f);
     if (!s->open) return true;
-    for (int next; first + n < f->length - 1; last = next, n++)
-        if ((next = confirmed(f, last, first + n)) == TREE_NONE) break;
+    const Tree *t = &s->tree;
+    for (int next; first + n < f->length - 1; last = next, n++) {
+        int token = f->sequence[first + n];
+        if (last != TREE_NONE) next = tree_child(t, last, token);
+        else next = t->count && t->token[0] == token ? 0 : TREE_NONE;
+        if (next == TREE_NONE) break;
+    }
     bool ok = n == 0 ? session_truncate(s, first, e) : session_commit(s, last, n, e);
-    check(f);
+    follower_check(f);
     return ok;
 }
 
@@ -100,17 +98,12 @@ static void check_drafter(const Drafter *d) {
     assert((d->draws.p != NULL) == (!d->greedy || d->confidence));
 }
 
-static Sampling choose_sampling(const DraftSampling *own, const Sampling *run) {
-    Sampling s = *run;
-    if (own->temperature >= 0) s.temperature = own->temperature;
-    if (own->top_k >= 0) s.top_k = own->top_k;
-    if (own->top_p >= 0) s.top_p = own->top_p;
-    return s;
-}
-
 void drafter_init(Drafter *d, Session *session, int target_vocab, const DraftSampling *own,
                   const Sampling *run, bool confidence) {
-    Sampling sampling = choose_sampling(own, run);
+    Sampling sampling = *run;
+    if (own->temperature >= 0) sampling.temperature = own->temperature;
+    if (own->top_k >= 0) sampling.top_k = own->top_k;
+    if (own->top_p >= 0) sampling.top_p = own->top_p;
     int vocab = session->shape.vocab < target_vocab ? session->shape.vocab : target_vocab;
     *d = (Drafter){.session = session, .vocab = vocab, .confidence = confidence};
     d->greedy = sampling_is_greedy(&sampling);

@@ -1,7 +1,7 @@
 // A draft's tree of guesses (draft.h). A level's nodes are all run in one forward before any of them has
 // children, so siblings are proposed one after the other, as the verifier tries them.
 //
-// Invariant (check): a guess that is run is in the target's tree and has children in the shape.
+// Invariant (draft_tree_check): a guess that is run is in the target's tree and has children in the shape.
 #include "engine/decode/draft.h"
 
 #include "engine/base/memory.h"
@@ -20,7 +20,7 @@ static int next_child(const DraftTree *t, int parent, int after) {
     return i;
 }
 
-static void check(const DraftTree *t) {
+static void draft_tree_check(const DraftTree *t) {
     for (int i = 0; i < t->shape.count; i++)
         assert(*own_of(t, i) == TREE_NONE ||
                (t->shape.placed[i] != TREE_NONE && next_child(t, i, i) < t->shape.count));
@@ -122,6 +122,6 @@ bool draft_tree_grow(DraftTree *t, Drafter *d, Follower *f, int node, Tree *tree
     *own_of(t, ROOT) = node;
     for (int depth = 0, count; (count = list_run(t, depth, parents)) > 0; depth++)
         if (!grow_level(&g, parents, count, e)) return false;
-    check(t);
+    draft_tree_check(t);
     return true;
 }

@@ -27,19 +27,6 @@ const MethodInfo *method_find(const char *name, Error *e) {
     return NULL;
 }
 
-static bool shares_vocabulary(const Session *s, const char *name, const MethodEnv *env, Error *e) {
-    int own = s->shape.real_vocab, want = env->target->shape.real_vocab;
-    return own == want || error_input(e, "the %s has %d tokens, the target %d: they must share a vocabulary",
-                                      name, own, want);
-}
-
-// A draft may know fewer ids than the target. It must not propose others.
-static bool proposes_known(const Session *draft, const MethodEnv *env, Error *e) {
-    int own = draft->shape.real_vocab, known = env->target->shape.real_vocab;
-    return own <= known ||
-           error_input(e, "the draft model proposes ids up to %d, the target has %d", own - 1, known);
-}
-
 // Kinds of adapters: their input, and whether they read the target's last layer.
 static const struct AdapterNeed {
     MethodNeed need;
@@ -54,11 +41,6 @@ static const struct AdapterNeed {
     {NEEDS_EAGLE3, INPUT_PAIRED, true, "a draft of EAGLE-3 is needed: give one", "eagle3"},
 };
 
-static bool fits(const AdapterSet *a, const struct AdapterNeed *n, int layers) {
-    return a->count && a->sessions[0].shape.input == n->input && (a->layer == layers) == n->final &&
-           (a->count == 1 || n->need == NEEDS_HEADS);
-}
-
 // If several sets fit, the last one is taken: that of an option of its own, not of --adapter. EAGLE-3's may
 // have another vocabulary, whose map was checked.
 static bool find_adapter(const MethodInfo *info, MethodEnv *env, Error *e) {
@@ -66,14 +48,22 @@ static bool find_adapter(const MethodInfo *info, MethodEnv *env, Error *e) {
     env->adapter = NULL;
     for (const struct AdapterNeed *n = ADAPTERS; n < ADAPTERS + sizeof ADAPTERS / sizeof *ADAPTERS; n++) {
         if (!(info->needs & n->need)) continue;
-        for (int i = 0; i < ADAPTER_SETS; i++)
-            if (fits(&env->adapters[i], n, target->layers)) env->adapter = &env->adapters[i];
+        for (int i = 0; i < ADAPTER_SETS; i++) {
+            const AdapterSet *a = &env->adapters[i];
+            if (a->count && a->sessions[0].shape.input == n->input &&
+                (a->layer == target->layers) == n->final && (a->count == 1 || n->need == NEEDS_HEADS))
+                env->adapter = a;
+        }
         if (!env->adapter)
             return error_input(e, "%s with --%s DIR, in a config %s: DIR", n->what, n->option, n->option);
         for (int i = 0; i < env->adapter->count; i++) {
             const Session *s = &env->adapter->sessions[i];
+            int own = s->shape.real_vocab;
             assert(s->shape.width == target->width);
-            if (n->input != INPUT_PAIRED && !shares_vocabulary(s, "adapter", env, e)) return false;
+            if (n->input != INPUT_PAIRED && own != target->real_vocab)
+                return error_input(e,
+                                   "the adapter has %d tokens, the target %d: they must share a vocabulary",
+                                   own, target->real_vocab);
         }
     }
     return true;
@@ -84,7 +74,10 @@ static bool check_needs(const MethodInfo *info, const MethodEnv *env, Error *e) 
         return error_input(e, "it reads the model's outputs; %s", env->only_text);
     if (info->needs & NEEDS_DRAFT && !env->draft)
         return error_input(e, "a draft model is needed: give one with --draft DIR, in a config draft: DIR");
-    if (info->needs & NEEDS_DRAFT && !proposes_known(env->draft, env, e)) return false;
+    // A draft may know fewer ids than the target. It must not propose others.
+    if (info->needs & NEEDS_DRAFT && env->draft->shape.real_vocab > env->target->shape.real_vocab)
+        return error_input(e, "the draft model proposes ids up to %d, the target has %d",
+                           env->draft->shape.real_vocab - 1, env->target->shape.real_vocab);
     if (info->needs & NEEDS_LAYERS && env->target->shape.layers < 2)
         return error_input(e, "the target has one layer, so there is none to leave it after");
     if (info->needs & NEEDS_ANSWER && env->mixed)

@@ -176,22 +176,14 @@ typedef struct Bigrams {
     float *logits;
 } Bigrams;
 
-// Starts a tree for each token from `first` on, as many as a step holds. Returns how many; 0 if there is no
-// room for one.
-static int root_each(Bigrams *m, int first) {
-    int n = 0;
-    session_begin_step(m->s, true, LAYOUT_TREE);
-    while (first + n < m->table->tokens && (m->nodes[n] = tree_root(&m->s->tree, first + n)) != TREE_NONE)
-        n++;
-    return n;
-}
-
 static bool best_tokens(Bigrams *m, Error *e) {
     TokenTable *t = m->table;
     assert(t->k >= 1 && t->k <= m->s->shape.real_vocab);
     for (int first = 0, n; first < t->tokens; first += n) {
         if (!progress_say(&m->progress, "making bigrams", (double)first / t->tokens, e)) return false;
-        n = root_each(m, first);
+        session_begin_step(m->s, true, LAYOUT_TREE);
+        n = 0; // a tree for each token from `first` on, as many as a step holds
+        while (first + n < t->tokens && (m->nodes[n] = tree_root(&m->s->tree, first + n)) != TREE_NONE) n++;
         if (n == 0) return error_input(e, "a context of %d has no room for a bigram", m->s->context);
         if (!session_run(m->s, m->s->shape.layers, e)) return false;
         if (!session_top(m->s, m->nodes, n, t->k, m->ids, m->logits, e)) return false;
@@ -285,7 +277,7 @@ typedef struct Wanted {
     bool (*make)(const struct Wanted *wanted, int k, int w, TokenTable *out, Error *e);
 } Wanted;
 
-static void check(const Wanted *x) {
+static void model_tables_check(const Wanted *x) {
     assert(x->tokens >= 1 && x->k >= 1 && x->k <= TOKEN_TABLE_MAX_K && x->w >= 1 &&
            x->w <= TOKEN_TABLE_MAX_W);
     assert(x->make && x->made_how.length > 0); // else tables made in different ways would share a file
@@ -353,7 +345,7 @@ static bool rehearse(const Wanted *x, TokenTable *out, Error *e) {
 static bool obtain(const Wanted *x, TokenTable *out, Error *e) {
     TableFile file = {0};
     *out = (TokenTable){0};
-    check(x);
+    model_tables_check(x);
     if (!name_file(x, &file, e)) return false;
     bool ok = table_file_load(&file, x->tokens, x->env->target->shape.vocab, out);
     if (x->env->rehearsal && !(ok && serves(x, out))) {

@@ -1,6 +1,6 @@
 // A key's block is kept in order by moving it: a few hundred bytes, cheaper than any list's bookkeeping.
 //
-// Invariants, asserted by check(): a key holds 0 to cap tuples; size is the sum over the keys.
+// Invariants, asserted by ngram_pool_check(): a key holds 0 to cap tuples; size is the sum over the keys.
 #include "engine/decode/ngram_pool.h"
 
 #include "engine/base/memory.h"
@@ -9,7 +9,7 @@
 #include <assert.h>
 #include <string.h>
 
-static void check(const NgramPool *p, int key) {
+static void ngram_pool_check(const NgramPool *p, int key) {
     assert(key >= 0 && key < p->vocab);
     assert(p->count[key] >= 0 && p->count[key] <= p->cap && (size_t)p->count[key] <= p->size);
     assert(p->size <= (size_t)p->vocab * (size_t)p->cap);
@@ -37,7 +37,7 @@ void ngram_pool_clear(NgramPool *p) {
     memset(p->count, 0, (size_t)p->vocab * sizeof *p->count);
     p->size = p->evicted = 0;
     p->history = 0;
-    check(p, 0);
+    ngram_pool_check(p, 0);
 }
 
 static void note(NgramPool *p, int key, const int *tuple) {
@@ -60,7 +60,7 @@ static int find(const NgramPool *p, int key, const int *tuple) {
 }
 
 void ngram_pool_insert(NgramPool *p, int key, const int *tuple) {
-    check(p, key);
+    ngram_pool_check(p, key);
     note(p, key, tuple);
     int i = find(p, key, tuple);
     bool seen = i < p->count[key];
@@ -76,22 +76,22 @@ void ngram_pool_insert(NgramPool *p, int key, const int *tuple) {
     memmove(place(p, key, 1), place(p, key, 0), bytes(p, i));
     memcpy(place(p, key, 0), tuple, bytes(p, 1));
     assert(p->count[key] >= 1);
-    check(p, key);
+    ngram_pool_check(p, key);
 }
 
 void ngram_pool_remove(NgramPool *p, int key, const int *tuple) {
-    check(p, key);
+    ngram_pool_check(p, key);
     note(p, ~key, tuple);
     int i = find(p, key, tuple);
     if (i == p->count[key]) return;
     p->count[key]--;
     p->size--;
     memmove(place(p, key, i), place(p, key, i + 1), bytes(p, p->count[key] - i));
-    check(p, key);
+    ngram_pool_check(p, key);
 }
 
 void ngram_pool_write(NgramPool *p, int key, int i, const int *tuple) {
-    check(p, key);
+    ngram_pool_check(p, key);
     assert(i >= 0 && i < p->count[key]);
     note(p, i, tuple);
     memcpy(place(p, key, i), tuple, bytes(p, 1));

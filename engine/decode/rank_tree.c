@@ -12,7 +12,7 @@
 enum { MOST_TEXT = 1 << 16, MISSING = -2 };
 
 // A parent comes before its children; depths and ranks are in range.
-static void check(const RankTree *t) {
+static void rank_tree_check(const RankTree *t) {
     assert(t->count <= RANK_TREE_MOST);
     for (int i = 0; i < t->count; i++) {
         const RankNode *n = &t->nodes[i];
@@ -46,17 +46,12 @@ static double path_chance(const RankTree *t, int node) {
     return chance;
 }
 
-static int count_children(const RankTree *t, int parent) {
-    int n = 0;
-    for (int i = 0; i < t->count; i++) n += t->nodes[i].parent == parent;
-    return n;
-}
-
 // Adds the likeliest node: always the next choice below the root or an existing node; the earliest of equals.
 static bool grow_one(RankTree *t, int depth, int ranks) {
     double best = 0;
     for (int parent = -1; parent < t->count; parent++) {
-        RankNode next = {parent, parent < 0 ? 0 : t->nodes[parent].depth + 1, count_children(t, parent)};
+        RankNode next = {parent, parent < 0 ? 0 : t->nodes[parent].depth + 1, 0};
+        for (int i = 0; i < t->count; i++) next.rank += t->nodes[i].parent == parent;
         if (next.depth == depth || next.rank == ranks) continue;
         double chance = path_chance(t, parent) * rank_tree_chance(next.depth, next.rank);
         if (chance <= best) continue;
@@ -70,7 +65,7 @@ static bool grow_one(RankTree *t, int depth, int ranks) {
 void rank_tree_grow(RankTree *t, int count, int depth, int ranks) {
     t->count = 0;
     while (t->count < count && grow_one(t, depth, ranks)) {}
-    check(t);
+    rank_tree_check(t);
 }
 
 // --- read
@@ -81,19 +76,13 @@ static int find_node(const RankTree *t, int parent, int rank) {
     return MISSING;
 }
 
-// The parent of a path of n digits: a node, -1 for the root, or MISSING.
-static int find_parent(const RankTree *t, const char *path, size_t n) {
-    int parent = -1;
-    for (size_t i = 0; i + 1 < n && parent != MISSING; i++) parent = find_node(t, parent, path[i] - '0');
-    return parent;
-}
-
 static bool add_path(RankTree *t, int depth, const char *path, size_t n, const char *place, Error *e) {
     if (n > (size_t)depth)
         return error_input(e, "the path '%.*s' in %s is longer than %d ranks", (int)(n < 40 ? n : 40), path,
                            place, depth);
     if (t->count == RANK_TREE_MOST) return error_input(e, "%s has more than %d paths", place, RANK_TREE_MOST);
-    int parent = find_parent(t, path, n), rank = path[n - 1] - '0';
+    int parent = -1, rank = path[n - 1] - '0'; // -1: the root
+    for (size_t i = 0; i + 1 < n && parent != MISSING; i++) parent = find_node(t, parent, path[i] - '0');
     if (parent == MISSING)
         return error_input(e, "the path '%.*s' in %s needs '%.*s' before it", (int)n, path, place, (int)n - 1,
                            path);
@@ -112,7 +101,7 @@ bool rank_tree_parse(RankTree *t, int depth, const char *text, const char *place
         if (!add_path(t, depth, text, n, place, e)) return false;
         text += n;
     }
-    check(t);
+    rank_tree_check(t);
     return t->count || error_input(e, "%s holds no path, such as 0 or 01", place);
 }
 
@@ -172,7 +161,7 @@ static bool parse_levels(RankTree *t, int depth, const char *text, Error *e) {
             return error_input(e, "the tree '%s' has more than %d nodes", text, RANK_TREE_MOST);
         at = next + (*next == 'x');
     }
-    check(t);
+    rank_tree_check(t);
     return true;
 }
 

@@ -1,11 +1,11 @@
 // Rows are compared as paths of the tree: merged or not, equal paths have the same canonical node.
 //
-// Invariant, asserted by check(): every row has a source with a name, and a node.
+// Invariant, asserted by sources_check(): every row has a source with a name, and a node.
 #include "engine/decode/sources.h"
 
 #include <assert.h>
 
-static void check(const Sources *s) {
+static void sources_check(const Sources *s) {
     assert(s->names && s->source_count >= 1 && s->source_count <= SOURCES_MAX);
     assert(s->count >= 0 && s->count <= TREE_MAX_NODES);
     if (s->count == 0) return;
@@ -16,7 +16,7 @@ static void check(const Sources *s) {
 void sources_record(Sources *s, int source, int node) {
     assert(source >= 0 && source < s->source_count);
     if (node != TREE_NONE && s->count < TREE_MAX_NODES) s->rows[s->count++] = (SourceRow){source, node};
-    check(s);
+    sources_check(s);
 }
 
 void sources_propose(Sources *s, Tree *tree, int source, const int *tokens, int count) {

@@ -1,6 +1,6 @@
 // An open-addressing table of lists; the lists' links are in `earlier`.
 //
-// Invariants, asserted by check():
+// Invariants, asserted by suffix_check():
 //  1. table_size is a power of two, and at least half of the table is free, so a search ends soon;
 //  2. every n-gram of the sequence of length 1 to longest is in exactly one list.
 #include "engine/decode/suffix.h"
@@ -13,7 +13,7 @@
 
 enum { FIRST_TABLE = 1024 };
 
-static void check(const SuffixIndex *x) {
+static void suffix_check(const SuffixIndex *x) {
     assert(x->longest >= 1 && x->longest <= SUFFIX_LONGEST);
     assert((x->table_size & (x->table_size - 1)) == 0 && 2 * x->used <= x->table_size);
     assert(x->length <= x->token_capacity && x->used <= x->length * (size_t)x->longest);
@@ -22,7 +22,7 @@ static void check(const SuffixIndex *x) {
 void suffix_init(SuffixIndex *x, int longest) {
     *x = (SuffixIndex){.longest = longest, .table_size = FIRST_TABLE};
     x->table = mem_new(x->table_size, sizeof *x->table);
-    check(x);
+    suffix_check(x);
 }
 
 void suffix_release(SuffixIndex *x) {
@@ -35,7 +35,7 @@ void suffix_release(SuffixIndex *x) {
 void suffix_clear(SuffixIndex *x) {
     x->length = x->used = 0;
     memset(x->table, 0, x->table_size * sizeof *x->table);
-    check(x);
+    suffix_check(x);
 }
 
 static uint64_t mix(uint64_t h, uint64_t value) {
@@ -50,16 +50,14 @@ static uint64_t hash_of(const SuffixIndex *x, int n, size_t end) {
     return h;
 }
 
-static bool same(const SuffixIndex *x, int n, size_t a, size_t b) {
-    return memcmp(x->tokens + a - n, x->tokens + b - n, (size_t)n * sizeof *x->tokens) == 0;
-}
-
 // The list of the n-gram before `end`, or the free place for it.
 static SuffixList *find(const SuffixIndex *x, int n, size_t end, uint64_t hash) {
     for (size_t i = hash & (x->table_size - 1);; i = (i + 1) & (x->table_size - 1)) {
         SuffixList *l = &x->table[i];
         if (l->count == 0) return l;
-        if (l->hash == hash && l->n == n && same(x, n, (size_t)l->newest, end)) return l;
+        if (l->hash != hash || l->n != n) continue;
+        const int *newest = x->tokens + l->newest - n, *last = x->tokens + end - n;
+        if (memcmp(newest, last, (size_t)n * sizeof *last) == 0) return l;
     }
 }
 
@@ -75,7 +73,7 @@ static void grow_table(SuffixIndex *x) {
     mem_free(x->table);
     x->table = table;
     x->table_size = size;
-    check(x);
+    suffix_check(x);
 }
 
 // Enters the n-gram at the end of the sequence.
@@ -101,7 +99,7 @@ void suffix_push(SuffixIndex *x, int token) {
     x->tokens[x->length++] = token;
     for (int n = 1; n <= x->longest; n++)
         if ((size_t)n <= x->length) enter(x, n);
-    check(x);
+    suffix_check(x);
 }
 
 int suffix_newest(const SuffixIndex *x, int n) {

@@ -263,20 +263,15 @@ static int add_leaf(SuffixTree *t, int parent, int path, int64_t at) {
     return node;
 }
 
-// Makes `child`, which is in no list, the only child of a node.
-static void adopt(SuffixTree *t, int parent, int child) {
-    t->nodes[child].parent = parent;
-    link_before(t, child, NONE);
-    t->nodes[child].run = new_run(t, child);
-}
-
 // The first token of a node becomes a node of its own above it.
 static int split(SuffixTree *t, int node, int64_t at) {
     int upper = new_node(t, at, 1, t->nodes[node].count);
     replace(t, node, upper);
     t->nodes[node].start++;
     t->nodes[node].length--;
-    adopt(t, upper, node);
+    t->nodes[node].parent = upper; // its only child
+    link_before(t, node, NONE);
+    t->nodes[node].run = new_run(t, node);
     return upper;
 }
 
@@ -374,7 +369,7 @@ static int extend(SuffixTree *t, int node, int length, int64_t at) {
 
 // A suffix of the running text ends at a node of its length; the children there are in order, and fewer than
 // their parent; runs are right. Each append checks one of the nodes that it touched.
-static void check(const SuffixTree *t) {
+static void suffix_tree_check(const SuffixTree *t) {
 #ifndef NDEBUG
     int touched = t->known_ends < t->end_count ? t->known_ends + 1 : t->end_count, total = 0, sum = 0;
     int length = 1 + (int)(text_end(t) % touched), node = t->ends[length];
@@ -410,7 +405,7 @@ void suffix_tree_append(SuffixTree *t, int token) {
         ends[length + 1] = extend(t, length ? ends[length] : ROOT, length, at);
     t->known_ends = moved + 1;
     while (t->known_ends && t->nodes[ends[t->known_ends]].count == 1) t->known_ends--;
-    check(t);
+    suffix_tree_check(t);
 }
 
 // --- dropping
@@ -557,20 +552,6 @@ static void draft_from(const SuffixTree *t, Point p, int most, const SuffixRule 
     }
 }
 
-// The node or point of the context's last n tokens.
-static Point find_match(const SuffixTree *t, const int *context, int count, int n) {
-    if (n > t->end_count) return find_point(t, context + count - n, n);
-    return (Point){t->ends[n], length_of(t, t->ends[n])};
-}
-
-static void copy_draft(const SuffixDraft *from, SuffixDraft *to) {
-    to->count = from->count;
-    to->match = from->match;
-    to->score = from->score;
-    memcpy(to->token, from->token, (size_t)from->count * sizeof *from->token);
-    memcpy(to->parent, from->parent, (size_t)from->count * sizeof *from->parent);
-}
-
 // From the longest match to the shortest, until none can be better: a draft's score is its tokens at most. If
 // the last n + 1 tokens occur as often as the last n, and what follows is not cut off by `depth`, only the
 // longer match is drafted from: the same follows it, and it may draft as many tokens or more. Nothing follows
@@ -581,8 +562,11 @@ void suffix_tree_draft(const SuffixTree *t, const int *context, int count, const
     int longest = (count < t->depth ? count : t->depth) - 1, found = 0;
     assert(rule->most <= SUFFIX_DRAFT_MOST && rule->factor >= 0);
     if (t->known_ends < t->end_count && t->known_ends < longest) longest = t->known_ends;
-    while (found < longest && (at[found + 1] = find_match(t, context, count, found + 1)).node != NONE)
-        found++;
+    for (int n = 1; n <= longest; found = n++) { // the node or point of the context's last n tokens
+        if (n > t->end_count) at[n] = find_point(t, context + count - n, n);
+        else at[n] = (Point){t->ends[n], length_of(t, t->ends[n])};
+        if (at[n].node == NONE) break;
+    }
     out->count = out->match = 0;
     out->score = 0;
     for (int n = found; n >= 1; n--) {
@@ -593,7 +577,13 @@ void suffix_tree_draft(const SuffixTree *t, const int *context, int count, const
         if (out->count && (rule->longest || most <= out->score)) break;
         SuffixDraft draft;
         draft_from(t, at[n], most, rule, &draft);
-        draft.match = n;
-        if (draft.count && draft.score > out->score) copy_draft(&draft, out);
+
+        if (!draft.count || !(draft.score > out->score)) continue;
+        size_t bytes = (size_t)draft.count * sizeof *draft.token;
+        out->count = draft.count;
+        out->match = n;
+        out->score = draft.score;
+        memcpy(out->token, draft.token, bytes);
+        memcpy(out->parent, draft.parent, bytes);
     }
 }

@@ -1,5 +1,5 @@
-// See switch.h. Invariants (check): a waiting draft's right tokens are a path from its text to `node`, and
-// are followed by a token; weights of means are at most FADE.
+// See switch.h. Invariants (switch_check): a waiting draft's right tokens are a path from its text to `node`,
+// and are followed by a token; weights of means are at most FADE.
 #include "engine/decode/switch.h"
 
 #include <assert.h>
@@ -8,7 +8,7 @@
 
 enum { NOWHERE = -1, FADE = 64, EXPLORE = 16, PRIOR = 2, HOPE = 3 };
 
-static void check(const Switch *s) {
+static void switch_check(const Switch *s) {
     assert(s->waiting_count >= 0 && s->waiting_count <= SWITCH_WAITING);
     assert(s->bucket >= 0 && s->bucket < SWITCH_BUCKETS && s->rest.weight <= FADE);
     for (int i = 0; i < s->waiting_count; i++)
@@ -19,7 +19,7 @@ static void check(const Switch *s) {
 
 void switch_init(Switch *s, const SwitchParams *p) {
     *s = (Switch){.p = *p, .tokens = {1, 1}, .price = {1, 1}};
-    check(s);
+    switch_check(s);
 }
 
 void switch_begin(Switch *s) { s->waiting_count = 0; }
@@ -51,26 +51,18 @@ static int bucket_of(const Outlook *o) {
     return 1 + score * MATCH_KINDS + match;
 }
 
-typedef struct Expected {
-    double first, rest, both; // right tokens
-} Expected;
-
-static Expected expect(const Switch *s, const Outlook *o, const SwitchBucket *b) {
-    double truth = (s->right.sum + PRIOR) / (s->score.sum + PRIOR);
-    Expected x = {.first = o->count ? with_prior(&b->first, o->score * truth) : 0};
-    x.rest = with_prior(&b->rest, with_prior(&s->rest, HOPE));
-    x.both = x.rest + with_prior(&b->gain, fmax(x.first - x.rest, 0));
-    return x;
-}
-
 // --- choosing
 
 static int choose_learned(Switch *s, const Outlook *o, bool both_fit) {
     SwitchBucket *b = &s->buckets[s->bucket];
-    Expected x = expect(s, o, b);
+    double truth = (s->right.sum + PRIOR) / (s->score.sum + PRIOR);
+    // The right tokens to expect of the first method, of the rest, of both.
+    double first = o->count ? with_prior(&b->first, o->score * truth) : 0;
+    double rest = with_prior(&b->rest, with_prior(&s->rest, HOPE));
+    double both_tokens = rest + with_prior(&b->gain, fmax(first - rest, 0));
     bool both = s->p.both && both_fit && o->count > 0;
     double rate = mean(&s->tokens, 1) / mean(&s->price, 1);
-    double first = x.first, others = (both ? x.both : x.rest) - rate * s->p.cost;
+    double others = (both ? both_tokens : rest) - rate * s->p.cost;
     bool explore = b->left_out >= fmin(b->rest.weight, EXPLORE);
     if (first >= others && !explore) return DRAFT_FIRST;
     return both ? DRAFT_FIRST | DRAFT_REST : DRAFT_REST;
@@ -86,12 +78,9 @@ static int choose(Switch *s, const Outlook *o, bool both_fit) {
     return DRAFT_FIRST | DRAFT_REST;
 }
 
-static void forget_oldest(Switch *s) {
-    memmove(s->waiting, s->waiting + 1, (size_t)--s->waiting_count * sizeof *s->waiting);
-}
-
 static void wait_for(Switch *s, const Outlook *o) {
-    if (s->waiting_count == SWITCH_WAITING) forget_oldest(s);
+    if (s->waiting_count == SWITCH_WAITING) // forgets the oldest
+        memmove(s->waiting, s->waiting + 1, (size_t)--s->waiting_count * sizeof *s->waiting);
     Waiting *w = &s->waiting[s->waiting_count++];
     w->bucket = s->bucket;
     w->node = NOWHERE;
@@ -109,7 +98,7 @@ int switch_choose(Switch *s, const Outlook *first, bool both_fit) {
     s->bucket = bucket_of(first);
     s->chosen = choose(s, first, both_fit);
     if (s->p.rule == SWITCH_LEARNED) wait_for(s, first);
-    check(s);
+    switch_check(s);
     return s->chosen;
 }
 
@@ -132,14 +121,6 @@ static bool follow(Waiting *w, const int *tokens, int count) {
     return child_of(w, w->node, NOWHERE) == NOWHERE;
 }
 
-static void learn(Switch *s, const Waiting *w) {
-    SwitchBucket *b = &s->buckets[w->bucket];
-    add(&b->first, w->right);
-    add(&s->right, w->right);
-    add(&s->score, w->score);
-    if (w->rest >= 0) add(&b->gain, w->right > w->rest ? w->right - w->rest : 0);
-}
-
 static void learn_rest(Switch *s, int rest) {
     SwitchBucket *b = &s->buckets[s->bucket];
     if (rest < 0) {
@@ -160,9 +141,16 @@ void switch_observe(Switch *s, const int *tokens, int count, int rest) {
     add(&s->price, 1 + (rest >= 0 ? s->p.cost : 0));
     for (int i = 0; i < s->waiting_count; i++) {
         Waiting *w = &s->waiting[i];
-        if (follow(w, tokens, count)) learn(s, w);
-        else s->waiting[left++] = *w;
+        if (!follow(w, tokens, count)) {
+            s->waiting[left++] = *w;
+            continue;
+        }
+        SwitchBucket *b = &s->buckets[w->bucket];
+        add(&b->first, w->right);
+        add(&s->right, w->right);
+        add(&s->score, w->score);
+        if (w->rest >= 0) add(&b->gain, w->right > w->rest ? w->right - w->rest : 0);
     }
     s->waiting_count = left;
-    check(s);
+    switch_check(s);
 }

@@ -17,7 +17,7 @@ static const char MAGIC[] = "OPTABLE1";
 enum { DIGITS = SHA256_TEXT - 1, KEY_AT = 24, SUM_AT = KEY_AT + DIGITS, IDS_AT = SUM_AT + DIGITS };
 enum { NAMED_DIGITS = 16 }; // digits of the key in the file's name
 
-static void check(const TokenTable *t) {
+static void token_table_check(const TokenTable *t) {
     assert(t->tokens >= 1 && t->k >= 1 && t->w >= 1);
     assert(t->k <= TOKEN_TABLE_MAX_K && t->w <= TOKEN_TABLE_MAX_W);
 }
@@ -25,7 +25,7 @@ static void check(const TokenTable *t) {
 bool token_table_init(TokenTable *t, int tokens, int k, int w, Error *e) {
     size_t rows = (size_t)tokens * (size_t)k, count;
     *t = (TokenTable){.tokens = tokens, .k = k, .w = w};
-    check(t);
+    token_table_check(t);
     if (size_mul(rows, (size_t)w, &count)) t->ids = mem_try(count, sizeof *t->ids);
     if (!t->ids) return error_system(e, "out of memory for a table of %zu rows of %d tokens", rows, w);
     for (size_t i = 0; i < count; i++) t->ids[i] = TABLE_NO_TOKEN;
@@ -86,7 +86,7 @@ bool token_table_parse(const char *bytes, size_t n, const char *place, int vocab
     memcpy(key, bytes + KEY_AT, DIGITS);
     key[DIGITS] = 0;
     if (parse_ids(bytes, place, vocab, t, e)) {
-        check(t);
+        token_table_check(t);
         return true;
     }
     token_table_release(t);
@@ -124,7 +124,7 @@ bool table_file_load(const TableFile *f, int tokens, int vocab, TokenTable *t) {
 bool table_file_save(const TableFile *f, const TokenTable *t, Error *e) {
     size_t count = id_count(t), n = IDS_AT + 4 * count;
     if (!f->path) return true;
-    check(t);
+    token_table_check(t);
     assert(t->ids);
     char sum[SHA256_TEXT], *bytes = mem_try(n, 1);
     if (!bytes) return error_system(e, "out of memory for '%s'", f->path);

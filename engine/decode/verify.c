@@ -15,7 +15,7 @@
 
 const char *const verification_names[] = {"token", "block", NULL};
 
-static void check(const Verifier *v) {
+static void verify_check(const Verifier *v) {
     assert(v->vocab >= 1 && v->random.stream == STREAM_VERIFY);
     assert(sampling_is_greedy(&v->sampling) ? !v->p && !v->q && !v->draws.p : v->p && v->q && v->draws.p);
 }
@@ -34,7 +34,7 @@ void verifier_init(Verifier *v, const Sampling *sampling, uint64_t seed, int voc
         v->p = mem_new((size_t)vocab, sizeof *v->p);
         v->q = mem_new((size_t)vocab, sizeof *v->q);
     }
-    check(v);
+    verify_check(v);
 }
 
 void verifier_release(Verifier *v) {
@@ -98,16 +98,6 @@ double verify_acceptance(const float *p, const float *q, int token) {
     return acceptance((double)p[token], q, token);
 }
 
-// If rounding leaves nothing of p, the rejection could not have happened in exact arithmetic: p is then left
-// unchanged, so that there is something to draw from.
-static void reject_one_hot(float *p, int token, int vocab) {
-    float own = p[token];
-    p[token] = 0;
-    double total = sum_of(p, vocab);
-    if (total > 0) scale_to_one(p, vocab, total);
-    else p[token] = own;
-}
-
 double verify_rest(float *p, const float *q, double r, int vocab) {
     double total = 0;
     for (int i = 0; i < vocab; i++) {
@@ -123,8 +113,17 @@ double verify_rest(float *p, const float *q, double r, int vocab) {
 
 void verify_reject(float *p, const float *q, int token, int vocab) {
     assert(token >= 0 && token < vocab);
-    if (q) verify_rest(p, q, 1, vocab);
-    else reject_one_hot(p, token, vocab);
+    if (q) {
+        verify_rest(p, q, 1, vocab);
+        return;
+    }
+    // If rounding leaves nothing of p, the rejection could not have happened in exact arithmetic: p is then
+    // left unchanged, so that there is something to draw from.
+    float own = p[token];
+    p[token] = 0;
+    double total = sum_of(p, vocab);
+    if (total > 0) scale_to_one(p, vocab, total);
+    else p[token] = own;
 }
 
 // The part of p that the rejections at a node have left. As long as only one-hots were rejected, it is p
@@ -186,14 +185,6 @@ static bool rest_reject(Rest *r, int proposal, const float *q, Error *e) {
     return true;
 }
 
-// If nothing is left, returns the last rejected token, as verify_reject does.
-static bool rest_draw(Rest *r, double u, int *token, Error *e) {
-    if (r->whole) *token = sampler_draw(r->v->p, r->v->vocab, u);
-    else if (!draws_draw(&r->v->draws, r->s, r->node, u, token, e)) return false;
-    if (*token < 0) *token = r->last;
-    return true;
-}
-
 static bool pick_sampled(Verifier *v, const Session *s, int node, Verdict *out, int *child, Error *e) {
     const Tree *t = &s->tree;
     Rest rest = {.v = v, .s = s, .node = node};
@@ -209,16 +200,20 @@ static bool pick_sampled(Verifier *v, const Session *s, int node, Verdict *out, 
         if (!rest_reject(&rest, i, q, e)) return false;
     }
     *child = TREE_NONE;
-    return rest_draw(&rest, random_uniform(&v->random), &out->bonus, e);
+    double u = random_uniform(&v->random);
+    if (rest.whole) out->bonus = sampler_draw(v->p, v->vocab, u);
+    else if (!draws_draw(&v->draws, s, node, u, &out->bonus, e)) return false;
+    if (out->bonus < 0) out->bonus = rest.last; // nothing is left, as in verify_reject
+    return true;
 }
 
 // --- blocks
 
-typedef struct Block {
+typedef struct DraftBlock {
     int length;
     int node[TREE_MAX_NODES];                    // the root, then the chain
     double u[TREE_MAX_NODES], r[TREE_MAX_NODES]; // from 1 on, of node i; r[0] = 1
-} Block;
+} DraftBlock;
 
 static double ratio(Verifier *v, const Session *s, int node, const Proposal *p) {
     const float *q = tree_q(&s->tree, p->q);
@@ -226,7 +221,7 @@ static double ratio(Verifier *v, const Session *s, int node, const Proposal *p) 
     return q[token] > 0 ? draws_chance(&v->draws, s, node, p->child) / (double)q[token] : 0;
 }
 
-static void read_block(Verifier *v, const Session *s, Block *b) {
+static void read_block(Verifier *v, const Session *s, DraftBlock *b) {
     const Tree *t = &s->tree;
     b->length = b->node[0] = 0;
     b->r[0] = 1;
@@ -247,7 +242,8 @@ double verify_block(double r, double S) {
 
 // Whether the chain is accepted up to node i; if it is, and goes on, v->p becomes the rest. S <= r, and so
 // h <= r: most nodes are decided without their distribution.
-static bool accept_block(Verifier *v, const Session *s, const Block *b, int i, bool *accepted, Error *e) {
+static bool accept_block(Verifier *v, const Session *s, const DraftBlock *b, int i, bool *accepted,
+                         Error *e) {
     *accepted = i == 0 || b->u[i] < b->r[i];
     if (!*accepted || i == b->length) return true;
     const Proposal *next = &s->tree.proposals[s->tree.first_proposal[b->node[i]]];
@@ -258,7 +254,7 @@ static bool accept_block(Verifier *v, const Session *s, const Block *b, int i, b
 }
 
 static bool verify_chain(Verifier *v, const Session *s, Verdict *out, Error *e) {
-    Block b;
+    DraftBlock b;
     bool accepted = false;
     read_block(v, s, &b);
     out->tried = b.length;
@@ -288,7 +284,7 @@ static bool walk(Verifier *v, const Session *s, Verdict *out, Error *e) {
 
 bool verify(Verifier *v, const Session *s, Verdict *out, Error *e) {
     uint64_t before = v->random.counter;
-    check(v);
+    verify_check(v);
     assert(s->tree.count > 0 && s->tree.vocab == v->vocab);
     *out = (Verdict){.node = 0};
     bool block = v->blocks && !sampling_is_greedy(&v->sampling);

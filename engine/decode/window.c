@@ -1,8 +1,8 @@
 // The window's rows in one array. Besides rows 0 to rows-1, the array has room for the new row, which
 // window_read fills and window_slide makes part of the window.
 //
-// Invariants between steps, asserted by check(): 1 <= rows <= N-1, and length = W+N-2 - rows, so the window
-// is W+N-3 wide with row 0 only and W-1 wide when it is full.
+// Invariants between steps, asserted by window_check(): 1 <= rows <= N-1, and length = W+N-2 - rows, so the
+// window is W+N-3 wide with row 0 only and W-1 wide when it is full.
 #include "engine/decode/window.h"
 
 #include "engine/base/memory.h"
@@ -10,7 +10,7 @@
 
 #include <assert.h>
 
-static void check(const Window *w) {
+static void window_check(const Window *w) {
     assert(w->rows >= 1 && w->rows <= w->N - 1);
     assert(w->length == w->W + w->N - 2 - w->rows && window_columns(w) <= w->stride);
 }
@@ -39,7 +39,7 @@ void window_start(Window *w, const WindowSource *from) {
     w->rows = 1;
     w->length = w->W + w->N - 3;
     for (int i = 0; i < w->length; i++) row(w, 0)[i] = draw(from);
-    check(w);
+    window_check(w);
 }
 
 uint64_t window_digest(const Window *w) {
@@ -51,7 +51,7 @@ uint64_t window_digest(const Window *w) {
 
 void window_probe(Window *w, Tree *tree, int base, int first, int last) {
     int chain = base, deepest = w->rows - 1;
-    check(w);
+    window_check(w);
     assert(first >= 0 && last <= window_columns(w));
     for (int i = 0; i < last && first < last; i++) {
         if (i > 0) chain = tree_probe(tree, chain, row(w, 0)[i - 1], deepest == 0 && i >= first);
@@ -63,7 +63,7 @@ void window_probe(Window *w, Tree *tree, int base, int first, int last) {
 }
 
 void window_read(Window *w, const Session *s, const WindowSource *from) {
-    check(w);
+    window_check(w);
     assert(from->count >= 1);
     for (int i = 0; i < window_columns(w); i++)
         row(w, w->rows)[i] = w->ends[i] == TREE_NONE ? draw(from) : session_argmax(s, w->ends[i]);
@@ -71,7 +71,7 @@ void window_read(Window *w, const Session *s, const WindowSource *from) {
 
 void window_collect(const Window *w, int last, NgramPool *pool) {
     int tuple[TREE_MAX_NODES];
-    check(w);
+    window_check(w);
     assert(pool->width == w->N - 1 && pool->width <= TREE_MAX_NODES);
     if (window_is_filling(w)) return;
     for (int i = 0; i < window_columns(w); i++) {
@@ -81,12 +81,6 @@ void window_collect(const Window *w, int last, NgramPool *pool) {
     }
 }
 
-static void replace_eos(Window *w, const int *eos, int eos_count, const WindowSource *from) {
-    for (int i = 0; i < window_columns(w); i++)
-        for (int k = 0; k < eos_count; k++)
-            if (row(w, w->rows)[i] == eos[k]) row(w, w->rows)[i] = draw(from);
-}
-
 // While filling, each row keeps its number and its tokens move `by` positions along. After that, row l+1
 // becomes row l: its tokens were one position further along, except those of row 1, which started where row 0
 // did.
@@ -94,7 +88,9 @@ void window_slide(Window *w, int by, const int *eos, int eos_count, const Window
     assert(by >= 1);
     bool filling = window_is_filling(w);
     int rows = filling ? w->rows + 1 : w->rows, length = filling ? w->length - 1 : w->length;
-    replace_eos(w, eos, eos_count, from);
+    for (int i = 0; i < window_columns(w); i++)
+        for (int k = 0; k < eos_count; k++)
+            if (row(w, w->rows)[i] == eos[k]) row(w, w->rows)[i] = draw(from);
     for (int l = 0; l < rows; l++) {
         int old = filling ? l : l + 1, skip = filling || l == 0 ? by : by - 1;
         int have = row_length(old, w->length) - skip;
@@ -103,5 +99,5 @@ void window_slide(Window *w, int by, const int *eos, int eos_count, const Window
     }
     w->rows = rows;
     w->length = length;
-    check(w);
+    window_check(w);
 }

@@ -12,9 +12,9 @@
 // scores go to the earlier guess, so a parent is never left out. Otherwise a fixed tree of ranks (EAGLE-1).
 // Guesses are one-hots, also when sampling.
 //
-// Invariants between steps (check): the draft's cache and the pending rows together are one row for each
-// token of the sequence except the first, or the draft rests until the next prompt; a guess comes after its
-// parent.
+// Invariants between steps (eagle_check): the draft's cache and the pending rows together are one row for
+// each token of the sequence except the first, or the draft rests until the next prompt; a guess comes after
+// its parent.
 #include "engine/decode/methods/methods.h"
 
 #include "engine/base/memory.h"
@@ -152,11 +152,7 @@ static const Captures *eagle_captures(const void *self) {
 
 // --- the rows that the draft lacks
 
-static bool is_following(const Eagle *g) {
-    return g->pending && g->draft->cache.length + g->pending == g->length - 1;
-}
-
-static void check(const Eagle *g) {
+static void eagle_check(const Eagle *g) {
     assert(g->pending >= 0 && g->pending <= g->capacity && g->pool_count <= g->pool_capacity);
     assert(!g->draft->open && g->draft->cache.length + g->pending <= g->length - 1);
     for (int i = 0; i < g->pool_count; i++) assert(g->pool[i].parent < i);
@@ -180,7 +176,7 @@ static bool eagle_begin(void *self, const Prompt *prompt, Error *e) {
         !keep(g, 0, g->target->tree.count - 1, prompt->tokens[prompt->count - 1], e))
         return false;
     g->pending = 1;
-    check(g);
+    eagle_check(g);
     return true;
 }
 
@@ -189,7 +185,8 @@ static bool catch_up(Eagle *g, int *end, Error *e) {
     Session *s = g->draft;
     *end = TREE_NONE;
     int room = s->context - s->cache.length;
-    if (!is_following(g) || g->pending > room || g->pending > s->tree.capacity) return true;
+    bool follows = g->pending && s->cache.length + g->pending == g->length - 1;
+    if (!follows || g->pending > room || g->pending > s->tree.capacity) return true;
     session_begin_step(s, false, LAYOUT_TREE);
     *end = tree_root(&s->tree, g->tokens[0]);
     for (int i = 1; i < g->pending; i++) *end = tree_probe(&s->tree, *end, g->tokens[i], false);
@@ -244,14 +241,6 @@ static int sort_guesses(Eagle *g, int first, int most) {
     return count < most ? count : most;
 }
 
-static void guess_below(Eagle *g, int count) {
-    for (int i = 0; i < count * g->k; i++) {
-        int parent = g->frontier[i / g->k];
-        float score = parent == ROOT ? 0 : g->pool[parent].score;
-        add_guess(g, parent, target_id(g, g->ids[i]), score + g->log_p[i]);
-    }
-}
-
 static bool grow_dynamic(Eagle *g, int end, Error *e) {
     int count = 1;
     bool ran = true;
@@ -259,7 +248,11 @@ static bool grow_dynamic(Eagle *g, int end, Error *e) {
     for (int level = 0; ran; level++) {
         int first = g->pool_count;
         if (!read_frontier(g, count, end, e)) return false;
-        guess_below(g, count);
+        for (int i = 0; i < count * g->k; i++) {
+            int parent = g->frontier[i / g->k];
+            float score = parent == ROOT ? 0 : g->pool[parent].score;
+            add_guess(g, parent, target_id(g, g->ids[i]), score + g->log_p[i]);
+        }
         if (level == g->p.depth) break;
         count = sort_guesses(g, first, g->k);
         for (int i = 0; i < count; i++) g->frontier[i] = (int)(g->order[i] - g->pool);
@@ -352,7 +345,7 @@ static bool eagle_observe(void *self, const Observation *seen, Error *e) {
     g->pending = seen->emitted_count <= g->capacity ? seen->emitted_count : 0;
     for (int i = 0; i < g->pending; i++)
         if (!keep(g, i, path[i], seen->emitted[i], e)) return false;
-    check(g);
+    eagle_check(g);
     return true;
 }
 

@@ -52,17 +52,15 @@ static void early_exit_close(void *self) {
     mem_free(x);
 }
 
-// Returns the layer, or 0 if the target doesn't have it.
-static int choose_layer(int asked, int layers, Error *e) {
-    if (asked < layers) return asked ? asked : (layers + AUTHORS_SHARE - 1) / AUTHORS_SHARE;
-    error_input(e, "'exit_layer' is %d, the target has %d layers: choose 1 to %d", asked, layers, layers - 1);
-    return 0;
-}
-
 static void *early_exit_open(const MethodEnv *env, const void *values, Error *e) {
     EarlyExitParams p = *(const EarlyExitParams *)values;
-    p.exit_layer = choose_layer(p.exit_layer, env->target->shape.layers, e);
-    if (!p.exit_layer) return NULL;
+    int layers = env->target->shape.layers;
+    if (p.exit_layer >= layers) {
+        error_input(e, "'exit_layer' is %d, the target has %d layers: choose 1 to %d", p.exit_layer, layers,
+                    layers - 1);
+        return NULL;
+    }
+    if (!p.exit_layer) p.exit_layer = (layers + AUTHORS_SHARE - 1) / AUTHORS_SHARE;
     EarlyExit *x = mem_new(1, sizeof *x);
     *x = (EarlyExit){.p = p, .target = env->target, .eos = env->eos, .eos_count = env->eos_count};
     x->sources = (Sources){.names = SOURCES, .source_count = 1};
@@ -87,21 +85,17 @@ static bool has_room(const Tree *t, int parent) {
     return tree_room(t) > 0 && tree_position(t, parent) + 1 < t->limit;
 }
 
-// In a batch, or where another method has proposed the same path, the first node of the path is read.
-static bool draft_one(EarlyExit *x, Tree *tree, int parent, Draft *d, Error *e) {
-    int node = tree->canonical[parent];
-    if (!session_run(x->target, x->p.exit_layer, e)) return false;
-    assert(x->target->done[node] == x->p.exit_layer);
-    session_peek(x->target, node);
-    return drafter_propose(&x->drafter, node, tree, parent, d, e);
-}
-
 static bool early_exit_propose(void *self, Tree *tree, Error *e) {
     EarlyExit *x = self;
     int parent = tree_row(tree);
     for (int drafted = 0; parent != TREE_NONE && drafted < x->p.gamma && has_room(tree, parent); drafted++) {
         Draft d;
-        if (!draft_one(x, tree, parent, &d, e)) return false;
+        // In a batch, or where another method has proposed the same path, the first node of the path is read.
+        int node = tree->canonical[parent];
+        if (!session_run(x->target, x->p.exit_layer, e)) return false;
+        assert(x->target->done[node] == x->p.exit_layer);
+        session_peek(x->target, node);
+        if (!drafter_propose(&x->drafter, node, tree, parent, &d, e)) return false;
         if (d.node == TREE_NONE) break;
         parent = d.node;
         if (ends_text(x, d.token) || d.confidence <= x->p.eta) break;

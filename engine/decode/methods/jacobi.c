@@ -75,7 +75,7 @@ static void *jacobi_open(const MethodEnv *env, const void *values, Error *e) {
     return j;
 }
 
-static void check(const Jacobi *j) {
+static void jacobi_check(const Jacobi *j) {
     assert(j->block && j->nodes && j->p.m >= 1);
     assert(j->prompt_count >= 1 && (size_t)j->prompt_count <= j->prompt_capacity);
 }
@@ -104,7 +104,7 @@ static bool jacobi_begin(void *self, const Prompt *prompt, Error *e) {
 static bool jacobi_propose(void *self, Tree *tree, Error *e) {
     (void)e;
     Jacobi *j = self;
-    check(j);
+    jacobi_check(j);
     j->sources.count = 0;
     sources_record(&j->sources, 0, tree_chain(tree, tree_row(tree), j->block, j->p.m, j->nodes));
     return true;

@@ -97,7 +97,7 @@ static void *kangaroo_open(const MethodEnv *env, const void *values, Error *e) {
 
 static int kangaroo_hidden_layer(const void *self) { return ((const Kangaroo *)self)->p.exit_layer; }
 
-static void check(const Kangaroo *k) {
+static void kangaroo_check(const Kangaroo *k) {
     assert(k->capacity >= k->p.gamma + 2 && k->start >= 0 && k->start < k->capacity);
     assert(k->pending >= 0 && k->pending <= k->capacity && k->run >= 0 && k->run <= k->capacity);
     assert(k->sources.count <= 1);
@@ -130,10 +130,6 @@ static bool run_adapter(Kangaroo *k, int first, Error *e) {
     return session_run(s, s->shape.layers, e);
 }
 
-static bool is_unsure(const Kangaroo *k, const Draft *d) {
-    return k->p.strict ? d->confidence < k->p.eta : d->confidence <= k->p.eta;
-}
-
 static bool kangaroo_propose(void *self, Tree *tree, Error *e) {
     Kangaroo *k = self;
     int parent = tree_row(tree), first = 0, node = TREE_NONE;
@@ -148,12 +144,13 @@ static bool kangaroo_propose(void *self, Tree *tree, Error *e) {
         if (!run_shallow(k, d.node, e)) return false;
         parent = d.node;
         k->guessed = d.token;
-        bool last = drafted + 1 == k->p.gamma || is_unsure(k, &d);
+        bool unsure = k->p.strict ? d.confidence < k->p.eta : d.confidence <= k->p.eta;
+        bool last = drafted + 1 == k->p.gamma || unsure;
         first = node = last ? TREE_NONE : follower_guess(&k->follower, node, d.token);
     }
     k->sources.count = 0;
     if (tree->depth[parent] > 0) sources_record(&k->sources, 0, parent);
-    check(k);
+    kangaroo_check(k);
     return true;
 }
 
@@ -184,7 +181,7 @@ static bool kangaroo_observe(void *self, const Observation *seen, Error *e) {
     }
     k->pending = follower_missing(f) == 2 && k->run == taken + 1 && f->sequence[f->length - 2] == k->guessed;
     if (k->pending) k->start = row_of(k, taken);
-    check(k);
+    kangaroo_check(k);
     return true;
 }
 

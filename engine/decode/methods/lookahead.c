@@ -186,12 +186,6 @@ static bool lookahead_begin(void *self, const Prompt *prompt, Error *e) {
     return true;
 }
 
-static void propose_guesses(Lookahead *l, Tree *tree, int first, int last) {
-    for (int i = first; i < last; i++)
-        sources_propose(&l->sources, tree, SOURCE_POOL, ngram_pool_tuple(&l->pool, l->last, i),
-                        l->pool.width);
-}
-
 static int guesses(const Lookahead *l) {
     int n = ngram_pool_count(&l->pool, l->last);
     assert(l->last >= 0 && l->last < l->pool.vocab);
@@ -215,7 +209,9 @@ static bool lookahead_propose(void *self, Tree *tree, Error *e) {
         int columns_end = share_end(share_of(columns, l->p.ranks), rank, columns);
         int guesses_end = share_end(share_of(l->p.G, l->p.ranks), rank, guesses(l));
         int base = rank == 0 ? tree->part_root[0] : tree_part(tree);
-        if (base != TREE_NONE) propose_guesses(l, tree, guess, guesses_end);
+        for (int i = guess; base != TREE_NONE && i < guesses_end; i++)
+            sources_propose(&l->sources, tree, SOURCE_POOL, ngram_pool_tuple(&l->pool, l->last, i),
+                            l->pool.width);
         window_probe(&l->window, tree, base, column, columns_end);
         column = columns_end;
         guess = guesses_end;

@@ -169,17 +169,7 @@ static void name_sources(Mix *m) {
     all->names = m->source_names;
 }
 
-// At most one method reads the prompt's states (check_shared), so at most one has a hidden_layer.
-static void find_layer(Mix *m) {
-    const Session *s = m->target;
-    m->hidden_layer = HIDDEN_NONE;
-    for (int i = 0; i < m->count; i++)
-        if (layer_of(&m->methods[i]) != HIDDEN_NONE) m->hidden_layer = layer_of(&m->methods[i]);
-    if (m->hidden_layer <= 0 || m->hidden_layer == s->shape.layers) return;
-    m->hidden = mem_new((size_t)s->tree.capacity, (size_t)s->shape.width * sizeof *m->hidden);
-}
-
-static void check(const Mix *m) {
+static void mix_check(const Mix *m) {
     assert(m->count >= 1 && m->count <= MOST_METHODS && m->sources.source_count <= SOURCES_MAX);
     assert(!m->hidden || (m->hidden_layer > 0 && m->hidden_layer < m->target->shape.layers));
 }
@@ -196,9 +186,14 @@ static void *mix_open(const MethodEnv *env, const void *values, Error *e) {
         mix_close(m);
         return NULL;
     }
-    find_layer(m);
+    m->hidden_layer = HIDDEN_NONE; // at most one method reads the prompt's states (check_shared)
+    for (int i = 0; i < m->count; i++)
+        if (layer_of(&m->methods[i]) != HIDDEN_NONE) m->hidden_layer = layer_of(&m->methods[i]);
+    const Session *s = m->target;
+    if (m->hidden_layer > 0 && m->hidden_layer != s->shape.layers)
+        m->hidden = mem_new((size_t)s->tree.capacity, (size_t)s->shape.width * sizeof *m->hidden);
     name_sources(m);
-    check(m);
+    mix_check(m);
     return m;
 }
 
@@ -229,14 +224,6 @@ static bool mix_begin(void *self, const Prompt *prompt, Error *e) {
     return true;
 }
 
-// Returns a set of DRAFT_FIRST and DRAFT_REST.
-static int choose(Mix *m, int room) {
-    Outlook first = {0};
-    if (m->p.rule == SWITCH_OFF) return DRAFT_FIRST | DRAFT_REST;
-    m->methods[0].info->look(m->methods[0].self, &first);
-    return switch_choose(&m->switcher, &first, first.count + m->rest_rows <= room);
-}
-
 // `share`: of the rows that are left, one in so many.
 static bool propose_one(Mix *m, int i, Tree *tree, int end, int share, Error *e) {
     const Method *method = &m->methods[i];
@@ -249,7 +236,12 @@ static bool propose_one(Mix *m, int i, Tree *tree, int end, int share, Error *e)
 static bool propose_all(Mix *m, Tree *tree, Error *e) {
     int end = tree->count + tree_room(tree);
     if (m->p.rows && m->p.rows < end) end = m->p.rows;
-    int who = choose(m, end - tree->count), first = tree->count;
+    int who = DRAFT_FIRST | DRAFT_REST, first = tree->count;
+    if (m->p.rule != SWITCH_OFF) {
+        Outlook outlook = {0};
+        m->methods[0].info->look(m->methods[0].self, &outlook);
+        who = switch_choose(&m->switcher, &outlook, outlook.count + m->rest_rows <= end - tree->count);
+    }
     for (int i = 0; i < m->count; i++) {
         bool drafts = who & (i ? DRAFT_REST : DRAFT_FIRST);
         if (i == 1) first = tree->count;
@@ -275,21 +267,18 @@ static void gather_sources(Mix *m) {
     assert(first == m->sources.source_count);
 }
 
-// Keeps the states of all nodes at the layer that a method needs: it will need them whichever method's tokens
-// are accepted.
-static bool keep_hidden(Mix *m, const Tree *tree, Error *e) {
-    int nodes[TREE_MAX_NODES];
-    for (int i = 0; i < tree->count; i++) nodes[i] = i;
-    return !m->hidden || (session_run(m->target, m->hidden_layer, e) &&
-                          session_get_hidden(m->target, nodes, tree->count, HIDDEN_RAW, m->hidden, e));
-}
-
 static bool mix_propose(void *self, Tree *tree, Error *e) {
     Mix *m = self;
     if (!propose_all(m, tree, e)) return false;
     gather_sources(m);
-    check(m);
-    return keep_hidden(m, tree, e);
+    mix_check(m);
+    if (!m->hidden) return true;
+    // Keeps the states of all nodes at the layer that a method needs: it will need them whichever method's
+    // tokens are accepted.
+    int nodes[TREE_MAX_NODES];
+    for (int i = 0; i < tree->count; i++) nodes[i] = i;
+    return session_run(m->target, m->hidden_layer, e) &&
+           session_get_hidden(m->target, nodes, tree->count, HIDDEN_RAW, m->hidden, e);
 }
 
 // The most tokens that one of the others' rows had right.

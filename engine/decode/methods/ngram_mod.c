@@ -39,7 +39,7 @@ typedef struct NgramMod {
     int draft[TREE_MAX_NODES];
 } NgramMod;
 
-static void check(const NgramMod *m) {
+static void ngram_mod_check(const NgramMod *m) {
     assert(m->have >= 0 && m->have <= m->p.n);
     (void)m; // without asserts
 }
@@ -63,16 +63,15 @@ static int shift(const NgramMod *m, int *last, int have, int token) {
     return have + 1;
 }
 
-static void put(NgramMod *m, int *place, int token) {
-    m->filled += *place == NONE;
-    m->changed += *place != NONE && *place != token;
-    *place = token;
-}
-
 static void write(NgramMod *m, int token) {
-    if (m->have == m->p.n) put(m, place_of(m, m->last), token);
+    if (m->have == m->p.n) {
+        int *place = place_of(m, m->last);
+        m->filled += *place == NONE;
+        m->changed += *place != NONE && *place != token;
+        *place = token;
+    }
     m->have = shift(m, m->last, m->have, token);
-    check(m);
+    ngram_mod_check(m);
 }
 
 static void ngram_mod_close(void *self) {

@@ -116,14 +116,6 @@ static void context_init(ContextNgrams *f, const NgrammysParams *p, int context)
     suffix_init(&f->index, p->q);
 }
 
-static void context_release(ContextNgrams *f) {
-    suffix_release(&f->index);
-    mem_free(f->groups);
-    mem_free(f->used);
-    mem_free(f->table);
-    *f = (ContextNgrams){0};
-}
-
 static void context_push(ContextNgrams *f, const int *tokens, int count) {
     for (int i = 0; i < count; i++) suffix_push(&f->index, tokens[i]);
     assert(f->index.length <= (size_t)f->context); // every place has a slot in `groups`
@@ -142,11 +134,6 @@ static uint64_t hash_tokens(const int *tokens, int count) {
     return h;
 }
 
-static bool same_continuation(const ContextNgrams *f, const ContextNgram *a, const ContextNgram *b) {
-    return a->hash == b->hash && a->length == b->length &&
-           memcmp(continuation(f, a), continuation(f, b), (size_t)a->length * sizeof(int)) == 0;
-}
-
 // Counts a place in its group.
 static void enter_place(ContextNgrams *f, int end, int length) {
     ContextNgram place = {.end = end, .length = length, .count = 1};
@@ -154,7 +141,9 @@ static void enter_place(ContextNgrams *f, int end, int length) {
     int at = (int)(place.hash & (uint64_t)(f->table_size - 1));
     for (; f->table[at]; at = (at + 1) & (f->table_size - 1)) {
         ContextNgram *group = &f->groups[f->table[at] - 1];
-        if (!same_continuation(f, group, &place)) continue;
+        if (group->hash != place.hash || group->length != length ||
+            memcmp(continuation(f, group), continuation(f, &place), (size_t)length * sizeof(int)) != 0)
+            continue;
         group->count++;
         return;
     }
@@ -162,16 +151,6 @@ static void enter_place(ContextNgrams *f, int end, int length) {
     f->used[f->group_count] = at;
     f->groups[f->group_count++] = place;
     f->table[at] = f->group_count;
-}
-
-// Newest place first, so that a group's number is its rank by recency.
-static void collect(ContextNgrams *f) {
-    f->group_count = 0;
-    int length = (int)f->index.length, w = f->w, q = f->q;
-    for (int end = suffix_newest(&f->index, q); end != SUFFIX_NONE; end = suffix_before(&f->index, q, end)) {
-        int behind = length - end < w ? length - end : w;
-        if (behind == w || f->keep_short) enter_place(f, end, behind);
-    }
 }
 
 // Order of two continuations as lists of tokens; a prefix comes first.
@@ -190,8 +169,13 @@ static bool is_worse(const ContextNgrams *f, const ContextNgram *a, const Contex
 
 // Returns the best `most` continuations of the sequence's end, best first. Allocates nothing.
 static int context_find(ContextNgrams *f, int most, ContextNgram *out) {
-    int n = 0;
-    collect(f);
+    int n = 0, length = (int)f->index.length, w = f->w, q = f->q;
+    f->group_count = 0;
+    // Newest place first, so that a group's number is its rank by recency.
+    for (int end = suffix_newest(&f->index, q); end != SUFFIX_NONE; end = suffix_before(&f->index, q, end)) {
+        int behind = length - end < w ? length - end : w;
+        if (behind == w || f->keep_short) enter_place(f, end, behind);
+    }
     for (int i = 0; i < f->group_count; i++) {
         const ContextNgram *x = &f->groups[i];
         f->table[f->used[i]] = 0;
@@ -208,7 +192,10 @@ static int context_find(ContextNgrams *f, int most, ContextNgram *out) {
 static void ngrammys_close(void *self) {
     Ngrammys *n = self;
     if (!n) return;
-    context_release(&n->context);
+    suffix_release(&n->context.index);
+    mem_free(n->context.groups);
+    mem_free(n->context.used);
+    mem_free(n->context.table);
     token_table_release(&n->bigrams);
     token_table_release(&n->unigrams);
     mem_free(n);

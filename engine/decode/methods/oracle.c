@@ -59,7 +59,7 @@ typedef struct Oracle {
     Sources sources;
 } Oracle;
 
-static void check(const Oracle *o) {
+static void oracle_check(const Oracle *o) {
     assert(o->accept.count >= 1 && o->levels.count == o->level_shares.count);
     assert(o->at >= 0 && o->steps <= o->at);
     (void)o; // without asserts
@@ -99,19 +99,17 @@ static int most_guesses(const Oracle *o) {
     return o->guess_shares.count ? o->guess_shares.count - 1 : o->p.guesses;
 }
 
-static bool check_room(const Oracle *o, Error *e) {
-    int guesses = most_guesses(o);
-    return (double)guesses * o->p.draft < TREE_MAX_NODES ||
-           error_input(e, "%d guesses of %d tokens are too many for a step of %d nodes", guesses, o->p.draft,
-                       TREE_MAX_NODES);
-}
-
 static void *oracle_open(const MethodEnv *env, const void *values, Error *e) {
     Oracle *o = mem_new(1, sizeof *o);
     o->p = *(const OracleParams *)values;
     o->vocab = env->target->shape.real_vocab;
     o->sources = (Sources){.names = SOURCES, .source_count = 1};
-    if (read_lists(o, e) && check_room(o, e)) return o;
+    bool ok = read_lists(o, e);
+    int guesses = ok ? most_guesses(o) : 0;
+    if ((double)guesses * o->p.draft >= TREE_MAX_NODES)
+        ok = error_input(e, "%d guesses of %d tokens are too many for a step of %d nodes", guesses,
+                         o->p.draft, TREE_MAX_NODES);
+    if (ok) return o;
     mem_free(o);
     return NULL;
 }
@@ -127,7 +125,7 @@ static bool oracle_begin(void *self, const Prompt *prompt, Error *e) {
     o->count = prompt->answer_count;
     o->at = o->steps = 0;
     o->random = (Random){.seed = prompt->seed, .stream = STREAM_METHOD};
-    check(o);
+    oracle_check(o);
     return true;
 }
 
@@ -140,40 +138,32 @@ static int draw_share(Oracle *o, const RealList *shares) {
     return i;
 }
 
-static int draw_guesses(Oracle *o) {
-    if (o->steps < o->p.filling || random_uniform(&o->random) * o->p.f >= 1) return 0;
-    return o->guess_shares.count ? draw_share(o, &o->guess_shares) : o->p.guesses;
-}
-
-static int another(Oracle *o, int token) {
-    if (o->vocab < 2) return token;
-    return (token + 1 + (int)random_below(&o->random, (uint32_t)o->vocab - 1)) % o->vocab;
-}
-
 // Draws token `i` of a guess; false: the guess ends with it.
 static bool draw_token(Oracle *o, int i, int *token) {
     bool leveled = o->levels.count > 0;
     int kind = leveled ? draw_share(o, &o->level_shares) : i < o->accept.count ? i : o->accept.count - 1;
     bool right = random_uniform(&o->random) < o->accept.items[kind];
     bool sure = !leveled || o->p.eta <= 0 || o->levels.items[kind] > o->p.eta;
-    *token = right ? o->answer[o->at + i] : another(o, o->answer[o->at + i]);
+    *token = o->answer[o->at + i];
+    if (!right && o->vocab > 1) // another one
+        *token = (*token + 1 + (int)random_below(&o->random, (uint32_t)o->vocab - 1)) % o->vocab;
     return sure && (right || o->p.draft > 0);
-}
-
-static void propose_guess(Oracle *o, Tree *tree) {
-    int tokens[TREE_MAX_NODES], n = 0, left = o->count - o->at;
-    int most = o->p.draft > 0 ? o->p.draft : TREE_MAX_NODES - 1;
-    bool more = true;
-    if (most > left) most = left;
-    while (more && n < most) more = draw_token(o, n, &tokens[n]), n++;
-    sources_propose(&o->sources, tree, 0, tokens, n);
 }
 
 static bool oracle_propose(void *self, Tree *tree, Error *e) {
     (void)e;
     Oracle *o = self;
+    int rest = o->count - o->at, most = o->p.draft > 0 ? o->p.draft : TREE_MAX_NODES - 1;
+    if (most > rest) most = rest;
     o->sources.count = 0;
-    for (int left = draw_guesses(o); left > 0; left--) propose_guess(o, tree);
+    int guesses = 0;
+    if (o->steps >= o->p.filling && random_uniform(&o->random) * o->p.f < 1)
+        guesses = o->guess_shares.count ? draw_share(o, &o->guess_shares) : o->p.guesses;
+    for (; guesses > 0; guesses--) {
+        int tokens[TREE_MAX_NODES], n = 0;
+        for (bool more = true; more && n < most; n++) more = draw_token(o, n, &tokens[n]);
+        sources_propose(&o->sources, tree, 0, tokens, n);
+    }
     return true;
 }
 
@@ -182,7 +172,7 @@ static bool oracle_observe(void *self, const Observation *seen, Error *e) {
     Oracle *o = self;
     o->at += seen->emitted_count;
     o->steps++;
-    check(o);
+    oracle_check(o);
     return true;
 }
 

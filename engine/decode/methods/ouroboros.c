@@ -18,7 +18,8 @@
 // The draft is appended to the sequence that the draft model follows (draft.h) and committed as it is
 // written; the part that the target did not confirm is taken back.
 //
-// Invariant between steps, asserted by check(): the follower's sequence is the target's, without a draft.
+// Invariant between steps, asserted by ouroboros_check(): the follower's sequence is the target's, without a
+// draft.
 #include "engine/decode/methods/methods.h"
 
 #include "engine/base/memory.h"
@@ -150,19 +151,14 @@ static void ouroboros_close(void *self) {
     mem_free(o);
 }
 
-static bool check_size(const OuroborosParams *p, Error *e) {
-    int nodes = 1 + p->gamma + p->K * (p->beta - 1);
-    return nodes <= TREE_MAX_NODES ||
-           error_input(
-               e,
-               "gamma=%d, K=%d and beta=%d make a step of %d tokens, 1+gamma+K(beta-1); it holds at most %d",
-               p->gamma, p->K, p->beta, nodes, TREE_MAX_NODES);
-}
-
 static bool ouroboros_init(Ouroboros *o, const MethodEnv *env, Error *e) {
     const OuroborosParams *p = &o->p;
     size_t gamma = (size_t)p->gamma, tails = (size_t)p->K * (size_t)(p->beta - 1);
-    if (!check_size(p, e)) return false;
+    int step = 1 + p->gamma + p->K * (p->beta - 1);
+    if (step > TREE_MAX_NODES)
+        return error_input(
+            e, "gamma=%d, K=%d and beta=%d make a step of %d tokens, 1+gamma+K(beta-1); it holds at most %d",
+            p->gamma, p->K, p->beta, step, TREE_MAX_NODES);
     o->target = env->target;
     o->sources = (Sources){.names = SOURCES, .source_count = 2};
     o->random = (Random){.seed = env->seed, .stream = STREAM_METHOD};
@@ -186,7 +182,9 @@ static void *ouroboros_open(const MethodEnv *env, const void *values, Error *e) 
     return NULL;
 }
 
-static void check(const Ouroboros *o) { assert(o->drafted == 0 && o->length == o->follower.length); }
+static void ouroboros_check(const Ouroboros *o) {
+    assert(o->drafted == 0 && o->length == o->follower.length);
+}
 
 // The draft, (drafted).
 static int *draft_of(const Ouroboros *o) { return o->follower.sequence + o->length; }
@@ -224,20 +222,17 @@ static int append_tokens(Ouroboros *o, int base, int room) {
     return node;
 }
 
-static void add_phrase(Ouroboros *o, int base, const int *tuple) {
-    int phrase[BETA_MOST];
-    follower_known(&o->follower, tuple, o->pool.width, phrase);
-    tree_chain(&o->follower.session->tree, base, phrase, o->pool.width, NULL);
-}
-
 // The last token stays out of the cache: the next step starts with it.
 static bool draft_step(Ouroboros *o, int base, int room, Error *e) {
     Session *s = o->follower.session;
     int last = last_token(o);
     bool verifies = o->p.verify_while_filling || !window_is_filling(&o->window);
     WindowSource from = {&o->random, o->follower.sequence, o->length + o->drafted};
-    for (int i = 0; i < ngram_pool_count(&o->pool, last) && verifies; i++)
-        add_phrase(o, base, ngram_pool_tuple(&o->pool, last, i));
+    for (int i = 0; i < ngram_pool_count(&o->pool, last) && verifies; i++) {
+        int phrase[BETA_MOST];
+        follower_known(&o->follower, ngram_pool_tuple(&o->pool, last, i), o->pool.width, phrase);
+        tree_chain(&s->tree, base, phrase, o->pool.width, NULL);
+    }
     window_probe(&o->window, &s->tree, base, 0, window_columns(&o->window));
     if (!session_run(s, s->shape.layers, e) || !session_read(s, HEAD_ARGMAX, e)) return false;
     int node = append_tokens(o, base, room);
@@ -304,19 +299,12 @@ static void propose_phrases(Ouroboros *o, Tree *tree, int parent) {
 static bool ouroboros_propose(void *self, Tree *tree, Error *e) {
     Ouroboros *o = self;
     int root = tree_row(tree);
-    check(o);
+    ouroboros_check(o);
     if (!write_draft(o, e)) return false;
     o->sources.count = 0;
     sources_record(&o->sources, SOURCE_DRAFT, tree_chain(tree, root, draft_of(o), o->drafted, o->nodes));
     propose_phrases(o, tree, o->drafted ? o->nodes[o->drafted - 1] : root);
     return true;
-}
-
-// Tokens of the draft that fit into the target's step.
-static int tokens_run(const Ouroboros *o) {
-    int n = 0;
-    while (n < o->drafted && o->nodes[n] != TREE_NONE) n++;
-    return n;
 }
 
 // Replaces phrase i by the target's output along it, which starts with the token after the draft; or, in
@@ -331,15 +319,9 @@ static void refine_phrase(Ouroboros *o, const Session *target, int i, int place)
     else phrases_refine(&o->pool, last_token(o), o->phrases + i * width, better);
 }
 
-// After a wrong token, the authors' code divides the number of phrases by their length once too often: only
-// that many of the oldest are refined, and they overwrite the newest.
-static int refined(const Ouroboros *o, int accepted) {
-    bool divided = o->p.refine == REFINE_IN_PLACE && accepted < o->drafted;
-    return divided ? o->tried / o->pool.width : o->tried;
-}
-
 static void learn(Ouroboros *o, const Observation *seen) {
-    int ran = tokens_run(o), accepted = 0;
+    int ran = 0, accepted = 0;
+    while (ran < o->drafted && o->nodes[ran] != TREE_NONE) ran++; // tokens that fit into the target's step
     if (ran) accepted = sources_match(&seen->target->tree, o->nodes[ran - 1], seen->verdict->node);
     for (int i = 0; i <= ran; i++) o->argmax[i] = session_argmax(seen->target, i == 0 ? 0 : o->nodes[i - 1]);
     if (o->p.inspiration == INSPIRE_ON) phrases_inspire(&o->pool, draft_of(o), o->argmax, ran, accepted);
@@ -347,7 +329,11 @@ static void learn(Ouroboros *o, const Observation *seen) {
         phrases_inspire_loosely(&o->pool, draft_of(o), o->argmax, ran, accepted);
     if (o->p.refine == REFINE_OFF || ran < o->drafted) return;
     if (o->p.refine == REFINE_ON_ACCEPT && accepted < o->drafted) return;
-    int count = refined(o, accepted); // oldest first, so that the newest stays the newest
+    // After a wrong token, the authors' code divides the number of phrases by their length once too often:
+    // only that many of the oldest are refined, and they overwrite the newest.
+    bool divided = o->p.refine == REFINE_IN_PLACE && accepted < o->drafted;
+    int count = divided ? o->tried / o->pool.width : o->tried;
+    // oldest first, so that the newest stays the newest
     for (int i = 0; i < count; i++) refine_phrase(o, seen->target, o->tried - 1 - i, count - 1 - i);
 }
 
@@ -360,7 +346,7 @@ static bool follow(Ouroboros *o, const Observation *seen, Error *e) {
     follower_append(&o->follower, seen->emitted, seen->emitted_count);
     o->length = seen->length;
     o->drafted = 0;
-    check(o);
+    ouroboros_check(o);
     return follower_take_back(&o->follower, keep, e);
 }
 

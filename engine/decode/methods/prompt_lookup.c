@@ -104,11 +104,6 @@ static int newest_usable(const Lookup *l, int n) {
     return end;
 }
 
-static bool same_continuation(const Lookup *l, int a, int b) {
-    int n = followers(l, a), m = followers(l, b);
-    return n == m && memcmp(l->index.tokens + a, l->index.tokens + b, (size_t)n * sizeof(int)) == 0;
-}
-
 // The usable end whose continuation follows the n-gram most often; the newest of equals. Only the newest
 // FREQUENT_LIMIT ends are compared, so that a text of one repeated token stays cheap.
 static int most_frequent(const Lookup *l, int n) {
@@ -118,8 +113,11 @@ static int most_frequent(const Lookup *l, int n) {
          end = suffix_before(&l->index, n, end))
         ends[count++] = end;
     for (int i = 0; i < count; i++) {
-        int equal = 0;
-        for (int k = 0; k < count; k++) equal += same_continuation(l, ends[i], ends[k]);
+        const int *own = l->index.tokens + ends[i];
+        int equal = 0, own_count = followers(l, ends[i]);
+        for (int k = 0; k < count; k++)
+            equal += followers(l, ends[k]) == own_count &&
+                     memcmp(own, l->index.tokens + ends[k], (size_t)own_count * sizeof *own) == 0;
         if (equal > best_count) {
             best = ends[i];
             best_count = equal;

@@ -11,7 +11,7 @@
 // first step). A token that was never at a node has no row, and nothing is tried after it (the authors'
 // program tries token 0, from a matrix of zeros).
 //
-// Invariant (check): a row is all NO_TOKEN, or k different tokens.
+// Invariant (recycling_check): a row is all NO_TOKEN, or k different tokens.
 #include "engine/decode/methods/methods.h"
 
 #include "engine/base/memory.h"
@@ -57,7 +57,7 @@ static int *row_of(const Recycling *r, int token) {
     return r->matrix + (size_t)token * (size_t)r->k;
 }
 
-static void check(const Recycling *r, int token) {
+static void recycling_check(const Recycling *r, int token) {
     const int *row = row_of(r, token);
     for (int i = 0; i < r->k; i++) {
         assert((row[i] == NO_TOKEN) == (row[0] == NO_TOKEN) && row[i] < r->vocab);
@@ -106,7 +106,7 @@ static bool learn(Recycling *r, const int *nodes, int count, Error *e) {
         int token = r->target->tree.token[nodes[i]];
         if (token >= r->vocab) continue; // padding of the vocabulary, in a prompt
         memcpy(row_of(r, token), r->choices + (size_t)i * (size_t)r->k, (size_t)r->k * sizeof *r->choices);
-        check(r, token);
+        recycling_check(r, token);
     }
     return true;
 }

@@ -167,7 +167,7 @@ static void keep_children(Rest *r, int parent, int depth, int from, int to) {
     }
 }
 
-static void check(const Rest *r) {
+static void rest_check(const Rest *r) {
     assert(r->best_count <= r->p.nodes);
     for (int i = 0; i < r->best_count; i++) {
         const Prefix *p = &r->best[i];
@@ -187,17 +187,7 @@ static void choose(Rest *r) {
     }
     for (int i = 0; i < r->best_count; i++)
         if (r->best[i].parent != TREE_NONE) r->best[r->best[i].parent].inner = true;
-    check(r);
-}
-
-// Proposes a row for each of the best without a child: together they are the tree.
-static void propose_leaves(Rest *r, Tree *tree) {
-    for (int i = 0; i < r->best_count; i++) {
-        int row[MOST_FOLLOWING], depth = r->best[i].depth;
-        if (r->best[i].inner) continue;
-        for (int n = i, k = depth - 1; n != TREE_NONE; n = r->best[n].parent) row[k--] = r->best[n].token;
-        sources_propose(&r->sources, tree, 0, row, depth);
-    }
+    rest_check(r);
 }
 
 // If nothing follows the longest match, tries shorter ones.
@@ -209,7 +199,13 @@ static bool rest_propose(void *self, Tree *tree, Error *e) {
         take_places(r, n);
         choose(r);
     }
-    propose_leaves(r, tree);
+    // A row for each of the best without a child: together they are the tree.
+    for (int i = 0; i < r->best_count; i++) {
+        int row[MOST_FOLLOWING], depth = r->best[i].depth;
+        if (r->best[i].inner) continue;
+        for (int n = i, k = depth - 1; n != TREE_NONE; n = r->best[n].parent) row[k--] = r->best[n].token;
+        sources_propose(&r->sources, tree, 0, row, depth);
+    }
     return true;
 }
 

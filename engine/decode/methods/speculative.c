@@ -104,11 +104,6 @@ static bool speculative_begin(void *self, const Prompt *prompt, Error *e) {
     return follower_begin(&s->follower, prompt->tokens, prompt->count, NULL, e);
 }
 
-static bool is_last(const Speculative *s, const Draft *d) {
-    if (s->drafted + 1 == s->length) return true;
-    return s->p.adaptive == ADAPTIVE_CONFIDENCE && d->confidence <= s->p.confidence;
-}
-
 // With LAYOUT_BATCH the whole tree goes below the first row, since its branches share nodes.
 static bool propose_tree(Speculative *s, int node, Tree *tree, Error *e) {
     if (!draft_tree_grow(&s->tree, &s->drafter, &s->follower, node, tree, e)) return false;
@@ -128,7 +123,9 @@ static bool propose_chain(Speculative *s, int node, Tree *tree, Error *e) {
             return false;
         if (d.node == TREE_NONE) break;
         parent = d.node;
-        node = is_last(s, &d) ? TREE_NONE : follower_guess(&s->follower, node, d.token);
+        bool unsure = s->p.adaptive == ADAPTIVE_CONFIDENCE && d.confidence <= s->p.confidence;
+        bool last = s->drafted + 1 == s->length || unsure;
+        node = last ? TREE_NONE : follower_guess(&s->follower, node, d.token);
     }
     s->last = parent;
     s->sources.count = 0;
