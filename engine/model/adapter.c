@@ -36,10 +36,6 @@ bool adapter_variant_find(const char *name, AdapterVariant *out, Error *e) {
 
 // --- shape and weights
 
-bool adapter_is_eagle(AdapterVariant v) { return v == ADAPTER_EAGLE || v == ADAPTER_EAGLE3; }
-static bool reads_final(AdapterVariant v) { return v == ADAPTER_MEDUSA || adapter_is_eagle(v); }
-static bool has_attention(AdapterVariant v) { return v != ADAPTER_MLP && v != ADAPTER_MEDUSA; }
-
 // The sizes outside a layer, and what happens to the logits of the target's head.
 static Shape plain_of(const Shape *target) {
     return (Shape){.layers = 1,
@@ -75,11 +71,13 @@ static Shape eagle_shape(const AdapterKind *kind, const Shape *target) {
 
 // Without attention the cache is as small as one can be. The target's biases and norms of heads, and a tied
 // head, are not taken over.
+bool adapter_is_eagle(AdapterVariant v) { return v == ADAPTER_EAGLE || v == ADAPTER_EAGLE3; }
+
 Shape adapter_shape(const AdapterKind *kind, const Shape *target) {
     if (adapter_is_eagle(kind->variant)) return eagle_shape(kind, target);
     Shape s = plain_of(target);
     s.input = INPUT_HIDDEN;
-    if (has_attention(kind->variant)) {
+    if (kind->variant != ADAPTER_MLP && kind->variant != ADAPTER_MEDUSA) { // it has attention
         s.heads = target->heads;
         s.kv_heads = kind->kv_heads ? kind->kv_heads : target->heads;
         s.head_dim = target->head_dim;
@@ -129,7 +127,8 @@ bool adapter_check(const AdapterKind *k, const Model *target, const char *place,
     if (k->variant == ADAPTER_EAGLE3 && layers < 2)
         return error_input(
             e, "'%s' is EAGLE-3's, which reads layers below the last; the target has one layer", place);
-    if (!reads_final(k->variant) && (k->exit_layer < 1 || k->exit_layer >= layers))
+    bool reads_final = k->variant == ADAPTER_MEDUSA || adapter_is_eagle(k->variant);
+    if (!reads_final && (k->exit_layer < 1 || k->exit_layer >= layers))
         return error_input(e, "the exit layer of '%s' is %d, must be from 1 to %d, below the target's last",
                            place, k->exit_layer, layers - 1);
     if (k->heads < 1 || k->heads > ADAPTER_HEADS_MAX)
@@ -252,7 +251,7 @@ size_t adapter_parameters(const Adapter *a) {
 }
 
 // Every tensor is in the adapter's file, except a head or an embedding that is the target's.
-static void check(const Adapter *a, const Model *target) {
+static void adapter_check_tensors(const Adapter *a, const Model *target) {
     const FileView *view = &a->weights.files->view;
     uintptr_t from = (uintptr_t)view->data, to = from + view->size;
     assert(a->kind.heads >= 1 && a->kind.heads <= ADAPTER_HEADS_MAX);
@@ -277,7 +276,7 @@ bool adapter_open(Adapter *a, const Model *target, const char *dir, Error *e) {
     char *path = file_path(dir, a->weights.files->name);
     bool ok = load(a, target, dir, path, e);
     mem_free(path);
-    if (ok) check(a, target);
+    if (ok) adapter_check_tensors(a, target);
     else adapter_close(a);
     return ok;
 }

@@ -135,12 +135,6 @@ const BlockFormat *block_format(const char *name) {
     return NULL;
 }
 
-static void pack(const int8_t *codes, int n, int bits, uint8_t *out) {
-    if (bits == 8) memcpy(out, codes, (size_t)n);
-    else
-        for (int i = 0; i < n; i += 2) out[i / 2] = (uint8_t)(codes[i] | codes[i + 1] << 4);
-}
-
 void block_row(const BlockFormat *f, const uint8_t *blocks, int columns, void *codes, void *scales) {
     Tensor one = {.columns = f->numbers, .codes = f->codes};
     size_t code_bytes = tensor_row_bytes(&one), scale_bytes = tensor_row_scale_bytes(&one);
@@ -148,6 +142,10 @@ void block_row(const BlockFormat *f, const uint8_t *blocks, int columns, void *c
     assert(columns % f->numbers == 0);
     for (size_t i = 0; i < (size_t)(columns / f->numbers); i++) {
         f->unpack(blocks + i * (size_t)f->bytes, unpacked, (unsigned char *)scales + i * scale_bytes);
-        pack(unpacked, f->numbers, f->codes.bits, (uint8_t *)codes + i * code_bytes);
+        uint8_t *out = (uint8_t *)codes + i * code_bytes;
+        if (f->codes.bits == 8) memcpy(out, unpacked, (size_t)f->numbers);
+        else
+            for (int k = 0; k < f->numbers; k += 2)
+                out[k / 2] = (uint8_t)(unpacked[k] | unpacked[k + 1] << 4);
     }
 }

@@ -118,14 +118,6 @@ static bool read_window(const ConfigReader *r, Shape *s) {
     return true;
 }
 
-// Layers that differ in nothing from the others are no set of their own.
-static bool settle_windows(Shape *s) {
-    if (s->local_theta > 0 || (s->local_window && !s->window)) return true;
-    s->local = (LayerSet){.word = {0}};
-    s->local_window = 0;
-    return true;
-}
-
 // --- experts
 
 static void layer_remove(LayerSet *set, int layer) { set->word[layer / 64] &= ~((uint64_t)1 << layer % 64); }
@@ -290,10 +282,17 @@ static bool read_root(ConfigReader *r, Model *m) {
     Shape *s = &m->shape;
     m->bos = -1;
     if (!json_is_object(r->root)) return error_input(r->e, "'%s' must hold a JSON object", r->place);
-    return read_type(r, m) && read_sizes(r, s) && read_window(r, s) && read_switches(r, s) &&
-           config_codes(r, m) && config_rope(r, s) && settle_windows(s) && read_experts(r, s) &&
-           (!r->a->read || r->a->read(r, s)) && config_int(r, "bos_token_id", -1, s->vocab - 1, &m->bos) &&
-           read_eos(m, r->root, r->place, r->e) && read_stand_in(r, m);
+    if (!read_type(r, m) || !read_sizes(r, s) || !read_window(r, s) || !read_switches(r, s) ||
+        !config_codes(r, m) || !config_rope(r, s))
+        return false;
+    // Layers that differ in nothing from the others are no set of their own.
+    if (!(s->local_theta > 0) && (!s->local_window || s->window)) {
+        s->local = (LayerSet){.word = {0}};
+        s->local_window = 0;
+    }
+    return read_experts(r, s) && (!r->a->read || r->a->read(r, s)) &&
+           config_int(r, "bos_token_id", -1, s->vocab - 1, &m->bos) && read_eos(m, r->root, r->place, r->e) &&
+           read_stand_in(r, m);
 }
 
 bool config_read(Model *m, const json_t *root, const char *place, Error *e) {

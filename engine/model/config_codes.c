@@ -111,13 +111,6 @@ static const Published PUBLISHED[] = {
     {"compressed-tensors", "compressed-tensors", PACKED_TENSORS, {4, 8}, read_tensors},
 };
 
-// The last part of the name that config.json gives the original, or its type.
-static const char *original(const ConfigReader *r, const Model *m) {
-    const char *path = word(r->root, "_name_or_path"), *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
-    return *name ? name : m->architecture;
-}
-
 static bool read_published(const ConfigReader *r, const json_t *codes, const Published *p, Model *m) {
     Packing *k = &m->packing;
     if (!p->read(r, codes, k)) return false;
@@ -131,7 +124,10 @@ static bool read_published(const ConfigReader *r, const json_t *codes, const Pub
     char form[64];
     if (k->group) snprintf(form, sizeof form, "%d bits, groups of %d (%s)", k->bits, k->group, p->shown);
     else snprintf(form, sizeof form, "%d bits, a group a row (%s)", k->bits, p->shown);
-    config_quantised(m, form, original(r, m));
+    // The last part of the name that config.json gives the original, or its type.
+    const char *path = word(r->root, "_name_or_path"), *slash = strrchr(path, '/');
+    const char *original = slash ? slash + 1 : path;
+    config_quantised(m, form, *original ? original : m->architecture);
     return true;
 }
 

@@ -104,18 +104,6 @@ static void set_heads(const Translator *t, double *head, double *rotated) {
     set(t, "partial_rotary_factor", json_real(*rotated >= *head ? 1 : (*rotated + 0.5) / *head));
 }
 
-static bool check_values_width(const Translator *t, double head) {
-    double values = number(t, "attention.value_length", head);
-    return values == head ||
-           error_input(t->e, "'%s' has heads of %g for keys and %g for values, must be equal", t->g->place,
-                       head, values);
-}
-
-static void set_window(const Translator *t) {
-    double window = number(t, "attention.sliding_window", 0);
-    set(t, "sliding_window", window > 0 && window < 1 << 24 ? json_integer((json_int_t)window) : json_null());
-}
-
 // One number, or for each layer whether it has a window.
 static void set_pattern(const Translator *t) {
     const GgufValue *v = value(t, "attention.sliding_window_pattern");
@@ -199,19 +187,17 @@ static bool set_rope(const Translator *t) {
 
 // --- ids
 
-static void add_id(const Translator *t, const char *key, json_t *list) {
-    const GgufValue *v = gguf_find(t->g, key);
-    json_t *id = v && !v->list ? gguf_json(v) : NULL;
-    if (id) json_array_append_new(list, id);
-}
-
 static void set_ids(const Translator *t) {
     static const char *const ends[] = {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
                                        "tokenizer.ggml.eom_token_id"};
     const GgufValue *bos = gguf_find(t->g, "tokenizer.ggml.bos_token_id");
     const GgufTensor *embedding = gguf_tensor(t->g, "token_embd.weight");
     json_t *list = json_array();
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) add_id(t, ends[i], list);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        const GgufValue *v = gguf_find(t->g, ends[i]);
+        json_t *id = v && !v->list ? gguf_json(v) : NULL;
+        if (id) json_array_append_new(list, id);
+    }
     set(t, "eos_token_id", list);
     if (bos) set(t, "bos_token_id", gguf_json(bos));
     if (embedding && embedding->rank == 2) set(t, "vocab_size", json_integer(embedding->dims[1]));
@@ -239,23 +225,25 @@ static bool find_name(Translator *t, const char *name, const KnownName **known) 
     return *known != NULL;
 }
 
-static bool check_experts(const Translator *t) {
-    return number(t, "expert_count", 0) == 0 ||
-           error_input(t->e, "'%s' is a mixture of experts, which is not supported in GGUF files",
-                       t->g->place);
-}
-
 static bool translate(Translator *t, const KnownName *known) {
     double head, rotated;
     const char *type = model_type(t, known);
     t->a = architecture_find(type);
     json_object_set_new(t->config, "model_type", json_string(type));
     set_heads(t, &head, &rotated);
-    set_window(t);
+    double window = number(t, "attention.sliding_window", 0);
+    set(t, "sliding_window", window > 0 && window < 1 << 24 ? json_integer((json_int_t)window) : json_null());
     set_pattern(t);
     set_gemma_scale(t, head);
     set_ids(t);
-    return check_experts(t) && check_values_width(t, head) && copy_keys(t) && set_rope(t);
+    if (number(t, "expert_count", 0) != 0)
+        return error_input(t->e, "'%s' is a mixture of experts, which is not supported in GGUF files",
+                           t->g->place);
+    double values = number(t, "attention.value_length", head);
+    if (values != head)
+        return error_input(t->e, "'%s' has heads of %g for keys and %g for values, must be equal",
+                           t->g->place, head, values);
+    return copy_keys(t) && set_rope(t);
 }
 
 // What the tensors show.

@@ -32,14 +32,14 @@ typedef struct Sources {
     char key[SHA256_TEXT];
 } Sources;
 
-typedef struct Plan {
+typedef struct InflatePlan {
     WeightsOut out;
     Part *parts;
     int *first; // (out.count + 1): of each tensor's parts
     int part_count;
     Inflation inflation;
     Placement places;
-} Plan;
+} InflatePlan;
 
 // --- config
 
@@ -79,21 +79,17 @@ static void take_over(json_t *root, const json_t *small) {
     }
 }
 
-static json_t *eos_list(const Model *m) {
-    json_t *list = json_array();
-    for (int i = 0; i < m->eos_count; i++) json_array_append_new(list, json_integer(m->eos[i]));
-    return list;
-}
-
 static void set_numbers(json_t *root, const json_t *small_root, const Model *small) {
     static const char *const dtypes[] = {"float32", "float16", "bfloat16"};
     const json_t *epsilon = json_object_get(small_root, "rms_norm_eps");
     json_int_t width = json_integer_value(json_object_get(root, "hidden_size"));
     double ratio = width > 0 ? small->shape.width / (double)width : 1; // config_parse refuses a bad width
+    json_t *ends = json_array();
+    for (int i = 0; i < small->eos_count; i++) json_array_append_new(ends, json_integer(small->eos[i]));
     json_t *more = json_pack("{s:f, s:i, s:i, s:s, s:o}", "rms_norm_eps",
                              (epsilon ? json_number_value(epsilon) : 1e-6) * ratio, "max_position_embeddings",
                              small->shape.context, "real_vocab_size", small->shape.real_vocab, "torch_dtype",
-                             dtypes[small->dtype], "eos_token_id", eos_list(small));
+                             dtypes[small->dtype], "eos_token_id", ends);
     const char *type = json_string_value(json_object_get(root, "model_type"));
     const Architecture *a = type ? architecture_find(type) : NULL;
     if (!small->shape.window && a && a->shape.window) // else its default counts
@@ -129,20 +125,19 @@ static void set_marks(json_t *root, const Sources *s, const char identity[SHA256
     json_object_set_new(root, MARK, mark);
 }
 
-// Checked before ids are, whose message would hide the cause.
-static bool check_vocabulary(const json_t *root, const Sources *s, Error *e) {
-    json_int_t vocabulary = json_integer_value(json_object_get(root, "vocab_size"));
-    return vocabulary >= s->small.shape.vocab || vocabulary <= 0 ||
-           error_input(e, "the vocabulary of '%s' is %lld, the model to inflate has %d: take a larger shape",
-                       s->o->shape, (long long)vocabulary, s->small.shape.vocab);
-}
-
 // config.json of the large model, without marks; parsed into s->large.
 static json_t *large_config(Sources *s, Error *e) {
     char *small_path = file_path(s->o->small, "config.json"), *shape_path = shape_file(s->o->shape, e);
     json_t *small = shape_path ? read_object(small_path, e) : NULL;
     json_t *root = small ? read_object(shape_path, e) : NULL;
-    bool ok = root && check_vocabulary(root, s, e);
+    json_int_t vocabulary = json_integer_value(json_object_get(root, "vocab_size"));
+    bool ok = root;
+    // Checked before ids are, whose message would hide the cause.
+    if (vocabulary > 0 && vocabulary < s->small.shape.vocab)
+        ok = error_input(e,
+                         "the vocabulary of '%s' is %lld, the model to inflate has %d: take a larger "
+                         "shape",
+                         s->o->shape, (long long)vocabulary, s->small.shape.vocab);
     if (ok) {
         take_over(root, small);
         set_numbers(root, small, &s->small);
@@ -276,22 +271,17 @@ static void sources_close(Sources *s) {
     model_close(&s->weights);
 }
 
-static bool open_adapter(Sources *s, const char *dir, Error *e) {
-    return adapter_open(&s->adapter, &s->small, dir, e) && check_eagle(s, e);
-}
-
-static bool check_plain(const Model *m, const char *dir, Error *e) {
-    return !model_coded(m) ||
-           error_input(e, "'%s' has weights of %d bits, and can't be inflated: give its original", dir,
-                       model_coded(m)->codes.bits);
-}
-
 static bool sources_open(Sources *s, const InflateOptions *o, Error *e) {
     char identity[SHA256_TEXT];
     *s = (Sources){.o = o};
-    bool ok = model_open(&s->small, &s->weights, o->small, e) && check_plain(&s->small, o->small, e) &&
-              (s->config = large_config(s, e)) && check_fit(s, e) &&
-              (!o->adapter || open_adapter(s, o->adapter, e)) && make_key(s, identity, e);
+    bool ok = model_open(&s->small, &s->weights, o->small, e);
+    const Tensor *coded = ok ? model_coded(&s->small) : NULL;
+    if (coded)
+        ok = error_input(e, "'%s' has weights of %d bits, and can't be inflated: give its original", o->small,
+                         coded->codes.bits);
+    ok = ok && (s->config = large_config(s, e)) && check_fit(s, e) &&
+         (!o->adapter || (adapter_open(&s->adapter, &s->small, o->adapter, e) && check_eagle(s, e))) &&
+         make_key(s, identity, e);
     if (ok && o->adapter) {
         choose_kind(s);
         ok = adapter_config_json(s, e);
@@ -304,7 +294,7 @@ static bool sources_open(Sources *s, const InflateOptions *o, Error *e) {
 // --- plan
 
 static void fill(const void *source, int tensor, size_t from, size_t count, unsigned char *out) {
-    const Plan *p = source;
+    const InflatePlan *p = source;
     Elements which = {.parts = p->parts + p->first[tensor],
                       .part_count = p->first[tensor + 1] - p->first[tensor],
                       .tensor = tensor,
@@ -314,24 +304,20 @@ static void fill(const void *source, int tensor, size_t from, size_t count, unsi
     inflated_fill(&p->inflation, &which, out);
 }
 
-// Vectors are f32: exact, and they take no time. If the parts of a tensor have two types, it is f32 too.
-static Dtype dtype_for(const WeightSpec *s, const Tensor *small, Dtype dtype) {
-    return s->vector ? DTYPE_F32 : small && small->data ? small->dtype : dtype;
-}
-
 // Adds a weight to the plan; parts of a fused tensor come one after another. `dtype`: of weights that the
 // small model lacks.
-static void add_part(Plan *p, const WeightSpec *s, const Tensor *small, Dtype dtype) {
+static void add_part(InflatePlan *p, const WeightSpec *s, const Tensor *small, Dtype dtype) {
     if (!s->name[0]) return;
     TensorPlan *t = &p->out.tensors[p->out.count];
-    Dtype own = dtype_for(s, small, dtype);
+    // Vectors are f32: exact, and they take no time. If the parts of a tensor have two types, it is f32 too.
+    Dtype own = s->vector ? DTYPE_F32 : small && small->data ? small->dtype : dtype;
     if (tensor_plan(s, own, t)) p->out.count++;
     else if ((--t)->dtype != own) t->dtype = DTYPE_F32;
     p->parts[p->part_count++] = (Part){s->first_row, s->rows, s->columns, s->which, small};
     p->first[p->out.count] = p->part_count;
 }
 
-static void add_model(Plan *p, const Sources *s) {
+static void add_model(InflatePlan *p, const Sources *s) {
     const Layers layers = layers_of(s);
     for (int i = 0; i < weights_count(&s->large); i++) {
         WeightSpec w = weights_at(&s->large, i);
@@ -340,7 +326,7 @@ static void add_model(Plan *p, const Sources *s) {
     }
 }
 
-static void add_adapter(Plan *p, const Sources *s) {
+static void add_adapter(InflatePlan *p, const Sources *s) {
     WeightSpec specs[WEIGHTS];
     Shape large = adapter_shape(&s->kind, &s->large.shape);
     for (int i = 0; i < s->kind.heads; i++) {
@@ -352,7 +338,7 @@ static void add_adapter(Plan *p, const Sources *s) {
     }
 }
 
-static void check_plan(const Plan *p) {
+static void check_plan(const InflatePlan *p) {
     for (int i = 0; i < p->out.count; i++) {
         size_t row = 0;
         for (int k = p->first[i]; k < p->first[i + 1]; k++) {
@@ -366,15 +352,16 @@ static void check_plan(const Plan *p) {
     assert(p->first[p->out.count] == p->part_count);
 }
 
-static bool plan_init(Plan *p, Sources *s, Error *e) {
+static bool plan_init(InflatePlan *p, Sources *s, Error *e) {
     bool adapter = s->o->adapter != NULL;
     size_t most = adapter ? (size_t)ADAPTER_HEADS_MAX * WEIGHTS : (size_t)weights_count(&s->large);
     Shape large = adapter ? adapter_shape(&s->kind, &s->large.shape) : s->large.shape;
-    *p = (Plan){.out = {.fill = fill,
-                        .source = p,
-                        .shard_bytes = adapter ? SIZE_MAX : s->o->shard_bytes, // an adapter is one file
-                        .progress = s->o->progress},
-                .inflation = {&p->places, (double)large.width / s->small.shape.width, s->o->seed}};
+    *p =
+        (InflatePlan){.out = {.fill = fill,
+                              .source = p,
+                              .shard_bytes = adapter ? SIZE_MAX : s->o->shard_bytes, // an adapter is one file
+                              .progress = s->o->progress},
+                      .inflation = {&p->places, (double)large.width / s->small.shape.width, s->o->seed}};
     const Shape *small = adapter ? &s->adapter.models[0].shape : &s->small.shape;
     if (!placement_init(&p->places, small, &large, s->o->shape, e)) return false;
     p->out.tensors = mem_new(most, sizeof *p->out.tensors);
@@ -386,7 +373,7 @@ static bool plan_init(Plan *p, Sources *s, Error *e) {
     return true;
 }
 
-static void plan_release(Plan *p) {
+static void plan_release(InflatePlan *p) {
     placement_release(&p->places);
     mem_free(p->out.tensors);
     mem_free(p->parts);
@@ -395,17 +382,14 @@ static void plan_release(Plan *p) {
 
 // --- the directory
 
-static bool write_files(Plan *p, const Sources *s, const char *dir, Error *e) {
-    return (s->o->adapter || made_copy_tokenizer(s->o->small, dir, e)) && weights_out(&p->out, dir, e);
-}
-
 bool model_inflate(const char *dir, const InflateOptions *o, Error *e) {
     Sources s;
-    Plan p;
+    InflatePlan p;
     Made made = {dir, "inflate", MARK, .adapter = o->adapter, .force = o->force};
     if (!sources_open(&s, o, e)) return false;
     bool ok = plan_init(&p, &s, e) && made_begin(&made, s.config, e);
-    if (ok && !(write_files(&p, &s, dir, e) && made_finish(&made, e))) {
+    if (ok && !((o->adapter || made_copy_tokenizer(o->small, dir, e)) && weights_out(&p.out, dir, e) &&
+                made_finish(&made, e))) {
         made_abandon(&made);
         ok = false;
     }
@@ -416,7 +400,7 @@ bool model_inflate(const char *dir, const InflateOptions *o, Error *e) {
 
 bool inflate_describe(const InflateOptions *o, Inflated *out, Error *e) {
     Sources s;
-    Plan p;
+    InflatePlan p;
     if (!sources_open(&s, o, e)) return false;
     bool ok = plan_init(&p, &s, e); // checks that the small one fits into the large one
     *out = (Inflated){.model = s.large, .kind = s.kind};

@@ -101,12 +101,6 @@ static void put_row(const Inflation *x, const Part *p, const Span *s) {
     }
 }
 
-static const Part *part_of(const Elements *w, int row) {
-    int i = 0;
-    while (i + 1 < w->part_count && row >= w->parts[i + 1].first_row) i++;
-    return &w->parts[i];
-}
-
 void inflated_fill(const Inflation *x, const Elements *w, unsigned char *out) {
     size_t columns = (size_t)w->parts[0].columns, size = dtype_size(w->dtype);
     assert(w->part_count > 0 && w->parts[0].first_row == 0);
@@ -114,7 +108,8 @@ void inflated_fill(const Inflation *x, const Elements *w, unsigned char *out) {
     fill_random(random_at(x->seed, stream, 0), w, (int)columns, out);
     for (size_t at = w->from, end = w->from + w->count; at < end;) {
         size_t row = at / columns, stop = (row + 1) * columns < end ? (row + 1) * columns : end;
-        const Part *p = part_of(w, (int)row);
+        const Part *p = w->parts, *last = w->parts + w->part_count - 1;
+        while (p < last && (int)row >= p[1].first_row) p++;
         put_row(x, p,
                 &(Span){.row = (int)row - p->first_row,
                         .from = (int)(at - row * columns),

@@ -35,7 +35,7 @@ static bool is_inside(const ModelWeights *w, const Tensor *t) {
     return false;
 }
 
-static void check(const Model *m, const ModelWeights *w) {
+static void model_check(const Model *m, const ModelWeights *w) {
     for (int i = 0; i < weights_count(m); i++) {
         WeightSpec s = weights_at(m, i);
         const Tensor *t = weight_tensor(m, s.layer, s.expert, s.which);
@@ -218,7 +218,7 @@ bool model_open(Model *m, ModelWeights *w, const char *dir, Error *e) {
     *m = (Model){0};
     *w = (ModelWeights){.dir = mem_text(dir, strlen(dir))};
     if ((gguf_named(dir) ? open_gguf : open_directory)(m, w, dir, e)) {
-        check(m, w);
+        model_check(m, w);
         return true;
     }
     model_close(w);
@@ -262,7 +262,7 @@ bool model_hold(Model *m, ModelWeights *w, const Progress *progress, Error *e) {
     }
     if (!ok) return false;
     w->held = true;
-    check(m, w);
+    model_check(m, w);
     return true;
 }
 
@@ -294,17 +294,12 @@ size_t model_layer_bytes(const Model *m, int layer) {
     return bytes;
 }
 
-static size_t expert_bytes(const Tensor *expert) {
-    size_t bytes = 0;
-    for (int i = 0; i < EXPERT_WEIGHTS; i++) bytes += tensor_bytes(&expert[i]);
-    return bytes;
-}
-
 static size_t layer_expert_bytes(const Model *m, int layer, bool largest) {
     const Tensor *experts = m->layers[layer].experts;
     size_t sum = 0, most = 0;
     for (int i = 0; experts && i < m->shape.experts.count; i++, experts += EXPERT_WEIGHTS) {
-        size_t bytes = expert_bytes(experts);
+        size_t bytes = 0;
+        for (int k = 0; k < EXPERT_WEIGHTS; k++) bytes += tensor_bytes(&experts[k]);
         sum += bytes;
         if (bytes > most) most = bytes;
     }
@@ -509,18 +504,17 @@ static void add_samples(const FileView *view, Text *out) {
     }
 }
 
-// Name and size come first, so that no two lists of files give the same text.
-static void add_file(const WeightFile *file, Text *out) {
-    text_printf(out, "\n%s\n%zu\n", file->name, file->view.size);
-    text_add(out, (const char *)file->view.data, file->header);
-    add_samples(&file->view, out);
-}
-
 bool model_identity(const ModelWeights *w, const char *dir, char out[SHA256_TEXT], Error *e) {
     Text all = {0};
     bool ok = w->numbers || gguf_named(dir) || add_config(dir, &all, e);
     if (w->numbers) text_puts(&all, synth_config(w->numbers));
-    for (int i = 0; i < w->file_count && !w->numbers; i++) add_file(&w->files[i], &all);
+    for (int i = 0; i < w->file_count && !w->numbers; i++) {
+        const WeightFile *file = &w->files[i];
+        // Name and size come first, so that no two lists of files give the same text.
+        text_printf(&all, "\n%s\n%zu\n", file->name, file->view.size);
+        text_add(&all, (const char *)file->view.data, file->header);
+        add_samples(&file->view, &all);
+    }
     ok = ok && sha256_bytes(text_get(&all), all.length, out, e);
     text_release(&all);
     return ok;

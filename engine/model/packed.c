@@ -284,13 +284,6 @@ static void read_tile(const Packed *p, size_t first, uint8_t *out) {
         }
 }
 
-// The kernels' groups: the largest that are parts of the stored ones. 0: there is none.
-static int group_for(size_t stored) {
-    for (int group = GROUP_MOST; group >= GROUP_LEAST; group /= 2)
-        if (stored % (size_t)group == 0) return group;
-    return 0;
-}
-
 static bool in_order(const Packed *p) {
     for (size_t k = 0; k < p->columns; k++)
         if (group_of(p, k) != k / p->group) return false;
@@ -299,7 +292,9 @@ static bool in_order(const Packed *p) {
 
 // bits 0: the weight becomes values.
 static Codes codes_for(const Packed *p, bool middle) {
-    Codes c = {.bits = p->bits, .group = group_for(p->group), .kind = SCALES_PAIRS};
+    int group = GROUP_MOST; // the kernels' groups: the largest that are parts of the stored ones
+    while (group >= GROUP_LEAST && p->group % (size_t)group) group /= 2;
+    Codes c = {.bits = p->bits, .group = group < GROUP_LEAST ? 0 : group, .kind = SCALES_PAIRS};
     if (middle) c.kind = p->scale_dtype == DTYPE_F16 ? SCALES_F16 : SCALES_F32;
     if (!c.group || p->scale_dtype == DTYPE_F32 || (p->bits == 8 && !middle) || !in_order(p)) c.bits = 0;
     return c;

@@ -6,7 +6,7 @@
 
 #include <assert.h>
 
-static void check(const Placement *p, const Shape *small) {
+static void placement_check(const Placement *p, const Shape *small) {
     assert(p->head_ratio == 1 || p->head_ratio == 4 || p->head_ratio == 16);
     for (AxisName i = 0; i < AXES; i++) {
         const Axis *a = &p->axis[i];
@@ -63,11 +63,6 @@ static bool check_heads(const Shape *s, const Shape *l, const char *place, Error
     return true;
 }
 
-static void axis_init(Axis *a, int size) {
-    *a = (Axis){.from = mem_new((size_t)size, sizeof *a->from), .size = size};
-    for (int i = 0; i < size; i++) a->from[i] = PLACE_PADDED;
-}
-
 static void put(Axis *a, int at, int from) {
     a->from[at] = from;
     if (at >= a->end) a->end = at + 1;
@@ -97,10 +92,6 @@ static void place_in_order(Axis *a, int at, int from, const Shape *s, const Shap
     for (int i = 0; i < s->head_dim; i++) put(a, at * l->head_dim + i, from * s->head_dim + i);
 }
 
-static void place_dead(Axis *a, int at, const Shape *l) {
-    for (int i = 0; i < l->head_dim; i++) put(a, at * l->head_dim + i, PLACE_DEAD);
-}
-
 // Copy `copy` of small key head k, with the query heads that it serves.
 static void place_group(Placement *p, int k, int copy, const Shape *s, const Shape *l) {
     int group = s->heads / s->kv_heads, room = l->heads / l->kv_heads, copies = (group + room - 1) / room;
@@ -110,7 +101,8 @@ static void place_group(Placement *p, int k, int copy, const Shape *s, const Sha
     for (int i = 0; i < room; i++) {
         int q = copy * room + i;
         if (q >= group) {
-            place_dead(&p->axis[AXIS_O], at * room + i, l);
+            for (int d = 0; d < l->head_dim; d++)
+                put(&p->axis[AXIS_O], (at * room + i) * l->head_dim + d, PLACE_DEAD);
             continue;
         }
         place_turned(&p->axis[AXIS_Q], at * room + i, k * group + q, s, l);
@@ -118,25 +110,25 @@ static void place_group(Placement *p, int k, int copy, const Shape *s, const Sha
     }
 }
 
-static void place_heads(Placement *p, const Shape *s, const Shape *l) {
-    int group = s->heads / s->kv_heads, room = l->heads / l->kv_heads, copies = (group + room - 1) / room;
-    for (int k = 0; k < s->kv_heads; k++)
-        for (int copy = 0; copy < copies; copy++) place_group(p, k, copy, s, l);
-}
-
 bool placement_init(Placement *p, const Shape *s, const Shape *l, const char *place, Error *e) {
     *p = (Placement){.head_ratio = 0};
     if (!check_sizes(s, l, place, e) || !check_heads(s, l, place, e)) return false;
     p->head_ratio = l->head_dim / s->head_dim;
-    for (AxisName i = 0; i < AXES; i++) axis_init(&p->axis[i], axis_size(l, i));
+    for (AxisName i = 0; i < AXES; i++) {
+        int size = axis_size(l, i), *from = mem_new((size_t)size, sizeof *from);
+        for (int k = 0; k < size; k++) from[k] = PLACE_PADDED;
+        p->axis[i] = (Axis){.from = from, .size = size};
+    }
     first_in_order(&p->axis[AXIS_RESIDUAL], s->width);
     first_in_order(&p->axis[AXIS_MLP], s->mlp_width);
     first_in_order(&p->axis[AXIS_VOCABULARY], s->vocab);
     first_in_order(&p->axis[AXIS_TOKENS], shape_tokens(s));
     place_rows(&p->axis[AXIS_ATTENTION], shape_attention_width(s) / s->width, s->width, l->width);
     place_rows(&p->axis[AXIS_FC], shape_fc_width(s) / s->width, s->width, l->width);
-    place_heads(p, s, l);
-    check(p, s);
+    int group = s->heads / s->kv_heads, room = l->heads / l->kv_heads, copies = (group + room - 1) / room;
+    for (int k = 0; k < s->kv_heads; k++)
+        for (int copy = 0; copy < copies; copy++) place_group(p, k, copy, s, l);
+    placement_check(p, s);
     return true;
 }
 

@@ -83,14 +83,15 @@ typedef struct Part {
     int bits;
 } Part;
 
-typedef struct Plan {
+typedef struct QuantisePlan {
     WeightsOut out;
     Part *parts; // (out.count)
     const QuantiseOptions *o;
-} Plan;
+} QuantisePlan;
 
 // One row's groups from `from` on, as their codes or scales; count: bytes of codes, or scales.
-static void fill_groups(const Plan *p, const Part *part, size_t from, size_t count, unsigned char *out) {
+static void fill_groups(const QuantisePlan *p, const Part *part, size_t from, size_t count,
+                        unsigned char *out) {
     size_t group = (size_t)p->o->group, unit = part->kind == PART_CODES ? group * (size_t)part->bits / 8 : 1;
     size_t groups = (size_t)part->from->columns / group;
     assert(from % unit == 0 && count % unit == 0);
@@ -106,14 +107,14 @@ static void fill_groups(const Plan *p, const Part *part, size_t from, size_t cou
 }
 
 static void fill(const void *source, int tensor, size_t from, size_t count, unsigned char *out) {
-    const Plan *p = source;
+    const QuantisePlan *p = source;
     const Part *part = &p->parts[tensor];
     size_t size = dtype_size(part->from->dtype);
     if (part->kind != PART_KEPT) fill_groups(p, part, from, count, out);
     else memcpy(out, (const unsigned char *)part->from->data + from * size, count * size);
 }
 
-static TensorPlan *add(Plan *p, Part part) {
+static TensorPlan *add(QuantisePlan *p, Part part) {
     p->parts[p->out.count] = part;
     return &p->out.tensors[p->out.count++];
 }
@@ -135,7 +136,7 @@ bool quantise_plan(const WeightSpec *s, int bits, int group, TensorPlan *codes, 
            error_input(e, "the name of tensor '%s' is too long", s->name);
 }
 
-static bool add_matrix(Plan *p, const WeightSpec *s, const Tensor *from, Error *e) {
+static bool add_matrix(QuantisePlan *p, const WeightSpec *s, const Tensor *from, Error *e) {
     size_t columns = (size_t)s->columns, group = (size_t)p->o->group;
     if (from->codes.bits)
         return error_input(
@@ -152,23 +153,22 @@ static bool add_matrix(Plan *p, const WeightSpec *s, const Tensor *from, Error *
     return true;
 }
 
-static bool add_weight(Plan *p, const WeightSpec *s, const Tensor *from, Error *e) {
-    if (!s->name[0]) return true;
-    if (!quantise_codes(s)) return tensor_plan(s, from->dtype, add(p, (Part){from, PART_KEPT, 0}));
-    return add_matrix(p, s, from, e);
-}
-
-static bool plan_init(Plan *p, const Model *m, const QuantiseOptions *o, Error *e) {
+static bool plan_init(QuantisePlan *p, const Model *m, const QuantiseOptions *o, Error *e) {
     Model stored = *m; // its weights under the names that they get
     stored.unfused = true;
     size_t most = 2 * (size_t)weights_count(m);
-    *p = (Plan){.out = {.fill = fill, .source = p, .shard_bytes = o->shard_bytes, .progress = o->progress},
-                .parts = mem_new(most, sizeof *p->parts),
-                .o = o};
+    *p = (QuantisePlan){
+        .out = {.fill = fill, .source = p, .shard_bytes = o->shard_bytes, .progress = o->progress},
+        .parts = mem_new(most, sizeof *p->parts),
+        .o = o};
     p->out.tensors = mem_new(most, sizeof *p->out.tensors);
     for (int i = 0; i < weights_count(m); i++) {
         WeightSpec s = weights_at(&stored, i);
-        if (!add_weight(p, &s, weight_tensor(m, s.layer, s.expert, s.which), e)) return false;
+        const Tensor *from = weight_tensor(m, s.layer, s.expert, s.which);
+        if (!s.name[0]) continue;
+        if (!(quantise_codes(&s) ? add_matrix(p, &s, from, e)
+                                 : tensor_plan(&s, from->dtype, add(p, (Part){from, PART_KEPT, 0}))))
+            return false;
     }
     return true;
 }
@@ -200,15 +200,13 @@ static json_t *config_of(const ModelWeights *w, const QuantiseOptions *o, Error 
     return NULL;
 }
 
-static bool write_files(Plan *p, const QuantiseOptions *o, const char *dir, Error *e) {
-    return made_copy_tokenizer(o->from, dir, e) && weights_out(&p->out, dir, e);
-}
-
-static bool quantise(const char *dir, const ModelWeights *w, Plan *p, const QuantiseOptions *o, Error *e) {
+static bool quantise(const char *dir, const ModelWeights *w, QuantisePlan *p, const QuantiseOptions *o,
+                     Error *e) {
     Made made = {dir, "quantise", MARK, .force = o->force};
     json_t *config = config_of(w, o, e);
     bool ok = config && made_begin(&made, config, e);
-    if (ok && !(write_files(p, o, dir, e) && made_finish(&made, e))) {
+    if (ok &&
+        !(made_copy_tokenizer(o->from, dir, e) && weights_out(&p->out, dir, e) && made_finish(&made, e))) {
         made_abandon(&made);
         ok = false;
     }
@@ -219,7 +217,7 @@ static bool quantise(const char *dir, const ModelWeights *w, Plan *p, const Quan
 bool model_quantise(const char *dir, const QuantiseOptions *o, Error *e) {
     Model m;
     ModelWeights w;
-    Plan p;
+    QuantisePlan p;
     if (!model_open(&m, &w, o->from, e)) return false;
     bool ok = plan_init(&p, &m, o, e) && model_check_finite(&m, &w, e) && quantise(dir, &w, &p, o, e);
     mem_free(p.parts);

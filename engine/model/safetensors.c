@@ -29,7 +29,7 @@ static size_t dtype_bytes(const char *name) {
     return 0;
 }
 
-static void check(const Safetensors *s, size_t size) {
+static void safetensors_check(const Safetensors *s, size_t size) {
     for (size_t i = 0; i < s->count; i++) {
         const StoredTensor *t = &s->tensors[i];
         size_t bytes = dtype_bytes(t->dtype);
@@ -110,14 +110,6 @@ static bool read_offsets(StoredTensor *t, const json_t *v, size_t bytes, size_t 
     return true;
 }
 
-static bool read_tensor(StoredTensor *t, const char *name, const json_t *v, size_t start, size_t size,
-                        const char *place, Error *e) {
-    size_t bytes;
-    if (!json_is_object(v)) return error_input(e, "tensor '%.80s' in '%s' must be an object", name, place);
-    return read_names(t, name, v, place, e) && read_dims(t, v, &bytes, place, e) &&
-           read_offsets(t, v, bytes, start, size, place, e);
-}
-
 static bool read_header(const json_t *root, size_t start, size_t size, const char *place, Safetensors *out,
                         Error *e) {
     out->tensors = mem_new(json_object_size(root), sizeof *out->tensors);
@@ -125,7 +117,13 @@ static bool read_header(const json_t *root, size_t start, size_t size, const cha
     json_t *v;
     json_object_foreach((json_t *)(size_t)root, name, v) {
         if (strcmp(name, "__metadata__") == 0) continue;
-        if (!read_tensor(&out->tensors[out->count], name, v, start, size, place, e)) return false;
+        StoredTensor *t = &out->tensors[out->count];
+        size_t bytes;
+        if (!json_is_object(v))
+            return error_input(e, "tensor '%.80s' in '%s' must be an object", name, place);
+        if (!read_names(t, name, v, place, e) || !read_dims(t, v, &bytes, place, e) ||
+            !read_offsets(t, v, bytes, start, size, place, e))
+            return false;
         out->count++;
     }
     return true;
@@ -193,7 +191,7 @@ bool safetensors_parse(const unsigned char *data, size_t size, const char *place
     ok = ok && read_header(root, PREFIX + n, size, place, out, e) &&
          check_tiling(out, PREFIX + n, size, place, e);
     json_decref(root);
-    if (ok) check(out, size);
+    if (ok) safetensors_check(out, size);
     else safetensors_release(out);
     return ok;
 }

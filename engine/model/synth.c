@@ -23,12 +23,12 @@ typedef struct Values {
     float centre, spread;
 } Values;
 
-typedef struct Plan {
+typedef struct SynthPlan {
     WeightsOut out;
     Values *values; // (out.count), of each tensor
     Dtype dtype;
     uint64_t seed;
-} Plan;
+} SynthPlan;
 
 // --- config
 
@@ -79,17 +79,15 @@ static bool read_dtype(const json_t *root, Dtype *out, Error *e) {
 
 // --- plan
 
-// Spreads that keep activations near size 1: weights of variance 1 / columns. The head's are larger, so that
-// distributions have a clear favourite. A uniform number of half-width h has variance h^2 / 3.
-static Values choose_values(const TensorPlan *t, bool is_head) {
-    float scale = is_head ? 3.0f : 1.0f;
-    return (Values){.centre = t->vector && !strstr(t->name, "bias") ? 1.0f : 0.0f,
-                    .spread = t->vector ? 0.2f : scale * sqrtf(3.0f / (float)t->columns)};
-}
-
-static void add_tensor(Plan *p, const WeightSpec *s, bool is_head) {
+static void add_tensor(SynthPlan *p, const WeightSpec *s, bool is_head) {
     TensorPlan *t = &p->out.tensors[p->out.count];
-    if (tensor_plan(s, p->dtype, t)) p->values[p->out.count++] = choose_values(t, is_head);
+    if (!tensor_plan(s, p->dtype, t)) return;
+    // Spreads that keep activations near size 1: weights of variance 1 / columns. The head's are larger, so
+    // that distributions have a clear favourite. A uniform number of half-width h has variance h^2 / 3.
+    float scale = is_head ? 3.0f : 1.0f;
+    p->values[p->out.count++] =
+        (Values){.centre = t->vector && !strstr(t->name, "bias") ? 1.0f : 0.0f,
+                 .spread = t->vector ? 0.2f : scale * sqrtf(3.0f / (float)t->columns)};
 }
 
 // In a list of tensors, by far the most rows belong to the projection to the vocabulary.
@@ -99,7 +97,7 @@ static uint64_t stream_of(int tensor) { return STREAM_WEIGHTS + ((uint64_t)tenso
 
 // Four numbers come from one draw. The stream is the tensor's number.
 static void fill(const void *source, int tensor, size_t from, size_t count, unsigned char *out) {
-    const Plan *p = source;
+    const SynthPlan *p = source;
     Values v = p->values[tensor];
     uint64_t stream = stream_of(tensor), bits = 0;
     for (size_t i = 0; i < count; i++) {
@@ -111,19 +109,19 @@ static void fill(const void *source, int tensor, size_t from, size_t count, unsi
     }
 }
 
-static void plan_init(Plan *p, size_t most) {
+static void plan_init(SynthPlan *p, size_t most) {
     p->out.fill = fill;
     p->out.source = p;
     p->out.tensors = mem_new(most, sizeof *p->out.tensors);
     p->values = mem_new(most, sizeof *p->values);
 }
 
-static void plan_release(Plan *p) {
+static void plan_release(SynthPlan *p) {
     mem_free(p->out.tensors);
     mem_free(p->values);
 }
 
-static void plan_model(Plan *p, const Model *m) {
+static void plan_model(SynthPlan *p, const Model *m) {
     Weight head = m->shape.tied_head ? W_EMBEDDING : W_HEAD;
     plan_init(p, (size_t)weights_count(m));
     for (int i = 0; i < weights_count(m); i++) {
@@ -162,11 +160,6 @@ static bool write_generation(const char *dir, const json_t *config, Error *e) {
     return ok;
 }
 
-static bool write_files(Plan *p, const Model *m, const json_t *config, const char *dir, Error *e) {
-    return write_tokenizer(dir, m->shape.vocab, e) && write_generation(dir, config, e) &&
-           weights_out(&p->out, dir, e);
-}
-
 static bool describe(const json_t *config, const char *place, Model *m, Error *e) {
     char *text = json_text(config, 0);
     *m = (Model){0};
@@ -182,21 +175,22 @@ bool synth_describe(const SynthOptions *o, Model *out, Error *e) {
     return ok;
 }
 
-static bool synth(const char *dir, const json_t *config, Plan *p, const SynthOptions *o, Error *e) {
+static bool synth(const char *dir, const json_t *config, SynthPlan *p, const SynthOptions *o, Error *e) {
     Model m;
     Made made = made_in(dir, false, o->force);
     if (!describe(config, o->shape, &m, e)) return false;
     p->dtype = m.dtype;
     plan_model(p, &m);
     if (!made_begin(&made, config, e)) return false;
-    bool ok = write_files(p, &m, config, dir, e) && made_finish(&made, e);
+    bool ok = write_tokenizer(dir, m.shape.vocab, e) && write_generation(dir, config, e) &&
+              weights_out(&p->out, dir, e) && made_finish(&made, e);
     if (!ok) made_abandon(&made);
     return ok;
 }
 
 bool model_synth(const char *dir, const SynthOptions *o, Error *e) {
-    Plan p = {.out = {.shard_bytes = o->shard_bytes, .threads = o->threads, .progress = o->progress},
-              .seed = o->seed};
+    SynthPlan p = {.out = {.shard_bytes = o->shard_bytes, .threads = o->threads, .progress = o->progress},
+                   .seed = o->seed};
     json_t *config = read_config(o, e);
     bool ok = config && synth(dir, config, &p, o, e);
     json_decref(config);
@@ -207,7 +201,7 @@ bool model_synth(const char *dir, const SynthOptions *o, Error *e) {
 // --- without files. Tensors are one after another in memory that stays empty, as in a file.
 
 typedef struct SynthNumbers {
-    Plan plan;
+    SynthPlan plan;
     StoredTensor *stored; // (plan.out.count), in the order of the plan
     const unsigned char *memory;
     char *config;
@@ -252,7 +246,7 @@ static int by_name(const void *a, const void *b) {
 }
 
 // Codes and scales of every matrix that quantise.h codes, too.
-static bool plan_codes(Plan *p, const Model *m, Error *e) {
+static bool plan_codes(SynthPlan *p, const Model *m, Error *e) {
     Values none = {0};
     plan_init(p, 2 * (size_t)weights_count(m));
     for (int i = 0; i < weights_count(m); i++) {
@@ -362,7 +356,7 @@ void synth_numbers_free(SynthNumbers *n) {
 }
 
 bool synth_tensors(const char *dir, const SynthTensors *t, Error *e) {
-    Plan p = {.dtype = t->dtype, .seed = t->seed};
+    SynthPlan p = {.dtype = t->dtype, .seed = t->seed};
     Made made = made_in(dir, true, t->force);
     json_t *config = json_from_bytes(t->config, strlen(t->config), "config.json", e);
     bool ok = config != NULL;

@@ -51,14 +51,10 @@ ScalePair tensor_scale(const Tensor *t, size_t row, size_t group) {
     return pair;
 }
 
-static int code_at(const Tensor *t, size_t row, size_t column) {
-    const unsigned char *codes = (const unsigned char *)t->data + row * tensor_row_bytes(t);
-    if (t->codes.bits == 8) return (int8_t)codes[column];
-    return codes[column / 2] >> 4 * (column % 2) & 15;
-}
-
 static float decoded(const Tensor *t, size_t row, size_t column, ScalePair pair) {
-    float product = (float)code_at(t, row, column) * pair.scale;
+    const unsigned char *codes = (const unsigned char *)t->data + row * tensor_row_bytes(t);
+    int code = t->codes.bits == 8 ? (int8_t)codes[column] : codes[column / 2] >> 4 * (column % 2) & 15;
+    float product = (float)code * pair.scale;
     return bf16_round(t->codes.bits == 4 || t->codes.kind == SCALES_PAIRS ? product + pair.low : product);
 }
 

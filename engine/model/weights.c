@@ -421,22 +421,16 @@ bool binding_check(const Binding *b, const WeightSpec *s, const Found *f, Error 
     return binding_check_dims(b, f, dims, rank, e);
 }
 
-// The stored row of a row of q or k, whose pairs are half a head apart.
-static size_t paired_row(const WeightSpec *s, size_t head, size_t row) {
-    size_t i = row % head;
-    return (size_t)s->first_row + row - i + i % (head / 2) * 2 + i / (head / 2);
-}
-
-// Of q, k and v that take turns.
-static size_t turned_row(const WeightSpec *s, size_t head, size_t row) {
-    size_t part = (size_t)(s->which >= W_Q_BIAS ? s->which - W_Q_BIAS : s->which - W_Q);
-    return (row / head * 3 + part) * head + row % head;
-}
-
 size_t binding_row(const Binding *b, const WeightSpec *s, size_t row) {
     size_t head = (size_t)b->m->shape.head_dim;
-    if (s->form == STORED_PAIRED) return paired_row(s, head, row);
-    if (s->form == STORED_HEAD_BY_HEAD) return turned_row(s, head, row);
+    if (s->form == STORED_PAIRED) { // of q or k, whose pairs are half a head apart
+        size_t i = row % head;
+        return (size_t)s->first_row + row - i + i % (head / 2) * 2 + i / (head / 2);
+    }
+    if (s->form == STORED_HEAD_BY_HEAD) { // of q, k and v that take turns
+        size_t part = (size_t)(s->which >= W_Q_BIAS ? s->which - W_Q_BIAS : s->which - W_Q);
+        return (row / head * 3 + part) * head + row % head;
+    }
     return (size_t)s->first_row + row;
 }
 

@@ -47,7 +47,7 @@ static size_t elements_of(const TensorPlan *t) { return (t->planes ? t->planes :
 size_t plan_bytes(const TensorPlan *t) { return elements_of(t) * size_of(t); }
 static bool is_wide(const TensorPlan *t) { return size_of(t) == sizeof(float); }
 
-static void check(const WeightsOut *w) {
+static void weights_out_check(const WeightsOut *w) {
     size_t bytes = 0;
     for (int i = 0; i < w->count; i++) {
         assert(w->tensors[i].shard >= (i ? w->tensors[i - 1].shard : 0) && w->tensors[i].shard < w->shards);
@@ -72,7 +72,7 @@ static void choose_shards(WeightsOut *w) {
         w->bytes += bytes;
     }
     w->shards++;
-    check(w);
+    weights_out_check(w);
 }
 
 // The tensor after `i` in a shard's file, -1 being its start; count after the last.
@@ -209,19 +209,16 @@ static int take_shard(Crew *c) {
     return shard;
 }
 
-// Keeps the first error.
-static void fail(Crew *c, const Error *e) {
-    pthread_mutex_lock(&c->lock);
-    if (c->ok && c->e) *c->e = *e;
-    c->ok = false;
-    pthread_mutex_unlock(&c->lock);
-}
-
 static void *write_shards(void *crew) {
     Crew *c = crew;
     Error e = {0};
-    for (int shard = take_shard(c); shard >= 0; shard = take_shard(c))
-        if (!write_shard(c, shard, &e)) fail(c, &e);
+    for (int shard = take_shard(c); shard >= 0; shard = take_shard(c)) {
+        if (write_shard(c, shard, &e)) continue;
+        pthread_mutex_lock(&c->lock);
+        if (c->ok && c->e) *c->e = e; // the first error
+        c->ok = false;
+        pthread_mutex_unlock(&c->lock);
+    }
     return NULL;
 }
 
@@ -244,7 +241,7 @@ bool weights_out(WeightsOut *w, const char *dir, Error *e) {
     bool ok = file_has_room(inside, (double)w->bytes, "the weights", e);
     mem_free(inside);
     ok = ok && write_by_threads(w, dir, e) && (w->shards == 1 || write_index(w, dir, e));
-    check(w);
+    weights_out_check(w);
     assert(!ok || w->written == w->bytes);
     return ok;
 }
