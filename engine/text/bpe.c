@@ -104,15 +104,7 @@ static bool replaces_others(const Bpe *b, int id) {
     return id == b->unknown || (p->length == 6 && memcmp(p->text, "<0x", 3) == 0);
 }
 
-static void find_bytes(Bpe *b) {
-    char piece[8];
-    for (int i = 0; i < 256; i++) {
-        snprintf(piece, sizeof piece, "<0x%02X>", (unsigned)i);
-        b->bytes[i] = vocab_find(&b->vocab, piece, 6);
-    }
-}
-
-static void check(const Bpe *b) {
+static void bpe_check(const Bpe *b) {
     assert(b->unknown >= -1 && b->unknown < b->vocab.size);
     for (size_t i = 0; i < b->merge_places; i++) {
         const Merge *m = &b->merges[i];
@@ -128,7 +120,11 @@ static void check(const Bpe *b) {
 }
 
 void bpe_finish(Bpe *b) {
-    find_bytes(b);
+    for (int i = 0; i < 256; i++) {
+        char piece[8];
+        snprintf(piece, sizeof piece, "<0x%02X>", (unsigned)i);
+        b->bytes[i] = vocab_find(&b->vocab, piece, 6);
+    }
     for (size_t i = 0; i < b->merge_places; i++) {
         const Merge *m = &b->merges[i];
         if (m->rank < 0) continue;
@@ -137,7 +133,7 @@ void bpe_finish(Bpe *b) {
         b->whole |=
             replaces_others(b, (int)(m->pair >> 32)) || replaces_others(b, (int)(m->pair & 0xFFFFFFFFu));
     }
-    check(b);
+    bpe_check(b);
 }
 
 // --- one part of a word --------------------------------------------------------------------------------
@@ -237,12 +233,6 @@ static void end_part(const Bpe *b, BpeWork *w, IdList *out) {
 
 // --- a word --------------------------------------------------------------------------------------------
 
-static bool has_bytes(const Bpe *b, const char *s, int n) {
-    for (int i = 0; i < n; i++)
-        if (b->bytes[(unsigned char)s[i]] < 0) return false;
-    return b->byte_fallback;
-}
-
 // A character of a word, looked up in the vocabulary.
 typedef struct {
     const char *text;
@@ -255,7 +245,8 @@ static Character character_at(const Bpe *b, const char *s, size_t n) {
     int length = utf8_length(s, n);
     if (length == 0) length = 1; // the caller gives valid text; never loop on anything else
     Character c = {.text = s, .length = length, .id = vocab_find(&b->vocab, s, (size_t)length)};
-    c.bytes = c.id < 0 && has_bytes(b, s, length);
+    c.bytes = c.id < 0 && b->byte_fallback;
+    for (int i = 0; i < length && c.bytes; i++) c.bytes = b->bytes[(unsigned char)s[i]] >= 0;
     return c;
 }
 

@@ -119,13 +119,6 @@ static bool read_byte_fallback(Decoder *d, const json_t *part, const char *place
     return field_bool_optional(part, "each_byte", &d->each_byte, place, e);
 }
 
-// The byte of a piece "<0xNN>"; -1 for any other piece.
-static int byte_of(const char *piece, size_t n) {
-    static const char hex[] = "0123456789abcdefABCDEF";
-    if (n != 6 || memcmp(piece, "<0x", 3) != 0 || piece[5] != '>' || strspn(piece + 3, hex) != 2) return -1;
-    return (int)strtol(piece + 3, NULL, 16);
-}
-
 // Passes on a run of byte pieces, which is text if it is UTF-8 as a whole.
 static bool end_run(TextStream *s, int stage, Error *e) {
     Text *run = &s->stages[stage].held;
@@ -146,9 +139,10 @@ static bool end_run(TextStream *s, int stage, Error *e) {
 }
 
 static bool take_byte_fallback(TextStream *s, int stage, const char *text, size_t n, Error *e) {
-    int byte = byte_of(text, n);
-    if (byte < 0) return end_run(s, stage, e) && decoder_pass(s, stage + 1, text, n, e);
-    char c = (char)byte;
+    bool is_byte = n == 6 && memcmp(text, "<0x", 3) == 0 && text[5] == '>' &&
+                   strspn(text + 3, "0123456789abcdefABCDEF") == 2; // "<0xNN>"
+    if (!is_byte) return end_run(s, stage, e) && decoder_pass(s, stage + 1, text, n, e);
+    char c = (char)strtol(text + 3, NULL, 16);
     text_add(&s->stages[stage].held, &c, 1);
     return true;
 }
@@ -239,7 +233,7 @@ static bool read_part(Decoders *d, const json_t *part, const char *place, Error 
     return json_is_array(members) || error_input(e, "a Sequence of '%s' needs a list 'decoders'", place);
 }
 
-static void check(const Decoders *d) {
+static void decoder_check(const Decoders *d) {
     assert(d->count >= 0 && d->count <= DECODERS_MAX);
     for (int i = 0; i < d->count; i++) {
         const Decoder *x = &d->items[i];
@@ -252,7 +246,7 @@ static void check(const Decoders *d) {
 bool decoders_read(Decoders *d, const json_t *part, const char *place, Error *e) {
     bool null = !part || json_is_null(part);
     if (!(null ? add(d, &SPACED, place, e) != NULL : read_part(d, part, place, e))) return false;
-    check(d);
+    decoder_check(d);
     return true;
 }
 
@@ -274,21 +268,13 @@ void stream_release(TextStream *s) {
     for (int i = 0; i < DECODERS_MAX; i++) text_release(&s->stages[i].held);
 }
 
-// The input of the decoders for an id: its piece, or its added token's normalized text.
-static Piece piece_of(const Tokenizer *t, int id) {
-    const AddedToken *a = t->added_by_id[id] ? &t->added[t->added_by_id[id] - 1] : NULL;
-    return a ? (Piece){a->text, a->length} : t->bpe.vocab.pieces[id];
-}
-
-static bool is_special(const Tokenizer *t, int id) {
-    return t->added_by_id[id] && t->added[t->added_by_id[id] - 1].special;
-}
-
 bool stream_next(TextStream *s, int id, Text *out, Error *e) {
     const Tokenizer *t = s->tokenizer; // a head may have more rows than t has tokens
     if (id < 0 || id >= t->bpe.vocab.size || !t->bpe.vocab.pieces[id].text) return true;
-    if (s->skip_special && is_special(t, id)) return true;
-    Piece p = piece_of(t, id);
+    const AddedToken *a = t->added_by_id[id] ? &t->added[t->added_by_id[id] - 1] : NULL;
+    if (s->skip_special && a && a->special) return true;
+    // The input of the decoders for an id: its piece, or its added token's normalized text.
+    Piece p = a ? (Piece){a->text, a->length} : t->bpe.vocab.pieces[id];
     s->out = out;
     return decoder_pass(s, 0, p.text, p.length, e);
 }

@@ -256,14 +256,14 @@ static void count_pairs(Finder *s, int64_t by) {
 }
 
 #ifndef NDEBUG
-static void check(Finder *s) {
+static void learn_check(Finder *s) {
     count_pairs(s, -1);
     for (size_t i = 0; i < s->pair_places; i++) assert(s->pairs[i].count == 0);
     count_pairs(s, 1);
     vocab_check(&s->vocab);
 }
 #else
-static void check(const Finder *s) { (void)s; }
+static void learn_check(const Finder *s) { (void)s; }
 #endif
 
 // Turns words into characters; one without a piece becomes a break.
@@ -283,18 +283,13 @@ static void lay_out(Finder *s) {
     }
     s->symbol_count = n;
     count_pairs(s, 1);
-    check(s);
+    learn_check(s);
 }
 
 static int characters_of(const Piece *p) {
     int n = 0;
     for (size_t i = 0; i < p->length; i++) n += ((unsigned char)p->text[i] & 0xc0) != 0x80;
     return n;
-}
-
-static bool may_merge(const Finder *s, uint64_t key) {
-    const Piece *left = &s->vocab.pieces[key >> 32], *right = &s->vocab.pieces[key & 0xffffffffu];
-    return characters_of(left) + characters_of(right) <= LONGEST_PIECE;
 }
 
 // The commonest pair, of equals the one with the lowest ids; NULL if no pair occurs twice.
@@ -304,7 +299,8 @@ static const Pair *best_pair(const Finder *s) {
         const Pair *p = &s->pairs[i];
         if (p->count < 2 || (best && p->count < best->count)) continue;
         if (best && p->count == best->count && p->key > best->key) continue;
-        if (may_merge(s, p->key)) best = p;
+        const Piece *left = &s->vocab.pieces[p->key >> 32], *right = &s->vocab.pieces[p->key & 0xffffffffu];
+        if (characters_of(left) + characters_of(right) <= LONGEST_PIECE) best = p;
     }
     return best;
 }
@@ -355,7 +351,7 @@ static bool merge_pairs(Finder *s, Error *e) {
         int left = (int)(p->key >> 32), right = (int)(p->key & 0xffffffffu);
         replace(s, left, right, join(s, left, right));
     }
-    check(s);
+    learn_check(s);
     return true;
 }
 
@@ -396,16 +392,12 @@ static json_t *post_processor(void) {
                      "special_tokens", "<s>", "id", "<s>", "ids", 1, "tokens", "<s>");
 }
 
-static json_t *vocabulary(const Finder *s) {
-    json_t *out = json_object();
-    for (int i = 0; i < s->pieces; i++) json_object_set_new(out, s->vocab.pieces[i].text, json_integer(i));
-    return out;
-}
-
 static json_t *model(const Finder *s) {
+    json_t *vocab = json_object();
+    for (int i = 0; i < s->pieces; i++) json_object_set_new(vocab, s->vocab.pieces[i].text, json_integer(i));
     return json_pack("{s:s, s:n, s:s, s:n, s:n, s:b, s:b, s:b, s:o, s:O}", "type", "BPE", "dropout",
                      "unk_token", "<unk>", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", 1,
-                     "byte_fallback", 1, "ignore_merges", 0, "vocab", vocabulary(s), "merges", s->merges);
+                     "byte_fallback", 1, "ignore_merges", 0, "vocab", vocab, "merges", s->merges);
 }
 
 static char *file_text(const Finder *s) {

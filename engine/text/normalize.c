@@ -26,22 +26,16 @@ static bool normalize_part(const char *text, size_t n, utf8proc_option_t form, T
     return ok || error_system(e, "cannot normalize %zu bytes of text", n);
 }
 
-static size_t ascii_length(const char *s, size_t n) {
-    size_t i = 0;
-    while (i < n && (unsigned char)s[i] < 0x80) i++;
-    return i;
-}
-
 // ASCII is normal in every form, and only its last character before a mark can combine. So only the parts
 // that aren't ASCII are normalized, each with the one character before it.
 static bool normalize(const Words *in, utf8proc_option_t form, Words *out, Error *e) {
     const char *s = text_get(&in->text);
     size_t n = in->text.length;
     for (size_t i = 0; i < n;) {
-        size_t plain = ascii_length(s + i, n - i), from = i + plain;
-        if (plain && from < n) from--;
+        size_t to = i;
+        while (to < n && (unsigned char)s[to] < 0x80) to++;
+        size_t from = to > i && to < n ? to - 1 : to;
         text_add(&out->text, s + i, from - i);
-        size_t to = i + plain;
         while (to < n && (unsigned char)s[to] >= 0x80) to++;
         if (from < to && !normalize_part(s + from, to - from, form, &out->text, e)) return false;
         i = to;

@@ -44,22 +44,18 @@ static bool is_letter_or_digit(char c) {
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 }
 
-// \uHHHH
-static bool rewrite_code(Rewriter *r) {
-    static const char hex[] = "0123456789abcdefABCDEF";
-    if (strspn(r->at + 2, hex) < 4) return false;
-    text_printf(r->out, "\\x{%.4s}", r->at + 2);
-    r->at += 6;
-    return true;
-}
-
 static void put_members(Rewriter *r, const char *members) {
     text_printf(r->out, r->in_class ? "%s" : "[%s]", members);
 }
 
 static bool rewrite_escape(Rewriter *r) {
     char c = r->at[1];
-    if (c == 'u') return rewrite_code(r);
+    if (c == 'u') { // \uHHHH
+        if (strspn(r->at + 2, "0123456789abcdefABCDEF") < 4) return false;
+        text_printf(r->out, "\\x{%.4s}", r->at + 2);
+        r->at += 6;
+        return true;
+    }
     if (c == 's') put_members(r, SPACE);
     else if (c == 'S') put_members(r, NO_SPACE);
     else if (c == 'w') put_members(r, WORD);

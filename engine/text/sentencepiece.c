@@ -70,14 +70,6 @@ static bool proto_next(Proto *p, ProtoField *field, bool *more) {
     return false;
 }
 
-// Of FIXED32.
-static float proto_float(const ProtoField *field) {
-    uint32_t bits = (uint32_t)field->value;
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
 // --- the model's fields --------------------------------------------------------------------------------
 
 // Field numbers of sentencepiece_model.proto.
@@ -135,8 +127,10 @@ static bool read_piece(Model *m, Proto message) {
         if (f.number == PIECE_TEXT && f.wire == WIRE_BYTES) {
             p.text = (const char *)f.bytes.at;
             p.length = proto_size(&f.bytes);
-        } else if (f.number == PIECE_SCORE && f.wire == WIRE_FIXED32) p.score = proto_float(&f);
-        else if (f.number == PIECE_TYPE && f.wire == WIRE_VARINT) p.type = (PieceType)(f.value & 0xFF);
+        } else if (f.number == PIECE_SCORE && f.wire == WIRE_FIXED32) {
+            uint32_t bits = (uint32_t)f.value;
+            memcpy(&p.score, &bits, sizeof p.score);
+        } else if (f.number == PIECE_TYPE && f.wire == WIRE_VARINT) p.type = (PieceType)(f.value & 0xFF);
     }
     if (more) return broken(m);
     if (!check_piece(m, &p)) return false;
@@ -232,14 +226,6 @@ static void rank_pieces(Model *m) {
     mem_free(order);
 }
 
-// Cuts between the characters of all pieces: the most merges that there can be.
-static size_t count_cuts(const Model *m) {
-    size_t cuts = 0;
-    for (size_t i = 0; i < m->count; i++)
-        for (size_t at = 1; at < m->pieces[i].length; at++) cuts += (m->pieces[i].text[at] & 0xC0) != 0x80;
-    return cuts;
-}
-
 static int find_normal(const Model *m, const char *text, size_t n) {
     int id = vocab_find(&m->t->bpe.vocab, text, n);
     return id >= 0 && m->pieces[id].type == NORMAL ? id : -1;
@@ -258,7 +244,10 @@ static void add_cuts(const Model *m, int id) {
 static bool fill_bpe(Model *m) {
     Bpe *b = &m->t->bpe;
     rank_pieces(m);
-    if (!bpe_init(b, (int)m->count, count_cuts(m), m->e)) return false;
+    size_t cuts = 0; // between the characters of all pieces: the most merges that there can be
+    for (size_t i = 0; i < m->count; i++)
+        for (size_t at = 1; at < m->pieces[i].length; at++) cuts += (m->pieces[i].text[at] & 0xC0) != 0x80;
+    if (!bpe_init(b, (int)m->count, cuts, m->e)) return false;
     for (size_t i = 0; i < m->count; i++) {
         const ModelPiece *p = &m->pieces[i];
         if (p->type == UNKNOWN) b->unknown = (int)i;
@@ -275,8 +264,6 @@ static bool fill_bpe(Model *m) {
 }
 
 // --- the rest ------------------------------------------------------------------------------------------
-
-static bool is_added(PieceType type) { return type == UNKNOWN || type == CONTROL || type == USER_DEFINED; }
 
 // The text of a piece with marks for spaces.
 static char *marked(const ModelPiece *p) {
@@ -303,8 +290,11 @@ static bool add_token(const Model *m, int id) {
 // before the normalizers. Control pieces are sought in the text itself, as in the families that use them.
 static bool add_tokens(const Model *m) {
     pipeline_begin_added(m->t, m->count);
-    for (size_t i = 0; i < m->count; i++)
-        if (is_added(m->pieces[i].type) && !add_token(m, (int)i)) return false;
+    for (size_t i = 0; i < m->count; i++) {
+        PieceType type = m->pieces[i].type;
+        bool is_added = type == UNKNOWN || type == CONTROL || type == USER_DEFINED;
+        if (is_added && !add_token(m, (int)i)) return false;
+    }
     return pipeline_end_added(m->t, m->e);
 }
 

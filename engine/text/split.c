@@ -172,35 +172,27 @@ static bool read_byte_level(Step *s, const json_t *part, const char *place, Erro
     return s->pattern || !regex;
 }
 
-static void prepend_spaces(const Words *in, Words *out) {
-    for (size_t i = 0; i < in->count; i++) {
-        size_t from = words_from(in, i);
-        if (in->text.data[from] != ' ') text_add(&out->text, " ", 1);
-        words_add(out, in->text.data + from, in->ends[i] - from);
-    }
-}
-
-static void write_letters(const Step *s, const Words *in, Words *out) {
-    for (size_t i = 0; i < in->count; i++) {
-        size_t from = words_from(in, i);
-        byte_letters_write(&s->letters, in->text.data + from, in->ends[i] - from, &out->text);
-        words_end(out);
-    }
-}
-
 static bool run_byte_level(const Step *s, const Words *in, Words *out, Error *e) {
     Words spaced = {.at_start = in->at_start}, split = {.at_start = in->at_start};
     const Words *words = in;
     bool ok = true;
     if (s->prepend == PREPEND_ALWAYS) {
-        prepend_spaces(words, &spaced);
+        for (size_t i = 0; i < in->count; i++) {
+            size_t from = words_from(in, i);
+            if (in->text.data[from] != ' ') text_add(&spaced.text, " ", 1);
+            words_add(&spaced, in->text.data + from, in->ends[i] - from);
+        }
         words = &spaced;
     }
     if (s->pattern) {
         ok = run_split(s, words, &split, e);
         words = &split;
     }
-    write_letters(s, words, out);
+    for (size_t i = 0; i < words->count; i++) {
+        size_t from = words_from(words, i);
+        byte_letters_write(&s->letters, words->text.data + from, words->ends[i] - from, &out->text);
+        words_end(out);
+    }
     words_release(&spaced);
     words_release(&split);
     return ok;

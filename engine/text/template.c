@@ -231,15 +231,6 @@ static void put_system(const Template *t, const char *system, Text *out) {
     put(out, t->system_after);
 }
 
-// The text between user_before and user_after.
-static void put_content(const Template *t, const char *system, const char *user, Text *out) {
-    Text content = {0};
-    if (t->system_inside) put_system(t, system, t->kept_apart ? out : &content);
-    text_puts(&content, user);
-    put_text(out, text_get(&content), t->trim_user);
-    text_release(&content);
-}
-
 static const char *without_thought(const Template *t, const char *reply) {
     if (!t->thought_end) return reply;
     for (const char *end; (end = strstr(reply, t->thought_end));) {
@@ -253,7 +244,11 @@ static void put_turn(const Template *t, const char *system, const Turn *turn, bo
     if (!first) put(out, t->again);
     if (!t->system_inside) put_system(t, system, out);
     put(out, t->user_before);
-    put_content(t, system, turn->user, out);
+    Text content = {0};
+    if (t->system_inside) put_system(t, system, t->kept_apart ? out : &content);
+    text_puts(&content, turn->user);
+    put_text(out, text_get(&content), t->trim_user);
+    text_release(&content);
     put(out, t->user_after);
     if (!turn->reply) return;
     put(out, t->reply_before);

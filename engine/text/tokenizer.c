@@ -20,7 +20,7 @@ static void check_affix(const Tokenizer *t, const Affix *a) {
     (void)t;
 }
 
-static void check(const Tokenizer *t) {
+static void tokenizer_check(const Tokenizer *t) {
     int size = t->bpe.vocab.size;
     assert(t->base_size >= 0 && t->base_size <= size);
     for (int i = 0; i < t->added_count; i++) {
@@ -40,7 +40,7 @@ typedef bool Reader(Tokenizer *t, const char *bytes, size_t n, const char *place
 
 static Tokenizer *finish(Tokenizer *t, bool ok) {
     if (ok) {
-        check(t);
+        tokenizer_check(t);
         return t;
     }
     tokenizer_close(t);
@@ -150,13 +150,6 @@ typedef struct {
     Words normal, words, other; // a rest normalized, its words, memory for the steps
 } Encoder;
 
-static void release_encoder(Encoder *c) {
-    bpe_work_release(&c->work);
-    words_release(&c->normal);
-    words_release(&c->words);
-    words_release(&c->other);
-}
-
 // A rest of the text, at its start or not.
 typedef struct {
     const char *text;
@@ -224,7 +217,10 @@ bool tokenizer_encode(const Tokenizer *t, const char *text, size_t n, bool add_s
     if (add_special) add_affix(&t->prefix, out);
     bool ok = cut_out(&c, &t->raw, (Rest){text_get(&valid), valid.length, true}, encode_rest, e);
     if (ok && add_special) add_affix(&t->suffix, out);
-    release_encoder(&c);
+    bpe_work_release(&c.work);
+    words_release(&c.normal);
+    words_release(&c.words);
+    words_release(&c.other);
     text_release(&valid);
     return ok;
 }

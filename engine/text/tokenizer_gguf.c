@@ -63,9 +63,9 @@ typedef struct {
     const Gguf *g;
     const Family *family;
     Error *e;
-} Reader;
+} GgufVocabReader;
 
-static bool find_family(Reader *r) {
+static bool find_family(GgufVocabReader *r) {
     const GgufValue *v = gguf_find(r->g, "tokenizer.ggml.pre");
     json_t *pre = v ? gguf_json(v) : NULL;
     const char *name = json_string_value(pre);
@@ -79,15 +79,12 @@ static bool find_family(Reader *r) {
     return r->family != NULL;
 }
 
-static json_t *split_step(const char *pattern, bool removed) {
-    return json_pack("{ss,s{ss},ss,sb}", "type", "Split", "pattern", "Regex", pattern, "behavior",
-                     removed ? "Removed" : "Isolated", "invert", (int)removed);
-}
-
 static json_t *pre_tokenizer(const Family *f) {
     json_t *steps = json_array();
     for (int i = 0; i < SPLITS && f->split[i]; i++)
-        json_array_append_new(steps, split_step(f->split[i], f->removed));
+        json_array_append_new(steps, json_pack("{ss,s{ss},ss,sb}", "type", "Split", "pattern", "Regex",
+                                               f->split[i], "behavior", f->removed ? "Removed" : "Isolated",
+                                               "invert", (int)f->removed));
     if (f->digits)
         json_array_append_new(steps, json_pack("{ss,sb}", "type", "Digits", "individual_digits", 1));
     json_array_append_new(steps, json_pack("{ss,sb,sb}", "type", "ByteLevel", "add_prefix_space", 0,
@@ -100,12 +97,8 @@ static json_t *pre_tokenizer(const Family *f) {
 // As sentencepiece numbers them.
 enum { NORMAL = 1, UNKNOWN = 2, CONTROL = 3, USER_DEFINED = 4, UNUSED = 5 };
 
-static int type_of(const GgufValue *types, size_t i) {
-    return types && i < types->count ? (int)gguf_number(types, i) : NORMAL;
-}
-
-static bool add_piece(const Reader *r, const char *text, size_t n, size_t id, int type, json_t *vocab,
-                      json_t *added) {
+static bool add_piece(const GgufVocabReader *r, const char *text, size_t n, size_t id, int type,
+                      json_t *vocab, json_t *added) {
     json_t *piece = memchr(text, 0, n) ? NULL : json_stringn(text, n);
     const char *key = json_string_value(piece);
     bool ok = piece || error_input(r->e, "token %zu in '%s' isn't UTF-8", id, r->g->place);
@@ -120,7 +113,7 @@ static bool add_piece(const Reader *r, const char *text, size_t n, size_t id, in
     return ok;
 }
 
-static bool add_pieces(const Reader *r, json_t *vocab, json_t *added) {
+static bool add_pieces(const GgufVocabReader *r, json_t *vocab, json_t *added) {
     GgufTexts texts = gguf_texts(gguf_find(r->g, "tokenizer.ggml.tokens"));
     const GgufValue *types = gguf_find(r->g, "tokenizer.ggml.token_type");
     const char *text;
@@ -128,13 +121,14 @@ static bool add_pieces(const Reader *r, json_t *vocab, json_t *added) {
     if (texts.left == 0 || texts.left > VOCAB_MAX)
         return error_input(r->e, "'%s' must have 1 to %d tokenizer.ggml.tokens", r->g->place, VOCAB_MAX);
     while (gguf_next(&texts, &text, &n)) {
-        if (!add_piece(r, text, n, id, type_of(types, id), vocab, added)) return false;
+        int type = types && id < types->count ? (int)gguf_number(types, id) : NORMAL;
+        if (!add_piece(r, text, n, id, type, vocab, added)) return false;
         id++;
     }
     return true;
 }
 
-static bool add_merges(const Reader *r, json_t *merges) {
+static bool add_merges(const GgufVocabReader *r, json_t *merges) {
     GgufTexts texts = gguf_texts(gguf_find(r->g, "tokenizer.ggml.merges"));
     const char *text;
     size_t n;
@@ -157,7 +151,7 @@ static int affix_id(const Gguf *g, const char *asks, const char *key, bool other
     return id >= 0 && id < VOCAB_MAX ? (int)id : -1;
 }
 
-static bool add_affix(const Reader *r, int id, Affix *to) {
+static bool add_affix(const GgufVocabReader *r, int id, Affix *to) {
     if (id < 0) return true;
     if (!tokenizer_piece(r->t, id))
         return error_input(r->e, "the id %d that '%s' puts around a text is no token's", id, r->g->place);
@@ -165,7 +159,7 @@ static bool add_affix(const Reader *r, int id, Affix *to) {
     return true;
 }
 
-static bool read_affixes(const Reader *r, bool bos) {
+static bool read_affixes(const GgufVocabReader *r, bool bos) {
     int before = affix_id(r->g, "tokenizer.ggml.add_bos_token", "tokenizer.ggml.bos_token_id", bos);
     int after = affix_id(r->g, "tokenizer.ggml.add_eos_token", "tokenizer.ggml.eos_token_id", false);
     return add_affix(r, before, &r->t->prefix) && add_affix(r, after, &r->t->suffix);
@@ -173,7 +167,7 @@ static bool read_affixes(const Reader *r, bool bos) {
 
 // --- the whole
 
-static bool read_bytes(Reader *r) {
+static bool read_bytes(GgufVocabReader *r) {
     json_t *vocab = json_object(), *merges = json_array(), *added = json_array();
     bool ok = find_family(r) && add_pieces(r, vocab, added) && add_merges(r, merges);
     json_t *root =
@@ -192,7 +186,7 @@ static bool read_bytes(Reader *r) {
 }
 
 bool pipeline_read_gguf(Tokenizer *t, const Gguf *g, Error *e) {
-    Reader r = {.t = t, .g = g, .e = e};
+    GgufVocabReader r = {.t = t, .g = g, .e = e};
     const GgufValue *v = gguf_find(g, "tokenizer.ggml.model");
     json_t *model = v ? gguf_json(v) : NULL;
     const char *name = json_string_value(model) ? json_string_value(model) : "";

@@ -11,12 +11,12 @@ typedef struct {
     Tokenizer *t;
     const char *place;
     Error *e;
-} Reader;
+} TokenizerReader;
 
 // --- vocabulary, merges --------------------------------------------------------------------------------
 
 // The largest id of vocabulary and added tokens, plus 1.
-static bool count_ids(const Reader *r, json_t *vocab, const json_t *added, int *size) {
+static bool count_ids(const TokenizerReader *r, json_t *vocab, const json_t *added, int *size) {
     const char *key;
     json_t *v;
     int64_t highest = -1;
@@ -42,7 +42,7 @@ static bool count_ids(const Reader *r, json_t *vocab, const json_t *added, int *
     return true;
 }
 
-static bool read_vocab(const Reader *r, json_t *vocab) {
+static bool read_vocab(const TokenizerReader *r, json_t *vocab) {
     const char *key;
     json_t *v;
     json_object_foreach(vocab, key, v) {
@@ -53,7 +53,7 @@ static bool read_vocab(const Reader *r, json_t *vocab) {
 }
 
 // "left right", or [left, right].
-static bool read_merge(const Reader *r, const json_t *merge, size_t number) {
+static bool read_merge(const TokenizerReader *r, const json_t *merge, size_t number) {
     const char *left = json_string_value(merge), *right = left ? strchr(left, ' ') : NULL;
     size_t left_n = right ? (size_t)(right - left) : 0;
     if (right) right++;
@@ -67,7 +67,7 @@ static bool read_merge(const Reader *r, const json_t *merge, size_t number) {
     return bpe_add_merge(&r->t->bpe, left, left_n, right, strlen(right), r->place, r->e);
 }
 
-static bool read_unknown(const Reader *r, const json_t *model) {
+static bool read_unknown(const TokenizerReader *r, const json_t *model) {
     if (!field_present(model, "unk_token")) return true;
     const char *unknown = field_text(model, "unk_token", r->place, r->e);
     if (!unknown) return false;
@@ -77,7 +77,7 @@ static bool read_unknown(const Reader *r, const json_t *model) {
 }
 
 // Settings of other kinds of BPE must be off.
-static bool check_model(const Reader *r, const json_t *model) {
+static bool check_model(const TokenizerReader *r, const json_t *model) {
     static const char *const others[] = {"continuing_subword_prefix", "end_of_word_suffix"};
     const char *type = json_string_value(json_object_get(model, "type"));
     if (type && strcmp(type, "BPE") != 0)
@@ -93,7 +93,7 @@ static bool check_model(const Reader *r, const json_t *model) {
     return field_real_optional(model, "dropout", 0, 0, &dropout, r->place, r->e);
 }
 
-static bool read_model(const Reader *r, const json_t *model, const json_t *added) {
+static bool read_model(const TokenizerReader *r, const json_t *model, const json_t *added) {
     Bpe *b = &r->t->bpe;
     json_t *vocab = json_object_get(model, "vocab"), *merges = json_object_get(model, "merges");
     int size = 0;
@@ -114,7 +114,7 @@ static bool read_model(const Reader *r, const json_t *model, const json_t *added
 
 // --- added tokens --------------------------------------------------------------------------------------
 
-static bool read_added_token(const Reader *r, const json_t *v) {
+static bool read_added_token(const TokenizerReader *r, const json_t *v) {
     const char *content = field_text(v, "content", r->place, r->e);
     AddedToken a = {.id = (int)json_integer_value(json_object_get(v, "id"))};
     return content && field_bool_optional(v, "special", &a.special, r->place, r->e) &&
@@ -125,7 +125,7 @@ static bool read_added_token(const Reader *r, const json_t *v) {
            pipeline_add_token(r->t, a, content, r->place, r->e);
 }
 
-static bool read_added(const Reader *r, const json_t *added) {
+static bool read_added(const TokenizerReader *r, const json_t *added) {
     size_t n = json_array_size(added);
     pipeline_begin_added(r->t, n);
     for (size_t i = 0; i < n; i++)
@@ -135,7 +135,7 @@ static bool read_added(const Reader *r, const json_t *added) {
 
 // --- post-processor ------------------------------------------------------------------------------------
 
-static bool add_ids(const Reader *r, const json_t *special, Affix *out) {
+static bool add_ids(const TokenizerReader *r, const json_t *special, Affix *out) {
     const json_t *list = json_object_get(special, "ids");
     for (size_t i = 0; i < json_array_size(list); i++) {
         json_int_t id = json_integer_value(json_array_get(list, i));
@@ -148,7 +148,7 @@ static bool add_ids(const Reader *r, const json_t *special, Affix *out) {
     return list || error_input(r->e, "the post_processor of '%s' adds a token it does not define", r->place);
 }
 
-static bool read_template(const Reader *r, const json_t *part) {
+static bool read_template(const TokenizerReader *r, const json_t *part) {
     const json_t *single = json_object_get(part, "single"), *tokens = json_object_get(part, "special_tokens");
     Affix *to = &r->t->prefix;
     if (r->t->prefix.count || r->t->suffix.count)
@@ -163,7 +163,7 @@ static bool read_template(const Reader *r, const json_t *part) {
            error_input(r->e, "the TemplateProcessing of '%s' leaves the text out", r->place);
 }
 
-static bool read_post_processor(const Reader *r, const json_t *part) {
+static bool read_post_processor(const TokenizerReader *r, const json_t *part) {
     if (!part || json_is_null(part)) return true;
     const char *type = field_text(part, "type", r->place, r->e);
     if (!type) return false;
@@ -181,7 +181,7 @@ static bool read_post_processor(const Reader *r, const json_t *part) {
 }
 
 bool pipeline_read_root(Tokenizer *t, const json_t *root, const char *place, Error *e) {
-    Reader r = {t, place, e};
+    TokenizerReader r = {t, place, e};
     const json_t *added = json_object_get(root, "added_tokens");
     if (!json_is_object(root)) return error_input(e, "'%s' must hold a JSON object", place);
     return pipeline_read_steps(t, root, place, e) && read_model(&r, json_object_get(root, "model"), added) &&

@@ -105,15 +105,12 @@ size_t utf8_space_at_end(const char *s, size_t n) {
 
 // --- the byte-level alphabet
 
-static bool is_own_letter(int byte) {
-    return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
-}
-
 void byte_letters_init(ByteLetters *b) {
     int next = 0x100;
     for (int code = 0; code < 324; code++) b->codes[code] = -1;
     for (int byte = 0; byte < 256; byte++) {
-        int code = is_own_letter(byte) ? byte : next++;
+        bool own = (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
+        int code = own ? byte : next++;
         char letter[4];
         b->lengths[byte] = (unsigned char)utf8_put((uint32_t)code, letter);
         b->bytes[byte][0] = letter[0];

@@ -93,13 +93,6 @@ static int longer_first(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-static void find_lengths(AddedSet *s) {
-    for (int i = 0; i < s->count; i++) s->lengths[i] = s->tokens[i]->length;
-    qsort(s->lengths, (size_t)s->count, sizeof *s->lengths, longer_first);
-    for (int i = 0; i < s->count; i++)
-        if (i == 0 || s->lengths[i] != s->lengths[i - 1]) s->lengths[s->length_count++] = s->lengths[i];
-}
-
 bool added_init(AddedSet *s, const AddedToken *tokens, int count, bool normalized, Error *e) {
     size_t room = (size_t)count + 1;
     *s = (AddedSet){.tokens = mem_new(room, sizeof *s->tokens), .lengths = mem_new(room, sizeof *s->lengths)};
@@ -112,7 +105,10 @@ bool added_init(AddedSet *s, const AddedToken *tokens, int count, bool normalize
         s->tokens[s->count++] = t;
         s->starts[(unsigned char)t->text[0]] = true;
     }
-    find_lengths(s);
+    for (int i = 0; i < s->count; i++) s->lengths[i] = s->tokens[i]->length;
+    qsort(s->lengths, (size_t)s->count, sizeof *s->lengths, longer_first);
+    for (int i = 0; i < s->count; i++) // each length once
+        if (i == 0 || s->lengths[i] != s->lengths[i - 1]) s->lengths[s->length_count++] = s->lengths[i];
     vocab_check(&s->index);
     return true;
 }
