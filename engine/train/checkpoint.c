@@ -121,15 +121,16 @@ bool checkpoint_write(const Trainer *t, const char *path, Error *e) {
 
 // --- reading ---------------------------------------------------------------------------------------------
 
-typedef struct Reading {
+typedef struct CheckpointReading {
     const unsigned char *data;
     Safetensors header;
     const char *path;
     Error *e;
-} Reading;
+} CheckpointReading;
 
 // The bytes of a tensor, which must be as many as wanted.
-static const unsigned char *bytes_of(const Reading *r, const char *name, const char *dtype, size_t bytes) {
+static const unsigned char *bytes_of(const CheckpointReading *r, const char *name, const char *dtype,
+                                     size_t bytes) {
     const StoredTensor *t = safetensors_find(&r->header, name);
     if (t && strcmp(t->dtype, dtype) == 0 && t->end - t->begin == bytes) return r->data + t->begin;
     error_input(r->e, "the checkpoint '%s' has no '%s' of %zu bytes of %s: remove it to start again", r->path,
@@ -137,7 +138,7 @@ static const unsigned char *bytes_of(const Reading *r, const char *name, const c
     return NULL;
 }
 
-static bool same_run(const Reading *r, const Trainer *t) {
+static bool same_run(const CheckpointReading *r, const Trainer *t) {
     char identity[SHA256_TEXT];
     const unsigned char *there = bytes_of(r, "identity", "U8", SHA256_TEXT - 1);
     if (!there || !identity_of(t, identity, r->e)) return false;
@@ -149,7 +150,7 @@ static bool same_run(const Reading *r, const Trainer *t) {
                r->path);
 }
 
-static bool read_network(const Reading *r, Trainer *t, int network, bool copy) {
+static bool read_network(const CheckpointReading *r, Trainer *t, int network, bool copy) {
     const Parameters *p = &t->networks[network].parameters;
     Moments arrays[ARRAYS];
     char name[NAME];
@@ -165,13 +166,13 @@ static bool read_network(const Reading *r, Trainer *t, int network, bool copy) {
 }
 
 // copy: false looks all tensors up, true copies them.
-static bool read_numbers(const Reading *r, Trainer *t, bool copy) {
+static bool read_numbers(const CheckpointReading *r, Trainer *t, bool copy) {
     for (int i = 0; i < t->count; i++)
         if (!read_network(r, t, i, copy)) return false;
     return true;
 }
 
-static bool read_progress(const Reading *r, Trainer *t) {
+static bool read_progress(const CheckpointReading *r, Trainer *t) {
     int64_t p[PROGRESS];
     const unsigned char *from = bytes_of(r, "progress", "I64", sizeof p);
     const unsigned char *loss = bytes_of(r, "loss", "F64", sizeof t->loss);
@@ -189,7 +190,7 @@ static bool read_progress(const Reading *r, Trainer *t) {
 
 bool checkpoint_read(Trainer *t, const char *path, Error *e) {
     FileView view;
-    Reading r = {.path = path, .e = e};
+    CheckpointReading r = {.path = path, .e = e};
     if (!file_map(path, &view, e)) return false;
     r.data = view.data;
     bool ok = safetensors_parse(view.data, view.size, path, &r.header, e);

@@ -30,7 +30,7 @@ static size_t rows_of(const Corpus *c, size_t document) {
     return c->ends[document] - corpus_begin(c, document) - 1;
 }
 
-static void check(const Feed *f) {
+static void corpus_check(const Feed *f) {
     assert(!f->count || f->document < f->count);
     assert(!f->count || f->offset < rows_of(f->corpus, f->documents[f->document]));
 }
@@ -104,7 +104,7 @@ void feed_narrow(Feed *f, bool (*keep)(const void *state, size_t document), cons
         }
     f->count = kept;
     move_to(f, 0, 0, 0);
-    check(f);
+    corpus_check(f);
 }
 
 bool feed_seek(Feed *f, uint64_t epoch, size_t document, size_t offset) {
@@ -126,5 +126,5 @@ void feed_fill(Feed *f, int rows, int context, int *tokens, int *targets, int *s
         f->offset = 0;
         if (++f->document == f->count) move_to(f, f->epoch + 1, 0, 0);
     }
-    check(f);
+    corpus_check(f);
 }

@@ -140,28 +140,19 @@ bool export_model(const Trainer *t, const ExportNotes *notes, const char *dir, O
 
 // --- an adapter ------------------------------------------------------------------------------------------
 
-static json_t *adapter_json(const TargetChoice *c) {
+bool export_adapter(const Trainer *t, const ExportNotes *notes, const char *dir, Output *out, Error *e) {
+    Made made = made_in(dir, true, NULL, out);
+    const TargetChoice *c = t->config.adapter;
     Text text = {0};
     adapter_config(&c->kind, &c->model->shape, &text);
     json_t *root = json_loads(text_get(&text), 0, NULL);
     assert(root); // adapter_config writes JSON
     text_release(&text);
-    return root;
-}
-
-// Where those look who read an EAGLE head's config.
-static void set_trained(json_t *root, const Trainer *t) {
-    json_t *facts =
-        json_pack("{s:I, s:i}", "trained_tokens", (json_int_t)t->step * (json_int_t)t->config.batch,
-                  "forwards", t->config.adapter->forwards);
-    json_object_set_new(root, "outpace", facts);
-}
-
-bool export_adapter(const Trainer *t, const ExportNotes *notes, const char *dir, Output *out, Error *e) {
-    Made made = made_in(dir, true, NULL, out);
-    const TargetChoice *c = t->config.adapter;
-    json_t *root = adapter_json(c);
-    if (adapter_is_eagle(c->kind.variant)) set_trained(root, t);
+    if (adapter_is_eagle(c->kind.variant)) { // where those look who read an EAGLE head's config
+        json_int_t trained = (json_int_t)t->step * (json_int_t)t->config.batch;
+        json_object_set_new(root, "outpace",
+                            json_pack("{s:I, s:i}", "trained_tokens", trained, "forwards", c->forwards));
+    }
     bool ok = set_training(root, t, notes, e) && export_check(dir, true, NULL, out, e) &&
               add_weights(t, dir, out, e) && finish(&made, root, out, e);
     json_decref(root);

@@ -149,7 +149,7 @@ static void fill_ones(Network *n) {
             for (size_t i = 0; i < mlp; i++) n->layers[layer].gate_up[(2 * r + 1) * mlp + i] = 1;
 }
 
-static void check(const Network *n) {
+static void network_check(const Network *n) {
     const Shape *s = &n->shape;
     assert(n->kernels && n->pool && n->weights && n->gradients && n->head);
     assert(s->heads % s->kv_heads == 0 && (size_t)s->vocab <= n->logit_stride);
@@ -178,7 +178,7 @@ static bool open_rest(Network *n, Error *e) {
     n->head = head == NO_PARAMETER ? n->target_head : n->weights + head;
     fill_angles(n);
     fill_ones(n);
-    check(n);
+    network_check(n);
     return true;
 }
 
@@ -198,16 +198,6 @@ bool network_open(Network *n, const Shape *shape, const NetworkOptions *o, Error
     return check_rows(o, shape->context, e) && parameters_plan(&n->parameters, shape, e) && open_rest(n, e);
 }
 
-// The layer computes no window, so documents must fit into it.
-static bool check_adapter(const Shape *s, const NetworkOptions *o, Error *e) {
-    if (s->window && o->longest > s->window)
-        return error_input(e, "documents of %d tokens do not fit into the target's window of %d: set context",
-                           o->longest, s->window);
-    if (s->mlp_width && s->activation != ACTIVATION_SILU)
-        return error_input(e, "can only train a layer whose activation is silu, which the target's is not");
-    return true;
-}
-
 bool network_open_adapter(Network *n, const AdapterPart *part, const NetworkOptions *o, Error *e) {
     const Shape *target = &part->target->shape;
     bool eagle = adapter_is_eagle(part->kind.variant);
@@ -224,8 +214,14 @@ bool network_open_adapter(Network *n, const AdapterPart *part, const NetworkOpti
         return error_input(e,
                            "can only train for a target whose embedding, final norm and logits are Llama's");
     if (!adapter_check(&part->kind, part->target, "the adapter to train", e) ||
-        !check_rows(o, target->context, e) || !check_adapter(&n->shape, o, e))
+        !check_rows(o, target->context, e))
         return false;
+    int window = n->shape.window; // the layer computes none, so documents must fit into it
+    if (window && o->longest > window)
+        return error_input(e, "documents of %d tokens do not fit into the target's window of %d: set context",
+                           o->longest, window);
+    if (n->shape.mlp_width && n->shape.activation != ACTIVATION_SILU)
+        return error_input(e, "can only train a layer whose activation is silu, which the target's is not");
     if (forwards < 1 || forwards > FORWARDS_MAX)
         return error_input(e, "%d forwards of a pass: there must be from 1 to %d", forwards, FORWARDS_MAX);
     parameters_plan_adapter(&n->parameters, part->kind.variant, &n->shape, part->head);

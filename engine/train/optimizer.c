@@ -148,13 +148,6 @@ static void sum_chunks(void *argument, int thread, int threads) {
     }
 }
 
-static double gradient_length(Update *u) {
-    double sum = 0;
-    pool_run(u->n->pool, sum_chunks, u);
-    for (size_t i = 0; i < chunks_of(u->n); i++) sum += u->o->sums[i];
-    return sqrt(sum);
-}
-
 // Updates numbers [from, to) of the array, all of parameter x, by AdamW.
 static void move(const Update *u, const Parameter *x, size_t from, size_t to) {
     AdamStep s = u->step;
@@ -206,7 +199,10 @@ double optimizer_step(Optimizer *o, Network *n, int step) {
     const OptimizerOptions *c = &o->options;
     Update u = {.o = o, .n = n};
     assert(step > c->begun && step <= c->steps);
-    double length = gradient_length(&u);
+    double squares = 0;
+    pool_run(n->pool, sum_chunks, &u);
+    for (size_t i = 0; i < chunks_of(n); i++) squares += o->sums[i];
+    double length = sqrt(squares);
     u.step = (AdamStep){.rate = (float)optimizer_rate(c, step),
                         .decay = (float)c->weight_decay,
                         .beta1 = (float)c->beta1,

@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-static void check(const Parameters *p) {
+static void parameters_check(const Parameters *p) {
     size_t at = 0;
     for (int i = 0; i < p->count; at += parameter_size(&p->list[i++])) {
         assert(p->list[i].at == at && p->list[i].rows > 0 && p->list[i].columns > 0);
@@ -66,7 +66,7 @@ bool parameters_plan(Parameters *p, const Shape *shape, Error *e) {
         add_weight(p, &s);
     }
     p->head = p->embedding;
-    check(p);
+    parameters_check(p);
     return true;
 }
 
@@ -77,7 +77,7 @@ void parameters_plan_adapter(Parameters *p, AdapterVariant v, const Shape *shape
     adapter_weights(v, shape, head, specs);
     for (Weight w = W_FC; w <= W_TOKEN_NORM; w++) add_weight(p, &specs[w]);
     for (Weight w = 0; w <= W_HEAD; w++) add_weight(p, &specs[w]);
-    check(p);
+    parameters_check(p);
 }
 
 void parameters_release(Parameters *p) {

@@ -57,14 +57,6 @@ void target_close(Target *t) {
     *t = (Target){0};
 }
 
-// Fills the tree with one root per document. Roots on an empty context are separate sequences.
-static void plant(Target *t, const int *tokens, const int *start, int rows) {
-    Tree *tree = &t->choice.session->tree;
-    for (int r = 0; r < rows; r++)
-        t->nodes[r] =
-            start[r] == r ? tree_root(tree, tokens[r]) : tree_probe(tree, t->nodes[r - 1], tokens[r], false);
-}
-
 // Runs the rows through the layers below their exits, and fills those.
 static bool run_to_exits(Target *t, int rows, Error *e) {
     Session *s = t->choice.session;
@@ -85,7 +77,10 @@ bool target_run(Target *t, const int *tokens, const int *start, int rows, Error 
     assert(rows >= 1 && rows <= t->rows && start[0] == 0);
     session_reset(s);
     session_begin_step(s, false, LAYOUT_TREE);
-    plant(t, tokens, start, rows);
+    // One root per document. Roots on an empty context are separate sequences.
+    for (int r = 0; r < rows; r++)
+        t->nodes[r] = start[r] == r ? tree_root(&s->tree, tokens[r])
+                                    : tree_probe(&s->tree, t->nodes[r - 1], tokens[r], false);
     if (s->tree.count < rows)
         return error_input(e, "the target has no room for a document of a pass: its context is %d",
                            s->context);

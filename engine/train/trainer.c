@@ -10,7 +10,7 @@
 #include <assert.h>
 #include <math.h>
 
-static void check(const Trainer *t) {
+static void trainer_check(const Trainer *t) {
     assert(t->count >= 1 && t->count <= ADAPTER_HEADS_MAX);
     assert(t->step >= 0 && t->step <= t->config.optimizer.steps);
     assert(t->config.batch % t->config.pass == 0);
@@ -92,14 +92,6 @@ static bool open_networks(Trainer *t, Error *e) {
     return true;
 }
 
-// Skips the steps that another training has done: the feed continues where it stopped.
-static void skip_steps(Trainer *t) {
-    const TrainConfig *c = &t->config;
-    for (; t->step < c->optimizer.begun; t->step++)
-        for (int done = 0; done < c->batch; done += c->pass)
-            feed_fill(&t->feed, c->pass, c->shape.context, t->tokens, t->targets, t->start);
-}
-
 bool trainer_open(Trainer *t, const TrainConfig *c, const Corpus *corpus, Error *e) {
     *t = (Trainer){.config = *c, .corpus = corpus};
     bool ok = shape_check(&c->shape, "the model to train", e) && check_config(c, corpus, e) &&
@@ -108,8 +100,11 @@ bool trainer_open(Trainer *t, const TrainConfig *c, const Corpus *corpus, Error 
         trainer_close(t);
         return false;
     }
-    skip_steps(t);
-    check(t);
+    // Skips the steps that another training has done: the feed continues where it stopped.
+    for (; t->step < c->optimizer.begun; t->step++)
+        for (int done = 0; done < c->batch; done += c->pass)
+            feed_fill(&t->feed, c->pass, c->shape.context, t->tokens, t->targets, t->start);
+    trainer_check(t);
     return true;
 }
 
@@ -212,7 +207,7 @@ TrainedStep trainer_step(Trainer *t) {
         squares += length * length;
     }
     t->loss = mean_loss(t, &sums);
-    check(t);
+    trainer_check(t);
     return (TrainedStep){t->loss, sqrt(squares), rate};
 }
 
