@@ -259,21 +259,18 @@ void cpu_forget_copies(Cpu *c, int position) {
             if (c->copies[i].length[layer] > position) c->copies[i].length[layer] = position;
 }
 
-static void copy_part(const KeyValues *from, const KeyValues *to, size_t layer, size_t k_first,
-                      size_t k_bytes, size_t v_first, size_t v_bytes) {
-    size_t k = layer * from->k_bytes + k_first, v = layer * from->v_bytes + v_first;
-    memcpy((unsigned char *)to->k + k, (const unsigned char *)from->k + k, k_bytes);
-    memcpy((unsigned char *)to->v + v, (const unsigned char *)from->v + v, v_bytes);
-}
-
 // Copies whole blocks of keys, and the values of the same slots.
 static void copy_blocks(const Member *k, const KeyValues *to, int first, int last) {
     const Cpu *c = k->c;
     const KeyLayout *l = &c->layout;
     size_t size = dtype_size(l->dtype), block = l->block_elements * size, value = l->row_elements * size;
     int end = last * KEY_BLOCK < c->slots ? last * KEY_BLOCK : c->slots;
-    copy_part(&c->cache, to, (size_t)k->layer, (size_t)first * block, (size_t)(last - first) * block,
-              (size_t)first * KEY_BLOCK * value, (size_t)(end - first * KEY_BLOCK) * value);
+    size_t at_k = (size_t)k->layer * c->cache.k_bytes + (size_t)first * block;
+    size_t at_v = (size_t)k->layer * c->cache.v_bytes + (size_t)first * KEY_BLOCK * value;
+    memcpy((unsigned char *)to->k + at_k, (const unsigned char *)c->cache.k + at_k,
+           (size_t)(last - first) * block);
+    memcpy((unsigned char *)to->v + at_v, (const unsigned char *)c->cache.v + at_v,
+           (size_t)(end - first * KEY_BLOCK) * value);
 }
 
 static void copy_share(void *argument, int thread, int threads) {

@@ -106,15 +106,6 @@ static size_t buffer_bytes(void) {
     return quarter > LEAST_BYTES ? quarter : LEAST_BYTES;
 }
 
-static double best_read(Pool *pool, Probe *p) {
-    double best = 0;
-    for (p->read = 0; p->read < READS; p->read++) {
-        double rate = (double)p->bytes / seconds_of(pool, read_all, p);
-        if (rate > best) best = rate;
-    }
-    return best;
-}
-
 // A buffer on huge pages if the system has them, so that memory is measured and not address translation. If
 // there isn't enough memory, half as much, and so on.
 static bool take_buffer(Probe *p) {
@@ -137,7 +128,10 @@ bool cpu_ceilings(const BackendOptions *o, Ceilings *out, Error *e) {
         pool_run(pool, touch, &p);
         *out = (Ceilings){.isa = p.ops->name, .threads = pool_threads(pool)};
         out->few_bytes = p.bytes < BUFFER_BYTES ? p.bytes : 0;
-        out->bytes_per_s = best_read(pool, &p);
+        for (p.read = 0; p.read < READS; p.read++) {
+            double rate = (double)p.bytes / seconds_of(pool, read_all, &p);
+            if (rate > out->bytes_per_s) out->bytes_per_s = rate;
+        }
         for (int compute = 0; compute <= COMPUTE_BF16; compute++) {
             p.compute = (Compute)compute;
             double seconds = seconds_of(pool, multiply_all, &p);

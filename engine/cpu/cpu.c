@@ -36,13 +36,6 @@ static size_t widest(const Shape *s) {
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-// Products of an MLP's gate, or of all the experts' that the rows of a panel choose.
-static size_t gate_size(const Shape *s, size_t rows) {
-    const Experts *x = &s->experts;
-    size_t dense = larger((size_t)s->mlp_width, (size_t)x->shared_width);
-    return rows * larger(dense, (size_t)x->chosen * (size_t)x->width);
-}
-
 // Rows of experts are packed expert by expert, each rounded up to at most twice its rows.
 static size_t packed_size(const Cpu *c, size_t rows) {
     const Shape *s = &c->model->shape;
@@ -55,24 +48,23 @@ static size_t packed_size(const Cpu *c, size_t rows) {
 
 static size_t panel_rows(const Cpu *c) { return (size_t)c->panel_rows; }
 
-static bool take_mixture(Cpu *c, size_t rows) {
-    bool ok = true;
-    c->mixture = cpu_mixture_open(c, rows, &c->step_bytes, &ok);
-    return ok;
-}
-
 static bool take_panel(Cpu *c) {
     const Shape *s = &c->model->shape;
     size_t rows = panel_rows(c), f = sizeof(float);
-    size_t q = (size_t)shape_q_width(s), kv = (size_t)shape_kv_width(s), gate = gate_size(s, rows);
+    size_t q = (size_t)shape_q_width(s), kv = (size_t)shape_kv_width(s);
+    // Products of an MLP's gate, or of all the experts' that the rows of a panel choose.
+    size_t dense = larger((size_t)s->mlp_width, (size_t)s->experts.shared_width);
+    size_t gate = rows * larger(dense, (size_t)s->experts.chosen * (size_t)s->experts.width);
     Panel *p = &c->panel;
     size_t *total = &c->step_bytes;
-    return take(&p->normed, rows * widest_normed(s), f, total) && take(&p->q, rows * q, f, total) &&
-           take(&p->k, rows * kv, f, total) && take(&p->v, rows * kv, f, total) &&
-           take(&p->mixed, rows * q, f, total) && take(&p->delta, rows * (size_t)s->width, f, total) &&
-           take(&p->gate, gate, f, total) && take(&p->up, gate, f, total) &&
-           (s->mlp_input == MLP_AFTER || take(&p->before, rows * (size_t)s->width, f, total)) &&
-           take(&p->packed, packed_size(c, rows), 1, total) && take_mixture(c, rows);
+    bool ok = take(&p->normed, rows * widest_normed(s), f, total) && take(&p->q, rows * q, f, total) &&
+              take(&p->k, rows * kv, f, total) && take(&p->v, rows * kv, f, total) &&
+              take(&p->mixed, rows * q, f, total) && take(&p->delta, rows * (size_t)s->width, f, total) &&
+              take(&p->gate, gate, f, total) && take(&p->up, gate, f, total) &&
+              (s->mlp_input == MLP_AFTER || take(&p->before, rows * (size_t)s->width, f, total)) &&
+              take(&p->packed, packed_size(c, rows), 1, total);
+    if (ok) c->mixture = cpu_mixture_open(c, rows, total, &ok);
+    return ok;
 }
 
 // In an MLP without `up` (all layers have it, or none), activations are multiplied by ones: that changes no
@@ -174,7 +166,7 @@ static void cpu_close(void *self) {
     mem_free(c);
 }
 
-static void check(const Cpu *c) {
+static void cpu_check(const Cpu *c) {
     size_t nodes = (size_t)c->max_nodes;
     assert(c->context >= 1 && c->max_nodes >= 1 && c->max_nodes <= TREE_MAX_NODES);
     assert(c->slots >= 1 && c->slots % KEY_BLOCK == 0); // whole blocks of keys
@@ -182,21 +174,14 @@ static void check(const Cpu *c) {
     assert((size_t)c->paths.used <= nodes * (nodes + 1) / 2 && c->paths.rows <= c->max_nodes);
 }
 
-static void open_pool(Cpu *c, const BackendOptions *o, Error *e) {
-    c->shares_pool = o->beside != NULL;
-    c->pool = c->shares_pool ? ((const Cpu *)o->beside)->pool
-                             : pool_open(o->threads > 0 ? o->threads : pool_cores(), e);
-}
-
 // All that the first sequence has for everyone.
-static bool share(Cpu *c) {
+static void share(Cpu *c) {
     const Cpu *first = c->first;
     assert(c->model == first->model && c->context == first->context && c->max_nodes == first->max_nodes);
     c->pool = first->pool;
     c->panel = first->panel;
     c->panel_rows = first->panel_rows;
     c->scores = first->scores;
-    return true;
 }
 
 bool cpu_open(const Model *model, const BackendOptions *o, void **self, Error *e) {
@@ -215,9 +200,13 @@ bool cpu_open(const Model *model, const BackendOptions *o, void **self, Error *e
     size_t rows = (size_t)c->max_nodes * (size_t)(o->sequences > 1 ? o->sequences : 1);
     c->panel_rows = rows < PANEL ? (int)rows : PANEL;
     c->first = o->first ? o->first : c;
-    if (c->first == c) open_pool(c, o, e);
+    if (c->first == c) {
+        c->shares_pool = o->beside != NULL;
+        c->pool = c->shares_pool ? ((const Cpu *)o->beside)->pool
+                                 : pool_open(o->threads > 0 ? o->threads : pool_cores(), e);
+    }
     bool ok = c->first != c || c->pool;
-    if (ok && !(take_own(c) && (c->first == c ? take_shared(c, o->plain) : share(c))))
+    if (ok && !(take_own(c) && (c->first != c || take_shared(c, o->plain))))
         ok = error_system(e, "out of memory for a context of %d tokens; a smaller --context needs less",
                           c->context);
     if (!ok) {
@@ -225,7 +214,8 @@ bool cpu_open(const Model *model, const BackendOptions *o, void **self, Error *e
         return false;
     }
     if (c->first == c) fill_ones(c);
-    check(c);
+    else share(c);
+    cpu_check(c);
     *self = c;
     return true;
 }
@@ -239,24 +229,20 @@ static bool nothing_overflowed(Cpu *c, Error *e) {
     return place == OVERFLOW_NONE || overflow_refuse(place, c->model->shape.layers, e);
 }
 
-// The copies of the cache that a run reads, if it does.
-static bool prepare(Cpu *c, const StepRun *run, Error *e) {
-    const Tree *t = run->tree;
-    int rows = 0;
-    c->run_context = t->context;
-    for (int i = 0; i < t->count; i++) rows += t->parent[i] == TREE_NONE;
-    return t->layout != LAYOUT_COPIED || cpu_take_copies(c, rows, e);
-}
-
 static void cpu_run_together(RunCall *calls, int count) {
     Cpu *c[SEQUENCES_MAX];
     const StepRun *runs[SEQUENCES_MAX];
     int ready = 0;
     assert(count >= 1 && count <= SEQUENCES_MAX);
     for (int i = 0; i < count; i++) {
-        calls[i].ok = prepare(calls[i].self, &calls[i].run, &calls[i].error);
+        Cpu *own = calls[i].self;
+        const Tree *t = calls[i].run.tree;
+        int copies = 0; // of the cache, if the run reads them
+        own->run_context = t->context;
+        for (int n = 0; n < t->count; n++) copies += t->parent[n] == TREE_NONE;
+        calls[i].ok = t->layout != LAYOUT_COPIED || cpu_take_copies(own, copies, &calls[i].error);
         if (!calls[i].ok) continue;
-        c[ready] = calls[i].self;
+        c[ready] = own;
         runs[ready++] = &calls[i].run;
     }
     if (ready == 0) return;
@@ -264,7 +250,7 @@ static void cpu_run_together(RunCall *calls, int count) {
     cpu_forward(c, runs, ready);
     add_since(start, &c[0]->seconds.run);
     for (int i = 0; i < count; i++) {
-        check(calls[i].self);
+        cpu_check(calls[i].self);
         calls[i].ok = calls[i].ok && nothing_overflowed(calls[i].self, &calls[i].error);
     }
 }
@@ -276,19 +262,16 @@ static bool cpu_run(void *self, const StepRun *run, Error *e) {
     return call.ok;
 }
 
-static bool check_top(unsigned want, const HeadOut *out, Error *e) {
-    return !(want & HEAD_TOP) || (out->top >= 1 && out->top <= HEAD_TOP_MAX) ||
-           error_input(e, "the head cannot list the %d best tokens, only from 1 to %d", out->top,
-                       HEAD_TOP_MAX);
-}
-
 static void cpu_head_together(HeadCall *calls, int count, unsigned want) {
     Cpu *first = ((Cpu *)calls[0].self)->first;
     HeadRow rows[PANEL];
     int n = 0;
     double start = clock_now(clock_monotonic());
     for (HeadCall *call = calls; call < calls + count; call++) {
-        call->ok = check_top(want, call->out, &call->error);
+        int top = call->out->top;
+        call->ok = !(want & HEAD_TOP) || (top >= 1 && top <= HEAD_TOP_MAX) ||
+                   error_input(&call->error, "the head cannot list the %d best tokens, only from 1 to %d",
+                               top, HEAD_TOP_MAX);
         for (int i = 0; call->ok && i < call->count; i++) {
             rows[n++] = (HeadRow){call->self, call->nodes[i], call->out, i};
             if (n < first->panel_rows) continue;
@@ -371,7 +354,7 @@ static bool cpu_commit(void *self, const int *nodes, const int *slots, int count
         for (int i = 0; i < count; i++) keys_copy(&c->layout, k, v, nodes[i], to_k, to_v, slots[i]);
     }
     add_since(start, &c->seconds.commit);
-    check(c);
+    cpu_check(c);
     return true;
 }
 

@@ -192,14 +192,6 @@ static void multiply_type(Products *p, const Tensor *first) {
     p->filled = true;
 }
 
-static void multiply_all(Products *p) {
-    for (int i = 0; i < p->batch_count * p->count; i++) {
-        int first = 0;
-        while (weight_of(p, first)->dtype != weight_of(p, i)->dtype) first++;
-        if (first == i) multiply_type(p, weight_of(p, i));
-    }
-}
-
 void cpu_project(const Products *p) {
     Batch all = {.rows = p->work->rows, .w = {p->w[0], p->w[1], p->w[2]}};
     Products own = *p;
@@ -207,7 +199,11 @@ void cpu_project(const Products *p) {
         own.batches = &all;
         own.batch_count = 1;
     }
-    multiply_all(&own);
+    for (int i = 0; i < own.batch_count * own.count; i++) { // the weights of each type together
+        int first = 0;
+        while (weight_of(&own, first)->dtype != weight_of(&own, i)->dtype) first++;
+        if (first == i) multiply_type(&own, weight_of(&own, i));
+    }
 }
 
 // --- attention
@@ -362,13 +358,6 @@ static void project_to_stream(Products *p, Weight post) {
     if (!p->residual) cpu_add_output(p->work, p->bias, post);
 }
 
-static void keep_before(const Work *k) {
-    const Shape *s = &k->c->model->shape;
-    size_t width = (size_t)s->width;
-    for (int r = 0; s->mlp_input != MLP_AFTER && r < k->rows; r++)
-        memcpy(k->c->panel.before + (size_t)r * width, hidden_row(k, r), width * sizeof(float));
-}
-
 static void run_attention(Work *k) {
     const Tensor *w = k->w;
     const Panel *p = &k->c->panel;
@@ -386,7 +375,10 @@ static void run_attention(Work *k) {
                   .count = 1,
                   .bias = &w[W_O_BIAS],
                   .what = ROUNDED_ATTENTION_OUTPUT};
-    keep_before(k);
+    const Shape *s = &k->c->model->shape;
+    size_t width = (size_t)s->width;
+    for (int r = 0; s->mlp_input != MLP_AFTER && r < k->rows; r++)
+        memcpy(p->before + (size_t)r * width, hidden_row(k, r), width * sizeof(float));
     cpu_project(&qkv);
     if (k->rows == 1) place_rows(k, 0, 1); // less work than waking a thread
     else pool_run(k->c->pool, place_rows, k);
@@ -532,12 +524,6 @@ static void begin_rows(const Work *k) {
     }
 }
 
-static void end_rows(const Work *k) {
-    const Model *m = k->c->model;
-    for (int r = 0; r < k->rows && m->shape.normed_output; r++)
-        cpu_norm(k->c, &m->final_norm, &m->final_norm_bias, hidden_row(k, r), hidden_row(k, r));
-}
-
 // --- the whole
 
 static void capture(const Member *m) {
@@ -576,7 +562,10 @@ static void run_panel(Work *k) {
     if (k->w[W_Q].data) run_attention(k);
     if (k->w[W_GATE].data) run_mlp(k);
     if (k->w[W_ROUTER].data) cpu_run_experts(k);
-    if (k->layer + 1 == k->c->model->shape.layers) end_rows(k);
+    const Model *m = k->c->model;
+    bool last = k->layer + 1 == m->shape.layers;
+    for (int r = 0; last && m->shape.normed_output && r < k->rows; r++)
+        cpu_norm(k->c, &m->final_norm, &m->final_norm_bias, hidden_row(k, r), hidden_row(k, r));
     for (int i = 0; i < k->count; i++) capture(&k->members[i]);
 }
 

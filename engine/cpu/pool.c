@@ -124,7 +124,7 @@ struct Pool {
 };
 
 // While no task runs.
-static void check(Pool *p) {
+static void pool_check(Pool *p) {
     assert(p->threads >= 1 && p->threads <= MAX_THREADS && p->started == p->threads - 1);
     assert(!atomic_load(&p->waiting) && atomic_load(&p->sleepers) >= 0 &&
            atomic_load(&p->sleepers) < p->threads);
@@ -231,7 +231,7 @@ Pool *pool_open(int threads, Error *e) {
         }
         p->started = i + 1;
     }
-    check(p);
+    pool_check(p);
     return p;
 }
 
@@ -283,7 +283,7 @@ void pool_run(Pool *p, PoolTask *task, void *argument) {
         else if (i < SPINS) relax();
         else sleep_until_finished(p, others);
     }
-    check(p);
+    pool_check(p);
 }
 
 void pool_share(int n, int unit, int thread, int threads, int *from, int *to) {

@@ -111,16 +111,6 @@ static void score_four(TileAttend *w, const unsigned char *keys, size_t apart, f
     tile_store(&w->tiles, 3, to + 3 * KEY_BLOCK, row);
 }
 
-// Scores of keys [from, to) of a block for rows [row, end) of the tile, at a position.
-static void score_some(TileAttend *w, const unsigned char *keys, int from, int to, int row, int end,
-                       int position) {
-    score_keys(w, keys);
-    tile_store(&w->tiles, 0, w->scores, TILE_BYTES);
-    for (; row < end; row++)
-        memcpy(score_row(w->a, w->first + row) + position, w->scores[row] + from,
-               (size_t)(to - from) * sizeof(float));
-}
-
 // A span whose positions begin at `position`.
 static void score_part_span(TileAttend *w, const KeySpan *s, int position, int row, int end) {
     size_t apart = w->a->layout->block_elements * sizeof(uint16_t);
@@ -134,7 +124,11 @@ static void score_part_span(TileAttend *w, const KeySpan *s, int position, int r
             continue;
         }
         next = k - from + KEY_BLOCK < last ? k - from + KEY_BLOCK : last;
-        score_some(w, keys, from, from + next - k, row, end, position);
+        score_keys(w, keys);
+        tile_store(&w->tiles, 0, w->scores, TILE_BYTES);
+        for (int r = row; r < end; r++)
+            memcpy(score_row(w->a, w->first + r) + position, w->scores[r] + from,
+                   (size_t)(next - k) * sizeof(float));
     }
 }
 
@@ -296,12 +290,10 @@ static void put_mixed(const TileAttend *w, int i) {
         }
 }
 
-static bool has_whole_tiles(const Attend *a) {
-    return a->layout->dtype == DTYPE_BF16 && a->head_dim % TILE_K == 0 && a->head_dim <= HEAD_STEPS * TILE_K;
-}
-
 bool attend_on_tiles(const Attend *a) {
-    if (!has_whole_tiles(a)) return false;
+    // A head must be whole tiles.
+    if (a->layout->dtype != DTYPE_BF16 || a->head_dim % TILE_K || a->head_dim > HEAD_STEPS * TILE_K)
+        return false;
     TileAttend w; // left undefined: only filled fields are read
     int queries = a->nodes * a->group;
     w.a = a;

@@ -39,21 +39,18 @@ void keys_store(const KeyLayout *l, const float *key, const float *value, void *
     }
 }
 
-// A key's words are KEY_BLOCK words apart. A word is four bytes: one element of f32 or two of bf16; or two
-// bytes, one element of f16.
-static void copy_key(const KeyLayout *l, const unsigned char *from, unsigned char *to) {
-    size_t word = l->dtype == DTYPE_F16 ? 2 : 4, step = KEY_BLOCK * word;
-    size_t words = (size_t)l->head_dim * dtype_size(l->dtype) / word;
-    for (size_t i = 0; i < words; i++) memcpy(to + i * step, from + i * step, word);
-}
-
 void keys_copy(const KeyLayout *l, const void *keys, const void *values, int from, void *to_keys,
                void *to_values, int to) {
     size_t size = dtype_size(l->dtype), row = l->row_elements * size;
+    // A key's words are KEY_BLOCK words apart. A word is four bytes: one element of f32 or two of bf16; or
+    // two bytes, one element of f16.
+    size_t word = l->dtype == DTYPE_F16 ? 2 : 4, step = KEY_BLOCK * word;
+    size_t words = (size_t)l->head_dim * size / word;
     for (int h = 0; h < l->heads; h++) {
-        size_t source = (key_head(l, h) + key_at(l, from, 0)) * size;
-        size_t target = (key_head(l, h) + key_at(l, to, 0)) * size;
-        copy_key(l, (const unsigned char *)keys + source, (unsigned char *)to_keys + target);
+        const unsigned char *source =
+            (const unsigned char *)keys + (key_head(l, h) + key_at(l, from, 0)) * size;
+        unsigned char *target = (unsigned char *)to_keys + (key_head(l, h) + key_at(l, to, 0)) * size;
+        for (size_t i = 0; i < words; i++) memcpy(target + i * step, source + i * step, word);
     }
     memcpy((unsigned char *)to_values + (size_t)to * row, (const unsigned char *)values + (size_t)from * row,
            row);

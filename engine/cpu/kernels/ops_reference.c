@@ -129,18 +129,15 @@ static void sum_values(const Attend *a, int node, const float *weights, float *o
     }
 }
 
-// softmax(scale * q K) V for one query head, or the part of it that a->part names.
-static void attend_query(const Attend *a, int node, const float *q, float *scores, float *out) {
-    if (attend_does(a, ATTEND_SCORES)) take_scores(a, node, q, scores);
-    if (attend_does(a, ATTEND_WEIGHTS)) weigh(scores, a->visible[node]);
-    if (attend_does(a, ATTEND_VALUES)) sum_values(a, node, scores, out);
-}
-
+// softmax(scale * q K) V for each query head, or the part of it that a->part names.
 static void attend(const Attend *a) {
     for (int n = 0; n < a->nodes; n++)
         for (int g = 0; g < a->group; g++) {
             size_t at = (size_t)n * a->row + (size_t)(g * a->head_dim);
-            attend_query(a, n, a->q + at, a->scores + (size_t)(n * a->group + g) * a->score_row, a->out + at);
+            float *scores = a->scores + (size_t)(n * a->group + g) * a->score_row;
+            if (attend_does(a, ATTEND_SCORES)) take_scores(a, n, a->q + at, scores);
+            if (attend_does(a, ATTEND_WEIGHTS)) weigh(scores, a->visible[n]);
+            if (attend_does(a, ATTEND_VALUES)) sum_values(a, n, scores, a->out + at);
         }
 }
 
