@@ -27,7 +27,7 @@ typedef struct Packed {
 
 // One block's queries, gathered so that all heads of the group are rows of one matrix: row h * count + i is
 // head h of query first + i.
-typedef struct Block {
+typedef struct QueryBlock {
     const AttentionTask *t;
     const TrainKernels *k;
     const Packed *packed;
@@ -39,7 +39,7 @@ typedef struct Block {
         *mixed;     // (rows, head_dim): queries and outputs; in the backward pass mixed holds dmixed, then dq
     float *p, *dp;  // (rows, keys)
     float *scratch; // for the products
-} Block;
+} QueryBlock;
 
 static int block_queries(int group) {
     return group < BLOCK_ROWS_ALL_HEADS ? BLOCK_ROWS_ALL_HEADS / group : 1;
@@ -63,11 +63,11 @@ static Panels pack(const AttentionTask *t, const TrainKernels *k, const float *f
     return p;
 }
 
-static Block block_at(const AttentionTask *t, const TrainKernels *k, const Packed *packed, int first,
-                      float *scratch) {
+static QueryBlock block_at(const AttentionTask *t, const TrainKernels *k, const Packed *packed, int first,
+                           float *scratch) {
     int most = block_queries(t->group), left = t->rows - first;
     size_t width = (size_t)(most * t->group) * (size_t)t->head_dim;
-    Block b = {.t = t, .k = k, .packed = packed, .first = first, .count = left < most ? left : most};
+    QueryBlock b = {.t = t, .k = k, .packed = packed, .first = first, .count = left < most ? left : most};
     b.rows = b.count * t->group;
     b.keys = first + b.count;
     b.stride = score_stride(t->own + b.keys);
@@ -80,14 +80,14 @@ static Block block_at(const AttentionTask *t, const TrainKernels *k, const Packe
     return b;
 }
 
-static void gather(const Block *b, const float *from, size_t stride, float *to) {
+static void gather(const QueryBlock *b, const float *from, size_t stride, float *to) {
     size_t n = (size_t)b->t->head_dim;
     for (int h = 0; h < b->t->group; h++)
         for (int i = 0; i < b->count; i++, to += n)
             memcpy(to, from + (size_t)(b->first + i) * stride + (size_t)h * n, n * sizeof *to);
 }
 
-static void scatter(const Block *b, const float *from, float *to, size_t stride) {
+static void scatter(const QueryBlock *b, const float *from, float *to, size_t stride) {
     size_t n = (size_t)b->t->head_dim;
     for (int h = 0; h < b->t->group; h++)
         for (int i = 0; i < b->count; i++, from += n)
@@ -97,10 +97,10 @@ static void scatter(const Block *b, const float *from, float *to, size_t stride)
 static float scale_of(const AttentionTask *t) { return 1.0f / sqrtf((float)t->head_dim); }
 
 // Where row r's own key or value is among those of all rows.
-static size_t own_at(const Block *b, int r) { return (size_t)(b->first + r % b->count) * b->t->stride; }
+static size_t own_at(const QueryBlock *b, int r) { return (size_t)(b->first + r % b->count) * b->t->stride; }
 
 // (rows, own + keys) = a (rows, head_dim) times keys or values, transposed.
-static void against(const Block *b, const float *a, const float *const *own, Panels keys, float *out) {
+static void against(const QueryBlock *b, const float *a, const float *const *own, Panels keys, float *out) {
     size_t n = (size_t)b->t->head_dim;
     for (int r = 0; r < b->rows; r++)
         for (int m = 0; m < b->t->own; m++) {
@@ -120,12 +120,13 @@ static void against(const Block *b, const float *a, const float *const *own, Pan
 }
 
 // to += by * from
-static void add_times(const Block *b, float by, const float *from, float *to) {
+static void add_times(const QueryBlock *b, float by, const float *from, float *to) {
     for (int i = 0; i < b->t->head_dim; i++) to[i] += by * from[i];
 }
 
 // (rows, head_dim) = weights (rows, own + keys) times keys or values.
-static void mix(const Block *b, const float *weights, const float *const *own, Panels values, float *out) {
+static void mix(const QueryBlock *b, const float *weights, const float *const *own, Panels values,
+                float *out) {
     Product p = {.a = view_rows(weights + b->t->own, b->stride),
                  .panels = values,
                  .c = out,
@@ -141,7 +142,7 @@ static void mix(const Block *b, const float *weights, const float *const *own, P
 }
 
 // gradient of keys or values += weights^T (own + keys, rows) times (rows, head_dim).
-static void spread(const Block *b, const float *weights, const float *from, float *const *own,
+static void spread(const QueryBlock *b, const float *weights, const float *from, float *const *own,
                    float *gradient) {
     for (int r = 0; r < b->rows; r++)
         for (int m = 0; m < b->t->own; m++)
@@ -159,11 +160,11 @@ static void spread(const Block *b, const float *weights, const float *from, floa
 }
 
 // The keys that a row of the block sees, and all columns of its row.
-static int visible(const Block *b, int row) { return b->t->own + b->first + row % b->count + 1; }
-static int columns(const Block *b) { return b->t->own + b->keys; }
+static int visible(const QueryBlock *b, int row) { return b->t->own + b->first + row % b->count + 1; }
+static int columns(const QueryBlock *b) { return b->t->own + b->keys; }
 
 // Fills q, and p with the weights.
-static void weigh(const Block *b) {
+static void weigh(const QueryBlock *b) {
     gather(b, b->t->q, b->t->stride, b->q);
     against(b, b->q, b->t->own_k, b->packed->keys_turned, b->p);
     for (int r = 0; r < b->rows; r++)
@@ -174,7 +175,7 @@ void attention_forward(const AttentionTask *t, const TrainKernels *k, float *scr
     Packed packed = {.keys_turned = pack(t, k, t->k, true, &scratch),
                      .values = pack(t, k, t->v, false, &scratch)};
     for (int first = 0; first < t->rows; first += block_queries(t->group)) {
-        Block b = block_at(t, k, &packed, first, scratch);
+        QueryBlock b = block_at(t, k, &packed, first, scratch);
         weigh(&b);
         mix(&b, b.p, t->own_v, packed.values, b.mixed);
         scatter(&b, b.mixed, t->mixed, t->mixed_stride);
@@ -200,7 +201,7 @@ void attention_backward(const AttentionTask *t, const TrainKernels *k, float *sc
                      .values_turned = pack(t, k, t->v, true, &scratch),
                      .keys = pack(t, k, t->k, false, &scratch)};
     for (int first = 0; first < t->rows; first += block_queries(t->group)) {
-        Block b = block_at(t, k, &packed, first, scratch);
+        QueryBlock b = block_at(t, k, &packed, first, scratch);
         weigh(&b);
         gather(&b, t->dmixed, t->mixed_stride, b.mixed);
         spread(&b, b.p, b.mixed, t->own_dv, t->dv);

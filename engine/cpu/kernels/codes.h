@@ -345,7 +345,7 @@ INLINE void add_codes(int bits, bool split, int rows, const unsigned char *const
 
 // Outputs as far apart as in product_chunk, for the same reason.
 typedef struct CodeBlock {
-    Block b;
+    ProductBlock b;
     const Tensor *w;
     const unsigned char *scales; // of the first output
     size_t scales_apart;
@@ -353,7 +353,7 @@ typedef struct CodeBlock {
 
 // `steps` is how many steps a group has: a constant if it's 1, or 0 for groups of half a step.
 INLINE void code_block(int bits, bool middle, int steps, int rows, const CodeBlock *c) {
-    const Block *b = &c->b;
+    const ProductBlock *b = &c->b;
     const unsigned char *codes[BLOCK_OUTPUTS], *x = b->x;
     int groups = b->columns / c->w->codes.group;
     Lanes sum[BLOCK_OUTPUTS][BLOCK_ROWS];

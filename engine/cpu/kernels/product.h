@@ -142,7 +142,7 @@ INLINE void add_step(Form form, int outputs, int rows, const unsigned char *cons
 }
 
 // A block, apart from its counts.
-typedef struct Block {
+typedef struct ProductBlock {
     const unsigned char *w; // of the first output
     int columns;
     size_t apart;           // bytes from one output's weights to the next one's
@@ -152,9 +152,9 @@ typedef struct Block {
     const unsigned char *ahead; // weights fetched meanwhile, with outputs `apart` like w
     int fetched;                // how many outputs of these
     bool near;                  // fetch the block's own weights into the first-level cache
-} Block;
+} ProductBlock;
 
-INLINE void product_put(int outputs, int rows, Lanes (*sum)[BLOCK_ROWS], const Block *b) {
+INLINE void product_put(int outputs, int rows, Lanes (*sum)[BLOCK_ROWS], const ProductBlock *b) {
     for (int r = 0; r < rows; r++) {
         float *y = b->y + (size_t)r * b->stride, sums[4];
         if (outputs == 4) lanes_sum_four(sum[0][r], sum[1][r], sum[2][r], sum[3][r], sums);
@@ -165,7 +165,7 @@ INLINE void product_put(int outputs, int rows, Lanes (*sum)[BLOCK_ROWS], const B
 
 // fetched: how many outputs; a constant if it's all of them, since with a loop here the processor sees less
 // of the coming loads: a core read one row at 21 GB/s, and at 25 without the loop.
-INLINE void product_block(Form form, int outputs, int rows, int fetched, const Block *b) {
+INLINE void product_block(Form form, int outputs, int rows, int fetched, const ProductBlock *b) {
     size_t size = weight_bytes(form), step = LANE_PAIRS * size;
     int whole = b->columns / LANE_PAIRS, rest = b->columns % LANE_PAIRS;
     const unsigned char *w[BLOCK_OUTPUTS], *x = b->x, *ahead = b->ahead;
@@ -191,7 +191,7 @@ INLINE void product_block(Form form, int outputs, int rows, int fetched, const B
 
 // Turns the counts into constants, so that the sums above stay in registers. Cases beyond BLOCK_ROWS don't
 // happen; they are clipped to compile.
-INLINE void product_rows(Form form, int outputs, int rows, int fetched, const Block *b) {
+INLINE void product_rows(Form form, int outputs, int rows, int fetched, const ProductBlock *b) {
 #define ROWS(count) (count < BLOCK_ROWS ? count : BLOCK_ROWS)
     switch (rows) {
     case 1: product_block(form, outputs, ROWS(1), fetched, b); break;
@@ -229,7 +229,8 @@ typedef struct Chunk {
 
 // One block of outputs with all groups of a chunk. The next block is `next` rows of weights further on; 0:
 // none.
-INLINE void product_groups(Form form, int outputs, Block b, const Packed *p, const Chunk *c, int next) {
+INLINE void product_groups(Form form, int outputs, ProductBlock b, const Packed *p, const Chunk *c,
+                           int next) {
     size_t row = row_bytes(form, p->columns), w_row = (size_t)p->columns * weight_bytes(form);
     int groups = c->last - c->first;
     float *y = b.y;
@@ -252,7 +253,8 @@ INLINE void product_chunk(Form form, const Tensor *w, const Packed *p, float *y,
                           const Chunk *c) {
     size_t row = (size_t)w->columns * weight_bytes(form);
     int count = c->end - c->n, part = count / BLOCK_OUTPUTS, whole = part * BLOCK_OUTPUTS;
-    Block b = {.columns = w->columns, .stride = stride, .apart = row * (size_t)part, .y_apart = (size_t)part};
+    ProductBlock b = {
+        .columns = w->columns, .stride = stride, .apart = row * (size_t)part, .y_apart = (size_t)part};
     b.w = (const unsigned char *)w->data + (size_t)c->n * row;
     b.y = y;
     for (int i = 0; i < part; i++, b.w += row, b.y++) {

@@ -161,7 +161,7 @@ INLINE void edge_tile(const TileRows *a, size_t column, const float *b, int k, f
 }
 
 // A block of c: m rows of a, for any m, times packed panels of b.
-typedef struct Block {
+typedef struct TileBlock {
     const float *a, *b;
     size_t row, column; // of a; row 0: packed
     int deep;           // rows in a panel of b; the product reads the first k
@@ -169,10 +169,10 @@ typedef struct Block {
     size_t stride;
     int m, n, k;
     bool add;
-} Block;
+} TileBlock;
 
 // Rows past the end repeat the last row; edge_tile drops their sums.
-static inline TileRows tile_rows(const Block *p, int i) {
+static inline TileRows tile_rows(const TileBlock *p, int i) {
     TileRows a = {{0}};
     for (int r = 0; r < TILE_ROWS; r++)
         a.rows[r] =
@@ -181,7 +181,7 @@ static inline TileRows tile_rows(const Block *p, int i) {
 }
 
 // Callers pass `column` as a constant.
-INLINE void block_tiles(const Block *p, size_t column) {
+INLINE void block_tiles(const TileBlock *p, size_t column) {
     for (int j = 0; j < p->n; j += TILE_COLUMNS) {
         const float *b = p->b + (size_t)j * (size_t)p->deep;
         int columns = smaller(TILE_COLUMNS, p->n - j);
@@ -196,7 +196,7 @@ INLINE void block_tiles(const Block *p, size_t column) {
 }
 
 // Computes rows [i, i + ROW_BLOCK) of c for block (kb, j). The caller has set b, depth and columns.
-static inline void product_rows(const Product *p, Block block, int i, int j, int kb, float *panel) {
+static inline void product_rows(const Product *p, TileBlock block, int i, int j, int kb, float *panel) {
     View a = p->a;
     a.data += (size_t)i * a.row + (size_t)kb * a.column;
     block.a = a.data;
@@ -217,12 +217,12 @@ static inline void product_rows(const Product *p, Block block, int i, int j, int
 static inline void product(const Product *p, float *scratch) {
     for (int kb = 0; kb < p->k; kb += K_BLOCK)
         for (int j = 0; j < p->n; j += COLUMN_BLOCK) {
-            Block block = {.b = scratch,
-                           .deep = smaller(K_BLOCK, p->k - kb),
-                           .stride = p->stride,
-                           .n = smaller(COLUMN_BLOCK, p->n - j),
-                           .k = smaller(K_BLOCK, p->k - kb),
-                           .add = p->add || kb > 0};
+            TileBlock block = {.b = scratch,
+                               .deep = smaller(K_BLOCK, p->k - kb),
+                               .stride = p->stride,
+                               .n = smaller(COLUMN_BLOCK, p->n - j),
+                               .k = smaller(K_BLOCK, p->k - kb),
+                               .add = p->add || kb > 0};
             if (p->panels.data) {
                 block.b = panels_at(&p->panels, kb, j);
                 block.deep = smaller(K_BLOCK, p->panels.k - kb);

@@ -207,17 +207,18 @@ INLINE void tile(const uint32_t *a, size_t depth, const uint32_t *b, int pairs, 
 }
 
 // A block of c: m rows of packed a times packed panels of b.
-typedef struct Block {
+typedef struct Bf16Block {
     const uint32_t *a, *b;
     size_t deep; // pairs in a panel of b; the product reads those of k
     float *c;
     size_t stride;
     int m, n, k;
     bool add;
-} Block;
+} Bf16Block;
 
 // A tile at the edge of c, of rows x columns, is computed in a buffer.
-INLINE void edge_tile(const Block *p, const uint32_t *a, const uint32_t *b, float *c, int rows, int columns) {
+INLINE void edge_tile(const Bf16Block *p, const uint32_t *a, const uint32_t *b, float *c, int rows,
+                      int columns) {
     float whole[TILE_ROWS * PANEL] = {0};
     size_t bytes = (size_t)columns * sizeof *c;
     for (int r = 0; p->add && r < rows; r++) memcpy(whole + r * PANEL, c + (size_t)r * p->stride, bytes);
@@ -225,7 +226,7 @@ INLINE void edge_tile(const Block *p, const uint32_t *a, const uint32_t *b, floa
     for (int r = 0; r < rows; r++) memcpy(c + (size_t)r * p->stride, whole + r * PANEL, bytes);
 }
 
-static inline void block_tiles(const Block *p) {
+static inline void block_tiles(const Bf16Block *p) {
     size_t depth = depth_of(p->k);
     for (int j = 0; j < p->n; j += PANEL)
         for (int i = 0; i < p->m; i += TILE_ROWS) {
@@ -242,13 +243,13 @@ static inline void product(const Product *p, float *scratch) {
     uint32_t *panels = (uint32_t *)(void *)scratch, *rows = panels + K_BLOCK / 2 * COLUMN_BLOCK;
     for (int kb = 0; kb < p->k; kb += K_BLOCK)
         for (int j = 0; j < p->n; j += COLUMN_BLOCK) {
-            Block block = {.a = rows,
-                           .b = panels,
-                           .deep = depth_of(smaller(K_BLOCK, p->k - kb)),
-                           .stride = p->stride,
-                           .n = smaller(COLUMN_BLOCK, p->n - j),
-                           .k = smaller(K_BLOCK, p->k - kb),
-                           .add = p->add || kb > 0};
+            Bf16Block block = {.a = rows,
+                               .b = panels,
+                               .deep = depth_of(smaller(K_BLOCK, p->k - kb)),
+                               .stride = p->stride,
+                               .n = smaller(COLUMN_BLOCK, p->n - j),
+                               .k = smaller(K_BLOCK, p->k - kb),
+                               .add = p->add || kb > 0};
             if (p->panels.data) {
                 block.b = panels_at(&p->panels, kb, j);
                 block.deep = depth_of(smaller(K_BLOCK, p->panels.k - kb));
