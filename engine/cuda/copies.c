@@ -9,7 +9,7 @@
 #include <assert.h>
 #include <string.h>
 
-static void check(const Cuda *c) {
+static void copies_check(const Cuda *c) {
     for (int i = 0; i < c->sequences; i++) assert(c->copies[i] >= 0 && c->copies[i] <= c->copies_room);
     assert(!c->captures.count == !c->kept);
 }
@@ -102,18 +102,16 @@ bool cuda_take_copies(Cuda *c, const SequenceRun *runs, int count, Error *e) {
         int rows = count_roots(r->run), number = r->sequence->number;
         if (rows > c->copies[number]) fill_copies(c, number, r->run->cache, rows);
     }
-    check(c);
+    copies_check(c);
     return cuda_ok(c, gpu_launched(), "cannot copy its cache", e);
-}
-
-static bool same_captures(const Captures *a, const Captures *b) {
-    return a->count == b->count && memcmp(a->layers, b->layers, (size_t)a->count * sizeof *a->layers) == 0;
 }
 
 bool cuda_take_kept(Cuda *c, const Captures *captures, Error *e) {
     size_t bytes = (size_t)captures->count * (size_t)c->model->shape.width * sizeof *c->kept;
     void *kept = NULL;
-    if (same_captures(captures, &c->captures)) return true;
+    if (captures->count == c->captures.count &&
+        memcmp(captures->layers, c->captures.layers, (size_t)captures->count * sizeof *captures->layers) == 0)
+        return true;
     if (!cuda_ok(c, gpu_use(c->ordinal), "cannot be used", e) ||
         !cuda_ok(c, gpu_stream_wait(c->stream), "a kernel failed", e))
         return false;
@@ -130,6 +128,6 @@ bool cuda_take_kept(Cuda *c, const Captures *captures, Error *e) {
     c->kept_bytes = bytes;
     c->step_bytes += bytes;
     c->captures = *captures;
-    check(c);
+    copies_check(c);
     return true;
 }

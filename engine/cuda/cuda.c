@@ -25,7 +25,7 @@
 #include <string.h>
 
 // Holds from open to close.
-static void check(const Cuda *first) {
+static void cuda_check(const Cuda *first) {
     int layers = 0;
     for (const Cuda *c = first; c; c = c->next) {
         assert(c->first == first && c->from == layers && c->to > c->from);
@@ -85,13 +85,6 @@ static bool take_stream(Cuda *c, const Sequence *other, Error *e) {
     c->shares_stream = owner != NULL;
     if (owner) c->stream = owner->stream;
     return owner || cuda_ok(c, gpu_stream_open(&c->stream), "no stream", e);
-}
-
-static bool take_all(Cuda *c, const BackendOptions *o, Error *e) {
-    c->weight_bytes = c->cache_bytes = c->step_bytes = 0;
-    return cuda_ok(c, gpu_use(c->ordinal), "cannot be used", e) && take_stream(c, o->beside, e) &&
-           cuda_take_events(c, e) && cuda_take_weights(c, e) && cuda_take_buffers(c, e) &&
-           cuda_take_pinned(c, e) && cuda_load_weights(c, &o->progress, e);
 }
 
 static bool shape_fits(const Cuda *c, Error *e) {
@@ -175,15 +168,20 @@ static bool find_cards(Cuda *first, const BackendOptions *o, Error *e) {
 }
 
 static bool take_cards(Cuda *first, const BackendOptions *o, Error *e) {
-    for (Cuda *c = first; c; c = c->next)
-        if (!take_all(c, o, e)) return false;
+    for (Cuda *c = first; c; c = c->next) {
+        c->weight_bytes = c->cache_bytes = c->step_bytes = 0;
+        bool ok = cuda_ok(c, gpu_use(c->ordinal), "cannot be used", e) && take_stream(c, o->beside, e) &&
+                  cuda_take_events(c, e) && cuda_take_weights(c, e) && cuda_take_buffers(c, e) &&
+                  cuda_take_pinned(c, e) && cuda_load_weights(c, &o->progress, e);
+        if (!ok) return false;
+    }
     return true;
 }
 
 static void open_sequence(Cuda *first, void **self) {
     Sequence *s = mem_new(1, sizeof *s);
     *s = (Sequence){.cards = first, .number = first->opened++};
-    check(first);
+    cuda_check(first);
     *self = s;
 }
 
@@ -409,7 +407,7 @@ static bool run_calls(RunCall *calls, int count, Error *e) {
     if (!make_commits(first, e)) return false;
     for (Cuda *c = first; c; before = c, c = c->next)
         if (!run_on(c, before, runs, count, e)) return false;
-    check(first);
+    cuda_check(first);
     return true;
 }
 

@@ -79,15 +79,6 @@ typedef struct Nvml {
     int (*driver)(char *text, unsigned size);
 } Nvml;
 
-static void *open_library(void) {
-    static const char *const places[] = {"libnvidia-ml.so.1", "/usr/local/nvidia/lib64/libnvidia-ml.so.1"};
-    const char *given = getenv("OUTPACE_NVML");
-    void *library = given && *given ? dlopen(given, RTLD_NOW | RTLD_LOCAL) : NULL;
-    for (size_t i = 0; !library && !given && i < sizeof places / sizeof *places; i++)
-        library = dlopen(places[i], RTLD_NOW | RTLD_LOCAL);
-    return library;
-}
-
 static bool find_functions(Nvml *n) {
     const struct {
         const char *name;
@@ -144,7 +135,11 @@ static void read_gauges(const Nvml *n, Gauge *out) {
 }
 
 void nvml_read(const char *uuid, Gauge *out) {
-    Nvml n = {.library = open_library()};
+    static const char *const places[] = {"libnvidia-ml.so.1", "/usr/local/nvidia/lib64/libnvidia-ml.so.1"};
+    const char *given = getenv("OUTPACE_NVML");
+    Nvml n = {.library = given && *given ? dlopen(given, RTLD_NOW | RTLD_LOCAL) : NULL};
+    for (size_t i = 0; !n.library && !given && i < sizeof places / sizeof *places; i++)
+        n.library = dlopen(places[i], RTLD_NOW | RTLD_LOCAL);
     out->clock_mhz = out->memory_clock_mhz = out->most_clock_mhz = NAN;
     out->power_w = out->power_limit_w = out->temperature_c = NAN;
     if (n.library && find_functions(&n) && n.init() == 0) {

@@ -167,10 +167,6 @@ static bool measure(Cuda *c, const Matrix *m, int rows, const Alike *on, Error *
     return false;
 }
 
-static bool same_shape(const Matrix *a, const Matrix *b) {
-    return a->library && a->rows == b->rows && a->pitch == b->pitch && a->dtype == b->dtype;
-}
-
 // The events for measuring are also the marks of phases, so this waits for the stream first.
 // kind: KINDS of a matrix that's not a layer's.
 static bool prepare(Cuda *c, const Matrix *m, int kind, Role role, int rows, Error *e) {
@@ -178,7 +174,8 @@ static bool prepare(Cuda *c, const Matrix *m, int kind, Role role, int rows, Err
     if (!m->library || find(c->fast, m, rows)) return true;
     for (int i = 0; kind < KINDS && i < c->model->shape.layers && on.count < REPEATS; i++) {
         const Matrix *other = matrix_of(&c->layers[i], kind);
-        if (same_shape(other, m)) on.weights[on.count++] = other->data;
+        if (other->library && other->rows == m->rows && other->pitch == m->pitch && other->dtype == m->dtype)
+            on.weights[on.count++] = other->data;
     }
     if (on.count == 0) on.weights[on.count++] = m->data;
     return cuda_ok(c, gpu_use(c->ordinal), "cannot be used", e) && cuda_wait(c, e) &&

@@ -42,12 +42,6 @@ static Activations head_input(const Cuda *c) {
     return a;
 }
 
-static int most_rows(int count) {
-    int most = 8;
-    while (most < count) most *= 2;
-    return most;
-}
-
 static void multiply(Cuda *c, int count) {
     const Shape *s = &c->model->shape;
     Product p = {.rows = c->chosen,
@@ -61,8 +55,10 @@ static void multiply(Cuda *c, int count) {
                          .scale = s->logit_scale,
                          .cap = s->logit_cap},
                  .parts = c->parts};
+    int most = 8;
+    while (most < count) most *= 2;
     if (c->head.library) fast_multiply(c, &p, fast_rows(count));
-    else gpu_product(&p, most_rows(count), &c->facts, c->stream);
+    else gpu_product(&p, most, &c->facts, c->stream);
 }
 
 static bool rank(Cuda *c, int count, int k, Error *e) {
@@ -190,10 +186,6 @@ static bool ask(Cuda *c, const HeadRow *rows, int count, unsigned want, bool sum
     return !(want & HEAD_DRAW) || ask_for_draws(c, rows, count, tokens, e);
 }
 
-static void keep_sums(const Cuda *c, const HeadRow *rows, int count) {
-    for (int i = 0; i < count; i++) rows[i].out->log_sum[rows[i].at] = (float)-log(c->host_answers[i]);
-}
-
 bool cuda_head(Cuda *c, const HeadRow *rows, int count, unsigned want, Error *e) {
     int nodes[PANEL_ROWS], k = want & HEAD_TOP ? rows->out->top : 1, tokens;
     bool draws = want & HEAD_DRAW, sums = want & HEAD_TOP && rows->out->log_sum,
@@ -215,7 +207,8 @@ bool cuda_head(Cuda *c, const HeadRow *rows, int count, unsigned want, Error *e)
     c->held_count = count;
     keep_best(c, rows, count, want, k);
     if (draws) keep_answers(c, rows, count, tokens, confident);
-    if (sums) keep_sums(c, rows, count);
+    for (int i = 0; sums && i < count; i++)
+        rows[i].out->log_sum[rows[i].at] = (float)-log(c->host_answers[i]);
     return true;
 }
 

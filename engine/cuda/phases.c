@@ -30,8 +30,6 @@ void cuda_give_events(Cuda *c) {
     if (c->passed) gpu_event_close(c->passed);
 }
 
-static void check_marks(const Cuda *c) { assert(c->mark_count >= 0 && c->mark_count < MARKS); }
-
 static Phase phase_of(const Cuda *c) {
     return c->mark_count ? c->marks[c->mark_count - 1].phase : PHASE_IDLE;
 }
@@ -45,7 +43,7 @@ static bool mark(Cuda *c, Phase phase, Error *e) {
 
 // The last mark is reserved for the end: if nothing has waited for that many phases, this waits.
 bool cuda_begin(Cuda *c, Phase phase, Error *e) {
-    check_marks(c);
+    assert(c->mark_count >= 0 && c->mark_count < MARKS);
     if (!cuda_ok(c, gpu_use(c->ordinal), "cannot be used", e)) return false;
     if (phase == phase_of(c)) return true;
     return (c->mark_count < MARKS - 1 || cuda_wait(c, e)) && mark(c, phase, e);
@@ -61,13 +59,6 @@ static bool count_time(Cuda *c, int marks, Error *e) {
         c->seconds[c->marks[i].phase] += seconds;
     }
     return true;
-}
-
-static bool wait_for(Cuda *c, const Mark *last, Error *e) {
-    double start = clock_now(clock_monotonic());
-    bool ok = cuda_ok(c, gpu_event_wait(last->event), "a kernel failed", e);
-    c->waited_s += clock_now(clock_monotonic()) - start;
-    return ok;
 }
 
 // Only compute f16 can overflow. An overflow is reported once: the next step may process another text.
@@ -87,8 +78,11 @@ static bool wait_for_card(Cuda *c, Error *e) {
     int marks = c->mark_count;
     c->mark_count = 0;
     c->unread = false;
-    return ok && wait_for(c, &c->marks[marks - 1], e) && count_time(c, marks, e) &&
-           (!watched || nothing_overflowed(c, e));
+    if (!ok) return false;
+    double start = clock_now(clock_monotonic());
+    ok = cuda_ok(c, gpu_event_wait(c->marks[marks - 1].event), "a kernel failed", e);
+    c->waited_s += clock_now(clock_monotonic()) - start;
+    return ok && count_time(c, marks, e) && (!watched || nothing_overflowed(c, e));
 }
 
 // Reports the first card that fails: a later card waits for those in front of it and may fail because of

@@ -427,27 +427,21 @@ static StepGraph *find_graph(Cuda *c, const StepGraph *want) {
     return oldest;
 }
 
-// Returns 0 or the runtime's error code.
-static int record(Cuda *c, StepGraph *g) {
-    int code = gpu_graph_begin(c->stream);
-    if (code) return code;
-    put_layers(c, g);
-    return gpu_graph_end(c->stream, &g->graph);
-}
-
-// If steps cannot be recorded, kernels go into the stream one by one: slower, with the same bits. The name of
-// the kernels (isa) then gives the reason.
-static void do_without_graphs(Cuda *c, int code) {
-    char *isa = c->first->isa;
-    size_t n = strlen(isa);
-    c->no_graphs = true;
-    snprintf(isa + n, sizeof c->isa - n, ", steps not recorded: %s", gpu_error(code));
-}
-
 static bool run_layers(Cuda *c, StepGraph *g, Error *e) {
     if (!g->graph && !c->no_graphs) {
-        int code = record(c, g);
-        if (code) do_without_graphs(c, code);
+        int code = gpu_graph_begin(c->stream);
+        if (!code) {
+            put_layers(c, g);
+            code = gpu_graph_end(c->stream, &g->graph);
+        }
+        // If steps cannot be recorded, kernels go into the stream one by one: slower, with the same bits. The
+        // name of the kernels (isa) then gives the reason.
+        if (code) {
+            char *isa = c->first->isa;
+            size_t n = strlen(isa);
+            c->no_graphs = true;
+            snprintf(isa + n, sizeof c->isa - n, ", steps not recorded: %s", gpu_error(code));
+        }
     }
     if (g->graph) {
         if (fast_ok(c, e)) return cuda_ok(c, gpu_graph_run(g->graph, c->stream), "cannot run a step", e);

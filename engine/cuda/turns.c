@@ -30,12 +30,6 @@ static void copy_builder(Builder *to, const Builder *from) {
     memcpy(to, from, offsetof(Builder, turn) + (size_t)from->turns * sizeof *from->turn);
 }
 
-static int find_member(const Builder *b, int node) {
-    int i = b->nodes - 1;
-    while (i >= 0 && b->node[i] != node) i--;
-    return i;
-}
-
 // Shares a turn if one path continues where the other ends: then the two also agree before it.
 static void join(Builder *b, const Turn *own) {
     for (Turn *t = b->turn; t < b->turn + b->turns; t++) {
@@ -59,7 +53,9 @@ static void add(Builder *b, int node) {
         memset(own.key, 0xff, sizeof own.key);
         for (; p >= base && at != TREE_NONE; p--, at = t->parent[at]) {
             own.key[p - base] = (uint16_t)at;
-            if (ancestor < 0) ancestor = find_member(b, at);
+            if (ancestor >= 0) continue;
+            ancestor = b->nodes - 1; // -1: `at` isn't in the tile
+            while (ancestor >= 0 && b->node[ancestor] != at) ancestor--;
         }
         assert(b->turns < MOST_TURNS);
         join(b, &own);
@@ -155,12 +151,6 @@ int cuda_spans(const Cuda *c, int from, int to) {
     return all < limit ? all : limit;
 }
 
-static int tile_nodes(const Cuda *c) {
-    const Heads *h = &c->heads;
-    int group = h->heads / h->kv_heads;
-    return c->plain || h->dtype == DTYPE_F32 || group > TILE_NODES ? 1 : TILE_NODES / group;
-}
-
 // As many as one sequence may have: with more, sequences gain nothing by sharing a run.
 int cuda_rows_limit(const Cuda *c) {
     int nodes = cuda_nodes(c) < TREE_MAX_NODES ? cuda_nodes(c) : TREE_MAX_NODES;
@@ -230,7 +220,9 @@ static StepNode *write_nodes(const SequenceRun *r, StepNode *to) {
 // two), so that few graphs are captured.
 size_t cuda_write_step(const Cuda *c, const SequenceRun *runs, int count, int most, RowList *to) {
     Step *step = cuda_step_in(c, to);
-    int per = tile_nodes(c), tiles = (most + per - 1) / per, used = 0, turns = 0, rows = 0;
+    int group = c->heads.heads / c->heads.kv_heads; // queries of a node
+    int per = c->plain || c->heads.dtype == DTYPE_F32 || group > TILE_NODES ? 1 : TILE_NODES / group;
+    int tiles = (most + per - 1) / per, used = 0, turns = 0, rows = 0;
     Tile *tile = (Tile *)(void *)(step + 1);
     Turn *turn = (Turn *)(void *)(tile + cuda_tiles_limit(c));
     for (const SequenceRun *r = runs; r < runs + count; rows += rows_of(r->run), r++) {

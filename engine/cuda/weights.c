@@ -155,13 +155,6 @@ static bool take_group(Cuda *c, GpuLayer *l, const LayerWeights *w, WeightGroup 
     return take_vector(c, &l->vector[g], vector_size(t, count, order_of(c, l, g)), e);
 }
 
-static bool take_layer(Cuda *c, GpuLayer *l, const LayerWeights *w, Error *e) {
-    l->gated = w->w[W_UP].data != NULL;
-    for (WeightGroup g = 0; g < GROUPS; g++)
-        if (!take_group(c, l, w, g, e)) return false;
-    return true;
-}
-
 // The weights in front of the first layer: learned positions, and those of a model of tokens and hidden
 // states.
 static bool take_front(Cuda *c, Error *e) {
@@ -178,8 +171,11 @@ bool cuda_take_weights(Cuda *c, Error *e) {
     const Model *m = c->model;
     const Tensor *const embedding[] = {&m->embedding}, *const head[] = {&m->head};
     bool last = !c->next;
-    for (int i = c->from; i < c->to; i++)
-        if (!take_layer(c, &c->layers[i], &m->layers[i], e)) return false;
+    for (int i = c->from; i < c->to; i++) {
+        c->layers[i].gated = m->layers[i].w[W_UP].data != NULL;
+        for (WeightGroup g = 0; g < GROUPS; g++)
+            if (!take_group(c, &c->layers[i], &m->layers[i], g, e)) return false;
+    }
     if (last && !take_matrix(c, &c->head, head, 1, false, e)) return false;
     if (c->first == c && last && m->embedding.data == m->head.data) c->embedding = c->head;
     else if (c->first == c && !take_matrix(c, &c->embedding, embedding, 1, false, e)) return false;
@@ -310,11 +306,6 @@ static void copy_mapped(void *to, const unsigned char *from, size_t bytes) {
         else copy_piece(&pieces[i]);
 }
 
-static void read_ahead(const Tensor *t) {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), off = (size_t)((uintptr_t)t->data % page);
-    posix_madvise((void *)((uintptr_t)t->data - off), tensor_bytes(t) + off, POSIX_MADV_WILLNEED);
-}
-
 // Rows as they go to the device: codes and then their scales, or the bf16 values that they stand for.
 static void copy_rows(void *to, const Tensor *t, int first, int rows, bool coded) {
     size_t row = tensor_row_bytes(t), bytes = (size_t)rows * row, scales = tensor_row_scale_bytes(t);
@@ -364,7 +355,8 @@ static bool load_tensor(Loader *l, const Tensor *t, Pack *p, Error *e) {
     int at_once = (int)(l->bytes / row < (size_t)t->rows ? l->bytes / row : (size_t)t->rows);
     p->dtype = t->dtype;
     p->columns = t->columns;
-    read_ahead(t);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), off = (size_t)((uintptr_t)t->data % page);
+    posix_madvise((void *)((uintptr_t)t->data - off), tensor_bytes(t) + off, POSIX_MADV_WILLNEED);
     for (p->first = 0; p->first < t->rows; p->first += p->rows) {
         l->turn ^= 1;
         p->rows = t->rows - p->first < at_once ? t->rows - p->first : at_once;
