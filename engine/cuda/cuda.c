@@ -32,7 +32,8 @@ static void cuda_check(const Cuda *first) {
         layers = c->to;
     }
     assert(layers == first->model->shape.layers);
-    assert(first->opened >= first->capturing && first->opened <= first->sequences);
+    const CudaInstance *all = first->instance;
+    assert(all->opened >= all->capturing && all->opened <= first->sequences);
 }
 
 static void close_card(Cuda *c) {
@@ -44,13 +45,14 @@ static void close_card(Cuda *c) {
     fast_close(c->fast);
     cuda_give_events(c);
     if (c->stream && !c->shares_stream) gpu_stream_close(c->stream);
-    mem_free(c->holder);
     mem_free(c->layers);
     mem_free(c);
 }
 
 static void close_cards(Cuda *first) {
-    mem_free(first->moving);
+    mem_free(first->instance->holder);
+    mem_free(first->instance->moving);
+    mem_free(first->instance);
     for (Cuda *c = first, *next; c; c = next) {
         next = c->next;
         close_card(c);
@@ -60,7 +62,7 @@ static void close_cards(Cuda *first) {
 static void cuda_close(void *self) {
     Sequence *s = self;
     if (!s) return;
-    s->cards->capturing -= s->captures;
+    s->cards->instance->capturing -= s->captures;
     if (s->number == 0) close_cards(s->cards);
     mem_free(s);
 }
@@ -109,26 +111,26 @@ void cuda_name_all(const Cuda *first, char *out, size_t size) {
 
 // For two cards: "sm_90 + sm_90, cuBLASLt 13.1.0".
 static void name_kernels(Cuda *first) {
+    CudaInstance *all = first->instance;
     size_t n = 0, m = 0;
-    for (Cuda *c = first; c && n < sizeof first->isa && m < sizeof first->names; c = c->next) {
+    for (Cuda *c = first; c && n < sizeof all->isa && m < sizeof all->names; c = c->next) {
         gpu_use(c->ordinal);
         bool in_turn = c->facts.major >= 9 && !gpu_begins_early();
-        n += (size_t)snprintf(first->isa + n, sizeof first->isa - n, "%ssm_%d%d%s", n ? " + " : "",
+        n += (size_t)snprintf(all->isa + n, sizeof all->isa - n, "%ssm_%d%d%s", n ? " + " : "",
                               c->facts.major, c->facts.minor, in_turn ? ", none early" : "");
-        m += (size_t)snprintf(first->names + m, sizeof first->names - m, "%s%s", m ? " + " : "",
-                              c->facts.name);
+        m += (size_t)snprintf(all->names + m, sizeof all->names - m, "%s%s", m ? " + " : "", c->facts.name);
     }
-    if (first->fast && n < sizeof first->isa)
-        n += (size_t)snprintf(first->isa + n, sizeof first->isa - n, ", cuBLASLt %s",
+    if (first->fast && n < sizeof all->isa)
+        n += (size_t)snprintf(all->isa + n, sizeof all->isa - n, ", cuBLASLt %s",
                               first->fast->library.version);
     bool rounded = false, codes = false, decoded = false;
     for (Cuda *c = first; c; c = c->next) rounded |= c->rounded, codes |= c->coded, decoded |= c->decoded;
-    if (rounded && n < sizeof first->isa)
-        n += (size_t)snprintf(first->isa + n, sizeof first->isa - n, ", %s weights rounded to %s",
+    if (rounded && n < sizeof all->isa)
+        n += (size_t)snprintf(all->isa + n, sizeof all->isa - n, ", %s weights rounded to %s",
                               first->compute == COMPUTE_BF16 ? "f16" : "bf16", compute_name(first->compute));
     const Tensor *coded = model_coded(first->model);
-    if (decoded && n < sizeof first->isa)
-        snprintf(first->isa + n, sizeof first->isa - n, ", %sweights of %d bits decoded at the start",
+    if (decoded && n < sizeof all->isa)
+        snprintf(all->isa + n, sizeof all->isa - n, ", %sweights of %d bits decoded at the start",
                  codes ? "some " : "", first->model->bits ? first->model->bits : coded->codes.bits);
 }
 
@@ -146,14 +148,16 @@ static Cuda *make_card(const Model *model, int ordinal, const BackendOptions *o)
 static Cuda *make_cards(const Model *model, const CudaCards *cards, const BackendOptions *o) {
     assert(cards->count <= CUDA_CARDS_MAX);
     Cuda *first = NULL, **end = &first;
+    CudaInstance *instance = mem_new(1, sizeof *instance);
     for (int i = 0; i < cards->count; i++, end = &(*end)->next) {
         *end = make_card(model, cards->ordinal[i], o);
         (*end)->first = first;
+        (*end)->instance = instance;
     }
     assert(first); // there is at least one card
-    first->holder = mem_new((size_t)cuda_nodes(first), sizeof *first->holder);
-    first->moving = mem_new((size_t)cuda_nodes(first), sizeof *first->moving);
-    for (int i = 0; i < cuda_nodes(first); i++) first->holder[i] = first;
+    instance->holder = mem_new((size_t)cuda_nodes(first), sizeof *instance->holder);
+    instance->moving = mem_new((size_t)cuda_nodes(first), sizeof *instance->moving);
+    for (int i = 0; i < cuda_nodes(first); i++) instance->holder[i] = first;
     int own = model->shape.context, asked = o->context;
     cuda_set_context(first, asked > 0 && asked < own ? asked : own, o);
     return first;
@@ -180,7 +184,7 @@ static bool take_cards(Cuda *first, const BackendOptions *o, Error *e) {
 
 static void open_sequence(Cuda *first, void **self) {
     Sequence *s = mem_new(1, sizeof *s);
-    *s = (Sequence){.cards = first, .number = first->opened++};
+    *s = (Sequence){.cards = first, .number = first->instance->opened++};
     cuda_check(first);
     *self = s;
 }
@@ -254,7 +258,7 @@ typedef struct Rows {
 
 // The last card has all captured states, since they go along with the hidden ones.
 static Rows state_rows(Cuda *first, int node, HiddenKind kind) {
-    Cuda *last = cuda_last(first), *holder = first->holder[node];
+    Cuda *last = cuda_last(first), *holder = first->instance->holder[node];
     size_t width = (size_t)first->model->shape.width;
     if (kind == HIDDEN_CAPTURED) return (Rows){last, last->kept, (size_t)last->captures.count * width};
     return (Rows){holder, holder->hidden, width};
@@ -302,7 +306,7 @@ static bool rows_give(void *self, int node, const float *row, Error *e) {
     assert(node >= 0 && node < c->max_nodes);
     Rows to = given_rows(c);
     int at = cuda_node(s, node);
-    c->holder[at] = c;
+    c->instance->holder[at] = c;
     return cuda_begin(c, PHASE_RUN, e) &&
            copy_row(c, to.rows + (size_t)at * to.width, row, to.width * sizeof *row, e);
 }
@@ -345,25 +349,27 @@ static bool commit_on(Cuda *c, const Move *moves, int count, Error *e) {
 
 // Makes the commits that wait.
 static bool make_commits(Cuda *first, Error *e) {
-    int count = first->moving_count;
-    first->moving_count = 0;
+    CudaInstance *all = first->instance;
+    int count = all->moving_count;
+    all->moving_count = 0;
     for (Cuda *c = first; c && count; c = c->next)
-        if (!commit_on(c, first->moving, count, e)) return false;
+        if (!commit_on(c, all->moving, count, e)) return false;
     return true;
 }
 
 static bool cuda_commit(void *self, const int *nodes, const int *slots, int count, Error *e) {
     const Sequence *s = self;
     Cuda *first = s->cards;
+    CudaInstance *all = first->instance;
     bool unread = false;
     if (!first->layers[0].qkv.data) return true; // an adapter without attention has no keys or values
     for (Cuda *c = first; c; c = c->next) {
         if (!s->copied) c->copies[s->number] = 0; // a prompt's run: the copies are made again after it
         unread |= c->unread;
     }
-    assert(first->moving_count + count <= cuda_nodes(first));
+    assert(all->moving_count + count <= cuda_nodes(first));
     for (int i = 0; i < count; i++)
-        first->moving[first->moving_count++] = (Move){cuda_node(s, nodes[i]), slots[i], s->number};
+        all->moving[all->moving_count++] = (Move){cuda_node(s, nodes[i]), slots[i], s->number};
     if (first->sequences > 1 && !unread) return true;
     return make_commits(first, e) && (!unread || cuda_wait(first, e));
 }
@@ -389,7 +395,7 @@ static bool run_on(Cuda *c, Cuda *before, const SequenceRun *runs, int count, Er
         if (!pass_states(before, c, r, e)) return false;
     if (!cuda_step(c, runs, count, a, b, e)) return false;
     for (const SequenceRun *r = runs; r < runs + count; r++)
-        for (int i = r->run->first; i < r->run->last; i++) c->first->holder[cuda_node(r->sequence, i)] = c;
+        for (int i = r->run->first; i < r->run->last; i++) c->instance->holder[cuda_node(r->sequence, i)] = c;
     return true;
 }
 
@@ -445,7 +451,7 @@ static bool read_panel(Cuda *first, const HeadRow *rows, int count, unsigned wan
     Cuda *last = cuda_last(first);
     size_t width = (size_t)first->model->shape.width;
     for (const HeadRow *r = rows; r < rows + count; r++) {
-        Cuda *c = first->holder[r->node];
+        Cuda *c = first->instance->holder[r->node];
         size_t at = (size_t)r->node * width;
         if (c != last && !pass(c, last, last->hidden + at, c->hidden + at, width * sizeof(float), e))
             return false;
@@ -529,7 +535,7 @@ static bool cuda_set_hidden(void *self, int first, int count, const float *rows,
                           (size_t)n * width * sizeof *rows, e))
             return false;
     }
-    for (int i = 0; i < count; i++) c->holder[first + i] = c;
+    for (int i = 0; i < count; i++) c->instance->holder[first + i] = c;
     return true;
 }
 
@@ -537,10 +543,10 @@ static bool cuda_set_hidden(void *self, int first, int count, const float *rows,
 static bool cuda_capture(void *self, const Captures *captures, Error *e) {
     Sequence *s = self;
     Cuda *first = s->cards;
-    first->capturing -= s->captures;
+    first->instance->capturing -= s->captures;
     s->captures = captures->count > 0;
-    first->capturing += s->captures;
-    for (Cuda *c = first; c && (s->captures || !first->capturing); c = c->next)
+    first->instance->capturing += s->captures;
+    for (Cuda *c = first; c && (s->captures || !first->instance->capturing); c = c->next)
         if (!cuda_take_kept(c, captures, e)) return false;
     return true;
 }
@@ -568,8 +574,8 @@ static void cuda_report(const void *self, BackendReport *out) {
     const Cuda *first = s->cards;
     const Model *m = first->model;
     *out = (BackendReport){.name = "cuda",
-                           .device = first->names,
-                           .isa = first->isa,
+                           .device = first->instance->names,
+                           .isa = first->instance->isa,
                            .score_bytes = first->plain ? shape_score_bytes(&m->shape) : 0,
                            .own_clock = true};
     for (const Cuda *c = first; c; c = c->next) {

@@ -41,15 +41,20 @@ typedef struct Mark {
 } Mark;
 enum { GRAPHS = 48, STEP_STAGINGS = 2, MARKS = 16 };
 
-struct Cuda {                  // one card
-    Cuda *first, *next;        // the instance's cards in the order of their layers; the last has next NULL
-    int from, to;              // its layers: [from, to)
-    Cuda **holder;             // of the first card: (nodes), the card with a node's newest hidden state
-    int opened, capturing;     // of the first card: sequences that were opened, and those that capture
-    Move *moving;              // of the first card: (moving_count), commits that wait for the next run
+// For all cards of an instance.
+typedef struct CudaInstance {
+    Cuda **holder;             // (nodes): the card with a node's newest hidden state
+    int opened, capturing;     // sequences that were opened, and those that capture
+    Move *moving;              // (moving_count): commits that wait for the next run
     int moving_count;          // at most `nodes`
-    void *passed;              // event: this stream's work before a copy between cards, or the copy
-    char names[512], isa[512]; // of the first card: all cards' names, and what runs on them
+    char names[512], isa[512]; // the cards' names, and what runs on them
+} CudaInstance;
+
+struct Cuda { // one card
+    CudaInstance *instance;
+    Cuda *first, *next; // the instance's cards in the order of their layers; the last has next NULL
+    int from, to;       // its layers: [from, to)
+    void *passed;       // event: this stream's work before a copy between cards, or the copy
     const Model *model;
     Compute compute;
     int ordinal;

@@ -437,10 +437,10 @@ static bool run_layers(Cuda *c, StepGraph *g, Error *e) {
         // If steps cannot be recorded, kernels go into the stream one by one: slower, with the same bits. The
         // name of the kernels (isa) then gives the reason.
         if (code) {
-            char *isa = c->first->isa;
+            char *isa = c->instance->isa;
             size_t n = strlen(isa);
             c->no_graphs = true;
-            snprintf(isa + n, sizeof c->isa - n, ", steps not recorded: %s", gpu_error(code));
+            snprintf(isa + n, sizeof c->instance->isa - n, ", steps not recorded: %s", gpu_error(code));
         }
     }
     if (g->graph) {
