@@ -77,14 +77,17 @@ $(BUILD)/results/open.o: $(addprefix results/,schema.sql views.sql sums.sql)
 $(BUILD)/plots/figures.o $(BUILD)/plots/caption.o $(BUILD)/plots/page.o $(BUILD)/plots/plot.o $(BUILD)/plots/report.o: $(wildcard plots/figures/* plots/report/*)
 $(BUILD)/results/sql.o: results/statements.sql
 $(BUILD)/results/rows.o: results/narrow.sql
-$(BUILD)/results/transfer.o: results/merge.sql
+$(BUILD)/results/transfer/transfer.o: results/transfer/merge.sql
 $(BUILD)/harness/analysis/stored.o: harness/analysis/stored_points.sql harness/analysis/tasks.sql
 $(BUILD)/harness/commands/transfer.o: harness/commands/export_samples.sql harness/commands/export_steps.sql
-$(patsubst %.sql,$(BUILD)/%.o,$(wildcard results/transfer.sql results/import_records.sql harness/*/*.sql)): $(BUILD)/%.o: %.sql
+$(patsubst %.sql,$(BUILD)/%.o,$(wildcard results/transfer/transfer.sql results/transfer/import_records.sql harness/*/*.sql)): $(BUILD)/%.o: %.sql
 $(BUILD)/results/published.o: $(wildcard results/published/*.tsv)
 $(BUILD)/harness/papers/catalogue.o: configs/catalogue.tsv configs/claims.tsv
 $(BUILD)/tests/support/prices.o: results/prices.tsv
 $(BUILD)/harness/run/slurm.o: harness/run/slurm.sh
+
+# The outer rooms wait for the engine and for files: they needn't be compiled as long as it.
+$(foreach r,harness plots results,$(filter $(BUILD)/$r/%,$(OBJECTS))): CFLAGS += $(OPT:-O3=-O2)
 
 $(BUILD)/%.o: %.c Makefile engine/cpu/kernels/sets.mk $(BUILD)/settings
 	@mkdir -p $(@D)

@@ -39,7 +39,7 @@
 //   others    numbers; NULL is nan
 typedef enum { RUN_SWEEP, RUN_SURFACE } RunKind; // of the run that a figure draws
 typedef enum { COMPUTED_FITS = 1, COMPUTED_PREDICTION = 2, COMPUTED_TABLES = 4 } Computed; // parts of ?2
-typedef enum { PRICED_NONE, PRICED_TREES, PRICED_CHAINS } PricedSteps; // harness/analysis/priced.h
+typedef enum { PRICED_NONE, PRICED_TREES, PRICED_CHAINS } PricedSteps; // harness/price/priced.h
 
 typedef struct FigureAxes {
     const char *x, *y, *bar;          // names; NULL: each panel has its own

@@ -47,7 +47,7 @@ $(BUILD)/tests/%_fault_test: LDFLAGS += $(WRAPPED:%=-Wl,--wrap=%)
 $(BUILD)/tests/fuzz/%_fuzz.o: CFLAGS += $(if $(FUZZING),,-DLLVMFuzzerTestOneInput=$(basename $(@F)))
 $(BUILD)/tests/fuzz/corpus_test: $(FUZZERS)
 PARSERS  = $(filter $(patsubst %,$(BUILD)/%/%,engine/base engine/core engine/model engine/text engine/decode simulate datasets results \
-    harness/config harness/prompts),$(OBJECTS)) $(BUILD)/engine/options.o $(BUILD)/harness/train/config.o \
+    harness/config),$(OBJECTS)) $(patsubst %,$(BUILD)/harness/inputs/%.o,conversation prompts) $(BUILD)/engine/options.o $(BUILD)/harness/train/config.o \
     $(BUILD)/harness/replay/texts.o
 $(BUILD)/%_fuzz: $(BUILD)/tests/fuzz/%_fuzz.o $(PARSERS)
 	$(call say,LINK,$@)$(CC) $(LDFLAGS) -fsanitize=fuzzer $^ -o $@ $(LIBS)

@@ -9,7 +9,7 @@
 #include "engine/cuda/cuda.h"
 
 #include "engine/cuda/device.h"
-#include "engine/cuda/kernels.h"
+#include "engine/cuda/kernels/kernels.h"
 
 enum { RUNS = 5, MOST_ROUNDS = 1 << 20, BLOCKS_EACH = 8, WIDE_BLOCKS_EACH = 2, THREADS = 256 };
 static const double RUN_S = 1e-3, ENOUGH_S = 0.05, HELD_S = 0.2;

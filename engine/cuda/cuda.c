@@ -17,7 +17,7 @@
 #include "engine/cuda/cards.h"
 #include "engine/cuda/device.h"
 #include "engine/cuda/fast.h"
-#include "engine/cuda/moves.h"
+#include "engine/cuda/kernels/moves.h"
 #include "engine/cuda/sequence.h"
 
 #include <assert.h>

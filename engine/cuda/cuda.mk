@@ -15,14 +15,14 @@ endif
 CUDA_HOME := $(patsubst %/bin/nvcc,%,$(realpath $(shell command -v $(NVCC))))
 CUDA_DRIVER = $(if $(filter 12.%,$(NVCC_VERSION)),525,580)
 
-CUDA_C   = $(filter-out engine/cuda/none.c,$(wildcard engine/cuda/*.c))
-CUDA_CU  = $(wildcard engine/cuda/*.cu)
+CUDA_C   = $(filter-out engine/cuda/none.c,$(wildcard engine/cuda/*.c engine/cuda/kernels/*.c))
+CUDA_CU  = $(wildcard engine/cuda/kernels/*.cu)
 ifeq ($(NVCC),)
 CUDA_OUT = $(CUDA_C)
 else
 CUDA_OUT = engine/cuda/none.c
 # The same for every BUILD: sanitizers do not change GPU code.
-CUDA_OBJECTS = $(addprefix build/cuda/engine/cuda/,product.o $(filter-out product.o,$(notdir $(CUDA_CU:.cu=.o))))
+CUDA_OBJECTS = $(addprefix build/cuda/engine/cuda/kernels/,product.o $(filter-out product.o,$(notdir $(CUDA_CU:.cu=.o))))
 # The folders of NVIDIA's own packages, conda's and pip's.
 CUDA_LIBS = $(addprefix -L,$(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib $(CUDA_HOME)/targets/*/lib)) -lcudart_static -lsupc++ -static-libgcc -ldl -lrt
 endif
@@ -92,7 +92,7 @@ PTX_LINK = $(CC) $(LDFLAGS) $(GOLD) $(filter %.o,$^) $(filter %.a,$^) -o $@ -lcm
 $(BUILD)/ptx/%_test: $(BUILD)/tests/engine/cuda/%_test.o $(PTX) $(CUDA_C:%.c=$(BUILD)/%.o) $(CUDA_OBJECTS) $(BUILD)/libtests.a $(BUILD)/liboutpace.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(PTX_LINK)
-$(BUILD)/tests/ptx/planted_test: $(BUILD)/tests/ptx/planted_test.o $(PTX) build/cuda/tests/ptx/planted.o build/cuda/engine/cuda/runtime.o \
+$(BUILD)/tests/ptx/planted_test: $(BUILD)/tests/ptx/planted_test.o $(PTX) build/cuda/tests/ptx/planted.o build/cuda/engine/cuda/kernels/runtime.o \
     $(BUILD)/libtests.a $(BUILD)/liboutpace.a
 	$(call say,LINK,$@)$(PTX_LINK)
 $(BUILD)/tests/ptx/%_counts_test: $(BUILD)/tests/ptx/%_counts_test.o $(PTX) $(CUDA_C:%.c=$(BUILD)/%.o) $(CUDA_OBJECTS) $(BUILD)/libtests.a $(BUILD)/liboutpace.a

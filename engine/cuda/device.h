@@ -1,7 +1,7 @@
 // The devices of this machine: finding one, and reading its gauges.
 #pragma once
 #include "engine/core/backend.h"
-#include "engine/cuda/runtime.h"
+#include "engine/cuda/kernels/runtime.h"
 
 // Makes device `ordinal` this thread's device and reads its facts. On failure the error names the missing
 // piece: a driver, a GPU, this number, or the compute capability.

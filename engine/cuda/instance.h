@@ -19,8 +19,8 @@
 #include "engine/core/backend.h"
 #include "engine/cuda/layers.h"
 #include "engine/cuda/memory.h"
-#include "engine/cuda/outputs.h"
-#include "engine/cuda/runtime.h"
+#include "engine/cuda/kernels/outputs.h"
+#include "engine/cuda/kernels/runtime.h"
 #include "engine/model/model.h"
 
 static inline int round_up(int n, int to) { return (n + to - 1) / to * to; }

@@ -1,7 +1,7 @@
 // A layer on the device: its weights, and the activations that its products read.
 #pragma once
-#include "engine/cuda/cutting.h"
-#include "engine/cuda/experts.h"
+#include "engine/cuda/kernels/cutting.h"
+#include "engine/cuda/kernels/experts.h"
 #include "engine/model/model.h"
 
 // The weights of a layer. Absent: data NULL, or NULL.

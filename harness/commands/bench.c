@@ -2,12 +2,12 @@
 #include "harness/cli/command.h"
 
 #include "engine/base/memory.h"
-#include "harness/machine/bench_report.h"
+#include "harness/bench/bench_report.h"
 #include "harness/cli/signals.h"
 #include "harness/cli/line.h"
 #include "engine/base/args.h"
 #include "engine/base/ranges.h"
-#include "harness/models/models.h"
+#include "harness/inputs/models.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/base/output.h"
-#include "engine/decode/datastore.h"
+#include "engine/decode/structures/datastore.h"
 #include "engine/text/tokenizer.h"
 #include "harness/cli/terminal.h"
 

@@ -5,6 +5,7 @@
 #include "engine/base/memory.h"
 #include "harness/analysis/choice.h"
 #include "harness/analysis/fits.h"
+#include "harness/price/machine_fit.h"
 #include "harness/analysis/stored.h"
 #include "harness/cli/terminal.h"
 #include "results/store.h"

@@ -7,10 +7,10 @@
 #include "engine/engine.h"
 #include "harness/cli/signals.h"
 #include "harness/cli/line.h"
-#include "harness/models/models.h"
+#include "harness/inputs/models.h"
 #include "harness/cli/terminal.h"
-#include "harness/prompts/prompts.h"
-#include "harness/prompts/conversation.h"
+#include "harness/inputs/prompts.h"
+#include "harness/inputs/conversation.h"
 #include "harness/ranks/ranks.h"
 
 #include <stdio.h>

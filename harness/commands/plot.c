@@ -4,7 +4,7 @@
 #include "engine/base/error.h"
 #include "harness/analysis/choice.h"
 #include "harness/analysis/estimates.h"
-#include "harness/analysis/priced.h"
+#include "harness/price/priced.h"
 #include "harness/analysis/stored.h"
 #include "harness/cli/records.h"
 #include "harness/cli/terminal.h"

@@ -6,9 +6,9 @@
 #include "harness/cli/line.h"
 #include "harness/cli/signals.h"
 #include "harness/cli/table.h"
-#include "harness/models/models.h"
-#include "harness/models/quality.h"
-#include "harness/prompts/prompts.h"
+#include "harness/inputs/models.h"
+#include "harness/inputs/quality.h"
+#include "harness/inputs/prompts.h"
 
 #include <math.h>
 #include <stdio.h>

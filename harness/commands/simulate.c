@@ -2,9 +2,9 @@
 #include "harness/cli/command.h"
 
 #include "engine/base/json.h"
-#include "harness/analysis/prediction.h"
+#include "harness/price/prediction.h"
 #include "harness/cli/table.h"
-#include "harness/analysis/priced.h"
+#include "harness/price/priced.h"
 #include "harness/analysis/choice.h"
 #include "harness/analysis/stored.h"
 #include "results/rows.h"

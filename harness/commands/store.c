@@ -7,7 +7,7 @@
 #include "harness/cli/terminal.h"
 #include "plots/letters.h"
 #include "results/rows.h"
-#include "results/transfer.h"
+#include "results/transfer/transfer.h"
 #include "results/store.h"
 
 #include <stdio.h>

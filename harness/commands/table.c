@@ -15,7 +15,7 @@
 #include "plots/plots.h"
 #include "results/rows.h"
 #include "results/store.h"
-#include "results/transfer.h"
+#include "results/transfer/transfer.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "engine/text/tokenizer.h"
 #include "engine/text/template.h"
 #include "harness/cli/terminal.h"
-#include "harness/prompts/prompts.h"
+#include "harness/inputs/prompts.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include "engine/base/shipped.h"
 #include "engine/model/model.h"
 #include "harness/cli/signals.h"
-#include "harness/models/models.h"
+#include "harness/inputs/models.h"
 #include "harness/cli/terminal.h"
 #include "harness/train/domains.h"
 

@@ -12,7 +12,7 @@
 #include "harness/analysis/stored.h"
 #include "harness/cli/terminal.h"
 #include "results/rows.h"
-#include "results/transfer.h"
+#include "results/transfer/transfer.h"
 #include "results/store.h"
 
 #include <limits.h>

@@ -7,8 +7,8 @@
 #include "harness/cli/signals.h"
 #include "harness/cli/line.h"
 #include "harness/cli/records.h"
-#include "harness/models/models.h"
-#include "harness/prompts/prompts.h"
+#include "harness/inputs/models.h"
+#include "harness/inputs/prompts.h"
 #include "harness/ranks/ranks.h"
 #include "simulate/statistics.h"
 

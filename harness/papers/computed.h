@@ -7,7 +7,7 @@
 //    "tables": [what `table --format json` prints, ...] of the papers' items that the run is for,
 //    "prediction": what `simulate --json` prints, "beside": the same of another target}
 #pragma once
-#include "harness/analysis/prediction.h"
+#include "harness/price/prediction.h"
 
 typedef struct ComputedWanted {
     bool fits;

@@ -3,7 +3,7 @@
 #include "harness/replay/drafts.h"
 
 #include "engine/base/memory.h"
-#include "engine/decode/ngram_pool.h"
+#include "engine/decode/structures/ngram_pool.h"
 
 #include <string.h>
 

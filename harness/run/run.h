@@ -9,7 +9,7 @@
 //
 // Greedy answers are compared with the baseline's as they come.
 #pragma once
-#include "harness/prompts/prompts.h"
+#include "harness/inputs/prompts.h"
 #include "harness/run/progress.h"
 #include "harness/run/reporter.h"
 

@@ -4,7 +4,7 @@
 
 #include "engine/base/memory.h"
 #include "engine/decode/decode.h"
-#include "harness/models/models.h"
+#include "harness/inputs/models.h"
 #include "harness/cli/terminal.h"
 
 #include <assert.h>

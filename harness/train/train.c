@@ -10,9 +10,9 @@
 #include "harness/cli/command.h"
 #include "harness/cli/records.h"
 #include "harness/cli/signals.h"
-#include "harness/models/models.h"
+#include "harness/inputs/models.h"
 #include "harness/cli/terminal.h"
-#include "harness/prompts/prompts.h"
+#include "harness/inputs/prompts.h"
 #include "plots/plots.h"
 
 #include <assert.h>

@@ -16,7 +16,7 @@
 #pragma once
 #include "engine/base/text.h"
 #include "harness/analysis/estimates.h"
-#include "harness/machine/steps.h"
+#include "harness/bench/steps.h"
 #include "harness/run/run.h"
 #include "harness/tune/space.h"
 #include "simulate/tuning.h"

@@ -1,6 +1,6 @@
 // A datastore: whatever is taken can be searched and read without leaving it, in whatever order its places
 // are.
-#include "engine/decode/datastore.h"
+#include "engine/decode/structures/datastore.h"
 
 #include "engine/base/memory.h"
 

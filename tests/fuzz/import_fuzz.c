@@ -1,7 +1,7 @@
 // Lines of steps, of Spec-Bench's answers, and records of other programs: accepted ones are whole, others
 // leave one line with its place.
 #include "results/rows.h"
-#include "results/transfer.h"
+#include "results/transfer/transfer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 // stdout, and returns the exit code. --small makes sizes and times tiny: the same work, for a rehearsal.
 #pragma once
 #include "engine/base/error.h"
-#include "engine/cuda/runtime.h"
+#include "engine/cuda/kernels/runtime.h"
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -3,7 +3,7 @@
 // today's kernel, and the engine takes the lab's choices.
 #include "tests/support/check.h"
 
-#include "engine/cuda/cutting.h"
+#include "engine/cuda/kernels/cutting.h"
 #include "tests/support/child.h"
 
 #include <jansson.h>

@@ -11,7 +11,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
-#include "engine/cuda/numbers.h"
+#include "engine/cuda/kernels/numbers.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 // The lab's table: a row for each way to do a job that others do, too. A new kernel is a function and a row;
-// where it wins, it enters the engine, and `cut` is how a file of choices (engine/cuda/choices.c) asks for
+// where it wins, it enters the engine, and `cut` is how a file of choices (engine/cuda/kernels/choices.c) asks for
 // it.
 #pragma once
-#include "engine/cuda/product.h"
+#include "engine/cuda/kernels/product.h"
 
 typedef void LabRun(const Product *p, int most, const GpuFacts *card, void *stream);
 typedef struct LabVariant {

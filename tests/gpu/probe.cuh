@@ -1,7 +1,7 @@
 // What the probe's kernels share: whether code has the instructions of 9.0a, launches in clusters, barriers
 // in shared memory.
 #pragma once
-#include "engine/cuda/instructions.cuh"
+#include "engine/cuda/kernels/instructions.cuh"
 
 #include "tests/gpu/probe.h"
 

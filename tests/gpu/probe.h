@@ -5,7 +5,7 @@
 // The simulated card has no bulk copies, clusters, barriers in shared memory (mbarrier), prefetches and no
 // wgmma but that of instructions.cuh; code for other cards than 9.0a lacks the same.
 #pragma once
-#include "engine/cuda/runtime.h"
+#include "engine/cuda/kernels/runtime.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,5 +1,5 @@
 // Tensor cores: wgmma by width, layout of its operands and wait; the bits of every way to multiply; decoding.
-#include "engine/cuda/codes.cuh"
+#include "engine/cuda/kernels/codes.cuh"
 #include "tests/gpu/wgmma.cuh"
 
 enum { COLUMNS = 64, GROUP_THREADS = 128, WIDEST = 256, DECODE_THREADS = 256 };

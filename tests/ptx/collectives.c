@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-// The fragments of ldmatrix and mma: the picture is in engine/cuda/instructions.cuh. An element of a product
+// The fragments of ldmatrix and mma: the picture is in engine/cuda/kernels/instructions.cuh. An element of a product
 // is summed in double over ascending k and rounded once, as tests/simt does; a card's own rounding is not
 // documented.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)

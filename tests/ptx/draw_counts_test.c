@@ -5,8 +5,8 @@
 #include "tests/support/check.h"
 #include "tests/support/random_model.h"
 
-#include "engine/cuda/outputs.h"
-#include "engine/cuda/runtime.h"
+#include "engine/cuda/kernels/outputs.h"
+#include "engine/cuda/kernels/runtime.h"
 
 enum { VOCAB = 32000 };
 

@@ -2,8 +2,8 @@
 // order.
 #include "tests/ptx/planted.h"
 
-#include "engine/cuda/instructions.cuh"
-#include "engine/cuda/runtime.h"
+#include "engine/cuda/kernels/instructions.cuh"
+#include "engine/cuda/kernels/runtime.h"
 
 enum { THREADS = 64, BLOCKS = PLANTED_ITEMS / THREADS };
 

@@ -5,7 +5,7 @@
 #include "tests/simt/settings.h"
 #include "tests/support/check.h"
 
-#include "engine/cuda/runtime.h"
+#include "engine/cuda/kernels/runtime.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 // A reversal through shared memory, sums of a warp and a copy that does not wait, with bugs to order.
 #include "tests/simt/planted.h"
 
-#include "engine/cuda/instructions.cuh"
-#include "engine/cuda/runtime.h"
+#include "engine/cuda/kernels/instructions.cuh"
+#include "engine/cuda/kernels/runtime.h"
 
 enum { THREADS = 64, BLOCKS = PLANTED_ITEMS / THREADS };
 

@@ -1,8 +1,8 @@
-// engine/cuda/runtime.h on a machine without a GPU. Everything that is put into a stream happens as late as
+// engine/cuda/kernels/runtime.h on a machine without a GPU. Everything that is put into a stream happens as late as
 // the program allows: when somebody waits. So reading a result too early, or changing a copy's source too
 // early, shows; and so does a copy from another device that has not waited for it. A device reaches its own
 // memory alone (memory.hpp), and its kernels, fills and graphs are put in while it is the thread's.
-#include "engine/cuda/runtime.h"
+#include "engine/cuda/kernels/runtime.h"
 
 #include "tests/simt/memory.hpp"
 #include "tests/simt/settings.h"

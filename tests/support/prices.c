@@ -4,7 +4,7 @@
 
 #include "engine/base/shipped.h"
 #include "engine/base/memory.h"
-#include "harness/analysis/priced.h"
+#include "harness/price/priced.h"
 #include "results/published.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 #include "tests/support/sampling_cells.h"
 
-#include "engine/decode/datastore.h"
+#include "engine/decode/structures/datastore.h"
 #include "engine/decode/decode.h"
 #include "tests/support/check.h"
 #include "tests/support/chi_square.h"

@@ -20,7 +20,7 @@
 #include "engine/decode/methods/methods.h"
 
 #include "engine/base/memory.h"
-#include "engine/decode/window.h"
+#include "engine/decode/structures/window.h"
 
 #include <assert.h>
 #include <string.h>

@@ -15,7 +15,7 @@
 
 #include "engine/base/memory.h"
 #include "engine/decode/model_tables.h"
-#include "engine/decode/suffix.h"
+#include "engine/decode/structures/suffix.h"
 
 #include <assert.h>
 #include <string.h>

@@ -24,8 +24,8 @@
 
 #include "engine/base/memory.h"
 #include "engine/decode/draft.h"
-#include "engine/decode/ngram_pool.h"
-#include "engine/decode/window.h"
+#include "engine/decode/structures/ngram_pool.h"
+#include "engine/decode/structures/window.h"
 
 #include <assert.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #include "engine/decode/methods/methods.h"
 
 #include "engine/base/memory.h"
-#include "engine/decode/suffix.h"
+#include "engine/decode/structures/suffix.h"
 
 #include <assert.h>
 #include <string.h>

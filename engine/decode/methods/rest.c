@@ -15,7 +15,7 @@
 #include "engine/decode/methods/methods.h"
 
 #include "engine/base/memory.h"
-#include "engine/decode/datastore.h"
+#include "engine/decode/structures/datastore.h"
 
 #include <assert.h>
 #include <string.h>

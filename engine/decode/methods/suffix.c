@@ -7,7 +7,7 @@
 #include "engine/decode/methods/methods.h"
 
 #include "engine/base/memory.h"
-#include "engine/decode/suffix_tree.h"
+#include "engine/decode/structures/suffix_tree.h"
 
 #include <assert.h>
 #include <math.h>

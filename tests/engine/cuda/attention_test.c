@@ -10,7 +10,7 @@
 #include "engine/cpu/cpu.h"
 #include "engine/cuda/cuda.h"
 #include "engine/cuda/sequence.h"
-#include "engine/cuda/kernels.h"
+#include "engine/cuda/kernels/kernels.h"
 
 #include <math.h>
 #include <string.h>

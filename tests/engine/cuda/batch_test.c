@@ -7,7 +7,7 @@
 
 #include "engine/base/memory.h"
 #include "engine/cuda/cuda.h"
-#include "engine/cuda/runtime.h"
+#include "engine/cuda/kernels/runtime.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 // matrices of its shape for launches of its size alone. That the numbers are the same is product_test's.
 #include "tests/support/check.h"
 
-#include "engine/cuda/product.h"
+#include "engine/cuda/kernels/product.h"
 #include "tests/support/child.h"
 
 #include <stdio.h>

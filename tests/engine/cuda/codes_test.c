@@ -7,8 +7,8 @@
 #include "engine/base/memory.h"
 #include "engine/core/session.h"
 #include "engine/cuda/cuda.h"
-#include "engine/cuda/kernels.h"
-#include "engine/cuda/runtime.h"
+#include "engine/cuda/kernels/kernels.h"
+#include "engine/cuda/kernels/runtime.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -10,8 +10,8 @@
 #include "tests/simt/settings.h"
 
 #include "engine/core/sampler.h"
-#include "engine/cuda/outputs.h"
-#include "engine/cuda/runtime.h"
+#include "engine/cuda/kernels/outputs.h"
+#include "engine/cuda/kernels/runtime.h"
 
 #include <math.h>
 #include <string.h>

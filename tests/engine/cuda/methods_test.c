@@ -9,7 +9,7 @@
 #include "tests/simt/settings.h"
 
 #include "engine/cuda/cuda.h"
-#include "engine/cuda/runtime.h"
+#include "engine/cuda/kernels/runtime.h"
 #include "engine/decode/decode.h"
 #include "engine/model/adapter.h"
 

@@ -4,8 +4,8 @@
 #include "tests/simt/settings.h"
 #include "tests/support/check.h"
 
-#include "engine/cuda/kernels.h"
-#include "engine/cuda/runtime.h"
+#include "engine/cuda/kernels/kernels.h"
+#include "engine/cuda/kernels/runtime.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include "tests/simt/settings.h"
 
 #include "engine/cuda/cuda.h"
-#include "harness/machine/steps.h"
+#include "harness/bench/steps.h"
 
 static double blocks_run(void *state) {
     (void)state;

@@ -5,8 +5,8 @@
 #include "tests/simt/settings.h"
 
 #include "engine/base/memory.h"
-#include "engine/cuda/kernels.h"
-#include "engine/cuda/runtime.h"
+#include "engine/cuda/kernels/kernels.h"
+#include "engine/cuda/kernels/runtime.h"
 
 #include <math.h>
 #include <string.h>

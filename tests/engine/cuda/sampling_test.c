@@ -9,7 +9,7 @@
 
 #include "engine/core/draws.h"
 #include "engine/cuda/cuda.h"
-#include "engine/cuda/kernels.h"
+#include "engine/cuda/kernels/kernels.h"
 #include "engine/decode/decode.h"
 #include "engine/model/adapter.h"
 

@@ -3,8 +3,8 @@
 #include "tests/support/check.h"
 #include "tests/simt/settings.h"
 
-#include "engine/cuda/outputs.h"
-#include "engine/cuda/runtime.h"
+#include "engine/cuda/kernels/outputs.h"
+#include "engine/cuda/kernels/runtime.h"
 
 #include <math.h>
 #include <string.h>

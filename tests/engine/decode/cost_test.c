@@ -10,7 +10,7 @@
 #include "tests/support/folder.h"
 #include "tests/support/null_session.h"
 
-#include "engine/decode/datastore.h"
+#include "engine/decode/structures/datastore.h"
 #include "engine/decode/decode.h"
 #include "engine/null/null.h"
 

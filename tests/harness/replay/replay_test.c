@@ -2,7 +2,7 @@
 // S; methods that need a model are refused.
 #include "tests/support/check.h"
 
-#include "engine/decode/datastore.h"
+#include "engine/decode/structures/datastore.h"
 #include "engine/decode/decode.h"
 #include "harness/replay/replay.h"
 #include "tests/support/child.h"

@@ -6,7 +6,7 @@
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/base/text.h"
-#include "harness/run/schedule.h"
+#include "harness/config/schedule.h"
 
 #include <glob.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "tests/support/check.h"
 
 #include "engine/base/clock.h"
-#include "engine/decode/datastore.h"
+#include "engine/decode/structures/datastore.h"
 #include "harness/run/run.h"
 #include "tests/support/child.h"
 #include "tests/support/small_run.h"

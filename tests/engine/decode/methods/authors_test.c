@@ -7,7 +7,7 @@
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
-#include "engine/decode/datastore.h"
+#include "engine/decode/structures/datastore.h"
 #include "engine/decode/decode.h"
 #include "engine/engine.h"
 

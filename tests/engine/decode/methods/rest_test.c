@@ -4,7 +4,7 @@
 #include "tests/support/null_session.h"
 #include "tests/support/watched.h"
 
-#include "engine/decode/datastore.h"
+#include "engine/decode/structures/datastore.h"
 
 #include <stdio.h>
 #include <string.h>

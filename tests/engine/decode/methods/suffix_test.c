@@ -5,7 +5,7 @@
 #include "tests/support/watched.h"
 
 #include "engine/decode/decode.h"
-#include "engine/decode/suffix_tree.h"
+#include "engine/decode/structures/suffix_tree.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,0 +1,49 @@
+// The fastest way to cut each product's rows into blocks, as measured (tests/gpu/lab.c): a file of lines
+//
+//      outputs inputs bits rows cut        22016 4096 16 64 CUT_64_DEEP's number
+//
+// named by OUTPACE_PRODUCTS. A line counts for launches of up to so many rows, which are powers of two from 8
+// to 512. Whatever it says, the numbers are the same.
+#include "engine/cuda/kernels/product.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool take_line(Choices *c, const char *line, const char *path, int number, Error *e) {
+    Choice x;
+    if (line[0] == '#' || line[0] == '\n') return true;
+    if (sscanf(line, "%d %d %d %d %d", &x.outputs, &x.inputs, &x.bits, &x.rows, &x.cut) != 5 || x.rows < 8 ||
+        x.rows != 8 << cut_size(x.rows) || x.cut < 0 || x.cut >= CUTS ||
+        !gpu_cut_takes((Cutting)x.cut, x.rows))
+        return error_input(
+            e, "'%s', line %d: 'outputs inputs bits rows cut' are needed, as 'card lab' writes them", path,
+            number);
+    if (c->count == CHOICES_MOST) return error_input(e, "'%s' has more than %d lines", path, CHOICES_MOST);
+    c->choice[c->count++] = x;
+    return true;
+}
+
+bool choices_read(Choices *c, Error *e) {
+    const char *path = getenv("OUTPACE_PRODUCTS");
+    char line[256];
+    bool ok = true;
+    c->count = 0;
+    if (!path || !*path) return true;
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return error_input(e, "cannot read '%s', which OUTPACE_PRODUCTS names: %s", path, strerror(errno));
+    for (int n = 1; ok && fgets(line, sizeof line, f); n++) ok = take_line(c, line, path, n, e);
+    fclose(f);
+    return ok;
+}
+
+void choices_apply(const Choices *c, Matrix *m) {
+    int bits = m->bits ? m->bits : 16;
+    for (int i = 0; m->form == FORM_PACKED && i < c->count; i++) {
+        const Choice *x = &c->choice[i];
+        if (x->outputs == m->rows && x->inputs == m->columns && x->bits == bits)
+            m->cut[cut_size(x->rows)] = (uint8_t)x->cut;
+    }
+}

@@ -1,0 +1,541 @@
+// Every instruction that C cannot express, once for the device and once with its plain meaning for the host,
+// where the tests run the kernels (tests/simt/simt.hpp is included before this file then). No other file of
+// engine/cuda distinguishes the two machines.
+//
+// A kernel is launched by LAUNCH(kernel, grid, block, bytes of shared memory, stream, arguments...), and
+// names its shared memory once, SHARED(Type, name). Collectives are of whole warps.
+//
+// A kernel launched by LAUNCH_EARLY(.., stream, constant, arguments...) may begin while the launch in front
+// still runs, as soon as all of that launch's blocks have called let_next_begin() or ended (gpu_begins_early;
+// otherwise it is LAUNCH). Every thread calls wait_for_launches(), after which all work in front is complete.
+// Before it a kernel may read only its arguments and the memory that `constant` points at, which no step
+// writes.
+#pragma once
+#include "engine/base/numbers.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __CUDACC__
+#include "engine/cuda/kernels/runtime.h"
+
+// A kernel must request more than 48 KB of shared memory. All kernels want the same split of a processor's
+// memory: the processor has to become idle before the split changes.
+static inline void prepare_kernel(const void *kernel, size_t shared) {
+    cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                         cudaSharedmemCarveoutMaxShared);
+    if (shared > 48 << 10)
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+}
+#define LAUNCH(kernel, grid, block, shared, stream, ...)                              \
+    do {                                                                              \
+        prepare_kernel((const void *)(kernel), (shared));                             \
+        (kernel)<<<(grid), (block), (shared), (cudaStream_t)(stream)>>>(__VA_ARGS__); \
+    } while (0)
+template <typename... Parameters, typename... Arguments>
+static inline void launch_early(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared,
+                                void *stream, Arguments... arguments) {
+    cudaLaunchAttribute early = {};
+    cudaLaunchConfig_t launch = {};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    launch.gridDim = grid;
+    launch.blockDim = block;
+    launch.dynamicSmemBytes = shared;
+    launch.stream = (cudaStream_t)stream;
+    launch.attrs = &early;
+    launch.numAttrs = gpu_begins_early() ? 1 : 0;
+    prepare_kernel((const void *)kernel, shared);
+    cudaLaunchKernelEx(&launch, kernel, arguments...);
+}
+#define LAUNCH_EARLY(kernel, grid, block, shared, stream, constant, ...) \
+    launch_early((kernel), dim3(grid), dim3(block), (shared), (stream), __VA_ARGS__)
+#define SHARED(T, name)                                     \
+    extern __shared__ __align__(128) unsigned char arena[]; \
+    T *name = (T *)arena
+#endif
+
+enum { WARP = 32 };
+static const unsigned ALL_LANES = 0xffffffffu;
+
+__device__ __forceinline__ int warp_lane() { return (int)(threadIdx.x % WARP); }
+__device__ __forceinline__ int warp_number() { return (int)(threadIdx.x / WARP); }
+
+// Whether code before the wait runs early. If not, fetching there only gets in the way.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+static const bool BEGINS_EARLY = false;
+#else
+static const bool BEGINS_EARLY = true;
+#endif
+
+#ifdef __CUDACC__
+__device__ __forceinline__ void wait_for_launches() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void let_next_begin() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+#else
+static inline void wait_for_launches() { simt_wait_for_launches(); }
+static inline void let_next_begin() {}
+#endif
+
+// --- numbers
+
+__device__ __forceinline__ float bits_f32(uint32_t u) {
+    float f;
+    memcpy(&f, &u, 4);
+    return f;
+}
+__device__ __forceinline__ uint32_t f32_bits(float f) {
+    uint32_t u;
+    memcpy(&u, &f, 4);
+    return u;
+}
+__device__ __forceinline__ float bf16_f32(uint16_t h) { return bits_f32((uint32_t)h << 16); }
+
+// Rounds to nearest, ties to even, as the CPU does.
+__device__ __forceinline__ uint16_t f32_bf16(float f) {
+#ifdef __CUDACC__
+    uint16_t h;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(f));
+    return h;
+#else
+    uint32_t u = f32_bits(f);
+    if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)(u >> 16 | 0x40u);
+    return (uint16_t)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
+#endif
+}
+__device__ __forceinline__ float f16_f32(uint16_t h) {
+#ifdef __CUDACC__
+    float f;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
+    return f;
+#else
+    uint32_t sign = (uint32_t)(h >> 15) << 31, exponent = h >> 10 & 31u, fraction = h & 1023u;
+    if (exponent == 0) return sign ? -(float)fraction * 0x1p-24f : (float)fraction * 0x1p-24f;
+    return bits_f32(sign | (exponent == 31 ? 255u : exponent + 112u) << 23 | fraction << 13);
+#endif
+}
+__device__ __forceinline__ uint16_t f32_f16(float f) {
+#ifdef __CUDACC__
+    uint16_t h;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f));
+    return h;
+#else
+    uint32_t u = f32_bits(f), size = u & 0x7fffffffu, sign = u >> 16 & 0x8000u;
+    if (size > 0x7f800000u) return 0x7fff;
+    if (size >= 0x477ff000u) return (uint16_t)(sign | 0x7c00u); // 65520 and above
+    if (size < 0x38800000u)                                     // the sum's last bit is f16's smallest step
+        return (uint16_t)(sign | (f32_bits(bits_f32(size) + 0.5f) - f32_bits(0.5f)));
+    return (uint16_t)(sign | (size - 0x38000000u + 0xfffu + (size >> 13 & 1u)) >> 13);
+#endif
+}
+
+// Either 16-bit format.
+__device__ __forceinline__ float half_f32(Dtype format, uint16_t h) {
+    return format == DTYPE_F16 ? f16_f32(h) : bf16_f32(h);
+}
+__device__ __forceinline__ uint16_t f32_half(Dtype format, float f) {
+    uint16_t h = f32_f16(f), b = f32_bf16(f); // both: no branch
+    return format == DTYPE_F16 ? h : b;
+}
+__device__ __forceinline__ uint32_t half_pair(Dtype format, float low, float high) {
+#ifdef __CUDACC__
+    uint32_t pair;
+    if (format == DTYPE_F16) asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    else asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+#else
+    return (uint32_t)f32_half(format, low) | (uint32_t)f32_half(format, high) << 16;
+#endif
+}
+
+// a * b + c of each half of bf16 pairs, rounded once, to nearest.
+#ifdef __CUDACC__
+__device__ __forceinline__ uint32_t fma_pair(uint32_t a, uint32_t b, uint32_t c) {
+    uint32_t d;
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
+    return d;
+}
+#else
+// The first two roundings are to odd where the sum doesn't fit, so that only the last one counts.
+static inline uint16_t fma_bf16(uint16_t a, uint16_t b, uint16_t c) {
+    double product = (double)bf16_f32(a) * (double)bf16_f32(b), add = (double)bf16_f32(c);
+    double sum = product + add, added = sum - product, rest = (product - (sum - added)) + (add - added);
+    uint64_t bits;
+    memcpy(&bits, &sum, sizeof bits);
+    if (rest != 0 && !(bits & 1)) sum = nextafter(sum, rest > 0 ? HUGE_VAL : -HUGE_VAL);
+    float f = (float)sum;
+    if ((double)f != sum && !(f32_bits(f) & 1)) f = nextafterf(f, sum > (double)f ? HUGE_VALF : -HUGE_VALF);
+    return f32_bf16(f);
+}
+static inline uint32_t fma_pair(uint32_t a, uint32_t b, uint32_t c) {
+    return fma_bf16((uint16_t)a, (uint16_t)b, (uint16_t)c) |
+           (uint32_t)fma_bf16((uint16_t)(a >> 16), (uint16_t)(b >> 16), (uint16_t)(c >> 16)) << 16;
+}
+#endif
+
+// (a & mask) | set, one instruction.
+template <uint32_t MASK, uint32_t SET> __device__ __forceinline__ uint32_t masked(uint32_t a) {
+#ifdef __CUDACC__
+    uint32_t d;
+    asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(d) : "r"(a), "n"(MASK), "n"(SET));
+    return d;
+#else
+    return (a & MASK) | SET;
+#endif
+}
+
+// Byte i is number (selector >> 4i & 7) of the eight bytes of a and b.
+__device__ __forceinline__ uint32_t permute_bytes(uint32_t a, uint32_t b, uint32_t selector) {
+#ifdef __CUDACC__
+    return __byte_perm(a, b, selector);
+#else
+    uint64_t both = (uint64_t)b << 32 | a;
+    uint32_t out = 0;
+    for (int i = 0; i < 4; i++) out |= (uint32_t)(both >> (selector >> 4 * i & 7) * 8 & 255) << 8 * i;
+    return out;
+#endif
+}
+
+// 2^x: 1 for 0, 0 for -INFINITY, and 0 if the result would be subnormal.
+__device__ __forceinline__ float exp2_fast(float x) {
+#ifdef __CUDACC__
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#else
+    return x < -126 ? 0 : exp2f(x);
+#endif
+}
+
+// --- tensor cores: d (16, 8) += a (16, 16) b (16, 8), of one 16-bit format FORMAT into f32
+//
+//      lane 4g + q holds   a[0] a[1]   rows g, g + 8, columns 2q and 2q + 1
+//                          a[2] a[3]   the same, columns 8 further on
+//                          b[0] b[1]   rows 2q and 2q + 1, and 8 further on, of column g
+//                          d[0] d[1]   row g, columns 2q and 2q + 1;  d[2] d[3]: row g + 8
+
+#ifdef __CUDACC__
+#define MMA(format)                                                                 \
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." format "." format ".f32 " \
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"  \
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                   \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
+template <Dtype FORMAT>
+__device__ __forceinline__ void mma_16816(float d[4], const uint32_t a[4], uint32_t b0, uint32_t b1) {
+    if (FORMAT == DTYPE_F16) MMA("f16");
+    else MMA("bf16");
+}
+#undef MMA
+#else
+struct MmaLane {
+    float *d;
+    const uint32_t *a;
+    uint32_t b[2];
+};
+// An element is summed in double over ascending k, so it doesn't depend on other columns.
+template <Dtype FORMAT> static void mma_lanes(void *const lanes[32]) {
+    float a[16][16], b[8][16];
+    for (int t = 0; t < WARP; t++) {
+        const MmaLane *l = (const MmaLane *)lanes[t];
+        int g = t / 4, q = t % 4 * 2;
+        for (int i = 0; i < 4; i++)
+            for (int h = 0; h < 2; h++)
+                a[g + i % 2 * 8][q + i / 2 * 8 + h] = half_f32(FORMAT, (uint16_t)(l->a[i] >> 16 * h));
+        for (int i = 0; i < 2; i++)
+            for (int h = 0; h < 2; h++) b[g][q + i * 8 + h] = half_f32(FORMAT, (uint16_t)(l->b[i] >> 16 * h));
+    }
+    for (int t = 0; t < WARP; t++) {
+        const MmaLane *l = (const MmaLane *)lanes[t];
+        for (int i = 0; i < 4; i++) {
+            double sum = (double)l->d[i];
+            for (int k = 0; k < 16; k++)
+                sum += (double)a[t / 4 + i / 2 * 8][k] * (double)b[t % 4 * 2 + i % 2][k];
+            l->d[i] = (float)sum;
+        }
+    }
+}
+template <Dtype FORMAT>
+static inline void mma_16816(float d[4], const uint32_t a[4], uint32_t b0, uint32_t b1) {
+    MmaLane l = {d, a, {b0, b1}};
+    simt_warp(mma_lanes<FORMAT>, &l);
+}
+#endif
+
+// --- ldmatrix: four 8x8 matrices of 16-bit elements from shared memory. Lane 8i + r points at row r of
+// matrix i (16 bytes). out[i] of lane 4g + q: elements 2q and 2q + 1 of row g of matrix i; transposed: of
+// column g.
+
+#ifdef __CUDACC__
+__device__ __forceinline__ uint32_t shared_address(const void *p) {
+    return (uint32_t)__cvta_generic_to_shared(p);
+}
+__device__ __forceinline__ void load_matrices(uint32_t out[4], const void *row) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+                 : "r"(shared_address(row))
+                 : "memory");
+}
+__device__ __forceinline__ void load_matrices_transposed(uint32_t out[4], const void *row) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+                 : "r"(shared_address(row))
+                 : "memory");
+}
+#else
+struct MatrixLane {
+    uint32_t *out;
+    const void *row;
+};
+static inline uint16_t matrix_element(void *const lanes[32], int matrix, int row, int column) {
+    const uint4 *at = (const uint4 *)((const MatrixLane *)lanes[8 * matrix + row])->row; // must be aligned
+    uint16_t elements[8];
+    uint4 v = *at;
+    memcpy(elements, &v, sizeof v);
+    return elements[column];
+}
+static void matrix_lanes(void *const lanes[32]) {
+    for (int t = 0; t < WARP; t++)
+        for (int i = 0; i < 4; i++)
+            ((MatrixLane *)lanes[t])->out[i] = matrix_element(lanes, i, t / 4, t % 4 * 2) |
+                                               (uint32_t)matrix_element(lanes, i, t / 4, t % 4 * 2 + 1) << 16;
+}
+static void matrix_lanes_transposed(void *const lanes[32]) {
+    for (int t = 0; t < WARP; t++)
+        for (int i = 0; i < 4; i++)
+            ((MatrixLane *)lanes[t])->out[i] = matrix_element(lanes, i, t % 4 * 2, t / 4) |
+                                               (uint32_t)matrix_element(lanes, i, t % 4 * 2 + 1, t / 4) << 16;
+}
+static inline void load_matrices(uint32_t out[4], const void *row) {
+    MatrixLane l = {out, row};
+    simt_warp(matrix_lanes, &l);
+}
+static inline void load_matrices_transposed(uint32_t out[4], const void *row) {
+    MatrixLane l = {out, row};
+    simt_warp(matrix_lanes_transposed, &l);
+}
+#endif
+
+// --- asynchronous copies of 16 bytes from global to shared memory; or zeros if there is nothing to copy
+
+#ifdef __CUDACC__
+__device__ __forceinline__ void copy_async(void *shared, const void *global) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(shared)), "l"(global)
+                 : "memory");
+}
+// Copies 16 bytes, or none: then nothing is read.
+__device__ __forceinline__ void copy_async_some(void *shared, const void *global, int bytes) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(shared)), "l"(global),
+                 "r"(bytes)
+                 : "memory");
+}
+__device__ __forceinline__ void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int GROUPS_LEFT> __device__ __forceinline__ void copy_wait() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(GROUPS_LEFT) : "memory");
+}
+#else
+static inline void copy_async(void *shared, const void *global) { simt_copy(shared, global); }
+static inline void copy_async_some(void *shared, const void *global, int bytes) {
+    simt_copy(shared, bytes ? global : NULL);
+}
+static inline void copy_commit() { simt_copy_commit(); }
+template <int GROUPS_LEFT> static inline void copy_wait() { simt_copy_wait(GROUPS_LEFT); }
+#endif
+
+// --- sums and maxima of a warp, the same in every lane: lanes are added in a fixed order
+
+__device__ __forceinline__ float warp_sum(float x) {
+#ifdef __CUDACC__
+#pragma unroll
+    for (int step = 16; step; step /= 2) x += __shfl_xor_sync(ALL_LANES, x, step);
+    return x;
+#else
+    return simt_warp_sum(x);
+#endif
+}
+
+// --- predicated stores of several numbers at once, without a branch, so that none waits for another
+
+struct alignas(8) Pair {
+    float x, y;
+};
+
+#ifdef __CUDACC__
+#define SOME(instruction) "{\n\t.reg .pred there;\n\tsetp.ne.s32 there, %2, 0;\n\t@there " instruction "\n\t}"
+__device__ __forceinline__ void store_some(void *to, uint16_t x, bool there) {
+    asm volatile(SOME("st.global.u16 [%0], %1;")::"l"(__cvta_generic_to_global(to)), "h"(x), "r"((int)there)
+                 : "memory");
+}
+__device__ __forceinline__ void store_some(void *to, uint32_t x, bool there) {
+    asm volatile(SOME("st.global.u32 [%0], %1;")::"l"(__cvta_generic_to_global(to)), "r"(x), "r"((int)there)
+                 : "memory");
+}
+__device__ __forceinline__ void store_some(void *to, Pair p, bool there) {
+    asm volatile(SOME("st.global.v2.f32 [%0], {%1, %3};")::"l"(__cvta_generic_to_global(to)), "f"(p.x),
+                 "r"((int)there), "f"(p.y)
+                 : "memory");
+}
+#undef SOME
+#else
+template <typename T> static inline void store_some(void *to, T x, bool there) {
+    if (there) *(T *)to = x;
+}
+#endif
+
+// --- shared memory by its own address, and values that stay in their registers: a compiler that sees where
+// they are from makes them again at each use, in a loop as well, by several instructions
+
+#ifdef __CUDACC__
+typedef uint32_t SharedAt;
+__device__ __forceinline__ SharedAt shared_at(const void *p) {
+    SharedAt at = shared_address(p);
+    asm volatile("" : "+r"(at));
+    return at;
+}
+__device__ __forceinline__ const uint4 *held(const uint4 *p) {
+    asm volatile("" : "+l"(p));
+    return p;
+}
+__device__ __forceinline__ int held(int x) {
+    asm volatile("" : "+r"(x));
+    return x;
+}
+__device__ __forceinline__ uint32_t shared_word(SharedAt at) {
+    uint32_t x;
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(at) : "memory");
+    return x;
+}
+__device__ __forceinline__ uint4 shared_piece(SharedAt at) {
+    uint4 x;
+    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+                 : "r"(at)
+                 : "memory");
+    return x;
+}
+__device__ __forceinline__ void load_matrices_at(uint32_t out[4], SharedAt at) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+                 : "r"(at)
+                 : "memory");
+}
+// Without a branch.
+__device__ __forceinline__ void copy_async_if(SharedAt to, const uint4 *from, bool there) {
+    asm volatile("{\n\t.reg .pred there;\n\tsetp.ne.s32 there, %2, 0;\n\t"
+                 "@there cp.async.cg.shared.global [%0], [%1], 16;\n\t}" ::"r"(to),
+                 "l"(from), "r"((int)there)
+                 : "memory");
+}
+#else
+typedef char *SharedAt;
+static inline SharedAt shared_at(const void *p) { return (char *)p; }
+template <typename T> static inline T held(T x) { return x; }
+static inline uint32_t shared_word(SharedAt at) { return *(const uint32_t *)at; }
+static inline uint4 shared_piece(SharedAt at) { return *(const uint4 *)at; }
+static inline void load_matrices_at(uint32_t out[4], SharedAt at) { load_matrices(out, at); }
+static inline void copy_async_if(SharedAt to, const uint4 *from, bool there) {
+    if (there) copy_async(to, from);
+}
+#endif
+
+// --- wgmma: d (64, N) += a (64, 16) b (16, N), by the four warps of a warpgroup, from shared memory. Warp i
+// of the group has rows 16i to 16i + 15 of d, in blocks of 8 columns, each as mma_16816 has its d. Operands
+// are 8x8 matrices of 128 bytes: those of `a` by 8 rows one after another, a_k bytes from 8 columns to the
+// next 8; those of `b` by 8 of k one after another, b_n bytes from 8 columns of b to the next 8.
+//
+// The tensor cores see what copies and stores have put there after show_to_tensor_cores() and a barrier.
+// Multiplications are between warpgroup_begin() and warpgroup_end(), which waits for them.
+
+#ifdef __CUDACC__
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define HAS_WARPGROUPS true
+__device__ __forceinline__ void show_to_tensor_cores() {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+// The sums stay where they are from before the first multiplication until the last has ended.
+template <int N> __device__ __forceinline__ void hold_sums(float (*d)[4]) {
+#pragma unroll
+    for (int i = 0; i < N / 2; i++) asm volatile("" : "+f"(d[i / 4][i % 4])::"memory");
+}
+template <int N> __device__ __forceinline__ void warpgroup_begin(float (*d)[4]) {
+    hold_sums<N>(d);
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+template <int N> __device__ __forceinline__ void warpgroup_end(float (*d)[4]) {
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    hold_sums<N>(d);
+}
+__device__ __forceinline__ uint64_t shared_matrices(const void *at, size_t to_next_k, size_t to_next_row) {
+    return shared_address(at) >> 4 | (uint64_t)(to_next_k >> 4) << 16 | (uint64_t)(to_next_row >> 4) << 32;
+}
+#define TEN(t) "%" t "0, %" t "1, %" t "2, %" t "3, %" t "4, %" t "5, %" t "6, %" t "7, %" t "8, %" t "9, "
+#define TWO(i) "+f"(d[(i) / 4][(i) % 4]), "+f"(d[(i) / 4][(i) % 4 + 1])
+#define SIXTEEN(i) \
+    TWO(i), TWO(i + 2), TWO(i + 4), TWO(i + 6), TWO(i + 8), TWO(i + 10), TWO(i + 12), TWO(i + 14)
+#define WGMMA(n, format, names, ...)                                                           \
+    asm volatile("wgmma.mma_async.sync.aligned.m64n" n "k16.f32." format "." format " {" names \
+                 ", 1, 1, 1, 0, 0;"                                                            \
+                 : __VA_ARGS__                                                                 \
+                 : "l"(a), "l"(b))
+#define WGMMA_32(f) WGMMA("32", f, TEN("") "%10, %11, %12, %13, %14, %15}, %16, %17", SIXTEEN(0))
+#define WGMMA_64(f) WGMMA("64", f, TEN("") TEN("1") TEN("2") "%30, %31}, %32, %33", SIXTEEN(0), SIXTEEN(16))
+#define WGMMA_128(f)                                                                                      \
+    WGMMA("128", f, TEN("") TEN("1") TEN("2") TEN("3") TEN("4") TEN("5") "%60, %61, %62, %63}, %64, %65", \
+          SIXTEEN(0), SIXTEEN(16), SIXTEEN(32), SIXTEEN(48))
+template <Dtype FORMAT, int N>
+__device__ __forceinline__ void warpgroup_mma(float (*d)[4], const void *a_at, size_t a_k, const void *b_at,
+                                              size_t b_n) {
+    static_assert(N == 32 || N == 64 || N == 128, "it has these");
+    uint64_t a = shared_matrices(a_at, a_k, 128), b = shared_matrices(b_at, 128, b_n);
+    if (N == 32 && FORMAT == DTYPE_F16) WGMMA_32("f16");
+    else if (N == 32) WGMMA_32("bf16");
+    else if (N == 64 && FORMAT == DTYPE_F16) WGMMA_64("f16");
+    else if (N == 64) WGMMA_64("bf16");
+    else if (FORMAT == DTYPE_F16) WGMMA_128("f16");
+    else WGMMA_128("bf16");
+}
+#undef TEN
+#undef TWO
+#undef SIXTEEN
+#undef WGMMA
+#undef WGMMA_32
+#undef WGMMA_64
+#undef WGMMA_128
+#else // never called
+#define HAS_WARPGROUPS false
+__device__ __forceinline__ void show_to_tensor_cores() {}
+template <int N> __device__ __forceinline__ void warpgroup_begin(float (*)[4]) {}
+template <int N> __device__ __forceinline__ void warpgroup_end(float (*)[4]) {}
+template <Dtype FORMAT, int N>
+__device__ __forceinline__ void warpgroup_mma(float (*)[4], const void *, size_t, const void *, size_t) {}
+#endif
+#else
+#define HAS_WARPGROUPS true
+static inline void show_to_tensor_cores() {}
+template <int N> static inline void warpgroup_begin(float (*)[4]) {}
+template <int N> static inline void warpgroup_end(float (*)[4]) {}
+// A thread's own share of the sums, as mma_lanes adds them.
+template <Dtype FORMAT, int N>
+static inline void warpgroup_mma(float (*d)[4], const void *a, size_t a_k, const void *b, size_t b_n) {
+    int g = warp_lane() / 4, q = warp_lane() % 4 * 2;
+    for (int i = 0; i < N / 2; i++) {
+        double sum = (double)d[i / 4][i % 4];
+        for (int k = 0; k < 16; k++) {
+            const char *x = (const char *)a + (size_t)(k / 8) * a_k +
+                            (size_t)(warp_number() % 4 * 2 + i % 4 / 2) * 128 + (size_t)(g * 8 + k % 8) * 2;
+            const char *y = (const char *)b + (size_t)(i / 4) * b_n + (size_t)(k / 8) * 128 +
+                            (size_t)((q + i % 2) * 8 + k % 8) * 2;
+            sum += (double)half_f32(FORMAT, *(const uint16_t *)x) *
+                   (double)half_f32(FORMAT, *(const uint16_t *)y);
+        }
+        d[i / 4][i % 4] = (float)sum;
+    }
+}
+#endif

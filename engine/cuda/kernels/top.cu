@@ -1,0 +1,102 @@
+// The best k of a row of logits. Up to TOP_SLICES blocks have a slice of the vocabulary each; the last of a
+// row to finish merges their results. Round i finds the best of the tokens that come after round i - 1's:
+// larger logits come first, lower ids among equals. NaN counts as +INFINITY (HEAD_BAD).
+#include "engine/cuda/kernels/outputs.h"
+#include "engine/cuda/kernels/rows.cuh"
+
+enum { THREADS = 256, SLICE_LEAST = 2048 };
+
+struct Best {
+    float logit;
+    int id; // -1: none
+};
+
+struct TopShared {
+    Best best[THREADS / WARP];
+    int is_last;
+};
+
+// Returns whether a comes before b.
+__device__ __forceinline__ bool before(Best a, Best b) {
+    if (a.id < 0 || b.id < 0) return a.id >= 0;
+    return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
+}
+
+__device__ __forceinline__ Best best_of_warp(Best b) {
+#pragma unroll
+    for (int step = 16; step; step /= 2) {
+        Best other = {__shfl_xor_sync(ALL_LANES, b.logit, step), __shfl_xor_sync(ALL_LANES, b.id, step)};
+        if (before(other, b)) b = other;
+    }
+    return b;
+}
+
+__device__ __forceinline__ Best best_of_block(TopShared *sm, Best b) {
+    b = best_of_warp(b);
+    if (warp_lane() == 0) sm->best[warp_number()] = b;
+    __syncthreads();
+    b = sm->best[0];
+    for (int i = 1; i < THREADS / WARP; i++)
+        if (before(sm->best[i], b)) b = sm->best[i];
+    __syncthreads();
+    return b;
+}
+
+// Finds the k best of n candidates; if ids is NULL, candidate i has id from + i. Missing ones get id -1.
+__device__ __forceinline__ void rank(TopShared *sm, const float *logits, const int *ids, int from, int n,
+                                     int k, int *to_id, float *to_logit) {
+    Best last = {INFINITY, -1};
+    for (int round = 0; round < k; round++) {
+        Best mine = {0, -1};
+        for (int i = (int)threadIdx.x; i < n; i += THREADS) {
+            float x = logits[i];
+            Best b = {x == x ? x : INFINITY, ids ? ids[i] : from + i};
+            if (b.id >= 0 && (round == 0 || before(last, b)) && before(b, mine)) mine = b;
+        }
+        last = best_of_block(sm, mine);
+        if (threadIdx.x == 0) {
+            to_id[round] = last.id;
+            to_logit[round] = last.id < 0 ? -INFINITY : last.logit;
+        }
+        if (last.id >= 0) continue;
+        for (int i = round + 1 + (int)threadIdx.x; i < k; i += THREADS) {
+            to_id[i] = -1;
+            to_logit[i] = -INFINITY;
+        }
+        break;
+    }
+}
+
+__global__ void __launch_bounds__(THREADS) top(Top t) {
+    SHARED(TopShared, sm);
+    let_next_begin();
+    wait_for_launches();
+    int row = (int)blockIdx.y, slice = (int)blockIdx.x;
+    if (row >= t.rows->count) return;
+    int slices = (int)gridDim.x, from = (int)((long)t.real * slice / slices),
+        to = (int)((long)t.real * (slice + 1) / slices);
+    size_t of_row = (size_t)row * TOP_SLICES * (size_t)t.k, at = of_row + (size_t)(slice * t.k);
+    rank(sm, t.logits + (size_t)row * (size_t)t.stride + from, NULL, from, to - from, t.k, t.slice_id + at,
+         t.slice_logit + at);
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        sm->is_last = atomicAdd(&t.done[row], 1u) == gridDim.x - 1;
+        if (sm->is_last) t.done[row] = 0;
+    }
+    __syncthreads();
+    __threadfence();
+    if (!sm->is_last) return;
+    int *id = t.id + (size_t)row * (size_t)t.k;
+    rank(sm, t.slice_logit + of_row, t.slice_id + of_row, 0, slices * t.k, t.k, id,
+         t.logit + (size_t)row * (size_t)t.k);
+    __syncthreads();
+    for (int i = (int)threadIdx.x; i < t.k; i += THREADS)
+        if (id[i] < 0) id[i] = 0; // as on the CPU: id 0 with -INFINITY
+}
+
+void gpu_top(const Top *t, int most, void *stream) {
+    int slices = (t->real + SLICE_LEAST - 1) / SLICE_LEAST;
+    dim3 grid((unsigned)(slices < TOP_SLICES ? slices : TOP_SLICES), (unsigned)most);
+    LAUNCH_EARLY(top, grid, THREADS, sizeof(TopShared), stream, NULL, *t);
+}

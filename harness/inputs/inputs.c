@@ -1,0 +1,419 @@
+// Opening inputs. The order of an experiment's contents is part of hashes: it stays.
+#include "harness/inputs/inputs.h"
+
+#include "engine/base/memory.h"
+#include "harness/cli/version.h"
+#include "harness/inputs/conversation.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    TEMPLATE_ROOM = 64, // tokens that a template puts around a turn, at most
+    STEP_ROOM = 512,    // positions after the last token: a step must not be cut by the context's end
+    LEAVE_OUT = 1,      // DatasetSpec.too_long
+};
+
+static bool within(const YamlNode *at, Error *e) {
+    return error_within(e, "%s:%d:%d", at->file, at->line, at->column);
+}
+
+// --- contents --------------------------------------------------------------------------------------------
+
+static InputContent *add_content(Inputs *in, const char *kind, const char *name, const char *path) {
+    assert(in->content_count < INPUT_CONTENTS);
+    InputContent *c = &in->contents[in->content_count++];
+    *c = (InputContent){.kind = kind, .name = name, .path = path};
+    return c;
+}
+
+// --- models ----------------------------------------------------------------------------------------------
+
+static bool hash_weights(Inputs *in, const char *kind, const char *name, const ModelWeights *w,
+                         const char *dir, Error *e) {
+    return !dir || model_identity(w, dir, add_content(in, kind, name, dir)->hash, e);
+}
+
+static bool hash_parts(Inputs *in, int i, bool weights, Error *e) {
+    InputModel *m = &in->models[i];
+    const ModelFiles *f = &m->files;
+    const char *name = in->experiment->models[i].name;
+    bool ok = hash_weights(in, "weights", name, &m->weights, f->target, e) &&
+              hash_weights(in, "draft", name, &m->draft_weights, f->draft, e) &&
+              content_tokenizer(f->target, add_content(in, "tokenizer", name, f->target)->hash, e);
+    for (int k = 0; ok && weights && k < ADAPTER_ROLES; k++)
+        ok = hash_weights(in, adapter_role_name(k), name, &m->adapters[k].weights, f->adapters[k], e);
+    return ok;
+}
+
+// Weights are mapped and never read: opening checks names, shapes and types.
+static bool open_model(InputModel *m, bool weights, Error *e) {
+    const ModelFiles *f = &m->files;
+    if (f->unmade) m->model = f->model;
+    else if (!(weights ? model_open(&m->model, &m->weights, f->target, e)
+                       : model_open_config(&m->model, f->target, e)))
+        return false;
+    const Shape *s = &m->model.shape;
+    m->bytes = !weights    ? 0
+               : f->unmade ? shape_parameters(s) * dtype_size(m->model.dtype)
+                           : model_bytes(&m->model);
+    if (!m->tokenizer && !(m->tokenizer = model_files_tokenizer(f, e))) return false;
+    bool ok = true;
+    if (f->draft_unmade) m->draft = f->draft_model;
+    else if (f->draft)
+        ok = weights ? model_open(&m->draft, &m->draft_weights, f->draft, e)
+                     : model_open_config(&m->draft, f->draft, e);
+    for (int i = 0; ok && i < ADAPTER_ROLES; i++) {
+        if (!f->adapters[i]) continue;
+        if (f->unmade) adapter_describe(&m->adapters[i], &f->kinds[i], &m->model);
+        else
+            ok =
+                (weights ? adapter_open : adapter_open_config)(&m->adapters[i], &m->model, f->adapters[i], e);
+    }
+    return ok;
+}
+
+static bool read_model(Inputs *in, int i, Error *e) {
+    const ModelSpec *spec = &in->experiment->models[i];
+    InputModel *m = &in->models[i];
+    if (!model_files_find(spec, in->cache, &m->files, e)) return false;
+    return open_model(m, in->sweep->computes[i], e) || within(spec->at, e);
+}
+
+static bool hash_model(Inputs *in, int i, Error *e) {
+    InputModel *m = &in->models[i];
+    Text all = {0};
+    int from = in->content_count;
+    if (!hash_parts(in, i, in->sweep->computes[i], e)) return within(in->experiment->models[i].at, e);
+    for (int k = from; k < in->content_count; k++)
+        text_printf(&all, "%s %s\n", in->contents[k].kind, in->contents[k].hash);
+    bool ok = sha256_bytes(all.data, all.length, m->hash, e);
+    text_release(&all);
+    return ok;
+}
+
+static void close_model(InputModel *m) {
+    for (int i = 0; i < ADAPTER_ROLES; i++) adapter_close(&m->adapters[i]);
+    model_close(&m->draft_weights);
+    model_close(&m->weights);
+}
+
+// --- datasets --------------------------------------------------------------------------------------------
+
+static bool read_dataset(Inputs *in, int i, Error *e) {
+    const DatasetSpec *d = &in->experiment->datasets[i];
+    DatasetRequest request = {.name = d->name,
+                              .path = d->path,
+                              .format = d->format,
+                              .split = d->split,
+                              .parts = d->parts.items,
+                              .part_count = d->parts.count,
+                              .folder = getenv("OUTPACE_DATA"),
+                              .limit = (size_t)d->limit,
+                              .turns = d->turns,
+                              .order = (DatasetOrder)d->order,
+                              .consecutive = d->consecutive,
+                              .seed = d->seed};
+    return dataset_open(&in->datasets[i], &request, e) || within(d->at, e);
+}
+
+static bool hash_dataset(Inputs *in, int i, Error *e) {
+    const DatasetSpec *d = &in->experiment->datasets[i];
+    InputContent *c = add_content(in, "dataset", d->name, d->path);
+    memcpy(c->hash, in->datasets[i].sha256, sizeof c->hash);
+    if (in->left_out[i] && !sha256_bytes(in->left_out[i], strlen(in->left_out[i]),
+                                         add_content(in, "left out", in->left_out[i], NULL)->hash, e))
+        return false;
+    return !d->template || sha256_bytes(d->template, strlen(d->template),
+                                        add_content(in, "template", d->name, NULL)->hash, e);
+}
+
+// --- prompts ---------------------------------------------------------------------------------------------
+
+// Tokens of the first turn's prompt; of the whole conversation and of all its prefills, at most.
+static bool conversation_length(const InputModel *m, const Template *t, const DatasetPrompt *p,
+                                int max_tokens, size_t *first, size_t *all, double *prefill, Error *e) {
+    Conversation c;
+    IdList ids = {0};
+    conversation_begin(&c, m->tokenizer, t);
+    bool ok = conversation_ask(&c, p->turns[0], &ids, e);
+    *first = ids.count;
+    *all = ids.count + (size_t)max_tokens;
+    *prefill += (double)ids.count;
+    ids_release(&ids);
+    conversation_release(&c);
+    for (int i = 1; ok && i < p->turn_count; i++) {
+        IdList turn = {0};
+        ok = tokenizer_encode(m->tokenizer, p->turns[i], strlen(p->turns[i]), false, &turn, e);
+        *prefill += (double)(*all + turn.count);
+        *all += turn.count + TEMPLATE_ROOM + (size_t)max_tokens;
+        ids_release(&turn);
+    }
+    return ok;
+}
+
+// One error for all prompts that don't fit into the model's context: a dataset may have dozens.
+static bool refuse_long(const Inputs *in, const Group *g, size_t count, const char *id, size_t tokens,
+                        Error *e) {
+    const DatasetSpec *spec = &in->experiment->datasets[g->dataset];
+    size_t context = (size_t)in->models[in->schedule->setups[g->setup].model].model.shape.context;
+    if (count == 1)
+        return yaml_error(
+            spec->at, e,
+            "prompt '%s' of '%s' has %zu tokens, the model's context holds %zu: 'too_long: skip' in the "
+            "dataset leaves it out",
+            id, spec->name, tokens, context);
+    return yaml_error(
+        spec->at, e,
+        "%zu of %zu prompts of '%s' have more tokens than the model's context holds, which is %zu, "
+        "'%s' has %zu: 'too_long: skip' in the dataset leaves them out",
+        count, in->datasets[g->dataset].count, spec->name, context, id, tokens);
+}
+
+// Marks the prompts that don't fit into a model's context.
+static bool mark_long(Inputs *in, int model, int dataset, bool *too_long, Error *e) {
+    const InputModel *m = &in->models[model];
+    const Dataset *d = &in->datasets[dataset];
+    const char *name = experiment_template(in->experiment, model, dataset);
+    const Template *t = name ? template_find(name, e) : NULL;
+    for (size_t i = 0; i < d->count; i++) {
+        size_t first, all;
+        double prefill = 0;
+        if (!conversation_length(m, t, &d->prompts[i], 0, &first, &all, &prefill, e)) return false;
+        too_long[i] = too_long[i] || first >= (size_t)m->model.shape.context;
+    }
+    return true;
+}
+
+// Leaves out every prompt that is too long for any model: all models are measured on the same prompts, in
+// every part of a sweep.
+static bool leave_out(Inputs *in, int dataset, Error *e) {
+    const DatasetSpec *spec = &in->experiment->datasets[dataset];
+    Dataset *d = &in->datasets[dataset];
+    size_t count = 0, all = d->count;
+    bool *too_long = mem_new(all, sizeof *too_long), ok = true;
+    for (int i = 0; ok && i < in->experiment->model_count; i++)
+        if (in->sweep->reads[i][dataset]) ok = mark_long(in, i, dataset, too_long, e) || within(spec->at, e);
+    for (size_t i = 0; ok && i < all; i++) count += too_long[i];
+    if (ok && count == all)
+        ok = yaml_error(spec->at, e, "all %zu prompts of '%s' have more tokens than a model's context holds",
+                        all, spec->name);
+    if (ok && count) {
+        in->left_out[dataset] =
+            mem_printf("%zu of %zu prompts of %s, which have more tokens than a model's context holds", count,
+                       all, spec->name);
+        ok = dataset_leave_out(d, too_long, spec->path != NULL, e);
+    }
+    mem_free(too_long);
+    return ok;
+}
+
+static bool check_prompts(Inputs *in, const Group *g, Error *e) {
+    const Setup *setup = &in->schedule->setups[g->setup];
+    const InputModel *m = &in->models[setup->model];
+    const DatasetSpec *spec = &in->experiment->datasets[g->dataset];
+    const Dataset *d = &in->datasets[g->dataset];
+    const Settings *s = &in->schedule->points[in->schedule->members[g->first]].settings;
+    const char *template = experiment_template(in->experiment, setup->model, g->dataset);
+    const Template *t = template ? template_find(template, e) : NULL;
+    size_t too_long = 0, example = 0, tokens = 0, context = (size_t)m->model.shape.context;
+    for (size_t i = 0; i < d->count; i++) {
+        size_t first, all;
+        if (!conversation_length(m, t, &d->prompts[i], s->max_tokens, &first, &all,
+                                 &in->prefill[g - in->schedule->groups], e))
+            return error_within(e, "dataset '%s', prompt '%s'", spec->name, d->prompts[i].id);
+        if (first == 0)
+            return yaml_error(spec->at, e, "prompt '%s' of '%s' has no token: there is nothing to continue",
+                              d->prompts[i].id, spec->name);
+        if (first >= context && too_long++ == 0) example = i, tokens = first;
+        all += STEP_ROOM;
+        int *most = &in->positions[g->setup];
+        if ((int)(all < context ? all : context) > *most) *most = (int)(all < context ? all : context);
+    }
+    return too_long == 0 || refuse_long(in, g, too_long, d->prompts[example].id, tokens, e);
+}
+
+// --- choices for opening ---------------------------------------------------------------------------------
+
+ModelChoice inputs_choice(const Inputs *in, int setup) {
+    const Setup *s = &in->schedule->setups[setup];
+    const ModelFiles *f = &in->models[s->model].files;
+    ModelChoice choice = {.target = f->target,
+                          .draft = f->draft,
+                          .draft_device = in->experiment->models[s->model].draft_device,
+                          .cache = in->cache_option,
+                          .engine = s->settings->engine};
+    for (int i = 0; i < ADAPTER_ROLES; i++) choice.adapters[i] = f->adapters[i];
+    choice.engine.isa = getenv("OUTPACE_ISA");
+    choice.engine.context = in->positions[setup];
+    choice.engine.team = in->team;
+    return choice;
+}
+
+// A CPU doesn't round weights; it's a device whose kernels have a name before it's opened.
+const char *inputs_rounding(const Inputs *in, int model, const Settings *s) {
+    Dtype weights = in->models[model].model.dtype;
+    Compute c = compute_choose(s->engine.compute, weights);
+    if (strcmp(s->engine.device, "null") == 0 || engine_kernels(s->engine.device, NULL) ||
+        !compute_rounds(c, weights))
+        return NULL;
+    return c == COMPUTE_BF16 ? "f16 to bf16" : "bf16 to f16";
+}
+
+MethodEnv inputs_env(const Inputs *in, int point, Models *m, int sequence, const Sampling *sampling) {
+    const Point *p = &in->schedule->points[point];
+    return models_env_of(m, sequence, sampling, (uint64_t)p->settings.seed, p->settings.ignore_eos);
+}
+
+// --- all of it -------------------------------------------------------------------------------------------
+
+// The models of the GPUs that points run on are part of the machine; their serial numbers are only in the
+// environment.
+static bool hash_machine(Inputs *in, const char *machine, Error *e) {
+    Text all = {0};
+    Gauge gpu;
+    text_puts(&all, machine);
+    for (int i = 0; i < in->schedule->setup_count; i++)
+        for (int k = 0; engine_gauge(in->schedule->setups[i].settings->engine.device, k, &gpu, NULL); k++)
+            text_printf(&all, ", %s", gpu.name);
+    for (int i = 0; i < in->experiment->model_count; i++)
+        for (int k = 0; in->experiment->models[i].draft_device &&
+                        engine_gauge(in->experiment->models[i].draft_device, k, &gpu, NULL);
+             k++)
+            text_printf(&all, ", %s", gpu.name);
+    bool ok = sha256_bytes(text_get(&all), all.length, add_content(in, "machine", "machine", NULL)->hash, e);
+    text_release(&all);
+    return ok;
+}
+
+// The parts of a sweep are one run on whatever machines they are measured, and a commit identifies its
+// builds.
+static bool is_hashed(const Inputs *in, const InputContent *c) {
+    if (in->sweep->shards == 1) return true;
+    return strcmp(c->kind, "machine") != 0 && (strcmp(c->kind, "program") != 0 || !version_is_commit());
+}
+
+static bool hash_run(Inputs *in, const char *machine, Error *e) {
+    Text all = {0};
+    if (!sha256_file("/proc/self/exe", add_content(in, "program", "outpace", NULL)->hash, e) ||
+        !hash_machine(in, machine, e))
+        return false;
+    text_printf(&all, "sweep %s\n", in->sweep->hash);
+    if (in->sweep->shards > 1) text_printf(&all, "in %d parts by %s\n", in->sweep->shards, version_text());
+    for (int i = 0; i < in->content_count; i++)
+        if (is_hashed(in, &in->contents[i]))
+            text_printf(&all, "%s %s\n", in->contents[i].kind, in->contents[i].hash);
+    bool ok = sha256_bytes(all.data, all.length, in->hash, e);
+    text_release(&all);
+    return ok;
+}
+
+// The CPU and the null backend only have exact sums; only the CPU can hold weights in memory.
+static bool check_devices(const Inputs *in, Error *e) {
+    const YamlNode *hardware = in->experiment->settings[0], *at = hardware ? hardware : in->experiment->at;
+    for (int i = 0; i < in->schedule->setup_count; i++) {
+        const EngineOptions *s = &in->schedule->setups[i].settings->engine;
+        if (s->math == MATH_FAST && strncmp(s->device, "cuda", 4) != 0)
+            return yaml_error(at, e, "math: fast needs device cuda, and a point has it on '%s'", s->device);
+        if (s->weights == WEIGHTS_HELD && strcmp(s->device, "cpu") != 0)
+            return yaml_error(at, e, "weights: held needs device cpu, and a point has it on '%s'", s->device);
+    }
+    return true;
+}
+
+static bool read_all(Inputs *in, Error *e) {
+    const Experiment *x = in->experiment;
+    in->positions = mem_new((size_t)in->schedule->setup_count, sizeof *in->positions);
+    in->prefill = mem_new((size_t)in->schedule->group_count, sizeof *in->prefill);
+    in->rehearsals = mem_new((size_t)in->schedule->setup_count, sizeof *in->rehearsals);
+    in->memory = mem_new((size_t)in->schedule->setup_count, sizeof *in->memory);
+    in->refusals = mem_new((size_t)in->schedule->point_count, sizeof *in->refusals);
+    in->work = mem_new((size_t)in->schedule->point_count, sizeof *in->work);
+    if (!check_devices(in, e)) return false;
+    for (int i = 0; i < x->dataset_count; i++)
+        if (!read_dataset(in, i, e)) return false;
+    for (int i = 0; i < x->model_count; i++)
+        if (!read_model(in, i, e)) return false;
+    for (int i = 0; i < x->dataset_count; i++)
+        if (x->datasets[i].too_long == LEAVE_OUT && !leave_out(in, i, e)) return false;
+    for (int i = 0; i < in->schedule->group_count; i++)
+        if (!check_prompts(in, &in->schedule->groups[i], e)) return false;
+    inputs_rehearse(in);
+    return true;
+}
+
+// The order of contents is part of the run's hash.
+static bool hash_all(Inputs *in, Error *e) {
+    in->content_count = 0;
+    for (int i = 0; i < in->experiment->dataset_count; i++)
+        if (!hash_dataset(in, i, e)) return false;
+    for (int i = 0; i < in->experiment->model_count; i++)
+        if (!hash_model(in, i, e)) return false;
+    return hash_run(in, in->machine, e);
+}
+
+bool inputs_are_unchanged(const Inputs *in, int setup, Error *e) {
+    const InputModel *m = &in->models[in->schedule->setups[setup].model];
+    bool ok = model_is_unchanged(&m->weights, e) && model_is_unchanged(&m->draft_weights, e);
+    for (int i = 0; ok && i < ADAPTER_ROLES; i++) ok = model_is_unchanged(&m->adapters[i].weights, e);
+    return ok;
+}
+
+static bool is_unmade(const Inputs *in) {
+    for (int i = 0; i < in->experiment->model_count; i++)
+        if (in->models[i].files.unmade) return true;
+    return false;
+}
+
+bool inputs_open(Inputs *out, const Experiment *x, const Schedule *s, const char *machine, const char *cache,
+                 Error *e) {
+    *out = (Inputs){.experiment = x, .schedule = s, .sweep = s->sweep, .cache_option = cache};
+    out->machine = mem_text(machine, strlen(machine));
+    out->cache = models_cache(cache);
+    if (read_all(out, e) && (is_unmade(out) || hash_all(out, e))) return true;
+    inputs_release(out);
+    return false;
+}
+
+bool inputs_make(Inputs *in, Progress progress, Error *e) {
+    if (!is_unmade(in)) return true;
+    for (int i = 0; i < in->experiment->model_count; i++) {
+        const ModelSpec *spec = &in->experiment->models[i];
+        InputModel *m = &in->models[i];
+        if (!m->files.unmade) continue;
+        close_model(m);
+        if (!model_files_make(spec, in->cache, &m->files, &progress, e)) return false;
+        if (!open_model(m, in->sweep->computes[i], e)) return within(spec->at, e);
+    }
+    return hash_all(in, e);
+}
+
+int inputs_refused(const Inputs *in) {
+    int count = 0;
+    for (int i = 0; i < in->schedule->sweep_count; i++) count += inputs_refusal(in, i) != NULL;
+    return count;
+}
+
+void inputs_release(Inputs *in) {
+    for (int i = 0; i < EXPERIMENT_MODELS; i++) {
+        tokenizer_close(in->models[i].tokenizer);
+        close_model(&in->models[i]);
+        model_files_release(&in->models[i].files);
+    }
+    for (int i = 0; i < EXPERIMENT_DATASETS; i++) {
+        dataset_release(&in->datasets[i]);
+        mem_free(in->left_out[i]);
+    }
+    for (int i = 0; in->refusals && i < in->schedule->point_count; i++) mem_free(in->refusals[i]);
+    mem_free(in->refusals);
+    mem_free(in->work);
+    mem_free(in->rehearsals);
+    mem_free(in->memory);
+    mem_free(in->prefill);
+    mem_free(in->positions);
+    mem_free(in->machine);
+    mem_free(in->cache);
+    *in = (Inputs){0};
+}

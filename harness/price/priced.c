@@ -1,0 +1,441 @@
+// See priced.h. A price is computed from recorded passes and a machine; it is never called measured.
+#include "harness/price/priced.h"
+
+#include "engine/base/file.h"
+#include "engine/base/json.h"
+#include "engine/base/memory.h"
+#include "engine/base/shipped.h"
+#include "engine/model/config.h"
+#include "harness/cli/version.h"
+#include "results/row.h"
+#include "results/rows.h"
+#include "simulate/statistics.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+EMBED(priced_sql, "harness/price/priced.sql")
+
+// --- recorded steps -----------------------------------------------------------------------------------
+
+// As the view `pass`, but of one point: number, pass, model, a, b, rows, context, count, layers of the
+// target.
+#define OF_POINT                                                                                       \
+    " FROM sample AS s JOIN prompt ON prompt.id = s.prompt_id JOIN main.point AS point ON point.id = " \
+    "s.point_id JOIN"                                                                                  \
+    " model ON model.id = point.model_id"
+
+// The host's time of each step: verify and observe, propose.
+
+// Its layers; 0: no draft ran.
+
+// The kind of the method's adapter, its share of the target's vocabulary, and the states that it reads.
+
+// Whether propose ran passes: of other models, or of a part of the target.
+
+typedef bool (*TakeRow)(void *state, const Rows *r, Error *e);
+
+static bool each_row(Store *store, const char *query, int64_t point, TakeRow take, void *state, Error *e) {
+    Rows *r = rows_named(store, priced_sql, query, point, e);
+    bool ok = true;
+    while (ok && rows_next(r)) ok = take(state, r, e);
+    return rows_end(r, ok, e);
+}
+
+typedef struct Reading {
+    const Pricing *pricing;
+    PricedPoint *out;
+    size_t capacity;
+    double *host; // (host_count) a step's seconds
+    size_t host_count, host_capacity;
+    bool proposes;
+    double draft_layers;
+    StepModel adapter;
+    int states; // of the target, that its fc reads
+} Reading;
+
+static bool take_sample(void *state, const Rows *r, Error *e) {
+    (void)e;
+    Reading *g = state;
+    PricedPoint *out = g->out;
+    mem_grow(&out->samples, &g->capacity, (size_t)out->count + 1, sizeof *out->samples);
+    PricedSample *s = &out->samples[out->count++];
+    *s = (PricedSample){.prompt = (int)rows_int(r, 0),
+                        .pass = (int)rows_int(r, 1),
+                        .tokens = rows_real(r, 2),
+                        .steps = rows_real(r, 3)};
+    s->commit_s = recorded_commit(&g->pricing->machine, &g->pricing->target, s->tokens, s->steps);
+    return true;
+}
+
+static bool take_host(void *state, const Rows *r, Error *e) {
+    (void)e;
+    Reading *g = state;
+    mem_grow(&g->host, &g->host_capacity, g->host_count + 1, sizeof *g->host);
+    g->host[g->host_count++] = 1e-9 * (rows_real(r, 0) + (g->proposes ? 0 : rows_real(r, 1)));
+    return true;
+}
+
+// The median step is used for all: the host's times are microseconds, and one interrupt is thousands of them.
+static bool set_host(Store *store, int64_t point, Reading *g, Error *e) {
+    if (!each_row(store, "host", point, take_host, g, e)) return false;
+    double middle = g->host_count ? median(g->host, g->host_count) : 0;
+    for (int i = 0; i < g->out->count; i++) g->out->samples[i].host_s = middle * g->out->samples[i].steps;
+    return true;
+}
+
+static int order(const void *a, const void *b) {
+    const PricedSample *p = a, *q = b;
+    return p->prompt != q->prompt ? (p->prompt > q->prompt) - (p->prompt < q->prompt)
+                                  : (p->pass > q->pass) - (p->pass < q->pass);
+}
+
+static PricedSample *find(const PricedPoint *p, int prompt, int pass) {
+    PricedSample key = {.prompt = prompt, .pass = pass};
+    return p->count ? bsearch(&key, p->samples, (size_t)p->count, sizeof key, order) : NULL;
+}
+
+// Samples may come in while this is read.
+static bool no_sample(const Rows *r, Error *e) {
+    return error_input(e, "prompt %lld has steps but no sample: is the run still going on?",
+                       (long long)rows_int(r, 0));
+}
+
+static bool take_prefill(void *state, const Rows *r, Error *e) {
+    Reading *g = state;
+    PricedSample *s = find(g->out, (int)rows_int(r, 0), (int)rows_int(r, 1));
+    if (!s) return no_sample(r, e);
+    s->prefill_s += recorded_prefill(&g->pricing->machine, &g->pricing->target, (int)rows_int(r, 2) - 1);
+    return true;
+}
+
+enum { TARGET, DRAFT_MODEL, ADAPTER }; // as table pass_model has them
+
+static StepModel model_of(const Reading *g, int model) {
+    return model == DRAFT_MODEL ? g->pricing->draft : model == ADAPTER ? g->adapter : g->pricing->target;
+}
+
+// An adapter's layers never have experts, nor codes; its head is the target's.
+static void set_adapter(Reading *g) {
+    const StepModel *target = &g->pricing->target;
+    g->adapter = *target;
+    g->adapter.experts = (StepExperts){0};
+    if (target->plain_bytes > 0) g->adapter.weight_bytes = target->plain_bytes;
+}
+
+// EAGLE's are whole layers with more in front of them; its third version's head keeps its share of the
+// vocabulary.
+static bool take_adapter(void *state, const Rows *r, Error *e) {
+    (void)e;
+    Reading *g = state;
+    const char *variant = rows_text(r, 0);
+    bool third = variant && strcmp(variant, "eagle3") == 0;
+    if (!variant || strncmp(variant, "eagle", 5) != 0) return true;
+    set_adapter(g);
+    g->adapter.vocab = (int)(rows_real(r, 1) * g->adapter.vocab);
+    if (third) {
+        g->adapter.attention_width = 2 * g->adapter.width;
+        g->adapter.head_bytes = 0; // its own, not the target's
+    } else g->adapter.fc_width = 2 * g->adapter.width;
+    g->states = (int)rows_int(r, 2);
+    return true;
+}
+
+static bool find_adapter(Store *store, int64_t point, Reading *g, Error *e) {
+    set_adapter(g);
+    g->adapter.mlp_width = 0;
+    return each_row(store, "adapter", point, take_adapter, g, e);
+}
+
+static double price_of(const Reading *g, const StepModel *m, const RecordedPass *pass, bool fc) {
+    const Hardware *h = &g->pricing->machine;
+    if (!fc) return recorded_price(h, m, pass);
+    int n = pass->sequences;
+    return pass->count / n *
+           hardware_product(h, n * pass->rows, g->states * m->width, m->width, m->weight_bytes);
+}
+
+// Layers keep their share of the model.
+static double layers_of(const Reading *g, int model, double ran, double of, const StepModel *m) {
+    if (model == ADAPTER) return ran;
+    return ran / (model == TARGET ? of : g->draft_layers) * m->layers;
+}
+
+static bool take_pass(void *state, const Rows *r, Error *e) {
+    Reading *g = state;
+    PricedSample *s = find(g->out, (int)rows_int(r, 0), (int)rows_int(r, 1));
+    int model = (int)rows_int(r, 2);
+    double a = rows_real(r, 3), b = rows_real(r, 4);
+    RecordedPass pass = {.head = a == b,
+                         .rows = (int)rows_int(r, 5),
+                         .context = (int)rows_int(r, 6),
+                         .sequences = g->pricing->batch};
+    if (!s) return no_sample(r, e);
+    if (pass.rows < 1) return true;
+    StepModel m = model_of(g, model);
+    pass.count = rows_real(r, 7);
+    if (!pass.head) pass.layers = layers_of(g, model, b - a, rows_real(r, 8), &m);
+    s->passes_s += price_of(g, &m, &pass, model == ADAPTER && b == 0);
+    if (model == TARGET && !pass.head) s->runs += pass.count;
+    return true;
+}
+
+// Steps of other engines may lack their passes: then there is no price.
+static void drop_unknown(PricedPoint *p) {
+    for (int i = 0; i < p->count; i++)
+        if (p->samples[i].runs < p->samples[i].steps) p->samples[i].passes_s = NAN;
+}
+
+bool priced_as_run(Store *store, int64_t point, const Pricing *p, Pricing *out, Error *e) {
+    int64_t plain = 0, batch = 0;
+    *out = *p;
+    if (!rows_named_int(store, priced_sql, "plain", point, &plain, e) ||
+        !rows_named_int(store, priced_sql, "batch", point, &batch, e))
+        return false;
+    out->target.plain = out->draft.plain = plain != 0;
+    if (!out->batch) out->batch = batch > 1 ? (int)batch : 1;
+    return true;
+}
+
+bool priced_point(Store *store, int64_t point, const Pricing *p, PricedPoint *out, Error *e) {
+    Pricing own;
+    Reading g = {.pricing = &own, .out = out};
+    int64_t draft = 0, proposes = 0;
+    *out = (PricedPoint){0};
+    if (!priced_as_run(store, point, p, &own, e) ||
+        !rows_named_int(store, priced_sql, "draft", point, &draft, e) ||
+        !rows_named_int(store, priced_sql, "proposes", point, &proposes, e))
+        return false;
+    g.draft_layers = (double)draft;
+    g.proposes = proposes != 0;
+    out->needs_draft = draft > 0 && !p->has_draft;
+    if (out->needs_draft) return true;
+    bool ok = find_adapter(store, point, &g, e) && each_row(store, "samples", point, take_sample, &g, e) &&
+              each_row(store, "prefills", point, take_prefill, &g, e) &&
+              each_row(store, "passes", point, take_pass, &g, e) && set_host(store, point, &g, e);
+    mem_free(g.host);
+    drop_unknown(out);
+    return ok;
+}
+
+void priced_release(PricedPoint *p) {
+    mem_free(p->samples);
+    *p = (PricedPoint){0};
+}
+
+// --- sums ------------------------------------------------------------------------------------
+
+static double decode_s(const PricedSample *s) { return s->passes_s + s->commit_s + s->host_s; }
+
+bool priced_tally(const PricedPoint *point, const PricedPoint *baseline, bool sampled, Tally *out, Error *e) {
+    TallyPair *pairs = mem_new((size_t)point->count + 1, sizeof *pairs);
+    int count = 0;
+    for (int i = 0; i < point->count; i++) {
+        const PricedSample *s = &point->samples[i], *b = baseline ? find(baseline, s->prompt, s->pass) : NULL;
+        if (baseline && !b) continue;
+        pairs[count++] = (TallyPair){.prompt = s->prompt,
+                                     .pass = s->pass,
+                                     .tokens = s->tokens,
+                                     .steps = s->steps,
+                                     .decode_s = decode_s(s),
+                                     .prefill_s = s->prefill_s,
+                                     .base_tokens = b ? b->tokens : NAN,
+                                     .base_decode_s = b ? decode_s(b) : NAN,
+                                     .base_prefill_s = b ? b->prefill_s : NAN};
+    }
+    bool ok = tally(pairs, count, sampled, out, e);
+    mem_free(pairs);
+    return ok;
+}
+
+double priced_step(const PricedPoint *point) {
+    double seconds = 0, steps = 0;
+    for (int i = 0; i < point->count; i++) {
+        seconds += decode_s(&point->samples[i]);
+        steps += point->samples[i].steps;
+    }
+    return steps > 0 ? seconds / steps : 0;
+}
+
+// --- the model of a step
+
+enum { MOST_BYTES = 1 << 20 };
+
+static StepExperts step_experts(const Shape *s) {
+    const Experts *x = &s->experts;
+    return (StepExperts){.count = x->count,
+                         .chosen = x->chosen,
+                         .width = x->width,
+                         .shared = x->shared_width,
+                         .share = (double)layers_in(&s->sparse, s->layers) / s->layers};
+}
+
+StepModel step_model(const Shape *s, double weight_bytes) {
+    return (StepModel){.layers = s->layers,
+                       .width = s->width,
+                       .q_width = shape_q_width(s),
+                       .kv_width = shape_kv_width(s),
+                       .mlp_width = s->mlp_width,
+                       .vocab = s->vocab,
+                       .window = s->window,
+                       .local_window = s->local_window,
+                       .local_share = (double)layers_in(&s->local, s->layers) / s->layers,
+                       .ungated = s->ungated,
+                       .experts = step_experts(s),
+                       .weight_bytes = weight_bytes,
+                       .cache_bytes = 2,
+                       .score_bytes = (double)SCORE_BYTES * s->heads};
+}
+
+StepModel step_model_of(const Model *m) {
+    StepModel out = step_model(&m->shape, (double)dtype_size(m->dtype));
+    if (m->bits) step_model_code(&out, m->bits, m->group);
+    return out;
+}
+
+bool step_model_open(const char *name, StepModel *out, Error *e) {
+    Model m = {0};
+    char *data = NULL, *path = shape_file(name, e);
+    size_t size;
+    bool ok = path && file_read(path, MOST_BYTES, &data, &size, e) && config_parse(&m, data, size, path, e);
+    if (ok) *out = step_model(&m.shape, 2);
+    mem_free(data);
+    mem_free(path);
+    return ok;
+}
+
+bool machine_open(const char *name, Hardware *out, Error *e) {
+    char *path = shipped_named("hardware", "machine", name, e);
+    bool ok = path && hardware_open(path, out, e);
+    mem_free(path);
+    return ok;
+}
+
+void priced_reads(Output *out, const char *machine, const char *shape) {
+    char *paths[] = {machine ? shipped_named("hardware", "machine", machine, NULL) : NULL,
+                     shape ? shape_file(shape, NULL) : NULL};
+    for (int i = 0; i < 2; i++) {
+        output_reads(out, paths[i]);
+        mem_free(paths[i]);
+    }
+}
+
+// --- a surface priced on a machine
+
+// Grids end with 0. Trees are those of N-Grammys' Figure 1, with its contexts.
+static const int CHAIN_ROWS[] = {1, 8, 16, 32, 48, 64, 80, 96, 112, 128, 192, 256, 0};
+static const int CHAIN_CONTEXTS[] = {25, 100, 250, 500, 700, 900, 2000, 4000, 0};
+static const int TREE_K[] = {1, 2, 4, 8, 12, 16, 25, 32, 0};
+static const int TREE_W[] = {1, 2, 3, 5, 7, 10, 15, 0};
+static const int TREE_CONTEXTS[] = {25, 100, 500, 0};
+
+typedef struct Grid {
+    Hardware machine;
+    StepModel model;
+    int sequences;
+    Store *store;
+    StoreSurface row; // what all rows have alike
+} Grid;
+
+bool priced_lists(const char *batch, const char *bits, int fallback, IntList *batches, IntList *widths,
+                  Error *e) {
+    *batches = (IntList){{fallback}, 1};
+    *widths = (IntList){{16}, 1};
+    if ((batch && !int_list_parse(batch, "--batch", 1, PRICED_BATCH_MAX, batches, e)) ||
+        (bits && !int_list_parse(bits, "--bits", 4, 16, widths, e)))
+        return false;
+    for (int i = 0; i < widths->count; i++)
+        if (widths->items[i] != 16 && widths->items[i] != 8 && widths->items[i] != 4)
+            return error_input(e, "--bits has %d, must be 16, 8 or 4", widths->items[i]);
+    return true;
+}
+
+static double price(const Grid *g, StepPlan step) {
+    return hardware_price(&g->machine, &g->model, &step).total;
+}
+
+static bool add_step(Grid *g, int k, int w, StepPlan one, Error *e) {
+    StepPlan step = step_shared(one, g->sequences);
+    StoreSurface *row = &g->row;
+    row->k = k, row->w = w;
+    row->sequences = g->sequences;
+    row->rows = row->head_rows = step.rows;
+    row->context = step.context;
+    row->mean_s = row->median_s = price(g, step);
+    row->slowdown = row->median_s / price(g, step_chain(1, step.context));
+    return store_surface(g->store, row, 1, e);
+}
+
+static bool add_chains(Grid *g, Error *e) {
+    g->row.layout = "chain";
+    for (const int *context = CHAIN_CONTEXTS; *context; context++)
+        for (const int *rows = CHAIN_ROWS; *rows; rows++)
+            if (!add_step(g, 1, *rows - 1, step_chain(*rows, *context), e)) return false;
+    return true;
+}
+
+static bool add_trees(Grid *g, Error *e) {
+    g->row.layout = "tree";
+    for (const int *context = TREE_CONTEXTS; *context; context++)
+        for (const int *k = TREE_K; *k; k++)
+            for (const int *w = TREE_W; *w; w++)
+                if (!add_step(g, *k, *w, step_tree(*k, *w, *context), e)) return false;
+    return true;
+}
+
+// The model's name, in every panel's title, marks it as not measured.
+static bool add_model(Grid *g, const char *shape, int bits, Error *e) {
+    char name[256], own[32] = "";
+    if (bits < 16) snprintf(own, sizeof own, " Q%d", bits);
+    snprintf(name, sizeof name, "%s%s, priced", shape, own);
+    StoreModel m = {.name = name, .hash = own, .layers = g->model.layers};
+    return store_model(g->store, &m, &g->row.model, e);
+}
+
+static bool add_run(Grid *g, const char *on, int64_t *run, Error *e) {
+    StoreRun r = {.hash = "", .kind = "surface", .name = on, .version = version_text()};
+    StoreEnvironment environment = {.version = version_text(), .gpu = g->machine.name};
+    row_unknown(ROW_SURFACE, &g->row);
+    g->row.kind = "step";
+    g->row.device = on;
+    g->row.cache = "viewed";
+    g->row.a = 0, g->row.b = g->model.layers;
+    g->row.samples = 1;
+    return store_run(g->store, &r, run, NULL, e) &&
+           store_attempt(g->store, *run, 0, NULL, &environment, &g->row.attempt, e) &&
+           store_attempt_end(g->store, g->row.attempt, "done", e);
+}
+
+// The figure's steps for each width of weights and each batch.
+static bool add_grids(Grid *g, const Figure *f, const char *shape, const IntList *batches,
+                      const IntList *widths, Error *e) {
+    const StepModel plain = g->model;
+    for (int i = 0; i < widths->count; i++) {
+        g->model = plain;
+        step_model_code(&g->model, widths->items[i], CODE_GROUP);
+        if (!add_model(g, shape, widths->items[i], e)) return false;
+        for (int k = 0; k < batches->count; k++) {
+            g->sequences = batches->items[k];
+            if (!(f->priced == PRICED_CHAINS ? add_chains(g, e) : add_trees(g, e))) return false;
+        }
+    }
+    return true;
+}
+
+bool priced_surface(const Figure *f, const PricedAsk *ask, PricedSurface *out, Text *notes, Error *e) {
+    Grid g = {0};
+    IntList batches, widths;
+    *out = (PricedSurface){0};
+    if (!priced_lists(ask->batch, ask->bits, 1, &batches, &widths, e) ||
+        !machine_open(ask->on, &g.machine, e) || !step_model_open(ask->shape, &g.model, e))
+        return false;
+    snprintf(out->title, sizeof out->title, "Priced, not measured: %s", f->summary);
+    json_t *o = json_pack("{s:{s:s, s:s, s:b}}", "prediction", "machine", g.machine.name, "shape", ask->shape,
+                          "surface", 1);
+    json_append(o, 0, notes);
+    g.store = out->store = store_open(ask->on, STORE_TRIAL, NULL, e);
+    return g.store && store_begin(g.store, e) && add_run(&g, ask->on, &out->run, e) &&
+           add_grids(&g, f, ask->shape, &batches, &widths, e) && store_commit(g.store, e);
+}
