@@ -50,8 +50,8 @@ bool rows_kind(const char *bytes, size_t n, const char *file, RowsKind *out, Err
                            file);
     if (n >= 4 && memcmp(bytes, "PK\3\4", 4) == 0)
         return error_input(e,
-                           "'%s' is a zip archive, which is not read: unpack it; of Excel, save the sheet "
-                           "as CSV",
+                           "'%s' is a zip archive, which is not read: unpack it; of Excel, save "
+                           "the sheet as CSV",
                            file);
     *out = parquet_is(bytes, n) ? ROWS_PARQUET : kind_of_text(bytes, n, file);
     return true;

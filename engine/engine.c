@@ -485,8 +485,8 @@ bool engine_same_vocabulary(const Engine *target, const Engine *draft, Error *e)
         // An id that only one of them has a piece for is padding of the other.
         if (a && b && strcmp(a, b) != 0)
             return error_input(e,
-                               "token %d is '%s' for the target, '%s' for the draft model: they must share a "
-                               "vocabulary",
+                               "token %d is '%s' for the target, '%s' for the draft model: they must "
+                               "share a vocabulary",
                                id, a, b);
     }
     return true;

@@ -101,8 +101,8 @@ const Figure figures[] = {
     {.name = "law",
      .papers = "lookahead-figure-4b",
      .summary = "Lookahead: S by the law, as fitted and as published",
-     .caption = "S: tokens per step. Shaded bands, and bars where there is one W, hold 95 of 100 resamples "
-                "of prompts",
+     .caption = "S: tokens per step. Shaded bands, and bars where there is one W, hold 95 of 100 "
+                "resamples of prompts",
      .computed = COMPUTED_FITS,
      .axes = {.x = "window W", .y = "S by the law", .x_by_powers = 1, .from = AT(1)},
      ASKED(law),

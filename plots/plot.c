@@ -82,8 +82,7 @@ static const char *last_line(Text *messages) {
         at += strspn(at, " \t^");
         if (strstr(at, "prologue.ps"))
             return "it lacks its file 'prologue.ps', without which it cannot draw tex: take svg or png, or "
-                   "the "
-                   "gnuplot of your system";
+                   "the gnuplot of your system";
         if (*at) line = at;
     }
     return line;

@@ -91,18 +91,17 @@ static const Section BEFORE[] = {
     {"Points",
      "S is tokens per step after prefill; speedup the ratio of summed decode times over the same prompts, "
      "the baseline's over the point's own; intervals hold 95 of 100 resamples of prompts, and of passes "
-     "within "
-     "prompts. With prefill: the speedup of decoding and prefill together; as Spec-Bench: the ratio of mean "
-     "tokens/s of conversations; over own settings: over autoregressive decoding with this point's device, "
-     "threads and layout, not over the fastest; S with prefill: prefill counts as a step, as in the authors' "
-     "codes; rows: tokens run in a step. Disturbed samples are part of every number; * marks times in doubt: "
-     "more than a "
-     "tenth of the samples, or of the baseline's, were disturbed, or the speedup is above S.",
+     "within prompts. With prefill: the speedup of decoding and prefill together; as Spec-Bench: the ratio "
+     "of mean tokens/s of conversations; over own settings: over autoregressive decoding with this point's "
+     "device, threads and layout, not over the fastest; S with prefill: prefill counts as a step, as in "
+     "the authors' codes; rows: tokens run in a step. Disturbed samples are part of every number; * marks "
+     "times in doubt: more than a tenth of the samples, or of the baseline's, were disturbed, or the "
+     "speedup is above S.",
      plots_report_points, put_row},
     {"Priced",
-     "Speedups here and as priced on the machine that the page begins with: each step's passes as 'outpace "
-     "simulate' has them, so acceptance and S are this run's, and nothing of the column 'priced' was "
-     "measured.",
+     "Speedups here and as priced on the machine that the page begins with: each step's passes as "
+     "'outpace simulate' has them, so acceptance and S are this run's, and nothing of the column "
+     "'priced' was measured.",
      report_priced, put_row},
     {"Categories",
      "Of data of several tasks: S, the share of the longest drafted chains that was accepted, and the "
@@ -111,8 +110,7 @@ static const Section BEFORE[] = {
      report_tasks, put_row},
     {"Published numbers",
      "The numbers of the papers that this run reproduces, next to its own, computed as the papers do. A "
-     "difference "
-     "is given if model, dataset, type and device are the paper's.",
+     "difference is given if model, dataset, type and device are the paper's.",
      plots_report_published, put_row},
     {"Not measured", NULL, plots_report_missing, put_row},
     {"Quality of texts", NULL, plots_report_text, put_row},
@@ -121,8 +119,7 @@ static const Section BEFORE[] = {
 static const Section AFTER[] = {
     {"Fitted laws",
      "S = 1 + (1/f) sum over i of (1 - (1 - alpha^i)^b): alpha is the chance that a guessed token is right, "
-     "and one "
-     "step in f has a good guess (Lookahead, Eq. 4 to 7). Intervals hold 95 of 100 resamples.",
+     "and one step in f has a good guess (Lookahead, Eq. 4 to 7). Intervals hold 95 of 100 resamples.",
      plots_report_fits, put_row},
     {"Residuals of the fitted laws", NULL, plots_report_residuals, put_row},
     {"The laws beside rivals", "The root mean square error of S at points that were left out of the fit.",
@@ -133,8 +130,7 @@ static const Section AFTER[] = {
      plots_report_costs, put_row},
     {"Texts that differ",
      "Where a text first differs from the baseline's, the two tokens there, and the distance of the two "
-     "highest "
-     "logits.",
+     "highest logits.",
      plots_report_diverged, put_row},
     {"Disturbed samples", "They are part of every number above.", plots_report_disturbed, put_row},
     {"Where the machine changed", "Slowdowns there may be wrong by that much.", plots_report_drifted,

@@ -223,11 +223,10 @@ static void put_terminal(Text *out, const Canvas *c, const PlotOptions *o) {
 
 void script_can(int format, Text *out) {
     const Terminals *t = &TERMINALS[format];
-    text_printf(
-        out,
-        "set print '-'\nhas(name) = strstrt(' '.GPVAL_TERMINALS.' ', ' '.name.' ') > 0\nprint has('%s') || "
-        "has('%s')\n",
-        t->better, t->other ? t->other : t->better);
+    text_printf(out,
+                "set print '-'\nhas(name) = strstrt(' '.GPVAL_TERMINALS.' ', ' '.name.' ') > 0\nprint "
+                "has('%s') || has('%s')\n",
+                t->better, t->other ? t->other : t->better);
 }
 
 // --- blocks ----------------------------------------------------------------------------------------------

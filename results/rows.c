@@ -36,8 +36,7 @@ static bool check_query(Store *s, sqlite3_stmt *statement, const char *rest, Err
     if (!sqlite3_column_count(statement)) // ATTACH, BEGIN
         return error_input(
             e,
-            "store '%s': the query gives no rows: only a question to this one store is answered, as "
-            "SELECT",
+            "store '%s': the query gives no rows: only a question to this one store is answered, as SELECT",
             s->path);
     return true;
 }

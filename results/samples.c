@@ -139,11 +139,10 @@ static bool add_sample_row(Store *s, const StoreSample *x, int64_t *id, Error *e
                   &found, e))
         return false;
     if (found)
-        return error_input(
-            e,
-            "store '%s': prompt %lld of pass %d of point %lld is there already: does another process "
-            "run this?",
-            s->path, (long long)x->prompt, x->pass, (long long)x->point);
+        return error_input(e,
+                           "store '%s': prompt %lld of pass %d of point %lld is there already: does another "
+                           "process run this?",
+                           s->path, (long long)x->prompt, x->pass, (long long)x->point);
     if (!find_or_add_output(s, x->output, &output, e)) return false;
     Value values[ROW_MOST] = {of_int(x->point), of_int(x->pass),     of_int(x->prompt),   of_int(x->attempt),
                               of_id(output),    of_int(x->position), of_real(x->started), of_int(flags)};

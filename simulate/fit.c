@@ -17,7 +17,7 @@ typedef struct {
     const Points *points;
     const Sample *measured;
     Sample drawn;
-    double alpha, phi; // of the fit to what was measured
+    double alpha, phi; // of the fit to `measured`
     double error;      // of S, for points without an se
 } Resampling;
 

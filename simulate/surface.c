@@ -177,7 +177,7 @@ void surface_hold_out(Surface *s, double share, uint64_t seed) {
 // The fitted numbers, as offsets into Hardware. `low` is the origin of the logarithm: overlap is at least 1.
 static const struct {
     size_t offset;
-    double low, start; // start: what the search begins from and is held near
+    double low, start; // start: the search begins there, and is held near it
 } FREE[] = {
     {offsetof(Hardware, read_share), 0, 0.8},      {offsetof(Hardware, compute_share), 0, 0.6},
     {offsetof(Hardware, attention_share), 0, 0.1}, {offsetof(Hardware, row_passes), 0, 10},

@@ -140,8 +140,8 @@ static bool check_there(const Output *o, const char *path, const struct stat *st
             return error_input(e, "cannot write '%s': it is read by this command; give another path", path);
     return o->force || st->st_size == 0 || is_ours(path, kind) ||
            error_input(e,
-                       "'%s' exists, and this command did not write it: give another path, or --force to "
-                       "replace it",
+                       "'%s' exists, and this command did not write it: give another path, or "
+                       "--force to replace it",
                        path);
 }
 

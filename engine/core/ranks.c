@@ -222,7 +222,7 @@ static bool run_part(void *self, const StepRun *run, Error *e) {
     return r->inner->run(r->self, &own, e);
 }
 
-// What a device that draws returns, computed from logits.
+// The results of a device that draws, computed from logits.
 static void draw_row(Ranks *r, const float *logits, const HeadDraws *d, int i) {
     int count = d->first[i + 1] - d->first[i];
     const int *tokens = d->token + d->first[i];

@@ -402,16 +402,6 @@ static void gate_row(const Work *k, int row, float *x) {
     cpu_gate(k, k->c->panel.gate + at, k->c->panel.up + at, n, x);
 }
 
-// An MLP without down projection: its activations are its output.
-static void add_activations(const Work *k) {
-    int width = k->c->model->shape.width;
-    for (int r = 0; r < k->rows; r++) {
-        float *x = hidden_row(k, r), *gate = k->c->panel.gate + (size_t)r * (size_t)width;
-        gate_row(k, r, gate);
-        for (int i = 0; i < width; i++) x[i] += gate[i];
-    }
-}
-
 static void run_mlp(Work *k) {
     const Tensor *w = k->w;
     const Panel *p = &k->c->panel;
@@ -433,8 +423,17 @@ static void run_mlp(Work *k) {
     cpu_project(&in);
     for (int r = 0; w[W_UP_BIAS].data && r < k->rows; r++)
         add_bias(&w[W_UP_BIAS], p->up + (size_t)r * (size_t)w[W_UP_BIAS].columns);
-    if (w[W_DOWN].data) project_to_stream(&out, W_MLP_POST);
-    else add_activations(k);
+    if (w[W_DOWN].data) {
+        project_to_stream(&out, W_MLP_POST);
+        return;
+    }
+    // An MLP without down projection: its activations are its output.
+    int width = k->c->model->shape.width;
+    for (int r = 0; r < k->rows; r++) {
+        float *x = hidden_row(k, r), *gate = p->gate + (size_t)r * (size_t)width;
+        gate_row(k, r, gate);
+        for (int i = 0; i < width; i++) x[i] += gate[i];
+    }
 }
 
 // --- the first rows: embeddings, or those of a model of tokens and hidden states (shape.h)

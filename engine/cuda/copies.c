@@ -3,7 +3,7 @@
 // use it are closed when it moves.
 //
 // Invariants: each sequence's copies <= copies_room; the copies equal the cache wherever it's intact; kept
-// has room for what is captured.
+// has room for the captured states.
 #include "engine/cuda/sequence.h"
 
 #include <assert.h>

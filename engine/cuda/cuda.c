@@ -417,21 +417,16 @@ static bool run_calls(RunCall *calls, int count, Error *e) {
     return true;
 }
 
-// How many of the calls share a run: as many as its rows have room for, all with copies or none.
-static int count_fitting(const RunCall *calls, int count) {
-    int n = 0, rows = 0, limit = cuda_rows_limit(((const Sequence *)calls->self)->cards);
-    for (; n < count; n++) {
-        rows += calls[n].run.last - calls[n].run.first;
-        if (n && (rows > limit || sees_copies(&calls[n]) != sees_copies(calls))) break;
-    }
-    return n;
-}
-
 // A card that fails in a run fails each of its sequences.
 static void cuda_run_together(RunCall *calls, int count) {
     for (int n; count > 0; calls += n, count -= n) {
         Error e = {0};
-        n = count_fitting(calls, count);
+        int rows = 0, limit = cuda_rows_limit(((const Sequence *)calls->self)->cards);
+        // As many share a run as its rows have room for, all with copies or none.
+        for (n = 0; n < count; n++) {
+            rows += calls[n].run.last - calls[n].run.first;
+            if (n && (rows > limit || sees_copies(&calls[n]) != sees_copies(calls))) break;
+        }
         bool ok = run_calls(calls, n, &e);
         for (int i = 0; i < n; i++) {
             calls[i].ok = ok;

@@ -276,7 +276,7 @@ static void loader_close(Loader *l) {
 }
 
 // One thread copies from mapped files at 2 to 4 GB/s, a fraction of the bus's rate, so several threads copy.
-// read_ahead first asks the system to read a cold file.
+// load_tensor first asks the system to read a cold file.
 enum { COPY_THREADS = 4, COPY_ALONE = 4 << 20 };
 typedef struct Piece {
     unsigned char *to;

@@ -76,8 +76,8 @@ bool blocks_bind(const Binding *b, const WeightSpec *s, const BlockFormat *forma
         if ((bad = tensor_bad_scale(&t)) < groups)
             return error_input(
                 e,
-                "tensor '%s' in '%s/%s' has a scale that isn't finite, at row %zu, group %zu: fetch the "
-                "model again",
+                "tensor '%s' in '%s/%s' has a scale that isn't finite, at row %zu, group %zu: fetch "
+                "the model again",
                 s->name, b->dir, f->shard->name, r, bad);
         if (valued) tensor_decode_row(&t, 0, (uint16_t *)(void *)(values + r * value_bytes));
     }

@@ -140,15 +140,6 @@ static bool read_sparse(const ConfigReader *r, Shape *s) {
     return true;
 }
 
-static bool read_counts(const ConfigReader *r, Experts *x) {
-    const char *key = field_present(r->root, "num_local_experts") ? "num_local_experts" : "num_experts";
-    if (!config_int(r, key, 0, EXPERTS_MAX, &x->count)) return false;
-    if (!x->count) return true;
-    int most = x->count < CHOSEN_MAX ? x->count : CHOSEN_MAX;
-    if (x->chosen > most) x->chosen = most;
-    return config_int(r, "num_experts_per_tok", 1, most, &x->chosen);
-}
-
 // Experts as wide as the MLP, where the architecture has no width of its own.
 static bool read_experts(const ConfigReader *r, Shape *s) {
     Experts *x = &s->experts;
@@ -158,8 +149,12 @@ static bool read_experts(const ConfigReader *r, Shape *s) {
     else if (!config_int(r, "moe_intermediate_size", 1, 1 << 19, &x->width)) return false;
     if (x->shared_width && !config_int(r, "shared_expert_intermediate_size", 0, 1 << 19, &x->shared_width))
         return false;
-    if (!read_counts(r, x) || !config_bool(r, "norm_topk_prob", &x->renormalised) || !read_sparse(r, s))
-        return false;
+    const char *key = field_present(r->root, "num_local_experts") ? "num_local_experts" : "num_experts";
+    if (!config_int(r, key, 0, EXPERTS_MAX, &x->count)) return false;
+    int most = x->count < CHOSEN_MAX ? x->count : CHOSEN_MAX;
+    if (x->chosen > most) x->chosen = most;
+    if (x->count && !config_int(r, "num_experts_per_tok", 1, most, &x->chosen)) return false;
+    if (!config_bool(r, "norm_topk_prob", &x->renormalised) || !read_sparse(r, s)) return false;
     if (!x->count) s->sparse = none;
     if (!memcmp(&s->sparse, &none, sizeof none)) *x = (Experts){.count = 0};
     return true;

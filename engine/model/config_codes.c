@@ -32,8 +32,7 @@ static bool read_own(const ConfigReader *r, const json_t *codes, Model *m) {
     if ((bits != 8 && bits != 4) || (group != 32 && group != 64 && group != 128))
         return error_input(
             r->e,
-            "'%s' in '%s' must have 'bits' 8 or 4, and 'group_size' 32, 64 or 128: quantise the "
-            "model again",
+            "'%s' in '%s' must have 'bits' 8 or 4, and 'group_size' 32, 64 or 128: quantise the model again",
             KEY, r->place);
     m->bits = (int)bits;
     m->group = (int)group;

@@ -246,7 +246,7 @@ static bool translate(Translator *t, const KnownName *known) {
     return copy_keys(t) && set_rope(t);
 }
 
-// What the tensors show.
+// The part of the shape that only the tensors show.
 static void read_form(const Translator *t, const KnownName *known, Model *m) {
     Shape *s = &m->shape;
     bool one_qkv = has(t, "blk.0.attn_qkv.weight");

@@ -134,10 +134,9 @@ static json_t *large_config(Sources *s, Error *e) {
     bool ok = root;
     // Checked before ids are, whose message would hide the cause.
     if (vocabulary > 0 && vocabulary < s->small.shape.vocab)
-        ok = error_input(e,
-                         "the vocabulary of '%s' is %lld, the model to inflate has %d: take a larger "
-                         "shape",
-                         s->o->shape, (long long)vocabulary, s->small.shape.vocab);
+        ok =
+            error_input(e, "the vocabulary of '%s' is %lld, the model to inflate has %d: take a larger shape",
+                        s->o->shape, (long long)vocabulary, s->small.shape.vocab);
     if (ok) {
         take_over(root, small);
         set_numbers(root, small, &s->small);

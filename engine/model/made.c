@@ -57,11 +57,6 @@ static bool holds(const char *dir, const char *name) {
     return access(path, F_OK) == 0;
 }
 
-static bool is_adapter(const json_t *config) {
-    const char *type = json_string_value(json_object_get(config, "model_type"));
-    return (type && strcmp(type, "outpace_adapter") == 0) || json_object_get(config, "outpace_adapter");
-}
-
 static bool is_made(const char *name) {
     static const char *const patterns[] = {"model.safetensors",        "model.safetensors.index.json",
                                            "model-*-of-*.safetensors", "tokenizer.json",
@@ -87,8 +82,8 @@ static bool check_files(const Made *m, Error *e) {
         if (is_made(f->d_name) && fnmatch("*.part", f->d_name, 0) != 0 &&
             !is_same(m->rereads, dirfd(d), f->d_name))
             ok = error_input(e,
-                             "'%s' holds '%s', without a config.json; give another directory, or --force to "
-                             "replace it",
+                             "'%s' holds '%s', without a config.json; give another directory, or "
+                             "--force to replace it",
                              m->dir, f->d_name);
     closedir(d);
     return ok;
@@ -100,7 +95,10 @@ static bool check_owner(const Made *m, Error *e) {
     if (!holds(m->dir, name)) return check_files(m, e);
     char *path = file_path(m->dir, name);
     json_t *root = json_from_file(path, MADE_MAX_CONFIG, e);
-    bool marked = json_object_get(root, m->mark) != NULL, ours = marked && is_adapter(root) == m->adapter;
+    const char *type = json_string_value(json_object_get(root, "model_type"));
+    bool is_adapter =
+        (type && strcmp(type, "outpace_adapter") == 0) || json_object_get(root, "outpace_adapter");
+    bool marked = json_object_get(root, m->mark) != NULL, ours = marked && is_adapter == m->adapter;
     if (root && !marked)
         error_input(
             e, "'%s' holds a model that '%s' did not write; give another directory, or --force to replace it",

@@ -61,8 +61,7 @@ static bool read_names(StoredTensor *t, const char *name, const json_t *v, const
         return error_input(e, "tensor '%s' in '%s' must have a dtype, such as \"BF16\"", name, place);
     if (!dtype_bytes(json_string_value(dtype)))
         return error_input(e,
-                           "tensor '%s' in '%s' has the unknown dtype '%.20s'; save it as BF16, F16 or "
-                           "F32",
+                           "tensor '%s' in '%s' has the unknown dtype '%.20s'; save it as BF16, F16 or F32",
                            name, place, json_string_value(dtype));
     snprintf(t->dtype, sizeof t->dtype, "%s", json_string_value(dtype));
     return true;

@@ -202,11 +202,6 @@ static const char *name_in_gguf(const Model *m, Weight w, bool fused) {
     return WEIGHT_ROWS[w].gguf;
 }
 
-static StoredForm form_in_gguf(const Model *m, Weight w) {
-    bool turned = is_of_heads(&WEIGHT_ROWS[w]) && w != W_V && w != W_V_BIAS;
-    return m->gguf.paired && turned ? STORED_PAIRED : STORED_AS_READ;
-}
-
 static const char *name_of(const Architecture *a, Weight w, bool fused) {
     if (a && a->names[w]) return a->names[w];
     return fused ? WEIGHT_ROWS[w].fused : WEIGHT_ROWS[w].name;
@@ -260,7 +255,9 @@ static WeightSpec named(const Model *m, int layer, int expert, Weight w) {
     if (fused && is_expert(w)) s.planes = m->shape.experts.count;
     const char *name =
         m->gguf.is ? name_in_gguf(m, w, fused) : name_of(in_group && !fused ? NULL : a, w, fused);
-    if (!m->unfused) s.form = m->gguf.is ? form_in_gguf(m, w) : form_of(a, &m->shape, w);
+    bool paired = m->gguf.paired && is_of_heads(row) && w != W_V && w != W_V_BIAS;
+    if (!m->unfused)
+        s.form = !m->gguf.is ? form_of(a, &m->shape, w) : paired ? STORED_PAIRED : STORED_AS_READ;
     s.heads = s.columns / m->shape.head_dim;
     if (!name) return s;
     if (s.form == STORED_EACH_HEAD) ending = EACH_HEAD_ENDING;

@@ -125,14 +125,6 @@ static bool read_added_token(const TokenizerReader *r, const json_t *v) {
            pipeline_add_token(r->t, a, content, r->place, r->e);
 }
 
-static bool read_added(const TokenizerReader *r, const json_t *added) {
-    size_t n = json_array_size(added);
-    pipeline_begin_added(r->t, n);
-    for (size_t i = 0; i < n; i++)
-        if (!read_added_token(r, json_array_get(added, i))) return false;
-    return pipeline_end_added(r->t, r->e);
-}
-
 // --- post-processor ------------------------------------------------------------------------------------
 
 static bool add_ids(const TokenizerReader *r, const json_t *special, Affix *out) {
@@ -184,8 +176,13 @@ bool pipeline_read_root(Tokenizer *t, const json_t *root, const char *place, Err
     TokenizerReader r = {t, place, e};
     const json_t *added = json_object_get(root, "added_tokens");
     if (!json_is_object(root)) return error_input(e, "'%s' must hold a JSON object", place);
-    return pipeline_read_steps(t, root, place, e) && read_model(&r, json_object_get(root, "model"), added) &&
-           read_added(&r, added) && read_post_processor(&r, json_object_get(root, "post_processor"));
+    if (!pipeline_read_steps(t, root, place, e) || !read_model(&r, json_object_get(root, "model"), added))
+        return false;
+    size_t n = json_array_size(added);
+    pipeline_begin_added(t, n);
+    for (size_t i = 0; i < n; i++)
+        if (!read_added_token(&r, json_array_get(added, i))) return false;
+    return pipeline_end_added(t, e) && read_post_processor(&r, json_object_get(root, "post_processor"));
 }
 
 bool pipeline_read_json(Tokenizer *t, const char *bytes, size_t n, const char *place, Error *e) {

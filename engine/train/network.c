@@ -76,13 +76,6 @@ static bool take_traces(Network *n) {
     return ok;
 }
 
-static void release_traces(Network *n) {
-    for (int i = 0; n->layers && i < trace_count(n); i++) release_trace(&n->layers[i]);
-    for (int i = 0; n->forwards && i < n->forward_count; i++) release_forward(&n->forwards[i]);
-    mem_free(n->layers);
-    mem_free(n->forwards);
-}
-
 // Positions that rows may have: a forward's are those of the one before it and one more.
 static size_t positions_of(const Network *n) { return (size_t)(n->options.longest + n->forward_count - 1); }
 
@@ -129,7 +122,10 @@ static bool take_buffers(Network *n) {
 }
 
 void network_close(Network *n) {
-    release_traces(n);
+    for (int i = 0; n->layers && i < trace_count(n); i++) release_trace(&n->layers[i]);
+    for (int i = 0; n->forwards && i < n->forward_count; i++) release_forward(&n->forwards[i]);
+    mem_free(n->layers);
+    mem_free(n->forwards);
     for (int i = 0; n->scratch && i < pool_threads(n->pool); i++) mem_free(n->scratch[i]);
     void *blocks[] = {n->documents, n->weights,  n->gradients, n->out_normed, n->logits, n->wanted,
                       n->losses,    n->agreeing, n->cosine,    n->sine,       n->scratch};

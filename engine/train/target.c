@@ -9,7 +9,6 @@
 #include <string.h>
 
 static bool is_medusa(const Target *t) { return t->choice.kind.variant == ADAPTER_MEDUSA; }
-static bool is_eagle(const Target *t) { return t->embedding; }
 
 // The layers after which the states in a row of exits are; none: there are no exits.
 static Captures exits_of(const TargetChoice *c, bool adapter) {
@@ -97,7 +96,7 @@ bool target_run(Target *t, const int *tokens, const int *start, int rows, Error 
 
 void target_batch(const Target *t, int head, const int *tokens, const int *start, int rows, int *targets,
                   Batch *b) {
-    int ahead = is_medusa(t) || is_eagle(t) ? head + 1 : 0;
+    int ahead = is_medusa(t) || t->embedding ? head + 1 : 0; // an embedding: EAGLE
     assert(rows <= t->rows && head >= 0 && ahead <= ADAPTER_HEADS_MAX);
     for (int r = 0; r < rows; r++) targets[r] = r + ahead < rows && start[r + ahead] == start[r] ? 0 : -1;
     *b = (Batch){.tokens = t->embedding ? tokens : NULL,

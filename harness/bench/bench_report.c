@@ -130,9 +130,9 @@ static void say_disturbed(const BenchRun *b, const char *before, Text *out) {
     if (points)
         text_printf(
             out,
-            "%s %d of %d points could not be measured undisturbed: others took the processor, its clock "
-            "changed, or this program was stopped or short of memory. They are marked: trust no slowdown of "
-            "theirs\n",
+            "%s %d of %d points could not be measured undisturbed: others took the processor, its "
+            "clock changed, or this program was stopped or short of memory. They are marked: trust no "
+            "slowdown of theirs\n",
             before, points, b->measured);
     else if (repeated) text_printf(out, "%s %d samples were disturbed, and repeated\n", before, repeated);
 }

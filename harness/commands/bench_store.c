@@ -225,9 +225,8 @@ static void say_disturbed(const Work *s) {
     rows_one_int(s->store, SQL, s->run.run, &points, NULL);
     if (points)
         printf("%lld of %d points could not be measured undisturbed: others took the processor, its clock "
-               "changed, or "
-               "this program was stopped or short of memory. They are marked; on a machine at rest --again "
-               "measures anew\n",
+               "changed, or this program was stopped or short of memory. They are marked; on a machine at "
+               "rest --again measures anew\n",
                (long long)points, s->run.points + s->run.found);
 }
 

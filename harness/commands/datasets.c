@@ -89,8 +89,7 @@ static bool list(const char *folder, const Records *as, Error *e) {
     if (folder) terminal_printf("\nlooked for in OUTPACE_DATA, %s\n", SHOWN(folder));
     else
         terminal_printf(
-            "\nOUTPACE_DATA is not set: a folder for published files, which datasets/fetch FOLDER "
-            "fills\n");
+            "\nOUTPACE_DATA is not set: a folder for published files, which datasets/fetch FOLDER fills\n");
     return true;
 }
 

@@ -160,8 +160,8 @@ static bool reopen(Plan *p, const StoredConfig *c, const SweepOptions *o, Error 
         return false;
     if (strcmp(p->inputs.hash, text_get(&c->hash)) == 0) return true;
     error_input(e,
-                "program, models, data or machine have changed since that run: 'outpace run %s' makes a "
-                "new one",
+                "program, models, data or machine have changed since that run: 'outpace run %s' "
+                "makes a new one",
                 p->file);
     plan_release(p);
     return false;

@@ -37,13 +37,11 @@ static const Arg OPTIONS[] = {
 
 static bool print_run(Store *store, int64_t run, Error *e) {
     static const char SQL[] =
-        "SELECT run.id, run.name, run.version, cpu, cores, host, run.kind,"
-        " (SELECT ', weights ' || weights FROM run_weights WHERE run_id = run.id AND weights <> 'mapped'),"
-        " ', ' || unfinished, (SELECT ', imported from ' || path FROM content WHERE run_id = run.id AND kind "
-        "="
-        " 'import') FROM run JOIN run_state ON run_state.run_id = run.id"
-        " JOIN attempt ON attempt.run_id = run.id JOIN environment ON environment.id = environment_id"
-        " WHERE run.id = ?1 ORDER BY attempt.id DESC";
+        "SELECT run.id, run.name, run.version, cpu, cores, host, run.kind, (SELECT ', weights ' || weights "
+        "FROM run_weights WHERE run_id = run.id AND weights <> 'mapped'), ', ' || unfinished, (SELECT ', "
+        "imported from ' || path FROM content WHERE run_id = run.id AND kind = 'import') FROM run JOIN "
+        "run_state ON run_state.run_id = run.id JOIN attempt ON attempt.run_id = run.id JOIN environment ON "
+        "environment.id = environment_id WHERE run.id = ?1 ORDER BY attempt.id DESC";
     Rows *r = rows_open(store, SQL, e);
     if (!r) return false;
     rows_bind_int(r, 1, run);
@@ -202,8 +200,7 @@ static bool print_disturbed(Store *store, int64_t run, Error *e) {
     if (!rows_one_int(store, SQL, run, &points, e)) return false;
     if (points)
         terminal_printf("disturbed: %lld points could not be measured undisturbed; how far off their times "
-                        "and slowdowns are is "
-                        "not known\n",
+                        "and slowdowns are is not known\n",
                         (long long)points);
     return true;
 }

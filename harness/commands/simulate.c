@@ -161,8 +161,7 @@ static bool print_exits(Store *store, int64_t run, int layers, Error *e) {
     while (rows_next(r))
         terminal_printf(
             "exit       after layer %s of %s, as the run's model has it, is priced as after %.3g of %d: "
-            "the same "
-            "share\n",
+            "the same share\n",
             rows_text(r, 0), rows_text(r, 1), rows_real(r, 0) / rows_real(r, 1) * layers, layers);
     return rows_end(r, true, e);
 }

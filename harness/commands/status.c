@@ -258,11 +258,10 @@ static void print_sum(const Sum *s) {
         text_puts(&line, "\n");
     }
     if (s->cuts[1])
-        text_printf(
-            &line,
-            "there are parts of %d and parts of %d: they make no run together, and points may be missing "
-            "from both\n",
-            s->cuts[0], s->cuts[1]);
+        text_printf(&line,
+                    "there are parts of %d and parts of %d: they make no run together, and points may be "
+                    "missing from both\n",
+                    s->cuts[0], s->cuts[1]);
     if (s->stopped && !s->running)
         text_puts(&line, "nothing is running: the command of a part, or its task, continues it\n");
     terminal_print(&line);

@@ -199,8 +199,7 @@ static bool judge_greedy(void *state, size_t i, const DecodeResult *got, Error *
         g->first = json_pack("{s:i, s:i, s:i, s:i, s:f}", "prompt", (int)i + 1, "position", d.position + 1,
                              "wanted", d.want, "got", d.got, "margin", (double)d.margin);
     else
-        printf("%s %s: prompt %zu, output token %d: wanted %d, got %d; the two best logits differ by "
-               "%g\n",
+        printf("%s %s: prompt %zu, output token %d: wanted %d, got %d; the two best logits differ by %g\n",
                g->word, SHOWN(g->text), i + 1, d.position + 1, d.want, d.got, (double)d.margin);
     return true;
 }

@@ -37,8 +37,8 @@
 static const Arg MODEL_FIELDS[] = {
     TEXT(ModelSpec, name, "in tables; by default the path"),
     TEXT(ModelSpec, target,
-         "a Hugging Face directory, a GGUF file or the name of a reference model; or give reference or "
-         "synthesise"),
+         "a Hugging Face directory, a GGUF file or the name of a reference model; or give "
+         "reference or synthesise"),
     TEXT(ModelSpec, reference, "a member of the reference family (models/)"),
     TEXT(ModelSpec, synthesise, "a shape (configs/shapes), with random weights"),
     TEXT(ModelSpec, inflate, "a shape to which target or reference is inflated"),
@@ -147,8 +147,7 @@ static bool check_model(ModelSpec *m, Error *e) {
     }
     if (count != 1)
         return yaml_error(m->at, e,
-                          "a model is one of target: DIR, reference: NAME and synthesise: SHAPE; "
-                          "%s",
+                          "a model is one of target: DIR, reference: NAME and synthesise: SHAPE; %s",
                           count ? "take the others away" : "give one");
     if (m->draft_device && !m->draft)
         return yaml_error(m->at, e, "draft_device is '%s', but the model has no draft", m->draft_device);
@@ -217,8 +216,7 @@ static bool check_templates(const Experiment *x, Error *e) {
             if (any && is_of_model(&x->datasets[d]) && !model->template)
                 return yaml_error(
                     x->datasets[d].at, e,
-                    "dataset '%s' takes the model's template, and model '%s' has none: give it a "
-                    "'template'",
+                    "dataset '%s' takes the model's template, and model '%s' has none: give it a 'template'",
                     x->datasets[d].name, model->name);
     }
     return true;
@@ -518,6 +516,5 @@ bool scale_apply(YamlTree *t, const char *scale, Error *e) {
         return error_input(e, "--scale is '%s', must be " SCALE_SECTION " or full", scale);
     return section ? apply(t->root, section, e)
                    : yaml_error(t->root, e,
-                                "this config has no section '" SCALE_SECTION "': it doesn't have that "
-                                "scale");
+                                "this config has no section '" SCALE_SECTION "': it doesn't have that scale");
 }

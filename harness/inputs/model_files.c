@@ -62,14 +62,6 @@ static bool within(const ModelSpec *m, Error *e) {
     return error_within(e, "%s:%d:%d", m->at->file, m->at->line, m->at->column);
 }
 
-static bool find_random(const ModelSpec *m, const char *cache, ModelFiles *f, Error *e) {
-    SynthOptions o = synth_options(m);
-    if (!cache) return yaml_error(m->at, e, "there is no place for a random model: give a --cache");
-    f->target = synth_place(m->synthesise, m->seed, cache, e);
-    f->unmade = f->target && !shipped_model_at(f->target);
-    return f->target && (!f->unmade || synth_describe(&o, &f->model, e)) ? true : within(m, e);
-}
-
 static bool make_random(const ModelSpec *m, const ModelFiles *f, const Progress *progress, Error *e) {
     SynthOptions o = synth_options(m);
     o.progress = *progress;
@@ -92,8 +84,13 @@ static bool find_beside(const ModelSpec *m, const char *name, char **out, Error 
 }
 
 static bool find_target(const ModelSpec *m, const char *cache, ModelFiles *f, Error *e) {
-    if (!m->target && !m->reference) return find_random(m, cache, f, e);
-    return find_named(m, m->target ? m->target : m->reference, !m->target, &f->target, e);
+    if (m->target || m->reference)
+        return find_named(m, m->target ? m->target : m->reference, !m->target, &f->target, e);
+    SynthOptions o = synth_options(m);
+    if (!cache) return yaml_error(m->at, e, "there is no place for a random model: give a --cache");
+    f->target = synth_place(m->synthesise, m->seed, cache, e);
+    f->unmade = f->target && !shipped_model_at(f->target);
+    return (f->target && (!f->unmade || synth_describe(&o, &f->model, e))) || within(m, e);
 }
 
 // --- inflated models -------------------------------------------------------------------------------------

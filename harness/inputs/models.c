@@ -303,11 +303,10 @@ char *shape_text(const Model *m, const Adapter adapters[ADAPTER_ROLES]) {
 
 void shape_warn(const Model *m, const char *name) {
     if (m->unused_layers)
-        fprintf(
-            stderr,
-            "warning: '%s' has %d layers, as its config.json says; the %d behind them in its files are left "
-            "out\n",
-            SHOWN(name), m->shape.layers, m->unused_layers);
+        fprintf(stderr,
+                "warning: '%s' has %d layers, as its config.json says; the %d behind them in its "
+                "files are left out\n",
+                SHOWN(name), m->shape.layers, m->unused_layers);
 }
 
 // --- hashes ----------------------------------------------------------------------------------------------

@@ -123,8 +123,8 @@ static const char *const OURS[] = {
     "Write a short letter to a neighbour whose dog barks at night. Be friendly, and end with a suggestion.",
     "for (int i = 0; i < n; i++) {\n    total += values[i];\n}\nfor (int i = 0; i < n; i++) {\n    total",
     "Compute step by step: (12 + 8) * 3 - 14 / 2 =",
-    ("Summarise: The meeting began at nine. The meeting ended at ten. The meeting was about the budget. The "
-     "budget"),
+    ("Summarise: The meeting began at nine. The meeting ended at ten. The meeting was about the "
+     "budget. The budget"),
 };
 
 static IdList *add_prompt(PromptList *list) {

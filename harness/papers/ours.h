@@ -65,7 +65,7 @@ typedef struct TableAsk {
     bool *has_text;   // (groups)
 } TableAsk;
 
-// False with e filled, and out empty. `points` and `by` must live as long.
+// `points` and `by` must live as long.
 void table_ask_open(TableAsk *a, Store *store, const TablePoints *points, const char *by);
 void table_ask_release(TableAsk *a); // takes an empty one
 

@@ -249,8 +249,8 @@ static bool read_rows(TokenReading *g, const char *bytes, size_t n, Error *e) {
     if (!ok || g->out->count) return ok;
     if (!g->out->unequal) return error_input(e, "'%s' has no row with an answer to replay", path);
     return error_input(e,
-                       "'%s': the lists of all %zu rows differ in length from their answers: they are of "
-                       "other texts",
+                       "'%s': the lists of all %zu rows differ in length from their answers: they "
+                       "are of other texts",
                        path, g->out->unequal);
 }
 

@@ -188,8 +188,7 @@ static void reckon_price(const Plan *p, int setup, const Ceilings *c, CostPrice 
     else
         snprintf(out->from, sizeof out->from,
                  "reckoned: %.3g GB a step at %.3g GB/s, or %.3g GFLOP a row at %.0f%% of %.3g TFLOP/s, "
-                 "which were "
-                 "measured now",
+                 "which were measured now",
                  (double)m->bytes / 1e9, c->bytes_per_s / 1e9, operations / 1e9, 100 * WIDE_SHARE,
                  rate / WIDE_SHARE / 1e12);
 }

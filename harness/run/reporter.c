@@ -143,8 +143,7 @@ void reporter_stray(Reporter *r, int point, int count, const char *prompt, int p
     if (!r->json)
         fprintf(stderr,
                 "not the same text again: %d outputs of the baseline, point %d, the first for prompt '%s' in "
-                "pass %d: "
-                "weights changed, memory is faulty, or a kernel isn't deterministic\n",
+                "pass %d: weights changed, memory is faulty, or a kernel isn't deterministic\n",
                 count, point + 1, SHOWN(prompt), pass + 1);
     else
         put_event(json_pack("{s:s, s:i, s:i, s:s, s:i}", "event", "stray", "point", point + 1, "outputs",

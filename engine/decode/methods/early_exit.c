@@ -81,14 +81,11 @@ static bool ends_text(const EarlyExit *x, int token) {
     return false;
 }
 
-static bool has_room(const Tree *t, int parent) {
-    return tree_room(t) > 0 && tree_position(t, parent) + 1 < t->limit;
-}
-
 static bool early_exit_propose(void *self, Tree *tree, Error *e) {
     EarlyExit *x = self;
     int parent = tree_row(tree);
-    for (int drafted = 0; parent != TREE_NONE && drafted < x->p.gamma && has_room(tree, parent); drafted++) {
+    for (int drafted = 0; parent != TREE_NONE && drafted < x->p.gamma; drafted++) {
+        if (tree_room(tree) <= 0 || tree_position(tree, parent) + 1 >= tree->limit) break;
         Draft d;
         // In a batch, or where another method has proposed the same path, the first node of the path is read.
         int node = tree->canonical[parent];

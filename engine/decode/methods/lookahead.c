@@ -68,8 +68,8 @@ static const Arg PARAMS[] = {
     {"preset", ARG_CHOICE, AT(preset), .fallback = "none", .choices = PRESETS,
      .help = "a published setting of W, N and G"},
     {"mode", ARG_CHOICE, AT(mode), .fallback = "paper", .choices = MODES,
-     .help = "reference: verify_while_filling=off,slide=one,bonus=drop,replace_eos=sampled; prompt_pool=last "
-             "for on"},
+     .help = "reference: verify_while_filling=off,slide=one,bonus=drop,replace_eos=sampled; "
+             "prompt_pool=last for on"},
     {"W", ARG_INT, AT(W), 1, WG_MOST, "15", .help = "columns of the window"},
     {"N", ARG_INT, AT(N), 2, N_MOST, "5", .help = "tokens of an n-gram"},
     {"G", ARG_INT, AT(G), 0, WG_MOST, "15", .help = "most n-grams verified per step"},

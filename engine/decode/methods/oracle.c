@@ -90,8 +90,8 @@ static bool read_lists(Oracle *o, Error *e) {
     int levels = o->levels.count;
     return (levels == o->level_shares.count && (!levels || levels == o->accept.count)) ||
            error_input(e,
-                       "there are %d 'levels', %d 'level_shares' and %d chances in 'accept': give as many "
-                       "of each",
+                       "there are %d 'levels', %d 'level_shares' and %d chances in 'accept': give "
+                       "as many of each",
                        levels, o->level_shares.count, o->accept.count);
 }
 
