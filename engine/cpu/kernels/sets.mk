@@ -25,7 +25,7 @@ endif
 ifneq ($(filter aarch64%,$(TARGET)),)
 CFLAGS  += $(if $(filter 12.0.% 12.1.% 12.2.%,$(shell $(CC) -dumpfullversion 2>/dev/null)),-fno-builtin-fmax -fno-builtin-fmaxf)
 endif
-$(call SET,portable): CFLAGS += -DLANES_PLAIN $(OPT:-O3=-O2)
+$(call SET,portable): CFLAGS += -DLANES_PLAIN
 $(BUILD)/engine/cpu/kernels/ops_neon_bf16.o: CFLAGS += -march=armv8.2-a+bf16
 
 $(OPS): $(BUILD)/engine/cpu/kernels/ops_%.o: engine/cpu/kernels/ops_lanes.c
