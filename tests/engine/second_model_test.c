@@ -223,7 +223,7 @@ static void cached_as_from_scratch(void **state) {
 
 // --- sampling
 
-enum { VOCAB = 6, WORDS = VOCAB * VOCAB, PROMPT = 5, DRAWS = 9000 };
+enum { VOCAB = 6, WORDS = VOCAB * VOCAB, PROMPT = 5 };
 
 static Shape tiny_shape(void) {
     return (Shape){
@@ -261,7 +261,8 @@ static void check_words(const MethodEnv *env, const char *text) {
     Error e = {0};
     slow_pair_chances(env->target, &env->sampling, prompt, PROMPT, chance);
     if (!method_open(&m, text, env, &e)) fail_msg("%s: %s", text, e.text);
-    for (int i = 0; i < DRAWS; i++) {
+    const int draws = test_some(3000, 9000);
+    for (int i = 0; i < draws; i++) {
         DecodeOptions o = {.max_tokens = 2,
                            .sampling = env->sampling,
                            .seed = (uint64_t)i,
@@ -275,7 +276,7 @@ static void check_words(const MethodEnv *env, const char *text) {
         decode_result_release(&out);
     }
     method_close(&m);
-    double alarm = chi_square(count, chance, WORDS, DRAWS);
+    double alarm = chi_square(count, chance, WORDS, draws);
     if (alarm < 1e-6) fail_msg("%s: the counts have a chance of %g", text, alarm);
     if (trials.accepted * 10 < trials.tried || (trials.tried - trials.accepted) * 10 < trials.tried)
         fail_msg("%s: %d of %d accepted: nothing is tested", text, trials.accepted, trials.tried);

@@ -114,11 +114,11 @@ static void a_rehearsal(void **state) {
 static void goes_on(void **state) {
     Child c;
     int code =
-        run_in(*state, &c, "REAL=$SIMT/card BUDGET=4 CARD_PROGRAMS=$PWD SHAPES=one $0/tools/card 1 $PWD/out");
+        run_in(*state, &c, "REAL=$SIMT/card BUDGET=2 CARD_PROGRAMS=$PWD SHAPES=one $0/tools/card 1 $PWD/out");
     expect(&c, "FAILED  codes");
     expect(&c, "sum 3 differs");
     expect(&c, "--- gate: failed (exit 1)");
-    expect(&c, "--- probe: not ended in 4 s");
+    expect(&c, "--- probe: not ended in 2 s");
     expect(&c, "--- lab: ok");
     expect(&c, "--- bench: ok");
     expect(&c, "2 stages failed");
