@@ -78,7 +78,7 @@ static void trapped_tiles(void **state) {
     (void)state;
     if (left_out("amx") || !tiles_trap()) skip();
     ExactBackend b = {&cpu_backend, open_trapped, poison, "avx512_bf16", EXACT_MAX_CONTEXT};
-    exact_suite(&b, 0, test_some(1, 3), 16);
+    exact_suite(&b, test_some(COMPUTE_BF16, 0), test_some(1, 3), 16); // of bf16, which tiles are for
     assert_true(tiles_trap_end() > 0);
 }
 
