@@ -1,6 +1,6 @@
 // The table of figures, in the order of the report. A row's texts are all shown to users: summary is the
 // title, needs completes "nothing to draw: ".
-#include "plots/plots.h"
+#include "plots/figures.h"
 
 #include "engine/base/shipped.h"
 

@@ -15,6 +15,7 @@ void experts_choose(const Experts *e, const float *logits, Route *out) {
         int best = -1;
         for (int k = 0; k < e->count; k++)
             if (!chosen[k] && (best < 0 || rank_of(logits[k]) > rank_of(logits[best]))) best = k;
+        assert(best >= 0);
         chosen[best] = true;
     }
     for (int k = 1; k < e->count; k++)

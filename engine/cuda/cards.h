@@ -15,9 +15,6 @@ static inline Cuda *cuda_last(Cuda *c) {
     return c;
 }
 
-// "cuda:0,cuda:1", as --device takes it.
-void cuda_name_all(const Cuda *first, char *out, size_t size);
-
 // fit.c. Divides the layers among the cards by their free memory; the error gives the missing memory and a
 // fix.
 bool cuda_fit(Cuda *first, const BackendOptions *o, Error *e);

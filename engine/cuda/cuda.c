@@ -103,12 +103,6 @@ static bool shape_fits(const Cuda *c, Error *e) {
                        c->ordinal, dim, HEAD_DIM_MAX);
 }
 
-void cuda_name_all(const Cuda *first, char *out, size_t size) {
-    size_t n = 0;
-    for (const Cuda *c = first; c && n < size; c = c->next)
-        n += (size_t)snprintf(out + n, size - n, "%scuda:%d", n ? "," : "", c->ordinal);
-}
-
 // For two cards: "sm_90 + sm_90, cuBLASLt 13.1.0".
 static void name_kernels(Cuda *first) {
     CudaInstance *all = first->instance;

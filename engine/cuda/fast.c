@@ -12,8 +12,6 @@
 enum { CANDIDATES = 8, REPEATS = 6 };
 static const size_t WORKSPACE = (size_t)32 << 20; // the library's manual recommends this for Hopper
 
-int fast_rows(int rows) { return rows <= 8 ? 8 : round_up(rows, rows <= PANEL_ROWS ? 16 : 64); }
-
 Fast *fast_open(Error *e) {
     Fast *f = mem_new(1, sizeof *f);
     if (cublas_open(&f->library, e)) return f;

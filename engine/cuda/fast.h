@@ -27,9 +27,9 @@ typedef struct Fast {
     int status; // the library's first refusal in a product; 0: none
 } Fast;
 
-// Returns the rows that a product of `rows` rows is computed with: rounded up, so that few shapes are
-// measured and recorded and little is wasted.
-int fast_rows(int rows);
+// The rows that a product of `rows` rows is computed with: rounded up, so that few shapes are measured and
+// recorded and little is wasted.
+static inline int fast_rows(int rows) { return rows <= 8 ? 8 : round_up(rows, rows <= PANEL_ROWS ? 16 : 64); }
 
 Fast *fast_open(Error *e);         // on failure returns NULL and fills e
 void fast_close(Fast *f);          // takes NULL; the device must have finished

@@ -18,6 +18,13 @@
 // Needed in addition to the list: the loader's buffers, and recorded graphs.
 static const size_t ROOM = (size_t)192 << 20;
 
+// "cuda:0,cuda:1", as --device takes it.
+static void name_cards(const Cuda *first, char *out, size_t size) {
+    size_t n = 0;
+    for (const Cuda *c = first; c && n < size; c = c->next)
+        n += (size_t)snprintf(out + n, size - n, "%scuda:%d", n ? "," : "", c->ordinal);
+}
+
 void cuda_set_context(Cuda *first, int context, const BackendOptions *o) {
     for (Cuda *c = first; c; c = c->next) {
         c->context = context;
@@ -110,7 +117,7 @@ static void find_more(const Cuda *first, char *out, size_t size) {
         if (i == first->ordinal || !device_find(i, &c->facts, NULL)) continue;
         cards[used++ - 1].next = c;
         if (!place(cards, 31.0 / 32)) continue;
-        cuda_name_all(cards, out, size);
+        name_cards(cards, out, size);
         break;
     }
     mem_free(cards);
@@ -139,7 +146,7 @@ static bool refuse(Cuda *first, const BackendOptions *o, Error *e) {
     for (const Cuda *c = first; c; c = c->next)
         if (c->facts.free_bytes < least->facts.free_bytes) least = c;
     int fits = longest_context(first, o), batch = largest_batch(first), n = 0;
-    cuda_name_all(first, all, sizeof all);
+    name_cards(first, all, sizeof all);
     find_more(first, more, sizeof more);
     sum_up(first, &need, &room, sums);
     if (batch) n = snprintf(fix, sizeof fix, "--batch %d", batch);
@@ -163,7 +170,7 @@ bool cuda_fit(Cuda *first, const BackendOptions *o, Error *e) {
     char all[256];
     int count = 0, layers = first->model->shape.layers;
     for (const Cuda *c = first; c; c = c->next) count++;
-    cuda_name_all(first, all, sizeof all);
+    name_cards(first, all, sizeof all);
     if (count > layers)
         return error_input(e, "%s: a model of %d layer%s cannot be on %d cards: name fewer", all, layers,
                            layers == 1 ? "" : "s", count);
