@@ -116,13 +116,9 @@ size_t model_layer_bytes(const Model *m, int layer); // without its experts
 size_t model_expert_bytes(const Model *m);           // of the largest expert; 0: there are none
 size_t model_fc_bytes(const Model *m);               // of the weights in front of the first layer
 size_t model_bytes(const Model *m);
+size_t model_expected_bytes(const Model *m); // from the config only, about
 
-// The same from the config only, about.
-size_t model_expected_bytes(const Model *m);
-
-// "BF16", "Q8", "Q4": what weights are.
-const char *model_dtype_name(const Model *m);
-
+const char *model_dtype_name(const Model *m); // "BF16", "Q8", "Q4": what weights are
 // The first weight of codes (tensor.h) that products read, NULL if there isn't one.
 const Tensor *model_coded(const Model *m);
 

@@ -33,9 +33,7 @@ void model_files_release(ModelFiles *f); // takes an empty one
 // Makes the unmade models.
 bool model_files_make(const ModelSpec *m, const char *cache, ModelFiles *f, const Progress *progress,
                       Error *e);
-
-// The target's, for tokenizer_close; NULL with e filled.
-Tokenizer *model_files_tokenizer(const ModelFiles *f, Error *e);
+Tokenizer *model_files_tokenizer(const ModelFiles *f, Error *e); // the target's; NULL with e filled
 
 // Inflated models in the cache, found by what they are made of:
 //

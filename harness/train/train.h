@@ -82,9 +82,8 @@ void curve_draw(const Curve *c, Text *out); // in letters
 
 // --- a run (train.c) -------------------------------------------------------------------------------------
 
-// Where a document of the corpus is from.
 typedef struct DocumentOrigin {
-    int file;     // of the file's files
+    int file;     // of the file's files: where a document of the corpus is from
     size_t bytes; // of its text
 } DocumentOrigin;
 
@@ -118,7 +117,6 @@ void train_run_close(TrainRun *r); // accepts an empty or half-opened one; relea
 
 // Steps until the end, an interrupt, or stop_after, then writes a checkpoint. *done: it reached the end.
 bool train_run(TrainRun *r, bool *done, int *code, Error *e);
-
 bool train_run_figure(const TrainRun *r, Error *e); // draws r->figure, once the result is written
 bool train_run_held_out(TrainRun *r, Error *e);     // measures and prints the held-out loss
 bool train_run_json(const TrainRun *r, Error *e);   // prints one object, at the end
