@@ -1,4 +1,4 @@
-// Columns of the store's tables beside the structs they are written from (record.h). Statements, exports,
+// Maps the columns of the store's tables to the structs that fill them (record.h). Statements, exports,
 // imports and merge.sql take their lists of columns from here: "{step}" in a .sql file of this folder is
 // "context, rows, ...", "{o.step}" the same of o, "{?step}" as many parameters.
 #pragma once
@@ -31,7 +31,7 @@ typedef struct StoreColumn {
     size_t at; // of the field in its struct
 } StoreColumn;
 
-// What a sample's steps add up to.
+// The sums over a sample's steps.
 typedef struct StoreSums {
     int64_t steps, filling_steps, accepted, rows, asked, drafted, tried;
     double propose_s, forward_s, verify_s, observe_s, device_s;

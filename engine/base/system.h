@@ -1,5 +1,5 @@
-// Text files of the kernel (/proc, /sys), and what they let this process use of processors and memory: on the
-// machine, and in a container (control groups, versions 1 and 2). Without a number there is no limit.
+// The kernel's text files (/proc, /sys), and the limits that they set this process on processors and memory,
+// in a container, too (control groups, versions 1 and 2). A file that is missing sets no limit.
 #pragma once
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
-// What a sweep's points need, read and checked before anything starts: models, tokenizers, datasets, prompts
-// as ids, whether each method can be opened; and the hashes that name it.
+// The inputs of a sweep, read and checked before anything starts: models, tokenizers, datasets, prompts as
+// ids, and whether each method can be opened; and the hashes that name them.
 // Nothing is written: a model to be made is only described, until inputs_make.
 #pragma once
 #include "datasets/datasets.h"

@@ -247,6 +247,6 @@ void prices_print(const Prices *p, Text *out) {
     }
     text_puts(out, "\n");
     put_errors(p, price_error, "The price alone, of data sheets", out);
-    put_errors(p, price_error_with_loss,
-               "With what the family's other rows, models and machines lose beside it", out);
+    put_errors(p, price_error_with_loss, "With the mean loss of the family's other rows, models and machines",
+               out);
 }
