@@ -74,6 +74,8 @@ static void check(const char *name, bool tokens) {
     golden_release(&g);
 }
 
+static int checked; // models
+
 // Of packed weights, which the host's tests have in every form: one that is decoded on the host, and those
 // whose codes of 4 and of 8 bits stay codes.
 static void check_model(const char *name) {
@@ -97,12 +99,13 @@ static void check_model(const char *name) {
     bool chosen = test_long() && strncmp(name, "packed-", 7) != 0;
     for (int i = 0; i < 3; i++) chosen |= strcmp(name, packed[i]) == 0;
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) chosen |= strcmp(name, some[i]) == 0;
-    if (chosen) check(name, false);
+    if (chosen) check(name, false), checked++;
 }
 
 static void all_models(void **state) {
     (void)state;
     assert_true(golden_each(check_model) >= 15);
+    assert_true(checked >= 18); // those of both lists
     assert_int_equal(simt_live_bytes(), 0);
 }
 
