@@ -3,8 +3,9 @@
 // quoted text (script_string), in which nothing is substituted.
 //
 //   figures/NAME.sql   the figure's query
-//   figures/NAME.gp    draws it, after style.gp, whose settings it changes, and before end.gp, which draws
-//                      the page's texts; layout.gp, in the place of its line "#layout", lays out the panels
+//   figures/NAME.gp    its settings or, if it has a form of its own, its drawing: after style.gp, whose
+//                      settings it changes, and before end.gp, which draws the page's texts; layout.gp, in
+//                      the place of its line "#layout", lays out the panels
 //   report/            the queries, the style and the scripts of the report's page
 //
 // Next to a plot are the two files that redraw it: PLOT.dat, its numbers, and PLOT.gp, the whole script (next

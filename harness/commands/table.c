@@ -188,7 +188,8 @@ static bool print_items(const Catalogue *c, Store *store, const Records *as, Err
     if (ok && !records_asked(as))
         terminal_printf(
             "\n'outpace table ITEM --about' prints the commands, and what is simulated or not run; --claims "
-            "lists the papers' claims in words. 'outpace table tasks' is of any run, by category of its data.\n");
+            "lists the papers' claims in words. 'outpace table tasks' is of any run, by category of its "
+            "data.\n");
     return ok;
 }
 
