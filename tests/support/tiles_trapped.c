@@ -178,8 +178,11 @@ static void handle(int number, siginfo_t *info, void *context) {
     Instruction i;
     (void)number, (void)info;
     must(decode(&i, u) && execute(&i), "an instruction that is none of theirs");
-    u->uc_mcontext.gregs[REG_RIP] += i.length;
-    own.count++;
+    // They come in groups, and a trap takes longer than what it executes.
+    do {
+        u->uc_mcontext.gregs[REG_RIP] += i.length;
+        own.count++;
+    } while (decode(&i, u) && execute(&i));
 }
 
 bool tiles_trap(void) {
