@@ -12,6 +12,7 @@
 #include <vector>
 
 static const unsigned char CANARY = 0xc5;
+static const size_t HUGE_PAGE = (size_t)2 << 20;
 
 static size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
@@ -24,8 +25,16 @@ static size_t usable(const Guarded *g) { return g->mapped - page_size(); }
 
 Guarded guarded_open(size_t bytes) {
     size_t page = page_size(), body = round_up(bytes + 16, page);
-    void *map = mmap(nullptr, body + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (map == MAP_FAILED || mprotect((char *)map + body, page, PROT_NONE)) abort();
+    // Large ones lie on huge pages, since access to them is taken away and given back around each kernel.
+    size_t huge = body >= HUGE_PAGE ? HUGE_PAGE : page, whole = body + page + huge - page;
+    void *map = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED) abort();
+    size_t before = round_up((size_t)map, huge) - (size_t)map, after = whole - before - body - page;
+    if (before) munmap(map, before);
+    map = (char *)map + before;
+    if (after) munmap((char *)map + body + page, after);
+    if (mprotect((char *)map + body, page, PROT_NONE)) abort();
+    if (huge > page) madvise(map, body, MADV_HUGEPAGE);
     Guarded g = {(char *)map + body - round_up(bytes, 16), bytes, map, body + page};
     memset(map, CANARY, (size_t)((char *)g.data - (char *)map));
     memset((char *)g.data + bytes, CANARY, round_up(bytes, 16) - bytes);
