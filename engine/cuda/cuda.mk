@@ -32,7 +32,10 @@ endif
 # Machine code takes a minute that a machine without a GPU need not wait: there the driver makes it of the PTX, should
 # the program ever meet one.
 CUDA_CODE := $(if $(wildcard /dev/nvidia0)$(filter portable wheel test-long,$(MAKECMDGOALS)),sm,compute)
-CUDA_ARCH = -gencode arch=compute_80,code=$(CUDA_CODE)_80 -gencode arch=compute_90a,code=$(CUDA_CODE)_90a -gencode arch=compute_90,code=compute_90
+CUDA_PTX  = -gencode arch=compute_90,code=compute_90
+CUDA_ARCH = -gencode arch=compute_80,code=$(CUDA_CODE)_80 -gencode arch=compute_90a,code=$(CUDA_CODE)_90a $(CUDA_PTX)
+# What tests add to it is run as PTX only.
+build/cuda/tests/%.o: CUDA_ARCH = $(CUDA_PTX)
 NVCCFLAGS = -std=c++17 -O3 -t 3 --fmad=false -Xcompiler -Wall,-Wextra $(if $(filter 13.0,$(NVCC_VERSION)),-Xptxas --warn-on-spills$(,)-Werror) \
     $(if $(WERROR),-Werror all-warnings) -I. -MMD -MP
 , := ,
@@ -42,6 +45,7 @@ PTX_GONE := $(filter-out $(foreach f,planted $(notdir $(basename $(CUDA_CU) $(wi
 build/cuda/%.o: %.cu engine/cuda/cuda.mk build/cuda/toolkit
 	@mkdir -p $(@D) build/ptx build/cuda/$*.kept && rm -f $(PTX_GONE)
 	$(call say,NVCC,$<)$(NVCC) $(NVCCFLAGS) --keep --keep-dir build/cuda/$*.kept $(CUDA_ARCH) -c $< -o $@
+	@cd build/cuda/$*.kept && { [ ! -e $(*F).ptx ] || mv $(*F).ptx $(*F).compute_90.ptx; } # of a single target
 	@mv build/cuda/$*.kept/$(*F).compute_[89]0.ptx build/ptx/ && rm -rf build/cuda/$*.kept
 
 # The same sources compiled for the host; undefined behaviour that traps on a device traps here too.
