@@ -82,6 +82,7 @@ $(BUILD)/harness/analysis/stored.o: harness/analysis/stored_points.sql harness/a
 $(BUILD)/harness/commands/transfer.o: harness/commands/export_samples.sql harness/commands/export_steps.sql
 $(patsubst %.sql,$(BUILD)/%.o,$(wildcard results/transfer/transfer.sql results/transfer/import_records.sql harness/*/*.sql)): $(BUILD)/%.o: %.sql
 $(BUILD)/results/published.o: $(wildcard results/published/*.tsv)
+$(BUILD)/harness/papers/match.o: results/published/names.tsv
 $(BUILD)/harness/papers/catalogue.o: configs/catalogue.tsv configs/claims.tsv
 $(BUILD)/tests/support/prices.o: results/prices.tsv
 $(BUILD)/harness/run/slurm.o: harness/run/slurm.sh

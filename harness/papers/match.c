@@ -7,7 +7,7 @@
 #include "results/rows.h"
 #include "engine/decode/method.h"
 
-#include <ctype.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,46 +16,38 @@
 
 // --- models ----------------------------------------------------------------------------------------------
 
-enum { NAME = 128, OTHER = 0, LIKE = 2, SAME = 3 };
+// Our names for published models and datasets, one a line: the published name (of Spec-Bench "spec-bench:TASK"), ours,
+// and whether ours is the same or in its place. Of several the first is the best.
+EMBED(names_tsv, "results/published/names.tsv")
 
-// Letters and digits alone, in lower case: "LLaMA-2-7B-Chat" is llama2-7b-chat.
-static void plain(const char *name, char out[NAME]) {
-    size_t n = 0;
-    for (; *name && n < NAME - 1; name++)
-        if (isalnum((unsigned char)*name)) out[n++] = (char)tolower((unsigned char)*name);
-    out[n] = 0;
+// Behind `ours` in its line; NULL: there is none.
+static const char *find_name(const char *published, const char *ours) {
+    Text line = {0};
+    text_printf(&line, "\n%s\t%s\t", published, ours);
+    const char *at = strstr(names_tsv, text_get(&line));
+    if (at) at += line.length;
+    text_release(&line);
+    return at;
 }
 
-// Papers turn words about: LLaMA-2-7B-Chat is LLaMA-2-Chat-7B. Each letter as often in both is near enough,
-// for names that begin alike.
-static bool same_letters(const char *a, const char *b) {
-    int counts[256] = {0};
-    for (; *a; a++) counts[(unsigned char)*a]++;
-    for (; *b; b++) counts[(unsigned char)*b]--;
-    for (int i = 0; i < 256; i++)
-        if (counts[i]) return false;
-    return true;
-}
+enum { OTHER, LIKE, SAME };
 
 static int model_score(const char *published, const char *ours) {
-    char a[NAME], b[NAME];
-    plain(published, a);
-    plain(ours, b);
-    if (strcmp(a, b) == 0 || (*a && strncmp(a, b, 4) == 0 && same_letters(a, b))) return SAME;
-    return *a && strlen(b) > 3 && (strstr(a, b) || strstr(b, a)) ? LIKE : OTHER;
+    const char *as = find_name(published, ours);
+    if (strcasecmp(published, ours) == 0 || (as && strncmp(as, "same", 4) == 0)) return SAME;
+    return as || (*published && strcasestr(ours, published)) ? LIKE : OTHER;
 }
 
 // Rows may be one model with different additions, such as drafts: a run's model then has the row's name, or
 // the model's and the row's.
 static int row_score(const PublishedRow *row, const char *ours) {
-    char a[NAME], b[NAME], both[2 * NAME];
     int score = model_score(row->model, ours);
-    plain(row->row, a);
-    plain(ours, b);
-    if (score < LIKE && *a && strcmp(a, b) == 0) return LIKE;
-    plain(row->model, both);
-    memcpy(both + strlen(both), a, strlen(a) + 1);
-    return *row->model && strcmp(both, b) == 0 ? SAME : score;
+    size_t n = strlen(row->model);
+    if (score == OTHER && strcasecmp(row->row, ours) == 0) return LIKE;
+    return n && strncasecmp(row->model, ours, n) == 0 && strncmp(ours + n, ", ", 2) == 0 &&
+                   strcasecmp(row->row, ours + n + 2) == 0
+               ? SAME
+               : score;
 }
 
 bool table_match_same_model(const PublishedRow *row, const char *ours) {
@@ -87,36 +79,7 @@ static int needed_score(const Published *item, const PublishedRow *row, const Ta
 
 // --- datasets --------------------------------------------------------------------------------------------
 
-// Our datasets in place of a published one, the best first.
-static const struct {
-    const char *dataset, *task, *stand_in;
-} STAND_INS[] = {
-    {"mt-bench", "", "chat"},
-    {"mt-bench", "", "reference-stories"},
-    {"humaneval", "", "code"},
-    {"humaneval", "", "reference-code"},
-    {"mbpp", "", "mbpp-sanitized"},
-    {"mbpp", "", "code"},
-    {"mbpp", "", "reference-code"},
-    {"classeval", "", "code"},
-    {"classeval", "", "reference-code"},
-    {"gsm8k", "", "mathematics"},
-    {"gsm8k", "", "reference-mathematics"},
-    {"cnndm", "", "cnndm-llma"},
-    {"cnndm", "", "summarisation"},
-    {"cnndm", "", "reference-stories"},
-    {"xsum", "", "xsum-helm"},
-    {"xsum", "", "summarisation"},
-    {"xsum", "", "reference-stories"},
-    {"wmt16", "", "translation"},
-    {"spec-bench", "mt-bench", "chat"},
-    {"spec-bench", "mt-bench", "reference-stories"},
-    {"spec-bench", "translation", "translation"},
-    {"spec-bench", "summarization", "summarisation"},
-    {"spec-bench", "math_reasoning", "mathematics"},
-    {"spec-bench", "math_reasoning", "reference-mathematics"},
-};
-enum { STAND_IN_COUNT = sizeof STAND_INS / sizeof *STAND_INS, NO_DATASET = STAND_IN_COUNT + 1 };
+enum { NO_DATASET = INT_MAX };
 
 // "gsm8k:ouroboros" is gsm8k in the frame of a paper.
 static bool same_dataset(const char *dataset, const char *ours) {
@@ -126,12 +89,11 @@ static bool same_dataset(const char *dataset, const char *ours) {
 
 // 0: it is the one; above: how far down in the list; NO_DATASET: it is none.
 static int dataset_rank(const char *dataset, const char *task, const char *ours) {
+    char name[64];
     if (!*dataset || same_dataset(dataset, ours)) return 0;
-    for (int i = 0; i < STAND_IN_COUNT; i++)
-        if (strcmp(STAND_INS[i].dataset, dataset) == 0 && strcmp(STAND_INS[i].stand_in, ours) == 0 &&
-            (!*STAND_INS[i].task || strcmp(STAND_INS[i].task, task) == 0))
-            return i + 1;
-    return NO_DATASET;
+    snprintf(name, sizeof name, "%s%s%s", dataset, *task ? ":" : "", task);
+    const char *at = find_name(name, ours);
+    return at ? (int)(at - names_tsv) : NO_DATASET;
 }
 
 // --- settings --------------------------------------------------------------------------------------------
@@ -142,18 +104,18 @@ static bool same_value(const char *a, const char *b) {
     return *a && *b && !*a_end && !*b_end ? x == y : strcmp(a, b) == 0;
 }
 
-// How many of "key=value,..." the group has otherwise.
-static int setting_differences(const char *settings, const TableGroup *g, Text *out) {
+// How many of "key=value,..." are otherwise in `ran`.
+static int differences(const char *wanted, const char *ran, Text *out) {
     int count = 0;
-    for (const char *at = settings; *at;) {
+    for (const char *at = wanted; *at;) {
         size_t n = strcspn(at, ","), key = strcspn(at, "=");
-        char name[64], want[64], got[64];
+        char name[64], want[ARG_TEXT_SIZE], got[ARG_TEXT_SIZE];
         if (key < n && key < sizeof name && n - key - 1 < sizeof want) {
             memcpy(name, at, key);
             name[key] = 0;
             memcpy(want, at + key + 1, n - key - 1);
             want[n - key - 1] = 0;
-            bool other = table_setting(g->settings, name, got, sizeof got) && !same_value(want, got);
+            bool other = table_setting(ran, name, got, sizeof got) && !same_value(want, got);
             if (other && out) text_printf(out, "%s%s=%s, not %s", out->length ? "; " : "", name, got, want);
             count += other;
         }
@@ -207,7 +169,7 @@ static bool find_part(const Published *item, const PublishedRow *row, const char
             !same_temperature(row, g) || row_score(row, g->model) < needed)
             continue;
         c.method = method_text_differences(row->method, g->decoder, NULL);
-        c.settings = setting_differences(row->generation, g, NULL);
+        c.settings = differences(row->generation, g->settings, NULL);
         if (c.method && several) continue;
         if (open && !judge->speed(judge->state, g, c.dataset || !*task ? NULL : task, &c.speed, e))
             return false;
@@ -269,7 +231,7 @@ static void compare(const PublishedRow *row, const TableMatch *m, Text *why) {
     else if (!same_device(row->device, g->device))
         because(why, "%s, not %s", *g->device ? g->device : "device not told", row->device);
     method_text_differences(row->method, g->decoder, why);
-    setting_differences(row->generation, g, why);
+    differences(row->generation, g->settings, why);
     snprintf(count, sizeof count, "%zu", g->count);
     if (g->temperature > 0 && g->count < 5) because(why, "%s seeds of 5 at least%s", count, "");
 }
@@ -310,77 +272,36 @@ void table_match_release(TableMatch *m) {
 
 // --- methods as published rows write them
 
-// A method's parameters out of its text, presets as they are; `open`: those that are '*', and texts (a file's
-// name, a tree) that are not mentioned.
-typedef struct Parsed {
-    const MethodInfo *info;
-    void *values;
-    bool open[ARGS_MAX];
-} Parsed;
-
-static bool set_open(Parsed *p, const char *pair, size_t n) {
-    for (size_t i = 0; i < p->info->param_count; i++) {
-        size_t key = strlen(p->info->params[i].name);
-        if (n != key + 2 || strncmp(pair, p->info->params[i].name, key) != 0 || pair[key] != '=') continue;
-        p->open[i] = true;
-        return true;
-    }
-    return false;
-}
-
-// Takes the '*' out of "k=*,q=1", and leaves the rest for param_parse.
-static bool take_open(Parsed *p, const char *params, Text *rest) {
-    for (const char *at = params; *at;) {
-        size_t n = args_span(at, ',');
-        if (n > 2 && at[n - 1] == '*' && at[n - 2] == '=') {
-            if (!set_open(p, at, n)) return false;
-        } else {
-            text_puts(rest, rest->length ? "," : "");
-            text_add(rest, at, n);
-        }
-        at += n + (at[n] != 0);
-    }
-    return true;
-}
-
-static void parsed_release(Parsed *p) { mem_free(p->values); }
-
-// Whether ":key=value,..." has the key.
-static bool names(const char *params, const char *key) {
-    size_t n = strlen(key);
-    for (const char *at = params; at && *at; at += strcspn(at + 1, ",") + 1)
-        if (strncmp(at + 1, key, n) == 0 && at[n + 1] == '=') return true;
-    return false;
-}
-
-static bool parse(Parsed *p, const char *text, Error *e) {
-    const char *colon = strchr(text, ':');
-    char name[64];
+bool method_text_expand(const char *text, const char *ran, Text *out, Error *e) {
     size_t n = strcspn(text, ":");
-    Text rest = {0};
-    *p = (Parsed){.info = NULL};
-    if (n >= sizeof name) return false;
-    memcpy(name, text, n);
-    name[n] = 0;
-    p->info = method_find(name, e);
-    if (!p->info) return false;
-    p->values = mem_new(1, p->info->param_size ? p->info->param_size : 1);
-    args_defaults(p->info->params, p->info->param_count, p->values);
-    for (size_t i = 0; i < p->info->param_count; i++)
-        p->open[i] = p->info->params[i].type == ARG_TEXT && !names(colon, p->info->params[i].name);
-    bool ok = (!colon || take_open(p, colon + 1, &rest) ||
-               error_input(e, "'%s' leaves open what there is not", text)) &&
-              args_parse(p->info->params, p->info->param_count, p->values, text_get(&rest), e);
-    text_release(&rest);
-    if (!ok) parsed_release(p);
+    const char *params = text + n + (text[n] != 0);
+    char name[64], value[ARG_TEXT_SIZE];
+    snprintf(name, sizeof name, "%.*s", (int)n, text);
+    const MethodInfo *m = method_find(name, e);
+    if (!m) return false;
+    void *values = mem_new(1, m->param_size ? m->param_size : 1);
+    Text given = {0};
+    for (const char *at = params; *at; at += n + (at[n] != 0)) {
+        size_t key = strcspn(at, "=");
+        n = args_span(at, ',');
+        snprintf(name, sizeof name, "%.*s", (int)key, at);
+        bool open = n == key + 2 && at[key + 1] == '*' && arg_find(m->params, m->param_count, name);
+        const char *comma = given.length ? "," : "";
+        if (!open) text_printf(&given, "%s%.*s", comma, (int)n, at);
+        else if (table_setting(ran, name, value, sizeof value))
+            text_printf(&given, "%s%s=%s", comma, name, value);
+    }
+    args_defaults(m->params, m->param_count, values);
+    bool ok = args_parse(m->params, m->param_count, values, text_get(&given), e);
+    if (ok && m->resolve) m->resolve(values);
+    for (const Arg *p = m->params; ok && p < m->params + m->param_count; p++) {
+        if (p->type == ARG_TEXT && !table_setting(params, p->name, value, sizeof value)) continue;
+        text_printf(out, "%s%s=", out->length ? "," : "", p->name);
+        arg_write(p, values, out);
+    }
+    text_release(&given);
+    mem_free(values);
     return ok;
-}
-
-bool method_text_check(const char *text, Error *e) {
-    Parsed p;
-    if (!parse(&p, text, e)) return false;
-    parsed_release(&p);
-    return true;
 }
 
 bool method_text_open(const char *text) { return strstr(text, "=*") != NULL; }
@@ -390,61 +311,14 @@ bool method_text_same_method(const char *text, const char *ran) {
     return n == strcspn(ran, ":") && strncmp(text, ran, n) == 0;
 }
 
-// A value as a person would write it: 0.6, where args_write prints all digits of the nearest double.
-static void write_value(const Arg *p, const void *values, Text *out) {
-    Text pair = {0};
-    args_write(p, 1, values, &pair);
-    const char *equals = strchr(text_get(&pair), '=');
-    const void *at = (const char *)values + p->at;
-    const double *real = at;
-    if (p->type == ARG_REAL) text_printf(out, "%.6g", *real);
-    else text_puts(out, equals ? equals + 1 : "");
-    text_release(&pair);
-}
-
-static bool differs(const Parsed *want, const Parsed *ran, size_t i, Text *out) {
-    const Arg *p = &want->info->params[i];
-    Text a = {0}, b = {0};
-    write_value(p, want->values, &a);
-    write_value(p, ran->values, &b);
-    bool other = strcmp(text_get(&a), text_get(&b)) != 0;
-    if (other && out)
-        text_printf(out, "%s%s=%s, not %s", out->length ? "; " : "", p->name, text_get(&b), text_get(&a));
-    text_release(&a);
-    text_release(&b);
-    return other;
-}
-
-static void resolve(Parsed *p) {
-    if (p->info->resolve) p->info->resolve(p->values);
-}
-
-// Open parameters are as they ran: others may follow from them.
-static void close_open(Parsed *want, const Parsed *ran) {
-    for (size_t i = 0; i < want->info->param_count; i++) {
-        const Arg *p = &want->info->params[i];
-        Text value = {0};
-        if (!want->open[i]) continue;
-        write_value(p, ran->values, &value);
-        args_set(p, 1, want->values, p->name, text_get(&value), NULL);
-        text_release(&value);
-    }
-}
-
 int method_text_differences(const char *text, const char *ran, Text *out) {
-    Parsed want, got;
+    Text want = {0}, got = {0};
     int count = 0;
-    if (!parse(&want, text, NULL)) return 0;
-    if (parse(&got, ran, NULL)) {
-        bool same = want.info == got.info;
-        resolve(&got);
-        if (same) close_open(&want, &got);
-        resolve(&want);
-        for (size_t i = 0; i < want.info->param_count && same; i++)
-            count += !want.open[i] && differs(&want, &got, i, out);
-        parsed_release(&got);
-    }
-    parsed_release(&want);
+    if (method_text_same_method(text, ran) && method_text_expand(ran, "", &got, NULL) &&
+        method_text_expand(text, text_get(&got), &want, NULL))
+        count = differences(text_get(&want), text_get(&got), out);
+    text_release(&want);
+    text_release(&got);
     return count;
 }
 

@@ -68,15 +68,17 @@ bool table_match(const Published *item, const PublishedRow *row, const TablePoin
                  const TableJudge *judge, TableMatch *out, Error *e);
 void table_match_release(TableMatch *m);
 
-// Whether `ours` is the row's model by name, but for case, order and what is neither letter nor digit
-// ("LLaMA-2-7B-Chat" is llama2-7b-chat); or is meant for it, as "reference for Vicuna-7B" is for Vicuna-7B.
+// Whether `ours` is the row's model by name, but for case or as results/published/names.tsv has it; or is meant
+// for it: the file has it in its place, or it contains the name, as "reference for Vicuna-7B" does.
 bool table_match_same_model(const PublishedRow *row, const char *ours);
 bool table_match_like_model(const PublishedRow *row, const char *ours);
 
 // --- a method as a published row writes it
 
-// Whether `text` names a method that there is and parameters that it has. False with e filled.
-bool method_text_check(const char *text, Error *e);
+// Adds all its parameters as "key=value,...", presets expanded, but for texts (a file's name, a tree) that it
+// doesn't mention. '*' becomes the value in `ran`, such a list, so what follows from it is as it ran. False with
+// e filled: there is no such method or parameter.
+bool method_text_expand(const char *text, const char *ran, Text *out, Error *e);
 
 bool method_text_open(const char *text);                         // it has a '*'
 bool method_text_same_method(const char *text, const char *ran); // whatever the parameters

@@ -7,14 +7,17 @@
 #include "harness/papers/ours.h"
 #include "results/published.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static void check_row(const char *name, const Published *p, const PublishedRow *r) {
     Error e = {0};
+    Text all = {0};
     char *end;
-    if (*r->method && strncmp(r->method, "other:", 6) != 0 && !method_text_check(r->method, &e))
+    if (*r->method && strncmp(r->method, "other:", 6) != 0 && !method_text_expand(r->method, "", &all, &e))
         fail_msg("%s, row %s: %s", name, r->row, e.text);
+    text_release(&all);
     if (!quantity_known(published_metric(p, r->metric)->measure))
         fail_msg("%s: no measure for %s", name, r->metric);
     strtod(r->value, &end);
@@ -85,6 +88,44 @@ static void broken(void **state) {
     assert_false(published_parse(&p, "x", "a\0b", 3, NULL));
 }
 
+// Whether a row has that model, or that dataset ("spec-bench:TASK").
+static bool is_published(const char *name) {
+    bool found = false;
+    for (int i = 0; i < published_count && !found; i++) {
+        Published p;
+        assert_true(published_open(&p, &published_items[i], NULL));
+        for (size_t k = 0; k < p.row_count && !found; k++) {
+            const PublishedRow *r = &p.rows[k];
+            size_t n = strlen(r->dataset);
+            found = strcmp(name, r->model) == 0 ||
+                    (strncmp(name, r->dataset, n) == 0 &&
+                     (!name[n] || (name[n] == ':' && strcmp(name + n + 1, r->task) == 0)));
+        }
+        published_release(&p);
+    }
+    return found;
+}
+
+// Our names are of models and datasets that the papers have.
+static void names(void **state) {
+    (void)state;
+    const char *root = getenv("OUTPACE_ROOT");
+    char published[80], ours[80], as[80], end, path[512], line[256];
+    snprintf(path, sizeof path, "%s/results/published/names.tsv", root ? root : ".");
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_string_equal(fgets(line, sizeof line, file), "published\tours\tas\n");
+    int count = 0;
+    for (; fgets(line, sizeof line, file); count++) {
+        if (sscanf(line, "%79[^\t]\t%79[^\t]\t%79[^\n]%c", published, ours, as, &end) != 4 || end != '\n' ||
+            (strcmp(as, "same") != 0 && strcmp(as, "like") != 0))
+            fail_msg("wanted 'published, ours, same or like', got '%s'", line);
+        if (!is_published(published)) fail_msg("no paper has '%s'", published);
+    }
+    assert_true(count > 30);
+    fclose(file);
+}
+
 // Every cut of a file reads, or is refused: never more.
 static void cut_short(void **state) {
     (void)state;
@@ -97,6 +138,7 @@ static void cut_short(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(all_of_them), cmocka_unit_test(some_of_them),
-                                       cmocka_unit_test(broken), cmocka_unit_test(cut_short)};
+                                       cmocka_unit_test(names), cmocka_unit_test(broken),
+                                       cmocka_unit_test(cut_short)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,10 +49,12 @@ static void open_ones(void **state) {
 static void checked(void **state) {
     (void)state;
     Error e = {0};
-    assert_true(method_text_check("lookahead:W=*,N=5", &e));
-    assert_false(method_text_check("lookahead:X=*", &e));
-    assert_false(method_text_check("lookahead:W=0", &e));
-    assert_false(method_text_check("lookahaed", &e));
+    Text all = {0};
+    assert_true(method_text_expand("lookahead:W=*,N=5", "", &all, &e));
+    assert_false(method_text_expand("lookahead:X=*", "", &all, &e));
+    assert_false(method_text_expand("lookahead:W=0", "", &all, &e));
+    assert_false(method_text_expand("lookahaed", "", &all, &e));
+    text_release(&all);
     assert_non_null(strstr(e.text, "lookahead"));
     assert_true(method_text_same_method("lookahead:W=3", "lookahead"));
     assert_false(method_text_same_method("look", "lookahead"));
