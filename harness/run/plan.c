@@ -189,21 +189,27 @@ bool plan_open(Plan *out, const char *file, const SweepOptions *o, Error *e) {
     return false;
 }
 
+bool plan_parse(Plan *out, const char *config, const char *file, const SweepOptions *o, Error *e) {
+    size_t n = strlen(config);
+    *out = (Plan){.cache = o->cache, .config = mem_text(config, n), .file = mem_text(file, strlen(file))};
+    bool ok = open_all(out, n, o, e);
+    // The tree has copies of the words; nothing reads the sets again.
+    out->sets.count = 0;
+    out->changes = (ExperimentChanges){0};
+    if (!ok) plan_release(out);
+    return ok;
+}
+
 bool plan_reopen(Plan *out, const char *config, const char *file, const char *overrides,
                  const SweepOptions *given, Error *e) {
     SweepOptions o;
     json_t *words = NULL;
-    *out = (Plan){.cache = given->cache};
-    out->config = mem_text(config, strlen(config));
-    out->file = mem_text(file, strlen(file));
+    *out = (Plan){0};
     bool ok = read_overrides(overrides, &o, &words, e);
     o.team = given->team;
-    ok = ok && open_all(out, strlen(config), &o, e);
-    // The tree has copies of the words; nothing reads the sets again.
+    o.cache = given->cache;
+    ok = ok && plan_parse(out, config, file, &o, e);
     json_decref(words);
-    out->sets.count = 0;
-    out->changes = (ExperimentChanges){0};
-    if (!ok) plan_release(out);
     return ok;
 }
 

@@ -61,6 +61,8 @@ typedef struct Plan {
 // `file`: a path or a shipped config's name. On failure `out` is empty. It can't move or outlive the options.
 bool plan_open(Plan *out, const char *file, const SweepOptions *o, Error *e);
 
+// From a config's text; `file` is its name in messages. The options may go.
+bool plan_parse(Plan *out, const char *config, const char *file, const SweepOptions *o, Error *e);
 // From the config of a stored run, with its overrides; `given` has only cache and team.
 bool plan_reopen(Plan *out, const char *config, const char *file, const char *overrides,
                  const SweepOptions *given, Error *e);

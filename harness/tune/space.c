@@ -129,33 +129,21 @@ void tune_method_text(const Experiment *x, const Point *p, Text *out) {
 
 // --- what changes the config: the axes -------------------------------------------------------------------
 
-static bool add_set(json_t *words, const char *prefix, const char *text, Error *e) {
-    Text set = {0};
-    text_printf(&set, "%s%s", prefix, text);
-    bool ok = !json_array_append_new(words, json_string("--set")) &&
-              !json_array_append_new(words, json_string(text_get(&set)));
-    text_release(&set);
-    return ok || error_input(e, "tune: '%s' is not UTF-8", text);
-}
+#define MATRIX "methods.0.matrix."
 
-static const char MATRIX[] = "methods.0.matrix.";
+// Takes `set`, as `run --set` has it.
+static bool add_set(Words *sets, char *set, Error *e) {
+    if (sets->count == WORDS_MAX) {
+        mem_free(set);
+        return error_input(e, "tune: more than %d axes, fixed values and changes", WORDS_MAX);
+    }
+    sets->items[sets->count++] = set;
+    return true;
+}
 
 static bool names(const char *pair, const char *name) {
     size_t n = strlen(name);
     return strncmp(pair, name, n) == 0 && pair[n] == '=';
-}
-
-// "W=1,2,4..8" is a list as a config has it, "[1,2,4..8]".
-static bool add_axis(json_t *words, const char *axis, Error *e) {
-    const char *equals = strchr(axis, '=');
-    Text pair = {0};
-    if (!equals || equals == axis || !equals[1])
-        return error_input(e, "tune: --axis is '%s', must be NAME=VALUES, as W=1,2,4..8", axis);
-    if (equals[1] == '[') return add_set(words, MATRIX, axis, e);
-    text_printf(&pair, "%.*s=[%s]", (int)(equals - axis), axis, equals + 1);
-    bool ok = add_set(words, MATRIX, text_get(&pair), e);
-    text_release(&pair);
-    return ok;
 }
 
 // Whether the user sets the parameter: as an axis, or in the method's text.
@@ -170,30 +158,29 @@ static bool is_given(const TuneAsk *ask, const char *fixed, const char *name) {
     return false;
 }
 
-// The method's own axes, then the user's fixed values, then the user's axes.
-static bool add_axes(const TuneAsk *ask, const TuneMethod *method, const char *fixed, json_t *words,
-                     Error *e) {
-    for (int i = 0; i < TUNE_AXES && method->axes[i].name; i++) {
-        Text axis = {0};
-        text_printf(&axis, "%s=%s", method->axes[i].name, method->axes[i].values);
-        bool ok = is_given(ask, fixed, method->axes[i].name) || add_set(words, MATRIX, text_get(&axis), e);
-        text_release(&axis);
-        if (!ok) return false;
-    }
+// The method's own axes, then the user's fixed values, axes and changes of the config.
+static bool add_sets(const TuneAsk *ask, const TuneMethod *method, const char *fixed, Words *sets, Error *e) {
+    for (const TuneAxis *a = method->axes; a < method->axes + TUNE_AXES && a->name; a++)
+        if (!is_given(ask, fixed, a->name) &&
+            !add_set(sets, mem_printf(MATRIX "%s=%s", a->name, a->values), e))
+            return false;
     for (const char *p = fixed; p && *p;) {
-        size_t n = strcspn(p, ",");
-        char *pair = mem_text(p, n);
-        bool ok = strchr(pair, '=') ? add_set(words, MATRIX, pair, e)
-                                    : error_input(e, "tune: '%s' in --method must be NAME=VALUE, as %s:N=4",
-                                                  pair, method->name);
-        mem_free(pair);
-        if (!ok) return false;
+        int n = (int)strcspn(p, ",");
+        if (!memchr(p, '=', (size_t)n))
+            return error_input(e, "tune: '%.*s' in --method must be NAME=VALUE, as %s:N=4", n, p,
+                               method->name);
+        if (!add_set(sets, mem_printf(MATRIX "%.*s", n, p), e)) return false;
         p += n + (p[n] == ',');
     }
-    for (int i = 0; i < ask->axes.count; i++)
-        if (!add_axis(words, ask->axes.items[i], e)) return false;
+    for (int i = 0; i < ask->axes.count; i++) { // "W=1,2,4..8" is a list as a config has it, "[1,2,4..8]"
+        const char *axis = ask->axes.items[i], *equals = strchr(axis, '=');
+        if (!equals || equals == axis || !equals[1])
+            return error_input(e, "tune: --axis is '%s', must be NAME=VALUES, as W=1,2,4..8", axis);
+        const char *list = equals[1] == '[' ? "%s%.*s=%s" : "%s%.*s=[%s]";
+        if (!add_set(sets, mem_printf(list, MATRIX, (int)(equals - axis), axis, equals + 1), e)) return false;
+    }
     for (int i = 0; i < ask->sets.count; i++)
-        if (!add_set(words, "", ask->sets.items[i], e)) return false;
+        if (!add_set(sets, mem_printf("%s", ask->sets.items[i]), e)) return false;
     return true;
 }
 
@@ -243,16 +230,16 @@ static void drop_place(Error *e) {
 }
 
 static bool prepare(const TuneAsk *ask, const TuneMethod *method, const char *fixed, Plan *out, Error *e) {
-    json_t *config = config_json(ask, method), *words = json_array();
-    bool ok = add_axes(ask, method, fixed, words, e);
-    char *text = ok ? json_text(config, 0) : NULL, *overrides = ok ? json_text(words, 0) : NULL;
-    if (ok && (!text || !overrides)) ok = error_input(e, "tune: a name or path is not UTF-8");
-    ok = ok && plan_reopen(out, text, OWN_CONFIG, overrides, &(SweepOptions){0}, e);
+    SweepOptions o = {.threads = -1, .shard = "1/1"};
+    json_t *config = config_json(ask, method);
+    char *text = json_text(config, 0);
+    bool ok = add_sets(ask, method, fixed, &o.sets, e);
+    if (ok && !text) ok = error_input(e, "tune: a name or path is not UTF-8");
+    ok = ok && plan_parse(out, text, OWN_CONFIG, &o, e);
     if (!ok) drop_place(e);
+    for (int i = 0; i < o.sets.count; i++) mem_free((char *)o.sets.items[i]);
     mem_free(text);
-    mem_free(overrides);
     json_decref(config);
-    json_decref(words);
     return ok;
 }
 
