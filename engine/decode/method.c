@@ -133,6 +133,35 @@ void method_close(Method *m) {
     *m = (Method){0};
 }
 
+// "name(key=value,...)+name(...)": a part that can't be read is refused when it is opened.
+static bool any_is_warm(const char *parts) {
+    bool warm = false;
+    for (const char *p = parts; *p && !warm; p += *p == '+') {
+        char text[ARG_TEXT_SIZE], *params;
+        size_t n = args_span(p, '+');
+        bool read = method_plain_text(p, n, text, NULL);
+        p += n;
+        if ((params = strchr(text, ':'))) *params++ = 0;
+        const MethodInfo *info = read ? method_find(text, NULL) : NULL;
+        if (!info) continue;
+        void *values = mem_new(1, info->param_size);
+        args_defaults(info->params, info->param_count, values);
+        warm = args_parse(info->params, info->param_count, values, params ? params : "", NULL) &&
+               method_is_warm(info, values);
+        mem_free(values);
+    }
+    return warm;
+}
+
+bool method_is_warm(const MethodInfo *info, const void *values) {
+    for (const Arg *p = info->params; p < info->params + info->param_count; p++) {
+        const char *value = (const char *)values + p->at;
+        if (strcmp(p->name, "warm") == 0 && *(const bool *)(const void *)value) return true;
+        if (p->type == ARG_METHODS && any_is_warm(value)) return true;
+    }
+    return false;
+}
+
 bool method_is_unchanged(const Method *m, Error *e) {
     return !m->info->unchanged || m->info->unchanged(m->self, e);
 }

@@ -134,6 +134,8 @@ bool method_open_as(Method *m, const MethodInfo *info, const char *params, const
 // "name(key=value,...)", n bytes, in the form that method_open reads.
 bool method_plain_text(const char *part, size_t n, char out[ARG_TEXT_SIZE], Error *e);
 void method_close(Method *m);
+// Whether it keeps state from prompt to prompt: its parameter `warm`, or that of any of its methods.
+bool method_is_warm(const MethodInfo *info, const void *values);
 // False with e filled if a file that the method reads changed since it was opened.
 bool method_is_unchanged(const Method *m, Error *e);
 bool method_drafts_chain(const Method *m, Error *e); // see MethodInfo.chain; verification by blocks needs it

@@ -16,16 +16,6 @@ typedef struct Maker {
     int *group_of; // (points of the sweep)
 } Maker;
 
-bool schedule_is_warm(const char *decoder) {
-    static const char KEY[] = "warm=on";
-    const size_t n = sizeof KEY - 1;
-    for (const char *p = decoder; (p = strstr(p, KEY)); p += n) {
-        bool begins = p > decoder && !strchr("abcdefghijklmnopqrstuvwxyz_", p[-1]);
-        if (begins && !strchr("abcdefghijklmnopqrstuvwxyz_0123456789", p[n] ? p[n] : ',')) return true;
-    }
-    return false;
-}
-
 static bool is_autoregressive(const char *decoder) {
     static const char NAME[] = "autoregressive";
     const size_t n = sizeof NAME - 1;
@@ -45,9 +35,7 @@ bool schedule_same_output(const Settings *s, const Settings *t) {
 }
 
 // A batch runs whole passes, as warm methods do, so one baseline serves both.
-static bool runs_warm(const Point *p) {
-    return options_batch(&p->settings.engine) > 1 || schedule_is_warm(p->decoder);
-}
+static bool runs_warm(const Point *p) { return options_batch(&p->settings.engine) > 1 || p->warm; }
 
 static bool same_group(const Point *a, const Point *b) {
     return same_setup(a, b) && a->dataset == b->dataset && schedule_same_output(&a->settings, &b->settings) &&

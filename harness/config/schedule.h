@@ -48,9 +48,6 @@ int schedule_find(const Schedule *s, int number);
 // unless there are more parts than points.
 void schedule_shards(const Schedule *s, const double *cost, int shards, int *shard_of);
 
-// Whether a decoder (a point's text) keeps state from prompt to prompt.
-bool schedule_is_warm(const char *decoder);
-
 // Whether all settings of generation are the same.
 bool schedule_same_output(const Settings *s, const Settings *t);
 

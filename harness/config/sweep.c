@@ -202,6 +202,7 @@ static void write_decoder(const Grid *g, Point *p) {
     if (info->param_count) text_puts(&text, ":");
     args_write(info->params, info->param_count, g->values, &text);
     p->decoder = mem_text(text.data, text.length);
+    p->warm = method_is_warm(info, g->values);
     text_release(&text);
 }
 

@@ -15,6 +15,7 @@ typedef struct Point {
     int number;                 // from 0, in the whole sweep; of an added baseline, beyond all of them
     int model, dataset, method; // which of the config's
     Settings settings;
+    bool warm;              // it keeps state from prompt to prompt
     char *decoder;          // "lookahead:W=15,...", all parameters, as method_open takes it
     char hash[SHA256_TEXT]; // of everything that affects the measurement: not names or labels
 } Point;

@@ -256,7 +256,7 @@ static bool check_race(const Plan *p, Error *e) {
     const char *refusal;
     int batch = options_batch(&p->sweep.points[0].settings.engine);
     bool warm = false;
-    for (int i = 0; i < p->sweep.count; i++) warm = warm || schedule_is_warm(p->sweep.points[i].decoder);
+    for (int i = 0; i < p->sweep.count; i++) warm = warm || p->sweep.points[i].warm;
     if (p->schedule.group_count != 1) return error_input(e, "tune: settings vary; give each one value");
     if (p->sweep.points[0].settings.temperature > 0)
         return error_input(e, "tune: outputs must be greedy; take the temperature away");

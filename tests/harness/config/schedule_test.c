@@ -159,14 +159,34 @@ static void baselines(void **state) {
     release(&p);
 }
 
+// The parameter `warm`, given or by default, of the method or of one of its methods.
 static void warmth(void **state) {
     (void)state;
-    assert_true(schedule_is_warm("ouroboros:K=3,warm=on"));
-    assert_true(schedule_is_warm("ouroboros:warm=on,K=3"));
-    assert_true(schedule_is_warm("mix:ouroboros(warm=on)+jacobi"));
-    assert_false(schedule_is_warm("ouroboros:warm=off,K=3"));
-    assert_false(schedule_is_warm("x:lukewarm=on"));
-    assert_false(schedule_is_warm("x:warm=once"));
+    static const struct {
+        const char *method;
+        bool warm;
+    } CASES[] = {
+        {"{name: ouroboros, matrix: {K: 3, warm: on}}", true},
+        {"{name: ouroboros, matrix: {warm: off, K: 3}}", false},
+        {"ouroboros", false},
+        {"recycling", true},
+        {"jacobi", false},
+        {"{name: mix, matrix: {of: [ouroboros(warm=on)+jacobi]}}", true},
+        {"{name: mix, matrix: {of: [jacobi+ouroboros(K=3)]}}", false},
+        {"{name: mix, matrix: {of: [jacobi+recycling]}}", true},
+        {"{name: mix, matrix: {of: [jacobi+recycling(warm=off)]}}", false},
+        {"{name: mix, matrix: {of: [jacobi+prompt-lookup], switch: learned, warm: on}}", true},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        Plan p;
+        Text file = {0};
+        text_printf(&file, "name: x\nmodels: [a]\ndatasets: [one]\nmethods:\n  - %s\n", CASES[i].method);
+        plan(&p, text_get(&file));
+        if (p.s.groups[0].warm != CASES[i].warm)
+            fail_msg("%s: wanted warm %d, got %d", CASES[i].method, CASES[i].warm, p.s.groups[0].warm);
+        release(&p);
+        text_release(&file);
+    }
 }
 
 static void order(void **state) {
