@@ -275,7 +275,8 @@ static bool describe(const TableArguments *a, const char *name, const Catalogue 
 // What needs no table: the items, one of them, or the claims.
 static bool print_catalogue(const TableArguments *a, const char *name, Error *e) {
     Catalogue *c = mem_new(1, sizeof *c);
-    bool ok = catalogue_open(c) && (a->claims ? print_all_claims(a->db, c, e) : describe(a, name, c, e));
+    catalogue_open(c);
+    bool ok = a->claims ? print_all_claims(a->db, c, e) : describe(a, name, c, e);
     catalogue_release(c);
     mem_free(c);
     return ok;

@@ -15,56 +15,38 @@
 EMBED(items_tsv, "configs/catalogue.tsv")
 EMBED(claims_tsv, "configs/claims.tsv")
 
-enum { ITEM_FIELDS = 9, CLAIM_FIELDS = 7 };
+// Rows are arrays of cells.
+enum {
+    ITEM_CELLS = sizeof(CatalogueItem) / sizeof(char *),
+    CLAIM_CELLS = sizeof(CatalogueClaim) / sizeof(char *)
+};
 
-// The fields of the line that ends at `end`, cut apart. Returns how many.
-static int cut(char *line, char *end, const char **fields, int most) {
+// Cuts the lines below the first, which names the columns, into cells. Gives the number of lines.
+static int read_rows(char *line, const char **cells, int columns, int most) {
     int count = 0;
-    *end = 0;
-    for (char *at = line; count < most; at++) {
-        char *tab = strchr(at, '\t');
-        if (tab) *tab = 0;
-        fields[count++] = strcmp(at, "-") == 0 ? NULL : at;
-        if (!tab) break;
-        at = tab;
+    line += strcspn(line, "\n") + 1;
+    for (char *next; *line; line = next, count++) {
+        next = line + strcspn(line, "\n");
+        assert(*next && count < most);
+        *next++ = 0;
+        for (int i = 0; i < columns; i++) {
+            const char *cell = strsep(&line, "\t");
+            assert(cell);
+            *cells++ = strcmp(cell, "-") == 0 ? NULL : cell;
+        }
+        assert(!line);
     }
+    (void)most;
     return count;
 }
 
-typedef void (*TakeRow)(Catalogue *c, const char *const *fields);
-
-static void take_item(Catalogue *c, const char *const *f) {
-    assert(c->item_count < CATALOGUE_ITEMS);
-    c->items[c->item_count++] = (CatalogueItem){f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8]};
-}
-
-static void take_claim(Catalogue *c, const char *const *f) {
-    assert(c->claim_count < CATALOGUE_CLAIMS);
-    c->claims[c->claim_count++] = (CatalogueClaim){f[0], f[1], f[2], f[3], f[4], f[5], f[6]};
-}
-
-// The first line names the columns.
-static void read_rows(Catalogue *c, char *text, int columns, TakeRow take) {
-    const char *fields[ITEM_FIELDS];
-    char *line = strchr(text, '\n');
-    for (char *next; line && line[1]; line = next) {
-        next = strchr(line + 1, '\n');
-        assert(next);
-        int count = cut(line + 1, next, fields, columns);
-        assert(count == columns);
-        (void)count;
-        take(c, fields);
-    }
-}
-
-bool catalogue_open(Catalogue *c) {
+void catalogue_open(Catalogue *c) {
     size_t items = strlen(items_tsv) + 1, claims = strlen(claims_tsv) + 1;
     *c = (Catalogue){.text = mem_new(items + claims, 1)};
     memcpy(c->text, items_tsv, items);
     memcpy(c->text + items, claims_tsv, claims);
-    read_rows(c, c->text, ITEM_FIELDS, take_item);
-    read_rows(c, c->text + items, CLAIM_FIELDS, take_claim);
-    return true;
+    c->item_count = read_rows(c->text, (const char **)c->items, ITEM_CELLS, CATALOGUE_ITEMS);
+    c->claim_count = read_rows(c->text + items, (const char **)c->claims, CLAIM_CELLS, CATALOGUE_CLAIMS);
 }
 
 void catalogue_release(Catalogue *c) {
@@ -85,7 +67,7 @@ const CatalogueItem *catalogue_find(const Catalogue *c, const char *name, Error 
 
 bool catalogue_none(const char *name, const char *db, Error *e) {
     Catalogue c;
-    if (!catalogue_open(&c)) return false;
+    catalogue_open(&c);
     const CatalogueItem *known = catalogue_find(&c, name, NULL);
     if (!known) error_input(e, "'%s' has nothing for %s: name a run of the same methods by --run", db, name);
     else if (known->smoke)
@@ -119,15 +101,6 @@ typedef struct Comparisons {
 
 // --- reading ---------------------------------------------------------------------------------------------
 
-static Comparison *comparison_of(Comparisons *c, const char *name) {
-    for (size_t i = 0; i < c->count; i++)
-        if (strcmp(c->list[i].name, name) == 0) return &c->list[i];
-    mem_grow(&c->list, &c->capacity, c->count + 1, sizeof *c->list);
-    c->list[c->count] =
-        (Comparison){.name = mem_text(name, strlen(name)), .value = NAN, .low = NAN, .high = NAN};
-    return &c->list[c->count++];
-}
-
 static void add_value(Side *side, const Rows *r, int column) {
     double x = rows_real(r, column);
     if (!isfinite(x)) return; // it was not measured
@@ -140,7 +113,15 @@ static void add_row(Comparisons *all, const Rows *r) {
     bool measured = false;
     for (int i = 1; i < columns; i++) measured = measured || isfinite(rows_real(r, i));
     if (!measured) return;
-    Comparison *c = comparison_of(all, rows_text(r, 0));
+    const char *name = rows_text(r, 0);
+    size_t at = 0;
+    while (at < all->count && strcmp(all->list[at].name, name) != 0) at++;
+    mem_grow(&all->list, &all->capacity, at + 1, sizeof *all->list);
+    Comparison *c = &all->list[at];
+    if (at == all->count) {
+        *c = (Comparison){.name = mem_text(name, strlen(name)), .value = NAN, .low = NAN, .high = NAN};
+        all->count++;
+    }
     if (columns == 4) {
         c->value = rows_real(r, 1);
         c->low = rows_real(r, 2);

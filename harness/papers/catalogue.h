@@ -39,7 +39,7 @@ typedef struct Catalogue {
     char *text; // what all of it points into
 } Catalogue;
 
-bool catalogue_open(Catalogue *c);
+void catalogue_open(Catalogue *c);
 void catalogue_release(Catalogue *c); // takes an empty one
 
 // NULL with e filled, and the nearest name in it.

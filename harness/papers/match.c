@@ -4,8 +4,9 @@
 
 #include "engine/base/memory.h"
 #include "engine/base/shipped.h"
-#include "results/rows.h"
 #include "engine/decode/method.h"
+#include "harness/papers/ours.h"
+#include "results/rows.h"
 
 #include <limits.h>
 #include <math.h>
@@ -57,12 +58,6 @@ bool table_match_like_model(const PublishedRow *row, const char *ours) {
     return model_score(row->model, ours) >= LIKE;
 }
 
-static bool meant_for_another(const Published *item, const char *ours) {
-    for (size_t i = 0; i < item->row_count; i++)
-        if (row_score(&item->rows[i], ours) >= LIKE) return true;
-    return false;
-}
-
 // The least score that a model of this run must have: the best there is. Nothing like it: the run's only
 // model stands in, unless the paper has that very one elsewhere; of several none.
 static int needed_score(const Published *item, const PublishedRow *row, const TablePoints *points) {
@@ -74,7 +69,9 @@ static int needed_score(const Published *item, const PublishedRow *row, const Ta
         if (strcmp(points->groups[i].model, points->groups[0].model) != 0) several = true;
     }
     if (best > OTHER || !*row->model) return best;
-    return several || meant_for_another(item, points->groups[0].model) ? SAME + 1 : OTHER;
+    for (size_t i = 0; i < item->row_count; i++)
+        several = several || row_score(&item->rows[i], points->groups[0].model) >= LIKE;
+    return several ? SAME + 1 : OTHER;
 }
 
 // --- datasets --------------------------------------------------------------------------------------------
@@ -124,11 +121,6 @@ static int differences(const char *wanted, const char *ran, Text *out) {
     return count;
 }
 
-static bool same_temperature(const PublishedRow *row, const TableGroup *g) {
-    const char *at = strstr(row->generation, "temperature=");
-    return !at || strtod(at + strlen("temperature="), NULL) == g->temperature;
-}
-
 // --- candidates ------------------------------------------------------------------------------------------
 
 // Whether another row of the same model and dataset names another setting of the row's method.
@@ -156,26 +148,31 @@ static bool nearer(const Candidate *a, const Candidate *b) {
     return a->settings < b->settings;
 }
 
-static bool find_part(const Published *item, const PublishedRow *row, const char *task,
-                      const TablePoints *points, const TableJudge *judge, const TableGroup **out, Error *e) {
+static bool add_part(const Published *item, const PublishedRow *row, const char *task, TableAsk *ask,
+                     bool even, TableMatch *out, Error *e) {
+    const TablePoints *points = ask->points;
     int needed = needed_score(item, row, points);
     bool open = method_text_open(row->method), several = has_other_settings(item, row);
+    char temperature[32];
+    bool given = table_setting(row->generation, "temperature", temperature, sizeof temperature);
     Candidate best = {0};
     for (size_t i = 0; i < points->group_count; i++) {
         const TableGroup *g = &points->groups[i];
         Candidate c = {.group = g, .speed = -1};
         c.dataset = dataset_rank(row->dataset, task, g->dataset);
         if (c.dataset == NO_DATASET || !method_text_same_method(row->method, g->decoder) ||
-            !same_temperature(row, g) || row_score(row, g->model) < needed)
+            (given && strtod(temperature, NULL) != g->temperature) || row_score(row, g->model) < needed)
             continue;
         c.method = method_text_differences(row->method, g->decoder, NULL);
         c.settings = differences(row->generation, g->settings, NULL);
         if (c.method && several) continue;
-        if (open && !judge->speed(judge->state, g, c.dataset || !*task ? NULL : task, &c.speed, e))
+        if (open && !table_ask_speed(ask, g, c.dataset || !*task ? NULL : task, even, &c.speed, e))
             return false;
         if (nearer(&c, &best)) best = c;
     }
-    *out = best.group;
+    if (!best.group) return true;
+    out->groups[out->count] = best.group;
+    out->subtasks[out->count++] = *task && same_dataset(row->dataset, best.group->dataset) ? task : NULL;
     return true;
 }
 
@@ -241,25 +238,15 @@ static void compare(const PublishedRow *row, const TableMatch *m, Text *why) {
 static const char *const SUBTASKS[] = {"mt-bench", "translation",    "summarization",
                                        "qa",       "math_reasoning", "rag"};
 
-static bool add_part(const Published *item, const PublishedRow *row, const char *task,
-                     const TablePoints *points, const TableJudge *judge, TableMatch *out, Error *e) {
-    const TableGroup *g = NULL;
-    if (!find_part(item, row, task, points, judge, &g, e)) return false;
-    if (!g) return true;
-    out->groups[out->count] = g;
-    out->subtasks[out->count++] = *task && same_dataset(row->dataset, g->dataset) ? task : NULL;
-    return true;
-}
-
-bool table_match(const Published *item, const PublishedRow *row, const TablePoints *points,
-                 const TableJudge *judge, TableMatch *out, Error *e) {
+bool table_match(const Published *item, const PublishedRow *row, TableAsk *ask, bool even, TableMatch *out,
+                 Error *e) {
     bool ok = true;
     *out = (TableMatch){0};
-    if (!*row->method || !points->group_count) return true;
-    if (strcmp(row->task, "mean") != 0) ok = add_part(item, row, row->task, points, judge, out, e);
+    if (!*row->method || !ask->points->group_count) return true;
+    if (strcmp(row->task, "mean") != 0) ok = add_part(item, row, row->task, ask, even, out, e);
     else
         for (size_t i = 0; ok && i < sizeof SUBTASKS / sizeof *SUBTASKS; i++)
-            ok = add_part(item, row, SUBTASKS[i], points, judge, out, e);
+            ok = add_part(item, row, SUBTASKS[i], ask, even, out, e);
     if (ok && out->count) compare(row, out, &out->why);
     if (!ok) table_match_release(out);
     return ok;

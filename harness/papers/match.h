@@ -57,15 +57,11 @@ typedef struct TableMatch {
     Text why;                              // what keeps the row from being compared; "": nothing
 } TableMatch;
 
-// Of several candidates for a method that the paper takes the fastest of, `faster` chooses: the speed of a
-// group, below 0: unknown. False with e filled.
-typedef struct TableJudge {
-    bool (*speed)(void *state, const TableGroup *g, const char *subtask, double *out, Error *e);
-    void *state;
-} TableJudge;
-
-bool table_match(const Published *item, const PublishedRow *row, const TablePoints *points,
-                 const TableJudge *judge, TableMatch *out, Error *e);
+// Of several candidates for a method that the paper takes the fastest of, the fastest is taken, by `ask` (ours.h):
+// on all prompts, or on the even ones. False with e filled.
+struct TableAsk;
+bool table_match(const Published *item, const PublishedRow *row, struct TableAsk *ask, bool even,
+                 TableMatch *out, Error *e);
 void table_match_release(TableMatch *m);
 
 // Whether `ours` is the row's model by name, but for case or as results/published/names.tsv has it; or is meant

@@ -78,8 +78,8 @@ bool table_ask_match(TableAsk *a, const TableMatch *match, const TableQuestion *
 
 // --- the fastest -----------------------------------------------------------------------------------------
 
-static bool ask_speed(TableAsk *a, const TableGroup *g, const char *subtask, bool even, double *out,
-                      Error *e) {
+bool table_ask_speed(TableAsk *a, const TableGroup *g, const char *subtask, bool even, double *out,
+                     Error *e) {
     double *known = &a->speeds[2 * (size_t)(g - a->points->groups) + even];
     TableQuestion q = {.measure = a->by, .subtask = subtask, .parity = even ? 0 : -1, .plain = true};
     Quantity speed;
@@ -91,14 +91,6 @@ static bool ask_speed(TableAsk *a, const TableGroup *g, const char *subtask, boo
     *out = isfinite(speed.value) ? speed.value : -1;
     if (!subtask) *known = *out;
     return true;
-}
-
-bool table_ask_speed(void *ask, const TableGroup *g, const char *subtask, double *out, Error *e) {
-    return ask_speed(ask, g, subtask, false, out, e);
-}
-
-bool table_ask_even_speed(void *ask, const TableGroup *g, const char *subtask, double *out, Error *e) {
-    return ask_speed(ask, g, subtask, true, out, e);
 }
 
 // --- texts -----------------------------------------------------------------------------------------------

@@ -39,12 +39,16 @@ bool quantity_above_baseline(Store *store, const QuantityPart *part, const char 
 bool quantity_passes(Store *store, int64_t point, int64_t baseline, const char *name, QuantityPasses *out,
                      Error *e);
 
-bool quantity_known(const char *name);       // "-" is one: by nothing that the store has
-bool quantity_is_quality(const char *name);  // ROUGE
-bool quantity_is_fitted(const char *name);   // by 'outpace fit', of many points at once: alpha, f
-bool quantity_is_time(const char *name);     // a disturbed machine changes it
-const char *quantity_own(const char *name);  // ours of the same thing, where that is another; NULL
-const char *quantity_best(const char *name); // "best.W": "W", a parameter of the fastest; NULL: none
+typedef enum {
+    QUANTITY_TIME = 1,    // a disturbed machine changes it
+    QUANTITY_QUALITY = 2, // ROUGE
+    QUANTITY_FITTED = 4,  // by 'outpace fit', of many points at once: alpha, f
+    QUANTITY_BEST = 8,    // "best.W": W of the fastest
+} QuantityKind;
+
+bool quantity_known(const char *name);              // "-" is one: by nothing that the store has
+bool quantity_is(const char *name, unsigned kinds); // one of them
+const char *quantity_own(const char *name);         // ours of the same thing, where that is another; NULL
 
 // --- of a table's groups ---------------------------------------------------------------------------------
 
@@ -81,8 +85,7 @@ typedef struct TableQuestion {
 // those that were measured.
 bool table_ask_match(TableAsk *a, const TableMatch *match, const TableQuestion *q, Quantity *out, Error *e);
 
-// For TableJudge, whose state is the TableAsk: below 0 where it is not known.
-bool table_ask_speed(void *ask, const TableGroup *g, const char *subtask, double *out, Error *e);
-bool table_ask_even_speed(void *ask, const TableGroup *g, const char *subtask, double *out, Error *e);
+// By `by`; below 0 where it is not known. `even`: over the even prompts.
+bool table_ask_speed(TableAsk *a, const TableGroup *g, const char *subtask, bool even, double *out, Error *e);
 
 bool table_ask_text(TableAsk *a, const TableGroup *g, TableText *out, Error *e);

@@ -220,18 +220,16 @@ bool table_fields_json(const Table *t, Text *out) {
     return ok;
 }
 
-static void print_csv(const Table *t, Text *out) {
-    json_t *rows = list_rows(t, &(Records){.csv = true});
-    records_csv(rows, out);
-    json_decref(rows);
-}
-
 bool table_print(const Table *t, TableFormat format, int width, Text *out) {
+    json_t *rows = NULL;
     switch (format) {
     case TABLE_TEXT: print_text(t, width, out); break;
     case TABLE_MD: print_page(t, PAGE_MD, out); break;
     case TABLE_LATEX: print_page(t, PAGE_TEX, out); break;
-    case TABLE_CSV: print_csv(t, out); break;
+    case TABLE_CSV:
+        records_csv(rows = list_rows(t, &(Records){.csv = true}), out);
+        json_decref(rows);
+        break;
     default: return table_fields_json(t, out);
     }
     return true;

@@ -20,34 +20,35 @@ typedef struct QuantityInfo {
     int tally;            // TallyMetric; below 0: a query
     const char *query;    // of quantities.sql; NULL: tally
     const char *argument; // NULL: the part of the name after its point
+    unsigned kind;        // of QuantityKind
 } QuantityInfo;
 
 static const QuantityInfo QUANTITIES[] = {
-    {"S", NULL, TALLY_S, NULL, NULL},
-    {"S_reference", "S", TALLY_S_REFERENCE, NULL, NULL},
-    {"speedup", NULL, TALLY_SPEEDUP, NULL, NULL},
-    {"speedup_e2e", "speedup", TALLY_SPEEDUP_E2E, NULL, NULL},
-    {"speedup_specbench", "speedup", TALLY_SPECBENCH, NULL, NULL},
-    {"tokens_per_s", NULL, TALLY_RATE, NULL, NULL},
-    {"tokens_per_s_e2e", "tokens_per_s", TALLY_RATE_E2E, NULL, NULL},
-    {"ctar", NULL, -1, "ctar", NULL},
-    {"asked_per_step", "rows_per_step", -1, "asked_per_step", ""},
-    {"rows_per_step", NULL, -1, "rows_per_step", ""},
-    {"won", NULL, -1, "won", NULL},
-    {"rows", NULL, -1, "rows", NULL},
-    {"common_prefix", NULL, -1, "common_prefix", ""},
-    {"matched", NULL, -1, NULL, ""},
-    {"best", NULL, -1, "best", NULL},
-    {"parameters", NULL, -1, "parameters", ""},
-    {"alpha", NULL, -1, "alpha", ""},
-    {"f", NULL, -1, "f", ""},
-    {"cache_saving", NULL, -1, NULL, ""},
-    {"window_speedup", NULL, -1, NULL, ""},
-    {"rouge1", NULL, -1, "score", "rouge1"},
-    {"rouge2", NULL, -1, "score", "rouge2"},
-    {"rougeL", NULL, -1, "score", "rougeL"},
-    {"slowdown", NULL, -1, NULL, ""}, // the last three: harness/papers/table.h
-    {"-", NULL, -1, NULL, ""},
+    {"S", NULL, TALLY_S, NULL, NULL, 0},
+    {"S_reference", "S", TALLY_S_REFERENCE, NULL, NULL, 0},
+    {"speedup", NULL, TALLY_SPEEDUP, NULL, NULL, QUANTITY_TIME},
+    {"speedup_e2e", "speedup", TALLY_SPEEDUP_E2E, NULL, NULL, QUANTITY_TIME},
+    {"speedup_specbench", "speedup", TALLY_SPECBENCH, NULL, NULL, QUANTITY_TIME},
+    {"tokens_per_s", NULL, TALLY_RATE, NULL, NULL, QUANTITY_TIME},
+    {"tokens_per_s_e2e", "tokens_per_s", TALLY_RATE_E2E, NULL, NULL, QUANTITY_TIME},
+    {"ctar", NULL, -1, "ctar", NULL, 0},
+    {"asked_per_step", "rows_per_step", -1, "asked_per_step", "", 0},
+    {"rows_per_step", NULL, -1, "rows_per_step", "", 0},
+    {"won", NULL, -1, "won", NULL, 0},
+    {"rows", NULL, -1, "rows", NULL, 0},
+    {"common_prefix", NULL, -1, "common_prefix", "", 0},
+    {"matched", NULL, -1, NULL, "", 0},
+    {"best", NULL, -1, "best", NULL, QUANTITY_BEST},
+    {"parameters", NULL, -1, "parameters", "", 0},
+    {"alpha", NULL, -1, "alpha", "", QUANTITY_FITTED},
+    {"f", NULL, -1, "f", "", QUANTITY_FITTED},
+    {"cache_saving", NULL, -1, NULL, "", 0},
+    {"window_speedup", NULL, -1, NULL, "", 0},
+    {"rouge1", NULL, -1, "score", "rouge1", QUANTITY_QUALITY},
+    {"rouge2", NULL, -1, "score", "rouge2", QUANTITY_QUALITY},
+    {"rougeL", NULL, -1, "score", "rougeL", QUANTITY_QUALITY},
+    {"slowdown", NULL, -1, NULL, "", 0}, // this one and two above: harness/papers/table.sql
+    {"-", NULL, -1, NULL, "", 0},
 };
 
 static const QuantityInfo *find(const char *name) {
@@ -60,33 +61,16 @@ static const QuantityInfo *find(const char *name) {
     return NULL;
 }
 
-static bool is(const QuantityInfo *m, const char *query) { return m->query && strcmp(m->query, query) == 0; }
-
 bool quantity_known(const char *name) { return find(name) != NULL; }
 
-bool quantity_is_quality(const char *name) {
+bool quantity_is(const char *name, unsigned kinds) {
     const QuantityInfo *m = find(name);
-    return m && is(m, "score");
-}
-
-bool quantity_is_fitted(const char *name) {
-    const QuantityInfo *m = find(name);
-    return m && (is(m, "alpha") || is(m, "f"));
-}
-
-bool quantity_is_time(const char *name) {
-    const QuantityInfo *m = find(name);
-    return m && m->tally >= 0 && m->tally != TALLY_S && m->tally != TALLY_S_REFERENCE;
+    return m && m->kind & kinds;
 }
 
 const char *quantity_own(const char *name) {
     const QuantityInfo *m = find(name);
     return m ? m->own : NULL;
-}
-
-const char *quantity_best(const char *name) {
-    const QuantityInfo *m = find(name);
-    return m && is(m, "best") ? strchr(name, '.') + 1 : NULL;
 }
 
 // --- asking ----------------------------------------------------------------------------------------------
@@ -101,25 +85,14 @@ static void take_interval(const Rows *r, Quantity *out) {
     *out = (Quantity){rows_real(r, 0), rows_real(r, 1), rows_real(r, 2)};
 }
 
-static bool ask_query(Store *store, const QuantityPart *part, const char *query, const char *argument,
+static bool ask_query(Store *store, const QuantityPart *part, const QuantityInfo *m, const char *name,
                       Quantity *out, Error *e) {
-    Rows *r = rows_named(store, quantities_sql, query, part->point, e);
+    Rows *r = rows_named(store, quantities_sql, m->query, part->point, e);
     int parameters = rows_parameters(r);
-    if (parameters > 1) rows_bind_text(r, 2, argument);
+    if (parameters > 1) rows_bind_text(r, 2, m->argument ? m->argument : strchr(name, '.') + 1);
     if (parameters > 2) rows_bind_text(r, 3, part->subtask);
     if (parameters > 3) rows_bind_int(r, 4, part->baseline);
-    *out = UNKNOWN;
-    bool fitted = strcmp(query, "alpha") == 0 || strcmp(query, "f") == 0;
-    if (rows_next(r)) (fitted ? take_interval : take_row)(r, out);
-    return rows_end(r, true, e);
-}
-
-// Values of all of a point's samples were computed when its run ended.
-static bool ask_estimate(Store *store, const QuantityPart *part, const char *name, Quantity *out, Error *e) {
-    Rows *r = rows_named(store, quantities_sql, "estimate", part->point, e);
-    rows_bind_text(r, 2, name);
-    *out = UNKNOWN;
-    if (rows_next(r)) take_interval(r, out);
+    if (rows_next(r)) (m->kind & QUANTITY_FITTED ? take_interval : take_row)(r, out);
     return rows_end(r, true, e);
 }
 
@@ -136,31 +109,33 @@ static bool ask_matched(Store *store, const QuantityPart *part, Quantity *out, E
     return rows_end(r, true, e);
 }
 
-static bool ask_tally(Store *store, const QuantityPart *part, int metric, Quantity *out, Error *e) {
+bool quantity(Store *store, const QuantityPart *part, const char *name, Quantity *out, Error *e) {
+    const QuantityInfo *m = find(name);
+    bool whole = !part->subtask && part->parity < 0;
+    *out = UNKNOWN;
+    if (m && m->query && (whole || !(m->kind & QUANTITY_FITTED)))
+        return ask_query(store, part, m, name, out, e);
+    if (m && strcmp(m->name, "matched") == 0 && !part->subtask) return ask_matched(store, part, out, e);
+    if (!m || m->tally < 0) return true;
+    if (whole) { // computed when its run ended
+        Rows *r = rows_named(store, quantities_sql, "estimate", part->point, e);
+        rows_bind_text(r, 2, tally_names[m->tally]);
+        if (rows_next(r)) take_interval(r, out);
+        return rows_end(r, true, e);
+    }
     SampleChoice choice = {.subtask = part->subtask, .parity = part->parity, .plain = part->plain};
     Tally t;
     if (!estimates_tally(store, part->point, part->sampled, &choice, &t, e)) return false;
-    *out = (Quantity){t.value[metric], NAN, NAN};
-    if (t.has_interval) *out = (Quantity){t.value[metric], t.interval[metric].low, t.interval[metric].high};
+    out->value = t.value[m->tally];
+    if (t.has_interval) out->low = t.interval[m->tally].low, out->high = t.interval[m->tally].high;
     return true;
-}
-
-bool quantity(Store *store, const QuantityPart *part, const char *name, Quantity *out, Error *e) {
-    const QuantityInfo *m = find(name);
-    *out = UNKNOWN;
-    if (m && m->query && !(quantity_is_fitted(name) && (part->subtask || part->parity >= 0)))
-        return ask_query(store, part, m->query, m->argument ? m->argument : strchr(name, '.') + 1, out, e);
-    if (m && strcmp(m->name, "matched") == 0 && !part->subtask) return ask_matched(store, part, out, e);
-    if (!m || m->tally < 0) return true;
-    return part->subtask || part->parity >= 0 ? ask_tally(store, part, m->tally, out, e)
-                                              : ask_estimate(store, part, tally_names[m->tally], out, e);
 }
 
 bool quantity_above_baseline(Store *store, const QuantityPart *part, const char *name, Quantity *out,
                              Error *e) {
     *out = UNKNOWN;
-    if (!quantity_is_quality(name) || !part->baseline) return true;
-    return ask_query(store, part, "score_above", name, out, e);
+    if (!quantity_is(name, QUANTITY_QUALITY) || !part->baseline) return true;
+    return ask_query(store, part, &(QuantityInfo){.query = "score_above", .argument = name}, name, out, e);
 }
 
 bool quantity_passes(Store *store, int64_t point, int64_t baseline, const char *name, QuantityPasses *out,

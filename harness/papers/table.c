@@ -48,6 +48,19 @@ static TableRow *add_row(Table *t) {
     return row;
 }
 
+// With the published number's names, and our measure of it.
+static TableRow *add_named(Table *t, const PublishedRow *p) {
+    TableRow *row = add_row(t);
+    row->row = p->row;
+    row->model = p->model;
+    row->dataset = p->dataset;
+    row->task = p->task;
+    row->metric = p->metric;
+    row->measure = published_metric(&t->item, p->metric)->measure;
+    row->note = p->note;
+    return row;
+}
+
 void table_release(Table *t) {
     for (size_t i = 0; i < t->text_count; i++) mem_free(t->texts[i]);
     mem_free(t->texts);
@@ -78,16 +91,6 @@ static bool names_it(const char *config, const char *name) {
 
 EMBED(table_sql, "harness/papers/table.sql")
 
-// Of the runs of this kind the newest that is called so, or whose config names it.
-static bool find_named(Store *store, const char *name, const char *kind, int64_t *run, Error *e) {
-    Rows *r = rows_named(store, table_sql, "named", 0, e);
-    *run = 0;
-    rows_bind_text(r, 1, strcmp(kind, "sweep") == 0 ? kind : "surface");
-    while (!*run && rows_next(r))
-        if (strcmp(rows_text(r, 1), name) == 0 || names_it(rows_text(r, 2), name)) *run = rows_int(r, 0);
-    return rows_end(r, true, e);
-}
-
 bool table_run_names(Store *store, int64_t run, const char *item, bool *names, Error *e) {
     Rows *r = rows_ask(store, "SELECT name, coalesce(config, '') FROM run WHERE id = ?1", run, e);
     *names = rows_next(r) && (strcmp(rows_text(r, 0), item) == 0 || names_it(rows_text(r, 1), item));
@@ -96,12 +99,16 @@ bool table_run_names(Store *store, int64_t run, const char *item, bool *names, E
 
 bool table_run_find(Store *store, const char *name, const char *kind, int64_t *run, Error *e) {
     static const char ANY[] = "SELECT max(run_id) FROM attempt JOIN surface ON attempt_id = attempt.id";
-    if (!find_named(store, name, kind, run, e)) return false;
+    Rows *r = rows_named(store, table_sql, "named", 0, e);
+    *run = 0;
+    rows_bind_text(r, 1, strcmp(kind, "sweep") == 0 ? kind : "surface");
+    while (!*run && rows_next(r))
+        if (strcmp(rows_text(r, 1), name) == 0 || names_it(rows_text(r, 2), name)) *run = rows_int(r, 0);
+    if (!rows_end(r, true, e)) return false;
     return *run || strcmp(kind, "surface") != 0 || rows_one_int(store, ANY, 0, run, e);
 }
 
 // --- the config's choices
-// ---------------------------------------------------------------------------------------
 
 static void add_chosen(Table *t, const char *text) {
     mem_grow(&t->chosen, &t->chosen_capacity, t->chosen_count + 1, sizeof *t->chosen);
@@ -118,19 +125,13 @@ static void add_list(Table *t, const char *config) {
     yaml_release(&tree);
 }
 
-static bool add_left_out(Store *store, int64_t run, Table *t, Error *e) {
-    Rows *r = rows_ask(
-        store,
-        "SELECT 'left out: ' || name FROM content WHERE run_id = ?1 AND kind = 'left out' ORDER BY name", run,
-        e);
+bool table_run_chosen(Store *store, int64_t run, Table *t, Error *e) {
+    Rows *r = rows_named(store, table_sql, "chosen", run, e);
+    if (rows_next(r)) add_list(t, rows_text(r, 0));
+    if (!rows_end(r, true, e)) return false;
+    r = rows_named(store, table_sql, "left_out", run, e);
     while (rows_next(r)) add_chosen(t, rows_text(r, 0));
     return rows_end(r, true, e);
-}
-
-bool table_run_chosen(Store *store, int64_t run, Table *t, Error *e) {
-    Rows *r = rows_ask(store, "SELECT config FROM run WHERE id = ?1 AND config IS NOT NULL", run, e);
-    if (rows_next(r)) add_list(t, rows_text(r, 0));
-    return rows_end(r, true, e) && add_left_out(store, run, t, e);
 }
 
 // --- tables of steps of given shapes
@@ -139,17 +140,6 @@ static const char *why_not(const PublishedRow *p, bool measured) {
     if (strcmp(p->value, "NA") == 0) return "not legible in what we have";
     if (!measured) return "not measured";
     return *p->device ? "" : "the paper names no device";
-}
-
-static void add_published_step(Table *t, const PublishedRow *p, bool measured) {
-    TableRow *row = add_row(t);
-    row->row = p->row;
-    row->model = p->model;
-    row->metric = p->metric;
-    row->published = p->value;
-    row->measure = published_metric(&t->item, p->metric)->measure;
-    row->why_not = why_not(p, measured);
-    row->note = p->note;
 }
 
 static void add_own_step(Table *t, const PublishedMetric *metric, const Rows *r) {
@@ -168,12 +158,11 @@ static bool table_surface_fill(Store *store, int64_t run, Table *t, Error *e) {
     const PublishedMetric *metric = &t->item.metrics[0];
     size_t published = t->item.row_count;
     Rows *r = rows_named(store, table_sql, metric->measure, run, e);
-    for (size_t i = 0; i < published; i++) add_published_step(t, &t->item.rows[i], true);
+    for (size_t i = 0; i < published; i++) add_named(t, &t->item.rows[i])->published = t->item.rows[i].value;
     while (rows_next(r)) add_own_step(t, metric, r);
-    bool ok = rows_end(r, true, e);
-    for (size_t i = 0; ok && i < published && t->row_count == published; i++)
-        t->rows[i].why_not = why_not(&t->item.rows[i], false);
-    return ok;
+    for (size_t i = 0; i < published; i++)
+        t->rows[i].why_not = why_not(&t->item.rows[i], t->row_count > published);
+    return rows_end(r, true, e);
 }
 
 // --- a table of points
@@ -225,18 +214,12 @@ static bool describe_ours(Maker *m, const TableMatch *match, TableRow *row, Erro
     row->seeds = (int)g->count;
     row->our_model = keep_text(m->t, g->model);
     row->our_dataset = keep_text(m->t, g->dataset);
-    row->our_method = quantity_is_fitted(row->measure) ? keep_text(m->t, g->fitted) : keep_label(m->t, g);
+    row->our_method =
+        quantity_is(row->measure, QUANTITY_FITTED) ? keep_text(m->t, g->fitted) : keep_label(m->t, g);
     row->stand_in = keep_text(m->t, g->stand_in);
     row->other_model = !is_named(m->t, g->model);
-    if (quantity_is_time(row->measure)) row->doubt = keep_doubts(m, match);
-    return quantity_is_fitted(row->measure) || table_ask_text(&m->ask, g, &row->text, e);
-}
-
-// As papers print a spread over runs: of one point, on all its prompts.
-static bool fill_passes(Maker *m, const TableMatch *match, TableRow *row, Error *e) {
-    if (match->count != 1 || match->groups[0]->count != 1 || match->subtasks[0]) return true;
-    const TableSeed *s = &m->points.seeds[match->groups[0]->first];
-    return quantity_passes(m->store, s->point, s->baseline, row->measure, &row->passes, e);
+    if (quantity_is(row->measure, QUANTITY_TIME)) row->doubt = keep_doubts(m, match);
+    return quantity_is(row->measure, QUANTITY_FITTED) || table_ask_text(&m->ask, g, &row->text, e);
 }
 
 static bool fill_quantities(Maker *m, const TableMatch *match, int parity, TableRow *row, Error *e) {
@@ -245,11 +228,15 @@ static bool fill_quantities(Maker *m, const TableMatch *match, int parity, Table
     beside.measure = own;
     above.above = true;
     if (own) row->own_name = own;
-    bool ok =
-        table_ask_match(&m->ask, match, &ours, &row->ours, e) &&
-        (!own || table_ask_match(&m->ask, match, &beside, &row->own, e)) &&
-        (!quantity_is_quality(row->measure) || table_ask_match(&m->ask, match, &above, &row->above, e)) &&
-        (parity >= 0 || fill_passes(m, match, row, e));
+    bool ok = table_ask_match(&m->ask, match, &ours, &row->ours, e) &&
+              (!own || table_ask_match(&m->ask, match, &beside, &row->own, e)) &&
+              (!quantity_is(row->measure, QUANTITY_QUALITY) ||
+               table_ask_match(&m->ask, match, &above, &row->above, e));
+    if (ok && parity < 0 && match->count == 1 && match->groups[0]->count == 1 && !match->subtasks[0]) {
+        // as papers print a spread over runs: of one point, on all its prompts
+        const TableSeed *s = &m->points.seeds[match->groups[0]->first];
+        ok = quantity_passes(m->store, s->point, s->baseline, row->measure, &row->passes, e);
+    }
     if (!ok || isfinite(row->ours.value)) return ok && describe_ours(m, match, row, e);
     row->own = row->above = UNKNOWN; // we have nothing to show next to the row
     row->own_name = "";
@@ -265,8 +252,9 @@ static void compare(const Maker *m, const TableMatch *match, TableRow *row) {
     else if (!match->count)
         why = strcmp(row->measure, "-") == 0 ? "not a measurement" : "not measured in this run";
     else if (!isfinite(row->ours.value))
-        why = quantity_is_fitted(row->measure) ? "these points are not fitted: 'outpace fit RUN' does it"
-                                               : "not measured in this run";
+        why = quantity_is(row->measure, QUANTITY_FITTED)
+                  ? "these points are not fitted: 'outpace fit RUN' does it"
+                  : "not measured in this run";
     row->why_not = keep_text(m->t, why);
     if (*why) return;
     row->difference =
@@ -275,26 +263,18 @@ static void compare(const Maker *m, const TableMatch *match, TableRow *row) {
 
 // The group, and of a number that is fitted to many points all of these.
 static void mark(Maker *m, const TableGroup *g, const char *measure) {
-    bool fitted = quantity_is_fitted(measure) && g->fit;
+    bool fitted = quantity_is(measure, QUANTITY_FITTED) && g->fit;
     for (size_t k = 0; k < m->points.group_count; k++)
         if (&m->points.groups[k] == g || (fitted && m->points.groups[k].fit == g->fit))
             m->points.groups[k].used = true;
 }
 
 static bool add_published(Maker *m, const PublishedRow *p, Error *e) {
-    TableJudge judge = {table_ask_speed, &m->ask};
     TableMatch match;
-    TableRow *row = add_row(m->t);
-    if (!table_match(&m->t->item, p, &m->points, &judge, &match, e)) return false;
-    row->row = p->row;
-    row->model = p->model;
-    row->dataset = p->dataset;
-    row->task = p->task;
-    row->metric = p->metric;
+    TableRow *row = add_named(m->t, p);
+    if (!table_match(&m->t->item, p, &m->ask, false, &match, e)) return false;
     row->published = p->value;
     row->spread = p->spread;
-    row->note = p->note;
-    row->measure = published_metric(&m->t->item, p->metric)->measure;
     bool ok = !match.count || fill_quantities(m, &match, -1, row, e);
     if (ok) compare(m, &match, row);
     for (int i = 0; i < match.count; i++) mark(m, match.groups[i], row->measure);
@@ -304,22 +284,17 @@ static bool add_published(Maker *m, const PublishedRow *p, Error *e) {
 
 // Where the paper reports the fastest of several settings: chosen on even prompts, scored on odd ones.
 static bool add_halves(Maker *m, const PublishedRow *p, Error *e) {
-    TableJudge judge = {table_ask_even_speed, &m->ask};
     TableMatch match;
     const char *measure = published_metric(&m->t->item, p->metric)->measure;
-    if (!strstr(p->method, "=*") || quantity_best(measure) || quantity_is_fitted(measure)) return true;
-    if (!table_match(&m->t->item, p, &m->points, &judge, &match, e)) return false;
+    if (!method_text_open(p->method) || quantity_is(measure, QUANTITY_BEST | QUANTITY_FITTED)) return true;
+    if (!table_match(&m->t->item, p, &m->ask, true, &match, e)) return false;
     bool ok = true;
     if (match.count) {
-        TableRow *row = add_row(m->t);
+        TableRow *row = add_named(m->t, p);
         Text name = {0};
         text_printf(&name, "%s, even to odd", p->row);
         row->row = keep_text(m->t, text_get(&name));
         text_release(&name);
-        row->model = p->model;
-        row->dataset = p->dataset;
-        row->metric = p->metric;
-        row->measure = measure;
         row->note = "chosen on even prompts, scored on odd ones";
         ok = fill_quantities(m, &match, 1, row, e);
     }
@@ -360,7 +335,8 @@ static bool add_owns(Maker *m, Error *e) {
         if (g->used) continue;
         for (int k = 0; k < item->metric_count; k++) {
             const char *measure = item->metrics[k].measure;
-            if (strcmp(measure, "-") != 0 && !quantity_best(measure) && !add_own(m, g, &item->metrics[k], e))
+            if (strcmp(measure, "-") != 0 && !quantity_is(measure, QUANTITY_BEST) &&
+                !add_own(m, g, &item->metrics[k], e))
                 return false;
             mark(m, g, measure);
         }
@@ -370,30 +346,22 @@ static bool add_owns(Maker *m, Error *e) {
 
 // --- about the run ---------------------------------------------------------------------------------------
 
-// Machine and day are those of its last start; the command is that of its first.
-static bool read_about(const Maker *m, Error *e) {
+static bool make(Maker *m, Error *e) {
+    const Published *item = &m->t->item;
     Rows *r = rows_named(m->store, table_sql, "about", m->run, e);
     bool found = rows_next(r);
     m->t->run = keep_text(m->t, found ? rows_text(r, 0) : "");
     m->t->machine = keep_text(m->t, found ? rows_text(r, 1) : "");
     m->t->date = keep_text(m->t, found ? rows_text(r, 2) : "");
     m->t->command = keep_text(m->t, found ? rows_text(r, 3) : "");
-    return rows_end(r, true, e);
-}
-
-static bool make(Maker *m, Error *e) {
-    const Published *item = &m->t->item;
-    const PublishedMetric *speedup = published_metric(item, "speedup");
-    const char *by = speedup ? speedup->measure : "speedup";
-    if (!read_about(m, e)) return false;
-    // Tokens that its adapters and heads learnt from, from the config.json that 'outpace train' wrote: where
-    // they are not the same, or not known of all.
-    Rows *r = rows_named(m->store, table_sql, "unlike", m->run, e);
+    if (!rows_end(r, true, e)) return false;
+    r = rows_named(m->store, table_sql, "unlike", m->run, e);
     m->t->unlike = keep_text(m->t, rows_next(r) ? rows_text(r, 0) : "");
     if (!rows_end(r, true, e)) return false;
     if (strcmp(item->kind, "sweep") != 0) return table_surface_fill(m->store, m->run, m->t, e);
     if (!table_points_read(m->store, m->run, &m->points, e)) return false;
-    table_ask_open(&m->ask, m->store, &m->points, by);
+    const PublishedMetric *speedup = published_metric(item, "speedup");
+    table_ask_open(&m->ask, m->store, &m->points, speedup ? speedup->measure : "speedup");
     for (size_t i = 0; i < item->row_count; i++)
         if (!add_published(m, &item->rows[i], e) || !add_halves(m, &item->rows[i], e)) return false;
     drop_others(m);

@@ -7,6 +7,12 @@ WHERE kind = ?1 AND (EXISTS (SELECT 1 FROM point JOIN sample ON point_id = point
     OR EXISTS (SELECT 1 FROM attempt JOIN surface ON attempt_id = attempt.id WHERE run_id = run.id))
 ORDER BY id DESC
 
+-- name: chosen
+SELECT config FROM run WHERE id = ?1 AND config IS NOT NULL
+
+-- name: left_out
+SELECT 'left out: ' || name FROM content WHERE run_id = ?1 AND kind = 'left out' ORDER BY name
+
 -- name: slowdown
 -- ?1 the run; columns: the row, the value, the model, the model it replaces, how it was run.
 SELECT 'context ' || context || ', k ' || k || ', w ' || w, slowdown, model.name, coalesce(stand_in, ''),

