@@ -20,70 +20,45 @@ EMBED(priced_sql, "harness/price/priced.sql")
 
 // --- recorded steps -----------------------------------------------------------------------------------
 
-// As the view `pass`, but of one point: number, pass, model, a, b, rows, context, count, layers of the
-// target.
-#define OF_POINT                                                                                       \
-    " FROM sample AS s JOIN prompt ON prompt.id = s.prompt_id JOIN main.point AS point ON point.id = " \
-    "s.point_id JOIN"                                                                                  \
-    " model ON model.id = point.model_id"
-
-// The host's time of each step: verify and observe, propose.
-
-// Its layers; 0: no draft ran.
-
-// The kind of the method's adapter, its share of the target's vocabulary, and the states that it reads.
-
-// Whether propose ran passes: of other models, or of a part of the target.
-
-typedef bool (*TakeRow)(void *state, const Rows *r, Error *e);
-
-static bool each_row(Store *store, const char *query, int64_t point, TakeRow take, void *state, Error *e) {
-    Rows *r = rows_named(store, priced_sql, query, point, e);
-    bool ok = true;
-    while (ok && rows_next(r)) ok = take(state, r, e);
-    return rows_end(r, ok, e);
-}
-
 typedef struct Reading {
     const Pricing *pricing;
     PricedPoint *out;
-    size_t capacity;
-    double *host; // (host_count) a step's seconds
-    size_t host_count, host_capacity;
-    bool proposes;
     double draft_layers;
     StepModel adapter;
     int states; // of the target, that its fc reads
 } Reading;
 
-static bool take_sample(void *state, const Rows *r, Error *e) {
-    (void)e;
-    Reading *g = state;
+static bool read_samples(Store *store, int64_t point, const Reading *g, Error *e) {
     PricedPoint *out = g->out;
-    mem_grow(&out->samples, &g->capacity, (size_t)out->count + 1, sizeof *out->samples);
-    PricedSample *s = &out->samples[out->count++];
-    *s = (PricedSample){.prompt = (int)rows_int(r, 0),
-                        .pass = (int)rows_int(r, 1),
-                        .tokens = rows_real(r, 2),
-                        .steps = rows_real(r, 3)};
-    s->commit_s = recorded_commit(&g->pricing->machine, &g->pricing->target, s->tokens, s->steps);
-    return true;
-}
-
-static bool take_host(void *state, const Rows *r, Error *e) {
-    (void)e;
-    Reading *g = state;
-    mem_grow(&g->host, &g->host_capacity, g->host_count + 1, sizeof *g->host);
-    g->host[g->host_count++] = 1e-9 * (rows_real(r, 0) + (g->proposes ? 0 : rows_real(r, 1)));
-    return true;
+    size_t capacity = 0;
+    Rows *r = rows_named(store, priced_sql, "samples", point, e);
+    while (rows_next(r)) {
+        mem_grow(&out->samples, &capacity, (size_t)out->count + 1, sizeof *out->samples);
+        PricedSample *s = &out->samples[out->count++];
+        *s = (PricedSample){.prompt = (int)rows_int(r, 0),
+                            .pass = (int)rows_int(r, 1),
+                            .tokens = rows_real(r, 2),
+                            .steps = rows_real(r, 3)};
+        s->commit_s = recorded_commit(&g->pricing->machine, &g->pricing->target, s->tokens, s->steps);
+    }
+    return rows_end(r, true, e);
 }
 
 // The median step is used for all: the host's times are microseconds, and one interrupt is thousands of them.
-static bool set_host(Store *store, int64_t point, Reading *g, Error *e) {
-    if (!each_row(store, "host", point, take_host, g, e)) return false;
-    double middle = g->host_count ? median(g->host, g->host_count) : 0;
-    for (int i = 0; i < g->out->count; i++) g->out->samples[i].host_s = middle * g->out->samples[i].steps;
-    return true;
+static bool read_host(Store *store, int64_t point, PricedPoint *out, Error *e) {
+    double *host = NULL;
+    size_t count = 0, capacity = 0;
+    int64_t proposes = 0;
+    if (!rows_named_int(store, priced_sql, "proposes", point, &proposes, e)) return false;
+    Rows *r = rows_named(store, priced_sql, "host", point, e);
+    while (rows_next(r)) {
+        mem_grow(&host, &capacity, count + 1, sizeof *host);
+        host[count++] = 1e-9 * (rows_real(r, 0) + (proposes ? 0 : rows_real(r, 1)));
+    }
+    double middle = count ? median(host, count) : 0;
+    for (int i = 0; i < out->count; i++) out->samples[i].host_s = middle * out->samples[i].steps;
+    mem_free(host);
+    return rows_end(r, true, e);
 }
 
 static int order(const void *a, const void *b) {
@@ -97,95 +72,85 @@ static PricedSample *find(const PricedPoint *p, int prompt, int pass) {
     return p->count ? bsearch(&key, p->samples, (size_t)p->count, sizeof key, order) : NULL;
 }
 
-// Samples may come in while this is read.
-static bool no_sample(const Rows *r, Error *e) {
-    return error_input(e, "prompt %lld has steps but no sample: is the run still going on?",
-                       (long long)rows_int(r, 0));
+// That of the row's prompt and pass. Samples may come in while this is read.
+static PricedSample *sample_of(const PricedPoint *p, const Rows *r, Error *e) {
+    PricedSample *s = find(p, (int)rows_int(r, 0), (int)rows_int(r, 1));
+    if (!s)
+        error_input(e, "prompt %lld has steps but no sample: is the run still going on?",
+                    (long long)rows_int(r, 0));
+    return s;
 }
 
-static bool take_prefill(void *state, const Rows *r, Error *e) {
-    Reading *g = state;
-    PricedSample *s = find(g->out, (int)rows_int(r, 0), (int)rows_int(r, 1));
-    if (!s) return no_sample(r, e);
-    s->prefill_s += recorded_prefill(&g->pricing->machine, &g->pricing->target, (int)rows_int(r, 2) - 1);
-    return true;
+static bool read_prefills(Store *store, int64_t point, const Reading *g, Error *e) {
+    const Pricing *p = g->pricing;
+    bool ok = true;
+    Rows *r = rows_named(store, priced_sql, "prefills", point, e);
+    while (ok && rows_next(r)) {
+        PricedSample *s = sample_of(g->out, r, e);
+        if ((ok = s)) s->prefill_s += recorded_prefill(&p->machine, &p->target, (int)rows_int(r, 2) - 1);
+    }
+    return rows_end(r, ok, e);
+}
+
+// An adapter's layers never have experts, nor codes; its head is the target's. EAGLE's are whole layers with
+// more in front of them; its third version's head keeps its share of the vocabulary.
+static bool read_adapter(Store *store, int64_t point, Reading *g, Error *e) {
+    StepModel *m = &g->adapter;
+    *m = g->pricing->target;
+    m->experts = (StepExperts){0};
+    if (m->plain_bytes > 0) m->weight_bytes = m->plain_bytes;
+    int mlp_width = m->mlp_width;
+    m->mlp_width = 0;
+    Rows *r = rows_named(store, priced_sql, "adapter", point, e);
+    while (rows_next(r)) {
+        if (strncmp(rows_text(r, 0), "eagle", 5) != 0) continue;
+        m->mlp_width = mlp_width;
+        m->vocab = (int)(rows_real(r, 1) * m->vocab);
+        if (strcmp(rows_text(r, 0), "eagle3") == 0) {
+            m->attention_width = 2 * m->width;
+            m->head_bytes = 0; // its own, not the target's
+        } else m->fc_width = 2 * m->width;
+        g->states = (int)rows_int(r, 2);
+    }
+    return rows_end(r, true, e);
 }
 
 enum { TARGET, DRAFT_MODEL, ADAPTER }; // as table pass_model has them
 
-static StepModel model_of(const Reading *g, int model) {
-    return model == DRAFT_MODEL ? g->pricing->draft : model == ADAPTER ? g->adapter : g->pricing->target;
-}
-
-// An adapter's layers never have experts, nor codes; its head is the target's.
-static void set_adapter(Reading *g) {
-    const StepModel *target = &g->pricing->target;
-    g->adapter = *target;
-    g->adapter.experts = (StepExperts){0};
-    if (target->plain_bytes > 0) g->adapter.weight_bytes = target->plain_bytes;
-}
-
-// EAGLE's are whole layers with more in front of them; its third version's head keeps its share of the
-// vocabulary.
-static bool take_adapter(void *state, const Rows *r, Error *e) {
-    (void)e;
-    Reading *g = state;
-    const char *variant = rows_text(r, 0);
-    bool third = variant && strcmp(variant, "eagle3") == 0;
-    if (!variant || strncmp(variant, "eagle", 5) != 0) return true;
-    set_adapter(g);
-    g->adapter.vocab = (int)(rows_real(r, 1) * g->adapter.vocab);
-    if (third) {
-        g->adapter.attention_width = 2 * g->adapter.width;
-        g->adapter.head_bytes = 0; // its own, not the target's
-    } else g->adapter.fc_width = 2 * g->adapter.width;
-    g->states = (int)rows_int(r, 2);
-    return true;
-}
-
-static bool find_adapter(Store *store, int64_t point, Reading *g, Error *e) {
-    set_adapter(g);
-    g->adapter.mlp_width = 0;
-    return each_row(store, "adapter", point, take_adapter, g, e);
-}
-
-static double price_of(const Reading *g, const StepModel *m, const RecordedPass *pass, bool fc) {
-    const Hardware *h = &g->pricing->machine;
-    if (!fc) return recorded_price(h, m, pass);
-    int n = pass->sequences;
-    return pass->count / n *
-           hardware_product(h, n * pass->rows, g->states * m->width, m->width, m->weight_bytes);
-}
-
-// Layers keep their share of the model.
-static double layers_of(const Reading *g, int model, double ran, double of, const StepModel *m) {
-    if (model == ADAPTER) return ran;
-    return ran / (model == TARGET ? of : g->draft_layers) * m->layers;
-}
-
-static bool take_pass(void *state, const Rows *r, Error *e) {
-    Reading *g = state;
-    PricedSample *s = find(g->out, (int)rows_int(r, 0), (int)rows_int(r, 1));
-    int model = (int)rows_int(r, 2);
+static void add_pass(const Reading *g, const Rows *r, PricedSample *s) {
+    const Pricing *p = g->pricing;
+    int model = (int)rows_int(r, 2), n = p->batch;
     double a = rows_real(r, 3), b = rows_real(r, 4);
     RecordedPass pass = {.head = a == b,
                          .rows = (int)rows_int(r, 5),
                          .context = (int)rows_int(r, 6),
-                         .sequences = g->pricing->batch};
-    if (!s) return no_sample(r, e);
-    if (pass.rows < 1) return true;
-    StepModel m = model_of(g, model);
-    pass.count = rows_real(r, 7);
-    if (!pass.head) pass.layers = layers_of(g, model, b - a, rows_real(r, 8), &m);
-    s->passes_s += price_of(g, &m, &pass, model == ADAPTER && b == 0);
+                         .sequences = n,
+                         .count = rows_real(r, 7)};
+    if (pass.rows < 1) return;
+    const StepModel *m = model == DRAFT_MODEL ? &p->draft : model == ADAPTER ? &g->adapter : &p->target;
+    if (!pass.head) // layers keep their share of the model
+        pass.layers = model == ADAPTER
+                          ? b - a
+                          : (b - a) / (model == TARGET ? rows_real(r, 8) : g->draft_layers) * m->layers;
+    s->passes_s += model == ADAPTER && b == 0 // its fc
+                       ? pass.count / n *
+                             hardware_product(&p->machine, n * pass.rows, g->states * m->width, m->width,
+                                              m->weight_bytes)
+                       : recorded_price(&p->machine, m, &pass);
     if (model == TARGET && !pass.head) s->runs += pass.count;
-    return true;
 }
 
 // Steps of other engines may lack their passes: then there is no price.
-static void drop_unknown(PricedPoint *p) {
-    for (int i = 0; i < p->count; i++)
-        if (p->samples[i].runs < p->samples[i].steps) p->samples[i].passes_s = NAN;
+static bool read_passes(Store *store, int64_t point, const Reading *g, Error *e) {
+    bool ok = true;
+    Rows *r = rows_named(store, priced_sql, "passes", point, e);
+    while (ok && rows_next(r)) {
+        PricedSample *s = sample_of(g->out, r, e);
+        if ((ok = s)) add_pass(g, r, s);
+    }
+    for (PricedSample *s = g->out->samples; s < g->out->samples + g->out->count; s++)
+        if (s->runs < s->steps) s->passes_s = NAN;
+    return rows_end(r, ok, e);
 }
 
 bool priced_as_run(Store *store, int64_t point, const Pricing *p, Pricing *out, Error *e) {
@@ -202,22 +167,16 @@ bool priced_as_run(Store *store, int64_t point, const Pricing *p, Pricing *out, 
 bool priced_point(Store *store, int64_t point, const Pricing *p, PricedPoint *out, Error *e) {
     Pricing own;
     Reading g = {.pricing = &own, .out = out};
-    int64_t draft = 0, proposes = 0;
+    int64_t draft = 0;
     *out = (PricedPoint){0};
     if (!priced_as_run(store, point, p, &own, e) ||
-        !rows_named_int(store, priced_sql, "draft", point, &draft, e) ||
-        !rows_named_int(store, priced_sql, "proposes", point, &proposes, e))
+        !rows_named_int(store, priced_sql, "draft", point, &draft, e))
         return false;
     g.draft_layers = (double)draft;
-    g.proposes = proposes != 0;
     out->needs_draft = draft > 0 && !p->has_draft;
-    if (out->needs_draft) return true;
-    bool ok = find_adapter(store, point, &g, e) && each_row(store, "samples", point, take_sample, &g, e) &&
-              each_row(store, "prefills", point, take_prefill, &g, e) &&
-              each_row(store, "passes", point, take_pass, &g, e) && set_host(store, point, &g, e);
-    mem_free(g.host);
-    drop_unknown(out);
-    return ok;
+    return out->needs_draft || (read_adapter(store, point, &g, e) && read_samples(store, point, &g, e) &&
+                                read_prefills(store, point, &g, e) && read_passes(store, point, &g, e) &&
+                                read_host(store, point, out, e));
 }
 
 void priced_release(PricedPoint *p) {
@@ -263,16 +222,8 @@ double priced_step(const PricedPoint *point) {
 
 enum { MOST_BYTES = 1 << 20 };
 
-static StepExperts step_experts(const Shape *s) {
-    const Experts *x = &s->experts;
-    return (StepExperts){.count = x->count,
-                         .chosen = x->chosen,
-                         .width = x->width,
-                         .shared = x->shared_width,
-                         .share = (double)layers_in(&s->sparse, s->layers) / s->layers};
-}
-
 StepModel step_model(const Shape *s, double weight_bytes) {
+    const Experts *x = &s->experts;
     return (StepModel){.layers = s->layers,
                        .width = s->width,
                        .q_width = shape_q_width(s),
@@ -283,7 +234,11 @@ StepModel step_model(const Shape *s, double weight_bytes) {
                        .local_window = s->local_window,
                        .local_share = (double)layers_in(&s->local, s->layers) / s->layers,
                        .ungated = s->ungated,
-                       .experts = step_experts(s),
+                       .experts = {.count = x->count,
+                                   .chosen = x->chosen,
+                                   .width = x->width,
+                                   .shared = x->shared_width,
+                                   .share = (double)layers_in(&s->sparse, s->layers) / s->layers},
                        .weight_bytes = weight_bytes,
                        .cache_bytes = 2,
                        .score_bytes = (double)SCORE_BYTES * s->heads};
@@ -368,30 +323,16 @@ static bool add_step(Grid *g, int k, int w, StepPlan one, Error *e) {
     return store_surface(g->store, row, 1, e);
 }
 
-static bool add_chains(Grid *g, Error *e) {
-    g->row.layout = "chain";
-    for (const int *context = CHAIN_CONTEXTS; *context; context++)
-        for (const int *rows = CHAIN_ROWS; *rows; rows++)
+static bool add_steps(Grid *g, bool chains, Error *e) {
+    g->row.layout = chains ? "chain" : "tree";
+    for (const int *context = chains ? CHAIN_CONTEXTS : TREE_CONTEXTS; *context; context++) {
+        for (const int *rows = CHAIN_ROWS; chains && *rows; rows++)
             if (!add_step(g, 1, *rows - 1, step_chain(*rows, *context), e)) return false;
-    return true;
-}
-
-static bool add_trees(Grid *g, Error *e) {
-    g->row.layout = "tree";
-    for (const int *context = TREE_CONTEXTS; *context; context++)
-        for (const int *k = TREE_K; *k; k++)
+        for (const int *k = TREE_K; !chains && *k; k++)
             for (const int *w = TREE_W; *w; w++)
                 if (!add_step(g, *k, *w, step_tree(*k, *w, *context), e)) return false;
+    }
     return true;
-}
-
-// The model's name, in every panel's title, marks it as not measured.
-static bool add_model(Grid *g, const char *shape, int bits, Error *e) {
-    char name[256], own[32] = "";
-    if (bits < 16) snprintf(own, sizeof own, " Q%d", bits);
-    snprintf(name, sizeof name, "%s%s, priced", shape, own);
-    StoreModel m = {.name = name, .hash = own, .layers = g->model.layers};
-    return store_model(g->store, &m, &g->row.model, e);
 }
 
 static bool add_run(Grid *g, const char *on, int64_t *run, Error *e) {
@@ -415,10 +356,15 @@ static bool add_grids(Grid *g, const Figure *f, const char *shape, const IntList
     for (int i = 0; i < widths->count; i++) {
         g->model = plain;
         step_model_code(&g->model, widths->items[i], CODE_GROUP);
-        if (!add_model(g, shape, widths->items[i], e)) return false;
+        // The model's name, in every panel's title, marks it as not measured.
+        char name[256], own[32] = "";
+        if (widths->items[i] < 16) snprintf(own, sizeof own, " Q%d", widths->items[i]);
+        snprintf(name, sizeof name, "%s%s, priced", shape, own);
+        StoreModel m = {.name = name, .hash = own, .layers = plain.layers};
+        if (!store_model(g->store, &m, &g->row.model, e)) return false;
         for (int k = 0; k < batches->count; k++) {
             g->sequences = batches->items[k];
-            if (!(f->priced == PRICED_CHAINS ? add_chains(g, e) : add_trees(g, e))) return false;
+            if (!add_steps(g, f->priced == PRICED_CHAINS, e)) return false;
         }
     }
     return true;

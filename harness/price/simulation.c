@@ -33,7 +33,6 @@ static bool list_points(Store *store, int64_t run, Simulation *out, Error *e) {
 
 // The other run's measurement of a point of this one; nothing if it doesn't have the point.
 static bool read_measured(Store *store, const SimulationAgainst *against, SimulatedPoint *p, Error *e) {
-    bool ok = true;
     Rows *r = rows_named(store, simulation_sql, "this", 0, e),
          *o = r ? rows_named(against->store, simulation_sql, "other", 0, e) : NULL;
     if (o) {
@@ -52,12 +51,10 @@ static bool read_measured(Store *store, const SimulationAgainst *against, Simula
             p->measured_speedup = p->baseline ? rows_real(o, 2) : NAN;
             p->doubtful = rows_int(o, 3) != 0;
         }
-        if (p->measured && rows_type(o, 4) != VALUE_NULL) {
+        if (p->measured && rows_type(o, 4) != VALUE_NULL)
             p->doubt = mem_text(rows_text(o, 4), strlen(rows_text(o, 4)));
-            ok = p->doubt;
-        }
     }
-    return rows_end(r, rows_end(o, ok, e), e);
+    return rows_end(r, rows_end(o, true, e), e);
 }
 
 // The baseline that was priced last: points that share one are adjacent.
@@ -66,30 +63,23 @@ typedef struct Baseline {
     PricedPoint priced;
 } Baseline;
 
-static bool price_baseline(Store *store, const Pricing *pricing, int64_t id, Baseline *b, Error *e) {
-    if (b->id == id) return true;
-    priced_release(&b->priced);
-    b->id = id;
-    return priced_point(store, id, pricing, &b->priced, e);
-}
-
-// Imported without a baseline.
-static bool is_alone(const SimulatedPoint *p) {
-    return !p->baseline && strcmp(p->method, "autoregressive") != 0;
-}
-
 static bool simulate_point(Store *store, const Pricing *pricing, Baseline *baseline, SimulatedPoint *p,
                            Error *e) {
     PricedPoint point = {0};
     Pricing own;
-    bool ok = priced_as_run(store, p->id, pricing, &own, e) &&
-              priced_point(store, p->id, pricing, &point, e) &&
-              price_baseline(store, pricing, p->baseline ? p->baseline : p->id, baseline, e);
+    int64_t base = p->baseline ? p->baseline : p->id;
+    bool alone = !p->baseline && strcmp(p->method, "autoregressive") != 0; // imported without a baseline
+    bool ok = priced_as_run(store, p->id, pricing, &own, e) && priced_point(store, p->id, pricing, &point, e);
+    if (ok && baseline->id != base) {
+        priced_release(&baseline->priced);
+        baseline->id = base;
+        ok = priced_point(store, base, pricing, &baseline->priced, e);
+    }
     p->batch = ok ? own.batch : 0;
     p->needs_draft = point.needs_draft;
     p->step_s = priced_step(&point);
-    ok = ok && (p->needs_draft ||
-                priced_tally(&point, is_alone(p) ? NULL : &baseline->priced, p->sampled, &p->tally, e));
+    ok = ok &&
+         (p->needs_draft || priced_tally(&point, alone ? NULL : &baseline->priced, p->sampled, &p->tally, e));
     priced_release(&point);
     return ok;
 }
