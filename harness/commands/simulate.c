@@ -72,47 +72,42 @@ static const Column ERRORS[] = {
 };
 static const TableForm ERRORS_FORM = {TABLE_COLUMNS(ERRORS)};
 
-// Median and worst of step time, S and speedup apart.
-static bool put_part(RecordTable *t, const Simulation *s, const char *name, const SimulationPart *part) {
-    Cell cells[1 + 3 * SIMULATED_COUNT] = {CELL(name)}, *at = cells + 1;
+// Median and worst of step time, S and speedup apart; method, group: see simulation_errors.
+static void put_part(RecordTable *t, const Simulation *s, const char *method, const char *group) {
+    Cell cells[1 + 3 * SIMULATED_COUNT] = {CELL(method  ? method
+                                                : group ? group
+                                                        : "all points")},
+                       *at = cells + 1;
     for (int i = 0; i < SIMULATED_COUNT; i++) {
-        SimulationError x;
-        if (!simulation_errors(s, part, (SimulatedWhat)i, &x)) return false;
+        SimulationError x = simulation_errors(s, method, group, (SimulatedWhat)i);
         *at++ = x.points ? cell_real(x.median) : cell_text("-");
         *at++ = x.points ? cell_real(x.worst) : cell_text("-");
         *at++ = CELL(x.points);
     }
     table_row(t, cells, TABLE_COUNT(cells));
-    return true;
 }
 
-typedef const char *(*PartName)(const SimulatedPoint *p);
-static const char *method_name(const SimulatedPoint *p) { return p->method; }
-static const char *group_name(const SimulatedPoint *p) { return p->group; }
-
-// A line for each name that the points have, where there are several.
-static bool put_parts(RecordTable *t, const Simulation *s, PartName name, bool methods) {
+// A line for each method, or group, that the points have, where there are several.
+static void put_parts(RecordTable *t, const Simulation *s, bool methods) {
+#define PART(i) (methods ? s->points[i].method : s->points[i].group)
     bool several = false;
-    for (size_t i = 1; i < s->count; i++)
-        several = several || strcmp(name(&s->points[i]), name(&s->points[0])) != 0;
+    for (size_t i = 1; i < s->count; i++) several = several || strcmp(PART(i), PART(0)) != 0;
     for (size_t i = 0; several && i < s->count; i++) {
-        const char *own = name(&s->points[i]);
-        SimulationPart part = {methods ? own : NULL, methods ? NULL : own};
         size_t k = 0;
-        while (k < i && strcmp(name(&s->points[k]), own) != 0) k++;
-        if (k == i && !put_part(t, s, own, &part)) return false;
+        while (k < i && strcmp(PART(k), PART(i)) != 0) k++;
+        if (k == i) put_part(t, s, methods ? PART(i) : NULL, methods ? NULL : PART(i));
     }
-    return true;
+#undef PART
 }
 
 // The machine was fitted, if at all, to plain steps: no method, and no dataset's contexts, were in its fit.
 static bool print_errors(const Simulation *s, Error *e) {
-    const SimulationPart all = {NULL, NULL};
     RecordTable t = {.form = &ERRORS_FORM};
     table_group(&t, NULL);
-    bool ok = put_part(&t, s, "all points", &all) && put_parts(&t, s, method_name, true) &&
-              put_parts(&t, s, group_name, false);
-    return table_end(&t, ok, e);
+    put_part(&t, s, NULL, NULL);
+    put_parts(&t, s, true);
+    put_parts(&t, s, false);
+    return table_end(&t, true, e);
 }
 
 static void print_experts(const StepExperts *x) {

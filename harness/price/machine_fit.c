@@ -45,15 +45,6 @@ static bool test_fit(const Surface *s, const Hardware *given, const StepModel *m
 
 static int range_end(const Tested *t, int i) { return t->most < RANGES[i][1] ? t->most : RANGES[i][1]; }
 
-static void print_range(const Tested *t, int i) {
-    char name[32];
-    if (!t->fitted[i].points) return;
-    snprintf(name, sizeof name, "%d..%d rows", RANGES[i][0], range_end(t, i));
-    printf("%-13s %d points: median error %.1f%%, worst %.1f%%; of the machine as given %.1f%%, %.1f%%\n",
-           name, t->fitted[i].points, 100 * t->fitted[i].median, 100 * t->fitted[i].worst,
-           100 * t->given[i].median, 100 * t->given[i].worst);
-}
-
 static void print_fit(const Tested *t) {
     const SurfaceFit *f = t->fit;
     const Hardware *h = &f->machine;
@@ -66,7 +57,14 @@ static void print_fit(const Tested *t) {
     print_error("held out", &f->held_out);
     if (t->contexts.points) print_error("contexts", &t->contexts);
     if (t->contexts.points) puts("           contexts: each in turn held out whole");
-    for (int i = 0; i < RANGE_COUNT; i++) print_range(t, i);
+    for (int i = 0; i < RANGE_COUNT; i++) {
+        char name[32];
+        if (!t->fitted[i].points) continue;
+        snprintf(name, sizeof name, "%d..%d rows", RANGES[i][0], range_end(t, i));
+        printf("%-13s %d points: median error %.1f%%, worst %.1f%%; of the machine as given %.1f%%, %.1f%%\n",
+               name, t->fitted[i].points, 100 * t->fitted[i].median, 100 * t->fitted[i].worst,
+               100 * t->given[i].median, 100 * t->given[i].worst);
+    }
 }
 
 static json_t *error_json(const SurfaceError *x) {

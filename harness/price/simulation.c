@@ -120,24 +120,21 @@ double simulation_error(const SimulatedPoint *p, SimulatedWhat what) {
     }
 }
 
-static bool is_in(const SimulatedPoint *p, const SimulationPart *part) {
-    return (!part->method || strcmp(p->method, part->method) == 0) &&
-           (!part->group || strcmp(p->group, part->group) == 0);
-}
-
-bool simulation_errors(const Simulation *s, const SimulationPart *part, SimulatedWhat what,
-                       SimulationError *out) {
+SimulationError simulation_errors(const Simulation *s, const char *method, const char *group,
+                                  SimulatedWhat what) {
     double *errors = mem_new(s->count + 1, sizeof *errors);
-    *out = (SimulationError){0};
-    for (size_t i = 0; i < s->count; i++) {
-        double error = fabs(simulation_error(&s->points[i], what));
-        if (!isfinite(error) || !is_in(&s->points[i], part)) continue;
-        errors[out->points++] = error;
-        out->worst = fmax(out->worst, error);
+    SimulationError out = {0};
+    for (const SimulatedPoint *p = s->points; p < s->points + s->count; p++) {
+        double error = fabs(simulation_error(p, what));
+        if (!isfinite(error) || (method && strcmp(p->method, method) != 0) ||
+            (group && strcmp(p->group, group) != 0))
+            continue;
+        errors[out.points++] = error;
+        out.worst = fmax(out.worst, error);
     }
-    if (out->points) out->median = median(errors, (size_t)out->points);
+    if (out.points) out.median = median(errors, (size_t)out.points);
     mem_free(errors);
-    return true;
+    return out;
 }
 
 // --- over several devices

@@ -47,12 +47,9 @@ typedef enum { SIMULATED_STEP, SIMULATED_S, SIMULATED_SPEEDUP, SIMULATED_COUNT }
 // predicted / measured - 1 of a point; NAN where it is not known, or is 1 by definition.
 double simulation_error(const SimulatedPoint *p, SimulatedWhat what);
 
-// Of one method, or one group; NULL: of all.
-typedef struct SimulationPart {
-    const char *method, *group;
-} SimulationPart;
-bool simulation_errors(const Simulation *s, const SimulationPart *part, SimulatedWhat what,
-                       SimulationError *out);
+// Of one method, and one group; NULL: of all.
+SimulationError simulation_errors(const Simulation *s, const char *method, const char *group,
+                                  SimulatedWhat what);
 
 // --- over several devices
 

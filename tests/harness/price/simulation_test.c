@@ -159,22 +159,22 @@ static void against_itself(void **state) {
     FilledStore f;
     Pricing p = pricing();
     Simulation s;
-    SimulationError step, S, speedup, part;
-    const SimulationPart all = {NULL, NULL};
+    SimulationError part;
     fill(&f, *state);
     assert_true(simulation_run(f.store, f.run, &p, &(SimulationAgainst){f.store, f.run}, &s, NULL));
-    assert_true(simulation_errors(&s, &all, SIMULATED_STEP, &step) &&
-                simulation_errors(&s, &all, SIMULATED_S, &S) &&
-                simulation_errors(&s, &all, SIMULATED_SPEEDUP, &speedup));
+    const SimulationError step = simulation_errors(&s, NULL, NULL, SIMULATED_STEP),
+                          S = simulation_errors(&s, NULL, NULL, SIMULATED_S),
+                          speedup = simulation_errors(&s, NULL, NULL, SIMULATED_SPEEDUP);
     assert_true(step.points == POINTS && S.points == POINTS - 1 && speedup.points == POINTS - 1);
     assert_true(S.worst < 1e-12 && step.median > 0 && step.worst >= step.median);
     int points = 0;
     for (int i = 0; i < POINTS; i++) { // each method's are its own, and together they are all
-        const SimulationPart own = {s.points[i].method, s.points[i].group}, no = {s.points[i].method, "none"};
-        assert_true(simulation_errors(&s, &own, SIMULATED_STEP, &part) && part.points > 0);
+        const char *method = s.points[i].method;
+        part = simulation_errors(&s, method, s.points[i].group, SIMULATED_STEP);
+        assert_true(part.points > 0);
         points += i == 0 || strcmp(s.points[i].method, s.points[i - 1].method) != 0 ? part.points : 0;
         assert_true(part.worst <= step.worst);
-        assert_true(simulation_errors(&s, &no, SIMULATED_STEP, &part) && part.points == 0);
+        assert_int_equal(simulation_errors(&s, method, "none", SIMULATED_STEP).points, 0);
     }
     assert_int_equal(points, POINTS);
     double error = s.points[1].step_s / s.points[1].measured_step_s - 1;
