@@ -55,13 +55,6 @@ typedef struct Choosing {
     bool any;           // of them are the run's
 } Choosing;
 
-static bool matches(const Wanted *w, const char *name) {
-    char pattern[NAME_SIZE];
-    if ((int)strlen(name) == w->length && memcmp(name, w->text, (size_t)w->length) == 0) return true;
-    snprintf(pattern, sizeof pattern, "%.*s", w->length, w->text);
-    return fnmatch(pattern, name, 0) == 0;
-}
-
 // Labels may hold commas themselves: a text that is a name as a whole is one.
 static bool is_name(Store *store, int kind, const char *text, bool *out, Error *e) {
     static const char *const SQL[KINDS] = {"SELECT EXISTS (SELECT 1 FROM model WHERE name = ?1)",
@@ -88,13 +81,6 @@ static bool add_text(Choosing *c, Store *store, int kind, const char *text, Erro
     }
 }
 
-static bool add_texts(Choosing *c, Store *store, const Choice *choice, Error *e) {
-    for (int kind = 0; kind < KINDS; kind++)
-        for (int i = 0; i < list_of(choice, kind)->count; i++)
-            if (!add_text(c, store, kind, list_of(choice, kind)->items[i], e)) return false;
-    return true;
-}
-
 // --- rows ------------------------------------------------------------------------------------------------
 
 // Points, and surfaces, which have a model only.
@@ -105,18 +91,16 @@ static const char ROWS[] =
     " FROM surface JOIN attempt ON attempt.id = attempt_id JOIN model ON model.id = model_id";
 enum { RUN, MODEL, POINT, NAMES };
 
-static bool add_id(Ids *l, int64_t id) {
+static void add_id(Ids *l, int64_t id) {
     mem_grow(&l->ids, &l->capacity, l->count + 1, sizeof *l->ids);
     l->ids[l->count++] = id;
-    return true;
 }
 
-static bool add_known(Known *k, const char *name) {
+static void add_known(Known *k, const char *name) {
     for (size_t i = 0; i < k->count; i++)
-        if (strcmp(k->names[i], name) == 0) return true;
+        if (strcmp(k->names[i], name) == 0) return;
     mem_grow(&k->names, &k->capacity, k->count + 1, sizeof *k->names);
-    k->names[k->count] = mem_text(name, strlen(name));
-    return k->names[k->count++];
+    k->names[k->count++] = mem_text(name, strlen(name));
 }
 
 // Whether a row is of a wanted name of each kind that has any.
@@ -124,7 +108,13 @@ static bool is_chosen(Choosing *c, const Rows *r) {
     bool wants[KINDS] = {false}, has[KINDS] = {false}, all = true;
     for (int i = 0; i < c->count; i++) {
         Wanted *w = &c->wanted[i];
-        bool met = rows_type(r, NAMES + w->kind) != VALUE_NULL && matches(w, rows_text(r, NAMES + w->kind));
+        bool met = false;
+        if (rows_type(r, NAMES + w->kind) != VALUE_NULL) {
+            const char *name = rows_text(r, NAMES + w->kind);
+            char pattern[NAME_SIZE];
+            snprintf(pattern, sizeof pattern, "%.*s", w->length, w->text);
+            met = strcmp(pattern, name) == 0 || fnmatch(pattern, name, 0) == 0;
+        }
         wants[w->kind] = true;
         has[w->kind] = has[w->kind] || met;
         w->met = w->met || (met && rows_int(r, RUN) == c->run);
@@ -133,27 +123,17 @@ static bool is_chosen(Choosing *c, const Rows *r) {
     return all;
 }
 
-static bool take(Choosing *c, const Rows *r) {
+static void take(Choosing *c, const Rows *r) {
     bool own = rows_int(r, RUN) == c->run;
     for (int kind = 0; own && kind < KINDS; kind++)
-        if (rows_type(r, NAMES + kind) != VALUE_NULL &&
-            !add_known(&c->known[kind], rows_text(r, NAMES + kind)))
-            return false;
-    if (!is_chosen(c, r)) return true;
+        if (rows_type(r, NAMES + kind) != VALUE_NULL) add_known(&c->known[kind], rows_text(r, NAMES + kind));
+    if (!is_chosen(c, r)) return;
     c->any = c->any || own;
-    return add_id(&c->models, rows_int(r, MODEL)) &&
-           (rows_type(r, POINT) == VALUE_NULL || add_id(&c->points, rows_int(r, POINT)));
-}
-
-static bool read_rows(Choosing *c, Store *store, Error *e) {
-    bool ok = true;
-    Rows *r = rows_open(store, ROWS, e);
-    while (ok && rows_next(r)) ok = take(c, r);
-    return rows_end(r, ok, e);
+    add_id(&c->models, rows_int(r, MODEL));
+    if (rows_type(r, POINT) != VALUE_NULL) add_id(&c->points, rows_int(r, POINT));
 }
 
 // --- names that aren't there
-// -----------------------------------------------------------------------------------
 
 static const char *name_at(const void *table, size_t i) { return ((char *const *)table)[i]; }
 
@@ -180,13 +160,6 @@ static bool unknown(const Choosing *c, const Wanted *w, Error *e) {
     return false;
 }
 
-static bool check(const Choosing *c, Error *e) {
-    for (int i = 0; i < c->count; i++)
-        if (!c->wanted[i].met) return unknown(c, &c->wanted[i], e);
-    return c->any || error_input(e, "run %lld has each name that was chosen, but no point with all of them",
-                                 (long long)c->run);
-}
-
 static void release(Choosing *c) {
     for (int kind = 0; kind < KINDS; kind++) {
         for (size_t i = 0; i < c->known[kind].count; i++) mem_free(c->known[kind].names[i]);
@@ -200,9 +173,19 @@ static void release(Choosing *c) {
 bool choice_apply(const Choice *choice, Store *store, int64_t run, Error *e) {
     if (!choice_made(choice)) return true;
     Choosing *c = mem_new(1, sizeof *c);
+    bool ok = true;
     c->run = run;
-    bool ok = add_texts(c, store, choice, e) && read_rows(c, store, e) && check(c, e) &&
-              rows_narrow(store, c->points.ids, c->points.count, c->models.ids, c->models.count, e);
+    for (int kind = 0; kind < KINDS; kind++)
+        for (int i = 0; ok && i < list_of(choice, kind)->count; i++)
+            ok = add_text(c, store, kind, list_of(choice, kind)->items[i], e);
+    Rows *r = ok ? rows_open(store, ROWS, e) : NULL;
+    while (r && rows_next(r)) take(c, r);
+    ok = rows_end(r, ok, e);
+    for (int i = 0; ok && i < c->count; i++) ok = c->wanted[i].met || unknown(c, &c->wanted[i], e);
+    if (ok && !c->any)
+        ok = error_input(e, "run %lld has each name that was chosen, but no point with all of them",
+                         (long long)run);
+    ok = ok && rows_narrow(store, c->points.ids, c->points.count, c->models.ids, c->models.count, e);
     release(c);
     return ok;
 }

@@ -84,20 +84,7 @@ typedef struct JoinedList {
     size_t count, capacity;
 } JoinedList;
 
-static bool add_joined(JoinedList *l, const Joined *one) {
-    mem_grow(&l->items, &l->capacity, l->count + 1, sizeof *l->items);
-    l->items[l->count++] = *one;
-    return true;
-}
-
 EMBED(compare_sql, "harness/analysis/compare.sql")
-
-// base 0: absolute times. Passes that the baseline has not are left out.
-static Rows *open_samples(Store *store, int64_t point, int64_t base, Error *e) {
-    Rows *r = rows_named(store, compare_sql, "samples", point, e);
-    rows_bind_int(r, 2, base);
-    return r;
-}
 
 static int64_t place_of(const Rows *r) { return rows_int(r, 0) << 32 | rows_int(r, 1); }
 
@@ -107,20 +94,21 @@ static Sums sums_of(const Rows *r) {
 }
 
 // Merges two sorted lists; items of only one list are left out. offset is added to the prompts' numbers.
-static bool join(Rows *a, Rows *b, int offset, JoinedList *out) {
-    bool ok = true, has_a = rows_next(a), has_b = rows_next(b);
-    while (ok && has_a && has_b) {
+static void join(Rows *a, Rows *b, int offset, JoinedList *out) {
+    bool has_a = rows_next(a), has_b = rows_next(b);
+    while (has_a && has_b) {
         int64_t at_a = place_of(a), at_b = place_of(b);
-        if (at_a == at_b)
-            ok = add_joined(out, &(Joined){.prompt = offset + (int)rows_int(a, 0),
-                                           .pass = (int)rows_int(a, 1),
-                                           .disturbed = rows_int(a, 7) || rows_int(b, 7),
-                                           .a = sums_of(a),
-                                           .b = sums_of(b)});
+        if (at_a == at_b) {
+            mem_grow(&out->items, &out->capacity, out->count + 1, sizeof *out->items);
+            out->items[out->count++] = (Joined){.prompt = offset + (int)rows_int(a, 0),
+                                                .pass = (int)rows_int(a, 1),
+                                                .disturbed = rows_int(a, 7) || rows_int(b, 7),
+                                                .a = sums_of(a),
+                                                .b = sums_of(b)};
+        }
         if (at_a <= at_b) has_a = rows_next(a);
         if (at_b <= at_a) has_b = rows_next(b);
     }
-    return ok;
 }
 
 // --- ratios ----------------------------------------------------------------------------------------------
@@ -165,24 +153,23 @@ static int find_prompts(const JoinedList *l, size_t *starts) {
     return prompts;
 }
 
-// The disturbed ones go behind the others, which stay sorted, and are forgotten where enough is left.
-static void drop_pass(JoinedList *l, size_t *starts, Ratio *out) {
-    JoinedList calm = *l;
-    calm.count = 0;
-    for (size_t i = 0; i < l->count; i++) {
-        Joined one = l->items[i];
-        out->disturbed += one.disturbed;
-        if (!one.disturbed) l->items[i] = l->items[calm.count], l->items[calm.count++] = one;
-    }
+// Keeps the undisturbed ones, which stay sorted, where they are enough.
+static void drop_disturbed(JoinedList *l, size_t *starts, Ratio *out) {
+    JoinedList calm = {.items = mem_new(l->count + 1, sizeof *calm.items), .capacity = l->count + 1};
+    for (size_t i = 0; i < l->count; i++)
+        if (!l->items[i].disturbed) calm.items[calm.count++] = l->items[i];
+    out->disturbed = (int)(l->count - calm.count);
     out->calm = out->disturbed == 0 || find_prompts(&calm, starts) >= COMPARE_PROMPTS;
-    if (out->calm) l->count = calm.count;
+    mem_free(out->calm ? l->items : calm.items);
+    if (out->calm) *l = calm;
 }
 
-static void sort(JoinedList *l) {
+// Sorts the list. all: disturbed or not.
+static bool make_ratio(JoinedList *l, bool all, Ratio *out, Error *e) {
+    size_t *starts = mem_new(l->count + 1, sizeof *starts);
+    *out = (Ratio){.value = NAN, .interval = {NAN, NAN, NAN}, .samples = (int)l->count};
     if (l->count) qsort(l->items, l->count, sizeof *l->items, by_prompt);
-}
-
-static bool resample(JoinedList *l, size_t *starts, Ratio *out, Error *e) {
+    if (!all) drop_disturbed(l, starts, out);
     out->prompts = find_prompts(l, starts);
     NestedPlan plan = {starts, (size_t)out->prompts};
     Bootstrap b = {.draws = l->count,
@@ -195,17 +182,7 @@ static bool resample(JoinedList *l, size_t *starts, Ratio *out, Error *e) {
                    .level = 0.95,
                    .seed = 1};
     ratio_of(l, NULL, &out->value);
-    return out->prompts < 2 || bootstrap(&b, &out->interval, NULL, e);
-}
-
-// Sorts the list. all: disturbed or not.
-static bool make_ratio(JoinedList *l, bool all, Ratio *out, Error *e) {
-    size_t *starts = mem_new(l->count + 1, sizeof *starts);
-    *out = (Ratio){.value = NAN, .interval = {NAN, NAN, NAN}, .samples = (int)l->count};
-    sort(l);
-    if (!all) drop_pass(l, starts, out);
-    sort(l);
-    bool ok = resample(l, starts, out, e);
+    bool ok = out->prompts < 2 || bootstrap(&b, &out->interval, NULL, e);
     mem_free(starts);
     return ok;
 }
@@ -240,34 +217,28 @@ static char *text_at(const Rows *r, int column) {
     return mem_text(s, strlen(s));
 }
 
-static bool add_point(PointList *l, const Rows *r) {
-    mem_grow(&l->rows, &l->capacity, l->count + 1, sizeof *l->rows);
-    ComparedRow *p = &l->rows[l->count++];
-    *p = (ComparedRow){.id = rows_int(r, 0),
-                       .base = rows_int(r, 1),
-                       .label = text_at(r, 2),
-                       .dataset = text_at(r, 3),
-                       .doubt = text_at(r, 4),
-                       .hash = text_at(r, 5),
-                       .rows = text_at(r, 6),
-                       .content = text_at(r, 7),
-                       .prompts = text_at(r, 8),
-                       .diverged = rows_int(r, 9) != 0,
-                       .above_S = rows_int(r, 10) != 0};
-    return true;
-}
-
 // Measured points of a side, in order. The hash of a file of the user's own that an older program wrote down
 // holds its path: such runs are paired by the points' hashes, which hold it, too.
 static bool list_points(const CompareSide *side, PointList *out, Error *e) {
     Rows *r = rows_named(side->store, compare_sql, "points", side->run, e);
-    bool ok = true;
     rows_bind_int(r, 2, side->point);
-    while (ok && rows_next(r)) ok = add_point(out, r);
-    if (!rows_end(r, ok, e)) return false;
-    if (out->count) return true;
-    return error_input(e, "run %lld of '%s' has no such point, or nothing of it is measured",
-                       (long long)side->run, store_path(side->store));
+    while (rows_next(r)) {
+        mem_grow(&out->rows, &out->capacity, out->count + 1, sizeof *out->rows);
+        out->rows[out->count++] = (ComparedRow){.id = rows_int(r, 0),
+                                                .base = rows_int(r, 1),
+                                                .label = text_at(r, 2),
+                                                .dataset = text_at(r, 3),
+                                                .doubt = text_at(r, 4),
+                                                .hash = text_at(r, 5),
+                                                .rows = text_at(r, 6),
+                                                .content = text_at(r, 7),
+                                                .prompts = text_at(r, 8),
+                                                .diverged = rows_int(r, 9) != 0,
+                                                .above_S = rows_int(r, 10) != 0};
+    }
+    if (!rows_end(r, true, e)) return false;
+    return out->count || error_input(e, "run %lld of '%s' has no such point, or nothing of it is measured",
+                                     (long long)side->run, store_path(side->store));
 }
 
 // --- all of it -------------------------------------------------------------------------------------------
@@ -280,17 +251,15 @@ typedef struct Comparing {
     Comparison *out;
 } Comparing;
 
+// base 0: absolute times. Passes that the baseline has not are left out.
 static bool join_points(const Comparing *c, const int64_t a[2], const int64_t b[2], int offset,
                         JoinedList *out, Error *e) {
-    Rows *x = open_samples(c->a->store, a[0], a[1], e),
-         *y = x ? open_samples(c->b->store, b[0], b[1], e) : NULL;
-    bool ok = y && join(x, y, offset, out);
-    return rows_end(x, rows_end(y, ok, e), e);
-}
-
-static CompareKind kind_of(const Comparing *c, const ComparedRow *p, const ComparedRow *q) {
-    if (c->absolute || !p->base || !q->base) return COMPARED_TIME;
-    return p->base == p->id && q->base == q->id && !c->same_run ? COMPARED_MACHINE : COMPARED_SPEEDUP;
+    Rows *x = rows_named(c->a->store, compare_sql, "samples", a[0], e),
+         *y = x ? rows_named(c->b->store, compare_sql, "samples", b[0], e) : NULL;
+    rows_bind_int(x, 2, a[1]);
+    rows_bind_int(y, 2, b[1]);
+    join(x, y, offset, out);
+    return rows_end(x, rows_end(y, true, e), e);
 }
 
 typedef enum { BY_NAMES, BY_CONTENT, BY_PROMPTS } Matching;
@@ -337,7 +306,9 @@ static bool compare_points(Comparing *c, ComparedRow *p, ComparedRow *q, Error *
     JoinedList own = {0};
     ComparePair *pair = &c->out->pairs[c->out->count];
     int offset = dataset_number(&c->p, p) % 100 * APART;
-    pair->kind = kind_of(c, p, q);
+    pair->kind = c->absolute || !p->base || !q->base                    ? COMPARED_TIME
+                 : p->base == p->id && q->base == q->id && !c->same_run ? COMPARED_MACHINE
+                                                                        : COMPARED_SPEEDUP;
     bool based = pair->kind == COMPARED_SPEEDUP,
          machine = p->base && q->base && !c->same_run && !is_counted(&c->p, p->base);
     const int64_t a[2] = {p->id, based ? p->base : 0}, b[2] = {q->id, based ? q->base : 0};
@@ -371,22 +342,15 @@ static bool pair_all(Comparing *c, Error *e) {
     return ok;
 }
 
-static bool ask_contents(Comparing *c, const char *kind, bool *differ, Error *e) {
-    const CompareSide *const sides[] = {c->a, c->b};
-    Text hash[2] = {{0}, {0}};
-    bool ok = true;
-    for (int i = 0; ok && i < 2; i++) {
-        Rows *r = rows_ask(sides[i]->store, "SELECT hash FROM content WHERE run_id = ?1 AND kind = ?2",
-                           sides[i]->run, e);
-        if (!(ok = r != NULL)) break;
-        rows_bind_text(r, 2, kind);
-        if (rows_next(r)) text_puts(&hash[i], rows_text(r, 0));
-        ok = rows_end(r, true, e);
-    }
-    *differ = hash[0].length && hash[1].length && strcmp(text_get(&hash[0]), text_get(&hash[1])) != 0;
-    text_release(&hash[0]);
-    text_release(&hash[1]);
-    return ok;
+// Whether the runs' content of this kind is another; what one of them doesn't know is none.
+static bool ask_contents(const Comparing *c, const char *kind, bool *differ, Error *e) {
+    static const char SQL[] = "SELECT hash FROM content WHERE run_id = ?1 AND kind = ?2";
+    Rows *x = rows_ask(c->a->store, SQL, c->a->run, e),
+         *y = x ? rows_ask(c->b->store, SQL, c->b->run, e) : NULL;
+    rows_bind_text(x, 2, kind);
+    rows_bind_text(y, 2, kind);
+    *differ = rows_next(x) && rows_next(y) && strcmp(rows_text(x, 0), rows_text(y, 0)) != 0;
+    return rows_end(x, rows_end(y, true, e), e);
 }
 
 static bool compare_all(Comparing *c, Error *e) {

@@ -16,98 +16,61 @@ typedef struct PairList {
     size_t count, capacity;
 } PairList;
 
-static double real_or_nan(const Rows *r, int column) {
-    return rows_type(r, column) == VALUE_NULL ? NAN : rows_real(r, column);
-}
-
-static bool add_row(PairList *list, Rows *r) {
-    mem_grow(&list->pairs, &list->capacity, list->count + 1, sizeof *list->pairs);
-    list->pairs[list->count++] = (TallyPair){.prompt = (int)rows_int(r, 0),
-                                             .pass = (int)rows_int(r, 1),
-                                             .tokens = rows_real(r, 2),
-                                             .steps = rows_real(r, 3),
-                                             .decode_s = 1e-9 * rows_real(r, 4),
-                                             .prefill_s = 1e-9 * rows_real(r, 5),
-                                             .base_tokens = real_or_nan(r, 6),
-                                             .base_decode_s = 1e-9 * real_or_nan(r, 7),
-                                             .base_prefill_s = 1e-9 * real_or_nan(r, 8),
-                                             .prefill_tokens = rows_real(r, 9),
-                                             .prefill_steps = rows_real(r, 10),
-                                             .accepted = real_or_nan(r, 11),
-                                             .drafted = real_or_nan(r, 12)};
-    return true;
-}
-
 EMBED(estimates_sql, "harness/analysis/estimates.sql")
 
 // A point's baseline is NULL if it has none. Of imported samples prefill may be in decode_ns.
 static bool read_pairs(Store *store, int64_t point, const SampleChoice *choice, PairList *out, Error *e) {
     Rows *r = rows_named(store, estimates_sql, "pairs", point, e);
-    bool ok = true;
     out->count = 0;
     rows_bind_text(r, 2, choice->subtask);
     rows_bind_int(r, 3, choice->parity);
     rows_bind_text(r, 4, choice->task);
-    while (ok && rows_next(r)) ok = add_row(out, r);
+    while (rows_next(r)) {
+        mem_grow(&out->pairs, &out->capacity, out->count + 1, sizeof *out->pairs);
+        out->pairs[out->count++] = (TallyPair){.prompt = (int)rows_int(r, 0),
+                                               .pass = (int)rows_int(r, 1),
+                                               .tokens = rows_real(r, 2),
+                                               .steps = rows_real(r, 3),
+                                               .decode_s = 1e-9 * rows_real(r, 4),
+                                               .prefill_s = 1e-9 * rows_real(r, 5),
+                                               .base_tokens = rows_real(r, 6),
+                                               .base_decode_s = 1e-9 * rows_real(r, 7),
+                                               .base_prefill_s = 1e-9 * rows_real(r, 8),
+                                               .prefill_tokens = rows_real(r, 9),
+                                               .prefill_steps = rows_real(r, 10),
+                                               .accepted = rows_real(r, 11),
+                                               .drafted = rows_real(r, 12)};
+    }
     out->count = (size_t)tally_sum_turns(out->pairs, (int)out->count);
-    return rows_end(r, ok, e);
+    return rows_end(r, true, e);
 }
 
-// A value that doesn't apply isn't stored: a null backend's times are all 0.
-static bool store_metric(Store *store, int64_t point, const Tally *t, TallyMetric m, const char *name,
-                         Error *e) {
-    StoreEstimate row = {.metric = name,
-                         .value = t->value[m],
-                         .low = t->has_interval ? t->interval[m].low : NAN,
-                         .high = t->has_interval ? t->interval[m].high : NAN,
-                         .deviation = t->has_interval ? t->interval[m].se : NAN,
-                         .resamples = t->resamples[m],
-                         .seed = TALLY_SEED};
-    return isnan(t->value[m]) || store_estimate(store, point, &row, e);
-}
-
-static bool store_tally(Store *store, int64_t point, const Tally *t, Error *e) {
-    for (int m = 0; m < TALLY_METRICS; m++)
-        if (!store_metric(store, point, t, (TallyMetric)m, tally_names[m], e)) return false;
-    return true;
-}
-
-static bool store_task(Store *store, int64_t point, const Tally *t, const char *task, Error *e) {
-    static const TallyMetric METRICS[] = {TALLY_S, TALLY_ACCEPTANCE, TALLY_SPEEDUP};
+// All metrics, or some of them of a task (else NULL). A value that doesn't apply isn't stored: a null backend's
+// times are all 0.
+static bool store_tally(Store *store, int64_t point, const Tally *t, const char *task, Error *e) {
     bool ok = true;
-    for (size_t i = 0; ok && i < sizeof METRICS / sizeof *METRICS; i++) {
+    for (int m = 0; ok && m < TALLY_METRICS; m++) {
         Text name = {0};
-        text_printf(&name, "%s of %s", tally_names[METRICS[i]], task);
-        ok = store_metric(store, point, t, METRICS[i], text_get(&name), e);
+        if (isnan(t->value[m]) || (task && m != TALLY_S && m != TALLY_ACCEPTANCE && m != TALLY_SPEEDUP))
+            continue;
+        text_printf(&name, "%s%s%s", tally_names[m], task ? " of " : "", task ? task : "");
+        StoreEstimate row = {.metric = text_get(&name),
+                             .value = t->value[m],
+                             .low = t->has_interval ? t->interval[m].low : NAN,
+                             .high = t->has_interval ? t->interval[m].high : NAN,
+                             .deviation = t->has_interval ? t->interval[m].se : NAN,
+                             .resamples = t->resamples[m],
+                             .seed = TALLY_SEED};
+        ok = store_estimate(store, point, &row, e);
         text_release(&name);
     }
     return ok;
 }
 
-static const SampleChoice ALL = {.parity = -1};
-
 typedef struct PointRow {
     int64_t id;
     bool sampled;
 } PointRow;
-
-static bool list_points(Store *store, int64_t run, PointRow **out, size_t *count, Error *e) {
-    size_t capacity = 0;
-    void *rows = NULL;
-    Rows *r = rows_named(store, estimates_sql, "points", run, e);
-    *count = 0;
-    bool ok = true;
-    while (ok && rows_next(r)) {
-        mem_grow(&rows, &capacity, *count + 1, sizeof **out);
-        ((PointRow *)rows)[(*count)++] = (PointRow){rows_int(r, 0), rows_int(r, 1) != 0};
-    }
-    *out = rows;
-    return rows_end(r, ok, e);
-}
-
-#define POINTS_WITHOUT                             \
-    "SELECT count(*) FROM point WHERE run_id = ?1" \
-    " AND EXISTS (SELECT 1 FROM sample WHERE point_id = point.id) AND "
 
 bool estimates_missing(Store *store, int64_t run, EstimatesScope scope, bool *missing, Error *e) {
     int64_t points, tasks = 0;
@@ -127,25 +90,28 @@ static bool make_tasks(Store *store, const PointRow *p, PairList *list, Error *e
         Tally t;
         ok = read_pairs(store, p->id, &choice, list, e) &&
              (list->count == 0 || (tally(list->pairs, (int)list->count, p->sampled, &t, e) &&
-                                   store_task(store, p->id, &t, choice.task, e)));
+                                   store_tally(store, p->id, &t, choice.task, e)));
     }
     return rows_end(r, ok, e);
-}
-
-static bool make_point(Store *store, const PointRow *p, EstimatesScope scope, PairList *list, Error *e) {
-    Tally t;
-    return read_pairs(store, p->id, &ALL, list, e) &&
-           tally(list->pairs, (int)list->count, p->sampled, &t, e) && store_begin_lightly(store, e) &&
-           store_tally(store, p->id, &t, e) &&
-           (scope == ESTIMATES_OF_POINTS || make_tasks(store, p, list, e)) && store_commit(store, e);
 }
 
 bool estimates_make(Store *store, int64_t run, EstimatesScope scope, Error *e) {
     PointRow *points = NULL;
     PairList list = {0};
-    size_t count = 0;
-    bool ok = list_points(store, run, &points, &count, e);
-    for (size_t i = 0; ok && i < count; i++) ok = make_point(store, &points[i], scope, &list, e);
+    size_t count = 0, capacity = 0;
+    Rows *r = rows_named(store, estimates_sql, "points", run, e);
+    while (rows_next(r)) {
+        mem_grow(&points, &capacity, count + 1, sizeof *points);
+        points[count++] = (PointRow){rows_int(r, 0), rows_int(r, 1) != 0};
+    }
+    bool ok = rows_end(r, true, e);
+    for (const PointRow *p = points; ok && p < points + count; p++) {
+        Tally t;
+        ok = read_pairs(store, p->id, &(SampleChoice){.parity = -1}, &list, e) &&
+             tally(list.pairs, (int)list.count, p->sampled, &t, e) && store_begin_lightly(store, e) &&
+             store_tally(store, p->id, &t, NULL, e) &&
+             (scope == ESTIMATES_OF_POINTS || make_tasks(store, p, &list, e)) && store_commit(store, e);
+    }
     if (!ok) store_rollback(store);
     mem_free(list.pairs);
     mem_free(points);
@@ -153,21 +119,16 @@ bool estimates_make(Store *store, int64_t run, EstimatesScope scope, Error *e) {
 }
 
 bool estimates_ensure(Store **store, int64_t run, EstimatesScope scope, Error *e) {
-    bool missing;
-    if (estimates_missing(*store, run, scope, &missing, e)) {
-        if (!missing) return true;
-        char *path = mem_text(store_path(*store), strlen(store_path(*store)));
-        store_close(*store);
-        *store = store_open(path, STORE_WRITE, NULL, NULL);
-        if (*store) estimates_make(*store, run, scope, NULL);
-        store_close(*store);
-        *store = store_open(path, STORE_READ, NULL, e);
-        mem_free(path);
-        return *store != NULL;
-    }
+    bool missing, ok = estimates_missing(*store, run, scope, &missing, e);
+    if (ok && !missing) return true;
+    char *path = mem_text(store_path(*store), strlen(store_path(*store)));
     store_close(*store);
-    *store = NULL;
-    return false;
+    *store = ok ? store_open(path, STORE_WRITE, NULL, NULL) : NULL;
+    if (*store) estimates_make(*store, run, scope, NULL);
+    store_close(*store);
+    *store = ok ? store_open(path, STORE_READ, NULL, e) : NULL;
+    mem_free(path);
+    return *store != NULL;
 }
 
 bool estimates_tally(Store *store, int64_t point, bool sampled, const SampleChoice *choice, Tally *out,
@@ -217,11 +178,6 @@ static void add_pair(TallyPair *sum, const TallyPair *p, double weight) {
 
 static double ratio(double a, double b) { return b > 0 ? a / b : NAN; }
 
-static void add_rates(Rates *of_pass, const Rates *pair, double weight) {
-    of_pass[pair->pass].own += weight * pair->own;
-    of_pass[pair->pass].base += weight * pair->base;
-}
-
 // Passes that a resample drew nothing of have no ratio.
 static double mean_of_passes(const Pairs *pairs) {
     double sum = 0;
@@ -256,7 +212,9 @@ static bool statistic(void *context, const double *draws, double *out) {
     for (int i = 0; i < pairs->count; i++) {
         double weight = draws ? draws[i] : 1;
         add_pair(&sum, &pairs->items[i], weight);
-        add_rates(pairs->of_pass, &pairs->of_pair[i], weight);
+        const Rates *pair = &pairs->of_pair[i];
+        pairs->of_pass[pair->pass].own += weight * pair->own;
+        pairs->of_pass[pair->pass].base += weight * pair->base;
     }
     metrics(&sum, pairs->sampled, out);
     out[TALLY_SPECBENCH] = mean_of_passes(pairs);
