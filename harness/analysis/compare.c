@@ -282,13 +282,6 @@ static int dataset_number(const PointList *l, const ComparedRow *p) {
     return number;
 }
 
-// Whether a pair that was compared has this baseline, too.
-static bool is_counted(const PointList *l, int64_t base) {
-    for (size_t i = 0; i < l->count; i++)
-        if (!l->rows[i].label && l->rows[i].base == base) return true;
-    return false;
-}
-
 static void sum_up(const JoinedList *l, ComparePair *out) {
     Sums a = {0}, b = {0};
     for (size_t i = 0; i < l->count; i++) add_sums(&a, &l->items[i].a, 1), add_sums(&b, &l->items[i].b, 1);
@@ -309,8 +302,9 @@ static bool compare_points(Comparing *c, ComparedRow *p, ComparedRow *q, Error *
     pair->kind = c->absolute || !p->base || !q->base                    ? COMPARED_TIME
                  : p->base == p->id && q->base == q->id && !c->same_run ? COMPARED_MACHINE
                                                                         : COMPARED_SPEEDUP;
-    bool based = pair->kind == COMPARED_SPEEDUP,
-         machine = p->base && q->base && !c->same_run && !is_counted(&c->p, p->base);
+    bool based = pair->kind == COMPARED_SPEEDUP, machine = p->base && q->base && !c->same_run;
+    for (size_t i = 0; i < c->p.count; i++) // a pair that was compared has this baseline, too
+        machine = machine && (c->p.rows[i].label || c->p.rows[i].base != p->base);
     const int64_t a[2] = {p->id, based ? p->base : 0}, b[2] = {q->id, based ? q->base : 0};
     bool ok = join_points(c, a, b, 0, &own, e) &&
               (pair->kind == COMPARED_MACHINE || join_points(c, a, b, offset, &c->all[pair->kind], e)) &&

@@ -24,21 +24,14 @@ static bool ask(Store *store, const char *sql, const char *text, int64_t number,
     return rows_end(r, true, e);
 }
 
-// The pattern, with its folder's name taken literally: "res[1]/*.db" is not "res1/*.db".
-static void escape_folder(const char *pattern, const char *name, Text *out) {
-    for (const char *c = pattern; c < name; c++) {
-        if (strchr("*?[\\", *c)) text_puts(out, "\\");
-        text_add(out, c, 1);
-    }
-    text_puts(out, name);
-}
-
-// A folder that isn't there may be a pattern, too.
+// A folder that isn't there may be a pattern, too. Of one that is, the name is taken literally: "res[1]/*.db" is not
+// "res1/*.db".
 bool stored_match(const char *pattern, glob_t *out, Error *e) {
-    const char *slash = strrchr(pattern, '/');
+    const char *slash = strrchr(pattern, '/'), *c = pattern;
     char *folder = mem_text(pattern, slash ? (size_t)(slash - pattern) : 0);
     Text literal = {0};
-    escape_folder(pattern, slash && file_exists(folder) ? slash : pattern, &literal);
+    for (bool escape = slash && file_exists(folder); *c; c++)
+        text_printf(&literal, "%s%c", escape && c < slash && strchr("*?[\\", *c) ? "\\" : "", *c);
     bool found = glob(text_get(&literal), GLOB_TILDE, NULL, out) == 0;
     text_release(&literal);
     mem_free(folder);
@@ -271,27 +264,22 @@ void stored_alone(int64_t points, Text *out) {
 
 EMBED(stored_points_sql, "harness/analysis/stored_points.sql")
 
-static bool add_set(StoredSets *out, size_t *capacity, const Rows *r) {
-    mem_grow(&out->sets, capacity, out->count + 1, sizeof *out->sets);
-    StoredSet *s = &out->sets[out->count++];
-    Text title = {0};
-    text_puts(&title, rows_text(r, 0));
-    if (rows_int(r, 4)) text_printf(&title, "; %s", rows_text(r, 1)); // a title is of one set alone
-    if (rows_int(r, 5)) text_printf(&title, "; bonus %s", rows_int(r, 3) ? "dropped" : "kept");
-    *s = (StoredSet){.title = mem_text(text_get(&title), title.length),
-                     .points = mem_text(rows_text(r, 2), strlen(rows_text(r, 2))),
-                     .bonus_dropped = rows_int(r, 3) != 0};
-    text_release(&title);
-    return (s->title && s->points);
-}
-
 bool stored_sets(Store *store, int64_t run, StoredSets *out, Error *e) {
     size_t capacity = 0;
     *out = (StoredSets){0};
     Rows *r = rows_named(store, stored_points_sql, "sets", run, e);
-    bool ok = true;
-    while (ok && rows_next(r)) ok = add_set(out, &capacity, r);
-    if (!rows_end(r, ok, e)) return false;
+    while (rows_next(r)) {
+        Text title = {0};
+        text_puts(&title, rows_text(r, 0));
+        if (rows_int(r, 4)) text_printf(&title, "; %s", rows_text(r, 1)); // a title is of one set alone
+        if (rows_int(r, 5)) text_printf(&title, "; bonus %s", rows_int(r, 3) ? "dropped" : "kept");
+        mem_grow(&out->sets, &capacity, out->count + 1, sizeof *out->sets);
+        out->sets[out->count++] = (StoredSet){.title = mem_text(text_get(&title), title.length),
+                                              .points = mem_text(rows_text(r, 2), strlen(rows_text(r, 2))),
+                                              .bonus_dropped = rows_int(r, 3) != 0};
+        text_release(&title);
+    }
+    if (!rows_end(r, true, e)) return false;
     return out->count || error_input(e,
                                      "run %lld of '%s' has no point whose law is known: measured, of "
                                      "lookahead, with its own N, W and G above 0",
@@ -311,35 +299,26 @@ void stored_sets_release(StoredSets *s) {
 // each row has it.
 enum { TOKENS = 4, POINT_STEPS, OUTPUTS, FILLING, ACCEPTED_AT, CANDIDATES_AT, ALL_ACCEPTED, ALL_CANDIDATES };
 
-static void put_points_head(Text *tsv, const Rows *r) {
-    text_puts(tsv, "N\tW\tG\tS\tprompt\tsteps");
-    if (rows_int(r, ALL_ACCEPTED)) text_puts(tsv, "\taccepted");
-    if (rows_int(r, ALL_CANDIDATES)) text_puts(tsv, "\tcandidates");
-    text_puts(tsv, "\n");
-}
-
-static void put_point_row(Text *tsv, const Rows *r) {
-    double tokens = rows_real(r, TOKENS), steps = rows_real(r, POINT_STEPS);
-    for (int i = 0; i < 3; i++) text_printf(tsv, "%s\t", rows_text(r, i));
-    text_printf(tsv, "%.17g\t%s\t%s", tokens / steps, rows_text(r, 3), rows_text(r, POINT_STEPS));
-    if (rows_int(r, ALL_ACCEPTED)) text_printf(tsv, "\t%s", rows_text(r, ACCEPTED_AT));
-    if (rows_int(r, ALL_CANDIDATES)) text_printf(tsv, "\t%s", rows_text(r, CANDIDATES_AT));
-    text_puts(tsv, "\n");
-}
-
 bool stored_points(Store *store, const StoredSet *set, Text *tsv, double *output, Error *e) {
     double tokens = 0, outputs = 0, filling = 0;
-    int count = 0;
     Rows *r = rows_named(store, stored_points_sql, "points", 0, e);
     rows_bind_text(r, 1, set->points);
-    for (; rows_next(r); count++) {
-        if (count == 0) put_points_head(tsv, r);
-        put_point_row(tsv, r);
+    while (rows_next(r)) {
+        bool accepted = rows_int(r, ALL_ACCEPTED), candidates = rows_int(r, ALL_CANDIDATES);
+        if (outputs == 0)
+            text_printf(tsv, "N\tW\tG\tS\tprompt\tsteps%s%s\n", accepted ? "\taccepted" : "",
+                        candidates ? "\tcandidates" : "");
+        for (int i = 0; i < 3; i++) text_printf(tsv, "%s\t", rows_text(r, i));
+        text_printf(tsv, "%.17g\t%s", rows_real(r, TOKENS) / rows_real(r, POINT_STEPS), rows_text(r, 3));
+        text_printf(tsv, "\t%s", rows_text(r, POINT_STEPS));
+        if (accepted) text_printf(tsv, "\t%s", rows_text(r, ACCEPTED_AT));
+        if (candidates) text_printf(tsv, "\t%s", rows_text(r, CANDIDATES_AT));
+        text_puts(tsv, "\n");
         tokens += rows_real(r, TOKENS), outputs += rows_real(r, OUTPUTS), filling += rows_real(r, FILLING);
     }
     if (!rows_end(r, true, e)) return false;
     *output = filling > 0 ? tokens / outputs : 0;
-    return count > 0 || error_input(e, "%s: no prompt with a step past filling at every point", set->title);
+    return outputs > 0 || error_input(e, "%s: no prompt with a step past filling at every point", set->title);
 }
 
 // --- fits that are kept
@@ -362,17 +341,6 @@ static void add_estimate(StoreFit *to, const char *estimator, const FitEstimate 
                                                              .drawn = known ? DRAWN[x->drawn] : NULL};
 }
 
-static bool hash_all(StoredFit *out, const char *tsv, Error *e) {
-    const StoreFit *f = &out->fit;
-    Text all = {0};
-    bool ok = sha256_bytes(tsv, strlen(tsv), out->points, e);
-    text_printf(&all, "%s\n%s\n%s\n%s\n%.17g\n%d\n%lld\n", out->points, f->title, f->law, f->bonus, f->output,
-                f->resamples, (long long)f->seed);
-    ok = ok && sha256_bytes(text_get(&all), all.length, out->hash, e);
-    text_release(&all);
-    return ok;
-}
-
 bool stored_fit_make(StoredFit *out, const StoredSet *set, const char *tsv, const FitOptions *o,
                      const Fit *fit, Error *e) {
     *out = (StoredFit){.fit = {.hash = out->hash,
@@ -390,7 +358,14 @@ bool stored_fit_make(StoredFit *out, const StoredSet *set, const char *tsv, cons
                                .version = version_text()}};
     add_estimate(&out->fit, "least_squares", &fit->least_squares);
     add_estimate(&out->fit, "likelihood", &fit->likelihood);
-    return hash_all(out, tsv, e);
+    const StoreFit *f = &out->fit;
+    Text all = {0};
+    bool ok = sha256_bytes(tsv, strlen(tsv), out->points, e);
+    text_printf(&all, "%s\n%s\n%s\n%s\n%.17g\n%d\n%lld\n", out->points, f->title, f->law, f->bonus, f->output,
+                f->resamples, (long long)f->seed);
+    ok = ok && sha256_bytes(text_get(&all), all.length, out->hash, e);
+    text_release(&all);
+    return ok;
 }
 
 bool stored_fits_keep(const char *db, int64_t run, const StoredFit *fits, size_t count, Error *e) {
