@@ -113,7 +113,6 @@ static bool tune(Ledger *ledger, const TuneArguments *a, const TuneOptions *o, c
                  const TuneSpace *space, int *code, Error *e) {
     TuneResult result;
     TuneReport report = {.prepared = p,
-                         .space = space,
                          .options = o,
                          .result = &result,
                          .store = store_path(ledger->store),
@@ -122,9 +121,10 @@ static bool tune(Ledger *ledger, const TuneArguments *a, const TuneOptions *o, c
               (result.end == TUNE_INTERRUPTED || ledger_choose_baselines(ledger, e)) &&
               estimates_make(ledger->store, ledger->run, ESTIMATES_OF_TASKS, e) &&
               ledger_end(ledger, result_of(code_of(&result, p)), e) &&
-              read_doubt(ledger, result.choice, &report.doubt, e) &&
-              (records_asked(&a->records) ? records_print(tune_report_json(&report), "points", &a->records, e)
-                                          : tune_report(&report));
+              read_doubt(ledger, result.choice, &report.doubt, e);
+    if (ok && records_asked(&a->records))
+        ok = records_print(tune_report_json(&report), "points", &a->records, e);
+    else if (ok) tune_report(&report);
     if (ok) *code = code_of(&result, p);
     else ledger_end_early(ledger, e);
     text_release(&report.doubt);
@@ -171,10 +171,10 @@ static bool tune_tree(const TuneArguments *a, const TuneOptions *o, const Plan *
                    .processor = o->processor,
                    .quiet = o->quiet};
     for (int i = 0; i < p->inputs.content_count; i++) output_reads(&files, p->inputs.contents[i].path);
-    bool ok =
-        output_check(&files, a->tree, &TREE_FILE, e) && tree_tune(&ask, &files, &result, e) &&
-        (records_asked(&a->records) ? records_print(tree_report_json(&ask, &result), NULL, &a->records, e)
-                                    : (tree_report(&ask, &result), true));
+    bool ok = output_check(&files, a->tree, &TREE_FILE, e) && tree_tune(&ask, &files, &result, e);
+    if (ok && records_asked(&a->records))
+        ok = records_print(tree_report_json(&ask, &result), NULL, &a->records, e);
+    else if (ok) tree_report(&ask, &result);
     tree_result_release(&result);
     output_release(&files);
     return ok;

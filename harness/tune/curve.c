@@ -47,18 +47,16 @@ static bool measure_rows(Engine *engine, const TuneSurfaceAsk *ask, int rows, do
     return true;
 }
 
-static bool is_enough(const TuneSurfaceAsk *ask, const TuneSurface *s, double spent) {
-    if (s->count < 2) return false;
-    if (s->count == TUNING_MOST_CURVE || spent > limit(ask, s)) return true;
-    return s->rows[s->count - 1] >= ask->most_rows || s->seconds[s->count - 1] > ask->longest * s->seconds[0];
-}
-
 bool tune_surface(Engine *engine, const TuneSurfaceAsk *ask, TuneSurface *out, Error *e) {
     double began = clock_now(ask->clock);
     int room = engine->session.context - ask->context;
     *out = (TuneSurface){.context = ask->context};
     for (int rows = 1; rows <= TREE_MAX_NODES && rows <= room; rows = next_rows(rows, is_coarse(ask))) {
-        if (is_enough(ask, out, clock_now(ask->clock) - began)) break;
+        int n = out->count;
+        if (n >= 2 &&
+            (n == TUNING_MOST_CURVE || clock_now(ask->clock) - began > limit(ask, out) ||
+             out->rows[n - 1] >= ask->most_rows || out->seconds[n - 1] > ask->longest * out->seconds[0]))
+            break;
         if (!measure_rows(engine, ask, rows, limit(ask, out), out, e)) return false;
     }
     out->took_s = clock_now(ask->clock) - began;

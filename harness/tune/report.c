@@ -62,6 +62,25 @@ static void name(const TuneReport *p, int point, Text *out) {
 
 // --- for people ------------------------------------------------------------------------------------------
 
+static void print_times(const TuneSurface *s) {
+    for (int i = 0; i < s->count; i++)
+        printf("%s%.0f%s %.3g", i ? ", " : "", s->rows[i], i ? "" : " row", 1e3 * s->seconds[i]);
+    puts(" ms");
+}
+
+// A point over the rounds from `from` up to `to`; false: it answered none of them.
+static bool print_point(const TuneReport *p, int point, int from, int to) {
+    TuneAnswer sum;
+    Text text = {0};
+    name(p, point, &text);
+    printf("           %-36s", SHOWN(text_get(&text)));
+    text_release(&text);
+    if (!tune_sum(&p->result->seats[point], from, to, &sum)) return false;
+    printf(" %7.3f %9.3f %9.3f", sum.tokens / sum.steps, 1e3 * sum.seconds / sum.steps,
+           tune_speedup(p->result, point, from));
+    return true;
+}
+
 static void print_head(const TuneReport *p) {
     const TuneResult *r = p->result;
     const Plan *in = p->prepared;
@@ -70,10 +89,7 @@ static void print_head(const TuneReport *p) {
         r->points, in->experiment.methods[0].name, SHOWN(in->experiment.models[0].name),
         SHOWN(in->experiment.datasets[0].name), r->excluded);
     printf("surface    %.1f s, at context %d: ", r->surface.took_s, r->surface.context);
-    for (int i = 0; i < r->surface.count; i++)
-        printf("%s%.0f%s %.3g", i ? ", " : "", r->surface.rows[i], i ? "" : " row",
-               1e3 * r->surface.seconds[i]);
-    puts(" ms");
+    print_times(&r->surface);
     if (r->surface.disturbed)
         printf(
             "warning    %d of these %d times were disturbed: what is expected of large steps may be wrong\n",
@@ -82,47 +98,31 @@ static void print_head(const TuneReport *p) {
         puts("times      of the processor, not the wall's: no speed that anybody sees");
 }
 
+#define HEADS "\n           point                                      S   step ms   speedup\n"
+
 static void print_sample(const TuneReport *p) {
     const TuneResult *r = p->result;
     int prompts = r->batch * r->sample_rounds;
     printf("sample     %.1f s, %d prompt%s", r->sample_s, prompts, prompts == 1 ? "" : "s");
     if (r->batch > 1) printf(" in batches of %d: a step's time is a sequence's part of it", r->batch);
-    printf("\n           %-36s %7s %9s %9s\n", "point", "S", "step ms", "speedup");
-    for (int i = 0; i < r->points; i++) {
-        TuneAnswer sum;
-        Text text = {0};
-        if (!r->seats[i].sampled || !tune_sum(&r->seats[i], 0, r->sample_rounds, &sum)) continue;
-        name(p, i, &text);
-        printf("           %-36s %7.3f %9.3f %9.3f\n", SHOWN(text_get(&text)), sum.tokens / sum.steps,
-               1e3 * sum.seconds / sum.steps, tune_speedup(r, i, 0));
-        text_release(&text);
-    }
-}
-
-static void print_racer(const TuneReport *p, int i) {
-    const TuneResult *r = p->result;
-    TuneAnswer sum;
-    Text text = {0};
-    name(p, i, &text);
-    printf("           %-36s", SHOWN(text_get(&text)));
-    text_release(&text);
-    if (!tune_sum(&r->seats[i], from_race(r), r->sample_rounds + r->race_rounds, &sum)) {
-        puts("  not measured");
-        return;
-    }
-    printf(" %7.3f %9.3f %9.3f", sum.tokens / sum.steps, 1e3 * sum.seconds / sum.steps,
-           tune_speedup(r, i, from_race(r)));
-    if (r->seats[i].out) printf("  out after round %d", r->seats[i].out);
-    puts(i == r->choice ? "  chosen" : "");
+    printf(HEADS);
+    for (int i = 0; i < r->points; i++)
+        if (r->seats[i].sampled && r->seats[i].count && print_point(p, i, 0, r->sample_rounds)) puts("");
 }
 
 static void print_race(const TuneReport *p) {
     const TuneResult *r = p->result;
     if (r->race_rounds == 0) return;
-    printf("race       %.1f s, %d rounds\n           %-36s %7s %9s %9s\n", r->race_s, r->race_rounds, "point",
-           "S", "step ms", "speedup");
-    for (int i = 0; i < r->points; i++)
-        if (r->seats[i].raced) print_racer(p, i);
+    printf("race       %.1f s, %d rounds" HEADS, r->race_s, r->race_rounds);
+    for (int i = 0; i < r->points; i++) {
+        if (!r->seats[i].raced) continue;
+        if (!print_point(p, i, from_race(r), r->sample_rounds + r->race_rounds)) {
+            puts("  not measured");
+            continue;
+        }
+        if (r->seats[i].out) printf("  out after round %d", r->seats[i].out);
+        puts(i == r->choice ? "  chosen" : "");
+    }
 }
 
 static void print_doubts(const TuneReport *p) {
@@ -171,14 +171,13 @@ static void print_choice(const TuneReport *p) {
     text_release(&text);
 }
 
-bool tune_report(const TuneReport *p) {
+void tune_report(const TuneReport *p) {
     bool measured = p->result->sample_rounds > 0;
     print_head(p);
     if (measured) print_sample(p);
     if (measured && !p->options->exhaustive) print_race(p);
     if (measured) print_choice(p);
     else printf("nothing was measured of it: %s\n", ENDS[p->result->end]);
-    return true;
 }
 
 // --- JSON ------------------------------------------------------------------------------------------------
@@ -241,9 +240,7 @@ static double seconds_of(const TreeCounts *c) {
 static void print_curve(const char *what, const TuneSurface *s) {
     if (!s->count) return;
     printf("%-10s at context %d: ", what, s->context);
-    for (int i = 0; i < s->count; i++)
-        printf("%s%.0f%s %.3g", i ? ", " : "", s->rows[i], i ? "" : " row", 1e3 * s->seconds[i]);
-    puts(" ms");
+    print_times(s);
 }
 
 void tree_report(const TreeAsk *ask, const TreeResult *r) {

@@ -106,20 +106,16 @@ void tune_space_release(TuneSpace *s) {
 
 // --- a point's words -------------------------------------------------------------------------------------
 
-static const char *text_of(const PointName *n, const char *name) {
-    for (int i = 0; i < n->param_count; i++)
-        if (strcmp(n->params[i].section, "method") == 0 && strcmp(n->params[i].name, name) == 0)
-            return n->params[i].value;
-    return "0";
-}
-
 void tune_method_text(const Experiment *x, const Point *p, Text *out) {
     PointName name;
     const YamlNode *matrix = p->method >= 0 ? x->methods[p->method].matrix : NULL;
     point_name(x, p, &name);
     text_puts(out, name.method);
     for (const YamlNode *axis = matrix ? matrix->first : NULL; axis; axis = axis->next)
-        text_printf(out, "%s%s=%s", axis == matrix->first ? ":" : ",", axis->key, text_of(&name, axis->key));
+        for (int i = 0; i < name.param_count; i++)
+            if (strcmp(name.params[i].section, "method") == 0 && strcmp(name.params[i].name, axis->key) == 0)
+                text_printf(out, "%s%s=%s", axis == matrix->first ? ":" : ",", axis->key,
+                            name.params[i].value);
     point_name_release(&name);
 }
 
@@ -220,15 +216,6 @@ static json_t *config_json(const TuneAsk *ask, const TuneMethod *method) {
                      "name", method->name, "matrix");
 }
 
-// Drop file:line: the config is generated.
-static void drop_place(Error *e) {
-    static const char own[] = OWN_CONFIG ":";
-    if (!e || strncmp(e->text, own, sizeof own - 1) != 0) return;
-    const char *what = e->text + sizeof own - 1;
-    what += strspn(what, "0123456789: ");
-    memmove(e->text, what, strlen(what) + 1);
-}
-
 static bool prepare(const TuneAsk *ask, const TuneMethod *method, const char *fixed, Plan *out, Error *e) {
     SweepOptions o = {.threads = -1, .shard = "1/1"};
     json_t *config = config_json(ask, method);
@@ -236,7 +223,12 @@ static bool prepare(const TuneAsk *ask, const TuneMethod *method, const char *fi
     bool ok = add_sets(ask, method, fixed, &o.sets, e);
     if (ok && !text) ok = error_input(e, "tune: a name or path is not UTF-8");
     ok = ok && plan_parse(out, text, OWN_CONFIG, &o, e);
-    if (!ok) drop_place(e);
+    static const char own[] = OWN_CONFIG ":";
+    if (!ok && e && strncmp(e->text, own, sizeof own - 1) == 0) { // file:line is of a generated config
+        const char *what = e->text + sizeof own - 1;
+        what += strspn(what, "0123456789: ");
+        memmove(e->text, what, strlen(what) + 1);
+    }
     for (int i = 0; i < o.sets.count; i++) mem_free((char *)o.sets.items[i]);
     mem_free(text);
     json_decref(config);

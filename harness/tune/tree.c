@@ -44,21 +44,14 @@ double tree_level_chance(const TreeCounts *c, int depth) {
 
 // --- the choice ------------------------------------------------------------------------------------------
 
-// Nodes with children at each depth, the root's first: those that a draft runs.
-static int count_run(const RankTree *t, int *run) {
+// Of all forwards of the draft, or the number of levels. The draft runs the nodes with children, level by level.
+static double forward_seconds(const TuningCurve *c, const RankTree *t) {
     bool inner[RANK_TREE_MOST] = {false};
-    for (int i = 0; i <= RANK_TREE_DEPTH; i++) run[i] = 0;
-    run[0] = 1;
+    int run[RANK_TREE_DEPTH + 1] = {1}, levels = rank_tree_levels(t);
+    double sum = 0;
     for (int i = 0; i < t->count; i++)
         if (t->nodes[i].parent >= 0) inner[t->nodes[i].parent] = true;
     for (int i = 0; i < t->count; i++) run[t->nodes[i].depth + 1] += inner[i];
-    return rank_tree_levels(t);
-}
-
-// Of all forwards of the draft, or the number of levels.
-static double forward_seconds(const TuningCurve *c, const RankTree *t) {
-    int run[RANK_TREE_DEPTH + 1], levels = count_run(t, run);
-    double sum = 0;
     for (int i = 0; i < levels; i++) sum += c->count ? tuning_curve_at(c, run[i]) : 1;
     return sum;
 }
@@ -268,14 +261,6 @@ static bool measure_cost(TreeTuner *t, const RankTree *shape, Error *e) {
     return true;
 }
 
-static void choose(TreeTuner *t) {
-    TreeResult *r = t->out;
-    int levels = RANK_TREE_DEPTH;
-    if (t->ask->plan->experiment.methods[0].info->needs & NEEDS_HEADS) levels = r->levels; // a head each
-    for (int rank = 0; rank < RANK_TREE_RANKS; rank++) r->chance[rank] = tree_chance(&r->calibrated, rank);
-    tree_choose(r->chance, most_nodes(t), levels, &r->cost, &r->choice);
-}
-
 // The method's own words with the file in place of a tree.
 static void name_method(const TreeAsk *ask, Text *out) {
     const char *colon = strchr(ask->ask->method, ':'), *p = colon ? colon + 1 : "";
@@ -306,7 +291,11 @@ bool tree_tune(const TreeAsk *ask, Output *files, TreeResult *out, Error *e) {
     bool ok = open_tuner(&t, e) && calibrate(&t, &shape, e) && measure_cost(&t, &shape, e);
     if (ok) {
         Text text = {0};
-        choose(&t);
+        int levels = RANK_TREE_DEPTH;
+        if (ask->plan->experiment.methods[0].info->needs & NEEDS_HEADS) levels = out->levels; // a head each
+        for (int rank = 0; rank < RANK_TREE_RANKS; rank++)
+            out->chance[rank] = tree_chance(&out->calibrated, rank);
+        tree_choose(out->chance, most_nodes(&t), levels, &out->cost, &out->choice);
         write_tree(&out->choice.tree, &text);
         ok = output_add(files, ask->path, &TREE_FILE, text_get(&text), text.length, e) &&
              output_finish(files, e) && check_choice(&t, e);

@@ -118,13 +118,6 @@ static void expect_planned(Tune *t, int seat) {
     t->begin_s = one->prefill_s * (double)t->warm_up.prompts[0].count + one->step_s;
 }
 
-static void expect_answered(Tune *t, int seat) {
-    const TuneSeat *s = &t->out->seats[seat];
-    double sum = 0;
-    for (size_t i = 0; i < s->count; i++) sum += s->answers[i].whole_s;
-    if (s->count) t->expected[seat] = sum / (double)s->count;
-}
-
 // Points that have not answered are expected to differ from their plan as those do that have.
 static void expect_rest(Tune *t) {
     double took = 0, planned = 0;
@@ -184,7 +177,10 @@ static bool take_answers(Tune *t, Error *e) {
                                    "--processor-time away");
         add_answer(&t->out->seats[seat], &a);
         t->answered_s += a.whole_s;
-        expect_answered(t, seat);
+        const TuneSeat *s = &t->out->seats[seat];
+        double sum = 0;
+        for (size_t k = 0; k < s->count; k++) sum += s->answers[k].whole_s;
+        t->expected[seat] = sum / (double)s->count;
     }
     return true;
 }
@@ -301,19 +297,16 @@ static double first_seconds(const Tune *t, int count) {
     return wall_scale(t) * count * t->begin_s + round_seconds(t, t->in_race, count);
 }
 
-// The time of the smallest sample and race that tell anything.
-static double least_seconds(Tune *t, const Ranked *listed, int n) {
-    int count = n < LEAST_POINTS ? n : LEAST_POINTS, racers = n < LEAST_RACERS ? n : LEAST_RACERS;
-    spread(listed, n, count, t->in_race);
-    return first_seconds(t, count) + (LEAST_PROMPTS - 1) * round_seconds(t, t->in_race, count) +
-           LEAST_ROUNDS * round_seconds(t, t->in_race, racers);
-}
-
 // As many points as can answer one prompt in the first rung's part of the time; two, if they can in all of
 // it.
 static bool choose_first(Tune *t, const Ranked *listed, int n, Error *e) {
     int count = n, fewest = n < 2 ? n : 2;
-    t->least_s = spent_s(t) + least_seconds(t, listed, n);
+    // The smallest sample and race that tell anything.
+    int points = n < LEAST_POINTS ? n : LEAST_POINTS, racers = n < LEAST_RACERS ? n : LEAST_RACERS;
+    spread(listed, n, points, t->in_race);
+    t->least_s = spent_s(t) + first_seconds(t, points) +
+                 (LEAST_PROMPTS - 1) * round_seconds(t, t->in_race, points) +
+                 LEAST_ROUNDS * round_seconds(t, t->in_race, racers);
     set_limit(t);
     double left = t->limit_s - spent_s(t);
     for (; count > fewest; count--) {
@@ -328,15 +321,6 @@ static bool choose_first(Tune *t, const Ranked *listed, int n, Error *e) {
             "about %.2g s here; give --budget %.0fs, or fewer --max-tokens",
             t->o->budget_s, fewest, first_seconds(t, fewest) + spent_s(t), ceil(t->least_s));
     t->in_count = count;
-    return true;
-}
-
-static bool seat_all(Tune *t, Error *e) {
-    memset(t->asked, 0, (size_t)t->space->count * sizeof *t->asked);
-    for (int i = 0; i < t->in_count; i++) {
-        if (!open_seat(t, t->in_race[i], e)) return false;
-        t->out->seats[t->in_race[i]].sampled = t->out->end != TUNE_INTERRUPTED;
-    }
     return true;
 }
 
@@ -401,7 +385,11 @@ static bool take_sample(Tune *t, Error *e) {
             set_limit(t);
             spread(listed, n, t->in_count = n, t->in_race);
         } else ok = choose_first(t, listed, n, e);
-        ok = ok && seat_all(t, e);
+        memset(t->asked, 0, (size_t)t->space->count * sizeof *t->asked);
+        for (int i = 0; ok && i < t->in_count; i++) {
+            ok = open_seat(t, t->in_race[i], e);
+            t->out->seats[t->in_race[i]].sampled = ok && t->out->end != TUNE_INTERRUPTED;
+        }
         if (ok && t->out->end != TUNE_INTERRUPTED)
             ok = t->o->exhaustive ? run_rung(t, HUGE_VAL, e) : halve(t, e);
     }
@@ -501,21 +489,15 @@ static bool run_rounds(Racing *r, Error *e) {
     return true;
 }
 
-// The fastest of those left, by all that it has answered; -1: all failed.
-static int fastest(const Racing *r) {
-    int best = -1;
-    for (int i = 0; i < r->count; i++)
-        if (!r->out[i] && (best < 0 || seconds_of(&r->t->out->seats[r->points[i]]) <
-                                           seconds_of(&r->t->out->seats[r->points[best]])))
-            best = i;
-    return best;
-}
-
 static bool judge(Racing *r, Error *e) {
     TuneResult *out = r->t->out;
     out->race_rounds = r->t->rounds - r->first;
     drop_failed(r);
-    int best = fastest(r);
+    int best = -1; // of those left, by all that it has answered
+    for (int i = 0; i < r->count; i++)
+        if (!r->out[i] &&
+            (best < 0 || seconds_of(&out->seats[r->points[i]]) < seconds_of(&out->seats[r->points[best]])))
+            best = i;
     if (best < 0) return error_input(e, "tune: every point of the race failed");
     out->choice = r->points[best];
     if (out->race_rounds == 0) return true;

@@ -1,11 +1,9 @@
 // Finds the fastest point of a method's space in little time, by successive halving.
 //
-//      surface   the time of a step by its rows, at the dataset's middle context; it tells which points can't
-//      win,
-//                and how long answers should take
+//      surface   the time of a step by its rows, at the dataset's middle context; it tells which points
+//                can't win, and how long answers should take
 //      sample    points spread over the space by their rows answer a prompt, as the baseline does; the
-//      fastest
-//                third goes on with further prompts, and so on, until no more are left than may race
+//                fastest third goes on with further prompts, and so on, until no more are left than may race
 //      race      those decode further prompts, round by round, until one is left (simulate/tuning.h)
 //
 // In a batch of B sequences a round is B prompts, which share their steps, and the surface is of shared
@@ -112,7 +110,6 @@ double tune_speedup(const TuneResult *r, int point, int from);
 
 typedef struct TuneReport {
     const Plan *prepared;
-    const TuneSpace *space;
     const TuneOptions *options;
     const TuneResult *result;
     const char *store; // where it is stored, as this run
@@ -120,7 +117,7 @@ typedef struct TuneReport {
     Text doubt; // about the choice's times, as the view point_doubt has it
 } TuneReport;
 
-bool tune_report(const TuneReport *r);
+void tune_report(const TuneReport *r);
 json_t *tune_report_json(const TuneReport *r); // NULL: a name is not UTF-8
 
 // The command that decodes by this method as the plan's points did.
