@@ -12,44 +12,26 @@
 // --- fits ------------------------------------------------------------------------------------------------
 
 // The paper's law where a point has W = G; where none has, each step's own candidates, which take longer.
-static bool fit_points(const Points *points, double output, bool bonus_dropped, bool alone, Text *out,
-                       Error *e) {
-    Fit fit = {0};
-    Error none = {0};
-    FitOptions o = {
-        .bonus_dropped = bonus_dropped, .output = output, .resamples = 1000, .level = 0.95, .alone = alone};
-    bool ok = fit_run(points, &o, &fit, &none);
-    if (!ok) {
-        fit_release(&fit);
-        o.law = FIT_CORRECTED, o.resamples = 100;
-        none = (Error){0};
-        ok = fit_run(points, &o, &fit, &none);
-    }
-    if (ok) ok = fit_report_json(NULL, &o, &fit, out);
-    else if (none.kind == ERROR_SYSTEM) *e = none;
-    else {
-        text_puts(out, "null");
-        ok = true;
-    }
-    fit_release(&fit);
-    return ok;
-}
-
 static bool put_set(Store *store, const StoredSet *set, bool alone, Text *out, Error *e) {
     Text tsv = {0};
     Points points = {0};
-    Error none = {0};
-    double output = 0;
+    Fit fit = {0};
+    Error why = {0};
+    FitOptions o = {.bonus_dropped = set->bonus_dropped, .resamples = 1000, .level = 0.95, .alone = alone};
     text_printf(out, "{\"points_of\": %s, \"fit\": ", set->points);
-    bool read = stored_points(store, set, &tsv, &output, &none) &&
-                points_parse(text_get(&tsv), tsv.length, set->title, &points, &none);
-    bool ok = read && fit_points(&points, output, set->bonus_dropped, alone, out, e);
-    if (!read && none.kind == ERROR_SYSTEM) *e = none;
-    else if (!read) {
-        text_puts(out, "null");
-        ok = true;
+    bool read = stored_points(store, set, &tsv, &o.output, &why) &&
+                points_parse(text_get(&tsv), tsv.length, set->title, &points, &why),
+         fitted = read && fit_run(&points, &o, &fit, &why);
+    if (read && !fitted) {
+        fit_release(&fit);
+        o.law = FIT_CORRECTED, o.resamples = 100;
+        fitted = fit_run(&points, &o, &fit, &why);
     }
+    if (!fitted && why.kind == ERROR_SYSTEM) *e = why;
+    bool ok = fitted ? fit_report_json(NULL, &o, &fit, out) : why.kind != ERROR_SYSTEM;
+    if (!fitted) text_puts(out, "null");
     text_puts(out, "}");
+    fit_release(&fit);
     points_release(&points);
     text_release(&tsv);
     return ok;
@@ -60,7 +42,7 @@ static bool put_fits(Store *store, int64_t run, bool alone, Text *out, Error *e)
     Error none = {0};
     bool ok = stored_sets(store, run, &sets, &none) || none.kind != ERROR_SYSTEM;
     if (!ok) *e = none;
-    text_puts(out, "\"fits\": [");
+    text_puts(out, ", \"fits\": [");
     for (size_t i = 0; ok && i < sets.count; i++) {
         text_puts(out, i ? ", " : "");
         ok = put_set(store, &sets.sets[i], alone, out, e);
@@ -74,7 +56,7 @@ static bool put_fits(Store *store, int64_t run, bool alone, Text *out, Error *e)
 
 static bool put_tables(Store *store, int64_t run, Text *out, Error *e) {
     const char *between = "";
-    text_puts(out, "\"tables\": [");
+    text_puts(out, ", \"tables\": [");
     for (int i = 0; i < published_count; i++) {
         bool named;
         Table t;
@@ -105,10 +87,9 @@ static bool put_prediction(Store *store, int64_t run, const char *name, const Pr
 
 bool computed_json(Store *store, int64_t run, const ComputedWanted *wanted, Text *out, Error *e) {
     text_printf(out, "{\"run\": %lld", (long long)run);
-    if (wanted->fits) text_puts(out, ", ");
-    if (wanted->fits && !put_fits(store, run, wanted->alone, out, e)) return false;
-    if (wanted->tables) text_puts(out, ", ");
-    if (wanted->tables && !put_tables(store, run, out, e)) return false;
+    if ((wanted->fits && !put_fits(store, run, wanted->alone, out, e)) ||
+        (wanted->tables && !put_tables(store, run, out, e)))
+        return false;
     if (wanted->prediction) {
         PredictionArguments beside = *wanted->prediction;
         beside.shape = beside.beside;
