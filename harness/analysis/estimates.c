@@ -7,6 +7,7 @@
 #include "engine/base/text.h"
 #include "results/rows.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,9 +89,9 @@ static bool make_tasks(Store *store, const PointRow *p, PairList *list, Error *e
     while (ok && rows_next(r)) {
         SampleChoice choice = {.parity = -1, .task = rows_text(r, 0)};
         Tally t;
-        ok = read_pairs(store, p->id, &choice, list, e) &&
-             (list->count == 0 || (tally(list->pairs, (int)list->count, p->sampled, &t, e) &&
-                                   store_tally(store, p->id, &t, choice.task, e)));
+        if (!(ok = read_pairs(store, p->id, &choice, list, e)) || !list->count) continue;
+        tally(list->pairs, (int)list->count, p->sampled, false, &t);
+        ok = store_tally(store, p->id, &t, choice.task, e);
     }
     return rows_end(r, ok, e);
 }
@@ -107,9 +108,9 @@ bool estimates_make(Store *store, int64_t run, EstimatesScope scope, Error *e) {
     bool ok = rows_end(r, true, e);
     for (const PointRow *p = points; ok && p < points + count; p++) {
         Tally t;
-        ok = read_pairs(store, p->id, &(SampleChoice){.parity = -1}, &list, e) &&
-             tally(list.pairs, (int)list.count, p->sampled, &t, e) && store_begin_lightly(store, e) &&
-             store_tally(store, p->id, &t, NULL, e) &&
+        if (!(ok = read_pairs(store, p->id, &(SampleChoice){.parity = -1}, &list, e))) break;
+        tally(list.pairs, (int)list.count, p->sampled, false, &t);
+        ok = store_begin_lightly(store, e) && store_tally(store, p->id, &t, NULL, e) &&
              (scope == ESTIMATES_OF_POINTS || make_tasks(store, p, &list, e)) && store_commit(store, e);
     }
     if (!ok) store_rollback(store);
@@ -134,8 +135,8 @@ bool estimates_ensure(Store **store, int64_t run, EstimatesScope scope, Error *e
 bool estimates_tally(Store *store, int64_t point, bool sampled, const SampleChoice *choice, Tally *out,
                      Error *e) {
     PairList list = {0};
-    bool ok = read_pairs(store, point, choice, &list, e) &&
-              (choice->plain ? tally_plain : tally)(list.pairs, (int)list.count, sampled, out, e);
+    bool ok = read_pairs(store, point, choice, &list, e);
+    if (ok) tally(list.pairs, (int)list.count, sampled, choice->plain, out);
     mem_free(list.pairs);
     return ok;
 }
@@ -272,30 +273,7 @@ static Rates rates_of(const TallyPair *p, const int *passes, int pass_count) {
                    .base = base_seconds > 0 ? p->base_tokens / base_seconds : 0};
 }
 
-// starts, passes: (all->count + 1) to work in.
-static bool tally_in(Pairs *all, size_t *starts, int *passes, Tally *out, Error *e) {
-    all->pass_count = list_passes(all->items, all->count, passes);
-    for (int i = 0; i < all->count; i++) all->of_pair[i] = rates_of(&all->items[i], passes, all->pass_count);
-    out->prompts = find_prompts(all->items, all->count, starts);
-    statistic(all, NULL, out->value);
-    out->has_interval = out->has_interval && out->prompts > 1;
-    NestedPlan plan = {starts, (size_t)out->prompts};
-    Bootstrap b = {.draws = (size_t)all->count,
-                   .draw = draw_nested,
-                   .plan = &plan,
-                   .statistic = statistic,
-                   .context = all,
-                   .outputs = TALLY_METRICS,
-                   .resamples = TALLY_RESAMPLES,
-                   .level = 0.95,
-                   .seed = TALLY_SEED};
-    if (!out->has_interval) return true;
-    return bootstrap(&b, out->interval, out->resamples, e);
-}
-
-static bool tally_with(TallyPair *pairs, int count, bool sampled, bool intervals, Tally *out, Error *e) {
-    *out = (Tally){.pairs = count, .has_interval = intervals};
-    sort(pairs, count);
+void tally(TallyPair *pairs, int count, bool sampled, bool plain, Tally *out) {
     size_t room = (size_t)count + 1, *starts = mem_new(room, sizeof *starts);
     int *passes = mem_new(room, sizeof *passes);
     Pairs all = {.items = pairs,
@@ -303,18 +281,27 @@ static bool tally_with(TallyPair *pairs, int count, bool sampled, bool intervals
                  .sampled = sampled,
                  .of_pair = mem_new(room, sizeof(Rates)),
                  .of_pass = mem_new(room, sizeof(Rates))};
-    bool ok = tally_in(&all, starts, passes, out, e);
+    sort(pairs, count);
+    all.pass_count = list_passes(pairs, count, passes);
+    for (int i = 0; i < count; i++) all.of_pair[i] = rates_of(&pairs[i], passes, all.pass_count);
+    *out = (Tally){.pairs = count, .prompts = find_prompts(pairs, count, starts)};
+    out->has_interval = !plain && out->prompts > 1;
+    statistic(&all, NULL, out->value);
+    NestedPlan plan = {starts, (size_t)out->prompts};
+    Bootstrap b = {.draws = (size_t)count,
+                   .draw = draw_nested,
+                   .plan = &plan,
+                   .statistic = statistic,
+                   .context = &all,
+                   .outputs = TALLY_METRICS,
+                   .resamples = TALLY_RESAMPLES,
+                   .level = 0.95,
+                   .seed = TALLY_SEED};
+    bool ok = !out->has_interval || bootstrap(&b, out->interval, out->resamples, NULL);
+    assert(ok); // every resample has an answer
+    (void)ok;
     mem_free(all.of_pass);
     mem_free(all.of_pair);
     mem_free(passes);
     mem_free(starts);
-    return ok;
-}
-
-bool tally(TallyPair *pairs, int count, bool sampled, Tally *out, Error *e) {
-    return tally_with(pairs, count, sampled, true, out, e);
-}
-
-bool tally_plain(TallyPair *pairs, int count, bool sampled, Tally *out, Error *e) {
-    return tally_with(pairs, count, sampled, false, out, e);
 }

@@ -43,9 +43,8 @@ enum { TALLY_RESAMPLES = 2000, TALLY_SEED = 1 };
 // Sums the turns of a prompt in a pass. Sorts the pairs and returns how many are left.
 int tally_sum_turns(TallyPair *pairs, int count);
 
-// Sorts the pairs. false with e filled where memory runs out.
-bool tally(TallyPair *pairs, int count, bool sampled, Tally *out, Error *e);
-bool tally_plain(TallyPair *pairs, int count, bool sampled, Tally *out, Error *e); // without intervals
+// Sorts the pairs. plain: without intervals.
+void tally(TallyPair *pairs, int count, bool sampled, bool plain, Tally *out);
 
 // ---
 

@@ -188,7 +188,7 @@ void priced_release(PricedPoint *p) {
 
 static double decode_s(const PricedSample *s) { return s->passes_s + s->commit_s + s->host_s; }
 
-bool priced_tally(const PricedPoint *point, const PricedPoint *baseline, bool sampled, Tally *out, Error *e) {
+void priced_tally(const PricedPoint *point, const PricedPoint *baseline, bool sampled, Tally *out) {
     TallyPair *pairs = mem_new((size_t)point->count + 1, sizeof *pairs);
     int count = 0;
     for (int i = 0; i < point->count; i++) {
@@ -204,9 +204,8 @@ bool priced_tally(const PricedPoint *point, const PricedPoint *baseline, bool sa
                                      .base_decode_s = b ? decode_s(b) : NAN,
                                      .base_prefill_s = b ? b->prefill_s : NAN};
     }
-    bool ok = tally(pairs, count, sampled, out, e);
+    tally(pairs, count, sampled, false, out);
     mem_free(pairs);
-    return ok;
 }
 
 double priced_step(const PricedPoint *point) {

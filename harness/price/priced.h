@@ -42,7 +42,7 @@ void priced_release(PricedPoint *p);
 
 // S, tokens a second and speedups of a point relative to its baseline (itself, for a baseline; NULL: it
 // has none, and no speedup), as priced.
-bool priced_tally(const PricedPoint *point, const PricedPoint *baseline, bool sampled, Tally *out, Error *e);
+void priced_tally(const PricedPoint *point, const PricedPoint *baseline, bool sampled, Tally *out);
 
 // Mean seconds of a step, decoding.
 double priced_step(const PricedPoint *point);

@@ -78,8 +78,7 @@ static bool simulate_point(Store *store, const Pricing *pricing, Baseline *basel
     p->batch = ok ? own.batch : 0;
     p->needs_draft = point.needs_draft;
     p->step_s = priced_step(&point);
-    ok = ok &&
-         (p->needs_draft || priced_tally(&point, alone ? NULL : &baseline->priced, p->sampled, &p->tally, e));
+    if (ok && !p->needs_draft) priced_tally(&point, alone ? NULL : &baseline->priced, p->sampled, &p->tally);
     priced_release(&point);
     return ok;
 }
