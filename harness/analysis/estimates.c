@@ -46,8 +46,8 @@ static bool read_pairs(Store *store, int64_t point, const SampleChoice *choice, 
     return rows_end(r, true, e);
 }
 
-// All metrics, or some of them of a task (else NULL). A value that doesn't apply isn't stored: a null backend's
-// times are all 0.
+// All metrics, or some of them of a task (else NULL). A value that doesn't apply isn't stored: a null
+// backend's times are all 0.
 static bool store_tally(Store *store, int64_t point, const Tally *t, const char *task, Error *e) {
     bool ok = true;
     for (int m = 0; ok && m < TALLY_METRICS; m++) {

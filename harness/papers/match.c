@@ -17,8 +17,8 @@
 
 // --- models ----------------------------------------------------------------------------------------------
 
-// Our names for published models and datasets, one a line: the published name (of Spec-Bench "spec-bench:TASK"), ours,
-// and whether ours is the same or in its place. Of several the first is the best.
+// Our names for published models and datasets, one a line: the published name (of Spec-Bench
+// "spec-bench:TASK"), ours, and whether ours is the same or in its place. Of several the first is the best.
 EMBED(names_tsv, "results/published/names.tsv")
 
 // Behind `ours` in its line; NULL: there is none.

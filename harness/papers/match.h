@@ -57,23 +57,23 @@ typedef struct TableMatch {
     Text why;                              // what keeps the row from being compared; "": nothing
 } TableMatch;
 
-// Of several candidates for a method that the paper takes the fastest of, the fastest is taken, by `ask` (ours.h):
-// on all prompts, or on the even ones. False with e filled.
+// Of several candidates for a method that the paper takes the fastest of, the fastest is taken, by `ask`
+// (ours.h): on all prompts, or on the even ones. False with e filled.
 struct TableAsk;
 bool table_match(const Published *item, const PublishedRow *row, struct TableAsk *ask, bool even,
                  TableMatch *out, Error *e);
 void table_match_release(TableMatch *m);
 
-// Whether `ours` is the row's model by name, but for case or as results/published/names.tsv has it; or is meant
-// for it: the file has it in its place, or it contains the name, as "reference for Vicuna-7B" does.
+// Whether `ours` is the row's model: by name, in any case, or by results/published/names.tsv. Or whether it
+// is meant for it: the file has it in its place, or it contains the name, as "reference for Vicuna-7B" does.
 bool table_match_same_model(const PublishedRow *row, const char *ours);
 bool table_match_like_model(const PublishedRow *row, const char *ours);
 
 // --- a method as a published row writes it
 
-// Adds all its parameters as "key=value,...", presets expanded, but for texts (a file's name, a tree) that it
-// doesn't mention. '*' becomes the value in `ran`, such a list, so what follows from it is as it ran. False with
-// e filled: there is no such method or parameter.
+// Adds all its parameters as "key=value,...", presets expanded, except texts (a file's name, a tree) that it
+// doesn't mention. '*' becomes the value in `ran`, which is such a list; what follows from it is then as it
+// ran. False with e filled: there is no such method or parameter.
 bool method_text_expand(const char *text, const char *ran, Text *out, Error *e);
 
 bool method_text_open(const char *text);                         // it has a '*'

@@ -44,7 +44,8 @@ double tree_level_chance(const TreeCounts *c, int depth) {
 
 // --- the choice ------------------------------------------------------------------------------------------
 
-// Of all forwards of the draft, or the number of levels. The draft runs the nodes with children, level by level.
+// Of all forwards of the draft, or the number of levels. The draft runs the nodes with children, level by
+// level.
 static double forward_seconds(const TuningCurve *c, const RankTree *t) {
     bool inner[RANK_TREE_MOST] = {false};
     int run[RANK_TREE_DEPTH + 1] = {1}, levels = rank_tree_levels(t);
