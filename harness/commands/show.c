@@ -1,6 +1,7 @@
 // Prints stored runs: the list of them, or the table of a run's points.
 #include "harness/cli/command.h"
 
+#include "engine/base/shipped.h"
 #include "harness/cli/table.h"
 #include "harness/analysis/choice.h"
 #include "harness/analysis/estimates.h"
@@ -13,7 +14,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 typedef struct {
     const char *db;
@@ -35,26 +35,11 @@ static const Arg OPTIONS[] = {
 
 // --- show ------------------------------------------------------------------------------------------------
 
-static bool print_run(Store *store, int64_t run, Error *e) {
-    static const char SQL[] =
-        "SELECT run.id, run.name, run.version, cpu, cores, host, run.kind, (SELECT ', weights ' || weights "
-        "FROM run_weights WHERE run_id = run.id AND weights <> 'mapped'), ', ' || unfinished, (SELECT ', "
-        "imported from ' || path FROM content WHERE run_id = run.id AND kind = 'import') FROM run JOIN "
-        "run_state ON run_state.run_id = run.id JOIN attempt ON attempt.run_id = run.id JOIN environment ON "
-        "environment.id = environment_id WHERE run.id = ?1 ORDER BY attempt.id DESC";
-    Rows *r = rows_open(store, SQL, e);
-    if (!r) return false;
-    rows_bind_int(r, 1, run);
-    Text line = {0};
-    if (rows_next(r)) {
-        text_printf(&line, "run %lld, %s%s: ", (long long)rows_int(r, 0), SHOWN(rows_text(r, 1)),
-                    rows_text(r, 8));
-        if (strcmp(rows_text(r, 6), "import") == 0) text_puts(&line, "imported\n");
-        else
-            text_printf(&line, "outpace %s on %s, %lld cores (%s)%s%s\n", rows_text(r, 2), rows_text(r, 3),
-                        (long long)rows_int(r, 4), rows_text(r, 5), rows_text(r, 7), rows_text(r, 9));
-    }
-    terminal_print(&line);
+EMBED(show_sql, "harness/commands/show.sql")
+
+// A sentence a row.
+static bool print_sentences(Rows *r, Error *e) {
+    while (rows_next(r)) terminal_printf("%s\n", SHOWN(rows_text(r, 0)));
     return rows_end(r, true, e);
 }
 
@@ -75,21 +60,9 @@ static const Column SURFACE[] = {
 };
 static const TableForm SURFACE_FORM = {TABLE_COLUMNS(SURFACE)};
 
-// The surface of a run of 'outpace bench --store'; nothing for others. Texts are made by the query.
 static bool print_surface(Store *store, int64_t run, Error *e) {
-    static const char SQL[] =
-        "SELECT s.kind, context, s.rows, samples, median_ns AS median, low_ns AS low, high_ns AS high,"
-        " slowdown, slowdown_low, slowdown_high, floor_ns AS floor,"
-        " iif(sequences > 1, sequences, '') AS sequences,"
-        " coalesce(k || 'x' || w, '-') AS grid, coalesce(a || '-' || b, '-') AS layers,"
-        " CASE WHEN flags THEN 'yes' WHEN slowdown_doubtful THEN 'slowdown: one token was'"
-        " WHEN disturbed THEN disturbed || ' repeated' ELSE '' END AS disturbed"
-        " FROM surface_doubt AS s JOIN attempt ON attempt.id = attempt_id WHERE run_id = ?1"
-        " ORDER BY context, s.kind, s.sequences, k, w, b, s.rows";
     RecordTable t = {.form = &SURFACE_FORM};
-    Rows *r = rows_open(store, SQL, e);
-    if (!r) return false;
-    rows_bind_int(r, 1, run);
+    Rows *r = rows_named(store, show_sql, "surface", run, e);
     for (bool first = true; rows_next(r); first = false) {
         if (first) table_group(&t, NULL);
         table_query_row(&t, r, NULL);
@@ -99,11 +72,9 @@ static bool print_surface(Store *store, int64_t run, Error *e) {
 
 // Why imported points lack a speedup.
 static bool print_alone(Store *store, int64_t run, Error *e) {
-    static const char SQL[] = "SELECT count(*) FROM point_base JOIN point ON point.id = point_id JOIN run ON "
-                              "run.id = run_id WHERE run_id = ?1 AND kind = 'import' AND base_id IS NULL";
     Text line = {0};
     int64_t alone;
-    if (!rows_one_int(store, SQL, run, &alone, e)) return false;
+    if (!rows_named_int(store, show_sql, "alone", run, &alone, e)) return false;
     stored_alone(alone, &line);
     if (alone) terminal_printf("\n%s", text_get(&line));
     text_release(&line);
@@ -121,21 +92,10 @@ static bool print_fits(Store *store, int64_t run, Error *e) {
 
 // --- priced on another machine
 
-static bool ask_priced(Store *store, const char *sql, int64_t run, const char *computed, Rows **out,
-                       Error *e) {
-    *out = rows_open(store, sql, e);
-    if (!*out) return false;
-    rows_bind_int(*out, 1, run);
-    if (computed) rows_bind_text(*out, 2, computed);
-    return true;
-}
-
-// A sentence, if there is one.
-static bool print_sentence(Store *store, const char *sql, int64_t run, const char *computed, Error *e) {
-    Rows *r;
-    if (!ask_priced(store, sql, run, computed, &r, e)) return false;
-    if (rows_next(r)) terminal_printf("%s\n", rows_text(r, 0));
-    return rows_end(r, true, e);
+static Rows *ask_priced(Store *store, const char *sql, int64_t run, const Text *computed, Error *e) {
+    Rows *r = rows_ask(store, sql, run, e);
+    rows_bind_text(r, 2, text_get(computed));
+    return r;
 }
 
 // The columns of report_priced, the intervals in columns of their own.
@@ -159,11 +119,9 @@ static void put_parts(Grid *g, const char *text, bool marked) {
     grid_next(g);
 }
 
-static bool print_priced_table(Store *store, int64_t run, const char *computed, Error *e) {
+static bool print_priced_table(Rows *r, Error *e) {
     Grid g = {.columns = PRICED, .count = sizeof PRICED / sizeof *PRICED};
     char own[MEASURED_SIZE];
-    Rows *r;
-    if (!ask_priced(store, report_priced, run, computed, &r, e)) return false;
     grid_end(&g);
     grid_heads(&g);
     while (rows_next(r)) {
@@ -177,44 +135,20 @@ static bool print_priced_table(Store *store, int64_t run, const char *computed, 
             }
         grid_end(&g);
     }
-    bool ok = grid_show(&g, e);
+    bool ok = rows_end(r, true, e) && grid_show(&g, e);
     grid_release(&g);
-    return rows_end(r, ok, e);
+    return ok;
 }
 
 static bool print_priced(Store *store, int64_t run, const PredictionArguments *of, Error *e) {
     Text computed = {0};
     bool ok = computed_json(store, run, &(ComputedWanted){.prediction = of}, &computed, e) &&
-              print_sentence(store, report_doubt, run, NULL, e) &&
-              print_priced_table(store, run, text_get(&computed), e);
+              print_sentences(rows_ask(store, report_doubt, run, e), e) &&
+              print_priced_table(ask_priced(store, report_priced, run, &computed, e), e);
     if (ok) puts("");
-    ok = ok && print_sentence(store, report_summary, run, text_get(&computed), e);
+    ok = ok && print_sentences(ask_priced(store, report_summary, run, &computed, e), e);
     text_release(&computed);
     return ok;
-}
-
-static bool print_disturbed(Store *store, int64_t run, Error *e) {
-    static const char SQL[] = "SELECT count(*) FROM surface JOIN attempt ON attempt.id = attempt_id WHERE "
-                              "run_id = ?1 AND flags <> 0";
-    int64_t points;
-    if (!rows_one_int(store, SQL, run, &points, e)) return false;
-    if (points)
-        terminal_printf("disturbed: %lld points could not be measured undisturbed; how far off their times "
-                        "and slowdowns are is not known\n",
-                        (long long)points);
-    return true;
-}
-
-static bool print_drift(Store *store, int64_t run, Error *e) {
-    Rows *r = rows_open(store, "SELECT context, drift FROM drifted WHERE run_id = ?1 ORDER BY context", e);
-    if (!r) return false;
-    rows_bind_int(r, 1, run);
-    while (rows_next(r))
-        terminal_printf(
-            "at context %lld one token took %.2f times as long after the grid as before it: the machine "
-            "changed, and slowdowns there may be as wrong as that\n",
-            (long long)rows_int(r, 0), rows_real(r, 1));
-    return rows_end(r, true, e);
 }
 
 // --- the list of runs
@@ -222,7 +156,7 @@ static bool print_drift(Store *store, int64_t run, Error *e) {
 static const Column RUNS[] = {
     {"id", "run", .kind = AS_COUNT},
     {"name", "name", .least = 24},
-    {.head = "made", .drop = 2},
+    {"made", "made", .drop = 2},
     {.head = "state"},
     {"begun", "begun", .kind = AS_COUNT},
     {"samples", "samples", AS_COUNT, .drop = 3},
@@ -230,32 +164,14 @@ static const Column RUNS[] = {
 };
 static const TableForm RUNS_FORM = {TABLE_COLUMNS(RUNS)};
 
-static void put_run(Store *store, const Rows *r, RecordTable *t) {
-    char made[32] = "?";
-    time_t created = (time_t)rows_real(r, query_column(r, "created"));
-    const char *state = rows_text(r, query_column(r, "result")); // of the last attempt
-    struct tm day;
-    if (localtime_r(&created, &day)) strftime(made, sizeof made, "%Y-%m-%d %H:%M", &day);
-    if (store_claimed(store, rows_int(r, query_column(r, "id")))) state = "running";
-    table_query_row(t, r, (const Cell[]){CELL(made), CELL(*state ? state : "killed")});
-}
-
 static bool list_runs(Store *store, Error *e) {
-    static const char SQL[] =
-        "SELECT run.id, name, created,"
-        " (SELECT result FROM attempt WHERE run_id = run.id ORDER BY id DESC LIMIT 1) AS result,"
-        " ((SELECT count(*) FROM point WHERE run_id = run.id"
-        "   AND EXISTS (SELECT 1 FROM sample WHERE point_id = point.id)) + shapes) || '/' ||"
-        " ((SELECT count(*) FROM point WHERE run_id = run.id) + shapes) AS begun,"
-        " (SELECT count(*) FROM point JOIN sample ON point_id = point.id WHERE run_id = run.id) + timings"
-        " AS samples, (SELECT count(*) FROM attempt WHERE run_id = run.id) AS starts"
-        " FROM (SELECT *, (SELECT count(*) FROM attempt JOIN surface ON attempt_id = attempt.id"
-        "                  WHERE run_id = run.id) AS shapes,"
-        "       (SELECT coalesce(sum(samples), 0) FROM attempt JOIN surface ON attempt_id = attempt.id"
-        "        WHERE run_id = run.id) AS timings FROM run) AS run ORDER BY run.id";
     RecordTable t = {.form = &RUNS_FORM};
-    Rows *r = rows_open(store, SQL, e);
-    while (r && rows_next(r)) put_run(store, r, &t);
+    Rows *r = rows_named(store, show_sql, "runs", 0, e);
+    while (rows_next(r)) {
+        bool running = store_claimed(store, rows_int(r, query_column(r, "id")));
+        const char *state = running ? "running" : rows_text(r, query_column(r, "state"));
+        table_query_row(&t, r, (const Cell[]){CELL(state)});
+    }
     return table_end(&t, rows_end(r, true, e), e);
 }
 
@@ -267,7 +183,7 @@ static bool print_all(Store *store, int64_t run, const Records *as, Error *e) {
     bool ok = table_end(&t, stored_table(store, run, as, &t, e), e);
     if (!ok || records_asked(as)) return ok;
     return print_alone(store, run, e) && print_fits(store, run, e) && print_surface(store, run, e) &&
-           print_disturbed(store, run, e) && print_drift(store, run, e);
+           print_sentences(rows_named(store, show_sql, "changed", run, e), e);
 }
 
 static bool print_tasks(Store *store, int64_t run, Error *e) {
@@ -297,7 +213,8 @@ static bool show(int argc, char **argv, int *code, Error *e) {
     }
     bool ok = store && stored_run(store, rest.count ? rest.items[0] : NULL, &run, e) &&
               estimates_ensure(&store, run, o.tasks ? ESTIMATES_OF_TASKS : ESTIMATES_OF_POINTS, e) &&
-              choice_apply(&o.choice, store, run, e) && (records || print_run(store, run, e)) &&
+              choice_apply(&o.choice, store, run, e) &&
+              (records || print_sentences(rows_named(store, show_sql, "head", run, e), e)) &&
               (priced    ? print_priced(store, run, &o.of, e)
                : o.tasks ? print_tasks(store, run, e)
                          : print_all(store, run, &o.records, e));

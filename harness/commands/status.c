@@ -5,6 +5,7 @@
 #include "harness/cli/command.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/shipped.h"
 #include "harness/analysis/stored.h"
 #include "harness/cli/table.h"
 #include "harness/run/cost.h"
@@ -33,10 +34,9 @@ static const Arg OPTIONS[] = {
 #undef AT
 
 typedef struct Part {
-    char name[64], shard[32], host[64];
-    const char *state;
+    char name[64], shard[32], host[64], state[16];
     int shards;             // of the whole
-    int points, all_points; // here, and of the whole
+    int points, all_points; // here, and of the whole, of a part
     bool whole;             // all parts were merged into it
     int other_cut;          // shards of another run of the same config in this store; 0: there is none
     double done, total;     // answers
@@ -48,102 +48,55 @@ typedef struct Part {
 
 // --- a part ------------------------------------------------------------------------------------------------
 
-// Answers stored and wanted. A point that was skipped or failed is not waited for.
-static bool count_answers(Store *s, int64_t run, int passes, Part *out, Error *e) {
-    static const char SQL[] =
-        "SELECT skipped IS NOT NULL OR EXISTS (SELECT 1 FROM failure AS f WHERE f.point_id = point.id"
-        " AND NOT EXISTS (SELECT 1 FROM sample AS t WHERE t.point_id = point.id"
-        " AND t.attempt_id > f.attempt_id)),"
-        " (SELECT count(*) FROM sample JOIN prompt ON prompt.id = prompt_id"
-        " WHERE point_id = point.id AND turn = 0),"
-        " (SELECT count(*) FROM prompt WHERE dataset_id = point.dataset_id AND turn = 0)"
-        " FROM point WHERE run_id = ?1";
-    Rows *r = rows_open(s, SQL, e);
-    if (!r) return false;
-    rows_bind_int(r, 1, run);
-    while (rows_next(r)) {
-        double done = rows_real(r, 1), wanted = rows_real(r, 2) * passes;
-        out->done += done;
-        out->total += rows_int(r, 0) || done > wanted ? done : wanted;
-    }
-    return rows_end(r, true, e);
-}
+EMBED(status_sql, "harness/commands/status.sql")
 
-// Starts, and how long each ran: a killed one until its last answer.
-static bool read_starts(Store *s, int64_t run, Part *out, Error *e) {
-    static const char SQL[] = "SELECT started, ended, coalesce(host, ''), result,"
-                              " (SELECT max(started + 1e-9 * (prefill_ns + decode_ns)) FROM sample"
-                              " WHERE attempt_id = attempt.id)"
-                              " FROM attempt JOIN environment AS v ON v.id = environment_id"
-                              " WHERE run_id = ?1 ORDER BY attempt.id";
-    Rows *r = rows_open(s, SQL, e);
-    if (!r) return false;
-    rows_bind_int(r, 1, run);
-    out->state = "not begun";
-    while (rows_next(r)) {
-        double began = rows_real(r, 0), last = rows_type(r, 4) == VALUE_NULL ? began : rows_real(r, 4),
-               end = rows_type(r, 1) == VALUE_NULL ? last : rows_real(r, 1);
-        const char *result = rows_text(r, 3);
-        out->starts++;
-        out->busy_s += end > began ? end - began : 0;
-        out->state = strcmp(result, "done") == 0          ? "done"
-                     : strcmp(result, "partial") == 0     ? "partial"
-                     : strcmp(result, "interrupted") == 0 ? "interrupted"
-                     : strcmp(result, "failed") == 0      ? "failed"
-                                                          : "killed";
-        snprintf(out->host, sizeof out->host, "%s", rows_text(r, 2));
-    }
-    out->ended = strcmp(out->state, "done") == 0 || strcmp(out->state, "partial") == 0;
-    if (out->running) out->state = "running";
-    return rows_end(r, true, e);
-}
-
-// The points that are here, of those of all parts, if it is a part or several merged ones. Parts of another
-// cut are another run.
-static bool read_parts(Store *s, int64_t run, int all, Part *out, Error *e) {
-    static const char HERE[] = "SELECT count(*) FROM point WHERE run_id = ?1 AND number <= ?2";
-    static const char OTHER[] =
-        "SELECT coalesce(max(CAST(substr(value, instr(value, '/') + 1) AS INTEGER)), 0)"
-        " FROM run AS r JOIN run AS other USING (name, config), json_each(other.overrides)"
-        " WHERE r.id = ?1 AND other.hash <> r.hash AND value GLOB '[0-9]*/[0-9]*'"
-        " AND value NOT IN (SELECT value FROM json_each(r.overrides))";
-    int64_t other;
-    if (out->shards == 1) return true;
-    Rows *r = rows_open(s, HERE, e);
-    if (!r) return false;
-    rows_bind_int(r, 1, run);
+static bool read_answers(Store *s, int64_t run, int all, int passes, Part *out, Error *e) {
+    Rows *r = rows_named(s, status_sql, "answers", run, e);
     rows_bind_int(r, 2, all);
-    if (rows_next(r)) out->points = (int)rows_int(r, 0);
-    if (!rows_end(r, true, e) || !rows_one_int(s, OTHER, run, &other, e)) return false;
-    out->all_points = all;
-    out->whole = out->points >= all;
-    out->other_cut = other == out->shards ? 0 : (int)other;
-    return true;
+    rows_bind_int(r, 3, passes);
+    if (rows_next(r)) {
+        out->points = (int)rows_int(r, 0);
+        out->done = (double)rows_int(r, 1);
+        out->total = (double)rows_int(r, 2);
+    }
+    return rows_end(r, true, e);
+}
+
+static bool read_starts(Store *s, int64_t run, Part *out, Error *e) {
+    Rows *r = rows_named(s, status_sql, "starts", run, e);
+    if (rows_next(r)) {
+        const char *state = rows_text(r, 3);
+        out->starts = (int)rows_int(r, 0);
+        out->busy_s = rows_real(r, 1);
+        out->ended = strcmp(state, "done") == 0 || strcmp(state, "partial") == 0;
+        snprintf(out->state, sizeof out->state, "%s",
+                 out->running  ? "running"
+                 : out->starts ? state
+                               : "not begun");
+        snprintf(out->host, sizeof out->host, "%s", rows_text(r, 4));
+    }
+    return rows_end(r, true, e);
 }
 
 static bool read_run(Store *s, int64_t run, Part *out, Error *e) {
-    static const char SQL[] =
-        "SELECT name, config, coalesce(config_file, ''), overrides, coalesce((SELECT b.value FROM"
-        " json_each(overrides) AS a, json_each(overrides) AS b WHERE a.value = '--shard' AND"
-        " b.key = a.key + 1), '') FROM run WHERE id = ?1 AND kind = 'sweep'";
     Measurement m = {0};
     int all = 0;
-    Rows *r = rows_open(s, SQL, e);
-    if (!r) return false;
-    rows_bind_int(r, 1, run);
+    Rows *r = rows_named(s, status_sql, "run", run, e);
     bool any = rows_next(r),
          ok = !any || plan_measurement(rows_text(r, 1), rows_text(r, 2), rows_text(r, 3), &m, &all, e);
     if (any && ok) {
         snprintf(out->name, sizeof out->name, "%s", rows_text(r, 0));
         snprintf(out->shard, sizeof out->shard, "%s", rows_text(r, 4));
         if (sscanf(out->shard, "%*d/%d", &out->shards) != 1) out->shards = 1;
+        if (out->shards > 1 && rows_int(r, 5) != out->shards) out->other_cut = (int)rows_int(r, 5);
     }
     if (!rows_end(r, ok, e)) return false;
     if (!any) return error_input(e, "store '%s' has no sweep", store_path(s));
     out->running = store_claimed(s, run);
-    if (!read_parts(s, run, all, out, e) || !count_answers(s, run, m.passes, out, e) ||
-        !read_starts(s, run, out, e))
-        return false;
+    if (!read_answers(s, run, all, m.passes, out, e) || !read_starts(s, run, out, e)) return false;
+    if (out->shards > 1) out->all_points = all;
+    else out->points = 0;
+    out->whole = out->shards > 1 && out->points >= all;
     if (out->whole) snprintf(out->shard, sizeof out->shard, "all %d", out->shards);
     if (out->ended) out->total = out->done;
     return true;
