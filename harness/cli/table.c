@@ -200,6 +200,11 @@ void table_query_row(RecordTable *t, const Rows *r, const Cell *made) {
     table_row(t, cells, n);
 }
 
+bool query_sentences(Rows *r, Error *e) {
+    while (rows_next(r)) terminal_printf("%s\n", SHOWN(rows_text(r, 0)));
+    return rows_end(r, true, e);
+}
+
 json_t *table_list(RecordTable *t) {
     json_t *list = t->list ? t->list : json_array();
     t->list = NULL;

@@ -103,6 +103,8 @@ typedef struct Rows Rows; // results/rows.h
 void table_query_row(RecordTable *t, const Rows *r, const Cell *made);
 int query_column(const Rows *r, const char *name); // which must be there
 
+bool query_sentences(Rows *r, Error *e); // prints the first column, a line a row, and ends the query
+
 // For people: a line of any width after `skip` empty cells; an empty line, a title (NULL: none), and heads of
 // the rows that follow.
 void table_line(RecordTable *t, int skip, const char *text);

@@ -4,10 +4,11 @@
 #include "engine/base/memory.h"
 #include "engine/base/file.h"
 #include "engine/base/ranges.h"
+#include "engine/base/shipped.h"
 #include "harness/inputs/models.h"
 #include "harness/machine/machine.h"
 #include "harness/cli/signals.h"
-#include "harness/cli/terminal.h"
+#include "harness/cli/table.h"
 #include "harness/bench/surface.h"
 #include "harness/cli/version.h"
 #include "results/rows.h"
@@ -209,25 +210,13 @@ static bool open_store(Work *s, int argc, char **argv, Error *e) {
 
 // --- all of it -------------------------------------------------------------------------------------------
 
-static void say_drift(const Work *s) {
-    int64_t drifted = 0;
-    rows_one_int(s->store, "SELECT count(*) FROM drifted WHERE run_id = ?1", s->run.run, &drifted, NULL);
-    if (drifted)
-        printf("the machine changed in the middle of %lld of %d contexts: slowdowns there may be wrong, "
-               "--again measures anew\n",
-               (long long)drifted, s->plan.contexts.count);
-}
+EMBED(bench_store_sql, "harness/commands/bench_store.sql")
 
-static void say_disturbed(const Work *s) {
-    static const char SQL[] = "SELECT count(*) FROM surface JOIN attempt ON attempt.id = attempt_id"
-                              " WHERE run_id = ?1 AND flags <> 0";
-    int64_t points = 0;
-    rows_one_int(s->store, SQL, s->run.run, &points, NULL);
-    if (points)
-        printf("%lld of %d points could not be measured undisturbed: others took the processor, its clock "
-               "changed, or this program was stopped or short of memory. They are marked; on a machine at "
-               "rest --again measures anew\n",
-               (long long)points, s->run.points + s->run.found);
+// A sentence, if any point or context isn't as it should be.
+static void report_doubts(const Work *s, const char *doubts, int all) {
+    Rows *r = rows_named(s->store, bench_store_sql, doubts, s->run.run, NULL);
+    rows_bind_int(r, 2, all);
+    query_sentences(r, NULL);
 }
 
 static void report(const Work *s, const char *result) {
@@ -236,8 +225,8 @@ static void report(const Work *s, const char *result) {
     if (s->run.found) printf("%d of them from before, ", s->run.found);
     printf("%s; a cache of %.2f MB for %d positions\n", result, 1e-6 * (double)s->memory.cache,
            s->engine.session.context);
-    say_disturbed(s);
-    say_drift(s);
+    report_doubts(s, "disturbed", s->run.points + s->run.found);
+    report_doubts(s, "drifted", s->plan.contexts.count);
     if (strcmp(result, "interrupted") == 0) puts("interrupted: the same command goes on");
 }
 

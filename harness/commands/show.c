@@ -37,12 +37,6 @@ static const Arg OPTIONS[] = {
 
 EMBED(show_sql, "harness/commands/show.sql")
 
-// A sentence a row.
-static bool print_sentences(Rows *r, Error *e) {
-    while (rows_next(r)) terminal_printf("%s\n", SHOWN(rows_text(r, 0)));
-    return rows_end(r, true, e);
-}
-
 static const Column SURFACE[] = {
     {"kind", .head = "kind"},
     {"context", "context", .kind = AS_COUNT},
@@ -143,10 +137,10 @@ static bool print_priced_table(Rows *r, Error *e) {
 static bool print_priced(Store *store, int64_t run, const PredictionArguments *of, Error *e) {
     Text computed = {0};
     bool ok = computed_json(store, run, &(ComputedWanted){.prediction = of}, &computed, e) &&
-              print_sentences(rows_ask(store, report_doubt, run, e), e) &&
+              query_sentences(rows_ask(store, report_doubt, run, e), e) &&
               print_priced_table(ask_priced(store, report_priced, run, &computed, e), e);
     if (ok) puts("");
-    ok = ok && print_sentences(ask_priced(store, report_summary, run, &computed, e), e);
+    ok = ok && query_sentences(ask_priced(store, report_summary, run, &computed, e), e);
     text_release(&computed);
     return ok;
 }
@@ -183,7 +177,7 @@ static bool print_all(Store *store, int64_t run, const Records *as, Error *e) {
     bool ok = table_end(&t, stored_table(store, run, as, &t, e), e);
     if (!ok || records_asked(as)) return ok;
     return print_alone(store, run, e) && print_fits(store, run, e) && print_surface(store, run, e) &&
-           print_sentences(rows_named(store, show_sql, "changed", run, e), e);
+           query_sentences(rows_named(store, show_sql, "changed", run, e), e);
 }
 
 static bool print_tasks(Store *store, int64_t run, Error *e) {
@@ -214,7 +208,7 @@ static bool show(int argc, char **argv, int *code, Error *e) {
     bool ok = store && stored_run(store, rest.count ? rest.items[0] : NULL, &run, e) &&
               estimates_ensure(&store, run, o.tasks ? ESTIMATES_OF_TASKS : ESTIMATES_OF_POINTS, e) &&
               choice_apply(&o.choice, store, run, e) &&
-              (records || print_sentences(rows_named(store, show_sql, "head", run, e), e)) &&
+              (records || query_sentences(rows_named(store, show_sql, "head", run, e), e)) &&
               (priced    ? print_priced(store, run, &o.of, e)
                : o.tasks ? print_tasks(store, run, e)
                          : print_all(store, run, &o.records, e));

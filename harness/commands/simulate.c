@@ -2,6 +2,7 @@
 #include "harness/cli/command.h"
 
 #include "engine/base/json.h"
+#include "engine/base/shipped.h"
 #include "harness/price/prediction.h"
 #include "harness/cli/table.h"
 #include "harness/price/priced.h"
@@ -144,21 +145,12 @@ static void print_head(const Prediction *of) {
                         1e-9 * p->machine.memory_bytes);
 }
 
-// A method that leaves the target early does so after the same share of another depth.
+EMBED(simulate_sql, "harness/commands/simulate.sql")
+
 static bool print_exits(Store *store, int64_t run, int layers, Error *e) {
-    static const char SQL[] = "SELECT DISTINCT q.b, layers FROM point JOIN model ON model.id = "
-                              "point.model_id JOIN sample ON point_id = point.id"
-                              " JOIN step_pass AS q ON q.sample_id = sample.id WHERE run_id = ?1 AND q.model "
-                              "= 0 AND a = 0 AND q.b BETWEEN 1"
-                              " AND layers - 1 AND layers <> ?2 ORDER BY layers, q.b";
-    Rows *r = rows_ask(store, SQL, run, e);
+    Rows *r = rows_named(store, simulate_sql, "exits", run, e);
     rows_bind_int(r, 2, layers);
-    while (rows_next(r))
-        terminal_printf(
-            "exit       after layer %s of %s, as the run's model has it, is priced as after %.3g of %d: "
-            "the same share\n",
-            rows_text(r, 0), rows_text(r, 1), rows_real(r, 0) / rows_real(r, 1) * layers, layers);
-    return rows_end(r, true, e);
+    return query_sentences(r, e);
 }
 
 // --- strong scaling --------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 #include "harness/cli/command.h"
 
 #include "engine/base/file.h"
+#include "engine/base/shipped.h"
 #include "harness/analysis/stored.h"
 #include "harness/cli/records.h"
 #include "harness/cli/terminal.h"
@@ -184,21 +185,12 @@ static bool merge_one(Store *s, const char *path, json_t *rows, int *code, Error
     return true;
 }
 
-// A run whose parts were measured on different machines has paired speedups, and times that don't compare.
-static bool tell_machines(Store *s, bool records, Error *e) {
-    Rows *r =
-        rows_open(s,
-                  "SELECT run.id, run.name, group_concat(DISTINCT cpu || coalesce(' with ' || gpu, ''))"
-                  " FROM run JOIN attempt ON run_id = run.id JOIN environment AS v ON v.id = environment_id"
-                  " GROUP BY run.id HAVING count(DISTINCT cpu || coalesce(gpu, '')) > 1",
-                  e);
-    while (r && rows_next(r))
-        fprintf(
-            records ? stderr : stdout,
-            "note: run %lld, %s, was measured on different machines: %s. Its speedups are of pairs on one "
-            "machine and hold; its times don't compare\n",
-            (long long)rows_int(r, 0), SHOWN(rows_text(r, 1)), SHOWN(rows_text(r, 2)));
-    return r && rows_end(r, true, e);
+EMBED(store_sql, "harness/commands/store.sql")
+
+static bool print_machines(Store *s, FILE *out, Error *e) {
+    Rows *r = rows_named(s, store_sql, "machines", 0, e);
+    while (rows_next(r)) fprintf(out, "%s\n", SHOWN(rows_text(r, 0)));
+    return rows_end(r, true, e);
 }
 
 static const Command MERGE;
@@ -218,7 +210,7 @@ static bool merge_all(char *const *paths, size_t count, const StoreCommandOption
     json_t *rows = records_asked(&o->records) ? json_array() : NULL;
     ok = s != NULL;
     for (size_t i = 0; i < count && ok; i++) ok = merge_one(s, paths[i], rows, code, e);
-    ok = ok && tell_machines(s, rows != NULL, e);
+    ok = ok && print_machines(s, rows ? stderr : stdout, e);
     store_close(s);
     if (ok && rows) return records_print(rows, NULL, &o->records, e);
     json_decref(rows);

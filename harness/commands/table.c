@@ -4,6 +4,7 @@
 #include "engine/base/error.h"
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
+#include "engine/base/shipped.h"
 #include "harness/config/experiment.h"
 #include "harness/analysis/choice.h"
 #include "harness/analysis/estimates.h"
@@ -19,7 +20,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 typedef struct {
@@ -132,29 +132,16 @@ static bool run_tasks(const TableArguments *a, Error *e) {
 
 // --- runs here -----------------------------------------------------------------------------------
 
+EMBED(table_sql, "harness/commands/table.sql")
+
 enum { HERE_SIZE = 64 };
 
-// The newest run of an experiment: "run 12, smoke, 2026-11-21, done, 36 s".
 static bool find_here(Store *store, const char *experiment, char out[HERE_SIZE], Error *e) {
-    static const char SQL[] =
-        "SELECT run.id, created, coalesce(overrides, '') LIKE '%\"--scale\",\"smoke\"%', result,"
-        " (SELECT coalesce(sum(ended - started), 0) FROM attempt WHERE run_id = run.id) FROM run"
-        " JOIN attempt ON run_id = run.id WHERE name = ?1 ORDER BY run.id DESC, attempt.id DESC LIMIT 1";
-    Rows *r = store ? rows_open(store, SQL, e) : NULL;
     snprintf(out, HERE_SIZE, "-");
-    if (!r) return !store;
+    if (!store) return true;
+    Rows *r = rows_named(store, table_sql, "here", 0, e);
     rows_bind_text(r, 1, experiment);
-    if (rows_next(r)) {
-        char text[16] = "?";
-        time_t t = (time_t)rows_real(r, 1);
-        struct tm day;
-        if (localtime_r(&t, &day)) strftime(text, sizeof text, "%Y-%m-%d", &day);
-        Text result = {0};
-        terminal_letters(rows_type(r, 3) == VALUE_NULL ? "not ended" : rows_text(r, 3), &result);
-        snprintf(out, HERE_SIZE, "run %lld%s, %s, %s, %.0f s", (long long)rows_int(r, 0),
-                 rows_int(r, 2) ? ", smoke" : "", text, text_get(&result), rows_real(r, 4));
-        text_release(&result);
-    }
+    if (rows_next(r)) snprintf(out, HERE_SIZE, "%s", SHOWN(rows_text(r, 0)));
     return rows_end(r, true, e);
 }
 

@@ -1,0 +1,6 @@
+-- name: exits
+-- A method that leaves the target early does so after the same share of ?2 layers.
+SELECT DISTINCT printf('exit       after layer %d of %d, as the run''s model has it, is priced as after %.3g of %d: the same share',
+                       q.b, layers, 1.0 * q.b / layers * ?2, ?2), layers, q.b
+FROM point JOIN model ON model.id = point.model_id JOIN sample ON point_id = point.id JOIN step_pass AS q ON q.sample_id = sample.id
+WHERE run_id = ?1 AND q.model = 0 AND a = 0 AND q.b BETWEEN 1 AND layers - 1 AND layers <> ?2 ORDER BY layers, q.b
