@@ -73,7 +73,7 @@ $(BUILD)/commit $(BUILD)/settings $(BUILD)/parts build/cuda/toolkit: always
 
 # Files that the assembler includes (.incbin), which -MMD doesn't list.
 $(BUILD)/datasets/known.o: datasets/sources.tsv $(wildcard datasets/small/*.jsonl)
-$(BUILD)/results/open.o: $(addprefix results/,schema.sql views.sql sums.sql)
+$(BUILD)/results/open.o: $(addprefix results/,schema.sql views.sql)
 $(BUILD)/plots/figures.o $(BUILD)/plots/caption.o $(BUILD)/plots/page.o $(BUILD)/plots/plot.o $(BUILD)/plots/report.o: $(wildcard plots/figures/* plots/report/*)
 $(BUILD)/results/sql.o: results/statements.sql
 $(BUILD)/results/rows.o: results/narrow.sql

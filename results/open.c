@@ -55,7 +55,6 @@ enum { APPLICATION = 1330992208, DEFAULT_WAIT_S = 10 };
 
 EMBED(results_schema, "results/schema.sql")
 EMBED(results_views, "results/views.sql")
-EMBED(results_sums, "results/sums.sql")
 
 // --- connecting -----------------------------------------------------------------------------------------
 
@@ -298,13 +297,8 @@ static bool make_tables(Store *s, Error *e) {
 
 static bool drop_views(Store *s, Error *e) {
     Text t = {0};
-    Rows *r =
-        rows_open(s,
-                  "SELECT 'DROP VIEW \"' || replace(name, '\"', '\"\"') || '\";' FROM main.sqlite_schema"
-                  " WHERE type = 'view'",
-                  e);
-    if (!r) return false;
-    while (rows_next(r)) text_puts(&t, rows_text(r, 0));
+    Rows *r = rows_named(s, NULL, "view_names", 0, e);
+    while (rows_next(r)) text_printf(&t, "DROP VIEW \"%s\";", rows_text(r, 0));
     bool ok = rows_end(r, true, e) && sql_script(s, text_get(&t), e);
     text_release(&t);
     return ok;
@@ -570,25 +564,15 @@ bool store_gc(Store *s, const int64_t *runs, int count, StoreGarbage *out, Error
 }
 
 bool store_check(Store *s, Error *e) {
-    Rows *r = rows_open(s,
-                        "SELECT * FROM (SELECT * FROM pragma_integrity_check LIMIT 1) UNION ALL"
-                        " SELECT 'a row of ' || \"table\" || ' refers to nothing in ' || parent"
-                        " FROM pragma_foreign_key_check",
-                        e);
-    if (!r) return false;
-    bool ok = true;
-    while (ok && rows_next(r)) {
-        const char *found = rows_text(r, 0);
-        if (found[0] == 'o' && found[1] == 'k' && !found[2]) continue;
-        ok = error_system(e, "store '%s': it is damaged: %s", s->path, found);
-    }
+    Rows *r = rows_named(s, NULL, "damage", 0, e);
+    bool ok = !rows_next(r) || error_system(e, "store '%s': it is damaged: %s", s->path, rows_text(r, 0));
     return rows_end(r, ok, e) && store_check_sums(s, e);
 }
 
 bool store_check_sums(Store *s, Error *e) {
-    Rows *r = rows_open(s, results_sums, e);
-    bool ok = r && !rows_next(r);
-    if (r && !ok)
+    Rows *r = rows_named(s, NULL, "altered", 0, e);
+    bool ok =
+        !rows_next(r) ||
         error_system(e, "store '%s': it was altered: %s; samples like this: %lld; take an untouched copy",
                      s->path, rows_text(r, 0), (long long)rows_int(r, 1));
     return rows_end(r, ok, e);

@@ -228,25 +228,28 @@ bool row_insert(Store *s, RowId id, const Value *keys, int key_count, const void
     return sql_insert(s, &store_rows[id], values, count, e);
 }
 
-// A list "a, b", with a prefix, or of as many "?".
-static void put_list(const StoreRow *r, const char *prefix, Text *out) {
-    for (int i = 0; i < r->count; i++)
-        text_printf(out, "%s%s%s", i ? ", " : "", prefix, *prefix == '?' ? "" : r->columns[i].name);
+// For each column the first n bytes of `each`, with its name in place of @.
+static void put_list(const StoreRow *r, const char *each, size_t n, Text *out) {
+    for (int i = 0; i < r->count; i++) {
+        text_puts(out, i ? ", " : "");
+        for (const char *at = each; at < each + n; at++)
+            if (*at == '@') text_puts(out, r->columns[i].name);
+            else text_add(out, at, 1);
+    }
 }
 
 void row_expand(const char *sql, Text *out) {
     for (const char *open; (open = strchr(sql, '{')); sql = strchr(open, '}') + 1) {
-        const char *dot = memchr(open, '.', strcspn(open, "}")), *name = open + 1;
-        char prefix[16] = "";
-        if (*name == '?') prefix[0] = *name++;
-        else if (dot) snprintf(prefix, sizeof prefix, "%.*s", (int)(dot + 1 - name), name), name = dot + 1;
+        size_t name = strcspn(open + 1, "|}");
+        const char *each = open + 1 + name;
         text_add(out, sql, (size_t)(open - sql));
         const StoreRow *r = store_rows;
         while (r < store_rows + ROW_KINDS &&
-               (strncmp(r->name, name, strlen(r->name)) != 0 || name[strlen(r->name)] != '}'))
+               (strlen(r->name) != name || strncmp(r->name, open + 1, name) != 0))
             r++;
         assert(r < store_rows + ROW_KINDS);
-        put_list(r, prefix, out);
+        if (*each == '}') put_list(r, "@", 1, out);
+        else put_list(r, each + 1, strcspn(each + 1, "}"), out);
     }
     text_puts(out, sql);
 }
@@ -254,10 +257,10 @@ void row_expand(const char *sql, Text *out) {
 void row_insert_text(const StoreRow *r, Text *out) {
     const char *keys = r->keys, *comma = *keys ? ", " : "";
     text_printf(out, "INSERT %sINTO %s (%s%s", r->replaces ? "OR REPLACE " : "", r->table, keys, comma);
-    put_list(r, "", out);
+    put_list(r, "@", 1, out);
     text_puts(out, ") VALUES (");
     for (const char *key = keys; *key; key += strcspn(key, ","), key += *key == ',') text_puts(out, "?, ");
-    put_list(r, "?", out);
+    put_list(r, "?", 1, out);
     text_printf(out, ")%s", r->end ? r->end : "");
 }
 

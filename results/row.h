@@ -1,6 +1,6 @@
 // Maps the columns of the store's tables to the structs that fill them (record.h). Statements, exports,
 // imports and merge.sql take their lists of columns from here: "{step}" in a .sql file of this folder is
-// "context, rows, ...", "{o.step}" the same of o, "{?step}" as many parameters.
+// "context, rows, ...", and "{step|sum(@) AS @}" is "sum(context) AS context, sum(rows) AS rows, ...".
 #pragma once
 #include "engine/base/text.h"
 #include "results/fit.h"

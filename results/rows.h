@@ -15,7 +15,7 @@ typedef struct Rows Rows;
 Rows *rows_open(Store *s, const char *sql, Error *e);
 
 // The same with ?1, if there is one, bound; and with the text under the line "-- name: NAME" of a file of
-// queries.
+// queries; NULL: statements.sql.
 Rows *rows_ask(Store *s, const char *sql, int64_t first, Error *e);
 Rows *rows_named(Store *s, const char *file, const char *name, int64_t first, Error *e);
 

@@ -200,12 +200,7 @@ static bool read_ids(Store *s, Rows *r, int **ids, int *count, Error *e) {
 bool store_output(Store *s, int64_t point, int pass, int64_t prompt, int **ids, int *count, Error *e) {
     *ids = NULL;
     *count = -1;
-    Rows *r = rows_open(s,
-                        "SELECT ids FROM sample JOIN output ON output.id = output_id"
-                        " WHERE point_id = ?1 AND pass = ?2 AND prompt_id = ?3",
-                        e);
-    if (!r) return false;
-    rows_bind_int(r, 1, point);
+    Rows *r = rows_named(s, NULL, "output_ids", point, e);
     rows_bind_int(r, 2, pass);
     rows_bind_int(r, 3, prompt);
     return rows_end(r, !rows_next(r) || read_ids(s, r, ids, count, e), e);

@@ -12,8 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char SCHEMA[] = "SELECT type, name, sql FROM main.sqlite_schema";
-enum { TYPE, NAME, STATEMENT };
+enum { TYPE, NAME, STATEMENT }; // columns of the query `schema`
 
 // The text without comments, which may be reworded, and with one blank for all whitespace; none before , and
 // ), where ALTER TABLE and a person write differently.
@@ -64,7 +63,7 @@ static bool is_own(const Rows *r) {
 
 static bool check_rows(Store *s, const char *schema, Text *found, Error *e) {
     Text sql = {0};
-    Rows *r = rows_open(s, SCHEMA, e);
+    Rows *r = rows_named(s, NULL, "schema", 0, e);
     bool ok = true;
     while (ok && rows_next(r)) {
         if (strcmp(rows_text(r, TYPE), "view") == 0 || is_own(r)) continue;
@@ -113,7 +112,7 @@ bool store_check_views(Store *s, const char *views, bool current, bool *same, Er
     int left = 0;
     *same = true;
     for (const char *at = views; (at = strstr(at, CREATE_VIEW)); at++) left++;
-    Rows *r = rows_open(s, SCHEMA, e);
+    Rows *r = rows_named(s, NULL, "schema", 0, e);
     bool ok = true;
     while (ok && rows_next(r)) {
         if (strcmp(rows_text(r, TYPE), "view") != 0) continue;

@@ -89,7 +89,7 @@ void sql_bind(sqlite3_stmt *statement, int at, Value v) {
 
 char *sql_named(const char *file, const char *name) {
     char *line = mem_printf("-- name: %s\n", name);
-    const char *from = strstr(file, line);
+    const char *from = strstr(file ? file : results_statements, line);
     assert(from);
     from += strlen(line);
     const char *end = strstr(from, "\n-- name: ");
@@ -117,7 +117,7 @@ static sqlite3_stmt *prepare(Store *s, const char *name, const StoreRow *row, co
     if (!p->prepared) {
         Text insert = {0};
         if (row) row_insert_text(row, &insert);
-        char *sql = row ? insert.data : sql_named(results_statements, name);
+        char *sql = row ? insert.data : sql_named(NULL, name);
         int code = sqlite3_prepare_v3(s->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &p->prepared, NULL);
         mem_free(sql);
         if (code) return sql_error(s, code, e), NULL;

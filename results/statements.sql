@@ -1,4 +1,4 @@
--- Statements that write, by name (sql_run, sql_find); most INSERTs are made from row.c.
+-- Statements by name (sql_run, sql_find, rows_named); most INSERTs are made from row.c.
 
 -- name: views_same
 SELECT 1 FROM main.made WHERE what = 'views' AND hash = ?1
@@ -50,7 +50,7 @@ SELECT id FROM sample WHERE point_id = ?1 AND pass = ?2 AND prompt_id = ?3
 
 -- name: sample_add
 INSERT INTO sample (point_id, pass, prompt_id, attempt_id, output_id, position, started, flags, {sample}, {sums})
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, {?sample}, {?sums})
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, {sample|?}, {sums|?})
 
 -- name: source_find
 SELECT id FROM source WHERE name = ?1
@@ -122,7 +122,7 @@ DELETE FROM model WHERE id NOT IN (SELECT model_id FROM point) AND id NOT IN (SE
 DELETE FROM environment WHERE id NOT IN (SELECT environment_id FROM attempt)
 
 -- name: import_run
-UPDATE run SET created = ?2, ({run}) = ({?run}) WHERE id = ?1
+UPDATE run SET created = ?2, ({run}) = ({run|?}) WHERE id = ?1
 
 -- name: import_name
 UPDATE run SET name = ?2 WHERE id = ?1
@@ -132,6 +132,12 @@ INSERT INTO attempt (run_id, environment_id, argv, started, ended, result) VALUE
 
 -- name: import_failure
 INSERT INTO failure (attempt_id, point_id, pass, at, message) VALUES (?1, ?2, ?3, ?4, ?5)
+
+-- name: import_last
+SELECT coalesce(max(number), 0) FROM point WHERE run_id = ?1
+
+-- name: import_alone
+SELECT count(*) FROM point WHERE run_id = ?1 AND baseline_id IS NULL AND method <> 'autoregressive'
 
 -- name: import_number
 SELECT number = ?2 AND hash = ?3 FROM point WHERE run_id = ?1 AND (number = ?2 OR hash = ?3) ORDER BY 1 LIMIT 1
@@ -162,3 +168,58 @@ ATTACH ?1 AS other
 
 -- name: detach
 DETACH other
+
+-- --- checks (rows_named) -------------------------------------------------------------------------------------
+
+-- name: schema
+SELECT type, name, sql FROM main.sqlite_schema
+
+-- name: view_names
+SELECT replace(name, '"', '""') FROM main.sqlite_schema WHERE type = 'view'
+
+-- name: damage
+SELECT * FROM (SELECT * FROM pragma_integrity_check LIMIT 1) WHERE integrity_check <> 'ok'
+UNION ALL SELECT 'a row of ' || "table" || ' refers to nothing in ' || parent FROM pragma_foreign_key_check
+
+-- name: altered
+-- Samples whose sums are not those of their steps (invariant 2 of schema.sql): the place and the sum of each, and their number.
+-- Steps that an import left out can't be compared. A time may differ by the rounding of every step's.
+WITH scan AS (
+    SELECT sample_id, sum(emitted) AS tokens, {sums|iif(count(@) = count(*), sum(@), NULL) AS @}
+    FROM (SELECT *, 1 AS steps, kind = 1 AS filling_steps FROM step) GROUP BY sample_id),
+pair AS (
+    SELECT x.id, key AS name, json_extract(value, '$[0]') AS stored, json_extract(value, '$[1]') AS scanned,
+        n.steps * (key GLOB '*_ns') AS rounding
+    FROM sample AS x JOIN scan AS n ON n.sample_id = x.id,
+        json_each(json_object('tokens', json_array(x.tokens, n.tokens), {sums|'@', json_array(x.@, n.@)}))),
+wrong AS (
+    SELECT id, name || ' is ' || coalesce(stored, 'unknown') || ', but its steps give ' || coalesce(scanned, 'none') AS what
+    FROM pair WHERE coalesce(abs(stored - scanned) > rounding, stored IS NOT scanned)
+    UNION ALL
+    SELECT sample.id, 'it has ' || steps || ' steps, and none of them is there'
+    FROM sample JOIN point ON point.id = point_id JOIN run ON run.id = run_id
+    WHERE steps > 0 AND kind <> 'import' AND NOT EXISTS (SELECT 1 FROM step WHERE sample_id = sample.id)
+    UNION ALL
+    SELECT sample_id, 'sample_accept is not what its steps give' FROM (
+        SELECT sample_id, kind, accepted, count(*) AS steps FROM step GROUP BY sample_id, kind, accepted
+        UNION ALL SELECT sample_id, kind, accepted, steps FROM sample_accept)
+    GROUP BY sample_id, kind, accepted, steps HAVING count(*) <> 2
+    UNION ALL
+    SELECT sample_id, 'sample_source is not what its steps give' FROM (
+        SELECT sample_id, source_id, sum(rows) AS rows, count(*) AS steps, sum(won) AS won, sum(won * length) AS tokens
+        FROM step_source GROUP BY sample_id, source_id
+        UNION ALL SELECT sample_id, source_id, rows, steps, won, tokens FROM sample_source)
+    GROUP BY sample_id, source_id, rows, steps, won, tokens HAVING count(*) <> 2
+    UNION ALL
+    SELECT sample_id, 'sample_rank is not what its steps give' FROM (
+        SELECT sample_id, source_id, length, rank, count(*) AS steps FROM step_source WHERE won
+        GROUP BY sample_id, source_id, length, rank
+        UNION ALL SELECT sample_id, source_id, length, rank, steps FROM sample_rank)
+    GROUP BY sample_id, source_id, length, rank, steps HAVING count(*) <> 2)
+SELECT 'run ' || run_id || ', point ' || point.number || ', pass ' || pass || ', prompt ' || prompt.number || ', turn ' || turn
+       || ': ' || min(what), count(*) OVER ()
+FROM wrong JOIN sample ON sample.id = wrong.id JOIN point ON point.id = point_id JOIN prompt ON prompt.id = prompt_id
+GROUP BY sample.id ORDER BY sample.id
+
+-- name: output_ids
+SELECT ids FROM sample JOIN output ON output.id = output_id WHERE point_id = ?1 AND pass = ?2 AND prompt_id = ?3

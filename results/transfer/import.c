@@ -8,7 +8,6 @@
 #include "engine/base/memory.h"
 #include "engine/base/text.h"
 #include "results/row.h"
-#include "results/rows.h"
 
 #include <string.h>
 
@@ -79,9 +78,8 @@ static bool end_starts(Import *m, Error *e) {
 }
 
 bool import_end(Import *m, bool ok, Error *e) {
-    static const char ALONE[] =
-        "SELECT count(*) FROM point WHERE run_id = ?1 AND baseline_id IS NULL AND method <> 'autoregressive'";
-    ok = ok && set_baselines(m, e) && rows_one_int(m->store, ALONE, m->run, &m->out->alone, e) &&
+    ok = ok && set_baselines(m, e) &&
+         sql_find(m->store, "import_alone", VALUES(of_int(m->run)), &m->out->alone, NULL, e) &&
          end_starts(m, e);
     mem_free(m->starts);
     mem_free(m->baselines);
@@ -148,8 +146,7 @@ bool import_point(Import *m, const ImportPoint *p, int64_t *point, int64_t *data
                     .param_count = p->param_count};
     if (!hash_point(p, made, e) || !check_number(m, p, x.hash, e) ||
         !store_model(m->store, &model, &x.model, e) || !store_dataset(m->store, &data, &x.dataset, e) ||
-        !rows_one_int(m->store, "SELECT coalesce(max(number), 0) FROM point WHERE run_id = ?1", m->run, &last,
-                      e))
+        !sql_find(m->store, "import_last", VALUES(of_int(m->run)), &last, NULL, e))
         return false;
     x.number = p->number ? p->number : (int)last + 1;
     *dataset = x.dataset;

@@ -58,7 +58,7 @@ WHERE point.run_id = ?1 ORDER BY point.number
 -- name: samples
 -- The first four are not exported as they are. `point` may be narrowed to some (rows.h), a view of the file is not.
 SELECT sample.id AS sample_id, point.id AS point_id, ids, text, d.*, pass, prompt.number AS prompt, turn, prompt.name AS name,
-       task, started, position, flags, {sample.sample}, repeated, looping,
+       task, started, position, flags, {sample|sample.@}, repeated, looping,
        (SELECT count(*) FROM attempt AS a WHERE a.run_id = point.run_id AND a.id < attempt_id) AS start
 FROM point JOIN point_described AS d ON d.point_id = point.id JOIN sample ON sample.point_id = point.id
 JOIN prompt ON prompt.id = prompt_id LEFT JOIN output ON output.id = output_id
@@ -84,7 +84,7 @@ FROM other.sample AS o JOIN map_point AS p ON p.old = o.point_id JOIN map_prompt
 JOIN map_attempt AS a ON a.old = o.attempt_id
 JOIN main.sample AS m ON m.point_id = p.new AND m.pass = o.pass AND m.prompt_id = q.new
 WHERE (SELECT hash FROM main.output WHERE id = m.output_id) IS NOT (SELECT hash FROM other.output WHERE id = o.output_id)
-    OR ({m.sample}, {m.sums}) IS NOT ({o.sample}, {o.sums})
+    OR ({sample|m.@}, {sums|m.@}) IS NOT ({sample|o.@}, {sums|o.@})
 
 -- name: forget
 DROP TABLE IF EXISTS temp.map_run;
