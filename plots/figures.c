@@ -226,8 +226,8 @@ const Figure figures[] = {
      .needs = PRICED},
     {.name = "contexts",
      .summary = "Slowdown over rows and context",
-     .caption = "All panels have one scale; lines between cells are at 1.1, 1.5 and 2.0; hatched cells were "
-                "not measured",
+     .caption = "All panels have one scale; lines between cells are at 1.1, 1.5 and 2.0; hatched "
+                "cells were not measured",
      .kind = RUN_SURFACE,
      .priced = PRICED_CHAINS,
      .axes = {.x = "rows of a step", .y = "context, tokens", .bar = "slowdown", .levels = {1.1, 1.5, 2}},

@@ -157,20 +157,20 @@ static void bash_words(const Entry *x, Text *out) {
 }
 
 static void bash(Text *out) {
-    text_puts(out,
-              "# outpace completions bash\n"
-              "_outpace() {\n"
-              "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words= value= "
-              "kind=\n"
-              "    local command=${COMP_WORDS[1]} line=${COMP_LINE:0:COMP_POINT} first=2 IFS=$' \\t\\n'\n"
-              "    local token=${line##* } piece=$word\n"
-              "    if [[ $token == *:* ]]; then\n" // bash cuts words at : and =
-              "        [[ $piece == [:=] ]] && piece=\n"
-              "        before=${line%\"$token\"} before=${before%% } before=${before##* }\n"
-              "    else token=$word\n"
-              "    fi\n"
-              "    COMPREPLY=()\n"
-              "    if [ \"$COMP_CWORD\" = 1 ]; then\n        COMPREPLY=($(compgen -W \"");
+    text_puts(
+        out,
+        "# outpace completions bash\n"
+        "_outpace() {\n"
+        "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words= value= kind=\n"
+        "    local command=${COMP_WORDS[1]} line=${COMP_LINE:0:COMP_POINT} first=2 IFS=$' \\t\\n'\n"
+        "    local token=${line##* } piece=$word\n"
+        "    if [[ $token == *:* ]]; then\n" // bash cuts words at : and =
+        "        [[ $piece == [:=] ]] && piece=\n"
+        "        before=${line%\"$token\"} before=${before%% } before=${before##* }\n"
+        "    else token=$word\n"
+        "    fi\n"
+        "    COMPREPLY=()\n"
+        "    if [ \"$COMP_CWORD\" = 1 ]; then\n        COMPREPLY=($(compgen -W \"");
     put_names(out, " ");
     text_puts(out, " --help --version\" -- \"$word\"))\n        return\n    fi\n"
                    "    [ \"$COMP_CWORD\" = 2 ] || case \"$command ${COMP_WORDS[2]}\" in\n");

@@ -160,9 +160,8 @@ static const Command ADAPTER = {
     .summary = "write a random adapter for a model",
     .arguments = {2, 2},
     .kept = KEPT,
-    .lesson = "Writes a random Kangaroo adapter, Medusa's heads or EAGLE's draft, for a model: real cost, no "
-              "gain.\n"
-              "'outpace train' trains one.\n"
+    .lesson = "Writes a random Kangaroo adapter, Medusa's heads or EAGLE's draft, for a model: real cost,\n"
+              "no gain. 'outpace train' trains one.\n"
               "A directory with a model that the same command did not write is refused without --force.\n"
               "\n"
               "  outpace model adapter /tmp/m /tmp/m-adapter --exit-layer 2\n"
@@ -268,10 +267,10 @@ static const Command QUANTISE = {
     .summary = "write a model with weights of 8 or 4 bits",
     .arguments = {2, 2},
     .kept = KEPT,
-    .lesson = "Writes a model with weights of 8 or 4 bits. Its products are those of the weights' values in "
-              "bf16, bit\n"
-              "for bit; embedding and head have 8 bits. 'outpace quality' tells how far its text moves.\n"
-              "A directory with a model that the same command did not write is refused without --force.\n"
+    .lesson = "Writes a model with weights of 8 or 4 bits. Its products are those of the weights' values in\n"
+              "bf16, bit for bit; embedding and head have 8 bits. 'outpace quality' tells how far its text\n"
+              "moves. A directory with a model that the same command did not write is refused without\n"
+              "--force.\n"
               "\n"
               "  outpace model quantise reference /tmp/reference-8\n"
               "  outpace model quantise ~/models/Llama-2-7b-hf /tmp/llama-4 --bits 4\n",

@@ -215,16 +215,13 @@ const Command command_quality = {
     .summary = "loss of a quantised model on texts, and how often it chooses as its original does",
     .arguments = {1, 1},
     .lesson =
-        "Reads texts, prompts with their reference answers, and prints the model's loss in nats a token, "
-        "and\n"
-        "its perplexity. --against a model that predicts the same texts adds that model's loss, the mean\n"
-        "divergence of the two distributions (Kullback-Leibler, nats), and at how many tokens both choose\n"
-        "the same. That original also writes --greedy tokens after each prompt: of these, the share that "
-        "MODEL\n"
-        "chooses at the same place, and the share that comes before an output's first other choice.\n"
-        "A line of a .txt file is a text. Nothing is random: the numbers depend on the models, the texts "
-        "and\n"
-        "--compute only.\n"
+        "Reads texts, prompts with their reference answers, and prints the model's loss in nats a token,\n"
+        "and its perplexity. --against a model that predicts the same texts adds that model's loss, the\n"
+        "mean divergence of the two distributions (Kullback-Leibler, nats), and at how many tokens both\n"
+        "choose the same. That original also writes --greedy tokens after each prompt: of these, the share\n"
+        "that MODEL chooses at the same place, and the share that comes before an output's first other\n"
+        "choice. A line of a .txt file is a text. Nothing is random: the numbers depend on the models, the\n"
+        "texts and --compute only.\n"
         "\n"
         "  outpace model quantise MODEL /tmp/m4 --bits 4\n"
         "  outpace quality /tmp/m4 --against MODEL --dataset chat --dataset code\n"

@@ -112,8 +112,7 @@ const Command command_report = {
         "\n"
         "  outpace report -o report.html\n"
         "  outpace report --run demo -o demo.md\n"
-        "  outpace report --on h100-measured --shape llama2-7b -o report.html     with prices on that "
-        "machine\n",
+        "  outpace report --on h100-measured --shape llama2-7b -o there.html   with prices on that machine\n",
     .options = OPTIONS,
     .option_count = sizeof OPTIONS / sizeof *OPTIONS,
     .run = run};

@@ -279,12 +279,10 @@ const Command command_status = {
     .arguments = {0, 0},
     .lesson =
         "A line a store, with its newest experiment: answers (a method's reply to a prompt, in one pass) of\n"
-        "those wanted, how often it was started, where it last ran. Stopped parts were interrupted or "
-        "killed:\n"
-        "their command continues them. The end is expected as if the parts that run now went on as they did\n"
-        "so far, with the answers of parts that have not begun guessed from the others. With a stopping "
-        "rule\n"
-        "by timing (measurement.stop) more passes may come. The stores are only read.\n"
+        "those wanted, how often it was started, where it last ran. Stopped parts were interrupted or\n"
+        "killed: their command continues them. The end is expected as if the parts that run now went on as\n"
+        "they did so far, with the answers of parts that have not begun guessed from the others. With a\n"
+        "stopping rule by timing (measurement.stop) more passes may come. The stores are only read.\n"
         "\n"
         "  outpace status\n"
         "  outpace status --stores 'results/mine/*.db' --live\n",

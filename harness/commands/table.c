@@ -175,8 +175,8 @@ static bool print_items(const Catalogue *c, Store *store, const Records *as, Err
     if (ok && !records_asked(as))
         terminal_printf(
             "\n'outpace table ITEM --about' prints the commands, and what is simulated or not run; --claims "
-            "lists the papers' claims in words. 'outpace table tasks' is of any run, by category of its "
-            "data.\n");
+            "lists the papers' claims in words. 'outpace table tasks' is of any run, "
+            "by category of its data.\n");
     return ok;
 }
 
@@ -303,11 +303,10 @@ const Command command_table = {
     .summary = "the papers' tables and figures: list them, print one next to ours, judge the claims",
     .arguments = {0, 1},
     .lesson =
-        "Without NAME, lists the 34 tables and figures that this laboratory reproduces. Several may come "
-        "from\n"
-        "one experiment. --about prints the commands that make one, at full scale and at smoke scale (the\n"
-        "reference model, minutes on two cores), what the config chose where the paper is silent, and what\n"
-        "isn't run and why.\n"
+        "Without NAME, lists the 34 tables and figures that this laboratory reproduces. Several may come\n"
+        "from one experiment. --about prints the commands that make one, at full scale and at smoke scale\n"
+        "(the reference model, minutes on two cores), what the config chose where the paper is silent, and\n"
+        "what isn't run and why.\n"
         "\n"
         "A row is a published number. Next to it is what a stored run measured, computed as the paper\n"
         "computes it, our own measure where that differs, and the difference: only if model, dataset, dtype\n"

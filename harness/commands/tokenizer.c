@@ -121,15 +121,14 @@ const Command command_tokenizer_encode = {
     .summary = "print a text's tokens",
     .arguments = {1, WORDS_MAX},
     .lesson =
-        "Prints the ids that MODEL's tokenizer.json or tokenizer.model makes of a text, their pieces, and "
-        "the\n"
-        "text that they decode to (without special tokens). The weights aren't read.\n"
+        "Prints the ids that MODEL's tokenizer.json or tokenizer.model makes of a text, their pieces, and\n"
+        "the text that they decode to (without special tokens). The weights aren't read.\n"
         "\n"
         "  outpace tokenizer encode MODEL \"Hello world\"\n"
         "  outpace tokenizer encode MODEL -f prompt.txt --template llama-2 --system \"Be brief.\" --json\n"
         "\n"
         "Templates: none, vicuna, llama-2, codellama, mistral, phi-3, llama-3, qwen-2.5, qwen-3.\n"
-        "A text that is already rendered needs none; if it starts with the BOS it doesn't get a second "
+        "A text that is already rendered needs none; if it starts with the BOS it doesn't get a second\n"
         "one.\n",
     .options = ENCODE_OPTIONS,
     .option_count = sizeof ENCODE_OPTIONS / sizeof *ENCODE_OPTIONS,

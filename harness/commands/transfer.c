@@ -364,8 +364,7 @@ const Command command_store_import = {
         "  outpace store import steps other-engine.jsonl --name vllm\n"
         "  outpace store import vllm responses.jsonl --method eagle3 --dataset mt-bench\n"
         "  outpace store import acceptance gsm8k.jsonl --model llama-3.1-8b --drafts 3,7\n"
-        "  outpace store import spec-bench eagle.jsonl --baseline vanilla.jsonl --method eagle --model "
-        "vicuna-7b\n",
+        "  outpace store import spec-bench eagle.jsonl --baseline ar.jsonl --method eagle --model vicuna\n",
     .options = IMPORT_OPTIONS,
     .option_count = sizeof IMPORT_OPTIONS / sizeof *IMPORT_OPTIONS,
     .run = import};

@@ -276,8 +276,8 @@ static bool check_sampling(Verify *v, const char *text, Methods *methods, const 
                                              (int)places->count, "chi_square", seen.chi_square, "degrees",
                                              seen.degrees, "p", seen.p, "impossible", places->impossible));
         else
-            printf("%s  %s: sampling%s, %zu prompts, %zu tokens, chi-square %.1f of %d degrees (p %.3g), %d "
-                   "impossible\n",
+            printf("%s  %s: sampling%s, %zu prompts, %zu tokens, chi-square %.1f of %d degrees (p %.3g), "
+                   "%d impossible\n",
                    good ? "ok  " : "FAIL", SHOWN(text), blocks ? " by blocks" : "", i, places->count,
                    seen.chi_square, seen.degrees, seen.p, places->impossible);
     }

@@ -100,8 +100,8 @@ bool prompt_read(const PromptSource *source, const Tokenizer *tokenizer, IdList 
         return (!t || error_input(e, "--template is for texts, not for --ids")) &&
                parse_ids(source->ids, out, e);
     if (!tokenizer)
-        return error_input(e, "the model has neither tokenizer.json nor tokenizer.model: give the prompt as "
-                              "--ids 1,2,3");
+        return error_input(e, "the model has neither tokenizer.json nor tokenizer.model: "
+                              "give the prompt as --ids 1,2,3");
     Text text = {0};
     bool special = !source->no_special && !(t && t->begin);
     bool ok = read_text(source, &text, e) && (!t || apply_template(source, t, &text, e)) &&

@@ -198,8 +198,8 @@ int machine_warnings(const Machine *m, Text *out) {
     }
     if (m->limits.cores > 0 && m->limits.cores < m->cores) {
         text_printf(out,
-                    "this container gets the time of %.3g cores and is stopped for the rest of each period: "
-                    "times jump\n",
+                    "this container gets the time of %.3g cores and is stopped for the rest of each "
+                    "period: times jump\n",
                     m->limits.cores);
         n++;
     }

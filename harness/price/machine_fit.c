@@ -130,9 +130,8 @@ bool fit_surface(const SurfaceArguments *a, Error *e) {
     SurfaceFit fit;
     Tested tested;
     if (!a->model == !a->shape || !a->machine)
-        return error_input(
-            e, "fit: --surface needs --model MODEL or --shape SHAPE, whose steps were measured, and "
-               "--on MACHINE");
+        return error_input(e, "fit: --surface needs --model MODEL or --shape SHAPE, whose steps were "
+                              "measured, and --on MACHINE");
     Output out = {.force = a->force};
     output_reads(&out, a->surface);
     output_reads(&out, a->model);

@@ -189,7 +189,7 @@ bool slurm_task(int *shard, int *shards, Error *e) {
     *shards = count;
     return (*shard >= 0 && *shard < count) ||
            error_input(e,
-                       "task %d of a Slurm array of %d tasks from %d: give it numbers without gaps, as "
-                       "--array=1-%d",
+                       "task %d of a Slurm array of %d tasks from %d: give it numbers without gaps, "
+                       "as --array=1-%d",
                        id, count, first, count);
 }
