@@ -253,8 +253,8 @@ static void garbage_is_counted_with_the_log(void **state) {
 
 // row.c and schema.sql have the same columns, and a difference either way is noticed.
 static void rows_describe_all_columns(void **state) {
-    static const char *const CHANGES[] = {"ALTER TABLE sample ADD COLUMN page_faults INTEGER",
-                                          "ALTER TABLE sample DROP COLUMN page_faults",
+    static const char *const CHANGES[] = {"ALTER TABLE sample ADD COLUMN oddness INTEGER",
+                                          "ALTER TABLE sample DROP COLUMN oddness",
                                           "ALTER TABLE surface DROP COLUMN drift"};
     Error e = {0};
     Store *s = store_open(folder_path(*state, "a.db"), STORE_TRIAL, NULL, &e);
