@@ -219,18 +219,16 @@ static const struct {
 } KINDS[] = {
     {"vllm", RECORDS_VLLM},           {"aiperf", RECORDS_VLLM},
     {"bench-serve", RECORDS_VLLM},    {"specdec-bench", RECORDS_SPECDEC},
-    {"specforge", RECORDS_SPECFORGE},
+    {"specforge", RECORDS_SPECFORGE}, {"spec-bench", RECORDS_SPECBENCH},
 };
 enum { KIND_COUNT = sizeof KINDS / sizeof *KINDS };
 
 static bool import_file(Store *s, const char *kind, const StoreImport *from, const StoreImport *baseline,
                         StoreImported *out, Error *e) {
-    const StoreImport *base = baseline->bytes ? baseline : NULL;
+    int i = 0;
     if (strcmp(kind, "steps") == 0) return store_import_steps(s, from, out, e);
-    for (int i = 0; i < KIND_COUNT; i++)
-        if (strcmp(kind, KINDS[i].name) == 0)
-            return store_import_records(s, KINDS[i].kind, from, base, out, e);
-    return store_import_specbench(s, from, base, out, e);
+    while (strcmp(kind, KINDS[i].name) != 0) i++;
+    return store_import_records(s, KINDS[i].kind, from, baseline->bytes ? baseline : NULL, out, e);
 }
 
 static bool import_into(const char *db, StoreMode mode, const char *kind, const StoreImport *from,
@@ -304,7 +302,7 @@ static bool import_acceptance(const TransferOptions *o, const char *file, int *c
 static bool check_kind(const char *kind, Error *e) {
     for (int i = 0; i < KIND_COUNT; i++)
         if (strcmp(kind, KINDS[i].name) == 0) return true;
-    return strcmp(kind, "steps") == 0 || strcmp(kind, "spec-bench") == 0 ||
+    return strcmp(kind, "steps") == 0 ||
            error_input(
                e,
                "store import: '%s' isn't a format; known are steps, acceptance, spec-bench, vllm, aiperf, "
@@ -325,6 +323,7 @@ static bool import(int argc, char **argv, int *code, Error *e) {
     from.dataset = o.dataset ? o.dataset : answers ? "spec-bench" : "imported";
     from.method = o.method;
     StoreImport baseline = from;
+    baseline.method = "autoregressive";
     StoreImported done;
     bool ok = read_file(rest.items[1], &from, e) && (!o.baseline || read_file(o.baseline, &baseline, e));
     // Where no store is yet, a file that is refused leaves none.

@@ -5,6 +5,7 @@
 //                     of `vllm bench serve`
 //      specdec-bench  acceptance_rate.json, or responses.jsonl with its acceptance_lengths
 //      specforge      data.json: means alone
+//      spec-bench     answers as Spec-Bench publishes them
 //
 // import_records.sql has a query for each, which gives a record's samples. Counts without an order become
 // steps ordered by their accepted tokens; nothing that asks of their order is asked of a histogram.
@@ -50,7 +51,8 @@ enum {
     STEPS,
     PARTS,
     PARAMS,
-    ONCE
+    ONCE,
+    TEXT // of queries that have it
 };
 
 // --- objects ---------------------------------------------------------------------------------------------
@@ -114,9 +116,12 @@ static bool add_sample(Records *r, const Rows *row, ImportPoint *p, StorePrompt 
                      .decode_s = rows_real(row, DECODE_S),
                      .tokens = (int)rows_int(row, TOKENS),
                      .step_count = (int)rows_int(row, STEPS)};
-    const char *parts = word_or(row, PARTS, NULL);
+    const char *parts = word_or(row, PARTS, NULL),
+               *text = rows_columns(row) > TEXT ? word_or(row, TEXT, NULL) : NULL;
+    StoreOutput output = {.text = text, .text_bytes = text ? (int64_t)strlen(text) : 0, .repeated = -1};
     StoreStep *steps = parts ? read_parts(parts, &x) : NULL;
     bool there = false;
+    x.output = text ? &output : NULL;
     if (parts && x.step_count == 0) return true; // its first token ended it
     bool ok = (x.tokens >= 0 || error_input(e, "more than %d tokens", MOST)) &&
               import_point(m, p, &x.point, &prompt->dataset, e) &&
@@ -155,6 +160,7 @@ static bool add_row(Records *r, const Rows *row, const char *place, Error *e) {
 static const char *query_of(RecordKind kind, const json_t *o) {
     const json_t *spec = json_object_get(json_object_get(o, "metrics"), "speculative_decoding");
     if (kind == RECORDS_SPECFORGE) return "specforge";
+    if (kind == RECORDS_SPECBENCH) return "specbench";
     if (kind == RECORDS_SPECDEC)
         return json_is_array(json_object_get(o, "acceptance_lengths")) ? "lengths"
                : field_present(o, "Acceptance_Length_Histogram")       ? "acceptance"
@@ -209,6 +215,7 @@ bool store_import_records(Store *s, RecordKind kind, const StoreImport *from, co
     if (!sql_enter(s, e)) return false;
     bool ok = import_begin(&m, s, from, baseline, out, e) && (!baseline || add_file(&m, baseline, kind, e)) &&
               add_file(&m, from, kind, e) &&
-              (out->samples || error_input(e, "'%s' holds no records", from->path));
+              (out->samples || error_input(e, "'%s' holds no %s", from->path,
+                                           kind == RECORDS_SPECBENCH ? "answers" : "records"));
     return sql_leave(s, import_end(&m, ok, e), e);
 }

@@ -4,6 +4,7 @@
 --   tokens, steps   sums, where nothing more is known
 --   parts           else a JSON array of [steps alike, accepted, emitted, drafted or null] in order
 --   params          a JSON array of [section, name, value]; once: the same sample may be in several records
+--   text            of the output; may be left out
 
 -- name: vllm
 -- vLLM's metrics.speculative_decoding, or the same keys bare, as of AIPerf. drafted: in every step of a histogram, if that many
@@ -176,3 +177,33 @@ SELECT coalesce(
        'all requests', NULL, 0, NULL, NULL, NULL, iif(rate > 0, 1e7 / rate, 0), 10000000, CAST(1e7 / length + 0.5 AS INTEGER),
        NULL, iif(base, json_array(json(json_extract(params, '$[0]'))), params), base
 FROM metric
+
+-- name: specbench
+-- Steps, tokens and times of Spec-Bench's answers include prefill, which cannot be separated again: S is Spec-Bench's own. Only the
+-- first choice of a line counts, as in Spec-Bench. Its accept_lengths go on over the turns; a turn's share makes its steps if it
+-- agrees with their number and tokens.
+WITH answer AS (
+    SELECT json_extract(?1, '$.question_id') AS id, json_extract(?1, '$.choices[0]') AS c),
+turn AS (
+    SELECT t.key AS turn, t.value AS text, s.value AS steps, n.value AS tokens, w.value AS time,
+           coalesce(sum(s.value) OVER (ORDER BY t.key ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS first
+    FROM answer, json_each(c, '$.turns') AS t LEFT JOIN json_each(c, '$.decoding_steps') AS s ON s.key = t.key
+    LEFT JOIN json_each(c, '$.new_tokens') AS n ON n.key = t.key LEFT JOIN json_each(c, '$.wall_time') AS w ON w.key = t.key),
+entry AS (
+    SELECT turn, 'decoding_steps' AS list, 1048576 AS most, steps AS value FROM turn
+    UNION ALL SELECT turn, 'new_tokens', 16777216, tokens FROM turn UNION ALL SELECT turn, 'wall_time', 100000000, time FROM turn
+    UNION ALL SELECT key, 'accept_lengths', 16777216, value FROM answer, json_each(c, '$.accept_lengths'))
+SELECT coalesce(
+           iif(typeof(id) = 'integer' AND id BETWEEN 0 AND 16777216, NULL, '''question_id'' must be a whole number from 0 to 16777216'),
+           iif(json_array_length(c, '$.turns') BETWEEN 1 AND 64 AND json_array_length(c, '$.turns') = json_array_length(c, '$.decoding_steps')
+                   AND json_array_length(c, '$.turns') = json_array_length(c, '$.new_tokens')
+                   AND json_array_length(c, '$.turns') = json_array_length(c, '$.wall_time'), NULL,
+               'a choice needs ''turns'', ''decoding_steps'', ''new_tokens'' and ''wall_time'' of equal length'),
+           (SELECT 'entry ' || turn || ' of ''' || list || ''' must be a number from 0 to ' || most FROM entry
+            WHERE typeof(value) NOT IN ('integer', 'real') OR value NOT BETWEEN 0 AND most)) AS error, NULL AS within,
+       NULL AS model, NULL AS dataset, NULL AS method, NULL AS label, CAST(id AS TEXT) AS name, json_extract(?1, '$.category') AS task,
+       id AS prompt, turn, NULL AS pass, NULL AS prompt_tokens, time AS decode_s, tokens, steps,
+       (SELECT iif(count(*) = CAST(steps AS INTEGER) AND sum(value) = tokens, json_group_array(json_array(1, max(value - 1, 0), value, NULL)), NULL)
+        FROM (SELECT CAST(value AS INTEGER) AS value FROM json_each(c, '$.accept_lengths')
+              WHERE key >= first AND key < first + steps ORDER BY key)) AS parts, NULL AS params, 0 AS once, text
+FROM answer LEFT JOIN turn

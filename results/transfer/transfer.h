@@ -3,8 +3,8 @@
 //      merge            everything in another store; rows in both are kept once
 //      export           result lines, samples or steps as CSV or JSON lines; answers as Spec-Bench reads them
 //                       (transfer.c)
-//      import           steps of other engines (docs/other-engines.md: import_steps.c), answers as Spec-Bench
-//                       publishes them (import.c), records of other programs (import_records.c)
+//      import           steps of other engines (docs/other-engines.md: import_steps.c), Spec-Bench's answers and
+//                       records of other programs (import_records.c)
 #pragma once
 #include "results/store.h"
 
@@ -40,7 +40,7 @@ typedef struct StoreImport {
     const char *name; // of the run; NULL: the exported name, else the file's
     int argc;         // the command line
     char *const *argv;
-    const char *model, *dataset, *method; // Spec-Bench: of all answers in the file
+    const char *model, *dataset, *method; // of records that don't have theirs
 } StoreImport;
 
 typedef struct StoreImported {
@@ -52,11 +52,7 @@ typedef struct StoreImported {
 
 // Adds a run of kind 'import', or of the exported kind; the same bytes again are refused. One transaction.
 bool store_import_steps(Store *s, const StoreImport *from, StoreImported *out, Error *e);
-// `baseline`: the answers of the autoregressive model, or NULL.
-bool store_import_specbench(Store *s, const StoreImport *from, const StoreImport *baseline,
-                            StoreImported *out, Error *e);
-
 // vLLM's records are AIPerf's and those of `vllm bench serve`, too. baseline: without speculation, or NULL.
-typedef enum { RECORDS_VLLM, RECORDS_SPECDEC, RECORDS_SPECFORGE } RecordKind;
+typedef enum { RECORDS_VLLM, RECORDS_SPECDEC, RECORDS_SPECFORGE, RECORDS_SPECBENCH } RecordKind;
 bool store_import_records(Store *s, RecordKind kind, const StoreImport *from, const StoreImport *baseline,
                           StoreImported *out, Error *e);

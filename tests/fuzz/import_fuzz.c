@@ -44,7 +44,7 @@ static void check(Store *s, const StoreImported *done) {
 // By the first byte.
 static bool import(Store *s, char kind, const StoreImport *from, StoreImported *done, Error *e) {
     switch (kind) {
-    case 'b': return store_import_specbench(s, from, NULL, done, e);
+    case 'b': return store_import_records(s, RECORDS_SPECBENCH, from, NULL, done, e);
     case 'v': return store_import_records(s, RECORDS_VLLM, from, NULL, done, e);
     case 'd': return store_import_records(s, RECORDS_SPECDEC, from, NULL, done, e);
     case 'f': return store_import_records(s, RECORDS_SPECFORGE, from, NULL, done, e);

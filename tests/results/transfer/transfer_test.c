@@ -493,7 +493,8 @@ static void answers(void **state) {
     StoreImported done;
     Error e = {0};
     Store *s = store_open(folder_path(*state, "b.db"), STORE_WRITE, NULL, NULL);
-    if (!store_import_specbench(s, &from, &from_base, &done, &e)) fail_msg("%s", e.text);
+    from_base.method = "autoregressive";
+    if (!store_import_records(s, RECORDS_SPECBENCH, &from, &from_base, &done, &e)) fail_msg("%s", e.text);
     assert_int_equal(done.samples, 2 * PROMPTS);
     assert_true(fabs(real(s, "SELECT S FROM result WHERE method = 'x'") - accepted) < 1e-9);
     double want = their_speed(own, &ignored) / their_speed(base, &ignored);
