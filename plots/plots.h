@@ -100,7 +100,7 @@ typedef struct ReportOptions {
 // them; Markdown and LaTeX have them in a folder: for "a/demo.md" they are "a/demo-figures/NAME.svg", with
 // their data and scripts. Figures of steps of given shapes draw the newest surface of the same models.
 bool report_write(Store *store, int64_t run, const ReportOptions *o, const char *path, Output *out, Error *e);
-extern const char report_tasks[]; // tasks.sql: the section of run ?1 by category of its data
-extern const char report_doubt[]; // doubt.sql: a sentence on what disturbed run ?1
-// Of run ?1 priced on another machine (?2 as in ReportOptions.computed): a row a point, and a sentence.
-extern const char report_priced[], report_summary[];
+
+// Queries of run ?1 by name (rows_named): doubt, a sentence on what disturbed it; tasks, by category of its data;
+// priced and summary, a row a point and a sentence, on the machine of ?2 as in ReportOptions.computed.
+extern const char report_sql[];

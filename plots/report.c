@@ -8,32 +8,9 @@
 #include <ctype.h>
 #include <string.h>
 
-EMBED(plots_report_title, "plots/report/title.sql")
-EMBED(plots_report_verdict, "plots/report/verdict.sql")
-EMBED(plots_report_points, "plots/report/points.sql")
-EMBED(plots_report_published, "plots/report/published.sql")
-EMBED(plots_report_fits, "plots/report/fits.sql")
-EMBED(plots_report_residuals, "plots/report/residuals.sql")
-EMBED(plots_report_rivals, "plots/report/rivals.sql")
-EMBED(plots_report_missing, "plots/report/missing.sql")
-EMBED(plots_report_text, "plots/report/text.sql")
-EMBED(plots_report_costs, "plots/report/costs.sql")
-EMBED(plots_report_disturbed, "plots/report/disturbed.sql")
-EMBED(plots_report_drifted, "plots/report/drifted.sql")
-EMBED(plots_report_diverged, "plots/report/diverged.sql")
-EMBED(plots_report_environment, "plots/report/environment.sql")
-EMBED(plots_report_starts, "plots/report/starts.sql")
-EMBED(plots_report_content, "plots/report/content.sql")
-EMBED(plots_report_repeat, "plots/report/repeat.sql")
+__asm__(".globl report_sql\n");
+EMBED(report_sql, "plots/report/report.sql")
 EMBED(plots_report_floor, "plots/report/floor.sql")
-EMBED(plots_report_conditions, "plots/report/conditions.sql")
-
-// Other commands ask these, too.
-__asm__(".globl report_tasks, report_doubt, report_priced, report_summary\n");
-EMBED(report_tasks, "plots/report/tasks.sql")
-EMBED(report_doubt, "plots/report/doubt.sql")
-EMBED(report_priced, "plots/report/priced.sql")
-EMBED(report_summary, "plots/report/summary.sql")
 
 typedef struct Report {
     Store *store;
@@ -47,47 +24,17 @@ typedef struct Report {
 
 // --- sections --------------------------------------------------------------------------------------------
 
-// Writes one row of the section of this title; first: its first one.
-typedef void (*PutRow)(const Page *p, const Rows *r, const char *title, bool first);
-
-static void put_verdict(const Page *p, const Rows *r, const char *title, bool first) {
-    (void)title;
-    (void)first;
-    page_verdict(p, rows_text(r, 0), rows_text(r, 1), rows_text(r, 2));
-}
-
-static void put_row(const Page *p, const Rows *r, const char *title, bool first) {
-    if (first) page_columns(p, r, title);
-    page_row(p, r);
-}
-
-static void put_facts(const Page *p, const Rows *r, const char *title, bool first) {
-    (void)first;
-    page_facts(p, r, title);
-}
-
-static void put_sentence(const Page *p, const Rows *r, const char *title, bool first) {
-    (void)title;
-    (void)first;
-    page_sentence(p, rows_text(r, 0));
-}
-
-static void put_code(const Page *p, const Rows *r, const char *title, bool first) {
-    (void)title;
-    (void)first;
-    page_sentence(p, rows_text(r, 0));
-    page_code(p, rows_text(r, 1));
-}
+typedef enum { PUT_TABLE, PUT_FACTS, PUT_SENTENCE, PUT_VERDICT, PUT_CODE } Put;
 
 typedef struct Section {
     const char *title, *about; // about: NULL, or a sentence under the title
-    const char *query;
-    PutRow put;
+    const char *query;         // of report.sql
+    Put put;                   // how each row is written
 } Section;
 
 static const Section BEFORE[] = {
-    {"In short", NULL, report_summary, put_sentence},
-    {"Verdict", NULL, plots_report_verdict, put_verdict},
+    {"In short", NULL, "summary", PUT_SENTENCE},
+    {"Verdict", NULL, "verdict", PUT_VERDICT},
     {"Points",
      "S is tokens per step after prefill; speedup the ratio of summed decode times over the same prompts, "
      "the baseline's over the point's own; intervals hold 95 of 100 resamples of prompts, and of passes "
@@ -97,60 +44,69 @@ static const Section BEFORE[] = {
      "the authors' codes; rows: tokens run in a step. Disturbed samples are part of every number; * marks "
      "times in doubt: more than a tenth of the samples, or of the baseline's, were disturbed, or the "
      "speedup is above S.",
-     plots_report_points, put_row},
+     "points", PUT_TABLE},
     {"Priced",
      "Speedups here and as priced on the machine that the page begins with: each step's passes as "
      "'outpace simulate' has them, so acceptance and S are this run's, and nothing of the column "
      "'priced' was measured.",
-     report_priced, put_row},
+     "priced", PUT_TABLE},
     {"Categories",
      "Of data of several tasks: S, the share of the longest drafted chains that was accepted, and the "
      "speedup, by category and, "
      "after a slash, by the parts of one; intervals hold 95 of 100 resamples of its prompts.",
-     report_tasks, put_row},
+     "tasks", PUT_TABLE},
     {"Published numbers",
      "The numbers of the papers that this run reproduces, next to its own, computed as the papers do. A "
      "difference is given if model, dataset, type and device are the paper's.",
-     plots_report_published, put_row},
-    {"Not measured", NULL, plots_report_missing, put_row},
-    {"Quality of texts", NULL, plots_report_text, put_row},
+     "published", PUT_TABLE},
+    {"Not measured", NULL, "missing", PUT_TABLE},
+    {"Quality of texts", NULL, "text", PUT_TABLE},
 };
 
 static const Section AFTER[] = {
     {"Fitted laws",
      "S = 1 + (1/f) sum over i of (1 - (1 - alpha^i)^b): alpha is the chance that a guessed token is right, "
      "and one step in f has a good guess (Lookahead, Eq. 4 to 7). Intervals hold 95 of 100 resamples.",
-     plots_report_fits, put_row},
-    {"Residuals of the fitted laws", NULL, plots_report_residuals, put_row},
+     "fits", PUT_TABLE},
+    {"Residuals of the fitted laws", NULL, "residuals", PUT_TABLE},
     {"The laws beside rivals", "The root mean square error of S at points that were left out of the fit.",
-     plots_report_rivals, put_row},
+     "rivals", PUT_TABLE},
     {"Costs that come once",
      "Making or loading tables, datastores and drafts for a method, if it took a millisecond or more, and "
      "the memory that it holds. Not part of any speedup.",
-     plots_report_costs, put_row},
+     "costs", PUT_TABLE},
     {"Texts that differ",
      "Where a text first differs from the baseline's, the two tokens there, and the distance of the two "
      "highest logits.",
-     plots_report_diverged, put_row},
-    {"Disturbed samples", "They are part of every number above.", plots_report_disturbed, put_row},
-    {"Where the machine changed", "Slowdowns there may be wrong by that much.", plots_report_drifted,
-     put_row},
-    {"Machine", NULL, plots_report_environment, put_facts},
-    {"Starts", NULL, plots_report_starts, put_row},
-    {"Models and data", NULL, plots_report_content, put_row},
-    {"To repeat it", NULL, plots_report_repeat, put_code},
+     "diverged", PUT_TABLE},
+    {"Disturbed samples", "They are part of every number above.", "disturbed", PUT_TABLE},
+    {"Where the machine changed", "Slowdowns there may be wrong by that much.", "drifted", PUT_TABLE},
+    {"Machine", NULL, "environment", PUT_FACTS},
+    {"Starts", NULL, "starts", PUT_TABLE},
+    {"Models and data", NULL, "content", PUT_TABLE},
+    {"To repeat it", NULL, "repeat", PUT_CODE},
 };
+
+static void put_row(const Page *p, const Section *s, const Rows *r, bool first) {
+    if (first) page_heading(p, s->title);
+    if (first && s->about) page_about(p, s->about);
+    if (first && s->put == PUT_TABLE) page_columns(p, r, s->title);
+    switch (s->put) {
+    case PUT_TABLE: page_row(p, r); break;
+    case PUT_FACTS: page_facts(p, r, s->title); break;
+    case PUT_VERDICT: page_verdict(p, rows_text(r, 0), rows_text(r, 1), rows_text(r, 2)); break;
+    case PUT_SENTENCE:
+    case PUT_CODE: page_sentence(p, rows_text(r, 0)); break;
+    }
+    if (s->put == PUT_CODE) page_code(p, rows_text(r, 1));
+}
 
 static bool put_section(Report *p, const Section *s, Error *e) {
     bool first = true;
-    Rows *r = rows_ask(p->store, s->query, p->run, e);
+    Rows *r = rows_named(p->store, report_sql, s->query, p->run, e);
     if (rows_parameters(r) > 1) rows_bind_text(r, 2, p->o->computed);
-    for (; rows_next(r); first = false) {
-        if (first) page_heading(&p->page, s->title);
-        if (first && s->about) page_about(&p->page, s->about);
-        s->put(&p->page, r, s->title, first);
-    }
-    if (!first && s->put == put_row) page_end_table(&p->page);
+    for (; rows_next(r); first = false) put_row(&p->page, s, r, first);
+    if (!first && s->put == PUT_TABLE) page_end_table(&p->page);
     return rows_end(r, true, e);
 }
 
@@ -210,24 +166,9 @@ static bool put_figures(Report *p, Error *e) {
 
 // --- all of it -------------------------------------------------------------------------------------------
 
-static bool find_surface(Report *p, Error *e) {
-    static const char SQL[] = "SELECT max(attempt.run_id) FROM attempt JOIN surface ON attempt_id = "
-                              "attempt.id JOIN model ON model.id = model_id"
-                              " WHERE attempt.run_id = ?1 OR model.hash IN (SELECT m.hash FROM point JOIN "
-                              "model m ON m.id = point.model_id WHERE run_id = ?1)";
-    return rows_one_int(p->store, SQL, p->run, &p->surface, e);
-}
-
-// For the page's script: the points that its filters and tips name.
-static bool put_points(Report *p, Error *e) {
-    Rows *r = rows_ask(p->store, plots_report_conditions, p->run, e);
-    if (rows_next(r)) page_data(&p->page, "points", rows_text(r, 0));
-    return rows_end(r, true, e);
-}
-
 // The state of the machine is told once, before all numbers.
 static bool put_doubt(Report *p, Error *e) {
-    Rows *r = rows_ask(p->store, report_doubt, p->run, e);
+    Rows *r = rows_named(p->store, report_sql, "doubt", p->run, e);
     Text text = {0};
     if (rows_next(r)) {
         const char *says = rows_text(r, 0);
@@ -239,18 +180,20 @@ static bool put_doubt(Report *p, Error *e) {
 }
 
 static bool put_page(Report *p, Error *e) {
-    Rows *r = rows_ask(p->store, plots_report_title, p->run, e);
+    Rows *r = rows_named(p->store, report_sql, "title", p->run, e);
     bool found = rows_next(r);
     if (found) page_open(&p->page, rows_text(r, 0), rows_text(r, 1));
     if (!rows_end(r, true, e)) return false;
     if (!found) return error_input(e, "'%s' has no run %lld", store_path(p->store), (long long)p->run);
-    if (!put_doubt(p, e) || !find_surface(p, e) ||
+    if (!put_doubt(p, e) || !rows_named_int(p->store, report_sql, "surface", p->run, &p->surface, e) ||
         !put_sections(p, BEFORE, sizeof BEFORE / sizeof *BEFORE, e) || !put_figures(p, e) ||
         !put_sections(p, AFTER, sizeof AFTER / sizeof *AFTER, e))
         return false;
-    if (p->page.format == PAGE_HTML && !put_points(p, e)) return false;
+    // For the page's script: the points that its filters and tips name.
+    r = rows_named(p->store, report_sql, "conditions", p->run, e);
+    if (p->page.format == PAGE_HTML && rows_next(r)) page_data(&p->page, "points", rows_text(r, 0));
     page_close(&p->page);
-    return true;
+    return rows_end(r, true, e);
 }
 
 #define WRITTEN_BY "written by 'outpace report'"

@@ -29,7 +29,7 @@ $(BUILD)/tests/golden: $(BUILD)/tests/golden.o $(BUILD)/libtests.a $(BUILD)/libo
 $(BUILD)/tests/%_test.o: CFLAGS += $(if $(filter -O3,$(OPT)),-O1)
 
 $(BUILD)/tests/support/plot_store.o: tests/fixtures/plots/computed.json
-$(BUILD)/tests/plots/report_test.o: plots/report/verdict.sql plots/report/page.css
+$(BUILD)/tests/plots/report_test.o: plots/report/page.css
 $(BUILD)/tests/plots/report_long_test.o: tests/plots/report_reader.js
 
 # The reference family's grammars aren't part of the library.

@@ -176,7 +176,7 @@ static void put_title(RecordTable *t, const Rows *r) {
 
 // Before the table, what disturbed the run.
 static bool put_doubt(Store *store, int64_t run, RecordTable *t, Error *e) {
-    Rows *r = rows_ask(store, report_doubt, run, e);
+    Rows *r = rows_named(store, report_sql, "doubt", run, e);
     if (rows_next(r)) table_line(t, 0, rows_text(r, 0));
     return rows_end(r, true, e);
 }

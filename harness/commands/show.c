@@ -86,13 +86,13 @@ static bool print_fits(Store *store, int64_t run, Error *e) {
 
 // --- priced on another machine
 
-static Rows *ask_priced(Store *store, const char *sql, int64_t run, const Text *computed, Error *e) {
-    Rows *r = rows_ask(store, sql, run, e);
+static Rows *ask_priced(Store *store, const char *query, int64_t run, const Text *computed, Error *e) {
+    Rows *r = rows_named(store, report_sql, query, run, e);
     rows_bind_text(r, 2, text_get(computed));
     return r;
 }
 
-// The columns of report_priced, the intervals in columns of their own.
+// The columns of the query, the intervals in columns of their own.
 static const GridColumn PRICED[] = {
     {"method", false, 16, 0}, {"S", true, 0, 0},          {"[95%]", false, 0, 6},
     {"rows", true, 0, 0},     {"same text", false, 0, 0}, {"here", true, 0, 0},
@@ -137,10 +137,10 @@ static bool print_priced_table(Rows *r, Error *e) {
 static bool print_priced(Store *store, int64_t run, const PredictionArguments *of, Error *e) {
     Text computed = {0};
     bool ok = computed_json(store, run, &(ComputedWanted){.prediction = of}, &computed, e) &&
-              query_sentences(rows_ask(store, report_doubt, run, e), e) &&
-              print_priced_table(ask_priced(store, report_priced, run, &computed, e), e);
+              query_sentences(rows_named(store, report_sql, "doubt", run, e), e) &&
+              print_priced_table(ask_priced(store, "priced", run, &computed, e), e);
     if (ok) puts("");
-    ok = ok && query_sentences(ask_priced(store, report_summary, run, &computed, e), e);
+    ok = ok && query_sentences(ask_priced(store, "summary", run, &computed, e), e);
     text_release(&computed);
     return ok;
 }

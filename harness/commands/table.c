@@ -92,11 +92,10 @@ static bool print_page(Store *store, int64_t run, PageFormat format, Error *e) {
     Text text = {0};
     Page page = {.format = format, .out = &text};
     bool first = true;
-    Rows *r = rows_open(store, report_doubt, e);
-    if (r) rows_bind_int(r, 1, run);
-    if (r && rows_next(r)) page_sentence(&page, rows_text(r, 0));
-    if (!r || !rows_end(r, true, e) || !(r = rows_open(store, report_tasks, e))) return false;
-    rows_bind_int(r, 1, run);
+    Rows *r = rows_named(store, report_sql, "doubt", run, e);
+    if (rows_next(r)) page_sentence(&page, rows_text(r, 0));
+    if (!rows_end(r, true, e)) return false;
+    r = rows_named(store, report_sql, "tasks", run, e);
     for (; rows_next(r); first = false) {
         if (first) page_columns(&page, r, "Categories");
         page_row(&page, r);

@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <string.h>
 
-EMBED(report_verdict, "plots/report/verdict.sql")
 EMBED(report_css, "plots/report/page.css")
 
 static int set_up(void **state) {
@@ -336,7 +335,7 @@ static void contrast(void **state) {
 static void verdict_is(Store *s, const char *change, const char *kind, const char *words) {
     Error e = {0};
     if (!sql_script(s, change, &e)) fail_msg("%s", e.text);
-    Rows *r = rows_open(s, report_verdict, &e);
+    Rows *r = rows_named(s, report_sql, "verdict", 0, &e);
     if (!r) fail_msg("%s", e.text);
     rows_bind_int(r, 1, PLOT_SWEEP);
     while (rows_next(r) && strncmp(rows_text(r, 0), "small, chat", 11) != 0) {}
