@@ -2,15 +2,14 @@
 // notes that stand under a figure with a footer.
 #include "plots/data.h"
 
+#include "engine/base/shipped.h"
 #include "plots/plots.h"
 #include "results/rows.h"
 
 #include <ctype.h>
 #include <string.h>
 
-extern const char figures_caption[];
-__asm__(".pushsection .rodata\n.globl figures_caption\n"
-        "figures_caption:\n.incbin \"plots/figures/caption.sql\"\n.byte 0\n.popsection\n");
+EMBED(figures_caption, "plots/figures/caption.sql")
 
 // A sentence begins with a capital, unless with a symbol of one letter.
 static void put_sentence(Text *out, const char *text) {
@@ -24,14 +23,13 @@ static void put_sentence(Text *out, const char *text) {
 bool plot_caption(Store *store, const Figure *f, int64_t run, const char *computed, const PlotData *d,
                   Text *out, Error *e) {
     Text first = {0}, settings = {0};
-    Rows *r = rows_open(store, figures_caption, e);
+    Rows *r = rows_ask(store, figures_caption, run, e);
     put_sentence(out, f->summary);
     if (d->shared.length) text_printf(&first, "shown: %s", text_get(&d->shared));
     put_sentence(out, text_get(&first));
     text_release(&first);
     if (f->caption) put_sentence(out, f->caption);
     if (d->intervals) put_sentence(out, "intervals hold 95 of 100 resamples of prompts");
-    rows_bind_int(r, 1, run);
     rows_bind_text(r, 2, computed);
     while (rows_next(r)) put_sentence(out, rows_text(r, 0));
     // All settings of the bars, since a narrow picture has only the methods' names.

@@ -50,20 +50,12 @@ static void names_release(Names *n) {
 }
 
 void plot_data_release(PlotData *d) {
-    names_release(&d->columns);
+    Names *const all[] = {&d->columns, &d->panels,  &d->titles, &d->short_titles, &d->settings, &d->methods,
+                          &d->series,  &d->colours, &d->labels, &d->notes,        &d->others};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) names_release(all[i]);
+    text_release(&d->shared);
     mem_free(d->values);
     mem_free(d->scans);
-    names_release(&d->panels);
-    names_release(&d->titles);
-    names_release(&d->short_titles);
-    names_release(&d->settings);
-    names_release(&d->methods);
-    text_release(&d->shared);
-    names_release(&d->series);
-    names_release(&d->colours);
-    names_release(&d->labels);
-    names_release(&d->notes);
-    names_release(&d->others);
     mem_free(d->blocks);
     *d = (PlotData){0};
 }
@@ -81,17 +73,14 @@ static void plot_data_check(const PlotData *d) {
 
 // --- titles ----------------------------------------------------------------------------------------------
 
-static bool is_path(const char *word, size_t n) {
-    return word[0] == '/' || word[0] == '.' || !memchr(word, ' ', n);
-}
-
 // Copies a text, but only the last name and `above` folders of every path in it. A path is a word up to ',',
 // ':' or ';'.
 static void put_path_ends(Text *out, const char *text, int above) {
     while (*text) {
         const char *word = text + strspn(text, " ");
         size_t n = strcspn(word, ",:;"), from = n;
-        for (int slashes = is_path(word, n) ? 0 : above + 1; from > 0; from--)
+        bool path = word[0] == '/' || word[0] == '.' || !memchr(word, ' ', n);
+        for (int slashes = path ? 0 : above + 1; from > 0; from--)
             if (word[from - 1] == '/' && from < n && slashes++ == above) break;
         text_add(out, text, (size_t)(word - text));
         text_add(out, word + from, n - from + (word[n] != 0));
@@ -270,10 +259,6 @@ static void read_rows(PlotData *d, Rows *r) {
     }
 }
 
-static void read_notes(PlotData *d, Rows *r) {
-    while (rows_next(r)) plot_name(&d->notes, rows_text(r, 0));
-}
-
 int plot_alike(const PlotData *d, size_t block) {
     const PlotBlock *b = &d->blocks[block];
     int count = 0;
@@ -325,13 +310,10 @@ void plot_data_text(const PlotData *d, Text *out) {
 
 // --- all of it -------------------------------------------------------------------------------------------
 
-static bool each(Store *store, const char *sql, int64_t run, const char *computed, PlotData *d,
-                 void (*take)(PlotData *d, Rows *r), Error *e) {
+static Rows *ask(Store *store, const char *sql, int64_t run, const char *computed, Error *e) {
     Rows *r = rows_ask(store, sql, run, e);
-    if (!r) return false;
     if (rows_parameters(r) > 1) rows_bind_text(r, 2, computed);
-    take(d, r);
-    return rows_end(r, true, e);
+    return r;
 }
 
 static void put_notes(const Figure *f, PlotData *d) {
@@ -378,14 +360,18 @@ bool plot_data(Store *store, const Figure *f, int64_t run, const char *computed,
     *out = (PlotData){.of = of};
     // Methods have the colours of the palette, which are the same in every figure.
     for (int i = 0; i < palette_count; i++) plot_name(&out->colours, palette[i].name);
-    if (!each(store, f->query, run, computed, out, read_rows, e)) return false;
+    Rows *r = ask(store, f->query, run, computed, e);
+    if (r) read_rows(out, r);
+    if (!rows_end(r, true, e)) return false;
     if (!out->count && out->others.count) {
         plot_data_release(out);
         return plot_data(store, f, run, computed, NULL, out, e);
     }
     make_titles(out);
     make_short_titles(out);
-    if (!each(store, figures_notes, run, computed, out, read_notes, e)) return false;
+    r = ask(store, figures_notes, run, computed, e);
+    while (rows_next(r)) plot_name(&out->notes, rows_text(r, 0));
+    if (!rows_end(r, true, e)) return false;
     put_notes(f, out);
     plot_data_check(out);
     return true;

@@ -4,15 +4,12 @@
 #include <string.h>
 #include <utf8proc.h>
 
-static bool is_shown(utf8proc_int32_t c) {
-    return c >= 0x20 && !(c >= 0x7f && c < 0xa0) && c != 0xfffe && c != 0xffff && c != 0x2028 && c != 0x2029;
-}
-
 bool letters_next(const char **at, char out[LETTER_SIZE]) {
     utf8proc_int32_t c;
     if (!**at) return false;
     utf8proc_ssize_t n = utf8proc_iterate((const utf8proc_uint8_t *)*at, -1, &c);
-    bool shown = n >= 1 && is_shown(c);
+    bool shown = n >= 1 && c >= 0x20 && !(c >= 0x7f && c < 0xa0) && c != 0xfffe && c != 0xffff &&
+                 c != 0x2028 && c != 0x2029;
     size_t size = n < 1 ? 1 : (size_t)n;
     memset(out, 0, LETTER_SIZE);
     memcpy(out, shown ? *at : "?", shown ? size : 1);

@@ -173,15 +173,6 @@ static bool take(const char *folder, const char *name, Text *out, Error *e) {
     return ok;
 }
 
-static void hold_signals(sigset_t *before) {
-    sigset_t ending;
-    sigemptyset(&ending);
-    sigaddset(&ending, SIGINT);
-    sigaddset(&ending, SIGTERM);
-    sigaddset(&ending, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, &ending, before);
-}
-
 // For a script that must write files: runs it in a folder of its own, and adds the files that it writes there
 // under these names, if it does, to `out`. A signal that ends the program waits until the folder is gone.
 enum { TEX_FILE, TEX_PDF, TEX_EPS, TEX_FILES };
@@ -189,8 +180,12 @@ static bool run_in_folder(GnuplotRun r, const Text *script, Text names[TEX_FILES
                           Error *e) {
     const char *set = getenv("TMPDIR");
     char *folder = file_path(set && *set ? set : "/tmp", "outpace-XXXXXX");
-    sigset_t before;
-    hold_signals(&before);
+    sigset_t ending, before;
+    sigemptyset(&ending);
+    sigaddset(&ending, SIGINT);
+    sigaddset(&ending, SIGTERM);
+    sigaddset(&ending, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &ending, &before);
     bool made = mkdtemp(folder) != NULL;
     bool ok = made || error_system(e, "cannot make the folder '%s': %s", folder, strerror(errno));
     Text there = {0};
@@ -318,16 +313,6 @@ static bool draw_tex(const Files *f, const Figure *figure, const PlotData *d, co
     return ok;
 }
 
-static bool draw(const Files *f, const Figure *figure, const PlotData *d, const PlotOptions *o, Output *out,
-                 Error *e) {
-    Text picture = {0};
-    bool ok = o->format == PLOT_TEX ? draw_tex(f, figure, d, o, out, e)
-                                    : plot_draw_text(figure, d, o, &picture, e) &&
-                                          add_picture(out, f->path, &picture, (int)o->format, e);
-    text_release(&picture);
-    return ok;
-}
-
 static bool add_beside(Output *out, const Files *f, const char *end, const Text *content, Error *e) {
     Text path = {0};
     text_printf(&path, "%s%s", f->path, end);
@@ -356,10 +341,14 @@ static bool add_sources(Output *out, const Files *f, const Figure *figure, const
 bool plot_draw(const Figure *figure, const PlotData *d, const PlotOptions *o, const char *path, Output *out,
                Error *e) {
     Files f;
+    Text picture = {0};
     assert(d->count);
     bool ok = name_files(&f, path, o->format, e) && output_check(out, path, &PLOT, e) &&
-              draw(&f, figure, d, o, out, e) &&
+              (o->format == PLOT_TEX ? draw_tex(&f, figure, d, o, out, e)
+                                     : plot_draw_text(figure, d, o, &picture, e) &&
+                                           add_picture(out, path, &picture, (int)o->format, e)) &&
               (output_is_stream(path) || add_sources(out, &f, figure, d, o, e));
+    text_release(&picture);
     text_release(&f.included);
     return ok;
 }
@@ -407,9 +396,8 @@ bool plot_text(Store *store, const Figure *f, int64_t run, const PlotOptions *o,
 }
 
 bool plot_newest(Store *store, const Figure *f, int64_t *run, Error *e) {
-    static const char SWEEP[] = "SELECT max(id) FROM run WHERE kind = 'sweep'";
-    static const char SURFACE[] = "SELECT max(id) FROM run WHERE kind = 'surface'";
-    return rows_one_int(store, f->kind == RUN_SURFACE ? SURFACE : SWEEP, 0, run, e);
+    static const char SQL[] = "SELECT max(id) FROM run WHERE kind = iif(?1, 'surface', 'sweep')";
+    return rows_one_int(store, SQL, f->kind == RUN_SURFACE, run, e);
 }
 
 // --- the losses of a training -----------------------------------------------------------------------------
