@@ -228,22 +228,19 @@ bool store_there(const Store *s, Error *e) {
 
 // --- journals --------------------------------------------------------------------------------------------
 
-// A file system may keep the old journal mode without an error.
-static bool read_journal(Store *s, Error *e) {
-    int64_t wal = 0;
-    bool ok = rows_one_int(s, "SELECT journal_mode = 'wal' FROM pragma_journal_mode", 0, &wal, e);
-    s->logged = wal != 0;
-    return ok;
-}
-
 // Sets WAL where that works, else a rollback journal. Only for a file that is known to be a store.
 static bool set_journal(Store *s, Error *e) {
     if (s->trial) return true;
     static const char TRY[] = "PRAGMA journal_mode = WAL; SELECT count(*) FROM sqlite_schema";
     static const char ELSE[] =
         "PRAGMA journal_mode = DELETE; PRAGMA locking_mode = NORMAL; SELECT count(*) FROM sqlite_schema";
+    int64_t wal = 0;
     int code = s->alone || network_of(s) ? SQLITE_IOERR : try_script(s, TRY);
-    if (code == SQLITE_OK) return read_journal(s, e);
+    if (code == SQLITE_OK) { // though a file system may keep the old mode
+        bool ok = rows_one_int(s, "SELECT journal_mode = 'wal' FROM pragma_journal_mode", 0, &wal, e);
+        s->logged = wal != 0;
+        return ok;
+    }
     if (!wants_sharing(code)) return sql_error(s, code, e);
     return (s->alone || (open_alone(s, e) && settle(s, e))) && sql_script(s, ELSE, e);
 }
@@ -295,15 +292,6 @@ static bool make_tables(Store *s, Error *e) {
     return sql_leave(s, ok, e);
 }
 
-static bool drop_views(Store *s, Error *e) {
-    Text t = {0};
-    Rows *r = rows_named(s, NULL, "view_names", 0, e);
-    while (rows_next(r)) text_printf(&t, "DROP VIEW \"%s\";", rows_text(r, 0));
-    bool ok = rows_end(r, true, e) && sql_script(s, text_get(&t), e);
-    text_release(&t);
-    return ok;
-}
-
 // Makes the views in memory, in front of those in the file. No comment of views.sql has "CREATE VIEW" in it.
 static bool views_aside(Store *s, Error *e) {
     static const char CREATE[] = "CREATE VIEW ";
@@ -320,9 +308,14 @@ static bool views_aside(Store *s, Error *e) {
 }
 
 static bool make_views(Store *s, const char *hash, Error *e) {
+    Text script = {0};
     if (!sql_enter(s, e)) return false;
-    bool ok = drop_views(s, e) && sql_script(s, results_views, e) &&
+    Rows *r = rows_named(s, NULL, "view_names", 0, e);
+    while (rows_next(r)) text_printf(&script, "DROP VIEW \"%s\";", rows_text(r, 0));
+    text_puts(&script, results_views);
+    bool ok = rows_end(r, true, e) && sql_script(s, text_get(&script), e) &&
               sql_run(s, "views_set", VALUES(of_text(hash)), e);
+    text_release(&script);
     return sql_leave(s, ok, e);
 }
 
@@ -488,11 +481,6 @@ static bool prepare(Store *s, Error *e) {
            (s->writable || sql_script(s, "PRAGMA query_only = ON", e));
 }
 
-static void bound_queries(Store *s, int64_t most_bytes) {
-    sqlite3_hard_heap_limit64(most_bytes);
-    sqlite3_limit(s->db, SQLITE_LIMIT_LENGTH, (int)(most_bytes / 16));
-}
-
 Store *store_open(const char *path, StoreMode mode, const StoreOptions *options, Error *e) {
     if (!check_path(path, mode, options, e)) return NULL;
     Store *s = mem_new(1, sizeof *s);
@@ -505,7 +493,10 @@ Store *store_open(const char *path, StoreMode mode, const StoreOptions *options,
     s->vfs = options ? options->vfs : NULL;
     s->file_system = options ? options->file_system : 0;
     if (connect_file(s, e) && prepare(s, e)) {
-        if (options && options->most_bytes) bound_queries(s, options->most_bytes);
+        if (options && options->most_bytes) {
+            sqlite3_hard_heap_limit64(options->most_bytes);
+            sqlite3_limit(s->db, SQLITE_LIMIT_LENGTH, (int)(options->most_bytes / 16));
+        }
         return s;
     }
     store_close(s);

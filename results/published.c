@@ -122,13 +122,6 @@ static bool read_head(const Reader *r, char *line, Error *e) {
 
 // --- rows ------------------------------------------------------------------------------------------------
 
-static bool check_names(const Reader *r, char *line, Error *e) {
-    for (int i = 0; i < COLUMN_COUNT; i++)
-        if (!line || strcmp(cut(&line, '\t'), COLUMNS[i].name) != 0)
-            return wrong(r, e, "the columns are not those of results/published.h");
-    return !line || wrong(r, e, "there is a column too many");
-}
-
 static bool add_row(const Reader *r, char *line, Error *e) {
     Published *p = r->out;
     PublishedRow row = {0};
@@ -149,7 +142,10 @@ static bool read_line(Reader *r, char *line, Error *e) {
     if (line[0] == '#' && line[1] == ' ' && !r->named) return read_head(r, line, e);
     if (r->named) return add_row(r, line, e);
     r->named = true;
-    return check_names(r, line, e);
+    for (int i = 0; i < COLUMN_COUNT; i++)
+        if (!line || strcmp(cut(&line, '\t'), COLUMNS[i].name) != 0)
+            return wrong(r, e, "the columns are not those of results/published.h");
+    return !line || wrong(r, e, "there is a column too many");
 }
 
 static bool read_all(Reader *r, Error *e) {

@@ -18,8 +18,6 @@ struct Rows {
     Error failed; // of rows_next
 };
 
-static bool only_blanks(const char *s) { return s[strspn(s, " \t\r\n;")] == 0; }
-
 // Wrong SQL is the user's error; the rest is the store's.
 static bool wrong(Store *s, int code, Error *e) {
     if ((code & 0xff) == SQLITE_ERROR)
@@ -29,7 +27,7 @@ static bool wrong(Store *s, int code, Error *e) {
 
 static bool check_query(Store *s, sqlite3_stmt *statement, const char *rest, Error *e) {
     if (!statement) return error_input(e, "store '%s': the query is empty", s->path);
-    if (!only_blanks(rest))
+    if (rest[strspn(rest, " \t\r\n;")])
         return error_input(e, "store '%s': one query at a time; '%s' follows the first", s->path, rest);
     if (!sqlite3_stmt_readonly(statement))
         return error_input(e, "store '%s': the query would write, and may only read", s->path);

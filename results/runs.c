@@ -67,13 +67,6 @@ bool store_environment(Store *s, const Value *values, int count, int64_t *id, Er
     return true;
 }
 
-static bool find_environment(Store *s, const StoreEnvironment *on, int64_t *id, Error *e) {
-    Value values[ROW_MOST];
-    int count = 0;
-    row_values(ROW_ENVIRONMENT, on, values, &count);
-    return store_environment(s, values, count, id, e);
-}
-
 // An argument that is not UTF-8 becomes "?". For mem_free.
 static char *words_json(int argc, char *const *argv) {
     json_t *list = json_array();
@@ -89,10 +82,13 @@ static char *words_json(int argc, char *const *argv) {
 bool store_attempt(Store *s, int64_t run, int argc, char *const *argv, const StoreEnvironment *on,
                    int64_t *id, Error *e) {
     int64_t environment;
+    Value values[ROW_MOST];
+    int count = 0;
+    row_values(ROW_ENVIRONMENT, on, values, &count);
     char *words = words_json(argc, argv);
     bool ok = sql_enter(s, e);
     if (ok) {
-        ok = find_environment(s, on, &environment, e) &&
+        ok = store_environment(s, values, count, &environment, e) &&
              sql_run(s, "attempt_add", VALUES(of_int(run), of_int(environment), of_text(words)), e);
         *id = ok ? sql_last_id(s) : 0;
         ok = sql_leave(s, ok, e);

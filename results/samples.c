@@ -6,27 +6,22 @@
 #include "results/row.h"
 #include "results/rows.h"
 
+#include <assert.h>
 #include <limits.h>
+#include <string.h>
 
 // --- outputs ---------------------------------------------------------------------------------------------
 
-static void put_ids(unsigned char *to, const int *ids, int count) {
-    for (int i = 0; i < count; i++)
-        for (int b = 0; b < 4; b++) *to++ = (unsigned char)((uint32_t)ids[i] >> (8 * b));
-}
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && sizeof(int) == 4, "ids are stored as they are");
 
-static void get_ids(int *ids, const unsigned char *from, int count) {
-    for (int i = 0; i < count; i++, from += 4)
-        ids[i] = (int)((uint32_t)from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16 |
-                       (uint32_t)from[3] << 24);
-}
-
-static bool add_output(Store *s, const StoreOutput *o, const unsigned char *ids, int64_t *id, Error *e) {
+static bool find_or_add_output(Store *s, const StoreOutput *o, int64_t *id, Error *e) {
     char hash[SHA256_TEXT];
     Text all = {0};
     bool found = false;
-    size_t n = (size_t)o->count * 4;
-    text_add(&all, (const char *)ids, n);
+    *id = 0;
+    if (!o) return true;
+    size_t n = (size_t)o->count * sizeof *o->ids;
+    if (n) text_add(&all, (const char *)o->ids, n);
     if (o->text) text_add(&all, o->text, (size_t)o->text_bytes);
     bool ok = sha256_bytes(text_get(&all), all.length, hash, e);
     text_release(&all);
@@ -34,20 +29,10 @@ static bool add_output(Store *s, const StoreOutput *o, const unsigned char *ids,
     ok = ok && sql_find(s, "output_find", VALUES(of_text(hash)), id, &found, e);
     if (!ok || found) return ok;
     ok = sql_run(s, "output_add",
-                 VALUES(of_text(hash), of_blob(ids, n), of_int(o->count), text,
+                 VALUES(of_text(hash), of_blob(n ? (const void *)o->ids : "", n), of_int(o->count), text,
                         of_count(o->text ? o->text_bytes : -1), of_measure(o->repeated), of_int(o->looping)),
                  e);
     *id = sql_last_id(s);
-    return ok;
-}
-
-static bool find_or_add_output(Store *s, const StoreOutput *o, int64_t *id, Error *e) {
-    *id = 0;
-    if (!o) return true;
-    unsigned char *ids = mem_new((size_t)o->count, 4);
-    put_ids(ids, o->ids, o->count);
-    bool ok = add_output(s, o, ids, id, e);
-    mem_free(ids);
     return ok;
 }
 
@@ -154,21 +139,17 @@ static bool add_sample_row(Store *s, const StoreSample *x, int64_t *id, Error *e
     return ok;
 }
 
-static bool add_sums(Store *s, const StoreSample *x, int64_t id, Error *e) {
-    const StoreDivergence *d = x->divergence;
-    return sql_run(s, "sum_accept", VALUES(of_int(id)), e) &&
-           sql_run(s, "sum_source", VALUES(of_int(id)), e) && sql_run(s, "sum_rank", VALUES(of_int(id)), e) &&
-           (!d || row_insert(s, ROW_DIVERGENCE, VALUES(of_int(id)), d, e));
-}
-
 static bool add_sample(Store *s, const StoreSample *x, Error *e) {
-    int64_t id, layers;
+    int64_t id = 0, layers;
     if (!sql_find(s, "layers_of", VALUES(of_int(x->point)), &layers, NULL, e) ||
         !add_sample_row(s, x, &id, e))
         return false;
     for (int i = 0; x->steps && i < x->step_count; i++)
         if (!add_step(s, id, i, (int)layers, &x->steps[i], e)) return false;
-    return add_sums(s, x, id, e) && sql_run(s, "estimates_drop", VALUES(of_int(x->point)), e);
+    return sql_run(s, "sum_accept", VALUES(of_int(id)), e) &&
+           sql_run(s, "sum_source", VALUES(of_int(id)), e) && sql_run(s, "sum_rank", VALUES(of_int(id)), e) &&
+           (!x->divergence || row_insert(s, ROW_DIVERGENCE, VALUES(of_int(id)), x->divergence, e)) &&
+           sql_run(s, "estimates_drop", VALUES(of_int(x->point)), e);
 }
 
 bool store_samples(Store *s, const StoreSample *samples, int count, Error *e) {
@@ -193,7 +174,7 @@ static bool read_ids(Store *s, Rows *r, int **ids, int *count, Error *e) {
         return error_system(e, "store '%s': an output has %zu bytes of ids", s->path, n);
     *ids = mem_new(n / 4, sizeof **ids);
     *count = (int)(n / 4);
-    get_ids(*ids, bytes, *count);
+    if (n) memcpy(*ids, bytes, n);
     return true;
 }
 

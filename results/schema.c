@@ -101,13 +101,6 @@ bool store_check_schema(Store *s, const char *schema, Error *e) {
 
 static const char CREATE_VIEW[] = "CREATE VIEW ";
 
-static bool is_known(const char *views, const char *name) {
-    char *start = mem_printf("%s%s AS", CREATE_VIEW, name);
-    bool known = strstr(views, start) != NULL;
-    mem_free(start);
-    return known;
-}
-
 bool store_check_views(Store *s, const char *views, bool current, bool *same, Error *e) {
     int left = 0;
     *same = true;
@@ -119,8 +112,9 @@ bool store_check_views(Store *s, const char *views, bool current, bool *same, Er
         const char *sql = rows_text(r, STATEMENT), *at = strstr(views, sql);
         if (at && at[strlen(sql)] == ';') left--;
         else *same = false;
-        if (current && !is_known(views, rows_text(r, NAME)))
-            ok = refuse(s, "view", rows_text(r, NAME), FOREIGN, e);
+        char *start = mem_printf("%s%s AS", CREATE_VIEW, rows_text(r, NAME));
+        if (current && !strstr(views, start)) ok = refuse(s, "view", rows_text(r, NAME), FOREIGN, e);
+        mem_free(start);
     }
     *same &= left == 0;
     return rows_end(r, ok, e);

@@ -164,13 +164,6 @@ bool sql_script(Store *s, const char *script, Error *e) {
 
 // --- transactions ----------------------------------------------------------------------------------------
 
-// SQLite changes the sync level only between transactions.
-static bool set_light(Store *s, bool light, Error *e) {
-    if (s->light == light) return true;
-    s->light = light;
-    return sql_script(s, light ? "PRAGMA synchronous = NORMAL" : "PRAGMA synchronous = FULL", e);
-}
-
 static void check(const Store *s) {
     assert(s->db && s->depth >= 0);
     assert(s->depth > 0 || !s->failed); // a failure is forgotten with its transaction
@@ -182,8 +175,11 @@ static bool enter(Store *s, bool light, Error *e) {
     check(s);
     if (!s->writable) return error_input(e, "store '%s': it was opened to be read only", s->path);
     if (s->depth == 0) {
+        const char *sync = light ? "PRAGMA synchronous = NORMAL" : "PRAGMA synchronous = FULL";
         s->failed = false;
-        if (!set_light(s, light, e) || !sql_script(s, "BEGIN IMMEDIATE", e)) return false;
+        if (s->light != light && !sql_script(s, sync, e)) return false; // between transactions only
+        s->light = light;
+        if (!sql_script(s, "BEGIN IMMEDIATE", e)) return false;
     }
     s->depth++;
     check(s);

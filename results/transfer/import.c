@@ -66,18 +66,13 @@ static bool set_baselines(Import *m, Error *e) {
     return ok;
 }
 
-// A file that was cut or filtered holds fewer samples than its starts measured.
-static bool end_starts(Import *m, Error *e) {
-    m->out->promised = m->promised;
-    if (m->promised > m->out->samples && !sql_run(m->store, "import_part", VALUES(of_int(m->run)), e))
-        return false;
-    return !m->attempt || store_attempt_end(m->store, m->attempt, "done", e);
-}
-
 bool import_end(Import *m, bool ok, Error *e) {
     ok = ok && set_baselines(m, e) &&
          sql_find(m->store, "import_alone", VALUES(of_int(m->run)), &m->out->alone, NULL, e) &&
-         end_starts(m, e);
+         // A file that was cut or filtered holds fewer samples than its starts measured.
+         (m->promised <= m->out->samples || sql_run(m->store, "import_part", VALUES(of_int(m->run)), e)) &&
+         (!m->attempt || store_attempt_end(m->store, m->attempt, "done", e));
+    m->out->promised = m->promised;
     mem_free(m->starts);
     mem_free(m->baselines);
     return ok;
@@ -101,12 +96,6 @@ static bool hash_point(const ImportPoint *p, char out[SHA256_TEXT], Error *e) {
     bool ok = sha256_bytes(text_get(&t), t.length, out, e);
     text_release(&t);
     return ok;
-}
-
-static void note_baselines(Import *m, const ImportPoint *p, int64_t point) {
-    if (m->baseline_count && m->baselines[m->baseline_count - 1].point == point) return;
-    mem_grow(&m->baselines, &m->baseline_capacity, m->baseline_count + 1, sizeof *m->baselines);
-    m->baselines[m->baseline_count++] = (ImportBaseline){point, p->baseline, p->same_path};
 }
 
 // A number belongs to one point, and a point has one number.
@@ -148,7 +137,9 @@ bool import_point(Import *m, const ImportPoint *p, int64_t *point, int64_t *data
     x.number = p->number ? p->number : (int)last + 1;
     *dataset = x.dataset;
     if (!store_point(m->store, m->run, &x, point, e)) return false;
-    if (p->number) note_baselines(m, p, *point);
+    if (!p->number || (m->baseline_count && m->baselines[m->baseline_count - 1].point == *point)) return true;
+    mem_grow(&m->baselines, &m->baseline_capacity, m->baseline_count + 1, sizeof *m->baselines);
+    m->baselines[m->baseline_count++] = (ImportBaseline){*point, p->baseline, p->same_path};
     return true;
 }
 

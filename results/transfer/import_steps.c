@@ -185,10 +185,6 @@ typedef struct {
     int count;
 } Params;
 
-static void release_params(Params *p) {
-    for (int i = 0; i < p->count; i++) mem_free(p->texts[i]);
-}
-
 // exact: a real number keeps its point, so that it is stored as real again.
 static char *value_text(const json_t *value, bool exact) {
     Text t = {0};
@@ -249,7 +245,7 @@ static bool import_described(Import *m, const json_t *object, int64_t *point, in
     p.params = params.rows;
     p.param_count = params.count;
     ok = ok && (import_point(m, &p, point, dataset, e) || error_within(e, "%s", place));
-    release_params(&params);
+    for (int i = 0; i < params.count; i++) mem_free(params.texts[i]);
     return ok;
 }
 
@@ -432,25 +428,21 @@ static bool find_environment(Import *m, const json_t *on, int64_t *id, const cha
     return store_environment(m->store, values, row->count, id, e) || error_within(e, "%s: 'run'", place);
 }
 
-static bool add_readings(Import *m, const json_t *start, int64_t attempt, const char *place, Error *e) {
-    static const Put READING = {.row = ROW_READING};
+static bool add_start(Import *m, const json_t *start, const char *place, Error *e) {
+    static const Put START = {"import_start", .keys = {"argv", "started", "ended", "result"}},
+                     READING = {.row = ROW_READING};
+    int64_t environment;
     size_t n;
     bool ok = true;
-    const json_t *list = list_of(start, "readings", &n, &ok, place, e);
-    for (size_t i = 0; ok && i < n; i++)
-        ok = put(m, &READING, json_array_get(list, i), VALUES(of_int(attempt), of_int((int64_t)i)), place, e);
-    return ok;
-}
-
-static bool add_start(Import *m, const json_t *start, const char *place, Error *e) {
-    static const Put START = {"import_start", .keys = {"argv", "started", "ended", "result"}};
-    int64_t environment;
     const json_t *on = json_array_get(json_object_get(start, "on"), 0);
     if (!find_environment(m, on, &environment, place, e) ||
         !put(m, &START, start, VALUES(of_int(m->run), of_int(environment)), place, e))
         return false;
     int64_t id = m->starts[m->start_count++] = sql_last_id(m->store);
-    return add_readings(m, start, id, place, e);
+    const json_t *list = list_of(start, "readings", &n, &ok, place, e);
+    for (size_t i = 0; ok && i < n; i++)
+        ok = put(m, &READING, json_array_get(list, i), VALUES(of_int(id), of_int((int64_t)i)), place, e);
+    return ok;
 }
 
 static bool add_starts(Import *m, const json_t *run, const char *place, Error *e) {

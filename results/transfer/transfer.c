@@ -74,12 +74,6 @@ static json_t *value_json(const Rows *r, int i) {
     return json_null();
 }
 
-// "propose_ns": "propose_s".
-static bool is_time(const char *name) {
-    size_t n = strlen(name);
-    return n > 3 && strcmp(name + n - 3, "_ns") == 0;
-}
-
 // A column whose name is not UTF-8 is called "?".
 static json_t *row_json(const Rows *r) {
     json_t *object = json_object();
@@ -98,8 +92,8 @@ static json_t *described_json(const Rows *r) {
         const char *name = rows_name(r, i);
         char key[64];
         if (rows_type(r, i) == VALUE_NULL) continue;
-        snprintf(key, sizeof key, "%.*ss", (int)strlen(name) - 2, name);
-        if (is_time(name)) json_object_set_new(object, key, json_real(rows_real(r, i) / 1e9));
+        snprintf(key, sizeof key, "%.*ss", (int)strlen(name) - 2, name); // propose_ns: propose_s
+        if (text_ends(name, "_ns")) json_object_set_new(object, key, json_real(rows_real(r, i) / 1e9));
         else json_object_set_new(object, name, value_json(r, i));
     }
     return object;
@@ -176,10 +170,9 @@ static void add_ids(json_t *sample, const Rows *r, int column) {
     if (n == 0) return;
     json_t *ids = json_array();
     json_object_set_new(sample, "ids", ids);
-    for (; n >= 4; n -= 4, bytes += 4) {
-        uint32_t id =
-            bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
-        json_array_append_new(ids, json_integer((int32_t)id));
+    for (int32_t id; n >= sizeof id; n -= sizeof id, bytes += sizeof id) {
+        memcpy(&id, bytes, sizeof id);
+        json_array_append_new(ids, json_integer(id));
     }
 }
 
@@ -320,18 +313,14 @@ static void begin_answer(Answer *a, const Rows *r) {
     a->lengths = json_object_get(choice, "accept_lengths");
 }
 
-static bool add_lengths(Store *s, const Answer *a, int64_t sample, Error *e) {
-    Rows *r = rows_named(s, results_transfer, "lengths", sample, e);
-    while (rows_next(r)) json_array_append_new(a->lengths, json_integer(rows_int(r, 0)));
-    return rows_end(r, true, e);
-}
-
 static bool add_turn(Store *s, const Answer *a, const Rows *r, Error *e) {
     json_array_append_new(a->turns, json_from_text(rows_text(r, 7)));
     json_array_append_new(a->steps, json_integer(rows_int(r, 8)));
     json_array_append_new(a->tokens, json_integer(rows_int(r, 9)));
     json_array_append_new(a->times, json_real(rows_real(r, 10)));
-    return add_lengths(s, a, rows_int(r, 6), e);
+    Rows *steps = rows_named(s, results_transfer, "lengths", rows_int(r, 6), e);
+    while (rows_next(steps)) json_array_append_new(a->lengths, json_integer(rows_int(steps, 0)));
+    return rows_end(steps, true, e);
 }
 
 static bool end_answer(Answer *a, FILE *out, int *lines, Error *e) {
@@ -395,12 +384,6 @@ static Store *open_other(const Store *s, const char *path, Error *e) {
     return store_open(path, STORE_READ, NULL, e);
 }
 
-// SQLite does not report which of the two files is damaged.
-static void blame(Store *other, Error *e) {
-    Error of_other = {0};
-    if (e && e->kind == ERROR_SYSTEM && !store_check(other, &of_other)) *e = of_other;
-}
-
 bool store_merge(Store *s, const char *path, StoreMerged *out, Error *e) {
     *out = (StoreMerged){0};
     Store *other = open_other(s, path, e);
@@ -410,7 +393,9 @@ bool store_merge(Store *s, const char *path, StoreMerged *out, Error *e) {
         ok = merge_attached(s, other, out, e);
         sql_run(s, "detach", NULL, 0, NULL);
     }
-    if (!ok) blame(other, e);
+    // SQLite does not report which of the two files is damaged.
+    Error of_other = {0};
+    if (!ok && e && e->kind == ERROR_SYSTEM && !store_check(other, &of_other)) *e = of_other;
     store_close(other);
     return ok || error_within(e, "merging '%s'", path);
 }
