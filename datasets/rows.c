@@ -91,20 +91,16 @@ static bool take_text(const Row *at, const char *line, size_t n, TakeRow *take, 
     return ok;
 }
 
-static bool is_blank(const char *line, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        if (!strchr(" \t\r", line[i]) || !line[i]) return false;
-    return true;
-}
-
 static bool each_line(const char *bytes, size_t n, const char *file, RowsKind kind, TakeRow *take,
                       void *state, Error *e) {
     Row at = {.file = file, .unit = "line"};
     for (size_t from = 0, length; from < n; from += length + 1) {
         const char *line = bytes + from, *end = memchr(line, '\n', n - from);
         length = end ? (size_t)(end - line) : n - from;
+        size_t blanks = 0;
+        while (blanks < length && line[blanks] && strchr(" \t\r", line[blanks])) blanks++;
         at.number++;
-        if (is_blank(line, length)) continue;
+        if (blanks == length) continue;
         if (length > MOST_LINE)
             return error_input(e, "'%s', line %zu: has %zu bytes, %zu are the most: is it JSON Lines?", file,
                                at.number, length, MOST_LINE);
