@@ -77,8 +77,8 @@ Value of_text(const char *text);
 
 #define VALUES(...) (const Value[]){__VA_ARGS__}, (int)(sizeof((const Value[]){__VA_ARGS__}) / sizeof(Value))
 
-// The text under the line "-- name: NAME" of a file of statements (NULL: statements.sql), with lists of columns
-// in place of braces (row.h). For mem_free.
+// The text under the line "-- name: NAME" of a file of statements (NULL: statements.sql), with lists of
+// columns in place of braces (row.h). For mem_free.
 char *sql_named(const char *file, const char *name);
 
 // Runs a statement of statements.sql, a literal's name, that returns no rows.
