@@ -121,17 +121,40 @@ DELETE FROM model WHERE id NOT IN (SELECT model_id FROM point) AND id NOT IN (SE
 -- name: environment_sweep
 DELETE FROM environment WHERE id NOT IN (SELECT environment_id FROM attempt)
 
+-- Of an exported run: ?3 is an object, or a list of them, as JSON.
+
 -- name: import_run
-UPDATE run SET created = ?2, ({run}) = ({run|?}) WHERE id = ?1
+UPDATE run SET created = json_extract(?3, '$.created'), ({run}) = ({run|json_extract(?3, '$.@')}) WHERE id = ?1
 
 -- name: import_name
 UPDATE run SET name = ?2 WHERE id = ?1
 
--- name: import_start
-INSERT INTO attempt (run_id, environment_id, argv, started, ended, result) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+-- name: import_contents
+INSERT INTO content (run_id, {content}) SELECT ?1, {content|json_extract(value, '$.@')} FROM json_each(?3)
 
--- name: import_failure
-INSERT INTO failure (attempt_id, point_id, pass, at, message) VALUES (?1, ?2, ?3, ?4, ?5)
+-- name: import_models
+INSERT INTO model ({model}) SELECT {model|json_extract(value, '$.@')} FROM json_each(?3) WHERE true ON CONFLICT DO NOTHING
+
+-- name: import_datasets
+INSERT INTO dataset ({dataset}) SELECT {dataset|json_extract(value, '$.@')} FROM json_each(?3) WHERE true ON CONFLICT DO NOTHING
+
+-- name: import_start
+INSERT INTO attempt (run_id, environment_id, argv, started, ended, result)
+VALUES (?1, ?2, json_extract(?3, '$.argv'), json_extract(?3, '$.started'), json_extract(?3, '$.ended'), json_extract(?3, '$.result'))
+
+-- name: import_readings
+INSERT INTO reading (attempt_id, number, {reading}) SELECT ?1, key, {reading|json_extract(value, '$.@')} FROM json_each(?3)
+
+-- name: import_once
+INSERT OR REPLACE INTO one_off (point_id, name, ns, bytes)
+SELECT ?2, json_extract(value, '$.name'), json_extract(value, '$.ns'), json_extract(value, '$.bytes') FROM json_each(?3)
+
+-- name: import_failures
+INSERT INTO failure (attempt_id, point_id, pass, at, message)
+SELECT (SELECT id FROM (SELECT id, row_number() OVER (ORDER BY id) - 1 AS start FROM attempt WHERE run_id = ?1)
+        WHERE start = json_extract(value, '$.start')),
+       ?2, json_extract(value, '$.pass'), json_extract(value, '$.at'), json_extract(value, '$.message')
+FROM json_each(?3)
 
 -- name: import_last
 SELECT coalesce(max(number), 0) FROM point WHERE run_id = ?1

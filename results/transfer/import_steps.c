@@ -375,48 +375,35 @@ static bool value_of(const json_t *row, const char *key, Value *out, const char 
     return true;
 }
 
-// A statement to run with given values, followed by those of a row under these keys, or under its columns'
-// names.
-typedef struct Put {
-    const char *statement; // NULL: the row's INSERT
-    RowId row;
-    const char *keys[5]; // up to NULL; none: the row's columns
-} Put;
-
-static const char *key_of(const Put *how, int i) {
-    const StoreRow *row = &store_rows[how->row];
-    if (how->keys[0]) return how->keys[i];
-    return i < row->count ? row->columns[i].name : NULL;
-}
-
-static bool put(Import *m, const Put *how, const json_t *row, const Value *given, int count,
+// Runs a statement that takes two ids and an object, or a list of them, as JSON.
+static bool put(Import *m, const char *statement, int64_t first, int64_t second, const json_t *from,
                 const char *place, Error *e) {
-    Value values[ROW_MOST];
-    for (int i = 0; i < count; i++) values[i] = given[i];
-    for (int i = 0; key_of(how, i); i++)
-        if (!value_of(row, key_of(how, i), &values[count++], place, e)) return false;
-    return (how->statement ? sql_run(m->store, how->statement, values, count, e)
-                           : sql_insert(m->store, &store_rows[how->row], values, count, e)) ||
-           error_within(e, "%s: 'run'", place);
-}
-
-// The list under a key; NULL with *count 0 if there is none. Sets *ok to false if the value is not a list.
-static const json_t *list_of(const json_t *from, const char *key, size_t *count, bool *ok, const char *place,
-                             Error *e) {
-    const json_t *list = json_object_get(from, key);
-    *count = json_array_size(list);
-    if (list && !json_is_array(list)) *ok = error_input(e, "%s: '%s' of 'run' must be a list", place, key);
-    return list;
-}
-
-static bool put_all(Import *m, const Put *how, const json_t *from, const char *key, const Value *given,
-                    int given_count, const char *place, Error *e) {
-    size_t n;
-    bool ok = true;
-    const json_t *list = list_of(from, key, &n, &ok, place, e);
-    for (size_t i = 0; ok && i < n; i++)
-        ok = put(m, how, json_array_get(list, i), given, given_count, place, e);
+    size_t count = json_is_array(from) ? json_array_size(from) : 1;
+    const char *key;
+    json_t *value;
+    for (size_t i = 0; i < count; i++)
+        json_object_foreach(
+            json_is_array(from) ? json_array_get(from, i) : (json_t *)(size_t)from, key,
+            value) if (json_is_object(value)) return error_input(e,
+                                                                 "%s: '%s' of 'run' must be a text or a number",
+                                                                 place, key);
+    char *text = json_text(from, JSON_COMPACT);
+    bool ok = sql_run(m->store, statement, VALUES(of_int(first), of_int(second), of_text(text)), e) ||
+              error_within(e, "%s: 'run'", place);
+    mem_free(text);
     return ok;
+}
+
+// *list: under a key, NULL if there is none.
+static bool list_of(const json_t *from, const char *key, const json_t **list, const char *place, Error *e) {
+    *list = json_object_get(from, key);
+    return !*list || json_is_array(*list) || error_input(e, "%s: '%s' of 'run' must be a list", place, key);
+}
+
+static bool put_list(Import *m, const char *statement, int64_t first, int64_t second, const json_t *from,
+                     const char *key, const char *place, Error *e) {
+    const json_t *list;
+    return list_of(from, key, &list, place, e) && (!list || put(m, statement, first, second, list, place, e));
 }
 
 static bool find_environment(Import *m, const json_t *on, int64_t *id, const char *place, Error *e) {
@@ -428,79 +415,37 @@ static bool find_environment(Import *m, const json_t *on, int64_t *id, const cha
     return store_environment(m->store, values, row->count, id, e) || error_within(e, "%s: 'run'", place);
 }
 
-static bool add_start(Import *m, const json_t *start, const char *place, Error *e) {
-    static const Put START = {"import_start", .keys = {"argv", "started", "ended", "result"}},
-                     READING = {.row = ROW_READING};
-    int64_t environment;
-    size_t n;
-    bool ok = true;
-    const json_t *on = json_array_get(json_object_get(start, "on"), 0);
-    if (!find_environment(m, on, &environment, place, e) ||
-        !put(m, &START, start, VALUES(of_int(m->run), of_int(environment)), place, e))
-        return false;
-    int64_t id = m->starts[m->start_count++] = sql_last_id(m->store);
-    const json_t *list = list_of(start, "readings", &n, &ok, place, e);
-    for (size_t i = 0; ok && i < n; i++)
-        ok = put(m, &READING, json_array_get(list, i), VALUES(of_int(id), of_int((int64_t)i)), place, e);
-    return ok;
-}
-
 static bool add_starts(Import *m, const json_t *run, const char *place, Error *e) {
-    size_t n;
-    bool ok = true;
-    const json_t *list = list_of(run, "starts", &n, &ok, place, e);
-    if (n > MOST_STARTS) return error_input(e, "%s: 'run' has %zu starts", place, n);
-    m->starts = mem_new(n, sizeof *m->starts);
-    for (size_t i = 0; ok && i < n; i++) ok = add_start(m, json_array_get(list, i), place, e);
-    return ok;
-}
-
-static bool add_failures(Import *m, const json_t *row, int64_t point, const char *place, Error *e) {
-    static const Put FAILURE = {"import_failure", .keys = {"pass", "at", "message"}};
-    size_t n;
-    bool ok = true;
-    const json_t *list = list_of(row, "failures", &n, &ok, place, e);
-    for (size_t i = 0; ok && i < n; i++) {
-        const json_t *failure = json_array_get(list, i);
-        int64_t start;
-        ok = import_start(m, failure, &start, place, e) &&
-             put(m, &FAILURE, failure, VALUES(of_int(start), of_int(point)), place, e);
+    const json_t *list, *start;
+    size_t i;
+    if (!list_of(run, "starts", &list, place, e)) return false;
+    if (json_array_size(list) > MOST_STARTS)
+        return error_input(e, "%s: 'run' has %zu starts", place, json_array_size(list));
+    m->starts = mem_new(json_array_size(list), sizeof *m->starts);
+    json_array_foreach(list, i, start) {
+        int64_t environment;
+        const json_t *on = json_array_get(json_object_get(start, "on"), 0);
+        if (!find_environment(m, on, &environment, place, e) ||
+            !put(m, "import_start", m->run, environment, start, place, e))
+            return false;
+        int64_t id = m->starts[m->start_count++] = sql_last_id(m->store);
+        if (!put_list(m, "import_readings", id, 0, start, "readings", place, e)) return false;
     }
-    return ok;
+    return true;
 }
 
 static bool add_points(Import *m, const json_t *run, const char *place, Error *e) {
-    static const Put ONCE = {"one_off_set", .keys = {"name", "ns", "bytes"}};
-    size_t n;
-    bool ok = true;
-    const json_t *list = list_of(run, "points", &n, &ok, place, e);
-    for (size_t i = 0; ok && i < n; i++) {
-        const json_t *row = json_array_get(list, i);
+    const json_t *list, *row;
+    size_t i;
+    if (!list_of(run, "points", &list, place, e)) return false;
+    json_array_foreach(list, i, row) {
         int64_t point, dataset;
-        ok = import_described(m, row, &point, &dataset, place, e) &&
-             put_all(m, &ONCE, row, "once", VALUES(of_int(point)), place, e) &&
-             add_failures(m, row, point, place, e);
+        if (!import_described(m, row, &point, &dataset, place, e) ||
+            !put_list(m, "import_once", m->run, point, row, "once", place, e) ||
+            !put_list(m, "import_failures", m->run, point, row, "failures", place, e))
+            return false;
     }
-    return ok;
-}
-
-static bool add_all(Import *m, const json_t *run, const char *place, Error *e) {
-    static const Put RUN = {"import_run", .row = ROW_RUN}, CONTENT = {.row = ROW_CONTENT},
-                     MODEL = {.row = ROW_MODEL}, DATASET = {.row = ROW_DATASET};
-    Value created;
-    const char *kind = field_text(run, "kind", place, e);
-    if (!kind) return false;
-    if (strcmp(kind, "sweep") != 0 && strcmp(kind, "import") != 0)
-        return error_input(e, "%s: 'kind' of 'run' is '%s', must be sweep or import", place, kind);
-    return field_int_optional(run, "samples", 0, INT64_MAX, &m->promised, place, e) &&
-           value_of(run, "created", &created, place, e) &&
-           put(m, &RUN, run, VALUES(of_int(m->run), created), place, e) &&
-           (!m->from->name ||
-            sql_run(m->store, "import_name", VALUES(of_int(m->run), of_text(m->from->name)), e)) &&
-           put_all(m, &CONTENT, run, "contents", VALUES(of_int(m->run)), place, e) &&
-           put_all(m, &MODEL, run, "models", NULL, 0, place, e) &&
-           put_all(m, &DATASET, run, "datasets", NULL, 0, place, e) && add_starts(m, run, place, e) &&
-           add_points(m, run, place, e);
+    return true;
 }
 
 static bool import_run(Import *m, const json_t *run, const char *place, Error *e) {
@@ -510,7 +455,18 @@ static bool import_run(Import *m, const json_t *run, const char *place, Error *e
                            "is on the first",
                            place);
     if (!json_is_object(run)) return error_input(e, "%s: 'run' must be an object", place);
-    return add_all(m, run, place, e);
+    const char *kind = field_text(run, "kind", place, e);
+    if (!kind) return false;
+    if (strcmp(kind, "sweep") != 0 && strcmp(kind, "import") != 0)
+        return error_input(e, "%s: 'kind' of 'run' is '%s', must be sweep or import", place, kind);
+    return field_int_optional(run, "samples", 0, INT64_MAX, &m->promised, place, e) &&
+           put(m, "import_run", m->run, 0, run, place, e) &&
+           (!m->from->name ||
+            sql_run(m->store, "import_name", VALUES(of_int(m->run), of_text(m->from->name)), e)) &&
+           put_list(m, "import_contents", m->run, 0, run, "contents", place, e) &&
+           put_list(m, "import_models", m->run, 0, run, "models", place, e) &&
+           put_list(m, "import_datasets", m->run, 0, run, "datasets", place, e) &&
+           add_starts(m, run, place, e) && add_points(m, run, place, e);
 }
 
 // --- lines -----------------------------------------------------------------------------------------------
