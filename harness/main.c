@@ -12,6 +12,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -100,13 +101,8 @@ static void put_lesson(const char *lesson, Text *out) {
     }
 }
 
-bool command_parse(const Command *c, int argc, char **argv, void *values, Words *rest, bool *stop, Error *e) {
-    ArgSet sets[COMMAND_SETS];
-    command_sets(c, sets);
+static void print_lesson(const Command *c, const ArgSet sets[COMMAND_SETS]) {
     Text text = {0};
-    if (!args_parse_line(sets, 2, argc, argv, values, rest, stop, e)) return error_within(e, "%s", c->name);
-    if (!*stop)
-        return (rest->count >= c->arguments[0] && rest->count <= c->arguments[1]) || command_misused(c, e);
     text_printf(&text, "usage: outpace %s%s%s\n\n", c->name, *c->usage ? " " : "", c->usage);
     put_lesson(c->lesson, &text);
     if (c->option_count) text_puts(&text, "\nOptions:\n");
@@ -114,7 +110,29 @@ bool command_parse(const Command *c, int argc, char **argv, void *values, Words 
     if (c->shared.count) text_puts(&text, "\nOptions of the model:\n");
     args_help(sets + 1, 1, &text);
     terminal_print(&text);
-    return true;
+}
+
+bool command_execute(const Command *c, int argc, char **argv, int *code, Error *e) {
+    ArgSet sets[COMMAND_SETS];
+    CommandLine line = {.command = c, .argc = argc, .argv = argv};
+    const Words *words = &line.words;
+    const char *isa = getenv("OUTPACE_ISA");
+    bool help = false;
+    void *options = mem_new(1, c->size ? c->size : 1);
+    command_sets(c, sets);
+    args_start(sets, COMMAND_SETS, options);
+    if (isa) (void)args_set_option(&c->shared, 1, options, "isa", isa, NULL); // of commands that have it
+    bool ok = (!c->begin || c->begin(options, e)) &&
+              (args_parse_line(sets, COMMAND_SETS, argc, argv, options, &line.words, &help, e) ||
+               error_within(e, "%s", c->name));
+    if (ok && help) print_lesson(c, sets);
+    else if (ok)
+        ok =
+            ((words->count >= c->arguments[0] && words->count <= c->arguments[1]) || command_misused(c, e)) &&
+            c->run(options, &line, e);
+    mem_free(options);
+    *code = line.code;
+    return ok;
 }
 
 // False if printed text did not arrive, unless its reader has left.
@@ -204,13 +222,6 @@ static bool find_models(const Command *c, int argc, char **argv, Words *found, E
     return true;
 }
 
-static bool run_command(const Command *c, int argc, char **argv, int *code, Error *e) {
-    Words found = {.count = 0};
-    bool ok = find_models(c, argc, argv, &found, e) && c->run(argc, argv, code, e);
-    for (int i = 0; i < found.count; i++) mem_free((char *)(size_t)found.items[i]);
-    return ok;
-}
-
 static bool run(int argc, char **argv, int *code, Error *e) {
     const Command *c = find(argv[0], e);
     if (!c) return false;
@@ -219,11 +230,11 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     // Output that takes hours is flushed line by line, in pipes and files, too.
     if (!c->bulk) setvbuf(stdout, NULL, _IOLBF, 0);
     interrupt_begin(c->name, c->kept);
-    if (!run_command(c, argc, argv, code, e)) {
-        if (e->kind == ERROR_INTERRUPTED) add_kept(c, e);
-        return false;
-    }
-    return is_written(e);
+    Words found = {.count = 0};
+    bool ok = find_models(c, argc, argv, &found, e) && command_execute(c, argc, argv, code, e);
+    for (int i = 0; i < found.count; i++) mem_free((char *)(size_t)found.items[i]);
+    if (!ok && e->kind == ERROR_INTERRUPTED) add_kept(c, e);
+    return ok && is_written(e);
 }
 
 static bool is_help(const char *word) {

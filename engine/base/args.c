@@ -401,6 +401,13 @@ bool args_next(ArgLine *line, ArgOption *option, const char **value, Error *e) {
     return true;
 }
 
+void args_start(const ArgSet *sets, int n, void *values) {
+    for (const ArgSet *s = sets; s < sets + n; s++)
+        for (const Arg *a = s->rows; a < s->rows + s->count; a++)
+            if (a->fallback && a->type != ARG_WORDS && (a->type != ARG_WORD || a->literal))
+                (void)arg_set(a, a->name, (char *)values + s->at + a->at, a->fallback, NULL);
+}
+
 bool args_parse_line(const ArgSet *sets, int n, int argc, char **argv, void *values, Words *words, bool *help,
                      Error *e) {
     ArgLine line = {.sets = sets, .n = n, .argc = argc, .argv = argv, .at = 1};

@@ -43,6 +43,7 @@ typedef struct Arg {
     const char *help;             // one line
     const char *value;            // what --help calls the value ("N"); NULL: the choices, or a flag
     char letter;                  // the one-letter form of an option, or 0
+    bool literal;                 // of a WORD: its fallback is the default itself
     bool required;                // of a config
     bool added;                   // args_write omits its default: older texts, and their hashes, lack the row
     const struct ArgTable *table; // MAP, EACH
@@ -92,6 +93,9 @@ typedef struct ArgOption {
     const Arg *row;
     char name[40];
 } ArgOption;
+
+// Sets the defaults: fallbacks that the row takes, of a WORD if it is literal.
+void args_start(const ArgSet *sets, int n, void *values);
 
 // Fills values from argv[1..], and words with the arguments that aren't options or their values. Options and
 // arguments may be in any order; --key value equals --key=value; -- ends the options; a single "-" is an

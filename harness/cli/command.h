@@ -15,19 +15,29 @@ typedef enum {
 } ExitCode;
 
 typedef struct Command Command;
+
+// What a command gets besides its options: as many words as its row says.
+typedef struct CommandLine {
+    const Command *command;
+    Words words;
+    int argc;
+    char **argv; // the whole line; argv[0] is the command's name
+    int code;    // to exit with, where it succeeds
+} CommandLine;
+
 struct Command {
-    const char *name;    // of a part: "store export"
-    const char *usage;   // what follows the name; an argument MODEL is a path, or a name (shipped.h)
-    const char *summary; // one line
-    const char *lesson;  // --help above the options: what the command does, with examples
-    int arguments[2];    // at least and at most how many it takes, options not counted
-    const Arg *options;  // those whose value is MODEL, likewise
-    size_t option_count;
-    ArgSet shared;    // options that other commands have, too: MODEL_SET (engine/options.h)
-    const char *kept; // what an interruption leaves behind (signals.h)
-    bool bulk;        // it may print millions of lines: a write each would take longer than they do
-    // argv[0] is the command's name. False with e filled, or *code set (0 where it is not).
-    bool (*run)(int argc, char **argv, int *code, Error *e); // NULL: it has only parts
+    const char *name;          // of a part: "store export"
+    const char *usage;         // what follows the name; an argument MODEL is a path, or a name (shipped.h)
+    const char *summary;       // one line
+    const char *lesson;        // --help above the options: what the command does, with examples
+    int arguments[2];          // at least and at most how many it takes, options not counted
+    const Arg *options;        // those whose value is MODEL, likewise
+    size_t option_count, size; // size: of the struct that they fill, zeros and the rows' defaults at first
+    ArgSet shared;             // options that other commands have, too: MODEL_SET (engine/options.h)
+    const char *kept;          // what an interruption leaves behind (signals.h)
+    bool bulk;                 // it may print millions of lines: a write each would take longer than they do
+    bool (*begin)(void *options, Error *e); // before the line is read: what the environment sets; or NULL
+    bool (*run)(void *options, CommandLine *line, Error *e); // NULL: it has only parts
     const Command *const *parts;                             // chosen by their second word; ends in NULL
     const struct TableForm *const *tables; // that it prints (table.h); ends in NULL; NULL: none
 };
@@ -49,9 +59,15 @@ extern const Command command_bench_store, command_datasets_index, command_plan_s
 enum { COMMAND_SETS = 2 };
 void command_sets(const Command *c, ArgSet out[COMMAND_SETS]);
 
-// Parses by the command's table. On --help prints it and sets *stop; otherwise there are as many arguments as
-// the row says.
-bool command_parse(const Command *c, int argc, char **argv, void *values, Words *rest, bool *stop, Error *e);
+// The row of --db: `at` is of a path (results/store.h).
+#define STORE_OPTION(at) \
+    { "db", ARG_WORD, at, .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT, .literal = true }
+
+#define COMMAND_OPTIONS(rows, type) \
+    .options = rows, .option_count = sizeof rows / sizeof *rows, .size = sizeof(type)
+
+// Parses the line by the command's table, and runs the command; on --help prints that.
+bool command_execute(const Command *c, int argc, char **argv, int *code, Error *e);
 
 // The error for arguments that do not go together: how the command is used. Returns false.
 bool command_misused(const Command *c, Error *e);

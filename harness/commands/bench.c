@@ -26,13 +26,13 @@ typedef struct {
 #define AT(name) offsetof(BenchArguments, name)
 static const Arg OPTIONS[] = {
     {"tokens", ARG_WORD, AT(tokens), .help = "tokens of a step, as a chain", .value = "LIST",
-     .fallback = "1,2,4,8,16,32,64,121,128,256", .letter = 'n'},
+     .fallback = "1,2,4,8,16,32,64,121,128,256", .literal = true, .letter = 'n'},
     {"context", ARG_WORD, AT(context), .help = "committed tokens before it", .value = "LIST",
-     .fallback = "25,100,500", .letter = 'c'},
+     .fallback = "25,100,500", .literal = true, .letter = 'c'},
     {"k", ARG_WORD, AT(k), .help = "rows in place of a chain: k rows of w", .value = "LIST", .letter = 'k'},
     {"w", ARG_WORD, AT(w), .help = "tokens of a row after the root", .value = "LIST", .letter = 'w'},
     {"batch", ARG_WORD, AT(batch), .help = "sequences that run it together, each with such a context",
-     .value = "LIST", .fallback = "1"},
+     .value = "LIST", .fallback = "1", .literal = true},
     {"adapter", ARG_WORD, AT(adapter), .help = "time its steps in place of the model's", .value = "MODEL"},
     {"prefill", ARG_INT, AT(prefill), 0, 1 << 20, "0", .help = "time a prompt of N tokens too", .value = "N"},
     {"samples", ARG_INT, AT(samples), 1, 200, "5", .help = "of each point at least", .value = "N"},
@@ -44,7 +44,6 @@ static const Arg OPTIONS[] = {
     {"json", ARG_FLAG, AT(json), .help = "print one JSON object"},
     {"csv", ARG_FLAG, AT(csv), .help = "print the points as CSV"},
 };
-#undef AT
 
 typedef struct {
     const BenchArguments *a;
@@ -265,25 +264,16 @@ static bool bench(Bench *b, int *code, Error *e) {
     return (ok || interrupted) && told;
 }
 
-static bool run(int argc, char **argv, int *code, Error *e) {
-    BenchArguments a = {.batch = "1",
-                        .tokens = "1,2,4,8,16,32,64,121,128,256",
-                        .context = "25,100,500",
-                        .samples = 5,
-                        .seconds = 1,
-                        .engine.isa = getenv("OUTPACE_ISA")};
-    Words rest;
-    bool stop;
-    if (!command_parse(&command_bench, argc, argv, &a, &rest, &stop, e)) return false;
-    if (stop) return true;
-    if (a.json && a.csv) return error_input(e, "bench: give --json or --csv, not both");
+static bool run(void *options, CommandLine *line, Error *e) {
+    BenchArguments *a = options;
+    if (a->json && a->csv) return error_input(e, "bench: give --json or --csv, not both");
     Bench *b = mem_new(1, sizeof *b);
-    b->a = &a;
-    b->run.dir = rest.items[0];
-    b->run.math = a.engine.math == MATH_FAST ? "fast" : "exact";
-    b->run.processor = a.processor;
+    b->a = a;
+    b->run.dir = line->words.items[0];
+    b->run.math = a->engine.math == MATH_FAST ? "fast" : "exact";
+    b->run.processor = a->processor;
     b->run.drifted = -1;
-    bool ok = bench(b, code, e);
+    bool ok = bench(b, &line->code, e);
     engine_close_adapter(&b->run.adapter);
     engine_close(&b->run.engine);
     mem_free(b);
@@ -334,8 +324,7 @@ const Command command_bench = {
         "  outpace bench MODEL --tokens 1 --context 100 --prefill 1024\n"
         "  outpace bench MODEL --adapter EAGLE --tokens 1,2,10\n"
         "  outpace bench llama2-7b --device cuda\n",
-    .options = OPTIONS,
-    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    COMMAND_OPTIONS(OPTIONS, BenchArguments),
     .shared = MODEL_SET(offsetof(BenchArguments, engine), "context merge max_rows batch"),
     .run = run,
     .parts = (const Command *const[]){&command_bench_store, NULL},

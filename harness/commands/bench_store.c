@@ -33,30 +33,30 @@ static const char *const LAYOUTS[] = {"tree", "batch", NULL}, *const CACHES[] = 
 
 #define AT(name) offsetof(SurfaceArguments, name)
 static const Arg OPTIONS[] = {
-    {"k", ARG_WORD, AT(k), .help = "rows", .value = "LIST", .fallback = "1,2,4,8,16,32", .letter = 'k'},
+    {"k", ARG_WORD, AT(k), .help = "rows", .value = "LIST", .fallback = "1,2,4,8,16,32", .literal = true,
+     .letter = 'k'},
     {"w", ARG_WORD, AT(w), .help = "tokens of a row after its first", .value = "LIST",
-     .fallback = "0,1,3,5,10,15", .letter = 'w'},
+     .fallback = "0,1,3,5,10,15", .literal = true, .letter = 'w'},
     {"context", ARG_WORD, AT(context), .help = "committed tokens before the step", .value = "LIST",
-     .fallback = "25,100,500", .letter = 'c'},
+     .fallback = "25,100,500", .literal = true, .letter = 'c'},
     {"batch", ARG_WORD, AT(batch), .help = "sequences that run a step together, each with such a context",
-     .value = "LIST", .fallback = "1"},
+     .value = "LIST", .fallback = "1", .literal = true},
     {"layout", ARG_CHOICE, AT(layout), .help = "do rows share the context, or repeat it", .choices = LAYOUTS,
      .fallback = "batch"},
     {"cache", ARG_CHOICE, AT(copied), .help = "do rows of a batch look at one cache, or copy it",
      .choices = CACHES, .fallback = "viewed"},
     {"rows", ARG_WORD, AT(rows), .help = "rows of a step's parts, timed by themselves; 0: none",
-     .value = "LIST", .fallback = SURFACE_ROWS},
+     .value = "LIST", .fallback = SURFACE_ROWS, .literal = true},
     {"exits", ARG_WORD, AT(exits), .help = "layers that are timed by themselves, up to and from each",
-     .value = "LIST", .fallback = "1"},
+     .value = "LIST", .fallback = "1", .literal = true},
     {"samples", ARG_INT, AT(samples), 1, 200, "5", .help = "of each point; their mean and median are kept",
      .value = "N"},
     {"sequence", ARG_FLAG, AT(sequence), .help = "time the prefill of each context's text too, from nothing"},
     {"seed", ARG_SEED, AT(seed), .help = "of the tokens that are run", .value = "N", .fallback = "0"},
     {"name", ARG_WORD, AT(name), .help = "name of the run", .value = "NAME", .fallback = "MODEL"},
     {"again", ARG_FLAG, AT(again), .help = "a new run, though one like this is there"},
-    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
+    STORE_OPTION(AT(db)),
 };
-#undef AT
 
 typedef struct Work {
     const SurfaceArguments *a;
@@ -256,25 +256,12 @@ static bool surface(Work *s, int argc, char **argv, int *code, Error *e) {
     return finish(s, surface_run(&s->run, e), code, e);
 }
 
-static bool run(int argc, char **argv, int *code, Error *e) {
-    SurfaceArguments a = {.k = "1,2,4,8,16,32",
-                          .w = "0,1,3,5,10,15",
-                          .context = "25,100,500",
-                          .batch = "1",
-                          .layout = LAYOUT_BATCH,
-                          .exits = "1",
-                          .rows = SURFACE_ROWS,
-                          .samples = 5,
-                          .engine = {.device = "cpu", .isa = getenv("OUTPACE_ISA")},
-                          .db = STORE_DEFAULT};
-    Words rest;
-    bool stop;
-    if (!command_parse(&command_bench_store, argc, argv, &a, &rest, &stop, e)) return false;
-    if (stop) return true;
+static bool run(void *options, CommandLine *line, Error *e) {
+    SurfaceArguments *a = options;
     Work *s = mem_new(1, sizeof *s);
-    s->a = &a;
-    s->dir = rest.items[0];
-    bool ok = surface(s, argc, argv, code, e);
+    s->a = a;
+    s->dir = line->words.items[0];
+    bool ok = surface(s, line->argc, line->argv, &line->code, e);
     store_close(s->store);
     engine_close(&s->engine);
     mem_free(s);
@@ -310,7 +297,6 @@ const Command command_bench_store = {
         "  outpace bench --store MODEL --cache copied --rows 0\n"
         "  outpace bench --store MODEL --k 1 --w 0 --exits 1..8\n"
         "  outpace bench --store MODEL --device cuda --math fast\n",
-    .options = OPTIONS,
-    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    COMMAND_OPTIONS(OPTIONS, SurfaceArguments),
     .shared = MODEL_SET(offsetof(SurfaceArguments, engine), "layout context merge max_rows batch"),
     .run = run};

@@ -20,14 +20,13 @@ typedef struct {
 
 #define AT(name) offsetof(CompareOptions, name)
 static const Arg OPTIONS[] = {
-    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
+    STORE_OPTION(AT(db)),
     {"margin", ARG_REAL, AT(margin), 0, 0.5, "0.02", .help = "a difference that means nothing to you",
      .value = "X"},
     {"absolute", ARG_FLAG, AT(absolute), .help = "judge times, not speedups over the baselines"},
     RECORDS_OPTIONS(AT(records)),
     CHOICE_OPTIONS(AT, choice),
 };
-#undef AT
 
 // --- rows ------------------------------------------------------------------------------------------------
 
@@ -173,19 +172,16 @@ static bool print(const Comparison *c, double margin, const Records *as, Error *
     return ok;
 }
 
-static bool run(int argc, char **argv, int *code, Error *e) {
-    CompareOptions o = {.db = STORE_DEFAULT, .margin = 0.02};
-    Words rest;
-    bool stop;
-    if (!command_parse(&command_compare, argc, argv, &o, &rest, &stop, e)) return false;
-    if (stop) return true;
+static bool run(void *options, CommandLine *line, Error *e) {
+    CompareOptions *o = options;
     CompareSide a = {0}, b = {0};
     Comparison c = {0};
-    bool ok = compare_find(rest.items[0], o.db, &a, e) && compare_find(rest.items[1], o.db, &b, e) &&
-              choice_apply(&o.choice, a.store, a.run, e) && choice_apply(&o.choice, b.store, b.run, e) &&
-              compare_sides(&a, &b, o.absolute, &c, e);
-    ok = ok && print(&c, o.margin, &o.records, e);
-    if (ok && is_worse(&c, o.margin)) *code = EXIT_FAILED;
+    bool ok = compare_find(line->words.items[0], o->db, &a, e) &&
+              compare_find(line->words.items[1], o->db, &b, e) &&
+              choice_apply(&o->choice, a.store, a.run, e) && choice_apply(&o->choice, b.store, b.run, e) &&
+              compare_sides(&a, &b, o->absolute, &c, e);
+    ok = ok && print(&c, o->margin, &o->records, e);
+    if (ok && is_worse(&c, o->margin)) line->code = EXIT_FAILED;
     compare_release(&c);
     store_close(a.store);
     store_close(b.store);
@@ -219,7 +215,6 @@ const Command command_compare = {
         "  outpace compare 11 12\n"
         "  outpace compare 12/1 12/3 --margin 0.01\n"
         "  outpace compare before.db after.db --absolute --method autoregressive\n",
-    .options = OPTIONS,
-    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    COMMAND_OPTIONS(OPTIONS, CompareOptions),
     .run = run,
     .tables = TABLES(&POINTS, &ALL, &SIDES)};

@@ -418,13 +418,10 @@ static bool write_kind(const Words *asked, Text *out, Error *e) {
         asked->items[0]);
 }
 
-static bool run(int argc, char **argv, int *code, Error *e) {
-    Words rest;
-    bool stop;
+static bool run(void *options, CommandLine *line, Error *e) {
+    (void)options;
     Text text = {0};
-    (void)code;
-    if (!command_parse(&command_completions, argc, argv, NULL, &rest, &stop, e)) return false;
-    bool ok = stop || write_kind(&rest, &text, e);
+    bool ok = write_kind(&line->words, &text, e);
     if (ok) fputs(text_get(&text), stdout);
     text_release(&text);
     return ok;

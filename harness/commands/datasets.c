@@ -29,7 +29,6 @@ static const Arg OPTIONS[] = {
     {"formats", ARG_FLAG, AT(formats), .help = "list the formats, and the frames for prompts"},
     RECORDS_OPTIONS(AT(records)),
 };
-#undef AT
 
 static void print_formats(void) {
     size_t count;
@@ -160,20 +159,16 @@ static bool show(const char *name, const DatasetsOptions *o, const char *folder,
     return true;
 }
 
-static bool run(int argc, char **argv, int *code, Error *e) {
-    (void)code;
-    DatasetsOptions o = {.show = 2};
-    Words rest;
-    bool stop;
+static bool run(void *options, CommandLine *line, Error *e) {
+    DatasetsOptions *o = options;
     const char *folder = getenv("OUTPACE_DATA");
-    if (!command_parse(&command_datasets, argc, argv, &o, &rest, &stop, e)) return false;
-    if (stop) return true;
     if (folder && !*folder) folder = NULL;
-    if (o.format && !o.path) return error_input(e, "--format is for a file of your own: give its --path");
-    if (rest.count && (o.path || o.formats)) return command_misused(&command_datasets, e);
-    if (o.formats) print_formats();
-    else if (o.path || rest.count) return show(o.path ? o.path : rest.items[0], &o, folder, e);
-    else return list(folder, &o.records, e);
+    if (o->format && !o->path) return error_input(e, "--format is for a file of your own: give its --path");
+    if (line->words.count && (o->path || o->formats)) return command_misused(line->command, e);
+    if (o->formats) print_formats();
+    else if (o->path || line->words.count)
+        return show(o->path ? o->path : line->words.items[0], o, folder, e);
+    else return list(folder, &o->records, e);
     return true;
 }
 
@@ -192,8 +187,7 @@ const Command command_datasets = {
         "  datasets/fetch data gsm8k && OUTPACE_DATA=data outpace datasets gsm8k:qa --split train\n"
         "  outpace datasets --path prompts.jsonl -n 5\n"
         "  outpace datasets index --help        texts for the method 'rest'\n",
-    .options = OPTIONS,
-    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    COMMAND_OPTIONS(OPTIONS, DatasetsOptions),
     .run = run,
     .parts = (const Command *const[]){&command_datasets_index, NULL},
     .tables = TABLES(&FORM)};

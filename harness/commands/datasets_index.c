@@ -28,7 +28,6 @@ static const Arg OPTIONS[] = {
     {"info", ARG_FLAG, AT(info), .help = "print the contents of an index"},
     {"lines", ARG_FLAG, AT(lines), .help = "each line is a document; otherwise each file"},
 };
-#undef AT
 
 // --- building
 
@@ -105,14 +104,9 @@ static bool info(const char *path, Error *e) {
     return true;
 }
 
-static bool run(int argc, char **argv, int *code, Error *e) {
-    DatastoreOptions o = {.output = NULL};
-    Words rest;
-    bool stop;
-    (void)code;
-    if (!command_parse(&command_datasets_index, argc, argv, &o, &rest, &stop, e)) return false;
-    if (stop) return true;
-    return o.info ? info(rest.items[0], e) : build(&rest, &o, e);
+static bool run(void *options, CommandLine *line, Error *e) {
+    DatastoreOptions *o = options;
+    return o->info ? info(line->words.items[0], e) : build(&line->words, o, e);
 }
 
 const Command command_datasets_index = {
@@ -130,6 +124,5 @@ const Command command_datasets_index = {
         "  outpace datasets index notes/*.txt -o notes.store --model MODEL\n"
         "  outpace datasets index --info notes.store\n"
         "  outpace generate MODEL \"Dear diary\" --method rest:datastore=notes.store --stats\n",
-    .options = OPTIONS,
-    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    COMMAND_OPTIONS(OPTIONS, DatastoreOptions),
     .run = run};

@@ -30,7 +30,6 @@ static const Arg OPTIONS[] = {
     RANKS_OPTION(AT(ranks)),
     {"json", ARG_FLAG, AT(json), .help = "print one JSON object"},
 };
-#undef AT
 
 typedef struct {
     char device[24];
@@ -207,25 +206,21 @@ static bool measure_link(const Processes *p, Report *r, Error *e) {
     return !team || link_measure(team, &r->link, e);
 }
 
-static bool run(int argc, char **argv, int *code, Error *e) {
-    (void)code;
-    DoctorOptions o = {.isa = getenv("OUTPACE_ISA")};
-    Words rest;
-    bool stop;
+static bool run(void *options, CommandLine *line, Error *e) {
+    (void)line;
+    DoctorOptions *o = options;
     Report r = {.cpu.isa = ""};
-    if (!command_parse(&command_doctor, argc, argv, &o, &rest, &stop, e)) return false;
-    if (stop) return true;
     Processes processes;
-    if (!processes_join(&processes, o.ranks, e) || !measure_link(&processes, &r, e)) return false;
+    if (!processes_join(&processes, o->ranks, e) || !measure_link(&processes, &r, e)) return false;
     if (processes_follows(&processes)) return processes_follow(&processes, e);
     processes_leave(&processes);
-    BackendOptions measured = {.threads = o.threads, .isa = o.isa};
+    BackendOptions measured = {.threads = o->threads, .isa = o->isa ? o->isa : getenv("OUTPACE_ISA")};
     machine_read(&r.machine);
     bool ok = engine_ceilings("cpu", &measured, &r.cpu, e) && read_gpus(&r);
     machine_warnings(&r.machine, &r.warnings);
     libraries_text(&r.libraries);
     mpi_version(&r.mpi);
-    if (ok && o.json) ok = print_json(&r);
+    if (ok && o->json) ok = print_json(&r);
     else if (ok) print_report(&r);
     mem_free(r.gpus);
     text_release(&r.warnings);
@@ -245,6 +240,5 @@ const Command command_doctor = {
         "processes.\n"
         "\n"
         "mpirun -n R outpace doctor --ranks mpi also measures the messages that lookahead's ranks send.\n",
-    .options = OPTIONS,
-    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    COMMAND_OPTIONS(OPTIONS, DoctorOptions),
     .run = run};

@@ -29,7 +29,7 @@ static const Arg OPTIONS[] = {
     {"points", ARG_WORD, AT(points), .help = "points of S to fit", .value = "FILE.tsv", .letter = 'p'},
     {"db", ARG_WORD, AT(db), .help = "the store that RUN is in", .value = "FILE", .fallback = STORE_DEFAULT},
     {"law", ARG_WORD, AT(law), .help = "b = W = G, or each step's own candidates", .value = "paper|corrected",
-     .fallback = "paper"},
+     .fallback = "paper", .literal = true},
     {"bonus", ARG_WORD, AT(bonus), .help = "tokens of a full match: N or N - 1", .value = "kept|dropped",
      .fallback = "the run's; of points kept"},
     {"filling", ARG_WORD, AT(filling), .help = "tokens of an output, whose first N - 2 steps emit one each",
@@ -51,7 +51,6 @@ static const Arg OPTIONS[] = {
     {"tsv", ARG_FLAG, AT(tsv), .help = "print the run's points, as --points reads them, and fit nothing"},
     {"json", ARG_FLAG, AT(json), .help = "print one JSON object; of a run, one a set of points"},
 };
-#undef AT
 
 // --- the request ---------------------------------------------------------------------------------------
 
@@ -168,21 +167,16 @@ static bool fit_stored(const FitArguments *a, const char *which, Error *e) {
     return ok && fitted > 0;
 }
 
-static bool run(int argc, char **argv, int *code, Error *e) {
-    FitArguments a = {.law = "paper", .resamples = 1000, .db = STORE_DEFAULT};
-    Words rest;
-    bool stop;
-    (void)code;
-    if (!command_parse(&command_fit, argc, argv, &a, &rest, &stop, e)) return false;
-    if (stop) return true;
-    if (rest.count + (a.points != NULL) + (a.surface != NULL) != 1)
+static bool run(void *options, CommandLine *line, Error *e) {
+    FitArguments *a = options;
+    if (line->words.count + (a->points != NULL) + (a->surface != NULL) != 1)
         return error_input(e, "fit: give one of RUN, --points FILE.tsv and --surface FILE.csv");
-    if (a.surface)
-        return fit_surface(&(SurfaceArguments){a.surface,
-                                               a.choice.model.count ? a.choice.model.items[0] : NULL, a.shape,
-                                               a.on, a.save, a.seed, a.json, a.force},
+    if (a->surface)
+        return fit_surface(&(SurfaceArguments){a->surface,
+                                               a->choice.model.count ? a->choice.model.items[0] : NULL,
+                                               a->shape, a->on, a->save, a->seed, a->json, a->force},
                            e);
-    return a.points ? fit_file(&a, e) : fit_stored(&a, rest.items[0], e);
+    return a->points ? fit_file(a, e) : fit_stored(a, line->words.items[0], e);
 }
 
 const Command command_fit = {
@@ -216,6 +210,5 @@ const Command command_fit = {
         "  outpace fit --surface surface.csv --model MODEL --on cpu-2core-zen4 --save mine.json\n"
         "  outpace bench llama2-7b --device cuda --csv > card.csv\n"
         "  outpace fit --surface card.csv --shape llama2-7b --on h100 --save card.json\n",
-    .options = OPTIONS,
-    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    COMMAND_OPTIONS(OPTIONS, FitArguments),
     .run = run};

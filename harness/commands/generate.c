@@ -39,7 +39,7 @@ static const Arg OPTIONS[] = {
     {"system", ARG_WORD, AT(system), .help = "the template's system text", .value = "TEXT",
      .fallback = "the template's own"},
     {"method", ARG_WORD, AT(method), .help = "'outpace methods' lists them", .value = "NAME[:k=v,...]",
-     .fallback = "autoregressive", .letter = 'm'},
+     .fallback = "autoregressive", .literal = true, .letter = 'm'},
     {"draft", ARG_WORD, AT(models.draft), .help = "the model that drafts, where one is needed",
      .value = "MODEL"},
     {"draft-device", ARG_WORD, AT(models.draft_device), .help = "of the draft model", .value = "NAME",
@@ -65,7 +65,6 @@ static const Arg OPTIONS[] = {
     {"stats", ARG_FLAG, AT(stats), .help = "report the cost on stderr afterwards", .letter = 's'},
     {"json", ARG_FLAG, AT(json), .help = "print one JSON object in place of the text"},
 };
-#undef AT
 
 // --- the stream ------------------------------------------------------------------------------------------
 
@@ -387,40 +386,33 @@ static bool check_options(const GenerateOptions *o, const Words *rest, Error *e)
     return true;
 }
 
-// The environment applies where the command line gives no value.
-static bool read_environment(GenerateOptions *o, Error *e) {
+static bool read_environment(void *options, Error *e) {
     const char *threads = getenv("OUTPACE_THREADS");
-    o->models.engine.isa = getenv("OUTPACE_ISA");
-    return !threads || args_set_option(&command_generate.shared, 1, o, "threads", threads, e) ||
+    return !threads || args_set_option(&command_generate.shared, 1, options, "threads", threads, e) ||
            error_within(e, "OUTPACE_THREADS");
 }
 
-static bool run(int argc, char **argv, int *code, Error *e) {
-    GenerateOptions o = {.method = "autoregressive", .max_tokens = 128, .top_p = 1};
-    Words rest;
-    bool stop;
-    if (!read_environment(&o, e)) return false;
-    if (!command_parse(&command_generate, argc, argv, &o, &rest, &stop, e)) return false;
-    if (stop) return true;
-    if (!check_options(&o, &rest, e)) return false;
-    o.models.target = rest.items[0];
-    Run r = {.o = &o,
-             .out = {.quiet = o.json,
-                     .steps = o.steps,
+static bool run(void *options, CommandLine *line, Error *e) {
+    GenerateOptions *o = options;
+    if (!check_options(o, &line->words, e)) return false;
+    o->models.target = line->words.items[0];
+    Run r = {.o = o,
+             .out = {.quiet = o->json,
+                     .steps = o->steps,
                      .colour = terminal_width() && !getenv("NO_COLOR"),
-                     .filter.stops = &o.stops}};
-    PromptSource source = {.text = rest.count > 1 ? rest.items[1] : NULL,
-                           .file = o.file,
-                           .ids = o.ids,
-                           .template = o.template,
-                           .system = o.system};
-    if (!processes_join(&r.processes, o.ranks, e)) return false;
+                     .filter.stops = &o->stops}};
+    PromptSource source = {.text = line->words.items[1],
+                           .file = o->file,
+                           .ids = o->ids,
+                           .template = o->template,
+                           .system = o->system};
+    if (!processes_join(&r.processes, o->ranks, e)) return false;
     if (processes_follows(&r.processes)) return processes_follow(&r.processes, e);
     line_begin(&r.line, true);
     interrupt_catch();
     bool ok = open_run(&r, e) && prompt_read(&source, r.models.target.tokenizer, &r.prompt, e);
     line_clear(&r.line);
-    ok = ok && decode_run(&r, e) && report(&r, code, e);
+    ok = ok && decode_run(&r, e) && report(&r, &line->code, e);
     close_run(&r);
     processes_leave(&r.processes);
     return ok;
@@ -454,7 +446,7 @@ const Command command_generate = {
         "  outpace generate MODEL \"Once\" --device cuda:0,cuda:1       layers on two cards\n"
         "  mpirun -n 2 outpace generate MODEL \"Once\" --ranks mpi --method lookahead:ranks=2\n"
         "  outpace generate MODEL \"What is a token?\" --template llama-2 --system \"Be brief.\"\n",
-    .options = OPTIONS,
-    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    COMMAND_OPTIONS(OPTIONS, GenerateOptions),
     .shared = MODEL_SET(offsetof(GenerateOptions, models.engine), "batch"),
+    .begin = read_environment,
     .run = run};

@@ -25,26 +25,21 @@ static void add_records(const MethodInfo *m, RecordTable *t) {
     if (m->param_count == 0) TABLE_ROW(t, CELL(m->name), CELL(m->summary));
 }
 
-static bool run(int argc, char **argv, int *code, Error *e) {
-    (void)code;
-    Words rest;
-    bool stop;
-    Records as = {0};
-    if (!command_parse(&command_methods, argc, argv, &as, &rest, &stop, e)) return false;
-    if (stop) return true;
+static bool run(void *options, CommandLine *line, Error *e) {
+    Records *as = options;
     size_t count;
     Text text = {0};
     const MethodInfo *const *table = method_table(&count);
-    for (int i = 0; i < rest.count; i++)
-        if (!method_find(rest.items[i], e)) return false;
-    RecordTable t = {.form = &FORM, .as = &as};
-    if (rest.count) count = (size_t)rest.count;
+    for (int i = 0; i < line->words.count; i++)
+        if (!method_find(line->words.items[i], e)) return false;
+    RecordTable t = {.form = &FORM, .as = as};
+    if (line->words.count) count = (size_t)line->words.count;
     for (size_t i = 0; i < count; i++) {
-        const MethodInfo *m = rest.count ? method_find(rest.items[i], e) : table[i];
-        if (records_asked(&as)) add_records(m, &t);
+        const MethodInfo *m = line->words.count ? method_find(line->words.items[i], e) : table[i];
+        if (records_asked(as)) add_records(m, &t);
         else method_describe(m, &text);
     }
-    if (records_asked(&as)) return table_end(&t, true, e);
+    if (records_asked(as)) return table_end(&t, true, e);
     terminal_print(&text);
     return true;
 }
@@ -62,7 +57,6 @@ const Command command_methods = {
         "in quotes, since a shell reads parentheses itself; of the rows left each may use an equal part,\n"
         "in turn:\n"
         "  outpace generate MODEL \"Hello\" --method 'mix:ngrammys(k=5,w=4)+lookahead(W=7,G=7),rows=64'\n",
-    .options = OPTIONS,
-    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    COMMAND_OPTIONS(OPTIONS, Records),
     .run = run,
     .tables = TABLES(&FORM)};

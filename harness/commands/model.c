@@ -38,15 +38,6 @@ typedef struct {
                                     .fallback = "0"                                                    \
     }
 
-typedef bool Work(const ModelOptions *o, const Words *words, Error *e);
-
-static bool start(const Command *c, Work *work, int argc, char **argv, Error *e) {
-    ModelOptions o = {.variant = "kangaroo", .exit_layer = 2, .heads = 4, .bits = 8, .group = 32};
-    Words words;
-    bool stop;
-    return command_parse(c, argc, argv, &o, &words, &stop, e) && (stop || work(&o, &words, e));
-}
-
 static const char KEPT[] = "nothing is left in the directory";
 
 // Files can't be replaced while they are read, --force or not. adapter, shape: NULL if there's none.
@@ -74,10 +65,11 @@ static const Arg SYNTH_OPTIONS[] = {
     ARG_FORCE(AT(force)),
 };
 
-static bool synth(const ModelOptions *o, const Words *words, Error *e) {
-    const char *shape = words->items[0], *dir = words->items[1];
-    Line line;
-    line_begin(&line, true);
+static bool synth(void *options, CommandLine *line, Error *e) {
+    const ModelOptions *o = options;
+    const char *shape = line->words.items[0], *dir = line->words.items[1];
+    Line shown;
+    line_begin(&shown, true);
     interrupt_catch();
     SynthOptions s = {.shape = shape,
                       .sets = o->sets.items,
@@ -85,18 +77,11 @@ static bool synth(const ModelOptions *o, const Words *words, Error *e) {
                       .seed = o->seed,
                       .force = o->force,
                       .threads = system_processors((int)sysconf(_SC_NPROCESSORS_ONLN)),
-                      .progress = line_progress(&line)};
+                      .progress = line_progress(&shown)};
     bool ok = check_apart(dir, NULL, NULL, shape, e) && model_synth(dir, &s, e);
-    line_clear(&line);
+    line_clear(&shown);
     if (ok) printf("wrote a random model of shape %s to %s\n", SHOWN(shape), SHOWN(dir));
     return ok;
-}
-
-static const Command SYNTH;
-
-static bool run_synth(int argc, char **argv, int *code, Error *e) {
-    (void)code;
-    return start(&SYNTH, synth, argc, argv, e);
 }
 
 static const Command SYNTH = {
@@ -112,16 +97,15 @@ static const Command SYNTH = {
         "\n"
         "  outpace model synth tiny /tmp/tiny\n"
         "  outpace model synth mistral-7b /tmp/m --set num_hidden_layers=4 --seed 7\n",
-    .options = SYNTH_OPTIONS,
-    .option_count = sizeof SYNTH_OPTIONS / sizeof *SYNTH_OPTIONS,
-    .run = run_synth};
+    COMMAND_OPTIONS(SYNTH_OPTIONS, ModelOptions),
+    .run = synth};
 
 // --- adapters
 
 static const Arg ADAPTER_OPTIONS[] = {
     SEED_OPTION,
     {"variant", ARG_WORD, AT(variant), .help = "kangaroo, with-head, one-layer, mlp, medusa, eagle, eagle3",
-     .value = "NAME", .fallback = "kangaroo"},
+     .value = "NAME", .fallback = "kangaroo", .literal = true},
     {"exit-layer", ARG_INT, AT(exit_layer), 1, 1000, "2", .help = "it reads what L layers of the model give",
      .value = "L"},
     {"heads", ARG_INT, AT(heads), 1, ADAPTER_HEADS_MAX, "4", .help = "heads of medusa", .value = "N"},
@@ -130,8 +114,9 @@ static const Arg ADAPTER_OPTIONS[] = {
     ARG_FORCE(AT(force)),
 };
 
-static bool adapter(const ModelOptions *o, const Words *words, Error *e) {
-    const char *model = words->items[0], *dir = words->items[1];
+static bool adapter(void *options, CommandLine *line, Error *e) {
+    const ModelOptions *o = options;
+    const char *model = line->words.items[0], *dir = line->words.items[1];
     Model target;
     ModelWeights weights;
     AdapterKind kind = {.heads = 1, .kv_heads = o->kv_heads};
@@ -147,13 +132,6 @@ static bool adapter(const ModelOptions *o, const Words *words, Error *e) {
     return ok;
 }
 
-static const Command ADAPTER;
-
-static bool run_adapter(int argc, char **argv, int *code, Error *e) {
-    (void)code;
-    return start(&ADAPTER, adapter, argc, argv, e);
-}
-
 static const Command ADAPTER = {
     .name = "model adapter",
     .usage = "MODEL DIR [OPTIONS]",
@@ -166,9 +144,8 @@ static const Command ADAPTER = {
               "\n"
               "  outpace model adapter /tmp/m /tmp/m-adapter --exit-layer 2\n"
               "  outpace model adapter reference /tmp/heads --variant medusa --heads 5\n",
-    .options = ADAPTER_OPTIONS,
-    .option_count = sizeof ADAPTER_OPTIONS / sizeof *ADAPTER_OPTIONS,
-    .run = run_adapter};
+    COMMAND_OPTIONS(ADAPTER_OPTIONS, ModelOptions),
+    .run = adapter};
 
 // --- inflated models
 
@@ -181,32 +158,26 @@ static const Arg INFLATE_OPTIONS[] = {
     ARG_FORCE(AT(force)),
 };
 
-static bool inflate(const ModelOptions *o, const Words *words, Error *e) {
-    const char *small = words->items[0], *dir = words->items[1];
-    Line line;
-    line_begin(&line, true);
+static bool inflate(void *options, CommandLine *line, Error *e) {
+    const ModelOptions *o = options;
+    const char *small = line->words.items[0], *dir = line->words.items[1];
+    Line shown;
+    line_begin(&shown, true);
     interrupt_catch();
     InflateOptions x = {.small = small,
                         .adapter = o->adapter,
                         .shape = o->shape,
                         .seed = o->seed,
                         .force = o->force,
-                        .progress = line_progress(&line)};
+                        .progress = line_progress(&shown)};
     if (!o->shape)
         return error_input(e, "inflate needs --shape; 'outpace model shapes' lists those there are");
     bool ok = check_apart(dir, small, o->adapter, o->shape, e) && model_inflate(dir, &x, e);
-    line_clear(&line);
+    line_clear(&shown);
     if (ok)
         printf("wrote %s, inflated to %s, to %s: a stand-in\n", SHOWN(o->adapter ? o->adapter : small),
                SHOWN(o->shape), SHOWN(dir));
     return ok;
-}
-
-static const Command INFLATE;
-
-static bool run_inflate(int argc, char **argv, int *code, Error *e) {
-    (void)code;
-    return start(&INFLATE, inflate, argc, argv, e);
 }
 
 static const Command INFLATE = {
@@ -223,9 +194,8 @@ static const Command INFLATE = {
               "  outpace model inflate reference /tmp/big --shape mistral-7b\n"
               "  outpace model inflate reference /tmp/big/adapter --shape mistral-7b --adapter "
               "reference-kangaroo-2\n",
-    .options = INFLATE_OPTIONS,
-    .option_count = sizeof INFLATE_OPTIONS / sizeof *INFLATE_OPTIONS,
-    .run = run_inflate};
+    COMMAND_OPTIONS(INFLATE_OPTIONS, ModelOptions),
+    .run = inflate};
 
 // --- quantised models
 
@@ -236,29 +206,23 @@ static const Arg QUANTISE_OPTIONS[] = {
     ARG_FORCE(AT(force)),
 };
 
-static bool quantise(const ModelOptions *o, const Words *words, Error *e) {
-    const char *model = words->items[0], *dir = words->items[1];
-    Line line;
+static bool quantise(void *options, CommandLine *line, Error *e) {
+    const ModelOptions *o = options;
+    const char *model = line->words.items[0], *dir = line->words.items[1];
+    Line shown;
     if ((o->bits != 8 && o->bits != 4) || (o->group != 32 && o->group != 64 && o->group != 128))
         return error_input(e, "quantise takes --bits 8 or 4, and --group 32, 64 or 128");
-    line_begin(&line, true);
+    line_begin(&shown, true);
     interrupt_catch();
     QuantiseOptions x = {.from = model,
                          .bits = o->bits,
                          .group = o->group,
                          .force = o->force,
-                         .progress = line_progress(&line)};
+                         .progress = line_progress(&shown)};
     bool ok = check_apart(dir, model, NULL, NULL, e) && model_quantise(dir, &x, e);
-    line_clear(&line);
+    line_clear(&shown);
     if (ok) printf("wrote %s in %d bits, groups of %d, to %s\n", SHOWN(model), o->bits, o->group, SHOWN(dir));
     return ok;
-}
-
-static const Command QUANTISE;
-
-static bool run_quantise(int argc, char **argv, int *code, Error *e) {
-    (void)code;
-    return start(&QUANTISE, quantise, argc, argv, e);
 }
 
 static const Command QUANTISE = {
@@ -274,9 +238,8 @@ static const Command QUANTISE = {
               "\n"
               "  outpace model quantise reference /tmp/reference-8\n"
               "  outpace model quantise ~/models/Llama-2-7b-hf /tmp/llama-4 --bits 4\n",
-    .options = QUANTISE_OPTIONS,
-    .option_count = sizeof QUANTISE_OPTIONS / sizeof *QUANTISE_OPTIONS,
-    .run = run_quantise};
+    COMMAND_OPTIONS(QUANTISE_OPTIONS, ModelOptions),
+    .run = quantise};
 
 // --- descriptions
 
@@ -299,8 +262,9 @@ static json_t *info_json(const Model *m, const ModelWeights *w, const char *dir,
                      "checked", checked);
 }
 
-static bool info(const ModelOptions *o, const Words *words, Error *e) {
-    const char *dir = words->items[0];
+static bool info(void *options, CommandLine *line, Error *e) {
+    const ModelOptions *o = options;
+    const char *dir = line->words.items[0];
     Model m;
     ModelWeights w;
     Text text = {0};
@@ -316,13 +280,6 @@ static bool info(const ModelOptions *o, const Words *words, Error *e) {
     return ok;
 }
 
-static const Command INFO;
-
-static bool run_info(int argc, char **argv, int *code, Error *e) {
-    (void)code;
-    return start(&INFO, info, argc, argv, e);
-}
-
 static const Command INFO = {
     .name = "model info",
     .usage = "MODEL [OPTIONS]",
@@ -332,14 +289,13 @@ static const Command INFO = {
               "\n"
               "  outpace model info reference\n"
               "  outpace model info ~/models/Llama-2-7b-hf --check\n",
-    .options = INFO_OPTIONS,
-    .option_count = sizeof INFO_OPTIONS / sizeof *INFO_OPTIONS,
-    .run = run_info};
+    COMMAND_OPTIONS(INFO_OPTIONS, ModelOptions),
+    .run = info};
 
 // --- shapes
 
-static bool shapes(const ModelOptions *o, const Words *words, Error *e) {
-    (void)o, (void)words;
+static bool shapes(void *options, CommandLine *line, Error *e) {
+    (void)options, (void)line;
     Text text = {0};
     bool ok = shape_names(&text, e);
     if (ok) fputs(text_get(&text), stdout);
@@ -347,19 +303,12 @@ static bool shapes(const ModelOptions *o, const Words *words, Error *e) {
     return ok;
 }
 
-static const Command SHAPES;
-
-static bool run_shapes(int argc, char **argv, int *code, Error *e) {
-    (void)code;
-    return start(&SHAPES, shapes, argc, argv, e);
-}
-
 static const Command SHAPES = {.name = "model shapes",
                                .usage = "",
                                .summary = "list the shapes that synth and inflate know",
                                .arguments = {0, 0},
                                .lesson = "Lists the known shapes, a line each: configs/shapes/NAME.json.\n",
-                               .run = run_shapes};
+                               .run = shapes};
 
 const Command command_model = {
     .name = "model",

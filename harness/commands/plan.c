@@ -27,30 +27,6 @@ static const Arg OPTIONS[] = {
     {"check", ARG_FLAG, AT(check), .help = "only check it: no plan, no times"},
     RECORDS_OPTIONS(AT(records)), // of the points
 };
-#undef AT
-
-static bool prepare(const Command *c, int argc, char **argv, PlanOptions *o, Plan **out, Error *e) {
-    Words rest;
-    bool stop;
-    *o = (PlanOptions){.sweep = {.threads = -1, .db = STORE_DEFAULT}};
-    *out = NULL;
-    if (!command_parse(c, argc, argv, o, &rest, &stop, e)) return false;
-    if (stop) return true;
-    *out = mem_new(1, sizeof **out);
-    if (!plan_open(*out, rest.items[0], &o->sweep, e)) {
-        mem_free(*out);
-        *out = NULL;
-        return false;
-    }
-    plan_warn(*out);
-    plan_warn_memory(*out);
-    return true;
-}
-
-static void release(Plan *p) {
-    if (p) plan_release(p);
-    mem_free(p);
-}
 
 // Points that cannot be run; the exit code is that of a run without them.
 static void print_refusals(const Plan *p, int *code) {
@@ -251,13 +227,18 @@ static bool print_plan(const Plan *p, const PlanOptions *o, int *code, Error *e)
     return ok;
 }
 
-static bool plan(int argc, char **argv, int *code, Error *e) {
-    PlanOptions o;
-    Plan *p;
-    if (!prepare(&command_plan, argc, argv, &o, &p, e)) return false;
-    bool ok = !p || o.check || (records_asked(&o.records) ? print_records : print_plan)(p, &o, code, e);
-    if (p && o.check) print_check(p, code);
-    release(p);
+static bool plan(void *options, CommandLine *line, Error *e) {
+    const PlanOptions *o = options;
+    Plan *p = mem_new(1, sizeof *p);
+    bool ok = plan_open(p, line->words.items[0], &o->sweep, e);
+    if (ok) {
+        plan_warn(p);
+        plan_warn_memory(p);
+        if (o->check) print_check(p, &line->code);
+        else ok = (records_asked(&o->records) ? print_records : print_plan)(p, o, &line->code, e);
+        plan_release(p);
+    }
+    mem_free(p);
     return ok;
 }
 
@@ -283,8 +264,7 @@ const Command command_plan = {
         "  outpace plan mine.yaml --check\n"
         "  outpace plan mine.yaml --points\n"
         "  outpace plan mine.yaml --slurm | sbatch\n",
-    .options = OPTIONS,
-    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    COMMAND_OPTIONS(OPTIONS, PlanOptions),
     .parts = (const Command *const[]){&command_plan_slurm, NULL},
     .run = plan,
     .tables = TABLES(&FORM)};

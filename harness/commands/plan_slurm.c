@@ -42,7 +42,6 @@ static const Arg OPTIONS[] = {
      .fallback = "results/ and the config's name"},
     SWEEP_OPTIONS(AT),
 };
-#undef AT
 
 // --- parts
 
@@ -123,12 +122,10 @@ static void put_option(Text *out, const char *name, const char *value) {
 
 // The words that change the config, for every task.
 static void collect_run(const SweepOptions *o, Text *out) {
-    char threads[16];
-    snprintf(threads, sizeof threads, "%d", o->threads);
     put_option(out, "--scale", o->scale);
     put_option(out, "--model", o->model);
     put_option(out, "--device", o->device);
-    put_option(out, "--threads", o->threads >= 0 ? threads : NULL);
+    put_option(out, "--threads", o->threads);
     put_option(out, "--cache", o->cache);
     for (int i = 0; i < o->sets.count; i++) put_option(out, "--set", o->sets.items[i]);
 }
@@ -145,7 +142,7 @@ static char *name_stores(const Plan *p, const SlurmOptions *o) {
 
 static bool choose_time(const SlurmOptions *o, const Parting *parts, Text *limit, Text *about, Error *e) {
     char whole[32], longest[32];
-    double margin = o->margin > 0 ? o->margin : 2, seconds = margin * parts->longest_s;
+    double seconds = o->margin * parts->longest_s;
     if (!o->time && !(parts->longest_s > 0))
         return error_input(
             e, "plan --slurm: how long this takes is not known here, without its device: give --time, "
@@ -177,7 +174,6 @@ static bool write_script(const Plan *p, const SlurmOptions *o, const Parting *pa
     }
     for (int i = 0; i < o->sbatch.count && options.count < WORDS_MAX; i++)
         options.items[options.count++] = o->sbatch.items[i] + strspn(o->sbatch.items[i], "-");
-    int concurrent = o->concurrent ? o->concurrent : 8;
     bool ok = choose_time(o, parts, &limit, &about, e);
     SlurmJob job = {.program = program,
                     .folder = folder,
@@ -187,7 +183,7 @@ static bool write_script(const Plan *p, const SlurmOptions *o, const Parting *pa
                     .stores = stores,
                     .about = about.length ? text_get(&about) : NULL,
                     .tasks = parts->tasks,
-                    .concurrent = concurrent < parts->tasks ? concurrent : parts->tasks,
+                    .concurrent = o->concurrent < parts->tasks ? o->concurrent : parts->tasks,
                     .cpus = cpus(p),
                     .gpus = gpus(p),
                     .memory = memory(p),
@@ -233,19 +229,14 @@ static bool check_options(const SlurmOptions *o, Error *e) {
                        o->time, SLURM_MOST_DAYS);
 }
 
-static bool plan_slurm(int argc, char **argv, int *code, Error *e) {
-    SlurmOptions o = {.sweep = {.threads = -1, .db = STORE_DEFAULT, .shard = NULL}};
-    Words rest;
-    bool stop;
-    (void)code;
-    if (!command_parse(&command_plan_slurm, argc, argv, &o, &rest, &stop, e)) return false;
-    if (stop) return true;
-    if (!check_options(&o, e)) return false;
-    o.sweep.shard = "1/1"; // also within a job
+static bool plan_slurm(void *options, CommandLine *line, Error *e) {
+    SlurmOptions *o = options;
+    if (!check_options(o, e)) return false;
+    o->sweep.shard = "1/1"; // also within a job
     Plan *p = mem_new(1, sizeof *p);
-    bool ok = plan_open(p, rest.items[0], &o.sweep, e);
+    bool ok = plan_open(p, line->words.items[0], &o->sweep, e);
     if (ok) plan_warn(p);
-    ok = ok && print_script(p, &o, e);
+    ok = ok && print_script(p, o, e);
     if (p->config) plan_release(p);
     mem_free(p);
     return ok;
@@ -272,6 +263,5 @@ const Command command_plan_slurm = {
         "  outpace plan mine.yaml --slurm --tasks 12 --concurrent 2 --partition long | sbatch\n"
         "  outpace plan mine.yaml --slurm --sbatch account=me --sbatch constraint=zen4 >job.sh\n"
         "  outpace status --stores 'results/mine/*.db'\n",
-    .options = OPTIONS,
-    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    COMMAND_OPTIONS(OPTIONS, SlurmOptions),
     .run = plan_slurm};

@@ -73,10 +73,9 @@ static const Arg OPTIONS[] = {
      .value = "GB/S,US"},
     {"cut", ARG_REAL, AT(of.cut), 0, 10, .help = "scaling: of TP and PP with one token a step: fitted to",
      .value = "SPEEDUP"},
-    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
+    STORE_OPTION(AT(db)),
     RECORDS_OPTIONS(AT(records)), // of the files written
 };
-#undef AT
 
 static const char *name_at(const void *table, size_t i) { return ((const Figure *)table)[i].name; }
 
@@ -351,41 +350,36 @@ static bool write_all(const PlotArguments *a, const PlotOptions *look, Error *e)
     return ok;
 }
 
-static bool run(int argc, char **argv, int *code, Error *e) {
-    (void)code;
-    PlotArguments a = {.db = STORE_DEFAULT};
-    Words rest;
-    bool stop;
+static bool run(void *options, CommandLine *line, Error *e) {
+    PlotArguments *a = options;
     PlotOptions o = {0};
-    if (!command_parse(&command_plot, argc, argv, &a, &rest, &stop, e)) return false;
-    if (stop) return true;
-    if (rest.count == 0) {
+    if (line->words.count == 0) {
         list_figures();
         return true;
     }
-    const char *name = rest.items[0];
-    if (a.caption && a.output && output_is_stream(a.output))
-        return error_input(e, "plot: --caption is printed, so the picture cannot go to '%s'", a.output);
+    const char *name = line->words.items[0];
+    if (a->caption && a->output && output_is_stream(a->output))
+        return error_input(e, "plot: --caption is printed, so the picture cannot go to '%s'", a->output);
     bool all = strcmp(name, "all") == 0;
-    if (all) a.folder = a.output, a.output = NULL;
-    if (all != (a.paper || a.folder))
+    if (all) a->folder = a->output, a->output = NULL;
+    if (all != (a->paper || a->folder))
         return error_input(e, "plot: 'all' goes with --paper DIR or --output DIR");
-    if (!find_look(&a, &o, e)) return false;
-    if (all) return write_all(&a, &o, e);
+    if (!find_look(a, &o, e)) return false;
+    if (all) return write_all(a, &o, e);
     const Figure *f = find(name, e);
     if (!f) return false;
-    bool print = o.format == PLOT_TERM && !a.output;
+    bool print = o.format == PLOT_TERM && !a->output;
     Text notes = {0}, caption = {0};
-    Source s = {.figure = as_asked(f, &a)};
+    Source s = {.figure = as_asked(f, a)};
     o.notes = &notes;
-    if (a.caption) o.caption = &caption;
-    bool ok = a.of.on && f->priced ? open_priced(&a, &s, e) : open_stored(&a, name, &s, e);
+    if (a->caption) o.caption = &caption;
+    bool ok = a->of.on && f->priced ? open_priced(a, &s, e) : open_stored(a, name, &s, e);
     if (s.computed.length) o.computed = text_get(&s.computed);
     if (s.model.length) o.of = text_get(&s.model);
     ok = ok && (print ? print_plot(s.store, &s.figure, s.run, &o, e)
-                      : write_plot(s.store, &s.figure, name, s.run, &o, &a, e));
+                      : write_plot(s.store, &s.figure, name, s.run, &o, a, e));
     if (ok) fputs(text_get(&notes), stderr);
-    if (ok && a.caption) print_caption(&caption, o.format);
+    if (ok && a->caption) print_caption(&caption, o.format);
     text_release(&notes);
     text_release(&caption);
     close_source(&s);
@@ -427,6 +421,5 @@ const Command command_plot = {
         "  outpace plot contexts --on h100-measured --shape llama2-7b\n"
         "  outpace plot experts --on h100 --shape mixtral-8x7b --beside llama2-13b\n"
         "  outpace plot scaling --run 3 --on a100-40gb --shape llama2-7b --devices 1,2,4,8 --link 300,5\n",
-    .options = OPTIONS,
-    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    COMMAND_OPTIONS(OPTIONS, PlotArguments),
     .run = run};

@@ -34,7 +34,6 @@ static const Arg OPTIONS[] = {
      .help = "tokens that the original writes after each prompt; 0: none", .value = "N"},
     RECORDS_OPTIONS(AT(records)),
 };
-#undef AT
 
 typedef struct Looked {
     const QualityOptions *o;
@@ -189,20 +188,14 @@ static bool report(Looked *l, const char *model, Error *e) {
     return table_end(&l->table, ok, e);
 }
 
-static bool run(int argc, char **argv, int *code, Error *e) {
-    QualityOptions o = {.greedy = 64};
-    Words rest;
-    bool stop;
-    (void)code;
-    o.engine.isa = getenv("OUTPACE_ISA");
-    if (!command_parse(&command_quality, argc, argv, &o, &rest, &stop, e)) return false;
-    if (stop) return true;
-    if (!o.datasets.count && !o.paths.count)
+static bool run(void *options, CommandLine *line, Error *e) {
+    QualityOptions *o = options;
+    if (!o->datasets.count && !o->paths.count)
         return error_input(e, "quality: give texts: --dataset NAME or --path FILE");
-    Looked l = {.o = &o};
+    Looked l = {.o = o};
     interrupt_catch();
     line_begin(&l.line, true);
-    bool ok = open_models(&l, rest.items[0], e) && report(&l, rest.items[0], e);
+    bool ok = open_models(&l, line->words.items[0], e) && report(&l, line->words.items[0], e);
     line_clear(&l.line);
     engine_close(&l.original);
     engine_close(&l.model);
@@ -226,8 +219,7 @@ const Command command_quality = {
         "  outpace model quantise MODEL /tmp/m4 --bits 4\n"
         "  outpace quality /tmp/m4 --against MODEL --dataset chat --dataset code\n"
         "  outpace quality llama-q4_k_m.gguf --against Llama-2-7b-hf --path held-out.jsonl --limit 50\n",
-    .options = OPTIONS,
-    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    COMMAND_OPTIONS(OPTIONS, QualityOptions),
     .shared = MODEL_SET(offsetof(QualityOptions, engine), "batch layout merge max_rows"),
     .run = run,
     .tables = TABLES(&FORM)};

@@ -32,9 +32,9 @@ static const Arg OPTIONS[] = {
     {"tokens", ARG_WORDS, AT(tokens), .help = "rows of token ids, JSON lines or gzip of them; several times",
      .value = "FILE"},
     {"prompt-ids", ARG_WORD, AT(prompt_ids), .help = "with --tokens: key of the prompt's ids", .value = "KEY",
-     .fallback = "prompt_token_ids"},
+     .fallback = "prompt_token_ids", .literal = true},
     {"output-ids", ARG_WORD, AT(output_ids), .help = "with --tokens: key of the output's ids", .value = "KEY",
-     .fallback = "generated_token_ids"},
+     .fallback = "generated_token_ids", .literal = true},
     {"list", ARG_WORDS, AT(lists), .help = "with --tokens: key of recorded acceptance, for recorded",
      .value = "KEY"},
     {"vocab", ARG_INT, AT(vocab), 0, 1 << 20, "0", .help = "with --tokens: ids of the model; 0: as seen",
@@ -53,10 +53,10 @@ static const Arg OPTIONS[] = {
     {"seed", ARG_SEED, AT(seed), .help = "of the resamples", .value = "N", .fallback = "0"},
     {"db", ARG_WORD, AT(db), .help = "keep every step in this store, as a run", .value = "FILE",
      .fallback = "none"},
-    {"name", ARG_WORD, AT(name), .help = "with --db: of the run", .value = "TEXT", .fallback = "replay"},
+    {"name", ARG_WORD, AT(name), .help = "with --db: of the run", .value = "TEXT", .fallback = "replay",
+     .literal = true},
     RECORDS_OPTIONS(AT(records)),
 };
-#undef AT
 
 typedef struct Line {
     const char *method;
@@ -145,7 +145,7 @@ static void add_baseline(Words *methods) {
 static bool record(const ReplayOptions *o, const ReplayTexts *sets, int count, Error *e) {
     size_t replays = (size_t)count * (size_t)o->methods.count;
     ReplayRecord r = {.db = o->db,
-                      .name = o->name ? o->name : "replay",
+                      .name = o->name,
                       .model = o->tokens.count ? o->model : NULL,
                       .sets = sets,
                       .methods = o->methods.items,
@@ -224,30 +224,22 @@ static bool check_source(const ReplayOptions *o, int datasets, Error *e) {
            error_input(e, "replay: give --model DIR, whose tokenizer cuts the texts");
 }
 
-static bool run(int argc, char **argv, int *code, Error *e) {
+static bool run(void *options, CommandLine *line, Error *e) {
+    ReplayOptions *o = options;
     static const Words OF_TEXTS = {{"prompt-lookup", "ngrammys:strategy=context"}, 2};
     static const Words OF_TOKENS = {{"prompt-lookup", "ngrammys:strategy=context", "suffix", "suffix:warm=on",
                                      "ngram-mod:warm=off", "ngram-mod", "ouroboros-pool",
                                      "mix:suffix(warm=on)+ngrammys(strategy=context)"},
                                     8};
-    ReplayOptions o = {.resamples = 1000,
-                       .prompt_ids = "prompt_token_ids",
-                       .output_ids = "generated_token_ids",
-                       .argc = argc,
-                       .argv = argv};
-    Words rest;
-    bool stop;
-    (void)code;
-    if (!command_parse(&command_replay, argc, argv, &o, &rest, &stop, e)) return false;
-    if (stop) return true;
-    if (!check_source(&o, rest.count, e)) return false;
-    if (!o.methods.count) o.methods = o.tokens.count ? OF_TOKENS : OF_TEXTS;
-    if (o.db) add_baseline(&o.methods);
-    RecordTable rows = {.form = &FORM, .as = &o.records};
-    o.rows = &rows;
-    bool ok =
-        o.tokens.count ? replay_files(&o, e) : replay_dataset(&o, rest.count ? rest.items[0] : o.path, e);
-    if (ok && o.records.csv) return table_end(&rows, true, e);
+    o->argc = line->argc, o->argv = line->argv;
+    if (!check_source(o, line->words.count, e)) return false;
+    if (!o->methods.count) o->methods = o->tokens.count ? OF_TOKENS : OF_TEXTS;
+    if (o->db) add_baseline(&o->methods);
+    RecordTable rows = {.form = &FORM, .as = &o->records};
+    o->rows = &rows;
+    bool ok = o->tokens.count ? replay_files(o, e)
+                              : replay_dataset(o, line->words.count ? line->words.items[0] : o->path, e);
+    if (ok && o->records.csv) return table_end(&rows, true, e);
     json_decref(table_list(&rows));
     return ok;
 }
@@ -275,7 +267,6 @@ const Command command_replay = {
         "  outpace replay code --model DIR --method ouroboros-pool --method ouroboros-pool:warm=on\n"
         "  outpace replay gsm8k --model DIR --limit 200 --method ngrammys:strategy=context,k=10,w=10\n"
         "  outpace replay --tokens gsm8k.jsonl --tokens cnn.jsonl --model llama-3.1-8b --db real.db\n",
-    .options = OPTIONS,
-    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    COMMAND_OPTIONS(OPTIONS, ReplayOptions),
     .run = run,
     .tables = TABLES(&FORM)};

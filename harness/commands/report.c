@@ -29,12 +29,11 @@ static const Arg OPTIONS[] = {
     {"output", ARG_WORD, AT(output), .help = "where to", .value = "FILE", .fallback = "report.html",
      .letter = 'o'},
     ARG_FORCE(AT(force)),
-    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
+    STORE_OPTION(AT(db)),
     CHOICE_OPTIONS(AT, choice),
     PRICED_OPTIONS(AT, of),
     RECORDS_OPTIONS(AT(records)), // of the files written
 };
-#undef AT
 
 static bool find_format(const ReportArguments *a, PageFormat *out, Error *e) {
     const char *dot = a->output ? strrchr(a->output, '.') : NULL;
@@ -59,40 +58,37 @@ static void tell_files(const Output *out, const char *path, int64_t run) {
     puts("");
 }
 
-static bool run(int argc, char **argv, int *code, Error *e) {
-    (void)code;
-    ReportArguments a = {.db = STORE_DEFAULT};
+static bool run(void *options, CommandLine *line, Error *e) {
+    (void)line;
+    ReportArguments *a = options;
     ReportOptions o = {0};
-    Words rest;
-    bool stop, priced;
+    bool priced;
     int64_t which;
     char own[32];
-    if (!command_parse(&command_report, argc, argv, &a, &rest, &stop, e)) return false;
-    if (stop) return true;
-    if (!find_format(&a, &o.format, e) || !prediction_asked(&a.of, &priced, e)) return false;
+    if (!find_format(a, &o.format, e) || !prediction_asked(&a->of, &priced, e)) return false;
     snprintf(own, sizeof own, "report.%s", page_format_names[o.format]);
-    const char *path = a.output ? a.output : own;
-    Store *store = store_open(a.db, STORE_READ, NULL, e);
+    const char *path = a->output ? a->output : own;
+    Store *store = store_open(a->db, STORE_READ, NULL, e);
     Text computed = {0}, notes = {0};
     o.notes = &notes;
     bool ok =
-        store && stored_run(store, a.run, &which, e) &&
-        estimates_ensure(&store, which, ESTIMATES_OF_TASKS, e) && choice_apply(&a.choice, store, which, e) &&
+        store && stored_run(store, a->run, &which, e) &&
+        estimates_ensure(&store, which, ESTIMATES_OF_TASKS, e) && choice_apply(&a->choice, store, which, e) &&
         computed_json(store, which,
-                      &(ComputedWanted){.fits = true, .tables = true, .prediction = priced ? &a.of : NULL},
+                      &(ComputedWanted){.fits = true, .tables = true, .prediction = priced ? &a->of : NULL},
                       &computed, e);
     o.computed = text_get(&computed);
-    Output out = {.force = a.force};
-    output_reads(&out, a.db);
+    Output out = {.force = a->force};
+    output_reads(&out, a->db);
     ok = ok && report_write(store, which, &o, path, &out, e) && output_finish(&out, e);
     text_release(&computed);
     if (ok) fputs(text_get(&notes), stderr);
     text_release(&notes);
-    if (ok && records_asked(&a.records))
+    if (ok && records_asked(&a->records))
         ok = records_print(json_pack("{s:o, s:I, s:s, s:o}", "output", json_from_text(path), "run",
                                      (json_int_t)which, "format", page_format_names[o.format], "files",
                                      records_files(&out)),
-                           NULL, &a.records, e);
+                           NULL, &a->records, e);
     else if (ok && output_path(&out, 0)) tell_files(&out, path, which);
     output_release(&out);
     store_close(store);
@@ -113,6 +109,5 @@ const Command command_report = {
         "  outpace report -o report.html\n"
         "  outpace report --run demo -o demo.md\n"
         "  outpace report --on h100-measured --shape llama2-7b -o there.html   with prices on that machine\n",
-    .options = OPTIONS,
-    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    COMMAND_OPTIONS(OPTIONS, ReportArguments),
     .run = run};

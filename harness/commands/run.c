@@ -30,7 +30,6 @@ static const Arg OPTIONS[] = {
     {"again", ARG_FLAG, AT(again), .help = "a new run, though one of this content is there"},
     {"json", ARG_FLAG, AT(json), .help = "events on standard output, one JSON object a line"},
 };
-#undef AT
 
 static const char *result_of(const RunResult *r) {
     if (r->interrupted) return "interrupted";
@@ -170,7 +169,7 @@ static bool reopen(Plan *p, const StoredConfig *c, const SweepOptions *o, Error 
 // A stored run has its own settings.
 static bool check_stored_options(const RunOptions *o, Error *e) {
     if (o->again || o->sweep.scale || o->sweep.sets.count || o->sweep.model || o->sweep.device ||
-        o->sweep.threads >= 0)
+        o->sweep.threads)
         return error_input(e,
                            "run: a stored run keeps its settings; only --db, --cache and --json go with it");
     return true;
@@ -219,23 +218,19 @@ static bool open_word(Plan *p, const char *word, const RunOptions *o, Error *e) 
     return e->kind == ERROR_NONE && open_stored(p, word, o, e);
 }
 
-static bool run(int argc, char **argv, int *code, Error *e) {
-    RunOptions o = {.sweep = {.threads = -1, .db = STORE_DEFAULT}};
-    Words rest;
-    bool stop;
-    if (!command_parse(&command_run, argc, argv, &o, &rest, &stop, e)) return false;
-    if (stop) return true;
+static bool run(void *options, CommandLine *line, Error *e) {
+    RunOptions *o = options;
     Processes processes;
-    if (!processes_join(&processes, o.ranks, e)) return false;
+    if (!processes_join(&processes, o->ranks, e)) return false;
     if (processes_follows(&processes)) return processes_follow(&processes, e);
-    o.sweep.team = processes_team(&processes);
+    o->sweep.team = processes_team(&processes);
     interrupt_catch();
     interrupt_gently();
     Plan *p = mem_new(1, sizeof *p);
-    const char *word = rest.items[0];
-    bool ok = open_word(p, word, &o, e);
+    const char *word = line->words.items[0];
+    bool ok = open_word(p, word, o, e);
     if (ok) {
-        ok = measure(p, &o, argc, argv, code, e);
+        ok = measure(p, o, line->argc, line->argv, &line->code, e);
         plan_release(p);
     }
     mem_free(p);
@@ -286,6 +281,5 @@ const Command command_run = {
         "  outpace run mine.yaml --model target=DIR,draft=DIR2 --set generation.max_tokens=64\n"
         "  outpace run last\n"
         "  outpace run mine.yaml --db /tmp/mine.db --json | jq -c 'select(.event == \"sample\")'\n",
-    .options = OPTIONS,
-    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    COMMAND_OPTIONS(OPTIONS, RunOptions),
     .run = run};

@@ -12,16 +12,13 @@ static void document(const Command *c, Text *out) {
     for (const Command *const *part = c->parts; part && *part; part++) document(*part, out);
 }
 
-static bool run(int argc, char **argv, int *code, Error *e) {
-    Words rest;
-    bool stop;
+static bool run(void *options, CommandLine *line, Error *e) {
+    (void)options;
     Text text = {0};
-    (void)code;
-    if (!command_parse(&command_schema, argc, argv, NULL, &rest, &stop, e)) return false;
-    if (stop) return true;
-    if (rest.count && strcmp(rest.items[0], "records") != 0) return command_misused(&command_schema, e);
-    for (size_t i = 0; rest.count && commands[i]; i++) document(commands[i], &text);
-    if (!rest.count) json_append(config_schema(), JSON_INDENT(1) | JSON_REAL_PRECISION(10), &text);
+    if (line->words.count && strcmp(line->words.items[0], "records") != 0)
+        return command_misused(line->command, e);
+    for (size_t i = 0; line->words.count && commands[i]; i++) document(commands[i], &text);
+    if (!line->words.count) json_append(config_schema(), JSON_INDENT(1) | JSON_REAL_PRECISION(10), &text);
     puts(text_get(&text));
     text_release(&text);
     return true;

@@ -25,13 +25,12 @@ typedef struct {
 
 #define AT(name) offsetof(ShowOptions, name)
 static const Arg OPTIONS[] = {
-    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
+    STORE_OPTION(AT(db)),
     RECORDS_OPTIONS(AT(records)),
     {"tasks", ARG_FLAG, AT(tasks), .help = "by category of the data: S, acceptance, speedup"},
     CHOICE_OPTIONS(AT, choice),
     PRICED_OPTIONS(AT, of),
 };
-#undef AT
 
 // --- show ------------------------------------------------------------------------------------------------
 
@@ -185,33 +184,29 @@ static bool print_tasks(Store *store, int64_t run, Error *e) {
     return table_end(&t, stored_task_table(store, run, &t, e), e);
 }
 
-static bool show(int argc, char **argv, int *code, Error *e) {
-    (void)code;
-    ShowOptions o = {.db = STORE_DEFAULT};
-    Words rest;
-    bool stop, priced;
+static bool show(void *options, CommandLine *line, Error *e) {
+    ShowOptions *o = options;
+    bool priced;
     int64_t run;
-    if (!command_parse(&command_show, argc, argv, &o, &rest, &stop, e)) return false;
-    if (stop) return true;
-    bool records = records_asked(&o.records);
-    if (records && o.tasks)
+    bool records = records_asked(&o->records);
+    if (records && o->tasks)
         return error_input(e, "show: --tasks is a table: 'outpace table tasks' has others");
-    if (!prediction_asked(&o.of, &priced, e)) return false;
-    if (priced && (records || o.tasks))
+    if (!prediction_asked(&o->of, &priced, e)) return false;
+    if (priced && (records || o->tasks))
         return error_input(e, "show: --on goes with the table alone: 'outpace simulate' has others");
-    Store *store = store_open(o.db, STORE_READ, NULL, e);
-    if (rest.count == 0 && !records && !o.tasks && !priced) {
+    Store *store = store_open(o->db, STORE_READ, NULL, e);
+    if (line->words.count == 0 && !records && !o->tasks && !priced) {
         bool listed = store && list_runs(store, e);
         store_close(store);
         return listed;
     }
-    bool ok = store && stored_run(store, rest.count ? rest.items[0] : NULL, &run, e) &&
-              estimates_ensure(&store, run, o.tasks ? ESTIMATES_OF_TASKS : ESTIMATES_OF_POINTS, e) &&
-              choice_apply(&o.choice, store, run, e) &&
+    bool ok = store && stored_run(store, line->words.items[0], &run, e) &&
+              estimates_ensure(&store, run, o->tasks ? ESTIMATES_OF_TASKS : ESTIMATES_OF_POINTS, e) &&
+              choice_apply(&o->choice, store, run, e) &&
               (records || query_sentences(rows_named(store, show_sql, "head", run, e), e)) &&
-              (priced    ? print_priced(store, run, &o.of, e)
-               : o.tasks ? print_tasks(store, run, e)
-                         : print_all(store, run, &o.records, e));
+              (priced     ? print_priced(store, run, &o->of, e)
+               : o->tasks ? print_tasks(store, run, e)
+                          : print_all(store, run, &o->records, e));
     store_close(store);
     return ok;
 }
@@ -258,7 +253,6 @@ const Command command_show = {
         "  outpace show 12 --method lookahead\n"
         "  outpace show last --tasks\n"
         "  outpace show last --on h100-measured --shape llama2-7b\n",
-    .options = OPTIONS,
-    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    COMMAND_OPTIONS(OPTIONS, ShowOptions),
     .run = show,
     .tables = TABLES(&stored_points_form)};

@@ -45,11 +45,10 @@ static const Arg OPTIONS[] = {
      .value = "GB/S,US"},
     {"cut", ARG_REAL, AT(of.cut), 0, 10,
      .help = "with --devices: of TP and PP with one token a step, as seen: fitted to", .value = "SPEEDUP"},
-    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
+    STORE_OPTION(AT(db)),
     RECORDS_OPTIONS(AT(records)),
     CHOICE_OPTIONS(AT, choice),
 };
-#undef AT
 
 // --- for people ------------------------------------------------------------------------------------------
 
@@ -199,15 +198,10 @@ static bool simulate(const SimulateOptions *o, const char *which, Error *e) {
     return ok;
 }
 
-static bool run(int argc, char **argv, int *code, Error *e) {
-    SimulateOptions o = {.db = STORE_DEFAULT};
-    Words rest;
-    bool stop;
-    (void)code;
-    if (!command_parse(&command_simulate, argc, argv, &o, &rest, &stop, e)) return false;
-    if (stop) return true;
-    if (!rest.count || !o.of.on || !o.of.shape) return command_misused(&command_simulate, e);
-    return simulate(&o, rest.items[0], e);
+static bool run(void *options, CommandLine *line, Error *e) {
+    SimulateOptions *o = options;
+    if (!line->words.count || !o->of.on || !o->of.shape) return command_misused(line->command, e);
+    return simulate(o, line->words.items[0], e);
 }
 
 const Command command_simulate = {
@@ -241,7 +235,6 @@ const Command command_simulate = {
         "  outpace simulate 12 --on a100-40gb --shape codellama-7b --devices 1,2,4,8 --link 300,5\n"
         "  mpirun -n 2 outpace doctor --ranks mpi       measures what --link takes\n"
         "  outpace simulate 12 --on mine.json --shape models/x/config.json --against 12\n",
-    .options = OPTIONS,
-    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    COMMAND_OPTIONS(OPTIONS, SimulateOptions),
     .run = run,
     .tables = TABLES(&prediction_points, &prediction_scaling)};

@@ -27,11 +27,10 @@ typedef struct {
 static const Arg OPTIONS[] = {
     {"stores", ARG_WORD, AT(stores), .help = "the stores of an array's parts", .value = "'DIR/*.db'"},
     {"db", ARG_WORD, AT(db), .help = "or one store, and its newest run", .value = "FILE",
-     .fallback = STORE_DEFAULT},
+     .fallback = STORE_DEFAULT, .literal = true},
     {"live", ARG_FLAG, AT(live), .help = "renew it until all is measured; Ctrl-C ends it"},
     RECORDS_OPTIONS(AT(records)),
 };
-#undef AT
 
 typedef struct Part {
     char name[64], shard[32], host[64], state[16];
@@ -255,19 +254,16 @@ static bool print_stores(const StatusOptions *o, bool clear, bool *ended, Error 
     return ok;
 }
 
-static bool status(int argc, char **argv, int *code, Error *e) {
+static bool status(void *options, CommandLine *line, Error *e) {
+    const StatusOptions *o = options;
+    (void)line;
     enum { TERMINAL_S = 2, ELSEWHERE_S = 60 };
-    StatusOptions o = {.db = STORE_DEFAULT};
-    Words rest;
-    bool stop, ended = false, terminal = terminal_width() > 0;
-    (void)code;
-    if (!command_parse(&command_status, argc, argv, &o, &rest, &stop, e)) return false;
-    if (stop) return true;
-    bool ok = print_stores(&o, terminal && o.live, &ended, e);
-    while (ok && o.live && !ended) {
+    bool ended = false, terminal = terminal_width() > 0;
+    bool ok = print_stores(o, terminal && o->live, &ended, e);
+    while (ok && o->live && !ended) {
         fflush(stdout);
         sleep(terminal ? TERMINAL_S : ELSEWHERE_S);
-        ok = print_stores(&o, terminal, &ended, e);
+        ok = print_stores(o, terminal, &ended, e);
     }
     return ok;
 }
@@ -286,7 +282,6 @@ const Command command_status = {
         "\n"
         "  outpace status\n"
         "  outpace status --stores 'results/mine/*.db' --live\n",
-    .options = OPTIONS,
-    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    COMMAND_OPTIONS(OPTIONS, StatusOptions),
     .run = status,
     .tables = TABLES(&FORM)};

@@ -24,24 +24,23 @@ typedef struct {
 
 #define AT(name) offsetof(StoreCommandOptions, name)
 static const Arg SQL_OPTIONS[] = {
-    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
+    STORE_OPTION(AT(db)),
     {"format", ARG_WORD, AT(format), .help = "how the rows are printed", .value = "table|csv|jsonl",
-     .fallback = "table"},
+     .fallback = "table", .literal = true},
     RECORDS_OPTIONS(AT(records)),
 };
 static const Arg MERGE_OPTIONS[] = {
-    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
+    STORE_OPTION(AT(db)),
     {"stores", ARG_WORD, AT(stores), .help = "stores to bring into it, as many as match",
      .value = "'DIR/*.db'"},
     RECORDS_OPTIONS(AT(records)),
 };
 static const Arg CARE_OPTIONS[] = {
-    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
+    STORE_OPTION(AT(db)),
     {"check", ARG_FLAG, AT(check),
      .help = "read all of it first, looking for damage and for sums that aren't their steps'"},
     RECORDS_OPTIONS(AT(records)),
 };
-#undef AT
 
 // --- sql -------------------------------------------------------------------------------------------------
 
@@ -133,18 +132,13 @@ static bool read_query(char out[MOST_QUERY], Error *e) {
     return true;
 }
 
-static bool sql(int argc, char **argv, int *code, Error *e) {
-    StoreCommandOptions o = {.db = STORE_DEFAULT, .format = "table"};
-    Words rest;
-    bool stop;
+static bool sql(void *options, CommandLine *line, Error *e) {
+    StoreCommandOptions *o = options;
     char from_input[MOST_QUERY];
-    (void)code;
-    if (!command_parse(&command_sql, argc, argv, &o, &rest, &stop, e)) return false;
-    if (stop) return true;
-    bool piped = strcmp(rest.items[0], "-") == 0;
+    bool piped = strcmp(line->words.items[0], "-") == 0;
     if (piped && !read_query(from_input, e)) return false;
-    Store *s = store_open(o.db, STORE_READ, &(StoreOptions){.most_bytes = MOST_MEMORY}, e);
-    bool ok = s && print_rows(s, piped ? from_input : rest.items[0], &o, e);
+    Store *s = store_open(o->db, STORE_READ, &(StoreOptions){.most_bytes = MOST_MEMORY}, e);
+    bool ok = s && print_rows(s, piped ? from_input : line->words.items[0], o, e);
     store_close(s);
     return ok;
 }
@@ -160,8 +154,7 @@ const Command command_sql = {
         "\n"
         "  outpace sql \"SELECT label, dataset, S, speedup FROM result ORDER BY speedup DESC\"\n"
         "  outpace sql \"SELECT w, ctar FROM ctar WHERE point_id = 3\" --csv\n",
-    .options = SQL_OPTIONS,
-    .option_count = sizeof SQL_OPTIONS / sizeof *SQL_OPTIONS,
+    COMMAND_OPTIONS(SQL_OPTIONS, StoreCommandOptions),
     .bulk = true,
     .run = sql};
 
@@ -217,17 +210,14 @@ static bool merge_all(char *const *paths, size_t count, const StoreCommandOption
     return ok;
 }
 
-static bool merge(int argc, char **argv, int *code, Error *e) {
-    StoreCommandOptions o = {.db = STORE_DEFAULT, .format = "table"};
-    Words rest;
-    bool stop;
+static bool merge(void *options, CommandLine *line, Error *e) {
+    StoreCommandOptions *o = options;
     glob_t found;
-    if (!command_parse(&MERGE, argc, argv, &o, &rest, &stop, e)) return false;
-    if (stop) return true;
-    if ((rest.count > 0) == (o.stores != NULL)) return command_misused(&MERGE, e);
-    if (!o.stores) return merge_all((char *const *)rest.items, (size_t)rest.count, &o, code, e);
-    if (!stored_match(o.stores, &found, e)) return false;
-    bool ok = merge_all(found.gl_pathv, found.gl_pathc, &o, code, e);
+    if ((line->words.count > 0) == (o->stores != NULL)) return command_misused(line->command, e);
+    if (!o->stores)
+        return merge_all((char *const *)line->words.items, (size_t)line->words.count, o, &line->code, e);
+    if (!stored_match(o->stores, &found, e)) return false;
+    bool ok = merge_all(found.gl_pathv, found.gl_pathc, o, &line->code, e);
     globfree(&found);
     return ok;
 }
@@ -247,8 +237,7 @@ static const Command MERGE = {
         "\n"
         "  outpace store merge laptop.db server.db --db all.db\n"
         "  outpace store merge --stores 'results/mine/*.db' --db results/mine.db\n",
-    .options = MERGE_OPTIONS,
-    .option_count = sizeof MERGE_OPTIONS / sizeof *MERGE_OPTIONS,
+    COMMAND_OPTIONS(MERGE_OPTIONS, StoreCommandOptions),
     .run = merge};
 
 // --- gc --------------------------------------------------------------------------------------------------
@@ -281,16 +270,11 @@ static bool collect(Store *s, const Words *names, const Records *records, Error 
 
 static const Command GC;
 
-static bool gc(int argc, char **argv, int *code, Error *e) {
-    StoreCommandOptions o = {.db = STORE_DEFAULT, .format = "table"};
-    Words rest;
-    bool stop;
-    (void)code;
-    if (!command_parse(&GC, argc, argv, &o, &rest, &stop, e)) return false;
-    if (stop) return true;
-    StoreMode mode = file_exists(o.db) ? STORE_WRITE : STORE_READ; // gc makes no store
-    Store *s = store_open(o.db, mode, NULL, e);
-    bool ok = s && (!o.check || store_check(s, e)) && collect(s, &rest, &o.records, e);
+static bool gc(void *options, CommandLine *line, Error *e) {
+    StoreCommandOptions *o = options;
+    StoreMode mode = file_exists(o->db) ? STORE_WRITE : STORE_READ; // gc makes no store
+    Store *s = store_open(o->db, mode, NULL, e);
+    bool ok = s && (!o->check || store_check(s, e)) && collect(s, &line->words, &o->records, e);
     store_close(s);
     return ok;
 }
@@ -304,8 +288,7 @@ static const Command GC = {
         "Without a RUN no measurement goes: only outputs, prompts, datasets, models and environments of\n"
         "runs that are gone. A RUN is a number, or a name, of which the newest is taken. There is no way\n"
         "back.\n",
-    .options = CARE_OPTIONS,
-    .option_count = sizeof CARE_OPTIONS / sizeof *CARE_OPTIONS,
+    COMMAND_OPTIONS(CARE_OPTIONS, StoreCommandOptions),
     .run = gc};
 
 const Command command_store = {

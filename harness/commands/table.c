@@ -36,14 +36,13 @@ static const Arg OPTIONS[] = {
     {"run", ARG_WORD, AT(run), .help = "a number or a name", .value = "RUN",
      .fallback = "the newest for this table"},
     {"format", ARG_WORD, AT(format), .help = "of the table", .value = "text|md|csv|latex|json",
-     .fallback = "text"},
+     .fallback = "text", .literal = true},
     {"about", ARG_FLAG, AT(about), .help = "how to make it, what it needs, and its runs here"},
     {"claims", ARG_FLAG, AT(claims), .help = "the papers' claims in words, with a verdict each"},
-    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
+    STORE_OPTION(AT(db)),
     RECORDS_OPTIONS(AT(records)),
     CHOICE_OPTIONS(AT, choice),
 };
-#undef AT
 
 static const char *item_name(const void *table, size_t i) { return ((const PublishedItem *)table)[i].name; }
 
@@ -270,28 +269,22 @@ static bool print_catalogue(const TableArguments *a, const char *name, Error *e)
 
 // --- the command
 
-static bool run(int argc, char **argv, int *code, Error *e) {
-    (void)code;
-    TableArguments a = {.db = STORE_DEFAULT, .format = "text"};
-    Words rest;
-    bool stop;
+static bool run(void *options, CommandLine *line, Error *e) {
+    TableArguments *a = options;
     int64_t which;
     TableFormat format = TABLE_TEXT;
-    if (!command_parse(&command_table, argc, argv, &a, &rest, &stop, e)) return false;
-    if (stop) return true;
-    if (a.records.json) a.format = "json";
-    if (a.records.csv) a.format = "csv";
-    if (a.claims && (rest.count || a.about)) return command_misused(&command_table, e);
-    if (a.claims || a.about || rest.count == 0)
-        return print_catalogue(&a, rest.count ? rest.items[0] : NULL, e);
-    if (strcmp(rest.items[0], TASKS) == 0) return run_tasks(&a, e);
-    const PublishedItem *item = find_item(rest.items[0], e);
-    if (!item || !find_format(a.format, &format, e)) return false;
-    if (access(a.db, F_OK) != 0 && !a.run) return catalogue_none(item->name, a.db, e);
-    Store *store = store_open(a.db, STORE_READ, NULL, e);
-    bool ok = store && find_run(store, &a, item, &which, e) &&
+    if (a->records.json) a->format = "json";
+    if (a->records.csv) a->format = "csv";
+    if (a->claims && (line->words.count || a->about)) return command_misused(line->command, e);
+    if (a->claims || a->about || line->words.count == 0) return print_catalogue(a, line->words.items[0], e);
+    if (strcmp(line->words.items[0], TASKS) == 0) return run_tasks(a, e);
+    const PublishedItem *item = find_item(line->words.items[0], e);
+    if (!item || !find_format(a->format, &format, e)) return false;
+    if (access(a->db, F_OK) != 0 && !a->run) return catalogue_none(item->name, a->db, e);
+    Store *store = store_open(a->db, STORE_READ, NULL, e);
+    bool ok = store && find_run(store, a, item, &which, e) &&
               estimates_ensure(&store, which, ESTIMATES_OF_POINTS, e) &&
-              choice_apply(&a.choice, store, which, e) && print(store, which, item, format, e);
+              choice_apply(&a->choice, store, which, e) && print(store, which, item, format, e);
     store_close(store);
     return ok;
 }
@@ -327,7 +320,6 @@ const Command command_table = {
         "  outpace table --claims\n"
         "  outpace table spec-bench --run 3 --format md\n"
         "  outpace table tasks --run 3 --format md       of any run: S, acceptance, speedup by category\n",
-    .options = OPTIONS,
-    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    COMMAND_OPTIONS(OPTIONS, TableArguments),
     .run = run,
     .tables = TABLES(&ITEMS)};

@@ -95,24 +95,19 @@ static bool show_of(const char *model, const PromptSource *source, bool as_json,
     return ok;
 }
 
-static bool encode(int argc, char **argv, int *code, Error *e) {
-    EncodeOptions o = {.file = NULL};
-    Words rest;
-    bool stop;
-    (void)code;
-    if (!command_parse(&command_tokenizer_encode, argc, argv, &o, &rest, &stop, e)) return false;
-    if (stop) return true;
-    if (rest.count > 2)
+static bool encode(void *options, CommandLine *line, Error *e) {
+    EncodeOptions *o = options;
+    if (line->words.count > 2)
         return error_input(e, "tokenizer encode: '%s' is one argument too many; put the text in quotes",
-                           rest.items[2]);
-    if (rest.count == 2 && o.file)
+                           line->words.items[2]);
+    if (line->words.count == 2 && o->file)
         return error_input(e, "tokenizer encode: give one text only: an argument or -f FILE");
-    PromptSource source = {.text = rest.count > 1 ? rest.items[1] : NULL,
-                           .file = o.file,
-                           .template = o.template,
-                           .system = o.system,
-                           .no_special = o.no_special};
-    return show_of(rest.items[0], &source, o.json, e);
+    PromptSource source = {.text = line->words.items[1],
+                           .file = o->file,
+                           .template = o->template,
+                           .system = o->system,
+                           .no_special = o->no_special};
+    return show_of(line->words.items[0], &source, o->json, e);
 }
 
 const Command command_tokenizer_encode = {
@@ -130,17 +125,12 @@ const Command command_tokenizer_encode = {
         "Templates: none, vicuna, llama-2, codellama, mistral, phi-3, llama-3, qwen-2.5, qwen-3.\n"
         "A text that is already rendered needs none; if it starts with the BOS it doesn't get a second\n"
         "one.\n",
-    .options = ENCODE_OPTIONS,
-    .option_count = sizeof ENCODE_OPTIONS / sizeof *ENCODE_OPTIONS,
+    COMMAND_OPTIONS(ENCODE_OPTIONS, EncodeOptions),
     .run = encode};
 
-static bool decode_ids(int argc, char **argv, int *code, Error *e) {
-    EncodeOptions o = {.file = NULL};
-    Words rest;
-    bool stop;
-    (void)code;
-    if (!command_parse(&command_tokenizer_decode, argc, argv, &o, &rest, &stop, e)) return false;
-    return stop || show_of(rest.items[0], &(PromptSource){.ids = rest.items[1]}, o.json, e);
+static bool decode_ids(void *options, CommandLine *line, Error *e) {
+    EncodeOptions *o = options;
+    return show_of(line->words.items[0], &(PromptSource){.ids = line->words.items[1]}, o->json, e);
 }
 
 const Command command_tokenizer_decode = {.name = "tokenizer decode",
@@ -150,8 +140,7 @@ const Command command_tokenizer_decode = {.name = "tokenizer decode",
                                           .lesson = "Prints the pieces and the text of a list of ids.\n"
                                                     "\n"
                                                     "  outpace tokenizer decode MODEL 1,257,300\n",
-                                          .options = DECODE_OPTIONS,
-                                          .option_count = sizeof DECODE_OPTIONS / sizeof *DECODE_OPTIONS,
+                                          COMMAND_OPTIONS(DECODE_OPTIONS, EncodeOptions),
                                           .run = decode_ids};
 
 // --- train
@@ -167,7 +156,7 @@ static const Arg TRAIN_OPTIONS[] = {
     {"vocab", ARG_INT, AT(vocab), LEARN_MIN_VOCAB, 1 << 20, "2048", .help = "pieces to learn", .value = "N",
      .letter = 'n'},
     {"out", ARG_WORD, AT(out), .help = "the file to write", .value = "FILE", .fallback = "tokenizer.json",
-     .letter = 'o'},
+     .literal = true, .letter = 'o'},
     ARG_FORCE(AT(force)),
     {"separator", ARG_WORD, AT(separator), .help = "the line that ends a document in the files",
      .value = "LINE"},
@@ -215,13 +204,9 @@ static bool train(const TrainOptions *o, const char *const *files, int count, Er
 
 static const Command TRAIN;
 
-static bool train_command(int argc, char **argv, int *code, Error *e) {
-    (void)code;
-    TrainOptions o = {.vocab = 2048, .out = "tokenizer.json"};
-    Words rest;
-    bool stop;
-    if (!command_parse(&TRAIN, argc, argv, &o, &rest, &stop, e)) return false;
-    return stop || train(&o, rest.items, rest.count, e);
+static bool train_command(void *options, CommandLine *line, Error *e) {
+    TrainOptions *o = options;
+    return train(o, line->words.items, line->words.count, e);
 }
 
 static const Command TRAIN = {
@@ -236,8 +221,7 @@ static const Command TRAIN = {
         "many files. A file that isn't such a tokenizer is replaced only with --force.\n"
         "\n"
         "  outpace tokenizer train 'corpus/*.txt' --vocab 2048 -o tokenizer.json\n",
-    .options = TRAIN_OPTIONS,
-    .option_count = sizeof TRAIN_OPTIONS / sizeof *TRAIN_OPTIONS,
+    COMMAND_OPTIONS(TRAIN_OPTIONS, TrainOptions),
     .run = train_command};
 
 const Command command_tokenizer = {

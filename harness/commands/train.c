@@ -57,7 +57,7 @@ static const Arg OPTIONS[] = {
     {"exit-layer", ARG_INT, AT(adapter.exit_layer), 1, 1000, "2",
      .help = "adapter: it reads what L layers of the model give", .value = "L", .letter = 'l'},
     {"variant", ARG_WORD, AT(adapter.variant), .help = "adapter: kangaroo, with-head, one-layer, mlp",
-     .value = "NAME", .fallback = "kangaroo"},
+     .value = "NAME", .fallback = "kangaroo", .literal = true},
     {"heads", ARG_INT, AT(adapter.heads), 1, ADAPTER_HEADS_MAX, "4", .help = "heads: how many", .value = "N"},
     {"config", ARG_WORD, AT(adapter.config),
      .help = "adapter, heads, eagle: a YAML file of what follows and more", .value = "FILE"},
@@ -71,7 +71,6 @@ static const Arg OPTIONS[] = {
      .value = "N"},
     {"rate", ARG_REAL, AT(adapter.rate), 0, 10, "0", .help = "of learning; 0: the file's", .value = "R"},
 };
-#undef AT
 
 typedef struct ModelRun {
     TrainRun run;
@@ -237,30 +236,25 @@ static bool train_model(const TrainOptions *o, const char *config, int *code, Er
     return ok;
 }
 
-static bool run(int argc, char **argv, int *code, Error *e) {
-    TrainOptions o = {.adapter = {.exit_layer = 2, .variant = "kangaroo", .heads = 4},
-                      .outputs = {.prompts = 10, .tokens = 128}};
-    Words rest;
-    bool stop;
-    if (!command_parse(&command_train, argc, argv, &o, &rest, &stop, e)) return false;
-    if (stop) return true;
-    o.adapter.stop_after = o.stop_after;
-    o.adapter.fresh = o.fresh;
-    o.adapter.force = o.force;
-    o.said.out = o.adapter.out;
-    o.said.separator = o.adapter.separator;
-    o.said.files = o.adapter.files.items;
-    o.said.file_count = o.adapter.files.count;
-    o.said.steps = o.adapter.steps;
-    o.said.batch = o.adapter.batch;
-    o.said.rate = o.adapter.rate;
+static bool run(void *options, CommandLine *line, Error *e) {
+    TrainOptions *o = options;
+    o->adapter.stop_after = o->stop_after;
+    o->adapter.fresh = o->fresh;
+    o->adapter.force = o->force;
+    o->said.out = o->adapter.out;
+    o->said.separator = o->adapter.separator;
+    o->said.files = o->adapter.files.items;
+    o->said.file_count = o->adapter.files.count;
+    o->said.steps = o->adapter.steps;
+    o->said.batch = o->adapter.batch;
+    o->said.rate = o->adapter.rate;
     interrupt_catch();
-    if (rest.count == 0 && o.said.preset) return train_model(&o, NULL, code, e);
-    if (rest.count == 1) return train_model(&o, rest.items[0], code, e);
-    for (OnTop what = 0; rest.count == 2 && what < ON_TOP_KINDS; what++)
-        if (strcmp(rest.items[0], ON_TOP_NAMES[what]) == 0)
-            return train_adapter(what, rest.items[1], &o.adapter, code, e);
-    return command_misused(&command_train, e);
+    if (line->words.count == 0 && o->said.preset) return train_model(o, NULL, &line->code, e);
+    if (line->words.count == 1) return train_model(o, line->words.items[0], &line->code, e);
+    for (OnTop what = 0; line->words.count == 2 && what < ON_TOP_KINDS; what++)
+        if (strcmp(line->words.items[0], ON_TOP_NAMES[what]) == 0)
+            return train_adapter(what, line->words.items[1], &o->adapter, &line->code, e);
+    return command_misused(line->command, e);
 }
 
 const Command command_train = {
@@ -308,6 +302,5 @@ const Command command_train = {
         "  outpace train heads models/small --config configs/train/heads.yaml -o models/small-medusa\n"
         "  outpace generate models/small \"Once upon a time\" -m medusa --adapter models/small-medusa\n"
         "  outpace train eagle3 models/small --text 'corpus/*.txt' -o models/small-eagle3\n",
-    .options = OPTIONS,
-    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    COMMAND_OPTIONS(OPTIONS, TrainOptions),
     .run = run};

@@ -35,29 +35,29 @@ typedef struct {
 static const Arg EXPORT_OPTIONS[] = {
     {"format", ARG_WORD, AT(format), .help = "of the output", .value = "NAME", .fallback = "by -o, else csv"},
     {"what", ARG_WORD, AT(what), .help = "a line a point, prompt, step or fit (docs/other-engines.md)",
-     .value = "results|samples|steps|fits", .fallback = "results"},
+     .value = "results|samples|steps|fits", .fallback = "results", .literal = true},
     {"output", ARG_WORD, AT(output), .help = "spec-bench: a directory", .value = "FILE|DIR",
      .fallback = "standard output", .letter = 'o'},
-    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
+    STORE_OPTION(AT(db)),
     CHOICE_OPTIONS(AT, choice),
     ARG_FORCE(AT(force)),
 };
 static const Arg IMPORT_OPTIONS[] = {
-    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
+    STORE_OPTION(AT(db)),
     {"name", ARG_WORD, AT(name), .help = "of the run", .value = "TEXT",
      .fallback = "as exported, or the file's"},
     {"method", ARG_WORD, AT(method), .help = "that gave the answers, where the file doesn't tell",
-     .value = "NAME", .fallback = "imported"},
-    {"model", ARG_WORD, AT(model), .help = "that gave them, too", .value = "NAME", .fallback = "imported"},
+     .value = "NAME", .fallback = "imported", .literal = true},
+    {"model", ARG_WORD, AT(model), .help = "that gave them, too", .value = "NAME", .fallback = "imported",
+     .literal = true},
     {"dataset", ARG_WORD, AT(dataset), .help = "of the questions, too", .value = "NAME",
      .fallback = "imported; of spec-bench, its name"},
     {"baseline", ARG_WORD, AT(baseline), .help = "the autoregressive answers or records", .value = "FILE"},
     {"list", ARG_WORDS, AT(lists), .help = "acceptance: a key of recorded acceptance; several times",
      .value = "KEY", .fallback = "acc_ngram, acc_eagle"},
     {"drafts", ARG_WORD, AT(drafts), .help = "acceptance: tokens tried in a step, a point for each number",
-     .value = "N,...", .fallback = "1,3,5,7"},
+     .value = "N,...", .fallback = "1,3,5,7", .literal = true},
 };
-#undef AT
 
 // --- export ----------------------------------------------------------------------------------------------
 
@@ -163,18 +163,13 @@ static bool export_run(Store *s, int64_t run, const TransferOptions *o, Error *e
     return error_input(e, "store export: --format is '%s', must be csv, jsonl or spec-bench", o->format);
 }
 
-static bool export(int argc, char **argv, int *code, Error *e) {
-    TransferOptions o = {.db = STORE_DEFAULT, .what = "results"};
-    Words rest;
-    bool stop;
+static bool export(void *options, CommandLine *line, Error *e) {
+    TransferOptions *o = options;
     int64_t run;
-    (void)code;
-    if (!command_parse(&command_store_export, argc, argv, &o, &rest, &stop, e)) return false;
-    if (stop) return true;
-    o.format = format_of(&o);
-    Store *s = store_open(o.db, STORE_READ, NULL, e);
-    bool ok = s && stored_run(s, rest.count ? rest.items[0] : NULL, &run, e) &&
-              choice_apply(&o.choice, s, run, e) && export_run(s, run, &o, e);
+    o->format = format_of(o);
+    Store *s = store_open(o->db, STORE_READ, NULL, e);
+    bool ok = s && stored_run(s, line->words.items[0], &run, e) && choice_apply(&o->choice, s, run, e) &&
+              export_run(s, run, o, e);
     store_close(s);
     return ok;
 }
@@ -193,8 +188,7 @@ const Command command_store_export = {
         "  outpace store export --what steps -o steps.jsonl                 read by 'store import steps'\n"
         "  outpace store export --format spec-bench -o answers              for Spec-Bench's "
         "evaluation/speed.py\n",
-    .options = EXPORT_OPTIONS,
-    .option_count = sizeof EXPORT_OPTIONS / sizeof *EXPORT_OPTIONS,
+    COMMAND_OPTIONS(EXPORT_OPTIONS, TransferOptions),
     .bulk = true,
     .run = export};
 
@@ -288,10 +282,10 @@ static bool import_acceptance(const TransferOptions *o, const char *file, int *c
         ok = add_word(&w, mem_text(given[i], strlen(given[i])), e);
     for (int i = 0; ok && i < lists->count; i++)
         ok = add_word(&w, mem_printf("--list"), e) && add_word(&w, mem_printf("%s", lists->items[i]), e) &&
-             add_walks(&w, lists->items[i], o->drafts ? o->drafts : "1,3,5,7", e);
+             add_walks(&w, lists->items[i], o->drafts, e);
     char **argv = mem_new((size_t)w.count + 1, sizeof *argv); // the command reorders its own
     memcpy(argv, w.words, (size_t)w.count * sizeof *argv);
-    ok = ok && command_replay.run(w.count, argv, code, e);
+    ok = ok && command_execute(&command_replay, w.count, argv, code, e);
     for (int i = 0; i < w.count; i++) mem_free(w.words[i]);
     mem_free(argv);
     return ok;
@@ -310,26 +304,24 @@ static bool check_kind(const char *kind, Error *e) {
                kind);
 }
 
-static bool import(int argc, char **argv, int *code, Error *e) {
-    TransferOptions o = {.db = STORE_DEFAULT, .method = "imported", .model = "imported"};
-    Words rest;
-    bool stop;
-    if (!command_parse(&command_store_import, argc, argv, &o, &rest, &stop, e)) return false;
-    if (stop) return true;
-    if (strcmp(rest.items[0], "acceptance") == 0) return import_acceptance(&o, rest.items[1], code, e);
-    if (!check_kind(rest.items[0], e)) return false;
-    StoreImport from = {.name = o.name, .argc = argc, .argv = argv, .model = o.model};
-    bool answers = strcmp(rest.items[0], "spec-bench") == 0;
-    from.dataset = o.dataset ? o.dataset : answers ? "spec-bench" : "imported";
-    from.method = o.method;
+static bool import(void *options, CommandLine *line, Error *e) {
+    TransferOptions *o = options;
+    if (strcmp(line->words.items[0], "acceptance") == 0)
+        return import_acceptance(o, line->words.items[1], &line->code, e);
+    if (!check_kind(line->words.items[0], e)) return false;
+    StoreImport from = {.name = o->name, .argc = line->argc, .argv = line->argv, .model = o->model};
+    bool answers = strcmp(line->words.items[0], "spec-bench") == 0;
+    from.dataset = o->dataset ? o->dataset : answers ? "spec-bench" : "imported";
+    from.method = o->method;
     StoreImport baseline = from;
     baseline.method = "autoregressive";
     StoreImported done;
-    bool ok = read_file(rest.items[1], &from, e) && (!o.baseline || read_file(o.baseline, &baseline, e));
+    bool ok =
+        read_file(line->words.items[1], &from, e) && (!o->baseline || read_file(o->baseline, &baseline, e));
     // Where no store is yet, a file that is refused leaves none.
-    if (ok && !file_exists(o.db))
-        ok = import_into(o.db, STORE_TRIAL, rest.items[0], &from, &baseline, &done, e);
-    ok = ok && import_into(o.db, STORE_WRITE, rest.items[0], &from, &baseline, &done, e);
+    if (ok && !file_exists(o->db))
+        ok = import_into(o->db, STORE_TRIAL, line->words.items[0], &from, &baseline, &done, e);
+    ok = ok && import_into(o->db, STORE_WRITE, line->words.items[0], &from, &baseline, &done, e);
     mem_free((char *)(size_t)from.bytes);
     mem_free((char *)(size_t)baseline.bytes);
     if (ok) printf("run %lld: %d samples with %d steps\n", (long long)done.run, done.samples, done.steps);
@@ -364,6 +356,5 @@ const Command command_store_import = {
         "  outpace store import vllm responses.jsonl --method eagle3 --dataset mt-bench\n"
         "  outpace store import acceptance gsm8k.jsonl --model llama-3.1-8b --drafts 3,7\n"
         "  outpace store import spec-bench eagle.jsonl --baseline ar.jsonl --method eagle --model vicuna\n",
-    .options = IMPORT_OPTIONS,
-    .option_count = sizeof IMPORT_OPTIONS / sizeof *IMPORT_OPTIONS,
+    COMMAND_OPTIONS(IMPORT_OPTIONS, TransferOptions),
     .run = import};

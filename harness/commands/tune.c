@@ -40,7 +40,7 @@ static const Arg OPTIONS[] = {
      .fallback = "none"},
     {"limit", ARG_INT, AT(ask.limit), 0, 1 << 24, "0", .help = "prompts; 0: all", .value = "N"},
     {"budget", ARG_WORD, AT(budget), .help = "as 90s, 10m, 1h: nothing is begun that would not end in it",
-     .value = "TIME", .fallback = "10m"},
+     .value = "TIME", .fallback = "10m", .literal = true},
     {"share", ARG_REAL, AT(share), 0, 1e6, "0.085",
      .help = "of the time of a whole sweep: it takes no more, unless the space is small", .value = "X"},
     {"axis", ARG_WORDS, AT(ask.axes),
@@ -72,10 +72,9 @@ static const Arg OPTIONS[] = {
     {"set", ARG_WORDS, AT(ask.sets), .help = "change the experiment, as in 'run'; repeatable",
      .value = "a.b=VALUE"},
     {"seed", ARG_SEED, AT(ask.seed), .help = "of the order of the prompts", .value = "N", .fallback = "0"},
-    {"db", ARG_WORD, AT(db), .help = "the store", .value = "FILE", .fallback = STORE_DEFAULT},
+    STORE_OPTION(AT(db)),
     RECORDS_OPTIONS(AT(records)),
 };
-#undef AT
 
 static bool read_budget(const char *text, double *out, Error *e) {
     char *end;
@@ -180,37 +179,27 @@ static bool tune_tree(const TuneArguments *a, const TuneOptions *o, const Plan *
     return ok;
 }
 
-static bool run(int argc, char **argv, int *code, Error *e) {
-    TuneArguments a = {.ask = {.max_tokens = 64, .engine.device = "cpu"},
-                       .budget = "10m",
-                       .db = STORE_DEFAULT,
-                       .nodes = 127,
-                       .racers = 5,
-                       .laps = 3,
-                       .margin = 0.02,
-                       .share = 0.085};
+static bool run(void *options, CommandLine *line, Error *e) {
+    TuneArguments *a = options;
     TuneOptions o;
-    Words rest;
-    bool stop;
-    if (!command_parse(&command_tune, argc, argv, &a, &rest, &stop, e)) return false;
-    if (stop) return true;
-    if (!check(&a, e)) return false;
-    a.ask.target = rest.items[0];
-    a.ask.tree = a.tree != NULL;
-    o = (TuneOptions){.racers = a.racers,
-                      .laps = a.laps,
-                      .margin = a.margin,
-                      .share = a.share,
-                      .exhaustive = a.exhaustive,
-                      .processor = a.ask.processor,
-                      .quiet = records_asked(&a.records)};
-    if (!read_budget(a.budget, &o.budget_s, e)) return false;
+    if (!check(a, e)) return false;
+    a->ask.target = line->words.items[0];
+    a->ask.tree = a->tree != NULL;
+    o = (TuneOptions){.racers = a->racers,
+                      .laps = a->laps,
+                      .margin = a->margin,
+                      .share = a->share,
+                      .exhaustive = a->exhaustive,
+                      .processor = a->ask.processor,
+                      .quiet = records_asked(&a->records)};
+    if (!read_budget(a->budget, &o.budget_s, e)) return false;
     Plan *p = mem_new(1, sizeof *p);
     interrupt_catch();
-    bool ok = tune_prepare(&a.ask, p, e);
+    bool ok = tune_prepare(&a->ask, p, e);
     if (ok) {
         plan_warn(p);
-        ok = a.tree ? tune_tree(&a, &o, p, e) : tune_prepared(&a, &o, p, argv, argc, code, e);
+        ok = a->tree ? tune_tree(a, &o, p, e)
+                     : tune_prepared(a, &o, p, line->argv, line->argc, &line->code, e);
         plan_release(p);
     }
     mem_free(p);
@@ -242,7 +231,6 @@ const Command command_tune = {
         "  outpace tune MODEL --method speculative:adaptive=confidence --draft DIR --path mine.jsonl\n"
         "  outpace tune MODEL --method lookahead --dataset code --batch 8\n"
         "  outpace tune MODEL --method speculative --draft DIR --dataset code --tree code.tree\n",
-    .options = OPTIONS,
-    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    COMMAND_OPTIONS(OPTIONS, TuneArguments),
     .shared = MODEL_SET(offsetof(TuneArguments, ask.engine), "isa context"),
     .run = run};

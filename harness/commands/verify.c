@@ -57,7 +57,6 @@ static const Arg OPTIONS[] = {
     CACHE_OPTION(AT(models.cache)),
     RECORDS_OPTIONS(AT(records)),
 };
-#undef AT
 
 typedef struct {
     const VerifyOptions *o;
@@ -369,34 +368,29 @@ static void release(Verify *v) {
     models_close(&v->models);
 }
 
-static bool run(int argc, char **argv, int *code, Error *e) {
-    VerifyOptions o = {.count = 8, .max_tokens = 64, .temperature = 1, .top_p = 1};
-    Words rest;
-    bool stop;
-    o.models.engine.isa = getenv("OUTPACE_ISA");
-    if (!command_parse(&command_verify, argc, argv, &o, &rest, &stop, e)) return false;
-    if (stop) return true;
-    o.models.target = rest.items[0];
-    Verify v = {.o = &o, .rows = records_asked(&o.records) ? json_array() : NULL};
-    if (!processes_join(&v.processes, o.ranks, e)) return false;
+static bool run(void *options, CommandLine *line, Error *e) {
+    VerifyOptions *o = options;
+    o->models.target = line->words.items[0];
+    Verify v = {.o = o, .rows = records_asked(&o->records) ? json_array() : NULL};
+    if (!processes_join(&v.processes, o->ranks, e)) return false;
     if (processes_follows(&v.processes)) return processes_follow(&v.processes, e);
-    o.models.engine.team = processes_team(&v.processes);
+    o->models.engine.team = processes_team(&v.processes);
     interrupt_catch();
     line_begin(&v.line, true);
-    o.models.engine.progress = line_progress(&v.line);
+    o->models.engine.progress = line_progress(&v.line);
     bool ok = open_and_know(&v, e) && check_methods(&v, e) && models_are_unchanged(&v.models, e);
     bool interrupted = !ok && v.checks > 0 && e->kind == ERROR_INTERRUPTED;
     line_clear(&v.line);
     if (interrupted) ok = true;
     bool prints = ok && !v.rows;
-    if (ok && v.rows) ok = records_print(json_incref(v.rows), NULL, &o.records, e);
+    if (ok && v.rows) ok = records_print(json_incref(v.rows), NULL, &o->records, e);
     if (prints && is_fast(&v))
         printf("%d of %d outputs of fast math differ from exact ones\n", v.diverged, v.outputs);
     if (prints)
         printf("%d checks, %d failed, %d methods left out%s\n", v.checks, v.failures, v.skipped,
                interrupted ? "; interrupted" : "");
-    if (v.failures) *code = EXIT_FAILED;
-    else if (interrupted) *code = EXIT_INTERRUPTED;
+    if (v.failures) line->code = EXIT_FAILED;
+    else if (interrupted) line->code = EXIT_INTERRUPTED;
     release(&v);
     processes_leave(&v.processes);
     return ok;
@@ -424,7 +418,6 @@ const Command command_verify = {
         "  outpace verify MODEL --method all --method rest:datastore=FILE\n"
         "  outpace verify MODEL --draft SMALLER --sampling --temperature 0.8\n"
         "  mpirun -n 2 outpace verify MODEL --ranks mpi -m lookahead:ranks=2\n",
-    .options = OPTIONS,
-    .option_count = sizeof OPTIONS / sizeof *OPTIONS,
+    COMMAND_OPTIONS(OPTIONS, VerifyOptions),
     .shared = MODEL_SET(offsetof(VerifyOptions, models.engine), NULL),
     .run = run};

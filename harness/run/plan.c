@@ -28,11 +28,9 @@ static bool add_set(Plan *p, char **slot, const char *path, const char *value, E
 }
 
 static bool collect_sets(Plan *p, const SweepOptions *o, Error *e) {
-    char number[16];
-    snprintf(number, sizeof number, "%d", o->threads);
     p->sets = o->sets;
     p->changes = (ExperimentChanges){.scale = o->scale, .model = o->model, .sets = &p->sets};
-    if ((o->threads >= 0 && !add_set(p, &p->threads, "hardware.threads", number, e)) ||
+    if ((o->threads && !add_set(p, &p->threads, "hardware.threads", o->threads, e)) ||
         (o->device && !add_set(p, &p->device, "hardware.device", o->device, e)))
         return false;
     for (char *c = p->device; c && *c; c++)
@@ -75,7 +73,7 @@ static bool write_overrides(Plan *p, Error *e) {
 static bool read_overrides(const char *text, SweepOptions *o, json_t **words, Error *e) {
     *words = json_from_bytes(text, strlen(text), "the run's overrides", e);
     if (!*words) return false;
-    *o = (SweepOptions){.threads = -1, .shard = "1/1"};
+    *o = (SweepOptions){.shard = "1/1"};
     for (size_t i = 0; i + 1 < json_array_size(*words); i += 2) {
         const char *key = json_string_value(json_array_get(*words, i));
         const char *value = json_string_value(json_array_get(*words, i + 1));

@@ -7,40 +7,28 @@
 // The command line's changes to the config.
 typedef struct SweepOptions {
     Words sets;
-    const char *scale, *model, *device, *cache, *db;
+    const char *scale, *model, *device, *threads, *cache, *db;
     const char *shard; // "i/n"; NULL: the task of a Slurm array, or all
-    int threads;       // below 0: the config's
     const Team *team;  // processes that share lookahead's steps; NULL: this one only
 } SweepOptions;
 
-#define SWEEP_OPTIONS(AT)                                                                                  \
-    {"scale",                                                                                              \
-     ARG_WORD,                                                                                             \
-     AT(sweep.scale),                                                                                      \
-     .help = "smoke: the config's small version, minutes on two cores",                                    \
-     .value = "smoke|full",                                                                                \
-     .fallback = "full"},                                                                                  \
-        {"set", ARG_WORDS, AT(sweep.sets), .help = "change the config; repeatable", .value = "a.b=VALUE"}, \
-        {"model", ARG_WORD, AT(sweep.model), .help = "in place of the config's models",                    \
-         .value = "target=DIR[,draft=DIR,...]"},                                                           \
-        {"threads",                                                                                        \
-         ARG_INT,                                                                                          \
-         AT(sweep.threads),                                                                                \
-         0,                                                                                                \
-         1024,                                                                                             \
-         "the config's",                                                                                   \
-         .help = "the same as --set hardware.threads=N",                                                   \
-         .value = "N"},                                                                                    \
-        {"device",         ARG_WORD,                                                                       \
-         AT(sweep.device), .help = "the same as --set hardware.device=NAME",                               \
-         .value = "NAME",  .fallback = "the config's"},                                                    \
-        {"shard",         ARG_WORD,                                                                        \
-         AT(sweep.shard), .help = "the i-th of n parts of about the same cost",                            \
-         .value = "i/n",  .fallback = "the task of a Slurm array, else all"},                              \
-        CACHE_OPTION(AT(sweep.cache)), {                                                                   \
-        "db", ARG_WORD, AT(sweep.db), .help = "the store; a part has outpace.i-n.db", .value = "FILE",     \
-                                      .fallback = STORE_DEFAULT                                            \
-    }
+// clang-format off
+#define SWEEP_OPTIONS(AT) \
+    {"scale", ARG_WORD, AT(sweep.scale), .help = "smoke: the config's small version, minutes on two cores", \
+     .value = "smoke|full", .fallback = "full"}, \
+    {"set", ARG_WORDS, AT(sweep.sets), .help = "change the config; repeatable", .value = "a.b=VALUE"}, \
+    {"model", ARG_WORD, AT(sweep.model), .help = "in place of the config's models", \
+     .value = "target=DIR[,draft=DIR,...]"}, \
+    {"threads", ARG_WORD, AT(sweep.threads), .help = "the same as --set hardware.threads=N", .value = "N", \
+     .fallback = "the config's"}, \
+    {"device", ARG_WORD, AT(sweep.device), .help = "the same as --set hardware.device=NAME", \
+     .value = "NAME", .fallback = "the config's"}, \
+    {"shard", ARG_WORD, AT(sweep.shard), .help = "the i-th of n parts of about the same cost", .value = "i/n", \
+     .fallback = "the task of a Slurm array, else all"}, \
+    CACHE_OPTION(AT(sweep.cache)), \
+    {"db", ARG_WORD, AT(sweep.db), .help = "the store; a part has outpace.i-n.db", .value = "FILE", \
+     .fallback = STORE_DEFAULT, .literal = true}
+// clang-format on
 
 typedef struct Plan {
     char *config, *file; // the config's text and name

@@ -49,7 +49,8 @@ typedef struct {
 
 static void parse(Parsed *p, const char *line) {
     char *argv[WORDS];
-    *p = (Parsed){.values = {.count = 7}};
+    *p = (Parsed){0};
+    args_start(&SET, 1, &p->values);
     snprintf(p->line, sizeof p->line, "%s", line);
     int argc = words(p->line, argv);
     p->ok = args_parse_line(&SET, 1, argc, argv, &p->values, &p->rest, &p->help, &p->error);
@@ -220,6 +221,29 @@ static void set_by_name(void **state) {
     assert_string_equal(e.text, "--count is 'many', must be a whole number from -3 to 16777216");
 }
 
+// A fallback is the default if it's a value, and a word's only where it is literal.
+static void defaults(void **state) {
+    (void)state;
+    static const char *const SIDES[] = {"left", "right", NULL};
+    typedef struct {
+        int before, count, side, tasks;
+        const char *name, *place;
+    } Own;
+    const Arg rows[] = {
+        {"count", ARG_INT, offsetof(Own, count), 0, 9, "7", .help = ""},
+        {"side", ARG_CHOICE, offsetof(Own, side), .choices = SIDES, .fallback = "right", .help = ""},
+        {"tasks", ARG_INT, offsetof(Own, tasks), 0, 9, "as many as fit", .help = ""},
+        {"name", ARG_WORD, offsetof(Own, name), .fallback = "me", .literal = true, .help = ""},
+        {"place", ARG_WORD, offsetof(Own, place), .fallback = "the usual one", .help = ""},
+    };
+    Own own = {.before = 5};
+    args_start(&(ArgSet){rows, sizeof rows / sizeof *rows, 0, NULL}, 1, &own);
+    char got[80];
+    snprintf(got, sizeof got, "%d %d %d %d %s %s", own.before, own.count, own.side, own.tasks, own.name,
+             own.place ? own.place : "-");
+    assert_string_equal(got, "5 7 1 0 me -");
+}
+
 static void described(void **state) {
     (void)state;
     Text text = {0};
@@ -253,9 +277,9 @@ static void long_defaults(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(right),      cmocka_unit_test(wrong),         cmocka_unit_test(help_ends_it),
-        cmocka_unit_test(full_lists), cmocka_unit_test(any_order),     cmocka_unit_test(set_by_name),
-        cmocka_unit_test(described),  cmocka_unit_test(long_defaults),
+        cmocka_unit_test(right),      cmocka_unit_test(wrong),     cmocka_unit_test(help_ends_it),
+        cmocka_unit_test(full_lists), cmocka_unit_test(any_order), cmocka_unit_test(set_by_name),
+        cmocka_unit_test(defaults),   cmocka_unit_test(described), cmocka_unit_test(long_defaults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
