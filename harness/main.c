@@ -1,13 +1,9 @@
 // Finds the subcommand, runs it; the only place that prints an error and picks the exit code.
 #include "harness/cli/command.h"
-#include "harness/cli/terminal.h"
 
-#include "engine/base/error.h"
-#include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/base/shipped.h"
 #include "engine/model/synth.h"
-#include "harness/cli/signals.h"
 #include "harness/cli/version.h"
 
 #include <signal.h>

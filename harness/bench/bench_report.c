@@ -1,8 +1,6 @@
 // All three formats print the same points; only JSON has the machine, too.
 #include "harness/bench/bench_report.h"
 
-#include "engine/base/json.h"
-#include "harness/machine/machine.h"
 #include "harness/cli/version.h"
 
 #include <math.h>

@@ -1,6 +1,5 @@
 // Times single steps of an open model, and the parts of a step by themselves, next to the floors under them.
 #pragma once
-#include "engine/base/clock.h"
 #include "engine/base/random.h"
 #include "engine/core/backend.h"
 #include "engine/engine.h"

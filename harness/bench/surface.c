@@ -3,8 +3,6 @@
 #include "harness/bench/surface.h"
 
 #include "engine/base/memory.h"
-#include "harness/bench/steps.h"
-#include "harness/machine/watch.h"
 #include "results/row.h"
 #include "results/rows.h"
 

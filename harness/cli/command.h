@@ -1,8 +1,10 @@
 // The subcommands: a row each, a file each (harness/commands). Main finds the row, runs it, prints its error
 // and exits.
 #pragma once
-#include "engine/base/error.h"
 #include "engine/base/args.h"
+#include "harness/cli/line.h"
+#include "harness/cli/signals.h"
+#include "harness/cli/terminal.h"
 
 // The program's exit codes.
 typedef enum {

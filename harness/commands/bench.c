@@ -3,9 +3,6 @@
 
 #include "engine/base/memory.h"
 #include "harness/bench/bench_report.h"
-#include "harness/cli/signals.h"
-#include "harness/cli/line.h"
-#include "engine/base/args.h"
 #include "engine/base/ranges.h"
 #include "harness/inputs/models.h"
 

@@ -12,7 +12,6 @@
 #include "harness/bench/surface.h"
 #include "harness/cli/version.h"
 #include "results/rows.h"
-#include "results/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,6 @@
 #include "harness/analysis/choice.h"
 #include "harness/analysis/compare.h"
 #include "harness/cli/table.h"
-#include "results/store.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -6,7 +6,6 @@
 // own. The options of a part that an option chooses ("bench --store") belong to the command's entry.
 #include "harness/cli/command.h"
 
-#include "engine/base/text.h"
 #include "engine/decode/method.h"
 #include "harness/cli/version.h"
 

@@ -2,7 +2,6 @@
 #include "harness/cli/command.h"
 
 #include "datasets/known.h"
-#include "engine/base/file.h"
 #include "engine/base/shipped.h"
 #include "engine/decode/method.h"
 #include "engine/text/template.h"

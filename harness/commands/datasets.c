@@ -1,7 +1,6 @@
 // Which datasets are known and where they are; the first prompts of one; the formats of files.
 #include "harness/cli/command.h"
 
-#include "datasets/datasets.h"
 #include "datasets/format.h"
 #include "datasets/known.h"
 #include "engine/base/memory.h"

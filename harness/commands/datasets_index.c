@@ -1,12 +1,10 @@
 // datasets index: texts tokenised and indexed for the method `rest`, which looks phrases up in them.
 #include "harness/cli/command.h"
 
-#include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/base/output.h"
 #include "engine/decode/structures/datastore.h"
 #include "engine/text/tokenizer.h"
-#include "harness/cli/terminal.h"
 
 #include <limits.h>
 #include <stdio.h>

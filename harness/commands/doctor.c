@@ -3,12 +3,10 @@
 
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
-#include "engine/engine.h"
 #include "harness/machine/machine.h"
 #include "harness/cli/version.h"
 #include "harness/ranks/mpi.h"
 #include "harness/ranks/ranks.h"
-#include "harness/cli/terminal.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -7,8 +7,6 @@
 #include "harness/analysis/fits.h"
 #include "harness/price/machine_fit.h"
 #include "harness/analysis/stored.h"
-#include "harness/cli/terminal.h"
-#include "results/store.h"
 
 #include <stdio.h>
 #include <stdlib.h>

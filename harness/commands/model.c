@@ -2,20 +2,14 @@
 // part of the command has options of its own in the struct that they share.
 #include "harness/cli/command.h"
 
-#include "engine/base/file.h"
 #include "engine/base/memory.h"
-#include "engine/base/output.h"
 #include "engine/base/system.h"
 #include "engine/model/adapter.h"
-#include "engine/model/model.h"
 #include "engine/model/inflate.h"
 #include "engine/model/config.h"
 #include "engine/model/quantise.h"
 #include "engine/model/synth.h"
-#include "harness/cli/signals.h"
-#include "harness/cli/line.h"
 #include "harness/cli/records.h"
-#include "harness/cli/terminal.h"
 
 #include <stdint.h>
 #include <stdio.h>

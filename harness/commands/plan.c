@@ -1,7 +1,6 @@
 // Plans a run: the config is checked as `run` checks it, but nothing is measured.
 #include "harness/cli/command.h"
 
-#include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "harness/config/point_name.h"
 #include "harness/analysis/stored.h"

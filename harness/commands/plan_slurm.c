@@ -1,7 +1,6 @@
 // Writes a Slurm job that runs an experiment in parts, with the time and memory that each needs.
 #include "harness/cli/command.h"
 
-#include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "harness/run/cost.h"
 #include "harness/run/slurm.h"

@@ -1,20 +1,17 @@
 // Draws a figure of a stored run into a file or the terminal, or all of them for a paper.
 #include "harness/cli/command.h"
 
-#include "engine/base/error.h"
 #include "harness/analysis/choice.h"
 #include "harness/analysis/estimates.h"
 #include "harness/price/priced.h"
 #include "harness/analysis/stored.h"
 #include "harness/cli/records.h"
-#include "harness/cli/terminal.h"
 #include "harness/papers/catalogue.h"
 #include "harness/papers/computed.h"
 #include "harness/papers/table.h"
 #include "plots/plots.h"
 #include "results/published.h"
 #include "results/rows.h"
-#include "results/store.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,10 +1,7 @@
 // How well a model predicts texts, and how far it is from the model that it was quantised from.
 #include "harness/cli/command.h"
 
-#include "datasets/datasets.h"
 #include "engine/base/memory.h"
-#include "harness/cli/line.h"
-#include "harness/cli/signals.h"
 #include "harness/cli/table.h"
 #include "harness/inputs/models.h"
 #include "harness/inputs/quality.h"

@@ -2,7 +2,6 @@
 #include "harness/cli/command.h"
 
 #include "harness/cli/table.h"
-#include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/base/shipped.h"
 #include "harness/replay/replay.h"
@@ -58,17 +57,17 @@ static const Arg OPTIONS[] = {
     RECORDS_OPTIONS(AT(records)),
 };
 
-typedef struct Line {
+typedef struct ReplayLine {
     const char *method;
     double S, rows, ctar[3], rate;
     Interval interval;
-} Line;
+} ReplayLine;
 
 static const int CTAR_AT[3] = {1, 2, 4};
 
 static bool line_of(const ReplayOptions *o, const ReplayTexts *t, const char *method, const Replay *r,
-                    Line *out, Error *e) {
-    *out = (Line){.method = method,
+                    ReplayLine *out, Error *e) {
+    *out = (ReplayLine){.method = method,
                   .S = r->total_tokens / r->total_steps,
                   .rows = r->rows / r->total_steps,
                   .rate = replay_rate(r)};
@@ -84,7 +83,7 @@ static void print_head(const ReplayTexts *t) {
            "rows", "tokens/s");
 }
 
-static void print_line(const Line *l) {
+static void print_line(const ReplayLine *l) {
     printf("%-44s %6.3f [%6.3f, %6.3f] %6.3f %6.3f %6.3f %6.1f ", SHOWN(l->method), l->S, l->interval.low,
            l->interval.high, l->ctar[0], l->ctar[1], l->ctar[2], l->rows);
     if (isfinite(l->rate)) printf("%10.0f\n", l->rate);
@@ -100,7 +99,7 @@ static const Column COLUMNS[] = {
 };
 static const TableForm FORM = {"replay", TABLE_COLUMNS(COLUMNS), .within = "methods"};
 
-static void put_line(const ReplayOptions *o, const ReplayTexts *t, const Line *l) {
+static void put_line(const ReplayOptions *o, const ReplayTexts *t, const ReplayLine *l) {
     TABLE_ROW(o->rows, CELL(l->method), CELL(l->S), CELL(l->interval.low), CELL(l->interval.high),
               CELL(l->ctar[0]), CELL(l->ctar[1]), CELL(l->ctar[2]), CELL(l->rows), CELL(l->rate),
               o->records.csv ? CELL(t->name) : NO_CELL);
@@ -119,7 +118,7 @@ static bool print_set(const ReplayOptions *o, const ReplayTexts *t, const Replay
     bool ok = true, records = records_asked(&o->records);
     if (!records) print_head(t);
     for (int i = 0; ok && i < o->methods.count; i++) {
-        Line line;
+        ReplayLine line;
         Replay own = {0};
         // Processor time: a busy machine makes a replay no slower than it is.
         ok = (done || replay_run(t, o->methods.items[i], clock_processor(), NULL, &own, e)) &&

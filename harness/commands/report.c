@@ -5,10 +5,8 @@
 #include "harness/analysis/estimates.h"
 #include "harness/analysis/stored.h"
 #include "harness/cli/records.h"
-#include "harness/cli/terminal.h"
 #include "harness/papers/computed.h"
 #include "plots/plots.h"
-#include "results/store.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,12 +5,7 @@
 #include "engine/base/shipped.h"
 #include "harness/analysis/estimates.h"
 #include "harness/analysis/stored.h"
-#include "harness/cli/line.h"
-#include "harness/cli/signals.h"
-#include "harness/cli/terminal.h"
 #include "harness/ranks/ranks.h"
-#include "harness/run/ledger.h"
-#include "harness/run/plan.h"
 #include "harness/run/run.h"
 #include "results/rows.h"
 

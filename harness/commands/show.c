@@ -9,7 +9,6 @@
 #include "harness/papers/computed.h"
 #include "plots/plots.h"
 #include "results/rows.h"
-#include "results/store.h"
 
 #include <math.h>
 #include <stdio.h>

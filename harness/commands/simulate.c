@@ -9,7 +9,6 @@
 #include "harness/analysis/choice.h"
 #include "harness/analysis/stored.h"
 #include "results/rows.h"
-#include "results/store.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -5,11 +5,9 @@
 #include "engine/base/shipped.h"
 #include "harness/analysis/stored.h"
 #include "harness/cli/records.h"
-#include "harness/cli/terminal.h"
 #include "plots/letters.h"
 #include "results/rows.h"
 #include "results/transfer/transfer.h"
-#include "results/store.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,6 @@
 // A paper's table next to a stored run; the list of tables, and the papers' claims.
 #include "harness/cli/command.h"
 
-#include "engine/base/error.h"
-#include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/base/shipped.h"
 #include "harness/config/experiment.h"
@@ -15,7 +13,6 @@
 #include "harness/papers/table.h"
 #include "plots/plots.h"
 #include "results/rows.h"
-#include "results/store.h"
 #include "results/transfer/transfer.h"
 
 #include <stdio.h>

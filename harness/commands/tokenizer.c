@@ -6,7 +6,6 @@
 #include "engine/base/output.h"
 #include "engine/text/tokenizer.h"
 #include "engine/text/template.h"
-#include "harness/cli/terminal.h"
 #include "harness/inputs/prompts.h"
 
 #include <jansson.h>

@@ -2,13 +2,9 @@
 // there is one, and ends with a model directory, or well before that when it is interrupted.
 #include "harness/cli/command.h"
 
-#include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/base/shipped.h"
-#include "engine/model/model.h"
-#include "harness/cli/signals.h"
 #include "harness/inputs/models.h"
-#include "harness/cli/terminal.h"
 #include "harness/train/domains.h"
 
 #include <stdio.h>

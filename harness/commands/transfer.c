@@ -2,18 +2,13 @@
 #include "harness/cli/command.h"
 
 #include "datasets/format.h"
-#include "engine/base/file.h"
 #include "engine/base/memory.h"
-#include "engine/base/output.h"
 #include "engine/base/shipped.h"
-#include "engine/base/text.h"
 #include "harness/analysis/choice.h"
 #include "harness/analysis/estimates.h"
 #include "harness/analysis/stored.h"
-#include "harness/cli/terminal.h"
 #include "results/rows.h"
 #include "results/transfer/transfer.h"
-#include "results/store.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -5,7 +5,6 @@
 #include "harness/cli/records.h"
 #include "engine/base/memory.h"
 #include "harness/analysis/estimates.h"
-#include "harness/cli/signals.h"
 #include "harness/run/ledger.h"
 #include "harness/tune/space.h"
 #include "harness/tune/tree.h"

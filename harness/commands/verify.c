@@ -2,10 +2,7 @@
 #include "harness/cli/command.h"
 
 #include "engine/base/memory.h"
-#include "harness/cli/terminal.h"
 #include "harness/run/answer.h"
-#include "harness/cli/signals.h"
-#include "harness/cli/line.h"
 #include "harness/cli/records.h"
 #include "harness/inputs/models.h"
 #include "harness/inputs/prompts.h"

@@ -4,8 +4,6 @@
 //   any = all { "or" all }      all = not { "and" not }      not = "not" not | "(" any ")" | comparison
 #include "harness/config/sweep.h"
 
-#include "engine/base/error.h"
-
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>

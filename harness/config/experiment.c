@@ -2,11 +2,8 @@
 // differ, that a parameter is its method's) is checked after them, so that a config that was read can be run.
 #include "harness/config/experiment.h"
 
-#include "engine/base/error.h"
-#include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/text/template.h"
-#include "harness/config/values.h"
 
 #include <assert.h>
 #include <stdio.h>

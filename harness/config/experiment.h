@@ -6,7 +6,6 @@
 #pragma once
 #include "engine/model/adapter.h"
 #include "datasets/datasets.h"
-#include "engine/base/args.h"
 #include "engine/decode/method.h"
 #include "harness/config/settings.h"
 #include "harness/config/values.h"

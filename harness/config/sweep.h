@@ -6,7 +6,6 @@
 // varies, in the order of settings.c; the method's matrix as written; its zips as written. A setting that is
 // an axis of the method replaces the experiment's.
 #pragma once
-#include "engine/base/file.h"
 #include "harness/config/experiment.h"
 
 enum { SWEEP_MAX = 1 << 15 }; // points

@@ -3,7 +3,6 @@
 // Each turn's prompt is the whole conversation so far: the user's turns and the method's own replies.
 #pragma once
 #include "engine/base/args.h"
-#include "engine/base/text.h"
 #include "engine/text/template.h"
 #include "engine/text/tokenizer.h"
 

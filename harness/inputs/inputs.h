@@ -2,7 +2,6 @@
 // ids, and whether each method can be opened; and the hashes that name them.
 // Nothing is written: a model to be made is only described, until inputs_make.
 #pragma once
-#include "datasets/datasets.h"
 #include "engine/decode/method.h"
 #include "engine/decode/model_tables.h"
 #include "harness/config/schedule.h"

@@ -3,7 +3,6 @@
 // is never stale.
 #include "harness/inputs/models.h"
 
-#include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/base/shipped.h"
 #include "engine/model/config.h"

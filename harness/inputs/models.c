@@ -2,14 +2,11 @@
 // than the target; models_close takes whatever part is open.
 #include "harness/inputs/models.h"
 
-#include "engine/base/file.h"
 #include "engine/base/gguf.h"
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/core/batch.h"
 #include "engine/model/synth.h"
-#include "engine/model/adapter.h"
-#include "engine/model/model.h"
 #include "harness/cli/terminal.h"
 
 #include <assert.h>

@@ -4,7 +4,6 @@
 #include "harness/inputs/inputs.h"
 
 #include "engine/base/memory.h"
-#include "engine/model/model.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -4,8 +4,6 @@
 #include "engine/base/clock.h"
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
-#include "engine/base/system.h"
-#include "engine/engine.h"
 #include "harness/cli/version.h"
 
 #include <ctype.h>

@@ -4,7 +4,6 @@
 // A field that the system does not report is empty or 0, and is printed as "unknown".
 #pragma once
 #include "engine/base/system.h"
-#include "engine/base/text.h"
 #include "engine/engine.h"
 #include "results/record.h"
 

@@ -2,7 +2,6 @@
 // only one that reads standard input and writes files, output and progress. The others decode what it tells
 // them to (engine/decode/call.h), with the models that it has open.
 #pragma once
-#include "engine/base/args.h"
 #include "engine/core/ranks.h"
 #include "engine/decode/method.h"
 

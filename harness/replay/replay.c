@@ -5,7 +5,6 @@
 #include "harness/replay/drafts.h"
 
 #include "engine/base/memory.h"
-#include "engine/decode/decode.h"
 
 #include <math.h>
 #include <string.h>

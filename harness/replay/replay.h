@@ -5,7 +5,6 @@
 //                                                           \-> replay_record -> the store, with every step
 #pragma once
 #include "datasets/datasets.h"
-#include "engine/base/clock.h"
 #include "engine/text/template.h"
 #include "engine/text/tokenizer.h"
 #include "harness/run/answer.h"

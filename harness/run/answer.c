@@ -4,7 +4,6 @@
 #include "harness/run/answer.h"
 
 #include "engine/base/memory.h"
-#include "engine/base/random.h"
 #include "results/record.h"
 
 #include <assert.h>

@@ -3,7 +3,6 @@
 
 #include "engine/base/memory.h"
 #include "engine/base/shipped.h"
-#include "engine/engine.h"
 #include "harness/run/run.h"
 #include "results/rows.h"
 

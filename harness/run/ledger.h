@@ -5,8 +5,6 @@
 // seconds, and when a start of the run ends. So a killed process loses nothing that is in the ledger, and a
 // power failure loses at most the rounds of the last two seconds.
 #pragma once
-#include "engine/base/text.h"
-#include "harness/machine/machine.h"
 #include "harness/run/answer.h"
 #include "harness/run/plan.h"
 #include "results/store.h"

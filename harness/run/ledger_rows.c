@@ -4,7 +4,6 @@
 #include "harness/run/ledger.h"
 
 #include "datasets/rouge.h"
-#include "engine/base/clock.h"
 #include "engine/base/memory.h"
 
 #include <assert.h>

@@ -3,7 +3,6 @@
 #include "harness/run/reporter.h"
 
 #include "engine/base/json.h"
-#include "engine/decode/decode.h"
 #include "harness/cli/terminal.h"
 
 #include <assert.h>

@@ -3,8 +3,6 @@
 // pass the same checks. Invariant of a file: every entry of `files` has a domain.
 #include "harness/train/train.h"
 
-#include "engine/base/text.h"
-
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>

@@ -3,15 +3,11 @@
 // appear whole or not at all, and the same command resumes from the last checkpoint.
 #include "harness/train/train.h"
 
-#include "engine/base/clock.h"
 #include "engine/base/memory.h"
 #include "engine/base/ranges.h"
-#include "engine/model/model.h"
 #include "harness/cli/command.h"
 #include "harness/cli/records.h"
-#include "harness/cli/signals.h"
 #include "harness/inputs/models.h"
-#include "harness/cli/terminal.h"
 #include "harness/inputs/prompts.h"
 #include "plots/plots.h"
 

@@ -1,7 +1,6 @@
 // A training run as the program carries it out, of a model or of adapters and heads: a YAML file, text to
 // tokens, steps with a progress line, checkpoints, and an end that an interrupt may bring earlier.
 #pragma once
-#include "engine/base/file.h"
 #include "engine/engine.h"
 #include "engine/train/trainer.h"
 #include "harness/config/values.h"
