@@ -28,9 +28,9 @@ static const char *arithmetic(const SurfaceRun *s) {
         {{"f32", "bf16, weights rounded", "f16, weights rounded"},
          {"f32, fast", "bf16, fast, weights rounded", "f16, fast, weights rounded"}},
     };
-    Compute c = s->engine->session.compute;
+    Compute c = s->engine.session.compute;
     bool gpu = strncmp(s->device, "cuda", 4) == 0;
-    return names[gpu && compute_rounds(c, s->engine->model.dtype)][s->fast][c];
+    return names[gpu && compute_rounds(c, s->engine.model.dtype)][s->fast][c];
 }
 
 // The watch may find a disturbance some points later; its flags go to the points that it disturbed.
@@ -46,7 +46,7 @@ static StoreSurface *add_row(Unit *u, const char *kind, const char *layout, cons
     row->device = s->device;
     row->compute = arithmetic(s);
     row->layout = layout;
-    row->weights = s->engine->weights.held ? "held" : "mapped";
+    row->weights = s->engine.weights.held ? "held" : "mapped";
     row->context = u->context;
     row->samples = t->n;
     row->mean_s = t->mean_s, row->median_s = t->median_s, row->deviation_s = t->mad_s;
@@ -63,7 +63,7 @@ static void add_step(Unit *u, const BenchPoint *p) {
     row->k = p->k;
     row->w = p->w;
     row->a = 0;
-    row->b = u->run->engine->model.shape.layers;
+    row->b = u->run->engine.model.shape.layers;
     row->rows = row->head_rows = p->tokens * bench_sequences(p);
     row->slowdown = p->slowdown.value;
     row->slowdown_low = p->slowdown.low;
@@ -86,7 +86,7 @@ static void add_part(Unit *u, const PartPoint *p) {
 // --- measuring -------------------------------------------------------------------------------------------
 
 static BenchOptions options_of(Unit *u) {
-    const SurfacePlan *p = u->run->plan;
+    const SurfacePlan *p = &u->run->plan;
     return (BenchOptions){.warm_up = 1,
                           .min_samples = p->samples,
                           .max_samples = p->samples,
@@ -104,15 +104,15 @@ static void show(const Unit *u, const char *what, int rows) {
 }
 
 static Benched benched(const Unit *u) {
-    Engine *engine = u->run->engine;
-    return (Benched){&engine->session, engine->model.dtype, u->run->ceilings, engine->more};
+    Engine *engine = &u->run->engine;
+    return (Benched){&engine->session, engine->model.dtype, &u->run->ceilings, engine->more};
 }
 
 static bool measure_step(Unit *u, int sequences, int k, int w, const BenchTime *one, BenchTime *time,
                          Error *e) {
     BenchOptions o = options_of(u);
     BenchPoint p = {
-        .context = u->context, .k = k, .w = w, .sequences = sequences, .layout = u->run->plan->layout};
+        .context = u->context, .k = k, .w = w, .sequences = sequences, .layout = u->run->plan.layout};
     Benched b = benched(u);
     show(u, "a step", sequences * surface_tokens(p.layout, k, w));
     if (!bench_point(&b, &o, one, &p, e)) return false;
@@ -124,7 +124,7 @@ static bool measure_step(Unit *u, int sequences, int k, int w, const BenchTime *
 // Times one token again when the grid is done: if it has changed, so may the points between.
 static bool look_for_drift(Unit *u, const BenchTime *one, Error *e) {
     BenchOptions o = options_of(u);
-    BenchPoint p = {.context = u->context, .k = 1, .layout = u->run->plan->layout};
+    BenchPoint p = {.context = u->context, .k = 1, .layout = u->run->plan.layout};
     Benched b = benched(u);
     if (!bench_point(&b, &o, NULL, &p, e)) return false;
     for (size_t i = 0; i < u->count; i++) {
@@ -153,7 +153,7 @@ static bool time_sequence(void *state, BenchSample *out, Error *e) {
     Sequence *q = state;
     BenchOptions o = options_of(q->unit);
     *out = (BenchSample){0};
-    return bench_prefill(&q->unit->run->engine->session, &o, q->unit->context, &out->step, &q->operations, e);
+    return bench_prefill(&q->unit->run->engine.session, &o, q->unit->context, &out->step, &q->operations, e);
 }
 
 // k and w distinguish it from a part of a step: one row of `context` tokens, after nothing.
@@ -176,7 +176,7 @@ static bool measure_sequence(Unit *u, Error *e) {
 
 // Measures the grid with so many sequences, against one token of one sequence.
 static bool measure_grid_of(Unit *u, int sequences, const BenchTime *one, Error *e) {
-    const SurfacePlan *p = u->run->plan;
+    const SurfacePlan *p = &u->run->plan;
     BenchTime ignored;
     for (int i = 0; i < p->k.count; i++)
         for (int j = 0; j < p->w.count; j++) {
@@ -190,7 +190,7 @@ static bool measure_grid_of(Unit *u, int sequences, const BenchTime *one, Error 
 // All others are compared with (1, 0) of one sequence, whether the grid has it or not. It is stored once, so
 // that the slowdowns of a context are ratios of stored times.
 static bool measure_grid(Unit *u, Error *e) {
-    const SurfacePlan *p = u->run->plan;
+    const SurfacePlan *p = &u->run->plan;
     BenchTime one;
     if (!measure_step(u, 1, 1, 0, NULL, &one, e)) return false;
     for (int i = 0; i < p->batch.count; i++)
@@ -202,15 +202,15 @@ static bool measure_grid(Unit *u, Error *e) {
 static bool measure_part(Unit *u, PartPoint p, Error *e) {
     BenchOptions o = options_of(u);
     show(u, part_names[p.kind], p.rows);
-    if (!part_time(&u->run->engine->session, &o, &p, e)) return false;
+    if (!part_time(&u->run->engine.session, &o, &p, e)) return false;
     add_part(u, &p);
     return true;
 }
 
 // All layers, and those before and after each exit: the cost of a layer, and the rest of a step's cost.
 static bool measure_layers(Unit *u, int rows, Error *e) {
-    const IntList *exits = &u->run->plan->exits;
-    int layers = u->run->engine->model.shape.layers;
+    const IntList *exits = &u->run->plan.exits;
+    int layers = u->run->engine.model.shape.layers;
     PartPoint p = {.kind = PART_LAYERS, .a = 0, .b = layers, .rows = rows, .context = u->context};
     if (!measure_part(u, p, e)) return false;
     for (int i = 0; i < exits->count; i++) {
@@ -252,14 +252,14 @@ static bool measure_unit(SurfaceRun *s, int context, int rows, Error *e) {
     if (found) return true;
     watch_begin(&u.watch, clock_monotonic());
     bool ok = (rows ? measure_parts(&u, rows, e) : measure_grid(&u, e)) &&
-              model_is_unchanged(&s->engine->weights, e) && store_surface(s->store, u.rows, (int)u.count, e);
+              model_is_unchanged(&s->engine.weights, e) && store_surface(s->store, u.rows, (int)u.count, e);
     if (ok) s->points += (int)u.count;
     mem_free(u.rows);
     return ok;
 }
 
 bool surface_run(SurfaceRun *s, Error *e) {
-    const SurfacePlan *p = s->plan;
+    const SurfacePlan *p = &s->plan;
     bool ok = true;
     for (int i = 0; ok && i < p->contexts.count; i++) {
         ok = measure_unit(s, p->contexts.items[i], 0, e);

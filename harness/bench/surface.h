@@ -19,9 +19,9 @@ typedef struct SurfacePlan {
 } SurfacePlan;
 
 typedef struct SurfaceRun {
-    const SurfacePlan *plan;
-    Engine *engine;
-    const Ceilings *ceilings;
+    SurfacePlan plan;
+    Engine engine;
+    Ceilings ceilings;
     const char *device;
     bool fast; // math: its points are not those of exact
     Store *store;

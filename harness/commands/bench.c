@@ -3,6 +3,7 @@
 
 #include "engine/base/memory.h"
 #include "harness/bench/bench_report.h"
+#include "harness/bench/surface.h"
 #include "engine/base/ranges.h"
 #include "harness/inputs/models.h"
 
@@ -45,6 +46,7 @@ static const Arg OPTIONS[] = {
 typedef struct {
     const BenchArguments *a;
     BenchRun run;
+    int sequences;     // of the largest point
     Line line, silent; // silent: for the session, which reports parts of a sample
 } Bench;
 
@@ -56,11 +58,6 @@ static bool add_point(Bench *b, BenchPoint p, Error *e) {
     return true;
 }
 
-// Rows of a grid point: the root, then in a tree k chains of w, in a batch k roots with w each.
-static int grid_tokens(int k, int w, Layout layout) {
-    return layout == LAYOUT_TREE ? 1 + k * w : k * (w + 1);
-}
-
 static bool add_grid(Bench *b, int context, int sequences, Error *e) {
     Layout layout = b->a->engine.layout;
     IntList k, w;
@@ -70,7 +67,7 @@ static bool add_grid(Bench *b, int context, int sequences, Error *e) {
         return false;
     for (int i = 0; i < k.count; i++)
         for (int j = 0; j < w.count; j++) {
-            int tokens = grid_tokens(k.items[i], w.items[j], layout);
+            int tokens = surface_tokens(layout, k.items[i], w.items[j]);
             if (tokens > TREE_MAX_NODES)
                 return error_input(e, "bench: %d rows of %d are %d tokens, a step holds %d", k.items[i],
                                    w.items[j], tokens, TREE_MAX_NODES);
@@ -104,28 +101,12 @@ static bool make_grid(Bench *b, Error *e) {
     if (most > 1 && b->a->adapter)
         return error_input(e, "bench: an adapter's steps are timed of one sequence; leave out --batch");
     b->run.batches = most > 1;
+    b->sequences = most;
     for (int i = 0; i < contexts.count; i++)
         for (int j = 0; j < batch.count; j++)
             if (!(b->a->k || b->a->w ? add_grid : add_chains)(b, contexts.items[i], batch.items[j], e))
                 return false;
     return true;
-}
-
-// Sequences that the largest point needs.
-static int needed_sequences(const Bench *b) {
-    int most = 1;
-    for (int i = 0; i < b->run.count; i++)
-        if (b->run.points[i].sequences > most) most = b->run.points[i].sequences;
-    return most;
-}
-
-// Positions that the largest point needs.
-static int needed_context(const Bench *b) {
-    int most = b->a->prefill + 1;
-    for (int i = 0; i < b->run.count; i++)
-        if (b->run.points[i].context + b->run.points[i].tokens > most)
-            most = b->run.points[i].context + b->run.points[i].tokens;
-    return most;
 }
 
 // --- measuring -------------------------------------------------------------------------------------------
@@ -143,10 +124,12 @@ static bool choose_benched(Bench *b, const EngineOptions *o, Error *e) {
 }
 
 static bool open_model(Bench *b, Error *e) {
-    int need = needed_context(b);
+    int need = b->a->prefill + 1;
+    for (const BenchPoint *p = b->run.points; p < b->run.points + b->run.count; p++)
+        if (p->context + p->tokens > need) need = p->context + p->tokens;
     EngineOptions o = b->a->engine;
     o.context = need;
-    o.batch = needed_sequences(b);
+    o.batch = b->sequences;
     o.progress = line_progress(&b->silent);
     BenchPoint first = {.tokens = 1};
     BenchOptions once = {.max_samples = 1, .min_samples = 1, .clock = clock_monotonic()};
@@ -163,12 +146,6 @@ static bool open_model(Bench *b, Error *e) {
 
 // The step that the other points of its context are compared with.
 static bool is_one(const BenchPoint *p) { return p->tokens == 1 && p->k == 0 && p->sequences == 1; }
-
-static void show_progress(Bench *b, int point) {
-    char text[64];
-    snprintf(text, sizeof text, "point %d of %d", point, b->run.count);
-    if (line_due(&b->line)) line_show(&b->line, text);
-}
 
 // If one token's time has changed between before a context's points and after them, theirs may have, too.
 // first: the first of these points.
@@ -187,13 +164,6 @@ static bool look_for_drift(Bench *b, const BenchOptions *o, const BenchPoint *on
     return true;
 }
 
-// The watch's findings before point i apply to every point since its last look.
-static void mark_before(Bench *b, int i, int *unseen) {
-    const BenchTime *t = &b->run.points[i].time;
-    if (!t->looked) return;
-    for (; *unseen < i; ++*unseen) b->run.points[*unseen].time.flags |= t->flags_before;
-}
-
 // One token is measured again at every context: slowdowns are relative to it.
 static bool measure(Bench *b, Error *e) {
     Watch watch = {0};
@@ -210,7 +180,9 @@ static bool measure(Bench *b, Error *e) {
     watch_begin(&watch, o.clock);
     for (int i = 0; i < b->run.count; i++) {
         BenchPoint *p = &b->run.points[i];
-        show_progress(b, i + 1);
+        char text[64];
+        snprintf(text, sizeof text, "point %d of %d", i + 1, b->run.count);
+        if (line_due(&b->line)) line_show(&b->line, text);
         if (one.context != p->context) {
             one = (BenchPoint){.context = p->context, .sequences = 1, .tokens = 1};
             others = false;
@@ -220,7 +192,8 @@ static bool measure(Bench *b, Error *e) {
         if (is_one(p)) *p = one;
         else if (!bench_point(&b->run.benched, &o, &one.time, p, e)) return false;
         b->run.measured++;
-        mark_before(b, i, &unseen);
+        for (; p->time.looked && unseen < i; unseen++) // what the watch finds applies since its last look
+            b->run.points[unseen].time.flags |= p->time.flags_before;
         others = others || !is_one(p);
         bool last = i + 1 == b->run.count || b->run.points[i + 1].context != p->context;
         if (last && others && !look_for_drift(b, &o, &one, first, e)) return false;
@@ -232,33 +205,31 @@ static bool measure(Bench *b, Error *e) {
 
 // --- all of it -------------------------------------------------------------------------------------------
 
-static bool measure_ceilings(Bench *b, Error *e) {
+// Points measured before a failure or an interruption are printed all the same; an error in writing the report
+// must not hide the error that ended the run.
+static bool bench(Bench *b, int *code, Error *e) {
     const EngineOptions *o = &b->a->engine;
     BackendOptions machine = {.threads = o->threads, .isa = o->isa};
-    (void)engine_passes_over(o->device, &b->run.passed);
-    if (!engine_check(o, e) || !engine_ceilings(o->device, &machine, &b->run.ceilings, e)) return false;
-    b->run.gpu = engine_gauge(o->device, 0, &b->run.before, NULL);
-    return !b->run.gpu || engine_copy_rate(o->device, &b->run.copy_bytes_per_s, e);
-}
-
-// An error in writing the report must not hide the error that ended the run.
-static bool report(const Bench *b, const char *ended, Error *e) {
-    if (b->a->json) return bench_report_json(&b->run, ended, ended ? NULL : e);
-    return (b->a->csv ? bench_report_csv : bench_report_table)(&b->run, ended ? NULL : e);
-}
-
-// Points measured before a failure or an interruption are printed all the same.
-static bool bench(Bench *b, int *code, Error *e) {
     machine_read(&b->run.machine); // before threads are kept on their cores
-    if (!make_grid(b, e) || !measure_ceilings(b, e) || !open_model(b, e)) return false;
+    (void)engine_passes_over(o->device, &b->run.passed);
+    if (!make_grid(b, e) || !engine_check(o, e) || !engine_ceilings(o->device, &machine, &b->run.ceilings, e))
+        return false;
+    b->run.gpu = engine_gauge(o->device, 0, &b->run.before, NULL);
+    if ((b->run.gpu && !engine_copy_rate(o->device, &b->run.copy_bytes_per_s, e)) || !open_model(b, e))
+        return false;
     interrupt_catch();
     line_begin(&b->line, true);
     bool ok = measure(b, e), interrupted = !ok && e->kind == ERROR_INTERRUPTED;
     line_clear(&b->line);
     if (interrupted) *code = EXIT_INTERRUPTED;
-    if (b->run.gpu) engine_gauge(b->a->engine.device, 0, &b->run.after, NULL);
-    bool told = !(ok || b->run.measured) || report(b, interrupted ? "interrupted" : ok ? NULL : e->text, e);
-    return (ok || interrupted) && told;
+    if (b->run.gpu) engine_gauge(o->device, 0, &b->run.after, NULL);
+    if (!ok && !b->run.measured) return interrupted;
+    const char *ended = interrupted ? "interrupted" : ok ? NULL : e->text;
+    Error *why = ended ? NULL : e;
+    return (b->a->json  ? bench_report_json(&b->run, ended, why)
+            : b->a->csv ? bench_report_csv(&b->run, why)
+                        : bench_report_table(&b->run, why)) &&
+           (ok || interrupted);
 }
 
 static bool run(void *options, CommandLine *line, Error *e) {

@@ -60,19 +60,28 @@ static const Arg OPTIONS[] = {
 typedef struct Work {
     const SurfaceArguments *a;
     const char *dir;
-    SurfacePlan plan;
-    Engine engine;
     EngineMemory memory;
-    Ceilings ceilings;
     Machine machine;
-    Store *store;
     SurfaceRun run;
     Line silent; // of the session, which tells of parts of a sample
 } Work;
 
 // --- before ----------------------------------------------------------------------------------------------
 
-static bool check_grid(const SurfacePlan *p, Error *e) {
+static bool read_plan(const SurfaceArguments *a, SurfacePlan *p, Error *e) {
+    p->samples = a->samples;
+    p->seed = a->seed;
+    p->sequence = a->sequence;
+    p->layout = a->copied ? LAYOUT_COPIED : (Layout)a->layout;
+    if (a->copied && a->layout != LAYOUT_BATCH)
+        return error_input(e, "--cache copied needs --layout batch: a tree's rows share the context");
+    if (!int_list_parse(a->k, "--k", 1, TREE_MAX_NODES, &p->k, e) ||
+        !int_list_parse(a->w, "--w", 0, TREE_MAX_NODES, &p->w, e) ||
+        !int_list_parse(a->context, "--context", 0, 1 << 24, &p->contexts, e) ||
+        !int_list_parse(a->batch, "--batch", 1, SEQUENCES_MAX, &p->batch, e) ||
+        !int_list_parse(a->rows, "--rows", 0, TREE_MAX_NODES, &p->rows, e) ||
+        !int_list_parse(a->exits, "--exits", 1, 1 << 16, &p->exits, e))
+        return false;
     for (int i = 0; i < p->k.count; i++)
         for (int j = 0; j < p->w.count; j++)
             if (surface_tokens(p->layout, p->k.items[i], p->w.items[j]) > TREE_MAX_NODES)
@@ -81,47 +90,27 @@ static bool check_grid(const SurfacePlan *p, Error *e) {
     return true;
 }
 
-static bool read_layout(const SurfaceArguments *a, Layout *out, Error *e) {
-    *out = a->copied ? LAYOUT_COPIED : (Layout)a->layout;
-    return !a->copied || a->layout == LAYOUT_BATCH ||
-           error_input(e, "--cache copied needs --layout batch: a tree's rows share the context");
-}
-
-static bool read_plan(const SurfaceArguments *a, SurfacePlan *p, Error *e) {
-    p->samples = a->samples;
-    p->seed = a->seed;
-    p->sequence = a->sequence;
-    return read_layout(a, &p->layout, e) && int_list_parse(a->k, "--k", 1, TREE_MAX_NODES, &p->k, e) &&
-           int_list_parse(a->w, "--w", 0, TREE_MAX_NODES, &p->w, e) &&
-           int_list_parse(a->context, "--context", 0, 1 << 24, &p->contexts, e) &&
-           int_list_parse(a->batch, "--batch", 1, SEQUENCES_MAX, &p->batch, e) &&
-           int_list_parse(a->rows, "--rows", 0, TREE_MAX_NODES, &p->rows, e) &&
-           int_list_parse(a->exits, "--exits", 1, 1 << 16, &p->exits, e) && check_grid(p, e);
-}
-
-static int needed_context(const SurfacePlan *p) {
-    int rows = surface_tokens(p->layout, int_list_most(&p->k), int_list_most(&p->w));
-    return int_list_most(&p->contexts) + (rows > int_list_most(&p->rows) ? rows : int_list_most(&p->rows));
-}
-
 static bool open_model(Work *s, Error *e) {
-    int need = needed_context(&s->plan), layers;
+    const SurfacePlan *p = &s->run.plan;
+    int rows = surface_tokens(p->layout, int_list_most(&p->k), int_list_most(&p->w)), layers,
+        need =
+            int_list_most(&p->contexts) + (rows > int_list_most(&p->rows) ? rows : int_list_most(&p->rows));
     EngineOptions o = s->a->engine;
     BackendOptions machine = {.threads = o.threads, .isa = o.isa};
-    o.layout = s->plan.layout;
+    o.layout = s->run.plan.layout;
     o.context = need;
-    o.batch = int_list_most(&s->plan.batch);
+    o.batch = int_list_most(&s->run.plan.batch);
     o.progress = line_progress(&s->silent);
-    if (!engine_check(&o, e) || !engine_ceilings(o.device, &machine, &s->ceilings, e) ||
-        !engine_open(&s->engine, s->dir, &o, &s->memory, e))
+    if (!engine_check(&o, e) || !engine_ceilings(o.device, &machine, &s->run.ceilings, e) ||
+        !engine_open(&s->run.engine, s->dir, &o, &s->memory, e))
         return false;
-    shape_warn(&s->engine.model, s->dir);
-    if (s->engine.session.context < need)
+    shape_warn(&s->run.engine.model, s->dir);
+    if (s->run.engine.session.context < need)
         return error_input(e, "the largest point needs %d positions, the model has %d", need,
-                           s->engine.session.context);
-    layers = s->engine.model.shape.layers;
-    return int_list_most(&s->plan.exits) <= (layers > 1 ? layers : 1) ||
-           error_input(e, "--exits has %d, the model %d layers", int_list_most(&s->plan.exits), layers);
+                           s->run.engine.session.context);
+    layers = s->run.engine.model.shape.layers;
+    return int_list_most(&s->run.plan.exits) <= (layers > 1 ? layers : 1) ||
+           error_input(e, "--exits has %d, the model %d layers", int_list_most(&s->run.plan.exits), layers);
 }
 
 // --- the store -------------------------------------------------------------------------------------------
@@ -135,7 +124,7 @@ static void put_list(Text *out, const char *name, const IntList *l) {
 // Everything that affects the measurement: repeated, it is the same run.
 static bool hash_plan(const Work *s, const char *weights, const char *program, char out[SHA256_TEXT],
                       Error *e) {
-    const SurfacePlan *p = &s->plan;
+    const SurfacePlan *p = &s->run.plan;
     EngineOptions o = s->a->engine; // as they turned out
     Gauge gpu;
     Text all = {0};
@@ -149,11 +138,12 @@ static bool hash_plan(const Work *s, const char *weights, const char *program, c
     put_list(&all, "rows", &p->rows);
     put_list(&all, "exits", &p->exits);
     o.layout = p->layout;
-    o.compute = (ComputeChoice)(s->engine.session.compute + CHOOSE_F32);
-    o.threads = s->ceilings.threads;
+    o.compute = (ComputeChoice)(s->run.engine.session.compute + CHOOSE_F32);
+    o.threads = s->run.ceilings.threads;
     args_write(MODEL_OPTIONS, MODEL_SETTINGS, &o, &all);
-    text_printf(&all, ", isa %s, %d samples%s, seed %llu\n", s->ceilings.isa ? s->ceilings.isa : "none",
-                p->samples, p->sequence ? ", sequence" : "", (unsigned long long)p->seed);
+    text_printf(&all, ", isa %s, %d samples%s, seed %llu\n",
+                s->run.ceilings.isa ? s->run.ceilings.isa : "none", p->samples,
+                p->sequence ? ", sequence" : "", (unsigned long long)p->seed);
     bool ok = sha256_bytes(text_get(&all), all.length, out, e);
     text_release(&all);
     return ok;
@@ -176,33 +166,33 @@ static bool add_run(Work *s, Error *e) {
                     .content_count = 2};
     // Without its window the shape is not the model's.
     const Adapter none[ADAPTER_ROLES] = {0};
-    char *shape = s->a->engine.no_window ? NULL : shape_text(&s->engine.model, none);
+    char *shape = s->a->engine.no_window ? NULL : shape_text(&s->run.engine.model, none);
     StoreModel model = {.name = s->dir,
                         .hash = weights,
                         .path = s->dir,
                         .shape = shape,
-                        .dtype = model_dtype_name(&s->engine.model),
-                        .stand_in = s->engine.model.stand_in[0] ? s->engine.model.stand_in : NULL,
-                        .layers = s->engine.model.shape.layers};
-    bool ok = (s->a->again ? store_run_new(s->store, &run, &s->run.run, e)
-                           : store_run(s->store, &run, &s->run.run, &found, e)) &&
-              store_claim(s->store, s->run.run, e) && store_model(s->store, &model, &s->run.model, e);
+                        .dtype = model_dtype_name(&s->run.engine.model),
+                        .stand_in = s->run.engine.model.stand_in[0] ? s->run.engine.model.stand_in : NULL,
+                        .layers = s->run.engine.model.shape.layers};
+    bool ok = (s->a->again ? store_run_new(s->run.store, &run, &s->run.run, e)
+                           : store_run(s->run.store, &run, &s->run.run, &found, e)) &&
+              store_claim(s->run.store, s->run.run, e) && store_model(s->run.store, &model, &s->run.model, e);
     mem_free(shape);
     return ok;
 }
 
 static bool open_store(Work *s, int argc, char **argv, Error *e) {
-    const Session *session = &s->engine.session;
+    const Session *session = &s->run.engine.session;
     BackendReport report;
     Environment v;
-    Benched b = {&s->engine.session, s->engine.model.dtype, &s->ceilings, NULL};
+    Benched b = {&s->run.engine.session, s->run.engine.model.dtype, &s->run.ceilings, NULL};
     environment_open(&v, &s->machine, s->a->engine.device);
     session->backend->report(session->self, &report);
-    gauges_ceilings(s->a->engine.device, &s->ceilings, bench_peak(&b), report.isa, &v.on);
-    s->store = store_open(s->a->db, STORE_WRITE, &interrupt_patience, e);
-    bool ok = s->store && store_begin(s->store, e) && add_run(s, e) &&
-              store_attempt(s->store, s->run.run, argc, argv, &v.on, &s->run.attempt, e) &&
-              store_commit(s->store, e);
+    gauges_ceilings(s->a->engine.device, &s->run.ceilings, bench_peak(&b), report.isa, &v.on);
+    s->run.store = store_open(s->a->db, STORE_WRITE, &interrupt_patience, e);
+    bool ok = s->run.store && store_begin(s->run.store, e) && add_run(s, e) &&
+              store_attempt(s->run.store, s->run.run, argc, argv, &v.on, &s->run.attempt, e) &&
+              store_commit(s->run.store, e);
     environment_release(&v);
     return ok;
 }
@@ -213,56 +203,48 @@ EMBED(bench_store_sql, "harness/commands/bench_store.sql")
 
 // A sentence, if any point or context isn't as it should be.
 static void report_doubts(const Work *s, const char *doubts, int all) {
-    Rows *r = rows_named(s->store, bench_store_sql, doubts, s->run.run, NULL);
+    Rows *r = rows_named(s->run.store, bench_store_sql, doubts, s->run.run, NULL);
     rows_bind_int(r, 2, all);
     query_sentences(r, NULL);
 }
 
 static void report(const Work *s, const char *result) {
-    printf("run %lld in %s: %d points of the surface, ", (long long)s->run.run, SHOWN(store_path(s->store)),
-           s->run.points + s->run.found);
+    printf("run %lld in %s: %d points of the surface, ", (long long)s->run.run,
+           SHOWN(store_path(s->run.store)), s->run.points + s->run.found);
     if (s->run.found) printf("%d of them from before, ", s->run.found);
     printf("%s; a cache of %.2f MB for %d positions\n", result, 1e-6 * (double)s->memory.cache,
-           s->engine.session.context);
+           s->run.engine.session.context);
     report_doubts(s, "disturbed", s->run.points + s->run.found);
-    report_doubts(s, "drifted", s->plan.contexts.count);
+    report_doubts(s, "drifted", s->run.plan.contexts.count);
     if (strcmp(result, "interrupted") == 0) puts("interrupted: the same command goes on");
 }
 
-static bool finish(Work *s, bool ok, int *code, Error *e) {
-    bool interrupted = !ok && e->kind == ERROR_INTERRUPTED;
-    const char *result = ok ? "done" : interrupted ? "interrupted" : "failed";
-    if (interrupted) *code = EXIT_INTERRUPTED;
-    if (interrupted) *e = (Error){0};
-    if (!store_attempt_end(s->store, s->run.attempt, result, ok || interrupted ? e : &(Error){0}))
-        return false;
-    if (ok || interrupted) report(s, result);
-    return ok || interrupted;
-}
-
-static bool surface(Work *s, int argc, char **argv, int *code, Error *e) {
+static bool surface(Work *s, CommandLine *line, Error *e) {
+    const char *device = s->a->engine.device;
     machine_read(&s->machine);
     interrupt_catch();
-    if (!read_plan(s->a, &s->plan, e) || !open_model(s, e) || !open_store(s, argc, argv, e)) return false;
-    s->run.plan = &s->plan;
-    s->run.engine = &s->engine;
-    s->run.ceilings = &s->ceilings;
-    const char *device = s->a->engine.device;
-    s->run.device = strcmp(device, "auto") == 0 ? s->engine.session.backend->name : device;
+    if (!read_plan(s->a, &s->run.plan, e) || !open_model(s, e) || !open_store(s, line->argc, line->argv, e))
+        return false;
+    s->run.device = strcmp(device, "auto") == 0 ? s->run.engine.session.backend->name : device;
     s->run.fast = s->a->engine.math == MATH_FAST;
-    s->run.store = s->store;
     line_begin(&s->run.line, true);
-    return finish(s, surface_run(&s->run, e), code, e);
+    bool ok = surface_run(&s->run, e), interrupted = !ok && e->kind == ERROR_INTERRUPTED;
+    const char *result = ok ? "done" : interrupted ? "interrupted" : "failed";
+    if (interrupted) line->code = EXIT_INTERRUPTED;
+    if (interrupted) *e = (Error){0};
+    ok = ok || interrupted;
+    if (!store_attempt_end(s->run.store, s->run.attempt, result, ok ? e : &(Error){0})) return false;
+    if (ok) report(s, result);
+    return ok;
 }
 
 static bool run(void *options, CommandLine *line, Error *e) {
-    SurfaceArguments *a = options;
     Work *s = mem_new(1, sizeof *s);
-    s->a = a;
+    s->a = options;
     s->dir = line->words.items[0];
-    bool ok = surface(s, line->argc, line->argv, &line->code, e);
-    store_close(s->store);
-    engine_close(&s->engine);
+    bool ok = surface(s, line, e);
+    store_close(s->run.store);
+    engine_close(&s->run.engine);
     mem_free(s);
     return ok;
 }
