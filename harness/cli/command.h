@@ -77,10 +77,12 @@ bool command_misused(const Command *c, Error *e);
 // Names that complete an argument or an option's value, by what its usage calls it: MODEL, RUN, DATASET, ...
 // A shell's script asks for them by 'outpace completions words KIND TOKEN' when they are wanted.
 typedef struct WordKind {
-    const char *name; // as usages have it: "RUN", "CONFIG.yaml|RUN"
-    bool files;       // a path may stand instead
-    // Writes the names, a line each; `token` is what has been typed.
-    void (*list)(const char *token, Text *out);
+    const char *name;                           // as usages have it: "RUN", "CONFIG.yaml|RUN"
+    bool files;                                 // a path may stand instead
+    void (*list)(const char *token, Text *out); // as words_list; NULL: there are only
+    const char *folder;                         // configs that ship in this folder of configs/; NULL: none
 } WordKind;
 
 const WordKind *words_kind(const char *usage); // that a usage or a value begins with; NULL: none
+// Writes the names, a line each; `token` is what has been typed.
+void words_list(const WordKind *k, const char *token, Text *out);

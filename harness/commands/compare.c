@@ -54,31 +54,25 @@ static const TableForm POINTS = {"compare", TABLE_COLUMNS(COLUMNS), .within = "p
 
 // --- sentences -------------------------------------------------------------------------------------------
 
-static const char *all_of(const Comparison *c) {
-    return c->kind == COMPARED_SPEEDUP ? "B's speedups are" : "by absolute times B is";
-}
-
-// Why it is unclear; nothing where the interval is the reason.
-static void put_why(const Ratio *r, Text *out) {
-    if (r->prompts < COMPARE_PROMPTS) text_puts(out, ": fewer than ten prompts");
-    else if (!r->calm) text_printf(out, ": something disturbed %d of %d samples", r->disturbed, r->samples);
-    else if (r->doubted) text_puts(out, ": a baseline was disturbed");
-}
-
 static void put_all(const Comparison *c, Judgement j, Text *out) {
     static const char *const WORDS[] = {[JUDGED_SAME] = "no difference",
                                         [JUDGED_FASTER] = "B is faster",
                                         [JUDGED_SLOWER] = "B is slower",
                                         [JUDGED_UNCLEAR] = "no clear difference"};
+    const Ratio *r = &c->all;
     text_printf(out, "\n%s", WORDS[j]);
-    if (j == JUDGED_UNCLEAR) put_why(&c->all, out);
-    text_printf(out, "; %s ", all_of(c));
-    text_measured(out, c->all.value, c->all.interval.low, c->all.interval.high);
+    bool unclear = j == JUDGED_UNCLEAR;
+    if (unclear && r->prompts < COMPARE_PROMPTS) text_puts(out, ": fewer than ten prompts");
+    else if (unclear && !r->calm)
+        text_printf(out, ": something disturbed %d of %d samples", r->disturbed, r->samples);
+    else if (unclear && r->doubted) text_puts(out, ": a baseline was disturbed");
+    text_printf(out, "; %s ", c->kind == COMPARED_SPEEDUP ? "B's speedups are" : "by absolute times B is");
+    text_measured(out, r->value, r->interval.low, r->interval.high);
     text_printf(out, " times %s, over %d prompts\n", c->kind == COMPARED_SPEEDUP ? "A's" : "as fast as A",
-                c->all.prompts);
-    if (c->all.disturbed && c->all.calm)
+                r->prompts);
+    if (r->disturbed && r->calm)
         text_printf(out, "%d of %d samples are left out: something disturbed them, or their counterparts\n",
-                    c->all.disturbed, c->all.samples);
+                    r->disturbed, r->samples);
 }
 
 // Of the baselines: not of B's speed as long as the program is the same.
@@ -110,15 +104,6 @@ static int judgements_of(const Comparison *c) {
 
 static Judgement judge(const Comparison *c, const ComparePair *p, double margin) {
     return p->kind == COMPARED_MACHINE ? JUDGED_UNCLEAR : compare_judge(&p->ratio, margin, judgements_of(c));
-}
-
-// Whether any is slower, or lost its text.
-static bool is_worse(const Comparison *c, double margin) {
-    int judgements = judgements_of(c);
-    bool worse = judgements && compare_judge(&c->all, margin, judgements) == JUDGED_SLOWER;
-    for (int i = 0; i < c->count; i++)
-        worse = worse || judge(c, &c->pairs[i], margin) == JUDGED_SLOWER || c->pairs[i].lost_text;
-    return worse;
 }
 
 // --- all of it ------------------------------------------------------------------------------------------
@@ -180,7 +165,11 @@ static bool run(void *options, CommandLine *line, Error *e) {
               choice_apply(&o->choice, a.store, a.run, e) && choice_apply(&o->choice, b.store, b.run, e) &&
               compare_sides(&a, &b, o->absolute, &c, e);
     ok = ok && print(&c, o->margin, &o->records, e);
-    if (ok && is_worse(&c, o->margin)) line->code = EXIT_FAILED;
+    int judgements = judgements_of(&c);
+    bool worse = judgements && compare_judge(&c.all, o->margin, judgements) == JUDGED_SLOWER;
+    for (int i = 0; i < c.count; i++)
+        worse = worse || judge(&c, &c.pairs[i], o->margin) == JUDGED_SLOWER || c.pairs[i].lost_text;
+    if (ok && worse) line->code = EXIT_FAILED;
     compare_release(&c);
     store_close(a.store);
     store_close(b.store);

@@ -45,11 +45,6 @@ static void list_words(const char *value, Text *out) {
     for (; *value; value++) text_add(out, *value == '|' ? " " : value, 1);
 }
 
-static const WordKind *kind_of(const Arg *row, const char *value) {
-    bool is_method = strcmp(row->name, "method") == 0 || row->type == ARG_METHODS;
-    return words_kind(is_method ? "METHOD" : value);
-}
-
 static void add_option(Entry *x, const ArgOption *option) {
     for (size_t i = 0; i < x->count; i++)
         if (strcmp(x->offers[i].option.name, option->name) == 0) return;
@@ -58,7 +53,8 @@ static void add_option(Entry *x, const ArgOption *option) {
     *o = (Offer){.option = *option};
     args_value(option->row, &o->value);
     list_words(text_get(&o->value), &o->words);
-    o->kind = kind_of(option->row, text_get(&o->value));
+    bool method = strcmp(option->row->name, "method") == 0 || option->row->type == ARG_METHODS;
+    o->kind = words_kind(method ? "METHOD" : text_get(&o->value));
 }
 
 static void add_options(Entry *x, const Command *c) {
@@ -79,30 +75,21 @@ static void add_option_part(Entry *x, const Command *part) {
     add_options(x, part);
 }
 
-static void make_entry(Entry *x, const Command *c) {
-    *x = (Entry){.command = c};
-    add_options(x, c);
-    for (const Command *const *part = c->parts; part && *part; part++) {
-        if (is_option_part(*part)) add_option_part(x, *part);
-        else text_printf(&x->parts, "%s%s", x->parts.length ? " " : "", second_word(*part));
-    }
-}
-
-static void release(Entry *x) {
-    for (size_t i = 0; i < x->count; i++) {
-        text_release(&x->offers[i].value);
-        text_release(&x->offers[i].words);
-    }
-    text_release(&x->parts);
-}
-
 typedef void Write(const Entry *x, Text *out);
 
 static void write_command(const Command *c, Write *write, Text *out) {
-    Entry x;
-    make_entry(&x, c);
+    Entry x = {.command = c};
+    add_options(&x, c);
+    for (const Command *const *part = c->parts; part && *part; part++) {
+        if (is_option_part(*part)) add_option_part(&x, *part);
+        else text_printf(&x.parts, "%s%s", x.parts.length ? " " : "", second_word(*part));
+    }
     write(&x, out);
-    release(&x);
+    for (size_t i = 0; i < x.count; i++) {
+        text_release(&x.offers[i].value);
+        text_release(&x.offers[i].words);
+    }
+    text_release(&x.parts);
 }
 
 static void write_all(Write *write, Text *out) {
@@ -111,15 +98,6 @@ static void write_all(Write *write, Text *out) {
         for (const Command *const *part = commands[i]->parts; part && *part; part++)
             if (!is_option_part(*part)) write_command(*part, write, out);
     }
-}
-
-// Writes text, with `before` in front of each of these letters.
-static void put_escaped(Text *out, const char *text, const char *letters, const char *before) {
-    for (; *text; text++) text_printf(out, "%s%c", strchr(letters, *text) ? before : "", *text);
-}
-
-static void put_names(Text *out, const char *between) {
-    for (size_t i = 0; commands[i]; i++) text_printf(out, "%s%s", i ? between : "", commands[i]->name);
 }
 
 static const char *part_of(const Entry *x) { return strchr(x->command->name, ' '); }
@@ -170,7 +148,7 @@ static void bash(Text *out) {
         "    fi\n"
         "    COMPREPLY=()\n"
         "    if [ \"$COMP_CWORD\" = 1 ]; then\n        COMPREPLY=($(compgen -W \"");
-    put_names(out, " ");
+    for (size_t i = 0; commands[i]; i++) text_printf(out, "%s%s", i ? " " : "", commands[i]->name);
     text_puts(out, " --help --version\" -- \"$word\"))\n        return\n    fi\n"
                    "    [ \"$COMP_CWORD\" = 2 ] || case \"$command ${COMP_WORDS[2]}\" in\n");
     write_all(bash_part, out);
@@ -282,7 +260,7 @@ static void fish_condition(const Entry *x, Text *out) {
 
 static void fish_help(Text *out, const char *help) {
     text_puts(out, " -d '");
-    put_escaped(out, help, "'\\", "\\");
+    for (; *help; help++) text_printf(out, "%s%c", strchr("'\\", *help) ? "\\" : "", *help);
     text_puts(out, "'\n");
 }
 
@@ -290,17 +268,13 @@ static void fish_kind(const WordKind *kind, const char *how, Text *out) {
     text_printf(out, "%s -a '(outpace completions words \"%s\" (commandline -ct))'", how, kind->name);
 }
 
-// The first argument.
-static void fish_argument(const Entry *x, Text *out) {
-    const WordKind *kind = words_kind(x->command->usage);
-    if (!kind) return;
-    fish_condition(x, out);
-    fish_kind(kind, kind->files ? "" : " -f", out);
-    text_puts(out, "\n");
-}
-
 static void fish_entry(const Entry *x, Text *out) {
-    fish_argument(x, out);
+    const WordKind *kind = words_kind(x->command->usage); // of the first argument
+    if (kind) {
+        fish_condition(x, out);
+        fish_kind(kind, kind->files ? "" : " -f", out);
+        text_puts(out, "\n");
+    }
     for (size_t i = 0; i < x->count; i++) {
         const Offer *o = &x->offers[i];
         fish_condition(x, out);
@@ -399,31 +373,23 @@ static const struct {
     void (*write)(Text *out);
 } KINDS[] = {{"bash", bash}, {"zsh", zsh}, {"fish", fish}, {"man", man}};
 
-static bool write_words(const Words *asked, Text *out, Error *e) {
-    const WordKind *kind = asked->count > 1 ? words_kind(asked->items[1]) : NULL;
-    if (kind) kind->list(asked->count > 2 ? asked->items[2] : "", out);
-    return kind || error_input(e, "completions words: give a kind of name, such as MODEL");
-}
-
-static bool write_kind(const Words *asked, Text *out, Error *e) {
-    if (strcmp(asked->items[0], "words") == 0) return write_words(asked, out, e);
-    for (size_t i = 0; asked->count == 1 && i < sizeof KINDS / sizeof *KINDS; i++) {
-        if (strcmp(KINDS[i].name, asked->items[0]) != 0) continue;
-        KINDS[i].write(out);
-        return true;
-    }
-    return error_input(
-        e, "there are no completions for '%s': take bash, zsh or fish, or man for the manual page",
-        asked->items[0]);
-}
-
 static bool run(void *options, CommandLine *line, Error *e) {
     (void)options;
+    const char *const *asked = line->words.items;
     Text text = {0};
-    bool ok = write_kind(&line->words, &text, e);
-    if (ok) fputs(text_get(&text), stdout);
+    bool words = strcmp(asked[0], "words") == 0, found = false;
+    const WordKind *kind = words && asked[1] ? words_kind(asked[1]) : NULL;
+    if (words && !kind) return error_input(e, "completions words: give a kind of name, such as MODEL");
+    if (words) words_list(kind, asked[2] ? asked[2] : "", &text);
+    for (size_t i = 0; line->words.count == 1 && i < sizeof KINDS / sizeof *KINDS; i++)
+        if (strcmp(KINDS[i].name, asked[0]) == 0) KINDS[i].write(&text), found = true;
+    if (!words && !found)
+        return error_input(
+            e, "there are no completions for '%s': take bash, zsh or fish, or man for the manual page",
+            asked[0]);
+    fputs(text_get(&text), stdout);
     text_release(&text);
-    return ok;
+    return true;
 }
 
 const Command command_completions = {

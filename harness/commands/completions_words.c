@@ -16,21 +16,6 @@ static void models(const char *token, Text *out) {
     shipped_models(out);
 }
 
-static void shapes(const char *token, Text *out) {
-    (void)token;
-    shipped_names("shapes", out, NULL);
-}
-
-static void machines(const char *token, Text *out) {
-    (void)token;
-    shipped_names("hardware", out, NULL);
-}
-
-static void configs(const char *token, Text *out) {
-    (void)token;
-    shipped_names("", out, NULL);
-}
-
 // Of the store where commands look without --db, the newest first.
 static void runs(const char *token, Text *out) {
     Store *store = file_exists(STORE_DEFAULT) ? store_open(STORE_DEFAULT, STORE_READ, NULL, NULL) : NULL;
@@ -42,11 +27,6 @@ static void runs(const char *token, Text *out) {
     while (r && rows_next(r)) text_printf(out, "%s\n", rows_text(r, 0));
     if (r) rows_end(r, true, NULL);
     store_close(store);
-}
-
-static void configs_and_runs(const char *token, Text *out) {
-    configs(token, out);
-    runs(token, out);
 }
 
 static void figure_names(const char *token, Text *out) {
@@ -103,13 +83,18 @@ static void methods(const char *token, Text *out) {
 
 // A name that begins with another one comes before it.
 static const WordKind KINDS[] = {
-    {"MODEL", true, models},        {"CONFIG.yaml|RUN", true, configs_and_runs},
-    {"CONFIG.yaml", true, configs}, {"RUN", false, runs},
-    {"A B", false, runs},           {"FIGURE", false, figure_names},
-    {"SHAPE", true, shapes},        {"MACHINE", true, machines},
-    {"DATASET", false, datasets},   {"TEMPLATE", false, templates},
-    {"ITEM", false, items},         {"METHOD", false, methods},
+    {"MODEL", true, models, NULL},      {"CONFIG.yaml|RUN", true, runs, ""},
+    {"CONFIG.yaml", true, NULL, ""},    {"RUN", false, runs, NULL},
+    {"A B", false, runs, NULL},         {"FIGURE", false, figure_names, NULL},
+    {"SHAPE", true, NULL, "shapes"},    {"MACHINE", true, NULL, "hardware"},
+    {"DATASET", false, datasets, NULL}, {"TEMPLATE", false, templates, NULL},
+    {"ITEM", false, items, NULL},       {"METHOD", false, methods, NULL},
 };
+
+void words_list(const WordKind *k, const char *token, Text *out) {
+    if (k->folder) shipped_names(k->folder, out, NULL);
+    if (k->list) k->list(token, out);
+}
 
 const WordKind *words_kind(const char *usage) {
     usage += *usage == '[';

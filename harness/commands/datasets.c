@@ -12,7 +12,7 @@
 
 typedef struct {
     int show;
-    const char *split, *format, *path;
+    DatasetRequest of;
     bool formats;
     Records records;
 } DatasetsOptions;
@@ -20,10 +20,10 @@ typedef struct {
 #define AT(name) offsetof(DatasetsOptions, name)
 static const Arg OPTIONS[] = {
     {"show", ARG_INT, AT(show), 0, 1 << 24, "2", .help = "prompts to show", .value = "N", .letter = 'n'},
-    {"split", ARG_WORD, AT(split), .help = "of a dataset that has several", .value = "NAME",
+    {"split", ARG_WORD, AT(of.split), .help = "of a dataset that has several", .value = "NAME",
      .fallback = "its first"},
-    {"path", ARG_WORD, AT(path), .help = "show the prompts of a file of your own", .value = "FILE"},
-    {"format", ARG_WORD, AT(format), .help = "of that file, FORMAT or FORMAT:FRAME", .value = "NAME",
+    {"path", ARG_WORD, AT(of.path), .help = "show the prompts of a file of your own", .value = "FILE"},
+    {"format", ARG_WORD, AT(of.format), .help = "of that file, FORMAT or FORMAT:FRAME", .value = "NAME",
      .fallback = "told by its keys"},
     {"formats", ARG_FLAG, AT(formats), .help = "list the formats, and the frames for prompts"},
     RECORDS_OPTIONS(AT(records)),
@@ -40,13 +40,6 @@ static void print_formats(void) {
     }
 }
 
-static bool state_of(const KnownFile *file, const char *path, const char **out, Error *e) {
-    bool changed = false;
-    if (path && !known_changed(file, path, &changed, e)) return false;
-    *out = changed ? "not as published" : path ? "found" : file->content ? "built in" : "missing";
-    return true;
-}
-
 static const Column COLUMNS[] = {
     {"name", "name", .help = "of the dataset"},
     {"split", "split", .help = "a part of it"},
@@ -59,12 +52,13 @@ static const Column COLUMNS[] = {
 static const TableForm FORM = {"datasets", TABLE_COLUMNS(COLUMNS)};
 
 static bool put_known(RecordTable *t, const KnownFile *f, const char *folder, Error *e) {
-    const char *state = "";
+    bool changed = false;
     char *path = folder && !f->content ? known_path(f, folder) : NULL,
          *name = mem_text(f->name.at, f->name.n), *split = mem_text(f->split.at, f->split.n),
          *about = mem_text(f->about.at, f->about.n), *licence = mem_text(f->licence.at, f->licence.n),
          *rows = mem_text(f->rows.at, f->rows.n);
-    bool ok = state_of(f, path, &state, e);
+    bool ok = !path || known_changed(f, path, &changed, e);
+    const char *state = changed ? "not as published" : path ? "found" : f->content ? "built in" : "missing";
     TABLE_ROW(t, CELL(name), CELL(split), CELL(rows), CELL((int64_t)strtol(rows, NULL, 10)), CELL(state),
               CELL(about), CELL(licence), CELL(path));
     if (path) {
@@ -136,20 +130,17 @@ static void print_facts(const Dataset *d) {
         d->count, several, answered, d->sha256);
 }
 
-static void print_source(const char *name, const char *split) {
-    KnownFile f;
-    if (!known_find(name, split, &f, NULL)) return;
-    terminal_printf("%.*s\nlicence: %.*s\n", (int)f.about.n, f.about.at, (int)f.licence.n, f.licence.at);
-    if (f.url.n > 1) terminal_printf("from %.*s\n", (int)f.url.n, f.url.at);
-}
-
 static bool show(const char *name, const DatasetsOptions *o, const char *folder, Error *e) {
     Dataset d;
-    DatasetRequest q = {
-        .name = name, .path = o->path, .format = o->format, .split = o->split, .folder = folder};
+    KnownFile f;
+    DatasetRequest q = o->of;
+    q.name = name, q.folder = folder;
     if (!dataset_open(&d, &q, e)) return false;
     print_facts(&d);
-    if (!o->path) print_source(name, o->split);
+    if (!o->of.path && known_find(name, o->of.split, &f, NULL)) {
+        terminal_printf("%.*s\nlicence: %.*s\n", (int)f.about.n, f.about.at, (int)f.licence.n, f.licence.at);
+        if (f.url.n > 1) terminal_printf("from %.*s\n", (int)f.url.n, f.url.at);
+    }
     if (d.changed)
         terminal_printf(
             "NOT AS PUBLISHED: its bytes are not those of that address, which 'datasets/fetch' gets again\n");
@@ -162,11 +153,12 @@ static bool run(void *options, CommandLine *line, Error *e) {
     DatasetsOptions *o = options;
     const char *folder = getenv("OUTPACE_DATA");
     if (folder && !*folder) folder = NULL;
-    if (o->format && !o->path) return error_input(e, "--format is for a file of your own: give its --path");
-    if (line->words.count && (o->path || o->formats)) return command_misused(line->command, e);
+    if (o->of.format && !o->of.path)
+        return error_input(e, "--format is for a file of your own: give its --path");
+    if (line->words.count && (o->of.path || o->formats)) return command_misused(line->command, e);
     if (o->formats) print_formats();
-    else if (o->path || line->words.count)
-        return show(o->path ? o->path : line->words.items[0], o, folder, e);
+    else if (o->of.path || line->words.count)
+        return show(o->of.path ? o->of.path : line->words.items[0], o, folder, e);
     else return list(folder, &o->records, e);
     return true;
 }

@@ -52,23 +52,6 @@ static bool add_lines(const Tokenizer *t, const char *text, size_t n, IdList *ou
     return true;
 }
 
-static bool add_file(const Tokenizer *t, const char *path, bool lines, IdList *out, Error *e) {
-    char *text;
-    size_t n;
-    if (!file_read(path, MOST_BYTES, &text, &n, e)) return false;
-    bool ok = (lines ? add_lines : add_document)(t, text, n, out, e);
-    mem_free(text);
-    return ok || error_within(e, "'%s'", path);
-}
-
-static bool write_store(const IdList *ids, int vocab, const DatastoreOptions *o, Output *out, Error *e) {
-    size_t n;
-    unsigned char *bytes = datastore_make(ids->ids, (int)ids->count, vocab, &n, e);
-    bool ok = bytes && output_add(out, o->output, &DATASTORE, bytes, n, e) && output_finish(out, e);
-    mem_free(bytes);
-    return ok;
-}
-
 static bool build(const Words *files, const DatastoreOptions *o, Error *e) {
     IdList ids = {0};
     Output out = {.force = o->force};
@@ -78,11 +61,21 @@ static bool build(const Words *files, const DatastoreOptions *o, Error *e) {
     for (int i = 0; i < files->count; i++) output_reads(&out, files->items[i]);
     Tokenizer *t = output_check(&out, o->output, &DATASTORE, e) ? tokenizer_open(o->model, e) : NULL;
     bool ok = t != NULL;
-    for (int i = 0; i < files->count && ok; i++) ok = add_file(t, files->items[i], o->lines, &ids, e);
-    ok = ok && write_store(&ids, tokenizer_size(t), o, &out, e);
+    for (int i = 0; i < files->count && ok; i++) {
+        char *text;
+        size_t n;
+        if (!(ok = file_read(files->items[i], MOST_BYTES, &text, &n, e))) break;
+        ok = (o->lines ? add_lines : add_document)(t, text, n, &ids, e) ||
+             error_within(e, "'%s'", files->items[i]);
+        mem_free(text);
+    }
+    size_t n = 0;
+    unsigned char *bytes = ok ? datastore_make(ids.ids, (int)ids.count, tokenizer_size(t), &n, e) : NULL;
+    ok = bytes && output_add(&out, o->output, &DATASTORE, bytes, n, e) && output_finish(&out, e);
     if (ok)
         fprintf(out.streamed ? stderr : stdout, "wrote %zu tokens of %d files to %s\n", ids.count,
                 files->count, SHOWN(o->output));
+    mem_free(bytes);
     ids_release(&ids);
     tokenizer_close(t);
     output_release(&out);

@@ -151,24 +151,15 @@ static json_t *gpu_json(const Gpu *gpu) {
     return o;
 }
 
-static json_t *gpus_json(const Report *r) {
-    json_t *list = json_array();
-    for (int i = 0; i < r->gpu_count; i++) json_array_append_new(list, gpu_json(&r->gpus[i]));
-    return list;
-}
-
-static json_t *warnings_json(const Text *warnings) {
-    json_t *list = json_array();
-    for (const char *line = text_get(warnings); *line; line += strcspn(line, "\n") + 1)
-        json_array_append_new(list, json_stringn(line, strcspn(line, "\n")));
-    return list;
-}
-
 static bool print_json(const Report *r) {
-    json_t *root = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "version", version_text(), "compiler",
-                             version_compiler(), "machine", machine_json(&r->machine), "cpu",
-                             ceilings_json(&r->cpu), "gpus", gpus_json(r), "libraries", libraries_json(),
-                             "warnings", warnings_json(&r->warnings));
+    json_t *gpus = json_array(), *warnings = json_array();
+    for (int i = 0; i < r->gpu_count; i++) json_array_append_new(gpus, gpu_json(&r->gpus[i]));
+    for (const char *line = text_get(&r->warnings); *line; line += strcspn(line, "\n") + 1)
+        json_array_append_new(warnings, json_stringn(line, strcspn(line, "\n")));
+    json_t *root =
+        json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "version", version_text(), "compiler",
+                  version_compiler(), "machine", machine_json(&r->machine), "cpu", ceilings_json(&r->cpu),
+                  "gpus", gpus, "libraries", libraries_json(), "warnings", warnings);
     if (root && r->mpi.length) json_object_set_new(root, "mpi", json_string(text_get(&r->mpi)));
     if (root && r->processes)
         json_object_set_new(root, "messages",
@@ -179,29 +170,21 @@ static bool print_json(const Report *r) {
 }
 
 // One that cannot be used is no reason not to tell of the others.
-static bool read_gpus(Report *r) {
+static void read_gpus(Report *r) {
     const BackendOptions none = {0};
     r->gpu_count = engine_gpus();
     if (r->gpu_count == 0) {
         engine_ceilings("cuda", &none, &(Ceilings){0}, &r->no_gpu);
-        return true;
+        return;
     }
     r->gpus = mem_new((size_t)r->gpu_count, sizeof *r->gpus);
     for (int i = 0; i < r->gpu_count; i++) {
         Gpu *g = &r->gpus[i];
-        *g = (Gpu){.copies = 0};
         snprintf(g->device, sizeof g->device, "cuda:%d", i);
         (void)(engine_ceilings(g->device, &none, &g->ceilings, &g->useless) &&
                engine_copy_rate(g->device, &g->copies, &g->useless) &&
                engine_gauge(g->device, 0, &g->gauge, &g->useless));
     }
-    return true;
-}
-
-static bool measure_link(const Processes *p, Report *r, Error *e) {
-    const Team *team = processes_team(p);
-    if (team) r->processes = team->count;
-    return !team || link_measure(team, &r->link, e);
 }
 
 static bool run(void *options, CommandLine *line, Error *e) {
@@ -209,12 +192,16 @@ static bool run(void *options, CommandLine *line, Error *e) {
     DoctorOptions *o = options;
     Report r = {.cpu.isa = ""};
     Processes processes;
-    if (!processes_join(&processes, o->ranks, e) || !measure_link(&processes, &r, e)) return false;
+    if (!processes_join(&processes, o->ranks, e)) return false;
+    const Team *team = processes_team(&processes);
+    if (team) r.processes = team->count;
+    if (team && !link_measure(team, &r.link, e)) return false;
     if (processes_follows(&processes)) return processes_follow(&processes, e);
     processes_leave(&processes);
     BackendOptions measured = {.threads = o->threads, .isa = o->isa ? o->isa : getenv("OUTPACE_ISA")};
     machine_read(&r.machine);
-    bool ok = engine_ceilings("cpu", &measured, &r.cpu, e) && read_gpus(&r);
+    bool ok = engine_ceilings("cpu", &measured, &r.cpu, e);
+    if (ok) read_gpus(&r);
     machine_warnings(&r.machine, &r.warnings);
     libraries_text(&r.libraries);
     mpi_version(&r.mpi);

@@ -59,14 +59,6 @@ static bool read_choice(const char *option, const char *text, const char *no, co
            error_input(e, "fit: --%s is '%s', must be %s or %s", option, text, no, yes);
 }
 
-static bool read_filling(const char *text, double *output, Error *e) {
-    char *end;
-    if (strcmp(text, "none") == 0) return true;
-    *output = strtod(text, &end);
-    return (end != text && *end == 0 && *output >= 1 && *output <= 1e9) ||
-           error_input(e, "fit: --filling is '%s', must be none or the tokens of an output, 1 to 1e9", text);
-}
-
 // o holds the values that are known without options.
 static bool read_options(const FitArguments *a, FitOptions *o, Error *e) {
     bool corrected;
@@ -74,25 +66,25 @@ static bool read_options(const FitArguments *a, FitOptions *o, Error *e) {
     if (!read_choice("law", a->law, "paper", "corrected", &corrected, e)) return false;
     o->law = corrected ? FIT_CORRECTED : FIT_PAPER;
     if (a->bonus && !read_choice("bonus", a->bonus, "kept", "dropped", &o->bonus_dropped, e)) return false;
-    return !a->filling || read_filling(a->filling, &o->output, e);
+    if (!a->filling || strcmp(a->filling, "none") == 0) return true;
+    char *end;
+    o->output = strtod(a->filling, &end);
+    return (end != a->filling && *end == 0 && o->output >= 1 && o->output <= 1e9) ||
+           error_input(e, "fit: --filling is '%s', must be none or the tokens of an output, 1 to 1e9",
+                       a->filling);
 }
 
 // --- points ----------------------------------------------------------------------------------------------
 
-static bool print_json(const char *title, const FitOptions *o, const Fit *fit) {
-    Text line = {0};
-    bool ok = fit_report_json(title, o, fit, &line);
-    if (ok) puts(text_get(&line));
-    text_release(&line);
-    return ok;
-}
-
 static bool fit_points(const FitArguments *a, const char *title, const Points *points, FitOptions *o,
                        Fit *fit, Error *e) {
     if (!read_options(a, o, e) || !fit_run(points, o, fit, e)) return false;
-    if (a->json) return print_json(title, o, fit);
-    fit_report(title, o, fit);
-    return true;
+    Text line = {0};
+    bool ok = !a->json || fit_report_json(title, o, fit, &line);
+    if (!a->json) fit_report(title, o, fit);
+    else if (ok) puts(text_get(&line));
+    text_release(&line);
+    return ok;
 }
 
 static bool fit_file(const FitArguments *a, Error *e) {
@@ -126,15 +118,6 @@ static bool fit_set(const FitArguments *a, Store *store, const StoredSet *set, S
     return ok;
 }
 
-// Points that --label chose are a part of a set, and next to its fit theirs would be one of points that
-// changed.
-static bool keep(const FitArguments *a, int64_t run, const StoredFit *fits, size_t count, Error *e) {
-    if (a->tsv || a->choice.label.count) return true;
-    if (access(a->db, W_OK) == 0) return stored_fits_keep(a->db, run, fits, count, e);
-    fprintf(stderr, "the fit is not stored: '%s' can only be read\n", SHOWN(a->db));
-    return true;
-}
-
 // A set that cannot be fitted does not keep the others from it; if none can, the first gives the reason.
 static bool fit_stored(const FitArguments *a, const char *which, Error *e) {
     int64_t run;
@@ -158,7 +141,11 @@ static bool fit_stored(const FitArguments *a, const char *which, Error *e) {
         }
     }
     store_close(store);
-    if (ok && fitted) ok = keep(a, run, fits, fitted, e);
+    // Points that --label chose are a part of a set, and next to its fit theirs would be one of points that
+    // changed.
+    bool kept = ok && fitted && !a->tsv && !a->choice.label.count;
+    if (kept && access(a->db, W_OK) == 0) ok = stored_fits_keep(a->db, run, fits, fitted, e);
+    else if (kept) fprintf(stderr, "the fit is not stored: '%s' can only be read\n", SHOWN(a->db));
     mem_free(fits);
     stored_sets_release(&sets);
     if (ok && !fitted) *e = first;
