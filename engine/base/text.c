@@ -115,3 +115,9 @@ bool text_ends(const char *text, const char *end) {
     size_t n = strlen(text), k = strlen(end);
     return n >= k && strcmp(text + n - k, end) == 0;
 }
+
+int text_among(const char *text, const char *const *words, int count) {
+    for (int i = 0; i < count; i++)
+        if (strcmp(words[i], text) == 0) return i;
+    return -1;
+}

@@ -18,7 +18,8 @@ void text_clear(Text *t);                  // empties it, keeps the memory
 void text_release(Text *t);                // frees it; t is empty again
 const char *text_get(const Text *t);
 
-bool text_ends(const char *text, const char *end); // whether text ends with `end`
+bool text_ends(const char *text, const char *end);                     // whether text ends with `end`
+int text_among(const char *text, const char *const *words, int count); // its place there; -1: it has none
 
 // A measured number rounded to the digits that its 95% interval supports: a unit of the last digit is at most
 // 28% of the interval's half width, so 1.9523 [1.913, 1.998] becomes 1.95, and 1605.4 [1210, 1980] becomes

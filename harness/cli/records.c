@@ -83,6 +83,11 @@ json_t *records_files(const Output *out) {
     return files;
 }
 
+const char *records_format(const char *asked, const char *path, const char *otherwise) {
+    const char *dot = path ? strrchr(path, '.') : NULL;
+    return asked ? asked : dot && !strchr(dot, '/') ? dot + 1 : otherwise;
+}
+
 bool records_print(json_t *records, const char *rows, const Records *r, Error *e) {
     Text out = {0};
     bool ok = records && !(r->json && r->csv);

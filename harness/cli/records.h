@@ -22,6 +22,9 @@ static inline bool records_asked(const Records *r) { return r && (r->json || r->
 // The paths of the files that a command wrote, as an array.
 json_t *records_files(const Output *out);
 
+// The format of such a file: as asked, else as its name ends, else `otherwise`. NULL: not asked, no file.
+const char *records_format(const char *asked, const char *path, const char *otherwise);
+
 // Appends an array of objects as CSV.
 void records_csv(json_t *list, Text *out);
 

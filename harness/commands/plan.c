@@ -78,12 +78,6 @@ static void release_done(CostDone *done) {
     mem_free(done->rounds);
 }
 
-static void print_memory(const Plan *p, int setup) {
-    double weights = cost_weights(p, setup), cache = cost_cache(p, setup);
-    terminal_printf("           about %.2f GB: weights %.2f, cache of %d positions %.2f\n",
-                    (weights + cache) / 1e9, weights / 1e9, p->inputs.positions[setup], cache / 1e9);
-}
-
 static void print_setup(const Plan *p, int setup) {
     const Setup *s = &p->schedule.setups[setup];
     const EngineOptions *o = &s->settings->engine;
@@ -95,7 +89,9 @@ static void print_setup(const Plan *p, int setup) {
     const char *rounding = inputs_rounding(&p->inputs, s->model, s->settings);
     if (rounding)
         terminal_printf("           weights are rounded from %s: not quite the published model\n", rounding);
-    print_memory(p, setup);
+    double weights = cost_weights(p, setup), cache = cost_cache(p, setup);
+    terminal_printf("           about %.2f GB: weights %.2f, cache of %d positions %.2f\n",
+                    (weights + cache) / 1e9, weights / 1e9, p->inputs.positions[setup], cache / 1e9);
 }
 
 static void print_point(const Plan *p, const CostDone *done, int number, int rounds) {

@@ -129,16 +129,6 @@ static void collect_run(const SweepOptions *o, Text *out) {
     for (int i = 0; i < o->sets.count; i++) put_option(out, "--set", o->sets.items[i]);
 }
 
-// results/NAME of configs/NAME.yaml, or as the user named it; without slashes at its end, and not to be taken
-// for an option.
-static char *name_stores(const Plan *p, const SlurmOptions *o) {
-    const char *slash = strrchr(p->file, '/'), *base = slash ? slash + 1 : p->file, *dot = strrchr(base, '.');
-    size_t n = o->stores ? strlen(o->stores) : 0;
-    while (n > 1 && o->stores[n - 1] == '/') n--;
-    return n ? mem_printf("%s%.*s", *o->stores == '-' ? "./" : "", (int)n, o->stores)
-             : mem_printf("results/%.*s", dot ? (int)(dot - base) : (int)strlen(base), base);
-}
-
 static bool choose_time(const SlurmOptions *o, const Parting *parts, Text *limit, Text *about, Error *e) {
     char whole[32], longest[32];
     double seconds = o->margin * parts->longest_s;
@@ -201,7 +191,13 @@ static bool write_script(const Plan *p, const SlurmOptions *o, const Parting *pa
 static bool print_script(Plan *p, const SlurmOptions *o, Error *e) {
     CostDone done = {.rounds = mem_new((size_t)p->schedule.point_count, sizeof *done.rounds)};
     CostPrice *prices = mem_new((size_t)p->schedule.setup_count, sizeof *prices);
-    char *stores = name_stores(p, o);
+    // results/NAME of configs/NAME.yaml, or as the user named it; without slashes at its end, and not to be
+    // taken for an option.
+    const char *slash = strrchr(p->file, '/'), *base = slash ? slash + 1 : p->file, *dot = strrchr(base, '.');
+    size_t n = o->stores ? strlen(o->stores) : 0;
+    while (n > 1 && o->stores[n - 1] == '/') n--;
+    char *stores = n ? mem_printf("%s%.*s", *o->stores == '-' ? "./" : "", (int)n, o->stores)
+                     : mem_printf("results/%.*s", dot ? (int)(dot - base) : (int)strlen(base), base);
     Parting parts = {0};
     Text script = {0};
     bool ok =
@@ -221,16 +217,13 @@ static bool print_script(Plan *p, const SlurmOptions *o, Error *e) {
     return ok;
 }
 
-static bool check_options(const SlurmOptions *o, Error *e) {
-    if (o->sweep.shard) return error_input(e, "plan --slurm: the script has all parts: it takes no --shard");
-    return !o->time || slurm_is_time(o->time) ||
-           error_input(e, "plan --slurm: --time is '%s', must be " SLURM_TIMES ", above 0, at most %d days",
-                       o->time, SLURM_MOST_DAYS);
-}
-
 static bool plan_slurm(void *options, CommandLine *line, Error *e) {
     SlurmOptions *o = options;
-    if (!check_options(o, e)) return false;
+    if (o->sweep.shard) return error_input(e, "plan --slurm: the script has all parts: it takes no --shard");
+    if (o->time && !slurm_is_time(o->time))
+        return error_input(e,
+                           "plan --slurm: --time is '%s', must be " SLURM_TIMES ", above 0, at most %d days",
+                           o->time, SLURM_MOST_DAYS);
     o->sweep.shard = "1/1"; // also within a job
     Plan *p = mem_new(1, sizeof *p);
     bool ok = plan_open(p, line->words.items[0], &o->sweep, e);

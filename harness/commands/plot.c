@@ -20,12 +20,12 @@
 #include <unistd.h>
 
 typedef struct {
-    const char *run, *format, *output, *db, *width, *font;
-    double height, size;
+    const char *run, *format, *output, *db, *width;
+    PlotOptions look;
     PredictionArguments of;
     Choice choice;
-    const char *panel, *paper, *folder; // folder: --output of all figures
-    bool title, footer, caption, dark, force;
+    const char *paper, *folder; // folder: --output of all figures
+    bool title, footer, caption, force;
     Records records;
 } PlotArguments;
 
@@ -42,16 +42,17 @@ static const Arg OPTIONS[] = {
     ARG_FORCE(AT(force)),
     {"width", ARG_WORD, AT(width), .help = "on paper: column is 85 mm, text 175", .value = "column|text|MM",
      .fallback = "for the screen"},
-    {"height", ARG_REAL, AT(height), 20, 1000, .help = "of all panels together", .value = "MM",
+    {"height", ARG_REAL, AT(look.height_mm), 20, 1000, .help = "of all panels together", .value = "MM",
      .fallback = "as needed"},
-    {"size", ARG_REAL, AT(size), 4, 40, .help = "of letters, in points; on the screen in pixels",
+    {"size", ARG_REAL, AT(look.points), 4, 40, .help = "of letters, in points; on the screen in pixels",
      .value = "POINTS", .fallback = "8, on the screen 12"},
-    {"font", ARG_WORD, AT(font), .help = "tex: always the page's", .value = "NAME", .fallback = "sans-serif"},
+    {"font", ARG_WORD, AT(look.font), .help = "tex: always the page's", .value = "NAME",
+     .fallback = "sans-serif"},
     {"title", ARG_FLAG, AT(title), .help = "with the figure's title"},
     {"footer", ARG_FLAG, AT(footer), .help = "with notes on run and machine"},
     {"caption", ARG_FLAG, AT(caption), .help = "print a caption, too: n, intervals, conditions"},
-    {"panel", ARG_WORD, AT(panel), .help = "only panels with this in their titles", .value = "TEXT"},
-    {"dark", ARG_FLAG, AT(dark), .help = "for a dark page"},
+    {"panel", ARG_WORD, AT(look.panel), .help = "only panels with this in their titles", .value = "TEXT"},
+    {"dark", ARG_FLAG, AT(look.dark), .help = "for a dark page"},
     CHOICE_OPTIONS(AT, choice),
     {"on", ARG_WORD, AT(of.on), .help = "predicted, scaling, slowdown, ..: price steps there",
      .value = "MACHINE"},
@@ -76,53 +77,20 @@ static const Arg OPTIONS[] = {
 
 static const char *name_at(const void *table, size_t i) { return ((const Figure *)table)[i].name; }
 
-static void list_figures(void) {
-    for (int i = 0; i < figure_count; i++) {
-        printf("%-12s %s\n", figures[i].name, figures[i].summary);
-        if (figures[i].papers) printf("%-12s   %s\n", "", figures[i].papers);
-    }
-}
-
-static const Figure *find(const char *name, Error *e) {
-    const Figure *f = figure_find(name);
-    if (f) return f;
-    const char *near = suggest(name, figures, (size_t)figure_count, name_at);
-    if (near) error_input(e, "there is no figure '%s'; did you mean '%s'?", name, near);
-    else error_input(e, "there is no figure '%s'; 'outpace plot' lists them", name);
-    return NULL;
-}
-
-// By name, or by how FILE ends.
-static bool find_format(const PlotArguments *a, PlotFormat *out, Error *e) {
-    const char *dot = a->output ? strrchr(a->output, '.') : NULL;
-    const char *name = a->format ? a->format : dot && !strchr(dot, '/') ? dot + 1 : "svg";
-    for (int i = 0; i < PLOT_FORMATS; i++)
-        if (strcmp(plot_format_names[i], name) == 0) {
-            *out = (PlotFormat)i;
-            return true;
-        }
-    return error_input(e, "a plot cannot be '%s', but svg, png, pdf, term or tex", name);
-}
-
-// Of a picture, by its name or in millimetres.
-static bool find_width(const PlotArguments *a, double *mm, Error *e) {
-    static const double LEAST = 30, MOST = 1000;
-    char *end;
-    if (!a->width) return true;
-    *mm = strcmp(a->width, "column") == 0 ? PLOT_COLUMN_MM
-          : strcmp(a->width, "text") == 0 ? PLOT_TEXT_MM
-                                          : strtod(a->width, &end);
-    return (*mm >= LEAST && *mm <= MOST && (isalpha((unsigned char)*a->width) || !*end)) ||
-           error_input(e, "--width '%s' must be column, text or from %g to %g mm", a->width, LEAST, MOST);
-}
-
-static bool find_look(const PlotArguments *a, PlotOptions *o, Error *e) {
-    if (!find_format(a, &o->format, e) || !find_width(a, &o->width_mm, e)) return false;
-    o->height_mm = a->height;
-    o->points = a->size;
-    o->font = a->font;
-    o->panel = a->panel;
-    o->dark = a->dark;
+static bool find_look(PlotArguments *a, Error *e) {
+    static const double LEAST = 30, MOST = 1000; // of a picture, in millimetres, unless its width has a name
+    PlotOptions *o = &a->look;
+    const char *name = records_format(a->format, a->output, "svg");
+    int format = text_among(name, plot_format_names, PLOT_FORMATS);
+    char *end = NULL;
+    if (format < 0) return error_input(e, "a plot cannot be '%s', but svg, png, pdf, term or tex", name);
+    if (a->width)
+        o->width_mm = strcmp(a->width, "column") == 0 ? PLOT_COLUMN_MM
+                      : strcmp(a->width, "text") == 0 ? PLOT_TEXT_MM
+                                                      : strtod(a->width, &end);
+    if (a->width && (!(o->width_mm >= LEAST && o->width_mm <= MOST) || (end && *end)))
+        return error_input(e, "--width '%s' must be column, text or from %g to %g mm", a->width, LEAST, MOST);
+    o->format = (PlotFormat)format;
     // In a terminal nothing else would name the figure.
     o->no_title = !a->title && o->format != PLOT_TERM;
     o->no_footer = !a->footer && o->format != PLOT_TERM;
@@ -226,14 +194,6 @@ static bool write_plot(Store *store, const Figure *f, const char *name, int64_t 
     return ok;
 }
 
-// For a page of LaTeX, as LaTeX.
-static void print_caption(const Text *caption, PlotFormat format) {
-    Text tex = {0};
-    page_text(&(Page){.format = PAGE_TEX, .out = &tex}, text_get(caption));
-    printf("\n%s\n", format == PLOT_TEX ? text_get(&tex) : text_get(caption));
-    text_release(&tex);
-}
-
 // The figure and its source.
 typedef struct Source {
     Store *store;
@@ -248,13 +208,6 @@ static Figure as_asked(const Figure *f, const PlotArguments *a) {
     Figure own = *f;
     if (a->of.on && f->computed & COMPUTED_PREDICTION) own.how = "priced";
     return own;
-}
-
-static bool open_stored(const PlotArguments *a, const char *name, Source *s, Error *e) {
-    s->store = store_open(a->db, STORE_READ, NULL, e);
-    return s->store && find_model(name, &s->model, e) &&
-           find_run(s->store, &s->figure, name, a->run, &s->run, e) &&
-           compute(&s->store, &s->figure, s->run, a, &s->computed, e);
 }
 
 // Steps of a machine that is named, in place of a run's.
@@ -273,17 +226,11 @@ static bool open_priced(const PlotArguments *a, Source *s, Error *e) {
     return ok;
 }
 
-static void close_source(Source *s) {
-    text_release(&s->computed);
-    text_release(&s->model);
-    store_close(s->store);
-}
-
 // --- all figures -----------------------------------------------------------------------------------------
 
 // LaTeX includes pdf, png and its own; a gnuplot without cairo draws no pdf.
 static bool find_format_of_all(const PlotArguments *a, PlotOptions *o, Error *e) {
-    if (a->panel || a->caption || (a->paper && a->folder))
+    if (a->look.panel || a->caption || (a->paper && a->folder))
         return error_input(e,
                            "plot all: leave out --panel, --caption, and --output or --paper: all figures go "
                            "to that folder, those of a paper with captions");
@@ -325,8 +272,8 @@ static bool add_to_paper(const PlotArguments *a, const Figure *f, Paper *p, Erro
     return ok;
 }
 
-static bool write_all(const PlotArguments *a, const PlotOptions *look, Error *e) {
-    PlotOptions o = *look;
+static bool write_all(const PlotArguments *a, Error *e) {
+    PlotOptions o = a->look;
     Text notes = {0};
     Output out = {.force = a->force};
     Paper p = {.o = &o, .folder = a->paper ? a->paper : a->folder, .no_page = !a->paper, .out = &out};
@@ -349,37 +296,51 @@ static bool write_all(const PlotArguments *a, const PlotOptions *look, Error *e)
 
 static bool run(void *options, CommandLine *line, Error *e) {
     PlotArguments *a = options;
-    PlotOptions o = {0};
-    if (line->words.count == 0) {
-        list_figures();
-        return true;
-    }
+    PlotOptions *o = &a->look;
     const char *name = line->words.items[0];
+    for (int i = 0; !name && i < figure_count; i++) {
+        printf("%-12s %s\n", figures[i].name, figures[i].summary);
+        if (figures[i].papers) printf("%-12s   %s\n", "", figures[i].papers);
+    }
+    if (!name) return true;
     if (a->caption && a->output && output_is_stream(a->output))
         return error_input(e, "plot: --caption is printed, so the picture cannot go to '%s'", a->output);
     bool all = strcmp(name, "all") == 0;
     if (all) a->folder = a->output, a->output = NULL;
     if (all != (a->paper || a->folder))
         return error_input(e, "plot: 'all' goes with --paper DIR or --output DIR");
-    if (!find_look(a, &o, e)) return false;
-    if (all) return write_all(a, &o, e);
-    const Figure *f = find(name, e);
-    if (!f) return false;
-    bool print = o.format == PLOT_TERM && !a->output;
+    if (!find_look(a, e)) return false;
+    if (all) return write_all(a, e);
+    const Figure *f = figure_find(name);
+    const char *near = f ? NULL : suggest(name, figures, (size_t)figure_count, name_at);
+    if (near) return error_input(e, "there is no figure '%s'; did you mean '%s'?", name, near);
+    if (!f) return error_input(e, "there is no figure '%s'; 'outpace plot' lists them", name);
+    bool print = o->format == PLOT_TERM && !a->output;
     Text notes = {0}, caption = {0};
     Source s = {.figure = as_asked(f, a)};
-    o.notes = &notes;
-    if (a->caption) o.caption = &caption;
-    bool ok = a->of.on && f->priced ? open_priced(a, &s, e) : open_stored(a, name, &s, e);
-    if (s.computed.length) o.computed = text_get(&s.computed);
-    if (s.model.length) o.of = text_get(&s.model);
-    ok = ok && (print ? print_plot(s.store, &s.figure, s.run, &o, e)
-                      : write_plot(s.store, &s.figure, name, s.run, &o, a, e));
+    o->notes = &notes;
+    if (a->caption) o->caption = &caption;
+    bool ok = a->of.on && f->priced
+                  ? open_priced(a, &s, e)
+                  : (s.store = store_open(a->db, STORE_READ, NULL, e)) && find_model(name, &s.model, e) &&
+                        find_run(s.store, &s.figure, name, a->run, &s.run, e) &&
+                        compute(&s.store, &s.figure, s.run, a, &s.computed, e);
+    if (s.computed.length) o->computed = text_get(&s.computed);
+    if (s.model.length) o->of = text_get(&s.model);
+    ok = ok && (print ? print_plot(s.store, &s.figure, s.run, o, e)
+                      : write_plot(s.store, &s.figure, name, s.run, o, a, e));
     if (ok) fputs(text_get(&notes), stderr);
-    if (ok && a->caption) print_caption(&caption, o.format);
+    if (ok && a->caption) { // for a page of LaTeX, as LaTeX
+        Text tex = {0};
+        page_text(&(Page){.format = PAGE_TEX, .out = &tex}, text_get(&caption));
+        printf("\n%s\n", o->format == PLOT_TEX ? text_get(&tex) : text_get(&caption));
+        text_release(&tex);
+    }
     text_release(&notes);
     text_release(&caption);
-    close_source(&s);
+    text_release(&s.computed);
+    text_release(&s.model);
+    store_close(s.store);
     return ok;
 }
 

@@ -33,17 +33,6 @@ static const Arg OPTIONS[] = {
     RECORDS_OPTIONS(AT(records)), // of the files written
 };
 
-static bool find_format(const ReportArguments *a, PageFormat *out, Error *e) {
-    const char *dot = a->output ? strrchr(a->output, '.') : NULL;
-    const char *name = a->format ? a->format : dot && !strchr(dot, '/') ? dot + 1 : "html";
-    for (int i = 0; i < PAGE_FORMATS; i++)
-        if (strcmp(page_format_names[i], name) == 0) {
-            *out = (PageFormat)i;
-            return true;
-        }
-    return error_input(e, "a report cannot be '%s', but html, md or tex", name);
-}
-
 // The page, then how many figures are next to it, and where.
 static void tell_files(const Output *out, const char *path, int64_t run) {
     size_t files = 0;
@@ -63,7 +52,11 @@ static bool run(void *options, CommandLine *line, Error *e) {
     bool priced;
     int64_t which;
     char own[32];
-    if (!find_format(a, &o.format, e) || !prediction_asked(&a->of, &priced, e)) return false;
+    const char *name = records_format(a->format, a->output, "html");
+    int format = text_among(name, page_format_names, PAGE_FORMATS);
+    if (format < 0) return error_input(e, "a report cannot be '%s', but html, md or tex", name);
+    if (!prediction_asked(&a->of, &priced, e)) return false;
+    o.format = (PageFormat)format;
     snprintf(own, sizeof own, "report.%s", page_format_names[o.format]);
     const char *path = a->output ? a->output : own;
     Store *store = store_open(a->db, STORE_READ, NULL, e);

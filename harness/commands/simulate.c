@@ -51,12 +51,6 @@ static const Arg OPTIONS[] = {
 
 // --- for people ------------------------------------------------------------------------------------------
 
-static bool print_points(const Prediction *p, Error *e) {
-    RecordTable t = {.form = &prediction_points};
-    prediction_put_points(p, &t);
-    return table_end(&t, true, e);
-}
-
 static const Column ERRORS[] = {
     {.head = "errors against the measurement", .least = 20},
     {.head = "step: median", .kind = AS_SHARE, .digits = 1},
@@ -99,32 +93,6 @@ static void put_parts(RecordTable *t, const Simulation *s, bool methods) {
 #undef PART
 }
 
-// The machine was fitted, if at all, to plain steps: no method, and no dataset's contexts, were in its fit.
-static bool print_errors(const Simulation *s, Error *e) {
-    RecordTable t = {.form = &ERRORS_FORM};
-    table_group(&t, NULL);
-    put_part(&t, s, NULL, NULL);
-    put_parts(&t, s, true);
-    put_parts(&t, s, false);
-    return table_end(&t, true, e);
-}
-
-static void print_experts(const StepExperts *x) {
-    if (!x->count) return;
-    terminal_printf("experts    %d of %d a row, each as likely: a layer reads %.1f for 8 rows, %.1f for 32, "
-                    "%.1f for 128\n",
-                    x->chosen, x->count, experts_touched(x, 8), experts_touched(x, 32),
-                    experts_touched(x, 128));
-}
-
-static bool has_batch(const Prediction *of) {
-    bool any = false;
-    for (int i = 0; i < of->count; i++)
-        for (size_t k = 0; k < of->cells[i].points.count; k++)
-            any = any || of->cells[i].points.points[k].batch > 1;
-    return any;
-}
-
 static void print_head(const Prediction *of) {
     const Pricing most = prediction_pricing(of, &of->cells[0]), *p = &most;
     double bytes = step_model_bytes(&p->target) + (p->has_draft ? step_model_bytes(&p->draft) : 0);
@@ -133,8 +101,17 @@ static void print_head(const Prediction *of) {
     terminal_printf("prices     %s\n", hardware_is_floor(&p->machine)
                                            ? "a data sheet's: floors, no step there can be faster"
                                            : "as its steps were measured and fitted");
-    print_experts(&p->target.experts);
-    if (has_batch(of))
+    const StepExperts *x = &p->target.experts;
+    if (x->count)
+        terminal_printf(
+            "experts    %d of %d a row, each as likely: a layer reads %.1f for 8 rows, %.1f for 32, "
+            "%.1f for 128\n",
+            x->chosen, x->count, experts_touched(x, 8), experts_touched(x, 32), experts_touched(x, 128));
+    bool batch = false;
+    for (int i = 0; i < of->count; i++)
+        for (size_t k = 0; k < of->cells[i].points.count; k++)
+            batch = batch || of->cells[i].points.points[k].batch > 1;
+    if (batch)
         puts("batch      sequences share each step, all in the same phase; tokens/s are those of all, a step "
              "is a\n           sequence's part of it, speedups are over one token each in the same batch");
     puts("accepted   tokens that the run's own models accepted: S is theirs");
@@ -181,26 +158,34 @@ static bool print(const SimulateOptions *o, Store *store, int64_t run, const Pre
     }
     print_head(p);
     if (!print_exits(store, run, p->pricing.target.layers, e)) return false;
-    return print_points(p, e) && (!o->of.against || print_errors(&p->cells[0].points, e)) &&
-           (!p->devices.count || print_scalings(p, e));
-}
-
-static bool simulate(const SimulateOptions *o, const char *which, Error *e) {
-    Prediction p;
-    int64_t run;
-    if (!prediction_read(&o->of, &p, e)) return false;
-    Store *store = store_open(o->db, STORE_READ, NULL, e);
-    bool ok = store && stored_run(store, which, &run, e) && choice_apply(&o->choice, store, run, e) &&
-              prediction_make(&p, store, run, e) && print(o, store, run, &p, e);
-    prediction_release(&p);
-    store_close(store);
-    return ok;
+    RecordTable points = {.form = &prediction_points}, errors = {.form = &ERRORS_FORM};
+    const Simulation *s = &p->cells[0].points;
+    prediction_put_points(p, &points);
+    bool ok = table_end(&points, true, e);
+    if (ok && o->of.against) {
+        // The machine was fitted, if at all, to plain steps: no method, and no dataset's contexts, were in its fit.
+        table_group(&errors, NULL);
+        put_part(&errors, s, NULL, NULL);
+        put_parts(&errors, s, true);
+        put_parts(&errors, s, false);
+        ok = table_end(&errors, true, e);
+    }
+    return ok && (!p->devices.count || print_scalings(p, e));
 }
 
 static bool run(void *options, CommandLine *line, Error *e) {
-    SimulateOptions *o = options;
+    const SimulateOptions *o = options;
+    Prediction p;
+    int64_t run;
     if (!line->words.count || !o->of.on || !o->of.shape) return command_misused(line->command, e);
-    return simulate(o, line->words.items[0], e);
+    if (!prediction_read(&o->of, &p, e)) return false;
+    Store *store = store_open(o->db, STORE_READ, NULL, e);
+    bool ok = store && stored_run(store, line->words.items[0], &run, e) &&
+              choice_apply(&o->choice, store, run, e) && prediction_make(&p, store, run, e) &&
+              print(o, store, run, &p, e);
+    prediction_release(&p);
+    store_close(store);
+    return ok;
 }
 
 const Command command_simulate = {

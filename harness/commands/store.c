@@ -57,19 +57,15 @@ static int width(const char *cell) {
     return n;
 }
 
-static void put_cell(const char *cell, int column_width, bool right) {
-    Text text = {0};
-    int blanks = column_width - cut(cell, &text);
-    printf("%*s%s%*s", right ? blanks : 0, "", text_get(&text), right ? 0 : blanks, "");
-    text_release(&text);
-}
-
 static void put_line(const Rows *r, int columns, const int *widths, bool names) {
     for (int i = 0; i < columns; i++) {
         ValueType type = names ? VALUE_TEXT : rows_type(r, i);
         printf("%s", i ? "  " : "");
-        put_cell(names ? rows_name(r, i) : rows_text(r, i), widths[i],
-                 type == VALUE_INT || type == VALUE_REAL);
+        Text cell = {0};
+        bool right = type == VALUE_INT || type == VALUE_REAL;
+        int blanks = widths[i] - cut(names ? rows_name(r, i) : rows_text(r, i), &cell);
+        printf("%*s%s%*s", right ? blanks : 0, "", text_get(&cell), right ? 0 : blanks, "");
+        text_release(&cell);
     }
     putchar('\n');
 }
@@ -121,20 +117,15 @@ static bool print_rows(Store *s, const char *sql, const StoreCommandOptions *o, 
     return error_input(e, "sql: --format is '%s', must be table, csv or jsonl", format);
 }
 
-static bool read_query(char out[MOST_QUERY], Error *e) {
-    size_t n = fread(out, 1, MOST_QUERY, stdin);
-    if (n == MOST_QUERY || memchr(out, 0, n))
-        return error_input(e, "sql: the query on standard input must be text of less than %d bytes",
-                           (int)MOST_QUERY);
-    out[n] = 0;
-    return true;
-}
-
 static bool sql(void *options, CommandLine *line, Error *e) {
     StoreCommandOptions *o = options;
     char from_input[MOST_QUERY];
     bool piped = strcmp(line->words.items[0], "-") == 0;
-    if (piped && !read_query(from_input, e)) return false;
+    size_t n = piped ? fread(from_input, 1, MOST_QUERY, stdin) : 0;
+    if (n == MOST_QUERY || memchr(from_input, 0, n))
+        return error_input(e, "sql: the query on standard input must be text of less than %d bytes",
+                           (int)MOST_QUERY);
+    from_input[n] = 0;
     Store *s = store_open(o->db, STORE_READ, &(StoreOptions){.most_bytes = MOST_MEMORY}, e);
     bool ok = s && print_rows(s, piped ? from_input : line->words.items[0], o, e);
     store_close(s);
@@ -184,19 +175,14 @@ static bool print_machines(Store *s, FILE *out, Error *e) {
     return rows_end(r, true, e);
 }
 
-static const Command MERGE;
-
-static bool check_source(const char *path, Error *e) {
-    Store *s = store_open(path, STORE_READ, NULL, e);
-    bool ok = s && store_check_sums(s, e);
-    store_close(s);
-    return ok;
-}
-
 // A store that is refused makes no store, and leaves one as it is.
 static bool merge_all(char *const *paths, size_t count, const StoreCommandOptions *o, int *code, Error *e) {
     bool ok = true;
-    for (size_t i = 0; i < count && ok; i++) ok = check_source(paths[i], e);
+    for (size_t i = 0; i < count && ok; i++) {
+        Store *source = store_open(paths[i], STORE_READ, NULL, e);
+        ok = source && store_check_sums(source, e);
+        store_close(source);
+    }
     Store *s = ok ? store_open(o->db, STORE_WRITE, NULL, e) : NULL;
     json_t *rows = records_asked(&o->records) ? json_array() : NULL;
     ok = s != NULL;
@@ -240,33 +226,25 @@ static const Command MERGE = {
 
 // --- gc --------------------------------------------------------------------------------------------------
 
-static void print_garbage(const StoreGarbage *g, int runs) {
-    printf("deleted %d runs, %lld outputs, %lld prompts, %lld datasets, %lld models, %lld environments\n",
-           runs, (long long)g->outputs, (long long)g->prompts, (long long)g->datasets, (long long)g->models,
-           (long long)g->environments);
-    printf("%.1f MB are now %.1f MB\n", (double)g->bytes_before / 1e6, (double)g->bytes_after / 1e6);
-}
-
-static json_t *garbage_json(const StoreGarbage *g, int runs) {
-    return json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "runs", runs, "outputs",
-                     (json_int_t)g->outputs, "prompts", (json_int_t)g->prompts, "datasets",
-                     (json_int_t)g->datasets, "models", (json_int_t)g->models, "environments",
-                     (json_int_t)g->environments, "bytes_before", (json_int_t)g->bytes_before, "bytes_after",
-                     (json_int_t)g->bytes_after);
-}
-
 static bool collect(Store *s, const Words *names, const Records *records, Error *e) {
     int64_t runs[WORDS_MAX];
     StoreGarbage g;
     for (int i = 0; i < names->count; i++)
         if (!stored_run(s, names->items[i], &runs[i], e) || !store_claim(s, runs[i], e)) return false;
     if (!store_gc(s, runs, names->count, &g, e)) return false;
-    if (records_asked(records)) return records_print(garbage_json(&g, names->count), NULL, records, e);
-    print_garbage(&g, names->count);
+    if (records_asked(records))
+        return records_print(json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "runs", names->count,
+                                       "outputs", (json_int_t)g.outputs, "prompts", (json_int_t)g.prompts,
+                                       "datasets", (json_int_t)g.datasets, "models", (json_int_t)g.models,
+                                       "environments", (json_int_t)g.environments, "bytes_before",
+                                       (json_int_t)g.bytes_before, "bytes_after", (json_int_t)g.bytes_after),
+                             NULL, records, e);
+    printf("deleted %d runs, %lld outputs, %lld prompts, %lld datasets, %lld models, %lld environments\n",
+           names->count, (long long)g.outputs, (long long)g.prompts, (long long)g.datasets,
+           (long long)g.models, (long long)g.environments);
+    printf("%.1f MB are now %.1f MB\n", (double)g.bytes_before / 1e6, (double)g.bytes_after / 1e6);
     return true;
 }
-
-static const Command GC;
 
 static bool gc(void *options, CommandLine *line, Error *e) {
     StoreCommandOptions *o = options;

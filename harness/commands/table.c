@@ -43,22 +43,10 @@ static const Arg OPTIONS[] = {
 
 static const char *item_name(const void *table, size_t i) { return ((const PublishedItem *)table)[i].name; }
 
-static const PublishedItem *find_item(const char *name, Error *e) {
-    const PublishedItem *item = published_find(name);
-    if (item) return item;
-    const char *near = suggest(name, published_items, (size_t)published_count, item_name);
-    if (near) error_input(e, "there is no table '%s'; did you mean '%s'?", name, near);
-    else error_input(e, "there is no table '%s'; 'outpace table' lists them", name);
-    return NULL;
-}
-
 static bool find_format(const char *name, TableFormat *out, Error *e) {
-    for (int i = 0; i < TABLE_FORMATS; i++)
-        if (strcmp(name, table_format_names[i]) == 0) {
-            *out = (TableFormat)i;
-            return true;
-        }
-    return error_input(e, "a table cannot be '%s', but text, md, csv, latex or json", name);
+    int i = text_among(name, table_format_names, TABLE_FORMATS);
+    *out = (TableFormat)i;
+    return i >= 0 || error_input(e, "a table cannot be '%s', but text, md, csv, latex or json", name);
 }
 
 static bool find_run(Store *store, const TableArguments *a, const PublishedItem *item, int64_t *run,
@@ -231,34 +219,22 @@ static bool print_item(const CatalogueItem *item, Store *store, Error *e) {
 
 // --- all of it -------------------------------------------------------------------------------------------
 
-// Without a store nothing was run yet.
-static bool open_store(const char *db, Store **out, Error *e) {
-    *out = file_exists(db) ? store_open(db, STORE_READ, NULL, e) : NULL;
-    return *out || !file_exists(db);
-}
-
-// Queries need a store, be it an empty one.
-static bool print_all_claims(const char *db, const Catalogue *c, Error *e) {
-    Store *store = store_open(db, file_exists(db) ? STORE_READ : STORE_TRIAL, NULL, e);
-    bool ok = store && print_claims(c, store, e);
-    store_close(store);
-    return ok;
-}
-
-static bool describe(const TableArguments *a, const char *name, const Catalogue *c, Error *e) {
-    const CatalogueItem *item = name ? catalogue_find(c, name, e) : NULL;
-    Store *store;
-    if ((name && !item) || !open_store(a->db, &store, e)) return false;
-    bool ok = item ? print_item(item, store, e) : print_items(c, store, &a->records, e);
-    store_close(store);
-    return ok;
-}
-
 // What needs no table: the items, one of them, or the claims.
 static bool print_catalogue(const TableArguments *a, const char *name, Error *e) {
     Catalogue *c = mem_new(1, sizeof *c);
+    const CatalogueItem *item = NULL;
+    Store *store = NULL; // without one nothing was run yet; claims query an empty one
+    bool there = file_exists(a->db), ok;
     catalogue_open(c);
-    bool ok = a->claims ? print_all_claims(a->db, c, e) : describe(a, name, c, e);
+    ok = a->claims || !name || (item = catalogue_find(c, name, e));
+    if (ok && (there || a->claims)) {
+        store = store_open(a->db, there ? STORE_READ : STORE_TRIAL, NULL, e);
+        ok = store != NULL;
+    }
+    ok = ok && (a->claims ? print_claims(c, store, e)
+                : item    ? print_item(item, store, e)
+                          : print_items(c, store, &a->records, e));
+    store_close(store);
     catalogue_release(c);
     mem_free(c);
     return ok;
@@ -275,8 +251,12 @@ static bool run(void *options, CommandLine *line, Error *e) {
     if (a->claims && (line->words.count || a->about)) return command_misused(line->command, e);
     if (a->claims || a->about || line->words.count == 0) return print_catalogue(a, line->words.items[0], e);
     if (strcmp(line->words.items[0], TASKS) == 0) return run_tasks(a, e);
-    const PublishedItem *item = find_item(line->words.items[0], e);
-    if (!item || !find_format(a->format, &format, e)) return false;
+    const char *name = line->words.items[0];
+    const PublishedItem *item = published_find(name);
+    const char *near = item ? NULL : suggest(name, published_items, (size_t)published_count, item_name);
+    if (near) return error_input(e, "there is no table '%s'; did you mean '%s'?", name, near);
+    if (!item) return error_input(e, "there is no table '%s'; 'outpace table' lists them", name);
+    if (!find_format(a->format, &format, e)) return false;
     if (access(a->db, F_OK) != 0 && !a->run) return catalogue_none(item->name, a->db, e);
     Store *store = store_open(a->db, STORE_READ, NULL, e);
     bool ok = store && find_run(store, a, item, &which, e) &&

@@ -16,18 +16,18 @@
 // --- encode and decode
 
 typedef struct {
-    const char *file, *template, *system;
-    bool no_special, json;
+    PromptSource from;
+    bool json;
 } EncodeOptions;
 
 #define AT(name) offsetof(EncodeOptions, name)
 static const Arg ENCODE_OPTIONS[] = {
-    {"file", ARG_WORD, AT(file), .help = "read the text from a file", .value = "FILE", .letter = 'f'},
-    {"template", ARG_WORD, AT(template), .help = "put the text into a chat template", .value = "TEMPLATE",
-     .fallback = "none"},
-    {"system", ARG_WORD, AT(system), .help = "the template's system text", .value = "TEXT",
+    {"file", ARG_WORD, AT(from.file), .help = "read the text from a file", .value = "FILE", .letter = 'f'},
+    {"template", ARG_WORD, AT(from.template), .help = "put the text into a chat template",
+     .value = "TEMPLATE", .fallback = "none"},
+    {"system", ARG_WORD, AT(from.system), .help = "the template's system text", .value = "TEXT",
      .fallback = "the template's own"},
-    {"no-special", ARG_FLAG, AT(no_special), .help = "don't put a BOS before the text"},
+    {"no-special", ARG_FLAG, AT(from.no_special), .help = "don't put a BOS before the text"},
     {"json", ARG_FLAG, AT(json), .help = "print one JSON object"},
 };
 static const Arg DECODE_OPTIONS[] = {
@@ -62,51 +62,39 @@ static void print_lines(const IdList *ids, json_t *result) {
     puts("");
 }
 
-static bool check_ids(const Tokenizer *t, const IdList *ids, Error *e) {
-    for (size_t i = 0; i < ids->count; i++)
-        if (ids->ids[i] >= tokenizer_size(t))
-            return error_input(e, "id %d is too large: the tokenizer ends at %d", ids->ids[i],
-                               tokenizer_size(t) - 1);
-    return true;
-}
-
-static bool show(const Tokenizer *t, const PromptSource *source, bool as_json, Error *e) {
+static bool show(const char *model, const EncodeOptions *o, Error *e) {
     IdList ids = {0};
     Text text = {0};
     json_t *result = NULL;
-    bool ok = prompt_read(source, t, &ids, e) && check_ids(t, &ids, e) &&
-              tokenizer_decode(t, ids.ids, ids.count, true, &text, e);
+    Tokenizer *t = tokenizer_open(model, e);
+    bool ok = t && prompt_read(&o->from, t, &ids, e);
+    for (size_t i = 0; ok && i < ids.count; i++)
+        if (ids.ids[i] >= tokenizer_size(t))
+            ok = error_input(e, "id %d is too large: the tokenizer ends at %d", ids.ids[i],
+                             tokenizer_size(t) - 1);
+    ok = ok && tokenizer_decode(t, ids.ids, ids.count, true, &text, e);
     if (ok) result = result_json(t, &ids, &text);
-    if (ok && as_json) {
+    if (ok && o->json) {
         json_dumpf(result, stdout, 0);
         puts("");
     } else if (ok) print_lines(&ids, result);
     json_decref(result);
     text_release(&text);
     ids_release(&ids);
-    return ok;
-}
-
-static bool show_of(const char *model, const PromptSource *source, bool as_json, Error *e) {
-    Tokenizer *t = tokenizer_open(model, e);
-    bool ok = t && show(t, source, as_json, e);
     tokenizer_close(t);
     return ok;
 }
 
 static bool encode(void *options, CommandLine *line, Error *e) {
     EncodeOptions *o = options;
-    if (line->words.count > 2)
+    const Words *words = &line->words;
+    if (words->count > 2)
         return error_input(e, "tokenizer encode: '%s' is one argument too many; put the text in quotes",
-                           line->words.items[2]);
-    if (line->words.count == 2 && o->file)
+                           words->items[2]);
+    if (words->count == 2 && o->from.file)
         return error_input(e, "tokenizer encode: give one text only: an argument or -f FILE");
-    PromptSource source = {.text = line->words.items[1],
-                           .file = o->file,
-                           .template = o->template,
-                           .system = o->system,
-                           .no_special = o->no_special};
-    return show_of(line->words.items[0], &source, o->json, e);
+    o->from.text = words->items[1];
+    return show(words->items[0], o, e);
 }
 
 const Command command_tokenizer_encode = {
@@ -129,7 +117,8 @@ const Command command_tokenizer_encode = {
 
 static bool decode_ids(void *options, CommandLine *line, Error *e) {
     EncodeOptions *o = options;
-    return show_of(line->words.items[0], &(PromptSource){.ids = line->words.items[1]}, o->json, e);
+    o->from.ids = line->words.items[1];
+    return show(line->words.items[0], o, e);
 }
 
 const Command command_tokenizer_decode = {.name = "tokenizer decode",
@@ -184,7 +173,10 @@ static bool check(const TrainOptions *o, Output *out, const OutputKind *kind, Er
     return output_check(out, o->out, kind, e);
 }
 
-static bool train(const TrainOptions *o, const char *const *files, int count, Error *e) {
+static bool train(void *options, CommandLine *line, Error *e) {
+    const TrainOptions *o = options;
+    const char *const *files = line->words.items;
+    int count = line->words.count;
     // The beginning that learner_finish writes; other programs indent by two.
     static const OutputKind TOKENIZER = {.start = "{\n \"version\": \"1.0\",\n", .holds = "\"<unk>\""};
     Output out = {.force = o->force};
@@ -201,13 +193,6 @@ static bool train(const TrainOptions *o, const char *const *files, int count, Er
     return ok;
 }
 
-static const Command TRAIN;
-
-static bool train_command(void *options, CommandLine *line, Error *e) {
-    TrainOptions *o = options;
-    return train(o, line->words.items, line->words.count, e);
-}
-
 static const Command TRAIN = {
     .name = "tokenizer train",
     .usage = "FILES... [--vocab N] [-o tokenizer.json]",
@@ -221,7 +206,7 @@ static const Command TRAIN = {
         "\n"
         "  outpace tokenizer train 'corpus/*.txt' --vocab 2048 -o tokenizer.json\n",
     COMMAND_OPTIONS(TRAIN_OPTIONS, TrainOptions),
-    .run = train_command};
+    .run = train};
 
 const Command command_tokenizer = {
     .name = "tokenizer",
