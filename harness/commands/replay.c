@@ -14,35 +14,36 @@
 
 typedef struct {
     Words methods, tokens, lists;
-    const char *model, *path, *format, *split, *template;
-    const char *prompt_ids, *output_ids, *db, *name;
-    int limit, resamples, vocab;
+    DatasetRequest of;
+    ReplayTokens from;
+    ReplayRecord record;
+    const char *template;
+    int limit, resamples;
     uint64_t seed;
     Records records;
     RecordTable *rows; // for programs: of a set, in CSV of all
-    int argc;
-    char **argv;
 } ReplayOptions;
 
 #define AT(name) offsetof(ReplayOptions, name)
 static const Arg OPTIONS[] = {
-    {"model", ARG_WORD, AT(model), .help = "whose tokenizer cuts the texts; with --tokens, its name",
+    {"model", ARG_WORD, AT(record.model), .help = "whose tokenizer cuts the texts; with --tokens, its name",
      .value = "DIR", .letter = 'm'},
     {"tokens", ARG_WORDS, AT(tokens), .help = "rows of token ids, JSON lines or gzip of them; several times",
      .value = "FILE"},
-    {"prompt-ids", ARG_WORD, AT(prompt_ids), .help = "with --tokens: key of the prompt's ids", .value = "KEY",
-     .fallback = "prompt_token_ids", .literal = true},
-    {"output-ids", ARG_WORD, AT(output_ids), .help = "with --tokens: key of the output's ids", .value = "KEY",
-     .fallback = "generated_token_ids", .literal = true},
+    {"prompt-ids", ARG_WORD, AT(from.prompt), .help = "with --tokens: key of the prompt's ids",
+     .value = "KEY", .fallback = "prompt_token_ids", .literal = true},
+    {"output-ids", ARG_WORD, AT(from.answer), .help = "with --tokens: key of the output's ids",
+     .value = "KEY", .fallback = "generated_token_ids", .literal = true},
     {"list", ARG_WORDS, AT(lists), .help = "with --tokens: key of recorded acceptance, for recorded",
      .value = "KEY"},
-    {"vocab", ARG_INT, AT(vocab), 0, 1 << 20, "0", .help = "with --tokens: ids of the model; 0: as seen",
+    {"vocab", ARG_INT, AT(from.vocab), 0, 1 << 20, "0", .help = "with --tokens: ids of the model; 0: as seen",
      .value = "N"},
     {"method", ARG_WORDS, AT(methods), .help = "a method; may be given several times",
      .value = "NAME:K=V,...", .fallback = "prompt-lookup, ngrammys; with --tokens also others"},
-    {"path", ARG_WORD, AT(path), .help = "a file of your own in place of DATASET", .value = "FILE"},
-    {"format", ARG_WORD, AT(format), .help = "of that file", .value = "NAME", .fallback = "told by its keys"},
-    {"split", ARG_WORD, AT(split), .help = "of a dataset that has several", .value = "NAME",
+    {"path", ARG_WORD, AT(of.path), .help = "a file of your own in place of DATASET", .value = "FILE"},
+    {"format", ARG_WORD, AT(of.format), .help = "of that file", .value = "NAME",
+     .fallback = "told by its keys"},
+    {"split", ARG_WORD, AT(of.split), .help = "of a dataset that has several", .value = "NAME",
      .fallback = "its first"},
     {"template", ARG_WORD, AT(template), .help = "put prompts into a chat template", .value = "TEMPLATE",
      .fallback = "none"},
@@ -50,10 +51,10 @@ static const Arg OPTIONS[] = {
     {"resamples", ARG_INT, AT(resamples), 100, 100000, "1000", .help = "of prompts, behind the intervals",
      .value = "N"},
     {"seed", ARG_SEED, AT(seed), .help = "of the resamples", .value = "N", .fallback = "0"},
-    {"db", ARG_WORD, AT(db), .help = "keep every step in this store, as a run", .value = "FILE",
+    {"db", ARG_WORD, AT(record.db), .help = "keep every step in this store, as a run", .value = "FILE",
      .fallback = "none"},
-    {"name", ARG_WORD, AT(name), .help = "with --db: of the run", .value = "TEXT", .fallback = "replay",
-     .literal = true},
+    {"name", ARG_WORD, AT(record.name), .help = "with --db: of the run", .value = "TEXT",
+     .fallback = "replay", .literal = true},
     RECORDS_OPTIONS(AT(records)),
 };
 
@@ -68,26 +69,11 @@ static const int CTAR_AT[3] = {1, 2, 4};
 static bool line_of(const ReplayOptions *o, const ReplayTexts *t, const char *method, const Replay *r,
                     ReplayLine *out, Error *e) {
     *out = (ReplayLine){.method = method,
-                  .S = r->total_tokens / r->total_steps,
-                  .rows = r->rows / r->total_steps,
-                  .rate = replay_rate(r)};
+                        .S = r->total_tokens / r->total_steps,
+                        .rows = r->rows / r->total_steps,
+                        .rate = replay_rate(r)};
     for (int i = 0; i < 3; i++) out->ctar[i] = replay_ctar(r, CTAR_AT[i]);
     return bootstrap_ratio(r->tokens, r->steps, t->count, o->resamples, 0.95, o->seed, &out->interval, e);
-}
-
-static void print_head(const ReplayTexts *t) {
-    printf("%s: %zu answers of %zu tokens", SHOWN(t->name), t->count, t->tokens);
-    if (t->unanswered) printf("; %zu turns have none", t->unanswered);
-    if (t->unequal) printf("; %zu rows left out: a list is of another text", t->unequal);
-    printf("\n%-44s %6s %16s %6s %6s %6s %6s %10s\n", "method", "S", "[95%]", "CTAR1", "CTAR2", "CTAR4",
-           "rows", "tokens/s");
-}
-
-static void print_line(const ReplayLine *l) {
-    printf("%-44s %6.3f [%6.3f, %6.3f] %6.3f %6.3f %6.3f %6.1f ", SHOWN(l->method), l->S, l->interval.low,
-           l->interval.high, l->ctar[0], l->ctar[1], l->ctar[2], l->rows);
-    if (isfinite(l->rate)) printf("%10.0f\n", l->rate);
-    else printf("%10s\n", "-");
 }
 
 static const Column COLUMNS[] = {
@@ -99,64 +85,56 @@ static const Column COLUMNS[] = {
 };
 static const TableForm FORM = {"replay", TABLE_COLUMNS(COLUMNS), .within = "methods"};
 
-static void put_line(const ReplayOptions *o, const ReplayTexts *t, const ReplayLine *l) {
-    TABLE_ROW(o->rows, CELL(l->method), CELL(l->S), CELL(l->interval.low), CELL(l->interval.high),
-              CELL(l->ctar[0]), CELL(l->ctar[1]), CELL(l->ctar[2]), CELL(l->rows), CELL(l->rate),
-              o->records.csv ? CELL(t->name) : NO_CELL);
-}
-
-static bool print_json(const ReplayOptions *o, const ReplayTexts *t) {
-    json_t *root = json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:o}", "dataset", t->name, "sha256", t->sha256,
-                             "answers", (json_int_t)t->count, "tokens", (json_int_t)t->tokens, "unanswered",
-                             (json_int_t)t->unanswered, "unequal", (json_int_t)t->unequal, "methods",
-                             table_list(o->rows));
-    return json_print(root, 0, stdout);
-}
-
 // A set's table; each method is replayed now unless `done` has its replay.
 static bool print_set(const ReplayOptions *o, const ReplayTexts *t, const Replay *done, Error *e) {
     bool ok = true, records = records_asked(&o->records);
-    if (!records) print_head(t);
+    if (!records) {
+        printf("%s: %zu answers of %zu tokens", SHOWN(t->name), t->count, t->tokens);
+        if (t->unanswered) printf("; %zu turns have none", t->unanswered);
+        if (t->unequal) printf("; %zu rows left out: a list is of another text", t->unequal);
+        printf("\n%-44s %6s %16s %6s %6s %6s %6s %10s\n", "method", "S", "[95%]", "CTAR1", "CTAR2", "CTAR4",
+               "rows", "tokens/s");
+    }
     for (int i = 0; ok && i < o->methods.count; i++) {
-        ReplayLine line;
+        ReplayLine l;
         Replay own = {0};
         // Processor time: a busy machine makes a replay no slower than it is.
         ok = (done || replay_run(t, o->methods.items[i], clock_processor(), NULL, &own, e)) &&
-             line_of(o, t, o->methods.items[i], done ? &done[i] : &own, &line, e);
-        if (ok && records) put_line(o, t, &line);
-        else if (ok) print_line(&line);
+             line_of(o, t, o->methods.items[i], done ? &done[i] : &own, &l, e);
+        if (ok && records)
+            TABLE_ROW(o->rows, CELL(l.method), CELL(l.S), CELL(l.interval.low), CELL(l.interval.high),
+                      CELL(l.ctar[0]), CELL(l.ctar[1]), CELL(l.ctar[2]), CELL(l.rows), CELL(l.rate),
+                      o->records.csv ? CELL(t->name) : NO_CELL);
+        else if (ok) {
+            printf("%-44s %6.3f [%6.3f, %6.3f] %6.3f %6.3f %6.3f %6.1f ", SHOWN(l.method), l.S,
+                   l.interval.low, l.interval.high, l.ctar[0], l.ctar[1], l.ctar[2], l.rows);
+            if (isfinite(l.rate)) printf("%10.0f\n", l.rate);
+            else printf("%10s\n", "-");
+        }
         replay_release(&own);
     }
-    if (ok && o->records.json) ok = print_json(o, t);
+    if (ok && o->records.json)
+        ok = json_print(json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:o}", "dataset", t->name, "sha256",
+                                  t->sha256, "answers", (json_int_t)t->count, "tokens", (json_int_t)t->tokens,
+                                  "unanswered", (json_int_t)t->unanswered, "unequal", (json_int_t)t->unequal,
+                                  "methods", table_list(o->rows)),
+                        0, stdout);
     return ok || error_within(e, "replay");
 }
 
 // --- into the store --------------------------------------------------------------------------------------
 
-// The baseline of the others goes first.
-static void add_baseline(Words *methods) {
-    static const char BASELINE[] = "autoregressive";
-    if (strcmp(methods->items[0], BASELINE) == 0 || methods->count == WORDS_MAX) return;
-    memmove(methods->items + 1, methods->items, (size_t)methods->count++ * sizeof *methods->items);
-    methods->items[0] = BASELINE;
-}
-
 static bool record(const ReplayOptions *o, const ReplayTexts *sets, int count, Error *e) {
     size_t replays = (size_t)count * (size_t)o->methods.count;
-    ReplayRecord r = {.db = o->db,
-                      .name = o->name,
-                      .model = o->tokens.count ? o->model : NULL,
-                      .sets = sets,
-                      .methods = o->methods.items,
-                      .set_count = count,
-                      .method_count = o->methods.count,
-                      .argc = o->argc,
-                      .argv = o->argv};
+    ReplayRecord r = o->record;
+    if (!o->tokens.count) r.model = NULL;
+    r.sets = sets, r.set_count = count;
+    r.methods = o->methods.items, r.method_count = o->methods.count;
     Replay *done = mem_new(replays, sizeof *done);
     int64_t run;
     bool ok = replay_record(&r, clock_processor(), done, &run, e);
     for (int i = 0; ok && i < count; i++) ok = print_set(o, &sets[i], &done[i * o->methods.count], e);
-    if (ok && !records_asked(&o->records)) printf("run %lld of '%s'\n", (long long)run, SHOWN(o->db));
+    if (ok && !records_asked(&o->records)) printf("run %lld of '%s'\n", (long long)run, SHOWN(r.db));
     for (size_t i = 0; i < replays; i++) replay_release(&done[i]);
     mem_free(done);
     return ok;
@@ -164,7 +142,7 @@ static bool record(const ReplayOptions *o, const ReplayTexts *sets, int count, E
 
 static bool replay_sets(const ReplayOptions *o, const ReplayTexts *sets, int count, Error *e) {
     bool ok = true;
-    if (o->db) return record(o, sets, count, e);
+    if (o->record.db) return record(o, sets, count, e);
     for (int i = 0; ok && i < count * o->methods.count; i++)
         ok = replay_check(&sets[i / o->methods.count], o->methods.items[i % o->methods.count], e);
     for (int i = 0; ok && i < count; i++) ok = print_set(o, &sets[i], NULL, e);
@@ -175,17 +153,15 @@ static bool replay_sets(const ReplayOptions *o, const ReplayTexts *sets, int cou
 
 static bool replay_dataset(const ReplayOptions *o, const char *name, Error *e) {
     const char *folder = getenv("OUTPACE_DATA");
-    DatasetRequest request = {.name = name,
-                              .path = o->path,
-                              .format = o->format,
-                              .split = o->split,
-                              .folder = folder && *folder ? folder : NULL,
-                              .limit = (size_t)o->limit};
+    DatasetRequest request = o->of;
+    request.name = name;
+    request.folder = folder && *folder ? folder : NULL;
+    request.limit = (size_t)o->limit;
     Dataset d = {0};
     ReplayTexts texts = {0};
     const Template *template = o->template ? template_find(o->template, e) : NULL;
     if (o->template && !template) return false;
-    char *model = shipped_model(o->model, e);
+    char *model = shipped_model(o->record.model, e);
     Tokenizer *tokenizer = model ? tokenizer_open(model, e) : NULL;
     mem_free(model);
     bool ok = tokenizer && dataset_open(&d, &request, e) &&
@@ -198,11 +174,9 @@ static bool replay_dataset(const ReplayOptions *o, const char *name, Error *e) {
 
 static bool replay_files(const ReplayOptions *o, Error *e) {
     ReplayTexts *sets = mem_new((size_t)o->tokens.count, sizeof *sets);
-    ReplayTokens from = {.prompt = o->prompt_ids,
-                         .answer = o->output_ids,
-                         .vocab = o->vocab,
-                         .limit = (size_t)o->limit,
-                         .list_count = o->lists.count};
+    ReplayTokens from = o->from;
+    from.limit = (size_t)o->limit;
+    from.list_count = o->lists.count;
     bool ok =
         o->lists.count <= REPLAY_LISTS || error_input(e, "replay: %d lists are too many", o->lists.count);
     for (int i = 0; ok && i < o->lists.count; i++) from.lists[i] = o->lists.items[i];
@@ -216,30 +190,66 @@ static bool replay_files(const ReplayOptions *o, Error *e) {
     return ok;
 }
 
-static bool check_source(const ReplayOptions *o, int datasets, Error *e) {
-    if (datasets + (o->path != NULL) + (o->tokens.count > 0) != 1)
-        return error_input(e, "replay: give DATASET, --path FILE or --tokens FILE");
-    return o->tokens.count || o->model ||
-           error_input(e, "replay: give --model DIR, whose tokenizer cuts the texts");
-}
-
-static bool run(void *options, CommandLine *line, Error *e) {
-    ReplayOptions *o = options;
+static bool replay(ReplayOptions *o, CommandLine *line, const char *dataset, Error *e) {
     static const Words OF_TEXTS = {{"prompt-lookup", "ngrammys:strategy=context"}, 2};
     static const Words OF_TOKENS = {{"prompt-lookup", "ngrammys:strategy=context", "suffix", "suffix:warm=on",
                                      "ngram-mod:warm=off", "ngram-mod", "ouroboros-pool",
                                      "mix:suffix(warm=on)+ngrammys(strategy=context)"},
                                     8};
-    o->argc = line->argc, o->argv = line->argv;
-    if (!check_source(o, line->words.count, e)) return false;
-    if (!o->methods.count) o->methods = o->tokens.count ? OF_TOKENS : OF_TEXTS;
-    if (o->db) add_baseline(&o->methods);
+    static const char BASELINE[] = "autoregressive";
+    Words *m = &o->methods;
+    if ((dataset != NULL) + (o->of.path != NULL) + (o->tokens.count > 0) != 1 || line->words.count > 1)
+        return error_input(e, "replay: give DATASET, --path FILE or --tokens FILE");
+    if (!o->tokens.count && !o->record.model)
+        return error_input(e, "replay: give --model DIR, whose tokenizer cuts the texts");
+    if (!m->count) *m = o->tokens.count ? OF_TOKENS : OF_TEXTS;
+    if (o->record.db && strcmp(m->items[0], BASELINE) != 0 && m->count < WORDS_MAX) { // first: of the others
+        memmove(m->items + 1, m->items, (size_t)m->count++ * sizeof *m->items);
+        m->items[0] = BASELINE;
+    }
     RecordTable rows = {.form = &FORM, .as = &o->records};
     o->rows = &rows;
-    bool ok = o->tokens.count ? replay_files(o, e)
-                              : replay_dataset(o, line->words.count ? line->words.items[0] : o->path, e);
+    o->record.argc = line->argc, o->record.argv = line->argv;
+    bool ok = o->tokens.count ? replay_files(o, e) : replay_dataset(o, dataset ? dataset : o->of.path, e);
     if (ok && o->records.csv) return table_end(&rows, true, e);
     json_decref(table_list(&rows));
+    return ok;
+}
+
+static bool run(void *options, CommandLine *line, Error *e) {
+    return replay(options, line, line->words.items[0], e);
+}
+
+// A list of a method of text, by its name: no model drafts.
+static bool of_text_alone(const char *list) {
+    return strstr(list, "ngram") || strstr(list, "suffix") || strstr(list, "lookup");
+}
+
+bool replay_acceptance(const char *file, const AcceptanceOptions *a, CommandLine *line, Error *e) {
+    static const Words LISTS = {{"acc_ngram", "acc_eagle"}, 2};
+    ReplayOptions o = {.tokens = {{file}, 1}};
+    CommandLine own = {.argc = line->argc, .argv = line->argv};
+    char *methods[WORDS_MAX];
+    int count = 0;
+    bool ok = true;
+    args_start(&(ArgSet){OPTIONS, sizeof OPTIONS / sizeof *OPTIONS, 0, NULL}, 1, &o);
+    o.record.db = a->db, o.record.model = a->model, o.record.name = a->name ? a->name : "acceptance";
+    o.lists = a->lists.count ? a->lists : LISTS;
+    for (int i = 0; i < o.lists.count; i++)
+        for (const char *at = a->drafts; ok && *at; at += strspn(at, ",")) {
+            const char *list = o.lists.items[i];
+            int n = (int)strcspn(at, ",");
+            if (count == WORDS_MAX - 1)
+                ok = error_input(e, "store import: %d lists and numbers of tokens are too many", WORDS_MAX);
+            else
+                methods[count++] = mem_printf("recorded:list=%s,draft=%.*s%s", list, n, at,
+                                              of_text_alone(list) ? ",model=off" : "");
+            at += n;
+        }
+    memcpy(o.methods.items, methods, (size_t)count * sizeof *methods);
+    o.methods.count = count;
+    ok = ok && replay(&o, &own, NULL, e);
+    for (int i = 0; i < count; i++) mem_free(methods[i]);
     return ok;
 }
 

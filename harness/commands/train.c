@@ -13,24 +13,22 @@
 static const size_t MOST_TOKENIZER_BYTES = 256u << 20;
 
 typedef struct {
-    int stop_after;
-    bool fresh, loss, force;
+    TrainOptions run;
+    bool loss;
     const char *start, *snapshot;
     DomainTexts outputs;
-    TrainOverrides said;
-    TrainAdapterOptions adapter;
-} TrainOptions;
+} TrainArguments;
 
-#define AT(name) offsetof(TrainOptions, name)
+#define AT(name) offsetof(TrainArguments, name)
 static const Arg OPTIONS[] = {
-    {"stop-after", ARG_INT, AT(stop_after), 0, 1 << 30, "0",
+    {"stop-after", ARG_INT, AT(run.stop_after), 0, 1 << 30, "0",
      .help = "end with a checkpoint after so many steps more; 0: at the end", .value = "N"},
-    {"fresh", ARG_FLAG, AT(fresh), .help = "start anew, whatever checkpoint there is"},
-    ARG_FORCE(AT(force)),
-    {"json", ARG_FLAG, AT(adapter.json), .help = "print one JSON object at the end (keys: docs/json.md)"},
+    {"fresh", ARG_FLAG, AT(run.fresh), .help = "start anew, whatever checkpoint there is"},
+    ARG_FORCE(AT(run.force)),
+    {"json", ARG_FLAG, AT(run.json), .help = "print one JSON object at the end (keys: docs/json.md)"},
     {"start", ARG_WORD, AT(start), .help = "begin with this model's weights; with --loss, print its loss",
      .value = "MODEL"},
-    {"begun", ARG_INT, AT(said.begun), 0, 1 << 30, "0",
+    {"begun", ARG_INT, AT(run.begun), 0, 1 << 30, "0",
      .help = "with --start: after N steps of it; the schedule and the reading go on from there",
      .value = "N"},
     {"snapshot", ARG_WORD, AT(snapshot),
@@ -38,11 +36,10 @@ static const Arg OPTIONS[] = {
      .value = "DIR"},
     {"loss", ARG_FLAG, AT(loss),
      .help = "train nothing: print the held-out loss of the checkpoint, or of --start's model"},
-    {"preset", ARG_WORD, AT(said.preset),
+    {"preset", ARG_WORD, AT(run.preset),
      .help = "a model's size and schedule: 5m, 20m, 60m; the file's own keys win", .value = "NAME"},
-    {"tokenizer", ARG_WORD, AT(said.tokenizer), .help = "of a model, in place of the file's",
-     .value = "FILE"},
-    {"figure", ARG_WORD, AT(adapter.figure),
+    {"tokenizer", ARG_WORD, AT(run.tokenizer), .help = "of a model, in place of the file's", .value = "FILE"},
+    {"figure", ARG_WORD, AT(run.figure),
      .help = "draw the losses at the end: .svg, .png, .pdf; needs gnuplot", .value = "FILE"},
     {"outputs", ARG_WORD, AT(outputs.file),
      .help = "train nothing: write what the model, or that of --start, makes of documents", .value = "FILE"},
@@ -50,22 +47,21 @@ static const Arg OPTIONS[] = {
      .value = "N"},
     {"max-tokens", ARG_INT, AT(outputs.tokens), 1, 1 << 16, "128", .help = "outputs: of each, at most",
      .value = "N", .letter = 'n'},
-    {"exit-layer", ARG_INT, AT(adapter.exit_layer), 1, 1000, "2",
+    {"exit-layer", ARG_INT, AT(run.exit_layer), 1, 1000, "2",
      .help = "adapter: it reads what L layers of the model give", .value = "L", .letter = 'l'},
-    {"variant", ARG_WORD, AT(adapter.variant), .help = "adapter: kangaroo, with-head, one-layer, mlp",
+    {"variant", ARG_WORD, AT(run.variant), .help = "adapter: kangaroo, with-head, one-layer, mlp",
      .value = "NAME", .fallback = "kangaroo", .literal = true},
-    {"heads", ARG_INT, AT(adapter.heads), 1, ADAPTER_HEADS_MAX, "4", .help = "heads: how many", .value = "N"},
-    {"config", ARG_WORD, AT(adapter.config),
+    {"heads", ARG_INT, AT(run.heads), 1, ADAPTER_HEADS_MAX, "4", .help = "heads: how many", .value = "N"},
+    {"config", ARG_WORD, AT(run.config),
      .help = "adapter, heads, eagle: a YAML file of what follows and more", .value = "FILE"},
-    {"out", ARG_WORD, AT(adapter.out), .help = "the directory to write", .value = "DIR", .letter = 'o'},
-    {"text", ARG_WORDS, AT(adapter.files), .help = "what to learn from; repeatable, and a pattern in quotes",
+    {"out", ARG_WORD, AT(run.out), .help = "the directory to write", .value = "DIR", .letter = 'o'},
+    {"text", ARG_WORDS, AT(run.files), .help = "what to learn from; repeatable, and a pattern in quotes",
      .value = "FILE"},
-    {"separator", ARG_WORD, AT(adapter.separator), .help = "the line that ends a document in the files",
+    {"separator", ARG_WORD, AT(run.separator), .help = "the line that ends a document in the files",
      .value = "LINE"},
-    {"steps", ARG_INT, AT(adapter.steps), 0, 1 << 30, "0", .help = "how many; 0: the file's", .value = "N"},
-    {"batch", ARG_INT, AT(adapter.batch), 0, 1 << 24, "0", .help = "tokens a step; 0: the file's",
-     .value = "N"},
-    {"rate", ARG_REAL, AT(adapter.rate), 0, 10, "0", .help = "of learning; 0: the file's", .value = "R"},
+    {"steps", ARG_INT, AT(run.steps), 0, 1 << 30, "0", .help = "how many; 0: the file's", .value = "N"},
+    {"batch", ARG_INT, AT(run.batch), 0, 1 << 24, "0", .help = "tokens a step; 0: the file's", .value = "N"},
+    {"rate", ARG_REAL, AT(run.rate), 0, 10, "0", .help = "of learning; 0: the file's", .value = "R"},
 };
 
 typedef struct ModelRun {
@@ -93,13 +89,6 @@ static bool find_specials(ModelRun *m, Error *e) {
     }
     return m->run.eos >= 0 || error_input(e, "'%s' has no piece '%s' to end documents with; name it as eos",
                                           m->run.file.tokenizer, m->run.file.eos);
-}
-
-static bool open_tokenizer(ModelRun *m, Error *e) {
-    const char *path = m->run.file.tokenizer;
-    if (!file_read(path, MOST_TOKENIZER_BYTES, &m->tokenizer_json, &m->tokenizer_bytes, e)) return false;
-    m->tokenizer = tokenizer_parse(m->tokenizer_json, m->tokenizer_bytes, path, e);
-    return m->tokenizer && find_specials(m, e);
 }
 
 static bool open_start(ModelRun *m, const char *dir, Error *e) {
@@ -132,10 +121,14 @@ static bool open_teacher(ModelRun *m, Error *e) {
 }
 
 // Outputs are of the model that is there.
-static bool open_run(ModelRun *m, const char *config, const TrainOptions *o, Error *e) {
-    const char *start = o->start;
+static bool open_run(ModelRun *m, const char *config, const TrainArguments *o, Error *e) {
+    const char *start = o->start, *path;
     Shape *s = &m->run.file.config.shape;
-    if (!train_file_override(&m->run.file, config, &o->said, e) || !open_tokenizer(m, e)) return false;
+    if (!train_file_override(&m->run.file, config, &o->run, e)) return false;
+    path = m->run.file.tokenizer;
+    if (!file_read(path, MOST_TOKENIZER_BYTES, &m->tokenizer_json, &m->tokenizer_bytes, e)) return false;
+    m->tokenizer = tokenizer_parse(m->tokenizer_json, m->tokenizer_bytes, path, e);
+    if (!m->tokenizer || !find_specials(m, e)) return false;
     if (!open_start(m, o->outputs.file && !start ? m->run.file.out : start, e) || !open_teacher(m, e))
         return false;
     s->vocab = s->real_vocab = tokenizer_size(m->tokenizer);
@@ -166,15 +159,6 @@ static bool write_model(ModelRun *m, const char *dir, Error *e) {
     return ok;
 }
 
-static bool show_loss(TrainRun *r, Error *e) {
-    if (!r->trainer.held_out.count)
-        return error_input(e, "a loss needs documents that are held out; set held_out");
-    if (!r->trainer.step && !r->file.config.start)
-        return error_input(e, "'%s' has nothing yet to measure: train first, or give --start MODEL",
-                           r->checkpoint);
-    return train_run_held_out(r, e);
-}
-
 // Where a text has more domains than one. A teacher's distributions are not the text.
 static bool show_domains(TrainRun *r, Error *e) {
     DomainLosses losses;
@@ -199,57 +183,51 @@ static bool take_snapshot(ModelRun *m, const char *dir, Error *e) {
     return true;
 }
 
-static bool write_outputs(ModelRun *m, const TrainOptions *o, Error *e) {
+static bool write_outputs(ModelRun *m, const TrainArguments *o, Error *e) {
     DomainTexts outputs = o->outputs;
     outputs.model = o->start ? o->start : m->run.file.out;
     output_reads(&m->run.out, m->run.file.tokenizer);
-    if (file_exists(outputs.file) && !o->force)
+    if (file_exists(outputs.file) && !o->run.force)
         return error_input(e, "'%s' is there: give another file, or --force", outputs.file);
     return output_check(&m->run.out, outputs.file, &(OutputKind){0}, e) &&
            domains_write(&m->run, &outputs, e);
 }
 
-static bool train_model(const TrainOptions *o, const char *config, int *code, Error *e) {
-    ModelRun m = {.run = {.stop_after = o->stop_after,
-                          .figure = o->adapter.figure,
-                          .fresh = o->fresh || o->outputs.file,
+static bool train_model(const TrainArguments *o, const char *config, int *code, Error *e) {
+    ModelRun m = {.run = {.stop_after = o->run.stop_after,
+                          .figure = o->run.figure,
+                          .fresh = o->run.fresh || o->outputs.file,
                           .looks = o->loss || o->outputs.file || o->snapshot,
-                          .tell = o->adapter.json ? stderr : stdout,
-                          .out.force = o->force}};
+                          .tell = o->run.json ? stderr : stdout,
+                          .out.force = o->run.force}};
     output_reads(&m.run.out, config);
     bool done = false;
     line_begin(&m.run.line, true);
     bool ok = open_run(&m, config, o, e);
     if (ok && o->outputs.file) ok = write_outputs(&m, o, e);
     else if (ok && o->snapshot) ok = take_snapshot(&m, o->snapshot, e);
-    else if (ok && o->loss) ok = show_loss(&m.run, e);
+    else if (ok && o->loss && !m.run.trainer.held_out.count)
+        ok = error_input(e, "a loss needs documents that are held out; set held_out");
+    else if (ok && o->loss && !m.run.trainer.step && !m.run.file.config.start)
+        ok = error_input(e, "'%s' has nothing yet to measure: train first, or give --start MODEL",
+                         m.run.checkpoint);
+    else if (ok && o->loss) ok = train_run_held_out(&m.run, e);
     else
         ok = ok && train_run(&m.run, &done, code, e) &&
              (!done ||
               (write_model(&m, m.run.file.out, e) && show_domains(&m.run, e) && train_run_figure(&m.run, e)));
-    if (ok && o->adapter.json) ok = train_run_json(&m.run, e);
+    if (ok && o->run.json) ok = train_run_json(&m.run, e);
     close_run(&m);
     return ok;
 }
 
 static bool run(void *options, CommandLine *line, Error *e) {
-    TrainOptions *o = options;
-    o->adapter.stop_after = o->stop_after;
-    o->adapter.fresh = o->fresh;
-    o->adapter.force = o->force;
-    o->said.out = o->adapter.out;
-    o->said.separator = o->adapter.separator;
-    o->said.files = o->adapter.files.items;
-    o->said.file_count = o->adapter.files.count;
-    o->said.steps = o->adapter.steps;
-    o->said.batch = o->adapter.batch;
-    o->said.rate = o->adapter.rate;
+    const TrainArguments *o = options;
     interrupt_catch();
-    if (line->words.count == 0 && o->said.preset) return train_model(o, NULL, &line->code, e);
+    if (line->words.count == 0 && o->run.preset) return train_model(o, NULL, &line->code, e);
     if (line->words.count == 1) return train_model(o, line->words.items[0], &line->code, e);
-    for (OnTop what = 0; line->words.count == 2 && what < ON_TOP_KINDS; what++)
-        if (strcmp(line->words.items[0], ON_TOP_NAMES[what]) == 0)
-            return train_adapter(what, line->words.items[1], &o->adapter, &line->code, e);
+    int what = line->words.count == 2 ? text_among(line->words.items[0], ON_TOP_NAMES, ON_TOP_KINDS) : -1;
+    if (what >= 0) return train_adapter((OnTop)what, line->words.items[1], &o->run, &line->code, e);
     return command_misused(line->command, e);
 }
 
@@ -298,5 +276,5 @@ const Command command_train = {
         "  outpace train heads models/small --config configs/train/heads.yaml -o models/small-medusa\n"
         "  outpace generate models/small \"Once upon a time\" -m medusa --adapter models/small-medusa\n"
         "  outpace train eagle3 models/small --text 'corpus/*.txt' -o models/small-eagle3\n",
-    COMMAND_OPTIONS(OPTIONS, TrainOptions),
+    COMMAND_OPTIONS(OPTIONS, TrainArguments),
     .run = run};

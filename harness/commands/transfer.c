@@ -19,9 +19,9 @@
 static const size_t MOST_BYTES = (size_t)1 << 30; // of a file that is imported
 
 typedef struct {
-    const char *db, *run, *format, *what, *output;
-    const char *name, *model, *dataset, *method, *baseline, *drafts;
-    Words lists;
+    const char *run, *format, *what, *output;
+    AcceptanceOptions of; // of an import of acceptance; db, name, model of any
+    const char *dataset, *method, *baseline;
     Choice choice;
     bool force;
 } TransferOptions;
@@ -33,24 +33,24 @@ static const Arg EXPORT_OPTIONS[] = {
      .value = "results|samples|steps|fits", .fallback = "results", .literal = true},
     {"output", ARG_WORD, AT(output), .help = "spec-bench: a directory", .value = "FILE|DIR",
      .fallback = "standard output", .letter = 'o'},
-    STORE_OPTION(AT(db)),
+    STORE_OPTION(AT(of.db)),
     CHOICE_OPTIONS(AT, choice),
     ARG_FORCE(AT(force)),
 };
 static const Arg IMPORT_OPTIONS[] = {
-    STORE_OPTION(AT(db)),
-    {"name", ARG_WORD, AT(name), .help = "of the run", .value = "TEXT",
+    STORE_OPTION(AT(of.db)),
+    {"name", ARG_WORD, AT(of.name), .help = "of the run", .value = "TEXT",
      .fallback = "as exported, or the file's"},
     {"method", ARG_WORD, AT(method), .help = "that gave the answers, where the file doesn't tell",
      .value = "NAME", .fallback = "imported", .literal = true},
-    {"model", ARG_WORD, AT(model), .help = "that gave them, too", .value = "NAME", .fallback = "imported",
+    {"model", ARG_WORD, AT(of.model), .help = "that gave them, too", .value = "NAME", .fallback = "imported",
      .literal = true},
     {"dataset", ARG_WORD, AT(dataset), .help = "of the questions, too", .value = "NAME",
      .fallback = "imported; of spec-bench, its name"},
     {"baseline", ARG_WORD, AT(baseline), .help = "the autoregressive answers or records", .value = "FILE"},
-    {"list", ARG_WORDS, AT(lists), .help = "acceptance: a key of recorded acceptance; several times",
+    {"list", ARG_WORDS, AT(of.lists), .help = "acceptance: a key of recorded acceptance; several times",
      .value = "KEY", .fallback = "acc_ngram, acc_eagle"},
-    {"drafts", ARG_WORD, AT(drafts), .help = "acceptance: tokens tried in a step, a point for each number",
+    {"drafts", ARG_WORD, AT(of.drafts), .help = "acceptance: tokens tried in a step, a point for each number",
      .value = "N,...", .fallback = "1,3,5,7", .literal = true},
 };
 
@@ -81,30 +81,23 @@ static const struct {
 };
 enum { TABLE_COUNT = sizeof TABLES / sizeof *TABLES };
 
-static bool find_table(const char *what, int *out, Error *e) {
-    for (*out = 0; *out < TABLE_COUNT; (*out)++)
-        if (strcmp(TABLES[*out].what, what) == 0) return true;
-    return error_input(e, "export: --what is '%s', must be results, samples, steps or fits", what);
-}
-
 static bool write_rows(Store *s, int64_t run, const TransferOptions *o, int table, FILE *out, Error *e) {
     bool jsonl = strcmp(o->format, "jsonl") == 0;
     if (jsonl && strcmp(o->what, "steps") == 0) return store_export_steps(s, run, out, e);
     return (jsonl ? store_export_jsonl : store_export_csv)(s, TABLES[table].sql, run, out, e);
 }
 
-// A reader that left early isn't a failure; main treats standard output the same way.
-static bool print_rows(Store *s, int64_t run, const TransferOptions *o, int table, Error *e) {
-    return write_rows(s, run, o, table, stdout, e) || (ferror(stdout) && file_reader_left(STDOUT_FILENO));
-}
-
 static bool export_rows(Store *s, int64_t run, const TransferOptions *o, Error *e) {
-    int table;
-    if (!find_table(o->what, &table, e)) return false;
-    if (!o->output || strcmp(o->output, "-") == 0) return print_rows(s, run, o, table, e);
+    int table = 0;
+    while (table < TABLE_COUNT && strcmp(TABLES[table].what, o->what) != 0) table++;
+    if (table == TABLE_COUNT)
+        return error_input(e, "export: --what is '%s', must be results, samples, steps or fits", o->what);
+    // A reader that left early isn't a failure; main treats standard output the same way.
+    if (!o->output || strcmp(o->output, "-") == 0)
+        return write_rows(s, run, o, table, stdout, e) || (ferror(stdout) && file_reader_left(STDOUT_FILENO));
     const OutputKind *kind = strcmp(o->format, "jsonl") == 0 ? &TABLES[table].jsonl : &TABLES[table].csv;
     Output out = {.force = o->force};
-    output_reads(&out, o->db);
+    output_reads(&out, o->of.db);
     FILE *to = output_open(&out, o->output, kind, e);
     bool ok = to && output_close(&out, write_rows(s, run, o, table, to, e), e) && output_finish(&out, e);
     output_release(&out);
@@ -120,7 +113,7 @@ static bool export_answers(Store *s, const Rows *r, const TransferOptions *o, Er
     if (n < 0 || (size_t)n >= sizeof path)
         return error_input(e, "export: the path '%s' is too long", o->output);
     Output out = {.force = o->force};
-    output_reads(&out, o->db);
+    output_reads(&out, o->of.db);
     FILE *to = output_open(&out, path, &ANSWERS, e);
     bool ok = to &&
               output_close(
@@ -146,25 +139,17 @@ static bool export_passes(Store *s, int64_t run, const TransferOptions *o, Error
     return rows_end(r, ok, e);
 }
 
-// The format that was asked for, else the one that the file's name ends in.
-static const char *format_of(const TransferOptions *o) {
-    if (o->format) return o->format;
-    return o->output && text_ends(o->output, ".jsonl") ? "jsonl" : "csv";
-}
-
-static bool export_run(Store *s, int64_t run, const TransferOptions *o, Error *e) {
-    if (strcmp(o->format, "spec-bench") == 0) return export_passes(s, run, o, e);
-    if (strcmp(o->format, "csv") == 0 || strcmp(o->format, "jsonl") == 0) return export_rows(s, run, o, e);
-    return error_input(e, "store export: --format is '%s', must be csv, jsonl or spec-bench", o->format);
-}
-
 static bool export(void *options, CommandLine *line, Error *e) {
     TransferOptions *o = options;
     int64_t run;
-    o->format = format_of(o);
-    Store *s = store_open(o->db, STORE_READ, NULL, e);
-    bool ok = s && stored_run(s, line->words.items[0], &run, e) && choice_apply(&o->choice, s, run, e) &&
-              export_run(s, run, o, e);
+    if (!o->format) o->format = o->output && text_ends(o->output, ".jsonl") ? "jsonl" : "csv";
+    bool answers = strcmp(o->format, "spec-bench") == 0,
+         known = answers || strcmp(o->format, "csv") == 0 || strcmp(o->format, "jsonl") == 0;
+    Store *s = store_open(o->of.db, STORE_READ, NULL, e);
+    bool ok = s && stored_run(s, line->words.items[0], &run, e) && choice_apply(&o->choice, s, run, e);
+    if (ok && !known)
+        ok = error_input(e, "store export: --format is '%s', must be csv, jsonl or spec-bench", o->format);
+    ok = ok && (answers ? export_passes : export_rows)(s, run, o, e);
     store_close(s);
     return ok;
 }
@@ -201,26 +186,30 @@ static bool read_file(const char *path, StoreImport *out, Error *e) {
     return ok;
 }
 
-// The kinds of records, and other names of them.
+// Formats: kinds of records, by all their names, and others.
+enum { KIND_STEPS = -1, KIND_ACCEPTANCE = -2 };
 static const struct {
     const char *name;
-    RecordKind kind;
+    int kind; // RecordKind, or one of these
 } KINDS[] = {
-    {"vllm", RECORDS_VLLM},           {"aiperf", RECORDS_VLLM},
-    {"bench-serve", RECORDS_VLLM},    {"specdec-bench", RECORDS_SPECDEC},
-    {"specforge", RECORDS_SPECFORGE}, {"spec-bench", RECORDS_SPECBENCH},
+    {"steps", KIND_STEPS},
+    {"acceptance", KIND_ACCEPTANCE},
+    {"spec-bench", RECORDS_SPECBENCH},
+    {"vllm", RECORDS_VLLM},
+    {"aiperf", RECORDS_VLLM},
+    {"bench-serve", RECORDS_VLLM},
+    {"specdec-bench", RECORDS_SPECDEC},
+    {"specforge", RECORDS_SPECFORGE},
 };
-enum { KIND_COUNT = sizeof KINDS / sizeof *KINDS };
 
-static bool import_file(Store *s, const char *kind, const StoreImport *from, const StoreImport *baseline,
+static bool import_file(Store *s, int kind, const StoreImport *from, const StoreImport *baseline,
                         StoreImported *out, Error *e) {
-    int i = 0;
-    if (strcmp(kind, "steps") == 0) return store_import_steps(s, from, out, e);
-    while (strcmp(kind, KINDS[i].name) != 0) i++;
-    return store_import_records(s, KINDS[i].kind, from, baseline->bytes ? baseline : NULL, out, e);
+    const StoreImport *base = baseline->bytes ? baseline : NULL;
+    return kind == KIND_STEPS ? store_import_steps(s, from, out, e)
+                              : store_import_records(s, (RecordKind)kind, from, base, out, e);
 }
 
-static bool import_into(const char *db, StoreMode mode, const char *kind, const StoreImport *from,
+static bool import_into(const char *db, StoreMode mode, int kind, const StoreImport *from,
                         const StoreImport *baseline, StoreImported *out, Error *e) {
     Store *s = store_open(db, mode, NULL, e);
     bool ok = s && store_begin(s, e) && import_file(s, kind, from, baseline, out, e) &&
@@ -230,93 +219,30 @@ static bool import_into(const char *db, StoreMode mode, const char *kind, const 
     return ok;
 }
 
-// --- recorded acceptance ---------------------------------------------------------------------------------
-
-// A list of a method of text, by its name: no model drafts.
-static bool of_text_alone(const char *list) {
-    return strstr(list, "ngram") || strstr(list, "suffix") || strstr(list, "lookup");
-}
-
-typedef struct Walks {
-    char *words[WORDS_MAX]; // (count): a command line; those from `own` on are this list's
-    int count, own;
-} Walks;
-
-static bool add_word(Walks *w, char *word, Error *e) {
-    if (w->count < WORDS_MAX - 1) return w->words[w->count++] = word, true;
-    mem_free(word);
-    return error_input(e, "store import: %d lists and numbers of tokens are too many", WORDS_MAX);
-}
-
-// A method for each number of a list of them, "1,3,5".
-static bool add_walks(Walks *w, const char *list, const char *drafts, Error *e) {
-    bool ok = true;
-    for (const char *at = drafts; ok && *at; at += strspn(at, ",")) {
-        int n = (int)strcspn(at, ",");
-        ok = add_word(w, mem_printf("--method"), e) &&
-             add_word(w,
-                      mem_printf("recorded:list=%s,draft=%.*s%s", list, n, at,
-                                 of_text_alone(list) ? ",model=off" : ""),
-                      e);
-        at += n;
-    }
-    return ok;
-}
-
-// A walk over the positions of every text, by replay: each step emits as many tokens as are recorded where it
-// begins.
-static bool import_acceptance(const TransferOptions *o, const char *file, int *code, Error *e) {
-    static const Words LISTS = {{"acc_ngram", "acc_eagle"}, 2};
-    const Words *lists = o->lists.count ? &o->lists : &LISTS;
-    const char *const given[] = {"replay", "--tokens", file,
-                                 "--db",   o->db,      "--model",
-                                 o->model, "--name",   o->name ? o->name : "acceptance"};
-    Walks w = {.count = 0};
-    bool ok = true;
-    for (size_t i = 0; ok && i < sizeof given / sizeof *given; i++)
-        ok = add_word(&w, mem_text(given[i], strlen(given[i])), e);
-    for (int i = 0; ok && i < lists->count; i++)
-        ok = add_word(&w, mem_printf("--list"), e) && add_word(&w, mem_printf("%s", lists->items[i]), e) &&
-             add_walks(&w, lists->items[i], o->drafts, e);
-    char **argv = mem_new((size_t)w.count + 1, sizeof *argv); // the command reorders its own
-    memcpy(argv, w.words, (size_t)w.count * sizeof *argv);
-    ok = ok && command_execute(&command_replay, w.count, argv, code, e);
-    for (int i = 0; i < w.count; i++) mem_free(w.words[i]);
-    mem_free(argv);
-    return ok;
-}
-
-// --- all imports -----------------------------------------------------------------------------------------
-
-static bool check_kind(const char *kind, Error *e) {
-    for (int i = 0; i < KIND_COUNT; i++)
-        if (strcmp(kind, KINDS[i].name) == 0) return true;
-    return strcmp(kind, "steps") == 0 ||
-           error_input(
-               e,
-               "store import: '%s' isn't a format; known are steps, acceptance, spec-bench, vllm, aiperf, "
-               "bench-serve, specdec-bench and specforge",
-               kind);
-}
-
 static bool import(void *options, CommandLine *line, Error *e) {
     TransferOptions *o = options;
-    if (strcmp(line->words.items[0], "acceptance") == 0)
-        return import_acceptance(o, line->words.items[1], &line->code, e);
-    if (!check_kind(line->words.items[0], e)) return false;
-    StoreImport from = {.name = o->name, .argc = line->argc, .argv = line->argv, .model = o->model};
-    bool answers = strcmp(line->words.items[0], "spec-bench") == 0;
-    from.dataset = o->dataset ? o->dataset : answers ? "spec-bench" : "imported";
+    const char *name = line->words.items[0], *file = line->words.items[1];
+    size_t at = 0;
+    while (at < sizeof KINDS / sizeof *KINDS && strcmp(KINDS[at].name, name) != 0) at++;
+    if (at == sizeof KINDS / sizeof *KINDS)
+        return error_input(
+            e,
+            "store import: '%s' isn't a format; known are steps, acceptance, spec-bench, vllm, aiperf, "
+            "bench-serve, specdec-bench and specforge",
+            name);
+    int kind = KINDS[at].kind;
+    if (kind == KIND_ACCEPTANCE) return replay_acceptance(file, &o->of, line, e);
+    StoreImport from = {.name = o->of.name, .argc = line->argc, .argv = line->argv, .model = o->of.model};
+    from.dataset = o->dataset ? o->dataset : kind == RECORDS_SPECBENCH ? "spec-bench" : "imported";
     from.method = o->method;
     StoreImport baseline = from;
     baseline.method = "autoregressive";
     StoreImported done;
-    bool ok =
-        read_file(line->words.items[1], &from, e) && (!o->baseline || read_file(o->baseline, &baseline, e));
+    bool ok = read_file(file, &from, e) && (!o->baseline || read_file(o->baseline, &baseline, e));
     // Where no store is yet, a file that is refused leaves none.
-    if (ok && !file_exists(o->db))
-        ok = import_into(o->db, STORE_TRIAL, line->words.items[0], &from, &baseline, &done, e);
-    ok = ok && import_into(o->db, STORE_WRITE, line->words.items[0], &from, &baseline, &done, e);
+    if (ok && !file_exists(o->of.db))
+        ok = import_into(o->of.db, STORE_TRIAL, kind, &from, &baseline, &done, e);
+    ok = ok && import_into(o->of.db, STORE_WRITE, kind, &from, &baseline, &done, e);
     mem_free((char *)(size_t)from.bytes);
     mem_free((char *)(size_t)baseline.bytes);
     if (ok) printf("run %lld: %d samples with %d steps\n", (long long)done.run, done.samples, done.steps);

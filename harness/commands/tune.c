@@ -19,9 +19,7 @@ typedef struct {
     const char *budget, *db, *tree;
     int nodes;
     bool force;
-    int racers, laps;
-    double margin, share;
-    bool exhaustive;
+    TuneOptions race;
     Records records;
 } TuneArguments;
 
@@ -40,7 +38,7 @@ static const Arg OPTIONS[] = {
     {"limit", ARG_INT, AT(ask.limit), 0, 1 << 24, "0", .help = "prompts; 0: all", .value = "N"},
     {"budget", ARG_WORD, AT(budget), .help = "as 90s, 10m, 1h: nothing is begun that would not end in it",
      .value = "TIME", .fallback = "10m", .literal = true},
-    {"share", ARG_REAL, AT(share), 0, 1e6, "0.085",
+    {"share", ARG_REAL, AT(race.share), 0, 1e6, "0.085",
      .help = "of the time of a whole sweep: it takes no more, unless the space is small", .value = "X"},
     {"axis", ARG_WORDS, AT(ask.axes),
      .help = "in place of the method's own, as W=1..8 or eta=0.2,0.4; repeatable", .value = "NAME=LIST"},
@@ -59,12 +57,12 @@ static const Arg OPTIONS[] = {
      .value = "FILE"},
     {"nodes", ARG_INT, AT(nodes), 1, RANK_TREE_MOST, "127", .help = "--tree: guesses, at most", .value = "N"},
     ARG_FORCE(AT(force)),
-    {"racers", ARG_INT, AT(racers), 1, 64, "5", .help = "points that race, at most", .value = "N"},
-    {"laps", ARG_INT, AT(laps), 1, 1000, "3", .help = "of the race through the prompts, at most",
+    {"racers", ARG_INT, AT(race.racers), 1, 64, "5", .help = "points that race, at most", .value = "N"},
+    {"laps", ARG_INT, AT(race.laps), 1, 1000, "3", .help = "of the race through the prompts, at most",
      .value = "N"},
-    {"margin", ARG_REAL, AT(margin), 0, 0.5, "0.02", .help = "of time: points that are nearer are the same",
-     .value = "X"},
-    {"exhaustive", ARG_FLAG, AT(exhaustive),
+    {"margin", ARG_REAL, AT(race.margin), 0, 0.5, "0.02",
+     .help = "of time: points that are nearer are the same", .value = "X"},
+    {"exhaustive", ARG_FLAG, AT(race.exhaustive),
      .help = "measure every point on every prompt instead: slow, and the truth"},
     {"processor-time", ARG_FLAG, AT(ask.processor),
      .help = "CPU time instead of wall time (busy machines; needs --threads 1)"},
@@ -94,44 +92,41 @@ static int code_of(const TuneResult *r, const Plan *p) {
     return r->failed ? EXIT_PARTIAL : EXIT_DONE;
 }
 
-static const char *result_of(int code) {
-    if (code == EXIT_INTERRUPTED) return "interrupted";
-    if (code == EXIT_FAILED) return "failed";
-    return code == EXIT_PARTIAL ? "partial" : "done";
-}
-
-static bool read_doubt(const Ledger *l, int choice, Text *out, Error *e) {
-    Rows *r = rows_ask(l->store, "SELECT doubt FROM point_doubt WHERE point_id = ?1",
-                       choice < 0 ? 0 : l->points[choice], e);
-    if (rows_next(r)) text_puts(out, rows_text(r, 0));
-    return rows_end(r, true, e);
-}
-
 static bool tune(Ledger *ledger, const TuneArguments *a, const TuneOptions *o, const Plan *p,
-                 const TuneSpace *space, int *code, Error *e) {
+                 const TuneSpace *space, int *exit, Error *e) {
     TuneResult result;
     TuneReport report = {.prepared = p,
                          .options = o,
                          .result = &result,
                          .store = store_path(ledger->store),
                          .run = ledger->run};
-    bool ok = tune_run(ledger, space, o, NULL, &result, e) &&
-              (result.end == TUNE_INTERRUPTED || ledger_choose_baselines(ledger, e)) &&
-              estimates_make(ledger->store, ledger->run, ESTIMATES_OF_TASKS, e) &&
-              ledger_end(ledger, result_of(code_of(&result, p)), e) &&
-              read_doubt(ledger, result.choice, &report.doubt, e);
+    bool ok = tune_run(ledger, space, o, NULL, &result, e);
+    int code = ok ? code_of(&result, p) : 0;
+    ok = ok && (result.end == TUNE_INTERRUPTED || ledger_choose_baselines(ledger, e)) &&
+         estimates_make(ledger->store, ledger->run, ESTIMATES_OF_TASKS, e) &&
+         ledger_end(ledger,
+                    code == EXIT_INTERRUPTED ? "interrupted"
+                    : code == EXIT_FAILED    ? "failed"
+                    : code == EXIT_PARTIAL   ? "partial"
+                                             : "done",
+                    e);
+    Rows *r = ok ? rows_ask(ledger->store, "SELECT doubt FROM point_doubt WHERE point_id = ?1",
+                            result.choice < 0 ? 0 : ledger->points[result.choice], e)
+                 : NULL;
+    if (r && rows_next(r)) text_puts(&report.doubt, rows_text(r, 0));
+    ok = r && rows_end(r, true, e);
     if (ok && records_asked(&a->records))
         ok = records_print(tune_report_json(&report), "points", &a->records, e);
     else if (ok) tune_report(&report);
-    if (ok) *code = code_of(&result, p);
+    if (ok) *exit = code;
     else ledger_end_early(ledger, e);
     text_release(&report.doubt);
     tune_release(&result);
     return ok;
 }
 
-static bool tune_prepared(const TuneArguments *a, const TuneOptions *o, const Plan *p, char **argv, int argc,
-                          int *code, Error *e) {
+static bool tune_prepared(const TuneArguments *a, const TuneOptions *o, const Plan *p, CommandLine *line,
+                          Error *e) {
     Ledger ledger;
     TuneSpace space;
     LedgerStart start = {.store = a->db,
@@ -140,21 +135,16 @@ static bool tune_prepared(const TuneArguments *a, const TuneOptions *o, const Pl
                          .overrides = p->overrides,
                          .again = true,
                          .machine = &p->machine,
-                         .argc = argc,
-                         .argv = argv};
+                         .argc = line->argc,
+                         .argv = line->argv};
     tune_space_open(p, &space);
     bool ok = ledger_open(&ledger, &p->inputs, &start, e);
     if (ok) {
-        ok = tune(&ledger, a, o, p, &space, code, e);
+        ok = tune(&ledger, a, o, p, &space, &line->code, e);
         ledger_close(&ledger);
     }
     tune_space_release(&space);
     return ok;
-}
-
-static bool check(const TuneArguments *a, Error *e) {
-    if (!a->ask.method) return error_input(e, "tune: give a --method, as --method lookahead");
-    return !a->ask.dataset != !a->ask.path || error_input(e, "tune: give --dataset NAME or --path FILE");
 }
 
 // The best tree of a method, as a file.
@@ -180,25 +170,20 @@ static bool tune_tree(const TuneArguments *a, const TuneOptions *o, const Plan *
 
 static bool run(void *options, CommandLine *line, Error *e) {
     TuneArguments *a = options;
-    TuneOptions o;
-    if (!check(a, e)) return false;
+    TuneOptions *o = &a->race;
+    if (!a->ask.method) return error_input(e, "tune: give a --method, as --method lookahead");
+    if (!a->ask.dataset == !a->ask.path) return error_input(e, "tune: give --dataset NAME or --path FILE");
     a->ask.target = line->words.items[0];
     a->ask.tree = a->tree != NULL;
-    o = (TuneOptions){.racers = a->racers,
-                      .laps = a->laps,
-                      .margin = a->margin,
-                      .share = a->share,
-                      .exhaustive = a->exhaustive,
-                      .processor = a->ask.processor,
-                      .quiet = records_asked(&a->records)};
-    if (!read_budget(a->budget, &o.budget_s, e)) return false;
+    o->processor = a->ask.processor;
+    o->quiet = records_asked(&a->records);
+    if (!read_budget(a->budget, &o->budget_s, e)) return false;
     Plan *p = mem_new(1, sizeof *p);
     interrupt_catch();
     bool ok = tune_prepare(&a->ask, p, e);
     if (ok) {
         plan_warn(p);
-        ok = a->tree ? tune_tree(a, &o, p, e)
-                     : tune_prepared(a, &o, p, line->argv, line->argc, &line->code, e);
+        ok = a->tree ? tune_tree(a, o, p, e) : tune_prepared(a, o, p, line, e);
         plan_release(p);
     }
     mem_free(p);

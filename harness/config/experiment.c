@@ -260,8 +260,7 @@ static bool unknown_axis(const YamlNode *axis, const char *where, const Settings
 // Each value alone must be one that the parameter takes.
 static bool check_values(const Arg *p, const YamlNode *axis, void *scratch, Error *e) {
     for (const YamlNode *v = axis->first; v; v = v->next)
-        if (!args_set(p, 1, scratch, p->name, v->text, e))
-            return error_within(e, "%s:%d:%d", v->file, v->line, v->column);
+        if (!args_set(p, 1, scratch, p->name, v->text, e)) return yaml_within(v, e);
     return true;
 }
 
@@ -332,24 +331,22 @@ static bool stand_once(const MethodSpec *m, const YamlNode *maps, Error *e) {
     return true;
 }
 
-static bool check_exclude(const YamlNode *n, Error *e) {
-    bool ok = n->kind != NODE_MAP;
-    for (const YamlNode *item = n->first; ok && item; item = item->next) ok = item->kind == NODE_VALUE;
-    return ok || yaml_error(n, e, "'exclude where' must be a condition, such as W > 15, or a list of them");
-}
-
 static bool read_method(Experiment *x, MethodSpec *m, Error *e) {
     const YamlNode *at = yaml_find(m->at, "name") ? yaml_find(m->at, "name") : m->at;
     m->info = method_find(m->name, e);
-    if (!m->info) return error_within(e, "%s:%d:%d", at->file, at->line, at->column);
+    if (!m->info) return yaml_within(at, e);
     void *scratch = mem_new(1, m->info->param_size);
     bool ok = !m->matrix || read_axes(x, m, m->matrix, false, scratch, e);
     bool list = m->zip && m->zip->kind == NODE_LIST;
     for (YamlNode *map = list ? m->zip->first : m->zip; ok && map; map = list ? map->next : NULL)
         ok = read_axes(x, m, map, true, scratch, e);
     mem_free(scratch);
-    return ok && stand_once(m, m->matrix, e) && stand_once(m, m->zip, e) &&
-           (!m->exclude || check_exclude(m->exclude, e));
+    if (!ok || !stand_once(m, m->matrix, e) || !stand_once(m, m->zip, e)) return false;
+    ok = !m->exclude || m->exclude->kind != NODE_MAP;
+    for (const YamlNode *n = m->exclude ? m->exclude->first : NULL; ok && n; n = n->next)
+        ok = n->kind == NODE_VALUE;
+    return ok || yaml_error(m->exclude, e,
+                            "'exclude where' must be a condition, such as W > 15, or a list of them");
 }
 
 static bool read_experiment(Experiment *x, Error *e) {
@@ -450,38 +447,20 @@ void experiment_release(Experiment *x) {
 
 // --- a smaller scale: the section `smoke`
 
-static void add_child(YamlNode *map, YamlNode *child) {
-    if (map->last) map->last->next = child;
-    else map->first = child;
-    map->last = child;
-    child->next = NULL;
-    map->count++;
-}
-
 static bool put(YamlNode *at, YamlNode *with, Error *e);
 
-// The place in `at` that a key of `over` names: the child of a map (NULL: there is none yet), or an item of a
-// list.
-static bool find_place(YamlNode *at, const YamlNode *over, YamlNode **out, Error *e) {
-    *out = at->kind == NODE_MAP ? yaml_find(at, over->key) : yaml_item(at, over->key, e);
-    if (at->kind == NODE_MAP) return true;
-    if (!*out) {
-        const YamlNode key = yaml_key(over);
-        return error_within(e, "%s:%d:%d", key.file, key.line, key.column);
-    }
-    if ((*out)->kind == NODE_VALUE && over->kind == NODE_MAP)
-        return yaml_error(*out, e, "'%s' is a single value: write {name: %s} to change something in it",
-                          (*out)->text, (*out)->text);
-    return true;
-}
-
+// A key of the map names a place in `at`: the child of a map, which may not be there yet, or an item of a list.
 static bool put_each(YamlNode *at, YamlNode *map, Error *e) {
     for (YamlNode *n = map->first, *next; n; n = next) {
-        YamlNode *place;
         next = n->next;
-        if (!find_place(at, n, &place, e)) return false;
+        YamlNode *place = at->kind == NODE_MAP ? yaml_find(at, n->key) : yaml_item(at, n->key, e);
+        const YamlNode key = yaml_key(n);
+        if (!place && at->kind != NODE_MAP) return yaml_within(&key, e);
+        if (place && at->kind != NODE_MAP && place->kind == NODE_VALUE && n->kind == NODE_MAP)
+            return yaml_error(place, e, "'%s' is a single value: write {name: %s} to change something in it",
+                              place->text, place->text);
         if (place && !put(place, n, e)) return false;
-        if (!place) add_child(at, n);
+        if (!place) yaml_add(at, n);
     }
     return true;
 }

@@ -10,17 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char PLAIN[] = "autoregressive"; // a baseline's decoder
+
 typedef struct Maker {
     const Experiment *experiment;
     Schedule *out;
     int *group_of; // (points of the sweep)
 } Maker;
-
-static bool is_autoregressive(const char *decoder) {
-    static const char NAME[] = "autoregressive";
-    const size_t n = sizeof NAME - 1;
-    return strncmp(decoder, NAME, n) == 0 && (decoder[n] == 0 || decoder[n] == ':');
-}
 
 // --- groups ----------------------------------------------------------------------------------------------
 
@@ -37,30 +33,23 @@ bool schedule_same_output(const Settings *s, const Settings *t) {
 // A batch runs whole passes, as warm methods do, so one baseline serves both.
 static bool runs_warm(const Point *p) { return options_batch(&p->settings.engine) > 1 || p->warm; }
 
-static bool same_group(const Point *a, const Point *b) {
-    return same_setup(a, b) && a->dataset == b->dataset && schedule_same_output(&a->settings, &b->settings) &&
-           runs_warm(a) == runs_warm(b);
-}
-
-static int find_setup(Schedule *s, const Point *p) {
-    for (int i = 0; i < s->setup_count; i++) {
-        Point first = {.model = s->setups[i].model, .settings = *s->setups[i].settings};
-        if (same_setup(&first, p)) return i;
-    }
-    s->setups[s->setup_count] = (Setup){p->model, &p->settings};
-    return s->setup_count++;
-}
-
 // Until members are laid out, a group's `first` is the number of its first point.
 static int find_group(Schedule *s, int point) {
     const Point *p = &s->points[point];
-    for (int i = 0; i < s->group_count; i++)
-        if (same_group(&s->points[s->groups[i].first], p)) return i;
-    s->groups[s->group_count] = (Group){.setup = find_setup(s, p),
-                                        .dataset = p->dataset,
-                                        .baseline = -1,
-                                        .first = point,
-                                        .warm = runs_warm(p)};
+    for (int i = 0; i < s->group_count; i++) {
+        const Point *q = &s->points[s->groups[i].first];
+        if (same_setup(p, q) && p->dataset == q->dataset &&
+            schedule_same_output(&p->settings, &q->settings) && runs_warm(p) == runs_warm(q))
+            return i;
+    }
+    int setup = 0;
+    for (; setup < s->setup_count; setup++) {
+        Point first = {.model = s->setups[setup].model, .settings = *s->setups[setup].settings};
+        if (same_setup(&first, p)) break;
+    }
+    if (setup == s->setup_count) s->setups[s->setup_count++] = (Setup){p->model, &p->settings};
+    s->groups[s->group_count] =
+        (Group){.setup = setup, .dataset = p->dataset, .baseline = -1, .first = point, .warm = runs_warm(p)};
     return s->group_count++;
 }
 
@@ -82,7 +71,6 @@ static bool add_baseline(const Maker *m, const Group *g, int *number, Error *e) 
     Schedule *s = m->out;
     const Point *like = &s->points[g->first];
     Point *p = &s->points[s->point_count];
-    static const char NAME[] = "autoregressive";
     *p = (Point){.number = s->sweep->total * (1 + s->sweep->shard) + s->point_count - s->sweep_count,
                  .model = like->model,
                  .dataset = like->dataset,
@@ -90,17 +78,19 @@ static bool add_baseline(const Maker *m, const Group *g, int *number, Error *e) 
                  .settings = like->settings};
     options_clear_step(&p->settings.engine); // it has one row
     p->settings.verification = VERIFICATION_TOKEN;
-    p->decoder = mem_text(NAME, sizeof NAME - 1);
+    p->decoder = mem_text(PLAIN, strlen(PLAIN));
     *number = s->point_count++;
     return hash_baseline(m->experiment, s->sweep, p, g->warm, e);
 }
 
 static int count_members(const Maker *m, int group, int *baseline) {
     int count = 0;
+    size_t n = strlen(PLAIN);
     *baseline = -1;
     for (int i = 0; i < m->out->sweep_count; i++) {
         if (m->group_of[i] != group) continue;
-        if (*baseline < 0 && is_autoregressive(m->out->points[i].decoder)) *baseline = count;
+        const char *decoder = m->out->points[i].decoder;
+        if (*baseline < 0 && strncmp(decoder, PLAIN, n) == 0 && strchr(":", decoder[n])) *baseline = count;
         count++;
     }
     return count;

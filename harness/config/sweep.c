@@ -234,15 +234,6 @@ static void add_point(Expansion *run, const Point *p) {
     s->count++;
 }
 
-// Where blocks change nothing, the point is that of verification by tokens, and dropped if it's there
-// already.
-static void clear_blocks(const Grid *g, Expansion *run, Point *p) {
-    if (p->settings.verification == VERIFICATION_TOKEN) return;
-    bool ok = g->method->info->chain && p->settings.temperature > 0;
-    if (ok) run->blocks++;
-    else p->settings.verification = VERIFICATION_TOKEN, run->cleared++;
-}
-
 static bool take_position(Expansion *run, Grid *g) {
     bool excluded;
     Text text = {0};
@@ -253,7 +244,13 @@ static bool take_position(Expansion *run, Grid *g) {
         return true;
     }
     Point p = g->point;
-    clear_blocks(g, run, &p);
+    // Where blocks change nothing, the point is that of verification by tokens, and dropped if it's there
+    // already.
+    if (p.settings.verification != VERIFICATION_TOKEN) {
+        bool drafts = g->method->info->chain && p.settings.temperature > 0;
+        ++*(drafts ? &run->blocks : &run->cleared);
+        if (!drafts) p.settings.verification = VERIFICATION_TOKEN;
+    }
     write_decoder(g, &p);
     sweep_describe(run->experiment, &p, &text);
     bool ok = sha256_bytes(text.data, text.length, p.hash, run->e);
@@ -304,13 +301,6 @@ static bool check_size(const Experiment *x, Error *e) {
     return true;
 }
 
-static bool check_blocks(const Expansion *run) {
-    return run->blocks || !run->cleared ||
-           yaml_error(run->experiment->at, run->e,
-                      "'verification: block' changes no point: it needs a temperature above 0 and a method "
-                      "that drafts a chain, such as speculative or kangaroo");
-}
-
 static bool hash_sweep(const Experiment *x, Sweep *s, Error *e) {
     const Measurement *m = &x->measurement;
     Text text = {0};
@@ -349,7 +339,11 @@ bool sweep_expand(const Experiment *x, Sweep *out, Error *e) {
         for (int dataset = 0; dataset < x->dataset_count; dataset++)
             for (int method = 0; ok && method < x->method_count; method++)
                 ok = walk_grid(&run, model, dataset, method);
-    ok = ok && check_blocks(&run) && hash_sweep(x, out, e);
+    if (ok && !run.blocks && run.cleared)
+        ok = yaml_error(x->at, e,
+                        "'verification: block' changes no point: it needs a temperature above 0 and a method "
+                        "that drafts a chain, such as speculative or kangaroo");
+    ok = ok && hash_sweep(x, out, e);
     out->total = out->count;
     out->shards = 1;
     sweep_check(x, out, &run.seen);

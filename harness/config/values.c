@@ -59,8 +59,8 @@ static bool read_row(const Arg *a, const YamlNode *n, void *out, Error *e) {
 static const char *name_at(const void *rows, size_t i) { return ((const Arg *)rows)[i].name; }
 
 static const Arg *find(const ArgTable *t, const YamlNode *n, Error *e) {
-    for (size_t i = 0; i < t->count; i++)
-        if (strcmp(t->rows[i].name, n->key) == 0) return &t->rows[i];
+    const Arg *row = arg_find(t->rows, t->count, n->key);
+    if (row) return row;
     const char *nearest = suggest(n->key, t->rows, t->count, name_at);
     const YamlNode key = yaml_key(n);
     Text known = {0};
@@ -72,21 +72,14 @@ static const Arg *find(const ArgTable *t, const YamlNode *n, Error *e) {
     return NULL;
 }
 
-// A single value in place of a map sets the table's lone key.
-static bool read_lone(const ArgTable *t, const YamlNode *node, void *out, Error *e) {
-    for (size_t i = 0; i < t->count; i++)
-        if (t->lone_key && strcmp(t->rows[i].name, t->lone_key) == 0)
-            return read_row(&t->rows[i], node, out, e);
-    return yaml_error(node, e, "%s must be a map: lines such as '%s: ...'", t->what, t->rows[0].name);
-}
-
 bool values_read(const ArgTable *t, const YamlNode *node, void *out, Error *e) {
     assert(t->count > 0);
     *(const YamlNode **)out = node;
-    if (node->kind == NODE_VALUE) return read_lone(t, node, out, e);
-    if (node->kind == NODE_LIST)
-        return yaml_error(node, e, "%s must be a map, not a list: lines such as '%s: ...'", t->what,
-                          t->rows[0].name);
+    if (node->kind == NODE_VALUE && t->lone_key) // a single value in place of a map
+        return read_row(arg_find(t->rows, t->count, t->lone_key), node, out, e);
+    if (node->kind != NODE_MAP)
+        return yaml_error(node, e, "%s must be a map%s: lines such as '%s: ...'", t->what,
+                          node->kind == NODE_LIST ? ", not a list" : "", t->rows[0].name);
     for (const YamlNode *n = node->first; n; n = n->next) {
         const Arg *a = find(t, n, e);
         if (!a || !read_row(a, n, out, e)) return false;

@@ -21,6 +21,10 @@ bool yaml_error(const YamlNode *at, Error *e, const char *format, ...) {
     return error_input(e, "%s:%d:%d: %s", at->file, at->line, at->column, text);
 }
 
+bool yaml_within(const YamlNode *at, Error *e) {
+    return error_within(e, "%s:%d:%d", at->file, at->line, at->column);
+}
+
 YamlNode yaml_key(const YamlNode *n) {
     return (YamlNode){.file = n->file, .line = n->key_line, .column = n->key_column};
 }
@@ -52,10 +56,11 @@ static void set_text(char **own, const char **shown, const char *text, size_t n)
     *shown = *own;
 }
 
-static void add_child(YamlNode *parent, YamlNode *child) {
+void yaml_add(YamlNode *parent, YamlNode *child) {
     if (parent->last) parent->last->next = child;
     else parent->first = child;
     parent->last = child;
+    child->next = NULL;
     parent->count++;
 }
 
@@ -67,7 +72,7 @@ static YamlNode *new_value(YamlTree *t, const YamlNode *place, const char *text,
 
 bool yaml_append(YamlTree *t, YamlNode *list, const YamlNode *like, const char *text, Error *e) {
     YamlNode *value = new_value(t, like, text, strlen(text), e);
-    if (value) add_child(list, value);
+    if (value) yaml_add(list, value);
     return value != NULL;
 }
 
@@ -113,14 +118,6 @@ static YamlNode place_of_byte(const YamlReading *r, size_t offset) {
     return at;
 }
 
-static bool parser_failed(const YamlReading *r) {
-    const yaml_parser_t *p = &r->parser;
-    if (p->error == YAML_MEMORY_ERROR) mem_exhausted(r->size);
-    YamlNode at =
-        p->error == YAML_READER_ERROR ? place_of_byte(r, p->problem_offset) : place_at(r, p->problem_mark);
-    return yaml_error(&at, r->e, "this is not YAML: %s", p->problem ? p->problem : "unknown reason");
-}
-
 // Keys come as values, too: the first, third, ... in a map.
 static bool take_key(YamlReading *r, YamlNode *key) {
     const YamlNode *map = r->open[r->depth - 1];
@@ -144,7 +141,7 @@ static bool take_child(YamlReading *r, YamlNode *n) {
         n->key_column = r->key->column;
         r->key = NULL;
     }
-    if (parent) add_child(parent, n);
+    if (parent) yaml_add(parent, n);
     else r->root = n;
     return true;
 }
@@ -201,7 +198,13 @@ static bool take_all(YamlReading *r) {
     yaml_event_t event = {.type = YAML_NO_EVENT};
     bool ok = true, ended = false;
     while (ok && !ended) {
-        if (!yaml_parser_parse(&r->parser, &event)) return parser_failed(r);
+        if (!yaml_parser_parse(&r->parser, &event)) {
+            const yaml_parser_t *p = &r->parser;
+            if (p->error == YAML_MEMORY_ERROR) mem_exhausted(r->size);
+            YamlNode at = p->error == YAML_READER_ERROR ? place_of_byte(r, p->problem_offset)
+                                                        : place_at(r, p->problem_mark);
+            return yaml_error(&at, r->e, "this is not YAML: %s", p->problem ? p->problem : "unknown reason");
+        }
         ok = take(r, &event);
         ended = event.type == YAML_STREAM_END_EVENT;
         yaml_event_delete(&event);
@@ -275,18 +278,15 @@ bool yaml_open(YamlTree *t, const char *path, Error *e) {
 
 // --- overrides -------------------------------------------------------------------------------------------
 
-static bool is_named(const YamlNode *item, const char *name) {
-    const YamlNode *own = item->kind == NODE_MAP ? yaml_find(item, "name") : item;
-    return own && own->kind == NODE_VALUE && strcmp(own->text, name) == 0;
-}
-
 YamlNode *yaml_item(const YamlNode *list, const char *word, Error *e) {
     char *end;
     long wanted = strtol(word, &end, 10), index = 0;
     YamlNode *found = NULL;
     bool by_number = *word >= '0' && *word <= '9' && !*end;
     for (YamlNode *n = list->first; n; n = n->next, index++) {
-        if (by_number ? index != wanted : !is_named(n, word)) continue;
+        const YamlNode *name = n->kind == NODE_MAP ? yaml_find(n, "name") : n;
+        bool is_named = name && name->kind == NODE_VALUE && strcmp(name->text, word) == 0;
+        if (by_number ? index != wanted : !is_named) continue;
         if (found) {
             yaml_error(n, e, "two items of this list are '%s': choose one by its number, from 0", word);
             return NULL;
@@ -308,7 +308,7 @@ static YamlNode *find_or_make(YamlTree *t, YamlNode *map, const char *key, const
     set_text(&made->own_key, &made->key, key, strlen(key));
     made->key_line = place->line;
     made->key_column = place->column;
-    add_child(map, made);
+    yaml_add(map, made);
     return made;
 }
 

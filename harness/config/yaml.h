@@ -57,6 +57,9 @@ void yaml_become(YamlNode *at, const YamlNode *value);
 // times a tree. `option`: prefix of the path in messages ("--set ").
 bool yaml_set(YamlTree *t, const char *option, const char *path, const char *text, Error *e);
 
+// Puts a node behind the last child.
+void yaml_add(YamlNode *parent, YamlNode *child);
+
 // A new value at the place of `like`, after the list's last; false if the tree is full.
 bool yaml_append(YamlTree *t, YamlNode *list, const YamlNode *like, const char *text, Error *e);
 
@@ -65,3 +68,4 @@ YamlNode yaml_key(const YamlNode *n);
 
 // error_input with "file:line:column: " in front. Returns false.
 bool yaml_error(const YamlNode *at, Error *e, const char *format, ...) __attribute__((format(printf, 3, 4)));
+bool yaml_within(const YamlNode *at, Error *e); // as error_within, of the same place

@@ -16,10 +16,6 @@ enum {
     LEAVE_OUT = 1,      // DatasetSpec.too_long
 };
 
-static bool within(const YamlNode *at, Error *e) {
-    return error_within(e, "%s:%d:%d", at->file, at->line, at->column);
-}
-
 // --- contents --------------------------------------------------------------------------------------------
 
 static InputContent *add_content(Inputs *in, const char *kind, const char *name, const char *path) {
@@ -79,14 +75,14 @@ static bool read_model(Inputs *in, int i, Error *e) {
     const ModelSpec *spec = &in->experiment->models[i];
     InputModel *m = &in->models[i];
     if (!model_files_find(spec, in->cache, &m->files, e)) return false;
-    return open_model(m, in->sweep->computes[i], e) || within(spec->at, e);
+    return open_model(m, in->sweep->computes[i], e) || yaml_within(spec->at, e);
 }
 
 static bool hash_model(Inputs *in, int i, Error *e) {
     InputModel *m = &in->models[i];
     Text all = {0};
     int from = in->content_count;
-    if (!hash_parts(in, i, in->sweep->computes[i], e)) return within(in->experiment->models[i].at, e);
+    if (!hash_parts(in, i, in->sweep->computes[i], e)) return yaml_within(in->experiment->models[i].at, e);
     for (int k = from; k < in->content_count; k++)
         text_printf(&all, "%s %s\n", in->contents[k].kind, in->contents[k].hash);
     bool ok = sha256_bytes(all.data, all.length, m->hash, e);
@@ -116,7 +112,7 @@ static bool read_dataset(Inputs *in, int i, Error *e) {
                               .order = (DatasetOrder)d->order,
                               .consecutive = d->consecutive,
                               .seed = d->seed};
-    return dataset_open(&in->datasets[i], &request, e) || within(d->at, e);
+    return dataset_open(&in->datasets[i], &request, e) || yaml_within(d->at, e);
 }
 
 static bool hash_dataset(Inputs *in, int i, Error *e) {
@@ -195,7 +191,8 @@ static bool leave_out(Inputs *in, int dataset, Error *e) {
     size_t count = 0, all = d->count;
     bool *too_long = mem_new(all, sizeof *too_long), ok = true;
     for (int i = 0; ok && i < in->experiment->model_count; i++)
-        if (in->sweep->reads[i][dataset]) ok = mark_long(in, i, dataset, too_long, e) || within(spec->at, e);
+        if (in->sweep->reads[i][dataset])
+            ok = mark_long(in, i, dataset, too_long, e) || yaml_within(spec->at, e);
     for (size_t i = 0; ok && i < all; i++) count += too_long[i];
     if (ok && count == all)
         ok = yaml_error(spec->at, e, "all %zu prompts of '%s' have more tokens than a model's context holds",
@@ -385,7 +382,7 @@ bool inputs_make(Inputs *in, Progress progress, Error *e) {
         if (!m->files.unmade) continue;
         close_model(m);
         if (!model_files_make(spec, in->cache, &m->files, &progress, e)) return false;
-        if (!open_model(m, in->sweep->computes[i], e)) return within(spec->at, e);
+        if (!open_model(m, in->sweep->computes[i], e)) return yaml_within(spec->at, e);
     }
     return hash_all(in, e);
 }

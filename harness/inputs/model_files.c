@@ -57,17 +57,13 @@ static SynthOptions synth_options(const ModelSpec *m) {
     return (SynthOptions){.shape = m->synthesise, .seed = m->seed, .force = true}; // the cache is ours
 }
 
-static bool within(const ModelSpec *m, Error *e) {
-    return error_within(e, "%s:%d:%d", m->at->file, m->at->line, m->at->column);
-}
-
 static bool make_random(const ModelSpec *m, const ModelFiles *f, const Progress *progress, Error *e) {
     SynthOptions o = synth_options(m);
     o.progress = *progress;
     int lock = lock_directory(f->target, e);
     bool ok = lock >= 0 && (shipped_model_at(f->target) || model_synth(f->target, &o, e));
     if (lock >= 0) close(lock);
-    return ok || within(m, e);
+    return ok || yaml_within(m->at, e);
 }
 
 // --- all of them -----------------------------------------------------------------------------------------
@@ -75,7 +71,7 @@ static bool make_random(const ModelSpec *m, const ModelFiles *f, const Progress 
 // A name in a config as a path; beside a reference model, a word without a slash is a member of its family.
 static bool find_named(const ModelSpec *m, const char *name, bool member, char **out, Error *e) {
     *out = !name ? NULL : member ? shipped_member(name, e) : shipped_model(name, e);
-    return !name || *out || within(m, e);
+    return !name || *out || yaml_within(m->at, e);
 }
 
 static bool find_beside(const ModelSpec *m, const char *name, char **out, Error *e) {
@@ -89,7 +85,7 @@ static bool find_target(const ModelSpec *m, const char *cache, ModelFiles *f, Er
     if (!cache) return yaml_error(m->at, e, "there is no place for a random model: give a --cache");
     f->target = synth_place(m->synthesise, m->seed, cache, e);
     f->unmade = f->target && !shipped_model_at(f->target);
-    return (f->target && (!f->unmade || synth_describe(&o, &f->model, e))) || within(m, e);
+    return (f->target && (!f->unmade || synth_describe(&o, &f->model, e))) || yaml_within(m->at, e);
 }
 
 // --- inflated models -------------------------------------------------------------------------------------
@@ -113,7 +109,7 @@ static bool find_one(const ModelSpec *m, const char *cache, InflateOptions o, ch
                      Inflated *what, Error *e) {
     bool there;
     char *dir = inflated_find(cache, &o, what, &there, e);
-    if (!dir) return within(m, e);
+    if (!dir) return yaml_within(m->at, e);
     mem_free(*path);
     *path = dir;
     *unmade = *unmade || !there;
@@ -158,7 +154,7 @@ static bool make_one(const ModelSpec *m, const char *cache, InflateOptions o, co
     o.progress = *progress;
     char *dir = inflated_open(cache, &o, e);
     mem_free(dir);
-    return dir || within(m, e);
+    return dir || yaml_within(m->at, e);
 }
 
 static bool make_inflated(const ModelSpec *m, const char *cache, const ModelFiles *f,

@@ -175,42 +175,20 @@ typedef struct Preset {
     const char *pairs[20][2]; // ending in NULL
 } Preset;
 
-#define COMMON                                                                                           \
+// clang-format off
+#define COMMON \
     {"context", "1024"}, {"rate", "6e-3"}, {"last_rate", "0"}, {"warmup", "100"}, {"optimizer", "muon"}, \
-        {"schedule", "stable"}, {"cooldown", "0.5"}, {"weight_decay", "0.1"}, {"held_out", "0.01"},      \
-        {"held_out_every", "200"}, {                                                                     \
-        "checkpoint_every", "100"                                                                        \
-    }
+    {"schedule", "stable"}, {"cooldown", "0.5"}, {"weight_decay", "0.1"}, {"held_out", "0.01"}, \
+    {"held_out_every", "200"}, {"checkpoint_every", "100"}
 static const Preset PRESETS[] = {
-    {"5m",
-     {{"layers", "8"},
-      {"width", "256"},
-      {"heads", "8"},
-      {"key_heads", "2"},
-      {"mlp", "512"},
-      {"steps", "2400"},
-      {"batch", "8192"},
-      COMMON}},
-    {"20m",
-     {{"layers", "12"},
-      {"width", "384"},
-      {"heads", "12"},
-      {"key_heads", "4"},
-      {"mlp", "1024"},
-      {"steps", "4000"},
-      {"batch", "8192"},
-      COMMON}},
-    {"60m",
-     {{"layers", "16"},
-      {"width", "576"},
-      {"heads", "18"},
-      {"key_heads", "6"},
-      {"mlp", "1536"},
-      {"steps", "6000"},
-      {"batch", "16384"},
-      COMMON}},
+    {"5m", {{"layers", "8"}, {"width", "256"}, {"heads", "8"}, {"key_heads", "2"}, {"mlp", "512"},
+            {"steps", "2400"}, {"batch", "8192"}, COMMON}},
+    {"20m", {{"layers", "12"}, {"width", "384"}, {"heads", "12"}, {"key_heads", "4"}, {"mlp", "1024"},
+             {"steps", "4000"}, {"batch", "8192"}, COMMON}},
+    {"60m", {{"layers", "16"}, {"width", "576"}, {"heads", "18"}, {"key_heads", "6"}, {"mlp", "1536"},
+             {"steps", "6000"}, {"batch", "16384"}, COMMON}},
 };
-#undef COMMON
+// clang-format on
 
 // Sets the keys that the file doesn't have.
 static bool add_preset(TrainFile *f, const char *name, Error *e) {
@@ -294,17 +272,17 @@ static bool set_number(TrainFile *f, const char *key, double x, Error *e) {
     return x <= 0 || yaml_set(&f->tree, "--", key, text, e);
 }
 
-static bool set_overrides(TrainFile *f, const TrainOverrides *s, Error *e) {
+static bool set_overrides(TrainFile *f, const TrainOptions *s, Error *e) {
     return (!s->preset || add_preset(f, s->preset, e)) && (!s->out || set_text(f, "out", &s->out, 1, e)) &&
            (!s->tokenizer || set_text(f, "tokenizer", &s->tokenizer, 1, e)) &&
            (!s->separator || set_text(f, "separator", &s->separator, 1, e)) &&
-           (!s->file_count || (set_text(f, "files", s->files, s->file_count, e) &&
-                               yaml_set(&f->tree, "--", "domains", "{}", e))) &&
+           (!s->files.count || (set_text(f, "files", s->files.items, s->files.count, e) &&
+                                yaml_set(&f->tree, "--", "domains", "{}", e))) &&
            set_number(f, "begun", s->begun, e) && set_number(f, "steps", s->steps, e) &&
            set_number(f, "batch", s->batch, e) && set_number(f, "rate", s->rate, e);
 }
 
-bool train_file_override(TrainFile *f, const char *path, const TrainOverrides *s, Error *e) {
+bool train_file_override(TrainFile *f, const char *path, const TrainOptions *s, Error *e) {
     *f = (TrainFile){0};
     bool ok = path ? yaml_open(&f->tree, path, e) : yaml_parse(&f->tree, "{}", 2, "--preset", e);
     ok = ok && (f->tree.root->kind != NODE_MAP || set_overrides(f, s, e)) &&

@@ -99,11 +99,6 @@ static double mean_of(const Curve *c, int column, bool held_out) {
     return count ? sum / count : NAN;
 }
 
-static char letter_at(const Column *c, double from, double to) {
-    if (c->held_out >= from && c->held_out < to) return 'o';
-    return c->loss >= from && c->loss < to ? '*' : ' ';
-}
-
 void curve_draw(const Curve *c, Text *out) {
     Column columns[COLUMNS];
     double low = INFINITY, high = -INFINITY;
@@ -121,8 +116,13 @@ void curve_draw(const Curve *c, Text *out) {
         text_printf(out, "%8.3f |", middle);
         int used = COLUMNS;
         char letters[COLUMNS];
-        for (int i = 0; i < COLUMNS; i++)
-            letters[i] = letter_at(&columns[i], middle - unit / 2, middle + unit / 2);
+        for (int i = 0; i < COLUMNS; i++) {
+            const Column *x = &columns[i];
+            double from = middle - unit / 2, to = middle + unit / 2;
+            letters[i] = x->held_out >= from && x->held_out < to ? 'o'
+                         : x->loss >= from && x->loss < to       ? '*'
+                                                                 : ' ';
+        }
         while (used && letters[used - 1] == ' ') used--;
         text_printf(out, "%.*s\n", used, letters);
     }

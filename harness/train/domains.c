@@ -132,13 +132,6 @@ static bool decode_one(DomainWriter *w, Method *m, const DomainPrompt *p, double
            decode(&w->models.target.session, m, p->ids, p->count, &d, out, e);
 }
 
-static bool is_new(const DomainPrompt *list, int count, const DomainPrompt *p) {
-    for (int i = 0; i < count; i++)
-        if (list[i].count == p->count && !memcmp(list[i].ids, p->ids, (size_t)p->count * sizeof *p->ids))
-            return false;
-    return true;
-}
-
 // At most `most` prompts of one domain that was learnt, in the feed's order, no two alike; returns their
 // number. A prompt is half of a document, at most LONGEST tokens.
 static int find_prompts(const TrainRun *r, const DomainName *name, DomainPrompt *out, int most) {
@@ -150,7 +143,12 @@ static int find_prompts(const TrainRun *r, const DomainName *name, DomainPrompt 
         size_t document = f->documents[i], begin = corpus_begin(f->corpus, document);
         int half = (int)(f->corpus->ends[document] - begin) / 2;
         DomainPrompt p = {f->corpus->ids + begin, half < LONGEST ? half : LONGEST};
-        if (half >= SHORTEST && is_chosen(&chosen, document) && is_new(out, count, &p)) out[count++] = p;
+        if (half < SHORTEST || !is_chosen(&chosen, document)) continue;
+        int k = 0;
+        while (k < count &&
+               (out[k].count != p.count || memcmp(out[k].ids, p.ids, (size_t)p.count * sizeof *p.ids)))
+            k++;
+        if (k == count) out[count++] = p;
     }
     return count;
 }

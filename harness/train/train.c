@@ -91,16 +91,6 @@ static bool check_place(TrainRun *r, Error *e) {
     return ok;
 }
 
-// A checkpoint is written before the previous one is removed, and the model next to both.
-static bool check_space(const TrainRun *r, Error *e) {
-    if (r->looks) return true;
-    double checkpoint = 3 * sizeof(float), model = sizeof(uint16_t),
-           first = file_exists(r->checkpoint) ? 1 : 2;
-    return file_has_room(r->checkpoint,
-                         (double)trainer_parameters(&r->trainer) * (first * checkpoint + model),
-                         "checkpoints and the model", e);
-}
-
 // If the file can't be read, the curve only lacks its points.
 static void read_curve(TrainRun *r) {
     static const size_t MOST = 64u << 20;
@@ -127,10 +117,9 @@ static bool write_curve(TrainRun *r, Error *e) {
 
 // The format of a picture by its extension.
 static bool format_of(const char *path, PlotFormat *out, Error *e) {
-    const char *dot = strrchr(path, '.');
-    for (*out = PLOT_SVG; dot && *out <= PLOT_PDF; (*out)++)
-        if (strcmp(plot_format_names[*out], dot + 1) == 0) return true;
-    return error_input(e, "--figure '%s' must end in .svg, .png or .pdf", path);
+    int i = text_among(records_format(NULL, path, ""), plot_format_names, PLOT_PDF + 1);
+    *out = (PlotFormat)i;
+    return i >= 0 || error_input(e, "--figure '%s' must end in .svg, .png or .pdf", path);
 }
 
 bool train_run_open(TrainRun *r, Error *e) {
@@ -143,7 +132,12 @@ bool train_run_open(TrainRun *r, Error *e) {
     while (n > 1 && r->file.out[n - 1] == '/') n--;
     r->checkpoint = mem_printf("%.*s.checkpoint", (int)n, r->file.out); // next to the directory, not in it
     if (r->figure && !output_check(&r->out, r->figure, &(OutputKind){0}, e)) return false;
-    if (!check_place(r, e) || !read_text(r, e) || !open_trainer(r, e) || !check_space(r, e)) return false;
+    if (!check_place(r, e) || !read_text(r, e) || !open_trainer(r, e)) return false;
+    // A checkpoint is written before the previous one is removed, and the model next to both.
+    double checkpoint = 3 * sizeof(float), model = sizeof(uint16_t),
+           first = file_exists(r->checkpoint) ? 1 : 2,
+           bytes = (double)trainer_parameters(&r->trainer) * (first * checkpoint + model);
+    if (!r->looks && !file_has_room(r->checkpoint, bytes, "checkpoints and the model", e)) return false;
     if (!r->fresh && file_exists(r->checkpoint)) {
         if (!checkpoint_read(&r->trainer, r->checkpoint, e)) return false;
         read_curve(r);
@@ -337,7 +331,7 @@ bool frozen_open(FrozenModel *f, const char *dir, const TrainConfig *c, Line *li
 void frozen_close(FrozenModel *f) { engine_close(&f->engine); }
 
 // Reads the file, if there is one, and applies the options of the command line.
-static bool read_settings(AdapterRun *a, const TrainAdapterOptions *o, Error *e) {
+static bool read_settings(AdapterRun *a, const TrainOptions *o, Error *e) {
     TrainFile *f = &a->run.file;
     if (!train_file_open_adapter(f, o->config, e)) return false;
     if (o->out) f->out = o->out;
@@ -352,15 +346,6 @@ static bool read_settings(AdapterRun *a, const TrainAdapterOptions *o, Error *e)
     }
     if (!f->out) return error_input(e, "train: give the directory to write with -o DIR");
     return f->files.count || error_input(e, "train: give text to learn from with --text FILE, or a --config");
-}
-
-static bool choose_adapter(AdapterKind *k, const TrainAdapterOptions *o, Error *e) {
-    *k = (AdapterKind){.exit_layer = o->exit_layer, .heads = 1};
-    return adapter_variant_find(o->variant, &k->variant, e) &&
-           (!adapter_is_eagle(k->variant) ||
-            error_input(e, "train: '%s' is a draft of EAGLE's, not an adapter", o->variant)) &&
-           (k->variant != ADAPTER_MEDUSA ||
-            error_input(e, "train: medusa's heads are trained by 'outpace train heads MODEL'"));
 }
 
 // The layers that eagle3 reads, "[1, 4, 7]" or "1,4,7". None: adapter_captures chooses them.
@@ -381,37 +366,43 @@ static bool choose_layers(Captures *read, const Words *words, int most, Error *e
 }
 
 // EAGLE-1 learns on the target's states alone and EAGLE-3 in seven forwards, as their authors trained them.
-static bool choose_eagle(TargetChoice *c, bool third, const TrainFile *f, const Model *target, Error *e) {
-    int layers = target->shape.layers;
-    c->kind = (AdapterKind){third ? ADAPTER_EAGLE3 : ADAPTER_EAGLE, .exit_layer = layers, .heads = 1};
-    c->forwards = f->forwards ? f->forwards : third ? 7 : 1;
-    if (f->layers.count && !third) return error_input(e, "train: 'layers' is only eagle3's");
-    return adapter_check(&c->kind, target, "the head to train", e) &&
-           choose_layers(&c->kind.captures, &f->layers, layers - 1, e);
-}
-
-static bool choose_kind(TargetChoice *c, OnTop what, const TrainFile *f, const TrainAdapterOptions *o,
+static bool choose_kind(TargetChoice *c, OnTop what, const TrainFile *f, const TrainOptions *o,
                         const Model *m, Error *e) {
-    if (what == ON_TOP_EAGLE || what == ON_TOP_EAGLE3) return choose_eagle(c, what == ON_TOP_EAGLE3, f, m, e);
+    bool third = what == ON_TOP_EAGLE3, eagle = third || what == ON_TOP_EAGLE;
+    AdapterKind *k = &c->kind;
+    *k = (AdapterKind){.variant = third   ? ADAPTER_EAGLE3
+                                  : eagle ? ADAPTER_EAGLE
+                                          : ADAPTER_MEDUSA,
+                       .exit_layer = m->shape.layers,
+                       .heads = what == ON_TOP_HEADS ? o->heads : 1};
+    if (eagle) {
+        c->forwards = f->forwards ? f->forwards : third ? 7 : 1;
+        if (f->layers.count && !third) return error_input(e, "train: 'layers' is only eagle3's");
+        return adapter_check(k, m, "the head to train", e) &&
+               choose_layers(&k->captures, &f->layers, m->shape.layers - 1, e);
+    }
     if (f->forwards || f->layers.count)
         return error_input(e, "train: 'forwards' and 'layers' are of 'outpace train eagle' and 'eagle3'");
-    c->kind = (AdapterKind){.variant = ADAPTER_MEDUSA, .exit_layer = m->shape.layers, .heads = o->heads};
-    return (what == ON_TOP_HEADS || choose_adapter(&c->kind, o, e)) &&
-           adapter_check(&c->kind, m, "the adapter to train", e);
+    if (what == ON_TOP_ADAPTER) {
+        k->exit_layer = o->exit_layer;
+        if (!adapter_variant_find(o->variant, &k->variant, e)) return false;
+        if (adapter_is_eagle(k->variant))
+            return error_input(e, "train: '%s' is a draft of EAGLE's, not an adapter", o->variant);
+        if (k->variant == ADAPTER_MEDUSA)
+            return error_input(e, "train: medusa's heads are trained by 'outpace train heads MODEL'");
+    }
+    return adapter_check(k, m, "the adapter to train", e);
 }
 
-// The longest document if the file has no context: a power of two, so that it divides a usual batch.
-static int longest_document(const Shape *s) {
-    int most = s->window && s->window < s->context ? s->window : s->context, n = MOST_ROWS;
-    while (n > most) n /= 2;
-    return n;
-}
-
-static bool open_target(AdapterRun *a, OnTop what, const char *dir, const TrainAdapterOptions *o, Error *e) {
+static bool open_target(AdapterRun *a, OnTop what, const char *dir, const TrainOptions *o, Error *e) {
     TrainConfig *c = &a->run.file.config;
     Model shape;
     if (!model_open_config(&shape, dir, e)) return false;
-    int context = c->shape.context ? c->shape.context : longest_document(&shape.shape);
+    // The longest document if the file has no context: a power of two, so that it divides a usual batch.
+    int window = shape.shape.window, most = shape.shape.context, context = MOST_ROWS;
+    if (window && window < most) most = window;
+    while (context > most) context /= 2;
+    if (c->shape.context) context = c->shape.context;
     bool ok = choose_kind(&a->target.choice, what, &a->run.file, o, &shape, e);
     train_file_set_context(&a->run.file, context);
     if (!ok || !frozen_open(&a->target, dir, c, &a->run.line, e)) return false;
@@ -444,7 +435,7 @@ static bool write_adapter(AdapterRun *a, OnTop what, Error *e) {
     return true;
 }
 
-bool train_adapter(OnTop what, const char *model, const TrainAdapterOptions *o, int *code, Error *e) {
+bool train_adapter(OnTop what, const char *model, const TrainOptions *o, int *code, Error *e) {
     AdapterRun a = {.run = {.stop_after = o->stop_after,
                             .figure = o->figure,
                             .fresh = o->fresh,

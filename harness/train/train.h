@@ -42,16 +42,22 @@ typedef enum { TRAIN_MODEL, TRAIN_ADAPTER } TrainKind;
 // The message of an error has file, line, column and the fix. Release with train_file_release.
 bool train_file_parse(TrainFile *f, const char *bytes, size_t n, const char *place, TrainKind kind, Error *e);
 
-// Settings of the command line, which replace the file's; a preset fills in keys that the file doesn't have.
-typedef struct TrainOverrides {
-    const char *preset, *out, *tokenizer, *separator; // NULL: not given
-    const char *const *files;                         // (file_count)
-    int file_count, steps, batch, begun;              // 0: not given
-    double rate;                                      // 0: not given
-} TrainOverrides;
+// The command line: what it gives replaces the file's; a preset fills in keys that the file doesn't have.
+typedef struct TrainOptions {
+    const char *preset, *tokenizer, *out, *separator; // NULL: not given
+    Words files;
+    int steps, batch, begun; // 0: not given
+    double rate;             // 0: not given
+    int stop_after;
+    const char *figure; // as in TrainRun
+    bool fresh, force, json;
+    // of an adapter or heads
+    const char *config, *variant; // config: its file; NULL: none
+    int exit_layer, heads;
+} TrainOptions;
 
 // path: NULL if there is no file; preset, out, tokenizer and files must then be given.
-bool train_file_override(TrainFile *f, const char *path, const TrainOverrides *o, Error *e);
+bool train_file_override(TrainFile *f, const char *path, const TrainOptions *o, Error *e);
 bool train_file_open_adapter(TrainFile *f, const char *path, Error *e); // NULL: the defaults
 void train_file_name_domains(TrainFile *f);                             // by the names of its files
 void train_file_set_context(TrainFile *f, int context);                 // and the pass, if the file has none
@@ -137,13 +143,4 @@ void frozen_close(FrozenModel *f); // accepts an empty one
 typedef enum { ON_TOP_ADAPTER, ON_TOP_HEADS, ON_TOP_EAGLE, ON_TOP_EAGLE3, ON_TOP_KINDS } OnTop;
 extern const char *const ON_TOP_NAMES[ON_TOP_KINDS];
 
-typedef struct TrainAdapterOptions {
-    const char *variant, *config, *out, *separator; // config, out, separator: NULL if not given
-    int exit_layer, heads, steps, batch;            // steps, batch: 0 if not given
-    double rate;                                    // 0: not given
-    Words files;
-    int stop_after;
-    const char *figure; // as in TrainRun
-    bool fresh, force, json;
-} TrainAdapterOptions;
-bool train_adapter(OnTop what, const char *model, const TrainAdapterOptions *o, int *code, Error *e);
+bool train_adapter(OnTop what, const char *model, const TrainOptions *o, int *code, Error *e);

@@ -125,12 +125,8 @@ static void presets(void **state) {
     } SIZES[] = {{"5m", 2048, 5}, {"20m", 4096, 20}, {"60m", 8192, 60}};
     const char *file = "a'b.txt";
     for (size_t i = 0; i < sizeof SIZES / sizeof *SIZES; i++) {
-        TrainOverrides said = {.preset = SIZES[i].name,
-                               .out = "o",
-                               .tokenizer = "t",
-                               .files = &file,
-                               .file_count = 1,
-                               .rate = 0.25};
+        TrainOptions said = {
+            .preset = SIZES[i].name, .out = "o", .tokenizer = "t", .files = {{file}, 1}, .rate = 0.25};
         TrainFile f;
         Parameters p;
         Error e = {0};
