@@ -44,14 +44,6 @@ static const char LESSON[] =
     "  outpace verify reference --draft draft                     every method writes the same text\n"
     "  outpace run demo                                           methods side by side: S and speedup\n";
 
-static void print_help(void) {
-    terminal_printf("%s", LESSON);
-    for (size_t i = 0; commands[i]; i++) {
-        if (command_group(i)) terminal_printf("\n%s:\n", command_group(i));
-        terminal_printf("  %-11s %s\n", commands[i]->name, commands[i]->summary);
-    }
-}
-
 // Options without a command.
 static const char *const LONE[] = {"--help", "--version"};
 static const char *lone_at(const void *table, size_t i) { return ((const char *const *)table)[i]; }
@@ -138,20 +130,11 @@ static bool is_written(Error *e) {
            error_system(e, "cannot write to standard output: is the disk full?");
 }
 
-// "bench: interrupted while making bigrams; nothing is written".
-static void add_kept(const Command *c, Error *e) {
-    Error what = *e;
-    snprintf(e->text, sizeof e->text, "%s: %.500s%s%s", c->name, what.text, c->kept ? "; " : "",
-             c->kept ? c->kept : "");
-}
-
-static const char *second_word(const Command *part) { return strchr(part->name, ' ') + 1; }
-
 // The part of a command that argv asks for: its second word, or an option such as --store wherever it is.
 // That word is taken out of argv.
 static const Command *find_part(const Command *c, int *argc, char **argv) {
     for (const Command *const *part = c->parts; part && *part; part++) {
-        const char *word = second_word(*part);
+        const char *word = command_part(*part);
         for (int i = 1; i < (*word == '-' ? *argc : 2) && i < *argc; i++) {
             if (strcmp(argv[i], word) != 0) continue;
             memmove(argv + i, argv + i + 1, (size_t)(*argc - i) * sizeof *argv); // the NULL at its end, too
@@ -171,15 +154,6 @@ static bool explain_parts(const Command *c, int argc, char **argv, Error *e) {
         terminal_printf("  %-14s %s\n", (*part)->name, (*part)->summary);
     terminal_printf("\n'outpace %s --help' teaches one.\n", c->parts[0]->name);
     return true;
-}
-
-static void print_version(void) {
-    Text libraries = {0};
-    libraries_text(&libraries);
-    printf("outpace %s, %s\n", version_text(), version_compiler());
-    terminal_printf("with %s\n", text_get(&libraries));
-    puts("under the MIT licence; a copy that you pass on is under the GPL, version 3 or later, as GSL is");
-    text_release(&libraries);
 }
 
 // --- names of models
@@ -229,7 +203,12 @@ static bool run(int argc, char **argv, int *code, Error *e) {
     Words found = {.count = 0};
     bool ok = find_models(c, argc, argv, &found, e) && command_execute(c, argc, argv, code, e);
     for (int i = 0; i < found.count; i++) mem_free((char *)(size_t)found.items[i]);
-    if (!ok && e->kind == ERROR_INTERRUPTED) add_kept(c, e);
+    if (!ok &&
+        e->kind == ERROR_INTERRUPTED) { // "bench: interrupted while making bigrams; nothing is written"
+        Error what = *e;
+        snprintf(e->text, sizeof e->text, "%s: %.500s%s%s", c->name, what.text, c->kept ? "; " : "",
+                 c->kept ? c->kept : "");
+    }
     return ok && is_written(e);
 }
 
@@ -248,11 +227,21 @@ int main(int argc, char **argv) {
         argv[argc - 1] = help;
     }
     if (argc < 2 || is_help(argv[1])) {
-        print_help();
+        terminal_printf("%s", LESSON);
+        for (size_t i = 0; commands[i]; i++) {
+            if (command_group(i)) terminal_printf("\n%s:\n", command_group(i));
+            terminal_printf("  %-11s %s\n", commands[i]->name, commands[i]->summary);
+        }
         if (argc < 2) return EXIT_USAGE;
         if (is_written(&e)) return EXIT_DONE;
     } else if (strcmp(argv[1], "--version") == 0) {
-        print_version();
+        Text libraries = {0};
+        libraries_text(&libraries);
+        printf("outpace %s, %s\n", version_text(), version_compiler());
+        terminal_printf("with %s\n", text_get(&libraries));
+        puts(
+            "under the MIT licence; a copy that you pass on is under the GPL, version 3 or later, as GSL is");
+        text_release(&libraries);
         if (is_written(&e)) return EXIT_DONE;
     } else if (run(argc - 1, argv + 1, &code, &e)) return code;
     if (e.kind == ERROR_NONE)

@@ -3,29 +3,17 @@
 
 #include "harness/cli/version.h"
 
-#include <math.h>
 #include <stdio.h>
 
 // The part of the step that one of its sequences pays, over a step of one token by itself.
 static double slowdown_of_one(const BenchPoint *p) { return p->slowdown.value / bench_sequences(p); }
 
-static const char *layout_name(const BenchPoint *p) {
-    static const char *const names[] = {"tree", "batch", "copied"};
-    return p->k == 0 ? "chain" : names[p->layout];
-}
-
-// As the device names them: its architecture, and with fast math the library's version.
-static const char *kernels_of(const BenchRun *b) {
+// Names the kernels as the device does (its architecture, and with fast math the library's version), and all of
+// several cards.
+static BackendReport report_of(const BenchRun *b) {
     BackendReport report;
     b->benched.session->backend->report(b->benched.session->self, &report);
-    return report.isa;
-}
-
-// Of several cards, all.
-static const char *device_of(const BenchRun *b) {
-    BackendReport report;
-    b->benched.session->backend->report(b->benched.session->self, &report);
-    return report.device;
+    return report;
 }
 
 // --- table -----------------------------------------------------------------------------------------------
@@ -35,8 +23,8 @@ static void print_machine(const BenchRun *b) {
     double peak = bench_peak(&b->benched);
     if (b->gpu)
         terminal_printf("GPU       %s, kernels %s: reads %.0f GB/s, copies %.0f, computes %.1f TFLOP/s\n",
-                        device_of(b), kernels_of(b), c->bytes_per_s / 1e9, b->copy_bytes_per_s / 1e9,
-                        peak / 1e12);
+                        report_of(b).device, report_of(b).isa, c->bytes_per_s / 1e9,
+                        b->copy_bytes_per_s / 1e9, peak / 1e12);
     else
         terminal_printf("machine   %s, %d thread%s, kernels %s: reads %.1f GB/s, computes %.3f TFLOP/s\n",
                         b->machine.cpu, c->threads, c->threads == 1 ? "" : "s", c->isa, c->bytes_per_s / 1e9,
@@ -94,10 +82,11 @@ static void put_point(const BenchRun *b, const BenchPoint *p, RecordTable *t) {
     const BenchTime *time = &p->time;
     double floor_s = p->floor_bandwidth_s > p->floor_compute_s ? p->floor_bandwidth_s : p->floor_compute_s;
     bool mixed = p->experts > 0;
+    static const char *const LAYOUTS[] = {"tree", "batch", "copied"};
     char rows[32] = "-";
     if (p->k) snprintf(rows, sizeof rows, "%dx%d", p->k, p->w);
     TABLE_ROW(t, b->batches ? CELL(bench_sequences(p)) : NO_CELL, CELL(p->tokens), CELL(p->context),
-              CELL(p->k), CELL(p->w), CELL(rows), CELL(layout_name(p)),
+              CELL(p->k), CELL(p->w), CELL(rows), CELL(p->k ? LAYOUTS[p->layout] : "chain"),
               cell_measured(time->median_s, time->low_s, time->high_s), CELL(time->median_s),
               CELL(time->mad_s), CELL(time->n), CELL(p->bytes), CELL(p->bytes / time->median_s / 1e9),
               CELL(p->operations / time->median_s / 1e12),
@@ -178,7 +167,7 @@ bool bench_report_csv(const BenchRun *b, Error *e) {
 
 static json_t *ceilings_json(const BenchRun *b) {
     const Ceilings *c = &b->ceilings;
-    return json_pack("{s:s, s:i, s:f, s:f}", "kernels", b->gpu ? kernels_of(b) : c->isa, "threads",
+    return json_pack("{s:s, s:i, s:f, s:f}", "kernels", b->gpu ? report_of(b).isa : c->isa, "threads",
                      c->threads, "read_bytes_per_s", c->bytes_per_s, "operations_per_s",
                      bench_peak(&b->benched));
 }
@@ -186,7 +175,7 @@ static json_t *ceilings_json(const BenchRun *b) {
 static json_t *gpu_json(const BenchRun *b) {
     json_t *o = ceilings_json(b);
     json_object_del(o, "threads");
-    json_object_set_new(o, "cards", json_string(device_of(b)));
+    json_object_set_new(o, "cards", json_string(report_of(b).device));
     json_object_set_new(o, "copy_bytes_per_s", json_real(b->copy_bytes_per_s));
     json_object_set_new(o, "operations_per_s_bf16", json_real(b->ceilings.operations_per_s[COMPUTE_BF16]));
     json_object_set_new(o, "operations_per_s_f32", json_real(b->ceilings.operations_per_s[COMPUTE_F32]));

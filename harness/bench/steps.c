@@ -332,67 +332,41 @@ static bool settle(Timing *t, Error *e) {
 }
 
 // Builds a chain of random tokens below the root and returns its last node.
-static int build_chain(Timing *t, int rows) {
+static int build_chain(Timing *t) {
     Session *s = t->s;
-    uint32_t tokens = (uint32_t)s->shape.real_vocab;
     session_begin_step(s, false, LAYOUT_TREE);
-    int node = tree_root(&s->tree, (int)random_below(&t->random, tokens));
-    for (int i = 1; i < rows; i++) node = tree_propose(&s->tree, node, (int)random_below(&t->random, tokens));
+    int node = tree_root(&s->tree, random_token(s, &t->random));
+    for (int i = 1; i < t->p->rows; i++) node = tree_propose(&s->tree, node, random_token(s, &t->random));
     return node;
 }
 
-static bool time_layers(Timing *t, double *seconds, Error *e) {
-    build_chain(t, t->p->rows);
-    if (t->p->a > 0 && !(session_run(t->s, t->p->a, e) && settle(t, e))) return false;
+static bool time_part(Timing *t, double *seconds, Error *e) {
+    Session *s = t->s;
+    const PartPoint *p = t->p;
+    int tokens[TREE_MAX_NODES], node = 0, layers = s->shape.layers;
+    bool ok = true;
+    for (int i = 0; p->kind == PART_PREFILL && i < p->rows; i++) tokens[i] = random_token(s, &t->random);
+    if (p->kind != PART_PREFILL && p->kind != PART_HOST) node = build_chain(t);
+    if (p->kind == PART_LAYERS && p->a > 0) ok = session_run(s, p->a, e) && settle(t, e);
+    if (p->kind == PART_HEAD) ok = session_run(s, layers, e) && settle(t, e);
+    if (p->kind == PART_COMMIT) ok = session_run(s, layers, e) && session_read(s, HEAD_ARGMAX, e);
+    if (!ok) return false;
     double start = clock_now(t->o->clock);
-    bool ok = session_run(t->s, t->p->b, e) && settle(t, e);
+    switch (p->kind) {
+    case PART_LAYERS: ok = session_run(s, p->b, e) && settle(t, e); break;
+    case PART_HEAD: ok = session_read(s, HEAD_ARGMAX, e); break; // what is read has finished
+    case PART_PREFILL: ok = session_prefill(s, tokens, p->rows, 0, 0, NULL, e) && settle(t, e); break;
+    case PART_COMMIT: ok = session_commit(s, node, p->rows, e) && settle(t, e); break;
+    default: build_chain(t);
+    }
     *seconds = clock_now(t->o->clock) - start;
-    return ok;
+    bool committed = p->kind == PART_PREFILL || p->kind == PART_COMMIT;
+    return ok && (!committed || session_truncate(s, p->context, e));
 }
-
-// The head's result is read, so its work has finished.
-static bool time_head(Timing *t, double *seconds, Error *e) {
-    build_chain(t, t->p->rows);
-    if (!session_run(t->s, t->s->shape.layers, e) || !settle(t, e)) return false;
-    double start = clock_now(t->o->clock);
-    bool ok = session_read(t->s, HEAD_ARGMAX, e);
-    *seconds = clock_now(t->o->clock) - start;
-    return ok;
-}
-
-static bool time_prefill(Timing *t, double *seconds, Error *e) {
-    int tokens[TREE_MAX_NODES];
-    for (int i = 0; i < t->p->rows; i++)
-        tokens[i] = (int)random_below(&t->random, (uint32_t)t->s->shape.real_vocab);
-    double start = clock_now(t->o->clock);
-    bool ok = session_prefill(t->s, tokens, t->p->rows, 0, 0, NULL, e) && settle(t, e);
-    *seconds = clock_now(t->o->clock) - start;
-    return ok && session_truncate(t->s, t->p->context, e);
-}
-
-static bool time_commit(Timing *t, double *seconds, Error *e) {
-    int node = build_chain(t, t->p->rows);
-    if (!session_run(t->s, t->s->shape.layers, e) || !session_read(t->s, HEAD_ARGMAX, e)) return false;
-    double start = clock_now(t->o->clock);
-    bool ok = session_commit(t->s, node, t->p->rows, e) && settle(t, e);
-    *seconds = clock_now(t->o->clock) - start;
-    return ok && session_truncate(t->s, t->p->context, e);
-}
-
-static bool time_host(Timing *t, double *seconds, Error *e) {
-    (void)e;
-    double start = clock_now(t->o->clock);
-    build_chain(t, t->p->rows);
-    *seconds = clock_now(t->o->clock) - start;
-    return true;
-}
-
-typedef bool (*TimePart)(Timing *t, double *seconds, Error *e);
-static const TimePart TIMES[PART_KINDS] = {time_layers, time_head, time_prefill, time_commit, time_host};
 
 static bool take_sample(void *state, BenchSample *out, Error *e) {
     Timing *t = state;
-    return bench_set_context(t->s, t->p->context, &t->random, e) && TIMES[t->p->kind](t, &out->step, e);
+    return bench_set_context(t->s, t->p->context, &t->random, e) && time_part(t, &out->step, e);
 }
 
 bool part_time(Session *s, const BenchOptions *o, PartPoint *p, Error *e) {

@@ -222,13 +222,6 @@ static bool measure_layers(Unit *u, int rows, Error *e) {
     return true;
 }
 
-static bool measure_parts(Unit *u, int rows, Error *e) {
-    bool ok = measure_layers(u, rows, e);
-    for (int kind = PART_HEAD; ok && kind < PART_KINDS; kind++)
-        ok = measure_part(u, (PartPoint){.kind = (PartKind)kind, .rows = rows, .context = u->context}, e);
-    return ok;
-}
-
 // --- units -----------------------------------------------------------------------------------------------
 
 // Stored points of a unit: of the parts of `rows` rows, or, if rows is 0, of the grid.
@@ -251,8 +244,10 @@ static bool measure_unit(SurfaceRun *s, int context, int rows, Error *e) {
     s->found += found;
     if (found) return true;
     watch_begin(&u.watch, clock_monotonic());
-    bool ok = (rows ? measure_parts(&u, rows, e) : measure_grid(&u, e)) &&
-              model_is_unchanged(&s->engine.weights, e) && store_surface(s->store, u.rows, (int)u.count, e);
+    bool ok = rows ? measure_layers(&u, rows, e) : measure_grid(&u, e);
+    for (int kind = PART_HEAD; ok && rows && kind < PART_KINDS; kind++)
+        ok = measure_part(&u, (PartPoint){.kind = (PartKind)kind, .rows = rows, .context = context}, e);
+    ok = ok && model_is_unchanged(&s->engine.weights, e) && store_surface(s->store, u.rows, (int)u.count, e);
     if (ok) s->points += (int)u.count;
     mem_free(u.rows);
     return ok;

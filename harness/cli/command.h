@@ -6,6 +6,8 @@
 #include "harness/cli/signals.h"
 #include "harness/cli/terminal.h"
 
+#include <string.h>
+
 // The program's exit codes.
 typedef enum {
     EXIT_DONE = 0,
@@ -78,6 +80,9 @@ void command_sets(const Command *c, ArgSet out[COMMAND_SETS]);
 
 // Parses the line by the command's table, and runs the command; on --help prints that.
 bool command_execute(const Command *c, int argc, char **argv, int *code, Error *e);
+
+// The second word of a part's name: "export", "--store".
+static inline const char *command_part(const Command *part) { return strchr(part->name, ' ') + 1; }
 
 // The error for arguments that do not go together: how the command is used. Returns false.
 bool command_misused(const Command *c, Error *e);

@@ -29,16 +29,6 @@ static json_t *find(json_t *record, const char *name) {
     return json_is_object(inner) ? find(inner, dot + 1) : NULL;
 }
 
-// The shortest text that reads back as the same number.
-static void put_real(double value, Text *out) {
-    char text[32];
-    for (int digits = 6; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        if (strtod(text, NULL) == value) break;
-    }
-    text_puts(out, text);
-}
-
 static void put_value(const json_t *value, Text *out) {
     if (!value || json_is_null(value)) return;
     if (json_is_string(value)) {
@@ -46,7 +36,13 @@ static void put_value(const json_t *value, Text *out) {
         return;
     }
     if (json_is_real(value)) {
-        put_real(json_real_value(value), out);
+        char shortest[32]; // that reads back as the same number
+        double x = json_real_value(value);
+        for (int digits = 6; digits <= 17; digits++) {
+            snprintf(shortest, sizeof shortest, "%.*g", digits, x);
+            if (strtod(shortest, NULL) == x) break;
+        }
+        text_puts(out, shortest);
         return;
     }
     char *text = json_text(value, JSON_ENCODE_ANY | JSON_COMPACT);

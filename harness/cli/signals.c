@@ -153,12 +153,6 @@ static uintptr_t read_hex(const char **s) {
     return x;
 }
 
-// The path at the end of a line of maps; NULL unless the line's range holds the address.
-static const char *path_of(const char *line, uintptr_t address) {
-    uintptr_t from = read_hex(&line), to = read_hex(&line);
-    return address >= from && address < to ? strchr(line, '/') : NULL;
-}
-
 // Reads the next line without its end, cut to LINE - 1 bytes.
 static bool next_line(int maps, char line[LINE]) {
     size_t n = 0;
@@ -177,7 +171,12 @@ static void handle_shrunk(int number, siginfo_t *info, void *context) {
     while (atomic_flag_test_and_set(&reported)) pause(); // until the first thread ends the process
     int maps = info->si_code > 0 ? open("/proc/self/maps", O_RDONLY | O_CLOEXEC)
                                  : -1; // else another process sent it
-    while (maps >= 0 && !path && next_line(maps, line)) path = path_of(line, (uintptr_t)info->si_addr);
+    while (maps >= 0 && !path &&
+           next_line(maps, line)) { // the mapping that holds the address ends with its path
+        const char *at = line;
+        uintptr_t address = (uintptr_t)info->si_addr, from = read_hex(&at), to = read_hex(&at);
+        if (address >= from && address < to) path = strchr(at, '/');
+    }
     if (!path) { // not a mapped file
         signal(number, SIG_DFL);
         raise(number);

@@ -62,16 +62,11 @@ static size_t piece_of(const char *text, size_t bytes, int width, size_t *next) 
 
 // --- lines -----------------------------------------------------------------------------------------------
 
-// Where the last column of a line starts: behind two blanks or more, in its first half.
-static size_t indent_of(const char *line, size_t bytes, int width) {
-    size_t indent = 0;
+static void fold_line(const char *line, size_t bytes, int width, Text *out) {
+    size_t indent = 0, next, start = strspn(line, " ");
+    // Where the line's last column starts: behind two blanks or more, in its first half.
     for (size_t i = 2; i < bytes && i <= (size_t)width / 2; i++)
         if (line[i] != ' ' && line[i - 1] == ' ' && line[i - 2] == ' ') indent = i;
-    return indent;
-}
-
-static void fold_line(const char *line, size_t bytes, int width, Text *out) {
-    size_t indent = indent_of(line, bytes, width), next, start = strspn(line, " ");
     int room = width;
     if (start >= bytes) return;
     text_add(out, line, start);
@@ -214,19 +209,14 @@ static int total_of(const Grid *g, const int widths[GRID_MOST_COLUMNS], bool fol
     return total;
 }
 
-// The next column to drop; -1: none may be dropped.
-static int droppable(const Grid *g, const int widths[GRID_MOST_COLUMNS]) {
-    int found = -1;
-    for (int i = 0; i < g->count; i++)
-        if (widths[i] && g->columns[i].drop > 0 && (found < 0 || g->columns[i].drop < g->columns[found].drop))
-            found = i;
-    return found;
-}
-
 static void fit(const Grid *g, int width, int widths[GRID_MOST_COLUMNS], bool dropped[GRID_MOST_COLUMNS]) {
-    int at;
-    while (total_of(g, widths, true) > width && (at = droppable(g, widths)) >= 0)
-        widths[at] = 0, dropped[at] = true;
+    for (int at = 0; at >= 0 && total_of(g, widths, true) > width;) {
+        at = -1;
+        for (int i = 0; i < g->count; i++)
+            if (widths[i] && g->columns[i].drop > 0 && (at < 0 || g->columns[i].drop < g->columns[at].drop))
+                at = i;
+        if (at >= 0) widths[at] = 0, dropped[at] = true;
+    }
     int room = width - total_of(g, widths, true);
     for (int i = 0; i < g->count; i++) {
         int least = narrowest(&g->columns[i], widths[i]), more = widths[i] - least;

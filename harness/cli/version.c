@@ -7,7 +7,6 @@
 #include <gsl/gsl_version.h>
 #include <openssl/crypto.h>
 #include <pcre2.h>
-#include <stdio.h>
 #include <string.h>
 #include <utf8proc.h>
 #include <yaml.h>
@@ -35,40 +34,30 @@ const char *version_compiler(void) {
 
 // --- libraries -------------------------------------------------------------------------------------------
 
-enum { LIBRARIES = 9, VERSION = 64 };
-
-typedef struct {
-    const char *name;
-    char version[VERSION];
-} Library;
-
-static void find_libraries(Library out[LIBRARIES]) {
-    static const char *const names[LIBRARIES] = {"jansson", "pcre2",   "utf8proc", "libyaml", "sqlite",
-                                                 "gsl",     "openssl", "zlib",     "zstd"};
-    char pcre2[VERSION] = ""; // "10.42 2022-12-11"
+json_t *libraries_json(void) {
+    char pcre2[64] = ""; // "10.42 2022-12-11"
     pcre2_config(PCRE2_CONFIG_VERSION, pcre2);
     const char *openssl = OpenSSL_version(OPENSSL_VERSION); // "OpenSSL 3.0.17 1 Jul 2025"
     openssl += strcspn(openssl, "0123456789");
-    const char *const versions[LIBRARIES] = {
-        jansson_version_str(), pcre2,   utf8proc_version(), yaml_get_version_string(), results_library(),
-        gsl_version,           openssl, zlibVersion(),      ZSTD_versionString()};
-    for (int i = 0; i < LIBRARIES; i++) {
-        out[i].name = names[i];
-        snprintf(out[i].version, VERSION, "%.*s", (int)strcspn(versions[i], " "), versions[i]);
-    }
-}
-
-json_t *libraries_json(void) {
-    Library list[LIBRARIES];
+    const char *const all[][2] = {{"jansson", jansson_version_str()},
+                                  {"pcre2", pcre2},
+                                  {"utf8proc", utf8proc_version()},
+                                  {"libyaml", yaml_get_version_string()},
+                                  {"sqlite", results_library()},
+                                  {"gsl", gsl_version},
+                                  {"openssl", openssl},
+                                  {"zlib", zlibVersion()},
+                                  {"zstd", ZSTD_versionString()}};
     json_t *root = json_object();
-    find_libraries(list);
-    for (int i = 0; i < LIBRARIES; i++) json_object_set_new(root, list[i].name, json_string(list[i].version));
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        json_object_set_new(root, all[i][0], json_stringn(all[i][1], strcspn(all[i][1], " ")));
     return root;
 }
 
 void libraries_text(Text *out) {
-    Library list[LIBRARIES];
-    find_libraries(list);
-    for (int i = 0; i < LIBRARIES; i++)
-        text_printf(out, "%s%s %s", i ? ", " : "", list[i].name, list[i].version);
+    json_t *all = libraries_json(), *version;
+    const char *name;
+    json_object_foreach(all, name, version)
+        text_printf(out, "%s%s %s", out->length ? ", " : "", name, json_string_value(version));
+    json_decref(all);
 }

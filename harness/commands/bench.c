@@ -8,7 +8,6 @@
 #include "harness/inputs/models.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct {

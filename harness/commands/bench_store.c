@@ -14,7 +14,6 @@
 #include "results/rows.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct {

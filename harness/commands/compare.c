@@ -6,7 +6,6 @@
 #include "harness/cli/table.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 typedef struct {

@@ -35,8 +35,7 @@ typedef struct Entry {
     Text parts; // second words, separated by blanks
 } Entry;
 
-static const char *second_word(const Command *part) { return strchr(part->name, ' ') + 1; }
-static bool is_option_part(const Command *part) { return *second_word(part) == '-'; }
+static bool is_option_part(const Command *part) { return *command_part(part) == '-'; }
 
 // "svg|png|pdf" is a list of words, "target=DIR[,draft=DIR]" isn't one.
 static void list_words(const char *value, Text *out) {
@@ -68,7 +67,7 @@ static void add_options(Entry *x, const Command *c) {
 static void add_option_part(Entry *x, const Command *part) {
     assert(x->flag_count < MOST_FLAGS);
     Arg *flag = &x->flags[x->flag_count++];
-    *flag = (Arg){.name = second_word(part) + 2, .type = ARG_FLAG, .help = part->summary};
+    *flag = (Arg){.name = command_part(part) + 2, .type = ARG_FLAG, .help = part->summary};
     ArgOption options[ARGS_MAX];
     args_options(&(ArgSet){.rows = flag, .count = 1}, 1, options);
     add_option(x, options);
@@ -82,7 +81,7 @@ static void write_command(const Command *c, Write *write, Text *out) {
     add_options(&x, c);
     for (const Command *const *part = c->parts; part && *part; part++) {
         if (is_option_part(*part)) add_option_part(&x, *part);
-        else text_printf(&x.parts, "%s%s", x.parts.length ? " " : "", second_word(*part));
+        else text_printf(&x.parts, "%s%s", x.parts.length ? " " : "", command_part(*part));
     }
     write(&x, out);
     for (size_t i = 0; i < x.count; i++) {
@@ -288,7 +287,7 @@ static void fish_entry(const Entry *x, Text *out) {
     for (const Command *const *part = x->command->parts; part && *part; part++) {
         if (is_option_part(*part)) continue;
         fish_condition(x, out);
-        text_printf(out, " -a %s", second_word(*part));
+        text_printf(out, " -a %s", command_part(*part));
         fish_help(out, (*part)->summary);
     }
 }

@@ -24,8 +24,8 @@ static void runs(const char *token, Text *out) {
               : NULL;
     (void)token;
     if (r) text_puts(out, "last\n");
-    while (r && rows_next(r)) text_printf(out, "%s\n", rows_text(r, 0));
-    if (r) rows_end(r, true, NULL);
+    while (rows_next(r)) text_printf(out, "%s\n", rows_text(r, 0));
+    rows_end(r, true, NULL);
     store_close(store);
 }
 

@@ -5,7 +5,6 @@
 #include "engine/base/memory.h"
 #include "harness/machine/machine.h"
 #include "harness/cli/version.h"
-#include "harness/ranks/mpi.h"
 #include "harness/ranks/ranks.h"
 
 #include <math.h>
@@ -57,76 +56,70 @@ static void put_number(Text *out, const char *before, double x, double of, const
     text_printf(out, " %s", unit);
 }
 
-static void print_gpu(const Gpu *gpu) {
+static void put_gpu(const Gpu *gpu, Text *out) {
     const Gauge *g = &gpu->gauge;
     const Ceilings *c = &gpu->ceilings;
-    Text line = {0};
     if (gpu->useless.kind != ERROR_NONE) {
-        terminal_printf("GPU         %s\n", gpu->useless.text);
+        text_printf(out, "GPU         %s\n", gpu->useless.text);
         return;
     }
-    terminal_printf("GPU         %s: %s, %.1f GB, driver %s, CUDA %s, %s\n", gpu->device, g->name,
-                    (double)g->memory / 1e9, known(g->driver), g->runtime, g->uuid);
-    terminal_printf(
-        "GPU kernels %s: reads %.0f GB/s, copies %.0f, computes %.1f TFLOP/s in bf16, %.1f in f32\n", c->isa,
-        c->bytes_per_s / 1e9, gpu->copies / 1e9, c->operations_per_s[COMPUTE_BF16] / 1e12,
-        c->operations_per_s[COMPUTE_F32] / 1e12);
-    if (!g->throttle[0])
-        terminal_printf(
-            "GPU now     unknown: there is no NVML (libnvidia-ml.so.1), or it does not know it\n");
-    else {
-        text_printf(&line, "GPU now     slowed down by %s", g->throttle);
-        put_number(&line, "; clock ", g->clock_mhz, g->most_clock_mhz, "MHz");
-        put_number(&line, ", memory ", g->memory_clock_mhz, NAN, "MHz");
-        put_number(&line, ", power ", g->power_w, g->power_limit_w, "W");
-        put_number(&line, ", ", g->temperature_c, NAN, "C");
-        text_puts(&line, "\n");
-        terminal_print(&line);
+    text_printf(out, "GPU         %s: %s, %.1f GB, driver %s, CUDA %s, %s\n", gpu->device, g->name,
+                (double)g->memory / 1e9, known(g->driver), g->runtime, g->uuid);
+    text_printf(out,
+                "GPU kernels %s: reads %.0f GB/s, copies %.0f, computes %.1f TFLOP/s in bf16, %.1f in f32\n",
+                c->isa, c->bytes_per_s / 1e9, gpu->copies / 1e9, c->operations_per_s[COMPUTE_BF16] / 1e12,
+                c->operations_per_s[COMPUTE_F32] / 1e12);
+    if (!g->throttle[0]) {
+        text_puts(out, "GPU now     unknown: there is no NVML (libnvidia-ml.so.1), or it does not know it\n");
+        return;
     }
+    text_printf(out, "GPU now     slowed down by %s", g->throttle);
+    put_number(out, "; clock ", g->clock_mhz, g->most_clock_mhz, "MHz");
+    put_number(out, ", memory ", g->memory_clock_mhz, NAN, "MHz");
+    put_number(out, ", power ", g->power_w, g->power_limit_w, "W");
+    put_number(out, ", ", g->temperature_c, NAN, "C");
+    text_puts(out, "\n");
 }
 
 static void print_report(const Report *r) {
     const Machine *m = &r->machine;
-    Text cores = {0}, memory = {0}, reads = {0};
-    terminal_printf("outpace     %s, %s\n", version_text(), version_compiler());
-    terminal_printf("system      %s, kernel %s\n", known(m->system), known(m->kernel));
-    terminal_printf("processor   %s%s\n", known(m->cpu), m->virtual_machine ? " (virtual machine)" : "");
-    terminal_printf("features    %s\n", m->isa[0] ? m->isa : "none that the kernels use");
-    text_printf(&cores, "cores       %d of %d usable, ", m->cores, m->cores_present);
-    if (isfinite(m->limits.cores)) text_printf(&cores, "a quota of %.3g, ", m->limits.cores);
-    text_printf(&cores, "governor %s, load %.2f\n", known(m->governor), m->load);
-    terminal_print(&cores);
-    terminal_printf("caches      L1 %zu KB, L2 %zu KB, L3 %zu KB\n", m->l1d >> 10, m->l2 >> 10, m->l3 >> 10);
-    text_printf(&memory, "memory      %.1f GB, %.1f GB free", (double)m->memory / 1e9,
+    Text out = {0}; // the lines as they come
+    text_printf(&out, "outpace     %s, %s\n", version_text(), version_compiler());
+    text_printf(&out, "system      %s, kernel %s\n", known(m->system), known(m->kernel));
+    text_printf(&out, "processor   %s%s\n", known(m->cpu), m->virtual_machine ? " (virtual machine)" : "");
+    text_printf(&out, "features    %s\n", m->isa[0] ? m->isa : "none that the kernels use");
+    text_printf(&out, "cores       %d of %d usable, ", m->cores, m->cores_present);
+    if (isfinite(m->limits.cores)) text_printf(&out, "a quota of %.3g, ", m->limits.cores);
+    text_printf(&out, "governor %s, load %.2f\n", known(m->governor), m->load);
+    text_printf(&out, "caches      L1 %zu KB, L2 %zu KB, L3 %zu KB\n", m->l1d >> 10, m->l2 >> 10,
+                m->l3 >> 10);
+    text_printf(&out, "memory      %.1f GB, %.1f GB free", (double)m->memory / 1e9,
                 (double)m->available / 1e9);
     if (m->limits.memory < m->memory)
-        text_printf(&memory, " below the container's limit of %.1f GB", (double)m->limits.memory / 1e9);
-    text_puts(&memory, "\n");
-    terminal_print(&memory);
-    terminal_printf("kernels     %s, %d thread%s\n", r->cpu.isa, r->cpu.threads,
-                    r->cpu.threads == 1 ? "" : "s");
-    text_printf(&reads, "reads       %.1f GB/s from memory", r->cpu.bytes_per_s / 1e9);
+        text_printf(&out, " below the container's limit of %.1f GB", (double)m->limits.memory / 1e9);
+    text_printf(&out, "\nkernels     %s, %d thread%s\n", r->cpu.isa, r->cpu.threads,
+                r->cpu.threads == 1 ? "" : "s");
+    text_printf(&out, "reads       %.1f GB/s from memory", r->cpu.bytes_per_s / 1e9);
     if (r->cpu.few_bytes)
-        text_printf(&reads, ", %zu MB of it: no more could be had, and a large cache may hold these",
+        text_printf(&out, ", %zu MB of it: no more could be had, and a large cache may hold these",
                     r->cpu.few_bytes >> 20);
-    text_puts(&reads, "\n");
-    terminal_print(&reads);
-    terminal_printf("computes    %.3f TFLOP/s in bf16, %.3f in f32, operands in registers\n",
-                    r->cpu.operations_per_s[COMPUTE_BF16] / 1e12,
-                    r->cpu.operations_per_s[COMPUTE_F32] / 1e12);
-    for (int i = 0; i < r->gpu_count; i++) print_gpu(&r->gpus[i]);
-    if (r->gpu_count == 0) terminal_printf("GPU         none: %s\n", r->no_gpu.text);
-    terminal_printf("MPI         %s\n",
-                    r->mpi.length ? text_get(&r->mpi) : "none, and so no --ranks mpi: ./setup mpi");
+    text_printf(&out, "\ncomputes    %.3f TFLOP/s in bf16, %.3f in f32, operands in registers\n",
+                r->cpu.operations_per_s[COMPUTE_BF16] / 1e12, r->cpu.operations_per_s[COMPUTE_F32] / 1e12);
+    for (int i = 0; i < r->gpu_count; i++) put_gpu(&r->gpus[i], &out);
+    if (r->gpu_count == 0) text_printf(&out, "GPU         none: %s\n", r->no_gpu.text);
+    text_printf(&out, "MPI         %s\n",
+                r->mpi.length ? text_get(&r->mpi) : "none, and so no --ranks mpi: ./setup mpi");
     if (r->processes)
-        terminal_printf(
+        text_printf(
+            &out,
             "messages    %d processes: a gather of 8 bytes a rank takes %.2f us, large ones %.1f GB/s; "
             "'outpace simulate --link %.1f,%.2f'\n",
             r->processes, 1e6 * r->link.gather_s, 1e-9 * r->link.bytes_per_s, 1e-9 * r->link.bytes_per_s,
             1e6 * r->link.latency_s);
-    terminal_printf("libraries   %s\n", text_get(&r->libraries));
+    text_printf(&out, "libraries   %s\n", text_get(&r->libraries));
     for (const char *line = text_get(&r->warnings); *line; line += strcspn(line, "\n") + 1)
-        terminal_printf("warning     %.*s\n", (int)strcspn(line, "\n"), line);
+        text_printf(&out, "warning     %.*s\n", (int)strcspn(line, "\n"), line);
+    terminal_print(&out);
 }
 
 // A rate that was not measured is null.

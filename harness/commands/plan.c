@@ -10,7 +10,6 @@
 #include "results/rows.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct {
@@ -27,19 +26,16 @@ static const Arg OPTIONS[] = {
     RECORDS_OPTIONS(AT(records)), // of the points
 };
 
-// Points that cannot be run; the exit code is that of a run without them.
-static void print_refusals(const Plan *p, int *code) {
+static void print_refusals(const Plan *p) {
     Text lines = {0};
     plan_refusals(p, &lines);
     terminal_print(&lines);
-    if (inputs_refused(&p->inputs)) *code = EXIT_PARTIAL;
-    text_release(&lines);
 }
 
 static const char *plural(int count) { return count == 1 ? "" : "s"; }
 
-static void print_check(const Plan *p, int *code) {
-    print_refusals(p, code);
+static void print_check(const Plan *p) {
+    print_refusals(p);
     const Experiment *x = &p->experiment;
     terminal_printf(
         "%s: %d point%s, %d cannot be run; %d model%s, %d dataset%s and %d method%s are in order\n",
@@ -71,11 +67,6 @@ static bool read_done(const Plan *p, const char *db, CostDone *out, Error *e) {
     out->store = store_open(db, STORE_READ, NULL, e);
     return out->store && stored_by_hash(out->store, p->inputs.hash, &out->run, e) &&
            (!out->run || ledger_samples(out->store, out->run, take, &r, e));
-}
-
-static void release_done(CostDone *done) {
-    store_close(done->store);
-    mem_free(done->rounds);
 }
 
 static void print_setup(const Plan *p, int setup) {
@@ -191,48 +182,41 @@ static void put_point(const Plan *p, const CostDone *done, int number, RecordTab
     point_name_release(&name);
 }
 
-static bool print_records(const Plan *p, const PlanOptions *o, int *code, Error *e) {
-    CostDone done = {0};
-    RecordTable t = {.form = &FORM, .as = &o->records};
-    bool ok = read_done(p, p->db ? p->db : o->sweep.db, &done, e);
-    for (int i = 0; ok && i < p->schedule.point_count; i++) put_point(p, &done, i, &t);
-    release_done(&done);
-    if (inputs_refused(&p->inputs)) *code = EXIT_PARTIAL;
-    return table_end(&t, ok, e);
-}
-
-static bool print_plan(const Plan *p, const PlanOptions *o, int *code, Error *e) {
-    CostDone done = {0};
+static bool print_plan(const Plan *p, const CostDone *done, const PlanOptions *o, const char *db, Error *e) {
     const Schedule *s = &p->schedule;
-    const char *db = p->db ? p->db : o->sweep.db;
     terminal_printf("config     %s: %d points, %d skipped; %d combinations excluded, %d written twice\n",
                     SHOWN(p->file), p->sweep.count, inputs_refused(&p->inputs), p->sweep.excluded,
                     p->sweep.repeated);
-    bool ok = read_done(p, db, &done, e);
-    if (ok && done.run) terminal_printf("run        %lld in %s goes on\n", (long long)done.run, SHOWN(db));
-    for (int setup = 0; ok && setup < s->setup_count; setup++) {
+    if (done->run) terminal_printf("run        %lld in %s goes on\n", (long long)done->run, SHOWN(db));
+    for (int setup = 0; setup < s->setup_count; setup++) {
         print_setup(p, setup);
         for (int i = 0; i < s->group_count; i++)
-            if (s->groups[i].setup == setup) print_group(p, &done, &s->groups[i], o->points);
+            if (s->groups[i].setup == setup) print_group(p, done, &s->groups[i], o->points);
     }
-    if (ok && inputs_refused(&p->inputs)) printf("\n");
-    if (ok) print_refusals(p, code);
-    ok = ok && print_time(p, &done, e);
-    release_done(&done);
-    return ok;
+    if (inputs_refused(&p->inputs)) printf("\n");
+    print_refusals(p);
+    return print_time(p, done, e);
 }
 
 static bool plan(void *options, CommandLine *line, Error *e) {
     const PlanOptions *o = options;
+    CostDone done = {0};
+    RecordTable t = {.form = &FORM, .as = &o->records};
     Plan *p = mem_new(1, sizeof *p);
-    bool ok = plan_open(p, line->words.items[0], &o->sweep, e);
-    if (ok) {
-        plan_warn(p);
-        plan_warn_memory(p);
-        if (o->check) print_check(p, &line->code);
-        else ok = (records_asked(&o->records) ? print_records : print_plan)(p, o, &line->code, e);
-        plan_release(p);
-    }
+    bool ok = plan_open(p, line->words.items[0], &o->sweep, e), opened = ok;
+    const char *db = p->db ? p->db : o->sweep.db;
+    if (opened) plan_warn(p);
+    if (opened) plan_warn_memory(p);
+    ok = ok && (o->check || read_done(p, db, &done, e));
+    if (ok && o->check) print_check(p);
+    else if (records_asked(&o->records)) {
+        for (int i = 0; ok && i < p->schedule.point_count; i++) put_point(p, &done, i, &t);
+        ok = table_end(&t, ok, e);
+    } else ok = ok && print_plan(p, &done, o, db, e);
+    if (opened && inputs_refused(&p->inputs)) line->code = EXIT_PARTIAL;
+    store_close(done.store);
+    mem_free(done.rounds);
+    if (opened) plan_release(p);
     mem_free(p);
     return ok;
 }

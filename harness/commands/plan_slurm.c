@@ -119,16 +119,6 @@ static void put_option(Text *out, const char *name, const char *value) {
     shell_word(value, out);
 }
 
-// The words that change the config, for every task.
-static void collect_run(const SweepOptions *o, Text *out) {
-    put_option(out, "--scale", o->scale);
-    put_option(out, "--model", o->model);
-    put_option(out, "--device", o->device);
-    put_option(out, "--threads", o->threads);
-    put_option(out, "--cache", o->cache);
-    for (int i = 0; i < o->sets.count; i++) put_option(out, "--set", o->sets.items[i]);
-}
-
 static bool choose_time(const SlurmOptions *o, const Parting *parts, Text *limit, Text *about, Error *e) {
     char whole[32], longest[32];
     double seconds = o->margin * parts->longest_s;
@@ -155,7 +145,14 @@ static bool write_script(const Plan *p, const SlurmOptions *o, const Parting *pa
     if (n <= 0 || !getcwd(folder, sizeof folder))
         return error_system(e, "plan --slurm: this program's path, or the working directory, cannot be read");
     program[n] = 0;
-    collect_run(&o->sweep, &run);
+    // The words that change the config, for every task.
+    const SweepOptions *w = &o->sweep;
+    put_option(&run, "--scale", w->scale);
+    put_option(&run, "--model", w->model);
+    put_option(&run, "--device", w->device);
+    put_option(&run, "--threads", w->threads);
+    put_option(&run, "--cache", w->cache);
+    for (int i = 0; i < w->sets.count; i++) put_option(&run, "--set", w->sets.items[i]);
     char *config = mem_printf("%s%s", *p->file == '-' ? "./" : "", p->file);
     if (o->partition) {
         text_printf(&partition, "partition=%s", o->partition);

@@ -13,11 +13,9 @@
 #include "results/published.h"
 #include "results/rows.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct {
     const char *run, *format, *output, *db, *width;

@@ -220,11 +220,6 @@ static bool run(void *options, CommandLine *line, Error *e) {
     return replay(options, line, line->words.items[0], e);
 }
 
-// A list of a method of text, by its name: no model drafts.
-static bool of_text_alone(const char *list) {
-    return strstr(list, "ngram") || strstr(list, "suffix") || strstr(list, "lookup");
-}
-
 bool replay_acceptance(const char *file, const AcceptanceOptions *a, CommandLine *line, Error *e) {
     static const Words LISTS = {{"acc_ngram", "acc_eagle"}, 2};
     ReplayOptions o = {.tokens = {{file}, 1}};
@@ -238,12 +233,13 @@ bool replay_acceptance(const char *file, const AcceptanceOptions *a, CommandLine
     for (int i = 0; i < o.lists.count; i++)
         for (const char *at = a->drafts; ok && *at; at += strspn(at, ",")) {
             const char *list = o.lists.items[i];
+            bool drafts = !strstr(list, "ngram") && !strstr(list, "suffix") && !strstr(list, "lookup");
             int n = (int)strcspn(at, ",");
             if (count == WORDS_MAX - 1)
                 ok = error_input(e, "store import: %d lists and numbers of tokens are too many", WORDS_MAX);
             else
-                methods[count++] = mem_printf("recorded:list=%s,draft=%.*s%s", list, n, at,
-                                              of_text_alone(list) ? ",model=off" : "");
+                methods[count++] =
+                    mem_printf("recorded:list=%s,draft=%.*s%s", list, n, at, drafts ? "" : ",model=off");
             at += n;
         }
     memcpy(o.methods.items, methods, (size_t)count * sizeof *methods);

@@ -32,21 +32,6 @@ static const char *result_of(const RunResult *r) {
     return r->skipped || r->failed ? "partial" : "done";
 }
 
-// A start that stored nothing would end in the same way again.
-static int code_of(const RunResult *r) {
-    if (r->interrupted) return interrupt_asked() && r->rounds ? EXIT_AGAIN : EXIT_INTERRUPTED;
-    if (r->diverged) return EXIT_FAILED;
-    return r->skipped || r->failed ? EXIT_PARTIAL : EXIT_DONE;
-}
-
-static void print_warnings(const Machine *m) {
-    Text warnings = {0};
-    machine_warnings(m, &warnings);
-    for (const char *line = text_get(&warnings); *line; line += strcspn(line, "\n") + 1)
-        fprintf(stderr, "warning: %.*s\n", (int)strcspn(line, "\n"), line);
-    text_release(&warnings);
-}
-
 static bool print_table(const Ledger *l, const RunResult *r, Error *e) {
     RecordTable table;
     bool ok = table_end(&table, stored_table(l->store, l->run, NULL, &table, e), e);
@@ -90,7 +75,11 @@ static bool measure(Plan *p, const RunOptions *o, int argc, char **argv, int *co
                          .machine = &p->machine,
                          .argc = argc,
                          .argv = argv};
-    if (!o->json) print_warnings(&p->machine);
+    Text warnings = {0};
+    if (!o->json) machine_warnings(&p->machine, &warnings);
+    for (const char *at = text_get(&warnings); *at; at += strcspn(at, "\n") + 1)
+        fprintf(stderr, "warning: %.*s\n", (int)strcspn(at, "\n"), at);
+    text_release(&warnings);
     plan_warn(p);
     print_refusals(p);
     Line line;
@@ -103,7 +92,11 @@ static bool measure(Plan *p, const RunOptions *o, int argc, char **argv, int *co
     if (!ok) ledger_end_early(&l, e);
     else ok = ledger_end(&l, result_of(&result), e);
     if (ok) {
-        *code = code_of(&result);
+        // A start that stored nothing would end in the same way again.
+        *code = result.interrupted ? interrupt_asked() && result.rounds ? EXIT_AGAIN : EXIT_INTERRUPTED
+                : result.diverged  ? EXIT_FAILED
+                : result.skipped || result.failed ? EXIT_PARTIAL
+                                                  : EXIT_DONE;
         reporter_end(&(Reporter){.json = o->json}, result_of(&result), result.points,
                      result.failed + result.skipped, result.diverged, result.seconds, result.harness_s);
         ok = o->json || print_table(&l, &result, e);
@@ -113,53 +106,6 @@ static bool measure(Plan *p, const RunOptions *o, int argc, char **argv, int *co
 }
 
 // --- a stored run
-
-typedef struct StoredConfig {
-    Text config, file, overrides, hash;
-} StoredConfig;
-
-static bool read_config(const char *db, const char *which, StoredConfig *out, Error *e) {
-    int64_t id;
-    Store *store = store_open(db, STORE_READ, NULL, e);
-    Rows *r = store && stored_run(store, which, &id, e)
-                  ? rows_open(store,
-                              "SELECT config, config_file, overrides, hash, EXISTS (SELECT 1 FROM content"
-                              " WHERE run_id = run.id AND kind = 'import') FROM run WHERE id = ?1",
-                              e)
-                  : NULL;
-    if (r) rows_bind_int(r, 1, id);
-    if (r && rows_next(r)) {
-        text_puts(&out->config, rows_text(r, 0));
-        text_puts(&out->file, rows_text(r, 1));
-        text_puts(&out->overrides, rows_text(r, 2));
-        text_puts(&out->hash, rows_text(r, 3));
-    }
-    bool imported = r && rows_int(r, 4), ok = rows_end(r, true, e);
-    if (ok && imported)
-        ok = error_input(
-            e,
-            "run %lld was imported: continue it in the store where it was measured, then merge that "
-            "('outpace store merge')",
-            (long long)id);
-    else if (ok && !out->config.length)
-        ok = error_input(
-            e, "run %lld was not made by 'outpace run'; repeat the command of a surface to continue it",
-            (long long)id);
-    store_close(store);
-    return ok;
-}
-
-static bool reopen(Plan *p, const StoredConfig *c, const SweepOptions *o, Error *e) {
-    if (!plan_reopen(p, text_get(&c->config), text_get(&c->file), text_get(&c->overrides), o, e))
-        return false;
-    if (strcmp(p->inputs.hash, text_get(&c->hash)) == 0) return true;
-    error_input(e,
-                "program, models, data or machine have changed since that run: 'outpace run %s' "
-                "makes a new one",
-                p->file);
-    plan_release(p);
-    return false;
-}
 
 // A stored run has its own settings.
 static bool check_stored_options(const RunOptions *o, Error *e) {
@@ -171,36 +117,48 @@ static bool check_stored_options(const RunOptions *o, Error *e) {
 }
 
 static bool open_stored(Plan *p, const char *which, const RunOptions *o, Error *e) {
-    StoredConfig c = {0};
-    bool ok =
-        check_stored_options(o, e) && read_config(o->sweep.db, which, &c, e) && reopen(p, &c, &o->sweep, e);
-    text_release(&c.config);
-    text_release(&c.file);
-    text_release(&c.overrides);
-    text_release(&c.hash);
+    static const char SQL[] = "SELECT config, config_file, overrides, hash, EXISTS (SELECT 1 FROM content"
+                              " WHERE run_id = run.id AND kind = 'import') FROM run WHERE id = ?1";
+    int64_t id;
+    bool opened = false;
+    if (!check_stored_options(o, e)) return false;
+    Store *store = store_open(o->sweep.db, STORE_READ, NULL, e);
+    Rows *r = store && stored_run(store, which, &id, e) ? rows_ask(store, SQL, id, e) : NULL;
+    bool ok = r && rows_next(r);
+    if (ok && rows_int(r, 4))
+        ok = error_input(
+            e,
+            "run %lld was imported: continue it in the store where it was measured, then merge that "
+            "('outpace store merge')",
+            (long long)id);
+    else if (ok && !*rows_text(r, 0))
+        ok = error_input(
+            e, "run %lld was not made by 'outpace run'; repeat the command of a surface to continue it",
+            (long long)id);
+    else if (ok)
+        ok = opened = plan_reopen(p, rows_text(r, 0), rows_text(r, 1), rows_text(r, 2), &o->sweep, e);
+    if (ok && strcmp(p->inputs.hash, rows_text(r, 3)) != 0)
+        ok = error_input(e,
+                         "program, models, data or machine have changed since that run: 'outpace run %s' "
+                         "makes a new one",
+                         p->file);
+    if (opened && !ok) plan_release(p);
+    ok = rows_end(r, ok, e);
+    store_close(store);
     return ok;
 }
 
 // --- the command
 
-// Whether a word names a file rather than a stored run.
-static bool is_file(const char *word) {
-    return file_exists(word) || strchr(word, '/') || text_ends(word, ".yaml") || text_ends(word, ".yml");
-}
-
-static bool is_stored(const char *db, const char *word) {
-    int64_t id;
-    Store *store = file_exists(db) ? store_open(db, STORE_READ, NULL, NULL) : NULL;
-    bool is = store && stored_run(store, word, &id, NULL);
-    store_close(store);
-    return is;
-}
-
 // A stored run comes before a config that ships under the same name, except with settings, which it can't
 // take.
 static bool open_word(Plan *p, const char *word, const RunOptions *o, Error *e) {
     const char *db = o->sweep.db;
-    bool file = is_file(word), stored = !file && is_stored(db, word);
+    int64_t id;
+    bool file = file_exists(word) || strchr(word, '/') || text_ends(word, ".yaml") || text_ends(word, ".yml");
+    Store *store = !file && file_exists(db) ? store_open(db, STORE_READ, NULL, NULL) : NULL;
+    bool stored = store && stored_run(store, word, &id, NULL);
+    store_close(store);
     char *config = file ? NULL : shipped_config(word, stored ? NULL : e);
     stored = stored && (!config || check_stored_options(o, NULL));
     if (config && stored)

@@ -10,9 +10,7 @@
 #include "harness/analysis/stored.h"
 #include "results/rows.h"
 
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct {

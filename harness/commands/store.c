@@ -84,7 +84,7 @@ static bool print_table(Store *s, const char *sql, Error *e) {
         }
     r = rows_end(r, true, e) ? rows_open(s, sql, e) : NULL;
     if (r) put_line(r, columns, widths, true);
-    while (r && rows_next(r)) put_line(r, columns, widths, false);
+    while (rows_next(r)) put_line(r, columns, widths, false);
     return rows_end(r, true, e);
 }
 
@@ -169,9 +169,9 @@ static bool merge_one(Store *s, const char *path, json_t *rows, int *code, Error
 
 EMBED(store_sql, "harness/commands/store.sql")
 
-static bool print_machines(Store *s, FILE *out, Error *e) {
+static bool tell_machines(Store *s, bool records, Error *e) {
     Rows *r = rows_named(s, store_sql, "machines", 0, e);
-    while (rows_next(r)) fprintf(out, "%s\n", SHOWN(rows_text(r, 0)));
+    while (rows_next(r)) fprintf(records ? stderr : stdout, "%s\n", SHOWN(rows_text(r, 0)));
     return rows_end(r, true, e);
 }
 

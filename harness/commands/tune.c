@@ -10,7 +10,6 @@
 #include "harness/tune/tree.h"
 #include "results/rows.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,6 @@
 #include "harness/config/sweep.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

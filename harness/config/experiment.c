@@ -52,11 +52,7 @@ static const Arg MODEL_FIELDS[] = {
     TEXT(ModelSpec, template, "chat template, for datasets whose own is 'model'"),
     SEED(ModelSpec, seed, "of random weights"),
 };
-static const ArgTable MODEL = {.what = "a model",
-                               .rows = MODEL_FIELDS,
-                               .count = COUNT(MODEL_FIELDS),
-                               .size = sizeof(ModelSpec),
-                               .lone_key = "target"};
+static const ArgTable MODEL = ARG_TABLE("a model", MODEL_FIELDS, ModelSpec, .lone_key = "target");
 
 static const char *const ORDERS[] = {"written", "shuffled", "by-task", "first-shuffled", NULL};
 static const char *const TOO_LONG[] = {"stop", "skip", NULL};
@@ -76,12 +72,8 @@ static const Arg DATASET_FIELDS[] = {
     SEED(DatasetSpec, seed, "of shuffled"),
 };
 static const DatasetSpec DATASET_DEFAULTS = {.turns = 1, .consecutive = 1};
-static const ArgTable DATASET = {.what = "a dataset",
-                                 .rows = DATASET_FIELDS,
-                                 .count = COUNT(DATASET_FIELDS),
-                                 .size = sizeof(DatasetSpec),
-                                 .lone_key = "name",
-                                 .defaults = &DATASET_DEFAULTS};
+static const ArgTable DATASET =
+    ARG_TABLE("a dataset", DATASET_FIELDS, DatasetSpec, .lone_key = "name", .defaults = &DATASET_DEFAULTS);
 
 static const Arg METHOD_FIELDS[] = {
     NEEDED(MethodSpec, name, "'outpace methods' lists them"),
@@ -91,11 +83,7 @@ static const Arg METHOD_FIELDS[] = {
     NODE(MethodSpec, "exclude where", exclude,
          "a condition such as W > 15 and not G == 3, or a list of them"),
 };
-static const ArgTable METHOD = {.what = "a method",
-                                .rows = METHOD_FIELDS,
-                                .count = COUNT(METHOD_FIELDS),
-                                .size = sizeof(MethodSpec),
-                                .lone_key = "name"};
+static const ArgTable METHOD = ARG_TABLE("a method", METHOD_FIELDS, MethodSpec, .lone_key = "name");
 
 static const char *const STOPS[] = {"passes", "timing", NULL};
 static const Arg MEASUREMENT_FIELDS[] = {
@@ -107,10 +95,8 @@ static const Arg MEASUREMENT_FIELDS[] = {
     REAL(Measurement, timing_error, 1e-6, 1, "relative, of a point's time"),
     REAL(Measurement, time_limit, 0, 1e9, "seconds of decoding a point; 0: none"),
 };
-static const ArgTable MEASUREMENT = {.what = "measurement",
-                                     .rows = MEASUREMENT_FIELDS,
-                                     .count = COUNT(MEASUREMENT_FIELDS),
-                                     .size = sizeof(Measurement)};
+static const ArgTable MEASUREMENT =
+    ARG_TABLE("measurement", MEASUREMENT_FIELDS, Measurement, .lone_key = NULL);
 
 static const Arg EXPERIMENT_FIELDS[] = {
     NEEDED(Experiment, name, "of the run"),
@@ -128,10 +114,7 @@ static const Arg EXPERIMENT_FIELDS[] = {
         .help = "how often, and when a point is done"),
     NODE(Experiment, SCALE_SECTION, smoke, "the changes of --scale smoke"),
 };
-const ArgTable experiment_keys = {.what = "a config",
-                                  .rows = EXPERIMENT_FIELDS,
-                                  .count = COUNT(EXPERIMENT_FIELDS),
-                                  .size = sizeof(Experiment)};
+const ArgTable experiment_keys = ARG_TABLE("a config", EXPERIMENT_FIELDS, Experiment, .lone_key = NULL);
 
 // --- models and datasets ---------------------------------------------------------------------------------
 

@@ -16,6 +16,10 @@ typedef struct ArgTable {
     const void *defaults; // what an item starts with; NULL: zeros
 } ArgTable;
 
+// The members of a table, with others that it needs.
+#define ARG_TABLE(what_, rows_, type, ...) \
+    { .what = what_, .rows = rows_, .count = sizeof rows_ / sizeof *rows_, .size = sizeof(type), __VA_ARGS__ }
+
 // Reads `node` into the struct at `out`, which holds the defaults.
 bool values_read(const ArgTable *table, const YamlNode *node, void *out, Error *e);
 

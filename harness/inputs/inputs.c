@@ -6,7 +6,6 @@
 #include "harness/inputs/conversation.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,13 +68,6 @@ static bool open_model(InputModel *m, bool weights, Error *e) {
                 (weights ? adapter_open : adapter_open_config)(&m->adapters[i], &m->model, f->adapters[i], e);
     }
     return ok;
-}
-
-static bool read_model(Inputs *in, int i, Error *e) {
-    const ModelSpec *spec = &in->experiment->models[i];
-    InputModel *m = &in->models[i];
-    if (!model_files_find(spec, in->cache, &m->files, e)) return false;
-    return open_model(m, in->sweep->computes[i], e) || yaml_within(spec->at, e);
 }
 
 static bool hash_model(Inputs *in, int i, Error *e) {
@@ -285,13 +277,6 @@ static bool hash_machine(Inputs *in, const char *machine, Error *e) {
     return ok;
 }
 
-// The parts of a sweep are one run on whatever machines they are measured, and a commit identifies its
-// builds.
-static bool is_hashed(const Inputs *in, const InputContent *c) {
-    if (in->sweep->shards == 1) return true;
-    return strcmp(c->kind, "machine") != 0 && (strcmp(c->kind, "program") != 0 || !version_is_commit());
-}
-
 static bool hash_run(Inputs *in, const char *machine, Error *e) {
     Text all = {0};
     if (!sha256_file("/proc/self/exe", add_content(in, "program", "outpace", NULL)->hash, e) ||
@@ -299,9 +284,15 @@ static bool hash_run(Inputs *in, const char *machine, Error *e) {
         return false;
     text_printf(&all, "sweep %s\n", in->sweep->hash);
     if (in->sweep->shards > 1) text_printf(&all, "in %d parts by %s\n", in->sweep->shards, version_text());
-    for (int i = 0; i < in->content_count; i++)
-        if (is_hashed(in, &in->contents[i]))
-            text_printf(&all, "%s %s\n", in->contents[i].kind, in->contents[i].hash);
+    // The parts of a sweep are one run on whatever machines they are measured, and a commit identifies its
+    // builds.
+    for (int i = 0; i < in->content_count; i++) {
+        const InputContent *c = &in->contents[i];
+        bool machine_s = strcmp(c->kind, "machine") == 0,
+             program_s = strcmp(c->kind, "program") == 0 && version_is_commit();
+        if (in->sweep->shards == 1 || !(machine_s || program_s))
+            text_printf(&all, "%s %s\n", c->kind, c->hash);
+    }
     bool ok = sha256_bytes(all.data, all.length, in->hash, e);
     text_release(&all);
     return ok;
@@ -331,8 +322,10 @@ static bool read_all(Inputs *in, Error *e) {
     if (!check_devices(in, e)) return false;
     for (int i = 0; i < x->dataset_count; i++)
         if (!read_dataset(in, i, e)) return false;
-    for (int i = 0; i < x->model_count; i++)
-        if (!read_model(in, i, e)) return false;
+    for (int i = 0; i < x->model_count; i++) {
+        if (!model_files_find(&x->models[i], in->cache, &in->models[i].files, e)) return false;
+        if (!open_model(&in->models[i], in->sweep->computes[i], e)) return yaml_within(x->models[i].at, e);
+    }
     for (int i = 0; i < x->dataset_count; i++)
         if (x->datasets[i].too_long == LEAVE_OUT && !leave_out(in, i, e)) return false;
     for (int i = 0; i < in->schedule->group_count; i++)

@@ -100,10 +100,6 @@ static InflateOptions inflate_draft_options(const ModelSpec *m, const char *smal
     return (InflateOptions){.small = small, .shape = m->inflate_draft, .seed = m->seed};
 }
 
-static bool inflates_draft(const ModelSpec *m) {
-    return m->inflate_draft && strcmp(m->inflate_draft, INFLATE_NONE) != 0;
-}
-
 // Replaces *path by the directory where the model is or will be.
 static bool find_one(const ModelSpec *m, const char *cache, InflateOptions o, char **path, bool *unmade,
                      Inflated *what, Error *e) {
@@ -146,7 +142,8 @@ static bool find_inflated(const ModelSpec *m, const char *cache, ModelFiles *f, 
             return false;
         f->kinds[i] = what.kind;
     }
-    return !inflates_draft(m) || find_inflated_draft(m, cache, f, e);
+    bool draft = m->inflate_draft && strcmp(m->inflate_draft, INFLATE_NONE) != 0;
+    return !draft || find_inflated_draft(m, cache, f, e);
 }
 
 static bool make_one(const ModelSpec *m, const char *cache, InflateOptions o, const Progress *progress,

@@ -11,7 +11,6 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -202,21 +201,17 @@ typedef struct Taking {
     int next;
 } Taking;
 
-// Every session of a sequence, with its role in the lane.
+// Takes every session of a sequence, with its role in the lane, or (lane NULL) drops it.
 static void take_sessions(Models *m, int sequence, Lane *lane) {
-    int role = ROLE_TARGET;
-    lane_take(lane, engine_session(&m->target, sequence), role++);
-    if (m->has_draft) lane_take(lane, engine_session(&m->draft, sequence), role);
-    role++;
+    Session *all[2 + ADAPTER_ROLES * ADAPTER_HEADS_MAX] = {
+        engine_session(&m->target, sequence), m->has_draft ? engine_session(&m->draft, sequence) : NULL};
+    int count = 2;
     for (AdapterEngine *a = m->adapters; a < m->adapters + ADAPTER_ROLES; a++)
-        for (int i = 0; i < a->count; i++) lane_take(lane, &engine_adapter_sessions(a, sequence)[i], role++);
-}
-
-static void drop_sessions(Models *m, int sequence) {
-    lane_drop(engine_session(&m->target, sequence));
-    if (m->has_draft) lane_drop(engine_session(&m->draft, sequence));
-    for (AdapterEngine *a = m->adapters; a < m->adapters + ADAPTER_ROLES; a++)
-        for (int i = 0; i < a->count; i++) lane_drop(&engine_adapter_sessions(a, sequence)[i]);
+        for (int i = 0; i < a->count; i++) all[count++] = &engine_adapter_sessions(a, sequence)[i];
+    for (int i = 0; i < count; i++) {
+        if (all[i] && lane) lane_take(lane, all[i], ROLE_TARGET + i);
+        else if (all[i]) lane_drop(all[i]);
+    }
 }
 
 static bool make_outputs(void *taking, Lane *lane, Error *e) {
@@ -226,7 +221,7 @@ static bool make_outputs(void *taking, Lane *lane, Error *e) {
     bool ok = true;
     take_sessions(t->models, sequence, lane);
     while (ok && t->next < o->count) ok = o->make(o->state, sequence, t->next++, lane_clock(lane), e);
-    drop_sessions(t->models, sequence);
+    take_sessions(t->models, sequence, NULL);
     return ok;
 }
 

@@ -6,7 +6,6 @@
 #include "engine/base/memory.h"
 #include "harness/cli/version.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <math.h>
 #include <sched.h>
@@ -113,12 +112,6 @@ static int read_usage(Usage *out) {
     return n;
 }
 
-static unsigned long long ticks_of(const Usage *list, int n, int pid) {
-    for (int i = 0; i < n; i++)
-        if (list[i].pid == pid) return list[i].ticks;
-    return 0;
-}
-
 // Processes that used at least a quarter of a core between two looks.
 static int count_busy(void) {
     Usage *before = mem_new(2 * MAX_PROCESSES, sizeof *before);
@@ -128,7 +121,9 @@ static int count_busy(void) {
     int m = read_usage(after);
     unsigned long long share = (unsigned long long)sysconf(_SC_CLK_TCK) * LOOK_MICROSECONDS / 4000000;
     for (int i = 0; i < m; i++) {
-        unsigned long long was = ticks_of(before, n, after[i].pid);
+        int k = 0;
+        while (k < n && before[k].pid != after[i].pid) k++;
+        unsigned long long was = k < n ? before[k].ticks : 0;
         if (after[i].pid != getpid() && was && after[i].ticks >= was + (share ? share : 1)) busy++;
     }
     mem_free(before);
@@ -166,42 +161,25 @@ void machine_name(const Machine *m, Text *out) {
     if (m->processes) text_printf(out, ", %d processes", m->processes);
 }
 
-int machine_warnings(const Machine *m, Text *out) {
-    int n = 0;
-    if (m->governor[0] && strcmp(m->governor, "performance") != 0) {
+void machine_warnings(const Machine *m, Text *out) {
+    if (m->governor[0] && strcmp(m->governor, "performance") != 0)
         text_printf(out, "the CPU governor is '%s': clocks change while measuring; set it to 'performance'\n",
                     m->governor);
-        n++;
-    }
-    if (m->busy_others) {
+    if (m->busy_others)
         text_printf(out, "%d other process%s used the processor just now: stop them, or trust only ratios\n",
                     m->busy_others, m->busy_others == 1 ? "" : "es");
-        n++;
-    }
-    if (m->load > 0.5 * m->cores) {
+    if (m->load > 0.5 * m->cores)
         text_printf(out, "the load average is %.1f on %d cores\n", m->load, m->cores);
-        n++;
-    }
-    if (m->virtual_machine) {
+    if (m->virtual_machine)
         text_puts(out, "this is a virtual machine: neighbours may take bandwidth, trust ratios of one run\n");
-        n++;
-    }
-    if (m->refused) {
-        text_printf(out, "%s\n", m->refused);
-        n++;
-    }
-    if (m->cores < m->cores_present) {
+    if (m->refused) text_printf(out, "%s\n", m->refused);
+    if (m->cores < m->cores_present)
         text_printf(out, "this process may use %d of %d cores\n", m->cores, m->cores_present);
-        n++;
-    }
-    if (m->limits.cores > 0 && m->limits.cores < m->cores) {
+    if (m->limits.cores > 0 && m->limits.cores < m->cores)
         text_printf(out,
                     "this container gets the time of %.3g cores and is stopped for the rest of each "
                     "period: times jump\n",
                     m->limits.cores);
-        n++;
-    }
-    return n;
 }
 
 json_t *machine_json(const Machine *m) {
@@ -252,29 +230,14 @@ void gauges_ceilings(const char *device, const Ceilings *c, double peak, const c
     on->peak = peak;
 }
 
-static void set_text(json_t *o, const char *key, const char *text) {
-    json_object_set_new(o, key, text[0] ? json_string(text) : json_null());
-}
-
-static void set_number(json_t *o, const char *key, double x) {
-    json_object_set_new(o, key, isnan(x) ? json_null() : json_real(x));
-}
-
 json_t *gauges_json(const Gauge *g) {
-    json_t *o = json_object();
-    set_text(o, "name", g->name);
-    set_text(o, "uuid", g->uuid);
-    set_text(o, "driver", g->driver);
-    set_text(o, "cuda", g->runtime);
-    set_text(o, "throttle", g->throttle);
-    json_object_set_new(o, "memory_bytes", json_integer((json_int_t)g->memory));
-    set_number(o, "clock_mhz", g->clock_mhz);
-    set_number(o, "most_clock_mhz", g->most_clock_mhz);
-    set_number(o, "memory_clock_mhz", g->memory_clock_mhz);
-    set_number(o, "power_w", g->power_w);
-    set_number(o, "power_limit_w", g->power_limit_w);
-    set_number(o, "temperature_c", g->temperature_c);
-    return o;
+    return json_pack("{s:s?, s:s?, s:s?, s:s?, s:s?, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
+                     known(g->name), "uuid", known(g->uuid), "driver", known(g->driver), "cuda",
+                     known(g->runtime), "throttle", known(g->throttle), "memory_bytes", (json_int_t)g->memory,
+                     "clock_mhz", json_number(g->clock_mhz), "most_clock_mhz", json_number(g->most_clock_mhz),
+                     "memory_clock_mhz", json_number(g->memory_clock_mhz), "power_w", json_number(g->power_w),
+                     "power_limit_w", json_number(g->power_limit_w), "temperature_c",
+                     json_number(g->temperature_c));
 }
 
 bool gauges_reading(const char *gpus, int card, const char *moment, GaugeReading *g, StoreReading *out) {

@@ -37,8 +37,8 @@ void machine_name(const Machine *m, Text *out);
 // The fields of /proc/cpuinfo's first processor: model name, features, hypervisor. For tests.
 void machine_parse_cpuinfo(Machine *m, const char *text);
 
-// Appends one line per warning (governor, load, other processes, refused kernels) and returns their number.
-int machine_warnings(const Machine *m, Text *out);
+// Appends one line per warning (governor, load, other processes, refused kernels).
+void machine_warnings(const Machine *m, Text *out);
 
 json_t *machine_json(const Machine *m);
 

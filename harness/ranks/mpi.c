@@ -1,12 +1,11 @@
 // The few functions of MPI that a team needs, by dlopen. Constants and handles differ: Open MPI's handles are
 // addresses of symbols; in MPICH's interface they are ints, passed here as pointers (the callee reads the
 // lower half of the register).
-#include "harness/ranks/mpi.h"
+#include "harness/ranks/ranks.h"
 
 #include "engine/base/memory.h"
 
 #include <dlfcn.h>
-#include <limits.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,17 +112,14 @@ int mpi_local_rank(void) {
     return n > 0 ? n : 0;
 }
 
-static bool is_launched(void) {
-    return number_in((const char *const[]){"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "SLURM_PROCID",
-                                           NULL}) >= 0;
-}
-
 Mpi *mpi_join(Error *e) {
     enum { FUNNELED = 1 }; // only the thread that initialises calls MPI; in both interfaces
     Mpi *m = mem_new(1, sizeof *m);
+    static const char *const LAUNCHED[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "SLURM_PROCID",
+                                           NULL};
     int level;
     if (!open_mpi(m, e)) goto failed;
-    if (!is_launched()) {
+    if (number_in(LAUNCHED) < 0) {
         error_input(e, "--ranks mpi needs a launcher: mpirun -n 2 outpace ...");
         goto failed;
     }

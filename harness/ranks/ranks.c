@@ -5,7 +5,6 @@
 #include "engine/decode/call.h"
 #include "engine/engine.h"
 #include "harness/cli/version.h"
-#include "harness/ranks/mpi.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -115,21 +114,18 @@ static Method *find_method(Follower *f, const CallView *v, Error *e) {
     return &f->known[i].method;
 }
 
-// A failure after all were ready has reached rank 0, which reports it.
-static void answer(Follower *f, const CallView *v, Error *e) {
-    DecodeResult result = {0};
-    Method *m = open_model(f, v, e) ? find_method(f, v, e) : NULL;
-    Error why = {0};
-    if (ranks_agree(f->team, m != NULL, m ? &why : e) &&
-        decode(&f->engine.session, m, v->prompt, v->call.prompt_count, &v->call.o, &result, &why))
-        decode_result_release(&result);
-}
-
 static bool serve(Follower *f, const Text *message, bool *quit, Error *e) {
     CallView v;
     if (!call_read(message, &v, e)) return false;
     *quit = v.call.kind == CALL_QUIT;
-    if (v.call.kind == CALL_ANSWER) answer(f, &v, e);
+    if (v.call.kind == CALL_ANSWER) {
+        DecodeResult result = {0};
+        Method *m = open_model(f, &v, e) ? find_method(f, &v, e) : NULL;
+        Error why = {0}; // a failure after all were ready has reached rank 0, which reports it
+        if (ranks_agree(f->team, m != NULL, m ? &why : e) &&
+            decode(&f->engine.session, m, v.prompt, v.call.prompt_count, &v.call.o, &result, &why))
+            decode_result_release(&result);
+    }
     int i = find(f, v.call.method);
     if (v.call.kind == CALL_CLOSE && i < f->count) forget(f, i);
     call_release(&v);

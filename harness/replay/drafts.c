@@ -1,6 +1,6 @@
 // Methods that a replay has in addition to those of the table. Their steps cost as much as
 // an engine's: the rows tried and, for a recorded draft model, its passes.
-#include "harness/replay/drafts.h"
+#include "harness/replay/replay.h"
 
 #include "engine/base/memory.h"
 #include "engine/decode/structures/ngram_pool.h"

@@ -7,7 +7,6 @@
 #include "harness/analysis/estimates.h"
 #include "harness/cli/signals.h"
 #include "harness/cli/version.h"
-#include "harness/replay/drafts.h"
 #include "harness/run/ledger.h"
 
 #include <assert.h>

@@ -2,7 +2,7 @@
 // is the text's own, the next token is the text's. What a model would output after any other path is unknown:
 // there the backend outputs token 0, which the verifier never reads, and a method must not. Logits, hidden
 // states and bigrams are refused, so that a method that needs a model fails with a clear error.
-#include "harness/replay/drafts.h"
+#include "harness/replay/replay.h"
 
 #include "engine/base/memory.h"
 
@@ -11,18 +11,15 @@
 
 // --- the text as a model ---------------------------------------------------------------------------------
 
-static bool on_path(const Script *s, const Tree *t, int node) {
-    int position = tree_position(t, node), parent = t->parent[node];
-    return position < s->count && t->token[node] == s->tokens[position] &&
-           (parent == TREE_NONE || s->next[parent] != SCRIPT_OFF);
-}
-
 static bool script_run(void *self, const StepRun *run, Error *e) {
     Script *s = self;
     (void)e;
     for (int i = run->first; i < run->last; i++) {
-        int after = tree_position(run->tree, i) + 1;
-        s->next[i] = !on_path(s, run->tree, i) ? SCRIPT_OFF : after < s->count ? s->tokens[after] : 0;
+        const Tree *t = run->tree;
+        int position = tree_position(t, i), parent = t->parent[i];
+        bool on_path = position < s->count && t->token[i] == s->tokens[position] &&
+                       (parent == TREE_NONE || s->next[parent] != SCRIPT_OFF);
+        s->next[i] = !on_path ? SCRIPT_OFF : position + 1 < s->count ? s->tokens[position + 1] : 0;
     }
     return true;
 }

@@ -48,12 +48,6 @@ void replay_texts_release(ReplayTexts *t) {
 
 // --- answers of a dataset --------------------------------------------------------------------------------
 
-static const char *answer_of(const DatasetPrompt *p, int turn) {
-    for (int i = 0; i < p->reference_count; i++)
-        if (p->references[i].turn == turn && p->references[i].text[0]) return p->references[i].text;
-    return NULL;
-}
-
 typedef struct Adding {
     ReplayTexts *out;
     Conversation *c;
@@ -77,7 +71,9 @@ static bool join(const Adding *a, const IdList *prompt, const IdList *answer, in
 // Adds one turn; *answered becomes false if it has no answer: the conversation ends there.
 static bool add_turn(const Adding *a, int turn, bool *answered, Error *e) {
     IdList prompt = {0}, answer = {0};
-    const char *text = answer_of(a->p, turn);
+    const char *text = NULL;
+    for (int i = a->p->reference_count; i-- > 0;)
+        if (a->p->references[i].turn == turn && a->p->references[i].text[0]) text = a->p->references[i].text;
     bool ok = !text || tokenizer_encode(a->c->tokenizer, text, strlen(text), false, &answer, e);
     *answered = ok && answer.count > 0;
     if (*answered)

@@ -31,12 +31,6 @@ double cost_cache(const Plan *p, int setup) {
 
 // --- the rest ----------------------------------------------------------------------------------------------
 
-// A step reads the weights of the target and of drafts once a forward, then multiplies by them row by row.
-static double step_seconds(const PointWork *w, const CostPrice *price) {
-    if (price->all_methods) return price->token_s;
-    return (1 + w->drafts) * price->token_s + (w->rows - 1 + w->draft_rows) * price->row_s;
-}
-
 // Methods of a group that take part, and the time that a token takes them all; a baseline takes part wherever
 // another one does.
 typedef struct TakingPart {
@@ -54,7 +48,11 @@ static TakingPart methods_in(const Plan *p, const Group *g, const CostPrice *pri
         bool here = !only || (point < s->sweep_count && only->shard_of[point] == only->shard);
         if (inputs_refusal(&p->inputs, point) || (!here && point != base)) continue;
         out.methods++;
-        out.step_s += step_seconds(&p->inputs.work[point], price);
+        // A step reads the weights of the target and of drafts once a forward, then multiplies by them row by row.
+        const PointWork *w = &p->inputs.work[point];
+        out.step_s += price->all_methods
+                          ? price->token_s
+                          : (1 + w->drafts) * price->token_s + (w->rows - 1 + w->draft_rows) * price->row_s;
         any = any || (here && point < s->sweep_count); // an added baseline alone is compared with nothing
     }
     return any ? out : (TakingPart){0};
@@ -192,21 +190,17 @@ static void reckon_price(const Plan *p, int setup, const Ceilings *c, CostPrice 
                  rate / WIDE_SHARE / 1e12);
 }
 
-static bool price(const Plan *p, const CostDone *done, int setup, Ceilings *ceilings, CostPrice *out,
-                  Error *e) {
-    bool found;
-    if (!stored_price(p, done, setup, out, &found, e)) return false;
-    if (found) return true;
-    measure_device(&p->schedule, setup, ceilings);
-    reckon_price(p, setup, &ceilings[setup], out);
-    return true;
-}
-
 bool cost_prices(const Plan *p, const CostDone *done, CostPrice *prices, Error *e) {
     int setups = p->schedule.setup_count;
     Ceilings *ceilings = mem_new((size_t)setups, sizeof *ceilings);
     bool ok = true;
-    for (int i = 0; ok && i < setups; i++) ok = price(p, done, i, ceilings, &prices[i], e);
+    for (int i = 0; ok && i < setups; i++) {
+        bool found;
+        ok = stored_price(p, done, i, &prices[i], &found, e);
+        if (!ok || found) continue;
+        measure_device(&p->schedule, i, ceilings);
+        reckon_price(p, i, &ceilings[i], &prices[i]);
+    }
     mem_free(ceilings);
     return ok;
 }

@@ -8,6 +8,7 @@
 #include "harness/cli/signals.h"
 #include "harness/cli/version.h"
 #include "harness/config/point_name.h"
+#include "results/row.h"
 #include "results/rows.h"
 
 #include <assert.h>
@@ -64,15 +65,10 @@ static bool open_attempt(Ledger *l, const LedgerStart *start, Error *e) {
 }
 
 static bool add_reading(Ledger *l, const char *moment, const Machine *m, Error *e) {
-    StoreReading r = {.at = clock_wall(),
-                      .moment = moment,
-                      .device = "cpu",
-                      .clock_mhz = NAN,
-                      .memory_clock_mhz = NAN,
-                      .power_w = NAN,
-                      .temperature_c = NAN,
-                      .load = m->load,
-                      .busy_others = m->busy_others};
+    StoreReading r;
+    row_unknown(ROW_READING, &r);
+    r.at = clock_wall(), r.moment = moment, r.device = "cpu";
+    r.load = m->load, r.busy_others = m->busy_others;
     StoreReading gpu;
     GaugeReading gauge;
     bool ok = store_reading(l->store, l->attempt, &r, e);
@@ -248,11 +244,6 @@ static bool same_output(const Point *p, const Point *q) {
            schedule_same_output(&p->settings, &q->settings);
 }
 
-static bool same_question(const Schedule *s, const Group *a, const Group *b) {
-    const Point *p = baseline_of(s, a), *q = baseline_of(s, b);
-    return a->warm == b->warm && same_batch(p, q) && same_output(p, q);
-}
-
 // Whether the texts must be equal. Fast sums depend on a row's neighbours, so there batches must be equal,
 // too.
 static bool same_text(const Point *p, const Point *q) {
@@ -262,20 +253,14 @@ static bool same_text(const Point *p, const Point *q) {
 
 EMBED(ledger_sql, "harness/run/ledger.sql")
 
-// Seconds per token over all samples; INFINITY if there are none.
-static bool read_pace(Ledger *l, int point, double *out, Error *e) {
-    Rows *r = rows_ask(l->store, "SELECT sum(decode_ns), sum(tokens) FROM sample WHERE point_id = ?1",
-                       l->points[point], e);
-    bool any = rows_next(r) && rows_real(r, 1) > 0;
-    *out = any ? rows_real(r, 0) / rows_real(r, 1) : INFINITY;
-    return rows_end(r, true, e);
-}
-
 static bool choose_baseline(Ledger *l, const Group *g, const double *paces, Error *e) {
     const Schedule *s = l->inputs->schedule;
     int best = (int)(g - s->groups), own = s->members[g->baseline];
-    for (int i = 0; i < s->group_count; i++)
-        if (same_question(s, g, &s->groups[i]) && paces[i] < paces[best]) best = i;
+    for (int i = 0; i < s->group_count; i++) {
+        const Point *p = baseline_of(s, g), *q = baseline_of(s, &s->groups[i]);
+        bool same = g->warm == s->groups[i].warm && same_batch(p, q) && same_output(p, q);
+        if (same && paces[i] < paces[best]) best = i;
+    }
     int fastest = s->members[s->groups[best].baseline];
     if (fastest == own) return true; // as it was opened
     for (int i = g->first; i < g->first + g->count; i++) {
@@ -302,8 +287,13 @@ bool ledger_choose_baselines(Ledger *l, Error *e) {
     bool moved, ok = read_moved(l, &moved, e);
     if (!ok || moved) return ok; // another group's baseline may have run elsewhere
     double *paces = mem_new((size_t)s->group_count, sizeof *paces);
-    for (int i = 0; ok && i < s->group_count; i++)
-        ok = read_pace(l, s->members[s->groups[i].baseline], &paces[i], e);
+    for (int i = 0; ok && i < s->group_count; i++) { // seconds per token over all samples
+        Rows *r = rows_ask(l->store, "SELECT sum(decode_ns), sum(tokens) FROM sample WHERE point_id = ?1",
+                           l->points[s->members[s->groups[i].baseline]], e);
+        bool any = rows_next(r) && rows_real(r, 1) > 0;
+        paces[i] = any ? rows_real(r, 0) / rows_real(r, 1) : INFINITY;
+        ok = rows_end(r, true, e);
+    }
     ok = ok && store_begin(l->store, e);
     for (int i = 0; ok && i < s->group_count; i++) ok = choose_baseline(l, &s->groups[i], paces, e);
     ok = ok && store_commit(l->store, e);
@@ -311,18 +301,6 @@ bool ledger_choose_baselines(Ledger *l, Error *e) {
     mem_free(paces);
     ledger_check(l);
     return ok;
-}
-
-// Adds the outputs of point `own` that differ from the first one of `first` for their prompt.
-static bool read_strays(Ledger *l, int own, int first, int dataset, LedgerRepeat **list, size_t *count,
-                        size_t *capacity, Error *e) {
-    Rows *r = rows_named(l->store, ledger_sql, "strays", l->points[own], e);
-    rows_bind_int(r, 2, l->points[first]);
-    while (rows_next(r)) {
-        mem_grow(list, capacity, *count + 1, sizeof **list);
-        (*list)[(*count)++] = (LedgerRepeat){own, (int)rows_int(r, 0), dataset, (int)rows_int(r, 1)};
-    }
-    return rows_end(r, true, e);
 }
 
 bool ledger_strays(Ledger *l, LedgerRepeat **list, size_t *count, Error *e) {
@@ -336,8 +314,16 @@ bool ledger_strays(Ledger *l, LedgerRepeat **list, size_t *count, Error *e) {
         int first = 0;
         if (own->settings.temperature > 0) continue;
         while (!same_text(own, baseline_of(s, &s->groups[first]))) first++;
-        ok = read_strays(l, s->members[s->groups[i].baseline], s->members[s->groups[first].baseline],
-                         own->dataset, list, count, &capacity, e);
+        // Its outputs that differ from the first one of that baseline for their prompt.
+        int point = s->members[s->groups[i].baseline];
+        Rows *r = rows_named(l->store, ledger_sql, "strays", l->points[point], e);
+        rows_bind_int(r, 2, l->points[s->members[s->groups[first].baseline]]);
+        while (rows_next(r)) {
+            mem_grow(list, &capacity, *count + 1, sizeof **list);
+            (*list)[(*count)++] =
+                (LedgerRepeat){point, (int)rows_int(r, 0), own->dataset, (int)rows_int(r, 1)};
+        }
+        ok = rows_end(r, true, e);
     }
     return ok;
 }

@@ -32,13 +32,6 @@ double repetition_share(const int *ids, int count) {
     return (double)again / grams;
 }
 
-static bool ends_with(const int *ids, int count, int period) {
-    int length = TIMES * period > SHORTEST ? TIMES * period : SHORTEST;
-    if (length > count) return false;
-    const int *from = ids + count - length;
-    return memcmp(from, from + period, (size_t)(length - period) * sizeof *from) == 0;
-}
-
 // How often the long gram at `from` occurs there and after it, without overlap.
 static int times_from(const int *ids, int count, int from) {
     int times = 1;
@@ -51,8 +44,12 @@ static int times_from(const int *ids, int count, int from) {
 }
 
 bool repetition_loops(const int *ids, int count) {
-    for (int period = 1; TIMES * period <= count; period++)
-        if (ends_with(ids, count, period)) return true;
+    for (int period = 1; TIMES * period <= count; period++) {
+        int length = TIMES * period > SHORTEST ? TIMES * period : SHORTEST;
+        const int *from = ids + count - length;
+        if (length <= count && memcmp(from, from + period, (size_t)(length - period) * sizeof *from) == 0)
+            return true;
+    }
     for (int i = 0; i + TIMES * LONG_GRAM <= count; i++)
         if (times_from(ids, count, i) >= TIMES) return true;
     return false;
@@ -116,24 +113,6 @@ static void release_rows(AnswerRows *b) {
 
 // --- steps -----------------------------------------------------------------------------------------------
 
-static StorePass pass_row(const Pass *p) {
-    static const StoreRole ROLES[] = {
-        [PASS_TARGET] = ROLE_TARGET, [PASS_DRAFT] = ROLE_DRAFT, [PASS_ADAPTER] = ROLE_ADAPTER};
-    return (StorePass){.model = ROLES[p->model],
-                       .a = p->a,
-                       .b = p->b,
-                       .rows = p->rows,
-                       .context = p->context,
-                       .count = p->count};
-}
-
-// The bits of a drafted chain, from the lowest of the first byte.
-static int chain_bytes(const StepReport *r, uint8_t out[8]) {
-    int bits = r->chain < 64 ? r->chain : 64, bytes = (bits + 7) / 8;
-    for (int i = 0; i < bytes; i++) out[i] = (uint8_t)(r->agrees >> 8 * i);
-    return bytes;
-}
-
 static void add_sources(AnswerRows *b, const StepReport *r, StoreStep *row) {
     row->sources = b->sources + b->source_count;
     for (int i = 0; i < r->source_count; i++) {
@@ -148,7 +127,13 @@ static void add_sources(AnswerRows *b, const StepReport *r, StoreStep *row) {
 // StepKind and StoreStepKind have the same numbers.
 static void add_step(AnswerRows *b, const StepReport *r, const Pass *passes) {
     assert(b->step_count < b->steps_size && b->pass_count + (size_t)r->pass_count <= b->passes_size);
+    static const StoreRole ROLES[] = {
+        [PASS_TARGET] = ROLE_TARGET, [PASS_DRAFT] = ROLE_DRAFT, [PASS_ADAPTER] = ROLE_ADAPTER};
     StoreStep *row = &b->steps[b->step_count];
+    // The bits of a drafted chain, from the lowest of the first byte.
+    uint8_t *chain = b->matches[b->step_count];
+    int bytes = ((r->chain < 64 ? r->chain : 64) + 7) / 8;
+    for (int i = 0; i < bytes; i++) chain[i] = (uint8_t)(r->agrees >> 8 * i);
     *row = (StoreStep){.kind = (StoreStepKind)r->note.kind,
                        .context = r->context,
                        .rows = r->rows,
@@ -160,8 +145,8 @@ static void add_step(AnswerRows *b, const StepReport *r, const Pass *passes) {
                        .tried = r->tried,
                        .accepted = r->accepted,
                        .emitted = r->emitted,
-                       .matches = r->chain ? b->matches[b->step_count] : NULL,
-                       .match_bytes = chain_bytes(r, b->matches[b->step_count]),
+                       .matches = r->chain ? chain : NULL,
+                       .match_bytes = bytes,
                        .pool = r->note.pool || r->note.pool_hits ? r->note.pool : -1,
                        .pool_hits = r->note.pool_hits,
                        .propose_s = r->propose_s,
@@ -174,7 +159,13 @@ static void add_step(AnswerRows *b, const StepReport *r, const Pass *passes) {
                        .latency_s = r->latency_s,
                        .passes = b->passes + b->pass_count,
                        .pass_count = r->pass_count};
-    for (int i = 0; i < r->pass_count; i++) b->passes[b->pass_count++] = pass_row(&passes[i]);
+    for (const Pass *p = passes; p < passes + r->pass_count; p++)
+        b->passes[b->pass_count++] = (StorePass){.model = ROLES[p->model],
+                                                 .a = p->a,
+                                                 .b = p->b,
+                                                 .rows = p->rows,
+                                                 .context = p->context,
+                                                 .count = p->count};
     add_sources(b, r, row);
     b->step_count++;
 }
@@ -233,12 +224,6 @@ static bool add_sample(AnswerRows *b, const Ledger *l, const Answer *answer, int
     return true;
 }
 
-static bool same_output(const Answer *a, const Answer *b, int turn) {
-    if (turn >= a->count || turn >= b->count) return false;
-    const DecodeResult *p = &a->turns[turn].result, *q = &b->turns[turn].result;
-    return p->tokens == q->tokens && memcmp(p->ids, q->ids, (size_t)p->tokens * sizeof *p->ids) == 0;
-}
-
 enum { MOST_REFERENCES = 64 };
 
 // Scores an output if its dataset has references for the turn: ROUGE against the best of them.
@@ -263,25 +248,22 @@ static bool add_scores(const AnswerRows *b, Ledger *l, const Answer *answers, in
     if (!l->inputs) return true;
     for (int i = 0; i < count; i++)
         for (int turn = 0; turn < answers[i].count; turn++, text++) {
-            bool equal = i > 0 && answers[i].prompt == answers[i - 1].prompt &&
-                         same_output(&answers[i], &answers[i - 1], turn);
+            const Answer *before =
+                i > 0 && answers[i].prompt == answers[i - 1].prompt ? &answers[i - 1] : NULL;
+            const DecodeResult *p = &answers[i].turns[turn].result,
+                               *q = before && turn < before->count ? &before->turns[turn].result : NULL;
+            bool equal = q && p->tokens == q->tokens &&
+                         memcmp(p->ids, q->ids, (size_t)p->tokens * sizeof *p->ids) == 0;
             if (answers[i].pass == 0 && !equal && !add_score(l, &answers[i], turn, text_get(text), e))
                 return false;
         }
     return true;
 }
 
-// Syncs the disk every SYNC_SECONDS only: a method that decodes a prompt in a tenth of a second would
-// otherwise wait for the disk as long as for its steps.
-static bool begin_transaction(Ledger *l, Error *e) {
-    enum { SYNC_SECONDS = 2 };
-    double now = clock_now(clock_monotonic());
-    if (now < l->synced + SYNC_SECONDS) return store_begin_lightly(l->store, e);
-    l->synced = now;
-    return store_begin(l->store, e);
-}
-
 bool ledger_add(Ledger *l, const Answer *answers, int count, const Tokenizer *tokenizer, Error *e) {
+    // Syncs the disk every SYNC_SECONDS only: a method that decodes a prompt in a tenth of a second would
+    // otherwise wait for the disk as long as for its steps.
+    enum { SYNC_SECONDS = 2 };
     AnswerRows b;
     bool ok = true;
     allocate_rows(&b, answers, count);
@@ -289,8 +271,12 @@ bool ledger_add(Ledger *l, const Answer *answers, int count, const Tokenizer *to
         for (int turn = 0; ok && turn < answers[i].count; turn++)
             ok = add_sample(&b, l, &answers[i], turn, tokenizer, e);
     if (ok) answer_rows_check(&b);
-    ok = ok && begin_transaction(l, e) && store_samples(l->store, b.samples, (int)b.sample_count, e) &&
-         add_scores(&b, l, answers, count, e) && store_commit(l->store, e);
+    double now = clock_now(clock_monotonic());
+    bool syncs = now >= l->synced + SYNC_SECONDS;
+    if (ok && syncs) l->synced = now;
+    ok = ok && (syncs ? store_begin : store_begin_lightly)(l->store, e) &&
+         store_samples(l->store, b.samples, (int)b.sample_count, e) && add_scores(&b, l, answers, count, e) &&
+         store_commit(l->store, e);
     if (!ok) store_rollback(l->store);
     release_rows(&b);
     return ok;

@@ -15,7 +15,6 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 // --- changes by the command line -------------------------------------------------------------------------

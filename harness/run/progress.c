@@ -90,20 +90,13 @@ bool point_progress_has(const PointProgress *p, int pass, int prompt) {
     return pass < p->passes && !isnan(*seconds_at(p, pass, prompt));
 }
 
-// Passes from the first on that have every prompt, at most `most`.
-static int whole_passes(const PointProgress *p, int most) {
-    int n = 0;
-    for (; n < most; n++)
-        for (int i = 0; i < p->prompts; i++)
-            if (!point_progress_has(p, n, i)) return n;
-    return n;
-}
-
 // Whether a point is measured, given its first `passes` passes. Flagged passes of a warm point run again, up
 // to `reruns` of them.
 static bool is_measured(const PointProgress *p, const Measurement *m, int passes, bool warm) {
-    int whole = whole_passes(p, passes), flagged = 0;
+    int whole = 0, flagged = 0; // passes from the first on that have every prompt
     double spent = 0;
+    for (bool all = true; all && whole < passes; whole += all)
+        for (int i = 0; all && i < p->prompts; i++) all = point_progress_has(p, whole, i);
     for (int i = 0; i < whole; i++) flagged += p->flagged[i];
     for (int i = 0; i < whole * p->prompts; i++) spent += p->seconds[i];
     int again = !warm ? 0 : flagged < m->reruns ? flagged : m->reruns;

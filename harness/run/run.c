@@ -205,18 +205,13 @@ static Answer *answer_of(GroupRun *g, size_t from, int point) {
     return NULL;
 }
 
-static bool files_are_unchanged(const GroupRun *g, Error *e) {
-    bool ok = models_are_unchanged(g->models, e);
-    for (int i = 0; ok && i < g->group->count; i++)
-        ok = !g->points[i].open || method_is_unchanged(&g->points[i].methods[0], e);
-    return ok;
-}
-
 // Files that changed end the run first, or the difference would be taken for the method's. Sampled outputs
 // aren't compared: each method draws in its own way, so texts differ; verify compares their distributions.
 static bool compare_answers(GroupRun *g, size_t from, Error *e) {
     const Answer *base = answer_of(g, from, g->baseline);
-    if (!files_are_unchanged(g, e)) return false;
+    if (!models_are_unchanged(g->models, e)) return false;
+    for (int i = 0; i < g->group->count; i++)
+        if (g->points[i].open && !method_is_unchanged(&g->points[i].methods[0], e)) return false;
     for (int i = 0; base && i < g->group->count; i++) {
         Answer *answer = answer_of(g, from, i);
         if (!answer || i == g->baseline || point_of(g, i)->settings.temperature > 0) continue;
@@ -254,10 +249,6 @@ static void count_answers(GroupRun *g, size_t from) {
     g->decode_s += all;
 }
 
-static bool needs_answer(const GroupRun *g, int point) {
-    return g->points[point].open && g->points[point].methods[0].info->needs & NEEDS_ANSWER;
-}
-
 // Points that need the baseline's answer come after it.
 static void order_round(const GroupRun *g, int round, int *order) {
     int base = 0;
@@ -265,7 +256,7 @@ static void order_round(const GroupRun *g, int round, int *order) {
     while (order[base] != g->baseline) base++;
     for (int i = base - 1; i >= 0; i--) {
         int point = order[i];
-        if (!needs_answer(g, point)) continue;
+        if (!g->points[point].open || !(g->points[point].methods[0].info->needs & NEEDS_ANSWER)) continue;
         memmove(order + i, order + i + 1, (size_t)(base - i) * sizeof *order);
         order[base--] = point;
     }

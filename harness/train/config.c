@@ -71,14 +71,8 @@ static const Arg ADAPTER_KEYS[] = {{"out", ARG_WORD, .at = AT(out)},
 #undef AT
 
 static const ArgTable TABLES[] = {
-    [TRAIN_MODEL] = {.what = "a training file",
-                     .rows = MODEL_KEYS,
-                     .count = sizeof MODEL_KEYS / sizeof *MODEL_KEYS,
-                     .size = sizeof(TrainFile)},
-    [TRAIN_ADAPTER] = {.what = "an adapter's training file",
-                       .rows = ADAPTER_KEYS,
-                       .count = sizeof ADAPTER_KEYS / sizeof *ADAPTER_KEYS,
-                       .size = sizeof(TrainFile)},
+    [TRAIN_MODEL] = ARG_TABLE("a training file", MODEL_KEYS, TrainFile, .lone_key = NULL),
+    [TRAIN_ADAPTER] = ARG_TABLE("an adapter's training file", ADAPTER_KEYS, TrainFile, .lone_key = NULL),
 };
 
 // By default a pass is the largest multiple of the context that divides the batch and has at most PASS_ROWS

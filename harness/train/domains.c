@@ -7,7 +7,6 @@
 #include "harness/inputs/models.h"
 #include "harness/cli/terminal.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
