@@ -29,17 +29,6 @@ static const Arg OPTIONS[] = {
     RECORDS_OPTIONS(AT(records)),
 };
 
-static void print_formats(void) {
-    size_t count;
-    const Format *const *table = format_table(&count);
-    for (size_t i = 0; i < count; i++) {
-        const Frame *f;
-        terminal_printf("%-16s %s\n", table[i]->name, table[i]->about);
-        for (size_t k = 0; (f = format_frames(table[i], k)); k++)
-            terminal_printf("  :%-13s %s\n", f->name, f->from);
-    }
-}
-
 static const Column COLUMNS[] = {
     {"name", "name", .help = "of the dataset"},
     {"split", "split", .help = "a part of it"},
@@ -118,25 +107,21 @@ static void print_prompt(const DatasetPrompt *p) {
     }
 }
 
-static void print_facts(const Dataset *d) {
-    size_t several = 0, answered = 0;
-    for (size_t i = 0; i < d->count; i++) {
-        several += d->prompts[i].turn_count > 1;
-        answered += d->prompts[i].reference_count > 0;
-    }
-    puts(SHOWN(d->name));
-    terminal_printf(
-        "%zu prompts, %zu of them of several turns, %zu with a reference\nsha256 of the prompts %s\n",
-        d->count, several, answered, d->sha256);
-}
-
 static bool show(const char *name, const DatasetsOptions *o, const char *folder, Error *e) {
     Dataset d;
     KnownFile f;
     DatasetRequest q = o->of;
     q.name = name, q.folder = folder;
     if (!dataset_open(&d, &q, e)) return false;
-    print_facts(&d);
+    size_t several = 0, answered = 0;
+    for (size_t i = 0; i < d.count; i++) {
+        several += d.prompts[i].turn_count > 1;
+        answered += d.prompts[i].reference_count > 0;
+    }
+    puts(SHOWN(d.name));
+    terminal_printf(
+        "%zu prompts, %zu of them of several turns, %zu with a reference\nsha256 of the prompts %s\n",
+        d.count, several, answered, d.sha256);
     if (!o->of.path && known_find(name, o->of.split, &f, NULL)) {
         terminal_printf("%.*s\nlicence: %.*s\n", (int)f.about.n, f.about.at, (int)f.licence.n, f.licence.at);
         if (f.url.n > 1) terminal_printf("from %.*s\n", (int)f.url.n, f.url.at);
@@ -156,8 +141,16 @@ static bool run(void *options, CommandLine *line, Error *e) {
     if (o->of.format && !o->of.path)
         return error_input(e, "--format is for a file of your own: give its --path");
     if (line->words.count && (o->of.path || o->formats)) return command_misused(line->command, e);
-    if (o->formats) print_formats();
-    else if (o->of.path || line->words.count)
+    if (o->formats) {
+        size_t count;
+        const Frame *f;
+        const Format *const *table = format_table(&count);
+        for (size_t i = 0; i < count; i++) {
+            terminal_printf("%-16s %s\n", table[i]->name, table[i]->about);
+            for (size_t k = 0; (f = format_frames(table[i], k)); k++)
+                terminal_printf("  :%-13s %s\n", f->name, f->from);
+        }
+    } else if (o->of.path || line->words.count)
         return show(o->of.path ? o->of.path : line->words.items[0], o, folder, e);
     else return list(folder, &o->records, e);
     return true;

@@ -162,24 +162,6 @@ static bool print_json(const Report *r) {
     return json_print(root, 0, stdout);
 }
 
-// One that cannot be used is no reason not to tell of the others.
-static void read_gpus(Report *r) {
-    const BackendOptions none = {0};
-    r->gpu_count = engine_gpus();
-    if (r->gpu_count == 0) {
-        engine_ceilings("cuda", &none, &(Ceilings){0}, &r->no_gpu);
-        return;
-    }
-    r->gpus = mem_new((size_t)r->gpu_count, sizeof *r->gpus);
-    for (int i = 0; i < r->gpu_count; i++) {
-        Gpu *g = &r->gpus[i];
-        snprintf(g->device, sizeof g->device, "cuda:%d", i);
-        (void)(engine_ceilings(g->device, &none, &g->ceilings, &g->useless) &&
-               engine_copy_rate(g->device, &g->copies, &g->useless) &&
-               engine_gauge(g->device, 0, &g->gauge, &g->useless));
-    }
-}
-
 static bool run(void *options, CommandLine *line, Error *e) {
     (void)line;
     DoctorOptions *o = options;
@@ -194,7 +176,16 @@ static bool run(void *options, CommandLine *line, Error *e) {
     BackendOptions measured = {.threads = o->threads, .isa = o->isa ? o->isa : getenv("OUTPACE_ISA")};
     machine_read(&r.machine);
     bool ok = engine_ceilings("cpu", &measured, &r.cpu, e);
-    if (ok) read_gpus(&r);
+    r.gpu_count = ok ? engine_gpus() : 0;
+    if (r.gpu_count == 0) engine_ceilings("cuda", &(BackendOptions){0}, &(Ceilings){0}, &r.no_gpu);
+    else r.gpus = mem_new((size_t)r.gpu_count, sizeof *r.gpus);
+    for (int i = 0; i < r.gpu_count; i++) { // one that cannot be used is no reason not to tell of the others
+        Gpu *g = &r.gpus[i];
+        snprintf(g->device, sizeof g->device, "cuda:%d", i);
+        (void)(engine_ceilings(g->device, &(BackendOptions){0}, &g->ceilings, &g->useless) &&
+               engine_copy_rate(g->device, &g->copies, &g->useless) &&
+               engine_gauge(g->device, 0, &g->gauge, &g->useless));
+    }
     machine_warnings(&r.machine, &r.warnings);
     libraries_text(&r.libraries);
     mpi_version(&r.mpi);

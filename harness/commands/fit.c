@@ -87,18 +87,6 @@ static bool fit_points(const FitArguments *a, const char *title, const Points *p
     return ok;
 }
 
-static bool fit_file(const FitArguments *a, Error *e) {
-    Points points = {0};
-    FitOptions o = {0};
-    Fit fit = {0};
-    // Mistakes on the command line come before those in the file.
-    bool ok = read_options(a, &o, e) && points_open(a->points, &points, e) &&
-              fit_points(a, NULL, &points, &o, &fit, e);
-    fit_release(&fit);
-    points_release(&points);
-    return ok;
-}
-
 // --- a stored run ----------------------------------------------------------------------------------------
 
 static bool fit_set(const FitArguments *a, Store *store, const StoredSet *set, StoredFit *out, Error *e) {
@@ -161,7 +149,16 @@ static bool run(void *options, CommandLine *line, Error *e) {
                                                a->choice.model.count ? a->choice.model.items[0] : NULL,
                                                a->shape, a->on, a->save, a->seed, a->json, a->force},
                            e);
-    return a->points ? fit_file(a, e) : fit_stored(a, line->words.items[0], e);
+    if (!a->points) return fit_stored(a, line->words.items[0], e);
+    Points points = {0};
+    FitOptions o = {0};
+    Fit fit = {0};
+    // Mistakes on the command line come before those in the file.
+    bool ok = read_options(a, &o, e) && points_open(a->points, &points, e) &&
+              fit_points(a, NULL, &points, &o, &fit, e);
+    fit_release(&fit);
+    points_release(&points);
+    return ok;
 }
 
 const Command command_fit = {

@@ -14,17 +14,6 @@ static const Column COLUMNS[] = {
 };
 static const TableForm FORM = {"methods", TABLE_COLUMNS(COLUMNS)};
 
-// A record a parameter; one of a method without any.
-static void add_records(const MethodInfo *m, RecordTable *t) {
-    for (size_t i = 0; i < m->param_count; i++) {
-        const Arg *a = &m->params[i];
-        bool number = a->type == ARG_INT || a->type == ARG_REAL;
-        TABLE_ROW(t, CELL(m->name), CELL(m->summary), CELL(a->name), CELL(a->fallback),
-                  CELL(number ? a->low : NAN), CELL(number ? a->high : NAN), CELL(a->help));
-    }
-    if (m->param_count == 0) TABLE_ROW(t, CELL(m->name), CELL(m->summary));
-}
-
 static bool run(void *options, CommandLine *line, Error *e) {
     Records *as = options;
     size_t count;
@@ -36,8 +25,13 @@ static bool run(void *options, CommandLine *line, Error *e) {
     if (line->words.count) count = (size_t)line->words.count;
     for (size_t i = 0; i < count; i++) {
         const MethodInfo *m = line->words.count ? method_find(line->words.items[i], e) : table[i];
-        if (records_asked(as)) add_records(m, &t);
-        else method_describe(m, &text);
+        if (!records_asked(as)) method_describe(m, &text);
+        for (const Arg *a = m->params; records_asked(as) && a < m->params + m->param_count; a++) {
+            bool number = a->type == ARG_INT || a->type == ARG_REAL;
+            TABLE_ROW(&t, CELL(m->name), CELL(m->summary), CELL(a->name), CELL(a->fallback),
+                      CELL(number ? a->low : NAN), CELL(number ? a->high : NAN), CELL(a->help));
+        }
+        if (records_asked(as) && m->param_count == 0) TABLE_ROW(&t, CELL(m->name), CELL(m->summary));
     }
     if (records_asked(as)) return table_end(&t, true, e);
     terminal_print(&text);

@@ -2,7 +2,6 @@
 #include "harness/cli/command.h"
 
 #include "engine/base/memory.h"
-#include "harness/config/point_name.h"
 #include "harness/analysis/stored.h"
 #include "harness/cli/table.h"
 #include "harness/run/cost.h"
@@ -33,16 +32,6 @@ static void print_refusals(const Plan *p) {
 }
 
 static const char *plural(int count) { return count == 1 ? "" : "s"; }
-
-static void print_check(const Plan *p) {
-    print_refusals(p);
-    const Experiment *x = &p->experiment;
-    terminal_printf(
-        "%s: %d point%s, %d cannot be run; %d model%s, %d dataset%s and %d method%s are in order\n",
-        SHOWN(p->file), p->sweep.count, plural(p->sweep.count), inputs_refused(&p->inputs), x->model_count,
-        plural(x->model_count), x->dataset_count, plural(x->dataset_count), x->method_count,
-        plural(x->method_count));
-}
 
 // --- plan ------------------------------------------------------------------------------------------------
 
@@ -208,8 +197,15 @@ static bool plan(void *options, CommandLine *line, Error *e) {
     if (opened) plan_warn(p);
     if (opened) plan_warn_memory(p);
     ok = ok && (o->check || read_done(p, db, &done, e));
-    if (ok && o->check) print_check(p);
-    else if (records_asked(&o->records)) {
+    if (ok && o->check) {
+        const Experiment *x = &p->experiment;
+        print_refusals(p);
+        terminal_printf(
+            "%s: %d point%s, %d cannot be run; %d model%s, %d dataset%s and %d method%s are in order\n",
+            SHOWN(p->file), p->sweep.count, plural(p->sweep.count), inputs_refused(&p->inputs),
+            x->model_count, plural(x->model_count), x->dataset_count, plural(x->dataset_count),
+            x->method_count, plural(x->method_count));
+    } else if (records_asked(&o->records)) {
         for (int i = 0; ok && i < p->schedule.point_count; i++) put_point(p, &done, i, &t);
         ok = table_end(&t, ok, e);
     } else ok = ok && print_plan(p, &done, o, db, e);

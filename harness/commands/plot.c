@@ -242,24 +242,17 @@ static bool find_format_of_all(const PlotArguments *a, PlotOptions *o, Error *e)
                        a->format);
 }
 
-// 0: none of the figure's kind. Without --run, the newest.
-static bool find_run_of_kind(Store *store, const Figure *f, const char *which, int64_t *run, Error *e) {
-    static const char IS_SURFACE[] = "SELECT kind = 'surface' FROM run WHERE id = ?1";
-    int64_t surface = 0;
-    if (!which) return plot_newest(store, f, run, e);
-    if (!stored_run(store, which, run, e) || !rows_one_int(store, IS_SURFACE, *run, &surface, e))
-        return false;
-    if (surface != (f->kind == RUN_SURFACE)) *run = 0;
-    return true;
-}
-
 static bool add_to_paper(const PlotArguments *a, const Figure *f, Paper *p, Error *e) {
     Text computed = {0};
     Error chosen = {0}; // a surface need not have the names chosen of a sweep
     int64_t run = 0;
     Store *store = store_open(a->db, STORE_READ, NULL, e);
-    bool ok = store && find_run_of_kind(store, f, a->run, &run, e);
-    if (ok && run) {
+    int64_t surface = f->kind == RUN_SURFACE;
+    bool ok = store && (a->run ? stored_run(store, a->run, &run, e) &&
+                                     rows_one_int(store, "SELECT kind = 'surface' FROM run WHERE id = ?1",
+                                                  run, &surface, e)
+                               : plot_newest(store, f, &run, e));
+    if (ok && run && surface == (f->kind == RUN_SURFACE)) {
         const Figure own = as_asked(f, a);
         ok = compute(&store, f, run, a, &computed, &chosen);
         if (ok) ok = paper_add(p, store, &own, run, computed.length ? text_get(&computed) : NULL, e);

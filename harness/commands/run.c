@@ -52,17 +52,6 @@ static bool print_table(const Ledger *l, const RunResult *r, Error *e) {
     return ok;
 }
 
-// Before anything is made or measured: users may want to fix these first.
-static void print_refusals(const Plan *p) {
-    Text lines = {0};
-    int count = inputs_refused(&p->inputs);
-    plan_refusals(p, &lines);
-    if (count)
-        fprintf(stderr, "%d of %d points cannot be run, and are left out:\n%s", count, p->sweep.count,
-                text_get(&lines));
-    text_release(&lines);
-}
-
 // Measures what the plan holds, and prints the result.
 static bool measure(Plan *p, const RunOptions *o, int argc, char **argv, int *code, Error *e) {
     Ledger l;
@@ -81,7 +70,14 @@ static bool measure(Plan *p, const RunOptions *o, int argc, char **argv, int *co
         fprintf(stderr, "warning: %.*s\n", (int)strcspn(at, "\n"), at);
     text_release(&warnings);
     plan_warn(p);
-    print_refusals(p);
+    // Before anything is made or measured: users may want to fix these first.
+    Text refused = {0};
+    int count = inputs_refused(&p->inputs);
+    plan_refusals(p, &refused);
+    if (count)
+        fprintf(stderr, "%d of %d points cannot be run, and are left out:\n%s", count, p->sweep.count,
+                text_get(&refused));
+    text_release(&refused);
     Line line;
     line_begin(&line, !o->json);
     bool ok = inputs_make(&p->inputs, line_progress(&line), e);

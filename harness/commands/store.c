@@ -187,7 +187,7 @@ static bool merge_all(char *const *paths, size_t count, const StoreCommandOption
     json_t *rows = records_asked(&o->records) ? json_array() : NULL;
     ok = s != NULL;
     for (size_t i = 0; i < count && ok; i++) ok = merge_one(s, paths[i], rows, code, e);
-    ok = ok && print_machines(s, rows ? stderr : stdout, e);
+    ok = ok && tell_machines(s, rows, e);
     store_close(s);
     if (ok && rows) return records_print(rows, NULL, &o->records, e);
     json_decref(rows);

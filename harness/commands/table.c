@@ -49,28 +49,6 @@ static bool find_format(const char *name, TableFormat *out, Error *e) {
     return i >= 0 || error_input(e, "a table cannot be '%s', but text, md, csv, latex or json", name);
 }
 
-static bool find_run(Store *store, const TableArguments *a, const PublishedItem *item, int64_t *run,
-                     Error *e) {
-    Published p;
-    if (a->run) return stored_run(store, a->run, run, e);
-    if (!published_open(&p, item, e)) return false;
-    bool ok =
-        table_run_find(store, item->name, p.kind, run, e) && (*run || catalogue_none(item->name, a->db, e));
-    published_release(&p);
-    return ok;
-}
-
-static bool print(Store *store, int64_t run, const PublishedItem *item, TableFormat format, Error *e) {
-    Table t;
-    Text text = {0};
-    if (!table_make(store, run, item, &t, e)) return false;
-    bool ok = table_run_chosen(store, run, &t, e) && table_print(&t, format, terminal_width(), &text);
-    if (ok) fputs(text_get(&text), stdout);
-    text_release(&text);
-    table_release(&t);
-    return ok;
-}
-
 // A run's disturbances, then its categories.
 static bool print_page(Store *store, int64_t run, PageFormat format, Error *e) {
     Text text = {0};
@@ -258,10 +236,23 @@ static bool run(void *options, CommandLine *line, Error *e) {
     if (!item) return error_input(e, "there is no table '%s'; 'outpace table' lists them", name);
     if (!find_format(a->format, &format, e)) return false;
     if (access(a->db, F_OK) != 0 && !a->run) return catalogue_none(item->name, a->db, e);
+    Published p = {.kind = NULL};
+    Table t = {0};
+    Text text = {0};
     Store *store = store_open(a->db, STORE_READ, NULL, e);
-    bool ok = store && find_run(store, a, item, &which, e) &&
-              estimates_ensure(&store, which, ESTIMATES_OF_POINTS, e) &&
-              choice_apply(&a->choice, store, which, e) && print(store, which, item, format, e);
+    bool ok =
+        store && (a->run ? stored_run(store, a->run, &which, e)
+                         : published_open(&p, item, e) && table_run_find(store, name, p.kind, &which, e) &&
+                               (which || catalogue_none(name, a->db, e)));
+    ok = ok && estimates_ensure(&store, which, ESTIMATES_OF_POINTS, e) &&
+         choice_apply(&a->choice, store, which, e) && table_make(store, which, item, &t, e);
+    if (ok) {
+        ok = table_run_chosen(store, which, &t, e) && table_print(&t, format, terminal_width(), &text);
+        if (ok) fputs(text_get(&text), stdout);
+        table_release(&t);
+    }
+    text_release(&text);
+    published_release(&p);
     store_close(store);
     return ok;
 }

@@ -201,17 +201,13 @@ static const struct {
     {"specforge", RECORDS_SPECFORGE},
 };
 
-static bool import_file(Store *s, int kind, const StoreImport *from, const StoreImport *baseline,
-                        StoreImported *out, Error *e) {
-    const StoreImport *base = baseline->bytes ? baseline : NULL;
-    return kind == KIND_STEPS ? store_import_steps(s, from, out, e)
-                              : store_import_records(s, (RecordKind)kind, from, base, out, e);
-}
-
 static bool import_into(const char *db, StoreMode mode, int kind, const StoreImport *from,
                         const StoreImport *baseline, StoreImported *out, Error *e) {
     Store *s = store_open(db, mode, NULL, e);
-    bool ok = s && store_begin(s, e) && import_file(s, kind, from, baseline, out, e) &&
+    const StoreImport *base = baseline->bytes ? baseline : NULL;
+    bool ok = s && store_begin(s, e) &&
+              (kind == KIND_STEPS ? store_import_steps(s, from, out, e)
+                                  : store_import_records(s, (RecordKind)kind, from, base, out, e)) &&
               estimates_make(s, out->run, ESTIMATES_OF_TASKS, e) && store_commit(s, e);
     if (!ok && s) store_rollback(s);
     store_close(s);

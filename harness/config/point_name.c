@@ -1,6 +1,6 @@
 // Names are written from values, not copied from the config: a point's decoder is read back into its method's
 // parameters, and every value printed in the one form that hashes have, too.
-#include "harness/config/point_name.h"
+#include "harness/config/sweep.h"
 
 #include "engine/base/memory.h"
 

@@ -55,18 +55,6 @@ static int find_group(Schedule *s, int point) {
 
 // --- baselines -------------------------------------------------------------------------------------------
 
-// A warm group's baseline has a hash of its own: it differs from the baseline of other groups. So has that of
-// a part of the sweep: in a merged store, methods are compared with the baseline of their own part.
-static bool hash_baseline(const Experiment *x, const Sweep *s, Point *p, bool warm, Error *e) {
-    Text text = {0};
-    if (warm) text_puts(&text, "beside warm methods\n");
-    if (s->shards > 1) text_printf(&text, "part %d of %d\n", s->shard, s->shards);
-    sweep_describe(x, p, &text);
-    bool ok = sha256_bytes(text.data, text.length, p->hash, e);
-    text_release(&text);
-    return ok;
-}
-
 static bool add_baseline(const Maker *m, const Group *g, int *number, Error *e) {
     Schedule *s = m->out;
     const Point *like = &s->points[g->first];
@@ -80,7 +68,15 @@ static bool add_baseline(const Maker *m, const Group *g, int *number, Error *e) 
     p->settings.verification = VERIFICATION_TOKEN;
     p->decoder = mem_text(PLAIN, strlen(PLAIN));
     *number = s->point_count++;
-    return hash_baseline(m->experiment, s->sweep, p, g->warm, e);
+    // A warm group's baseline has a hash of its own: it differs from the baseline of other groups. So has that of
+    // a part of the sweep: in a merged store, methods are compared with the baseline of their own part.
+    Text text = {0};
+    if (g->warm) text_puts(&text, "beside warm methods\n");
+    if (s->sweep->shards > 1) text_printf(&text, "part %d of %d\n", s->sweep->shard, s->sweep->shards);
+    sweep_describe(m->experiment, p, &text);
+    bool ok = sha256_bytes(text.data, text.length, p->hash, e);
+    text_release(&text);
+    return ok;
 }
 
 static int count_members(const Maker *m, int group, int *baseline) {
@@ -113,20 +109,6 @@ static bool lay_out(const Maker *m, int group, Error *e) {
 
 // --- all of it -------------------------------------------------------------------------------------------
 
-// A setup's groups become neighbours, so that its model is opened once.
-static bool lay_out_all(const Maker *m, Error *e) {
-    Schedule *s = m->out;
-    for (int i = 0; i < s->group_count; i++)
-        if (!lay_out(m, i, e)) return false;
-    for (int i = 1; i < s->group_count; i++) {
-        Group g = s->groups[i];
-        int at = i;
-        for (; at > 0 && s->groups[at - 1].setup > g.setup; at--) s->groups[at] = s->groups[at - 1];
-        s->groups[at] = g;
-    }
-    return true;
-}
-
 static void schedule_check(const Schedule *s) {
     assert(s->member_count == s->point_count);
     for (int i = 1; i < s->point_count; i++) assert(s->points[i - 1].number < s->points[i].number);
@@ -152,7 +134,15 @@ bool schedule_make(const Experiment *x, const Sweep *sweep, Schedule *out, Error
     Maker m = {.experiment = x, .out = out, .group_of = mem_new(most, sizeof *m.group_of)};
     memcpy(out->points, sweep->points, most * sizeof *out->points);
     for (int i = 0; i < sweep->count; i++) m.group_of[i] = find_group(out, i);
-    bool ok = lay_out_all(&m, e);
+    bool ok = true;
+    for (int i = 0; ok && i < out->group_count; i++) ok = lay_out(&m, i, e);
+    // A setup's groups become neighbours, so that its model is opened once.
+    for (int i = 1; ok && i < out->group_count; i++) {
+        Group g = out->groups[i];
+        int at = i;
+        for (; at > 0 && out->groups[at - 1].setup > g.setup; at--) out->groups[at] = out->groups[at - 1];
+        out->groups[at] = g;
+    }
     mem_free(m.group_of);
     if (ok) schedule_check(out);
     else schedule_release(out);

@@ -195,17 +195,6 @@ void sweep_describe(const Experiment *x, const Point *p, Text *out) {
     write_text(out, "method", p->decoder);
 }
 
-static void write_decoder(const Grid *g, Point *p) {
-    const MethodInfo *info = g->method->info;
-    Text text = {0};
-    text_puts(&text, info->name);
-    if (info->param_count) text_puts(&text, ":");
-    args_write(info->params, info->param_count, g->values, &text);
-    p->decoder = mem_text(text.data, text.length);
-    p->warm = method_is_warm(info, g->values);
-    text_release(&text);
-}
-
 // --- the list --------------------------------------------------------------------------------------------
 
 // True if the hash is new, and then remembered as that of points[index].
@@ -251,7 +240,12 @@ static bool take_position(Expansion *run, Grid *g) {
         ++*(drafts ? &run->blocks : &run->cleared);
         if (!drafts) p.settings.verification = VERIFICATION_TOKEN;
     }
-    write_decoder(g, &p);
+    const MethodInfo *info = g->method->info;
+    text_printf(&text, "%s%s", info->name, info->param_count ? ":" : "");
+    args_write(info->params, info->param_count, g->values, &text);
+    p.decoder = mem_text(text.data, text.length);
+    p.warm = method_is_warm(info, g->values);
+    text_clear(&text);
     sweep_describe(run->experiment, &p, &text);
     bool ok = sha256_bytes(text.data, text.length, p.hash, run->e);
     text_release(&text);

@@ -7,6 +7,7 @@
 // an axis of the method replaces the experiment's.
 #pragma once
 #include "harness/config/experiment.h"
+#include "results/record.h"
 
 enum { SWEEP_MAX = 1 << 15 }; // points
 
@@ -42,6 +43,19 @@ void sweep_cut(Sweep *s, const int *shard_of, int shard, int shards);
 // The text whose SHA-256 is the point's hash, one line per fact. Texts carry their length, so that no value
 // can look like two facts.
 void sweep_describe(const Experiment *x, const Point *p, Text *out);
+
+// --- a point's name in tables, and its parameters one by one (point_name.c)
+
+typedef struct PointName {
+    const char *method;
+    Text label;         // the config's label, or the method; with the parameters that the config gives it
+    StoreParam *params; // (param_count), with room for one more: of the method, hardware, generation
+    int param_count;
+    char *texts; // that params point to
+} PointName;
+
+void point_name(const Experiment *x, const Point *p, PointName *out);
+void point_name_release(PointName *n); // takes an empty one
 
 // --- conditions (condition.c), as `exclude where` takes them
 //

@@ -90,23 +90,6 @@ static void close_model(InputModel *m) {
 
 // --- datasets --------------------------------------------------------------------------------------------
 
-static bool read_dataset(Inputs *in, int i, Error *e) {
-    const DatasetSpec *d = &in->experiment->datasets[i];
-    DatasetRequest request = {.name = d->name,
-                              .path = d->path,
-                              .format = d->format,
-                              .split = d->split,
-                              .parts = d->parts.items,
-                              .part_count = d->parts.count,
-                              .folder = getenv("OUTPACE_DATA"),
-                              .limit = (size_t)d->limit,
-                              .turns = d->turns,
-                              .order = (DatasetOrder)d->order,
-                              .consecutive = d->consecutive,
-                              .seed = d->seed};
-    return dataset_open(&in->datasets[i], &request, e) || yaml_within(d->at, e);
-}
-
 static bool hash_dataset(Inputs *in, int i, Error *e) {
     const DatasetSpec *d = &in->experiment->datasets[i];
     InputContent *c = add_content(in, "dataset", d->name, d->path);
@@ -320,8 +303,22 @@ static bool read_all(Inputs *in, Error *e) {
     in->refusals = mem_new((size_t)in->schedule->point_count, sizeof *in->refusals);
     in->work = mem_new((size_t)in->schedule->point_count, sizeof *in->work);
     if (!check_devices(in, e)) return false;
-    for (int i = 0; i < x->dataset_count; i++)
-        if (!read_dataset(in, i, e)) return false;
+    for (int i = 0; i < x->dataset_count; i++) {
+        const DatasetSpec *d = &x->datasets[i];
+        DatasetRequest request = {.name = d->name,
+                                  .path = d->path,
+                                  .format = d->format,
+                                  .split = d->split,
+                                  .parts = d->parts.items,
+                                  .part_count = d->parts.count,
+                                  .folder = getenv("OUTPACE_DATA"),
+                                  .limit = (size_t)d->limit,
+                                  .turns = d->turns,
+                                  .order = (DatasetOrder)d->order,
+                                  .consecutive = d->consecutive,
+                                  .seed = d->seed};
+        if (!dataset_open(&in->datasets[i], &request, e)) return yaml_within(d->at, e);
+    }
     for (int i = 0; i < x->model_count; i++) {
         if (!model_files_find(&x->models[i], in->cache, &in->models[i].files, e)) return false;
         if (!open_model(&in->models[i], in->sweep->computes[i], e)) return yaml_within(x->models[i].at, e);

@@ -52,17 +52,6 @@ static bool add_run(Recording *g, Error *e) {
                                  (long long)g->ledger.run);
 }
 
-static bool add_attempt(Recording *g, Error *e) {
-    Machine machine;
-    Environment on;
-    machine_read(&machine);
-    environment_open(&on, &machine, NULL);
-    bool ok =
-        store_attempt(g->ledger.store, g->ledger.run, g->r->argc, g->r->argv, &on.on, &g->ledger.attempt, e);
-    environment_release(&on);
-    return ok;
-}
-
 // The names of prompts are unique within a set only by their numbers.
 static bool add_set(Recording *g, Error *e) {
     const ReplayTexts *t = set_of(g);
@@ -154,7 +143,14 @@ static bool add_answer(void *state, size_t text, AnswerTurn *turn, Error *e) {
 static bool add_all(Recording *g, Clock clock, Replay *out, Error *e) {
     const ReplayRecord *r = g->r;
     ReplaySink sink = {add_point, add_answer, g, clock_monotonic()};
-    if (!add_run(g, e) || !add_attempt(g, e)) return false;
+    Machine machine;
+    Environment on;
+    if (!add_run(g, e)) return false;
+    machine_read(&machine);
+    environment_open(&on, &machine, NULL);
+    bool ok = store_attempt(g->ledger.store, g->ledger.run, r->argc, r->argv, &on.on, &g->ledger.attempt, e);
+    environment_release(&on);
+    if (!ok) return false;
     for (g->set = 0; g->set < r->set_count; g->set++) {
         if (!add_set(g, e)) return false;
         for (g->method = 0; g->method < r->method_count; g->method++)

@@ -235,26 +235,22 @@ static char *set_name(const char *path) {
     return name;
 }
 
-static bool read_rows(TokenReading *g, const char *bytes, size_t n, Error *e) {
-    const char *path = g->from->path;
-    char *unpacked = NULL;
-    bool ok = sha256_bytes(bytes, n, g->out->sha256, e);
-    if (ok && gzip_is(bytes, n)) ok = gzip_expand(bytes, n, path, MOST_EXPANDED, &unpacked, &n, e);
-    ok = ok && rows_each(unpacked ? unpacked : bytes, n, path, ROWS_JSON, add_row, g, e);
-    mem_free(unpacked);
-    if (!ok || g->out->count) return ok;
-    if (!g->out->unequal) return error_input(e, "'%s' has no row with an answer to replay", path);
-    return error_input(e,
-                       "'%s': the lists of all %zu rows differ in length from their answers: they "
-                       "are of other texts",
-                       path, g->out->unequal);
-}
-
 bool replay_tokens_parse(const ReplayTokens *from, const char *bytes, size_t n, ReplayTexts *out, Error *e) {
     *out = (ReplayTexts){.name = set_name(from->path), .list_count = from->list_count};
     for (int k = 0; k < from->list_count; k++) out->lists[k] = copy(from->lists[k]);
     TokenReading g = {.from = from, .out = out, .top = from->vocab ? from->vocab : MOST_VOCAB, .largest = 2};
-    bool ok = read_rows(&g, bytes, n, e);
+    char *unpacked = NULL;
+    bool ok = sha256_bytes(bytes, n, out->sha256, e);
+    if (ok && gzip_is(bytes, n)) ok = gzip_expand(bytes, n, from->path, MOST_EXPANDED, &unpacked, &n, e);
+    ok = ok && rows_each(unpacked ? unpacked : bytes, n, from->path, ROWS_JSON, add_row, &g, e);
+    mem_free(unpacked);
+    if (ok && !out->count && !out->unequal)
+        ok = error_input(e, "'%s' has no row with an answer to replay", from->path);
+    else if (ok && !out->count)
+        ok = error_input(e,
+                         "'%s': the lists of all %zu rows differ in length from their answers: they "
+                         "are of other texts",
+                         from->path, out->unequal);
     out->vocab = from->vocab ? from->vocab : g.largest;
     if (ok) replay_texts_check(out);
     return ok;

@@ -7,7 +7,6 @@
 #include "engine/base/shipped.h"
 #include "harness/cli/signals.h"
 #include "harness/cli/version.h"
-#include "harness/config/point_name.h"
 #include "results/row.h"
 #include "results/rows.h"
 

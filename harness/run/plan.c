@@ -9,7 +9,6 @@
 #include "engine/base/memory.h"
 #include "engine/base/shipped.h"
 #include "harness/cli/terminal.h"
-#include "harness/config/point_name.h"
 #include "harness/run/slurm.h"
 #include "results/store.h"
 

@@ -12,7 +12,6 @@
 
 #include "engine/base/memory.h"
 #include "harness/cli/signals.h"
-#include "harness/config/point_name.h"
 
 #include <assert.h>
 #include <math.h>
@@ -428,39 +427,28 @@ static ReporterPlace round_place(const Run *r, const GroupRun *g, int pass, int 
                            .speedup = p->decode_s > 0 ? p->base_s / p->decode_s : NAN};
 }
 
-static bool run_batch_pass(Run *r, GroupRun *g, int pass, const bool *wanted, Error *e) {
-    ReporterPlace place = round_place(r, g, pass, 0);
-    double start = clock_now(g->env.clock);
-    reporter_place(&r->reporter, &place);
-    reporter_round(&r->reporter, progress_tokens(&r->progress, g->group));
-    bool ok = run_batch(g, pass, 0, (int)r->in->datasets[g->group->dataset].count, wanted, e);
-    g->rounds += ok;
-    g->round_s += clock_now(g->env.clock) - start;
-    reporter_round_end(&r->reporter);
-    return ok;
-}
-
-// A warm group's pass begins with empty pools, at its first prompt, and is stored at its end.
+// A warm group's pass begins with empty pools, at its first prompt, and is stored at its end. With a batch it is
+// one round.
 static bool run_pass(Run *r, GroupRun *g, int pass, const bool *wanted, Error *e) {
     int prompts = (int)r->in->datasets[g->group->dataset].count;
-    bool warm = g->group->warm;
+    bool warm = g->group->warm, batch = models_batch(&r->models) > 1;
     int first = progress_next(&r->progress, g->group, pass, 0);
     if (first < prompts && r->seams.asked()) return error_interrupted(e, NULL);
     if (first < prompts && warm && !open_points(r, g, e)) return false;
-    bool batch = models_batch(&r->models) > 1;
-    if (first < prompts && batch) return run_batch_pass(r, g, pass, wanted, e) && group_store(g, e);
-    for (int i = first; i < prompts; i = warm ? i + 1 : progress_next(&r->progress, g->group, pass, i + 1)) {
+    if (first < prompts && batch) first = 0;
+    for (int i = first, next; i < prompts; i = next) {
         ReporterPlace place = round_place(r, g, pass, i);
         double start = clock_now(g->env.clock);
         reporter_place(&r->reporter, &place);
-        reporter_round(&r->reporter, progress_tokens(&r->progress, g->group) / prompts);
-        if (!run_round(g, pass, i, wanted, e) || (!warm && !group_store(g, e))) return false;
+        reporter_round(&r->reporter, progress_tokens(&r->progress, g->group) / (batch ? 1 : prompts));
+        bool ok = batch ? run_batch(g, pass, 0, prompts, wanted, e) : run_round(g, pass, i, wanted, e);
+        if (!ok || (!warm && !group_store(g, e))) return false;
         g->rounds++;
         g->round_s += clock_now(g->env.clock) - start;
         reporter_round_end(&r->reporter);
         if (g->points[g->baseline].progress->failed) break;
-        if (!warm && r->seams.asked() && progress_next(&r->progress, g->group, pass, i + 1) < prompts)
-            return error_interrupted(e, NULL);
+        next = batch ? prompts : warm ? i + 1 : progress_next(&r->progress, g->group, pass, i + 1);
+        if (!warm && r->seams.asked() && next < prompts) return error_interrupted(e, NULL);
     }
     return group_store(g, e);
 }
@@ -587,17 +575,6 @@ static void count_point(const Run *r, const Group *g, int member, RunResult *out
     else out->points++;
 }
 
-static RunResult sum_up(const Run *r) {
-    RunResult out = {.interrupted = r->interrupted,
-                     .rounds = r->rounds,
-                     .seconds = r->round_s,
-                     .harness_s = r->round_s - r->decode_s};
-    for (int i = 0; i < r->schedule->group_count; i++)
-        for (int k = 0; k < r->schedule->groups[i].count; k++)
-            count_point(r, &r->schedule->groups[i], k, &out);
-    return out;
-}
-
 // Flags greedy texts that a baseline didn't write again, and counts them as differing ones.
 static bool compare_baselines(Run *r, RunResult *out, Error *e) {
     LedgerRepeat *list;
@@ -613,18 +590,6 @@ static bool compare_baselines(Run *r, RunResult *out, Error *e) {
     }
     mem_free(list);
     return ok;
-}
-
-// Stores a failure for each point that can't run: if its group has begun without it, a later start that
-// could run it must not (see progress.c).
-static bool leave_out(Run *r, Error *e) {
-    for (int i = 0; i < r->schedule->sweep_count; i++) {
-        const char *why = inputs_refusal(r->in, i);
-        if (!why || r->progress.points[i].failed) continue;
-        r->progress.points[i].failed = true;
-        if (!ledger_failure(r->ledger, i, why, e)) return false;
-    }
-    return true;
 }
 
 bool run_plan(Ledger *ledger, bool json, const RunSeams *seams, RunResult *out, Error *e) {
@@ -643,7 +608,15 @@ bool run_plan(Ledger *ledger, bool json, const RunSeams *seams, RunResult *out, 
     *out = (RunResult){0};
     if (!progress_open(&r.progress, ledger, e)) return false;
     Error why = {0};
-    bool ok = leave_out(&r, &why);
+    bool ok = true;
+    // A failure for each point that can't run: if its group has begun without it, a later start that could run it
+    // must not (see progress.c).
+    for (int i = 0; ok && i < r.schedule->sweep_count; i++) {
+        const char *refused = inputs_refusal(r.in, i);
+        if (!refused || r.progress.points[i].failed) continue;
+        r.progress.points[i].failed = true;
+        ok = ledger_failure(r.ledger, i, refused, &why);
+    }
     if (ok)
         reporter_begin(&r.reporter, json, r.schedule->sweep_count, progress_work(&r.progress),
                        r.seams.interrupted);
@@ -654,7 +627,12 @@ bool run_plan(Ledger *ledger, bool json, const RunSeams *seams, RunResult *out, 
     r.interrupted = why.kind == ERROR_INTERRUPTED; // the open round is measured again (invariant 4)
     if (!ok && !r.interrupted && e) *e = why;
     reporter_clear(&r.reporter);
-    *out = sum_up(&r);
+    *out = (RunResult){.interrupted = r.interrupted,
+                       .rounds = r.rounds,
+                       .seconds = r.round_s,
+                       .harness_s = r.round_s - r.decode_s};
+    for (const Group *g = r.schedule->groups; g < r.schedule->groups + r.schedule->group_count; g++)
+        for (int k = 0; k < g->count; k++) count_point(&r, g, k, out);
     ok = ok && compare_baselines(&r, out, e);
     assert(out->points + out->skipped + out->failed + out->left == r.schedule->sweep_count);
     progress_release(&r.progress);

@@ -59,17 +59,6 @@ static bool read_text(TrainRun *r, Error *e) {
     return true;
 }
 
-static bool open_trainer(TrainRun *r, Error *e) {
-    if (!trainer_open(&r->trainer, &r->file.config, &r->corpus, e)) return error_within(e, "train");
-    const Trainer *t = &r->trainer;
-    const Network *n = &t->networks[0];
-    fprintf(stderr, "%-9s %zu parameters, kernels %s, %d threads\n", t->config.adapter ? "adapter" : "model",
-            trainer_parameters(t), n->kernels->name, pool_threads(n->pool));
-    fprintf(stderr, "split     %zu documents to learn from, %zu held out\n", t->feed.count,
-            t->held_out.count);
-    return true;
-}
-
 // "OUT.losses.tsv", next to the checkpoint.
 static char *losses_path(const TrainRun *r) {
     int n = (int)(strlen(r->checkpoint) - strlen(".checkpoint"));
@@ -132,7 +121,14 @@ bool train_run_open(TrainRun *r, Error *e) {
     while (n > 1 && r->file.out[n - 1] == '/') n--;
     r->checkpoint = mem_printf("%.*s.checkpoint", (int)n, r->file.out); // next to the directory, not in it
     if (r->figure && !output_check(&r->out, r->figure, &(OutputKind){0}, e)) return false;
-    if (!check_place(r, e) || !read_text(r, e) || !open_trainer(r, e)) return false;
+    if (!check_place(r, e) || !read_text(r, e)) return false;
+    if (!trainer_open(&r->trainer, &r->file.config, &r->corpus, e)) return error_within(e, "train");
+    const Trainer *t = &r->trainer;
+    const Network *network = &t->networks[0];
+    fprintf(stderr, "%-9s %zu parameters, kernels %s, %d threads\n", t->config.adapter ? "adapter" : "model",
+            trainer_parameters(t), network->kernels->name, pool_threads(network->pool));
+    fprintf(stderr, "split     %zu documents to learn from, %zu held out\n", t->feed.count,
+            t->held_out.count);
     // A checkpoint is written before the previous one is removed, and the model next to both.
     double checkpoint = 3 * sizeof(float), model = sizeof(uint16_t),
            first = file_exists(r->checkpoint) ? 1 : 2,
@@ -409,17 +405,12 @@ static bool open_target(AdapterRun *a, OnTop what, const char *dir, const TrainO
     c->shape = a->target.engine.model.shape;
     c->shape.context = context;
     c->adapter = &a->target.choice;
-    return true;
-}
-
-static bool choose_tokens(AdapterRun *a, const char *dir, Error *e) {
-    const Model *m = &a->target.engine.model;
-    if (!a->target.engine.tokenizer)
-        return error_input(e, "'%s' has no tokenizer.json to read text with", dir);
-    if (!m->eos_count)
+    const Engine *engine = &a->target.engine;
+    if (!engine->tokenizer) return error_input(e, "'%s' has no tokenizer.json to read text with", dir);
+    if (!engine->model.eos_count)
         return error_input(e, "'%s' has no eos_token_id in its config.json to end documents with", dir);
-    a->run.tokenizer = a->target.engine.tokenizer;
-    a->run.eos = m->eos[0];
+    a->run.tokenizer = engine->tokenizer;
+    a->run.eos = engine->model.eos[0];
     return true;
 }
 
@@ -446,8 +437,8 @@ bool train_adapter(OnTop what, const char *model, const TrainOptions *o, int *co
     output_reads(&a.run.out, model);
     output_reads(&a.run.out, o->config);
     line_begin(&a.run.line, true);
-    bool ok = read_settings(&a, o, e) && open_target(&a, what, model, o, e) && choose_tokens(&a, model, e) &&
-              train_run_open(&a.run, e) && train_run(&a.run, &done, code, e) &&
+    bool ok = read_settings(&a, o, e) && open_target(&a, what, model, o, e) && train_run_open(&a.run, e) &&
+              train_run(&a.run, &done, code, e) &&
               (!done || (write_adapter(&a, what, e) && train_run_figure(&a.run, e))) &&
               (!o->json || train_run_json(&a.run, e));
     train_run_close(&a.run);

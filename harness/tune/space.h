@@ -1,6 +1,6 @@
 // The spaces that `outpace tune` looks through: one row per method lists the parameters it varies.
 #pragma once
-#include "harness/config/point_name.h"
+#include "harness/config/sweep.h"
 #include "harness/run/plan.h"
 #include "simulate/tuning.h"
 
