@@ -15,19 +15,17 @@
 // Commands of earlier versions, and what to write now.
 static const struct {
     const char *name, *now;
-} OLD[] = {
-    {"surface", "bench --store"},
-    {"tokenize", "tokenizer encode"},
-    {"list", "table"},
-    {"validate", "plan --check"},
-    {"resume", "run RUN (or run last)"},
-    {"datastore", "datasets index"},
-    {"export", "store export"},
-    {"import", "store import"},
-    {"merge", "store merge"},
-    {"gc", "store gc"},
-    {"version", "--version"},
-};
+} OLD[] = {{"surface", "bench --store"},
+           {"tokenize", "tokenizer encode"},
+           {"list", "table"},
+           {"validate", "plan --check"},
+           {"resume", "run RUN (or run last)"},
+           {"datastore", "datasets index"},
+           {"export", "store export"},
+           {"import", "store import"},
+           {"merge", "store merge"},
+           {"gc", "store gc"},
+           {"version", "--version"}};
 
 static const char LESSON[] =
     "outpace: a laboratory for lossless LLM decoding\n"

@@ -8,8 +8,8 @@
 // The part of the step that one of its sequences pays, over a step of one token by itself.
 static double slowdown_of_one(const BenchPoint *p) { return p->slowdown.value / bench_sequences(p); }
 
-// Names the kernels as the device does (its architecture, and with fast math the library's version), and all of
-// several cards.
+// Names the kernels as the device does (its architecture, and with fast math the library's version), and
+// all of several cards.
 static BackendReport report_of(const BenchRun *b) {
     BackendReport report;
     b->benched.session->backend->report(b->benched.session->self, &report);

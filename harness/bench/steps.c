@@ -74,7 +74,10 @@ typedef struct Stepping {
     double experts, steps; // that were read, by so many steps
 } Stepping;
 
-static void build_steps(Stepping *t) {
+static bool time_step(void *state, BenchSample *to, Error *e) {
+    Stepping *t = state;
+    Session *s = t->sessions[0]; // counts the work of all
+    PhaseSeconds before, after;
     for (int i = 0; i < t->count; i++) {
         StepShape one = build_step(t->sessions[i], t->p, &t->random);
         if (i == 0) t->shape = (StepShape){.context = one.context};
@@ -83,13 +86,6 @@ static void build_steps(Stepping *t) {
         t->shape.cache_readers += one.cache_readers;
         t->shape.seen += one.seen;
     }
-}
-
-static bool time_step(void *state, BenchSample *to, Error *e) {
-    Stepping *t = state;
-    Session *s = t->sessions[0]; // counts the work of all
-    PhaseSeconds before, after;
-    build_steps(t);
     if (t->rows && !session_set_hidden(s, 0, s->tree.count, t->rows, e)) return false;
     session_worked(s, &before);
     BackendReport begun = report_of(s), ended;

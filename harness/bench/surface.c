@@ -73,16 +73,6 @@ static void add_step(Unit *u, const BenchPoint *p) {
     row->operations = p->operations;
 }
 
-static void add_part(Unit *u, const PartPoint *p) {
-    StoreSurface *row = add_row(u, part_names[p->kind], "chain", &p->time);
-    if (p->kind == PART_LAYERS) {
-        row->a = p->a;
-        row->b = p->b;
-    }
-    if (p->kind == PART_HEAD) row->head_rows = p->rows;
-    row->rows = p->rows;
-}
-
 // --- measuring -------------------------------------------------------------------------------------------
 
 static BenchOptions options_of(Unit *u) {
@@ -174,27 +164,18 @@ static bool measure_sequence(Unit *u, Error *e) {
     return true;
 }
 
-// Measures the grid with so many sequences, against one token of one sequence.
-static bool measure_grid_of(Unit *u, int sequences, const BenchTime *one, Error *e) {
-    const SurfacePlan *p = &u->run->plan;
-    BenchTime ignored;
-    for (int i = 0; i < p->k.count; i++)
-        for (int j = 0; j < p->w.count; j++) {
-            bool is_one = sequences == 1 && p->k.items[i] == 1 && p->w.items[j] == 0;
-            if (!is_one && !measure_step(u, sequences, p->k.items[i], p->w.items[j], one, &ignored, e))
-                return false;
-        }
-    return true;
-}
-
 // All others are compared with (1, 0) of one sequence, whether the grid has it or not. It is stored once, so
 // that the slowdowns of a context are ratios of stored times.
 static bool measure_grid(Unit *u, Error *e) {
     const SurfacePlan *p = &u->run->plan;
-    BenchTime one;
+    BenchTime one, ignored;
     if (!measure_step(u, 1, 1, 0, NULL, &one, e)) return false;
     for (int i = 0; i < p->batch.count; i++)
-        if (!measure_grid_of(u, p->batch.items[i], &one, e)) return false;
+        for (int j = 0; j < p->k.count * p->w.count; j++) {
+            int sequences = p->batch.items[i], k = p->k.items[j / p->w.count], w = p->w.items[j % p->w.count];
+            bool is_one = sequences == 1 && k == 1 && w == 0;
+            if (!is_one && !measure_step(u, sequences, k, w, &one, &ignored, e)) return false;
+        }
     return (u->count == 1 || look_for_drift(u, &one, e)) &&
            (!p->sequence || u->context == 0 || measure_sequence(u, e));
 }
@@ -203,7 +184,10 @@ static bool measure_part(Unit *u, PartPoint p, Error *e) {
     BenchOptions o = options_of(u);
     show(u, part_names[p.kind], p.rows);
     if (!part_time(&u->run->engine.session, &o, &p, e)) return false;
-    add_part(u, &p);
+    StoreSurface *row = add_row(u, part_names[p.kind], "chain", &p.time);
+    if (p.kind == PART_LAYERS) row->a = p.a, row->b = p.b;
+    if (p.kind == PART_HEAD) row->head_rows = p.rows;
+    row->rows = p.rows;
     return true;
 }
 

@@ -59,8 +59,8 @@ const char *command_group(size_t i);    // the heading above commands[i] in --he
 extern const Command command_bench_store, command_datasets_index, command_plan_slurm, command_store_export,
     command_store_import, command_tokenizer_encode, command_tokenizer_decode;
 
-// `outpace store import acceptance`: replays what a file recorded at every position of its texts, as a point for
-// each of the lists and numbers of tokens tried ("1,3,5").
+// `outpace store import acceptance`: replays what a file recorded at every position of its texts, as a point
+// for each of the lists and numbers of tokens tried ("1,3,5").
 typedef struct AcceptanceOptions {
     const char *db, *name, *model, *drafts; // name: of the run; NULL: acceptance
     Words lists;                            // none: the usual ones

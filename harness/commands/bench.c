@@ -204,8 +204,8 @@ static bool measure(Bench *b, Error *e) {
 
 // --- all of it -------------------------------------------------------------------------------------------
 
-// Points measured before a failure or an interruption are printed all the same; an error in writing the report
-// must not hide the error that ended the run.
+// Points measured before a failure or an interruption are printed all the same; an error in writing the
+// report must not hide the error that ended the run.
 static bool bench(Bench *b, int *code, Error *e) {
     const EngineOptions *o = &b->a->engine;
     BackendOptions machine = {.threads = o->threads, .isa = o->isa};

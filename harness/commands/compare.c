@@ -127,26 +127,23 @@ static void put_pair(RecordTable *t, const Comparison *c, const ComparePair *p, 
     text_release(&disturbed);
 }
 
-static bool print_records(RecordTable *points, const Comparison *c, Judgement all, const Records *as,
-                          Error *e) {
-    RecordTable together = {.form = &ALL, .as = as};
-    const Ratio *r = &c->all;
-    const char *verdict = compare_word(all);
-    TABLE_ROW(&together, CELL(verdict), CELL(verdict),
-              cell_measured(r->value, r->interval.low, r->interval.high), CELL(r->prompts), CELL(r->samples),
-              CELL(r->disturbed));
-    return records_print(json_pack("{s:o, s:o, s:i}", "points", table_list(points), "all",
-                                   table_object(&together), "alone", c->alone),
-                         "points", as, e);
-}
-
 static bool print(const Comparison *c, double margin, const Records *as, Error *e) {
     RecordTable t = {.form = &POINTS, .as = as};
     Text text = {0};
     int judgements = judgements_of(c);
     Judgement all = compare_judge(&c->all, margin, judgements);
     for (int i = 0; i < c->count; i++) put_pair(&t, c, &c->pairs[i], margin);
-    if (records_asked(as)) return print_records(&t, c, all, as, e);
+    if (records_asked(as)) {
+        RecordTable together = {.form = &ALL, .as = as};
+        const Ratio *r = &c->all;
+        const char *verdict = compare_word(all);
+        TABLE_ROW(&together, CELL(verdict), CELL(verdict),
+                  cell_measured(r->value, r->interval.low, r->interval.high), CELL(r->prompts),
+                  CELL(r->samples), CELL(r->disturbed));
+        return records_print(json_pack("{s:o, s:o, s:i}", "points", table_list(&t), "all",
+                                       table_object(&together), "alone", c->alone),
+                             "points", as, e);
+    }
     if (judgements) put_all(c, all, &text);
     put_machine(c, margin, &text);
     if (c->alone) text_printf(&text, "%d points are on one side only\n", c->alone);

@@ -15,11 +15,11 @@
 
 typedef struct {
     const char *points, *law, *bonus, *filling; // bonus, filling: NULL where not given
-    const char *surface, *shape, *on, *save, *db;
+    const char *db;
+    SurfaceArguments of; // with --surface; its seed, json and force are those of points, too
     int resamples;
-    uint64_t seed;
     Choice choice;
-    bool tsv, json, force;
+    bool tsv;
 } FitArguments;
 
 #define AT(name) offsetof(FitArguments, name)
@@ -32,22 +32,22 @@ static const Arg OPTIONS[] = {
      .fallback = "the run's; of points kept"},
     {"filling", ARG_WORD, AT(filling), .help = "tokens of an output, whose first N - 2 steps emit one each",
      .value = "none|N", .fallback = "the run's; of points none"},
-    {"surface", ARG_WORD, AT(surface), .help = "steps measured by bench --csv: fit a machine to them",
+    {"surface", ARG_WORD, AT(of.surface), .help = "steps measured by bench --csv: fit a machine to them",
      .value = "FILE.csv"},
     CHOICE_OPTIONS(AT, choice),
-    {"shape", ARG_WORD, AT(shape),
+    {"shape", ARG_WORD, AT(of.shape),
      .help = "with --surface: a shape in place of a model, its weights of 16 bits", .value = "SHAPE"},
-    {"on", ARG_WORD, AT(on),
+    {"on", ARG_WORD, AT(of.machine),
      .help = "with --surface: the machine's data sheet, of configs/hardware or a file", .value = "MACHINE"},
-    {"save", ARG_WORD, AT(save), .help = "with --surface: write the fitted machine, for simulate --on",
+    {"save", ARG_WORD, AT(of.save), .help = "with --surface: write the fitted machine, for simulate --on",
      .value = "FILE.json"},
-    ARG_FORCE(AT(force)),
+    ARG_FORCE(AT(of.force)),
     {"resamples", ARG_INT, AT(resamples), 100, 100000, "1000",
      .help = "of the bootstrap behind the intervals", .value = "N"},
-    {"seed", ARG_SEED, AT(seed), .help = "of the bootstrap, and of the points held out", .value = "N",
+    {"seed", ARG_SEED, AT(of.seed), .help = "of the bootstrap, and of the points held out", .value = "N",
      .fallback = "0"},
     {"tsv", ARG_FLAG, AT(tsv), .help = "print the run's points, as --points reads them, and fit nothing"},
-    {"json", ARG_FLAG, AT(json), .help = "print one JSON object; of a run, one a set of points"},
+    {"json", ARG_FLAG, AT(of.json), .help = "print one JSON object; of a run, one a set of points"},
 };
 
 // --- the request ---------------------------------------------------------------------------------------
@@ -62,7 +62,7 @@ static bool read_choice(const char *option, const char *text, const char *no, co
 // o holds the values that are known without options.
 static bool read_options(const FitArguments *a, FitOptions *o, Error *e) {
     bool corrected;
-    o->resamples = a->resamples, o->level = 0.95, o->seed = a->seed;
+    o->resamples = a->resamples, o->level = 0.95, o->seed = a->of.seed;
     if (!read_choice("law", a->law, "paper", "corrected", &corrected, e)) return false;
     o->law = corrected ? FIT_CORRECTED : FIT_PAPER;
     if (a->bonus && !read_choice("bonus", a->bonus, "kept", "dropped", &o->bonus_dropped, e)) return false;
@@ -80,8 +80,8 @@ static bool fit_points(const FitArguments *a, const char *title, const Points *p
                        Fit *fit, Error *e) {
     if (!read_options(a, o, e) || !fit_run(points, o, fit, e)) return false;
     Text line = {0};
-    bool ok = !a->json || fit_report_json(title, o, fit, &line);
-    if (!a->json) fit_report(title, o, fit);
+    bool ok = !a->of.json || fit_report_json(title, o, fit, &line);
+    if (!a->of.json) fit_report(title, o, fit);
     else if (ok) puts(text_get(&line));
     text_release(&line);
     return ok;
@@ -121,10 +121,10 @@ static bool fit_stored(const FitArguments *a, const char *which, Error *e) {
     if (ok) fits = mem_new(sets.count, sizeof *fits);
     for (size_t i = 0; ok && i < sets.count; i++) {
         Error why = {0};
-        if (i > 0 && !a->json) puts("");
+        if (i > 0 && !a->of.json) puts("");
         if (fit_set(a, store, &sets.sets[i], &fits[fitted], &why)) fitted++;
         else {
-            if (sets.count > 1 && !a->json) printf("%s\nnone: %s\n", SHOWN(sets.sets[i].title), why.text);
+            if (sets.count > 1 && !a->of.json) printf("%s\nnone: %s\n", SHOWN(sets.sets[i].title), why.text);
             if (first.kind == ERROR_NONE) first = why;
         }
     }
@@ -142,13 +142,10 @@ static bool fit_stored(const FitArguments *a, const char *which, Error *e) {
 
 static bool run(void *options, CommandLine *line, Error *e) {
     FitArguments *a = options;
-    if (line->words.count + (a->points != NULL) + (a->surface != NULL) != 1)
+    if (line->words.count + (a->points != NULL) + (a->of.surface != NULL) != 1)
         return error_input(e, "fit: give one of RUN, --points FILE.tsv and --surface FILE.csv");
-    if (a->surface)
-        return fit_surface(&(SurfaceArguments){a->surface,
-                                               a->choice.model.count ? a->choice.model.items[0] : NULL,
-                                               a->shape, a->on, a->save, a->seed, a->json, a->force},
-                           e);
+    a->of.model = a->choice.model.items[0];
+    if (a->of.surface) return fit_surface(&a->of, e);
     if (!a->points) return fit_stored(a, line->words.items[0], e);
     Points points = {0};
     FitOptions o = {0};

@@ -58,24 +58,6 @@ static const Arg OPTIONS[] = {
     RECORDS_OPTIONS(AT(records)),
 };
 
-typedef struct ReplayLine {
-    const char *method;
-    double S, rows, ctar[3], rate;
-    Interval interval;
-} ReplayLine;
-
-static const int CTAR_AT[3] = {1, 2, 4};
-
-static bool line_of(const ReplayOptions *o, const ReplayTexts *t, const char *method, const Replay *r,
-                    ReplayLine *out, Error *e) {
-    *out = (ReplayLine){.method = method,
-                        .S = r->total_tokens / r->total_steps,
-                        .rows = r->rows / r->total_steps,
-                        .rate = replay_rate(r)};
-    for (int i = 0; i < 3; i++) out->ctar[i] = replay_ctar(r, CTAR_AT[i]);
-    return bootstrap_ratio(r->tokens, r->steps, t->count, o->resamples, 0.95, o->seed, &out->interval, e);
-}
-
 static const Column COLUMNS[] = {
     {"method S S_low S_high", .help = "tokens a step"},
     {"CTAR1 CTAR2 CTAR4", .help = "as in show"},
@@ -96,19 +78,22 @@ static bool print_set(const ReplayOptions *o, const ReplayTexts *t, const Replay
                "rows", "tokens/s");
     }
     for (int i = 0; ok && i < o->methods.count; i++) {
-        ReplayLine l;
+        const char *method = o->methods.items[i];
         Replay own = {0};
+        Interval in;
         // Processor time: a busy machine makes a replay no slower than it is.
-        ok = (done || replay_run(t, o->methods.items[i], clock_processor(), NULL, &own, e)) &&
-             line_of(o, t, o->methods.items[i], done ? &done[i] : &own, &l, e);
+        ok = done || replay_run(t, method, clock_processor(), NULL, &own, e);
+        const Replay *r = done ? &done[i] : &own;
+        ok = ok && bootstrap_ratio(r->tokens, r->steps, t->count, o->resamples, 0.95, o->seed, &in, e);
+        double S = r->total_tokens / r->total_steps, rows = r->rows / r->total_steps, rate = replay_rate(r),
+               ctar1 = replay_ctar(r, 1), ctar2 = replay_ctar(r, 2), ctar4 = replay_ctar(r, 4);
         if (ok && records)
-            TABLE_ROW(o->rows, CELL(l.method), CELL(l.S), CELL(l.interval.low), CELL(l.interval.high),
-                      CELL(l.ctar[0]), CELL(l.ctar[1]), CELL(l.ctar[2]), CELL(l.rows), CELL(l.rate),
-                      o->records.csv ? CELL(t->name) : NO_CELL);
+            TABLE_ROW(o->rows, CELL(method), CELL(S), CELL(in.low), CELL(in.high), CELL(ctar1), CELL(ctar2),
+                      CELL(ctar4), CELL(rows), CELL(rate), o->records.csv ? CELL(t->name) : NO_CELL);
         else if (ok) {
-            printf("%-44s %6.3f [%6.3f, %6.3f] %6.3f %6.3f %6.3f %6.1f ", SHOWN(l.method), l.S,
-                   l.interval.low, l.interval.high, l.ctar[0], l.ctar[1], l.ctar[2], l.rows);
-            if (isfinite(l.rate)) printf("%10.0f\n", l.rate);
+            printf("%-44s %6.3f [%6.3f, %6.3f] %6.3f %6.3f %6.3f %6.1f ", SHOWN(method), S, in.low, in.high,
+                   ctar1, ctar2, ctar4, rows);
+            if (isfinite(rate)) printf("%10.0f\n", rate);
             else printf("%10s\n", "-");
         }
         replay_release(&own);

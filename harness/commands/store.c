@@ -169,12 +169,6 @@ static bool merge_one(Store *s, const char *path, json_t *rows, int *code, Error
 
 EMBED(store_sql, "harness/commands/store.sql")
 
-static bool tell_machines(Store *s, bool records, Error *e) {
-    Rows *r = rows_named(s, store_sql, "machines", 0, e);
-    while (rows_next(r)) fprintf(records ? stderr : stdout, "%s\n", SHOWN(rows_text(r, 0)));
-    return rows_end(r, true, e);
-}
-
 // A store that is refused makes no store, and leaves one as it is.
 static bool merge_all(char *const *paths, size_t count, const StoreCommandOptions *o, int *code, Error *e) {
     bool ok = true;
@@ -187,7 +181,9 @@ static bool merge_all(char *const *paths, size_t count, const StoreCommandOption
     json_t *rows = records_asked(&o->records) ? json_array() : NULL;
     ok = s != NULL;
     for (size_t i = 0; i < count && ok; i++) ok = merge_one(s, paths[i], rows, code, e);
-    ok = ok && tell_machines(s, rows, e);
+    Rows *r = ok ? rows_named(s, store_sql, "machines", 0, e) : NULL;
+    while (rows_next(r)) fprintf(rows ? stderr : stdout, "%s\n", SHOWN(rows_text(r, 0)));
+    ok = rows_end(r, ok, e);
     store_close(s);
     if (ok && rows) return records_print(rows, NULL, &o->records, e);
     json_decref(rows);

@@ -432,7 +432,8 @@ void experiment_release(Experiment *x) {
 
 static bool put(YamlNode *at, YamlNode *with, Error *e);
 
-// A key of the map names a place in `at`: the child of a map, which may not be there yet, or an item of a list.
+// A key of the map names a place in `at`: the child of a map, which may not be there yet, or an item of a
+// list.
 static bool put_each(YamlNode *at, YamlNode *map, Error *e) {
     for (YamlNode *n = map->first, *next; n; n = next) {
         next = n->next;

@@ -68,8 +68,8 @@ static bool add_baseline(const Maker *m, const Group *g, int *number, Error *e) 
     p->settings.verification = VERIFICATION_TOKEN;
     p->decoder = mem_text(PLAIN, strlen(PLAIN));
     *number = s->point_count++;
-    // A warm group's baseline has a hash of its own: it differs from the baseline of other groups. So has that of
-    // a part of the sweep: in a merged store, methods are compared with the baseline of their own part.
+    // A warm group's baseline has a hash of its own: it differs from the baseline of other groups. So has
+    // that of a part of the sweep: in a merged store, methods are compared with their own part's baseline.
     Text text = {0};
     if (g->warm) text_puts(&text, "beside warm methods\n");
     if (s->sweep->shards > 1) text_printf(&text, "part %d of %d\n", s->sweep->shard, s->sweep->shards);

@@ -133,21 +133,15 @@ static json_t *axes_by_name(void) {
 
 static json_t *table_of(const ArgTable *t);
 
-static json_t *section_of(const Arg *row) {
-    for (int i = 0; i < SETTINGS_SECTIONS; i++) {
-        if (strcmp(row->name, settings_sections[i].name) != 0) continue;
-        json_t *axes = json_object();
-        add_axes(axes, settings_sections[i].params, settings_sections[i].count);
-        return map_of(axes);
-    }
-    return NULL;
-}
-
 // A part with its own reader. The axes of a method's maps depend on its name (axes_by_name), and the smoke
 // section merges in ways of its own: their insides are open here.
 static json_t *node_of(const Arg *row) {
-    json_t *section = section_of(row);
-    if (section) return section;
+    for (const SettingsSection *x = settings_sections; x < settings_sections + SETTINGS_SECTIONS; x++) {
+        if (strcmp(row->name, x->name) != 0) continue;
+        json_t *axes = json_object();
+        add_axes(axes, x->params, x->count);
+        return map_of(axes);
+    }
     if (strcmp(row->name, "exclude where") == 0) return one_or_list("text");
     if (strcmp(row->name, "zip") == 0) return json_pack("{s:[s,s]}", "type", "object", "array");
     return json_pack("{s:s}", "type", "object");

@@ -312,17 +312,6 @@ static YamlNode *find_or_make(YamlTree *t, YamlNode *map, const char *key, const
     return made;
 }
 
-static YamlNode *step_down(YamlTree *t, YamlNode *at, const char *word, const YamlNode *place, Error *e) {
-    if (*word == 0) {
-        yaml_error(place, e, "a path is words with a dot between them, such as generation.seed");
-        return NULL;
-    }
-    if (at->kind == NODE_LIST) return yaml_item(at, word, e);
-    if (at->kind == NODE_MAP) return find_or_make(t, at, word, place, e);
-    yaml_error(place, e, "'%s' cannot be a key of '%s', which is a single value", word, at->text);
-    return NULL;
-}
-
 // The node that the path leads to.
 static YamlNode *walk(YamlTree *t, const char *path, const YamlNode *place, Error *e) {
     YamlNode *at = t->root;
@@ -335,7 +324,14 @@ static YamlNode *walk(YamlTree *t, const char *path, const YamlNode *place, Erro
         }
         memcpy(word, path, n);
         word[n] = 0;
-        at = step_down(t, at, word, place, e);
+        if (*word == 0 || at->kind == NODE_VALUE) {
+            if (*word == 0)
+                yaml_error(place, e, "a path is words with a dot between them, such as generation.seed");
+            else
+                yaml_error(place, e, "'%s' cannot be a key of '%s', which is a single value", word, at->text);
+            return NULL;
+        }
+        at = at->kind == NODE_LIST ? yaml_item(at, word, e) : find_or_make(t, at, word, place, e);
         if (path[n] == 0) break;
         path += n + 1;
     }

@@ -241,30 +241,22 @@ MethodEnv inputs_env(const Inputs *in, int point, Models *m, int sequence, const
 
 // --- all of it -------------------------------------------------------------------------------------------
 
-// The models of the GPUs that points run on are part of the machine; their serial numbers are only in the
-// environment.
-static bool hash_machine(Inputs *in, const char *machine, Error *e) {
+static bool hash_run(Inputs *in, const char *machine, Error *e) {
     Text all = {0};
     Gauge gpu;
+    if (!sha256_file("/proc/self/exe", add_content(in, "program", "outpace", NULL)->hash, e)) return false;
+    // The models of the GPUs that points run on are part of the machine; their serial numbers are only in the
+    // environment.
     text_puts(&all, machine);
     for (int i = 0; i < in->schedule->setup_count; i++)
         for (int k = 0; engine_gauge(in->schedule->setups[i].settings->engine.device, k, &gpu, NULL); k++)
             text_printf(&all, ", %s", gpu.name);
-    for (int i = 0; i < in->experiment->model_count; i++)
-        for (int k = 0; in->experiment->models[i].draft_device &&
-                        engine_gauge(in->experiment->models[i].draft_device, k, &gpu, NULL);
-             k++)
+    for (const ModelSpec *m = in->experiment->models;
+         m < in->experiment->models + in->experiment->model_count; m++)
+        for (int k = 0; m->draft_device && engine_gauge(m->draft_device, k, &gpu, NULL); k++)
             text_printf(&all, ", %s", gpu.name);
     bool ok = sha256_bytes(text_get(&all), all.length, add_content(in, "machine", "machine", NULL)->hash, e);
-    text_release(&all);
-    return ok;
-}
-
-static bool hash_run(Inputs *in, const char *machine, Error *e) {
-    Text all = {0};
-    if (!sha256_file("/proc/self/exe", add_content(in, "program", "outpace", NULL)->hash, e) ||
-        !hash_machine(in, machine, e))
-        return false;
+    text_clear(&all);
     text_printf(&all, "sweep %s\n", in->sweep->hash);
     if (in->sweep->shards > 1) text_printf(&all, "in %d parts by %s\n", in->sweep->shards, version_text());
     // The parts of a sweep are one run on whatever machines they are measured, and a commit identifies its
@@ -276,7 +268,7 @@ static bool hash_run(Inputs *in, const char *machine, Error *e) {
         if (in->sweep->shards == 1 || !(machine_s || program_s))
             text_printf(&all, "%s %s\n", c->kind, c->hash);
     }
-    bool ok = sha256_bytes(all.data, all.length, in->hash, e);
+    ok = ok && sha256_bytes(all.data, all.length, in->hash, e);
     text_release(&all);
     return ok;
 }

@@ -27,21 +27,17 @@ void memory_warn(const EngineMemory *m, const char *name) {
 
 // Tells a person what a large model takes, and warns of one that does not fit. On the CPU nothing of the
 // weights has been read by then.
-static void tell_memory(const EngineMemory *m, const char *dir) {
-    const double weights = (double)m->weights / gigabyte;
-    const double cache = (double)m->cache / gigabyte, step = (double)m->step / gigabyte;
-    const double available = (double)m->available / gigabyte, sum = weights + cache + step;
-    memory_warn(m, dir);
-    if (!m->from_file && sum >= 1 && available > 0 && isatty(STDERR_FILENO))
-        fprintf(stderr,
-                "memory: '%s' takes %.1f GB (weights %.1f, cache %.1f, step %.1f), %.1f GB are free\n",
-                SHOWN(dir), sum, weights, cache, step, available);
-}
-
 static void warn(const Engine *engine, const EngineMemory *memory, const char *dir) {
     const Session *s = &engine->session;
     shape_warn(&engine->model, dir);
-    tell_memory(memory, dir);
+    memory_warn(memory, dir);
+    const double weights = (double)memory->weights / gigabyte, cache = (double)memory->cache / gigabyte,
+                 step = (double)memory->step / gigabyte, available = (double)memory->available / gigabyte,
+                 sum = weights + cache + step;
+    if (!memory->from_file && sum >= 1 && available > 0 && isatty(STDERR_FILENO))
+        fprintf(stderr,
+                "memory: '%s' takes %.1f GB (weights %.1f, cache %.1f, step %.1f), %.1f GB are free\n",
+                SHOWN(dir), sum, weights, cache, step, available);
     if (engine->fits)
         fprintf(stderr,
                 "note: '%s' holds a context of %d, not %d: its device has no room; --context %d fits\n",

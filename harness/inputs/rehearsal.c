@@ -42,18 +42,6 @@ static double parameters(const Shape *s, int layers, bool head) {
     return (double)shape_layers_parameters(s) * layers / s->layers + (head ? (double)s->vocab * s->width : 0);
 }
 
-static PointWork work_of(const Method *m, const Settings *set, const Shape *target) {
-    StepWork step = method_work(m);
-    PointWork out = {.longest = step.longest, .rows = step.rows};
-    if (set->engine.max_rows && out.rows > set->engine.max_rows) out.rows = set->engine.max_rows;
-    for (const DraftWork *d = step.drafts; d < step.drafts + step.draft_count; d++) {
-        double share = parameters(d->shape, d->layers, d->head) / parameters(target, target->layers, true);
-        out.drafts += share * d->forwards;
-        out.draft_rows += share * (d->rows - d->forwards);
-    }
-    return out;
-}
-
 static bool open_point(Stage *s, int point, Error *e) {
     const Settings *set = &s->in->schedule->points[point].settings;
     Sampling sampling = {set->temperature, set->top_k, set->top_p};
@@ -66,7 +54,16 @@ static bool open_point(Stage *s, int point, Error *e) {
     env.facts.embedding = s->model->bytes ? no_row : NULL;
     if (!method_open(&method, s->in->schedule->points[point].decoder, &env, e)) return false;
     bool ok = set->verification == VERIFICATION_TOKEN || method_drafts_chain(&method, e);
-    s->work[point] = work_of(&method, set, &s->model->model.shape);
+    StepWork step = method_work(&method);
+    const Shape *target = &s->model->model.shape;
+    PointWork *work = &s->work[point];
+    *work = (PointWork){.longest = step.longest, .rows = step.rows};
+    if (set->engine.max_rows && work->rows > set->engine.max_rows) work->rows = set->engine.max_rows;
+    for (const DraftWork *d = step.drafts; d < step.drafts + step.draft_count; d++) {
+        double share = parameters(d->shape, d->layers, d->head) / parameters(target, target->layers, true);
+        work->drafts += share * d->forwards;
+        work->draft_rows += share * (d->rows - d->forwards);
+    }
     method_close(&method);
     return ok;
 }

@@ -74,13 +74,12 @@ static size_t parse_size(const char *s) {
 
 static void read_caches(Machine *m) {
     for (int i = 0; i < 8; i++) {
-        char path[128], type[32], level[16], size[32];
-        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/type", i);
-        system_text(path, type, sizeof type);
-        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/level", i);
-        system_text(path, level, sizeof level);
-        snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/size", i);
-        system_text(path, size, sizeof size);
+        static const char *const FACTS[] = {"type", "level", "size"};
+        char path[128], fact[3][32], *type = fact[0], *level = fact[1], *size = fact[2];
+        for (int k = 0; k < 3; k++) {
+            snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/%s", i, FACTS[k]);
+            system_text(path, fact[k], sizeof fact[k]);
+        }
         if (strcmp(type, "Instruction") == 0) continue;
         if (level[0] == '1') m->l1d = parse_size(size);
         if (level[0] == '2') m->l2 = parse_size(size);
@@ -264,22 +263,6 @@ static void add_name(char *all, size_t size, const char *name) {
     snprintf(all + n, size - n, "%s%s", n ? " + " : "", name);
 }
 
-// Memory is the sum over all cards.
-static void name_gpus(Environment *v, const char *device) {
-    Gauge card;
-    if (!engine_gauge(device, 0, &v->gpu, NULL)) return;
-    v->on.gpu_memory = 0;
-    for (int i = 0; engine_gauge(device, i, &card, NULL); i++) {
-        add_name(v->gpus, sizeof v->gpus, card.name);
-        add_name(v->uuids, sizeof v->uuids, card.uuid);
-        v->on.gpu_memory += (int64_t)card.memory;
-    }
-    v->on.gpu = known(v->gpus);
-    v->on.gpu_uuid = known(v->uuids);
-    v->on.driver = known(v->gpu.driver);
-    v->on.cuda = known(v->gpu.runtime);
-}
-
 void environment_open(Environment *out, const Machine *m, const char *device) {
     json_t *libraries = libraries_json();
     *out = (Environment){.libraries = json_text(libraries, 0)};
@@ -299,7 +282,18 @@ void environment_open(Environment *out, const Machine *m, const char *device) {
                                  .l2 = (int64_t)m->l2,
                                  .l3 = (int64_t)m->l3,
                                  .memory = (int64_t)m->memory};
-    if (device) name_gpus(out, device);
+    Gauge card;
+    if (!device || !engine_gauge(device, 0, &out->gpu, NULL)) return;
+    out->on.gpu_memory = 0; // the sum over all cards
+    for (int i = 0; engine_gauge(device, i, &card, NULL); i++) {
+        add_name(out->gpus, sizeof out->gpus, card.name);
+        add_name(out->uuids, sizeof out->uuids, card.uuid);
+        out->on.gpu_memory += (int64_t)card.memory;
+    }
+    out->on.gpu = known(out->gpus);
+    out->on.gpu_uuid = known(out->uuids);
+    out->on.driver = known(out->gpu.driver);
+    out->on.cuda = known(out->gpu.runtime);
 }
 
 void environment_release(Environment *v) {

@@ -48,8 +48,8 @@ typedef struct LinkSpeed {
 // All ranks call this; all learn the result. Takes a fraction of a second.
 bool link_measure(const Team *team, LinkSpeed *out, Error *e);
 
-// --- MPI as the team's messages (mpi.c). The library is opened when it is asked for, so the program needs none
-// to build or to run: Open MPI, or one with the interface of MPICH (Intel MPI, MVAPICH, Cray MPICH).
+// --- MPI as the team's messages (mpi.c). The library is opened when it is asked for, so the program needs
+// none to build or to run: Open MPI, or one with the interface of MPICH (Intel MPI, MVAPICH, Cray MPICH).
 
 typedef struct Mpi Mpi;
 

@@ -72,19 +72,6 @@ static bool add_set(Recording *g, Error *e) {
 
 // --- a point ---------------------------------------------------------------------------------------------
 
-static bool put_point(Recording *g, StorePoint *p, const char *decoder, Error *e) {
-    Ledger *l = &g->ledger;
-    char hash[SHA256_TEXT];
-    Text all = {0};
-    text_printf(&all, "%s\n%s\n%lld", set_of(g)->sha256, decoder, (long long)l->models[0]);
-    bool ok = sha256_bytes(text_get(&all), all.length, hash, e);
-    p->hash = hash;
-    p->decoder = decoder;
-    ok = ok && store_point(l->store, l->run, p, &l->points[point_of(g, g->method)], e);
-    text_release(&all);
-    return ok;
-}
-
 // The method's parameters one by one: each value of `texts` ends with a NUL.
 static StoreParam *params_of(const Method *m, Text *texts) {
     StoreParam *params = mem_new(m->info->param_count + 1, sizeof *params);
@@ -114,7 +101,15 @@ static bool add_point(void *state, const Method *m, Error *e) {
                     .same_path = base,
                     .params = params,
                     .param_count = (int)m->info->param_count};
-    bool ok = put_point(g, &p, text_get(&decoder), e);
+    Ledger *l = &g->ledger;
+    char hash[SHA256_TEXT];
+    Text all = {0};
+    text_printf(&all, "%s\n%s\n%lld", set_of(g)->sha256, text_get(&decoder), (long long)l->models[0]);
+    bool ok = sha256_bytes(text_get(&all), all.length, hash, e);
+    p.hash = hash;
+    p.decoder = text_get(&decoder);
+    ok = ok && store_point(l->store, l->run, &p, &l->points[point_of(g, g->method)], e);
+    text_release(&all);
     mem_free(params);
     text_release(&texts);
     text_release(&decoder);

@@ -189,12 +189,6 @@ static char *name_of(const Row *row) {
     return NULL;
 }
 
-static void drop(ReplayText *text) {
-    ReplayTexts one = {.texts = mem_new(1, sizeof *text), .count = 1};
-    *one.texts = *text;
-    replay_texts_release(&one);
-}
-
 static bool add_row(void *state, Row *row, Error *e) {
     TokenReading *g = state;
     const ReplayTokens *from = g->from;
@@ -220,7 +214,9 @@ static bool add_row(void *state, Row *row, Error *e) {
         ok = read_list(row, from->lists[k], text.count - text.prompt, &text.lists[k], &equal, e);
     if (ok && equal && text.count > text.prompt) return add_text(g->out, &text, e);
     if (ok) ++*(equal ? &g->out->unanswered : &g->out->unequal);
-    drop(&text);
+    ReplayTexts one = {.texts = mem_new(1, sizeof text), .count = 1};
+    *one.texts = text;
+    replay_texts_release(&one);
     return ok;
 }
 

@@ -48,7 +48,7 @@ static TakingPart methods_in(const Plan *p, const Group *g, const CostPrice *pri
         bool here = !only || (point < s->sweep_count && only->shard_of[point] == only->shard);
         if (inputs_refusal(&p->inputs, point) || (!here && point != base)) continue;
         out.methods++;
-        // A step reads the weights of the target and of drafts once a forward, then multiplies by them row by row.
+        // A step reads the weights of target and drafts once a forward, then multiplies by them row by row.
         const PointWork *w = &p->inputs.work[point];
         out.step_s += price->all_methods
                           ? price->token_s
@@ -86,23 +86,20 @@ static void add_group_parts(const Plan *p, const CostDone *done, const Group *g,
     *any = true;
 }
 
-static void add_setup_parts(const Plan *p, const CostDone *done, int setup, const CostPrice *price,
-                            const CostShard *only, CostParts *out) {
-    const Schedule *s = &p->schedule;
-    const InputModel *m = &p->inputs.models[s->setups[setup].model];
-    const Rehearsal *r = &p->inputs.rehearsals[setup];
-    bool any = false;
-    for (int i = 0; i < s->group_count; i++)
-        if (s->groups[i].setup == setup) add_group_parts(p, done, &s->groups[i], price, only, out, &any);
-    if (!any) return;
-    out->opening += (double)m->bytes / COST_OPENED_BYTES;
-    out->tables += r->rows * price->row_s + r->operations / HOST_RATE;
-    out->table_rows += r->rows;
-}
-
 CostParts cost_parts(const Plan *p, const CostDone *done, const CostPrice *prices, const CostShard *only) {
     CostParts out = {0};
-    for (int i = 0; i < p->schedule.setup_count; i++) add_setup_parts(p, done, i, &prices[i], only, &out);
+    const Schedule *s = &p->schedule;
+    for (int i = 0; i < s->setup_count; i++) {
+        const InputModel *m = &p->inputs.models[s->setups[i].model];
+        const Rehearsal *r = &p->inputs.rehearsals[i];
+        bool any = false;
+        for (const Group *g = s->groups; g < s->groups + s->group_count; g++)
+            if (g->setup == i) add_group_parts(p, done, g, &prices[i], only, &out, &any);
+        if (!any) continue;
+        out.opening += (double)m->bytes / COST_OPENED_BYTES;
+        out.tables += r->rows * prices[i].row_s + r->operations / HOST_RATE;
+        out.table_rows += r->rows;
+    }
     for (int i = 0; out.tokens > 0 && i < p->experiment.model_count; i++) {
         const InputModel *m = &p->inputs.models[i];
         if (m->files.unmade)

@@ -113,17 +113,6 @@ static void release_rows(AnswerRows *b) {
 
 // --- steps -----------------------------------------------------------------------------------------------
 
-static void add_sources(AnswerRows *b, const StepReport *r, StoreStep *row) {
-    row->sources = b->sources + b->source_count;
-    for (int i = 0; i < r->source_count; i++) {
-        const SourceReport *s = &r->sources[i];
-        if (s->rows == 0) continue;
-        b->sources[b->source_count++] =
-            (StoreSource){.name = s->name, .rows = s->rows, .length = s->match, .rank = s->rank};
-        row->source_count++;
-    }
-}
-
 // StepKind and StoreStepKind have the same numbers.
 static void add_step(AnswerRows *b, const StepReport *r, const Pass *passes) {
     assert(b->step_count < b->steps_size && b->pass_count + (size_t)r->pass_count <= b->passes_size);
@@ -166,13 +155,24 @@ static void add_step(AnswerRows *b, const StepReport *r, const Pass *passes) {
                                                  .rows = p->rows,
                                                  .context = p->context,
                                                  .count = p->count};
-    add_sources(b, r, row);
+    row->sources = b->sources + b->source_count;
+    for (const SourceReport *x = r->sources; x < r->sources + r->source_count; x++) {
+        if (x->rows == 0) continue;
+        b->sources[b->source_count++] =
+            (StoreSource){.name = x->name, .rows = x->rows, .length = x->match, .rank = x->rank};
+        row->source_count++;
+    }
     b->step_count++;
 }
 
 // --- samples ---------------------------------------------------------------------------------------------
 
-static bool add_output(AnswerRows *b, const DecodeResult *r, const Tokenizer *tokenizer, Error *e) {
+static bool add_sample(AnswerRows *b, const Ledger *l, const Answer *answer, int turn,
+                       const Tokenizer *tokenizer, Error *e) {
+    const AnswerTurn *t = &answer->turns[turn];
+    const DecodeResult *r = &t->result;
+    bool diverged = answer->diverged == turn;
+    assert(b->sample_count < b->samples_size && l->points[answer->point]);
     Text *text = &b->texts[b->sample_count];
     if (tokenizer && !tokenizer_decode(tokenizer, r->ids, (size_t)r->tokens, true, text, e)) return false;
     b->outputs[b->sample_count] = (StoreOutput){.ids = r->ids,
@@ -181,16 +181,6 @@ static bool add_output(AnswerRows *b, const DecodeResult *r, const Tokenizer *to
                                                 .text_bytes = (int64_t)text->length,
                                                 .repeated = repetition_share(r->ids, r->tokens),
                                                 .looping = repetition_loops(r->ids, r->tokens)};
-    return true;
-}
-
-static bool add_sample(AnswerRows *b, const Ledger *l, const Answer *answer, int turn,
-                       const Tokenizer *tokenizer, Error *e) {
-    const AnswerTurn *t = &answer->turns[turn];
-    const DecodeResult *r = &t->result;
-    bool diverged = answer->diverged == turn;
-    assert(b->sample_count < b->samples_size && l->points[answer->point]);
-    if (!add_output(b, r, tokenizer, e)) return false;
     b->divergences[b->sample_count] = (StoreDivergence){.position = answer->divergence.position,
                                                         .wanted = answer->divergence.want,
                                                         .got = answer->divergence.got,

@@ -166,21 +166,17 @@ static bool open_all(Plan *p, size_t n, const SweepOptions *o, Error *e) {
     return ok;
 }
 
-static bool read_config(Plan *p, const char *file, size_t *n, Error *e) {
-    Error why = {0};
-    char *ours = file_exists(file) ? NULL : shipped_config(file, &why);
-    char *path = ours ? shipped_path(strchr(ours, '/') + 1) : NULL;
-    bool ok = !why.kind && file_read(path ? path : file, YAML_BYTES, &p->config, n, e);
-    if (why.kind) *e = why;
-    p->file = ours ? ours : mem_text(file, strlen(file));
-    mem_free(path);
-    return ok;
-}
-
 bool plan_open(Plan *out, const char *file, const SweepOptions *o, Error *e) {
     size_t n;
+    Error why = {0};
     *out = (Plan){.cache = o->cache};
-    if (read_config(out, file, &n, e) && open_all(out, n, o, e)) return true;
+    char *ours = file_exists(file) ? NULL : shipped_config(file, &why),
+         *path = ours ? shipped_path(strchr(ours, '/') + 1) : NULL;
+    bool ok = !why.kind && file_read(path ? path : file, YAML_BYTES, &out->config, &n, e);
+    if (why.kind && e) *e = why;
+    out->file = ours ? ours : mem_text(file, strlen(file));
+    mem_free(path);
+    if (ok && open_all(out, n, o, e)) return true;
     plan_release(out);
     return false;
 }

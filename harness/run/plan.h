@@ -23,8 +23,8 @@ typedef struct SweepOptions {
      .fallback = "the config's"}, \
     {"device", ARG_WORD, AT(sweep.device), .help = "the same as --set hardware.device=NAME", \
      .value = "NAME", .fallback = "the config's"}, \
-    {"shard", ARG_WORD, AT(sweep.shard), .help = "the i-th of n parts of about the same cost", .value = "i/n", \
-     .fallback = "the task of a Slurm array, else all"}, \
+    {"shard", ARG_WORD, AT(sweep.shard), .help = "the i-th of n parts of about the same cost", \
+     .value = "i/n", .fallback = "the task of a Slurm array, else all"}, \
     CACHE_OPTION(AT(sweep.cache)), \
     {"db", ARG_WORD, AT(sweep.db), .help = "the store; a part has outpace.i-n.db", .value = "FILE", \
      .fallback = STORE_DEFAULT, .literal = true}

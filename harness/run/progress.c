@@ -140,19 +140,6 @@ static PointProgress *baseline_of(const RunProgress *r, const Group *g) {
     return &r->points[r->schedule->members[g->baseline]];
 }
 
-static void read_group(RunProgress *r, const Group *g) {
-    const PointProgress *base = baseline_of(r, g);
-    for (int i = g->first; i < g->first + g->count; i++) {
-        PointProgress *p = &r->points[r->schedule->members[i]];
-        for (int k = 0; k < p->passes * p->prompts; k++) {
-            int pass = k / p->prompts, prompt = k % p->prompts;
-            if (point_progress_has(p, pass, prompt) && point_progress_has(base, pass, prompt))
-                p->base_s += base->seconds[k];
-        }
-        if (base->passes == 0) p->failed = false; // invariant 3
-    }
-}
-
 bool progress_open(RunProgress *r, const Ledger *ledger, Error *e) {
     const Inputs *in = ledger->inputs;
     const Schedule *s = in->schedule;
@@ -166,7 +153,18 @@ bool progress_open(RunProgress *r, const Ledger *ledger, Error *e) {
         progress_release(r);
         return false;
     }
-    for (int i = 0; i < s->group_count; i++) read_group(r, &s->groups[i]);
+    for (const Group *g = s->groups; g < s->groups + s->group_count; g++) {
+        const PointProgress *base = baseline_of(r, g);
+        for (int i = g->first; i < g->first + g->count; i++) {
+            PointProgress *p = &r->points[s->members[i]];
+            for (int k = 0; k < p->passes * p->prompts; k++) {
+                int pass = k / p->prompts, prompt = k % p->prompts;
+                if (point_progress_has(p, pass, prompt) && point_progress_has(base, pass, prompt))
+                    p->base_s += base->seconds[k];
+            }
+            if (base->passes == 0) p->failed = false; // invariant 3
+        }
+    }
     return true;
 }
 

@@ -427,8 +427,8 @@ static ReporterPlace round_place(const Run *r, const GroupRun *g, int pass, int 
                            .speedup = p->decode_s > 0 ? p->base_s / p->decode_s : NAN};
 }
 
-// A warm group's pass begins with empty pools, at its first prompt, and is stored at its end. With a batch it is
-// one round.
+// A warm group's pass begins with empty pools, at its first prompt, and is stored at its end. With a batch it
+// is one round.
 static bool run_pass(Run *r, GroupRun *g, int pass, const bool *wanted, Error *e) {
     int prompts = (int)r->in->datasets[g->group->dataset].count;
     bool warm = g->group->warm, batch = models_batch(&r->models) > 1;
@@ -609,8 +609,8 @@ bool run_plan(Ledger *ledger, bool json, const RunSeams *seams, RunResult *out, 
     if (!progress_open(&r.progress, ledger, e)) return false;
     Error why = {0};
     bool ok = true;
-    // A failure for each point that can't run: if its group has begun without it, a later start that could run it
-    // must not (see progress.c).
+    // A failure for each point that can't run: if its group has begun without it, a later start that could
+    // run it must not (see progress.c).
     for (int i = 0; ok && i < r.schedule->sweep_count; i++) {
         const char *refused = inputs_refusal(r.in, i);
         if (!refused || r.progress.points[i].failed) continue;

@@ -266,20 +266,18 @@ static bool set_number(TrainFile *f, const char *key, double x, Error *e) {
     return x <= 0 || yaml_set(&f->tree, "--", key, text, e);
 }
 
-static bool set_overrides(TrainFile *f, const TrainOptions *s, Error *e) {
-    return (!s->preset || add_preset(f, s->preset, e)) && (!s->out || set_text(f, "out", &s->out, 1, e)) &&
-           (!s->tokenizer || set_text(f, "tokenizer", &s->tokenizer, 1, e)) &&
-           (!s->separator || set_text(f, "separator", &s->separator, 1, e)) &&
-           (!s->files.count || (set_text(f, "files", s->files.items, s->files.count, e) &&
-                                yaml_set(&f->tree, "--", "domains", "{}", e))) &&
-           set_number(f, "begun", s->begun, e) && set_number(f, "steps", s->steps, e) &&
-           set_number(f, "batch", s->batch, e) && set_number(f, "rate", s->rate, e);
-}
-
 bool train_file_override(TrainFile *f, const char *path, const TrainOptions *s, Error *e) {
     *f = (TrainFile){0};
     bool ok = path ? yaml_open(&f->tree, path, e) : yaml_parse(&f->tree, "{}", 2, "--preset", e);
-    ok = ok && (f->tree.root->kind != NODE_MAP || set_overrides(f, s, e)) &&
+    if (ok && f->tree.root->kind == NODE_MAP)
+        ok = (!s->preset || add_preset(f, s->preset, e)) && (!s->out || set_text(f, "out", &s->out, 1, e)) &&
+             (!s->tokenizer || set_text(f, "tokenizer", &s->tokenizer, 1, e)) &&
+             (!s->separator || set_text(f, "separator", &s->separator, 1, e)) &&
+             (!s->files.count || (set_text(f, "files", s->files.items, s->files.count, e) &&
+                                  yaml_set(&f->tree, "--", "domains", "{}", e))) &&
+             set_number(f, "begun", s->begun, e) && set_number(f, "steps", s->steps, e) &&
+             set_number(f, "batch", s->batch, e) && set_number(f, "rate", s->rate, e);
+    ok = ok &&
          (path || (need_key(f, "out", "-o DIR", e) && need_key(f, "files", "--text FILE", e) &&
                    need_key(f, "tokenizer", "--tokenizer FILE; 'outpace tokenizer train' makes one", e)));
     if (ok) return read_tree(f, TRAIN_MODEL, e);

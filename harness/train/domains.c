@@ -117,20 +117,6 @@ typedef struct DomainWriter {
     Text text;
 } DomainWriter;
 
-static bool decode_one(DomainWriter *w, Method *m, const DomainPrompt *p, double temperature, uint64_t seed,
-                       DecodeResult *out, Error *e) {
-    const Model *model = &w->models.target.model;
-    DecodeOptions d = {.max_tokens = w->o->tokens,
-                       .eos = model->eos,
-                       .eos_count = model->eos_count,
-                       .sampling = {.temperature = temperature, .top_p = 1},
-                       .seed = seed,
-                       .merge = true,
-                       .clock = clock_monotonic()};
-    return progress_say(&w->run->file.config.progress, "decoding", -1, e) &&
-           decode(&w->models.target.session, m, p->ids, p->count, &d, out, e);
-}
-
 // At most `most` prompts of one domain that was learnt, in the feed's order, no two alike; returns their
 // number. A prompt is half of a document, at most LONGEST tokens.
 static int find_prompts(const TrainRun *r, const DomainName *name, DomainPrompt *out, int most) {
@@ -152,18 +138,6 @@ static int find_prompts(const TrainRun *r, const DomainName *name, DomainPrompt 
     return count;
 }
 
-// Prompt and output are decoded together, because a tokenizer may drop the blank before a text's first word.
-static bool put_document(DomainWriter *w, const DomainPrompt *p, const DecodeResult *r, Error *e) {
-    size_t n = (size_t)p->count, more = (size_t)r->tokens;
-    int *ids = mem_new(n + more, sizeof *ids);
-    memcpy(ids, p->ids, n * sizeof *ids);
-    if (more) memcpy(ids + n, r->ids, more * sizeof *ids);
-    bool ok = tokenizer_decode(w->models.target.tokenizer, ids, n + more, true, &w->text, e);
-    text_printf(&w->text, "\n%s\n", w->run->file.separator);
-    mem_free(ids);
-    return ok;
-}
-
 static bool put_outputs(DomainWriter *w, double temperature, const DomainPrompt *list, int count, int first,
                         Error *e) {
     MethodEnv env = models_env(&w->models, &(Sampling){.temperature = temperature, .top_p = 1}, 0, false);
@@ -171,8 +145,26 @@ static bool put_outputs(DomainWriter *w, double temperature, const DomainPrompt 
     bool ok = true;
     if (!method_open(&m, "autoregressive", &env, e)) return false;
     for (int i = first; ok && i < count; i += TEMPERATURE_COUNT) {
+        const Model *model = &w->models.target.model;
+        const DomainPrompt *p = &list[i];
         DecodeResult r = {0};
-        ok = decode_one(w, &m, &list[i], temperature, (uint64_t)i, &r, e) && put_document(w, &list[i], &r, e);
+        DecodeOptions d = {.max_tokens = w->o->tokens,
+                           .eos = model->eos,
+                           .eos_count = model->eos_count,
+                           .sampling = {.temperature = temperature, .top_p = 1},
+                           .seed = (uint64_t)i,
+                           .merge = true,
+                           .clock = clock_monotonic()};
+        ok = progress_say(&w->run->file.config.progress, "decoding", -1, e) &&
+             decode(&w->models.target.session, &m, p->ids, p->count, &d, &r, e);
+        // Decoded together, because a tokenizer may drop the blank before a text's first word.
+        size_t n = (size_t)p->count, more = ok ? (size_t)r.tokens : 0;
+        int *ids = mem_new(n + more, sizeof *ids);
+        memcpy(ids, p->ids, n * sizeof *ids);
+        if (more) memcpy(ids + n, r.ids, more * sizeof *ids);
+        ok = ok && tokenizer_decode(w->models.target.tokenizer, ids, n + more, true, &w->text, e);
+        text_printf(&w->text, "\n%s\n", w->run->file.separator);
+        mem_free(ids);
         decode_result_release(&r);
     }
     method_close(&m);

@@ -80,17 +80,6 @@ static bool check_place(TrainRun *r, Error *e) {
     return ok;
 }
 
-// If the file can't be read, the curve only lacks its points.
-static void read_curve(TrainRun *r) {
-    static const size_t MOST = 64u << 20;
-    char *path = losses_path(r), *text = NULL;
-    size_t n;
-    if (file_exists(path) && file_read(path, MOST, &text, &n, NULL))
-        curve_read(&r->curve, text, n, r->trainer.step);
-    mem_free(text);
-    mem_free(path);
-}
-
 static bool write_curve(TrainRun *r, Error *e) {
     const OutputKind kind = {.start = curve_heads};
     Output out = output_more(&r->out);
@@ -136,7 +125,13 @@ bool train_run_open(TrainRun *r, Error *e) {
     if (!r->looks && !file_has_room(r->checkpoint, bytes, "checkpoints and the model", e)) return false;
     if (!r->fresh && file_exists(r->checkpoint)) {
         if (!checkpoint_read(&r->trainer, r->checkpoint, e)) return false;
-        read_curve(r);
+        static const size_t MOST = 64u << 20;
+        char *path = losses_path(r), *text = NULL;
+        size_t bytes_read; // if the file can't be read, the curve only lacks its points
+        if (file_exists(path) && file_read(path, MOST, &text, &bytes_read, NULL))
+            curve_read(&r->curve, text, bytes_read, r->trainer.step);
+        mem_free(text);
+        mem_free(path);
         fprintf(stderr, "resumed   at step %d from %s\n", r->trainer.step, SHOWN(r->checkpoint));
     }
     if (r->out.made.count)
