@@ -217,7 +217,7 @@ static json_t *config_json(const TuneAsk *ask, const TuneMethod *method) {
 }
 
 static bool prepare(const TuneAsk *ask, const TuneMethod *method, const char *fixed, Plan *out, Error *e) {
-    SweepOptions o = {.threads = -1, .shard = "1/1"};
+    SweepOptions o = {.shard = "1/1"};
     json_t *config = config_json(ask, method);
     char *text = json_text(config, 0);
     bool ok = add_sets(ask, method, fixed, &o.sets, e);
