@@ -112,7 +112,8 @@ static const Arg EXPERIMENT_FIELDS[] = {
     EACH(Experiment, methods, method_count, EXPERIMENT_METHODS, METHOD, "a bare name has the defaults"),
     ROW(Experiment, measurement, ARG_MAP, .table = &MEASUREMENT,
         .help = "how often, and when a point is done"),
-    NODE(Experiment, SCALE_SECTION, smoke, "the changes of --scale smoke"),
+    NODE(Experiment, SCALE_SMALL, scales[0], "the changes of --scale small: published models on two cores"),
+    NODE(Experiment, SCALE_SMOKE, scales[1], "the changes of --scale smoke: stand-ins"),
 };
 const ArgTable experiment_keys = ARG_TABLE("a config", EXPERIMENT_FIELDS, Experiment, .lone_key = NULL);
 
@@ -403,12 +404,15 @@ static bool parse(Experiment *x, const char *bytes, size_t n, const char *file,
 bool experiment_parse(Experiment *x, const char *bytes, size_t n, const char *file,
                       const ExperimentChanges *changes, Error *e) {
     if (!parse(x, bytes, n, file, changes, e)) return false;
-    if (!x->smoke) return true;
-    // The config at the other scale, as written, must be one that can be run.
-    Experiment *smoke = mem_new(1, sizeof *smoke);
-    bool ok = parse(smoke, bytes, n, file, &(ExperimentChanges){.scale = SCALE_SECTION}, e);
-    experiment_release(smoke);
-    mem_free(smoke);
+    // The config at the other scales, as written, must be one that can be run.
+    Experiment *other = mem_new(1, sizeof *other);
+    bool ok = true;
+    for (int i = 0; ok && i < EXPERIMENT_SCALES; i++) {
+        ok = !x->scales[i] ||
+             parse(other, bytes, n, file, &(ExperimentChanges){.scale = experiment_scales[i]}, e);
+        experiment_release(other);
+    }
+    mem_free(other);
     if (!ok) experiment_release(x);
     return ok;
 }
@@ -428,7 +432,9 @@ void experiment_release(Experiment *x) {
     *x = (Experiment){0};
 }
 
-// --- a smaller scale: the section `smoke`
+// --- smaller scales: the section of that name
+
+const char *const experiment_scales[EXPERIMENT_SCALES] = {SCALE_SMALL, SCALE_SMOKE};
 
 static bool put(YamlNode *at, YamlNode *with, Error *e);
 
@@ -457,11 +463,11 @@ static bool put(YamlNode *at, YamlNode *with, Error *e) {
 
 static bool apply(YamlNode *root, YamlNode *section, Error *e) {
     if (section->kind != NODE_MAP)
-        return yaml_error(section, e, "'" SCALE_SECTION "' must be a map of sections: {generation: ...}");
-    for (const char *const *key = (const char *const[]){SCALE_SECTION, "name", NULL}; *key; key++) {
-        const YamlNode *n = yaml_find(section, *key);
-        const YamlNode at = n ? yaml_key(n) : *section;
-        if (n) return yaml_error(&at, e, "'" SCALE_SECTION "' has no '%s': take it away", *key);
+        return yaml_error(section, e, "'%s' must be a map of sections: {generation: ...}", section->key);
+    for (const YamlNode *n = section->first; n; n = n->next) {
+        const YamlNode at = yaml_key(n);
+        if (strcmp(n->key, "name") == 0 || text_among(n->key, experiment_scales, EXPERIMENT_SCALES) >= 0)
+            return yaml_error(&at, e, "'%s' has no '%s': take it away", section->key, n->key);
     }
     if (!put_each(root, section, e)) return false;
     section->first = section->last = NULL;
@@ -470,11 +476,11 @@ static bool apply(YamlNode *root, YamlNode *section, Error *e) {
 }
 
 bool scale_apply(YamlTree *t, const char *scale, Error *e) {
-    YamlNode *section = yaml_find(t->root, SCALE_SECTION);
     if (!scale || strcmp(scale, "full") == 0) return true;
-    if (strcmp(scale, SCALE_SECTION) != 0)
-        return error_input(e, "--scale is '%s', must be " SCALE_SECTION " or full", scale);
-    return section ? apply(t->root, section, e)
-                   : yaml_error(t->root, e,
-                                "this config has no section '" SCALE_SECTION "': it doesn't have that scale");
+    if (text_among(scale, experiment_scales, EXPERIMENT_SCALES) < 0)
+        return error_input(e, "--scale is '%s', must be " SCALE_SMALL ", " SCALE_SMOKE " or full", scale);
+    YamlNode *section = yaml_find(t->root, scale);
+    return section
+               ? apply(t->root, section, e)
+               : yaml_error(t->root, e, "this config has no section '%s': it doesn't have that scale", scale);
 }

@@ -14,7 +14,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-enum { EXPERIMENT_MODELS = 32, EXPERIMENT_DATASETS = 32, EXPERIMENT_METHODS = 64 };
+enum { EXPERIMENT_MODELS = 32, EXPERIMENT_DATASETS = 32, EXPERIMENT_METHODS = 64, EXPERIMENT_SCALES = 2 };
 
 #define INFLATE_NONE "none"
 
@@ -83,7 +83,7 @@ typedef struct Experiment {
     int model_count, dataset_count, method_count;
     YamlNode *settings[SETTINGS_SECTIONS]; // axes of the whole experiment, values written out; NULL: none
     Measurement measurement;
-    YamlNode *smoke; // the differences at that scale; NULL: none
+    YamlNode *scales[EXPERIMENT_SCALES]; // the differences at each smaller one; NULL: none
     YamlTree tree;
 } Experiment;
 
@@ -91,7 +91,8 @@ typedef struct Experiment {
 typedef struct ExperimentChanges {
     const Words *sets; // "path=value" each (yaml_set), in order; NULL: none
     const char *model; // "target=DIR[,draft=DIR,...]" in place of all models; NULL: as written
-    const char *scale; // "smoke": with the config's section of that name; NULL or "full": as written
+    const char *
+        scale; // one of experiment_scales: with the config's section of that name; NULL or "full": as written
 } ExperimentChanges;
 
 extern const ArgTable experiment_keys; // all that a config may hold
@@ -110,9 +111,12 @@ bool experiment_open(Experiment *x, const char *path, const ExperimentChanges *c
 const char *experiment_template(const Experiment *x, int model, int dataset);
 void experiment_release(Experiment *x); // takes an empty one
 
-// --- a smaller scale
+// --- smaller scales
 
-#define SCALE_SECTION "smoke"
+#define SCALE_SMALL "small" // published small models, on two cores
+#define SCALE_SMOKE "smoke" // stand-ins, in minutes
 
-// scale: "full" or NULL, which changes nothing, or "smoke". Below the section nothing is left then.
+extern const char *const experiment_scales[EXPERIMENT_SCALES];
+
+// scale: "full" or NULL, which changes nothing, or one of those. Below its section nothing is left then.
 bool scale_apply(YamlTree *t, const char *scale, Error *e);

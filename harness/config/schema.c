@@ -133,8 +133,8 @@ static json_t *axes_by_name(void) {
 
 static json_t *table_of(const ArgTable *t);
 
-// A part with its own reader. The axes of a method's maps depend on its name (axes_by_name), and the smoke
-// section merges in ways of its own: their insides are open here.
+// A part with its own reader. The axes of a method's maps depend on its name (axes_by_name), and the
+// sections of scales merge in ways of their own: their insides are open here.
 static json_t *node_of(const Arg *row) {
     for (const SettingsSection *x = settings_sections; x < settings_sections + SETTINGS_SECTIONS; x++) {
         if (strcmp(row->name, x->name) != 0) continue;

@@ -95,7 +95,8 @@ static bool open_inputs(Plan *p, Error *e) {
     bool ok = inputs_open(&p->inputs, &p->experiment, &p->schedule, text_get(&name), p->cache, e);
     text_release(&name);
     const Error why = ok ? own : *e;
-    if (why.kind == ERROR_INPUT && p->experiment.smoke && !p->changes.scale && !p->changes.model)
+    if (why.kind == ERROR_INPUT && yaml_find(p->experiment.tree.root, SCALE_SMOKE) && !p->changes.scale &&
+        !p->changes.model)
         error_input(e, "%s; or run it at --scale smoke", why.text);
     return ok;
 }

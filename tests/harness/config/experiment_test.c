@@ -111,7 +111,7 @@ static void wrong_keys(void **state) {
     expect_error(
         "measurement:", "elephants:",
         "x.yaml:18:1: a config has no key 'elephants'; there are name, about, tables, plots, chosen, "
-        "models, datasets, hardware, generation, methods, measurement, smoke");
+        "models, datasets, hardware, generation, methods, measurement, small, smoke");
     expect_error("draft:", "darft:", "x.yaml:4:5: a model has no key 'darft'; did you mean 'draft'?");
     expect_error("limit:", "limits:", "x.yaml:7:5: a dataset has no key 'limits'; did you mean 'limit'?");
     expect_error("matrix:", "matrx:", "x.yaml:14:5: a method has no key 'matrx'; did you mean 'matrix'?");

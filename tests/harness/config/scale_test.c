@@ -139,7 +139,10 @@ static void refused(void **state) {
         {"smoke: {models: {other: {draft: c}}}\n", NULL,
          "x.yaml:4:5: 'other' is a single value: write {name: other} to change something in it"},
         {"", "smoke", "x.yaml:1:1: this config has no section 'smoke': it doesn't have that scale"},
-        {"smoke: {}\n", "tiny", "--scale is 'tiny', must be smoke or full"},
+        {"smoke: {}\n", "tiny", "--scale is 'tiny', must be small, smoke or full"},
+        {"small: {smoke: {}}\n", "small", "x.yaml:13:9: 'small' has no 'smoke': take it away"},
+        {"small: {generation: {max_tokens: 0}}\n", NULL,
+         "x.yaml:13:34: 'max_tokens' is '0', must be a whole number from 1 to 16777216"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         Experiment x;
