@@ -28,28 +28,23 @@ void table_ask_release(TableAsk *a) {
 
 // --- quantities ------------------------------------------------------------------------------------------
 
-static bool ask_seed(const TableAsk *a, const TableGroup *g, size_t i, const TableQuestion *q, Quantity *out,
+static bool ask_seed(const TableAsk *a, const TableGroup *g, size_t i, TableQuestion q, Quantity *out,
                      Error *e) {
     const TableSeed *s = &a->points->seeds[g->first + i];
-    QuantityPart part = {.point = s->point,
-                         .baseline = s->baseline,
-                         .sampled = g->temperature > 0,
-                         .subtask = q->subtask,
-                         .parity = q->parity,
-                         .plain = q->plain};
-    return q->above ? quantity_above_baseline(a->store, &part, q->measure, out, e)
-                    : quantity(a->store, &part, q->measure, out, e);
+    q.point = s->point, q.baseline = s->baseline;
+    q.sampled = g->temperature > 0;
+    return quantity(a->store, &q, out, e);
 }
 
 static bool ask_group(const TableAsk *a, const TableGroup *g, const TableQuestion *q, Quantity *out,
                       Error *e) {
-    if (g->count == 1) return ask_seed(a, g, 0, q, out, e);
+    if (g->count == 1) return ask_seed(a, g, 0, *q, out, e);
     double *values = mem_new(g->count, sizeof *values), sum = 0;
     bool ok = true;
     *out = UNKNOWN;
     for (size_t i = 0; ok && i < g->count; i++) {
         Quantity one;
-        if ((ok = ask_seed(a, g, i, q, &one, e))) sum += values[i] = one.value;
+        if ((ok = ask_seed(a, g, i, *q, &one, e))) sum += values[i] = one.value;
     }
     if (ok) out->value = sum / (double)g->count;
     if (ok && isfinite(sum) && g->count >= TABLE_SEEDS)

@@ -19,21 +19,19 @@ typedef struct QuantityPasses {
     int count;
 } QuantityPasses;
 
-// A point, and which of its prompts.
-typedef struct QuantityPart {
+// What is asked: a measure, and of which prompts. The last three are those of one of a group's points.
+typedef struct TableQuestion {
+    const char *measure;
+    const char *subtask; // NULL: all of the dataset; a match sets it for each of its parts
+    int parity;          // see SampleChoice
+    bool above; // of a quality: how much it is above the baseline's, over the same prompts and passes
+    bool plain; // no interval is asked for
     int64_t point, baseline; // baseline 0: the point is one, or has none
     bool sampled;            // temperature above 0
-    const char *subtask;     // NULL: all of the dataset
-    int parity;              // see SampleChoice
-    bool plain;              // no interval is asked for
-} QuantityPart;
+} TableQuestion;
 
 // Unknown where the point has no such samples. False with e filled.
-bool quantity(Store *store, const QuantityPart *part, const char *name, Quantity *out, Error *e);
-
-// Of a quality: how much it is above the baseline's, over the same prompts and passes.
-bool quantity_above_baseline(Store *store, const QuantityPart *part, const char *name, Quantity *out,
-                             Error *e);
+bool quantity(Store *store, const TableQuestion *q, Quantity *out, Error *e);
 
 // Of all prompts of a point: each pass by itself, as papers give the spread over runs. False with e filled.
 bool quantity_passes(Store *store, int64_t point, int64_t baseline, const char *name, QuantityPasses *out,
@@ -72,14 +70,6 @@ typedef struct TableAsk {
 // `points` and `by` must live as long.
 void table_ask_open(TableAsk *a, Store *store, const TablePoints *points, const char *by);
 void table_ask_release(TableAsk *a); // takes an empty one
-
-typedef struct TableQuestion {
-    const char *measure; // quantities.h
-    const char *subtask; // NULL: all of the dataset; a match sets it for each of its parts
-    int parity;          // see SampleChoice
-    bool above;          // of a quality: how far it is above the baseline's
-    bool plain;          // no interval is asked for
-} TableQuestion;
 
 // The mean over the seeds, with an interval where there are TABLE_SEEDS of them; of several parts the mean of
 // those that were measured.

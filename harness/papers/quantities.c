@@ -85,21 +85,21 @@ static void take_interval(const Rows *r, Quantity *out) {
     *out = (Quantity){rows_real(r, 0), rows_real(r, 1), rows_real(r, 2)};
 }
 
-static bool ask_query(Store *store, const QuantityPart *part, const QuantityInfo *m, const char *name,
+static bool ask_query(Store *store, const TableQuestion *q, const QuantityInfo *m, const char *query,
                       Quantity *out, Error *e) {
-    Rows *r = rows_named(store, quantities_sql, m->query, part->point, e);
+    Rows *r = rows_named(store, quantities_sql, query, q->point, e);
     int parameters = rows_parameters(r);
-    if (parameters > 1) rows_bind_text(r, 2, m->argument ? m->argument : strchr(name, '.') + 1);
-    if (parameters > 2) rows_bind_text(r, 3, part->subtask);
-    if (parameters > 3) rows_bind_int(r, 4, part->baseline);
+    if (parameters > 1) rows_bind_text(r, 2, m->argument ? m->argument : strchr(q->measure, '.') + 1);
+    if (parameters > 2) rows_bind_text(r, 3, q->subtask);
+    if (parameters > 3) rows_bind_int(r, 4, q->baseline);
     if (rows_next(r)) (m->kind & QUANTITY_FITTED ? take_interval : take_row)(r, out);
     return rows_end(r, true, e);
 }
 
 // Drafted tokens of a step that are the target's at their place, whatever precedes them.
-static bool ask_matched(Store *store, const QuantityPart *part, Quantity *out, Error *e) {
+static bool ask_matched(Store *store, int64_t point, Quantity *out, Error *e) {
     double bits = 0, steps = 0;
-    Rows *r = rows_named(store, quantities_sql, "matches", part->point, e);
+    Rows *r = rows_named(store, quantities_sql, "matches", point, e);
     for (; rows_next(r); steps++) {
         size_t n;
         const unsigned char *bytes = rows_blob(r, 0, &n);
@@ -109,33 +109,27 @@ static bool ask_matched(Store *store, const QuantityPart *part, Quantity *out, E
     return rows_end(r, true, e);
 }
 
-bool quantity(Store *store, const QuantityPart *part, const char *name, Quantity *out, Error *e) {
-    const QuantityInfo *m = find(name);
-    bool whole = !part->subtask && part->parity < 0;
+bool quantity(Store *store, const TableQuestion *q, Quantity *out, Error *e) {
+    const QuantityInfo *m = find(q->measure);
+    bool whole = !q->subtask && q->parity < 0;
     *out = UNKNOWN;
-    if (m && m->query && (whole || !(m->kind & QUANTITY_FITTED)))
-        return ask_query(store, part, m, name, out, e);
-    if (m && strcmp(m->name, "matched") == 0 && !part->subtask) return ask_matched(store, part, out, e);
-    if (!m || m->tally < 0) return true;
+    if (!m || (q->above && !(m->kind & QUANTITY_QUALITY && q->baseline))) return true;
+    if (m->query && (whole || !(m->kind & QUANTITY_FITTED)))
+        return ask_query(store, q, m, q->above ? "score_above" : m->query, out, e);
+    if (strcmp(m->name, "matched") == 0 && !q->subtask) return ask_matched(store, q->point, out, e);
+    if (m->tally < 0) return true;
     if (whole) { // computed when its run ended
-        Rows *r = rows_named(store, quantities_sql, "estimate", part->point, e);
+        Rows *r = rows_named(store, quantities_sql, "estimate", q->point, e);
         rows_bind_text(r, 2, tally_names[m->tally]);
         if (rows_next(r)) take_interval(r, out);
         return rows_end(r, true, e);
     }
-    SampleChoice choice = {.subtask = part->subtask, .parity = part->parity, .plain = part->plain};
+    SampleChoice choice = {.subtask = q->subtask, .parity = q->parity, .plain = q->plain};
     Tally t;
-    if (!estimates_tally(store, part->point, part->sampled, &choice, &t, e)) return false;
+    if (!estimates_tally(store, q->point, q->sampled, &choice, &t, e)) return false;
     out->value = t.value[m->tally];
     if (t.has_interval) out->low = t.interval[m->tally].low, out->high = t.interval[m->tally].high;
     return true;
-}
-
-bool quantity_above_baseline(Store *store, const QuantityPart *part, const char *name, Quantity *out,
-                             Error *e) {
-    *out = UNKNOWN;
-    if (!quantity_is(name, QUANTITY_QUALITY) || !part->baseline) return true;
-    return ask_query(store, part, &(QuantityInfo){.query = "score_above", .argument = name}, name, out, e);
 }
 
 bool quantity_passes(Store *store, int64_t point, int64_t baseline, const char *name, QuantityPasses *out,
