@@ -90,46 +90,21 @@ static Rows *ask_priced(Store *store, const char *query, int64_t run, const Text
     return r;
 }
 
-// The columns of the query, the intervals in columns of their own.
-static const GridColumn PRICED[] = {
-    {"method", false, 16, 0}, {"S", true, 0, 0},          {"[95%]", false, 0, 6},
-    {"rows", true, 0, 0},     {"same text", false, 0, 0}, {"here", true, 0, 0},
-    {"[95%]", false, 0, 5},   {"", false, 0, 0}, // doubtful times
-    {"priced", true, 0, 0},   {"[95%]", false, 0, 4},     {"model", false, 0, 3},
-    {"dataset", false, 0, 2}, {"point", true, 0, 1},
+static const Column PRICED[] = {
+    {"method", "method", .least = 16},     {"S", "S", .kind = AS_TEXT},
+    {"rows", "rows", .kind = AS_MEASURED}, {.head = "same text"},
+    {"here", "here", .kind = AS_TEXT}, // *: doubtful times
+    {"priced", "priced", .kind = AS_TEXT}, {"model", "model", .drop = 3},
+    {"dataset", "dataset", .drop = 2},     {"point", "point", AS_COUNT, .drop = 1},
 };
-enum { PRICED_S = 1, PRICED_HERE = 4, PRICED_THERE };
-
-// "2.2 [1.8, 2.5] *"
-static void put_parts(Grid *g, const char *text, bool marked) {
-    size_t value = strcspn(text, " "), all = strcspn(text, "]");
-    text_add(&g->cell, text, value), grid_next(g);
-    if (text[all]) text_add(&g->cell, text + value + 1, all - value);
-    grid_next(g);
-    if (!marked) return;
-    if (strchr(text, '*')) text_puts(&g->cell, "*");
-    grid_next(g);
-}
+static const TableForm PRICED_FORM = {TABLE_COLUMNS(PRICED)};
 
 static bool print_priced_table(Rows *r, Error *e) {
-    Grid g = {.columns = PRICED, .count = sizeof PRICED / sizeof *PRICED};
-    char own[MEASURED_SIZE];
-    grid_end(&g);
-    grid_heads(&g);
-    while (rows_next(r)) {
-        for (int i = 0; i < rows_columns(r); i++)
-            if (i == PRICED_S || i == PRICED_HERE || i == PRICED_THERE)
-                put_parts(&g, rows_text(r, i), i == PRICED_HERE);
-            else {
-                bool real = rows_type(r, i) == VALUE_REAL;
-                text_puts(&g.cell, real ? measured_text(own, rows_real(r, i), NAN, NAN) : rows_text(r, i));
-                grid_next(&g);
-            }
-        grid_end(&g);
-    }
-    bool ok = rows_end(r, true, e) && grid_show(&g, e);
-    grid_release(&g);
-    return ok;
+    RecordTable t = {.form = &PRICED_FORM};
+    table_group(&t, NULL);
+    while (rows_next(r))
+        table_query_row(&t, r, (const Cell[]){CELL(rows_text(r, query_column(r, "same text")))});
+    return table_end(&t, rows_end(r, true, e), e);
 }
 
 static bool print_priced(Store *store, int64_t run, const PredictionArguments *of, Error *e) {
