@@ -99,12 +99,11 @@ static bool read_adapter(Store *store, int64_t point, Reading *g, Error *e) {
     *m = g->pricing->target;
     m->experts = (StepExperts){0};
     if (m->plain_bytes > 0) m->weight_bytes = m->plain_bytes;
-    int mlp_width = m->mlp_width;
     m->mlp_width = 0;
     Rows *r = rows_named(store, priced_sql, "adapter", point, e);
     while (rows_next(r)) {
         if (strncmp(rows_text(r, 0), "eagle", 5) != 0) continue;
-        m->mlp_width = mlp_width;
+        m->mlp_width = g->pricing->target.mlp_width;
         m->vocab = (int)(rows_real(r, 1) * m->vocab);
         if (strcmp(rows_text(r, 0), "eagle3") == 0) {
             m->attention_width = 2 * m->width;
