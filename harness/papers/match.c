@@ -336,25 +336,25 @@ enum {
     FIT_TEXT
 };
 
-static const char *keep_text(TablePoints *p, const char *text) {
-    mem_grow(&p->texts, &p->text_capacity, p->text_count + 1, sizeof *p->texts);
-    return p->texts[p->text_count++] = mem_text(text, strlen(text));
+const char *table_keep(TableTexts *t, const char *text) {
+    mem_grow(&t->list, &t->capacity, t->count + 1, sizeof *t->list);
+    return t->list[t->count++] = mem_text(text, strlen(text));
 }
 
-static void add_group(TablePoints *p, const Rows *r) {
+static void add_group(TablePoints *p, TableTexts *texts, const Rows *r) {
     mem_grow(&p->groups, &p->group_capacity, p->group_count + 1, sizeof *p->groups);
-    TableGroup g = {.model = keep_text(p, rows_text(r, MODEL)),
-                    .stand_in = keep_text(p, rows_text(r, STAND_IN)),
-                    .dtype = keep_text(p, rows_text(r, DTYPE)),
-                    .device = keep_text(p, rows_text(r, DEVICE)),
-                    .dataset = keep_text(p, rows_text(r, DATASET)),
-                    .method = keep_text(p, rows_text(r, METHOD)),
-                    .decoder = keep_text(p, rows_text(r, DECODER)),
-                    .label = keep_text(p, rows_text(r, LABEL)),
-                    .settings = keep_text(p, rows_text(r, SETTINGS)),
-                    .subtasks = keep_text(p, rows_text(r, SUBTASK_NAMES)),
+    TableGroup g = {.model = table_keep(texts, rows_text(r, MODEL)),
+                    .stand_in = table_keep(texts, rows_text(r, STAND_IN)),
+                    .dtype = table_keep(texts, rows_text(r, DTYPE)),
+                    .device = table_keep(texts, rows_text(r, DEVICE)),
+                    .dataset = table_keep(texts, rows_text(r, DATASET)),
+                    .method = table_keep(texts, rows_text(r, METHOD)),
+                    .decoder = table_keep(texts, rows_text(r, DECODER)),
+                    .label = table_keep(texts, rows_text(r, LABEL)),
+                    .settings = table_keep(texts, rows_text(r, SETTINGS)),
+                    .subtasks = table_keep(texts, rows_text(r, SUBTASK_NAMES)),
                     .fit = rows_int(r, FIT),
-                    .fitted = keep_text(p, rows_text(r, FIT_TEXT)),
+                    .fitted = table_keep(texts, rows_text(r, FIT_TEXT)),
                     .temperature = rows_real(r, TEMPERATURE),
                     .number = (int)rows_int(r, NUMBER),
                     .prompts = (int)rows_int(r, PROMPTS),
@@ -362,15 +362,15 @@ static void add_group(TablePoints *p, const Rows *r) {
     p->groups[p->group_count++] = g;
 }
 
-bool table_points_read(Store *store, int64_t run, TablePoints *out, Error *e) {
+bool table_points_read(Store *store, int64_t run, TableTexts *texts, TablePoints *out, Error *e) {
     *out = (TablePoints){0};
     Rows *r = rows_ask(store, table_points_sql, run, e);
     while (rows_next(r)) {
-        if (rows_int(r, FIRST) == rows_int(r, NUMBER)) add_group(out, r);
+        if (rows_int(r, FIRST) == rows_int(r, NUMBER)) add_group(out, texts, r);
         out->groups[out->group_count - 1].count++;
         mem_grow(&out->seeds, &out->seed_capacity, out->seed_count + 1, sizeof *out->seeds);
         out->seeds[out->seed_count++] =
-            (TableSeed){rows_int(r, POINT), rows_int(r, BASELINE), keep_text(out, rows_text(r, DOUBT))};
+            (TableSeed){rows_int(r, POINT), rows_int(r, BASELINE), table_keep(texts, rows_text(r, DOUBT))};
     }
     if (rows_end(r, true, e)) return true;
     table_points_release(out);
@@ -378,8 +378,6 @@ bool table_points_read(Store *store, int64_t run, TablePoints *out, Error *e) {
 }
 
 void table_points_release(TablePoints *p) {
-    for (size_t i = 0; i < p->text_count; i++) mem_free(p->texts[i]);
-    mem_free(p->texts);
     mem_free(p->groups);
     mem_free(p->seeds);
     *p = (TablePoints){0};

@@ -35,12 +35,17 @@ typedef struct TablePoints {
     TableGroup *groups; // (group_count), by number
     TableSeed *seeds;   // (seed_count), group by group
     size_t group_count, seed_count, group_capacity, seed_capacity;
-    char **texts; // that groups point to
-    size_t text_count, text_capacity;
 } TablePoints;
 
-// Of all points that have samples. False with e filled, and an empty list.
-bool table_points_read(Store *store, int64_t run, TablePoints *out, Error *e);
+// Copies of texts, which live as long as a table.
+typedef struct TableTexts {
+    char **list; // (count)
+    size_t count, capacity;
+} TableTexts;
+const char *table_keep(TableTexts *t, const char *text);
+
+// Of all points that have samples, whose texts are kept in `texts`. False with e filled, and an empty list.
+bool table_points_read(Store *store, int64_t run, TableTexts *texts, TablePoints *out, Error *e);
 void table_points_release(TablePoints *p); // takes an empty one
 
 // The value of a key of TableGroup.settings or subtasks, cut to `size`; false where there is none.

@@ -16,12 +16,6 @@ static const Quantity UNKNOWN = {NAN, NAN, NAN};
 
 // --- rows
 
-// A copy that lives as long as the table.
-static const char *keep_text(Table *t, const char *text) {
-    mem_grow(&t->texts, &t->text_capacity, t->text_count + 1, sizeof *t->texts);
-    return t->texts[t->text_count++] = mem_text(text, strlen(text));
-}
-
 static TableRow *add_row(Table *t) {
     mem_grow(&t->rows, &t->row_capacity, t->row_count + 1, sizeof *t->rows);
     TableRow *row = &t->rows[t->row_count++];
@@ -62,8 +56,8 @@ static TableRow *add_named(Table *t, const PublishedRow *p) {
 }
 
 void table_release(Table *t) {
-    for (size_t i = 0; i < t->text_count; i++) mem_free(t->texts[i]);
-    mem_free(t->texts);
+    for (size_t i = 0; i < t->texts.count; i++) mem_free(t->texts.list[i]);
+    mem_free(t->texts.list);
     mem_free(t->chosen);
     mem_free(t->rows);
     published_release(&t->item);
@@ -112,7 +106,7 @@ bool table_run_find(Store *store, const char *name, const char *kind, int64_t *r
 
 static void add_chosen(Table *t, const char *text) {
     mem_grow(&t->chosen, &t->chosen_capacity, t->chosen_count + 1, sizeof *t->chosen);
-    t->chosen[t->chosen_count++] = keep_text(t, text);
+    t->chosen[t->chosen_count++] = table_keep(&t->texts, text);
 }
 
 static void add_list(Table *t, const char *config) {
@@ -144,14 +138,14 @@ static const char *why_not(const PublishedRow *p, bool measured) {
 
 static void add_own_step(Table *t, const PublishedMetric *metric, const Rows *r) {
     TableRow *row = add_row(t);
-    row->row = keep_text(t, rows_text(r, 0));
+    row->row = table_keep(&t->texts, rows_text(r, 0));
     row->metric = metric->name;
     row->measure = metric->measure;
     row->ours.value = rows_real(r, 1);
-    row->our_model = keep_text(t, rows_text(r, 2));
-    row->stand_in = keep_text(t, rows_text(r, 3));
+    row->our_model = table_keep(&t->texts, rows_text(r, 2));
+    row->stand_in = table_keep(&t->texts, rows_text(r, 3));
     row->other_model = !table_match_same_model(&t->item.rows[0], rows_text(r, 2));
-    row->our_method = keep_text(t, rows_text(r, 4));
+    row->our_method = table_keep(&t->texts, rows_text(r, 4));
 }
 
 static bool table_surface_fill(Store *store, int64_t run, Table *t, Error *e) {
@@ -190,7 +184,7 @@ static const char *keep_label(Table *t, const TableGroup *g) {
     const char *seed = g->count > 1 ? strstr(g->label, " seed=") : NULL;
     text_add(&text, g->label, seed ? (size_t)(seed - g->label) : strlen(g->label));
     if (seed) text_puts(&text, seed + 1 + strcspn(seed + 1, " "));
-    const char *kept = keep_text(t, text_get(&text));
+    const char *kept = table_keep(&t->texts, text_get(&text));
     text_release(&text);
     return kept;
 }
@@ -203,7 +197,7 @@ static const char *keep_doubts(Maker *m, const TableMatch *match) {
             const TableSeed *s = &m->points.seeds[match->groups[i]->first + k];
             if (*s->doubt) text_printf(&text, "%s%s", text.length ? "; " : "", s->doubt);
         }
-    const char *kept = keep_text(m->t, text_get(&text));
+    const char *kept = table_keep(&m->t->texts, text_get(&text));
     text_release(&text);
     return kept;
 }
@@ -212,11 +206,10 @@ static bool describe_ours(Maker *m, const TableMatch *match, TableRow *row, Erro
     const TableGroup *g = match->groups[0];
     row->point = g->number;
     row->seeds = (int)g->count;
-    row->our_model = keep_text(m->t, g->model);
-    row->our_dataset = keep_text(m->t, g->dataset);
-    row->our_method =
-        quantity_is(row->measure, QUANTITY_FITTED) ? keep_text(m->t, g->fitted) : keep_label(m->t, g);
-    row->stand_in = keep_text(m->t, g->stand_in);
+    row->our_model = g->model;
+    row->our_dataset = g->dataset;
+    row->our_method = quantity_is(row->measure, QUANTITY_FITTED) ? g->fitted : keep_label(m->t, g);
+    row->stand_in = g->stand_in;
     row->other_model = !is_named(m->t, g->model);
     if (quantity_is(row->measure, QUANTITY_TIME)) row->doubt = keep_doubts(m, match);
     return quantity_is(row->measure, QUANTITY_FITTED) || table_ask_text(&m->ask, g, &row->text, e);
@@ -255,7 +248,7 @@ static void compare(const Maker *m, const TableMatch *match, TableRow *row) {
         why = quantity_is(row->measure, QUANTITY_FITTED)
                   ? "these points are not fitted: 'outpace fit RUN' does it"
                   : "not measured in this run";
-    row->why_not = keep_text(m->t, why);
+    row->why_not = table_keep(&m->t->texts, why);
     if (*why) return;
     row->difference =
         (Quantity){row->ours.value - published, row->ours.low - published, row->ours.high - published};
@@ -293,7 +286,7 @@ static bool add_halves(Maker *m, const PublishedRow *p, Error *e) {
         TableRow *row = add_named(m->t, p);
         Text name = {0};
         text_printf(&name, "%s, even to odd", p->row);
-        row->row = keep_text(m->t, text_get(&name));
+        row->row = table_keep(&m->t->texts, text_get(&name));
         text_release(&name);
         row->note = "chosen on even prompts, scored on odd ones";
         ok = fill_quantities(m, &match, 1, row, e);
@@ -350,16 +343,16 @@ static bool make(Maker *m, Error *e) {
     const Published *item = &m->t->item;
     Rows *r = rows_named(m->store, table_sql, "about", m->run, e);
     bool found = rows_next(r);
-    m->t->run = keep_text(m->t, found ? rows_text(r, 0) : "");
-    m->t->machine = keep_text(m->t, found ? rows_text(r, 1) : "");
-    m->t->date = keep_text(m->t, found ? rows_text(r, 2) : "");
-    m->t->command = keep_text(m->t, found ? rows_text(r, 3) : "");
+    m->t->run = table_keep(&m->t->texts, found ? rows_text(r, 0) : "");
+    m->t->machine = table_keep(&m->t->texts, found ? rows_text(r, 1) : "");
+    m->t->date = table_keep(&m->t->texts, found ? rows_text(r, 2) : "");
+    m->t->command = table_keep(&m->t->texts, found ? rows_text(r, 3) : "");
     if (!rows_end(r, true, e)) return false;
     r = rows_named(m->store, table_sql, "unlike", m->run, e);
-    m->t->unlike = keep_text(m->t, rows_next(r) ? rows_text(r, 0) : "");
+    m->t->unlike = table_keep(&m->t->texts, rows_next(r) ? rows_text(r, 0) : "");
     if (!rows_end(r, true, e)) return false;
     if (strcmp(item->kind, "sweep") != 0) return table_surface_fill(m->store, m->run, m->t, e);
-    if (!table_points_read(m->store, m->run, &m->points, e)) return false;
+    if (!table_points_read(m->store, m->run, &m->t->texts, &m->points, e)) return false;
     const PublishedMetric *speedup = published_metric(item, "speedup");
     table_ask_open(&m->ask, m->store, &m->points, speedup ? speedup->measure : "speedup");
     for (size_t i = 0; i < item->row_count; i++)

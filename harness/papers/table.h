@@ -34,8 +34,7 @@ typedef struct Table {
     size_t row_count, row_capacity;
     const char **chosen; // (chosen_count): of the run's config
     size_t chosen_count, chosen_capacity;
-    char **texts; // that rows point to
-    size_t text_count, text_capacity;
+    TableTexts texts; // that rows point to
 } Table;
 
 void table_release(Table *t); // takes an empty one
