@@ -8,6 +8,8 @@
 #include "engine/base/numbers.h"
 
 #include <math.h>
+#include <stdbool.h>
+#include <string.h>
 
 enum { LANES = 16, LANE_PAIRS = 2 * LANES };
 
@@ -122,3 +124,161 @@ static inline void lanes_sum_four(Lanes a, Lanes b, Lanes c, Lanes d, float sums
 enum { HAS_PAIRS = 0 }; // lanes_pairs is never called
 static inline Lanes lanes_pairs(Lanes a, Lanes b, Lanes sum) { return (void)a, (void)b, sum; }
 #endif
+
+// --- a step of codes of 8 or 4 bits (engine/model/tensor.h) as values, for codes.h
+//
+// A group's book turns its codes into values. For 8 bits it has the scale and the low in every lane; for
+// groups of 16, half a step each, the scales of both halves. For 4 bits it is a table of the values in f32,
+// or with PAIR_BOOKS in bf16, twice.
+typedef struct Book {
+    Lanes of, low;
+} Book;
+
+// To bf16: 65535 x, rounded to f32, is 65536 x less the rounded x. It needs 0 or 2^-126 <= |x| < 2^111, as
+// tensor.h promises. A zero loses its sign, which no sum shows: sums begin with +0.
+static inline Lanes lanes_bf16_round(Lanes x) {
+    return lanes_fma(x, lanes_set(65536), lanes_mul(x, lanes_set(-65535)));
+}
+
+#if defined(__AVX512F__)
+static inline Lanes lanes_halves(float a, float b) {
+    return _mm512_insertf32x8(_mm512_set1_ps(a), _mm256_set1_ps(b), 1);
+}
+
+static inline __m512 digits_of(__m512i x, int mask, int magic) { // (x & mask) ^ magic
+    __m512i bits = _mm512_ternarylogic_epi32(x, _mm512_set1_epi32(mask), _mm512_set1_epi32(magic), 0x6a);
+    return _mm512_castsi512_ps(bits);
+}
+
+typedef __m512i CodeStep;
+INLINE CodeStep load_codes(int bits, const unsigned char *codes) {
+    if (bits == 4) return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)codes));
+    return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)codes));
+}
+// Even codes of 8 bits become the low digits of 2^23 + 128; odd ones those of 2^15 + 128, whose product with
+// a scale is exact.
+INLINE Lanes decode_half(int bits, CodeStep codes, Book book, int half) {
+    if (bits == 4) return _mm512_permutexvar_ps(half ? _mm512_srli_epi32(codes, 4) : codes, book.of);
+    if (half) return lanes_bf16_round(lanes_fma(digits_of(codes, 0xff00, 0x47008000), book.of, book.low));
+    __m512 code = _mm512_sub_ps(digits_of(codes, 0xff, 0x4b000080), _mm512_set1_ps(0x1p23f + 128));
+    return lanes_bf16_round(lanes_mul(code, book.of));
+}
+INLINE CodeStep odd_codes(CodeStep codes) { return _mm512_srli_epi32(codes, 8); }
+static inline Lanes lanes_join(Lanes even, Lanes odd) {
+    return _mm512_castsi512_ps(
+        _mm512_or_si512(_mm512_srli_epi32(_mm512_castps_si512(even), 16), _mm512_castps_si512(odd)));
+}
+
+#if defined(__AVX512BF16__)
+// The values as 32 neighbours in bf16. Indexes into a table have five bits, and the fifth is the next code's.
+enum { PAIR_BOOKS = 1 };
+INLINE Lanes pair_table(Lanes values) {
+    __m256i half = (__m256i)_mm512_cvtneps_pbh(values);
+    return _mm512_castsi512_ps(_mm512_inserti64x4(_mm512_castsi256_si512(half), half, 1));
+}
+INLINE Lanes decode_pairs(int bits, const unsigned char *codes, Book book) {
+    const __m128i *at = (const __m128i *)(const void *)codes;
+    if (bits == 4) {
+        __m512i i = _mm512_cvtepu8_epi32(_mm_loadu_si128(at));
+        i = _mm512_or_si512(i, _mm512_slli_epi32(i, 12));
+        return _mm512_castsi512_ps(_mm512_permutexvar_epi16(i, _mm512_castps_si512(book.of)));
+    }
+    __m512 a = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(at)));
+    __m512 b = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(at + 1)));
+    __m512bh both = _mm512_cvtne2ps_pbh(_mm512_mul_ps(b, book.of), _mm512_mul_ps(a, book.of));
+    return _mm512_castsi512_ps((__m512i)both);
+}
+#endif
+
+#elif defined(__AVX2__)
+static inline Lanes lanes_halves(float a, float b) { return (Lanes){_mm256_set1_ps(a), _mm256_set1_ps(b)}; }
+static inline __m256 look_up(Lanes table, __m256i i) {
+    return _mm256_blendv_ps(_mm256_permutevar8x32_ps(table.a, i), _mm256_permutevar8x32_ps(table.b, i),
+                            _mm256_castsi256_ps(_mm256_slli_epi32(i, 28)));
+}
+typedef struct CodeStep {
+    __m256i a, b;
+} CodeStep;
+INLINE CodeStep load_codes(int bits, const unsigned char *codes) {
+    const __m128i *at = (const __m128i *)(const void *)codes;
+    if (bits == 4)
+        return (CodeStep){_mm256_cvtepu8_epi32(_mm_loadl_epi64(at)),
+                          _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)(codes + 8)))};
+    return (CodeStep){_mm256_cvtepi16_epi32(_mm_loadu_si128(at)),
+                      _mm256_cvtepi16_epi32(_mm_loadu_si128(at + 1))};
+}
+INLINE Lanes decode_half(int bits, CodeStep c, Book book, int half) {
+    if (bits == 4 && half) c = (CodeStep){_mm256_srli_epi32(c.a, 4), _mm256_srli_epi32(c.b, 4)};
+    if (bits == 4) return (Lanes){look_up(book.of, c.a), look_up(book.of, c.b)};
+    if (!half) c = (CodeStep){_mm256_slli_epi32(c.a, 24), _mm256_slli_epi32(c.b, 24)};
+    int shift = half ? 8 : 24;
+    c = (CodeStep){_mm256_srai_epi32(c.a, shift), _mm256_srai_epi32(c.b, shift)};
+    return lanes_bf16_round(lanes_mul((Lanes){_mm256_cvtepi32_ps(c.a), _mm256_cvtepi32_ps(c.b)}, book.of));
+}
+INLINE CodeStep odd_codes(CodeStep c) {
+    return (CodeStep){_mm256_srli_epi32(c.a, 8), _mm256_srli_epi32(c.b, 8)};
+}
+static inline __m256 join_8(__m256 even, __m256 odd) {
+    return _mm256_castsi256_ps(
+        _mm256_or_si256(_mm256_srli_epi32(_mm256_castps_si256(even), 16), _mm256_castps_si256(odd)));
+}
+static inline Lanes lanes_join(Lanes even, Lanes odd) {
+    return (Lanes){join_8(even.a, odd.a), join_8(even.b, odd.b)};
+}
+
+#else
+// In C that compilers lower to vectors.
+static inline Lanes lanes_halves(float a, float b) {
+    float x[LANES];
+    for (int i = 0; i < LANES; i++) x[i] = i < LANES / 2 ? a : b;
+    return lanes_load(x);
+}
+typedef struct CodeStep {
+    const unsigned char *at;
+} CodeStep;
+INLINE CodeStep load_codes(int bits, const unsigned char *codes) { return (void)bits, (CodeStep){codes}; }
+INLINE Lanes decode_half(int bits, CodeStep c, Book book, int half) {
+    float of[LANES], x[LANES];
+    lanes_store(of, book.of);
+    for (int i = 0; i < LANES; i++)
+        x[i] = bits == 4 ? of[c.at[i] >> 4 * half & 15] : (float)(int8_t)c.at[2 * i + half] * of[i];
+    return bits == 4 ? lanes_load(x) : lanes_bf16_round(lanes_load(x));
+}
+INLINE CodeStep odd_codes(CodeStep c) { return (CodeStep){c.at + 1}; }
+static inline Lanes lanes_join(Lanes even, Lanes odd) {
+    uint32_t a[LANES], b[LANES];
+    memcpy(a, &even, sizeof a);
+    memcpy(b, &odd, sizeof b);
+    for (int i = 0; i < LANES; i++) a[i] = a[i] >> 16 | b[i];
+    memcpy(&even, a, sizeof a);
+    return even;
+}
+#endif
+
+#if !defined(__AVX512BF16__)
+// A step's values as 32 neighbours in bf16.
+enum { PAIR_BOOKS = 0 };
+INLINE Lanes pair_table(Lanes values) { return values; }
+INLINE Lanes decode_pairs(int bits, const unsigned char *codes, Book book) {
+    CodeStep step = load_codes(bits, codes);
+    return lanes_join(decode_half(bits, step, book, 0), decode_half(bits, step, book, 1));
+}
+#endif
+
+// `middle`: values are (code - 8) * scale, exactly, and the table is rounded in the same two instructions.
+INLINE Book book_of(int bits, bool middle, float scale, float low) {
+    static const float numbers[LANES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    Lanes all = lanes_set(scale), codes = lanes_load(numbers);
+    if (bits == 8) return (Book){all, lanes_set(low)};
+    if (PAIR_BOOKS) return (Book){.of = pair_table(lanes_fma(codes, all, lanes_set(low)))};
+    if (!middle) return (Book){.of = lanes_bf16_round(lanes_fma(codes, all, lanes_set(low)))};
+    Lanes up = lanes_fma(codes, lanes_set(65536), lanes_set(-8 * 65536));
+    Lanes down = lanes_fma(codes, lanes_set(-65535), lanes_set(8 * 65535));
+    return (Book){.of = lanes_fma(up, all, lanes_mul(down, all))};
+}
+
+// Groups of 16, two a step. Their scales may be too long for an exact product with CODE_BASE.
+INLINE Book split_book(float first, float second) { return (Book){.of = lanes_halves(first, second)}; }
+INLINE Lanes decode_split(CodeStep codes, Book book, int half) {
+    return decode_half(8, half ? odd_codes(codes) : codes, book, 0);
+}
