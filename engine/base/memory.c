@@ -96,6 +96,22 @@ void mem_grow(void *array, size_t *capacity, size_t need, size_t size) {
     assert(*capacity >= need);
 }
 
+bool mem_take(MemBlocks *b, void *out, size_t count, size_t size) {
+    void *block = mem_try(count, size);
+    memcpy(out, &block, sizeof block);
+    if (!block) return false;
+    mem_grow(&b->list, &b->capacity, b->count + 1, sizeof *b->list);
+    b->list[b->count++] = block;
+    b->bytes += count * size;
+    return true;
+}
+
+void mem_free_all(MemBlocks *b) {
+    for (size_t i = 0; i < b->count; i++) mem_free(b->list[i]);
+    mem_free(b->list);
+    *b = (MemBlocks){0};
+}
+
 char *mem_text(const char *s, size_t n) {
     size_t bytes;
     if (!size_add(n, 1, &bytes)) mem_exhausted(SIZE_MAX);

@@ -23,6 +23,16 @@ void *mem_try(size_t count, size_t size);
 
 void mem_free(void *p);
 
+// Blocks that are freed together; {0} is none.
+typedef struct MemBlocks {
+    void **list;                   // (count)
+    size_t count, capacity, bytes; // bytes: as asked for
+} MemBlocks;
+
+// Like mem_try, and stores the address, which may be NULL, in *out.
+bool mem_take(MemBlocks *b, void *out, size_t count, size_t size);
+void mem_free_all(MemBlocks *b);
+
 // Bytes of all blocks that are not freed.
 size_t mem_in_use(void);
 

@@ -16,8 +16,6 @@
 // computes scores alike in both; on matrix tiles they differ (kernels/attend_tiles.c).
 #include "engine/cpu/work.h"
 
-#include "engine/base/memory.h"
-
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -80,14 +78,6 @@ static int first_visible(const Member *k, int node) {
     return window && position - window + 1 > first ? position - window + 1 : first;
 }
 
-static int cached_spans(const Member *k, int head, int node, int from, int to, KeySpan *out) {
-    const KeyValues *area = is_copied(k) ? &k->c->copies[k->c->paths.row[node]].cache : &k->c->cache;
-    SlotRun runs[2];
-    int n = cache_runs(k->run->cache, from, to, runs);
-    for (int i = 0; i < n; i++) out[i] = span_of(k, area, head, runs[i].slot, runs[i].count);
-    return n;
-}
-
 // Nodes [from, to) of a node's path.
 static int path_spans(const Member *k, int head, int node, int from, int to, KeySpan *out) {
     const Paths *p = &k->c->paths;
@@ -114,7 +104,10 @@ static int common_path(const Paths *p, int a, int b) {
 // Positions [from, to) of a node's sequence: cached ones, then those of its path.
 static int spans_of(const Member *k, int head, int node, int from, int to, KeySpan *out) {
     int context = k->run->tree->context;
-    int n = cached_spans(k, head, node, from, to < context ? to : context, out);
+    const KeyValues *area = is_copied(k) ? &k->c->copies[k->c->paths.row[node]] : &k->c->cache;
+    SlotRun runs[2];
+    int n = cache_runs(k->run->cache, from, to < context ? to : context, runs);
+    for (int i = 0; i < n; i++) out[i] = span_of(k, area, head, runs[i].slot, runs[i].count);
     return n + path_spans(k, head, node, from > context ? from - context : 0, to - context, out + n);
 }
 
@@ -226,37 +219,27 @@ void cpu_attend(const Work *k) {
 // still has, not only what its window shows: when tokens are taken back, older ones are seen again.
 
 bool cpu_take_copies(Cpu *c, int rows, Error *e) {
-    size_t layers = (size_t)c->model->shape.layers;
-    if (!c->copies) c->copies = mem_new((size_t)c->max_nodes, sizeof *c->copies);
+    size_t layers = (size_t)c->model->shape.layers, most = (size_t)c->max_nodes;
+    if (!c->copies) c->copies = mem_new(most, sizeof *c->copies);
+    if (!c->copied) c->copied = mem_new(most * layers, sizeof *c->copied);
     assert(rows <= c->max_nodes);
-    while (c->copy_rows < rows) {
-        CacheCopy *row = &c->copies[c->copy_rows++]; // released even if it's incomplete
-        row->cache = (KeyValues){.k_bytes = c->cache.k_bytes, .v_bytes = c->cache.v_bytes};
-        row->cache.k = mem_try(layers, row->cache.k_bytes);
-        row->cache.v = mem_try(layers, row->cache.v_bytes);
-        row->length = mem_new(layers, sizeof *row->length);
-        if (!row->cache.k || !row->cache.v)
+    for (; c->copy_rows < rows; c->copy_rows++) {
+        KeyValues *copy = &c->copies[c->copy_rows];
+        copy->k_bytes = c->cache.k_bytes;
+        copy->v_bytes = c->cache.v_bytes;
+        if (!mem_take(&c->blocks, &copy->k, layers, copy->k_bytes) ||
+            !mem_take(&c->blocks, &copy->v, layers, copy->v_bytes))
             return error_system(e, "out of memory for %d copies of a cache of %zu MB", rows,
                                 layers * (c->cache.k_bytes + c->cache.v_bytes) >> 20);
-        c->cache_bytes += layers * (row->cache.k_bytes + row->cache.v_bytes);
+        c->cache_bytes += layers * (copy->k_bytes + copy->v_bytes);
     }
     return true;
 }
 
-void cpu_release_copies(Cpu *c) {
-    for (int i = 0; i < c->copy_rows; i++) {
-        mem_free(c->copies[i].cache.k);
-        mem_free(c->copies[i].cache.v);
-        mem_free(c->copies[i].length);
-    }
-    mem_free(c->copies);
-}
-
 void cpu_forget_copies(Cpu *c, int position) {
     assert(position >= 0);
-    for (int i = 0; i < c->copy_rows; i++)
-        for (int layer = 0; layer < c->model->shape.layers; layer++)
-            if (c->copies[i].length[layer] > position) c->copies[i].length[layer] = position;
+    for (int i = 0; i < c->copy_rows * c->model->shape.layers; i++)
+        if (c->copied[i] > position) c->copied[i] = position;
 }
 
 // Copies whole blocks of keys, and the values of the same slots.
@@ -278,15 +261,15 @@ static void copy_share(void *argument, int thread, int threads) {
     const Tree *t = k->run->tree;
     int intact = cache_first_intact(k->run->cache);
     for (int row = 0; row < k->c->paths.rows; row++) {
-        const CacheCopy *copy = &k->c->copies[row];
-        int length = copy->length[k->layer] > intact ? copy->length[k->layer] : intact;
+        int copied = k->c->copied[row * k->c->model->shape.layers + k->layer];
+        int length = copied > intact ? copied : intact;
         SlotRun runs[2];
         int n = length < t->context ? cache_runs(k->run->cache, length, t->context, runs) : 0;
         for (int i = 0; i < n; i++) {
             int first = runs[i].slot / KEY_BLOCK, last = (runs[i].slot + runs[i].count - 1) / KEY_BLOCK + 1;
             int from, to;
             pool_share(last - first, 1, thread, threads, &from, &to);
-            if (from < to) copy_blocks(k, &copy->cache, first + from, first + to);
+            if (from < to) copy_blocks(k, &k->c->copies[row], first + from, first + to);
         }
     }
 }
@@ -295,5 +278,6 @@ void cpu_copy_cache(const Member *m) {
     Member task = *m;
     const Tree *t = m->run->tree;
     if (t->context > 0) pool_run(m->c->pool, copy_share, &task);
-    for (int row = 0; row < m->c->paths.rows; row++) m->c->copies[row].length[m->layer] = t->context;
+    for (int row = 0; row < m->c->paths.rows; row++)
+        m->c->copied[row * m->c->model->shape.layers + m->layer] = t->context;
 }

@@ -12,12 +12,8 @@
 #include <assert.h>
 #include <string.h>
 
-// Allocates count * size zeroed bytes to *p and adds them to *total.
-static bool take(void *p, size_t count, size_t size, size_t *total) {
-    void *block = mem_try(count, size);
-    memcpy(p, &block, sizeof block);
-    *total += count * size;
-    return block != NULL;
+static bool take(Cpu *c, void *out, size_t count, size_t size) {
+    return mem_take(&c->blocks, out, count, size);
 }
 
 // The widest input of a layer's norms and of fc, and of any product.
@@ -56,15 +52,12 @@ static bool take_panel(Cpu *c) {
     size_t dense = larger((size_t)s->mlp_width, (size_t)s->experts.shared_width);
     size_t gate = rows * larger(dense, (size_t)s->experts.chosen * (size_t)s->experts.width);
     Panel *p = &c->panel;
-    size_t *total = &c->step_bytes;
-    bool ok = take(&p->normed, rows * widest_normed(s), f, total) && take(&p->q, rows * q, f, total) &&
-              take(&p->k, rows * kv, f, total) && take(&p->v, rows * kv, f, total) &&
-              take(&p->mixed, rows * q, f, total) && take(&p->delta, rows * (size_t)s->width, f, total) &&
-              take(&p->gate, gate, f, total) && take(&p->up, gate, f, total) &&
-              (s->mlp_input == MLP_AFTER || take(&p->before, rows * (size_t)s->width, f, total)) &&
-              take(&p->packed, packed_size(c, rows), 1, total);
-    if (ok) c->mixture = cpu_mixture_open(c, rows, total, &ok);
-    return ok;
+    return take(c, &p->normed, rows * widest_normed(s), f) && take(c, &p->q, rows * q, f) &&
+           take(c, &p->k, rows * kv, f) && take(c, &p->v, rows * kv, f) && take(c, &p->mixed, rows * q, f) &&
+           take(c, &p->delta, rows * (size_t)s->width, f) && take(c, &p->gate, gate, f) &&
+           take(c, &p->up, gate, f) &&
+           (s->mlp_input == MLP_AFTER || take(c, &p->before, rows * (size_t)s->width, f)) &&
+           take(c, &p->packed, packed_size(c, rows), 1) && cpu_mixture_open(c, rows);
 }
 
 // In an MLP without `up` (all layers have it, or none), activations are multiplied by ones: that changes no
@@ -79,90 +72,66 @@ static bool take_thread(Cpu *c, ThreadScratch *t) {
     const Shape *s = &c->model->shape;
     size_t nodes = (size_t)c->max_nodes, rows = panel_rows(c), f = sizeof(float);
     size_t block = (size_t)cpu_block_nodes(s), queries = attend_queries((int)block, s->heads / s->kv_heads);
-    size_t *total = &c->step_bytes;
-    return take(&t->row, widest(s), f, total) &&
-           take(&t->packed, c->ops->packed_bytes(1, (int)widest(s)), 1, total) &&
-           (!model_coded(c->model) || take(&t->decoded, MATMUL_UNIT * widest(s), sizeof(uint16_t), total)) &&
-           take(&t->scores, queries * cpu_score_row(c), f, total) &&
-           take(&t->sums, queries * key_value_pad(s->head_dim), f, total) &&
-           take(&t->spans, (block + 1) * (nodes + 4), sizeof *t->spans, total) &&
-           take(&t->before_spans, block, sizeof *t->before_spans, total) &&
-           take(&t->after_spans, block, sizeof *t->after_spans, total) &&
-           take(&t->before, block, sizeof *t->before, total) &&
-           take(&t->visible, block, sizeof *t->visible, total) &&
-           take(&t->first, block, sizeof *t->first, total) && take(&t->logits, HEAD_SCRATCH, f, total) &&
-           take(&t->top_id, rows * HEAD_TOP_MAX, sizeof *t->top_id, total) &&
-           take(&t->top_logit, rows * HEAD_TOP_MAX, f, total);
+    return take(c, &t->row, widest(s), f) &&
+           take(c, &t->packed, c->ops->packed_bytes(1, (int)widest(s)), 1) &&
+           (!model_coded(c->model) || take(c, &t->decoded, MATMUL_UNIT * widest(s), sizeof(uint16_t))) &&
+           take(c, &t->scores, queries * cpu_score_row(c), f) &&
+           take(c, &t->sums, queries * key_value_pad(s->head_dim), f) &&
+           take(c, &t->spans, (block + 1) * (nodes + 4), sizeof *t->spans) &&
+           take(c, &t->before_spans, block, sizeof *t->before_spans) &&
+           take(c, &t->after_spans, block, sizeof *t->after_spans) &&
+           take(c, &t->before, block, sizeof *t->before) && take(c, &t->visible, block, sizeof *t->visible) &&
+           take(c, &t->first, block, sizeof *t->first) && take(c, &t->logits, HEAD_SCRATCH, f) &&
+           take(c, &t->top_id, rows * HEAD_TOP_MAX, sizeof *t->top_id) &&
+           take(c, &t->top_logit, rows * HEAD_TOP_MAX, f);
 }
 
 // Keys and values of `count` slots or nodes in every layer.
-static bool take_keys(const Cpu *c, KeyValues *area, int count, size_t *total) {
+static bool take_keys(Cpu *c, KeyValues *area, int count) {
     size_t layers = (size_t)c->model->shape.layers, size = dtype_size(c->layout.dtype);
     area->k_bytes = key_area(&c->layout, count) * size;
     area->v_bytes = value_area(&c->layout, count) * size;
-    return take(&area->k, layers, area->k_bytes, total) && take(&area->v, layers, area->v_bytes, total);
-}
-
-static bool take_paths(Paths *p, size_t nodes, size_t *total) {
-    return take(&p->runs, nodes * (nodes + 1) / 2, sizeof *p->runs, total) &&
-           take(&p->from, nodes, sizeof *p->from, total) && take(&p->size, nodes, sizeof *p->size, total) &&
-           take(&p->row, nodes, sizeof *p->row, total);
+    return take(c, &area->k, layers, area->k_bytes) && take(c, &area->v, layers, area->v_bytes);
 }
 
 // Of the sequence alone. Only a model of tokens and hidden states has given rows.
 static bool take_own(Cpu *c) {
     const Shape *s = &c->model->shape;
-    size_t nodes = (size_t)c->max_nodes, f = sizeof(float), *total = &c->step_bytes;
-    return take_keys(c, &c->cache, c->slots, &c->cache_bytes) &&
-           take_keys(c, &c->step, c->max_nodes, total) &&
-           take(&c->hidden, nodes * (size_t)s->width, f, total) && take_paths(&c->paths, nodes, total) &&
+    Paths *p = &c->paths;
+    size_t nodes = (size_t)c->max_nodes, f = sizeof(float);
+    if (!take_keys(c, &c->cache, c->slots)) return false;
+    c->cache_bytes = c->blocks.bytes;
+    return take_keys(c, &c->step, c->max_nodes) && take(c, &c->hidden, nodes * (size_t)s->width, f) &&
+           take(c, &p->runs, nodes * (nodes + 1) / 2, sizeof *p->runs) &&
+           take(c, &p->from, nodes, sizeof *p->from) && take(c, &p->size, nodes, sizeof *p->size) &&
+           take(c, &p->row, nodes, sizeof *p->row) &&
            (!shape_reads_both(s) ||
-            take(&c->given, nodes * (size_t)shape_given_width(s), sizeof *c->given, total));
+            take(c, &c->given, nodes * (size_t)shape_given_width(s), sizeof *c->given));
 }
 
 // Of all sequences. Only a model of tokens and hidden states has a head that sums.
 static bool take_shared(Cpu *c, bool plain) {
     const Shape *s = &c->model->shape;
     size_t angles = (size_t)c->context * (size_t)(shape_ropes(s) * s->rope.pairs);
-    size_t threads = (size_t)pool_threads(c->pool), f = sizeof(float), *total = &c->step_bytes;
-    bool ok = take(&c->cosine, angles, f, total) && take(&c->sine, angles, f, total) &&
-              take(&c->threads, threads, sizeof *c->threads, total) && take_panel(c) &&
-              (!shape_reads_both(s) ||
-               take(&c->unit_sums, panel_rows(c) * cpu_units(s), sizeof *c->unit_sums, total));
+    size_t threads = (size_t)pool_threads(c->pool), f = sizeof(float);
+    bool ok =
+        take(c, &c->cosine, angles, f) && take(c, &c->sine, angles, f) &&
+        take(c, &c->threads, threads, sizeof *c->threads) && take_panel(c) &&
+        (!shape_reads_both(s) || take(c, &c->unit_sums, panel_rows(c) * cpu_units(s), sizeof *c->unit_sums));
     for (size_t i = 0; ok && i < threads; i++) ok = take_thread(c, &c->threads[i]);
     if (ok && plain)
-        ok = take(&c->scores, (size_t)s->heads * panel_rows(c), cpu_score_row(c) * sizeof *c->scores, total);
+        ok = take(c, &c->scores, (size_t)s->heads * panel_rows(c), cpu_score_row(c) * sizeof *c->scores);
     return ok;
-}
-
-static void free_all(void *const *blocks, size_t count) {
-    for (size_t i = 0; i < count; i++) mem_free(blocks[i]);
-}
-
-static void release_shared(Cpu *c) {
-    for (int i = 0; c->threads && i < pool_threads(c->pool); i++) {
-        ThreadScratch *t = &c->threads[i];
-        void *blocks[] = {t->row,          t->packed,      t->scores,    t->sums,    t->spans,
-                          t->before_spans, t->after_spans, t->before,    t->visible, t->first,
-                          t->logits,       t->top_id,      t->top_logit, t->decoded};
-        free_all(blocks, sizeof blocks / sizeof *blocks);
-    }
-    Panel *p = &c->panel;
-    void *blocks[] = {c->cosine, c->sine, c->threads, p->normed, p->q,      p->k,      p->v,        p->mixed,
-                      p->delta,  p->gate, p->up,      p->packed, p->before, c->scores, c->unit_sums};
-    free_all(blocks, sizeof blocks / sizeof *blocks);
-    cpu_mixture_close(c->mixture);
-    if (!c->shares_pool) pool_close(c->pool);
 }
 
 static void cpu_close(void *self) {
     Cpu *c = self;
     if (!c) return;
-    void *blocks[] = {c->cache.k,    c->cache.v,    c->step.k,    c->step.v, c->hidden, c->paths.runs,
-                      c->paths.from, c->paths.size, c->paths.row, c->given,  c->kept};
-    free_all(blocks, sizeof blocks / sizeof *blocks);
-    cpu_release_copies(c);
-    if (c->first == c) release_shared(c);
+    mem_free_all(&c->blocks);
+    mem_free(c->kept);
+    mem_free(c->copies);
+    mem_free(c->copied);
+    if (c->first == c && !c->shares_pool) pool_close(c->pool);
     mem_free(c);
 }
 
@@ -327,10 +296,9 @@ static bool cpu_capture(void *self, const Captures *captures, Error *e) {
     size_t need = row * (size_t)c->max_nodes;
     if (need > c->kept_capacity) {
         mem_free(c->kept);
-        c->step_bytes -= c->kept_capacity * sizeof *c->kept;
         c->kept_capacity = 0;
-        if (!take(&c->kept, need, sizeof *c->kept, &c->step_bytes))
-            return error_system(e, "out of memory for the states of %d layers", captures->count);
+        c->kept = mem_try(need, sizeof *c->kept);
+        if (!c->kept) return error_system(e, "out of memory for the states of %d layers", captures->count);
         c->kept_capacity = need;
     }
     c->captures = *captures;
@@ -372,19 +340,20 @@ static void cpu_report(const void *self, BackendReport *out) {
     const Cpu *c = self;
     const Model *m = c->model;
     size_t kv_elements = 2 * (size_t)m->shape.layers * (size_t)shape_kv_width(&m->shape);
-    *out = (BackendReport){.name = "cpu",
-                           .device = "cpu",
-                           .isa = c->ops->name,
-                           .layer_bytes = model_layer_bytes(m, 0),
-                           .expert_bytes = model_expert_bytes(m),
-                           .experts_read = c->experts_read,
-                           .head_bytes = tensor_bytes(&m->head) + tensor_bytes(&m->head_bias) +
-                                         tensor_bytes(&m->final_norm) + tensor_bytes(&m->final_norm_bias),
-                           .cache_bytes = c->cache_bytes,
-                           .step_bytes = c->step_bytes,
-                           .kv_bytes_per_position = kv_elements * dtype_size(c->layout.dtype),
-                           .score_bytes = c->scores ? shape_score_bytes(&m->shape) : 0,
-                           .seconds = c->seconds};
+    *out =
+        (BackendReport){.name = "cpu",
+                        .device = "cpu",
+                        .isa = c->ops->name,
+                        .layer_bytes = model_layer_bytes(m, 0),
+                        .expert_bytes = model_expert_bytes(m),
+                        .experts_read = c->experts_read,
+                        .head_bytes = tensor_bytes(&m->head) + tensor_bytes(&m->head_bias) +
+                                      tensor_bytes(&m->final_norm) + tensor_bytes(&m->final_norm_bias),
+                        .cache_bytes = c->cache_bytes,
+                        .step_bytes = c->blocks.bytes - c->cache_bytes + c->kept_capacity * sizeof *c->kept,
+                        .kv_bytes_per_position = kv_elements * dtype_size(c->layout.dtype),
+                        .score_bytes = c->scores ? shape_score_bytes(&m->shape) : 0,
+                        .seconds = c->seconds};
     out->weight_bytes = out->head_bytes + model_fc_bytes(m);
     for (int i = 0; i < m->shape.layers; i++) out->weight_bytes += model_layer_bytes(m, i);
 }

@@ -4,6 +4,7 @@
 //      instance    an open model's memory; cpu.c opens it and is the row of backend.h
 //      forward     layers, panel by panel          attention   which keys each node sees; copies of the cache
 //      head        logits and best ids             pool        threads, and the cores they run on
+//      products    norms and matrices of rows      experts     layers of experts
 //      ceilings    the limits of the machine
 #pragma once
 #include "engine/core/backend.h"

@@ -8,8 +8,6 @@
 // A row's numbers depend on its own choice only: slots differ in place, and a product's sums don't.
 #include "engine/cpu/products.h"
 
-#include "engine/base/memory.h"
-
 #include <assert.h>
 #include <string.h>
 
@@ -25,35 +23,21 @@ typedef struct Mixture {
     int batch_count; // experts that rows of this panel chose
 } Mixture;
 
-void cpu_mixture_close(Mixture *m) {
-    if (!m) return;
-    void *blocks[] = {m->logits, m->shared, m->routes, m->slot, m->row, m->first, m->slots, m->batches};
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) mem_free(blocks[i]);
-    mem_free(m);
-}
-
-static void *take(size_t count, size_t size, size_t *bytes, bool *ok) {
-    void *block = mem_try(count, size);
-    *bytes += count * size;
-    *ok = *ok && block;
-    return block;
-}
-
-Mixture *cpu_mixture_open(const Cpu *c, size_t rows, size_t *bytes, bool *ok) {
+bool cpu_mixture_open(Cpu *c, size_t rows) {
     const Experts *x = &c->model->shape.experts;
-    size_t slots = rows * (size_t)x->chosen, width = (size_t)c->model->shape.width;
-    if (!x->count) return NULL;
+    size_t slots = rows * (size_t)x->chosen, width = (size_t)c->model->shape.width, count = (size_t)x->count;
+    MemBlocks *b = &c->blocks;
+    if (!count) return true;
     assert(!c->model->shape.ungated);
-    Mixture *m = mem_new(1, sizeof *m);
-    m->logits = take(rows * (size_t)x->count, sizeof *m->logits, bytes, ok);
-    m->shared = take(rows, sizeof *m->shared, bytes, ok);
-    m->routes = take(rows, sizeof *m->routes, bytes, ok);
-    m->slot = take(slots, sizeof *m->slot, bytes, ok);
-    m->row = take(slots, sizeof *m->row, bytes, ok);
-    m->first = take((size_t)x->count, sizeof *m->first, bytes, ok);
-    m->slots = take(slots * width, sizeof *m->slots, bytes, ok);
-    m->batches = take((size_t)x->count, sizeof *m->batches, bytes, ok);
-    return m;
+    if (!mem_take(b, &c->mixture, 1, sizeof *c->mixture)) return false;
+    Mixture *m = c->mixture;
+    return mem_take(b, &m->logits, rows * count, sizeof *m->logits) &&
+           mem_take(b, &m->shared, rows, sizeof *m->shared) &&
+           mem_take(b, &m->routes, rows, sizeof *m->routes) &&
+           mem_take(b, &m->slot, slots, sizeof *m->slot) && mem_take(b, &m->row, slots, sizeof *m->row) &&
+           mem_take(b, &m->first, count, sizeof *m->first) &&
+           mem_take(b, &m->slots, slots * width, sizeof *m->slots) &&
+           mem_take(b, &m->batches, count, sizeof *m->batches);
 }
 
 static const Experts *experts_of(const Work *k) { return &k->c->model->shape.experts; }

@@ -23,197 +23,7 @@
 #include <assert.h>
 #include <string.h>
 
-static void add_bias(const Tensor *bias, float *row) {
-    for (int i = 0; bias->data && i < bias->columns; i++)
-        row[i] += dtype_load(bias->dtype, bias->data, (size_t)i);
-}
-
-static float *hidden_row(const Work *k, int row) {
-    const Member *m = cpu_member(k, row);
-    return m->c->hidden + (size_t)cpu_node(m, row) * (size_t)m->c->model->shape.width;
-}
-
-// --- products: rows are made ready, then multiplied by weights of one type at a time
-
-// The least of the weights that a thread takes at a time, some microseconds of reading.
-enum { PART_BYTES = 128 << 10 };
-
-void cpu_watch(Cpu *c, const float *x, size_t n, unsigned place) {
-    const uint32_t least = 0x477ff000u, infinite = 0x7f800000u; // 65520
-    uint32_t found = 0, u;
-    if (c->compute != COMPUTE_F16) return;
-    for (size_t i = 0; i < n; i++) {
-        memcpy(&u, &x[i], sizeof u);
-        found |= (u & 0x7fffffffu) - least <= infinite - least; // a NaN has another cause
-    }
-    unsigned known = atomic_load(&c->overflow);
-    while (found && place < known && !atomic_compare_exchange_weak(&c->overflow, &known, place)) {}
-}
-
-static void watch(const Work *k, int row, const float *x, int n, Rounded what) {
-    cpu_watch(cpu_member(k, row)->c, x, (size_t)n, overflow_place(k->layer, what));
-}
-
-static int panel_row(const Products *p, int row) { return p->rows ? p->rows[row] : row; }
-
-// Rows [first, last) of a batch.
-static void ready_batch(const Products *p, const Batch *b, int first, int last) {
-    int columns = b->packed.columns;
-    float *x = p->x + (size_t)b->first * (size_t)columns;
-    for (int r = first; r < last; r++) {
-        float *row = x + (size_t)r * (size_t)columns;
-        if (p->ready && !p->filled) p->ready(p->work, b->first + r, row);
-        watch(p->work, panel_row(p, b->first + r), row, columns, p->what);
-    }
-    p->work->c->ops->pack(x, &b->packed, first, last);
-}
-
-static int packs_of(const Products *p, const Batch *b) {
-    int unit = p->work->c->ops->pack_unit;
-    return (b->rows + unit - 1) / unit;
-}
-
-static void ready_rows(void *argument, int thread, int threads) {
-    const Products *p = argument;
-    int packs = 0, first, last, unit = p->work->c->ops->pack_unit;
-    for (int i = 0; i < p->batch_count; i++) packs += packs_of(p, &p->batches[i]);
-    pool_share(packs, 1, thread, threads, &first, &last);
-    for (int i = 0, at = 0; i < p->batch_count && at < last; at += packs_of(p, &p->batches[i++])) {
-        const Batch *b = &p->batches[i];
-        int from = first > at ? (first - at) * unit : 0, to = (last - at) * unit;
-        if (to > b->rows) to = b->rows;
-        if (from < to) ready_batch(p, b, from, to);
-    }
-}
-
-// The row of a batch in a step of a single row. Each thread makes it ready for itself: that takes less time
-// than waiting for another thread, and for its cache lines to move from core to core.
-static Packed ready_own_row(const Products *p, const Batch *b, int thread) {
-    ThreadScratch *own = &p->work->c->threads[thread];
-    Packed packed = b->packed;
-    packed.data = own->packed;
-    const float *x = p->ready ? own->row : p->x + (size_t)b->first * (size_t)packed.columns;
-    if (p->ready) p->ready(p->work, b->first, own->row);
-    watch(p->work, panel_row(p, b->first), x, packed.columns, p->what);
-    p->work->c->ops->pack(x, &packed, 0, 1);
-    return packed;
-}
-
-// Adds columns [from, to) of delta, with a bias and times the model's factor, if it has them.
-static void add_residual(const Work *k, const Tensor *bias, int from, int to) {
-    const float *delta = k->c->panel.delta;
-    const Shape *s = &k->c->model->shape;
-    size_t width = (size_t)s->width;
-    float scale = shape_or_one(s->residual_scale);
-    bool plain = !bias->data && s->residual_scale == 0;
-    for (int r = 0; r < k->rows; r++, delta += width) {
-        float *x = hidden_row(k, r);
-        for (int i = from; plain && i < to; i++) x[i] += delta[i];
-        for (int i = from; !plain && i < to; i++) {
-            float b = bias->data ? dtype_load(bias->dtype, bias->data, (size_t)i) : 0;
-            x[i] += (delta[i] + b) * scale;
-        }
-    }
-}
-
-static int units_of(const Tensor *w) { return (w->rows + MATMUL_UNIT - 1) / MATMUL_UNIT; }
-
-// Multiplies a batch's weights i, which begin at unit `at` of all weights, as far as they are in units
-// [first, last).
-static void multiply_part(const Products *p, const Batch *b, const Packed *x, int i, int at, int first,
-                          int last) {
-    const Tensor *w = b->w[i];
-    size_t outputs = (size_t)w->rows;
-    int from = first > at ? (first - at) * MATMUL_UNIT : 0;
-    int to = last - at < units_of(w) ? (last - at) * MATMUL_UNIT : w->rows;
-    p->work->c->ops->matmul(w, x, p->y[i] + (size_t)b->first * outputs + from, outputs, from, to);
-    if (p->residual) add_residual(p->work, p->bias, from, to);
-}
-
-// Units [first, last) of all weights of one type. `mine`: the batch that this thread made ready last.
-static void multiply_units(const Products *p, int thread, const Batch **mine, Packed *x, int first,
-                           int last) {
-    for (int j = 0, at = 0; j < p->batch_count && at < last; j++) {
-        const Batch *b = &p->batches[j];
-        for (int i = 0; i < p->count; i++) {
-            if (b->w[i]->dtype != p->dtype) continue;
-            int begin = at;
-            at += units_of(b->w[i]);
-            if (at <= first || begin >= last) continue;
-            if (*mine != b) *x = p->work->rows == 1 ? ready_own_row(p, b, thread) : b->packed;
-            *mine = b;
-            x->decoded = p->work->c->threads[thread].decoded;
-            multiply_part(p, b, x, i, begin, first, last);
-        }
-    }
-}
-
-static void multiply(void *argument, int thread, int threads) {
-    (void)threads;
-    const Products *p = argument;
-    const Batch *mine = NULL;
-    Packed x;
-    int first, last;
-    while (pool_take(p->work->c->pool, p->units, p->least, thread, &first, &last))
-        multiply_units(p, thread, &mine, &x, first, last);
-}
-
-static void place_packed(Products *p) {
-    const Work *k = p->work;
-    unsigned char *to = k->c->panel.packed;
-    for (int j = 0; j < p->batch_count; j++) {
-        Batch *b = &p->batches[j];
-        b->packed = (Packed){.data = to,
-                             .rows = b->rows,
-                             .columns = b->w[0]->columns,
-                             .compute = k->c->compute,
-                             .weights = p->dtype};
-        to += (k->c->ops->packed_bytes(b->rows, b->packed.columns) + PACKED_ALIGN - 1) / PACKED_ALIGN *
-              PACKED_ALIGN;
-    }
-}
-
-static const Tensor *weight_of(const Products *p, int i) { return p->batches[i / p->count].w[i % p->count]; }
-
-// The weights of one type; `first` is one of them.
-static void multiply_type(Products *p, const Tensor *first) {
-    const Work *k = p->work;
-    Dtype dtype = first->dtype;
-    size_t unit = MATMUL_UNIT * tensor_row_bytes(first);
-    p->dtype = dtype;
-    p->units = 0;
-    for (int i = 0; i < p->batch_count * p->count; i++)
-        if (weight_of(p, i)->dtype == dtype) p->units += units_of(weight_of(p, i));
-    p->least = unit < PART_BYTES ? (int)(PART_BYTES / unit) : 1;
-    assert(p->units >= 1 && k->rows >= 1 && k->rows <= PANEL);
-    place_packed(p);
-    if (k->rows > 1) pool_run(k->c->pool, ready_rows, p);
-    pool_run(k->c->pool, multiply, p);
-    p->filled = true;
-}
-
-void cpu_project(const Products *p) {
-    Batch all = {.rows = p->work->rows, .w = {p->w[0], p->w[1], p->w[2]}};
-    Products own = *p;
-    if (!p->batches) {
-        own.batches = &all;
-        own.batch_count = 1;
-    }
-    for (int i = 0; i < own.batch_count * own.count; i++) { // the weights of each type together
-        int first = 0;
-        while (weight_of(&own, first)->dtype != weight_of(&own, i)->dtype) first++;
-        if (first == i) multiply_type(&own, weight_of(&own, i));
-    }
-}
-
 // --- attention
-
-static void norm(const Work *k, Weight which, const float *from, float *x) {
-    cpu_norm(k->c, &k->w[which], &k->w[which + 1], from, x);
-}
-static void copy_hidden(const Work *k, int row, float *x) {
-    memcpy(x, hidden_row(k, row), (size_t)k->c->model->shape.width * sizeof *x);
-}
 
 static void load_embedding(const Work *k, int row, float *x) {
     const Tensor *e = &k->c->model->embedding;
@@ -237,15 +47,8 @@ static void norm_attention(const Work *k, int row, float *x) {
         k->c->ops->rmsnorm(x, &m->token_norm, s->norm_epsilon, s->width, x);
         x += s->width;
     }
-    if (!k->w[W_ATTENTION_NORM].data || s->normed_residual) copy_hidden(k, row, x);
-    else norm(k, W_ATTENTION_NORM, hidden_row(k, row), x);
-}
-void cpu_norm_mlp(const Work *k, int row, float *x) {
-    const Shape *s = &k->c->model->shape;
-    const float *parallel = k->c->panel.before + (size_t)row * (size_t)s->width;
-    const float *from = s->mlp_input == MLP_AFTER ? hidden_row(k, row) : parallel;
-    if (k->w[W_MLP_NORM].data) norm(k, W_MLP_NORM, from, x);
-    else copy_hidden(k, row, x);
+    if (!k->w[W_ATTENTION_NORM].data || s->normed_residual) cpu_copy_hidden(k, row, x);
+    else cpu_norm_layer(k, W_ATTENTION_NORM, cpu_hidden_row(k, row), x);
 }
 
 // Rotates pairs of neighbours with the operation for halves.
@@ -302,15 +105,15 @@ static void place_row(const Work *k, int r) {
           *value = c->panel.v + (size_t)r * (size_t)kv_width;
     int position = tree_position(m->run->tree, cpu_node(m, r));
     assert(position < c->rope_filled);
-    add_bias(&k->w[W_Q_BIAS], q);
-    add_bias(&k->w[W_K_BIAS], key);
-    add_bias(&k->w[W_V_BIAS], value);
+    cpu_add_bias(&k->w[W_Q_BIAS], q);
+    cpu_add_bias(&k->w[W_K_BIAS], key);
+    cpu_add_bias(&k->w[W_V_BIAS], value);
     int rope = shape_layer_rope(s, k->layer);
     turn_heads(c, &k->w[W_Q_NORM], q, s->heads, position, rope);
     turn_heads(c, &k->w[W_K_NORM], key, s->kv_heads, position, rope);
-    watch(k, r, q, q_width, ROUNDED_HEADS);
-    watch(k, r, key, kv_width, ROUNDED_HEADS);
-    watch(k, r, value, kv_width, ROUNDED_HEADS);
+    cpu_watch_row(k, r, q, q_width, ROUNDED_HEADS);
+    cpu_watch_row(k, r, key, kv_width, ROUNDED_HEADS);
+    cpu_watch_row(k, r, value, kv_width, ROUNDED_HEADS);
     for (int i = 0; c->compute != COMPUTE_F32 && i < q_width; i++)
         q[i] = dtype_round(compute_dtype(c->compute), q[i]);
     keys_store(&c->layout, key, value, keys, values, cpu_node(m, r));
@@ -322,33 +125,6 @@ static void place_rows(void *argument, int thread, int threads) {
     int first, last;
     pool_share(k->rows, 1, thread, threads, &first, &last);
     for (int r = first; r < last; r++) place_row(k, r);
-}
-
-typedef struct PostNorm {
-    const Work *work;
-    Weight norm;
-    const Tensor *bias;
-} PostNorm;
-
-static void norm_outputs(void *argument, int thread, int threads) {
-    const PostNorm *p = argument;
-    int first, last;
-    const Work *k = p->work;
-    pool_share(k->rows, 1, thread, threads, &first, &last);
-    for (int r = first; r < last; r++) {
-        float *x = k->c->panel.delta + (size_t)r * (size_t)k->c->model->shape.width;
-        add_bias(p->bias, x);
-        cpu_norm(k->c, &k->w[p->norm], &(Tensor){.data = NULL}, x, x);
-    }
-}
-
-void cpu_add_output(const Work *k, const Tensor *bias, Weight post) {
-    static const Tensor none;
-    PostNorm task = {k, post, bias};
-    bool normed = k->w[post].data != NULL;
-    if (normed && k->rows == 1) norm_outputs(&task, 0, 1);
-    else if (normed) pool_run(k->c->pool, norm_outputs, &task);
-    add_residual(k, normed ? &none : bias, 0, k->c->model->shape.width);
 }
 
 // Adds attention's or the MLP's output to the residual stream, under its norm if it has one.
@@ -378,7 +154,7 @@ static void run_attention(Work *k) {
     const Shape *s = &k->c->model->shape;
     size_t width = (size_t)s->width;
     for (int r = 0; s->mlp_input != MLP_AFTER && r < k->rows; r++)
-        memcpy(p->before + (size_t)r * width, hidden_row(k, r), width * sizeof(float));
+        memcpy(p->before + (size_t)r * width, cpu_hidden_row(k, r), width * sizeof(float));
     cpu_project(&qkv);
     if (k->rows == 1) place_rows(k, 0, 1); // less work than waking a thread
     else pool_run(k->c->pool, place_rows, k);
@@ -389,12 +165,6 @@ static void run_attention(Work *k) {
 }
 
 // --- MLP
-
-void cpu_gate(const Work *k, const float *gate, const float *up, int n, float *x) {
-    if (x != gate) memcpy(x, gate, (size_t)n * sizeof *x);
-    add_bias(&k->w[W_GATE_BIAS], x);
-    k->c->ops->gate(x, up, n, k->c->model->shape.activation);
-}
 
 static void gate_row(const Work *k, int row, float *x) {
     int n = k->c->model->shape.mlp_width;
@@ -422,7 +192,7 @@ static void run_mlp(Work *k) {
                     .what = ROUNDED_MLP_PRODUCT};
     cpu_project(&in);
     for (int r = 0; w[W_UP_BIAS].data && r < k->rows; r++)
-        add_bias(&w[W_UP_BIAS], p->up + (size_t)r * (size_t)w[W_UP_BIAS].columns);
+        cpu_add_bias(&w[W_UP_BIAS], p->up + (size_t)r * (size_t)w[W_UP_BIAS].columns);
     if (w[W_DOWN].data) {
         project_to_stream(&out, W_MLP_POST);
         return;
@@ -430,7 +200,7 @@ static void run_mlp(Work *k) {
     // An MLP without down projection: its activations are its output.
     int width = k->c->model->shape.width;
     for (int r = 0; r < k->rows; r++) {
-        float *x = hidden_row(k, r), *gate = p->gate + (size_t)r * (size_t)width;
+        float *x = cpu_hidden_row(k, r), *gate = p->gate + (size_t)r * (size_t)width;
         gate_row(k, r, gate);
         for (int i = 0; i < width; i++) x[i] += gate[i];
     }
@@ -481,8 +251,8 @@ static void run_fc(const Work *k) {
                    .what = ROUNDED_FC_INPUT};
     cpu_project(&fc);
     for (int r = 0; r < k->rows; r++) {
-        memcpy(hidden_row(k, r), panel->delta + (size_t)r * width, width * sizeof(float));
-        add_bias(&m->fc_bias, hidden_row(k, r));
+        memcpy(cpu_hidden_row(k, r), panel->delta + (size_t)r * width, width * sizeof(float));
+        cpu_add_bias(&m->fc_bias, cpu_hidden_row(k, r));
     }
 }
 
@@ -507,15 +277,15 @@ static void pair(const Work *k) {
     const Shape *s = &k->c->model->shape;
     run_fc_of_given(k);
     for (int r = 0; r < k->rows; r++)
-        if (!is_given(k, r)) memcpy(hidden_row(k, r), parent_row(k, r), (size_t)s->width * sizeof(float));
+        if (!is_given(k, r)) memcpy(cpu_hidden_row(k, r), parent_row(k, r), (size_t)s->width * sizeof(float));
     for (int r = 0; r < k->rows && s->normed_residual; r++)
-        norm(k, W_ATTENTION_NORM, hidden_row(k, r), hidden_row(k, r));
+        cpu_norm_layer(k, W_ATTENTION_NORM, cpu_hidden_row(k, r), cpu_hidden_row(k, r));
 }
 
 static void begin_rows(const Work *k) {
     switch (k->c->model->shape.input) {
     case INPUT_TOKENS:
-        for (int r = 0; r < k->rows; r++) load_embedding(k, r, hidden_row(k, r));
+        for (int r = 0; r < k->rows; r++) load_embedding(k, r, cpu_hidden_row(k, r));
         break;
     case INPUT_FUSED: run_fc(k); break;
     case INPUT_PAIRED: pair(k); break;
@@ -564,7 +334,7 @@ static void run_panel(Work *k) {
     const Model *m = k->c->model;
     bool last = k->layer + 1 == m->shape.layers;
     for (int r = 0; last && m->shape.normed_output && r < k->rows; r++)
-        cpu_norm(k->c, &m->final_norm, &m->final_norm_bias, hidden_row(k, r), hidden_row(k, r));
+        cpu_norm(k->c, &m->final_norm, &m->final_norm_bias, cpu_hidden_row(k, r), cpu_hidden_row(k, r));
     for (int i = 0; i < k->count; i++) capture(&k->members[i]);
 }
 

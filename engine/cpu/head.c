@@ -1,7 +1,7 @@
 // The LM head: it runs for chosen rows only, and stores no logits if only the best ids are wanted. Each
 // thread takes a share of the vocabulary in slices and keeps the k best of its share for every row. The
 // shares are merged in order of id, so that the lowest id wins a tie, whatever the number of threads.
-#include "engine/cpu/work.h"
+#include "engine/cpu/products.h"
 
 #include <assert.h>
 #include <math.h>
@@ -70,12 +70,6 @@ static float log_sum(const Cpu *c, int row) {
     return (float)log(sum > 0 ? sum : 1);
 }
 
-static void mask_slice(const HeadTask *t, int from, int to) {
-    for (int r = 0; r < t->rows; r++)
-        for (int n = from > t->c->model->shape.real_vocab ? from : t->c->model->shape.real_vocab; n < to; n++)
-            logits_of(t, r)[n] = -INFINITY;
-}
-
 // The bias, factor and cap of logits [from, to), in rows of `stride`, if the model has them.
 static void finish_slice(const HeadTask *t, float *y, size_t stride, int from, int to) {
     const Model *m = t->c->model;
@@ -101,7 +95,7 @@ static void head_share(void *argument, int thread, int threads) {
     // streams, and the whole step of one token takes 4% less time than with slices of 64.
     int slice = HEAD_SCRATCH / t->rows / MATMUL_UNIT * MATMUL_UNIT;
     assert(slice >= MATMUL_UNIT);
-    int from, to, counts[PANEL] = {0};
+    int from, to, counts[PANEL] = {0}, real = c->model->shape.real_vocab;
     pool_share((int)vocab, MATMUL_UNIT, thread, threads, &from, &to);
     for (int n = from; n < to; n += slice) {
         int end = n + slice < to ? n + slice : to;
@@ -113,7 +107,8 @@ static void head_share(void *argument, int thread, int threads) {
         if (t->sums) sum_slice(t, y, stride, n, end);
         for (int r = 0; t->logits && !t->direct && r < t->rows; r++)
             memcpy(logits_of(t, r) + n, y + (size_t)r * stride, (size_t)(end - n) * sizeof *y);
-        if (t->logits) mask_slice(t, n, end);
+        for (int r = 0; t->logits && r < t->rows; r++)
+            for (int i = n > real ? n : real; i < end; i++) logits_of(t, r)[i] = -INFINITY;
     }
     for (int r = 0; r < t->rows; r++)
         for (int i = counts[r]; i < t->k; i++) s->top_id[r * HEAD_TOP_MAX + i] = -1;
@@ -174,12 +169,6 @@ void cpu_head(Cpu *c, const HeadRow *row, int rows, unsigned want) {
     c->ops->pack(c->panel.normed, &t.packed, 0, rows);
     pool_run(c->pool, head_share, &t);
     for (int r = 0; r < rows; r++) write_best(&t, r, want);
-}
-
-void cpu_norm(const Cpu *c, const Tensor *weight, const Tensor *bias, const float *x, float *y) {
-    const Shape *s = &c->model->shape;
-    if (s->norm_kind == NORM_LAYER) c->ops->layernorm(x, weight, bias, s->norm_epsilon, s->width, y);
-    else c->ops->rmsnorm(x, weight, s->norm_epsilon, s->width, y);
 }
 
 void cpu_normed(const Cpu *c, int node, float *row) {

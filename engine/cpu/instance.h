@@ -9,6 +9,7 @@
 //      kept    (max_nodes, captures * width)                  once layers are captured
 //      panel   scratch for PANEL rows on their way through a layer
 #pragma once
+#include "engine/base/memory.h"
 #include "engine/cpu/kernels/keys.h"
 #include "engine/cpu/kernels/ops.h"
 #include "engine/cpu/pool.h"
@@ -72,12 +73,6 @@ typedef struct UnitSum {
     float highest, sum;
 } UnitSum;
 
-// A row's own copy of the cache, and how many positions of it each layer has.
-typedef struct CacheCopy {
-    KeyValues cache;
-    int *length; // (layers)
-} CacheCopy;
-
 typedef struct Cpu {
     const Model *model;
     const CpuOps *ops;
@@ -89,7 +84,8 @@ typedef struct Cpu {
     KeyLayout layout;
     int context, max_nodes, slots;
     KeyValues cache, step;
-    CacheCopy *copies;          // (copy_rows): for LAYOUT_COPIED
+    KeyValues *copies;          // (copy_rows) of the cache: for LAYOUT_COPIED
+    int *copied;                // (copy_rows, layers): how many positions of it a copy has
     int copy_rows, run_context; // run_context: the last step's
     float *hidden, *given, *kept;
     size_t kept_capacity; // floats
@@ -101,7 +97,8 @@ typedef struct Cpu {
     int panel_rows;
     Paths paths;
     ThreadScratch *threads; // (pool_threads)
-    size_t cache_bytes, step_bytes, experts_read;
+    MemBlocks blocks;       // all but kept, copies and copied
+    size_t cache_bytes, experts_read;
     struct Mixture *mixture; // of layers with experts (experts.c); NULL: there are none
     UnitSum *unit_sums;      // (PANEL, units of the vocabulary) if the model's head sums, else NULL
     PhaseSeconds seconds;

@@ -33,6 +33,18 @@ typedef struct Products {
 
 void cpu_project(const Products *p);
 
+// Records an overflow at `place` if one of n numbers becomes infinite in f16; for compute f16 only; and of
+// a row of the panel.
+void cpu_watch(Cpu *c, const float *x, size_t n, unsigned place);
+void cpu_watch_row(const Work *k, int row, const float *x, int n, Rounded what);
+
+// The model's norm of one row; y may be x, bias may have no data.
+void cpu_norm(const Cpu *c, const Tensor *weight, const Tensor *bias, const float *x, float *y);
+void cpu_norm_layer(const Work *k, Weight which, const float *from, float *x); // the layer's: weight, bias
+
+void cpu_add_bias(const Tensor *bias, float *row); // which may have no data
+void cpu_copy_hidden(const Work *k, int row, float *x);
+
 // The MLP's input of a row of the panel.
 void cpu_norm_mlp(const Work *k, int row, float *x);
 
@@ -43,8 +55,7 @@ void cpu_add_output(const Work *k, const Tensor *bias, Weight post);
 // Activates a row of an MLP's products; its width is n.
 void cpu_gate(const Work *k, const float *gate, const float *up, int n, float *x);
 
-// The scratch of layers with experts, for `rows` rows of a panel; NULL if the model has none, or with *ok
-// false if there is no memory. And the layer's MLP, on k's rows.
-struct Mixture *cpu_mixture_open(const Cpu *c, size_t rows, size_t *bytes, bool *ok);
-void cpu_mixture_close(struct Mixture *m); // accepts NULL
+// c->mixture, the scratch of layers with experts, for `rows` rows of a panel, if the model has them; false if
+// there is no memory. And the layer's MLP, on k's rows.
+bool cpu_mixture_open(Cpu *c, size_t rows);
 void cpu_run_experts(const Work *k);

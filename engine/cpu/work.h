@@ -29,6 +29,10 @@ static inline const Member *cpu_member(const Work *k, int row) {
     return m;
 }
 static inline int cpu_node(const Member *m, int row) { return m->first + row - m->at; }
+static inline float *cpu_hidden_row(const Work *k, int row) {
+    const Member *m = cpu_member(k, row);
+    return m->c->hidden + (size_t)cpu_node(m, row) * (size_t)m->c->model->shape.width;
+}
 
 // A row of the head: a node, and the place of its results.
 typedef struct HeadRow {
@@ -37,12 +41,6 @@ typedef struct HeadRow {
     HeadOut *out;
     int at; // in the arrays of `out`
 } HeadRow;
-
-// Records an overflow at `place` if one of n numbers becomes infinite in f16; for compute f16 only.
-void cpu_watch(Cpu *c, const float *x, size_t n, unsigned place);
-
-// The model's norm of one row; y may be x, bias may have no data.
-void cpu_norm(const Cpu *c, const Tensor *weight, const Tensor *bias, const float *x, float *y);
 
 // Layers [a, b), the same in all runs, for nodes [first, last) of each instance; forward.c. The instances
 // have the same `first`.
@@ -58,7 +56,6 @@ void cpu_attend(const Work *k);
 bool cpu_take_copies(Cpu *c, int rows, Error *e);
 void cpu_copy_cache(const Member *m);
 void cpu_forget_copies(Cpu *c, int position);
-void cpu_release_copies(Cpu *c);
 
 // The head for a panel's rows, of one or several sequences, which want the same; head.c.
 void cpu_head(Cpu *c, const HeadRow *row, int rows, unsigned want);

@@ -50,11 +50,10 @@ static bool open_with(const CpuOps *ops, const Model *model, const BackendOption
     if (!cpu_open(model, o, self, e)) return false;
     Cpu *c = *self;
     c->ops = ops;
-    mem_free(c->panel.packed);
     const Experts *x = &s->experts;
     int rows = PANEL * 2 * (x->chosen + 1), widest = s->width + shape_q_width(s) + s->mlp_width;
-    c->panel.packed = mem_new(c->ops->packed_bytes(rows, widest + x->width + x->shared_width), 1);
-    assert_non_null(c->panel.packed);
+    size_t bytes = c->ops->packed_bytes(rows, widest + x->width + x->shared_width);
+    assert_true(mem_take(&c->blocks, &c->panel.packed, bytes, 1));
     return true;
 }
 
