@@ -51,15 +51,6 @@ static bool backend_draws(const Session *s) { return s->backend->distribution !=
 
 // --- ahead
 
-// Counts the proposals tried before each node is reached. They're tried in order, and a node's number is
-// above its parent's. A child that is proposed twice can be reached in two ways: the later one is the guess.
-static void count_tries(const Tree *t, int *tries) {
-    for (int node = 0; node < t->count; node++) tries[node] = 0;
-    for (int node = 0; node < t->count; node++)
-        for (int i = t->first_proposal[node], n = tries[node]; i != TREE_NONE; i = t->proposals[i].next)
-            tries[t->proposals[i].child] = ++n;
-}
-
 // Appends a node's proposed tokens, each once, to the list of `count`; returns the new count. The value
 // `listed` marks a child that is already in the list.
 static int list_tokens(Ahead *a, const Tree *t, int node, int count) {
@@ -78,7 +69,12 @@ static int list_tokens(Ahead *a, const Tree *t, int node, int count) {
 
 static void fill_request(Ahead *a, const Tree *t, int rows, const Random *random) {
     int tokens = 0;
-    count_tries(t, a->tries);
+    // The proposals tried before each node is reached. They're tried in order, and a node's number is above
+    // its parent's. A child that is proposed twice can be reached in two ways: the later one is the guess.
+    for (int node = 0; node < t->count; node++) a->tries[node] = 0;
+    for (int node = 0; node < t->count; node++)
+        for (int i = t->first_proposal[node], n = a->tries[node]; i != TREE_NONE; i = t->proposals[i].next)
+            a->tries[t->proposals[i].child] = ++n;
     for (int r = 0; r < rows; r++) {
         int node = a->nodes[r];
         a->first[r] = tokens;
@@ -128,18 +124,6 @@ static void compute_p(Draws *d, const Session *s, int node) {
     draws_check(d, s);
 }
 
-double draws_sum(const float *p, int vocab) {
-    double total = 0;
-    for (int i = 0; i < vocab; i++) total += (double)p[i];
-    return total;
-}
-
-int draws_rest(float *p, int vocab, const int *tokens, int count, double u) {
-    for (int i = 0; i < count; i++) p[tokens[i]] = 0;
-    int token = sampler_draw(p, vocab, u);
-    return p[token] > 0 ? token : -1;
-}
-
 double draws_chance(Draws *d, const Session *s, int node, int child) {
     if (backend_draws(s)) return d->ahead->chance[child];
     compute_p(d, s, node);
@@ -149,7 +133,7 @@ double draws_chance(Draws *d, const Session *s, int node, int child) {
 double draws_total(Draws *d, const Session *s, int node) {
     if (backend_draws(s)) return d->ahead->total[node];
     compute_p(d, s, node);
-    if (d->total < 0) d->total = draws_sum(d->p, d->vocab);
+    if (d->total < 0) d->total = sampler_sum(d->p, d->vocab);
     return d->total;
 }
 
@@ -171,7 +155,7 @@ bool draws_draw(Draws *d, const Session *s, int node, double u, int *token, Erro
         d->p[t->token[t->proposals[i].child]] = 0;
         d->at = TREE_NONE; // p is no longer a node's distribution
     }
-    *token = draws_rest(d->p, d->vocab, NULL, 0, u);
+    *token = sampler_rest(d->p, d->vocab, NULL, 0, u);
     assert(*token >= -1 && *token < d->vocab);
     draws_check(d, s);
     return true;

@@ -44,11 +44,6 @@ bool draws_draw(Draws *d, const Session *s, int node, double u, int *token, Erro
 // The probability of the node's likeliest token, at temperature 1 over all ids, whatever the sampling.
 double draws_confidence(const Draws *d, const Session *s, int node);
 
-// The sum of p, (vocab); and a token drawn from p by u without these tokens, which it strikes out of p, or
-// -1.
-double draws_sum(const float *p, int vocab);
-int draws_rest(float *p, int vocab, const int *tokens, int count, double u);
-
 // Copies p of the node, (vocab).
 bool draws_distribution(Draws *d, const Session *s, int node, float *p, Error *e);
 

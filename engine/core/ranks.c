@@ -7,7 +7,6 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
-#include "engine/core/draws.h"
 
 #include <assert.h>
 #include <math.h>
@@ -227,9 +226,9 @@ static void draw_row(Ranks *r, const float *logits, const HeadDraws *d, int i) {
     int count = d->first[i + 1] - d->first[i];
     const int *tokens = d->token + d->first[i];
     sampler_distribution(&r->sampler, logits, r->p);
-    d->total[i] = draws_sum(r->p, d->vocab);
+    d->total[i] = sampler_sum(r->p, d->vocab);
     for (int k = 0; k < count; k++) d->chance[d->first[i] + k] = (double)r->p[tokens[k]];
-    d->drawn[i] = draws_rest(r->p, d->vocab, tokens, count, d->u[i]);
+    d->drawn[i] = sampler_rest(r->p, d->vocab, tokens, count, d->u[i]);
 }
 
 static bool draw_from_logits(Ranks *r, const int *nodes, const int *own, int count, HeadOut *out, Error *e) {

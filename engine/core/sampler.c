@@ -9,11 +9,8 @@
 #include <math.h>
 
 static void sampler_check(const float *p, int vocab) {
-    double sum = 0;
-    for (int i = 0; i < vocab; i++) {
-        assert(p[i] >= 0 && p[i] <= 1); // so it's a number
-        sum += (double)p[i];
-    }
+    for (int i = 0; i < vocab; i++) assert(p[i] >= 0 && p[i] <= 1); // so it's a number
+    double sum = sampler_sum(p, vocab);
     assert(!(sum > 0) || fabs(sum - 1) < 1e-3);
 }
 
@@ -46,16 +43,6 @@ static void sift(const float *keys, int *heap, int n, int i) {
         if (child + 1 < n && before(keys, heap[child], heap[child + 1])) child++;
         if (before(keys, heap[child], heap[i])) return;
         swap(&heap[i], &heap[child]);
-    }
-}
-
-// Sorts ids, largest key first. Heap sort with the worst id on top: its time doesn't depend on the
-// distribution, and it needs no memory.
-static void sort_ids(const float *keys, int *ids, int n) {
-    for (int i = n / 2 - 1; i >= 0; i--) sift(keys, ids, n, i);
-    for (int end = n - 1; end > 0; end--) {
-        swap(&ids[0], &ids[end]);
-        sift(keys, ids, end, 0);
     }
 }
 
@@ -92,7 +79,13 @@ static void cut(Sampler *s, const float *logits, float *p) {
         // sort by logits: two small probabilities may have been rounded to the same number
         s->keys[i] = isnan(logits[i]) ? -INFINITY : logits[i];
     }
-    sort_ids(s->keys, s->order, s->vocab);
+    // Sorts ids, largest key first. Heap sort with the worst id on top: its time doesn't depend on the
+    // distribution, and it needs no memory.
+    for (int i = s->vocab / 2 - 1; i >= 0; i--) sift(s->keys, s->order, s->vocab, i);
+    for (int end = s->vocab - 1; end > 0; end--) {
+        swap(&s->order[0], &s->order[end]);
+        sift(s->keys, s->order, end, 0);
+    }
     int kept = s->sampling.top_p < 1 ? count_kept(s, p, k) : k;
     double total = 0; // of the kept, which are rescaled to a sum of 1
     for (int i = 0; i < kept; i++) total += (double)p[s->order[i]];
@@ -106,11 +99,16 @@ void sampler_distribution(Sampler *s, const float *logits, float *p) {
     sampler_check(p, s->vocab);
 }
 
+double sampler_sum(const float *p, int vocab) {
+    double total = 0;
+    for (int i = 0; i < vocab; i++) total += (double)p[i];
+    return total;
+}
+
 int sampler_draw(const float *p, int vocab, double u) {
-    double total = 0, sum = 0;
+    double total = sampler_sum(p, vocab), sum = 0;
     int last = 0;
     assert(u >= 0 && u < 1);
-    for (int i = 0; i < vocab; i++) total += (double)p[i];
     for (int i = 0; i < vocab; i++) {
         if (!(p[i] > 0)) continue;
         sum += (double)p[i];
@@ -118,4 +116,10 @@ int sampler_draw(const float *p, int vocab, double u) {
         if (sum > u * total) return i;
     }
     return last; // rounding at the very end
+}
+
+int sampler_rest(float *p, int vocab, const int *tokens, int count, double u) {
+    for (int i = 0; i < count; i++) p[tokens[i]] = 0;
+    int token = sampler_draw(p, vocab, u);
+    return p[token] > 0 ? token : -1;
 }

@@ -31,3 +31,7 @@ void sampler_distribution(Sampler *s, const float *logits, float *p);
 // The token at which the running sum of p first exceeds u times the sum, u in [0, 1). Its p is above 0 unless
 // all of p is 0.
 int sampler_draw(const float *p, int vocab, double u);
+
+// The same without these tokens, which it strikes out of p; -1 if that leaves none. And the sum of p.
+int sampler_rest(float *p, int vocab, const int *tokens, int count, double u);
+double sampler_sum(const float *p, int vocab);

@@ -342,12 +342,8 @@ bool session_draw(Session *s, const int *nodes, int count, HeadDraws *draws, Err
     assert(s->backend->distribution && count <= s->tree.capacity);
     HeadOut out = {.argmax = s->scratch, .draws = draws};
     if (!run_head(s, nodes, count, HEAD_ARGMAX | HEAD_DRAW, &out, e)) return false;
-    note_head(s, nodes, count);
-    for (int i = 0; i < count; i++) {
-        if (out.argmax[i] == HEAD_BAD) return refuse_bad(s, nodes[i], e);
-        s->argmax[nodes[i]] = out.argmax[i];
-        s->drawn[nodes[i]] = draws->drawn[i];
-    }
+    if (!note_best(s, nodes, count, out.argmax, e)) return false;
+    for (int i = 0; i < count; i++) s->drawn[nodes[i]] = draws->drawn[i];
     session_check(s);
     return true;
 }

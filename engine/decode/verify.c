@@ -64,12 +64,6 @@ static int pick_greedy(const Session *s, int node, Verdict *out) {
 
 // --- sampling
 
-static double sum_of(const float *p, int n) {
-    double total = 0;
-    for (int i = 0; i < n; i++) total += (double)p[i];
-    return total;
-}
-
 static void scale_to_one(float *p, int n, double total) {
     for (int i = 0; i < n; i++) p[i] = (float)((double)p[i] / total);
 }
@@ -81,7 +75,7 @@ static void proposal_distribution(const Tree *t, int node, int proposal, float *
     if (!p->without_replacement) return;
     for (int i = t->first_proposal[node]; i != proposal; i = t->proposals[i].next)
         if (t->proposals[i].q == p->q) q[t->token[t->proposals[i].child]] = 0;
-    double total = sum_of(q, t->vocab);
+    double total = sampler_sum(q, t->vocab);
     if (total > 0) scale_to_one(q, t->vocab, total);
 }
 
@@ -121,7 +115,7 @@ void verify_reject(float *p, const float *q, int token, int vocab) {
     // left unchanged, so that there is something to draw from.
     float own = p[token];
     p[token] = 0;
-    double total = sum_of(p, vocab);
+    double total = sampler_sum(p, vocab);
     if (total > 0) scale_to_one(p, vocab, total);
     else p[token] = own;
 }
