@@ -3,7 +3,8 @@
 
 #include "engine/base/memory.h"
 #include "engine/base/shipped.h"
-#include "engine/model/synth.h"
+#include "engine/model/make/synth.h"
+#include "harness/cli/signals.h"
 #include "harness/cli/version.h"
 
 #include <signal.h>

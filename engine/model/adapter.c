@@ -4,7 +4,6 @@
 
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
-#include "engine/model/synth.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -299,19 +298,4 @@ void adapter_config(const AdapterKind *k, const Shape *target, Text *t) {
     else text_printf(t, "\"exit_layer\": %d, ", k->exit_layer);
     if (k->kv_heads) text_printf(t, "\"num_key_value_heads\": %d, ", k->kv_heads);
     text_printf(t, "\"hidden_size\": %d, \"vocab_size\": %d}", target->width, target->vocab);
-}
-
-bool adapter_synth(const char *dir, const Model *target, const AdapterKind *kind, uint64_t seed, bool force,
-                   Error *e) {
-    WeightSpec specs[ADAPTER_HEADS_MAX * WEIGHTS];
-    Shape shape = adapter_shape(kind, &target->shape);
-    Text config = {0};
-    if (!adapter_check(kind, target, dir, e)) return false;
-    for (int i = 0; i < kind->heads; i++)
-        adapter_weights(kind->variant, &shape, i, specs + (size_t)i * WEIGHTS);
-    adapter_config(kind, &target->shape, &config);
-    SynthTensors t = {specs, kind->heads * WEIGHTS, target->dtype, text_get(&config), seed, force};
-    bool ok = synth_tensors(dir, &t, e);
-    text_release(&config);
-    return ok;
 }

@@ -88,10 +88,6 @@ bool adapter_is_eagle(AdapterVariant v);
 const char *adapter_variant_name(AdapterVariant v);
 bool adapter_variant_find(const char *name, AdapterVariant *out, Error *e);
 
-// Random weights for a target, of its dtype.
-bool adapter_synth(const char *dir, const Model *target, const AdapterKind *kind, uint64_t seed, bool force,
-                   Error *e);
-
 // For those who write one: the shape of its models, the weights of model `head` (those that it lacks have no
 // name), and config.json.
 bool adapter_check(const AdapterKind *kind, const Model *target, const char *place, Error *e); // that it fits

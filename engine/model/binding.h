@@ -23,8 +23,7 @@ bool binding_has(const Binding *b, const char *name);
 // False with e filled unless exactly one shard has the tensor.
 bool binding_find(const Binding *b, const char *name, Found *out, Error *e);
 
-// False with e filled unless the tensor has the stored weight's dimensions, or these.
-bool binding_check(const Binding *b, const WeightSpec *s, const Found *f, Error *e);
+// False with e filled unless the tensor has these dimensions.
 bool binding_check_dims(const Binding *b, const Found *f, const int64_t *dims, int rank, Error *e);
 
 // Memory of the model for a weight that isn't used as it is stored; NULL with e filled.

@@ -120,8 +120,6 @@ static bool read_window(const ConfigReader *r, Shape *s) {
 
 // --- experts
 
-static void layer_remove(LayerSet *set, int layer) { set->word[layer / 64] &= ~((uint64_t)1 << layer % 64); }
-
 // The layers with experts: every n-th, but for those that are listed.
 static bool read_sparse(const ConfigReader *r, Shape *s) {
     static const char key[] = "mlp_only_layers";
@@ -135,7 +133,7 @@ static bool read_sparse(const ConfigReader *r, Shape *s) {
     json_array_foreach(dense, i, x) {
         json_int_t layer = json_is_integer(x) ? json_integer_value(x) : -1;
         if (layer < 0) return error_input(r->e, "'%s' in '%s' must hold numbers of layers", key, r->place);
-        if (layer < s->layers) layer_remove(&s->sparse, (int)layer);
+        if (layer < s->layers) s->sparse.word[layer / 64] &= ~((uint64_t)1 << layer % 64);
     }
     return true;
 }

@@ -9,7 +9,6 @@
 #include "engine/base/memory.h"
 #include "engine/base/text.h"
 #include "engine/model/config.h"
-#include "engine/model/synth.h"
 #include "engine/model/weights.h"
 
 #include <assert.h>
@@ -25,8 +24,8 @@ static const char INDEX[] = "model.safetensors.index.json";
 
 // Whether all bytes of a tensor are in one of the files, or were rearranged.
 static bool is_inside(const ModelWeights *w, const Tensor *t) {
-    for (size_t i = 0; i < w->rearranged_count; i++)
-        if (t->data == w->rearranged[i]) return true;
+    for (size_t i = 0; i < w->rearranged.count; i++)
+        if (t->data == w->rearranged.list[i]) return true;
     for (int i = 0; i < w->file_count; i++) {
         const FileView *view = &w->files[i].view;
         size_t at = (size_t)t->data - (size_t)view->data;
@@ -228,7 +227,7 @@ bool model_open(Model *m, ModelWeights *w, const char *dir, Error *e) {
 
 static void move(Tensor *t, const FileView *from, const FileView *to) {
     size_t at = (size_t)t->data - (size_t)from->data; // of another file: beyond it
-    if (t->data && at < from->size) t->data = to->data + at;
+    if (at < from->size) t->data = to->data + at;
     at = (size_t)t->codes.scales - (size_t)from->data;
     if (t->codes.scales && at < from->size) t->codes.scales = to->data + at;
 }
@@ -238,17 +237,10 @@ static void move(Tensor *t, const FileView *from, const FileView *to) {
 static bool hold_shard(Model *m, WeightFile *file, const char *path, const Progress *progress, Error *e) {
     FileView mapped = file->view;
     if (!file_hold(path, &file->view, file->header, progress, e)) return false;
-    move(&m->embedding, &mapped, &file->view);
-    move(&m->final_norm, &mapped, &file->view);
-    move(&m->head, &mapped, &file->view);
-    move(&m->final_norm_bias, &mapped, &file->view);
-    move(&m->head_bias, &mapped, &file->view);
-    move(&m->positions, &mapped, &file->view);
-    for (int l = 0; l < m->shape.layers; l++) {
-        LayerWeights *layer = &m->layers[l];
-        for (int i = 0; i < LAYER_WEIGHTS; i++) move(&layer->w[i], &mapped, &file->view);
-        for (int i = 0; layer->experts && i < m->shape.experts.count * EXPERT_WEIGHTS; i++)
-            move(&layer->experts[i], &mapped, &file->view);
+    for (int i = 0; i < weights_count(m); i++) {
+        WeightSpec s = weights_at(m, i);
+        Tensor *t = (Tensor *)(uintptr_t)weight_tensor(m, s.layer, s.expert, s.which);
+        if (t->data) move(t, &mapped, &file->view);
     }
     return true;
 }
@@ -278,13 +270,12 @@ bool model_is_unchanged(const ModelWeights *w, Error *e) {
 
 void model_close(ModelWeights *w) {
     for (int i = 0; i < w->file_count; i++) file_unmap(&w->files[i].view);
-    for (size_t i = 0; i < w->rearranged_count; i++) mem_free(w->rearranged[i]);
-    mem_free(w->rearranged);
+    mem_free_all(&w->rearranged);
     mem_free(w->files);
     mem_free(w->layers);
     mem_free(w->experts);
     mem_free(w->dir);
-    synth_numbers_free(w->numbers);
+    if (w->numbers) w->free_numbers(w->numbers);
     *w = (ModelWeights){0};
 }
 
@@ -294,23 +285,15 @@ size_t model_layer_bytes(const Model *m, int layer) {
     return bytes;
 }
 
-static size_t layer_expert_bytes(const Model *m, int layer, bool largest) {
-    const Tensor *experts = m->layers[layer].experts;
-    size_t sum = 0, most = 0;
-    for (int i = 0; experts && i < m->shape.experts.count; i++, experts += EXPERT_WEIGHTS) {
-        size_t bytes = 0;
-        for (int k = 0; k < EXPERT_WEIGHTS; k++) bytes += tensor_bytes(&experts[k]);
-        sum += bytes;
-        if (bytes > most) most = bytes;
-    }
-    return largest ? most : sum;
-}
-
 size_t model_expert_bytes(const Model *m) {
     size_t most = 0;
     for (int layer = 0; m->layers && layer < m->shape.layers; layer++) {
-        size_t bytes = layer_expert_bytes(m, layer, true);
-        if (bytes > most) most = bytes;
+        const Tensor *experts = m->layers[layer].experts;
+        for (int i = 0; experts && i < m->shape.experts.count; i++, experts += EXPERT_WEIGHTS) {
+            size_t bytes = 0;
+            for (int k = 0; k < EXPERT_WEIGHTS; k++) bytes += tensor_bytes(&experts[k]);
+            if (bytes > most) most = bytes;
+        }
     }
     return most;
 }
@@ -321,12 +304,12 @@ size_t model_fc_bytes(const Model *m) {
 }
 
 size_t model_bytes(const Model *m) {
-    size_t bytes = tensor_bytes(&m->embedding) + tensor_bytes(&m->final_norm) +
-                   tensor_bytes(&m->final_norm_bias) + tensor_bytes(&m->head_bias) +
-                   tensor_bytes(&m->positions) + model_fc_bytes(m);
-    if (m->head.data != m->embedding.data) bytes += tensor_bytes(&m->head);
-    for (int layer = 0; m->layers && layer < m->shape.layers; layer++)
-        bytes += model_layer_bytes(m, layer) + layer_expert_bytes(m, layer, false);
+    size_t bytes = 0;
+    for (int i = 0; m->layers && i < weights_count(m); i++) {
+        WeightSpec s = weights_at(m, i);
+        const Tensor *t = weight_tensor(m, s.layer, s.expert, s.which);
+        if (t != &m->head || t->data != m->embedding.data) bytes += tensor_bytes(t);
+    }
     return bytes;
 }
 
@@ -479,12 +462,10 @@ void model_describe(const Model *m, const ModelWeights *w, Text *out) {
 
 // --- identity
 
-enum { MOST_CONFIG = 1 << 20 };
-
 static bool add_config(const char *dir, Text *out, Error *e) {
     char *bytes = NULL, *path = file_path(dir, "config.json");
     size_t n;
-    bool ok = file_read(path, MOST_CONFIG, &bytes, &n, e);
+    bool ok = file_read(path, MAX_JSON, &bytes, &n, e);
     if (ok) text_add(out, bytes, n);
     mem_free(bytes);
     mem_free(path);
@@ -507,7 +488,7 @@ static void add_samples(const FileView *view, Text *out) {
 bool model_identity(const ModelWeights *w, const char *dir, char out[SHA256_TEXT], Error *e) {
     Text all = {0};
     bool ok = w->numbers || gguf_named(dir) || add_config(dir, &all, e);
-    if (w->numbers) text_puts(&all, synth_config(w->numbers));
+    if (w->numbers) text_puts(&all, w->numbers_config);
     for (int i = 0; i < w->file_count && !w->numbers; i++) {
         const WeightFile *file = &w->files[i];
         // Name and size come first, so that no two lists of files give the same text.

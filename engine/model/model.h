@@ -8,6 +8,7 @@
 #pragma once
 #include "engine/base/error.h"
 #include "engine/base/file.h"
+#include "engine/base/memory.h"
 #include "engine/base/progress.h"
 #include "engine/base/text.h"
 #include "engine/core/shape.h"
@@ -57,10 +58,12 @@ typedef struct ModelWeights {
     int file_count;
     LayerWeights *layers; // (shape.layers): the model's
     Tensor *experts;      // those of all layers with experts
-    void **rearranged;    // (rearranged_count): weights that files store in another form (weights.h)
-    size_t rearranged_count, rearranged_capacity;
-    bool held;                    // weights are in the process's own memory, not in the files' pages
-    struct SynthNumbers *numbers; // the rule of a model without files (synth.h); else NULL
+    MemBlocks rearranged; // weights that files store in another form (weights.h)
+    bool held;            // weights are in the process's own memory, not in the files' pages
+    // Of a model without files (make/synth.h), else NULL: the rule of its numbers, and all it depends on.
+    struct SynthNumbers *numbers;
+    const char *numbers_config;
+    void (*free_numbers)(struct SynthNumbers *n);
 } ModelWeights;
 
 typedef struct Model {
@@ -91,13 +94,11 @@ typedef struct Model {
     int valued;           // weights that files have as codes, and memory as values
     int unused_layers;    // in the files, after those of config.json
     int name_form;        // of the files' tensors (weights.c)
-    const struct SynthNumbers *numbers; // a device makes weights by this rule (synth.h); NULL: they are there
+    const struct SynthNumbers *numbers; // the rule by which a device makes weights; NULL: they are there
 } Model;
 
 // dir may also be the path of a GGUF file, which has all of this in one. Its quantised tensors become codes
-// (tensor.h) in memory of the model.
-//
-// False with e filled, m and w empty, if anything in the directory is wrong.
+// (tensor.h) in memory of the model. False with e filled, m and w empty, if anything there is wrong.
 bool model_open(Model *m, ModelWeights *w, const char *dir, Error *e);
 
 // Reads config.json and generation_config.json only: shape and ids, no weights (the null backend, estimates).
@@ -123,11 +124,10 @@ const char *model_dtype_name(const Model *m); // "BF16", "Q8", "Q4": what weight
 const Tensor *model_coded(const Model *m);
 
 // Parameters of the whole model with embedding and head (counted once if tied); those of them that a token
-// goes through, which chooses some of the experts; the same of all layers; and those of one expert.
+// goes through, which chooses some of the experts; and the same of all layers.
 size_t shape_parameters(const Shape *s);
 size_t shape_active_parameters(const Shape *s);
 size_t shape_layers_parameters(const Shape *s);
-size_t shape_expert_parameters(const Shape *s);
 // Those of a head whose values a file has twice: it repeats the embedding. 0: the head is tied, or its own.
 size_t model_repeated_parameters(const Model *m);
 

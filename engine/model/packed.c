@@ -2,11 +2,10 @@
 //
 //      bf16((code - zero) * scale)      with the scale and the zero point of the column's group
 //
-//                    codes of                 a word's codes            zero points, by group     scales
-//      AWQ           qweight (K, N / 8)       8 rows, taking turns      qzeros (G, N / 8)         scales (G,
-//      N) GPTQ          qweight (K / 8, N)       8 columns                 qzeros (G, N / 8)         scales
-//      (G, N) compressed    weight_packed (N, K / 8) 8 columns                 ..zero_point (N / 8, G)
-//      ..scale (N, G)
+//                  codes of                 a word's codes          zero points, by group     scales
+//    AWQ           qweight (K, N / 8)       8 rows, taking turns    qzeros (G, N / 8)         scales (G, N)
+//    GPTQ          qweight (K / 8, N)       8 columns               qzeros (G, N / 8)         scales (G, N)
+//    compressed    weight_packed (N, K / 8) 8 columns               ..zero_point (N / 8, G)   ..scale (N, G)
 //
 // of a weight of N rows and K columns in G groups: 8 codes of 4 bits or 4 of 8. AWQ's word has rows 0, 2, 4,
 // 6, 1, 3, 5, 7 from its low end. GPTQ's first version stores zero points less one. g_idx, if it's there, has

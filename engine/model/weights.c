@@ -339,10 +339,6 @@ static size_t layers_parameters(const Shape *s, int experts) {
 
 size_t shape_layers_parameters(const Shape *s) { return layers_parameters(s, s->experts.chosen); }
 
-size_t shape_expert_parameters(const Shape *s) {
-    return EXPERT_WEIGHTS * (size_t)s->experts.width * (size_t)s->width;
-}
-
 size_t shape_active_parameters(const Shape *s) {
     return shape_layers_parameters(s) + parameters(s, 0, MODEL_WEIGHTS, WEIGHTS);
 }
@@ -412,7 +408,7 @@ bool binding_check_dims(const Binding *b, const Found *f, const int64_t *dims, i
                        f->t->name, b->dir, f->shard->name, found, config_of(b->m), wanted);
 }
 
-bool binding_check(const Binding *b, const WeightSpec *s, const Found *f, Error *e) {
+static bool check_stored(const Binding *b, const WeightSpec *s, const Found *f, Error *e) {
     int64_t dims[3];
     int rank = stored_shape(s, dims);
     return binding_check_dims(b, f, dims, rank, e);
@@ -440,14 +436,9 @@ static size_t stored_at(const Binding *b, const WeightSpec *s, size_t row, size_
 }
 
 void *binding_take(const Binding *b, const WeightSpec *s, size_t count, size_t size, Error *e) {
-    ModelWeights *w = b->w;
-    void *to = mem_try(count, size);
-    if (!to) {
+    void *to;
+    if (!mem_take(&b->w->rearranged, &to, count, size))
         error_system(e, "out of memory for '%s', which is rearranged", s->name);
-        return NULL;
-    }
-    mem_grow(&w->rearranged, &w->rearranged_capacity, w->rearranged_count + 1, sizeof *w->rearranged);
-    w->rearranged[w->rearranged_count++] = to;
     return to;
 }
 
@@ -471,7 +462,7 @@ static bool rearrange(const Binding *b, const WeightSpec *s, const void *stored,
 // The numbers of a found tensor, if it has the weight's dimensions.
 static bool locate(const Binding *b, const WeightSpec *s, const Found *f, Dtype *dtype, Error *e) {
     const StoredTensor *t = f->t;
-    if (!binding_check(b, s, f, e)) return false;
+    if (!check_stored(b, s, f, e)) return false;
     if (!safetensors_dtype(t, dtype))
         return error_input(e,
                            "tensor '%s' in '%s/%s' has dtype %s; BF16, F16 and F32 are supported: save the "
@@ -513,7 +504,7 @@ static bool bind(const Binding *b, const WeightSpec *s, Error *e) {
     bool codes = strcmp(f.t->dtype, "I8") == 0 || strcmp(f.t->dtype, "U8") == 0;
     if (b->m->unfused && codes && !s->vector) return codes_bind(b, s, &f, e);
     const BlockFormat *blocks = b->m->gguf.is && !s->vector ? block_format(f.t->dtype) : NULL;
-    if (blocks) return binding_check(b, s, &f, e) && blocks_bind(b, s, blocks, &f, e);
+    if (blocks) return check_stored(b, s, &f, e) && blocks_bind(b, s, blocks, &f, e);
     if (!locate(b, s, &f, &dtype, e)) return false;
     const unsigned char *data = found_data(&f);
     size_t before = (s->planes ? (size_t)s->expert * (size_t)s->stored_rows : 0) + (size_t)s->first_row;

@@ -70,19 +70,3 @@ void stream_begin(TextStream *s, const Tokenizer *t, bool skip_special); // t ma
 bool stream_next(TextStream *s, int id, Text *out, Error *e);            // appends whole characters
 bool stream_end(TextStream *s, Text *out, Error *e);                     // appends the rest
 void stream_release(TextStream *s);
-
-// --- learning one
-
-typedef struct Learner Learner;
-
-enum { LEARN_MIN_VOCAB = 3 + 256 + 96 }; // specials, bytes, and ASCII's printable characters
-
-Learner *learner_open(void);
-void learner_close(Learner *l); // takes NULL
-
-// Counts the words of one text. Bytes that are not UTF-8 are skipped.
-void learner_add(Learner *l, const char *text, size_t n);
-
-// Returns a tokenizer.json with `vocab` pieces, for mem_free; NULL with e filled if the text is too small for
-// so many. Deterministic: of equal counts, the piece with the lower ids comes first.
-char *learner_finish(Learner *l, int vocab, Error *e);

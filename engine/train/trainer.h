@@ -7,6 +7,7 @@
 //      optimizer   updates the parameters
 //      corpus      documents, their split, batches, and n-grams
 //      target      the frozen model that an adapter, or a small model, learns from
+//      learn       a tokenizer
 //      trainer     steps over a corpus, held-out loss, checkpoints, and the model as files
 //
 // Opening allocates everything; a step allocates nothing. Every run with the same configuration, corpus and
@@ -119,3 +120,19 @@ bool export_model(const Trainer *t, const ExportNotes *notes, const char *dir, O
 // An adapter's directory (engine/model/adapter.h), or an EAGLE head's in its authors' form
 // (docs/models.md), in bf16 too; of the notes it uses only the loss, which is written with t->agreement.
 bool export_adapter(const Trainer *t, const ExportNotes *notes, const char *dir, Output *out, Error *e);
+
+// --- a tokenizer (learn.c) ---------------------------------------------------------------------------------
+
+typedef struct Learner Learner;
+
+enum { LEARN_MIN_VOCAB = 3 + 256 + 96 }; // specials, bytes, and ASCII's printable characters
+
+Learner *learner_open(void);
+void learner_close(Learner *l); // takes NULL
+
+// Counts the words of one text. Bytes that are not UTF-8 are skipped.
+void learner_add(Learner *l, const char *text, size_t n);
+
+// Returns a tokenizer.json with `vocab` pieces, for mem_free; NULL with e filled if the text is too small for
+// so many. Deterministic: of equal counts, the piece with the lower ids comes first.
+char *learner_finish(Learner *l, int vocab, Error *e);

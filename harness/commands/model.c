@@ -5,10 +5,13 @@
 #include "engine/base/memory.h"
 #include "engine/base/system.h"
 #include "engine/model/adapter.h"
-#include "engine/model/inflate.h"
+#include "engine/model/model.h"
+#include "engine/model/make/inflate.h"
 #include "engine/model/config.h"
-#include "engine/model/quantise.h"
-#include "engine/model/synth.h"
+#include "engine/model/make/quantise.h"
+#include "engine/model/make/synth.h"
+#include "harness/cli/signals.h"
+#include "harness/cli/line.h"
 #include "harness/cli/records.h"
 
 #include <stdint.h>

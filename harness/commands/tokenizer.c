@@ -6,6 +6,8 @@
 #include "engine/base/output.h"
 #include "engine/text/tokenizer.h"
 #include "engine/text/template.h"
+#include "engine/train/trainer.h"
+#include "harness/cli/terminal.h"
 #include "harness/inputs/prompts.h"
 
 #include <jansson.h>

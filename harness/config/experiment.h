@@ -26,7 +26,7 @@ typedef struct ModelSpec {
     const char *reference;               // a member of the reference family (models/)
     const char *synthesise;              // a shape (configs/shapes), with random weights
     const char *inflate;                 // a shape to which target or reference is inflated; NULL: as it is
-    int inflate_first;                   // so many of its layers stay the first (engine/model/placement.h)
+    int inflate_first;                   // so many of its layers stay the first (model/make/placement.h)
     const char *draft;                   // a directory; NULL: none
     const char *adapters[ADAPTER_ROLES]; // a directory each; NULL: none
     const char *inflate_draft;           // a shape for the draft of an inflated model; INFLATE_NONE: as it is

@@ -6,7 +6,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/shipped.h"
 #include "engine/model/config.h"
-#include "engine/model/synth.h"
+#include "engine/model/make/synth.h"
 #include "harness/cli/terminal.h"
 
 #include <errno.h>

@@ -6,7 +6,9 @@
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/core/batch.h"
-#include "engine/model/synth.h"
+#include "engine/model/make/synth.h"
+#include "engine/model/adapter.h"
+#include "engine/model/model.h"
 #include "harness/cli/terminal.h"
 
 #include <assert.h>

@@ -8,7 +8,7 @@
 #include "engine/decode/env.h"
 #include "engine/engine.h"
 #include "engine/model/adapter.h"
-#include "engine/model/inflate.h"
+#include "engine/model/make/inflate.h"
 #include "engine/text/tokenizer.h"
 #include "harness/config/experiment.h"
 
@@ -37,7 +37,7 @@ Tokenizer *model_files_tokenizer(const ModelFiles *f, Error *e); // the target's
 
 // Inflated models in the cache, found by what they are made of:
 //
-//      CACHE/inflated/KEY/     the model, or one of its adapters (engine/model/inflate.h)
+//      CACHE/inflated/KEY/     the model, or one of its adapters (engine/model/make/inflate.h)
 //      CACHE/inflated/KEY.lock locked while it is made: a second run waits, then finds it. The lock ends with
 //                              the process, however that ends. Random models have the same
 //

@@ -11,6 +11,7 @@
 #include "engine/cpu/cpu.h"
 #include "engine/decode/decode.h"
 #include "engine/model/adapter.h"
+#include "engine/model/make/synth.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "tests/support/check.h"
 
 #include "engine/engine.h"
-#include "engine/model/synth.h"
+#include "engine/model/make/synth.h"
 #include "tests/support/child.h"
 
 #include <stdio.h>

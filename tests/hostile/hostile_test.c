@@ -3,8 +3,8 @@
 // or a hang and with little memory. A new kind of damage is a new row.
 #include "tests/support/check.h"
 
-#include "engine/model/quantise.h"
-#include "engine/model/synth.h"
+#include "engine/model/make/quantise.h"
+#include "engine/model/make/synth.h"
 #include "tests/support/child.h"
 #include "tests/support/spoil.h"
 #include "tests/support/scratch.h"

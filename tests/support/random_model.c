@@ -1,7 +1,7 @@
 #include "tests/support/random_model.h"
 
 #include "engine/base/memory.h"
-#include "engine/model/quantise.h"
+#include "engine/model/make/quantise.h"
 #include "engine/model/weights.h"
 
 #include <assert.h>

@@ -7,7 +7,7 @@
 #include "tests/support/spoil.h"
 
 #include "engine/base/memory.h"
-#include "engine/model/adapter.h"
+#include "engine/model/make/synth.h"
 
 #include <stdio.h>
 #include <stdlib.h>

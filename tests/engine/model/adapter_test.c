@@ -8,7 +8,7 @@
 #include "engine/base/memory.h"
 #include "engine/cpu/cpu.h"
 #include "engine/core/session.h"
-#include "engine/model/adapter.h"
+#include "engine/model/make/synth.h"
 
 #include <math.h>
 #include <stdio.h>

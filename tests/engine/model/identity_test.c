@@ -5,7 +5,7 @@
 
 #include "engine/base/memory.h"
 #include "engine/model/model.h"
-#include "engine/model/synth.h"
+#include "engine/model/make/synth.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #include "tests/support/check.h"
 
 #include "engine/model/model.h"
-#include "engine/model/synth.h"
+#include "engine/model/make/synth.h"
 #include "tests/support/fault.h"
 #include "tests/support/folder.h"
 

@@ -3,7 +3,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/file.h"
-#include "engine/model/synth.h"
+#include "engine/model/make/synth.h"
 #include "harness/cli/signals.h"
 #include "tests/support/child.h"
 #include "tests/support/scratch.h"

@@ -4,7 +4,7 @@
 
 #include "engine/base/memory.h"
 #include "engine/model/model.h"
-#include "engine/model/synth.h"
+#include "engine/model/make/synth.h"
 #include "harness/inputs/models.h"
 
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include "engine/engine.h"
 #include "engine/model/adapter.h"
 #include "engine/model/model.h"
-#include "engine/model/synth.h"
+#include "engine/model/make/synth.h"
 #include "harness/inputs/models.h"
 #include "tests/support/folder.h"
 

@@ -2,7 +2,7 @@
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"
-#include "engine/model/synth.h"
+#include "engine/model/make/synth.h"
 #include "harness/inputs/prompts.h"
 #include "tests/support/child.h"
 

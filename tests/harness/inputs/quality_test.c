@@ -2,8 +2,8 @@
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"
-#include "engine/model/quantise.h"
-#include "engine/model/synth.h"
+#include "engine/model/make/quantise.h"
+#include "engine/model/make/synth.h"
 #include "harness/inputs/quality.h"
 #include "tests/support/folder.h"
 

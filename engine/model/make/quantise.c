@@ -1,13 +1,12 @@
 // Opens the model, plans a tensor of codes and one of scales for each matrix, and has weights_out write them.
 // A group is coded when its bytes are asked for: once for its codes, once for its scale.
-#include "engine/model/quantise.h"
+#include "engine/model/make/quantise.h"
 
 #include "engine/base/file.h"
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/model/config.h"
-#include "engine/model/made.h"
-#include "engine/model/weights_out.h"
+#include "engine/model/make/weights_out.h"
 
 #include <assert.h>
 #include <math.h>
@@ -200,26 +199,15 @@ static json_t *config_of(const ModelWeights *w, const QuantiseOptions *o, Error 
     return NULL;
 }
 
-static bool quantise(const char *dir, const ModelWeights *w, QuantisePlan *p, const QuantiseOptions *o,
-                     Error *e) {
-    Made made = {dir, "quantise", MARK, .force = o->force};
-    json_t *config = config_of(w, o, e);
-    bool ok = config && made_begin(&made, config, e);
-    if (ok &&
-        !(made_copy_tokenizer(o->from, dir, e) && weights_out(&p->out, dir, e) && made_finish(&made, e))) {
-        made_abandon(&made);
-        ok = false;
-    }
-    json_decref(config);
-    return ok;
-}
-
 bool model_quantise(const char *dir, const QuantiseOptions *o, Error *e) {
     Model m;
     ModelWeights w;
     QuantisePlan p;
+    Made made = {dir, "quantise", MARK, .force = o->force};
     if (!model_open(&m, &w, o->from, e)) return false;
-    bool ok = plan_init(&p, &m, o, e) && model_check_finite(&m, &w, e) && quantise(dir, &w, &p, o, e);
+    json_t *config = plan_init(&p, &m, o, e) && model_check_finite(&m, &w, e) ? config_of(&w, o, e) : NULL;
+    bool ok = config && weights_made(&p.out, &made, config, o->from, e);
+    json_decref(config);
     mem_free(p.parts);
     mem_free(p.out.tensors);
     model_close(&w);

@@ -13,7 +13,7 @@
 // marked by the name of the original and the start of its hash (Model.quantised).
 #pragma once
 #include "engine/base/progress.h"
-#include "engine/model/weights_out.h"
+#include "engine/model/make/weights_out.h"
 
 typedef struct QuantiseOptions {
     const char *from;   // a model's directory

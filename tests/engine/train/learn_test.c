@@ -5,6 +5,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/text.h"
 #include "engine/text/tokenizer.h"
+#include "engine/train/trainer.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -1,12 +1,11 @@
 // Within a file, tensors of four bytes per element come first, so that all tensors begin at multiples of
 // their element's size: tensors of codes have even sizes. Invariant: every tensor is in one of the shards,
 // whose headers tile their data.
-#include "engine/model/weights_out.h"
+#include "engine/model/make/weights_out.h"
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/base/text.h"
-#include "engine/model/made.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -244,4 +243,13 @@ bool weights_out(WeightsOut *w, const char *dir, Error *e) {
     weights_out_check(w);
     assert(!ok || w->written == w->bytes);
     return ok;
+}
+
+bool weights_made(WeightsOut *w, const Made *m, const json_t *config, const char *tokenizer, Error *e) {
+    if (!made_begin(m, config, e)) return false;
+    if ((!tokenizer || made_copy_tokenizer(tokenizer, m->dir, e)) && weights_out(w, m->dir, e) &&
+        made_finish(m, e))
+        return true;
+    made_abandon(m);
+    return false;
 }

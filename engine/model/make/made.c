@@ -1,5 +1,5 @@
 // Writes and clears the directory of a model in the order that made.h promises.
-#include "engine/model/made.h"
+#include "engine/model/make/made.h"
 
 #include "engine/base/file.h"
 #include "engine/base/json.h"

@@ -1,5 +1,5 @@
 // Parses the config like any other, plans the stored tensors, and has weights_out write them.
-#include "engine/model/synth.h"
+#include "engine/model/make/synth.h"
 
 #include "engine/base/file.h"
 #include "engine/base/json.h"
@@ -7,9 +7,8 @@
 #include "engine/base/random.h"
 #include "engine/base/text.h"
 #include "engine/model/config.h"
-#include "engine/model/made.h"
-#include "engine/model/quantise.h"
-#include "engine/model/weights_out.h"
+#include "engine/model/make/quantise.h"
+#include "engine/model/make/weights_out.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -89,9 +88,6 @@ static void add_tensor(SynthPlan *p, const WeightSpec *s, bool is_head) {
         (Values){.centre = t->vector && !strstr(t->name, "bias") ? 1.0f : 0.0f,
                  .spread = t->vector ? 0.2f : scale * sqrtf(3.0f / (float)t->columns)};
 }
-
-// In a list of tensors, by far the most rows belong to the projection to the vocabulary.
-static bool is_head(const WeightSpec *s) { return !s->vector && s->rows > s->columns * 4; }
 
 static uint64_t stream_of(int tensor) { return STREAM_WEIGHTS + ((uint64_t)tensor << 8); }
 
@@ -207,6 +203,13 @@ typedef struct SynthNumbers {
     char *config;
 } SynthNumbers;
 
+static void numbers_free(SynthNumbers *n) {
+    mem_free(n->config);
+    mem_free(n->stored);
+    plan_release(&n->plan);
+    mem_free(n);
+}
+
 enum { BITS_GROUP = 32, LINE = 64 };
 static const uint16_t SCALE = 0x1400; // f16 of 2^-10
 
@@ -318,6 +321,8 @@ bool synth_open(Model *m, ModelWeights *w, const char *name, Error *e) {
         w->numbers = mem_new(1, sizeof *w->numbers);
         w->numbers->plan.dtype = m->dtype;
         w->numbers->config = json_text(config, 0);
+        w->numbers_config = w->numbers->config;
+        w->free_numbers = numbers_free;
         w->files = mem_new(1, sizeof *w->files);
         if (bits) ok = plan_codes(&w->numbers->plan, m, e);
         else plan_model(&w->numbers->plan, m);
@@ -345,32 +350,27 @@ bool synth_run(const SynthNumbers *n, const Tensor *t, SynthRun *out) {
     return false;
 }
 
-const char *synth_config(const SynthNumbers *n) { return n->config; }
-
-void synth_numbers_free(SynthNumbers *n) {
-    if (!n) return;
-    mem_free(n->config);
-    mem_free(n->stored);
-    plan_release(&n->plan);
-    mem_free(n);
-}
-
-bool synth_tensors(const char *dir, const SynthTensors *t, Error *e) {
-    SynthPlan p = {.dtype = t->dtype, .seed = t->seed};
-    Made made = made_in(dir, true, t->force);
-    json_t *config = json_from_bytes(t->config, strlen(t->config), "config.json", e);
-    bool ok = config != NULL;
-    if (ok) {
-        plan_init(&p, (size_t)t->count);
-        json_object_set_new(config, MARK, json_pack("{s:I}", "seed", (json_int_t)t->seed));
-        for (int i = 0; i < t->count; i++) add_tensor(&p, &t->specs[i], is_head(&t->specs[i]));
-        ok = made_begin(&made, config, e);
+bool adapter_synth(const char *dir, const Model *target, const AdapterKind *kind, uint64_t seed, bool force,
+                   Error *e) {
+    WeightSpec specs[WEIGHTS];
+    Shape shape = adapter_shape(kind, &target->shape);
+    Text text = {0};
+    if (!adapter_check(kind, target, dir, e)) return false;
+    SynthPlan p = {.dtype = target->dtype, .seed = seed};
+    Made made = made_in(dir, true, force);
+    plan_init(&p, (size_t)kind->heads * WEIGHTS);
+    for (int i = 0; i < kind->heads; i++) {
+        adapter_weights(kind->variant, &shape, i, specs);
+        // By far the most rows belong to the projection to the vocabulary.
+        for (const WeightSpec *w = specs; w < specs + WEIGHTS; w++)
+            add_tensor(&p, w, !w->vector && w->rows > w->columns * 4);
     }
-    if (ok && !(weights_out(&p.out, dir, e) && made_finish(&made, e))) {
-        made_abandon(&made);
-        ok = false;
-    }
+    adapter_config(kind, &target->shape, &text);
+    json_t *config = json_loads(text_get(&text), 0, NULL);
+    json_object_set_new(config, MARK, json_pack("{s:I}", "seed", (json_int_t)seed));
+    bool ok = weights_made(&p.out, &made, config, NULL, e);
     json_decref(config);
+    text_release(&text);
     plan_release(&p);
     return ok;
 }
@@ -382,7 +382,8 @@ enum { FIRST_LETTER = 259, PIECE = 64 };
 static const char SPACE[] = "\xe2\x96\x81"; // ▁
 static const char VOWELS[] = "aeiou", CONSONANTS[] = "bdfgklmnprst";
 
-static const char HEAD[] =
+// Without pieces.
+static const char EMPTY[] =
     "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\"added_tokens\":[{\"id\":0,"
     "\"content\":\"<unk>\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,\"normalized\":false,"
     "\"special\":true},{\"id\":1,\"content\":\"<s>\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,"
@@ -401,68 +402,58 @@ static const char HEAD[] =
     "\"},{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"},{\"type\":\"Strip\",\"content\":\" "
     "\",\"start\":1,\"stop\":0}]},\"model\":{\"type\":\"BPE\",\"dropout\":null,\"unk_token\":\"<unk>\","
     "\"continuing_subword_prefix\":null,\"end_of_word_suffix\":null,\"fuse_unk\":true,\"byte_fallback\":true,"
-    "\"ignore_merges\":false,\"vocab\":{";
+    "\"ignore_merges\":false}}";
 
-static void add_piece(Text *t, const char *piece, int id) {
-    json_t *s = json_string(piece);
-    char *quoted = json_text(s, JSON_ENCODE_ANY);
-    text_printf(t, "%s%s:%d", id ? "," : "", quoted, id);
-    mem_free(quoted);
-    json_decref(s);
+json_t *tokenizer_json(json_t *vocab, json_t *merges) {
+    json_t *root = json_loads(EMPTY, 0, NULL), *model = json_object_get(root, "model");
+    json_object_set_new(model, "vocab", vocab);
+    json_object_set_new(model, "merges", merges);
+    return root;
 }
 
-static void add_fixed(Text *t, int vocab) {
+static void add_fixed(json_t *vocab, int size) {
     static const char *const special[] = {"<unk>", "<s>", "</s>"};
     char piece[16];
-    for (int i = 0; i < 3; i++) add_piece(t, special[i], i);
+    for (int i = 0; i < 3; i++) json_object_set_new(vocab, special[i], json_integer(i));
     for (int i = 0; i < 256; i++) {
         snprintf(piece, sizeof piece, "<0x%02X>", (unsigned)i);
-        add_piece(t, piece, 3 + i);
+        json_object_set_new(vocab, piece, json_integer(3 + i));
     }
-    if (vocab > FIRST_LETTER) add_piece(t, SPACE, FIRST_LETTER);
-    for (int c = 33, id = FIRST_LETTER + 1; c < 127 && id < vocab; c++, id++) {
+    if (size > FIRST_LETTER) json_object_set_new(vocab, SPACE, json_integer(FIRST_LETTER));
+    for (int c = 33, id = FIRST_LETTER + 1; c < 127 && id < size; c++, id++) {
         snprintf(piece, sizeof piece, "%c", c);
-        add_piece(t, piece, id);
+        json_object_set_new(vocab, piece, json_integer(id));
     }
 }
 
-// The letters that may follow a piece.
-static const char *next_letters(const char *piece) {
-    char last = piece[strlen(piece) - 1];
-    return strchr(VOWELS, last) || (unsigned char)last >= 0x80 ? CONSONANTS : VOWELS;
-}
-
-static void extend(char piece[PIECE], const char head[PIECE], char letter) {
-    size_t n = strnlen(head, PIECE - 2);
-    memcpy(piece, head, n);
-    piece[n] = letter;
-    piece[n + 1] = 0;
-}
-
-// Breadth first: pieces[head] and each letter that may follow it. `merges` gets one line per piece.
-static void add_syllables(Text *vocab_text, Text *merges, char (*pieces)[PIECE], int first, int vocab) {
+// Breadth first: pieces[head] and each letter that may follow it.
+static void add_syllables(json_t *vocab, json_t *merges, char (*pieces)[PIECE], int first, int size) {
     int count = 0, id = first;
+    char merge[PIECE + 4];
     snprintf(pieces[count++], PIECE, "%s", SPACE);
     for (const char *c = CONSONANTS; *c; c++) snprintf(pieces[count++], PIECE, "%c", *c);
-    for (int head = 0; id < vocab; head++)
-        for (const char *c = next_letters(pieces[head]); *c && id < vocab; c++, id++, count++) {
-            extend(pieces[count], pieces[head], *c);
-            add_piece(vocab_text, pieces[count], id);
-            text_printf(merges, "%s\"%s %c\"", id == first ? "" : ",", pieces[head], *c);
+    for (int head = 0; id < size; head++) {
+        char last = pieces[head][strlen(pieces[head]) - 1];
+        const char *letters = strchr(VOWELS, last) || (unsigned char)last >= 0x80 ? CONSONANTS : VOWELS;
+        for (const char *c = letters; *c && id < size; c++, id++, count++) {
+            snprintf(pieces[count], PIECE, "%.*s%c", PIECE - 2, pieces[head], *c);
+            json_object_set_new(vocab, pieces[count], json_integer(id));
+            snprintf(merge, sizeof merge, "%s %c", pieces[head], *c);
+            json_array_append_new(merges, json_string(merge));
         }
+    }
 }
 
-char *synth_tokenizer(int vocab) {
+char *synth_tokenizer(int size) {
     enum { FIRST_SYLLABLE = FIRST_LETTER + 1 + 94 };
-    Text t = {0}, merges = {0};
-    char(*pieces)[PIECE] = mem_new((size_t)vocab + 64, PIECE), *out = NULL;
-    text_puts(&t, HEAD);
-    add_fixed(&t, vocab);
-    add_syllables(&t, &merges, pieces, FIRST_SYLLABLE, vocab);
-    text_printf(&t, "},\"merges\":[%s]}}\n", text_get(&merges));
-    out = mem_text(t.data, t.length);
+    json_t *vocab = json_object(), *merges = json_array();
+    char(*pieces)[PIECE] = mem_new((size_t)size + 64, PIECE);
+    add_fixed(vocab, size);
+    add_syllables(vocab, merges, pieces, FIRST_SYLLABLE, size);
     mem_free(pieces);
-    text_release(&t);
-    text_release(&merges);
-    return out;
+    json_t *root = tokenizer_json(vocab, merges);
+    char *text = json_text(root, JSON_COMPACT), *line = mem_printf("%s\n", text);
+    mem_free(text);
+    json_decref(root);
+    return line;
 }

@@ -1,7 +1,7 @@
 // Placement, against the drawing of placement.h, and invariants of any placement.
 #include "tests/support/check.h"
 
-#include "engine/model/placement.h"
+#include "engine/model/make/placement.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,13 +3,14 @@
 // pieces a matter of seconds.
 //
 // Invariant: the count of pair (a, b) is the number of places where b follows a, each times its word's count.
-#include "engine/text/tokenizer.h"
+#include "engine/train/trainer.h"
 
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/base/text.h"
-#include "engine/text/vocab.h"
+#include "engine/model/make/synth.h"
 #include "engine/text/utf8.h"
+#include "engine/text/vocab.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -357,55 +358,10 @@ static bool merge_pairs(Finder *s, Error *e) {
 
 // --- the file --------------------------------------------------------------------------------------------
 
-static json_t *added_token(int id, const char *text) {
-    return json_pack("{s:i, s:s, s:b, s:b, s:b, s:b, s:b}", "id", id, "content", text, "single_word", 0,
-                     "lstrip", 0, "rstrip", 0, "normalized", 0, "special", 1);
-}
-
-static json_t *replacement(const char *from, const char *to) {
-    return json_pack("{s:s, s:{s:s}, s:s}", "type", "Replace", "pattern", "String", from, "content", to);
-}
-
-static json_t *normalizer(void) {
-    return json_pack("{s:s, s:[{s:s, s:s}, o]}", "type", "Sequence", "normalizers", "type", "Prepend",
-                     "prepend", METASPACE, replacement(" ", METASPACE));
-}
-
-static json_t *decoder(void) {
-    return json_pack("{s:s, s:[o, {s:s}, {s:s}, {s:s, s:s, s:i, s:i}]}", "type", "Sequence", "decoders",
-                     replacement(METASPACE, " "), "type", "ByteFallback", "type", "Fuse", "type", "Strip",
-                     "content", " ", "start", 1, "stop", 0);
-}
-
-static json_t *special_piece(int type) {
-    return json_pack("{s:{s:s, s:i}}", "SpecialToken", "id", "<s>", "type_id", type);
-}
-
-static json_t *sequence_piece(const char *id, int type) {
-    return json_pack("{s:{s:s, s:i}}", "Sequence", "id", id, "type_id", type);
-}
-
-static json_t *post_processor(void) {
-    return json_pack("{s:s, s:[o, o], s:[o, o, o, o], s:{s:{s:s, s:[i], s:[s]}}}", "type",
-                     "TemplateProcessing", "single", special_piece(0), sequence_piece("A", 0), "pair",
-                     special_piece(0), sequence_piece("A", 0), special_piece(1), sequence_piece("B", 1),
-                     "special_tokens", "<s>", "id", "<s>", "ids", 1, "tokens", "<s>");
-}
-
-static json_t *model(const Finder *s) {
+static char *file_text(const Finder *s) {
     json_t *vocab = json_object();
     for (int i = 0; i < s->pieces; i++) json_object_set_new(vocab, s->vocab.pieces[i].text, json_integer(i));
-    return json_pack("{s:s, s:n, s:s, s:n, s:n, s:b, s:b, s:b, s:o, s:O}", "type", "BPE", "dropout",
-                     "unk_token", "<unk>", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk", 1,
-                     "byte_fallback", 1, "ignore_merges", 0, "vocab", vocab, "merges", s->merges);
-}
-
-static char *file_text(const Finder *s) {
-    json_t *root =
-        json_pack("{s:s, s:n, s:n, s:[o, o, o], s:o, s:n, s:o, s:o, s:o}", "version", "1.0", "truncation",
-                  "padding", "added_tokens", added_token(0, "<unk>"), added_token(1, "<s>"),
-                  added_token(2, "</s>"), "normalizer", normalizer(), "pre_tokenizer", "post_processor",
-                  post_processor(), "decoder", decoder(), "model", model(s));
+    json_t *root = tokenizer_json(vocab, json_incref(s->merges));
     char *text = json_text(root, JSON_INDENT(1));
     json_decref(root);
     return text;

@@ -1,9 +1,9 @@
 // The elements of an inflated model's tensors. A tensor is random first, then the parts that aren't random
 // are written over it.
-#include "engine/model/placement.h"
+#include "engine/model/make/placement.h"
 
 #include "engine/base/random.h"
-#include "engine/model/weights_out.h"
+#include "engine/model/make/weights_out.h"
 
 #include <assert.h>
 #include <math.h>

@@ -3,6 +3,7 @@
 // Several shards may be written at once.
 #pragma once
 #include "engine/base/progress.h"
+#include "engine/model/make/made.h"
 #include "engine/model/weights.h"
 
 #include <string.h>
@@ -44,3 +45,6 @@ size_t plan_bytes(const TensorPlan *t);
 
 // False, before anything is written, if the disk has no room.
 bool weights_out(WeightsOut *w, const char *dir, Error *e);
+
+// A whole directory: the config, the tokenizer of the model in `tokenizer` (NULL: none), and the weights.
+bool weights_made(WeightsOut *w, const Made *m, const json_t *config, const char *tokenizer, Error *e);

@@ -6,8 +6,9 @@
 // spread that keeps activations at size 1 through any depth, so that no logit overflows and text does not
 // fall silent.
 #pragma once
+#include "engine/base/json.h"
 #include "engine/base/progress.h"
-#include "engine/model/weights.h"
+#include "engine/model/adapter.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -50,22 +51,15 @@ typedef struct SynthRun {
     bool bytes;
 } SynthRun;
 bool synth_run(const struct SynthNumbers *n, const Tensor *t, SynthRun *out);
-const char *synth_config(const struct SynthNumbers *n); // all that they depend on
-void synth_numbers_free(struct SynthNumbers *n);        // takes NULL
 
-// Writes a directory of any tensors, such as an adapter's, by the same rules: model.safetensors with random
-// weights, and a config.json.
-typedef struct SynthTensors {
-    const WeightSpec *specs; // (count); specs without a name are left out
-    int count;
-    Dtype dtype;
-    const char *config; // an object, as JSON
-    uint64_t seed;
-    bool force;
-} SynthTensors;
-
-bool synth_tensors(const char *dir, const SynthTensors *t, Error *e);
+// Writes an adapter's directory by the same rules: random weights for a target, of its dtype.
+bool adapter_synth(const char *dir, const Model *target, const AdapterKind *kind, uint64_t seed, bool force,
+                   Error *e);
 
 // The tokenizer.json of a byte-fallback BPE with `vocab` pieces, at least SYNTH_TOKENIZER_MIN; for mem_free.
 enum { SYNTH_TOKENIZER_MIN = 259 };
 char *synth_tokenizer(int vocab);
+
+// The tokenizer.json of any byte-fallback BPE with "<unk>", "<s>" and "</s>" first; takes over the pieces'
+// ids and the list of "left right".
+json_t *tokenizer_json(json_t *vocab, json_t *merges);

@@ -2,8 +2,8 @@
 // one.
 #include "tests/support/check.h"
 
-#include "engine/model/quantise.h"
-#include "engine/model/synth.h"
+#include "engine/model/make/quantise.h"
+#include "engine/model/make/synth.h"
 #include "tests/support/folder.h"
 #include "tests/support/spoil.h"
 

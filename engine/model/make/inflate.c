@@ -2,16 +2,15 @@
 // tensors, which weights_out writes (inflated_rows.c).
 //
 // Invariant of a plan: the parts of a tensor follow each other without gaps and fill all of its rows.
-#include "engine/model/inflate.h"
+#include "engine/model/make/inflate.h"
 
 #include "engine/base/file.h"
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/model/config.h"
 #include "engine/model/model.h"
-#include "engine/model/placement.h"
-#include "engine/model/made.h"
-#include "engine/model/weights_out.h"
+#include "engine/model/make/placement.h"
+#include "engine/model/make/weights_out.h"
 
 #include <assert.h>
 #include <math.h>
@@ -386,12 +385,7 @@ bool model_inflate(const char *dir, const InflateOptions *o, Error *e) {
     InflatePlan p;
     Made made = {dir, "inflate", MARK, .adapter = o->adapter, .force = o->force};
     if (!sources_open(&s, o, e)) return false;
-    bool ok = plan_init(&p, &s, e) && made_begin(&made, s.config, e);
-    if (ok && !((o->adapter || made_copy_tokenizer(o->small, dir, e)) && weights_out(&p.out, dir, e) &&
-                made_finish(&made, e))) {
-        made_abandon(&made);
-        ok = false;
-    }
+    bool ok = plan_init(&p, &s, e) && weights_made(&p.out, &made, s.config, o->adapter ? NULL : o->small, e);
     plan_release(&p);
     sources_close(&s);
     return ok;

@@ -1,6 +1,6 @@
 // Fills the axes of placement.h. On an open axis, everything from `end` on is padded and the entry before it
 // isn't; no entry names an index that the small model doesn't have.
-#include "engine/model/placement.h"
+#include "engine/model/make/placement.h"
 
 #include "engine/base/memory.h"
 

@@ -2,9 +2,9 @@
 // half-done in its place: the directory is not there, or empty.
 #include "tests/support/check.h"
 
-#include "engine/model/inflate.h"
+#include "engine/model/make/inflate.h"
 #include "engine/model/model.h"
-#include "engine/model/synth.h"
+#include "engine/model/make/synth.h"
 #include "tests/support/fault.h"
 #include "tests/support/folder.h"
 
