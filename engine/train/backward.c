@@ -32,11 +32,9 @@ void pass_add_parts(const Pass *p, const float *parts, size_t weight) {
         p->n->kernels->add(p->n->gradients + weight, parts, width);
 }
 
-static void last_norm(void *argument, int thread, int threads) {
-    const Pass *p = argument;
+static void last_norm(const Pass *p, int thread, int from, int to) {
+    (void)thread;
     Network *n = p->n;
-    int from, to;
-    pass_share(p, thread, threads, &from, &to);
     const Forward *f = pass_here(p);
     NormSlope s = {.in = f->out,
                    .inverse = f->out_inverse,
@@ -52,11 +50,6 @@ static void last_norm(void *argument, int thread, int threads) {
 }
 
 // --- a layer ---------------------------------------------------------------------------------------------
-
-static void pack(void *argument, int thread, int threads) {
-    const Pass *p = argument;
-    matrices_pack(p->n, p->layer, true, thread, threads);
-}
 
 // Takes slopes.stream through the MLP; slopes.middle is the sum of that and slopes.stream itself.
 static void mlp_backward(const Pass *p, int thread, int from, int to) {
@@ -87,7 +80,7 @@ static void mlp_backward(const Pass *p, int thread, int from, int to) {
 }
 
 // From the stream above to the output of attention.
-static void rows_above(const Pass *p, int thread, int from, int to) {
+static void mlp_rows(const Pass *p, int thread, int from, int to) {
     Network *n = p->n;
     const LayerPlan *plan = &n->parameters.layers[p->layer];
     const Slopes *d = &n->slopes;
@@ -96,10 +89,6 @@ static void rows_above(const Pass *p, int thread, int from, int to) {
     else mlp_backward(p, thread, from, to);
     if (layer_has(plan, W_O))
         linear_backward_input(&o, d->middle, n->weights + plan->at[W_O], d->mixed, from, to);
-}
-
-static void mlp_rows(void *argument, int thread, int threads) {
-    pass_chunks(argument, thread, threads, rows_above);
 }
 
 void pass_weight(const Pass *p, const Linear *l, int thread, int threads, const float *dy, const float *x,
@@ -136,39 +125,19 @@ static void mlp_weights(void *argument, int thread, int threads) {
     if (thread == 0 && layer_has(plan, W_MLP_NORM)) pass_add_parts(p, d->mlp_norm, plan->at[W_MLP_NORM]);
 }
 
-static void attention(void *argument, int thread, int threads) {
-    pass_attention(argument, thread, threads, true);
-}
-
-static void turn_back(const Pass *p, int from, int to) {
-    const Network *n = p->n;
-    const Shape *s = &n->shape;
-    size_t pairs = (size_t)s->rope.pairs;
-    for (int r = from; r < to; r++) {
-        size_t angle = (size_t)(r - p->batch->start[r] + p->forward) * pairs;
-        float *head = pass_row(pass_here(p)->qkv_slope, r, pass_qkv_width(s));
-        for (int h = 0; h < s->heads + s->kv_heads; h++, head += s->head_dim)
-            n->kernels->rope_backward(head, n->cosine + angle, n->sine + angle, (int)pairs);
-    }
-}
-
 // From queries, keys and values to the stream below.
-static void rows_below(const Pass *p, int thread, int from, int to) {
+static void qkv_rows(const Pass *p, int thread, int from, int to) {
     Network *n = p->n;
     const LayerPlan *plan = &n->parameters.layers[p->layer];
     const LayerTrace *t = pass_trace(p);
     const Slopes *d = &n->slopes;
     Linear qkv = pass_linear(p, thread, MATRIX_QKV);
     NormSlope norm = {t->in, t->inverse, plan->at[W_ATTENTION_NORM], d->middle, d->stream, d->attention_norm};
-    turn_back(p, from, to);
     const Forward *f = pass_here(p);
+    pass_turn(p, f->qkv_slope, from, to);
     linear_backward_input(&qkv, f->qkv_slope, n->weights + plan->at[W_Q], f->normed_slope, from, to);
     if (network_is_eagle(n)) eagle_below(p, thread, from, to);
     else norm_backward(p, &norm, from, to);
-}
-
-static void qkv_rows(void *argument, int thread, int threads) {
-    pass_chunks(argument, thread, threads, rows_below);
 }
 
 static void qkv_weights(void *argument, int thread, int threads) {
@@ -182,10 +151,8 @@ static void qkv_weights(void *argument, int thread, int threads) {
 }
 
 // A layer without attention passes the middle's gradient on.
-static void pass_middle(void *argument, int thread, int threads) {
-    const Pass *p = argument;
-    int from, to;
-    pass_share(p, thread, threads, &from, &to);
+static void pass_middle(const Pass *p, int thread, int from, int to) {
+    (void)thread;
     pass_copy(p->n, p->n->slopes.stream, p->n->slopes.middle, from, to);
 }
 
@@ -203,19 +170,20 @@ static void embedding_backward(void *argument, int thread, int threads) {
 
 void pass_backward(Pass *p) {
     Network *n = p->n;
-    pool_run(n->pool, last_norm, p);
+    p->backward = true;
+    pass_rows(p, last_norm);
     if (n->parameters.final_norm != NO_PARAMETER)
         pass_add_parts(p, n->slopes.mlp_norm, n->parameters.final_norm);
     for (p->layer = n->shape.layers - 1; p->layer >= 0; p->layer--) {
-        pool_run(n->pool, pack, p);
-        pool_run(n->pool, mlp_rows, p);
+        pool_run(n->pool, pass_pack, p);
+        pass_rows(p, mlp_rows);
         pool_run(n->pool, mlp_weights, p);
         if (!layer_has(&n->parameters.layers[p->layer], W_Q)) {
-            pool_run(n->pool, pass_middle, p);
+            pass_rows(p, pass_middle);
             continue;
         }
-        pool_run(n->pool, attention, p);
-        pool_run(n->pool, qkv_rows, p);
+        pool_run(n->pool, pass_attention, p);
+        pass_rows(p, qkv_rows);
         pool_run(n->pool, qkv_weights, p);
     }
     if (n->parameters.embedding != NO_PARAMETER) pool_run(n->pool, embedding_backward, p);

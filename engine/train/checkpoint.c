@@ -150,6 +150,7 @@ static bool same_run(const CheckpointReading *r, const Trainer *t) {
                r->path);
 }
 
+// copy: false looks all tensors up, true copies them.
 static bool read_network(const CheckpointReading *r, Trainer *t, int network, bool copy) {
     const Parameters *p = &t->networks[network].parameters;
     Moments arrays[ARRAYS];
@@ -162,13 +163,6 @@ static bool read_network(const CheckpointReading *r, Trainer *t, int network, bo
             if (!from) return false;
             if (copy) memcpy(arrays[a].numbers + p->list[i].at, from, x.bytes);
         }
-    return true;
-}
-
-// copy: false looks all tensors up, true copies them.
-static bool read_numbers(const CheckpointReading *r, Trainer *t, bool copy) {
-    for (int i = 0; i < t->count; i++)
-        if (!read_network(r, t, i, copy)) return false;
     return true;
 }
 
@@ -194,8 +188,10 @@ bool checkpoint_read(Trainer *t, const char *path, Error *e) {
     if (!file_map(path, &view, e)) return false;
     r.data = view.data;
     bool ok = safetensors_parse(view.data, view.size, path, &r.header, e);
-    ok = ok && same_run(&r, t) && read_numbers(&r, t, false) && read_progress(&r, t) &&
-         read_numbers(&r, t, true);
+    ok = ok && same_run(&r, t);
+    for (int i = 0; ok && i < t->count; i++) ok = read_network(&r, t, i, false);
+    ok = ok && read_progress(&r, t);
+    for (int i = 0; ok && i < t->count; i++) ok = read_network(&r, t, i, true);
     safetensors_release(&r.header);
     file_unmap(&view);
     return ok;

@@ -61,19 +61,15 @@ static void move_to(Feed *f, uint64_t epoch, size_t document, size_t offset) {
     shuffle(f);
 }
 
-// Documents whose place is below this are held out: `share` of them or, if share is above 0 and too small for
-// one, the document with the least place.
-static double held_below(const Corpus *c, double share, uint64_t seed) {
-    double least = 1;
-    for (size_t i = 0; share > 0 && i < c->documents; i++) least = fmin(least, place_of(c, i, seed));
-    return share > 0 && least >= share ? nextafter(least, 1) : share;
-}
-
 bool feed_open(Feed *f, const Corpus *c, double share, bool held_out, uint64_t seed, Error *e) {
     *f = (Feed){.corpus = c, .seed = seed};
     f->documents = mem_new(c->documents, sizeof *f->documents);
     f->given = mem_new(c->documents, sizeof *f->given);
-    double below = held_below(c, share, seed);
+    // Documents whose place is below this are held out: `share` of them or, if share is above 0 and too small
+    // for one, the document with the least place.
+    double least = 1;
+    for (size_t i = 0; share > 0 && i < c->documents; i++) least = fmin(least, place_of(c, i, seed));
+    double below = share > 0 && least >= share ? nextafter(least, 1) : share;
     for (size_t i = 0; i < c->documents; i++)
         if ((place_of(c, i, seed) < below) == held_out) {
             f->given[f->count++] = i;

@@ -6,7 +6,7 @@
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/base/numbers.h"
-#include "engine/model/made.h"
+#include "engine/model/make/made.h"
 #include "engine/model/safetensors.h"
 
 #include <assert.h>

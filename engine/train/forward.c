@@ -3,12 +3,24 @@
 
 #include <assert.h>
 
-// Fills the first layer's input with rows of the embedding, or with the batch's states.
-static void input_forward(void *argument, int thread, int threads) {
+static void run_chunks(void *argument, int thread, int threads) {
     const Pass *p = argument;
+    int from, to;
+    pool_share(p->batch->rows, NORM_BLOCK, thread, threads, &from, &to);
+    for (; from < to; from += CHUNK_ROWS)
+        p->work(p, thread, from, to - from < CHUNK_ROWS ? to : from + CHUNK_ROWS);
+}
+
+void pass_rows(Pass *p, RowsWork *work) {
+    p->work = work;
+    pool_run(p->n->pool, run_chunks, p);
+}
+
+// Fills the first layer's input with rows of the embedding, or with the batch's states.
+static void input_forward(const Pass *p, int thread, int from, int to) {
+    (void)thread;
     Network *n = p->n;
-    int from, to, width = n->shape.width;
-    pass_share(p, thread, threads, &from, &to);
+    int width = n->shape.width;
     for (int r = from; r < to; r++) {
         size_t at = (size_t)(p->batch->states ? r : p->batch->tokens[r]) * (size_t)width;
         const float *row = p->batch->states ? p->batch->states : n->weights + n->parameters.embedding;
@@ -24,7 +36,7 @@ static void norm_rows(const Network *n, const float *x, size_t weight, float *y,
                                                  (float)n->shape.norm_epsilon, (int)width, y + r * width);
 }
 
-static void turn_rows(const Pass *p, float *qkv, int from, int to) {
+void pass_turn(const Pass *p, float *qkv, int from, int to) {
     const Network *n = p->n;
     const Shape *s = &n->shape;
     size_t pairs = (size_t)s->rope.pairs;
@@ -32,17 +44,13 @@ static void turn_rows(const Pass *p, float *qkv, int from, int to) {
         size_t angle = (size_t)(r - p->batch->start[r] + p->forward) * pairs;
         float *head = pass_row(qkv, r, pass_qkv_width(s));
         for (int h = 0; h < s->heads + s->kv_heads; h++, head += s->head_dim)
-            n->kernels->rope_forward(head, n->cosine + angle, n->sine + angle, (int)pairs);
+            (p->backward ? n->kernels->rope_backward : n->kernels->rope_forward)(head, n->cosine + angle,
+                                                                                 n->sine + angle, (int)pairs);
     }
 }
 
-static void pack(void *argument, int thread, int threads) {
-    const Pass *p = argument;
-    matrices_pack(p->n, p->layer, false, thread, threads);
-}
-
 // From the stream to queries, keys and values.
-static void before_rows(const Pass *p, int thread, int from, int to) {
+static void before_attention(const Pass *p, int thread, int from, int to) {
     Network *n = p->n;
     const LayerPlan *plan = &n->parameters.layers[p->layer];
     LayerTrace *t = pass_trace(p);
@@ -50,11 +58,7 @@ static void before_rows(const Pass *p, int thread, int from, int to) {
     if (network_is_eagle(n)) eagle_input(p, thread, from, to);
     else norm_rows(n, t->in, plan->at[W_ATTENTION_NORM], t->normed, t->inverse, from, to);
     linear_forward(&qkv, t->normed, n->weights + plan->at[W_Q], t->qkv, from, to, false);
-    turn_rows(p, t->qkv, from, to);
-}
-
-static void before_attention(void *argument, int thread, int threads) {
-    pass_chunks(argument, thread, threads, before_rows);
+    pass_turn(p, t->qkv, from, to);
 }
 
 static AttentionTask attention_task(const Pass *p, const DocumentRows *d, int head) {
@@ -89,18 +93,15 @@ static AttentionTask attention_task(const Pass *p, const DocumentRows *d, int he
 }
 
 // Tasks are dealt out in turn; backward uses the same tasks as forward.
-void pass_attention(const Pass *p, int thread, int threads, bool backward) {
+void pass_attention(void *argument, int thread, int threads) {
+    const Pass *p = argument;
     int heads = p->n->shape.kv_heads;
     for (int i = thread; i < p->documents * heads; i += threads) {
         AttentionTask t = attention_task(p, &p->n->documents[i / heads], i % heads);
-        if (backward && !p->carried) attention_clear(&t);
-        if (backward) attention_backward(&t, p->n->kernels, p->n->scratch[thread]);
+        if (p->backward && !p->carried) attention_clear(&t);
+        if (p->backward) attention_backward(&t, p->n->kernels, p->n->scratch[thread]);
         else attention_forward(&t, p->n->kernels, p->n->scratch[thread]);
     }
-}
-
-static void attention(void *argument, int thread, int threads) {
-    pass_attention(argument, thread, threads, false);
 }
 
 // The stream above the layer: the next layer's input.
@@ -141,7 +142,7 @@ static void mlp_forward(const Pass *p, int thread, int from, int to) {
 }
 
 // Adds the outputs of attention and of the MLP to the stream.
-static void after_rows(const Pass *p, int thread, int from, int to) {
+static void after_attention(const Pass *p, int thread, int from, int to) {
     Network *n = p->n;
     const LayerPlan *plan = &n->parameters.layers[p->layer];
     LayerTrace *t = pass_trace(p);
@@ -153,15 +154,9 @@ static void after_rows(const Pass *p, int thread, int from, int to) {
     if (layer_has(plan, W_GATE)) mlp_forward(p, thread, from, to);
 }
 
-static void after_attention(void *argument, int thread, int threads) {
-    pass_chunks(argument, thread, threads, after_rows);
-}
-
-static void last_norm(void *argument, int thread, int threads) {
-    const Pass *p = argument;
+static void last_norm(const Pass *p, int thread, int from, int to) {
+    (void)thread;
     Network *n = p->n;
-    int from, to;
-    pass_share(p, thread, threads, &from, &to);
     const Forward *f = pass_here(p);
     if (n->parameters.final_norm == NO_PARAMETER) pass_copy(n, n->out_normed, f->out, from, to);
     else norm_rows(n, f->out, n->parameters.final_norm, n->out_normed, f->out_inverse, from, to);
@@ -182,14 +177,15 @@ void pass_forward(Pass *p) {
     Pool *pool = p->n->pool;
     assert(p->batch->rows >= 1 && p->batch->rows <= p->n->options.rows);
     p->documents = find_documents(p->batch, p->n->documents);
-    if (!network_is_eagle(p->n)) pool_run(pool, input_forward, p);
+    p->backward = false;
+    if (!network_is_eagle(p->n)) pass_rows(p, input_forward);
     for (p->layer = 0; p->layer < p->n->shape.layers; p->layer++) {
-        pool_run(pool, pack, p);
+        pool_run(pool, pass_pack, p);
         if (layer_has(&p->n->parameters.layers[p->layer], W_Q)) {
-            pool_run(pool, before_attention, p);
-            pool_run(pool, attention, p);
+            pass_rows(p, before_attention);
+            pool_run(pool, pass_attention, p);
         }
-        pool_run(pool, after_attention, p);
+        pass_rows(p, after_attention);
     }
-    pool_run(pool, last_norm, p);
+    pass_rows(p, last_norm);
 }

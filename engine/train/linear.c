@@ -5,8 +5,6 @@
 // memory, so threads need no order among them.
 #include "engine/train/pass.h"
 
-#include "engine/base/memory.h"
-
 #include <assert.h>
 
 // --- one matrix ------------------------------------------------------------------------------------------
@@ -100,19 +98,21 @@ bool matrices_open(Network *n) {
         size_t forward = n->kernels->panels_size(l.inputs, l.outputs);
         size_t backward = n->kernels->panels_size(l.outputs, l.inputs);
         if (matrix_at(&n->parameters, 0, m) == NO_PARAMETER) continue;
-        n->panels[m] = mem_try(forward > backward ? forward : backward, sizeof *n->panels[m]);
-        if (!n->panels[m]) return false;
+        if (!mem_take(&n->blocks, &n->panels[m], forward > backward ? forward : backward, sizeof(float)))
+            return false;
     }
     return true;
 }
 
-void matrices_pack(const Network *n, int layer, bool backward, int thread, int threads) {
+void pass_pack(void *argument, int thread, int threads) {
+    const Pass *p = argument;
+    const Network *n = p->n;
     for (LayerMatrix m = 0; m < LAYER_MATRICES; m++) {
-        Linear l = matrix_linear(n, layer, m);
-        size_t at = matrix_at(&n->parameters, layer, m);
+        Linear l = matrix_linear(n, p->layer, m);
+        size_t at = matrix_at(&n->parameters, p->layer, m);
         if (at == NO_PARAMETER) continue;
-        View b = weight_view(&l, n->weights + at, backward);
-        Panels to = panels_of(&l, backward);
+        View b = weight_view(&l, n->weights + at, p->backward);
+        Panels to = panels_of(&l, p->backward);
         int from, end;
         pool_share(to.n, n->kernels->panel_unit, thread, threads, &from, &end);
         n->kernels->pack(&b, &to, from, end);

@@ -9,69 +9,51 @@
 #include <math.h>
 
 // Allocates (count, width) zeroed floats into *p.
-static bool take(float **p, size_t count, size_t width) {
-    size_t n;
-    *p = size_mul(count, width, &n) ? mem_try(n, sizeof **p) : NULL;
-    return *p != NULL;
+static bool take(Network *n, float **p, size_t count, size_t width) {
+    size_t all;
+    return size_mul(count, width, &all) && mem_take(&n->blocks, p, all, sizeof **p);
 }
 
-static bool take_trace(const Network *n, LayerTrace *t) {
+static bool take_trace(Network *n, LayerTrace *t) {
     const Shape *s = &n->shape;
     size_t rows = (size_t)n->options.rows, width = (size_t)s->width, mlp = (size_t)s->mlp_width;
-    return take(&t->in, rows, width) && take(&t->normed, rows, (size_t)shape_attention_width(&n->shape)) &&
-           take(&t->inverse, rows, 1) && take(&t->qkv, rows, (size_t)pass_qkv_width(s)) &&
-           take(&t->mixed, rows, (size_t)shape_q_width(s)) && take(&t->middle, rows, width) &&
-           take(&t->middle_normed, rows, width) && take(&t->middle_inverse, rows, 1) &&
-           take(&t->gate_up, rows, 2 * mlp) && take(&t->active, rows, mlp);
+    return take(n, &t->in, rows, width) &&
+           take(n, &t->normed, rows, (size_t)shape_attention_width(&n->shape)) &&
+           take(n, &t->inverse, rows, 1) && take(n, &t->qkv, rows, (size_t)pass_qkv_width(s)) &&
+           take(n, &t->mixed, rows, (size_t)shape_q_width(s)) && take(n, &t->middle, rows, width) &&
+           take(n, &t->middle_normed, rows, width) && take(n, &t->middle_inverse, rows, 1) &&
+           take(n, &t->gate_up, rows, 2 * mlp) && take(n, &t->active, rows, mlp);
 }
 
-static void release_trace(LayerTrace *t) {
-    float *blocks[] = {t->in,     t->normed,        t->inverse,        t->qkv,     t->mixed,
-                       t->middle, t->middle_normed, t->middle_inverse, t->gate_up, t->active};
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) mem_free(blocks[i]);
-}
-
-static bool take_slopes(const Network *n, Slopes *d) {
+static bool take_slopes(Network *n) {
     const Shape *s = &n->shape;
+    Slopes *d = &n->slopes;
     size_t rows = (size_t)n->options.rows, width = (size_t)s->width, mlp = (size_t)s->mlp_width;
     size_t blocks = (rows + NORM_BLOCK - 1) / NORM_BLOCK;
-    return take(&d->stream, rows, width) && take(&d->middle, rows, width) &&
-           take(&d->mixed, rows, (size_t)shape_q_width(s)) && take(&d->gate_up, rows, 2 * mlp) &&
-           take(&d->active, rows, mlp) && take(&d->attention_norm, blocks, width) &&
-           take(&d->mlp_norm, blocks, width) &&
-           (!network_is_eagle(n) || (take(&d->join, rows, 2 * width) && take(&d->token_norm, blocks, width)));
+    return take(n, &d->stream, rows, width) && take(n, &d->middle, rows, width) &&
+           take(n, &d->mixed, rows, (size_t)shape_q_width(s)) && take(n, &d->gate_up, rows, 2 * mlp) &&
+           take(n, &d->active, rows, mlp) && take(n, &d->attention_norm, blocks, width) &&
+           take(n, &d->mlp_norm, blocks, width) &&
+           (!network_is_eagle(n) ||
+            (take(n, &d->join, rows, 2 * width) && take(n, &d->token_norm, blocks, width)));
 }
 
-static void release_slopes(Slopes *d) {
-    float *blocks[] = {d->stream, d->middle,         d->mixed,    d->gate_up,   d->active,
-                       d->join,   d->attention_norm, d->mlp_norm, d->token_norm};
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) mem_free(blocks[i]);
-}
-
-static bool take_forward(const Network *n, Forward *f) {
+static bool take_forward(Network *n, Forward *f) {
     const Shape *s = &n->shape;
     size_t rows = (size_t)n->options.rows, width = (size_t)s->width;
-    return take(&f->out, rows, width) && take(&f->out_inverse, rows, 1) &&
-           take(&f->normed_slope, rows, (size_t)shape_attention_width(&n->shape)) &&
-           take(&f->qkv_slope, rows, (size_t)pass_qkv_width(&n->shape)) &&
-           (s->input != INPUT_FUSED || take(&f->join, rows, 2 * width)) &&
-           (s->input != INPUT_PAIRED || take(&f->embedding_inverse, rows, 1));
-}
-
-static void release_forward(Forward *f) {
-    float *blocks[] = {f->out, f->out_inverse, f->join, f->embedding_inverse, f->normed_slope, f->qkv_slope};
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) mem_free(blocks[i]);
+    return take(n, &f->out, rows, width) && take(n, &f->out_inverse, rows, 1) &&
+           take(n, &f->normed_slope, rows, (size_t)shape_attention_width(&n->shape)) &&
+           take(n, &f->qkv_slope, rows, (size_t)pass_qkv_width(&n->shape)) &&
+           (s->input != INPUT_FUSED || take(n, &f->join, rows, 2 * width)) &&
+           (s->input != INPUT_PAIRED || take(n, &f->embedding_inverse, rows, 1));
 }
 
 // An EAGLE head has one layer, and a trace of it for each forward.
-static int trace_count(const Network *n) { return n->shape.layers + n->forward_count - 1; }
-
 static bool take_traces(Network *n) {
-    bool ok = true;
-    n->layers = mem_try((size_t)trace_count(n), sizeof *n->layers);
-    n->forwards = mem_try((size_t)n->forward_count, sizeof *n->forwards);
-    if (!n->layers || !n->forwards) return false;
-    for (int i = 0; ok && i < trace_count(n); i++) ok = take_trace(n, &n->layers[i]);
+    int traces = n->shape.layers + n->forward_count - 1;
+    bool ok = mem_take(&n->blocks, &n->layers, (size_t)traces, sizeof *n->layers) &&
+              mem_take(&n->blocks, &n->forwards, (size_t)n->forward_count, sizeof *n->forwards);
+    for (int i = 0; ok && i < traces; i++) ok = take_trace(n, &n->layers[i]);
     for (int i = 0; ok && i < n->forward_count; i++) ok = take_forward(n, &n->forwards[i]);
     return ok;
 }
@@ -96,53 +78,29 @@ static bool take_scratch(Network *n) {
     const Shape *s = &n->shape;
     size_t threads = (size_t)pool_threads(n->pool);
     size_t need = attention_scratch(n->kernels, n->options.longest, s->heads / s->kv_heads, s->head_dim);
-    n->scratch = mem_new(threads, sizeof *n->scratch);
-    for (size_t i = 0; i < threads; i++)
-        if (!take(&n->scratch[i], need, 1)) return false;
-    return true;
-}
-
-static bool take_head(Network *n) {
-    size_t rows = (size_t)(n->options.rows < HEAD_ROWS ? n->options.rows : HEAD_ROWS);
-    n->logit_stride = ((size_t)(n->shape.vocab + 15) / 16 | 1) * 16; // see score_stride in attention.c
-    n->agreeing = mem_try((size_t)n->options.rows, sizeof *n->agreeing);
-    return n->agreeing && take(&n->losses, (size_t)n->options.rows, 1) &&
-           take(&n->logits, rows, n->logit_stride) &&
-           (!n->target_head || take(&n->wanted, rows, n->logit_stride));
+    bool ok = mem_take(&n->blocks, &n->scratch, threads, sizeof *n->scratch);
+    for (size_t i = 0; ok && i < threads; i++) ok = take(n, &n->scratch[i], need, 1);
+    return ok;
 }
 
 static bool take_buffers(Network *n) {
     size_t rows = (size_t)n->options.rows, width = (size_t)n->shape.width,
-           pairs = (size_t)n->shape.rope.pairs;
-    n->documents = mem_try(rows, sizeof *n->documents);
-    return n->documents && take(&n->weights, n->parameters.total, 1) &&
-           take(&n->gradients, n->parameters.total, 1) && take(&n->out_normed, rows, width) && take_head(n) &&
-           take(&n->cosine, positions_of(n), pairs) && take(&n->sine, positions_of(n), pairs) &&
-           take_traces(n) && take_slopes(n, &n->slopes) && take_scratch(n) && matrices_open(n);
+           pairs = (size_t)n->shape.rope.pairs, head = rows < HEAD_ROWS ? rows : HEAD_ROWS;
+    n->logit_stride = ((size_t)(n->shape.vocab + 15) / 16 | 1) * 16; // see score_stride in attention.c
+    return mem_take(&n->blocks, &n->documents, rows, sizeof *n->documents) &&
+           mem_take(&n->blocks, &n->agreeing, rows, sizeof *n->agreeing) && take(n, &n->losses, rows, 1) &&
+           take(n, &n->weights, n->parameters.total, 1) && take(n, &n->gradients, n->parameters.total, 1) &&
+           take(n, &n->out_normed, rows, width) && take(n, &n->logits, head, n->logit_stride) &&
+           (!n->target_head || take(n, &n->wanted, head, n->logit_stride)) &&
+           take(n, &n->cosine, positions_of(n), pairs) && take(n, &n->sine, positions_of(n), pairs) &&
+           take_traces(n) && take_slopes(n) && take_scratch(n) && matrices_open(n);
 }
 
 void network_close(Network *n) {
-    for (int i = 0; n->layers && i < trace_count(n); i++) release_trace(&n->layers[i]);
-    for (int i = 0; n->forwards && i < n->forward_count; i++) release_forward(&n->forwards[i]);
-    mem_free(n->layers);
-    mem_free(n->forwards);
-    for (int i = 0; n->scratch && i < pool_threads(n->pool); i++) mem_free(n->scratch[i]);
-    void *blocks[] = {n->documents, n->weights,  n->gradients, n->out_normed, n->logits, n->wanted,
-                      n->losses,    n->agreeing, n->cosine,    n->sine,       n->scratch};
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) mem_free(blocks[i]);
-    for (int i = 0; i < LAYER_MATRICES; i++) mem_free(n->panels[i]);
-    release_slopes(&n->slopes);
+    mem_free_all(&n->blocks);
     parameters_release(&n->parameters);
     if (!n->options.pool) pool_close(n->pool);
     *n = (Network){0};
-}
-
-// Fills in ones as the up of an MLP that has none. Its products write only the gates, so the ones stay.
-static void fill_ones(Network *n) {
-    size_t mlp = (size_t)n->shape.mlp_width, rows = (size_t)n->options.rows;
-    for (int layer = 0; layer < n->shape.layers; layer++)
-        for (size_t r = 0; r < rows && !layer_has(&n->parameters.layers[layer], W_UP); r++)
-            for (size_t i = 0; i < mlp; i++) n->layers[layer].gate_up[(2 * r + 1) * mlp + i] = 1;
 }
 
 static void network_check(const Network *n) {
@@ -173,7 +131,11 @@ static bool open_rest(Network *n, Error *e) {
     }
     n->head = head == NO_PARAMETER ? n->target_head : n->weights + head;
     fill_angles(n);
-    fill_ones(n);
+    // Fills in ones as the up of an MLP that has none. Its products write only the gates, so the ones stay.
+    size_t mlp = (size_t)n->shape.mlp_width, rows = (size_t)n->options.rows;
+    for (int layer = 0; layer < n->shape.layers; layer++)
+        for (size_t r = 0; r < rows && !layer_has(&n->parameters.layers[layer], W_UP); r++)
+            for (size_t i = 0; i < mlp; i++) n->layers[layer].gate_up[(2 * r + 1) * mlp + i] = 1;
     network_check(n);
     return true;
 }

@@ -18,6 +18,7 @@
 // product, and sums over rows are taken NORM_BLOCK rows at a time and then added in order. Nothing is
 // allocated after open.
 #pragma once
+#include "engine/base/memory.h"
 #include "engine/cpu/pool.h"
 #include "engine/train/kernels/kernels.h"
 #include "engine/train/parameters.h"
@@ -62,12 +63,10 @@ typedef struct Slopes {
     float *gate_up; // (2 mlp_width)
     float *active;  // (mlp_width)
     float *join;    // (2 width): of an EAGLE head's inputs
-    float *attention_norm, *mlp_norm, *token_norm; // (blocks of NORM_BLOCK rows, width): parts of the
-                                                   // norm weights' gradients
+    float *attention_norm, *mlp_norm, *token_norm; // (blocks of NORM_BLOCK rows, width): of norm weights
 } Slopes;
 
-// One forward of a pass: activations that the traces don't have, and gradients, each (rows, ...); and its
-// loss.
+// One forward of a pass: its loss, and what the traces don't have, activations and gradients (rows, ...).
 typedef struct Forward {
     float *out;               // (width) above the last layer
     float *out_inverse;       // of `out`
@@ -129,6 +128,7 @@ typedef struct Network {
     float *cosine, *sine;          // (longest + forward_count - 1, pairs)
     float **scratch;               // (threads)
     float *panels[LAYER_MATRICES]; // of the pass's current layer, packed for its direction
+    MemBlocks blocks;              // all of these
 } Network;
 
 // False with e filled, and n empty, if memory is out or the shape can't be trained. Weights are zero until

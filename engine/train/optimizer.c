@@ -3,8 +3,6 @@
 // chunks of fixed size, so no result does.
 #include "engine/train/optimizer.h"
 
-#include "engine/base/memory.h"
-
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -32,27 +30,22 @@ static bool take_scratch(Optimizer *o, const Network *n) {
     }
     if (!o->scratch_size) return true;
     assert(o->options.kind == OPTIMIZER_MUON);
-    o->scratch = size_mul(o->scratch_size, (size_t)pool_threads(n->pool), &all)
-                     ? mem_try(all, sizeof *o->scratch)
-                     : NULL;
-    return o->scratch != NULL;
+    return size_mul(o->scratch_size, (size_t)pool_threads(n->pool), &all) &&
+           mem_take(&o->blocks, &o->scratch, all, sizeof *o->scratch);
 }
 
 bool optimizer_open(Optimizer *o, const OptimizerOptions *options, const Network *n, Error *e) {
     *o = (Optimizer){.options = *options};
-    o->mean = mem_try(n->parameters.total, sizeof *o->mean);
-    o->square = mem_try(n->parameters.total, sizeof *o->square);
-    o->sums = mem_new(chunks_of(n), sizeof *o->sums);
-    if (o->mean && o->square && take_scratch(o, n)) return true;
+    if (mem_take(&o->blocks, &o->mean, n->parameters.total, sizeof *o->mean) &&
+        mem_take(&o->blocks, &o->square, n->parameters.total, sizeof *o->square) &&
+        mem_take(&o->blocks, &o->sums, chunks_of(n), sizeof *o->sums) && take_scratch(o, n))
+        return true;
     optimizer_close(o);
     return error_system(e, "out of memory for the moments of %zu parameters", n->parameters.total);
 }
 
 void optimizer_close(Optimizer *o) {
-    mem_free(o->mean);
-    mem_free(o->square);
-    mem_free(o->sums);
-    mem_free(o->scratch);
+    mem_free_all(&o->blocks);
     *o = (Optimizer){0};
 }
 

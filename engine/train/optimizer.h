@@ -35,6 +35,7 @@ typedef struct Optimizer {
     double *sums;         // (chunks): squares of the gradient, summed by chunk and then in order
     float *scratch;       // (threads, scratch_size): Muon's
     size_t scratch_size;
+    MemBlocks blocks; // all of these
 } Optimizer;
 
 // False with e filled if there is no memory for the moments.

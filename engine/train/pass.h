@@ -9,7 +9,12 @@
 
 #include <string.h>
 
-typedef struct Pass {
+typedef struct Pass Pass;
+
+// Works on rows [from, to) of a layer.
+typedef void RowsWork(const Pass *p, int thread, int from, int to);
+
+struct Pass {
     Network *n;
     const Batch *batch;
     int documents;   // in n->documents
@@ -18,8 +23,10 @@ typedef struct Pass {
     int first, rows; // of the chunk that the head works on
     float scale;     // of the loss
     bool agreement;  // whether to fill n->agreeing
+    bool backward;   // the layers' direction
     bool carried;    // backward: slopes.stream has a later forward's slopes of this one's output
-} Pass;
+    RowsWork *work;  // of pass_rows
+};
 
 void pass_forward(Pass *p);  // from tokens or states to n->out_normed; forward.c
 void pass_backward(Pass *p); // from the head's gradient in normed_slope to the layers' input; backward.c
@@ -40,22 +47,12 @@ static inline void pass_copy(const Network *n, float *to_rows, const float *from
            (size_t)(to - from) * width * sizeof(float));
 }
 
-// A thread's rows, cut at multiples of NORM_BLOCK, so that one thread sums a whole block.
-static inline void pass_share(const Pass *p, int thread, int threads, int *from, int *to) {
-    pool_share(p->batch->rows, NORM_BLOCK, thread, threads, from, to);
-}
+// All rows, in chunks, so that one product's output is still cached when the next one reads it. A thread's
+// rows begin at a multiple of NORM_BLOCK, so that one thread sums a whole block; forward.c.
+void pass_rows(Pass *p, RowsWork *work);
 
-// Works on rows [from, to) of a layer.
-typedef void RowsWork(const Pass *p, int thread, int from, int to);
-
-// Calls `work` on a thread's rows in chunks, so that one product's output is still cached when the next one
-// reads it.
-static inline void pass_chunks(const Pass *p, int thread, int threads, RowsWork *work) {
-    int from, to;
-    pass_share(p, thread, threads, &from, &to);
-    for (; from < to; from += CHUNK_ROWS)
-        work(p, thread, from, to - from < CHUNK_ROWS ? to : from + CHUNK_ROWS);
-}
+// Turns heads of q and k, rows of qkv, by the rows' positions, or their gradients back; forward.c.
+void pass_turn(const Pass *p, float *qkv, int from, int to);
 
 // --- products (linear.c) ---------------------------------------------------------------------------------
 
@@ -93,11 +90,11 @@ void pass_add_parts(const Pass *p, const float *parts, size_t weight);
 void linear_backward_weight(const Linear *l, const float *dy, const float *x, int rows, float *dweight,
                             int from, int to);
 
-// Allocates n->panels for the matrices of any layer; network_close frees them. False if there is no memory.
+// Allocates n->panels for the matrices of any layer. False if there is no memory.
 bool matrices_open(Network *n);
 
-// A thread's share of packing all matrices of a layer for one direction of a pass.
-void matrices_pack(const Network *n, int layer, bool backward, int thread, int threads);
+// A thread's share of packing all matrices of the pass's layer for its direction; argument: the Pass.
+void pass_pack(void *argument, int thread, int threads);
 
 // --- attention (attention.c) -----------------------------------------------------------------------------
 
@@ -126,8 +123,8 @@ void attention_forward(const AttentionTask *t, const TrainKernels *k, float *scr
 void attention_clear(const AttentionTask *t); // zeroes the gradients that backward adds to
 void attention_backward(const AttentionTask *t, const TrainKernels *k, float *scratch);
 
-// A thread's share of the tasks of the pass's layer, in either direction; forward.c.
-void pass_attention(const Pass *p, int thread, int threads, bool backward);
+// A thread's share of the tasks of the pass's layer, in its direction; argument: the Pass; forward.c.
+void pass_attention(void *argument, int thread, int threads);
 
 // --- EAGLE heads (eagle.c) -------------------------------------------------------------------------------
 

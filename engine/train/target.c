@@ -2,8 +2,6 @@
 // one.
 #include "engine/train/target.h"
 
-#include "engine/base/memory.h"
-
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -23,13 +21,11 @@ static bool take(Target *t, const TargetChoice *c, bool eagle) {
     size_t exits = (size_t)t->read.count, rows = (size_t)t->rows,
            row = (size_t)c->model->shape.width * sizeof(float);
     size_t vocab = (size_t)c->model->head.rows;
-    t->head = mem_try(vocab, row);
-    t->embedding = eagle ? mem_try(vocab, row) : NULL;
-    t->exits = exits ? mem_try(rows, exits * row) : NULL;
-    t->captured = exits ? mem_try(rows, row) : NULL;
-    t->states = mem_try(rows + ADAPTER_HEADS_MAX, row);
-    t->nodes = mem_new(rows, sizeof *t->nodes);
-    return t->head && (t->embedding || !eagle) && ((t->exits && t->captured) || !exits) && t->states;
+    MemBlocks *b = &t->blocks;
+    return mem_take(b, &t->head, vocab, row) && (!eagle || mem_take(b, &t->embedding, vocab, row)) &&
+           (!exits || (mem_take(b, &t->exits, rows, exits * row) && mem_take(b, &t->captured, rows, row))) &&
+           mem_take(b, &t->states, rows + ADAPTER_HEADS_MAX, row) &&
+           mem_take(b, &t->nodes, rows, sizeof *t->nodes);
 }
 
 bool target_open(Target *t, const TargetChoice *c, bool adapter, int rows, Error *e) {
@@ -47,12 +43,7 @@ bool target_open(Target *t, const TargetChoice *c, bool adapter, int rows, Error
 }
 
 void target_close(Target *t) {
-    mem_free(t->head);
-    mem_free(t->embedding);
-    mem_free(t->exits);
-    mem_free(t->captured);
-    mem_free(t->states);
-    mem_free(t->nodes);
+    mem_free_all(&t->blocks);
     *t = (Target){0};
 }
 

@@ -5,9 +5,9 @@
 //                     input of row t                       wanted distribution
 //      kangaroo ...   the state after exit_layer layers    the target's at t
 //      medusa         the final normed state               head i: the target's at t + 1 + i
-//      eagle          the final normed state               forward n: the target's at t + 1 + n, and its
-//      state eagle3         the states after three layers        forward n: the target's at t + 1 + n a model
-//      the token at t                       the target's, its teacher's, at t
+//      eagle          the final normed state               forward n: the target's at t + 1 + n, and state
+//      eagle3         the states after three layers        forward n: the target's at t + 1 + n
+//      a model        the token at t                       the target's, its teacher's, at t
 //
 // The loss is Kangaroo's Eq. 3, the cross-entropy from the target's distribution. Medusa's heads learn in the
 // same way, from the target instead of the text's tokens (its section on self-distillation), each weighted by
@@ -37,6 +37,7 @@ typedef struct Target {
     float *captured;  // (rows, width): those of one layer
     float *states;    // (rows + ADAPTER_HEADS_MAX, width), normed
     int *nodes;       // (rows)
+    MemBlocks blocks; // all of these
 } Target;
 
 // adapter: an adapter learns from the target, not a model. False with e filled if a pass doesn't fit into a

@@ -160,13 +160,20 @@ typedef struct Sums {
     int rows[ADAPTER_HEADS_MAX], agreed[ADAPTER_HEADS_MAX];
 } Sums;
 
-// Adds the last pass of network i, whose forwards count from there: only one network alone has several.
-static void add_pass(const Trainer *t, int i, Sums *s) {
-    const Network *n = &t->networks[i];
-    for (int f = 0; f < n->forward_count; f++) {
-        s->loss[i + f] += n->forwards[f].loss;
-        s->rows[i + f] += n->forwards[f].learned;
-        s->agreed[i + f] += n->forwards[f].agreed;
+// Runs all networks on a pass, and adds it to the sums. Network i's forwards count from there: only one
+// network alone has several.
+static void run_pass(Trainer *t, int rows, bool learn, Sums *s) {
+    for (int i = 0; i < t->count; i++) {
+        Network *n = &t->networks[i];
+        Batch b;
+        batch_of(t, i, rows, &b);
+        if (learn) network_learn(n, &b, (float)(weight_of(t, i) / t->config.batch));
+        else network_loss(n, &b);
+        for (int f = 0; f < n->forward_count; f++) {
+            s->loss[i + f] += n->forwards[f].loss;
+            s->rows[i + f] += n->forwards[f].learned;
+            s->agreed[i + f] += n->forwards[f].agreed;
+        }
     }
 }
 
@@ -179,16 +186,6 @@ static double mean_loss(const Trainer *t, const Sums *s) {
     return sum / weights;
 }
 
-static void learn_pass(Trainer *t, Sums *s) {
-    const TrainConfig *c = &t->config;
-    for (int i = 0; i < t->count; i++) {
-        Batch b;
-        batch_of(t, i, c->pass, &b);
-        network_learn(&t->networks[i], &b, (float)(weight_of(t, i) / c->batch));
-        add_pass(t, i, s);
-    }
-}
-
 TrainedStep trainer_step(Trainer *t) {
     const TrainConfig *c = &t->config;
     Sums sums = {0};
@@ -199,7 +196,7 @@ TrainedStep trainer_step(Trainer *t) {
             feed_seek(&t->feed, before.epoch, before.document, before.offset);
             return (TrainedStep){.loss = NAN};
         }
-        learn_pass(t, &sums);
+        run_pass(t, c->pass, true, &sums);
     }
     t->step++;
     for (int i = 0; i < t->count; i++) {
@@ -221,12 +218,7 @@ double trainer_held_out(Trainer *t) {
     for (size_t done = 0; done < rows; done += (size_t)c->pass) {
         int n = rows - done < (size_t)c->pass ? (int)(rows - done) : c->pass;
         if (!next_pass(t, &t->held_out, n)) return NAN;
-        for (int i = 0; i < t->count; i++) {
-            Batch b;
-            batch_of(t, i, n, &b);
-            network_loss(&t->networks[i], &b);
-            add_pass(t, i, &sums);
-        }
+        run_pass(t, n, false, &sums);
     }
     for (int i = 0; i < trainer_parts(t); i++)
         t->agreement[i] = sums.rows[i] ? (double)sums.agreed[i] / sums.rows[i] : NAN;
