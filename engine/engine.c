@@ -8,7 +8,7 @@
 #include "engine/cpu/cpu.h"
 #include "engine/cpu/pool.h"
 #include "engine/cuda/cuda.h"
-#include "engine/model/synth.h"
+#include "engine/model/make/synth.h"
 #include "engine/null/null.h"
 
 #include <assert.h>
@@ -22,70 +22,48 @@ typedef struct Device {
     bool weights;  // needs more than config.json
     bool host;     // each step reads the weights from this machine's memory, so they must fit there
     bool numbered; // there may be several: "name:n", and a model on some of them: "name:n,name:m"
-    bool (*open)(const Model *model, const CudaCards *cards, const BackendOptions *o, void **self, Error *e);
-    bool (*ceilings)(int ordinal, const BackendOptions *o, Ceilings *out, Error *e);
-    bool (*gauge)(int ordinal, Gauge *out, Error *e); // NULL: it has no readings
+    bool (*open)(const Model *model, const BackendOptions *o, void **self, Error *e);
+    bool (*ceilings)(const BackendOptions *o, Ceilings *out, Error *e); // NULL: it does no arithmetic
+    bool (*gauge)(int ordinal, Gauge *out, Error *e);                   // NULL: it has no readings
     bool (*copy_rate)(int ordinal, double *bytes_per_s, Error *e);
-    bool (*usable)(int ordinal, Error *e);                                            // NULL: always
-    int (*fits)(const Model *model, const CudaCards *cards, const BackendOptions *o); // NULL: see host
+    bool (*usable)(int ordinal, Error *e);                    // NULL: always
+    int (*fits)(const Model *model, const BackendOptions *o); // NULL: see host
 } Device;
 
-static bool open_cpu(const Model *model, const CudaCards *cards, const BackendOptions *o, void **self,
-                     Error *e) {
-    (void)cards;
-    return cpu_open(model, o, self, e);
-}
-
-static bool open_null(const Model *model, const CudaCards *cards, const BackendOptions *o, void **self,
-                      Error *e) {
-    (void)cards;
-    return null_open(model, o, self, e);
-}
-
-static bool ceilings_cpu(int ordinal, const BackendOptions *o, Ceilings *out, Error *e) {
-    (void)ordinal;
-    return cpu_ceilings(o, out, e);
-}
-
-static bool ceilings_none(int ordinal, const BackendOptions *o, Ceilings *out, Error *e) {
-    (void)ordinal, (void)o, (void)e;
-    *out = (Ceilings){.isa = "none"};
-    return true;
-}
-
-static const Device DEVICES[] = {
-    {.name = "cpu",
-     .backend = &cpu_backend,
-     .weights = true,
-     .host = true,
-     .open = open_cpu,
-     .ceilings = ceilings_cpu},
-    {.name = "cuda",
-     .backend = &cuda_backend,
-     .weights = true,
-     .numbered = true,
-     .open = cuda_open_on,
-     .ceilings = cuda_ceilings,
-     .gauge = cuda_gauge,
-     .copy_rate = cuda_copy_rate,
-     .usable = cuda_usable,
-     .fits = cuda_fits},
-    {.name = "null", .backend = &null_backend, .open = open_null, .ceilings = ceilings_none},
+enum { CPU, CUDA, NOTHING, DEVICE_COUNT };
+static const Device DEVICES[DEVICE_COUNT] = {
+    [CPU] = {.name = "cpu",
+             .backend = &cpu_backend,
+             .weights = true,
+             .host = true,
+             .open = cpu_open,
+             .ceilings = cpu_ceilings},
+    [CUDA] = {.name = "cuda",
+              .backend = &cuda_backend,
+              .weights = true,
+              .numbered = true,
+              .open = cuda_open,
+              .ceilings = cuda_ceilings,
+              .gauge = cuda_gauge,
+              .copy_rate = cuda_copy_rate,
+              .usable = cuda_usable,
+              .fits = cuda_fits},
+    [NOTHING] = {.name = "null", .backend = &null_backend, .open = null_open},
 };
 
 // "name:n", n of at most three digits, or "name", which is the first. Returns the rest of the text; NULL:
 // it's neither, or there are too many.
-static const char *read_card(const Device *d, const char *text, CudaCards *cards) {
+static const char *read_card(const Device *d, const char *text, Cards *cards) {
     size_t n = strcspn(text, ":,+"), digits = text[n] == ':' ? strspn(text + n + 1, "0123456789") : 0;
     bool numbered = text[n] == ':';
     if (strlen(d->name) != n || strncmp(d->name, text, n) != 0 ||
-        (numbered && (!d->numbered || !digits || digits > 3)) || cards->count == CUDA_CARDS_MAX)
+        (numbered && (!d->numbered || !digits || digits > 3)) || cards->count == CARDS_MAX)
         return NULL;
     cards->ordinal[cards->count++] = numbered ? (int)strtol(text + n + 1, NULL, 10) : 0;
     return text + n + (numbered ? 1 + digits : 0);
 }
 
-static bool read_cards(const Device *d, const char *text, CudaCards *cards) {
+static bool read_cards(const Device *d, const char *text, Cards *cards) {
     cards->count = 0;
     do {
         text = read_card(d, text, cards);
@@ -94,18 +72,10 @@ static bool read_cards(const Device *d, const char *text, CudaCards *cards) {
     return true;
 }
 
-static bool check_cards(const Device *d, const CudaCards *cards, const char *text, Error *e) {
-    for (int i = 0; i < cards->count; i++)
-        for (int k = 0; k < i; k++)
-            if (cards->ordinal[i] == cards->ordinal[k])
-                return error_input(e, "device '%s' has %s:%d twice", text, d->name, cards->ordinal[i]);
-    return true;
-}
-
 // The first GPU that can be used.
-static bool find_gpu(CudaCards *cards) {
+static bool find_gpu(Cards *cards) {
     int count = cuda_count();
-    *cards = (CudaCards){1, {0}};
+    *cards = (Cards){1, {0}};
     for (int i = 0; i < count; i++)
         if (cuda_usable(i, NULL)) {
             cards->ordinal[0] = i;
@@ -118,16 +88,19 @@ static bool is_auto(const char *text) { return text && strcmp(text, "auto") == 0
 
 // "cuda:1" is the second card of device cuda, "cuda:0,cuda:1" two cards for one model; "auto" is the first
 // GPU that can be used, or else the CPU.
-static const Device *find_device(const char *text, CudaCards *cards, Error *e) {
+static const Device *find_device(const char *text, Cards *cards, Error *e) {
     const char *name = text && *text ? text : "cpu";
-    if (is_auto(text)) {
-        bool gpu = find_gpu(cards);
-        for (size_t i = 0; i < sizeof DEVICES / sizeof *DEVICES; i++)
-            if (strcmp(DEVICES[i].name, gpu ? "cuda" : "cpu") == 0) return &DEVICES[i];
+    if (is_auto(text)) return &DEVICES[find_gpu(cards) ? CUDA : CPU];
+    for (const Device *d = DEVICES; d < DEVICES + DEVICE_COUNT; d++) {
+        if (!read_cards(d, name, cards)) continue;
+        for (int i = 0; i < cards->count; i++)
+            for (int k = 0; k < i; k++)
+                if (cards->ordinal[i] == cards->ordinal[k]) {
+                    error_input(e, "device '%s' has %s:%d twice", name, d->name, cards->ordinal[i]);
+                    return NULL;
+                }
+        return d;
     }
-    for (size_t i = 0; i < sizeof DEVICES / sizeof *DEVICES; i++)
-        if (read_cards(&DEVICES[i], name, cards))
-            return check_cards(&DEVICES[i], cards, name, e) ? &DEVICES[i] : NULL;
     error_input(e, "there is no device '%s': cpu, cuda[:n][,cuda:m..], auto and null are known", name);
     return NULL;
 }
@@ -251,9 +224,9 @@ static bool open_tokenizer(Engine *engine, const char *dir, Error *e) {
 }
 
 static bool open_session(Session *s, const char *dir, const Model *model, const Device *device,
-                         const CudaCards *cards, const BackendOptions *o, Error *e) {
+                         const BackendOptions *o, Error *e) {
     void *self;
-    if (!device->open(model, cards, o, &self, e)) return false;
+    if (!device->open(model, o, &self, e)) return false;
     session_init(s, device->backend, self, &model->shape, o);
     snprintf(s->name, sizeof s->name, "%s", dir);
     return true;
@@ -266,7 +239,7 @@ static bool open_more(Session **more, int *more_count, const Session *first, con
     for (int i = 0; i < (o->sequences - 1) * count; i++) {
         BackendOptions own = *o;
         own.first = first[i % count].self;
-        if (!open_session(&(*more)[i], first[i % count].name, &models[i % count], device, NULL, &own, e))
+        if (!open_session(&(*more)[i], first[i % count].name, &models[i % count], device, &own, e))
             return false;
         ++*more_count;
     }
@@ -287,14 +260,14 @@ static void *instance_beside(const Engine *other, const Device *device) {
 // The options' choices, before and after config.json is read.
 typedef struct Opening {
     const Device *device;
-    CudaCards cards;
     BackendOptions backend;
     EngineMemory need;
     int fits; // see Engine
 } Opening;
 
-static BackendOptions backend_options(const EngineOptions *o, const Device *device) {
-    return (BackendOptions){.context = o->context,
+static BackendOptions backend_options(const EngineOptions *o, const Device *device, Cards cards) {
+    return (BackendOptions){.cards = cards,
+                            .context = o->context,
                             .max_nodes = o->max_nodes,
                             .slack = o->slack,
                             .threads = o->threads,
@@ -307,10 +280,10 @@ static BackendOptions backend_options(const EngineOptions *o, const Device *devi
 }
 
 static bool choose_device(Opening *w, const EngineOptions *o, Error *e) {
-    *w = (Opening){0};
-    w->device = find_device(o->device, &w->cards, e);
+    Cards cards;
+    *w = (Opening){.device = find_device(o->device, &cards, e)};
     if (!w->device || !check_device(w->device, o, e)) return false;
-    w->backend = backend_options(o, w->device);
+    w->backend = backend_options(o, w->device, cards);
     return true;
 }
 
@@ -326,7 +299,7 @@ static bool choose_rest(Opening *w, Model *m, const EngineOptions *o, Error *e) 
     // A context that nobody asked for need not be the model's own: where a device has no room for that, half
     // of what fits is taken, since other models and other programs need room, too.
     bool free_choice = w->device->fits && m->layers && !w->backend.context;
-    int fits = free_choice ? w->device->fits(m, &w->cards, &w->backend) : 0;
+    int fits = free_choice ? w->device->fits(m, &w->backend) : 0;
     if (fits > 1 && fits < m->shape.context) { // else all of it, or what opening will refuse
         w->fits = fits;
         w->backend.context = fits / 2;
@@ -408,7 +381,7 @@ bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, Engine
     ok = ok && choose_rest(&w, &engine->model, o, e) && open_tokenizer(engine, dir, e) &&
          (o->weights == WEIGHTS_MAPPED ||
           model_hold(&engine->model, &engine->weights, &w.backend.progress, e)) &&
-         open_session(&engine->session, dir, &engine->model, w.device, &w.cards, &w.backend, e);
+         open_session(&engine->session, dir, &engine->model, w.device, &w.backend, e);
     EngineMemory need = w.need;
     engine->fits = w.fits;
     need.cache = ok ? 0 : need.cache;
@@ -425,34 +398,24 @@ bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, Engine
     return ok;
 }
 
-// A session that computes nothing.
-static bool rehearse_session(Session *s, const char *name, const Model *m, const BackendOptions *o,
-                             Error *e) {
-    void *self;
-    if (!null_open(m, o, &self, e)) return false;
-    session_init(s, &null_backend, self, &m->shape, o);
-    snprintf(s->name, sizeof s->name, "%s", name);
-    return true;
-}
-
 bool engine_rehearse(Engine *engine, const char *name, const Model *m, const EngineOptions *o,
                      EngineMemory *memory, Error *e) {
     Opening w;
     *engine = (Engine){0};
     if (!choose_device(&w, o, e)) return false;
-    for (int i = 0; w.device->usable && i < w.cards.count; i++)
-        if (!w.device->usable(w.cards.ordinal[i], e)) return false;
+    for (int i = 0; w.device->usable && i < w.backend.cards.count; i++)
+        if (!w.device->usable(w.backend.cards.ordinal[i], e)) return false;
     if (w.device->backend == &cpu_backend && !cpu_isa(o->isa, e)) return false;
     engine->model = *m;
     bool ok = choose_rest(&w, &engine->model, o, e);
     if (memory) *memory = w.need;
-    ok = ok && rehearse_session(&engine->session, name, &engine->model, &w.backend, e);
+    ok = ok && open_session(&engine->session, name, &engine->model, &DEVICES[NOTHING], &w.backend, e);
     if (!ok) engine_close(engine);
     return ok;
 }
 
 const char *engine_kernels(const char *device, const char *isa) {
-    CudaCards cards;
+    Cards cards;
     const Device *d = find_device(device, &cards, NULL);
     return d && d->backend == &cpu_backend ? cpu_isa(isa, NULL) : NULL;
 }
@@ -494,20 +457,6 @@ bool engine_same_vocabulary(const Engine *target, const Engine *draft, Error *e)
 
 // --- adapters
 
-// Heads see one row a step, an adapter the whole prompt.
-static bool open_adapter_sessions(AdapterEngine *a, const char *dir, const Device *device,
-                                  const CudaCards *cards, const BackendOptions *o, EngineMemory *took,
-                                  Error *e) {
-    for (int i = 0; i < a->adapter.kind.heads; i++) {
-        if (!open_session(&a->sessions[i], dir, &a->adapter.models[i], device, cards, o, e)) return false;
-        a->count++;
-        if (!device->weights) continue;
-        add_what_it_took(&a->sessions[i], took);
-        took->weights += model_bytes(&a->adapter.models[i]);
-    }
-    return true;
-}
-
 Session *engine_adapter_sessions(AdapterEngine *a, int sequence) {
     assert(sequence == 0 || sequence * a->count <= a->more_count);
     return sequence ? a->more + (ptrdiff_t)(sequence - 1) * a->count : a->sessions;
@@ -515,21 +464,27 @@ Session *engine_adapter_sessions(AdapterEngine *a, int sequence) {
 
 bool engine_open_adapter(AdapterEngine *a, const Engine *target, const char *dir, const EngineOptions *o,
                          EngineMemory *memory, Error *e) {
-    CudaCards cards;
+    Cards cards;
     EngineMemory took = {0};
     *a = (AdapterEngine){0};
     const Device *device = find_device(o->device, &cards, e);
     if (!device || !check_device(device, o, e)) return false;
-    BackendOptions backend = backend_options(o, device);
-    cards = (CudaCards){1, {cards.ordinal[cards.count - 1]}};
+    BackendOptions backend = backend_options(o, device, (Cards){1, {cards.ordinal[cards.count - 1]}});
     took.available = device->host ? memory_beside(target) : 0;
     backend.beside = instance_beside(target, device);
     backend.compute = target->session.compute;
     backend.context = target->session.context;
     bool ok = device->weights ? adapter_open(&a->adapter, &target->model, dir, e)
                               : adapter_open_config(&a->adapter, &target->model, dir, e);
+    // Heads see one row a step, an adapter the whole prompt.
     if (a->adapter.kind.variant == ADAPTER_MEDUSA) backend.max_nodes = 1;
-    ok = ok && open_adapter_sessions(a, dir, device, &cards, &backend, &took, e);
+    for (; ok && a->count < a->adapter.kind.heads; a->count += ok) {
+        const Model *m = &a->adapter.models[a->count];
+        ok = open_session(&a->sessions[a->count], dir, m, device, &backend, e);
+        if (!ok || !device->weights) continue;
+        add_what_it_took(&a->sessions[a->count], &took);
+        took.weights += model_bytes(m);
+    }
     if (ok && backend.sequences > 1)
         ok = open_more(&a->more, &a->more_count, a->sessions, a->adapter.models, a->count, device, &backend,
                        e);
@@ -545,7 +500,8 @@ bool engine_rehearse_adapter(AdapterEngine *a, const char *name, const Adapter *
     BackendOptions o = {.compute = s->compute, .context = s->context};
     *a = (AdapterEngine){.adapter = {.kind = adapter->kind, .captures = adapter->captures}};
     for (; a->count < adapter->kind.heads; a->count++)
-        if (!rehearse_session(&a->sessions[a->count], name, &adapter->models[a->count], &o, e)) {
+        if (!open_session(&a->sessions[a->count], name, &adapter->models[a->count], &DEVICES[NOTHING], &o,
+                          e)) {
             engine_close_adapter(a);
             return false;
         }
@@ -560,13 +516,13 @@ void engine_close_adapter(AdapterEngine *a) {
 }
 
 void engine_list_gpus(const char *name, Text *list) {
-    CudaCards cards, known = {0};
+    Cards cards, known = {0};
     const Device *device = find_device(name, &cards, NULL);
     if (!device || !device->gauge || (list->length && !read_cards(device, text_get(list), &known))) return;
     for (int i = 0; i < cards.count; i++) {
         bool there = false;
         for (int k = 0; k < known.count; k++) there |= known.ordinal[k] == cards.ordinal[i];
-        if (!there && known.count + i < CUDA_CARDS_MAX)
+        if (!there && known.count + i < CARDS_MAX)
             text_printf(list, "%s%s:%d", list->length ? "," : "", device->name, cards.ordinal[i]);
     }
 }
@@ -578,7 +534,7 @@ bool engine_passes_over(const char *device, Error *why) {
 }
 
 bool engine_gauge(const char *name, int card, Gauge *out, Error *e) {
-    CudaCards cards;
+    Cards cards;
     const Device *device = find_device(name, &cards, e);
     return device && device->gauge && card < cards.count && device->gauge(cards.ordinal[card], out, e);
 }
@@ -588,11 +544,13 @@ static void take_slower(double *slowest, double x) {
 }
 
 bool engine_ceilings(const char *name, const BackendOptions *o, Ceilings *out, Error *e) {
-    CudaCards cards;
+    Cards cards;
     const Device *device = find_device(name, &cards, e);
     for (int i = 0; device && i < cards.count; i++) {
-        Ceilings own;
-        if (!device->ceilings(cards.ordinal[i], o, &own, e)) return false;
+        Ceilings own = {.isa = "none"};
+        BackendOptions on = *o;
+        on.cards = (Cards){1, {cards.ordinal[i]}};
+        if (device->ceilings && !device->ceilings(&on, &own, e)) return false;
         if (i == 0) *out = own;
         take_slower(&out->bytes_per_s, own.bytes_per_s);
         for (int k = 0; k < COMPUTE_KINDS; k++)
@@ -604,7 +562,7 @@ bool engine_ceilings(const char *name, const BackendOptions *o, Ceilings *out, E
 const char *engine_kernels_refused(void) { return cpu_kernels_refused(); }
 
 bool engine_copy_rate(const char *name, double *bytes_per_s, Error *e) {
-    CudaCards cards;
+    Cards cards;
     const Device *device = find_device(name, &cards, e);
     *bytes_per_s = 0;
     if (!device || !device->copy_rate) return false;

@@ -16,7 +16,15 @@
 
 #include <stddef.h>
 
+// Some of a device's cards; none is the first.
+enum { CARDS_MAX = 16 };
+typedef struct Cards {
+    int count;
+    int ordinal[CARDS_MAX]; // no two alike
+} Cards;
+
 typedef struct BackendOptions {
+    Cards cards; // on several of one kind, in this order, a model gives the same bits as on any one of them
     Compute compute;
     int context;     // positions; 0: the shape's own
     int max_nodes;   // of a step; at most TREE_MAX_NODES

@@ -1,6 +1,7 @@
 // All of an instance's memory but weights. The same list of blocks is walked twice: first to add up sizes, so
 // that fit.c can decide whether the model fits, then to allocate.
 #include "engine/cuda/fast.h"
+#include "engine/cuda/sequence.h"
 
 #include "engine/base/memory.h"
 

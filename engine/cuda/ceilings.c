@@ -108,10 +108,10 @@ static bool measure_bf16(Probe *p, double *rate, bool *wide, Error *e) {
     return measure(p, *wide ? multiply_wgmma : multiply_mma, true, rate, e);
 }
 
-bool cuda_ceilings(int ordinal, const BackendOptions *o, Ceilings *out, Error *e) {
+bool cuda_ceilings(const BackendOptions *o, Ceilings *out, Error *e) {
     GpuFacts facts;
     Probe p;
-    (void)o;
+    int ordinal = o->cards.ordinal[0];
     bool wide = false;
     *out = (Ceilings){.isa = NULL};
     if (!device_find(ordinal, &facts, e)) return false;

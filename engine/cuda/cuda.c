@@ -139,16 +139,15 @@ static Cuda *make_card(const Model *model, int ordinal, const BackendOptions *o)
     return c;
 }
 
-static Cuda *make_cards(const Model *model, const CudaCards *cards, const BackendOptions *o) {
-    assert(cards->count <= CUDA_CARDS_MAX);
+static Cuda *make_cards(const Model *model, const BackendOptions *o) {
+    assert(o->cards.count <= CARDS_MAX);
     Cuda *first = NULL, **end = &first;
     CudaInstance *instance = mem_new(1, sizeof *instance);
-    for (int i = 0; i < cards->count; i++, end = &(*end)->next) {
-        *end = make_card(model, cards->ordinal[i], o);
+    for (int i = 0; i == 0 || i < o->cards.count; i++, end = &(*end)->next) {
+        *end = make_card(model, o->cards.ordinal[i], o);
         (*end)->first = first;
         (*end)->instance = instance;
     }
-    assert(first); // there is at least one card
     instance->holder = mem_new((size_t)cuda_nodes(first), sizeof *instance->holder);
     instance->moving = mem_new((size_t)cuda_nodes(first), sizeof *instance->moving);
     for (int i = 0; i < cuda_nodes(first); i++) instance->holder[i] = first;
@@ -183,14 +182,13 @@ static void open_sequence(Cuda *first, void **self) {
     *self = s;
 }
 
-bool cuda_open_on(const Model *model, const CudaCards *cards, const BackendOptions *o, void **self,
-                  Error *e) {
+bool cuda_open(const Model *model, const BackendOptions *o, void **self, Error *e) {
     *self = NULL;
     if (o->first) {
         open_sequence(((const Sequence *)o->first)->cards, self);
         return true;
     }
-    Cuda *first = make_cards(model, cards, o);
+    Cuda *first = make_cards(model, o);
     if (find_cards(first, o, e) && cuda_fit(first, o, e) && take_cards(first, o, e)) {
         name_kernels(first);
         open_sequence(first, self);
@@ -200,12 +198,8 @@ bool cuda_open_on(const Model *model, const CudaCards *cards, const BackendOptio
     return false;
 }
 
-bool cuda_open(const Model *model, int ordinal, const BackendOptions *o, void **self, Error *e) {
-    return cuda_open_on(model, &(CudaCards){1, {ordinal}}, o, self, e);
-}
-
-int cuda_fits(const Model *model, const CudaCards *cards, const BackendOptions *o) {
-    Cuda *first = make_cards(model, cards, o);
+int cuda_fits(const Model *model, const BackendOptions *o) {
+    Cuda *first = make_cards(model, o);
     int fits = find_cards(first, o, NULL) ? cuda_longest(first, o) : 0;
     close_cards(first);
     return fits;
@@ -545,13 +539,15 @@ static void cuda_reset(void *self) { (void)self; } // no slot is read before it'
 // Bytes of weights that a step reads: of all cards, and of the largest expert.
 static void report_reads(const Cuda *first, BackendReport *out) {
     const Model *m = first->model;
-    out->layer_bytes = cuda_layer_reads(first, 0);
+    out->layer_bytes = cuda_reads(first, 0, false);
     out->weight_bytes = model_fc_bytes(m);
     for (const Cuda *c = first; c; c = c->next) {
-        if (!c->next) out->head_bytes = cuda_head_reads(c) + tensor_bytes(&m->final_norm);
+        if (!c->next)
+            out->head_bytes = (c->head.bits ? tensor_bytes(&m->head) : tensor_value_bytes(&m->head)) +
+                              tensor_bytes(&m->final_norm);
         for (int i = c->from; i < c->to; i++) {
-            size_t expert = cuda_expert_reads(c, i);
-            out->weight_bytes += cuda_layer_reads(c, i);
+            size_t expert = cuda_reads(c, i, true);
+            out->weight_bytes += cuda_reads(c, i, false);
             if (expert > out->expert_bytes) out->expert_bytes = expert;
         }
     }

@@ -5,19 +5,10 @@
 
 extern const Backend cuda_backend;
 
-enum { CUDA_CARDS_MAX = 16 };
-typedef struct CudaCards {
-    int count;
-    int ordinal[CUDA_CARDS_MAX]; // no two alike
-} CudaCards;
+bool cuda_open(const Model *model, const BackendOptions *o, void **self, Error *e); // like cpu_open
 
-// Like cpu_open; `ordinal` is the device's number. With its layers on several cards of one kind, in this
-// order, a model gives the same bits as on any one of them.
-bool cuda_open(const Model *model, int ordinal, const BackendOptions *o, void **self, Error *e);
-bool cuda_open_on(const Model *model, const CudaCards *cards, const BackendOptions *o, void **self, Error *e);
-
-// Returns the longest context, up to the one in o, that the devices' free memory has room for; 0: none.
-int cuda_fits(const Model *model, const CudaCards *cards, const BackendOptions *o);
+// Returns the longest context, up to the one in o, that the cards' free memory has room for; 0: none.
+int cuda_fits(const Model *model, const BackendOptions *o);
 
 int cuda_count(void);   // devices; 0 also if the driver doesn't answer
 bool cuda_absent(void); // there is no device, or no driver
@@ -28,8 +19,8 @@ bool cuda_usable(int ordinal, Error *e);
 // Reads the device's name and gauges.
 bool cuda_gauge(int ordinal, Gauge *out, Error *e);
 
-// Measures the device.
-bool cuda_ceilings(int ordinal, const BackendOptions *o, Ceilings *out, Error *e);
+// Measures the first of o's cards.
+bool cuda_ceilings(const BackendOptions *o, Ceilings *out, Error *e);
 
 // Measures bytes per second of copies within the device's memory: those read plus those written.
 bool cuda_copy_rate(int ordinal, double *bytes_per_s, Error *e);

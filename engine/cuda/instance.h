@@ -33,12 +33,8 @@ typedef struct StepGraph {
     unsigned long used; // graph_clock at the last use
 } StepGraph;
 
-// A stream's work from an event on.
+// A stream's work.
 typedef enum { PHASE_IDLE, PHASE_RUN, PHASE_HEAD, PHASE_COMMIT, PHASES } Phase;
-typedef struct Mark {
-    Phase phase;
-    void *event;
-} Mark;
 enum { GRAPHS = 48, STEP_STAGINGS = 2, MARKS = 16 };
 
 // For all cards of an instance.
@@ -65,7 +61,10 @@ struct Cuda { // one card
     Heads heads;
     void *stream;
     bool shares_stream; // the stream is another instance's
-    Mark marks[MARKS];  // (mark_count): since the last wait for the stream
+    struct {
+        Phase phase; // from the event on
+        void *event;
+    } marks[MARKS]; // (mark_count): since the last wait for the stream
     int mark_count;
     bool unread; // the stream has a run of which nothing was read
     double seconds[PHASES], waited_s;
@@ -129,18 +128,11 @@ static inline const Activations *cuda_role(const Cuda *c, Role role, const Matri
     return &c->roles[role][reader->form];
 }
 
-// copies.c. Memory for captured states, from the next step on; bytes of a sequence's cache_k, as of its
-// cache_v.
-bool cuda_take_kept(Cuda *c, const Captures *captures, Error *e);
-size_t cuda_cache_size(const Cuda *c);
-
 // weights.c. Describes and allocates all matrices; fills them.
 bool cuda_take_weights(Cuda *c, Error *e);
 bool cuda_load_weights(Cuda *c, const Progress *progress, Error *e);
-// Bytes that a step reads: of a layer of this card without its experts, of its first expert, of the head.
-size_t cuda_layer_reads(const Cuda *c, int layer);
-size_t cuda_expert_reads(const Cuda *c, int layer);
-size_t cuda_head_reads(const Cuda *c);
+// Bytes that a step reads: of a layer of this card without its experts, or of its first expert.
+size_t cuda_reads(const Cuda *c, int layer, bool expert);
 
 // phases.c. Starts a phase of the card's stream (PHASE_IDLE: it has nothing to do), on this thread's device.
 bool cuda_begin(Cuda *c, Phase phase, Error *e);

@@ -7,20 +7,15 @@ static bool refuse(Error *e) {
     return error_input(e, "this build of outpace has no CUDA engine; leave --device out to run on the CPU");
 }
 
-bool cuda_open(const Model *model, int ordinal, const BackendOptions *o, void **self, Error *e) {
-    (void)model, (void)ordinal, (void)o;
+bool cuda_open(const Model *model, const BackendOptions *o, void **self, Error *e) {
+    (void)model, (void)o;
     *self = NULL;
     return refuse(e);
 }
 
-int cuda_fits(const Model *model, const CudaCards *cards, const BackendOptions *o) {
-    (void)model, (void)cards, (void)o;
+int cuda_fits(const Model *model, const BackendOptions *o) {
+    (void)model, (void)o;
     return 0;
-}
-
-bool cuda_open_on(const Model *model, const CudaCards *cards, const BackendOptions *o, void **self,
-                  Error *e) {
-    return cuda_open(model, cards->ordinal[0], o, self, e);
 }
 
 int cuda_count(void) { return 0; }
@@ -36,8 +31,8 @@ bool cuda_gauge(int ordinal, Gauge *out, Error *e) {
     return refuse(e);
 }
 
-bool cuda_ceilings(int ordinal, const BackendOptions *o, Ceilings *out, Error *e) {
-    (void)ordinal, (void)o, (void)out;
+bool cuda_ceilings(const BackendOptions *o, Ceilings *out, Error *e) {
+    (void)o, (void)out;
     return refuse(e);
 }
 

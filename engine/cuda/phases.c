@@ -36,9 +36,9 @@ static Phase phase_of(const Cuda *c) {
 
 static bool mark(Cuda *c, Phase phase, Error *e) {
     assert(c->mark_count < MARKS);
-    Mark *m = &c->marks[c->mark_count++];
-    m->phase = phase;
-    return cuda_ok(c, gpu_event_record(m->event, c->stream), "cannot mark its work", e);
+    c->marks[c->mark_count].phase = phase;
+    return cuda_ok(c, gpu_event_record(c->marks[c->mark_count++].event, c->stream), "cannot mark its work",
+                   e);
 }
 
 // The last mark is reserved for the end: if nothing has waited for that many phases, this waits.

@@ -20,8 +20,11 @@ typedef struct SequenceRun {
     const StepRun *run;
 } SequenceRun;
 
-// copies.c. Fills the copies of the runs' caches, and takes memory if there are too few.
+// copies.c. Fills the copies of the runs' caches, and takes memory if there are too few. Memory for captured
+// states, from the next step on; bytes of a sequence's cache_k, as of its cache_v.
 bool cuda_take_copies(Cuda *c, const SequenceRun *runs, int count, Error *e);
+bool cuda_take_kept(Cuda *c, const Captures *captures, Error *e);
+size_t cuda_cache_size(const Cuda *c);
 
 // turns.c. Writes a step of at most `most` rows and returns its bytes.
 size_t cuda_write_step(const Cuda *c, const SequenceRun *runs, int count, int most, RowList *to);

@@ -15,7 +15,7 @@
 #include "engine/cuda/memory.h"
 #include "engine/cuda/kernels/numbers.h"
 
-#include "engine/model/synth.h"
+#include "engine/model/make/synth.h"
 #include "engine/model/weights.h"
 
 #include <assert.h>
@@ -67,20 +67,13 @@ static bool take_matrix(Cuda *c, Matrix *m, const Tensor *const *t, int count, b
     return cuda_take(c, &m->data, gpu_matrix_bytes(m), true, &c->weight_bytes, e);
 }
 
-// The tensors of a group that a layer has, in order; returns how many.
-static int tensors_of(const LayerWeights *l, WeightGroup g, const Tensor *out[LAYER_WEIGHTS]) {
+// The tensors of a group that a layer or one of its experts has, in order; returns how many.
+static int tensors_of(const Model *m, int layer, int expert, WeightGroup g,
+                      const Tensor *out[LAYER_WEIGHTS]) {
     int n = 0;
-    for (Weight w = 0; w < LAYER_WEIGHTS; w++)
-        if (WEIGHT_ROWS[w].group == g && l->w[w].data) out[n++] = &l->w[w];
-    return n;
-}
-
-// The tensors of an expert's group.
-static int expert_tensors(const LayerWeights *l, int expert, WeightGroup g,
-                          const Tensor *out[LAYER_WEIGHTS]) {
-    int n = 0;
-    for (int i = 0; l->experts && i < EXPERT_WEIGHTS; i++)
-        if (WEIGHT_ROWS[W_EXPERT_GATE + i].group == g) out[n++] = &l->experts[expert * EXPERT_WEIGHTS + i];
+    for (Weight w = 0; w < MODEL_WEIGHTS; w++)
+        if (WEIGHT_ROWS[w].group == g && weight_tensor(m, layer, expert, w)->data)
+            out[n++] = weight_tensor(m, layer, expert, w);
     return n;
 }
 
@@ -125,14 +118,14 @@ static bool take_vector(Cuda *c, float **v, int n, Error *e) {
 }
 
 // All experts' matrices are of one type, f32 if their tensors have several; codes if all have the same.
-static bool take_experts(Cuda *c, Matrix *m, const LayerWeights *l, WeightGroup g, Error *e) {
+static bool take_experts(Cuda *c, Matrix *m, int layer, WeightGroup g, Error *e) {
     const Tensor *t[LAYER_WEIGHTS];
-    int experts = c->model->shape.experts.count, count = expert_tensors(l, 0, g, t);
+    int experts = c->model->shape.experts.count, count = tensors_of(c->model, layer, 0, g, t);
     if (!count) return true;
     bool mixed = false, coded = true;
     Matrix all = describe(c, t, count, true, experts);
     for (int i = 0; i < experts; i++) {
-        count = expert_tensors(l, i, g, t);
+        count = tensors_of(c->model, layer, i, g, t);
         Matrix own = describe(c, t, count, true, experts);
         c->rounded |= own.dtype != DTYPE_F32 && compute_rounds(c->compute, t[0]->dtype);
         mixed |= own.dtype != all.dtype;
@@ -141,15 +134,16 @@ static bool take_experts(Cuda *c, Matrix *m, const LayerWeights *l, WeightGroup 
     }
     if (mixed && all.form == FORM_PLAIN) all.dtype = DTYPE_F32;
     if (!coded) all.bits = all.group = 0;
-    for (int i = 0; i < experts; i++) note_codes(c, &all, t, expert_tensors(l, i, g, t));
+    for (int i = 0; i < experts; i++) note_codes(c, &all, t, tensors_of(c->model, layer, i, g, t));
     *m = all;
     return cuda_take(c, &m->data, (size_t)experts * gpu_matrix_bytes(m), true, &c->weight_bytes, e);
 }
 
-static bool take_group(Cuda *c, GpuLayer *l, const LayerWeights *w, WeightGroup g, Error *e) {
+static bool take_group(Cuda *c, int layer, WeightGroup g, Error *e) {
     const Tensor *t[LAYER_WEIGHTS];
-    if (is_of_experts(g)) return take_experts(c, matrix_of(l, g), w, g, e);
-    int count = tensors_of(w, g, t);
+    GpuLayer *l = &c->layers[layer];
+    if (is_of_experts(g)) return take_experts(c, matrix_of(l, g), layer, g, e);
+    int count = tensors_of(c->model, layer, 0, g, t);
     if (!count) return true;
     if (matrix_of(l, g)) return take_matrix(c, matrix_of(l, g), t, count, g >= GROUP_ROUTER, e);
     return take_vector(c, &l->vector[g], vector_size(t, count, order_of(c, l, g)), e);
@@ -174,7 +168,7 @@ bool cuda_take_weights(Cuda *c, Error *e) {
     for (int i = c->from; i < c->to; i++) {
         c->layers[i].gated = m->layers[i].w[W_UP].data != NULL;
         for (WeightGroup g = 0; g < GROUPS; g++)
-            if (!take_group(c, &c->layers[i], &m->layers[i], g, e)) return false;
+            if (!take_group(c, i, g, e)) return false;
     }
     if (last && !take_matrix(c, &c->head, head, 1, false, e)) return false;
     if (c->first == c && last && m->embedding.data == m->head.data) c->embedding = c->head;
@@ -188,32 +182,15 @@ bool cuda_take_weights(Cuda *c, Error *e) {
 
 // --- bytes that a step reads
 
-static size_t tensors_read(const Matrix *m, const Tensor *const *t, int count) {
+size_t cuda_reads(const Cuda *c, int layer, bool expert) {
     size_t bytes = 0;
-    for (int i = 0; i < count; i++) bytes += m && m->bits ? tensor_bytes(t[i]) : tensor_value_bytes(t[i]);
+    for (WeightGroup g = 0; g < GROUPS; g++) {
+        const Tensor *t[LAYER_WEIGHTS];
+        const Matrix *m = matrix_of(&c->layers[layer], g);
+        int count = is_of_experts(g) == expert ? tensors_of(c->model, layer, 0, g, t) : 0;
+        for (int i = 0; i < count; i++) bytes += m && m->bits ? tensor_bytes(t[i]) : tensor_value_bytes(t[i]);
+    }
     return bytes;
-}
-
-size_t cuda_layer_reads(const Cuda *c, int layer) {
-    const Tensor *t[LAYER_WEIGHTS];
-    size_t bytes = 0;
-    for (WeightGroup g = 0; g < GROUPS; g++)
-        bytes += tensors_read(matrix_of(&c->layers[layer], g), t, tensors_of(&c->model->layers[layer], g, t));
-    return bytes;
-}
-
-size_t cuda_expert_reads(const Cuda *c, int layer) {
-    const Tensor *t[LAYER_WEIGHTS];
-    size_t bytes = 0;
-    for (WeightGroup g = GROUP_EXPERT_IN; g <= GROUP_EXPERT_DOWN; g++)
-        bytes += tensors_read(matrix_of(&c->layers[layer], g), t,
-                              expert_tensors(&c->model->layers[layer], 0, g, t));
-    return bytes;
-}
-
-size_t cuda_head_reads(const Cuda *c) {
-    const Tensor *const t[] = {&c->model->head};
-    return tensors_read(&c->head, t, 1);
 }
 
 // --- filling: two buffers take turns, so that the file is read while the previous part is copied
@@ -227,20 +204,12 @@ typedef struct Loader {
 } Loader;
 
 static size_t largest_tensor(const Model *m) {
-    size_t most = tensor_bytes(&m->embedding);
-    if (tensor_bytes(&m->head) > most) most = tensor_bytes(&m->head);
-    if (tensor_bytes(&m->fc) > most) most = tensor_bytes(&m->fc);
-    if (tensor_bytes(&m->positions) > most) most = tensor_bytes(&m->positions);
-    for (int i = 0; i < m->shape.layers; i++)
-        for (Weight w = 0; w < LAYER_WEIGHTS; w++) {
-            size_t bytes = tensor_bytes(&m->layers[i].w[w]);
-            if (bytes > most) most = bytes;
-        }
-    for (int i = 0; i < m->shape.layers; i++)
-        for (int k = 0; m->layers[i].experts && k < EXPERT_WEIGHTS; k++) {
-            size_t bytes = tensor_bytes(&m->layers[i].experts[k]);
-            if (bytes > most) most = bytes;
-        }
+    size_t most = 0;
+    for (int i = 0; i < weights_count(m); i++) {
+        WeightSpec s = weights_at(m, i);
+        size_t bytes = tensor_bytes(weight_tensor(m, s.layer, s.expert, s.which));
+        if (bytes > most) most = bytes;
+    }
     return most;
 }
 
@@ -396,30 +365,20 @@ static bool load_vector(Loader *l, float *to, const Tensor *const *t, int count,
     return staging_send(l->c, s, to, bytes, e);
 }
 
-static bool load_experts(Loader *l, const Matrix *all, const LayerWeights *w, WeightGroup g, Order o,
-                         Error *e) {
-    const Tensor *t[LAYER_WEIGHTS];
-    for (int i = 0; i < all->experts && all->data; i++) {
-        Matrix own = *all;
-        own.data = (unsigned char *)all->data + (size_t)i * gpu_matrix_bytes(all);
-        int count = expert_tensors(w, i, g, t);
-        if (!load_matrix(l, &own, t, count, o, e)) return false;
-    }
-    return true;
-}
-
-static bool load_layer(Loader *l, GpuLayer *to, const LayerWeights *w, Error *e) {
+static bool load_layer(Loader *l, int layer, Error *e) {
+    GpuLayer *to = &l->c->layers[layer];
     for (WeightGroup g = 0; g < GROUPS; g++) {
         const Tensor *t[LAYER_WEIGHTS];
-        int count = tensors_of(w, g, t);
+        const Matrix *all = matrix_of(to, g);
+        int count = tensors_of(l->c->model, layer, 0, g, t);
         Order o = order_of(l->c, to, g);
-        if (is_of_experts(g)) {
-            if (!load_experts(l, matrix_of(to, g), w, g, o, e)) return false;
-            continue;
+        if (!all && !load_vector(l, to->vector[g], t, count, o, e)) return false;
+        for (int i = 0; all && all->data && i < (all->experts ? all->experts : 1); i++) {
+            Matrix own = *all;
+            own.data = (unsigned char *)all->data + (size_t)i * gpu_matrix_bytes(all);
+            count = tensors_of(l->c->model, layer, i, g, t);
+            if (!load_matrix(l, &own, t, count, o, e)) return false;
         }
-        if (matrix_of(to, g) ? !load_matrix(l, matrix_of(to, g), t, count, o, e)
-                             : !load_vector(l, to->vector[g], t, count, o, e))
-            return false;
     }
     return true;
 }
@@ -449,7 +408,7 @@ static bool load_all(Loader *l, const Progress *progress, Error *e) {
     const Model *m = c->model;
     for (int i = c->from; i < c->to; i++)
         if (!progress_say(progress, "loading weights", (double)i / m->shape.layers, e) ||
-            !load_layer(l, &c->layers[i], &m->layers[i], e))
+            !load_layer(l, i, e))
             return false;
     return load_one_matrix(l, &c->head, &m->head, e) &&
            (c->embedding.data == c->head.data || load_one_matrix(l, &c->embedding, &m->embedding, e)) &&

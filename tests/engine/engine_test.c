@@ -4,7 +4,7 @@
 
 #include "engine/base/memory.h"
 #include "engine/engine.h"
-#include "engine/model/synth.h"
+#include "engine/model/make/synth.h"
 #include "tests/support/child.h"
 #include "tests/support/scratch.h"
 

@@ -61,7 +61,7 @@ static Counters count(int group, int head_dim, int context, const Steps *steps) 
     void *self;
     Error e = {0};
     random_model_init(&m, &shape, DTYPE_BF16, false, &r);
-    if (!cuda_open(&m.model, 0, &o, &self, &e)) fail_msg("%s", e.text);
+    if (!cuda_open(&m.model, &o, &self, &e)) fail_msg("%s", e.text);
     session_init(&s, &cuda_backend, self, &shape, &o);
     if (!session_prefill(&s, tokens, context, 0, 0, NULL, &e)) fail_msg("%s", e.text);
     session_begin_step(&s, true, LAYOUT_TREE);

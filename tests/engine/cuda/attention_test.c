@@ -43,7 +43,7 @@ static void open_session(Session *s, const RandomModel *m, Compute compute, bool
         .compute = compute, .max_nodes = NODES, .threads = 1, .isa = cuda ? NULL : "reference", .slack = 16};
     void *self;
     Error e = {0};
-    if (!(cuda ? cuda_open(&m->model, 0, &o, &self, &e) : cpu_open(&m->model, &o, &self, &e)))
+    if (!(cuda ? cuda_open(&m->model, &o, &self, &e) : cpu_open(&m->model, &o, &self, &e)))
         fail_msg("%s", e.text);
     session_init(s, cuda ? &cuda_backend : &cpu_backend, self, &m->model.shape, &o);
 }

@@ -3,7 +3,7 @@
 #include "tests/support/check.h"
 
 #include "engine/engine.h"
-#include "engine/model/synth.h"
+#include "engine/model/make/synth.h"
 #include "tests/simt/settings.h"
 #include "tests/support/folder.h"
 

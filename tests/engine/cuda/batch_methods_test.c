@@ -6,16 +6,12 @@
 
 #include "engine/cuda/cuda.h"
 
-static bool open_first(const Model *model, const BackendOptions *o, void **self, Error *e) {
-    return cuda_open(model, 0, o, self, e);
-}
-
 static void methods_write_the_same(void **state) {
     static const char *const methods[] = {"eagle3:total=7,depth=2,top=2",
                                           "speculative:adaptive=heuristic,draft_temperature=1",
                                           "early-exit:gamma=2"};
     (void)state;
-    const ExactBackend card = {&cuda_backend, open_first, NULL, NULL, 0};
+    const ExactBackend card = {&cuda_backend, cuda_open, NULL, NULL, 0};
     Random r = test_random(64);
     BatchWorld w = {.on = &card, .lanes = 3, .prompts = 4, .most_prompt = 12, .most_tokens = 4};
     batch_world_open(&w, &r);

@@ -2,7 +2,7 @@
 // sequence, greedy ones by verify and sampled ones by their distribution; bench times shared steps.
 #include "tests/support/check.h"
 
-#include "engine/model/synth.h"
+#include "engine/model/make/synth.h"
 #include "tests/support/child.h"
 
 #include <jansson.h>

@@ -14,21 +14,19 @@
 
 enum { SEQUENCES = 3, CHAIN = 3 };
 
-static bool open_first(const Model *model, const BackendOptions *o, void **self, Error *e) {
-    return cuda_open(model, 0, o, self, e);
-}
-
 static bool open_plain(const Model *model, const BackendOptions *o, void **self, Error *e) {
     BackendOptions plain = *o;
     plain.plain = true;
-    return cuda_open(model, 0, &plain, self, e);
+    return cuda_open(model, &plain, self, e);
 }
 
 static bool open_on_two(const Model *model, const BackendOptions *o, void **self, Error *e) {
-    return cuda_open_on(model, &(CudaCards){2, {1, 0}}, o, self, e);
+    BackendOptions two = *o;
+    two.cards = (Cards){2, {1, 0}};
+    return cuda_open(model, &two, self, e);
 }
 
-static const ExactBackend CARD = {&cuda_backend, open_first, NULL, NULL, 0},
+static const ExactBackend CARD = {&cuda_backend, cuda_open, NULL, NULL, 0},
                           PLAIN = {&cuda_backend, open_plain, NULL, NULL, 0},
                           CARDS = {&cuda_backend, open_on_two, NULL, NULL, 0};
 

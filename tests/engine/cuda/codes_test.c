@@ -275,7 +275,7 @@ static void open_model(Session *s, const Model *m, Compute compute, BackendRepor
     BackendOptions o = {.compute = compute, .context = 100, .max_nodes = NODES, .slack = 16};
     void *self;
     Error e = {0};
-    if (!cuda_open(m, 0, &o, &self, &e)) fail_msg("%s", e.text);
+    if (!cuda_open(m, &o, &self, &e)) fail_msg("%s", e.text);
     session_init(s, &cuda_backend, self, &m->shape, &o);
     cuda_backend.report(self, report);
 }

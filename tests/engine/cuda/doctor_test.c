@@ -2,7 +2,7 @@
 // about a GPU's memory (tests/simt).
 #include "tests/support/check.h"
 
-#include "engine/model/synth.h"
+#include "engine/model/make/synth.h"
 #include "tests/support/child.h"
 
 #include <jansson.h>

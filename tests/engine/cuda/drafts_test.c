@@ -9,17 +9,14 @@
 
 #include <stdlib.h>
 
-static bool open_first(const Model *model, const BackendOptions *o, void **self, Error *e) {
-    return cuda_open(model, 0, o, self, e);
-}
-
 // As many cards as the model has layers, at most three.
 static bool open_several(const Model *model, const BackendOptions *o, void **self, Error *e) {
-    CudaCards cards = {model->shape.layers < 3 ? model->shape.layers : 3, {2, 0, 1}};
-    return cuda_open_on(model, &cards, o, self, e);
+    BackendOptions own = *o;
+    own.cards = (Cards){model->shape.layers < 3 ? model->shape.layers : 3, {2, 0, 1}};
+    return cuda_open(model, &own, self, e);
 }
 
-static const ExactBackend FIRST = {.backend = &cuda_backend, .open = open_first},
+static const ExactBackend FIRST = {.backend = &cuda_backend, .open = cuda_open},
                           SEVERAL = {.backend = &cuda_backend, .open = open_several};
 
 static void near_the_formulas(void **state) {

@@ -7,13 +7,9 @@
 
 #include "engine/cuda/cuda.h"
 
-static bool open_first(const Model *model, const BackendOptions *o, void **self, Error *e) {
-    return cuda_open(model, 0, o, self, e);
-}
-
 static void every_order(void **state) {
     (void)state;
-    ExactBackend b = {&cuda_backend, open_first, NULL, NULL, 20};
+    ExactBackend b = {&cuda_backend, cuda_open, NULL, NULL, 20};
     for (int order = 0; order < SIMT_ORDERS; order += test_some(SIMT_ORDERS - 1, 1)) {
         simt_settings.order = (SimtOrder)order;
         exact_suite(&b, order ? COMPUTE_BF16 : COMPUTE_F32, order ? 2 : 3, 12); // f32 in one order
@@ -25,7 +21,7 @@ static void every_order(void **state) {
 static bool open_plain(const Model *model, const BackendOptions *o, void **self, Error *e) {
     BackendOptions plain = *o;
     plain.plain = true;
-    return cuda_open(model, 0, &plain, self, e);
+    return cuda_open(model, &plain, self, e);
 }
 
 static void plain_attention(void **state) {
@@ -38,9 +34,9 @@ static void plain_attention(void **state) {
 
 static void copied_caches(void **state) {
     (void)state;
-    copies_suite(&(ExactBackend){&cuda_backend, open_first, NULL, NULL, 20}, 2, false);
+    copies_suite(&(ExactBackend){&cuda_backend, cuda_open, NULL, NULL, 20}, 2, false);
     copies_suite(&(ExactBackend){&cuda_backend, open_plain, NULL, NULL, 20}, 1, false);
-    copies_suite(&(ExactBackend){&cuda_backend, open_first, NULL, NULL, 20}, 3, true);
+    copies_suite(&(ExactBackend){&cuda_backend, cuda_open, NULL, NULL, 20}, 3, true);
     assert_int_equal(simt_live_bytes(), 0);
 }
 

@@ -63,7 +63,7 @@ static bool open_one(Session *s, const RandomModel *m, Compute compute, bool cud
                         .slack = 16,
                         .fast = cuda};
     void *self;
-    if (!(cuda ? cuda_open(&m->model, 0, &o, &self, e) : cpu_open(&m->model, &o, &self, e))) return false;
+    if (!(cuda ? cuda_open(&m->model, &o, &self, e) : cpu_open(&m->model, &o, &self, e))) return false;
     session_init(s, cuda ? &cuda_backend : &cpu_backend, self, &m->model.shape, &o);
     return true;
 }

@@ -2,7 +2,7 @@
 // code 1, wherever it happens, without trying other methods, and `run` continues from the store (tests/simt).
 #include "tests/support/check.h"
 
-#include "engine/model/synth.h"
+#include "engine/model/make/synth.h"
 #include "tests/support/child.h"
 #include "tests/support/stores.h"
 

@@ -172,15 +172,17 @@ static void more_cards_are_named(void **state) {
     (void)state;
     setenv("OUTPACE_FAKE_GPUS", "90:440,75,90:440", 1);
     open_model(&m, 4, 1 << 24);
-    assert_false(cuda_open(&m.model, 0, &o, &self, &e));
+    assert_false(cuda_open(&m.model, &o, &self, &e));
     const char *mend = strstr(e.text, "--context ");
     if (!mend || sscanf(mend, "--context %d", &fits) != 1) fail_msg("no mend in: %s", e.text);
     o.context = fits + fits / 2;
-    assert_false(cuda_open(&m.model, 0, &o, &self, &again));
+    assert_false(cuda_open(&m.model, &o, &self, &again));
     if (!strstr(again.text, " or --device cuda:0,cuda:2 would fit")) fail_msg("got: %s", again.text);
-    if (!cuda_open_on(&m.model, &(CudaCards){2, {0, 2}}, &o, &self, &again)) fail_msg("%s", again.text);
+    o.cards = (Cards){2, {0, 2}};
+    if (!cuda_open(&m.model, &o, &self, &again)) fail_msg("%s", again.text);
     cuda_backend.close(self);
-    assert_false(cuda_open_on(&m.model, &(CudaCards){5, {0, 2, 3, 4, 5}}, &o, &self, &e));
+    o.cards = (Cards){5, {0, 2, 3, 4, 5}};
+    assert_false(cuda_open(&m.model, &o, &self, &e));
     random_model_release(&m);
     assert_int_equal(simt_live_bytes(), 0);
 }
@@ -199,11 +201,11 @@ static void a_lost_card_names_itself(void **state) {
     open_model(&m, 3, 64);
     for (int lost = 0; lost < 3; lost++) {
         static const char *const names[] = {"cuda:0: ", "cuda:1: ", "cuda:2: "};
-        BackendOptions o = {.compute = COMPUTE_BF16, .max_nodes = 8, .context = 40};
+        BackendOptions o = {.cards = {3, {2, 0, 1}}, .compute = COMPUTE_BF16, .max_nodes = 8, .context = 40};
         Session s;
         void *self;
         Error e = {0};
-        if (!cuda_open_on(&m.model, &(CudaCards){3, {2, 0, 1}}, &o, &self, &e)) fail_msg("%s", e.text);
+        if (!cuda_open(&m.model, &o, &self, &e)) fail_msg("%s", e.text);
         session_init(&s, &cuda_backend, self, &m.model.shape, &o);
         if (!run_step(&s, &e)) fail_msg("%s", e.text);
         simt_settings.lost = lost;

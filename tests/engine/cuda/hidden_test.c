@@ -8,6 +8,7 @@
 #include "engine/core/hidden.h"
 #include "engine/cuda/cuda.h"
 #include "engine/model/adapter.h"
+#include "engine/model/make/synth.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,10 +22,11 @@ typedef struct World {
 } World;
 
 static void open_cuda(Session *s, const Model *m, int ordinal, void *beside) {
-    BackendOptions o = {.compute = COMPUTE_BF16, .context = 40, .max_nodes = 16, .beside = beside};
+    BackendOptions o = {
+        .cards = {1, {ordinal}}, .compute = COMPUTE_BF16, .context = 40, .max_nodes = 16, .beside = beside};
     void *self;
     Error e = {0};
-    if (!cuda_open(m, ordinal, &o, &self, &e)) fail_msg("%s", e.text);
+    if (!cuda_open(m, &o, &self, &e)) fail_msg("%s", e.text);
     session_init(s, &cuda_backend, self, &m->shape, &o);
 }
 

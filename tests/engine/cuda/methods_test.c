@@ -12,6 +12,7 @@
 #include "engine/cuda/kernels/runtime.h"
 #include "engine/decode/decode.h"
 #include "engine/model/adapter.h"
+#include "engine/model/make/synth.h"
 
 #include <stdlib.h>
 
@@ -26,16 +27,16 @@ typedef struct {
     int prompt[PROMPT], truth[TOKENS], runs;
 } World;
 
-static void open_cuda(Session *s, const Model *m, Compute compute, const CudaCards *on, void *beside) {
+static void open_cuda(Session *s, const Model *m, Compute compute, const Cards *on, void *beside) {
     BackendOptions o = {
-        .compute = compute, .context = CONTEXT, .max_nodes = 48, .slack = 16, .beside = beside};
+        .cards = *on, .compute = compute, .context = CONTEXT, .max_nodes = 48, .slack = 16, .beside = beside};
     void *self;
     Error e = {0};
-    if (!cuda_open_on(m, on, &o, &self, &e)) fail_msg("%s", e.text);
+    if (!cuda_open(m, &o, &self, &e)) fail_msg("%s", e.text);
     session_init(s, &cuda_backend, self, &m->shape, &o);
 }
 
-static const CudaCards ONE = {1, {0}}, ALL[] = {{1, {0}}, {2, {1, 0}}, {3, {0, 2, 1}}};
+static const Cards ONE = {1, {0}}, ALL[] = {{1, {0}}, {2, {1, 0}}, {3, {0, 2, 1}}};
 
 // Of several cards: what they must give is what one does.
 static void world_open(World *w, Compute compute, int cards, Random *r) {
@@ -101,7 +102,7 @@ static void check_variant(World *w, AdapterVariant v, bool beside, const char *f
         !adapter_open(&a, &w->model.model, dir, &e))
         fail_msg("%s", e.text);
     for (int i = 0; i < kind.heads; i++)
-        open_cuda(&s[i], &a.models[i], w->compute, &(CudaCards){1, {w->runs % w->cards}},
+        open_cuda(&s[i], &a.models[i], w->compute, &(Cards){1, {w->runs % w->cards}},
                   beside ? w->target.self : NULL);
     w->env.adapters[0] = (AdapterSet){s, kind.heads, kind.exit_layer, &a.captures, a.draft_ids};
     check(w, METHODS[v]);
@@ -118,7 +119,7 @@ static void check_unlike(World *w, int more, Random *r) {
     shape.vocab += more;
     shape.real_vocab = shape.vocab < target->real_vocab ? shape.vocab : target->real_vocab;
     random_model_init(&model, &shape, DTYPE_BF16, false, r);
-    open_cuda(&draft, &model.model, w->compute, &(CudaCards){1, {0}}, w->target.self);
+    open_cuda(&draft, &model.model, w->compute, &(Cards){1, {0}}, w->target.self);
     w->env.draft = &draft;
     check(w, "speculative:gamma=3,draft_temperature=1");
     session_release(&draft);
@@ -132,7 +133,7 @@ static void check_all(Compute i, int cards, const char *folder, Random *r) {
     world_open(&w, i, cards, r);
     for (size_t k = 0; k < sizeof alone / sizeof *alone && cards != 2; k++) check(&w, alone[k]);
     open_cuda(&draft, &w.model.model, i == COMPUTE_BF16 ? COMPUTE_F32 : COMPUTE_BF16,
-              &(CudaCards){1, {cards - 1}}, w.target.self);
+              &(Cards){1, {cards - 1}}, w.target.self);
     w.env.draft = &draft;
     check(&w, "speculative:gamma=3");
     check(&w, "early-exit:exit_layer=1,gamma=3");

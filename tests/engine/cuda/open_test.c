@@ -7,7 +7,7 @@
 #include "engine/core/session.h"
 #include "engine/cuda/cuda.h"
 #include "engine/engine.h"
-#include "engine/model/synth.h"
+#include "engine/model/make/synth.h"
 #include "tests/support/child.h"
 
 #include <math.h>
@@ -36,7 +36,7 @@ static void every_allocation_fails_once(void **state) {
         Error e = {0};
         BackendOptions o = {.compute = COMPUTE_BF16, .max_nodes = 8};
         simt_settings.fail_after = failures;
-        open = cuda_open(&m.model, 0, &o, &self, &e);
+        open = cuda_open(&m.model, &o, &self, &e);
         simt_settings.fail_after = -1;
         if (open) break;
         assert_null(self);
@@ -61,12 +61,12 @@ static void what_does_not_fit_is_told(void **state) {
     shape.context = 1 << 24;
     random_model_init(&m, &shape, DTYPE_BF16, false, &r);
     BackendOptions o = {.compute = COMPUTE_BF16, .max_nodes = 8};
-    assert_false(cuda_open(&m.model, 0, &o, &self, &e));
+    assert_false(cuda_open(&m.model, &o, &self, &e));
     assert_int_equal(simt_blocks(), 0); // nothing was loaded
     const char *mend = strstr(e.text, "--context ");
     if (!mend || sscanf(mend, "--context %d would fit", &fits) != 1) fail_msg("no mend in: %s", e.text);
     o.context = fits;
-    if (!cuda_open(&m.model, 0, &o, &self, &e)) fail_msg("%s", e.text);
+    if (!cuda_open(&m.model, &o, &self, &e)) fail_msg("%s", e.text);
     assert_true(simt_live_bytes() < (size_t)1 << 30);
     cuda_backend.close(self);
     random_model_release(&m);
@@ -83,9 +83,11 @@ static void what_cannot_run_is_refused(void **state) {
     shape.head_dim = 258;
     shape.rope.pairs = 129;
     random_model_init(&m, &shape, DTYPE_BF16, false, &r);
-    assert_false(cuda_open(&m.model, 1, &o, &self, &e));
+    o.cards = (Cards){1, {1}};
+    assert_false(cuda_open(&m.model, &o, &self, &e));
+    o.cards = (Cards){0};
     assert_string_equal(e.text, "cuda:1: this machine has 1 NVIDIA GPU, from cuda:0 on");
-    assert_false(cuda_open(&m.model, 0, &o, &self, &e));
+    assert_false(cuda_open(&m.model, &o, &self, &e));
     assert_non_null(strstr(e.text, "heads of 258 dimensions"));
     assert_true(cuda_usable(0, &e));
     assert_false(cuda_usable(1, &e));
@@ -102,10 +104,10 @@ static void a_machine_without_a_driver_is_told(void **state) {
     BackendOptions o = {.compute = COMPUTE_BF16, .max_nodes = 8};
     random_model_init(&m, &shape, DTYPE_BF16, false, &r);
     simt_settings.driver = 11080;
-    assert_false(cuda_open(&m.model, 0, &o, &self, &e));
+    assert_false(cuda_open(&m.model, &o, &self, &e));
     assert_non_null(strstr(e.text, "the NVIDIA driver here is for CUDA 11.8, this build needs one for "));
     simt_settings.driver = 0;
-    assert_false(cuda_open(&m.model, 0, &o, &self, &e));
+    assert_false(cuda_open(&m.model, &o, &self, &e));
     assert_non_null(strstr(e.text, "no NVIDIA GPU, or no driver for it"));
     assert_false(cuda_usable(0, &e));
     simt_settings.driver = 13000;
@@ -140,7 +142,7 @@ static void two_models_side_by_side(void **state) {
         void *self;
         Error e = {0};
         random_model_init(&m[i], &shape, DTYPE_BF16, false, &r);
-        if (!cuda_open(&m[i].model, 0, &o, &self, &e)) fail_msg("%s", e.text);
+        if (!cuda_open(&m[i].model, &o, &self, &e)) fail_msg("%s", e.text);
         session_init(&s[i], &cuda_backend, self, &shape, &o);
     }
     run_chain(&s[0], NULL, alone, bytes);
@@ -176,7 +178,7 @@ static void slower_ways_are_told(void **state) {
         Error e = {0};
         simt_settings.no_graphs = i == 1;
         setenv("OUTPACE_EARLY", i ? "no" : "yes", 1);
-        if (!cuda_open(&m.model, 0, &o, &self, &e)) fail_msg("%s", e.text);
+        if (!cuda_open(&m.model, &o, &self, &e)) fail_msg("%s", e.text);
         session_init(&s, &cuda_backend, self, &shape, &o);
         run_chain(&s, NULL, logits[i], bytes);
         s.backend->report(s.self, &report);
@@ -214,7 +216,7 @@ static void rounded_weights_are_told(void **state) {
         BackendReport report;
         BackendOptions o = {.compute = rows[i].compute, .max_nodes = 8};
         random_model_init(&m, &shape, rows[i].dtype, false, &r);
-        if (!cuda_open(&m.model, 0, &o, &self, &e)) fail_msg("%s", e.text);
+        if (!cuda_open(&m.model, &o, &self, &e)) fail_msg("%s", e.text);
         cuda_backend.report(self, &report);
         bool told = strstr(report.isa, rows[i].said ? rows[i].said : "rounded") != NULL;
         if (told != (rows[i].said != NULL))

@@ -30,7 +30,7 @@ static void open_model(RandomModel *m, Session *s) {
     Error e = {0};
     shape.layers = 3;
     random_model_init(m, &shape, DTYPE_BF16, false, &r);
-    if (!cuda_open(&m->model, 0, &o, &self, &e)) fail_msg("%s", e.text);
+    if (!cuda_open(&m->model, &o, &self, &e)) fail_msg("%s", e.text);
     session_init(s, &cuda_backend, self, &shape, &o);
 }
 

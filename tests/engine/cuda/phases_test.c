@@ -25,7 +25,7 @@ static int open_world(void **state) {
     Error e = {0};
     shape.layers = LAYERS;
     random_model_init(&w.model, &shape, DTYPE_BF16, false, &r);
-    if (!cuda_open(&w.model.model, 0, &o, &self, &e)) fail_msg("%s", e.text);
+    if (!cuda_open(&w.model.model, &o, &self, &e)) fail_msg("%s", e.text);
     session_init(&w.s, &cuda_backend, self, &shape, &o);
     simt_settings.tick = TICK;
     *state = &w;

@@ -2,7 +2,7 @@
 // card of its own number. Skipped where there is no mpirun.
 #include "tests/support/check.h"
 
-#include "engine/model/synth.h"
+#include "engine/model/make/synth.h"
 #include "tests/support/child.h"
 
 #include <stdio.h>

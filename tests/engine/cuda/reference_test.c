@@ -31,7 +31,7 @@ static void open_pair(const RandomModel *m, Compute compute, Session *cpu, Sessi
     Error e = {0};
     if (!cpu_open(&m->model, &o, &self, &e)) fail_msg("%s", e.text);
     session_init(cpu, &cpu_backend, self, &m->model.shape, &o);
-    if (!cuda_open(&m->model, 0, &o, &self, &e)) fail_msg("%s", e.text);
+    if (!cuda_open(&m->model, &o, &self, &e)) fail_msg("%s", e.text);
     session_init(gpu, &cuda_backend, self, &m->model.shape, &o);
 }
 

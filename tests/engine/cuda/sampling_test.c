@@ -12,6 +12,7 @@
 #include "engine/cuda/kernels/kernels.h"
 #include "engine/decode/decode.h"
 #include "engine/model/adapter.h"
+#include "engine/model/make/synth.h"
 
 #include <math.h>
 #include <string.h>
@@ -31,7 +32,7 @@ static void open_cuda(Session *s, const Model *m, Compute compute) {
     BackendOptions o = {.compute = compute, .context = CONTEXT, .max_nodes = NODES, .slack = 16};
     void *self;
     Error e = {0};
-    if (!cuda_open(m, 0, &o, &self, &e)) fail_msg("%s", e.text);
+    if (!cuda_open(m, &o, &self, &e)) fail_msg("%s", e.text);
     session_init(s, &cuda_backend, self, &m->shape, &o);
 }
 
