@@ -86,7 +86,7 @@ static void check_report(const StepReport *r) {
 // Everything in the report that comes from the tree and the verdict; called before anything is committed.
 static void report_tree(const Loop *l, const Verdict *v, StepReport *r) {
     const MethodInfo *info = l->method->info;
-    const Sources *sources = info->sources ? info->sources(l->method->self) : NULL;
+    const Sources *sources = method_sources(l->method);
     report_nodes(&l->target->tree, r);
     report_chain(l->target, r);
     r->accepted = v->accepted;

@@ -188,6 +188,10 @@ StepWork method_work(const Method *m) {
     return out;
 }
 
+const Sources *method_sources(const Method *m) {
+    return m->info->sources ? (const void *)((const char *)m->self + m->info->sources) : NULL;
+}
+
 void method_describe(const MethodInfo *info, Text *out) {
     text_printf(out, "%s\n    %s\n", info->name, info->summary);
     args_describe(info->params, info->param_count, out);

@@ -86,7 +86,7 @@ typedef struct MethodInfo {
     bool (*observe)(void *self, const Observation *seen, Error *e);
     void (*look)(void *self, Outlook *out); // the draft that propose would add; NULL: a model makes it
     bool may_rest;                          // a mix may leave propose out of a step, and call only observe
-    void (*close)(void *self);              // accepts NULL
+    void (*close)(void *self);
     // The layer whose hidden states of the prompt `begin` needs, or HIDDEN_NONE. NULL: none.
     int (*hidden_layer)(const void *self);
     // Several such layers, whose states the target keeps in every step, too. NULL, or returns NULL: none.
@@ -95,8 +95,7 @@ typedef struct MethodInfo {
     // never. Called only after a full match, and the bonus isn't shown: after a rejection it comes from the
     // rest of p, and redrawn from p it would give the rejected token a second chance.
     bool (*drops_bonus)(const void *self, const Verdict *verdict);
-    // The sources of the rows that the last propose added. NULL: the method doesn't tell sources apart.
-    const Sources *(*sources)(const void *self);
+    size_t sources; // offsetof its Sources (method_sources). 0: it doesn't tell sources apart
     // The tree of ranks that the last propose placed. NULL, or returns NULL: none.
     const RankTree *(*rank_tree)(const void *self);
     void (*work)(const void *self, StepWork *out); // a step of one row is in *out; NULL: it is that
@@ -109,6 +108,10 @@ typedef struct MethodInfo {
     void (*state)(const void *self, Text *out);    // a line on its memory: entries, bytes, evicted; or NULL
     bool (*unchanged)(const void *self, Error *e); // see method_is_unchanged. NULL: it maps no file
 } MethodInfo;
+
+// The members that describe PARAMS, a method's rows of the parameter struct `type`.
+#define METHOD_PARAMS(type) \
+    .params = PARAMS, .param_count = sizeof PARAMS / sizeof *PARAMS, .param_size = sizeof(type)
 
 // All methods, in the order of --help.
 const MethodInfo *const *method_table(size_t *count);
@@ -140,4 +143,5 @@ bool method_is_warm(const MethodInfo *info, const void *values);
 bool method_is_unchanged(const Method *m, Error *e);
 bool method_drafts_chain(const Method *m, Error *e); // see MethodInfo.chain; verification by blocks needs it
 StepWork method_work(const Method *m);
+const Sources *method_sources(const Method *m); // of the rows that the last propose added; NULL: none
 void method_describe(const MethodInfo *info, Text *out); // name, summary and one line per parameter

@@ -42,7 +42,6 @@ static const Arg PARAMS[] = {
     {"tree", ARG_TEXT, AT(tree), .fallback = "dynamic",
      .help = "dynamic; else static (EAGLE-1's) or another of " RANK_TREE_HELP},
 };
-#undef AT
 
 static const char *const SOURCES[] = {"draft"};
 
@@ -80,7 +79,6 @@ typedef struct Eagle {
 
 static void eagle_close(void *self) {
     Eagle *g = self;
-    if (!g) return;
     rank_tree_release(&g->fixed);
     hidden_close(&g->states);
     mem_free(g->pool);
@@ -349,8 +347,6 @@ static bool eagle_observe(void *self, const Observation *seen, Error *e) {
     return true;
 }
 
-static const Sources *eagle_sources(const void *self) { return &((const Eagle *)self)->sources; }
-
 static const RankTree *eagle_rank_tree(const void *self) {
     const Eagle *g = self;
     return !g->dynamic && g->pool_count ? &g->fixed : NULL;
@@ -366,11 +362,11 @@ static void eagle_work(const void *self, StepWork *out) {
     out->drafts[0] = (DraftWork){draft, draft->layers, true, levels, rows};
 }
 
-#define EAGLE_ROWS                                                                                      \
-    .params = PARAMS, .param_count = sizeof PARAMS / sizeof *PARAMS, .param_size = sizeof(EagleParams), \
-    .open = eagle_open, .begin = eagle_begin, .propose = eagle_propose, .observe = eagle_observe,       \
-    .close = eagle_close, .hidden_layer = eagle_hidden_layer, .captures = eagle_captures,               \
-    .sources = eagle_sources, .rank_tree = eagle_rank_tree, .work = eagle_work
+#define EAGLE_ROWS                                                                                    \
+    METHOD_PARAMS(EagleParams),                                                                       \
+        .open = eagle_open, .begin = eagle_begin, .propose = eagle_propose, .observe = eagle_observe, \
+        .close = eagle_close, .hidden_layer = eagle_hidden_layer, .captures = eagle_captures,         \
+        .sources = offsetof(Eagle, sources), .rank_tree = eagle_rank_tree, .work = eagle_work
 
 const MethodInfo method_eagle = {
     .name = "eagle",

@@ -32,7 +32,6 @@ static const Arg PARAMS[] = {
      .help = "end when the best token's chance is at most eta; 0: never"},
     DRAFT_SAMPLING_PARAMS(AT(sampling)),
 };
-#undef AT
 
 static const char *const SOURCES[] = {"exit"};
 
@@ -47,7 +46,6 @@ typedef struct EarlyExit {
 
 static void early_exit_close(void *self) {
     EarlyExit *x = self;
-    if (!x) return;
     drafter_release(&x->drafter);
     mem_free(x);
 }
@@ -107,8 +105,6 @@ static bool early_exit_observe(void *self, const Observation *seen, Error *e) {
     return true;
 }
 
-static const Sources *early_exit_sources(const void *self) { return &((const EarlyExit *)self)->sources; }
-
 static bool early_exit_chain(const void *self) { return !((const EarlyExit *)self)->drafter.greedy; }
 
 static void early_exit_work(const void *self, StepWork *out) {
@@ -122,15 +118,13 @@ const MethodInfo method_early_exit = {.name = "early-exit",
                                       .summary =
                                           "the target's first layers and its own head draft (LayerSkip)",
                                       .needs = NEEDS_LAYERS,
-                                      .params = PARAMS,
-                                      .param_count = sizeof PARAMS / sizeof *PARAMS,
-                                      .param_size = sizeof(EarlyExitParams),
+                                      METHOD_PARAMS(EarlyExitParams),
                                       .open = early_exit_open,
                                       .begin = early_exit_begin,
                                       .propose = early_exit_propose,
                                       .observe = early_exit_observe,
                                       .may_rest = true,
                                       .close = early_exit_close,
-                                      .sources = early_exit_sources,
+                                      .sources = offsetof(EarlyExit, sources),
                                       .chain = early_exit_chain,
                                       .work = early_exit_work};

@@ -37,7 +37,6 @@ static const Arg PARAMS[] = {
     {"refill", ARG_CHOICE, AT(refill), .fallback = "predictions", .choices = REFILLS,
      .help = "next block: the model's tokens, or fresh guesses"},
 };
-#undef AT
 
 static const char *const SOURCES[] = {"guesses"};
 
@@ -53,7 +52,6 @@ typedef struct Jacobi {
 
 static void jacobi_close(void *self) {
     Jacobi *j = self;
-    if (!j) return;
     mem_free(j->block);
     mem_free(j->nodes);
     mem_free(j->prompt);
@@ -121,8 +119,6 @@ static bool jacobi_observe(void *self, const Observation *seen, Error *e) {
     return true;
 }
 
-static const Sources *jacobi_sources(const void *self) { return &((const Jacobi *)self)->sources; }
-
 static void jacobi_work(const void *self, StepWork *out) {
     int m = ((const Jacobi *)self)->p.m;
     *out = (StepWork){.longest = m + 1, .rows = m + 1};
@@ -131,13 +127,11 @@ static void jacobi_work(const void *self, StepWork *out) {
 const MethodInfo method_jacobi = {.name = "jacobi",
                                   .summary =
                                       "a block of guesses, replaced in each step by the model's own tokens",
-                                  .params = PARAMS,
-                                  .param_count = sizeof PARAMS / sizeof *PARAMS,
-                                  .param_size = sizeof(JacobiParams),
+                                  METHOD_PARAMS(JacobiParams),
                                   .open = jacobi_open,
                                   .begin = jacobi_begin,
                                   .propose = jacobi_propose,
                                   .observe = jacobi_observe,
                                   .close = jacobi_close,
-                                  .sources = jacobi_sources,
+                                  .sources = offsetof(Jacobi, sources),
                                   .work = jacobi_work};

@@ -41,7 +41,6 @@ static const Arg PARAMS[] = {
      .help = "the layer that the adapter must be for; 0: any"},
     DRAFT_SAMPLING_PARAMS(AT(sampling)),
 };
-#undef AT
 
 static const char *const SOURCES[] = {"adapter"};
 
@@ -60,7 +59,6 @@ typedef struct Kangaroo {
 
 static void kangaroo_close(void *self) {
     Kangaroo *k = self;
-    if (!k) return;
     follower_release(&k->follower);
     drafter_release(&k->drafter);
     hidden_close(&k->exits);
@@ -185,8 +183,6 @@ static bool kangaroo_observe(void *self, const Observation *seen, Error *e) {
     return true;
 }
 
-static const Sources *kangaroo_sources(const void *self) { return &((const Kangaroo *)self)->sources; }
-
 static bool kangaroo_chain(const void *self) { return !((const Kangaroo *)self)->drafter.greedy; }
 
 static void kangaroo_work(const void *self, StepWork *out) {
@@ -202,9 +198,7 @@ const MethodInfo method_kangaroo = {.name = "kangaroo",
                                     .summary =
                                         "the target's first layers and an adapter draft (--adapter DIR)",
                                     .needs = NEEDS_ADAPTER,
-                                    .params = PARAMS,
-                                    .param_count = sizeof PARAMS / sizeof *PARAMS,
-                                    .param_size = sizeof(KangarooParams),
+                                    METHOD_PARAMS(KangarooParams),
                                     .open = kangaroo_open,
                                     .begin = kangaroo_begin,
                                     .propose = kangaroo_propose,
@@ -212,6 +206,6 @@ const MethodInfo method_kangaroo = {.name = "kangaroo",
                                     .may_rest = true,
                                     .close = kangaroo_close,
                                     .hidden_layer = kangaroo_hidden_layer,
-                                    .sources = kangaroo_sources,
+                                    .sources = offsetof(Kangaroo, sources),
                                     .work = kangaroo_work,
                                     .chain = kangaroo_chain};

@@ -90,7 +90,6 @@ static const Arg PARAMS[] = {
      .help = "replace EOS in the window by a drawn token; sampled: not in greedy decoding"},
     {"ranks", ARG_INT, AT(ranks), 1, TREE_MAX_PARTS, "1", .help = "ranks that share a step"},
 };
-#undef AT
 
 typedef struct Lookahead {
     LookaheadParams p;
@@ -129,7 +128,6 @@ static void lookahead_resolve(void *values) {
 
 static void lookahead_close(void *self) {
     Lookahead *l = self;
-    if (!l) return;
     window_release(&l->window);
     ngram_pool_release(&l->pool);
     mem_free(l);
@@ -239,8 +237,6 @@ static bool lookahead_drops_bonus(const void *self, const Verdict *verdict) {
     return l->p.bonus == BONUS_DROP && verdict->accepted == l->p.N - 1;
 }
 
-static const Sources *lookahead_sources(const void *self) { return &((const Lookahead *)self)->sources; }
-
 static void lookahead_note(const void *self, StepNote *out) {
     const Lookahead *l = self;
     out->kind = window_is_filling(&l->window) ? STEP_FILLING : STEP_STEADY;
@@ -275,9 +271,7 @@ static uint64_t lookahead_digest(const void *self) {
 const MethodInfo method_lookahead = {
     .name = "lookahead",
     .summary = "n-grams from a window of guesses that the model improves, verified as it goes",
-    .params = PARAMS,
-    .param_count = sizeof PARAMS / sizeof *PARAMS,
-    .param_size = sizeof(LookaheadParams),
+    METHOD_PARAMS(LookaheadParams),
     .resolve = lookahead_resolve,
     .open = lookahead_open,
     .begin = lookahead_begin,
@@ -285,7 +279,7 @@ const MethodInfo method_lookahead = {
     .observe = lookahead_observe,
     .close = lookahead_close,
     .drops_bonus = lookahead_drops_bonus,
-    .sources = lookahead_sources,
+    .sources = offsetof(Lookahead, sources),
     .work = lookahead_work,
     .note = lookahead_note,
     .state = lookahead_state,

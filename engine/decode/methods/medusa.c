@@ -30,7 +30,6 @@ static const Arg PARAMS[] = {
     {"tree", ARG_TEXT, AT(tree), .fallback = "auto",
      .help = "auto: the likeliest by a rule; else " RANK_TREE_HELP},
 };
-#undef AT
 
 static const char *const SOURCES[] = {"heads"};
 
@@ -48,7 +47,6 @@ typedef struct Medusa {
 
 static void medusa_close(void *self) {
     Medusa *m = self;
-    if (!m) return;
     rank_tree_release(&m->tree);
     hidden_close(&m->state);
     mem_free(m);
@@ -135,8 +133,6 @@ static bool medusa_observe(void *self, const Observation *seen, Error *e) {
     return keep_state(m, node, e);
 }
 
-static const Sources *medusa_sources(const void *self) { return &((const Medusa *)self)->sources; }
-
 static const RankTree *medusa_rank_tree(const void *self) { return &((const Medusa *)self)->tree; }
 
 static void medusa_work(const void *self, StepWork *out) {
@@ -150,15 +146,13 @@ const MethodInfo method_medusa = {
     .name = "medusa",
     .summary = "heads that each predict one further token, tried as a tree (--heads DIR)",
     .needs = NEEDS_HEADS,
-    .params = PARAMS,
-    .param_count = sizeof PARAMS / sizeof *PARAMS,
-    .param_size = sizeof(MedusaParams),
+    METHOD_PARAMS(MedusaParams),
     .open = medusa_open,
     .begin = medusa_begin,
     .propose = medusa_propose,
     .observe = medusa_observe,
     .may_rest = true,
     .close = medusa_close,
-    .sources = medusa_sources,
+    .sources = offsetof(Medusa, sources),
     .rank_tree = medusa_rank_tree,
     .work = medusa_work};

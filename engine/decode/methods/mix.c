@@ -52,7 +52,6 @@ static const Arg PARAMS[] = {
     {"both", ARG_FLAG, AT(both), .fallback = "on", .help = "learned: all may draft together"},
     {"warm", ARG_FLAG, AT(warm), .fallback = "off", .help = "learned: keep what was learned between prompts"},
 };
-#undef AT
 
 typedef struct Mix {
     MixParams p;
@@ -73,7 +72,6 @@ typedef struct Mix {
 
 static void mix_close(void *self) {
     Mix *m = self;
-    if (!m) return;
     for (int i = 0; i < m->count; i++) method_close(&m->methods[i]);
     mem_free(m->hidden);
     mem_free(m);
@@ -154,7 +152,7 @@ static void name_sources(Mix *m) {
     Sources *all = &m->sources;
     for (int i = 0; i < m->count; i++) {
         const Method *method = &m->methods[i];
-        const Sources *own = method->info->sources ? method->info->sources(method->self) : NULL;
+        const Sources *own = method_sources(method);
         char which[16] = "";
         int same = 1;
         for (int k = 0; k < i; k++) same += m->methods[k].info == method->info;
@@ -258,8 +256,7 @@ static void gather_sources(Mix *m) {
     int first = 0; // the method's sources among all
     m->sources.count = 0;
     for (int i = 0; i < m->count; i++) {
-        const Method *method = &m->methods[i];
-        const Sources *own = method->info->sources ? method->info->sources(method->self) : NULL;
+        const Sources *own = method_sources(&m->methods[i]);
         for (int k = 0; own && k < (m->drafts[i] ? own->count : 0); k++)
             sources_record(&m->sources, first + own->rows[k].source, own->rows[k].node);
         if (own) first += own->source_count;
@@ -283,8 +280,8 @@ static bool mix_propose(void *self, Tree *tree, Error *e) {
 
 // The most tokens that one of the others' rows had right.
 static int rest_right(const Mix *m, const Observation *seen) {
-    const MethodInfo *first = m->methods[0].info;
-    int right = 0, own = first->sources ? first->sources(m->methods[0].self)->source_count : 0;
+    const Sources *first = method_sources(&m->methods[0]);
+    int right = 0, own = first ? first->source_count : 0;
     for (int i = 0; i < m->sources.count; i++) {
         int match = sources_match(&m->target->tree, m->sources.rows[i].node, seen->verdict->node);
         if (m->sources.rows[i].source >= own && match > right) right = match;
@@ -316,7 +313,7 @@ static const Captures *mix_captures(const void *self) {
 
 // Whether one of the method's rows is the whole accepted path.
 static bool proposed_whole(const Mix *m, const Method *method, const Verdict *v) {
-    const Sources *own = method->info->sources ? method->info->sources(method->self) : NULL;
+    const Sources *own = method_sources(method);
     for (int i = 0; own && i < own->count; i++)
         if (m->target->tree.canonical[own->rows[i].node] == v->node) return true;
     return false;
@@ -332,8 +329,6 @@ static bool mix_drops_bonus(const void *self, const Verdict *v) {
     }
     return false;
 }
-
-static const Sources *mix_sources(const void *self) { return &((const Mix *)self)->sources; }
 
 static void mix_note(const void *self, StepNote *out) {
     const Mix *m = self;
@@ -381,9 +376,7 @@ const MethodInfo method_mix = {
     .name = "mix",
     .summary = "several methods in one tree: 'mix:NAME(k=v,...)+NAME(...),rows=N', quoted for the shell",
     .from_text = true,
-    .params = PARAMS,
-    .param_count = sizeof PARAMS / sizeof *PARAMS,
-    .param_size = sizeof(MixParams),
+    METHOD_PARAMS(MixParams),
     .open = mix_open,
     .prefilled = mix_prefilled,
     .begin = mix_begin,
@@ -393,7 +386,7 @@ const MethodInfo method_mix = {
     .hidden_layer = mix_hidden_layer,
     .captures = mix_captures,
     .drops_bonus = mix_drops_bonus,
-    .sources = mix_sources,
+    .sources = offsetof(Mix, sources),
     .work = mix_work,
     .note = mix_note,
     .state = mix_state,

@@ -25,7 +25,6 @@ static const Arg PARAMS[] = {
     {"bits", ARG_INT, AT(bits), 4, 30, "20", .help = "the table has 2^bits places of 4 bytes"},
     {"warm", ARG_FLAG, AT(warm), .fallback = "on", .help = "keep the table between prompts"},
 };
-#undef AT
 
 static const char *const SOURCES[] = {"table"};
 
@@ -76,7 +75,6 @@ static void write(NgramMod *m, int token) {
 
 static void ngram_mod_close(void *self) {
     NgramMod *m = self;
-    if (!m) return;
     mem_free(m->table);
     mem_free(m);
 }
@@ -134,8 +132,6 @@ static bool ngram_mod_observe(void *self, const Observation *seen, Error *e) {
     return true;
 }
 
-static const Sources *ngram_mod_sources(const void *self) { return &((const NgramMod *)self)->sources; }
-
 static void ngram_mod_state(const void *self, Text *out) {
     const NgramMod *m = self;
     size_t places = (size_t)1 << m->p.bits;
@@ -152,9 +148,7 @@ const MethodInfo method_ngram_mod = {
     .name = "ngram-mod",
     .summary = "the token that last followed the text's last n, by their hash alone",
     .from_text = true,
-    .params = PARAMS,
-    .param_count = sizeof PARAMS / sizeof *PARAMS,
-    .param_size = sizeof(NgramModParams),
+    METHOD_PARAMS(NgramModParams),
     .open = ngram_mod_open,
     .begin = ngram_mod_begin,
     .propose = ngram_mod_propose,
@@ -162,6 +156,6 @@ const MethodInfo method_ngram_mod = {
     .look = ngram_mod_look,
     .may_rest = true,
     .close = ngram_mod_close,
-    .sources = ngram_mod_sources,
+    .sources = offsetof(NgramMod, sources),
     .work = ngram_mod_work,
     .state = ngram_mod_state};

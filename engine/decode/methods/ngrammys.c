@@ -294,8 +294,6 @@ static bool ngrammys_observe(void *self, const Observation *seen, Error *e) {
     return true;
 }
 
-static const Sources *ngrammys_sources(const void *self) { return &((const Ngrammys *)self)->sources; }
-
 static void ngrammys_work(const void *self, StepWork *out) {
     const NgrammysParams *p = &((const Ngrammys *)self)->p;
     *out = (StepWork){.longest = p->w + 1, .rows = 1 + p->k * p->w};
@@ -314,5 +312,5 @@ const MethodInfo method_ngrammys = {
     .propose = ngrammys_propose,
     .observe = ngrammys_observe,
     .close = ngrammys_close,
-    .sources = ngrammys_sources,
+    .sources = offsetof(Ngrammys, sources),
     .work = ngrammys_work};

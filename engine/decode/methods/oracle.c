@@ -45,7 +45,6 @@ static const Arg PARAMS[] = {
      .help = "s1:s2:...: the levels' shares of all tokens"},
     {"eta", ARG_REAL, AT(eta), 0, 1, "0", .help = "a guess ends after a token of this confidence or less"},
 };
-#undef AT
 
 static const char *const SOURCES[] = {"answer"};
 
@@ -181,8 +180,6 @@ static bool oracle_drops_bonus(const void *self, const Verdict *verdict) {
     return ((const Oracle *)self)->p.bonus == BONUS_DROP;
 }
 
-static const Sources *oracle_sources(const void *self) { return &((const Oracle *)self)->sources; }
-
 static void oracle_note(const void *self, StepNote *out) {
     const Oracle *o = self;
     if (o->steps < o->p.filling) out->kind = STEP_FILLING;
@@ -196,15 +193,13 @@ static void oracle_work(const void *self, StepWork *out) {
 const MethodInfo method_oracle = {.name = "oracle",
                                   .summary = "the model's own continuation, right with a set chance; greedy",
                                   .needs = NEEDS_ANSWER,
-                                  .params = PARAMS,
-                                  .param_count = sizeof PARAMS / sizeof *PARAMS,
-                                  .param_size = sizeof(OracleParams),
+                                  METHOD_PARAMS(OracleParams),
                                   .open = oracle_open,
                                   .begin = oracle_begin,
                                   .propose = oracle_propose,
                                   .observe = oracle_observe,
                                   .close = oracle_close,
                                   .drops_bonus = oracle_drops_bonus,
-                                  .sources = oracle_sources,
+                                  .sources = offsetof(Oracle, sources),
                                   .work = oracle_work,
                                   .note = oracle_note};

@@ -96,7 +96,6 @@ static const Arg PARAMS[] = {
      .help = "replace EOS in the window by a drawn token"},
     {"warm", ARG_FLAG, AT(warm), .fallback = "off", .help = "keep the phrases between prompts"},
 };
-#undef AT
 
 typedef struct Ouroboros {
     OuroborosParams p;
@@ -140,7 +139,6 @@ static void ouroboros_resolve(void *values) {
 
 static void ouroboros_close(void *self) {
     Ouroboros *o = self;
-    if (!o) return;
     follower_release(&o->follower);
     window_release(&o->window);
     ngram_pool_release(&o->pool);
@@ -259,21 +257,15 @@ static bool write_draft(Ouroboros *o, Error *e) {
 
 // Candidate inspiration: after the first wrong token, wherever beta-1 tokens of the draft in a row agree with
 // the target, those and the target's next token are a phrase. draft (count); argmax (count + 1): the target's
-// output at each place of the draft and after it; accepted: accepted tokens of the draft.
-static void phrases_inspire(NgramPool *p, const int *draft, const int *argmax, int count, int accepted) {
-    size_t matched = (size_t)p->width * sizeof *draft; // beta - 1 tokens
-    for (int i = accepted + 1; i + p->width <= count; i++)
-        if (memcmp(draft + i, argmax + i, matched) == 0) ngram_pool_insert(p, argmax[i], argmax + i + 1);
-}
-
-// The authors' code: the key is the draft's token, from the wrong one on and right or not, and beta-2 tokens
-// after it must agree.
-static void phrases_inspire_loosely(NgramPool *p, const int *draft, const int *argmax, int count,
-                                    int accepted) {
-    size_t matched = (size_t)(p->width - 1) * sizeof *draft; // beta - 2 tokens
-    for (int i = accepted; i + p->width <= count; i++)
-        if (memcmp(draft + i + 1, argmax + i + 1, matched) == 0)
-            ngram_pool_insert(p, draft[i], argmax + i + 1);
+// output at each place of the draft and after it; accepted: accepted tokens of the draft. Loose, as in the
+// authors' code: the key is the draft's token, from the wrong one on and right or not, and beta-2 tokens after
+// it must agree.
+static void phrases_inspire(NgramPool *p, const int *draft, const int *argmax, int count, int accepted,
+                            bool loose) {
+    int after = loose ? 1 : 0, width = p->width;
+    for (int i = accepted + 1 - after; i + width <= count; i++)
+        if (memcmp(draft + i + after, argmax + i + after, (size_t)(width - after) * sizeof *draft) == 0)
+            ngram_pool_insert(p, loose ? draft[i] : argmax[i], argmax + i + 1);
 }
 
 // Candidate refinement: replaces `phrase`, tried below the key, by the target's output along it. Both
@@ -324,9 +316,8 @@ static void learn(Ouroboros *o, const Observation *seen) {
     while (ran < o->drafted && o->nodes[ran] != TREE_NONE) ran++; // tokens that fit into the target's step
     if (ran) accepted = sources_match(&seen->target->tree, o->nodes[ran - 1], seen->verdict->node);
     for (int i = 0; i <= ran; i++) o->argmax[i] = session_argmax(seen->target, i == 0 ? 0 : o->nodes[i - 1]);
-    if (o->p.inspiration == INSPIRE_ON) phrases_inspire(&o->pool, draft_of(o), o->argmax, ran, accepted);
-    if (o->p.inspiration == INSPIRE_LOOSE)
-        phrases_inspire_loosely(&o->pool, draft_of(o), o->argmax, ran, accepted);
+    if (o->p.inspiration != INSPIRE_OFF)
+        phrases_inspire(&o->pool, draft_of(o), o->argmax, ran, accepted, o->p.inspiration == INSPIRE_LOOSE);
     if (o->p.refine == REFINE_OFF || ran < o->drafted) return;
     if (o->p.refine == REFINE_ON_ACCEPT && accepted < o->drafted) return;
     // After a wrong token, the authors' code divides the number of phrases by their length once too often:
@@ -361,8 +352,6 @@ static bool ouroboros_drops_bonus(const void *self, const Verdict *verdict) {
     return o->p.bonus == BONUS_DROP && verdict->accepted == o->drafted + o->pool.width;
 }
 
-static const Sources *ouroboros_sources(const void *self) { return &((const Ouroboros *)self)->sources; }
-
 static void ouroboros_note(const void *self, StepNote *out) {
     const Ouroboros *o = self;
     out->pool = (int)o->pool.size;
@@ -385,9 +374,7 @@ const MethodInfo method_ouroboros = {
     .name = "ouroboros",
     .summary = "a draft model that writes phrases from a pool, which the target improves",
     .needs = NEEDS_DRAFT,
-    .params = PARAMS,
-    .param_count = sizeof PARAMS / sizeof *PARAMS,
-    .param_size = sizeof(OuroborosParams),
+    METHOD_PARAMS(OuroborosParams),
     .resolve = ouroboros_resolve,
     .open = ouroboros_open,
     .begin = ouroboros_begin,
@@ -395,7 +382,7 @@ const MethodInfo method_ouroboros = {
     .observe = ouroboros_observe,
     .close = ouroboros_close,
     .drops_bonus = ouroboros_drops_bonus,
-    .sources = ouroboros_sources,
+    .sources = offsetof(Ouroboros, sources),
     .work = ouroboros_work,
     .note = ouroboros_note,
     .state = ouroboros_state};

@@ -39,7 +39,6 @@ static const Arg PARAMS[] = {
     {"preset", ARG_CHOICE, AT(preset), .fallback = "none", .choices = PRESETS,
      .help = "a published setting of all of the above"},
 };
-#undef AT
 
 static const LookupParams HF_4_37 = {
     .ngram_max = 2, .ngram_min = 1, .draft = 10, .match = MATCH_OLDEST, .allow_short = true};
@@ -54,7 +53,6 @@ typedef struct Lookup {
 
 static void lookup_close(void *self) {
     Lookup *l = self;
-    if (!l) return;
     suffix_release(&l->index);
     mem_free(l);
 }
@@ -166,8 +164,6 @@ static bool lookup_observe(void *self, const Observation *seen, Error *e) {
     return true;
 }
 
-static const Sources *lookup_sources(const void *self) { return &((const Lookup *)self)->sources; }
-
 static void lookup_work(const void *self, StepWork *out) {
     int draft = ((const Lookup *)self)->p.draft;
     *out = (StepWork){.longest = draft + 1, .rows = draft + 1};
@@ -177,9 +173,7 @@ const MethodInfo method_prompt_lookup = {
     .name = "prompt-lookup",
     .summary = "the tokens that followed an earlier occurrence of the last ones",
     .from_text = true,
-    .params = PARAMS,
-    .param_count = sizeof PARAMS / sizeof *PARAMS,
-    .param_size = sizeof(LookupParams),
+    METHOD_PARAMS(LookupParams),
     .resolve = lookup_resolve,
     .open = lookup_open,
     .begin = lookup_begin,
@@ -188,5 +182,5 @@ const MethodInfo method_prompt_lookup = {
     .look = lookup_look,
     .may_rest = true,
     .close = lookup_close,
-    .sources = lookup_sources,
+    .sources = offsetof(Lookup, sources),
     .work = lookup_work};

@@ -36,7 +36,6 @@ static const Arg PARAMS[] = {
     {"rejected", ARG_FLAG, AT(rejected), .fallback = "on", .help = "learn from rejected nodes, too"},
     {"prompt", ARG_FLAG, AT(prompt), .fallback = "off", .help = "learn from the prompt, too"},
 };
-#undef AT
 
 static const char *const SOURCES[] = {"matrix"};
 
@@ -72,7 +71,6 @@ static void forget(Recycling *r) {
 
 static void recycling_close(void *self) {
     Recycling *r = self;
-    if (!r) return;
     rank_tree_release(&r->tree);
     mem_free(r->matrix);
     mem_free(r->choices);
@@ -162,8 +160,6 @@ static bool recycling_observe(void *self, const Observation *seen, Error *e) {
     return learn(r, r->nodes, choose_nodes(r, seen->verdict), e);
 }
 
-static const Sources *recycling_sources(const void *self) { return &((const Recycling *)self)->sources; }
-
 static const RankTree *recycling_rank_tree(const void *self) { return &((const Recycling *)self)->tree; }
 
 static void recycling_state(const void *self, Text *out) {
@@ -182,9 +178,7 @@ static void recycling_work(const void *self, StepWork *out) {
 const MethodInfo method_recycling = {
     .name = "recycling",
     .summary = "a tree of the tokens that the model last held likeliest after each token",
-    .params = PARAMS,
-    .param_count = sizeof PARAMS / sizeof *PARAMS,
-    .param_size = sizeof(RecyclingParams),
+    METHOD_PARAMS(RecyclingParams),
     .open = recycling_open,
     .prefilled = recycling_prefilled,
     .begin = recycling_begin,
@@ -192,7 +186,7 @@ const MethodInfo method_recycling = {
     .observe = recycling_observe,
     .may_rest = true,
     .close = recycling_close,
-    .sources = recycling_sources,
+    .sources = offsetof(Recycling, sources),
     .rank_tree = recycling_rank_tree,
     .work = recycling_work,
     .state = recycling_state};

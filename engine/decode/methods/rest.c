@@ -37,7 +37,6 @@ static const Arg PARAMS[] = {
     {"nodes", ARG_INT, AT(nodes), 1, TREE_MAX_NODES - 1, "64", .help = "prefixes proposed"},
     {"matches", ARG_INT, AT(matches), 1, MOST_MATCHES, "1000", .help = "most places examined"},
 };
-#undef AT
 
 static const char *const SOURCES[] = {"datastore"};
 
@@ -63,7 +62,6 @@ typedef struct Rest {
 
 static void rest_close(void *self) {
     Rest *r = self;
-    if (!r) return;
     datastore_close(&r->store);
     mem_free(r->places);
     mem_free(r->best);
@@ -215,8 +213,6 @@ static bool rest_observe(void *self, const Observation *seen, Error *e) {
     return true;
 }
 
-static const Sources *rest_sources(const void *self) { return &((const Rest *)self)->sources; }
-
 static void rest_work(const void *self, StepWork *out) {
     const RestParams *p = &((const Rest *)self)->p;
     *out = (StepWork){.longest = p->draft + 1, .rows = p->nodes + 1};
@@ -231,14 +227,12 @@ const MethodInfo method_rest = {.name = "rest",
                                 .summary = "the tokens that follow the last ones in a datastore of texts",
                                 .from_text = true,
                                 .needs = NEEDS_FILE,
-                                .params = PARAMS,
-                                .param_count = sizeof PARAMS / sizeof *PARAMS,
-                                .param_size = sizeof(RestParams),
+                                METHOD_PARAMS(RestParams),
                                 .open = rest_open,
                                 .begin = rest_begin,
                                 .propose = rest_propose,
                                 .observe = rest_observe,
                                 .close = rest_close,
-                                .sources = rest_sources,
+                                .sources = offsetof(Rest, sources),
                                 .work = rest_work,
                                 .unchanged = rest_unchanged};

@@ -45,7 +45,6 @@ static const Arg PARAMS[] = {
     {"tree", ARG_TEXT, AT(tree), .fallback = "chain", .added = true,
      .help = "chain: gamma tokens; else " RANK_TREE_HELP},
 };
-#undef AT
 
 static const char *const SOURCES[] = {"draft"};
 
@@ -63,7 +62,6 @@ typedef struct Speculative {
 
 static void speculative_close(void *self) {
     Speculative *s = self;
-    if (!s) return;
     follower_release(&s->follower);
     drafter_release(&s->drafter);
     draft_tree_release(&s->tree);
@@ -104,14 +102,6 @@ static bool speculative_begin(void *self, const Prompt *prompt, Error *e) {
     return follower_begin(&s->follower, prompt->tokens, prompt->count, NULL, e);
 }
 
-// With LAYOUT_BATCH the whole tree goes below the first row, since its branches share nodes.
-static bool propose_tree(Speculative *s, int node, Tree *tree, Error *e) {
-    if (!draft_tree_grow(&s->tree, &s->drafter, &s->follower, node, tree, e)) return false;
-    s->sources.count = 0;
-    rank_tree_record(&s->tree.shape, &s->sources);
-    return true;
-}
-
 static bool propose_chain(Speculative *s, int node, Tree *tree, Error *e) {
     Session *draft = s->follower.session;
     int parent = tree_row(tree);
@@ -136,7 +126,12 @@ static bool propose_chain(Speculative *s, int node, Tree *tree, Error *e) {
 static bool speculative_propose(void *self, Tree *tree, Error *e) {
     Speculative *s = self;
     int node = follower_catch_up(&s->follower);
-    return s->branches ? propose_tree(s, node, tree, e) : propose_chain(s, node, tree, e);
+    if (!s->branches) return propose_chain(s, node, tree, e);
+    // With LAYOUT_BATCH the whole tree goes below the first row, since its branches share nodes.
+    if (!draft_tree_grow(&s->tree, &s->drafter, &s->follower, node, tree, e)) return false;
+    s->sources.count = 0;
+    rank_tree_record(&s->tree.shape, &s->sources);
+    return true;
 }
 
 static bool speculative_observe(void *self, const Observation *seen, Error *e) {
@@ -152,8 +147,6 @@ static bool speculative_observe(void *self, const Observation *seen, Error *e) {
     assert(s->follower.length == seen->length);
     return true;
 }
-
-static const Sources *speculative_sources(const void *self) { return &((const Speculative *)self)->sources; }
 
 static bool speculative_chain(const void *self) {
     const Speculative *s = self;
@@ -177,16 +170,14 @@ static void speculative_work(const void *self, StepWork *out) {
 const MethodInfo method_speculative = {.name = "speculative",
                                        .summary = "a second, smaller model drafts (--draft DIR)",
                                        .needs = NEEDS_DRAFT,
-                                       .params = PARAMS,
-                                       .param_count = sizeof PARAMS / sizeof *PARAMS,
-                                       .param_size = sizeof(SpeculativeParams),
+                                       METHOD_PARAMS(SpeculativeParams),
                                        .open = speculative_open,
                                        .begin = speculative_begin,
                                        .propose = speculative_propose,
                                        .observe = speculative_observe,
                                        .may_rest = true,
                                        .close = speculative_close,
-                                       .sources = speculative_sources,
+                                       .sources = offsetof(Speculative, sources),
                                        .chain = speculative_chain,
                                        .rank_tree = speculative_rank_tree,
                                        .work = speculative_work};

@@ -41,7 +41,6 @@ static const Arg PARAMS[] = {
     {"bias", ARG_INT, AT(bias), 0, SUFFIX_TREE_DEEPEST, "5",
      .help = "pick=match: a match in earlier outputs counts so much less"},
 };
-#undef AT
 
 enum { LOCAL, GLOBAL };
 static const char *const SOURCES[] = {"local", "global"};
@@ -59,7 +58,6 @@ typedef struct Suffix {
 
 static void suffix_close(void *self) {
     Suffix *s = self;
-    if (!s) return;
     suffix_tree_release(&s->local);
     suffix_tree_release(&s->global);
     mem_free(s);
@@ -173,8 +171,6 @@ static bool suffix_observe(void *self, const Observation *seen, Error *e) {
     return true;
 }
 
-static const Sources *suffix_sources(const void *self) { return &((const Suffix *)self)->sources; }
-
 // How many tokens of outputs are kept.
 static void suffix_note(const void *self, StepNote *out) {
     const Suffix *s = self;
@@ -202,9 +198,7 @@ const MethodInfo method_suffix = {
     .name = "suffix",
     .summary = "what followed earlier occurrences of the text's end, by their frequency (SuffixDecoding)",
     .from_text = true,
-    .params = PARAMS,
-    .param_count = sizeof PARAMS / sizeof *PARAMS,
-    .param_size = sizeof(SuffixParams),
+    METHOD_PARAMS(SuffixParams),
     .open = suffix_open,
     .begin = suffix_begin,
     .propose = suffix_propose,
@@ -212,7 +206,7 @@ const MethodInfo method_suffix = {
     .look = suffix_look,
     .may_rest = true,
     .close = suffix_close,
-    .sources = suffix_sources,
+    .sources = offsetof(Suffix, sources),
     .work = suffix_work,
     .note = suffix_note,
     .state = suffix_state};

@@ -27,7 +27,7 @@ static void inspiration(void **state) {
     (void)state;
     NgramPool p;
     assert_true(ngram_pool_init(&p, LETTERS, BETA - 1, 3, POOL_LRU, NULL));
-    phrases_inspire(&p, spell("EFGHIWKLMN"), spell("EFGHIJKLMNO"), 10, 5);
+    phrases_inspire(&p, spell("EFGHIWKLMN"), spell("EFGHIJKLMNO"), 10, 5, false);
     check_phrases(&p, 'K', (const char *const[]){"LMN"}, 1);
     check_phrases(&p, 'L', (const char *const[]){"MNO"}, 1);
     assert_int_equal(p.size, 2);
@@ -39,15 +39,15 @@ static void loose_inspiration(void **state) {
     (void)state;
     NgramPool p;
     assert_true(ngram_pool_init(&p, LETTERS, BETA - 1, 3, POOL_LRU, NULL));
-    phrases_inspire_loosely(&p, spell("EFGHIWKLMN"), spell("EFGHIJKLMNO"), 10, 5);
+    phrases_inspire(&p, spell("EFGHIWKLMN"), spell("EFGHIJKLMNO"), 10, 5, true);
     check_phrases(&p, 'W', (const char *const[]){"KLM"}, 1);
     check_phrases(&p, 'K', (const char *const[]){"LMN"}, 1);
     check_phrases(&p, 'L', (const char *const[]){"MNO"}, 1);
     assert_int_equal(p.size, 3);
-    phrases_inspire_loosely(&p, spell("XABY"), spell("EABCD"), 4, 0); // ABC: C is the target's own
+    phrases_inspire(&p, spell("XABY"), spell("EABCD"), 4, 0, true); // ABC: C is the target's own
     check_phrases(&p, 'X', (const char *const[]){"ABC"}, 1);
-    phrases_inspire_loosely(&p, spell("XABY"), spell("EAZCD"), 4, 0);
-    phrases_inspire_loosely(&p, spell("EFGH"), spell("EFGHI"), 4, 4); // nothing is wrong
+    phrases_inspire(&p, spell("XABY"), spell("EAZCD"), 4, 0, true);
+    phrases_inspire(&p, spell("EFGH"), spell("EFGHI"), 4, 4, true); // nothing is wrong
     assert_int_equal(p.size, 4);
     ngram_pool_release(&p);
 }
@@ -56,9 +56,9 @@ static void inspiration_needs_a_rejection(void **state) {
     (void)state;
     NgramPool p;
     assert_true(ngram_pool_init(&p, LETTERS, BETA - 1, 3, POOL_LRU, NULL));
-    phrases_inspire(&p, spell("EFGHIJKLMN"), spell("EFGHIJKLMNO"), 10, 10);
-    phrases_inspire(&p, spell("EFG"), spell("XFGH"), 3, 0); // too short after it
-    phrases_inspire(&p, spell(""), spell("E"), 0, 0);
+    phrases_inspire(&p, spell("EFGHIJKLMN"), spell("EFGHIJKLMNO"), 10, 10, false);
+    phrases_inspire(&p, spell("EFG"), spell("XFGH"), 3, 0, false); // too short after it
+    phrases_inspire(&p, spell(""), spell("E"), 0, 0, false);
     assert_int_equal(p.size, 0);
     ngram_pool_release(&p);
 }
