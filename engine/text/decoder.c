@@ -150,9 +150,7 @@ static bool take_byte_fallback(TextStream *s, int stage, const char *text, size_
 // --- ByteLevel -----------------------------------------------------------------------------------------
 
 static bool read_byte_level(Decoder *d, const json_t *part, const char *place, Error *e) {
-    (void)part;
-    (void)place;
-    (void)e;
+    (void)part, (void)place, (void)e;
     byte_letters_init(&d->letters);
     return true;
 }

@@ -11,9 +11,9 @@
 // --- NFC, NFD, NFKC, NFKD ------------------------------------------------------------------------------
 
 // Normalizes n bytes.
-static bool normalize_part(const char *text, size_t n, utf8proc_option_t form, Text *out, Error *e) {
+static bool normalize_part(const char *text, size_t n, int form, Text *out, Error *e) {
     const utf8proc_uint8_t *bytes = (const utf8proc_uint8_t *)text;
-    utf8proc_option_t options = UTF8PROC_STABLE | form;
+    utf8proc_option_t options = UTF8PROC_STABLE | (utf8proc_option_t)form;
     utf8proc_ssize_t count = utf8proc_decompose(bytes, (utf8proc_ssize_t)n, NULL, 0, options);
     utf8proc_int32_t *codes = count < 0 ? NULL : mem_new((size_t)count + 1, sizeof *codes);
     bool ok = codes && utf8proc_decompose(bytes, (utf8proc_ssize_t)n, codes, count, options) == count;
@@ -28,7 +28,7 @@ static bool normalize_part(const char *text, size_t n, utf8proc_option_t form, T
 
 // ASCII is normal in every form, and only its last character before a mark can combine. So only the parts
 // that aren't ASCII are normalized, each with the one character before it.
-static bool normalize(const Words *in, utf8proc_option_t form, Words *out, Error *e) {
+static bool run_form(const Step *step, const Words *in, Words *out, Error *e) {
     const char *s = text_get(&in->text);
     size_t n = in->text.length;
     for (size_t i = 0; i < n;) {
@@ -37,31 +37,11 @@ static bool normalize(const Words *in, utf8proc_option_t form, Words *out, Error
         size_t from = to > i && to < n ? to - 1 : to;
         text_add(&out->text, s + i, from - i);
         while (to < n && (unsigned char)s[to] >= 0x80) to++;
-        if (from < to && !normalize_part(s + from, to - from, form, &out->text, e)) return false;
+        if (from < to && !normalize_part(s + from, to - from, step->kind->form, &out->text, e)) return false;
         i = to;
     }
     words_end(out);
     return true;
-}
-
-static bool run_nfc(const Step *s, const Words *in, Words *out, Error *e) {
-    (void)s;
-    return normalize(in, UTF8PROC_COMPOSE, out, e);
-}
-
-static bool run_nfd(const Step *s, const Words *in, Words *out, Error *e) {
-    (void)s;
-    return normalize(in, UTF8PROC_DECOMPOSE, out, e);
-}
-
-static bool run_nfkc(const Step *s, const Words *in, Words *out, Error *e) {
-    (void)s;
-    return normalize(in, UTF8PROC_COMPOSE | UTF8PROC_COMPAT, out, e);
-}
-
-static bool run_nfkd(const Step *s, const Words *in, Words *out, Error *e) {
-    (void)s;
-    return normalize(in, UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT, out, e);
 }
 
 // --- Prepend, Replace, Strip ---------------------------------------------------------------------------
@@ -116,13 +96,13 @@ static bool run_strip(const Step *s, const Words *in, Words *out, Error *e) {
 }
 
 static const StepKind KINDS[] = {
-    {"NFC", NULL, run_nfc},
-    {"NFD", NULL, run_nfd},
-    {"NFKC", NULL, run_nfkc},
-    {"NFKD", NULL, run_nfkd},
-    {"Prepend", read_prepend, run_prepend},
-    {"Replace", read_replace, run_replace},
-    {"Strip", read_strip, run_strip},
+    {"NFC", NULL, run_form, UTF8PROC_COMPOSE},
+    {"NFD", NULL, run_form, UTF8PROC_DECOMPOSE},
+    {"NFKC", NULL, run_form, UTF8PROC_COMPOSE | UTF8PROC_COMPAT},
+    {"NFKD", NULL, run_form, UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT},
+    {"Prepend", read_prepend, run_prepend, 0},
+    {"Replace", read_replace, run_replace, 0},
+    {"Strip", read_strip, run_strip, 0},
 };
 
 const StepTable step_normalizers = {"normalizer", "normalizers", KINDS, sizeof KINDS / sizeof *KINDS};

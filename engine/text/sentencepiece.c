@@ -153,28 +153,20 @@ static bool read_trainer(Model *m, Proto message) {
     return !more || broken(m);
 }
 
-static bool read_normalizer(Model *m, Proto message) {
+// Back: of changes to decoded text. There only the table matters, and no supported model has one.
+static bool read_normalizer(Model *m, Proto message, bool back) {
     ProtoField f;
     bool more;
     while (proto_next(&message, &f, &more) && more) {
         size_t n = f.wire == WIRE_BYTES ? proto_size(&f.bytes) : 0;
         if (f.number == NORM_NAME && n && n < sizeof m->normalizer) memcpy(m->normalizer, f.bytes.at, n);
         if (f.number == NORM_CHARSMAP && n) m->charsmap = true;
+        if (back) continue;
         if (f.number == NORM_PREFIX) m->prefix = f.value != 0;
         if (f.number == NORM_EXTRA) m->remove_extra = f.value != 0;
         if (f.number == NORM_ESCAPE) m->escape = f.value != 0;
     }
     return !more || broken(m);
-}
-
-// Changes to decoded text. Only the table matters, and no supported model has one.
-static bool read_denormalizer(Model *m, Proto message) {
-    bool prefix = m->prefix, extra = m->remove_extra, escape = m->escape;
-    bool ok = read_normalizer(m, message);
-    m->prefix = prefix;
-    m->remove_extra = extra;
-    m->escape = escape;
-    return ok;
 }
 
 static bool read_file(Model *m, Proto file) {
@@ -185,8 +177,8 @@ static bool read_file(Model *m, Proto file) {
         if (f.wire != WIRE_BYTES) continue;
         if (f.number == MODEL_PIECE) ok = read_piece(m, f.bytes);
         if (f.number == MODEL_TRAINER) ok = read_trainer(m, f.bytes);
-        if (f.number == MODEL_NORMALIZER) ok = read_normalizer(m, f.bytes);
-        if (f.number == MODEL_DENORMALIZER) ok = read_denormalizer(m, f.bytes);
+        if (f.number == MODEL_NORMALIZER) ok = read_normalizer(m, f.bytes, false);
+        if (f.number == MODEL_DENORMALIZER) ok = read_normalizer(m, f.bytes, true);
         if (!ok) return false;
     }
     return !more || broken(m);

@@ -199,11 +199,11 @@ static bool run_byte_level(const Step *s, const Words *in, Words *out, Error *e)
 }
 
 static const StepKind KINDS[] = {
-    {"ByteLevel", read_byte_level, run_byte_level},
-    {"Split", read_split, run_split},
-    {"Digits", read_digits, run_split},
-    {"Punctuation", read_punctuation, run_split},
-    {"Metaspace", read_metaspace, run_metaspace},
+    {"ByteLevel", read_byte_level, run_byte_level, 0},
+    {"Split", read_split, run_split, 0},
+    {"Digits", read_digits, run_split, 0},
+    {"Punctuation", read_punctuation, run_split, 0},
+    {"Metaspace", read_metaspace, run_metaspace, 0},
 };
 
 const StepTable step_splitters = {"pre_tokenizer", "pretokenizers", KINDS, sizeof KINDS / sizeof *KINDS};

@@ -72,6 +72,7 @@ typedef struct StepKind {
     const char *type;
     bool (*read)(Step *s, const json_t *part, const char *place, Error *e); // may be NULL
     bool (*run)(const Step *s, const Words *in, Words *out, Error *e);      // appends to out
+    int form;                                                               // of utf8proc, for NFC and so on
 } StepKind;
 
 struct Step {

@@ -16,191 +16,158 @@
     .user_before = "<|im_start|>user\n", .user_after = "<|im_end|>\n<|im_start|>assistant\n", \
     .reply_after = "<|im_end|>\n"
 
-static const Template NONE = {.name = "none", .about = "the text as it is"};
-
-static const Template VICUNA = {
-    .name = "vicuna",
-    .about = "Vicuna 1.1 and 1.5 (FastChat)",
-    .system = "A chat between a curious user and an artificial intelligence assistant. The assistant gives "
-              "helpful, detailed, and polite answers to the user's questions.",
-    .system_after = " ",
-    .user_before = "USER: ",
-    .user_after = " ASSISTANT:",
-    .reply_before = " ",
-    .reply_after = "</s>"};
-
-static const Template LLAMA_2 = {.name = "llama-2", .about = "Llama 2 chat", LLAMA2_PARTS};
-
-static const Template CODELLAMA = {
-    .name = "codellama", .about = "CodeLlama instruct, as Llama 2", LLAMA2_PARTS};
-
-static const Template MISTRAL = {.name = "mistral",
-                                 .about = "Mistral instruct 0.1 and 0.2, Mixtral instruct",
-                                 .begin = "<s>",
-                                 .system_after = "\n\n",
-                                 .system_inside = true,
-                                 .user_before = "[INST] ",
-                                 .user_after = " [/INST]",
-                                 .reply_after = "</s>"};
-
-static const Template PHI_3 = {.name = "phi-3",
-                               .about = "Phi-3 instruct",
-                               .begin = "",
-                               .system_before = "<|system|>\n",
-                               .system_after = "<|end|>\n",
-                               .user_before = "<|user|>\n",
-                               .user_after = "<|end|>\n<|assistant|>\n",
-                               .reply_after = "<|end|>\n"};
-
-static const Template LLAMA_3 = {.name = "llama-3",
-                                 .about = "Llama 3 instruct",
-                                 .begin = "<|begin_of_text|>",
-                                 .system_before = "<|start_header_id|>system<|end_header_id|>\n\n",
-                                 .system_after = "<|eot_id|>",
-                                 .user_before = "<|start_header_id|>user<|end_header_id|>\n\n",
-                                 .user_after = "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n",
-                                 .reply_after = "<|eot_id|>",
-                                 .trim_system = true,
-                                 .trim_user = true,
-                                 .trim_reply = true};
-
-static const Template QWEN_2 = {.name = "qwen-2.5",
-                                .about = "Qwen2.5 instruct",
-                                .system =
-                                    "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.",
-                                CHATML_PARTS};
-
-static const Template QWEN_3 = {.name = "qwen-3",
-                                .about = "Qwen3, which thinks before it answers",
-                                .thought_end = "</think>",
-                                CHATML_PARTS};
-
-static const Template CHATML = {.name = "chatml", .about = "StableLM 2, Arcee and many others", CHATML_PARTS};
-
-static const Template SMOLLM_2 = {.name = "smollm-2",
-                                  .about = "SmolLM2 instruct",
-                                  .system =
-                                      "You are a helpful AI assistant named SmolLM, trained by Hugging Face",
-                                  CHATML_PARTS};
-
-static const Template PHI_4 = {.name = "phi-4",
-                               .about = "Phi-4",
-                               .begin = "",
-                               .system_before = "<|im_start|>system<|im_sep|>",
-                               .system_after = "<|im_end|>",
-                               .user_before = "<|im_start|>user<|im_sep|>",
-                               .user_after = "<|im_end|><|im_start|>assistant<|im_sep|>",
-                               .reply_after = "<|im_end|>"};
-
-static const Template PHI_4_MINI = {.name = "phi-4-mini",
-                                    .about = "Phi-4-mini instruct",
-                                    .begin = "",
-                                    .system_before = "<|system|>",
-                                    .system_after = "<|end|>",
-                                    .user_before = "<|user|>",
-                                    .user_after = "<|end|><|assistant|>",
-                                    .reply_after = "<|end|>"};
-
 #define GEMMA_PARTS                                                                          \
     .begin = "<bos>", .user_before = "<start_of_turn>user\n",                                \
     .user_after = "<end_of_turn>\n<start_of_turn>model\n", .reply_after = "<end_of_turn>\n", \
     .trim_user = true, .trim_reply = true
 
-static const Template GEMMA = {
-    .name = "gemma", .about = "Gemma and Gemma 2, without system text", GEMMA_PARTS};
-
-static const Template GEMMA_3 = {.name = "gemma-3",
-                                 .about = "Gemma 3 instruct",
-                                 .system_after = "\n\n",
-                                 .system_inside = true,
-                                 .kept_apart = true,
-                                 GEMMA_PARTS};
-
-static const Template OLMO_2 = {.name = "olmo-2",
-                                .about = "OLMo 2 instruct",
-                                .begin = "<|endoftext|>",
-                                .system_before = "<|system|>\n",
-                                .system_after = "\n",
-                                .user_before = "<|user|>\n",
-                                .user_after = "\n<|assistant|>\n",
-                                .reply_after = "<|endoftext|>\n"};
-
-static const Template GRANITE = {.name = "granite",
-                                 .about = "Granite 3.0 instruct",
-                                 .begin = "",
-                                 .system_before = "<|start_of_role|>system<|end_of_role|>",
-                                 .system_after = "<|end_of_text|>\n",
-                                 .user_before = "<|start_of_role|>user<|end_of_role|>",
-                                 .user_after = "<|end_of_text|>\n<|start_of_role|>assistant<|end_of_role|>",
-                                 .reply_after = "<|end_of_text|>\n"};
-
-static const Template GLM_4 = {.name = "glm-4",
-                               .about = "GLM-4 chat",
-                               .begin = "[gMASK]<sop>",
-                               .system_before = "<|system|>\n",
-                               .system_after = "",
-                               .user_before = "<|user|>\n",
-                               .user_after = "<|assistant|>\n"};
-
-static const Template COMMAND_R = {.name = "command-r",
-                                   .about = "Command R and R+ (Cohere)",
-                                   .begin = "<BOS_TOKEN>",
-                                   .system_before = "<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>",
-                                   .system_after = "<|END_OF_TURN_TOKEN|>",
-                                   .user_before = "<|START_OF_TURN_TOKEN|><|USER_TOKEN|>",
-                                   .user_after =
-                                       "<|END_OF_TURN_TOKEN|><|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>",
-                                   .reply_after = "<|END_OF_TURN_TOKEN|>",
-                                   .trim_user = true,
-                                   .trim_reply = true};
-
-static const Template EXAONE_3 = {.name = "exaone-3.5",
-                                  .about = "EXAONE 3.5 instruct",
-                                  .begin = "",
-                                  .system = "",
-                                  .system_before = "[|system|]",
-                                  .system_after = "[|endofturn|]\n",
-                                  .user_before = "[|user|]",
-                                  .user_after = "\n[|assistant|]",
-                                  .reply_after = "[|endofturn|]\n"};
-
-static const Template SEED_OSS = {.name = "seed-oss",
-                                  .about = "Seed-OSS instruct",
-                                  .begin = "",
-                                  .system_before = "<seed:bos>system\n",
-                                  .system_after = "<seed:eos>",
-                                  .user_before = "<seed:bos>user\n",
-                                  .user_after = "<seed:eos><seed:bos>assistant\n",
-                                  .reply_after = "<seed:eos>",
-                                  .trim_reply = true};
-
 #define ZEPHYR_PARTS(eos)                                                                                \
     .begin = "", .system_before = "<|system|>\n", .system_after = eos "\n", .user_before = "<|user|>\n", \
     .user_after = eos "\n<|assistant|>\n", .reply_after = eos "\n"
 
-static const Template ZEPHYR = {.name = "zephyr", .about = "Zephyr 7B, TinyLlama chat", ZEPHYR_PARTS("</s>")};
-
-static const Template STABLELM = {
-    .name = "stablelm-zephyr", .about = "StableLM Zephyr", ZEPHYR_PARTS("<|endoftext|>")};
-
-static const Template *const TEMPLATES[] = {
-    &NONE,   &VICUNA,    &LLAMA_2,    &CODELLAMA, &MISTRAL, &PHI_3,    &LLAMA_3, &QWEN_2,
-    &QWEN_3, &PHI_4,     &PHI_4_MINI, &GEMMA,     &GEMMA_3, &OLMO_2,   &GRANITE, &SMOLLM_2,
-    &GLM_4,  &COMMAND_R, &EXAONE_3,   &SEED_OSS,  &ZEPHYR,  &STABLELM, &CHATML};
+static const Template TEMPLATES[] = {
+    {.name = "none", .about = "the text as it is"},
+    {.name = "vicuna",
+     .about = "Vicuna 1.1 and 1.5 (FastChat)",
+     .system = "A chat between a curious user and an artificial intelligence assistant. The assistant gives "
+               "helpful, detailed, and polite answers to the user's questions.",
+     .system_after = " ",
+     .user_before = "USER: ",
+     .user_after = " ASSISTANT:",
+     .reply_before = " ",
+     .reply_after = "</s>"},
+    {.name = "llama-2", .about = "Llama 2 chat", LLAMA2_PARTS},
+    {.name = "codellama", .about = "CodeLlama instruct, as Llama 2", LLAMA2_PARTS},
+    {.name = "mistral",
+     .about = "Mistral instruct 0.1 and 0.2, Mixtral instruct",
+     .begin = "<s>",
+     .system_after = "\n\n",
+     .system_inside = true,
+     .user_before = "[INST] ",
+     .user_after = " [/INST]",
+     .reply_after = "</s>"},
+    {.name = "phi-3",
+     .about = "Phi-3 instruct",
+     .begin = "",
+     .system_before = "<|system|>\n",
+     .system_after = "<|end|>\n",
+     .user_before = "<|user|>\n",
+     .user_after = "<|end|>\n<|assistant|>\n",
+     .reply_after = "<|end|>\n"},
+    {.name = "llama-3",
+     .about = "Llama 3 instruct",
+     .begin = "<|begin_of_text|>",
+     .system_before = "<|start_header_id|>system<|end_header_id|>\n\n",
+     .system_after = "<|eot_id|>",
+     .user_before = "<|start_header_id|>user<|end_header_id|>\n\n",
+     .user_after = "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n",
+     .reply_after = "<|eot_id|>",
+     .trim_system = true,
+     .trim_user = true,
+     .trim_reply = true},
+    {.name = "qwen-2.5",
+     .about = "Qwen2.5 instruct",
+     .system = "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.",
+     CHATML_PARTS},
+    {.name = "qwen-3",
+     .about = "Qwen3, which thinks before it answers",
+     .thought_end = "</think>",
+     CHATML_PARTS},
+    {.name = "phi-4",
+     .about = "Phi-4",
+     .begin = "",
+     .system_before = "<|im_start|>system<|im_sep|>",
+     .system_after = "<|im_end|>",
+     .user_before = "<|im_start|>user<|im_sep|>",
+     .user_after = "<|im_end|><|im_start|>assistant<|im_sep|>",
+     .reply_after = "<|im_end|>"},
+    {.name = "phi-4-mini",
+     .about = "Phi-4-mini instruct",
+     .begin = "",
+     .system_before = "<|system|>",
+     .system_after = "<|end|>",
+     .user_before = "<|user|>",
+     .user_after = "<|end|><|assistant|>",
+     .reply_after = "<|end|>"},
+    {.name = "gemma", .about = "Gemma and Gemma 2, without system text", GEMMA_PARTS},
+    {.name = "gemma-3",
+     .about = "Gemma 3 instruct",
+     .system_after = "\n\n",
+     .system_inside = true,
+     .kept_apart = true,
+     GEMMA_PARTS},
+    {.name = "olmo-2",
+     .about = "OLMo 2 instruct",
+     .begin = "<|endoftext|>",
+     .system_before = "<|system|>\n",
+     .system_after = "\n",
+     .user_before = "<|user|>\n",
+     .user_after = "\n<|assistant|>\n",
+     .reply_after = "<|endoftext|>\n"},
+    {.name = "granite",
+     .about = "Granite 3.0 instruct",
+     .begin = "",
+     .system_before = "<|start_of_role|>system<|end_of_role|>",
+     .system_after = "<|end_of_text|>\n",
+     .user_before = "<|start_of_role|>user<|end_of_role|>",
+     .user_after = "<|end_of_text|>\n<|start_of_role|>assistant<|end_of_role|>",
+     .reply_after = "<|end_of_text|>\n"},
+    {.name = "smollm-2",
+     .about = "SmolLM2 instruct",
+     .system = "You are a helpful AI assistant named SmolLM, trained by Hugging Face",
+     CHATML_PARTS},
+    {.name = "glm-4",
+     .about = "GLM-4 chat",
+     .begin = "[gMASK]<sop>",
+     .system_before = "<|system|>\n",
+     .system_after = "",
+     .user_before = "<|user|>\n",
+     .user_after = "<|assistant|>\n"},
+    {.name = "command-r",
+     .about = "Command R and R+ (Cohere)",
+     .begin = "<BOS_TOKEN>",
+     .system_before = "<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>",
+     .system_after = "<|END_OF_TURN_TOKEN|>",
+     .user_before = "<|START_OF_TURN_TOKEN|><|USER_TOKEN|>",
+     .user_after = "<|END_OF_TURN_TOKEN|><|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>",
+     .reply_after = "<|END_OF_TURN_TOKEN|>",
+     .trim_user = true,
+     .trim_reply = true},
+    {.name = "exaone-3.5",
+     .about = "EXAONE 3.5 instruct",
+     .begin = "",
+     .system = "",
+     .system_before = "[|system|]",
+     .system_after = "[|endofturn|]\n",
+     .user_before = "[|user|]",
+     .user_after = "\n[|assistant|]",
+     .reply_after = "[|endofturn|]\n"},
+    {.name = "seed-oss",
+     .about = "Seed-OSS instruct",
+     .begin = "",
+     .system_before = "<seed:bos>system\n",
+     .system_after = "<seed:eos>",
+     .user_before = "<seed:bos>user\n",
+     .user_after = "<seed:eos><seed:bos>assistant\n",
+     .reply_after = "<seed:eos>",
+     .trim_reply = true},
+    {.name = "zephyr", .about = "Zephyr 7B, TinyLlama chat", ZEPHYR_PARTS("</s>")},
+    {.name = "stablelm-zephyr", .about = "StableLM Zephyr", ZEPHYR_PARTS("<|endoftext|>")},
+    {.name = "chatml", .about = "StableLM 2, Arcee and many others", CHATML_PARTS},
+};
 enum { TEMPLATE_COUNT = sizeof TEMPLATES / sizeof *TEMPLATES };
 
-const Template *const *template_table(size_t *count) {
+const Template *template_table(size_t *count) {
     *count = TEMPLATE_COUNT;
     return TEMPLATES;
 }
 
-static const char *name_at(const void *table, size_t i) { return ((const Template *const *)table)[i]->name; }
+static const char *name_at(const void *table, size_t i) { return ((const Template *)table)[i].name; }
 
 static void no_such(const char *name, Error *e) {
     Text known = {0};
     const char *nearest = suggest(name, TEMPLATES, TEMPLATE_COUNT, name_at);
-    for (size_t i = 0; i < TEMPLATE_COUNT; i++)
-        text_printf(&known, "%s%s", i ? ", " : "", TEMPLATES[i]->name);
+    for (size_t i = 0; i < TEMPLATE_COUNT; i++) text_printf(&known, "%s%s", i ? ", " : "", TEMPLATES[i].name);
     error_input(e, "there is no template '%.40s'%s%s%s; these are: %s", name,
                 nearest ? ", did you mean '" : "", nearest ? nearest : "", nearest ? "'" : "",
                 text_get(&known));
@@ -209,7 +176,7 @@ static void no_such(const char *name, Error *e) {
 
 const Template *template_find(const char *name, Error *e) {
     for (size_t i = 0; i < TEMPLATE_COUNT; i++)
-        if (strcmp(TEMPLATES[i]->name, name) == 0) return TEMPLATES[i];
+        if (strcmp(TEMPLATES[i].name, name) == 0) return &TEMPLATES[i];
     no_such(name, e);
     return NULL;
 }

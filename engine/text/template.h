@@ -29,7 +29,7 @@ typedef struct Turn {
     const char *user, *reply;
 } Turn;
 
-const Template *const *template_table(size_t *count);
+const Template *template_table(size_t *count);
 const Template *template_find(const char *name, Error *e); // NULL with e filled
 
 // Appends the prompt that asks for the reply to the last turn. system may be NULL. False with e filled if the

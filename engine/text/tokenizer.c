@@ -36,8 +36,6 @@ static void tokenizer_check(const Tokenizer *t) {
 
 // --- opening -------------------------------------------------------------------------------------------
 
-typedef bool Reader(Tokenizer *t, const char *bytes, size_t n, const char *place, Error *e);
-
 static Tokenizer *finish(Tokenizer *t, bool ok) {
     if (ok) {
         tokenizer_check(t);
@@ -47,17 +45,14 @@ static Tokenizer *finish(Tokenizer *t, bool ok) {
     return NULL;
 }
 
-static Tokenizer *parse(Reader *read, const char *bytes, size_t n, const char *place, Error *e) {
-    Tokenizer *t = mem_new(1, sizeof *t);
-    return finish(t, read(t, bytes, n, place, e));
-}
-
 Tokenizer *tokenizer_parse(const char *bytes, size_t n, const char *place, Error *e) {
-    return parse(pipeline_read_json, bytes, n, place, e);
+    Tokenizer *t = mem_new(1, sizeof *t);
+    return finish(t, pipeline_read_json(t, bytes, n, place, e));
 }
 
 Tokenizer *tokenizer_parse_model(const char *bytes, size_t n, const char *place, Error *e) {
-    return parse(pipeline_read_model, bytes, n, place, e);
+    Tokenizer *t = mem_new(1, sizeof *t);
+    return finish(t, pipeline_read_model(t, bytes, n, place, e));
 }
 
 Tokenizer *tokenizer_parse_gguf(const Gguf *g, Error *e) {
@@ -108,7 +103,7 @@ Tokenizer *tokenizer_open(const char *dir, Error *e) {
     Tokenizer *t = NULL;
     if (!path) error_input(e, "'%s' has neither tokenizer.json nor tokenizer.model", dir);
     else if (file_read(path, FILE_MAX, &bytes, &n, e))
-        t = parse(text_ends(path, ".model") ? pipeline_read_model : pipeline_read_json, bytes, n, path, e);
+        t = (text_ends(path, ".model") ? tokenizer_parse_model : tokenizer_parse)(bytes, n, path, e);
     mem_free(bytes);
     mem_free(path);
     return t;

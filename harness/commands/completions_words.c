@@ -45,9 +45,9 @@ static void datasets(const char *token, Text *out) {
 
 static void templates(const char *token, Text *out) {
     size_t count;
-    const Template *const *table = template_table(&count);
+    const Template *table = template_table(&count);
     (void)token;
-    for (size_t i = 0; i < count; i++) text_printf(out, "%s\n", table[i]->name);
+    for (size_t i = 0; i < count; i++) text_printf(out, "%s\n", table[i].name);
 }
 
 static void items(const char *token, Text *out) {

@@ -161,15 +161,15 @@ static bool check_models(Experiment *x, Error *e) {
 }
 
 static const char *template_name(const void *table, size_t i) {
-    return ((const Template *const *)table)[i]->name;
+    return ((const Template *)table)[i].name;
 }
 
 static bool check_template(const char *template, const YamlNode *of, Error *e) {
     size_t count;
-    const Template *const *table = template_table(&count);
+    const Template *table = template_table(&count);
     if (!template) return true;
     for (size_t i = 0; i < count; i++)
-        if (strcmp(table[i]->name, template) == 0) return true;
+        if (strcmp(table[i].name, template) == 0) return true;
     const char *nearest = suggest(template, table, count, template_name);
     const YamlNode *at = yaml_find(of, "template");
     if (nearest) return yaml_error(at, e, "there is no template '%s'; did you mean '%s'?", template, nearest);

@@ -3,7 +3,7 @@
 
 #include "engine/base/memory.h"
 #include "engine/base/text.h"
-#include "engine/model/synth.h"
+#include "engine/model/make/synth.h"
 #include "harness/inputs/conversation.h"
 
 #include <string.h>
@@ -55,14 +55,14 @@ static void in_every_template(void **state) {
     (void)state;
     Tokenizer *t = tokenizer_of_ours();
     size_t count;
-    const Template *const *table = template_table(&count);
+    const Template *table = template_table(&count);
     for (size_t i = 0; i < count; i++) {
         IdList first = {0}, second = {0};
         Text text = {0};
         Turn turns[] = {{"one question", "its reply."}, {"and another", NULL}};
-        talk(t, table[i], "its reply.", &first, &second);
-        assert_true(template_render(table[i], NULL, turns, 2, &text, NULL));
-        same_ids(t, text_get(&text), !table[i]->begin, &second);
+        talk(t, &table[i], "its reply.", &first, &second);
+        assert_true(template_render(&table[i], NULL, turns, 2, &text, NULL));
+        same_ids(t, text_get(&text), !table[i].begin, &second);
         text_release(&text);
         ids_release(&first);
         ids_release(&second);
