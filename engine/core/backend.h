@@ -124,3 +124,10 @@ typedef struct Backend {
     void (*report)(const void *self, BackendReport *out);
     void (*close)(void *self); // accepts NULL
 } Backend;
+
+// The members that all backends have, under these names.
+#define BACKEND_ROW(prefix)                                                                    \
+    .name = #prefix, .run = prefix##_run, .run_together = prefix##_run_together,               \
+    .head_together = prefix##_head_together, .get_hidden = prefix##_get_hidden,                \
+    .set_hidden = prefix##_set_hidden, .capture = prefix##_capture, .commit = prefix##_commit, \
+    .reset = prefix##_reset, .report = prefix##_report, .close = prefix##_close

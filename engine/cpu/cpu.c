@@ -358,16 +358,4 @@ static void cpu_report(const void *self, BackendReport *out) {
     for (int i = 0; i < m->shape.layers; i++) out->weight_bytes += model_layer_bytes(m, i);
 }
 
-const Backend cpu_backend = {.name = "cpu",
-                             .cuts = true,
-                             .run = cpu_run,
-                             .head = cpu_run_head,
-                             .run_together = cpu_run_together,
-                             .head_together = cpu_head_together,
-                             .get_hidden = cpu_get_hidden,
-                             .set_hidden = cpu_set_hidden,
-                             .capture = cpu_capture,
-                             .commit = cpu_commit,
-                             .reset = cpu_reset,
-                             .report = cpu_report,
-                             .close = cpu_close};
+const Backend cpu_backend = {BACKEND_ROW(cpu), .cuts = true, .head = cpu_run_head};

@@ -576,17 +576,5 @@ static void cuda_report(const void *self, BackendReport *out) {
         2 * (size_t)m->shape.layers * (size_t)shape_kv_width(&m->shape) * dtype_size(first->heads.dtype);
 }
 
-const Backend cuda_backend = {.name = "cuda",
-                              .run = cuda_run,
-                              .head = cuda_run_head,
-                              .run_together = cuda_run_together,
-                              .head_together = cuda_head_together,
-                              .distribution = cuda_get_distribution,
-                              .get_hidden = cuda_get_hidden,
-                              .set_hidden = cuda_set_hidden,
-                              .capture = cuda_capture,
-                              .hidden = &HIDDEN,
-                              .commit = cuda_commit,
-                              .reset = cuda_reset,
-                              .report = cuda_report,
-                              .close = cuda_close};
+const Backend cuda_backend = {BACKEND_ROW(cuda), .head = cuda_run_head, .distribution = cuda_get_distribution,
+                              .hidden = &HIDDEN};

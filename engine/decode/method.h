@@ -109,9 +109,12 @@ typedef struct MethodInfo {
     bool (*unchanged)(const void *self, Error *e); // see method_is_unchanged. NULL: it maps no file
 } MethodInfo;
 
-// The members that describe PARAMS, a method's rows of the parameter struct `type`.
-#define METHOD_PARAMS(type) \
-    .params = PARAMS, .param_count = sizeof PARAMS / sizeof *PARAMS, .param_size = sizeof(type)
+// The members that nearly every method has, under these names; PARAMS are the rows of its parameters.
+#define METHOD_ROW(prefix, Type)                                                                         \
+    .params = PARAMS, .param_count = sizeof PARAMS / sizeof *PARAMS, .param_size = sizeof(Type##Params), \
+    .open = prefix##_open, .begin = prefix##_begin, .propose = prefix##_propose,                         \
+    .observe = prefix##_observe, .close = prefix##_close, .work = prefix##_work,                         \
+    .sources = offsetof(Type, sources)
 
 // All methods, in the order of --help.
 const MethodInfo *const *method_table(size_t *count);

@@ -236,15 +236,4 @@ static void null_report(const void *self, BackendReport *out) {
                            .score_bytes = b->plain ? shape_score_bytes(&b->shape) : 0};
 }
 
-const Backend null_backend = {.name = "null",
-                              .run = null_run,
-                              .head = null_head,
-                              .run_together = null_run_together,
-                              .head_together = null_head_together,
-                              .get_hidden = null_get_hidden,
-                              .set_hidden = null_set_hidden,
-                              .capture = null_capture,
-                              .commit = null_commit,
-                              .reset = null_reset,
-                              .report = null_report,
-                              .close = null_close};
+const Backend null_backend = {BACKEND_ROW(null), .head = null_head};

@@ -362,11 +362,9 @@ static void eagle_work(const void *self, StepWork *out) {
     out->drafts[0] = (DraftWork){draft, draft->layers, true, levels, rows};
 }
 
-#define EAGLE_ROWS                                                                                    \
-    METHOD_PARAMS(EagleParams),                                                                       \
-        .open = eagle_open, .begin = eagle_begin, .propose = eagle_propose, .observe = eagle_observe, \
-        .close = eagle_close, .hidden_layer = eagle_hidden_layer, .captures = eagle_captures,         \
-        .sources = offsetof(Eagle, sources), .rank_tree = eagle_rank_tree, .work = eagle_work
+#define EAGLE_ROWS                                                                            \
+    METHOD_ROW(eagle, Eagle), .hidden_layer = eagle_hidden_layer, .captures = eagle_captures, \
+                              .rank_tree = eagle_rank_tree
 
 const MethodInfo method_eagle = {
     .name = "eagle",

@@ -114,17 +114,10 @@ static void early_exit_work(const void *self, StepWork *out) {
     out->drafts[0] = (DraftWork){&x->target->shape, x->p.exit_layer, true, gamma, gamma};
 }
 
-const MethodInfo method_early_exit = {.name = "early-exit",
+const MethodInfo method_early_exit = {METHOD_ROW(early_exit, EarlyExit),
+                                      .name = "early-exit",
                                       .summary =
                                           "the target's first layers and its own head draft (LayerSkip)",
                                       .needs = NEEDS_LAYERS,
-                                      METHOD_PARAMS(EarlyExitParams),
-                                      .open = early_exit_open,
-                                      .begin = early_exit_begin,
-                                      .propose = early_exit_propose,
-                                      .observe = early_exit_observe,
                                       .may_rest = true,
-                                      .close = early_exit_close,
-                                      .sources = offsetof(EarlyExit, sources),
-                                      .chain = early_exit_chain,
-                                      .work = early_exit_work};
+                                      .chain = early_exit_chain};

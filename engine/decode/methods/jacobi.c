@@ -73,11 +73,6 @@ static void *jacobi_open(const MethodEnv *env, const void *values, Error *e) {
     return j;
 }
 
-static void jacobi_check(const Jacobi *j) {
-    assert(j->block && j->nodes && j->p.m >= 1);
-    assert(j->prompt_count >= 1 && (size_t)j->prompt_count <= j->prompt_capacity);
-}
-
 static int fresh_guess(Jacobi *j, int last) {
     assert(j->prompt_count >= 1);
     switch ((Start)j->p.start) {
@@ -102,7 +97,8 @@ static bool jacobi_begin(void *self, const Prompt *prompt, Error *e) {
 static bool jacobi_propose(void *self, Tree *tree, Error *e) {
     (void)e;
     Jacobi *j = self;
-    jacobi_check(j);
+    assert(j->block && j->nodes && j->p.m >= 1);
+    assert(j->prompt_count >= 1 && (size_t)j->prompt_count <= j->prompt_capacity);
     j->sources.count = 0;
     sources_record(&j->sources, 0, tree_chain(tree, tree_row(tree), j->block, j->p.m, j->nodes));
     return true;
@@ -124,14 +120,6 @@ static void jacobi_work(const void *self, StepWork *out) {
     *out = (StepWork){.longest = m + 1, .rows = m + 1};
 }
 
-const MethodInfo method_jacobi = {.name = "jacobi",
+const MethodInfo method_jacobi = {METHOD_ROW(jacobi, Jacobi), .name = "jacobi",
                                   .summary =
-                                      "a block of guesses, replaced in each step by the model's own tokens",
-                                  METHOD_PARAMS(JacobiParams),
-                                  .open = jacobi_open,
-                                  .begin = jacobi_begin,
-                                  .propose = jacobi_propose,
-                                  .observe = jacobi_observe,
-                                  .close = jacobi_close,
-                                  .sources = offsetof(Jacobi, sources),
-                                  .work = jacobi_work};
+                                      "a block of guesses, replaced in each step by the model's own tokens"};

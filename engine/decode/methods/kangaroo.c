@@ -194,18 +194,11 @@ static void kangaroo_work(const void *self, StepWork *out) {
     out->drafts[1] = (DraftWork){&k->target->shape, k->p.exit_layer, false, gamma, gamma};
 }
 
-const MethodInfo method_kangaroo = {.name = "kangaroo",
+const MethodInfo method_kangaroo = {METHOD_ROW(kangaroo, Kangaroo),
+                                    .name = "kangaroo",
                                     .summary =
                                         "the target's first layers and an adapter draft (--adapter DIR)",
                                     .needs = NEEDS_ADAPTER,
-                                    METHOD_PARAMS(KangarooParams),
-                                    .open = kangaroo_open,
-                                    .begin = kangaroo_begin,
-                                    .propose = kangaroo_propose,
-                                    .observe = kangaroo_observe,
                                     .may_rest = true,
-                                    .close = kangaroo_close,
                                     .hidden_layer = kangaroo_hidden_layer,
-                                    .sources = offsetof(Kangaroo, sources),
-                                    .work = kangaroo_work,
                                     .chain = kangaroo_chain};

@@ -269,18 +269,11 @@ static uint64_t lookahead_digest(const void *self) {
 }
 
 const MethodInfo method_lookahead = {
+    METHOD_ROW(lookahead, Lookahead),
     .name = "lookahead",
     .summary = "n-grams from a window of guesses that the model improves, verified as it goes",
-    METHOD_PARAMS(LookaheadParams),
     .resolve = lookahead_resolve,
-    .open = lookahead_open,
-    .begin = lookahead_begin,
-    .propose = lookahead_propose,
-    .observe = lookahead_observe,
-    .close = lookahead_close,
     .drops_bonus = lookahead_drops_bonus,
-    .sources = offsetof(Lookahead, sources),
-    .work = lookahead_work,
     .note = lookahead_note,
     .state = lookahead_state,
     .ranks = lookahead_ranks,

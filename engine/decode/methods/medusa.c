@@ -143,16 +143,9 @@ static void medusa_work(const void *self, StepWork *out) {
 }
 
 const MethodInfo method_medusa = {
+    METHOD_ROW(medusa, Medusa),
     .name = "medusa",
     .summary = "heads that each predict one further token, tried as a tree (--heads DIR)",
     .needs = NEEDS_HEADS,
-    METHOD_PARAMS(MedusaParams),
-    .open = medusa_open,
-    .begin = medusa_begin,
-    .propose = medusa_propose,
-    .observe = medusa_observe,
     .may_rest = true,
-    .close = medusa_close,
-    .sources = offsetof(Medusa, sources),
-    .rank_tree = medusa_rank_tree,
-    .work = medusa_work};
+    .rank_tree = medusa_rank_tree};

@@ -373,21 +373,14 @@ static bool mix_unchanged(const void *self, Error *e) {
 }
 
 const MethodInfo method_mix = {
+    METHOD_ROW(mix, Mix),
     .name = "mix",
     .summary = "several methods in one tree: 'mix:NAME(k=v,...)+NAME(...),rows=N', quoted for the shell",
     .from_text = true,
-    METHOD_PARAMS(MixParams),
-    .open = mix_open,
     .prefilled = mix_prefilled,
-    .begin = mix_begin,
-    .propose = mix_propose,
-    .observe = mix_observe,
-    .close = mix_close,
     .hidden_layer = mix_hidden_layer,
     .captures = mix_captures,
     .drops_bonus = mix_drops_bonus,
-    .sources = offsetof(Mix, sources),
-    .work = mix_work,
     .note = mix_note,
     .state = mix_state,
     .unchanged = mix_unchanged};

@@ -38,11 +38,6 @@ typedef struct NgramMod {
     int draft[TREE_MAX_NODES];
 } NgramMod;
 
-static void ngram_mod_check(const NgramMod *m) {
-    assert(m->have >= 0 && m->have <= m->p.n);
-    (void)m; // without asserts
-}
-
 static int *place_of(const NgramMod *m, const int *last) {
     uint64_t h = 0;
     for (int i = 0; i < m->p.n; i++) h = (h ^ (uint64_t)(uint32_t)last[i]) * 0x9E3779B97F4A7C15u + 1;
@@ -70,7 +65,8 @@ static void write(NgramMod *m, int token) {
         *place = token;
     }
     m->have = shift(m, m->last, m->have, token);
-    ngram_mod_check(m);
+    assert(m->have >= 0 && m->have <= m->p.n);
+    (void)m; // without asserts
 }
 
 static void ngram_mod_close(void *self) {
@@ -145,17 +141,10 @@ static void ngram_mod_work(const void *self, StepWork *out) {
 }
 
 const MethodInfo method_ngram_mod = {
+    METHOD_ROW(ngram_mod, NgramMod),
     .name = "ngram-mod",
     .summary = "the token that last followed the text's last n, by their hash alone",
     .from_text = true,
-    METHOD_PARAMS(NgramModParams),
-    .open = ngram_mod_open,
-    .begin = ngram_mod_begin,
-    .propose = ngram_mod_propose,
-    .observe = ngram_mod_observe,
     .look = ngram_mod_look,
     .may_rest = true,
-    .close = ngram_mod_close,
-    .sources = offsetof(NgramMod, sources),
-    .work = ngram_mod_work,
     .state = ngram_mod_state};

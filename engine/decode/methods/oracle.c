@@ -190,16 +190,9 @@ static void oracle_work(const void *self, StepWork *out) {
     *out = (StepWork){.longest = o->p.draft + 1, .rows = 1 + most_guesses(o) * o->p.draft};
 }
 
-const MethodInfo method_oracle = {.name = "oracle",
+const MethodInfo method_oracle = {METHOD_ROW(oracle, Oracle),
+                                  .name = "oracle",
                                   .summary = "the model's own continuation, right with a set chance; greedy",
                                   .needs = NEEDS_ANSWER,
-                                  METHOD_PARAMS(OracleParams),
-                                  .open = oracle_open,
-                                  .begin = oracle_begin,
-                                  .propose = oracle_propose,
-                                  .observe = oracle_observe,
-                                  .close = oracle_close,
                                   .drops_bonus = oracle_drops_bonus,
-                                  .sources = offsetof(Oracle, sources),
-                                  .work = oracle_work,
                                   .note = oracle_note};

@@ -258,8 +258,8 @@ static bool write_draft(Ouroboros *o, Error *e) {
 // Candidate inspiration: after the first wrong token, wherever beta-1 tokens of the draft in a row agree with
 // the target, those and the target's next token are a phrase. draft (count); argmax (count + 1): the target's
 // output at each place of the draft and after it; accepted: accepted tokens of the draft. Loose, as in the
-// authors' code: the key is the draft's token, from the wrong one on and right or not, and beta-2 tokens after
-// it must agree.
+// authors' code: the key is the draft's token, from the wrong one on and right or not, and beta-2 tokens
+// after it must agree.
 static void phrases_inspire(NgramPool *p, const int *draft, const int *argmax, int count, int accepted,
                             bool loose) {
     int after = loose ? 1 : 0, width = p->width;
@@ -371,18 +371,11 @@ static void ouroboros_work(const void *self, StepWork *out) {
 }
 
 const MethodInfo method_ouroboros = {
+    METHOD_ROW(ouroboros, Ouroboros),
     .name = "ouroboros",
     .summary = "a draft model that writes phrases from a pool, which the target improves",
     .needs = NEEDS_DRAFT,
-    METHOD_PARAMS(OuroborosParams),
     .resolve = ouroboros_resolve,
-    .open = ouroboros_open,
-    .begin = ouroboros_begin,
-    .propose = ouroboros_propose,
-    .observe = ouroboros_observe,
-    .close = ouroboros_close,
     .drops_bonus = ouroboros_drops_bonus,
-    .sources = offsetof(Ouroboros, sources),
-    .work = ouroboros_work,
     .note = ouroboros_note,
     .state = ouroboros_state};

@@ -170,17 +170,10 @@ static void lookup_work(const void *self, StepWork *out) {
 }
 
 const MethodInfo method_prompt_lookup = {
+    METHOD_ROW(lookup, Lookup),
     .name = "prompt-lookup",
     .summary = "the tokens that followed an earlier occurrence of the last ones",
     .from_text = true,
-    METHOD_PARAMS(LookupParams),
     .resolve = lookup_resolve,
-    .open = lookup_open,
-    .begin = lookup_begin,
-    .propose = lookup_propose,
-    .observe = lookup_observe,
     .look = lookup_look,
-    .may_rest = true,
-    .close = lookup_close,
-    .sources = offsetof(Lookup, sources),
-    .work = lookup_work};
+    .may_rest = true};

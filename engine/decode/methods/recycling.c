@@ -176,17 +176,10 @@ static void recycling_work(const void *self, StepWork *out) {
 }
 
 const MethodInfo method_recycling = {
+    METHOD_ROW(recycling, Recycling),
     .name = "recycling",
     .summary = "a tree of the tokens that the model last held likeliest after each token",
-    METHOD_PARAMS(RecyclingParams),
-    .open = recycling_open,
     .prefilled = recycling_prefilled,
-    .begin = recycling_begin,
-    .propose = recycling_propose,
-    .observe = recycling_observe,
     .may_rest = true,
-    .close = recycling_close,
-    .sources = offsetof(Recycling, sources),
     .rank_tree = recycling_rank_tree,
-    .work = recycling_work,
     .state = recycling_state};

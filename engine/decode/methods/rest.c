@@ -223,16 +223,9 @@ static bool rest_unchanged(const void *self, Error *e) {
     return file_is_unchanged(&r->store.view, r->p.datastore, e);
 }
 
-const MethodInfo method_rest = {.name = "rest",
+const MethodInfo method_rest = {METHOD_ROW(rest, Rest),
+                                .name = "rest",
                                 .summary = "the tokens that follow the last ones in a datastore of texts",
                                 .from_text = true,
                                 .needs = NEEDS_FILE,
-                                METHOD_PARAMS(RestParams),
-                                .open = rest_open,
-                                .begin = rest_begin,
-                                .propose = rest_propose,
-                                .observe = rest_observe,
-                                .close = rest_close,
-                                .sources = offsetof(Rest, sources),
-                                .work = rest_work,
                                 .unchanged = rest_unchanged};

@@ -167,17 +167,10 @@ static void speculative_work(const void *self, StepWork *out) {
     out->drafts[0] = (DraftWork){draft, draft->layers, true, levels, guesses};
 }
 
-const MethodInfo method_speculative = {.name = "speculative",
+const MethodInfo method_speculative = {METHOD_ROW(speculative, Speculative),
+                                       .name = "speculative",
                                        .summary = "a second, smaller model drafts (--draft DIR)",
                                        .needs = NEEDS_DRAFT,
-                                       METHOD_PARAMS(SpeculativeParams),
-                                       .open = speculative_open,
-                                       .begin = speculative_begin,
-                                       .propose = speculative_propose,
-                                       .observe = speculative_observe,
                                        .may_rest = true,
-                                       .close = speculative_close,
-                                       .sources = offsetof(Speculative, sources),
                                        .chain = speculative_chain,
-                                       .rank_tree = speculative_rank_tree,
-                                       .work = speculative_work};
+                                       .rank_tree = speculative_rank_tree};

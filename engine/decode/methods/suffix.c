@@ -195,18 +195,11 @@ static void suffix_work(const void *self, StepWork *out) {
 }
 
 const MethodInfo method_suffix = {
+    METHOD_ROW(suffix, Suffix),
     .name = "suffix",
     .summary = "what followed earlier occurrences of the text's end, by their frequency (SuffixDecoding)",
     .from_text = true,
-    METHOD_PARAMS(SuffixParams),
-    .open = suffix_open,
-    .begin = suffix_begin,
-    .propose = suffix_propose,
-    .observe = suffix_observe,
     .look = suffix_look,
     .may_rest = true,
-    .close = suffix_close,
-    .sources = offsetof(Suffix, sources),
-    .work = suffix_work,
     .note = suffix_note,
     .state = suffix_state};
