@@ -8,12 +8,6 @@
 #include <assert.h>
 #include <math.h>
 
-static void sampler_check(const float *p, int vocab) {
-    for (int i = 0; i < vocab; i++) assert(p[i] >= 0 && p[i] <= 1); // so it's a number
-    double sum = sampler_sum(p, vocab);
-    assert(!(sum > 0) || fabs(sum - 1) < 1e-3);
-}
-
 void sampler_init(Sampler *s, const Sampling *sampling, int vocab) {
     assert(vocab >= 1 && sampling->temperature >= 0);
     *s = (Sampler){.sampling = *sampling, .vocab = vocab};
@@ -96,7 +90,9 @@ static void cut(Sampler *s, const float *logits, float *p) {
 void sampler_distribution(Sampler *s, const float *logits, float *p) {
     soften(s, logits, p);
     cut(s, logits, p);
-    sampler_check(p, s->vocab);
+    for (int i = 0; i < s->vocab; i++) assert(p[i] >= 0 && p[i] <= 1); // so it's a number
+    double sum = sampler_sum(p, s->vocab);
+    assert(!(sum > 0) || fabs(sum - 1) < 1e-3);
 }
 
 double sampler_sum(const float *p, int vocab) {

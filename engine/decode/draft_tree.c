@@ -20,13 +20,6 @@ static int next_child(const DraftTree *t, int parent, int after) {
     return i;
 }
 
-static void draft_tree_check(const DraftTree *t) {
-    for (int i = 0; i < t->shape.count; i++)
-        assert(*own_of(t, i) == TREE_NONE ||
-               (t->shape.placed[i] != TREE_NONE && next_child(t, i, i) < t->shape.count));
-    (void)t; // without asserts
-}
-
 void draft_tree_init(DraftTree *t, const RankTree *shape, const Drafter *d) {
     *t = (DraftTree){.shape = *shape, .width = rank_tree_width(shape)};
     size_t nodes = (size_t)shape->count + 1;
@@ -122,6 +115,9 @@ bool draft_tree_grow(DraftTree *t, Drafter *d, Follower *f, int node, Tree *tree
     *own_of(t, ROOT) = node;
     for (int depth = 0, count; (count = list_run(t, depth, parents)) > 0; depth++)
         if (!grow_level(&g, parents, count, e)) return false;
-    draft_tree_check(t);
+    for (int i = 0; i < t->shape.count; i++)
+        assert(*own_of(t, i) == TREE_NONE ||
+               (t->shape.placed[i] != TREE_NONE && next_child(t, i, i) < t->shape.count));
+    (void)t; // without asserts
     return true;
 }

@@ -20,13 +20,6 @@ static void verify_check(const Verifier *v) {
     assert(sampling_is_greedy(&v->sampling) ? !v->p && !v->q && !v->draws.p : v->p && v->q && v->draws.p);
 }
 
-// The verdict of a whole walk; `drawn`: random numbers that it took.
-static void check_verdict(const Verifier *v, const Session *s, const Verdict *out, uint64_t drawn) {
-    assert(out->accepted == s->tree.depth[out->node] && out->accepted <= out->tried);
-    assert(out->bonus >= 0 && out->bonus < v->vocab);
-    assert(drawn == (sampling_is_greedy(&v->sampling) ? 0 : (uint64_t)out->tried + 1));
-}
-
 void verifier_init(Verifier *v, const Sampling *sampling, uint64_t seed, int vocab) {
     *v = (Verifier){.sampling = *sampling, .random = {.seed = seed, .stream = STREAM_VERIFY}, .vocab = vocab};
     if (!sampling_is_greedy(sampling)) {
@@ -283,6 +276,8 @@ bool verify(Verifier *v, const Session *s, Verdict *out, Error *e) {
     *out = (Verdict){.node = 0};
     bool block = v->blocks && !sampling_is_greedy(&v->sampling);
     if (!(block ? verify_chain(v, s, out, e) : walk(v, s, out, e))) return false;
-    check_verdict(v, s, out, v->random.counter - before);
+    assert(out->accepted == s->tree.depth[out->node] && out->accepted <= out->tried);
+    assert(out->bonus >= 0 && out->bonus < v->vocab);
+    assert(v->random.counter - before == (sampling_is_greedy(&v->sampling) ? 0 : (uint64_t)out->tried + 1));
     return true;
 }

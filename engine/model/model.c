@@ -390,12 +390,6 @@ static void describe_layer(const Shape *s, Text *out) {
     text_release(&t);
 }
 
-static void describe_ids(const Model *m, Text *out) {
-    text_printf(out, "special ids     bos %d, eos", m->bos);
-    for (int i = 0; i < m->eos_count; i++) text_printf(out, " %d", m->eos[i]);
-    text_puts(out, m->eos_count ? "\n" : " none\n");
-}
-
 // How many weights are codes, in files that mix formats.
 static void describe_format(const Model *m, Text *out) {
     static const char *const packings[] = {"GGUF", "AWQ", "GPTQ", "compressed-tensors"};
@@ -446,7 +440,9 @@ void model_describe(const Model *m, const ModelWeights *w, Text *out) {
     describe_rope(&s->rope, s->head_dim, out);
     if (s->local_theta > 0)
         text_printf(out, "                theta %g in layers with a window\n", s->local_theta);
-    describe_ids(m, out);
+    text_printf(out, "special ids     bos %d, eos", m->bos);
+    for (int i = 0; i < m->eos_count; i++) text_printf(out, " %d", m->eos[i]);
+    text_puts(out, m->eos_count ? "\n" : " none\n");
     size_t position = 2 * (size_t)s->layers * (size_t)shape_kv_width(s) * 2;
     int kept = s->window && s->window < s->context ? s->window : s->context;
     text_printf(out, "cache           %zu bytes a position in bf16, %.2f GB at the full context\n", position,

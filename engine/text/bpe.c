@@ -196,13 +196,6 @@ static BpeCandidate pop(BpeWork *w) {
     return top;
 }
 
-static void check_symbols(const BpeWork *w) {
-    int last = -1;
-    for (int i = w->symbol_count ? 0 : -1; i >= 0; last = i, i = w->symbols[i].behind)
-        assert(i > last && w->symbols[i].id >= 0 && w->symbols[i].before == last);
-    (void)last;
-}
-
 static void merge_all(const Bpe *b, BpeWork *w) {
     for (size_t i = 0; i < w->symbol_count; i++) push(b, w, (int)i);
     while (w->heap_count) {
@@ -218,7 +211,10 @@ static void merge_all(const Bpe *b, BpeWork *w) {
         push(b, w, left->before);
         push(b, w, c.at);
     }
-    check_symbols(w);
+    int last = -1;
+    for (int i = w->symbol_count ? 0 : -1; i >= 0; last = i, i = w->symbols[i].behind)
+        assert(i > last && w->symbols[i].id >= 0 && w->symbols[i].before == last);
+    (void)last;
 }
 
 // Merges a part's symbols, appends their ids and empties the part.
@@ -250,15 +246,6 @@ static Character character_at(const Bpe *b, const char *s, size_t n) {
     return c;
 }
 
-static void add_character(const Bpe *b, BpeWork *w, const Character *c, bool *last_unknown) {
-    bool was_unknown = *last_unknown;
-    *last_unknown = c->id < 0 && !c->bytes;
-    if (c->id >= 0) add_symbol(w, c->id);
-    else if (c->bytes)
-        for (int i = 0; i < c->length; i++) add_symbol(w, b->bytes[(unsigned char)c->text[i]]);
-    else if (!was_unknown || !b->fuse_unknown) add_symbol(w, b->unknown);
-}
-
 static void encode_word(const Bpe *b, BpeWork *w, const char *word, size_t n, IdList *out) {
     bool unknown = false;
     uint32_t last = 0;
@@ -270,7 +257,12 @@ static void encode_word(const Bpe *b, BpeWork *w, const char *word, size_t n, Id
         uint32_t code = utf8_code(c.text, c.length);
         bool cut = w->symbol_count && !b->whole && !*find_joint(b, joint_of(last, code));
         if (cut) end_part(b, w, out);
-        add_character(b, w, &c, &unknown);
+        bool was_unknown = unknown;
+        unknown = c.id < 0 && !c.bytes;
+        if (c.id >= 0) add_symbol(w, c.id);
+        else if (c.bytes)
+            for (int k = 0; k < c.length; k++) add_symbol(w, b->bytes[(unsigned char)c.text[k]]);
+        else if (!was_unknown || !b->fuse_unknown) add_symbol(w, b->unknown);
         last = code;
     }
     end_part(b, w, out);

@@ -2,20 +2,17 @@
 // key_at and value_at, so that the layout is written down once.
 #include "engine/cpu/kernels/keys.h"
 
-static void store_key_f32(const KeyLayout *l, const float *key, float *keys, int i) {
-    for (int d = 0; d < l->head_dim; d++) keys[key_at(l, i, d)] = key[d];
-}
-
-static void store_key_f16(const KeyLayout *l, const float *key, uint16_t *keys, int i) {
-    for (int d = 0; d < l->head_dim; d++) keys[key_at(l, i, d)] = f32_to_f16(key[d]);
-}
-
-static void store_key_bf16(const KeyLayout *l, const float *key, uint16_t *keys, int i) {
-    uint16_t *at = keys + key_at(l, i, 0);
-    for (int d = 0; d < l->head_dim; d += 2, at += 2 * KEY_BLOCK) {
-        at[0] = f32_to_bf16(key[d]);
-        at[1] = f32_to_bf16(key[d + 1]);
-    }
+static void store_key(const KeyLayout *l, const float *key, void *keys, size_t first, int i) {
+    uint16_t *halves = keys, *at = halves + first + key_at(l, i, 0);
+    if (l->dtype == DTYPE_F32)
+        for (int d = 0; d < l->head_dim; d++) ((float *)keys)[first + key_at(l, i, d)] = key[d];
+    else if (l->dtype == DTYPE_F16)
+        for (int d = 0; d < l->head_dim; d++) halves[first + key_at(l, i, d)] = f32_to_f16(key[d]);
+    else
+        for (int d = 0; d < l->head_dim; d += 2, at += 2 * KEY_BLOCK) {
+            at[0] = f32_to_bf16(key[d]);
+            at[1] = f32_to_bf16(key[d + 1]);
+        }
 }
 
 static void store_value(const KeyLayout *l, const float *value, void *values, size_t at) {
@@ -32,9 +29,7 @@ static void store_value(const KeyLayout *l, const float *value, void *values, si
 
 void keys_store(const KeyLayout *l, const float *key, const float *value, void *keys, void *values, int i) {
     for (int h = 0; h < l->heads; h++, key += l->head_dim, value += l->head_dim) {
-        if (l->dtype == DTYPE_F32) store_key_f32(l, key, (float *)keys + key_head(l, h), i);
-        else if (l->dtype == DTYPE_F16) store_key_f16(l, key, (uint16_t *)keys + key_head(l, h), i);
-        else store_key_bf16(l, key, (uint16_t *)keys + key_head(l, h), i);
+        store_key(l, key, keys, key_head(l, h), i);
         store_value(l, value, values, value_head(l, h) + value_at(l, i, 0));
     }
 }
