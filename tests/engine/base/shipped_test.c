@@ -83,6 +83,7 @@ static void models(void **state) {
         const char *name, *want;
     } FOUND[] = {{"able", "models/able"},
                  {"models/able", "models/able"},
+                 {"baker", "models/baker.gguf"},
                  {"baker.gguf", "models/baker.gguf"},
                  {"mine", "mine"},
                  {"models", "models"}}, // the command tells why it isn't one
@@ -90,6 +91,8 @@ static void models(void **state) {
             {"abel", "there is no model 'abel'; did you mean 'able'?"},
             {"zebra", "there is no model 'zebra', and nothing is downloaded: give the folder of a Hugging "
                       "Face model, a GGUF file, or one of able, baker.gguf"},
+            {"smollm2-135m",
+             "the model 'smollm2-135m' isn't here yet: 'outpace model fetch smollm2-135m' downloads it"},
             {"models/zebra", "one of able, baker.gguf"},
             {"Able/baker-7b", "fetch it by 'hf download Able/baker-7b --local-dir baker-7b', then give "
                               "'baker-7b'"},
@@ -98,7 +101,7 @@ static void models(void **state) {
     make_models(state);
     for (size_t i = 0; i < sizeof FOUND / sizeof *FOUND; i++) {
         Error e = {0};
-        bool whole = i > 2;
+        bool whole = i > 3;
         char *got = shipped_model(whole ? folder_path(*state, FOUND[i].name) : FOUND[i].name, &e);
         const char *want = folder_path(*state, FOUND[i].want);
         if (!got || strcmp(got, want) != 0)
