@@ -24,7 +24,8 @@ typedef struct DatasetPrompt {
     int turn_count;
     Reference *references; // (reference_count)
     int reference_count;
-    size_t row; // its line in the file, or its place in a JSON array, from 1
+    bool is_chat; // its turns are those of a conversation, or an instruction; else a text to continue
+    size_t row;   // its line in the file, or its place in a JSON array, from 1
 } DatasetPrompt;
 
 typedef enum { ORDER_WRITTEN, ORDER_SHUFFLED, ORDER_BY_TASK, ORDER_FIRST_SHUFFLED } DatasetOrder;

@@ -97,6 +97,7 @@ static bool put_said(DatasetPrompt *p, const json_t *list, const Format *f, cons
 static bool add_turns(DatasetPrompt *p, const Format *f, const Frame *frame, const Row *row, Text *text,
                       Error *e) {
     const json_t *list = f->turns_key ? row_find(row->json, f->turns_key, strlen(f->turns_key)) : NULL;
+    p->is_chat = list || strcmp(f->task, "chat") == 0;
     if (list && f->said) return put_said(p, list, f, row, text, e);
     if (list) return put_turns(p, list, f->turns_key, row, text, e);
     if (!f->prompt) return row_missing(row, f->turns_key, e);

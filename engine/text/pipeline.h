@@ -9,6 +9,7 @@
 #include "engine/text/bpe.h"
 #include "engine/text/utf8.h"
 #include "engine/text/stage.h"
+#include "engine/text/template.h"
 #include "engine/text/tokenizer.h"
 
 #include <jansson.h>
@@ -68,6 +69,8 @@ struct Tokenizer {
     Steps normalizers, splitters;
     Affix prefix, suffix;
     Decoders decoders;
+    bool has_template;
+    const Template *template; // the files' own; NULL: there is none, or it isn't known
 };
 
 // Fills an empty t from a tokenizer.json, from a tokenizer.model.

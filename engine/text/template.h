@@ -31,6 +31,14 @@ typedef struct Turn {
 
 const Template *template_table(size_t *count);
 const Template *template_find(const char *name, Error *e); // NULL with e filled
+void template_names(Text *out);                            // appends them, with commas between
+
+// In place of a name: the template that the model's own files have (tokenizer_template in tokenizer.h).
+#define TEMPLATE_OF_MODEL "model"
+
+// Recognises a published template by its Jinja text, n bytes. bos and eos: the tokens that the text may name;
+// NULL: there's none. NULL: the text is not known to render what one of ours does.
+const Template *template_recognise(const char *text, size_t n, const char *bos, const char *eos);
 
 // Appends the prompt that asks for the reply to the last turn. system may be NULL. False with e filled if the
 // template takes no system text. Encode the prompt with add_special unless the template has a `begin`.

@@ -5,6 +5,7 @@
 #include "engine/text/tokenizer.h"
 
 #include "engine/base/file.h"
+#include "engine/base/json.h"
 #include "engine/base/memory.h"
 #include "engine/text/pipeline.h"
 #include "engine/text/utf8.h"
@@ -55,9 +56,78 @@ Tokenizer *tokenizer_parse_model(const char *bytes, size_t n, const char *place,
     return finish(t, pipeline_read_model(t, bytes, n, place, e));
 }
 
+// --- the files' chat template
+
+static void take_template(Tokenizer *t, const char *text, const char *bos, const char *eos) {
+    t->has_template = true;
+    t->template = template_recognise(text, strlen(text), bos, eos);
+}
+
+static const char *gguf_piece(const Tokenizer *t, const Gguf *g, const char *key) {
+    const GgufValue *v = gguf_find(g, key);
+    double id = v ? gguf_number(v, 0) : -1;
+    return id >= 0 && id < tokenizer_size(t) ? tokenizer_piece(t, (int)id) : NULL;
+}
+
+static void take_gguf_template(Tokenizer *t, const Gguf *g) {
+    const GgufValue *v = gguf_find(g, "tokenizer.chat_template");
+    json_t *text = v ? gguf_json(v) : NULL;
+    if (json_is_string(text))
+        take_template(t, json_string_value(text), gguf_piece(t, g, "tokenizer.ggml.bos_token_id"),
+                      gguf_piece(t, g, "tokenizer.ggml.eos_token_id"));
+    json_decref(text);
+}
+
+// A token is a text, or an object with its `content`.
+static const char *config_token(const json_t *config, const char *key) {
+    const json_t *token = json_object_get(config, key);
+    return json_string_value(json_is_object(token) ? json_object_get(token, "content") : token);
+}
+
+// "chat_template" is a text, or a list of objects with name and template, of which one is the "default".
+static const char *config_template(const json_t *config) {
+    const json_t *value = json_object_get(config, "chat_template"), *row;
+    size_t i;
+    json_array_foreach(value, i, row) {
+        const char *name = json_string_value(json_object_get(row, "name"));
+        if (name && strcmp(name, "default") == 0) return json_string_value(json_object_get(row, "template"));
+    }
+    return json_string_value(value);
+}
+
+static void take_template_of(Tokenizer *t, const char *dir) {
+    char *path = file_path(dir, "chat_template.jinja"), *beside = file_path(dir, "tokenizer_config.json");
+    char *jinja = NULL;
+    size_t n;
+    json_t *config = file_exists(beside) ? json_from_file(beside, FILE_MAX, NULL) : NULL;
+    if (file_exists(path)) file_read(path, FILE_MAX, &jinja, &n, NULL);
+    const char *text = jinja ? jinja : config_template(config);
+    if (text) take_template(t, text, config_token(config, "bos_token"), config_token(config, "eos_token"));
+    json_decref(config);
+    mem_free(jinja);
+    mem_free(path);
+    mem_free(beside);
+}
+
+bool tokenizer_has_template(const Tokenizer *t) { return t && t->has_template; }
+
+const Template *tokenizer_template(const Tokenizer *t, const char *name, Error *e) {
+    if (strcmp(name, TEMPLATE_OF_MODEL) != 0) return template_find(name, e);
+    if (t && t->template) return t->template;
+    Text known = {0};
+    template_names(&known);
+    error_input(e, "the model's files have %s: give the name of one that fits it, of %s",
+                tokenizer_has_template(t) ? "a chat template that isn't known" : "no chat template",
+                text_get(&known));
+    text_release(&known);
+    return NULL;
+}
+
 Tokenizer *tokenizer_parse_gguf(const Gguf *g, Error *e) {
     Tokenizer *t = mem_new(1, sizeof *t);
-    return finish(t, pipeline_read_gguf(t, g, e));
+    t = finish(t, pipeline_read_gguf(t, g, e));
+    if (t) take_gguf_template(t, g);
+    return t;
 }
 
 static bool map_gguf(const char *path, FileView *view, Gguf *g, Error *e) {
@@ -104,6 +174,7 @@ Tokenizer *tokenizer_open(const char *dir, Error *e) {
     if (!path) error_input(e, "'%s' has neither tokenizer.json nor tokenizer.model", dir);
     else if (file_read(path, FILE_MAX, &bytes, &n, e))
         t = (text_ends(path, ".model") ? tokenizer_parse_model : tokenizer_parse)(bytes, n, path, e);
+    if (t) take_template_of(t, dir);
     mem_free(bytes);
     mem_free(path);
     return t;

@@ -49,6 +49,12 @@ bool tokenizer_decode(const Tokenizer *t, const int *ids, size_t count, bool ski
 // The ids that add_special puts before a text.
 const int *tokenizer_prefix(const Tokenizer *t, int *count);
 
+// The chat template of this name or, for TEMPLATE_OF_MODEL, the one that the tokenizer's files have
+// (tokenizer.chat_template of a GGUF file; chat_template.jinja or tokenizer_config.json). NULL with e filled.
+const struct Template *tokenizer_template(const Tokenizer *t, const char *name, Error *e);
+// Whether its files have one, known or not. Both take NULL for a model without a tokenizer.
+bool tokenizer_has_template(const Tokenizer *t);
+
 // The piece as the vocabulary has it ("▁the", "<0x0A>"), or NULL.
 const char *tokenizer_piece(const Tokenizer *t, int id);
 

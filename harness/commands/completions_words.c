@@ -48,6 +48,7 @@ static void templates(const char *token, Text *out) {
     const Template *table = template_table(&count);
     (void)token;
     for (size_t i = 0; i < count; i++) text_printf(out, "%s\n", table[i].name);
+    text_puts(out, TEMPLATE_OF_MODEL "\n");
 }
 
 static void items(const char *token, Text *out) {

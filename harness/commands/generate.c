@@ -30,7 +30,7 @@ static const Arg OPTIONS[] = {
     {"file", ARG_WORD, AT(file), .help = "read the prompt from a file", .value = "FILE", .letter = 'f'},
     {"ids", ARG_WORD, AT(ids), .help = "the prompt as token ids", .value = "1,2,3"},
     {"template", ARG_WORD, AT(template),
-     .help = "put the prompt into a chat template; 'outpace tokenizer encode --help' lists them",
+     .help = "a chat template, of 'outpace tokenizer encode --help'; model: the model's own",
      .value = "TEMPLATE", .fallback = "none"},
     {"system", ARG_WORD, AT(system), .help = "the template's system text", .value = "TEXT",
      .fallback = "the template's own"},
@@ -140,6 +140,7 @@ typedef struct {
     Line line; // until the first token comes
     Method method;
     IdList prompt;
+    const Template *template; // that the prompt is in; NULL: none
     Output out;
     DecodeResult result;
 } Run;
@@ -280,6 +281,7 @@ static void print_stats(const Run *r) {
         fprintf(stderr, "stand-in  %s\n", r->models.target.model.stand_in);
     if (r->models.target.model.quantised[0])
         fprintf(stderr, "quantised %s\n", r->models.target.model.quantised);
+    if (r->template) fprintf(stderr, "template  %s\n", r->template->name);
     fprintf(stderr, "method    %s\n", SHOWN(text_get(&method)));
     fprintf(stderr, "engine    %s, kernels %s, compute %s\n", b.device, b.isa,
             compute_name(r->models.target.session.compute));
@@ -351,6 +353,7 @@ static bool print_json(const Run *r, Error *e) {
               (d->device.run < 0 || json_object_set_new(root, "device_s", device_json(&d->device)) == 0) &&
               (!d->ranks || json_object_set_new(root, "ranks", ranks_json(d)) == 0) &&
               (!stand_in[0] || json_object_set_new(root, "stand_in", json_string(stand_in)) == 0) &&
+              (!r->template || json_object_set_new(root, "template", json_string(r->template->name)) == 0) &&
               (!quantised[0] || json_object_set_new(root, "quantised", json_string(quantised)) == 0);
     json_decref(more);
     if (!ok) json_decref(root);
@@ -407,6 +410,7 @@ static bool run(void *options, CommandLine *line, Error *e) {
     line_begin(&r.line, true);
     interrupt_catch();
     bool ok = open_run(&r, e) && prompt_read(&source, r.models.target.tokenizer, &r.prompt, e);
+    if (ok && o->template) r.template = tokenizer_template(r.models.target.tokenizer, o->template, NULL);
     line_clear(&r.line);
     ok = ok && decode_run(&r, e) && report(&r, &line->code, e);
     close_run(&r);

@@ -94,14 +94,16 @@ static void print_group(const Plan *p, const CostDone *done, const Group *g, boo
     const Settings *set = &s->points[s->members[g->first]].settings;
     int prompts = (int)p->inputs.datasets[g->dataset].count, passes = p->experiment.measurement.passes,
         rounds = prompts * passes, base = s->members[g->baseline];
-    terminal_printf("dataset    %s: %d prompt%s, %d pass%s%s, %d tokens at most, temperature %g, seed %d: %d "
-                    "method%s side "
-                    "by side, baseline %s%s, %d of %d rounds done\n",
-                    SHOWN(p->experiment.datasets[g->dataset].name), prompts, plural(prompts), passes,
-                    passes == 1 ? "" : "es", p->experiment.measurement.stop == STOP_TIMING ? " at least" : "",
-                    set->max_tokens, set->temperature, set->seed, g->count, plural(g->count),
-                    base < p->sweep.count ? "among them" : "added",
-                    g->warm ? ", in whole passes, since they keep state" : "", done->rounds[base], rounds);
+    const Template *t = p->inputs.templates[s->setups[g->setup].model][g->dataset];
+    terminal_printf(
+        "dataset    %s%s%s: %d prompt%s, %d pass%s%s, %d tokens at most, temperature %g, seed %d: %d "
+        "method%s side "
+        "by side, baseline %s%s, %d of %d rounds done\n",
+        SHOWN(p->experiment.datasets[g->dataset].name), t ? ", template " : "", t ? t->name : "", prompts,
+        plural(prompts), passes, passes == 1 ? "" : "es",
+        p->experiment.measurement.stop == STOP_TIMING ? " at least" : "", set->max_tokens, set->temperature,
+        set->seed, g->count, plural(g->count), base < p->sweep.count ? "among them" : "added",
+        g->warm ? ", in whole passes, since they keep state" : "", done->rounds[base], rounds);
     for (int i = g->first; points && i < g->first + g->count; i++)
         print_point(p, done, s->members[i], rounds);
 }

@@ -13,7 +13,7 @@
 #include <string.h>
 
 typedef struct {
-    const char *against;
+    const char *against, *template;
     Words datasets, paths;
     int limit, greedy;
     EngineOptions engine;
@@ -26,6 +26,8 @@ static const Arg OPTIONS[] = {
     {"dataset", ARG_WORDS, AT(datasets), .help = "whose prompts and answers are the text; repeatable",
      .value = "DATASET"},
     {"path", ARG_WORDS, AT(paths), .help = "a file of your own; repeatable", .value = "FILE"},
+    {"template", ARG_WORD, AT(template), .help = "put prompts into a chat template; model: the model's own",
+     .value = "TEMPLATE", .fallback = "the model's for conversations, else none"},
     {"limit", ARG_INT, AT(limit), 0, 1 << 24, "0", .help = "prompts of each; 0: all", .value = "N"},
     {"greedy", ARG_INT, AT(greedy), 0, 1 << 20, "64",
      .help = "tokens that the original writes after each prompt; 0: none", .value = "N"},
@@ -39,6 +41,7 @@ typedef struct Looked {
     RecordTable table;
     Quality all;
     int sets;
+    const Template *template, *used; // as named, and as used last; NULL: none
 } Looked;
 
 static Engine *original_of(Looked *l) { return l->o->against ? &l->original : NULL; }
@@ -92,6 +95,7 @@ static void print_models(const Looked *l, const char *model) {
                     m->stand_in[0] ? ", stand-in: " : "", SHOWN(m->stand_in),
                     m->quantised[0] ? ", quantised: " : "", SHOWN(m->quantised),
                     (double)model_bytes(m) * 1e-9);
+    if (l->used) terminal_printf("template  %s\n", l->used->name);
     if (l->o->against)
         terminal_printf("original  %s: %s, %.3f GB\n", SHOWN(l->o->against),
                         model_dtype_name(&l->original.model), (double)model_bytes(&l->original.model) * 1e-9);
@@ -100,8 +104,9 @@ static void print_models(const Looked *l, const char *model) {
 // --- texts
 
 // The first turn's prompt and reference as ids; *prompt: how many of them are the prompt's.
-static bool encode(const Tokenizer *t, const DatasetPrompt *p, IdList *out, size_t *prompt, Error *e) {
-    if (!prompt_encode(t, p->turns[0], strlen(p->turns[0]), true, out, e)) return false;
+static bool encode(const Tokenizer *t, const Template *template, const DatasetPrompt *p, IdList *out,
+                   size_t *prompt, Error *e) {
+    if (!prompt_of_dataset(p, t, template, out, e)) return false;
     *prompt = out->count;
     for (int i = 0; i < p->reference_count; i++)
         if (p->references[i].turn == 0)
@@ -110,11 +115,12 @@ static bool encode(const Tokenizer *t, const DatasetPrompt *p, IdList *out, size
 }
 
 // Tokenizers of the two models must give the same ids.
-static bool check_ids(const Looked *l, const DatasetPrompt *p, const IdList *ids, Error *e) {
+static bool check_ids(const Looked *l, const Template *template, const DatasetPrompt *p, const IdList *ids,
+                      Error *e) {
     IdList theirs = {0};
     size_t prompt;
     if (!l->o->against || !l->original.tokenizer) return true;
-    bool ok = encode(l->original.tokenizer, p, &theirs, &prompt, e);
+    bool ok = encode(l->original.tokenizer, template, p, &theirs, &prompt, e);
     if (ok && (theirs.count != ids->count || memcmp(theirs.ids, ids->ids, ids->count * sizeof *ids->ids)))
         ok = error_input(e, "the tokenizers of '%s' and of the model cut prompt '%s' differently",
                          l->o->against, p->id);
@@ -125,7 +131,9 @@ static bool check_ids(const Looked *l, const DatasetPrompt *p, const IdList *ids
 static bool look_at(Looked *l, const DatasetPrompt *p, Quality *q, Error *e) {
     IdList ids = {0};
     size_t prompt = 0;
-    bool ok = encode(l->model.tokenizer, p, &ids, &prompt, e) && check_ids(l, p, &ids, e);
+    const Template *t = l->template ? l->template : prompt_template(p, l->model.tokenizer);
+    bool ok = encode(l->model.tokenizer, t, p, &ids, &prompt, e) && check_ids(l, t, p, &ids, e);
+    if (t) l->used = t;
     if (ok && ids.count > 1) ok = quality_text(&l->model, original_of(l), ids.ids, (int)ids.count, q, e);
     if (ok && l->o->against && l->o->greedy && prompt)
         ok = quality_greedy(&l->model, &l->original, ids.ids, (int)prompt, l->o->greedy, q, e);
@@ -178,6 +186,8 @@ static bool open_models(Looked *l, const char *model, Error *e) {
 }
 
 static bool report(Looked *l, const char *model, Error *e) {
+    const char *name = l->o->template;
+    if (name && !(l->template = tokenizer_template(l->model.tokenizer, name, e))) return false;
     l->table = (RecordTable){.form = &FORM, .as = &l->o->records};
     bool ok = look_at_all(l, e);
     line_clear(&l->line);

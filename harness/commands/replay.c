@@ -144,13 +144,12 @@ static bool replay_dataset(const ReplayOptions *o, const char *name, Error *e) {
     request.limit = (size_t)o->limit;
     Dataset d = {0};
     ReplayTexts texts = {0};
-    const Template *template = o->template ? template_find(o->template, e) : NULL;
-    if (o->template && !template) return false;
     char *model = shipped_model(o->record.model, e);
     Tokenizer *tokenizer = model ? tokenizer_open(model, e) : NULL;
     mem_free(model);
-    bool ok = tokenizer && dataset_open(&d, &request, e) &&
-              replay_texts(&d, tokenizer, template, &texts, e) && replay_sets(o, &texts, 1, e);
+    const Template *t = tokenizer && o->template ? tokenizer_template(tokenizer, o->template, e) : NULL;
+    bool ok = tokenizer && (t || !o->template) && dataset_open(&d, &request, e) &&
+              replay_texts(&d, tokenizer, t, &texts, e) && replay_sets(o, &texts, 1, e);
     replay_texts_release(&texts);
     dataset_release(&d);
     tokenizer_close(tokenizer);

@@ -111,8 +111,10 @@ const Command command_tokenizer_encode = {
         "  outpace tokenizer encode MODEL \"Hello world\"\n"
         "  outpace tokenizer encode MODEL -f prompt.txt --template llama-2 --system \"Be brief.\" --json\n"
         "\n"
-        "Templates: none, vicuna, llama-2, codellama, mistral, phi-3, llama-3, qwen-2.5, qwen-3.\n"
-        "A text that is already rendered needs none; if it starts with the BOS it doesn't get a second\n"
+        "Templates: model (that of the model's files, if it's known), none, vicuna, llama-2, codellama,\n"
+        "mistral, phi-3, llama-3, qwen-2.5, qwen-3, phi-4, phi-4-mini, gemma, gemma-3, olmo-2, granite,\n"
+        "smollm-2, glm-4, command-r, exaone-3.5, seed-oss, zephyr, stablelm-zephyr, chatml.\n"
+        "A text that is already rendered needs none; if it starts with the BOS it doesn't get a second "
         "one.\n",
     COMMAND_OPTIONS(ENCODE_OPTIONS, EncodeOptions),
     .run = encode};

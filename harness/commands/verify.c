@@ -1,6 +1,7 @@
 // The user's own certificate: every method's output against the model's, on the user's model and prompts.
 #include "harness/cli/command.h"
 
+#include "datasets/datasets.h"
 #include "engine/base/memory.h"
 #include "harness/run/answer.h"
 #include "harness/cli/records.h"
@@ -19,8 +20,8 @@ static const double FALSE_ALARM = 1e-6;
 typedef struct {
     ModelChoice models;
     RanksOver ranks;
-    Words methods;
-    const char *prompts;
+    Words methods, datasets;
+    const char *prompts, *template;
     int count, max_tokens, top_k;
     bool sampling;
     double temperature, top_p;
@@ -35,7 +36,12 @@ static const Arg OPTIONS[] = {
      .value = "all|NAME[:k=v,...]", .fallback = "all", .letter = 'm'},
     {"prompts", ARG_WORD, AT(prompts), .help = "a line each: text, or JSON with \"prompt\"", .value = "FILE",
      .fallback = "a few of our own", .letter = 'f'},
-    {"count", ARG_INT, AT(count), 1, 1 << 20, "8", .help = "prompts, at most", .value = "N", .letter = 'n'},
+    {"dataset", ARG_WORDS, AT(datasets), .help = "whose prompts are taken, first turns only; repeatable",
+     .value = "DATASET"},
+    {"template", ARG_WORD, AT(template), .help = "put prompts into a chat template; model: the model's own",
+     .value = "TEMPLATE", .fallback = "the model's for a dataset's conversations, else none"},
+    {"count", ARG_INT, AT(count), 1, 1 << 20, "8", .help = "prompts, at most; of each dataset", .value = "N",
+     .letter = 'n'},
     {"max-tokens", ARG_INT, AT(max_tokens), 1, 1 << 20, "64", .help = "of each output", .value = "N"},
     {"sampling", ARG_FLAG, AT(sampling), .help = "also test the distribution of sampled tokens"},
     {"temperature", ARG_REAL, AT(temperature), 1e-3, 100, "1", .help = "of --sampling", .value = "T",
@@ -60,7 +66,8 @@ typedef struct {
     Models models;
     Line line;
     PromptList prompts;
-    DecodeResult *truth; // (prompts): autoregressive, greedy, exact
+    const Template *template; // of prompts; NULL: none
+    DecodeResult *truth;      // (prompts): autoregressive, greedy, exact
     int checks, failures, skipped;
     int outputs, diverged; // of fast math, which may differ
     json_t *rows;          // a check each; NULL: they are printed
@@ -211,6 +218,9 @@ static void put_greedy(Greedy *g, int prompts) {
     json_object_update_new(row, json_pack("{s:i, s:i, s:I, s:o}", "prompts", prompts, "differ", g->bad,
                                           "tokens", (json_int_t)g->tokens, "S",
                                           json_number(g->steps > 0 ? g->tokens / g->steps : NAN)));
+    int most = prompts * g->v->o->max_tokens;
+    if (g->tokens < most) json_object_set_new(row, "most_tokens", json_integer(most));
+    if (g->v->template) json_object_set_new(row, "template", json_string(g->v->template->name));
     if (g->first) json_object_set_new(row, "first", g->first);
 }
 
@@ -336,14 +346,53 @@ static bool check_methods(Verify *v, Error *e) {
     return ok;
 }
 
+static bool read_dataset(Verify *v, const char *name, const Template **template, Error *e) {
+    const char *folder = getenv("OUTPACE_DATA");
+    DatasetRequest request = {
+        .name = name, .folder = folder && *folder ? folder : NULL, .limit = (size_t)v->o->count};
+    Dataset d = {0};
+    bool ok = dataset_open(&d, &request, e) &&
+              prompts_of_dataset(&d, v->models.target.tokenizer, template, &v->prompts, e);
+    dataset_release(&d);
+    return ok;
+}
+
 static bool read_prompts(Verify *v, Error *e) {
     const Engine *target = &v->models.target;
+    const VerifyOptions *o = v->o;
+    const Template *named = o->template ? tokenizer_template(target->tokenizer, o->template, e) : NULL;
+    if (o->template && !named) return false;
+    v->template = named;
+    for (int i = 0; target->tokenizer && i < o->datasets.count; i++) {
+        const Template *used = named;
+        if (!read_dataset(v, o->datasets.items[i], &used, e)) return false;
+        if (used) v->template = used;
+    }
     if (target->tokenizer)
-        return prompts_read(v->o->prompts, target->tokenizer, (size_t)v->o->count, &v->prompts, e);
-    if (v->o->prompts)
-        return error_input(e, "the model has no tokenizer: leave --prompts out, and random ids are taken");
+        return (o->datasets.count && !o->prompts) ||
+               prompts_read(o->prompts, target->tokenizer, named, v->prompts.count + (size_t)o->count,
+                            &v->prompts, e);
+    if (o->prompts || o->datasets.count || o->template)
+        return error_input(e, "the model has no tokenizer: leave prompts out, and random ids are taken");
     prompts_random(target->model.shape.real_vocab, (size_t)v->o->count, v->o->seed, &v->prompts);
     return true;
+}
+
+// Few tokens are a weak certificate: an instruction without its template may end at once.
+static void print_short(const Verify *v) {
+    const Tokenizer *t = v->models.target.tokenizer;
+    size_t tokens = 0, count = v->prompts.count, early = 0;
+    for (size_t i = 0; i < count; i++) {
+        tokens += (size_t)v->truth[i].tokens;
+        early += v->truth[i].tokens < v->o->max_tokens;
+    }
+    if (v->template) printf("prompts are in the template %s\n", v->template->name);
+    if (early)
+        printf("%zu of %zu outputs ended early: %zu of %zu tokens were certified%s\n", early, count, tokens,
+               count * (size_t)v->o->max_tokens,
+               !v->template && tokenizer_template(t, TEMPLATE_OF_MODEL, NULL)
+                   ? "; --template model asks as the model was taught"
+                   : "");
 }
 
 // Fast math is compared with exact math on the same device; the exact model is closed before the fast opens.
@@ -382,6 +431,7 @@ static bool run(void *options, CommandLine *line, Error *e) {
     if (ok && v.rows) ok = records_print(json_incref(v.rows), NULL, &o->records, e);
     if (prints && is_fast(&v))
         printf("%d of %d outputs of fast math differ from exact ones\n", v.diverged, v.outputs);
+    if (prints) print_short(&v);
     if (prints)
         printf("%d checks, %d failed, %d methods left out%s\n", v.checks, v.failures, v.skipped,
                interrupted ? "; interrupted" : "");
@@ -409,6 +459,7 @@ const Command command_verify = {
         "\n"
         "  outpace verify MODEL\n"
         "  outpace verify MODEL --json | jq -r '.[] | select(.result == \"failed\") | .method'\n"
+        "  outpace verify MODEL --dataset mt-bench --template model -n 20\n"
         "  outpace verify MODEL -m prompt-lookup:draft=8 -m lookahead --prompts mine.txt -n 50\n"
         "  outpace verify MODEL --method 'mix:lookahead(W=5,G=5)+prompt-lookup' --max-rows 32\n"
         "  outpace verify MODEL --method all --method rest:datastore=FILE\n"

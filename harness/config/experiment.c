@@ -49,7 +49,8 @@ static const Arg MODEL_FIELDS[] = {
     ADAPTER("heads", ADAPTER_FOR_MEDUSA, "Medusa's heads: a directory"),
     ADAPTER("eagle", ADAPTER_FOR_EAGLE, "the draft network of EAGLE-1 and 2: a directory"),
     ADAPTER("eagle3", ADAPTER_FOR_EAGLE3, "that of EAGLE-3"),
-    TEXT(ModelSpec, template, "chat template, for datasets whose own is 'model'"),
+    TEXT(ModelSpec, template,
+         "chat template, for datasets whose own is 'model'; by default that of the model's files"),
     SEED(ModelSpec, seed, "of random weights"),
 };
 static const ArgTable MODEL = ARG_TABLE("a model", MODEL_FIELDS, ModelSpec, .lone_key = "target");
@@ -167,7 +168,7 @@ static const char *template_name(const void *table, size_t i) {
 static bool check_template(const char *template, const YamlNode *of, Error *e) {
     size_t count;
     const Template *table = template_table(&count);
-    if (!template) return true;
+    if (!template || strcmp(template, TEMPLATE_OF_MODEL) == 0) return true;
     for (size_t i = 0; i < count; i++)
         if (strcmp(table[i].name, template) == 0) return true;
     const char *nearest = suggest(template, table, count, template_name);

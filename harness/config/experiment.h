@@ -31,7 +31,7 @@ typedef struct ModelSpec {
     const char *adapters[ADAPTER_ROLES]; // a directory each; NULL: none
     const char *inflate_draft;           // a shape for the draft of an inflated model; INFLATE_NONE: as it is
     const char *draft_device;            // NULL: the target's, of several cards the last
-    const char *template; // chat template, for datasets whose own is TEMPLATE_OF_MODEL; NULL: none
+    const char *template; // chat template, for datasets whose own is TEMPLATE_OF_MODEL; NULL: its files'
     uint64_t seed;        // of random weights
 } ModelSpec;
 
@@ -106,8 +106,7 @@ json_t *config_schema(void);
 bool experiment_parse(Experiment *x, const char *bytes, size_t n, const char *file,
                       const ExperimentChanges *changes, Error *e);
 bool experiment_open(Experiment *x, const char *path, const ExperimentChanges *changes, Error *e);
-// The chat template of a dataset for a model; NULL: none.
-#define TEMPLATE_OF_MODEL "model"
+// The chat template that the experiment names for a dataset and a model; NULL: none.
 const char *experiment_template(const Experiment *x, int model, int dataset);
 void experiment_release(Experiment *x); // takes an empty one
 

@@ -103,6 +103,30 @@ static bool hash_dataset(Inputs *in, int i, Error *e) {
 
 // --- prompts ---------------------------------------------------------------------------------------------
 
+// A dataset that takes the model's template gets the one that the experiment names for it or, if there is
+// none, that of the model's files; without either its texts are as written.
+static bool find_template(Inputs *in, int model, int dataset, Error *e) {
+    const Tokenizer *t = in->models[model].tokenizer;
+    const char *name = experiment_template(in->experiment, model, dataset);
+    if (!name && in->experiment->datasets[dataset].template && tokenizer_has_template(t))
+        name = TEMPLATE_OF_MODEL;
+    const Template *found = name ? tokenizer_template(t, name, e) : NULL;
+    in->templates[model][dataset] = found;
+    return found || !name || yaml_within(in->experiment->models[model].at, e);
+}
+
+const Template *inputs_own_template(const Inputs *in, int model, int dataset) {
+    const char *named = experiment_template(in->experiment, model, dataset);
+    return !named || strcmp(named, TEMPLATE_OF_MODEL) == 0 ? in->templates[model][dataset] : NULL;
+}
+
+static bool hash_template(Inputs *in, int model, Error *e) {
+    const Template *t = NULL;
+    for (int i = 0; !t && i < in->experiment->dataset_count; i++) t = inputs_own_template(in, model, i);
+    return !t || sha256_bytes(t->name, strlen(t->name),
+                              add_content(in, "template", in->experiment->models[model].name, NULL)->hash, e);
+}
+
 // Tokens of the first turn's prompt; of the whole conversation and of all its prefills, at most.
 static bool conversation_length(const InputModel *m, const Template *t, const DatasetPrompt *p,
                                 int max_tokens, size_t *first, size_t *all, double *prefill, Error *e) {
@@ -147,8 +171,7 @@ static bool refuse_long(const Inputs *in, const Group *g, size_t count, const ch
 static bool mark_long(Inputs *in, int model, int dataset, bool *too_long, Error *e) {
     const InputModel *m = &in->models[model];
     const Dataset *d = &in->datasets[dataset];
-    const char *name = experiment_template(in->experiment, model, dataset);
-    const Template *t = name ? template_find(name, e) : NULL;
+    const Template *t = in->templates[model][dataset];
     for (size_t i = 0; i < d->count; i++) {
         size_t first, all;
         double prefill = 0;
@@ -188,8 +211,7 @@ static bool check_prompts(Inputs *in, const Group *g, Error *e) {
     const DatasetSpec *spec = &in->experiment->datasets[g->dataset];
     const Dataset *d = &in->datasets[g->dataset];
     const Settings *s = &in->schedule->points[in->schedule->members[g->first]].settings;
-    const char *template = experiment_template(in->experiment, setup->model, g->dataset);
-    const Template *t = template ? template_find(template, e) : NULL;
+    const Template *t = in->templates[setup->model][g->dataset];
     size_t too_long = 0, example = 0, tokens = 0, context = (size_t)m->model.shape.context;
     for (size_t i = 0; i < d->count; i++) {
         size_t first, all;
@@ -315,6 +337,9 @@ static bool read_all(Inputs *in, Error *e) {
         if (!model_files_find(&x->models[i], in->cache, &in->models[i].files, e)) return false;
         if (!open_model(&in->models[i], in->sweep->computes[i], e)) return yaml_within(x->models[i].at, e);
     }
+    for (int i = 0; i < x->model_count; i++)
+        for (int k = 0; k < x->dataset_count; k++)
+            if (!find_template(in, i, k, e)) return false;
     for (int i = 0; i < x->dataset_count; i++)
         if (x->datasets[i].too_long == LEAVE_OUT && !leave_out(in, i, e)) return false;
     for (int i = 0; i < in->schedule->group_count; i++)
@@ -329,7 +354,7 @@ static bool hash_all(Inputs *in, Error *e) {
     for (int i = 0; i < in->experiment->dataset_count; i++)
         if (!hash_dataset(in, i, e)) return false;
     for (int i = 0; i < in->experiment->model_count; i++)
-        if (!hash_model(in, i, e)) return false;
+        if (!hash_model(in, i, e) || !hash_template(in, i, e)) return false;
     return hash_run(in, in->machine, e);
 }
 

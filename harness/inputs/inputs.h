@@ -4,6 +4,7 @@
 #pragma once
 #include "engine/decode/method.h"
 #include "engine/decode/model_tables.h"
+#include "engine/text/template.h"
 #include "harness/config/schedule.h"
 #include "harness/inputs/models.h"
 
@@ -32,7 +33,7 @@ typedef struct PointWork {
     double drafts, draft_rows;
 } PointWork;
 
-enum { INPUT_CONTENTS = (3 + ADAPTER_ROLES) * EXPERIMENT_MODELS + 3 * EXPERIMENT_DATASETS + 2 };
+enum { INPUT_CONTENTS = (4 + ADAPTER_ROLES) * EXPERIMENT_MODELS + 3 * EXPERIMENT_DATASETS + 2 };
 
 typedef struct Inputs {
     const Experiment *experiment;
@@ -41,6 +42,8 @@ typedef struct Inputs {
     char *machine;
     InputModel models[EXPERIMENT_MODELS];
     Dataset datasets[EXPERIMENT_DATASETS];
+    // (model, dataset): of the dataset's prompts for the model; NULL: texts as written
+    const Template *templates[EXPERIMENT_MODELS][EXPERIMENT_DATASETS];
     char *left_out[EXPERIMENT_DATASETS]; // a text: how many prompts were too long, of how many; NULL: none
     InputContent contents[INPUT_CONTENTS];
     int content_count;
@@ -76,6 +79,9 @@ int inputs_refused(const Inputs *in);
 // How a setup opens its models, and a point its method, in the rehearsal and in the run. `m` is open.
 ModelChoice inputs_choice(const Inputs *in, int setup);
 MethodEnv inputs_env(const Inputs *in, int point, Models *m, int sequence, const Sampling *sampling);
+
+// The template of a dataset's prompts if the experiment leaves it to the model's files; else NULL.
+const Template *inputs_own_template(const Inputs *in, int model, int dataset);
 
 // How a GPU rounds a model's weights as it loads them with these settings, "f16 to bf16"; NULL: it doesn't.
 const char *inputs_rounding(const Inputs *in, int model, const Settings *settings);

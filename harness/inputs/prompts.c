@@ -93,7 +93,7 @@ bool prompt_encode(const Tokenizer *tokenizer, const char *text, size_t n, bool 
 }
 
 bool prompt_read(const PromptSource *source, const Tokenizer *tokenizer, IdList *out, Error *e) {
-    const Template *t = source->template ? template_find(source->template, e) : NULL;
+    const Template *t = source->template ? tokenizer_template(tokenizer, source->template, e) : NULL;
     if (source->template && !t) return false;
     if (source->system && !t) return error_input(e, "--system needs a --template to stand in");
     if (source->ids)
@@ -108,6 +108,27 @@ bool prompt_read(const PromptSource *source, const Tokenizer *tokenizer, IdList 
               prompt_encode(tokenizer, text_get(&text), text.length, special, out, e);
     text_release(&text);
     return ok;
+}
+
+// Of a text, n bytes, in a template or, if it's NULL, as it is.
+static bool encode_turn(const Tokenizer *tokenizer, const Template *t, const char *text, size_t n,
+                        IdList *out, Error *e) {
+    Text turn = {0}, rendered = {0}, *whole = t ? &rendered : &turn;
+    text_add(&turn, text, n);
+    bool ok = (!t || template_render(t, NULL, &(Turn){.user = text_get(&turn)}, 1, &rendered, e)) &&
+              prompt_encode(tokenizer, text_get(whole), whole->length, !(t && t->begin), out, e);
+    text_release(&turn);
+    text_release(&rendered);
+    return ok;
+}
+
+bool prompt_of_dataset(const DatasetPrompt *p, const Tokenizer *tokenizer, const Template *template,
+                       IdList *out, Error *e) {
+    return encode_turn(tokenizer, template, p->turns[0], strlen(p->turns[0]), out, e);
+}
+
+const Template *prompt_template(const DatasetPrompt *p, const Tokenizer *tokenizer) {
+    return p->is_chat ? tokenizer_template(tokenizer, TEMPLATE_OF_MODEL, NULL) : NULL;
 }
 
 // --- several prompts -------------------------------------------------------------------------------------
@@ -133,22 +154,20 @@ static IdList *add_prompt(PromptList *list) {
     return &list->prompts[list->count++];
 }
 
-static bool add_text(PromptList *list, const Tokenizer *t, const char *text, size_t n, Error *e) {
-    return tokenizer_encode(t, text, n, true, add_prompt(list), e);
-}
-
 // One line: JSON if it begins as an object, else the text itself.
-static bool add_line(PromptList *list, const Tokenizer *t, const char *line, size_t n, const char *path,
-                     int number, Error *e) {
-    if (line[0] != '{') return add_text(list, t, line, n, e);
+static bool add_line(PromptList *list, const Tokenizer *t, const Template *template, const char *line,
+                     size_t n, const char *path, int number, Error *e) {
+    if (line[0] != '{') return encode_turn(t, template, line, n, add_prompt(list), e);
     json_t *row = json_from_bytes(line, n, path, e);
     const char *text = row ? field_text(row, "prompt", path, e) : NULL;
-    bool ok = text ? add_text(list, t, text, strlen(text), e) : error_within(e, "line %d", number);
+    bool ok = text ? encode_turn(t, template, text, strlen(text), add_prompt(list), e)
+                   : error_within(e, "line %d", number);
     json_decref(row);
     return ok;
 }
 
-static bool read_lines(const char *path, const Tokenizer *t, size_t most, PromptList *out, Error *e) {
+static bool read_lines(const char *path, const Tokenizer *t, const Template *template, size_t most,
+                       PromptList *out, Error *e) {
     char *bytes;
     size_t size;
     bool ok = true;
@@ -157,17 +176,30 @@ static bool read_lines(const char *path, const Tokenizer *t, size_t most, Prompt
     for (size_t at = 0, n; ok && at < size && out->count < most; at += n + 1, number++) {
         const char *end = memchr(bytes + at, '\n', size - at);
         n = end ? (size_t)(end - bytes) - at : size - at;
-        if (n) ok = add_line(out, t, bytes + at, n, path, number, e);
+        if (n) ok = add_line(out, t, template, bytes + at, n, path, number, e);
     }
     mem_free(bytes);
     return ok &&
            (out->count || error_input(e, "'%s' has no prompt: give a line of text, or of JSON, each", path));
 }
 
-bool prompts_read(const char *path, const Tokenizer *tokenizer, size_t most, PromptList *out, Error *e) {
-    if (path) return read_lines(path, tokenizer, most, out, e);
+bool prompts_read(const char *path, const Tokenizer *tokenizer, const Template *template, size_t most,
+                  PromptList *out, Error *e) {
+    if (path) return read_lines(path, tokenizer, template, most, out, e);
     for (size_t i = 0; i < sizeof OURS / sizeof *OURS && out->count < most; i++)
-        if (!add_text(out, tokenizer, OURS[i], strlen(OURS[i]), e)) return false;
+        if (!encode_turn(tokenizer, template, OURS[i], strlen(OURS[i]), add_prompt(out), e)) return false;
+    return true;
+}
+
+bool prompts_of_dataset(const Dataset *d, const Tokenizer *tokenizer, const Template **template,
+                        PromptList *out, Error *e) {
+    const Template *named = *template;
+    for (size_t i = 0; i < d->count; i++) {
+        const Template *t = named ? named : prompt_template(&d->prompts[i], tokenizer);
+        if (t) *template = t;
+        if (!prompt_of_dataset(&d->prompts[i], tokenizer, t, add_prompt(out), e))
+            return error_within(e, "'%s', prompt '%s'", d->name, d->prompts[i].id);
+    }
     return true;
 }
 

@@ -1,5 +1,7 @@
 // Text from files: the prompt of a command, lists of prompts, and documents to learn from.
 #pragma once
+#include "datasets/datasets.h"
+#include "engine/text/template.h"
 #include "engine/text/tokenizer.h"
 
 #include <stdint.h>
@@ -22,6 +24,12 @@ bool prompt_read(const PromptSource *source, const Tokenizer *tokenizer, IdList 
 bool prompt_encode(const Tokenizer *tokenizer, const char *text, size_t n, bool special, IdList *out,
                    Error *e);
 
+// Appends the ids of a dataset's prompt, its first turn. template NULL: the text as it is.
+bool prompt_of_dataset(const DatasetPrompt *p, const Tokenizer *tokenizer, const Template *template,
+                       IdList *out, Error *e);
+// Its template if none is named: for a conversation the model's own, if that is known; else NULL.
+const Template *prompt_template(const DatasetPrompt *p, const Tokenizer *tokenizer);
+
 // --- several prompts
 
 typedef struct PromptList {
@@ -30,8 +38,12 @@ typedef struct PromptList {
 } PromptList;
 
 // Appends at most `most` prompts of a file: a line of text each, or JSONL with the prompt under "prompt".
-// path NULL: a few of our own, of chat, code, mathematics and summarisation.
-bool prompts_read(const char *path, const Tokenizer *tokenizer, size_t most, PromptList *out, Error *e);
+// path NULL: a few of our own, of chat, code, mathematics and summarisation. template NULL: texts as they are.
+bool prompts_read(const char *path, const Tokenizer *tokenizer, const Template *template, size_t most,
+                  PromptList *out, Error *e);
+// The same of a dataset's prompts. *template: as named; NULL: prompt_template, which is put there if it's used.
+bool prompts_of_dataset(const Dataset *d, const Tokenizer *tokenizer, const Template **template,
+                        PromptList *out, Error *e);
 
 // Appends prompts of random ids, for a model without a tokenizer.
 void prompts_random(int vocab, size_t count, uint64_t seed, PromptList *out);

@@ -248,6 +248,13 @@ void plan_warn(const Plan *p) {
                     "warning: the dataset '%s' is not as published, and so are its results; 'datasets/fetch' "
                     "gets it again\n",
                     SHOWN(p->experiment.datasets[i].name));
+        for (int m = 0; m < p->experiment.model_count; m++) {
+            const Template *own = inputs_own_template(&p->inputs, m, i);
+            if (own)
+                fprintf(stderr, "note: prompts of '%s' are in the template '%s', that of the files of '%s'\n",
+                        SHOWN(p->experiment.datasets[i].name), own->name,
+                        SHOWN(p->experiment.models[m].name));
+        }
     }
 }
 

@@ -530,14 +530,13 @@ static bool run_group(Run *r, const Group *group, Error *e) {
         return false;
     }
     int number = r->schedule->setups[group->setup].model;
-    const char *template = experiment_template(r->in->experiment, number, group->dataset);
     GroupRun g = {.ledger = r->ledger,
                   .reporter = &r->reporter,
                   .group = group,
                   .models = &r->models,
                   .env = {.target = &r->models.target.session,
                           .tokenizer = r->in->models[number].tokenizer,
-                          .template = template ? template_find(template, e) : NULL,
+                          .template = r->in->templates[number][group->dataset],
                           .eos = r->models.target.model.eos,
                           .eos_count = r->models.target.model.eos_count,
                           .clock = r->seams.clock,

@@ -139,7 +139,6 @@ static const Settings *settings_of(const TreeTuner *t) { return &t->ask->plan->s
 
 static bool open_tuner(TreeTuner *t, Error *e) {
     const Plan *p = t->ask->plan;
-    const char *template = experiment_template(&p->experiment, 0, 0);
     reporter_begin(&t->reporter, false, 0, 0, interrupt_seen);
     t->reporter.line.on = !t->ask->quiet;
     if (!group_open_models(&p->inputs, 0, reporter_progress(&t->reporter), &t->models, e)) return false;
@@ -150,7 +149,7 @@ static bool open_tuner(TreeTuner *t, Error *e) {
     t->began = clock_now(t->wall);
     t->env = (AnswerEnv){.target = &t->models.target.session,
                          .tokenizer = p->inputs.models[0].tokenizer,
-                         .template = template ? template_find(template, e) : NULL,
+                         .template = p->inputs.templates[0][0],
                          .eos = t->models.target.model.eos,
                          .eos_count = t->models.target.model.eos_count,
                          .clock = clock,

@@ -544,7 +544,6 @@ static bool sweep(Tune *t, Error *e) {
 static bool open_tune(Tune *t, Error *e) {
     const Schedule *s = t->in->schedule;
     const InputModel *model = &t->in->models[0];
-    const char *template = experiment_template(t->in->experiment, 0, 0);
     size_t seats = (size_t)s->groups[0].count;
     t->states = mem_new((size_t)s->point_count, sizeof *t->states);
     t->asked = mem_new(seats, sizeof *t->asked);
@@ -566,7 +565,7 @@ static bool open_tune(Tune *t, Error *e) {
     t->began = clock_now(t->wall);
     t->g.env = (AnswerEnv){.target = &t->models.target.session,
                            .tokenizer = model->tokenizer,
-                           .template = template ? template_find(template, e) : NULL,
+                           .template = t->in->templates[0][0],
                            .eos = t->models.target.model.eos,
                            .eos_count = t->models.target.model.eos_count,
                            .clock = clock,

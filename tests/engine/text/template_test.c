@@ -62,11 +62,48 @@ static void no_place_for_a_system_text(void **state) {
     text_release(&out);
 }
 
+// Two published texts, as tests/oracle/tokenizers.py has them.
+#define SMOLLM_2                                                                                                   \
+    "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system\n" \
+    "You are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n' }}{% endif %}"              \
+    "{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}"           \
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+#define ZEPHYR                                                                                           \
+    "{% for message in messages %}\n{% if message['role'] == 'user' %}\n"                                \
+    "{{ '<|user|>\n' + message['content'] + eos_token }}\n{% elif message['role'] == 'system' %}\n"      \
+    "{{ '<|system|>\n' + message['content'] + eos_token }}\n{% elif message['role'] == 'assistant' %}\n" \
+    "{{ '<|assistant|>\n'  + message['content'] + eos_token }}\n{% endif %}\n"                           \
+    "{% if loop.last and add_generation_prompt %}\n{{ '<|assistant|>' }}\n{% endif %}\n{% endfor %}"
+
+// By its whole text, and by the tokens that the text names.
+static void recognised(void **state) {
+    static const struct {
+        const char *text, *bos, *eos, *want;
+    } rows[] = {{SMOLLM_2, NULL, NULL, "smollm-2"},
+                {SMOLLM_2 "\n", "<s>", "</s>", "smollm-2"},
+                {SMOLLM_2 " ", NULL, NULL, NULL},
+                {ZEPHYR, "<s>", "</s>", "zephyr"},
+                {ZEPHYR, NULL, "<|endoftext|>", "stablelm-zephyr"},
+                {ZEPHYR, "<s>", "<eos>", NULL},
+                {ZEPHYR, "<s>", NULL, NULL},
+                {"", NULL, NULL, NULL},
+                {"\n", NULL, NULL, NULL}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const Template *t = template_recognise(rows[i].text, strlen(rows[i].text), rows[i].bos, rows[i].eos);
+        const char *got = t ? t->name : "none", *want = rows[i].want ? rows[i].want : "none";
+        if (strcmp(got, want) != 0)
+            fail_msg("'%.40s...' with eos '%s': wanted %s, got %s", rows[i].text,
+                     rows[i].eos ? rows[i].eos : "", want, got);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_published),
         cmocka_unit_test(found_by_name),
         cmocka_unit_test(no_place_for_a_system_text),
+        cmocka_unit_test(recognised),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

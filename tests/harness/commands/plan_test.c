@@ -111,9 +111,36 @@ static void parts_by_work(void **state) {
         }
 }
 
+// A dataset that takes the model's template gets the one of its files, and the run is another one with it.
+static void own_template(void **state) {
+    static const char CHATML[] =
+        "{\"chat_template\": \"{% for message in messages %}{{'<|im_start|>' + message['role'] + '\\n' + "
+        "message['content'] + '<|im_end|>' + '\\n'}}{% endfor %}{% if add_generation_prompt %}"
+        "{{ '<|im_start|>assistant\\n' }}{% endif %}\"}";
+    static const char *const DONE[] = {"1 of 1 rounds done", "0 of 1 rounds done"};
+    Child c;
+    folder_write(*state, "own.yaml",
+                 "name: own\nmodels: [{name: t, target: tiny}]\n"
+                 "datasets: [{name: own, path: own.jsonl, template: model}]\ngeneration: {max_tokens: 4}\n"
+                 "methods: [autoregressive]\n");
+    CHILD_OUTPACE(&c, *state, 0, "run", "own.yaml", "--db", "own.db");
+    assert_null(strstr(text_get(&c.err), "template"));
+    child_release(&c);
+    for (int own = 0; own < 2; own++) {
+        if (own) folder_write(*state, "tiny/tokenizer_config.json", CHATML);
+        CHILD_OUTPACE(&c, *state, 0, "plan", "own.yaml", "--db", "own.db");
+        const char *want = own ? "dataset    own, template chatml: 1 prompt," : "dataset    own: 1 prompt,";
+        if (!strstr(text_get(&c.out), want) || !strstr(text_get(&c.out), DONE[own]) ||
+            own != (strstr(text_get(&c.err), "prompts of 'own' are in the template 'chatml'") != NULL))
+            fail_msg("wanted '%s' and '%s', got '%s%s'", want, DONE[own], text_get(&c.out), text_get(&c.err));
+        child_release(&c);
+    }
+    unlink(folder_path(*state, "tiny/tokenizer_config.json"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(nothing_is_written),
                                        cmocka_unit_test(large_models_are_warned_of),
-                                       cmocka_unit_test(parts_by_work)};
+                                       cmocka_unit_test(own_template), cmocka_unit_test(parts_by_work)};
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }

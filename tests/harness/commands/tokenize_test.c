@@ -1,7 +1,10 @@
 // outpace tokenizer encode, the real program: there and back, templates, and refusals.
 #include "tests/support/check.h"
 
+#include "engine/base/memory.h"
+#include "engine/text/template.h"
 #include "tests/support/child.h"
+#include "tests/support/scratch.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -100,6 +103,83 @@ static void templates(void **state) {
     }
 }
 
+// SmolLM2's, as tests/oracle/tokenizers.py has it.
+#define SMOLLM_2                                                                                                   \
+    "{% for message in messages %}{% if loop.first and messages[0]['role'] != 'system' %}{{ '<|im_start|>system\n" \
+    "You are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n' }}{% endif %}"              \
+    "{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}"           \
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+
+// A model of the files; `want`: the template that --template model is then, or the error.
+static void expect_own(const char *model, const char *want) {
+    bool fails = strchr(want, ' ');
+    Child own = tokenize(fails ? 2 : 0, NULL, model, "hi", "--template", "model");
+    if (fails) expect_error(want, own);
+    else {
+        Child named = tokenize(0, NULL, model, "hi", "--template", want);
+        expect_output(text_get(&named.out), own);
+        child_release(&named);
+    }
+}
+
+static json_t *text_and(const char *key, json_t *value) {
+    return json_pack("{s:{s:s}, s:o*}", "eos_token", "content", "</s>", key, value);
+}
+
+static void own_template(void **state) {
+    char *folder = *state, *text;
+    size_t n;
+    const char *dir = folder_path(folder, "m");
+    scratch_copy(FIXTURES "llama2", dir);
+    expect_own(dir,
+               "the model's files have no chat template: give the name of one that fits it, of none, vicuna");
+    json_t *config = text_and("chat_template", json_string(SMOLLM_2));
+    scratch_write_json(dir, "tokenizer_config.json", config);
+    json_decref(config);
+    expect_own(dir, "smollm-2");
+    config = text_and("chat_template", json_pack("[{s:s, s:s}, {s:s, s:s}]", "name", "tool_use", "template",
+                                                 "x", "name", "default", "template", SMOLLM_2));
+    scratch_write_json(dir, "tokenizer_config.json", config);
+    json_decref(config);
+    expect_own(dir, "smollm-2");
+    scratch_write(dir, "chat_template.jinja", "{{ 1 }}", 7); // goes before the other
+    expect_own(dir, "the model's files have a chat template that isn't known: give the name");
+    scratch_write(dir, "chat_template.jinja", SMOLLM_2 "\n", sizeof SMOLLM_2);
+    expect_own(dir, "smollm-2");
+    // The same in a GGUF file without tensors: one value more, written before the others.
+    static const char KEY[] = "\27\0\0\0\0\0\0\0tokenizer.chat_template\10\0\0\0";
+    enum { HEAD = 24, COUNT = 16 };
+    const uint64_t length = sizeof SMOLLM_2 - 1;
+    Text gguf = {0};
+    text = scratch_read("tests/fixtures/gguf", "tokenizer-starcoder2.gguf", &n);
+    text[COUNT]++;
+    text_add(&gguf, text, HEAD);
+    text_add(&gguf, KEY, sizeof KEY - 1);
+    text_add(&gguf, (const char *)&length, sizeof length);
+    text_add(&gguf, SMOLLM_2, (size_t)length);
+    text_add(&gguf, text + HEAD, n - HEAD);
+    scratch_write(folder, "m.gguf", text_get(&gguf), gguf.length);
+    expect_own(folder_path(folder, "m.gguf"), "smollm-2");
+    text_release(&gguf);
+    mem_free(text);
+}
+
+// --help lists every template that there is.
+static void help_lists_them(void **state) {
+    (void)state;
+    size_t count;
+    const Template *const *table = template_table(&count);
+    Child c = tokenize(0, NULL, "--help", NULL, NULL, NULL);
+    for (size_t i = 0; i < count; i++) {
+        Text name = {0};
+        text_printf(&name, "%s%s", table[i]->name, i + 1 < count ? "," : ".");
+        if (!strstr(text_get(&c.out), text_get(&name)))
+            fail_msg("wanted '%s' in the help, got '%s'", text_get(&name), text_get(&c.out));
+        text_release(&name);
+    }
+    child_release(&c);
+}
+
 static void refused(void **state) {
     (void)state;
     expect_error("there is no model '/nowhere'", tokenize(2, NULL, "/nowhere", "x", NULL, NULL));
@@ -117,6 +197,8 @@ int main(void) {
         cmocka_unit_test(there_and_back),
         cmocka_unit_test(lines),
         cmocka_unit_test(templates),
+        cmocka_unit_test_setup_teardown(own_template, folder_setup, folder_teardown),
+        cmocka_unit_test(help_lists_them),
         cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -107,13 +107,35 @@ static void logits_that_are_not_finite(void **state) {
     }
 }
 
+// A dataset's conversations in a template; an output that ends early makes a smaller certificate.
+static void datasets_and_templates(void **state) {
+    Child c;
+    CHILD_OUTPACE(&c, *state, 0, "verify", "tiny", "--device", "null", "-m", "jacobi", "-n", "3",
+                  "--max-tokens", "8", "--dataset", "chat", "--dataset", "code", "--template", "vicuna");
+    expect(&c, "ok    jacobi: greedy, 6 prompts, 48 tokens identical");
+    expect(&c, "prompts are in the template vicuna\n");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "verify", "tiny", "-m", "jacobi", "-n", "1", "--max-tokens", "2000",
+                  "--json");
+    expect(&c, "\"most_tokens\":2000");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "verify", "tiny", "-m", "jacobi", "-n", "1", "--max-tokens", "2000");
+    expect(&c, "1 of 1 outputs ended early: ");
+    expect(&c, " of 2000 tokens were certified\n");
+    child_release(&c);
+}
+
 static void mistakes(void **state) {
     static const struct {
         const char *option, *value, *want;
     } rows[] = {
-        {"--method", "jacoby", "did you mean 'jacobi'"},   {"--method", "speculative", "draft"},
-        {"--prompts", "nothing", "cannot open 'nothing'"}, {"--count", "0", "--count is '0'"},
+        {"--method", "jacoby", "did you mean 'jacobi'"},
+        {"--method", "speculative", "draft"},
+        {"--prompts", "nothing", "cannot open 'nothing'"},
+        {"--count", "0", "--count is '0'"},
         {"--weights", "packed", "--weights is 'packed'"},
+        {"--template", "model", "have no chat template"},
+        {"--dataset", "nothing", "there is no dataset 'nothing'"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         Child c;
@@ -131,6 +153,7 @@ int main(void) {
                                        cmocka_unit_test(chosen_ones_with_sampling),
                                        cmocka_unit_test(blocks_and_an_oracle),
                                        cmocka_unit_test(logits_that_are_not_finite),
+                                       cmocka_unit_test(datasets_and_templates),
                                        cmocka_unit_test(mistakes)};
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }
