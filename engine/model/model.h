@@ -119,7 +119,7 @@ size_t model_fc_bytes(const Model *m);               // of the weights in front 
 size_t model_bytes(const Model *m);
 size_t model_expected_bytes(const Model *m); // from the config only, about
 
-const char *model_dtype_name(const Model *m); // "BF16", "Q8", "Q4": what weights are
+const char *model_dtype_name(const Model *m); // "BF16", "Q8", "Q4": most of the layers' numbers
 // The first weight of codes (tensor.h) that products read, NULL if there isn't one.
 const Tensor *model_coded(const Model *m);
 
@@ -128,7 +128,8 @@ const Tensor *model_coded(const Model *m);
 size_t shape_parameters(const Shape *s);
 size_t shape_active_parameters(const Shape *s);
 size_t shape_layers_parameters(const Shape *s);
-// Those of a head whose values a file has twice: it repeats the embedding. 0: the head is tied, or its own.
+// Those of a head whose values a file has twice: it repeats the embedding, perhaps in codes of another format.
+// 0: the head is tied, or its own.
 size_t model_repeated_parameters(const Model *m);
 
 // --- described

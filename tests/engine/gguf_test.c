@@ -202,7 +202,7 @@ static void logits_of_blocks(void **state) {
     assert_non_null(model_coded(&m));
     assert_string_equal(m.quantised, "Q8_0 (GGUF), of llama");
     assert_string_equal(m.stand_in, "");
-    assert_string_equal(model_dtype_name(&m), "Q4"); // of the first layer's q
+    assert_string_equal(model_dtype_name(&m), "Q4"); // most of the layers' numbers
     assert_int_equal(m.valued, 2);
     write_plain(&m, dir);
     model_close(&weights);

@@ -7,6 +7,7 @@
 #include "engine/model/config.h"
 #include "engine/model/weights.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -348,6 +349,42 @@ static void a_repeated_head_counts_once(void **state) {
     fake_release(&f);
 }
 
+// A model is called after most of its layers' numbers, whatever its first weight or its embedding is.
+static void named_after_most(void **state) {
+    (void)state;
+    Fake f;
+    Error e;
+    fake_init(&f, "llama", false);
+    if (!bind_in(&f, 1, &e)) fail_msg("%s", e.text);
+    assert_string_equal(model_dtype_name(&f.model), "F32");
+    f.model.bits = f.layers[0].w[W_Q].codes.bits = 4;
+    f.model.embedding.codes.bits = f.model.head.codes.bits = 4;
+    assert_string_equal(model_dtype_name(&f.model), "F32");
+    for (int i = 0; i < LAYERS; i++)
+        for (int k = 0; k < 5; k++) f.layers[i].w[(int[]){W_K, W_V, W_GATE, W_UP, W_DOWN}[k]].codes.bits = 8;
+    assert_string_equal(model_dtype_name(&f.model), "Q8");
+    fake_release(&f);
+}
+
+// So does one in codes of another format, whose values are near; another matrix isn't near.
+static void a_repeated_head_in_codes(void **state) {
+    (void)state;
+    enum { ROWS = 300, COLUMNS = 32 };
+    float values[ROWS * COLUMNS], scales[ROWS];
+    int8_t codes[ROWS * COLUMNS];
+    Random r = test_random(21);
+    for (int i = 0; i < ROWS; i++) scales[i] = 1.0F / 16;
+    for (int i = 0; i < ROWS * COLUMNS; i++) {
+        values[i] = (float)test_between(&r, -127, 127) / 127;
+        codes[i] = (int8_t)lrintf(values[i] * 16);
+    }
+    Model m = {.embedding = {values, DTYPE_F32, ROWS, COLUMNS, {0}},
+               .head = {codes, DTYPE_BF16, ROWS, COLUMNS, {8, COLUMNS, SCALES_F32, scales}}};
+    assert_int_equal(model_repeated_parameters(&m), ROWS * COLUMNS);
+    for (int i = 0; i < ROWS * COLUMNS; i++) codes[i] = (int8_t)test_between(&r, -16, 16);
+    assert_int_equal(model_repeated_parameters(&m), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(roles),
@@ -357,6 +394,8 @@ int main(void) {
         cmocka_unit_test(none_is_left_out),
         cmocka_unit_test(parameters_count_tensors),
         cmocka_unit_test(a_repeated_head_counts_once),
+        cmocka_unit_test(a_repeated_head_in_codes),
+        cmocka_unit_test(named_after_most),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
