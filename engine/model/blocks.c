@@ -106,11 +106,11 @@ static void unpack_q5_k(const uint8_t *block, int8_t *codes, void *scales) {
 // 128 codes at a time: 64 bytes of lower halves, 32 bytes with two more bits for four codes each.
 static void unpack_q6_k(const uint8_t *block, int8_t *codes, void *scales) {
     float scale = f16_at(block + 208);
-    for (size_t i = 0; i < LARGE; i++) {
-        size_t half = i / 128, part = i % 128 / 32, k = i % 32;
-        int low = block[half * 64 + part % 2 * 32 + k] >> 4 * (part / 2) & 15;
-        int high = block[128 + half * 32 + k] >> 2 * part & 3;
-        codes[i] = (int8_t)((low | high << 4) - 32);
+    for (size_t part = 0; part < PARTS; part++) {
+        size_t half = part / 4, low = part % 4 / 2 * 4, high = part % 4 * 2;
+        const uint8_t *lows = block + half * 64 + part % 2 * 32, *highs = block + 128 + half * 32;
+        for (size_t k = 0; k < SMALL; k++)
+            codes[part * SMALL + k] = (int8_t)(((lows[k] >> low & 15) | (highs[k] >> high & 3) << 4) - 32);
     }
     for (size_t i = 0; i < LARGE / 16; i++) {
         float of_part = scale * (float)(int8_t)block[192 + i];

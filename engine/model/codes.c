@@ -1,8 +1,12 @@
 // Binds weights that files store as codes and scales: those of quantise.h, and the blocks of GGUF files.
+#include "engine/base/memory.h"
+#include "engine/base/system.h"
 #include "engine/model/binding.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 bool scales_name(char out[TENSOR_NAME], const char *weight) {
     int n = snprintf(out, TENSOR_NAME, "%s.scales", weight);
@@ -57,36 +61,102 @@ bool codes_bind(const Binding *b, const WeightSpec *s, const Found *f, Error *e)
     return check_scales(b, &scales, e);
 }
 
-bool blocks_bind(const Binding *b, const WeightSpec *s, const BlockFormat *format, const Found *f, Error *e) {
-    Tensor t = {.dtype = DTYPE_BF16, .rows = 1, .columns = s->columns, .codes = format->codes};
-    bool valued = t.codes.bits == 8 && t.codes.kind == SCALES_PAIRS;
-    size_t row = (size_t)s->columns / (size_t)format->numbers * (size_t)format->bytes, rows = (size_t)s->rows;
-    size_t code_bytes = tensor_row_bytes(&t), scale_bytes = tensor_row_scale_bytes(&t), bad = 0;
-    size_t value_bytes = (size_t)s->columns * sizeof(uint16_t), groups = (size_t)(t.columns / t.codes.group);
-    unsigned char *codes = binding_take(b, s, valued ? 1 : rows, code_bytes, e);
-    unsigned char *scales = codes ? binding_take(b, s, valued ? 1 : rows, scale_bytes, e) : NULL;
-    unsigned char *values = scales && valued ? binding_take(b, s, rows, value_bytes, e) : NULL;
-    if (!scales || (valued && !values)) return false;
-    for (size_t r = 0; r < rows; r++) {
-        size_t place = valued ? 0 : r;
-        t.data = codes + place * code_bytes;
-        t.codes.scales = scales + place * scale_bytes;
-        block_row(format, found_data(f) + binding_row(b, s, r) * row, s->columns, codes + place * code_bytes,
-                  scales + place * scale_bytes);
-        if ((bad = tensor_bad_scale(&t)) < groups)
-            return error_input(
-                e,
-                "tensor '%s' in '%s/%s' has a scale that isn't finite, at row %zu, group %zu: fetch "
-                "the model again",
-                s->name, b->dir, f->shard->name, r, bad);
-        if (valued) tensor_decode_row(&t, 0, (uint16_t *)(void *)(values + r * value_bytes));
+// --- blocks
+
+enum { THREADS_MOST = 16 };
+static const size_t BYTES_A_THREAD = 1 << 20; // of blocks: below that a thread costs more than it saves
+
+// Rows of a weight that a thread unpacks.
+typedef struct Rows {
+    const Binding *b;
+    const WeightSpec *s;
+    const BlockFormat *format;
+    const unsigned char *blocks;
+    const char *place;                      // the file, for messages
+    unsigned char *codes, *scales, *values; // values NULL: they stay codes
+    size_t first, end;                      // rows
+    size_t bad_row, bad_group;              // the first whose scale isn't finite; bad_row is `end` if none is
+    unsigned char *one;                     // room for codes and scales of a row of values
+    pthread_t thread;
+} Rows;
+
+static void *unpack_rows(void *rows) {
+    Rows *r = rows;
+    int columns = r->s->columns;
+    Tensor t = {.dtype = DTYPE_BF16, .rows = 1, .columns = columns, .codes = r->format->codes};
+    size_t block = (size_t)columns / (size_t)r->format->numbers * (size_t)r->format->bytes;
+    size_t code_bytes = tensor_row_bytes(&t), scale_bytes = tensor_row_scale_bytes(&t);
+    for (r->bad_row = r->first; r->bad_row < r->end; r->bad_row++) {
+        size_t row = r->bad_row;
+        unsigned char *codes = r->values ? r->one : r->codes + row * code_bytes;
+        unsigned char *scales = r->values ? r->one + code_bytes : r->scales + row * scale_bytes;
+        block_row(r->format, r->blocks + binding_row(r->b, r->s, row) * block, columns, codes, scales);
+        t.data = codes;
+        t.codes.scales = scales;
+        r->bad_group = tensor_bad_scale(&t);
+        if (r->bad_group < (size_t)(columns / t.codes.group)) break;
+        if (r->values)
+            tensor_decode_row(&t, 0,
+                              (uint16_t *)(void *)(r->values + row * (size_t)columns * sizeof(uint16_t)));
     }
-    Tensor *out = binding_place(b, s);
+    return NULL;
+}
+// Unpacks the rows in `count` shares. If a thread can't be started, this one does its work.
+static void unpack_shares(Rows *shares, int count) {
+    bool started[THREADS_MOST] = {false};
+    for (int i = 1; i < count; i++)
+        started[i] = pthread_create(&shares[i].thread, NULL, unpack_rows, &shares[i]) == 0;
+    for (int i = 0; i < count; i++)
+        if (!started[i]) unpack_rows(&shares[i]);
+    for (int i = 1; i < count; i++)
+        if (started[i]) pthread_join(shares[i].thread, NULL);
+}
+
+static int threads_for(size_t bytes) {
+    size_t most = 1 + bytes / BYTES_A_THREAD;
+    if (most == 1) return 1;
+    int there = system_processors((int)sysconf(_SC_NPROCESSORS_ONLN));
+    if (there > THREADS_MOST) there = THREADS_MOST;
+    return most < (size_t)there ? (int)most : there;
+}
+
+static bool unpack(const Rows *all, Error *e) {
+    Rows shares[THREADS_MOST];
+    Tensor row = {.columns = all->s->columns, .codes = all->format->codes};
+    size_t one = tensor_row_bytes(&row) + tensor_row_scale_bytes(&row);
+    int count = threads_for(all->end * tensor_row_bytes(&row));
+    for (int i = 0; i < count; i++) {
+        shares[i] = *all;
+        shares[i].first = all->end * (size_t)i / (size_t)count;
+        shares[i].end = all->end * (size_t)(i + 1) / (size_t)count;
+        if (all->values) shares[i].one = mem_new(one, 1);
+    }
+    unpack_shares(shares, count);
+    const Rows *bad = shares;
+    while (bad < shares + count && bad->bad_row == bad->end) bad++;
+    for (int i = 0; i < count; i++) mem_free(shares[i].one);
+    return bad == shares + count ||
+           error_input(e,
+                       "tensor '%s' in '%s/%s' has a scale that isn't finite, at row %zu, group %zu: fetch "
+                       "the model again",
+                       all->s->name, all->b->dir, all->place, bad->bad_row, bad->bad_group);
+}
+
+bool blocks_bind(const Binding *b, const WeightSpec *s, const BlockFormat *format, const Found *f, Error *e) {
+    Tensor row = {.columns = s->columns, .codes = format->codes}, *out = binding_place(b, s);
+    bool valued = row.codes.bits == 8 && row.codes.kind == SCALES_PAIRS;
+    size_t rows = (size_t)s->rows;
+    Rows all = {
+        .b = b, .s = s, .format = format, .blocks = found_data(f), .place = f->shard->name, .end = rows};
+    if (valued) all.values = binding_take(b, s, rows, (size_t)s->columns * sizeof(uint16_t), e);
+    else all.codes = binding_take(b, s, rows, tensor_row_bytes(&row), e);
+    if (all.codes) all.scales = binding_take(b, s, rows, tensor_row_scale_bytes(&row), e);
+    if (!(valued ? all.values : all.scales) || !unpack(&all, e)) return false;
     *out = (Tensor){
-        .data = valued ? values : codes, .dtype = DTYPE_BF16, .rows = s->rows, .columns = s->columns};
+        .data = valued ? all.values : all.codes, .dtype = DTYPE_BF16, .rows = s->rows, .columns = s->columns};
     b->m->valued += valued;
     if (valued) return true;
     out->codes = format->codes;
-    out->codes.scales = scales;
+    out->codes.scales = all.scales;
     return true;
 }

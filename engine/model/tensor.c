@@ -2,6 +2,7 @@
 #include "engine/model/tensor.h"
 
 #include <math.h>
+#include <string.h>
 
 static size_t groups_of(const Tensor *t) { return (size_t)(t->columns / t->codes.group); }
 
@@ -75,11 +76,31 @@ void tensor_row(const Tensor *t, size_t row, float *out) {
     for (size_t k = 0; k < (size_t)t->columns; k++) out[k] = tensor_value(t, row, k);
 }
 
-size_t tensor_bad_scale(const Tensor *t) {
-    size_t groups = groups_of(t), all = (size_t)t->rows * groups;
-    for (size_t i = 0; i < all; i++) {
-        ScalePair pair = tensor_scale(t, i / groups, i % groups);
-        if (!isfinite(pair.scale) || !isfinite(pair.low)) return i;
+static bool f16_finite(uint16_t bits) { return (bits & 0x7c00u) != 0x7c00u; }
+
+static bool group_finite(const Tensor *t, size_t i) {
+    const unsigned char *scales = t->codes.scales;
+    uint16_t half;
+    float f32;
+    ScalePair pair;
+    ScaleNest nest;
+    switch (t->codes.kind) {
+    case SCALES_F16: memcpy(&half, scales + i * sizeof half, sizeof half); return f16_finite(half);
+    case SCALES_F32: memcpy(&f32, scales + i * sizeof f32, sizeof f32); return isfinite(f32);
+    case SCALES_PAIRS:
+        memcpy(&pair, scales + i * sizeof pair, sizeof pair);
+        return isfinite(pair.scale) && isfinite(pair.low);
+    case SCALES_NESTED: // no product of a finite f16 with 6 bits is infinite
+        memcpy(&nest, scales + i / GROUPS_NESTED * sizeof nest, sizeof nest);
+        return f16_finite(nest.scale) && f16_finite(nest.low);
     }
+    return false;
+}
+
+// The scales of rows lie one after another, and so do those of groups.
+size_t tensor_bad_scale(const Tensor *t) {
+    size_t all = (size_t)t->rows * groups_of(t), step = t->codes.kind == SCALES_NESTED ? GROUPS_NESTED : 1;
+    for (size_t i = 0; i < all; i += step)
+        if (!group_finite(t, i)) return i;
     return all;
 }
