@@ -409,6 +409,21 @@ bool session_truncate(Session *s, int length, Error *e) {
     return ok;
 }
 
+// No step writes the cache before it is committed.
+int session_set_aside(Session *s) {
+    int length = s->cache.length;
+    drop_step(s);
+    s->cache.length = 0;
+    return length;
+}
+
+void session_resume(Session *s, int length) {
+    drop_step(s);
+    assert(s->cache.length == 0 && length <= s->cache.highest);
+    s->cache.length = length;
+    session_check(s);
+}
+
 // Runs the open step through all layers and reads the hidden states of its first n nodes at hidden_layer on
 // the way.
 static bool run_chunk(Session *s, int n, int hidden_layer, float *hidden, Error *e) {

@@ -117,6 +117,11 @@ bool session_commit(Session *s, int node, int count, Error *e);
 // Takes the committed sequence back to `length` tokens (see cache_truncate); drops the open step.
 bool session_truncate(Session *s, int length, Error *e);
 
+// Sets the committed sequence aside: steps from here on follow nothing, and aren't committed, until
+// session_resume gets the length that this returns. Both drop the open step.
+int session_set_aside(Session *s);
+void session_resume(Session *s, int length);
+
 enum { HIDDEN_NONE = -1, LAYERS_CAPTURED = -2 };
 typedef struct Prefill {
     const int *tokens; // (count)

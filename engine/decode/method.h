@@ -80,6 +80,8 @@ typedef struct MethodInfo {
     bool (*prefilled)(void *self, const int *tokens, int first, int count, Error *e);
     // A new sequence. Drops the last one's state, except what the method's parameters keep.
     bool (*begin)(void *self, const Prompt *prompt, Error *e);
+    // Before the target's step is open: may run steps of its own on it (session_set_aside). NULL: none.
+    bool (*prepare)(void *self, Error *e);
     // The target's step is open and has its root (node 0). Adds the tokens to try. May run the target's
     // lower layers and other sessions.
     bool (*propose)(void *self, Tree *tree, Error *e);

@@ -1,10 +1,11 @@
 // N-Grammys' tables: unigrams from the embeddings, bigrams from forward passes, and the files that keep both.
 //
 // Unigrams sum in double. V'V is built from BLOCK rows at a time, so that a row of it passes through the
-// processor once per block. Bigrams take two rounds: the best tokens after every x, then, if w > 1, chains
+// processor once per block. Bigrams take two rounds: the best tokens after each x, then, if w > 1, chains
 // below them that grow by one token a run; a chain's last token is never run, its parent's argmax is enough.
 //
-// Invariants: only the upper triangle of V'V is valid; a table that is returned serves the k and w asked for.
+// Invariants: only the upper triangle of V'V is valid; a table that is returned serves the k and w asked for;
+// between calls, a row of bigrams is whole or empty.
 #include "engine/decode/model_tables.h"
 
 #include "engine/base/file.h"
@@ -167,96 +168,98 @@ bool unigram_order(const TargetFacts *facts, int vocab, int width, UnigramOrder 
 
 // --- bigrams
 
-typedef struct Bigrams {
-    Session *s;
-    TokenTable *table;
-    Progress progress;
-    int *nodes; // (capacity): roots, then the ends of chains
-    int *ids;   // (capacity, k)
-    float *logits;
-} Bigrams;
+// Opens a step with the prefix; returns its last node.
+static int begin_step(const Bigrams *b) {
+    Tree *tree = &b->target->tree;
+    int node = TREE_NONE;
+    session_begin_step(b->target, true, LAYOUT_TREE);
+    for (int i = 0; i < b->prefix_count; i++)
+        node = i ? tree_probe(tree, node, b->prefix[i], false) : tree_root(tree, b->prefix[i]);
+    return node;
+}
 
-static bool best_tokens(Bigrams *m, Error *e) {
-    TokenTable *t = m->table;
-    assert(t->k >= 1 && t->k <= m->s->shape.real_vocab);
-    for (int first = 0, n; first < t->tokens; first += n) {
-        if (!progress_say(&m->progress, "making bigrams", (double)first / t->tokens, e)) return false;
-        session_begin_step(m->s, true, LAYOUT_TREE);
+static int add_token(const Bigrams *b, int prefix, int token) {
+    Tree *tree = &b->target->tree;
+    return b->prefix_count ? tree_probe(tree, prefix, token, true) : tree_root(tree, token);
+}
+
+static bool best_tokens(Bigrams *b, int count, Error *e) {
+    Session *s = b->target;
+    int k = b->table.k;
+    for (int first = 0, n; first < count; first += n) {
+        int prefix = begin_step(b);
         n = 0; // a tree for each token from `first` on, as many as a step holds
-        while (first + n < t->tokens && (m->nodes[n] = tree_root(&m->s->tree, first + n)) != TREE_NONE) n++;
-        if (n == 0) return error_input(e, "a context of %d has no room for a bigram", m->s->context);
-        if (!session_run(m->s, m->s->shape.layers, e)) return false;
-        if (!session_top(m->s, m->nodes, n, t->k, m->ids, m->logits, e)) return false;
-        for (int i = 0; i < n * t->k; i++) token_table_row(t, first, 0)[i * t->w] = m->ids[i];
+        while (first + n < count && (b->nodes[n] = add_token(b, prefix, b->tokens[first + n])) != TREE_NONE)
+            n++;
+        if (n == 0) return error_input(e, "a context of %d has no room for a bigram", s->context);
+        if (!session_run(s, s->shape.layers, e) || !session_top(s, b->nodes, n, k, b->ids, b->logits, e))
+            return false;
+        for (int i = 0; i < n * k; i++)
+            *token_table_row(&b->table, b->tokens[first + i / k], i % k) = b->ids[i];
     }
     return true;
 }
 
-// Chains are numbered token * k + rank. Starts those from `first` on that fit into a step at full length.
-// Returns how many.
-static int start_chains(Bigrams *m, int first) {
-    const TokenTable *t = m->table;
-    Tree *tree = &m->s->tree;
-    int n = 0, root = TREE_NONE, count = t->tokens * t->k, left = tree->capacity;
-    session_begin_step(m->s, true, LAYOUT_TREE);
-    for (; first + n < count; n++) {
-        int token = (first + n) / t->k, rank = (first + n) % t->k;
-        bool new_root = n == 0 || rank == 0;
-        left -= new_root + t->w - 1;
+// Chains are numbered by token, then rank.
+static int *chain_row(const Bigrams *b, int chain) {
+    return token_table_row(&b->table, b->tokens[chain / b->table.k], chain % b->table.k);
+}
+
+// Starts chains from `first` on that fit into a step at full length. Returns how many.
+static int start_chains(Bigrams *b, int first, int end) {
+    Tree *tree = &b->target->tree;
+    int prefix = begin_step(b), n = 0, root = TREE_NONE, left = tree->capacity - b->prefix_count;
+    for (; first + n < end; n++) {
+        bool new_root = n == 0 || (first + n) % b->table.k == 0;
+        left -= new_root + b->table.w - 1;
         if (left < 0) break;
-        if (new_root) root = tree_root(tree, token);
-        m->nodes[n] = tree_probe(tree, root, token_table_row(t, token, rank)[0], true);
+        if (new_root) root = add_token(b, prefix, b->tokens[(first + n) / b->table.k]);
+        b->nodes[n] = tree_probe(tree, root, *chain_row(b, first + n), true);
     }
     return n;
 }
 
 // Reads token `at` of each chain and appends it to the chain.
-static bool lengthen(Bigrams *m, int first, int n, int at, Error *e) {
-    if (!session_run(m->s, m->s->shape.layers, e) || !session_read(m->s, HEAD_ARGMAX, e)) return false;
+static bool lengthen(Bigrams *b, int first, int n, int at, Error *e) {
+    Session *s = b->target;
+    if (!session_run(s, s->shape.layers, e) || !session_read(s, HEAD_ARGMAX, e)) return false;
     for (int i = 0; i < n; i++) {
-        if (m->nodes[i] == TREE_NONE) continue; // the context ends here
-        int token = session_argmax(m->s, m->nodes[i]);
-        token_table_row(m->table, 0, 0)[(size_t)(first + i) * (size_t)m->table->w + (size_t)at] = token;
-        if (at + 1 < m->table->w) m->nodes[i] = tree_probe(&m->s->tree, m->nodes[i], token, true);
+        if (b->nodes[i] == TREE_NONE) continue; // the context ends here
+        int token = session_argmax(s, b->nodes[i]);
+        chain_row(b, first + i)[at] = token;
+        if (at + 1 < b->table.w) b->nodes[i] = tree_probe(&s->tree, b->nodes[i], token, true);
     }
     return true;
 }
 
-static bool lengthen_all(Bigrams *m, Error *e) {
-    int count = m->table->tokens * m->table->k;
-    for (int first = 0, n; first < count && m->table->w > 1; first += n) {
-        if (!progress_say(&m->progress, "making extended bigrams", (double)first / count, e)) return false;
-        n = start_chains(m, first);
+static bool lengthen_all(Bigrams *b, int count, Error *e) {
+    int end = count * b->table.k;
+    for (int first = 0, n; first < end && b->table.w > 1; first += n) {
+        n = start_chains(b, first, end);
         if (n == 0)
-            return error_input(e, "a step of %d nodes has no room for a chain of %d", m->s->tree.capacity,
-                               m->table->w);
-        for (int at = 1; at < m->table->w; at++)
-            if (!lengthen(m, first, n, at, e)) return false;
+            return error_input(e, "a step of %d nodes has no room for a chain of %d",
+                               b->target->tree.capacity, b->table.w);
+        for (int at = 1; at < b->table.w; at++)
+            if (!lengthen(b, first, n, at, e)) return false;
     }
     return true;
 }
 
-bool bigram_make(Session *s, const BigramSetup *setup, Progress progress, TokenTable *out, Error *e) {
-    int k = setup->k < s->shape.real_vocab ? setup->k : s->shape.real_vocab;
-    size_t capacity = (size_t)s->tree.capacity;
-    *out = (TokenTable){0};
-    if (setup->prefix_count >= s->context)
-        return error_input(e, "a context of %d has no room for a bigram", s->context);
-    if (!token_table_init(out, s->shape.vocab, k, setup->w, e)) return false;
-    Bigrams m = {.s = s,
-                 .table = out,
-                 .progress = progress,
-                 .nodes = mem_new(capacity, sizeof *m.nodes),
-                 .ids = mem_new(capacity * (size_t)k, sizeof *m.ids),
-                 .logits = mem_new(capacity * (size_t)k, sizeof *m.logits)};
-    session_reset(s);
-    bool ok = session_prefill(s, setup->prefix, setup->prefix_count, 0, HIDDEN_NONE, NULL, e) &&
-              best_tokens(&m, e) && lengthen_all(&m, e);
-    session_reset(s);
-    mem_free(m.nodes);
-    mem_free(m.ids);
-    mem_free(m.logits);
-    if (!ok) token_table_release(out);
+bool bigrams_need(Bigrams *b, const int *tokens, int count, Error *e) {
+    TokenTable *t = &b->table;
+    int lacking = 0;
+    assert(count <= TREE_MAX_NODES);
+    for (int i = 0; i < count; i++) {
+        if (token_table_has(t, tokens[i])) continue;
+        *token_table_row(t, tokens[i], 0) = 0; // it's listed
+        b->tokens[lacking++] = tokens[i];
+    }
+    if (lacking == 0) return true;
+    int length = session_set_aside(b->target);
+    bool ok = best_tokens(b, lacking, e) && lengthen_all(b, lacking, e);
+    session_resume(b->target, length);
+    for (int i = 0; !ok && i < lacking; i++)
+        for (int j = 0; j < t->k * t->w; j++) token_table_row(t, b->tokens[i], 0)[j] = TABLE_NO_TOKEN;
     return ok;
 }
 
@@ -271,10 +274,12 @@ typedef struct Wanted {
     const char *name;
     Text made_how;
     int tokens, k, w;
+    bool on_demand;          // its rows are made later
+    Bigrams *bigrams;        // whose table it is, or NULL
     bool prefix;             // of bigrams
     UnigramOrder order;      // of unigrams
     double rows, operations; // the cost of making it: see Rehearsal
-    bool (*make)(const struct Wanted *wanted, int k, int w, TokenTable *out, Error *e);
+    bool (*make)(const struct Wanted *wanted, TokenTable *out, Error *e); // the rows that it lacks
 } Wanted;
 
 static void model_tables_check(const Wanted *x) {
@@ -301,21 +306,37 @@ static bool name_file(const Wanted *x, TableFile *file, Error *e) {
     return ok;
 }
 
-// If not keeping the table is an error, it is reported before the table is made.
-static bool make_and_keep(const Wanted *x, const TableFile *file, int k, int w, TokenTable *out, Error *e) {
+// Another process may have kept rows in the meantime, which stay; or larger ones, which serve.
+static bool keep(const TableFile *file, const Session *target, TokenTable *t, Error *e) {
+    TokenTable kept;
+    size_t ids = (size_t)t->k * (size_t)t->w;
+    bool loaded = table_file_load(file, t->tokens, target->shape.vocab, &kept);
+    bool same = loaded && kept.k == t->k && kept.w == t->w,
+         larger_one = loaded && !same && kept.k >= t->k && kept.w >= t->w;
+    for (int x = 0; same && x < t->tokens; x++)
+        if (!token_table_has(t, x))
+            memcpy(token_table_row(t, x, 0), token_table_row(&kept, x, 0), ids * sizeof *t->ids);
+    token_table_release(&kept);
+    return larger_one || table_file_save(file, t, e);
+}
+
+// If not keeping the table is an error, it is reported before the table is made. Of an interrupted one the
+// rows so far are kept.
+static bool make_and_keep(const Wanted *x, const TableFile *file, TokenTable *out, Error *e) {
     const MethodEnv *env = x->env;
     Error why = {0};
     bool ok = !file->path || file_make_directory(env->cache, &why);
-    if ((ok || env->unkept) && !x->make(x, k, w, out, e)) return false;
-    ok = ok && table_file_save(file, out, &why);
+    if ((ok || env->unkept) && !x->on_demand && !x->make(x, out, e)) {
+        if (ok && token_table_count(out)) keep(file, env->target, out, NULL);
+        return false;
+    }
+    ok = ok && (x->on_demand || keep(file, env->target, out, &why));
     if (env->unkept && !(ok && file->path)) {
         env->unkept(env->unkept_state, &why);
         return true;
     }
-    if (ok) return true;
-    if (e) *e = why;
-    token_table_release(out);
-    return error_within(e, "a table of n-grams cannot be kept (give another --cache)");
+    if (!ok && e) *e = why;
+    return ok || error_within(e, "a table of n-grams cannot be kept (give another --cache)");
 }
 
 static bool is_added(const Wanted *x, const Rehearsal *r) {
@@ -326,45 +347,53 @@ static bool is_added(const Wanted *x, const Rehearsal *r) {
     return false;
 }
 
-// Counts the cost and returns an empty table.
-static bool rehearse(const Wanted *x, TokenTable *out, Error *e) {
+// Counts the cost of the rows that are missing.
+static void rehearse(const Wanted *x, double missing) {
     Rehearsal *r = x->env->rehearsal;
-    if (!is_added(x, r)) {
-        r->rows += x->rows;
-        r->operations += x->operations;
-        if (r->table_count < (int)(sizeof r->tables / sizeof *r->tables)) {
-            PlannedTable added = {x->name, x->prefix, x->k, x->w};
-            r->tables[r->table_count++] = added;
-        }
+    if (x->on_demand || is_added(x, r)) return;
+    r->rows += x->rows * missing;
+    r->operations += x->operations * missing;
+    if (r->table_count < (int)(sizeof r->tables / sizeof *r->tables)) {
+        PlannedTable added = {x->name, x->prefix, x->k, x->w};
+        r->tables[r->table_count++] = added;
     }
     assert(r->table_count <= (int)(sizeof r->tables / sizeof *r->tables) && r->rows >= 0);
-    return token_table_init(out, 1, x->k, x->w, e);
 }
 
 // A kept table that is too small is made again, large enough for both uses.
-static bool obtain(const Wanted *x, TokenTable *out, Error *e) {
-    TableFile file = {0};
+static bool obtain(const Wanted *x, TableFile *file, TokenTable *out, Error *e) {
+    int k = x->k, w = x->w;
     *out = (TokenTable){0};
     model_tables_check(x);
-    if (!name_file(x, &file, e)) return false;
-    bool ok = table_file_load(&file, x->tokens, x->env->target->shape.vocab, out);
-    if (x->env->rehearsal && !(ok && serves(x, out))) {
+    if (!name_file(x, file, e)) return false;
+    if (table_file_load(file, x->tokens, x->env->target->shape.vocab, out) && !serves(x, out)) {
+        k = larger(k, out->k);
+        w = larger(w, out->w);
         token_table_release(out);
-        ok = rehearse(x, out, e);
-    } else if (!ok || !serves(x, out)) {
-        int k = larger(x->k, out->k), w = larger(x->w, out->w);
-        token_table_release(out);
-        ok = make_and_keep(x, &file, k, w, out, e);
     }
-    table_file_release(&file);
+    int missing = x->tokens - (out->ids ? token_table_count(out) : 0);
+    if (missing == 0) return true;
+    if (x->env->rehearsal) rehearse(x, (double)missing / x->tokens);
+    bool ok = out->ids || token_table_init(out, x->env->rehearsal ? 1 : x->tokens, k, w, e);
+    ok = ok && (x->env->rehearsal || make_and_keep(x, file, out, e));
+    if (!ok) token_table_release(out);
     assert(!ok || serves(x, out));
     return ok;
 }
 
-static bool make_bigrams(const Wanted *x, int k, int w, TokenTable *out, Error *e) {
-    const TargetFacts *facts = &x->env->facts;
-    BigramSetup setup = {facts->prefix, x->prefix ? facts->prefix_count : 0, k, w};
-    return bigram_make(x->env->target, &setup, x->env->progress, out, e);
+// --- a table of bigrams
+
+static bool make_bigrams(const Wanted *x, TokenTable *t, Error *e) {
+    int rows = t->w > 1 ? 1 + t->k * (t->w - 1) : 1, capacity = x->env->target->tree.capacity;
+    int most = larger(1, capacity / rows); // about a step of each kind at a time
+    int tokens[TREE_MAX_NODES];
+    for (int first = 0, n; first < t->tokens; first += n) {
+        if (!progress_say(&x->env->progress, "making bigrams", (double)first / t->tokens, e)) return false;
+        n = smaller(most, t->tokens - first);
+        for (int i = 0; i < n; i++) tokens[i] = first + i;
+        if (!bigrams_need(x->bigrams, tokens, n, e)) return false;
+    }
+    return true;
 }
 
 // Everything that decides the model's outputs, kernels included: they round differently.
@@ -377,34 +406,53 @@ static void write_origin(const MethodEnv *env, bool prefix, int room, Text *out)
     for (int i = 0; prefix && i < env->facts.prefix_count; i++) text_printf(out, " %d", env->facts.prefix[i]);
 }
 
-bool bigram_table(const MethodEnv *env, bool prefix, int k, int w, TokenTable *out, Error *e) {
+bool bigrams_open(const MethodEnv *env, bool prefix, int k, int w, bool on_demand, Bigrams *b, Error *e) {
     const Shape *shape = &env->target->shape;
     int most = smaller(TOKEN_TABLE_MAX_K, shape->real_vocab), room = env->target->context;
+    size_t capacity = (size_t)env->target->tree.capacity;
     Wanted x = {.env = env,
                 .name = w > 1 ? "extended-bigram" : "bigram",
                 .tokens = shape->vocab,
                 .k = smaller(w > 1 ? k : larger(k, USUAL_K), most),
                 .w = w,
+                .on_demand = on_demand,
+                .bigrams = b,
                 .prefix = prefix,
                 .make = make_bigrams};
     x.rows = (double)shape->vocab * (w > 1 ? 1 + x.k * (w - 1) + 1 : 1);
+    *b = (Bigrams){.target = env->target,
+                   .prefix = env->facts.prefix,
+                   .prefix_count = prefix ? env->facts.prefix_count : 0};
     if (prefix && env->facts.prefix_count == 0)
         return error_input(e, "'bos' is on, but this model's texts have no prefix");
+    if (env->only_text) return error_input(e, "it asks a model for its distribution; %s", env->only_text);
+    b->ids = mem_new(capacity * TOKEN_TABLE_MAX_K, sizeof *b->ids);
+    b->logits = mem_new(capacity * TOKEN_TABLE_MAX_K, sizeof *b->logits);
     // A longer context changes nothing: continuations end before it does.
     write_origin(env, prefix, smaller(room, TOKEN_TABLE_MAX_W + env->facts.prefix_count), &x.made_how);
-    bool ok = obtain(&x, out, e);
+    bool ok = obtain(&x, &b->file, &b->table, e);
     text_release(&x.made_how);
+    if (ok) b->made = token_table_count(&b->table);
     return ok;
 }
 
-static bool make_unigrams(const Wanted *x, int k, int w, TokenTable *out, Error *e) {
+void bigrams_close(Bigrams *b) {
+    if (b->file.path && b->table.ids && token_table_count(&b->table) > b->made)
+        keep(&b->file, b->target, &b->table, NULL); // if it fails, its rows are made again next time
+    table_file_release(&b->file);
+    token_table_release(&b->table);
+    mem_free(b->ids);
+    mem_free(b->logits);
+    *b = (Bigrams){0};
+}
+
+// --- unigrams
+
+static bool make_unigrams(const Wanted *x, TokenTable *out, Error *e) {
     const Shape *shape = &x->env->target->shape;
-    if (!token_table_init(out, 1, k, w, e)) return false;
-    if (unigram_order(&x->env->facts, shape->real_vocab, shape->width, x->order, k, x->env->progress,
-                      out->ids, e))
-        return true;
-    token_table_release(out);
-    return error_within(e, "model '%s'", x->env->target->name);
+    return unigram_order(&x->env->facts, shape->real_vocab, shape->width, x->order, out->k, x->env->progress,
+                         out->ids, e) ||
+           error_within(e, "model '%s'", x->env->target->name);
 }
 
 bool unigram_table(const MethodEnv *env, UnigramOrder order, int k, TokenTable *out, Error *e) {
@@ -422,7 +470,9 @@ bool unigram_table(const MethodEnv *env, UnigramOrder order, int k, TokenTable *
         return error_input(e,
                            "unigrams are made from the model's embeddings, and this device has no weights");
     text_printf(&x.made_how, "unigrams, order %d", (int)order);
-    bool ok = obtain(&x, out, e);
+    TableFile file = {0};
+    bool ok = obtain(&x, &file, out, e);
+    table_file_release(&file);
     text_release(&x.made_how);
     return ok;
 }

@@ -1,8 +1,8 @@
 // The tables that N-Grammys makes from the model (section 4.1): the unigrams, the bigrams, and either of them
-// loaded from the cache directory if a table that serves is kept there, made and kept otherwise. A table's
-// key names everything it depends on: the weights' identity, the backend with its kernels and compute type,
-// the prefix. If the weights have no identity, or there is no cache directory, the table is for this run
-// only.
+// loaded from the cache directory if a table that serves is kept there, made and kept otherwise. Bigrams may
+// also be made on demand, a token's row when the token first occurs; they are the same. A table's key names
+// everything it depends on: the weights' identity, the backend with its kernels and compute type, the prefix.
+// If the weights have no identity, or there is no cache directory, the table is for this run only.
 #pragma once
 #include "engine/base/file.h"
 #include "engine/decode/env.h"
@@ -18,7 +18,7 @@
 //      | "OPTABLE1" | tokens, k, w, 0: 4 x u32 | key: 64 digits | SHA-256 of the ids: 64 digits | ids: i32 |
 //
 // little-endian throughout. Every byte is hostile until checked. A file that is broken, or has another key,
-// counts as missing: the table is made again and replaces it.
+// counts as missing: the table is made again and replaces it. Rows that aren't made yet are empty.
 enum { TOKEN_TABLE_MAX_K = 64, TOKEN_TABLE_MAX_W = 64, TABLE_NO_TOKEN = -1 };
 
 typedef struct TokenTable {
@@ -33,6 +33,12 @@ static inline int *token_table_row(const TokenTable *t, int token, int rank) {
     assert(token >= 0 && token < t->tokens && rank >= 0 && rank < t->k);
     return t->ids + ((size_t)token * (size_t)t->k + (size_t)rank) * (size_t)t->w;
 }
+
+// Whether a token's rows are made; and of how many tokens they are.
+static inline bool token_table_has(const TokenTable *t, int token) {
+    return *token_table_row(t, token, 0) != TABLE_NO_TOKEN;
+}
+int token_table_count(const TokenTable *t);
 
 // Fills the table with TABLE_NO_TOKEN. Fails if there is no memory for it.
 bool token_table_init(TokenTable *t, int tokens, int k, int w, Error *e);
@@ -71,21 +77,36 @@ typedef enum { UNIGRAM_DISTANCE, UNIGRAM_INNER } UnigramOrder;
 bool unigram_order(const TargetFacts *facts, int vocab, int width, UnigramOrder order, int count,
                    Progress progress, int *out, Error *e);
 
-// The model's own n-grams: its continuations of each single token, after the prefix or after nothing. No text
-// is needed: each token of the vocabulary is run as the root of a tree over an empty cache, as many trees at
-// a time as a step holds.
+// The model's own n-grams: its continuations of a single token, after the prefix or after nothing. No text is
+// needed: the token is run as the root of a tree over an empty cache, as many trees at a time as a step
+// holds.
 //
 //      root x --- pick 1 --- greedy --- greedy        w = 1: the k best tokens after x
 //            \--- pick 2 --- greedy --- greedy        w > 1: each continued greedily by the model
-typedef struct BigramSetup {
+typedef struct Bigrams {
+    TokenTable table; // k and w at least as asked for, but k at most the number of real tokens
+    Session *target;
     const int *prefix; // (prefix_count): before every x
     int prefix_count;
-    int k, w; // see TokenTable
-} BigramSetup;
+    TableFile file;
+    int made;                   // tokens whose rows the file has
+    int tokens[TREE_MAX_NODES]; // whose rows are being made
+    int nodes[TREE_MAX_NODES];  // of the open step: roots, then the ends of chains
+    int *ids;                   // (nodes of a step, TOKEN_TABLE_MAX_K)
+    float *logits;              // the same
+} Bigrams;
 
-// Fills `out` for every token of the session's vocabulary. k becomes smaller if the model has fewer real
-// tokens; a continuation ends where the context ends. The session's sequence is lost.
-bool bigram_make(Session *s, const BigramSetup *setup, Progress progress, TokenTable *out, Error *e);
+// Opens the table with the rows of all tokens, or on demand with those that are kept. prefix: the text's
+// comes before each token; env->facts.prefix must outlive the table. Closed after a failure, too.
+bool bigrams_open(const MethodEnv *env, bool prefix, int k, int w, bool on_demand, Bigrams *b, Error *e);
+
+// Makes the rows of these tokens, TREE_MAX_NODES at most, that the table lacks. A continuation ends where the
+// context ends. The target keeps its sequence, but not its open step. After a failure, the rows that were
+// missing are empty.
+bool bigrams_need(Bigrams *b, const int *tokens, int count, Error *e);
+
+// Keeps the rows that are new. Several processes may use the same file: at worst, a row is made twice.
+void bigrams_close(Bigrams *b); // accepts an empty one
 
 typedef struct PlannedTable {
     const char *name;
@@ -94,7 +115,7 @@ typedef struct PlannedTable {
 } PlannedTable;
 
 // In a rehearsal, methods are opened only to see whether they can be: no session is run, tables that aren't
-// kept yet stay empty, and the cost of making them is added up.
+// kept yet stay empty, and the cost of making them is added up, except for rows on demand.
 typedef struct Rehearsal {
     const char *backend, *kernels; // of the session that will run
     double rows;                   // for the target to run
@@ -102,10 +123,6 @@ typedef struct Rehearsal {
     PlannedTable tables[8];        // (table_count): counted so far
     int table_count;
 } Rehearsal;
-
-// The k continuations of w tokens of every token, fewer if the model has fewer; with the text's prefix before
-// each token, or without. k and w of the table are at least these. The session's sequence is lost.
-bool bigram_table(const MethodEnv *env, bool prefix, int k, int w, TokenTable *out, Error *e);
 
 // The first k tokens of the order, as the continuations of one token 0.
 bool unigram_table(const MethodEnv *env, UnigramOrder order, int k, TokenTable *out, Error *e);

@@ -37,6 +37,12 @@ void token_table_release(TokenTable *t) {
     *t = (TokenTable){0};
 }
 
+int token_table_count(const TokenTable *t) {
+    int count = 0;
+    for (int x = 0; x < t->tokens; x++) count += token_table_has(t, x);
+    return count;
+}
+
 static size_t id_count(const TokenTable *t) { return (size_t)t->tokens * (size_t)t->k * (size_t)t->w; }
 
 // --- the file's bytes

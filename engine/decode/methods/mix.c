@@ -222,6 +222,13 @@ static bool mix_begin(void *self, const Prompt *prompt, Error *e) {
     return true;
 }
 
+static bool mix_prepare(void *self, Error *e) {
+    Mix *m = self;
+    for (Method *method = m->methods; method < m->methods + m->count; method++)
+        if (method->info->prepare && !method->info->prepare(method->self, e)) return false;
+    return true;
+}
+
 // `share`: of the rows that are left, one in so many.
 static bool propose_one(Mix *m, int i, Tree *tree, int end, int share, Error *e) {
     const Method *method = &m->methods[i];
@@ -378,6 +385,7 @@ const MethodInfo method_mix = {
     .summary = "several methods in one tree: 'mix:NAME(k=v,...)+NAME(...),rows=N', quoted for the shell",
     .from_text = true,
     .prefilled = mix_prefilled,
+    .prepare = mix_prepare,
     .hidden_layer = mix_hidden_layer,
     .captures = mix_captures,
     .drops_bonus = mix_drops_bonus,

@@ -24,6 +24,7 @@ typedef enum { MIXED, CONTEXT, BIGRAM, EXTENDED, UNIGRAM } Strategy;
 typedef enum { EXTEND_REPEAT, EXTEND_MODEL } Extend;
 typedef enum { TIES_RECENT, TIES_SORTED } Ties;
 typedef enum { PRESET_NONE, PRESET_APPENDIX } Preset;
+typedef enum { TABLE_DEMAND, TABLE_WHOLE } BigramTable;
 typedef enum { FROM_CONTEXT, FROM_BIGRAM, FROM_UNIGRAM, SOURCE_COUNT } Source;
 
 typedef struct NgrammysParams {
@@ -34,6 +35,7 @@ typedef struct NgrammysParams {
     bool keep_short;
     int order;
     int preset;
+    int table;
 } NgrammysParams;
 
 static const char *const STRATEGIES[] = {"mixed", "context", "bigram", "extended", "unigram", NULL};
@@ -41,6 +43,7 @@ static const char *const EXTENDS[] = {"repeat", "model", NULL};
 static const char *const TIES[] = {"recent", "sorted", NULL};
 static const char *const ORDERS[] = {"distance", "inner", NULL};
 static const char *const PRESETS[] = {"none", "appendix", NULL};
+static const char *const TABLES[] = {"demand", "whole", NULL};
 static const char *const SOURCES[SOURCE_COUNT] = {"context", "bigram", "unigram"};
 
 #define AT(name) offsetof(NgrammysParams, name)
@@ -61,6 +64,8 @@ static const Arg PARAMS[] = {
      .help = "unigrams: nearest to the mean, or least along it"},
     {"preset", ARG_CHOICE, AT(preset), .fallback = "none", .choices = PRESETS,
      .help = "appendix: ties, short and order as in the paper's code"},
+    {"table", ARG_CHOICE, AT(table), .fallback = "demand", .choices = TABLES, .added = true,
+     .help = "make a token's bigrams when it first occurs, or all at the start"},
 };
 #undef AT
 
@@ -87,8 +92,9 @@ typedef struct ContextNgrams {
 typedef struct Ngrammys {
     NgrammysParams p;
     ContextNgrams context;
-    TokenTable bigrams, unigrams; // empty if the strategy does not use them
-    int last;                     // the sequence's last token
+    Bigrams bigrams; // this and the next: empty if the strategy does not use them
+    TokenTable unigrams;
+    int last; // the sequence's last token
     ContextNgram found[TOKEN_TABLE_MAX_K];
     Sources sources;
 } Ngrammys;
@@ -196,17 +202,18 @@ static void ngrammys_close(void *self) {
     mem_free(n->context.groups);
     mem_free(n->context.used);
     mem_free(n->context.table);
-    token_table_release(&n->bigrams);
+    bigrams_close(&n->bigrams);
     token_table_release(&n->unigrams);
     mem_free(n);
 }
 
-static bool open_tables(Ngrammys *n, const MethodEnv *env, Error *e) {
+static bool open_tables(Ngrammys *n, const MethodEnv *env, bool on_demand, Error *e) {
     const NgrammysParams *p = &n->p;
     bool extended = p->strategy == MIXED || p->strategy == EXTENDED;
     int w = extended && p->extend == EXTEND_MODEL ? p->w : 1;
     if (p->strategy == UNIGRAM) return unigram_table(env, (UnigramOrder)p->order, p->k, &n->unigrams, e);
-    return (!extended && p->strategy != BIGRAM) || bigram_table(env, p->bos, p->k, w, &n->bigrams, e);
+    return (!extended && p->strategy != BIGRAM) ||
+           bigrams_open(env, p->bos, p->k, w, on_demand, &n->bigrams, e);
 }
 
 static void ngrammys_resolve(void *values) {
@@ -217,15 +224,17 @@ static void ngrammys_resolve(void *values) {
         p->order = UNIGRAM_INNER;
     }
     p->preset = PRESET_NONE;
+    p->table = TABLE_DEMAND; // the rows are the same
 }
 
 static void *ngrammys_open(const MethodEnv *env, const void *values, Error *e) {
     Ngrammys *n = mem_new(1, sizeof *n);
     n->p = *(const NgrammysParams *)values;
     n->sources = (Sources){.names = SOURCES, .source_count = SOURCE_COUNT};
+    bool on_demand = n->p.table == TABLE_DEMAND;
     ngrammys_resolve(&n->p);
     context_init(&n->context, &n->p, env->target->context);
-    if (open_tables(n, env, e)) return n;
+    if (open_tables(n, env, on_demand, e)) return n;
     ngrammys_close(n);
     return NULL;
 }
@@ -239,6 +248,24 @@ static bool ngrammys_begin(void *self, const Prompt *prompt, Error *e) {
     return true;
 }
 
+// Makes the bigrams that the step's rows read: all rows grow by a token at a time.
+static bool ngrammys_prepare(void *self, Error *e) {
+    Ngrammys *n = self;
+    const NgrammysParams *p = &n->p;
+    int ends[TOKEN_TABLE_MAX_K], rows = p->k;
+    int w = p->strategy == BIGRAM || p->extend == EXTEND_MODEL ? 1 : p->w;
+    if (n->bigrams.made == n->bigrams.table.tokens) return true; // or there is no table
+    if (p->strategy == MIXED) rows -= context_find(&n->context, p->k, n->found);
+    if (rows > n->bigrams.table.k) rows = n->bigrams.table.k;
+    if (rows > 0 && !bigrams_need(&n->bigrams, &n->last, 1, e)) return false;
+    for (int i = 0; i < rows; i++) ends[i] = *token_table_row(&n->bigrams.table, n->last, i);
+    for (int at = 1; at < w; at++) {
+        if (!bigrams_need(&n->bigrams, ends, rows, e)) return false;
+        for (int i = 0; i < rows; i++) ends[i] = *token_table_row(&n->bigrams.table, ends[i], 0);
+    }
+    return true;
+}
+
 static int propose_context(Ngrammys *n, Tree *tree) {
     int count = context_find(&n->context, n->p.k, n->found);
     for (int i = 0; i < count; i++)
@@ -249,19 +276,19 @@ static int propose_context(Ngrammys *n, Tree *tree) {
 
 // The rank-th bigram of the last token, extended to w tokens or as far as the table goes.
 static int extended_row(const Ngrammys *n, int rank, int w, int *row) {
-    const int *pick = token_table_row(&n->bigrams, n->last, rank);
+    const int *pick = token_table_row(&n->bigrams.table, n->last, rank);
     bool repeat = n->p.extend == EXTEND_REPEAT;
     int count = 0;
     for (int token = *pick; count < w && token != TABLE_NO_TOKEN; count++) {
         row[count] = token;
-        if (count + 1 < w) token = repeat ? *token_table_row(&n->bigrams, token, 0) : pick[count + 1];
+        if (count + 1 < w) token = repeat ? *token_table_row(&n->bigrams.table, token, 0) : pick[count + 1];
     }
     return count;
 }
 
 static void propose_bigrams(Ngrammys *n, Tree *tree, int rows, int w) {
     int row[TOKEN_TABLE_MAX_W];
-    for (int rank = 0; rank < rows && rank < n->bigrams.k; rank++)
+    for (int rank = 0; rank < rows && rank < n->bigrams.table.k; rank++)
         sources_propose(&n->sources, tree, FROM_BIGRAM, row, extended_row(n, rank, w, row));
 }
 
@@ -309,6 +336,7 @@ const MethodInfo method_ngrammys = {
     .resolve = ngrammys_resolve,
     .open = ngrammys_open,
     .begin = ngrammys_begin,
+    .prepare = ngrammys_prepare,
     .propose = ngrammys_propose,
     .observe = ngrammys_observe,
     .close = ngrammys_close,

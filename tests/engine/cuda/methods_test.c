@@ -139,9 +139,9 @@ static void check_all(Compute i, int cards, const char *folder, Random *r) {
     check(&w, "early-exit:exit_layer=1,gamma=3");
     check(&w, "early-exit:exit_layer=1,gamma=3,draft_temperature=1");
     if (cards == 2) {
-        check(&w, "ngrammys:k=3,w=3,strategy=context");
+        check(&w, "ngrammys:k=3,w=3");
         check(&w, "ouroboros:gamma=3,K=2,beta=2,W=2,window=2");
-        check(&w, "mix:jacobi+ngrammys(k=2,w=2,strategy=context)+speculative(gamma=2),rows=9");
+        check(&w, "mix:jacobi+ngrammys(k=2,w=2)+speculative(gamma=2),rows=9");
     }
     session_release(&draft);
     if (cards == 1) check_unlike(&w, i == COMPUTE_F32 ? 7 : -9, r);

@@ -4,6 +4,7 @@
 #include "tests/support/null_session.h"
 
 #include "engine/base/file.h"
+#include "engine/base/memory.h"
 #include "engine/decode/model_tables.h"
 
 #include <stdio.h>
@@ -56,19 +57,19 @@ static void check_same(const TokenTable *a, const TokenTable *b, int k, int w) {
 
 // Asks for a table, with the cache and without; gives whether one was made.
 static bool ask(World *w, bool bos, int k, int length) {
-    TokenTable kept, fresh;
+    Bigrams kept, fresh;
     MethodEnv alone = w->env;
     int before = w->made;
     Error e = {0};
-    if (!bigram_table(&w->env, bos, k, length, &kept, &e)) fail_msg("%s", e.text);
+    if (!bigrams_open(&w->env, bos, k, length, false, &kept, &e)) fail_msg("%s", e.text);
     bool made = w->made > before;
     alone.cache = NULL;
     before = w->made;
-    assert_true(bigram_table(&alone, bos, k, length, &fresh, NULL) && w->made > before);
-    assert_true(kept.k >= (k < VOCAB - 3 ? k : VOCAB - 3) && kept.w >= length);
-    check_same(&kept, &fresh, k < VOCAB - 3 ? k : VOCAB - 3, length);
-    token_table_release(&kept);
-    token_table_release(&fresh);
+    assert_true(bigrams_open(&alone, bos, k, length, false, &fresh, NULL) && w->made > before);
+    assert_true(kept.table.k >= (k < VOCAB - 3 ? k : VOCAB - 3) && kept.table.w >= length);
+    check_same(&kept.table, &fresh.table, k < VOCAB - 3 ? k : VOCAB - 3, length);
+    bigrams_close(&kept);
+    bigrams_close(&fresh);
     return made;
 }
 
@@ -135,15 +136,154 @@ static void without_identity_nothing_is_kept(void **state) {
 
 static void a_cache_that_is_none_is_said(void **state) {
     World w;
-    TokenTable t;
-    Error e = {0};
+    Bigrams b;
     open_world(&w, folder_path(*state, "file/below"));
     assert_true(file_write(folder_path(*state, "file"), "x", 1, NULL));
-    assert_false(bigram_table(&w.env, false, 5, 1, &t, &e));
-    assert_int_equal(w.made, 0); // before the work, not after
-    assert_int_equal(e.kind, ERROR_SYSTEM);
-    assert_non_null(strstr(e.text, "cannot make the directory"));
+    for (int on_demand = 0; on_demand < 2; on_demand++) {
+        Error e = {0};
+        assert_false(bigrams_open(&w.env, false, 5, 1, on_demand, &b, &e));
+        assert_int_equal(w.made, 0); // before the work, not after
+        assert_int_equal(e.kind, ERROR_SYSTEM);
+        assert_non_null(strstr(e.text, "cannot make the directory"));
+        bigrams_close(&b);
+    }
     session_release(&w.session);
+}
+
+// --- rows on demand
+
+static void open_bigrams(World *w, int k, int length, bool on_demand, Bigrams *out) {
+    Error e = {0};
+    if (!bigrams_open(&w->env, false, k, length, on_demand, out, &e)) fail_msg("%s", e.text);
+}
+
+static void need(Bigrams *b, int first, int count) {
+    int tokens[VOCAB];
+    for (int i = 0; i < count; i++) tokens[i] = first + i;
+    assert_true(bigrams_need(b, tokens, count, NULL));
+}
+
+// Rows that are there are the whole table's; `want` of them are there.
+static void check_rows(World *w, const Bigrams *b, int want) {
+    MethodEnv alone = w->env;
+    Bigrams whole;
+    int ids = b->table.k * b->table.w;
+    alone.cache = NULL;
+    assert_true(bigrams_open(&alone, false, b->table.k, b->table.w, false, &whole, NULL));
+    assert_int_equal(token_table_count(&whole.table), VOCAB);
+    for (int x = 0; x < VOCAB; x++)
+        for (int i = 0; i < ids; i++) {
+            int got = token_table_row(&b->table, x, 0)[i], empty = TABLE_NO_TOKEN;
+            int wanted = token_table_has(&b->table, x) ? token_table_row(&whole.table, x, 0)[i] : empty;
+            if (got != wanted) fail_msg("token %d, id %d: want %d, got %d", x, i, wanted, got);
+        }
+    assert_int_equal(token_table_count(&b->table), want);
+    bigrams_close(&whole);
+}
+
+// Two at once keep what either made; a third starts with it, and a whole table makes only the rest.
+static void rows_of_all_are_kept(void **state) {
+    for (int length = 1; length < 4; length += 2) {
+        World w;
+        Bigrams a, b, c;
+        open_world(&w, folder_path(*state, length > 1 ? "long" : "short"));
+        open_bigrams(&w, 5, length, true, &a);
+        open_bigrams(&w, 5, length, true, &b);
+        need(&a, 0, 7);
+        need(&a, 4, 6);
+        check_rows(&w, &a, 10);
+        need(&b, 8, 5);
+        check_rows(&w, &b, 5);
+        bigrams_close(&a);
+        bigrams_close(&b);
+        open_bigrams(&w, 4, length, true, &c);
+        check_rows(&w, &c, 13);
+        double rows = w.session.rows;
+        need(&c, 3, 9);
+        assert_true(w.session.rows <= rows); // nothing is run for rows that are there
+        bigrams_close(&c);
+        open_bigrams(&w, 5, length, false, &a);
+        check_rows(&w, &a, VOCAB);
+        bigrams_close(&a);
+        rows = w.session.rows;
+        open_bigrams(&w, 5, length, true, &a); // the whole table serves
+        assert_true(token_table_count(&a.table) == VOCAB && w.session.rows <= rows);
+        bigrams_close(&a);
+        session_release(&w.session);
+    }
+}
+
+static void a_broken_file_is_made_again(void **state) {
+    World w;
+    Bigrams b;
+    char *bytes;
+    size_t n;
+    open_world(&w, *state);
+    open_bigrams(&w, 5, 1, true, &b);
+    need(&b, 0, 9);
+    const char *path = folder_path(*state, strrchr(b.file.path, '/') + 1);
+    bigrams_close(&b);
+    assert_true(file_read(path, 1 << 20, &bytes, &n, NULL));
+    bytes[n - 1] ^= 1;
+    assert_true(file_write(path, bytes, n, NULL));
+    mem_free(bytes);
+    open_bigrams(&w, 5, 1, true, &b);
+    check_rows(&w, &b, 0);
+    need(&b, 2, 3);
+    bigrams_close(&b);
+    open_bigrams(&w, 5, 1, true, &b);
+    check_rows(&w, &b, 3);
+    bigrams_close(&b);
+    session_release(&w.session);
+}
+
+static bool count_down(void *state, const char *what, double share) {
+    (void)what, (void)share;
+    return --*(int *)state >= 0;
+}
+
+// A whole table that is interrupted resumes with the rows that it had, which are whole.
+static void an_interrupted_table_resumes(void **state) {
+    World w;
+    Bigrams b;
+    int had = 0, rounds = 0;
+    bool done = false;
+    open_world(&w, *state);
+    session_release(&w.session);
+    null_session_open(&w.session,
+                      &(NullSetup){.vocab = VOCAB, .context = CONTEXT, .masked = 3, .max_nodes = 16});
+    for (; !done; rounds++) {
+        MethodEnv env = w.env;
+        int left = 14;
+        Error e = {0};
+        env.progress = w.session.progress = (Progress){count_down, &left};
+        done = bigrams_open(&env, false, 3, 2, false, &b, &e);
+        assert_int_equal(e.kind, done ? ERROR_NONE : ERROR_INTERRUPTED);
+        w.session.progress = (Progress){0};
+        bigrams_close(&b);
+        open_bigrams(&w, 3, 2, true, &b);
+        assert_true(token_table_count(&b.table) > had);
+        had = token_table_count(&b.table);
+        check_rows(&w, &b, had);
+        bigrams_close(&b);
+    }
+    assert_true(had == VOCAB && rounds > 2);
+    session_release(&w.session);
+}
+
+static void a_plan_has_no_rows_on_demand(void **state) {
+    for (int on_demand = 0; on_demand < 2; on_demand++) {
+        World w;
+        Bigrams b;
+        Rehearsal r = {.backend = "null", .kernels = "none"};
+        open_world(&w, *state);
+        w.env.rehearsal = &r;
+        open_bigrams(&w, 5, 1, on_demand, &b);
+        assert_int_equal((int)r.rows, on_demand ? 0 : VOCAB);
+        bigrams_close(&b);
+        assert_int_equal(folder_count(*state), 0);
+        session_release(&w.session);
+    }
 }
 
 int main(void) {
@@ -154,6 +294,10 @@ int main(void) {
         IN_FOLDER(unigrams_too),
         IN_FOLDER(without_identity_nothing_is_kept),
         IN_FOLDER(a_cache_that_is_none_is_said),
+        IN_FOLDER(rows_of_all_are_kept),
+        IN_FOLDER(a_broken_file_is_made_again),
+        IN_FOLDER(an_interrupted_table_resumes),
+        IN_FOLDER(a_plan_has_no_rows_on_demand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

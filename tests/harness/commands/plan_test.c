@@ -31,7 +31,14 @@ static void nothing_is_written(void **state) {
         "{synthesise: tiny}]\n"
         "datasets: [{name: own, path: own.jsonl, limit: 1}]\ngeneration: {max_tokens: 8}\n"
         "methods: [{name: kangaroo, matrix: {exit_layer: [1, 3]}}, {name: ngrammys, matrix: {strategy: "
-        "bigram}}]\n");
+        "bigram, table: whole}}]\n");
+    folder_write(
+        *state, "demand.yaml",
+        "name: demand\nmodels: [{name: a, target: small}]\ndatasets: [{name: own, path: own.jsonl}]\n"
+        "generation: {max_tokens: 8}\nmethods: [{name: ngrammys}]\n");
+    CHILD_OUTPACE(&c, *state, 0, "plan", "demand.yaml", "--points");
+    assert_null(strstr(text_get(&c.out), "\n  tables   "));
+    child_release(&c);
     for (int k = 0; k < 2; k++) {
         CHILD_OUTPACE(&c, *state, 3, "plan", "made.yaml", k ? "--points" : "--check");
         assert_non_null(strstr(text_get(&c.out),

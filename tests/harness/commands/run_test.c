@@ -598,7 +598,7 @@ static void demo(void **state) {
     assert_non_null(path);
     setenv("XDG_CACHE_HOME", folder_path(*state, "none"), 1); // the user's may have the tables
     CHILD_OUTPACE(&c, *state, 3, "plan", path, "--model", "target=tiny", "--db", "none.db", "--set",
-                  "methods.ngrammys.matrix.strategy=mixed");
+                  "methods.ngrammys.matrix.strategy=mixed", "--set", "methods.ngrammys.matrix.table=whole");
     assert_non_null(strstr(text_get(&c.out), "10 points, 5 skipped"));
     assert_non_null(strstr(text_get(&c.out), "ms; reckoned: "));
     assert_non_null(strstr(text_get(&c.out), "  tables   "));

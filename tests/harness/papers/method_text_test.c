@@ -43,6 +43,7 @@ static void open_ones(void **state) {
     assert_false(method_text_open("ngrammys:k=10,w=10"));
     differ("ngrammys:k=*,w=*", "ngrammys:k=3,w=4", 0, "");
     differ("ngrammys:k=*,w=*", "ngrammys:k=3,w=4,q=2", 1, "q=2, not 1");
+    differ("ngrammys:k=*,w=*", "ngrammys:k=3,w=4,table=whole", 0, "");
     differ("lookahead:N=5,W=*,G=*", "lookahead:W=2,N=5,G=2", 0, "");
 }
 

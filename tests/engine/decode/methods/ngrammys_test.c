@@ -18,7 +18,7 @@ static const char *const NAMES[] = {"mixed", "context", "bigram", "extended"};
 typedef struct {
     int k, w, q;
     Strategy strategy;
-    bool by_model, bos, sorted, keep_short;
+    bool by_model, bos, sorted, keep_short, whole;
 } Setting;
 
 typedef struct {
@@ -134,9 +134,9 @@ static int slow_rows(Watch *w, Row *out) {
 
 static void describe(const Watch *w, char *out, size_t n) {
     const Setting *x = &w->x;
-    snprintf(out, n, "ngrammys:k=%d,w=%d,q=%d,strategy=%s,extend=%s,bos=%s,ties=%s,short=%s", x->k, x->w,
-             x->q, NAMES[x->strategy], x->by_model ? "model" : "repeat", x->bos ? "on" : "off",
-             x->sorted ? "sorted" : "recent", x->keep_short ? "on" : "off");
+    snprintf(out, n, "ngrammys:k=%d,w=%d,q=%d,strategy=%s,extend=%s,bos=%s,ties=%s,short=%s,table=%s", x->k,
+             x->w, x->q, NAMES[x->strategy], x->by_model ? "model" : "repeat", x->bos ? "on" : "off",
+             x->sorted ? "sorted" : "recent", x->keep_short ? "on" : "off", x->whole ? "whole" : "demand");
 }
 
 // The preset decides ties and short matches, whatever the other parameters are.
@@ -236,7 +236,8 @@ static Setting random_setting(Random *r) {
                      .by_model = test_between(r, 0, 1),
                      .bos = test_between(r, 0, 1),
                      .sorted = test_between(r, 0, 1),
-                     .keep_short = test_between(r, 0, 1)};
+                     .keep_short = test_between(r, 0, 1),
+                     .whole = test_between(r, 0, 1)};
 }
 
 static void every_setting(void **state) {
@@ -375,6 +376,99 @@ static void output_is_the_models_on_the_cpu(void **state) {
     }
 }
 
+// --- on demand
+
+enum { MOST_LOGGED = 20000 };
+
+// Every node and every number of the report that isn't a time, of all steps.
+typedef struct {
+    const Session *session;
+    int count, numbers[MOST_LOGGED];
+    int passes; // of the target, most of any step
+} StepLog;
+
+static void log_step(void *state, const StepReport *r) {
+    StepLog *log = state;
+    const Tree *t = &log->session->tree;
+    const int report[] = {r->number,          r->context,        r->rows,    r->asked,
+                          r->tried,           r->accepted,       r->emitted, r->sources[0].rows,
+                          r->sources[1].rows, r->sources[1].rank};
+    assert_true(log->count + 10 + 3 * t->count <= MOST_LOGGED);
+    for (int i = 0; i < 10; i++) log->numbers[log->count++] = report[i];
+    for (int i = 0; i < t->count; i++) {
+        log->numbers[log->count++] = t->token[i];
+        log->numbers[log->count++] = t->parent[i];
+        log->numbers[log->count++] = session_argmax(log->session, i);
+    }
+    int passes = 0;
+    for (int i = 0; i < r->pass_count; i++)
+        passes += r->passes[i].a < r->passes[i].b ? r->passes[i].count : 0;
+    if (passes > log->passes) log->passes = passes;
+}
+
+// Three prompts, the last of them the first one again.
+static void log_story(Story *x, const char *text, const DecodeOptions *o, StepLog *log) {
+    Method m;
+    DecodeResult out;
+    Error e = {0};
+    MethodEnv env = {.target = &x->session, .facts = {.prefix = x->prompt, .prefix_count = 1}};
+    if (!method_open(&m, text, &env, &e)) fail_msg("'%s': %s", text, e.text);
+    log->session = &x->session;
+    log->count = log->passes = 0;
+    for (int i = 0; i < 3; i++) {
+        DecodeOptions own = *o;
+        own.step = log_step;
+        own.state = log;
+        if (!decode(&x->session, &m, x->prompt, i == 1 ? x->count / 2 + 1 : x->count, &own, &out, &e))
+            fail_msg("'%s': %s", text, e.text);
+        decode_result_release(&out);
+    }
+    method_close(&m);
+}
+
+// The same steps as with the whole table, number by number, whatever else is in the tree.
+static void demand_makes_the_same_steps(void **state) {
+    (void)state;
+    static const char *const WHERE[] = {"ngrammys:%stable=%s",
+                                        "mix:prompt-lookup+ngrammys(%stable=%s)+jacobi(m=2)"};
+    static StepLog whole, demand;
+    Random r = test_random(123);
+    int more = 0;
+    for (int round = 0; round < 24; round++) {
+        Story x = {.count = 0};
+        RandomModel m;
+        Shape shape = random_shape(&r);
+        BackendOptions o = {.compute = round % 2 ? COMPUTE_BF16 : COMPUTE_F32,
+                            .context = CONTEXT,
+                            .max_nodes = round % 3 ? 256 : 30,
+                            .slack = 16,
+                            .threads = 1};
+        void *self;
+        char params[120], text[200];
+        Setting set = random_setting(&r);
+        if (shape.vocab > 120) shape.vocab = shape.real_vocab = 120;
+        random_model_init(&m, &shape, round % 2 ? DTYPE_BF16 : DTYPE_F32, false, &r);
+        assert_true(cpu_open(&m.model, &o, &self, NULL));
+        session_init(&x.session, &cpu_backend, self, &shape, &o);
+        random_text(&x, &r);
+        DecodeOptions options = watched_options(TOKENS, 1, 2, &r);
+        if (test_between(&r, 0, 2) == 0) options.layout = LAYOUT_COPIED;
+        snprintf(params, sizeof params, "k=%d,w=%d,strategy=%s,extend=%s,bos=%s,", set.k, set.w,
+                 NAMES[round % STRATEGIES], set.by_model ? "model" : "repeat", set.bos ? "on" : "off");
+        for (int on_demand = 0; on_demand < 2; on_demand++) {
+            snprintf(text, sizeof text, WHERE[round / 4 % 2], params, on_demand ? "demand" : "whole");
+            log_story(&x, text, &options, on_demand ? &demand : &whole);
+        }
+        if (whole.count != demand.count ||
+            memcmp(whole.numbers, demand.numbers, (size_t)whole.count * sizeof(int)))
+            fail_msg("'%s': the steps differ from those with the whole table", text);
+        more += demand.passes - whole.passes;
+        session_release(&x.session);
+        random_model_release(&m);
+    }
+    assert_true(more > 20); // rows were made in steps, and the passes show it
+}
+
 // --- unigrams and the preset
 
 // A token's row is its number: the mean is far from 0, and the order known.
@@ -445,6 +539,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_setting),
                                        cmocka_unit_test(output_is_the_models),
                                        cmocka_unit_test(output_is_the_models_on_the_cpu),
-                                       cmocka_unit_test(unigrams_are_offered), cmocka_unit_test(refuses)};
+                                       cmocka_unit_test(demand_makes_the_same_steps),
+                                       cmocka_unit_test(unigrams_are_offered),
+                                       cmocka_unit_test(refuses)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
