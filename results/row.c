@@ -68,12 +68,10 @@ static const StoreColumn SAMPLE[] = {
     INT(prompt_tokens), INT(tokens), INT(prefill_tokens), INT(prefill_steps), TIME(prefill), TIME(decode),
     TIME(device_head), TIME(device_commit)};
 #undef ROW
-#define ROW StoreSums
+#define NAMED(column) {.name = #column}
 static const StoreColumn SUMS[] = {
-    LONG(steps), LONG(filling_steps), LONG(accepted), LONG_COUNT(rows), LONG_COUNT(asked),
-    LONG_COUNT(drafted), LONG_COUNT(tried), TIME(propose), TIME(forward), TIME(verify), TIME(observe),
-    TIME(device)};
-#undef ROW
+    NAMED(steps), NAMED(filling_steps), NAMED(accepted), NAMED(rows), NAMED(asked), NAMED(drafted), NAMED(tried),
+    NAMED(propose_ns), NAMED(forward_ns), NAMED(verify_ns), NAMED(observe_ns), NAMED(device_ns)};
 #define ROW StoreStep
 static const StoreColumn STEP[] = {
     COUNT(context), COUNT(rows), COUNT(asked), COUNT(depth), COUNT(candidates), COUNT(probes), COUNT(drafted),
@@ -200,22 +198,6 @@ static const StoreColumn *find(RowId id, const char *name) {
     for (int i = 0; i < store_rows[id].count; i++)
         if (strcmp(store_rows[id].columns[i].name, name) == 0) return &store_rows[id].columns[i];
     return NULL;
-}
-
-void row_add(StoreSums *sums, const StoreStep *step) {
-    for (int i = 0; i < store_rows[ROW_SUMS].count; i++) {
-        const StoreColumn *to = &SUMS[i], *from = find(ROW_STEP, to->name);
-        if (!from) continue;
-        void *sum = (char *)sums + to->at;
-        const void *part = (const char *)step + from->at;
-        if (from->kind == COLUMN_TIME) {
-            double *x = sum, y = *(const double *)part;
-            *x = *x < 0 || y < 0 ? -1 : *x + y;
-        } else {
-            int64_t *n = sum, k = *(const int *)part;
-            *n = *n < 0 || k < 0 ? -1 : *n + k;
-        }
-    }
 }
 
 // --- statements ------------------------------------------------------------------------------------------

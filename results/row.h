@@ -31,12 +31,6 @@ typedef struct StoreColumn {
     size_t at; // of the field in its struct
 } StoreColumn;
 
-// The sums over a sample's steps.
-typedef struct StoreSums {
-    int64_t steps, filling_steps, accepted, rows, asked, drafted, tried;
-    double propose_s, forward_s, verify_s, observe_s, device_s;
-} StoreSums;
-
 typedef enum {
     ROW_CONTENT,
     ROW_RUN,
@@ -47,7 +41,7 @@ typedef enum {
     ROW_PROMPT,
     ROW_POINT,
     ROW_SAMPLE, // StoreSample
-    ROW_SUMS,   // StoreSums, of table sample as well
+    ROW_SUMS,   // of the sample's steps, made by SQL: in no struct
     ROW_STEP,
     ROW_BATCH,
     ROW_PASS,
@@ -85,9 +79,6 @@ bool row_insert(Store *s, RowId id, const Value *keys, int key_count, const void
 // Takes the columns that the object has; in JSON a time's key ends in _s. Fields without a key stay as they
 // are.
 bool row_from_json(RowId id, const json_t *object, void *row, const char *place, Error *e);
-
-// Adds each number of the step to the sum of its name; a sum is unknown if a part is.
-void row_add(StoreSums *sums, const StoreStep *step);
 
 // Appends the SQL with lists of columns in place of braces; the text of the row's INSERT.
 void row_expand(const char *sql, Text *out);

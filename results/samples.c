@@ -1,5 +1,4 @@
-// Samples with their steps. A sample is written with its steps first; SQL then sums the rows that were
-// written, so sums and steps always agree.
+// Samples with their steps. SQL sums the steps that were written, so sums and steps always agree.
 #include "engine/base/memory.h"
 #include "engine/base/file.h"
 #include "engine/base/text.h"
@@ -101,24 +100,11 @@ static bool add_step(Store *s, int64_t sample, int number, int layers, const Sto
 
 // --- samples ---------------------------------------------------------------------------------------------
 
-static StoreSums sum_steps(const StoreSample *x) {
-    StoreSums t;
-    row_unknown(ROW_SUMS, &t);
-    if (x->steps) t = (StoreSums){.device_s = x->step_count ? 0 : -1};
-    t.steps = x->step_count;
-    for (int i = 0; x->steps && i < x->step_count; i++) {
-        t.filling_steps += x->steps[i].kind == STORE_FILLING;
-        row_add(&t, &x->steps[i]);
-    }
-    return t;
-}
-
 static bool add_sample_row(Store *s, const StoreSample *x, int64_t *id, Error *e) {
     int64_t output, there;
     bool found = false;
-    StoreSums sums = sum_steps(x);
     StoreSample row = *x;
-    if (sums.device_s < 0) row.device_head_s = row.device_commit_s = -1;
+    if (!x->steps) row.device_head_s = row.device_commit_s = -1;
     int flags = x->flags | (x->divergence ? FLAG_DIVERGED : 0);
     if (!sql_find(s, "sample_find", VALUES(of_int(x->point), of_int(x->pass), of_int(x->prompt)), &there,
                   &found, e))
@@ -133,7 +119,7 @@ static bool add_sample_row(Store *s, const StoreSample *x, int64_t *id, Error *e
                               of_id(output),    of_int(x->position), of_real(x->started), of_int(flags)};
     int count = 8;
     row_values(ROW_SAMPLE, &row, values, &count);
-    row_values(ROW_SUMS, &sums, values, &count);
+    values[count++] = of_int(x->step_count);
     bool ok = sql_run(s, "sample_add", values, count, e);
     *id = sql_last_id(s);
     return ok;
@@ -146,7 +132,8 @@ static bool add_sample(Store *s, const StoreSample *x, Error *e) {
         return false;
     for (int i = 0; x->steps && i < x->step_count; i++)
         if (!add_step(s, id, i, (int)layers, &x->steps[i], e)) return false;
-    return sql_run(s, "sum_accept", VALUES(of_int(id)), e) &&
+    return (!x->steps || sql_run(s, "sum_steps", VALUES(of_int(id)), e)) &&
+           sql_run(s, "sum_accept", VALUES(of_int(id)), e) &&
            sql_run(s, "sum_source", VALUES(of_int(id)), e) && sql_run(s, "sum_rank", VALUES(of_int(id)), e) &&
            (!x->divergence || row_insert(s, ROW_DIVERGENCE, VALUES(of_int(id)), x->divergence, e)) &&
            sql_run(s, "estimates_drop", VALUES(of_int(x->point)), e);

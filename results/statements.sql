@@ -49,8 +49,17 @@ SELECT layers FROM point JOIN model ON model.id = model_id WHERE point.id = ?1
 SELECT id FROM sample WHERE point_id = ?1 AND pass = ?2 AND prompt_id = ?3
 
 -- name: sample_add
-INSERT INTO sample (point_id, pass, prompt_id, attempt_id, output_id, position, started, flags, {sample}, {sums})
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, {sample|?}, {sums|?})
+INSERT INTO sample (point_id, pass, prompt_id, attempt_id, output_id, position, started, flags, {sample},
+                    steps, filling_steps, accepted)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, {sample|?}, ?, 0, 0)
+
+-- name: sum_steps
+-- A sum is unknown if a part is. Without steps all are 0, but the device's time, and its parts are unknown if that is.
+UPDATE sample SET ({sums}) = ({sums|n.@}), device_head_ns = iif(n.device_ns IS NULL, NULL, device_head_ns),
+    device_commit_ns = iif(n.device_ns IS NULL, NULL, device_commit_ns)
+FROM (SELECT {sums|iif(count(@) = count(*), coalesce(sum(@), iif('@' = 'device_ns', NULL, 0)), NULL) AS @}
+      FROM (SELECT *, 1 AS steps, kind = 1 AS filling_steps FROM step WHERE sample_id = ?1)) AS n
+WHERE id = ?1
 
 -- name: source_find
 SELECT id FROM source WHERE name = ?1

@@ -270,25 +270,56 @@ static void rows_describe_all_columns(void **state) {
 
 // A sum is unknown if a part is.
 static void unknown_parts_of_sums(void **state) {
-    StoreSums sums = {.rows = 0};
+    FilledStore f = filled(folder_path(*state, "a.db"), 1, 1, 0);
     StoreStep steps[2];
-    (void)state;
     for (int i = 0; i < 2; i++) {
         row_unknown(ROW_STEP, &steps[i]);
+        steps[i].kind = i ? STORE_STEADY : STORE_FILLING;
         steps[i].rows = 5 + i;
         steps[i].accepted = 1;
+        steps[i].emitted = 2;
         steps[i].forward_s = 0.5;
         steps[i].verify_s = i ? -1 : 0.5;
-        row_add(&sums, &steps[i]);
+        steps[i].passes = NULL;
+        steps[i].sources = NULL;
+        steps[i].pass_count = steps[i].source_count = steps[i].sequences = steps[i].match_bytes = 0;
+        steps[i].matches = NULL;
     }
-    assert_true(sums.rows == 11 && sums.accepted == 2 && sums.drafted == -1);
-    assert_true(sums.forward_s == 1 && sums.verify_s == -1 && sums.device_s == -1);
+    StoreSample x = {.point = f.points[0],
+                     .prompt = f.prompts[0],
+                     .attempt = f.attempt,
+                     .steps = steps,
+                     .step_count = 2,
+                     .device_head_s = 1};
+    assert_true(store_samples(f.store, &x, 1, NULL));
+    assert_int_equal(
+        one(f.store, "SELECT count(*) FROM sample WHERE (steps, filling_steps, rows, accepted, forward_ns)"
+                     " = (2, 1, 11, 2, 1000000000) AND coalesce(drafted, verify_ns, device_ns,"
+                     " device_head_ns) IS NULL"),
+        1);
+    // No steps: nothing was run.
+    x.pass = 1;
+    x.step_count = 0;
+    assert_true(store_samples(f.store, &x, 1, NULL));
+    assert_int_equal(one(f.store,
+                         "SELECT count(*) FROM sample WHERE pass = 1 AND (steps, rows, drafted, verify_ns)"
+                         " = (0, 0, 0, 0) AND coalesce(device_ns, device_head_ns) IS NULL"),
+                     1);
+    // Only their number is known.
+    x.pass = 2;
+    x.step_count = 3;
+    x.steps = NULL;
+    assert_true(store_samples(f.store, &x, 1, NULL));
+    assert_int_equal(one(f.store, "SELECT count(*) FROM sample WHERE pass = 2 AND (steps, accepted) = (3, 0)"
+                                  " AND coalesce(rows, forward_ns, device_head_ns) IS NULL"),
+                     1);
+    filled_close(&f);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(rows_describe_all_columns, folder_setup, folder_teardown),
-        cmocka_unit_test(unknown_parts_of_sums),
+        cmocka_unit_test_setup_teardown(unknown_parts_of_sums, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(counts, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(sums, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(unlike_passes, folder_setup, folder_teardown),
