@@ -274,21 +274,15 @@ const json_t *row_find(const json_t *row, const char *path, size_t n) {
     return json_is_null(row) ? NULL : row;
 }
 
-static bool list_text(const Row *row, const char *name, const json_t *list, Text *out, Error *e) {
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *item = json_array_get(list, i);
+bool row_text(const Row *row, const char *name, const json_t *value, Text *out, Error *e) {
+    size_t count = json_is_array(value) ? json_array_size(value) : 1;
+    if (json_is_integer(value)) return text_printf(out, "%lld", (long long)json_integer_value(value)), true;
+    for (size_t i = 0; i < count; i++) {
+        const json_t *item = json_is_array(value) ? json_array_get(value, i) : value;
         if (!json_is_string(item)) return row_error(row, name, "must be a string, or a list of strings", e);
         if (i) text_puts(out, "\n");
         text_add(out, json_string_value(item), json_string_length(item));
     }
-    return true;
-}
-
-bool row_text(const Row *row, const char *name, const json_t *value, Text *out, Error *e) {
-    if (json_is_array(value)) return list_text(row, name, value, out, e);
-    if (json_is_integer(value)) text_printf(out, "%lld", (long long)json_integer_value(value));
-    else if (json_is_string(value)) text_add(out, json_string_value(value), json_string_length(value));
-    else return row_error(row, name, "must be a string, or a list of strings", e);
     return true;
 }
 

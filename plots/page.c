@@ -182,23 +182,20 @@ void page_sentence(const Page *p, const char *text) {
     put_framed(p, FRAMES, text);
 }
 
-static void put_card(const Page *p, const char *about, const char *sentence, const char *kind) {
+void page_verdict(const Page *p, const char *about, const char *sentence, const char *kind) {
     const char *badge = strcmp(kind, "finding") == 0 ? "finding"
                         : strcmp(kind, "bad") == 0   ? "not lossless"
                                                      : "no finding";
-    text_printf(p->out, "<div class=\"verdict %s\">", kind);
-    put_between(p, "<h3>", about, "</h3> ");
-    text_printf(p->out, "<span class=badge>%s</span> ", badge);
-    put_between(p, "<p>", sentence, "</p></div>\n");
-}
-
-void page_verdict(const Page *p, const char *about, const char *sentence, const char *kind) {
     if (p->format == PAGE_HTML) {
-        put_card(p, about, sentence, kind);
-        return;
+        text_printf(p->out, "<div class=\"verdict %s\">", kind);
+        put_between(p, "<h3>", about, "</h3> ");
+        text_printf(p->out, "<span class=badge>%s</span> ", badge);
+        put_between(p, "<p>", sentence, "</p></div>\n");
+    } else {
+        put_between(p, p->format == PAGE_MD ? "- **" : "\\textbf{", about,
+                    p->format == PAGE_MD ? ":** " : "}: ");
+        put_between(p, "", sentence, p->format == PAGE_MD ? "\n" : "\n\n");
     }
-    put_between(p, p->format == PAGE_MD ? "- **" : "\\textbf{", about, p->format == PAGE_MD ? ":** " : "}: ");
-    put_between(p, "", sentence, p->format == PAGE_MD ? "\n" : "\n\n");
 }
 
 // Writes a line in typewriter type that can be copied from the page: LaTeX would join hyphens, bend quotes

@@ -243,22 +243,23 @@ static PlotLook look_of(const PlotData *d, size_t block) {
     return look;
 }
 
-typedef enum { BLOCK_SERIES, BLOCK_HUE, BLOCK_MARK, BLOCK_DASH, BLOCK_ROWS } BlockKind;
-
-static void put_blocks(Text *out, const char *name, const PlotData *d, BlockKind kind) {
-    text_printf(out, "array %s[%zu] = [", name, d->count);
-    for (size_t i = 0; i < d->count; i++) {
-        PlotLook look = look_of(d, i);
-        if (i) text_puts(out, ", ");
-        switch (kind) {
-        case BLOCK_SERIES: text_printf(out, "%d", d->blocks[i].series); break;
-        case BLOCK_HUE: text_printf(out, "'%s'", look.hue); break;
-        case BLOCK_MARK: text_printf(out, "%d", look.mark); break;
-        case BLOCK_DASH: text_printf(out, "%d", look.dash); break;
-        default: text_printf(out, "%d", d->blocks[i].rows);
+static void put_blocks(Text *out, const PlotData *d) {
+    enum { SERIES, HUE, MARK, DASH, ROWS, KINDS };
+    static const char *const NAMES[KINDS] = {"series", "hue", "mark", "dash", "rows"};
+    for (int kind = 0; kind < KINDS; kind++) {
+        text_printf(out, "array block_%s[%zu] = [", NAMES[kind], d->count);
+        for (size_t i = 0; i < d->count; i++) {
+            PlotLook look = look_of(d, i);
+            const int numbers[KINDS] = {[SERIES] = d->blocks[i].series,
+                                        [MARK] = look.mark,
+                                        [DASH] = look.dash,
+                                        [ROWS] = d->blocks[i].rows};
+            if (i) text_puts(out, ", ");
+            if (kind == HUE) text_printf(out, "'%s'", look.hue);
+            else text_printf(out, "%d", numbers[kind]);
         }
+        text_puts(out, "]\n");
     }
-    text_puts(out, "]\n");
 }
 
 // The first or the last blocks of the panels.
@@ -377,11 +378,7 @@ void script_put(const Figure *f, const PlotData *d, const PlotOptions *o, const 
     put_texts(out, f, d, o, &c);
     put_panels(out, "first", d, false);
     put_panels(out, "last", d, true);
-    put_blocks(out, "block_series", d, BLOCK_SERIES);
-    put_blocks(out, "block_hue", d, BLOCK_HUE);
-    put_blocks(out, "block_mark", d, BLOCK_MARK);
-    put_blocks(out, "block_dash", d, BLOCK_DASH);
-    put_blocks(out, "block_rows", d, BLOCK_ROWS);
+    put_blocks(out, d);
     text_printf(out, "\n%s\n", figures_style);
     put_palette(out, o->format == PLOT_TEX);
     put_axes(out, &f->axes);

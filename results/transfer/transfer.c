@@ -350,23 +350,16 @@ bool store_export_specbench(Store *s, int64_t point, int pass, FILE *out, int *l
 
 // --- merge ----------------------------------------------------------------------------------------------
 
-static bool count_merged(Store *s, StoreMerged *out, Error *e) {
-    Rows *r = rows_named(s, results_transfer, "merged", 0, e);
-    if (rows_next(r))
-        *out = (StoreMerged){.runs = rows_int(r, 0),
-                             .samples = rows_int(r, 1),
-                             .differ = rows_int(r, 2),
-                             .altered = rows_int(r, 3)};
-    return rows_end(r, true, e);
-}
-
 static bool merge_attached(Store *s, const Store *other, StoreMerged *out, Error *e) {
     if (!sql_enter(s, e)) return false;
     Text script = {0};
     row_expand(results_merge, &script);
     char *forget = sql_named(results_transfer, "forget");
-    bool ok = sql_script(s, text_get(&script), e) && count_merged(s, out, e) && sql_script(s, forget, e) &&
-              store_unchanged(other, e);
+    Rows *r = sql_script(s, text_get(&script), e) ? rows_named(s, results_transfer, "merged", 0, e) : NULL;
+    if (rows_next(r))
+        *out = (StoreMerged){rows_int(r, 0), rows_int(r, 1), .differ = rows_int(r, 2),
+                             .altered = rows_int(r, 3)};
+    bool ok = rows_end(r, true, e) && sql_script(s, forget, e) && store_unchanged(other, e);
     mem_free(forget);
     text_release(&script);
     return sql_leave(s, ok, e);
