@@ -14,26 +14,18 @@
 enum { MOST_STEPS = 1 << 20, MOST = 1 << 24, MOST_PARAMS = 64, MATCH_BYTES = 128, MOST_STARTS = 1 << 16 };
 static const double LONG_S = 1e8;
 
-// --- lists with their memory -----------------------------------------------------------------------------
-
-// All steps of a line, with their lists.
+// All steps of a line, with lists of their own.
 typedef struct {
     StoreStep *steps; // (count)
     int count;
-    StorePass **passes;              // (count)
-    StoreSource **sources;           // (count)
-    uint8_t (*matches)[MATCH_BYTES]; // (count)
 } Steps;
 
 static void release(Steps *s) {
-    for (int i = 0; i < s->count; i++) {
-        mem_free(s->passes[i]);
-        mem_free(s->sources[i]);
+    for (StoreStep *t = s->steps; t < s->steps + s->count; t++) {
+        const void *const own[] = {t->passes, t->sources, t->matches};
+        for (int i = 0; i < 3; i++) mem_free((void *)(uintptr_t)own[i]);
     }
     mem_free(s->steps);
-    mem_free(s->passes);
-    mem_free(s->sources);
-    mem_free(s->matches);
 }
 
 // --- fields ----------------------------------------------------------------------------------------------
@@ -81,17 +73,17 @@ static bool list(const json_t *from, const char *key, size_t most, const json_t 
 
 // --- one step --------------------------------------------------------------------------------------------
 
-static bool read_passes(const json_t *from, StoreStep *t, StorePass **to, const char *place, Error *e) {
+static bool read_passes(const json_t *from, StoreStep *t, const char *place, Error *e) {
     static const char *const MODELS[] = {"target", "draft", "adapter"};
     const json_t *all;
     size_t n;
     if (!list(from, "passes", MOST_STEPS, &all, &n, place, e)) return false;
-    if (n) *to = mem_new(n, sizeof **to);
-    t->passes = *to;
+    StorePass *passes = mem_new(n, sizeof *passes);
+    t->passes = passes;
     t->pass_count = (int)n;
     for (size_t i = 0; i < n; i++) {
         const json_t *p = json_array_get(all, i);
-        StorePass *x = &(*to)[i];
+        StorePass *x = &passes[i];
         int model;
         *x = (StorePass){.rows = 1, .count = 1};
         if (!choice(p, "model", MODELS, 3, &model, place, e) || !row_from_json(ROW_PASS, p, x, place, e))
@@ -101,21 +93,21 @@ static bool read_passes(const json_t *from, StoreStep *t, StorePass **to, const 
     return true;
 }
 
-static bool read_sources(const json_t *from, StoreStep *t, StoreSource **to, const char *place, Error *e) {
+static bool read_sources(const json_t *from, StoreStep *t, const char *place, Error *e) {
     const json_t *all;
     size_t n;
     if (!list(from, "sources", MOST_PARAMS, &all, &n, place, e)) return false;
-    if (n) *to = mem_new(n, sizeof **to);
-    t->sources = *to;
+    StoreSource *sources = mem_new(n, sizeof *sources);
+    t->sources = sources;
     t->source_count = (int)n;
     for (size_t i = 0; i < n; i++) {
         const json_t *p = json_array_get(all, i);
-        StoreSource *x = &(*to)[i];
+        StoreSource *x = &sources[i];
         x->rows = 1;
         if (!(x->name = field_text(p, "name", place, e)) || !row_from_json(ROW_SOURCE, p, x, place, e))
             return false;
         for (size_t j = 0; j < i; j++)
-            if (strcmp((*to)[j].name, x->name) == 0)
+            if (strcmp(sources[j].name, x->name) == 0)
                 return error_input(e, "%s: source '%s' is in a step twice", place, x->name);
     }
     return true;
@@ -126,8 +118,7 @@ static int digit(char c) {
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-static bool read_matches(const json_t *from, StoreStep *t, uint8_t to[MATCH_BYTES], const char *place,
-                         Error *e) {
+static bool read_matches(const json_t *from, StoreStep *t, const char *place, Error *e) {
     const char *text;
     if (!word(from, "matches", &text, place, e)) return false;
     if (!text) return true;
@@ -135,8 +126,9 @@ static bool read_matches(const json_t *from, StoreStep *t, uint8_t to[MATCH_BYTE
     if (n % 2 || n / 2 > MATCH_BYTES || strspn(text, "0123456789abcdef") != n)
         return error_input(e, "%s: 'matches' must be at most %d pairs of hexadecimal digits", place,
                            (int)MATCH_BYTES);
-    for (size_t i = 0; i < n / 2; i++) to[i] = (uint8_t)(digit(text[2 * i]) << 4 | digit(text[2 * i + 1]));
+    uint8_t *to = mem_new(n / 2, 1);
     t->matches = to;
+    for (size_t i = 0; i < n / 2; i++) to[i] = (uint8_t)(digit(text[2 * i]) << 4 | digit(text[2 * i + 1]));
     t->match_bytes = (int)(n / 2);
     return true;
 }
@@ -161,17 +153,12 @@ static bool read_steps(const json_t *line, Steps *out, const char *place, Error 
     const json_t *all;
     size_t n;
     if (!list(line, "steps", MOST_STEPS, &all, &n, place, e)) return false;
-    *out = (Steps){.steps = mem_new(n, sizeof *out->steps),
-                   .count = (int)n,
-                   .passes = mem_new(n, sizeof *out->passes),
-                   .sources = mem_new(n, sizeof *out->sources),
-                   .matches = mem_new(n, sizeof *out->matches)};
+    *out = (Steps){mem_new(n, sizeof *out->steps), (int)n};
     for (size_t i = 0; i < n; i++) {
         const json_t *from = json_array_get(all, i);
         StoreStep *t = &out->steps[i];
-        if (!read_numbers(from, t, place, e) || !read_matches(from, t, out->matches[i], place, e) ||
-            !read_passes(from, t, &out->passes[i], place, e) ||
-            !read_sources(from, t, &out->sources[i], place, e))
+        if (!read_numbers(from, t, place, e) || !read_matches(from, t, place, e) ||
+            !read_passes(from, t, place, e) || !read_sources(from, t, place, e))
             return error_within(e, "step %zu", i);
     }
     return true;
