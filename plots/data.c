@@ -157,46 +157,18 @@ static void make_short_titles(PlotData *d) {
 
 // --- rows ------------------------------------------------------------------------------------------------
 
-typedef enum {
-    COLUMN_NUMBER,
-    COLUMN_PANEL,
-    COLUMN_SERIES,
-    COLUMN_COLOUR,
-    COLUMN_SCAN,
-    COLUMN_LABEL
-} ColumnKind;
-
-static ColumnKind column_kind(const char *name) {
-    return strcmp(name, "panel") == 0       ? COLUMN_PANEL
-           : strcmp(name, "series") == 0    ? COLUMN_SERIES
-           : strcmp(name, "colour") == 0    ? COLUMN_COLOUR
-           : strcmp(name, "scan") == 0      ? COLUMN_SCAN
-           : strncmp(name, "label", 5) == 0 ? COLUMN_LABEL
-                                            : COLUMN_NUMBER;
+static int column_of(const Rows *r, const char *name) { // below 0: there is none
+    int i = rows_columns(r) - 1;
+    while (i >= 0 && strcmp(rows_name(r, i), name) != 0) i--;
+    return i;
 }
 
-// The panel, series and scan of a row.
-typedef struct Place {
-    int panel, series, colour; // colour 0: there is no such column
-    double scan;
-} Place;
-
-static const char *panel_of(const Rows *r) {
-    for (int i = 0; i < rows_columns(r); i++)
-        if (column_kind(rows_name(r, i)) == COLUMN_PANEL) return rows_text(r, i);
-    return "";
-}
-
-static Place row_place(PlotData *d, const Rows *r) {
-    Place at = {0};
-    for (int i = 0; i < rows_columns(r); i++) switch (column_kind(rows_name(r, i))) {
-        case COLUMN_PANEL: at.panel = plot_name(&d->panels, rows_text(r, i)); break;
-        case COLUMN_SERIES: at.series = plot_name(&d->series, rows_text(r, i)); break;
-        case COLUMN_COLOUR: at.colour = plot_name(&d->colours, rows_text(r, i)); break;
-        case COLUMN_SCAN: at.scan = rows_real(r, i); break;
-        default: break;
-        }
-    return at;
+// A label is a number of `labels`.
+static bool is_number(const char *name) {
+    static const char *const OTHERS[] = {"panel", "series", "colour", "scan"};
+    for (size_t i = 0; i < sizeof OTHERS / sizeof *OTHERS; i++)
+        if (strcmp(name, OTHERS[i]) == 0) return false;
+    return true;
 }
 
 void plot_block(PlotData *d, PlotBlock b) {
@@ -214,15 +186,12 @@ double *plot_row(PlotData *d) {
     return row;
 }
 
-static bool is_number(ColumnKind k) { return k == COLUMN_NUMBER || k == COLUMN_LABEL; }
-
 static void put_row(PlotData *d, const Rows *r) {
     double *row = plot_row(d);
     for (int i = 0, column = 0; i < rows_columns(r); i++) {
         const char *name = rows_name(r, i);
-        ColumnKind kind = column_kind(name);
         bool null = rows_type(r, i) == VALUE_NULL;
-        if (!is_number(kind)) continue;
+        if (!is_number(name)) continue;
         double *value = &row[column++];
         int doubt = strcmp(name, "doubtful") == 0 ? (int)rows_int(r, i) : 0;
         if (doubt) d->doubtful = column;
@@ -231,26 +200,31 @@ static void put_row(PlotData *d, const Rows *r) {
         if (strcmp(name, "low") == 0 && !null) d->intervals = true;
         if (strcmp(name, "label_bar") == 0) plot_name(&d->settings, rows_text(r, i));
         if (strcmp(name, "label_method") == 0) plot_name(&d->methods, rows_text(r, i));
-        if (kind == COLUMN_LABEL) *value = null ? 0 : plot_name(&d->labels, rows_text(r, i));
+        if (strncmp(name, "label", 5) == 0) *value = null ? 0 : plot_name(&d->labels, rows_text(r, i));
         else if (!null) *value = rows_real(r, i);
     }
 }
 
 static void read_rows(PlotData *d, Rows *r) {
-    Place last = {0};
+    const int panel = column_of(r, "panel"), series = column_of(r, "series"), colour = column_of(r, "colour"),
+              scan = column_of(r, "scan");
+    double last = 0; // scan
+    assert(panel >= 0 && series >= 0);
     for (int i = 0; i < rows_columns(r); i++)
-        if (is_number(column_kind(rows_name(r, i)))) plot_name(&d->columns, rows_name(r, i));
+        if (is_number(rows_name(r, i))) plot_name(&d->columns, rows_name(r, i));
     while (rows_next(r)) {
-        if (d->of && !strstr(panel_of(r), d->of)) {
-            plot_name(&d->others, panel_of(r));
+        if (d->of && !strstr(rows_text(r, panel), d->of)) {
+            plot_name(&d->others, rows_text(r, panel));
             continue;
         }
-        Place at = row_place(d, r);
-        assert(at.panel && at.series); // every query has both columns
-        if (at.panel > PLOT_MOST_PANELS) continue;
-        bool another = at.panel != last.panel || at.series != last.series;
-        if (another) plot_block(d, (PlotBlock){at.panel, at.series, at.colour ? at.colour : at.series, 0});
-        else if (at.scan < last.scan || at.scan > last.scan) { // another scan of the series
+        PlotBlock b = {.panel = plot_name(&d->panels, rows_text(r, panel)),
+                       .series = plot_name(&d->series, rows_text(r, series))};
+        const PlotBlock *before = d->count ? &d->blocks[d->count - 1] : NULL;
+        double at = scan < 0 ? 0 : rows_real(r, scan);
+        b.colour = colour < 0 ? b.series : plot_name(&d->colours, rows_text(r, colour));
+        if (b.panel > PLOT_MOST_PANELS) continue;
+        if (!before || b.panel != before->panel || b.series != before->series) plot_block(d, b);
+        else if (at < last || at > last) { // another scan of the series
             mem_grow(&d->scans, &d->scan_capacity, d->scan_count + 1, sizeof *d->scans);
             d->scans[d->scan_count++] = d->value_count / d->columns.count;
         }
