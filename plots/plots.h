@@ -101,6 +101,6 @@ typedef struct ReportOptions {
 // their data and scripts. Figures of steps of given shapes draw the newest surface of the same models.
 bool report_write(Store *store, int64_t run, const ReportOptions *o, const char *path, Output *out, Error *e);
 
-// Queries of run ?1 by name (rows_named): doubt, a sentence on what disturbed it; tasks, by category of its data;
-// priced and summary, a row a point and a sentence, on the machine of ?2 as in ReportOptions.computed.
+// Queries of run ?1 by name (rows_named): doubt, a sentence on what disturbed it; tasks, by category of its
+// data; priced and summary, a row a point and a sentence, on the machine of ?2 (ReportOptions.computed).
 extern const char report_sql[];

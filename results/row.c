@@ -70,8 +70,8 @@ static const StoreColumn SAMPLE[] = {
 #undef ROW
 #define NAMED(column) {.name = #column}
 static const StoreColumn SUMS[] = {
-    NAMED(steps), NAMED(filling_steps), NAMED(accepted), NAMED(rows), NAMED(asked), NAMED(drafted), NAMED(tried),
-    NAMED(propose_ns), NAMED(forward_ns), NAMED(verify_ns), NAMED(observe_ns), NAMED(device_ns)};
+    NAMED(steps), NAMED(filling_steps), NAMED(accepted), NAMED(rows), NAMED(asked), NAMED(drafted),
+    NAMED(tried), NAMED(propose_ns), NAMED(forward_ns), NAMED(verify_ns), NAMED(observe_ns), NAMED(device_ns)};
 #define ROW StoreStep
 static const StoreColumn STEP[] = {
     COUNT(context), COUNT(rows), COUNT(asked), COUNT(depth), COUNT(candidates), COUNT(probes), COUNT(drafted),

@@ -368,12 +368,13 @@ static bool put(Import *m, const char *statement, int64_t first, int64_t second,
     size_t count = json_is_array(from) ? json_array_size(from) : 1;
     const char *key;
     json_t *value;
-    for (size_t i = 0; i < count; i++)
-        json_object_foreach(
-            json_is_array(from) ? json_array_get(from, i) : (json_t *)(size_t)from, key,
-            value) if (json_is_object(value)) return error_input(e,
-                                                                 "%s: '%s' of 'run' must be a text or a number",
-                                                                 place, key);
+    for (size_t i = 0; i < count; i++) {
+        json_t *row = json_is_array(from) ? json_array_get(from, i) : (json_t *)(uintptr_t)from;
+        json_object_foreach(row, key, value) {
+            if (json_is_object(value))
+                return error_input(e, "%s: '%s' of 'run' must be a text or a number", place, key);
+        }
+    }
     char *text = json_text(from, JSON_COMPACT);
     bool ok = sql_run(m->store, statement, VALUES(of_int(first), of_int(second), of_text(text)), e) ||
               error_within(e, "%s: 'run'", place);

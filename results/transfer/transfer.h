@@ -3,8 +3,8 @@
 //      merge            everything in another store; rows in both are kept once
 //      export           result lines, samples or steps as CSV or JSON lines; answers as Spec-Bench reads them
 //                       (transfer.c)
-//      import           steps of other engines (docs/other-engines.md: import_steps.c), Spec-Bench's answers and
-//                       records of other programs (import_records.c)
+//      import           steps of other engines (docs/other-engines.md: import_steps.c), Spec-Bench's answers
+//                       and records of other programs (import_records.c)
 #pragma once
 #include "results/store.h"
 
