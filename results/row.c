@@ -71,7 +71,8 @@ static const StoreColumn SAMPLE[] = {
 #define NAMED(column) {.name = #column}
 static const StoreColumn SUMS[] = {
     NAMED(steps), NAMED(filling_steps), NAMED(accepted), NAMED(rows), NAMED(asked), NAMED(drafted),
-    NAMED(tried), NAMED(propose_ns), NAMED(forward_ns), NAMED(verify_ns), NAMED(observe_ns), NAMED(device_ns)};
+    NAMED(tried), NAMED(propose_ns), NAMED(forward_ns), NAMED(verify_ns), NAMED(observe_ns),
+    NAMED(device_ns)};
 #define ROW StoreStep
 static const StoreColumn STEP[] = {
     COUNT(context), COUNT(rows), COUNT(asked), COUNT(depth), COUNT(candidates), COUNT(probes), COUNT(drafted),
