@@ -12,6 +12,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 // Resets nodes [0, count) to not run. No step reads entries beyond its nodes, so the others needn't be reset.
 static void forget_nodes(Session *s, int count) {
@@ -30,6 +31,7 @@ void session_init(Session *s, const Backend *backend, void *self, const Shape *s
     s->context = o->context > 0 && o->context < shape->context ? o->context : shape->context;
     int capacity = o->max_nodes > 0 && o->max_nodes < TREE_MAX_NODES ? o->max_nodes : TREE_MAX_NODES;
     size_t n = (size_t)capacity;
+    s->sequence = mem_new((size_t)s->context, sizeof(int));
     cache_init(&s->cache, s->context, shape->window, o->slack > 0 ? o->slack : CACHE_SLACK);
     tree_init(&s->tree, capacity, shape_tokens(shape));
     s->done = mem_new(n, sizeof(int));
@@ -45,6 +47,7 @@ void session_release(Session *s) {
     if (s->backend) s->backend->close(s->self);
     ranks_release(s->ranks);
     tree_release(&s->tree);
+    mem_free(s->sequence);
     mem_free(s->done);
     mem_free(s->argmax);
     mem_free(s->logit_row);
@@ -395,6 +398,7 @@ bool session_commit(Session *s, int node, int count, Error *e) {
         slots[i] = cache_slot(&s->cache, s->cache.length + i);
     }
     (void)length;
+    for (int i = 0; i < count; i++) s->sequence[s->cache.length + i] = s->tree.token[path[i]];
     if (count && !s->backend->commit(s->self, path + skip, slots + skip, count - skip, e)) return false;
     cache_advance(&s->cache, count);
     s->open = false;
@@ -407,6 +411,11 @@ bool session_truncate(Session *s, int length, Error *e) {
     bool ok = cache_truncate(&s->cache, length, e);
     session_check(s);
     return ok;
+}
+
+bool session_rewind(Session *s, const int *tokens, int count) {
+    return count <= s->cache.length && memcmp(s->sequence, tokens, (size_t)count * sizeof *tokens) == 0 &&
+           session_truncate(s, count, NULL);
 }
 
 // No step writes the cache before it is committed.

@@ -25,10 +25,11 @@ typedef struct Session {
     int context; // positions in use: min(the shape's, the option's)
     Compute compute;
     Cache cache;
-    Tree tree; // of the open step; readable until the next one begins
-    bool open; // the step may still grow and run
-    int *done; // (capacity): layers that node i has been through
-    int given; // of a model of tokens and hidden states: nodes [0, given) of the step have hidden rows
+    int *sequence; // (context): the committed tokens, cache.length of them
+    Tree tree;     // of the open step; readable until the next one begins
+    bool open;     // the step may still grow and run
+    int *done;     // (capacity): layers that node i has been through
+    int given;     // of a model of tokens and hidden states: nodes [0, given) of the step have hidden rows
     Captures captures;
     // results of session_read, by canonical node
     int *argmax;    // (capacity); -1: not read
@@ -116,9 +117,9 @@ bool session_commit(Session *s, int node, int count, Error *e);
 
 // Takes the committed sequence back to `length` tokens (see cache_truncate); drops the open step.
 bool session_truncate(Session *s, int length, Error *e);
+bool session_rewind(Session *s, const int *tokens, int count); // to these tokens, if it begins with them
 
-// Sets the committed sequence aside: steps from here on follow nothing, and aren't committed, until
-// session_resume gets the length that this returns. Both drop the open step.
+// Until session_resume gets the length that this returns, steps follow nothing and aren't committed.
 int session_set_aside(Session *s);
 void session_resume(Session *s, int length);
 

@@ -165,16 +165,18 @@ static bool prefill(Loop *l, float **hidden, Error *e) {
     return session_prefill_parts(l->target, &p, e);
 }
 
-static bool begin(Loop *l, Error *e) {
+static bool begin(Loop *l, bool held, Error *e) {
     float *hidden = NULL;
     double t0 = now(l);
-    bool ok = prefill(l, &hidden, e);
+    bool ok = held ? session_capture(l->target, NULL, e) : prefill(l, &hidden, e);
     double t1 = now(l);
     Prompt prompt = {l->sequence, l->prompt_count, hidden, l->o->seed, l->o->answer, l->o->answer_count};
     ok = ok && l->method->info->begin(l->method->self, &prompt, e);
     mem_free(hidden);
     double t2 = now(l);
     l->out->prefill_s = t2 - t0;
+    l->out->prompt_s = held || method_reads_prompt(l->method) ? 0 : t1 - t0;
+    l->out->prompt_held = held;
     if (device_seconds(l).run < 0) l->out->device = (PhaseSeconds){-1, -1, -1};
     StepReport r = report_prefill(l->prompt_count - 1, l->log, t1 - t0, t2 - t1);
     if (ok && l->o->prefill) l->o->prefill(l->o->state, &r);
@@ -335,8 +337,10 @@ bool decode(Session *target, Method *method, const int *prompt, int count, const
     l.log = mem_new(1, sizeof *l.log);
     memcpy(l.sequence, prompt, (size_t)count * sizeof *prompt);
     log_passes(&l, l.log);
-    session_reset(target);
-    bool ok = begin(&l, e);
+    bool held = o->share_prompt && !shared && !method_reads_prompt(method) &&
+                session_rewind(target, prompt, count - 1);
+    if (!held) session_reset(target);
+    bool ok = begin(&l, held, e);
     if (shared) share(&l);
     if (ok && target->lane) lane_enter(target->lane);
     while (ok && !l.ended) { // progress is reported between steps, when no clock runs

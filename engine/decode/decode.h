@@ -63,6 +63,7 @@ typedef struct DecodeOptions {
     bool merge;        // equal prefixes share nodes; changes neither S nor the output
     int max_rows;      // nodes per step, including the root; 0: as many as fit
     int prefill_chunk; // 0: as many as a step holds
+    bool share_prompt; // don't run the prompt if the target still has it, and the method needs only that
     Clock clock;
     // Called for each emitted token in order; returns false to end the output there (a stop string). May be
     // NULL.
@@ -81,6 +82,8 @@ typedef struct DecodeResult {
     // As the authors' programs count: their prefill runs the whole prompt, is a step and yields a token.
     double S_reference; // (tokens + 1) / (steps + 1)
     double prefill_s, propose_s, forward_s, verify_s, observe_s;
+    double prompt_s;     // of prefill_s: to run the prompt; 0: the method's own work is in it, too
+    bool prompt_held;    // the prompt wasn't run (DecodeOptions.share_prompt)
     double latency_s;    // of the steps
     PhaseSeconds device; // sum over the steps (see StepReport); negative: unknown
     double rows;         // nodes run in all steps

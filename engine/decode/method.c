@@ -192,6 +192,12 @@ const Sources *method_sources(const Method *m) {
     return m->info->sources ? (const void *)((const char *)m->self + m->info->sources) : NULL;
 }
 
+bool method_reads_prompt(const Method *m) {
+    const MethodInfo *info = m->info;
+    return info->prefilled || (info->hidden_layer && info->hidden_layer(m->self) != HIDDEN_NONE) ||
+           (info->captures && info->captures(m->self));
+}
+
 void method_describe(const MethodInfo *info, Text *out) {
     text_printf(out, "%s\n    %s\n", info->name, info->summary);
     args_describe(info->params, info->param_count, out);

@@ -146,6 +146,7 @@ void method_close(Method *m);
 bool method_is_warm(const MethodInfo *info, const void *values);
 // False with e filled if a file that the method reads changed since it was opened.
 bool method_is_unchanged(const Method *m, Error *e);
+bool method_reads_prompt(const Method *m); // it needs the prompt's run: its states, or to see its parts
 bool method_drafts_chain(const Method *m, Error *e); // see MethodInfo.chain; verification by blocks needs it
 StepWork method_work(const Method *m);
 const Sources *method_sources(const Method *m); // of the rows that the last propose added; NULL: none

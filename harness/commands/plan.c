@@ -128,7 +128,8 @@ static void print_parts(const CostParts *t) {
     print_part("tables", t->tables, " through the model, for tables of n-grams that are not kept yet",
                t->table_rows, "rows");
     print_part("warm-up", t->warmup, "each method, before its first prompt", t->warmup, NULL);
-    print_part("prefill", t->prefill, " of prompts, read by each method", t->prompt_tokens, "tokens");
+    print_part("prefill", t->prefill, " of prompts; methods that can share a run of them do",
+               t->prompt_tokens, "tokens");
     print_part("decoding", t->decoding,
                ", outputs as long as they may be, a step for each: no guess is right", t->tokens, "tokens");
 }

@@ -31,6 +31,7 @@ typedef struct PointWork {
     // Forwards of drafts, and their rows after the first, each counted as the share of the target's
     // parameters that it multiplies.
     double drafts, draft_rows;
+    bool reads_prompt; // see method_reads_prompt
 } PointWork;
 
 enum { INPUT_CONTENTS = (4 + ADAPTER_ROLES) * EXPERIMENT_MODELS + 3 * EXPERIMENT_DATASETS + 2 };

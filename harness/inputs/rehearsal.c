@@ -57,7 +57,8 @@ static bool open_point(Stage *s, int point, Error *e) {
     StepWork step = method_work(&method);
     const Shape *target = &s->model->model.shape;
     PointWork *work = &s->work[point];
-    *work = (PointWork){.longest = step.longest, .rows = step.rows};
+    *work =
+        (PointWork){.longest = step.longest, .rows = step.rows, .reads_prompt = method_reads_prompt(&method)};
     if (set->engine.max_rows && work->rows > set->engine.max_rows) work->rows = set->engine.max_rows;
     for (const DraftWork *d = step.drafts; d < step.drafts + step.draft_count; d++) {
         double share = parameters(d->shape, d->layers, d->head) / parameters(target, target->layers, true);

@@ -66,6 +66,17 @@ static DecodeOptions options_of(const AnswerEnv *env, const Settings *s, int pro
                            .step = take_step};
 }
 
+// The last answer of the round that ran this prompt and nothing besides, or NULL.
+static const AnswerTurn *runner_of(const AnswerEnv *env, const IdList *prompt) {
+    const AnswerTurn *runner = NULL;
+    for (const Answer *a = env->round; a && a < env->round + env->round_count; a++)
+        for (const AnswerTurn *t = a->turns; t < a->turns + a->count; t++)
+            if (t->result.prompt_s > 0 && t->prompt.count == prompt->count &&
+                memcmp(t->prompt.ids, prompt->ids, prompt->count * sizeof *prompt->ids) == 0)
+                runner = t;
+    return runner;
+}
+
 bool answer_prompt(const AnswerEnv *env, Method *method, const Settings *settings, char *const *turns,
                    int count, const Answer *known, Answer *out, Error *e) {
     Conversation c;
@@ -87,12 +98,19 @@ bool answer_prompt(const AnswerEnv *env, Method *method, const Settings *setting
                 &out->turns[--out->count]); // no room for a single token: the conversation ends
             break;
         }
+        const AnswerTurn *runner = ok ? runner_of(env, &turn->prompt) : NULL;
+        o.share_prompt = runner;
         turn->began = clock_wall();
         ok = ok &&
              decode(env->target, method, turn->prompt.ids, (int)turn->prompt.count, &o, &turn->result, e);
         if (!ok) break;
         answer_turn_check(turn);
         turn->flags = env->watch ? watch_judge(env->watch) : 0;
+        if (turn->result.prompt_held) {
+            turn->shared_s = runner->result.prompt_s;
+            turn->result.prefill_s += turn->shared_s;
+            turn->flags |= runner->flags & FLAGS_FROM_OUTSIDE;
+        }
         if (!turn->result.ended_by_eos) turn->flags |= FLAG_CUT;
         ok = conversation_reply(&c, turn->result.ids, turn->result.tokens, e);
     }

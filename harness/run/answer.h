@@ -27,7 +27,9 @@ typedef struct AnswerEnv {
     const int *eos;           // (eos_count)
     int eos_count;
     Clock clock;
-    Watch *watch; // NULL: the machine isn't watched
+    Watch *watch;               // NULL: the machine isn't watched
+    const struct Answer *round; // (round_count): answers whose runs of a prompt this one may share
+    int round_count;
 } AnswerEnv;
 
 typedef struct AnswerTurn {
@@ -36,8 +38,9 @@ typedef struct AnswerTurn {
     StepReport *steps; // (result.steps); step i's passes are at its place in `passes`
     Pass *passes;      // (pass_count)
     size_t step_capacity, pass_count, pass_capacity;
-    int flags;    // of results/record.h
-    double began; // seconds since 1970
+    int flags;       // of results/record.h
+    double began;    // seconds since 1970
+    double shared_s; // of result.prefill_s: another answer's run of the prompt; 0: it was run for this one
 } AnswerTurn;
 
 // One point's answer to one prompt.
@@ -54,6 +57,9 @@ typedef struct Answer {
 // Decodes the `count` user's turns of prompt out->prompt. `out` has no turns yet. A first turn that doesn't
 // fit into the context is an error. known: the baseline's answer to the same prompt, for methods that need
 // it, or NULL. Call answer_release even after a failure.
+//
+// A prompt that an answer of the round ran isn't run again if the target still has it and the method needs no
+// more: its prefill is then the time of that run and of its own begin, and what disturbed that run is flagged.
 bool answer_prompt(const AnswerEnv *env, Method *method, const Settings *settings, char *const *turns,
                    int count, const Answer *known, Answer *out, Error *e);
 void answer_release(Answer *a); // accepts an empty one

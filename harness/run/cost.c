@@ -31,10 +31,11 @@ double cost_cache(const Plan *p, int setup) {
 
 // --- the rest ----------------------------------------------------------------------------------------------
 
-// Methods of a group that take part, and the time that a token takes them all; a baseline takes part wherever
-// another one does.
+// Methods of a group that take part, how often they run a prompt, and the time that a token takes them all; a
+// baseline takes part wherever another one does.
 typedef struct TakingPart {
     int methods;
+    int runs; // of a first turn's prompt: the baseline's, each that reads it, and one for the others
     double step_s;
 } TakingPart;
 
@@ -42,11 +43,14 @@ static TakingPart methods_in(const Plan *p, const Group *g, const CostPrice *pri
     const Schedule *s = &p->schedule;
     int base = s->members[g->baseline];
     TakingPart out = {0};
-    bool any = false;
+    bool any = false, shared = false;
     for (int i = g->first; i < g->first + g->count; i++) {
         int point = s->members[i];
         bool here = !only || (point < s->sweep_count && only->shard_of[point] == only->shard);
         if (inputs_refusal(&p->inputs, point) || (!here && point != base)) continue;
+        bool own = point == base || p->inputs.work[point].reads_prompt;
+        out.runs += own || !shared;
+        shared = shared || !own;
         out.methods++;
         // A step reads the weights of target and drafts once a forward, then multiplies by them row by row.
         const PointWork *w = &p->inputs.work[point];
@@ -70,7 +74,10 @@ static void add_group_parts(const Plan *p, const CostDone *done, const Group *g,
     double read = 0, turns = 0;
     if (!(left > 0) || !all.methods) return;
     for (size_t i = 0; i < d->count; i++) turns += d->prompts[i].turn_count;
-    double prompts = left / (double)d->count * p->inputs.prefill[g - p->schedule.groups] * all.methods,
+    bool alone =
+        turns > (double)d->count || options_batch(&setup->settings->engine) > 1; // later turns aren't shared
+    double prompts = left / (double)d->count * p->inputs.prefill[g - p->schedule.groups] *
+                     (alone ? all.methods : all.runs),
            tokens = left * (turns / (double)d->count) *
                     p->schedule.points[p->schedule.members[g->first]].settings.max_tokens;
     PromptList random = {0};

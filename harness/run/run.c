@@ -230,7 +230,7 @@ static RoundTimes times_of(const Answer *answer, double *all) {
         t.steps += turn->result.steps;
         t.decode_s += answer_decode_seconds(&turn->result);
         t.flagged = t.flagged || turn->flags & FLAGS_FROM_OUTSIDE;
-        *all += turn->result.prefill_s + answer_decode_seconds(&turn->result);
+        *all += turn->result.prefill_s - turn->shared_s + answer_decode_seconds(&turn->result);
     }
     return t;
 }
@@ -277,7 +277,10 @@ bool run_round(GroupRun *g, int pass, int prompt, const bool *wanted, Error *e) 
         Answer *answer = add_answer(g, order[i], pass, prompt, i);
         reporter_method(g->reporter, i, n, text_get(&point->label), s->max_tokens);
         const Answer *known = answer_of(g, from, g->baseline);
-        if (answer_prompt(&g->env, point->methods, s, p->turns, p->turn_count, known, answer, &why)) continue;
+        AnswerEnv env = g->env;
+        env.round = order[i] == g->baseline ? NULL : g->answers + from; // no method can have spoilt its cache
+        env.round_count = (int)(g->answer_count - 1 - from);
+        if (answer_prompt(&env, point->methods, s, p->turns, p->turn_count, known, answer, &why)) continue;
         drop_answer(g, g->answer_count - 1);
         error_within(&why, "prompt '%s'", p->id);
         ok = fail_point(g, order[i], &why, e);

@@ -148,7 +148,7 @@ static TuneAnswer answer_of(const Answer *entry, int round) {
         const DecodeResult *r = &entry->turns[i].result;
         a.tokens += r->tokens, a.steps += r->steps, a.rows += r->rows;
         a.seconds += answer_decode_seconds(r);
-        a.whole_s += r->prefill_s;
+        a.whole_s += r->prefill_s - entry->turns[i].shared_s;
     }
     a.whole_s += a.seconds;
     return a;

@@ -240,6 +240,7 @@ static void hidden_states_reach_begin(void **state) {
             assert_true(session_prefill(&w->session, w->prompt, count - 1, 1, layer, listener.want[0], NULL));
             DecodeOptions o = plain(w, 2);
             o.prefill_chunk = 4;
+            o.share_prompt = true; // it reads the states
             assert_true(decode(&w->session, &m, w->prompt, count, &o, &out, NULL));
             assert_int_equal(listener.seen, 1);
             assert_int_equal(out.steps, 2);
@@ -248,6 +249,39 @@ static void hidden_states_reach_begin(void **state) {
 }
 
 // --- refused prompts
+
+static void run_shared(World *w, Method m, int from, int count, bool shared, bool held) {
+    DecodeOptions o = plain(w, 12);
+    DecodeResult out;
+    double rows = w->session.rows;
+    o.share_prompt = shared;
+    w->count = 0;
+    assert_true(decode(&w->session, &m, w->prompt + from, count, &o, &out, NULL));
+    if (from == 0 && count == PROMPT) assert_memory_equal(out.ids, w->truth, 12 * sizeof(int));
+    assert_int_equal(out.prompt_held, held);
+    assert_int_equal((int)(w->session.rows - rows - out.rows), held ? 0 : count - 1);
+    decode_result_release(&out);
+}
+
+// Only where the caller allows it and the target has the whole prompt.
+static void a_prompt_is_shared(void **state) {
+    World *w = *state;
+    Oracle oracle = {w->truth, TRUTH, 3, 0};
+    Method m = oracle_method(&oracle);
+    session_reset(&w->session);
+    run_shared(w, m, 0, PROMPT, true, false);
+    run_shared(w, m, 0, PROMPT, true, true);
+    run_shared(w, m, 0, PROMPT, false, false);
+    run_shared(w, m, 0, PROMPT - 2, true, true); // the longer one begins with it
+    run_shared(w, m, 1, PROMPT - 1, true, false);
+    run_shared(w, m, 0, PROMPT, true, false);
+    assert_true(session_truncate(&w->session, PROMPT - 3, NULL));
+    run_shared(w, m, 0, PROMPT, true, false);
+    w->session.sequence[2] ^= 1; // as if another token had been read
+    run_shared(w, m, 0, PROMPT, true, false);
+    session_reset(&w->session);
+    run_shared(w, m, 0, PROMPT, true, false);
+}
 
 static void check_refused(World *w, const int *prompt, int count, const char *want) {
     Oracle oracle = {w->truth, TRUTH, 3, 0};
@@ -321,7 +355,8 @@ int main(void) {
         cmocka_unit_test(an_oracle_is_believed), cmocka_unit_test(limits_inside_a_prefix),
         cmocka_unit_test(eos_inside_a_prefix),   cmocka_unit_test(merging_changes_rows_only),
         cmocka_unit_test(a_dropped_bonus),       cmocka_unit_test(hidden_states_reach_begin),
-        cmocka_unit_test(bad_prompts),           cmocka_unit_test(methods_that_fail),
+        cmocka_unit_test(a_prompt_is_shared),    cmocka_unit_test(bad_prompts),
+        cmocka_unit_test(methods_that_fail),
     };
     return cmocka_run_group_tests(tests, open_world, close_world);
 }

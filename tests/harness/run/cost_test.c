@@ -62,13 +62,21 @@ static double share(const InputModel *m, Drafts by) {
     return part / all(s);
 }
 
+// Methods that need the prompt's states, or to see its parts.
+static bool reads_prompt(const char *decoder) {
+    static const char *const NAMES[] = {"recycling", "kangaroo", "eagle", "mix"};
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        if (strncmp(decoder, NAMES[i], strlen(NAMES[i])) == 0) return true;
+    return false;
+}
+
 static void steps_cost_their_rows(void **state) {
     (void)state;
     Error e = {0};
     Plan *p = calloc(1, sizeof *p);
     CostDone done = {.rounds = calloc(POINTS + 1, sizeof *done.rounds)};
     CostPrice price = {.token_s = 2, .row_s = 0.5};
-    double step_s = 0;
+    double step_s = 0, runs = 2; // of a prompt: the baseline's, and one that the others share
     if (!plan_reopen(p, CONFIG, "cost.yaml", "[]", &(SweepOptions){0}, &e)) fail_msg("%s", e.text);
     assert_int_equal(p->sweep.count, POINTS);
     for (int i = 0; i < POINTS; i++) {
@@ -81,6 +89,7 @@ static void steps_cost_their_rows(void **state) {
             fail_msg("point %d (%s): got %d tokens, %g rows, drafts %g and %g; wanted %d, %g, %g and %g", i,
                      p->sweep.points[i].decoder, got->longest, got->rows, got->drafts, got->draft_rows,
                      WANT[i].longest, WANT[i].rows, draft * WANT[i].forwards, draft * WANT[i].further);
+        runs += reads_prompt(p->sweep.points[i].decoder);
         step_s += 2 * (1 + draft * WANT[i].forwards) + 0.5 * (WANT[i].rows - 1 + draft * WANT[i].further);
     }
     for (int measured = 0; measured < 2; measured++) {
@@ -90,6 +99,9 @@ static void steps_cost_their_rows(void **state) {
         if (fabs(parts.decoding - want) > 1e-6 * want || parts.tokens != 60 * POINTS)
             fail_msg("%s: got %g s for %g tokens, wanted %g for %d", measured ? "measured" : "reckoned",
                      parts.decoding, parts.tokens, want, 60 * POINTS);
+        want = 2 * p->inputs.prefill[0] * runs; // two passes
+        if (parts.prompt_tokens != want || parts.prefill != 0.5 * want)
+            fail_msg("got %g tokens of prompts in %g s, wanted %g", parts.prompt_tokens, parts.prefill, want);
     }
     plan_release(p);
     free(done.rounds);

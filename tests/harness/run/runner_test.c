@@ -6,6 +6,7 @@
 #include "engine/decode/structures/datastore.h"
 #include "harness/run/run.h"
 #include "tests/support/child.h"
+#include "tests/support/null_session.h"
 #include "tests/support/small_run.h"
 #include "tests/support/stores.h"
 
@@ -393,6 +394,31 @@ static void texts_that_change_fail_the_run(void **state) {
     small_close(r);
 }
 
+static double second(void *state) { return (*(double *)state)++; }
+
+// By a clock that goes on by 1 s a reading: a prompt's run is 1 s, and the method's begin another. A point
+// that shares a run has its second besides. The baseline, and methods that read the prompt, run their own; so
+// does the first of the others, but if the baseline came before. Shared or not, all else is the same.
+static void a_prompt_is_run_once(void **state) {
+    SmallRun *r = small_open("jacobi, lookahead, prompt-lookup, {name: recycling, matrix: {warm: off}},"
+                             " {name: mix, matrix: {of: jacobi+prompt-lookup}}",
+                             "passes: 2, reruns: 0", 5);
+    double now = 0;
+    small_run(r, "ran.db", &(RunSeams){.clock = still_clock()}); // a run that takes no time isn't shared
+    small_run(r, "once.db", &(RunSeams){.clock = {second, &now}});
+    small_close(r);
+    stores_same(*state, "ran.db", "once.db");
+    assert_int_equal(
+        stores_ask(
+            *state, "once.db",
+            "WITH s AS (SELECT pass, prompt_id, prefill_ns, position, method = 'autoregressive' AS base, "
+            "method NOT IN ('recycling', 'mix') AS plain FROM sample JOIN point ON point.id = point_id) "
+            "SELECT sum(prefill_ns <> iif(plain AND NOT base AND EXISTS (SELECT 1 FROM s AS b WHERE "
+            "b.pass = s.pass AND b.prompt_id = s.prompt_id AND b.position < s.position AND b.plain), 3, 2) "
+            "* 1000000000) FROM s"),
+        0);
+}
+
 // Each setting of a step reaches its steps: fewer rows, or rows that no longer share prefixes.
 static void steps_are_as_set(void **state) {
     static const char *const asks[] = {
@@ -423,6 +449,7 @@ int main(void) {
                                        cmocka_unit_test(blocks_need_a_chain),
                                        cmocka_unit_test(repeats_end),
                                        cmocka_unit_test(own_cost),
+                                       cmocka_unit_test(a_prompt_is_run_once),
                                        cmocka_unit_test(steps_are_as_set),
                                        cmocka_unit_test(weights_are_held),
                                        cmocka_unit_test(weights_that_change_end_the_run),
