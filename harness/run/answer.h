@@ -59,7 +59,8 @@ typedef struct Answer {
 // it, or NULL. Call answer_release even after a failure.
 //
 // A prompt that an answer of the round ran isn't run again if the target still has it and the method needs no
-// more: its prefill is then the time of that run and of its own begin, and what disturbed that run is flagged.
+// more: its prefill is then the time of that run and of its own begin, and that run's disturbances are its
+// own.
 bool answer_prompt(const AnswerEnv *env, Method *method, const Settings *settings, char *const *turns,
                    int count, const Answer *known, Answer *out, Error *e);
 void answer_release(Answer *a); // accepts an empty one

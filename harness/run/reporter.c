@@ -23,7 +23,7 @@ void reporter_begin(Reporter *r, bool json, int points, double work, bool (*inte
     line_begin(&r->line, !json);
 }
 
-// "37%, 2 min left, points 1-7 of 14".
+// "37%, 2 min left, points 1-7 of 14". Before the first round ends, the time of most methods isn't known.
 static void write_whole(const Reporter *r, double share, Text *out) {
     const ReporterPlace *p = &r->place;
     // Of the open round: whole methods, and the share of the current one.
@@ -31,7 +31,7 @@ static void write_whole(const Reporter *r, double share, Text *out) {
     double done = r->done + r->round_work * in_round;
     double took = r->rounds_s + (r->round_work > 0 ? now() - r->round_began : 0);
     if (r->work > 0) text_printf(out, "%.0f%%, ", 100 * fmin(done / r->work, 1));
-    if (done > 0 && r->work > done && took >= 1) {
+    if (r->done > 0 && r->work > done && took >= 1) {
         line_left(took * (r->work - done) / done, out);
         text_puts(out, ", ");
     }

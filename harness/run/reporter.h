@@ -8,7 +8,7 @@
 typedef struct ReporterPlace {
     const char *phase; // "opening the model"; NULL: a round
     const char *model, *dataset;
-    int first_point, last_point; // from 1
+    int first_point, last_point; // from 1, of Reporter.points
     int pass, prompt, prompts;   // from 0
     // The current method, from 0, of how many; how many tokens it may write; and its label. 0 and NULL: none.
     int method, methods, tokens;
@@ -20,7 +20,7 @@ typedef struct ReporterPlace {
 typedef struct Reporter {
     Line line;
     bool json;
-    int points;                // of the sweep
+    int points;                // that this part of the sweep has
     bool (*interrupted)(void); // NULL: it can't be interrupted
     double work, done;         // all work, in any unit; the part done since the start
     double round_work;         // of the open round; 0: none is open

@@ -80,24 +80,28 @@ static void check_lines(const char *text) {
     assert_true(lines > 2);
 }
 
-static void on_a_terminal(void **state) {
-    static const char CONFIG[] =
-        "name: long\nmodels: [{name: a-name-that-is-long, target: tiny}]\n"
-        "datasets: [{name: own, path: own.txt}]\nmethods: [autoregressive, lookahead, jacobi]\n"
-        "generation: {max_tokens: 400, ignore_eos: on}\nhardware: {device: 'null'}\n"
-        "measurement: {passes: 1000, reruns: 0}\n";
-    const char *folder = *state;
+// Writes x.yaml, and the model and prompts that it names.
+static void write_inputs(const char *folder, const char *methods) {
+    static const char CONFIG[] = "name: long\nmodels: [{name: a-name-that-is-long, target: tiny}]\n"
+                                 "datasets: [{name: own, path: own.txt}]\nmethods: [%s]\n"
+                                 "generation: {max_tokens: 400, ignore_eos: on}\nhardware: {device: 'null'}\n"
+                                 "measurement: {passes: 1000, reruns: 0}\n";
     Child c;
-    Text all = {0};
-    pid_t pid;
     FILE *f = fopen(folder_path(folder, "x.yaml"), "w"), *own = fopen(folder_path(folder, "own.txt"), "w");
     assert_true(f && own);
-    fputs(CONFIG, f);
+    fprintf(f, CONFIG, methods);
     fputs("one prompt\nanother\n", own);
     fclose(f);
     fclose(own);
     CHILD_OUTPACE(&c, folder, 0, "model", "synth", "tiny", "tiny");
     child_release(&c);
+}
+
+static void on_a_terminal(void **state) {
+    const char *folder = *state;
+    Text all = {0};
+    pid_t pid;
+    write_inputs(folder, "autoregressive, lookahead, jacobi");
     int terminal =
         start_on_terminal(folder, (const char *const[]){"run", "x.yaml", "--db", "x.db", NULL}, &pid);
     read_until(terminal, " left, points 1-3 of 3, a-name", &all); // of all; what is being done comes behind
@@ -117,9 +121,24 @@ static void on_a_terminal(void **state) {
     text_release(&all);
 }
 
+// A part's points are counted from 1, like their number, whatever their numbers in the sweep.
+static void a_part_counts_its_own(void **state) {
+    static const char *const WORDS[] = {"run", "x.yaml", "--shard", "2/2", "--db", "x.db", NULL};
+    Text all = {0};
+    pid_t pid;
+    write_inputs(*state, "{name: jacobi, matrix: {m: [1, 2, 3, 4]}}");
+    int terminal = start_on_terminal(*state, WORDS, &pid);
+    read_until(terminal, "points 1-2 of 2, a-name", &all);
+    assert_int_equal(write(terminal, "\003", 1), 1);
+    read_until(terminal, NULL, &all);
+    assert_int_equal(child_wait(pid), 130);
+    close(terminal);
+    text_release(&all);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fits),
-        cmocka_unit_test_setup_teardown(on_a_terminal, folder_setup, folder_teardown)};
+        cmocka_unit_test(fits), cmocka_unit_test_setup_teardown(on_a_terminal, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(a_part_counts_its_own, folder_setup, folder_teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
