@@ -145,16 +145,6 @@ static const Command *find_part(const Command *c, int *argc, char **argv) {
     return c;
 }
 
-static bool explain_parts(const Command *c, int argc, char **argv, Error *e) {
-    if (argc > 1 && strcmp(argv[1], "--help") != 0 && strcmp(argv[1], "-h") != 0)
-        return command_misused(c, e);
-    terminal_printf("usage: outpace %s %s\n\n", c->name, c->usage);
-    for (const Command *const *part = c->parts; *part; part++)
-        terminal_printf("  %-14s %s\n", (*part)->name, (*part)->summary);
-    terminal_printf("\n'outpace %s --help' teaches one.\n", c->parts[0]->name);
-    return true;
-}
-
 // --- names of models
 
 // Which argument the usage calls MODEL: "CONFIG | adapter MODEL" has it at 1; -1: none.
@@ -191,11 +181,22 @@ static bool find_models(const Command *c, int argc, char **argv, Words *found, E
     return true;
 }
 
+static bool is_help(const char *word) {
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
+}
+
 static bool run(int argc, char **argv, int *code, Error *e) {
     const Command *c = find(argv[0], e);
     if (!c) return false;
     c = find_part(c, &argc, argv);
-    if (!c->run) return explain_parts(c, argc, argv, e) && is_written(e);
+    if (!c->run && argc > 1 && !is_help(argv[1])) return command_misused(c, e);
+    if (!c->run) {
+        terminal_printf("usage: outpace %s %s\n\n", c->name, c->usage);
+        for (const Command *const *part = c->parts; *part; part++)
+            terminal_printf("  %-14s %s\n", (*part)->name, (*part)->summary);
+        terminal_printf("\n'outpace %s --help' teaches one.\n", c->parts[0]->name);
+        return is_written(e);
+    }
     // Output that takes hours is flushed line by line, in pipes and files, too.
     if (!c->bulk) setvbuf(stdout, NULL, _IOLBF, 0);
     interrupt_begin(c->name, c->kept);
@@ -209,10 +210,6 @@ static bool run(int argc, char **argv, int *code, Error *e) {
                  c->kept ? c->kept : "");
     }
     return ok && is_written(e);
-}
-
-static bool is_help(const char *word) {
-    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
 }
 
 int main(int argc, char **argv) {

@@ -165,43 +165,31 @@ bool bench_report_csv(const BenchRun *b, Error *e) {
 
 // --- JSON ------------------------------------------------------------------------------------------------
 
-static json_t *ceilings_json(const BenchRun *b) {
-    const Ceilings *c = &b->ceilings;
-    return json_pack("{s:s, s:i, s:f, s:f}", "kernels", b->gpu ? report_of(b).isa : c->isa, "threads",
-                     c->threads, "read_bytes_per_s", c->bytes_per_s, "operations_per_s",
-                     bench_peak(&b->benched));
-}
-
-static json_t *gpu_json(const BenchRun *b) {
-    json_t *o = ceilings_json(b);
-    json_object_del(o, "threads");
-    json_object_set_new(o, "cards", json_string(report_of(b).device));
-    json_object_set_new(o, "copy_bytes_per_s", json_real(b->copy_bytes_per_s));
-    json_object_set_new(o, "operations_per_s_bf16", json_real(b->ceilings.operations_per_s[COMPUTE_BF16]));
-    json_object_set_new(o, "operations_per_s_f32", json_real(b->ceilings.operations_per_s[COMPUTE_F32]));
-    json_object_set_new(o, "before", gauges_json(&b->before));
-    json_object_set_new(o, "after", gauges_json(&b->after));
-    return o;
-}
-
-static json_t *root_json(const BenchRun *b) {
+bool bench_report_json(const BenchRun *b, const char *ended, Error *e) {
     const Model *model = b->adapter_dir ? &b->adapter.adapter.models[0] : &b->engine.model;
-    const char *compute = compute_name(b->benched.session->compute);
-    json_t *machine = machine_json(&b->machine), *ceilings = b->gpu ? json_object() : ceilings_json(b);
-    if (machine && ceilings) json_object_update(machine, ceilings);
-    json_decref(ceilings);
+    const Ceilings *c = &b->ceilings;
+    json_t *machine = machine_json(&b->machine), *speeds = json_object(), *gpu = b->gpu ? speeds : NULL;
     RecordTable points;
     put_points(b, &(Records){.json = true}, &points);
-    return json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:f, s:I, s:I}", "version", version_text(),
-                     "compiler", version_compiler(), "machine", machine, "points", table_list(&points),
-                     "model", b->dir, "weights", model_dtype_name(model), "compute", compute, "math", b->math,
-                     "open_s", b->open_s, "peak_memory_bytes", (json_int_t)machine_peak_memory(),
-                     "huge_page_bytes", (json_int_t)machine_huge_pages());
-}
-
-bool bench_report_json(const BenchRun *b, const char *ended, Error *e) {
-    json_t *root = root_json(b);
-    if (root && b->gpu) json_object_set_new(root, "gpu", gpu_json(b));
+    json_object_set_new(speeds, "kernels", json_string(gpu ? report_of(b).isa : c->isa));
+    if (!gpu) json_object_set_new(speeds, "threads", json_integer(c->threads));
+    json_object_set_new(speeds, "read_bytes_per_s", json_real(c->bytes_per_s));
+    json_object_set_new(speeds, "operations_per_s", json_real(bench_peak(&b->benched)));
+    if (gpu) {
+        json_object_set_new(gpu, "cards", json_string(report_of(b).device));
+        json_object_set_new(gpu, "copy_bytes_per_s", json_real(b->copy_bytes_per_s));
+        json_object_set_new(gpu, "operations_per_s_bf16", json_real(c->operations_per_s[COMPUTE_BF16]));
+        json_object_set_new(gpu, "operations_per_s_f32", json_real(c->operations_per_s[COMPUTE_F32]));
+        json_object_set_new(gpu, "before", gauges_json(&b->before));
+        json_object_set_new(gpu, "after", gauges_json(&b->after));
+    } else json_object_update_new(machine, speeds);
+    json_t *root = json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:s, s:s, s:f, s:I, s:I}", "version",
+                             version_text(), "compiler", version_compiler(), "machine", machine, "points",
+                             table_list(&points), "model", b->dir, "weights", model_dtype_name(model),
+                             "compute", compute_name(b->benched.session->compute), "math", b->math, "open_s",
+                             b->open_s, "peak_memory_bytes", (json_int_t)machine_peak_memory(),
+                             "huge_page_bytes", (json_int_t)machine_huge_pages());
+    if (root && gpu) json_object_set_new(root, "gpu", gpu);
     if (root && b->drifted >= 0)
         json_object_set_new(root, "drift",
                             json_pack("{s:i, s:f, s:f}", "context", b->drifted, "before_s", b->before_s,

@@ -279,16 +279,6 @@ static void put_row(const Grid *g, Row *row, int width, const int widths[GRID_MO
     while (more && put_line(g, row, widths, out)) text_puts(out, "\n");
 }
 
-static void put_left_out(const Grid *g, const bool dropped[GRID_MOST_COLUMNS], int width, Text *out) {
-    Text line = {0};
-    for (int i = 0; i < g->count; i++)
-        if (dropped[i])
-            text_printf(&line, "%s%s", line.length ? ", " : "left out of this width: ", g->columns[i].head);
-    if (line.length) text_puts(&line, "; a pipe gets all columns: '... | less -S'\n");
-    terminal_fold(text_get(&line), width, out);
-    text_release(&line);
-}
-
 void grid_print(const Grid *g, int width, Text *out) {
     int widths[GRID_MOST_COLUMNS] = {0};
     bool dropped[GRID_MOST_COLUMNS] = {0};
@@ -297,7 +287,13 @@ void grid_print(const Grid *g, int width, Text *out) {
     find_widths(g, widths);
     if (width) fit(g, width, widths, dropped);
     for (const char *at = text_get(&g->rows); next_row(&at, &row);) put_row(g, &row, width, widths, out);
-    put_left_out(g, dropped, width, out);
+    Text line = {0};
+    for (int i = 0; i < g->count; i++)
+        if (dropped[i])
+            text_printf(&line, "%s%s", line.length ? ", " : "left out of this width: ", g->columns[i].head);
+    if (line.length) text_puts(&line, "; a pipe gets all columns: '... | less -S'\n");
+    terminal_fold(text_get(&line), width, out);
+    text_release(&line);
 }
 
 // In LaTeX a longer cell takes several lines.

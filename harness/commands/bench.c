@@ -110,18 +110,6 @@ static bool make_grid(Bench *b, Error *e) {
 
 // --- measuring -------------------------------------------------------------------------------------------
 
-// The timed one: the model, or its adapter.
-static bool choose_benched(Bench *b, const EngineOptions *o, Error *e) {
-    BenchRun *run = &b->run;
-    run->benched = (Benched){&run->engine.session, run->engine.model.dtype, &run->ceilings, run->engine.more};
-    if (!b->a->adapter) return true;
-    if (!engine_open_adapter(&run->adapter, &run->engine, b->a->adapter, o, NULL, e)) return false;
-    run->adapter_dir = b->a->adapter;
-    run->benched.session = &run->adapter.sessions[0];
-    run->benched.weights = run->adapter.adapter.models[0].dtype;
-    return true;
-}
-
 static bool open_model(Bench *b, Error *e) {
     int need = b->a->prefill + 1;
     for (const BenchPoint *p = b->run.points; p < b->run.points + b->run.count; p++)
@@ -138,7 +126,15 @@ static bool open_model(Bench *b, Error *e) {
     if (b->run.engine.session.context < need)
         return error_input(e, "bench: the largest point needs %d positions, the model has %d", need,
                            b->run.engine.session.context);
-    if (!choose_benched(b, &o, e) || !bench_point(&b->run.benched, &once, NULL, &first, e)) return false;
+    BenchRun *run = &b->run; // times the model, or its adapter
+    run->benched = (Benched){&run->engine.session, run->engine.model.dtype, &run->ceilings, run->engine.more};
+    if (b->a->adapter) {
+        if (!engine_open_adapter(&run->adapter, &run->engine, b->a->adapter, &o, NULL, e)) return false;
+        run->adapter_dir = b->a->adapter;
+        run->benched.session = &run->adapter.sessions[0];
+        run->benched.weights = run->adapter.adapter.models[0].dtype;
+    }
+    if (!bench_point(&b->run.benched, &once, NULL, &first, e)) return false;
     b->run.open_s = clock_now(once.clock) - start;
     return true;
 }

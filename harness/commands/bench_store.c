@@ -180,22 +180,6 @@ static bool add_run(Work *s, Error *e) {
     return ok;
 }
 
-static bool open_store(Work *s, int argc, char **argv, Error *e) {
-    const Session *session = &s->run.engine.session;
-    BackendReport report;
-    Environment v;
-    Benched b = {&s->run.engine.session, s->run.engine.model.dtype, &s->run.ceilings, NULL};
-    environment_open(&v, &s->machine, s->a->engine.device);
-    session->backend->report(session->self, &report);
-    gauges_ceilings(s->a->engine.device, &s->run.ceilings, bench_peak(&b), report.isa, &v.on);
-    s->run.store = store_open(s->a->db, STORE_WRITE, &interrupt_patience, e);
-    bool ok = s->run.store && store_begin(s->run.store, e) && add_run(s, e) &&
-              store_attempt(s->run.store, s->run.run, argc, argv, &v.on, &s->run.attempt, e) &&
-              store_commit(s->run.store, e);
-    environment_release(&v);
-    return ok;
-}
-
 // --- all of it -------------------------------------------------------------------------------------------
 
 EMBED(bench_store_sql, "harness/commands/bench_store.sql")
@@ -207,7 +191,7 @@ static void report_doubts(const Work *s, const char *doubts, int all) {
     query_sentences(r, NULL);
 }
 
-static void report(const Work *s, const char *result) {
+static void tell(const Work *s, const char *result) {
     printf("run %lld in %s: %d points of the surface, ", (long long)s->run.run,
            SHOWN(store_path(s->run.store)), s->run.points + s->run.found);
     if (s->run.found) printf("%d of them from before, ", s->run.found);
@@ -222,18 +206,31 @@ static bool surface(Work *s, CommandLine *line, Error *e) {
     const char *device = s->a->engine.device;
     machine_read(&s->machine);
     interrupt_catch();
-    if (!read_plan(s->a, &s->run.plan, e) || !open_model(s, e) || !open_store(s, line->argc, line->argv, e))
-        return false;
+    if (!read_plan(s->a, &s->run.plan, e) || !open_model(s, e)) return false;
+    const Session *session = &s->run.engine.session;
+    BackendReport report;
+    Environment v;
+    Benched b = {&s->run.engine.session, s->run.engine.model.dtype, &s->run.ceilings, NULL};
+    environment_open(&v, &s->machine, device);
+    session->backend->report(session->self, &report);
+    gauges_ceilings(device, &s->run.ceilings, bench_peak(&b), report.isa, &v.on);
+    s->run.store = store_open(s->a->db, STORE_WRITE, &interrupt_patience, e);
+    bool ok = s->run.store && store_begin(s->run.store, e) && add_run(s, e) &&
+              store_attempt(s->run.store, s->run.run, line->argc, line->argv, &v.on, &s->run.attempt, e) &&
+              store_commit(s->run.store, e);
+    environment_release(&v);
+    if (!ok) return false;
     s->run.device = strcmp(device, "auto") == 0 ? s->run.engine.session.backend->name : device;
     s->run.fast = s->a->engine.math == MATH_FAST;
     line_begin(&s->run.line, true);
-    bool ok = surface_run(&s->run, e), interrupted = !ok && e->kind == ERROR_INTERRUPTED;
+    ok = surface_run(&s->run, e);
+    bool interrupted = !ok && e->kind == ERROR_INTERRUPTED;
     const char *result = ok ? "done" : interrupted ? "interrupted" : "failed";
     if (interrupted) line->code = EXIT_INTERRUPTED;
     if (interrupted) *e = (Error){0};
     ok = ok || interrupted;
     if (!store_attempt_end(s->run.store, s->run.attempt, result, ok ? e : &(Error){0})) return false;
-    if (ok) report(s, result);
+    if (ok) tell(s, result);
     return ok;
 }
 

@@ -60,20 +60,6 @@ static bool put_known(RecordTable *t, const KnownFile *f, const char *folder, Er
     return ok;
 }
 
-static bool list(const char *folder, const Records *as, Error *e) {
-    RecordTable t = {.form = &FORM, .as = as};
-    KnownFile file;
-    bool ok = true;
-    for (size_t i = 0; ok && known_at(i, &file); i++) ok = put_known(&t, &file, folder, e);
-    ok = table_end(&t, ok, e);
-    if (!ok || records_asked(as)) return ok;
-    if (folder) terminal_printf("\nlooked for in OUTPACE_DATA, %s\n", SHOWN(folder));
-    else
-        terminal_printf(
-            "\nOUTPACE_DATA is not set: a folder for published files, which datasets/fetch FOLDER fills\n");
-    return true;
-}
-
 // A foreign text on a terminal: what could move the cursor or change colours becomes '?'.
 static void print_text(const char *mark, const char *s) {
     Text text = {0}, folded = {0};
@@ -152,7 +138,18 @@ static bool run(void *options, CommandLine *line, Error *e) {
         }
     } else if (o->of.path || line->words.count)
         return show(o->of.path ? o->of.path : line->words.items[0], o, folder, e);
-    else return list(folder, &o->records, e);
+    else {
+        RecordTable t = {.form = &FORM, .as = &o->records};
+        KnownFile file;
+        bool ok = true;
+        for (size_t i = 0; ok && known_at(i, &file); i++) ok = put_known(&t, &file, folder, e);
+        ok = table_end(&t, ok, e);
+        if (!ok || records_asked(&o->records)) return ok;
+        static const char UNSET[] =
+            "\nOUTPACE_DATA is not set: a folder for published files, which datasets/fetch FOLDER fills\n";
+        if (folder) terminal_printf("\nlooked for in OUTPACE_DATA, %s\n", SHOWN(folder));
+        else terminal_printf("%s", UNSET);
+    }
     return true;
 }
 

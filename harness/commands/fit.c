@@ -89,23 +89,6 @@ static bool fit_points(const FitArguments *a, const char *title, const Points *p
 
 // --- a stored run ----------------------------------------------------------------------------------------
 
-static bool fit_set(const FitArguments *a, Store *store, const StoredSet *set, StoredFit *out, Error *e) {
-    Text tsv = {0};
-    Points points = {0};
-    FitOptions o = {.bonus_dropped = set->bonus_dropped};
-    Fit fit = {0};
-    bool ok = stored_points(store, set, &tsv, &o.output, e);
-    if (ok && a->tsv) printf("# %s\n%s", SHOWN(set->title), text_get(&tsv));
-    else if (ok)
-        ok = points_parse(text_get(&tsv), tsv.length, set->title, &points, e) &&
-             fit_points(a, set->title, &points, &o, &fit, e) &&
-             stored_fit_make(out, set, text_get(&tsv), &o, &fit, e);
-    fit_release(&fit);
-    points_release(&points);
-    text_release(&tsv);
-    return ok;
-}
-
 // A set that cannot be fitted does not keep the others from it; if none can, the first gives the reason.
 static bool fit_stored(const FitArguments *a, const char *which, Error *e) {
     int64_t run;
@@ -122,11 +105,23 @@ static bool fit_stored(const FitArguments *a, const char *which, Error *e) {
     for (size_t i = 0; ok && i < sets.count; i++) {
         Error why = {0};
         if (i > 0 && !a->of.json) puts("");
-        if (fit_set(a, store, &sets.sets[i], &fits[fitted], &why)) fitted++;
-        else {
-            if (sets.count > 1 && !a->of.json) printf("%s\nnone: %s\n", SHOWN(sets.sets[i].title), why.text);
-            if (first.kind == ERROR_NONE) first = why;
-        }
+        const StoredSet *set = &sets.sets[i];
+        FitOptions own = {.bonus_dropped = set->bonus_dropped};
+        Text tsv = {0};
+        Points points = {0};
+        Fit fit = {0};
+        bool done = stored_points(store, set, &tsv, &own.output, &why);
+        if (done && a->tsv) printf("# %s\n%s", SHOWN(set->title), text_get(&tsv));
+        else if (done)
+            done = points_parse(text_get(&tsv), tsv.length, set->title, &points, &why) &&
+                   fit_points(a, set->title, &points, &own, &fit, &why) &&
+                   stored_fit_make(&fits[fitted], set, text_get(&tsv), &own, &fit, &why);
+        fit_release(&fit);
+        points_release(&points);
+        text_release(&tsv);
+        fitted += done;
+        if (!done && sets.count > 1 && !a->of.json) printf("%s\nnone: %s\n", SHOWN(set->title), why.text);
+        if (!done && first.kind == ERROR_NONE) first = why;
     }
     store_close(store);
     // Points that --label chose are a part of a set, and next to its fit theirs would be one of points that

@@ -118,22 +118,6 @@ static void print_part(const char *name, double seconds, const char *what, doubl
     terminal_printf("  %-8s %-9s%s%s\n", name, cost_time_text(seconds, time), much, what);
 }
 
-static void print_parts(const CostParts *t) {
-    char time[32];
-    printf("\ntime       about %s, in parts:\n", cost_time_text(cost_seconds(t), time));
-    print_part("making", t->making, " of models; a disk that writes 0.3 GB/s is assumed", t->made_bytes / 1e9,
-               "GB");
-    print_part("opening", t->opening, "weights read first; a disk that reads 1 GB/s is assumed", t->opening,
-               NULL);
-    print_part("tables", t->tables, " through the model, for tables of n-grams that are not kept yet",
-               t->table_rows, "rows");
-    print_part("warm-up", t->warmup, "each method, before its first prompt", t->warmup, NULL);
-    print_part("prefill", t->prefill, " of prompts; methods that can share a run of them do",
-               t->prompt_tokens, "tokens");
-    print_part("decoding", t->decoding,
-               ", outputs as long as they may be, a step for each: no guess is right", t->tokens, "tokens");
-}
-
 static bool print_time(const Plan *p, const CostDone *done, Error *e) {
     int setups = p->schedule.setup_count;
     CostPrice *prices = mem_new((size_t)setups, sizeof *prices);
@@ -141,7 +125,22 @@ static bool print_time(const Plan *p, const CostDone *done, Error *e) {
     CostParts parts = ok ? cost_parts(p, done, prices, NULL) : (CostParts){0};
     bool left = ok && parts.tokens > 0;
     if (ok && !left) printf("\ntime       nothing is left\n");
-    if (left) print_parts(&parts);
+    if (left) {
+        char time[32];
+        printf("\ntime       about %s, in parts:\n", cost_time_text(cost_seconds(&parts), time));
+        print_part("making", parts.making, " of models; a disk that writes 0.3 GB/s is assumed",
+                   parts.made_bytes / 1e9, "GB");
+        print_part("opening", parts.opening, "weights read first; a disk that reads 1 GB/s is assumed",
+                   parts.opening, NULL);
+        print_part("tables", parts.tables, " through the model, for tables of n-grams that are not kept yet",
+                   parts.table_rows, "rows");
+        print_part("warm-up", parts.warmup, "each method, before its first prompt", parts.warmup, NULL);
+        print_part("prefill", parts.prefill, " of prompts; methods that can share a run of them do",
+                   parts.prompt_tokens, "tokens");
+        print_part("decoding", parts.decoding,
+                   ", outputs as long as they may be, a step for each: no guess is right", parts.tokens,
+                   "tokens");
+    }
     for (int i = 0; left && i < setups; i++)
         terminal_printf("  %s on %s: %s %.3g ms, %s %.3g ms; %s\n",
                         SHOWN(p->experiment.models[p->schedule.setups[i].model].name),

@@ -138,17 +138,6 @@ static bool find_model(const char *name, Text *out, Error *e) {
     return true;
 }
 
-static bool print_plot(Store *store, const Figure *f, int64_t run, PlotOptions *o, Error *e) {
-    int width = terminal_width();
-    Text text = {0};
-    o->colour = width && !getenv("NO_COLOR");
-    if (width) o->columns = width - 1, o->lines = terminal_height();
-    bool ok = plot_text(store, f, run, o, &text, e);
-    if (ok) fputs(text_get(&text), stdout);
-    text_release(&text);
-    return ok;
-}
-
 // run 0: of several.
 static bool print_records(const PlotArguments *a, const char *figure, const char *path, int64_t run,
                           PlotFormat format, const Output *out, Error *e) {
@@ -318,8 +307,15 @@ static bool run(void *options, CommandLine *line, Error *e) {
                         compute(&s.store, &s.figure, s.run, a, &s.computed, e);
     if (s.computed.length) o->computed = text_get(&s.computed);
     if (s.model.length) o->of = text_get(&s.model);
-    ok = ok && (print ? print_plot(s.store, &s.figure, s.run, o, e)
-                      : write_plot(s.store, &s.figure, name, s.run, o, a, e));
+    if (ok && print) {
+        int width = terminal_width();
+        Text text = {0};
+        o->colour = width && !getenv("NO_COLOR");
+        if (width) o->columns = width - 1, o->lines = terminal_height();
+        ok = plot_text(s.store, &s.figure, s.run, o, &text, e);
+        if (ok) fputs(text_get(&text), stdout);
+        text_release(&text);
+    } else ok = ok && write_plot(s.store, &s.figure, name, s.run, o, a, e);
     if (ok) fputs(text_get(&notes), stderr);
     if (ok && a->caption) { // for a page of LaTeX, as LaTeX
         Text tex = {0};

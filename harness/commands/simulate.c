@@ -161,8 +161,7 @@ static bool print(const SimulateOptions *o, Store *store, int64_t run, const Pre
     prediction_put_points(p, &points);
     bool ok = table_end(&points, true, e);
     if (ok && o->of.against) {
-        // The machine was fitted, if at all, to plain steps: no method, and no dataset's contexts, were in its
-        // fit.
+        // The machine was fitted, if at all, to plain steps, to no method and no dataset's contexts.
         table_group(&errors, NULL);
         put_part(&errors, s, NULL, NULL);
         put_parts(&errors, s, true);

@@ -107,16 +107,6 @@ static bool print_array(Store *s, const char *sql, Error *e) {
     return ok;
 }
 
-static bool print_rows(Store *s, const char *sql, const StoreCommandOptions *o, Error *e) {
-    const char *format = o->records.csv ? "csv" : o->format;
-    if (o->records.json && o->records.csv) return error_input(e, "--json and --csv do not go together");
-    if (o->records.json) return print_array(s, sql, e);
-    if (strcmp(format, "csv") == 0) return store_export_csv(s, sql, 0, stdout, e);
-    if (strcmp(format, "jsonl") == 0) return store_export_jsonl(s, sql, 0, stdout, e);
-    if (strcmp(format, "table") == 0) return print_table(s, sql, e);
-    return error_input(e, "sql: --format is '%s', must be table, csv or jsonl", format);
-}
-
 static bool sql(void *options, CommandLine *line, Error *e) {
     StoreCommandOptions *o = options;
     char from_input[MOST_QUERY];
@@ -127,7 +117,15 @@ static bool sql(void *options, CommandLine *line, Error *e) {
                            (int)MOST_QUERY);
     from_input[n] = 0;
     Store *s = store_open(o->db, STORE_READ, &(StoreOptions){.most_bytes = MOST_MEMORY}, e);
-    bool ok = s && print_rows(s, piped ? from_input : line->words.items[0], o, e);
+    const char *query = piped ? from_input : line->words.items[0],
+               *format = o->records.csv ? "csv" : o->format;
+    bool ok = s != NULL;
+    if (ok && o->records.json && o->records.csv) ok = error_input(e, "--json and --csv do not go together");
+    else if (ok && o->records.json) ok = print_array(s, query, e);
+    else if (ok && strcmp(format, "csv") == 0) ok = store_export_csv(s, query, 0, stdout, e);
+    else if (ok && strcmp(format, "jsonl") == 0) ok = store_export_jsonl(s, query, 0, stdout, e);
+    else if (ok && strcmp(format, "table") == 0) ok = print_table(s, query, e);
+    else if (ok) ok = error_input(e, "sql: --format is '%s', must be table, csv or jsonl", format);
     store_close(s);
     return ok;
 }

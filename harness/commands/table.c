@@ -69,24 +69,18 @@ static bool print_page(Store *store, int64_t run, PageFormat format, Error *e) {
 }
 
 // Not a paper's table: a run by category of its data.
-static bool print_tasks(Store *store, int64_t run, TableFormat format, Error *e) {
-    RecordTable table;
-    bool ok = stored_task_table(store, run, &table, e);
-    if (!ok || format == TABLE_TEXT) return table_end(&table, ok, e);
-    grid_release(&table.grid);
-    if (format == TABLE_CSV) return store_export_csv(store, stored_tasks, run, stdout, e);
-    if (format == TABLE_JSON) return store_export_jsonl(store, stored_tasks, run, stdout, e);
-    return print_page(store, run, format == TABLE_MD ? PAGE_MD : PAGE_TEX, e);
-}
-
 static bool run_tasks(const TableArguments *a, Error *e) {
     TableFormat format = TABLE_TEXT;
+    RecordTable table;
     int64_t run;
     if (!find_format(a->format, &format, e)) return false;
     Store *store = store_open(a->db, STORE_READ, NULL, e);
     bool ok = store && stored_run(store, a->run, &run, e) &&
-              estimates_ensure(&store, run, ESTIMATES_OF_TASKS, e) &&
-              choice_apply(&a->choice, store, run, e) && print_tasks(store, run, format, e);
+              estimates_ensure(&store, run, ESTIMATES_OF_TASKS, e) && choice_apply(&a->choice, store, run, e);
+    if (ok && format == TABLE_TEXT) ok = table_end(&table, stored_task_table(store, run, &table, e), e);
+    else if (ok && format == TABLE_CSV) ok = store_export_csv(store, stored_tasks, run, stdout, e);
+    else if (ok && format == TABLE_JSON) ok = store_export_jsonl(store, stored_tasks, run, stdout, e);
+    else if (ok) ok = print_page(store, run, format == TABLE_MD ? PAGE_MD : PAGE_TEX, e);
     store_close(store);
     return ok;
 }

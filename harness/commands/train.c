@@ -136,16 +136,6 @@ static bool open_run(ModelRun *m, const char *config, const TrainArguments *o, E
     return train_run_open(&m->run, e);
 }
 
-static void close_run(ModelRun *m) {
-    train_run_close(&m->run);
-    model_close(&m->weights);
-    frozen_close(&m->teacher);
-    tokenizer_close(m->tokenizer);
-    mem_free(m->tokenizer_json);
-    mem_free(m->start_dir);
-    mem_free(m->teacher_dir);
-}
-
 static bool write_model(ModelRun *m, const char *dir, Error *e) {
     ExportNotes notes = {.bos = m->bos,
                          .eos = m->run.eos,
@@ -217,7 +207,13 @@ static bool train_model(const TrainArguments *o, const char *config, int *code, 
              (!done ||
               (write_model(&m, m.run.file.out, e) && show_domains(&m.run, e) && train_run_figure(&m.run, e)));
     if (ok && o->run.json) ok = train_run_json(&m.run, e);
-    close_run(&m);
+    train_run_close(&m.run);
+    model_close(&m.weights);
+    frozen_close(&m.teacher);
+    tokenizer_close(m.tokenizer);
+    mem_free(m.tokenizer_json);
+    mem_free(m.start_dir);
+    mem_free(m.teacher_dir);
     return ok;
 }
 

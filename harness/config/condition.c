@@ -32,13 +32,6 @@ const char *const condition_on_off[] = {"on", "off", NULL};
 
 static bool is_word(char c) { return isalnum((unsigned char)c) || (c && strchr("_-./:", c)); }
 
-static size_t sign_length(const char *s) {
-    static const char *const signs[] = {"==", "!=", "<=", ">=", "<", ">", "(", ")"};
-    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
-        if (strncmp(s, signs[i], strlen(signs[i])) == 0) return strlen(signs[i]);
-    return 0;
-}
-
 static bool set_token(ConditionReader *r, TokenKind kind, const char *text, size_t n) {
     if (n >= WORD_BYTES) return error_input(r->e, "a word has more than %d characters", WORD_BYTES - 1);
     r->token.kind = kind;
@@ -70,7 +63,10 @@ static bool next(ConditionReader *r) {
         return set_token(r, TOKEN_QUOTED, text, (size_t)(end - text));
     }
     if (is_word(*r->at)) return next_word(r);
-    size_t n = sign_length(r->at);
+    static const char *const SIGNS[] = {"==", "!=", "<=", ">=", "<", ">", "(", ")"};
+    size_t n = 0;
+    for (size_t i = 0; !n && i < sizeof SIGNS / sizeof *SIGNS; i++)
+        if (strncmp(r->at, SIGNS[i], strlen(SIGNS[i])) == 0) n = strlen(SIGNS[i]);
     if (n == 0)
         return error_input(r->e, "'%.20s' is no part of a condition: write ==, !=, <, <=, > or >=", r->at);
     bool ok = set_token(r, TOKEN_SIGN, r->at, n);

@@ -21,16 +21,6 @@ static void add_params(PointName *n, const char *section, const Arg *params, siz
     }
 }
 
-static void *read_values(const MethodInfo *info, const Point *p) {
-    const char *colon = strchr(p->decoder, ':');
-    void *values = mem_new(1, info->param_size ? info->param_size : 1);
-    args_defaults(info->params, info->param_count, values);
-    bool ok = !colon || args_parse(info->params, info->param_count, values, colon + 1, NULL);
-    assert(ok); // the sweep has written it
-    (void)ok;
-    return values;
-}
-
 static void list_params(PointName *n, const MethodInfo *info, const Point *p, const void *values) {
     Text texts = {0};
     n->params = mem_new(MOST_PARAMS + 1, sizeof *n->params);
@@ -70,7 +60,12 @@ void point_name(const Experiment *x, const Point *p, PointName *out) {
     const MethodSpec *m = p->method >= 0 ? &x->methods[p->method] : NULL;
     const MethodInfo *info = m ? m->info : method_find("autoregressive", NULL);
     *out = (PointName){.method = info->name};
-    void *values = read_values(info, p);
+    const char *colon = strchr(p->decoder, ':');
+    void *values = mem_new(1, info->param_size ? info->param_size : 1);
+    args_defaults(info->params, info->param_count, values);
+    bool ok = !colon || args_parse(info->params, info->param_count, values, colon + 1, NULL);
+    assert(ok); // the sweep has written it
+    (void)ok;
     list_params(out, info, p, values);
     text_puts(&out->label, m && m->label ? m->label : info->name);
     if (m) name_axes(info, p, values, m->matrix, !m->label, &out->label);

@@ -79,24 +79,18 @@ static bool add_baseline(const Maker *m, const Group *g, int *number, Error *e) 
     return ok;
 }
 
-static int count_members(const Maker *m, int group, int *baseline) {
-    int count = 0;
-    size_t n = strlen(PLAIN);
-    *baseline = -1;
-    for (int i = 0; i < m->out->sweep_count; i++) {
-        if (m->group_of[i] != group) continue;
-        const char *decoder = m->out->points[i].decoder;
-        if (*baseline < 0 && strncmp(decoder, PLAIN, n) == 0 && strchr(":", decoder[n])) *baseline = count;
-        count++;
-    }
-    return count;
-}
-
 // An added baseline goes last.
 static bool lay_out(const Maker *m, int group, Error *e) {
     Schedule *s = m->out;
     Group *g = &s->groups[group];
-    int baseline, own = -1, count = count_members(m, group, &baseline);
+    int baseline = -1, own = -1, count = 0;
+    size_t n = strlen(PLAIN);
+    for (int i = 0; i < s->sweep_count; i++) {
+        const char *decoder = s->points[i].decoder;
+        if (m->group_of[i] != group) continue;
+        if (baseline < 0 && strncmp(decoder, PLAIN, n) == 0 && strchr(":", decoder[n])) baseline = count;
+        count++;
+    }
     if (baseline < 0 && !add_baseline(m, g, &own, e)) return false;
     g->first = s->member_count;
     g->baseline = g->first + (baseline < 0 ? count : baseline);

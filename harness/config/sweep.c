@@ -59,16 +59,6 @@ static void add_dimension(Grid *g, const YamlNode *axis, bool zipped) {
     g->dimensions[g->count++] = (Dimension){axis, zipped, 0};
 }
 
-static void add_settings(Grid *g) {
-    for (int s = 0; s < SETTINGS_SECTIONS; s++) {
-        const YamlNode *section = g->experiment->settings[s];
-        for (size_t i = 0; section && i < settings_sections[s].count; i++) {
-            const char *name = settings_sections[s].params[i].name;
-            if (!method_varies(g->method, name)) add_dimension(g, yaml_find(section, name), false);
-        }
-    }
-}
-
 // To the next position; false after the last.
 static bool turn(Grid *g) {
     for (int i = g->count - 1; i >= 0; i--) {
@@ -161,7 +151,9 @@ static void write_text(Text *out, const char *name, const char *value) {
     if (value) text_printf(out, "%s %zu %s\n", name, strlen(value), value);
 }
 
-static void write_model(const ModelSpec *m, Text *out) {
+void sweep_describe(const Experiment *x, const Point *p, Text *out) {
+    const ModelSpec *m = &x->models[p->model];
+    const DatasetSpec *d = &x->datasets[p->dataset];
     write_text(out, "target", m->target);
     write_text(out, "reference", m->reference);
     write_text(out, "synthesise", m->synthesise);
@@ -173,23 +165,14 @@ static void write_model(const ModelSpec *m, Text *out) {
     for (int i = 0; i < ADAPTER_ROLES; i++) write_text(out, adapter_role_name(i), m->adapters[i]);
     write_text(out, "model-template", m->template);
     text_printf(out, "model-seed %" PRIu64 "\n", m->seed);
-}
-
-static void write_dataset(const DatasetSpec *d, Text *out) {
     write_text(out, "dataset", d->name);
     write_text(out, "path", d->path);
     write_text(out, "format", d->format);
     write_text(out, "split", d->split);
     write_text(out, "template", d->template);
     for (int i = 0; i < d->parts.count; i++) write_text(out, "part", d->parts.items[i]);
-    text_printf(out, "rows limit=%d,turns=%d,order=%d,consecutive=%d,seed=%" PRIu64 "\n", d->limit, d->turns,
-                d->order, d->consecutive, d->seed);
-}
-
-void sweep_describe(const Experiment *x, const Point *p, Text *out) {
-    write_model(&x->models[p->model], out);
-    write_dataset(&x->datasets[p->dataset], out);
-    text_puts(out, "settings ");
+    text_printf(out, "rows limit=%d,turns=%d,order=%d,consecutive=%d,seed=%" PRIu64 "\nsettings ", d->limit,
+                d->turns, d->order, d->consecutive, d->seed);
     settings_describe(&p->settings, out);
     text_puts(out, "\n");
     write_text(out, "method", p->decoder);
@@ -256,7 +239,13 @@ static bool take_position(Expansion *run, Grid *g) {
 
 static void lay_out(Grid *g) {
     const YamlNode *matrix = g->method->matrix, *zip = g->method->zip;
-    add_settings(g);
+    for (int k = 0; k < SETTINGS_SECTIONS; k++) {
+        const YamlNode *section = g->experiment->settings[k];
+        for (size_t i = 0; section && i < settings_sections[k].count; i++) {
+            const char *name = settings_sections[k].params[i].name;
+            if (!method_varies(g->method, name)) add_dimension(g, yaml_find(section, name), false);
+        }
+    }
     for (const YamlNode *axis = matrix ? matrix->first : NULL; axis; axis = axis->next)
         add_dimension(g, axis, false);
     if (zip && zip->kind == NODE_MAP) add_dimension(g, zip->first, true);
@@ -295,18 +284,6 @@ static bool check_size(const Experiment *x, Error *e) {
     return true;
 }
 
-static bool hash_sweep(const Experiment *x, Sweep *s, Error *e) {
-    const Measurement *m = &x->measurement;
-    Text text = {0};
-    text_printf(&text,
-                "warmup=%d,passes=%d,most_passes=%d,reruns=%d,stop=%d,timing_error=%.17g,time_limit=%.17g\n",
-                m->warmup, m->passes, m->most_passes, m->reruns, m->stop, m->timing_error, m->time_limit);
-    for (int i = 0; i < s->count; i++) text_printf(&text, "%s\n", s->points[i].hash);
-    bool ok = sha256_bytes(text.data, text.length, s->hash, e);
-    text_release(&text);
-    return ok;
-}
-
 // No two points are the same (by the hash), and each names what the config has.
 static void sweep_check(const Experiment *x, const Sweep *s, const Seen *seen) {
     int known = 0;
@@ -337,7 +314,14 @@ bool sweep_expand(const Experiment *x, Sweep *out, Error *e) {
         ok = yaml_error(x->at, e,
                         "'verification: block' changes no point: it needs a temperature above 0 and a method "
                         "that drafts a chain, such as speculative or kangaroo");
-    ok = ok && hash_sweep(x, out, e);
+    const Measurement *m = &x->measurement;
+    Text text = {0};
+    text_printf(&text,
+                "warmup=%d,passes=%d,most_passes=%d,reruns=%d,stop=%d,timing_error=%.17g,time_limit=%.17g\n",
+                m->warmup, m->passes, m->most_passes, m->reruns, m->stop, m->timing_error, m->time_limit);
+    for (int i = 0; i < out->count; i++) text_printf(&text, "%s\n", out->points[i].hash);
+    ok = ok && sha256_bytes(text.data, text.length, out->hash, e);
+    text_release(&text);
     out->total = out->count;
     out->shards = 1;
     sweep_check(x, out, &run.seen);

@@ -90,17 +90,6 @@ static void close_model(InputModel *m) {
 
 // --- datasets --------------------------------------------------------------------------------------------
 
-static bool hash_dataset(Inputs *in, int i, Error *e) {
-    const DatasetSpec *d = &in->experiment->datasets[i];
-    InputContent *c = add_content(in, "dataset", d->name, d->path);
-    memcpy(c->hash, in->datasets[i].sha256, sizeof c->hash);
-    if (in->left_out[i] && !sha256_bytes(in->left_out[i], strlen(in->left_out[i]),
-                                         add_content(in, "left out", in->left_out[i], NULL)->hash, e))
-        return false;
-    return !d->template || sha256_bytes(d->template, strlen(d->template),
-                                        add_content(in, "template", d->name, NULL)->hash, e);
-}
-
 // --- prompts ---------------------------------------------------------------------------------------------
 
 // A dataset that takes the model's template gets the one that the experiment names for it or, if there is
@@ -351,8 +340,15 @@ static bool read_all(Inputs *in, Error *e) {
 // The order of contents is part of the run's hash.
 static bool hash_all(Inputs *in, Error *e) {
     in->content_count = 0;
-    for (int i = 0; i < in->experiment->dataset_count; i++)
-        if (!hash_dataset(in, i, e)) return false;
+    for (int i = 0; i < in->experiment->dataset_count; i++) {
+        const DatasetSpec *d = &in->experiment->datasets[i];
+        const char *out = in->left_out[i];
+        memcpy(add_content(in, "dataset", d->name, d->path)->hash, in->datasets[i].sha256, SHA256_TEXT);
+        if ((out && !sha256_bytes(out, strlen(out), add_content(in, "left out", out, NULL)->hash, e)) ||
+            (d->template && !sha256_bytes(d->template, strlen(d->template),
+                                          add_content(in, "template", d->name, NULL)->hash, e)))
+            return false;
+    }
     for (int i = 0; i < in->experiment->model_count; i++)
         if (!hash_model(in, i, e) || !hash_template(in, i, e)) return false;
     return hash_run(in, in->machine, e);

@@ -109,31 +109,24 @@ bool models_open(Models *m, const ModelChoice *c, Error *e) {
     return true;
 }
 
-static bool rehearse_others(Models *m, const ModelChoice *c, const DescribedModels *d, Error *e) {
-    EngineOptions options = draft_options(&c->engine, c, &m->target);
-    m->has_draft = d->draft != NULL;
-    if (d->draft && !engine_rehearse(&m->draft, c->draft, d->draft, &options, &m->draft_memory, e))
-        return error_within(e, "--draft '%s'", c->draft);
-    m->draft.tokenizer = d->draft_tokenizer;
-    bool ok = !d->draft || engine_same_vocabulary(&m->target, &m->draft, e);
-    for (int i = 0; ok && i < ADAPTER_ROLES; i++)
-        ok = !d->adapters[i] ||
-             engine_rehearse_adapter(&m->adapters[i], c->adapters[i], d->adapters[i], &m->target, e);
-    m->draft.tokenizer = NULL; // the caller's
-    return ok;
-}
-
 bool models_rehearse(Models *m, const ModelChoice *c, const DescribedModels *d, Error *e) {
     *m = (Models){.has_draft = false};
     if (!engine_rehearse(&m->target, c->target, d->target, &c->engine, &m->memory, e)) return false;
     m->facts = (EngineFacts){&m->target, c->target};
     m->target.tokenizer = d->tokenizer;
-    if (!rehearse_others(m, c, d, e)) {
-        models_end_rehearsal(m);
-        return false;
-    }
-    models_check(m);
-    return true;
+    EngineOptions options = draft_options(&c->engine, c, &m->target);
+    m->has_draft = d->draft != NULL;
+    bool ok = !d->draft || engine_rehearse(&m->draft, c->draft, d->draft, &options, &m->draft_memory, e) ||
+              error_within(e, "--draft '%s'", c->draft);
+    if (ok) m->draft.tokenizer = d->draft_tokenizer;
+    ok = ok && (!d->draft || engine_same_vocabulary(&m->target, &m->draft, e));
+    for (int i = 0; ok && i < ADAPTER_ROLES; i++)
+        ok = !d->adapters[i] ||
+             engine_rehearse_adapter(&m->adapters[i], c->adapters[i], d->adapters[i], &m->target, e);
+    m->draft.tokenizer = NULL; // the caller's
+    if (ok) models_check(m);
+    else models_end_rehearsal(m);
+    return ok;
 }
 
 void models_end_rehearsal(Models *m) {

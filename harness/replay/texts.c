@@ -48,52 +48,37 @@ void replay_texts_release(ReplayTexts *t) {
 
 // --- answers of a dataset --------------------------------------------------------------------------------
 
-typedef struct Adding {
-    ReplayTexts *out;
-    Conversation *c;
-    const DatasetPrompt *p;
-    int number;
-} Adding;
-
-static bool join(const Adding *a, const IdList *prompt, const IdList *answer, int turn, Error *e) {
-    ReplayText text = {.prompt = (int)prompt->count,
-                       .count = (int)(prompt->count + answer->count),
-                       .name = copy(a->p->id),
-                       .task = copy(a->p->task),
-                       .number = a->number,
-                       .turn = turn};
-    text.ids = mem_new((size_t)text.count, sizeof *text.ids);
-    memcpy(text.ids, prompt->ids, prompt->count * sizeof *text.ids);
-    memcpy(text.ids + prompt->count, answer->ids, answer->count * sizeof *text.ids);
-    return add_text(a->out, &text, e);
-}
-
-// Adds one turn; *answered becomes false if it has no answer: the conversation ends there.
-static bool add_turn(const Adding *a, int turn, bool *answered, Error *e) {
-    IdList prompt = {0}, answer = {0};
-    const char *text = NULL;
-    for (int i = a->p->reference_count; i-- > 0;)
-        if (a->p->references[i].turn == turn && a->p->references[i].text[0]) text = a->p->references[i].text;
-    bool ok = !text || tokenizer_encode(a->c->tokenizer, text, strlen(text), false, &answer, e);
-    *answered = ok && answer.count > 0;
-    if (*answered)
-        ok = conversation_ask(a->c, a->p->turns[turn], &prompt, e) &&
-             (prompt.count > 0 ? join(a, &prompt, &answer, turn, e)
-                               : error_input(e, "the prompt has no token")) &&
-             conversation_reply(a->c, answer.ids, (int)answer.count, e);
-    ids_release(&prompt);
-    ids_release(&answer);
-    return ok;
-}
-
+// A turn without an answer, or with an empty one, ends the conversation.
 static bool add_prompt(ReplayTexts *out, const DatasetPrompt *p, int number, const Tokenizer *tokenizer,
                        const Template *template, Error *e) {
     Conversation c;
-    Adding a = {out, &c, p, number};
     bool ok = true, answered = true;
     int turn = 0, turns = p->turn_count < CONVERSATION_TURNS ? p->turn_count : CONVERSATION_TURNS;
     conversation_begin(&c, tokenizer, template);
-    for (; ok && answered && turn < turns; turn++) ok = add_turn(&a, turn, &answered, e);
+    for (; ok && answered && turn < turns; turn++) {
+        IdList prompt = {0}, answer = {0};
+        const char *text = NULL;
+        for (int i = p->reference_count; i-- > 0;)
+            if (p->references[i].turn == turn && p->references[i].text[0]) text = p->references[i].text;
+        ok = !text || tokenizer_encode(tokenizer, text, strlen(text), false, &answer, e);
+        answered = ok && answer.count > 0;
+        ok = ok && (!answered || conversation_ask(&c, p->turns[turn], &prompt, e));
+        if (ok && answered && !prompt.count) ok = error_input(e, "the prompt has no token");
+        if (ok && answered) {
+            ReplayText t = {.prompt = (int)prompt.count,
+                            .count = (int)(prompt.count + answer.count),
+                            .ids = mem_new(prompt.count + answer.count, sizeof *t.ids),
+                            .name = copy(p->id),
+                            .task = copy(p->task),
+                            .number = number,
+                            .turn = turn};
+            memcpy(t.ids, prompt.ids, prompt.count * sizeof *t.ids);
+            memcpy(t.ids + prompt.count, answer.ids, answer.count * sizeof *t.ids);
+            ok = add_text(out, &t, e) && conversation_reply(&c, answer.ids, (int)answer.count, e);
+        }
+        ids_release(&prompt);
+        ids_release(&answer);
+    }
     if (!answered) out->unanswered += (size_t)(turns - turn + 1);
     conversation_release(&c);
     return ok || error_within(e, "prompt '%s'", p->id);

@@ -49,23 +49,6 @@ double answer_decode_seconds(const DecodeResult *r) {
     return r->propose_s + r->forward_s + r->verify_s + r->observe_s;
 }
 
-// Every method and every pass has the same seed: S is measured once per seed, and repeats measure time.
-static DecodeOptions options_of(const AnswerEnv *env, const Settings *s, int prompt, int turn) {
-    return (DecodeOptions){.max_tokens = s->max_tokens,
-                           .eos = env->eos,
-                           .eos_count = env->eos_count,
-                           .ignore_eos = s->ignore_eos,
-                           .sampling = {s->temperature, s->top_k, s->top_p},
-                           .verification = s->verification,
-                           .seed = random_at((uint64_t)s->seed, STREAM_BENCH,
-                                             (uint64_t)prompt * CONVERSATION_TURNS + (uint64_t)turn),
-                           .layout = s->engine.layout,
-                           .merge = !s->engine.no_merge,
-                           .max_rows = s->engine.max_rows,
-                           .clock = env->clock,
-                           .step = take_step};
-}
-
 // The last answer of the round that ran this prompt and nothing besides, or NULL.
 static const AnswerTurn *runner_of(const AnswerEnv *env, const IdList *prompt) {
     const AnswerTurn *runner = NULL;
@@ -86,8 +69,21 @@ bool answer_prompt(const AnswerEnv *env, Method *method, const Settings *setting
     conversation_begin(&c, env->tokenizer, env->template);
     for (int i = 0; ok && i < count; i++) {
         AnswerTurn *turn = &out->turns[out->count++];
-        DecodeOptions o = options_of(env, settings, out->prompt, i);
-        o.state = turn;
+        // Every method and pass has the same seed: S is measured once per seed, and repeats measure time.
+        DecodeOptions o = {.max_tokens = settings->max_tokens,
+                           .eos = env->eos,
+                           .eos_count = env->eos_count,
+                           .ignore_eos = settings->ignore_eos,
+                           .sampling = {settings->temperature, settings->top_k, settings->top_p},
+                           .verification = settings->verification,
+                           .seed = random_at((uint64_t)settings->seed, STREAM_BENCH,
+                                             (uint64_t)out->prompt * CONVERSATION_TURNS + (uint64_t)i),
+                           .layout = settings->engine.layout,
+                           .merge = !settings->engine.no_merge,
+                           .max_rows = settings->engine.max_rows,
+                           .clock = env->clock,
+                           .step = take_step,
+                           .state = turn};
         if (known && i < known->count) { // prompts of turns are equal as long as their answers are
             o.answer = known->turns[i].result.ids;
             o.answer_count = known->turns[i].result.tokens;

@@ -158,21 +158,6 @@ static bool stored_price(const Plan *p, const CostDone *done, int setup, CostPri
     return rows_end(r, true, e);
 }
 
-// The ceilings of the setup's device, measured once for all setups on it; all 0 where it is not here, or has
-// no arithmetic.
-static void measure_device(const Schedule *s, int setup, Ceilings *all) {
-    const char *device = s->setups[setup].settings->engine.device;
-    BackendOptions o = {.isa = getenv("OUTPACE_ISA"), .threads = s->setups[setup].settings->engine.threads};
-    for (int i = 0; i < setup; i++) {
-        const EngineOptions *other = &s->setups[i].settings->engine;
-        if (strcmp(other->device, device) || other->threads != o.threads) continue;
-        all[setup] = all[i];
-        return;
-    }
-    Error ignored = {0};
-    if (!engine_ceilings(device, &o, &all[setup], &ignored)) all[setup] = (Ceilings){0};
-}
-
 // A step reads all weights, and multiplies by all but the embedding.
 static void reckon_price(const Plan *p, int setup, const Ceilings *c, CostPrice *out) {
     const Setup *s = &p->schedule.setups[setup];
@@ -202,7 +187,17 @@ bool cost_prices(const Plan *p, const CostDone *done, CostPrice *prices, Error *
         bool found;
         ok = stored_price(p, done, i, &prices[i], &found, e);
         if (!ok || found) continue;
-        measure_device(&p->schedule, i, ceilings);
+        // The ceilings of the setup's device, measured once for all setups on it; all 0 where it is not here,
+        // or has no arithmetic.
+        const EngineOptions *on = &p->schedule.setups[i].settings->engine;
+        BackendOptions o = {.isa = getenv("OUTPACE_ISA"), .threads = on->threads};
+        int k = 0;
+        for (; k < i; k++) {
+            const EngineOptions *other = &p->schedule.setups[k].settings->engine;
+            if (strcmp(other->device, on->device) == 0 && other->threads == o.threads) break;
+        }
+        if (k < i) ceilings[i] = ceilings[k];
+        else if (!engine_ceilings(on->device, &o, &ceilings[i], &(Error){0})) ceilings[i] = (Ceilings){0};
         reckon_price(p, i, &ceilings[i], &prices[i]);
     }
     mem_free(ceilings);

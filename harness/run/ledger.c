@@ -252,23 +252,6 @@ static bool same_text(const Point *p, const Point *q) {
 
 EMBED(ledger_sql, "harness/run/ledger.sql")
 
-static bool choose_baseline(Ledger *l, const Group *g, const double *paces, Error *e) {
-    const Schedule *s = l->inputs->schedule;
-    int best = (int)(g - s->groups), own = s->members[g->baseline];
-    for (int i = 0; i < s->group_count; i++) {
-        const Point *p = baseline_of(s, g), *q = baseline_of(s, &s->groups[i]);
-        bool same = g->warm == s->groups[i].warm && same_batch(p, q) && same_output(p, q);
-        if (same && paces[i] < paces[best]) best = i;
-    }
-    int fastest = s->members[s->groups[best].baseline];
-    if (fastest == own) return true; // as it was opened
-    for (int i = g->first; i < g->first + g->count; i++) {
-        int point = s->members[i];
-        if (!put_point(l, point, fastest, point == own ? -1 : own, e)) return false;
-    }
-    return true;
-}
-
 // Whether the run went on another machine than it began on, as a part of a sweep may.
 static bool read_moved(Ledger *l, bool *out, Error *e) {
     int64_t machines;
@@ -294,7 +277,19 @@ bool ledger_choose_baselines(Ledger *l, Error *e) {
         ok = rows_end(r, true, e);
     }
     ok = ok && store_begin(l->store, e);
-    for (int i = 0; ok && i < s->group_count; i++) ok = choose_baseline(l, &s->groups[i], paces, e);
+    for (int own_group = 0; ok && own_group < s->group_count; own_group++) {
+        const Group *g = &s->groups[own_group];
+        const Point *p = baseline_of(s, g);
+        int best = own_group, own = s->members[g->baseline];
+        for (int i = 0; i < s->group_count; i++) {
+            const Point *q = baseline_of(s, &s->groups[i]);
+            bool same = g->warm == s->groups[i].warm && same_batch(p, q) && same_output(p, q);
+            if (same && paces[i] < paces[best]) best = i;
+        }
+        int fastest = s->members[s->groups[best].baseline];
+        for (int i = g->first; ok && fastest != own && i < g->first + g->count; i++) // else as it was opened
+            ok = put_point(l, s->members[i], fastest, s->members[i] == own ? -1 : own, e);
+    }
     ok = ok && store_commit(l->store, e);
     if (!ok) store_rollback(l->store);
     mem_free(paces);

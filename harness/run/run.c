@@ -458,20 +458,6 @@ static bool run_pass(Run *r, GroupRun *g, int pass, const bool *wanted, Error *e
 
 // --- a group ---------------------------------------------------------------------------------------------
 
-// A warm method is closed and opened again after its warm-up.
-static bool warm_up(Run *r, GroupRun *g, Error *e) {
-    PromptList prompts = {0};
-    bool ok = true;
-    group_warm_up_prompts(&r->models, r->progress.measurement->warmup, &prompts);
-    reporter_place(&r->reporter, &(ReporterPlace){.phase = "warming up"});
-    for (int i = 0; ok && i < g->group->count; i++) {
-        reporter_method(&r->reporter, i, g->group->count, text_get(&g->points[i].label), WARM_UP_TOKENS);
-        ok = group_warm_up(g, i, &prompts, WARM_UP_TOKENS, e);
-    }
-    prompts_release(&prompts);
-    return ok;
-}
-
 // Flags repeats of a prompt that are far from the others.
 static bool mark_outliers(Run *r, const GroupRun *g, Error *e) {
     LedgerRepeat *list = NULL;
@@ -547,7 +533,15 @@ static bool run_group(Run *r, const Group *group, Error *e) {
                   .baseline = group->baseline - group->first};
     bool *wanted = mem_new((size_t)group->count, sizeof *wanted);
     group_init(&g, r->progress.points);
-    bool ok = open_points(r, &g, e) && warm_up(r, &g, e);
+    bool ok = open_points(r, &g, e);
+    PromptList prompts = {0};
+    group_warm_up_prompts(&r->models, r->progress.measurement->warmup, &prompts);
+    if (ok) reporter_place(&r->reporter, &(ReporterPlace){.phase = "warming up"});
+    for (int i = 0; ok && i < group->count; i++) { // a warm method is closed and opened again after it
+        reporter_method(&r->reporter, i, group->count, text_get(&g.points[i].label), WARM_UP_TOKENS);
+        ok = group_warm_up(&g, i, &prompts, WARM_UP_TOKENS, e);
+    }
+    prompts_release(&prompts);
     watch_judge(&r->watch); // no sample is blamed for what happened during the opening
     for (int pass = 0; ok && progress_wants(&r->progress, group, pass, wanted); pass++)
         ok = run_pass(r, &g, pass, wanted, e);

@@ -87,16 +87,6 @@ void train_file_set_context(TrainFile *f, int context) {
         if (c->batch % n == 0) c->pass = n;
 }
 
-static void set_shape(TrainFile *f) {
-    Shape *s = &f->config.shape;
-    s->head_dim = f->head_size ? f->head_size : s->width / s->heads;
-    s->rope.pairs = s->head_dim / 2;
-    s->rope.attention_factor = 1;
-    s->norm_epsilon = (float)f->norm_epsilon;
-    s->tied_head = true;
-    train_file_set_context(f, s->context);
-}
-
 // An adapter's defaults are those of configs/train/adapter.yaml.
 static void set_defaults(TrainFile *f, TrainKind kind) {
     OptimizerOptions *o = &f->config.optimizer;
@@ -237,7 +227,15 @@ static void set_choices(TrainFile *f) {
 static bool read_tree(TrainFile *f, TrainKind kind, Error *e) {
     set_defaults(f, kind);
     if (values_read(&TABLES[kind], f->tree.root, f, e) && read_domains(f, kind, e)) {
-        if (kind == TRAIN_MODEL) set_shape(f);
+        Shape *s = &f->config.shape;
+        if (kind == TRAIN_MODEL) {
+            s->head_dim = f->head_size ? f->head_size : s->width / s->heads;
+            s->rope.pairs = s->head_dim / 2;
+            s->rope.attention_factor = 1;
+            s->norm_epsilon = (float)f->norm_epsilon;
+            s->tied_head = true;
+            train_file_set_context(f, s->context);
+        }
         set_choices(f);
         train_file_check(f);
         return true;

@@ -168,19 +168,17 @@ static void show_progress(TrainRun *r, const TrainedStep *s) {
     r->shown_step = t->step;
 }
 
-static json_t *known(double x) { return isnan(x) ? json_null() : json_real(x); }
-
 bool train_run_json(const TrainRun *r, Error *e) {
     const Trainer *t = &r->trainer;
     json_t *agreement = json_array();
     for (int i = 0; t->target.head && i < trainer_parts(t); i++)
-        json_array_append_new(agreement, known(t->agreement[i]));
+        json_array_append_new(agreement, json_number(t->agreement[i]));
     return records_print(json_pack("{s:o, s:o, s:i, s:i, s:I, s:I, s:I, s:o, s:o}", "output",
                                    json_from_text(r->file.out), "checkpoint", json_from_text(r->checkpoint),
                                    "step", t->step, "steps", t->config.optimizer.steps, "parameters",
                                    (json_int_t)trainer_parameters(t), "documents",
                                    (json_int_t)r->corpus.documents, "tokens", (json_int_t)r->corpus.count,
-                                   "held_out_loss", known(r->held_out), "agreement", agreement),
+                                   "held_out_loss", json_number(r->held_out), "agreement", agreement),
                          NULL, &(Records){.json = true}, e);
 }
 
