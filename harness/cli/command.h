@@ -92,8 +92,8 @@ bool command_misused(const Command *c, Error *e);
 typedef struct WordKind {
     const char *name;                           // as usages have it: "RUN", "CONFIG.yaml|RUN"
     bool files;                                 // a path may stand instead
-    void (*list)(const char *token, Text *out); // as words_list; NULL: there are only
-    const char *folder;                         // configs that ship in this folder of configs/; NULL: none
+    void (*list)(const char *token, Text *out); // as words_list does; NULL: none but
+    const char *folder;                         // those that ship in this folder of configs; NULL: none
 } WordKind;
 
 const WordKind *words_kind(const char *usage); // that a usage or a value begins with; NULL: none

@@ -187,7 +187,8 @@ static bool replay(ReplayOptions *o, CommandLine *line, const char *dataset, Err
     if (!o->tokens.count && !o->record.model)
         return error_input(e, "replay: give --model DIR, whose tokenizer cuts the texts");
     if (!m->count) *m = o->tokens.count ? OF_TOKENS : OF_TEXTS;
-    if (o->record.db && strcmp(m->items[0], BASELINE) != 0 && m->count < WORDS_MAX) { // first: of the others
+    if (o->record.db && strcmp(m->items[0], BASELINE) != 0 &&
+        m->count < WORDS_MAX) { // goes first: the others' baseline
         memmove(m->items + 1, m->items, (size_t)m->count++ * sizeof *m->items);
         m->items[0] = BASELINE;
     }

@@ -274,9 +274,9 @@ static bool hash_run(Inputs *in, const char *machine, Error *e) {
     // builds.
     for (int i = 0; i < in->content_count; i++) {
         const InputContent *c = &in->contents[i];
-        bool machine_s = strcmp(c->kind, "machine") == 0,
-             program_s = strcmp(c->kind, "program") == 0 && version_is_commit();
-        if (in->sweep->shards == 1 || !(machine_s || program_s))
+        bool is_machine = strcmp(c->kind, "machine") == 0,
+             is_build = strcmp(c->kind, "program") == 0 && version_is_commit();
+        if (in->sweep->shards == 1 || !(is_machine || is_build))
             text_printf(&all, "%s %s\n", c->kind, c->hash);
     }
     ok = ok && sha256_bytes(all.data, all.length, in->hash, e);
