@@ -113,7 +113,7 @@ static bool check_device(const Device *d, const EngineOptions *o, Error *e) {
     if (options_batch(o) > 1 && o->team)
         return error_input(e, "batch %d: ranks share the steps of one sequence; leave one of both out",
                            o->batch);
-    return o->weights == WEIGHTS_MAPPED || d->host ||
+    return o->weights != WEIGHTS_HELD || d->host ||
            error_input(e, "weights held needs device cpu; leave --weights out for %s", d->name);
 }
 
@@ -361,8 +361,9 @@ Session *engine_session(Engine *engine, int sequence) {
 }
 
 // A shape's name is the model that synth would write, on devices that make its numbers by themselves.
-static bool open_weights(Engine *engine, const char *dir, const Device *device, Error *e) {
-    if (!synth_named(dir)) return model_open(&engine->model, &engine->weights, dir, e);
+static bool open_weights(Engine *engine, const char *dir, const Device *device, bool exact, Error *e) {
+    if (!synth_named(dir))
+        return (exact ? model_open_exact : model_open)(&engine->model, &engine->weights, dir, e);
     return device->backend == &cuda_backend
                ? synth_open(&engine->model, &engine->weights, dir, e)
                : error_input(
@@ -376,10 +377,10 @@ bool engine_open(Engine *engine, const char *dir, const EngineOptions *o, Engine
     Opening w;
     *engine = (Engine){0};
     if (!choose_device(&w, o, e)) return false;
-    bool ok = w.device->weights ? open_weights(engine, dir, w.device, e)
+    bool ok = w.device->weights ? open_weights(engine, dir, w.device, o->weights == WEIGHTS_EXACT, e)
                                 : model_open_config(&engine->model, dir, e);
     ok = ok && choose_rest(&w, &engine->model, o, e) && open_tokenizer(engine, dir, e) &&
-         (o->weights == WEIGHTS_MAPPED ||
+         (o->weights != WEIGHTS_HELD ||
           model_hold(&engine->model, &engine->weights, &w.backend.progress, e)) &&
          open_session(&engine->session, dir, &engine->model, w.device, &w.backend, e);
     EngineMemory need = w.need;

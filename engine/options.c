@@ -10,7 +10,7 @@
 static const char *const MATHS[] = {"exact", "fast", NULL};
 static const char *const COMPUTES[] = {"weights", "f32", "bf16", "f16", NULL};
 static const char *const LAYOUTS[] = {"tree", "batch", "copied", NULL};
-static const char *const WEIGHTS[] = {"mapped", "held", NULL};
+static const char *const WEIGHTS[] = {"mapped", "held", "exact", NULL};
 static const char *const ATTENTIONS[] = {"flash", "plain", NULL};
 
 // A choice is stored as an int.
@@ -35,7 +35,7 @@ const Arg MODEL_OPTIONS[MODEL_OPTION_COUNT] = {
      .help = "of a step; 0: as many as a method asks for", .value = "N"},
     {"sliding_window", ARG_NOT, AT(no_window), .fallback = "on", .help = "off: as if the model had none"},
     {"weights", ARG_CHOICE, AT(weights), .fallback = "mapped", .choices = WEIGHTS, .added = true,
-     .help = "held: in huge pages, not the file's; cpu (docs/speed.md)"},
+     .help = "held: in huge pages; cpu (docs/speed.md); exact: a GGUF's in f32 (models.md)"},
     {"attention", ARG_CHOICE, AT(attention), .fallback = "flash", .choices = ATTENTIONS, .added = true,
      .help = "plain: scores go through memory (docs/speed.md)"},
     {"batch", ARG_INT, AT(batch), 0, SEQUENCES_MAX, "0", .added = true,

@@ -9,8 +9,9 @@
 #include "engine/core/compute.h"
 #include "engine/core/tree.h"
 
-typedef enum { MATH_EXACT, MATH_FAST } Math;                 // FAST: see BackendOptions.fast; cuda only
-typedef enum { WEIGHTS_MAPPED, WEIGHTS_HELD } WeightsPlace;  // HELD: in memory of our own; cpu only
+typedef enum { MATH_EXACT, MATH_FAST } Math; // FAST: see BackendOptions.fast; cuda only
+// HELD: in memory of our own; cpu only. EXACT: model_open_exact
+typedef enum { WEIGHTS_MAPPED, WEIGHTS_HELD, WEIGHTS_EXACT } WeightsPlace;
 typedef enum { ATTENTION_FLASH, ATTENTION_PLAIN } Attention; // PLAIN: see BackendOptions.plain; not cuda
 
 typedef struct EngineOptions {

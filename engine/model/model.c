@@ -213,16 +213,27 @@ static bool open_directory(Model *m, ModelWeights *w, const char *dir, Error *e)
     return ok;
 }
 
-bool model_open(Model *m, ModelWeights *w, const char *dir, Error *e) {
+static bool check_exact(const Model *m, bool exact, const char *dir, Error *e) {
+    return !exact || !m->packing.form ||
+           error_input(e, "the weights of '%s' are packed: exact values are those of GGUF files only", dir);
+}
+
+static bool open_as(Model *m, ModelWeights *w, const char *dir, bool exact, Error *e) {
     *m = (Model){0};
-    *w = (ModelWeights){.dir = mem_text(dir, strlen(dir))};
-    if ((gguf_named(dir) ? open_gguf : open_directory)(m, w, dir, e)) {
+    *w = (ModelWeights){.dir = mem_text(dir, strlen(dir)), .exact = exact};
+    if ((gguf_named(dir) ? open_gguf : open_directory)(m, w, dir, e) && check_exact(m, exact, dir, e)) {
         model_check(m, w);
         return true;
     }
     model_close(w);
     *m = (Model){0};
     return false;
+}
+
+bool model_open(Model *m, ModelWeights *w, const char *dir, Error *e) { return open_as(m, w, dir, false, e); }
+
+bool model_open_exact(Model *m, ModelWeights *w, const char *dir, Error *e) {
+    return open_as(m, w, dir, true, e);
 }
 
 static void move(Tensor *t, const FileView *from, const FileView *to) {

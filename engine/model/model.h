@@ -59,7 +59,7 @@ typedef struct ModelWeights {
     LayerWeights *layers; // (shape.layers): the model's
     Tensor *experts;      // those of all layers with experts
     MemBlocks rearranged; // weights that files store in another form (weights.h)
-    bool held;            // weights are in the process's own memory, not in the files' pages
+    bool exact, held;     // by model_open_exact; in the process's own memory, not the files' pages
     // Of a model without files (make/synth.h), else NULL: the rule of its numbers, and all it depends on.
     struct SynthNumbers *numbers;
     const char *numbers_config;
@@ -100,6 +100,10 @@ typedef struct Model {
 // dir may also be the path of a GGUF file, which has all of this in one. Its quantised tensors become codes
 // (tensor.h) in memory of the model. False with e filled, m and w empty, if anything there is wrong.
 bool model_open(Model *m, ModelWeights *w, const char *dir, Error *e);
+
+// The same, but values of blocks (tensor.h) are the file's own, in f32: codes aren't kept, and nothing is rounded to
+// bf16. Only GGUF files have such values; of packed weights (packed.c) it's an error.
+bool model_open_exact(Model *m, ModelWeights *w, const char *dir, Error *e);
 
 // Reads config.json and generation_config.json only: shape and ids, no weights (the null backend, estimates).
 bool model_open_config(Model *m, const char *dir, Error *e);

@@ -52,11 +52,15 @@ ScalePair tensor_scale(const Tensor *t, size_t row, size_t group) {
     return pair;
 }
 
-static float decoded(const Tensor *t, size_t row, size_t column, ScalePair pair) {
+static float exact(const Tensor *t, size_t row, size_t column, ScalePair pair) {
     const unsigned char *codes = (const unsigned char *)t->data + row * tensor_row_bytes(t);
     int code = t->codes.bits == 8 ? (int8_t)codes[column] : codes[column / 2] >> 4 * (column % 2) & 15;
     float product = (float)code * pair.scale;
-    return bf16_round(t->codes.bits == 4 || t->codes.kind == SCALES_PAIRS ? product + pair.low : product);
+    return t->codes.bits == 4 || t->codes.kind == SCALES_PAIRS ? product + pair.low : product;
+}
+
+static float decoded(const Tensor *t, size_t row, size_t column, ScalePair pair) {
+    return bf16_round(exact(t, row, column, pair));
 }
 
 float tensor_value(const Tensor *t, size_t row, size_t column) {
@@ -69,6 +73,14 @@ void tensor_decode_row(const Tensor *t, size_t row, uint16_t *out) {
     for (size_t g = 0; g < groups_of(t); g++) {
         ScalePair pair = tensor_scale(t, row, g);
         for (size_t k = g * group; k < (g + 1) * group; k++) out[k] = f32_to_bf16(decoded(t, row, k, pair));
+    }
+}
+
+void tensor_exact_row(const Tensor *t, size_t row, float *out) {
+    size_t group = (size_t)t->codes.group;
+    for (size_t g = 0; g < groups_of(t); g++) {
+        ScalePair pair = tensor_scale(t, row, g);
+        for (size_t k = g * group; k < (g + 1) * group; k++) out[k] = exact(t, row, k, pair);
     }
 }
 

@@ -86,6 +86,9 @@ void tensor_row(const Tensor *t, size_t row, float *out);
 // The values of a coded row: bf16, (columns). Kernels must give the same bits.
 void tensor_decode_row(const Tensor *t, size_t row, uint16_t *out);
 
+// The same before they are rounded: f32, (columns).
+void tensor_exact_row(const Tensor *t, size_t row, float *out);
+
 // The first group of all rows with a scale or low that isn't finite; their number if there is none.
 size_t tensor_bad_scale(const Tensor *t);
 

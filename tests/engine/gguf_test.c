@@ -257,6 +257,23 @@ static void file_types(void **state) {
     }
 }
 
+// Exact values are f32, and so is the arithmetic; packed files have none.
+static void exact_values(void **state) {
+    (void)state;
+    const EngineOptions o = {.weights = WEIGHTS_EXACT, .threads = 1};
+    Engine engine;
+    Error e = {0};
+    if (!engine_open(&engine, "tests/fixtures/gguf/mixed.gguf", &o, NULL, &e)) fail_msg("%s", e.text);
+    assert_string_equal(model_dtype_name(&engine.model), "F32");
+    assert_int_equal(engine.session.compute, COMPUTE_F32);
+    assert_null(model_coded(&engine.model));
+    engine_close(&engine);
+    assert_false(engine_open(&engine, "build/golden/packed-awq", &o, NULL, &e));
+    assert_string_equal(e.text,
+                        "the weights of 'build/golden/packed-awq' are packed: exact values are those of GGUF "
+                        "files only");
+}
+
 // The two scales of a block that isn't finite are refused by the tensor's name.
 static void scales_that_are_not_finite(void **state) {
     static const char name[] = "tests/fixtures/gguf/mixed.gguf";
@@ -283,6 +300,7 @@ int main(void) {
         cmocka_unit_test(values_of_blocks),
         cmocka_unit_test_setup_teardown(logits_of_blocks, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(file_types, folder_setup, folder_teardown),
+        cmocka_unit_test(exact_values),
         cmocka_unit_test_setup_teardown(scales_that_are_not_finite, folder_setup, folder_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,7 +75,7 @@ static void other_words_are_refused(void **state) {
         {"compute", "fp8", "--compute is 'fp8', must be one of weights, f32, bf16, f16"},
         {"layout", "row", "--layout is 'row', must be one of tree, batch, copied"},
         {"sliding-window", "maybe", "--sliding-window is 'maybe', must be on or off"},
-        {"weights", "packed", "--weights is 'packed', must be one of mapped, held"},
+        {"weights", "packed", "--weights is 'packed', must be one of mapped, held, exact"},
         {"attention", "dense", "--attention is 'dense', must be one of flash, plain"},
         {"max_rows", "1", "there is no option --max_rows; did you mean --max-rows?"},
     };

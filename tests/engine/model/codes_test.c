@@ -19,6 +19,33 @@ typedef struct {
 static const Case CASES[] = {
     {"Q8_0", 0, 1}, {"Q4_1", 2, 1}, {"Q5_1", 0, 1}, {"Q4_K", 2, 8}, {"Q6_K", 208, 16}};
 
+// The same weight as f32: values as the format defines them, which round to those of the codes.
+static void check_exact(const Case *c, const Binding *b, const WeightSpec *s, const Found *f, size_t row) {
+    const BlockFormat *format = block_format(c->format);
+    unsigned char codes[COLUMNS], scales[COLUMNS];
+    Tensor rounded = b->m->embedding,
+           one = {.data = codes, .rows = 1, .columns = COLUMNS, .codes = format->codes};
+    Error e = {0};
+    one.codes.scales = scales;
+    b->w->exact = true;
+    if (!blocks_bind(b, s, format, f, &e)) fail_msg("%s: %s", c->format, e.text);
+    b->w->exact = false;
+    assert_int_equal(b->m->embedding.dtype, DTYPE_F32);
+    for (int i = 0; i < ROWS; i += 7) {
+        block_row(format, found_data(f) + (size_t)i * row, COLUMNS, codes, scales);
+        for (int k = i % 11; k < COLUMNS; k += 11) {
+            ScalePair pair = tensor_scale(&one, 0, (size_t)(k / format->codes.group));
+            int code = format->codes.bits == 8 ? (int8_t)codes[k] : codes[k / 2] >> k % 2 * 4 & 15;
+            bool lowered = format->codes.bits == 4 || format->codes.kind == SCALES_PAIRS;
+            float want = (float)((double)code * (double)pair.scale + (lowered ? (double)pair.low : 0));
+            float got = tensor_value(&b->m->embedding, (size_t)i, (size_t)k);
+            if (got != want || bf16_round(got) != tensor_value(&rounded, (size_t)i, (size_t)k))
+                fail_msg("%s, row %d, column %d: wanted %.9g, got %.9g", c->format, i, k, (double)want,
+                         (double)got);
+        }
+    }
+}
+
 static void check(const Case *c) {
     const BlockFormat *format = block_format(c->format);
     size_t bytes = (size_t)format->bytes, row = COLUMNS / (size_t)format->numbers * bytes, size = ROWS * row;
@@ -48,6 +75,7 @@ static void check(const Case *c) {
                 fail_msg("%s, row %d, column %d: wanted %g, got %g", c->format, i, k,
                          (double)bf16_to_f32(values[k]), (double)tensor_value(&got, 0, (size_t)k));
     }
+    check_exact(c, &b, &s, &(Found){&stored, &shard}, row);
     for (int i = ROWS - 1; i > 1200; i -= 600)
         memcpy(blocks + (size_t)i * row + bytes + c->scale, "\0\x7c", 2);
     assert_false(blocks_bind(&b, &s, format, &(Found){&stored, &shard}, &e));

@@ -143,6 +143,9 @@ static void own_template(void **state) {
         child_release(&c);
     }
     unlink(folder_path(*state, "tiny/tokenizer_config.json"));
+    CHILD_OUTPACE(&c, *state, 2, "plan", "own.yaml", "--set", "hardware.weights=exact");
+    assert_non_null(strstr(text_get(&c.err), "weights: exact is for generate, verify, quality and bench"));
+    child_release(&c);
 }
 
 int main(void) {
