@@ -113,19 +113,14 @@ static void unpack_shares(Rows *shares, int count) {
         if (started[i]) pthread_join(shares[i].thread, NULL);
 }
 
-static int threads_for(size_t bytes) {
-    size_t most = 1 + bytes / BYTES_A_THREAD;
-    if (most == 1) return 1;
-    int there = system_processors((int)sysconf(_SC_NPROCESSORS_ONLN));
-    if (there > THREADS_MOST) there = THREADS_MOST;
-    return most < (size_t)there ? (int)most : there;
-}
-
 static bool unpack(const Rows *all, Error *e) {
     Rows shares[THREADS_MOST];
     Tensor row = {.columns = all->s->columns, .codes = all->format->codes};
     size_t one = tensor_row_bytes(&row) + tensor_row_scale_bytes(&row);
-    int count = threads_for(all->end * tensor_row_bytes(&row));
+    size_t most = 1 + all->end * tensor_row_bytes(&row) / BYTES_A_THREAD;
+    if (most > THREADS_MOST) most = THREADS_MOST;
+    int count = most > 1 ? system_processors((int)sysconf(_SC_NPROCESSORS_ONLN)) : 1;
+    if (count > (int)most) count = (int)most;
     for (int i = 0; i < count; i++) {
         shares[i] = *all;
         shares[i].first = all->end * (size_t)i / (size_t)count;

@@ -213,15 +213,13 @@ static bool open_directory(Model *m, ModelWeights *w, const char *dir, Error *e)
     return ok;
 }
 
-static bool check_exact(const Model *m, bool exact, const char *dir, Error *e) {
-    return !exact || !m->packing.form ||
-           error_input(e, "the weights of '%s' are packed: exact values are those of GGUF files only", dir);
-}
-
 static bool open_as(Model *m, ModelWeights *w, const char *dir, bool exact, Error *e) {
     *m = (Model){0};
     *w = (ModelWeights){.dir = mem_text(dir, strlen(dir)), .exact = exact};
-    if ((gguf_named(dir) ? open_gguf : open_directory)(m, w, dir, e) && check_exact(m, exact, dir, e)) {
+    bool ok = (gguf_named(dir) ? open_gguf : open_directory)(m, w, dir, e);
+    if (ok && exact && m->packing.form)
+        ok = error_input(e, "the weights of '%s' are packed: exact values are those of GGUF files only", dir);
+    if (ok) {
         model_check(m, w);
         return true;
     }

@@ -98,11 +98,9 @@ typedef struct Model {
 } Model;
 
 // dir may also be the path of a GGUF file, which has all of this in one. Its quantised tensors become codes
-// (tensor.h) in memory of the model. False with e filled, m and w empty, if anything there is wrong.
+// (tensor.h) in memory of the model or, exact, their own values in f32; packed weights have no exact ones.
+// False with e filled, m and w empty, if anything in the directory is wrong.
 bool model_open(Model *m, ModelWeights *w, const char *dir, Error *e);
-
-// The same, but values of blocks (tensor.h) are the file's own, in f32: codes aren't kept, and nothing is rounded to
-// bf16. Only GGUF files have such values; of packed weights (packed.c) it's an error.
 bool model_open_exact(Model *m, ModelWeights *w, const char *dir, Error *e);
 
 // Reads config.json and generation_config.json only: shape and ids, no weights (the null backend, estimates).
@@ -132,8 +130,7 @@ const Tensor *model_coded(const Model *m);
 size_t shape_parameters(const Shape *s);
 size_t shape_active_parameters(const Shape *s);
 size_t shape_layers_parameters(const Shape *s);
-// Those of a head whose values a file has twice: it repeats the embedding, perhaps in codes of another format.
-// 0: the head is tied, or its own.
+// Those of a head that repeats the embedding, perhaps in codes of another format. 0: it's tied, or its own.
 size_t model_repeated_parameters(const Model *m);
 
 // --- described

@@ -190,8 +190,9 @@ const Template *template_find(const char *name, Error *e) {
 
 enum { HASH_DIGITS = 16 };
 
-// A text as a model's files have it. It renders the same prompts: Jinja (jinja2 3.1, with transformers' settings)
-// agreed on 400 random conversations of one to four turns, half with a system text if it takes one (2026-11-27).
+// A text as a model's files have it. It renders the same prompts: Jinja (jinja2 3.1, with transformers'
+// settings) agreed on 400 random conversations of one to four turns, half with a system text if it takes one
+// (2026-11-27).
 typedef struct Published {
     const char *hash; // the first digits of its SHA-256; without a line's end at its end, which Jinja drops
     const char *name;

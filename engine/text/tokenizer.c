@@ -69,15 +69,6 @@ static const char *gguf_piece(const Tokenizer *t, const Gguf *g, const char *key
     return id >= 0 && id < tokenizer_size(t) ? tokenizer_piece(t, (int)id) : NULL;
 }
 
-static void take_gguf_template(Tokenizer *t, const Gguf *g) {
-    const GgufValue *v = gguf_find(g, "tokenizer.chat_template");
-    json_t *text = v ? gguf_json(v) : NULL;
-    if (json_is_string(text))
-        take_template(t, json_string_value(text), gguf_piece(t, g, "tokenizer.ggml.bos_token_id"),
-                      gguf_piece(t, g, "tokenizer.ggml.eos_token_id"));
-    json_decref(text);
-}
-
 // A token is a text, or an object with its `content`.
 static const char *config_token(const json_t *config, const char *key) {
     const json_t *token = json_object_get(config, key);
@@ -125,8 +116,13 @@ const Template *tokenizer_template(const Tokenizer *t, const char *name, Error *
 
 Tokenizer *tokenizer_parse_gguf(const Gguf *g, Error *e) {
     Tokenizer *t = mem_new(1, sizeof *t);
-    t = finish(t, pipeline_read_gguf(t, g, e));
-    if (t) take_gguf_template(t, g);
+    if (!(t = finish(t, pipeline_read_gguf(t, g, e)))) return NULL;
+    const GgufValue *v = gguf_find(g, "tokenizer.chat_template");
+    json_t *text = v ? gguf_json(v) : NULL;
+    if (json_is_string(text))
+        take_template(t, json_string_value(text), gguf_piece(t, g, "tokenizer.ggml.bos_token_id"),
+                      gguf_piece(t, g, "tokenizer.ggml.eos_token_id"));
+    json_decref(text);
     return t;
 }
 

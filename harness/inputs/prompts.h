@@ -38,10 +38,12 @@ typedef struct PromptList {
 } PromptList;
 
 // Appends at most `most` prompts of a file: a line of text each, or JSONL with the prompt under "prompt".
-// path NULL: a few of our own, of chat, code, mathematics and summarisation. template NULL: texts as they are.
+// path NULL: a few of our own, of chat, code, mathematics and summarisation. template NULL: texts as they
+// are.
 bool prompts_read(const char *path, const Tokenizer *tokenizer, const Template *template, size_t most,
                   PromptList *out, Error *e);
-// The same of a dataset's prompts. *template: as named; NULL: prompt_template, which is put there if it's used.
+// The same of a dataset's prompts. *template: as named; NULL: prompt_template, which is put there if it's
+// used.
 bool prompts_of_dataset(const Dataset *d, const Tokenizer *tokenizer, const Template **template,
                         PromptList *out, Error *e);
 
