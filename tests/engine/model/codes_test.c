@@ -85,8 +85,7 @@ static void check(const Case *c) {
     if (!strstr(e.text, text_get(&want)))
         fail_msg("%s: wanted '%s', got '%s'", c->format, text_get(&want), e.text);
     text_release(&want);
-    for (size_t i = 0; i < w.rearranged_count; i++) mem_free(w.rearranged[i]);
-    mem_free(w.rearranged);
+    mem_free_all(&w.rearranged);
     mem_free(blocks);
 }
 

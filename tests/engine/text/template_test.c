@@ -45,8 +45,8 @@ static void found_by_name(void **state) {
     (void)state;
     size_t count;
     Error e = {0};
-    const Template *const *table = template_table(&count);
-    for (size_t i = 0; i < count; i++) assert_ptr_equal(template_find(table[i]->name, &e), table[i]);
+    const Template *table = template_table(&count);
+    for (size_t i = 0; i < count; i++) assert_ptr_equal(template_find(table[i].name, &e), &table[i]);
     assert_null(template_find("vicunia", &e));
     assert_non_null(strstr(e.text, "did you mean 'vicuna'"));
     assert_null(template_find("", &e));
