@@ -159,34 +159,38 @@ static bool print_claims(const Catalogue *c, Store *store, Error *e) {
 
 // --- one item --------------------------------------------------------------------------------------------
 
-// Choices where the paper is silent, if the config is here.
-static bool print_chosen(const CatalogueItem *item, Error *e) {
-    char path[256];
-    snprintf(path, sizeof path, "configs/%s.yaml", item->experiment);
-    if (item->full || !file_exists(path)) return true;
-    Experiment *x = mem_new(1, sizeof *x);
-    bool ok = experiment_open(x, path, NULL, e);
-    for (int i = 0; ok && i < x->chosen.count; i++)
-        terminal_printf("%-10s %s\n", i ? "" : "chosen", x->chosen.items[i]);
-    experiment_release(x);
-    mem_free(x);
-    return ok;
+// How to run it, at the scales that it has; without its config here, at the paper's and at smoke scale.
+static void print_commands(const CatalogueItem *item, const Experiment *x) {
+    if (item->full) {
+        terminal_printf("%-10s %s\n%-10s %s\n", "full", item->full, "smoke", item->smoke);
+        return;
+    }
+    terminal_printf("%-10s outpace run configs/%s.yaml\n", "full", item->experiment);
+    for (int i = 0; i < EXPERIMENT_SCALES; i++)
+        if (x->name ? x->scales[i] != NULL : strcmp(experiment_scales[i], SCALE_SMOKE) == 0)
+            terminal_printf("%-10s outpace run configs/%s.yaml --scale %s\n", experiment_scales[i],
+                            item->experiment, experiment_scales[i]);
 }
 
 static bool print_item(const CatalogueItem *item, Store *store, Error *e) {
-    char here[HERE_SIZE];
-    if (!find_here(store, item->experiment, here, e)) return false;
-    terminal_printf("%-10s %s\n%-10s %s\n", "item", item->name, "shows", item->title);
-    if (item->full) terminal_printf("%-10s %s\n%-10s %s\n", "full", item->full, "smoke", item->smoke);
-    else
-        terminal_printf(
-            "%-10s outpace run configs/%s.yaml\n%-10s outpace run configs/%s.yaml --scale smoke\n", "full",
-            item->experiment, "smoke", item->experiment);
-    terminal_printf("%-10s %s\n%-10s %s\n%-10s %s\n", "then", item->then, "needs", item->needs, "takes",
-                    item->takes);
-    if (item->limits) terminal_printf("%-10s %s\n", "not run", item->limits);
-    terminal_printf("%-10s %s\n", "here", here);
-    return print_chosen(item, e);
+    char here[HERE_SIZE], path[256];
+    Experiment *x = mem_new(1, sizeof *x);
+    snprintf(path, sizeof path, "configs/%s.yaml", item->experiment);
+    bool ok = find_here(store, item->experiment, here, e) &&
+              (item->full || !file_exists(path) || experiment_open(x, path, NULL, e));
+    if (ok) {
+        terminal_printf("%-10s %s\n%-10s %s\n", "item", item->name, "shows", item->title);
+        print_commands(item, x);
+        terminal_printf("%-10s %s\n%-10s %s\n%-10s %s\n", "then", item->then, "needs", item->needs, "takes",
+                        item->takes);
+        if (item->limits) terminal_printf("%-10s %s\n", "not run", item->limits);
+        terminal_printf("%-10s %s\n", "here", here);
+        for (int i = 0; i < x->chosen.count; i++) // where the paper is silent
+            terminal_printf("%-10s %s\n", i ? "" : "chosen", x->chosen.items[i]);
+    }
+    experiment_release(x);
+    mem_free(x);
+    return ok;
 }
 
 // --- all of it -------------------------------------------------------------------------------------------
@@ -258,9 +262,9 @@ const Command command_table = {
     .arguments = {0, 1},
     .lesson =
         "Without NAME, lists the 34 tables and figures that this laboratory reproduces. Several may come\n"
-        "from one experiment. --about prints the commands that make one, at full scale and at smoke scale\n"
-        "(the reference model, minutes on two cores), what the config chose where the paper is silent, and\n"
-        "what isn't run and why.\n"
+        "from one experiment. --about prints the commands that make one, at full scale, at small scale\n"
+        "(published small models on two cores) and at smoke scale (the reference model, in minutes), what\n"
+        "the config chose where the paper is silent, and what isn't run and why.\n"
         "\n"
         "A row is a published number. Next to it is what a stored run measured, computed as the paper\n"
         "computes it, our own measure where that differs, and the difference: only if model, dataset, dtype\n"

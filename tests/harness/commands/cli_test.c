@@ -97,7 +97,7 @@ static void mistakes(void **state) {
         {"generate tiny 'far too long' -c 3",
          "outpace: the prompt has 8 tokens, the context holds 3; shorten it or raise --context\n"},
         {"model tiny",
-         "outpace: model: usage: outpace model info|synth|adapter|inflate|quantise|shapes ...\n"},
+         "outpace: model: usage: outpace model info|synth|adapter|inflate|quantise|shapes|fetch ...\n"},
         {"model info", "outpace: model info: usage: outpace model info MODEL [OPTIONS]\n"},
         {"methods jacoby", "outpace: there is no method 'jacoby'; did you mean 'jacobi'?\n"},
     };

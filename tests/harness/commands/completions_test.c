@@ -30,7 +30,7 @@ static void bash_completes(void **state) {
     Cli *cli = *state;
     completes(cli, "outpace ru", "run");
     completes(cli, "outpace run --sca", "--scale");
-    completes(cli, "outpace run --scale ''", "smoke full");
+    completes(cli, "outpace run --scale ''", "small smoke full");
     completes(cli, "outpace run ./", ""); // files
     completes(cli, "outpace run --db ''", "");
     completes(cli, "outpace store ex", "export");
