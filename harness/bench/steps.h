@@ -26,13 +26,13 @@ typedef struct BenchTime {
 } BenchTime;
 
 typedef struct BenchPoint {
-    // what is run
+    // the step
     int context;
     int k, w;      // k rows of w tokens below the root; k = 0: a chain of `tokens`
     int tokens;    // nodes of the step, of one sequence
     int sequences; // that run it together, each over a context of its own; 0: one
     Layout layout; // of k and w
-    // what it cost
+    // its cost
     BenchTime time;
     double submit_s; // median: of the host's own work on layers and head, without waiting for a device
     double busy_s;   // median, of them: the device's own work

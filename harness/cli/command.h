@@ -31,16 +31,16 @@ typedef struct CommandLine {
 
 struct Command {
     const char *name;          // of a part: "store export"
-    const char *usage;         // what follows the name; an argument MODEL is a path, or a name (shipped.h)
+    const char *usage;         // after the name; an argument MODEL is a path, or a name (shipped.h)
     const char *summary;       // one line
-    const char *lesson;        // --help above the options: what the command does, with examples
+    const char *lesson;        // --help above the options, with examples
     int arguments[2];          // at least and at most how many it takes, options not counted
     const Arg *options;        // those whose value is MODEL, likewise
     size_t option_count, size; // size: of the struct that they fill, zeros and the rows' defaults at first
     ArgSet shared;             // options that other commands have, too: MODEL_SET (engine/options.h)
-    const char *kept;          // what an interruption leaves behind (signals.h)
+    const char *kept;          // left by an interruption (signals.h)
     bool bulk;                 // it may print millions of lines: a write each would take longer than they do
-    bool (*begin)(void *options, Error *e); // before the line is read: what the environment sets; or NULL
+    bool (*begin)(void *options, Error *e); // before the line is read: from the environment; or NULL
     bool (*run)(void *options, CommandLine *line, Error *e); // NULL: it has only parts
     const Command *const *parts;                             // chosen by their second word; ends in NULL
     const struct TableForm *const *tables; // that it prints (table.h); ends in NULL; NULL: none
@@ -87,7 +87,7 @@ static inline const char *command_part(const Command *part) { return strchr(part
 // The error for arguments that do not go together: how the command is used. Returns false.
 bool command_misused(const Command *c, Error *e);
 
-// Names that complete an argument or an option's value, by what its usage calls it: MODEL, RUN, DATASET, ...
+// Names that complete an argument or an option's value, by its word in the usage: MODEL, RUN, DATASET, ...
 // A shell's script asks for them by 'outpace completions words KIND TOKEN' when they are wanted.
 typedef struct WordKind {
     const char *name;                           // as usages have it: "RUN", "CONFIG.yaml|RUN"

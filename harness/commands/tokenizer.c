@@ -114,8 +114,7 @@ const Command command_tokenizer_encode = {
         "Templates: model (that of the model's files, if it's known), none, vicuna, llama-2, codellama,\n"
         "mistral, phi-3, llama-3, qwen-2.5, qwen-3, phi-4, phi-4-mini, gemma, gemma-3, olmo-2, granite,\n"
         "smollm-2, glm-4, command-r, exaone-3.5, seed-oss, zephyr, stablelm-zephyr, chatml.\n"
-        "A text that is already rendered needs none; if it starts with the BOS it doesn't get a second "
-        "one.\n",
+        "A text that is already rendered needs none; one that starts with the BOS gets no second.\n",
     COMMAND_OPTIONS(ENCODE_OPTIONS, EncodeOptions),
     .run = encode};
 
