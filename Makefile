@@ -75,16 +75,13 @@ $(BUILD)/commit $(BUILD)/settings $(BUILD)/parts build/cuda/toolkit: always
 $(BUILD)/datasets/known.o: datasets/sources.tsv $(wildcard datasets/small/*.jsonl)
 $(BUILD)/engine/base/shipped.o: models/sources.tsv
 models/sources.tsv: ; # not one of models/% below
-$(BUILD)/results/open.o: $(addprefix results/,schema.sql views.sql)
+$(BUILD)/results/open.o $(BUILD)/results/sql.o $(BUILD)/results/rows.o: $(wildcard results/*.sql)
 $(BUILD)/plots/figures.o $(BUILD)/plots/caption.o $(BUILD)/plots/page.o $(BUILD)/plots/plot.o $(BUILD)/plots/report.o: $(wildcard plots/figures/* plots/report/*)
-$(BUILD)/results/sql.o: results/statements.sql
-$(BUILD)/results/rows.o: results/narrow.sql
 $(BUILD)/results/transfer/transfer.o: results/transfer/merge.sql
 $(BUILD)/harness/analysis/stored.o: harness/analysis/stored_points.sql harness/analysis/tasks.sql
 $(BUILD)/harness/commands/transfer.o: harness/commands/export_samples.sql harness/commands/export_steps.sql
 $(patsubst %.sql,$(BUILD)/%.o,$(wildcard results/transfer/transfer.sql results/transfer/import_records.sql harness/*/*.sql)): $(BUILD)/%.o: %.sql
-$(BUILD)/results/published.o: $(wildcard results/published/*.tsv)
-$(BUILD)/harness/papers/match.o: results/published/names.tsv
+$(BUILD)/results/published.o $(BUILD)/harness/papers/match.o: $(wildcard results/published/*.tsv)
 $(BUILD)/harness/papers/catalogue.o: configs/catalogue.tsv configs/claims.tsv
 $(BUILD)/tests/support/prices.o: results/prices.tsv
 $(BUILD)/harness/run/slurm.o: harness/run/slurm.sh

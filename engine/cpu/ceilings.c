@@ -90,7 +90,7 @@ static int by_value(const void *a, const void *b) {
 
 // The median of so many runs, after one to warm up.
 static double seconds_of(Pool *pool, PoolTask *task, Probe *p, int runs) {
-    double seconds[RUNS];
+    double seconds[RUNS] = {0};
     pool_run(pool, task, p);
     for (int i = 0; i < runs; i++) {
         double start = clock_now(clock_monotonic());

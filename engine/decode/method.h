@@ -64,10 +64,9 @@ typedef struct StepWork {
 } StepWork;
 
 typedef struct MethodInfo {
-    const char *name;
-    const char *summary; // one line
-    unsigned needs;      // of MethodNeed
-    bool from_text;      // it reads the text alone, never the model's outputs: replay can run it
+    const char *name, *summary; // one line
+    unsigned needs;             // of MethodNeed
+    bool from_text;             // it reads the text alone, never the model's outputs: replay can run it
     const Arg *params;
     size_t param_count;
     size_t param_size; // of the parameter struct
@@ -118,12 +117,10 @@ typedef struct MethodInfo {
     .observe = prefix##_observe, .close = prefix##_close, .work = prefix##_work,                         \
     .sources = offsetof(Type, sources)
 
-// All methods, in the order of --help.
-const MethodInfo *const *method_table(size_t *count);
+const MethodInfo *const *method_table(size_t *count);      // all, in the order of --help
 const MethodInfo *method_find(const char *name, Error *e); // unknown: e names the nearest
 
-// An open method.
-typedef struct Method {
+typedef struct Method { // an open one
     const MethodInfo *info;
     void *self;
     void *values;   // the parameter struct, as opened

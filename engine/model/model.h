@@ -135,7 +135,6 @@ size_t model_repeated_parameters(const Model *m);
 
 // --- described
 
-// Shape, parameters, ids, and weights if the model was opened with them.
 void model_describe(const Model *m, const ModelWeights *w, Text *out);
 
 // --- identified by content
@@ -147,6 +146,5 @@ bool model_identity(const ModelWeights *w, const char *dir, char out[SHA256_TEXT
 
 // --- checked for numbers that are not finite
 
-// Scans all weights that the model uses. False with e filled if some are not finite: the error names the
-// first one's tensor, file and place, and their number.
+// False with e filled if some weights that it uses aren't finite: where the first is, and how many.
 bool model_check_finite(const Model *m, const ModelWeights *w, Error *e);

@@ -57,7 +57,8 @@ json_t *libraries_json(void) {
 void libraries_text(Text *out) {
     json_t *all = libraries_json(), *version;
     const char *name;
-    json_object_foreach(all, name, version)
+    json_object_foreach(all, name, version) {
         text_printf(out, "%s%s %s", out->length ? ", " : "", name, json_string_value(version));
+    }
     json_decref(all);
 }

@@ -193,7 +193,7 @@ static bool replay(ReplayOptions *o, CommandLine *line, const char *dataset, Err
         m->items[0] = BASELINE;
     }
     RecordTable rows = {.form = &FORM, .as = &o->records};
-    o->rows = &rows;
+    o->rows = &rows; // cppcheck-suppress autoVariables
     o->record.argc = line->argc, o->record.argv = line->argv;
     bool ok = o->tokens.count ? replay_files(o, e) : replay_dataset(o, dataset ? dataset : o->of.path, e);
     if (ok && o->records.csv) return table_end(&rows, true, e);

@@ -161,9 +161,7 @@ static bool check_models(Experiment *x, Error *e) {
     return true;
 }
 
-static const char *template_name(const void *table, size_t i) {
-    return ((const Template *)table)[i].name;
-}
+static const char *template_name(const void *table, size_t i) { return ((const Template *)table)[i].name; }
 
 static bool check_template(const char *template, const YamlNode *of, Error *e) {
     size_t count;

@@ -14,7 +14,7 @@ typedef struct SweepOptions {
 
 // clang-format off
 #define SWEEP_OPTIONS(AT) \
-    {"scale", ARG_WORD, AT(sweep.scale), .help = "small: published small models; smoke: stand-ins, in minutes", \
+    {"scale", ARG_WORD, AT(sweep.scale), .help = "small: published models; smoke: stand-ins, in minutes", \
      .value = "small|smoke|full", .fallback = "full"}, \
     {"set", ARG_WORDS, AT(sweep.sets), .help = "change the config; repeatable", .value = "a.b=VALUE"}, \
     {"model", ARG_WORD, AT(sweep.model), .help = "in place of the config's models", \
