@@ -239,9 +239,20 @@ struct MmaLane {
     const uint32_t *a;
     uint32_t b[2];
 };
-// An element is summed in double over ascending k, so it doesn't depend on other columns.
+// Two rows by two columns. Each is summed in double over ascending k, so it doesn't depend on other columns.
+static inline void add_products(float *d, const double *a, const double *c, const double *b,
+                                const double *e) {
+    double sum[4] = {d[0], d[1], d[2], d[3]};
+    for (int k = 0; k < 16; k++) {
+        sum[0] += a[k] * b[k];
+        sum[1] += a[k] * e[k];
+        sum[2] += c[k] * b[k];
+        sum[3] += c[k] * e[k];
+    }
+    for (int i = 0; i < 4; i++) d[i] = (float)sum[i];
+}
 template <Dtype FORMAT> static void mma_lanes(void *const lanes[32]) {
-    float a[16][16], b[8][16];
+    double a[16][16], b[8][16];
     for (int t = 0; t < WARP; t++) {
         const MmaLane *l = (const MmaLane *)lanes[t];
         int g = t / 4, q = t % 4 * 2;
@@ -253,12 +264,7 @@ template <Dtype FORMAT> static void mma_lanes(void *const lanes[32]) {
     }
     for (int t = 0; t < WARP; t++) {
         const MmaLane *l = (const MmaLane *)lanes[t];
-        for (int i = 0; i < 4; i++) {
-            double sum = (double)l->d[i];
-            for (int k = 0; k < 16; k++)
-                sum += (double)a[t / 4 + i / 2 * 8][k] * (double)b[t % 4 * 2 + i % 2][k];
-            l->d[i] = (float)sum;
-        }
+        add_products(l->d, a[t / 4], a[t / 4 + 8], b[t % 4 * 2], b[t % 4 * 2 + 1]);
     }
 }
 template <Dtype FORMAT>
@@ -525,17 +531,18 @@ template <int N> static inline void warpgroup_end(float (*)[4]) {}
 template <Dtype FORMAT, int N>
 static inline void warpgroup_mma(float (*d)[4], const void *a, size_t a_k, const void *b, size_t b_n) {
     int g = warp_lane() / 4, q = warp_lane() % 4 * 2;
-    for (int i = 0; i < N / 2; i++) {
-        double sum = (double)d[i / 4][i % 4];
-        for (int k = 0; k < 16; k++) {
-            const char *x = (const char *)a + (size_t)(k / 8) * a_k +
-                            (size_t)(warp_number() % 4 * 2 + i % 4 / 2) * 128 + (size_t)(g * 8 + k % 8) * 2;
-            const char *y = (const char *)b + (size_t)(i / 4) * b_n + (size_t)(k / 8) * 128 +
-                            (size_t)((q + i % 2) * 8 + k % 8) * 2;
-            sum += (double)half_f32(FORMAT, *(const uint16_t *)x) *
-                   (double)half_f32(FORMAT, *(const uint16_t *)y);
+    double x[2][16], y[2][16];
+    for (int i = 0; i < 32; i++) {
+        size_t at = (size_t)(i % 16 / 8) * a_k + (size_t)(warp_number() % 4 * 2 + i / 16) * 128;
+        x[i / 16][i % 16] =
+            (double)half_f32(FORMAT, *(const uint16_t *)((const char *)a + at + (size_t)(g * 8 + i % 8) * 2));
+    }
+    for (int n = 0; n < N / 8; n++) {
+        for (int i = 0; i < 32; i++) {
+            size_t at = (size_t)n * b_n + (size_t)(i % 16 / 8) * 128 + (size_t)((q + i / 16) * 8 + i % 8) * 2;
+            y[i / 16][i % 16] = (double)half_f32(FORMAT, *(const uint16_t *)((const char *)b + at));
         }
-        d[i / 4][i % 4] = (float)sum;
+        add_products(d[n], x[0], x[1], y[0], y[1]);
     }
 }
 #endif
