@@ -131,6 +131,7 @@ help:
 	@echo "make models/NAME make one member of the family (models/README.md)"
 	@echo "make experiments the papers' tables and figures at smoke scale, into results/smoke; continues after a stop"
 	@echo "make test       all tests; test-long runs the longer ones too"
+	@echo "make test-real  published models that were fetched (models/fetch): greedy ids of transformers, every method; part of test-long"
 	@echo "make soak       sweeps for SOAK=45 minutes: memory, descriptors, files and stores must not grow; part of test-long"
 	@echo "make debug      ./outpace-debug with AddressSanitizer and UBSan; test-debug runs the tests on it"
 	@echo "make fuzz       fuzz every parser for FUZZ_SECONDS=60 (clang, libFuzzer); 900 in test-long"
@@ -144,5 +145,5 @@ help:
 	@echo "settings        V=1 (whole commands) CC=$(CC) OPT=$(OPT) PREFIX=$(PREFIX) BUILD=$(BUILD)"
 
 -include $(patsubst %.o,%.d,$(OBJECTS) $(WRITE_OBJECTS) $(TESTS:=.o) $(SHARED) $(FUZZERS))
-.PHONY: always outpace tests test test-long soak debug test-debug fuzz lint demo reference experiments clean help
+.PHONY: always outpace tests test test-long test-real soak debug test-debug fuzz lint demo reference experiments clean help
 .SECONDARY:

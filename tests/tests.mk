@@ -64,6 +64,10 @@ test-long: outpace tests
 soak: outpace $(BUILD)/tests/harness/soak_long_test
 	@SOAK=$(SOAK) OUTPACE=./outpace $(BUILD)/tests/harness/soak_long_test
 
+# The published models that were fetched: transformers' greedy ids, and every method. ONLY='*gemma*': of one model.
+test-real: outpace $(BUILD)/tests/harness/real_long_test
+	@OUTPACE=./outpace $(BUILD)/tests/harness/real_long_test $(if $(ONLY),'$(ONLY)')
+
 # AddressSanitizer and UndefinedBehaviorSanitizer; objects of their own.
 DEBUG = BUILD=build/debug OPT=-O1 SANITIZE='-fsanitize=address,undefined -fno-sanitize-recover=undefined'
 debug:
