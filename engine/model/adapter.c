@@ -63,6 +63,7 @@ static Shape eagle_shape(const AdapterKind *kind, const Shape *target) {
     s.rope = (Rope){.kind = ROPE_PLAIN, .theta = target->rope.theta, .factor = 1, .attention_factor = 1};
     s.rope.pairs = s.head_dim / 2;
     s.tokens = target->vocab;
+    if (kind->vocab) s.vocab = s.real_vocab = kind->vocab;
     s.states = adapter_captures(kind, target).count;
     s.fc_bias = !third;
     return s;

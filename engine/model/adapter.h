@@ -65,6 +65,7 @@ typedef struct AdapterKind {
     int heads;         // medusa's; else 1
     int kv_heads;      // 0: as many as query heads; of EAGLE's drafts, as the target, but a file has its own
     Captures captures; // eagle3's; none: as its authors choose them, or others in a shallow target
+    int vocab;         // eagle3's, for fewer tokens than the target has; 0: the target's
 } AdapterKind;
 
 typedef struct Adapter {

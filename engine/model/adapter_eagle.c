@@ -166,6 +166,7 @@ bool eagle_read(Adapter *a, const json_t *root, const Model *target, const char 
     mem_free(text);
     if (!ok) return false;
     a->kind.captures = a->captures;
+    a->kind.vocab = m.shape.vocab < target->shape.vocab ? m.shape.vocab : 0;
     a->kind.exit_layer = target->shape.layers;
     a->kind.heads = 1;
     a->models[0] = (Model){.shape = m.shape, .dtype = target->dtype, .bos = -1};

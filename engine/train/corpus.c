@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 void corpus_add(Corpus *c, const int *ids, size_t n) {
@@ -24,6 +25,32 @@ void corpus_release(Corpus *c) {
     mem_free(c->ids);
     mem_free(c->ends);
     *c = (Corpus){0};
+}
+
+// A token in a key: the rarer, or of equals the higher, the larger it is.
+static int by_key(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static int by_id(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+
+void corpus_commonest(const Corpus *c, int vocab, int *ids, int count) {
+    uint64_t *keys = mem_new((size_t)vocab, sizeof *keys);
+    assert(count <= vocab && c->count < UINT32_MAX);
+    for (int i = 0; i < vocab; i++) keys[i] = (uint64_t)UINT32_MAX << 32 | (uint64_t)i;
+    for (size_t i = 0; i < c->count; i++) keys[c->ids[i]] -= (uint64_t)1 << 32;
+    qsort(keys, (size_t)vocab, sizeof *keys, by_key);
+    for (int i = 0; i < count; i++) ids[i] = (int)(uint32_t)keys[i];
+    qsort(ids, (size_t)count, sizeof *ids, by_id);
+    mem_free(keys);
+}
+
+double corpus_share(const Corpus *c, const int *ids, int count) {
+    size_t in = 0;
+    for (size_t i = 0; i < c->count; i++)
+        in += bsearch(&c->ids[i], ids, (size_t)count, sizeof *ids, by_id) != NULL;
+    return (double)in / (double)c->count;
 }
 
 static size_t rows_of(const Corpus *c, size_t document) {

@@ -20,6 +20,11 @@ typedef struct Corpus {
 void corpus_add(Corpus *c, const int *ids, size_t n);
 void corpus_release(Corpus *c);
 
+// Fills ids (count) with the commonest of a vocabulary's tokens, in ascending order; of equally common ones
+// those with lower ids.
+void corpus_commonest(const Corpus *c, int vocab, int *ids, int count);
+double corpus_share(const Corpus *c, const int *ids, int count); // of its tokens that are among such ids
+
 static inline size_t corpus_begin(const Corpus *c, size_t document) {
     return document ? c->ends[document - 1] : 0;
 }

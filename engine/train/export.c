@@ -84,11 +84,26 @@ static void tensors_of(const Network *n, TensorOut *out, uint16_t *numbers) {
     }
 }
 
+// The two maps of a head for fewer tokens: how far its ids are from the target's, and which ids it has.
+static size_t maps_of(const Trainer *t, TensorOut *out, int64_t *offsets, unsigned char *has) {
+    const AdapterKind *k = &t->config.adapter->kind;
+    size_t count = (size_t)k->vocab, tokens = (size_t)t->config.adapter->model->shape.vocab;
+    for (size_t i = 0; i < count; i++) {
+        offsets[i] = t->draft_ids[i] - (int64_t)i;
+        has[t->draft_ids[i]] = 1;
+    }
+    out[0] = (TensorOut){"d2t", "I64", 0, count, offsets, count * sizeof *offsets};
+    out[1] = (TensorOut){"t2d", "BOOL", 0, tokens, has, tokens};
+    return 2;
+}
+
 static bool add_weights(const Trainer *t, const char *dir, Output *to, Error *e) {
-    size_t most = 0, count = 0, at = 0;
+    size_t most = 2, count = 0, at = 0, vocab = (size_t)t->config.shape.vocab;
     for (int i = 0; i < t->count; i++) most += (size_t)t->networks[i].parameters.count;
     uint16_t *numbers = mem_try(trainer_parameters(t), sizeof *numbers);
     TensorOut *out = mem_new(most, sizeof *out);
+    int64_t *offsets = mem_new(vocab, sizeof *offsets);
+    unsigned char *has = mem_new(vocab, 1);
     char *path = file_path(dir, "model.safetensors");
     bool ok = numbers || error_system(e, "out of memory for the weights");
     for (int i = 0; ok && i < t->count; i++) {
@@ -96,8 +111,11 @@ static bool add_weights(const Trainer *t, const char *dir, Output *to, Error *e)
         count += (size_t)t->networks[i].parameters.count;
         at += t->networks[i].parameters.total;
     }
+    if (ok && t->draft_ids) count += maps_of(t, out + count, offsets, has);
     ok = ok && safetensors_add(to, path, out, count, e);
     mem_free(numbers);
+    mem_free(offsets);
+    mem_free(has);
     mem_free(out);
     mem_free(path);
     return ok;

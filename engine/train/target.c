@@ -20,9 +20,9 @@ static Captures exits_of(const TargetChoice *c, bool adapter) {
 static bool take(Target *t, const TargetChoice *c, bool eagle) {
     size_t exits = (size_t)t->read.count, rows = (size_t)t->rows,
            row = (size_t)c->model->shape.width * sizeof(float);
-    size_t vocab = (size_t)c->model->head.rows;
+    size_t vocab = (size_t)c->model->head.rows, learnt = c->kind.vocab ? (size_t)c->kind.vocab : vocab;
     MemBlocks *b = &t->blocks;
-    return mem_take(b, &t->head, vocab, row) && (!eagle || mem_take(b, &t->embedding, vocab, row)) &&
+    return mem_take(b, &t->head, learnt, row) && (!eagle || mem_take(b, &t->embedding, vocab, row)) &&
            (!exits || (mem_take(b, &t->exits, rows, exits * row) && mem_take(b, &t->captured, rows, row))) &&
            mem_take(b, &t->states, rows + ADAPTER_HEADS_MAX, row) &&
            mem_take(b, &t->nodes, rows, sizeof *t->nodes);
@@ -34,7 +34,10 @@ bool target_open(Target *t, const TargetChoice *c, bool adapter, int rows, Error
         return error_input(e, "a pass of %d rows is more than the target takes at once, %d", rows,
                            c->session->tree.capacity);
     if (take(t, c, adapter && adapter_is_eagle(c->kind.variant))) {
-        tensor_load(&c->model->head, t->head);
+        const Tensor *head = &c->model->head;
+        if (!c->kind.vocab) tensor_load(head, t->head);
+        for (int i = 0; i < c->kind.vocab; i++)
+            tensor_row(head, (size_t)c->draft_ids[i], t->head + (size_t)i * (size_t)head->columns);
         if (t->embedding) tensor_load(&c->model->embedding, t->embedding);
         return true;
     }

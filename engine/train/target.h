@@ -11,7 +11,8 @@
 //
 // The loss is Kangaroo's Eq. 3, the cross-entropy from the target's distribution. Medusa's heads learn in the
 // same way, from the target instead of the text's tokens (its section on self-distillation), each weighted by
-// MEDUSA_DECAY to the power of its number from 1.
+// MEDUSA_DECAY to the power of its number from 1. A head for fewer tokens learns the target's distribution
+// over these.
 #pragma once
 #include "engine/core/session.h"
 #include "engine/train/network.h"
@@ -24,13 +25,14 @@ typedef struct TargetChoice {
     Session *session; // of the model: a step takes a pass, the context takes the longest document
     const char *name; // model_identity: a checkpoint resumes only with the same target
     AdapterKind kind;
-    int forwards; // of an EAGLE head
+    int forwards;         // of an EAGLE head
+    const int *draft_ids; // (kind.vocab), ascending: the tokens that it learns; the trainer sets them
 } TargetChoice;
 
 typedef struct Target {
     TargetChoice choice;
     int rows;         // maximum in a pass
-    float *head;      // (vocab, width)
+    float *head;      // (vocab, width), or its rows of draft_ids
     float *embedding; // (vocab, width), of an EAGLE head; else NULL
     Captures read;    // the layers after which its exits are
     float *exits;     // (rows, read.count, width); NULL for medusa, eagle and a model

@@ -86,7 +86,14 @@ static bool open_networks(Trainer *t, Error *e) {
     const TargetChoice *a = t->config.adapter, *frozen = a ? a : t->config.teacher;
     int count = a ? a->kind.heads : 1;
     if (a && !adapter_check(&a->kind, a->model, "the adapter to train", e)) return false;
-    if (frozen && !target_open(&t->target, frozen, a != NULL, t->config.pass, e)) return false;
+    if (frozen) {
+        TargetChoice choice = *frozen;
+        if (a && a->kind.vocab) {
+            choice.draft_ids = t->draft_ids = mem_new((size_t)a->kind.vocab, sizeof *t->draft_ids);
+            corpus_commonest(t->corpus, a->model->shape.vocab, t->draft_ids, a->kind.vocab);
+        }
+        if (!target_open(&t->target, &choice, a != NULL, t->config.pass, e)) return false;
+    }
     for (int i = 0; i < count; i++)
         if (!open_network(t, i, e)) return false;
     return true;
@@ -116,6 +123,7 @@ void trainer_close(Trainer *t) {
         network_close(&t->networks[i]);
     }
     target_close(&t->target);
+    mem_free(t->draft_ids);
     mem_free(t->tokens);
     mem_free(t->targets);
     mem_free(t->start);

@@ -40,6 +40,7 @@ typedef struct TrainConfig {
 typedef struct Trainer {
     TrainConfig config;
     const Corpus *corpus;
+    int *draft_ids;                          // of an EAGLE-3 head for fewer tokens, the commonest; else NULL
     Target target;                           // of an adapter, or a model's teacher
     Network networks[ADAPTER_HEADS_MAX];     // (count): the model, the adapter, or Medusa's heads
     Optimizer optimizers[ADAPTER_HEADS_MAX]; // (count)

@@ -52,6 +52,8 @@ static const Arg OPTIONS[] = {
     {"variant", ARG_WORD, AT(run.variant), .help = "adapter: kangaroo, with-head, one-layer, mlp",
      .value = "NAME", .fallback = "kangaroo", .literal = true},
     {"heads", ARG_INT, AT(run.heads), 1, ADAPTER_HEADS_MAX, "4", .help = "heads: how many", .value = "N"},
+    {"draft-vocab", ARG_INT, AT(run.draft_vocab), -1, 1 << 24, "-1",
+     .help = "eagle3: its head's tokens, the text's commonest; 0: all; -1: a quarter", .value = "N"},
     {"config", ARG_WORD, AT(run.config),
      .help = "adapter, heads, eagle: a YAML file of what follows and more", .value = "FILE"},
     {"out", ARG_WORD, AT(run.out), .help = "the directory to write", .value = "DIR", .letter = 'o'},
@@ -262,6 +264,7 @@ const Command command_train = {
         "is the model's; of an EAGLE head after 0, 1, 2 ... tokens of its own. With 'forwards: N' in the\n"
         "config an EAGLE head reads its own outputs N - 1 times in training (eagle: 1, and 3 is HASS;\n"
         "eagle3: 7), with 'layers: [A, B, C]' eagle3 reads the states after these of MODEL's layers.\n"
+        "eagle3's head has the text's commonest tokens, by default a quarter of MODEL's (8,192 to 32,000).\n"
         "\n"
         "  outpace tokenizer train 'corpus/*.txt' --vocab 2048 -o tokenizer.json\n"
         "  outpace train configs/train/small.yaml\n"

@@ -67,6 +67,7 @@ static const Arg ADAPTER_KEYS[] = {{"out", ARG_WORD, .at = AT(out)},
                                    {"batch", ARG_INT, AT(config.batch), .low = 1, .high = 1 << 24},
                                    {"forwards", ARG_INT, AT(forwards), .low = 1, .high = FORWARDS_MAX},
                                    {"layers", ARG_WORDS, .at = AT(layers)},
+                                   {"draft_vocab", ARG_INT, AT(draft_vocab), .low = 0, .high = 1 << 24},
                                    RUN_KEYS};
 #undef AT
 
@@ -93,6 +94,7 @@ static void set_defaults(TrainFile *f, TrainKind kind) {
     f->eos = "</s>";
     f->checkpoint_every = f->held_out_every = 200;
     f->norm_epsilon = 1e-5;
+    f->draft_vocab = -1;
     f->config = (TrainConfig){.held_out_rows = 1 << 16, .shape.rope.theta = 10000};
     *o = (OptimizerOptions){.beta1 = 0.9,
                             .beta2 = 0.95,

@@ -116,6 +116,12 @@ bool train_run_open(TrainRun *r, Error *e) {
     const Network *network = &t->networks[0];
     fprintf(stderr, "%-9s %zu parameters, kernels %s, %d threads\n", t->config.adapter ? "adapter" : "model",
             trainer_parameters(t), network->kernels->name, pool_threads(network->pool));
+    if (t->draft_ids) {
+        int vocab = t->config.adapter->kind.vocab;
+        fprintf(stderr, "tokens    %d of %d, which are %.2f%% of the text\n", vocab,
+                t->config.adapter->model->shape.real_vocab,
+                100 * corpus_share(t->corpus, t->draft_ids, vocab));
+    }
     fprintf(stderr, "split     %zu documents to learn from, %zu held out\n", t->feed.count,
             t->held_out.count);
     // A checkpoint is written before the previous one is removed, and the model next to both.
@@ -328,6 +334,7 @@ static bool read_settings(AdapterRun *a, const TrainOptions *o, Error *e) {
     if (o->steps) f->config.optimizer.steps = o->steps;
     if (o->batch) f->config.batch = o->batch;
     if (o->rate > 0) f->config.optimizer.rate = o->rate;
+    if (o->draft_vocab >= 0) f->draft_vocab = o->draft_vocab;
     if (o->files.count) {
         f->files.count = o->files.count;
         memcpy(f->files.items, o->files.items, sizeof f->files.items);
@@ -354,6 +361,15 @@ static bool choose_layers(Captures *read, const Words *words, int most, Error *e
     return true;
 }
 
+// How many tokens eagle3's head has, for AdapterKind.vocab. A quarter is what the published heads for Llama 3
+// have; fewer than LEAST would save little.
+static int choose_vocab(int asked, int vocab) {
+    enum { LEAST = 8192, MOST = 32000 };
+    int quarter = vocab / 4 < LEAST ? LEAST : vocab / 4 > MOST ? MOST : vocab / 4;
+    if (asked < 0) asked = quarter;
+    return asked < vocab ? asked : 0;
+}
+
 // EAGLE-1 learns on the target's states alone and EAGLE-3 in seven forwards, as their authors trained them.
 static bool choose_kind(TargetChoice *c, OnTop what, const TrainFile *f, const TrainOptions *o,
                         const Model *m, Error *e) {
@@ -366,12 +382,15 @@ static bool choose_kind(TargetChoice *c, OnTop what, const TrainFile *f, const T
                        .heads = what == ON_TOP_HEADS ? o->heads : 1};
     if (eagle) {
         c->forwards = f->forwards ? f->forwards : third ? 7 : 1;
-        if (f->layers.count && !third) return error_input(e, "train: 'layers' is only eagle3's");
+        if ((f->layers.count || f->draft_vocab > 0) && !third)
+            return error_input(e, "train: 'layers' and 'draft_vocab' are only eagle3's");
+        if (third) k->vocab = choose_vocab(f->draft_vocab, m->shape.real_vocab);
         return adapter_check(k, m, "the head to train", e) &&
                choose_layers(&k->captures, &f->layers, m->shape.layers - 1, e);
     }
-    if (f->forwards || f->layers.count)
-        return error_input(e, "train: 'forwards' and 'layers' are of 'outpace train eagle' and 'eagle3'");
+    if (f->forwards || f->layers.count || f->draft_vocab > 0)
+        return error_input(
+            e, "train: 'forwards', 'layers' and 'draft_vocab' are of 'outpace train eagle' and 'eagle3'");
     if (what == ON_TOP_ADAPTER) {
         k->exit_layer = o->exit_layer;
         if (!adapter_variant_find(o->variant, &k->variant, e)) return false;

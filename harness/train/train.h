@@ -28,9 +28,10 @@ typedef struct TrainFile {
     Words files;                   // paths and patterns, including those of `domains`
     DomainName domains[WORDS_MAX]; // (files.count)
     const YamlNode *domain_map;
-    Words layers;  // eagle3's, whose states it reads; empty: as adapter_captures chooses
-    int forwards;  // of EAGLE's heads; 0: their default
-    int head_size; // 0: width / heads
+    Words layers;    // eagle3's, whose states it reads; empty: as adapter_captures chooses
+    int forwards;    // of EAGLE's heads; 0: their default
+    int draft_vocab; // eagle3's tokens; 0: all; -1: a quarter
+    int head_size;   // 0: width / heads
     int checkpoint_every, held_out_every; // steps
     int optimizer, schedule, decays;      // the enums of config.optimizer
     double norm_epsilon;
@@ -52,8 +53,8 @@ typedef struct TrainOptions {
     const char *figure; // as in TrainRun
     bool fresh, force, json;
     // of an adapter or heads
-    const char *config, *variant; // config: its file; NULL: none
-    int exit_layer, heads;
+    const char *config, *variant;       // config: its file; NULL: none
+    int exit_layer, heads, draft_vocab; // draft_vocab -1: not given
 } TrainOptions;
 
 // path: NULL if there is no file; preset, out, tokenizer and files must then be given.

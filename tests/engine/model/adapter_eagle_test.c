@@ -153,7 +153,7 @@ static void synthetic(void **state) {
         char dir[FOLDER_PATH_SIZE];
         RandomModel target;
         Shape shape = random_shape(&r);
-        AdapterKind kind = {round % 2 ? ADAPTER_EAGLE3 : ADAPTER_EAGLE, 0, 1, 0, {0}};
+        AdapterKind kind = {round % 2 ? ADAPTER_EAGLE3 : ADAPTER_EAGLE, 0, 1, 0, {0}, 0};
         Adapter a;
         Error e = {0};
         shape.layers = test_between(&r, 1 + round % 2, 9);

@@ -104,6 +104,22 @@ static void few_documents(void **state) {
         }
 }
 
+// In order of how often they occur, of equals the lowest first, tokens that never occur last.
+static void commonest(void **state) {
+    (void)state;
+    const int want[5][5] = {{7}, {2, 7}, {2, 3, 7}, {2, 3, 5, 7}, {0, 2, 3, 5, 7}};
+    Corpus c = {0};
+    corpus_add(&c, (int[]){7, 2, 7, 3, 7}, 5);
+    corpus_add(&c, (int[]){5, 2, 3}, 3);
+    for (int count = 1; count <= 5; count++) {
+        int got[5];
+        corpus_commonest(&c, 9, got, count);
+        assert_memory_equal(got, want[count - 1], (size_t)count * sizeof *got);
+    }
+    assert_float_equal(corpus_share(&c, want[1], 2), 5.0 / 8, 1e-12);
+    corpus_release(&c);
+}
+
 static void places(void **state) {
     (void)state;
     Corpus c = {0};
@@ -155,6 +171,7 @@ int main(void) {
                                        cmocka_unit_test(an_epoch_is_all_documents),
                                        cmocka_unit_test(few_documents),
                                        cmocka_unit_test(split_is_fair),
+                                       cmocka_unit_test(commonest),
                                        cmocka_unit_test(places),
                                        cmocka_unit_test(narrowed)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -444,6 +444,44 @@ static void eagle_files(void **state) {
     }
 }
 
+// A head for fewer tokens: the commonest of the text. It learns the target's distribution over them, and its
+// files open with the same tokens.
+static void fewer_tokens(void **state) {
+    enum { FEWER = 12 };
+    Random r = test_random(8);
+    World w;
+    Corpus corpus;
+    Adapter a;
+    AdapterKind kind = kind_of(ADAPTER_EAGLE3);
+    const char *dir = folder_path(*state, "fewer");
+    float row[32];
+    Error e = {0};
+    kind.vocab = FEWER;
+    Trainer t = export_one(&w, &corpus, &kind, dir, &r);
+    for (int i = 0; i < FEWER; i++) {
+        tensor_row(&w.choice.model->head, (size_t)t.draft_ids[i], row);
+        assert_memory_equal(t.target.head + i * 32, row, sizeof row);
+    }
+    if (!adapter_open(&a, w.choice.model, dir, &e)) fail_msg("%s", e.text);
+    assert_memory_equal(&a.kind, &kind, sizeof kind);
+    assert_int_equal(a.models[0].shape.vocab, FEWER);
+    assert_memory_equal(a.draft_ids, t.draft_ids, FEWER * sizeof *a.draft_ids);
+    expect_tensor(t.networks, t.networks->parameters.head, &a.models[0].head);
+    adapter_close(&a);
+    trainer_close(&t);
+    TrainConfig c = config_of(&w, 100);
+    t = open_trainer(&c, &corpus);
+    double first = trainer_held_out(&t), agreed = t.agreement[0];
+    while (t.step < 100) assert_true(isfinite(trainer_step(&t).loss));
+    double last = trainer_held_out(&t);
+    if (!(last < first - 0.1 && t.agreement[0] > agreed + 0.05))
+        fail_msg("held out %g, agreeing %g; after 100 steps %g and %g (seed %llu)", first, agreed, last,
+                 t.agreement[0], (unsigned long long)test_seed());
+    trainer_close(&t);
+    corpus_release(&corpus);
+    close_world(&w);
+}
+
 static void refusals(void **state) {
     (void)state;
     Random r = test_random(6);
@@ -483,6 +521,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(resumed_is_uninterrupted, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(exported_adapter_opens, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(eagle_files, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(fewer_tokens, folder_setup, folder_teardown),
         cmocka_unit_test(refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -131,6 +131,17 @@ static void eagle(void **state) {
         "--separator", "-", "--batch", "256", "--steps", "80", "--rate", "0.01", "-o", "eagle3");
     child_release(&c);
     expect_fast(*state, "eagle3", "eagle3");
+    RUN(*state, 0, &c, "train", "eagle3", "heart", "--config", "hass.yaml", "--text", "rhymes.txt",
+        "--separator", "-", "--batch", "256", "--steps", "80", "--rate", "0.01", "--draft-vocab", "40", "-o",
+        "fewer");
+    assert_non_null(strstr(text_get(&c.err), "tokens    40 of 390, which are "));
+    child_release(&c);
+    root = config_of(*state, "fewer");
+    assert_int_equal(json_integer_value(json_object_get(root, "draft_vocab_size")), 40);
+    json_decref(root);
+    expect_fast(*state, "eagle3", "fewer");
+    REFUSED(*state, "'draft_vocab' are only eagle3's", "eagle", "heart", "--text", "rhymes.txt", "-o", "a",
+            "--draft-vocab", "40");
     REFUSED(*state, "only eagle3's", "eagle", "heart", "--text", "rhymes.txt", "-o", "a", "--config",
             "two.yaml");
     REFUSED(*state, "in ascending order", "eagle3", "heart", "--text", "rhymes.txt", "-o", "a", "--config",
