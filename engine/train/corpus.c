@@ -137,12 +137,14 @@ bool feed_seek(Feed *f, uint64_t epoch, size_t document, size_t offset) {
     return false;
 }
 
-void feed_fill(Feed *f, int rows, int context, int *tokens, int *targets, int *start) {
+void feed_fill(Feed *f, int rows, int context, int *tokens, int *targets, int *start, size_t *places) {
     assert(f->count && rows > 0 && context > 0);
     for (int r = 0; r < rows; r++) {
         size_t document = f->documents[f->document];
-        const int *ids = f->corpus->ids + corpus_begin(f->corpus, document) + f->offset;
+        size_t at = corpus_begin(f->corpus, document) + f->offset;
+        const int *ids = f->corpus->ids + at;
         start[r] = f->offset == 0 || r % context == 0 ? r : start[r - 1];
+        places[r] = f->offset == 0 || (start[r] < r && places[r - 1] != NO_PLACE) ? at : NO_PLACE;
         tokens[r] = ids[0];
         targets[r] = ids[1];
         if (++f->offset < rows_of(f->corpus, document)) continue;

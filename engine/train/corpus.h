@@ -58,5 +58,9 @@ void feed_narrow(Feed *f, bool (*keep)(const void *state, size_t document), cons
 // such place.
 bool feed_seek(Feed *f, uint64_t epoch, size_t document, size_t offset);
 
-// Fills `rows` rows (see Batch) and advances.
-void feed_fill(Feed *f, int rows, int context, int *tokens, int *targets, int *start);
+// The place of a row whose document was cut before it: what the target makes of it is another thing than
+// what it makes of it in the whole document.
+#define NO_PLACE SIZE_MAX
+
+// Fills `rows` rows (see Batch) and advances. places: of the rows' tokens in corpus->ids, or NO_PLACE.
+void feed_fill(Feed *f, int rows, int context, int *tokens, int *targets, int *start, size_t *places);

@@ -1,4 +1,5 @@
-// One session step per pass. The session is reset before each pass, so nothing of a pass reaches the next
+// One session step per pass, without the documents that are known: a row's bits don't depend on other
+// documents. The session is reset before each pass, so nothing of a pass reaches the next
 // one.
 #include "engine/train/target.h"
 
@@ -47,7 +48,68 @@ bool target_open(Target *t, const TargetChoice *c, bool adapter, int rows, Error
 
 void target_close(Target *t) {
     mem_free_all(&t->blocks);
+    file_unmap(&t->kept);
     *t = (Target){0};
+}
+
+// --- what is kept ----------------------------------------------------------------------------------------
+
+size_t target_kept_bytes(const Target *t, size_t tokens) {
+    return tokens * (size_t)(t->read.count + 1) * (size_t)t->choice.model->shape.width * sizeof(float);
+}
+
+bool target_keep(Target *t, size_t tokens, size_t most, Error *e) {
+    size_t places = most / target_kept_bytes(t, 1);
+    if (places > tokens) places = tokens;
+    if (!places) return true;
+    if (!mem_take(&t->blocks, &t->known, places, sizeof *t->known))
+        return error_system(e, "out of memory for the states of %zu tokens", places);
+    t->places = places;
+    return file_empty(target_kept_bytes(t, places), &t->kept, e);
+}
+
+// Copies row r's exits and state to where they are kept, or from there.
+static void copy_kept(const Target *t, size_t place, int r, bool keep) {
+    size_t width = (size_t)t->choice.model->shape.width, exits = width * (size_t)t->read.count;
+    float *kept = (float *)(uintptr_t)(t->kept.data + target_kept_bytes(t, place)),
+          *exit = t->exits + exits * (size_t)r, *state = t->states + width * (size_t)r;
+    if (exits) memcpy(keep ? kept : exit, keep ? exit : kept, exits * sizeof *kept);
+    memcpy(keep ? kept + exits : state, keep ? state : kept + exits, width * sizeof *kept);
+}
+
+// Copies the known documents of a pass, and begins a step for the others. One root per document: roots on an
+// empty context are separate sequences. Returns how many rows are to be run.
+static int place_rows(Target *t, const int *tokens, const int *start, const size_t *places, int rows) {
+    Session *s = t->choice.session;
+    int missing = 0;
+    session_reset(s);
+    for (int from = 0, to; from < rows; from = to) {
+        for (to = from + 1; to < rows && start[to] == from; to++) {}
+        bool known = places[to - 1] < t->places && t->known[places[to - 1]];
+        if (!known && !missing) session_begin_step(s, false, LAYOUT_TREE);
+        for (int r = from; r < to; r++) {
+            if (known) t->nodes[r] = TREE_NONE;
+            else if (r == from) t->nodes[r] = tree_root(&s->tree, tokens[r]);
+            else t->nodes[r] = tree_probe(&s->tree, t->nodes[r - 1], tokens[r], false);
+            if (known) copy_kept(t, places[r], r, false);
+        }
+        missing += known ? 0 : to - from;
+    }
+    return missing;
+}
+
+// --- a run -----------------------------------------------------------------------------------------------
+
+// Gets the states of the rows that are run.
+static bool get_rows(const Target *t, int rows, HiddenKind kind, float *out, Error *e) {
+    size_t width = (size_t)t->choice.model->shape.width;
+    for (int from = 0, to; from < rows; from = to + 1) {
+        for (to = from; to < rows && t->nodes[to] != TREE_NONE; to++) {}
+        if (to > from && !session_get_hidden(t->choice.session, t->nodes + from, to - from, kind,
+                                             out + (size_t)from * width, e))
+            return false;
+    }
+    return true;
 }
 
 // Runs the rows through the layers below their exits, and fills those.
@@ -55,36 +117,36 @@ static bool run_to_exits(Target *t, int rows, Error *e) {
     Session *s = t->choice.session;
     size_t width = (size_t)s->shape.width, count = (size_t)t->read.count;
     for (size_t i = 0; i < count; i++) {
-        if (!session_run(s, t->read.layers[i], e) ||
-            !session_get_hidden(s, t->nodes, rows, HIDDEN_RAW, t->captured, e))
+        if (!session_run(s, t->read.layers[i], e) || !get_rows(t, rows, HIDDEN_RAW, t->captured, e))
             return false;
         for (size_t r = 0; r < (size_t)rows; r++)
-            memcpy(t->exits + (r * count + i) * width, t->captured + r * width, width * sizeof *t->exits);
+            if (t->nodes[r] != TREE_NONE)
+                memcpy(t->exits + (r * count + i) * width, t->captured + r * width, width * sizeof *t->exits);
     }
     return true;
 }
 
-bool target_run(Target *t, const int *tokens, const int *start, int rows, Error *e) {
+bool target_run(Target *t, const int *tokens, const int *start, const size_t *places, int rows, Error *e) {
     Session *s = t->choice.session;
-    int layers = s->shape.layers;
     assert(rows >= 1 && rows <= t->rows && start[0] == 0);
-    session_reset(s);
-    session_begin_step(s, false, LAYOUT_TREE);
-    // One root per document. Roots on an empty context are separate sequences.
-    for (int r = 0; r < rows; r++)
-        t->nodes[r] = start[r] == r ? tree_root(&s->tree, tokens[r])
-                                    : tree_probe(&s->tree, t->nodes[r - 1], tokens[r], false);
-    if (s->tree.count < rows)
+    int missing = place_rows(t, tokens, start, places, rows);
+    if (!missing) return true;
+    if (s->tree.count < missing)
         return error_input(e, "the target has no room for a document of a pass: its context is %d",
                            s->context);
-    bool ok = run_to_exits(t, rows, e) && session_run(s, layers, e) &&
-              session_get_hidden(s, t->nodes, rows, HIDDEN_NORMED, t->states, e);
+    bool ok = run_to_exits(t, rows, e) && session_run(s, s->shape.layers, e) &&
+              get_rows(t, rows, HIDDEN_NORMED, t->states, e);
     for (size_t i = 0, n = (size_t)rows * (size_t)s->shape.width; ok && i < n; i++)
         if (!isfinite(t->states[i]))
             ok = error_input(e,
                              "model '%s': the hidden states after token %d are not finite (NaN or infinite); "
                              "'outpace model info %s --check' looks for weights that are not",
                              s->name, tokens[i / (size_t)s->shape.width], s->name);
+    for (int r = 0; ok && r < rows; r++)
+        if (t->nodes[r] != TREE_NONE && places[r] < t->places) {
+            copy_kept(t, places[r], r, true);
+            t->known[places[r]] = true;
+        }
     return ok;
 }
 

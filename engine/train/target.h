@@ -14,6 +14,7 @@
 // MEDUSA_DECAY to the power of its number from 1. A head for fewer tokens learns the target's distribution
 // over these.
 #pragma once
+#include "engine/base/file.h"
 #include "engine/core/session.h"
 #include "engine/train/network.h"
 
@@ -38,8 +39,11 @@ typedef struct Target {
     float *exits;     // (rows, read.count, width); NULL for medusa, eagle and a model
     float *captured;  // (rows, width): those of one layer
     float *states;    // (rows + ADAPTER_HEADS_MAX, width), normed
-    int *nodes;       // (rows)
-    MemBlocks blocks; // all of these
+    int *nodes;       // (rows); TREE_NONE: the row was known
+    FileView kept;    // (places, read.count + 1, width): exits and state of tokens of the corpus, in f32
+    bool *known;      // (places): those that are there, always a whole beginning of a document
+    size_t places;
+    MemBlocks blocks; // all but `kept`
 } Target;
 
 // adapter: an adapter learns from the target, not a model. False with e filled if a pass doesn't fit into a
@@ -47,8 +51,13 @@ typedef struct Target {
 bool target_open(Target *t, const TargetChoice *c, bool adapter, int rows, Error *e);
 void target_close(Target *t); // takes an empty one
 
-// Runs the documents of a pass, and fills exits and states.
-bool target_run(Target *t, const int *tokens, const int *start, int rows, Error *e);
+// Keeps exits and states of the corpus's first tokens from now on, `most` bytes of them: each is run once, and
+// is the same bits later. Memory is taken as they come. False with e filled if there is none.
+bool target_keep(Target *t, size_t tokens, size_t most, Error *e);
+size_t target_kept_bytes(const Target *t, size_t tokens); // that so many take
+
+// Runs the documents of a pass, unless they are known, and fills exits and states. places: as feed_fill's.
+bool target_run(Target *t, const int *tokens, const int *start, const size_t *places, int rows, Error *e);
 
 // Fills *b with the batch of model `head` of the adapter, from the last run of `tokens`, and `targets`
 // (rows), which *b refers to, with 0 or -1: there is nothing to learn.

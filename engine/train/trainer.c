@@ -49,6 +49,7 @@ static bool open_feeds(Trainer *t, Error *e) {
     t->tokens = mem_new(rows, sizeof *t->tokens);
     t->targets = mem_new(rows, sizeof *t->targets);
     t->start = mem_new(rows, sizeof *t->start);
+    t->places = mem_new(rows, sizeof *t->places);
     return feed_open(&t->feed, t->corpus, c->held_out, false, c->seed, e) &&
            (c->held_out <= 0 || feed_open(&t->held_out, t->corpus, c->held_out, true, c->seed, e));
 }
@@ -92,7 +93,9 @@ static bool open_networks(Trainer *t, Error *e) {
             choice.draft_ids = t->draft_ids = mem_new((size_t)a->kind.vocab, sizeof *t->draft_ids);
             corpus_commonest(t->corpus, a->model->shape.vocab, t->draft_ids, a->kind.vocab);
         }
-        if (!target_open(&t->target, &choice, a != NULL, t->config.pass, e)) return false;
+        if (!target_open(&t->target, &choice, a != NULL, t->config.pass, e) ||
+            !target_keep(&t->target, t->corpus->count, t->config.keep, e))
+            return false;
     }
     for (int i = 0; i < count; i++)
         if (!open_network(t, i, e)) return false;
@@ -110,7 +113,7 @@ bool trainer_open(Trainer *t, const TrainConfig *c, const Corpus *corpus, Error 
     // Skips the steps that another training has done: the feed continues where it stopped.
     for (; t->step < c->optimizer.begun; t->step++)
         for (int done = 0; done < c->batch; done += c->pass)
-            feed_fill(&t->feed, c->pass, c->shape.context, t->tokens, t->targets, t->start);
+            feed_fill(&t->feed, c->pass, c->shape.context, t->tokens, t->targets, t->start, t->places);
     trainer_check(t);
     return true;
 }
@@ -127,6 +130,7 @@ void trainer_close(Trainer *t) {
     mem_free(t->tokens);
     mem_free(t->targets);
     mem_free(t->start);
+    mem_free(t->places);
     *t = (Trainer){0};
 }
 
@@ -158,8 +162,8 @@ static double weight_of(const Trainer *t, int i) {
 
 static bool next_pass(Trainer *t, Feed *f, int rows) {
     if (!progress_say(&t->config.progress, NULL, 0, &t->failure)) return false;
-    feed_fill(f, rows, t->config.shape.context, t->tokens, t->targets, t->start);
-    return !t->target.states || target_run(&t->target, t->tokens, t->start, rows, &t->failure);
+    feed_fill(f, rows, t->config.shape.context, t->tokens, t->targets, t->start, t->places);
+    return !t->target.states || target_run(&t->target, t->tokens, t->start, t->places, rows, &t->failure);
 }
 
 // Sums over the passes of a batch, or over the held-out rows, for each network or forward.

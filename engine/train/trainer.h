@@ -34,7 +34,8 @@ typedef struct TrainConfig {
     const TargetChoice *adapter; // the target of an adapter, and its kind. NULL: a model
     const TargetChoice *teacher; // whose distributions a model learns instead of tokens; its kind is ignored,
                                  // its vocabulary is the model's. NULL: tokens
-    Progress progress;           // called before each pass
+    size_t keep;       // bytes of memory for states of the target or teacher, which are then run only once
+    Progress progress; // called before each pass
 } TrainConfig;
 
 typedef struct Trainer {
@@ -47,6 +48,7 @@ typedef struct Trainer {
     int count;
     Feed feed, held_out;           // held_out.count is 0 if nothing is held out
     int *tokens, *targets, *start; // (pass)
+    size_t *places;                // (pass)
     int step;                      // steps done
     double loss;                   // of the last step
     // Of each network, or of each forward of an EAGLE head (trainer_parts): the share of the held-out rows

@@ -3,6 +3,8 @@
 // pass the same checks. Invariant of a file: every entry of `files` has a domain.
 #include "harness/train/train.h"
 
+#include "engine/base/system.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,31 +15,31 @@ static const char *const DECAYS[] = {"all", "layers", NULL};
 
 #define AT(field) offsetof(TrainFile, field)
 // The keys of any run.
-#define RUN_KEYS                                                                                 \
-    {"files", ARG_WORDS, .at = AT(files)}, {"domains", ARG_NODE, .at = AT(domain_map)},          \
-        {"begun", ARG_INT, AT(config.optimizer.begun), .low = 0, .high = 1 << 30},               \
-        {"separator", ARG_WORD, .at = AT(separator)},                                            \
-        {"held_out", ARG_REAL, AT(config.held_out), .low = 0, .high = 0.9},                      \
-        {"held_out_rows", ARG_INT, AT(config.held_out_rows), .low = 1, .high = 1 << 30},         \
-        {"held_out_every", ARG_INT, AT(held_out_every), .low = 1, .high = 1 << 30},              \
-        {"checkpoint_every", ARG_INT, AT(checkpoint_every), .low = 1, .high = 1 << 30},          \
-        {"warmup", ARG_INT, AT(config.optimizer.warmup), .low = 0, .high = 1 << 30},             \
-        {"last_rate", ARG_REAL, AT(config.optimizer.last_rate), .low = 0, .high = 10},           \
-        {"beta1", ARG_REAL, AT(config.optimizer.beta1), .low = 0, .high = 0.99999},              \
-        {"beta2", ARG_REAL, AT(config.optimizer.beta2), .low = 0, .high = 0.99999},              \
-        {"epsilon", ARG_REAL, AT(config.optimizer.epsilon), .low = 0, .high = 1},                \
-        {"weight_decay", ARG_REAL, AT(config.optimizer.weight_decay), .low = 0, .high = 10},     \
-        {"clip", ARG_REAL, AT(config.optimizer.clip), .low = 0, .high = 1e9},                    \
-        {"optimizer", ARG_CHOICE, AT(optimizer), .choices = OPTIMIZERS},                         \
-        {"momentum", ARG_REAL, AT(config.optimizer.momentum), .low = 0, .high = 0.99999},        \
-        {"schedule", ARG_CHOICE, AT(schedule), .choices = SCHEDULES},                            \
-        {"cooldown", ARG_REAL, AT(config.optimizer.cooldown), .low = 0, .high = 1},              \
-        {"decays", ARG_CHOICE, AT(decays), .choices = DECAYS},                                   \
-        {"embedding_rate", ARG_REAL, AT(config.optimizer.embedding_rate), .low = 0, .high = 10}, \
-        {"pass", ARG_INT, AT(config.pass), .low = 1, .high = 1 << 20},                           \
-        {"seed", ARG_SEED, .at = AT(config.seed)},                                               \
-        {"threads", ARG_INT, AT(config.threads), .low = 0, .high = 1024}, {                      \
-        "isa", ARG_WORD, .at = AT(isa)                                                           \
+#define RUN_KEYS                                                                                        \
+    {"files", ARG_WORDS, .at = AT(files)}, {"domains", ARG_NODE, .at = AT(domain_map)},                 \
+        {"begun", ARG_INT, AT(config.optimizer.begun), .low = 0, .high = 1 << 30},                      \
+        {"separator", ARG_WORD, .at = AT(separator)},                                                   \
+        {"held_out", ARG_REAL, AT(config.held_out), .low = 0, .high = 0.9},                             \
+        {"held_out_rows", ARG_INT, AT(config.held_out_rows), .low = 1, .high = 1 << 30},                \
+        {"held_out_every", ARG_INT, AT(held_out_every), .low = 1, .high = 1 << 30},                     \
+        {"checkpoint_every", ARG_INT, AT(checkpoint_every), .low = 1, .high = 1 << 30},                 \
+        {"warmup", ARG_INT, AT(config.optimizer.warmup), .low = 0, .high = 1 << 30},                    \
+        {"last_rate", ARG_REAL, AT(config.optimizer.last_rate), .low = 0, .high = 10},                  \
+        {"beta1", ARG_REAL, AT(config.optimizer.beta1), .low = 0, .high = 0.99999},                     \
+        {"beta2", ARG_REAL, AT(config.optimizer.beta2), .low = 0, .high = 0.99999},                     \
+        {"epsilon", ARG_REAL, AT(config.optimizer.epsilon), .low = 0, .high = 1},                       \
+        {"weight_decay", ARG_REAL, AT(config.optimizer.weight_decay), .low = 0, .high = 10},            \
+        {"clip", ARG_REAL, AT(config.optimizer.clip), .low = 0, .high = 1e9},                           \
+        {"optimizer", ARG_CHOICE, AT(optimizer), .choices = OPTIMIZERS},                                \
+        {"momentum", ARG_REAL, AT(config.optimizer.momentum), .low = 0, .high = 0.99999},               \
+        {"schedule", ARG_CHOICE, AT(schedule), .choices = SCHEDULES},                                   \
+        {"cooldown", ARG_REAL, AT(config.optimizer.cooldown), .low = 0, .high = 1},                     \
+        {"decays", ARG_CHOICE, AT(decays), .choices = DECAYS},                                          \
+        {"embedding_rate", ARG_REAL, AT(config.optimizer.embedding_rate), .low = 0, .high = 10},        \
+        {"pass", ARG_INT, AT(config.pass), .low = 1, .high = 1 << 20},                                  \
+        {"keep", ARG_REAL, AT(keep), .low = 0, .high = 1e6}, {"seed", ARG_SEED, .at = AT(config.seed)}, \
+        {"threads", ARG_INT, AT(config.threads), .low = 0, .high = 1024}, {                             \
+        "isa", ARG_WORD, .at = AT(isa)                                                                  \
     }
 
 static const Arg MODEL_KEYS[] = {
@@ -95,6 +97,7 @@ static void set_defaults(TrainFile *f, TrainKind kind) {
     f->checkpoint_every = f->held_out_every = 200;
     f->norm_epsilon = 1e-5;
     f->draft_vocab = -1;
+    f->keep = -1;
     f->config = (TrainConfig){.held_out_rows = 1 << 16, .shape.rope.theta = 10000};
     *o = (OptimizerOptions){.beta1 = 0.9,
                             .beta2 = 0.95,
@@ -221,6 +224,7 @@ static bool need_key(const TrainFile *f, const char *key, const char *option, Er
 // Passes the file's choices on to the trainer's options.
 static void set_choices(TrainFile *f) {
     f->config.isa = f->isa;
+    f->config.keep = f->keep < 0 ? system_memory() / 2 : (size_t)(f->keep * 1e9);
     f->config.optimizer.kind = (OptimizerKind)f->optimizer;
     f->config.optimizer.schedule = (RateSchedule)f->schedule;
     f->config.optimizer.decays = (DecayPlace)f->decays;

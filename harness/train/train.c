@@ -100,6 +100,17 @@ static bool format_of(const char *path, PlotFormat *out, Error *e) {
     return i >= 0 || error_input(e, "--figure '%s' must end in .svg, .png or .pdf", path);
 }
 
+// Epochs after the first take the states of the target, or teacher, from memory.
+static void show_kept(const Trainer *t) {
+    double gigabyte = 1e-9, all = (double)target_kept_bytes(&t->target, t->corpus->count) * gigabyte;
+    fprintf(stderr, "states    of the %s, in f32: %.2f GB for the whole text",
+            t->config.adapter ? "target" : "teacher", all);
+    if (t->target.places < t->corpus->count)
+        fprintf(stderr, "; %.0f%% are kept in memory, the others are run in each epoch (keep: GB)",
+                100 * (double)t->target.places / (double)t->corpus->count);
+    fputs("\n", stderr);
+}
+
 bool train_run_open(TrainRun *r, Error *e) {
     PlotFormat format;
     if (r->figure && !format_of(r->figure, &format, e)) return false;
@@ -124,6 +135,7 @@ bool train_run_open(TrainRun *r, Error *e) {
     }
     fprintf(stderr, "split     %zu documents to learn from, %zu held out\n", t->feed.count,
             t->held_out.count);
+    if (t->target.states) show_kept(t);
     // A checkpoint is written before the previous one is removed, and the model next to both.
     double checkpoint = 3 * sizeof(float), model = sizeof(uint16_t),
            first = file_exists(r->checkpoint) ? 1 : 2,

@@ -9,20 +9,34 @@
 
 enum { ROWS = 96, CONTEXT = 16 };
 
+// A row's place is that of its token, if its document is there from its beginning.
+static void expect_place(const Corpus *c, size_t first, int further, int token, size_t got) {
+    bool begins = false;
+    for (size_t i = 0; i < c->documents; i++) begins |= first == corpus_begin(c, i);
+    if (first == NO_PLACE) {
+        assert_true(got == NO_PLACE);
+        return;
+    }
+    assert_true(begins && got == first + (size_t)further);
+    assert_int_equal(c->ids[got], token);
+}
+
 // Rows go on from one to the next within a document, and no document crosses a multiple of the context.
 static void rows_are_documents(void **state) {
     (void)state;
     Corpus c;
     Feed f;
     int tokens[ROWS], targets[ROWS], start[ROWS];
+    size_t places[ROWS];
     learner_corpus(&c, 40, 60, test_seed());
     assert_true(feed_open(&f, &c, 0.3, false, 9, NULL));
     for (int batch = 0; f.epoch < 3; batch++) {
-        feed_fill(&f, ROWS, CONTEXT, tokens, targets, start);
+        feed_fill(&f, ROWS, CONTEXT, tokens, targets, start, places);
         for (int r = 0; r < ROWS; r++) {
             assert_true(start[r] <= r && start[r] / CONTEXT == r / CONTEXT);
             assert_int_equal(start[start[r]], start[r]);
             if (start[r] != r) assert_int_equal(tokens[r], targets[r - 1]);
+            expect_place(&c, places[start[r]], r - start[r], tokens[r], places[r]);
             assert_int_equal(targets[r], (tokens[r] * 7 + 3) % LEARNER_VOCAB);
         }
     }
@@ -41,6 +55,7 @@ static void an_epoch_is_all_documents(void **state) {
     Corpus c;
     Feed f, slow;
     int token, target, start, orders_differ = 0;
+    size_t place;
     learner_corpus(&c, 40, 60, test_seed());
     assert_true(feed_open(&f, &c, 0.3, false, 9, NULL));
     assert_true(feed_open(&slow, &c, 0.3, false, 9, NULL));
@@ -53,7 +68,7 @@ static void an_epoch_is_all_documents(void **state) {
             seen[d] = true;
             orders_differ += slow.documents[i] != slow.given[i];
             for (size_t k = 0; k + 1 < tokens_of(&c, d); k++) {
-                feed_fill(&f, 1, 1, &token, &target, &start);
+                feed_fill(&f, 1, 1, &token, &target, &start, &place);
                 assert_int_equal(token, c.ids[corpus_begin(&c, d) + k]);
                 assert_int_equal(target, c.ids[corpus_begin(&c, d) + k + 1]);
             }
@@ -150,13 +165,14 @@ static void narrowed(void **state) {
     Feed f;
     size_t none = 99;
     int tokens[4], targets[4], start[4], sum = 0;
+    size_t places[4];
     for (int i = 0; i < 4; i++) corpus_add(&c, (int[]){i, i + 10, i + 20}, 3);
     assert_true(feed_open(&f, &c, 0, false, 3, NULL));
-    feed_fill(&f, 3, 4, tokens, targets, start);
+    feed_fill(&f, 3, 4, tokens, targets, start, places);
     feed_narrow(&f, is_odd, NULL);
     assert_int_equal(f.count, 2);
     assert_int_equal(f.rows, 4);
-    feed_fill(&f, 4, 4, tokens, targets, start);
+    feed_fill(&f, 4, 4, tokens, targets, start, places);
     for (int i = 0; i < 4; i++) sum += tokens[i];
     assert_int_equal(sum, 1 + 11 + 3 + 13);
     feed_narrow(&f, is_none, &none);

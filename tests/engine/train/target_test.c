@@ -106,6 +106,22 @@ static void same_exits(World *w, const Target *t, const int *tokens, int from, i
     mem_free(alone);
 }
 
+// A pass, and once more from what is kept of its first `kept` rows: documents that end there aren't run again.
+static void run_twice(Target *t, const int *tokens, const int *start, int kept) {
+    size_t places[PASS];
+    for (int i = 0; i < PASS; i++) places[i] = (size_t)i;
+    assert_true(target_keep(t, PASS, target_kept_bytes(t, (size_t)kept), NULL));
+    assert_true(target_run(t, tokens, start, places, PASS, NULL));
+    memset(t->states, 0, (size_t)(PASS * t->choice.model->shape.width) * sizeof *t->states);
+    assert_true(target_run(t, tokens, start, places, PASS, NULL));
+    for (int i = 0, end; i < PASS; i++) {
+        for (end = i + 1; end < PASS && start[end] == start[i]; end++) {}
+        if ((t->nodes[i] == TREE_NONE) != (end <= kept))
+            fail_msg("%d rows kept: row %d of a document to %d was %s", kept, i, end,
+                     end <= kept ? "run again" : "not run");
+    }
+}
+
 // Documents of a pass against each of them alone, run as a prompt is: the same bits.
 static void check_states(const Shape *shape, int v, Random *r) {
     World w;
@@ -121,7 +137,7 @@ static void check_states(const Shape *shape, int v, Random *r) {
         start[i] = first;
         tokens[i] = test_between(r, 0, shape->real_vocab - 1);
     }
-    for (int again = 0; again < 2; again++) assert_true(target_run(&t, tokens, start, PASS, NULL));
+    run_twice(&t, tokens, start, test_between(r, 0, 3) * PASS / 3);
     for (int from = 0, to; from < PASS; from = to) {
         for (to = from + 1; to < PASS && start[to] == from; to++) {}
         size_t at = (size_t)(from * width);
@@ -280,6 +296,34 @@ static void resumed_is_uninterrupted(void **state) {
     check_resuming(ADAPTER_MEDUSA, false, folder_path(*state, "medusa.checkpoint"), &r);
     check_resuming(ADAPTER_EAGLE3, false, folder_path(*state, "eagle3.checkpoint"), &r);
     check_resuming(ADAPTER_KANGAROO, true, folder_path(*state, "taught.checkpoint"), &r);
+}
+
+// Several epochs with all states kept, with some of them and with none: the same bits.
+static void kept_is_run(void **state) {
+    (void)state;
+    Random r = test_random(9);
+    World w;
+    Corpus corpus;
+    Shape shape = small_shape();
+    AdapterKind kind = kind_of(ADAPTER_EAGLE3);
+    open_world(&w, &shape, &kind, &r);
+    learner_corpus(&corpus, 12, 40, 2);
+    TrainConfig c = config_of(&w, 12);
+    Trainer none = open_trainer(&c, &corpus);
+    for (int share = 1; share <= 2; share++) {
+        c.keep = target_kept_bytes(&none.target, corpus.count) / (size_t)share;
+        Trainer kept = open_trainer(&c, &corpus);
+        assert_int_equal(kept.target.places, corpus.count / (size_t)share);
+        while (kept.step < 12) trainer_step(&kept);
+        while (none.step < 12) trainer_step(&none);
+        assert_true(none.feed.epoch > 1);
+        expect_same(&none, &kept);
+        assert_true(trainer_held_out(&none) == trainer_held_out(&kept));
+        trainer_close(&kept);
+    }
+    trainer_close(&none);
+    corpus_release(&corpus);
+    close_world(&w);
 }
 
 static void expect_tensor(const Network *n, size_t at, const Tensor *x) {
@@ -519,6 +563,7 @@ int main(void) {
         cmocka_unit_test(what_is_wanted),
         cmocka_unit_test(it_learns),
         cmocka_unit_test_setup_teardown(resumed_is_uninterrupted, folder_setup, folder_teardown),
+        cmocka_unit_test(kept_is_run),
         cmocka_unit_test_setup_teardown(exported_adapter_opens, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(eagle_files, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(fewer_tokens, folder_setup, folder_teardown),

@@ -92,6 +92,8 @@ static void heads(void **state) {
         "--separator", "-", "--batch", "256", "--steps", "80", "--rate", "0.01", "--heads", "3", "-o",
         "medusa");
     assert_non_null(strstr(text_get(&c.out), "wrote the heads to medusa"));
+    assert_non_null(
+        strstr(text_get(&c.err), "states    of the target, in f32: 0.00 GB for the whole text\n"));
     child_release(&c);
     json_t *root = config_of(*state, "medusa");
     assert_int_equal(json_integer_value(json_object_get(root, "heads")), 3);
@@ -112,7 +114,7 @@ static void heads(void **state) {
 
 // A draft head of EAGLE's, in forwards on its own outputs; its agreement is told for each of five.
 static void eagle(void **state) {
-    static const char HASS[] = "held_out: 0.2\nforwards: 3\n", THIRD[] = "layers: [2, 1]\n";
+    static const char HASS[] = "held_out: 0.2\nforwards: 3\nkeep: 0.00005\n", THIRD[] = "layers: [2, 1]\n";
     Child c;
     prepare(*state);
     scratch_write(*state, "hass.yaml", HASS, sizeof HASS - 1);
@@ -120,6 +122,7 @@ static void eagle(void **state) {
     RUN(*state, 0, &c, "train", "eagle", "heart", "--config", "hass.yaml", "--text", "rhymes.txt",
         "--separator", "-", "--batch", "256", "--steps", "80", "--rate", "0.01", "-o", "eagle");
     assert_non_null(strstr(text_get(&c.out), "wrote the head to eagle"));
+    assert_non_null(strstr(text_get(&c.err), "% are kept in memory, the others are run in each epoch"));
     child_release(&c);
     json_t *root = config_of(*state, "eagle"), *training = json_object_get(root, "outpace_train");
     json_t *agreement = json_object_get(training, "agreement");
