@@ -16,7 +16,6 @@ typedef struct {
     TrainOptions run;
     bool loss;
     const char *start, *snapshot;
-    DomainTexts outputs;
 } TrainArguments;
 
 #define AT(name) offsetof(TrainArguments, name)
@@ -41,12 +40,20 @@ static const Arg OPTIONS[] = {
     {"tokenizer", ARG_WORD, AT(run.tokenizer), .help = "of a model, in place of the file's", .value = "FILE"},
     {"figure", ARG_WORD, AT(run.figure),
      .help = "draw the losses at the end: .svg, .png, .pdf; needs gnuplot", .value = "FILE"},
-    {"outputs", ARG_WORD, AT(outputs.file),
-     .help = "train nothing: write what the model, or that of --start, makes of documents", .value = "FILE"},
-    {"prompts", ARG_INT, AT(outputs.prompts), 1, 1 << 20, "10", .help = "outputs: of each domain",
-     .value = "N"},
-    {"max-tokens", ARG_INT, AT(outputs.tokens), 1, 1 << 16, "128", .help = "outputs: of each, at most",
-     .value = "N", .letter = 'n'},
+    {"outputs", ARG_WORD, AT(run.answers.file),
+     .help = "train nothing: write what the model makes of documents; of --dataset: see above",
+     .value = "FILE"},
+    {"dataset", ARG_WORDS, AT(run.answers.datasets),
+     .help = "adapter, heads, eagle: learn from MODEL's answers; repeatable", .value = "DATASET"},
+    {"split", ARG_WORD, AT(run.answers.split), .help = "of the datasets; all: of those that have none",
+     .value = "NAME", .fallback = "train", .literal = true},
+    {"template", ARG_WORD, AT(run.answers.template),
+     .help = "put their prompts into a chat template; model: the model's own", .value = "TEMPLATE",
+     .fallback = "the model's for conversations, else none"},
+    {"prompts", ARG_INT, AT(run.answers.prompts), 0, 1 << 20, "0",
+     .help = "of each domain (0: 10) or dataset (0: all)", .value = "N"},
+    {"max-tokens", ARG_INT, AT(run.answers.tokens), 1, 1 << 16, "128",
+     .help = "of each output or answer, at most", .value = "N", .letter = 'n'},
     {"exit-layer", ARG_INT, AT(run.exit_layer), 1, 1000, "2",
      .help = "adapter: it reads what L layers of the model give", .value = "L", .letter = 'l'},
     {"variant", ARG_WORD, AT(run.variant), .help = "adapter: kangaroo, with-head, one-layer, mlp",
@@ -131,7 +138,7 @@ static bool open_run(ModelRun *m, const char *config, const TrainArguments *o, E
     if (!file_read(path, MOST_TOKENIZER_BYTES, &m->tokenizer_json, &m->tokenizer_bytes, e)) return false;
     m->tokenizer = tokenizer_parse(m->tokenizer_json, m->tokenizer_bytes, path, e);
     if (!m->tokenizer || !find_specials(m, e)) return false;
-    if (!open_start(m, o->outputs.file && !start ? m->run.file.out : start, e) || !open_teacher(m, e))
+    if (!open_start(m, o->run.answers.file && !start ? m->run.file.out : start, e) || !open_teacher(m, e))
         return false;
     s->vocab = s->real_vocab = tokenizer_size(m->tokenizer);
     m->run.tokenizer = m->tokenizer;
@@ -176,8 +183,11 @@ static bool take_snapshot(ModelRun *m, const char *dir, Error *e) {
 }
 
 static bool write_outputs(ModelRun *m, const TrainArguments *o, Error *e) {
-    DomainTexts outputs = o->outputs;
-    outputs.model = o->start ? o->start : m->run.file.out;
+    const AnswerOptions *a = &o->run.answers;
+    DomainTexts outputs = {.file = a->file,
+                           .model = o->start ? o->start : m->run.file.out,
+                           .prompts = a->prompts ? a->prompts : 10,
+                           .tokens = a->tokens};
     output_reads(&m->run.out, m->run.file.tokenizer);
     if (file_exists(outputs.file) && !o->run.force)
         return error_input(e, "'%s' is there: give another file, or --force", outputs.file);
@@ -188,15 +198,15 @@ static bool write_outputs(ModelRun *m, const TrainArguments *o, Error *e) {
 static bool train_model(const TrainArguments *o, const char *config, int *code, Error *e) {
     ModelRun m = {.run = {.stop_after = o->run.stop_after,
                           .figure = o->run.figure,
-                          .fresh = o->run.fresh || o->outputs.file,
-                          .looks = o->loss || o->outputs.file || o->snapshot,
+                          .fresh = o->run.fresh || o->run.answers.file,
+                          .looks = o->loss || o->run.answers.file || o->snapshot,
                           .tell = o->run.json ? stderr : stdout,
                           .out.force = o->run.force}};
     output_reads(&m.run.out, config);
     bool done = false;
     line_begin(&m.run.line, true);
     bool ok = open_run(&m, config, o, e);
-    if (ok && o->outputs.file) ok = write_outputs(&m, o, e);
+    if (ok && o->run.answers.file) ok = write_outputs(&m, o, e);
     else if (ok && o->snapshot) ok = take_snapshot(&m, o->snapshot, e);
     else if (ok && o->loss && !m.run.trainer.held_out.count)
         ok = error_input(e, "a loss needs documents that are held out; set held_out");
@@ -265,6 +275,9 @@ const Command command_train = {
         "config an EAGLE head reads its own outputs N - 1 times in training (eagle: 1, and 3 is HASS;\n"
         "eagle3: 7), with 'layers: [A, B, C]' eagle3 reads the states after these of MODEL's layers.\n"
         "eagle3's head has the text's commonest tokens, by default a quarter of MODEL's (8,192 to 32,000).\n"
+        "With --dataset they learn from MODEL's own greedy answers to its prompts, too, or without --text only.\n"
+        "These are made first and kept in --outputs FILE (OUT.answers.jsonl): a stopped run goes on with\n"
+        "them, and another training with the same MODEL and --max-tokens makes only those that it lacks.\n"
         "\n"
         "  outpace tokenizer train 'corpus/*.txt' --vocab 2048 -o tokenizer.json\n"
         "  outpace train configs/train/small.yaml\n"
@@ -274,6 +287,7 @@ const Command command_train = {
         "  outpace generate models/small \"Once upon a time\" -m kangaroo --adapter models/small-kangaroo\n"
         "  outpace train heads models/small --config configs/train/heads.yaml -o models/small-medusa\n"
         "  outpace generate models/small \"Once upon a time\" -m medusa --adapter models/small-medusa\n"
-        "  outpace train eagle3 models/small --text 'corpus/*.txt' -o models/small-eagle3\n",
+        "  outpace train eagle3 models/small --text 'corpus/*.txt' -o models/small-eagle3\n"
+        "  outpace train eagle3 smollm2-135m --dataset gsm8k --template model --prompts 2000 -o eagle3\n",
     COMMAND_OPTIONS(OPTIONS, TrainArguments),
     .run = run};

@@ -29,20 +29,23 @@ static void train_run_check(const TrainRun *r) {
 
 // --- reading ----------------------------------------------------------------------------------------------
 
+void train_run_add(TrainRun *r, const IdList *ids, size_t bytes) {
+    corpus_add(&r->corpus, ids->ids, ids->count);
+    // corpus_add skips short texts: then the last document's origin is noted already.
+    size_t documents = r->corpus.documents;
+    mem_grow(&r->origins, &r->origin_capacity, documents, sizeof *r->origins);
+    if (documents && !r->origins[documents - 1].bytes)
+        r->origins[documents - 1] = (DocumentOrigin){r->reading, bytes};
+}
+
 // Adds BOS, the text, EOS.
 static bool take_document(void *state, const char *text, size_t n, Error *e) {
     TrainRun *r = state;
     IdList ids = {0};
     bool ok = tokenizer_encode(r->tokenizer, text, n, true, &ids, e);
     if (ok) {
-        mem_grow(&ids.ids, &ids.capacity, ids.count + 1, sizeof *ids.ids);
-        ids.ids[ids.count++] = r->eos;
-        corpus_add(&r->corpus, ids.ids, ids.count);
-        // corpus_add skips short texts: then the last document's origin is noted already.
-        size_t documents = r->corpus.documents;
-        mem_grow(&r->origins, &r->origin_capacity, documents, sizeof *r->origins);
-        if (documents && !r->origins[documents - 1].bytes)
-            r->origins[documents - 1] = (DocumentOrigin){r->reading, n};
+        ids_add(&ids, r->eos);
+        train_run_add(r, &ids, n);
     }
     ids_release(&ids);
     return ok && progress_say(&r->file.config.progress, "reading the text", -1, e);
@@ -53,17 +56,19 @@ static bool read_text(TrainRun *r, Error *e) {
     double start = now();
     for (r->reading = 0; r->reading < f->files.count; r->reading++)
         if (!documents_read(&f->files.items[r->reading], 1, f->separator, take_document, r, e)) return false;
+    if (r->answers && !train_run_answers(r, e)) return false;
     line_clear(&r->line);
     fprintf(stderr, "text      %zu documents, %zu tokens, read in %.1f s\n", r->corpus.documents,
             r->corpus.count, now() - start);
     return true;
 }
 
-// "OUT.losses.tsv", next to the checkpoint.
-static char *losses_path(const TrainRun *r) {
-    int n = (int)(strlen(r->checkpoint) - strlen(".checkpoint"));
-    return mem_printf("%.*s.losses.tsv", n, r->checkpoint);
+char *train_run_beside(const TrainRun *r, const char *ending) {
+    int n = (int)(strlen(r->checkpoint) - strlen("checkpoint"));
+    return mem_printf("%.*s%s", n, r->checkpoint, ending);
 }
+
+static char *losses_path(const TrainRun *r) { return train_run_beside(r, "losses.tsv"); }
 
 // Whether the run may write its files. A checkpoint that it resumes from is checked when it is read.
 static bool check_place(TrainRun *r, Error *e) {
@@ -353,7 +358,8 @@ static bool read_settings(AdapterRun *a, const TrainOptions *o, Error *e) {
         train_file_name_domains(f);
     }
     if (!f->out) return error_input(e, "train: give the directory to write with -o DIR");
-    return f->files.count || error_input(e, "train: give text to learn from with --text FILE, or a --config");
+    return f->files.count || o->answers.datasets.count ||
+           error_input(e, "train: give text to learn from with --text FILE, a --dataset, or a --config");
 }
 
 // The layers that eagle3 reads, "[1, 4, 7]" or "1,4,7". None: adapter_captures chooses them.
@@ -451,13 +457,17 @@ static bool write_adapter(AdapterRun *a, OnTop what, Error *e) {
 }
 
 bool train_adapter(OnTop what, const char *model, const TrainOptions *o, int *code, Error *e) {
+    AnswerOptions answers = o->answers;
     AdapterRun a = {.run = {.stop_after = o->stop_after,
                             .figure = o->figure,
                             .fresh = o->fresh,
                             .adapter = true,
+                            .answers = answers.datasets.count ? &answers : NULL,
                             .tell = o->json ? stderr : stdout,
                             .out.force = o->force}};
     bool done = false;
+    answers.model = model;
+    answers.beside = &a.target.engine;
     output_reads(&a.run.out, model);
     output_reads(&a.run.out, o->config);
     line_begin(&a.run.line, true);

@@ -44,6 +44,16 @@ typedef enum { TRAIN_MODEL, TRAIN_ADAPTER } TrainKind;
 // The message of an error has file, line, column and the fix. Release with train_file_release.
 bool train_file_parse(TrainFile *f, const char *bytes, size_t n, const char *place, TrainKind kind, Error *e);
 
+// The target's answers to prompts of datasets, to learn from (answers.c).
+typedef struct AnswerOptions {
+    const char *file; // where they are kept; NULL: "OUT.answers.jsonl"
+    Words datasets;   // none: there are no answers
+    const char *split, *template;
+    int prompts, tokens; // of each dataset, 0: all; of each answer, at most
+    const char *model;   // the target's directory, and its engine: by train_adapter
+    const Engine *beside;
+} AnswerOptions;
+
 // The command line: what it gives replaces the file's; a preset fills in keys that the file doesn't have.
 typedef struct TrainOptions {
     const char *preset, *tokenizer, *out, *separator; // NULL: not given
@@ -56,6 +66,7 @@ typedef struct TrainOptions {
     // of an adapter or heads
     const char *config, *variant;       // config: its file; NULL: none
     int exit_layer, heads, draft_vocab; // draft_vocab -1: not given
+    AnswerOptions answers;
 } TrainOptions;
 
 // path: NULL if there is no file; preset, out, tokenizer and files must then be given.
@@ -97,14 +108,15 @@ typedef struct DocumentOrigin {
 typedef struct TrainRun {
     TrainFile file; // this and the following are set by the caller
     const Tokenizer *tokenizer;
-    int eos;            // ends a document
-    int stop_after;     // steps; 0: at the end
-    bool fresh;         // ignore a checkpoint
-    bool adapter;       // trains an adapter
-    bool looks;         // trains nothing and writes nothing
-    const char *figure; // draw the curve at the end to this .svg, .png or .pdf; NULL: don't
-    FILE *tell;         // of lines for people
-    Output out;         // the files that are read, and whether all may be replaced
+    int eos;                      // ends a document
+    int stop_after;               // steps; 0: at the end
+    bool fresh;                   // ignore a checkpoint
+    bool adapter;                 // trains an adapter
+    bool looks;                   // trains nothing and writes nothing
+    const AnswerOptions *answers; // of an adapter, to learn from after the files; NULL: none
+    const char *figure;           // draw the curve at the end to this .svg, .png or .pdf; NULL: don't
+    FILE *tell;                   // of lines for people
+    Output out;                   // the files that are read, and whether all may be replaced
     Line line;
     Corpus corpus;           // from here on it is the run's
     DocumentOrigin *origins; // (corpus.documents)
@@ -120,7 +132,10 @@ typedef struct TrainRun {
 
 // Checks that the result may be written and has space, reads the text, and resumes from a checkpoint.
 bool train_run_open(TrainRun *r, Error *e);
-void train_run_close(TrainRun *r); // accepts an empty or half-opened one; releases the file too
+char *train_run_beside(const TrainRun *r, const char *ending);    // "OUT.ENDING", next to the checkpoint
+void train_run_add(TrainRun *r, const IdList *ids, size_t bytes); // a document of the text
+bool train_run_answers(TrainRun *r, Error *e); // adds r->answers, those that are missing made before
+void train_run_close(TrainRun *r);             // accepts an empty or half-opened one; releases the file too
 
 // Steps until the end, an interrupt, or stop_after, then writes a checkpoint. *done: it reached the end.
 bool train_run(TrainRun *r, bool *done, int *code, Error *e);

@@ -204,6 +204,79 @@ static void in_pieces(void **state) {
     expect_same_file(*state, "config.json");
 }
 
+static size_t lines_of(const char *text) {
+    size_t n = 0;
+    for (const char *p = text; (p = strchr(p, '\n')); p++) n++;
+    return n;
+}
+
+// An answer is what generate writes after the same prompt.
+static void expect_answer(const char *folder, const char *line) {
+    Child c;
+    Text ids = {0};
+    json_t *row = json_loads(line, JSON_DISABLE_EOF_CHECK, NULL), *list = json_object_get(row, "ids");
+    size_t prompt = (size_t)json_integer_value(json_object_get(row, "prompt"));
+    assert_true(prompt > 0 && prompt < json_array_size(list));
+    for (size_t i = 0; i < prompt; i++)
+        text_printf(&ids, i ? ",%d" : "%d", (int)json_integer_value(json_array_get(list, i)));
+    RUN(folder, 0, &c, "generate", "heart", "--ids", text_get(&ids), "--json", "-n", "8");
+    json_t *root = json_loads(text_get(&c.out), 0, NULL), *got = json_object_get(root, "ids");
+    assert_int_equal(json_array_size(got), json_array_size(list) - prompt);
+    for (size_t i = 0; i < json_array_size(got); i++)
+        assert_true(json_equal(json_array_get(got, i), json_array_get(list, prompt + i)));
+    json_decref(root);
+    json_decref(row);
+    text_release(&ids);
+    child_release(&c);
+}
+
+#define ANSWERS(folder, code, child, what, out, tokens)                                                     \
+    RUN(folder, code, child, "train", what, "heart", "--dataset", "chat", "--split", "all", "--max-tokens", \
+        tokens, "--outputs", "kept.jsonl", "--steps", "2", "--batch", "256", "-o", out)
+
+// Answers to a dataset's prompts are made once: another training finds them all, and after a stop only those
+// that are missing are made, to the same file. Another model's, or shorter ones, are refused.
+static void answers(void **state) {
+    Child c;
+    size_t n, m;
+    prepare(*state);
+    ANSWERS(*state, 0, &c, "heads", "a", "8");
+    assert_non_null(strstr(text_get(&c.err), "left out  "));
+    assert_non_null(strstr(text_get(&c.err), "kept in kept.jsonl"));
+    child_release(&c);
+    char *whole = scratch_read(*state, "kept.jsonl", &n), *line = strchr(whole, '\n') + 1, message[60];
+    size_t made = lines_of(whole) - 1;
+    assert_true(made > 5);
+    expect_answer(*state, line);
+    ANSWERS(*state, 0, &c, "eagle", "b", "8");
+    snprintf(message, sizeof message, "answers   all %zu are in kept.jsonl", made);
+    if (!strstr(text_get(&c.err), message)) fail_msg("wanted '%s', got '%s'", message, text_get(&c.err));
+    child_release(&c);
+    // The first answer and the last one are missing.
+    const char *second = strchr(line, '\n') + 1, *end = whole + n - 1;
+    while (end[-1] != '\n') end--;
+    Text part = {0};
+    text_add(&part, whole, (size_t)(line - whole));
+    text_add(&part, second, (size_t)(end - second));
+    scratch_write(*state, "kept.jsonl", part.data, part.length);
+    ANSWERS(*state, 0, &c, "eagle", "c", "8");
+    assert_non_null(strstr(text_get(&c.err), "answers   2 made in "));
+    child_release(&c);
+    char *again = scratch_read(*state, "kept.jsonl", &m);
+    assert_true(n == m && memcmp(whole, again, n) == 0);
+    ANSWERS(*state, 2, &c, "eagle", "d", "9");
+    assert_non_null(strstr(text_get(&c.err), "another model or another --max-tokens"));
+    child_release(&c);
+    text_puts(&part, "{\"prompt\": 1, \"ids\": [1,400]}\n");
+    scratch_write(*state, "kept.jsonl", part.data, part.length);
+    ANSWERS(*state, 2, &c, "eagle", "d", "8");
+    assert_non_null(strstr(text_get(&c.err), "'kept.jsonl': 'ids' must be a list of the model's token ids"));
+    child_release(&c);
+    text_release(&part);
+    mem_free(whole);
+    mem_free(again);
+}
+
 static void refusals(void **state) {
     prepare(*state);
     REFUSED(*state, "-o DIR", "adapter", "heart", "--text", "rhymes.txt");
@@ -244,6 +317,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(eagle, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(every_variant, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(heads, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(answers, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(a_draft, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(in_pieces, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(a_failed_end, folder_setup, folder_teardown),
