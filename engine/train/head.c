@@ -5,16 +5,6 @@
 
 #include <assert.h>
 
-// Padding at the end of the vocabulary takes no part in products.
-static Linear head_linear(const Pass *p, int thread) {
-    const Network *n = p->n;
-    return (Linear){.kernels = n->kernels,
-                    .scratch = n->scratch[thread],
-                    .inputs = n->shape.width,
-                    .outputs = n->shape.real_vocab,
-                    .y_stride = n->logit_stride};
-}
-
 static int likeliest(const float *x, int n) {
     int best = 0;
     for (int i = 1; i < n; i++)
@@ -66,12 +56,11 @@ static void head_forward(void *argument, int thread, int threads) {
     const Pass *p = argument;
     Network *n = p->n;
     int from, to, width = n->shape.width;
-    Linear head = head_linear(p, thread);
+    Linear head = pass_head(p, thread, HEAD_FORWARD), wanted = pass_head(p, thread, HEAD_WANTED);
     pool_share(p->rows, n->kernels->row_unit, thread, threads, &from, &to);
     linear_forward(&head, pass_row(n->out_normed, p->first, width), n->head, n->logits, from, to, false);
-    head.inputs = n->wanted_width;
     if (n->target_head && !has_wanted(p))
-        linear_forward(&head, p->batch->wanted + (size_t)(p->first + p->forward) * (size_t)n->wanted_width,
+        linear_forward(&wanted, p->batch->wanted + (size_t)(p->first + p->forward) * (size_t)n->wanted_width,
                        n->target_head, n->wanted, from, to, false);
     for (int r = from; r < to; r++) judge(p, r);
 }
@@ -94,7 +83,7 @@ static void head_rows(void *argument, int thread, int threads) {
     const Pass *p = argument;
     Network *n = p->n;
     int from, to;
-    Linear head = head_linear(p, thread);
+    Linear head = pass_head(p, thread, HEAD_BACKWARD);
     pool_share(p->rows, n->kernels->row_unit, thread, threads, &from, &to);
     for (int r = from; r < to; r++) judge_backward(p, r);
     linear_backward_input(&head, n->logits, n->head,
@@ -107,7 +96,7 @@ static void head_weight(void *argument, int thread, int threads) {
     const Pass *p = argument;
     Network *n = p->n;
     int from, to;
-    Linear head = head_linear(p, thread);
+    Linear head = pass_head(p, thread, HEAD_FORWARD);
     pool_share(head.outputs, n->kernels->row_unit, thread, threads, &from, &to);
     linear_backward_weight(&head, n->logits, pass_row(n->out_normed, p->first, n->shape.width), p->rows,
                            n->gradients + n->parameters.head, from, to);
@@ -146,6 +135,7 @@ static double run(Pass *p, bool learn) {
     float scale = p->scale;
     double sum = 0;
     assert(p->batch->states || p->batch->tokens);
+    pool_run(p->n->pool, pass_pack_heads, p);
     for (int f = last; f < p->n->forward_count; f++)
         p->n->forwards[f].loss = p->n->forwards[f].learned = p->n->forwards[f].agreed = 0;
     for (p->forward = 0; p->forward < last; p->forward++) {

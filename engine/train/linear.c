@@ -92,6 +92,58 @@ Linear pass_linear(const Pass *p, int thread, LayerMatrix m) {
     return l;
 }
 
+// Padding at the end of the vocabulary takes no part in products.
+static Linear head_linear(const Network *n, HeadProduct h) {
+    return (Linear){.kernels = n->kernels,
+                    .inputs = h == HEAD_WANTED ? n->wanted_width : n->shape.width,
+                    .outputs = n->shape.real_vocab,
+                    .y_stride = n->logit_stride,
+                    .panels = n->head_panels[h]};
+}
+
+Linear pass_head(const Pass *p, int thread, HeadProduct h) {
+    Linear l = head_linear(p->n, h);
+    l.scratch = p->n->scratch[thread];
+    return l;
+}
+
+static bool head_learns(const Network *n) { return n->parameters.head != NO_PARAMETER; }
+
+// A frozen head is the target's, whose logits are wanted.
+static bool heads_open(Network *n) {
+    float **panels = n->head_panels;
+    for (HeadProduct h = 0; h < HEAD_PRODUCTS; h++) {
+        Linear l = head_linear(n, h);
+        if (h == HEAD_WANTED && n->options.wanted_panels) panels[h] = n->options.wanted_panels;
+        else if (h == HEAD_WANTED && !n->target_head) continue;
+        else if (h == HEAD_FORWARD && !head_learns(n)) continue;
+        else if (!mem_take(&n->blocks, &panels[h],
+                           h == HEAD_BACKWARD ? n->kernels->panels_size(l.outputs, l.inputs)
+                                              : n->kernels->panels_size(l.inputs, l.outputs),
+                           sizeof(float)))
+            return false;
+    }
+    if (!head_learns(n)) panels[HEAD_FORWARD] = panels[HEAD_WANTED];
+    return true;
+}
+
+void pass_pack_heads(void *argument, int thread, int threads) {
+    const Pass *p = argument;
+    const Network *n = p->n;
+    for (HeadProduct h = 0; h < HEAD_PRODUCTS; h++) {
+        Linear l = head_linear(n, h);
+        bool frozen = h == HEAD_WANTED || !head_learns(n),
+             there = h == HEAD_WANTED ? n->target_head && !n->options.wanted_panels
+                                      : h == HEAD_BACKWARD || head_learns(n);
+        if (frozen != p->frozen || !there) continue;
+        View b = weight_view(&l, h == HEAD_WANTED ? n->target_head : n->head, h == HEAD_BACKWARD);
+        Panels to = panels_of(&l, h == HEAD_BACKWARD);
+        int from, end;
+        pool_share(to.n, n->kernels->panel_unit, thread, threads, &from, &end);
+        n->kernels->pack(&b, &to, from, end);
+    }
+}
+
 bool matrices_open(Network *n) {
     for (LayerMatrix m = 0; m < LAYER_MATRICES; m++) {
         Linear l = matrix_linear(n, 0, m); // all layers are alike
@@ -101,7 +153,7 @@ bool matrices_open(Network *n) {
         if (!mem_take(&n->blocks, &n->panels[m], forward > backward ? forward : backward, sizeof(float)))
             return false;
     }
-    return true;
+    return heads_open(n);
 }
 
 void pass_pack(void *argument, int thread, int threads) {

@@ -131,6 +131,7 @@ static bool open_rest(Network *n, Error *e) {
     }
     n->head = head == NO_PARAMETER ? n->target_head : n->weights + head;
     fill_angles(n);
+    pool_run(n->pool, pass_pack_heads, &(Pass){.n = n, .frozen = true});
     // Fills in ones as the up of an MLP that has none. Its products write only the gates, so the ones stay.
     size_t mlp = (size_t)n->shape.mlp_width, rows = (size_t)n->options.rows;
     for (int layer = 0; layer < n->shape.layers; layer++)

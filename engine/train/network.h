@@ -41,6 +41,9 @@ enum {
 // The matrices of a layer, and that of an EAGLE head's inputs.
 typedef enum { MATRIX_QKV, MATRIX_O, MATRIX_GATE_UP, MATRIX_DOWN, MATRIX_JOIN, LAYER_MATRICES } LayerMatrix;
 
+// The products with a head: its logits, the gradient of its input, the target's or teacher's logits.
+typedef enum { HEAD_FORWARD, HEAD_BACKWARD, HEAD_WANTED, HEAD_PRODUCTS } HeadProduct;
+
 // Activations of a layer, kept from its forward pass for its backward pass; each (rows, ...).
 typedef struct LayerTrace {
     float *in;             // (width) the residual stream below the layer
@@ -91,6 +94,7 @@ typedef struct NetworkOptions {
     Pool *pool;      // shared threads, instead of `threads` of its own; outlives the network. NULL: none
     const float *wanted_head; // (vocab, wanted_width): a teacher's, which outlives the network; NULL: none
     int wanted_width;
+    float *wanted_panels; // of that head, of another network that outlives this one; NULL: packed again
 } NetworkOptions;
 
 // Which network of an adapter it is.
@@ -124,11 +128,12 @@ typedef struct Network {
     float *losses;  // (rows)
     bool *agreeing; // (rows): whether the likeliest token is the wanted one
     Slopes slopes;
-    DocumentRows *documents;       // (rows)
-    float *cosine, *sine;          // (longest + forward_count - 1, pairs)
-    float **scratch;               // (threads)
-    float *panels[LAYER_MATRICES]; // of the pass's current layer, packed for its direction
-    MemBlocks blocks;              // all of these
+    DocumentRows *documents;           // (rows)
+    float *cosine, *sine;              // (longest + forward_count - 1, pairs)
+    float **scratch;                   // (threads)
+    float *panels[LAYER_MATRICES];     // of the pass's current layer, packed for its direction
+    float *head_panels[HEAD_PRODUCTS]; // of a frozen head packed once, of one that learns in each pass
+    MemBlocks blocks;                  // all of these
 } Network;
 
 // False with e filled, and n empty, if memory is out or the shape can't be trained. Weights are zero until

@@ -24,6 +24,7 @@ struct Pass {
     float scale;     // of the loss
     bool agreement;  // whether to fill n->agreeing
     bool backward;   // the layers' direction
+    bool frozen;     // pass_pack_heads: those that are
     bool carried;    // backward: slopes.stream has a later forward's slopes of this one's output
     RowsWork *work;  // of pass_rows
 };
@@ -90,8 +91,15 @@ void pass_add_parts(const Pass *p, const float *parts, size_t weight);
 void linear_backward_weight(const Linear *l, const float *dy, const float *x, int rows, float *dweight,
                             int from, int to);
 
-// Allocates n->panels for the matrices of any layer. False if there is no memory.
+// Allocates n->panels for the matrices of any layer, and n->head_panels. False if there is no memory.
 bool matrices_open(Network *n);
+
+// The products with a head, which pass_pack_heads has packed.
+Linear pass_head(const Pass *p, int thread, HeadProduct h);
+
+// A thread's share of packing the heads that are frozen, when a network is opened, or else the one that learns;
+// argument: the Pass.
+void pass_pack_heads(void *argument, int thread, int threads);
 
 // A thread's share of packing all matrices of the pass's layer for its direction; argument: the Pass.
 void pass_pack(void *argument, int thread, int threads);

@@ -63,6 +63,7 @@ static bool open_network(Trainer *t, int i, Error *e) {
                         .isa = c->isa,
                         .pool = i ? t->networks[0].pool : NULL,
                         .wanted_head = t->target.head,
+                        .wanted_panels = i ? t->networks[0].head_panels[HEAD_WANTED] : NULL,
                         .wanted_width = c->teacher ? c->teacher->model->shape.width : 0};
     bool ok;
     if (c->adapter) {

@@ -363,6 +363,7 @@ static void check_export(int v, const char *dir, Random *r) {
         const Network *n = &t.networks[i];
         const LayerPlan *plan = n->parameters.layers;
         const Tensor *layer = a.models[i].layers->w;
+        assert_ptr_equal(n->head_panels[HEAD_WANTED], t.networks->head_panels[HEAD_WANTED]); // packed once
         expect_tensor(n, plan->at[W_ATTENTION_NORM], &layer[W_ATTENTION_NORM]);
         expect_tensor(n, plan->at[W_Q], &layer[W_Q]);
         expect_tensor(n, plan->at[W_O], &layer[W_O]);
