@@ -4,12 +4,15 @@
 
 #include "engine/base/memory.h"
 #include "engine/base/error.h"
+#include "engine/base/shipped.h"
 #include "engine/base/text.h"
 #include "results/rows.h"
 
 #include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
+
+EMBED(choice_sql, "harness/analysis/choice.sql")
 
 enum { KINDS = 4 };
 static const char *const KIND[KINDS] = {"model", "dataset", "method", "label"};
@@ -57,11 +60,7 @@ typedef struct Choosing {
 
 // Labels may hold commas themselves: a text that is a name as a whole is one.
 static bool is_name(Store *store, int kind, const char *text, bool *out, Error *e) {
-    static const char *const SQL[KINDS] = {"SELECT EXISTS (SELECT 1 FROM model WHERE name = ?1)",
-                                           "SELECT EXISTS (SELECT 1 FROM dataset WHERE name = ?1)",
-                                           "SELECT EXISTS (SELECT 1 FROM point WHERE method = ?1)",
-                                           "SELECT EXISTS (SELECT 1 FROM point WHERE label = ?1)"};
-    Rows *r = rows_open(store, SQL[kind], e);
+    Rows *r = rows_named(store, choice_sql, KIND[kind], 0, e);
     rows_bind_text(r, 1, text);
     *out = rows_next(r) && rows_int(r, 0);
     return rows_end(r, true, e);
@@ -83,13 +82,7 @@ static bool add_text(Choosing *c, Store *store, int kind, const char *text, Erro
 
 // --- rows ------------------------------------------------------------------------------------------------
 
-// Points, and surfaces, which have a model only.
-static const char ROWS[] =
-    "SELECT run_id, model.id, point.id, model.name, dataset.name, method, label"
-    " FROM point JOIN model ON model.id = model_id JOIN dataset ON dataset.id = dataset_id"
-    " UNION ALL SELECT DISTINCT attempt.run_id, model.id, NULL, model.name, NULL, NULL, NULL"
-    " FROM surface JOIN attempt ON attempt.id = attempt_id JOIN model ON model.id = model_id";
-enum { RUN, MODEL, POINT, NAMES };
+enum { RUN, MODEL, POINT, NAMES }; // columns of "rows"
 
 static void add_id(Ids *l, int64_t id) {
     mem_grow(&l->ids, &l->capacity, l->count + 1, sizeof *l->ids);
@@ -178,7 +171,7 @@ bool choice_apply(const Choice *choice, Store *store, int64_t run, Error *e) {
     for (int kind = 0; kind < KINDS; kind++)
         for (int i = 0; ok && i < list_of(choice, kind)->count; i++)
             ok = add_text(c, store, kind, list_of(choice, kind)->items[i], e);
-    Rows *r = ok ? rows_open(store, ROWS, e) : NULL;
+    Rows *r = ok ? rows_named(store, choice_sql, "rows", 0, e) : NULL;
     while (r && rows_next(r)) take(c, r);
     ok = rows_end(r, ok, e);
     for (int i = 0; ok && i < c->count; i++) ok = c->wanted[i].met || unknown(c, &c->wanted[i], e);

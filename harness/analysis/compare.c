@@ -338,9 +338,8 @@ static bool pair_all(Comparing *c, Error *e) {
 
 // Whether the runs' content of this kind is another; what one of them doesn't know is none.
 static bool ask_contents(const Comparing *c, const char *kind, bool *differ, Error *e) {
-    static const char SQL[] = "SELECT hash FROM content WHERE run_id = ?1 AND kind = ?2";
-    Rows *x = rows_ask(c->a->store, SQL, c->a->run, e),
-         *y = x ? rows_ask(c->b->store, SQL, c->b->run, e) : NULL;
+    Rows *x = rows_named(c->a->store, compare_sql, "content", c->a->run, e),
+         *y = x ? rows_named(c->b->store, compare_sql, "content", c->b->run, e) : NULL;
     rows_bind_text(x, 2, kind);
     rows_bind_text(y, 2, kind);
     *differ = rows_next(x) && rows_next(y) && strcmp(rows_text(x, 0), rows_text(y, 0)) != 0;

@@ -24,3 +24,6 @@ SELECT point.id, coalesce(b.same_path_id, base_id, 0), label, d.name, coalesce(d
 FROM point JOIN model ON model.id = model_id JOIN of_data AS d ON d.id = dataset_id
 JOIN point_base AS b ON b.point_id = point.id JOIN point_doubt AS q ON q.point_id = point.id
 WHERE run_id = ?1 AND (?2 = 0 OR point.number = ?2) ORDER BY point.number
+
+-- name: content
+SELECT hash FROM content WHERE run_id = ?1 AND kind = ?2

@@ -84,7 +84,7 @@ bool estimates_missing(Store *store, int64_t run, EstimatesScope scope, bool *mi
 }
 
 static bool make_tasks(Store *store, const PointRow *p, PairList *list, Error *e) {
-    Rows *r = rows_ask(store, "SELECT task FROM point_task WHERE point_id = ?1 AND task <> ''", p->id, e);
+    Rows *r = rows_named(store, estimates_sql, "tasks", p->id, e);
     bool ok = true;
     while (ok && rows_next(r)) {
         SampleChoice choice = {.parity = -1, .task = rows_text(r, 0)};

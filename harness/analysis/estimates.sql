@@ -22,3 +22,6 @@ SELECT count(*) FROM point WHERE run_id = ?1 AND EXISTS (SELECT 1 FROM sample WH
 SELECT count(*) FROM point WHERE run_id = ?1 AND EXISTS (SELECT 1 FROM sample WHERE point_id = point.id)
     AND (SELECT count(DISTINCT task) > 1 FROM prompt WHERE prompt.dataset_id = point.dataset_id)
     AND NOT EXISTS (SELECT 1 FROM estimate WHERE point_id = point.id AND metric GLOB 'S of *')
+
+-- name: tasks
+SELECT task FROM point_task WHERE point_id = ?1 AND task <> ''

@@ -86,20 +86,19 @@ static bool names_it(const char *config, const char *name) {
 EMBED(table_sql, "harness/papers/table.sql")
 
 bool table_run_names(Store *store, int64_t run, const char *item, bool *names, Error *e) {
-    Rows *r = rows_ask(store, "SELECT name, coalesce(config, '') FROM run WHERE id = ?1", run, e);
+    Rows *r = rows_named(store, table_sql, "run", run, e);
     *names = rows_next(r) && (strcmp(rows_text(r, 0), item) == 0 || names_it(rows_text(r, 1), item));
     return rows_end(r, true, e);
 }
 
 bool table_run_find(Store *store, const char *name, const char *kind, int64_t *run, Error *e) {
-    static const char ANY[] = "SELECT max(run_id) FROM attempt JOIN surface ON attempt_id = attempt.id";
     Rows *r = rows_named(store, table_sql, "named", 0, e);
     *run = 0;
     rows_bind_text(r, 1, strcmp(kind, "sweep") == 0 ? kind : "surface");
     while (!*run && rows_next(r))
         if (strcmp(rows_text(r, 1), name) == 0 || names_it(rows_text(r, 2), name)) *run = rows_int(r, 0);
     if (!rows_end(r, true, e)) return false;
-    return *run || strcmp(kind, "surface") != 0 || rows_one_int(store, ANY, 0, run, e);
+    return *run || strcmp(kind, "surface") != 0 || rows_named_int(store, table_sql, "any_surface", 0, run, e);
 }
 
 // --- the config's choices

@@ -7,6 +7,12 @@ WHERE kind = ?1 AND (EXISTS (SELECT 1 FROM point JOIN sample ON point_id = point
     OR EXISTS (SELECT 1 FROM attempt JOIN surface ON attempt_id = attempt.id WHERE run_id = run.id))
 ORDER BY id DESC
 
+-- name: run
+SELECT name, coalesce(config, '') FROM run WHERE id = ?1
+
+-- name: any_surface
+SELECT max(run_id) FROM attempt JOIN surface ON attempt_id = attempt.id
+
 -- name: chosen
 SELECT config FROM run WHERE id = ?1 AND config IS NOT NULL
 

@@ -255,11 +255,7 @@ EMBED(ledger_sql, "harness/run/ledger.sql")
 // Whether the run went on another machine than it began on, as a part of a sweep may.
 static bool read_moved(Ledger *l, bool *out, Error *e) {
     int64_t machines;
-    bool ok =
-        rows_one_int(l->store,
-                     "SELECT count(DISTINCT cpu || coalesce(gpu, '')) FROM attempt JOIN environment AS v"
-                     " ON v.id = environment_id WHERE run_id = ?1",
-                     l->run, &machines, e);
+    bool ok = rows_named_int(l->store, ledger_sql, "machines", l->run, &machines, e);
     *out = ok && machines > 1;
     return ok;
 }
@@ -270,8 +266,8 @@ bool ledger_choose_baselines(Ledger *l, Error *e) {
     if (!ok || moved) return ok; // another group's baseline may have run elsewhere
     double *paces = mem_new((size_t)s->group_count, sizeof *paces);
     for (int i = 0; ok && i < s->group_count; i++) { // seconds per token over all samples
-        Rows *r = rows_ask(l->store, "SELECT sum(decode_ns), sum(tokens) FROM sample WHERE point_id = ?1",
-                           l->points[s->members[s->groups[i].baseline]], e);
+        int64_t point = l->points[s->members[s->groups[i].baseline]];
+        Rows *r = rows_named(l->store, ledger_sql, "pace", point, e);
         bool any = rows_next(r) && rows_real(r, 1) > 0;
         paces[i] = any ? rows_real(r, 0) / rows_real(r, 1) : INFINITY;
         ok = rows_end(r, true, e);

@@ -16,3 +16,9 @@ FROM point JOIN sample ON point_id = point.id JOIN prompt ON prompt_id = prompt.
 SELECT point.number, message FROM failure AS f JOIN point ON point.id = f.point_id
 WHERE run_id = ?1 AND NOT EXISTS (SELECT 1 FROM sample AS s WHERE s.point_id = f.point_id AND s.attempt_id > f.attempt_id)
 ORDER BY f.id
+
+-- name: machines
+SELECT count(DISTINCT cpu || coalesce(gpu, '')) FROM attempt JOIN environment AS v ON v.id = environment_id WHERE run_id = ?1
+
+-- name: pace
+SELECT sum(decode_ns), sum(tokens) FROM sample WHERE point_id = ?1
