@@ -1,6 +1,6 @@
 // The table of sources (datasets/sources.tsv) and the small sets, all embedded in the program. The table is
 // parsed at each look-up: it has a few dozen lines.
-#include "datasets/known.h"
+#include "datasets/datasets.h"
 
 #include "engine/base/file.h"
 #include "engine/base/memory.h"

@@ -3,7 +3,7 @@
 #include "plots/page.h"
 
 #include "engine/base/shipped.h"
-#include "plots/chart.h"
+#include "plots/plots.h"
 #include "plots/letters.h"
 
 #include <assert.h>

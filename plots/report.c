@@ -1,6 +1,6 @@
 // The report of a run: sections are rows of a table, each a query and the way its rows are written. A section
 // without rows is left out. Figures go to `out` before the page that refers to them.
-#include "plots/chart.h"
+#include "plots/plots.h"
 
 #include "engine/base/shipped.h"
 #include "results/rows.h"

@@ -2,14 +2,8 @@
 // returns.
 #include "engine/base/random.h"
 
-#include "engine/base/philox.h"
-
 #include <assert.h>
 #include <math.h>
-
-uint64_t random_at(uint64_t seed, uint64_t stream, uint64_t counter) {
-    return philox_at(seed, stream, counter);
-}
 
 uint64_t random_bits(Random *r) { return random_at(r->seed, r->stream, r->counter++); }
 

@@ -14,7 +14,7 @@
 #pragma once
 #include "engine/core/backend.h"
 #include "engine/core/cache.h"
-#include "engine/core/passes.h"
+#include "engine/core/step.h"
 
 enum { UNDRAWN = -2, SESSION_NAME = 256 };
 typedef struct Session {

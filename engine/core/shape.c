@@ -1,6 +1,10 @@
 // Bounds. After shape_check, no product of two dimensions overflows.
 #include "engine/core/shape.h"
 
+#include "engine/core/experts.h"
+#include "engine/core/rope.h"
+
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -75,3 +79,78 @@ Rope shape_rope(const Shape *s, int which) {
                   .neighbours = s->rope.neighbours,
                   .attention_factor = 1};
 }
+
+// --- ropes ----------------------------------------------------------------------------------------------
+
+// The frequencies of each kind of rope.
+
+static const double PI = 3.14159265358979323846;
+
+// Llama 3 stretches wavelengths beyond the trained context, leaves short ones as they are, and interpolates
+// between the two.
+static double llama3_frequency(const Rope *r, double frequency) {
+    double turns = r->original_context * frequency / (2 * PI); // in the original context
+    if (turns < r->low_frequency_factor) return frequency / r->factor;
+    if (turns > r->high_frequency_factor) return frequency;
+    double smooth = (turns - r->low_frequency_factor) / (r->high_frequency_factor - r->low_frequency_factor);
+    return (1 - smooth) * frequency / r->factor + smooth * frequency;
+}
+
+// Yarn divides the frequencies of late pairs, leaves early ones as they are, and interpolates between.
+static double yarn_frequency(const Rope *r, int pair, double frequency) {
+    double late = (pair - r->ramp_from) / (r->ramp_to - r->ramp_from);
+    late = late < 0 ? 0 : late > 1 ? 1 : late;
+    return late * frequency / r->factor + (1 - late) * frequency;
+}
+
+void rope_fit(Rope *r, int context) {
+    assert(context >= 1);
+    r->beyond = context > r->original_context;
+}
+
+void rope_frequencies(const Rope *r, double *out) {
+    assert(r->pairs >= 0 && r->pairs <= ROPE_MAX_PAIRS);
+    for (int i = 0; i < r->pairs; i++) {
+        double frequency = pow(r->theta, -(double)i / r->pairs);
+        switch (r->kind) {
+        case ROPE_PLAIN: out[i] = frequency; break;
+        case ROPE_LINEAR: out[i] = frequency / r->factor; break;
+        case ROPE_LLAMA3: out[i] = llama3_frequency(r, frequency); break;
+        case ROPE_YARN: out[i] = yarn_frequency(r, i, frequency); break;
+        case ROPE_LONGROPE: out[i] = frequency / (double)r->stretch[r->beyond][i]; break;
+        }
+    }
+}
+
+// --- experts --------------------------------------------------------------------------------------------
+
+// The choice of experts: sums in double, in ascending order of experts.
+
+static float rank_of(float logit) { return isnan(logit) ? INFINITY : logit; }
+
+void experts_choose(const Experts *e, const float *logits, Route *out) {
+    bool chosen[EXPERTS_MAX] = {false};
+    float highest = logits[0];
+    double sum = 0, weight[CHOSEN_MAX] = {0};
+    assert(e->chosen >= 1 && e->chosen <= CHOSEN_MAX && e->chosen <= e->count && e->count <= EXPERTS_MAX);
+    for (int i = 0; i < e->chosen; i++) { // the best, one at a time; of equals, the first
+        int best = -1;
+        for (int k = 0; k < e->count; k++)
+            if (!chosen[k] && (best < 0 || rank_of(logits[k]) > rank_of(logits[best]))) best = k;
+        assert(best >= 0);
+        chosen[best] = true;
+    }
+    for (int k = 1; k < e->count; k++)
+        if (rank_of(logits[k]) > rank_of(highest)) highest = logits[k];
+    for (int k = 0, at = 0; k < e->count; k++) {
+        if (!chosen[k] && e->renormalised) continue;
+        double x = exp((double)logits[k] - (double)highest);
+        sum += x;
+        if (!chosen[k]) continue;
+        out->expert[at] = k;
+        weight[at++] = x;
+    }
+    for (int i = 0; i < e->chosen; i++) out->weight[i] = (float)(weight[i] / sum);
+}
+
+float experts_shared_weight(float x) { return (float)(1 / (1 + exp(-(double)x))); }

@@ -14,7 +14,6 @@
 #include "engine/cuda/cuda.h"
 
 #include "engine/base/memory.h"
-#include "engine/cuda/cards.h"
 #include "engine/cuda/device.h"
 #include "engine/cuda/fast.h"
 #include "engine/cuda/kernels/moves.h"

@@ -4,7 +4,6 @@
 // same share of their free memory, the smallest share that holds the model: unequal cards get unequal numbers
 // of layers, and each keeps some memory for a draft model. The needs of a card are added up by the same list
 // that allocates later (Cuda.planning).
-#include "engine/cuda/cards.h"
 
 #include "engine/cuda/cuda.h"
 #include "engine/cuda/device.h"

@@ -13,7 +13,6 @@
 // doesn't have keeps data NULL.
 #include "engine/cuda/instance.h"
 #include "engine/cuda/memory.h"
-#include "engine/cuda/kernels/numbers.h"
 
 #include "engine/model/make/synth.h"
 #include "engine/model/weights.h"

@@ -7,7 +7,7 @@
 // hardware needs.
 #pragma once
 #include "engine/base/clock.h"
-#include "engine/core/passes.h"
+#include "engine/core/step.h"
 #include "engine/core/session.h"
 #include "engine/decode/method.h"
 

@@ -1,5 +1,5 @@
 // See fits.h. Prints what the estimators of simulate/ found, for people and as JSON.
-#include "harness/analysis/fits.h"
+#include "harness/analysis/stored.h"
 
 #include "engine/base/json.h"
 #include "harness/cli/terminal.h"

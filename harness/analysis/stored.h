@@ -1,5 +1,6 @@
 // Stored runs, as commands name them.
 #pragma once
+#include "engine/base/error.h"
 #include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "harness/cli/table.h"
@@ -8,6 +9,7 @@
 #include "simulate/fit.h"
 
 #include <glob.h>
+#include <stdint.h>
 
 // "12" is run 12, another text the newest run of that name, NULL the newest sweep, or the newest run of a
 // store that has no sweep. False with e filled where there is none.
@@ -70,3 +72,13 @@ bool stored_fits_keep(const char *db, int64_t run, const StoredFit *fits, size_t
 
 // A line for each fit of a run, newest first of each set; nothing where there is none.
 bool stored_fits_text(Store *store, int64_t run, Text *out, Error *e);
+
+// --- fits -----------------------------------------------------------------------------------------------
+
+// Fits, printed for people and as JSON.
+
+// title: of the fitted set; NULL: it needs no name.
+void fit_report(const char *title, const FitOptions *o, const Fit *fit);
+
+// One object, on one line without its end. Fails without memory.
+bool fit_report_json(const char *title, const FitOptions *o, const Fit *fit, Text *out);

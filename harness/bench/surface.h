@@ -3,7 +3,7 @@
 // the parts of one number of rows at one context. So an interrupted run continues with the unit it was in.
 #pragma once
 #include "harness/bench/steps.h"
-#include "harness/cli/line.h"
+#include "harness/cli/terminal.h"
 #include "engine/base/ranges.h"
 #include "results/store.h"
 

@@ -2,7 +2,6 @@
 // and exits.
 #pragma once
 #include "engine/base/args.h"
-#include "harness/cli/line.h"
 #include "harness/cli/signals.h"
 #include "harness/cli/terminal.h"
 

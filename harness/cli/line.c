@@ -1,6 +1,5 @@
 // Invariant: `there` is true only while the terminal's line holds our text, so that line_clear prints nothing
 // twice.
-#include "harness/cli/line.h"
 
 #include "engine/base/clock.h"
 #include "harness/cli/signals.h"

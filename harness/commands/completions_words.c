@@ -1,7 +1,7 @@
 // Lists of names for completions. One that can't be read, such as a store that isn't there, is empty.
 #include "harness/cli/command.h"
 
-#include "datasets/known.h"
+#include "datasets/datasets.h"
 #include "engine/base/shipped.h"
 #include "engine/decode/method.h"
 #include "engine/text/template.h"

@@ -2,7 +2,7 @@
 #include "harness/cli/command.h"
 
 #include "datasets/format.h"
-#include "datasets/known.h"
+#include "datasets/datasets.h"
 #include "engine/base/memory.h"
 #include "harness/cli/table.h"
 

@@ -4,8 +4,7 @@
 
 #include "engine/base/memory.h"
 #include "harness/analysis/choice.h"
-#include "harness/analysis/fits.h"
-#include "harness/price/machine_fit.h"
+#include "harness/price/prediction.h"
 #include "harness/analysis/stored.h"
 
 #include <stdio.h>

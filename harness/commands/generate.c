@@ -6,7 +6,6 @@
 #include "engine/decode/decode.h"
 #include "harness/inputs/models.h"
 #include "harness/inputs/prompts.h"
-#include "harness/inputs/conversation.h"
 #include "harness/ranks/ranks.h"
 
 #include <stdio.h>

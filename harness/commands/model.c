@@ -13,7 +13,7 @@
 #include "engine/model/make/quantise.h"
 #include "engine/model/make/synth.h"
 #include "harness/cli/signals.h"
-#include "harness/cli/line.h"
+#include "harness/cli/terminal.h"
 #include "harness/cli/records.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
 #include "engine/base/memory.h"
 #include "harness/cli/table.h"
 #include "harness/inputs/models.h"
-#include "harness/inputs/quality.h"
+#include "harness/inputs/inputs.h"
 #include "harness/inputs/prompts.h"
 
 #include <math.h>

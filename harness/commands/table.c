@@ -9,7 +9,6 @@
 #include "harness/analysis/stored.h"
 #include "harness/cli/table.h"
 #include "harness/papers/catalogue.h"
-#include "harness/papers/print.h"
 #include "harness/papers/table.h"
 #include "plots/plots.h"
 #include "results/rows.h"

@@ -1,5 +1,4 @@
 // Invariant: every turn but the last has a reply, and turns[i].reply is replies[i].
-#include "harness/inputs/conversation.h"
 
 #include "engine/base/memory.h"
 #include "harness/inputs/prompts.h"

@@ -3,7 +3,7 @@
 
 #include "engine/base/memory.h"
 #include "harness/cli/version.h"
-#include "harness/inputs/conversation.h"
+#include "harness/inputs/prompts.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // Both models go through a text in step, a few tokens at a time, so that no more than these tokens' logits
 // are in memory.
-#include "harness/inputs/quality.h"
+#include "harness/inputs/inputs.h"
 
 #include "engine/base/memory.h"
 #include "engine/decode/decode.h"

@@ -4,9 +4,7 @@
 
 #include "engine/base/json.h"
 
-#include "harness/analysis/fits.h"
 #include "harness/analysis/stored.h"
-#include "harness/papers/print.h"
 #include "harness/papers/table.h"
 
 // --- fits ------------------------------------------------------------------------------------------------

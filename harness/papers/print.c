@@ -1,5 +1,5 @@
 // For people a row has few cells, each put together of several fields; for programs a field is a cell.
-#include "harness/papers/print.h"
+#include "harness/papers/table.h"
 
 #include "engine/base/json.h"
 #include "harness/cli/table.h"

@@ -1,6 +1,7 @@
 // A table's rows and the texts they point to.
 #pragma once
 #include "engine/base/error.h"
+#include "engine/base/text.h"
 #include "harness/papers/ours.h"
 #include "results/published.h"
 
@@ -55,3 +56,14 @@ bool table_run_chosen(Store *store, int64_t run, Table *t, Error *e);
 
 // Whether the run is named after that item, or its config names it.
 bool table_run_names(Store *store, int64_t run, const char *item, bool *names, Error *e);
+
+// --- printing -------------------------------------------------------------------------------------------
+
+// A table for people (text, Markdown, LaTeX) and for programs (CSV, JSON). Foreign text is escaped.
+typedef enum { TABLE_TEXT, TABLE_MD, TABLE_CSV, TABLE_LATEX, TABLE_JSON, TABLE_FORMATS } TableFormat;
+extern const char *const table_format_names[TABLE_FORMATS]; // "text", ...
+
+// width: of a terminal, that text is fitted to; 0: of any.
+bool table_print(const Table *t, TableFormat format, int width, Text *out);
+
+bool table_fields_json(const Table *t, Text *out); // one object; unknown values are null

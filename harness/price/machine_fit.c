@@ -1,5 +1,5 @@
 // See machine_fit.h. Prints the fit for people and as JSON, with its errors on points that it didn't see.
-#include "harness/price/machine_fit.h"
+#include "harness/price/prediction.h"
 
 #include "engine/base/json.h"
 #include "engine/base/memory.h"

@@ -1,11 +1,15 @@
 // A stored run's expected result on another machine, as `outpace simulate` prints it and figures draw
 // it.
 #pragma once
+#include "engine/base/error.h"
 #include "engine/base/json.h"
-#include "engine/base/text.h"
 #include "engine/base/ranges.h"
-#include "harness/price/simulation.h"
+#include "engine/base/text.h"
 #include "harness/cli/table.h"
+#include "harness/price/simulation.h"
+
+#include <stdbool.h>
+#include <stdint.h>
 
 // As on the command line; NULL: not given.
 typedef struct PredictionArguments {
@@ -62,3 +66,19 @@ bool prediction_put_scaling(const Prediction *p, RecordTable *t, Error *e);
 
 // All of it as one JSON object; NULL with e filled.
 json_t *prediction_json(const Prediction *p, Error *e);
+
+// --- a machine fitted to a surface ----------------------------------------------------------------------
+
+// A machine of configs/hardware, fitted to a surface that was measured on it.
+typedef struct SurfaceArguments {
+    const char *surface; // CSV of `outpace bench --csv`
+    const char *model;   // directory of the model whose steps they are: its widths, and its weights' type
+    const char *shape;   // or a name under configs/shapes
+    const char *machine; // a file of configs/hardware
+    const char *save;    // where the fitted machine is written, for 'outpace simulate'; NULL: nowhere
+    uint64_t seed;       // of the points held out
+    bool json;
+    bool force; // `save` may replace any file
+} SurfaceArguments;
+
+bool fit_surface(const SurfaceArguments *a, Error *e);

@@ -6,7 +6,7 @@
 #include "datasets/format.h"
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
-#include "harness/inputs/conversation.h"
+#include "harness/inputs/prompts.h"
 
 #include <assert.h>
 #include <stdio.h>

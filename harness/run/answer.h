@@ -11,7 +11,7 @@
 #include "engine/text/tokenizer.h"
 #include "harness/config/settings.h"
 #include "harness/machine/watch.h"
-#include "harness/inputs/conversation.h"
+#include "harness/inputs/prompts.h"
 
 typedef struct Divergence {
     int position;  // of the output; -1: none

@@ -1,6 +1,6 @@
 // Lines and events of a run. Invariant: the terminal's line is cleared before anything else is printed, on
 // either stream. Nothing here fails: a report that can't be written doesn't stop a run.
-#include "harness/run/reporter.h"
+#include "harness/run/run.h"
 
 #include "engine/base/json.h"
 #include "harness/cli/terminal.h"

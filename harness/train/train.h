@@ -4,7 +4,7 @@
 #include "engine/engine.h"
 #include "engine/train/trainer.h"
 #include "harness/config/values.h"
-#include "harness/cli/line.h"
+#include "harness/cli/terminal.h"
 
 // --- the file (config.c) ---------------------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 
 #include "datasets/datasets.h"
 #include "datasets/format.h"
-#include "datasets/known.h"
 #include "engine/base/memory.h"
 
 #include <stdio.h>

@@ -11,7 +11,6 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
-#include "engine/cuda/kernels/numbers.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -122,6 +122,17 @@ typedef struct PutRows {
 } PutRows;
 void gpu_put_rows(const PutRows *p, int most, void *stream);
 
+// The numbers of a model without files (synth_run), made on the device.
+typedef struct Numbers {
+    void *to;
+    Dtype dtype;
+    bool bytes; // of codes
+    uint64_t seed, stream;
+    size_t first, count;
+    float centre, spread;
+} Numbers;
+void gpu_numbers(const Numbers *n, void *stream);
+
 #ifdef __cplusplus
 }
 #endif

@@ -2,8 +2,7 @@
 //
 // Packed (weight_at): tiles of 16 rows are one after another along K, so a warp's weights of a stage are one
 // run of 2 KB for each 16 rows. Codes (codes.cuh) are in the same order, in runs of 1 KB or 512 bytes.
-#include "engine/base/philox.h"
-#include "engine/cuda/kernels/numbers.h"
+#include "engine/base/random.h"
 #include "engine/cuda/kernels/rows.cuh"
 #include "engine/cuda/kernels/runtime.h"
 
@@ -53,10 +52,10 @@ __global__ void __launch_bounds__(PACK_THREADS) numbers(Numbers n) {
     for (size_t i = (size_t)blockIdx.x * PACK_THREADS + threadIdx.x; i < n.count; i += step) {
         size_t at = n.first + i;
         if (n.bytes) {
-            ((uint8_t *)n.to)[i] = (uint8_t)(philox_at(n.seed, n.stream, at / 8) >> at % 8 * 8);
+            ((uint8_t *)n.to)[i] = (uint8_t)(random_at(n.seed, n.stream, at / 8) >> at % 8 * 8);
             continue;
         }
-        uint64_t bits = philox_at(n.seed, n.stream, at / 4) >> at % 4 * 16;
+        uint64_t bits = random_at(n.seed, n.stream, at / 4) >> at % 4 * 16;
         float u = ((float)(int)(bits & 0xffff) + 0.5f) * 0x1p-15f - 1.0f;
         put_number(n.dtype, n.to, i, n.centre + n.spread * u);
     }

@@ -5,7 +5,7 @@
 #include "tests/support/random_model.h"
 
 #include "engine/core/session.h"
-#include "engine/cuda/cards.h"
+#include "engine/cuda/device.h"
 #include "engine/cuda/cuda.h"
 
 #include <stdio.h>

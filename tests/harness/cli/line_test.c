@@ -1,6 +1,6 @@
 // The line that long work shows: how it is cut, and, on a terminal of this test's own, that nothing of it is
 // left behind, and that Ctrl-C ends a run there.
-#include "harness/cli/line.h"
+#include "harness/cli/terminal.h"
 #include "tests/support/check.h"
 #include "tests/support/child.h"
 #include "tests/support/stores.h"

@@ -4,7 +4,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/text.h"
 #include "engine/model/make/synth.h"
-#include "harness/inputs/conversation.h"
+#include "harness/inputs/prompts.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include "engine/base/memory.h"
 #include "engine/model/make/quantise.h"
 #include "engine/model/make/synth.h"
-#include "harness/inputs/quality.h"
+#include "harness/inputs/inputs.h"
 #include "tests/support/folder.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
 // pieces and random ways of cutting longer ones.
 #include "tests/support/check.h"
 
-#include "harness/inputs/conversation.h"
+#include "harness/inputs/prompts.h"
 
 #include <stdio.h>
 #include <string.h>

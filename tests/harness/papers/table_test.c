@@ -4,7 +4,6 @@
 
 #include "engine/base/memory.h"
 #include "harness/analysis/estimates.h"
-#include "harness/papers/print.h"
 #include "harness/papers/table.h"
 #include "tests/support/child.h"
 #include "tests/support/filled_store.h"

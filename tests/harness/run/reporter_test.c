@@ -1,5 +1,5 @@
 // The line of a run: the time that is left, once it can be known.
-#include "harness/run/reporter.h"
+#include "harness/run/run.h"
 #include "tests/support/check.h"
 #include "tests/support/folder.h"
 

@@ -4,7 +4,7 @@
 
 #include "engine/base/json.h"
 #include "engine/base/memory.h"
-#include "plots/chart.h"
+#include "plots/plots.h"
 #include "tests/support/folder.h"
 #include "tests/support/plot_store.h"
 #include "tests/support/scratch.h"

@@ -1,5 +1,5 @@
 // A step has few kinds of passes, and the newest is the likeliest to recur: the log is searched from the end.
-#include "engine/core/passes.h"
+#include "engine/core/step.h"
 
 #include <assert.h>
 #include <stdbool.h>
