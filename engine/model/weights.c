@@ -13,54 +13,23 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool has_experts(const Shape *s) { return s->experts.count > 0; }
-static bool has_shared(const Shape *s) { return s->experts.shared_width > 0; }
-static bool has_shared_router(const Shape *s) { return has_shared(s) && s->experts.shared_gate; }
-static bool has_dense(const Shape *s) { return s->mlp_width > 0; }
-static bool has_mlp(const Shape *s) { return has_dense(s) || has_experts(s); }
-static bool has_up(const Shape *s) { return has_dense(s) && !s->ungated; }
-static bool has_biases(const Shape *s) { return s->qkv_bias; }
-static bool has_o_bias(const Shape *s) { return s->o_bias; }
-static bool has_mlp_bias(const Shape *s) { return has_dense(s) && s->mlp_bias; }
-static bool has_up_bias(const Shape *s) { return has_up(s) && s->mlp_bias; }
-static bool has_head_norms(const Shape *s) { return s->qk_norm != QK_NORM_NONE; }
-static bool has_head(const Shape *s) { return !s->tied_head; }
-static bool has_head_bias(const Shape *s) { return s->head_bias; }
-static bool has_fc_bias(const Shape *s) { return s->input == INPUT_FUSED && s->fc_bias; }
-static bool is_paired(const Shape *s) { return s->input == INPUT_PAIRED; }
-static bool has_fc_norm(const Shape *s) { return is_paired(s) && s->normed_fc; }
-static bool has_norms(const Shape *s) { return s->input != INPUT_FUSED; } // before the attention and the head
-static bool has_final_bias(const Shape *s) { return has_norms(s) && s->norm_bias; }
-static bool has_positions(const Shape *s) { return s->positions; }
-static bool has_embedding(const Shape *s) { return s->input != INPUT_HIDDEN; }
-
-static bool has_attention_norm(const Shape *s) { return has_norms(s) && s->norm_place != NORMS_AFTER; }
-static bool has_attention_norm_bias(const Shape *s) { return has_attention_norm(s) && s->norm_bias; }
-static bool has_mlp_norm(const Shape *s) {
-    return has_mlp(s) && s->norm_place != NORMS_AFTER && s->mlp_input != MLP_SHARES_NORM;
-}
-static bool has_mlp_norm_bias(const Shape *s) { return has_mlp_norm(s) && s->norm_bias; }
-static bool has_post(const Shape *s) { return s->norm_place != NORMS_BEFORE; }
-static bool has_mlp_post(const Shape *s) { return has_mlp(s) && has_post(s); }
-
 #define MATRIX(rows, columns) WEIGHT_MATRIX, AXIS_##rows, AXIS_##columns
 #define NORM(columns)         WEIGHT_NORM, AXIS_ONE, AXIS_##columns
 #define BIAS(columns)         WEIGHT_BIAS, AXIS_ONE, AXIS_##columns
 #define FUSED_QKV             .fused = "self_attn.qkv_proj", .gguf_fused = "attn_qkv"
 #define Q_K_V                 FUSED_QKV, .padded = FILL_SILENT
-#define BIASES                FUSED_QKV, .present = has_biases, .optional = true
-#define HEAD_NORMS            .present = has_head_norms, .optional = true
+#define BIASES                FUSED_QKV, .optional = true
+#define HEAD_NORMS            .optional = true
 #define DENSE                 .layers = DENSE_LAYERS
 #define GATE_UP               .fused = "mlp.gate_up_proj", .gguf_fused = "ffn_up", DENSE
-#define SPARSE(has)           .present = has, .layers = SPARSE_LAYERS
-#define SHARED_IN             .fused = "shared_mlp.input_linear", SPARSE(has_shared)
-#define EXPERT_IN             .fused = "block_sparse_moe.input_linear", SPARSE(has_experts)
+#define SPARSE                .layers = SPARSE_LAYERS
+#define SHARED_IN             .fused = "shared_mlp.input_linear", SPARSE
+#define EXPERT_IN             .fused = "block_sparse_moe.input_linear", SPARSE
 
 const WeightRow WEIGHT_ROWS[WEIGHTS] = {
-    [W_ATTENTION_NORM] = {"input_layernorm", NORM(RESIDUAL), GROUP_ATTENTION_NORM,
-                          .present = has_attention_norm, .gguf = "attn_norm"},
+    [W_ATTENTION_NORM] = {"input_layernorm", NORM(RESIDUAL), GROUP_ATTENTION_NORM, .gguf = "attn_norm"},
     [W_ATTENTION_NORM_BIAS] = {"input_layernorm", BIAS(RESIDUAL), GROUP_ATTENTION_NORM_BIAS,
-                               .present = has_attention_norm_bias, .gguf = "attn_norm"},
+                               .gguf = "attn_norm"},
     [W_Q] = {"self_attn.q_proj", MATRIX(Q, ATTENTION), GROUP_QKV, Q_K_V, .gguf = "attn_q"},
     [W_K] = {"self_attn.k_proj", MATRIX(K, ATTENTION), GROUP_QKV, Q_K_V, .gguf = "attn_k"},
     [W_V] = {"self_attn.v_proj", MATRIX(V, ATTENTION), GROUP_QKV, Q_K_V, .added = FILL_SILENT,
@@ -71,50 +40,40 @@ const WeightRow WEIGHT_ROWS[WEIGHTS] = {
     [W_Q_NORM] = {"self_attn.q_norm", NORM(Q_NORM), GROUP_QK_NORM, HEAD_NORMS, .gguf = "attn_q_norm"},
     [W_K_NORM] = {"self_attn.k_norm", NORM(K_NORM), GROUP_QK_NORM, HEAD_NORMS, .gguf = "attn_k_norm"},
     [W_O] = {"self_attn.o_proj", MATRIX(RESIDUAL, O), GROUP_O, .padded = FILL_SILENT, .gguf = "attn_output"},
-    [W_O_BIAS] = {"self_attn.o_proj", BIAS(RESIDUAL), GROUP_O_BIAS, .present = has_o_bias,
-                  .gguf = "attn_output"},
+    [W_O_BIAS] = {"self_attn.o_proj", BIAS(RESIDUAL), GROUP_O_BIAS, .gguf = "attn_output"},
     [W_ATTENTION_POST] = {"post_attention_layernorm", NORM(RESIDUAL), GROUP_ATTENTION_POST,
-                          .present = has_post, .gguf = "post_attention_norm"},
-    [W_MLP_NORM] = {"post_attention_layernorm", NORM(RESIDUAL), GROUP_MLP_NORM, .present = has_mlp_norm,
-                    .gguf = "ffn_norm"},
-    [W_MLP_NORM_BIAS] = {"post_attention_layernorm", BIAS(RESIDUAL), GROUP_MLP_NORM_BIAS,
-                         .present = has_mlp_norm_bias, .gguf = "ffn_norm"},
-    [W_GATE] = {"mlp.gate_proj", MATRIX(MLP, RESIDUAL), GROUP_IN, GATE_UP, .present = has_dense,
-                .padded = FILL_SILENT, .added = FILL_SILENT, .gguf = "ffn_gate"},
-    [W_UP] = {"mlp.up_proj", MATRIX(MLP, RESIDUAL), GROUP_IN, GATE_UP, .present = has_up, .gguf = "ffn_up"},
-    [W_DOWN] = {"mlp.down_proj", MATRIX(RESIDUAL, MLP), GROUP_DOWN, DENSE, .present = has_dense,
-                .padded = FILL_SILENT, .gguf = "ffn_down"},
-    [W_GATE_BIAS] = {"mlp.gate_proj", BIAS(MLP), GROUP_IN_BIAS, DENSE, .present = has_mlp_bias,
-                     .gguf = "ffn_gate"},
-    [W_UP_BIAS] = {"mlp.up_proj", BIAS(MLP), GROUP_IN_BIAS, DENSE, .present = has_up_bias, .gguf = "ffn_up"},
-    [W_DOWN_BIAS] = {"mlp.down_proj", BIAS(RESIDUAL), GROUP_DOWN_BIAS, DENSE, .present = has_mlp_bias,
-                     .gguf = "ffn_down"},
-    [W_MLP_POST] = {"post_feedforward_layernorm", NORM(RESIDUAL), GROUP_MLP_POST, .present = has_mlp_post,
-                    .gguf = "post_ffw_norm"},
-    [W_ROUTER] = {"mlp.gate", MATRIX(EXPERTS, RESIDUAL), GROUP_ROUTER, SPARSE(has_experts)},
-    [W_SHARED_ROUTER] = {"mlp.shared_expert_gate", MATRIX(ONE, RESIDUAL), GROUP_ROUTER,
-                         SPARSE(has_shared_router)},
+                          .gguf = "post_attention_norm"},
+    [W_MLP_NORM] = {"post_attention_layernorm", NORM(RESIDUAL), GROUP_MLP_NORM, .gguf = "ffn_norm"},
+    [W_MLP_NORM_BIAS] = {"post_attention_layernorm", BIAS(RESIDUAL), GROUP_MLP_NORM_BIAS, .gguf = "ffn_norm"},
+    [W_GATE] = {"mlp.gate_proj", MATRIX(MLP, RESIDUAL), GROUP_IN, GATE_UP, .padded = FILL_SILENT,
+                .added = FILL_SILENT, .gguf = "ffn_gate"},
+    [W_UP] = {"mlp.up_proj", MATRIX(MLP, RESIDUAL), GROUP_IN, GATE_UP, .gguf = "ffn_up"},
+    [W_DOWN] = {"mlp.down_proj", MATRIX(RESIDUAL, MLP), GROUP_DOWN, DENSE, .padded = FILL_SILENT,
+                .gguf = "ffn_down"},
+    [W_GATE_BIAS] = {"mlp.gate_proj", BIAS(MLP), GROUP_IN_BIAS, DENSE, .gguf = "ffn_gate"},
+    [W_UP_BIAS] = {"mlp.up_proj", BIAS(MLP), GROUP_IN_BIAS, DENSE, .gguf = "ffn_up"},
+    [W_DOWN_BIAS] = {"mlp.down_proj", BIAS(RESIDUAL), GROUP_DOWN_BIAS, DENSE, .gguf = "ffn_down"},
+    [W_MLP_POST] = {"post_feedforward_layernorm", NORM(RESIDUAL), GROUP_MLP_POST, .gguf = "post_ffw_norm"},
+    [W_ROUTER] = {"mlp.gate", MATRIX(EXPERTS, RESIDUAL), GROUP_ROUTER, SPARSE},
+    [W_SHARED_ROUTER] = {"mlp.shared_expert_gate", MATRIX(ONE, RESIDUAL), GROUP_ROUTER, SPARSE},
     [W_SHARED_GATE] = {"mlp.shared_expert.gate_proj", MATRIX(SHARED, RESIDUAL), GROUP_SHARED_IN, SHARED_IN},
     [W_SHARED_UP] = {"mlp.shared_expert.up_proj", MATRIX(SHARED, RESIDUAL), GROUP_SHARED_IN, SHARED_IN},
-    [W_SHARED_DOWN] = {"mlp.shared_expert.down_proj", MATRIX(RESIDUAL, SHARED), GROUP_SHARED_DOWN,
-                       SPARSE(has_shared)},
+    [W_SHARED_DOWN] = {"mlp.shared_expert.down_proj", MATRIX(RESIDUAL, SHARED), GROUP_SHARED_DOWN, SPARSE},
     [W_EXPERT_GATE] = {"gate_proj", MATRIX(EXPERT, RESIDUAL), GROUP_EXPERT_IN, EXPERT_IN},
     [W_EXPERT_UP] = {"up_proj", MATRIX(EXPERT, RESIDUAL), GROUP_EXPERT_IN, EXPERT_IN},
     [W_EXPERT_DOWN] = {"down_proj", MATRIX(RESIDUAL, EXPERT), GROUP_EXPERT_DOWN,
-                       .fused = "block_sparse_moe.output_linear", SPARSE(has_experts)},
-    [W_FINAL_NORM] = {"model.norm", NORM(RESIDUAL), GROUPS, .present = has_norms, .gguf = "output_norm"},
-    [W_HEAD] = {"lm_head", MATRIX(VOCABULARY, RESIDUAL), GROUPS, .present = has_head, .gguf = "output"},
-    [W_FC] = {"fc", MATRIX(RESIDUAL, FC), GROUPS, .present = shape_reads_both, .padded = FILL_SILENT},
-    [W_FC_BIAS] = {"fc", BIAS(RESIDUAL), GROUPS, .present = has_fc_bias},
-    [W_TOKEN_NORM] = {"token_norm", NORM(RESIDUAL), GROUPS, .present = is_paired},
-    [W_FC_NORM] = {"fc_norm", NORM(FC), GROUPS, .present = has_fc_norm},
-    [W_FINAL_NORM_BIAS] = {"model.norm", BIAS(RESIDUAL), GROUPS, .present = has_final_bias,
-                           .gguf = "output_norm"},
-    [W_HEAD_BIAS] = {"lm_head", BIAS(VOCABULARY), GROUPS, .present = has_head_bias, .gguf = "output"},
-    [W_POSITIONS] = {"transformer.wpe", MATRIX(POSITIONS, RESIDUAL), GROUPS, .present = has_positions,
-                     .gguf = "position_embd"},
-    [W_EMBEDDING] = {"model.embed_tokens", MATRIX(TOKENS, RESIDUAL), GROUPS, .present = has_embedding,
-                     .padded = FILL_EMBEDDING, .gguf = "token_embd"},
+                       .fused = "block_sparse_moe.output_linear", SPARSE},
+    [W_FINAL_NORM] = {"model.norm", NORM(RESIDUAL), GROUPS, .gguf = "output_norm"},
+    [W_HEAD] = {"lm_head", MATRIX(VOCABULARY, RESIDUAL), GROUPS, .gguf = "output"},
+    [W_FC] = {"fc", MATRIX(RESIDUAL, FC), GROUPS, .padded = FILL_SILENT},
+    [W_FC_BIAS] = {"fc", BIAS(RESIDUAL), GROUPS},
+    [W_TOKEN_NORM] = {"token_norm", NORM(RESIDUAL), GROUPS},
+    [W_FC_NORM] = {"fc_norm", NORM(FC), GROUPS},
+    [W_FINAL_NORM_BIAS] = {"model.norm", BIAS(RESIDUAL), GROUPS, .gguf = "output_norm"},
+    [W_HEAD_BIAS] = {"lm_head", BIAS(VOCABULARY), GROUPS, .gguf = "output"},
+    [W_POSITIONS] = {"transformer.wpe", MATRIX(POSITIONS, RESIDUAL), GROUPS, .gguf = "position_embd"},
+    [W_EMBEDDING] = {"model.embed_tokens", MATRIX(TOKENS, RESIDUAL), GROUPS, .padded = FILL_EMBEDDING,
+                     .gguf = "token_embd"},
 };
 
 int axis_size(const Shape *s, AxisName axis) {
@@ -138,11 +97,59 @@ int axis_size(const Shape *s, AxisName axis) {
     return sizes[axis];
 }
 
+// Whether models of this shape have the weight in the layers that may have it.
+static bool is_of_shape(Weight w, const Shape *s) {
+    const Experts *x = &s->experts;
+    bool norms = s->input != INPUT_FUSED; // before the attention and the head
+    bool before = s->norm_place != NORMS_AFTER, after = s->norm_place != NORMS_BEFORE;
+    bool dense = s->mlp_width > 0, mlp = dense || x->count > 0;
+    bool mlp_norm = mlp && before && s->mlp_input != MLP_SHARES_NORM;
+    switch (w) {
+    case W_ATTENTION_NORM: return norms && before;
+    case W_ATTENTION_NORM_BIAS: return norms && before && s->norm_bias;
+    case W_Q_BIAS:
+    case W_K_BIAS:
+    case W_V_BIAS: return s->qkv_bias;
+    case W_Q_NORM:
+    case W_K_NORM: return s->qk_norm != QK_NORM_NONE;
+    case W_O_BIAS: return s->o_bias;
+    case W_ATTENTION_POST: return after;
+    case W_MLP_NORM: return mlp_norm;
+    case W_MLP_NORM_BIAS: return mlp_norm && s->norm_bias;
+    case W_GATE:
+    case W_DOWN: return dense;
+    case W_UP: return dense && !s->ungated;
+    case W_GATE_BIAS:
+    case W_DOWN_BIAS: return dense && s->mlp_bias;
+    case W_UP_BIAS: return dense && !s->ungated && s->mlp_bias;
+    case W_MLP_POST: return mlp && after;
+    case W_SHARED_ROUTER: return x->shared_width > 0 && x->shared_gate;
+    case W_SHARED_GATE:
+    case W_SHARED_UP:
+    case W_SHARED_DOWN: return x->shared_width > 0;
+    case W_ROUTER:
+    case W_EXPERT_GATE:
+    case W_EXPERT_UP:
+    case W_EXPERT_DOWN: return x->count > 0;
+    case W_FINAL_NORM: return norms;
+    case W_FINAL_NORM_BIAS: return norms && s->norm_bias;
+    case W_HEAD: return !s->tied_head;
+    case W_HEAD_BIAS: return s->head_bias;
+    case W_FC: return shape_reads_both(s);
+    case W_FC_BIAS: return s->input == INPUT_FUSED && s->fc_bias;
+    case W_TOKEN_NORM: return s->input == INPUT_PAIRED;
+    case W_FC_NORM: return s->input == INPUT_PAIRED && s->normed_fc;
+    case W_POSITIONS: return s->positions;
+    case W_EMBEDDING: return s->input != INPUT_HIDDEN;
+    default: return true;
+    }
+}
+
 bool weight_present(const Shape *s, int layer, Weight w) {
     const WeightRow *row = &WEIGHT_ROWS[w];
     if (row->layers != EVERY_LAYER && layer_in(&s->sparse, layer) != (row->layers == SPARSE_LAYERS))
         return false;
-    return !row->present || row->present(s);
+    return is_of_shape(w, s);
 }
 
 Weight weight_optional(const Shape *s) {

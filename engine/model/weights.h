@@ -44,11 +44,10 @@ typedef enum {
 typedef struct WeightRow {
     const char *name; // in transformers, without layer and ending; NULL: only adapters have this weight
     WeightKind kind;
-    AxisName rows, columns;          // a vector has one row
-    WeightGroup group;               // GROUPS: none
-    const char *fused;               // the tensor of the whole group, in architectures that fuse it
-    const char *gguf, *gguf_fused;   // the same two in GGUF files
-    bool (*present)(const Shape *s); // NULL: always
+    AxisName rows, columns;        // a vector has one row
+    WeightGroup group;             // GROUPS: none
+    const char *fused;             // the tensor of the whole group, in architectures that fuse it
+    const char *gguf, *gguf_fused; // the same two in GGUF files
     enum { EVERY_LAYER, DENSE_LAYERS, SPARSE_LAYERS } layers; // those that have it
     bool optional;      // only some architectures have it, and they can't be trained
     Fill padded, added; // of padded rows, and of all rows in a layer that the small model lacks
