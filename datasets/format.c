@@ -189,10 +189,6 @@ const Format *const *format_table(size_t *count) {
     return FORMATS;
 }
 
-static const char *format_name(const void *table, size_t i) {
-    return ((const Format *const *)table)[i]->name;
-}
-
 const Frame *format_frames(const Format *format, size_t i) {
     for (size_t k = 0; k < FRAMES_COUNT; k++)
         if (strcmp(FRAMES[k].format, format->name) == 0 && i-- == 0) return &FRAMES[k];
@@ -220,7 +216,7 @@ const Format *format_find(const char *name, const Frame **frame, Error *e) {
             if (name[n] && !(*frame = format_frame(FORMATS[i], name + n + 1, e))) return NULL;
             return FORMATS[i];
         }
-    const char *nearest = suggest(name, FORMATS, FORMATS_COUNT, format_name);
+    const char *nearest = suggest(name, FORMATS, FORMATS_COUNT, 0);
     if (nearest) error_input(e, "there is no format '%s'; did you mean '%s'?", name, nearest);
     else error_input(e, "there is no format '%s'; 'outpace datasets --formats' lists them", name);
     return NULL;

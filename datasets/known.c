@@ -72,19 +72,15 @@ bool known_is(KnownText text, const char *s, size_t n) {
     return text.n == bare && memcmp(text.at, s, bare) == 0;
 }
 
-typedef struct Names {
-    char rows[MOST_KNOWN][NAME];
-    size_t count;
-} Names;
-
-static const char *name_at(const void *table, size_t i) { return ((const Names *)table)->rows[i]; }
-
 static bool unknown(const char *name, Error *e) {
-    Names names = {.count = 0};
-    KnownFile file;
-    for (size_t i = 0; known_at(i, &file) && names.count < MOST_KNOWN; i++)
-        snprintf(names.rows[names.count++], NAME, "%.*s", (int)file.name.n, file.name.at);
-    const char *nearest = suggest(name, &names, names.count, name_at);
+    char names[MOST_KNOWN][NAME];
+    const char *all[MOST_KNOWN];
+    size_t count = 0;
+    for (KnownFile file; count < MOST_KNOWN && known_at(count, &file); count++) {
+        snprintf(names[count], NAME, "%.*s", (int)file.name.n, file.name.at);
+        all[count] = names[count];
+    }
+    const char *nearest = suggest(name, all, count, sizeof *all);
     if (nearest) return error_input(e, "there is no dataset '%s'; did you mean '%s'?", name, nearest);
     return error_input(e, "there is no dataset '%s'; 'outpace datasets' lists them, and a file has a path",
                        name);

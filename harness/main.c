@@ -45,10 +45,6 @@ static const char LESSON[] =
 
 // Options without a command.
 static const char *const LONE[] = {"--help", "--version"};
-static const char *lone_at(const void *table, size_t i) { return ((const char *const *)table)[i]; }
-
-static const char *name_at(const void *table, size_t i) { return ((const Command *const *)table)[i]->name; }
-
 static const Command *find(const char *name, Error *e) {
     size_t count = 0;
     for (; commands[count]; count++)
@@ -59,8 +55,8 @@ static const Command *find(const char *name, Error *e) {
             return NULL;
         }
     bool option = name[0] == '-';
-    const char *nearest = option ? suggest(name, LONE, sizeof LONE / sizeof *LONE, lone_at)
-                                 : suggest(name, commands, count, name_at);
+    const char *nearest = option ? suggest(name, LONE, sizeof LONE / sizeof *LONE, sizeof *LONE)
+                                 : suggest(name, commands, count, 0);
     if (nearest)
         error_input(e, "there is no %s '%s'; did you mean '%s'?", option ? "option" : "command", name,
                     nearest);

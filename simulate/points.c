@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,9 +29,6 @@ typedef struct {
     Error *e;
 } PointReader;
 
-// Fills its field of the row from the text, which isn't empty; false with e filled.
-typedef bool (*Field)(PointReader *r, char *text, Raw *out);
-
 static bool read_real(PointReader *r, const char *name, const char *text, double low, double high,
                       double *out) {
     char *end;
@@ -48,30 +46,6 @@ static bool read_whole(PointReader *r, const char *name, const char *text, int l
     *out = (int)x;
     return x == *out ||
            error_input(r->e, "%s:%d: %s is '%.40s', must be a whole number", r->place, r->line, name, text);
-}
-
-static bool field_N(PointReader *r, char *text, Raw *out) {
-    return read_whole(r, "N", text, 2, POINTS_MOST_N, &out->point.N);
-}
-static bool field_W(PointReader *r, char *text, Raw *out) {
-    return read_whole(r, "W", text, 1, MOST_GUESSES, &out->point.W);
-}
-static bool field_G(PointReader *r, char *text, Raw *out) {
-    return read_whole(r, "G", text, 1, MOST_GUESSES, &out->point.G);
-}
-static bool field_S(PointReader *r, char *text, Raw *out) {
-    return read_real(r, "S", text, 1, POINTS_MOST_N, &out->row.S);
-}
-static bool field_se(PointReader *r, char *text, Raw *out) {
-    return read_real(r, "se", text, 1e-12, POINTS_MOST_N, &out->row.se);
-}
-static bool field_steps(PointReader *r, char *text, Raw *out) {
-    return read_real(r, "steps", text, 1, 1e15, &out->row.steps);
-}
-static bool field_prompt(PointReader *r, char *text, Raw *out) {
-    (void)r;
-    out->prompt = text;
-    return true;
 }
 
 static void histogram_release(Histogram *h) { mem_free(h->count); }
@@ -99,33 +73,39 @@ static bool read_histogram(PointReader *r, const char *name, char *text, int mos
     return total > 0 || error_input(r->e, "%s:%d: %s counts no step", r->place, r->line, name);
 }
 
-static bool field_accepted(PointReader *r, char *text, Raw *out) {
-    return read_histogram(r, "accepted", text, POINTS_MOST_N - 1, &out->row.accepted);
-}
-static bool field_candidates(PointReader *r, char *text, Raw *out) {
-    return read_histogram(r, "candidates", text, POINTS_MOST_CANDIDATES, &out->row.candidates);
-}
-
 typedef struct {
     const char *name;
-    Field read;
+    enum { WHOLE, REAL, TEXT, HISTOGRAM } kind;
+    size_t at; // of its field in Raw
+    double low, high;
     unsigned bit; // 0: required
 } Column;
 
+#define AT(field) offsetof(Raw, field)
 static const Column COLUMNS[] = {
-    {"N", field_N, 0},
-    {"W", field_W, 0},
-    {"G", field_G, 0},
-    {"S", field_S, 0},
-    {"se", field_se, POINTS_SE},
-    {"prompt", field_prompt, POINTS_PROMPT},
-    {"steps", field_steps, POINTS_STEPS},
-    {"accepted", field_accepted, POINTS_ACCEPTED},
-    {"candidates", field_candidates, POINTS_CANDIDATES},
+    {"N", WHOLE, AT(point.N), 2, POINTS_MOST_N, 0},
+    {"W", WHOLE, AT(point.W), 1, MOST_GUESSES, 0},
+    {"G", WHOLE, AT(point.G), 1, MOST_GUESSES, 0},
+    {"S", REAL, AT(row.S), 1, POINTS_MOST_N, 0},
+    {"se", REAL, AT(row.se), 1e-12, POINTS_MOST_N, POINTS_SE},
+    {"prompt", TEXT, AT(prompt), 0, 0, POINTS_PROMPT},
+    {"steps", REAL, AT(row.steps), 1, 1e15, POINTS_STEPS},
+    {"accepted", HISTOGRAM, AT(row.accepted), 0, POINTS_MOST_N - 1, POINTS_ACCEPTED},
+    {"candidates", HISTOGRAM, AT(row.candidates), 0, POINTS_MOST_CANDIDATES, POINTS_CANDIDATES},
 };
 enum { COLUMN_COUNT = sizeof COLUMNS / sizeof *COLUMNS };
 
-static const char *column_name(const void *table, size_t i) { return ((const Column *)table)[i].name; }
+// Fills its field of the row from the text, which isn't empty.
+static bool read_field(PointReader *r, const Column *c, char *text, Raw *out) {
+    void *to = (char *)out + c->at;
+    switch (c->kind) {
+    case WHOLE: return read_whole(r, c->name, text, (int)c->low, (int)c->high, to);
+    case REAL: return read_real(r, c->name, text, c->low, c->high, to);
+    case TEXT: memcpy(to, &text, sizeof text); return true;
+    case HISTOGRAM: return read_histogram(r, c->name, text, (int)c->high, to);
+    }
+    return false;
+}
 
 // --- lines -----------------------------------------------------------------------------------------------
 
@@ -146,7 +126,7 @@ static char *next_field(char **rest) {
 static const Column *find_column(PointReader *r, const char *name) {
     for (size_t i = 0; i < COLUMN_COUNT; i++)
         if (strcmp(COLUMNS[i].name, name) == 0) return &COLUMNS[i];
-    const char *nearest = suggest(name, COLUMNS, COLUMN_COUNT, column_name);
+    const char *nearest = suggest(name, COLUMNS, COLUMN_COUNT, sizeof *COLUMNS);
     if (nearest)
         error_input(r->e, "%s:%d: there is no column '%.40s'; did you mean '%s'?", r->place, r->line, name,
                     nearest);
@@ -202,7 +182,7 @@ static bool read_row(PointReader *r, char *line, const Header *header) {
         char *text = next_field(&line);
         if (!text || !*text)
             return error_input(r->e, "%s:%d: column '%s' is empty", r->place, r->line, header->at[i]->name);
-        if (!header->at[i]->read(r, text, raw)) return false;
+        if (!read_field(r, header->at[i], text, raw)) return false;
     }
     return line ? error_input(r->e, "%s:%d: more than the %d fields of the header", r->place, r->line,
                               header->count)

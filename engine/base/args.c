@@ -112,8 +112,6 @@ bool arg_set(const Arg *a, const char *shown, void *value, const char *text, Err
 
 // --- rows by name
 
-static const char *name_at(const void *rows, size_t i) { return ((const Arg *)rows)[i].name; }
-
 const Arg *arg_find(const Arg *rows, size_t count, const char *name) {
     for (size_t i = 0; i < count; i++)
         if (strcmp(rows[i].name, name) == 0) return &rows[i];
@@ -144,7 +142,7 @@ void args_defaults(const Arg *rows, size_t count, void *values) {
 static const Arg *find_key(const Arg *rows, size_t count, const char *key, Error *e) {
     const Arg *a = arg_find(rows, count, key);
     if (a) return a;
-    const char *nearest = suggest(key, rows, count, name_at);
+    const char *nearest = suggest(key, rows, count, sizeof *rows);
     if (nearest) error_input(e, "there is no parameter '%s'; did you mean '%s'?", key, nearest);
     else error_input(e, "there is no parameter '%s'%s", key, count ? "" : ": this method has none");
     return NULL;
@@ -303,20 +301,21 @@ size_t args_options(const ArgSet *sets, int n, ArgOption out[ARGS_MAX]) {
     return count;
 }
 
-static const char *option_at(const void *options, size_t i) { return ((const ArgOption *)options)[i].name; }
-
 static bool find_option(const ArgSet *sets, int n, const char *word, size_t length, ArgOption *out,
                         Error *e) {
+    const char *names[ARGS_MAX];
     ArgOption all[ARGS_MAX];
     char name[64];
     size_t count = args_options(sets, n, all);
     snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1), word);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        names[i] = all[i].name;
         if (strcmp(all[i].name, name) == 0) {
             *out = all[i];
             return true;
         }
-    const char *nearest = suggest(name, all, count, option_at);
+    }
+    const char *nearest = suggest(name, names, count, sizeof *names);
     if (nearest) return error_input(e, "there is no option --%s; did you mean --%s?", name, nearest);
     return error_input(e, "there is no option --%s; --help lists them", name);
 }

@@ -101,13 +101,13 @@ int suggest_distance(const char *a, const char *b) {
 
 // People type beginnings: letters in common there count half an edit each, and a word that begins a name is
 // that name.
-const char *suggest(const char *word, const void *table, size_t count,
-                    const char *(*name_at)(const void *, size_t)) {
+const char *suggest(const char *word, const void *table, size_t count, size_t size) {
     int best = 2 * LONGEST, length = (int)strlen(word);
     int allowed = length / 3 + 1 < LONGEST ? length / 3 + 1 : LONGEST - 1;
     const char *found = NULL;
     for (size_t i = 0; i < count; i++) {
-        const char *name = name_at(table, i);
+        const void *row = size ? (const char *)table + i * size : ((const void *const *)table)[i];
+        const char *name = *(const char *const *)row;
         int common = 0, d = suggest_distance(word, name);
         while (word[common] && word[common] == name[common]) common++;
         if (length > 2 && common == length) d = 0;

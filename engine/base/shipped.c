@@ -61,8 +61,6 @@ typedef struct Names {
 } Names;
 
 static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
-static const char *name_at(const void *items, size_t i) { return ((char *const *)items)[i]; }
-
 bool shipped_model_at(const char *path) {
     char *file = gguf_named(path) ? mem_printf("%s", path) : file_path(path, "config.json");
     bool is = file_exists(file);
@@ -140,7 +138,7 @@ static void suggest_config(const char *word, const char *name, Error *e) {
     Names names = {.count = 0};
     char *stem = mem_text(name, strcspn(name, "."));
     if (find("", path)) add_names(&names, path, ".yaml", NULL);
-    const char *nearest = suggest(stem, names.items, (size_t)names.count, name_at);
+    const char *nearest = suggest(stem, names.items, (size_t)names.count, sizeof *names.items);
     if (nearest) error_input(e, "there is no config '%s'; did you mean 'configs/%s.yaml'?", word, nearest);
     release_names(&names);
     mem_free(stem);
@@ -208,7 +206,7 @@ static void no_model(const char *name, Error *e) {
     Text list = {0};
     all_models(&names);
     write_names(&names, ", ", &list);
-    const char *nearest = suggest(name, names.items, (size_t)names.count, name_at);
+    const char *nearest = suggest(name, names.items, (size_t)names.count, sizeof *names.items);
     if (inner)
         error_input(e,
                     "there is no model '%s' here, and nothing is downloaded: fetch it by 'hf download %s "

@@ -11,16 +11,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *name_at(const void *table, size_t i) {
-    return ((const MethodInfo *const *)table)[i]->name;
-}
-
 const MethodInfo *method_find(const char *name, Error *e) {
     size_t count;
     const MethodInfo *const *table = method_table(&count);
     for (size_t i = 0; i < count; i++)
         if (strcmp(table[i]->name, name) == 0) return table[i];
-    const char *nearest = suggest(name, table, count, name_at);
+    const char *nearest = suggest(name, table, count, 0);
     if (strchr(name, ',')) error_input(e, "there is no method '%s'; a method is NAME:k=v,...", name);
     else if (nearest) error_input(e, "there is no method '%s'; did you mean '%s'?", name, nearest);
     else error_input(e, "there is no method '%s'; 'outpace methods' lists them", name);

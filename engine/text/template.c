@@ -167,11 +167,9 @@ void template_names(Text *out) {
     for (size_t i = 0; i < TEMPLATE_COUNT; i++) text_printf(out, "%s%s", i ? ", " : "", TEMPLATES[i].name);
 }
 
-static const char *name_at(const void *table, size_t i) { return ((const Template *)table)[i].name; }
-
 static void no_such(const char *name, Error *e) {
     Text known = {0};
-    const char *nearest = suggest(name, TEMPLATES, TEMPLATE_COUNT, name_at);
+    const char *nearest = suggest(name, TEMPLATES, TEMPLATE_COUNT, sizeof *TEMPLATES);
     template_names(&known);
     error_input(e, "there is no template '%.40s'%s%s%s; these are: %s", name,
                 nearest ? ", did you mean '" : "", nearest ? nearest : "", nearest ? "'" : "",

@@ -128,15 +128,13 @@ static void take(Choosing *c, const Rows *r) {
 
 // --- names that aren't there
 
-static const char *name_at(const void *table, size_t i) { return ((char *const *)table)[i]; }
-
 static bool unknown(const Choosing *c, const Wanted *w, Error *e) {
     enum { MOST = 12 };
     const Known *k = &c->known[w->kind];
     char name[NAME_SIZE];
     Text list = {0};
     snprintf(name, sizeof name, "%.*s", w->length, w->text);
-    const char *near = suggest(name, k->names, k->count, name_at);
+    const char *near = suggest(name, k->names, k->count, sizeof *k->names);
     for (size_t i = 0; i < k->count && i < MOST; i++)
         text_printf(&list, "%s'%s'", i ? ", " : "", k->names[i]);
     if (k->count > MOST) text_printf(&list, " and %zu more", k->count - MOST);

@@ -73,8 +73,6 @@ static const Arg OPTIONS[] = {
     RECORDS_OPTIONS(AT(records)), // of the files written
 };
 
-static const char *name_at(const void *table, size_t i) { return ((const Figure *)table)[i].name; }
-
 static bool find_look(PlotArguments *a, Error *e) {
     static const double LEAST = 30, MOST = 1000; // of a picture, in millimetres, unless its width has a name
     PlotOptions *o = &a->look;
@@ -292,7 +290,7 @@ static bool run(void *options, CommandLine *line, Error *e) {
     if (!find_look(a, e)) return false;
     if (all) return write_all(a, e);
     const Figure *f = figure_find(name);
-    const char *near = f ? NULL : suggest(name, figures, (size_t)figure_count, name_at);
+    const char *near = f ? NULL : suggest(name, figures, (size_t)figure_count, sizeof *figures);
     if (near) return error_input(e, "there is no figure '%s'; did you mean '%s'?", name, near);
     if (!f) return error_input(e, "there is no figure '%s'; 'outpace plot' lists them", name);
     bool print = o->format == PLOT_TERM && !a->output;

@@ -40,8 +40,6 @@ static const Arg OPTIONS[] = {
     CHOICE_OPTIONS(AT, choice),
 };
 
-static const char *item_name(const void *table, size_t i) { return ((const PublishedItem *)table)[i].name; }
-
 static bool find_format(const char *name, TableFormat *out, Error *e) {
     int i = text_among(name, table_format_names, TABLE_FORMATS);
     *out = (TableFormat)i;
@@ -228,7 +226,8 @@ static bool run(void *options, CommandLine *line, Error *e) {
     if (strcmp(line->words.items[0], TASKS) == 0) return run_tasks(a, e);
     const char *name = line->words.items[0];
     const PublishedItem *item = published_find(name);
-    const char *near = item ? NULL : suggest(name, published_items, (size_t)published_count, item_name);
+    const char *near =
+        item ? NULL : suggest(name, published_items, (size_t)published_count, sizeof *published_items);
     if (near) return error_input(e, "there is no table '%s'; did you mean '%s'?", name, near);
     if (!item) return error_input(e, "there is no table '%s'; 'outpace table' lists them", name);
     if (!find_format(a->format, &format, e)) return false;

@@ -85,8 +85,6 @@ typedef struct Operand {
     Token token;
 } Operand;
 
-static const char *name_at(const void *table, size_t i) { return ((const Variable *)table)[i].name; }
-
 static bool read_operand(ConditionReader *r, Operand *out) {
     if (r->token.kind == TOKEN_END || r->token.kind == TOKEN_SIGN)
         return error_input(r->e, "a parameter or a value is missing before '%s%.20s'", r->token.text, r->at);
@@ -115,7 +113,7 @@ static const char *word_of(const Operand *o, const Variable *other) {
 static bool unknown(const ConditionReader *r, const Token *t) {
     const char *word = t->text;
     if (t->kind != TOKEN_WORD) return error_input(r->e, "'%s' is compared with no parameter", word);
-    const char *nearest = suggest(word, r->scope->variables, r->scope->count, name_at);
+    const char *nearest = suggest(word, r->scope->variables, r->scope->count, sizeof(Variable));
     if (nearest) return error_input(r->e, "there is no parameter '%s'; did you mean '%s'?", word, nearest);
     return error_input(r->e, "there is no parameter '%s'", word);
 }

@@ -161,15 +161,13 @@ static bool check_models(Experiment *x, Error *e) {
     return true;
 }
 
-static const char *template_name(const void *table, size_t i) { return ((const Template *)table)[i].name; }
-
 static bool check_template(const char *template, const YamlNode *of, Error *e) {
     size_t count;
     const Template *table = template_table(&count);
     if (!template || strcmp(template, TEMPLATE_OF_MODEL) == 0) return true;
     for (size_t i = 0; i < count; i++)
         if (strcmp(table[i].name, template) == 0) return true;
-    const char *nearest = suggest(template, table, count, template_name);
+    const char *nearest = suggest(template, table, count, sizeof *table);
     const YamlNode *at = yaml_find(of, "template");
     if (nearest) return yaml_error(at, e, "there is no template '%s'; did you mean '%s'?", template, nearest);
     return yaml_error(at, e, "there is no template '%s'; 'outpace tokenizer encode --help' lists them",
@@ -220,8 +218,6 @@ static bool check_datasets(const Experiment *x, Error *e) {
 
 // --- axes ------------------------------------------------------------------------------------------------
 
-static const char *param_name(const void *table, size_t i) { return ((const Arg *const *)table)[i]->name; }
-
 // tables: those that the axis may come from.
 static bool unknown_axis(const YamlNode *axis, const char *where, const SettingsSection *tables, int n,
                          Error *e) {
@@ -232,7 +228,7 @@ static bool unknown_axis(const YamlNode *axis, const char *where, const Settings
             assert(count < 2 * ARGS_MAX);
             all[count++] = &tables[t].params[i];
         }
-    const char *nearest = suggest(axis->key, all, count, param_name);
+    const char *nearest = suggest(axis->key, all, count, 0);
     const YamlNode key = yaml_key(axis);
     if (nearest)
         return yaml_error(&key, e, "%s has no parameter '%s'; did you mean '%s'?", where, axis->key, nearest);

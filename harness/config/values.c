@@ -56,12 +56,10 @@ static bool read_row(const Arg *a, const YamlNode *n, void *out, Error *e) {
     }
 }
 
-static const char *name_at(const void *rows, size_t i) { return ((const Arg *)rows)[i].name; }
-
 static const Arg *find(const ArgTable *t, const YamlNode *n, Error *e) {
     const Arg *row = arg_find(t->rows, t->count, n->key);
     if (row) return row;
-    const char *nearest = suggest(n->key, t->rows, t->count, name_at);
+    const char *nearest = suggest(n->key, t->rows, t->count, sizeof *t->rows);
     const YamlNode key = yaml_key(n);
     Text known = {0};
     for (size_t i = 0; i < t->count && !nearest; i++)

@@ -54,12 +54,10 @@ void catalogue_release(Catalogue *c) {
     *c = (Catalogue){0};
 }
 
-static const char *name_at(const void *table, size_t i) { return ((const CatalogueItem *)table)[i].name; }
-
 const CatalogueItem *catalogue_find(const Catalogue *c, const char *name, Error *e) {
     for (int i = 0; i < c->item_count; i++)
         if (strcmp(c->items[i].name, name) == 0) return &c->items[i];
-    const char *nearest = suggest(name, c->items, (size_t)c->item_count, name_at);
+    const char *nearest = suggest(name, c->items, (size_t)c->item_count, sizeof *c->items);
     if (nearest) error_input(e, "no table or figure is called '%s'; did you mean '%s'?", name, nearest);
     else error_input(e, "no table or figure is called '%s'; 'outpace table' names them", name);
     return NULL;

@@ -266,14 +266,12 @@ static size_t rows_of(const NamedLaw *law, Arg *out) {
     return count;
 }
 
-static const char *law_name(const void *table, size_t i) { return ((const NamedLaw *)table)[i].name; }
-
 static const NamedLaw *find_law(const char *text, size_t length, Error *e) {
     char name[32];
     snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1), text);
     for (size_t i = 0; i < LAW_COUNT; i++)
         if (strcmp(LAWS[i].name, name) == 0) return &LAWS[i];
-    const char *nearest = suggest(name, LAWS, LAW_COUNT, law_name);
+    const char *nearest = suggest(name, LAWS, LAW_COUNT, sizeof *LAWS);
     error_input(e, "there is no law '%s'%s%s%s; 'outpace simulate --law list' lists them", name,
                 nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
     return NULL;

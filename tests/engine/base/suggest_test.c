@@ -62,8 +62,6 @@ static void longer_words(void **state) {
     }
 }
 
-static const char *name_at(const void *table, size_t i) { return ((const char *const *)table)[i]; }
-
 static void suggestions(void **state) {
     (void)state;
     static const char *const names[] = {"lookahead", "jacobi",         "prompt_lookup",        "speculative",
@@ -83,16 +81,16 @@ static void suggestions(void **state) {
         {"x", NULL},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const char *got = suggest(rows[i][0], names, sizeof names / sizeof names[0], name_at);
+        const char *got = suggest(rows[i][0], names, sizeof names / sizeof names[0], sizeof names[0]);
         if (rows[i][1] ? !got || strcmp(got, rows[i][1]) : got != NULL)
             fail_msg("'%s': want '%s', got '%s'", rows[i][0], rows[i][1] ? rows[i][1] : "nothing",
                      got ? got : "nothing");
     }
-    assert_null(suggest("anything", names, 0, name_at));
+    assert_null(suggest("anything", names, 0, sizeof names[0]));
     char long_word[1000]; // a third of it may be wrong, but it is near to nothing
     memset(long_word, 'k', sizeof long_word - 1);
     long_word[sizeof long_word - 1] = 0;
-    assert_null(suggest(long_word, names, sizeof names / sizeof names[0], name_at));
+    assert_null(suggest(long_word, names, sizeof names / sizeof names[0], sizeof names[0]));
 }
 
 int main(void) {
