@@ -58,8 +58,7 @@ void feed_narrow(Feed *f, bool (*keep)(const void *state, size_t document), cons
 // such place.
 bool feed_seek(Feed *f, uint64_t epoch, size_t document, size_t offset);
 
-// The place of a row whose document was cut before it: what the target makes of it is another thing than
-// what it makes of it in the whole document.
+// The place of a row whose document was cut before it: its states differ from those in the whole document.
 #define NO_PLACE SIZE_MAX
 
 // Fills `rows` rows (see Batch) and advances. places: of the rows' tokens in corpus->ids, or NO_PLACE.

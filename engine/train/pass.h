@@ -97,7 +97,7 @@ bool matrices_open(Network *n);
 // The products with a head, which pass_pack_heads has packed.
 Linear pass_head(const Pass *p, int thread, HeadProduct h);
 
-// A thread's share of packing the heads that are frozen, when a network is opened, or else the one that learns;
+// A thread's share of packing the frozen heads, when a network is opened, or else the one that learns;
 // argument: the Pass.
 void pass_pack_heads(void *argument, int thread, int threads);
 

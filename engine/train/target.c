@@ -52,7 +52,7 @@ void target_close(Target *t) {
     *t = (Target){0};
 }
 
-// --- what is kept ----------------------------------------------------------------------------------------
+// --- kept states -----------------------------------------------------------------------------------------
 
 size_t target_kept_bytes(const Target *t, size_t tokens) {
     return tokens * (size_t)(t->read.count + 1) * (size_t)t->choice.model->shape.width * sizeof(float);

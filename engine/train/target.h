@@ -51,8 +51,8 @@ typedef struct Target {
 bool target_open(Target *t, const TargetChoice *c, bool adapter, int rows, Error *e);
 void target_close(Target *t); // takes an empty one
 
-// Keeps exits and states of the corpus's first tokens from now on, `most` bytes of them: each is run once, and
-// is the same bits later. Memory is taken as they come. False with e filled if there is none.
+// Keeps exits and states of the corpus's first tokens from now on, `most` bytes of them: each is run once
+// and has the same bits later. Memory is taken as they come. False with e filled if there is none.
 bool target_keep(Target *t, size_t tokens, size_t most, Error *e);
 size_t target_kept_bytes(const Target *t, size_t tokens); // that so many take
 

@@ -275,7 +275,7 @@ const Command command_train = {
         "config an EAGLE head reads its own outputs N - 1 times in training (eagle: 1, and 3 is HASS;\n"
         "eagle3: 7), with 'layers: [A, B, C]' eagle3 reads the states after these of MODEL's layers.\n"
         "eagle3's head has the text's commonest tokens, by default a quarter of MODEL's (8,192 to 32,000).\n"
-        "With --dataset they learn from MODEL's own greedy answers to its prompts, too, or without --text only.\n"
+        "With --dataset they learn from MODEL's own greedy answers to its prompts, with or without --text.\n"
         "These are made first and kept in --outputs FILE (OUT.answers.jsonl): a stopped run goes on with\n"
         "them, and another training with the same MODEL and --max-tokens makes only those that it lacks.\n"
         "\n"

@@ -1,5 +1,5 @@
-// The target's own answers to the prompts of datasets, greedy: what adapters and heads learn from, since they
-// read such text in use. They are made once and kept in a file, a line each after the first:
+// The target's own answers to the prompts of datasets, greedy: text of the kind that adapters and heads read
+// in use, for them to learn from. They are made once and kept in a file, a line each after the first:
 //
 //      {"outpace_answers": "SHA-256 of the target", "max_tokens": 128}
 //      {"prompt": 31, "ids": [1, 9038, ...]}       so many ids of the prompt, then the answer, with its EOS
@@ -217,7 +217,7 @@ static bool make_one(void *state, int sequence, int i, Clock clock, Error *e) {
     return clock_now(clock_monotonic()) - a->saved < SECONDS_BETWEEN_SAVES || write_answers(a, e);
 }
 
-// What was made before a failure, or an interrupt, is kept.
+// Answers that were made before a failure, or an interrupt, are kept.
 static bool make_missing(Answers *a, Error *e) {
     TrainRun *r = a->run;
     const TrainConfig *c = &r->file.config;

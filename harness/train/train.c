@@ -379,8 +379,8 @@ static bool choose_layers(Captures *read, const Words *words, int most, Error *e
     return true;
 }
 
-// How many tokens eagle3's head has, for AdapterKind.vocab. A quarter is what the published heads for Llama 3
-// have; fewer than LEAST would save little.
+// How many tokens eagle3's head has, for AdapterKind.vocab. The published heads for Llama 3
+// have a quarter of its tokens; fewer than LEAST would save little.
 static int choose_vocab(int asked, int vocab) {
     enum { LEAST = 8192, MOST = 32000 };
     int quarter = vocab / 4 < LEAST ? LEAST : vocab / 4 > MOST ? MOST : vocab / 4;

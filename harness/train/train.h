@@ -35,7 +35,7 @@ typedef struct TrainFile {
     int checkpoint_every, held_out_every; // steps
     int optimizer, schedule, decays;      // the enums of config.optimizer
     double norm_epsilon;
-    double keep; // GB of memory for states of a target or teacher; -1: half of what is free
+    double keep; // GB of memory for states of a target or teacher; -1: half of the free memory
     YamlTree tree;
     TrainConfig config; // without the vocabulary, which is the tokenizer's
 } TrainFile;

@@ -11,6 +11,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
+#include "engine/cuda/kernels/kernels.h"
 
 #include <stdio.h>
 #include <string.h>

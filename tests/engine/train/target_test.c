@@ -106,7 +106,7 @@ static void same_exits(World *w, const Target *t, const int *tokens, int from, i
     mem_free(alone);
 }
 
-// A pass, and once more from what is kept of its first `kept` rows: documents that end there aren't run again.
+// A pass, and once more with its first `kept` rows kept: documents that end there aren't run again.
 static void run_twice(Target *t, const int *tokens, const int *start, int kept) {
     size_t places[PASS];
     for (int i = 0; i < PASS; i++) places[i] = (size_t)i;

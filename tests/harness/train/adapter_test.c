@@ -210,7 +210,7 @@ static size_t lines_of(const char *text) {
     return n;
 }
 
-// An answer is what generate writes after the same prompt.
+// An answer is the text that generate writes after the same prompt.
 static void expect_answer(const char *folder, const char *line) {
     Child c;
     Text ids = {0};
