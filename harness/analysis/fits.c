@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *law_name(const FitOptions *o) { return o->law == FIT_PAPER ? "paper" : "corrected"; }
-
 static const char *bonus_name(bool dropped) { return dropped ? "dropped" : "kept"; }
 
 // --- JSON ------------------------------------------------------------------------------------------------
@@ -70,12 +68,13 @@ static json_t *predictions_json(const Fit *fit) {
 }
 
 static json_t *fit_json(const FitOptions *o, const Fit *fit) {
-    json_t *root = json_pack(
-        "{s:s, s:s, s:o, s:i, s:i, s:o, s:o, s:s, s:o, s:o}", "law", law_name(o), "bonus",
-        bonus_name(o->bonus_dropped), "filling", filling_json(o->output), "fitted", fit->fitted, "points",
-        fit->count, "alpha", value_json(&fit->best->alpha), "f", value_json(&fit->best->f), "estimator",
-        fit->best == &fit->likelihood ? "likelihood" : "least_squares", "least_squares",
-        estimate_json(&fit->least_squares), "likelihood", estimate_json(&fit->likelihood));
+    json_t *root =
+        json_pack("{s:s, s:s, s:o, s:i, s:i, s:o, s:o, s:s, s:o, s:o}", "law",
+                  o->law == FIT_PAPER ? "paper" : "corrected", "bonus", bonus_name(o->bonus_dropped),
+                  "filling", filling_json(o->output), "fitted", fit->fitted, "points", fit->count, "alpha",
+                  value_json(&fit->best->alpha), "f", value_json(&fit->best->f), "estimator",
+                  fit->best == &fit->likelihood ? "likelihood" : "least_squares", "least_squares",
+                  estimate_json(&fit->least_squares), "likelihood", estimate_json(&fit->likelihood));
     if (!root) return NULL;
     if (fit->chi_square_given)
         json_object_set_new(root, "chi_square",

@@ -44,8 +44,6 @@ typedef struct Looked {
     const Template *template, *used; // as named, and as used last; NULL: none
 } Looked;
 
-static Engine *original_of(Looked *l) { return l->o->against ? &l->original : NULL; }
-
 // --- what is printed
 
 static const Column COLUMNS[] = {
@@ -134,7 +132,8 @@ static bool look_at(Looked *l, const DatasetPrompt *p, Quality *q, Error *e) {
     const Template *t = l->template ? l->template : prompt_template(p, l->model.tokenizer);
     bool ok = encode(l->model.tokenizer, t, p, &ids, &prompt, e) && check_ids(l, t, p, &ids, e);
     if (t) l->used = t;
-    if (ok && ids.count > 1) ok = quality_text(&l->model, original_of(l), ids.ids, (int)ids.count, q, e);
+    if (ok && ids.count > 1)
+        ok = quality_text(&l->model, l->o->against ? &l->original : NULL, ids.ids, (int)ids.count, q, e);
     if (ok && l->o->against && l->o->greedy && prompt)
         ok = quality_greedy(&l->model, &l->original, ids.ids, (int)prompt, l->o->greedy, q, e);
     ids_release(&ids);

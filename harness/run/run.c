@@ -80,8 +80,6 @@ void group_init(GroupRun *g, PointProgress *progress) {
     group_run_check(g);
 }
 
-static int batch_of(const GroupRun *g) { return models_batch(g->models); }
-
 static void close_methods(GroupPoint *p, int count) {
     while (count > 0) method_close(&p->methods[--count]);
     p->open = false;
@@ -94,7 +92,7 @@ bool group_open_point(GroupRun *g, OpenMethod open, int point, Error *e) {
     Error why = {0};
     Sampling sampling = {s->temperature, s->top_k, s->top_p};
     double start = clock_now(g->env.clock);
-    for (p->open = true; p->open && opened < batch_of(g); opened += p->open) {
+    for (p->open = true; p->open && opened < models_batch(g->models); opened += p->open) {
         MethodEnv env = inputs_env(g->ledger->inputs, p->point, g->models, opened, &sampling);
         p->open = open(&p->methods[opened], point_of(g, point)->decoder, &env, &why);
     }
@@ -109,7 +107,7 @@ static bool group_close(GroupRun *g, Error *e) {
     for (GroupPoint *p = g->points; p < g->points + g->group->count; p++) {
         size_t before = mem_in_use();
         if (!p->open) continue;
-        close_methods(p, batch_of(g));
+        close_methods(p, models_batch(g->models));
         ok = ledger_one_off(g->ledger, p->point, "state", 0, before - mem_in_use(), ok ? e : NULL) && ok;
     }
     return ok;
