@@ -70,7 +70,7 @@ void plot_left_out(const Figure *f, const PlotData *d, Text *out); // a line on 
 void plot_data_text(const PlotData *d, Text *out);                 // the file that gnuplot reads
 void plot_data_release(PlotData *d);                               // takes an empty one
 
-// --- captions (caption.c) --------------------------------------------------------------------------------
+// --- captions (plot.c) -----------------------------------------------------------------------------------
 
 // A caption in plain text, some sentences: subject, marks, intervals, n, conditions, settings, notes.
 bool plot_caption(Store *store, const Figure *f, int64_t run, const char *computed, const PlotData *d,

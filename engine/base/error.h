@@ -36,8 +36,8 @@ bool error_within(Error *e, const char *format, ...) __attribute__((format(print
 // The exit code of a program that stops for this error.
 int error_exit_code(const Error *e);
 
-// "Did you mean": the name nearest to `word` in a table, or NULL if none is near enough. A row of `size` bytes
-// begins with its name; size 0: the table has pointers to such rows.
+// "Did you mean": the name nearest to `word` in a table, or NULL if none is near enough. A row of `size`
+// bytes begins with its name; size 0: the table has pointers to such rows.
 // suggest_distance counts the edits (insert, delete, replace, swap neighbours) that turn a into b; names of
 // 64 characters or more are either equal (0) or far apart (64).
 const char *suggest(const char *word, const void *table, size_t count, size_t size);

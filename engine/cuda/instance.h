@@ -1,4 +1,4 @@
-// The insides of an open CUDA instance: its life (cuda.c), layers per card (fit.c, cards.h), memory
+// The insides of an open CUDA instance: its life (cuda.c), layers per card (fit.c, device.h), memory
 // (memory.h, buffers.c, copies.c, weights.c), a run (turns.c, step.c) and its time (phases.c), outputs
 // (head.c) and products by cuBLASLt (fast.c).
 //

@@ -1,4 +1,4 @@
-// See fits.h. Prints what the estimators of simulate/ found, for people and as JSON.
+// Prints what the estimators of simulate/ found, for people and as JSON.
 #include "harness/analysis/stored.h"
 
 #include "engine/base/json.h"

@@ -44,7 +44,7 @@ void sweep_cut(Sweep *s, const int *shard_of, int shard, int shards);
 // can look like two facts.
 void sweep_describe(const Experiment *x, const Point *p, Text *out);
 
-// --- a point's name in tables, and its parameters one by one (point_name.c)
+// --- a point's name in tables, and its parameters one by one
 
 typedef struct PointName {
     const char *method;

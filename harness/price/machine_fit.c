@@ -1,4 +1,4 @@
-// See machine_fit.h. Prints the fit for people and as JSON, with its errors on points that it didn't see.
+// Prints the fit for people and as JSON, with its errors on points that it didn't see.
 #include "harness/price/prediction.h"
 
 #include "engine/base/json.h"
