@@ -27,8 +27,7 @@ typedef struct Batch {
     const int *tokens, *targets, *start; // (rows); adapters have no tokens, targets but -1 are `wanted`
     int rows;
     const float *states; // (rows, width): an adapter's input; EAGLE-3's has several
-    const float *wanted; // (rows, wanted_width): final normed states of the target or teacher; for an EAGLE
-                         // head memory goes on for FORWARDS_MAX - 1 rows
+    const float *wanted; // (rows, wanted_width): final normed states; an EAGLE head has FORWARDS_MAX - 1 more
 } Batch;
 
 enum {
@@ -40,7 +39,6 @@ enum {
 
 // The matrices of a layer, and that of an EAGLE head's inputs.
 typedef enum { MATRIX_QKV, MATRIX_O, MATRIX_GATE_UP, MATRIX_DOWN, MATRIX_JOIN, LAYER_MATRICES } LayerMatrix;
-
 // The products with a head: its logits, the gradient of its input, the target's or teacher's logits.
 typedef enum { HEAD_FORWARD, HEAD_BACKWARD, HEAD_WANTED, HEAD_PRODUCTS } HeadProduct;
 
@@ -97,7 +95,6 @@ typedef struct NetworkOptions {
     float *wanted_panels; // of that head, of another network that outlives this one; NULL: packed again
 } NetworkOptions;
 
-// Which network of an adapter it is.
 typedef struct AdapterPart {
     AdapterKind kind;
     int head;                      // 0 .. kind.heads - 1
@@ -149,7 +146,5 @@ double network_loss(Network *n, const Batch *batch);
 
 // Returns the same sum, and adds the gradient of scale * sum to n->gradients. Agreement isn't counted.
 double network_learn(Network *n, const Batch *batch, float scale);
-
-// The weight of a forward in the loss; 0: it is only looked at.
-double forward_weight(const Network *n, int forward);
+double forward_weight(const Network *n, int forward); // in the loss; 0: it is only looked at
 static inline bool network_is_eagle(const Network *n) { return shape_reads_both(&n->shape); }

@@ -1,5 +1,5 @@
 // The losses of a run. Invariant: points are in strictly ascending order of steps.
-#include "harness/train/train.h"
+#include "harness/train/curve.h"
 
 #include "engine/base/memory.h"
 

@@ -4,6 +4,7 @@
 #include "engine/engine.h"
 #include "engine/train/trainer.h"
 #include "harness/config/values.h"
+#include "harness/train/curve.h"
 #include "harness/cli/terminal.h"
 
 // --- the file (config.c) ---------------------------------------------------------------------------------
@@ -75,28 +76,6 @@ bool train_file_open_adapter(TrainFile *f, const char *path, Error *e); // NULL:
 void train_file_name_domains(TrainFile *f);                             // by the names of its files
 void train_file_set_context(TrainFile *f, int context);                 // and the pass, if the file has none
 void train_file_release(TrainFile *f);                                  // accepts an empty one
-
-// --- the losses (curve.c) --------------------------------------------------------------------------------
-
-typedef struct CurvePoint {
-    int step;
-    double loss, held_out; // of the step's batch; NAN: not measured
-} CurvePoint;
-
-typedef struct Curve {
-    CurvePoint *points; // (count), in ascending order of steps
-    size_t count, capacity;
-} Curve;
-
-// Adds a point, or adds to the last point if that has the same step. NAN changes nothing.
-void curve_add(Curve *c, int step, double loss, double held_out);
-void curve_release(Curve *c); // accepts an empty one
-
-// A table, "step <tab> loss <tab> held_out", a line a point, unknown numbers empty; read up to a step.
-extern const char curve_heads[];
-void curve_write(const Curve *c, Text *out);
-void curve_read(Curve *c, const char *text, size_t n, int last_step);
-void curve_draw(const Curve *c, Text *out); // in letters
 
 // --- a run (train.c) -------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 // The losses of a run as a table that is read again, and as a curve of letters.
 #include "tests/support/check.h"
 
-#include "harness/train/train.h"
+#include "harness/train/curve.h"
 
 #include <math.h>
 #include <string.h>
