@@ -21,15 +21,20 @@ static void write_prompts(int count) {
 }
 
 SmallRun *small_open(const char *methods, const char *measurement, int prompts) {
+    return small_open_with("draft: tiny", "null", methods, measurement, prompts);
+}
+
+SmallRun *small_open_with(const char *model, const char *device, const char *methods, const char *measurement,
+                          int prompts) {
     Error e = {0};
     SmallRun *r = mem_new(1, sizeof *r);
     assert_non_null(r);
     write_prompts(prompts);
     snprintf(r->config, sizeof r->config,
-             "name: test\nmodels: [{target: tiny, draft: tiny}]\ndatasets: [{name: own, path: own.txt}]\n"
-             "hardware: {device: 'null'}\ngeneration: {max_tokens: 24, ignore_eos: on}\nmethods: [%s]\n"
+             "name: test\nmodels: [{target: tiny, %s}]\ndatasets: [{name: own, path: own.txt}]\n"
+             "hardware: {device: '%s'}\ngeneration: {max_tokens: 24, ignore_eos: on}\nmethods: [%s]\n"
              "measurement: {%s}\n",
-             methods, measurement);
+             model, device, methods, measurement);
     MUST(experiment_parse(&r->x, r->config, strlen(r->config), "x.yaml", NULL, &e));
     MUST(sweep_expand(&r->x, &r->sweep, &e));
     MUST(schedule_make(&r->x, &r->sweep, &r->schedule, &e));

@@ -13,6 +13,9 @@ typedef struct SmallRun {
 
 // methods and measurement: the text between the brackets of the config. Writes own.txt here.
 SmallRun *small_open(const char *methods, const char *measurement, int prompts);
+// The same with more of the model, such as "heads: DIR", on a device.
+SmallRun *small_open_with(const char *model, const char *device, const char *methods, const char *measurement,
+                          int prompts);
 void small_close(SmallRun *r);
 
 // Runs it, or continues it, in the store `db`.

@@ -88,12 +88,18 @@ static bool keep_state(Medusa *m, int node, Error *e) {
     return hidden_keep(&m->state, 0, m->target, node, HIDDEN_NORMED, e);
 }
 
-// The prompt's last run ended with the token before the root. A prompt of one token had no run, so there is
-// no state: the first step then runs only that token.
+// The prompt's last part ends with the token before the root.
+static bool medusa_prefilled(void *self, const int *tokens, int first, int count, Error *e) {
+    (void)tokens, (void)first;
+    return keep_state(self, count - 1, e);
+}
+
+// A prompt of one token had no run, so there is no state: the first step then runs only that token.
 static bool medusa_begin(void *self, const Prompt *prompt, Error *e) {
     Medusa *m = self;
-    m->ready = false;
-    return prompt->count == 1 || keep_state(m, m->target->tree.count - 1, e);
+    (void)e;
+    m->ready = prompt->count > 1;
+    return true;
 }
 
 // The best ids of one head.
@@ -147,5 +153,6 @@ const MethodInfo method_medusa = {
     .name = "medusa",
     .summary = "heads that each predict one further token, tried as a tree (--heads DIR)",
     .needs = NEEDS_HEADS,
+    .prefilled = medusa_prefilled,
     .may_rest = true,
     .rank_tree = medusa_rank_tree};

@@ -20,10 +20,15 @@
 enum { KILLS = 30 };
 
 static int set_up(void **state) {
+    static const char *const kinds[] = {"kangaroo", "medusa", "eagle"};
     Child c;
     if (folder_setup(state)) return -1;
     CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "tiny");
     child_release(&c);
+    for (int i = 0; i < 3; i++) {
+        CHILD_OUTPACE(&c, *state, 0, "model", "adapter", "tiny", kinds[i], "--variant", kinds[i]);
+        child_release(&c);
+    }
     return chdir(*state);
 }
 
@@ -419,6 +424,21 @@ static void a_prompt_is_run_once(void **state) {
         0);
 }
 
+// Nor does what the last method left of its step reach a method that begins with states of the prompt.
+static void a_shared_prompt_changes_nothing(void **state) {
+    SmallRun *r = small_open_with(
+        "draft: tiny, adapter: kangaroo, heads: medusa, eagle: eagle", "cpu",
+        "jacobi, early-exit, kangaroo, {name: medusa, matrix: {nodes: 6, depth: 2}}, speculative,"
+        " {name: eagle, matrix: {total: 6, depth: 2, top: 2}}, {name: ouroboros, matrix: {gamma: 3}},"
+        " {name: mix, matrix: {of: 'jacobi+medusa(nodes=6,depth=2)'}}",
+        "passes: 1, warmup: 0", 3);
+    double now = 0;
+    small_run(r, "apart.db", &(RunSeams){.clock = still_clock()}); // a run that takes no time isn't shared
+    small_run(r, "shared.db", &(RunSeams){.clock = {second, &now}});
+    small_close(r);
+    stores_same(*state, "apart.db", "shared.db");
+}
+
 // Each setting of a step reaches its steps: fewer rows, or rows that no longer share prefixes.
 static void steps_are_as_set(void **state) {
     static const char *const asks[] = {
@@ -450,6 +470,7 @@ int main(void) {
                                        cmocka_unit_test(repeats_end),
                                        cmocka_unit_test(own_cost),
                                        cmocka_unit_test(a_prompt_is_run_once),
+                                       cmocka_unit_test(a_shared_prompt_changes_nothing),
                                        cmocka_unit_test(steps_are_as_set),
                                        cmocka_unit_test(weights_are_held),
                                        cmocka_unit_test(weights_that_change_end_the_run),
