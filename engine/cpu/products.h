@@ -55,7 +55,7 @@ void cpu_add_output(const Work *k, const Tensor *bias, Weight post);
 // Activates a row of an MLP's products; its width is n.
 void cpu_gate(const Work *k, const float *gate, const float *up, int n, float *x);
 
-// c->mixture, the scratch of layers with experts, for `rows` rows of a panel, if the model has them; false if
-// there is no memory. And the layer's MLP, on k's rows.
+// Takes c->mixture, the experts' scratch, for `rows` rows of a panel; nothing if the model has none. False if
+// memory runs out.
 bool cpu_mixture_open(Cpu *c, size_t rows);
-void cpu_run_experts(const Work *k);
+void cpu_run_experts(const Work *k); // the layer's MLP, on k's rows

@@ -2,7 +2,7 @@
 // loaded from the cache directory if a table that serves is kept there, made and kept otherwise. Bigrams may
 // also be made on demand, a token's row when the token first occurs; they are the same. A table's key names
 // everything it depends on: the weights' identity, the backend with its kernels and compute type, the prefix.
-// If the weights have no identity, or there is no cache directory, the table is for this run only.
+// Without an identity of the weights or a cache directory, a table lasts as long as the run.
 #pragma once
 #include "engine/base/file.h"
 #include "engine/decode/env.h"
@@ -40,7 +40,7 @@ static inline bool token_table_has(const TokenTable *t, int token) {
 }
 int token_table_count(const TokenTable *t);
 
-// Fills the table with TABLE_NO_TOKEN. Fails if there is no memory for it.
+// Fills the table with TABLE_NO_TOKEN. Fails if memory runs out for it.
 bool token_table_init(TokenTable *t, int tokens, int k, int w, Error *e);
 void token_table_release(TokenTable *t);
 

@@ -64,7 +64,7 @@ typedef struct TensorOut {
     size_t bytes;     // of data
 } TensorOut;
 
-// Builds a file of tensors in memory and adds it to `out`. False with e filled if there is no memory for it,
+// Builds a file of tensors in memory and adds it to `out`. False with e filled if memory runs out for it,
 // or `out` refuses it.
 struct Output; // engine/base/output.h
 bool safetensors_add(struct Output *out, const char *path, const TensorOut *tensors, size_t count, Error *e);

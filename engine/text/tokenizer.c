@@ -87,17 +87,18 @@ static const char *config_template(const json_t *config) {
 }
 
 static void take_template_of(Tokenizer *t, const char *dir) {
-    char *path = file_path(dir, "chat_template.jinja"), *beside = file_path(dir, "tokenizer_config.json");
+    char *path = file_path(dir, "chat_template.jinja"),
+         *config_path = file_path(dir, "tokenizer_config.json");
     char *jinja = NULL;
     size_t n;
-    json_t *config = file_exists(beside) ? json_from_file(beside, FILE_MAX, NULL) : NULL;
+    json_t *config = file_exists(config_path) ? json_from_file(config_path, FILE_MAX, NULL) : NULL;
     if (file_exists(path)) file_read(path, FILE_MAX, &jinja, &n, NULL);
     const char *text = jinja ? jinja : config_template(config);
     if (text) take_template(t, text, config_token(config, "bos_token"), config_token(config, "eos_token"));
     json_decref(config);
     mem_free(jinja);
     mem_free(path);
-    mem_free(beside);
+    mem_free(config_path);
 }
 
 bool tokenizer_has_template(const Tokenizer *t) { return t && t->has_template; }

@@ -133,7 +133,7 @@ typedef struct Network {
     MemBlocks blocks;                  // all of these
 } Network;
 
-// False with e filled, and n empty, if memory is out or the shape can't be trained. Weights are zero until
+// False with e filled, and n empty, if memory runs out or the shape can't be trained. Weights are zero until
 // parameters_start, target_start or a checkpoint fills them.
 bool network_open(Network *n, const Shape *shape, const NetworkOptions *o, Error *e);
 bool network_open_adapter(Network *n, const AdapterPart *part, const NetworkOptions *o, Error *e);

@@ -38,7 +38,7 @@ typedef struct Optimizer {
     MemBlocks blocks; // all of these
 } Optimizer;
 
-// False with e filled if there is no memory for the moments.
+// False with e filled if memory runs out for the moments.
 bool optimizer_open(Optimizer *o, const OptimizerOptions *options, const Network *n, Error *e);
 void optimizer_close(Optimizer *o); // takes an empty one
 

@@ -91,7 +91,7 @@ void pass_add_parts(const Pass *p, const float *parts, size_t weight);
 void linear_backward_weight(const Linear *l, const float *dy, const float *x, int rows, float *dweight,
                             int from, int to);
 
-// Allocates n->panels for the matrices of any layer, and n->head_panels. False if there is no memory.
+// Allocates n->panels for the matrices of any layer, and n->head_panels. False if memory runs out.
 bool matrices_open(Network *n);
 
 // The products with a head, which pass_pack_heads has packed.

@@ -47,12 +47,12 @@ typedef struct Target {
 } Target;
 
 // adapter: an adapter learns from the target, not a model. False with e filled if a pass doesn't fit into a
-// step, or there is no memory.
+// step, or memory runs out.
 bool target_open(Target *t, const TargetChoice *c, bool adapter, int rows, Error *e);
 void target_close(Target *t); // takes an empty one
 
 // Keeps exits and states of the corpus's first tokens from now on, `most` bytes of them: each is run once
-// and has the same bits later. Memory is taken as they come. False with e filled if there is none.
+// and has the same bits later. Memory is taken as they come. False with e filled if there isn't enough.
 bool target_keep(Target *t, size_t tokens, size_t most, Error *e);
 size_t target_kept_bytes(const Target *t, size_t tokens); // that so many take
 

@@ -336,7 +336,7 @@ static bool pair_all(Comparing *c, Error *e) {
     return ok;
 }
 
-// Whether the runs' content of this kind is another; what one of them doesn't know is none.
+// Whether the runs differ in content of this kind, as far as both know theirs.
 static bool ask_contents(const Comparing *c, const char *kind, bool *differ, Error *e) {
     Rows *x = rows_named(c->a->store, compare_sql, "content", c->a->run, e),
          *y = x ? rows_named(c->b->store, compare_sql, "content", c->b->run, e) : NULL;

@@ -24,8 +24,7 @@ static bool ask(Store *store, const char *sql, const char *text, int64_t number,
     return rows_end(r, true, e);
 }
 
-// A folder that isn't there may be a pattern, too. Of one that is, the name is taken literally: "res[1]/*.db"
-// is not "res1/*.db".
+// The folder may be a pattern, too, unless one of that name exists: then "res[1]/*.db" is not "res1/*.db".
 bool stored_match(const char *pattern, glob_t *out, Error *e) {
     const char *slash = strrchr(pattern, '/'), *c = pattern;
     char *folder = mem_text(pattern, slash ? (size_t)(slash - pattern) : 0);

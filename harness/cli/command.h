@@ -19,7 +19,7 @@ typedef enum {
 
 typedef struct Command Command;
 
-// What a command gets besides its options: as many words as its row says.
+// A command's line without the options: as many words as its row allows.
 typedef struct CommandLine {
     const Command *command;
     Words words;

@@ -179,7 +179,7 @@ static bool run(void *options, CommandLine *line, Error *e) {
     r.gpu_count = ok ? engine_gpus() : 0;
     if (r.gpu_count == 0) engine_ceilings("cuda", &(BackendOptions){0}, &(Ceilings){0}, &r.no_gpu);
     else r.gpus = mem_new((size_t)r.gpu_count, sizeof *r.gpus);
-    for (int i = 0; i < r.gpu_count; i++) { // one that cannot be used is no reason not to tell of the others
+    for (int i = 0; i < r.gpu_count; i++) { // an unusable one doesn't hide the others
         Gpu *g = &r.gpus[i];
         snprintf(g->device, sizeof g->device, "cuda:%d", i);
         (void)(engine_ceilings(g->device, &(BackendOptions){0}, &g->ceilings, &g->useless) &&

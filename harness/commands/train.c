@@ -15,7 +15,7 @@ static const size_t MOST_TOKENIZER_BYTES = 256u << 20;
 typedef struct {
     TrainOptions run;
     bool loss;
-    const char *start, *snapshot;
+    const char *start, *snapshot, *outputs;
 } TrainArguments;
 
 #define AT(name) offsetof(TrainArguments, name)
@@ -40,11 +40,12 @@ static const Arg OPTIONS[] = {
     {"tokenizer", ARG_WORD, AT(run.tokenizer), .help = "of a model, in place of the file's", .value = "FILE"},
     {"figure", ARG_WORD, AT(run.figure),
      .help = "draw the losses at the end: .svg, .png, .pdf; needs gnuplot", .value = "FILE"},
-    {"outputs", ARG_WORD, AT(run.answers.file),
-     .help = "train nothing: write what the model makes of documents; of --dataset: see above",
+    {"outputs", ARG_WORD, AT(outputs), .help = "train nothing: write the model's continuations of documents",
      .value = "FILE"},
     {"dataset", ARG_WORDS, AT(run.answers.datasets),
      .help = "adapter, heads, eagle: learn from MODEL's answers; repeatable", .value = "DATASET"},
+    {"answers", ARG_WORD, AT(run.answers.file), .help = "where those answers are kept", .value = "FILE",
+     .fallback = "OUT.answers.jsonl"},
     {"split", ARG_WORD, AT(run.answers.split), .help = "of the datasets; all: of those that have none",
      .value = "NAME", .fallback = "train", .literal = true},
     {"template", ARG_WORD, AT(run.answers.template),
@@ -138,7 +139,7 @@ static bool open_run(ModelRun *m, const char *config, const TrainArguments *o, E
     if (!file_read(path, MOST_TOKENIZER_BYTES, &m->tokenizer_json, &m->tokenizer_bytes, e)) return false;
     m->tokenizer = tokenizer_parse(m->tokenizer_json, m->tokenizer_bytes, path, e);
     if (!m->tokenizer || !find_specials(m, e)) return false;
-    if (!open_start(m, o->run.answers.file && !start ? m->run.file.out : start, e) || !open_teacher(m, e))
+    if (!open_start(m, o->outputs && !start ? m->run.file.out : start, e) || !open_teacher(m, e))
         return false;
     s->vocab = s->real_vocab = tokenizer_size(m->tokenizer);
     m->run.tokenizer = m->tokenizer;
@@ -184,7 +185,7 @@ static bool take_snapshot(ModelRun *m, const char *dir, Error *e) {
 
 static bool write_outputs(ModelRun *m, const TrainArguments *o, Error *e) {
     const AnswerOptions *a = &o->run.answers;
-    DomainTexts outputs = {.file = a->file,
+    DomainTexts outputs = {.file = o->outputs,
                            .model = o->start ? o->start : m->run.file.out,
                            .prompts = a->prompts ? a->prompts : 10,
                            .tokens = a->tokens};
@@ -198,15 +199,15 @@ static bool write_outputs(ModelRun *m, const TrainArguments *o, Error *e) {
 static bool train_model(const TrainArguments *o, const char *config, int *code, Error *e) {
     ModelRun m = {.run = {.stop_after = o->run.stop_after,
                           .figure = o->run.figure,
-                          .fresh = o->run.fresh || o->run.answers.file,
-                          .looks = o->loss || o->run.answers.file || o->snapshot,
+                          .fresh = o->run.fresh || o->outputs,
+                          .looks = o->loss || o->outputs || o->snapshot,
                           .tell = o->run.json ? stderr : stdout,
                           .out.force = o->run.force}};
     output_reads(&m.run.out, config);
     bool done = false;
     line_begin(&m.run.line, true);
     bool ok = open_run(&m, config, o, e);
-    if (ok && o->run.answers.file) ok = write_outputs(&m, o, e);
+    if (ok && o->outputs) ok = write_outputs(&m, o, e);
     else if (ok && o->snapshot) ok = take_snapshot(&m, o->snapshot, e);
     else if (ok && o->loss && !m.run.trainer.held_out.count)
         ok = error_input(e, "a loss needs documents that are held out; set held_out");
@@ -276,7 +277,7 @@ const Command command_train = {
         "eagle3: 7), with 'layers: [A, B, C]' eagle3 reads the states after these of MODEL's layers.\n"
         "eagle3's head has the text's commonest tokens, by default a quarter of MODEL's (8,192 to 32,000).\n"
         "With --dataset they learn from MODEL's own greedy answers to its prompts, with or without --text.\n"
-        "These are made first and kept in --outputs FILE (OUT.answers.jsonl): a stopped run goes on with\n"
+        "These are made first and kept in --answers FILE (OUT.answers.jsonl): a stopped run goes on with\n"
         "them, and another training with the same MODEL and --max-tokens makes only those that it lacks.\n"
         "\n"
         "  outpace tokenizer train 'corpus/*.txt' --vocab 2048 -o tokenizer.json\n"

@@ -61,9 +61,10 @@ static int in_order(const void *a, const void *b) {
     return memcmp(x->ids.ids, y->ids.ids, (size_t)x->prompt * sizeof *x->ids.ids);
 }
 
-static Answer *find(const Answers *a, const IdList *prompt) {
+// Among the first `count`, which are sorted.
+static Answer *find(const Answers *a, size_t count, const IdList *prompt) {
     Answer key = {*prompt, (int)prompt->count};
-    return a->count ? bsearch(&key, a->list, a->count, sizeof *a->list, in_order) : NULL;
+    return count ? bsearch(&key, a->list, count, sizeof *a->list, in_order) : NULL;
 }
 
 static Answer *add(Answers *a, int prompt) {
@@ -113,7 +114,7 @@ static bool read_answers(Answers *a, Error *e) {
         ok = a->run->out.force ||
              error_input(e,
                          "'%s' has answers of another model or another --max-tokens: name another file with "
-                         "--outputs, or --force to write it anew",
+                         "--answers, or --force to write it anew",
                          a->file);
         size = 0;
     }
@@ -180,8 +181,7 @@ static void list_missing(Answers *a) {
     size_t known = a->count;
     for (size_t i = 0; i < a->prompts.count; i++) {
         const IdList *p = &a->prompts.prompts[i];
-        Answer key = {*p, (int)p->count};
-        if (known && bsearch(&key, a->list, known, sizeof *a->list, in_order)) continue;
+        if (find(a, known, p)) continue;
         Answer *x = add(a, (int)p->count);
         for (size_t k = 0; k < p->count; k++) ids_add(&x->ids, p->ids[k]);
     }
@@ -258,7 +258,7 @@ bool train_run_answers(TrainRun *r, Error *e) {
     if (ok && a.missing_count) ok = make_missing(&a, e);
     else if (ok) fprintf(stderr, "answers   all %zu are in %s\n", a.prompts.count, SHOWN(a.file));
     for (size_t i = 0; ok && i < a.prompts.count; i++) {
-        const Answer *x = find(&a, &a.prompts.prompts[i]);
+        const Answer *x = find(&a, a.count, &a.prompts.prompts[i]);
         assert(x && answered(x));
         train_run_add(r, &x->ids, 0);
     }

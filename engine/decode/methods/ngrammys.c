@@ -94,8 +94,9 @@ typedef struct Ngrammys {
     ContextNgrams context;
     Bigrams bigrams; // this and the next: empty if the strategy does not use them
     TokenTable unigrams;
-    int last; // the sequence's last token
-    ContextNgram found[TOKEN_TABLE_MAX_K];
+    int last;                              // the sequence's last token
+    ContextNgram found[TOKEN_TABLE_MAX_K]; // (found_count): the context's continuations of the sequence
+    int found_count;                       // -1: not looked for since its last token
     Sources sources;
 } Ngrammys;
 
@@ -244,8 +245,15 @@ static bool ngrammys_begin(void *self, const Prompt *prompt, Error *e) {
     Ngrammys *n = self;
     suffix_clear(&n->context.index);
     n->last = prompt->tokens[prompt->count - 1];
+    n->found_count = -1;
     context_push(&n->context, prompt->tokens, prompt->count);
     return true;
+}
+
+// Looks once a step, in prepare or propose.
+static int find_in_context(Ngrammys *n) {
+    if (n->found_count < 0) n->found_count = context_find(&n->context, n->p.k, n->found);
+    return n->found_count;
 }
 
 // Makes the bigrams that the step's rows read: all rows grow by a token at a time.
@@ -254,8 +262,8 @@ static bool ngrammys_prepare(void *self, Error *e) {
     const NgrammysParams *p = &n->p;
     int ends[TOKEN_TABLE_MAX_K], rows = p->k;
     int w = p->strategy == BIGRAM || p->extend == EXTEND_MODEL ? 1 : p->w;
-    if (n->bigrams.made == n->bigrams.table.tokens) return true; // or there is no table
-    if (p->strategy == MIXED) rows -= context_find(&n->context, p->k, n->found);
+    if (n->bigrams.made == n->bigrams.table.tokens) return true; // also of a strategy without bigrams
+    if (p->strategy == MIXED) rows -= find_in_context(n);
     if (rows > n->bigrams.table.k) rows = n->bigrams.table.k;
     if (rows > 0 && !bigrams_need(&n->bigrams, &n->last, 1, e)) return false;
     for (int i = 0; i < rows; i++) ends[i] = *token_table_row(&n->bigrams.table, n->last, i);
@@ -267,7 +275,7 @@ static bool ngrammys_prepare(void *self, Error *e) {
 }
 
 static int propose_context(Ngrammys *n, Tree *tree) {
-    int count = context_find(&n->context, n->p.k, n->found);
+    int count = find_in_context(n);
     for (int i = 0; i < count; i++)
         sources_propose(&n->sources, tree, FROM_CONTEXT, continuation(&n->context, &n->found[i]),
                         n->found[i].length);
@@ -316,6 +324,7 @@ static bool ngrammys_observe(void *self, const Observation *seen, Error *e) {
     (void)e;
     Ngrammys *n = self;
     n->last = seen->sequence[seen->length - 1];
+    n->found_count = -1;
     context_push(&n->context, seen->emitted, seen->emitted_count);
     assert(n->context.index.length == (size_t)seen->length);
     return true;

@@ -28,7 +28,7 @@ typedef struct NgramPool {
     uint64_t history; // a hash of all changes since then, in order: equal ones, equal pools
 } NgramPool;
 
-// width: tokens per tuple, not counting the key; at least 1, as is cap. Fails if there is no memory for
+// width: tokens per tuple, not counting the key; at least 1, as is cap. Fails if memory runs out for
 // vocab * cap * width tokens.
 bool ngram_pool_init(NgramPool *p, int vocab, int width, int cap, PoolEviction eviction, Error *e);
 void ngram_pool_release(NgramPool *p);

@@ -157,7 +157,11 @@ static bool write_shard_to(Crew *c, int shard, FilePart *part, Error *e) {
     WeightsOut *w = c->w;
     Text header = {0};
     unsigned char *buffer = mem_new(BUFFER, 1);
-    Pieces p = {.part = part, .piece = mem_new(PIECE, 1)};
+    Pieces p = {.part = part, .piece = mem_try(PIECE, 1)};
+    if (!p.piece) { // the directory is cleared, as after any failure
+        mem_free(buffer);
+        return error_system(e, "out of memory for writing weights: %d bytes", PIECE);
+    }
     header_text(w, shard, &header);
     bool ok = put(&p, header.data, header.length);
     for (int i = next(w, shard, -1); ok && i < w->count; i = next(w, shard, i))

@@ -232,7 +232,7 @@ static void expect_answer(const char *folder, const char *line) {
 
 #define ANSWERS(folder, code, child, what, out, tokens)                                                     \
     RUN(folder, code, child, "train", what, "heart", "--dataset", "chat", "--split", "all", "--max-tokens", \
-        tokens, "--outputs", "kept.jsonl", "--steps", "2", "--batch", "256", "-o", out)
+        tokens, "--answers", "kept.jsonl", "--steps", "2", "--batch", "256", "-o", out)
 
 // Answers to a dataset's prompts are made once: another training finds them all, and after a stop only those
 // that are missing are made, to the same file. Another model's, or shorter ones, are refused.
