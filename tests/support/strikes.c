@@ -2,17 +2,13 @@
 
 #include "tests/support/strikes.h"
 
-#include "engine/base/memory.h"
 #include "tests/support/folder.h"
-#include "tests/support/scratch.h"
-#include "tests/support/stores.h"
+#include "tests/support/folders_compared.h"
 #include "tests/support/strike.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <fts.h>
 #include <signal.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -175,7 +171,7 @@ static const Row LONG_ROWS[] = {
 // clang-format on
 enum { ROW_COUNT = sizeof ROWS / sizeof *ROWS, LONG_COUNT = sizeof LONG_ROWS / sizeof *LONG_ROWS };
 
-enum { ONE_ROW_IN = 4, MOST_IN_A_ROW = 6, MOST_WORDS = 20, PATH_SIZE = 4400 };
+enum { ONE_ROW_IN = 4, MOST_IN_A_ROW = 6, MOST_WORDS = 20 };
 
 typedef struct {
     char root[FOLDER_PATH_SIZE]; // in: inputs; stage: a row's folder before; want: after; now: struck; out:
@@ -220,137 +216,6 @@ static void world_close(World *w) {
     if (w->problems) fail_msg("%d problems; the last one's files are in %s", w->problems, w->root);
 }
 
-// ---- comparing folders
-
-typedef bool EachFile(void *self, const char *name, const char *path);
-
-// Calls it for every regular file under `folder`, with its name relative to that; false if it returned
-// false.
-static bool each_file(const char *folder, EachFile *call, void *self) {
-    char *paths[] = {(char *)(uintptr_t)folder, NULL};
-    FTS *walk = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
-    size_t above = strlen(folder) + 1;
-    bool ok = walk;
-    for (FTSENT *f; ok && (f = fts_read(walk));)
-        if (f->fts_info == FTS_F) ok = call(self, f->fts_path + above, f->fts_path);
-    if (walk) fts_close(walk);
-    return ok;
-}
-
-static bool ends(const char *text, const char *end) {
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
-// Files next to a store that aren't part of a command's result.
-static bool is_journal(const char *name) {
-    return ends(name, ".db-wal") || ends(name, ".db-shm") || ends(name, ".db-journal") || ends(name, ".lock");
-}
-
-// A PDF has the moment in it: its length is compared.
-static bool same_length(const char *a, const char *b) {
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_size == y.st_size;
-}
-
-static bool same_bytes(const char *a, const char *b) {
-    if (ends(a, ".pdf")) return same_length(a, b);
-    FILE *x = fopen(a, "re"), *y = fopen(b, "re");
-    char one[8192], two[sizeof one];
-    bool same = x && y;
-    for (size_t n = sizeof one; same && n == sizeof one;) {
-        n = fread(one, 1, sizeof one, x);
-        same = fread(two, 1, sizeof two, y) == n && memcmp(one, two, n) == 0;
-    }
-    if (x) fclose(x);
-    if (y) fclose(y);
-    return same;
-}
-
-typedef struct {
-    const World *w;
-    const char *other; // a folder to compare with
-    Text *problem;
-} Comparison;
-
-static bool same_file(const char *name, const char *path, const char *other, Text *problem) {
-    Text a = {0}, b = {0};
-    Error e = {0};
-    bool same;
-    if (!ends(name, ".db")) same = same_bytes(path, other);
-    else {
-        same = stores_describe(path, &a, &e) && stores_describe(other, &b, &e) &&
-               strcmp(text_get(&a), text_get(&b)) == 0;
-        text_release(&a);
-        text_release(&b);
-    }
-    if (!same && problem)
-        text_printf(problem, "'%s' differs from the undisturbed one%s%s", name, *e.text ? ": " : "", e.text);
-    return same;
-}
-
-static bool compare_wanted(void *self, const char *name, const char *path) {
-    Comparison *c = self;
-    char other[PATH_SIZE];
-    snprintf(other, sizeof other, "%s/%s", c->other, name);
-    return is_journal(name) || same_file(name, other, path, c->problem);
-}
-
-typedef struct {
-    const World *w;
-    bool killed; // temporary files may stay
-    Text *problem;
-} Left;
-
-// By SQLite itself: a store that was cut off while it was made doesn't have our tables yet.
-static bool store_is_sound(const char *path, const char *name, Text *problem) {
-    sqlite3 *db = NULL;
-    sqlite3_stmt *check = NULL;
-    bool ok = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
-              sqlite3_prepare_v2(db, "PRAGMA integrity_check", -1, &check, NULL) == SQLITE_OK &&
-              sqlite3_step(check) == SQLITE_ROW &&
-              strcmp((const char *)sqlite3_column_text(check, 0), "ok") == 0;
-    if (!ok) text_printf(problem, "store '%s' is not sound: %s", name, sqlite3_errmsg(db));
-    sqlite3_finalize(check);
-    sqlite3_close(db);
-    return ok;
-}
-
-// A failed command may leave the files that were there before, those of an undisturbed one, both whole; a
-// sound store; a checkpoint and the losses up to it.
-static bool check_left(void *self, const char *name, const char *path) {
-    Left *l = self;
-    char before[PATH_SIZE], after[PATH_SIZE];
-    snprintf(before, sizeof before, "%s/%s", in_world(l->w, "stage"), name);
-    snprintf(after, sizeof after, "%s/%s", in_world(l->w, "want"), name);
-    if (is_journal(name) || ends(name, ".checkpoint") || ends(name, ".losses.tsv")) return true;
-    if (ends(name, ".db")) return store_is_sound(path, name, l->problem);
-    if (access(before, F_OK) == 0 && same_bytes(path, before)) return true;
-    if (access(after, F_OK) == 0 && same_bytes(path, after)) return true;
-    if (access(before, F_OK) == 0 || access(after, F_OK) == 0)
-        text_printf(l->problem, "'%s' is neither the old nor the new one", name);
-    else if (!l->killed) text_printf(l->problem, "'%s' was left behind", name);
-    return l->problem->length == 0;
-}
-
-// A replaced file is there until the replacement.
-static bool check_kept(void *self, const char *name, const char *path) {
-    Left *l = self;
-    char after[PATH_SIZE], left[PATH_SIZE];
-    (void)path;
-    snprintf(after, sizeof after, "%s/%s", in_world(l->w, "want"), name);
-    snprintf(left, sizeof left, "%s/%s", in_world(l->w, "now"), name);
-    if (!is_journal(name) && access(after, F_OK) == 0 && access(left, F_OK))
-        text_printf(l->problem, "the old '%s' is gone", name);
-    return l->problem->length == 0;
-}
-
-static bool folder_is_right(const World *w, const Row *r, bool killed, Text *problem) {
-    Left l = {.w = w, .killed = killed, .problem = problem};
-    return each_file(in_world(w, "now"), check_left, &l) &&
-           (r->cleared || each_file(in_world(w, "stage"), check_kept, &l));
-}
-
 // ---- one row
 
 static int split(const World *w, const Row *r, char *words, size_t size, const char **argv) {
@@ -379,6 +244,12 @@ static void run_row(const World *w, const Row *r, Strike *s, Child *c) {
     strike_run(s, c, w->root, in_world(w, "now"), in_world(w, "out"), argv);
 }
 
+static bool folder_is_right(const World *w, const Row *r, bool killed, Text *problem) {
+    const Folders f = {
+        .before = in_world(w, "stage"), .after = in_world(w, "want"), .now = in_world(w, "now")};
+    return folders_left_whole(&f, killed, problem) && (r->cleared || folders_kept(&f, problem));
+}
+
 // All files of the undisturbed one are there, with the same content.
 static bool same_results(World *w, const Row *r, Text *problem) {
     static const Row SHOW = {.words = "show --db a.db"};
@@ -389,8 +260,7 @@ static bool same_results(World *w, const Row *r, Text *problem) {
         child_release(&ignored);
     }
     if (r->varies) return folder_is_right(w, r, true, problem);
-    Comparison c = {.w = w, .other = in_world(w, "now"), .problem = problem};
-    return each_file(in_world(w, "want"), compare_wanted, &c);
+    return folders_same(in_world(w, "want"), in_world(w, "now"), problem);
 }
 
 // The row's folder before it, and the files and output of an undisturbed run.
@@ -621,17 +491,6 @@ static bool kill_once(const World *w, const Row *r, double seconds) {
     return child_wait(pid) == 128 + SIGKILL;
 }
 
-// The rows that are committed in the stores of the folder.
-static bool count_rows(void *self, const char *name, const char *path) {
-    static const char ROWS_THERE[] = "SELECT (SELECT count(*) FROM sample) + (SELECT count(*) FROM step)"
-                                     " + (SELECT count(*) FROM surface) + (SELECT count(*) FROM run)";
-    int64_t n = 0, *all = self;
-    Store *s = ends(name, ".db") ? store_open(path, STORE_READ, NULL, NULL) : NULL; // NULL: no tables yet
-    if (s && rows_one_int(s, ROWS_THERE, 0, &n, NULL)) *all += n;
-    store_close(s);
-    return true;
-}
-
 // Chains of kills: after each, nothing that was committed before is gone; at the end of a chain the command
 // itself ends with the undisturbed result.
 static void killed_at_random(World *w, const Row *r, int kills) {
@@ -646,14 +505,13 @@ static void killed_at_random(World *w, const Row *r, int kills) {
         copy_stage(w);
         for (int i = 0; i < MOST_IN_A_ROW && done < kills; i++) {
             Text problem = {0};
-            int64_t there = 0;
             if (!kill_once(w, r, takes * random_uniform(&w->random))) {
                 ended++;
                 takes *= 0.9; // it was slower when it was timed
                 break;
             }
             done++;
-            each_file(in_world(w, "now"), count_rows, &there);
+            int64_t there = folders_rows(in_world(w, "now"));
             if (there < before)
                 text_printf(&problem, "of %lld committed rows %lld are left; ", (long long)before,
                             (long long)there);

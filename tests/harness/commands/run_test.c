@@ -1,11 +1,11 @@
 // Experiments run by the real program on the null backend: a whole run, one that is killed, an
-// interrupted one, changed content, partial ones.
+// interrupted one, changed content, where models come from, messages. Those that can't be run are in
+// run_refused_test.c.
 #include "tests/support/check.h"
 
 #include "engine/base/memory.h"
 #include "tests/support/child.h"
 #include "tests/support/scratch.h"
-#include "tests/support/spoil.h"
 #include "tests/support/stores.h"
 
 #include <fcntl.h>
@@ -310,225 +310,6 @@ static void one_at_a_time(void **state) {
                      2); // of those that began
 }
 
-// --- points that can't be run ----------------------------------------------------------------------------
-
-static void partial(void **state) {
-    Child c;
-    CHILD_OUTPACE(&c, *state, 3, "run", "x.yaml", "--db", "partial.db", "--set",
-                  "methods=[jacobi, speculative, medusa]", "--set", "datasets.own.limit=2");
-    assert_non_null(strstr(text_get(&c.out), "skipped: method 'speculative': a draft model is needed"));
-    assert_non_null(strstr(text_get(&c.err), "2 of 3 points cannot be run, and are left out:\npoint 2, "));
-    assert_non_null(strstr(text_get(&c.out), "1 points measured, 2 skipped"));
-    child_release(&c);
-    CHILD_OUTPACE(&c, *state, 3, "run", "x.yaml", "--db", "partial.db", "--json", "--set",
-                  "methods=[jacobi, speculative, medusa]", "--set", "datasets.own.limit=2");
-    assert_non_null(strstr(text_get(&c.err), "2 of 3 points cannot be run, and are left out:\npoint 2, "));
-    child_release(&c);
-    // What could be run by now stays out: its neighbours were measured without it.
-    static const char *const REST[] = {"run",   "x.yaml",
-                                       "--db",  "partial.db",
-                                       "--set", "methods=[jacobi, {name: rest, matrix: {datastore: later}}]",
-                                       "--set", "datasets.own.limit=2",
-                                       NULL};
-    child_outpace(&c, *state, 3, REST);
-    assert_non_null(strstr(text_get(&c.out), "1 points measured, 1 skipped, 0 failed"));
-    assert_non_null(strstr(text_get(&c.out), "skipped: method 'rest': cannot open 'later'"));
-    child_release(&c);
-    CHILD_OUTPACE(&c, *state, 0, "datasets", "index", "own.jsonl", "--model", "tiny", "-o", "later");
-    child_release(&c);
-    child_outpace(&c, *state, 3, REST);
-    assert_non_null(strstr(text_get(&c.out), "1 points measured, 0 skipped, 1 failed"));
-    child_release(&c);
-}
-
-// What run refuses, validate and plan find: the point, and the reason.
-static void validate_finds_what_run_refuses(void **state) {
-    static const struct {
-        const char *methods, *want;
-    } rows[] = {
-        {"[jacobi, {name: kangaroo, matrix: {exit_layer: [1, 2]}}]",
-         "point 3, kangaroo exit_layer=2, model tiny: method 'kangaroo': 'exit_layer' is 2, the adapter "
-         "was "
-         "made for layer 1: each layer needs an adapter of its own (in a config a model entry for each"},
-        {"[jacobi, {name: rest, matrix: {datastore: nowhere}}]",
-         "point 2, rest datastore=nowhere, model tiny: "
-         "method 'rest': cannot open 'nowhere'"},
-        {"[jacobi, speculative]",
-         "point 2, speculative, model tiny: method 'speculative': a draft model is "},
-        {"[jacobi, medusa]", "point 2, medusa, model tiny: method 'medusa': Medusa heads are needed"},
-        {"[jacobi, {name: ngrammys, matrix: {strategy: unigram}}]", "this device has no weights"},
-        {"[jacobi, {name: lookahead, matrix: {W: 200, N: 9, G: 200}}]", "point 2, lookahead W=200 N=9 G=200"},
-    };
-    Child c;
-    CHILD_OUTPACE(&c, *state, 0, "model", "adapter", "tiny", "exit", "--exit-layer", "1");
-    child_release(&c);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        char set[200];
-        snprintf(set, sizeof set, "methods=%s", rows[i].methods);
-        for (int k = 0; k < 3; k++) {
-            static const char *const commands[] = {"plan", "plan", "run"};
-            CHILD_OUTPACE(&c, *state, 3, commands[k], "x.yaml", k ? "--db=refused.db" : "--check", "--model",
-                          "target=tiny,adapter=exit", "--set", set, "--db", "refused.db", "--set",
-                          "datasets.own.limit=1");
-            const char *told = text_get(k < 2 ? &c.out : &c.err);
-            if (!strstr(told, rows[i].want))
-                fail_msg("%s %s: wanted '%s', got '%s'", commands[k], set, rows[i].want, told);
-            child_release(&c);
-        }
-    }
-}
-
-// An inflated model's draft is inflated, too, to a fifth of it at most; described, then made, by the same
-// rules.
-static void drafts_are_inflated(void **state) {
-    Child c;
-    setenv("XDG_CACHE_HOME", folder_path(*state, "drafts"), 1);
-    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "source", "--set", "num_hidden_layers=2");
-    child_release(&c);
-    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "large", "--set", "num_hidden_layers=40");
-    child_release(&c);
-    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "smaller", "--set", "num_hidden_layers=5");
-    child_release(&c);
-    folder_write(*state, "drafted.yaml",
-                 "name: drafted\nmodels: {target: source, inflate: large/config.json, draft: source, "
-                 "inflate_draft: smaller/config.json}\ndatasets: [{name: own, path: own.jsonl, limit: 1}]\n"
-                 "generation: {max_tokens: 8}\nmethods: [{name: speculative, matrix: {gamma: 2}}]\n");
-    CHILD_OUTPACE(&c, *state, 0, "plan", "--check", "drafted.yaml");
-    assert_int_equal(access(folder_path(*state, "drafts"), F_OK), -1);
-    child_release(&c);
-    CHILD_OUTPACE(&c, *state, 0, "run", "drafted.yaml", "--db", "drafted.db");
-    child_release(&c);
-    // The draft computes the same as the target, so everything is accepted: three tokens per step.
-    CHILD_OUTPACE(&c, *state, 0, "sql", "SELECT S FROM result WHERE method = 'speculative'", "--db",
-                  "drafted.db", "--format", "csv");
-    assert_string_equal(text_get(&c.out), "S\r\n2.66666666666667\r\n");
-    child_release(&c);
-    CHILD_OUTPACE(&c, *state, 2, "plan", "--check", "drafted.yaml", "--set",
-                  "models.inflate_draft=large/config.json");
-    assert_non_null(strstr(text_get(&c.err),
-                           "inflate_draft 'large/config.json' has 100% of the parameters of "
-                           "'large/config.json': take a shape of at most 20%"));
-    child_release(&c);
-    unsetenv("XDG_CACHE_HOME");
-}
-
-// Where a draft gives logits that are not finite its point fails, and the others are measured; where the
-// target does, all fail.
-static void logits_that_are_not_finite(void **state) {
-    Child c;
-    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "nan");
-    child_release(&c);
-    spoil_weight(folder_path(*state, "nan"), "model.norm.weight", "0");
-    CHILD_OUTPACE(&c, *state, 3, "run", "x.yaml", "--db", "nan.db", "--device", "cpu", "--model",
-                  "target=tiny,draft=nan", "--set", "methods=[jacobi, speculative]", "--set",
-                  "datasets.own.limit=2");
-    assert_non_null(strstr(text_get(&c.out), "model 'nan': the logits after position "));
-    assert_non_null(strstr(text_get(&c.out), "1 points measured, 0 skipped, 1 failed"));
-    child_release(&c);
-    CHILD_OUTPACE(&c, *state, 3, "run", "x.yaml", "--db", "nan.db", "--device", "cpu", "--model",
-                  "target=nan,draft=tiny", "--set", "methods=[jacobi, speculative]", "--set",
-                  "datasets.own.limit=2");
-    assert_non_null(strstr(text_get(&c.out), "0 points measured, 0 skipped, 2 failed"));
-    child_release(&c);
-}
-
-static void mistakes(void **state) {
-    static const struct {
-        const char *set, *want;
-    } rows[] = {
-        {"datasets.own.path=nowhere.jsonl", "nowhere.jsonl"},
-        {"datasets.own.template=vicunna", "did you mean 'vicuna'"},
-        {"models.tiny.target=nowhere", "nowhere"},
-        {"models=[{reference: nobody}]", "there is no model 'nobody'"},
-        {"methods=[jakobi]", "did you mean 'jacobi'"},
-        {"hardware.math=fast", "math"},
-        {"hardware.weights=held", "weights: held needs device cpu, and a point has it on 'null'"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        Child c;
-        CHILD_OUTPACE(&c, *state, 2, "plan", "--check", "x.yaml", "--set", rows[i].set);
-        if (!strstr(text_get(&c.err), rows[i].want))
-            fail_msg("%s: wanted '%s', got '%s'", rows[i].set, rows[i].want, text_get(&c.err));
-        child_release(&c);
-    }
-}
-
-// A config that says something of it is pointed to where its own models are not there.
-// Their number is reported at once, and the places where they may be.
-static void prompts_too_long(void **state) {
-    Child c;
-    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "short", "--set", "max_position_embeddings=16");
-    child_release(&c);
-    folder_write(*state, "long.txt",
-                 "one\na prompt that is far longer than what it holds\nand another one, which is too\n");
-    CHILD_OUTPACE(&c, *state, 2, "plan", "--check", "x.yaml", "--model", "target=short", "--set",
-                  "datasets=[{name: own, path: long.txt}]");
-    assert_non_null(strstr(
-        text_get(&c.err),
-        "2 of 3 prompts of 'own' have more tokens than the model's context holds, which is 16, '2' has "));
-    assert_non_null(strstr(text_get(&c.err), "'too_long: skip' in the dataset leaves them out"));
-    child_release(&c);
-    CHILD_OUTPACE(&c, *state, 2, "plan", "--check", "x.yaml", "--model", "target=short", "--set",
-                  "datasets=[{name: own, path: long.txt, limit: 2}]");
-    assert_non_null(strstr(text_get(&c.err), "prompt '2' of 'own' has "));
-    child_release(&c);
-}
-
-static void prompts_left_out(void **state) {
-    Child c;
-    Text text = {0};
-    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "middling", "--set", "max_position_embeddings=64");
-    child_release(&c);
-    for (int i = 0; i < 20; i++) text_puts(&text, "far longer than what it holds ");
-    folder_write(*state, "longest.txt", text_get(&text));
-    text_puts(&text, "\none\n");
-    folder_write(*state, "longer.txt", text_get(&text));
-    text_release(&text);
-    CHILD_OUTPACE(&c, *state, 0, "run", "x.yaml", "--model", "target=middling", "--db", "left.db", "--set",
-                  "datasets=[{name: own, path: longer.txt, too_long: skip}]");
-    assert_non_null(strstr(text_get(&c.err), "left out: 1 of 2 prompts of own, which have more tokens than"));
-    child_release(&c);
-    CHILD_OUTPACE(&c, *state, 0, "sql", "SELECT name FROM prompt", "--db", "left.db", "--format", "csv");
-    assert_string_equal(text_get(&c.out), "name\r\n2\r\n");
-    child_release(&c);
-    CHILD_OUTPACE(&c, *state, 0, "table", "lookahead-table-3", "--run", "1", "--db", "left.db");
-    assert_non_null(strstr(text_get(&c.out), "chosen: left out: 1 of 2 prompts of own"));
-    child_release(&c);
-    CHILD_OUTPACE(&c, *state, 2, "plan", "--check", "x.yaml", "--model", "target=middling", "--set",
-                  "datasets=[{name: own, path: longest.txt, too_long: skip}]");
-    assert_non_null(
-        strstr(text_get(&c.err), "all 1 prompts of 'own' have more tokens than a model's context"));
-    child_release(&c);
-    // A part leaves out the prompts that are too long for the models of other parts: one run has one set.
-    static const char *const PARTS[] = {"1/2", "2/2"};
-    for (int i = 0; i < 2; i++) {
-        CHILD_OUTPACE(&c, *state, 0, "run", "x.yaml", "--db", "parts-left.db", "--shard", PARTS[i], "--set",
-                      "models=[{name: a, target: tiny}, {name: b, target: middling}]", "--set",
-                      "methods=[jacobi]", "--set",
-                      "datasets=[{name: own, path: longer.txt, too_long: skip}]");
-        assert_non_null(strstr(text_get(&c.err), "left out: 1 of 2 prompts of own"));
-        child_release(&c);
-    }
-    assert_int_equal(stores_ask(*state, "parts-left.db", "SELECT count(*) FROM run"), 1);
-}
-
-static void smaller_scale(void **state) {
-    static const char HINT[] = "; or run it at --scale smoke";
-    Child c;
-    Text text = {0};
-    text_printf(&text, "%ssmoke: {models: [{name: tiny, target: tiny}]}\n", CONFIG);
-    folder_write(*state, "s.yaml", text_get(&text));
-    text_release(&text);
-    CHILD_OUTPACE(&c, *state, 2, "plan", "--check", "s.yaml", "--set", "models.tiny.target=nowhere");
-    if (!strstr(text_get(&c.err), HINT)) fail_msg("wanted '%s', got '%s'", HINT, text_get(&c.err));
-    child_release(&c);
-    CHILD_OUTPACE(&c, *state, 2, "plan", "--check", "x.yaml", "--set", "models.tiny.target=nowhere");
-    assert_null(strstr(text_get(&c.err), HINT));
-    child_release(&c);
-    CHILD_OUTPACE(&c, *state, 0, "plan", "--check", "s.yaml", "--scale", "smoke");
-    child_release(&c);
-}
-
 // --- where models come from ------------------------------------------------------------------------------
 
 static void in_order(const char *folder, const char *config, const char *set) {
@@ -589,6 +370,40 @@ static void models(void **state) {
     assert_int_equal(folder_count(folder_path(*state, "tiny/outpace/random")), 2); // made once; its lock
     unsetenv("XDG_CACHE_HOME");
     free(cache);
+}
+
+// An inflated model's draft is inflated, too, to a fifth of it at most; described, then made, by the same
+// rules.
+static void drafts_are_inflated(void **state) {
+    Child c;
+    setenv("XDG_CACHE_HOME", folder_path(*state, "drafts"), 1);
+    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "source", "--set", "num_hidden_layers=2");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "large", "--set", "num_hidden_layers=40");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "model", "synth", "tiny", "smaller", "--set", "num_hidden_layers=5");
+    child_release(&c);
+    folder_write(*state, "drafted.yaml",
+                 "name: drafted\nmodels: {target: source, inflate: large/config.json, draft: source, "
+                 "inflate_draft: smaller/config.json}\ndatasets: [{name: own, path: own.jsonl, limit: 1}]\n"
+                 "generation: {max_tokens: 8}\nmethods: [{name: speculative, matrix: {gamma: 2}}]\n");
+    CHILD_OUTPACE(&c, *state, 0, "plan", "--check", "drafted.yaml");
+    assert_int_equal(access(folder_path(*state, "drafts"), F_OK), -1);
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "run", "drafted.yaml", "--db", "drafted.db");
+    child_release(&c);
+    // The draft computes the same as the target, so everything is accepted: three tokens per step.
+    CHILD_OUTPACE(&c, *state, 0, "sql", "SELECT S FROM result WHERE method = 'speculative'", "--db",
+                  "drafted.db", "--format", "csv");
+    assert_string_equal(text_get(&c.out), "S\r\n2.66666666666667\r\n");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 2, "plan", "--check", "drafted.yaml", "--set",
+                  "models.inflate_draft=large/config.json");
+    assert_non_null(strstr(text_get(&c.err),
+                           "inflate_draft 'large/config.json' has 100% of the parameters of "
+                           "'large/config.json': take a shape of at most 20%"));
+    child_release(&c);
+    unsetenv("XDG_CACHE_HOME");
 }
 
 // The config of 'make demo' is in order, on any model; methods that need more than a target are told.
@@ -736,16 +551,9 @@ int main(void) {
                                        cmocka_unit_test(killed_and_interrupted),
                                        cmocka_unit_test(interrupted_while_it_waits),
                                        cmocka_unit_test(one_at_a_time),
-                                       cmocka_unit_test(partial),
-                                       cmocka_unit_test(validate_finds_what_run_refuses),
-                                       cmocka_unit_test(drafts_are_inflated),
-                                       cmocka_unit_test(logits_that_are_not_finite),
-                                       cmocka_unit_test(mistakes),
-                                       cmocka_unit_test(prompts_too_long),
-                                       cmocka_unit_test(prompts_left_out),
-                                       cmocka_unit_test(smaller_scale),
                                        cmocka_unit_test(configs_by_name),
                                        cmocka_unit_test(models),
+                                       cmocka_unit_test(drafts_are_inflated),
                                        cmocka_unit_test(demo),
                                        cmocka_unit_test(plans),
                                        cmocka_unit_test(events),
