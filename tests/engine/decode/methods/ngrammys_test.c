@@ -354,6 +354,19 @@ static void output_is_the_models(void **state) {
     }
 }
 
+// A random model in f32 or bf16, with much or little room in a step, by the round.
+static void open_random(Story *x, RandomModel *m, const Shape *shape, int round, Random *r) {
+    BackendOptions o = {.compute = round % 2 ? COMPUTE_BF16 : COMPUTE_F32,
+                        .context = CONTEXT,
+                        .max_nodes = round % 3 ? 256 : 30,
+                        .slack = 16,
+                        .threads = 1};
+    void *self;
+    random_model_init(m, shape, round % 2 ? DTYPE_BF16 : DTYPE_F32, false, r);
+    assert_true(cpu_open(&m->model, &o, &self, NULL));
+    session_init(&x->session, &cpu_backend, self, shape, &o);
+}
+
 static void output_is_the_models_on_the_cpu(void **state) {
     (void)state;
     Random r = test_random(122);
@@ -361,15 +374,7 @@ static void output_is_the_models_on_the_cpu(void **state) {
         Story x = {.count = 0};
         RandomModel m;
         Shape shape = random_shape(&r);
-        BackendOptions o = {.compute = round % 2 ? COMPUTE_BF16 : COMPUTE_F32,
-                            .context = CONTEXT,
-                            .max_nodes = round % 3 ? 256 : 30,
-                            .slack = 16,
-                            .threads = 1};
-        void *self;
-        random_model_init(&m, &shape, round % 2 ? DTYPE_BF16 : DTYPE_F32, false, &r);
-        assert_true(cpu_open(&m.model, &o, &self, NULL));
-        session_init(&x.session, &cpu_backend, self, &shape, &o);
+        open_random(&x, &m, &shape, round, &r);
         check_output(&x, &r);
         session_release(&x.session);
         random_model_release(&m);
@@ -438,18 +443,10 @@ static void demand_makes_the_same_steps(void **state) {
         Story x = {.count = 0};
         RandomModel m;
         Shape shape = random_shape(&r);
-        BackendOptions o = {.compute = round % 2 ? COMPUTE_BF16 : COMPUTE_F32,
-                            .context = CONTEXT,
-                            .max_nodes = round % 3 ? 256 : 30,
-                            .slack = 16,
-                            .threads = 1};
-        void *self;
         char params[120], text[200];
         Setting set = random_setting(&r);
         if (shape.vocab > 120) shape.vocab = shape.real_vocab = 120;
-        random_model_init(&m, &shape, round % 2 ? DTYPE_BF16 : DTYPE_F32, false, &r);
-        assert_true(cpu_open(&m.model, &o, &self, NULL));
-        session_init(&x.session, &cpu_backend, self, &shape, &o);
+        open_random(&x, &m, &shape, round, &r);
         random_text(&x, &r);
         DecodeOptions options = watched_options(TOKENS, 1, 2, &r);
         if (test_between(&r, 0, 2) == 0) options.layout = LAYOUT_COPIED;
