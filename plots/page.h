@@ -48,7 +48,7 @@ void page_row(const Page *p, const Rows *r);
 // One row as a table of names and values, without unknown values.
 void page_facts(const Page *p, const Rows *r, const char *caption);
 
-// A figure: of an HTML page its data, which report/charts.js draws (chart.h); otherwise a file next to the
+// A figure: of an HTML page its data, which report/charts.js draws (data.h); otherwise a file next to the
 // page.
 void page_chart(const Page *p, const char *name, const char *title, const char *json);
 void page_figure_file(const Page *p, const char *file, const char *title);

@@ -37,7 +37,7 @@ void processes_leave(Processes *p);
 // An error unless the method has as many ranks as there are processes, where there are several.
 bool processes_fit(const Processes *p, const Method *method, Error *e);
 
-// --- the speed of messages between them, as `outpace simulate --devices` takes it (link.c)
+// --- the speed of messages between them, as `outpace simulate --devices` takes it (ranks.c)
 
 typedef struct LinkSpeed {
     double gather_s;    // a gather of 8 bytes a rank
