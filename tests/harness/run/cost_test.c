@@ -64,7 +64,7 @@ static double share(const InputModel *m, Drafts by) {
 
 // Methods that need the prompt's states, or to see its parts.
 static bool reads_prompt(const char *decoder) {
-    static const char *const NAMES[] = {"recycling", "kangaroo", "eagle", "mix"};
+    static const char *const NAMES[] = {"recycling", "kangaroo", "medusa", "eagle", "mix"};
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
         if (strncmp(decoder, NAMES[i], strlen(NAMES[i])) == 0) return true;
     return false;
