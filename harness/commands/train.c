@@ -70,7 +70,8 @@ static const Arg OPTIONS[] = {
     {"separator", ARG_WORD, AT(run.separator), .help = "the line that ends a document in the files",
      .value = "LINE"},
     {"steps", ARG_INT, AT(run.steps), 0, 1 << 30, "0", .help = "how many; 0: the file's", .value = "N"},
-    {"batch", ARG_INT, AT(run.batch), 0, 1 << 24, "0", .help = "tokens a step; 0: the file's", .value = "N"},
+    {"batch", ARG_INT, AT(run.batch), 0, 1 << 24, "0",
+     .help = "tokens a step, in whole passes (the file's, or 1024); 0: the file's", .value = "N"},
     {"rate", ARG_REAL, AT(run.rate), 0, 10, "0", .help = "of learning; 0: the file's", .value = "R"},
 };
 
