@@ -52,6 +52,8 @@ void session_release(Session *s) {
     mem_free(s->argmax);
     mem_free(s->logit_row);
     mem_free(s->drawn);
+    mem_free(s->top_id);
+    mem_free(s->top_logit);
     mem_free(s->logits);
     mem_free(s->scratch);
     *s = (Session){0};
@@ -270,27 +272,54 @@ static bool run_head(Session *s, const int *nodes, int count, unsigned want, Hea
                    : s->backend->head(s->self, nodes, count, want, out, e);
 }
 
-// The head's best token of each node.
-static bool note_best(Session *s, const int *nodes, int count, const int *best, Error *e) {
+void session_keep_top(Session *s, int k) {
+    size_t rows = 2 * (size_t)s->tree.capacity, n = rows * (size_t)k;
+    assert(k >= 0);
+    if (k > 0) {
+        mem_free(s->top_id);
+        mem_free(s->top_logit);
+        s->top_id = mem_new(n, sizeof *s->top_id);
+        s->top_logit = mem_new(n, sizeof *s->top_logit);
+    }
+    s->top = k;
+}
+
+// What a read wants of the head in any case, at its place in `out`.
+static unsigned always(const Session *s, HeadOut *out) {
+    size_t half = (size_t)s->tree.capacity * (size_t)s->top;
+    out->argmax = s->scratch + s->tree.capacity;
+    if (!s->top) return HEAD_ARGMAX;
+    out->top = s->top;
+    out->top_id = s->top_id + half;
+    out->top_logit = s->top_logit + half;
+    return HEAD_ARGMAX | HEAD_TOP;
+}
+
+// The head's best tokens of each node.
+static bool note_best(Session *s, const int *nodes, int count, const HeadOut *out, Error *e) {
+    size_t k = (size_t)s->top;
     note_head(s, nodes, count);
     for (int i = 0; i < count; i++) {
-        if (best[i] == HEAD_BAD) return refuse_bad(s, nodes[i], e);
-        s->argmax[nodes[i]] = best[i];
+        if (out->argmax[i] == HEAD_BAD) return refuse_bad(s, nodes[i], e);
+        s->argmax[nodes[i]] = out->argmax[i];
+        if (!k) continue;
+        memcpy(s->top_id + (size_t)nodes[i] * k, out->top_id + (size_t)i * k, k * sizeof *s->top_id);
+        memcpy(s->top_logit + (size_t)nodes[i] * k, out->top_logit + (size_t)i * k, k * sizeof *s->top_logit);
     }
     return true;
 }
 
 bool session_read(Session *s, unsigned want, Error *e) {
-    int *nodes = s->scratch, *best = s->scratch + s->tree.capacity, count = session_unread(s, want, nodes);
+    int *nodes = s->scratch, count = session_unread(s, want, nodes);
     if (count == 0) return true;
-    HeadOut out = {.argmax = best};
+    HeadOut out = {0};
+    want |= always(s, &out);
     if (want & HEAD_LOGITS) {
         mem_grow(&s->logits, &s->logits_capacity, (size_t)(s->logit_rows + count) * (size_t)s->shape.vocab,
                  sizeof *s->logits);
         out.logits = s->logits + (size_t)s->logit_rows * (size_t)s->shape.vocab;
     }
-    if (!run_head(s, nodes, count, want | HEAD_ARGMAX, &out, e)) return false;
-    if (!note_best(s, nodes, count, best, e)) return false;
+    if (!run_head(s, nodes, count, want, &out, e) || !note_best(s, nodes, count, &out, e)) return false;
     for (int i = 0; i < count && want & HEAD_LOGITS; i++) s->logit_row[nodes[i]] = s->logit_rows++;
     session_check(s);
     return true;
@@ -318,19 +347,21 @@ static bool run_together(Session *const *all, int count, Error *e) {
 static bool read_together(Session *const *all, int count, Error *e) {
     HeadCall calls[SEQUENCES_MAX];
     HeadOut best[SEQUENCES_MAX];
+    unsigned want = 0;
     for (int i = 0; i < count; i++) {
         Session *s = all[i];
-        best[i] = (HeadOut){.argmax = s->scratch + s->tree.capacity};
+        assert(s->top == all[0]->top);
+        best[i] = (HeadOut){0};
+        want = always(s, &best[i]);
         calls[i] = (HeadCall){.self = s->self,
                               .nodes = s->scratch,
                               .count = session_unread(s, HEAD_ARGMAX, s->scratch),
                               .out = &best[i]};
     }
-    all[0]->backend->head_together(calls, count, HEAD_ARGMAX);
+    all[0]->backend->head_together(calls, count, want);
     for (int i = 0; i < count; i++) {
         if (!calls[i].ok && e) *e = calls[i].error;
-        if (!calls[i].ok || !note_best(all[i], calls[i].nodes, calls[i].count, best[i].argmax, e))
-            return false;
+        if (!calls[i].ok || !note_best(all[i], calls[i].nodes, calls[i].count, &best[i], e)) return false;
         session_check(all[i]);
     }
     return true;
@@ -343,9 +374,9 @@ bool session_step_together(Session *const *all, int count, Error *e) {
 
 bool session_draw(Session *s, const int *nodes, int count, HeadDraws *draws, Error *e) {
     assert(s->backend->distribution && count <= s->tree.capacity);
-    HeadOut out = {.argmax = s->scratch, .draws = draws};
-    if (!run_head(s, nodes, count, HEAD_ARGMAX | HEAD_DRAW, &out, e)) return false;
-    if (!note_best(s, nodes, count, out.argmax, e)) return false;
+    HeadOut out = {.draws = draws};
+    unsigned want = HEAD_DRAW | always(s, &out);
+    if (!run_head(s, nodes, count, want, &out, e) || !note_best(s, nodes, count, &out, e)) return false;
     for (int i = 0; i < count; i++) s->drawn[nodes[i]] = draws->drawn[i];
     session_check(s);
     return true;
@@ -372,8 +403,20 @@ static bool read_top(Session *s, const int *nodes, int count, HeadOut *out, Erro
     return true;
 }
 
+static bool top_is_kept(const Session *s, const int *nodes, int count, int k) {
+    bool kept = k <= s->top;
+    for (int i = 0; kept && i < count; i++) kept = s->argmax[nodes[i]] >= 0;
+    return kept;
+}
+
 bool session_top(Session *s, const int *nodes, int count, int k, int *ids, float *logits, Error *e) {
-    return read_top(s, nodes, count, &(HeadOut){.top = k, .top_id = ids, .top_logit = logits}, e);
+    bool kept = top_is_kept(s, nodes, count, k);
+    for (int i = 0; kept && i < count; i++) {
+        size_t from = (size_t)nodes[i] * (size_t)s->top, to = (size_t)i * (size_t)k;
+        memcpy(ids + to, s->top_id + from, (size_t)k * sizeof *ids);
+        memcpy(logits + to, s->top_logit + from, (size_t)k * sizeof *logits);
+    }
+    return kept || read_top(s, nodes, count, &(HeadOut){.top = k, .top_id = ids, .top_logit = logits}, e);
 }
 
 bool session_likeliest(Session *s, const int *nodes, int count, int k, int *ids, float *log_p, Error *e) {

@@ -38,11 +38,14 @@ typedef struct Session {
     float *logits;  // (rows read, vocab)
     size_t logits_capacity;
     int logit_rows; // rows in use
-    int peek;       // the node of session_peek, or TREE_NONE
-    int *scratch;   // (2 * capacity)
-    double passes;  // forwards: runs of neighbouring nodes from one layer to another
-    double rows;    // nodes run, counted each time they enter layer 0
-    PassLog *log;   // records each pass, as one of the model `log_as`; NULL: none
+    int top;        // best tokens of a node that reads keep for session_top; 0: none
+    int *top_id;    // (2 * capacity, top), by node; the second half is for the read at work
+    float *top_logit;
+    int peek;      // the node of session_peek, or TREE_NONE
+    int *scratch;  // (2 * capacity)
+    double passes; // forwards: runs of neighbouring nodes from one layer to another
+    double rows;   // nodes run, counted each time they enter layer 0
+    PassLog *log;  // records each pass, as one of the model `log_as`; NULL: none
     PassModel log_as;
     struct Lane *lane;            // of sequences that share steps (batch.h); NULL: none
     int role;                     // in the lane
@@ -103,7 +106,11 @@ int session_unread(const Session *s, unsigned want, int *nodes);
 // HEAD_ARGMAX and HEAD_DRAW of the given nodes, on a backend that draws; copies draws->drawn to s->drawn.
 bool session_draw(Session *s, const int *nodes, int count, HeadDraws *draws, Error *e);
 
-// The k best ids and logits of nodes at the last layer, straight from the backend.
+// From the next step on, what reads a node keeps its k best tokens, too (0: none), so that a session_top of
+// no more needs no head of its own.
+void session_keep_top(Session *s, int k);
+
+// The k best ids and logits of nodes at the last layer.
 bool session_top(Session *s, const int *nodes, int count, int k, int *ids, float *logits, Error *e);
 
 // The same with ln p (never above 0) of the ids in place of logits, p over all ids at temperature 1. Only for

@@ -171,6 +171,7 @@ static bool begin(Loop *l, bool held, Error *e) {
     bool ok = held ? session_capture(l->target, NULL, e) : prefill(l, &hidden, e);
     double t1 = now(l);
     Prompt prompt = {l->sequence, l->prompt_count, hidden, l->o->seed, l->o->answer, l->o->answer_count};
+    session_keep_top(l->target, 0);
     ok = ok && l->method->info->begin(l->method->self, &prompt, e);
     mem_free(hidden);
     double t2 = now(l);

@@ -87,6 +87,10 @@ static void on_step(void *state, const StepReport *r) {
                      t->token[want], row[n->rank]);
     }
     assert_int_equal(t->count - 1, want);
+    int heads = 0; // what verified the step told its choices, too
+    for (int i = 0; i < r->pass_count; i++)
+        heads += r->passes[i].a == r->passes[i].b ? r->passes[i].count : 0;
+    if (heads != 1) fail_msg("step %d ran the head %d times, want 1", r->number, heads);
     w->accepted += r->accepted;
     learn(w, r);
 }
