@@ -129,8 +129,12 @@ static bool not_found(const KnownFile *file, const DatasetRequest *q, Error *e) 
 
 static bool open_known(Dataset *d, const DatasetRequest *q, Error *e) {
     KnownFile file;
-    if (!known_find(q->name, q->split, &file, e)) return false;
     DatasetRequest found = *q;
+    if (strchr(q->name, '/')) {
+        found.path = q->name;
+        return open_path(d, q->name, &found, e);
+    }
+    if (!known_find(q->name, q->split, &file, e)) return false;
     if (!known_is(file.split, "-", 1)) found.split = NULL; // the file is the split
     if (file.content) return dataset_parse(d, file.content, file.content_size, q->name, &found, e);
     if (found.folder && !*found.folder) found.folder = NULL; // the variable is set, but empty

@@ -34,8 +34,8 @@ typedef enum { ORDER_WRITTEN, ORDER_SHUFFLED, ORDER_BY_TASK, ORDER_FIRST_SHUFFLE
 // A request for prompts. Rows are ordered first, then cut to the limit; a concatenation takes `limit` rows of
 // each part, then orders them. FIRST_SHUFFLED takes the first `limit` rows as written and shuffles those.
 typedef struct DatasetRequest {
-    const char *name;   // a known name, or the name to give to `path` or `parts`. "NAME:FRAME": with
-                        // the prompts in another frame, as "gsm8k:qa" (format.h)
+    const char *name;   // a known name, a file's if it has a '/', or the name to give to `path` or `parts`.
+                        // "NAME:FRAME": with the prompts in another frame, as "gsm8k:qa" (format.h)
     const char *path;   // a file, perhaps gzipped; NULL: found by its name
     const char *format; // of `path`, "FORMAT" or "FORMAT:FRAME"; NULL: text for *.txt, else recognized by the
                         // keys of its first row

@@ -82,8 +82,8 @@ static bool unknown(const char *name, Error *e) {
     }
     const char *nearest = suggest(name, all, count, sizeof *all);
     if (nearest) return error_input(e, "there is no dataset '%s'; did you mean '%s'?", name, nearest);
-    return error_input(e, "there is no dataset '%s'; 'outpace datasets' lists them, and a file has a path",
-                       name);
+    return error_input(
+        e, "there is no dataset '%s'; 'outpace datasets' lists them, and a file is one with a '/'", name);
 }
 
 bool known_find(const char *name, const char *split, KnownFile *out, Error *e) {

@@ -155,9 +155,12 @@ static bool read_prompts(Answers *a, Error *e) {
     const char *folder = getenv("OUTPACE_DATA");
     if (o->template && !named) return false;
     for (int i = 0; i < o->datasets.count; i++) {
-        DatasetRequest request = {.name = o->datasets.items[i],
+        const char *name = o->datasets.items[i];
+        bool whole =
+            strchr(name, '/') || !strcmp(o->split, "all"); // a file of one's own has no split to keep out
+        DatasetRequest request = {.name = name,
                                   .folder = folder && *folder ? folder : NULL,
-                                  .split = strcmp(o->split, "all") ? o->split : NULL,
+                                  .split = whole ? NULL : o->split,
                                   .limit = (size_t)o->prompts};
         const Template *used = named;
         Dataset d = {0};

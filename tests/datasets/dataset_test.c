@@ -586,6 +586,11 @@ static void files(void **state) {
     if (!dataset_open(&d, &own, &e)) fail_msg("%s", e.text);
     assert_string_equal(d.prompts[0].turns[0], "Q: q\nA:");
     dataset_release(&d);
+    own = (DatasetRequest){.name = folder_path(folder, "gsm8k/train.jsonl"), .folder = folder};
+    if (!dataset_open(&d, &own, &e)) fail_msg("a file by its name: %s", e.text);
+    assert_string_equal(d.name, own.name);
+    assert_int_equal(d.count, 1);
+    dataset_release(&d);
 }
 
 // Every published file that is there equals the one in sources.tsv.
