@@ -152,12 +152,14 @@ static void distance_row(Probe *p, const Distances *d) {
 }
 
 static bool near_and_far(Probe *p, Error *e) {
-    const size_t pitch = (size_t)128 << 10, bytes = (size_t)p->cores * sizeof(Distances);
+    const size_t most = (size_t)128 << 10, bytes = (size_t)p->cores * sizeof(Distances);
+    size_t pitch = p->bytes / DISTANCE_LINES < most ? p->bytes / DISTANCE_LINES : most;
     item(p, "near_far");
-    if (!(p->code & CODE_HOPPER)) return missing(p, "l2: near and far");
+    if (!card_ok(gpu_fill(p->data, 0, pitch * DISTANCE_LINES, p->card.stream), "cannot fill", e))
+        return false;
+    if (!(p->code & CODE_HOPPER)) return missing(p, "l2: near and far"); // after what every card can do
     Distances *all = mem_new((size_t)p->cores, sizeof *all);
-    bool ok = card_ok(gpu_fill(p->data, 0, pitch * DISTANCE_LINES, p->card.stream), "cannot fill", e);
-    if (ok) probe_distances(p->data, pitch, p->cores, p->code, p->sink, p->card.stream);
+    bool ok = probe_distances(p->data, pitch, p->cores, p->code, p->sink, p->card.stream);
     ok = ok && card_ok(gpu_launched(), "a launch was refused", e) &&
          card_ok(gpu_copy(all, p->sink, bytes, p->card.stream), "cannot copy", e) &&
          card_ok(gpu_stream_wait(p->card.stream), "its work failed", e);
@@ -203,6 +205,7 @@ static bool pauses(Probe *p, Error *e) {
             b.data = (unsigned char *)p->data + p->bytes / 2;
             Pause w = {p, a, b, p->card.small ? turns / 100 : turns, (size_t)megabytes[i] << 20, true},
                   alone = w;
+            if (w.ahead > p->bytes / 2) w.ahead = alone.ahead = p->bytes / 2;
             alone.second_runs = false;
             if (w.ahead && !(p->code & CODE_HOPPER)) {
                 if (!missing(p, "prefetch: into L2")) return false;
@@ -423,44 +426,44 @@ static bool meetings(Probe *p, Error *e) {
     return true;
 }
 
-typedef struct Straight {
-    Probe *p;
-    int size;
-    bool cold;
-} Straight;
-static void do_straight(void *with, void *stream) {
-    const Straight *s = with;
-    probe_straight(s->size, s->p->cores, s->p->sink, stream);
-}
-
-static bool instructions(Probe *p, Error *e) {
-    Read flush = {.way = READ_WARPS,
+// 400 MB through L2, so that nothing else is in it.
+static Read flush_of(const Probe *p) {
+    return (Read){.way = READ_WARPS,
                   .depth = 8,
                   .passes = 1,
                   .blocks = p->cores,
-                  .data = p->data,
+                  .data = (unsigned char *)p->data + p->bytes / 2,
                   .share = 1,
                   .bytes = p->card.small ? p->read : (size_t)400 << 20,
                   .sink = p->sink,
                   .code = p->code};
+}
+
+// Mean seconds of straight code, behind other work, since an idle card would wait for the host's launch.
+static bool straight_row(Probe *p, int size, bool warm, double *seconds, Error *e) {
+    Read flush = flush_of(p);
+    int runs = p->card.small ? 1 : 5;
+    *seconds = 0;
+    for (int k = 0; k < runs; k++) {
+        double once;
+        probe_read_way(&flush, p->card.stream);
+        if (warm) probe_straight(size, p->cores, p->sink, p->card.stream);
+        if (!card_ok(gpu_event_record(p->card.from, p->card.stream), "cannot mark", e)) return false;
+        probe_straight(size, p->cores, p->sink, p->card.stream);
+        if (!card_ok(gpu_event_record(p->card.to, p->card.stream), "cannot mark", e) ||
+            !card_ok(gpu_event_wait(p->card.to), "its work failed", e) ||
+            !card_ok(gpu_event_seconds(p->card.from, p->card.to, &once), "cannot time it", e))
+            return false;
+        *seconds += once / runs;
+    }
+    return true;
+}
+
+static bool instructions(Probe *p, Error *e) {
     item(p, "instructions");
     for (int i = 0; i < STRAIGHT_SIZES; i++) {
-        Straight s = {p, i, false};
-        double warm, cold = 0, once;
-        if (!card_time(&p->card, do_straight, &s, 5, 0, &warm, e)) return false;
-        int runs = p->card.small ? 1 : 5;
-        for (int k = 0; k < runs;
-             k++) { // each after 400 MB went through L2; card_time's own first run would warm it
-            if (!probe_read_way(&flush, p->card.stream) ||
-                !card_ok(gpu_event_record(p->card.from, p->card.stream), "cannot mark", e))
-                return false;
-            do_straight(&s, p->card.stream);
-            if (!card_ok(gpu_event_record(p->card.to, p->card.stream), "cannot mark", e) ||
-                !card_ok(gpu_event_wait(p->card.to), "its work failed", e) ||
-                !card_ok(gpu_event_seconds(p->card.from, p->card.to, &once), "cannot time it", e))
-                return false;
-            cold += once / runs;
-        }
+        double warm, cold;
+        if (!straight_row(p, i, false, &cold, e) || !straight_row(p, i, true, &warm, e)) return false;
         row(p, json_pack("{s:i, s:f, s:f}", "kb", STRAIGHT_KB[i], "warm_s", warm, "cold_s", cold));
     }
     return true;
@@ -472,9 +475,12 @@ typedef struct Wait {
     size_t bytes;
     int count;
     long long *clocks;
+    bool cold; // nothing of it is in L2
 } Wait;
 static void do_wait(void *with, void *stream) {
     const Wait *w = with;
+    Read flush = flush_of(w->p);
+    if (w->cold) probe_read_way(&flush, stream);
     probe_wait(w->kind, w->p->data, w->bytes, w->count, w->p->cores, w->p->code, w->clocks, stream);
 }
 
@@ -495,7 +501,8 @@ static bool latencies(Probe *p, Error *e) {
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         long long *at = (long long *)p->sink, clocks = 0;
         size_t bytes = (size_t)all[i].megabytes << 20;
-        Wait w = {p, all[i].kind, bytes < p->bytes ? bytes : p->read, count, at}, twice = w;
+        bool cold = all[i].kind == WAIT_LOAD && all[i].megabytes > 1000;
+        Wait w = {p, all[i].kind, bytes < p->bytes ? bytes : p->read, count, at, cold}, twice = w;
         double once, both;
         char name[64];
         snprintf(name, sizeof name, "latency: %s", all[i].name);

@@ -126,9 +126,11 @@ __global__ void __launch_bounds__(BULK_THREADS)
         asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
         uint32_t part = (uint32_t)piece / (uint32_t)share;
         size_t all = each * (size_t)passes, at = 0;
-        for (size_t k = 0; k < all + (size_t)depth; k++) {
-            int slot = (int)(k % (size_t)depth);
-            if (k >= (size_t)depth) barrier_wait(&full[slot], (uint32_t)(k / (size_t)depth - 1) & 1);
+        int slot = 0;
+        uint32_t turn = 0; // of the ring; counted, to keep divisions of 64 bits off the way
+        for (size_t k = 0; k < all + (size_t)depth; k++, slot++) {
+            if (slot == depth) slot = 0, turn++;
+            if (turn > 0) barrier_wait(&full[slot], (turn - 1) & 1);
             if (k >= all) continue;
             const unsigned char *from = own + at * (size_t)piece + rank * part;
             uint32_t to = shared_address(ring + (size_t)slot * (size_t)piece + rank * part),

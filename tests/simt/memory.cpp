@@ -128,6 +128,12 @@ void device_give(void *data) {
     abort();
 }
 
+bool device_holds(const void *data, size_t bytes) {
+    for (const Owned &g : all())
+        if (data >= g.data && (const char *)data + bytes <= (const char *)g.data + g.bytes) return true;
+    return false;
+}
+
 int device_reach(int owner) {
     int before = reach();
     reach() = owner;

@@ -20,6 +20,7 @@ void guarded_close(Guarded *g);     // takes an empty one; stops the program if 
 // here stops the program.
 void *device_take(size_t bytes, int owner);
 void device_give(void *data);
+bool device_holds(const void *data, size_t bytes); // all of them are of one allocation
 
 // What holds this address stays in reach, the rest does not; and all is again.
 void device_reach_only(const void *constant);

@@ -12,7 +12,7 @@
 #include <memory>
 #include <vector>
 
-enum { FAILED = 1, NO_MEMORY = 2, BROKEN = 3, ANOTHER = 4, LOST = 5 };
+enum { FAILED = 1, NO_MEMORY = 2, BROKEN = 3, ANOTHER = 4, LOST = 5, INVALID = 6 };
 
 const bool simt_emulated = true;
 
@@ -115,7 +115,8 @@ const char *gpu_error(int code) {
                                         "out of memory",
                                         "an illegal memory access was encountered",
                                         "it is another device's",
-                                        "the device is lost"};
+                                        "the device is lost",
+                                        "invalid argument"};
     return words[code];
 }
 
@@ -243,6 +244,7 @@ int gpu_copy_peer(void *to, int to_ordinal, const void *from, int from_ordinal, 
 }
 int gpu_fill(void *device, int byte, size_t bytes, void *stream) {
     int code = usable(stream);
+    if (!code && !device_holds(device, bytes)) code = INVALID;
     return code ? code : put(stream, [=] { memset(device, byte, bytes); });
 }
 int gpu_launched() {
