@@ -90,7 +90,7 @@ json_t *card_gauge_json(void) {
 }
 
 bool card_write(json_t *root, const char *path, Error *e) {
-    const size_t flags = JSON_INDENT(1) | JSON_REAL_PRECISION(6);
+    const size_t flags = JSON_COMPACT | JSON_REAL_PRECISION(6);
     bool ok = path ? json_dump_file(root, path, flags) == 0 : json_dumpf(root, stdout, flags) == 0;
     json_decref(root);
     return ok || error_system(e, "cannot write '%s'", path ? path : "stdout");

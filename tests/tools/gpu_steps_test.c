@@ -55,11 +55,14 @@ static void the_machine(void **state) {
 // Two rows of a shape that a card of another name ran: no machine prices them.
 static void a_cards_file(void **state) {
     static const char FILE_OF_CARD[] =
-        "{\"bench\": {\"stage\": {\"exit\": 0}, \"tiny.4\": {}, \"tiny.exact\": {\"version\": \"1\", \"weights\": \"BF16\","
+        "{\"bench\": {\"stage\": {\"exit\": 0}, \"tiny.8\": {}, \"tiny.4\": {\"points\": ["
+        "{\"layout\": \"chain\", \"batch\": 2, \"context\": 100, \"tokens\": 1, \"median_s\": 1e-3, \"floor_bandwidth_s\": 4e-4, \"disturbed\": false},"
+        "{\"layout\": \"chain\", \"batch\": 2, \"context\": 100, \"tokens\": 16, \"median_s\": 2e-3, \"floor_bandwidth_s\": 4e-4, \"disturbed\": false}"
+        "]}, \"tiny.exact\": {\"version\": \"1\", \"weights\": \"BF16\", \"prefill\": {\"tokens\": 64, \"seconds\": 0.25, \"tflop_per_s\": 3},"
         " \"machine\": {\"cores\": 2, \"cpu\": \"processor\", \"virtual_machine\": false}, \"gpu\": {\"read_bytes_per_s\": 1e12,"
         " \"operations_per_s_bf16\": 1e14, \"before\": {\"name\": \"Card\", \"driver\": \"1\", \"cuda\": \"13.0\"}}, \"points\": ["
-        "{\"layout\": \"chain\", \"context\": 100, \"tokens\": 1, \"median_s\": 2e-3, \"floor_bandwidth_s\": 1e-3, \"disturbed\": true},"
-        "{\"layout\": \"chain\", \"context\": 100, \"tokens\": 512, \"median_s\": 3e-3, \"floor_bandwidth_s\": 1e-3, \"disturbed\": false}"
+        "{\"layout\": \"chain\", \"context\": 100, \"k\": 0, \"w\": 0, \"tokens\": 1, \"median_s\": 2e-3, \"floor_bandwidth_s\": 1e-3, \"disturbed\": true},"
+        "{\"layout\": \"chain\", \"context\": 100, \"k\": 0, \"w\": 0, \"tokens\": 512, \"median_s\": 3e-3, \"floor_bandwidth_s\": 1e-3, \"disturbed\": false}"
         "]}}}";
     if (without_python()) skip();
     const char *path = folder_path(*state, "card-1.json");
@@ -68,7 +71,15 @@ static void a_cards_file(void **state) {
     fputs(FILE_OF_CARD, f);
     assert_int_equal(fclose(f), 0);
     expect(*state, "$0/tools/gpu-steps card-1.json >page && grep -q '^## Card, card-1$' page && "
-                   "grep -q '^| tiny | 100 | 2.00 | 50% | 1.50 |$' page && ! grep -q cuBLASLt page");
+                   "grep -q '^| tiny | 100 | 2.00 | 50% | 1.50 |$' page && ! grep -q cuBLASLt page && "
+                   "grep -q '^| tiny | 4 bits | 2 | 100 | 1.00 | 40% | 2.00 |$' page && "
+                   "grep -q 'tiny 64 tokens in 250 ms' page");
+    // The date of a name, and the newest steps of a shape.
+    expect(
+        *state,
+        "sed 's/2e-3/1e-3/g' card-1.json >card-2026-01-02.json && cp card-1.json card-2026-01-01.json && "
+        "$0/tools/gpu-steps card-2026-*.json >page && grep -c '^## Card, 2026-01-0[12]$' page | grep -qx 2 && "
+        "$0/tools/gpu-steps --csv tiny card-2026-*.json | grep -qx '1,100,0,0,chain,0.001'");
     expect(
         *state,
         "! $0/tools/gpu-steps --csv nosuch 2>said && grep -q \"no file of results/gpu has steps of 'nosuch'\" said");
