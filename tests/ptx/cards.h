@@ -9,6 +9,7 @@
 // [2] Abdelkhalik et al., Demystifying the Nvidia Ampere Architecture, arXiv 2208.11174: dependent
 //     arithmetic takes 4 cycles. Not yet read against it.
 // [3] Read off this engine's machine code for 9.0 (nvdisasm).
+// [4] An H100, by tests/gpu/probe.c, 2026-11-28 (results/gpu).
 // [lead] Plausible and unpublished, or published without a number that fits.
 #pragma once
 
@@ -28,13 +29,13 @@ enum { // cycles until a result can be used
     SHARED_CYCLES = 30,        // [1]
     WAVE_CYCLES = 2,           // of each pass of the 32 banks [3]
     L1_CYCLES = 35,            // [1]
-    L2_CYCLES = 270,           // [1]; an asynchronous copy's too
-    ATOMIC_CYCLES = 540,       // in L2: there and back twice [lead]
+    L2_CYCLES = 270,           // [1]; an asynchronous copy's too. [4]: 264 to 291, near and far
+    ATOMIC_CYCLES = 330,       // in L2 [4]
     SHARED_ATOMIC_CYCLES = 60, // [lead]
 
     // that a warp stands still
     BRANCH_CYCLES = 6,    // [lead]
     BARRIER_CYCLES = 20,  // of a block, after its last warp [lead]
     WARP_SYNC_CYCLES = 4, // [lead]
-    FENCE_CYCLES = 500,   // MEMBAR.SC.GPU, which empties L1 [3, lead]
+    FENCE_CYCLES = 680,   // MEMBAR.SC.GPU, which empties L1 [3], behind a store [4]
 };
