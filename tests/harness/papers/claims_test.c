@@ -151,6 +151,33 @@ static void with_rows(void **state) {
     closed(c);
 }
 
+// A newer run of the same name, by a stand-in, has the last point: it is asked only where no other run is.
+static void stand_ins_come_last(void **state) {
+    static const char ASK[] = "SELECT 'run', 2.5 - run_id, 2.5 - run_id, 2.5 - run_id FROM newest_point";
+    const char *path = folder_path(*state, "a.db");
+    Error e = {0};
+    FilledStore f;
+    char why[256];
+    if (!filled_open(&f, path, NULL, 3, 4, &e) || !filled_add_all(&f, 1, &e)) fail_msg("%s", e.text);
+    filled_close(&f);
+    change(
+        path,
+        "CREATE TABLE r AS SELECT * FROM run; UPDATE r SET id = 2, hash = 'b', uid = 'b'; INSERT INTO run SELECT * FROM r;"
+        "CREATE TABLE m AS SELECT * FROM model; UPDATE model SET stand_in = NULL;"
+        "UPDATE m SET id = 2, hash = 'b', stand_in = 'x';"
+        "INSERT INTO model SELECT * FROM m; DROP TABLE r; DROP TABLE m;"
+        "UPDATE point SET run_id = 2, model_id = 2 WHERE number = 3");
+    for (int real = 1; real >= 0; real--) {
+        Store *s = store_open(path, STORE_READ, NULL, &e);
+        if (!s) fail_msg("%s", e.text);
+        verdict_of(s, ASK, why, sizeof why);
+        const char *want = real ? "run, margin +1.5, counted" : "run, margin +0.5, counted";
+        if (strncmp(why, want, strlen(want)) != 0) fail_msg("'%s', want '%s'", why, want);
+        store_close(s);
+        change(path, "UPDATE model SET stand_in = 'y'");
+    }
+}
+
 // The query that a claim suggests: "outpace sql '...'".
 static void told_queries(void **state) {
     static const char SQL[] = "outpace sql '";
@@ -181,6 +208,7 @@ int main(void) {
         cmocka_unit_test(intervals_decide),
         cmocka_unit_test(nothing_was_run),
         cmocka_unit_test_setup_teardown(with_rows, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(stand_ins_come_last, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(told_queries, folder_setup, folder_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
