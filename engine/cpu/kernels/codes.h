@@ -5,9 +5,9 @@
 // memory that the second-level cache holds, and product_of reads them there: they are decoded once for all
 // rows. Both ways are the sums of the product with bf16 weights, in the same order.
 //
-// Four bits: the sixteen values of a group are a table, and the codes look them up. Floor: bytes / memory
-// bandwidth. In AVX-512 a step of an output takes 8 instructions of 4 bits in groups of 32 and 12 of 8 bits,
-// two a cycle: about as long as its bytes take (results/speed.md).
+// Four bits: the sixteen values of a group are a table, and the codes look them up; AVX2 computes values.
+// Floor: bytes / memory bandwidth. In AVX-512 a step of an output takes 8 instructions of 4 bits in groups of
+// 32 and 12 of 8 bits, two a cycle: about as long as its bytes take (results/speed.md).
 #pragma once
 #include "engine/cpu/kernels/product.h"
 

@@ -127,9 +127,9 @@ static inline Lanes lanes_pairs(Lanes a, Lanes b, Lanes sum) { return (void)a, (
 
 // --- a step of codes of 8 or 4 bits (engine/model/tensor.h) as values, for codes.h
 //
-// A group's book turns its codes into values. For 8 bits it has the scale and the low in every lane; for
-// groups of 16, half a step each, the scales of both halves. For 4 bits it is a table of the values in f32,
-// or with PAIR_BOOKS in bf16, twice.
+// A group's book turns its codes into values. It has the scale and the low in every lane; for groups of 16,
+// half a step each, the scales of both halves. With CODE_TABLES it is, for 4 bits, a table of the values in
+// f32, or with PAIR_BOOKS in bf16, twice.
 typedef struct Book {
     Lanes of, low;
 } Book;
@@ -141,6 +141,7 @@ static inline Lanes lanes_bf16_round(Lanes x) {
 }
 
 #if defined(__AVX512F__)
+enum { CODE_TABLES = 1 };
 static inline Lanes lanes_halves(float a, float b) {
     return _mm512_insertf32x8(_mm512_set1_ps(a), _mm256_set1_ps(b), 1);
 }
@@ -191,11 +192,8 @@ INLINE Lanes decode_pairs(int bits, const unsigned char *codes, Book book) {
 #endif
 
 #elif defined(__AVX2__)
+enum { CODE_TABLES = 0 };
 static inline Lanes lanes_halves(float a, float b) { return (Lanes){_mm256_set1_ps(a), _mm256_set1_ps(b)}; }
-static inline __m256 look_up(Lanes table, __m256i i) {
-    return _mm256_blendv_ps(_mm256_permutevar8x32_ps(table.a, i), _mm256_permutevar8x32_ps(table.b, i),
-                            _mm256_castsi256_ps(_mm256_slli_epi32(i, 28)));
-}
 typedef struct CodeStep {
     __m256i a, b;
 } CodeStep;
@@ -208,8 +206,13 @@ INLINE CodeStep load_codes(int bits, const unsigned char *codes) {
                       _mm256_cvtepi16_epi32(_mm_loadu_si128(at + 1))};
 }
 INLINE Lanes decode_half(int bits, CodeStep c, Book book, int half) {
-    if (bits == 4 && half) c = (CodeStep){_mm256_srli_epi32(c.a, 4), _mm256_srli_epi32(c.b, 4)};
-    if (bits == 4) return (Lanes){look_up(book.of, c.a), look_up(book.of, c.b)};
+    if (bits == 4) { // a table of sixteen would take two look-ups and a blend for eight values
+        __m256i low = _mm256_set1_epi32(15);
+        c = half ? (CodeStep){_mm256_srli_epi32(c.a, 4), _mm256_srli_epi32(c.b, 4)}
+                 : (CodeStep){_mm256_and_si256(c.a, low), _mm256_and_si256(c.b, low)};
+        Lanes code = {_mm256_cvtepi32_ps(c.a), _mm256_cvtepi32_ps(c.b)};
+        return lanes_bf16_round(lanes_fma(code, book.of, book.low));
+    }
     if (!half) c = (CodeStep){_mm256_slli_epi32(c.a, 24), _mm256_slli_epi32(c.b, 24)};
     int shift = half ? 8 : 24;
     c = (CodeStep){_mm256_srai_epi32(c.a, shift), _mm256_srai_epi32(c.b, shift)};
@@ -228,6 +231,7 @@ static inline Lanes lanes_join(Lanes even, Lanes odd) {
 
 #else
 // In C that compilers lower to vectors.
+enum { CODE_TABLES = 1 };
 static inline Lanes lanes_halves(float a, float b) {
     float x[LANES];
     for (int i = 0; i < LANES; i++) x[i] = i < LANES / 2 ? a : b;
@@ -269,7 +273,7 @@ INLINE Lanes decode_pairs(int bits, const unsigned char *codes, Book book) {
 INLINE Book book_of(int bits, bool middle, float scale, float low) {
     static const float numbers[LANES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     Lanes all = lanes_set(scale), codes = lanes_load(numbers);
-    if (bits == 8) return (Book){all, lanes_set(low)};
+    if (bits == 8 || !CODE_TABLES) return (Book){all, lanes_set(low)};
     if (PAIR_BOOKS) return (Book){.of = pair_table(lanes_fma(codes, all, lanes_set(low)))};
     if (!middle) return (Book){.of = lanes_bf16_round(lanes_fma(codes, all, lanes_set(low)))};
     Lanes up = lanes_fma(codes, lanes_set(65536), lanes_set(-8 * 65536));
