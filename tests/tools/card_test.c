@@ -152,11 +152,31 @@ static void no_gpu(void **state) {
     child_release(&c);
 }
 
+// Stands in for ncu: of the kernels that bench launches, those whose names it was asked for.
+static void counters_of_a_step(void **state) {
+    static const char NCU[] =
+        "#!/bin/bash\n"
+        "while [ \"$1\" != --kernel-name ] && shift; do :; done\n"
+        "printf '%s\\n' pack probe_read probe_wgmma probe_fma norm_rows product_narrow attention put_rows |\n"
+        "    grep -xE \"${2#regex:}\"\n";
+    Child c;
+    write_program(*state, "ncu", NCU);
+    if (run_in(*state, &c,
+               "PATH=$PWD:$PATH REAL=$SIMT/card CARD_PROGRAMS=$PWD $0/tools/card counters $PWD/out"))
+        fail_msg("exit %d: %s%s", c.code, text_get(&c.out), text_get(&c.err));
+    child_release(&c);
+    json_t *root = results(*state, "out/card-counters.json");
+    const char *kernels = json_string_value(json_object_get(json_object_get(root, "counters"), "rows-16")),
+               *wanted = "norm_rows\nproduct_narrow\nattention\nput_rows\n";
+    if (!kernels || strcmp(kernels, wanted)) fail_msg("wanted %sgot %s", wanted, kernels ? kernels : "none");
+    json_decref(root);
+}
+
 // Its budgets are within what a call may take.
 static void a_plan(void **state) {
     Child c;
     assert_int_equal(run_in(*state, &c, "$0/tools/card plan"), 0);
-    expect(&c, "of 330 s, call 2 ");
+    expect(&c, "of 330 s\ncall 2 takes at most 265 of 270 s\n");
     child_release(&c);
     assert_int_equal(run_in(*state, &c, "$0/tools/card nosuch"), 2);
     child_release(&c);
@@ -177,6 +197,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_plan, set_up, folder_teardown),
         cmocka_unit_test_setup_teardown(a_rehearsal, set_up, folder_teardown),
         cmocka_unit_test_setup_teardown(goes_on, set_up, folder_teardown),
+        cmocka_unit_test_setup_teardown(counters_of_a_step, set_up, folder_teardown),
         cmocka_unit_test_setup_teardown(without_early_launches, set_up, folder_teardown),
         cmocka_unit_test_setup_teardown(an_old_toolkit_is_passed_over, set_up, folder_teardown),
         cmocka_unit_test_setup_teardown(no_gpu, set_up, folder_teardown)};
