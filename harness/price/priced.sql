@@ -38,10 +38,11 @@ SELECT json_extract(part, '$.variant'), coalesce(1.0 * json_extract(part, '$.voc
 FROM adapter WHERE part IS NOT NULL
 
 -- name: proposes
--- Whether propose ran passes: of other models, or of a part of the target.
+-- Whether propose ran passes: of other models, of a part of the target, or of all of it besides the step's own.
 SELECT EXISTS (
     SELECT 1 FROM sample AS s JOIN main.point AS p ON p.id = s.point_id JOIN model ON model.id = p.model_id
-    JOIN step_pass AS q ON q.sample_id = s.id WHERE s.point_id = ?1 AND (q.model <> 0 OR q.b < layers))
+    JOIN step_pass AS q ON q.sample_id = s.id WHERE s.point_id = ?1
+    GROUP BY s.id, q.number HAVING max(q.model <> 0 OR q.b < layers) OR sum(iif(q.a = 0 AND q.b = layers, q.count, 0)) > 1)
 
 -- name: plain
 SELECT EXISTS (SELECT 1 FROM point_param

@@ -336,6 +336,30 @@ static void unknown_passes(void **state) {
     child_release(&c);
 }
 
+// A step that runs the target twice, as N-Grammys does for a token's bigrams: propose's time is that pass's,
+// which is priced.
+static void passes_of_the_target(void **state) {
+    FILE *f = fopen(folder_path(*state, "other.jsonl"), "w");
+    Child c;
+    fprintf(
+        f,
+        "{\"model\": \"m\", \"dataset\": \"d\", \"layers\": 8, \"method\": \"ngrammys\", \"prompt\": 0, "
+        "\"decode_s\": 3, \"steps\": [{\"accepted\": 0, \"emitted\": 1, \"propose_s\": 2, \"verify_s\": 0, "
+        "\"observe_s\": 0, \"passes\": [{\"a\": 0, \"b\": 8, \"rows\": 1, \"context\": 0}, "
+        "{\"a\": 0, \"b\": 8, \"rows\": 11, \"context\": 9}]}]}\n");
+    fclose(f);
+    CHILD_OUTPACE(&c, *state, 0, "store", "import", "steps", "other.jsonl", "--db", "other.db");
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 0, "simulate", "1", "--db", "other.db", "--on", "l4", "--shape", "tiny",
+                  "--json");
+    json_t *root = json_loads(text_get(&c.out), 0, NULL);
+    double step =
+        json_number_value(json_object_get(json_array_get(json_object_get(root, "points"), 0), "step_s"));
+    if (!(step > 0 && step < 1)) fail_msg("wanted a step of two passes, got %g s: propose's 2 s, too", step);
+    json_decref(root);
+    child_release(&c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(autoregressive_by_hand, folder_setup, folder_teardown),
@@ -345,6 +369,7 @@ int main(void) {
         cmocka_unit_test(own_weights),
         cmocka_unit_test_setup_teardown(command, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(unknown_passes, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(passes_of_the_target, folder_setup, folder_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
