@@ -14,7 +14,8 @@
 // A sum runs over k in steps of 32, from first to last, whatever the number of rows: exact in the sense of
 // ops.h. Products with weights other than bf16, and with f32 activations, are in lanes.
 //
-// Floor: a tile product takes 16 cycles for 16,384 operations. Not measured yet.
+// Floor: a tile product takes 16 cycles for 16,384 operations. Of that rate a step of 121 rows reaches
+// 31%, one row 67% of the memory's speed (results/speed.md).
 #include "engine/cpu/kernels/attend.h"
 #include "engine/cpu/kernels/codes.h"
 #include "engine/cpu/kernels/product.h"
