@@ -101,13 +101,19 @@ bool method_open_as(Method *m, const MethodInfo *info, const char *params, const
     return false;
 }
 
-bool method_open(Method *m, const char *text, const MethodEnv *env, Error *e) {
+const MethodInfo *method_of(const char *text, const char **params, Error *e) {
     char name[64];
     size_t n = strcspn(text, ":");
-    *m = (Method){0};
     snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), text);
-    const MethodInfo *info = method_find(name, e);
-    return info && method_open_as(m, info, text[n] ? text + n + 1 : "", env, e);
+    *params = text[n] ? text + n + 1 : "";
+    return method_find(name, e);
+}
+
+bool method_open(Method *m, const char *text, const MethodEnv *env, Error *e) {
+    const char *params;
+    const MethodInfo *info = method_of(text, &params, e);
+    *m = (Method){0};
+    return info && method_open_as(m, info, params, env, e);
 }
 
 bool method_plain_text(const char *part, size_t n, char out[ARG_TEXT_SIZE], Error *e) {

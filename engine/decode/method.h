@@ -54,7 +54,6 @@ typedef struct DraftWork {
 } DraftWork;
 
 enum { DRAFTS_MOST = 4 };
-
 // A step as planned. All are upper bounds, except where the rows depend on the text by a rule (suffix).
 typedef struct StepWork {
     int longest; // tokens that it can emit
@@ -132,7 +131,8 @@ typedef struct Method { // an open one
     Session *told; // its other ranks have opened the method, too; NULL: none (call.h)
 } Method;
 
-// text: "name" or "name:key=value,...".
+// text: "name" or "name:key=value,...". *params: what is behind its colon, perhaps "".
+const MethodInfo *method_of(const char *text, const char **params, Error *e);
 bool method_open(Method *m, const char *text, const MethodEnv *env, Error *e);
 // The same of a method that may not be in the table; params: "key=value,...".
 bool method_open_as(Method *m, const MethodInfo *info, const char *params, const MethodEnv *env, Error *e);

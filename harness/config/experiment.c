@@ -77,7 +77,7 @@ static const ArgTable DATASET =
     ARG_TABLE("a dataset", DATASET_FIELDS, DatasetSpec, .lone_key = "name", .defaults = &DATASET_DEFAULTS);
 
 static const Arg METHOD_FIELDS[] = {
-    NEEDED(MethodSpec, name, "'outpace methods' lists them"),
+    NEEDED(MethodSpec, name, "'outpace methods' lists them; NAME or NAME:k=v,... as on the command line"),
     TEXT(MethodSpec, label, "in tables; by default name and parameters"),
     NODE(MethodSpec, "matrix", matrix, "axes of which every combination is a point"),
     NODE(MethodSpec, "zip", zip, "axes that advance together; a list of maps makes several zips"),
@@ -312,10 +312,14 @@ static bool stand_once(const MethodSpec *m, const YamlNode *maps, Error *e) {
 
 static bool read_method(Experiment *x, MethodSpec *m, Error *e) {
     const YamlNode *at = yaml_find(m->at, "name") ? yaml_find(m->at, "name") : m->at;
-    m->info = method_find(m->name, e);
+    m->info = method_of(m->name, &m->params, e);
     if (!m->info) return yaml_within(at, e);
+    if (*m->params && (m->matrix || m->zip))
+        return yaml_error(at, e, "'%s' has parameters in its name and axes: move the former to 'matrix'",
+                          m->name);
     void *scratch = mem_new(1, m->info->param_size);
-    bool ok = !m->matrix || read_axes(x, m, m->matrix, false, scratch, e);
+    bool ok = args_parse(m->info->params, m->info->param_count, scratch, m->params, e) || yaml_within(at, e);
+    if (ok && m->matrix) ok = read_axes(x, m, m->matrix, false, scratch, e);
     bool list = m->zip && m->zip->kind == NODE_LIST;
     for (YamlNode *map = list ? m->zip->first : m->zip; ok && map; map = list ? map->next : NULL)
         ok = read_axes(x, m, map, true, scratch, e);

@@ -53,8 +53,9 @@ typedef struct DatasetSpec {
 
 typedef struct MethodSpec {
     const YamlNode *at;
-    const char *name;
+    const char *name; // "NAME", or "NAME:k=v,..." as on the command line
     const MethodInfo *info;
+    const char *params;      // of the name; ""
     const char *label;       // in tables; NULL: name and parameters
     YamlNode *matrix, *zip;  // axes, values written out; NULL: none. zip: a map, or a list of maps
     const YamlNode *exclude; // "exclude where": a condition (sweep.h), or a list of them; NULL: none

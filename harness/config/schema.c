@@ -107,12 +107,14 @@ static void method_definitions(json_t *definitions) {
     }
 }
 
+// A name alone, or with parameters behind a colon.
 static json_t *method_names(void) {
     size_t count;
     const MethodInfo *const *table = method_table(&count);
     json_t *names = json_array();
     for (size_t i = 0; i < count; i++) json_array_append_new(names, json_string(table[i]->name));
-    return json_pack("{s:o}", "enum", names);
+    return any_of(json_pack("{s:o}", "enum", names),
+                  json_pack("{s:s,s:s}", "type", "string", "pattern", ":"));
 }
 
 static json_t *axes_by_name(void) {

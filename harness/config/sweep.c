@@ -83,6 +83,10 @@ static void set_axis(Grid *g, const YamlNode *axis, int at) {
 
 static void set_position(Grid *g) {
     args_defaults(g->method->info->params, g->method->info->param_count, g->values);
+    const MethodInfo *info = g->method->info;
+    bool ok = args_parse(info->params, info->param_count, g->values, g->method->params, NULL);
+    assert(ok);
+    (void)ok;
     settings_defaults(&g->point.settings);
     for (int i = 0; i < g->count; i++) {
         const Dimension *d = &g->dimensions[i];
@@ -402,8 +406,9 @@ static void name_axes(const MethodInfo *info, const Point *p, const void *values
     }
 }
 
-// A method's parameters are in its decoder after the colon, "key=value,..."; a baseline has none. A label
-// replaces the parameters that don't vary. The experiment's own axes are named where they vary.
+// A method's parameters are in its decoder after the colon, "key=value,..."; a baseline has none. A label,
+// or a name with parameters, replaces those that don't vary. The experiment's own axes are named where they
+// vary.
 void point_name(const Experiment *x, const Point *p, PointName *out) {
     const MethodSpec *m = p->method >= 0 ? &x->methods[p->method] : NULL;
     const MethodInfo *info = m ? m->info : method_find("autoregressive", NULL);
@@ -415,7 +420,7 @@ void point_name(const Experiment *x, const Point *p, PointName *out) {
     assert(ok); // the sweep has written it
     (void)ok;
     list_params(out, info, p, values);
-    text_puts(&out->label, m && m->label ? m->label : info->name);
+    text_puts(&out->label, m && m->label ? m->label : m && *m->params ? m->name : info->name);
     if (m) name_axes(info, p, values, m->matrix, !m->label, &out->label);
     if (m) name_axes(info, p, values, m->zip, !m->label, &out->label);
     for (int i = 0; i < SETTINGS_SECTIONS; i++)

@@ -129,6 +129,11 @@ static void wrong_keys(void **state) {
         "methods' list them");
     expect_error("lookahead", "lookahed",
                  "x.yaml:13:11: there is no method 'lookahed'; did you mean 'lookahead'?");
+    expect_error(
+        "lookahead", "lookahead:W=1",
+        "x.yaml:13:11: 'lookahead:W=1' has parameters in its name and axes: move the former to 'matrix'");
+    expect_error("name: lookahead\n    matrix:\n      W: [5, 10]\n    zip: {N: [5, 7], G: [5, 10]}",
+                 "name: lookahead:Ww=1", "x.yaml:13:11: there is no parameter 'Ww'; did you mean 'W'?");
     expect_error("name: small\n", "", "x.yaml:1:1: a config needs 'name': add a line 'name: ...'");
     expect_error("name: d\n    ", "", "x.yaml:6:5: a dataset needs 'name': add a line 'name: ...'");
     expect_error(GOOD, "- 1", "x.yaml:1:1: a config must be a map, not a list: lines such as 'name: ...'");

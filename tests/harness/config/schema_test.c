@@ -160,6 +160,7 @@ static void as_the_program(void **state) {
         {CONFIG "[{name: lookahead, zip: [{W: [5, 7], seed: [1, 2]}], exclude where: W > 5}]\n", true},
         {CONFIG "[jacobi]\ngeneration: {ignore_eos: on, top_p: 0.9}\n", true},
         {CONFIG "[jacobi]\nmeasurement: {stop: timing, passes: 3}\n", true},
+        {CONFIG "[\"lookahead:W=5,N=3\"]\n", true},
         {CONFIG "[jacoby]\n", false},
         {CONFIG "[{name: jacobi, matrix: {W: 5}}]\n", false},
         {CONFIG "[{name: lookahead, matrix: {W: 0}}]\n", false},

@@ -522,6 +522,36 @@ static void decoders_parse(void **state) {
     }
 }
 
+// A method as on the command line is the point that its axes make, under the name as written.
+static void as_on_the_command_line(void **state) {
+    (void)state;
+    static const char *const FORMS[][2] = {
+        {"mix:ngrammys(k=5)+lookahead(W=5,G=5),rows=32",
+         "{name: mix, matrix: {of: \"ngrammys(k=5)+lookahead(W=5,G=5)\", rows: 32}}"},
+        {"lookahead:W=5,N=3", "{name: lookahead, matrix: {W: 5, N: 3}}"},
+        {"jacobi", "{name: jacobi}"},
+        {"{name: \"lookahead:W=5\", label: five}", "{name: lookahead, matrix: {W: 5}}"},
+    };
+    for (size_t i = 0; i < sizeof FORMS / sizeof *FORMS; i++) {
+        Text file = {0};
+        Experiment x;
+        Sweep s;
+        text_printf(&file, "name: n\nmodels: [a]\ndatasets: [d]\nmethods:\n  - %s\n  - %s\n", FORMS[i][0],
+                    FORMS[i][1]);
+        expand(text_get(&file), &x, &s);
+        if (s.count != 1 || s.repeated != 1)
+            fail_msg("'%s' and '%s': wanted one point, got %d", FORMS[i][0], FORMS[i][1], s.count);
+        PointName name;
+        const char *want = FORMS[i][0][0] == '{' ? "five" : FORMS[i][0];
+        point_name(&x, s.points, &name);
+        if (strcmp(text_get(&name.label), want) != 0)
+            fail_msg("wanted the label '%s', got '%s'", want, text_get(&name.label));
+        point_name_release(&name);
+        release(&x, &s);
+        text_release(&file);
+    }
+}
+
 // The example of configs/README.md is one.
 static void readme_is_true(void **state) {
     (void)state;
@@ -537,8 +567,8 @@ static void readme_is_true(void **state) {
     assert_non_null(end);
     *end = 0;
     expand(begin, &x, &s);
-    // Datasets, compute; seeds of the one, W, N, pool_cap and zip of the other, whose zip replaces the seeds.
-    assert_int_equal(s.count + s.excluded, 3 * 2 * (3 + 3 * 3 * 4 * 2));
+    // Datasets, compute; seeds of two, W, N, pool_cap and zip of the other, whose zip replaces the seeds.
+    assert_int_equal(s.count + s.excluded, 3 * 2 * (3 + 3 + 3 * 3 * 4 * 2));
     assert_int_equal(s.excluded, 2 * (3 * 4) * (1 + 1 + 0)); // W = 15: G = 5 but where the dataset is mix
     release(&x, &s);
     mem_free(text);
@@ -557,6 +587,7 @@ int main(void) {
         cmocka_unit_test(fits_to_the_brim),
         cmocka_unit_test(names_mean_one_thing),
         cmocka_unit_test(decoders_parse),
+        cmocka_unit_test(as_on_the_command_line),
         cmocka_unit_test(readme_is_true),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
