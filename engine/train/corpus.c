@@ -104,8 +104,11 @@ bool feed_open(Feed *f, const Corpus *c, double share, bool held_out, uint64_t s
         }
     if (!f->count) {
         feed_close(f);
-        return error_input(e, "none of %zu documents %s; change the held-out share, or give more text",
-                           c->documents, held_out ? "is held out" : "is left to learn from");
+        return error_input(
+            e,
+            "none of %zu documents %s: change the held-out share, or give more; without --separator LINE "
+            "a file is one document",
+            c->documents, held_out ? "is held out" : "is left to learn from");
     }
     shuffle(f);
     return true;

@@ -18,7 +18,7 @@ static void trainer_check(const Trainer *t) {
         assert(t->optimizers[i].mean && t->networks[i].pool == t->networks[0].pool);
 }
 
-static bool check_config(const TrainConfig *c, const Corpus *corpus, Error *e) {
+bool trainer_check_config(const TrainConfig *c, Error *e) {
     const OptimizerOptions *o = &c->optimizer;
     int context = c->shape.context;
     if (c->batch < 1 || c->pass < 1 || c->batch % c->pass)
@@ -31,11 +31,15 @@ static bool check_config(const TrainConfig *c, const Corpus *corpus, Error *e) {
         return error_input(e, "%d steps with %d of warm-up: neither may be negative", o->steps, o->warmup);
     if (o->begun < 0 || o->begun > o->steps)
         return error_input(e, "%d steps begun of %d: there must be as many or fewer", o->begun, o->steps);
-    if (!corpus->documents) return error_input(e, "there is no document of two tokens or more to learn from");
     if (c->teacher && (c->teacher->model->shape.vocab != c->shape.vocab ||
                        c->teacher->model->shape.real_vocab != c->shape.real_vocab))
         return error_input(e, "the teacher's vocabulary of %d tokens is not the model's of %d",
                            c->teacher->model->shape.real_vocab, c->shape.real_vocab);
+    return true;
+}
+
+static bool check_corpus(const TrainConfig *c, const Corpus *corpus, Error *e) {
+    if (!corpus->documents) return error_input(e, "there is no document of two tokens or more to learn from");
     for (size_t i = 0; i < corpus->count; i++)
         if (corpus->ids[i] < 0 || corpus->ids[i] >= c->shape.vocab)
             return error_input(e, "the text has the token %d, the model's vocabulary ends at %d",
@@ -105,8 +109,8 @@ static bool open_networks(Trainer *t, Error *e) {
 
 bool trainer_open(Trainer *t, const TrainConfig *c, const Corpus *corpus, Error *e) {
     *t = (Trainer){.config = *c, .corpus = corpus};
-    bool ok = shape_check(&c->shape, "the model to train", e) && check_config(c, corpus, e) &&
-              open_networks(t, e) && open_feeds(t, e);
+    bool ok = shape_check(&c->shape, "the model to train", e) && trainer_check_config(c, e) &&
+              check_corpus(c, corpus, e) && open_networks(t, e) && open_feeds(t, e);
     if (!ok) {
         trainer_close(t);
         return false;

@@ -63,6 +63,9 @@ typedef struct TrainedStep {
     double rate;
 } TrainedStep;
 
+// Whether numbers of steps, rows and vocabulary fit each other: before a text is read, or made.
+bool trainer_check_config(const TrainConfig *c, Error *e);
+
 // Checks the configuration, and fills the weights by the seed or from a model. The corpus must outlive the
 // trainer.
 bool trainer_open(Trainer *t, const TrainConfig *c, const Corpus *corpus, Error *e);

@@ -235,6 +235,9 @@ static bool train_model(const TrainArguments *o, const char *config, int *code, 
 static bool run(void *options, CommandLine *line, Error *e) {
     const TrainArguments *o = options;
     interrupt_catch();
+    if (line->words.count < 2 && o->run.answers.datasets.count)
+        return error_input(e, "train: --dataset is for what learns from a model's answers: 'outpace train "
+                              "adapter|heads|eagle|eagle3 MODEL --dataset NAME'");
     if (line->words.count == 0 && o->run.preset) return train_model(o, NULL, &line->code, e);
     if (line->words.count == 1) return train_model(o, line->words.items[0], &line->code, e);
     int what = line->words.count == 2 ? text_among(line->words.items[0], ON_TOP_NAMES, ON_TOP_KINDS) : -1;

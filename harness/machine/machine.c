@@ -165,8 +165,11 @@ void machine_warnings(const Machine *m, Text *out) {
         text_printf(out, "the CPU governor is '%s': clocks change while measuring; set it to 'performance'\n",
                     m->governor);
     if (m->busy_others)
-        text_printf(out, "%d other process%s used the processor just now: stop them, or trust only ratios\n",
-                    m->busy_others, m->busy_others == 1 ? "" : "es");
+        text_printf(
+            out,
+            "%d other process%s used the processor just now: stop them, go before them by 'chrt -f 10' "
+            "(as root), leave them a core by --threads 1, or trust only ratios\n",
+            m->busy_others, m->busy_others == 1 ? "" : "es");
     if (m->load > 0.5 * m->cores)
         text_printf(out, "the load average is %.1f on %d cores\n", m->load, m->cores);
     if (m->virtual_machine)

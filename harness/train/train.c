@@ -126,6 +126,7 @@ bool train_run_open(TrainRun *r, Error *e) {
     while (n > 1 && r->file.out[n - 1] == '/') n--;
     r->checkpoint = mem_printf("%.*s.checkpoint", (int)n, r->file.out); // next to the directory, not in it
     if (r->figure && !output_check(&r->out, r->figure, &(OutputKind){0}, e)) return false;
+    if (!trainer_check_config(&r->file.config, e)) return error_within(e, "train");
     if (!check_place(r, e) || !read_text(r, e)) return false;
     if (!trainer_open(&r->trainer, &r->file.config, &r->corpus, e)) return error_within(e, "train");
     const Trainer *t = &r->trainer;

@@ -61,6 +61,8 @@ static void warnings(void **state) {
                   .virtual_machine = true};
     assert_int_equal(warned(&m, &t), 5);
     assert_non_null(strstr(text_get(&t), "powersave"));
+    assert_non_null(strstr(text_get(&t), "1 other process used the processor just now: stop them, go before "
+                                         "them by 'chrt -f 10' (as root), leave them a core by --threads 1"));
     text_clear(&t);
     m = (Machine){.cores = 2, .cores_present = 2, .refused = "kernels left out"};
     assert_int_equal(warned(&m, &t), 1);

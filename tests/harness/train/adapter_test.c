@@ -279,6 +279,7 @@ static void answers(void **state) {
 
 static void refusals(void **state) {
     prepare(*state);
+    scratch_write(*state, "one.txt", "a line\nand another\n", 19);
     REFUSED(*state, "-o DIR", "adapter", "heart", "--text", "rhymes.txt");
     REFUSED(*state, "--text FILE", "adapter", "heart", "-o", "a");
     REFUSED(*state, "from 1 to 2", "adapter", "heart", "--text", "rhymes.txt", "-o", "a", "-l", "3");
@@ -289,6 +290,12 @@ static void refusals(void **state) {
     REFUSED(*state, "there is no model 'nowhere'", "heads", "nowhere", "--text", "rhymes.txt", "-o", "a");
     REFUSED(*state, "multiple of the 64 rows", "heads", "heart", "--text", "rhymes.txt", "-o", "a", "--batch",
             "100");
+    // Before an answer is made.
+    REFUSED(*state, "multiple of the 64 rows", "heads", "heart", "--dataset", "chat", "--split", "all", "-o",
+            "a", "--batch", "100", "--answers", "made.jsonl");
+    assert_int_equal(access(folder_path(*state, "made.jsonl"), F_OK), -1);
+    REFUSED(*state, "without --separator LINE a file is one document", "heads", "heart", "--text", "one.txt",
+            "-o", "a");
     REFUSED(*state, "usage", "adapters", "heart");
 }
 
