@@ -40,9 +40,12 @@ counted AS (
 SELECT *, min(accepted IS NOT NULL) OVER (), min(candidates IS NOT NULL) OVER () FROM counted ORDER BY 1, 2, 3, 4
 
 -- name: fits
+-- The newest of each kind: an earlier one is of fewer points, or of other draws.
 SELECT printf('%s: alpha %s, f %s (law %s, bonus %s%s; %s, %d settings, %d prompts; %s)%s', title,
               measured(alpha, alpha_low, alpha_high), measured(f, f_low, f_high), law, bonus,
               iif(output, printf(', filling in outputs of %g tokens', output), ''), replace(estimator, '_', ' '), settings,
               prompts, date(made, 'unixepoch'),
               iif(other_points, '; of other points than the run has now: fit it again', ''))
-FROM fitted WHERE run_id = ?1 ORDER BY title, made DESC, fit_id DESC
+FROM (SELECT *, row_number() OVER (PARTITION BY title, law, bonus, output ORDER BY made DESC, fit_id DESC) AS place
+      FROM fitted WHERE run_id = ?1)
+WHERE place = 1 ORDER BY title, made DESC, fit_id DESC

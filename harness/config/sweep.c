@@ -388,13 +388,17 @@ static void list_params(PointName *n, const MethodInfo *info, const Point *p, co
 
 // --- the label -------------------------------------------------------------------------------------------
 
+// A file that doesn't vary is its name without folders.
 static void name_axis(const MethodInfo *info, const Point *p, const void *values, const YamlNode *axis,
                       bool all, Text *out) {
     const Arg *own = arg_find(info->params, info->param_count, axis->key);
     const Arg *setting = settings_find(axis->key);
     if (axis->count < 2 && !all) return;
+    const char *text = own && own->type == ARG_TEXT ? (const char *)values + own->at : "",
+               *slash = axis->count < 2 ? strrchr(text, '/') : NULL;
     text_printf(out, " %s=", axis->key);
-    if (own) arg_write(own, values, out);
+    if (slash) text_puts(out, slash + 1);
+    else if (own) arg_write(own, values, out);
     else if (setting) arg_write(setting, &p->settings, out);
 }
 

@@ -1,5 +1,5 @@
 -- The fastest setting of each method; of a method that nothing was measured of, why. published: the speedup that the papers
--- which this run is for printed of that setting (?2); their machines are others.
+-- which this run is for printed of that setting (?2); their machines are others. A dataset that no method has come to is left out.
 WITH printed AS (
     SELECT point.id AS point_id, max(CAST(json_extract(r.value, '$.published') AS REAL)) AS published
     FROM json_each(?2, '$.tables') AS t, json_each(t.value, '$.rows') AS r
@@ -8,7 +8,8 @@ WITH printed AS (
           AND point.method <> 'autoregressive'
     GROUP BY point.id),
 setting AS (
-    SELECT *, row_number() OVER (PARTITION BY model, dataset, temperature, method ORDER BY speedup DESC NULLS LAST, number) AS place
+    SELECT *, row_number() OVER (PARTITION BY model, dataset, temperature, method ORDER BY speedup DESC NULLS LAST, number) AS place,
+           max(samples > 0 OR skipped IS NOT NULL OR failures > 0) OVER (PARTITION BY model, dataset, temperature) AS begun
     FROM result LEFT JOIN point_doubt USING (point_id) WHERE run_id = ?1)
 SELECT model || ', ' || dataset || CASE WHEN temperature > 0 THEN ', temperature ' || temperature ELSE '' END AS panel,
        method AS series, method AS colour,
@@ -20,5 +21,5 @@ SELECT model || ', ' || dataset || CASE WHEN temperature > 0 THEN ', temperature
             WHEN samples > 0 AND base_id IS NULL THEN 'no baseline to divide by'
             ELSE coalesce((SELECT 'failed: ' || substr(message, 1, 60) FROM failure WHERE failure.point_id = setting.point_id
                            ORDER BY id DESC LIMIT 1), 'not measured') END AS label_why, doubtful
-FROM setting WHERE place = 1
+FROM setting WHERE place = 1 AND begun
 ORDER BY model, dataset, temperature, row;

@@ -10,6 +10,7 @@
 #include "tests/support/scratch.h"
 
 #include <math.h>
+#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,6 +74,33 @@ static void every_figure(void **state) {
         text_release(&text);
         plot_data_release(&d);
     }
+    store_close(s);
+}
+
+// A dataset that an interrupted run has not come to has no panel.
+static void begun_datasets_only(void **state) {
+    static const char UNDO[] =
+        "DELETE FROM sample WHERE point_id IN (SELECT point.id FROM point JOIN dataset ON dataset.id ="
+        " dataset_id WHERE dataset.name = 'chat');"
+        "DELETE FROM failure; UPDATE point SET skipped = NULL;";
+    const char *path = folder_path(*state, "begun.db");
+    sqlite3 *db;
+    Error e = {0};
+    PlotData d;
+    const Figure *f = figures;
+    while (strcmp(f->name, "speedup") != 0) f++;
+    plot_store_make(path, 0);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    if (sqlite3_exec(db, UNDO, NULL, NULL, NULL) != SQLITE_OK) fail_msg("%s", sqlite3_errmsg(db));
+    sqlite3_close(db);
+    Store *s = store_open(path, STORE_READ, NULL, &e);
+    assert_non_null(s);
+    if (!plot_data(s, f, plot_store_run(f), plot_store_computed(f), NULL, &d, &e)) fail_msg("%s", e.text);
+    for (size_t i = 0; i < d.panels.count; i++)
+        if (strstr(d.panels.items[i], "chat"))
+            fail_msg("wanted no panel of chat, got '%s'", d.panels.items[i]);
+    assert_int_equal(d.panels.count, 1);
+    plot_data_release(&d);
     store_close(s);
 }
 
@@ -151,6 +179,7 @@ static void look(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_figure),
+        cmocka_unit_test(begun_datasets_only),
         cmocka_unit_test(axes),
         cmocka_unit_test(look),
     };

@@ -188,6 +188,15 @@ static void a_run_keeps_its_fits(void **state) {
     expect(*state, "rms", fit);
     expect(*state, "rows 2, 2, 6, 0", count);
     expect(*state, "fit of tiny, chat; bonus dropped: alpha 0.", show);
+    const char *other[] = {o, "fit", "f", "--db", "s.db", "--resamples=110", NULL};
+    expect(*state, "rms", other);
+    expect(*state, "rows 4, 2, 12, 0", count);
+    Child c;
+    run(*state, show, 0, &c);
+    const char *first = strstr(text_get(&c.out), "fit of tiny, chat; bonus dropped:");
+    if (!first || strstr(first + 1, "fit of tiny, chat; bonus dropped:"))
+        fail_msg("wanted the newest of two fits, got '%s'", text_get(&c.out));
+    child_release(&c);
     expect(*state,
            ",alpha,alpha,0.425,,tiny,\"random weights, shape tiny\",chat,\"3 settings of lookahead, least "
            "squares: "

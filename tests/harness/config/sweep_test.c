@@ -552,6 +552,29 @@ static void as_on_the_command_line(void **state) {
     }
 }
 
+// A file is named without its folders, unless there are several.
+static void files_by_their_names(void **state) {
+    (void)state;
+    static const char *const FORMS[][2] = {
+        {"{name: rest, matrix: {datastore: a/b/x.store, nodes: 16}}", "rest datastore=x.store nodes=16"},
+        {"{name: rest, matrix: {datastore: [a/x.store, b/x.store]}}", "rest datastore=a/x.store"},
+    };
+    for (size_t i = 0; i < sizeof FORMS / sizeof *FORMS; i++) {
+        Text file = {0};
+        Experiment x;
+        Sweep s;
+        PointName name;
+        text_printf(&file, "name: n\nmodels: [a]\ndatasets: [d]\nmethods: [%s]\n", FORMS[i][0]);
+        expand(text_get(&file), &x, &s);
+        point_name(&x, s.points, &name);
+        if (strcmp(text_get(&name.label), FORMS[i][1]) != 0)
+            fail_msg("%s: wanted the label '%s', got '%s'", FORMS[i][0], FORMS[i][1], text_get(&name.label));
+        point_name_release(&name);
+        release(&x, &s);
+        text_release(&file);
+    }
+}
+
 // The example of configs/README.md is one.
 static void readme_is_true(void **state) {
     (void)state;
@@ -588,6 +611,7 @@ int main(void) {
         cmocka_unit_test(names_mean_one_thing),
         cmocka_unit_test(decoders_parse),
         cmocka_unit_test(as_on_the_command_line),
+        cmocka_unit_test(files_by_their_names),
         cmocka_unit_test(readme_is_true),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
