@@ -25,8 +25,8 @@ typedef struct DatasetPrompt {
     int turn_count;
     Reference *references; // (reference_count)
     int reference_count;
-    bool is_chat; // its turns are those of a conversation, or an instruction; else a text to continue
-    size_t row;   // its line in the file, or its place in a JSON array, from 1
+    bool asks;  // a question, an instruction or a conversation; else a text to continue
+    size_t row; // its line in the file, or its place in a JSON array, from 1
 } DatasetPrompt;
 
 typedef enum { ORDER_WRITTEN, ORDER_SHUFFLED, ORDER_BY_TASK, ORDER_FIRST_SHUFFLED } DatasetOrder;
@@ -59,6 +59,9 @@ typedef struct Dataset {
                               // own file without the set, which is only the name that the user gives it
     char named_sha256[SHA256_TEXT]; // with the set, as older versions hash it
 } Dataset;
+
+// Whether each of its prompts asks.
+bool dataset_asks(const Dataset *d);
 
 // False with e filled; the dataset is then empty.
 bool dataset_open(Dataset *d, const DatasetRequest *request, Error *e);

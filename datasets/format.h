@@ -44,6 +44,7 @@ typedef struct Format {
     const char *references_key; // optional: a string, or a list with one entry per turn, each perhaps a list
     const FormatSplit *splits;  // NULL: the row's "split" names its split
     bool is_text;               // each line of the file is a prompt
+    bool asks;                  // `prompt` is a question or an instruction, not a text to continue
 } Format;
 
 const Format *const *format_table(size_t *count);

@@ -20,6 +20,12 @@
 
 enum { MOST_PROMPTS = 1 << 24, MOST_TURNS = 1 << 10, MOST_GROUPS = 4096 };
 
+bool dataset_asks(const Dataset *d) {
+    for (size_t i = 0; i < d->count; i++)
+        if (!d->prompts[i].asks) return false;
+    return true;
+}
+
 void prompts_forget(DatasetPrompt *p) {
     for (int i = 0; i < p->reference_count; i++) mem_free(p->references[i].text);
     mem_free(p->turns);
@@ -97,7 +103,7 @@ static bool put_said(DatasetPrompt *p, const json_t *list, const Format *f, cons
 static bool add_turns(DatasetPrompt *p, const Format *f, const Frame *frame, const Row *row, Text *text,
                       Error *e) {
     const json_t *list = f->turns_key ? row_find(row->json, f->turns_key, strlen(f->turns_key)) : NULL;
-    p->is_chat = list || strcmp(f->task, "chat") == 0;
+    p->asks = list || (f->asks && !frame); // a frame is a paper's own words
     if (list && f->said) return put_said(p, list, f, row, text, e);
     if (list) return put_turns(p, list, f->turns_key, row, text, e);
     if (!f->prompt) return row_missing(row, f->turns_key, e);

@@ -27,7 +27,7 @@ static const Arg OPTIONS[] = {
      .value = "DATASET"},
     {"path", ARG_WORDS, AT(paths), .help = "a file of your own; repeatable", .value = "FILE"},
     {"template", ARG_WORD, AT(template), .help = "put prompts into a chat template; model: the model's own",
-     .value = "TEMPLATE", .fallback = "the model's for conversations, else none"},
+     .value = "TEMPLATE", .fallback = "the model's, if it has one, for prompts that ask"},
     {"limit", ARG_INT, AT(limit), 0, 1 << 24, "0", .help = "prompts of each; 0: all", .value = "N"},
     {"greedy", ARG_INT, AT(greedy), 0, 1 << 20, "64",
      .help = "tokens that the original writes after each prompt; 0: none", .value = "N"},

@@ -51,7 +51,7 @@ static const Arg OPTIONS[] = {
      .fallback = "train", .literal = true},
     {"template", ARG_WORD, AT(run.answers.template),
      .help = "put their prompts into a chat template; model: the model's own", .value = "TEMPLATE",
-     .fallback = "the model's for conversations, else none"},
+     .fallback = "the model's, if it has one, for prompts that ask"},
     {"prompts", ARG_INT, AT(run.answers.prompts), 0, 1 << 20, "0",
      .help = "of each domain (0: 10) or dataset (0: all)", .value = "N"},
     {"max-tokens", ARG_INT, AT(run.answers.tokens), 1, 1 << 16, "128",
@@ -294,6 +294,6 @@ const Command command_train = {
         "  outpace train heads models/small --config configs/train/heads.yaml -o models/small-medusa\n"
         "  outpace generate models/small \"Once upon a time\" -m medusa --adapter models/small-medusa\n"
         "  outpace train eagle3 models/small --text 'corpus/*.txt' -o models/small-eagle3\n"
-        "  outpace train eagle3 smollm2-135m --dataset gsm8k --template model --prompts 2000 -o eagle3\n",
+        "  outpace train eagle3 smollm2-135m --dataset gsm8k --prompts 2000 -o eagle3\n",
     COMMAND_OPTIONS(OPTIONS, TrainArguments),
     .run = run};

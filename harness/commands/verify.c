@@ -39,7 +39,7 @@ static const Arg OPTIONS[] = {
     {"dataset", ARG_WORDS, AT(datasets), .help = "whose prompts are taken, first turns only; repeatable",
      .value = "DATASET"},
     {"template", ARG_WORD, AT(template), .help = "put prompts into a chat template; model: the model's own",
-     .value = "TEMPLATE", .fallback = "the model's for a dataset's conversations, else none"},
+     .value = "TEMPLATE", .fallback = "the model's, if it has one, for a dataset's prompts that ask"},
     {"count", ARG_INT, AT(count), 1, 1 << 20, "8", .help = "prompts, at most; of each dataset", .value = "N",
      .letter = 'n'},
     {"max-tokens", ARG_INT, AT(max_tokens), 1, 1 << 20, "64", .help = "of each output", .value = "N"},
@@ -459,7 +459,7 @@ const Command command_verify = {
         "\n"
         "  outpace verify MODEL\n"
         "  outpace verify MODEL --json | jq -r '.[] | select(.result == \"failed\") | .method'\n"
-        "  outpace verify MODEL --dataset mt-bench --template model -n 20\n"
+        "  outpace verify MODEL --dataset mt-bench -n 20\n"
         "  outpace verify MODEL -m prompt-lookup:draft=8 -m lookahead --prompts mine.txt -n 50\n"
         "  outpace verify MODEL --method 'mix:lookahead(W=5,G=5)+prompt-lookup' --max-rows 32\n"
         "  outpace verify MODEL --method all --method rest:datastore=FILE\n"

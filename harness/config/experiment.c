@@ -50,7 +50,7 @@ static const Arg MODEL_FIELDS[] = {
     ADAPTER("eagle", ADAPTER_FOR_EAGLE, "the draft network of EAGLE-1 and 2: a directory"),
     ADAPTER("eagle3", ADAPTER_FOR_EAGLE3, "that of EAGLE-3"),
     TEXT(ModelSpec, template,
-         "chat template, for datasets whose own is 'model'; by default that of the model's files"),
+         "chat template, for datasets that take the model's; by default that of the model's files"),
     SEED(ModelSpec, seed, "of random weights"),
 };
 static const ArgTable MODEL = ARG_TABLE("a model", MODEL_FIELDS, ModelSpec, .lone_key = "target");
@@ -62,7 +62,9 @@ static const Arg DATASET_FIELDS[] = {
     TEXT(DatasetSpec, path, "a file of your own, under that name"),
     TEXT(DatasetSpec, format, "of path; by default by its ending ('outpace datasets --formats')"),
     TEXT(DatasetSpec, split, "rows of this split only"),
-    TEXT(DatasetSpec, template, "chat template, or 'model': each model's own; by default texts as written"),
+    TEXT(DatasetSpec, template,
+         "chat template; model: each model's own; none: texts as written; by default the model's, if it "
+         "has one, for prompts that ask"),
     TEXTS(DatasetSpec, parts, "names of datasets to concatenate, limit rows of each"),
     INT(DatasetSpec, limit, 0, 1 << 24, "rows; 0: all"),
     INT(DatasetSpec, turns, 1, 64, "of a conversation, at most"),
@@ -178,9 +180,11 @@ static bool is_of_model(const DatasetSpec *d) {
     return d->template && strcmp(d->template, TEMPLATE_OF_MODEL) == 0;
 }
 
-const char *experiment_template(const Experiment *x, int model, int dataset) {
+const char *experiment_template(const Experiment *x, int model, int dataset, bool asks) {
     const DatasetSpec *d = &x->datasets[dataset];
-    return is_of_model(d) ? x->models[model].template : d->template;
+    const char *models = x->models[model].template;
+    if (d->template ? !is_of_model(d) : !asks) return d->template;
+    return models ? models : TEMPLATE_OF_MODEL;
 }
 
 // Where a dataset takes the model's, all models have one, or none has: texts are then as written.

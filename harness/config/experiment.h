@@ -107,8 +107,9 @@ json_t *config_schema(void);
 bool experiment_parse(Experiment *x, const char *bytes, size_t n, const char *file,
                       const ExperimentChanges *changes, Error *e);
 bool experiment_open(Experiment *x, const char *path, const ExperimentChanges *changes, Error *e);
-// The chat template that the experiment names for a dataset and a model; NULL: none.
-const char *experiment_template(const Experiment *x, int model, int dataset);
+// The chat template of a dataset's prompts for a model, which by default is the model's if they ask: its
+// name, TEMPLATE_OF_MODEL if that is left to the model's files, or NULL for none.
+const char *experiment_template(const Experiment *x, int model, int dataset, bool asks);
 void experiment_release(Experiment *x); // takes an empty one
 
 // --- smaller scales

@@ -92,21 +92,24 @@ static void close_model(InputModel *m) {
 
 // --- prompts ---------------------------------------------------------------------------------------------
 
-// A dataset that takes the model's template gets the one that the experiment names for it or, if there is
-// none, that of the model's files; without either its texts are as written.
+static bool is_of_files(const char *template) { return template && strcmp(template, TEMPLATE_OF_MODEL) == 0; }
+
+static const char *template_name(const Inputs *in, int model, int dataset) {
+    return experiment_template(in->experiment, model, dataset, dataset_asks(&in->datasets[dataset]));
+}
+
+// Where the model's files have no template, texts are as written.
 static bool find_template(Inputs *in, int model, int dataset, Error *e) {
     const Tokenizer *t = in->models[model].tokenizer;
-    const char *name = experiment_template(in->experiment, model, dataset);
-    if (!name && in->experiment->datasets[dataset].template && tokenizer_has_template(t))
-        name = TEMPLATE_OF_MODEL;
+    const char *name = template_name(in, model, dataset);
+    if (is_of_files(name) && !tokenizer_has_template(t)) name = NULL;
     const Template *found = name ? tokenizer_template(t, name, e) : NULL;
     in->templates[model][dataset] = found;
     return found || !name || yaml_within(in->experiment->models[model].at, e);
 }
 
 const Template *inputs_own_template(const Inputs *in, int model, int dataset) {
-    const char *named = experiment_template(in->experiment, model, dataset);
-    return !named || strcmp(named, TEMPLATE_OF_MODEL) == 0 ? in->templates[model][dataset] : NULL;
+    return is_of_files(template_name(in, model, dataset)) ? in->templates[model][dataset] : NULL;
 }
 
 static bool hash_template(Inputs *in, int model, Error *e) {

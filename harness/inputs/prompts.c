@@ -128,7 +128,7 @@ bool prompt_of_dataset(const DatasetPrompt *p, const Tokenizer *tokenizer, const
 }
 
 const Template *prompt_template(const DatasetPrompt *p, const Tokenizer *tokenizer) {
-    return p->is_chat ? tokenizer_template(tokenizer, TEMPLATE_OF_MODEL, NULL) : NULL;
+    return p->asks ? tokenizer_template(tokenizer, TEMPLATE_OF_MODEL, NULL) : NULL;
 }
 
 // --- several prompts -------------------------------------------------------------------------------------

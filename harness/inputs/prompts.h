@@ -28,7 +28,7 @@ bool prompt_encode(const Tokenizer *tokenizer, const char *text, size_t n, bool 
 // Appends the ids of a dataset's prompt, its first turn. template NULL: the text as it is.
 bool prompt_of_dataset(const DatasetPrompt *p, const Tokenizer *tokenizer, const Template *template,
                        IdList *out, Error *e);
-// Its template if none is named: for a conversation the model's own, if that is known; else NULL.
+// Its template if none is named: if it asks, the model's own where that is known; else NULL.
 const Template *prompt_template(const DatasetPrompt *p, const Tokenizer *tokenizer);
 
 // --- several prompts

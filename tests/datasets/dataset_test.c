@@ -23,6 +23,7 @@ static void parse(Dataset *d, const char *text, const char *place, const Dataset
 // A row, the only turn that it gives, id, task and reference.
 typedef struct {
     const char *format, *row, *turn, *id, *task, *reference;
+    bool asks;
 } Look;
 
 #define TESTS "\"test_list\": [\"assert f(1) == 2\", \"assert f(2) == 3\"]"
@@ -36,57 +37,60 @@ typedef struct {
     "\"class_constructor\": \"class A: \\n    def __init__(self):\\n        pass\\n\\n\"}"
 
 static const Look LOOKS[] = {
-    {NULL, "{\"prompt\": \"a\\r\\n\\u00e9\\ud83d\\ude00\"}", "a\r\n\xC3\xA9\xF0\x9F\x98\x80", "1", "", NULL},
-    {NULL, "{\"prompt\": \"a\", \"id\": 7, \"task\": \"t\", \"reference\": \"r\"}", "a", "7", "t", "r"},
-    {NULL, "{\"turns\": [\"a\"], \"id\": \"x\", \"reference\": [\"r\"]}", "a", "x", "", "r"},
+    {NULL, "{\"prompt\": \"a\\r\\n\\u00e9\\ud83d\\ude00\"}", "a\r\n\xC3\xA9\xF0\x9F\x98\x80", "1", "", NULL,
+     false},
+    {NULL, "{\"prompt\": \"a\", \"id\": 7, \"task\": \"t\", \"reference\": \"r\"}", "a", "7", "t", "r",
+     false},
+    {NULL, "{\"turns\": [\"a\"], \"id\": \"x\", \"reference\": [\"r\"]}", "a", "x", "", "r", true},
     {NULL, "{\"question_id\": 81, \"category\": \"math\", \"turns\": [\"a\"], \"reference\": [[\"r\"]]}", "a",
-     "81", "math", "r"},
+     "81", "math", "r", true},
     {NULL, "{\"task_id\": \"H/0\", \"prompt\": \"def f():\\n\", \"canonical_solution\": \"    return 1\\n\"}",
-     "def f():\n", "H/0", "code", "    return 1\n"},
+     "def f():\n", "H/0", "code", "    return 1\n", false},
     {"humaneval:ouroboros",
      "{\"task_id\": \"H/0\", \"prompt\": \"def f():\\n\", \"canonical_solution\": \"r\"}",
      "Please complete the following Python code without providing any additional tasks such as testing or "
      "explanations\ndef f():\n",
-     "H/0", "code", "r"},
-    {NULL, "{\"task_id\": 11, \"text\": \"Add one.\", \"code\": \"r\", " TESTS "}", ASKED, "11", "code", "r"},
+     "H/0", "code", "r", false},
+    {NULL, "{\"task_id\": 11, \"text\": \"Add one.\", \"code\": \"r\", " TESTS "}", ASKED, "11", "code", "r",
+     true},
     {"mbpp:begin", "{\"task_id\": 11, \"text\": \"Add one.\", \"code\": \"r\", " TESTS "}", ASKED "[BEGIN]\n",
-     "11", "code", "r"},
+     "11", "code", "r", false},
     {"mbpp:bare", "{\"task_id\": 11, \"text\": \"Add one.\", \"code\": \"r\", " TESTS "}", "Add one.", "11",
-     "code", "r"},
+     "code", "r", false},
     {NULL, "{\"task_id\": 11, \"prompt\": \"Add one.\", \"code\": \"r\", " TESTS "}", ASKED, "11", "code",
-     "r"},
+     "r", true},
     {NULL, "{\"question\": \"How many?\", \"answer\": \"2\\n#### 2\"}", "How many?", "1", "mathematics",
-     "2\n#### 2"},
+     "2\n#### 2", true},
     {"gsm8k:qa", "{\"question\": \"How many?\", \"answer\": \"r\"}", "Question: How many?\nAnswer:", "1",
-     "mathematics", "r"},
+     "mathematics", "r", false},
     {"gsm8k:ouroboros", "{\"question\": \"How many?\", \"answer\": \"r\"}", "Q: How many?\nA:", "1",
-     "mathematics", "r"},
-    {NULL, CLASS_ROW, "class A:\n    pass", "C_0", "code", "class A: ..."},
+     "mathematics", "r", false},
+    {NULL, CLASS_ROW, "class A:\n    pass", "C_0", "code", "class A: ...", false},
     {"classeval:lookahead", CLASS_ROW,
      "import os\nimport re\nclass A:  \n    \"It.\"\n\n    def __init__(self):\n        pass\n\n", "C_0",
-     "code", "class A: ..."},
+     "code", "class A: ...", false},
     {NULL, "{\"id\": \"i\", \"article\": \"News.\", \"highlights\": \"r\"}", "Summarize: News.", "i",
-     "summarization", "r"},
+     "summarization", "r", true},
     {"cnndm:ouroboros", "{\"id\": \"i\", \"article\": \"News.\", \"highlights\": \"r\"}",
      "Please summarize the following document within one sentence. Document: News.  Summary: ", "i",
-     "summarization", "r"},
+     "summarization", "r", false},
     {NULL, "{\"query\": \"q\", \"docs\": [\"News.\"], \"result\": {\"text\": \"1####r\"}}", "q", "1",
-     "summarization", "r"},
+     "summarization", "r", true},
     {"cnndm-llma:bare", "{\"query\": \"q\", \"docs\": [\"News.\"], \"result\": {\"text\": \"r\"}}",
-     "Summarize: News.", "1", "summarization", "r"},
+     "Summarize: News.", "1", "summarization", "r", false},
     {NULL, "{\"id\": \"i\", \"document\": \"News.\", \"summary\": \"r\"}",
-     "News.\n\nSummarize the above article in 1 sentence.\n", "i", "summarization", "r"},
-    {NULL, "{\"article\": \"q\", \"summary_gt\": \"r\"}", "q", "1", "summarization", "r"},
+     "News.\n\nSummarize the above article in 1 sentence.\n", "i", "summarization", "r", true},
+    {NULL, "{\"article\": \"q\", \"summary_gt\": \"r\"}", "q", "1", "summarization", "r", false},
     {NULL, "{\"translation\": {\"de\": \"Ja.\", \"en\": \"r\"}}", "Translate German to English: Ja.", "1",
-     "translation", "r"},
+     "translation", "r", true},
     {"wmt:ouroboros", "{\"translation\": {\"de\": \"Ja.\", \"en\": \"r\"}}",
-     "Translate this German sentence to English. German: Ja. English: ", "1", "translation", "r"},
+     "Translate this German sentence to English. German: Ja. English: ", "1", "translation", "r", false},
     {NULL,
      "{\"messages\": [{\"role\": \"system\", \"content\": \"s\"}, {\"role\": \"user\", \"content\": \"a\"}]}",
-     "a", "1", "chat", NULL},
-    {NULL, "{\"instruction\": \"a\", \"input\": \"b\", \"output\": \"r\"}", "a\n\nb", "1", "chat", "r"},
-    {NULL, "{\"instruction\": \"a\", \"input\": \"\", \"output\": \"r\"}", "a", "1", "chat", "r"},
-    {"text", "{\"prompt\": 1", "{\"prompt\": 1", "1", "", NULL},
+     "a", "1", "chat", NULL, true},
+    {NULL, "{\"instruction\": \"a\", \"input\": \"b\", \"output\": \"r\"}", "a\n\nb", "1", "chat", "r", true},
+    {NULL, "{\"instruction\": \"a\", \"input\": \"\", \"output\": \"r\"}", "a", "1", "chat", "r", true},
+    {"text", "{\"prompt\": 1", "{\"prompt\": 1", "1", "", NULL, false},
 };
 
 static void expect_text(const Look *l, const char *what, const char *got, const char *want) {
@@ -100,6 +104,7 @@ static void check_look(const Look *l, const Dataset *d) {
     expect_text(l, "turn", p->turns[0], l->turn);
     expect_text(l, "id", p->id, l->id);
     expect_text(l, "task", p->task, l->task);
+    expect_text(l, "prompt", p->asks && dataset_asks(d) ? "asks" : "a text", l->asks ? "asks" : "a text");
     assert_int_equal(p->reference_count, l->reference != NULL);
     if (l->reference) expect_text(l, "reference", p->references[0].text, l->reference);
 }

@@ -142,6 +142,21 @@ static void own_template(void **state) {
             fail_msg("wanted '%s' and '%s', got '%s%s'", want, DONE[own], text_get(&c.out), text_get(&c.err));
         child_release(&c);
     }
+    // A question takes it unless the dataset says otherwise; a text to continue doesn't.
+    folder_write(*state, "asks.jsonl", "{\"question\": \"a\", \"answer\": \"b\"}\n");
+    folder_write(
+        *state, "asks.yaml",
+        "name: asks\nmodels: [{name: t, target: tiny}]\ndatasets:\n  - {name: asks, path: asks.jsonl}\n"
+        "  - {name: qa, path: asks.jsonl, format: \"gsm8k:qa\"}\n"
+        "  - {name: plain, path: asks.jsonl, template: none}\n  - {name: own, path: own.jsonl}\n"
+        "generation: {max_tokens: 4}\nmethods: [autoregressive]\n");
+    CHILD_OUTPACE(&c, *state, 0, "plan", "asks.yaml");
+    static const char *const WANTED[] = {"asks, template chatml: 1 prompt,", "qa: 1 prompt,",
+                                         "plain, template none: 1 prompt,", "own: 1 prompt,"};
+    for (size_t i = 0; i < sizeof WANTED / sizeof *WANTED; i++)
+        if (!strstr(text_get(&c.out), WANTED[i]))
+            fail_msg("wanted '%s', got '%s'", WANTED[i], text_get(&c.out));
+    child_release(&c);
     unlink(folder_path(*state, "tiny/tokenizer_config.json"));
     CHILD_OUTPACE(&c, *state, 2, "plan", "own.yaml", "--set", "hardware.weights=exact");
     assert_non_null(strstr(text_get(&c.err), "weights: exact is for generate, verify, quality and bench"));

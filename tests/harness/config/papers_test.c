@@ -160,10 +160,11 @@ static void templates_are_the_models(void **state) {
     Config *c = config_open("ngrammys-table-1");
     assert_int_equal(c->x.model_count, 3);
     for (int m = 0; m < 3; m++) {
-        assert_string_equal(experiment_template(&c->x, m, 0), WANTED[m]);
-        assert_null(experiment_template(&c->x, m, 1)); // HumanEval is code to complete
-        assert_string_equal(experiment_template(&c->x, m, 2), WANTED[m]);
+        assert_string_equal(experiment_template(&c->x, m, 0, true), WANTED[m]);
+        assert_null(experiment_template(&c->x, m, 1, false)); // HumanEval is code to complete
+        assert_string_equal(experiment_template(&c->x, m, 2, true), WANTED[m]);
     }
+    assert_string_equal(experiment_template(&c->x, 0, 1, true), "mistral"); // by default, if it asks
     config_close(c);
 }
 
