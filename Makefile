@@ -126,7 +126,7 @@ clean:
 
 help:
 	@echo "make            build ./outpace; ./setup installs what it needs, demo and test run that first"
-	@echo "make demo       see it work: a text step by step, S and speedup of nine methods, here and priced on an H100"
+	@echo "make demo       see it work: a text step by step, S and speedup of nine methods, here and priced on an H100; MODEL=smollm2: of a model that was fetched"
 	@echo "make reference  rebuild the reference family: text, tokenizer, training; continues after a stop"
 	@echo "make models/NAME make one member of the family (models/README.md)"
 	@echo "make experiments the papers' tables and figures at smoke scale, into results/smoke; continues after a stop"
