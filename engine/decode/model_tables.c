@@ -35,6 +35,7 @@ typedef struct Unigrams {
     double *pull;   // (width): V'V mean
     double *gram;   // (width, width): V'V; NULL for UNIGRAM_INNER
     double *block;  // (BLOCK, width)
+    double *left;   // (BLOCK, width): of the block's rows z, the sums over i < j of z_i G_ij
     Scored *scored; // (vocab)
 } Unigrams;
 
@@ -105,16 +106,18 @@ static bool build_gram(Unigrams *m, Error *e) {
     return true;
 }
 
-// z'Gz for each row z of the block; G is symmetric and only its upper triangle is known.
+// z'Gz for each row z of the block; G is symmetric and only its upper triangle is known. A row of G is added to
+// independent sums, which the compiler vectorises; a sum along it would wait for every addition.
 static void score_block(Unigrams *m, int first, int count) {
     size_t width = (size_t)m->width;
+    memset(m->left, 0, BLOCK * width * sizeof *m->left);
     for (int b = 0; b < count; b++) m->scored[first + b] = (Scored){0, first + b};
     for (size_t i = 0; i < width; i++)
         for (int b = 0; b < count; b++) {
             const double *z = m->block + (size_t)b * width, *row = m->gram + i * width;
-            double right = 0;
-            for (size_t j = i + 1; j < width; j++) right += row[j] * z[j];
-            m->scored[first + b].score += z[i] * (row[i] * z[i] + 2 * right);
+            double *left = m->left + (size_t)b * width;
+            m->scored[first + b].score += z[i] * (row[i] * z[i] + 2 * left[i]);
+            for (size_t j = i + 1; j < width; j++) left[j] += z[i] * row[j];
         }
 }
 
@@ -158,10 +161,11 @@ bool unigram_order(const TargetFacts *facts, int vocab, int width, UnigramOrder 
                   .pull = mem_new(n, sizeof *m.pull),
                   .gram = distance ? mem_new(n * n, sizeof *m.gram) : NULL,
                   .block = mem_new(BLOCK * n, sizeof *m.block),
+                  .left = mem_new(BLOCK * n, sizeof *m.left),
                   .scored = mem_new((size_t)vocab, sizeof *m.scored)};
     bool ok = average(&m, e) && (distance ? score_distance : score_inner)(&m, e) && sort_scores(&m, e);
     for (int i = 0; ok && i < count; i++) out[i] = m.scored[i].token;
-    void *arrays[] = {m.row, m.mean, m.pull, m.gram, m.block, m.scored};
+    void *arrays[] = {m.row, m.mean, m.pull, m.gram, m.block, m.left, m.scored};
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) mem_free(arrays[i]);
     return ok;
 }
