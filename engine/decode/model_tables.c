@@ -106,8 +106,8 @@ static bool build_gram(Unigrams *m, Error *e) {
     return true;
 }
 
-// z'Gz for each row z of the block; G is symmetric and only its upper triangle is known. A row of G is added to
-// independent sums, which the compiler vectorises; a sum along it would wait for every addition.
+// z'Gz for each row z of the block; G is symmetric and only its upper triangle is known. A row of G is added
+// to independent sums, which the compiler vectorises; a sum along it would wait for every addition.
 static void score_block(Unigrams *m, int first, int count) {
     size_t width = (size_t)m->width;
     memset(m->left, 0, BLOCK * width * sizeof *m->left);
