@@ -142,7 +142,7 @@ static void own_template(void **state) {
             fail_msg("wanted '%s' and '%s', got '%s%s'", want, DONE[own], text_get(&c.out), text_get(&c.err));
         child_release(&c);
     }
-    // A question takes it unless the dataset says otherwise; a text to continue doesn't.
+    // Questions and turns take it unless the dataset says otherwise; a text to continue doesn't.
     folder_write(*state, "asks.jsonl", "{\"question\": \"a\", \"answer\": \"b\"}\n");
     folder_write(
         *state, "asks.yaml",
@@ -152,7 +152,8 @@ static void own_template(void **state) {
         "generation: {max_tokens: 4}\nmethods: [autoregressive]\n");
     CHILD_OUTPACE(&c, *state, 0, "plan", "asks.yaml");
     static const char *const WANTED[] = {"asks, template chatml: 1 prompt,", "qa: 1 prompt,",
-                                         "plain, template none: 1 prompt,", "own: 1 prompt,"};
+                                         "plain, template none: 1 prompt,",
+                                         "own, template chatml: 1 prompt,"};
     for (size_t i = 0; i < sizeof WANTED / sizeof *WANTED; i++)
         if (!strstr(text_get(&c.out), WANTED[i]))
             fail_msg("wanted '%s', got '%s'", WANTED[i], text_get(&c.out));
