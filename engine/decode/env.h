@@ -10,7 +10,7 @@ typedef enum { EMBEDDING_INPUT, EMBEDDING_OUTPUT } EmbeddingKind;
 
 // The target besides its outputs. Zero: unknown.
 typedef struct TargetFacts {
-    const int *prefix; // (prefix_count): the tokens at the start of every text, such as BOS
+    const int *prefix; // (prefix_count): the tokens at the start of every text, or else the model's BOS
     int prefix_count;
     const void *self; // first argument of the functions
     // Writes a name of the weights: equal names, equal weights. NULL: tables made from them aren't kept.

@@ -428,7 +428,7 @@ bool bigrams_open(const MethodEnv *env, bool prefix, int k, int w, bool on_deman
                    .prefix = env->facts.prefix,
                    .prefix_count = prefix ? env->facts.prefix_count : 0};
     if (prefix && env->facts.prefix_count == 0)
-        return error_input(e, "'bos' is on, but this model's texts have no prefix");
+        return error_input(e, "'bos' is on, but the model names no token that begins a text");
     if (env->only_text) return error_input(e, "it asks a model for its distribution; %s", env->only_text);
     b->ids = mem_new(capacity * TOKEN_TABLE_MAX_K, sizeof *b->ids);
     b->logits = mem_new(capacity * TOKEN_TABLE_MAX_K, sizeof *b->logits);

@@ -55,7 +55,7 @@ static const Arg PARAMS[] = {
      .help = "source of the rows; mixed: context, then extended"},
     {"extend", ARG_CHOICE, AT(extend), .fallback = "repeat", .choices = EXTENDS,
      .help = "a bigram's next tokens: from bigrams again, or the model"},
-    {"bos", ARG_FLAG, AT(bos), .fallback = "off", .help = "make bigrams after a text's prefix (BOS)"},
+    {"bos", ARG_FLAG, AT(bos), .fallback = "off", .help = "make bigrams after the model's BOS"},
     {"ties", ARG_CHOICE, AT(ties), .fallback = "recent", .choices = TIES,
      .help = "order of equally frequent matches"},
     {"short", ARG_FLAG, AT(keep_short), .fallback = "on",

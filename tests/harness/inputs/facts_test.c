@@ -2,11 +2,13 @@
 #include "tests/support/check.h"
 #include "tests/support/child.h"
 
+#include "engine/base/file.h"
 #include "engine/base/memory.h"
 #include "engine/model/model.h"
 #include "engine/model/make/synth.h"
 #include "harness/inputs/models.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -47,10 +49,23 @@ static void facts_are_the_models(void **state) {
     assert_string_equal(name, want);
     const int *prefix = tokenizer_prefix(engine.tokenizer, &prefix_count);
     assert_true(facts.prefix == prefix && facts.prefix_count == prefix_count);
+    assert_true(prefix_count > 0);
     tokenizer_close(engine.tokenizer);
     engine.tokenizer = NULL; // then config.json says what begins a text
     facts = facts_of(&of);
     assert_true(engine.model.bos >= 0 && facts.prefix_count == 1 && facts.prefix[0] == engine.model.bos);
+    engine_close(&engine);
+    // The same where the tokenizer begins texts with nothing.
+    char *path = file_path(dir, "tokenizer.json");
+    json_t *root = json_load_file(path, 0, NULL);
+    json_object_set_new(root, "post_processor", json_null());
+    assert_int_equal(json_dump_file(root, path, 0), 0);
+    json_decref(root);
+    mem_free(path);
+    if (!engine_open(&engine, dir, &o, NULL, &e)) fail_msg("%s", e.text);
+    tokenizer_prefix(engine.tokenizer, &prefix_count);
+    facts = facts_of(&of);
+    assert_true(prefix_count == 0 && facts.prefix_count == 1 && facts.prefix[0] == engine.model.bos);
     engine_close(&engine);
 }
 

@@ -515,7 +515,7 @@ static void unigrams_are_offered(void **state) {
 static void refuses(void **state) {
     (void)state;
     static const char *const bad[][2] = {
-        {"ngrammys:bos=on", "this model's texts have no prefix"},
+        {"ngrammys:bos=on", "the model names no token that begins a text"},
         {"ngrammys:strategy=unigram", "has no weights"},
         {"ngrammys:k=65", "must be a whole number from 1 to 64"},
     };
