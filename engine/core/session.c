@@ -52,8 +52,8 @@ void session_release(Session *s) {
     mem_free(s->argmax);
     mem_free(s->logit_row);
     mem_free(s->drawn);
-    mem_free(s->top_id);
-    mem_free(s->top_logit);
+    mem_free(s->best.top_id);
+    mem_free(s->best.top_logit);
     mem_free(s->logits);
     mem_free(s->scratch);
     *s = (Session){0};
@@ -276,35 +276,37 @@ void session_keep_top(Session *s, int k) {
     size_t rows = 2 * (size_t)s->tree.capacity, n = rows * (size_t)k;
     assert(k >= 0);
     if (k > 0) {
-        mem_free(s->top_id);
-        mem_free(s->top_logit);
-        s->top_id = mem_new(n, sizeof *s->top_id);
-        s->top_logit = mem_new(n, sizeof *s->top_logit);
+        mem_free(s->best.top_id);
+        mem_free(s->best.top_logit);
+        s->best.top_id = mem_new(n, sizeof *s->best.top_id);
+        s->best.top_logit = mem_new(n, sizeof *s->best.top_logit);
     }
-    s->top = k;
+    s->best.top = k;
 }
 
 // What a read wants of the head in any case, at its place in `out`.
 static unsigned always(const Session *s, HeadOut *out) {
-    size_t half = (size_t)s->tree.capacity * (size_t)s->top;
+    size_t half = (size_t)s->tree.capacity * (size_t)s->best.top;
     out->argmax = s->scratch + s->tree.capacity;
-    if (!s->top) return HEAD_ARGMAX;
-    out->top = s->top;
-    out->top_id = s->top_id + half;
-    out->top_logit = s->top_logit + half;
+    if (!s->best.top) return HEAD_ARGMAX;
+    out->top = s->best.top;
+    out->top_id = s->best.top_id + half;
+    out->top_logit = s->best.top_logit + half;
     return HEAD_ARGMAX | HEAD_TOP;
 }
 
 // The head's best tokens of each node.
 static bool note_best(Session *s, const int *nodes, int count, const HeadOut *out, Error *e) {
-    size_t k = (size_t)s->top;
+    size_t k = (size_t)s->best.top;
     note_head(s, nodes, count);
     for (int i = 0; i < count; i++) {
         if (out->argmax[i] == HEAD_BAD) return refuse_bad(s, nodes[i], e);
         s->argmax[nodes[i]] = out->argmax[i];
         if (!k) continue;
-        memcpy(s->top_id + (size_t)nodes[i] * k, out->top_id + (size_t)i * k, k * sizeof *s->top_id);
-        memcpy(s->top_logit + (size_t)nodes[i] * k, out->top_logit + (size_t)i * k, k * sizeof *s->top_logit);
+        memcpy(s->best.top_id + (size_t)nodes[i] * k, out->top_id + (size_t)i * k,
+               k * sizeof *s->best.top_id);
+        memcpy(s->best.top_logit + (size_t)nodes[i] * k, out->top_logit + (size_t)i * k,
+               k * sizeof *s->best.top_logit);
     }
     return true;
 }
@@ -350,7 +352,7 @@ static bool read_together(Session *const *all, int count, Error *e) {
     unsigned want = 0;
     for (int i = 0; i < count; i++) {
         Session *s = all[i];
-        assert(s->top == all[0]->top);
+        assert(s->best.top == all[0]->best.top);
         best[i] = (HeadOut){0};
         want = always(s, &best[i]);
         calls[i] = (HeadCall){.self = s->self,
@@ -404,7 +406,7 @@ static bool read_top(Session *s, const int *nodes, int count, HeadOut *out, Erro
 }
 
 static bool top_is_kept(const Session *s, const int *nodes, int count, int k) {
-    bool kept = k <= s->top;
+    bool kept = k <= s->best.top;
     for (int i = 0; kept && i < count; i++) kept = s->argmax[nodes[i]] >= 0;
     return kept;
 }
@@ -412,9 +414,9 @@ static bool top_is_kept(const Session *s, const int *nodes, int count, int k) {
 bool session_top(Session *s, const int *nodes, int count, int k, int *ids, float *logits, Error *e) {
     bool kept = top_is_kept(s, nodes, count, k);
     for (int i = 0; kept && i < count; i++) {
-        size_t from = (size_t)nodes[i] * (size_t)s->top, to = (size_t)i * (size_t)k;
-        memcpy(ids + to, s->top_id + from, (size_t)k * sizeof *ids);
-        memcpy(logits + to, s->top_logit + from, (size_t)k * sizeof *logits);
+        size_t from = (size_t)nodes[i] * (size_t)s->best.top, to = (size_t)i * (size_t)k;
+        memcpy(ids + to, s->best.top_id + from, (size_t)k * sizeof *ids);
+        memcpy(logits + to, s->best.top_logit + from, (size_t)k * sizeof *logits);
     }
     return kept || read_top(s, nodes, count, &(HeadOut){.top = k, .top_id = ids, .top_logit = logits}, e);
 }

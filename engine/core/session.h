@@ -38,10 +38,9 @@ typedef struct Session {
     float *logits;  // (rows read, vocab)
     size_t logits_capacity;
     int logit_rows; // rows in use
-    int top;        // best tokens of a node that reads keep for session_top; 0: none
-    int *top_id;    // (2 * capacity, top), by node; the second half is for the read at work
-    float *top_logit;
-    int peek;      // the node of session_peek, or TREE_NONE
+    HeadOut
+        best; // top, top_id and top_logit for session_top, (2 * capacity, top); half are the read's at work
+    int peek; // the node of session_peek, or TREE_NONE
     int *scratch;  // (2 * capacity)
     double passes; // forwards: runs of neighbouring nodes from one layer to another
     double rows;   // nodes run, counted each time they enter layer 0
@@ -58,9 +57,7 @@ typedef struct Session {
 void session_init(Session *s, const Backend *backend, void *self, const Shape *shape,
                   const BackendOptions *o);
 void session_release(Session *s);
-
-// Forgets the sequence.
-void session_reset(Session *s);
+void session_reset(Session *s); // forgets the sequence
 
 // Opens a step on top of the committed sequence: an empty tree. Drops a step that is still open.
 void session_begin_step(Session *s, bool merge, Layout layout);
@@ -76,9 +73,7 @@ bool session_run(Session *s, int b, Error *e);
 // hidden states. If it reads tokens, too, nodes without a row start from their parents' outputs, level by
 // level.
 bool session_set_hidden(Session *s, int first, int count, const float *rows, Error *e);
-
-// The same for a caller that set them itself (hidden.h).
-void session_note_given(Session *s, int first, int count);
+void session_note_given(Session *s, int first, int count); // the caller set them itself (hidden.h)
 
 // Keeps every node's residual stream after these layers (NULL: none), from the next step on.
 bool session_capture(Session *s, const Captures *captures, Error *e);
@@ -106,11 +101,9 @@ int session_unread(const Session *s, unsigned want, int *nodes);
 // HEAD_ARGMAX and HEAD_DRAW of the given nodes, on a backend that draws; copies draws->drawn to s->drawn.
 bool session_draw(Session *s, const int *nodes, int count, HeadDraws *draws, Error *e);
 
-// From the next step on, what reads a node keeps its k best tokens, too (0: none), so that a session_top of
-// no more needs no head of its own.
+// The k best ids and logits of nodes at the last layer: those that reads have kept since session_keep_top
+// (from the next step on; 0: none), or by a head of its own.
 void session_keep_top(Session *s, int k);
-
-// The k best ids and logits of nodes at the last layer.
 bool session_top(Session *s, const int *nodes, int count, int k, int *ids, float *logits, Error *e);
 
 // The same with ln p (never above 0) of the ids in place of logits, p over all ids at temperature 1. Only for

@@ -123,7 +123,7 @@ static bool recycling_begin(void *self, const Prompt *prompt, Error *e) {
     (void)e;
     Recycling *r = self;
     bool learnt = r->p.prompt && prompt->count > 1;
-    if (r->k > r->target->top) session_keep_top(r->target, r->k);
+    if (r->k > r->target->best.top) session_keep_top(r->target, r->k);
     if (!r->p.warm && !learnt) forget(r);
     return true;
 }
