@@ -110,6 +110,8 @@ static bool check_device(const Device *d, const EngineOptions *o, Error *e) {
     bool cuda = d->backend == &cuda_backend;
     if (o->math == MATH_FAST && !cuda)
         return error_input(e, "math fast needs device cuda; %s has exact alone", d->name);
+    if (o->compute == CHOOSE_INT8 && d->backend != &cpu_backend)
+        return error_input(e, "compute int8 needs device cpu; leave --compute out for %s", d->name);
     if (options_batch(o) > 1 && o->team)
         return error_input(e, "batch %d: ranks share the steps of one sequence; leave one of both out",
                            o->batch);
@@ -294,6 +296,9 @@ bool engine_check(const EngineOptions *o, Error *e) {
 
 static bool choose_rest(Opening *w, Model *m, const EngineOptions *o, Error *e) {
     w->backend.compute = compute_choose(o->compute, m->dtype);
+    if (o->compute == CHOOSE_INT8 && m->layers && !model_coded(m) && !o->beside)
+        return error_input(e, "compute int8 is for weights of 8 or 4 bits, and this model has none: leave "
+                              "--compute out, or quantise the model (outpace model quantise)");
     if (o->no_window) m->shape.window = m->shape.local_window = 0;
     if (o->real_vocab && o->real_vocab < m->shape.real_vocab) m->shape.real_vocab = o->real_vocab;
     // A context that nobody asked for need not be the model's own: where a device has no room for that, half

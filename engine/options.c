@@ -8,7 +8,7 @@
 #include <string.h>
 
 static const char *const MATHS[] = {"exact", "fast", NULL};
-static const char *const COMPUTES[] = {"weights", "f32", "bf16", "f16", NULL};
+static const char *const COMPUTES[] = {"weights", "f32", "bf16", "f16", "int8", NULL};
 static const char *const LAYOUTS[] = {"tree", "batch", "copied", NULL};
 static const char *const WEIGHTS[] = {"mapped", "held", "exact", NULL};
 static const char *const ATTENTIONS[] = {"flash", "plain", NULL};
@@ -26,7 +26,7 @@ const Arg MODEL_OPTIONS[MODEL_OPTION_COUNT] = {
     {"math", ARG_CHOICE, AT(math), .fallback = "exact", .choices = MATHS,
      .help = "fast: products by cuBLASLt, on cuda; sums may depend on the step's rows"},
     {"compute", ARG_CHOICE, AT(compute), .fallback = "weights", .choices = COMPUTES,
-     .help = "how activations enter products", .value = "f32|bf16|f16"},
+     .help = "f32, bf16, f16, int8: how activations enter products", .value = "KIND"},
     {"threads", ARG_INT, AT(threads), 0, 1024, "0", .help = "0: one a core", .value = "N"},
     {"layout", ARG_CHOICE, AT(layout), .fallback = "tree", .choices = LAYOUTS,
      .help = "how rows share the context"},

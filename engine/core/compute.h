@@ -9,13 +9,18 @@
 
 #include <stddef.h>
 
-// The type that activations, keys and values are rounded to. Sums and the residual stream stay in f32.
-typedef enum { COMPUTE_F32, COMPUTE_BF16, COMPUTE_F16, COMPUTE_KINDS } Compute;
-static inline Dtype compute_dtype(Compute c) { return (Dtype[]){DTYPE_F32, DTYPE_BF16, DTYPE_F16}[c]; }
-static inline const char *compute_name(Compute c) { return (const char *[]){"f32", "bf16", "f16"}[c]; }
+// The type that activations, keys and values are rounded to. Sums and the residual stream stay in f32. int8
+// is bf16, except that the inputs of products with coded weights have 8 bits (engine/cpu/kernels/int8.h).
+typedef enum { COMPUTE_F32, COMPUTE_BF16, COMPUTE_F16, COMPUTE_INT8, COMPUTE_KINDS } Compute;
+static inline Dtype compute_dtype(Compute c) {
+    return (Dtype[]){DTYPE_F32, DTYPE_BF16, DTYPE_F16, DTYPE_BF16}[c];
+}
+static inline const char *compute_name(Compute c) {
+    return (const char *[]){"f32", "bf16", "f16", "int8"}[c];
+}
 
 // A kind as a user chooses it: that of the weights, or by its name.
-typedef enum { CHOOSE_WEIGHTS, CHOOSE_F32, CHOOSE_BF16, CHOOSE_F16 } ComputeChoice;
+typedef enum { CHOOSE_WEIGHTS, CHOOSE_F32, CHOOSE_BF16, CHOOSE_F16, CHOOSE_INT8 } ComputeChoice;
 static inline Compute compute_choose(ComputeChoice c, Dtype weights) {
     if (c != CHOOSE_WEIGHTS) return (Compute)(c - CHOOSE_F32);
     return weights == DTYPE_F32 ? COMPUTE_F32 : weights == DTYPE_BF16 ? COMPUTE_BF16 : COMPUTE_F16;
@@ -25,6 +30,7 @@ static inline Compute compute_choose(ComputeChoice c, Dtype weights) {
 // and rounds weights of the other format; a CPU widens f16.
 static inline Compute compute_rate(Compute c, Dtype weights) {
     if (c == COMPUTE_F32 || weights == DTYPE_F32) return COMPUTE_F32;
+    if (c == COMPUTE_INT8) return COMPUTE_INT8;
     return c == COMPUTE_BF16 && weights == DTYPE_BF16 ? COMPUTE_BF16 : COMPUTE_F16;
 }
 

@@ -146,7 +146,8 @@ bool cpu_ceilings(const BackendOptions *o, Ceilings *out, Error *e) {
         }
         p.read = fastest;
         out->bytes_per_s = (double)p.bytes / seconds_of(pool, read_all, &p, RUNS);
-        for (int compute = 0; compute <= COMPUTE_BF16; compute++) {
+        for (int compute = 0; compute < COMPUTE_KINDS; compute++) {
+            if (compute == COMPUTE_F16) continue;
             p.compute = (Compute)compute;
             double seconds = seconds_of(pool, multiply_all, &p, RUNS);
             out->operations_per_s[compute] = out->threads * p.operations / seconds;

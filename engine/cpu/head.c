@@ -154,11 +154,7 @@ void cpu_head(Cpu *c, const HeadRow *row, int rows, unsigned want) {
                   .k = top ? out->top : 1,
                   .logits = logits,
                   .sums = top && out->log_sum,
-                  .packed = {.data = c->panel.packed,
-                             .rows = rows,
-                             .columns = w->columns,
-                             .compute = c->compute,
-                             .weights = w->dtype}};
+                  .packed = packed_for(w, c->compute, rows, c->panel.packed)};
     if (logits && same) t.direct = logits_of(&t, 0);
     for (int r = 0; r < rows; r++) {
         float *x = c->panel.normed + (size_t)r * (size_t)w->columns;

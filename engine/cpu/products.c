@@ -1,5 +1,5 @@
-// Products of rows with weights (products.h): rows are made ready, then multiplied by the weights of one type
-// at a time; and the small operations around them.
+// Products of rows with weights (products.h): rows are made ready, then multiplied by the weights of one
+// packing at a time; and the small operations around them.
 #include "engine/cpu/products.h"
 
 #include <assert.h>
@@ -105,13 +105,17 @@ static void multiply_part(const Products *p, const Batch *b, const Packed *x, in
     if (p->residual) add_residual(p->work, p->bias, from, to);
 }
 
-// Units [first, last) of all weights of one type. `mine`: the batch that this thread made ready last.
+static bool alike(const Products *p, const Tensor *w) {
+    return packed_alike(w, p->like, p->work->c->compute);
+}
+
+// Units [first, last) of all weights of one packing. `mine`: the batch that this thread made ready last.
 static void multiply_units(const Products *p, int thread, const Batch **mine, Packed *x, int first,
                            int last) {
     for (int j = 0, at = 0; j < p->batch_count && at < last; j++) {
         const Batch *b = &p->batches[j];
         for (int i = 0; i < p->count; i++) {
-            if (b->w[i]->dtype != p->dtype) continue;
+            if (!alike(p, b->w[i])) continue;
             int begin = at;
             at += units_of(b->w[i]);
             if (at <= first || begin >= last) continue;
@@ -138,11 +142,7 @@ static void place_packed(Products *p) {
     unsigned char *to = k->c->panel.packed;
     for (int j = 0; j < p->batch_count; j++) {
         Batch *b = &p->batches[j];
-        b->packed = (Packed){.data = to,
-                             .rows = b->rows,
-                             .columns = b->w[0]->columns,
-                             .compute = k->c->compute,
-                             .weights = p->dtype};
+        b->packed = packed_for(p->like, k->c->compute, b->rows, to);
         to += (k->c->ops->packed_bytes(b->rows, b->packed.columns) + PACKED_ALIGN - 1) / PACKED_ALIGN *
               PACKED_ALIGN;
     }
@@ -150,15 +150,14 @@ static void place_packed(Products *p) {
 
 static const Tensor *weight_of(const Products *p, int i) { return p->batches[i / p->count].w[i % p->count]; }
 
-// The weights of one type; `first` is one of them.
-static void multiply_type(Products *p, const Tensor *first) {
+// The weights of one packing; `first` is one of them.
+static void multiply_alike(Products *p, const Tensor *first) {
     const Work *k = p->work;
-    Dtype dtype = first->dtype;
     size_t unit = MATMUL_UNIT * tensor_row_bytes(first);
-    p->dtype = dtype;
+    p->like = first;
     p->units = 0;
     for (int i = 0; i < p->batch_count * p->count; i++)
-        if (weight_of(p, i)->dtype == dtype) p->units += units_of(weight_of(p, i));
+        if (alike(p, weight_of(p, i))) p->units += units_of(weight_of(p, i));
     p->least = unit < PART_BYTES ? (int)(PART_BYTES / unit) : 1;
     assert(p->units >= 1 && k->rows >= 1 && k->rows <= PANEL);
     place_packed(p);
@@ -174,10 +173,11 @@ void cpu_project(const Products *p) {
         own.batches = &all;
         own.batch_count = 1;
     }
-    for (int i = 0; i < own.batch_count * own.count; i++) { // the weights of each type together
+    for (int i = 0; i < own.batch_count * own.count; i++) { // the weights of each packing together
         int first = 0;
-        while (weight_of(&own, first)->dtype != weight_of(&own, i)->dtype) first++;
-        if (first == i) multiply_type(&own, weight_of(&own, i));
+        own.like = weight_of(&own, i);
+        while (!alike(&own, weight_of(&own, first))) first++;
+        if (first == i) multiply_alike(&own, weight_of(&own, i));
     }
 }
 

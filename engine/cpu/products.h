@@ -27,8 +27,8 @@ typedef struct Products {
     const Tensor *bias; // of the outputs of `residual`
     Rounded what;       // the place of x, for overflows
     bool filled;
-    Dtype dtype;      // the weights of one type are multiplied at a time
-    int units, least; // their MATMUL_UNITs in all; how many a thread takes at least
+    const Tensor *like; // the weights of one packing are multiplied at a time
+    int units, least;   // their MATMUL_UNITs in all; how many a thread takes at least
 } Products;
 
 void cpu_project(const Products *p);

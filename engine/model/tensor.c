@@ -52,10 +52,13 @@ ScalePair tensor_scale(const Tensor *t, size_t row, size_t group) {
     return pair;
 }
 
-static float exact(const Tensor *t, size_t row, size_t column, ScalePair pair) {
+int tensor_code(const Tensor *t, size_t row, size_t column) {
     const unsigned char *codes = (const unsigned char *)t->data + row * tensor_row_bytes(t);
-    int code = t->codes.bits == 8 ? (int8_t)codes[column] : codes[column / 2] >> 4 * (column % 2) & 15;
-    float product = (float)code * pair.scale;
+    return t->codes.bits == 8 ? (int8_t)codes[column] : codes[column / 2] >> 4 * (column % 2) & 15;
+}
+
+static float exact(const Tensor *t, size_t row, size_t column, ScalePair pair) {
+    float product = (float)tensor_code(t, row, column) * pair.scale;
     return t->codes.bits == 4 || t->codes.kind == SCALES_PAIRS ? product + pair.low : product;
 }
 

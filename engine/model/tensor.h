@@ -74,6 +74,9 @@ static inline size_t tensor_value_bytes(const Tensor *t) {
 // Rows [first, first + count) as a tensor.
 Tensor tensor_rows(const Tensor *t, int first, int count);
 
+// The code at a place of a coded tensor: 0 to 15, or signed.
+int tensor_code(const Tensor *t, size_t row, size_t column);
+
 // Scale and low of a group.
 ScalePair tensor_scale(const Tensor *t, size_t row, size_t group);
 

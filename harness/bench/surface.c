@@ -24,7 +24,7 @@ int surface_tokens(Layout layout, int k, int w) { return layout == LAYOUT_TREE ?
 
 static const char *arithmetic(const SurfaceRun *s) {
     static const char *const names[2][2][COMPUTE_KINDS] = {
-        {{"f32", "bf16", "f16"}, {"f32, fast", "bf16, fast", "f16, fast"}},
+        {{"f32", "bf16", "f16", "int8"}, {"f32, fast", "bf16, fast", "f16, fast"}},
         {{"f32", "bf16, weights rounded", "f16, weights rounded"},
          {"f32, fast", "bf16, fast, weights rounded", "f16, fast, weights rounded"}},
     };

@@ -180,6 +180,7 @@ static bool open_models(Looked *l, const char *model, Error *e) {
     if (!l->model.tokenizer) return error_input(e, "'%s' has no tokenizer, which the texts need", model);
     if (!l->o->against) return true;
     o.beside = &l->model;
+    if (o.compute == CHOOSE_INT8) o.compute = CHOOSE_WEIGHTS;
     return engine_open(&l->original, l->o->against, &o, NULL, e) &&
            quality_comparable(&l->model, &l->original, e);
 }
@@ -220,11 +221,13 @@ const Command command_quality = {
         "choose the same. That original also writes --greedy tokens after each prompt: of these, the share\n"
         "that MODEL chooses at the same place, and the share that comes before an output's first other\n"
         "choice. A line of a .txt file is a text. Nothing is random: the numbers depend on the models, the\n"
-        "texts and --compute only.\n"
+        "texts and --compute only. With --compute int8 the original has the rounding of its own weights: the\n"
+        "same file on both sides shows the price of int8.\n"
         "\n"
         "  outpace model quantise MODEL /tmp/m4 --bits 4\n"
         "  outpace quality /tmp/m4 --against MODEL --dataset chat --dataset code\n"
-        "  outpace quality llama-q4_k_m.gguf --against Llama-2-7b-hf --path held-out.jsonl --limit 50\n",
+        "  outpace quality llama-q4_k_m.gguf --against Llama-2-7b-hf --path held-out.jsonl --limit 50\n"
+        "  outpace quality llama-q4_k_m.gguf --against llama-q4_k_m.gguf --compute int8 --dataset chat\n",
     COMMAND_OPTIONS(OPTIONS, QualityOptions),
     .shared = MODEL_SET(offsetof(QualityOptions, engine), "batch layout merge max_rows"),
     .run = run,

@@ -294,6 +294,8 @@ static bool check_devices(const Inputs *in, Error *e) {
         const EngineOptions *s = &in->schedule->setups[i].settings->engine;
         if (s->math == MATH_FAST && strncmp(s->device, "cuda", 4) != 0)
             return yaml_error(at, e, "math: fast needs device cuda, and a point has it on '%s'", s->device);
+        if (s->compute == CHOOSE_INT8 && strcmp(s->device, "cpu") != 0)
+            return yaml_error(at, e, "compute: int8 needs device cpu, and a point has it on '%s'", s->device);
         if (s->weights == WEIGHTS_EXACT)
             return yaml_error(at, e,
                               "weights: exact is for generate, verify, quality and bench: leave it out");

@@ -72,7 +72,7 @@ static void words_are_fields(void **state) {
 static void other_words_are_refused(void **state) {
     static const char *const rows[][3] = {
         {"math", "quick", "--math is 'quick', must be one of exact, fast"},
-        {"compute", "fp8", "--compute is 'fp8', must be one of weights, f32, bf16, f16"},
+        {"compute", "fp8", "--compute is 'fp8', must be one of weights, f32, bf16, f16, int8"},
         {"layout", "row", "--layout is 'row', must be one of tree, batch, copied"},
         {"sliding-window", "maybe", "--sliding-window is 'maybe', must be on or off"},
         {"weights", "packed", "--weights is 'packed', must be one of mapped, held, exact"},

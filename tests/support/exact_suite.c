@@ -266,7 +266,7 @@ static void check_round(const ExactBackend *b, int round, int most_nodes, Random
     Case c;
     Session s;
     Compute compute = (Compute)(round % COMPUTE_KINDS);
-    bool coded = random_below(r, 3) == 0;
+    bool coded = random_below(r, 3) == 0 || compute == COMPUTE_INT8;
     if (coded) random_coded_shape(&shape);
     random_model_init(&m, &shape, compute == COMPUTE_F16 ? DTYPE_F16 : DTYPE_BF16, round % 4 == 0, r);
     if (coded) random_model_code(&m, NULL, r);

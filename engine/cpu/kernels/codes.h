@@ -10,80 +10,8 @@
 // 32 and 12 of 8 bits, two a cycle: about as long as its bytes take (results/speed.md).
 #pragma once
 #include "engine/cpu/kernels/product.h"
-
-enum { SCALES = 64 }; // groups whose scales are read at a time
-
-// `low` is the group's low (engine/model/tensor.h) or, for 8 bits, -CODE_BASE times its scale.
-typedef struct GroupScales {
-    float scale[SCALES], low[SCALES];
-} GroupScales;
-#define CODE_BASE (0x1p15f + 128)
-
-enum { NESTS = SCALES / GROUPS_NESTED };
-_Static_assert(2 * NESTS == LANES, "the halves of all nests are one vector");
-
-static __attribute__((noinline)) void read_nests(const unsigned char *at, int count, GroupScales *out) {
-    uint16_t halves[LANES] = {0};
-    uint8_t factors[SCALES], lows[SCALES];
-    float of[LANES];
-    for (int n = 0; n < count; n++) {
-        const unsigned char *nest = at + (size_t)n * sizeof(ScaleNest);
-        memcpy(&halves[n], nest + offsetof(ScaleNest, scale), sizeof *halves);
-        memcpy(&halves[NESTS + n], nest + offsetof(ScaleNest, low), sizeof *halves);
-        memcpy(factors + n * GROUPS_NESTED, nest + offsetof(ScaleNest, factor), GROUPS_NESTED);
-        memcpy(lows + n * GROUPS_NESTED, nest + offsetof(ScaleNest, lows), GROUPS_NESTED);
-    }
-    lanes_store(of, lanes_f16(halves));
-    for (int i = 0; i < count * GROUPS_NESTED; i++) {
-        out->scale[i] = (float)factors[i];
-        out->low[i] = (float)lows[i];
-    }
-    for (int n = 0; n < count; n++)
-        for (int i = n * GROUPS_NESTED; i < (n + 1) * GROUPS_NESTED; i++) {
-            out->scale[i] *= of[n];
-            out->low[i] *= -of[NESTS + n];
-        }
-}
-
-INLINE void read_halves(const unsigned char *at, int count, float below, GroupScales *out) {
-    uint16_t last[SCALES] = {0};
-    if (count < SCALES) at = memcpy(last, at, (size_t)count * sizeof *last);
-    for (int i = 0; i < count; i += LANES) {
-        Lanes scale = lanes_f16((const uint16_t *)(const void *)at + i);
-        lanes_store(out->scale + i, scale);
-        lanes_store(out->low + i, lanes_mul(scale, lanes_set(below)));
-    }
-}
-
-// Groups [first, first + count) of a row, count <= SCALES; first is a multiple of SCALES.
-INLINE void read_scales(const Tensor *w, const unsigned char *of_row, int first, int count,
-                        GroupScales *out) {
-    float below = w->codes.bits == 4 ? -8 : -CODE_BASE;
-    switch (w->codes.kind) {
-    case SCALES_F16: read_halves(of_row + (size_t)first * sizeof(uint16_t), count, below, out); break;
-    case SCALES_F32:
-        for (int i = 0; i < count; i++) {
-            memcpy(&out->scale[i], of_row + (size_t)(first + i) * sizeof(float), sizeof(float));
-            out->low[i] = below * out->scale[i];
-        }
-        break;
-    case SCALES_PAIRS:
-        for (int i = 0; i < count; i++) {
-            ScalePair pair;
-            memcpy(&pair, of_row + (size_t)(first + i) * sizeof pair, sizeof pair);
-            out->scale[i] = pair.scale;
-            out->low[i] = pair.low;
-        }
-        break;
-    case SCALES_NESTED:
-        read_nests(of_row + (size_t)(first / GROUPS_NESTED) * sizeof(ScaleNest), count / GROUPS_NESTED, out);
-        break;
-    }
-}
-
-INLINE bool around_middle(const Tensor *w) {
-    return w->codes.kind == SCALES_F16 || w->codes.kind == SCALES_F32;
-}
+#include "engine/cpu/kernels/products_int8.h"
+#include "engine/cpu/kernels/scales.h"
 
 // --- values in scratch memory
 
@@ -295,8 +223,24 @@ static inline void multiply_decoded(Multiply *multiply, int unit, const Tensor *
     }
 }
 
+// --- any product
+
+static inline size_t packed_bytes(int rows, int columns) {
+    size_t values = row_bytes(FORM_F32, columns), codes = int8_row_bytes(columns);
+    return (size_t)rows * (values > codes ? values : codes);
+}
+
+static inline void pack(const float *x, const Packed *p, int first, int last) {
+    if (p->bits) int8_pack(x, p, first, last);
+    else pack_values(x, p, first, last);
+}
+
 // Of any weights: as they are, or coded. A rest of fewer outputs than a block is decoded.
 static inline void matmul(const Tensor *w, const Packed *p, float *y, size_t stride, int from, int to) {
+    if (p->bits) {
+        int8_matmul(w, p, y, stride, from, to);
+        return;
+    }
     if (!w->codes.bits) {
         multiply_values(w, p, y, stride, from, to);
         return;
@@ -311,4 +255,8 @@ static inline void matmul(const Tensor *w, const Packed *p, float *y, size_t str
     int unit =
         at_least(CHUNK_BYTES / 2 / ((size_t)padded_columns(w->columns) * sizeof(uint16_t)), BLOCK_OUTPUTS);
     multiply_decoded(multiply_values, unit < MATMUL_UNIT ? unit : MATMUL_UNIT, w, p, y, stride, from, to);
+}
+
+static inline double peak(Compute compute, long rounds) {
+    return compute == COMPUTE_INT8 ? int8_peak(rounds) : peak_values(compute, rounds);
 }

@@ -31,8 +31,9 @@ CpuFeatures cpu_features_of(const CpuWords *w) {
              has(w->leaf7_ebx, bit_AVX2);
     f.avx512 = f.avx2 && has(w->saved, SAVES_AVX512) &&
                has(w->leaf7_ebx, bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL);
+    f.avx512_vnni = f.avx512 && has(w->leaf7_ecx, bit_AVX512VNNI);
     f.avx512_bf16 = f.avx512 && has(w->leaf7_1_eax, bit_AVX512BF16);
-    if (f.avx512_bf16 && has(w->leaf7_edx, AMX_BF16 | AMX_TILE))
+    if (f.avx512_bf16 && f.avx512_vnni && has(w->leaf7_edx, AMX_BF16 | AMX_TILE))
         f.tiles = has(w->saved, SAVES_TILES) ? TILES_GRANTED : TILES_UNSAVED;
     return f;
 }
@@ -42,7 +43,7 @@ static CpuWords read_words(void) {
     unsigned a, b, c, d;
     if (__get_cpuid(1, &a, &b, &c, &d)) w.leaf1_ecx = c;
     if (has(w.leaf1_ecx, bit_OSXSAVE)) __asm__ volatile("xgetbv" : "=a"(w.saved), "=d"(d) : "c"(0));
-    if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) w.leaf7_ebx = b, w.leaf7_edx = d;
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) w.leaf7_ebx = b, w.leaf7_ecx = c, w.leaf7_edx = d;
     if (__get_cpuid_count(7, 1, &a, &b, &c, &d)) w.leaf7_1_eax = a;
     return w;
 }
@@ -139,7 +140,10 @@ const char *tiles_refusal(TilesState state, Trial tried) {
 bool kernel_set_always(void) { return true; }
 bool kernel_set_avx2(void) { return cpu_features().avx2; }
 bool kernel_set_avx512(void) { return cpu_features().avx512; }
-bool kernel_set_avx512_bf16(void) { return cpu_features().avx512_bf16; }
+bool kernel_set_avx512_bf16(void) { // every processor with bf16 has VNNI, but a virtual machine may hide it
+    CpuFeatures f = cpu_features();
+    return f.avx512_bf16 && f.avx512_vnni;
+}
 bool kernel_set_neon_bf16(void) { return cpu_features().neon_bf16; }
 
 // The last one available; the first always is.

@@ -19,6 +19,7 @@ typedef enum {
 typedef struct CpuFeatures {
     bool avx2;        // with FMA and f16c
     bool avx512;      // F, BW, DQ, VL
+    bool avx512_vnni; // besides avx512
     bool avx512_bf16; // besides avx512
     bool neon_bf16;   // on a 64-bit Arm, which always has neon
     TilesState tiles;
@@ -27,7 +28,7 @@ typedef struct CpuFeatures {
 // The processor's and the system's own bits: registers of CPUID by leaf, and XCR0, the registers that the
 // system saves.
 typedef struct CpuWords {
-    unsigned leaf1_ecx, leaf7_ebx, leaf7_edx, leaf7_1_eax;
+    unsigned leaf1_ecx, leaf7_ebx, leaf7_ecx, leaf7_edx, leaf7_1_eax;
     unsigned saved;
 } CpuWords;
 

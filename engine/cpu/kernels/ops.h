@@ -15,7 +15,8 @@
 //
 // Exactness, within each set: an output element is a function of its own row and weights only. Its sum is
 // taken in one order, which depends only on the length of the sum: never on the number of rows, the columns
-// computed, the slots of keys, or threads. Two sets may differ in the last bits.
+// computed, the slots of keys, or threads. Two sets may differ in the last bits; in compute int8 (int8.h) their
+// products do not.
 #pragma once
 #include "engine/core/backend.h"
 #include "engine/cpu/kernels/keys.h"
@@ -26,10 +27,25 @@
 typedef struct Packed {
     void *data;
     int rows, columns;
-    Compute compute; // their rounding
+    Compute compute; // their rounding; int8 only with coded weights
     Dtype weights;
+    int bits;      // of the codes, for int8
     void *decoded; // scratch of the thread: MATMUL_UNIT rows of bf16; NULL if no weights are coded
 } Packed;
+
+// For products with w, and with weights of the same packing.
+static inline Packed packed_for(const Tensor *w, Compute compute, int rows, void *data) {
+    bool int8 = compute == COMPUTE_INT8 && w->codes.bits;
+    return (Packed){.data = data,
+                    .rows = rows,
+                    .columns = w->columns,
+                    .compute = int8 || compute != COMPUTE_INT8 ? compute : COMPUTE_BF16,
+                    .weights = w->dtype,
+                    .bits = int8 ? w->codes.bits : 0};
+}
+static inline bool packed_alike(const Tensor *a, const Tensor *b, Compute compute) {
+    return a->dtype == b->dtype && (compute != COMPUTE_INT8 || a->codes.bits == b->codes.bits);
+}
 
 // Consecutive keys of one head, in ascending order of position: keys [first, first + count) of an area.
 typedef struct KeySpan {
@@ -101,8 +117,8 @@ typedef struct CpuOps {
     void (*attend)(const Attend *a);
     // Returns the sum of e^(x - highest), and the largest of n >= 1 numbers; 0 if that is -INFINITY.
     float (*exp_sum)(const float *x, int n, float *highest);
-    // Multiply-adds in registers and nothing else, in the way of products with bf16 weights (COMPUTE_BF16) or
-    // of all others; returns the number of operations.
+    // Multiply-adds in registers and nothing else, in the way of products with bf16 weights (COMPUTE_BF16),
+    // with codes of 4 bits (COMPUTE_INT8) or with all others; returns the number of operations.
     double (*peak)(Compute compute, long rounds);
 } CpuOps;
 

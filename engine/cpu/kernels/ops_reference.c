@@ -1,5 +1,6 @@
 // Every operation by its definition, summed in double. Nothing here is fast, and nothing should be: all tests
-// compare with it.
+// compare with it. Products in compute int8 are defined to the bit (int8.h), and so are those here.
+#include "engine/cpu/kernels/int8.h"
 #include "engine/cpu/kernels/ops.h"
 
 #include <math.h>
@@ -8,11 +9,56 @@ static size_t packed_bytes(int rows, int columns) { return (size_t)rows * (size_
 
 static void pack(const float *x, const Packed *p, int first, int last) {
     float *out = p->data;
+    size_t blocks = (size_t)(p->columns / INT8_BLOCK);
+    for (size_t b = (size_t)first * blocks; p->bits && b < (size_t)last * blocks; b++)
+        int8_round(x + b * INT8_BLOCK, (Int8Block *)p->data + b);
+    if (p->bits) return;
     for (size_t i = (size_t)first * (size_t)p->columns; i < (size_t)last * (size_t)p->columns; i++)
         out[i] = dtype_round(compute_dtype(p->compute), x[i]);
 }
 
+// A lane's columns of block b: 4 from `first`, and as many in each further stretch.
+static void add_integers(const Tensor *w, size_t n, size_t b, const Int8Block *x, int first, int stretches,
+                         float *lane) {
+    int sum = 0;
+    size_t group = (b * INT8_BLOCK + (size_t)first) / (size_t)w->codes.group;
+    float scale = tensor_scale(w, n, group).scale * x[b].scale;
+    for (int i = 0; i < 4 * stretches; i++) {
+        int k = first + i % 4 + i / 4 * (w->codes.bits == 4 ? 4 : 16);
+        sum += tensor_code(w, n, b * INT8_BLOCK + (size_t)k) * x[b].code[k];
+    }
+    *lane = fmaf((float)sum, scale, *lane);
+}
+
+static float int8_product(const Tensor *w, size_t n, const Int8Block *x) {
+    enum { LANES = 16 };
+    float lane[LANES] = {0};
+    size_t blocks = (size_t)(w->columns / INT8_BLOCK), group = (size_t)w->codes.group;
+    for (size_t first = 0; first < blocks; first += INT8_RUN) {
+        size_t end = blocks - first < INT8_RUN ? blocks : first + INT8_RUN;
+        for (size_t b = first; w->codes.bits == 4 && b < end; b++) {
+            float low = tensor_scale(w, n, b * INT8_BLOCK / group).low;
+            lane[b % LANES] = fmaf(low, x[b].sum, lane[b % LANES]);
+        }
+        for (size_t b = first; b < end; b++)
+            for (int j = 0; j < 4; j++) {
+                float *at = &lane[4 * (b % INT8_BLOCKS) + (size_t)j];
+                add_integers(w, n, b, x, w->codes.bits == 4 ? 8 * j : 4 * j, group < INT8_BLOCK ? 1 : 2, at);
+                if (group < INT8_BLOCK) add_integers(w, n, b, x, 16 + 4 * j, 1, at);
+            }
+    }
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) lane[i] += lane[i + half];
+    return lane[0];
+}
+
 static void matmul(const Tensor *w, const Packed *p, float *y, size_t stride, int from, int to) {
+    size_t blocks = (size_t)(w->columns / INT8_BLOCK);
+    for (int r = 0; p->bits && r < p->rows; r++)
+        for (int n = from; n < to; n++)
+            y[(size_t)r * stride + (size_t)(n - from)] =
+                int8_product(w, (size_t)n, (const Int8Block *)p->data + (size_t)r * blocks);
+    if (p->bits) return;
     const float *x = p->data;
     size_t columns = (size_t)w->columns;
     for (int r = 0; r < p->rows; r++)

@@ -49,10 +49,6 @@ static inline int group_count(int rows) { return (rows + BLOCK_ROWS - 1) / BLOCK
 static inline int group_first(int rows, int group) { return rows * group / group_count(rows); }
 static inline int group_of(int rows, int row) { return ((row + 1) * group_count(rows) - 1) / rows; }
 
-static inline size_t packed_bytes(int rows, int columns) {
-    return (size_t)rows * row_bytes(FORM_F32, columns);
-}
-
 // Packs one step of one row, n <= LANE_PAIRS columns; the rest are zeros.
 static inline void pack_step(const float *x, int n, const Packed *p, Form form, void *to) {
     float step[LANE_PAIRS] = {0};
@@ -78,7 +74,7 @@ static inline void pack_step(const float *x, int n, const Packed *p, Form form, 
     }
 }
 
-static inline void pack(const float *x, const Packed *p, int first, int last) {
+static inline void pack_values(const float *x, const Packed *p, int first, int last) {
     Form form = packed_form(p);
     int columns = p->columns;
     for (int r = first; r < last; r++) {
@@ -333,6 +329,6 @@ INLINE double peak_lanes(bool pairs, long rounds) {
     return 2.0 * (pairs ? LANE_PAIRS : LANES) * SUMS * (double)rounds;
 }
 
-static inline double peak(Compute compute, long rounds) {
+static inline double peak_values(Compute compute, long rounds) {
     return HAS_PAIRS && compute == COMPUTE_BF16 ? peak_lanes(true, rounds) : peak_lanes(false, rounds);
 }

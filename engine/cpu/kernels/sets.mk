@@ -17,9 +17,9 @@ endif
 AVX512   = -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c -mprefer-vector-width=512
 $(call SET,avx2): CFLAGS += -mavx2 -mfma -mf16c
 $(call SET,avx512) $(BUILD)/tests/support/transpose_avx512.o: CFLAGS += $(AVX512)
-$(call SET,avx512_bf16): CFLAGS += $(AVX512) -mavx512bf16
+$(call SET,avx512_bf16): CFLAGS += $(AVX512) -mavx512bf16 -mavx512vnni
 $(BUILD)/engine/train/kernels/kernels_avx512_bf16.o: CFLAGS += -DPRODUCT_BF16
-$(BUILD)/engine/cpu/kernels/ops_amx.o $(BUILD)/engine/cpu/kernels/attend_tiles.o $(BUILD)/tests/support/tile_product_real.o: CFLAGS += $(AVX512) -mavx512bf16 -mamx-tile -mamx-bf16
+$(BUILD)/engine/cpu/kernels/ops_amx.o $(BUILD)/engine/cpu/kernels/attend_tiles.o $(BUILD)/tests/support/tile_product_real.o: CFLAGS += $(AVX512) -mavx512bf16 -mavx512vnni -mamx-tile -mamx-bf16
 endif
 # For Arm, gcc 12.2 (Debian 12's) crashes on loops that take a maximum with fmax.
 ifneq ($(filter aarch64%,$(TARGET)),)

@@ -13,6 +13,7 @@ static void chosen(void **state) {
         {CHOOSE_WEIGHTS, DTYPE_F32, COMPUTE_F32}, {CHOOSE_WEIGHTS, DTYPE_BF16, COMPUTE_BF16},
         {CHOOSE_WEIGHTS, DTYPE_F16, COMPUTE_F16}, {CHOOSE_F32, DTYPE_F16, COMPUTE_F32},
         {CHOOSE_BF16, DTYPE_F16, COMPUTE_BF16},   {CHOOSE_F16, DTYPE_F32, COMPUTE_F16},
+        {CHOOSE_INT8, DTYPE_BF16, COMPUTE_INT8},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
@@ -29,7 +30,7 @@ static void rates(void **state) {
         {COMPUTE_F32, DTYPE_F16, COMPUTE_F32, false},    {COMPUTE_BF16, DTYPE_F32, COMPUTE_F32, false},
         {COMPUTE_BF16, DTYPE_BF16, COMPUTE_BF16, false}, {COMPUTE_BF16, DTYPE_F16, COMPUTE_F16, true},
         {COMPUTE_F16, DTYPE_F16, COMPUTE_F16, false},    {COMPUTE_F16, DTYPE_BF16, COMPUTE_F16, true},
-        {COMPUTE_F16, DTYPE_F32, COMPUTE_F32, false},
+        {COMPUTE_F16, DTYPE_F32, COMPUTE_F32, false},    {COMPUTE_INT8, DTYPE_BF16, COMPUTE_INT8, false},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -77,6 +77,21 @@ static void alone(void **state) {
     json_decref(rows);
 }
 
+// The same model twice: bf16 is equal, activations of 8 bits are close.
+static void eight_bits(void **state) {
+    static const char *const computes[] = {"bf16", "int8"};
+    for (int i = 0; i < 2; i++) {
+        Child c;
+        CHILD_OUTPACE(&c, *state, 0, "quality", "four", "--against", "four", "--path", "own.jsonl",
+                      "--greedy", "8", "--compute", computes[i], "--json");
+        json_t *rows = rows_of(&c);
+        double divergence = number_of(json_array_get(rows, 0), "divergence");
+        if (i ? !(divergence > 0 && divergence < 0.05) : !(divergence <= 0))
+            fail_msg("%s: divergence %g", computes[i], divergence);
+        json_decref(rows);
+    }
+}
+
 static void refusals(void **state) {
     static const struct {
         const char *words[8], *want;
@@ -85,6 +100,7 @@ static void refusals(void **state) {
         {{"mute", "--path", "own.jsonl"}, "'mute' has no tokenizer"},
         {{"tiny", "--against", "larger", "--path", "own.jsonl"}, "vocabularies of 512 and 600"},
         {{"tiny", "--dataset", "chatt"}, "chatt"},
+        {{"tiny", "--compute", "int8", "--path", "own.jsonl"}, "this model has none"},
         {{"tiny", "--against", "nothing", "--path", "own.jsonl"}, "'nothing'"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -109,6 +125,7 @@ static void table(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(numbers), cmocka_unit_test(alone),
-                                       cmocka_unit_test(refusals), cmocka_unit_test(table)};
+                                       cmocka_unit_test(eight_bits), cmocka_unit_test(refusals),
+                                       cmocka_unit_test(table)};
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }

@@ -380,6 +380,9 @@ static void mistakes(void **state) {
         {{"tune", "tiny", "--method", "lookahead", "--dataset", "code", "--device", "null", "--weights",
           "held"},
          "weights: held needs device cpu"},
+        {{"tune", "tiny", "--method", "lookahead", "--dataset", "code", "--device", "null", "--compute",
+          "int8"},
+         "compute: int8 needs device cpu"},
         {{"tune", "tiny", "--method", "ouroboros:warm=on", "--dataset", "code", "--draft", "tiny"},
          "whole passes"},
     };

@@ -12,6 +12,7 @@ enum { X86 = 0 };
 // The words of a Sapphire Rapids whose system saves all registers; only the bits that matter here.
 static const CpuWords WHOLE = {.leaf1_ecx = 1u << 12 | 1u << 27 | 1u << 28 | 1u << 29,
                                .leaf7_ebx = 1u << 5 | 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31,
+                               .leaf7_ecx = 1u << 11,
                                .leaf7_edx = 1u << 22 | 1u << 24,
                                .leaf7_1_eax = 1u << 5,
                                .saved = 0x600e7};
@@ -19,18 +20,21 @@ static const CpuWords WHOLE = {.leaf1_ecx = 1u << 12 | 1u << 27 | 1u << 28 | 1u 
 static void check(CpuWords w, CpuFeatures want, const char *what, int bit) {
     CpuFeatures got = cpu_features_of(&w);
     if (got.avx2 != want.avx2 || got.avx512 != want.avx512 || got.avx512_bf16 != want.avx512_bf16 ||
-        got.tiles != want.tiles)
-        fail_msg("%s without bit %d: avx2 %d, avx512 %d, bf16 %d, tiles %d; want %d, %d, %d, %d", what, bit,
-                 got.avx2, got.avx512, got.avx512_bf16, got.tiles, want.avx2, want.avx512, want.avx512_bf16,
-                 want.tiles);
+        got.avx512_vnni != want.avx512_vnni || got.tiles != want.tiles)
+        fail_msg("%s without bit %d: avx2 %d, avx512 %d, vnni %d, bf16 %d, tiles %d; want %d, %d, %d, %d, %d",
+                 what, bit, got.avx2, got.avx512, got.avx512_vnni, got.avx512_bf16, got.tiles, want.avx2,
+                 want.avx512, want.avx512_vnni, want.avx512_bf16, want.tiles);
 }
 
 enum { NOTHING, AVX2, AVX512, BF16, ALL };
 
 // The features of a level, with this state of tiles.
 static CpuFeatures upto(int level, TilesState tiles) {
-    return (CpuFeatures){
-        .avx2 = level >= AVX2, .avx512 = level >= AVX512, .avx512_bf16 = level >= BF16, .tiles = tiles};
+    return (CpuFeatures){.avx2 = level >= AVX2,
+                         .avx512 = level >= AVX512,
+                         .avx512_vnni = level >= AVX512,
+                         .avx512_bf16 = level >= BF16,
+                         .tiles = tiles};
 }
 
 static void each_bit(void **state) {
@@ -73,6 +77,11 @@ static void tiles(void **state) {
     CpuWords w = WHOLE;
     w.leaf7_1_eax = 0;
     check(w, upto(AVX512, TILES_NONE), "leaf 7.1 eax", 5);
+    w = WHOLE;
+    w.leaf7_ecx = 0;
+    CpuFeatures without = upto(BF16, TILES_NONE);
+    without.avx512_vnni = false;
+    check(w, without, "leaf 7 ecx", 11);
     w = WHOLE;
     w.leaf7_ebx &= ~(1u << 5);
     check(w, upto(NOTHING, TILES_NONE), "leaf 7 ebx", 5);

@@ -65,11 +65,7 @@ static const CpuOps *begin(void **state) {
 
 static void multiply(const CpuOps *ops, const Tensor *w, const float *x, int rows, Compute compute, float *y,
                      size_t stride, int from, int to) {
-    Packed p = {.data = mem_new(ops->packed_bytes(rows, w->columns), 1),
-                .rows = rows,
-                .columns = w->columns,
-                .compute = compute,
-                .weights = w->dtype};
+    Packed p = packed_for(w, compute, rows, mem_new(ops->packed_bytes(rows, w->columns), 1));
     if (w->codes.bits) p.decoded = mem_new(MATMUL_UNIT * (size_t)w->columns, sizeof(uint16_t));
     assert_non_null(p.data);
     memset(p.data, 0xff, ops->packed_bytes(rows, w->columns));
@@ -187,7 +183,7 @@ static Tensor new_codes(int bits, int group, ScaleKind kind, int rows, int colum
     return t;
 }
 
-// A product with codes is the product with their values, bit for bit.
+// A product with codes is the product with their values, bit for bit; in compute int8, the reference's.
 static void check_codes(const CpuOps *ops, const Tensor *w, Compute compute, int rows, Random *r) {
     size_t columns = (size_t)w->columns, n = (size_t)rows * (size_t)w->rows;
     uint16_t *values = mem_new((size_t)w->rows * columns, sizeof *values);
@@ -198,17 +194,17 @@ static void check_codes(const CpuOps *ops, const Tensor *w, Compute compute, int
     int from = w->rows > MATMUL_UNIT && random_below(r, 2) ? MATMUL_UNIT : 0;
     size_t stride = (size_t)w->rows;
     multiply(ops, w, x, rows, compute, y, stride, from, w->rows);
-    multiply(ops, &plain, x, rows, compute, want, stride, from, w->rows);
+    if (compute != COMPUTE_INT8) multiply(ops, &plain, x, rows, compute, want, stride, from, w->rows);
+    else multiply(&cpu_ops_reference, w, x, rows, compute, want, stride, from, w->rows);
     check_border(y, n, "matmul");
     for (size_t row = 0; row < (size_t)rows; row++)
         for (size_t i = 0; i < (size_t)(w->rows - from); i++)
             if (memcmp(&y[row * stride + i], &want[row * stride + i], sizeof *y) != 0)
-                fail_msg(
-                    "%s: output %zu of row %zu of %d is %a, of bf16 values %a (%d bits, groups of %d, kind "
-                    "%d, %s, %d x %d)",
-                    ops->name, i + (size_t)from, row, rows, (double)y[row * stride + i],
-                    (double)want[row * stride + i], w->codes.bits, w->codes.group, (int)w->codes.kind,
-                    compute_name(compute), w->rows, w->columns);
+                fail_msg("%s: output %zu of row %zu of %d is %a, wanted %a (%d bits, groups of %d, kind "
+                         "%d, %s, %d x %d)",
+                         ops->name, i + (size_t)from, row, rows, (double)y[row * stride + i],
+                         (double)want[row * stride + i], w->codes.bits, w->codes.group, (int)w->codes.kind,
+                         compute_name(compute), w->rows, w->columns);
     free_floats(x), free_floats(y), free_floats(want);
     mem_free(values);
 }
@@ -225,6 +221,68 @@ static void coded_products(void **state) {
         Tensor w = new_codes(bits, group, kind, test_between(&r, 1, 70), columns, &r);
         check_codes(ops, &w, (Compute)(round / 8 % COMPUTE_KINDS), test_between(&r, 1, round % 3 ? 8 : 40),
                     &r);
+        mem_free((void *)(size_t)w.data), mem_free((void *)(size_t)w.codes.scales);
+    }
+}
+
+// Activations of all sizes, blocks of zeros, and numbers that aren't any: in compute int8 all sets have the
+// reference's bits, whatever rows are multiplied together, and these are near the product in double.
+static void integer_products(void **state) {
+    const CpuOps *ops = begin(state);
+    Random r = test_random(27);
+    for (int round = 0; round < 130; round++) {
+        int bits = round % 2 ? 8 : 4, group = 16 << test_between(&r, bits == 4, 3);
+        ScaleKind kind = (ScaleKind)(round / 2 % (bits == 4 ? 4 : 2));
+        int unit = kind == SCALES_NESTED ? group * GROUPS_NESTED : group < 32 ? 32 : group;
+        int columns = unit * test_between(&r, 1, 1 + (round % 8 < 6 ? 640 : 5000) / unit);
+        int rows = round % 5 ? test_between(&r, 1, 9) : round + 1, outputs = test_between(&r, 1, 40);
+        Tensor w = new_codes(bits, group, kind, outputs, columns, &r);
+        size_t count = (size_t)rows * (size_t)columns, n = (size_t)rows * (size_t)outputs;
+        float *x = new_floats(count), *y = new_floats(n), *want = new_floats(n), *alone = new_floats(n);
+        fill(x, count, 1, &r);
+        for (size_t b = 0; b < count / 32; b++) {
+            float spread =
+                random_below(&r, 4) ? ldexpf(1, test_between(&r, -8, 8)) : (float)random_below(&r, 2);
+            for (size_t i = 0; i < 32; i++) x[32 * b + i] *= spread;
+        }
+        multiply(ops, &w, x, rows, COMPUTE_INT8, y, (size_t)outputs, 0, outputs);
+        check_border(y, n, "matmul");
+        multiply(&cpu_ops_reference, &w, x, rows, COMPUTE_INT8, want, (size_t)outputs, 0, outputs);
+        for (int row = 0; row < rows; row++) {
+            const float *in = x + (size_t)row * (size_t)columns;
+            multiply(ops, &w, in, 1, COMPUTE_INT8, alone + (size_t)row * (size_t)outputs, (size_t)outputs, 0,
+                     outputs);
+            for (int o = 0; round % 5 && o < outputs; o++) {
+                double exact = 0, most = 0;
+                for (size_t k = 0; k < (size_t)columns; k++) {
+                    double value = (double)tensor_value(&w, (size_t)o, k), largest = 0;
+                    for (size_t i = k / 32 * 32; i < k / 32 * 32 + 32; i++)
+                        largest = fmax(largest, fabs((double)in[i]));
+                    exact += value * (double)in[k];
+                    most += fabs(value) * (largest / 250 + fabs((double)in[k]) / 250);
+                }
+                double got = (double)want[(size_t)row * (size_t)outputs + (size_t)o];
+                if (!(fabs(got - exact) <= most + 1e-6))
+                    fail_msg("int8: output %d of row %d is %g, wanted %g within %g (%d bits, groups of %d)",
+                             o, row, got, exact, most, bits, group);
+            }
+        }
+        for (size_t i = 0; i < n; i++)
+            if (memcmp(&y[i], &want[i], sizeof *y) != 0 || memcmp(&alone[i], &want[i], sizeof *y) != 0)
+                fail_msg("%s: int8: output %zu is %a, alone %a, wanted %a (%d rows, %d bits, groups of %d, "
+                         "kind %d, %d x %d)",
+                         ops->name, i, (double)y[i], (double)alone[i], (double)want[i], rows, bits, group,
+                         (int)kind, outputs, columns);
+        for (int bad = 0; bad < 2; bad++) {
+            size_t at = random_below(&r, (uint32_t)count);
+            x[at] = bad ? INFINITY : NAN;
+            multiply(ops, &w, x, rows, COMPUTE_INT8, y, (size_t)outputs, 0, outputs);
+            for (size_t o = 0; o < (size_t)outputs; o++)
+                if (!isnan(y[at / (size_t)columns * (size_t)outputs + o]))
+                    fail_msg("%s: int8: a row with %g in it has the output %g", ops->name, (double)x[at],
+                             (double)y[at / (size_t)columns * (size_t)outputs + o]);
+        }
+        free_floats(x), free_floats(y), free_floats(want), free_floats(alone);
         mem_free((void *)(size_t)w.data), mem_free((void *)(size_t)w.codes.scales);
     }
 }
@@ -475,11 +533,7 @@ static void attention(void **state) {
 
 static double seconds_of_product(const CpuOps *ops, const Tensor *w, int rows, Random *r) {
     float *x = new_floats((size_t)rows * (size_t)w->columns), *y = new_floats((size_t)rows * (size_t)w->rows);
-    Packed p = {.data = mem_new(ops->packed_bytes(rows, w->columns), 1),
-                .rows = rows,
-                .columns = w->columns,
-                .compute = COMPUTE_BF16,
-                .weights = w->dtype};
+    Packed p = packed_for(w, COMPUTE_BF16, rows, mem_new(ops->packed_bytes(rows, w->columns), 1));
     double best = 1e9;
     fill(x, (size_t)rows * (size_t)w->columns, 1, r);
     ops->pack(x, &p, 0, rows);
@@ -538,10 +592,15 @@ static void missing(void **state) {
 
 int main(void) {
     static const struct CMUnitTest all[] = {
-        {"products", products, NULL, NULL, NULL}, {"coded products", coded_products, NULL, NULL, NULL},
-        {"norms", norms, NULL, NULL, NULL},       {"rotations", rotations, NULL, NULL, NULL},
-        {"gates", gates, NULL, NULL, NULL},       {"attention", attention, NULL, NULL, NULL},
-        {"speed", speed, NULL, NULL, NULL},       {"sums of powers", sums_of_powers, NULL, NULL, NULL},
+        {"products", products, NULL, NULL, NULL},
+        {"coded products", coded_products, NULL, NULL, NULL},
+        {"norms", norms, NULL, NULL, NULL},
+        {"rotations", rotations, NULL, NULL, NULL},
+        {"gates", gates, NULL, NULL, NULL},
+        {"attention", attention, NULL, NULL, NULL},
+        {"speed", speed, NULL, NULL, NULL},
+        {"sums of powers", sums_of_powers, NULL, NULL, NULL},
+        {"integer products", integer_products, NULL, NULL, NULL},
     };
     enum { CHECKS = sizeof all / sizeof *all, SETS = 16 };
     static char names[SETS * CHECKS][64];

@@ -1,0 +1,55 @@
+// Compute int8: what a product of codes (engine/model/tensor.h) with activations of 8 bits is, to the bit, on
+// every kernel set and processor.
+//
+// A row's activations are rounded in blocks of 32 columns, each with its own scale, int8_round. Sums of codes
+// times activations are integers and exact; they are taken in sixteen lanes, as all sums (lanes.h):
+//
+//      block b        lanes 4 (b mod 4) to 4 (b mod 4) + 3
+//      codes of 4     the j-th of these has the columns 8 j to 8 j + 7 of the block
+//      codes of 8     4 j to 4 j + 3, and 16 more than these
+//      groups of 16   the same as two sums, each with the scale of its group
+//
+// and a lane becomes fma(sum, scale of the weights * scale of the activations, lane), block after block. Codes
+// of 4 bits have a low, times the sum of a block's activations: before the products of every 64 blocks, lane b
+// mod 16 becomes fma(low, sum * scale of the activations, lane). In the end the lanes are added as lanes_sum
+// does.
+#pragma once
+#include "engine/base/numbers.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+enum { INT8_BLOCK = 32, INT8_BLOCKS = 4, INT8_STEP = INT8_BLOCKS * INT8_BLOCK, INT8_RUN = 64 };
+
+typedef struct Int8Block {
+    int8_t code[INT8_BLOCK];
+    float scale, sum; // of the codes, times the scale
+} Int8Block;
+
+// To the nearest integer of x * (127 / largest), ties to even. A block of zeros, or below 2^-100, has scale
+// 0; one with an infinity or a NaN has scale NaN.
+static inline void int8_round(const float *x, Int8Block *out) {
+    const uint32_t infinite = 0x7f800000u;
+    uint32_t bits[INT8_BLOCK], largest = 0;
+    int32_t sum = 0;
+    memcpy(bits, x, sizeof bits);
+    for (int i = 0; i < INT8_BLOCK; i++) {
+        int32_t size = (int32_t)(bits[i] & 0x7fffffffu);
+        largest = (int32_t)largest > size ? largest : (uint32_t)size;
+    }
+    float most, up;
+    memcpy(&most, &largest, sizeof most);
+    bool none = largest >= infinite || most < 0x1p-100f;
+    up = none ? 0 : 127 / most;
+    for (int i = 0; i < INT8_BLOCK; i++) {
+        float y = none ? 0 : x[i] * up + 0x1.8p23f; // the integer is in the low digits
+        uint32_t digits;
+        memcpy(&digits, &y, sizeof digits);
+        int8_t code = (int8_t)(digits & 0xff);
+        out->code[i] = code;
+        sum += code;
+    }
+    out->scale = largest >= infinite ? NAN : none ? 0 : most / 127;
+    out->sum = out->scale * (float)sum;
+}
