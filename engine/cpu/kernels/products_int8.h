@@ -5,7 +5,8 @@
 // multiplied with one group after another.
 //
 // Floor: a step of 128 columns of codes of 4 bits takes two multiply-adds of bytes, a conversion, a product of
-// scales and a multiply-add with VNNI, where bf16 takes four multiply-adds and a table look-up for each.
+// scales and a multiply-add with VNNI, where bf16 takes four multiply-adds and a table look-up for each. A row
+// and AVX2 gain, many rows with bf16 pairs don't (docs/speed.md).
 //
 //      group of rows   | step 0: r0, r1, .. | step 1: r0, .. | ..      | sums of blocks: r0, r1, ..
 //      row in a step   | half 0 of 4 blocks | half 1 | their scales, each in four lanes
@@ -103,7 +104,12 @@ typedef struct Int8Product {
     size_t stride;
 } Int8Product;
 
-enum { INT8_AHEAD = 2048 }; // bytes of codes that are fetched ahead
+// Codes and scales are fetched so many bytes ahead.
+enum { INT8_AHEAD = 8192, INT8_LINE = 64 };
+
+INLINE void int8_fetch(const unsigned char *at, size_t bytes) {
+    for (size_t i = 0; i < bytes; i += INT8_LINE) __builtin_prefetch(at + INT8_AHEAD + i, 0, 3);
+}
 
 // Adds a piece of a step to the sums of all rows.
 INLINE void int8_piece(int bits, bool split, int rows, const unsigned char *codes, const unsigned char *x,
@@ -128,7 +134,7 @@ INLINE void int8_run(int bits, bool split, int rows, int count, const unsigned c
     Piece sum[INT8_ROWS]; // in registers
     for (int r = 0; r < rows; r++) sum[r] = sums[r];
     for (int b = 0; b < count; b += INT8_BLOCKS, x += (size_t)rows * INT8_STEP_BYTES) {
-        if (piece == 0) __builtin_prefetch(codes + INT8_AHEAD, 0, 3);
+        if (piece == 0) int8_fetch(codes, INT8_STEP * (size_t)bits / 8);
         if (end && count - b < INT8_BLOCKS) codes = end;
         int8_piece(bits, split, rows, codes, x, s->of.scale + b, s->last + b, piece, sum);
         codes += INT8_STEP * bits / 8;
@@ -176,6 +182,7 @@ INLINE void int8_outputs(int bits, bool split, int rows, const Int8Product *t, i
     const unsigned char *codes = t->w->data, *scales = t->w->codes.scales;
     for (int n = from; n < to; n++) {
         size_t at = (size_t)n, left = (size_t)(t->w->rows - n) * t->row_bytes;
+        int8_fetch(scales + at * t->scale_bytes, t->scale_bytes);
         int8_output(bits, split, rows, t, codes + at * t->row_bytes, scales + at * t->scale_bytes,
                     left < (size_t)int8_steps(t->w->columns) * INT8_STEP * (size_t)bits / 8,
                     t->y + (n - from));
