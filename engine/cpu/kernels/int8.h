@@ -9,10 +9,10 @@
 //      codes of 8     4 j to 4 j + 3, and 16 more than these
 //      groups of 16   the same as two sums, each with the scale of its group
 //
-// and a lane becomes fma(sum, scale of the weights * scale of the activations, lane), block after block. Codes
-// of 4 bits have a low, times the sum of a block's activations: before the products of every 64 blocks, lane b
-// mod 16 becomes fma(low, sum * scale of the activations, lane). In the end the lanes are added as lanes_sum
-// does.
+// and a lane becomes fma(sum, scale of the weights * scale of the activations, lane), block after block.
+// Codes of 4 bits have a low, times the sum of a block's activations: before the products of every 64 blocks,
+// lane b mod 16 becomes fma(low, sum * scale of the activations, lane). In the end the lanes are added as
+// lanes_sum does.
 #pragma once
 #include "engine/base/numbers.h"
 

@@ -15,8 +15,8 @@
 //
 // Exactness, within each set: an output element is a function of its own row and weights only. Its sum is
 // taken in one order, which depends only on the length of the sum: never on the number of rows, the columns
-// computed, the slots of keys, or threads. Two sets may differ in the last bits; in compute int8 (int8.h) their
-// products do not.
+// computed, the slots of keys, or threads. Two sets may differ in the last bits; in compute int8 (int8.h)
+// their products do not.
 #pragma once
 #include "engine/core/backend.h"
 #include "engine/cpu/kernels/keys.h"

@@ -1,12 +1,12 @@
 // Products of codes with activations of 8 bits (int8.h) in lanes; part of each kernel set.
 //
-// One output at a time, of a group of rows whose sums stay in registers: its codes are made bytes once for all
-// rows, and activations are operands in memory. A chunk of outputs, which the second-level cache holds, is
-// multiplied with one group after another.
+// One output at a time, of a group of rows whose sums stay in registers: its codes are made bytes once for
+// all rows, and activations are operands in memory. A chunk of outputs, which the second-level cache holds,
+// is multiplied with one group after another.
 //
-// Floor: a step of 128 columns of codes of 4 bits takes two multiply-adds of bytes, a conversion, a product of
-// scales and a multiply-add with VNNI, where bf16 takes four multiply-adds and a table look-up for each. A row
-// and AVX2 gain, many rows with bf16 pairs don't (docs/speed.md).
+// Floor: a step of 128 columns of codes of 4 bits takes two multiply-adds of bytes, a conversion, a product
+// of scales and a multiply-add with VNNI, where bf16 takes four multiply-adds and a table look-up for each. A
+// row and AVX2 gain, many rows with bf16 pairs don't (docs/speed.md).
 //
 //      group of rows   | step 0: r0, r1, .. | step 1: r0, .. | ..      | sums of blocks: r0, r1, ..
 //      row in a step   | half 0 of 4 blocks | half 1 | their scales, each in four lanes
@@ -68,8 +68,8 @@ static inline void int8_pack(const float *x, const Packed *p, int first, int las
 
 // --- products
 
-// Of up to INT8_RUN blocks, with zeros up to a multiple of LANES; of groups of 16, of half as many blocks, and
-// `last` is for their last 16 columns.
+// Of up to INT8_RUN blocks, with zeros up to a multiple of LANES; of groups of 16, of half as many blocks,
+// and `last` is for their last 16 columns.
 typedef struct BlockScales {
     GroupScales of;
     float last[SCALES / 2 + LANES];
