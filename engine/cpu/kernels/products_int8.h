@@ -78,7 +78,8 @@ typedef struct BlockScales {
 static __attribute__((noinline)) void block_scales(const Tensor *w, bool split, const unsigned char *of_row,
                                                    int first, int count, BlockScales *out) {
     int group = w->codes.group, apart = group == 4 * INT8_BLOCK ? 2 : group == 2 * INT8_BLOCK;
-    float *scale = out->of.scale, *low = out->of.low;
+    // cppcheck-suppress [uninitvar, ctuuninitvar]
+    float *scale = out->of.scale, *low = out->of.low; // to be filled
     read_scales(w, of_row, split ? 2 * first : first >> apart, split ? 2 * count : count >> apart, &out->of);
     for (int b = 0; split && b < count; b++) {
         out->last[b] = scale[2 * b + 1];
@@ -172,7 +173,7 @@ INLINE void int8_output(int bits, bool split, int rows, const Int8Product *t, co
         x += (size_t)(run / INT8_BLOCKS * rows) * INT8_STEP_BYTES;
     }
     for (int r = 0; r < rows; r++) {
-        Piece all[PIECES];
+        Piece all[PIECES] = {piece_zero()};
         for (int piece = 0; piece < PIECES; piece++) all[piece] = sum[piece][r];
         y[(size_t)r * t->stride] = lanes_sum(pieces_join(all));
     }

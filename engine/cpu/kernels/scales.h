@@ -16,7 +16,7 @@ _Static_assert(2 * NESTS == LANES, "the halves of all nests are one vector");
 
 static __attribute__((noinline)) void read_nests(const unsigned char *at, int count, GroupScales *out) {
     uint16_t halves[LANES] = {0};
-    uint8_t factors[SCALES], lows[SCALES];
+    uint8_t factors[SCALES] = {0}, lows[SCALES] = {0};
     float of[LANES];
     for (int n = 0; n < count; n++) {
         const unsigned char *nest = at + (size_t)n * sizeof(ScaleNest);
