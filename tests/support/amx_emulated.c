@@ -3,11 +3,8 @@
 #define cpu_ops_amx     cpu_ops_amx_emulated
 #define cpu_amx_works   amx_emulated_works
 #define attend_on_tiles attend_on_tiles_emulated
-// The set below has the lanes in which this object packs.
-#if defined(__aarch64__)
-#define cpu_ops_avx512_bf16 cpu_ops_neon
-#else
-#define cpu_ops_avx512_bf16 cpu_ops_portable
+#if defined(__x86_64__)
+#define SET_BELOW cpu_ops_portable
 #endif
 #include "engine/cpu/kernels/attend_tiles.c"
 #include "engine/cpu/kernels/ops_amx.c" // both compiled without the flags that make tiles real

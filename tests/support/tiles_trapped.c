@@ -189,7 +189,7 @@ bool tiles_trap(void) {
     struct sigaction action = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO};
     CpuFeatures f = cpu_features();
     own = (Trapped){.count = 0};
-    return f.avx512_bf16 && f.tiles == TILES_NONE && sigaction(SIGILL, &action, NULL) == 0;
+    return f.avx512_bf16 && f.avx512_vnni && f.tiles == TILES_NONE && sigaction(SIGILL, &action, NULL) == 0;
 }
 
 long tiles_trap_end(void) {

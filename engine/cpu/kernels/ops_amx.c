@@ -23,6 +23,16 @@
 #include "engine/cpu/kernels/tiles.h"
 #include "engine/cpu/kernels/transpose.h"
 
+// The set whose lanes this object packs for, and whose products it calls: compiled here again, they would be
+// most of it. The tests' emulation names its own.
+#if !defined(SET_BELOW) && defined(__x86_64__)
+#define SET_BELOW cpu_ops_avx512_bf16
+#elif !defined(SET_BELOW) && defined(__aarch64__)
+#define SET_BELOW cpu_ops_neon
+#elif !defined(SET_BELOW)
+#define SET_BELOW cpu_ops_portable
+#endif
+
 enum { GROUP = TILE_ROWS, BLOCK = 2 * GROUP, PAIRS = TILE_K / 2 };
 
 static inline bool on_tiles(const Packed *p) {
@@ -201,8 +211,7 @@ static void multiply_on_tiles(const Tensor *w, const Packed *p, float *y, size_t
 }
 
 static void amx_matmul(const Tensor *w, const Packed *p, float *y, size_t stride, int from, int to) {
-    // Of the set below: compiled here again, these were most of this object.
-    if (!on_tiles(p)) cpu_ops_avx512_bf16.matmul(w, p, y, stride, from, to);
+    if (!on_tiles(p)) SET_BELOW.matmul(w, p, y, stride, from, to);
     else if (w->codes.bits) multiply_decoded(multiply_on_tiles, BLOCK, w, p, y, stride, from, to);
     else multiply_on_tiles(w, p, y, stride, from, to);
 }

@@ -68,6 +68,8 @@ static inline void int8_pack(const float *x, const Packed *p, int first, int las
 
 // --- products
 
+_Static_assert((int)INT8_RUN == (int)SCALES, "a run reads its scales at once");
+
 // Of up to INT8_RUN blocks, with zeros up to a multiple of LANES; of groups of 16, of half as many blocks,
 // and `last` is for their last 16 columns.
 typedef struct BlockScales {
