@@ -284,7 +284,7 @@ void session_keep_top(Session *s, int k) {
     s->best.top = k;
 }
 
-// What a read wants of the head in any case, at its place in `out`.
+// Points `out` at what every read gets from the head; returns it as HeadWant.
 static unsigned always(const Session *s, HeadOut *out) {
     size_t half = (size_t)s->tree.capacity * (size_t)s->best.top;
     out->argmax = s->scratch + s->tree.capacity;

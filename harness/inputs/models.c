@@ -241,7 +241,7 @@ TargetFacts facts_of(const EngineFacts *of) {
     TargetFacts facts = {.self = of, .identify = identify_engine};
     if (m->embedding.data && m->head.data) facts.embedding = embedding;
     if (of->engine->tokenizer) facts.prefix = tokenizer_prefix(of->engine->tokenizer, &facts.prefix_count);
-    if (facts.prefix_count == 0 && m->bos >= 0) { // texts begin without it, and it's the model's all the same
+    if (facts.prefix_count == 0 && m->bos >= 0) { // the model has one, though texts begin without it
         facts.prefix = &m->bos;
         facts.prefix_count = 1;
     }

@@ -53,7 +53,7 @@ ORDER BY x.kind, x.rows, x.context
 -- name: about
 -- Machine and day are those of its last start; the command is that of its first.
 SELECT 'run ' || run.id || ', ' || run.name || coalesce(', ' || unfinished, '') || ', outpace ' || run.version,
-       coalesce(coalesce(gpu || ' beside ', '') || cpu || coalesce(', ' || cores || ' cores', ''), 'a machine that is not told'),
+       coalesce(coalesce(gpu || ' with ', '') || cpu || coalesce(', ' || cores || ' cores', ''), 'a machine that is not told'),
        strftime('%Y-%m-%d', attempt.started, 'unixepoch'),
        CASE json_extract(first.argv, '$[0]') WHEN 'outpace' THEN '' ELSE 'outpace ' END ||
            (SELECT group_concat(value, ' ') FROM json_each(first.argv))

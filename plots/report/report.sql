@@ -9,7 +9,7 @@ WHERE attempt.run_id = ?1 OR model.hash IN (SELECT m.hash FROM point JOIN model 
 -- name: title
 -- Machine and time are those of its last start.
 SELECT 'Run ' || run.id || ', ' || run.name || coalesce(', ' || unfinished, '') || coalesce(': ' || about, ''),
-       strftime('%Y-%m-%d %H:%M UTC', started, 'unixepoch') || coalesce(' on ' || coalesce(gpu || ' beside ', '') || cpu, '') ||
+       strftime('%Y-%m-%d %H:%M UTC', started, 'unixepoch') || coalesce(' on ' || coalesce(gpu || ' with ', '') || cpu, '') ||
        coalesce(', ' || nullif(cores, 0) || ' cores', '') || iif(virtual_machine, ', a virtual machine', '') ||
        iif(run.kind = 'import', ', imported', ', by outpace ' || run.version)
 FROM run JOIN run_state ON run_state.run_id = run.id JOIN attempt ON attempt.run_id = run.id

@@ -94,7 +94,7 @@ static bool medusa_prefilled(void *self, const int *tokens, int first, int count
     return keep_state(self, count - 1, e);
 }
 
-// A prompt of one token had no run, so there is no state: the first step then runs only that token.
+// A prompt of one token isn't run before the first step, so that step has no state and proposes nothing.
 static bool medusa_begin(void *self, const Prompt *prompt, Error *e) {
     Medusa *m = self;
     (void)e;

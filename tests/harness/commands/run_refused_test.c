@@ -42,7 +42,7 @@ static void partial(void **state) {
                   "methods=[jacobi, speculative, medusa]", "--set", "datasets.own.limit=2");
     assert_non_null(strstr(text_get(&c.err), "2 of 3 points cannot be run, and are left out:\npoint 2, "));
     child_release(&c);
-    // What could be run by now stays out: its neighbours were measured without it.
+    // A point that was skipped and could run now still stays out: the others were measured without it.
     static const char *const REST[] = {"run",   "x.yaml",
                                        "--db",  "partial.db",
                                        "--set", "methods=[jacobi, {name: rest, matrix: {datastore: later}}]",
@@ -59,7 +59,7 @@ static void partial(void **state) {
     child_release(&c);
 }
 
-// What run refuses, validate and plan find: the point, and the reason.
+// Whatever run refuses, validate and plan report, too, with the point and the reason.
 static void validate_finds_what_run_refuses(void **state) {
     static const struct {
         const char *methods, *want;

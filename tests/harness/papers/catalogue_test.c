@@ -64,7 +64,7 @@ static void claims_are_whole(void **state) {
             fail_msg("'%s': without a query it says why, and with one when it holds", claim->claim);
         for (int k = 0; k < 4; k++) known |= strcmp(states[k], claim->state) == 0;
         if (!known) fail_msg("'%s': there is no state '%s'", claim->claim, claim->state);
-        const char *page = strstr(claim->stands, "results/s"), *end = page ? strstr(page, ".md") : NULL;
+        const char *page = strstr(claim->stands, "results/"), *end = page ? strstr(page, ".md") : NULL;
         char path[256];
         if (end) {
             snprintf(path, sizeof path, "%.*s", (int)(end + 3 - page), page);
