@@ -40,6 +40,42 @@ static void all_of_them(void **state) {
     assert_null(published_find("lookahead-table-1"));
 }
 
+// A row's printed average is that of its cells; those that aren't legible leave it room for 1 to 2.
+static bool average_holds(const Published *p, const PublishedRow *mean) {
+    double sum = 0, want = strtod(mean->value, NULL);
+    int known = 0, unknown = 0;
+    for (size_t k = 0; k < p->row_count; k++) {
+        const PublishedRow *r = &p->rows[k];
+        if (r == mean || !*r->task || strcmp(r->row, mean->row) != 0 || strcmp(r->model, mean->model) != 0 ||
+            strcmp(r->dataset, mean->dataset) != 0 || strcmp(r->metric, mean->metric) != 0)
+            continue;
+        bool legible = strcmp(r->value, "NA") != 0;
+        known += legible;
+        unknown += !legible;
+        sum += legible ? strtod(r->value, NULL) : 0;
+    }
+    if (known == 0) return false;
+    double rest = want * (known + unknown) - sum, digits = 0.01 * (known + unknown);
+    if (rest < unknown - digits || rest > 2 * unknown + digits)
+        fail_msg("%s, %s, %s: the average %s leaves %g for %d cells", p->title, mean->row, mean->model,
+                 mean->value, rest, unknown);
+    return true;
+}
+
+static void averages(void **state) {
+    (void)state;
+    int held = 0;
+    for (int i = 0; i < published_count; i++) {
+        Published p;
+        assert_true(published_open(&p, &published_items[i], NULL));
+        for (size_t k = 0; k < p.row_count; k++)
+            if (strcmp(p.rows[k].task, "mean") == 0 && strcmp(p.rows[k].value, "NA") != 0)
+                held += average_holds(&p, &p.rows[k]);
+        published_release(&p);
+    }
+    assert_in_range(held, 6, 1000); // Kangaroo's Table 1
+}
+
 // Numbers that can be looked up in the papers.
 static void some_of_them(void **state) {
     (void)state;
@@ -137,8 +173,8 @@ static void cut_short(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(all_of_them), cmocka_unit_test(some_of_them),
-                                       cmocka_unit_test(names), cmocka_unit_test(broken),
-                                       cmocka_unit_test(cut_short)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(all_of_them),  cmocka_unit_test(averages),
+                                       cmocka_unit_test(some_of_them), cmocka_unit_test(names),
+                                       cmocka_unit_test(broken),       cmocka_unit_test(cut_short)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
