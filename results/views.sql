@@ -443,7 +443,7 @@ JOIN fit_estimate AS x ON x.fit_id = fit.id AND x.estimator = fit.estimator;
 
 -- --- what claims compare (configs/claims.tsv) ----------------------------------------------------------------
 
--- Points of the newest run of each name that has samples of a model that stands in for nothing, or else of any.
+-- Points of the newest run of each name that has samples of a published model, or else of any: a stand-in, or the reference.
 CREATE VIEW newest_point AS
 SELECT run.name AS run, run.id AS run_id, point.id AS point_id, model.name AS model, stand_in, dataset.name AS dataset, point.method, label,
        point.temperature, base_id,
@@ -453,7 +453,7 @@ FROM run JOIN point ON point.run_id = run.id JOIN model ON model.id = model_id J
 JOIN point_base ON point_base.point_id = point.id
 WHERE run.id = (SELECT r.id FROM run AS r JOIN point AS p ON p.run_id = r.id JOIN model AS m ON m.id = p.model_id
                 WHERE r.name = run.name AND EXISTS (SELECT 1 FROM sample WHERE sample.point_id = p.id)
-                ORDER BY m.stand_in IS NOT NULL, r.id DESC LIMIT 1);
+                ORDER BY m.stand_in IS NOT NULL OR m.path LIKE '%models/reference', r.id DESC LIMIT 1);
 
 -- A conversation at each of them, its turns and passes together. rate: tokens/s; speedup: by the time of a token.
 CREATE VIEW newest_prompt AS

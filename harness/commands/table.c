@@ -133,7 +133,7 @@ static bool print_items(const Catalogue *c, Store *store, const Records *as, Err
 }
 
 static bool print_claims(const Catalogue *c, Store *store, Error *e) {
-    int counts[CLAIM_VERDICTS] = {0};
+    int counts[CLAIM_VERDICTS] = {0}, chance[CLAIM_VERDICTS] = {0}; // of those, by intervals
     for (int i = 0; i < c->claim_count; i++) {
         const CatalogueClaim *claim = &c->claims[i];
         ClaimJudgement v;
@@ -145,12 +145,19 @@ static bool print_claims(const Catalogue *c, Store *store, Error *e) {
             terminal_printf("%-10s holds when %s%s%s\n", "", claim->holds_when, v.why.length ? ": " : "",
                             text_get(&v.why));
         counts[v.verdict]++;
+        chance[v.verdict] += !v.counted;
         text_release(&v.why);
     }
     terminal_printf("\n%d hold, %d do not, %d are undecided, %d were not run: by the newest runs of '%s', "
                     "with the models and data of these\n",
                     counts[CLAIM_HOLDS], counts[CLAIM_DOES_NOT], counts[CLAIM_UNDECIDED],
                     counts[CLAIM_NOT_RUN], store_path(store));
+    int decided = chance[CLAIM_HOLDS] + chance[CLAIM_DOES_NOT];
+    if (decided > 0)
+        terminal_printf(
+            "%d of them are decided by intervals of 95%%, each of which misses on that side in at most one case of 40: "
+            "%.1f false verdicts are to be expected at most\n",
+            decided, decided / 40.0);
     return true;
 }
 
@@ -274,8 +281,8 @@ const Command command_table = {
         "--claims lists the papers' claims in words: whether each holds by what the store has, doesn't, is\n"
         "undecided or was not run; whether it is measured, computed or simulated; and when it would hold. A\n"
         "comparison is made prompt by prompt: a claim holds if the 95% interval of the mean margin is above\n"
-        "0, and doesn't if it is below; of several comparisons all must hold, and their intervals are wider\n"
-        "for it. Claims about real weights or cards wait for those.\n"
+        "0, and doesn't if it is below; of several comparisons all must hold, and the intervals of those\n"
+        "that speak against it are wider. Claims about real weights or cards wait for those.\n"
         "\n"
         "  outpace table\n"
         "  outpace table lookahead-table-3 --about\n"

@@ -86,9 +86,14 @@ typedef struct Side {
     size_t count, capacity;
 } Side;
 
+// What a query's rows are: (name, margin) of a prompt; (name, a, b), a margin of means over different prompts;
+// (name, hits, trials, bound) of a prompt, a share above a bound; (name, margin, low, high), an interval.
+typedef enum Form { FORM_PAIRED = 2, FORM_SIDES = 3, FORM_INTERVAL = 4, FORM_SHARE } Form;
+
 typedef struct Comparison {
     char *name;
-    Side a, b; // b: of rows of a and b alone
+    Side a, b; // FORM_SHARE: hits and trials
+    double bound;
     double value, low, high;
 } Comparison;
 
@@ -106,7 +111,7 @@ static void add_value(Side *side, const Rows *r, int column) {
     side->values[side->count++] = x;
 }
 
-static void add_row(Comparisons *all, const Rows *r) {
+static void add_row(Comparisons *all, const Rows *r, Form form) {
     int columns = rows_columns(r);
     bool measured = false;
     for (int i = 1; i < columns; i++) measured = measured || isfinite(rows_real(r, i));
@@ -120,14 +125,15 @@ static void add_row(Comparisons *all, const Rows *r) {
         *c = (Comparison){.name = mem_text(name, strlen(name)), .value = NAN, .low = NAN, .high = NAN};
         all->count++;
     }
-    if (columns == 4) {
+    if (form == FORM_INTERVAL) {
         c->value = rows_real(r, 1);
         c->low = rows_real(r, 2);
         c->high = rows_real(r, 3);
         return;
     }
     add_value(&c->a, r, 1);
-    if (columns == 3) add_value(&c->b, r, 2);
+    if (form != FORM_PAIRED) add_value(&c->b, r, 2);
+    if (form == FORM_SHARE) c->bound = rows_real(r, 3);
 }
 
 // --- judging ---------------------------------------------------------------------------------------------
@@ -146,11 +152,33 @@ static double reach_of(const Side *s, double level) {
     return (high - low) / 2;
 }
 
-static void estimate(Comparison *c, int columns, double level) {
-    if (columns == 4) return;
+// The share of all trials. A prompt's trials go together, so the interval is of a ratio over prompts
+// (Cochran); where all or none hit, it's that of as many trials of their own (Clopper and Pearson).
+static void estimate_share(Comparison *c, double level) {
+    double trials = mean_of(&c->b) * (double)c->b.count, share = mean_of(&c->a) / mean_of(&c->b);
+    double low = share, high = share;
+    if (share <= 0) high = 1 - pow((1 - level) / 2, 1 / trials);
+    else if (share >= 1) low = pow((1 - level) / 2, 1 / trials);
+    else {
+        Side of = {.values = mem_new(c->a.count, sizeof(double)), .count = c->a.count};
+        for (size_t i = 0; i < of.count; i++)
+            of.values[i] = (c->a.values[i] - share * c->b.values[i]) / mean_of(&c->b);
+        double reach = reach_of(&of, level);
+        low = share - reach, high = share + reach;
+        mem_free(of.values);
+    }
+    c->value = share - c->bound, c->low = low - c->bound, c->high = high - c->bound;
+}
+
+static void estimate(Comparison *c, Form form, double level) {
+    if (form == FORM_INTERVAL) return;
+    if (form == FORM_SHARE) {
+        estimate_share(c, level);
+        return;
+    }
     double reach = reach_of(&c->a, level);
     c->value = mean_of(&c->a);
-    if (columns == 3) {
+    if (form == FORM_SIDES) {
         reach = hypot(reach, reach_of(&c->b, level));
         c->value -= mean_of(&c->b);
     }
@@ -173,19 +201,25 @@ static const Comparison *weakest(const Comparisons *all) {
     return out;
 }
 
-static void judge(Comparisons *all, int columns, ClaimJudgement *out) {
+// A claim holds if all its comparisons do, each at 95%. It fails if any one does, so those that speak against
+// it share the 5% (Bonferroni).
+static void judge(Comparisons *all, Form form, ClaimJudgement *out) {
     size_t held = 0;
     for (size_t i = 0; i < all->count; i++) {
-        estimate(&all->list[i], columns, 1 - 0.05 / (double)all->count);
-        held += verdict_of(&all->list[i]) == CLAIM_HOLDS;
+        Comparison *c = &all->list[i];
+        estimate(c, form, 0.95);
+        if (!(c->value > 0)) estimate(c, form, 1 - 0.05 / (double)all->count);
+        held += verdict_of(c) == CLAIM_HOLDS;
     }
     const Comparison *c = weakest(all);
     if (!c) return;
     out->verdict = verdict_of(c);
     text_printf(&out->why, "%s, margin %s", c->name, c->value >= 0 ? "+" : "");
-    if (c->low == c->high) text_printf(&out->why, "%.3g, counted", c->value);
+    out->counted = c->low == c->high;
+    if (out->counted) text_printf(&out->why, "%.3g, counted", c->value);
     else text_measured(&out->why, c->value, c->low, c->high);
-    if (c->a.count) text_printf(&out->why, ", %zu prompts", c->a.count + c->b.count);
+    size_t prompts = c->a.count + (form == FORM_SIDES ? c->b.count : 0);
+    if (prompts) text_printf(&out->why, ", %zu prompts", prompts);
     if (all->count > 1) text_printf(&out->why, "; %zu of %zu comparisons hold", held, all->count);
 }
 
@@ -198,9 +232,10 @@ bool claim_judge(Store *store, const CatalogueClaim *claim, ClaimJudgement *out,
     int columns = ok ? rows_columns(r) : 0;
     if (ok && (columns < 2 || columns > 4))
         ok = error_input(e, "the claim '%s': its query has %d columns", claim->claim, columns);
-    while (ok && rows_next(r)) add_row(&all, r);
+    Form form = columns == FORM_INTERVAL && strcmp(rows_name(r, 1), "hits") == 0 ? FORM_SHARE : (Form)columns;
+    while (ok && rows_next(r)) add_row(&all, r, form);
     ok = rows_end(r, ok, e);
-    if (ok) judge(&all, columns, out);
+    if (ok) judge(&all, form, out);
     for (Comparison *c = all.list; c < all.list + all.count; c++) {
         mem_free(c->name);
         mem_free(c->a.values);

@@ -55,7 +55,8 @@ extern const char *const claim_verdicts[CLAIM_VERDICTS];
 
 typedef struct ClaimJudgement {
     ClaimVerdict verdict;
-    Text why; // the comparison that speaks least for it, with its margin; "" where nothing was run
+    bool counted; // exact: it can't be wrong by chance
+    Text why;     // the comparison that speaks least for it, with its margin; "" where nothing was run
 } ClaimJudgement;
 
 // Without rows, and without a query: not run. False with e filled, and nothing to release.

@@ -61,11 +61,25 @@ static const struct {
     {"VALUES ('x', 1.0, 0.5, 1.5), ('y', 2.0, -0.5, 4.5)", CLAIM_UNDECIDED, "y, margin +2"},
     {"VALUES ('x', -1.0, -1.5, -0.5), ('y', 2.0, -0.5, 4.5), ('z', 1.0, 1.0, 1.0)", CLAIM_DOES_NOT,
      "1 of 3 comparisons"},
-    // Alone x would hold; beside y its interval is wider.
+    // All must hold, each at 95%; of those that speak against the claim the intervals are wider.
     {"VALUES ('x', 1.0), ('x', 1.6), ('x', 0.4)", CLAIM_UNDECIDED, "x"},
     {"VALUES ('x', 1.0), ('x', 1.3), ('x', 0.7)", CLAIM_HOLDS, "x"},
-    {"VALUES ('x', 1.0), ('x', 1.3), ('x', 0.7), ('y', 1.0), ('y', 1.1), ('z', 1.0), ('z', 1.0)",
-     CLAIM_UNDECIDED, "1 of 3"},
+    {"VALUES ('x', 1.0), ('x', 1.3), ('x', 0.7), ('y', 1.0), ('y', 1.1), ('z', 1.0), ('z', 1.0)", CLAIM_HOLDS,
+     "3 of 3"},
+    {"VALUES ('x', -1.0), ('x', -1.3), ('x', -0.7)", CLAIM_DOES_NOT, "x"},
+    {"VALUES ('x', -1.0), ('x', -1.3), ('x', -0.7), ('y', 1.0), ('y', 1.1), ('z', 1.0), ('z', 1.0)",
+     CLAIM_UNDECIDED, "2 of 3"},
+    // Shares: 30 trials without a hit may be one of twenty; sixty may not, nor 30 of 30 be nine of ten.
+    {"SELECT 'x', 0 AS hits, 10 AS trials, 0.05 FROM (VALUES (1), (2), (3))", CLAIM_UNDECIDED,
+     "-0.05 [-0.05, 0.07], 3 prompts"},
+    {"SELECT 'x', 0 AS hits, 25 AS trials, 0.05 FROM (VALUES (1), (2), (3))", CLAIM_DOES_NOT,
+     "[-0.050, -0.002]"},
+    {"SELECT 'x', 20 AS hits, 20 AS trials, 0.9 FROM (VALUES (1), (2))", CLAIM_HOLDS, "+0.10 [0.01, 0.10]"},
+    // Of 100 trials one half, in prompts that differ: wider than of trials on their own (0.40 to 0.60).
+    {"SELECT 'x', column1 AS hits, 25 AS trials, 0 FROM (VALUES (5), (10), (15), (20))", CLAIM_HOLDS,
+     "+0.5 [0.1, 0.9]"},
+    {"SELECT 'x', column1 AS hits, column2 AS trials, 0 FROM (VALUES (5, 10), (10, 20), (2, 4))", CLAIM_HOLDS,
+     "+0.5, counted"},
 };
 
 static void intervals_decide(void **state) {
@@ -151,7 +165,8 @@ static void with_rows(void **state) {
     closed(c);
 }
 
-// A newer run of the same name, by a stand-in, has the last point: it is asked only where no other run is.
+// A newer run of the same name, by a stand-in or the reference, has the last point: it is asked only where no
+// other run is.
 static void stand_ins_come_last(void **state) {
     static const char ASK[] = "SELECT 'run', 2.5 - run_id, 2.5 - run_id, 2.5 - run_id FROM newest_point";
     const char *path = folder_path(*state, "a.db");
@@ -167,14 +182,15 @@ static void stand_ins_come_last(void **state) {
         "UPDATE m SET id = 2, hash = 'b', stand_in = 'x';"
         "INSERT INTO model SELECT * FROM m; DROP TABLE r; DROP TABLE m;"
         "UPDATE point SET run_id = 2, model_id = 2 WHERE number = 3");
-    for (int real = 1; real >= 0; real--) {
+    for (int real = 2; real >= 0; real--) {
         Store *s = store_open(path, STORE_READ, NULL, &e);
         if (!s) fail_msg("%s", e.text);
         verdict_of(s, ASK, why, sizeof why);
         const char *want = real ? "run, margin +1.5, counted" : "run, margin +0.5, counted";
         if (strncmp(why, want, strlen(want)) != 0) fail_msg("'%s', want '%s'", why, want);
         store_close(s);
-        change(path, "UPDATE model SET stand_in = 'y'");
+        change(path, real == 2 ? "UPDATE model SET stand_in = NULL, path = '/x/models/reference' WHERE id = 2"
+                               : "UPDATE model SET stand_in = 'y'");
     }
 }
 
