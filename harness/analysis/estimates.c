@@ -68,11 +68,6 @@ static bool store_tally(Store *store, int64_t point, const Tally *t, const char 
     return ok;
 }
 
-typedef struct PointRow {
-    int64_t id;
-    bool sampled;
-} PointRow;
-
 bool estimates_missing(Store *store, int64_t run, EstimatesScope scope, bool *missing, Error *e) {
     int64_t points, tasks = 0;
     if (!rows_named_int(store, estimates_sql, "missing", run, &points, e) ||
@@ -83,35 +78,35 @@ bool estimates_missing(Store *store, int64_t run, EstimatesScope scope, bool *mi
     return true;
 }
 
-static bool make_tasks(Store *store, const PointRow *p, PairList *list, Error *e) {
-    Rows *r = rows_named(store, estimates_sql, "tasks", p->id, e);
+static bool make_tasks(Store *store, int64_t point, PairList *list, Error *e) {
+    Rows *r = rows_named(store, estimates_sql, "tasks", point, e);
     bool ok = true;
     while (ok && rows_next(r)) {
         SampleChoice choice = {.parity = -1, .task = rows_text(r, 0)};
         Tally t;
-        if (!(ok = read_pairs(store, p->id, &choice, list, e)) || !list->count) continue;
-        tally(list->pairs, (int)list->count, p->sampled, false, &t);
-        ok = store_tally(store, p->id, &t, choice.task, e);
+        if (!(ok = read_pairs(store, point, &choice, list, e)) || !list->count) continue;
+        tally(list->pairs, (int)list->count, false, &t);
+        ok = store_tally(store, point, &t, choice.task, e);
     }
     return rows_end(r, ok, e);
 }
 
 bool estimates_make(Store *store, int64_t run, EstimatesScope scope, Error *e) {
-    PointRow *points = NULL;
+    int64_t *points = NULL;
     PairList list = {0};
     size_t count = 0, capacity = 0;
     Rows *r = rows_named(store, estimates_sql, "points", run, e);
     while (rows_next(r)) {
         mem_grow(&points, &capacity, count + 1, sizeof *points);
-        points[count++] = (PointRow){rows_int(r, 0), rows_int(r, 1) != 0};
+        points[count++] = rows_int(r, 0);
     }
     bool ok = rows_end(r, true, e);
-    for (const PointRow *p = points; ok && p < points + count; p++) {
+    for (const int64_t *p = points; ok && p < points + count; p++) {
         Tally t;
-        if (!(ok = read_pairs(store, p->id, &(SampleChoice){.parity = -1}, &list, e))) break;
-        tally(list.pairs, (int)list.count, p->sampled, false, &t);
-        ok = store_begin_lightly(store, e) && store_tally(store, p->id, &t, NULL, e) &&
-             (scope == ESTIMATES_OF_POINTS || make_tasks(store, p, &list, e)) && store_commit(store, e);
+        if (!(ok = read_pairs(store, *p, &(SampleChoice){.parity = -1}, &list, e))) break;
+        tally(list.pairs, (int)list.count, false, &t);
+        ok = store_begin_lightly(store, e) && store_tally(store, *p, &t, NULL, e) &&
+             (scope == ESTIMATES_OF_POINTS || make_tasks(store, *p, &list, e)) && store_commit(store, e);
     }
     if (!ok) store_rollback(store);
     mem_free(list.pairs);
@@ -132,11 +127,10 @@ bool estimates_ensure(Store **store, int64_t run, EstimatesScope scope, Error *e
     return *store != NULL;
 }
 
-bool estimates_tally(Store *store, int64_t point, bool sampled, const SampleChoice *choice, Tally *out,
-                     Error *e) {
+bool estimates_tally(Store *store, int64_t point, const SampleChoice *choice, Tally *out, Error *e) {
     PairList list = {0};
     bool ok = read_pairs(store, point, choice, &list, e);
-    if (ok) tally(list.pairs, (int)list.count, sampled, choice->plain, out);
+    if (ok) tally(list.pairs, (int)list.count, choice->plain, out);
     mem_free(list.pairs);
     return ok;
 }
@@ -157,7 +151,6 @@ typedef struct Rates {
 typedef struct Pairs {
     const TallyPair *items;
     int count;
-    bool sampled;
     Rates *of_pair; // (count): found once, as thousands of resamples ask for them
     Rates *of_pass; // (pass_count), of one resample
     int pass_count;
@@ -191,8 +184,8 @@ static double mean_of_passes(const Pairs *pairs) {
     return ratio(sum, count);
 }
 
-static void metrics(const TallyPair *sum, bool sampled, double *out) {
-    double tokens = sampled ? ratio(sum->tokens, sum->base_tokens) : 1;
+static void metrics(const TallyPair *sum, double *out) {
+    double tokens = ratio(sum->tokens, sum->base_tokens); // 1, where texts are the same
     double both_s = sum->decode_s + sum->prefill_s, base_both_s = sum->base_decode_s + sum->base_prefill_s;
     out[TALLY_S] = ratio(sum->tokens, sum->steps);
     out[TALLY_SPEEDUP] = ratio(sum->base_decode_s, sum->decode_s) * tokens;
@@ -217,7 +210,7 @@ static bool statistic(void *context, const double *draws, double *out) {
         pairs->of_pass[pair->pass].own += weight * pair->own;
         pairs->of_pass[pair->pass].base += weight * pair->base;
     }
-    metrics(&sum, pairs->sampled, out);
+    metrics(&sum, out);
     out[TALLY_SPECBENCH] = mean_of_passes(pairs);
     return true;
 }
@@ -273,12 +266,11 @@ static Rates rates_of(const TallyPair *p, const int *passes, int pass_count) {
                    .base = base_seconds > 0 ? p->base_tokens / base_seconds : 0};
 }
 
-void tally(TallyPair *pairs, int count, bool sampled, bool plain, Tally *out) {
+void tally(TallyPair *pairs, int count, bool plain, Tally *out) {
     size_t room = (size_t)count + 1, *starts = mem_new(room, sizeof *starts);
     int *passes = mem_new(room, sizeof *passes);
     Pairs all = {.items = pairs,
                  .count = count,
-                 .sampled = sampled,
                  .of_pair = mem_new(room, sizeof(Rates)),
                  .of_pass = mem_new(room, sizeof(Rates))};
     sort(pairs, count);

@@ -18,7 +18,7 @@ typedef struct TallyPair {
 // DESIGN's names.
 typedef enum {
     TALLY_S,
-    TALLY_SPEEDUP,     // of summed decode times; where outputs are sampled, of times per token
+    TALLY_SPEEDUP,     // of times per token, by summed decode times
     TALLY_SPEEDUP_E2E, // the same with prefill
     TALLY_SPECBENCH, // ratio of the means of the prompts' tokens per second, prefill included; mean of passes
     TALLY_RATE,      // tokens per second
@@ -44,7 +44,7 @@ enum { TALLY_RESAMPLES = 2000, TALLY_SEED = 1 };
 int tally_sum_turns(TallyPair *pairs, int count);
 
 // Sorts the pairs. plain: without intervals.
-void tally(TallyPair *pairs, int count, bool sampled, bool plain, Tally *out);
+void tally(TallyPair *pairs, int count, bool plain, Tally *out);
 
 // ---
 
@@ -75,5 +75,5 @@ typedef struct SampleChoice {
 
 // Values of the chosen samples; prompts and passes that the baseline has, too, if there is one. Nothing is
 // stored.
-bool estimates_tally(Store *store, int64_t point, bool sampled, const SampleChoice *choice, Tally *out,
+bool estimates_tally(Store *store, int64_t point, const SampleChoice *choice, Tally *out,
                      Error *e);

@@ -11,7 +11,7 @@ WHERE p.point_id = ?1 AND (base_id IS NULL OR b.id) AND (?3 < 0 OR number % 2 = 
     AND (?4 IS NULL OR EXISTS (SELECT 1 FROM prompt_task AS t WHERE t.prompt_id = prompt.id AND t.task = ?4))
 
 -- name: points
-SELECT id, temperature > 0 FROM point WHERE run_id = ?1 AND EXISTS (SELECT 1 FROM sample WHERE point_id = point.id)
+SELECT id FROM point WHERE run_id = ?1 AND EXISTS (SELECT 1 FROM sample WHERE point_id = point.id)
 
 -- name: missing
 SELECT count(*) FROM point WHERE run_id = ?1 AND EXISTS (SELECT 1 FROM sample WHERE point_id = point.id)

@@ -120,8 +120,8 @@ static void print_head(const Prediction *of) {
 
 EMBED(simulate_sql, "harness/commands/simulate.sql")
 
-static bool print_exits(Store *store, int64_t run, int layers, Error *e) {
-    Rows *r = rows_named(store, simulate_sql, "exits", run, e);
+static bool print_notes(Store *store, int64_t run, int layers, Error *e) {
+    Rows *r = rows_named(store, simulate_sql, "notes", run, e);
     rows_bind_int(r, 2, layers);
     return query_sentences(r, e);
 }
@@ -155,7 +155,7 @@ static bool print(const SimulateOptions *o, Store *store, int64_t run, const Pre
         return all && records_print(all, "points", &o->records, e);
     }
     print_head(p);
-    if (!print_exits(store, run, p->pricing.target.layers, e)) return false;
+    if (!print_notes(store, run, p->pricing.target.layers, e)) return false;
     RecordTable points = {.form = &prediction_points}, errors = {.form = &ERRORS_FORM};
     const Simulation *s = &p->cells[0].points;
     prediction_put_points(p, &points);

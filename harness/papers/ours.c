@@ -32,7 +32,6 @@ static bool ask_seed(const TableAsk *a, const TableGroup *g, size_t i, TableQues
                      Error *e) {
     const TableSeed *s = &a->points->seeds[g->first + i];
     q.point = s->point, q.baseline = s->baseline;
-    q.sampled = g->temperature > 0;
     return quantity(a->store, &q, out, e);
 }
 

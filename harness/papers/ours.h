@@ -19,7 +19,7 @@ typedef struct QuantityPasses {
     int count;
 } QuantityPasses;
 
-// What is asked: a measure, and of which prompts. The last three are those of one of a group's points.
+// What is asked: a measure, and of which prompts. The last two are those of one of a group's points.
 typedef struct TableQuestion {
     const char *measure;
     const char *subtask; // NULL: all of the dataset; a match sets it for each of its parts
@@ -27,7 +27,6 @@ typedef struct TableQuestion {
     bool above; // of a quality: how much it is above the baseline's, over the same prompts and passes
     bool plain; // no interval is asked for
     int64_t point, baseline; // baseline 0: the point is one, or has none
-    bool sampled;            // temperature above 0
 } TableQuestion;
 
 // Unknown where the point has no such samples. False with e filled.

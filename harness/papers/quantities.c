@@ -126,7 +126,7 @@ bool quantity(Store *store, const TableQuestion *q, Quantity *out, Error *e) {
     }
     SampleChoice choice = {.subtask = q->subtask, .parity = q->parity, .plain = q->plain};
     Tally t;
-    if (!estimates_tally(store, q->point, q->sampled, &choice, &t, e)) return false;
+    if (!estimates_tally(store, q->point, &choice, &t, e)) return false;
     out->value = t.value[m->tally];
     if (t.has_interval) out->low = t.interval[m->tally].low, out->high = t.interval[m->tally].high;
     return true;

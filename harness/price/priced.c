@@ -187,7 +187,7 @@ void priced_release(PricedPoint *p) {
 
 static double decode_s(const PricedSample *s) { return s->passes_s + s->commit_s + s->host_s; }
 
-void priced_tally(const PricedPoint *point, const PricedPoint *baseline, bool sampled, Tally *out) {
+void priced_tally(const PricedPoint *point, const PricedPoint *baseline, Tally *out) {
     TallyPair *pairs = mem_new((size_t)point->count + 1, sizeof *pairs);
     int count = 0;
     for (int i = 0; i < point->count; i++) {
@@ -203,7 +203,7 @@ void priced_tally(const PricedPoint *point, const PricedPoint *baseline, bool sa
                                      .base_decode_s = b ? decode_s(b) : NAN,
                                      .base_prefill_s = b ? b->prefill_s : NAN};
     }
-    tally(pairs, count, sampled, false, out);
+    tally(pairs, count, false, out);
     mem_free(pairs);
 }
 

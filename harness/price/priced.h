@@ -42,7 +42,7 @@ void priced_release(PricedPoint *p);
 
 // S, tokens a second and speedups of a point relative to its baseline (itself, for a baseline; NULL: it
 // has none, and no speedup), as priced.
-void priced_tally(const PricedPoint *point, const PricedPoint *baseline, bool sampled, Tally *out);
+void priced_tally(const PricedPoint *point, const PricedPoint *baseline, Tally *out);
 
 // Mean seconds of a step, decoding.
 double priced_step(const PricedPoint *point);

@@ -18,13 +18,10 @@ static bool list_points(Store *store, int64_t run, Simulation *out, Error *e) {
     while (rows_next(r)) {
         mem_grow(&out->points, &capacity, out->count + 1, sizeof *out->points);
         SimulatedPoint *p = &out->points[out->count++];
-        *p = (SimulatedPoint){.id = rows_int(r, 0),
-                              .number = rows_int(r, 1),
-                              .baseline = rows_int(r, 2),
-                              .sampled = rows_int(r, 5) != 0};
+        *p = (SimulatedPoint){.id = rows_int(r, 0), .number = rows_int(r, 1), .baseline = rows_int(r, 2)};
         p->label = mem_text(rows_text(r, 3), strlen(rows_text(r, 3)));
         p->group = mem_text(rows_text(r, 4), strlen(rows_text(r, 4)));
-        p->method = mem_text(rows_text(r, 6), strlen(rows_text(r, 6)));
+        p->method = mem_text(rows_text(r, 5), strlen(rows_text(r, 5)));
     }
     if (!rows_end(r, true, e)) return false;
     return out->count ||
@@ -78,7 +75,7 @@ static bool simulate_point(Store *store, const Pricing *pricing, Baseline *basel
     p->batch = ok ? own.batch : 0;
     p->needs_draft = point.needs_draft;
     p->step_s = priced_step(&point);
-    if (ok && !p->needs_draft) priced_tally(&point, alone ? NULL : &baseline->priced, p->sampled, &p->tally);
+    if (ok && !p->needs_draft) priced_tally(&point, alone ? NULL : &baseline->priced, &p->tally);
     priced_release(&point);
     return ok;
 }

@@ -7,7 +7,6 @@ typedef struct SimulatedPoint {
     int64_t id, number, baseline; // baseline 0: it is one, or has none
     char *label, *group;          // group: model and dataset, and the batch that the run has
     char *method;
-    bool sampled;
     int batch;        // sequences that share its steps; tokens a second are those of all
     bool needs_draft; // then nothing below is there
     Tally tally;

@@ -4,7 +4,7 @@
 SELECT p.id, p.number, coalesce(baseline_id, 0), label,
        model.name || ', ' || dataset.name || iif(plain.value = 'plain', ', plain attention', '') ||
            iif(batch.value > 1, ', batch ' || batch.value, ''),
-       temperature > 0, method
+       method
 FROM point AS p JOIN model ON model.id = model_id JOIN dataset ON dataset.id = dataset_id
 LEFT JOIN point_param AS plain ON plain.point_id = p.id AND plain.section = 'hardware' AND plain.name = 'attention'
 LEFT JOIN (SELECT point_id, CAST(value AS INTEGER) AS value FROM point_param WHERE section = 'hardware' AND name = 'batch')

@@ -9,6 +9,7 @@
 #include "tests/support/scratch.h"
 
 #include <jansson.h>
+#include <sqlite3.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -184,6 +185,15 @@ static void against_itself(void **state) {
     filled_close(&f);
 }
 
+static void double_tokens(const char *path) {
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(db, "UPDATE sample SET tokens = 2 * tokens WHERE point_id = 2", NULL, NULL, NULL),
+        SQLITE_OK);
+    sqlite3_close(db);
+}
+
 static void command(void **state) {
     FilledStore f;
     Child c;
@@ -254,6 +264,22 @@ static void command(void **state) {
         assert_true(i < POINTS || step < json_number_value(json_object_get(alone, "step_s")));
     }
     json_decref(root);
+    child_release(&c);
+    // A text that is twice as long as its baseline's, in no more time, is twice as fast.
+    double speedup[2];
+    for (int longer = 0; longer < 2; longer++) {
+        CHILD_OUTPACE(&c, *state, 0, "simulate", "filled", "--db", "a.db", "--on", "h100-measured", "--shape",
+                      "tiny", "--json");
+        root = json_loads(text_get(&c.out), 0, NULL), points = json_object_get(root, "points");
+        speedup[longer] = json_number_value(json_object_get(json_array_get(points, 1), "speedup"));
+        json_decref(root);
+        child_release(&c);
+        if (!longer) double_tokens(folder_path(*state, "a.db"));
+    }
+    if (!(fabs(speedup[1] / speedup[0] - 2) < 0.1)) fail_msg("%g, then %g", speedup[0], speedup[1]);
+    CHILD_OUTPACE(&c, *state, 0, "simulate", "filled", "--db", "a.db", "--on", "h100-measured", "--shape",
+                  "tiny");
+    if (!strstr(text_get(&c.out), "lengths    texts of 2 of 3 ")) fail_msg("%s", text_get(&c.out));
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "simulate", "filled", "--db", "a.db", "--on", "a100-80gb", "--shape", "16m",
                   "--batch", "8", "--bits", "4");
