@@ -11,7 +11,7 @@ Each part runs with torch 2.6.0, numpy below 2 and the transformers that its pro
 
     4.36.2  prompts lade ouroboros spec-bench
     4.33.3  kangaroo
-    4.37.1  medusa sps rest
+    4.37.1  medusa sps rest recycling
     4.57.1  hugging-face
 
     python3 -m venv /tmp/authors && /tmp/authors/bin/pip install torch==2.6.0 transformers==4.36.2 'numpy<2'
@@ -408,8 +408,29 @@ def sps():
     record("sps", "Spec-Bench fd2c1cd, transformers " + transformers.__version__, [setting(False), setting(True)])
 
 
+def recycling():
+    """Their first pass reads all of the prompt but its last token and writes none: it isn't counted, nor is ours."""
+    sys.path.insert(0, f"{REPOS}/Spec-Bench")
+    without("fastchat", "fastchat.utils", "evaluation.eval")
+    import evaluation.inference_recycling as theirs
+    from model.recycling.modeling_llama_kv import LlamaForCausalLM
+    torch.Tensor.cuda = lambda x: x
+    theirs.torch = types.SimpleNamespace(**{**vars(torch), "device": lambda _: "cpu"})
+    model = open_model("reference", LlamaForCausalLM)
+
+    def setting():
+        def run(ids):
+            theirs.adj_matrix = torch.zeros(model.config.vocab_size, 8, dtype=torch.long)
+            out, _, _, emitted = theirs.recycling_forward(types.SimpleNamespace(input_ids=torch.tensor([ids])), model,
+                                                          tokenizer_with(-1), TOKENS + 8)
+            return out[0, len(ids):].tolist(), passes_until(TOKENS, emitted)
+        return "recycling:mode=reference,warm=off", False, run
+
+    record("recycling", "Spec-Bench fd2c1cd, transformers " + transformers.__version__, [setting()])
+
+
 PARTS = dict(prompts=make_prompts, lade=lade, ouroboros=ouroboros, kangaroo=kangaroo, medusa=medusa, rest=rest,
-             sps=sps)
+             sps=sps, recycling=recycling)
 PARTS.update({"spec-bench": spec_bench, "hugging-face": hugging_face})
 
 transformers.logging.set_verbosity_error()

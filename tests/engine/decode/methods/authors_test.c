@@ -215,6 +215,11 @@ static void speculative(void **state) {
     check_file(&world, "sps.tsv", 2);
 }
 
+static void recycling(void **state) {
+    (void)state;
+    check_file(&world, "recycling.tsv", 1);
+}
+
 // --- Kangaroo, Medusa, REST: theirs has the first token from a pass over the prompt that tries nothing
 
 static void check_adapters(const char *model, const char *name, int rows) {
@@ -262,10 +267,15 @@ static void rest(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lookahead),     cmocka_unit_test(ouroboros),
-        cmocka_unit_test(prompt_lookup), cmocka_unit_test(hugging_face),
-        cmocka_unit_test(speculative),   cmocka_unit_test(kangaroo),
-        cmocka_unit_test(medusa),        cmocka_unit_test_setup_teardown(rest, folder_setup, folder_teardown),
+        cmocka_unit_test(lookahead),
+        cmocka_unit_test(ouroboros),
+        cmocka_unit_test(prompt_lookup),
+        cmocka_unit_test(hugging_face),
+        cmocka_unit_test(speculative),
+        cmocka_unit_test(recycling),
+        cmocka_unit_test(kangaroo),
+        cmocka_unit_test(medusa),
+        cmocka_unit_test_setup_teardown(rest, folder_setup, folder_teardown),
     };
     return cmocka_run_group_tests(tests, open_world, close_world);
 }

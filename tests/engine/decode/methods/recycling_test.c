@@ -9,21 +9,48 @@
 
 #include <string.h>
 
-enum { CONTEXT = 60, TOKENS = 30, MOST_VOCAB = 12, NONE = -1 };
+enum { CONTEXT = 60, TOKENS = 30, MOST_VOCAB = 12, MOST_WANTED = 4096, NONE = -1 };
+enum { WANTED, ZERO, NOTHING, REFERENCE, FILLS }; // the last one is mode=reference
 
 typedef struct {
     Watched text; // first: the loop's callbacks get it
     Session target, slow;
     RankTree tree;
-    int k, vocab;
+    int k, vocab, fill;
     bool warm, rejected, prompt;
-    int matrix[MOST_VOCAB][RANK_TREE_RANKS];
+    int matrix[MOST_VOCAB][RANK_TREE_RANKS], before[MOST_VOCAB][RANK_TREE_RANKS]; // before: the last step
+    int wanted[MOST_WANTED], wanted_count;
+    int filled;         // guesses below a token without a row
     int accepted, most; // guesses in all; rows of the largest step
     int twice;          // rows of the matrix that a later node of the same step wrote again
 } Watch;
 
 static void forget(Watch *w) {
     for (int i = 0; i < MOST_VOCAB; i++) w->matrix[i][0] = NONE;
+    w->wanted_count = 0;
+}
+
+static void want_token(Watch *w, int token) {
+    assert_true(w->wanted_count < MOST_WANTED);
+    if (w->matrix[token][0] == NONE) w->wanted[w->wanted_count++] = token;
+}
+
+static void want_rows(Watch *w, const int *tokens, int count) {
+    for (int rank = w->k - 1; rank >= 0; rank--)
+        for (int i = count - 1; i >= 0; i--)
+            if (w->matrix[tokens[i]][0] != NONE) want_token(w, w->matrix[tokens[i]][rank]);
+}
+
+// The last wanted token without a row that isn't among the step's first `count` nodes.
+static int last_wanted(Watch *w, int count) {
+    const Tree *t = &w->target.tree;
+    while (w->wanted_count) {
+        int token = w->wanted[--w->wanted_count];
+        bool new = w->matrix[token][0] == NONE;
+        for (int i = 0; i < count; i++) new = new && t->token[i] != token;
+        if (new) return token;
+    }
+    return NONE;
 }
 
 // The k best tokens after the text's first n, and after the path to a node of the step, the root left out.
@@ -55,55 +82,99 @@ static void mark_path(const Watch *w, const StepReport *r, bool *marked) {
     marked[node] = true;
 }
 
-static void learn(Watch *w, const StepReport *r) {
+// placed: of each place in the tree's shape, its canonical node or NONE. A node with places learns where its last one is.
+static void learn(Watch *w, const StepReport *r, const int *placed) {
     const Tree *t = &w->target.tree;
     bool written[MOST_VOCAB] = {false}, on_path[TREE_MAX_NODES] = {false};
+    int order[TREE_MAX_NODES], tokens[TREE_MAX_NODES], count = 0, places = w->rejected ? w->tree.count : 0;
     mark_path(w, r, on_path);
     for (int i = 0; i < t->count; i++) {
-        if (t->canonical[i] != i || !(w->rejected || on_path[i])) continue;
-        w->twice += written[t->token[i]];
-        written[t->token[i]] = true;
-        int path[CONTEXT], depth = tree_path(t, i, path);
-        slow_choices(w, w->text.before, path, depth, w->matrix[t->token[i]]);
+        bool later = false;
+        for (int p = 0; p < places; p++) later = later || placed[p] == i;
+        if (t->canonical[i] == i && (w->rejected || on_path[i]) && !later) order[count++] = i;
     }
+    for (int p = 0; p < places; p++) {
+        bool again = placed[p] == NONE;
+        for (int q = p + 1; q < places; q++) again = again || placed[q] == placed[p];
+        if (!again) order[count++] = placed[p];
+    }
+    memcpy(w->before, w->matrix, sizeof w->before);
+    for (int i = 0; i < count; i++) {
+        int token = t->token[order[i]], path[CONTEXT], depth = tree_path(t, order[i], path);
+        w->twice += written[token];
+        written[token] = true;
+        tokens[i] = token;
+        slow_choices(w, w->text.before, path, depth, w->matrix[token]);
+    }
+    if (w->fill == WANTED) want_rows(w, tokens, count);
+}
+
+// What is tried at a place when the step has `count` nodes.
+static int token_of(Watch *w, int parent, int rank, int count) {
+    const int *row = w->matrix[w->target.tree.token[parent]];
+    if (rank >= w->k) return NONE;
+    if (row[0] != NONE) return row[rank];
+    return w->fill == WANTED ? last_wanted(w, count) : w->fill == NOTHING ? NONE : 0;
 }
 
 static void on_step(void *state, const StepReport *r) {
     Watch *w = state;
     const Tree *t = &w->target.tree;
-    int placed[100], want = 0;
+    int placed[100], count = 1;
     for (int i = 0; i < w->tree.count; i++) {
         const RankNode *n = &w->tree.nodes[i];
         int parent = n->parent < 0 ? 0 : placed[n->parent];
-        const int *row = parent >= 0 ? w->matrix[t->token[parent]] : NULL;
-        bool known = row && row[0] != NONE && n->rank < w->k;
-        bool room = w->text.before + n->depth < CONTEXT && want + 1 < t->capacity;
-        placed[i] = known && room ? ++want : NONE;
-        if (placed[i] == NONE) continue;
-        assert_true(want < t->count);
-        assert_int_equal(t->parent[want], parent);
-        if (t->token[want] != row[n->rank])
+        int token = parent == NONE ? NONE : token_of(w, parent, n->rank, count), same = 1;
+        placed[i] = NONE;
+        if (token == NONE) continue;
+        while (same < count && !(t->merge && t->parent[same] == parent && t->token[same] == token)) same++;
+        bool room = w->text.before + n->depth < CONTEXT && count < t->capacity;
+        if (same == count && !room) continue;
+        placed[i] = same;
+        if (same < count) continue;
+        count++;
+        w->filled += w->matrix[t->token[parent]][0] == NONE;
+        assert_true(same < t->count);
+        assert_int_equal(t->parent[same], parent);
+        if (t->token[same] != token)
             fail_msg("step %d: node %d (depth %d, rank %d) is %d, want %d", r->number, i, n->depth, n->rank,
-                     t->token[want], row[n->rank]);
+                     t->token[same], token);
     }
-    assert_int_equal(t->count - 1, want);
+    assert_int_equal(t->count, count);
     int heads = 0; // what verified the step told its choices, too
     for (int i = 0; i < r->pass_count; i++)
         heads += r->passes[i].a == r->passes[i].b ? r->passes[i].count : 0;
     if (heads != 1) fail_msg("step %d ran the head %d times, want 1", r->number, heads);
     w->accepted += r->accepted;
-    learn(w, r);
+    for (int i = 0; i < w->tree.count; i++)
+        if (placed[i] != NONE) placed[i] = t->canonical[placed[i]];
+    learn(w, r, placed);
 }
 
+// The last step is learnt when the next text begins.
 static void check_rows(const Watch *w, const Method *m) {
     int known = 0;
     char want[80];
     Text got = {0};
-    for (int i = 0; i < w->vocab; i++) known += w->matrix[i][0] != NONE;
+    for (int i = 0; i < w->vocab; i++) known += w->before[i][0] != NONE;
     snprintf(want, sizeof want, "rows of %d of %d tokens, ", known, w->vocab);
     m->info->state(m->self, &got);
     if (strncmp(text_get(&got), want, strlen(want)) != 0) fail_msg("'%s', want '%s'", text_get(&got), want);
     text_release(&got);
+}
+
+static const char *const FILLED[FILLS] = {"fill=wanted", "fill=zero", "fill=nothing", "mode=reference"};
+
+// What the method learns of a prompt, all but its last token, which is the root.
+static void begin(Watch *w) {
+    if (w->fill == REFERENCE) memcpy(w->matrix, w->before, sizeof w->matrix);
+    if (!w->warm) forget(w);
+    for (int i = 1; i < w->text.length && w->prompt; i++)
+        slow_choices(w, i, NULL, 0, w->matrix[w->text.sequence[i - 1]]);
+    memcpy(w->before, w->matrix, sizeof w->before);
+    if (w->fill != WANTED) return;
+    want_rows(w, w->text.sequence, w->text.length);
+    for (int i = 0; i < w->text.length; i++) want_token(w, w->text.sequence[i]);
 }
 
 static void watch_method(Watch *w, Random *r) {
@@ -117,6 +188,7 @@ static void watch_method(Watch *w, Random *r) {
     w->k = k < w->vocab ? k : w->vocab;
     w->rejected = test_between(r, 0, 1);
     w->prompt = test_between(r, 0, 1);
+    w->fill = test_between(r, 0, FILLS - 1);
     w->warm = w->rejected && test_between(r, 0, 1); // what the limit cuts off an accepted path isn't seen
     null_session_open(&w->target, &setup);
     setup.max_nodes = 0;
@@ -126,18 +198,18 @@ static void watch_method(Watch *w, Random *r) {
     rank_tree_text(&w->tree, paths);
     for (char *c = paths; *c; c++)
         if (*c == '\n' || *c == ' ') *c = ';';
-    snprintf(text, sizeof text, "recycling:k=%d,warm=%s,rejected=%s,prompt=%s,tree=%.180s", k,
-             w->warm ? "on" : "off", w->rejected ? "on" : "off", w->prompt ? "on" : "off", paths);
+    snprintf(text, sizeof text, "recycling:k=%d,%s,warm=%s,rejected=%s,prompt=%s,tree=%.160s", k,
+             FILLED[w->fill], w->warm ? "on" : "off", w->rejected ? "on" : "off", w->prompt ? "on" : "off",
+             paths);
     MethodEnv env = {.target = &w->target, .sampling = {.top_p = 1}};
     if (!method_open(&m, text, &env, &e)) fail_msg("'%s': %s", text, e.text);
     forget(w);
+    memcpy(w->before, w->matrix, sizeof w->before);
     for (int prompt = 0; prompt < 2; prompt++) {
         DecodeOptions o = watched_options(TOKENS, 1, 2, r);
         o.prefill_chunk = test_between(r, 0, 5);
         watched_prompt(&w->text, test_between(r, 1, CONTEXT / 2), w->vocab, r);
-        if (!w->warm) forget(w);
-        for (int i = 1; i < w->text.length && w->prompt; i++) // all but the last one, which is the root
-            slow_choices(w, i, NULL, 0, w->matrix[w->text.sequence[i - 1]]);
+        begin(w);
         DecodeResult out = watched_decode(&w->text, on_step, &w->target, &m, &o);
         decode_result_release(&out);
     }
@@ -153,8 +225,9 @@ static void every_setting(void **state) {
     Random r = test_random(86);
     Watch w = {.accepted = 0};
     for (int round = 0; round < 100; round++) watch_method(&w, &r);
-    print_message("%d guesses accepted, %d rows written twice in a step\n", w.accepted, w.twice);
-    assert_true(w.accepted > 1000 && w.twice > 100);
+    print_message("%d guesses accepted, %d rows written twice in a step, %d guesses below no row\n",
+                  w.accepted, w.twice, w.filled);
+    assert_true(w.accepted > 1000 && w.twice > 100 && w.filled > 100);
 }
 
 static void on_counted_step(void *state, const StepReport *r) {
