@@ -155,8 +155,8 @@ static bool print_claims(const Catalogue *c, Store *store, Error *e) {
     int decided = chance[CLAIM_HOLDS] + chance[CLAIM_DOES_NOT];
     if (decided > 0)
         terminal_printf(
-            "%d of them are decided by intervals of 95%%, each of which misses on that side in at most one case of 40: "
-            "%.1f false verdicts are to be expected at most\n",
+            "%d of them are decided by intervals of 95%%, each of which misses on that side in at most one "
+            "case of 40: %.1f false verdicts are to be expected at most\n",
             decided, decided / 40.0);
     return true;
 }
