@@ -226,7 +226,8 @@ static inline void multiply_decoded(Multiply *multiply, int unit, const Tensor *
 // --- any product
 
 static inline size_t packed_bytes(int rows, int columns) {
-    size_t values = row_bytes(FORM_F32, columns), codes = int8_row_bytes(columns);
+    size_t values = row_bytes(FORM_F32, columns), codes = int8_row_bytes(8, columns); // or of 4 bits
+    if (codes < int8_row_bytes(4, columns)) codes = int8_row_bytes(4, columns);
     return (size_t)rows * (values > codes ? values : codes);
 }
 

@@ -4,15 +4,16 @@
 // A row's activations are rounded in blocks of 32 columns, each with its own scale, int8_round. Sums of codes
 // times activations are integers and exact; they are taken in sixteen lanes, as all sums (lanes.h):
 //
-//      block b        lanes 4 (b mod 4) to 4 (b mod 4) + 3
-//      codes of 4     the j-th of these has the columns 8 j to 8 j + 7 of the block
-//      codes of 8     4 j to 4 j + 3, and 16 more than these
-//      groups of 16   the same as two sums, each with the scale of its group
+//      16 blocks      as long as there are as many: the i-th of them has lane i
+//      the rest       4 blocks at a time: the i-th of these has the lanes 4 i to 4 i + 3
+//                     lane 4 i + j has, of codes of 4 bits, the columns 8 j to 8 j + 7 of the block,
+//                     of 8 bits 4 j to 4 j + 3, and 16 more than these
+//      groups of 16   the same as two sums, of the first and the last 16 columns, each with its own scale
 //
-// and a lane becomes fma(sum, scale of the weights * scale of the activations, lane), block after block.
-// Codes of 4 bits have a low, times the sum of a block's activations: before the products of every 64 blocks,
-// lane b mod 16 becomes fma(low, sum * scale of the activations, lane). In the end the lanes are added as
-// lanes_sum does.
+// and a lane becomes fma(sum, scale of the weights * scale of the activations, lane), from the first block to
+// the last. Codes of 4 bits have a low, times the sum of a block's activations: before the products of 16
+// blocks, or of the rest, lane i becomes fma(low, sum * scale of the activations, lane) for the i-th of them.
+// In the end the lanes are added as lanes_sum does.
 #pragma once
 #include "engine/base/numbers.h"
 
@@ -20,7 +21,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { INT8_BLOCK = 32, INT8_BLOCKS = 4, INT8_STEP = INT8_BLOCKS * INT8_BLOCK, INT8_RUN = 64 };
+enum { INT8_BLOCK = 32, INT8_WIDE = 16, INT8_NARROW = 4 }; // columns; blocks at a time
+enum { INT8_WORDS = 8, INT8_VECTOR = 64 }; // a block's words of four codes; bytes of one of sixteen blocks
 
 typedef struct Int8Block {
     int8_t code[INT8_BLOCK];

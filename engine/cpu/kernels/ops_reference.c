@@ -17,36 +17,43 @@ static void pack(const float *x, const Packed *p, int first, int last) {
         out[i] = dtype_round(compute_dtype(p->compute), x[i]);
 }
 
-// A lane's columns of block b: 4 from `first`, and as many in each further stretch.
-static void add_integers(const Tensor *w, size_t n, size_t b, const Int8Block *x, int first, int stretches,
-                         float *lane) {
+// Adds the product of a block's columns [first, first + count), and as many `apart` further on, to a lane.
+static void add_integers(const Tensor *w, size_t n, size_t b, const Int8Block *x, int first, int count,
+                         int apart, float *lane) {
     int sum = 0;
     size_t group = (b * INT8_BLOCK + (size_t)first) / (size_t)w->codes.group;
     float scale = tensor_scale(w, n, group).scale * x[b].scale;
-    for (int i = 0; i < 4 * stretches; i++) {
-        int k = first + i % 4 + i / 4 * (w->codes.bits == 4 ? 4 : 16);
+    for (int i = 0; i < (apart ? 2 : 1) * count; i++) {
+        int k = first + i % count + i / count * apart;
         sum += tensor_code(w, n, b * INT8_BLOCK + (size_t)k) * x[b].code[k];
     }
     *lane = fmaf((float)sum, scale, *lane);
 }
 
-static float int8_product(const Tensor *w, size_t n, const Int8Block *x) {
-    enum { LANES = 16 };
-    float lane[LANES] = {0};
-    size_t blocks = (size_t)(w->columns / INT8_BLOCK), group = (size_t)w->codes.group;
-    for (size_t first = 0; first < blocks; first += INT8_RUN) {
-        size_t end = blocks - first < INT8_RUN ? blocks : first + INT8_RUN;
-        for (size_t b = first; w->codes.bits == 4 && b < end; b++) {
-            float low = tensor_scale(w, n, b * INT8_BLOCK / group).low;
-            lane[b % LANES] = fmaf(low, x[b].sum, lane[b % LANES]);
-        }
-        for (size_t b = first; b < end; b++)
-            for (int j = 0; j < 4; j++) {
-                float *at = &lane[4 * (b % INT8_BLOCKS) + (size_t)j];
-                add_integers(w, n, b, x, w->codes.bits == 4 ? 8 * j : 4 * j, group < INT8_BLOCK ? 1 : 2, at);
-                if (group < INT8_BLOCK) add_integers(w, n, b, x, 16 + 4 * j, 1, at);
-            }
+static void add_lows(const Tensor *w, size_t n, size_t first, size_t count, const Int8Block *x, float *lane) {
+    for (size_t i = 0; w->codes.bits == 4 && i < count; i++) {
+        size_t group = (first + i) * INT8_BLOCK / (size_t)w->codes.group;
+        lane[i] = fmaf(tensor_scale(w, n, group).low, x[first + i].sum, lane[i]);
     }
+}
+
+static float int8_product(const Tensor *w, size_t n, const Int8Block *x) {
+    enum { LANES = 16, HALF = INT8_BLOCK / 2 };
+    float lane[LANES] = {0};
+    size_t blocks = (size_t)(w->columns / INT8_BLOCK), whole = blocks / INT8_WIDE * INT8_WIDE;
+    bool halves = w->codes.group < INT8_BLOCK, four = w->codes.bits == 4;
+    for (size_t b = 0; b < whole; b++) {
+        if (b % INT8_WIDE == 0) add_lows(w, n, b, INT8_WIDE, x, lane);
+        add_integers(w, n, b, x, 0, halves ? HALF : INT8_BLOCK, 0, &lane[b % INT8_WIDE]);
+        if (halves) add_integers(w, n, b, x, HALF, HALF, 0, &lane[b % INT8_WIDE]);
+    }
+    add_lows(w, n, whole, blocks - whole, x, lane);
+    for (size_t b = whole; b < blocks; b++)
+        for (int j = 0; j < 4; j++) {
+            float *at = &lane[4 * (b % INT8_NARROW) + (size_t)j];
+            add_integers(w, n, b, x, four ? 8 * j : 4 * j, four ? 8 : 4, four || halves ? 0 : HALF, at);
+            if (halves) add_integers(w, n, b, x, HALF + 4 * j, 4, 0, at);
+        }
     for (int half = LANES / 2; half > 0; half /= 2)
         for (int i = 0; i < half; i++) lane[i] += lane[i + half];
     return lane[0];

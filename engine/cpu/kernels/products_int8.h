@@ -1,76 +1,19 @@
 // Products of codes with activations of 8 bits (int8.h) in lanes; part of each kernel set.
 //
-// One output at a time, of a group of rows whose sums stay in registers: its codes are made bytes once for
-// all rows, and activations are operands in memory. A chunk of outputs, which the second-level cache holds,
-// is multiplied with one group after another.
+// One output at a time, of a group of rows whose sums stay in registers; its codes are made words once for
+// all these rows, and activations are operands in memory. For more than INT8_FEW rows, a chunk of outputs is
+// made words in the first-level cache, for one group of rows after another.
 //
-// Floor: a step of 128 columns of codes of 4 bits takes two multiply-adds of bytes, a conversion, a product
-// of scales and a multiply-add with VNNI, where bf16 takes four multiply-adds and a table look-up for each. A
-// row and AVX2 gain, many rows with bf16 pairs don't (docs/speed.md).
-//
-//      group of rows   | step 0: r0, r1, .. | step 1: r0, .. | ..      | sums of blocks: r0, r1, ..
-//      row in a step   | half 0 of 4 blocks | half 1 | their scales, each in four lanes
+// Floor: 512 codes of a wide step take, of a row, 8 multiply-adds of bytes with VNNI, a conversion, a product
+// of scales and a multiply-add, where bf16 takes 16 multiply-adds. With AVX2 a piece of half as many codes of
+// 4 bits takes 8 of bytes, 7 additions, and the same. A step's words take about 30 instructions once.
 #pragma once
-#include "engine/cpu/kernels/lanes_int8.h"
+#include "engine/cpu/kernels/pack_int8.h"
 #include "engine/cpu/kernels/scales.h"
 
-enum { INT8_SCALES_AT = INT8_STEP, INT8_STEP_BYTES = INT8_STEP + LANES * sizeof(float) };
+// --- scales and steps
 
-static inline int int8_steps(int columns) { return (columns + INT8_STEP - 1) / INT8_STEP; }
-
-// Bytes of a row's sums.
-static inline size_t int8_sum_bytes(int columns) {
-    return (size_t)((columns / INT8_BLOCK + LANES - 1) / LANES * LANES) * sizeof(float);
-}
-static inline size_t int8_row_bytes(int columns) {
-    return (size_t)int8_steps(columns) * INT8_STEP_BYTES + int8_sum_bytes(columns);
-}
-
-static inline int int8_groups(int rows) { return (rows + INT8_ROWS - 1) / INT8_ROWS; }
-static inline int int8_first(int rows, int group) { return rows * group / int8_groups(rows); }
-static inline int int8_group_of(int rows, int row) { return ((row + 1) * int8_groups(rows) - 1) / rows; }
-
-// Block b of a step of a row.
-static inline void int8_put(int bits, const Int8Block *from, int b, unsigned char *step) {
-    for (int i = 0; i < INT8_BLOCK; i++) {
-        int half = bits == 4 ? i % 2 : i / 16, at = bits == 4 ? i / 2 : i % 16;
-        step[half * INT8_HALF + b * 16 + at] = (unsigned char)(from->code[i] + (bits == 8 ? INT8_OFFSET : 0));
-    }
-    float scales[4] = {from->scale, from->scale, from->scale, from->scale};
-    memcpy(step + INT8_SCALES_AT + (size_t)b * sizeof scales, scales, sizeof scales);
-}
-
-static inline void int8_pack_row(const float *x, const Packed *p, unsigned char *steps, size_t apart,
-                                 float *sums) {
-    int blocks = p->columns / INT8_BLOCK;
-    memset(sums, 0, int8_sum_bytes(p->columns));
-    for (int b = 0; b < int8_steps(p->columns) * INT8_BLOCKS; b++) {
-        Int8Block block = {.scale = 0};
-        if (b < blocks) {
-            int8_round(x + b * INT8_BLOCK, &block);
-            sums[b] = block.sum;
-        }
-        int8_put(p->bits, &block, b % INT8_BLOCKS, steps + (size_t)(b / INT8_BLOCKS) * apart);
-    }
-}
-
-static inline void int8_pack(const float *x, const Packed *p, int first, int last) {
-    size_t steps = (size_t)int8_steps(p->columns), row = int8_row_bytes(p->columns);
-    for (int r = first; r < last; r++) {
-        int group = int8_group_of(p->rows, r), begin = int8_first(p->rows, group);
-        size_t rows = (size_t)(int8_first(p->rows, group + 1) - begin), at = (size_t)(r - begin);
-        unsigned char *to = (unsigned char *)p->data + (size_t)begin * row;
-        unsigned char *sums = to + rows * steps * INT8_STEP_BYTES + at * int8_sum_bytes(p->columns);
-        int8_pack_row(x + (size_t)r * (size_t)p->columns, p, to + at * INT8_STEP_BYTES,
-                      rows * INT8_STEP_BYTES, (float *)(void *)sums);
-    }
-}
-
-// --- products
-
-_Static_assert((int)INT8_RUN == (int)SCALES, "a run reads its scales at once");
-
-// Of up to INT8_RUN blocks, with zeros up to a multiple of LANES; of groups of 16, of half as many blocks,
+// Of up to SCALES blocks, with zeros up to a multiple of LANES; of groups of 16, of half as many blocks,
 // and `last` is for their last 16 columns.
 typedef struct BlockScales {
     GroupScales of;
@@ -96,84 +39,89 @@ static __attribute__((noinline)) void block_scales(const Tensor *w, bool split, 
     if (split) lanes_store(out->last + count, lanes_set(0));
 }
 
-// A group of rows.
-typedef struct Int8Product {
-    const Tensor *w;
-    size_t row_bytes, scale_bytes; // of w
-    const unsigned char *x;
-    const float *sums; // of blocks, of the first row
-    size_t sums_apart;
-    float *y; // of the first row
-    size_t stride;
-} Int8Product;
-
-// Codes and scales are fetched so many bytes ahead.
+// Fetched ahead, of codes and scales.
 enum { INT8_AHEAD = 8192, INT8_LINE = 64 };
 
 INLINE void int8_fetch(const unsigned char *at, size_t bytes) {
     for (size_t i = 0; i < bytes; i += INT8_LINE) __builtin_prefetch(at + INT8_AHEAD + i, 0, 3);
 }
 
-// Adds a piece of a step to the sums of all rows.
-INLINE void int8_piece(int bits, bool split, int rows, const unsigned char *codes, const unsigned char *x,
-                       const float *scale, const float *last, int piece, Piece *sum) {
-    PieceCodes w = piece_codes(bits, codes, piece);
-    Piece of = piece_spread(scale, piece), of_last = split ? piece_spread(last, piece) : of;
+// A piece of an output's step. `other`: the lows of 4 bits; the scales of the last 16 columns, if split.
+typedef struct Int8Step {
+    PieceCodes w;
+    Piece scale, other;
+} Int8Step;
+
+INLINE void int8_read(int bits, bool split, int vectors, const unsigned char *codes, const BlockScales *s,
+                      int b, int piece, Int8Step *out) {
+    const float *other = split ? s->last + b : s->of.low + b;
+    if (vectors == INT8_WORDS) {
+        codes_wide(bits, codes, piece, &out->w);
+        out->scale = piece_turn(piece_load(s->of.scale + b, piece));
+        out->other = piece_turn(piece_load(other, piece));
+        return;
+    }
+    codes_narrow(bits, codes, piece, &out->w);
+    out->scale = piece_spread(s->of.scale + b, piece);
+    out->other = split ? piece_spread(other, piece) : piece_load(other, piece);
+}
+
+// Adds a piece of a step to the sums of all rows; `lows` too.
+INLINE void int8_step(int bits, bool split, int vectors, int rows, bool lows, const Int8Step *s,
+                      const unsigned char *x, int piece, Piece *sum) {
 #pragma GCC unroll 16
-    for (int r = 0; r < rows; r++) {
-        const unsigned char *in = x + r * (int)INT8_STEP_BYTES;
-        Piece own = piece_load((const float *)(const void *)(in + INT8_SCALES_AT), piece);
-        Piece dot = split ? piece_dot_half(&w, in, piece, 0) : piece_dot(bits, &w, in, piece);
-        sum[r] = piece_fma(dot, piece_mul(of, own), sum[r]);
-        if (split) sum[r] = piece_fma(piece_dot_half(&w, in, piece, 1), piece_mul(of_last, own), sum[r]);
-    }
-}
-
-// One run of an output. `end` is the last step's codes where memory ends with them, else NULL: what follows
-// these codes is multiplied by 0.
-INLINE void int8_run(int bits, bool split, int rows, int count, const unsigned char *codes,
-                     const unsigned char *end, const unsigned char *x, const BlockScales *s, int piece,
-                     Piece *sums) {
-    Piece sum[INT8_ROWS]; // in registers
-    for (int r = 0; r < rows; r++) sum[r] = sums[r];
-    for (int b = 0; b < count; b += INT8_BLOCKS, x += (size_t)rows * INT8_STEP_BYTES) {
-        if (piece == 0) int8_fetch(codes, INT8_STEP * (size_t)bits / 8);
-        if (end && count - b < INT8_BLOCKS) codes = end;
-        int8_piece(bits, split, rows, codes, x, s->of.scale + b, s->last + b, piece, sum);
-        codes += INT8_STEP * bits / 8;
-    }
-    for (int r = 0; r < rows; r++) sums[r] = sum[r];
-}
-
-// One output. One piece of all steps at a time, so that its sums stay in registers.
-INLINE void int8_output(int bits, bool split, int rows, const Int8Product *t, const unsigned char *codes,
-                        const unsigned char *scales, bool ends, float *y) {
-    int blocks = t->w->columns / INT8_BLOCK, run = split ? INT8_RUN / 2 : INT8_RUN;
-    size_t bytes = INT8_BLOCK * (size_t)bits / 8;
-    const unsigned char *x = t->x;
-    unsigned char end[INT8_STEP];
-    int rest = blocks % INT8_BLOCKS;
-    Piece sum[PIECES][INT8_ROWS];
-    if (ends && rest) memcpy(end, codes + (size_t)(blocks - rest) * bytes, (size_t)rest * bytes);
-    for (int r = 0; r < rows; r++)
-        for (int piece = 0; piece < PIECES; piece++) sum[piece][r] = piece_zero();
-    for (int first = 0; first < blocks; first += run) {
-        BlockScales s;
-        int count = blocks - first < run ? blocks - first : run;
-        block_scales(t->w, split, scales, first, count, &s);
-#pragma GCC unroll 4
-        for (int piece = 0; piece < PIECES; piece++) {
-            for (int b = 0; bits == 4 && b < count; b += LANES)
-                for (int r = 0; r < rows; r++) {
-                    const float *sums = t->sums + (size_t)r * t->sums_apart + first + b;
-                    sum[piece][r] =
-                        piece_fma(piece_load(s.of.low + b, piece), piece_load(sums, piece), sum[piece][r]);
-                }
-            int8_run(bits, split, rows, count, codes, ends && rest ? end : NULL, x, &s, piece, sum[piece]);
+    for (int r = 0; r < rows; r++, x += int8_step_bytes(bits, vectors)) {
+        const unsigned char *more = x + vectors * INT8_VECTOR;
+        bool starts = INT8_STARTS && bits == 8;
+        Piece own = piece_load((const float *)(const void *)more, piece);
+        Start start = starts ? start_load(more + INT8_VECTOR, piece) : start_zero();
+        more += INT8_VECTOR;
+        if (lows) sum[r] = piece_fma(s->other, piece_load((const float *)(const void *)more, piece), sum[r]);
+        if (split) {
+            Start first = starts ? start_load(more + INT8_VECTOR, piece) : start;
+            Piece dot = codes_dot(bits, &s->w, x, piece, 0, vectors / 2, first);
+            sum[r] = piece_fma(dot, piece_mul(s->scale, own), sum[r]);
+            dot = codes_dot(bits, &s->w, x, piece, vectors / 2, vectors, start_less(start, first));
+            sum[r] = piece_fma(dot, piece_mul(s->other, own), sum[r]);
+        } else {
+            Piece dot = codes_dot(bits, &s->w, x, piece, 0, vectors, start);
+            sum[r] = piece_fma(dot, piece_mul(s->scale, own), sum[r]);
         }
-        codes += (size_t)run * bytes;
-        x += (size_t)(run / INT8_BLOCKS * rows) * INT8_STEP_BYTES;
     }
+}
+
+// --- outputs made ready for several groups of rows
+
+static inline size_t kept_bytes(int columns) {
+    return (size_t)(int8_wide(columns) * (INT8_WORDS + 2) + int8_narrow(columns) * 4) * INT8_VECTOR;
+}
+INLINE void int8_keep(int vectors, int piece, const Int8Step *s, unsigned char *to) {
+    codes_put(to, piece, vectors, &s->w);
+    piece_store((float *)(void *)(to + vectors * INT8_VECTOR), piece, s->scale);
+    piece_store((float *)(void *)(to + (vectors + 1) * INT8_VECTOR), piece, s->other);
+}
+INLINE void int8_kept(int vectors, int piece, const unsigned char *from, Int8Step *s) {
+    codes_at(from, piece, vectors, &s->w);
+    s->scale = piece_load((const float *)(const void *)(from + vectors * INT8_VECTOR), piece);
+    s->other = piece_load((const float *)(const void *)(from + (vectors + 1) * INT8_VECTOR), piece);
+}
+
+// --- an output
+
+// A group of rows.
+typedef struct Int8Product {
+    const Tensor *w;
+    size_t row_bytes, scale_bytes; // of w
+    const unsigned char *x;
+    unsigned char *kept; // outputs made ready, or to be
+    float *y;            // of the first row
+    size_t stride;
+} Int8Product;
+
+// Whether a piece of a narrow step with so many blocks has any, or lows of any.
+INLINE bool int8_some(int piece, int blocks) { return blocks * PIECES > piece * INT8_NARROW; }
+
+INLINE void int8_put_sums(int rows, const Int8Product *t, Piece (*sum)[INT8_ROWS], float *y) {
     for (int r = 0; r < rows; r++) {
         Piece all[PIECES] = {piece_zero()};
         for (int piece = 0; piece < PIECES; piece++) all[piece] = sum[piece][r];
@@ -181,80 +129,201 @@ INLINE void int8_output(int bits, bool split, int rows, const Int8Product *t, co
     }
 }
 
+// Blocks whose scales are read at a time.
+INLINE int int8_run(bool split) { return split ? SCALES / 2 : SCALES; }
+
+// Of the codes themselves; without rows they are kept. Scales are read here if a row is longer than a run,
+// else they are in `s` from `at` on. `ends`: memory ends with these codes.
+INLINE void int8_output(int bits, bool split, int rows, const Int8Product *t, const unsigned char *codes,
+                        const unsigned char *scales, BlockScales *s, int at, bool ends, float *y,
+                        unsigned char *kept) {
+    enum { WIDE_KEPT = (INT8_WORDS + 2) * INT8_VECTOR };
+    int blocks = t->w->columns / INT8_BLOCK, run = int8_run(split), b = 0, count = 0;
+    size_t bytes = INT8_BLOCK * (size_t)bits / 8, wide = (size_t)rows * int8_step_bytes(bits, INT8_WORDS);
+    const unsigned char *x = t->x;
+    unsigned char end[INT8_NARROW * INT8_BLOCK];
+    Int8Step step;
+    Piece sum[PIECES][INT8_ROWS];
+    for (int r = 0; r < rows; r++)
+        for (int piece = 0; piece < PIECES; piece++) sum[piece][r] = piece_zero();
+    for (int first = 0; first < blocks; first += run) {
+        count = blocks - first < run ? blocks - first : run;
+        if (blocks > run) block_scales(t->w, split, scales, first, count, s);
+#pragma GCC unroll 4
+        for (int piece = 0; piece < PIECES; piece++) {
+            Piece own[INT8_ROWS]; // in registers
+            const unsigned char *from = codes, *in = x;
+            for (int r = 0; r < rows; r++) own[r] = sum[piece][r];
+            for (b = 0; b + INT8_WIDE <= count; b += INT8_WIDE, from += INT8_WIDE * bytes, in += wide) {
+                if (piece == 0) int8_fetch(from, INT8_WIDE * bytes);
+                int8_read(bits, split, INT8_WORDS, from, s, at + b, piece, &step);
+                if (!rows) int8_keep(INT8_WORDS, piece, &step, kept + (size_t)(b / INT8_WIDE) * WIDE_KEPT);
+                int8_step(bits, split, INT8_WORDS, rows, bits == 4, &step, in, piece, own);
+            }
+            for (int r = 0; r < rows; r++) sum[piece][r] = own[r];
+        }
+        codes += (size_t)b * bytes;
+        x += (size_t)(b / INT8_WIDE) * wide;
+        kept += (size_t)(b / INT8_WIDE) * WIDE_KEPT;
+    }
+    for (int r = 0; r < rows; r++)
+        for (int piece = 0; piece < PIECES; piece++) sum[piece][r] = piece_turn(sum[piece][r]);
+    for (int first = b; b < count; b += INT8_NARROW, codes += INT8_NARROW * bytes, kept += 4 * INT8_VECTOR) {
+        if (ends && count - b < INT8_NARROW) codes = memcpy(end, codes, (size_t)(count - b) * bytes);
+#pragma GCC unroll 4
+        for (int piece = 0; piece < PIECES; piece++) {
+            if (rows && !int8_some(piece, count - b)) continue;
+            int8_read(bits, split, 2, codes, s, at + b, piece, &step);
+            if (!rows) int8_keep(2, piece, &step, kept);
+            int8_step(bits, split, 2, rows, bits == 4 && b == first, &step, x, piece, sum[piece]);
+        }
+        x += (size_t)rows * int8_step_bytes(bits, 2);
+    }
+    int8_put_sums(rows, t, sum, y);
+}
+
 INLINE void int8_outputs(int bits, bool split, int rows, const Int8Product *t, int from, int to) {
     const unsigned char *codes = t->w->data, *scales = t->w->codes.scales;
-    for (int n = from; n < to; n++) {
-        size_t at = (size_t)n, left = (size_t)(t->w->rows - n) * t->row_bytes;
-        int8_fetch(scales + at * t->scale_bytes, t->scale_bytes);
-        int8_output(bits, split, rows, t, codes + at * t->row_bytes, scales + at * t->scale_bytes,
-                    left < (size_t)int8_steps(t->w->columns) * INT8_STEP * (size_t)bits / 8,
-                    t->y + (n - from));
+    int steps = int8_wide(t->w->columns) * INT8_WIDE + int8_narrow(t->w->columns) * INT8_NARROW;
+    size_t most = (size_t)steps * INT8_BLOCK * (size_t)bits / 8, kept = kept_bytes(t->w->columns);
+    int blocks = t->w->columns / INT8_BLOCK, together = int8_run(split) / blocks; // outputs of a run
+    BlockScales s;
+    for (int n = from, begin = from, ready = 0; n < to; n++, ready--) {
+        const unsigned char *of_row = scales + (size_t)n * t->scale_bytes;
+        if (together && !ready) {
+            ready = to - n < together ? to - n : together;
+            block_scales(t->w, split, of_row, 0, ready * blocks, &s);
+            begin = n;
+        }
+        int8_fetch(of_row, t->scale_bytes);
+        int8_output(bits, split, rows, t, codes + (size_t)n * t->row_bytes, of_row, &s,
+                    together ? (n - begin) * blocks : 0, (size_t)(t->w->rows - n) * t->row_bytes < most,
+                    t->y + (n - from), t->kept + (size_t)(n - from) * kept);
     }
 }
 
-#define ROWS(count)                                                            \
-    case count:                                                                \
-        if (count <= INT8_ROWS) int8_outputs(bits, split, count, t, from, to); \
+// Of outputs that are kept.
+INLINE void int8_again(int bits, bool split, int rows, const Int8Product *t, int from, int to) {
+    int wide = int8_wide(t->w->columns), rest = int8_rest(t->w->columns);
+    const unsigned char *kept = t->kept;
+    for (int n = from; n < to; n++) {
+        const unsigned char *x = t->x;
+        Int8Step step;
+        Piece sum[PIECES][INT8_ROWS];
+#pragma GCC unroll 4
+        for (int piece = 0; piece < PIECES; piece++) {
+            const unsigned char *w = kept;
+            Piece own[INT8_ROWS];
+            x = t->x;
+            for (int r = 0; r < rows; r++) own[r] = piece_zero();
+            for (int i = 0; i < wide; i++, w += (INT8_WORDS + 2) * INT8_VECTOR) {
+                int8_kept(INT8_WORDS, piece, w, &step);
+                int8_step(bits, split, INT8_WORDS, rows, bits == 4, &step, x, piece, own);
+                x += (size_t)rows * int8_step_bytes(bits, INT8_WORDS);
+            }
+            for (int r = 0; r < rows; r++) sum[piece][r] = piece_turn(own[r]);
+        }
+        kept += (size_t)wide * (INT8_WORDS + 2) * INT8_VECTOR;
+        for (int b = 0; b < rest; b += INT8_NARROW, kept += 4 * INT8_VECTOR) {
+#pragma GCC unroll 4
+            for (int piece = 0; piece < PIECES; piece++) {
+                if (!int8_some(piece, rest - b)) continue;
+                int8_kept(2, piece, kept, &step);
+                int8_step(bits, split, 2, rows, bits == 4 && b == 0, &step, x, piece, sum[piece]);
+            }
+            x += (size_t)rows * int8_step_bytes(bits, 2);
+        }
+        int8_put_sums(rows, t, sum, t->y + (n - from));
+    }
+}
+
+// Counts beyond the most don't happen; they are clipped to compile.
+#define AT_MOST(most, count) (count < most ? count : most)
+#define ROWS(count)                                                                                        \
+    case count:                                                                                            \
+        if (!again && count <= INT8_FEW) int8_outputs(bits, split, AT_MOST(INT8_FEW, count), t, from, to); \
+        if (again && 2 * count >= INT8_FEW && count <= INT8_ROWS)                                          \
+            int8_again(bits, split, AT_MOST(INT8_ROWS, count), t, from, to);                               \
         break;
-INLINE void int8_rows(int bits, bool split, int rows, const Int8Product *t, int from, int to) {
+INLINE void int8_rows(int bits, bool split, bool again, int rows, const Int8Product *t, int from, int to) {
     switch (rows) {
-        ROWS(1) ROWS(2) ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7) ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12)
+        ROWS(0)
+        ROWS(1)
+        ROWS(2)
+        ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7) ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12) ROWS(13) ROWS(14)
+            ROWS(15) ROWS(16)
     }
 }
 #undef ROWS
-static __attribute__((noinline)) void int8_4(int rows, const Int8Product *t, int from, int to) {
-    int8_rows(4, false, rows, t, from, to);
-}
-static __attribute__((noinline)) void int8_8(int rows, const Int8Product *t, int from, int to) {
-    int8_rows(8, false, rows, t, from, to);
-}
-static __attribute__((noinline)) void int8_halves(int rows, const Int8Product *t, int from, int to) {
-    int8_rows(8, true, rows, t, from, to);
-}
+#undef AT_MOST
+typedef void Int8Multiply(int rows, const Int8Product *t, int from, int to);
+#define PRODUCT(name, bits, split, again)                                                          \
+    static __attribute__((noinline)) void name(int rows, const Int8Product *t, int from, int to) { \
+        int8_rows(bits, split, again, rows, t, from, to);                                          \
+    }
+PRODUCT(int8_4, 4, false, false)
+PRODUCT(int8_8, 8, false, false)
+PRODUCT(int8_halves, 8, true, false)
+PRODUCT(int8_4_again, 4, false, true)
+PRODUCT(int8_8_again, 8, false, true)
+PRODUCT(int8_halves_again, 8, true, true)
+#undef PRODUCT
 
 static inline void int8_matmul(const Tensor *w, const Packed *p, float *y, size_t stride, int from, int to) {
-    enum { CHUNK = 128 << 10 }; // of codes
-    int groups = int8_groups(p->rows), unit = (int)(CHUNK / tensor_row_bytes(w)) + 1;
-    for (int n = from; n < to; n += unit)
+    enum { CHUNK = 24 << 10 }; // of outputs made ready
+    int kind = p->bits == 4 ? 0 : w->codes.group >= INT8_BLOCK ? 1 : 2, groups = int8_groups(p->rows);
+    Int8Multiply *const once[] = {int8_4, int8_8, int8_halves};
+    Int8Multiply *const again[] = {int8_4_again, int8_8_again, int8_halves_again};
+    size_t kept = kept_bytes(w->columns), room = (size_t)MATMUL_UNIT * (size_t)w->columns * sizeof(uint16_t);
+    int unit = (int)((CHUNK < room ? CHUNK : room) / kept);
+    Int8Product t = {.w = w,
+                     .row_bytes = tensor_row_bytes(w),
+                     .scale_bytes = tensor_row_scale_bytes(w),
+                     .x = p->data,
+                     .kept = p->decoded,
+                     .y = y,
+                     .stride = stride};
+    if (p->rows <= INT8_FEW) {
+        once[kind](p->rows, &t, from, to);
+        return;
+    }
+    if (unit < 1) unit = 1;
+    for (int n = from; n < to; n += unit) {
+        int end = to - n < unit ? to : n + unit;
+        once[kind](0, &t, n, end);
         for (int g = 0; g < groups; g++) {
-            int first = int8_first(p->rows, g), rows = int8_first(p->rows, g + 1) - first;
-            int end = to - n < unit ? to : n + unit;
-            const unsigned char *x =
-                (const unsigned char *)p->data + (size_t)first * int8_row_bytes(p->columns);
-            size_t steps = (size_t)(rows * int8_steps(p->columns)) * INT8_STEP_BYTES;
-            Int8Product t = {.w = w,
-                             .row_bytes = tensor_row_bytes(w),
-                             .scale_bytes = tensor_row_scale_bytes(w),
-                             .x = x,
-                             .sums = (const float *)(const void *)(x + steps),
-                             .sums_apart = int8_sum_bytes(p->columns) / sizeof(float),
-                             .y = y + (size_t)first * stride + (n - from),
-                             .stride = stride};
-            if (p->bits == 4) int8_4(rows, &t, n, end);
-            else if (w->codes.group < INT8_BLOCK) int8_halves(rows, &t, n, end);
-            else int8_8(rows, &t, n, end);
+            int first = int8_first(p->rows, g);
+            Int8Product of = t;
+            of.x += (size_t)first * int8_row_bytes(p->bits, p->columns);
+            of.y += (size_t)first * stride + (size_t)(n - from);
+            again[kind](int8_first(p->rows, g + 1) - first, &of, n, end);
         }
+    }
 }
 
 // Of the definition with codes of 4 bits, all but the loads of codes and scales.
 static inline double int8_peak(long rounds) {
-    enum { SUMS = 6 };
-    unsigned char x[SUMS][INT8_STEP] = {{1}}, codes[INT8_STEP] = {0x21};
-    float total = 0, factor[LANES] = {0.3f};
-    Piece sum[SUMS][PIECES];
-    PieceCodes w[PIECES];
-    for (int i = 0; i < SUMS * PIECES; i++) sum[i / PIECES][i % PIECES] = piece_zero();
-    for (int piece = 0; piece < PIECES; piece++) w[piece] = piece_codes(4, codes, piece);
-    for (long n = 0; n < rounds; n++) {
-        __asm__ volatile("" : "+m"(x), "+m"(factor));
-        for (int piece = 0; piece < PIECES; piece++)
-            for (int i = 0; i < SUMS; i++) {
-                Piece scale = piece_mul(piece_load(factor, piece), piece_load(factor, piece));
-                sum[i][piece] = piece_fma(piece_dot(4, &w[piece], x[i], piece), scale, sum[i][piece]);
-            }
+    enum { SUMS = INT8_ROWS < 6 ? INT8_ROWS : 6, SIZE = (INT8_WORDS + 2) * INT8_VECTOR };
+    unsigned char x[SUMS * SIZE] = {1}, codes[INT8_WIDE * INT8_BLOCK / 2] = {0x21};
+    float total = 0;
+    Piece sum[PIECES][SUMS];
+    Int8Step step[PIECES];
+    for (int i = 0; i < SUMS * PIECES; i++) sum[i / SUMS][i % SUMS] = piece_zero();
+    for (int piece = 0; piece < PIECES; piece++) {
+        codes_wide(4, codes, piece, &step[piece].w);
+        step[piece].scale = step[piece].other = piece_zero();
     }
-    for (int i = 0; i < SUMS; i++) total += lanes_sum(pieces_join(sum[i]));
+    for (long n = 0; n < rounds / 4; n++) {
+        __asm__ volatile("" : "+m"(x));
+        for (int piece = 0; piece < PIECES; piece++)
+            int8_step(4, false, INT8_WORDS, SUMS, false, &step[piece], x, piece, sum[piece]);
+    }
+    for (int i = 0; i < SUMS; i++) {
+        Piece all[PIECES];
+        for (int piece = 0; piece < PIECES; piece++) all[piece] = sum[piece][i];
+        total += lanes_sum(pieces_join(all));
+    }
     volatile float kept = total;
     (void)kept;
-    return 2.0 * INT8_STEP * SUMS * (double)rounds;
+    return 2.0 * INT8_WIDE * INT8_BLOCK * SUMS * (double)(rounds / 4);
 }
