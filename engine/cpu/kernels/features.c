@@ -20,7 +20,7 @@
 #include <sys/syscall.h>
 
 enum { SAVES_AVX = 0x06, SAVES_AVX512 = 0xe6, SAVES_TILES = 0x60000 };
-enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24 };
+enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24, AVX_VNNI = 1 << 4 };
 enum { REQUEST_STATE = 0x1023, TILE_DATA = 18 }; // arch_prctl's ARCH_REQ_XCOMP_PERM, and the state
 
 static bool has(unsigned bits, unsigned wanted) { return (bits & wanted) == wanted; }
@@ -29,6 +29,7 @@ CpuFeatures cpu_features_of(const CpuWords *w) {
     CpuFeatures f = {0};
     f.avx2 = has(w->saved, SAVES_AVX) && has(w->leaf1_ecx, bit_OSXSAVE | bit_AVX | bit_FMA | bit_F16C) &&
              has(w->leaf7_ebx, bit_AVX2);
+    f.avx_vnni = f.avx2 && has(w->leaf7_1_eax, AVX_VNNI);
     f.avx512 = f.avx2 && has(w->saved, SAVES_AVX512) &&
                has(w->leaf7_ebx, bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL);
     f.avx512_vnni = f.avx512 && has(w->leaf7_ecx, bit_AVX512VNNI);
@@ -139,7 +140,9 @@ const char *tiles_refusal(TilesState state, Trial tried) {
 
 bool kernel_set_always(void) { return true; }
 bool kernel_set_avx2(void) { return cpu_features().avx2; }
+bool kernel_set_avx_vnni(void) { return cpu_features().avx_vnni; }
 bool kernel_set_avx512(void) { return cpu_features().avx512; }
+bool kernel_set_avx512_vnni(void) { return cpu_features().avx512_vnni; }
 bool kernel_set_avx512_bf16(void) { // every processor with bf16 has VNNI, but a virtual machine may hide it
     CpuFeatures f = cpu_features();
     return f.avx512_bf16 && f.avx512_vnni;

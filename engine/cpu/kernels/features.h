@@ -18,6 +18,7 @@ typedef enum {
 
 typedef struct CpuFeatures {
     bool avx2;        // with FMA and f16c
+    bool avx_vnni;    // besides avx2
     bool avx512;      // F, BW, DQ, VL
     bool avx512_vnni; // besides avx512
     bool avx512_bf16; // besides avx512
@@ -79,7 +80,9 @@ typedef struct KernelSet {
 // Values of `available`, compiled for any processor.
 bool kernel_set_always(void);
 bool kernel_set_avx2(void);
+bool kernel_set_avx_vnni(void);
 bool kernel_set_avx512(void);
+bool kernel_set_avx512_vnni(void);
 bool kernel_set_avx512_bf16(void);
 bool kernel_set_neon_bf16(void);
 

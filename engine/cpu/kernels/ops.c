@@ -15,7 +15,9 @@ static const KernelSet SETS[] = {
     SET(cpu_ops_portable, kernel_set_always),
 #if defined(__x86_64__)
     SET(cpu_ops_avx2, kernel_set_avx2),
+    SET(cpu_ops_avx_vnni, kernel_set_avx_vnni),
     SET(cpu_ops_avx512, kernel_set_avx512),
+    SET(cpu_ops_avx512_vnni, kernel_set_avx512_vnni),
     SET(cpu_ops_avx512_bf16, kernel_set_avx512_bf16),
     SET(cpu_ops_amx, tiles_usable),
 #elif defined(__aarch64__)

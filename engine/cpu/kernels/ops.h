@@ -4,11 +4,13 @@
 //      reference    sums in double, written to be read: all tests compare with it
 //      portable     the lanes of lanes.h in plain C, which any compiler vectorises
 //      avx2         the same lanes on AVX2 with fused multiply-add
+//      avx_vnni     sums of bytes for compute int8, the rest as avx2
 //      avx512       on AVX-512
-//      avx512_bf16  products of bf16 pairs, the rest as avx512
+//      avx512_vnni  sums of bytes for compute int8, the rest as avx512
+//      avx512_bf16  products of bf16 pairs, the rest as avx512_vnni
 //      amx          products and attention in bf16 on matrix tiles, the rest as avx512_bf16
 //
-// On a 64-bit Arm, instead of the last four:
+// On a 64-bit Arm, instead of the last six:
 //
 //      neon         the lanes on NEON
 //      neon_bf16    products of bf16 pairs, the rest as neon
@@ -140,8 +142,8 @@ const CpuOps *cpu_ops_find(const char *name, Error *e);
 size_t cpu_ops_count(void);
 const CpuOps *cpu_ops_at(size_t i, bool *available);
 
-extern const CpuOps cpu_ops_reference, cpu_ops_portable, cpu_ops_avx2, cpu_ops_avx512, cpu_ops_avx512_bf16,
-    cpu_ops_amx, cpu_ops_neon, cpu_ops_neon_bf16;
+extern const CpuOps cpu_ops_reference, cpu_ops_portable, cpu_ops_avx2, cpu_ops_avx_vnni, cpu_ops_avx512,
+    cpu_ops_avx512_vnni, cpu_ops_avx512_bf16, cpu_ops_amx, cpu_ops_neon, cpu_ops_neon_bf16;
 
 // Whether this processor's tiles multiply correctly: a virtual machine may report tiles that don't work.
 bool cpu_amx_works(void);

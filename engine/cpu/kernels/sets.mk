@@ -3,10 +3,10 @@
 # ops_lanes.c (the engine) and kernels_lanes.c (training) are compiled once for each set, with its flags and its name in SET, to
 # ops_avx2.o and the like.
 TARGET  := $(shell $(CC) -dumpmachine 2>/dev/null)
-SETS    := portable $(if $(filter x86_64%,$(TARGET)),avx2 avx512 avx512_bf16) $(if $(filter aarch64%,$(TARGET)),neon)
+SETS    := portable $(if $(filter x86_64%,$(TARGET)),avx2 avx_vnni avx512 avx512_vnni avx512_bf16) $(if $(filter aarch64%,$(TARGET)),neon)
 LANES    = engine/cpu/kernels/ops_lanes.c engine/train/kernels/kernels_lanes.c
 OPS     := $(patsubst %,$(BUILD)/engine/cpu/kernels/ops_%.o,$(SETS) $(if $(filter aarch64%,$(TARGET)),neon_bf16))
-TRAIN   := $(patsubst %,$(BUILD)/engine/train/kernels/kernels_%.o,$(filter-out avx512,$(SETS)))
+TRAIN   := $(patsubst %,$(BUILD)/engine/train/kernels/kernels_%.o,$(filter-out avx_vnni avx512 avx512_vnni,$(SETS)))
 LANE_OBJECTS := $(OPS) $(TRAIN)
 
 SET      = $(BUILD)/engine/cpu/kernels/ops_$(1).o $(BUILD)/engine/train/kernels/kernels_$(1).o
@@ -16,7 +16,9 @@ $(error $(CC) does not know the newest kernels' flags: take gcc 11 or clang 12, 
 endif
 AVX512   = -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mf16c -mprefer-vector-width=512
 $(call SET,avx2): CFLAGS += -mavx2 -mfma -mf16c
+$(call SET,avx_vnni): CFLAGS += -mavx2 -mfma -mf16c -mavxvnni
 $(call SET,avx512) $(BUILD)/tests/support/transpose_avx512.o: CFLAGS += $(AVX512)
+$(call SET,avx512_vnni): CFLAGS += $(AVX512) -mavx512vnni
 $(call SET,avx512_bf16): CFLAGS += $(AVX512) -mavx512bf16 -mavx512vnni
 $(BUILD)/engine/train/kernels/kernels_avx512_bf16.o: CFLAGS += -DPRODUCT_BF16
 $(BUILD)/engine/cpu/kernels/ops_amx.o $(BUILD)/engine/cpu/kernels/attend_tiles.o $(BUILD)/tests/support/tile_product_real.o: CFLAGS += $(AVX512) -mavx512bf16 -mavx512vnni -mamx-tile -mamx-bf16

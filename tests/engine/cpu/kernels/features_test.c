@@ -14,13 +14,13 @@ static const CpuWords WHOLE = {.leaf1_ecx = 1u << 12 | 1u << 27 | 1u << 28 | 1u 
                                .leaf7_ebx = 1u << 5 | 1u << 16 | 1u << 17 | 1u << 30 | 1u << 31,
                                .leaf7_ecx = 1u << 11,
                                .leaf7_edx = 1u << 22 | 1u << 24,
-                               .leaf7_1_eax = 1u << 5,
+                               .leaf7_1_eax = 1u << 4 | 1u << 5,
                                .saved = 0x600e7};
 
 static void check(CpuWords w, CpuFeatures want, const char *what, int bit) {
     CpuFeatures got = cpu_features_of(&w);
     if (got.avx2 != want.avx2 || got.avx512 != want.avx512 || got.avx512_bf16 != want.avx512_bf16 ||
-        got.avx512_vnni != want.avx512_vnni || got.tiles != want.tiles)
+        got.avx512_vnni != want.avx512_vnni || got.avx_vnni != want.avx_vnni || got.tiles != want.tiles)
         fail_msg("%s without bit %d: avx2 %d, avx512 %d, vnni %d, bf16 %d, tiles %d; want %d, %d, %d, %d, %d",
                  what, bit, got.avx2, got.avx512, got.avx512_vnni, got.avx512_bf16, got.tiles, want.avx2,
                  want.avx512, want.avx512_vnni, want.avx512_bf16, want.tiles);
@@ -31,6 +31,7 @@ enum { NOTHING, AVX2, AVX512, BF16, ALL };
 // The features of a level, with this state of tiles.
 static CpuFeatures upto(int level, TilesState tiles) {
     return (CpuFeatures){.avx2 = level >= AVX2,
+                         .avx_vnni = level >= AVX2,
                          .avx512 = level >= AVX512,
                          .avx512_vnni = level >= AVX512,
                          .avx512_bf16 = level >= BF16,
@@ -75,11 +76,16 @@ static void tiles(void **state) {
         check(w, upto(BF16, TILES_NONE), "leaf 7 edx", bit);
     }
     CpuWords w = WHOLE;
-    w.leaf7_1_eax = 0;
+    w.leaf7_1_eax &= ~(1u << 5);
     check(w, upto(AVX512, TILES_NONE), "leaf 7.1 eax", 5);
     w = WHOLE;
+    w.leaf7_1_eax &= ~(1u << 4);
+    CpuFeatures without = upto(ALL, TILES_GRANTED);
+    without.avx_vnni = false;
+    check(w, without, "leaf 7.1 eax", 4);
+    w = WHOLE;
     w.leaf7_ecx = 0;
-    CpuFeatures without = upto(BF16, TILES_NONE);
+    without = upto(BF16, TILES_NONE);
     without.avx512_vnni = false;
     check(w, without, "leaf 7 ecx", 11);
     w = WHOLE;
