@@ -33,7 +33,7 @@ static void launch_clusters(void (*kernel)(Parameters...), int blocks, int threa
     launch.stream = (cudaStream_t)stream;
     launch.attrs = &size;
     launch.numAttrs = cluster > 1 ? 1 : 0;
-    prepare_kernel((const void *)kernel, shared);
+    request_memory((const void *)kernel, shared);
     cudaLaunchKernelEx(&launch, kernel, arguments...);
 }
 #else // never called

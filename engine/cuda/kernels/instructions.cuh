@@ -19,22 +19,39 @@
 #ifdef __CUDACC__
 #include "engine/cuda/kernels/runtime.h"
 
+#include <atomic>
+
 // A kernel must request more than 48 KB of shared memory. All kernels want the same split of a processor's
 // memory: the processor has to become idle before the split changes.
-static inline void prepare_kernel(const void *kernel, size_t shared) {
+static inline bool request_memory(const void *kernel, size_t shared) {
     cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
                          cudaSharedmemCarveoutMaxShared);
-    if (shared > 48 << 10)
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
+    return shared <= 48 << 10 || cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                      (int)shared) == cudaSuccess;
+}
+
+// The runtime keeps a request, by kernel and device, as long as the process lives. So does the place that
+// launches the kernel, always the same one: it makes each request once.
+enum { DEVICES_MOST = 64 };
+struct Requests {
+    std::atomic<size_t> shared[DEVICES_MOST]; // the most bytes so far, and 1; 0: none was made
+};
+static inline void prepare_kernel(Requests *made, const void *kernel, size_t shared) {
+    int device = 0;
+    bool known = cudaGetDevice(&device) == cudaSuccess && device < DEVICES_MOST;
+    if (known && made->shared[device].load(std::memory_order_relaxed) > shared) return;
+    if (request_memory(kernel, shared) && known)
+        made->shared[device].store(shared + 1, std::memory_order_relaxed);
 }
 #define LAUNCH(kernel, grid, block, shared, stream, ...)                              \
     do {                                                                              \
-        prepare_kernel((const void *)(kernel), (shared));                             \
+        static Requests made;                                                         \
+        prepare_kernel(&made, (const void *)(kernel), (shared));                      \
         (kernel)<<<(grid), (block), (shared), (cudaStream_t)(stream)>>>(__VA_ARGS__); \
     } while (0)
 template <typename... Parameters, typename... Arguments>
-static inline void launch_early(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared,
-                                void *stream, Arguments... arguments) {
+static inline void launch_early(Requests *made, void (*kernel)(Parameters...), dim3 grid, dim3 block,
+                                size_t shared, void *stream, Arguments... arguments) {
     cudaLaunchAttribute early = {};
     cudaLaunchConfig_t launch = {};
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -44,12 +61,15 @@ static inline void launch_early(void (*kernel)(Parameters...), dim3 grid, dim3 b
     launch.dynamicSmemBytes = shared;
     launch.stream = (cudaStream_t)stream;
     launch.attrs = &early;
-    launch.numAttrs = gpu_begins_early() ? 1 : 0;
-    prepare_kernel((const void *)kernel, shared);
+    launch.numAttrs = gpu_early() ? 1 : 0;
+    prepare_kernel(made, (const void *)kernel, shared);
     cudaLaunchKernelEx(&launch, kernel, arguments...);
 }
-#define LAUNCH_EARLY(kernel, grid, block, shared, stream, constant, ...) \
-    launch_early((kernel), dim3(grid), dim3(block), (shared), (stream), __VA_ARGS__)
+#define LAUNCH_EARLY(kernel, grid, block, shared, stream, constant, ...)                         \
+    do {                                                                                         \
+        static Requests made;                                                                    \
+        launch_early(&made, (kernel), dim3(grid), dim3(block), (shared), (stream), __VA_ARGS__); \
+    } while (0)
 #define SHARED(T, name)                                     \
     extern __shared__ __align__(128) unsigned char arena[]; \
     T *name = (T *)arena

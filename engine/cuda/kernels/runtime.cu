@@ -2,6 +2,7 @@
 // runtime's last error, except a launch's, which gpu_launched or gpu_graph_end returns.
 #include "engine/cuda/kernels/runtime.h"
 
+#include <atomic>
 #include <cuda_runtime.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,11 +97,32 @@ __global__ void witness() {}
 // Only code compiled for 9.0 or later has the instruction that waits for the launch in front. The card
 // doesn't decide alone: a build for other architectures, or one whose machine code is ignored
 // (CUDA_FORCE_PTX_JIT), lacks it on a 9.0 card.
-bool gpu_begins_early(void) {
+static bool ask_early(void) {
     const char *wanted = getenv("OUTPACE_EARLY");
     cudaFuncAttributes code;
     if (wanted && strcmp(wanted, "no") == 0) return false;
     return cleared(cudaFuncGetAttributes(&code, witness)) == 0 && code.ptxVersion >= 90;
+}
+
+// Each launch needs the answer, so the last one of each device is kept.
+enum { DEVICES = 64 };
+enum Answer { UNASKED, IN_TURN, EARLY };
+static std::atomic<Answer> answer[DEVICES];
+
+static bool remember(int device, bool early) {
+    if (device >= 0 && device < DEVICES)
+        answer[device].store(early ? EARLY : IN_TURN, std::memory_order_relaxed);
+    return early;
+}
+static int device_in_use(void) {
+    int device = -1;
+    return cleared(cudaGetDevice(&device)) == 0 ? device : -1;
+}
+bool gpu_begins_early(void) { return remember(device_in_use(), ask_early()); }
+bool gpu_early(void) {
+    int device = device_in_use();
+    Answer known = device >= 0 && device < DEVICES ? answer[device].load(std::memory_order_relaxed) : UNASKED;
+    return known == UNASKED ? remember(device, ask_early()) : known == EARLY;
 }
 
 int gpu_event_open(void **event) { return cleared(cudaEventCreate((cudaEvent_t *)event)); }

@@ -45,8 +45,9 @@ int gpu_launched(void); // 0 if all launches since the last call were accepted
 
 // Whether a kernel may begin before the one in front has ended, on this thread's device: if the code that it
 // loaded is for 9.0 or later. OUTPACE_EARLY=no turns it off, to measure its gain or to find the cause of a
-// wrong number.
+// wrong number. gpu_early: the device's last answer, which every launch needs.
 bool gpu_begins_early(void);
+bool gpu_early(void);
 
 // A mark in a stream; seconds between two marks that have come. An event, like a stream, belongs to the
 // device that was in use when it was opened, and marks only that device's streams.
