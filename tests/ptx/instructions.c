@@ -108,7 +108,8 @@ static void read_copy(Reader *r, const char *opcode, const Argument *a, int coun
         return;
     }
     Operand to = address_of(r, &a[0], SPACE_SHARED), from = address_of(r, &a[1], SPACE_GLOBAL);
-    Operand size = count > 3 ? reader_source(r, a[3].word[0], 32) : reader_constant(r, 16, 32);
+    bool hint = has(opcode, "L2::cache_hint"); // the last argument, which changes no value
+    Operand size = count - hint > 3 ? reader_source(r, a[3].word[0], 32) : reader_constant(r, 16, 32);
     Instruction *o = reader_emit(r, run_copy, COUNT_COPY, 1);
     o->s[0] = to, o->s[1] = from, o->s[2] = size;
     o->sources = 3, o->offset = a[0].offset, o->more = a[1].offset;
@@ -279,7 +280,10 @@ void reader_instruction(Reader *r, const char *opcode) {
     else if (begins(opcode, "st.")) read_memory(r, opcode, a, false);
     else if (begins(opcode, "atom.") || begins(opcode, "red.")) read_atomic(r, opcode, a, n);
     else if (begins(opcode, "cp.async")) read_copy(r, opcode, a, n);
-    else if (begins(opcode, "call")) read_call(r, a, n);
+    else if (begins(opcode, "createpolicy.fractional.L2::evict_first.b64")) {
+        Argument some[2] = {a[0], {.words = 1, .word = {"0"}}};
+        read_form(r, "mov.b64", some, 2);
+    } else if (begins(opcode, "call")) read_call(r, a, n);
     else if (begins(opcode, "mov.") && (a[0].words > 1 || a[1].words > 1)) read_move(r, opcode, a);
     else if (!strcmp(opcode, "cvta.shared.u64") || !strcmp(opcode, "cvta.to.shared.u64")) {
         Operand in = reader_source(r, a[1].word[0], 64), out = reader_named(r, a[0].word[0]);

@@ -458,6 +458,18 @@ __device__ __forceinline__ void copy_async_if(SharedAt to, const uint4 *from, bo
                  "l"(from), "r"((int)there)
                  : "memory");
 }
+// The same, of bytes that nothing reads again soon: they leave L2 before others do.
+__device__ __forceinline__ uint64_t first_to_leave() {
+    uint64_t policy;
+    asm volatile("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
+__device__ __forceinline__ void copy_async_if(SharedAt to, const uint4 *from, bool there, uint64_t policy) {
+    asm volatile("{\n\t.reg .pred there;\n\tsetp.ne.s32 there, %2, 0;\n\t"
+                 "@there cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %3;\n\t}" ::"r"(to),
+                 "l"(from), "r"((int)there), "l"(policy)
+                 : "memory");
+}
 #else
 typedef char *SharedAt;
 static inline SharedAt shared_at(const void *p) { return (char *)p; }
@@ -467,6 +479,10 @@ static inline uint4 shared_piece(SharedAt at) { return *(const uint4 *)at; }
 static inline void load_matrices_at(uint32_t out[4], SharedAt at) { load_matrices(out, at); }
 static inline void copy_async_if(SharedAt to, const uint4 *from, bool there) {
     if (there) copy_async(to, from);
+}
+static inline uint64_t first_to_leave() { return 0; }
+static inline void copy_async_if(SharedAt to, const uint4 *from, bool there, uint64_t) {
+    copy_async_if(to, from, there);
 }
 #endif
 
