@@ -6,7 +6,8 @@
 //      join, fc                            of a model of tokens and hidden states, at its start
 //      norm, q k v, attention, o           q k v ends with rotation and the write of keys and values (a
 //                                          separate kernel if heads are normed first)
-//      norm, gate up, down                 gate up ends with the activation, o and down with the residual
+//      norm, gate up, down                 gate up ends with the activation, o and down with the residual;
+//                                          above 16 rows the parts of both are left to the norm that follows
 //      norm, router, choose, sort, gather, gate up, down, mix
 //                                          in place of these, of a layer with experts;
 //                                          before `gate up`, gate up and down of the shared MLP
@@ -27,6 +28,7 @@ typedef struct Work {
     Cuda *c;
     int most, tiles, spans;
     bool copied, given; // as in StepGraph
+    PutRows *left;      // parts not 0: sums that the hidden states lack until the next norm, or `settle`
 } Work;
 
 static Overflow overflow_at(const Cuda *c, int layer, Rounded what) {
@@ -51,6 +53,20 @@ static Norm norm_of(const Cuda *c, const float *weight, const float *bias, Activ
                   .to = to};
 }
 
+static void norm_rows(const Work *w, Norm *n) {
+    if (n->hidden == w->c->hidden) {
+        n->left = *w->left;
+        w->left->parts = 0;
+    }
+    gpu_norm(n, w->most, w->c->stream);
+}
+
+// Everything but a norm that reads hidden states, or writes parts, comes after this.
+static void settle(const Work *w) {
+    if (w->left->parts) gpu_put_rows(w->left, w->most, w->c->stream);
+    w->left->parts = 0;
+}
+
 static void norm_attention(const Work *w, const GpuLayer *l, int layer) {
     const Cuda *c = w->c;
     const Shape *s = &c->model->shape;
@@ -59,16 +75,22 @@ static void norm_attention(const Work *w, const GpuLayer *l, int layer) {
          token = norm_of(c, c->token_norm, NULL, to);
     if (s->input == INPUT_PAIRED) {
         token.hidden = c->tokens;
-        gpu_norm(&token, w->most, c->stream);
+        norm_rows(w, &token);
         hidden.column = s->width;
         hidden.residual = s->normed_residual ? c->hidden : NULL;
     }
-    gpu_norm(&hidden, w->most, c->stream);
+    norm_rows(w, &hidden);
 }
 
 static void multiply(const Work *w, const Matrix *m, Role from, const Put *put) {
     Cuda *c = w->c;
-    Product p = {.rows = c->running, .w = *m, .x = *cuda_role(c, from, m), .put = *put, .parts = c->parts};
+    Product p = {.rows = c->running,
+                 .w = *m,
+                 .x = *cuda_role(c, from, m),
+                 .put = *put,
+                 .parts = c->parts,
+                 .left = put->kind == PUT_RESIDUAL ? w->left : NULL};
+    settle(w);
     if (m->library) fast_multiply(c, &p, w->most);
     else gpu_product(&p, w->most, &c->facts, c->stream);
 }
@@ -155,7 +177,7 @@ static void norm_mlp(const Work *w, const GpuLayer *l, int layer) {
         if (!readers[i]->data || done[readers[i]->form]) continue;
         Norm norm = norm_of(c, l->vector[GROUP_MLP_NORM], l->vector[GROUP_MLP_NORM_BIAS],
                             to_role(c, ROLE_NORMED, readers[i], layer, ROUNDED_MLP_INPUT));
-        gpu_norm(&norm, w->most, c->stream);
+        norm_rows(w, &norm);
         done[readers[i]->form] = true;
     }
 }
@@ -364,7 +386,9 @@ static void keep(const Work *w, int layer) {
         .rows = c->running, .hidden = c->hidden, .kept = c->kept, .width = width, .stride = count * width};
     for (int i = 0; i < count; i++) {
         k.column = i * width;
-        if (c->captures.layers[i] == layer + 1) gpu_keep(&k, w->most, c->stream);
+        if (c->captures.layers[i] != layer + 1) continue;
+        settle(w);
+        gpu_keep(&k, w->most, c->stream);
     }
 }
 
@@ -375,11 +399,12 @@ static void norm_output(const Work *w) {
     Norm out =
         norm_of(c, c->final_norm, NULL, to_role(c, ROLE_NORMED, &c->head, layers, ROUNDED_ATTENTION_INPUT));
     out.residual = c->hidden;
-    gpu_norm(&out, w->most, c->stream);
+    norm_rows(w, &out);
 }
 
 static void put_layers(Cuda *c, const StepGraph *run) {
-    Work w = {c, run->most, run->tiles, run->spans, run->copied, run->given};
+    PutRows left = {.parts = 0};
+    Work w = {c, run->most, run->tiles, run->spans, run->copied, run->given, &left};
     assert(run->a >= c->from && run->b <= c->to && run->tiles > 0 && run->spans > 0);
     if (run->a == c->from) embed(&w);
     if (run->a == 0 && c->fc.data) join(&w);
@@ -390,6 +415,7 @@ static void put_layers(Cuda *c, const StepGraph *run) {
         keep(&w, layer);
     }
     if (run->b == c->model->shape.layers && c->model->shape.normed_output) norm_output(&w);
+    settle(&w);
 }
 
 // --- a run

@@ -53,7 +53,7 @@ static struct {
     const std::function<void()> *body;
     Guarded shared;
     size_t shared_bytes;
-    unsigned long blocks;
+    unsigned long blocks, launches;
     bool early;           // this launch may begin early
     const void *constant; // and read this before it waits
 } s;
@@ -257,9 +257,11 @@ void simt_launch(dim3 grid, dim3 block, size_t shared, const std::function<void(
     blockDim = block;
     s.count = (int)threads;
     s.body = &thread;
+    s.launches++;
     use_shared(shared);
     run_blocks();
     s.early = false;
 }
 
 unsigned long simt_blocks() { return s.blocks; }
+unsigned long simt_launches() { return s.launches; }

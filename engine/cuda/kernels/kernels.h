@@ -112,16 +112,6 @@ void gpu_attention(const Attention *a, int tiles, int spans, void *stream); // o
 size_t gpu_attention_shared(const Heads *h);          // bytes of shared memory that a block needs
 size_t gpu_attention_part(const Heads *h, int spans); // floats of one tile's parts
 
-// Puts sums (rows, stride) that are in memory already, in parts.
-typedef struct PutRows {
-    const RowList *rows;
-    const float *sums;
-    int outputs, stride, parts;
-    size_t part; // elements from one part to the next
-    Put put;
-} PutRows;
-void gpu_put_rows(const PutRows *p, int most, void *stream);
-
 // The numbers of a model without files (synth_run), made on the device.
 typedef struct Numbers {
     void *to;

@@ -16,6 +16,7 @@ typedef struct Norm {
     Activations to; // from `column` on
     int column;
     float *residual; // (nodes, width): the normed rows are put here as well; or NULL
+    PutRows left;    // parts 0: none; else sums of the same rows, which are first put into `hidden`
 } Norm;
 void gpu_norm(const Norm *n, int most, void *stream);
 

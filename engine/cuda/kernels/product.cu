@@ -363,5 +363,6 @@ void gpu_product(const Product *p, int most, const GpuFacts *card, void *stream)
     int m = (p->w.rows + 15) / 16 * 16;
     size_t part = (size_t)m * PANEL_ROWS * (size_t)product_panels(most);
     PutRows put = {p->rows, p->parts, p->w.rows, m, p->w.splits, part, p->put};
-    gpu_put_rows(&put, most, stream);
+    if (p->left) *p->left = put;
+    else gpu_put_rows(&put, most, stream);
 }

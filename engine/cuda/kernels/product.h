@@ -131,6 +131,16 @@ typedef struct Slice {
     int first, count;
 } Slice;
 
+// Puts sums (rows, stride) that are in memory already, in parts.
+typedef struct PutRows {
+    const RowList *rows;
+    const float *sums;
+    int outputs, stride, parts;
+    size_t part; // elements from one part to the next
+    Put put;
+} PutRows;
+void gpu_put_rows(const PutRows *p, int most, void *stream);
+
 typedef struct Product {
     const RowList *rows;
     const Slice *slices; // (w.experts): each expert multiplies its slots; `put` is by row. NULL: one matrix
@@ -139,6 +149,7 @@ typedef struct Product {
     Put put;
     float *parts;        // (splits, panels * PANEL_ROWS, rows of w up to a multiple of 16) if splits > 1
     size_t expert_bytes; // from an expert's matrix to the next
+    PutRows *left;       // of the host: if not NULL, parts that are in memory are left to be put by this
 } Product;
 void gpu_product(const Product *p, int most, const GpuFacts *card, void *stream);
 

@@ -115,9 +115,45 @@ __device__ __forceinline__ float4 scaled(float4 x, float scale, float4 w) {
     return make_float4(x.x * scale * w.x, x.y * scale * w.y, x.z * scale * w.z, x.w * scale * w.w);
 }
 
+__device__ __forceinline__ float4 add(float4 a, float4 b) {
+    return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
+}
+
+// Puts the sums that a product has left in parts into the fours of a hidden state, as put_rows does.
+__device__ __forceinline__ void put_left(float4 x[NORM_HELD], const PutRows &p, int row, size_t first,
+                                         int from, int width) {
+    const float *sums = p.sums + (size_t)row * (size_t)p.stride;
+    float4 part[NORM_HELD][PARTS_MAX];
+#pragma unroll
+    for (int k = 0; k < PARTS_MAX; k++, sums += p.part)
+        if (k < p.parts) {
+#pragma unroll
+            for (int i = 0; i < NORM_HELD; i++) {
+                int at = from + ((int)threadIdx.x + i * NORM_THREADS) * 4;
+                if (at < width) part[i][k] = *(const float4 *)(sums + at);
+            }
+        }
+#pragma unroll
+    for (int i = 0; i < NORM_HELD; i++) {
+        int at = from + ((int)threadIdx.x + i * NORM_THREADS) * 4;
+        if (at >= width) continue;
+        float4 sum = part[i][0];
+#pragma unroll
+        for (int k = 1; k < PARTS_MAX; k++)
+            if (k < p.parts) sum = add(sum, part[i][k]);
+        if (p.put.bias) sum = add(sum, *(const float4 *)(p.put.bias + at));
+        if (p.put.scale != 0) {
+            float scale = p.put.scale;
+            sum = make_float4(sum.x * scale, sum.y * scale, sum.z * scale, sum.w * scale);
+        }
+        x[i] = add(x[i], sum);
+        *(float4 *)(p.put.out + first + at) = x[i];
+    }
+}
+
 // A row of a multiple of four numbers, which is held in registers up to NORM_AT_ONCE. Short: between two
 // products its instructions come from memory, too (results/gpu/log.md).
-template <Dtype FORMAT> __global__ void __launch_bounds__(NORM_THREADS) norm_rows(Norm n) {
+template <Dtype FORMAT, bool LEFT> __global__ void __launch_bounds__(NORM_THREADS) norm_rows(Norm n) {
     SHARED(NormShared, sm);
     float4 x[NORM_HELD], weight[NORM_HELD];
     fetch_fours(weight, n.weight, 0, n.width);
@@ -130,6 +166,7 @@ template <Dtype FORMAT> __global__ void __launch_bounds__(NORM_THREADS) norm_row
 #pragma unroll 1
     for (int from = 0; from < n.width; from += NORM_AT_ONCE) {
         fetch_fours(x, n.hidden + first, from, n.width);
+        if (LEFT) put_left(x, n.left, row, first, from, n.width);
 #pragma unroll
         for (int i = 0; i < NORM_HELD; i++) sum = add_squares(sum, x[i]); // zeros add nothing
     }
@@ -230,20 +267,27 @@ void gpu_norm_q_and_k(const NormRows *n, int most, void *stream) {
     LAUNCH_EARLY(norm_q_and_k, dim3((unsigned)most, 2), NORM_THREADS, sizeof(NormShared), stream, NULL, *n);
 }
 
-void gpu_norm(const Norm *n, int most, void *stream) {
-    if (n->layer) {
-        LAUNCH_EARLY(layer_norm_rows, (unsigned)most, NORM_THREADS, sizeof(NormShared), stream, NULL, *n);
-        return;
-    }
-    bool fours = n->weight && n->width % 4 == 0 && n->column % 4 == 0 && n->to.form != FORM_PLAIN;
-    if (!fours)
-        LAUNCH_EARLY(norm_any_rows, (unsigned)most, NORM_THREADS, sizeof(NormShared), stream, NULL, *n);
-    else if (n->to.dtype == DTYPE_F16)
-        LAUNCH_EARLY(norm_rows<DTYPE_F16>, (unsigned)most, NORM_THREADS, sizeof(NormShared), stream,
+template <Dtype FORMAT> static void norm_fours(const Norm *n, bool left, int most, void *stream) {
+    if (left)
+        LAUNCH_EARLY((norm_rows<FORMAT, true>), (unsigned)most, NORM_THREADS, sizeof(NormShared), stream,
                      n->weight, *n);
     else
-        LAUNCH_EARLY(norm_rows<DTYPE_BF16>, (unsigned)most, NORM_THREADS, sizeof(NormShared), stream,
+        LAUNCH_EARLY((norm_rows<FORMAT, false>), (unsigned)most, NORM_THREADS, sizeof(NormShared), stream,
                      n->weight, *n);
+}
+
+// Sums that were left in parts save a launch and a way through L2 if the norm adds them.
+void gpu_norm(const Norm *n, int most, void *stream) {
+    bool fours =
+             !n->layer && n->weight && n->width % 4 == 0 && n->column % 4 == 0 && n->to.form != FORM_PLAIN,
+         left = n->left.parts && fours && !n->residual;
+    if (n->left.parts && !left) gpu_put_rows(&n->left, most, stream);
+    if (n->layer)
+        LAUNCH_EARLY(layer_norm_rows, (unsigned)most, NORM_THREADS, sizeof(NormShared), stream, NULL, *n);
+    else if (!fours)
+        LAUNCH_EARLY(norm_any_rows, (unsigned)most, NORM_THREADS, sizeof(NormShared), stream, NULL, *n);
+    else if (n->to.dtype == DTYPE_F16) norm_fours<DTYPE_F16>(n, left, most, stream);
+    else norm_fours<DTYPE_BF16>(n, left, most, stream);
 }
 
 // --- norm of each head's q and k; then rotation and the write, as after any product of q, k and v. A warp

@@ -1,5 +1,6 @@
 // The norm of rows of any width, those that a thread holds at once and wider ones, against sums in double;
-// and the same bits whichever thread goes first, and whatever shares the launch.
+// and the same bits whichever thread goes first, and whatever shares the launch. A norm that puts the parts
+// which a product has left, against a put and a norm.
 #include "tests/simt/settings.h"
 #include "tests/support/check.h"
 
@@ -156,7 +157,89 @@ static void any_number(void **state) {
     assert_int_equal(round_row(x, FINITE, DTYPE_F16, UNTOLD + 1, got), UNTOLD);
 }
 
+// --- parts of a product
+
+enum { LEFT_WIDEST = 8200, LEFT_PITCH = 8256 };
+typedef struct Left {
+    float hidden[NODES * LEFT_WIDEST], sums[PARTS_MAX * ROWS * LEFT_WIDEST], weight[LEFT_WIDEST],
+        bias[LEFT_WIDEST];
+} Left;
+typedef struct Normed {
+    float hidden[NODES * LEFT_WIDEST];
+    uint16_t to[8 * LEFT_PITCH];
+} Normed;
+
+// Hidden states and normed rows; `fused`: by the norm, else by a put in front of it.
+static void put_and_norm(const Left *l, int width, int parts, const Put *how, Dtype dtype, bool fused,
+                         Normed *out) {
+    void *stream;
+    int rows[2 + ROWS] = {ROWS, -1}, pitch = (width + 63) / 64 * 64, stride = (width + 15) / 16 * 16;
+    size_t row = (size_t)width * sizeof(float), part = (size_t)(ROWS * stride);
+    memcpy(rows + 2, NODE, sizeof NODE);
+    memset(out, 0, sizeof *out);
+    assert_int_equal(gpu_stream_open(&stream), 0);
+    Put put = *how;
+    put.bias = how->bias ? take(row, how->bias, stream) : NULL;
+    put.out = take(NODES * row, l->hidden, stream);
+    put.stride = width;
+    PutRows left = {.rows = take(sizeof rows, rows, stream),
+                    .sums = take((size_t)parts * part * sizeof(float), l->sums, stream),
+                    .outputs = width,
+                    .stride = stride,
+                    .parts = parts,
+                    .part = part,
+                    .put = put};
+    Norm n = {.rows = left.rows,
+              .hidden = put.out,
+              .weight = take(row, l->weight, stream),
+              .epsilon = EPSILON,
+              .width = width,
+              .to = {.data = take(sizeof out->to, out->to, stream),
+                     .pitch = pitch,
+                     .form = FORM_PACKED,
+                     .dtype = dtype}};
+    if (fused) n.left = left;
+    else gpu_put_rows(&left, 8, stream);
+    gpu_norm(&n, 8, stream);
+    gpu_copy(out->hidden, put.out, NODES * row, stream);
+    gpu_copy(out->to, n.to.data, sizeof out->to, stream);
+    gpu_stream_wait(stream);
+    void *const all[] = {(void *)(uintptr_t)left.rows, (void *)(uintptr_t)left.sums,
+                         (void *)(uintptr_t)n.weight,  n.to.data,
+                         put.out,                      (void *)(uintptr_t)put.bias};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) gpu_give(all[i]);
+    gpu_stream_close(stream);
+}
+
+// The same bits of both, of rows that a thread holds at once and of wider ones.
+static void parts_that_were_left(void **state) {
+    static const int WIDTHS[] = {4, 68, 4096, LEFT_WIDEST};
+    static Left l;
+    static Normed apart, fused;
+    Random r = test_random(514);
+    (void)state;
+    for (int i = 0; i < NODES * LEFT_WIDEST; i++) l.hidden[i] = random_normal(&r);
+    for (int i = 0; i < PARTS_MAX * ROWS * LEFT_WIDEST; i++) l.sums[i] = random_normal(&r);
+    for (int i = 0; i < LEFT_WIDEST; i++) l.weight[i] = random_normal(&r), l.bias[i] = random_normal(&r);
+    for (size_t i = 0; i < sizeof WIDTHS / sizeof *WIDTHS; i++)
+        for (int k = 0; k < 4; k++) {
+            Put how = {.kind = PUT_RESIDUAL, .bias = k & 1 ? l.bias : NULL, .scale = k & 2 ? 0.37f : 0};
+            int parts = k % 3 ? 4 : 2;
+            Dtype dtype = k & 1 ? DTYPE_F16 : DTYPE_BF16;
+            simt_settings.order = (SimtOrder)(k % SIMT_ORDERS);
+            simt_settings.early = k > 1;
+            put_and_norm(&l, WIDTHS[i], parts, &how, dtype, false, &apart);
+            put_and_norm(&l, WIDTHS[i], parts, &how, dtype, true, &fused);
+            assert_memory_equal(apart.hidden, fused.hidden, sizeof apart.hidden);
+            assert_memory_equal(apart.to, fused.to, sizeof apart.to);
+            assert_memory_not_equal(apart.hidden, l.hidden, sizeof(float) * 4); // node 0 is a row
+        }
+    simt_settings.order = SIMT_NATURAL;
+    simt_settings.early = false;
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(any_width), cmocka_unit_test(any_number)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(any_width), cmocka_unit_test(any_number),
+                                       cmocka_unit_test(parts_that_were_left)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
