@@ -101,6 +101,7 @@ static bool take_head(Cuda *c, Error *e) {
     size_t f = sizeof(float), *t = &c->step_bytes, vocab = (size_t)c->model->shape.vocab;
     size_t width = (size_t)c->model->shape.width, widest = vocab > width ? vocab : width;
     return cuda_take(c, &c->logits, PANEL_ROWS * widest * f, false, t, e) &&
+           cuda_take(c, &c->best, PANEL_ROWS * BEST_SLICES * sizeof *c->best, false, t, e) &&
            cuda_take(c, &c->top_id, PANEL_ROWS * TOP_MAX * f, false, t, e) &&
            cuda_take(c, &c->top_logit, PANEL_ROWS * TOP_MAX * f, false, t, e) &&
            cuda_take(c, &c->slice_id, (size_t)PANEL_ROWS * TOP_SLICES * TOP_MAX * f, false, t, e) &&
@@ -144,6 +145,7 @@ static bool take_experts(Cuda *c, Error *e) {
 static bool take_step(Cuda *c, Error *e) {
     bool ok = cuda_take(c, &c->running, cuda_step_size(c), false, &c->step_bytes, e);
     if (c->running) c->given_rows = cuda_given_rows(c, c->running);
+    if (c->running) c->foreseen = cuda_foreseen(c, c->running);
     if (c->running) c->step = cuda_step_in(c, c->running);
     return ok;
 }
@@ -200,6 +202,7 @@ bool cuda_take_pinned(Cuda *c, Error *e) {
            take_staging(c, &c->rows, (size_t)shape_given_width(s) * PANEL_ROWS * f, e) &&
            take_staging(c, &c->asks, asks_size(cuda_nodes(c)), e) && take_pinned(c, &c->host_id, top, e) &&
            take_pinned(c, &c->host_logit, top, e) &&
+           take_pinned(c, &c->host_best, PANEL_ROWS * BEST_SLICES * sizeof *c->host_best, e) &&
            take_pinned(c, &c->host_overflow, sizeof *c->host_overflow, e) &&
            cuda_ok(c, gpu_fill(c->overflow, 0xff, sizeof *c->overflow, c->stream), "cannot write its memory",
                    e) &&
@@ -224,6 +227,7 @@ void cuda_give_all(Cuda *c) {
     give_staging(&c->asks);
     gpu_give_pinned(c->host_id);
     gpu_give_pinned(c->host_logit);
+    gpu_give_pinned(c->host_best);
     gpu_give_pinned(c->host_overflow);
     gpu_give_pinned(c->host_answers);
     gpu_give_pinned(c->host_p);

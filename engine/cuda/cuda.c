@@ -40,6 +40,8 @@ static void close_card(Cuda *c) {
     if (c->stream) gpu_stream_wait(c->stream);
     for (int i = 0; i < GRAPHS; i++)
         if (c->graphs[i].graph) gpu_graph_close(c->graphs[i].graph);
+    for (int i = 0; i < HEAD_GRAPHS; i++)
+        if (c->head_graphs[i]) gpu_graph_close(c->head_graphs[i]);
     cuda_give_all(c);
     fast_close(c->fast);
     cuda_give_events(c);

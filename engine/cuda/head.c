@@ -4,7 +4,7 @@
 // Logits stay on the device, so that a distribution can still be computed from them.
 //
 // Invariant: held[0 .. held_count) are the nodes whose logits are in the buffer, in the order of its rows,
-// until other logits or normed states overwrite it.
+// until other logits or normed states overwrite it; and held_rows is their list on the device.
 #include "engine/cuda/fast.h"
 #include "engine/cuda/sequence.h"
 
@@ -23,9 +23,9 @@ static bool choose(Cuda *c, const int *nodes, int count, Error *e) {
     return staging_send(c, &c->list, c->chosen, sizeof *list + (size_t)count * sizeof *nodes, e);
 }
 
-static void norm_chosen(Cuda *c, int count, const Activations *to) {
+static void norm_listed(Cuda *c, const RowList *rows, int most, const Activations *to) {
     const Shape *s = &c->model->shape;
-    Norm n = {.rows = c->chosen,
+    Norm n = {.rows = rows,
               .hidden = c->hidden,
               .weight = s->normed_output ? NULL : c->final_norm,
               .bias = c->final_norm_bias,
@@ -33,7 +33,7 @@ static void norm_chosen(Cuda *c, int count, const Activations *to) {
               .epsilon = s->norm_epsilon,
               .width = s->width,
               .to = *to};
-    gpu_norm(&n, count, c->stream);
+    gpu_norm(&n, most, c->stream);
 }
 
 static Activations head_input(const Cuda *c) {
@@ -42,9 +42,9 @@ static Activations head_input(const Cuda *c) {
     return a;
 }
 
-static void multiply(Cuda *c, int count) {
+static void multiply(Cuda *c, const RowList *rows, int most) {
     const Shape *s = &c->model->shape;
-    Product p = {.rows = c->chosen,
+    Product p = {.rows = rows,
                  .w = c->head,
                  .x = head_input(c),
                  .put = {.kind = PUT_LOGITS,
@@ -55,16 +55,58 @@ static void multiply(Cuda *c, int count) {
                          .scale = s->logit_scale,
                          .cap = s->logit_cap},
                  .parts = c->parts};
-    int most = 8;
-    while (most < count) most *= 2;
-    if (c->head.library) fast_multiply(c, &p, fast_rows(count));
+    if (c->head.library) fast_multiply(c, &p, most);
     else gpu_product(&p, most, &c->facts, c->stream);
 }
 
+// Logits and the likeliest ids of rows, at most so many.
+typedef struct HeadLaunches {
+    const RowList *rows;
+    int most;
+} HeadLaunches;
+
+static void put_head(Cuda *c, const void *what) {
+    const HeadLaunches *h = what;
+    const Shape *s = &c->model->shape;
+    Activations normed = head_input(c);
+    Likeliest l = {
+        .rows = h->rows, .logits = c->logits, .stride = s->vocab, .real = s->real_vocab, .keys = c->best};
+    norm_listed(c, h->rows, h->most, &normed);
+    multiply(c, h->rows, h->most);
+    gpu_likeliest(&l, h->most, c->stream);
+}
+
+// A session reads the nodes that its tree has for the head. The step has brought their list along, so the
+// head's launches can be recorded, and no copy parts them from the layers'.
+static bool is_foreseen(const Cuda *c, const int *nodes, int count) {
+    if (!c->stepped || c->fast) return false;
+    const RowList *list = cuda_foreseen(c, c->steps[c->turn].host);
+    return list->count == count && !memcmp(list->node, nodes, (size_t)count * sizeof *nodes);
+}
+
+static bool run_head(Cuda *c, const int *nodes, int count, Error *e) {
+    HeadLaunches h = {c->foreseen, 8};
+    int size = 0;
+    for (; h.most < count; size++) h.most *= 2;
+    c->held_count = 0;
+    if (is_foreseen(c, nodes, count)) {
+        c->held_rows = c->foreseen;
+        if (cuda_record(c, &c->head_graphs[size], put_head, &h))
+            return cuda_ok(c, gpu_graph_run(c->head_graphs[size], c->stream), "cannot run the head", e);
+    } else {
+        c->held_rows = h.rows = c->chosen;
+        if (c->fast) h.most = fast_rows(count);
+        if (!choose(c, nodes, count, e)) return false;
+    }
+    put_head(c, &h);
+    return fast_ok(c, e);
+}
+
+// Larger numbers than the likeliest, ranked.
 static bool rank(Cuda *c, int count, int k, Error *e) {
     const Shape *s = &c->model->shape;
     size_t bytes = (size_t)count * (size_t)k * sizeof(int);
-    Top t = {.rows = c->chosen,
+    Top t = {.rows = c->held_rows,
              .logits = c->logits,
              .stride = s->vocab,
              .real = s->real_vocab,
@@ -77,6 +119,11 @@ static bool rank(Cuda *c, int count, int k, Error *e) {
     gpu_top(&t, count, c->stream);
     return cuda_ok(c, gpu_copy(c->host_id, c->top_id, bytes, c->stream), "cannot copy from it", e) &&
            cuda_ok(c, gpu_copy(c->host_logit, c->top_logit, bytes, c->stream), "cannot copy from it", e);
+}
+
+static bool get_likeliest(Cuda *c, int count, Error *e) {
+    size_t bytes = (size_t)count * BEST_SLICES * sizeof *c->best;
+    return cuda_ok(c, gpu_copy(c->host_best, c->best, bytes, c->stream), "cannot copy from it", e);
 }
 
 static DrawAsks *begin_asks(Cuda *c, const Sampling *sampling, int vocab) {
@@ -125,7 +172,7 @@ static bool ask_for_draws(Cuda *c, const HeadRow *rows, int count, int *tokens, 
 // The answers come back in one copy: chances, then each row's confidence, then the drawn ids.
 static bool draw_panel(Cuda *c, int count, int tokens, bool confident, Error *e) {
     double *behind = c->draw_answers + tokens + (confident ? count : 0);
-    Draw d = {.rows = c->chosen,
+    Draw d = {.rows = c->held_rows,
               .asks = c->draw_asks,
               .logits = c->logits,
               .stride = c->model->shape.vocab,
@@ -168,12 +215,12 @@ static void keep_best(const Cuda *c, const HeadRow *rows, int count, unsigned wa
     for (int i = 0; i < count; i++) {
         HeadOut *out = rows[i].out;
         size_t at = (size_t)rows[i].at * (size_t)k, bytes = (size_t)k * sizeof(int);
-        const int *id = c->host_id + i * k;
-        const float *logit = c->host_logit + i * k;
-        if (want & HEAD_ARGMAX) out->argmax[rows[i].at] = isinf(*logit) ? HEAD_BAD : *id;
+        uint64_t best = want & HEAD_ARGMAX ? largest_key(c->host_best + i * BEST_SLICES) : 0;
+        if (want & HEAD_ARGMAX)
+            out->argmax[rows[i].at] = isinf(likeliest_logit(best)) ? HEAD_BAD : likeliest_id(best);
         if (!(want & HEAD_TOP)) continue;
-        memcpy(out->top_id + at, id, bytes);
-        memcpy(out->top_logit + at, logit, bytes);
+        memcpy(out->top_id + at, c->host_id + i * k, bytes);
+        memcpy(out->top_logit + at, c->host_logit + i * k, bytes);
     }
 }
 
@@ -193,13 +240,10 @@ bool cuda_head(Cuda *c, const HeadRow *rows, int count, unsigned want, Error *e)
     assert(count <= PANEL_ROWS && !(sums && draws));
     for (int i = 0; i < count; i++) nodes[i] = rows[i].node;
     if ((c->fast && !fast_prepare_head(c, fast_rows(count), e)) || !cuda_begin(c, PHASE_HEAD, e) ||
-        !choose(c, nodes, count, e) || !ask(c, rows, count, want, sums, &tokens, e))
+        !run_head(c, nodes, count, e) || !ask(c, rows, count, want, sums, &tokens, e))
         return false;
-    Activations normed = head_input(c);
-    norm_chosen(c, count, &normed);
-    multiply(c, count);
-    if (!fast_ok(c, e)) return false;
-    if (want & (HEAD_ARGMAX | HEAD_TOP) && !rank(c, count, k, e)) return false;
+    if (want & HEAD_ARGMAX && !get_likeliest(c, count, e)) return false;
+    if (want & HEAD_TOP && !rank(c, count, k, e)) return false;
     if ((draws || sums) && !draw_panel(c, count, tokens, confident, e)) return false;
     if (want & HEAD_LOGITS && !get_logits(c, rows, count, e)) return false;
     if (!cuda_ok(c, gpu_launched(), "cannot run the head", e) || !cuda_wait(c, e)) return false;
@@ -224,7 +268,7 @@ static int held_row(const Cuda *c, int node) {
 bool cuda_distribution(Cuda *c, int node, const Sampling *sampling, int vocab, float *p, Error *e) {
     if (held_row(c, node) < 0 && !cuda_head(c, &(HeadRow){.node = node}, 1, 0, e)) return false;
     int row = held_row(c, node), real = c->model->shape.real_vocab, n = vocab < real ? vocab : real;
-    Draw d = {.rows = c->chosen,
+    Draw d = {.rows = c->held_rows,
               .row = row,
               .asks = c->draw_asks,
               .logits = c->logits,
@@ -246,7 +290,7 @@ bool cuda_distribution(Cuda *c, int node, const Sampling *sampling, int vocab, f
 bool cuda_norm_to(Cuda *c, const int *nodes, int count, float *rows, Error *e) {
     Activations to = {.data = rows, .pitch = c->model->shape.width};
     if (!choose(c, nodes, count, e)) return false;
-    norm_chosen(c, count, &to);
+    norm_listed(c, c->chosen, count, &to);
     return cuda_ok(c, gpu_launched(), "cannot run the norm", e);
 }
 

@@ -35,7 +35,7 @@ typedef struct StepGraph {
 
 // A stream's work.
 typedef enum { PHASE_IDLE, PHASE_RUN, PHASE_HEAD, PHASE_COMMIT, PHASES } Phase;
-enum { GRAPHS = 48, STEP_STAGINGS = 2, MARKS = 16 };
+enum { GRAPHS = 48, HEAD_GRAPHS = 5, STEP_STAGINGS = 2, MARKS = 16 }; // HEAD_GRAPHS: for 8, 16, .. 128 rows
 
 // For all cards of an instance.
 typedef struct CudaInstance {
@@ -87,7 +87,8 @@ struct Cuda { // one card
     RowList *running;      // the run's rows; given_rows and step follow in the same block (turns.c)
     RowList *given_rows;   // those that were given hidden states
     Step *step;            // with its tiles, turns and nodes
-    RowList *chosen;       // the head's nodes
+    RowList *foreseen;     // the nodes that the head should read, in the same block
+    RowList *chosen;       // those that it reads, where they are others
     MoveList *moves;       // of commits
     float *hidden;         // (nodes, width)
     float *given, *tokens; // of a model of tokens and hidden states: (nodes, given width or width)
@@ -103,17 +104,22 @@ struct Cuda { // one card
     float *parts, *attention_parts, *scores; // scores: if plain, else NULL
     size_t attention_floats, scores_floats;
     unsigned *done, *attention_done, *overflow, *host_overflow; // the lowest place of one, or OVERFLOW_NONE
+    uint64_t *best;                                             // (PANEL_ROWS, BEST_SLICES)
     int *top_id, *slice_id;
     float *draw_p, *top_logit, *slice_logit; // draw_p: (vocab)
     float *logits;                           // logits: (PANEL_ROWS, max(vocab, width))
     DrawAsks *draw_asks;
     double *draw_answers, *host_answers; // chances of nodes, then confidences and ids of rows
     int held[PANEL_ROWS], held_count;    // the nodes whose logits are on the device
+    const RowList *held_rows;            // their list: `foreseen` or `chosen`
     Staging steps[STEP_STAGINGS], list, rows, asks;
-    int turn;                   // index of the next step's staging
+    int turn;                   // index of the last step's staging
+    bool stepped;               // there was one
+    uint64_t *host_best;        // pinned, as `best`
     int *host_id;               // pinned: (PANEL_ROWS, TOP_MAX), as host_logit
     float *host_logit, *host_p; // host_p: (vocab)
     StepGraph graphs[GRAPHS];
+    void *head_graphs[HEAD_GRAPHS]; // of foreseen rows
     unsigned long graph_clock;
     bool no_graphs; // steps cannot be recorded
 };
@@ -146,5 +152,6 @@ int cuda_rows_limit(const Cuda *c);
 int cuda_tiles_limit(const Cuda *c);
 size_t cuda_step_size(const Cuda *c);
 RowList *cuda_given_rows(const Cuda *c, RowList *block);
+RowList *cuda_foreseen(const Cuda *c, RowList *block);
 Step *cuda_step_in(const Cuda *c, RowList *block);
 int cuda_spans(const Cuda *c, int from, int to);

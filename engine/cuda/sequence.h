@@ -31,6 +31,8 @@ size_t cuda_write_step(const Cuda *c, const SequenceRun *runs, int count, int mo
 
 // step.c. The card's layers of [a, b).
 bool cuda_step(Cuda *c, const SequenceRun *runs, int count, int a, int b, Error *e);
+// Records what `put` puts into the card's stream. Returns whether *graph has it, now or from an earlier call.
+bool cuda_record(Cuda *c, void **graph, void (*put)(Cuda *c, const void *what), const void *what);
 
 // head.c. A node of the step area, and its results: row `at` of `out`.
 typedef struct HeadRow {

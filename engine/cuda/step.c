@@ -402,7 +402,8 @@ static void norm_output(const Work *w) {
     norm_rows(w, &out);
 }
 
-static void put_layers(Cuda *c, const StepGraph *run) {
+static void put_layers(Cuda *c, const void *what) {
+    const StepGraph *run = what;
     PutRows left = {.parts = 0};
     Work w = {c, run->most, run->tiles, run->spans, run->copied, run->given, &left};
     assert(run->a >= c->from && run->b <= c->to && run->tiles > 0 && run->spans > 0);
@@ -453,23 +454,26 @@ static StepGraph *find_graph(Cuda *c, const StepGraph *want) {
     return oldest;
 }
 
-static bool run_layers(Cuda *c, StepGraph *g, Error *e) {
-    if (!g->graph && !c->no_graphs) {
-        int code = gpu_graph_begin(c->stream);
-        if (!code) {
-            put_layers(c, g);
-            code = gpu_graph_end(c->stream, &g->graph);
-        }
-        // If steps cannot be recorded, kernels go into the stream one by one: slower, with the same bits. The
-        // name of the kernels (isa) then gives the reason.
-        if (code) {
-            char *isa = c->instance->isa;
-            size_t n = strlen(isa);
-            c->no_graphs = true;
-            snprintf(isa + n, sizeof c->instance->isa - n, ", steps not recorded: %s", gpu_error(code));
-        }
+// If steps cannot be recorded, kernels go into the stream one by one: slower, with the same bits. The name of
+// the kernels (isa) then gives the reason.
+bool cuda_record(Cuda *c, void **graph, void (*put)(Cuda *c, const void *what), const void *what) {
+    if (*graph || c->no_graphs) return *graph != NULL;
+    int code = gpu_graph_begin(c->stream);
+    if (!code) {
+        put(c, what);
+        code = gpu_graph_end(c->stream, graph);
     }
-    if (g->graph) {
+    if (code) {
+        char *isa = c->instance->isa;
+        size_t n = strlen(isa);
+        c->no_graphs = true;
+        snprintf(isa + n, sizeof c->instance->isa - n, ", steps not recorded: %s", gpu_error(code));
+    }
+    return *graph != NULL;
+}
+
+static bool run_layers(Cuda *c, StepGraph *g, Error *e) {
+    if (cuda_record(c, &g->graph, put_layers, g)) {
         if (fast_ok(c, e)) return cuda_ok(c, gpu_graph_run(g->graph, c->stream), "cannot run a step", e);
         gpu_graph_close(g->graph);
         *g = (StepGraph){.most = 0};
@@ -508,6 +512,8 @@ bool cuda_step(Cuda *c, const SequenceRun *runs, int count, int a, int b, Error 
     if ((c->fast && !fast_prepare(c, want.most, a, b, e)) || !cuda_begin(c, PHASE_RUN, e) ||
         !staging_send(c, s, c->running, bytes, e))
         return false;
+    c->stepped = true;
+    if (c->held_rows == c->foreseen) c->held_count = 0; // the list is another now
     StepGraph *g = find_graph(c, &want);
     g->used = ++c->graph_clock;
     c->unread = true;

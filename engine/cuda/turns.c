@@ -169,16 +169,23 @@ RowList *cuda_given_rows(const Cuda *c, RowList *block) {
     return (RowList *)(void *)((char *)block + list_size(c));
 }
 
-Step *cuda_step_in(const Cuda *c, RowList *block) {
-    return (Step *)(void *)((char *)block + 2 * list_size(c));
+RowList *cuda_foreseen(const Cuda *c, RowList *block) {
+    return (RowList *)(void *)((char *)block + 2 * list_size(c));
 }
+
+// The size of the three lists is a multiple of 8, too.
+static size_t lists_size(const Cuda *c) {
+    return 2 * list_size(c) + sizeof(RowList) + PANEL_ROWS * sizeof(int);
+}
+
+Step *cuda_step_in(const Cuda *c, RowList *block) { return (Step *)(void *)((char *)block + lists_size(c)); }
 
 // Most turns: each node alone, of one chain or of the ends of several.
 size_t cuda_step_size(const Cuda *c) {
     size_t n = (size_t)c->max_nodes, rows = (size_t)cuda_rows_limit(c),
            turns = c->sequences > 1 ? rows * (n / BLOCK + 2) : n * n / (2 * BLOCK) + 2 * n;
-    return 2 * list_size(c) + sizeof(Step) + (size_t)cuda_tiles_limit(c) * sizeof(Tile) +
-           turns * sizeof(Turn) + rows * sizeof(StepNode);
+    return lists_size(c) + sizeof(Step) + (size_t)cuda_tiles_limit(c) * sizeof(Tile) + turns * sizeof(Turn) +
+           rows * sizeof(StepNode);
 }
 
 static int rows_of(const StepRun *run) { return run->last - run->first; }
@@ -203,6 +210,22 @@ static void write_lists(const Cuda *c, const SequenceRun *runs, int count, RowLi
         first = cuda_node(r->sequence, r->run->first);
         add_to_list(rows, first, rows_of(r->run));
         add_to_list(given, first, given_of(r->run));
+    }
+}
+
+// The nodes that a session reads after these runs; none if they are more than a panel.
+static void foresee(const SequenceRun *runs, int count, RowList *to) {
+    *to = (RowList){0, -1};
+    for (const SequenceRun *r = runs; r < runs + count; r++) {
+        const Tree *t = r->run->tree;
+        for (int i = r->run->first; i < r->run->last; i++) {
+            if (!(t->flags[i] & NODE_READ) || t->canonical[i] != i) continue;
+            if (to->count == PANEL_ROWS) {
+                to->count = 0;
+                return;
+            }
+            to->node[to->count++] = cuda_node(r->sequence, i);
+        }
     }
 }
 
@@ -237,6 +260,7 @@ size_t cuda_write_step(const Cuda *c, const SequenceRun *runs, int count, int mo
     StepNode *nodes = (StepNode *)(void *)((Turn *)(void *)(tile + tiles) + turns);
     *step = (Step){tiles, turns};
     write_lists(c, runs, count, to);
+    foresee(runs, count, cuda_foreseen(c, to));
     for (const SequenceRun *r = runs; r < runs + count; r++) nodes = write_nodes(r, nodes);
     return (size_t)((char *)nodes - (char *)to);
 }

@@ -4,7 +4,7 @@
 // the step area, where each of the sequences that share steps has a range of nodes. The number of rows, and
 // all else that changes from step to step, is read on the device, from one buffer filled by one copy:
 //
-//      | RowList of the run | RowList of given rows | Step | Tile 0, .. | Turn 0, .. | StepNode 0, .. |
+//      | RowList of the run | of given rows | of the head | Step | Tile 0, .. | Turn 0, .. | StepNode 0, .. |
 //
 // So a launch's arguments never change, and it can be part of a graph. A launch is sized by `most`, an upper
 // bound of the rows; blocks without work return at once. The order in which an output element is summed

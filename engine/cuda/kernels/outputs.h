@@ -2,6 +2,8 @@
 #pragma once
 #include "engine/cuda/kernels/kernels.h"
 
+#include <string.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -17,6 +19,40 @@ typedef struct Top {
     unsigned *done;             // (rows)
 } Top;
 void gpu_top(const Top *t, int most, void *stream);
+
+// The likeliest id of each row, as the best of Top's. A slice of a row leaves a key, and whoever reads a row
+// takes the largest of its keys: so blocks needn't meet. A key is 0 of a slice without logits.
+enum { BEST_SLICES = 16 };
+typedef struct Likeliest {
+    const RowList *rows;
+    const float *logits;
+    int stride, real;
+    uint64_t *keys; // (rows, BEST_SLICES)
+} Likeliest;
+void gpu_likeliest(const Likeliest *l, int most, void *stream);
+
+// Keys are in the order of (logit, lower ids first); -0 is 0.
+HOST_AND_DEVICE static inline uint64_t likeliest_key(float logit, int id) {
+    uint32_t bits;
+    if (logit == 0) logit = 0;
+    memcpy(&bits, &logit, sizeof bits);
+    bits = bits >> 31 ? ~bits : bits | 0x80000000u;
+    return (uint64_t)bits << 32 | (uint32_t)~id;
+}
+HOST_AND_DEVICE static inline int likeliest_id(uint64_t key) { return (int)~(uint32_t)key; }
+HOST_AND_DEVICE static inline float likeliest_logit(uint64_t key) {
+    uint32_t bits = (uint32_t)(key >> 32);
+    float logit;
+    bits = bits >> 31 ? bits & 0x7fffffffu : ~bits;
+    memcpy(&logit, &bits, sizeof logit);
+    return logit;
+}
+HOST_AND_DEVICE static inline uint64_t largest_key(const uint64_t keys[BEST_SLICES]) {
+    uint64_t best = 0;
+    for (int i = 0; i < BEST_SLICES; i++)
+        if (keys[i] > best) best = keys[i];
+    return best;
+}
 
 // Draws from rows of logits (rows, stride), and chances (backend.h, HeadDraws). One copy brings DrawAsks.
 typedef struct DrawAsks {

@@ -100,3 +100,37 @@ void gpu_top(const Top *t, int most, void *stream) {
     dim3 grid((unsigned)(slices < TOP_SLICES ? slices : TOP_SLICES), (unsigned)most);
     LAUNCH_EARLY(top, grid, THREADS, sizeof(TopShared), stream, NULL, *t);
 }
+
+// --- only the best. A thread starts all of its loads at once, of up to 32,768 logits a row.
+
+enum { LOADS = 8 };
+
+__global__ void __launch_bounds__(THREADS) likeliest(Likeliest l) {
+    SHARED(TopShared, sm);
+    let_next_begin();
+    wait_for_launches();
+    int row = (int)blockIdx.y, slice = (int)blockIdx.x;
+    if (row >= l.rows->count) return;
+    int from = (int)((long)l.real * slice / BEST_SLICES),
+        to = (int)((long)l.real * (slice + 1) / BEST_SLICES);
+    const float *logits = l.logits + (size_t)row * (size_t)l.stride;
+    Best best = {0, -1};
+#pragma unroll 1
+    for (int i = from + (int)threadIdx.x; i < to; i += THREADS * LOADS) {
+        float x[LOADS];
+#pragma unroll
+        for (int k = 0; k < LOADS; k++) x[k] = i + k * THREADS < to ? logits[i + k * THREADS] : -INFINITY;
+#pragma unroll
+        for (int k = 0; k < LOADS; k++) {
+            Best b = {x[k] == x[k] ? x[k] : INFINITY, i + k * THREADS < to ? i + k * THREADS : -1};
+            if (before(b, best)) best = b;
+        }
+    }
+    best = best_of_block(sm, best);
+    if (threadIdx.x == 0)
+        l.keys[row * BEST_SLICES + slice] = best.id < 0 ? 0 : likeliest_key(best.logit, best.id);
+}
+
+void gpu_likeliest(const Likeliest *l, int most, void *stream) {
+    LAUNCH_EARLY(likeliest, dim3(BEST_SLICES, (unsigned)most), THREADS, sizeof(TopShared), stream, NULL, *l);
+}

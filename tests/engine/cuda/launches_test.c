@@ -13,23 +13,20 @@ enum { ROWS = 24, WIDTH = 64, LAYERS = 3, CAPTURED = 2 };
 
 // o and down have 1,024 columns: their sums are in two parts.
 static Shape split_shape(int layers) {
-    return (Shape){.input = INPUT_TOKENS,
-                   .layers = layers,
-                   .width = WIDTH,
-                   .kv_heads = 8,
-                   .heads = 8,
-                   .head_dim = 128,
-                   .mlp_width = 1024,
-                   .vocab = 100,
-                   .real_vocab = 100,
-                   .context = 100,
-                   .activation = ACTIVATION_SILU,
-                   .norm_epsilon = 1e-5f,
-                   .rope = {.kind = ROPE_PLAIN,
-                            .theta = 10000,
-                            .factor = 1,
-                            .pairs = 64,
-                            .attention_factor = 1}};
+    return (Shape){
+        .input = INPUT_TOKENS,
+        .layers = layers,
+        .width = WIDTH,
+        .kv_heads = 8,
+        .heads = 8,
+        .head_dim = 128,
+        .mlp_width = 1024,
+        .vocab = 100,
+        .real_vocab = 100,
+        .context = 100,
+        .activation = ACTIVATION_SILU,
+        .norm_epsilon = 1e-5f,
+        .rope = {.kind = ROPE_PLAIN, .theta = 10000, .factor = 1, .pairs = 64, .attention_factor = 1}};
 }
 
 static void open_model(RandomModel *m, Session *s, const Shape *shape) {

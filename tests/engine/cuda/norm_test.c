@@ -204,9 +204,12 @@ static void put_and_norm(const Left *l, int width, int parts, const Put *how, Dt
     gpu_copy(out->hidden, put.out, NODES * row, stream);
     gpu_copy(out->to, n.to.data, sizeof out->to, stream);
     gpu_stream_wait(stream);
-    void *const all[] = {(void *)(uintptr_t)left.rows, (void *)(uintptr_t)left.sums,
-                         (void *)(uintptr_t)n.weight,  n.to.data,
-                         put.out,                      (void *)(uintptr_t)put.bias};
+    void *const all[] = {(void *)(uintptr_t)left.rows,
+                         (void *)(uintptr_t)left.sums,
+                         (void *)(uintptr_t)n.weight,
+                         n.to.data,
+                         put.out,
+                         (void *)(uintptr_t)put.bias};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) gpu_give(all[i]);
     gpu_stream_close(stream);
 }

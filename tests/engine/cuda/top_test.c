@@ -1,5 +1,5 @@
-// The best k of rows of logits against a plain search: several slices, many ties, a row with NaNs, which
-// count as +INFINITY, and rows of fewer finite numbers than are asked for.
+// The best k of rows of logits, and the likeliest by itself, against a plain search: several slices, many
+// ties, a row with NaNs, which count as +INFINITY, and rows of fewer finite numbers than are asked for.
 #include "tests/support/check.h"
 #include "tests/simt/settings.h"
 
@@ -100,8 +100,55 @@ static void every_number(void **state) {
         check(numbers[i], (SimtOrder)(i % SIMT_ORDERS));
 }
 
+static void find_likeliest(float logits[ROWS][STRIDE], int real) {
+    uint64_t keys[ROWS * BEST_SLICES];
+    RowList rows = {.count = ROWS, .first = 0};
+    void *stream;
+    assert_int_equal(gpu_stream_open(&stream), 0);
+    Likeliest l = {.rows = take(sizeof rows, &rows, stream),
+                   .logits = take(ROWS * STRIDE * sizeof(float), logits, stream),
+                   .stride = STRIDE,
+                   .real = real,
+                   .keys = take(sizeof keys, NULL, stream)};
+    gpu_likeliest(&l, ROWS + 3, stream);
+    gpu_copy(keys, l.keys, sizeof keys, stream);
+    gpu_stream_wait(stream);
+    for (int r = 0; r < ROWS; r++) {
+        uint64_t key = largest_key(keys + r * BEST_SLICES);
+        int id = likeliest_id(key), want = 0;
+        for (int k = 1; k < real; k++)
+            if (ranked(logits[r][k]) > ranked(logits[r][want])) want = k;
+        float logit = likeliest_logit(key), wanted = ranked(logits[r][want]);
+        if (id != want || !(logit >= wanted && logit <= wanted))
+            fail_msg("row %d of %d: id %d with %g, wanted %d with %g", r, real, id, (double)logit, want,
+                     (double)wanted);
+    }
+    const void *const all[] = {l.rows, l.logits, l.keys};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        void *block;
+        memcpy(&block, &all[i], sizeof block);
+        gpu_give(block);
+    }
+    gpu_stream_close(stream);
+}
+
+// Vocabularies of a thread's loads and of more; of fewer ids than slices; zeros of both signs are equal.
+static void the_likeliest(void **state) {
+    static float logits[ROWS][STRIDE];
+    static const int sizes[] = {REAL, 1, 5, 16, 33};
+    Random r = test_random(94);
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        simt_settings.order = (SimtOrder)(i % SIMT_ORDERS);
+        make_logits(logits, &r);
+        for (int k = 0; k < STRIDE && i % 2; k++) logits[0][k] = k % 3 ? -INFINITY : k % 2 ? 0.0f : -0.0f;
+        for (int k = 0; k < STRIDE && i == 2; k++) logits[3][k] = -INFINITY;
+        find_likeliest(logits, sizes[i]);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_number)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_number), cmocka_unit_test(the_likeliest)};
     simt_settings.locked = simt_settings.early = true; // what is touched too soon ends the program
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
