@@ -94,6 +94,7 @@ typedef struct HiddenMemory {
     bool (*give)(void *self, int node, const float *row, Error *e);
 } HiddenMemory;
 
+enum { CHAIN_MOST = 64 };
 typedef struct Backend {
     const char *name;
     bool cuts; // running layer by layer takes no longer
@@ -109,6 +110,10 @@ typedef struct Backend {
     // that shared its work fail; else one sequence's failure is not another's. NULL: an instance is alone.
     void (*run_together)(RunCall *calls, int count);
     void (*head_together)(HeadCall *calls, int count, unsigned want);
+    // A greedy chain without the host in between: `run` and the head, then `count` - 1 times a run of the
+    // tree's next node, a child of the one in front, and the head. Its token is the likeliest id after that
+    // one; the tree has placeholders. ids: (count), as HeadOut.argmax; at most CHAIN_MOST. NULL: none.
+    bool (*chain)(void *self, const StepRun *run, int count, int *ids, Error *e);
     // p of a node that `head` has drawn at, over `vocab` ids. NULL: draws are made from logits (draws.h).
     bool (*distribution)(void *self, int node, const Sampling *sampling, int vocab, float *p, Error *e);
     // Rows of `width` floats, of captures.count * width if captured; those of set_hidden: shape_given_width.

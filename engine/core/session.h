@@ -40,11 +40,10 @@ typedef struct Session {
     int logit_rows; // rows in use
     HeadOut
         best; // top, top_id and top_logit for session_top, (2 * capacity, top); half are the read's at work
-    int peek; // the node of session_peek, or TREE_NONE
-    int *scratch;  // (2 * capacity)
-    double passes; // forwards: runs of neighbouring nodes from one layer to another
-    double rows;   // nodes run, counted each time they enter layer 0
-    PassLog *log;  // records each pass, as one of the model `log_as`; NULL: none
+    int peek, *scratch; // the node of session_peek, or TREE_NONE; (2 * capacity)
+    double passes;      // forwards: runs of neighbouring nodes from one layer to another
+    double rows;        // nodes run, counted each time they enter layer 0
+    PassLog *log;       // records each pass, as one of the model `log_as`; NULL: none
     PassModel log_as;
     struct Lane *lane;            // of sequences that share steps (batch.h); NULL: none
     int role;                     // in the lane
@@ -79,13 +78,15 @@ void session_note_given(Session *s, int first, int count); // the caller set the
 bool session_capture(Session *s, const Captures *captures, Error *e);
 
 bool session_get_hidden(Session *s, const int *nodes, int count, HiddenKind kind, float *rows, Error *e);
-
 // Runs the LM head for the canonical nodes that need it (roots, candidates, NODE_READ) and were not read yet:
 // always HEAD_ARGMAX, and HEAD_LOGITS if wanted.
 bool session_read(Session *s, unsigned want, Error *e);
 int session_argmax(const Session *s, int node);          // of the node's canonical node
 const float *session_logits(const Session *s, int node); // (vocab); needs HEAD_LOGITS
 
+// Runs and reads `node`, the newest, adds a node of its likeliest id, and so on, until there are `count` ids,
+// the last without a node, or no room. *made: the ids, at least one. A device may do it without the host.
+bool session_chain(Session *s, int node, int count, int *ids, int *made, Error *e);
 // The open steps of several sequences (BackendOptions.first) as one that reads the weights once: all nodes
 // through all layers, then the head on those that session_read would read. Lanes (batch.h) do the same for
 // sequences with threads of their own.
@@ -97,7 +98,6 @@ void session_peek(Session *s, int node);
 
 // Writes the nodes (tree.count at most) that such a read would run the head for; returns their number.
 int session_unread(const Session *s, unsigned want, int *nodes);
-
 // HEAD_ARGMAX and HEAD_DRAW of the given nodes, on a backend that draws; copies draws->drawn to s->drawn.
 bool session_draw(Session *s, const int *nodes, int count, HeadDraws *draws, Error *e);
 

@@ -391,19 +391,23 @@ static bool run_on(Cuda *c, Cuda *before, const SequenceRun *runs, int count, Er
 static bool sees_copies(const RunCall *call) { return call->run.tree->layout == LAYOUT_COPIED; }
 
 // Cards run their layers one after another, each on the hidden states that the previous one leaves.
-static bool run_calls(RunCall *calls, int count, Error *e) {
-    SequenceRun runs[SEQUENCES_MAX];
-    Cuda *first = ((Sequence *)calls->self)->cards, *before = NULL;
-    for (int i = 0; i < count; i++) {
-        runs[i] = (SequenceRun){calls[i].self, &calls[i].run};
-        runs[i].sequence->copied = sees_copies(&calls[i]);
-        assert(runs[i].sequence->cards == first);
-    }
+static bool run_all(const SequenceRun *runs, int count, Error *e) {
+    Cuda *first = runs->sequence->cards, *before = NULL;
     if (!make_commits(first, e)) return false;
     for (Cuda *c = first; c; before = c, c = c->next)
         if (!run_on(c, before, runs, count, e)) return false;
     cuda_check(first);
     return true;
+}
+
+static bool run_calls(RunCall *calls, int count, Error *e) {
+    SequenceRun runs[SEQUENCES_MAX];
+    for (int i = 0; i < count; i++) {
+        runs[i] = (SequenceRun){.sequence = calls[i].self, .run = &calls[i].run};
+        runs[i].sequence->copied = sees_copies(&calls[i]);
+        assert(runs[i].sequence->cards == runs->sequence->cards);
+    }
+    return run_all(runs, count, e);
 }
 
 // A card that fails in a run fails each of its sequences.
@@ -470,6 +474,31 @@ static void cuda_head_together(HeadCall *calls, int count, unsigned want) {
 
 static bool cuda_run_head(void *self, const int *nodes, int count, unsigned want, HeadOut *out, Error *e) {
     return read_calls(&(HeadCall){.self = self, .nodes = nodes, .count = count, .out = out}, 1, want, e);
+}
+
+// The host puts the steps of one card into its stream, and waits for the last of them. On several cards, or
+// where a library adds up, it waits for each id.
+static bool cuda_chain(void *self, const StepRun *run, int count, int *ids, Error *e) {
+    Sequence *s = self;
+    Cuda *first = s->cards;
+    StepRun step = *run;
+    bool ahead = !first->next && !first->fast;
+    int token = 0, row = 0;
+    assert(count >= 1 && count <= CHAIN_MOST && step.b == first->model->shape.layers);
+    s->copied = run->tree->layout == LAYOUT_COPIED;
+    for (int i = 0; i < count; i++, step.first = step.last++) {
+        SequenceRun own = {s, &step, i ? &token : NULL};
+        HeadOut out = {.argmax = &ids[i]};
+        if (!run_all(&own, 1, e)) return false;
+        if (ahead && !cuda_head_ahead(first, i, &row, e)) return false;
+        ahead = ahead && row >= 0;
+        if (!ahead && !cuda_run_head(self, &(int){step.last - 1}, 1, HEAD_ARGMAX, &out, e)) return false;
+        token = ahead ? -1 - row : ids[i];
+        if (!ahead && ids[i] == HEAD_BAD) token = 0; // the caller refuses the chain
+    }
+    if (ahead && !cuda_wait(first, e)) return false;
+    for (int i = 0; ahead && i < count; i++) ids[i] = cuda_chained(first, i);
+    return true;
 }
 
 static bool cuda_get_distribution(void *self, int node, const Sampling *sampling, int vocab, float *p,
@@ -577,5 +606,5 @@ static void cuda_report(const void *self, BackendReport *out) {
         2 * (size_t)m->shape.layers * (size_t)shape_kv_width(&m->shape) * dtype_size(first->heads.dtype);
 }
 
-const Backend cuda_backend = {BACKEND_ROW(cuda), .head = cuda_run_head, .distribution = cuda_get_distribution,
-                              .hidden = &HIDDEN};
+const Backend cuda_backend = {BACKEND_ROW(cuda), .head = cuda_run_head, .chain = cuda_chain,
+                              .distribution = cuda_get_distribution, .hidden = &HIDDEN};

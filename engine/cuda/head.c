@@ -211,13 +211,16 @@ static bool get_logits(Cuda *c, const HeadRow *rows, int count, Error *e) {
     return true;
 }
 
+static int best_of(const uint64_t *keys) {
+    uint64_t best = largest_key(keys);
+    return isinf(likeliest_logit(best)) ? HEAD_BAD : likeliest_id(best);
+}
+
 static void keep_best(const Cuda *c, const HeadRow *rows, int count, unsigned want, int k) {
     for (int i = 0; i < count; i++) {
         HeadOut *out = rows[i].out;
         size_t at = (size_t)rows[i].at * (size_t)k, bytes = (size_t)k * sizeof(int);
-        uint64_t best = want & HEAD_ARGMAX ? largest_key(c->host_best + i * BEST_SLICES) : 0;
-        if (want & HEAD_ARGMAX)
-            out->argmax[rows[i].at] = isinf(likeliest_logit(best)) ? HEAD_BAD : likeliest_id(best);
+        if (want & HEAD_ARGMAX) out->argmax[rows[i].at] = best_of(c->host_best + i * BEST_SLICES);
         if (!(want & HEAD_TOP)) continue;
         memcpy(out->top_id + at, c->host_id + i * k, bytes);
         memcpy(out->top_logit + at, c->host_logit + i * k, bytes);
@@ -255,6 +258,21 @@ bool cuda_head(Cuda *c, const HeadRow *rows, int count, unsigned want, Error *e)
         rows[i].out->log_sum[rows[i].at] = (float)-log(c->host_answers[i]);
     return true;
 }
+
+bool cuda_head_ahead(Cuda *c, int at, int *row, Error *e) {
+    const RowList *list = cuda_foreseen(c, c->steps[c->turn].host);
+    size_t bytes = BEST_SLICES * sizeof *c->best;
+    *row = list->count - 1;
+    assert(c->stepped && at < CHAIN_MOST);
+    if (*row < 0) return true;
+    return cuda_begin(c, PHASE_HEAD, e) && run_head(c, list->node, list->count, e) &&
+           cuda_ok(c,
+                   gpu_copy(c->host_best + at * BEST_SLICES, c->best + *row * BEST_SLICES, bytes, c->stream),
+                   "cannot copy from it", e) &&
+           cuda_ok(c, gpu_launched(), "cannot run the head", e);
+}
+
+int cuda_chained(const Cuda *c, int at) { return best_of(c->host_best + at * BEST_SLICES); }
 
 // Returns the row of the node's logits on the device, or -1 if they were overwritten.
 static int held_row(const Cuda *c, int node) {

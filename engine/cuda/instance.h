@@ -33,9 +33,8 @@ typedef struct StepGraph {
     unsigned long used; // graph_clock at the last use
 } StepGraph;
 
-// A stream's work.
 typedef enum { PHASE_IDLE, PHASE_RUN, PHASE_HEAD, PHASE_COMMIT, PHASES } Phase;
-enum { GRAPHS = 48, HEAD_GRAPHS = 5, STEP_STAGINGS = 2, MARKS = 16 }; // HEAD_GRAPHS: for 8, 16, .. 128 rows
+enum { GRAPHS = 48, HEAD_GRAPHS = 5, STEP_STAGINGS = 2, MARKS = 16 };
 
 // For all cards of an instance.
 typedef struct CudaInstance {
@@ -66,32 +65,29 @@ struct Cuda { // one card
         void *event;
     } marks[MARKS]; // (mark_count): since the last wait for the stream
     int mark_count;
-    bool unread; // the stream has a run of which nothing was read
+    bool unread, stepped; // the stream has a run of which nothing was read; there was a run
     double seconds[PHASES], waited_s;
-
     // device memory; every block is in `blocks` too
     bool planning; // nothing is allocated, only added up
     void **blocks;
     size_t block_count, block_capacity, weight_bytes, cache_bytes, step_bytes, kept_bytes;
     bool rounded;        // weights were rounded from f16 to bf16 or back
     bool coded, decoded; // some weights are codes here; some were decoded when they were loaded
-
     GpuLayer *layers;
     Matrix embedding, positions, fc, head;
     float *fc_bias, *token_norm, *fc_norm;
     void *cache_k, *cache_v, *step_k, *step_v, *q;
     void *copies_k, *copies_v; // (sequences, copies_room) of the caches, so many filled of each (copies.c)
     int copies[SEQUENCES_MAX], copies_room;
-    Choices choices;       // of how products are cut
-    bool plain;            // attention isn't fused
-    RowList *running;      // the run's rows; given_rows and step follow in the same block (turns.c)
-    RowList *given_rows;   // those that were given hidden states
-    Step *step;            // with its tiles, turns and nodes
-    RowList *foreseen;     // the nodes that the head should read, in the same block
-    RowList *chosen;       // those that it reads, where they are others
-    MoveList *moves;       // of commits
-    float *hidden;         // (nodes, width)
-    float *given, *tokens; // of a model of tokens and hidden states: (nodes, given width or width)
+    Choices choices;                // of how products are cut
+    bool plain;                     // attention isn't fused
+    RowList *running;               // the run's rows; the three that follow are in the same block (turns.c)
+    RowList *given_rows, *foreseen; // those that were given hidden states; those that the head should read
+    Step *step;                     // with its tiles, turns and nodes
+    RowList *chosen;                // the nodes that the head reads, where they weren't foreseen
+    MoveList *moves;                // of commits
+    float *hidden;                  // (nodes, width)
+    float *given, *tokens;          // of a model of tokens and hidden states: (nodes, given width or width)
     Captures captures;
     float *kept; // (nodes, captures.count * width), if there are any
     float *sums; // (rows, q k v or width): a product that is normed, if the model norms heads or outputs
@@ -104,7 +100,7 @@ struct Cuda { // one card
     float *parts, *attention_parts, *scores; // scores: if plain, else NULL
     size_t attention_floats, scores_floats;
     unsigned *done, *attention_done, *overflow, *host_overflow; // the lowest place of one, or OVERFLOW_NONE
-    uint64_t *best;                                             // (PANEL_ROWS, BEST_SLICES)
+    uint64_t *best, *host_best;                                 // (PANEL_ROWS, BEST_SLICES); pinned
     int *top_id, *slice_id;
     float *draw_p, *top_logit, *slice_logit; // draw_p: (vocab)
     float *logits;                           // logits: (PANEL_ROWS, max(vocab, width))
@@ -114,18 +110,15 @@ struct Cuda { // one card
     const RowList *held_rows;            // their list: `foreseen` or `chosen`
     Staging steps[STEP_STAGINGS], list, rows, asks;
     int turn;                   // index of the last step's staging
-    bool stepped;               // there was one
-    uint64_t *host_best;        // pinned, as `best`
     int *host_id;               // pinned: (PANEL_ROWS, TOP_MAX), as host_logit
     float *host_logit, *host_p; // host_p: (vocab)
     StepGraph graphs[GRAPHS];
-    void *head_graphs[HEAD_GRAPHS]; // of foreseen rows
     unsigned long graph_clock;
-    bool no_graphs; // steps cannot be recorded
+    bool no_graphs;                 // steps cannot be recorded
+    void *head_graphs[HEAD_GRAPHS]; // of 8, 16, .. 128 foreseen rows
 };
 
 static inline int cuda_nodes(const Cuda *c) { return c->sequences * c->max_nodes; }
-
 // buffers.c. Everything but weights and copies; pinned memory.
 bool cuda_take_buffers(Cuda *c, Error *e);
 bool cuda_take_pinned(Cuda *c, Error *e);
@@ -151,7 +144,6 @@ void cuda_give_events(Cuda *c);
 int cuda_rows_limit(const Cuda *c);
 int cuda_tiles_limit(const Cuda *c);
 size_t cuda_step_size(const Cuda *c);
-RowList *cuda_given_rows(const Cuda *c, RowList *block);
-RowList *cuda_foreseen(const Cuda *c, RowList *block);
+RowList *cuda_given_rows(const Cuda *c, RowList *block), *cuda_foreseen(const Cuda *c, RowList *block);
 Step *cuda_step_in(const Cuda *c, RowList *block);
 int cuda_spans(const Cuda *c, int from, int to);

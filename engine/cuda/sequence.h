@@ -18,6 +18,7 @@ static inline int cuda_node(const Sequence *s, int node) { return s->number * s-
 typedef struct SequenceRun {
     Sequence *sequence;
     const StepRun *run;
+    const int *token; // of its only node, as in StepNode; NULL: the tree's
 } SequenceRun;
 
 // copies.c. Fills the copies of the runs' caches, and takes memory if there are too few. Memory for captured
@@ -41,6 +42,10 @@ typedef struct HeadRow {
     int at;
 } HeadRow;
 bool cuda_head(Cuda *c, const HeadRow *rows, int count, unsigned want, Error *e); // PANEL_ROWS at most
+// Puts the head on the rows that the last step foresaw into the stream. *row: the last of them, whose
+// likeliest id is the `at`-th of cuda_chained after a wait. Returns with *row -1 if there are none.
+bool cuda_head_ahead(Cuda *c, int at, int *row, Error *e);
+int cuda_chained(const Cuda *c, int at); // or HEAD_BAD
 bool cuda_distribution(Cuda *c, int node, const Sampling *sampling, int vocab, float *p, Error *e);
 bool cuda_normed(Cuda *c, const int *nodes, int count, float *rows, Error *e);
 bool cuda_norm_to(Cuda *c, const int *nodes, int count, float *rows, Error *e); // rows: on the device

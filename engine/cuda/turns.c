@@ -233,7 +233,7 @@ static StepNode *write_nodes(const SequenceRun *r, StepNode *to) {
     const Tree *t = r->run->tree;
     for (int i = r->run->first; i < r->run->last; i++) {
         bool given = i < r->run->given || t->parent[i] == TREE_NONE;
-        *to++ = (StepNode){t->token[i], tree_position(t, i),
+        *to++ = (StepNode){r->token ? *r->token : t->token[i], tree_position(t, i),
                            given ? TREE_NONE : cuda_node(r->sequence, t->parent[i])};
     }
     return to;

@@ -18,7 +18,8 @@ extern "C" {
 #endif
 
 typedef struct StepNode {
-    int token, position;
+    int token; // or -1 - row: the likeliest id of that row of the head in front, which the host hasn't seen
+    int position;
     int parent; // whose output it starts from, in a model of tokens and hidden states; negative: it's given
 } StepNode;
 
@@ -54,12 +55,13 @@ typedef struct Turn {
 typedef struct Embed {
     const RowList *rows;
     const Step *step;
-    Matrix table;             // data NULL: the hidden states are there already
-    Matrix positions;         // learned rows, which are added; data NULL: none
-    float *hidden;            // (nodes, width)
-    float scale;              // of the embedding
-    const double *frequency;  // (ropes, pairs)
-    double factor[ROPES_MAX]; // of a rope's cosines and sines
+    Matrix table;              // data NULL: the hidden states are there already
+    Matrix positions;          // learned rows, which are added; data NULL: none
+    float *hidden;             // (nodes, width)
+    float scale;               // of the embedding
+    const uint64_t *likeliest; // keys of the head in front (outputs.h)
+    const double *frequency;   // (ropes, pairs)
+    double factor[ROPES_MAX];  // of a rope's cosines and sines
     int ropes, pairs;
     size_t table_size;    // numbers from one rope's cosines to the next's
     float *cosine, *sine; // (ropes, nodes, pairs)

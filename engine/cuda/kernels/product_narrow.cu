@@ -62,8 +62,8 @@ template <class S> __device__ __forceinline__ SharedAt x_at(SharedAt slot, int d
                    sizeof(uint4) * WARP * (size_t)i);
 }
 
-// Those of a slot, from stage k on. Up to 8 rows, weights leave L2 first, which makes a step 1.2% faster; with
-// 16 rows, whose activations also come from there, it would be 0.7% slower (results/gpu/log.md).
+// Those of a slot, from stage k on. Up to 8 rows weights leave L2 first, which makes a step 1.2% faster; with
+// 16, whose activations are as many bytes, it takes 0.7% longer (results/gpu/log.md).
 template <int BITS, int N>
 __device__ __forceinline__ void fetch_weights(SharedAt slot, const Lane &l, int k) {
     typedef Slot<BITS, N> S;

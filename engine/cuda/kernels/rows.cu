@@ -3,6 +3,7 @@
 //
 // They run between two products that stream weights, so their time is mostly the latency of loads: a thread
 // starts all of its loads at once, and those of the weights of a norm before the launch in front has ended.
+#include "engine/cuda/kernels/outputs.h"
 #include "engine/cuda/kernels/put.cuh"
 
 enum { EMBED_THREADS = 512, PUT_THREADS = 128, COMMIT_THREADS = 64, COPY_THREADS = 128 };
@@ -20,10 +21,12 @@ __global__ void __launch_bounds__(EMBED_THREADS) embed(Embed e) {
     if ((int)blockIdx.x >= e.rows->count) return;
     int node = row_node(e.rows, (int)blockIdx.x);
     const StepNode *n = &step_nodes(e.step)[blockIdx.x];
+    int token = n->token;
+    if (token < 0) token = likeliest_id(largest_key(e.likeliest + (-1 - token) * BEST_SLICES));
     for (int i = (int)threadIdx.x; e.table.data && i < e.table.columns; i += EMBED_THREADS) {
         float learned = e.positions.data ? matrix_at(e.positions, n->position, i) : 0;
         e.hidden[(size_t)node * (size_t)e.table.columns + (size_t)i] =
-            fmaf(matrix_at(e.table, n->token, i), e.scale, learned);
+            fmaf(matrix_at(e.table, token, i), e.scale, learned);
     }
     for (int i = (int)threadIdx.x; i < e.ropes * e.pairs; i += EMBED_THREADS) {
         bool second = i >= e.pairs;

@@ -102,11 +102,32 @@ static bool speculative_begin(void *self, const Prompt *prompt, Error *e) {
     return follower_begin(&s->follower, prompt->tokens, prompt->count, NULL, e);
 }
 
+// Returns the last proposal. One more than surely fit are drafted: it may be merged with another's.
+static bool propose_greedy(Speculative *s, int node, Tree *tree, int *parent, Error *e) {
+    int ids[LONGEST], made;
+    while (node != TREE_NONE) {
+        int fit = tree->limit - 1 - tree_position(tree, *parent), room = tree_room(tree);
+        int most = 1 + (fit < room ? fit : room), left = s->length - s->drafted;
+        if (!session_chain(s->follower.session, node, left < most ? left : most, ids, &made, e)) return false;
+        for (int i = 0; i < made; i++, s->drafted++) {
+            int next = tree_propose(tree, *parent, ids[i]);
+            if (next == TREE_NONE) return true;
+            *parent = next;
+        }
+        if (s->drafted == s->length) return true;
+        node = follower_guess(&s->follower, s->follower.session->tree.count - 1, ids[made - 1]);
+    }
+    return true;
+}
+
 static bool propose_chain(Speculative *s, int node, Tree *tree, Error *e) {
     Session *draft = s->follower.session;
     int parent = tree_row(tree);
+    bool greedy = s->drafter.greedy && s->p.adaptive != ADAPTIVE_CONFIDENCE;
     assert(s->length >= 1 && s->length <= LONGEST);
-    for (s->drafted = 0; node != TREE_NONE; s->drafted++) {
+    s->drafted = 0;
+    if (greedy && !propose_greedy(s, node, tree, &parent, e)) return false;
+    for (; !greedy && node != TREE_NONE; s->drafted++) {
         Draft d;
         if (!session_run(draft, draft->shape.layers, e) ||
             !drafter_propose(&s->drafter, node, tree, parent, &d, e))
