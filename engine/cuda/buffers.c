@@ -75,10 +75,13 @@ static size_t most_parts(const Cuda *c) {
     return most;
 }
 
-// Takes room for the parts of all tiles of a step, up to 64 MB; at least one tile's.
+// Takes room for the parts of all tiles of a step, up to 64 MB, or two quads' of long contexts; at least one
+// tile's.
 static bool take_attention(Cuda *c, Error *e) {
-    const size_t most = (size_t)16 << 20;
-    int spans = cuda_spans(c, 0, c->context - 1);
+    int spans = cuda_spans(c, 0, c->context - 1), groups = spans / GROUP_SPANS + 1;
+    size_t most = (size_t)16 << 20,
+           quads = 2 * QUAD_TILES * gpu_attention_part(&c->heads, groups + STEP_SPANS);
+    if (quads > most) most = quads;
     size_t part = gpu_attention_part(&c->heads, spans), tiles = (size_t)cuda_tiles_limit(c),
            counters = tiles * (size_t)c->heads.heads;
     c->attention_floats = spans == 1 ? 0 : part * tiles < most ? part * tiles : part < most ? most : part;

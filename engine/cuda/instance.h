@@ -27,8 +27,9 @@ static inline int round_up(int n, int to) { return (n + to - 1) / to * to; }
 
 // The launches of a run, captured once for all runs of these sizes. graph NULL: not captured.
 typedef struct StepGraph {
-    int most, tiles, spans, a, b; // most 0: unused
-    bool copied, given;           // it reads copies of the cache; some rows were given hidden states
+    int most, a, b; // most 0: unused
+    StepSizes sizes;
+    bool copied, given; // it reads copies of the cache; some rows were given hidden states
     void *graph;
     unsigned long used; // graph_clock at the last use
 } StepGraph;

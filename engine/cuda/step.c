@@ -13,8 +13,8 @@
 //                                          before `gate up`, gate up and down of the shared MLP
 //      keep                                after a captured layer
 //
-// Graphs are keyed by the sizes of their launches (rows, tiles and spans, rounded up, mostly to powers of
-// two) and the range of layers. A growing context causes a new capture only when it doubles.
+// Graphs are keyed by the sizes of their launches (rows, tiles, quads and spans, rounded up, mostly to
+// powers of two) and the range of layers. A growing context causes a new capture only when it doubles.
 #include "engine/cuda/fast.h"
 #include "engine/cuda/sequence.h"
 
@@ -26,7 +26,8 @@
 
 typedef struct Work {
     Cuda *c;
-    int most, tiles, spans;
+    int most;
+    StepSizes sizes;
     bool copied, given; // as in StepGraph
     PutRows *left;      // parts not 0: sums that the hidden states lack until the next norm, or `settle`
 } Work;
@@ -225,7 +226,7 @@ static void attend(const Work *w, int layer) {
     norm_attention(w, l, layer);
     if (l->vector[GROUP_QK_NORM]) norm_heads(w, l, &put);
     else multiply(w, &l->qkv, attention_role(s), &put);
-    gpu_attention(&a, w->tiles, w->spans, c->stream);
+    gpu_attention(&a, &w->sizes, c->stream);
     if (s->mlp_input != MLP_AFTER) norm_mlp(w, l, layer); // before attention's output is added
     add_output(w, &l->o, l->vector[GROUP_O_BIAS], l->vector[GROUP_ATTENTION_POST], ROLE_MIXED);
 }
@@ -406,8 +407,8 @@ static void norm_output(const Work *w) {
 static void put_layers(Cuda *c, const void *what) {
     const StepGraph *run = what;
     PutRows left = {.parts = 0};
-    Work w = {c, run->most, run->tiles, run->spans, run->copied, run->given, &left};
-    assert(run->a >= c->from && run->b <= c->to && run->tiles > 0 && run->spans > 0);
+    Work w = {c, run->most, run->sizes, run->copied, run->given, &left};
+    assert(run->a >= c->from && run->b <= c->to && run->sizes.tiles > 0 && run->sizes.spans > 0);
     if (run->a == c->from) embed(&w);
     if (run->a == 0 && c->fc.data) join(&w);
     for (int layer = run->a; layer < run->b; layer++) {
@@ -437,12 +438,17 @@ static int spans_of(const Cuda *c, const StepRun *run) {
     return cuda_spans(c, from, to);
 }
 
+static bool same_sizes(const StepSizes *a, const StepSizes *b) {
+    return a->tiles == b->tiles && a->spans == b->spans && a->quads == b->quads && a->own == b->own &&
+           a->batch == b->batch;
+}
+
 // Returns the graph with these sizes, or the least recently used one, emptied for them.
 static StepGraph *find_graph(Cuda *c, const StepGraph *want) {
     StepGraph *oldest = c->graphs;
     for (int i = 0; i < GRAPHS; i++) {
         StepGraph *g = &c->graphs[i];
-        if (g->most == want->most && g->tiles == want->tiles && g->spans == want->spans && g->a == want->a &&
+        if (g->most == want->most && same_sizes(&g->sizes, &want->sizes) && g->a == want->a &&
             g->b == want->b && g->copied == want->copied && g->given == want->given)
             return g;
         if (g->used < oldest->used) oldest = g;
@@ -484,20 +490,24 @@ static bool run_layers(Cuda *c, StepGraph *g, Error *e) {
     return cuda_ok(c, gpu_launched(), "cannot run a step", e) && fast_ok(c, e);
 }
 
-// The graph that these runs need; the caller sets its tiles.
+static int round_spans(const Cuda *c, int spans) {
+    int limit = cuda_spans(c, 0, c->context - 1), rounded = round_to_power(spans, 1);
+    return rounded < limit ? rounded : limit;
+}
+
+// The graph that these runs need; the caller sets what follows from its tiles.
 static StepGraph graph_for(const Cuda *c, const SequenceRun *runs, int count, int a, int b) {
-    StepGraph g = {.a = a, .b = b, .copied = runs->sequence->copied};
-    int rows = 0, limit = cuda_spans(c, 0, c->context - 1);
+    StepGraph g = {.a = a, .b = b, .copied = runs->sequence->copied, .sizes.batch = count > 1};
+    int rows = 0;
     for (const SequenceRun *r = runs; r < runs + count; r++) {
         int spans = spans_of(c, r->run);
         rows += r->run->last - r->run->first;
-        if (spans > g.spans) g.spans = spans;
+        if (spans > g.sizes.spans) g.sizes.spans = spans;
         g.given |= r->run->first < r->run->given;
         assert(r->run->first < r->run->last && r->run->last <= c->max_nodes);
         assert(r->sequence->copied == g.copied);
     }
-    g.spans = round_to_power(g.spans, 1);
-    if (g.spans > limit) g.spans = limit;
+    g.sizes.spans = round_spans(c, g.sizes.spans);
     g.most = c->fast ? fast_rows(rows) : round_to_power(rows, 8);
     return g;
 }
@@ -509,7 +519,10 @@ bool cuda_step(Cuda *c, const SequenceRun *runs, int count, int a, int b, Error 
     if (want.copied && !cuda_take_copies(c, runs, count, e)) return false;
     RowList *block = staging_begin(s);
     size_t bytes = cuda_write_step(c, runs, count, want.most, block);
-    want.tiles = cuda_step_in(c, block)->tiles;
+    const Step *step = cuda_step_in(c, block);
+    want.sizes.tiles = step->tiles;
+    if (step->quads) want.sizes.quads = round_to_power(step->quads, 1);
+    if (step->spans) want.sizes.own = round_spans(c, step->spans);
     if ((c->fast && !fast_prepare(c, want.most, a, b, e)) || !cuda_begin(c, PHASE_RUN, e) ||
         !staging_send(c, s, c->running, bytes, e))
         return false;

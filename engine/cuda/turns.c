@@ -6,6 +6,8 @@
 //
 // Invariants: every node of the run is in exactly one tile; a tile's turns are in ascending order of their
 // blocks, and a turn's nodes agree in its block up to the shorter path.
+//
+// A sequence with several tiles has quads: in a chain the last tile's turns are the path of all nodes.
 #include "engine/cuda/fast.h"
 #include "engine/cuda/sequence.h"
 
@@ -145,6 +147,34 @@ static void place_tile(const Cuda *c, const Sequence *s, int rows_before, Tile *
     tile->cache += s->number * copies;
 }
 
+// Whether each node's parent is the one before it, and the last one's turns begin where the context ends.
+static bool is_chain(const StepRun *run) {
+    const Tree *t = run->tree;
+    for (int i = 0; i < run->last; i++)
+        if (t->parent[i] != (i ? i - 1 : TREE_NONE)) return false;
+    return cache_first_visible(run->cache, tree_position(t, run->last - 1)) <= t->context;
+}
+
+// Makes quads of a sequence's tiles [first, first + count), and notes the spans that remain.
+static void make_quads(const Cuda *c, const StepRun *run, Tile *tiles, int first, int count, Step *step) {
+    const bool can = count > 1 && run->tree->layout != LAYOUT_COPIED && !c->plain &&
+                     gpu_attention_quads(&c->heads),
+               chain = can && is_chain(run);
+    for (int i = first; i < first + count; i++) {
+        Tile *t = &tiles[i], *last = &tiles[first + count - 1];
+        int at = (i - first) / QUAD_TILES * QUAD_TILES + first, end = at + QUAD_TILES - 1;
+        if (&tiles[end] < last) last = &tiles[end];
+        if (can) t->wide = chain ? last->highest / SPAN + 1 : t->context / SPAN;
+        int from = t->lowest / SPAN > t->wide ? t->lowest / SPAN : t->wide,
+            spans = t->highest / SPAN + 1 - from;
+        if (spans > step->spans) step->spans = spans;
+        if (t != last || t->wide == 0) continue;
+        tiles[step->quads].quad = at;
+        tiles[step->quads++].quad_tiles = i + 1 - at;
+        if (chain) t->chain = t->turn[STEP_SPANS] - t->turn[0];
+    }
+}
+
 int cuda_spans(const Cuda *c, int from, int to) {
     int lowest = cache_first_visible(&c->cache, from), all = to / SPAN - lowest / SPAN + 1;
     int limit = c->context / SPAN + 1;
@@ -248,9 +278,11 @@ size_t cuda_write_step(const Cuda *c, const SequenceRun *runs, int count, int mo
     int tiles = (most + per - 1) / per, used = 0, turns = 0, rows = 0;
     Tile *tile = (Tile *)(void *)(step + 1);
     Turn *turn = (Turn *)(void *)(tile + cuda_tiles_limit(c));
+    *step = (Step){0};
     for (const SequenceRun *r = runs; r < runs + count; rows += rows_of(r->run), r++) {
         int more = make_tiles(r->run, per, tile + used, turn, &turns);
         for (int i = used; i < used + more; i++) place_tile(c, r->sequence, rows, &tile[i]);
+        make_quads(c, r->run, tile, used, more, step);
         used += more;
     }
     while (tiles < used) tiles *= 2;
@@ -258,7 +290,8 @@ size_t cuda_write_step(const Cuda *c, const SequenceRun *runs, int count, int mo
     memset(tile + used, 0, (size_t)(tiles - used) * sizeof *tile);
     memmove(tile + tiles, turn, (size_t)turns * sizeof *turn);
     StepNode *nodes = (StepNode *)(void *)((Turn *)(void *)(tile + tiles) + turns);
-    *step = (Step){tiles, turns};
+    step->tiles = tiles;
+    step->turns = turns;
     write_lists(c, runs, count, to);
     foresee(runs, count, cuda_foreseen(c, to));
     for (const SequenceRun *r = runs; r < runs + count; r++) nodes = write_nodes(r, nodes);

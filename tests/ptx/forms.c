@@ -86,6 +86,8 @@ BINARY(and16, u32, u32, u32, (a & b) & 0xffff)
 BINARY(or16, u32, u32, u32, (a | b) & 0xffff)
 BINARY(xor16, u32, u32, u32, (a ^ b) & 0xffff)
 BINARY(add16, u32, u32, u32, (a + b) & 0xffff)
+BINARY(mul16, u32, u32, u32, (a * b) & 0xffff)
+BINARY(sub16, u32, u32, u32, (a - b) & 0xffff)
 UNARY(not32, u32, u32, ~a)
 UNARY(not64, u64, u64, ~a)
 UNARY(negate32, u32, u32, 0 - a)
@@ -456,6 +458,8 @@ static const Arithmetic FORMS[] = {
     {"add.s64", add64, "ddd", COUNT_INTEGER, QUICK},
     {"add.u64", add64, "ddd", COUNT_INTEGER, QUICK},
     {"add.s16", add16, "hhh", COUNT_INTEGER, QUICK},
+    {"sub.s16", sub16, "hhh", COUNT_INTEGER, QUICK},
+    {"mul.lo.s16", mul16, "hhh", COUNT_INTEGER, QUICK},
     {"add.u16", add16, "hhh", COUNT_INTEGER, QUICK},
     {"sub.s32", sub32, "www", COUNT_INTEGER, QUICK},
     {"sub.u32", sub32, "www", COUNT_INTEGER, QUICK},

@@ -10,12 +10,9 @@
 //
 //      |-- Q, K of turn w ----|                        |-- weights --|-- values of dimensions 16w .. --|
 //      |-- V of turn w, or K of turn w + 8 ----| then V, for two turns
-#include "engine/cuda/kernels/attention.cuh"
+#include "engine/cuda/kernels/attention_tile.cuh"
 
-enum { QUERIES = TILE_NODES, WARPS = SPAN / BLOCK, ROUNDS = SPAN_TURNS / WARPS };
-enum { PAD = 8 }; // puts the rows of a block into different banks
-
-template <int DIM> struct Rows16 { uint16_t at[BLOCK][DIM + PAD]; };
+enum { WARPS = SPAN / BLOCK, ROUNDS = SPAN_TURNS / WARPS };
 template <int DIM> struct TensorShared {
     Rows16<DIM> slot[WARPS][2]; // keys, then values
     union {
@@ -26,83 +23,23 @@ template <int DIM> struct TensorShared {
     int is_last;
 };
 
-// How a launch divides heads. A tile has `heads` heads of each of its nodes.
-struct Split {
-    int first_tile, group, heads, slices; // slices: tiles that together take all heads of one key head
-    int inverse;                          // 65536 / heads, rounded up
-    float inner;                          // of scores before a cap; 0: no cap
-    float scale;                          // of scores, for powers of two
-};
-
-// The work of one block of the grid.
-struct Job {
-    const Tile *tile;
-    int kv, head, last_head; // heads [head, last_head] of a node
-    int lowest, nodes, spans;
-    int begin, shared, turns; // `shared` of its turns are committed blocks from `begin` on,
-    const Turn *own;          // the others are these
-    const void *cache_k, *cache_v;
-    int context, first; // as in Tile
-};
-
-// Query i of a tile: rows are nodes, then heads.
-struct Query {
-    int head, node; // node: of the tile
-    bool there;
-};
-
-__device__ __forceinline__ Query query_of(const Job &j, const Split &s, int i) {
-    int node = i * s.inverse >> 16, head = j.head + i - node * s.heads;
-    return {head, node, node < j.nodes && head <= j.last_head};
-}
-
-// Where a turn's keys and values are, for rows 4 (lane / 8) .. + 3 of the block.
-struct Places {
-    unsigned at[4];       // bytes from the start of the key head's slots, or of its step area
-    unsigned there, step; // a bit for each row: it exists; it's in the step area
+struct TurnPlaces {
+    Places rows;
     int base;
     unsigned nodes;
 };
 
-__device__ __forceinline__ Places find_places(const Attention &a, const Job &j, int turn) {
-    Places p = {{0, 0, 0, 0}, 0, 0, j.begin + turn * BLOCK, ~0u};
-    int first = warp_lane() / 8 * 4;
+__device__ __forceinline__ TurnPlaces find_places(const Attention &a, const Job &j, int turn) {
+    TurnPlaces p = {{{0, 0, 0, 0}, 0, 0}, j.begin + turn * BLOCK, ~0u};
     uint2 keys = {0, 0};
     if (turn >= j.shared) {
         const Turn *t = j.own + (turn - j.shared);
         p.base = t->base;
         p.nodes = t->nodes;
-        memcpy(&keys, __builtin_assume_aligned(&t->key[first], sizeof keys), sizeof keys);
+        keys = keys_of(t);
     }
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        int position = p.base + first + i, key = (int)((i < 2 ? keys.x : keys.y) >> i % 2 * 16 & NO_KEY);
-        bool step = position >= j.context;
-        int number = step ? j.first + key : a.ring ? position % a.slots : position;
-        p.there |= (unsigned)(step ? key != NO_KEY : position >= j.lowest) << i;
-        p.step |= (unsigned)step << i;
-        p.at[i] = (unsigned)number * (unsigned)a.heads.pitch * 2;
-    }
+    p.rows = place_rows(a, j, p.base, keys);
     return p;
-}
-
-// Starts to copy a turn's rows: zeros for absent ones.
-template <int DIM>
-__device__ __forceinline__ void fetch(const Attention &a, const Places &p, int kv, const void *cache,
-                                      const void *step, Rows16<DIM> *to) {
-    int row = warp_lane() / 8 * 4, d = warp_lane() % 8 * 8;
-    size_t head = (size_t)kv * (size_t)a.heads.pitch;
-    const uint16_t *slots = (const uint16_t *)cache + head * (size_t)a.slots + d,
-                   *area = (const uint16_t *)step + head * (size_t)a.area + d;
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        const char *from = (const char *)(p.step >> i & 1 ? area : slots) + p.at[i];
-        int bytes = p.there >> i & 1 ? 16 : 0;
-#pragma unroll
-        for (int k = 0; k < DIM; k += 64)
-            if (k + 64 <= DIM || k + d < DIM)
-                copy_async_some(&to->at[row + i][k + d], from + k * 2, k + d < a.heads.pitch ? bytes : 0);
-    }
 }
 
 // The thread's 16 bytes of q, in each round if heads are wider than usual. The row is loaded together with
@@ -126,68 +63,12 @@ __device__ __forceinline__ void fetch_piece(const Attention &a, const QueryPiece
     copy_async_some(&to->at[p.at][p.d], from, p.query.there && p.d < a.heads.pitch ? 16 : 0);
 }
 
-// Lane 4g + q has queries g and g + 8.
-struct Mine {
-    Query query[2];
-    int row[2], first[2], last[2]; // positions [first, last] are seen; none if last is negative
-    float most[2];
-};
-
-__device__ __forceinline__ Mine my_queries(const Attention &a, const Job &j, const Split &s) {
-    Mine m;
+__device__ __forceinline__ void mask_turn(Mine *m, const TurnPlaces &p, float score[2][4]) {
+    int last[2];
 #pragma unroll
-    for (int half = 0; half < 2; half++) {
-        Query q = query_of(j, s, warp_lane() / 4 + half * 8);
-        m.query[half] = q;
-        m.last[half] = q.there ? j.tile->position[q.node] : -1;
-        m.row[half] = q.there ? j.tile->row[q.node] : 0;
-        m.first[half] = first_seen(a, m.last[half]);
-        m.most[half] = -INFINITY;
-    }
-    return m;
-}
-
-// score[i]: of positions 8 (i / 4) + 2q + i % 2, for query g, then g + 8. Even and odd sixteens of dimensions
-// are summed separately, which halves the latency.
-template <Dtype FORMAT, int DIM>
-__device__ __forceinline__ void take_scores(const uint32_t q[DIM / 16][4], const Rows16<DIM> *keys,
-                                            float score[2][4]) {
-    int lane = warp_lane(), row = lane / 16 * 8 + lane % 8, column = lane / 8 % 2 * 8;
-    float odd[2][4];
-#pragma unroll
-    for (int i = 0; i < 8; i++) score[i / 4][i % 4] = odd[i / 4][i % 4] = 0;
-#pragma unroll
-    for (int d = 0; d < DIM / 16; d++) {
-        uint32_t k[4];
-        load_matrices(k, &keys->at[row][d * 16 + column]);
-        mma_16816<FORMAT>(d % 2 ? odd[0] : score[0], q[d], k[0], k[1]);
-        mma_16816<FORMAT>(d % 2 ? odd[1] : score[1], q[d], k[2], k[3]);
-    }
-#pragma unroll
-    for (int i = 0; i < 8; i++) score[i / 4][i % 4] += odd[i / 4][i % 4];
-}
-
-__device__ __forceinline__ void cap_scores(const Split &s, float score[2][4]) {
-    if (s.inner == 0) return;
-#pragma unroll
-    for (int i = 0; i < 8; i++) score[i / 4][i % 4] = tanhf(score[i / 4][i % 4] * s.inner);
-}
-
-// A position that a query does not see scores -INFINITY.
-__device__ __forceinline__ void mask(Mine *m, const Places &p, float score[2][4]) {
-    int begin = p.base + warp_lane() % 4 * 2;
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        int low = m->first[half] - begin,
-            high = p.nodes >> m->query[half].node & 1 ? m->last[half] - begin : -1;
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            int at = i / 2 * 8 + i % 2;
-            float *x = &score[i / 2][half * 2 + i % 2];
-            if (at < low || at > high) *x = -INFINITY;
-            m->most[half] = fmaxf(m->most[half], *x);
-        }
-    }
+    for (int half = 0; half < 2; half++) last[half] = p.nodes >> m->query[half].node & 1 ? m->last[half] : -1;
+    mask(*m, last, p.base, score);
+    take_most(m, score);
 }
 
 // Finds the largest of all warps' scores: over the four lanes that share a query, then over warps.
@@ -195,9 +76,7 @@ template <int DIM> __device__ __forceinline__ void share_most(TensorShared<DIM> 
     int g = warp_lane() / 4;
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        float most = m->most[half];
-        most = fmaxf(most, __shfl_xor_sync(ALL_LANES, most, 1));
-        most = fmaxf(most, __shfl_xor_sync(ALL_LANES, most, 2));
+        float most = lanes_most(m->most[half]);
         if (warp_lane() % 4 == 0) sm->most[g + half * 8][warp_number()] = most;
     }
     __syncthreads();
@@ -210,15 +89,6 @@ template <int DIM> __device__ __forceinline__ void share_most(TensorShared<DIM> 
     }
 }
 static_assert(WARPS == 8, "share_most takes the largest of eight");
-
-template <Dtype FORMAT>
-__device__ __forceinline__ uint4 weights_of(const float score[2][4], const float base[2], float scale) {
-    float w[8];
-#pragma unroll
-    for (int i = 0; i < 8; i++) w[i] = exp2_fast(fmaf(score[i / 4][i % 4], scale, -base[i % 4 / 2]));
-    return {half_pair(FORMAT, w[0], w[1]), half_pair(FORMAT, w[2], w[3]), half_pair(FORMAT, w[4], w[5]),
-            half_pair(FORMAT, w[6], w[7])};
-}
 
 // Sums dimensions d .. d + 15 of the values over all turns, and the weights.
 template <Dtype FORMAT, int DIM>
@@ -239,54 +109,7 @@ __device__ __forceinline__ void take_values(const TensorShared<DIM> *sm, int tur
     }
 }
 
-template <int DIM>
-__device__ __forceinline__ void put_part(const Mine &m, int d, const float sum[2][4], const float total[4],
-                                         Part<QUERIES, DIM> *to) {
-    int g = warp_lane() / 4, q = warp_lane() % 4 * 2;
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        if (!m.query[half].there) continue;
-        int row = g + half * 8;
-#pragma unroll
-        for (int i = 0; i < 2; i++)
-            *(float2 *)&to->values[row][d + i * 8 + q] = {sum[i][half * 2], sum[i][half * 2 + 1]};
-        if (d > 0 || q > 0) continue;
-        to->most[row] = m.most[half];
-        to->sum[row] = total[half * 2];
-    }
-}
-
-__device__ __forceinline__ void put_end(const Attention &a, const Mine &m, int first, const float sum[2][4],
-                                        const float total[4]) {
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        float inverse = 1 / total[half * 2];
-        if (!m.query[half].there) continue;
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
-            float x[2] = {sum[i][half * 2] * inverse, sum[i][half * 2 + 1] * inverse};
-            int d = first + i * 8 + warp_lane() % 4 * 2;
-            put_means<2>(a.to, m.row[half], m.query[half].head * a.heads.head_dim + d, x,
-                         a.heads.head_dim - d);
-        }
-    }
-}
-
 // Returns false if there's nothing to do. All loads start before any result is used.
-// The first position that any of a tile's nodes sees in this layer, which may have a smaller window than the
-// cache.
-__device__ __forceinline__ int lowest_seen(const Attention &a, const Tile *t) {
-    int position = t->position[warp_lane() % TILE_NODES],
-        least = warp_lane() < t->nodes ? position : INT32_MAX;
-#pragma unroll
-    for (int step = 16; step; step /= 2) {
-        int other = __shfl_xor_sync(ALL_LANES, least, step);
-        least = other < least ? other : least;
-    }
-    int first = first_seen(a, least);
-    return first > t->lowest ? first : t->lowest;
-}
-
 __device__ __forceinline__ bool find_job(const Attention &a, const Split &s, Job *j) {
     const Tile *t = step_tiles(a.step) + s.first_tile + blockIdx.z;
     int at = t->turn[warp_lane() <= STEP_SPANS ? warp_lane() : 0], highest = t->highest;
@@ -296,16 +119,12 @@ __device__ __forceinline__ bool find_job(const Attention &a, const Split &s, Job
     j->lowest = lowest_seen(a, t);
     j->context = t->context;
     j->first = t->first;
-    j->cache_k = seen_cache(a, t, a.cache_k);
-    j->cache_v = seen_cache(a, t, a.cache_v);
-    int slice = s.slices > 1 ? (int)blockIdx.y % s.slices : 0;
-    j->kv = s.slices > 1 ? (int)blockIdx.y / s.slices : (int)blockIdx.y;
-    j->head = j->kv * s.group + slice * s.heads;
-    j->last_head = (j->kv + 1) * s.group - 1;
-    if (j->head + s.heads - 1 < j->last_head) j->last_head = j->head + s.heads - 1;
-    j->spans = highest / SPAN - j->lowest / SPAN + 1;
-    int span = j->lowest / SPAN + (int)blockIdx.x, own = span - j->context / SPAN;
-    if (j->nodes == 0 || (int)blockIdx.x >= j->spans) return false;
+    find_heads(a, s, t, j);
+    Items items = items_of(j->lowest, highest, s.quads ? t->wide : 0);
+    int span = items.first_span + (int)blockIdx.x, own = span - j->context / SPAN;
+    if (j->nodes == 0 || (int)blockIdx.x >= items.spans) return false;
+    j->part = items.groups + (int)blockIdx.x;
+    j->parts = items.groups + items.spans;
     int first = __shfl_sync(ALL_LANES, at, own < 0 ? 0 : own),
         end = __shfl_sync(ALL_LANES, at, own < 0 ? 0 : own + 1),
         limit = (span + 1) * SPAN < j->context ? (span + 1) * SPAN : j->context;
@@ -332,19 +151,19 @@ __global__ void __launch_bounds__(WARPS *WARP, DIM > HEAD_DIM_USUAL ? 1 : 2) att
 
     Rows16<DIM> *slot = sm->slot[warp];
     bool one = warp < j.turns, two = warp + WARPS<j.turns, rounds = j.turns> WARPS;
-    Places p[ROUNDS];
+    TurnPlaces p[ROUNDS];
     if (one) {
         p[0] = find_places(a, j, warp);
-        fetch(a, p[0], j.kv, j.cache_k, a.step_k, &slot[0]);
+        fetch(a, p[0].rows, j.kv, j.cache_k, a.step_k, &slot[0]);
     }
 #pragma unroll
     for (int i = 0; i < (DIM > HEAD_DIM_USUAL ? 2 : 1); i++) fetch_piece(a, piece[i], &sm->q);
     copy_commit();
     if (two) {
         p[1] = find_places(a, j, warp + WARPS);
-        fetch(a, p[1], j.kv, j.cache_k, a.step_k, &slot[1]);
+        fetch(a, p[1].rows, j.kv, j.cache_k, a.step_k, &slot[1]);
     } else if (one && !rounds) {
-        fetch(a, p[0], j.kv, j.cache_v, a.step_v, &slot[1]);
+        fetch(a, p[0].rows, j.kv, j.cache_v, a.step_v, &slot[1]);
     }
     copy_commit();
 
@@ -358,11 +177,11 @@ __global__ void __launch_bounds__(WARPS *WARP, DIM > HEAD_DIM_USUAL ? 1 : 2) att
             load_matrices(q[d], &sm->q.at[warp_lane() % 16][d * 16 + warp_lane() / 16 * 8]);
         take_scores<FORMAT>(q, &slot[0], score[0]);
         cap_scores(s, score[0]);
-        mask(&m, p[0], score[0]);
+        mask_turn(&m, p[0], score[0]);
     }
     if (one && rounds) {
         __syncwarp();
-        fetch(a, p[0], j.kv, j.cache_v, a.step_v, &slot[0]);
+        fetch(a, p[0].rows, j.kv, j.cache_v, a.step_v, &slot[0]);
         copy_commit();
         copy_wait<1>();
         __syncwarp();
@@ -370,9 +189,9 @@ __global__ void __launch_bounds__(WARPS *WARP, DIM > HEAD_DIM_USUAL ? 1 : 2) att
     if (two) {
         take_scores<FORMAT>(q, &slot[1], score[1]);
         cap_scores(s, score[1]);
-        mask(&m, p[1], score[1]);
+        mask_turn(&m, p[1], score[1]);
         __syncwarp();
-        fetch(a, p[1], j.kv, j.cache_v, a.step_v, &slot[1]);
+        fetch(a, p[1].rows, j.kv, j.cache_v, a.step_v, &slot[1]);
     }
     copy_commit();
 
@@ -384,69 +203,55 @@ __global__ void __launch_bounds__(WARPS *WARP, DIM > HEAD_DIM_USUAL ? 1 : 2) att
     copy_wait<0>();
     __syncthreads();
 
-    int counter = (int)(blockIdx.z * gridDim.y + blockIdx.y);
-    Part<QUERIES, DIM> *parts = (Part<QUERIES, DIM> *)a.parts + (size_t)counter * gridDim.x;
+    Part<QUERIES, DIM> *parts = parts_of<DIM>(a, s, (int)blockIdx.z);
 #pragma unroll
     for (int first = 0; first < DIM; first += WARPS * 16) {
         int d = first + warp * 16;
         float sum[2][4], total[4];
         if (d >= DIM) break;
         take_values<FORMAT>(sm, j.turns, d, sum, total);
-        if (j.spans == 1) put_end(a, m, d, sum, total);
-        else put_part(m, d, sum, total, &parts[blockIdx.x]);
+        if (j.parts == 1) put_end(a, m, d, sum, total);
+        else put_part(m, d, sum, total, &parts[j.part]);
     }
-    if (j.spans == 1 || !comes_last(&a.done[counter], j.spans, &sm->is_last)) return;
+    if (j.parts == 1 || !comes_last(counter_of(a, s.first_tile + (int)blockIdx.z), j.parts, &sm->is_last))
+        return;
+    const Items items = items_of(j.lowest, j.tile->highest, s.quads ? j.tile->wide : 0);
     for (int i = (int)threadIdx.x; i < QUERIES * (DIM / 4); i += WARPS * WARP) {
         Query query = query_of(j, s, i / (DIM / 4));
-        if (query.there)
-            merge_to_end(a, parts, j.spans, i / (DIM / 4), i % (DIM / 4) * 4, j.tile->row[query.node],
-                         query.head);
+        const int row = i / (DIM / 4), d = i % (DIM / 4) * 4;
+        State x;
+        if (!query.there) continue;
+        merge<1, 8>(parts, items, &row, &d, &x);
+        put_state(a, x, d, j.tile->row[query.node], query.head);
     }
 }
 
 // 8.6 and 8.9 allow a block 99 KB, 8.0 allows 163: wider heads need 144.
 static_assert(sizeof(TensorShared<HEAD_DIM_USUAL>) <= 99 << 10, "a block must fit the smallest cards");
 
-// Head sizes are padded to one of these.
-static int padded_dim(int head_dim) {
-    static const int sizes[] = {16, 64, 96, HEAD_DIM_USUAL};
-    for (int size : sizes)
-        if (head_dim <= size) return size;
-    return HEAD_DIM_MAX;
-}
-
-static Split split_of(const Heads *h) {
-    int group = h->heads / h->kv_heads, heads = group < QUERIES ? group : QUERIES;
-    return {0, group, heads, (group + heads - 1) / heads, (65536 + heads - 1) / heads, 0, 0};
-}
-
 template <Dtype FORMAT, int DIM>
-static void launch(const Attention *a, int tiles, int first, int spans, void *stream) {
-    Split s = split_of(&a->heads);
-    dim3 grid((unsigned)spans, (unsigned)(a->heads.kv_heads * s.slices), (unsigned)tiles);
-    s.first_tile = first;
-    s.inner = a->inner;
-    s.scale = a->scale;
+static void launch(const Attention *a, const Split *s, int tiles, int spans, void *stream) {
+    dim3 grid((unsigned)spans, (unsigned)(a->heads.kv_heads * s->slices), (unsigned)tiles);
     LAUNCH_EARLY((attention<FORMAT, DIM>), grid, WARPS * WARP, sizeof(TensorShared<DIM>), stream, NULL, *a,
-                 s);
+                 *s);
 }
 
 template <Dtype FORMAT>
-static void launch_padded(const Attention *a, int tiles, int first, int spans, void *stream) {
+static void launch_padded(const Attention *a, const Split *s, int tiles, int spans, void *stream) {
     switch (padded_dim(a->heads.head_dim)) {
-    case 16: launch<FORMAT, 16>(a, tiles, first, spans, stream); break;
-    case 64: launch<FORMAT, 64>(a, tiles, first, spans, stream); break;
-    case 96: launch<FORMAT, 96>(a, tiles, first, spans, stream); break;
-    case HEAD_DIM_USUAL: launch<FORMAT, HEAD_DIM_USUAL>(a, tiles, first, spans, stream); break;
-    default: launch<FORMAT, HEAD_DIM_MAX>(a, tiles, first, spans, stream); break;
+    case 16: launch<FORMAT, 16>(a, s, tiles, spans, stream); break;
+    case 64: launch<FORMAT, 64>(a, s, tiles, spans, stream); break;
+    case 96: launch<FORMAT, 96>(a, s, tiles, spans, stream); break;
+    case HEAD_DIM_USUAL: launch<FORMAT, HEAD_DIM_USUAL>(a, s, tiles, spans, stream); break;
+    default: launch<FORMAT, HEAD_DIM_MAX>(a, s, tiles, spans, stream); break;
     }
 }
 
-static void launch_tiles(const Attention *a, int tiles, int first, int spans, void *stream) {
+static void launch_tiles(const Attention *a, const Split *s, int tiles, int spans, void *stream) {
     switch (a->heads.dtype) {
-    case DTYPE_F32: gpu_attention_plain(a, tiles, first, spans, stream); break;
-    case DTYPE_F16: launch_padded<DTYPE_F16>(a, tiles, first, spans, stream); break;
-    case DTYPE_BF16: launch_padded<DTYPE_BF16>(a, tiles, first, spans, stream); break;
+    case DTYPE_F32: gpu_attention_plain(a, tiles, s->first_tile, spans, stream); break;
+    case DTYPE_F16: launch_padded<DTYPE_F16>(a, s, tiles, spans, stream); break;
+    case DTYPE_BF16: launch_padded<DTYPE_BF16>(a, s, tiles, spans, stream); break;
     }
 }
 
@@ -459,23 +264,55 @@ void attention_scale(const Shape *s, Attention *a) {
                                      : log2_e / sqrtf((float)s->head_dim);
 }
 
-// Launches as many tiles at a time as the parts have room for; a single span needs no parts.
-void gpu_attention(const Attention *a, int tiles, int spans, void *stream) {
-    int at_once = 65535;
-    if (spans > 1 && a->parts_floats / gpu_attention_part(&a->heads, spans) < (size_t)at_once)
-        at_once = (int)(a->parts_floats / gpu_attention_part(&a->heads, spans));
-    if (a->scores) gpu_attention_eager(a, tiles, stream);
-    else
-        for (int first = 0; first < tiles; first += at_once)
-            launch_tiles(a, tiles - first < at_once ? tiles - first : at_once, first, spans, stream);
+// Groups that `spans` neighbouring spans touch.
+static int groups_of(const Attention *a, int spans) {
+    return a->window || a->ring ? (spans + 2) / GROUP_SPANS + 1 : (spans + GROUP_SPANS - 1) / GROUP_SPANS;
+}
+
+// Tiles with so many parts that there's room for; a single one is put at once.
+static int tiles_at_once(const Attention *a, int parts) {
+    const size_t most = 65535, room = a->parts_floats / gpu_attention_part(&a->heads, parts);
+    return (int)(parts > 1 && room < most ? room : most);
+}
+
+// Quads need room for the parts of all tiles at once, or of some of a single sequence's.
+static bool takes_quads(const Attention *a, const StepSizes *sizes, int at_once) {
+    return sizes->quads > 0 && gpu_attention_quads(&a->heads) &&
+           (at_once >= sizes->tiles || (!sizes->batch && at_once >= QUAD_TILES));
+}
+
+// Launches as many tiles at a time as the parts have room for.
+void gpu_attention(const Attention *a, const StepSizes *sizes, void *stream) {
+    if (a->scores) {
+        gpu_attention_eager(a, sizes->tiles, stream);
+        return;
+    }
+    Split s = split_of(&a->heads);
+    int groups = groups_of(a, sizes->spans), mixed = groups + sizes->own, spans = sizes->own;
+    s.inner = a->inner;
+    s.scale = a->scale;
+    s.parts = mixed < sizes->spans ? mixed : sizes->spans;
+    int at_once = tiles_at_once(a, s.parts);
+    s.quads = takes_quads(a, sizes, at_once);
+    if (!s.quads) {
+        spans = s.parts = sizes->spans;
+        at_once = tiles_at_once(a, s.parts);
+    }
+    if (s.quads && at_once < sizes->tiles) at_once = at_once / QUAD_TILES * QUAD_TILES;
+    for (; s.first_tile < sizes->tiles; s.first_tile += at_once) {
+        int tiles = sizes->tiles - s.first_tile < at_once ? sizes->tiles - s.first_tile : at_once,
+            quads = at_once < sizes->tiles ? (tiles + QUAD_TILES - 1) / QUAD_TILES : sizes->quads;
+        if (s.quads) gpu_attention_of_quads(a, &s, quads, groups, stream);
+        if (spans > 0) launch_tiles(a, &s, tiles, spans, stream);
+    }
 }
 
 size_t gpu_attention_shared(const Heads *h) {
     return h->dtype == DTYPE_F32 || h->head_dim <= HEAD_DIM_USUAL ? 0 : sizeof(TensorShared<HEAD_DIM_MAX>);
 }
 
-size_t gpu_attention_part(const Heads *h, int spans) {
-    if (h->dtype == DTYPE_F32) return gpu_attention_plain_part(h, spans);
-    return (size_t)(h->kv_heads * split_of(h).slices) * (size_t)spans * (size_t)QUERIES *
+size_t gpu_attention_part(const Heads *h, int parts) {
+    if (h->dtype == DTYPE_F32) return gpu_attention_plain_part(h, parts);
+    return (size_t)(h->kv_heads * split_of(h).slices) * (size_t)parts * (size_t)QUERIES *
            (size_t)(padded_dim(h->head_dim) + 2);
 }

@@ -2,10 +2,15 @@
 //
 // A block of the grid takes a span of a tile (kernels.h) for some heads of one key head. Its result for a
 // query is a Part: the largest score in the span, and relative to it the sum of the weights and the weighted
-// sum of the values, both in ascending order of positions. The last block of a tile to finish merges the
-// spans, in ascending order. A position that a query doesn't see has weight zero, and adding zero leaves a
-// sum unchanged, bit for bit. So a query's result depends only on its position and its keys: not on which of
-// them are committed already, not on its neighbours in the tile.
+// sum of the values, both in ascending order of positions. The last block of a tile to finish merges
+// them. A position that a query doesn't see has weight zero, and adding zero leaves a sum unchanged, bit for
+// bit. So a query's result depends only on its position and its keys: not on which of them are committed
+// already, not on its neighbours in the tile.
+//
+// The order of additions is fixed, whoever makes them: the state of a group of GROUP_SPANS spans, from
+// position zero on, begins empty and takes the parts of its spans from left to right, by `fold`; so does the
+// whole its groups. Blocks of several tiles keep a group's state in registers; others leave the parts of
+// spans in memory.
 #pragma once
 #include "engine/cuda/kernels/rows.cuh"
 
@@ -54,51 +59,94 @@ __device__ __forceinline__ int node_at(const Attention &a, const Tile *t, int sp
     return t->first + step_turns(a.step)[turn].key[position % BLOCK];
 }
 
-// Merges dimensions d .. d + 3 of a query's parts [0, count): the values' sum, the weights' *sum, and *most.
-// Eight, then four loads at a time are in flight.
-template <int ROWS, int DIM>
-__device__ __forceinline__ void merge(const Part<ROWS, DIM> *parts, int count, int query, int d, float to[4],
-                                      float *most, float *sum) {
-    *most = -INFINITY;
-    *sum = to[0] = to[1] = to[2] = to[3] = 0;
-    for (int p = 0; p < count; p += 8) {
-        float x[8];
-#pragma unroll
-        for (int i = 0; i < 8; i++) x[i] = p + i < count ? parts[p + i].most[query] : -INFINITY;
-#pragma unroll
-        for (int i = 0; i < 8; i++) *most = fmaxf(*most, x[i]);
-    }
-    float base = finite_most(*most);
-    for (int p = 0; p < count; p += 4) {
-        float factor[4], all[4];
-        float4 x[4];
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const Part<ROWS, DIM> *part = &parts[p + i < count ? p + i : 0];
-            factor[i] = part->most[query];
-            all[i] = part->sum[query];
-            x[i] = *(const float4 *)&part->values[query][d];
-        }
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            float f = p + i < count ? exp2_fast(factor[i] - base) : 0;
-            *sum += f * all[i];
-            to[0] += f * x[i].x;
-            to[1] += f * x[i].y;
-            to[2] += f * x[i].z;
-            to[3] += f * x[i].w;
-        }
-    }
+// The parts of a tile and some heads, in ascending order: of groups that gpu_attention's blocks of several
+// tiles took (attention_wide.cuh), then of single spans. Spans [0, wide) are those blocks'.
+struct Items {
+    int first_group, groups, first_span, spans;
+};
+
+__device__ __forceinline__ Items items_of(int lowest, int highest, int wide) {
+    int first = lowest / SPAN, last = highest / SPAN, end = wide <= last ? wide : last + 1;
+    Items i = {first / GROUP_SPANS, 0, first > wide ? first : wide, 0};
+    if (end > first) i.groups = (end - 1) / GROUP_SPANS - i.first_group + 1;
+    if (i.first_span <= last) i.spans = last + 1 - i.first_span;
+    return i;
+}
+__device__ __forceinline__ int item_group(const Items &i, int item) {
+    return item < i.groups ? i.first_group + item : (i.first_span + item - i.groups) / GROUP_SPANS;
 }
 
-template <int ROWS, int DIM>
-__device__ __forceinline__ void merge_to_end(const Attention &a, const Part<ROWS, DIM> *parts, int count,
-                                             int query, int d, int row, int head) {
+// The factors of a state and of the part that is added to it, whose largest scores are these, and the state's
+// new one.
+struct Factors {
+    float most, own, other;
+};
+__device__ __forceinline__ Factors factors_of(float most, float part) {
+    float both = fmaxf(most, part), base = finite_most(both);
+    return {both, exp2_fast(most - base), exp2_fast(part - base)};
+}
+// The step of a fold; one number of it.
+__device__ __forceinline__ float fold_number(const Factors &f, float own, float other) {
+    return fmaf(own, f.own, other * f.other);
+}
+
+// Four dimensions of a query.
+struct State {
     float most, sum, x[4];
-    merge(parts, count, query, d, x, &most, &sum);
-    float inverse = 1 / sum;
+};
+__device__ __forceinline__ State empty_state() { return {-INFINITY, 0, {0, 0, 0, 0}}; }
+__device__ __forceinline__ void fold(State *s, const State &part) {
+    Factors f = factors_of(s->most, part.most);
+    s->most = f.most;
+    s->sum = fold_number(f, s->sum, part.sum);
 #pragma unroll
-    for (int i = 0; i < 4; i++) x[i] *= inverse;
+    for (int i = 0; i < 4; i++) s->x[i] = fold_number(f, s->x[i], part.x[i]);
+}
+
+// Merges dimensions d[i] .. d[i] + 3 of queries query[i]. N * AHEAD loads are in flight.
+template <int N, int AHEAD, int ROWS, int DIM>
+__device__ __forceinline__ void merge(const Part<ROWS, DIM> *parts, const Items &items, const int query[N],
+                                      const int d[N], State all[N]) {
+    State group[N];
+    int count = items.groups + items.spans;
+#pragma unroll
+    for (int n = 0; n < N; n++) all[n] = group[n] = empty_state();
+    for (int p = 0; p < count; p += AHEAD) {
+        State part[N][AHEAD];
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) {
+            const Part<ROWS, DIM> *from = &parts[p + i < count ? p + i : 0];
+#pragma unroll
+            for (int n = 0; n < N; n++) {
+                float4 x = *(const float4 *)&from->values[query[n]][d[n]];
+                part[n][i] = {from->most[query[n]], from->sum[query[n]], {x.x, x.y, x.z, x.w}};
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < AHEAD; i++) {
+            if (p + i >= count) break;
+            bool begins = p + i > 0 && item_group(items, p + i) != item_group(items, p + i - 1);
+#pragma unroll
+            for (int n = 0; n < N; n++) {
+                if (begins) {
+                    fold(&all[n], group[n]);
+                    group[n] = empty_state();
+                }
+                fold(&group[n], part[n][i]);
+            }
+        }
+    }
+#pragma unroll
+    for (int n = 0; n < N; n++) fold(&all[n], group[n]);
+}
+
+// A mean. Minus zero becomes zero: a fold with a part of zeros does that, too.
+__device__ __forceinline__ float mean_of(float x, float inverse) { return x * inverse + 0.0f; }
+
+__device__ __forceinline__ void put_state(const Attention &a, const State &s, int d, int row, int head) {
+    float inverse = 1 / s.sum, x[4];
+#pragma unroll
+    for (int i = 0; i < 4; i++) x[i] = mean_of(s.x[i], inverse);
     put_means<4>(a.to, row, head * a.heads.head_dim + d, x, a.heads.head_dim - d);
 }
 

@@ -60,8 +60,9 @@ __global__ void __launch_bounds__(WARPS *WARP, 1) attention_plain(Attention a, i
     const Tile *t = step_tiles(a.step) + first_tile + blockIdx.z;
     int head = (int)blockIdx.y, kv = head / (a.heads.heads / a.heads.kv_heads), row = t->row[0];
     int lowest = first_seen(a, t->highest); // of this layer: the tile's may be lower
-    int span = lowest / SPAN + (int)blockIdx.x, spans = t->highest / SPAN - lowest / SPAN + 1;
-    if (t->nodes == 0 || (int)blockIdx.x >= spans) return;
+    const Items all = items_of(lowest, t->highest, 0), warps = {0, 0, 0, WARPS};
+    int span = all.first_span + (int)blockIdx.x;
+    if (t->nodes == 0 || (int)blockIdx.x >= all.spans) return;
     int position = span * SPAN + (int)threadIdx.x;
     bool seen = position >= lowest && position <= t->highest, step = position >= t->context;
     size_t at = seen ? key_at(a, kv, position, step, step ? node_at(a, t, span, position) : 0) : 0;
@@ -73,17 +74,18 @@ __global__ void __launch_bounds__(WARPS *WARP, 1) attention_plain(Attention a, i
 
     int counter = (int)(blockIdx.z * gridDim.y + blockIdx.y), d = (int)threadIdx.x * 4;
     PlainPart *parts = (PlainPart *)a.parts + (size_t)counter * gridDim.x, *own = &parts[blockIdx.x];
-    if (spans == 1) {
-        if (d < DIM) merge_to_end(a, sm->warp, WARPS, 0, d, row, head);
+    const int query = 0;
+    State x = empty_state();
+    if (d < DIM) merge<1, WARPS>(sm->warp, warps, &query, &d, &x);
+    if (all.spans == 1) {
+        if (d < DIM) put_state(a, x, d, row, head);
         return;
     }
-    if (d < DIM) {
-        float most, sum;
-        merge(sm->warp, WARPS, 0, d, &own->values[0][d], &most, &sum);
-        if (d == 0) own->most[0] = most, own->sum[0] = sum;
-    }
-    if (!comes_last(&a.done[counter], spans, &sm->is_last)) return;
-    if (d < DIM) merge_to_end(a, parts, spans, 0, d, row, head);
+    if (d < DIM) *(float4 *)&own->values[0][d] = {x.x[0], x.x[1], x.x[2], x.x[3]};
+    if (d == 0) own->most[0] = x.most, own->sum[0] = x.sum;
+    if (!comes_last(&a.done[counter], all.spans, &sm->is_last) || d >= DIM) return;
+    merge<1, 8>(parts, all, &query, &d, &x);
+    put_state(a, x, d, row, head);
 }
 
 static bool is_wide(const Heads *h) { return h->head_dim > HEAD_DIM_USUAL; }

@@ -24,13 +24,16 @@ typedef struct StepNode {
 } StepNode;
 
 typedef struct Step {
-    int tiles, turns;
+    int tiles, turns, quads, spans; // spans: most that a tile has outside of its quad's
 } Step;
 
 // Attention cuts positions at multiples of 16 into blocks and of SPAN into spans. The queries of a tile's
 // nodes go through attention together. A turn is a block for those of the nodes whose paths agree in it, up
-// to where each ends; a fully committed block is one turn for all and isn't listed (turns.c).
+// to where each ends; a fully committed block is one turn for all and isn't listed (turns.c). QUAD_TILES
+// neighbouring tiles of a sequence, or fewer, are a quad: together they take the spans in which all of their
+// nodes see one path, up to its end: the committed ones, or all if the step is a chain.
 enum { TILE_NODES = 16, BLOCK = 16, SPAN = 128, SPAN_TURNS = 16, STEP_SPANS = 9, NO_KEY = 0xffff };
+enum { QUAD_TILES = 4, GROUP_SPANS = 4 };
 HOST_AND_DEVICE static inline int block_of(int position) { return position / BLOCK * BLOCK; }
 
 typedef struct Tile {
@@ -38,6 +41,9 @@ typedef struct Tile {
     int lowest, highest;      // positions that any of them sees
     int context;              // committed positions
     int cache, first;         // the number of their cache or copy; the sequence's first node in the step area
+    int quad, quad_tiles;     // of the i-th tile: where the i-th quad begins, and its tiles
+    int wide;                 // spans [0, wide) are its quad's
+    int chain;                // of a quad's last tile: its turns, if the whole quad sees them
     int turn[STEP_SPANS + 1]; // [turn[k], turn[k + 1]): of the k-th span from `context`'s on
     int position[TILE_NODES];
     uint16_t row[TILE_NODES];
@@ -109,10 +115,16 @@ typedef struct Attention {
     size_t scores_floats;
     int length; // positions
 } Attention;
-void attention_scale(const Shape *s, Attention *a);                         // fills scale and inner
-void gpu_attention(const Attention *a, int tiles, int spans, void *stream); // of the step; at most in a tile
+void attention_scale(const Shape *s, Attention *a); // fills scale and inner
+// Bounds of a step's tiles and quads, and of a tile's spans, all and outside of its quad's.
+typedef struct StepSizes {
+    int tiles, spans, quads, own;
+    bool batch; // of several sequences
+} StepSizes;
+void gpu_attention(const Attention *a, const StepSizes *s, void *stream);
+bool gpu_attention_quads(const Heads *h);             // whether quads do anything
 size_t gpu_attention_shared(const Heads *h);          // bytes of shared memory that a block needs
-size_t gpu_attention_part(const Heads *h, int spans); // floats of one tile's parts
+size_t gpu_attention_part(const Heads *h, int parts); // floats of one tile's parts
 
 // The numbers of a model without files (synth_run), made on the device.
 typedef struct Numbers {
