@@ -4,7 +4,7 @@
 CARD_ARCH = 90a
 CARD_MOST = 20971520
 CARD     = build/card/$(CARD_ARCH)
-CARD_SUITES = attention batch batch_methods chain codes draw drafts exact golden long methods norm norm_heads product quads reference sampling top cpu_exact cpu_ops
+CARD_SUITES = attention batch batch_methods chain codes draw drafts exact golden long methods norm norm_heads product quads reference sampling top wide cpu_exact cpu_ops
 CARD_CU  = $(wildcard tests/gpu/*.cu)
 CARD_PARTS = $(CARD_SUITES:%=$(BUILD)/card/%_test.o) $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/real.c %_test.c,$(wildcard tests/gpu/*.c)))
 $(CARD)/%.o: %.cu engine/cuda/cuda.mk build/cuda/toolkit

@@ -252,6 +252,7 @@ int gpu_launched() {
     last = 0;
     return code ? code : answer();
 }
+bool gpu_has_warpgroups() { return true; }
 bool gpu_begins_early() {
     const char *wanted = getenv("OUTPACE_EARLY");
     return !wanted || strcmp(wanted, "no") != 0;

@@ -26,12 +26,27 @@ struct Copy {
     int group;
 };
 
+struct BulkCopy {
+    void *to;
+    const void *from;
+    int bytes;
+    SimtBarrier *barrier;
+};
+
+struct Later {
+    std::function<void()> work;
+    int group;
+};
+
 struct Thread {
     SimtIndex index;
     bool left, waited; // waited: for the launches in front
     const char *waits; // for what; NULL: for nothing
     std::vector<Copy> copies;
     int groups, groups_done; // of copies: committed, landed
+    std::vector<Later> later;
+    int later_groups;
+    const SimtBarrier *at; // where it waits
 };
 
 struct Warp {
@@ -56,6 +71,7 @@ static struct {
     unsigned long blocks, launches;
     bool early;           // this launch may begin early
     const void *constant; // and read this before it waits
+    std::vector<BulkCopy> bulk;
 } s;
 
 static void die(const char *format, ...) {
@@ -175,6 +191,89 @@ void simt_copy_wait(int groups_left) {
     t->copies.erase(t->copies.begin(), t->copies.begin() + (long)n);
 }
 
+// --- barriers that count bytes
+
+enum { OPEN = 0xb7 };
+
+static void wake(const SimtBarrier *b) {
+    for (int i = 0; i < s.count; i++)
+        if (s.threads[i].at == b) {
+            s.threads[i].at = nullptr;
+            make_ready(i);
+        }
+}
+
+static void end_phase(SimtBarrier *b) {
+    if (b->left || b->bytes) return;
+    b->phase ^= 1;
+    b->left = b->arrivals;
+    wake(b);
+}
+
+void simt_barrier_open(SimtBarrier *b, int arrivals) {
+    *b = {0, (unsigned char)arrivals, (unsigned char)arrivals, OPEN, 0};
+}
+
+static void check_open(const SimtBarrier *b) {
+    if (b->open != OPEN) die("a barrier in shared memory is used before it is opened");
+}
+
+void simt_barrier_arrive(SimtBarrier *b, int bytes) {
+    check_open(b);
+    if (b->left == 0) die("more arrive at a barrier in shared memory than it was opened for");
+    b->left--;
+    b->bytes += bytes;
+    end_phase(b);
+}
+
+// As late as they may be: when someone waits for them.
+static void land(SimtBarrier *b) {
+    std::vector<BulkCopy> rest;
+    for (const BulkCopy &c : s.bulk)
+        if (c.barrier != b) rest.push_back(c);
+        else {
+            memcpy(c.to, c.from, (size_t)c.bytes);
+            b->bytes -= c.bytes;
+        }
+    s.bulk.swap(rest);
+    end_phase(b);
+}
+
+void simt_barrier_wait(SimtBarrier *b, int phase) {
+    check_open(b);
+    while (b->phase == phase) {
+        land(b);
+        if (b->phase != phase) return;
+        s.threads[s.current].at = b;
+        wait_for("a barrier in shared memory");
+    }
+}
+
+void simt_copy_bulk(void *to, const void *from, int bytes, SimtBarrier *b) {
+    check_open(b);
+    if ((uintptr_t)to % 16 || (uintptr_t)from % 16 || bytes % 16 || bytes <= 0)
+        die("a copy of %d bytes is not aligned to 16", bytes);
+    memset(to, simt_settings.poison, (size_t)bytes);
+    (void)*(const volatile char *)from; // now, where it may be out of reach
+    (void)((const volatile char *)from)[bytes - 1];
+    s.bulk.push_back({to, from, bytes, b});
+    wake(b);
+}
+
+// --- what a warpgroup multiplies
+
+void simt_later(std::function<void()> work) {
+    Thread *t = &s.threads[s.current];
+    t->later.push_back({std::move(work), t->later_groups});
+}
+void simt_group_end() { s.threads[s.current].later_groups++; }
+void simt_groups_wait(int groups_left) {
+    Thread *t = &s.threads[s.current];
+    size_t n = 0;
+    for (; n < t->later.size() && t->later[n].group < t->later_groups - groups_left; n++) t->later[n].work();
+    t->later.erase(t->later.begin(), t->later.begin() + (long)n);
+}
+
 // --- blocks
 
 void *simt_shared(size_t bytes) {
@@ -189,6 +288,7 @@ static void thread_main() {
     Thread *t = &s.threads[s.current];
     if (s.early && !t->waited) die("a thread leaves a kernel that begins early, and has not waited");
     if (!t->copies.empty()) die("a thread leaves with asynchronous copies in flight");
+    if (!t->later.empty()) die("a thread leaves while its warpgroup multiplies");
     if (s.warps[s.current / WARP].arrived) die("a lane leaves while others of its warp are in a collective");
     t->left = true;
     s.live--;
@@ -208,7 +308,8 @@ static void run_block(unsigned number) {
         t->index = {(unsigned)i % blockDim.x, (unsigned)i / blockDim.x % blockDim.y,
                     (unsigned)i / blockDim.x / blockDim.y};
         t->left = t->waited = false;
-        t->groups = 0;
+        t->groups = t->later_groups = 0;
+        t->at = nullptr;
         t->copies.clear();
         fiber_begin(&s.fibers[i], thread_main);
         make_ready(i);
@@ -218,6 +319,7 @@ static void run_block(unsigned number) {
     int first = next_ready();
     go_on(first);
     fiber_switch(&s.host, &s.fibers[first], false);
+    if (!s.bulk.empty()) die("a block ends with copies in flight");
     s.blocks++;
 }
 

@@ -10,7 +10,8 @@
 //   array
 //     (-fsanitize=bounds), or one that is not aligned (-fsanitize=alignment);
 //   - threads of a warp in different collectives, or of a block at different barriers; one that never comes;
-//   - asynchronous copies that a thread leaves without waiting for; their targets are poison until the wait;
+//   - asynchronous copies that a thread, or a block, leaves without waiting for; their targets are poison
+//     until the wait;
 //   - a launch that no device would take;
 //   - a kernel that may begin early and reads what it may not, or leaves without having waited.
 // New memory, shared memory at the start of each block, and what a copy will overwrite hold the poison byte.
@@ -173,3 +174,19 @@ static inline unsigned atomicMax(unsigned *p, unsigned v) { return simt_atomic(p
 void simt_copy(void *to, const void *from); // NULL: zeros
 void simt_copy_commit();
 void simt_copy_wait(int groups_left);
+
+// --- barriers in shared memory that count arrivals and bytes; copies of whole pieces, which land when
+// someone waits for their barrier; multiplications of a warpgroup, which are done at the wait for their group
+
+struct alignas(8) SimtBarrier {
+    unsigned char phase, arrivals, left, open; // open: a mark
+    int bytes;                                 // announced, not yet landed
+};
+void simt_barrier_open(SimtBarrier *b, int arrivals);
+void simt_barrier_arrive(SimtBarrier *b, int bytes);
+void simt_barrier_wait(SimtBarrier *b, int phase);
+void simt_copy_bulk(void *to, const void *from, int bytes, SimtBarrier *b);
+
+void simt_later(std::function<void()> work);
+void simt_group_end();
+void simt_groups_wait(int groups_left);

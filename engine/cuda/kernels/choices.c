@@ -41,6 +41,9 @@ bool choices_read(Choices *c, Error *e) {
 
 void choices_apply(const Choices *c, Matrix *m) {
     int bits = m->bits ? m->bits : 16;
+    const char *wide = getenv("OUTPACE_WIDE");
+    if (m->form == FORM_PACKED && wide && strcmp(wide, "1") == 0)
+        for (int i = cut_size(32); i < CUT_SIZES; i++) m->cut[i] = CUT_WIDE;
     for (int i = 0; m->form == FORM_PACKED && i < c->count; i++) {
         const Choice *x = &c->choice[i];
         if (x->outputs == m->rows && x->inputs == m->columns && x->bits == bits)

@@ -299,7 +299,7 @@ __global__ void __launch_bounds__(8 * WARP, 1) product(Product p, int panels) {
         return;
     }
     Share<at_once> share =
-        begin_share<at_once>(p, b.tile * TILE_ROWS, TILE_ROWS / 2, b.first, b.rows, first_node);
+        begin_share<at_once>(p, b.tile * TILE_ROWS, TILE_ROWS / 2, b.first, b.rows, first_node, C::THREADS);
     float *own = (float *)sm->stage;
     __syncthreads();
     keep<C, true>(own, row, b, sum);
@@ -332,7 +332,7 @@ static void launch_panels(const Product *p, int panels, Cutting cut, const GpuFa
 }
 
 bool gpu_cut_takes(Cutting cut, int most) {
-    static const int rows[CUTS] = {0, NARROW_ROWS, 32, 32, 64, 64, 0, 0}; // 0: any number
+    static const int rows[CUTS] = {0, NARROW_ROWS, 32, 32, 64, 64}; // 0: any number
     return rows[cut] == 0 || most <= rows[cut];
 }
 
@@ -344,18 +344,26 @@ static void launch_rows(const Product *p, int most, Cutting cut, const GpuFacts 
     else launch_panels<FORMAT, BITS, PANEL_ROWS>(p, product_panels(most), cut, card, stream);
 }
 
+// product_wide.cu, where it can run.
+static bool takes_wide(const Product *p, Cutting cut, const GpuFacts *card) {
+    const size_t needed = 227 << 10;
+    return cut >= CUT_WIDE && !p->w.bits && !p->slices && card->shared_bytes >= needed &&
+           gpu_has_warpgroups();
+}
+
 void gpu_product(const Product *p, int most, const GpuFacts *card, void *stream) {
     if (p->w.form != FORM_PACKED) {
         gpu_product_plain(p, most, stream);
         return;
     }
     Cutting cut = (Cutting)p->w.cut[cut_size(most)];
-    if (!gpu_cut_takes(cut, most)) cut = CUT_BY_ROWS;
+    if (!gpu_cut_takes(cut, most) || (cut >= CUT_WIDE && !takes_wide(p, cut, card))) cut = CUT_BY_ROWS;
     if (cut == CUT_NARROW || (cut == CUT_BY_ROWS && most <= NARROW_ROWS)) {
         gpu_product_narrow(p, most, stream);
         return;
     }
-    if (p->w.bits == 8) launch_rows<DTYPE_BF16, 8>(p, most, cut, card, stream);
+    if (cut >= CUT_WIDE) gpu_product_wide(p, most, cut, card, stream);
+    else if (p->w.bits == 8) launch_rows<DTYPE_BF16, 8>(p, most, cut, card, stream);
     else if (p->w.bits == 4) launch_rows<DTYPE_BF16, 4>(p, most, cut, card, stream);
     else if (p->w.dtype == DTYPE_F16) launch_rows<DTYPE_F16, 16>(p, most, cut, card, stream);
     else launch_rows<DTYPE_BF16, 16>(p, most, cut, card, stream);

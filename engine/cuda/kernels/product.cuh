@@ -53,16 +53,16 @@ template <int AT_ONCE> struct Share {
     Ahead<AT_ONCE> next;
 };
 
-// Shares `rows` rows of `pairs` outputs each, from output `first` on. Loads the values that the thread's
-// first outputs are combined with: nothing else in this launch writes them.
+// Shares `rows` rows of `pairs` outputs each, from output `first` on, among the block's first `threads`. Loads
+// the values that the thread's first outputs are combined with: nothing else in this launch writes them.
 template <int AT_ONCE>
 __device__ __forceinline__ Share<AT_ONCE> begin_share(const Product &p, int first, int pairs, int first_row,
-                                                      int rows, int first_node) {
+                                                      int rows, int first_node, int threads) {
     Share<AT_ONCE> s;
     int m = first + (int)threadIdx.x % pairs * 2;
     bool idle = m >= p.w.rows;
     s.own = (int)threadIdx.x / pairs;
-    s.step = (int)blockDim.x / pairs;
+    s.step = threads / pairs;
     s.at = place_of(p.put, p.w.rows, idle ? 0 : m);
     s.next.row = first_row + s.own;
     s.next.step = s.step;
@@ -100,3 +100,6 @@ __device__ __forceinline__ void put_share(Share<AT_ONCE> &s, const Product &p, c
 // product_narrow.cu: products of up to NARROW_ROWS rows.
 enum { NARROW_ROWS = 16 };
 void gpu_product_narrow(const Product *p, int most, void *stream);
+
+// product_wide.cu: products of any number of rows, of values, where the code has wgmma (gpu_has_warpgroups).
+void gpu_product_wide(const Product *p, int most, Cutting cut, const GpuFacts *card, void *stream);

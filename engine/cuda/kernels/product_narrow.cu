@@ -226,7 +226,8 @@ __global__ void __launch_bounds__(THREADS) product_narrow(Product p) {
         fetch_activations<BITS, N>(slot + s * size, l, from + s * each);
         copy_commit();
     }
-    Share<at_once> share = begin_share<at_once>(p, first_tile * HEIGHT, pairs, first_row, rows, first_node);
+    Share<at_once> share =
+        begin_share<at_once>(p, first_tile * HEIGHT, pairs, first_row, rows, first_node, (int)blockDim.x);
     int now = 0, ahead = ahead_by * size; // where the slots of k and of ahead_by slots later are
     for (int k = from; k < to; k += each) {
         copy_wait<ahead_by - 1>();

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { WARPGROUP_MARK = 32 };
+
 const char *gpu_error(int code) { return cudaGetErrorString((cudaError_t)code); }
 
 int gpu_versions(int *driver, int *runtime) {
@@ -93,6 +95,22 @@ int gpu_launched(void) { return (int)cudaGetLastError(); }
 
 // A kernel like every other here, to find out which of the compiled codes a device has loaded.
 __global__ void witness() {}
+
+// The same for wgmma: its static shared memory tells which code was loaded.
+__global__ void warpgroup_witness(int *out) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    __shared__ int there[WARPGROUP_MARK];
+    there[threadIdx.x] = (int)threadIdx.x;
+    __syncthreads();
+    if (out) *out = there[0];
+#else
+    (void)out;
+#endif
+}
+bool gpu_has_warpgroups(void) {
+    cudaFuncAttributes code;
+    return cleared(cudaFuncGetAttributes(&code, warpgroup_witness)) == 0 && code.sharedSizeBytes != 0;
+}
 
 // Only code compiled for 9.0 or later has the instruction that waits for the launch in front. The card
 // doesn't decide alone: a build for other architectures, or one whose machine code is ignored

@@ -49,6 +49,9 @@ int gpu_launched(void); // 0 if all launches since the last call were accepted
 bool gpu_begins_early(void);
 bool gpu_early(void);
 
+// Whether this thread's device has loaded the code for 9.0a, which alone has wgmma.
+bool gpu_has_warpgroups(void);
+
 // A mark in a stream; seconds between two marks that have come. An event, like a stream, belongs to the
 // device that was in use when it was opened, and marks only that device's streams.
 int gpu_event_open(void **event);

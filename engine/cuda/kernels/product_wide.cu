@@ -1,0 +1,276 @@
+// Products above 16 rows on 9.0, of bf16 by bf16 and of f16 by f16: those of product.cu, bit for bit.
+//
+// A block has 64 rows of weights for each of its GROUPS warpgroups, and up to N of activations: 256, so that
+// weights pass once for as many rows. It goes through K in stages of 64 columns, copied in whole pieces whose
+// bytes barriers count, as many stages ahead as fit. A warpgroup begins a stage while the one before is
+// still being multiplied, and frees that one's place afterwards; one warp then fetches weights to there, and
+// another one activations. (Warps that do nothing but fetch would cost registers that the sums need.)
+//
+//      full: a stage's bytes have come      empty: all warps are done with it
+//
+// What a stage brings through L2 decides at many rows: 128 rows of weights by 256 fetch two bytes of
+// activations for one of weights, 192 by 256 fetch 1.3. Where 192 make fewer rounds of the processors, or as
+// many, they are taken.
+//
+// In memory, 16 rows of weights by 64 columns are one piece of 2 KB in the order of weight_at: 8x8 matrices
+// of 8 columns at a time, of the upper and of the lower 8 rows. Two warpgroups share 8 such pieces: one has
+// all upper halves, the other all lower ones. So the matrices of each are equally far apart, as wgmma asks.
+// Four pieces of a warpgroup by itself are interleaved, by copies of 256 bytes.
+#include "engine/cuda/kernels/product.cuh"
+#include "engine/cuda/kernels/warpgroups.cuh"
+
+enum {
+    PIECE = 2048,   // bytes of 16 rows of weights in 64 columns
+    BLOCK_X = 1024, // bytes of 8 rows of activations in 64 columns
+    GROUP = 128     // threads
+};
+
+template <int N_, int GROUPS_, int STAGES_, int BLOCKS_> struct Wide {
+    enum {
+        N = N_,
+        GROUPS = GROUPS_,
+        STAGES = STAGES_,
+        BLOCKS = BLOCKS_, // of a processor
+        TILE = 64 * GROUPS,
+        PAIRED = GROUPS / 2 * 8, // pieces that two warpgroups share
+        THREADS = GROUPS * GROUP,
+        WARPS = THREADS / WARP,
+        FETCHES_W = 0, // the warp of those that fetches weights, and the one that fetches activations
+        FETCHES_X = 4,
+        ROW = TILE + 4 // of sums; + 4: no two lanes in one bank
+    };
+    struct Stage {
+        unsigned char w[GROUPS * 4 * PIECE], x[N / 8 * BLOCK_X];
+    };
+    struct Shared {
+        Stage stage[STAGES];
+        Barrier full[STAGES], empty[STAGES];
+    };
+    static_assert(N * ROW * sizeof(float) <= sizeof(Stage) * STAGES, "sums must fit");
+};
+
+#if HAS_BULK_COPIES
+// The work of one block.
+struct Task {
+    int from, to;          // stages of K
+    int pieces, blocks;    // of a stage's weights and activations
+    const char *w, *x;     // of stage 0
+    size_t w_step, x_step; // bytes from one piece, or block, to the next
+};
+
+// The weights of stage k, and its activations, by a warp each.
+template <class C>
+__device__ __forceinline__ void fetch_weights(typename C::Stage *s, Barrier *full, const Task &t, int k) {
+    int lane = warp_lane();
+    const char *from = t.w + (size_t)k * PIECE;
+    if (lane == 0) barrier_announce(full, t.pieces * PIECE);
+    __syncwarp();
+    if (lane < C::PAIRED && lane < t.pieces)
+        copy_bulk(s->w + lane * PIECE, from + (size_t)lane * t.w_step, PIECE, full);
+    if (C::GROUPS % 2 != 0 && C::PAIRED + lane % 4 < t.pieces) { // 8 columns of a piece
+        from += (size_t)(C::PAIRED + lane % 4) * t.w_step + (size_t)(lane / 4 * 256);
+        copy_bulk(s->w + C::PAIRED * PIECE + lane * 256, from, 256, full);
+    }
+    __syncwarp();
+}
+template <class C>
+__device__ __forceinline__ void fetch_activations(typename C::Stage *s, Barrier *full, const Task &t, int k) {
+    int lane = warp_lane();
+    const char *from = t.x + (size_t)lane * t.x_step + (size_t)k * BLOCK_X;
+    if (lane == 0) barrier_announce(full, t.blocks * BLOCK_X);
+    __syncwarp();
+    if (lane < t.blocks) copy_bulk(s->x + lane * BLOCK_X, from, BLOCK_X, full);
+    __syncwarp();
+}
+
+// A warpgroup's part of the tile: where its matrices are in a stage's weights, and its rows.
+template <class C> struct Half {
+    int at, k, rows; // bytes: to the first matrix, from 8 columns to the next, from 8 rows to the next
+    int row, step;   // of the tile: a lane's first row, and the one 8 further on in its warpgroup
+};
+template <class C> __device__ __forceinline__ Half<C> half_of() {
+    int group = warp_number() / 4, two = warp_number() % 4 * 2, lane = warp_lane() / 4;
+    bool own = C::GROUPS % 2 != 0 && group == C::GROUPS - 1;
+    if (own) return {C::PAIRED * PIECE, 4 * 256, 128, group * 64 + two * 8 + lane, 8};
+    return {group / 2 * 8 * PIECE + group % 2 * 128, 256, PIECE,
+            group / 2 * 128 + two * 16 + group % 2 * 8 + lane, 16};
+}
+
+// Leaves a stage's place, in which stage k is next.
+template <class C>
+__device__ __forceinline__ void refill(typename C::Shared *sm, const Task &t, int slot, int phase, int k) {
+    int warp = warp_number();
+    if (k >= t.to) {
+        let_next_begin();
+        return;
+    }
+    if (warp_lane() == 0) barrier_arrive(&sm->empty[slot]);
+    if (warp != C::FETCHES_W && warp != C::FETCHES_X) return;
+    barrier_wait(&sm->empty[slot], phase);
+    if (warp == C::FETCHES_W) fetch_weights<C>(&sm->stage[slot], &sm->full[slot], t, k);
+    else fetch_activations<C>(&sm->stage[slot], &sm->full[slot], t, k);
+}
+
+// Multiplies all stages into the sums of WIDTH columns. Columns without a row hold garbage
+// that nothing keeps.
+template <Dtype FORMAT, int WIDTH, class C>
+__device__ __forceinline__ void multiply(typename C::Shared *sm, const Task &t, const Half<C> &h,
+                                         float (*sum)[4]) {
+    int slot = 0, phase = 0, before = 0;
+    Operand w0 = operand(sm->stage[0].w + h.at, h.k, h.rows), x0 = operand(sm->stage[0].x, 128, BLOCK_X);
+    for (int k = t.from; k < t.to; k++) {
+        Operand w = operand_at(w0, slot * (int)sizeof(typename C::Stage)),
+                x = operand_at(x0, slot * (int)sizeof(typename C::Stage));
+        barrier_wait(&sm->full[slot], phase);
+        groups_begin();
+#pragma unroll
+        for (int i = 0; i < K_STAGE / 16; i++)
+            group_mma<FORMAT, WIDTH>(sum, operand_at(w, i * 2 * h.k), operand_at(x, i * 256));
+        group_end();
+        groups_wait<1>();
+        if (k > t.from) refill<C>(sm, t, before, before < slot ? phase : phase ^ 1, k - 1 + C::STAGES);
+        before = slot;
+        if (++slot == C::STAGES) slot = 0, phase ^= 1;
+    }
+    groups_end<WIDTH>(sum);
+}
+
+// The fewest columns that hold the rows.
+template <Dtype FORMAT, class C>
+__device__ __forceinline__ void multiply_rows(typename C::Shared *sm, const Task &t, const Half<C> &h,
+                                              float (*sum)[4]) {
+    const int half = C::N == 64 ? 32 : C::N == 128 ? 96 : 192;
+    const bool more = C::N == 256 && C::GROUPS == 2;
+    if (more && t.blocks <= 20) multiply<FORMAT, more ? 160 : half, C>(sm, t, h, sum);
+    else if (t.blocks <= half / 8) multiply<FORMAT, half, C>(sm, t, h, sum);
+    else multiply<FORMAT, C::N, C>(sm, t, h, sum);
+}
+
+// Stores sums, row after row `row` elements apart: in the block's OWN shared memory, or as a part in global
+// memory, where the tile has `outputs` more and `rows` are kept.
+template <class C, bool OWN>
+__device__ __forceinline__ void keep(float *to, int row, const Task &t, int outputs, int rows,
+                                     const Half<C> &h, float (*sum)[4]) {
+#pragma unroll
+    for (int n = 0; n < C::N / 8; n++) {
+        int column = n * 8 + warp_lane() % 4 * 2;
+        if (n >= t.blocks) continue;
+        float *at = to + (size_t)column * (size_t)row + (size_t)h.row;
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            int m = i / 2 * h.step, next = i % 2;
+            if (OWN || (column + next < rows && h.row + m < outputs)) at[next * row + m] = sum[n][i];
+        }
+    }
+}
+#endif
+
+template <Dtype FORMAT, class C>
+__global__ void __launch_bounds__(C::THREADS, C::BLOCKS) product_wide(Product p, int panels, int part_rows) {
+#if HAS_BULK_COPIES
+    const int at_once = 4;
+    SHARED(typename C::Shared, sm);
+    int all = p.w.pitch / K_STAGE, m = (p.w.rows + 15) / 16 * 16;
+    int first = (int)blockIdx.x % panels * C::N, split = (int)blockIdx.x / panels;
+    int first_output = (int)blockIdx.y * C::TILE, pieces = (m - first_output) / 16;
+    Task t = {all * split / p.w.splits,
+              all * (split + 1) / p.w.splits,
+              pieces < C::TILE / 16 ? pieces : C::TILE / 16,
+              0,
+              (const char *)p.w.data + (size_t)(first_output / 16) * (size_t)all * PIECE,
+              (const char *)p.x.data + (size_t)(first / 8) * (size_t)p.x.pitch * 16,
+              (size_t)all * PIECE,
+              (size_t)p.x.pitch * 16};
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < C::STAGES; i++) {
+            barrier_open(&sm->full[i], 2);
+            barrier_open(&sm->empty[i], C::WARPS);
+        }
+        barriers_opened();
+    }
+    __syncthreads();
+    int begun = t.to - t.from < C::STAGES ? t.to - t.from : (int)C::STAGES;
+    for (int i = 0; i < begun && warp_number() == C::FETCHES_W; i++)
+        fetch_weights<C>(&sm->stage[i], &sm->full[i], t, t.from + i);
+    wait_for_launches();
+    int rows = p.rows->count - first, first_node = p.rows->first;
+    if (rows <= 0) {
+        for (int i = 0; i < begun && warp_number() == C::FETCHES_W;
+             i++) { // they may not arrive after its end
+            if (warp_lane() == 0) barrier_announce(&sm->full[i], 0);
+            barrier_wait(&sm->full[i], 0);
+        }
+        return;
+    }
+    rows = rows < C::N ? rows : (int)C::N;
+    t.blocks = (rows + 7) / 8;
+    for (int i = 0; i < begun && warp_number() == C::FETCHES_X; i++)
+        fetch_activations<C>(&sm->stage[i], &sm->full[i], t, t.from + i);
+    float sum[C::N / 8][4];
+#pragma unroll
+    for (int i = 0; i < C::N / 2; i++) sum[i / 4][i % 4] = 0;
+    Half<C> h = half_of<C>();
+    multiply_rows<FORMAT, C>(sm, t, h, sum);
+    if (p.w.splits > 1) {
+        size_t part = (size_t)split * (size_t)part_rows + (size_t)first;
+        keep<C, false>(p.parts + part * (size_t)m + (size_t)first_output, m, t, m - first_output, rows, h,
+                       sum);
+        return;
+    }
+    float *own = (float *)sm->stage;
+    __syncthreads();
+    keep<C, true>(own, C::ROW, t, 0, 0, h, sum);
+    Share<at_once> share =
+        begin_share<at_once>(p, first_output, C::TILE / 2, first, rows, first_node, C::THREADS);
+    __syncthreads();
+    put_share(share, p, {own + (int)threadIdx.x % (C::TILE / 2) * 2, C::ROW, 0, 1}, rows, first_node);
+#else
+    (void)p, (void)panels, (void)part_rows;
+#endif
+}
+
+template <Dtype FORMAT, class C> static void launch(const Product *p, int most, void *stream) {
+    int panels = (most + C::N - 1) / C::N;
+    // Panels of the same weights are neighbours: all but one read them from L2.
+    dim3 grid((unsigned)(panels * p->w.splits), (unsigned)((p->w.rows + C::TILE - 1) / C::TILE));
+    LAUNCH_EARLY((product_wide<FORMAT, C>), grid, C::THREADS, sizeof(typename C::Shared), stream, p->w.data,
+                 *p, panels, product_panels(most) * PANEL_ROWS);
+}
+
+// Rounds of the processors that tiles of so many warpgroups take, in warpgroups: time, if all are busy.
+static int rounds(const Product *p, int groups, int panels, const GpuFacts *card) {
+    int tiles = (p->w.rows + 64 * groups - 1) / (64 * groups) * p->w.splits * panels;
+    return (tiles + card->multiprocessors - 1) / card->multiprocessors * groups;
+}
+static Cutting cutting(const Product *p, int most, const GpuFacts *card) {
+    int panels = (most + 255) / 256;
+    if (most <= 128) return rounds(p, 2, 1, card) > 2 ? CUT_WIDE_128 : CUT_WIDE_128_DEEP;
+    return rounds(p, 3, panels, card) <= rounds(p, 2, panels, card) ? CUT_WIDE_192 : CUT_WIDE_128_DEEP;
+}
+
+// f16 has one way for each width until a card has shown that others pay.
+template <Dtype FORMAT> static void launch_rows(const Product *p, int most, Cutting cut, void *stream) {
+    if constexpr (FORMAT == DTYPE_F16) {
+        if (most <= 64) launch<FORMAT, Wide<64, 2, 8, 1>>(p, most, stream);
+        else if (most <= 128) launch<FORMAT, Wide<128, 2, 6, 1>>(p, most, stream);
+        else launch<FORMAT, Wide<256, 2, 4, 1>>(p, most, stream);
+    } else if (most <= 64) {
+        if (cut == CUT_WIDE_192) launch<FORMAT, Wide<64, 3, 6, 1>>(p, most, stream);
+        else if (cut == CUT_WIDE_128) launch<FORMAT, Wide<64, 2, 4, 2>>(p, most, stream);
+        else launch<FORMAT, Wide<64, 2, 8, 1>>(p, most, stream);
+    } else if (most <= 128) {
+        if (cut == CUT_WIDE_192) launch<FORMAT, Wide<128, 3, 5, 1>>(p, most, stream);
+        else if (cut == CUT_WIDE_128) launch<FORMAT, Wide<128, 2, 3, 2>>(p, most, stream);
+        else launch<FORMAT, Wide<128, 2, 6, 1>>(p, most, stream);
+    } else {
+        if (cut == CUT_WIDE_192) launch<FORMAT, Wide<256, 3, 4, 1>>(p, most, stream);
+        else launch<FORMAT, Wide<256, 2, 4, 1>>(p, most, stream);
+    }
+    (void)cut;
+}
+
+void gpu_product_wide(const Product *p, int most, Cutting cut, const GpuFacts *card, void *stream) {
+    if (cut == CUT_WIDE) cut = cutting(p, most, card);
+    if (p->w.dtype == DTYPE_F16) launch_rows<DTYPE_F16>(p, most, cut, stream);
+    else launch_rows<DTYPE_BF16>(p, most, cut, stream);
+}

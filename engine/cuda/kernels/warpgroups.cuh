@@ -1,0 +1,194 @@
+// What product_wide.cu needs of 9.0a beyond instructions.cuh, once for the device and once with its plain
+// meaning for the host: barriers in shared memory that count copies, copies of whole pieces, and
+// multiplications of a warpgroup that go on while their warps do.
+#pragma once
+#include "engine/cuda/kernels/instructions.cuh"
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define HAS_BULK_COPIES 1
+#elif defined(__CUDACC__)
+#define HAS_BULK_COPIES 0
+#else
+#define HAS_BULK_COPIES 1
+#endif
+
+// --- barriers: a phase ends when all arrivals and all bytes that were announced have come. Phases alternate
+// between 0 and 1, from 0 on; waiting for a phase that ended before the current one began is waiting for
+// nothing.
+//
+// copy_bulk: bytes, a multiple of 16 like both addresses, whose arrival a barrier counts.
+
+#ifdef __CUDACC__
+typedef uint64_t Barrier;
+#endif
+#if HAS_BULK_COPIES && defined(__CUDACC__)
+__device__ __forceinline__ void barrier_open(Barrier *b, int arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(b)), "r"(arrivals)
+                 : "memory");
+}
+// After barrier_open, before a __syncthreads().
+__device__ __forceinline__ void barriers_opened() {
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+__device__ __forceinline__ void barrier_arrive(Barrier *b) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(b)) : "memory");
+}
+__device__ __forceinline__ void barrier_announce(Barrier *b, int bytes) { // and arrive
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(b)), "r"(bytes)
+                 : "memory");
+}
+// A barrier that never comes is an error of the kernel's: rather a failed launch than a card that hangs.
+__device__ __forceinline__ void barrier_wait(Barrier *b, int phase) {
+    const int many = 1 << 22;
+    uint32_t done = 0, at = shared_address(b);
+#pragma unroll 1
+    for (int i = 0; i < many; i++) {
+        asm volatile("{\n\t.reg .pred done;\n\t"
+                     "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n\t"
+                     "selp.u32 %0, 1, 0, done;\n\t}"
+                     : "=r"(done)
+                     : "r"(at), "r"(phase)
+                     : "memory");
+        if (done) return;
+    }
+    asm volatile("trap;");
+}
+__device__ __forceinline__ void copy_bulk(void *shared, const void *global, int bytes, Barrier *b) {
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+            shared_address(shared)),
+        "l"(global), "r"(bytes), "r"(shared_address(b))
+        : "memory");
+}
+#elif !defined(__CUDACC__)
+typedef SimtBarrier Barrier;
+static inline void barrier_open(Barrier *b, int arrivals) { simt_barrier_open(b, arrivals); }
+static inline void barriers_opened() {}
+static inline void barrier_arrive(Barrier *b) { simt_barrier_arrive(b, 0); }
+static inline void barrier_announce(Barrier *b, int bytes) { simt_barrier_arrive(b, bytes); }
+static inline void barrier_wait(Barrier *b, int phase) { simt_barrier_wait(b, phase); }
+static inline void copy_bulk(void *shared, const void *global, int bytes, Barrier *b) {
+    simt_copy_bulk(shared, global, bytes, b);
+}
+#endif
+
+// --- wgmma as in instructions.cuh, of any WIDTH, and of operands whose 8x8 matrices are `rows` bytes apart
+// from 8 rows (or columns of b) to the next, `k` bytes from 8 of k to the next.
+//
+// Multiplications after groups_begin(), which orders them behind the sums' last use, form a group that
+// group_end() closes. groups_wait<LEFT>() waits until no more than LEFT groups are under way: until then
+// their operands may not change, and the sums may not be read.
+
+#if HAS_BULK_COPIES && defined(__CUDACC__)
+typedef uint64_t Operand;
+__device__ __forceinline__ Operand operand(const void *at, int k, int rows) {
+    return shared_matrices(at, (size_t)k, (size_t)rows);
+}
+__device__ __forceinline__ Operand operand_at(Operand o, int bytes) { return o + (uint64_t)(bytes >> 4); }
+__device__ __forceinline__ void groups_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void group_end() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int LEFT> __device__ __forceinline__ void groups_wait() {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory");
+}
+// Waits for all groups, after which the sums can be read.
+template <int WIDTH> __device__ __forceinline__ void groups_end(float (*d)[4]) {
+    groups_wait<0>();
+    hold_sums<WIDTH>(d);
+}
+#define TEN(t)   "%" t "0, %" t "1, %" t "2, %" t "3, %" t "4, %" t "5, %" t "6, %" t "7, %" t "8, %" t "9, "
+#define LIST_32  TEN("") "%10, %11, %12, %13, %14, %15"
+#define LIST_64  TEN("") TEN("1") TEN("2") "%30, %31"
+#define LIST_96  TEN("") TEN("1") TEN("2") TEN("3") "%40, %41, %42, %43, %44, %45, %46, %47"
+#define LIST_128 TEN("") TEN("1") TEN("2") TEN("3") TEN("4") TEN("5") "%60, %61, %62, %63"
+#define HUNDRED  TEN("") TEN("1") TEN("2") TEN("3") TEN("4") TEN("5") TEN("6") TEN("7") TEN("8") TEN("9")
+#define LIST_160 \
+    TEN("")      \
+    TEN("1") TEN("2") TEN("3") TEN("4") TEN("5") TEN("6") "%70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
+#define LIST_192 \
+    TEN("")      \
+    TEN("1") TEN("2") TEN("3") TEN("4") TEN("5") TEN("6") TEN("7") TEN("8") "%90, %91, %92, %93, %94, %95"
+#define LIST_256 HUNDRED TEN("10") TEN("11") "%120, %121, %122, %123, %124, %125, %126, %127"
+#define FOUR(i)  "+f"(d[i][0]), "+f"(d[i][1]), "+f"(d[i][2]), "+f"(d[i][3])
+#define OUT_32   FOUR(0), FOUR(1), FOUR(2), FOUR(3)
+#define OUT_4(i) FOUR(i), FOUR(i + 1), FOUR(i + 2), FOUR(i + 3)
+#define OUT_64   OUT_32, OUT_4(4)
+#define OUT_96   OUT_64, OUT_4(8)
+#define OUT_128  OUT_96, OUT_4(12)
+#define OUT_160  OUT_128, OUT_4(16)
+#define OUT_192  OUT_160, OUT_4(20)
+#define OUT_256  OUT_192, OUT_4(24), OUT_4(28)
+#define WGMMA(n, format, a_at, b_at)                                                               \
+    asm volatile("wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." format "." format " {" LIST_##n \
+                 "}, %" #a_at ", %" #b_at ", 1, 1, 1, 0, 0;"                                       \
+                 : OUT_##n                                                                         \
+                 : "l"(a), "l"(b))
+#define WIDTH_OF(n, a_at, b_at)                                         \
+    if (WIDTH == n && FORMAT == DTYPE_F16) WGMMA(n, "f16", a_at, b_at); \
+    if (WIDTH == n && FORMAT != DTYPE_F16) WGMMA(n, "bf16", a_at, b_at)
+template <Dtype FORMAT, int WIDTH>
+__device__ __forceinline__ void group_mma(float (*d)[4], Operand a, Operand b) {
+    static_assert(WIDTH % 32 == 0 && WIDTH != 224 && WIDTH <= 256, "it has these");
+    if constexpr (WIDTH == 32) { WIDTH_OF(32, 16, 17); }
+    if constexpr (WIDTH == 64) { WIDTH_OF(64, 32, 33); }
+    if constexpr (WIDTH == 96) { WIDTH_OF(96, 48, 49); }
+    if constexpr (WIDTH == 128) { WIDTH_OF(128, 64, 65); }
+    if constexpr (WIDTH == 160) { WIDTH_OF(160, 80, 81); }
+    if constexpr (WIDTH == 192) { WIDTH_OF(192, 96, 97); }
+    if constexpr (WIDTH == 256) { WIDTH_OF(256, 128, 129); }
+}
+#undef TEN
+#undef HUNDRED
+#undef LIST_32
+#undef LIST_64
+#undef LIST_96
+#undef LIST_128
+#undef LIST_160
+#undef LIST_192
+#undef LIST_256
+#undef FOUR
+#undef OUT_4
+#undef OUT_32
+#undef OUT_64
+#undef OUT_96
+#undef OUT_128
+#undef OUT_160
+#undef OUT_192
+#undef OUT_256
+#undef WGMMA
+#undef WIDTH_OF
+#elif !defined(__CUDACC__)
+struct Operand {
+    const char *at;
+    int k, rows;
+};
+static inline Operand operand(const void *at, int k, int rows) { return {(const char *)at, k, rows}; }
+static inline Operand operand_at(Operand o, int bytes) { return {o.at + bytes, o.k, o.rows}; }
+static inline void groups_begin() {}
+static inline void group_end() { simt_group_end(); }
+template <int LEFT> static inline void groups_wait() { // of a whole warp, like the instruction
+    simt_groups_wait(LEFT);
+    __syncwarp();
+}
+template <int WIDTH> static inline void groups_end(float (*)[4]) { groups_wait<0>(); }
+// Row or column i of an operand, its 16 numbers.
+template <Dtype FORMAT> static inline void operand_numbers(const Operand &o, int i, double *to) {
+    for (int k = 0; k < 16; k++) {
+        const char *at = o.at + i / 8 * o.rows + k / 8 * o.k + i % 8 * 16 + k % 8 * 2;
+        to[k] = (double)half_f32(FORMAT, *(const uint16_t *)at);
+    }
+}
+// A thread's own share of the sums, as mma_lanes adds them, and as late as its wait allows.
+template <Dtype FORMAT, int WIDTH> static inline void group_mma(float (*d)[4], Operand a, Operand b) {
+    int row = warp_number() % 4 * 16 + warp_lane() / 4, q = warp_lane() % 4 * 2;
+    simt_later([=] {
+        double x[2][16], y[2][16];
+        operand_numbers<FORMAT>(a, row, x[0]);
+        operand_numbers<FORMAT>(a, row + 8, x[1]);
+        for (int n = 0; n < WIDTH / 8; n++) {
+            operand_numbers<FORMAT>(b, n * 8 + q, y[0]);
+            operand_numbers<FORMAT>(b, n * 8 + q + 1, y[1]);
+            add_products(d[n], x[0], x[1], y[0], y[1]);
+        }
+    });
+}
+#endif
