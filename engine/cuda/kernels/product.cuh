@@ -53,8 +53,9 @@ template <int AT_ONCE> struct Share {
     Ahead<AT_ONCE> next;
 };
 
-// Shares `rows` rows of `pairs` outputs each, from output `first` on, among the block's first `threads`. Loads
-// the values that the thread's first outputs are combined with: nothing else in this launch writes them.
+// Shares `rows` rows of `pairs` outputs each, from output `first` on, among the block's first `threads`.
+// Loads the values that the thread's first outputs are combined with: nothing else in this launch writes
+// them.
 template <int AT_ONCE>
 __device__ __forceinline__ Share<AT_ONCE> begin_share(const Product &p, int first, int pairs, int first_row,
                                                       int rows, int first_node, int threads) {
