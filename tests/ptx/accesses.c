@@ -180,6 +180,10 @@ void run_load(Warp *w, const Instruction *o, uint32_t lanes) {
     Touch t;
     uint32_t shared = reach(&t, w, o, lanes, false, false);
     for (int i = 0; i < o->width; i++) put_results(w, o, i, lanes, t.at);
+    for (uint32_t left = shared; left; left &= left - 1)
+        for (int i = 0, l = __builtin_ctz(left); i < o->width; i++)
+            if (shared_is_vague(t.address[l] + (uint64_t)(i * o->bytes), o->bytes))
+                w->unknown[o->d[i].id] |= 1u << l;
     count_access(&t, o, lanes, shared);
 }
 
@@ -191,6 +195,8 @@ void run_store(Warp *w, const Instruction *o, uint32_t lanes) {
             int l = __builtin_ctz(left);
             uint64_t value = operand_lane(w, &o->s[1 + i], l);
             memcpy(t.at[l] + i * o->bytes, &value, o->bytes);
+            if (o->space == SPACE_SHARED && w->unknown[o->s[1 + i].id] >> l & 1)
+                shared_forget(t.address[l] + (uint64_t)(i * o->bytes), o->bytes);
         }
     count_access(&t, o, lanes, shared);
 }
@@ -267,6 +273,11 @@ void run_generic_to_shared(Warp *w, const Instruction *o, uint32_t lanes) {
 
 // --- asynchronous copies: the bytes leave at once, and arrive when their group is waited for
 
+void copies_leave(Block *b, uint64_t bytes) {
+    b->flight += bytes;
+    if (b->flight > machine_counters()->flight) machine_counters()->flight = b->flight;
+}
+
 static CopyInFlight *one_more_copy(Warp *w) {
     if (w->copy_count == w->copy_space) {
         w->copy_space = w->copy_space ? 2 * w->copy_space : 256;
@@ -306,7 +317,8 @@ void run_copy(Warp *w, const Instruction *o, uint32_t lanes) {
                             .ready = w->now + L2_CYCLES};
         if (c->bytes) memcpy(c->data, from.at[l], c->bytes);
         memset(to.at[l], 0xff, 16);
-        memory_in_flight(w->block, to.address[l], true);
+        shared_in_flight(to.address[l], true);
+        copies_leave(w->block, c->bytes);
     }
     if (!ptx_settings.counted) return;
     Counters *c = machine_counters();
@@ -328,7 +340,8 @@ void run_copy_wait(Warp *w, const Instruction *o, uint32_t lanes) {
             w->copies[left++] = *c;
             continue;
         }
-        memory_in_flight(w->block, c->shared, false);
+        shared_in_flight(c->shared, false);
+        w->block->flight -= c->bytes;
         to.address[c->lane] = c->shared;
         memory_touch_shared(&to, 1u << c->lane);
         memcpy(to.at[c->lane], c->data, 16);

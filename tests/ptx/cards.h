@@ -15,8 +15,9 @@
 
 enum {
     WINDOW = 32
-};     // instructions of a basic block that may pass one that waits: how far ptxas moves loads [lead]
-enum { // cycles until a result can be used
+}; // instructions of a basic block that may pass one that waits: how far ptxas moves loads [lead]
+enum { PROCESSOR_REGISTERS = 65536 };
+enum {                         // cycles until a result can be used
     QUICK_CYCLES = 4,          // of most arithmetic [2]
     WIDE_CYCLES = 8,           // of doubles, and of products of 64 bits [lead]
     SLOW_CYCLES = 20,          // of exponentials, reciprocals, conversions [lead]
@@ -26,6 +27,7 @@ enum { // cycles until a result can be used
     VOTE_CYCLES = 12,          // [lead]
     MATRIX_CYCLES = 33,        // of ldmatrix without conflicts [1]
     MMA_CYCLES = 33,           // [1]
+    WGMMA_CYCLES = 60,         // of a group's wait, behind the time that the tensor cores take [lead]
     SHARED_CYCLES = 30,        // [1]
     WAVE_CYCLES = 2,           // of each pass of the 32 banks [3]
     L1_CYCLES = 35,            // [1]
@@ -34,8 +36,9 @@ enum { // cycles until a result can be used
     SHARED_ATOMIC_CYCLES = 60, // [lead]
 
     // that a warp stands still
-    BRANCH_CYCLES = 6,    // [lead]
-    BARRIER_CYCLES = 20,  // of a block, after its last warp [lead]
-    WARP_SYNC_CYCLES = 4, // [lead]
-    FENCE_CYCLES = 680,   // MEMBAR.SC.GPU, which empties L1 [3], behind a store [4]
+    BRANCH_CYCLES = 6,       // [lead]
+    BARRIER_CYCLES = 20,     // of a block, after its last warp [lead]
+    WARP_SYNC_CYCLES = 4,    // [lead]
+    PROXY_FENCE_CYCLES = 20, // [lead]
+    FENCE_CYCLES = 680,      // MEMBAR.SC.GPU, which empties L1 [3], behind a store [4]
 };

@@ -3,22 +3,22 @@
 
 #include <string.h>
 
-// The fragments of ldmatrix and mma: the picture is in engine/cuda/kernels/instructions.cuh. An element of a product
-// is summed in double over ascending k and rounded once, as tests/simt does; a card's own rounding is not
+// The fragments of ldmatrix and mma: the picture is in engine/cuda/kernels/instructions.cuh. An element of a
+// product is summed in double over ascending k and rounded once, as tests/simt does; a card's own rounding is not
 // documented.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 __attribute__((target_clones("default", "avx2", "avx512f")))
 #endif
-static void
-multiply(double d[16][8], const double a[16][16], const double b[16][8]) {
+void
+multiply_add(double d[16][8], const double a[16][16], const double b[16][8]) {
     for (int k = 0; k < 16; k++)
         for (int r = 0; r < 16; r++)
             for (int n = 0; n < 8; n++) d[r][n] += a[r][k] * b[k][n];
 }
 
-static double element(uint32_t bits, bool half) {
+double half_value(uint32_t bits, bool f16) {
     float f;
-    if (!half) {
+    if (!f16) {
         bits <<= 16;
         memcpy(&f, &bits, 4);
         return (double)f;
@@ -40,9 +40,9 @@ void run_mma(Warp *w, const Instruction *o, uint32_t lanes) {
         int g = t / 4, q = t % 4 * 2;
         for (int h = 0; h < 2; h++) {
             for (int i = 0; i < 4; i++)
-                a[g + i % 2 * 8][q + i / 2 * 8 + h] = element(s[i][t] >> 16 * h & 0xffff, o->more);
+                a[g + i % 2 * 8][q + i / 2 * 8 + h] = half_value(s[i][t] >> 16 * h & 0xffff, o->more);
             for (int i = 0; i < 2; i++)
-                b[q + i * 8 + h][g] = element(s[4 + i][t] >> 16 * h & 0xffff, o->more);
+                b[q + i * 8 + h][g] = half_value(s[4 + i][t] >> 16 * h & 0xffff, o->more);
         }
         for (int i = 0; i < 4; i++) {
             float f;
@@ -50,7 +50,7 @@ void run_mma(Warp *w, const Instruction *o, uint32_t lanes) {
             d[g + i / 2 * 8][q + i % 2] = (double)f;
         }
     }
-    multiply(d, (const double(*)[16])a, (const double(*)[8])b);
+    multiply_add(d, (const double(*)[16])a, (const double(*)[8])b);
     for (int t = 0; t < LANES; t++)
         for (int i = 0; i < 4; i++)
             ((float *)operand_at(w, &o->d[i]))[t] = (float)d[t / 4 + i / 2 * 8][t % 4 * 2 + i % 2];
@@ -64,7 +64,7 @@ void run_matrices(Warp *w, const Instruction *o, uint32_t lanes) {
     memory_touch_shared(&rows_at, ALL);
     for (int l = 0; l < LANES; l++) {
         memcpy(rows[l], rows_at.at[l], 16);
-        written[l] = shared_is_written(w->block, rows_at.address[l]);
+        written[l] = shared_is_written(rows_at.address[l]);
         all &= written[l];
     }
     for (int i = 0; i < 4; i++) {
@@ -117,4 +117,11 @@ void run_ballot(Warp *w, const Instruction *o, uint32_t lanes) {
     if (o->more) p = ~p;
     for (int l = 0; l < LANES; l++)
         if (lanes >> l & 1) d[l] = p & lanes;
+}
+
+void run_elect(Warp *w, const Instruction *o, uint32_t lanes) {
+    uint32_t *leader = operand_at(w, &o->d[0]), *p = operand_at(w, &o->d[1]);
+    for (int l = 0; l < LANES; l++)
+        if (lanes >> l & 1) leader[l] = (uint32_t)__builtin_ctz(lanes);
+    *p = (*p & ~lanes) | (lanes & -lanes);
 }

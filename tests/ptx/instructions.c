@@ -4,25 +4,17 @@
 #include <ctype.h>
 #include <stdio.h>
 
-static bool has(const char *opcode, const char *part) { // ".part" as a whole word of the opcode
-    size_t n = strlen(part);
-    for (const char *p = opcode; (p = strstr(p, part)); p += n)
-        if (p > opcode && p[-1] == '.' && (!p[n] || p[n] == '.')) return true;
-    return false;
-}
-static bool begins(const char *opcode, const char *with) { return strncmp(opcode, with, strlen(with)) == 0; }
-
 static uint8_t space_of(const char *opcode) {
-    return has(opcode, "global")   ? SPACE_GLOBAL
-           : has(opcode, "shared") ? SPACE_SHARED
-           : has(opcode, "local")  ? SPACE_LOCAL
-           : has(opcode, "param")  ? SPACE_PARAM
-                                   : SPACE_GENERIC;
+    return opcode_has(opcode, "global")   ? SPACE_GLOBAL
+           : opcode_has(opcode, "shared") ? SPACE_SHARED
+           : opcode_has(opcode, "local")  ? SPACE_LOCAL
+           : opcode_has(opcode, "param")  ? SPACE_PARAM
+                                          : SPACE_GENERIC;
 }
 static uint8_t access_of(const char *opcode) {
-    if (has(opcode, "nc")) return ACCESS_CONSTANT;
-    return has(opcode, "volatile") || has(opcode, "cg") || has(opcode, "cv") || has(opcode, "relaxed") ||
-                   has(opcode, "acquire")
+    if (opcode_has(opcode, "nc")) return ACCESS_CONSTANT;
+    return opcode_has(opcode, "volatile") || opcode_has(opcode, "cg") || opcode_has(opcode, "cv") ||
+                   opcode_has(opcode, "relaxed") || opcode_has(opcode, "acquire")
                ? ACCESS_STRONG
                : ACCESS_WEAK;
 }
@@ -30,14 +22,6 @@ static uint8_t count_of(uint8_t space) {
     static const uint8_t counts[] = {COUNT_GLOBAL, COUNT_SHARED, COUNT_SHARED,
                                      COUNT_LOCAL,  COUNT_PARAM,  COUNT_GENERIC};
     return counts[space];
-}
-
-static Operand address_of(Reader *r, const Argument *a, uint8_t space) {
-    uint32_t index;
-    if (!a->address) reader_refuse(r, "'%s' is not an address", a->word[0]);
-    const Declared *d = reader_find(r, a->word[0], &index);
-    if (d && d->kind == NAME_REGISTER) return reader_named(r, a->word[0]);
-    return reader_source(r, a->word[0], space == SPACE_SHARED ? 32 : 64);
 }
 
 static void read_memory(Reader *r, const char *opcode, const Argument *a, bool load) {
@@ -48,7 +32,7 @@ static void read_memory(Reader *r, const char *opcode, const Argument *a, bool l
     bool slot = space == SPACE_PARAM && d && d->kind == NAME_SLOT; // of a call: local memory
     if (slot) space = SPACE_LOCAL;
     int bits = type_bits(opcode);
-    Operand address = address_of(r, at, space), value[4];
+    Operand address = reader_address(r, at, space), value[4];
     if (values->words > 4) {
         reader_refuse(r, "a vector of %d", values->words);
         return;
@@ -69,47 +53,48 @@ static void read_memory(Reader *r, const char *opcode, const Argument *a, bool l
         if (load) o->d[o->results++] = value[i];
         else o->s[o->sources++] = value[i];
     }
-    o->negated = has(opcode, "s8") || has(opcode, "s16") || has(opcode, "s32"); // extends the sign
+    o->negated = opcode_has(opcode, "s8") || opcode_has(opcode, "s16") ||
+                 opcode_has(opcode, "s32"); // extends the sign
     if (!load) o->negated = false;
 }
 
 static void read_atomic(Reader *r, const char *opcode, const Argument *a, int count) {
     uint8_t space = space_of(opcode);
     int bits = type_bits(opcode);
-    bool silent = begins(opcode, "red."); // nobody asks for the old value
+    bool silent = opcode_begins(opcode, "red."); // nobody asks for the old value
     Operand result = silent ? reader_register(r, bits) : reader_named(r, a++->word[0]);
-    Operand address = address_of(r, &a[0], space), value[2];
+    Operand address = reader_address(r, &a[0], space), value[2];
     count -= !silent;
     for (int i = 1; i < count && i < 3; i++) value[i - 1] = reader_source(r, a[i].word[0], bits);
     Instruction *o = reader_emit(r, run_atomic, COUNT_ATOMIC, -1);
     o->space = space, o->bytes = (uint8_t)(bits / 8), o->width = 1, o->offset = a[0].offset;
-    o->atom = has(opcode, "add")    ? ATOM_ADD
-              : has(opcode, "min")  ? ATOM_MIN
-              : has(opcode, "max")  ? ATOM_MAX
-              : has(opcode, "exch") ? ATOM_EXCH
-                                    : ATOM_CAS;
-    if (has(opcode, "s32") || has(opcode, "f32")) reader_refuse(r, "'%s' is not known", opcode);
+    o->atom = opcode_has(opcode, "add")    ? ATOM_ADD
+              : opcode_has(opcode, "min")  ? ATOM_MIN
+              : opcode_has(opcode, "max")  ? ATOM_MAX
+              : opcode_has(opcode, "exch") ? ATOM_EXCH
+                                           : ATOM_CAS;
+    if (opcode_has(opcode, "s32") || opcode_has(opcode, "f32")) reader_refuse(r, "'%s' is not known", opcode);
     o->d[0] = result, o->results = 1;
     o->s[0] = address, o->sources = 1;
     for (int i = 1; i < count && i < 3; i++) o->s[o->sources++] = value[i - 1];
 }
 
 static void read_copy(Reader *r, const char *opcode, const Argument *a, int count) {
-    if (has(opcode, "commit_group")) {
+    if (opcode_has(opcode, "commit_group")) {
         reader_emit(r, run_copy_commit, COUNT_COPY, 1);
         return;
     }
-    if (has(opcode, "wait_group")) {
+    if (opcode_has(opcode, "wait_group")) {
         reader_emit(r, run_copy_wait, COUNT_COPY, 1)->more = strtoll(a[0].word[0], NULL, 0);
         return;
     }
-    if (!begins(opcode, "cp.async.cg.shared.global") || strcmp(a[2].word[0], "16")) {
+    if (!opcode_begins(opcode, "cp.async.cg.shared.global") || strcmp(a[2].word[0], "16")) {
         reader_refuse(r, "'%s' is not known", opcode);
         return;
     }
-    Operand to = address_of(r, &a[0], SPACE_SHARED), from = address_of(r, &a[1], SPACE_GLOBAL);
-    bool hint = has(opcode, "L2::cache_hint"); // the last argument, which changes no value
-    Operand size = count - hint > 3 ? reader_source(r, a[3].word[0], 32) : reader_constant(r, 16, 32);
+    Operand to = reader_address(r, &a[0], SPACE_SHARED), from = reader_address(r, &a[1], SPACE_GLOBAL);
+    count -= opcode_has(opcode, "L2::cache_hint");
+    Operand size = count > 3 ? reader_source(r, a[3].word[0], 32) : reader_constant(r, 16, 32);
     Instruction *o = reader_emit(r, run_copy, COUNT_COPY, 1);
     o->s[0] = to, o->s[1] = from, o->s[2] = size;
     o->sources = 3, o->offset = a[0].offset, o->more = a[1].offset;
@@ -118,13 +103,16 @@ static void read_copy(Reader *r, const char *opcode, const Argument *a, int coun
 static void read_collective(Reader *r, const char *opcode, const Argument *a) {
     Operand operands[MOST_OPERANDS], members = reader_constant(r, ALL, 32);
     int n = 0;
-    if (begins(opcode, "shfl.sync")) {
+    if (opcode_begins(opcode, "shfl.sync")) {
         for (int i = 1; i < 4; i++) operands[n++] = reader_source(r, a[i].word[0], 32);
         members = reader_source(r, a[4].word[0], 32);
         Instruction *o = reader_emit(r, run_shuffle, COUNT_SHUFFLE, SHUFFLE_CYCLES);
-        o->more = has(opcode, "bfly") ? 0 : has(opcode, "idx") ? 1 : has(opcode, "down") ? 2 : 3;
+        o->more = opcode_has(opcode, "bfly")   ? 0
+                  : opcode_has(opcode, "idx")  ? 1
+                  : opcode_has(opcode, "down") ? 2
+                                               : 3;
         o->d[o->results++] = reader_named(r, a[0].word[0]);
-    } else if (begins(opcode, "vote.sync.ballot")) {
+    } else if (opcode_begins(opcode, "vote.sync.ballot")) {
         const char *p = a[1].word[0];
         bool not = *p == '!';
         operands[n++] = reader_named(r, not ? a[1].word[1] : p);
@@ -132,18 +120,18 @@ static void read_collective(Reader *r, const char *opcode, const Argument *a) {
         Instruction *o = reader_emit(r, run_ballot, COUNT_SHUFFLE, VOTE_CYCLES);
         o->more = not ;
         o->d[o->results++] = reader_named(r, a[0].word[0]);
-    } else if (begins(opcode, "ldmatrix.sync.aligned.m8n8.x4")) {
-        operands[n++] = address_of(r, &a[1], SPACE_SHARED);
+    } else if (opcode_begins(opcode, "ldmatrix.sync.aligned.m8n8.x4")) {
+        operands[n++] = reader_address(r, &a[1], SPACE_SHARED);
         Instruction *o = reader_emit(r, run_matrices, COUNT_MATRIX, MATRIX_CYCLES);
-        o->more = has(opcode, "trans"), o->offset = a[1].offset;
+        o->more = opcode_has(opcode, "trans"), o->offset = a[1].offset;
         for (int i = 0; i < 4; i++) o->d[o->results++] = reader_named(r, a[0].word[i]);
-    } else if (begins(opcode, "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32") ||
-               begins(opcode, "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")) {
+    } else if (opcode_begins(opcode, "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32") ||
+               opcode_begins(opcode, "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")) {
         for (int i = 1; i < 4; i++)
             for (int j = 0; j < a[i].words && n < MOST_OPERANDS; j++)
                 operands[n++] = reader_named(r, a[i].word[j]);
         Instruction *o = reader_emit(r, run_mma, COUNT_MMA, MMA_CYCLES);
-        o->more = has(opcode, "f16");
+        o->more = opcode_has(opcode, "f16");
         for (int i = 0; i < 4; i++) o->d[o->results++] = reader_named(r, a[0].word[i]);
     } else {
         reader_refuse(r, "'%s' is not known", opcode);
@@ -186,7 +174,7 @@ static void read_form(Reader *r, const char *opcode, const Argument *a, int coun
     if ((result.bits == 64) != (f->operands[0] == 'd') || (result.bits == 1) != (f->operands[0] == 'p'))
         reader_refuse(r, "the result of '%s' has %d bits", opcode, result.bits);
     Instruction *o = reader_emit(r, f->execute, f->count, f->latency);
-    o->pass = begins(opcode, "selp")        ? PASS_CHOSEN
+    o->pass = opcode_begins(opcode, "selp") ? PASS_CHOSEN
               : !strcmp(opcode, "and.pred") ? PASS_AND
               : !strcmp(opcode, "or.pred")  ? PASS_OR
                                             : PASS_ANY;
@@ -200,6 +188,7 @@ static void branch_to(Reader *r, const char *label) {
     Jump *j = &r->jumps[r->jump_count++];
     j->from = r->k->length;
     snprintf(j->name, NAME, "%.40s%.80s", r->scope, label);
+    j->block = r->block;
     reader_emit(r, run_nothing, COUNT_BRANCH, 0)->flow = FLOW_BRANCH;
 }
 
@@ -207,7 +196,7 @@ void reader_label(Reader *r, const char *name) {
     r->labels = ptx_grown(r->labels, r->label_count, sizeof *r->labels);
     Label *l = &r->labels[r->label_count++];
     snprintf(l->name, NAME, "%.40s%.80s", r->scope, name);
-    l->at = (uint32_t)r->k->length;
+    l->at = (uint32_t)r->k->length, l->block = r->block;
 }
 
 // Binds the names of a parameter list, in order, to slots of the caller.
@@ -260,38 +249,37 @@ static void read_call(Reader *r, const Argument *a, int count) {
 void reader_instruction(Reader *r, const char *opcode) {
     Argument a[MOST_ARGUMENTS];
     int n = reader_arguments(r, a);
-    if (r->k->refused) return;
+    if (r->k->refused || read_asynchronous(r, opcode, a, n)) return;
     if (!strcmp(opcode, "bra") || !strcmp(opcode, "bra.uni")) branch_to(r, a[0].word[0]);
     else if (!strcmp(opcode, "ret") || !strcmp(opcode, "exit")) {
         if (r->in_function) branch_to(r, "end");
         else reader_emit(r, run_nothing, COUNT_BRANCH, 0)->flow = FLOW_EXIT;
-    } else if (!strcmp(opcode, "bar.sync") || !strcmp(opcode, "barrier.sync"))
-        reader_emit(r, run_nothing, COUNT_BARRIER, 0)->flow = FLOW_BARRIER;
-    else if (!strcmp(opcode, "bar.warp.sync")) {
+    } else if (!strcmp(opcode, "bar.warp.sync")) {
         Operand members = reader_source(r, a[0].word[0], 32);
         Instruction *o = reader_emit(r, run_nothing, COUNT_BARRIER, WARP_SYNC_CYCLES);
         o->flow = FLOW_WARP_SYNC, o->members = members;
-    } else if (begins(opcode, "membar.gl") || begins(opcode, "membar.sys") ||
-               begins(opcode, "fence.acq_rel.gpu") || begins(opcode, "fence.sc.gpu"))
+    } else if (opcode_begins(opcode, "membar.gl") || opcode_begins(opcode, "membar.sys") ||
+               opcode_begins(opcode, "fence.acq_rel.gpu") || opcode_begins(opcode, "fence.sc.gpu"))
         reader_emit(r, run_fence, COUNT_FENCE, FENCE_CYCLES);
     else if (!strcmp(opcode, "griddepcontrol.wait")) reader_emit(r, run_launch_wait, COUNT_OTHER, 0);
     else if (!strcmp(opcode, "griddepcontrol.launch_dependents")) reader_emit(r, run_nothing, COUNT_OTHER, 0);
-    else if (begins(opcode, "ld.")) read_memory(r, opcode, a, true);
-    else if (begins(opcode, "st.")) read_memory(r, opcode, a, false);
-    else if (begins(opcode, "atom.") || begins(opcode, "red.")) read_atomic(r, opcode, a, n);
-    else if (begins(opcode, "cp.async")) read_copy(r, opcode, a, n);
-    else if (begins(opcode, "createpolicy.fractional.L2::evict_first.b64")) {
+    else if (opcode_begins(opcode, "ld.")) read_memory(r, opcode, a, true);
+    else if (opcode_begins(opcode, "st.")) read_memory(r, opcode, a, false);
+    else if (opcode_begins(opcode, "atom.") || opcode_begins(opcode, "red.")) read_atomic(r, opcode, a, n);
+    else if (opcode_begins(opcode, "cp.async")) read_copy(r, opcode, a, n);
+    else if (opcode_begins(opcode, "createpolicy.fractional.L2::evict_first.b64")) {
         Argument some[2] = {a[0], {.words = 1, .word = {"0"}}};
         read_form(r, "mov.b64", some, 2);
-    } else if (begins(opcode, "call")) read_call(r, a, n);
-    else if (begins(opcode, "mov.") && (a[0].words > 1 || a[1].words > 1)) read_move(r, opcode, a);
+    } else if (opcode_begins(opcode, "call")) read_call(r, a, n);
+    else if (opcode_begins(opcode, "mov.") && (a[0].words > 1 || a[1].words > 1)) read_move(r, opcode, a);
     else if (!strcmp(opcode, "cvta.shared.u64") || !strcmp(opcode, "cvta.to.shared.u64")) {
         Operand in = reader_source(r, a[1].word[0], 64), out = reader_named(r, a[0].word[0]);
-        Instruction *o = reader_emit(r, has(opcode, "to") ? run_generic_to_shared : run_shared_to_generic,
-                                     COUNT_MOVE, QUICK_CYCLES);
+        Instruction *o =
+            reader_emit(r, opcode_has(opcode, "to") ? run_generic_to_shared : run_shared_to_generic,
+                        COUNT_MOVE, QUICK_CYCLES);
         o->s[o->sources++] = in, o->d[o->results++] = out;
-    } else if (begins(opcode, "shfl") || begins(opcode, "vote") || begins(opcode, "ldmatrix") ||
-               begins(opcode, "mma"))
+    } else if (opcode_begins(opcode, "shfl") || opcode_begins(opcode, "vote") ||
+               opcode_begins(opcode, "ldmatrix") || opcode_begins(opcode, "mma"))
         read_collective(r, opcode, a);
     else read_form(r, opcode, a, n);
 }

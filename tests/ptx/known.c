@@ -1,8 +1,8 @@
 // Values that are made of what nobody wrote: registers before their first write, and rows of shared memory
 // that ldmatrix read (a tile may end before its matrix does). A lane's value of a register is unknown, or it
 // is not. Arithmetic passes it on; a choice, `and` and `or` only where it decides; an mma to the rows and
-// columns that it enters. It is a fault where it matters: as an address, a predicate that is asked for, a
-// value that is stored or voted with.
+// columns that it enters. It may be kept in shared memory, and comes back from there. It is a fault where it
+// matters: as an address, a predicate that is asked for, a value that is stored elsewhere or voted with.
 #include "tests/ptx/machine.h"
 
 static uint32_t of(const Warp *w, const Operand *o) { return w->unknown[o->id]; } // 0 of a constant
@@ -40,16 +40,28 @@ static uint32_t passed(const Warp *w, const Instruction *o) {
     return (a | b) & ~(~a & ~p) & ~(~b & ~q); // one that is known and false decides
 }
 
+// Those of wgmma are in warpgroups.c.
+static bool pass_asynchronous(Warp *w, const Instruction *o, uint32_t lanes) {
+    bool wgmma = o->count == COUNT_WGMMA;
+    if (!wgmma && o->count != COUNT_MBARRIER && o->count != COUNT_BULK) return false;
+    for (int i = 0; i < (wgmma && o->sources > 3 ? 2 : o->sources); i++)
+        refuse(w, &o->s[i], lanes, "an operand");
+    for (int i = 0; i < o->results; i++) w->unknown[o->d[i].id] &= ~lanes;
+    return true;
+}
+
 void known_pass(Warp *w, const Instruction *o, uint32_t lanes) {
     if (o->execute == run_mma) {
         pass_mma(w, o);
         return;
     }
+    if (pass_asynchronous(w, o, lanes)) return;
     bool copies = o->execute == run_copy,
          writes = copies || o->execute == run_store || o->execute == run_atomic;
     if (writes || o->execute == run_load || o->execute == run_load_param || o->execute == run_matrices)
         refuse(w, &o->s[0], lanes, "an address");
-    for (int i = 1; writes && i < o->sources; i++)
+    bool kept = o->execute == run_store && o->space == SPACE_SHARED; // until somebody reads it
+    for (int i = 1; writes && !kept && i < o->sources; i++)
         refuse(w, &o->s[i], lanes,
                copies && i == 1 ? "an address"
                : copies         ? "a size"

@@ -1,7 +1,8 @@
 // Functions that nvcc's host objects register, and how they are launched. As the real runtime:
 //
 // - A kernel has 48 KB of shared memory unless it was given more. Blocks have 1,024 threads at most.
-// - A device of capability 9.0 or later gets the PTX for 9.0, another one that for 8.0.
+// - A device of 9.0 gets the PTX for 9.0a of a file that has one; that for 9.0 of the others, as later devices
+//   do; an older one that for 8.0.
 #include "tests/ptx/runtime.h"
 
 #include <glob.h>
@@ -14,14 +15,14 @@ enum { MOST_FUNCTIONS = 512, FREE_SHARED = 48 << 10 };
 typedef struct Function {
     const void *host;
     char name[256];
-    const Kernel *of[2];      // for 8.0, for 9.0
+    const Kernel *of[CODES];
     int shared[MOST_DEVICES]; // most that it may have
 } Function;
 
 static struct {
     Function functions[MOST_FUNCTIONS];
     size_t function_count;
-    bool loaded;
+    bool loaded[CODES];
     struct {
         dim3 grid, block;
         size_t shared;
@@ -29,15 +30,22 @@ static struct {
     } call;
 } m;
 
-static void load_all(void) {
+// "name.compute_90a.ptx"
+static bool is_for(const char *path, const char *code) {
+    size_t n = strlen(path), end = strlen(code);
+    return n > end && strcmp(path + n - end, code) == 0;
+}
+static void load(Code code) {
+    static const char *const ends[CODES] = {".compute_80.ptx", ".compute_90.ptx", ".compute_90a.ptx"};
     glob_t found;
-    if (m.loaded) return;
-    m.loaded = true;
+    if (m.loaded[code]) return;
+    m.loaded[code] = true;
     const char *folder = getenv("OUTPACE_PTX");
     char pattern[512];
-    snprintf(pattern, sizeof pattern, "%s/*.ptx", folder ? folder : PTX_FOLDER);
+    snprintf(pattern, sizeof pattern, "%s/*.compute_*.ptx", folder ? folder : PTX_FOLDER);
     if (glob(pattern, 0, NULL, &found)) machine_fault("there is no PTX in '%s'; run make", pattern);
-    for (size_t i = 0; i < found.gl_pathc; i++) ptx_load(found.gl_pathv[i]);
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        if (is_for(found.gl_pathv[i], ends[code])) ptx_load(found.gl_pathv[i]);
     globfree(&found);
 }
 
@@ -47,11 +55,18 @@ static Function *function_of(const void *host) {
     return NULL;
 }
 static const Kernel *kernel_of(Function *f, uint32_t device) {
-    bool nine = runtime_is_nine(device);
-    load_all();
-    if (!f->of[nine]) f->of[nine] = ptx_kernel(f->name, nine ? 90 : 80);
-    if (!f->of[nine]) machine_fault("there is no PTX of '%s' for %s", f->name, nine ? "9.0" : "8.0");
-    return f->of[nine];
+    static const int targets[CODES] = {80, 90, 91};
+    Code code = runtime_code(device);
+    if (f->of[code]) return f->of[code];
+    load(code);
+    f->of[code] = ptx_kernel(f->name, targets[code]);
+    if (!f->of[code] && code == CODE_90A) {
+        load(CODE_90);
+        f->of[code] = ptx_kernel(f->name, targets[CODE_90]);
+    }
+    if (!f->of[code])
+        machine_fault("there is no PTX of '%s' for %s", f->name, code == CODE_80 ? "8.0" : "9.0");
+    return f->of[code];
 }
 
 void **__cudaRegisterFatBinary(void *binary);
@@ -99,7 +114,8 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *ho
     Function *f = function_of(host);
     if (!f) return runtime_failed(cudaErrorInvalidDeviceFunction);
     memset(out, 0, sizeof *out);
-    out->ptxVersion = out->binaryVersion = runtime_is_nine(runtime_device()) ? 90 : 80;
+    out->sharedSizeBytes = kernel_of(f, runtime_device())->shared_bytes;
+    out->ptxVersion = out->binaryVersion = runtime_code(runtime_device()) == CODE_80 ? 80 : 90;
     return cudaSuccess;
 }
 

@@ -3,8 +3,10 @@
 //      parse.c         text -> Kernel; instructions.c decodes, reader.c has the words, names and registers
 //      forms.c         arithmetic: one function an opcode, over the 32 lanes of a warp
 //      collectives.c   shuffles, votes, ldmatrix, mma
-//      memory.c        global and shared memory, and what is known about every word of it
+//      memory.c        global memory, and what is known about every word of it; shared.c that of a block
 //      accesses.c      the instructions that touch them, and what they cost
+//      barriers.c      barriers of a block, mbarriers, and bulk copies, which those wait for
+//      warpgroups.c    wgmma
 //      known.c         what is made of registers that nobody wrote
 //      run.c           warps, barriers, blocks, launches; counts and the critical path
 //      runtime.c       the CUDA runtime's calls, so that nvcc's own host objects run on it
@@ -16,8 +18,8 @@
 //    before a launch's wait are found by what happened before what, not by luck of the order.
 // 3. The first fault ends the program with one line: kernel, line of PTX, block, warp, lane.
 #pragma once
+#include "tests/ptx/async.h"
 #include "tests/ptx/cards.h"
-#include "tests/ptx/program.h"
 
 typedef struct Counters {
     uint64_t warp[COUNTS]; // instructions of warps
@@ -26,7 +28,8 @@ typedef struct Counters {
     uint64_t shared_waves, shared_ideal;                                                     // of 128 bytes
     // from here on the most of any: of a warp; of a block
     uint64_t longest, longest_mma;
-    uint64_t path; // cycles
+    uint64_t flight; // bytes of a block's copies on their way at once
+    uint64_t path;   // cycles
 } Counters;
 
 typedef struct CopyInFlight {
@@ -41,13 +44,20 @@ struct Warp {
     Block *block;
     int number;
     uint32_t alive, waiting, waited; // lanes; at a collective; past griddepcontrol.wait
+    uint32_t stalled, denied;        // at what isn't ready; .. and have been told so once
     uint32_t pc[LANES];
     unsigned char *registers, *local;
     uint32_t *unknown; // of each register: lanes whose value is made of what nobody wrote (known.c)
     const unsigned char *constants;
     uint32_t carry; // a bit a lane
-    bool at_barrier;
-    uint32_t sync; // grows with everything that orders the warp's own lanes
+    int barrier;    // of the block, that it waits at; -1: none
+    uint32_t time;
+    Past past, *own; // of all lanes; what a lane knows besides, of those in `parted`
+    uint32_t parted;
+    ProxyFence *shows; // its fences for the tensor cores and bulk copies
+    uint32_t show_count, show_space;
+    Multiplying tensor;
+    int most_registers; // as setmaxnreg has set it; 0: it has not
     CopyInFlight *copies;
     uint32_t copy_count, copy_space, closed[LANES];
     uint64_t executed, mmas;
@@ -68,7 +78,13 @@ typedef struct Acquired {                // fences of another block that this bl
 struct Block {
     const Kernel *kernel;
     const struct Launch *launch;
-    uint32_t number, epoch; // epoch: grows at each barrier, never comes again
+    uint32_t number, epoch; // epoch: grows at each barrier of all warps, never comes again
+    uint32_t begun, groups; // times and groups of wgmma are later than these
+    Meeting meetings[16];
+    Mbarrier mbarriers[MOST_MBARRIERS];
+    Bulk *bulk;
+    uint32_t bulk_count, bulk_space;
+    uint64_t flight; // bytes of copies on their way
     unsigned char *shared;
     size_t shared_bytes;
     struct SharedCell *cells;
@@ -111,8 +127,14 @@ extern PtxSettings ptx_settings; // checked, not counted, every block; 4 process
 _Noreturn void fault(const Warp *w, int lane, const char *format, ...) __attribute__((format(printf, 3, 4)));
 _Noreturn void machine_fault(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+uint32_t machine_random(void);    // from the test's seed
 void machine_latency(int cycles); // of the memory access that runs, for the critical path
 Counters *machine_counters(void); // of the launch that runs
+
+// d (16, 8) += a (16, 16) b (16, 8), of any multiplication; a 16-bit number, f16 or bf16.
+void multiply_add(double d[16][8], const double a[16][16], const double b[16][8]);
+double half_value(uint32_t bits, bool f16);
+void copies_leave(Block *b, uint64_t bytes); // so many more are on their way
 
 // For these lanes, before they execute it: faults where what nobody wrote matters, else passes it on.
 void known_pass(Warp *w, const Instruction *o, uint32_t lanes);

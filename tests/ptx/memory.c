@@ -4,12 +4,11 @@
 // machine; the machine itself reaches it through the other mapping. Addresses are never given out again, so
 // what was given back is told from what is in use.
 //
-// A word of global or shared memory has a cell: who wrote it last, who read it, and when. An access is a race
-// if it and the one before it, one of them a write, are not ordered. What orders two of them:
+// A word of global memory has a cell (of shared memory: shared.c): who wrote it last, who read it, and when.
+// An access is a race if it and the one before it, one of them a write, are not ordered. What orders two of
+// them:
 //
-//      one thread              program order
-//      lanes of a warp         bar.warp.sync
-//      warps of a block        bar.sync
+//      threads of a block      past.h
 //      blocks of a launch      write; fence; atomic of one block, atomic of the same word; fence; read of the
 //      other.
 //                              A write without its fence, and a read without its own, are told by those
@@ -30,20 +29,12 @@ static const size_t ARENA = (size_t)1 << 36;
 enum { GUARD = 512, NOBODY = 0xffff, SEVERAL = 0xfffe, OF_WARP = 0x8000 };
 
 typedef struct Cell {
-    uint32_t wrote, writer, write_epoch, write_sync, write_fences; // launch, block, ..
-    uint32_t read, reader, read_epoch, read_sync;
+    uint32_t wrote, writer, write_epoch, write_time, write_fences; // launch, block, ..
+    uint32_t read, reader, read_epoch, read_time;
     uint16_t write_thread, read_thread;
     uint8_t write_bytes; // a bit a byte
     bool atomic;
 } Cell;
-
-typedef struct SharedCell {
-    uint32_t write_epoch, write_sync, read_epoch, read_sync;
-    uint16_t write_thread, read_thread;
-    uint8_t write_bytes;
-    uint8_t known;       // likewise
-    bool atomic, flight; // an asynchronous copy is on its way here
-} SharedCell;
 
 typedef struct Allocation {
     size_t at, bytes;
@@ -63,8 +54,7 @@ static struct {
     Cell *cells;                           // one for 4 bytes
     Allocation *list;
     size_t count, used, live, last; // last: found last
-    SharedCell *shared;
-    Release *releases; // of this launch
+    Release *releases;              // of this launch
     size_t release_count, release_space;
     Fence **fences; // by block
     uint32_t *fence_count, blocks;
@@ -212,12 +202,7 @@ void memory_begin_launch(const Launch *l, uint32_t blocks) {
     m.release_count = 0;
 }
 void memory_begin_block(Block *b) {
-    if (!m.shared) m.shared = calloc((228 << 10) / 4, sizeof *m.shared);
-    b->cells = m.shared;
-    if (!b->cells) machine_fault("no memory");
-    memset(b->shared, 0xff, b->shared_bytes);
-    for (size_t i = 0; i < (b->shared_bytes + 3) / 4 && ptx_settings.checked; i++)
-        b->cells[i].known = 0, b->cells[i].flight = false;
+    shared_begin_block(b);
     b->lines = ptx_settings.counted ? calloc(LINES, sizeof *b->lines) : NULL;
     if (ptx_settings.counted && !b->lines) machine_fault("no memory");
 }
@@ -230,6 +215,7 @@ void memory_leave(const Warp *w, uint32_t lanes) {
     const Launch *l = w->block->launch;
     for (uint32_t i = 0; i < w->copy_count; i++)
         if (lanes >> w->copies[i].lane & 1) fault(w, w->copies[i].lane, "leaves with copies in flight");
+    warpgroups_leave(w);
     if (ptx_settings.checked && l->early && (lanes & ~w->waited))
         fault(w, __builtin_ctz(lanes & ~w->waited), "leaves an early launch without having waited");
 }
@@ -243,11 +229,12 @@ static uint16_t readers(uint16_t before, uint16_t thread) {
     return warp_of(before) == warp_of(thread) ? (uint16_t)(OF_WARP | warp_of(thread)) : (uint16_t)SEVERAL;
 }
 
-// Whether an access of this block, by `other` at that epoch and sync, is in order before one of the warp's
+// Whether an access of this block, by `other` at that epoch and time, is in order before one of the warp's
 // lane.
-static bool ordered(const Warp *w, int lane, uint16_t other, uint32_t epoch, uint32_t sync) {
-    if (epoch != w->block->epoch || other == thread_of(w, lane)) return true;
-    return other != SEVERAL && warp_of(other) == w->number && sync < w->sync;
+static bool ordered(const Warp *w, int lane, uint16_t other, uint32_t epoch, uint32_t time) {
+    if (epoch != w->block->epoch) return true;
+    return other != SEVERAL &&
+           warp_knows(w, lane, warp_of(other), time, other & OF_WARP ? ALL : 1u << other % LANES);
 }
 
 // Whether what another block did, when it had so many fences, is known here; else what is missing.
@@ -297,7 +284,7 @@ static void check_cell(const Touch *t, int lane, const Cell *c, uint8_t part) {
         if (t->access == ACCESS_CONSTANT)
             fault(w, lane, "reads %#lx as constant (.nc), which this launch writes", (unsigned long)address);
         if (c->writer == b->number) {
-            if (!ordered(w, lane, c->write_thread, c->write_epoch, c->write_sync))
+            if (!ordered(w, lane, c->write_thread, c->write_epoch, c->write_time))
                 fault(w, lane, "race: %s %#lx, which thread %d wrote; nothing orders the two",
                       write ? "writes" : "reads", (unsigned long)address, c->write_thread);
         } else {
@@ -316,7 +303,7 @@ static void check_cell(const Touch *t, int lane, const Cell *c, uint8_t part) {
             if (c->reader == NOBODY || missing(w, &as_write, true))
                 fault(w, lane, "race: writes %#lx, which another block reads in this launch",
                       (unsigned long)address);
-        } else if (!ordered(w, lane, c->read_thread, c->read_epoch, c->read_sync))
+        } else if (!ordered(w, lane, c->read_thread, c->read_epoch, c->read_time))
             fault(w, lane, "race: writes %#lx, which another thread reads; nothing orders the two",
                   (unsigned long)address);
     }
@@ -328,7 +315,7 @@ static void note_write(const Touch *t, uint16_t thread, Cell *c, uint8_t part) {
     bool same = c->wrote == launch && c->writer == b->number && c->write_thread == thread &&
                 c->write_epoch == b->epoch;
     c->write_bytes = same ? (uint8_t)(c->write_bytes | part) : part;
-    c->wrote = launch, c->writer = b->number, c->write_epoch = b->epoch, c->write_sync = t->w->sync;
+    c->wrote = launch, c->writer = b->number, c->write_epoch = b->epoch, c->write_time = t->w->time;
     c->write_fences = m.fence_count[b->number];
     c->write_thread = thread, c->atomic = t->atomic;
 }
@@ -338,7 +325,7 @@ static void note_read(const Touch *t, uint16_t thread, Cell *c) {
     bool here = c->read == launch && c->read_epoch == b->epoch;
     c->read_thread = here ? readers(c->read_thread, thread) : thread;
     c->reader = c->read == launch && c->reader != b->number ? NOBODY : b->number;
-    c->read = launch, c->read_epoch = b->epoch, c->read_sync = t->w->sync;
+    c->read = launch, c->read_epoch = b->epoch, c->read_time = t->w->time;
 }
 
 // The allocation that has the bytes, if the lane may touch it.
@@ -392,72 +379,11 @@ void memory_touch(Touch *t, uint32_t lanes) {
     }
 }
 
-static void check_place(const Touch *t, int lane) {
-    const char *does = t->write ? "writes" : "reads";
-    size_t has = t->w->block->shared_bytes;
-    uint64_t address = t->address[lane];
-    if (address + t->bytes > has || address > has)
-        fault(t->w, lane, "%s %u bytes at %lu of shared memory, which has %zu", does, t->bytes,
-              (unsigned long)address, has);
-    if (address % t->bytes)
-        fault(t->w, lane, "%s %u bytes at %lu of shared memory, which is not aligned", does, t->bytes,
-              (unsigned long)address);
-}
-
-static void check_shared(const Touch *t, int lane, const SharedCell *c, uint8_t part) {
-    const Warp *w = t->w;
-    const char *does = t->write ? "writes" : "reads";
-    unsigned long address = t->address[lane];
-    bool reads = !t->write || t->atomic;
-    if (c->flight)
-        fault(w, lane, "%s byte %lu of shared memory, where a copy is still on its way", does, address);
-    if (part & ~c->known && reads && !t->unwritten)
-        fault(w, lane, "reads byte %lu of shared memory, which nobody has written", address);
-    if (c->write_bytes & part && !(t->atomic && c->atomic) &&
-        !ordered(w, lane, c->write_thread, c->write_epoch, c->write_sync))
-        fault(w, lane, "race: %s byte %lu of shared memory, which thread %d wrote; nothing orders the two",
-              does, address, c->write_thread);
-    if (t->write && !t->atomic && !ordered(w, lane, c->read_thread, c->read_epoch, c->read_sync))
-        fault(w, lane,
-              "race: writes byte %lu of shared memory, which another thread reads; nothing orders the two",
-              address);
-}
-
-static void note_shared(const Touch *t, uint16_t thread, SharedCell *c, uint8_t part) {
-    uint32_t epoch = t->w->block->epoch;
-    if (t->write) {
-        bool same = c->write_epoch == epoch && c->write_thread == thread;
-        c->write_bytes = same ? (uint8_t)(c->write_bytes | part) : part;
-        c->write_epoch = epoch, c->write_sync = t->w->sync, c->write_thread = thread, c->atomic = t->atomic;
-        c->known |= part;
-    } else {
-        c->read_thread = c->read_epoch == epoch ? readers(c->read_thread, thread) : thread;
-        c->read_epoch = epoch, c->read_sync = t->w->sync;
-    }
-}
-
-// A matrix may have rows that nobody wrote, as long as nobody looks at what is made of them: they are NaN.
-void memory_touch_shared(Touch *t, uint32_t lanes) {
-    const Block *b = t->w->block;
-    for (uint32_t left = lanes; left; left &= left - 1) {
-        int lane = __builtin_ctz(left);
-        uint64_t address = t->address[lane];
-        check_place(t, lane);
-        t->at[lane] = b->shared + address;
-        if (!ptx_settings.checked) continue;
-        uint8_t part = part_of(t, address);
-        uint16_t thread = thread_of(t->w, lane);
-        for (SharedCell *c = &b->cells[address / 4], *end = &b->cells[(address + t->bytes + 3) / 4]; c < end;
-             c++) {
-            check_shared(t, lane, c, part);
-            note_shared(t, thread, c, part);
-        }
-    }
-}
-
-bool shared_is_written(const Block *b, uint64_t address) {
-    const SharedCell *c = &b->cells[address / 4];
-    return !ptx_settings.checked || (c[0].known & c[1].known & c[2].known & c[3].known) == 15;
+void memory_prefetch(Warp *w, int lane, uint64_t address, uint64_t bytes) {
+    const char *why = trouble(address, bytes);
+    if (why)
+        fault(w, lane, "prefetches %lu bytes at %#lx: this %s", (unsigned long)bytes, (unsigned long)address,
+              why);
 }
 
 // --- releases and acquires
@@ -503,8 +429,4 @@ void memory_fence(Warp *w) {
         if (!a->fenced) a->fenced_epoch = b->epoch;
         a->fenced |= 1u << w->number;
     }
-}
-
-void memory_in_flight(Block *b, uint64_t address, bool flight) {
-    for (unsigned i = 0; i < 4 && ptx_settings.checked; i++) b->cells[address / 4 + i].flight = flight;
 }

@@ -34,10 +34,22 @@ typedef struct Touch {
 // Checks that these lanes may touch their bytes, notes that they did, and fills `at` of them.
 void memory_touch(Touch *t, uint32_t lanes);
 void memory_touch_shared(Touch *t, uint32_t lanes);
-void memory_in_flight(Block *b, uint64_t address, bool flight); // an asynchronous copy of 16 bytes is
 // An atomic of a word of global memory carries the fences of the blocks that came there before, and leaves
 // this block's.
 void memory_pass_on(Warp *w, uint64_t address);
 void memory_fence(Warp *w);
-bool shared_is_written(const Block *b, uint64_t address); // 16 bytes of it, all
+void memory_prefetch(Warp *w, int lane, uint64_t address, uint64_t bytes); // faults outside of allocations
+
+// Shared memory, by pieces of 16 bytes.
+void shared_begin_block(Block *b);
+bool shared_is_written(uint64_t address);             // all of it
+void shared_forget(uint64_t address, unsigned bytes); // it was written with what nobody wrote
+bool shared_is_vague(uint64_t address, unsigned bytes);
+void shared_in_flight(uint64_t address, bool flight);                     // an asynchronous copy to there is
+void shared_is_mbarrier(uint64_t address, bool it_is);                    // its 8 bytes
+bool shared_mbarrier_is_known(const Warp *w, int lane, uint64_t address); // it's in order behind its init
+bool shared_mbarrier_is_shown(const Warp *w, int lane, uint64_t address); // .. with a fence, to bulk copies
+void shared_check_shown(const Warp *w, int lane, uint64_t address, const char *who);
+void shared_copied(const Block *b, uint64_t address, const void *from, int mbarrier, uint32_t phase);
+bool shared_multiplied(Warp *w, uint64_t address); // by wgmma; false: some of it nobody has written
 void count_waves(const uint64_t *address, uint32_t lanes, unsigned bytes);

@@ -101,7 +101,12 @@ static void read_declaration(Reader *r, const char *what) {
         read_registers(r);
         return;
     }
-    if (!strcmp(what, ".local") || !strcmp(what, ".param")) {
+    if (!strcmp(what, ".shared")) { // in front of what a launch asks for
+        read_space(&r->c, name, &bytes, &align);
+        uint32_t at = (r->k->shared_bytes + align - 1) / align * align;
+        r->k->shared_bytes = (at + bytes + 127) / 128 * 128;
+        reader_declare(r, name, NAME_LOCAL, 0, (Operand){0}, at);
+    } else if (!strcmp(what, ".local") || !strcmp(what, ".param")) {
         read_space(&r->c, name, &bytes, &align);
         reader_declare(r, name, what[1] == 'l' ? NAME_LOCAL : NAME_SLOT, 0, (Operand){0},
                        take_local(r, bytes, align));
@@ -117,6 +122,10 @@ static void read_declaration(Reader *r, const char *what) {
 void reader_body(Reader *r) {
     char word[NAME];
     size_t names = r->name_count;
+    const uint32_t outside = r->block;
+    r->outside = ptx_grown(r->outside, r->blocks, sizeof *r->outside);
+    r->outside[r->blocks] = outside;
+    r->block = r->blocks++;
     while (!r->k->refused) {
         cursor_word(&r->c, word);
         if (!strcmp(word, "}") || !*word) break;
@@ -151,17 +160,25 @@ void reader_body(Reader *r) {
         }
     }
     r->name_count = names;
+    r->block = outside;
 }
 
+// A label's name is its block's own.
+static const Label *label_of(const Reader *r, const Jump *j) {
+    for (uint32_t block = j->block;; block = r->outside[block]) {
+        for (size_t i = 0; i < r->label_count; i++)
+            if (r->labels[i].block == block && !strcmp(r->labels[i].name, j->name)) return &r->labels[i];
+        if (!block) return NULL;
+    }
+}
 static void resolve(Reader *r) {
     for (size_t i = 0; i < r->jump_count; i++) {
-        size_t l = 0;
-        while (l < r->label_count && strcmp(r->labels[l].name, r->jumps[i].name)) l++;
-        if (l == r->label_count) {
+        const Label *l = label_of(r, &r->jumps[i]);
+        if (!l) {
             reader_refuse(r, "there is no label '%s'", r->jumps[i].name);
             return;
         }
-        r->k->code[r->jumps[i].from].target = r->labels[l].at;
+        r->k->code[r->jumps[i].from].target = l->at;
     }
 }
 
@@ -194,15 +211,16 @@ static void skip_body(Cursor *c) {
 }
 
 static void read_entry(Reader *file, const char *path, int target) {
-    static const char *const special[] = {"%tid.x",   "%tid.y",    "%tid.z",    "%ctaid.x",  "%ctaid.y",
-                                          "%ctaid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z", "%ntid.x"};
+    static const char *const special[SPECIALS] = {
+        "%tid.x",    "%tid.y",    "%tid.z",  "%ctaid.x",         "%ctaid.y",          "%ctaid.z", "%nctaid.x",
+        "%nctaid.y", "%nctaid.z", "%ntid.x", "%cluster_ctarank", "%cluster_nctarank", "%smid"};
     char word[NAME];
     Reader r = {.c = file->c, .functions = file->functions, .function_count = file->function_count};
     Kernel *k = r.k = calloc(1, sizeof *k);
     if (!k) machine_fault("no memory");
     cursor_word(&r.c, word);
     k->name = strdup(word), k->file = strdup(path), k->target = (uint8_t)target;
-    for (int i = 0; i < 10; i++) {
+    for (int i = 0; i < SPECIALS; i++) {
         k->special[i] = reader_register(&r, 32);
         reader_declare(&r, special[i], NAME_REGISTER, 0, k->special[i], 0);
     }
@@ -222,7 +240,7 @@ static void read_entry(Reader *file, const char *path, int target) {
     reader_emit(&r, run_nothing, COUNT_BRANCH, 0)->flow = FLOW_EXIT; // a body may end without `ret`
     loaded.kernels = ptx_grown(loaded.kernels, loaded.count, sizeof *loaded.kernels);
     loaded.kernels[loaded.count++] = k;
-    free(r.names), free(r.labels), free(r.jumps), free(r.constants);
+    free(r.names), free(r.labels), free(r.jumps), free(r.constants), free(r.outside);
     file->c = r.c;
 }
 
@@ -275,7 +293,7 @@ static void read_file(Reader *r, const char *path, bool entries) {
     for (cursor_word(&r->c, word); *word; cursor_word(&r->c, word)) {
         if (!strcmp(word, ".target")) {
             cursor_word(&r->c, word);
-            target = atoi(word + 3);
+            target = atoi(word + 3) + (word[strlen(word) - 1] == 'a'); // a set of its own
         } else if (!strcmp(word, ".global")) {
             if (entries) read_table(r);
             else r->c.at += strcspn(r->c.at, ";");

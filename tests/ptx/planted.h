@@ -1,6 +1,7 @@
 // Kernels with one bug each, and the same kernels without: what the PTX machine must find, and what it must
 // let pass.
 #pragma once
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -63,6 +64,46 @@ const char *planted_refusals(void);
 // passes it through shared memory in the same steps, a barrier between; multiplies `mmas` times; adds one a
 // lane to a counter.
 void planted_count(int warps, int stride, int mmas);
+
+// The same of a product by bulk copies, mbarriers and wgmma.
+enum { GROUPS_K = 256, GROUPS_ROWS = 64, GROUPS_COLUMNS = 32 };
+typedef enum {
+    GROUPS_NONE,
+    GROUPS_SHOW,         // stores are multiplied without fence.proxy.async
+    GROUPS_SHOW_LATE,    // .. with one behind the barrier
+    GROUPS_RACE,         // .. without a barrier
+    GROUPS_THREADS,      // a barrier that some come to as one of other threads
+    GROUPS_FENCE,        // a sum is written, and no wgmma.fence follows
+    GROUPS_SUMS,         // a sum is touched before the wait
+    GROUPS_REGISTERS,    // .. a register of the first matrix
+    GROUPS_OVERWRITE,    // a matrix is written before the wait
+    GROUPS_EMPTY_EARLY,  // .. given back to the copies
+    GROUPS_COPY_OVER,    // a copy does not wait until its place is given back
+    GROUPS_READ_LANES,   // one lane gives back what all of the warp read
+    GROUPS_WAIT,         // a copy is not waited for
+    GROUPS_PARITY,       // .. the phase before is
+    GROUPS_WAIT_ONCE,    // .. for a moment only
+    GROUPS_EXPECT,       // fewer bytes are expected than come
+    GROUPS_ARRIVE_TWICE, // more arrivals than the mbarrier has
+    GROUPS_INIT_SHOWN,   // an mbarrier is not shown to the copies
+    GROUPS_INIT_RACE,    // .. is used without a barrier behind its init
+    GROUPS_INIT_AGAIN,
+    GROUPS_AS_MEMORY, // .. is read
+    GROUPS_STORED,    // a copy overwrites stores that it was not shown
+    GROUPS_COPY_LEFT, // a copy is on its way at the end
+    GROUPS_COPY_SIZE, // not a multiple of 16
+    GROUPS_COPY_ALIGNED,
+    GROUPS_COPY_BEYOND, // of an allocation
+    GROUPS_PREFETCH,    // likewise
+    GROUPS_OUTSIDE,     // a matrix is outside of shared memory
+    GROUPS_SWIZZLED,    // .. not where its swizzle begins
+    GROUPS_DIFFERENT,   // .. another one for one of the warps
+    GROUPS_LANES,       // .. for some lanes
+    GROUPS_PLANTS
+} GroupPlant;
+
+// out (64, 32) = a b^T; a: by stages of 64 columns, 8 columns, 8 rows; b: (32, GROUPS_K); bf16.
+void planted_groups(GroupPlant plant, const uint16_t *a, const uint16_t *b, float *out);
 
 #ifdef __cplusplus
 }

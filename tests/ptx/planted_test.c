@@ -5,7 +5,9 @@
 #include "tests/simt/settings.h"
 #include "tests/support/check.h"
 
+#include "engine/base/numbers.h"
 #include "engine/cuda/kernels/runtime.h"
+#include "tests/gpu/probe.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -42,12 +44,17 @@ static void right_numbers(void **state) {
     assert_int_equal(simt_live_bytes(), 0);
 }
 
-// In a child, since a fault ends the program. What it wrote to stderr; empty where it came to its end.
-static void run_child(Plant plant, char *text, size_t size) {
+static void run_plant(int plant) {
     float input[PLANTED_ITEMS], out[PLANTED_ITEMS];
+    make_input(input);
+    planted_run((Plant)plant, input, out);
+    if (out[0] == -1) fputs("a launch failed", stderr);
+}
+
+// In a child, since a fault ends the program. What it wrote to stderr; empty where it came to its end.
+static void run_child(void (*run)(int), int plant, char *text, size_t size) {
     int pipes[2], status;
     size_t n = 0;
-    make_input(input);
     assert_int_equal(pipe(pipes), 0);
     pid_t child = fork();
     if (child == 0) {
@@ -56,8 +63,7 @@ static void run_child(Plant plant, char *text, size_t size) {
         setenv("OUTPACE_FAKE_GPUS", "90,90", 1);
         setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
         dup2(pipes[1], 2);
-        planted_run(plant, input, out);
-        if (out[0] == -1) fputs("a launch failed", stderr);
+        run(plant);
         _exit(0);
     }
     close(pipes[1]);
@@ -67,6 +73,18 @@ static void run_child(Plant plant, char *text, size_t size) {
     assert_int_equal(waitpid(child, &status, 0), child);
     if (!n && !(WIFEXITED(status) && WEXITSTATUS(status) == 0))
         snprintf(text, size, "status %d without a word", status);
+}
+
+static void name_all(void (*run)(int), const char *const *names, int count) {
+    char text[1024];
+    int missed = 0;
+    for (int p = 0; p < count; p++) {
+        run_child(run, p, text, sizeof text);
+        if (names[p] ? strstr(text, names[p]) != NULL : *text == 0) continue;
+        print_error("plant %d: '%s', wanted '%s'\n", p, text, names[p] ? names[p] : "");
+        missed++;
+    }
+    assert_int_equal(missed, 0);
 }
 
 static void every_bug_is_named(void **state) {
@@ -109,13 +127,108 @@ static void every_bug_is_named(void **state) {
         [PLANT_CARDS_PEER] = "a copy reads memory of device 0 for device 1's",
         [PLANT_SHARED_LIMIT] = "a launch failed",
     };
-    char text[1024];
     (void)state;
-    for (Plant p = PLANT_NONE; p < PLANTS; p++) {
-        run_child(p, text, sizeof text);
-        if (!names[p] ? *text != 0 : !strstr(text, names[p]))
-            fail_msg("plant %d: '%s', wanted '%s'", (int)p, text, names[p] ? names[p] : "");
+    name_all(run_plant, names, PLANTS);
+}
+
+// --- bulk copies, mbarriers and wgmma
+
+// Small whole numbers: sums are exact in any order.
+static int number(int row, int column, int by) { return (row * by + column * 5) % 7 - 3; }
+static void run_groups(int plant, float *out) {
+    static uint16_t a[GROUPS_ROWS * GROUPS_K], b[GROUPS_COLUMNS * GROUPS_K];
+    for (int r = 0; r < GROUPS_ROWS; r++)
+        for (int k = 0; k < GROUPS_K; k++)
+            a[((k / 8 * GROUPS_ROWS / 8 + r / 8) * 8 + r % 8) * 8 + k % 8] =
+                f32_to_bf16((float)number(r, k, 3));
+    for (int n = 0; n < GROUPS_COLUMNS; n++)
+        for (int k = 0; k < GROUPS_K; k++) b[n * GROUPS_K + k] = f32_to_bf16((float)number(n, k, 2));
+    planted_groups((GroupPlant)plant, a, b, out);
+}
+static void run_group_plant(int plant) {
+    float out[GROUPS_ROWS * GROUPS_COLUMNS];
+    run_groups(plant, out);
+}
+
+static void copies_and_multiplications(void **state) {
+    float out[GROUPS_ROWS * GROUPS_COLUMNS];
+    (void)state;
+    for (int order = 0; order < SIMT_ORDERS; order++) {
+        simt_settings.order = (SimtOrder)order;
+        run_groups(GROUPS_NONE, out);
+        for (int i = 0; i < GROUPS_ROWS * GROUPS_COLUMNS; i++) {
+            int sum = 0, r = i / GROUPS_COLUMNS, n = i % GROUPS_COLUMNS;
+            for (int k = 0; k < GROUPS_K; k++) sum += number(r, k, 3) * number(n, k, 2);
+            if (out[i] != (float)sum)
+                fail_msg("order %d: row %d, column %d is %g, wanted %d", order, r, n, (double)out[i], sum);
+        }
     }
+    simt_settings.order = SIMT_NATURAL;
+    assert_int_equal(simt_live_bytes(), 0);
+}
+
+static void every_bug_of_groups_is_named(void **state) {
+    static const char *const names[GROUPS_PLANTS] = {
+        [GROUPS_SHOW] = "without a fence.proxy.async of that thread",
+        [GROUPS_SHOW_LATE] = "without a fence.proxy.async of that thread",
+        [GROUPS_RACE] = "race: multiplies byte",
+        [GROUPS_THREADS] = "to which others came as one of",
+        [GROUPS_FENCE] = "written behind the last wgmma.fence",
+        [GROUPS_SUMS] = "touches a register of a wgmma that has not been waited for",
+        [GROUPS_REGISTERS] = "touches a register of a wgmma that has not been waited for",
+        [GROUPS_OVERWRITE] = "nobody has waited for its group",
+        [GROUPS_EMPTY_EARLY] = "wgmma of warpgroup 0 may still read",
+        [GROUPS_COPY_OVER] = "expects 1 arrivals, and all have come",
+        [GROUPS_READ_LANES] = "which another thread reads; nothing orders the two",
+        [GROUPS_WAIT] = "where a copy is still on its way",
+        [GROUPS_PARITY] = "where a copy is still on its way",
+        [GROUPS_WAIT_ONCE] = "where a copy is still on its way",
+        [GROUPS_EXPECT] = "to which nobody comes: 0 of 1 arrivals and -4096 bytes are missing",
+        [GROUPS_ARRIVE_TWICE] = "to which nobody comes",
+        [GROUPS_INIT_SHOWN] = "behind whose init there is no fence.mbarrier_init",
+        [GROUPS_INIT_RACE] = "nothing orders its init before",
+        [GROUPS_INIT_AGAIN] = "which is an mbarrier's",
+        [GROUPS_AS_MEMORY] = "which is an mbarrier's",
+        [GROUPS_STORED] = "a bulk copy overwrites byte",
+        [GROUPS_COPY_LEFT] = "ends with bulk copies on their way",
+        [GROUPS_COPY_SIZE] = "all must be multiples of 16",
+        [GROUPS_COPY_ALIGNED] = "all must be multiples of 16",
+        [GROUPS_COPY_BEYOND] = "is outside of every allocation",
+        [GROUPS_PREFETCH] = "reaches beyond its allocation",
+        [GROUPS_OUTSIDE] = "of shared memory, which has",
+        [GROUPS_SWIZZLED] = "begin at a multiple of 1024",
+        [GROUPS_DIFFERENT] = "the warps of a warpgroup multiply different matrices",
+        [GROUPS_LANES] = "lanes of a warp have different descriptors",
+    };
+    (void)state;
+    name_all(run_group_plant, names, GROUPS_PLANTS);
+}
+
+// Every width, layout and place of operands against mma.sync, bit for bit.
+static void sums_are_those_of_mma(void **state) {
+    enum { K = 128 };
+    static uint16_t host[(64 + 256) * K];
+    static float out[SUM_WAYS][64 * 256];
+    Random r = test_random(31);
+    void *stream, *in, *sums;
+    (void)state;
+    for (size_t i = 0; i < sizeof host / sizeof *host; i++) host[i] = f32_to_bf16(random_normal(&r));
+    gpu_stream_open(&stream);
+    gpu_take(&in, sizeof host);
+    gpu_take(&sums, sizeof out[0]);
+    gpu_copy(in, host, sizeof host, stream);
+    for (int width = 0; width < WGMMA_WIDTHS; width += test_some(5, 1))
+        for (int way = 0; way < SUM_WAYS; way++) {
+            const uint16_t *a = in;
+            assert_true(probe_sums(way, WGMMA_WIDTH[width], a, a + 64 * K, K, CODE_HOPPER, sums, stream));
+            gpu_copy(out[way], sums, sizeof out[way], stream);
+            gpu_stream_wait(stream);
+            if (memcmp(out[way], out[0], (size_t)(64 * WGMMA_WIDTH[width]) * sizeof(float)))
+                fail_msg("width %d: way %d of wgmma has other bits than mma.sync", WGMMA_WIDTH[width], way);
+        }
+    gpu_give(in);
+    gpu_give(sums);
+    gpu_stream_close(stream);
 }
 
 static void the_runtime_refuses(void **state) {
@@ -187,10 +300,30 @@ static void counts_are_right(void **state) {
     ptx_settings.counted = false;
 }
 
+// Each byte of a comes from L2 once; both slots of the ring are on their way before the first is waited for.
+static void copies_are_counted(void **state) {
+    float out[GROUPS_ROWS * GROUPS_COLUMNS];
+    const uint64_t stages = 4, stage = GROUPS_ROWS * GROUPS_K * 2 / stages;
+    (void)state;
+    ptx_settings.counted = true;
+    ptx_counters_clear();
+    run_groups(GROUPS_NONE, out);
+    const Counters *c = ptx_counters("groups");
+    assert_non_null(c);
+    want(c->copy_sectors * 32, GROUPS_ROWS * GROUPS_K * 2, "bytes of copies", 1);
+    want(c->flight, 2 * stage, "bytes on their way at once", 1);
+    want(c->warp[COUNT_BULK], stages, "bulk copies", 1);
+    want(c->longest_mma, stages * 4, "multiplications of a warp", 1);
+    assert_true(c->path > 0);
+    ptx_settings.counted = false;
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(right_numbers), cmocka_unit_test(every_bug_is_named),
-                                       cmocka_unit_test(the_runtime_refuses),
-                                       cmocka_unit_test(the_loaded_code_decides),
-                                       cmocka_unit_test(counts_are_right)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(right_numbers),        cmocka_unit_test(every_bug_is_named),
+        cmocka_unit_test(the_runtime_refuses),  cmocka_unit_test(the_loaded_code_decides),
+        cmocka_unit_test(counts_are_right),     cmocka_unit_test(copies_and_multiplications),
+        cmocka_unit_test(copies_are_counted),   cmocka_unit_test(every_bug_of_groups_is_named),
+        cmocka_unit_test(sums_are_those_of_mma)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,13 +4,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LANES = 32, MOST_OPERANDS = 10, MOST_RESULTS = 4 };
+enum { LANES = 32, MOST_OPERANDS = 10, MOST_RESULTS = 4, SPECIALS = 13 };
 static const uint32_t ALL = 0xffffffffu;
 
 typedef struct Warp Warp;
 typedef struct Block Block;
 typedef struct Instruction Instruction;
 typedef void Execute(Warp *w, const Instruction *o, uint32_t lanes);
+typedef bool Ready(Warp *w, const Instruction *o, uint32_t lanes); // whether it need not wait
 
 // Where 32 lanes of a value are. A predicate is one word, a bit a lane; 16 and 32 bits are 32 words; 64 bits
 // 32 double words.
@@ -38,6 +39,9 @@ typedef enum { // how an instruction is counted
     COUNT_ATOMIC,
     COUNT_MATRIX, // ldmatrix
     COUNT_MMA,
+    COUNT_WGMMA, // with its fences, groups and waits
+    COUNT_MBARRIER,
+    COUNT_BULK,
     COUNT_SHUFFLE,
     COUNT_BARRIER,
     COUNT_FENCE,
@@ -57,6 +61,7 @@ typedef enum { ATOM_ADD, ATOM_MIN, ATOM_MAX, ATOM_EXCH, ATOM_CAS } Atom;
 
 struct Instruction {
     Execute *execute;
+    Ready *ready;                                              // NULL: always
     Operand d[MOST_RESULTS], s[MOST_OPERANDS], guard, members; // members: of a collective
     uint8_t results, sources, flow, count;
     bool guarded, negated;
@@ -66,7 +71,10 @@ struct Instruction {
     int latency;          // cycles until a result can be used; negative: memory's
     uint32_t target;      // of a branch
     int64_t offset, more; // displacements of addresses; a small constant
-    int line;             // in the PTX
+    int64_t third;        // displacement of a bulk copy's mbarrier
+    Operand *sums;        // of wgmma
+    uint16_t sum_count;
+    int line; // in the PTX
 };
 
 typedef struct Kernel {
@@ -74,12 +82,13 @@ typedef struct Kernel {
     Instruction *code;
     size_t length;
     unsigned char *constants;
-    uint32_t register_bytes, registers, local_bytes, param_bytes;
+    uint32_t register_bytes, registers, local_bytes, param_bytes, shared_bytes; // shared: its own, in front
     uint32_t *param_at, *param_size;
     int params, most_threads;
-    uint8_t target;      // 80, 90
-    char *refused;       // why it can't run, or NULL
-    Operand special[10]; // %tid.x y z, %ctaid, %nctaid, %ntid.x: registers that a warp begins with
+    uint8_t target;            // 80, 90; 91: 9.0a
+    bool tensor;               // it has wgmma
+    char *refused;             // why it can't run, or NULL
+    Operand special[SPECIALS]; // %tid.x and so on: registers that a warp begins with
 } Kernel;
 
 // Reads a file of PTX and adds its kernels to the machine's.
@@ -96,6 +105,6 @@ typedef struct Arithmetic {
 } Arithmetic;
 const Arithmetic *form_find(const char *opcode);
 Execute narrow_to_word, pack_words, unpack_words, pack_halves, unpack_halves;
-Execute run_shuffle, run_ballot, run_matrices, run_mma;
+Execute run_shuffle, run_ballot, run_elect, run_matrices, run_mma;
 Execute run_load, run_store, run_load_param, run_atomic, run_copy, run_copy_commit, run_copy_wait, run_fence;
 Execute run_shared_to_generic, run_generic_to_shared, run_launch_wait, run_nothing;

@@ -140,7 +140,7 @@ Operand reader_source(Reader *r, const char *word, int bits) {
         return reader_constant(r, strtoull(word + 2, NULL, 16), bits);
     if (isdigit((unsigned char)word[0])) return reader_constant(r, strtoull(word, NULL, 0), bits);
     if (word[0] == '-') return reader_constant(r, (uint64_t)strtoll(word, NULL, 0), bits);
-    if (strcmp(word, "arena") == 0) return reader_constant(r, 0, bits);
+    if (strcmp(word, "arena") == 0) return reader_constant(r, r->k->shared_bytes, bits);
     if ((table = ptx_table(word))) return reader_constant(r, (uint64_t)(uintptr_t)table, bits);
     if ((d = reader_find(r, word, &index)) && d->kind != NAME_REGISTER)
         return reader_constant(r, d->at, bits);
@@ -156,16 +156,32 @@ Operand reader_source(Reader *r, const char *word, int bits) {
         reader_refuse(r, "'%s' has %d bits, wanted %d", word, o.bits, bits);
     return o;
 }
+
+Operand reader_address(Reader *r, const Argument *a, uint8_t space) {
+    uint32_t index;
+    if (!a->address) reader_refuse(r, "'%s' is not an address", a->word[0]);
+    const Declared *d = reader_find(r, a->word[0], &index);
+    if (d && d->kind == NAME_REGISTER) return reader_named(r, a->word[0]);
+    return reader_source(r, a->word[0], space == SPACE_SHARED ? 32 : 64);
+}
+
+bool opcode_has(const char *opcode, const char *part) {
+    size_t n = strlen(part);
+    for (const char *p = opcode; (p = strstr(p, part)); p += n)
+        if (p > opcode && p[-1] == '.' && (!p[n] || p[n] == '.')) return true;
+    return false;
+}
+
 // --- arguments: "a", "{a, b}", "[a + 8]", "a|b", "(a)"
 
 static void read_argument(Reader *r, Argument *a) {
     char word[NAME];
-    a->words = 0, a->offset = 0;
+    a->words = 0, a->offset = 0, a->also[0] = 0;
     a->address = cursor_take(&r->c, "[");
     bool vector = !a->address && (cursor_take(&r->c, "{") || cursor_take(&r->c, "("));
     for (;;) {
         cursor_word(&r->c, word);
-        if (a->words < 8) snprintf(a->word[a->words++], NAME, "%s", word);
+        if (a->words < MOST_WORDS - 1) snprintf(a->word[a->words++], NAME, "%s", word);
         if (!strcmp(word, "!")) { // a predicate that is read the other way round
             cursor_word(&r->c, a->word[a->words++]);
             break;
@@ -174,8 +190,8 @@ static void read_argument(Reader *r, Argument *a) {
             cursor_word(&r->c, word);
             a->offset = strtoll(word, NULL, 0);
         }
-        if (cursor_take(&r->c, "|")) { // a second result that nobody reads
-            cursor_word(&r->c, word);
+        if (cursor_take(&r->c, "|")) { // a second result
+            cursor_word(&r->c, a->also);
             break;
         }
         if (!vector || !cursor_take(&r->c, ",")) break;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME = 128, MOST_ARGUMENTS = 16 };
+enum { NAME = 128, MOST_ARGUMENTS = 16, MOST_WORDS = 132 };
 
 typedef struct Cursor {
     const char *at;
@@ -29,11 +29,12 @@ typedef struct Declared {
 
 typedef struct Label {
     char name[NAME];
-    uint32_t at;
+    uint32_t at, block;
 } Label;
 typedef struct Jump {
     char name[NAME];
     size_t from;
+    uint32_t block;
 } Jump;
 typedef struct Function { // its text, for the calls
     char name[NAME];
@@ -49,6 +50,7 @@ typedef struct Reader {
     size_t label_count;
     Jump *jumps;
     size_t jump_count;
+    uint32_t *outside, block, blocks; // of each "{": the block around it; the one that is read; how many
     size_t constant_bytes;
     struct {
         uint64_t value;
@@ -80,7 +82,8 @@ Instruction *reader_emit(Reader *r, Execute *execute, Count count, int latency);
 
 // "a", "{a, b}", "[a + 8]", "a|b", "(a)"
 typedef struct Argument {
-    char word[8][NAME]; // of a vector: its elements
+    char word[MOST_WORDS][NAME]; // of a vector: its elements
+    char also[NAME];             // b; empty: there is none
     int words;
     bool address;
     int64_t offset;
@@ -92,6 +95,15 @@ static inline int operand_bits(char letter) {
     return letter == 'p' ? 1 : letter == 'h' ? 16 : letter == 'w' ? 32 : 64;
 }
 static inline int type_bits(const char *opcode) { return atoi(strrchr(opcode, '.') + 2); }
+
+bool opcode_has(const char *opcode, const char *part); // ".part" as a whole word of it
+static inline bool opcode_begins(const char *opcode, const char *with) {
+    return strncmp(opcode, with, strlen(with)) == 0;
+}
+Operand reader_address(Reader *r, const Argument *a, uint8_t space);
+
+// asynchronous.c: barriers, mbarriers, bulk copies, wgmma; false: it is none of those
+bool read_asynchronous(Reader *r, const char *opcode, const Argument *a, int count);
 
 // instructions.c
 void reader_instruction(Reader *r, const char *opcode);

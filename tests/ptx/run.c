@@ -25,9 +25,9 @@ static struct {
     } kept[MOST_KERNELS];
     size_t kernels;
     Counters *now;
-    const Instruction *at; // the one that runs
-    int latency;           // .. if memory's
-    uint32_t epochs, random;
+    const Instruction *at;                  // the one that runs
+    int latency;                            // .. if memory's
+    uint32_t epochs, random, times, groups; // times: of blocks that have ended; groups: likewise
     uint64_t blocks;
     unsigned char *registers, *shared; // kept from launch to launch: they are large
     size_t register_bytes, shared_bytes;
@@ -57,6 +57,10 @@ void fault(const Warp *w, int lane, const char *format, ...) {
 Counters *machine_counters(void) { return m.now; }
 void machine_latency(int cycles) { m.latency = cycles; }
 uint32_t machine_epoch(void) { return ++m.epochs; }
+uint32_t machine_random(void) {
+    m.random = m.random * 1664525u + 1013904223u;
+    return m.random >> 8;
+}
 uint64_t ptx_blocks(void) { return m.blocks; }
 
 void run_nothing(Warp *w, const Instruction *o, uint32_t lanes) { (void)w, (void)o, (void)lanes; }
@@ -117,6 +121,7 @@ static void begin(Warp *w, const Instruction *o) {
 }
 static void execute(Warp *w, const Instruction *o, uint32_t lanes) {
     if (ptx_settings.checked) follow(w, o, lanes);
+    if (w->tensor.busy && lanes && ptx_settings.checked) warpgroups_check(w, o);
     if (lanes) o->execute(w, o, lanes);
     if (ptx_settings.counted) reckon_behind(w, o);
 }
@@ -172,8 +177,7 @@ static bool meet(Warp *w, const Instruction *o, uint32_t pc, uint32_t lanes) {
     w->waiting &= ~here;
     begin(w, o);
     execute(w, o, wanted);
-    if (o->flow == FLOW_WARP_SYNC) w->sync++;
-    if (o->flow == FLOW_BARRIER) w->at_barrier = true;
+    if (o->flow == FLOW_WARP_SYNC) warp_meets(w);
     go_to(w, here, pc + 1);
     return true;
 }
@@ -185,13 +189,18 @@ static void run_straight(Warp *w, uint32_t pc, uint32_t lanes, uint32_t next) {
     while (pc != next) {
         const Instruction *o = &code[pc];
         uint32_t active = on(w, o, lanes);
+        m.at = o;
+        if (o->ready && active && !o->ready(w, o, active)) {
+            w->stalled |= lanes;
+            break;
+        }
         if (o->flow >= FLOW_BARRIER) {
             if (active != lanes)
                 fault(w, __builtin_ctz(lanes & ~active), "a collective behind a condition that differs");
             if (alone(w, o, lanes)) {
                 begin(w, o);
                 execute(w, o, lanes);
-                w->sync += o->flow == FLOW_WARP_SYNC;
+                if (o->flow == FLOW_WARP_SYNC) warp_meets(w);
                 pc++;
                 continue;
             }
@@ -227,10 +236,14 @@ static void run_straight(Warp *w, uint32_t pc, uint32_t lanes, uint32_t next) {
     go_to(w, lanes, pc);
 }
 
-// Until the warp is at a barrier of its block, or has left.
-static void run_warp(Warp *w) {
-    while (w->alive && !w->at_barrier) {
-        uint32_t free_lanes = w->alive & ~w->waiting;
+// Until the warp is at a barrier of its block, or at what isn't ready, or has left. False: it could do
+// nothing.
+static bool run_warp(Warp *w) {
+    uint64_t before = w->executed;
+    w->stalled = 0;
+    while (w->alive && w->barrier < 0) {
+        uint32_t free_lanes = w->alive & ~w->waiting & ~w->stalled;
+        if (!free_lanes && w->stalled) break;
         if (!free_lanes) {
             uint32_t pc = lowest(w, w->waiting);
             const Instruction *o = &w->block->kernel->code[pc];
@@ -242,21 +255,17 @@ static void run_warp(Warp *w) {
         uint32_t pc = lowest(w, free_lanes), lanes = lanes_at(w, free_lanes, pc);
         run_straight(w, pc, lanes, lowest(w, free_lanes & ~lanes));
     }
+    return w->executed != before;
 }
 
 // --- one block
-
-static uint32_t next_random(void) {
-    m.random = m.random * 1664525u + 1013904223u;
-    return m.random >> 8;
-}
 
 // The order of threads and blocks that a test set: 0, 1, ..; the other way round; or shuffled.
 static void put_order(uint32_t *order, uint32_t count_of) {
     for (uint32_t i = 0; i < count_of; i++)
         order[i] = simt_settings.order == SIMT_REVERSED ? count_of - 1 - i : i;
     for (uint32_t i = count_of; simt_settings.order == SIMT_RANDOM && i > 1; i--) {
-        uint32_t j = next_random() % i, kept = order[i - 1];
+        uint32_t j = machine_random() % i, kept = order[i - 1];
         order[i - 1] = order[j];
         order[j] = kept;
     }
@@ -265,43 +274,45 @@ static void put_order(uint32_t *order, uint32_t count_of) {
 static void begin_warp(Warp *w, const uint32_t block[3]) {
     const Kernel *k = w->block->kernel;
     const Launch *l = w->block->launch;
-    uint32_t first[10] = {0,        0,          0,          block[0],   block[1],
-                          block[2], l->grid[0], l->grid[1], l->grid[2], l->threads};
+    uint32_t first[SPECIALS] = {0,          0,          0,          block[0], block[1], block[2], l->grid[0],
+                                l->grid[1], l->grid[2], l->threads, 0,        1,        0};
     if (ptx_settings.counted) memset(w->ready, 0, k->registers * sizeof *w->ready);
     memset(w->unknown, 0xff, k->registers * sizeof *w->unknown);
-    memset(w->unknown, 0, 10 * sizeof *w->unknown);
+    memset(w->unknown, 0, SPECIALS * sizeof *w->unknown);
     memset(w->pc, 0, sizeof w->pc);
     memset(w->closed, 0, sizeof w->closed);
     if (k->local_bytes) memset(w->local, 0xfe, LANES * (size_t)k->local_bytes);
     w->alive = ALL;
-    w->waiting = w->waited = w->carry = w->sync = w->copy_count = 0;
-    w->at_barrier = false;
+    w->waiting = w->waited = w->carry = w->copy_count = 0;
+    w->stalled = w->denied = w->parted = w->show_count = 0;
+    w->barrier = -1, w->most_registers = 0;
+    w->time = w->block->begun;
+    past_begin(&w->past, w->time);
+    warpgroups_begin(w);
     w->executed = w->mmas = 0;
     w->now = w->latest = 0;
     memset(w->begun, 0, sizeof w->begun);
     w->constants = k->constants;
-    for (int i = 0; i < 10; i++)
+    for (int i = 0; i < SPECIALS; i++)
         for (int t = 0; t < LANES; t++)
             ((uint32_t *)operand_at(w, &k->special[i]))[t] = i ? first[i] : (uint32_t)(w->number * LANES + t);
 }
 
-// All warps are at a barrier or have left: the same barrier, or it is nobody's.
-static void pass_barrier(Block *b) {
-    uint32_t pc = UINT32_MAX;
-    uint64_t latest = 0;
+// No warp can go on, and nothing is on its way.
+static void stuck(Block *b) {
     for (uint32_t i = 0; i < b->warp_count; i++) {
         Warp *w = &b->warps[i];
-        if (!w->at_barrier) fault(w, 0, "a barrier that a warp of the block has left, or waits beyond");
-        if (pc == UINT32_MAX) pc = w->pc[0];
-        if (w->pc[0] != pc) fault(w, 0, "two barriers at once");
-        come_to(&latest, w->now);
+        if (!w->stalled) continue;
+        uint32_t pc = lowest(w, w->stalled);
+        const Instruction *o = m.at = &b->kernel->code[pc];
+        if (o->ready == mbarrier_ready) mbarrier_stuck(w, o, __builtin_ctz(lanes_at(w, w->stalled, pc)));
+        fault(w, 0, "waits for wgmma that not all warps of the warpgroup come to");
     }
-    b->epoch = machine_epoch();
-    latest += BARRIER_CYCLES;
     for (uint32_t i = 0; i < b->warp_count; i++) {
-        b->warps[i].at_barrier = false;
-        b->warps[i].sync++;
-        b->warps[i].now = latest;
+        const Warp *w = &b->warps[i];
+        if (w->barrier < 0) continue;
+        m.at = b->meetings[w->barrier].at;
+        fault(w, 0, "a barrier that a warp of the block has left, or waits beyond");
     }
 }
 
@@ -310,6 +321,13 @@ static void begin_block(Block *b, const uint32_t at[3]) {
     b->acquired = NULL;
     b->acquired_count = b->acquired_space = 0;
     b->line_count = 0;
+    b->begun = m.times, b->groups = m.groups;
+    b->flight = 0;
+    for (int i = 0; i < BARRIERS; i++) {
+        b->meetings[i] = (Meeting){0};
+        past_begin(&b->meetings[i].past, b->begun);
+    }
+    for (int i = 0; i < MOST_MBARRIERS; i++) b->mbarriers[i].live = false;
     memory_begin_block(b);
     for (uint32_t i = 0; i < b->warp_count; i++) begin_warp(&b->warps[i], at);
 }
@@ -318,12 +336,13 @@ static void begin_block(Block *b, const uint32_t at[3]) {
 static void run_block(Block *b) {
     uint32_t order[LANES];
     for (;;) {
-        uint32_t waits = 0;
+        bool moved = false;
+        uint32_t left = 0;
         put_order(order, b->warp_count);
-        for (uint32_t i = 0; i < b->warp_count; i++) run_warp(&b->warps[order[i]]);
-        for (uint32_t i = 0; i < b->warp_count; i++) waits += b->warps[i].at_barrier;
-        if (!waits) return;
-        pass_barrier(b);
+        for (uint32_t i = 0; i < b->warp_count; i++) moved |= run_warp(&b->warps[order[i]]);
+        for (uint32_t i = 0; i < b->warp_count; i++) left += !b->warps[i].alive;
+        if (left == b->warp_count) return;
+        if (!moved && !bulk_arrives(b)) stuck(b);
     }
 }
 
@@ -334,7 +353,12 @@ static void end_block(Block *b) {
         if (w->executed > m.now->longest) m.now->longest = w->executed;
         if (w->mmas > m.now->longest_mma) m.now->longest_mma = w->mmas;
         come_to(&end, w->now);
+        if (w->time >= m.times) m.times = w->time + 1;
+        if (w->tensor.closed > m.groups) m.groups = w->tensor.closed;
     }
+    for (int i = 0; i < MOST_MBARRIERS; i++)
+        if (b->mbarriers[i].done >= m.times) m.times = b->mbarriers[i].done + 1;
+    barriers_end_block(b);
     come_to(&m.now->path, end);
     m.now->blocks++;
     m.blocks++;
@@ -386,7 +410,7 @@ void ptx_launch(Launch *l) {
         machine_fault("%s: %u threads a block", k->name, l->threads);
     uint32_t blocks = l->grid[0] * l->grid[1] * l->grid[2], warps = l->threads / LANES;
     uint32_t *order = malloc((blocks + 1) * sizeof *order);
-    size_t each = (k->register_bytes + 63) / 64 * 64;
+    size_t each = (k->register_bytes + 63) / 64 * 64, shared = k->shared_bytes + l->shared;
     Warp *w = calloc(warps, sizeof *w);
     unsigned char *registers = kept(&m.registers, &m.register_bytes, warps * each);
     unsigned char *local = malloc((size_t)warps * LANES * k->local_bytes + 1);
@@ -395,8 +419,8 @@ void ptx_launch(Launch *l) {
     if (!order || !w || !local || !ready || !unknown) machine_fault("no memory");
     Block b = {.kernel = k,
                .launch = l,
-               .shared = kept(&m.shared, &m.shared_bytes, (l->shared + 127) / 128 * 128),
-               .shared_bytes = l->shared,
+               .shared = kept(&m.shared, &m.shared_bytes, (shared + 127) / 128 * 128),
+               .shared_bytes = shared,
                .warps = w,
                .warp_count = warps};
     for (uint32_t i = 0; i < warps; i++) {
@@ -405,6 +429,10 @@ void ptx_launch(Launch *l) {
         w[i].local = local + (size_t)i * LANES * k->local_bytes;
         w[i].ready = ready + (size_t)i * k->registers;
         w[i].unknown = unknown + (size_t)i * k->registers;
+        if (!k->tensor) continue;
+        w[i].tensor.busy = calloc(k->registers, sizeof *w[i].tensor.busy);
+        w[i].tensor.wrote = calloc(k->registers, sizeof *w[i].tensor.wrote);
+        if (!w[i].tensor.busy || !w[i].tensor.wrote) machine_fault("no memory");
     }
     m.random = simt_settings.seed;
     Counters own = {.launches = 1};
@@ -420,6 +448,11 @@ void ptx_launch(Launch *l) {
         end_block(&b);
     }
     add_counters(counters_of(k), &own);
-    for (uint32_t i = 0; i < warps; i++) free(w[i].copies);
+    for (uint32_t i = 0; i < warps; i++) {
+        const Multiplying *x = &w[i].tensor;
+        free(w[i].copies), free(w[i].own), free(w[i].shows);
+        free(x->busy), free(x->wrote), free(x->ended);
+    }
+    free(b.bulk);
     free(order), free(w), free(local), free(ready), free(unknown);
 }

@@ -132,10 +132,12 @@ static int devices(int capability[MOST_DEVICES]) {
     return list_devices(capability, memory);
 }
 static bool is_lost(uint32_t device) { return simt_settings.lost == (int)device; }
-bool runtime_is_nine(uint32_t device) {
+Code runtime_code(uint32_t device) {
     int capability[MOST_DEVICES] = {90};
     devices(capability);
-    return capability[device] >= 90 && !ptx_settings.old_code;
+    return capability[device] < 90 || ptx_settings.old_code ? CODE_80
+           : capability[device] > 90                        ? CODE_90
+                                                            : CODE_90A;
 }
 
 cudaError_t cudaDriverGetVersion(int *version) {
