@@ -88,7 +88,7 @@ $(BUILD)/tests/engine/cuda/fast_test.o: CFLAGS += $(if $(CUDA_HOME),-isystem $(C
 # Tests of the engine on the machine that runs nvcc's PTX and links nvcc's own host objects, if there is an nvcc. Where
 # not all is tried: one for each kind of kernel.
 PTX_SHORT = attention norm norm_heads open parts product quads top wide
-PTX_LONG = batch codes draw drafts exact golden hidden long methods quads reference sampling
+PTX_LONG = batch codes draw drafts exact golden hidden long methods reference sampling
 PTX_TESTS = $(patsubst %,$(BUILD)/ptx/%_test,$(PTX_SHORT) $(if $(filter test-long,$(MAKECMDGOALS)),$(PTX_LONG)))
 PTX      = $(patsubst %.c,$(BUILD)/%.o,$(filter-out %_test.c,$(wildcard tests/ptx/*.c)))
 $(PTX): build/cuda/toolkit

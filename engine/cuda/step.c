@@ -216,6 +216,7 @@ static void attend(const Work *w, int layer) {
                    .to = to_role(c, ROLE_MIXED, &l->o, layer, ROUNDED_ATTENTION_OUTPUT),
                    .parts = c->attention_parts,
                    .parts_floats = c->attention_floats,
+                   .processors = c->facts.multiprocessors,
                    .done = c->attention_done,
                    .scores = c->scores,
                    .scores_floats = c->scores_floats,

@@ -176,7 +176,7 @@ static void counters_of_a_step(void **state) {
 static void a_plan(void **state) {
     Child c;
     assert_int_equal(run_in(*state, &c, "$0/tools/card plan"), 0);
-    expect(&c, "of 330 s\ncall 2 takes at most 285 of 290 s\n");
+    expect(&c, "of 375 s\ncall 2 takes at most 285 of 290 s\n");
     child_release(&c);
     assert_int_equal(run_in(*state, &c, "$0/tools/card nosuch"), 2);
     child_release(&c);

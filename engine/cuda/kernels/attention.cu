@@ -275,9 +275,12 @@ static int tiles_at_once(const Attention *a, int parts) {
     return (int)(parts > 1 && room < most ? room : most);
 }
 
-// Quads need room for the parts of all tiles at once, or of some of a single sequence's.
-static bool takes_quads(const Attention *a, const StepSizes *sizes, int at_once) {
-    return sizes->quads > 0 && gpu_attention_quads(&a->heads) &&
+// Quads need room for the parts of all tiles at once, or of some of a single sequence's. A block of theirs takes
+// several times as long as one of a span: where the spans' blocks run in two waves or fewer, quads lose.
+static bool takes_quads(const Attention *a, const Split *s, const StepSizes *sizes, int at_once) {
+    const int few = 4; // blocks a processor: two waves of two
+    int blocks = sizes->tiles * sizes->spans * a->heads.kv_heads * s->slices;
+    return sizes->quads > 0 && gpu_attention_quads(&a->heads) && blocks > few * a->processors &&
            (at_once >= sizes->tiles || (!sizes->batch && at_once >= QUAD_TILES));
 }
 
@@ -293,7 +296,7 @@ void gpu_attention(const Attention *a, const StepSizes *sizes, void *stream) {
     s.scale = a->scale;
     s.parts = mixed < sizes->spans ? mixed : sizes->spans;
     int at_once = tiles_at_once(a, s.parts);
-    s.quads = takes_quads(a, sizes, at_once);
+    s.quads = takes_quads(a, &s, sizes, at_once);
     if (!s.quads) {
         spans = s.parts = sizes->spans;
         at_once = tiles_at_once(a, s.parts);

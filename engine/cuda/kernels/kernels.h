@@ -109,6 +109,7 @@ typedef struct Attention {
     Activations to;      // (rows, heads * head_dim)
     float *parts;        // (tiles at a time, blocks of heads, spans): the state of a tile's queries in a span
     size_t parts_floats; // room for at least one tile's (gpu_attention_part)
+    int processors;      // of the card: few blocks are better apart than in quads
     unsigned *done;      // (tiles, heads), zeros between launches
     // Of an attention that isn't fused (tiles of one node): the scores, (tiles at a time, heads, length).
     float *scores; // NULL: fused
