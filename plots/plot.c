@@ -293,14 +293,20 @@ static bool name_files(Files *f, const char *path, PlotFormat format, Error *e) 
 
 // --- plots ------------------------------------------------------------------------------------------------
 
-// gnuplot writes TeX as two files: text that includes a picture.
+// gnuplot writes TeX as two files: text that includes a picture. It ends well even if one of its writes
+// failed and the text has a hole, so it draws twice, and both texts must be the same.
 static bool draw_tex(const Files *f, const Figure *figure, const PlotData *d, const PlotOptions *o,
                      Output *out, Error *e) {
     static const char *const ENDS[TEX_FILES] = {".tex", ".pdf", ".eps"};
-    Text script = {0}, path = {0}, names[TEX_FILES] = {{0}}, drawn[TEX_FILES] = {{0}};
+    Text script = {0}, path = {0}, names[TEX_FILES] = {{0}}, drawn[TEX_FILES] = {{0}},
+         again[TEX_FILES] = {{0}};
     for (int i = 0; i < TEX_FILES; i++) text_printf(&names[i], "%s%s", text_get(&f->included), ENDS[i]);
     script_put(figure, d, o, NULL, text_get(&names[TEX_FILE]), &script);
-    bool ok = run_in_folder(run_of(o), &script, names, drawn, e);
+    bool ok = run_in_folder(run_of(o), &script, names, drawn, e) &&
+              run_in_folder(run_of(o), &script, names, again, e);
+    if (ok && strcmp(text_get(&drawn[TEX_FILE]), text_get(&again[TEX_FILE])) != 0)
+        ok = error_system(e, "gnuplot drew two texts of '%s' that differ: is there room for temporary files?",
+                          f->path);
     int picture = drawn[TEX_EPS].length ? TEX_EPS : TEX_PDF;
     text_printf(&path, "%.*s%s", (int)(f->name - f->path), f->path, text_get(&names[picture]));
     ok = ok &&
@@ -309,6 +315,7 @@ static bool draw_tex(const Files *f, const Figure *figure, const PlotData *d, co
     for (int i = 0; i < TEX_FILES; i++) {
         text_release(&names[i]);
         text_release(&drawn[i]);
+        text_release(&again[i]);
     }
     text_release(&script);
     text_release(&path);
