@@ -94,7 +94,7 @@ typedef struct HiddenMemory {
     bool (*give)(void *self, int node, const float *row, Error *e);
 } HiddenMemory;
 
-enum { CHAIN_MOST = 64 };
+enum { CHAIN_MOST = 64 }; // ids of a Backend.chain
 typedef struct Backend {
     const char *name;
     bool cuts; // running layer by layer takes no longer

@@ -38,12 +38,12 @@ typedef struct Session {
     float *logits;  // (rows read, vocab)
     size_t logits_capacity;
     int logit_rows; // rows in use
-    HeadOut
-        best; // top, top_id and top_logit for session_top, (2 * capacity, top); half are the read's at work
-    int peek, *scratch; // the node of session_peek, or TREE_NONE; (2 * capacity)
-    double passes;      // forwards: runs of neighbouring nodes from one layer to another
-    double rows;        // nodes run, counted each time they enter layer 0
-    PassLog *log;       // records each pass, as one of the model `log_as`; NULL: none
+    HeadOut best;   // top, top_id, top_logit for session_top, (2 * capacity, top); half: the read's at work
+    int peek;       // the node of session_peek, or TREE_NONE
+    int *scratch;   // (2 * capacity)
+    double passes;  // forwards: runs of neighbouring nodes from one layer to another
+    double rows;    // nodes run, counted each time they enter layer 0
+    PassLog *log;   // records each pass, as one of the model `log_as`; NULL: none
     PassModel log_as;
     struct Lane *lane;            // of sequences that share steps (batch.h); NULL: none
     int role;                     // in the lane
@@ -68,9 +68,8 @@ bool session_worked(const Session *s, PhaseSeconds *out);
 // Runs every node that is below layer b up to it; b = shape.layers finishes them.
 bool session_run(Session *s, int b, Error *e);
 
-// Sets the input rows, (count, shape_given_width), of nodes [first, first + count) of a model that reads
-// hidden states. If it reads tokens, too, nodes without a row start from their parents' outputs, level by
-// level.
+// Sets input rows, (count, shape_given_width), of a model that reads hidden states. If it reads tokens, too,
+// nodes without a row start from their parents' outputs, level by level.
 bool session_set_hidden(Session *s, int first, int count, const float *rows, Error *e);
 void session_note_given(Session *s, int first, int count); // the caller set them itself (hidden.h)
 
@@ -78,6 +77,7 @@ void session_note_given(Session *s, int first, int count); // the caller set the
 bool session_capture(Session *s, const Captures *captures, Error *e);
 
 bool session_get_hidden(Session *s, const int *nodes, int count, HiddenKind kind, float *rows, Error *e);
+
 // Runs the LM head for the canonical nodes that need it (roots, candidates, NODE_READ) and were not read yet:
 // always HEAD_ARGMAX, and HEAD_LOGITS if wanted.
 bool session_read(Session *s, unsigned want, Error *e);
@@ -87,9 +87,9 @@ const float *session_logits(const Session *s, int node); // (vocab); needs HEAD_
 // Runs and reads `node`, the newest, adds a node of its likeliest id, and so on, until there are `count` ids,
 // the last without a node, or no room. *made: the ids, at least one. A device may do it without the host.
 bool session_chain(Session *s, int node, int count, int *ids, int *made, Error *e);
-// The open steps of several sequences (BackendOptions.first) as one that reads the weights once: all nodes
-// through all layers, then the head on those that session_read would read. Lanes (batch.h) do the same for
-// sequences with threads of their own.
+
+// Runs and reads the open steps of several sequences (BackendOptions.first) as one, which reads the weights
+// once. Lanes (batch.h) do the same for sequences with threads of their own.
 bool session_step_together(Session *const *all, int count, Error *e);
 
 // An early exit: until the next session_run, reads are only of this canonical node, at the layer that it has
@@ -98,6 +98,7 @@ void session_peek(Session *s, int node);
 
 // Writes the nodes (tree.count at most) that such a read would run the head for; returns their number.
 int session_unread(const Session *s, unsigned want, int *nodes);
+
 // HEAD_ARGMAX and HEAD_DRAW of the given nodes, on a backend that draws; copies draws->drawn to s->drawn.
 bool session_draw(Session *s, const int *nodes, int count, HeadDraws *draws, Error *e);
 
@@ -110,9 +111,8 @@ bool session_top(Session *s, const int *nodes, int count, int k, int *ids, float
 // models of tokens and hidden states.
 bool session_likeliest(Session *s, const int *nodes, int count, int k, int *ids, float *log_p, Error *e);
 
-// Commits the first `count` nodes of the path root .. node and closes the step: its tree and outputs stay
-// readable until the next one begins, but it can't grow or run. count may be 0, or less than the path's
-// length (a dropped bonus).
+// Commits the first `count` nodes, maybe none, of the path root .. node and closes the step: its tree and
+// outputs stay readable until the next one begins, but it can't grow or run.
 bool session_commit(Session *s, int node, int count, Error *e);
 
 // Takes the committed sequence back to `length` tokens (see cache_truncate); drops the open step.

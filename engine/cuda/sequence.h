@@ -42,8 +42,8 @@ typedef struct HeadRow {
     int at;
 } HeadRow;
 bool cuda_head(Cuda *c, const HeadRow *rows, int count, unsigned want, Error *e); // PANEL_ROWS at most
-// Puts the head on the rows that the last step foresaw into the stream. *row: the last of them, whose
-// likeliest id is the `at`-th of cuda_chained after a wait. Returns with *row -1 if there are none.
+// Puts the head for the rows that the last step foresaw into the stream. *row: the last of them, or -1 if
+// there are none; after a wait its likeliest id is cuda_chained(c, at).
 bool cuda_head_ahead(Cuda *c, int at, int *row, Error *e);
 int cuda_chained(const Cuda *c, int at); // or HEAD_BAD
 bool cuda_distribution(Cuda *c, int node, const Sampling *sampling, int vocab, float *p, Error *e);

@@ -62,7 +62,7 @@ static void norm_rows(const Work *w, Norm *n) {
     gpu_norm(n, w->most, w->c->stream);
 }
 
-// Everything but a norm that reads hidden states, or writes parts, comes after this.
+// Comes before anything else than a norm reads the hidden states, and before a product writes new parts.
 static void settle(const Work *w) {
     if (w->left->parts) gpu_put_rows(w->left, w->most, w->c->stream);
     w->left->parts = 0;

@@ -155,7 +155,7 @@ static bool is_chain(const StepRun *run) {
     return cache_first_visible(run->cache, tree_position(t, run->last - 1)) <= t->context;
 }
 
-// Makes quads of a sequence's tiles [first, first + count), and notes the spans that remain.
+// Makes quads of a sequence's tiles [first, first + count), and counts the spans that remain.
 static void make_quads(const Cuda *c, const StepRun *run, Tile *tiles, int first, int count, Step *step) {
     const bool can = count > 1 && run->tree->layout != LAYOUT_COPIED && !c->plain &&
                      gpu_attention_quads(&c->heads),

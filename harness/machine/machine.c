@@ -19,8 +19,9 @@
 enum { SMALL_FILE = 8192, MAX_PROCESSES = 4096, LOOK_MICROSECONDS = 100000 };
 
 // Features that decide which kernels run, as the kernel spells them.
-static const char *const FEATURES[] = {"avx2",     "fma",      "avx512f",  "avx512bw", "avx512_bf16",
-                                       "amx_tile", "amx_bf16", "amx_int8", "asimd",    "bf16"};
+static const char *const FEATURES[] = {"avx2",     "fma",         "avx_vnni",    "avx512f",
+                                       "avx512bw", "avx512_vnni", "avx512_bf16", "amx_tile",
+                                       "amx_bf16", "amx_int8",    "asimd",       "bf16"};
 
 // The value after "key<blanks><separator>" on the first line that starts with key; NULL if there is none.
 static const char *value_of(const char *text, const char *key, char separator) {

@@ -86,7 +86,7 @@ typedef struct Side {
     size_t count, capacity;
 } Side;
 
-// What a query's rows are: (name, margin) of a prompt; (name, a, b), a margin of means over other prompts;
+// The form of a query's rows: (name, margin) of a prompt; (name, a, b), a margin of means over other prompts;
 // (name, hits, trials, bound) of a prompt, a share above a bound; (name, margin, low, high), an interval.
 typedef enum Form { FORM_PAIRED = 2, FORM_SIDES = 3, FORM_INTERVAL = 4, FORM_SHARE } Form;
 

@@ -19,7 +19,7 @@ typedef struct QuantityPasses {
     int count;
 } QuantityPasses;
 
-// What is asked: a measure, and of which prompts. The last two are those of one of a group's points.
+// A measure, and the prompts it is taken over. A group of points is asked once for each: the last two.
 typedef struct TableQuestion {
     const char *measure;
     const char *subtask; // NULL: all of the dataset; a match sets it for each of its parts

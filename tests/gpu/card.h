@@ -15,7 +15,7 @@ int card_join(int argc, char **argv);
 
 typedef struct CardOptions {
     const char *out, *choice; // choice: a file for the lab's fastest variants
-    bool small, wide;         // wide: the lab's products of many rows alone
+    bool small;
 } CardOptions;
 bool card_options(int argc, char **argv, CardOptions *out, Error *e);
 

@@ -18,7 +18,6 @@ bool card_options(int argc, char **argv, CardOptions *out, Error *e) {
     for (int i = 1; i < argc; i++) {
         bool value = i + 1 < argc;
         if (strcmp(argv[i], "--small") == 0) out->small = true;
-        else if (strcmp(argv[i], "--wide") == 0) out->wide = true;
         else if (value && strcmp(argv[i], "-o") == 0) out->out = argv[++i];
         else if (value && strcmp(argv[i], "--choice") == 0) out->choice = argv[++i];
         else return error_input(e, "card %s: '%s' is not an option, or lacks its value", argv[0], argv[i]);

@@ -71,7 +71,6 @@ typedef struct Lab {
     int bits;
     const int *rows;
     int row_count, layers;
-    bool wide; // --wide: these against today's alone, of 16 bits, above 16 rows
     Matrix w[SHAPES][LAYERS];
     Activations x[SHAPES];
     float *out, *parts;
@@ -226,7 +225,6 @@ static bool measure_variant(Lab *l, int variant, int shape, int rows, int most, 
     size_t count = (size_t)rows * (size_t)s->outputs;
     double alone, chain;
     if (!is_for(v, s, most) || (l->bits < 16 && v->cut >= CUT_WIDE)) return true; // wide ones take values
-    if (l->wide && variant && v->cut < CUT_WIDE) return true;
     if (!output_of(l, v, shape, rows, most, variant ? l->got : l->want, e)) return false;
     bool same = variant == 0 || memcmp(l->got, l->want, count * sizeof *l->got) == 0;
     if (!time_layers(l, v, shape, most, true, &alone, e) || !time_layers(l, v, shape, most, false, &chain, e))
@@ -271,7 +269,6 @@ static void write_choices(const Lab *l, FILE *f) {
 static bool measure(Lab *l, Error *e) {
     for (int r = 0; r < l->row_count; r++) {
         int rows = l->rows[r], most = 8 << cut_size(rows);
-        if (l->wide && rows <= 16 && !l->card.small) continue;
         RowList list = {.count = rows, .first = 0};
         if (!card_ok(gpu_copy(l->list, &list, sizeof list, l->card.stream), "cannot copy", e) ||
             !card_ok(gpu_stream_wait(l->card.stream), "its work failed", e))
@@ -289,7 +286,7 @@ static bool measure_all(Lab *l, FILE *choices, json_t *left_out, Error *e) {
     Clock clock = clock_monotonic();
     double begun = clock_now(clock);
     bool ok = true;
-    for (size_t b = 0; ok && b < (l->wide ? 1 : sizeof WIDTHS / sizeof *WIDTHS); b++)
+    for (size_t b = 0; ok && b < sizeof WIDTHS / sizeof *WIDTHS; b++)
         for (size_t m = 0; ok && m < count; m++) {
             l->model = &models[m], l->bits = WIDTHS[b];
             if (clock_now(clock) - begun > LAST_START) {
@@ -312,7 +309,6 @@ int card_lab(int argc, char **argv) {
     if (ok && o.choice && !(choices = fopen(o.choice, "we")))
         ok = error_system(&e, "cannot write '%s'", o.choice);
     if (ok) {
-        l->wide = o.wide;
         l->rows = o.small ? SMALL_ROWS : LARGE_ROWS;
         l->row_count =
             (int)(o.small ? sizeof SMALL_ROWS / sizeof *SMALL_ROWS : sizeof LARGE_ROWS / sizeof *LARGE_ROWS);

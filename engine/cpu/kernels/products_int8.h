@@ -1,8 +1,8 @@
 // Products of codes with activations of 8 bits (int8.h) in lanes; part of each kernel set.
 //
-// One output at a time, of a group of rows whose sums stay in registers; its codes are made words once for
-// all these rows, and activations are operands in memory. For more than INT8_FEW rows, a chunk of outputs is
-// made words in the first-level cache, for one group of rows after another.
+// One output at a time, for a group of rows whose sums stay in registers: its codes are turned into words
+// once for all of them, and activations are operands in memory. With more than INT8_FEW rows, a chunk of
+// outputs is turned into words in the first-level cache and used by one group of rows after another.
 //
 // Floor: 512 codes of a wide step take, of a row, 8 multiply-adds of bytes with VNNI, a conversion, a product
 // of scales and a multiply-add, where bf16 takes 16 multiply-adds. With AVX2 a piece of half as many codes of
@@ -118,7 +118,7 @@ typedef struct Int8Product {
     size_t stride;
 } Int8Product;
 
-// Whether a piece of a narrow step with so many blocks has any, or lows of any.
+// Whether a piece of a narrow step with so many blocks has a block, or the lows of one.
 INLINE bool int8_some(int piece, int blocks) { return blocks * PIECES > piece * INT8_NARROW; }
 
 INLINE void int8_put_sums(int rows, const Int8Product *t, Piece (*sum)[INT8_ROWS], float *y) {
@@ -129,7 +129,7 @@ INLINE void int8_put_sums(int rows, const Int8Product *t, Piece (*sum)[INT8_ROWS
     }
 }
 
-// Blocks whose scales are read at a time.
+// How many blocks' scales are read at a time.
 INLINE int int8_run(bool split) { return split ? SCALES / 2 : SCALES; }
 
 // Of the codes themselves; without rows they are kept. Scales are read here if a row is longer than a run,
@@ -202,7 +202,7 @@ INLINE void int8_outputs(int bits, bool split, int rows, const Int8Product *t, i
     }
 }
 
-// Of outputs that are kept.
+// The same for outputs that are kept.
 INLINE void int8_again(int bits, bool split, int rows, const Int8Product *t, int from, int to) {
     int wide = int8_wide(t->w->columns), rest = int8_rest(t->w->columns);
     const unsigned char *kept = t->kept;
@@ -237,7 +237,7 @@ INLINE void int8_again(int bits, bool split, int rows, const Int8Product *t, int
     }
 }
 
-// Counts beyond the most don't happen; they are clipped to compile.
+// Larger counts don't occur; clipped, they compile.
 #define AT_MOST(most, count) (count < most ? count : most)
 #define ROWS(count)                                                                                        \
     case count:                                                                                            \
@@ -250,8 +250,20 @@ INLINE void int8_rows(int bits, bool split, bool again, int rows, const Int8Prod
         ROWS(0)
         ROWS(1)
         ROWS(2)
-        ROWS(3) ROWS(4) ROWS(5) ROWS(6) ROWS(7) ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12) ROWS(13) ROWS(14)
-            ROWS(15) ROWS(16)
+        ROWS(3)
+        ROWS(4)
+        ROWS(5)
+        ROWS(6)
+        ROWS(7)
+        ROWS(8)
+        ROWS(9)
+        ROWS(10)
+        ROWS(11)
+        ROWS(12)
+        ROWS(13)
+        ROWS(14)
+        ROWS(15)
+        ROWS(16)
     }
 }
 #undef ROWS

@@ -275,8 +275,9 @@ static int tiles_at_once(const Attention *a, int parts) {
     return (int)(parts > 1 && room < most ? room : most);
 }
 
-// Quads need room for the parts of all tiles at once, or of some of a single sequence's. A block of theirs takes
-// several times as long as one of a span: where the spans' blocks run in two waves or fewer, quads lose.
+// Quads need room for the parts of all tiles at once, or of some of a single sequence's. A quad's block takes
+// several times as long as a span's: where the spans' blocks run in two waves or fewer, quads lose. (Reckoned
+// from the counts of attention_counts_test.c; no card has timed a quad.)
 static bool takes_quads(const Attention *a, const Split *s, const StepSizes *sizes, int at_once) {
     const int few = 4; // blocks a processor: two waves of two
     int blocks = sizes->tiles * sizes->spans * a->heads.kv_heads * s->slices;

@@ -2,15 +2,15 @@
 //
 // A block of the grid takes a span of a tile (kernels.h) for some heads of one key head. Its result for a
 // query is a Part: the largest score in the span, and relative to it the sum of the weights and the weighted
-// sum of the values, both in ascending order of positions. The last block of a tile to finish merges
-// them. A position that a query doesn't see has weight zero, and adding zero leaves a sum unchanged, bit for
+// sum of the values, both in ascending order of positions. The last block of a tile to finish merges the
+// parts. A position that a query doesn't see has weight zero, and adding zero leaves a sum unchanged, bit for
 // bit. So a query's result depends only on its position and its keys: not on which of them are committed
 // already, not on its neighbours in the tile.
 //
-// The order of additions is fixed, whoever makes them: the state of a group of GROUP_SPANS spans, from
-// position zero on, begins empty and takes the parts of its spans from left to right, by `fold`; so does the
-// whole its groups. Blocks of several tiles keep a group's state in registers; others leave the parts of
-// spans in memory.
+// Additions have one order, whichever block makes them. GROUP_SPANS spans are a group, counted from position
+// zero. A group's state starts empty and takes its spans' parts from left to right, by `fold`; the whole
+// takes its groups in the same way. A block of several tiles keeps a group's state in registers, others leave
+// the parts of their spans in memory.
 #pragma once
 #include "engine/cuda/kernels/rows.cuh"
 
@@ -59,8 +59,8 @@ __device__ __forceinline__ int node_at(const Attention &a, const Tile *t, int sp
     return t->first + step_turns(a.step)[turn].key[position % BLOCK];
 }
 
-// The parts of a tile and some heads, in ascending order: of groups that gpu_attention's blocks of several
-// tiles took (attention_wide.cuh), then of single spans. Spans [0, wide) are those blocks'.
+// The parts of a tile and some heads, in ascending order: of the groups that quads took, whose spans are
+// [0, wide), then of single spans.
 struct Items {
     int first_group, groups, first_span, spans;
 };

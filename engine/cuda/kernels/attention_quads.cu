@@ -15,8 +15,8 @@ enum { WARPS = QUAD_TILES, BLOCKS = SPAN / BLOCK };
 
 // A warp's work. It's in shared memory: the loop needs the registers.
 struct QuadJob {
-    Job job;         // of its tile, but `lowest` is the quad's, and its part counts
-    Items items;     // all of the tile's; `job.part` of them is this block's, negative: none
+    Job job;         // as for the tile alone, but `lowest` is the quad's; part negative: it makes none
+    Items items;     // of the tile
     int first, last; // spans that the tile sees
     int from, to;    // the block's
     int chain;       // turns of `own`, from the context's block on

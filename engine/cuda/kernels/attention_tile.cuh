@@ -11,7 +11,7 @@ template <int DIM> struct Rows16 { uint16_t at[BLOCK][DIM + PAD]; };
 struct Split {
     int first_tile, group, heads, slices; // slices: tiles that together take all heads of one key head
     int inverse;                          // 65536 / heads, rounded up
-    int parts;                            // room for those of a tile and some heads
+    int parts;                            // that a tile has room for, for one block's heads
     bool quads;                           // whether a launch of quads has taken what is theirs
     float inner;                          // of scores before a cap; 0: no cap
     float scale;                          // of scores, for powers of two
@@ -21,7 +21,7 @@ struct Split {
 struct Job {
     const Tile *tile;
     int kv, head, last_head;        // heads [head, last_head] of a node
-    int lowest, nodes, part, parts; // of all its parts
+    int lowest, nodes, part, parts; // it makes the part-th of the tile's parts
     int begin, shared, turns;       // `shared` of its turns are committed blocks from `begin` on,
     const Turn *own;                // the others are these
     const void *cache_k, *cache_v;
@@ -64,11 +64,11 @@ __device__ __forceinline__ void find_heads(const Attention &a, const Split &s, c
     if (j->head + s.heads - 1 < j->last_head) j->last_head = j->head + s.heads - 1;
 }
 
-// Where the counter of a tile and the grid's heads is.
+// The counter of a tile, for the block's heads.
 __device__ __forceinline__ unsigned *counter_of(const Attention &a, int tile) {
     return &a.done[(size_t)tile * gridDim.y + blockIdx.y];
 }
-// Their parts, of `tile` of a launch.
+// The parts of a tile, counted from the launch's first, for the block's heads.
 template <int DIM>
 __device__ __forceinline__ Part<QUERIES, DIM> *parts_of(const Attention &a, const Split &s, int tile) {
     return (Part<QUERIES, DIM> *)a.parts + ((size_t)tile * gridDim.y + blockIdx.y) * (size_t)s.parts;
@@ -80,7 +80,7 @@ struct Places {
     unsigned there, step; // a bit for each row: it exists; it's in the step area
 };
 
-// Of the block of positions from `base` on; `keys`: of the path, of the thread's rows.
+// Places the block of positions from `base` on; `keys`: those of the thread's rows on the path.
 __device__ __forceinline__ Places place_rows(const Attention &a, const Job &j, int base, uint2 keys) {
     Places p = {{0, 0, 0, 0}, 0, 0};
     int first = warp_lane() / 8 * 4;

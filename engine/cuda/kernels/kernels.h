@@ -24,7 +24,7 @@ typedef struct StepNode {
 } StepNode;
 
 typedef struct Step {
-    int tiles, turns, quads, spans; // spans: most that a tile has outside of its quad's
+    int tiles, turns, quads, spans; // spans: the most that a quad leaves to one of its tiles
 } Step;
 
 // Attention cuts positions at multiples of 16 into blocks and of SPAN into spans. The queries of a tile's
@@ -109,7 +109,7 @@ typedef struct Attention {
     Activations to;      // (rows, heads * head_dim)
     float *parts;        // (tiles at a time, blocks of heads, spans): the state of a tile's queries in a span
     size_t parts_floats; // room for at least one tile's (gpu_attention_part)
-    int processors;      // of the card: few blocks are better apart than in quads
+    int processors;      // of the card: fewer blocks than fill it do without quads
     unsigned *done;      // (tiles, heads), zeros between launches
     // Of an attention that isn't fused (tiles of one node): the scores, (tiles at a time, heads, length).
     float *scores; // NULL: fused
@@ -117,7 +117,7 @@ typedef struct Attention {
     int length; // positions
 } Attention;
 void attention_scale(const Shape *s, Attention *a); // fills scale and inner
-// Bounds of a step's tiles and quads, and of a tile's spans, all and outside of its quad's.
+// Upper bounds of a step's tiles and quads, of a tile's spans, and of those that no quad takes (own).
 typedef struct StepSizes {
     int tiles, spans, quads, own;
     bool batch; // of several sequences

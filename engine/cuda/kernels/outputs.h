@@ -20,8 +20,8 @@ typedef struct Top {
 } Top;
 void gpu_top(const Top *t, int most, void *stream);
 
-// The likeliest id of each row, as the best of Top's. A slice of a row leaves a key, and whoever reads a row
-// takes the largest of its keys: so blocks needn't meet. A key is 0 of a slice without logits.
+// The likeliest id of each row, as Top's first. Each slice of a row writes a key, 0 if it has no logits. The
+// reader takes the largest of a row's keys, so no block waits for another.
 enum { BEST_SLICES = 16 };
 typedef struct Likeliest {
     const RowList *rows;

@@ -8,9 +8,9 @@
 //
 //      full: a stage's bytes have come      empty: all warps are done with it
 //
-// What a stage brings through L2 decides at many rows: 128 rows of weights by 256 fetch two bytes of
-// activations for one of weights, 192 by 256 fetch 1.3. Where 192 make fewer rounds of the processors, or as
-// many, they are taken.
+// With many rows, traffic from L2 is the bound (reckoned): a tile of 128 rows of weights by 256 fetches two
+// bytes of activations for each byte of weights, one of 192 by 256 fetches 1.3. So 192 are taken unless they
+// need more rounds of the processors.
 //
 // In memory, 16 rows of weights by 64 columns are one piece of 2 KB in the order of weight_at: 8x8 matrices
 // of 8 columns at a time, of the upper and of the lower 8 rows. Two warpgroups share 8 such pieces: one has
@@ -35,7 +35,7 @@ template <int N_, int GROUPS_, int STAGES_, int BLOCKS_> struct Wide {
         PAIRED = GROUPS / 2 * 8, // pieces that two warpgroups share
         THREADS = GROUPS * GROUP,
         WARPS = THREADS / WARP,
-        FETCHES_W = 0, // the warp of those that fetches weights, and the one that fetches activations
+        FETCHES_W = 0, // the warp that also fetches weights, and the one that also fetches activations
         FETCHES_X = 4,
         ROW = TILE + 4 // of sums; + 4: no two lanes in one bank
     };
@@ -96,7 +96,7 @@ template <class C> __device__ __forceinline__ Half<C> half_of() {
             group / 2 * 128 + two * 16 + group % 2 * 8 + lane, 16};
 }
 
-// Leaves a stage's place, in which stage k is next.
+// Frees a stage's place. The two warps that fetch wait until all have, and fetch stage k into it.
 template <class C>
 __device__ __forceinline__ void refill(typename C::Shared *sm, const Task &t, int slot, int phase, int k) {
     int warp = warp_number();
@@ -111,8 +111,8 @@ __device__ __forceinline__ void refill(typename C::Shared *sm, const Task &t, in
     else fetch_activations<C>(&sm->stage[slot], &sm->full[slot], t, k);
 }
 
-// Multiplies all stages into the sums of WIDTH columns. Columns without a row hold garbage
-// that nothing keeps.
+// Multiplies all stages into the sums of WIDTH columns. Columns without a row hold garbage, which nothing
+// keeps.
 template <Dtype FORMAT, int WIDTH, class C>
 __device__ __forceinline__ void multiply(typename C::Shared *sm, const Task &t, const Half<C> &h,
                                          float (*sum)[4]) {
@@ -195,8 +195,8 @@ __global__ void __launch_bounds__(C::THREADS, C::BLOCKS) product_wide(Product p,
     wait_for_launches();
     int rows = p.rows->count - first, first_node = p.rows->first;
     if (rows <= 0) {
-        for (int i = 0; i < begun && warp_number() == C::FETCHES_W;
-             i++) { // they may not arrive after its end
+        // Copies may not arrive after the block's end.
+        for (int i = 0; i < begun && warp_number() == C::FETCHES_W; i++) {
             if (warp_lane() == 0) barrier_announce(&sm->full[i], 0);
             barrier_wait(&sm->full[i], 0);
         }
@@ -248,7 +248,7 @@ static Cutting cutting(const Product *p, int most, const GpuFacts *card) {
     return rounds(p, 3, panels, card) <= rounds(p, 2, panels, card) ? CUT_WIDE_192 : CUT_WIDE_128_DEEP;
 }
 
-// f16 has one way for each width until a card has shown that others pay.
+// f16 has one shape for each width until a card has shown that more of them pay.
 template <Dtype FORMAT> static void launch_rows(const Product *p, int most, Cutting cut, void *stream) {
     if constexpr (FORMAT == DTYPE_F16) {
         if (most <= 64) launch<FORMAT, Wide<64, 2, 8, 1>>(p, most, stream);

@@ -122,7 +122,7 @@ static bool ask_early(void) {
     return cleared(cudaFuncGetAttributes(&code, witness)) == 0 && code.ptxVersion >= 90;
 }
 
-// Each launch needs the answer, so the last one of each device is kept.
+// Every launch needs the answer, so each device's last one is kept.
 enum { DEVICES = 64 };
 enum Answer { UNASKED, IN_TURN, EARLY };
 static std::atomic<Answer> answer[DEVICES];

@@ -45,7 +45,7 @@ int gpu_launched(void); // 0 if all launches since the last call were accepted
 
 // Whether a kernel may begin before the one in front has ended, on this thread's device: if the code that it
 // loaded is for 9.0 or later. OUTPACE_EARLY=no turns it off, to measure its gain or to find the cause of a
-// wrong number. gpu_early: the device's last answer, which every launch needs.
+// wrong number. gpu_early: its last answer for this device, for launches.
 bool gpu_begins_early(void);
 bool gpu_early(void);
 

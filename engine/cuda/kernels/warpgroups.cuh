@@ -1,6 +1,6 @@
-// What product_wide.cu needs of 9.0a beyond instructions.cuh, once for the device and once with its plain
-// meaning for the host: barriers in shared memory that count copies, copies of whole pieces, and
-// multiplications of a warpgroup that go on while their warps do.
+// Instructions of 9.0a that product_wide.cu needs beyond instructions.cuh, each for the device and, in plain
+// C++, for the host: barriers in shared memory that count copies, copies of whole pieces, and multiplications
+// that go on while the warps of their warpgroup do.
 #pragma once
 #include "engine/cuda/kernels/instructions.cuh"
 
@@ -12,11 +12,11 @@
 #define HAS_BULK_COPIES 1
 #endif
 
-// --- barriers: a phase ends when all arrivals and all bytes that were announced have come. Phases alternate
-// between 0 and 1, from 0 on; waiting for a phase that ended before the current one began is waiting for
-// nothing.
+// --- barriers: a phase ends when all arrivals and all announced bytes have come. Phases are numbered 0, 1,
+// 0, 1, ..; a wait for the phase before the current one is over at once.
 //
-// copy_bulk: bytes, a multiple of 16 like both addresses, whose arrival a barrier counts.
+// copy_bulk: a barrier counts its bytes as they arrive. Their number is a multiple of 16, as are both
+// addresses.
 
 #ifdef __CUDACC__
 typedef uint64_t Barrier;
@@ -37,7 +37,7 @@ __device__ __forceinline__ void barrier_announce(Barrier *b, int bytes) { // and
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(b)), "r"(bytes)
                  : "memory");
 }
-// A barrier that never comes is an error of the kernel's: rather a failed launch than a card that hangs.
+// A phase that never ends is a bug in the kernel: better a failed launch than a card that hangs.
 __device__ __forceinline__ void barrier_wait(Barrier *b, int phase) {
     const int many = 1 << 22;
     uint32_t done = 0, at = shared_address(b);

@@ -6,12 +6,12 @@
 //                                                         \---- dog --- ...
 //
 // After a step, each of its nodes, rejected ones included, replaces the row of its token; if a token is at
-// several nodes, the last one wins, where a node that has several places in the shape is at its last. With
+// several nodes, the last one wins, and a node with several places in the shape counts at its last. With
 // `prompt` on, the tokens of the prompt write their rows in the same way, in the text's order (as in
 // SAM-Decoding's program; the authors' begins with the first step).
 //
-// Below a token without a row the tree is filled, since even a wrong guess makes a row: with the tokens that
-// some row, or else the prompt, named last and that have none (`wanted`), or as in the authors' program with
+// Even a wrong guess leaves a row, so the tree is filled below tokens without one (`fill`): with the newest
+// tokens that rows name, or the prompt has, and that have no row yet; or, as in the authors' program, with
 // token 0.
 //
 // Invariant (recycling_check): a row is all NO_TOKEN, or k different tokens.
@@ -59,7 +59,7 @@ typedef struct Recycling {
     int *matrix;                // (vocab, k)
     int nodes[TREE_MAX_NODES];  // of the last step, whose choices are asked for
     int tokens[TREE_MAX_NODES]; // theirs
-    int learnt;                 // so many of them wait for recycling_learn
+    int learnt;                 // how many of them wait to become rows (end_step)
     int *choices;               // (TREE_MAX_NODES, k)
     float *logits;              // of the choices
     int *wanted; // (WANTED_MOST): tokens that had no row when they were put here; the last are taken first
@@ -129,7 +129,7 @@ static void want(Recycling *r, int token) {
     r->wanted[r->wanted_count++] = token;
 }
 
-// A token that has no row and isn't in the step's tree.
+// Takes the newest wanted token that still has no row and isn't in the step's tree.
 static int take_wanted(Recycling *r, const Tree *tree) {
     while (r->wanted_count) {
         int token = r->wanted[--r->wanted_count], i = 0;
@@ -140,7 +140,7 @@ static int take_wanted(Recycling *r, const Tree *tree) {
     return NO_TOKEN;
 }
 
-// Asks for the choices of nodes, which recycling_learn makes rows.
+// Asks for the choices of nodes; recycling_learn turns them into rows.
 static bool ask(Recycling *r, int count, Error *e) {
     r->learnt = 0;
     if (count == 0) return true;
@@ -150,14 +150,14 @@ static bool ask(Recycling *r, int count, Error *e) {
     return true;
 }
 
-// Wants what the rows of these tokens name, the likeliest of all most.
+// Wants the tokens that the rows of these name; the likeliest of each are taken first.
 static void want_after(Recycling *r, const int *tokens, int count) {
     for (int rank = r->k; rank--;)
         for (int i = count; i--;)
             if (tokens[i] < r->vocab && has_row(r, tokens[i])) want(r, row_of(r, tokens[i])[rank]);
 }
 
-// Makes the choices rows, in the nodes' order.
+// Turns the choices into rows, in the nodes' order.
 static void recycling_learn(Recycling *r) {
     for (int i = 0; i < r->learnt; i++) {
         if (r->tokens[i] >= r->vocab) continue; // padding of the vocabulary, in a prompt
@@ -167,7 +167,7 @@ static void recycling_learn(Recycling *r) {
     }
 }
 
-// The same of a text's last step.
+// Learns from the step in front. If it was a text's last, the authors' program doesn't.
 static void end_step(Recycling *r, bool last) {
     if (last && r->p.mode == MODE_REFERENCE) r->learnt = 0;
     recycling_learn(r);
@@ -203,7 +203,7 @@ static bool recycling_begin(void *self, const Prompt *prompt, Error *e) {
 
 // --- steps
 
-// What is tried at a place below a node.
+// The token to try at a rank below a node, or NO_TOKEN.
 static int token_at(Recycling *r, const Tree *tree, int parent, int rank) {
     if (parent == TREE_NONE || rank >= r->k || tree->token[parent] >= r->vocab) return NO_TOKEN;
     if (has_row(r, tree->token[parent])) return row_of(r, tree->token[parent])[rank];
@@ -227,8 +227,8 @@ static bool recycling_propose(void *self, Tree *tree, Error *e) {
     return true;
 }
 
-// The nodes to learn from: all that went through every layer, or the accepted path. In the tree's order, but
-// one that has several places comes where its last one is.
+// The nodes to learn from: all that went through every layer, or the accepted path. In the tree's order,
+// except that a node with several places comes at its last.
 static int choose_nodes(Recycling *r, const Verdict *verdict) {
     const Session *s = r->target;
     const Tree *t = &s->tree;

@@ -12,7 +12,7 @@
 
 enum { MAIN = 2700, NODES = 160, NUMBERS = MAIN + NODES, LOOKED_AT = 6, SEQUENCES = 3 };
 
-// Numbers by their index: a position of the common path, or MAIN + a node beside it.
+// q, k and v are found by number: a position on the common path, or MAIN + a node beside it.
 typedef struct World {
     Cuda c;
     Attention a;
@@ -180,7 +180,7 @@ static void add_chain(Part *p, int rows) {
     }
 }
 
-// What a node's row is by itself, all before it committed.
+// Runs one node alone, with everything before it committed.
 static void run_alone(World *w, const Part *p, int node) {
     int path[NODES], length = tree_path(&p->tree, node, path), context = p->tree.context;
     Part *alone = part_new(context + length - 1);

@@ -82,7 +82,8 @@ static void mark_path(const Watch *w, const StepReport *r, bool *marked) {
     marked[node] = true;
 }
 
-// placed: of each place in the tree's shape, its canonical node or NONE. A node with places learns where its last one is.
+// placed: for each place in the tree's shape, its canonical node or NONE. A node with several places comes at
+// its last.
 static void learn(Watch *w, const StepReport *r, const int *placed) {
     const Tree *t = &w->target.tree;
     bool written[MOST_VOCAB] = {false}, on_path[TREE_MAX_NODES] = {false};
@@ -109,7 +110,7 @@ static void learn(Watch *w, const StepReport *r, const int *placed) {
     if (w->fill == WANTED) want_rows(w, tokens, count);
 }
 
-// What is tried at a place when the step has `count` nodes.
+// The token to try at a place when the step has `count` nodes.
 static int token_of(Watch *w, int parent, int rank, int count) {
     const int *row = w->matrix[w->target.tree.token[parent]];
     if (rank >= w->k) return NONE;
@@ -165,7 +166,7 @@ static void check_rows(const Watch *w, const Method *m) {
 
 static const char *const FILLED[FILLS] = {"fill=wanted", "fill=zero", "fill=nothing", "mode=reference"};
 
-// What the method learns of a prompt, all but its last token, which is the root.
+// Learns what the method does from a prompt: all but its last token, which is the root.
 static void begin(Watch *w) {
     if (w->fill == REFERENCE) memcpy(w->matrix, w->before, sizeof w->matrix);
     if (!w->warm) forget(w);
