@@ -43,7 +43,7 @@ static const Arg PARAMS[] = {
     {"k", ARG_INT, AT(k), 1, RANK_TREE_RANKS, "8", .help = "tokens remembered after each token"},
     {"tree", ARG_TEXT, AT(tree), .fallback = "2.2.2", .help = RANK_TREE_HELP},
     {"fill", ARG_CHOICE, AT(fill), .fallback = "wanted", .choices = FILLS,
-     .help = "what is tried after a token that has no row yet"},
+     .help = "tried below a token without a row: tokens that rows or the prompt named last, or token 0"},
     {"warm", ARG_FLAG, AT(warm), .fallback = "on", .help = "keep the matrix between prompts"},
     {"rejected", ARG_FLAG, AT(rejected), .fallback = "on", .help = "learn from rejected nodes, too"},
     {"prompt", ARG_FLAG, AT(prompt), .fallback = "off", .help = "learn from the prompt, too"},
