@@ -268,7 +268,9 @@ static bool is_counterpart(Matching by, const ComparedRow *p, const ComparedRow 
     if (!p->label || !q->label) return false;
     bool same_rows = strcmp(p->rows, q->rows) == 0, same_prompts = strcmp(p->prompts, q->prompts) == 0;
     if (by == BY_NAMES) return same_rows && strcmp(p->hash, q->hash) == 0;
-    return by == BY_CONTENT ? strcmp(p->content, q->content) == 0 : same_rows || same_prompts;
+    if (by == BY_CONTENT) return strcmp(p->content, q->content) == 0;
+    bool unknown = strcmp(p->rows, "imported") == 0 || strcmp(q->rows, "imported") == 0;
+    return same_rows || same_prompts || unknown;
 }
 
 // Which of the side's datasets a point is of, from 0.
@@ -299,6 +301,7 @@ static bool compare_points(Comparing *c, ComparedRow *p, ComparedRow *q, Error *
     JoinedList own = {0};
     ComparePair *pair = &c->out->pairs[c->out->count];
     int offset = dataset_number(&c->p, p) % 100 * APART;
+    pair->a = p->id, pair->b = q->id;
     pair->kind = c->absolute || !p->base || !q->base                    ? COMPARED_TIME
                  : p->base == p->id && q->base == q->id && !c->same_run ? COMPARED_MACHINE
                                                                         : COMPARED_SPEEDUP;

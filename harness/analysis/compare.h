@@ -51,6 +51,7 @@ typedef enum {
 
 // Two points whose prompts can be paired.
 typedef struct ComparePair {
+    int64_t a, b; // ids of the points
     char *label_a, *label_b, *dataset;
     char *doubt_a, *doubt_b; // reasons to doubt their times (the view point_doubt); "" nothing
     CompareKind kind;
@@ -72,6 +73,6 @@ typedef struct Comparison {
 } Comparison;
 
 // Points are paired by content: of model, prompts, method and settings, wherever their files lie; two single
-// points always, if their prompts are the same. False with e filled where nothing can be paired.
+// points always, if their prompts are the same, or one was imported without its prompts. False with e filled where nothing can be paired.
 bool compare_sides(const CompareSide *a, const CompareSide *b, bool absolute, Comparison *out, Error *e);
 void compare_release(Comparison *c); // takes an empty one

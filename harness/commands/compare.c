@@ -1,6 +1,7 @@
 // Is B faster than A?
 #include "harness/cli/command.h"
 
+#include "harness/analysis/acceptance.h"
 #include "harness/analysis/choice.h"
 #include "harness/analysis/compare.h"
 #include "harness/cli/table.h"
@@ -11,7 +12,7 @@
 typedef struct {
     const char *db;
     double margin;
-    bool absolute;
+    bool absolute, acceptance;
     Records records;
     Choice choice;
 } CompareOptions;
@@ -22,6 +23,7 @@ static const Arg OPTIONS[] = {
     {"margin", ARG_REAL, AT(margin), 0, 0.5, "0.02", .help = "a difference that means nothing to you",
      .value = "X"},
     {"absolute", ARG_FLAG, AT(absolute), .help = "judge times, not speedups over the baselines"},
+    {"acceptance", ARG_FLAG, AT(acceptance), .help = "do they accept other guesses? step by step"},
     RECORDS_OPTIONS(AT(records)),
     CHOICE_OPTIONS(AT, choice),
 };
@@ -105,6 +107,145 @@ static Judgement judge(const Comparison *c, const ComparePair *p, double margin)
     return p->kind == COMPARED_MACHINE ? JUDGED_UNCLEAR : compare_judge(&p->ratio, margin, judgements_of(c));
 }
 
+// --- acceptance ------------------------------------------------------------------------------------------
+
+static const Column ACCEPTED[] = {
+    {"steps", "steps", AS_COUNT, .help = "that begin at the same token of the same text on both sides"},
+    {"equal", "equal", AS_SHARE, 1, .help = "share of them that accept as many tokens"},
+    {"accepted_a accepted_b", "accepted", AS_CHANGE, .help = "tokens a step"},
+    {"more more_low more_high", "B - A", AS_MEASURED, .help = "their difference"},
+    {.head = "[95%]", .kind = AS_REACH},
+    {"samples same", .help = "on both sides; how many of these have no step that differs"},
+    {"parted unordered", .help = "samples whose texts part; that are histograms on a side: not compared"},
+    {"point_a point_b dataset", .help = "labels"},
+    {.head = "point", .least = 24},
+};
+static const Column PARTS[] = {
+    {"point_a point_b dataset", .help = "labels"},
+    {"what",
+     .help =
+         "token: steps that begin at a token of the output from `from` to `below`; least: those that accept "
+         "at least `from` tokens"},
+    {"from below", .help = "null: no end"},
+    {.head = "of which"},
+    {"steps", "steps", AS_COUNT, .help = "in the range; of `least`, all"},
+    {"a b", "A -> B", AS_CHANGE, .help = "accepted tokens a step; of `least`, the share of steps"},
+};
+static const Column FIRST[] = {
+    {"point_a point_b dataset", .help = "labels", .optional = true},
+    {"prompt turn pass", .help = "numbers, from 0", .optional = true},
+    {.head = "first step that differs"},
+    {"token", "token", AS_COUNT, .help = "of the output, where the first step that differs begins",
+     .optional = true},
+    {"step_a step_b", .help = "the step's number on either side", .optional = true},
+    {"a", "A accepts", AS_COUNT, .help = "tokens, by it", .optional = true},
+    {"b", "B", AS_COUNT, .help = "likewise", .optional = true},
+};
+static const TableForm ACCEPTED_FORM = {"compare --acceptance", TABLE_COLUMNS(ACCEPTED), .within = "points",
+                                        .about = "Steps of the same text, with `--acceptance`."},
+                       PARTS_FORM = {TABLE_COLUMNS(PARTS), .within = "parts"},
+                       FIRST_FORM = {TABLE_COLUMNS(FIRST), .within = "first"};
+enum { FIRST_SHOWN = 10 }; // of a pair, for people
+
+typedef struct AcceptanceTables {
+    RecordTable points, parts, first;
+    bool fewer; // some B accepts fewer, beyond its interval
+} AcceptanceTables;
+
+static void put_part(RecordTable *t, const ComparePair *p, const char *what, int from, int below,
+                     int64_t steps, double a, double b) {
+    char range[64];
+    if (strcmp(what, "least") == 0) snprintf(range, sizeof range, "accept %d or more", from);
+    else if (below) snprintf(range, sizeof range, "begin at token %d to %d", from, below - 1);
+    else snprintf(range, sizeof range, "begin at token %d or later", from);
+    TABLE_ROW(t, CELL(p->label_a), CELL(p->label_b), CELL(p->dataset), CELL(what), CELL(from),
+              below ? CELL(below) : cell_text(NULL), CELL(range), CELL(steps), cell_change(a, b));
+}
+
+static void put_parts(RecordTable *t, const ComparePair *p, const Acceptance *x, bool titled) {
+    if (titled) table_group(t, p->label_b);
+    for (int i = 0; i < ACCEPTED_PLACES; i++) {
+        const SharedSteps *s = &x->places[i];
+        double n = (double)s->steps;
+        if (s->steps)
+            put_part(t, p, "token", acceptance_place(i),
+                     i + 1 < ACCEPTED_PLACES ? acceptance_place(i + 1) : 0, s->steps, s->a / n, s->b / n);
+    }
+    for (int d = 0; d < ACCEPTED_MOST && (x->least[d][0] || x->least[d][1]); d++)
+        put_part(t, p, "least", d + 1, 0, x->all.steps, (double)x->least[d][0] / (double)x->all.steps,
+                 (double)x->least[d][1] / (double)x->all.steps);
+}
+
+static void put_first(RecordTable *t, const ComparePair *p, const Acceptance *x, bool all) {
+    for (int i = 0; i < x->first_count && (all || i < FIRST_SHOWN); i++) {
+        const FirstDifference *f = &x->first[i];
+        Text where = {0};
+        text_printf(&where, "%s, prompt %d", p->dataset, f->prompt);
+        if (f->turn) text_printf(&where, ", turn %d", f->turn);
+        if (f->pass) text_printf(&where, ", pass %d", f->pass);
+        TABLE_ROW(t, CELL(p->label_a), CELL(p->label_b), CELL(p->dataset), CELL(f->prompt), CELL(f->turn),
+                  CELL(f->pass), CELL(text_get(&where)), CELL(f->token), CELL(f->step_a), CELL(f->step_b),
+                  CELL(f->accepted_a), CELL(f->accepted_b));
+        text_release(&where);
+    }
+    if (!all && x->first_count > FIRST_SHOWN) {
+        Text more = {0};
+        text_printf(&more, "and %d more (--json)", x->first_count - FIRST_SHOWN);
+        table_line(t, 0, text_get(&more));
+        text_release(&more);
+    }
+}
+
+static void put_acceptance(AcceptanceTables *t, const ComparePair *p, const Acceptance *x, bool several) {
+    double n = (double)x->all.steps;
+    Text point = {0};
+    text_printf(&point, "%s, %s", p->label_b, p->dataset);
+    if (strcmp(p->label_a, p->label_b) != 0) text_printf(&point, "; A: %s", p->label_a);
+    text_printf(&point, "; no step differs in %d of %d samples", x->same, x->samples);
+    if (x->parted) text_printf(&point, "; the text parts in %d", x->parted);
+    if (x->unordered) text_printf(&point, "; %d have no order of steps", x->unordered);
+    TABLE_ROW(&t->points, CELL(x->all.steps), cell_real((double)x->all.equal / n),
+              cell_change(x->all.a / n, x->all.b / n),
+              cell_measured(x->more, x->interval.low, x->interval.high), CELL(x->samples), CELL(x->same),
+              CELL(x->parted), CELL(x->unordered), CELL(p->label_a), CELL(p->label_b), CELL(p->dataset),
+              CELL(text_get(&point)));
+    text_release(&point);
+    put_parts(&t->parts, p, x, several);
+    put_first(&t->first, p, x, records_asked(t->first.as));
+    t->fewer = t->fewer || x->interval.high < 0;
+}
+
+// Baselines guess nothing, and are left out.
+static bool put_acceptances(AcceptanceTables *t, const CompareSide *a, const CompareSide *b,
+                            const Comparison *c, Error *e) {
+    bool ok = true;
+    for (int i = 0; ok && i < c->count; i++) {
+        Acceptance x;
+        const ComparePair *p = &c->pairs[i];
+        if (p->kind == COMPARED_MACHINE) continue;
+        ok = acceptance_compare(a->store, p->a, b->store, p->b, &x, e);
+        if (ok) put_acceptance(t, p, &x, c->count > 1);
+        acceptance_release(&x);
+    }
+    return ok;
+}
+
+static bool print_acceptance(const CompareSide *a, const CompareSide *b, const Comparison *c,
+                             const Records *as, bool *fewer, Error *e) {
+    AcceptanceTables t = {.points = {.form = &ACCEPTED_FORM, .as = as},
+                          .parts = {.form = &PARTS_FORM, .as = as},
+                          .first = {.form = &FIRST_FORM, .as = as}};
+    bool ok = put_acceptances(&t, a, b, c, e);
+    *fewer = t.fewer;
+    if (ok && records_asked(as))
+        return records_print(json_pack("{s:o, s:o, s:o}", "points", table_list(&t.points), "parts",
+                                       table_list(&t.parts), "first", table_list(&t.first)),
+                             "points", as, e);
+    ok = table_end(&t.points, ok, e);
+    ok = table_end(&t.parts, ok, e);
+    return table_end(&t.first, ok, e);
+}
+
 // --- all of it ------------------------------------------------------------------------------------------
 
 static void put_pair(RecordTable *t, const Comparison *c, const ComparePair *p, double margin) {
@@ -152,6 +293,14 @@ static bool print(const Comparison *c, double margin, const Records *as, Error *
     return ok;
 }
 
+static bool is_worse(const Comparison *c, double margin) {
+    int judgements = judgements_of(c);
+    bool worse = judgements && compare_judge(&c->all, margin, judgements) == JUDGED_SLOWER;
+    for (int i = 0; i < c->count; i++)
+        worse = worse || judge(c, &c->pairs[i], margin) == JUDGED_SLOWER || c->pairs[i].lost_text;
+    return worse;
+}
+
 static bool run(void *options, CommandLine *line, Error *e) {
     CompareOptions *o = options;
     CompareSide a = {0}, b = {0};
@@ -160,11 +309,12 @@ static bool run(void *options, CommandLine *line, Error *e) {
               compare_find(line->words.items[1], o->db, &b, e) &&
               choice_apply(&o->choice, a.store, a.run, e) && choice_apply(&o->choice, b.store, b.run, e) &&
               compare_sides(&a, &b, o->absolute, &c, e);
-    ok = ok && print(&c, o->margin, &o->records, e);
-    int judgements = judgements_of(&c);
-    bool worse = judgements && compare_judge(&c.all, o->margin, judgements) == JUDGED_SLOWER;
-    for (int i = 0; i < c.count; i++)
-        worse = worse || judge(&c, &c.pairs[i], o->margin) == JUDGED_SLOWER || c.pairs[i].lost_text;
+    bool worse = false;
+    if (ok && o->acceptance) ok = print_acceptance(&a, &b, &c, &o->records, &worse, e);
+    else if (ok) {
+        ok = print(&c, o->margin, &o->records, e);
+        worse = is_worse(&c, o->margin);
+    }
     if (ok && worse) line->code = EXIT_FAILED;
     compare_release(&c);
     store_close(a.store);
@@ -196,9 +346,16 @@ const Command command_compare = {
         "A baseline has no baseline of its own. To guard its speed, use --absolute, which judges the time\n"
         "of a token, on a machine that runs nothing else. Points without a baseline are always judged so.\n"
         "\n"
+        "--acceptance asks another question: does B's drafter accept other guesses? It compares steps that\n"
+        "begin at the same token of the same text, so a difference is not the text's; S over whole outputs\n"
+        "differs also because a text does. Two records of other engines (store import), or one and a run of\n"
+        "ours, are compared as single points, prompt by prompt in their order. Exit code 1 if B accepts\n"
+        "fewer.\n"
+        "\n"
         "  outpace compare 11 12\n"
         "  outpace compare 12/1 12/3 --margin 0.01\n"
-        "  outpace compare before.db after.db --absolute --method autoregressive\n",
+        "  outpace compare before.db after.db --absolute --method autoregressive\n"
+        "  outpace compare 12/3 vllm.db:1/1 --acceptance\n",
     COMMAND_OPTIONS(OPTIONS, CompareOptions),
     .run = run,
-    .tables = TABLES(&POINTS, &ALL, &SIDES)};
+    .tables = TABLES(&POINTS, &ALL, &SIDES, &ACCEPTED_FORM, &PARTS_FORM, &FIRST_FORM)};

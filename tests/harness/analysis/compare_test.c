@@ -1,7 +1,9 @@
 // Made-up stores with known times: compare's pairs, verdicts and output.
 #include "tests/support/check.h"
 
+#include "harness/analysis/acceptance.h"
 #include "harness/analysis/compare.h"
+#include "results/rows.h"
 #include "results/sql.h"
 #include "tests/support/child.h"
 #include "tests/support/scratch.h"
@@ -396,6 +398,70 @@ static void said(void **state) {
     }
 }
 
+// The second point accepts 1 of a step's tokens, the third 2, and outputs have 12: of their steps two begin at
+// the same token. `change`: of the store, before.
+static void accepted(const char *path, const char *change, Acceptance *out) {
+    Error e = {0};
+    int64_t two, three;
+    Store *s = store_open(path, STORE_WRITE, NULL, &e);
+    MUST(s);
+    if (change) MUST(sql_script(s, change, &e));
+    MUST(rows_one_int(s, "SELECT id FROM point WHERE number = ?1", 2, &two, &e));
+    MUST(rows_one_int(s, "SELECT id FROM point WHERE number = ?1", 3, &three, &e));
+    MUST(acceptance_compare(s, two, s, three, out, &e));
+    store_close(s);
+}
+
+static void step_by_step(void **state) {
+    const char *path = folder_path(*state, "steps.db");
+    enum { SAMPLES = PROMPTS * PASSES };
+    Acceptance x;
+    make_store(path, &(Made){.machine = 1, .method = 1, .dataset = "d"}, 1);
+    accepted(path, NULL, &x);
+    assert_int_equal(x.samples, SAMPLES);
+    assert_int_equal(x.all.steps, 2 * SAMPLES);
+    assert_int_equal(x.all.equal, 0);
+    assert_int_equal(x.places[0].steps, 2 * SAMPLES);
+    near(1, x.more);
+    near(1, x.interval.low);
+    assert_int_equal(x.least[0][0], 2 * SAMPLES);
+    assert_int_equal(x.least[1][0], 0);
+    assert_int_equal(x.least[1][1], 2 * SAMPLES);
+    assert_int_equal(x.first_count, SAMPLES);
+    assert_int_equal(x.first[1].pass, 1);
+    assert_int_equal(x.first[1].accepted_b, 2);
+    acceptance_release(&x);
+    // Their texts part at the sixth token: the steps that begin there judge guesses by another text.
+    accepted(path,
+             "INSERT INTO output (id, hash, ids, tokens) VALUES (8, '8', zeroblob(48), 12), (9, '9', "
+             "CAST(zeroblob(24) || x'01' || zeroblob(23) AS BLOB), 12);"
+             "UPDATE sample SET output_id = iif((SELECT number FROM point WHERE id = point_id) = 3, 9, 8)",
+             &x);
+    assert_int_equal(x.parted, SAMPLES);
+    assert_int_equal(x.all.steps, SAMPLES);
+    acceptance_release(&x);
+    // An imported histogram: steps by their accepted tokens.
+    accepted(path, "UPDATE run SET kind = 'import'; UPDATE step SET accepted = 3 WHERE number = 3", &x);
+    assert_int_equal(x.unordered, SAMPLES);
+    assert_int_equal(x.all.steps, 0);
+    assert_true(isnan(x.more));
+    acceptance_release(&x);
+}
+
+// As it is printed: what B accepts more, and where.
+static void accepted_said(void **state) {
+    static const char *const WANT[] = {
+        "1.000  [1.000, 1.000]  point3, d; A: point2; no step differs in 0 of 24 samples",
+        "\nbegin at token 0 to 15 ", "\naccept 2 or more ", "\nd, prompt 0 ", "\nand 14 more (--json)"};
+    Child c;
+    CHILD_OUTPACE(&c, *state, 0, "compare", "base.db:1/2", "base.db:1/3", "--acceptance");
+    for (size_t i = 0; i < sizeof WANT / sizeof *WANT; i++)
+        if (!strstr(text_get(&c.out), WANT[i])) fail_msg("wanted '%s' in:\n%s", WANT[i], text_get(&c.out));
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 1, "compare", "base.db:1/3", "base.db:1/2", "--acceptance");
+    child_release(&c);
+}
+
 // A side that is not found holds no store: who asked for it closes what it has.
 static void no_such_run(void **state) {
     const char *base = folder_path(*state, "base.db");
@@ -439,6 +505,7 @@ int main(void) {
         cmocka_unit_test(other_content), cmocka_unit_test(of_an_older_program),
         cmocka_unit_test(moved_files),   cmocka_unit_test(said),
         cmocka_unit_test(no_such_run),   cmocka_unit_test(judgement),
+        cmocka_unit_test(step_by_step),  cmocka_unit_test(accepted_said),
     };
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }

@@ -37,6 +37,7 @@ static const Case CASES[] = {
     {"show", {"show", "1", "--db", "a.db"}, PLAIN},
     {"table", {"table", "--db", "a.db"}, PLAIN},
     {"compare", {"compare", "1/1", "1/2", "--absolute", "--db", "a.db"}, NESTED},
+    {"compare --acceptance", {"compare", "1/1", "1/2", "--acceptance", "--db", "a.db"}, NESTED},
     {"datasets", {"datasets"}, PLAIN},
     {"methods", {"methods"}, PLAIN},
     {"status", {"status", "--db", "a.db"}, PLAIN},
