@@ -1,3 +1,5 @@
+// Where two records of the same prompts step alike, and where not: samples are walked side by side, and steps
+// that begin at the same token are held against each other.
 #include "harness/analysis/acceptance.h"
 
 #include "engine/base/memory.h"

@@ -73,6 +73,7 @@ typedef struct Comparison {
 } Comparison;
 
 // Points are paired by content: of model, prompts, method and settings, wherever their files lie; two single
-// points always, if their prompts are the same, or one was imported without its prompts. False with e filled where nothing can be paired.
+// points always, if their prompts are the same, or one was imported without its prompts. False with e filled
+// where nothing can be paired.
 bool compare_sides(const CompareSide *a, const CompareSide *b, bool absolute, Comparison *out, Error *e);
 void compare_release(Comparison *c); // takes an empty one
