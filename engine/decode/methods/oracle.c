@@ -3,7 +3,9 @@
 // 1 it is the limit that the cost of a step sets to any drafter; with a known one, S must be that of the laws
 // of guess-and-verify decoding (simulate/laws.h), whose terms are parameters here.
 //
-// A step draws whether it is good, then how many guesses it has, then every guess token by token.
+// A step draws whether it is good, then how many guesses it has, then every guess token by token. Where only
+// a mean length is known, as benchmarks of servers publish it, the steps of an output have the two whole
+// lengths around it, so that their sum is never off by more than half a token: the least variance there is.
 //
 // Invariant between steps: `at` tokens of the output are known; the answer continues there.
 #include "engine/decode/methods/methods.h"
@@ -16,20 +18,25 @@
 #include <string.h>
 
 typedef enum { BONUS_KEEP, BONUS_DROP } Bonus;
+typedef enum { SPREAD_LEAST, SPREAD_GEOMETRIC } Spread;
 
 typedef struct OracleParams {
     char accept[ARG_TEXT_SIZE], guess_shares[ARG_TEXT_SIZE];
     char levels[ARG_TEXT_SIZE], level_shares[ARG_TEXT_SIZE];
-    int draft, guesses, filling, bonus;
-    double f, eta;
+    int draft, guesses, filling, bonus, spread;
+    double f, eta, length;
 } OracleParams;
 
-static const char *const BONUSES[] = {"keep", "drop", NULL};
+static const char *const BONUSES[] = {"keep", "drop", NULL}, *const SPREADS[] = {"least", "geometric", NULL};
 
 #define AT(name) offsetof(OracleParams, name)
 static const Arg PARAMS[] = {
     {"accept", ARG_TEXT, AT(accept), .fallback = "0.8",
      .help = "chance that a token is right: a, or a1:a2:... by position, the last one for all further"},
+    {"length", ARG_REAL, AT(length), 0, TREE_MAX_NODES, "0",
+     .help = "in place of accept: a step's mean tokens, the model's own included; 0: none"},
+    {"spread", ARG_CHOICE, AT(spread), .fallback = "least", .choices = SPREADS,
+     .help = "of length: least: the whole numbers around it; geometric: one chance at all positions"},
     {"draft", ARG_INT, AT(draft), 0, TREE_MAX_NODES - 1, "5",
      .help = "tokens of a guess; 0: up to its first wrong one"},
     {"guesses", ARG_INT, AT(guesses), 0, TREE_MAX_NODES - 1, "1", .help = "of a step, each drawn by itself"},
@@ -53,6 +60,8 @@ typedef struct Oracle {
     RealList accept, guess_shares, levels, level_shares;
     const int *answer; // (count): the caller's
     int count, at, steps;
+    int right;   // of this step's guess, with a length of least spread
+    double owed; // right tokens that steps should have had so far beyond those that they had
     int vocab;
     Random random;
     Sources sources;
@@ -94,6 +103,33 @@ static bool read_lists(Oracle *o, Error *e) {
                        levels, o->level_shares.count, o->accept.count);
 }
 
+// The chance that makes guesses of `draft` tokens (0: of any length) give so many tokens a step.
+static double chance_of_length(double length, int draft) {
+    double low = 0, high = 1;
+    for (int round = 0; round < 60; round++) {
+        double a = (low + high) / 2, power = 1, sum = 1;
+        if (draft == 0) sum = 1 / (1 - a);
+        for (int i = 0; i < draft; i++) sum += power *= a;
+        if (sum < length) low = a;
+        else high = a;
+    }
+    return high;
+}
+
+static bool take_length(Oracle *o, Error *e) {
+    const OracleParams *p = &o->p;
+    if (p->length <= 0) return true;
+    if (p->length < 1) return error_input(e, "'length' is %g, must be 1 or more", p->length);
+    if (p->draft && p->length > p->draft + 1)
+        return error_input(e, "'length' is %g, but a guess of %d tokens gives at most %d", p->length,
+                           p->draft, p->draft + 1);
+    if (p->guesses != 1 || o->guess_shares.count || o->levels.count)
+        return error_input(e, "'length' is of one guess a step, without 'guess_shares' and 'levels'");
+    if (p->spread == SPREAD_GEOMETRIC)
+        o->accept = (RealList){.count = 1, .items = {chance_of_length(p->length, p->draft)}};
+    return true;
+}
+
 static int most_guesses(const Oracle *o) {
     return o->guess_shares.count ? o->guess_shares.count - 1 : o->p.guesses;
 }
@@ -103,7 +139,7 @@ static void *oracle_open(const MethodEnv *env, const void *values, Error *e) {
     o->p = *(const OracleParams *)values;
     o->vocab = env->target->shape.real_vocab;
     o->sources = (Sources){.names = SOURCES, .source_count = 1};
-    bool ok = read_lists(o, e);
+    bool ok = read_lists(o, e) && take_length(o, e);
     int guesses = ok ? most_guesses(o) : 0;
     if ((double)guesses * o->p.draft >= TREE_MAX_NODES)
         ok = error_input(e, "%d guesses of %d tokens are too many for a step of %d nodes", guesses,
@@ -123,6 +159,7 @@ static bool oracle_begin(void *self, const Prompt *prompt, Error *e) {
     o->answer = prompt->answer;
     o->count = prompt->answer_count;
     o->at = o->steps = 0;
+    o->owed = 0.5; // half of all outputs round up
     o->random = (Random){.seed = prompt->seed, .stream = STREAM_METHOD};
     oracle_check(o);
     return true;
@@ -137,11 +174,13 @@ static int draw_share(Oracle *o, const RealList *shares) {
     return i;
 }
 
+static bool is_even(const Oracle *o) { return o->p.length > 0 && o->p.spread == SPREAD_LEAST; }
+
 // Draws token `i` of a guess; false: the guess ends with it.
 static bool draw_token(Oracle *o, int i, int *token) {
     bool leveled = o->levels.count > 0;
     int kind = leveled ? draw_share(o, &o->level_shares) : i < o->accept.count ? i : o->accept.count - 1;
-    bool right = random_uniform(&o->random) < o->accept.items[kind];
+    bool right = is_even(o) ? i < o->right : random_uniform(&o->random) < o->accept.items[kind];
     bool sure = !leveled || o->p.eta <= 0 || o->levels.items[kind] > o->p.eta;
     *token = o->answer[o->at + i];
     if (!right && o->vocab > 1) // another one
@@ -158,6 +197,11 @@ static bool oracle_propose(void *self, Tree *tree, Error *e) {
     int guesses = 0;
     if (o->steps >= o->p.filling && random_uniform(&o->random) * o->p.f < 1)
         guesses = o->guess_shares.count ? draw_share(o, &o->guess_shares) : o->p.guesses;
+    if (guesses > 0 && is_even(o)) {
+        o->owed += o->p.length - 1;
+        o->right = (int)floor(o->owed);
+        o->owed -= o->right;
+    }
     for (; guesses > 0; guesses--) {
         int tokens[TREE_MAX_NODES], n = 0;
         for (bool more = true; more && n < most; n++) more = draw_token(o, n, &tokens[n]);

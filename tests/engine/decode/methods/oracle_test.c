@@ -7,6 +7,7 @@
 #include "engine/decode/decode.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { VOCAB = 40, CONTEXT = 1200, TOKENS = 1000, PLACES = 4 };
@@ -18,7 +19,7 @@ typedef struct {
     int steps, bare, filling, longest; // bare: without a guess
     int guesses, ends_wrong;           // guesses, and those whose last token is wrong
     double right[PLACES], all[PLACES]; // tokens by their place in a guess
-    int full, accepted;
+    int full, accepted, least, most;   // least, most: accepted by a step
 } World;
 
 // A path from the root to a leaf is a guess: no rows are merged.
@@ -47,6 +48,8 @@ static void look(void *state, const StepReport *r) {
     w->filling += r->note.kind == STEP_FILLING;
     w->full += r->emitted == r->accepted;
     w->accepted += r->accepted;
+    if (w->steps == 0 || r->accepted < w->least) w->least = r->accepted;
+    if (r->accepted > w->most) w->most = r->accepted;
     w->steps++;
     w->before += r->emitted;
 }
@@ -125,6 +128,30 @@ static void every_parameter(void **state) {
     session_release(&w.s);
 }
 
+// A mean of tokens a step is kept to within a token of the whole output, by whole numbers around it, or as a
+// mean of chances; whatever is known of positions besides isn't asked.
+static void mean_lengths(void **state) {
+    (void)state;
+    World w;
+    open_world(&w);
+    run(&w, "oracle:length=3.36,draft=5", 7);
+    assert_true(abs(w.steps - 298) <= 1); // 1000 / 3.36
+    assert_true(w.most == 3 && w.longest == 5);
+    run(&w, "oracle:length=2,draft=0", 7);
+    assert_int_equal(w.steps, TOKENS / 2);
+    assert_true(w.least == 1 && w.most == 1);
+    run(&w, "oracle:length=1,draft=3", 7);
+    assert_int_equal(w.accepted, 0);
+    run(&w, "oracle:length=4,draft=3", 7);
+    assert_int_equal(w.steps, TOKENS / 4);
+    run(&w, "oracle:length=2.5,draft=4,spread=geometric", 7); // a + a^2 + a^3 + a^4 = 1.5: 0.665
+    about(w.right[0], w.all[0], 0.665);
+    about(w.right[3], w.all[3], 0.665);
+    run(&w, "oracle:length=4,draft=0,spread=geometric", 7);
+    about(w.right[0], w.all[0], 0.75);
+    session_release(&w.s);
+}
+
 static void refusals(void **state) {
     (void)state;
     static const struct {
@@ -140,6 +167,9 @@ static void refusals(void **state) {
         {"oracle:levels=0.5:0.6,level_shares=0.5:0.5", "2 'levels', 2 'level_shares' and 1 chances", 0,
          false},
         {"oracle:guesses=64,draft=16", "64 guesses of 16 tokens are too many", 0, false},
+        {"oracle:length=0.5", "must be 1 or more", 0, false},
+        {"oracle:length=4.1,draft=3", "a guess of 3 tokens gives at most 4", 0, false},
+        {"oracle:length=2,guesses=2", "of one guess a step", 0, false},
         {"oracle", "needs temperature 0", 0.5, false},
         {"oracle", "a mix doesn't give", 0, true},
     };
@@ -169,6 +199,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tokens_are_right_as_asked),
         cmocka_unit_test(every_parameter),
+        cmocka_unit_test(mean_lengths),
         cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
