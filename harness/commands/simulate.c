@@ -5,6 +5,7 @@
 #include "engine/base/shipped.h"
 #include "harness/price/prediction.h"
 #include "harness/cli/table.h"
+#include "harness/price/lengths.h"
 #include "harness/price/priced.h"
 #include "harness/analysis/choice.h"
 #include "harness/analysis/stored.h"
@@ -16,6 +17,7 @@
 typedef struct {
     const char *db;
     PredictionArguments of;
+    LengthsPrice lengths;
     Choice choice;
     Records records;
 } SimulateOptions;
@@ -42,6 +44,10 @@ static const Arg OPTIONS[] = {
      .value = "GB/S,US"},
     {"cut", ARG_REAL, AT(of.cut), 0, 10,
      .help = "with --devices: of TP and PP with one token a step, as seen: fitted to", .value = "SPEEDUP"},
+    {"context", ARG_INT, AT(lengths.context), 0, 1 << 24, "1000",
+     .help = "of a file of lengths: committed tokens of a sequence", .value = "N"},
+    {"block", ARG_FLAG, AT(lengths.block),
+     .help = "of a file of lengths: the draft guesses all tokens in one pass"},
     STORE_OPTION(AT(db)),
     RECORDS_OPTIONS(AT(records)),
     CHOICE_OPTIONS(AT, choice),
@@ -171,12 +177,42 @@ static bool print(const SimulateOptions *o, Store *store, int64_t run, const Pre
     return ok && (!p->devices.count || print_scalings(p, e));
 }
 
+// --- published lengths -----------------------------------------------------------------------------------
+
+static bool is_lengths(const char *word) {
+    const char *dot = strrchr(word, '.');
+    return dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
+}
+
+static bool run_lengths(const SimulateOptions *o, const char *path, Prediction *p, Error *e) {
+    PublishedLengths l;
+    if (o->of.against || o->of.devices)
+        return error_input(e, "--against and --devices are of a run, '%s' is a file of lengths", path);
+    if (!lengths_open(path, &l, e)) return false;
+    RecordTable t = {.form = &lengths_form, .as = &o->records};
+    lengths_put(&l, p, &o->lengths, &t);
+    if (!records_asked(&o->records))
+        terminal_printf("predicted  %s, shape %s, context %d: lengths are published, times are priced; %s\n",
+                        SHOWN(p->pricing.machine.name), SHOWN(o->of.shape), o->lengths.context,
+                        !p->pricing.has_draft ? "drafting costs nothing: a bound (--draft-shape)"
+                        : o->lengths.block    ? "a draft is one pass"
+                                              : "a draft is a pass a token");
+    bool ok = table_end(&t, true, e);
+    lengths_release(&l);
+    return ok;
+}
+
 static bool run(void *options, CommandLine *line, Error *e) {
     const SimulateOptions *o = options;
     Prediction p;
     int64_t run;
     if (!line->words.count || !o->of.on || !o->of.shape) return command_misused(line->command, e);
     if (!prediction_read(&o->of, &p, e)) return false;
+    if (is_lengths(line->words.items[0])) {
+        bool priced = run_lengths(o, line->words.items[0], &p, e);
+        prediction_release(&p);
+        return priced;
+    }
     Store *store = store_open(o->db, STORE_READ, NULL, e);
     bool ok = store && stored_run(store, line->words.items[0], &run, e) &&
               choice_apply(&o->choice, store, run, e) && prediction_make(&p, store, run, e) &&
@@ -188,7 +224,7 @@ static bool run(void *options, CommandLine *line, Error *e) {
 
 const Command command_simulate = {
     .name = "simulate",
-    .usage = "RUN --on MACHINE --shape SHAPE [OPTIONS]",
+    .usage = "RUN|LENGTHS.yaml --on MACHINE --shape SHAPE [OPTIONS]",
     .summary = "a stored run's steps priced on another machine: tokens/s and speedups there",
     .arguments = {0, 1},
     .lesson =
@@ -212,11 +248,17 @@ const Command command_simulate = {
         "and messages: an ideal, as libraries are slower. --cut 0.785 gives both a cost a step that makes\n"
         "them as slow as they were seen with one token a step (Lookahead's paper: 0.75 to 0.82).\n"
         "\n"
+        "LENGTHS.yaml has mean lengths that others published, as InferenceX's golden ones: of a model and\n"
+        "a mode, tokens a step by how many are drafted. Each is priced at every --batch, and the best\n"
+        "number of drafted tokens is marked. A draft costs what --draft-shape's passes do, without it\n"
+        "nothing. The method 'oracle' with length=X runs such a mean on a real model.\n"
+        "\n"
         "  outpace simulate demo --on a100-80gb --shape llama2-7b\n"
         "  outpace simulate demo --on h100 --shape llama2-7b --batch 1,4,16 --bits 16,8,4\n"
         "  outpace simulate 12 --on a100-40gb --shape codellama-7b --devices 1,2,4,8 --link 300,5\n"
         "  mpirun -n 2 outpace doctor --ranks mpi       measures what --link takes\n"
-        "  outpace simulate 12 --on mine.json --shape models/x/config.json --against 12\n",
+        "  outpace simulate 12 --on mine.json --shape models/x/config.json --against 12\n"
+        "  outpace simulate kimik2.5_eagle3.yaml --on h100-measured --shape llama3-8b --batch 1,8,32\n",
     COMMAND_OPTIONS(OPTIONS, SimulateOptions),
     .run = run,
-    .tables = TABLES(&prediction_points, &prediction_scaling)};
+    .tables = TABLES(&prediction_points, &prediction_scaling, &lengths_form)};

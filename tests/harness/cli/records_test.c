@@ -57,6 +57,7 @@ static const Case CASES[] = {
      {"simulate", "1", "--db", "sets.db", "--on", "a100-80gb", "--shape", "llama2-7b", "--against", "1",
       "--devices", "1,2", "--link", "300,5", "--cut", "0.8"},
      NESTED},
+    {"simulate FILE", {"simulate", "lengths.yaml", "--on", "h100", "--shape", "llama2-7b"}, PLAIN},
     {"tune",
      {"tune", "tiny", "--method", "ngrammys", "--path", "own.jsonl", "--device", "null", "--budget", "5s",
       "-n", "8", "--db", "t.db"},
@@ -106,6 +107,7 @@ static int set_up(void **state) {
     CHILD_OUTPACE(&c, *state, 0, "run", "sets.yaml", "--db", "sets.db");
     child_release(&c);
     folder_write(*state, "points.tsv", POINTS);
+    folder_write(*state, "lengths.yaml", "m: {on: {1: 1.5}}\n");
     write_surface(*state);
     folder_write(*state, "lines.txt", "a text of words\n-\nmore of them\n-\nand a last text\n");
     folder_write(*state, "one.yaml", "{steps: 1, context: 8, batch: 8, held_out: 0.5}\n");
