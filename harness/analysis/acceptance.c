@@ -1,15 +1,14 @@
 // Where two records of the same prompts step alike, and where not: samples are walked side by side, and steps
 // that begin at the same token are held against each other.
-#include "harness/analysis/acceptance.h"
+#include "harness/analysis/compare.h"
 
 #include "engine/base/memory.h"
-#include "engine/base/shipped.h"
 #include "results/rows.h"
 
 #include <math.h>
 #include <string.h>
 
-EMBED(acceptance_sql, "harness/analysis/acceptance.sql")
+extern const char compare_sql[];
 
 // --- a sample --------------------------------------------------------------------------------------------
 
@@ -41,7 +40,7 @@ static void release_samples(SampleList *l) {
 }
 
 static bool read_steps(Store *s, SampleSeen *x, Error *e) {
-    Rows *r = rows_named(s, acceptance_sql, "steps", x->id, e);
+    Rows *r = rows_named(s, compare_sql, "steps", x->id, e);
     int token = 0;
     while (rows_next(r)) {
         mem_grow(&x->steps, &x->step_capacity, x->step_count + 1, sizeof *x->steps);
@@ -53,7 +52,7 @@ static bool read_steps(Store *s, SampleSeen *x, Error *e) {
 }
 
 static bool read_samples(Store *s, int64_t point, SampleList *out, Error *e) {
-    Rows *r = rows_named(s, acceptance_sql, "samples", point, e);
+    Rows *r = rows_named(s, compare_sql, "sequence", point, e);
     while (rows_next(r)) {
         size_t bytes = 0;
         const void *ids = rows_blob(r, 5, &bytes);
@@ -102,13 +101,6 @@ static void add_step(SharedSteps *to, const StepSeen *a, const StepSeen *b) {
     to->b += b->accepted;
 }
 
-// What a step accepts is cut where an output ends, and its guesses are judged by the text: so the step is
-// compared if both sides have the same text as far as either accepts.
-static bool is_whole(const StepSeen *a, const StepSeen *b, int common) {
-    int most = a->accepted > b->accepted ? a->accepted : b->accepted;
-    return a->token + most < common;
-}
-
 typedef struct PromptSum {
     int prompt;
     double more, steps;
@@ -125,7 +117,10 @@ static void compare_samples(const SampleSeen *a, const SampleSeen *b, Acceptance
     }
     for (size_t i = 0, k = 0; i < a->step_count && k < b->step_count;) {
         const StepSeen *x = &a->steps[i], *y = &b->steps[k];
-        if (x->token == y->token && is_whole(x, y, common)) {
+        // What a step accepts is cut where an output ends, and its guesses are judged by the text: both must
+        // have the same text as far as either accepts.
+        bool whole = x->token + (x->accepted > y->accepted ? x->accepted : y->accepted) < common;
+        if (x->token == y->token && whole) {
             add_step(&out->all, x, y);
             add_step(&out->places[place_of(x->token)], x, y);
             for (int d = 0; d < ACCEPTED_MOST; d++) {

@@ -1,7 +1,6 @@
 // Is B faster than A?
 #include "harness/cli/command.h"
 
-#include "harness/analysis/acceptance.h"
 #include "harness/analysis/choice.h"
 #include "harness/analysis/compare.h"
 #include "harness/cli/table.h"
@@ -293,14 +292,6 @@ static bool print(const Comparison *c, double margin, const Records *as, Error *
     return ok;
 }
 
-static bool is_worse(const Comparison *c, double margin) {
-    int judgements = judgements_of(c);
-    bool worse = judgements && compare_judge(&c->all, margin, judgements) == JUDGED_SLOWER;
-    for (int i = 0; i < c->count; i++)
-        worse = worse || judge(c, &c->pairs[i], margin) == JUDGED_SLOWER || c->pairs[i].lost_text;
-    return worse;
-}
-
 static bool run(void *options, CommandLine *line, Error *e) {
     CompareOptions *o = options;
     CompareSide a = {0}, b = {0};
@@ -312,8 +303,11 @@ static bool run(void *options, CommandLine *line, Error *e) {
     bool worse = false;
     if (ok && o->acceptance) ok = print_acceptance(&a, &b, &c, &o->records, &worse, e);
     else if (ok) {
+        int judgements = judgements_of(&c);
         ok = print(&c, o->margin, &o->records, e);
-        worse = is_worse(&c, o->margin);
+        worse = judgements && compare_judge(&c.all, o->margin, judgements) == JUDGED_SLOWER;
+        for (int i = 0; i < c.count; i++)
+            worse = worse || judge(&c, &c.pairs[i], o->margin) == JUDGED_SLOWER || c.pairs[i].lost_text;
     }
     if (ok && worse) line->code = EXIT_FAILED;
     compare_release(&c);

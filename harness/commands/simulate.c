@@ -5,7 +5,6 @@
 #include "engine/base/shipped.h"
 #include "harness/price/prediction.h"
 #include "harness/cli/table.h"
-#include "harness/price/lengths.h"
 #include "harness/price/priced.h"
 #include "harness/analysis/choice.h"
 #include "harness/analysis/stored.h"
@@ -179,11 +178,6 @@ static bool print(const SimulateOptions *o, Store *store, int64_t run, const Pre
 
 // --- published lengths -----------------------------------------------------------------------------------
 
-static bool is_lengths(const char *word) {
-    const char *dot = strrchr(word, '.');
-    return dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
-}
-
 static bool run_lengths(const SimulateOptions *o, const char *path, Prediction *p, Error *e) {
     PublishedLengths l;
     if (o->of.against || o->of.devices)
@@ -208,7 +202,8 @@ static bool run(void *options, CommandLine *line, Error *e) {
     int64_t run;
     if (!line->words.count || !o->of.on || !o->of.shape) return command_misused(line->command, e);
     if (!prediction_read(&o->of, &p, e)) return false;
-    if (is_lengths(line->words.items[0])) {
+    const char *dot = strrchr(line->words.items[0], '.');
+    if (dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0)) {
         bool priced = run_lengths(o, line->words.items[0], &p, e);
         prediction_release(&p);
         return priced;

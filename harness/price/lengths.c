@@ -1,6 +1,6 @@
 // Published lengths on another machine: a step of so many rows, the passes of a draft, and the best number of
 // drafted tokens. Nothing is measured here.
-#include "harness/price/lengths.h"
+#include "harness/price/prediction.h"
 
 #include "engine/base/memory.h"
 #include "harness/config/yaml.h"
@@ -92,14 +92,10 @@ static LengthPrice price_of(const PublishedLength *x, const Pricing *p, const Le
     return (LengthPrice){step, x->length * one / step};
 }
 
-static bool same_mode(const PublishedLength *a, const PublishedLength *b) {
-    return strcmp(a->model, b->model) == 0 && strcmp(a->mode, b->mode) == 0;
-}
-
 static bool is_best(const PublishedLengths *l, int at, const Pricing *p, const LengthsPrice *how, int batch) {
     double own = price_of(&l->items[at], p, how, batch).speedup;
     for (int i = 0; i < l->count; i++)
-        if (i != at && same_mode(&l->items[i], &l->items[at]) &&
+        if (i != at && l->items[i].model == l->items[at].model && l->items[i].mode == l->items[at].mode &&
             price_of(&l->items[i], p, how, batch).speedup > own)
             return false;
     return own > 1;

@@ -1,7 +1,6 @@
 // Made-up stores with known times: compare's pairs, verdicts and output.
 #include "tests/support/check.h"
 
-#include "harness/analysis/acceptance.h"
 #include "harness/analysis/compare.h"
 #include "results/rows.h"
 #include "results/sql.h"

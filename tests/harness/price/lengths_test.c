@@ -1,7 +1,7 @@
 // Files of published lengths: what is refused, and a price by hand.
 #include "tests/support/check.h"
 
-#include "harness/price/lengths.h"
+#include "harness/price/prediction.h"
 #include "tests/support/child.h"
 #include "tests/support/folder.h"
 #include "tests/support/scratch.h"
