@@ -3,19 +3,30 @@
 #include "harness/cli/command.h"
 
 #include "harness/cli/records.h"
+#include "harness/cli/table.h"
 #include "engine/base/memory.h"
+#include "engine/base/ranges.h"
 #include "harness/analysis/estimates.h"
 #include "harness/run/ledger.h"
 #include "harness/tune/space.h"
 #include "harness/tune/tree.h"
 #include "results/rows.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+// What one batch's tuning found.
+typedef struct TunedBatch {
+    int batch, drafted; // drafted: tokens a step; 0: autoregressive decoding is as fast
+    double speedup;     // NAN: nothing was measured
+    Interval interval;
+    Text method; // the choice
+} TunedBatch;
+
 typedef struct {
     TuneAsk ask;
-    const char *budget, *db, *tree;
+    const char *budget, *db, *tree, *batches, *schedule;
     int nodes;
     bool force;
     TuneOptions race;
@@ -55,6 +66,11 @@ static const Arg OPTIONS[] = {
     {"tree", ARG_WORD, AT(tree),
      .help = "find the best fixed tree instead, and write it (medusa, recycling, speculative)",
      .value = "FILE"},
+    {"schedule", ARG_WORD, AT(schedule),
+     .help = "tune at each of --batches, and write how many tokens to draft, as servers read it",
+     .value = "FILE"},
+    {"batches", ARG_WORD, AT(batches), .help = "of --schedule; each takes up to the budget", .value = "LIST",
+     .fallback = "1,2,4,8,16"},
     {"nodes", ARG_INT, AT(nodes), 1, RANK_TREE_MOST, "127", .help = "--tree: guesses, at most", .value = "N"},
     ARG_FORCE(AT(force)),
     {"racers", ARG_INT, AT(race.racers), 1, 64, "5", .help = "points that race, at most", .value = "N"},
@@ -72,6 +88,8 @@ static const Arg OPTIONS[] = {
     STORE_OPTION(AT(db)),
     RECORDS_OPTIONS(AT(records)),
 };
+
+static const OutputKind SCHEDULE = {.holds = "\"draft_len_schedule\""};
 
 static bool read_budget(const char *text, double *out, Error *e) {
     char *end;
@@ -93,7 +111,7 @@ static int code_of(const TuneResult *r, const Plan *p) {
 }
 
 static bool tune(Ledger *ledger, const TuneArguments *a, const TuneOptions *o, const Plan *p,
-                 const TuneSpace *space, int *exit, Error *e) {
+                 const TuneSpace *space, TunedBatch *tuned, int *exit, Error *e) {
     TuneResult result;
     TuneReport report = {.prepared = p,
                          .options = o,
@@ -115,18 +133,24 @@ static bool tune(Ledger *ledger, const TuneArguments *a, const TuneOptions *o, c
                  : NULL;
     if (r && rows_next(r)) text_puts(&report.doubt, rows_text(r, 0));
     ok = r && rows_end(r, true, e);
-    if (ok && records_asked(&a->records))
+    if (ok && records_asked(&a->records) && !a->schedule)
         ok = records_print(tune_report_json(&report), "points", &a->records, e);
-    else if (ok) tune_report(&report);
-    if (ok) *exit = code;
+    else if (ok && !records_asked(&a->records)) tune_report(&report);
+    if (ok && result.choice >= 0) {
+        tuned->speedup = tune_speedup(&result, result.choice, result.race_rounds ? result.sample_rounds : 0);
+        tuned->drafted = tuned->speedup > 1 ? p->inputs.work[result.choice].longest - 1 : 0;
+        if (result.speedup.high > 0) tuned->interval = result.speedup;
+        tune_method_text(&p->experiment, &p->sweep.points[result.choice], &tuned->method);
+    }
+    if (ok && code > *exit) *exit = code;
     else ledger_end_early(ledger, e);
     text_release(&report.doubt);
     tune_release(&result);
     return ok;
 }
 
-static bool tune_prepared(const TuneArguments *a, const TuneOptions *o, const Plan *p, CommandLine *line,
-                          Error *e) {
+static bool tune_prepared(const TuneArguments *a, const TuneOptions *o, const Plan *p, TunedBatch *tuned,
+                          CommandLine *line, Error *e) {
     Ledger ledger;
     TuneSpace space;
     LedgerStart start = {.store = a->db,
@@ -140,7 +164,7 @@ static bool tune_prepared(const TuneArguments *a, const TuneOptions *o, const Pl
     tune_space_open(p, &space);
     bool ok = ledger_open(&ledger, &p->inputs, &start, e);
     if (ok) {
-        ok = tune(&ledger, a, o, p, &space, &line->code, e);
+        ok = tune(&ledger, a, o, p, &space, tuned, &line->code, e);
         ledger_close(&ledger);
     }
     tune_space_release(&space);
@@ -168,25 +192,103 @@ static bool tune_tree(const TuneArguments *a, const TuneOptions *o, const Plan *
     return ok;
 }
 
-static bool run(void *options, CommandLine *line, Error *e) {
-    TuneArguments *a = options;
-    TuneOptions *o = &a->race;
-    if (!a->ask.method) return error_input(e, "tune: give a --method, as --method lookahead");
-    if (!a->ask.dataset == !a->ask.path) return error_input(e, "tune: give --dataset NAME or --path FILE");
-    a->ask.target = line->words.items[0];
-    a->ask.tree = a->tree != NULL;
-    o->processor = a->ask.processor;
-    o->quiet = records_asked(&a->records);
-    if (!read_budget(a->budget, &o->budget_s, e)) return false;
+static bool tune_once(const TuneArguments *a, TunedBatch *tuned, CommandLine *line, Error *e) {
     Plan *p = mem_new(1, sizeof *p);
-    interrupt_catch();
     bool ok = tune_prepare(&a->ask, p, e);
     if (ok) {
         plan_warn(p);
-        ok = a->tree ? tune_tree(a, o, p, e) : tune_prepared(a, o, p, line, e);
+        ok = a->tree ? tune_tree(a, &a->race, p, e) : tune_prepared(a, &a->race, p, tuned, line, e);
         plan_release(p);
     }
     mem_free(p);
+    return ok;
+}
+
+// --- how many tokens to draft by batch -------------------------------------------------------------------
+
+static const Column COLUMNS[] = {
+    {"batch", "batch", AS_COUNT, .help = "sequences that share a step"},
+    {"drafted", "drafted", AS_COUNT, .help = "tokens a step; 0: autoregressive decoding is as fast"},
+    {"speedup speedup_low speedup_high", "speedup", AS_MEASURED, .help = "of the choice, in the race"},
+    {.head = "[95%]", .kind = AS_REACH},
+    {"method", "choice", .help = "with its parameters"},
+};
+static const TableForm FORM = {"tune --schedule", TABLE_COLUMNS(COLUMNS), .within = "points"};
+
+// vLLM reads ranges of batches, TensorRT-LLM the last batch of each. Between two batches that were measured
+// the numbers are those of the larger.
+static void put_schedule(const TunedBatch *tuned, int count, Text *out) {
+    text_puts(out, "{\"num_speculative_tokens_per_batch_size\": [");
+    for (int i = 0; i < count; i++)
+        text_printf(out, "%s[%d, %d, %d]", i ? ", " : "", i ? tuned[i - 1].batch + 1 : 1, tuned[i].batch,
+                    tuned[i].drafted);
+    text_puts(out, "],\n \"draft_len_schedule\": {");
+    for (int i = 0; i < count; i++)
+        text_printf(out, "%s\"%d\": %d", i ? ", " : "", tuned[i].batch, tuned[i].drafted);
+    text_puts(out, "}}\n");
+}
+
+static bool finish_schedule(const TuneArguments *a, const TunedBatch *tuned, int count, Output *out,
+                            Error *e) {
+    bool records = records_asked(&a->records);
+    RecordTable t = {.form = &FORM, .as = &a->records};
+    Text text = {0};
+    put_schedule(tuned, count, &text);
+    bool ok =
+        output_add(out, a->schedule, &SCHEDULE, text_get(&text), text.length, e) && output_finish(out, e);
+    text_release(&text);
+    for (int i = 0; i < count; i++)
+        TABLE_ROW(&t, CELL(tuned[i].batch), CELL(tuned[i].drafted),
+                  cell_measured(tuned[i].speedup, tuned[i].interval.low, tuned[i].interval.high),
+                  CELL(text_get(&tuned[i].method)));
+    if (ok && records)
+        return records_print(json_pack("{s:o}", "points", table_list(&t)), "points", &a->records, e);
+    ok = table_end(&t, ok, e);
+    if (ok && !output_is_stream(a->schedule)) printf("written to %s\n", SHOWN(a->schedule));
+    return ok;
+}
+
+static bool tune_schedule(TuneArguments *a, CommandLine *line, Error *e) {
+    IntList batches;
+    Output out = {.force = a->force};
+    TunedBatch *tuned;
+    int count = 0;
+    if (a->tree) return error_input(e, "tune: --tree finds a tree, --schedule a number: give one of them");
+    if (!int_list_parse(a->batches ? a->batches : "1,2,4,8,16", "--batches", 1, SEQUENCES_MAX, &batches, e))
+        return false;
+    for (int i = 1; i < batches.count; i++)
+        if (batches.items[i] <= batches.items[i - 1])
+            return error_input(e, "tune: --batches is '%s', must rise", a->batches);
+    tuned = mem_new((size_t)batches.count, sizeof *tuned);
+    output_reads(&out, a->ask.path);
+    bool ok = output_check(&out, a->schedule, &SCHEDULE, e);
+    while (ok && count < batches.count && line->code != EXIT_INTERRUPTED) {
+        TunedBatch *t = &tuned[count++];
+        *t = (TunedBatch){.batch = batches.items[count - 1], .speedup = NAN, .interval = {NAN, NAN, NAN}};
+        a->ask.engine.batch = t->batch;
+        ok = tune_once(a, t, line, e);
+    }
+    if (ok && line->code != EXIT_INTERRUPTED) ok = finish_schedule(a, tuned, count, &out, e);
+    for (int i = 0; i < count; i++) text_release(&tuned[i].method);
+    mem_free(tuned);
+    output_release(&out);
+    return ok;
+}
+
+static bool run(void *options, CommandLine *line, Error *e) {
+    TuneArguments *a = options;
+    TunedBatch tuned = {0};
+    if (!a->ask.method) return error_input(e, "tune: give a --method, as --method lookahead");
+    if (!a->ask.dataset == !a->ask.path) return error_input(e, "tune: give --dataset NAME or --path FILE");
+    if (a->batches && !a->schedule) return error_input(e, "tune: --batches goes with --schedule");
+    a->ask.target = line->words.items[0];
+    a->ask.tree = a->tree != NULL;
+    a->race.processor = a->ask.processor;
+    a->race.quiet = records_asked(&a->records);
+    if (!read_budget(a->budget, &a->race.budget_s, e)) return false;
+    interrupt_catch();
+    bool ok = a->schedule ? tune_schedule(a, line, e) : tune_once(a, &tuned, line, e);
+    text_release(&tuned.method);
     return ok;
 }
 
@@ -210,11 +312,18 @@ const Command command_tune = {
         "the least expected time per token. It is written to FILE, and decodes the other prompts as a\n"
         "check.\n"
         "\n"
+        "--schedule tunes once for each number of sequences that share a step, and writes how many tokens\n"
+        "to draft at each: {\"num_speculative_tokens_per_batch_size\": [[first, last, tokens], ..],\n"
+        "\"draft_len_schedule\": {last: tokens, ..}}, as vLLM and TensorRT-LLM take them. 0 tokens is\n"
+        "autoregressive decoding.\n"
+        "\n"
         "  outpace tune reference --method lookahead --dataset code\n"
         "  outpace tune MODEL --method ngrammys --dataset chat --axis k=1..10 --axis w=2,4,8 --budget 5m\n"
         "  outpace tune MODEL --method speculative:adaptive=confidence --draft DIR --path mine.jsonl\n"
         "  outpace tune MODEL --method lookahead --dataset code --batch 8\n"
-        "  outpace tune MODEL --method speculative --draft DIR --dataset code --tree code.tree\n",
+        "  outpace tune MODEL --method speculative --draft DIR --dataset code --tree code.tree\n"
+        "  outpace tune MODEL --method speculative --draft DIR --dataset code --schedule k.json\n",
     COMMAND_OPTIONS(OPTIONS, TuneArguments),
     .shared = MODEL_SET(offsetof(TuneArguments, ask.engine), "isa context"),
-    .run = run};
+    .run = run,
+    .tables = TABLES(&FORM)};

@@ -2,8 +2,10 @@
 // and its cost; and the command with users' options.
 #include "tests/support/check.h"
 
+#include "engine/base/memory.h"
 #include "harness/tune/tune.h"
 #include "tests/support/child.h"
+#include "tests/support/scratch.h"
 #include "tests/support/stores.h"
 #include "tests/support/tuned.h"
 
@@ -395,13 +397,56 @@ static void mistakes(void **state) {
     }
 }
 
+// A number of drafted tokens for each batch, in ranges that leave none out; what isn't a list of batches is
+// refused before anything is measured.
+static void schedule(void **state) {
+    static const struct {
+        const char *batches, *tree, *why;
+    } ROWS[] = {{"4,2", NULL, "must rise"},
+                {"0,1", NULL, "--batches"},
+                {"x", NULL, "--batches"},
+                {"1", "--tree", "give one of them"}};
+    Child c;
+    json_t *all, *ranges;
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        CHILD_OUTPACE(&c, *state, 2, "tune", "tiny", "--method", "jacobi", "--path", "own.txt", "--device",
+                      "null", "--schedule", "k.json", "--batches", ROWS[i].batches, ROWS[i].tree, "t.tree");
+        if (!strstr(text_get(&c.err), ROWS[i].why))
+            fail_msg("%s: wanted '%s' in: %s", ROWS[i].batches, ROWS[i].why, text_get(&c.err));
+        child_release(&c);
+    }
+    CHILD_OUTPACE(&c, *state, 0, "tune", "tiny", "--method", "jacobi", "--axis", "m=1,3", "--path", "own.txt",
+                  "--device", "null", "--budget", "2s", "-n", "8", "--schedule", "k.json", "--batches",
+                  "1,3");
+    assert_non_null(strstr(text_get(&c.out), "written to k.json"));
+    child_release(&c);
+    size_t size;
+    char *text = scratch_read(*state, "k.json", &size);
+    all = json_loads(text, 0, NULL);
+    ranges = json_object_get(all, "num_speculative_tokens_per_batch_size");
+    assert_int_equal(json_array_size(ranges), 2);
+    int first, last, drafted;
+    assert_int_equal(json_unpack(json_array_get(ranges, 1), "[i, i, i]", &first, &last, &drafted), 0);
+    assert_true(first == 2 && last == 3 && (drafted == 0 || drafted == 1 || drafted == 3));
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(all, "draft_len_schedule"), "3")),
+                     drafted);
+    json_decref(all);
+    mem_free(text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(batches),     cmocka_unit_test(finds),
-        cmocka_unit_test(interrupted), cmocka_unit_test(budgets),
-        cmocka_unit_test(no_time),     cmocka_unit_test(short_steps_lose),
-        cmocka_unit_test(command),     cmocka_unit_test(mistakes),
-        cmocka_unit_test(all_methods), cmocka_unit_test(model_free_methods),
+        cmocka_unit_test(batches),
+        cmocka_unit_test(finds),
+        cmocka_unit_test(interrupted),
+        cmocka_unit_test(budgets),
+        cmocka_unit_test(no_time),
+        cmocka_unit_test(short_steps_lose),
+        cmocka_unit_test(command),
+        cmocka_unit_test(mistakes),
+        cmocka_unit_test(schedule),
+        cmocka_unit_test(all_methods),
+        cmocka_unit_test(model_free_methods),
     };
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }
