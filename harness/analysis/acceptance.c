@@ -117,8 +117,8 @@ static void compare_samples(const SampleSeen *a, const SampleSeen *b, Acceptance
     }
     for (size_t i = 0, k = 0; i < a->step_count && k < b->step_count;) {
         const StepSeen *x = &a->steps[i], *y = &b->steps[k];
-        // What a step accepts is cut where an output ends, and its guesses are judged by the text: both must
-        // have the same text as far as either accepts.
+        // Guesses are judged by the text, and cut where it ends: both must have the same text as far as
+        // either accepts.
         bool whole = x->token + (x->accepted > y->accepted ? x->accepted : y->accepted) < common;
         if (x->token == y->token && whole) {
             add_step(&out->all, x, y);

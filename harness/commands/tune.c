@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// What one batch's tuning found.
+// The result for one batch.
 typedef struct TunedBatch {
     int batch, drafted; // drafted: tokens a step; 0: autoregressive decoding is as fast
     double speedup;     // NAN: nothing was measured

@@ -59,9 +59,11 @@ static int length_wanted(DraftWatch *w, const Tree *t) {
     if (own < 0) own = 0;
     n = n < room ? n : room;
     n = n < own ? n : own;
-    for (int i = 0; w->confidence > 0 && i < n && i < t->count - 1; i++) {
+    for (int i = 0; (w->confidence > 0 || w->learned) && i < n && i < t->count - 1; i++) {
         says(w, t, i, logits);
-        if (ends(w, logits)) return i + 1;
+        if (w->learned ? pace_ends(&w->pace, i + 1, share_of_best(logits, w->second.shape.real_vocab))
+                       : ends(w, logits))
+            return i + 1;
     }
     return n;
 }
@@ -69,7 +71,7 @@ static int length_wanted(DraftWatch *w, const Tree *t) {
 // The second model keeps the tokens that it has run and the sequence has: not the last guess, which it hasn't
 // run, nor the last token, which comes first in its next step. Where it had no room, it stays as it was.
 static void check_second(const DraftWatch *w, int accepted, int proposed) {
-    if (w->alone) return;
+    if (w->alone || w->missed) return;
     int run = proposed ? proposed - 1 : 0, kept = accepted < run ? accepted : run;
     if (w->text.before > w->second.context) return;
     int want = w->text.before + kept < w->text.length - 1 ? w->text.before + kept : w->text.length - 1;
@@ -90,7 +92,7 @@ static void check_work(const DraftWatch *w, const StepReport *r, int proposed) {
     }
     if (proposed == 0 || w->alone) return;
     assert_in_range(passes, proposed, proposed + 1);
-    assert_in_range(rows, passes, passes + 1);
+    assert_in_range(rows, passes, passes + 1 + w->missed);
 }
 
 static void on_step(void *state, const StepReport *r) {
@@ -101,11 +103,14 @@ static void on_step(void *state, const StepReport *r) {
         fail_msg("step %d: %d guesses, want %d (context %d, the second model's %d, at %d)", r->number,
                  t->count - 1, want, w->target.context, w->second.context, w->text.before);
     for (int i = 0; i < want; i++) check_token(w, t, i);
-    check_second(w, r->accepted, want);
     check_work(w, r, want);
+    w->missed = w->learned && w->length_wanted == 0 ? w->missed + r->emitted : 0;
+    check_second(w, r->accepted, want);
     bool full = r->accepted >= want;
     if (w->heuristic && want) w->length_wanted += full ? 2 : -1;
-    if (w->length_wanted < 1) w->length_wanted = 1;
+    if (w->learned) pace_observe(&w->pace, want, r->accepted), w->length_wanted = w->pace.length;
+    else if (w->length_wanted < 1) w->length_wanted = 1;
+    w->rested += want == 0;
     w->accepted += r->accepted;
     w->full += full && want;
     w->proposed += want;
@@ -116,6 +121,8 @@ void draft_watch_decode(DraftWatch *w, Method *m, Random *r) {
     o.prefill_chunk = test_between(r, 0, 5);
     watched_prompt(&w->text, test_between(r, 1, test_between(r, 0, 4) ? 12 : WATCH_CONTEXT), WATCH_VOCAB, r);
     w->length_wanted = w->gamma;
+    w->missed = 0;
+    pace_begin(&w->pace);
     DecodeResult out = watched_decode(&w->text, on_step, &w->target, m, &o);
     decode_result_release(&out);
 }

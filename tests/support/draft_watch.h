@@ -1,6 +1,7 @@
 // Watches a method whose second model writes a chain of guesses: compares each step's chain with a slow model
 // of it, which predicts the token after any sequence; on random streams of the null backend.
 #pragma once
+#include "engine/decode/pace.h"
 #include "tests/support/check.h"
 #include "tests/support/watched.h"
 
@@ -16,14 +17,17 @@ struct DraftWatch {
     Session slow, slow_target; // for `says`
     Sampling sampling;         // of the draft; temperature 0: greedy
     int gamma;
-    bool heuristic;    // two longer after a full match, else one shorter
+    bool heuristic; // two longer after a full match, else one shorter
+    bool learned;   // as `pace` has it, which sees the same steps
+    Pace pace;
     double confidence; // the chain ends after a chance that is not above this; 0: never
     bool strict;       // or below it
     bool alone;        // the target drafts by itself: `second` is its twin, and isn't used
     int layer;         // of a draft that is the target's first layers
     // as the watch goes
     int length_wanted;
-    int accepted, full, proposed;
+    int missed; // tokens of steps without a guess, which the second model hasn't read
+    int accepted, full, proposed, rested; // rested: steps without a guess
 };
 
 // Decodes a random prompt with the method, open on w->target and w->second, and checks each step.

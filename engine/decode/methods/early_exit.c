@@ -12,6 +12,7 @@
 
 #include "engine/base/memory.h"
 #include "engine/decode/draft.h"
+#include "engine/decode/pace.h"
 
 #include <assert.h>
 
@@ -20,6 +21,7 @@ enum { LONGEST = TREE_MAX_NODES - 1, AUTHORS_SHARE = 4 }; // the authors leave 3
 typedef struct EarlyExitParams {
     int exit_layer, gamma;
     double eta;
+    PaceParams pace;
     DraftSampling sampling;
 } EarlyExitParams;
 
@@ -31,6 +33,7 @@ static const Arg PARAMS[] = {
     {"eta", ARG_REAL, AT(eta), 0, 1, "0",
      .help = "end when the best token's chance is at most eta; 0: never"},
     DRAFT_SAMPLING_PARAMS(AT(sampling)),
+    PACE_PARAMS(AT(pace), "0.4", true),
 };
 
 static const char *const SOURCES[] = {"exit"};
@@ -39,7 +42,9 @@ typedef struct EarlyExit {
     EarlyExitParams p;
     Session *target;
     Drafter drafter;
-    const int *eos; // (eos_count)
+    Pace pace;
+    int drafted, last; // of this step: guesses, and the last one's node
+    const int *eos;    // (eos_count)
     int eos_count;
     Sources sources;
 } EarlyExit;
@@ -62,7 +67,9 @@ static void *early_exit_open(const MethodEnv *env, const void *values, Error *e)
     EarlyExit *x = mem_new(1, sizeof *x);
     *x = (EarlyExit){.p = p, .target = env->target, .eos = env->eos, .eos_count = env->eos_count};
     x->sources = (Sources){.names = SOURCES, .source_count = 1};
-    drafter_init(&x->drafter, env->target, env->target->shape.vocab, &p.sampling, &env->sampling, p.eta > 0);
+    drafter_init(&x->drafter, env->target, env->target->shape.vocab, &p.sampling, &env->sampling,
+                 p.eta > 0 || pace_asks_confidence(&p.pace));
+    pace_init(&x->pace, &p.pace, p.gamma, 0, p.gamma);
     return x;
 }
 
@@ -70,6 +77,7 @@ static bool early_exit_begin(void *self, const Prompt *prompt, Error *e) {
     (void)e;
     EarlyExit *x = self;
     drafter_begin(&x->drafter, prompt->seed);
+    pace_begin(&x->pace);
     return true;
 }
 
@@ -82,7 +90,8 @@ static bool ends_text(const EarlyExit *x, int token) {
 static bool early_exit_propose(void *self, Tree *tree, Error *e) {
     EarlyExit *x = self;
     int parent = tree_row(tree);
-    for (int drafted = 0; parent != TREE_NONE && drafted < x->p.gamma; drafted++) {
+    x->drafted = 0;
+    for (bool more = x->pace.length > 0; more && parent != TREE_NONE;) {
         if (tree_room(tree) <= 0 || tree_position(tree, parent) + 1 >= tree->limit) break;
         Draft d;
         // In a batch, or where another method has proposed the same path, the first node of the path is read.
@@ -93,15 +102,21 @@ static bool early_exit_propose(void *self, Tree *tree, Error *e) {
         if (!drafter_propose(&x->drafter, node, tree, parent, &d, e)) return false;
         if (d.node == TREE_NONE) break;
         parent = d.node;
-        if (ends_text(x, d.token) || d.confidence <= x->p.eta) break;
+        more = !pace_ends(&x->pace, ++x->drafted, d.confidence) && !ends_text(x, d.token) &&
+               d.confidence > x->p.eta;
     }
+    x->last = parent;
     x->sources.count = 0;
     if (parent != TREE_NONE && tree->depth[parent] > 0) sources_record(&x->sources, 0, parent);
     return true;
 }
 
 static bool early_exit_observe(void *self, const Observation *seen, Error *e) {
-    (void)self, (void)seen, (void)e;
+    (void)e;
+    EarlyExit *x = self;
+    pace_observe(&x->pace, x->drafted,
+                 x->drafted ? sources_match(&seen->target->tree, x->last, seen->verdict->node) : 0);
+    x->drafted = 0; // a mix may leave it out of the next step
     return true;
 }
 

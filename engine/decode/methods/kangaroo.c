@@ -17,6 +17,7 @@
 #include "engine/base/memory.h"
 #include "engine/core/hidden.h"
 #include "engine/decode/draft.h"
+#include "engine/decode/pace.h"
 
 #include <assert.h>
 #include <string.h>
@@ -28,6 +29,7 @@ typedef struct KangarooParams {
     double eta;
     bool strict;
     int exit_layer;
+    PaceParams pace;
     DraftSampling sampling;
 } KangarooParams;
 
@@ -40,6 +42,7 @@ static const Arg PARAMS[] = {
     {"exit_layer", ARG_INT, AT(exit_layer), 0, 1000, "0",
      .help = "the layer that the adapter must be for; 0: any"},
     DRAFT_SAMPLING_PARAMS(AT(sampling)),
+    PACE_PARAMS(AT(pace), "0.6", true),
 };
 
 static const char *const SOURCES[] = {"adapter"};
@@ -49,6 +52,8 @@ typedef struct Kangaroo {
     Session *target;
     Follower follower; // the adapter's
     Drafter drafter;
+    Pace pace;           // at least one guess: a step without one would leave the adapter without states
+    int drafted, last;   // of this step: guesses, and the last one's node
     HiddenRows exits;    // states at layer l, from the first token that the adapter lacks
     int start, capacity; // exit i is in row (start + i) mod capacity
     int pending;         // exits left for the next step
@@ -75,7 +80,8 @@ static void kangaroo_init(Kangaroo *k, const MethodEnv *env, const KangarooParam
     hidden_open(&k->exits, env->target, env->mixed ? NULL : env->adapter->sessions, k->capacity);
     follower_init(&k->follower, env->adapter->sessions, env->target->context);
     drafter_init(&k->drafter, env->adapter->sessions, env->target->shape.vocab, &p->sampling, &env->sampling,
-                 p->eta > 0);
+                 p->eta > 0 || pace_asks_confidence(&p->pace));
+    pace_init(&k->pace, &p->pace, p->gamma, 1, p->gamma);
 }
 
 static void *kangaroo_open(const MethodEnv *env, const void *values, Error *e) {
@@ -103,7 +109,8 @@ static void kangaroo_check(const Kangaroo *k) {
 
 static bool kangaroo_begin(void *self, const Prompt *prompt, Error *e) {
     Kangaroo *k = self;
-    k->pending = k->run = 0;
+    k->pending = k->run = k->drafted = 0;
+    pace_begin(&k->pace);
     drafter_begin(&k->drafter, prompt->seed);
     return follower_begin(&k->follower, prompt->tokens, prompt->count, prompt->hidden, e);
 }
@@ -134,7 +141,8 @@ static bool kangaroo_propose(void *self, Tree *tree, Error *e) {
     if (follower_missing(&k->follower) == k->pending + 1) node = follower_catch_up(&k->follower);
     k->run = k->pending;
     if (node != TREE_NONE && !run_shallow(k, parent, e)) return false;
-    for (int drafted = 0; node != TREE_NONE; drafted++) {
+    k->drafted = 0;
+    while (node != TREE_NONE) {
         Draft d;
         if (!run_adapter(k, first, e) || !drafter_propose(&k->drafter, node, tree, parent, &d, e))
             return false;
@@ -143,9 +151,10 @@ static bool kangaroo_propose(void *self, Tree *tree, Error *e) {
         parent = d.node;
         k->guessed = d.token;
         bool unsure = k->p.strict ? d.confidence < k->p.eta : d.confidence <= k->p.eta;
-        bool last = drafted + 1 == k->p.gamma || unsure;
+        bool last = pace_ends(&k->pace, ++k->drafted, d.confidence) || unsure;
         first = node = last ? TREE_NONE : follower_guess(&k->follower, node, d.token);
     }
+    k->last = parent;
     k->sources.count = 0;
     if (tree->depth[parent] > 0) sources_record(&k->sources, 0, parent);
     kangaroo_check(k);
@@ -171,6 +180,9 @@ static bool kangaroo_observe(void *self, const Observation *seen, Error *e) {
     Kangaroo *k = self;
     Follower *f = &k->follower;
     int before = f->session->cache.length;
+    pace_observe(&k->pace, k->drafted,
+                 k->drafted ? sources_match(&seen->target->tree, k->last, seen->verdict->node) : 0);
+    k->drafted = 0;
     if (!follower_settle(f, seen->emitted, seen->emitted_count, e)) return false;
     int taken = f->session->cache.length - before;
     if (seen->hidden) {

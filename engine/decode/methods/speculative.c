@@ -7,40 +7,33 @@
 // tree=chain. Else the guesses are a tree of a fixed shape (SpecInfer, Sequoia): its levels take one forward
 // each, and siblings are the draft's best tokens, or drawn from it without replacement.
 //
-// adaptive=heuristic (Hugging Face): gamma is the initial length; a full match makes it two longer, anything
-// else one shorter. adaptive=confidence: the chain ends after the first token where the draft's best choice
-// had at most that chance. That token is kept: whether it is proposed must not depend on which one it is.
+// A chain's length may adapt (pace.h). In a step without guesses the draft isn't run: the next one that
+// guesses reads all tokens that it lacks.
 //
-// Invariant between steps: the follower has the whole sequence; 1 <= length <= LONGEST.
+// Invariant between steps: the follower has the whole sequence.
 #include "engine/decode/methods/methods.h"
 
 #include "engine/base/memory.h"
 #include "engine/decode/draft.h"
+#include "engine/decode/pace.h"
 
 #include <assert.h>
 #include <string.h>
-
-typedef enum { ADAPTIVE_OFF, ADAPTIVE_HEURISTIC, ADAPTIVE_CONFIDENCE } Adaptive;
 
 enum { LONGEST = TREE_MAX_NODES - 2 };
 
 typedef struct SpeculativeParams {
     int gamma;
     char tree[ARG_TEXT_SIZE];
-    int adaptive;
-    double confidence;
+    PaceParams pace;
     DraftSampling sampling;
 } SpeculativeParams;
 
-static const char *const ADAPTIVES[] = {"off", "heuristic", "confidence", NULL};
-
 #define AT(name) offsetof(SpeculativeParams, name)
 static const Arg PARAMS[] = {
-    {"gamma", ARG_INT, AT(gamma), 1, LONGEST, "5", .help = "tokens drafted; adaptive=heuristic starts here"},
-    {"adaptive", ARG_CHOICE, AT(adaptive), .fallback = "off", .choices = ADAPTIVES,
-     .help = "how the draft's length adapts to acceptance"},
-    {"confidence", ARG_REAL, AT(confidence), 0, 1, "0.4",
-     .help = "adaptive=confidence: end at this chance or below"},
+    {"gamma", ARG_INT, AT(gamma), 1, LONGEST, "5",
+     .help = "tokens drafted; adaptive=heuristic starts here, learned takes no more"},
+    PACE_PARAMS(AT(pace), "0.4", false),
     DRAFT_SAMPLING_PARAMS(AT(sampling)),
     {"tree", ARG_TEXT, AT(tree), .fallback = "chain", .added = true,
      .help = "chain: gamma tokens; else " RANK_TREE_HELP},
@@ -54,7 +47,7 @@ typedef struct Speculative {
     Drafter drafter;
     bool branches; // tree isn't chain
     DraftTree tree;
-    int length;  // tokens to draft
+    Pace pace;
     int drafted; // tokens drafted in this step
     int last;    // the last one's node in the target's tree, or its root
     Sources sources;
@@ -72,8 +65,8 @@ static bool open_tree(Speculative *s, Error *e) {
     RankTree shape;
     s->branches = strcmp(s->p.tree, "chain") != 0;
     if (!s->branches) return true;
-    if (s->p.adaptive != ADAPTIVE_OFF)
-        return error_input(e, "adaptive=%s needs tree=chain", ADAPTIVES[s->p.adaptive]);
+    if (s->p.pace.adaptive != PACE_OFF)
+        return error_input(e, "adaptive=%s needs tree=chain", pace_kinds[s->p.pace.adaptive]);
     rank_tree_init(&shape);
     if (rank_tree_read(&shape, RANK_TREE_DEPTH, s->p.tree, e)) {
         draft_tree_init(&s->tree, &shape, &s->drafter);
@@ -89,7 +82,8 @@ static void *speculative_open(const MethodEnv *env, const void *values, Error *e
     *s = (Speculative){.p = *p, .sources = {.names = SOURCES, .source_count = 1}};
     follower_init(&s->follower, env->draft, env->target->context);
     drafter_init(&s->drafter, env->draft, env->target->shape.vocab, &p->sampling, &env->sampling,
-                 p->adaptive == ADAPTIVE_CONFIDENCE);
+                 pace_asks_confidence(&p->pace));
+    pace_init(&s->pace, &p->pace, p->gamma, 0, p->pace.adaptive == PACE_HEURISTIC ? LONGEST : s->p.gamma);
     if (open_tree(s, e)) return s;
     speculative_close(s);
     return NULL;
@@ -97,7 +91,7 @@ static void *speculative_open(const MethodEnv *env, const void *values, Error *e
 
 static bool speculative_begin(void *self, const Prompt *prompt, Error *e) {
     Speculative *s = self;
-    s->length = s->p.gamma;
+    pace_begin(&s->pace);
     drafter_begin(&s->drafter, prompt->seed);
     return follower_begin(&s->follower, prompt->tokens, prompt->count, NULL, e);
 }
@@ -107,14 +101,14 @@ static bool propose_greedy(Speculative *s, int node, Tree *tree, int *parent, Er
     int ids[LONGEST], made;
     while (node != TREE_NONE) {
         int fit = tree->limit - 1 - tree_position(tree, *parent), room = tree_room(tree);
-        int most = 1 + (fit < room ? fit : room), left = s->length - s->drafted;
+        int most = 1 + (fit < room ? fit : room), left = s->pace.length - s->drafted;
         if (!session_chain(s->follower.session, node, left < most ? left : most, ids, &made, e)) return false;
         for (int i = 0; i < made; i++, s->drafted++) {
             int next = tree_propose(tree, *parent, ids[i]);
             if (next == TREE_NONE) return true;
             *parent = next;
         }
-        if (s->drafted == s->length) return true;
+        if (s->drafted == s->pace.length) return true;
         node = follower_guess(&s->follower, s->follower.session->tree.count - 1, ids[made - 1]);
     }
     return true;
@@ -123,8 +117,7 @@ static bool propose_greedy(Speculative *s, int node, Tree *tree, int *parent, Er
 static bool propose_chain(Speculative *s, int node, Tree *tree, Error *e) {
     Session *draft = s->follower.session;
     int parent = tree_row(tree);
-    bool greedy = s->drafter.greedy && s->p.adaptive != ADAPTIVE_CONFIDENCE;
-    assert(s->length >= 1 && s->length <= LONGEST);
+    bool greedy = s->drafter.greedy && !pace_asks_confidence(&s->p.pace);
     s->drafted = 0;
     if (greedy && !propose_greedy(s, node, tree, &parent, e)) return false;
     for (; !greedy && node != TREE_NONE; s->drafted++) {
@@ -134,8 +127,7 @@ static bool propose_chain(Speculative *s, int node, Tree *tree, Error *e) {
             return false;
         if (d.node == TREE_NONE) break;
         parent = d.node;
-        bool unsure = s->p.adaptive == ADAPTIVE_CONFIDENCE && d.confidence <= s->p.confidence;
-        bool last = s->drafted + 1 == s->length || unsure;
+        bool last = pace_ends(&s->pace, s->drafted + 1, d.confidence);
         node = last ? TREE_NONE : follower_guess(&s->follower, node, d.token);
     }
     s->last = parent;
@@ -146,7 +138,8 @@ static bool propose_chain(Speculative *s, int node, Tree *tree, Error *e) {
 
 static bool speculative_propose(void *self, Tree *tree, Error *e) {
     Speculative *s = self;
-    int node = follower_catch_up(&s->follower);
+    bool guesses = s->branches || s->pace.length > 0;
+    int node = guesses ? follower_catch_up(&s->follower) : TREE_NONE;
     if (!s->branches) return propose_chain(s, node, tree, e);
     // With LAYOUT_BATCH the whole tree goes below the first row, since its branches share nodes.
     if (!draft_tree_grow(&s->tree, &s->drafter, &s->follower, node, tree, e)) return false;
@@ -157,12 +150,8 @@ static bool speculative_propose(void *self, Tree *tree, Error *e) {
 
 static bool speculative_observe(void *self, const Observation *seen, Error *e) {
     Speculative *s = self;
-    if (s->p.adaptive == ADAPTIVE_HEURISTIC && s->drafted) {
-        int accepted = sources_match(&seen->target->tree, s->last, seen->verdict->node);
-        s->length += accepted >= s->drafted ? 2 : -1;
-        if (s->length < 1) s->length = 1;
-        if (s->length > LONGEST) s->length = LONGEST;
-    }
+    pace_observe(&s->pace, s->drafted,
+                 s->drafted ? sources_match(&seen->target->tree, s->last, seen->verdict->node) : 0);
     s->drafted = 0; // the next step may be without a draft
     if (!follower_settle(&s->follower, seen->emitted, seen->emitted_count, e)) return false;
     assert(s->follower.length == seen->length);

@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const ADAPTIVES[] = {"off", "heuristic", "confidence"};
-
 static int draft_says(DraftWatch *w, const int *tokens, int n, float *logits) {
     return slow_next(&w->slow, tokens, n, logits);
 }
@@ -33,17 +31,19 @@ static void open_method(DraftWatch *w, Method *m, Random *r) {
     Error e = {0};
     open_sessions(w, r);
     MethodEnv env = {.target = &w->target, .draft = &w->second, .sampling = {.top_p = 1}};
-    int adaptive = test_between(r, 0, 2);
-    double confidence = (double)test_between(r, 1, 100) / 100;
+    int adaptive = test_between(r, PACE_OFF, PACE_LEARNED);
+    double confidence = (double)test_between(r, 1, 100) / 100, cost = (double)test_between(r, 0, 9) / 10;
     w->says = draft_says;
     draft_watch_draw(w, r);
-    w->heuristic = adaptive == 1;
-    w->confidence = adaptive == 2 ? confidence : 0;
+    w->heuristic = adaptive == PACE_HEURISTIC;
+    w->confidence = adaptive == PACE_CONFIDENCE ? confidence : 0;
+    w->learned = adaptive == PACE_LEARNED;
+    pace_init(&w->pace, &(PaceParams){adaptive, confidence, cost}, w->gamma, 0, w->gamma);
     if (test_between(r, 0, 1)) w->sampling.top_p = 0.8;
     snprintf(
         text, sizeof text,
-        "speculative:gamma=%d,adaptive=%s,confidence=%.2f,draft_temperature=%g,draft_top_k=%d,draft_top_p=%g",
-        w->gamma, ADAPTIVES[adaptive], confidence, w->sampling.temperature, w->sampling.top_k,
+        "speculative:gamma=%d,adaptive=%s,confidence=%.2f,cost=%g,draft_temperature=%g,draft_top_k=%d,draft_top_p=%g",
+        w->gamma, pace_kinds[adaptive], confidence, cost, w->sampling.temperature, w->sampling.top_k,
         w->sampling.top_p);
     if (!method_open(m, text, &env, &e)) fail_msg("'%s': %s", text, e.text);
 }

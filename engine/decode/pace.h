@@ -1,0 +1,76 @@
+// How many tokens a step drafts: one policy for all methods whose guesses are a chain.
+//
+//      off         always so many
+//      heuristic   a full match makes it two longer, anything else one shorter (Hugging Face)
+//      confidence  a chain ends after the first guess whose model gave its best token at most that chance
+//      learned     a chain goes on while the chance that one more guess counts is worth its time
+//
+// Learned by: a guess counts if all before it are right, and it is. The chance of that is the product of the
+// chances that the draft gave its best tokens, corrected by how often guesses of such a chance were right
+// lately; of the guess to come, only the mean is known. Its time is `cost` steps, in which the text would
+// have gone on by so many tokens as it did lately. Counts fade; every PROBE-th step without a guess makes
+// one, and so does the step after one that was right, so a text that becomes easier is noticed.
+//
+// Whether a token is proposed depends on earlier steps and on chances of best tokens, never on the token
+// itself: so sampling keeps the distribution.
+#pragma once
+#include "engine/base/args.h"
+
+typedef enum { PACE_OFF, PACE_HEURISTIC, PACE_CONFIDENCE, PACE_LEARNED } PaceKind;
+
+enum { PACE_PLACES = 32, PACE_BINS = 8, PACE_PROBE = 8 };
+
+typedef struct PaceParams {
+    int adaptive;
+    double confidence, cost;
+} PaceParams;
+
+extern const char *const pace_kinds[];
+
+// Rows of a method's table; `where` is the offset of its PaceParams, `chance` the usual one; as_added: the
+// method had none of them once.
+#define PACE_PARAMS(where, chance, as_added)                                                          \
+    {"adaptive",                                                                                      \
+     ARG_CHOICE,                                                                                      \
+     (where) + offsetof(PaceParams, adaptive),                                                        \
+     .fallback = "off",                                                                               \
+     .choices = pace_kinds,                                                                           \
+     .added = as_added,                                                                               \
+     .help = "how the draft's length adapts to acceptance"},                                          \
+        {"confidence",                                                                                \
+         ARG_REAL,                                                                                    \
+         (where) + offsetof(PaceParams, confidence),                                                  \
+         0,                                                                                           \
+         1,                                                                                           \
+         chance,                                                                                      \
+         .added = as_added,                                                                           \
+         .help = "adaptive=confidence: end at this chance or below"},                                 \
+    {                                                                                                 \
+        "cost", ARG_REAL, (where) + offsetof(PaceParams, cost), 0, 100, "0.1",                        \
+            .added = true, .help = "adaptive=learned: a guess's time, drafted and verified, in steps" \
+    }
+
+typedef struct Pace {
+    PaceParams p;
+    int first, least, most; // first: of an output
+    int length;             // of the next step, at most
+    // learned:
+    int resting;                                 // steps without a guess so far
+    double reached[PACE_BINS], right[PACE_BINS]; // guesses whose forerunners were right; right ones of them
+    double tokens, time;                         // lately
+    double chance;                               // that all guesses of this step are right
+    int bin[PACE_PLACES];                        // of this step's guesses
+} Pace;
+
+static inline bool pace_asks_confidence(const PaceParams *p) { return p->adaptive >= PACE_CONFIDENCE; }
+
+// least: guesses of any step, 0 or 1.
+void pace_init(Pace *x, const PaceParams *p, int first, int least, int most);
+void pace_begin(Pace *x); // a new output, which knows nothing of those before
+
+// After a guess, the step's `drafted`-th: whether it is the last one. confidence: the chance that the draft
+// gave its best token, if it is asked.
+bool pace_ends(Pace *x, int drafted, double confidence);
+
+// After each step; drafted 0: without a guess, for whatever reason.
+void pace_observe(Pace *x, int drafted, int accepted);
