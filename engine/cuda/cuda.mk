@@ -36,13 +36,13 @@ CUDA_PTX  = -gencode arch=compute_90,code=compute_90
 CUDA_ARCH = -gencode arch=compute_80,code=$(CUDA_CODE)_80 -gencode arch=compute_90a,code=$(CUDA_CODE)_90a $(CUDA_PTX)
 # What tests add to it is run as PTX only.
 build/cuda/tests/%.o: CUDA_ARCH = $(CUDA_PTX)
-build/cuda/tests/ptx/planted_groups.o build/cuda/tests/gpu/probe_multiply.o: CUDA_ARCH = -gencode arch=compute_90a,code=compute_90a
+build/cuda/tests/ptx/planted_groups.o build/cuda/tests/ptx/planted_clusters.o build/cuda/tests/gpu/probe_multiply.o: CUDA_ARCH = -gencode arch=compute_90a,code=compute_90a
 NVCCFLAGS = -std=c++17 -O3 -t 3 --fmad=false -Xcompiler -Wall,-Wextra $(if $(filter 13.0,$(NVCC_VERSION)),-Xptxas --warn-on-spills$(,)-Werror) \
     $(if $(WERROR),-Werror all-warnings) -I. -MMD -MP
 , := ,
 # nvcc's PTX is kept for the machine that runs it in the tests (tests/ptx); 9.0a's where it isn't the same as 9.0's. That of
 # a source that is gone is removed.
-PTX_GONE := $(filter-out $(foreach f,planted planted_groups $(notdir $(basename $(CUDA_CU) $(wildcard tests/gpu/*.cu))),build/ptx/$(f).%),$(wildcard build/ptx/*.ptx))
+PTX_GONE := $(filter-out $(foreach f,planted planted_groups planted_clusters $(notdir $(basename $(CUDA_CU) $(wildcard tests/gpu/*.cu))),build/ptx/$(f).%),$(wildcard build/ptx/*.ptx))
 build/cuda/%.o: %.cu engine/cuda/cuda.mk build/cuda/toolkit
 	@mkdir -p $(@D) build/ptx build/cuda/$*.kept && rm -f $(PTX_GONE)
 	$(call say,NVCC,$<)$(NVCC) $(NVCCFLAGS) --keep --keep-dir build/cuda/$*.kept $(CUDA_ARCH) -c $< -o $@
@@ -98,7 +98,7 @@ PTX_LINK = $(CC) $(LDFLAGS) $(GOLD) $(filter %.o,$^) $(filter %.a,$^) -o $@ -lcm
 $(BUILD)/ptx/%_test: $(BUILD)/tests/engine/cuda/%_test.o $(PTX) $(CUDA_C:%.c=$(BUILD)/%.o) $(CUDA_OBJECTS) $(BUILD)/libtests.a $(BUILD)/liboutpace.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(PTX_LINK)
-$(BUILD)/tests/ptx/planted_test: $(BUILD)/tests/ptx/planted_test.o $(PTX) build/cuda/tests/ptx/planted.o build/cuda/tests/ptx/planted_groups.o \
+$(BUILD)/tests/ptx/planted_test: $(BUILD)/tests/ptx/planted_test.o $(PTX) build/cuda/tests/ptx/planted.o build/cuda/tests/ptx/planted_groups.o build/cuda/tests/ptx/planted_clusters.o \
     build/cuda/tests/gpu/probe_multiply.o build/cuda/engine/cuda/kernels/runtime.o \
     $(BUILD)/libtests.a $(BUILD)/liboutpace.a
 	$(call say,LINK,$@)$(PTX_LINK)
@@ -111,4 +111,4 @@ endif
 cuda-note:
 	@[ -n "$(NVCC)" ] || echo "CUDA toolkit: $(if $(NVCC_OLD),$(NVCC_FOUND) is $(NVCC_OLD) and 12.0 is the oldest that will do,none found); building for the CPU"
 .PHONY: cuda-note
--include $(CUDA_OBJECTS:.o=.d) build/cuda/tests/ptx/planted.d build/cuda/tests/ptx/planted_groups.d $(PTX:.o=.d) $(SIMT:.o=.d)
+-include $(CUDA_OBJECTS:.o=.d) build/cuda/tests/ptx/planted.d build/cuda/tests/ptx/planted_groups.d build/cuda/tests/ptx/planted_clusters.d $(PTX:.o=.d) $(SIMT:.o=.d)

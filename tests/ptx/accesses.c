@@ -118,6 +118,13 @@ static uint32_t out_of_window(uint64_t address[LANES], uint32_t lanes) {
     return shared;
 }
 
+static void places(Warp *w, uint64_t address[LANES], uint32_t lanes, bool far) {
+    for (uint32_t left = lanes; left; left &= left - 1) {
+        int l = __builtin_ctz(left);
+        address[l] = shared_place(w, l, address[l], far);
+    }
+}
+
 // Fills a touch of what the instruction addresses: the lanes of it that touch shared memory.
 static uint32_t reach(Touch *t, Warp *w, const Instruction *o, uint32_t lanes, bool write, bool atomic) {
     t->w = w, t->bytes = (unsigned)o->bytes * o->width;
@@ -127,6 +134,7 @@ static uint32_t reach(Touch *t, Warp *w, const Instruction *o, uint32_t lanes, b
     uint32_t shared = o->space == SPACE_SHARED    ? lanes
                       : o->space == SPACE_GENERIC ? out_of_window(t->address, lanes)
                                                   : 0;
+    places(w, t->address, shared, o->far || o->space == SPACE_GENERIC);
     if (shared) memory_touch_shared(t, shared);
     if (lanes & ~shared) memory_touch(t, lanes & ~shared);
     return shared;
@@ -273,9 +281,9 @@ void run_generic_to_shared(Warp *w, const Instruction *o, uint32_t lanes) {
 
 // --- asynchronous copies: the bytes leave at once, and arrive when their group is waited for
 
-void copies_leave(Block *b, uint64_t bytes) {
-    b->flight += bytes;
-    if (b->flight > machine_counters()->flight) machine_counters()->flight = b->flight;
+void copies_leave(Block *b, int rank, uint64_t bytes) {
+    uint64_t *most = &machine_counters()->flight, flight = b->flight[rank] += bytes;
+    if (flight > *most) *most = flight;
 }
 
 static CopyInFlight *one_more_copy(Warp *w) {
@@ -304,6 +312,7 @@ void run_copy(Warp *w, const Instruction *o, uint32_t lanes) {
     Touch from = {.w = w, .bytes = 16}, to = {.w = w, .bytes = 16, .write = true};
     addresses(w, &o->s[0], o->offset, to.address);
     addresses(w, &o->s[1], o->more, from.address);
+    places(w, to.address, lanes, false);
     uint32_t reads = copies_that_read(w, o, lanes, from.address);
     memory_touch(&from, reads);
     memory_touch_shared(&to, lanes);
@@ -318,7 +327,7 @@ void run_copy(Warp *w, const Instruction *o, uint32_t lanes) {
         if (c->bytes) memcpy(c->data, from.at[l], c->bytes);
         memset(to.at[l], 0xff, 16);
         shared_in_flight(to.address[l], true);
-        copies_leave(w->block, c->bytes);
+        copies_leave(w->block, w->rank, c->bytes);
     }
     if (!ptx_settings.counted) return;
     Counters *c = machine_counters();
@@ -341,7 +350,7 @@ void run_copy_wait(Warp *w, const Instruction *o, uint32_t lanes) {
             continue;
         }
         shared_in_flight(c->shared, false);
-        w->block->flight -= c->bytes;
+        w->block->flight[w->rank] -= c->bytes;
         to.address[c->lane] = c->shared;
         memory_touch_shared(&to, 1u << c->lane);
         memcpy(to.at[c->lane], c->data, 16);

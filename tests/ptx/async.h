@@ -1,4 +1,4 @@
-// What a block's warps have under way, and wait for: barriers, mbarriers, bulk copies, wgmma.
+// What a block's warps have under way, and wait for: barriers, also of a cluster, mbarriers, bulk copies, wgmma.
 //
 // Copies and multiplications touch shared memory in the background, by the asynchronous proxy. What threads
 // have written they see after fence.proxy.async of the thread that wrote it, and whatever tells them of that
@@ -26,8 +26,8 @@ typedef struct Multiplying {
     uint64_t signature, ready;
 } Multiplying;
 
-enum { BARRIERS = 16 };
-typedef struct Meeting { // at a barrier: threads that came, and are expected; warps that wait
+enum { BARRIERS = 16, MOST_RANKS = 4 }; // of a block; blocks of a cluster
+typedef struct Meeting {                // at a barrier: threads that came, and are expected; warps that wait
     uint32_t came, wanted, waiting;
     const Instruction *at;
     uint64_t latest;
@@ -40,6 +40,11 @@ typedef struct Mbarrier {
     uint64_t latest;
     Past past, next; // of who waited for the last complete phase, and who will have for the next
 } Mbarrier;
+typedef struct ClusterMeeting { // barrier.cluster: warps that came; how often all did
+    uint32_t came, phase;
+    uint64_t latest;
+    Past past, next; // of who waited for the last phase, and who will have for the next
+} ClusterMeeting;
 typedef struct Bulk { // a copy on its way
     uint32_t to, bytes;
     int mbarrier;
@@ -56,6 +61,13 @@ bool warp_knows(const Warp *w, int lane, int warp, uint32_t time, uint32_t lanes
 bool warp_knows_phase(const Warp *w, int lane, int mbarrier, uint32_t phase);
 
 void barriers_end_block(Block *b);
+// clusters.c: an access of another block's shared memory, which must have begun; a warp's end; the end of all.
+void cluster_reach(Warp *w, int lane, int rank);
+void cluster_begin(Block *b);
+void cluster_leave(Warp *w);
+void cluster_end(Block *b);
+bool cluster_has_left(const Block *b, int rank);
+_Noreturn void cluster_stuck(Warp *w);
 bool bulk_arrives(Block *b); // one copy, in the order of the test; false: none is on its way
 _Noreturn void mbarrier_stuck(Warp *w, const Instruction *o, int lane); // no warp can go on
 void warpgroups_begin(Warp *w);
@@ -68,5 +80,7 @@ enum { WAIT_PARITY, WAIT_STATE };      // of run_mbarrier_wait
 Execute run_barrier, run_proxy_fence, run_registers, run_policy, run_trap;
 Execute run_mbarrier_init, run_mbarrier_drop, run_mbarrier_arrive, run_mbarrier_wait, run_bulk,
     run_bulk_prefetch;
+Execute run_cluster_arrive, run_cluster_wait, run_map;
+Ready cluster_ready;
 Execute run_wgmma, run_wgmma_fence, run_wgmma_commit, run_wgmma_wait;
 Ready mbarrier_ready, wgmma_ready;

@@ -25,6 +25,23 @@ static void read_barrier(Reader *r, const char *opcode, const Argument *a, int c
     o->sources = count > 1 ? 2 : 1;
 }
 
+static void read_cluster(Reader *r, const char *opcode, const Argument *a, int count) {
+    bool wait = opcode_begins(opcode, "barrier.cluster.wait");
+    (void)a, (void)count;
+    if (opcode_has(opcode, "relaxed")) reader_refuse(r, "'%s' is not known", opcode);
+    Instruction *o = collective(r, wait ? run_cluster_wait : run_cluster_arrive, COUNT_BARRIER, 0);
+    if (wait) o->ready = cluster_ready;
+}
+// mapa{.shared::cluster}.u32 or u64 to, place, rank
+static void read_map(Reader *r, const char *opcode, const Argument *a, int count) {
+    int bits = type_bits(opcode);
+    Operand to = reader_named(r, a[0].word[0]), from = reader_source(r, a[1].word[0], bits),
+            rank = word_or(r, a, count, 2, 0);
+    Instruction *o = reader_emit(r, run_map, COUNT_MOVE, QUICK_CYCLES);
+    o->d[o->results++] = to, o->s[0] = from, o->s[1] = rank;
+    o->sources = 2;
+}
+
 // --- mbarriers
 
 static void read_mbarrier(Reader *r, const char *opcode, const Argument *a, int count) {
@@ -47,6 +64,7 @@ static void read_arrive(Reader *r, const char *opcode, const Argument *a, int co
     if (opcode_has(opcode, "noComplete")) reader_refuse(r, "'%s' is not known", opcode);
     Instruction *o = reader_emit(r, run_mbarrier_arrive, COUNT_MBARRIER, 1);
     o->s[0] = at, o->s[1] = times, o->s[2] = bytes;
+    o->far = opcode_has(opcode, "shared::cluster"), o->wide = opcode_has(opcode, "cluster");
     o->sources = 3, o->offset = a[0].offset;
     if (state) o->d[o->results++] = out;
 }
@@ -59,6 +77,7 @@ static void read_wait(Reader *r, const char *opcode, const Argument *a, int coun
     Instruction *o = reader_emit(r, run_mbarrier_wait, COUNT_MBARRIER, SHARED_CYCLES);
     o->ready = mbarrier_ready, o->more = parity ? WAIT_PARITY : WAIT_STATE;
     o->s[0] = at, o->s[1] = phase, o->d[0] = done;
+    o->wide = opcode_has(opcode, "cluster");
     o->sources = 2, o->results = 1, o->offset = a[1].offset;
 }
 
@@ -67,11 +86,12 @@ static void read_wait(Reader *r, const char *opcode, const Argument *a, int coun
 static void read_bulk(Reader *r, const char *opcode, const Argument *a, int count) {
     Operand to = reader_address(r, &a[0], SPACE_SHARED), from = reader_address(r, &a[1], SPACE_GLOBAL);
     Operand bytes = reader_source(r, a[2].word[0], 32), at = reader_address(r, &a[3], SPACE_SHARED);
-    (void)count; // where the bytes should stay may follow
-    if (opcode_has(opcode, "multicast::cluster")) reader_refuse(r, "'%s' is not known", opcode);
-    Instruction *o = reader_emit(r, run_bulk, COUNT_BULK, 1);
-    o->s[0] = to, o->s[1] = from, o->s[2] = bytes, o->s[3] = at;
-    o->sources = 4, o->offset = a[0].offset, o->more = a[1].offset, o->third = a[3].offset;
+    bool many = opcode_has(opcode, "multicast::cluster") && count > 4;
+    Operand mask = many ? reader_source(r, a[4].word[0], 16) : (Operand){0};
+    Instruction *o = reader_emit(r, run_bulk, COUNT_BULK, 1); // where the bytes should stay may follow
+    o->s[0] = to, o->s[1] = from, o->s[2] = bytes, o->s[3] = at, o->s[4] = mask;
+    o->far = opcode_has(opcode, "shared::cluster");
+    o->sources = many ? 5 : 4, o->offset = a[0].offset, o->more = a[1].offset, o->third = a[3].offset;
 }
 static void read_prefetch(Reader *r, const char *opcode, const Argument *a, int count) {
     Operand from = reader_address(r, &a[0], SPACE_GLOBAL), bytes = word_or(r, a, count, 1, 0);
@@ -165,6 +185,9 @@ static const struct {
     {"barrier.arrive", read_barrier},
     {"barrier.cta.sync", read_barrier},
     {"barrier.cta.arrive", read_barrier},
+    {"barrier.cluster.arrive", read_cluster},
+    {"barrier.cluster.wait", read_cluster},
+    {"mapa.", read_map},
     {"mbarrier.init.shared", read_mbarrier},
     {"mbarrier.inval.shared", read_mbarrier},
     {"mbarrier.arrive", read_arrive},

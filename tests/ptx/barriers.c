@@ -63,7 +63,7 @@ bool warp_knows_phase(const Warp *w, int lane, int mbarrier, uint32_t phase) {
 // --- bar.sync and bar.arrive: of all threads, or of a number of them
 
 static void pass(Block *b, Meeting *x) {
-    bool all = (uint32_t)__builtin_popcount(x->waiting) == b->warp_count;
+    bool all = (uint32_t)__builtin_popcount(x->waiting) == b->each * (uint32_t)b->ranks;
     for (uint32_t left = x->waiting; left; left &= left - 1) {
         Warp *w = &b->warps[__builtin_ctz(left)];
         warp_learns(w, ALL, &x->past);
@@ -79,9 +79,9 @@ static void pass(Block *b, Meeting *x) {
 void run_barrier(Warp *w, const Instruction *o, uint32_t lanes) {
     Block *b = w->block;
     const bool waits = o->more != BARRIER_ARRIVE, counted = o->sources > 1;
-    const uint32_t threads = b->warp_count * LANES, id = (uint32_t)operand_lane(w, &o->s[0], 0),
+    const uint32_t threads = b->each * LANES, id = (uint32_t)operand_lane(w, &o->s[0], 0),
                    wanted = counted ? (uint32_t)operand_lane(w, &o->s[1], 0) : threads;
-    Meeting *x = &b->meetings[id % BARRIERS];
+    Meeting *x = &b->meetings[w->rank * BARRIERS + (int)id % BARRIERS];
     if (id >= BARRIERS || !wanted || wanted % LANES || wanted > threads)
         fault(w, 0, "barrier %u of %u threads, in a block that has %u", id, wanted, threads);
     if (x->came && x->wanted != wanted)
@@ -91,7 +91,7 @@ void run_barrier(Warp *w, const Instruction *o, uint32_t lanes) {
     warp_tells(w, lanes, &x->past);
     x->came += LANES, x->wanted = wanted, x->at = o;
     if (w->now > x->latest) x->latest = w->now;
-    if (waits) x->waiting |= 1u << w->number, w->barrier = (int)id;
+    if (waits) x->waiting |= 1u << w->number, w->barrier = (int)(x - b->meetings);
     if (x->came == wanted) pass(b, x);
 }
 
@@ -121,14 +121,18 @@ void run_registers(Warp *w, const Instruction *o, uint32_t lanes) {
     w->most_registers = (int)count;
 }
 void barriers_end_block(Block *b) {
-    uint32_t threads = b->warp_count * LANES, each = PROCESSOR_REGISTERS / threads / 8 * 8, sum = 0;
-    for (uint32_t i = 0; i < b->warp_count; i++) {
-        uint32_t own = (uint32_t)b->warps[i].most_registers;
-        sum += LANES * (own ? own : each > 255 ? 255 : each);
-        if (i % 4 && own != (uint32_t)b->warps[i - 1].most_registers)
-            fault(&b->warps[i], 0, "setmaxnreg that not all warps of a warpgroup come to");
+    uint32_t threads = b->each * LANES, each = PROCESSOR_REGISTERS / threads / 8 * 8;
+    for (int rank = 0; rank < b->ranks; rank++) {
+        const Warp *w = &b->warps[(uint32_t)rank * b->stride];
+        uint32_t sum = 0;
+        for (uint32_t i = 0; i < b->each; i++) {
+            uint32_t own = (uint32_t)w[i].most_registers;
+            sum += LANES * (own ? own : each > 255 ? 255 : each);
+            if (i % 4 && own != (uint32_t)w[i - 1].most_registers)
+                fault(&w[i], 0, "setmaxnreg that not all warps of a warpgroup come to");
+        }
+        if (sum > PROCESSOR_REGISTERS)
+            fault(w, 0, "setmaxnreg asks for %u registers, and there are %d", sum, PROCESSOR_REGISTERS);
     }
-    if (sum > PROCESSOR_REGISTERS)
-        fault(b->warps, 0, "setmaxnreg asks for %u registers, and there are %d", sum, PROCESSOR_REGISTERS);
     if (b->bulk_count) fault(b->warps, 0, "the block ends with bulk copies on their way");
 }

@@ -60,7 +60,8 @@ void run_matrices(Warp *w, const Instruction *o, uint32_t lanes) {
     uint16_t rows[LANES][8];
     Touch rows_at = {.w = w, .bytes = 16, .unwritten = true};
     bool written[LANES], all = true;
-    for (int l = 0; l < LANES; l++) rows_at.address[l] = operand_lane(w, &o->s[0], l) + (uint64_t)o->offset;
+    for (int l = 0; l < LANES; l++)
+        rows_at.address[l] = shared_place(w, l, operand_lane(w, &o->s[0], l) + (uint64_t)o->offset, false);
     memory_touch_shared(&rows_at, ALL);
     for (int l = 0; l < LANES; l++) {
         memcpy(rows[l], rows_at.at[l], 16);

@@ -5,11 +5,13 @@
 #include <stdio.h>
 
 static uint8_t space_of(const char *opcode) {
-    return opcode_has(opcode, "global")   ? SPACE_GLOBAL
-           : opcode_has(opcode, "shared") ? SPACE_SHARED
-           : opcode_has(opcode, "local")  ? SPACE_LOCAL
-           : opcode_has(opcode, "param")  ? SPACE_PARAM
-                                          : SPACE_GENERIC;
+    return opcode_has(opcode, "global") ? SPACE_GLOBAL
+           : opcode_has(opcode, "shared") || opcode_has(opcode, "shared::cta") ||
+                   opcode_has(opcode, "shared::cluster")
+               ? SPACE_SHARED
+           : opcode_has(opcode, "local") ? SPACE_LOCAL
+           : opcode_has(opcode, "param") ? SPACE_PARAM
+                                         : SPACE_GENERIC;
 }
 static uint8_t access_of(const char *opcode) {
     if (opcode_has(opcode, "nc")) return ACCESS_CONSTANT;
@@ -45,7 +47,7 @@ static void read_memory(Reader *r, const char *opcode, const Argument *a, bool l
                                  : space == SPACE_PARAM ? run_load_param
                                                         : run_load,
                                  count_of(space), load ? -1 : 1);
-    o->space = space, o->access = access_of(opcode);
+    o->space = space, o->access = access_of(opcode), o->far = opcode_has(opcode, "shared::cluster");
     o->bytes = (uint8_t)(bits / 8), o->width = (uint8_t)values->words;
     o->offset = at->offset;
     o->s[o->sources++] = address;
@@ -68,6 +70,7 @@ static void read_atomic(Reader *r, const char *opcode, const Argument *a, int co
     for (int i = 1; i < count && i < 3; i++) value[i - 1] = reader_source(r, a[i].word[0], bits);
     Instruction *o = reader_emit(r, run_atomic, COUNT_ATOMIC, -1);
     o->space = space, o->bytes = (uint8_t)(bits / 8), o->width = 1, o->offset = a[0].offset;
+    o->far = opcode_has(opcode, "shared::cluster");
     o->atom = opcode_has(opcode, "add")    ? ATOM_ADD
               : opcode_has(opcode, "min")  ? ATOM_MIN
               : opcode_has(opcode, "max")  ? ATOM_MAX

@@ -120,7 +120,7 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *ho
 }
 
 static cudaError_t launch(Function *f, dim3 grid, dim3 block, void **arguments, size_t shared, cudaStream_t s,
-                          bool early) {
+                          bool early, int cluster) {
     if (!f) return cudaErrorInvalidDeviceFunction;
     if (runtime_usable(s)) return runtime_usable(s);
     const uint32_t device = runtime_device(); // the stream's, then
@@ -129,9 +129,13 @@ static cudaError_t launch(Function *f, dim3 grid, dim3 block, void **arguments, 
     if (threads > 1024 || !threads || !grid.x || !grid.y || !grid.z || grid.y > 65535 || grid.z > 65535)
         return cudaErrorInvalidConfiguration;
     if (shared > (size_t)f->shared[device]) return cudaErrorInvalidValue;
+    if (!cluster) cluster = k->cluster ? k->cluster : 1;
+    if ((k->cluster && cluster != k->cluster) || grid.x % (unsigned)cluster)
+        return cudaErrorInvalidConfiguration;
     Launch l = {.kernel = k,
                 .grid = {grid.x, grid.y, grid.z},
                 .threads = threads,
+                .cluster = cluster,
                 .shared = shared,
                 .device = device,
                 .early = early,
@@ -148,22 +152,26 @@ cudaError_t __cudaGetKernel(cudaKernel_t *out, const void *host) {
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments, size_t shared,
                                cudaStream_t s) {
     runtime_begin();
-    return runtime_end(launch(function_of(kernel), grid, block, arguments, shared, s, false));
+    return runtime_end(launch(function_of(kernel), grid, block, arguments, shared, s, false, 0));
 }
 cudaError_t cudaLaunchKernel(const void *host, dim3 grid, dim3 block, void **arguments, size_t shared,
                              cudaStream_t s) {
     runtime_begin();
-    return runtime_end(launch(function_of(host), grid, block, arguments, shared, s, false));
+    return runtime_end(launch(function_of(host), grid, block, arguments, shared, s, false, 0));
 }
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *c, const void *host, void **arguments) {
     bool early = false;
+    int cluster = 0;
     for (unsigned i = 0; i < c->numAttrs; i++) {
         const cudaLaunchAttribute *a = &c->attrs[i];
         if (a->id == cudaLaunchAttributeProgrammaticStreamSerialization)
             early = a->val.programmaticStreamSerializationAllowed;
+        else if (a->id == cudaLaunchAttributeClusterDimension && a->val.clusterDim.y == 1 &&
+                 a->val.clusterDim.z == 1)
+            cluster = (int)a->val.clusterDim.x;
         else return cudaErrorNotSupported;
     }
     runtime_begin();
-    return runtime_end(
-        launch(function_of(host), c->gridDim, c->blockDim, arguments, c->dynamicSmemBytes, c->stream, early));
+    return runtime_end(launch(function_of(host), c->gridDim, c->blockDim, arguments, c->dynamicSmemBytes,
+                              c->stream, early, cluster));
 }

@@ -5,7 +5,8 @@
 //      collectives.c   shuffles, votes, ldmatrix, mma
 //      memory.c        global memory, and what is known about every word of it; shared.c that of a block
 //      accesses.c      the instructions that touch them, and what they cost
-//      barriers.c      barriers of a block, mbarriers, and bulk copies, which those wait for
+//      barriers.c      barriers of a block; mbarriers.c those that bulk copies are waited for with
+//      clusters.c      the barrier of a cluster, and places in another block's shared memory
 //      warpgroups.c    wgmma
 //      known.c         what is made of registers that nobody wrote
 //      run.c           warps, barriers, blocks, launches; counts and the critical path
@@ -14,7 +15,7 @@
 //
 // What always holds:
 // 1. A warp's lanes run in lock-step, lowest program counter first; a collective waits for its lanes.
-// 2. Blocks of a launch run one after the other, launches in stream order. Races, missing fences, and reads
+// 2. Blocks of a launch run one after the other, those of a cluster together; launches in stream order. Races, missing fences, and reads
 //    before a launch's wait are found by what happened before what, not by luck of the order.
 // 3. The first fault ends the program with one line: kernel, line of PTX, block, warp, lane.
 #pragma once
@@ -42,7 +43,7 @@ typedef struct CopyInFlight {
 
 struct Warp {
     Block *block;
-    int number;
+    int number, rank, first;         // rank: of its block in the cluster; first: the first warp of that block
     uint32_t alive, waiting, waited; // lanes; at a collective; past griddepcontrol.wait
     uint32_t stalled, denied;        // at what isn't ready; .. and have been told so once
     uint32_t pc[LANES];
@@ -51,6 +52,7 @@ struct Warp {
     const unsigned char *constants;
     uint32_t carry; // a bit a lane
     int barrier;    // of the block, that it waits at; -1: none
+    uint32_t came;  // to the cluster's barrier, in this phase + 1; 0: it has not, or has waited
     uint32_t time;
     Past past, *own; // of all lanes; what a lane knows besides, of those in `parted`
     uint32_t parted;
@@ -75,16 +77,21 @@ typedef struct Acquired {                // fences of another block that this bl
     uint32_t fenced, fenced_epoch; // warps that had a fence after it, and when the first was; 0: none yet
 } Acquired;
 
-struct Block {
+struct Block { // of a cluster: all its blocks. Warps of block r are those from r * stride on
     const Kernel *kernel;
     const struct Launch *launch;
     uint32_t number, epoch; // epoch: grows at each barrier of all warps, never comes again
     uint32_t begun, groups; // times and groups of wgmma are later than these
-    Meeting meetings[16];
+    int ranks;
+    uint32_t stride, each; // each: warps of one
+    Meeting meetings[MOST_RANKS * BARRIERS];
+    ClusterMeeting cluster;
+    Past left[MOST_RANKS]; // of the warps of each block that have left
+    uint32_t far_time[MOST_RANKS][WARPS], far_lanes[MOST_RANKS][WARPS]; // who reached into it last, and when
     Mbarrier mbarriers[MOST_MBARRIERS];
     Bulk *bulk;
     uint32_t bulk_count, bulk_space;
-    uint64_t flight; // bytes of copies on their way
+    uint64_t flight[MOST_RANKS]; // bytes of copies on their way
     unsigned char *shared;
     size_t shared_bytes;
     struct SharedCell *cells;
@@ -99,6 +106,7 @@ struct Block {
 typedef struct Launch {
     const Kernel *kernel;
     uint32_t grid[3], threads;
+    int cluster; // blocks of one
     size_t shared;
     unsigned char *params;
     uint32_t device;
@@ -134,7 +142,7 @@ Counters *machine_counters(void); // of the launch that runs
 // d (16, 8) += a (16, 16) b (16, 8), of any multiplication; a 16-bit number, f16 or bf16.
 void multiply_add(double d[16][8], const double a[16][16], const double b[16][8]);
 double half_value(uint32_t bits, bool f16);
-void copies_leave(Block *b, uint64_t bytes); // so many more are on their way
+void copies_leave(Block *b, int rank, uint64_t bytes); // so many more are on their way
 
 // For these lanes, before they execute it: faults where what nobody wrote matters, else passes it on.
 void known_pass(Warp *w, const Instruction *o, uint32_t lanes);

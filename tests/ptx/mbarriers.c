@@ -11,8 +11,8 @@
 
 enum { MOST_BYTES = (1 << 20) - 1 }; // that an mbarrier can expect
 
-static uint64_t address_of(const Warp *w, const Instruction *o, int lane) {
-    return operand_lane(w, &o->s[0], lane) + (uint64_t)o->offset;
+static uint64_t address_of(Warp *w, const Instruction *o, int lane) {
+    return shared_place(w, lane, operand_lane(w, &o->s[0], lane) + (uint64_t)o->offset, o->far);
 }
 
 static Mbarrier *mbarrier_at(const Warp *w, int lane, uint64_t address) {
@@ -21,10 +21,10 @@ static Mbarrier *mbarrier_at(const Warp *w, int lane, uint64_t address) {
         if (!b->mbarriers[i].live || b->mbarriers[i].address != address) continue;
         if (!shared_mbarrier_is_known(w, lane, address))
             fault(w, lane, "race: uses the mbarrier at %lu; nothing orders its init before",
-                  (unsigned long)address);
+                  (unsigned long)address % SHARED_SPAN);
         return &b->mbarriers[i];
     }
-    fault(w, lane, "there is no mbarrier at %lu of shared memory", (unsigned long)address);
+    fault(w, lane, "there is no mbarrier at %lu of shared memory", (unsigned long)address % SHARED_SPAN);
 }
 
 static void complete(Block *b, Mbarrier *x) {
@@ -78,13 +78,15 @@ void run_mbarrier_arrive(Warp *w, const Instruction *o, uint32_t lanes) {
         int lane = __builtin_ctz(left);
         Mbarrier *x = mbarrier_at(w, lane, address_of(w, o, lane));
         uint32_t count = (uint32_t)operand_lane(w, &o->s[1], lane);
+        if (count && !o->wide && x->address / SHARED_SPAN != (uint32_t)w->rank)
+            fault(w, lane, "arrives at another block's mbarrier, and tells its own block alone (.cluster)");
         if (o->results) ((uint64_t *)operand_at(w, &o->d[0]))[lane] = x->done;
         x->bytes += (int64_t)operand_lane(w, &o->s[2], lane);
         if (x->bytes > MOST_BYTES) fault(w, lane, "an mbarrier expects %ld bytes", (long)x->bytes);
         if (!count) continue;
         if (count > x->pending)
             fault(w, lane, "arrives at the mbarrier at %u, which expects %u arrivals, and all have come",
-                  x->address, x->count);
+                  x->address % SHARED_SPAN, x->count);
         // Lanes that come together to one mbarrier tell it the same.
         bool first = left == lanes || address_of(w, o, lane) != address_of(w, o, __builtin_ctz(lanes));
         if (first) warp_tells(w, lanes, &x->next);
@@ -113,6 +115,15 @@ bool mbarrier_ready(Warp *w, const Instruction *o, uint32_t lanes) {
     return may;
 }
 
+// All that came tell, but a wait without .cluster hears its own block's warps alone.
+static Past told(const Warp *w, const Instruction *o, const Mbarrier *x) {
+    const Block *b = w->block;
+    Past p = x->past;
+    for (uint32_t i = 0; i < b->warp_count && b->ranks > 1 && !o->wide; i++)
+        if (b->warps[i].rank != w->rank) p.warp[i] = p.some[i] = b->begun;
+    return p;
+}
+
 void run_mbarrier_wait(Warp *w, const Instruction *o, uint32_t lanes) {
     uint32_t over = 0, *d = operand_at(w, &o->d[0]);
     bool one = true;
@@ -127,9 +138,13 @@ void run_mbarrier_wait(Warp *w, const Instruction *o, uint32_t lanes) {
     *d = (*d & ~lanes) | over;
     for (uint32_t left = one ? 0 : over; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
-        warp_learns(w, 1u << lane, &mbarrier_at(w, lane, address_of(w, o, lane))->past);
+        Past p = told(w, o, mbarrier_at(w, lane, address_of(w, o, lane)));
+        warp_learns(w, 1u << lane, &p);
     }
-    if (one && over) warp_learns(w, over, &x->past);
+    if (one && over) {
+        Past p = told(w, o, x);
+        warp_learns(w, over, &p);
+    }
     if (over && x->latest > w->now) w->now = x->latest;
 }
 
@@ -139,10 +154,11 @@ void mbarrier_stuck(Warp *w, const Instruction *o, int lane) {
         w, lane,
         "waits at the mbarrier at %u of shared memory, to which nobody comes: %u of %u arrivals and %ld bytes "
         "are missing in phase %u",
-        x->address, x->pending, x->count, (long)x->bytes, x->done - x->first);
+        x->address % SHARED_SPAN, x->pending, x->count, (long)x->bytes, x->done - x->first);
 }
 
-// --- bulk copies: to, from, bytes, mbarrier
+// --- bulk copies: to, from, bytes, mbarrier; a mask of the cluster's blocks that get the same, each at the
+// same place, and count it at their own mbarriers
 
 static void leave(Warp *w, int lane, Bulk *c, uint64_t from_address) {
     Touch to = {.w = w, .bytes = 16, .write = true}, from = {.w = w, .bytes = 16};
@@ -158,33 +174,56 @@ static void leave(Warp *w, int lane, Bulk *c, uint64_t from_address) {
     }
 }
 
-void run_bulk(Warp *w, const Instruction *o, uint32_t lanes) {
+static void begin_copy(Warp *w, int lane, uint64_t to, uint64_t from, uint64_t bytes, uint64_t at) {
     Block *b = w->block;
+    if (to % SHARED_SPAN + bytes > b->shared_bytes)
+        fault(w, lane, "a bulk copy of %lu bytes to %lu of shared memory, which has %zu",
+              (unsigned long)bytes, (unsigned long)to % SHARED_SPAN, b->shared_bytes);
+    if (to / SHARED_SPAN != at / SHARED_SPAN)
+        fault(w, lane, "a bulk copy to block %u that counts at an mbarrier of block %u",
+              b->number + (uint32_t)(to / SHARED_SPAN), b->number + (uint32_t)(at / SHARED_SPAN));
+    Mbarrier *x = mbarrier_at(w, lane, at);
+    if (!shared_mbarrier_is_shown(w, lane, at))
+        fault(w, lane,
+              "a bulk copy counts at the mbarrier at %lu, behind whose init there is no "
+              "fence.mbarrier_init or fence.proxy.async",
+              (unsigned long)at % SHARED_SPAN);
+    b->bulk = async_grown(b->bulk, b->bulk_count, &b->bulk_space, sizeof *b->bulk);
+    Bulk *c = &b->bulk[b->bulk_count++];
+    *c =
+        (Bulk){(uint32_t)to, (uint32_t)bytes, (int)(x - b->mbarriers), malloc(bytes + 1), w->now + L2_CYCLES};
+    if (!c->data) machine_fault("no memory");
+    leave(w, lane, c, from);
+    copies_leave(b, (int)(to / SHARED_SPAN), bytes);
+}
+
+// To each block of the mask.
+static void copy_to_many(Warp *w, int lane, uint64_t mask, uint64_t to, uint64_t from, uint64_t bytes,
+                         uint64_t at) {
+    const int ranks = w->block->ranks;
+    if (!mask || mask >> ranks)
+        fault(w, lane, "a bulk copy to blocks %#lx of a cluster of %d", (unsigned long)mask, ranks);
+    for (int rank = 0; rank < ranks; rank++) {
+        uint64_t base = (uint64_t)rank * SHARED_SPAN;
+        if (!(mask >> rank & 1)) continue;
+        if (rank != w->rank) cluster_reach(w, lane, rank);
+        begin_copy(w, lane, base + to % SHARED_SPAN, from, bytes, base + at % SHARED_SPAN);
+    }
+}
+
+void run_bulk(Warp *w, const Instruction *o, uint32_t lanes) {
     for (uint32_t left = lanes; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
         uint64_t to = address_of(w, o, lane), from = operand_lane(w, &o->s[1], lane) + (uint64_t)o->more,
                  bytes = operand_lane(w, &o->s[2], lane),
-                 at = operand_lane(w, &o->s[3], lane) + (uint64_t)o->third;
+                 at = shared_place(w, lane, operand_lane(w, &o->s[3], lane) + (uint64_t)o->third, o->far);
         if (to % 16 || from % 16 || bytes % 16)
             fault(w, lane, "a bulk copy of %lu bytes from %#lx to %lu: all must be multiples of 16",
-                  (unsigned long)bytes, (unsigned long)from, (unsigned long)to);
-        if (to + bytes > b->shared_bytes)
-            fault(w, lane, "a bulk copy of %lu bytes to %lu of shared memory, which has %zu",
-                  (unsigned long)bytes, (unsigned long)to, b->shared_bytes);
-        Mbarrier *x = mbarrier_at(w, lane, at);
-        if (!shared_mbarrier_is_shown(w, lane, at))
-            fault(w, lane,
-                  "a bulk copy counts at the mbarrier at %lu, behind whose init there is no "
-                  "fence.mbarrier_init or fence.proxy.async",
-                  (unsigned long)at);
-        b->bulk = async_grown(b->bulk, b->bulk_count, &b->bulk_space, sizeof *b->bulk);
-        Bulk *c = &b->bulk[b->bulk_count++];
-        *c = (Bulk){(uint32_t)to, (uint32_t)bytes, (int)(x - b->mbarriers), malloc(bytes + 1),
-                    w->now + L2_CYCLES};
-        if (!c->data) machine_fault("no memory");
-        leave(w, lane, c, from);
-        copies_leave(b, bytes);
-        machine_counters()->copy_sectors += bytes / 32;
+                  (unsigned long)bytes, (unsigned long)from, (unsigned long)to % SHARED_SPAN);
+        if (o->sources > 4)
+            copy_to_many(w, lane, operand_lane(w, &o->s[4], lane) & 0xffff, to, from, bytes, at);
+        else begin_copy(w, lane, to, from, bytes, at);
+        machine_counters()->copy_sectors += bytes / 32; // once, however many blocks get them
         machine_counters()->copy_ideal += bytes / 32;
     }
 }
@@ -195,13 +234,17 @@ bool bulk_arrives(Block *b) {
                  : simt_settings.order == SIMT_RANDOM ? machine_random() % b->bulk_count
                                                       : 0;
     Bulk c = b->bulk[i];
+    int rank = (int)(c.to / SHARED_SPAN);
     Mbarrier *x = &b->mbarriers[c.mbarrier];
     memmove(&b->bulk[i], &b->bulk[i + 1], (--b->bulk_count - i) * sizeof c);
     if (!x->live) fault(b->warps, 0, "a bulk copy arrives whose mbarrier is gone");
+    if (cluster_has_left(b, rank))
+        fault(b->warps, 0, "a bulk copy arrives in shared memory of block %u, which has left",
+              b->number + (uint32_t)rank);
     for (uint32_t at = 0; at < c.bytes; at += 16)
         shared_copied(b, c.to + at, c.data + at, c.mbarrier, x->done);
     free(c.data);
-    b->flight -= c.bytes;
+    b->flight[rank] -= c.bytes;
     x->bytes -= c.bytes;
     if (c.ready > x->latest) x->latest = c.ready;
     complete(b, x);
@@ -211,7 +254,8 @@ bool bulk_arrives(Block *b) {
 void run_bulk_prefetch(Warp *w, const Instruction *o, uint32_t lanes) {
     for (uint32_t left = lanes; left; left &= left - 1) {
         int lane = __builtin_ctz(left);
-        uint64_t from = address_of(w, o, lane), bytes = o->sources > 1 ? operand_lane(w, &o->s[1], lane) : 1;
+        uint64_t from = operand_lane(w, &o->s[0], lane) + (uint64_t)o->offset,
+                 bytes = o->sources > 1 ? operand_lane(w, &o->s[1], lane) : 1;
         if (o->sources > 1 && (from % 16 || bytes % 16))
             fault(w, lane, "a prefetch of %lu bytes from %#lx: both must be multiples of 16",
                   (unsigned long)bytes, (unsigned long)from);

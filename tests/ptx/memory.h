@@ -40,8 +40,13 @@ void memory_pass_on(Warp *w, uint64_t address);
 void memory_fence(Warp *w);
 void memory_prefetch(Warp *w, int lane, uint64_t address, uint64_t bytes); // faults outside of allocations
 
-// Shared memory, by pieces of 16 bytes.
-void shared_begin_block(Block *b);
+// Shared memory. A block of a cluster has SPAN bytes of its own behind one another's; what an instruction names
+// is a place in its own block, or one of another, as mapa makes it: rank + 1 in the highest byte.
+enum { SHARED_SPAN = 1 << 18, RANK_SHIFT = 24 };
+uint64_t shared_place(Warp *w, int lane, uint64_t address, bool far); // far: it may be another block's
+
+// By pieces of 16 bytes.
+void shared_begin_block(const Block *b);
 bool shared_is_written(uint64_t address);             // all of it
 void shared_forget(uint64_t address, unsigned bytes); // it was written with what nobody wrote
 bool shared_is_vague(uint64_t address, unsigned bytes);

@@ -232,6 +232,14 @@ static void read_entry(Reader *file, const char *path, int target) {
             cursor_word(&r.c, word);
             k->most_threads = atoi(word);
         }
+        if (!strcmp(word, ".reqnctapercluster")) {
+            cursor_word(&r.c, word);
+            k->cluster = atoi(word);
+            while (cursor_take(&r.c, ",")) { // of one row of blocks
+                cursor_word(&r.c, word);
+                if (atoi(word) != 1) reader_refuse(&r, "a cluster of more than a row");
+            }
+        }
     }
     Cursor body = r.c;
     reader_body(&r);

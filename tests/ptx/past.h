@@ -1,4 +1,4 @@
-// What has happened before what, among the threads of a block.
+// What has happened before what, among the threads of a block, or of the blocks of a cluster.
 //
 // A warp has a time, which grows with everything that others may wait for. A Past is what somebody knows to
 // have happened: what all lanes of a warp did before a time, and what some of its lanes did before a later
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { WARPS = 32, WARPGROUPS = WARPS / 4, MOST_MBARRIERS = 64 }; // of a block
+enum { WARPS = 32, WARPGROUPS = WARPS / 4, MOST_MBARRIERS = 64 }; // of a cluster's blocks together
 
 typedef struct Past {
     uint32_t warp[WARPS], some[WARPS], lanes[WARPS]; // lanes: which ones `some` is about

@@ -1,6 +1,7 @@
 // Kernels with one bug each, and the same kernels without: what the PTX machine must find, and what it must
 // let pass.
 #pragma once
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -104,6 +105,36 @@ typedef enum {
 
 // out (64, 32) = a b^T; a: by stages of 64 columns, 8 columns, 8 rows; b: (32, GROUPS_K); bf16.
 void planted_groups(GroupPlant plant, const uint16_t *a, const uint16_t *b, float *out);
+
+// The same of two blocks that share their copies and reach into each other's memory.
+enum { CLUSTERS_ITEMS = 256, CLUSTERS_BLOCKS = 4 };
+typedef enum {
+    CLUSTERS_NONE,
+    CLUSTERS_BEGIN,        // no barrier before one reaches into the other
+    CLUSTERS_END,          // .. or behind the last time
+    CLUSTERS_STORE,        // .. between a store in the other and its load
+    CLUSTERS_NO_WAIT,      // one that comes to the barrier does not wait
+    CLUSTERS_WAIT_ALONE,   // .. waits, and has not come
+    CLUSTERS_TWICE,        // .. comes twice
+    CLUSTERS_STUCK,        // .. never comes
+    CLUSTERS_LEFT,         // one leaves, and the other copies to both
+    CLUSTERS_MASK,         // a copy to a block outside of the cluster
+    CLUSTERS_MASK_NONE,    // .. to none
+    CLUSTERS_MAP,          // a place in a block outside of it
+    CLUSTERS_COUNTS_HERE,  // a copy to the other counts at an mbarrier of this one
+    CLUSTERS_EXPECT,       // the other expects fewer bytes than come
+    CLUSTERS_EXPECT_NONE,  // .. none
+    CLUSTERS_EMPTY,        // a place is given back to its own block alone
+    CLUSTERS_ARRIVE_SCOPE, // .. without .cluster
+    CLUSTERS_WAIT_SCOPE,   // .. waited for without it
+    CLUSTERS_STORE_HERE,   // a place in the other is stored to as if it were here
+    CLUSTERS_INIT_SHOWN,   // mbarriers are not shown to the copies
+    CLUSTERS_ODD,          // blocks are left over
+    CLUSTERS_PLANTS
+} ClusterPlant;
+
+// out (CLUSTERS_BLOCKS, 32); in (CLUSTERS_ITEMS). -1 in out[0]: the launch failed.
+void planted_clusters(ClusterPlant plant, bool by_launch, const float *in, float *out);
 
 #ifdef __cplusplus
 }

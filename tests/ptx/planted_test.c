@@ -204,6 +204,64 @@ static void every_bug_of_groups_is_named(void **state) {
     name_all(run_group_plant, names, GROUPS_PLANTS);
 }
 
+// --- clusters
+
+static void run_clusters(int plant, bool by_launch, float *out) {
+    float in[CLUSTERS_ITEMS];
+    for (int i = 0; i < CLUSTERS_ITEMS; i++) in[i] = (float)(i * 5 % 13);
+    planted_clusters((ClusterPlant)plant, by_launch, in, out);
+}
+static void run_cluster_plant(int plant) {
+    float out[CLUSTERS_BLOCKS * 32] = {0};
+    run_clusters(plant, false, out);
+    if (out[0] == -1) fputs("a launch failed", stderr);
+}
+static void pairs_share_copies(void **state) {
+    (void)state;
+    for (int i = 0; i < 2 * SIMT_ORDERS; i++) {
+        float out[CLUSTERS_BLOCKS * 32];
+        simt_settings.order = (SimtOrder)(i / 2);
+        run_clusters(CLUSTERS_NONE, i % 2, out);
+        for (int j = 0; j < CLUSTERS_BLOCKS * 32; j++) {
+            int sum = 0, first = j / 64 * 2;
+            for (int k = 0; k < CLUSTERS_ITEMS; k += 32) sum += (k / 32 % 2 + 1) * ((k + j % 32) * 5 % 13);
+            sum *= first + 1 + first + 2; // both blocks of the pair, each by its number + 1
+            if (out[j] != (float)sum)
+                fail_msg("order %d: block %d, %d is %g, wanted %d", i / 2, j / 32, j % 32, (double)out[j],
+                         sum);
+        }
+    }
+    simt_settings.order = SIMT_NATURAL;
+    assert_int_equal(simt_live_bytes(), 0);
+}
+
+static void every_bug_of_clusters_is_named(void **state) {
+    static const char *const names[CLUSTERS_PLANTS] = {
+        [CLUSTERS_BEGIN] = "nothing says that it has begun",
+        [CLUSTERS_END] = "which may have left: nothing orders the two",
+        [CLUSTERS_STORE] = "of shared memory, which nobody has written",
+        [CLUSTERS_NO_WAIT] = "without having waited at the cluster's barrier",
+        [CLUSTERS_WAIT_ALONE] = "to which it has not come",
+        [CLUSTERS_TWICE] = "once more, and has not waited",
+        [CLUSTERS_STUCK] = "to which not all warps of its blocks come",
+        [CLUSTERS_LEFT] = "in shared memory of block 1, which has left",
+        [CLUSTERS_MASK] = "to blocks 0x5 of a cluster of 2",
+        [CLUSTERS_MASK_NONE] = "to blocks 0 of a cluster of 2",
+        [CLUSTERS_MAP] = "a place in block 2 of a cluster of 2",
+        [CLUSTERS_COUNTS_HERE] = "that counts at an mbarrier of block",
+        [CLUSTERS_EXPECT] = "where a copy is still on its way",
+        [CLUSTERS_EXPECT_NONE] = "to which nobody comes",
+        [CLUSTERS_EMPTY] = "where a copy is still on its way",
+        [CLUSTERS_ARRIVE_SCOPE] = "tells its own block alone",
+        [CLUSTERS_WAIT_SCOPE] = "which another thread reads; nothing orders the two",
+        [CLUSTERS_STORE_HERE] = "only .shared::cluster may name it",
+        [CLUSTERS_INIT_SHOWN] = "behind whose init there is no fence.mbarrier_init",
+        [CLUSTERS_ODD] = "a launch failed",
+    };
+    (void)state;
+    name_all(run_cluster_plant, names, CLUSTERS_PLANTS);
+}
+
 // Every width, layout and place of operands against mma.sync, bit for bit.
 static void sums_are_those_of_mma(void **state) {
     enum { K = 128 };
@@ -318,12 +376,33 @@ static void copies_are_counted(void **state) {
     ptx_settings.counted = false;
 }
 
+// A copy to both comes from L2 once, and is under way in both.
+static void shared_copies_are_counted(void **state) {
+    float out[CLUSTERS_BLOCKS * 32];
+    (void)state;
+    ptx_settings.counted = true;
+    ptx_counters_clear();
+    run_clusters(CLUSTERS_NONE, false, out);
+    const Counters *c = ptx_counters("pairs");
+    assert_non_null(c);
+    want(c->copy_sectors * 32, CLUSTERS_BLOCKS / 2 * CLUSTERS_ITEMS * sizeof(float), "bytes of copies", 1);
+    want(c->flight, 2 * 2 * 32 * sizeof(float), "bytes on their way at once", 1);
+    want(c->blocks, CLUSTERS_BLOCKS, "blocks", 1);
+    ptx_settings.counted = false;
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(right_numbers),        cmocka_unit_test(every_bug_is_named),
-        cmocka_unit_test(the_runtime_refuses),  cmocka_unit_test(the_loaded_code_decides),
-        cmocka_unit_test(counts_are_right),     cmocka_unit_test(copies_and_multiplications),
-        cmocka_unit_test(copies_are_counted),   cmocka_unit_test(every_bug_of_groups_is_named),
-        cmocka_unit_test(sums_are_those_of_mma)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(right_numbers),
+                                       cmocka_unit_test(every_bug_is_named),
+                                       cmocka_unit_test(the_runtime_refuses),
+                                       cmocka_unit_test(the_loaded_code_decides),
+                                       cmocka_unit_test(counts_are_right),
+                                       cmocka_unit_test(copies_and_multiplications),
+                                       cmocka_unit_test(copies_are_counted),
+                                       cmocka_unit_test(every_bug_of_groups_is_named),
+                                       cmocka_unit_test(pairs_share_copies),
+                                       cmocka_unit_test(shared_copies_are_counted),
+                                       cmocka_unit_test(every_bug_of_clusters_is_named),
+                                       cmocka_unit_test(sums_are_those_of_mma)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,6 +65,7 @@ struct Instruction {
     Operand d[MOST_RESULTS], s[MOST_OPERANDS], guard, members; // members: of a collective
     uint8_t results, sources, flow, count;
     bool guarded, negated;
+    bool far, wide; // its address may be in another block of the cluster; it tells other blocks, too
     uint8_t space, access, atom; // of memory
     uint8_t pass;
     uint8_t bytes, width; // bytes of an element, elements of a vector
@@ -84,11 +85,11 @@ typedef struct Kernel {
     unsigned char *constants;
     uint32_t register_bytes, registers, local_bytes, param_bytes, shared_bytes; // shared: its own, in front
     uint32_t *param_at, *param_size;
-    int params, most_threads;
-    uint8_t target;            // 80, 90; 91: 9.0a
-    bool tensor;               // it has wgmma
-    char *refused;             // why it can't run, or NULL
-    Operand special[SPECIALS]; // %tid.x and so on: registers that a warp begins with
+    int params, most_threads, cluster; // cluster: blocks of one; 0: the launch says how many
+    uint8_t target;                    // 80, 90; 91: 9.0a
+    bool tensor;                       // it has wgmma
+    char *refused;                     // why it can't run, or NULL
+    Operand special[SPECIALS];         // %tid.x and so on: registers that a warp begins with
 } Kernel;
 
 // Reads a file of PTX and adds its kernels to the machine's.

@@ -51,7 +51,7 @@ void fault(const Warp *w, int lane, const char *format, ...) {
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     machine_fault("%s (%s:%d), block %u, warp %d, lane %d: %s", b->kernel->name, b->kernel->file,
-                  m.at ? m.at->line : 0, b->number, w->number, lane, text);
+                  m.at ? m.at->line : 0, b->number + (uint32_t)w->rank, w->number - w->first, lane, text);
 }
 
 Counters *machine_counters(void) { return m.now; }
@@ -218,6 +218,7 @@ static void run_straight(Warp *w, uint32_t pc, uint32_t lanes, uint32_t next) {
         if (o->flow == FLOW_EXIT) {
             memory_leave(w, active);
             w->alive &= ~active;
+            cluster_leave(w);
             go_to(w, lanes & ~active, pc + 1);
             return;
         }
@@ -271,21 +272,25 @@ static void put_order(uint32_t *order, uint32_t count_of) {
     }
 }
 
-static void begin_warp(Warp *w, const uint32_t block[3]) {
+static void begin_warp(Warp *w) {
     const Kernel *k = w->block->kernel;
     const Launch *l = w->block->launch;
-    uint32_t first[SPECIALS] = {0,          0,          0,          block[0], block[1], block[2], l->grid[0],
-                                l->grid[1], l->grid[2], l->threads, 0,        1,        0};
+    const uint32_t n = w->block->number + (uint32_t)w->rank, x = l->grid[0], y = l->grid[1];
+    const uint32_t block[3] = {n % x, n / x % y, n / x / y};
+    uint32_t first[SPECIALS] = {
+        0,          0,          0,          block[0],   block[1],          block[2],
+        l->grid[0], l->grid[1], l->grid[2], l->threads, (uint32_t)w->rank, (uint32_t)l->cluster,
+        0};
     if (ptx_settings.counted) memset(w->ready, 0, k->registers * sizeof *w->ready);
     memset(w->unknown, 0xff, k->registers * sizeof *w->unknown);
     memset(w->unknown, 0, SPECIALS * sizeof *w->unknown);
     memset(w->pc, 0, sizeof w->pc);
     memset(w->closed, 0, sizeof w->closed);
     if (k->local_bytes) memset(w->local, 0xfe, LANES * (size_t)k->local_bytes);
-    w->alive = ALL;
+    w->alive = (uint32_t)(w->number - w->first) < w->block->each ? ALL : 0;
     w->waiting = w->waited = w->carry = w->copy_count = 0;
     w->stalled = w->denied = w->parted = w->show_count = 0;
-    w->barrier = -1, w->most_registers = 0;
+    w->barrier = -1, w->came = 0, w->most_registers = 0;
     w->time = w->block->begun;
     past_begin(&w->past, w->time);
     warpgroups_begin(w);
@@ -295,7 +300,8 @@ static void begin_warp(Warp *w, const uint32_t block[3]) {
     w->constants = k->constants;
     for (int i = 0; i < SPECIALS; i++)
         for (int t = 0; t < LANES; t++)
-            ((uint32_t *)operand_at(w, &k->special[i]))[t] = i ? first[i] : (uint32_t)(w->number * LANES + t);
+            ((uint32_t *)operand_at(w, &k->special[i]))[t] =
+                i ? first[i] : (uint32_t)((w->number - w->first) * LANES + t);
 }
 
 // No warp can go on, and nothing is on its way.
@@ -305,6 +311,7 @@ static void stuck(Block *b) {
         if (!w->stalled) continue;
         uint32_t pc = lowest(w, w->stalled);
         const Instruction *o = m.at = &b->kernel->code[pc];
+        if (o->ready == cluster_ready) cluster_stuck(w);
         if (o->ready == mbarrier_ready) mbarrier_stuck(w, o, __builtin_ctz(lanes_at(w, w->stalled, pc)));
         fault(w, 0, "waits for wgmma that not all warps of the warpgroup come to");
     }
@@ -316,20 +323,21 @@ static void stuck(Block *b) {
     }
 }
 
-static void begin_block(Block *b, const uint32_t at[3]) {
+static void begin_block(Block *b) {
     b->epoch = machine_epoch();
     b->acquired = NULL;
     b->acquired_count = b->acquired_space = 0;
     b->line_count = 0;
     b->begun = m.times, b->groups = m.groups;
-    b->flight = 0;
-    for (int i = 0; i < BARRIERS; i++) {
+    memset(b->flight, 0, sizeof b->flight);
+    cluster_begin(b);
+    for (int i = 0; i < b->ranks * BARRIERS; i++) {
         b->meetings[i] = (Meeting){0};
         past_begin(&b->meetings[i].past, b->begun);
     }
     for (int i = 0; i < MOST_MBARRIERS; i++) b->mbarriers[i].live = false;
     memory_begin_block(b);
-    for (uint32_t i = 0; i < b->warp_count; i++) begin_warp(&b->warps[i], at);
+    for (uint32_t i = 0; i < b->warp_count; i++) begin_warp(&b->warps[i]);
 }
 
 // Until all of its warps have left.
@@ -359,9 +367,10 @@ static void end_block(Block *b) {
     for (int i = 0; i < MOST_MBARRIERS; i++)
         if (b->mbarriers[i].done >= m.times) m.times = b->mbarriers[i].done + 1;
     barriers_end_block(b);
+    cluster_end(b);
     come_to(&m.now->path, end);
-    m.now->blocks++;
-    m.blocks++;
+    m.now->blocks += (uint32_t)b->ranks;
+    m.blocks += (uint32_t)b->ranks;
     memory_end_block(b);
 }
 
@@ -408,24 +417,34 @@ void ptx_launch(Launch *l) {
     if (l->threads % LANES || l->threads > 1024 ||
         (k->most_threads && l->threads > (uint32_t)k->most_threads))
         machine_fault("%s: %u threads a block", k->name, l->threads);
-    uint32_t blocks = l->grid[0] * l->grid[1] * l->grid[2], warps = l->threads / LANES;
-    uint32_t *order = malloc((blocks + 1) * sizeof *order);
-    size_t each = (k->register_bytes + 63) / 64 * 64, shared = k->shared_bytes + l->shared;
+    uint32_t each = l->threads / LANES, ranks = (uint32_t)l->cluster,
+             stride = ranks > 1 ? (each + 3) / 4 * 4 : each;
+    uint32_t clusters = l->grid[0] * l->grid[1] * l->grid[2] / ranks, warps = (ranks - 1) * stride + each;
+    if (ranks > MOST_RANKS || warps > WARPS)
+        machine_fault("%s: clusters of %u blocks of %u threads don't fit this machine", k->name, ranks,
+                      l->threads);
+    uint32_t *order = malloc((clusters + 1) * sizeof *order);
+    size_t own_bytes = (k->register_bytes + 63) / 64 * 64, shared = k->shared_bytes + l->shared;
     Warp *w = calloc(warps, sizeof *w);
-    unsigned char *registers = kept(&m.registers, &m.register_bytes, warps * each);
+    unsigned char *registers = kept(&m.registers, &m.register_bytes, warps * own_bytes);
     unsigned char *local = malloc((size_t)warps * LANES * k->local_bytes + 1);
     uint64_t *ready = malloc((size_t)warps * k->registers * sizeof *ready + 1);
     uint32_t *unknown = malloc((size_t)warps * k->registers * sizeof *unknown + 1);
     if (!order || !w || !local || !ready || !unknown) machine_fault("no memory");
     Block b = {.kernel = k,
                .launch = l,
-               .shared = kept(&m.shared, &m.shared_bytes, (shared + 127) / 128 * 128),
+               .shared =
+                   kept(&m.shared, &m.shared_bytes, (ranks - 1) * SHARED_SPAN + (shared + 127) / 128 * 128),
                .shared_bytes = shared,
                .warps = w,
-               .warp_count = warps};
+               .warp_count = warps,
+               .ranks = (int)ranks,
+               .stride = stride,
+               .each = each};
     for (uint32_t i = 0; i < warps; i++) {
         w[i].block = &b, w[i].number = (int)i;
-        w[i].registers = registers + (size_t)i * each;
+        w[i].rank = (int)(i / stride), w[i].first = (int)(i / stride * stride);
+        w[i].registers = registers + (size_t)i * own_bytes;
         w[i].local = local + (size_t)i * LANES * k->local_bytes;
         w[i].ready = ready + (size_t)i * k->registers;
         w[i].unknown = unknown + (size_t)i * k->registers;
@@ -437,13 +456,13 @@ void ptx_launch(Launch *l) {
     m.random = simt_settings.seed;
     Counters own = {.launches = 1};
     m.now = &own;
-    memory_begin_launch(l, blocks);
-    put_order(order, blocks);
-    for (uint32_t i = 0; i < blocks; i++) {
-        uint32_t n = order[i], x = l->grid[0], y = l->grid[1];
+    memory_begin_launch(l, clusters * ranks);
+    put_order(order, clusters);
+    for (uint32_t i = 0; i < clusters; i++) {
+        uint32_t n = order[i] * ranks;
         if (ptx_settings.only && !ptx_settings.only(l, n)) continue;
         b.number = n;
-        begin_block(&b, (uint32_t[]){n % x, n / x % y, n / x / y});
+        begin_block(&b);
         run_block(&b);
         end_block(&b);
     }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORDS = (228 << 10) / 4, BY_COPY = 0x8000 };
+enum { WORDS = MOST_RANKS * SHARED_SPAN / 4, BY_COPY = 0x8000 };
 
 typedef struct SharedCell {
     uint32_t write_time;
@@ -34,21 +34,40 @@ static void *taken(size_t count, size_t size) {
     return p;
 }
 
-void shared_begin_block(Block *b) {
+void shared_begin_block(const Block *b) {
     if (!m.cells) m.cells = taken(WORDS, sizeof *m.cells);
     for (uint32_t i = 0; i < b->warp_count; i++)
         if (!m.readers[i]) m.readers[i] = taken(WORDS, sizeof *m.readers[i]);
     for (uint32_t i = 0; i < WARPGROUPS && b->kernel->tensor; i++)
         if (!m.groups[i]) m.groups[i] = taken(WORDS, sizeof *m.groups[i]);
-    memset(b->shared, 0xff, b->shared_bytes);
-    for (size_t i = 0; i < (b->shared_bytes + 3) / 4 && ptx_settings.checked; i++)
-        m.cells[i].known = m.cells[i].vague = 0, m.cells[i].flight = m.cells[i].mbarrier = false;
+    for (int rank = 0; rank < b->ranks; rank++) {
+        SharedCell *c = m.cells + (size_t)rank * SHARED_SPAN / 4;
+        memset(b->shared + (size_t)rank * SHARED_SPAN, 0xff, b->shared_bytes);
+        for (size_t i = 0; i < (b->shared_bytes + 3) / 4 && ptx_settings.checked; i++)
+            c[i].known = c[i].vague = 0, c[i].flight = c[i].mbarrier = false;
+    }
+}
+
+uint64_t shared_place(Warp *w, int lane, uint64_t address, bool far) {
+    uint64_t tag = address >> RANK_SHIFT, at = address & ((1u << RANK_SHIFT) - 1);
+    int rank = tag ? (int)tag - 1 : w->rank;
+    if (tag > (uint64_t)w->block->ranks || at >= SHARED_SPAN)
+        fault(w, lane, "is at %lu of shared memory, which has %zu", (unsigned long)address,
+              w->block->shared_bytes);
+    if (rank != w->rank) {
+        if (!far)
+            fault(w, lane,
+                  "takes a place in another block's shared memory for one in its own; only "
+                  ".shared::cluster may name it");
+        cluster_reach(w, lane, rank);
+    }
+    return (uint64_t)rank * SHARED_SPAN + at;
 }
 
 static void check_place(const Touch *t, int lane) {
     const char *does = t->write ? "writes" : "reads";
     size_t has = t->w->block->shared_bytes;
-    uint64_t address = t->address[lane];
+    uint64_t address = t->address[lane] % SHARED_SPAN;
     if (address + t->bytes > has || address > has)
         fault(t->w, lane, "%s %u bytes at %lu of shared memory, which has %zu", does, t->bytes,
               (unsigned long)address, has);
@@ -81,7 +100,7 @@ static void check_groups(const Touch *t, int lane, const SharedCell *c) {
         if (!known)
             fault(w, lane,
                   "race: writes byte %lu of shared memory, which wgmma of warpgroup %d may still read: %s",
-                  (unsigned long)t->address[lane], g,
+                  (unsigned long)t->address[lane] % SHARED_SPAN, g,
                   ended ? "nothing orders its wait before the write" : "nobody has waited for its group");
     }
 }
@@ -89,7 +108,7 @@ static void check_groups(const Touch *t, int lane, const SharedCell *c) {
 static void check_shared(const Touch *t, int lane, const SharedCell *c, uint8_t part) {
     const Warp *w = t->w;
     const char *does = t->write ? "writes" : "reads";
-    unsigned long address = t->address[lane];
+    unsigned long address = t->address[lane] % SHARED_SPAN;
     bool reads = !t->write || t->atomic;
     if (c->mbarrier) fault(w, lane, "%s byte %lu of shared memory, which is an mbarrier's", does, address);
     if (c->flight)
@@ -213,11 +232,11 @@ bool shared_mbarrier_is_shown(const Warp *w, int lane, uint64_t address) {
 void shared_check_shown(const Warp *w, int lane, uint64_t address, const char *who) {
     for (unsigned i = 0; i < 4 && ptx_settings.checked; i++) {
         const SharedCell *c = &m.cells[address / 4 + i];
-        if (c->known && !is_shown(w, lane, c, false))
+        if (c->known && !c->flight && !is_shown(w, lane, c, false))
             fault(w, lane < 0 ? 0 : lane,
                   "%s byte %lu of shared memory, which thread %d wrote, without a fence.proxy.async of that "
                   "thread in between",
-                  who, (unsigned long)(address + 4 * i), c->writer);
+                  who, (unsigned long)(address + 4 * i) % SHARED_SPAN, c->writer);
     }
 }
 
@@ -233,7 +252,7 @@ bool shared_multiplied(Warp *w, uint64_t address) {
     bool known = true;
     for (unsigned i = 0; i < 4 && ptx_settings.checked; i++) {
         SharedCell *c = &m.cells[address / 4 + i];
-        unsigned long at = address + 4 * i;
+        unsigned long at = (address + 4 * i) % SHARED_SPAN;
         if (c->flight || c->mbarrier)
             fault(w, 0, "multiplies byte %lu of shared memory, %s", at,
                   c->flight ? "where a copy is still on its way" : "which is an mbarrier's");

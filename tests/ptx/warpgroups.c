@@ -49,7 +49,7 @@ static uint64_t piece_at(const Warp *w, const Matrices *m, int row, int eight) {
     if (at + 16 > w->block->shared_bytes)
         fault(w, 0, "a descriptor's row %d is at %lu of shared memory, which has %zu", row, (unsigned long)at,
               w->block->shared_bytes);
-    return at;
+    return at + (uint64_t)w->rank * SHARED_SPAN;
 }
 
 // A row's 16 columns; false: nobody has written some of them.
@@ -161,7 +161,7 @@ void run_wgmma(Warp *w, const Instruction *o, uint32_t lanes) {
     double a[16][16];
     Multiplying *x = &w->tensor;
     (void)lanes;
-    if ((uint32_t)w->number / 4 * 4 + 4 > w->block->warp_count)
+    if ((uint32_t)(w->number - w->first) / 4 * 4 + 4 > w->block->each)
         fault(w, 0, "wgmma of a warp without a warpgroup");
     if (ptx_settings.checked) {
         if (!x->fenced) fault(w, 0, "wgmma without a wgmma.fence in front of it");
