@@ -281,9 +281,9 @@ void run_generic_to_shared(Warp *w, const Instruction *o, uint32_t lanes) {
 
 // --- asynchronous copies: the bytes leave at once, and arrive when their group is waited for
 
-void copies_leave(Block *b, int rank, uint64_t bytes) {
-    uint64_t *most = &machine_counters()->flight, flight = b->flight[rank] += bytes;
-    if (flight > *most) *most = flight;
+void copies_leave(Warp *w, uint64_t bytes) {
+    w->flight += bytes;
+    if (w->flight > w->most_flight) w->most_flight = w->flight;
 }
 
 static CopyInFlight *one_more_copy(Warp *w) {
@@ -327,7 +327,7 @@ void run_copy(Warp *w, const Instruction *o, uint32_t lanes) {
         if (c->bytes) memcpy(c->data, from.at[l], c->bytes);
         memset(to.at[l], 0xff, 16);
         shared_in_flight(to.address[l], true);
-        copies_leave(w->block, w->rank, c->bytes);
+        copies_leave(w, c->bytes);
     }
     if (!ptx_settings.counted) return;
     Counters *c = machine_counters();
@@ -350,7 +350,7 @@ void run_copy_wait(Warp *w, const Instruction *o, uint32_t lanes) {
             continue;
         }
         shared_in_flight(c->shared, false);
-        w->block->flight[w->rank] -= c->bytes;
+        w->flight -= c->bytes;
         to.address[c->lane] = c->shared;
         memory_touch_shared(&to, 1u << c->lane);
         memcpy(to.at[c->lane], c->data, 16);

@@ -47,7 +47,7 @@ typedef struct ClusterMeeting { // barrier.cluster: warps that came; how often a
 } ClusterMeeting;
 typedef struct Bulk { // a copy on its way
     uint32_t to, bytes;
-    int mbarrier;
+    int mbarrier, warp; // warp: that asked for it
     unsigned char *data;
     uint64_t ready;
 } Bulk;

@@ -29,7 +29,7 @@ typedef struct Counters {
     uint64_t shared_waves, shared_ideal;                                                     // of 128 bytes
     // from here on the most of any: of a warp; of a block
     uint64_t longest, longest_mma;
-    uint64_t flight; // bytes of a block's copies on their way at once
+    uint64_t flight; // bytes of a block's copies on their way, where each warp has as many as it ever has
     uint64_t path;   // cycles
 } Counters;
 
@@ -62,7 +62,7 @@ struct Warp {
     int most_registers; // as setmaxnreg has set it; 0: it has not
     CopyInFlight *copies;
     uint32_t copy_count, copy_space, closed[LANES];
-    uint64_t executed, mmas;
+    uint64_t executed, mmas, flight, most_flight; // flight: bytes of its copies on their way
     // In cycles of the critical path. now: when the next instruction is issued; begins: the one that runs;
     // begun: the last WINDOW of them; latest: of all; ready: when each register's value is there
     uint64_t now, begins, begun[WINDOW], latest, *ready;
@@ -91,7 +91,6 @@ struct Block { // of a cluster: all its blocks. Warps of block r are those from 
     Mbarrier mbarriers[MOST_MBARRIERS];
     Bulk *bulk;
     uint32_t bulk_count, bulk_space;
-    uint64_t flight[MOST_RANKS]; // bytes of copies on their way
     unsigned char *shared;
     size_t shared_bytes;
     struct SharedCell *cells;
@@ -142,7 +141,7 @@ Counters *machine_counters(void); // of the launch that runs
 // d (16, 8) += a (16, 16) b (16, 8), of any multiplication; a 16-bit number, f16 or bf16.
 void multiply_add(double d[16][8], const double a[16][16], const double b[16][8]);
 double half_value(uint32_t bits, bool f16);
-void copies_leave(Block *b, int rank, uint64_t bytes); // so many more are on their way
+void copies_leave(Warp *w, uint64_t bytes); // so many more are on their way
 
 // For these lanes, before they execute it: faults where what nobody wrote matters, else passes it on.
 void known_pass(Warp *w, const Instruction *o, uint32_t lanes);

@@ -190,11 +190,11 @@ static void begin_copy(Warp *w, int lane, uint64_t to, uint64_t from, uint64_t b
               (unsigned long)at % SHARED_SPAN);
     b->bulk = async_grown(b->bulk, b->bulk_count, &b->bulk_space, sizeof *b->bulk);
     Bulk *c = &b->bulk[b->bulk_count++];
-    *c =
-        (Bulk){(uint32_t)to, (uint32_t)bytes, (int)(x - b->mbarriers), malloc(bytes + 1), w->now + L2_CYCLES};
+    *c = (Bulk){(uint32_t)to, (uint32_t)bytes,   (int)(x - b->mbarriers),
+                w->number,    malloc(bytes + 1), w->now + L2_CYCLES};
     if (!c->data) machine_fault("no memory");
     leave(w, lane, c, from);
-    copies_leave(b, (int)(to / SHARED_SPAN), bytes);
+    copies_leave(w, bytes);
 }
 
 // To each block of the mask.
@@ -244,7 +244,7 @@ bool bulk_arrives(Block *b) {
     for (uint32_t at = 0; at < c.bytes; at += 16)
         shared_copied(b, c.to + at, c.data + at, c.mbarrier, x->done);
     free(c.data);
-    b->flight[rank] -= c.bytes;
+    b->warps[c.warp].flight -= c.bytes;
     x->bytes -= c.bytes;
     if (c.ready > x->latest) x->latest = c.ready;
     complete(b, x);

@@ -294,7 +294,7 @@ static void begin_warp(Warp *w) {
     w->time = w->block->begun;
     past_begin(&w->past, w->time);
     warpgroups_begin(w);
-    w->executed = w->mmas = 0;
+    w->executed = w->mmas = w->flight = w->most_flight = 0;
     w->now = w->latest = 0;
     memset(w->begun, 0, sizeof w->begun);
     w->constants = k->constants;
@@ -329,7 +329,6 @@ static void begin_block(Block *b) {
     b->acquired_count = b->acquired_space = 0;
     b->line_count = 0;
     b->begun = m.times, b->groups = m.groups;
-    memset(b->flight, 0, sizeof b->flight);
     cluster_begin(b);
     for (int i = 0; i < b->ranks * BARRIERS; i++) {
         b->meetings[i] = (Meeting){0};
@@ -355,12 +354,13 @@ static void run_block(Block *b) {
 }
 
 static void end_block(Block *b) {
-    uint64_t end = 0;
+    uint64_t end = 0, flight[MOST_RANKS] = {0};
     for (uint32_t i = 0; i < b->warp_count; i++) {
         const Warp *w = &b->warps[i];
         if (w->executed > m.now->longest) m.now->longest = w->executed;
         if (w->mmas > m.now->longest_mma) m.now->longest_mma = w->mmas;
         come_to(&end, w->now);
+        come_to(&m.now->flight, flight[w->rank] += w->most_flight);
         if (w->time >= m.times) m.times = w->time + 1;
         if (w->tensor.closed > m.groups) m.groups = w->tensor.closed;
     }
