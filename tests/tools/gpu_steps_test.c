@@ -1,5 +1,6 @@
 // tools/gpu-steps: results/gpu/steps.md is what it prints of the files beside it, and h100-measured is still
-// the fit to their steps. It reads what tools/card writes, too.
+// the fit to their steps. It reads what tools/card writes, too. tools/gpu-reckon: no step of reckoned.md is
+// more than a tenth from its measurement.
 #include "tests/support/check.h"
 
 #include "tests/support/child.h"
@@ -38,6 +39,11 @@ static void expect(const char *folder, const char *command) {
 static void the_page(void **state) {
     if (without_python()) skip();
     expect(*state, "$0/tools/gpu-steps >steps.md && diff $0/results/gpu/steps.md steps.md");
+}
+
+static void the_reckoned_page(void **state) {
+    if (without_python()) skip();
+    expect(*state, "$0/tools/gpu-reckon >reckoned.md && diff $0/results/gpu/reckoned.md reckoned.md");
 }
 
 // All numbers, to six digits; name and sources are others.
@@ -88,6 +94,7 @@ static void a_cards_file(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_page, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(the_reckoned_page, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(the_machine, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(a_cards_file, folder_setup, folder_teardown)};
     return cmocka_run_group_tests(tests, NULL, NULL);
