@@ -181,17 +181,19 @@ __device__ __forceinline__ void put_pairs(const Ahead<ROWS> &a, const Put &p, co
 #pragma unroll
         for (int i = 0; i < ROWS; i++) v[i] = add(v[i], at.bias);
     }
+    bool gated = p.kind == PUT_GATED, all = p.kind == PUT_ACTIVATED || p.kind == PUT_ACTIVATED_RESIDUAL;
+    if (gated || all) activate<ROWS>(&v->x, 2, p.activation);
+    if (all) activate<ROWS>(&v->y, 2, p.activation);
     switch (p.kind) {
     case PUT_QKV: put_heads(a, p.heads, at, v); return;
-    case PUT_GATED: activate<ROWS>(&v->x, 2, p.activation);
-#pragma unroll
-        for (int i = 0; i < ROWS; i++) v[i].x *= v[i].y;
-        put_activations(a, p.to, at.m / 2, &v->x, 2);
-        return;
+    case PUT_GATED:
     case PUT_ACTIVATED:
-        activate<2 * ROWS>(&v->x, 1, p.activation);
-        put_activations(a, p.to, at.m, &v->x, 2);
-        if (at.both) put_activations(a, p.to, at.m + 1, &v->y, 2);
+        if (gated) {
+#pragma unroll
+            for (int i = 0; i < ROWS; i++) v[i].x *= v[i].y;
+        }
+        put_activations(a, p.to, gated ? at.m / 2 : at.m, &v->x, 2);
+        if (!gated && at.both) put_activations(a, p.to, at.m + 1, &v->y, 2);
         return;
     case PUT_LOGITS: {
         bool real = at.m < p.real, next = at.m + 1 < p.real;
@@ -204,8 +206,8 @@ __device__ __forceinline__ void put_pairs(const Ahead<ROWS> &a, const Put &p, co
         for (int i = 0; i < ROWS; i++) v[i] = {real ? v[i].x : -INFINITY, next ? v[i].y : -INFINITY};
         break;
     }
-    case PUT_ACTIVATED_RESIDUAL: activate<2 * ROWS>(&v->x, 1, p.activation); [[fallthrough]];
     case PUT_RESIDUAL:
+    case PUT_ACTIVATED_RESIDUAL:
         if (p.scale != 0) {
 #pragma unroll
             for (int i = 0; i < ROWS; i++) v[i] = {v[i].x * p.scale, v[i].y * p.scale};
