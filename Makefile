@@ -66,7 +66,7 @@ $(VERSION): $(BUILD)/commit
 $(BUILD)/commit:   CONTENT = $(COMMIT)
 $(BUILD)/settings: CONTENT = $(CC) $(OPT) $(SANITIZE)
 $(BUILD)/parts:    CONTENT = without $(CUDA_OUT)
-build/cuda/toolkit: CONTENT = $(NVCC) $(NVCC_VERSION) $(CUDA_CODE)
+build/cuda/toolkit: CONTENT = $(NVCC) $(NVCC_VERSION) $(CUDA_SM)
 $(BUILD)/commit $(BUILD)/settings $(BUILD)/parts build/cuda/toolkit: always
 	@mkdir -p $(@D)
 	@echo '$(CONTENT)' | cmp -s - $@ || echo '$(CONTENT)' >$@

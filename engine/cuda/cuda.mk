@@ -27,27 +27,30 @@ CUDA_OBJECTS = $(addprefix build/cuda/engine/cuda/kernels/,product.o $(filter-ou
 CUDA_LIBS = $(addprefix -L,$(wildcard $(CUDA_HOME)/lib64 $(CUDA_HOME)/lib $(CUDA_HOME)/targets/*/lib)) -lcudart_static -lsupc++ -static-libgcc -ldl -lrt
 endif
 
-# 9.0a has wgmma, which no later card has. Those compile the PTX for 9.0, which has early launches. No contraction of
-# a*b+c (see EXACT). Spills are errors with the toolkit that this is written with. All architectures at once.
-# Machine code takes a minute that a machine without a GPU need not wait: there the driver makes it of the PTX, should
-# the program ever meet one.
-CUDA_CODE := $(if $(wildcard /dev/nvidia0)$(filter portable wheel test-long,$(MAKECMDGOALS)),sm,compute)
+# 9.0a has wgmma, which no later card has: files that use it are compiled for that as well. Later cards take the PTX for
+# 9.0, which has early launches. No contraction of a*b+c (see EXACT). Spills are errors with the toolkit that this is
+# written with. All architectures at once.
+# Machine code takes time that a machine without a GPU need not spend: there the driver makes it of the PTX, should
+# the program ever meet one. `make CUDA_SM="80 90 120"` has machine code for these.
+CUDA_SM   := $(if $(wildcard /dev/nvidia0)$(filter portable wheel test-long,$(MAKECMDGOALS)),80 90)
+CUDA_GROUPS := $(shell grep -liE 'warpgroups?\b' $(CUDA_CU))
+CUDA_CODES = $(foreach n,$(filter 8%,$(CUDA_SM)),80-sm_$n) $(if $(filter 80,$(CUDA_SM)),,80-compute_80) \
+    $(if $(filter $<,$(CUDA_GROUPS)),90a-$(if $(filter 90,$(CUDA_SM)),sm,compute)_90a,$(if $(filter 90,$(CUDA_SM)),90-sm_90)) \
+    $(foreach n,$(filter 1%,$(CUDA_SM)),90-sm_$n) 90-compute_90
 CUDA_PTX  = -gencode arch=compute_90,code=compute_90
-CUDA_ARCH = -gencode arch=compute_80,code=$(CUDA_CODE)_80 -gencode arch=compute_90a,code=$(CUDA_CODE)_90a $(CUDA_PTX)
+CUDA_ARCH = $(foreach c,$(CUDA_CODES),-gencode arch=compute_$(subst -,$(,)code=,$c))
 # What tests add to it is run as PTX only.
 build/cuda/tests/%.o: CUDA_ARCH = $(CUDA_PTX)
 build/cuda/tests/ptx/planted_groups.o build/cuda/tests/ptx/planted_clusters.o build/cuda/tests/gpu/probe_multiply.o: CUDA_ARCH = -gencode arch=compute_90a,code=compute_90a
 NVCCFLAGS = -std=c++17 -O3 -t 3 --fmad=false -Xcompiler -Wall,-Wextra $(if $(filter 13.0,$(NVCC_VERSION)),-Xptxas --warn-on-spills$(,)-Werror) \
     $(if $(WERROR),-Werror all-warnings) -I. -MMD -MP
 , := ,
-# nvcc's PTX is kept for the machine that runs it in the tests (tests/ptx); 9.0a's where it isn't the same as 9.0's. That of
-# a source that is gone is removed.
+# nvcc's PTX is kept for the machine that runs it in the tests (tests/ptx). That of a source that is gone is removed.
 PTX_GONE := $(filter-out $(foreach f,planted planted_groups planted_clusters $(notdir $(basename $(CUDA_CU) $(wildcard tests/gpu/*.cu))),build/ptx/$(f).%),$(wildcard build/ptx/*.ptx))
 build/cuda/%.o: %.cu engine/cuda/cuda.mk build/cuda/toolkit
-	@mkdir -p $(@D) build/ptx build/cuda/$*.kept && rm -f $(PTX_GONE)
+	@mkdir -p $(@D) build/ptx build/cuda/$*.kept && rm -f $(PTX_GONE) build/ptx/$(*F).compute_*.ptx
 	$(call say,NVCC,$<)$(NVCC) $(NVCCFLAGS) --keep --keep-dir build/cuda/$*.kept $(CUDA_ARCH) -c $< -o $@
 	@cd build/cuda/$*.kept && { [ ! -e $(*F).ptx ] || mv $(*F).ptx $(*F).$(lastword $(subst =, ,$(CUDA_ARCH))).ptx; } # of a single target
-	@cd build/cuda/$*.kept && { ! sed 's/sm_90a/sm_90/' $(*F).compute_90a.ptx 2>/dev/null | cmp -s - $(*F).compute_90.ptx || rm $(*F).compute_90a.ptx; }
 	@mv build/cuda/$*.kept/$(*F).compute_*.ptx build/ptx/ && rm -rf build/cuda/$*.kept
 
 # The same sources compiled for the host; undefined behaviour that traps on a device traps here too.
