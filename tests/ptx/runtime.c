@@ -182,6 +182,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device) {
     out->major = capability[device] / 10, out->minor = capability[device] % 10;
     out->multiProcessorCount = ptx_settings.processors;
     out->sharedMemPerBlockOptin = (size_t)ptx_settings.shared_kb << 10;
+    out->sharedMemPerMultiprocessor = (size_t)(ptx_settings.shared_kb + 1) << 10;
     return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total) {

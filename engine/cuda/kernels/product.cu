@@ -6,7 +6,7 @@
 // weights and N of activations. It goes through K in stages of 64 columns, fetched asynchronously some stages
 // ahead. On 9.0 two warpgroups have 64 rows of weights each, which the tensor cores read from shared memory;
 // on other cards eight warps share the tile. Either two blocks share a processor, so that one multiplies
-// while the other begins or ends, or, if there aren't as many, one block fetches twice as far ahead.
+// while the other begins or ends, or one block fetches twice as far ahead.
 //
 //      block (tile, split, panel):   w | stage | stage | stage | ..        x   | stage | ..    (N columns)
 //
@@ -313,8 +313,9 @@ static void launch(const Product *p, dim3 grid, int panels, void *stream) {
                  sizeof(ProductShared<BITS, N, STAGES>), stream, p->w.data, *p, panels);
 }
 
-// Many blocks: two share a processor, whose memory every card has. Few blocks: one has it, up to an A100's.
-static const size_t SHALLOW = 99 << 10, DEEP = 163 << 10, MOST_STAGES = 8;
+// Many blocks: two share a processor, if its memory has room for both (an A100's hasn't, beyond 32 columns).
+// Few blocks, or no room: one has it, up to an A100's. The smallest cards have room for one alone.
+static const size_t SHALLOW = 99 << 10, DEEP = 163 << 10, RESERVED = 1 << 10, MOST_STAGES = 8;
 static constexpr int stages_in(size_t room, size_t stage) {
     return (int)(room / stage < MOST_STAGES ? room / stage : MOST_STAGES);
 }
@@ -325,7 +326,9 @@ static void launch_panels(const Product *p, int panels, Cutting cut, const GpuFa
     // Panels of the same weights are neighbours: all but one read them from L2.
     dim3 grid((unsigned)(panels * p->w.splits), (unsigned)((p->w.rows + TILE_ROWS - 1) / TILE_ROWS),
               p->slices ? (unsigned)p->w.experts : 1);
-    bool alone = cut == CUT_BY_ROWS ? (int)(grid.x * grid.y * grid.z) <= card->multiprocessors
+    const size_t two = 2 * (sizeof(ProductShared<BITS, N, shallow>) + RESERVED);
+    bool few = (int)(grid.x * grid.y * grid.z) <= card->multiprocessors;
+    bool alone = cut == CUT_BY_ROWS ? few || two > card->shared_processor
                                     : cut == CUT_32_DEEP || cut == CUT_64_DEEP || cut == CUT_128_DEEP;
     if (alone && card->shared_bytes >= DEEP) launch<FORMAT, BITS, N, deep>(p, grid, panels, stream);
     else launch<FORMAT, BITS, N, shallow>(p, grid, panels, stream);

@@ -62,6 +62,7 @@ int gpu_facts(int ordinal, GpuFacts *out) {
     out->minor = p.minor;
     out->multiprocessors = p.multiProcessorCount;
     out->shared_bytes = p.sharedMemPerBlockOptin;
+    out->shared_processor = p.sharedMemPerMultiprocessor;
     return 0;
 }
 

@@ -16,7 +16,8 @@ typedef struct GpuFacts {
     char name[256];
     int major, minor; // compute capability: 8.0, 9.0
     int multiprocessors;
-    size_t shared_bytes; // most that a block can have
+    size_t shared_bytes;     // most that a block can have
+    size_t shared_processor; // that the blocks of a processor have together
     size_t total_bytes, free_bytes;
     char uuid[48];
     int driver, runtime; // versions, 13000 for 13.0
