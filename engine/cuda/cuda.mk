@@ -42,6 +42,8 @@ CUDA_ARCH = $(foreach c,$(CUDA_CODES),-gencode arch=compute_$(subst -,$(,)code=,
 # What tests add to it is run as PTX only.
 build/cuda/tests/%.o: CUDA_ARCH = $(CUDA_PTX)
 build/cuda/tests/ptx/planted_groups.o build/cuda/tests/ptx/planted_clusters.o build/cuda/tests/gpu/probe_multiply.o: CUDA_ARCH = -gencode arch=compute_90a,code=compute_90a
+# One file knows them all.
+build/cuda/engine/cuda/kernels/runtime.o: NVCCFLAGS += -DCUDA_CODES='"$(foreach c,$(CUDA_CODES),$(lastword $(subst -, ,$c)))"'
 NVCCFLAGS = -std=c++17 -O3 -t 3 --fmad=false -Xcompiler -Wall,-Wextra $(if $(filter 13.0,$(NVCC_VERSION)),-Xptxas --warn-on-spills$(,)-Werror) \
     $(if $(WERROR),-Werror all-warnings) -I. -MMD -MP
 , := ,

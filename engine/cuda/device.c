@@ -46,6 +46,32 @@ bool device_find(int ordinal, GpuFacts *out, Error *e) {
                                                     ordinal, out->name, out->major, out->minor, LEAST_MAJOR);
 }
 
+static bool starts(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
+
+CardCode device_code(const char *codes, int major, int minor) {
+    static const char MACHINE[] = "sm_", PTX[] = "compute_";
+    int card = major * 10 + minor;
+    CardCode best = {.compiles = true};
+    for (const char *p = codes; *p; p += strcspn(p, " "), p += strspn(p, " ")) {
+        bool ptx = starts(p, PTX);
+        char *end;
+        int version = (int)strtol(p + (ptx ? sizeof PTX : sizeof MACHINE) - 1, &end, 10);
+        bool runs = *end == 'a' ? version == card : version <= card && (ptx || version / 10 == major);
+        if (runs && (ptx ? best.compiles && version > best.version : best.compiles || version > best.version))
+            best = (CardCode){version, ptx};
+    }
+    return best;
+}
+
+static void write_code(const GpuFacts *f, Gauge *out) {
+    CardCode c = device_code(gpu_codes(), f->major, f->minor);
+    out->compiles = c.version && c.compiles;
+    if (!c.version) snprintf(out->code, sizeof out->code, "none for %d.%d", f->major, f->minor);
+    else
+        snprintf(out->code, sizeof out->code, "%s for %d.%d", c.compiles ? "PTX" : "machine code",
+                 c.version / 10, c.version % 10);
+}
+
 int cuda_count(void) {
     int count;
     return gpu_count(&count) ? 0 : count;
@@ -158,6 +184,7 @@ bool cuda_gauge(int ordinal, Gauge *out, Error *e) {
     snprintf(out->uuid, sizeof out->uuid, "%s", f.uuid);
     snprintf(out->runtime, sizeof out->runtime, "%d.%d", f.runtime / 1000, f.runtime % 1000 / 10);
     out->memory = f.total_bytes;
+    write_code(&f, out);
     nvml_read(f.uuid, out);
     return true;
 }

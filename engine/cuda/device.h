@@ -8,6 +8,15 @@
 // piece: a driver, a GPU, this number, or the compute capability.
 bool device_find(int ordinal, GpuFacts *out, Error *e);
 
+// What a card runs of a build's codes (gpu_codes): machine code for its major version and at most its minor
+// one, the newest there is; or the newest PTX that isn't above it, which the driver compiles at first use. An
+// 'a' is for that version alone.
+typedef struct CardCode {
+    int version; // 90 for 9.0; 0: there is none that it can run
+    bool compiles;
+} CardCode;
+CardCode device_code(const char *codes, int major, int minor);
+
 // Reads clocks, power, temperature and throttling of the card with this UUID from NVML; other fields of `out`
 // are left alone. Without the library, or where the card doesn't report a value, the value is NAN or the text
 // empty.

@@ -121,6 +121,7 @@ static bool open_model(Bench *b, Error *e) {
     BenchPoint first = {.tokens = 1};
     BenchOptions once = {.max_samples = 1, .min_samples = 1, .clock = clock_monotonic()};
     double start = clock_now(once.clock);
+    cards_warn(o.device);
     if (!engine_open(&b->run.engine, b->run.dir, &o, NULL, e)) return false;
     shape_warn(&b->run.engine.model, b->run.dir);
     if (b->run.engine.session.context < need)

@@ -100,6 +100,7 @@ static bool open_model(Work *s, Error *e) {
     o.context = need;
     o.batch = int_list_most(&s->run.plan.batch);
     o.progress = line_progress(&s->silent);
+    cards_warn(o.device);
     if (!engine_check(&o, e) || !engine_ceilings(o.device, &machine, &s->run.ceilings, e) ||
         !engine_open(&s->run.engine, s->dir, &o, &s->memory, e))
         return false;

@@ -65,6 +65,9 @@ static void put_gpu(const Gpu *gpu, Text *out) {
     }
     text_printf(out, "GPU         %s: %s, %.1f GB, driver %s, CUDA %s, %s\n", gpu->device, g->name,
                 (double)g->memory / 1e9, known(g->driver), g->runtime, g->uuid);
+    text_printf(out, "GPU code    %s%s\n", g->code,
+                g->compiles ? ", which the driver compiles at its first use: about half a minute, then kept"
+                            : "");
     text_printf(out,
                 "GPU kernels %s: reads %.0f GB/s, copies %.0f, computes %.1f TFLOP/s in bf16, %.1f in f32\n",
                 c->isa, c->bytes_per_s / 1e9, gpu->copies / 1e9, c->operations_per_s[COMPUTE_BF16] / 1e12,
@@ -139,6 +142,7 @@ static json_t *gpu_json(const Gpu *gpu) {
     json_t *o = ceilings_json(&gpu->ceilings), *gauge = gauges_json(&gpu->gauge);
     if (o && gauge) json_object_update(o, gauge);
     if (o) json_object_set_new(o, "device", json_string(gpu->device));
+    if (o) json_object_set_new(o, "code", json_string(gpu->gauge.code));
     if (o) json_object_set_new(o, "copy_bytes_per_s", rate_json(gpu->copies));
     json_decref(gauge);
     return o;

@@ -176,6 +176,7 @@ static bool look_at_all(Looked *l, Error *e) {
 static bool open_models(Looked *l, const char *model, Error *e) {
     EngineOptions o = l->o->engine;
     o.progress = line_progress(&l->line);
+    cards_warn(o.device);
     if (!engine_open(&l->model, model, &o, NULL, e)) return false;
     if (!l->model.tokenizer) return error_input(e, "'%s' has no tokenizer, which the texts need", model);
     if (!l->o->against) return true;

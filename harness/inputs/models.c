@@ -46,6 +46,17 @@ static void warn(const Engine *engine, const EngineMemory *memory, const char *d
                 SHOWN(s->name), s->context, s->shape.context, engine->fits);
 }
 
+void cards_warn(const char *device) {
+    Gauge g;
+    for (int i = 0; engine_gauge(device, i, &g, NULL); i++)
+        if (g.compiles)
+            fprintf(
+                stderr,
+                "note: this build has no machine code for the %s: the driver compiles its %s at the first "
+                "use, about half a minute, and keeps it\n",
+                g.name, g.code);
+}
+
 // As the target, but on the device that the draft runs on, and without ids that the target lacks.
 static EngineOptions draft_options(const EngineOptions *base, const ModelChoice *c, const Engine *target) {
     EngineOptions o = *base;
@@ -94,6 +105,8 @@ bool models_open(Models *m, const ModelChoice *c, Error *e) {
     *m = (Models){.progress = c->engine.progress, .must_keep = c->cache != NULL};
     if (c->draft_device && !c->draft)
         return error_input(e, "--draft-device is '%s', but there is no --draft", c->draft_device);
+    cards_warn(c->engine.device);
+    if (c->draft_device) cards_warn(c->draft_device);
     if (!engine_open(&m->target, c->target, &c->engine, &m->memory, e)) return false;
     m->facts = (EngineFacts){&m->target, c->target};
     if (c->engine.context > m->target.model.shape.context)

@@ -146,5 +146,9 @@ char *shape_text(const Model *m, const Adapter adapters[ADAPTER_ROLES]);
 // Warns on stderr if a model's files hold more layers than its config.json names.
 void shape_warn(const Model *m, const char *name);
 
+// Says so on stderr for each of a device's cards whose driver compiles the kernels at their first use: until
+// then nothing moves.
+void cards_warn(const char *device);
+
 bool content_model(const char *dir, bool weights, char out[SHA256_TEXT], Error *e); // else config.json only
 bool content_tokenizer(const char *dir, char out[SHA256_TEXT], Error *e);

@@ -10,6 +10,7 @@ CARD_PARTS = $(CARD_SUITES:%=$(BUILD)/card/%_test.o) $(patsubst %.c,$(BUILD)/%.o
 $(CARD)/%.o: %.cu engine/cuda/cuda.mk build/cuda/toolkit
 	@mkdir -p $(@D)
 	$(call say,NVCC,$<)$(NVCC) $(NVCCFLAGS) -gencode arch=compute_$(CARD_ARCH)$(,)code=sm_$(CARD_ARCH) -c $< -o $@
+$(CARD)/engine/cuda/kernels/runtime.o: NVCCFLAGS += -DCUDA_CODES='"sm_$(CARD_ARCH)"'
 $(BUILD)/tests/gpu/card.o: CFLAGS += -DCARD_SUITES='$(foreach s,$(CARD_SUITES),SUITE($s))'
 $(BUILD)/card/%_test.o: $(BUILD)/tests/engine/cuda/%_test.o
 	@mkdir -p $(@D)

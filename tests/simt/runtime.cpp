@@ -120,6 +120,12 @@ const char *gpu_error(int code) {
     return words[code];
 }
 
+// Codes that the build might have: $OUTPACE_FAKE_CODES.
+const char *gpu_codes(void) {
+    const char *given = getenv("OUTPACE_FAKE_CODES");
+    return given ? given : "sm_80 sm_90a compute_90";
+}
+
 int gpu_versions(int *driver, int *runtime) {
     *driver = simt_settings.driver;
     *runtime = 13000;

@@ -12,6 +12,8 @@ enum { WARPGROUP_MARK = 32 };
 
 const char *gpu_error(int code) { return cudaGetErrorString((cudaError_t)code); }
 
+const char *gpu_codes(void) { return CUDA_CODES; }
+
 int gpu_versions(int *driver, int *runtime) {
     *driver = *runtime = 0;
     cudaError_t code = cudaDriverGetVersion(driver);

@@ -25,6 +25,10 @@ typedef struct GpuFacts {
 
 const char *gpu_error(int code);
 
+// The codes that the kernels of this build have: machine code (sm) and PTX (compute), for 8.0, for 9.0 with
+// wgmma, .. ("sm_80 sm_90a compute_90").
+const char *gpu_codes(void);
+
 int gpu_versions(int *driver, int *runtime); // 13000 for 13.0; driver 0: none
 int gpu_count(int *count);                   // devices; 0 if there are none, or no driver
 int gpu_use(int ordinal);                    // the device of this thread's calls from here on

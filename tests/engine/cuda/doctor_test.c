@@ -2,6 +2,7 @@
 // about a GPU's memory (tests/simt).
 #include "tests/support/check.h"
 
+#include "engine/cuda/device.h"
 #include "engine/model/make/synth.h"
 #include "tests/support/child.h"
 
@@ -43,6 +44,68 @@ static void every_gpu_has_a_block(void **state) {
     expect(&c, 1, "GPU         cuda:2: SIMT shim, 1.1 GB");
     expect(&c, 2, "GPU kernels ");
     expect(&c, 2, "GPU now     ");
+    expect(&c, 1, "GPU code    machine code for 9.0\n");
+    expect(&c, 1, "GPU code    machine code for 8.0\n");
+    child_release(&c);
+}
+
+static void code_is_the_drivers_choice(void **state) {
+    static const char SHIPPED[] = "sm_80 sm_90a compute_90", PTX[] = "compute_80 compute_90a compute_90";
+    static const struct {
+        const char *codes;
+        int major, minor;
+        CardCode want;
+    } rows[] = {
+        {SHIPPED, 8, 0, {80, false}},
+        {SHIPPED, 8, 6, {80, false}},
+        {SHIPPED, 8, 9, {80, false}},
+        {SHIPPED, 9, 0, {90, false}},
+        {SHIPPED, 10, 0, {90, true}},
+        {SHIPPED, 12, 0, {90, true}},
+        {PTX, 8, 9, {80, true}},
+        {PTX, 9, 0, {90, true}},
+        {PTX, 10, 3, {90, true}},
+        {"sm_80 sm_90a sm_100 sm_120 compute_90", 10, 3, {100, false}},
+        {"sm_80 sm_90a sm_100 sm_120 compute_90", 11, 0, {90, true}},
+        {"sm_80 sm_90a sm_100 sm_120 compute_90", 12, 1, {120, false}},
+        {"sm_89 compute_80 compute_90a compute_90", 8, 6, {80, true}},
+        {"sm_80 sm_86 compute_90", 8, 9, {86, false}},
+        {"sm_90a", 8, 0, {0, true}},
+        {"sm_90a", 10, 0, {0, true}},
+        {"sm_90a compute_90a", 12, 0, {0, true}},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        CardCode got = device_code(rows[i].codes, rows[i].major, rows[i].minor);
+        if (got.version != rows[i].want.version || got.compiles != rows[i].want.compiles)
+            fail_msg("'%s' on %d.%d: %d, %d", rows[i].codes, rows[i].major, rows[i].minor, got.version,
+                     got.compiles);
+    }
+}
+
+// Half a minute without a sign looks like a hang: a line comes before it, and doctor has it, too.
+static void compiling_is_told(void **state) {
+    static const char *const cards[] = {"80", "90", "120"};
+    Child c;
+    Error e = {0};
+    if (!model_synth(folder_path(*state, "small"), &(SynthOptions){.shape = "tiny"}, &e))
+        fail_msg("%s", e.text);
+    for (int i = 0; i < 3; i++) {
+        setenv("OUTPACE_FAKE_GPUS", cards[i], 1);
+        CHILD_OUTPACE(&c, *state, 0, "generate", "small", "--ids", "1,2", "-n", "2", "--device", "cuda");
+        int told =
+            count(text_get(&c.err), "note: this build has no machine code for the SIMT shim: the driver "
+                                    "compiles its PTX for 9.0 at the first use, about half a minute");
+        if (told != (i == 2)) fail_msg("%s: %s", cards[i], text_get(&c.err));
+        child_release(&c);
+    }
+    CHILD_OUTPACE(&c, *state, 0, "doctor", "--threads", "1");
+    expect(&c, 1, "GPU code    PTX for 9.0, which the driver compiles at its first use: about half a minute");
+    child_release(&c);
+    setenv("OUTPACE_FAKE_CODES", "sm_90a", 1);
+    CHILD_OUTPACE(&c, *state, 0, "doctor", "--threads", "1");
+    unsetenv("OUTPACE_FAKE_CODES");
+    expect(&c, 1, "GPU code    none for 12.0\n");
     child_release(&c);
 }
 
@@ -94,10 +157,9 @@ static void a_cut_context_is_told(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_gpu_has_a_block),
-        cmocka_unit_test(none),
-        cmocka_unit_test(json_has_a_list),
-        cmocka_unit_test(a_cut_context_is_told),
+        cmocka_unit_test(every_gpu_has_a_block), cmocka_unit_test(code_is_the_drivers_choice),
+        cmocka_unit_test(compiling_is_told),     cmocka_unit_test(none),
+        cmocka_unit_test(json_has_a_list),       cmocka_unit_test(a_cut_context_is_told),
     };
     return cmocka_run_group_tests(tests, find_program, folder_teardown);
 }
