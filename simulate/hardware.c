@@ -7,7 +7,7 @@
 #include <math.h>
 
 void hardware_floor(Hardware *h) {
-    h->read_share = h->compute_share = h->attention_share = 1;
+    h->read_share = h->compute_share = h->cache_share = h->attention_share = 1;
     h->row_passes = 2; // read and written once
     h->overlap = 16;   // all but the longer of two hides
     h->step_s = 0;
@@ -17,8 +17,8 @@ bool hardware_is_floor(const Hardware *h) {
     Hardware floor = *h;
     hardware_floor(&floor);
     return h->read_share >= floor.read_share && h->compute_share >= floor.compute_share &&
-           h->attention_share >= floor.attention_share && h->row_passes <= floor.row_passes &&
-           h->overlap >= floor.overlap && h->step_s <= floor.step_s;
+           h->cache_share >= floor.cache_share && h->attention_share >= floor.attention_share &&
+           h->row_passes <= floor.row_passes && h->overlap >= floor.overlap && h->step_s <= floor.step_s;
 }
 
 bool hardware_check(const Hardware *h, Error *e) {
@@ -37,10 +37,13 @@ bool hardware_check(const Hardware *h, Error *e) {
         {"launches", h->launches, 0},
         {"read_share", h->read_share, 1e-9},
         {"compute_share", h->compute_share, 1e-9},
+        {"cache_share", h->cache_share, 1e-9},
         {"attention_share", h->attention_share, 1e-9},
         {"row_passes", h->row_passes, 0},
         {"overlap", h->overlap, 1},
         {"step_s", h->step_s, 0},
+        {"most_rows", h->most_rows, 0},
+        {"head_width", h->head_width, 0},
     };
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
         if (!(ROWS[i].value >= ROWS[i].low) || !isfinite(ROWS[i].value))
@@ -171,8 +174,9 @@ static double attention(const Hardware *h, const StepModel *m, int window, const
     double bytes = 2 * keys * m->kv_width * m->cache_bytes;
     double columns = visible(window, s->context) + (double)s->rows / s->sequences;
     double scores = m->plain ? read_time(h, m->score_bytes * s->rows * columns) : 0;
-    return scores + together(h, read_time(h, bytes),
-                             4 * m->q_width * seen / (h->operations_per_s * h->attention_share));
+    double width = h->head_width && m->heads ? (double)h->head_width * m->heads : m->q_width;
+    return scores + together(h, read_time(h, bytes) / h->cache_share,
+                             4 * width * seen / (h->operations_per_s * h->attention_share));
 }
 
 // Read once, written once a sequence, before attention reads it.

@@ -54,17 +54,16 @@ static bool read_reached(const json_t *root, const char *place, Hardware *h, Err
         const char *key;
         double *value;
     } ROWS[] = {
-        {"read_share", &h->read_share},
-        {"compute_share", &h->compute_share},
-        {"attention_share", &h->attention_share},
-        {"row_passes", &h->row_passes},
-        {"overlap", &h->overlap},
+        {"read_share", &h->read_share},   {"compute_share", &h->compute_share},
+        {"cache_share", &h->cache_share}, {"attention_share", &h->attention_share},
+        {"row_passes", &h->row_passes},   {"overlap", &h->overlap},
         {"step_s", &h->step_s},
     };
     for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++)
         if (json_object_get(root, ROWS[i].key) && !read_number(root, ROWS[i].key, ROWS[i].value, place, e))
             return false;
-    return true;
+    return (!json_object_get(root, "most_rows") || read_whole(root, "most_rows", &h->most_rows, place, e)) &&
+           (!json_object_get(root, "head_width") || read_whole(root, "head_width", &h->head_width, place, e));
 }
 
 static bool read_root(json_t *root, const char *place, Hardware *out, Error *e) {
@@ -103,9 +102,12 @@ char *hardware_write(const Hardware *h, const char *sheet, const char *reached) 
         put(root, "least_rows", h->least_rows, sheet) && put(root, "launch_s", h->launch_s, sheet) &&
         put(root, "launches", h->launches, sheet) && put(root, "read_share", h->read_share, reached) &&
         put(root, "compute_share", h->compute_share, reached) &&
+        put(root, "cache_share", h->cache_share, reached) &&
         put(root, "attention_share", h->attention_share, reached) &&
         put(root, "row_passes", h->row_passes, reached) && put(root, "overlap", h->overlap, reached) &&
-        put(root, "step_s", h->step_s, reached);
+        put(root, "step_s", h->step_s, reached) &&
+        (!h->most_rows || put(root, "most_rows", h->most_rows, reached)) &&
+        (!h->head_width || put(root, "head_width", h->head_width, sheet));
     char *text = whole ? json_text(root, JSON_INDENT(2)) : NULL;
     json_decref(root);
     return text;

@@ -175,18 +175,21 @@ void surface_hold_out(Surface *s, double share, uint64_t seed) {
 // --- the fit ---------------------------------------------------------------------------------------------
 
 // The fitted numbers, as offsets into Hardware. `low` is the origin of the logarithm: overlap is at least 1.
+// No machine computes more than its data sheet says, nor reads its cache faster than its weights.
 static const struct {
     size_t offset;
-    double low, start; // start: the search begins there, and is held near it
+    double low, start, high; // start: the search begins there, and is held near it
 } FREE[] = {
-    {offsetof(Hardware, read_share), 0, 0.8},      {offsetof(Hardware, compute_share), 0, 0.6},
-    {offsetof(Hardware, attention_share), 0, 0.1}, {offsetof(Hardware, row_passes), 0, 10},
-    {offsetof(Hardware, overlap), 1, 2},           {offsetof(Hardware, step_s), 0, 1e-4},
+    {offsetof(Hardware, read_share), 0, 0.8, INFINITY}, {offsetof(Hardware, compute_share), 0, 0.6, 1},
+    {offsetof(Hardware, cache_share), 0, 0.8, 1},       {offsetof(Hardware, attention_share), 0, 0.1, 1},
+    {offsetof(Hardware, row_passes), 0, 10, INFINITY},  {offsetof(Hardware, overlap), 1, 2, INFINITY},
+    {offsetof(Hardware, step_s), 0, 1e-4, INFINITY},
 };
 enum { FREE_COUNT = sizeof FREE / sizeof *FREE, MOST_ITERATIONS = 200 };
 
-// Standard deviations: of a measured time, and of a fitted number about its start, as logarithms.
-static const double TIME_ERROR = 0.05, PRIOR_ERROR = 2;
+// Standard deviations: of a measured time, and of a fitted number about its start, as logarithms. Steps of
+// more rows than a tile are held more loosely: kernels change there, and methods seldom run them.
+static const double TIME_ERROR = 0.05, LONG_ERROR = 0.1, PRIOR_ERROR = 2;
 
 typedef struct {
     const Surface *surface;
@@ -198,7 +201,7 @@ static Hardware machine_of(const Problem *p, const gsl_vector *x) {
     Hardware h = *p->start;
     for (size_t i = 0; i < FREE_COUNT; i++) {
         double moved = fmin(fmax(gsl_vector_get(x, i), -15), 15);
-        double value = FREE[i].low + FREE[i].start * exp(moved);
+        double value = fmin(FREE[i].low + FREE[i].start * exp(moved), FREE[i].high);
         memcpy((char *)&h + FREE[i].offset, &value, sizeof value);
     }
     return h;
@@ -212,7 +215,8 @@ static int residuals(const gsl_vector *x, void *context, gsl_vector *out) {
         const SurfacePoint *point = &p->surface->points[i];
         if (point->held_out) continue;
         double priced = hardware_price(&h, p->model, &point->step).total;
-        gsl_vector_set(out, row++, log(priced / point->seconds) / TIME_ERROR);
+        double error = point->step.rows > h.tile_rows ? LONG_ERROR : TIME_ERROR;
+        gsl_vector_set(out, row++, log(priced / point->seconds) / error);
     }
     for (size_t i = 0; i < FREE_COUNT; i++) gsl_vector_set(out, row++, gsl_vector_get(x, i) / PRIOR_ERROR);
     return GSL_SUCCESS;
@@ -284,6 +288,10 @@ bool surface_fit(const Surface *s, const Hardware *start, const StepModel *model
     if (!hardware_check(start, e)) return false;
     if (!solve(&p, fitted + FREE_COUNT, &out->machine))
         return error_system(e, "surface: the solver refused the fit");
+    out->machine.most_rows = 0;
+    for (int i = 0; i < s->count; i++)
+        if (!s->points[i].held_out && s->points[i].step.rows > out->machine.most_rows)
+            out->machine.most_rows = s->points[i].step.rows;
     out->fitted = error_of(s, &out->machine, model, false);
     out->held_out = error_of(s, &out->machine, model, true);
     return true;

@@ -104,6 +104,9 @@ static void print_head(const Prediction *of) {
     terminal_printf("prices     %s\n", hardware_is_floor(&p->machine)
                                            ? "a data sheet's: floors, no step there can be faster"
                                            : "as its steps were measured and fitted");
+    if (p->machine.most_rows)
+        terminal_printf("rows       steps and prompts of more than %d rows are outside what was fitted\n",
+                        p->machine.most_rows);
     const StepExperts *x = &p->target.experts;
     if (x->count)
         terminal_printf(

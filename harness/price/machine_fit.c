@@ -49,8 +49,11 @@ static void print_fit(const Tested *t) {
     const SurfaceFit *f = t->fit;
     const Hardware *h = &f->machine;
     printf("machine    %s\n", SHOWN(h->name));
-    printf("reached    reads %.0f%%, products %.0f%%, attention %.1f%% of the data sheet's peaks\n",
-           100 * h->read_share, 100 * h->compute_share, 100 * h->attention_share);
+    printf(
+        "reached    reads %.0f%%, of the cache %.0f%%, products %.0f%%, attention %.1f%% of the data sheet's "
+        "peaks\n",
+        100 * h->read_share, 100 * h->read_share * h->cache_share, 100 * h->compute_share,
+        100 * h->attention_share);
     printf("beside     %.3g passes over a row's activations a layer, %.3g ms a step, overlap %.2f\n",
            h->row_passes, 1e3 * h->step_s, h->overlap);
     print_error("fitted", &f->fitted);
@@ -85,10 +88,11 @@ static bool print_json(const Tested *t) {
     const SurfaceFit *f = t->fit;
     const Hardware *h = &f->machine;
     json_t *root = json_pack(
-        "{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:o, s:o}", "machine", h->name, "read_share",
-        h->read_share, "compute_share", h->compute_share, "attention_share", h->attention_share, "row_passes",
-        h->row_passes, "step_s", h->step_s, "overlap", h->overlap, "fitted", error_json(&f->fitted),
-        "held_out", error_json(&f->held_out), "contexts", error_json(&t->contexts), "rows", ranges_json(t));
+        "{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:o, s:o, s:o, s:o}", "machine", h->name, "read_share",
+        h->read_share, "compute_share", h->compute_share, "cache_share", h->cache_share, "attention_share",
+        h->attention_share, "row_passes", h->row_passes, "step_s", h->step_s, "overlap", h->overlap,
+        "most_rows", h->most_rows, "fitted", error_json(&f->fitted), "held_out", error_json(&f->held_out),
+        "contexts", error_json(&t->contexts), "rows", ranges_json(t));
     return json_print(root, 0, stdout);
 }
 

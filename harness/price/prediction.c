@@ -116,6 +116,7 @@ static const Column POINTS[] = {
     {.head = "err. S", .kind = AS_COUNT, .drop = 1},
     {.head = "err. speedup", .kind = AS_COUNT, .drop = 7},
     {.head = "note", .least = 14},
+    {"beyond_rows", .optional = true, .help = "of a step of more rows than the machine was fitted to"},
 };
 static const Column SCALING[] = {
     {"point", "point", AS_COUNT, .optional = true, .help = "of lookahead"},
@@ -141,8 +142,8 @@ static Cell metric(const SimulatedPoint *p, TallyMetric m) {
 
 static Cell measured(const SimulatedPoint *p, Cell x) { return p->measured ? x : NO_CELL; }
 
-static void put_point(const SimulatedPoint *p, int bits, bool against, RecordTable *t) {
-    char errors[SIMULATED_COUNT][16] = {{0}}, note[128];
+static void put_point(const SimulatedPoint *p, int bits, bool against, int fitted, RecordTable *t) {
+    char errors[SIMULATED_COUNT][16] = {{0}}, note[192], beyond[64] = "";
     if (p->needs_draft) {
         TABLE_ROW(t, CELL(p->number), CELL(p->group), CELL(p->label), CELL(p->batch), CELL(bits),
                   CELL(p->needs_draft), CELL("runs a draft model: give its --draft-shape"));
@@ -155,7 +156,10 @@ static void put_point(const SimulatedPoint *p, int bits, bool against, RecordTab
             snprintf(errors[i], sizeof errors[i], isfinite(error[i]) ? "%+.1f%%" : "-", 100 * error[i]);
     }
     bool doubtful = against && p->doubtful, lacks = !isfinite(p->step_s);
-    snprintf(note, sizeof note, "%s%s%s", doubtful ? "measured times are in doubt" : "",
+    if (p->beyond_rows)
+        snprintf(beyond, sizeof beyond, "a step of %d rows, fitted to %d%s", p->beyond_rows, fitted,
+                 doubtful || lacks ? "; " : "");
+    snprintf(note, sizeof note, "%s%s%s%s", beyond, doubtful ? "measured times are in doubt" : "",
              doubtful && lacks ? "; " : "",
              lacks ? "its steps lack their passes: docs/other-engines.md" : "");
     TABLE_ROW(t, CELL(p->number), CELL(p->group), CELL(p->label), CELL(p->batch), CELL(bits),
@@ -164,10 +168,11 @@ static void put_point(const SimulatedPoint *p, int bits, bool against, RecordTab
               measured(p, CELL(p->measured_step_s)), measured(p, CELL(p->measured_S)),
               measured(p, CELL(p->measured_speedup)), p->doubt ? measured(p, CELL(p->doubt)) : NO_CELL,
               measured(p, CELL(p->doubtful)), measured(p, CELL(error[0])), measured(p, CELL(error[1])),
-              measured(p, CELL(error[2])), CELL(errors[0]), CELL(errors[1]), CELL(errors[2]), CELL(note));
+              measured(p, CELL(error[2])), CELL(errors[0]), CELL(errors[1]), CELL(errors[2]), CELL(note),
+              p->beyond_rows ? CELL(p->beyond_rows) : NO_CELL);
 }
 
-static void put_cell(const PredictionCell *cell, bool against, RecordTable *t) {
+static void put_cell(const PredictionCell *cell, bool against, int fitted, RecordTable *t) {
     const SimulatedPoint *points = cell->points.points;
     for (size_t i = 0; i < cell->points.count; i++) {
         if (i == 0 || strcmp(points[i].group, points[i - 1].group) != 0) {
@@ -178,12 +183,13 @@ static void put_cell(const PredictionCell *cell, bool against, RecordTable *t) {
             table_group(t, text_get(&title));
             text_release(&title);
         }
-        put_point(&points[i], cell->bits, against, t);
+        put_point(&points[i], cell->bits, against, fitted, t);
     }
 }
 
 void prediction_put_points(const Prediction *p, RecordTable *t) {
-    for (int i = 0; i < p->count; i++) put_cell(&p->cells[i], p->of->against != NULL, t);
+    for (int i = 0; i < p->count; i++)
+        put_cell(&p->cells[i], p->of->against != NULL, p->pricing.machine.most_rows, t);
 }
 
 bool prediction_put_scaling(const Prediction *p, RecordTable *t, Error *e) {
@@ -211,10 +217,10 @@ json_t *prediction_json(const Prediction *p, Error *e) {
                 scaling = {.form = &prediction_scaling, .as = &json};
     prediction_put_points(p, &points);
     bool ok = prediction_put_scaling(p, &scaling, e);
-    json_t *root =
-        json_pack("{s:s, s:s, s:o, s:o, s:{s:f, s:f}}", "machine", p->pricing.machine.name, "shape",
-                  p->of->shape, "points", table_list(&points), "scaling", table_list(&scaling), "link",
-                  "bytes_per_s", p->link.bytes_per_s, "latency_s", p->link.latency_s);
+    json_t *root = json_pack("{s:s, s:s, s:i, s:o, s:o, s:{s:f, s:f}}", "machine", p->pricing.machine.name,
+                             "shape", p->of->shape, "most_rows", p->pricing.machine.most_rows, "points",
+                             table_list(&points), "scaling", table_list(&scaling), "link", "bytes_per_s",
+                             p->link.bytes_per_s, "latency_s", p->link.latency_s);
     if (root && p->of->cut > 0) json_object_set_new(root, "cut", json_real(p->of->cut));
     if (ok) return root;
     json_decref(root);

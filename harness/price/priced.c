@@ -126,6 +126,7 @@ static void add_pass(const Reading *g, const Rows *r, PricedSample *s) {
                          .sequences = n,
                          .count = rows_real(r, 7)};
     if (pass.rows < 1) return;
+    if (pass.rows * n > g->out->most_rows) g->out->most_rows = pass.rows * n;
     const StepModel *m = model == DRAFT_MODEL ? &p->draft : model == ADAPTER ? &g->adapter : &p->target;
     if (!pass.head) // layers keep their share of the model
         pass.layers = model == ADAPTER
@@ -228,6 +229,7 @@ StepModel step_model(const Shape *s, double weight_bytes) {
                        .kv_width = shape_kv_width(s),
                        .mlp_width = s->mlp_width,
                        .vocab = s->vocab,
+                       .heads = s->heads,
                        .window = s->window,
                        .local_window = s->local_window,
                        .local_share = (double)layers_in(&s->local, s->layers) / s->layers,
@@ -376,8 +378,8 @@ bool priced_surface(const Figure *f, const PricedAsk *ask, PricedSurface *out, T
         !machine_open(ask->on, &g.machine, e) || !step_model_open(ask->shape, &g.model, e))
         return false;
     snprintf(out->title, sizeof out->title, "Priced, not measured: %s", f->summary);
-    json_t *o = json_pack("{s:{s:s, s:s, s:b}}", "prediction", "machine", g.machine.name, "shape", ask->shape,
-                          "surface", 1);
+    json_t *o = json_pack("{s:{s:s, s:s, s:b, s:i}}", "prediction", "machine", g.machine.name, "shape",
+                          ask->shape, "surface", 1, "most_rows", g.machine.most_rows);
     json_append(o, 0, notes);
     g.store = out->store = store_open(ask->on, STORE_TRIAL, NULL, e);
     return g.store && store_begin(g.store, e) && add_run(&g, ask->on, &out->run, e) &&

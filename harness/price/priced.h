@@ -32,6 +32,7 @@ typedef struct PricedSample {
 typedef struct PricedPoint {
     PricedSample *samples; // (count), by prompt, then pass
     int count;
+    int most_rows;    // of a pass, of all its sequences; a prompt's pass is no step's
     bool needs_draft; // it ran a draft model, and there is no shape for one: nothing is priced
 } PricedPoint;
 

@@ -75,6 +75,8 @@ static bool simulate_point(Store *store, const Pricing *pricing, Baseline *basel
     p->batch = ok ? own.batch : 0;
     p->needs_draft = point.needs_draft;
     p->step_s = priced_step(&point);
+    int most = pricing->machine.most_rows;
+    p->beyond_rows = most && point.most_rows > most ? point.most_rows : 0;
     if (ok && !p->needs_draft) priced_tally(&point, alone ? NULL : &baseline->priced, &p->tally);
     priced_release(&point);
     return ok;

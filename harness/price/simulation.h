@@ -10,7 +10,8 @@ typedef struct SimulatedPoint {
     int batch;        // sequences that share its steps; tokens a second are those of all
     bool needs_draft; // then nothing below is there
     Tally tally;
-    double step_s; // mean, decoding
+    double step_s;   // mean, decoding
+    int beyond_rows; // of a step of more rows than the machine was fitted to: the price is a guess; 0: none
     // measured on that machine by another run (SimulationAgainst)
     bool measured;
     double measured_step_s, measured_S, measured_speedup; // NAN: not known

@@ -26,5 +26,7 @@ SELECT 'priced for ' || json_extract(?2, '$.prediction.machine') || ', shape ' |
        coalesce(' and ' || json_extract(?2, '$.beside.shape'), '') ||
        iif(json_extract(?2, '$.prediction.link.bytes_per_s') > 0,
            printf(', links of %g GB/s, %g us', 1e-9 * json_extract(?2, '$.prediction.link.bytes_per_s'),
-                  1e6 * json_extract(?2, '$.prediction.link.latency_s')), '') || ': a prediction'
+                  1e6 * json_extract(?2, '$.prediction.link.latency_s')), '') ||
+       iif(json_extract(?2, '$.prediction.most_rows') > 0,
+           printf(', fitted to steps of at most %d rows', json_extract(?2, '$.prediction.most_rows')), '') || ': a prediction'
 WHERE json_extract(?2, '$.prediction.machine') IS NOT NULL;

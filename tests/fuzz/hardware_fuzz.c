@@ -35,7 +35,8 @@ static void check_written(const Hardware *h) {
     demand(text && hardware_parse(text, strlen(text), "again", &again, &e));
     demand(strcmp(again.name, h->name) == 0 && again.bytes_per_s == h->bytes_per_s &&
            again.processors == h->processors && again.least_rows == h->least_rows &&
-           again.step_s == h->step_s && again.overlap == h->overlap);
+           again.step_s == h->step_s && again.overlap == h->overlap && again.most_rows == h->most_rows &&
+           again.head_width == h->head_width);
     mem_free(text);
 }
 

@@ -44,7 +44,8 @@ static Hardware draw_machine(Random *r) {
     h.tile_columns = 1 << test_between(r, 2, 8);
     h.launch_s = number(r, 1e-8, 1e-5), h.launches = test_between(r, 0, 12);
     h.read_share = number(r, 0.3, 1), h.compute_share = number(r, 0.3, 1);
-    h.attention_share = number(r, 0.05, 1);
+    h.cache_share = number(r, 0.3, 1), h.attention_share = number(r, 0.05, 1);
+    h.head_width = test_between(r, 0, 1) ? 0 : 64 * test_between(r, 1, 4);
     h.overlap = 1 + number(r, 0.1, 10);
     return h;
 }
@@ -53,6 +54,7 @@ static StepModel draw_model(Random *r) {
     StepModel m = {.layers = test_between(r, 1, 40), .width = 64 * test_between(r, 1, 80)};
     m.q_width = m.width, m.kv_width = m.width / test_between(r, 1, 4);
     m.mlp_width = test_between(r, 0, 4) ? 3 * m.width : 0;
+    m.heads = test_between(r, 0, 2) ? m.q_width / 64 : 0;
     m.vocab = test_between(r, 100, 50000);
     m.attention_width = test_between(r, 0, 3) ? 0 : 2 * m.width; // EAGLE's drafts
     m.fc_width = test_between(r, 0, 3) ? 0 : 2 * m.width;
@@ -153,9 +155,11 @@ static void attention(void **state) {
         double visible = m.window && m.window < context ? m.window : context;
         double position = 2 * m.kv_width * m.cache_bytes * m.layers / (h.bytes_per_s * h.read_share);
         double seen = m.window && m.window * (double)s.rows < s.seen ? m.window * (double)s.rows : s.seen;
-        assert_about("reading", hardware_price(&reads, &m, &s).attention, position * (visible * k + s.rows));
+        double width = h.head_width && m.heads ? m.heads * h.head_width : m.q_width;
+        assert_about("reading", hardware_price(&reads, &m, &s).attention,
+                     position / h.cache_share * (visible * k + s.rows));
         assert_about("computing", hardware_price(&computes, &m, &s).attention,
-                     4.0 * m.q_width * seen * m.layers / (h.operations_per_s * h.attention_share));
+                     4.0 * width * seen * m.layers / (h.operations_per_s * h.attention_share));
         if (k > 1)
             assert_about("copying", hardware_price(&h, &m, &copied).copy, position * visible * (1 + k));
         assert_true(hardware_price(&h, &m, &s).copy == 0);
@@ -462,11 +466,13 @@ static void written_and_read(void **state) {
     Error e = {0};
     open_machine("v100-32gb.json", &h);
     h.read_share = 0.8125, h.compute_share = 0.1, h.attention_share = 1.0 / 3;
-    h.row_passes = 7, h.overlap = 1.5, h.step_s = 1e-4;
+    h.row_passes = 7, h.overlap = 1.5, h.step_s = 1e-4, h.cache_share = 0.75;
+    h.most_rows = 300, h.head_width = 128;
     char *text = hardware_write(&h, "a sheet", "fitted");
     assert_true(hardware_parse(text, strlen(text), "f.json", &back, &e));
     assert_string_equal(h.name, back.name);
     assert_true(price(&h, &MISTRAL, step_tree(7, 5, 300)) == price(&back, &MISTRAL, step_tree(7, 5, 300)));
+    assert_true(back.most_rows == 300 && back.head_width == 128 && back.cache_share == 0.75);
     assert_true(back.row_passes == 7 && back.attention_share == 1.0 / 3 &&
                 back.memory_bytes == h.memory_bytes);
     mem_free(text);
@@ -482,7 +488,8 @@ static void floor_or_fitted(void **state) {
     (void)state;
     static const size_t REACHED[] = {offsetof(Hardware, read_share),      offsetof(Hardware, compute_share),
                                      offsetof(Hardware, attention_share), offsetof(Hardware, row_passes),
-                                     offsetof(Hardware, overlap),         offsetof(Hardware, step_s)};
+                                     offsetof(Hardware, overlap),         offsetof(Hardware, step_s),
+                                     offsetof(Hardware, cache_share)};
     Hardware h = {.bytes_per_s = 1e12, .operations_per_s = 1e14};
     hardware_floor(&h);
     assert_true(hardware_is_floor(&h));

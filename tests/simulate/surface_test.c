@@ -27,6 +27,7 @@ static const Hardware LAPTOP = {.name = "laptop",
                                 .least_rows = 1,
                                 .read_share = 1,
                                 .compute_share = 1,
+                                .cache_share = 1,
                                 .attention_share = 1,
                                 .row_passes = 2,
                                 .overlap = 4};
@@ -59,6 +60,7 @@ static void machine_returns(void **state) {
         truth.compute_share = 0.2 + 0.7 * random_uniform(&r);
         truth.attention_share = 0.02 + 0.3 * random_uniform(&r),
         truth.row_passes = 2 + 20 * random_uniform(&r);
+        truth.cache_share = 0.5 + 0.5 * random_uniform(&r);
         truth.overlap = 1.2 + 3 * random_uniform(&r), truth.step_s = 1e-4 * random_uniform(&r);
         double noise = n % 2 ? 0.03 : 0;
         make_surface(&s, points, &truth, noise, &r);
@@ -66,6 +68,8 @@ static void machine_returns(void **state) {
         assert_true(surface_fit(&s, &LAPTOP, &SMALL, &fit, NULL));
         assert_true(fit.held_out.points == (int)round(0.3 * s.count) &&
                     fit.fitted.points + fit.held_out.points == s.count);
+        assert_true(fit.machine.most_rows == 256 ||
+                    fit.machine.most_rows == 128); // if all of 256 are held out
         double most = noise > 0 ? 0.04 : 0.01;
         if (fit.held_out.median > most || fit.held_out.worst > 5 * most)
             fail_msg("noise %g: median error %g, worst %g", noise, fit.held_out.median, fit.held_out.worst);
@@ -109,6 +113,21 @@ static void held_out_is_unseen(void **state) {
     assert_true(surface_fit(&s, &LAPTOP, &SMALL, &spoilt, NULL));
     assert_memory_equal(&clean.machine, &spoilt.machine, sizeof clean.machine);
     assert_true(spoilt.held_out.median > 0.9 && clean.held_out.median < 0.05);
+}
+
+// Times that no machine of the sheet reaches leave it computing as much as the sheet says, not more.
+static void never_above_the_sheet(void **state) {
+    (void)state;
+    Random r = test_random(5);
+    SurfacePoint points[100];
+    Surface s;
+    SurfaceFit fit;
+    Hardware faster = LAPTOP;
+    faster.operations_per_s *= 4;
+    make_surface(&s, points, &faster, 0, &r);
+    assert_true(surface_fit(&s, &LAPTOP, &SMALL, &fit, NULL));
+    assert_true(fit.machine.compute_share <= 1 && fit.machine.compute_share > 0.9);
+    assert_true(fit.machine.cache_share <= 1 && fit.machine.attention_share <= 1);
 }
 
 // Only the steps of so many rows count.
@@ -201,9 +220,10 @@ static void refuses_csv(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(machine_returns), cmocka_unit_test(held_out_is_unseen),
-        cmocka_unit_test(errors_by_rows),  cmocka_unit_test(contexts_left_out),
-        cmocka_unit_test(reads_csv),       cmocka_unit_test(refuses_csv),
+        cmocka_unit_test(machine_returns),       cmocka_unit_test(held_out_is_unseen),
+        cmocka_unit_test(never_above_the_sheet), cmocka_unit_test(errors_by_rows),
+        cmocka_unit_test(contexts_left_out),     cmocka_unit_test(reads_csv),
+        cmocka_unit_test(refuses_csv),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

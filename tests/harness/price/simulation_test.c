@@ -250,6 +250,14 @@ static void command(void **state) {
                   "tiny");
     assert_non_null(strstr(text_get(&c.out), "NVIDIA H100 SXM 80 GB, measured, shape tiny"));
     assert_non_null(strstr(text_get(&c.out), "prices     as its steps were measured and fitted"));
+    assert_non_null(strstr(text_get(&c.out), "more than 512 rows are outside what was fitted"));
+    assert_null(strstr(text_get(&c.out), "fitted to 512"));
+    child_release(&c);
+    // 17 rows of 64 sequences are more than any step that was measured, one row of them isn't.
+    CHILD_OUTPACE(&c, *state, 0, "simulate", "filled", "--db", "a.db", "--on", "h100-measured", "--shape",
+                  "tiny", "--batch", "64");
+    assert_non_null(strstr(text_get(&c.out), "a step of 1088 rows, fitted to 512"));
+    assert_null(strstr(text_get(&c.out), "a step of 64 rows"));
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 0, "simulate", "filled", "--db", "a.db", "--on", "a100-80gb", "--shape", "16m",
                   "--batch", "1,8", "--bits", "16,4", "--json");
