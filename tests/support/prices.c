@@ -67,7 +67,9 @@ static bool price(const char *const *f, PricePair *p, Error *e) {
     p->verify = hardware_price(&h, &m, &many).total;
     p->draft = draft_seconds(&h, f[DRAFT], p->passes);
     p->step = p->verify + p->draft;
+    p->layers = m.layers;
     p->loss = strcmp(f[LOSS], "pass") == 0    ? LOSS_PASS
+              : strcmp(f[LOSS], "layer") == 0 ? LOSS_LAYER
               : strcmp(f[LOSS], "draft") == 0 ? LOSS_DRAFT
                                               : LOSS_STEP;
     return true;
@@ -131,22 +133,29 @@ static bool add_pairs(Prices *out, const Published *p, const char *const *f, Err
 // --- losses ----------------------------------------------------------------------------------------------
 
 static bool same_group(const PricePair *a, const PricePair *b) {
+    if (a->loss == LOSS_DRAFT) return a == b;
     return strcmp(a->row, b->row) == 0 && strcmp(a->model, b->model) == 0 &&
            strcmp(a->machine, b->machine) == 0;
 }
 
-// A step as published takes S / speedup times one token.
+// A step as published takes S / speedup times one token. NAN: the pair doesn't tell.
 static double lost(const PricePair *p) {
-    double seconds = p->one * p->S / p->speedup;
-    return p->loss == LOSS_STEP    ? log(seconds / p->step)
-           : p->loss == LOSS_DRAFT ? (seconds - p->step) / p->draft
-                                   : (seconds - p->step) / p->passes;
+    double seconds = p->one * p->S / p->speedup, least = p->step * p->speedup / p->S;
+    switch (p->loss) {
+    case LOSS_STEP: return log(seconds / p->step);
+    case LOSS_DRAFT: return (seconds - p->step) / p->draft;
+    case LOSS_PASS: return (seconds - p->step) / p->passes;
+    default: return least > p->one ? least / p->layers : NAN; // else the device took longer for one token
+    }
 }
 
 static double with_loss(const PricePair *p, double loss) {
-    return p->loss == LOSS_STEP    ? p->step * exp(loss)
-           : p->loss == LOSS_DRAFT ? p->step + p->draft * loss
-                                   : p->step + p->passes * loss;
+    switch (p->loss) {
+    case LOSS_STEP: return p->step * exp(loss);
+    case LOSS_DRAFT: return p->step + p->draft * loss;
+    case LOSS_PASS: return p->step + p->passes * loss;
+    default: return p->one * fmax(p->step, p->layers * loss) / fmax(p->one, p->layers * loss);
+    }
 }
 
 static double with_loss_of_others(const Prices *p, const PricePair *own) {
@@ -154,7 +163,7 @@ static double with_loss_of_others(const Prices *p, const PricePair *own) {
     int count = 0;
     for (size_t i = 0; i < p->count; i++) {
         const PricePair *other = &p->list[i];
-        if (strcmp(other->family, own->family) != 0 || same_group(other, own)) continue;
+        if (strcmp(other->family, own->family) != 0 || same_group(other, own) || isnan(lost(other))) continue;
         sum += lost(other);
         count++;
     }

@@ -5,12 +5,13 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 
-// A program's loss against the price is estimated from its other pairs, none of the same row, model and
-// machine.
+// A program's loss against the price is one constant, estimated from its other pairs, none of the same row,
+// model and machine.
 typedef enum LossKind {
     LOSS_STEP,  // a share of the step
-    LOSS_DRAFT, // a share of the draft
-    LOSS_PASS   // seconds of a pass of the draft: one of few bytes, that waits for its host
+    LOSS_DRAFT, // a share of the draft; from all other pairs, as few models tell
+    LOSS_PASS,  // seconds of a pass of the draft: one of few bytes, that waits for its host
+    LOSS_LAYER  // seconds that the host takes for a layer: no step is faster, be it of one token or of many
 } LossKind;
 
 typedef struct PricePair {
@@ -20,6 +21,7 @@ typedef struct PricePair {
     double one, verify, draft,
         step;      // seconds by the price, of data sheets: of one token; of the method's step
     double passes; // of the draft, a step
+    int layers;
     LossKind loss;
     double with_loss; // seconds of the step with the loss of the others of its family; NAN: there are none
 } PricePair;

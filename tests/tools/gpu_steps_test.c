@@ -39,6 +39,9 @@ static void expect(const char *folder, const char *command) {
 static void the_page(void **state) {
     if (without_python()) skip();
     expect(*state, "$0/tools/gpu-steps >steps.md && diff $0/results/gpu/steps.md steps.md");
+    expect(*state,
+           "$0/tools/gpu-steps --errors >errors.md && sed -n '/^| machine | shape/,/^$/p' $0/docs/fit.md | "
+           "diff - errors.md");
 }
 
 static void the_reckoned_page(void **state) {
@@ -50,8 +53,9 @@ static void the_reckoned_page(void **state) {
 static void the_machine(void **state) {
     if (without_python()) skip();
     expect(*state, "$0/tools/gpu-steps --csv llama2-7b >steps.csv");
-    expect(*state,
-           "$OUTPACE fit --surface steps.csv --shape llama2-7b --on h100 --save fitted.json >/dev/null");
+    expect(
+        *state,
+        "$OUTPACE fit --surface steps.csv --shape llama2-7b --on h100-measured --save fitted.json >/dev/null");
     expect(
         *state,
         "for f in fitted.json $0/configs/hardware/h100-measured.json; do sed -n 's/.*\"value\": \\([0-9.e-]*\\).*/\\1/p' $f | "

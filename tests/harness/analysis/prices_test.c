@@ -53,15 +53,21 @@ static void loss_is_of_others(void **state) {
     assert_true(fabs(b->with_loss / (b->step * sqrt(of_a * of_c)) - 1) < 1e-12);
     const PricePair *alone = pair(&p, "kangaroo-table-1", "Medusa", "Vicuna-13B", "v100-32gb");
     assert_true(isnan(price_error_with_loss(alone))); // six tasks of one row, model and machine: no others
-    // Of a draft's share: six rows of 13B for those of 7B.
+    // Of a draft's share: the eleven other rows of the table, of both models.
     const PricePair *k = pair(&p, "kangaroo-table-1", "Kangaroo", "Vicuna-7B", "v100-32gb");
     double sum = 0;
     for (size_t i = 0; i < p.count; i++) {
         const PricePair *x = &p.list[i];
-        if (!strcmp(x->row, "Kangaroo") && !strcmp(x->model, "Vicuna-13B"))
+        if (!strcmp(x->row, "Kangaroo") && x != k)
             sum += (x->one * x->S / x->speedup - x->step) / x->draft;
     }
-    assert_true(fabs(k->with_loss / (k->step + k->draft * sum / 6) - 1) < 1e-12);
+    assert_true(fabs(k->with_loss / (k->step + k->draft * sum / 11) - 1) < 1e-12);
+    // Of a layer's time on the host: 13B's rows that tell it, and Mistral's, whose layers are as many, make
+    // one token of Phi-3 take as long as its step.
+    const PricePair *phi = pair(&p, "ngrammys-table-1", "(10,10)", "Phi-3-mini", "a100-40gb");
+    assert_true(phi->layers == 32 && phi->with_loss == phi->one);
+    const PricePair *large = pair(&p, "ngrammys-table-1", "(10,10)", "Vicuna-13B", "a100-40gb");
+    assert_true(large->with_loss == large->step); // the card takes longer
     prices_close(&p);
 }
 
@@ -82,7 +88,7 @@ static void errors_are_as_told(void **state) {
         if (!isnan(price_error_with_loss(&p.list[i]))) errors[n++] = fabs(price_error_with_loss(&p.list[i]));
     qsort(errors, n, sizeof *errors, by_size);
     assert_int_equal(n, 37);
-    if (errors[n / 2] > 0.065 || errors[n - 1] > 0.175)
+    if (errors[n / 2] > 0.02 || errors[n - 1] > 0.125)
         fail_msg("median %g, worst %g", errors[n / 2], errors[n - 1]);
     // Another machine from this one: programs that check a fixed number of rows, within 4%.
     static const char *const ROWS[] = {"Medusa", "PLD", "Lookahead"};
