@@ -106,7 +106,8 @@ static void set_intervals(Bootstrap *b, Resampling *r, const FitOptions *o, FitE
     assert(opened); // as the measured sample was
     (void)opened;
     b->context = r, b->outputs = 2 + r->measured->count;
-    b->resamples = o->resamples, b->level = o->level, b->seed = o->seed;
+    b->resamples = o->resamples, b->seed = o->seed;
+    b->level = out->drawn == DRAWN_PROMPTS ? resampled_level(o->level, b->draws) : o->level;
     Interval *intervals = out->intervals = mem_new((size_t)b->outputs, sizeof *intervals);
     out->given = out->interval = bootstrap(b, intervals, NULL, &out->refused);
     if (out->interval) out->alpha = value_within(r->alpha, &intervals[0]);

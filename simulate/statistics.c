@@ -69,6 +69,11 @@ double joint_widening(size_t units, int count) {
     return gsl_cdf_tdist_Qinv(0.025 / count, (double)units - 1) / gsl_cdf_ugaussian_Qinv(0.025);
 }
 
+double resampled_level(double level, size_t units) {
+    double n = (double)units, t = gsl_cdf_tdist_Pinv((1 + level) / 2, n - 1) * sqrt(n / (n - 1));
+    return fmin(1 - 2 * gsl_cdf_ugaussian_Q(t), 1 - 1e-12);
+}
+
 // --- bootstrap ------------------------------------------------------------------------------------------
 
 // A random number below n, from a 32-bit generator, without the two divisions of gsl_rng_uniform_int, which

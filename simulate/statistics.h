@@ -36,6 +36,10 @@ void mean_reach(double mean, double deviation, size_t count, double level, doubl
 // together in 95 cases of 100 (Bonferroni, and Student's t for few units). units >= 2, count >= 1.
 double joint_widening(size_t units, int count);
 
+// The level at which quantiles over resamples of few `units` hold the truth at `level`: resamples vary by
+// (units - 1) / units of the samples' variance, and few units call for Student's t. units >= 2.
+double resampled_level(double level, size_t units);
+
 // --- bootstrap ------------------------------------------------------------------------------------------
 
 // Intervals by resampling (Efron): a statistic is computed on many samples drawn from the given one, and its

@@ -4,7 +4,8 @@
 
 static void intervals_cover(void **state) {
     (void)state;
-    coverage_run(1000, 200);
+    coverage_run(20, 1000, 400);
+    coverage_run(50, 1000, 400);
 }
 
 int main(void) {

@@ -5,7 +5,7 @@
 
 static void intervals_cover(void **state) {
     (void)state;
-    coverage_run(100, 100);
+    coverage_run(20, 100, 100);
 }
 
 int main(void) {

@@ -54,8 +54,16 @@ static void median_intervals(void **state) {
     assert_true(isnan(low) && isnan(high));
 }
 
+// t of 19 degrees is 2.093, times the root of 20 / 19; of many units the level is the one asked for.
+static void levels_of_few(void **state) {
+    (void)state;
+    assert_true(fabs(resampled_level(0.95, 20) - 0.9682) < 1e-4);
+    assert_true(fabs(resampled_level(0.95, 1000000) - 0.95) < 1e-5);
+    assert_true(resampled_level(0.95, 2) < 1 && resampled_level(0.95, 2) > 0.9999);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(middle_values), cmocka_unit_test(halves),
-                                       cmocka_unit_test(median_intervals)};
+                                       cmocka_unit_test(median_intervals), cmocka_unit_test(levels_of_few)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

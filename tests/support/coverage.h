@@ -2,6 +2,6 @@
 // truth.
 #pragma once
 
-// So many draws, each with so many resamples; the test fails unless the 95% intervals of alpha and f, by both
-// estimators, hold the truth about as often.
-void coverage_run(int draws, int resamples);
+// So many draws of so many prompts, each with so many resamples; the test fails unless the 95% intervals of
+// alpha and f, by both estimators, hold the truth about as often.
+void coverage_run(int prompts, int draws, int resamples);
