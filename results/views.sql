@@ -20,6 +20,7 @@
 --   fitted           Lookahead's law as it was fitted to a run's points: alpha and f
 --   point_described  a point as exports describe it   lookahead_point  its parameters where the method is Lookahead
 --   newest_point     points of the newest run of a name   newest_prompt  their prompts: what claims compare
+--   newest_pass      these, pass by pass
 --
 -- The baseline of a point is that of point.baseline_id; an autoregressive point without one is a baseline, and its speedups
 -- are 1. Others without one were imported alone, and have no speedup.
@@ -456,3 +457,15 @@ SELECT q.run, q.point_id, q.model, q.stand_in, q.dataset, q.method, q.label, q.t
 FROM newest_point AS q JOIN sample ON sample.point_id = q.point_id JOIN prompt ON prompt.id = sample.prompt_id
 JOIN subtask ON subtask.prompt_id = prompt.id
 GROUP BY q.run, q.point_id, prompt.number;
+
+-- The same of each pass, against the baseline's passes together: what claims about time compare.
+CREATE VIEW newest_pass AS
+SELECT q.run, q.point_id, q.model, q.stand_in, q.dataset, q.method, q.label, q.temperature, q.device,
+       prompt.number AS prompt, sample.pass AS pass, min(subtask.subtask) AS task, sum(sample.tokens) AS tokens, sum(sample.steps) AS steps,
+       1.0 * sum(sample.tokens) / nullif(sum(sample.steps), 0) AS S, 1e9 * sum(sample.tokens) / nullif(sum(sample.decode_ns), 0) AS rate,
+       (SELECT 1.0 * sum(b.decode_ns) / nullif(sum(b.tokens), 0) FROM sample AS b JOIN prompt AS p ON p.id = b.prompt_id
+        WHERE b.point_id = q.base_id AND p.number = prompt.number)
+           / (1.0 * sum(sample.decode_ns) / nullif(sum(sample.tokens), 0)) AS speedup
+FROM newest_point AS q JOIN sample ON sample.point_id = q.point_id JOIN prompt ON prompt.id = sample.prompt_id
+JOIN subtask ON subtask.prompt_id = prompt.id
+GROUP BY q.run, q.point_id, prompt.number, sample.pass;

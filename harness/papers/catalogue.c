@@ -86,13 +86,18 @@ typedef struct Side {
     size_t count, capacity;
 } Side;
 
+// Claims about time are asked pass by pass: machines drift between passes by more than prompts tell.
+enum { PASSES_MOST = 16 };
+
 // The form of a query's rows: (name, margin) of a prompt; (name, a, b), a margin of means over other prompts;
 // (name, hits, trials, bound) of a prompt, a share above a bound; (name, margin, low, high), an interval.
 typedef enum Form { FORM_PAIRED = 2, FORM_SIDES = 3, FORM_INTERVAL = 4, FORM_SHARE } Form;
 
 typedef struct Comparison {
     char *name;
-    Side a, b; // FORM_SHARE: hits and trials
+    Side a[PASSES_MOST], b[PASSES_MOST]; // FORM_SHARE: hits and trials
+    int passes;                          // 1 if it isn't of time
+    bool timed;
     double bound;
     double value, low, high;
 } Comparison;
@@ -111,7 +116,12 @@ static void add_value(Side *side, const Rows *r, int column) {
     side->values[side->count++] = x;
 }
 
-static void add_row(Comparisons *all, const Rows *r, Form form) {
+// Of a query about time, all but those called S or accepted.
+static bool is_of_time(const char *name) {
+    return strncmp(name, "S ", 2) != 0 && strncmp(name, "S, ", 3) != 0 && strncmp(name, "accepted", 8) != 0;
+}
+
+static void add_row(Comparisons *all, const Rows *r, Form form, bool timed, int pass) {
     int columns = rows_columns(r);
     bool measured = false;
     for (int i = 1; i < columns; i++) measured = measured || isfinite(rows_real(r, i));
@@ -131,8 +141,11 @@ static void add_row(Comparisons *all, const Rows *r, Form form) {
         c->high = rows_real(r, 3);
         return;
     }
-    add_value(&c->a, r, 1);
-    if (form != FORM_PAIRED) add_value(&c->b, r, 2);
+    c->timed = timed && is_of_time(name);
+    if (pass > 0 && !c->timed) return; // as in the first
+    if (c->passes < pass + 1) c->passes = pass + 1;
+    add_value(&c->a[pass], r, 1);
+    if (form != FORM_PAIRED) add_value(&c->b[pass], r, 2);
     if (form == FORM_SHARE) c->bound = rows_real(r, 3);
 }
 
@@ -155,14 +168,15 @@ static double reach_of(const Side *s, double level) {
 // The share of all trials. A prompt's trials go together, so the interval is of a ratio over prompts
 // (Cochran); where all or none hit, it's that of as many trials of their own (Clopper and Pearson).
 static void estimate_share(Comparison *c, double level) {
-    double trials = mean_of(&c->b) * (double)c->b.count, share = mean_of(&c->a) / mean_of(&c->b);
+    const Side *a = c->a, *b = c->b;
+    double trials = mean_of(b) * (double)b->count, share = mean_of(a) / mean_of(b);
     double low = share, high = share;
     if (share <= 0) high = 1 - pow((1 - level) / 2, 1 / trials);
     else if (share >= 1) low = pow((1 - level) / 2, 1 / trials);
     else {
-        Side of = {.values = mem_new(c->a.count, sizeof(double)), .count = c->a.count};
+        Side of = {.values = mem_new(a->count, sizeof(double)), .count = a->count};
         for (size_t i = 0; i < of.count; i++)
-            of.values[i] = (c->a.values[i] - share * c->b.values[i]) / mean_of(&c->b);
+            of.values[i] = (a->values[i] - share * b->values[i]) / mean_of(b);
         double reach = reach_of(&of, level);
         low = share - reach, high = share + reach;
         mem_free(of.values);
@@ -176,12 +190,19 @@ static void estimate(Comparison *c, Form form, double level) {
         estimate_share(c, level);
         return;
     }
-    double reach = reach_of(&c->a, level);
-    c->value = mean_of(&c->a);
-    if (form == FORM_SIDES) {
-        reach = hypot(reach, reach_of(&c->b, level));
-        c->value -= mean_of(&c->b);
+    // Of the passes' own reaches the root of the mean square: more passes of a prompt are no more prompts.
+    double values[PASSES_MOST], squares = 0;
+    Side passes = {.values = values};
+    for (int p = 0; p < c->passes; p++) {
+        double reach = reach_of(&c->a[p], level);
+        if (!c->a[p].count || (form == FORM_SIDES && !c->b[p].count)) continue;
+        if (form == FORM_SIDES) reach = hypot(reach, reach_of(&c->b[p], level));
+        squares += reach * reach;
+        values[passes.count++] = mean_of(&c->a[p]) - (form == FORM_SIDES ? mean_of(&c->b[p]) : 0);
     }
+    double reach = sqrt(squares / (double)passes.count);
+    if (c->timed) reach = hypot(reach, reach_of(&passes, level)); // of one pass: unknown
+    c->value = mean_of(&passes);
     c->low = c->value - reach, c->high = c->value + reach;
 }
 
@@ -218,28 +239,49 @@ static void judge(Comparisons *all, Form form, ClaimJudgement *out) {
     out->counted = c->low == c->high;
     if (out->counted) text_printf(&out->why, "%.3g, counted", c->value);
     else text_measured(&out->why, c->value, c->low, c->high);
-    size_t prompts = c->a.count + (form == FORM_SIDES ? c->b.count : 0);
+    size_t prompts = c->a[0].count + (form == FORM_SIDES ? c->b[0].count : 0);
     if (prompts) text_printf(&out->why, ", %zu prompts", prompts);
+    if (c->timed) text_printf(&out->why, ", %d pass%s", c->passes, c->passes > 1 ? "es" : ": drift unknown");
     if (all->count > 1) text_printf(&out->why, "; %zu of %zu comparisons hold", held, all->count);
+}
+
+// The query of all passes, or of ?1 alone.
+static Rows *ask(Store *store, const char *query, bool timed, Error *e) {
+    Text sql = {0};
+    if (!timed) return rows_open(store, query, e);
+    text_puts(&sql, "WITH newest_prompt AS (SELECT * FROM newest_pass WHERE pass = ?1)");
+    text_puts(&sql, strncmp(query, "WITH ", 5) == 0 ? ", " : " ");
+    text_puts(&sql, strncmp(query, "WITH ", 5) == 0 ? query + 5 : query);
+    Rows *r = rows_open(store, text_get(&sql), e);
+    text_release(&sql);
+    return r;
 }
 
 bool claim_judge(Store *store, const CatalogueClaim *claim, ClaimJudgement *out, Error *e) {
     Comparisons all = {0};
     *out = (ClaimJudgement){.verdict = CLAIM_NOT_RUN};
     if (!claim->query) return true;
-    Rows *r = rows_open(store, claim->query, e);
-    bool ok = r != NULL;
-    int columns = ok ? rows_columns(r) : 0;
-    if (ok && (columns < 2 || columns > 4))
-        ok = error_input(e, "the claim '%s': its query has %d columns", claim->claim, columns);
-    Form form = columns == FORM_INTERVAL && strcmp(rows_name(r, 1), "hits") == 0 ? FORM_SHARE : (Form)columns;
-    while (ok && rows_next(r)) add_row(&all, r, form);
-    ok = rows_end(r, ok, e);
+    bool timed = strstr(claim->query, "newest_prompt") &&
+                 (strstr(claim->query, "speedup") || strstr(claim->query, "rate")),
+         ok = true, some = true;
+    Form form = FORM_PAIRED;
+    for (int pass = 0; ok && some && pass < (timed ? PASSES_MOST : 1); pass++) {
+        Rows *r = ask(store, claim->query, timed, e);
+        int columns = r ? rows_columns(r) : 0;
+        ok = r && ((columns >= 2 && columns <= 4) ||
+                   error_input(e, "the claim '%s': its query has %d columns", claim->claim, columns));
+        if (ok) form = columns == 4 && strcmp(rows_name(r, 1), "hits") == 0 ? FORM_SHARE : (Form)columns;
+        if (ok && timed) rows_bind_int(r, 1, pass);
+        for (some = false; ok && rows_next(r); some = true) add_row(&all, r, form, timed, pass);
+        ok = rows_end(r, ok, e);
+    }
     if (ok) judge(&all, form, out);
     for (Comparison *c = all.list; c < all.list + all.count; c++) {
         mem_free(c->name);
-        mem_free(c->a.values);
-        mem_free(c->b.values);
+        for (int i = 0; i < PASSES_MOST; i++) {
+            mem_free(c->a[i].values);
+            mem_free(c->b[i].values);
+        }
     }
     mem_free(all.list);
     if (ok) return true;

@@ -165,6 +165,41 @@ static void with_rows(void **state) {
     closed(c);
 }
 
+// A margin of time that every pass has alone is open where passes differ by more, and where there is one pass;
+// S isn't of time.
+static void passes_drift(void **state) {
+    static const struct {
+        int passes;
+        const char *query;
+        ClaimVerdict want;
+        const char *why;
+    } ROWS[] = {
+        {3, "SELECT 'x', 2 + 0.1 * prompt AS speedup FROM newest_prompt", CLAIM_HOLDS, "3 passes"},
+        {3, "SELECT 'x', 2 + 0.1 * prompt + pass AS speedup FROM newest_prompt", CLAIM_HOLDS, "3 passes"},
+        {3, "SELECT 'x', 1 + 0.1 * prompt + pass AS speedup FROM newest_prompt", CLAIM_UNDECIDED, "3 passes"},
+        {1, "SELECT 'x', 2 + 0.1 * prompt AS speedup FROM newest_prompt", CLAIM_UNDECIDED, "drift unknown"},
+        {1, "SELECT 'S of x', 2 + 0.1 * prompt AS speedup FROM newest_prompt", CLAIM_HOLDS, "prompts"},
+        {1,
+         "WITH c AS (SELECT prompt FROM newest_prompt) SELECT 'S of x', 2 + 0.1 * prompt AS speedup FROM c",
+         CLAIM_HOLDS, "prompts"},
+    };
+    const char *path = folder_path(*state, "a.db");
+    Error e = {0};
+    FilledStore f;
+    char why[256];
+    if (!filled_open(&f, path, NULL, 3, 8, &e)) fail_msg("%s", e.text);
+    for (int passes = 1; passes <= 3; passes += 2) {
+        if (!filled_add_all(&f, passes, &e)) fail_msg("%s", e.text);
+        for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+            if (ROWS[i].passes != passes) continue;
+            ClaimVerdict got = verdict_of(f.store, ROWS[i].query, why, sizeof why);
+            if (got != ROWS[i].want || !strstr(why, ROWS[i].why))
+                fail_msg("%s: %s, '%s'", ROWS[i].query, claim_verdicts[got], why);
+        }
+    }
+    filled_close(&f);
+}
+
 // A newer run of the same name, by a stand-in or the reference, has the last point: it is asked only where no
 // other run is.
 static void stand_ins_come_last(void **state) {
@@ -224,6 +259,7 @@ int main(void) {
         cmocka_unit_test(intervals_decide),
         cmocka_unit_test(nothing_was_run),
         cmocka_unit_test_setup_teardown(with_rows, folder_setup, folder_teardown),
+        cmocka_unit_test_setup_teardown(passes_drift, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(stand_ins_come_last, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(told_queries, folder_setup, folder_teardown),
     };

@@ -352,12 +352,64 @@ static void presets_are_their_parts(void **state) {
     session_release(&s);
 }
 
+// --- level 2
+
+enum { BLOCK = 5 };
+
+typedef struct {
+    const Session *s;
+    int next[BLOCK];
+    bool known;
+    int checked;
+} Blocks;
+
+// Jacobi's iteration: every token of the block becomes the model's after it, a place further on.
+static void check_block(void *state, const StepReport *r) {
+    Blocks *b = state;
+    const Tree *t = &b->s->tree;
+    assert_int_equal(t->count, 1 + BLOCK);
+    for (int i = 0; i < BLOCK; i++) {
+        assert_int_equal(t->parent[1 + i], i);
+        if (b->known) assert_int_equal(t->token[1 + i], b->next[i]);
+        b->next[i] = session_argmax(b->s, 1 + i);
+    }
+    b->checked += b->known;
+    b->known = r->accepted == 0; // else Jacobi's block has moved further
+}
+
+// With N = 2 the window is one row, the last token and a block that Jacobi decoding's rule renews.
+static void level_two_is_jacobi(void **state) {
+    (void)state;
+    static const char *const TEXTS[] = {"lookahead:N=2,W=6,G=0", "jacobi:m=5"};
+    for (int i = 0; i < 2; i++) {
+        Session s;
+        Method m;
+        DecodeResult out;
+        NullSetup setup = {.vocab = 50, .context = CONTEXT};
+        int prompt[] = {1, 4, 2, 0, 5, 1, 4};
+        null_session_open(&s, &setup);
+        MethodEnv env = {.target = &s, .seed = 9, .sampling.top_p = 1};
+        Blocks b = {.s = &s};
+        DecodeOptions o = {.max_tokens = 40,
+                           .sampling.top_p = 1,
+                           .seed = 5,
+                           .clock = still_clock(),
+                           .step = check_block,
+                           .state = &b};
+        assert_true(method_open(&m, TEXTS[i], &env, NULL));
+        assert_true(decode(&s, &m, prompt, 7, &o, &out, NULL));
+        assert_true(b.checked > 15);
+        decode_result_release(&out);
+        method_close(&m);
+        session_release(&s);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_setting),
-        cmocka_unit_test(small_steps),
-        cmocka_unit_test(ranks_change_nothing),
-        cmocka_unit_test(presets_are_their_parts),
+        cmocka_unit_test(every_setting),        cmocka_unit_test(small_steps),
+        cmocka_unit_test(ranks_change_nothing), cmocka_unit_test(presets_are_their_parts),
+        cmocka_unit_test(level_two_is_jacobi),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
