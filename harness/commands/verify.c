@@ -70,6 +70,7 @@ typedef struct {
     DecodeResult *truth;      // (prompts): autoregressive, greedy, exact
     int checks, failures, skipped;
     int outputs, diverged; // of fast math, which may differ
+    double compared;       // tokens of these, up to the first that differs
     json_t *rows;          // a check each; NULL: they are printed
 } Verify;
 
@@ -184,8 +185,14 @@ typedef struct Greedy {
     const char *text, *word;
     int bad;
     json_t *first; // difference; NULL: none, or it was printed
-    double tokens, steps;
+    double tokens, steps, rows;
+    double compared; // tokens, up to the first that differs
 } Greedy;
+
+// Changes of greedy text: a text that left the other's isn't compared any further.
+static double per_thousand(int changes, double compared) {
+    return compared > 0 ? 1000 * changes / compared : 0;
+}
 
 static bool judge_greedy(void *state, size_t i, const DecodeResult *got, Error *e) {
     Greedy *g = state;
@@ -195,6 +202,8 @@ static bool judge_greedy(void *state, size_t i, const DecodeResult *got, Error *
         return false;
     g->tokens += got->tokens;
     g->steps += got->steps;
+    g->rows += got->rows;
+    g->compared += d.position < 0 ? got->tokens : d.position + 1;
     line_clear(&v->line);
     if (d.position < 0 || g->bad++) return true;
     if (v->rows)
@@ -215,9 +224,11 @@ static json_t *new_row(Verify *v, const char *text, const char *check, const cha
 
 static void put_greedy(Greedy *g, int prompts) {
     json_t *row = new_row(g->v, g->text, "greedy", !g->bad ? "ok" : is_fast(g->v) ? "other" : "failed");
-    json_object_update_new(row, json_pack("{s:i, s:i, s:I, s:o}", "prompts", prompts, "differ", g->bad,
-                                          "tokens", (json_int_t)g->tokens, "S",
-                                          json_number(g->steps > 0 ? g->tokens / g->steps : NAN)));
+    json_object_update_new(row, json_pack("{s:i, s:i, s:f, s:I, s:o, s:o}", "prompts", prompts, "differ",
+                                          g->bad, "per_1000", per_thousand(g->bad, g->compared), "tokens",
+                                          (json_int_t)g->tokens, "S",
+                                          json_number(g->steps > 0 ? g->tokens / g->steps : NAN), "rows",
+                                          json_number(g->steps > 0 ? g->rows / g->steps : NAN)));
     int most = prompts * g->v->o->max_tokens;
     if (g->tokens < most) json_object_set_new(row, "most_tokens", json_integer(most));
     if (g->v->template) json_object_set_new(row, "template", json_string(g->v->template->name));
@@ -237,11 +248,13 @@ static bool check_greedy(Verify *v, const char *text, Methods *methods, Error *e
     v->failures += g.bad > 0 && !is_fast(v);
     v->outputs += (int)i;
     v->diverged += g.bad;
+    v->compared += g.compared;
     line_clear(&v->line);
     if (v->rows) put_greedy(&g, (int)i);
     else if (g.bad)
-        printf("%s %s: greedy, %d of %zu prompts differ (%.0f tokens)\n", g.word, SHOWN(text), g.bad, i,
-               g.tokens);
+        printf(
+            "%s %s: greedy, %d of %zu prompts differ (%.0f tokens): %.2g per 1,000 tokens, by %.1f rows a step\n",
+            g.word, SHOWN(text), g.bad, i, g.tokens, per_thousand(g.bad, g.compared), g.rows / g.steps);
     else
         printf("ok    %s: greedy, %zu prompts, %.0f tokens identical, S %.3f\n", SHOWN(text), i, g.tokens,
                g.steps > 0 ? g.tokens / g.steps : 0);
@@ -430,7 +443,8 @@ static bool run(void *options, CommandLine *line, Error *e) {
     bool prints = ok && !v.rows;
     if (ok && v.rows) ok = records_print(json_incref(v.rows), NULL, &o->records, e);
     if (prints && is_fast(&v))
-        printf("%d of %d outputs of fast math differ from exact ones\n", v.diverged, v.outputs);
+        printf("%d of %d outputs of fast math differ from exact ones: %.2g per 1,000 tokens\n", v.diverged,
+               v.outputs, per_thousand(v.diverged, v.compared));
     if (prints) print_short(&v);
     if (prints)
         printf("%d checks, %d failed, %d methods left out%s\n", v.checks, v.failures, v.skipped,

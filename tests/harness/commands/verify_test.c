@@ -61,7 +61,7 @@ static void all_and_one(void **state) {
 static void as_json(void **state) {
     static const char WANTED[] =
         "[{\"method\":\"autoregressive\",\"check\":\"greedy\",\"result\":\"ok\",\"prompts\":2,"
-        "\"differ\":0,\"tokens\":16,\"S\":1.0}]\n";
+        "\"differ\":0,\"per_1000\":0.0,\"tokens\":16,\"S\":1.0,\"rows\":1.0}]\n";
     Child c;
     CHILD_OUTPACE(&c, *state, 0, "verify", "tiny", "--device", "null", "-n", "2", "--max-tokens", "8", "-m",
                   "autoregressive", "--json");
