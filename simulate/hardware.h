@@ -4,9 +4,8 @@
 // Each product of a layer takes the longer of two times, or their sum where they do not overlap: its bytes at
 // the memory's speed, and its tiles at the processors'. Tiles come in waves: 109 tiles on 108 processors take
 // as long as 216. Experts are read once each, as many as the rows touch. Attention reads the cached context
-// once, or once a sequence where rows repeat it; a cache that is copied to be repeated costs that copy too,
-// and plain attention the way of its scores. With the shares at 1 a data sheet's machine is a floor; fitted
-// to measured steps (surface.h) it is a model.
+// once, or once a sequence where rows repeat it; a copied cache costs that copy too, plain attention the way
+// of its scores. With the shares at 1 a data sheet's machine is a floor; fitted (surface.h) it is a model.
 #pragma once
 #include "engine/base/error.h"
 
@@ -106,8 +105,7 @@ double hardware_product(const Hardware *h, int rows, int inner, int columns, dou
 // the sum, so that all processors work on them.
 double hardware_waves(const Hardware *h, int rows, int columns);
 
-// Experts of a layer that at least one of the rows runs, on average, where a row runs any `chosen` of them
-// with the same chance.
+// Experts of a layer that at least one row runs, on average, where a row runs any of them as likely.
 double experts_touched(const StepExperts *x, int rows);
 
 StepPrice hardware_price(const Hardware *h, const StepModel *m, const StepPlan *step);
@@ -126,10 +124,9 @@ char *hardware_write(const Hardware *h, const char *sheet, const char *reached);
 
 // --- recorded passes ------------------------------------------------------------------------------------
 
-// Passes that ran on one machine, priced on another: the record holds which passes ran, the hardware model
-// gives their times. A pass through layers costs these layers and a constant; a pass of the LM head costs the
-// head. A priced model of another depth runs the same share of its layers. A step costs the sum over its
-// passes.
+// Passes that ran on one machine, priced on another. A pass through layers costs these layers and a constant,
+// one of the LM head the head. A priced model of another depth runs the same share of its layers. A step
+// costs the sum over its passes.
 typedef struct RecordedPass {
     double layers; // of the priced model, may be fractional; ignored if `head`
     bool head;     // the LM head over `rows`

@@ -252,9 +252,8 @@ static bool check_greedy(Verify *v, const char *text, Methods *methods, Error *e
     line_clear(&v->line);
     if (v->rows) put_greedy(&g, (int)i);
     else if (g.bad)
-        printf(
-            "%s %s: greedy, %d of %zu prompts differ (%.0f tokens): %.2g per 1,000 tokens, by %.1f rows a step\n",
-            g.word, SHOWN(text), g.bad, i, g.tokens, per_thousand(g.bad, g.compared), g.rows / g.steps);
+        printf("%s %s: greedy, %d of %zu prompts differ (%.0f tokens), %.2g per 1,000; %.1f rows a step\n",
+               g.word, SHOWN(text), g.bad, i, g.tokens, per_thousand(g.bad, g.compared), g.rows / g.steps);
     else
         printf("ok    %s: greedy, %zu prompts, %.0f tokens identical, S %.3f\n", SHOWN(text), i, g.tokens,
                g.steps > 0 ? g.tokens / g.steps : 0);

@@ -49,11 +49,9 @@ static void print_fit(const Tested *t) {
     const SurfaceFit *f = t->fit;
     const Hardware *h = &f->machine;
     printf("machine    %s\n", SHOWN(h->name));
-    printf(
-        "reached    reads %.0f%%, of the cache %.0f%%, products %.0f%%, attention %.1f%% of the data sheet's "
-        "peaks\n",
-        100 * h->read_share, 100 * h->read_share * h->cache_share, 100 * h->compute_share,
-        100 * h->attention_share);
+    printf("reached    reads %.0f%%, of the cache %.0f%%, products %.0f%%, attention %.1f%% of its peaks\n",
+           100 * h->read_share, 100 * h->read_share * h->cache_share, 100 * h->compute_share,
+           100 * h->attention_share);
     printf("beside     %.3g passes over a row's activations a layer, %.3g ms a step, overlap %.2f\n",
            h->row_passes, 1e3 * h->step_s, h->overlap);
     print_error("fitted", &f->fitted);
