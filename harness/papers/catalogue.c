@@ -14,6 +14,7 @@
 
 EMBED(items_tsv, "configs/catalogue.tsv")
 EMBED(claims_tsv, "configs/claims.tsv")
+EMBED(one_pass_sql, "harness/papers/catalogue.sql")
 
 // Rows are arrays of cells.
 enum {
@@ -249,9 +250,8 @@ static void judge(Comparisons *all, Form form, ClaimJudgement *out) {
 static Rows *ask(Store *store, const char *query, bool timed, Error *e) {
     Text sql = {0};
     if (!timed) return rows_open(store, query, e);
-    text_puts(&sql, "WITH newest_prompt AS (SELECT * FROM newest_pass WHERE pass = ?1)");
-    text_puts(&sql, strncmp(query, "WITH ", 5) == 0 ? ", " : " ");
-    text_puts(&sql, strncmp(query, "WITH ", 5) == 0 ? query + 5 : query);
+    bool tables = strncmp(query, "WITH", 4) == 0; // of its own
+    text_printf(&sql, "%s%s%s", one_pass_sql, tables ? "," : "", query + (tables ? 4 : 0));
     Rows *r = rows_open(store, text_get(&sql), e);
     text_release(&sql);
     return r;

@@ -1,0 +1,1 @@
+WITH newest_prompt AS (SELECT * FROM newest_pass WHERE pass = ?1)
