@@ -347,6 +347,7 @@ static void priced(void **state) {
         char *numbers = scratch_read(f, data, &size);
         assert_non_null(strstr(picture, "Priced, not measured: Slowdown"));
         assert_non_null(strstr(picture, "priced for NVIDIA H100 SXM 80 GB, measured, shape llama2-7b"));
+        assert_non_null(strstr(picture, ", fitted to steps of at most 512 rows"));
         assert_null(strstr(picture, "run 1"));
         assert_non_null(strstr(numbers, ": llama2-7b, priced: slowdown\n"));
         mem_free(picture);
