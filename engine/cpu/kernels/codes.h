@@ -68,6 +68,13 @@ static __attribute__((noinline)) void decode_rows(const Tensor *w, int first, in
 
 // --- values in registers
 
+// Outputs and rows at a time.
+#if LANES_HALVED
+enum { CODE_OUTPUTS = 2, CODE_ROWS = 3 };
+#else
+enum { CODE_OUTPUTS = BLOCK_OUTPUTS, CODE_ROWS = BLOCK_ROWS };
+#endif
+
 typedef void Multiply(const Tensor *w, const Packed *p, float *y, size_t stride, int from, int to);
 
 #if defined(LANES_PLAIN)
@@ -85,7 +92,7 @@ INLINE void add_values(int rows, const Lanes *weight, const unsigned char *x, La
     for (int r = 0; r < rows; r++) {
         Lanes in = lanes_load((const float *)(const void *)(x + (size_t)r * step_bytes(CODES_FORM)));
 #pragma GCC unroll 8
-        for (int o = 0; o < BLOCK_OUTPUTS; o++)
+        for (int o = 0; o < CODE_OUTPUTS; o++)
             sum[o][r] =
                 HAS_PAIRS ? lanes_pairs(weight[o], in, sum[o][r]) : lanes_fma(weight[o], in, sum[o][r]);
     }
@@ -94,20 +101,20 @@ INLINE void add_values(int rows, const Lanes *weight, const unsigned char *x, La
 // Adds a step of codes. The outputs' instructions take turns: a processor looks only so far ahead.
 INLINE void add_codes(int bits, bool split, int rows, const unsigned char *const *codes, const Book *book,
                       const unsigned char *x, Lanes (*sum)[BLOCK_ROWS]) {
-    Lanes weight[BLOCK_OUTPUTS];
-    CodeStep step[BLOCK_OUTPUTS];
+    Lanes weight[CODE_OUTPUTS];
+    CodeStep step[CODE_OUTPUTS];
     if (HAS_PAIRS) {
 #pragma GCC unroll 8
-        for (int o = 0; o < BLOCK_OUTPUTS; o++) weight[o] = decode_pairs(bits, codes[o], book[o]);
+        for (int o = 0; o < CODE_OUTPUTS; o++) weight[o] = decode_pairs(bits, codes[o], book[o]);
         add_values(rows, weight, x, sum);
         return;
     }
 #pragma GCC unroll 8
-    for (int o = 0; o < BLOCK_OUTPUTS; o++) step[o] = load_codes(bits, codes[o]);
+    for (int o = 0; o < CODE_OUTPUTS; o++) step[o] = load_codes(bits, codes[o]);
 #pragma GCC unroll 2
     for (int half = 0; half < 2; half++) {
 #pragma GCC unroll 8
-        for (int o = 0; o < BLOCK_OUTPUTS; o++)
+        for (int o = 0; o < CODE_OUTPUTS; o++)
             weight[o] =
                 split ? decode_split(step[o], book[o], half) : decode_half(bits, step[o], book[o], half);
         add_values(rows, weight, x + (size_t)half * sizeof(Lanes), sum);
@@ -125,36 +132,36 @@ typedef struct CodeBlock {
 // `steps` is how many steps a group has: a constant if it's 1, or 0 for groups of half a step.
 INLINE void code_block(int bits, bool middle, int steps, int rows, const CodeBlock *c) {
     const ProductBlock *b = &c->b;
-    const unsigned char *codes[BLOCK_OUTPUTS], *x = b->x;
+    const unsigned char *codes[CODE_OUTPUTS], *x = b->x;
     int groups = b->columns / c->w->codes.group;
-    Lanes sum[BLOCK_OUTPUTS][BLOCK_ROWS];
-    for (int o = 0; o < BLOCK_OUTPUTS; o++) {
+    Lanes sum[CODE_OUTPUTS][BLOCK_ROWS];
+    for (int o = 0; o < CODE_OUTPUTS; o++) {
         codes[o] = b->w + (size_t)o * b->apart;
         for (int r = 0; r < rows; r++) sum[o][r] = lanes_set(0);
     }
     for (int g = 0; g < groups; g += SCALES) {
-        GroupScales s[BLOCK_OUTPUTS];
+        GroupScales s[CODE_OUTPUTS];
         int part = groups - g < SCALES ? groups - g : SCALES;
-        for (int o = 0; o < BLOCK_OUTPUTS; o++)
+        for (int o = 0; o < CODE_OUTPUTS; o++)
             read_scales(c->w, c->scales + (size_t)o * c->scales_apart, g, part, &s[o]);
         for (int i = 0; i < part; i += steps ? 1 : 2) {
-            Book book[BLOCK_OUTPUTS];
+            Book book[CODE_OUTPUTS];
 #pragma GCC unroll 8
-            for (int o = 0; o < BLOCK_OUTPUTS; o++)
+            for (int o = 0; o < CODE_OUTPUTS; o++)
                 book[o] = steps ? book_of(bits, middle, s[o].scale[i], s[o].low[i])
                                 : split_book(s[o].scale[i], s[o].scale[i + 1]);
             for (int k = 0; k < (steps ? steps : 1); k++, x += (size_t)rows * step_bytes(CODES_FORM)) {
                 add_codes(bits, !steps, rows, codes, book, x, sum);
-                for (int o = 0; o < BLOCK_OUTPUTS; o++) __builtin_prefetch(codes[o] + FETCH_AHEAD_FEW, 0, 3);
-                for (int o = 0; o < BLOCK_OUTPUTS; o++) codes[o] += LANE_PAIRS * bits / 8;
+                for (int o = 0; o < CODE_OUTPUTS; o++) __builtin_prefetch(codes[o] + FETCH_AHEAD_FEW, 0, 3);
+                for (int o = 0; o < CODE_OUTPUTS; o++) codes[o] += LANE_PAIRS * bits / 8;
             }
         }
     }
-    product_put(BLOCK_OUTPUTS, rows, sum, b);
+    product_put(CODE_OUTPUTS, rows, sum, b);
 }
 
 INLINE void code_rows(int bits, bool middle, int steps, int rows, const CodeBlock *c) {
-#define ROWS(count) (count < BLOCK_ROWS ? count : BLOCK_ROWS)
+#define ROWS(count) (count < CODE_ROWS ? count : CODE_ROWS)
     switch (rows) {
     case 1: code_block(bits, middle, steps, ROWS(1), c); break;
     case 2: code_block(bits, middle, steps, ROWS(2), c); break;
@@ -166,10 +173,10 @@ INLINE void code_rows(int bits, bool middle, int steps, int rows, const CodeBloc
 #undef ROWS
 }
 
-// Outputs [from, to), a multiple of BLOCK_OUTPUTS of them.
+// Outputs [from, to), a multiple of CODE_OUTPUTS of them.
 INLINE void code_product(int bits, bool middle, int steps, const Tensor *w, const Packed *p, float *y,
                          size_t stride, int from, int to) {
-    int part = (to - from) / BLOCK_OUTPUTS;
+    int part = (to - from) / CODE_OUTPUTS;
     size_t row = tensor_row_bytes(w), scales = tensor_row_scale_bytes(w);
     CodeBlock c = {.b = {.columns = w->columns,
                          .stride = stride,
@@ -206,7 +213,7 @@ PRODUCT(codes_4, 4)
 
 // NULL if codes are decoded first: for many rows, other forms, and groups of 16 in pairs.
 static inline Multiply *product_of_codes(const Tensor *w, const Packed *p) {
-    if (p->rows <= BLOCK_ROWS && packed_form(p) == CODES_FORM && !(HAS_PAIRS && w->codes.group < LANE_PAIRS))
+    if (p->rows <= CODE_ROWS && packed_form(p) == CODES_FORM && !(HAS_PAIRS && w->codes.group < LANE_PAIRS))
         return w->codes.bits == 8 ? codes_8 : codes_4;
     return NULL;
 }
@@ -248,14 +255,15 @@ static inline void matmul(const Tensor *w, const Packed *p, float *y, size_t str
     }
     Multiply *multiply = product_of_codes(w, p);
     if (multiply) {
-        int whole = from + (to - from) / BLOCK_OUTPUTS * BLOCK_OUTPUTS;
+        int whole = from + (to - from) / CODE_OUTPUTS * CODE_OUTPUTS;
         multiply(w, p, y, stride, from, whole);
         y += whole - from;
         from = whole;
     }
-    int unit =
-        at_least(CHUNK_BYTES / 2 / ((size_t)padded_columns(w->columns) * sizeof(uint16_t)), BLOCK_OUTPUTS);
-    multiply_decoded(multiply_values, unit < MATMUL_UNIT ? unit : MATMUL_UNIT, w, p, y, stride, from, to);
+    int most = MATMUL_UNIT / BLOCK_OUTPUTS * BLOCK_OUTPUTS,
+        unit = at_least(CHUNK_BYTES / 2 / ((size_t)padded_columns(w->columns) * sizeof(uint16_t)),
+                        BLOCK_OUTPUTS);
+    multiply_decoded(multiply_values, unit < most ? unit : most, w, p, y, stride, from, to);
 }
 
 static inline double peak(Compute compute, long rounds) {

@@ -66,7 +66,8 @@ static inline Lanes lanes_pairs(Lanes a, Lanes b, Lanes sum) {
 
 #elif defined(__AVX2__)
 #include <immintrin.h>
-enum { BLOCK_OUTPUTS = 2, BLOCK_ROWS = 3, BLOCK_QUERIES = 4 };
+#define LANES_HALVED 1 // a block adds eight lanes at a time
+enum { BLOCK_OUTPUTS = 3, BLOCK_ROWS = 4, BLOCK_QUERIES = 4 };
 typedef struct {
     __m256 a, b;
 } Lanes;
@@ -109,6 +110,10 @@ static inline float lanes_sum(Lanes x) {
 #include "engine/cpu/kernels/lanes_neon.h"
 #else
 #include "engine/cpu/kernels/lanes_plain.h"
+#endif
+
+#if !defined(LANES_HALVED)
+#define LANES_HALVED 0
 #endif
 
 #if !defined(__AVX512F__)
