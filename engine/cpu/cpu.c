@@ -8,6 +8,7 @@
 #include "engine/cpu/instance.h"
 #include "engine/cpu/kernels/features.h"
 #include "engine/cpu/products.h"
+#include "engine/model/weights.h"
 
 #include <assert.h>
 #include <string.h>
@@ -68,13 +69,24 @@ static void fill_ones(Cpu *c) {
     for (size_t i = 0; i < count; i++) c->panel.up[i] = 1;
 }
 
+// Whether products may need their weights' values in scratch memory.
+static bool decodes(const Model *m) {
+    bool found = false;
+    for (int i = 0; i < weights_count(m) && !found; i++) {
+        WeightSpec s = weights_at(m, i);
+        const Tensor *t = weight_tensor(m, s.layer, s.expert, s.which);
+        found = t->data && (t->codes.bits || t->dtype == DTYPE_F16);
+    }
+    return found;
+}
+
 static bool take_thread(Cpu *c, ThreadScratch *t) {
     const Shape *s = &c->model->shape;
     size_t nodes = (size_t)c->max_nodes, rows = panel_rows(c), f = sizeof(float);
     size_t block = (size_t)cpu_block_nodes(s), queries = attend_queries((int)block, s->heads / s->kv_heads);
     return take(c, &t->row, widest(s), f) &&
            take(c, &t->packed, c->ops->packed_bytes(1, (int)widest(s)), 1) &&
-           (!model_coded(c->model) || take(c, &t->decoded, MATMUL_UNIT * widest(s), sizeof(uint16_t))) &&
+           (!decodes(c->model) || take(c, &t->decoded, MATMUL_UNIT * widest(s), sizeof(uint16_t))) &&
            take(c, &t->scores, queries * cpu_score_row(c), f) &&
            take(c, &t->sums, queries * key_value_pad(s->head_dim), f) &&
            take(c, &t->spans, (block + 1) * (nodes + 4), sizeof *t->spans) &&

@@ -56,12 +56,13 @@ typedef struct Paths {
 
 // The scratch memory of one thread.
 typedef struct ThreadScratch {
-    float *row;     // (widest input of a product), see forward.c
-    void *packed;   // the same, packed for products
-    void *decoded;  // (MATMUL_UNIT, widest input): values of coded weights; NULL: the model has none
-    float *scores;  // (block queries, context rounded up)
-    float *sums;    // (block queries, head_dim rounded up)
-    KeySpan *spans; // (block nodes * max_nodes + 2)
+    float *row;   // (widest input of a product), see forward.c
+    void *packed; // the same, packed for products
+    void
+        *decoded; // (MATMUL_UNIT, widest input): values of coded weights and of f16; NULL: the model has none
+    float *scores;                                              // (block queries, context rounded up)
+    float *sums;                                                // (block queries, head_dim rounded up)
+    KeySpan *spans;                                             // (block nodes * max_nodes + 2)
     int *before_spans, *after_spans, *before, *visible, *first; // (block nodes), see Attend
     float *logits;                                              // (HEAD_SCRATCH)
     int *top_id;

@@ -66,6 +66,22 @@ static __attribute__((noinline)) void decode_rows(const Tensor *w, int first, in
     else decode_rows_of(8, steps, w, first, count, out);
 }
 
+// The rows of weights in f16, as f32.
+static __attribute__((noinline)) void widen_rows(const Tensor *w, int first, int count, void *to) {
+    const uint16_t *from = (const uint16_t *)w->data + (size_t)first * (size_t)w->columns;
+    size_t n = (size_t)count * (size_t)w->columns, i = 0;
+    float *out = to;
+    for (; i + LANES <= n; i += LANES) {
+        __builtin_prefetch((const unsigned char *)(from + i) + FETCH_CODES, 0, 3);
+        lanes_store(out + i, lanes_f16(from + i));
+    }
+    for (; i < n; i++) out[i] = f16_to_f32(from[i]);
+}
+
+// From so many rows on, f16 is converted once for all of them (a Zen 1: 32 rows take 19% less time, 121 take
+// 21%; 8 rows would take 13% more).
+enum { WIDE_ROWS = 4 * BLOCK_ROWS };
+
 // --- values in registers
 
 // Outputs and rows at a time.
@@ -224,8 +240,10 @@ static inline void multiply_decoded(Multiply *multiply, int unit, const Tensor *
                                     size_t stride, int from, int to) {
     for (int n = from; n < to; n += unit) {
         int count = to - n < unit ? to - n : unit;
-        Tensor values = {.data = p->decoded, .dtype = DTYPE_BF16, .rows = count, .columns = w->columns};
-        decode_rows(w, n, count, p->decoded);
+        Tensor values = {
+            .data = p->decoded, .dtype = DTYPE_BF16, .rows = count, .columns = w->columns}; // or f32
+        if (w->codes.bits) decode_rows(w, n, count, p->decoded);
+        else widen_rows(w, n, count, p->decoded);
         multiply(&values, p, y + (n - from), stride, 0, count);
     }
 }
@@ -249,6 +267,13 @@ static inline void matmul(const Tensor *w, const Packed *p, float *y, size_t str
         int8_matmul(w, p, y, stride, from, to);
         return;
     }
+    int unit =
+        at_least(CHUNK_BYTES / 2 / ((size_t)padded_columns(w->columns) * sizeof(uint16_t)), BLOCK_OUTPUTS);
+    if (unit > MATMUL_UNIT) unit = MATMUL_UNIT / BLOCK_OUTPUTS * BLOCK_OUTPUTS;
+    if (LANES_HALVED && w->dtype == DTYPE_F16 && p->decoded && p->rows >= WIDE_ROWS) {
+        multiply_decoded(product_f32, at_least((size_t)unit / 2, BLOCK_OUTPUTS), w, p, y, stride, from, to);
+        return;
+    }
     if (!w->codes.bits) {
         multiply_values(w, p, y, stride, from, to);
         return;
@@ -260,10 +285,7 @@ static inline void matmul(const Tensor *w, const Packed *p, float *y, size_t str
         y += whole - from;
         from = whole;
     }
-    int most = MATMUL_UNIT / BLOCK_OUTPUTS * BLOCK_OUTPUTS,
-        unit = at_least(CHUNK_BYTES / 2 / ((size_t)padded_columns(w->columns) * sizeof(uint16_t)),
-                        BLOCK_OUTPUTS);
-    multiply_decoded(multiply_values, unit < most ? unit : most, w, p, y, stride, from, to);
+    multiply_decoded(multiply_values, unit, w, p, y, stride, from, to);
 }
 
 static inline double peak(Compute compute, long rounds) {

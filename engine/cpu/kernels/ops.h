@@ -32,7 +32,7 @@ typedef struct Packed {
     Compute compute; // their rounding; int8 only with coded weights
     Dtype weights;
     int bits;      // of the codes, for int8
-    void *decoded; // scratch of the thread: MATMUL_UNIT rows of bf16; NULL if no weights are coded
+    void *decoded; // scratch of the thread: MATMUL_UNIT rows of bf16; NULL if no weights are coded or f16
 } Packed;
 
 // For products with w, and with weights of the same packing.

@@ -66,7 +66,8 @@ static const CpuOps *begin(void **state) {
 static void multiply(const CpuOps *ops, const Tensor *w, const float *x, int rows, Compute compute, float *y,
                      size_t stride, int from, int to) {
     Packed p = packed_for(w, compute, rows, mem_new(ops->packed_bytes(rows, w->columns), 1));
-    if (w->codes.bits) p.decoded = mem_new(MATMUL_UNIT * (size_t)w->columns, sizeof(uint16_t));
+    if (w->codes.bits || w->dtype == DTYPE_F16)
+        p.decoded = mem_new(MATMUL_UNIT * (size_t)w->columns, sizeof(uint16_t));
     assert_non_null(p.data);
     memset(p.data, 0xff, ops->packed_bytes(rows, w->columns));
     int half = rows / 2 / ops->pack_unit * ops->pack_unit; // as two threads would
