@@ -84,12 +84,8 @@ enum { WIDE_ROWS = 4 * BLOCK_ROWS };
 
 // --- values in registers
 
-// Outputs and rows at a time.
-#if LANES_HALVED
-enum { CODE_OUTPUTS = 2, CODE_ROWS = 3 };
-#else
-enum { CODE_OUTPUTS = BLOCK_OUTPUTS, CODE_ROWS = BLOCK_ROWS };
-#endif
+// Outputs at a time: of more, AVX2's registers don't hold the codes, scales, values and sums.
+enum { CODE_OUTPUTS = LANES_HALVED ? 1 : BLOCK_OUTPUTS };
 
 typedef void Multiply(const Tensor *w, const Packed *p, float *y, size_t stride, int from, int to);
 
@@ -177,7 +173,7 @@ INLINE void code_block(int bits, bool middle, int steps, int rows, const CodeBlo
 }
 
 INLINE void code_rows(int bits, bool middle, int steps, int rows, const CodeBlock *c) {
-#define ROWS(count) (count < CODE_ROWS ? count : CODE_ROWS)
+#define ROWS(count) (count < BLOCK_ROWS ? count : BLOCK_ROWS)
     switch (rows) {
     case 1: code_block(bits, middle, steps, ROWS(1), c); break;
     case 2: code_block(bits, middle, steps, ROWS(2), c); break;
@@ -229,7 +225,7 @@ PRODUCT(codes_4, 4)
 
 // NULL if codes are decoded first: for many rows, other forms, and groups of 16 in pairs.
 static inline Multiply *product_of_codes(const Tensor *w, const Packed *p) {
-    if (p->rows <= CODE_ROWS && packed_form(p) == CODES_FORM && !(HAS_PAIRS && w->codes.group < LANE_PAIRS))
+    if (p->rows <= BLOCK_ROWS && packed_form(p) == CODES_FORM && !(HAS_PAIRS && w->codes.group < LANE_PAIRS))
         return w->codes.bits == 8 ? codes_8 : codes_4;
     return NULL;
 }
