@@ -186,29 +186,45 @@ static void attend_block(const Member *k, int row, int nodes, int head, ThreadSc
 typedef struct AttendTask {
     const Work *work;
     AttendPart part;
+    int heads; // key heads of all blocks
 } AttendTask;
 
-// Threads take blocks in turn, so that no thread gets all of the later, longer rows.
-static void attend_share(void *argument, int thread, int threads) {
-    const AttendTask *t = argument;
+static int blocks_of(const Member *m, int nodes) { return (m->rows + nodes - 1) / nodes; }
+
+// Heads [first, last) of all blocks, counted through all members.
+static void attend_heads(const AttendTask *t, int first, int last, ThreadScratch *scratch) {
     const Work *k = t->work;
     const Shape *s = &k->c->model->shape;
-    int nodes = cpu_block_nodes(s), turn = 0;
-    for (int i = 0; i < k->count; i++) {
+    int nodes = cpu_block_nodes(s), end = 0;
+    for (int i = 0, at = 0; i < k->count && at < last; i++, at = end) {
         Member m = k->members[i];
         m.part = t->part;
-        for (int row = 0; row < m.rows; row += nodes)
-            for (int head = 0; head < s->kv_heads; head++)
-                if (turn++ % threads == thread)
-                    attend_block(&m, row, m.rows - row < nodes ? m.rows - row : nodes, head,
-                                 &k->c->threads[thread]);
+        end = at + blocks_of(&m, nodes) * s->kv_heads;
+        for (int h = first > at ? first : at; h < last && h < end; h++) {
+            int row = (h - at) / s->kv_heads * nodes, left = m.rows - row;
+            attend_block(&m, row, left < nodes ? left : nodes, (h - at) % s->kv_heads, scratch);
+        }
     }
 }
 
+static void attend_parts(void *argument, int thread, int threads) {
+    (void)threads;
+    const AttendTask *t = argument;
+    Cpu *c = t->work->c;
+    int first, last;
+    while (pool_take(c->pool, t->heads, 1, thread, &first, &last))
+        attend_heads(t, first, last, &c->threads[thread]);
+}
+
 void cpu_attend(const Work *k) {
+    const Shape *s = &k->c->model->shape;
+    AttendTask t = {.work = k};
+    for (int i = 0; i < k->count; i++) t.heads += blocks_of(&k->members[i], cpu_block_nodes(s)) * s->kv_heads;
     int last = k->c->scores ? ATTEND_VALUES : ATTEND_WHOLE;
-    for (int part = k->c->scores ? ATTEND_SCORES : ATTEND_WHOLE; part <= last; part++)
-        pool_run(k->c->pool, attend_share, &(AttendTask){k, (AttendPart)part});
+    for (int part = k->c->scores ? ATTEND_SCORES : ATTEND_WHOLE; part <= last; part++) {
+        t.part = (AttendPart)part;
+        pool_run(k->c->pool, attend_parts, &t);
+    }
 }
 
 // --- LAYOUT_COPIED: each row of a batch attends over its own copy of the cached keys and values, as in a

@@ -44,14 +44,11 @@ static const Experts *experts_of(const Work *k) { return &k->c->model->shape.exp
 
 // --- which rows go where
 
-static void choose(void *argument, int thread, int threads) {
-    const Work *k = argument;
+static void choose(const void *work, int r) {
+    const Work *k = work;
     const Experts *x = experts_of(k);
     Mixture *m = k->c->mixture;
-    int first, last;
-    pool_share(k->rows, 1, thread, threads, &first, &last);
-    for (int r = first; r < last; r++)
-        experts_choose(x, m->logits + (size_t)r * (size_t)x->count, &m->routes[r]);
+    experts_choose(x, m->logits + (size_t)r * (size_t)x->count, &m->routes[r]);
 }
 
 static void route(const Work *k) {
@@ -66,8 +63,7 @@ static void route(const Work *k) {
                   .what = ROUNDED_MLP_INPUT};
     if (k->rows == 1) cpu_norm_mlp(k, 0, normed);
     cpu_project(&p);
-    if (k->rows == 1) choose((void *)(uintptr_t)k, 0, 1);
-    else pool_run(k->c->pool, choose, (void *)(uintptr_t)k);
+    cpu_each_row(k, choose, k);
 }
 
 // Counts each expert's rows, and makes a batch of those that have any.
@@ -176,7 +172,8 @@ static void run_slots(const Work *k) {
 
 // --- the sum
 
-static void sum_row(const Work *k, int r) {
+static void sum_row(const void *work, int r) {
+    const Work *k = work;
     const Experts *x = experts_of(k);
     const Mixture *m = k->c->mixture;
     size_t width = (size_t)k->c->model->shape.width;
@@ -190,19 +187,11 @@ static void sum_row(const Work *k, int r) {
     }
 }
 
-static void sum_rows(void *argument, int thread, int threads) {
-    const Work *k = argument;
-    int first, last;
-    pool_share(k->rows, 1, thread, threads, &first, &last);
-    for (int r = first; r < last; r++) sum_row(k, r);
-}
-
 void cpu_run_experts(const Work *k) {
     route(k);
     sort(k);
     if (k->w[W_SHARED_GATE].data) run_shared(k);
     run_slots(k);
-    if (k->rows == 1) sum_row(k, 0);
-    else pool_run(k->c->pool, sum_rows, (void *)(uintptr_t)k);
+    cpu_each_row(k, sum_row, k);
     cpu_add_output(k, &(Tensor){.data = NULL}, W_MLP_POST);
 }

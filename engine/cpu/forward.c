@@ -1,7 +1,7 @@
 // One forward pass over nodes of a token tree, layer by layer, PANEL rows at a time.
 //
-//      by rows      norm, pack       each thread a share of the rows; a single row, every thread for itself
-//      by columns   q k v            each thread a share of the weights, then part of the others' shares
+//      by rows      norm, pack       a single row: every thread for itself
+//      by columns   q k v
 //      by rows      bias, norm of heads, rotate, store keys and values
 //      by heads     attend
 //      by rows      pack
@@ -10,6 +10,9 @@
 //      by columns   gate, up
 //      by rows      gate, pack
 //      by columns   down, as o
+//
+// Each thread takes its own share of the rows, columns or heads, in parts, and then parts of the others'
+// shares (pool.h).
 //
 // A parallel MLP (shape.h) reads a copy of the rows from before attention.
 //
@@ -93,7 +96,9 @@ static void turn_heads(const Cpu *c, const Tensor *norm, float *row, int heads, 
     }
 }
 
-static void place_row(const Work *k, int r) {
+// Adds biases, norms and rotates heads, and stores keys and values in the step area.
+static void place_row(const void *work, int r) {
+    const Work *k = work;
     Cpu *c = k->c;
     const Member *m = cpu_member(k, r);
     const KeyValues *step = &m->c->step;
@@ -117,14 +122,6 @@ static void place_row(const Work *k, int r) {
     for (int i = 0; c->compute != COMPUTE_F32 && i < q_width; i++)
         q[i] = dtype_round(compute_dtype(c->compute), q[i]);
     keys_store(&c->layout, key, value, keys, values, cpu_node(m, r));
-}
-
-// Adds biases, norms and rotates heads, and stores keys and values in the step area.
-static void place_rows(void *argument, int thread, int threads) {
-    const Work *k = argument;
-    int first, last;
-    pool_share(k->rows, 1, thread, threads, &first, &last);
-    for (int r = first; r < last; r++) place_row(k, r);
 }
 
 // Adds attention's or the MLP's output to the residual stream, under its norm if it has one.
@@ -156,8 +153,7 @@ static void run_attention(Work *k) {
     for (int r = 0; s->mlp_input != MLP_AFTER && r < k->rows; r++)
         memcpy(p->before + (size_t)r * width, cpu_hidden_row(k, r), width * sizeof(float));
     cpu_project(&qkv);
-    if (k->rows == 1) place_rows(k, 0, 1); // less work than waking a thread
-    else pool_run(k->c->pool, place_rows, k);
+    cpu_each_row(k, place_row, k);
     for (const Member *m = k->members; m < k->members + k->count; m++)
         if (m->run->tree->layout == LAYOUT_COPIED && m->first == m->run->first) cpu_copy_cache(m);
     cpu_attend(k);

@@ -1,6 +1,6 @@
-// The LM head: it runs for chosen rows only, and stores no logits if only the best ids are wanted. Each
-// thread takes a share of the vocabulary in slices and keeps the k best of its share for every row. The
-// shares are merged in order of id, so that the lowest id wins a tie, whatever the number of threads.
+// The LM head: it runs for chosen rows only, and stores no logits if only the best ids are wanted. Threads
+// take parts of the vocabulary, and each keeps the k best of its parts for every row. The lowest id wins a
+// tie, whoever took which part.
 #include "engine/cpu/products.h"
 
 #include <assert.h>
@@ -21,15 +21,20 @@ static float *logits_of(const HeadTask *t, int r) {
     return t->row[r].out->logits + (size_t)t->row[r].at * (size_t)t->c->model->shape.vocab;
 }
 
-// Inserts (id, logit) into a list of at most k, best first, behind equal logits. NaN counts as +INFINITY
-// (HEAD_BAD): the first comparison rejects nearly every logit, but never NaN.
+static bool is_better(float logit, int id, float other, int other_id) {
+    return logit > other || (logit == other && id < other_id);
+}
+
+// Inserts (id, logit) into a list of at most k, best first, of equal logits the lower id first. NaN counts as
+// +INFINITY (HEAD_BAD): the first comparison rejects nearly every logit, but never NaN.
 static void keep_best(int *ids, float *best, int k, int *count, int id, float logit) {
     int at = *count;
-    if (at == k && logit <= best[k - 1]) return;
+    if (at == k && logit < best[k - 1]) return;
     if (isnan(logit)) logit = INFINITY;
+    if (at == k && !is_better(logit, id, best[k - 1], ids[k - 1])) return;
     if (at < k) (*count)++;
     else at = k - 1;
-    for (; at > 0 && logit > best[at - 1]; at--) {
+    for (; at > 0 && is_better(logit, id, best[at - 1], ids[at - 1]); at--) {
         ids[at] = ids[at - 1];
         best[at] = best[at - 1];
     }
@@ -84,10 +89,9 @@ static void finish_slice(const HeadTask *t, float *y, size_t stride, int from, i
         }
 }
 
-static void head_share(void *argument, int thread, int threads) {
-    HeadTask *t = argument;
-    Cpu *c = t->c;
-    ThreadScratch *s = &c->threads[thread];
+// Ids [from, to).
+static void head_part(const HeadTask *t, ThreadScratch *s, int from, int to, int *counts) {
+    const Cpu *c = t->c;
     size_t vocab = (size_t)c->model->shape.vocab;
     Packed packed = t->packed;
     packed.decoded = s->decoded;
@@ -95,8 +99,7 @@ static void head_share(void *argument, int thread, int threads) {
     // streams, and the whole step of one token takes 4% less time than with slices of 64.
     int slice = HEAD_SCRATCH / t->rows / MATMUL_UNIT * MATMUL_UNIT;
     assert(slice >= MATMUL_UNIT);
-    int from, to, counts[PANEL] = {0}, real = c->model->shape.real_vocab;
-    pool_share((int)vocab, MATMUL_UNIT, thread, threads, &from, &to);
+    int real = c->model->shape.real_vocab;
     for (int n = from; n < to; n += slice) {
         int end = n + slice < to ? n + slice : to;
         size_t stride = t->direct ? vocab : (size_t)slice;
@@ -110,12 +113,22 @@ static void head_share(void *argument, int thread, int threads) {
         for (int r = 0; t->logits && r < t->rows; r++)
             for (int i = n > real ? n : real; i < end; i++) logits_of(t, r)[i] = -INFINITY;
     }
+}
+
+static void head_parts(void *argument, int thread, int threads) {
+    (void)threads;
+    const HeadTask *t = argument;
+    ThreadScratch *s = &t->c->threads[thread];
+    int first, last, counts[PANEL] = {0}, vocab = t->c->model->shape.vocab;
+    int units = (vocab + MATMUL_UNIT - 1) / MATMUL_UNIT, least = cpu_least_units(&t->c->model->head);
+    while (pool_take(t->c->pool, units, least, thread, &first, &last))
+        head_part(t, s, first * MATMUL_UNIT, last < units ? last * MATMUL_UNIT : vocab, counts);
     for (int r = 0; r < t->rows; r++)
         for (int i = counts[r]; i < t->k; i++) s->top_id[r * HEAD_TOP_MAX + i] = -1;
 }
 
-// The k best of all shares of row r. If there are fewer than k, the rest is id 0 with -INFINITY.
-static void merge_shares(const HeadTask *t, int r, int *ids, float *logits) {
+// The k best of all threads' for row r. If there are fewer than k, the rest is id 0 with -INFINITY.
+static void merge_threads(const HeadTask *t, int r, int *ids, float *logits) {
     int count = 0;
     for (int thread = 0; thread < pool_threads(t->c->pool); thread++) {
         const ThreadScratch *s = &t->c->threads[thread];
@@ -134,7 +147,7 @@ static void write_best(const HeadTask *t, int r, unsigned want) {
     float best[HEAD_TOP_MAX];
     HeadOut *out = t->row[r].out;
     size_t row = (size_t)t->row[r].at, at = row * (size_t)out->top;
-    merge_shares(t, r, ids, best);
+    merge_threads(t, r, ids, best);
     if (want & HEAD_ARGMAX) out->argmax[row] = isinf(best[0]) ? HEAD_BAD : ids[0];
     if (!(want & HEAD_TOP)) return;
     memcpy(out->top_id + at, ids, (size_t)t->k * sizeof *ids);
@@ -163,7 +176,7 @@ void cpu_head(Cpu *c, const HeadRow *row, int rows, unsigned want) {
                   overflow_place(c->model->shape.layers, ROUNDED_ATTENTION_INPUT));
     }
     c->ops->pack(c->panel.normed, &t.packed, 0, rows);
-    pool_run(c->pool, head_share, &t);
+    pool_run(c->pool, head_parts, &t);
     for (int r = 0; r < rows; r++) write_best(&t, r, want);
 }
 

@@ -13,6 +13,30 @@ void cpu_add_bias(const Tensor *bias, float *row) {
 // The least of the weights that a thread takes at a time, some microseconds of reading.
 enum { PART_BYTES = 128 << 10 };
 
+int cpu_least_units(const Tensor *w) {
+    size_t unit = MATMUL_UNIT * tensor_row_bytes(w);
+    return unit < PART_BYTES ? (int)(PART_BYTES / unit) : 1;
+}
+
+typedef struct EachRow {
+    const Work *work;
+    RowTask *task;
+    const void *argument;
+} EachRow;
+
+static void run_rows(void *argument, int thread, int threads) {
+    (void)threads;
+    const EachRow *e = argument;
+    int first, last;
+    while (pool_take(e->work->c->pool, e->work->rows, 1, thread, &first, &last))
+        for (int r = first; r < last; r++) e->task(e->argument, r);
+}
+
+void cpu_each_row(const Work *k, RowTask *task, const void *argument) {
+    if (k->rows == 1) task(argument, 0); // less work than waking a thread
+    else pool_run(k->c->pool, run_rows, &(EachRow){k, task, argument});
+}
+
 void cpu_watch(Cpu *c, const float *x, size_t n, unsigned place) {
     const uint32_t least = 0x477ff000u, infinite = 0x7f800000u; // 65520
     uint32_t found = 0, u;
@@ -48,17 +72,23 @@ static int packs_of(const Products *p, const Batch *b) {
     return (b->rows + unit - 1) / unit;
 }
 
-static void ready_rows(void *argument, int thread, int threads) {
-    const Products *p = argument;
-    int packs = 0, first, last, unit = p->work->c->ops->pack_unit;
-    for (int i = 0; i < p->batch_count; i++) packs += packs_of(p, &p->batches[i]);
-    pool_share(packs, 1, thread, threads, &first, &last);
+// Packs [first, last) of all batches.
+static void ready_packs(const Products *p, int first, int last) {
+    int unit = p->work->c->ops->pack_unit;
     for (int i = 0, at = 0; i < p->batch_count && at < last; at += packs_of(p, &p->batches[i++])) {
         const Batch *b = &p->batches[i];
         int from = first > at ? (first - at) * unit : 0, to = (last - at) * unit;
         if (to > b->rows) to = b->rows;
         if (from < to) ready_batch(p, b, from, to);
     }
+}
+
+static void ready_rows(void *argument, int thread, int threads) {
+    (void)threads;
+    const Products *p = argument;
+    int packs = 0, first, last;
+    for (int i = 0; i < p->batch_count; i++) packs += packs_of(p, &p->batches[i]);
+    while (pool_take(p->work->c->pool, packs, 1, thread, &first, &last)) ready_packs(p, first, last);
 }
 
 // The row of a batch in a step of a single row. Each thread makes it ready for itself: that takes less time
@@ -153,12 +183,11 @@ static const Tensor *weight_of(const Products *p, int i) { return p->batches[i /
 // The weights of one packing; `first` is one of them.
 static void multiply_alike(Products *p, const Tensor *first) {
     const Work *k = p->work;
-    size_t unit = MATMUL_UNIT * tensor_row_bytes(first);
     p->like = first;
     p->units = 0;
     for (int i = 0; i < p->batch_count * p->count; i++)
         if (alike(p, weight_of(p, i))) p->units += units_of(weight_of(p, i));
-    p->least = unit < PART_BYTES ? (int)(PART_BYTES / unit) : 1;
+    p->least = cpu_least_units(first);
     assert(p->units >= 1 && k->rows >= 1 && k->rows <= PANEL);
     place_packed(p);
     if (k->rows > 1) pool_run(k->c->pool, ready_rows, p);
@@ -208,24 +237,19 @@ typedef struct PostNorm {
     const Tensor *bias;
 } PostNorm;
 
-static void norm_outputs(void *argument, int thread, int threads) {
+static void norm_output(const void *argument, int row) {
     const PostNorm *p = argument;
-    int first, last;
     const Work *k = p->work;
-    pool_share(k->rows, 1, thread, threads, &first, &last);
-    for (int r = first; r < last; r++) {
-        float *x = k->c->panel.delta + (size_t)r * (size_t)k->c->model->shape.width;
-        cpu_add_bias(p->bias, x);
-        cpu_norm(k->c, &k->w[p->norm], &(Tensor){.data = NULL}, x, x);
-    }
+    float *x = k->c->panel.delta + (size_t)row * (size_t)k->c->model->shape.width;
+    cpu_add_bias(p->bias, x);
+    cpu_norm(k->c, &k->w[p->norm], &(Tensor){.data = NULL}, x, x);
 }
 
 void cpu_add_output(const Work *k, const Tensor *bias, Weight post) {
     static const Tensor none;
     PostNorm task = {k, post, bias};
     bool normed = k->w[post].data != NULL;
-    if (normed && k->rows == 1) norm_outputs(&task, 0, 1);
-    else if (normed) pool_run(k->c->pool, norm_outputs, &task);
+    if (normed) cpu_each_row(k, norm_output, &task);
     add_residual(k, normed ? &none : bias, 0, k->c->model->shape.width);
 }
 

@@ -33,6 +33,13 @@ typedef struct Products {
 
 void cpu_project(const Products *p);
 
+// How many MATMUL_UNITs of such weights a thread takes at least.
+int cpu_least_units(const Tensor *w);
+
+// Runs a task on each row of the panel, by all threads.
+typedef void RowTask(const void *argument, int row);
+void cpu_each_row(const Work *k, RowTask *task, const void *argument);
+
 // Records an overflow at `place` if one of n numbers becomes infinite in f16; for compute f16 only; and of
 // a row of the panel.
 void cpu_watch(Cpu *c, const float *x, size_t n, unsigned place);
