@@ -2,7 +2,11 @@
 // nearly always its own; the caller runs those whose threads haven't begun by the time it waits for them. A
 // thread that doesn't get a processor then holds up a task only if it was stopped inside it, not at each of a
 // step's tasks: with eleven busy neighbours on two cores a step takes 8 to 10 times as long, not 15
-// (docs/speed.md).
+// (docs/speed.md). And if one was stopped inside it, the caller, which has nothing else to do, moves it to
+// its own processor and sleeps: next to one busy neighbour, steps take two thirds of the time.
+//
+// No more threads are started than there are processors: they would wait for each other's time slices. All
+// threads run the slots of those that are missing.
 //
 // Whoever waits spins on an atomic and then sleeps until the system sees it change (a futex). Nobody yields,
 // which would give the core to a busy neighbour for a whole time slice, and nobody holds a lock, with which a
@@ -95,11 +99,18 @@ enum { SPINS = 20000, MAX_THREADS = 1024 };
 // it rarely looks, which would fetch a cache line from each of their cores.
 enum { SPINS_BEFORE_HELP = 100 };
 
+// After each so many spins, some hundredths of a millisecond, the caller looks whether a worker was stopped:
+// its clock of processor time doesn't go on for LOOK_SPINS.
+enum { SPINS_BEFORE_LOOK = 2000, LOOK_SPINS = 100 };
+
 typedef struct Worker {
     Pool *pool;
     pthread_t id;
     int number;
-    int core; // -1: the system decides
+    int core;            // -1: the system decides
+    atomic_bool working; // runs slots of a round
+    atomic_bool lent;    // is on the caller's processor, where it must not spin
+    cpu_set_t before;    // of a lent one: the processors that it could run on
 } Worker;
 
 typedef struct Slot {
@@ -109,7 +120,8 @@ typedef struct Slot {
 
 struct Pool {
     int threads;
-    Worker *workers; // (threads - 1)
+    int running;     // threads that there are, the caller included; at most one a processor
+    Worker *workers; // (running - 1)
     Slot *slots;     // (threads)
     int started;
     cpu_set_t before; // the processors that the caller could run on
@@ -125,9 +137,10 @@ struct Pool {
 
 // While no task runs.
 static void pool_check(Pool *p) {
-    assert(p->threads >= 1 && p->threads <= MAX_THREADS && p->started == p->threads - 1);
+    assert(p->threads >= 1 && p->threads <= MAX_THREADS);
+    assert(p->running >= 1 && p->running <= p->threads && p->started == p->running - 1);
     assert(!atomic_load(&p->waiting) && atomic_load(&p->sleepers) >= 0 &&
-           atomic_load(&p->sleepers) < p->threads);
+           atomic_load(&p->sleepers) < p->running);
     assert(!atomic_load(&p->closing));
 }
 
@@ -160,19 +173,34 @@ static bool claim(Pool *p, int thread, unsigned round) {
     return atomic_compare_exchange_strong(&p->slots[thread].begun, &last, round);
 }
 
+// Runs those of slots [from, to) that no thread has claimed, and returns their number.
+static unsigned run_slots(Pool *p, int from, int to, unsigned round) {
+    unsigned count = 0;
+    for (int i = from; i < to; i++) {
+        if (!claim(p, i, round)) continue;
+        p->task(p->argument, i, p->threads);
+        count++;
+    }
+    return count;
+}
+
 static void *work(void *argument) {
     Worker *w = argument;
     Pool *p = w->pool;
     for (unsigned seen = 0;;) {
-        for (int i = 0; i < SPINS && atomic_load_explicit(&p->round, memory_order_acquire) == seen; i++)
+        for (int i = 0; i < SPINS && atomic_load_explicit(&p->round, memory_order_acquire) == seen &&
+                        !atomic_load_explicit(&w->lent, memory_order_relaxed);
+             i++)
             relax();
         if (atomic_load(&p->round) == seen) sleep_until_round_changes(p, seen);
         seen = atomic_load(&p->round);
         if (atomic_load(&p->closing)) return NULL; // set before its round
-        if (!claim(p, w->number, seen)) continue;
-        p->task(p->argument, w->number, p->threads);
-        atomic_fetch_add(&p->finished, 1);
-        if (atomic_load(&p->waiting)) wake(&p->finished);
+        atomic_store(&w->working, true);
+        unsigned count = run_slots(p, w->number, w->number + 1, seen);
+        count += run_slots(p, p->running, p->threads, seen);
+        if (count) atomic_fetch_add(&p->finished, count);
+        if (count && atomic_load(&p->waiting)) wake(&p->finished);
+        atomic_store(&w->working, false);
     }
 }
 
@@ -184,11 +212,12 @@ static bool pin_caller(int core) {
 }
 
 // Pins the caller, if at all, before a worker starts: a thread inherits its creator's processors.
-static void pin_threads(Pool *p) {
+static void place_threads(Pool *p) {
     Cores cores;
     cores_find(&cores);
-    bool whole = p->threads >= cores.physical && p->threads <= cores.count;
-    for (int i = 0; i < p->threads - 1; i++)
+    p->running = p->threads < cores.count ? p->threads : cores.count;
+    bool whole = p->running >= cores.physical;
+    for (int i = 0; i < p->running - 1; i++)
         p->workers[i] = (Worker){.pool = p, .number = i + 1, .core = whole ? cores.number[i + 1] : -1};
     p->pinned =
         whole && sched_getaffinity(0, sizeof p->before, &p->before) == 0 && pin_caller(cores.number[0]);
@@ -221,11 +250,11 @@ Pool *pool_open(int threads, Error *e) {
     p->workers = mem_new((size_t)threads, sizeof *p->workers);
     p->slots = mem_new((size_t)threads, sizeof *p->slots);
     p->threads = threads;
-    pin_threads(p);
-    for (int i = 0; i < threads - 1; i++) {
+    place_threads(p);
+    for (int i = 0; i < p->running - 1; i++) {
         int why = start(&p->workers[i]);
         if (why) {
-            error_system(e, "cannot start thread %d of %d: %s", i + 1, threads, strerror(why));
+            error_system(e, "cannot start thread %d of %d: %s", i + 1, p->running, strerror(why));
             pool_close(p);
             return NULL;
         }
@@ -248,15 +277,44 @@ void pool_close(Pool *p) {
 
 int pool_threads(const Pool *p) { return p->threads; }
 
-// Runs the slots that no thread has claimed, and returns their number.
-static unsigned help(Pool *p) {
-    unsigned helped = 0;
-    for (int i = 1; i < p->threads; i++) {
-        if (!claim(p, i, atomic_load(&p->round))) continue;
-        p->task(p->argument, i, p->threads);
-        helped++;
+// Processor time, in nanoseconds; -1: unknown.
+static int64_t time_used(const Worker *w) {
+    clockid_t clock;
+    struct timespec t;
+    if (pthread_getcpuclockid(w->id, &clock) != 0 || clock_gettime(clock, &t) != 0) return -1;
+    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+static bool is_stopped(const Worker *w) {
+    int64_t before = time_used(w);
+    for (int i = 0; i < LOOK_SPINS; i++) relax();
+    return before >= 0 && atomic_load(&w->working) && time_used(w) == before;
+}
+
+// Moves workers that were stopped at work to this processor, which the caller then leaves to them.
+static bool lend_processor(Pool *p) {
+    bool any = false;
+    int here = sched_getcpu();
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    if (here < 0) return false;
+    CPU_SET((size_t)here, &one);
+    for (Worker *w = p->workers; w < p->workers + p->started; w++) {
+        if (!atomic_load(&w->working) || !is_stopped(w)) continue;
+        if (pthread_getaffinity_np(w->id, sizeof w->before, &w->before) != 0) continue;
+        atomic_store(&w->lent, true);
+        if (pthread_setaffinity_np(w->id, sizeof one, &one) == 0) any = true;
+        else atomic_store(&w->lent, false);
     }
-    return helped;
+    return any;
+}
+
+static void take_back(Pool *p) {
+    for (Worker *w = p->workers; w < p->workers + p->started; w++) {
+        if (!atomic_load(&w->lent)) continue;
+        pthread_setaffinity_np(w->id, sizeof w->before, &w->before);
+        atomic_store(&w->lent, false);
+    }
 }
 
 static void sleep_until_finished(Pool *p, unsigned wanted) {
@@ -277,12 +335,16 @@ void pool_run(Pool *p, PoolTask *task, void *argument) {
     p->argument = argument;
     atomic_store_explicit(&p->finished, 0, memory_order_relaxed);
     begin_round(p);
+    unsigned round = atomic_load(&p->round);
     task(argument, 0, p->threads);
-    for (int i = 0; atomic_load_explicit(&p->finished, memory_order_acquire) < others; i++) {
-        if (i == SPINS_BEFORE_HELP) others -= help(p);
-        else if (i < SPINS) relax();
-        else sleep_until_finished(p, others);
+    others -= run_slots(p, p->running, p->threads, round);
+    for (int i = 1; atomic_load_explicit(&p->finished, memory_order_acquire) < others; i++) {
+        if (i == SPINS_BEFORE_HELP) others -= run_slots(p, 1, p->threads, round);
+        else if (i >= SPINS || (i % SPINS_BEFORE_LOOK == 0 && lend_processor(p)))
+            sleep_until_finished(p, others);
+        else relax();
     }
+    take_back(p);
     pool_check(p);
 }
 

@@ -3,8 +3,9 @@
 //
 // The caller is thread 0. After each task, workers spin for a short while, since inside a step the next one
 // comes within microseconds, and then sleep, so that an idle engine costs nothing. The caller runs the parts
-// of workers that don't get a processor. A pool with as many threads as there are cores keeps each thread on
-// its own core, the caller too until the pool is closed.
+// of workers that don't get a processor, and lends its own to a worker that was stopped inside its part. A
+// pool with as many threads as there are cores, or more, keeps each thread on its own core, the caller too
+// until the pool is closed.
 #pragma once
 #include "engine/base/error.h"
 
@@ -16,7 +17,8 @@ typedef struct Pool Pool;
 // so none may wait for another.
 typedef void PoolTask(void *argument, int thread, int threads);
 
-// threads: at least 1, which creates no thread at all.
+// threads: at least 1, which creates no thread at all. Of more threads than there are processors, the others
+// run the parts.
 Pool *pool_open(int threads, Error *e);
 void pool_close(Pool *p); // accepts NULL
 int pool_threads(const Pool *p);

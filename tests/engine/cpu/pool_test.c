@@ -1,6 +1,7 @@
 // The pool: every task is run once for every thread, whatever their number and although one of them doesn't
-// get a processor; shares cover everything once; threads end with the pool. And cores: numbers that this
-// process may use, each once.
+// get a processor; one that was stopped at work gets the caller's; shares cover everything once; threads end
+// with the pool, and are at most as many as there are processors. And cores: numbers that this process may
+// use, each once.
 #include "tests/support/check.h"
 
 #include "engine/cpu/pool.h"
@@ -68,9 +69,34 @@ static void name_thread(void *argument, int thread, int threads) {
     ((pthread_t *)argument)[thread] = pthread_self();
 }
 
+static int processors(void) {
+    Cores c;
+    cores_find(&c);
+    return c.count;
+}
+
+static void no_thread_is_without_a_processor(void **state) {
+    (void)state;
+    pthread_t ids[MOST];
+    int most = processors() < MOST ? processors() : MOST;
+    Pool *p = pool_open(MOST, NULL);
+    for (int round = 0; round < 20; round++) {
+        int different = 0;
+        pool_run(p, name_thread, ids);
+        for (int i = 0; i < MOST; i++) {
+            bool seen = false;
+            for (int j = 0; j < i; j++) seen = seen || pthread_equal(ids[i], ids[j]);
+            different += !seen;
+        }
+        if (different > most) fail_msg("%d threads on %d processors", different, most);
+    }
+    pool_close(p);
+}
+
 static void a_thread_without_a_processor_is_not_waited_for(void **state) {
     (void)state;
     enum { THREADS = 3, ROUNDS = 5 };
+    if (processors() == 1) skip();
     struct sigaction holding = {.sa_handler = hold}, before;
     sigaction(SIGUSR1, &holding, &before);
     for (int late = 1; late < THREADS; late++) {
@@ -113,6 +139,54 @@ static void a_thread_inside_a_task_is_waited_for(void **state) {
             if (atomic_load(&s.runs[i]) != round)
                 fail_msg("slot %d: run %d times before the end of round %d", i, atomic_load(&s.runs[i]),
                          round);
+    }
+    pool_close(p);
+}
+
+typedef struct Lending {
+    atomic_int caller; // its processor; -1: unknown
+    bool by_worker, lent;
+    cpu_set_t allowed; // to the worker, when its slot begins
+} Lending;
+
+static bool may_only_use(int processor) {
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) == 1 &&
+           CPU_ISSET((size_t)processor, &set);
+}
+
+static void be_stopped(void *argument, int thread, int threads) {
+    Lending *l = argument;
+    (void)threads;
+    if (thread == 0) {
+        rest(3000);
+        atomic_store(&l->caller, sched_getcpu());
+    }
+    if (thread != 1 || atomic_load(&l->caller) >= 0) return; // the caller runs slot 1, too
+    l->by_worker = sched_getaffinity(0, sizeof l->allowed, &l->allowed) == 0;
+    l->lent = false;
+    while (atomic_load(&l->caller) < 0) rest(100);
+    for (int i = 0; i < HELD_MOST_MS && !l->lent; i++) {
+        rest(1000);
+        l->lent = may_only_use(atomic_load(&l->caller));
+    }
+}
+
+static void a_stopped_thread_gets_the_callers_processor(void **state) {
+    (void)state;
+    if (processors() == 1) skip();
+    Pool *p = pool_open(processors(), NULL);
+    cpu_set_t before;
+    CPU_ZERO(&before);
+    for (int round = 0; round < 3; round++) {
+        Lending l = {.by_worker = false};
+        while (!l.by_worker) {
+            atomic_store(&l.caller, -1);
+            pool_run(p, be_stopped, &l);
+        }
+        assert_true(l.lent);
+        if (round) assert_true(CPU_EQUAL(&l.allowed, &before)); // it's back on its own
+        before = l.allowed;
     }
     pool_close(p);
 }
@@ -203,6 +277,7 @@ static void parts_are_taken_once(void **state) {
 
 static void a_late_share_is_taken_by_others(void **state) {
     (void)state;
+    if (processors() == 1) skip(); // one thread runs all
     for (int late = 0; late < 3; late++) {
         Parts p = {.pool = pool_open(3, NULL), .n = THINGS, .least = 1, .late = late};
         assert_non_null(p.pool);
@@ -255,6 +330,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(all_run_once),
                                        cmocka_unit_test(a_thread_without_a_processor_is_not_waited_for),
                                        cmocka_unit_test(a_thread_inside_a_task_is_waited_for),
+                                       cmocka_unit_test(no_thread_is_without_a_processor),
+                                       cmocka_unit_test(a_stopped_thread_gets_the_callers_processor),
                                        cmocka_unit_test(counts_are_checked),
                                        cmocka_unit_test(shares_cover),
                                        cmocka_unit_test(parts_are_taken_once),
