@@ -26,8 +26,9 @@ typedef struct Device {
     bool (*ceilings)(const BackendOptions *o, Ceilings *out, Error *e); // NULL: it does no arithmetic
     bool (*gauge)(int ordinal, Gauge *out, Error *e);                   // NULL: it has no readings
     bool (*copy_rate)(int ordinal, double *bytes_per_s, Error *e);
-    bool (*usable)(int ordinal, Error *e);                    // NULL: always
-    int (*fits)(const Model *model, const BackendOptions *o); // NULL: see host
+    bool (*usable)(int ordinal, Error *e);                                                 // NULL: always
+    int (*fits)(const Model *model, const BackendOptions *o);                              // NULL: see host
+    size_t (*weights_there)(const Model *model, const BackendOptions *o, size_t *decoded); // NULL: as open
 } Device;
 
 enum { CPU, CUDA, NOTHING, DEVICE_COUNT };
@@ -47,7 +48,8 @@ static const Device DEVICES[DEVICE_COUNT] = {
               .gauge = cuda_gauge,
               .copy_rate = cuda_copy_rate,
               .usable = cuda_usable,
-              .fits = cuda_fits},
+              .fits = cuda_fits,
+              .weights_there = cuda_weights},
     [NOTHING] = {.name = "null", .backend = &null_backend, .open = null_open},
 };
 
@@ -340,6 +342,14 @@ static void share(Engine *engine, const char *dir, const EngineOptions *o) {
     text_add(&opening, dir, s.dir);
     session_share(&engine->session, o->team, &opening);
     text_release(&opening);
+}
+
+size_t engine_gpu_weights(const Model *m, const EngineOptions *o, size_t *decoded) {
+    Cards cards;
+    const Device *d = find_device(o->device, &cards, NULL);
+    BackendOptions there = {.compute = compute_choose(o->compute, m->dtype), .fast = o->math == MATH_FAST};
+    *decoded = 0;
+    return d && d->weights_there && m->layers ? d->weights_there(m, &there, decoded) : 0;
 }
 
 void engine_local_device(const char *device, int local, char out[ARG_TEXT_SIZE]) {

@@ -78,6 +78,11 @@ bool engine_rehearse_adapter(AdapterEngine *a, const char *name, const Adapter *
 // an open session knows.
 const char *engine_kernels(const char *device, const char *isa);
 
+// Bytes that a model's weights take in a GPU's memory, whether there is one or not; `decoded`: of them those
+// of codes (tensor.h) that become values there. 0: these options open it elsewhere, or only its config is
+// open.
+size_t engine_gpu_weights(const Model *m, const EngineOptions *o, size_t *decoded);
+
 // Threads of the CPU that an engine opened with these options has.
 int engine_threads(const EngineOptions *o);
 

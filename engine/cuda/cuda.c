@@ -119,7 +119,7 @@ static void name_kernels(Cuda *first) {
         n += (size_t)snprintf(all->isa + n, sizeof all->isa - n, ", cuBLASLt %s",
                               first->fast->library.version);
     bool rounded = false, codes = false, decoded = false;
-    for (Cuda *c = first; c; c = c->next) rounded |= c->rounded, codes |= c->coded, decoded |= c->decoded;
+    for (Cuda *c = first; c; c = c->next) rounded |= c->rounded, codes |= c->coded, decoded |= c->decoded > 0;
     if (rounded && n < sizeof all->isa)
         n += (size_t)snprintf(all->isa + n, sizeof all->isa - n, ", %s weights rounded to %s",
                               first->compute == COMPUTE_BF16 ? "f16" : "bf16", compute_name(first->compute));
@@ -204,6 +204,23 @@ int cuda_fits(const Model *model, const BackendOptions *o) {
     int fits = find_cards(first, o, NULL) ? cuda_longest(first, o) : 0;
     close_cards(first);
     return fits;
+}
+
+size_t cuda_weights(const Model *model, const BackendOptions *o, size_t *decoded) {
+    BackendOptions one = *o;
+    Fast library = {.count = 0};
+    one.cards.count = 1;
+    Cuda *c = make_cards(model, &one);
+    c->to = model->shape.layers;
+    c->first = c;
+    c->planning = true;
+    c->fast = o->fast ? &library : NULL;
+    (void)cuda_take_weights(c, NULL);
+    size_t bytes = c->weight_bytes;
+    *decoded = c->decoded;
+    c->fast = NULL;
+    close_cards(c);
+    return bytes;
 }
 
 // --- hidden states on the move
@@ -572,9 +589,7 @@ static void report_reads(const Cuda *first, BackendReport *out) {
     out->layer_bytes = cuda_reads(first, 0, false);
     out->weight_bytes = model_fc_bytes(m);
     for (const Cuda *c = first; c; c = c->next) {
-        if (!c->next)
-            out->head_bytes = (c->head.bits ? tensor_bytes(&m->head) : tensor_value_bytes(&m->head)) +
-                              tensor_bytes(&m->final_norm);
+        if (!c->next) out->head_bytes = cuda_tensor_reads(&c->head, &m->head) + tensor_bytes(&m->final_norm);
         for (int i = c->from; i < c->to; i++) {
             size_t expert = cuda_reads(c, i, true);
             out->weight_bytes += cuda_reads(c, i, false);

@@ -10,6 +10,10 @@ bool cuda_open(const Model *model, const BackendOptions *o, void **self, Error *
 // Returns the longest context, up to the one in o, that the cards' free memory has room for; 0: none.
 int cuda_fits(const Model *model, const BackendOptions *o);
 
+// Bytes of an open model's weights on cards; `decoded`: of them those of values that files have as codes,
+// since no kernel reads these codes. No card is needed.
+size_t cuda_weights(const Model *model, const BackendOptions *o, size_t *decoded);
+
 int cuda_count(void);   // devices; 0 also if the driver doesn't answer
 bool cuda_absent(void); // there is no device, or no driver
 

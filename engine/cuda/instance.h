@@ -72,8 +72,9 @@ struct Cuda { // one card
     bool planning; // nothing is allocated, only added up
     void **blocks;
     size_t block_count, block_capacity, weight_bytes, cache_bytes, step_bytes, kept_bytes;
-    bool rounded;        // weights were rounded from f16 to bf16 or back
-    bool coded, decoded; // some weights are codes here; some were decoded when they were loaded
+    bool rounded;   // weights were rounded from f16 to bf16 or back
+    bool coded;     // some weights are codes here
+    size_t decoded; // bytes of values that files have as codes
     GpuLayer *layers;
     Matrix embedding, positions, fc, head;
     float *fc_bias, *token_norm, *fc_norm;
@@ -133,6 +134,7 @@ bool cuda_take_weights(Cuda *c, Error *e);
 bool cuda_load_weights(Cuda *c, const Progress *progress, Error *e);
 // Bytes that a step reads: of a layer of this card without its experts, or of its first expert.
 size_t cuda_reads(const Cuda *c, int layer, bool expert);
+size_t cuda_tensor_reads(const Matrix *m, const Tensor *t); // of a tensor in its matrix
 
 // phases.c. Starts a phase of the card's stream (PHASE_IDLE: it has nothing to do), on this thread's device.
 bool cuda_begin(Cuda *c, Phase phase, Error *e);

@@ -18,6 +18,11 @@ int cuda_fits(const Model *model, const BackendOptions *o) {
     return 0;
 }
 
+size_t cuda_weights(const Model *model, const BackendOptions *o, size_t *decoded) {
+    (void)model, (void)o;
+    return *decoded = 0;
+}
+
 int cuda_count(void) { return 0; }
 bool cuda_absent(void) { return true; }
 

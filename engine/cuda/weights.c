@@ -6,8 +6,9 @@
 // several types. For cuBLASLt everything is row after row. Tensors are copied row by row as they are in the
 // file, and the device puts them in order.
 //
-// Codes (tensor.h) stay codes where kernels multiply them: in bf16, with scales of SCALES_F16, if the tensors
-// of a matrix agree in bits and groups. Otherwise the host decodes them on the way.
+// Codes (tensor.h) stay codes where kernels multiply them: in bf16, if the tensors of a matrix agree in bits
+// and groups. Scales are of SCALES_F16, or full: pairs for all other codes of 4 bits, SCALES_F32 for those of
+// 8 bits in groups of 16. Otherwise the host decodes the codes on the way.
 //
 // Invariant: cuda_take_weights describes every matrix before any is filled, and a matrix that its card
 // doesn't have keeps data NULL.
@@ -23,13 +24,18 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static bool keeps_codes(const Matrix *m, const Tensor *const *t, int count) {
+// Fills in how codes are kept, if they are.
+static void describe_codes(Matrix *m, const Tensor *const *t, int count) {
     const Codes *own = &t[0]->codes;
-    bool same = m->form == FORM_PACKED && m->dtype == DTYPE_BF16 && own->group >= GROUP_LEAST;
-    for (int i = 0; i < count; i++)
-        same &= t[i]->codes.bits && t[i]->codes.kind == SCALES_F16 && t[i]->codes.bits == own->bits &&
-                t[i]->codes.group == own->group;
-    return same;
+    bool small = true, kept = m->form == FORM_PACKED && m->dtype == DTYPE_BF16 && own->bits;
+    for (int i = 0; i < count; i++) {
+        kept &= t[i]->codes.bits == own->bits && t[i]->codes.group == own->group;
+        kept &= own->bits == 4 || t[i]->codes.kind == own->kind;
+        small &= t[i]->codes.kind == SCALES_F16;
+    }
+    if (!small && own->bits == 8) kept &= own->kind == SCALES_F32 && own->group < GROUP_LEAST;
+    else kept &= own->group >= GROUP_LEAST;
+    if (kept) m->bits = own->bits, m->group = own->group, m->full = !small;
 }
 
 // The matrix that holds these tensors' rows, or each expert's. Experts are many blocks' work, so their sums
@@ -48,14 +54,16 @@ static Matrix describe(const Cuda *c, const Tensor *const *t, int count, bool sp
     if (tensor) m.form = m.library ? FORM_ROWS : FORM_PACKED;
     m.pitch = round_up(m.columns, tensor ? PACKED_K : PLAIN_K);
     if (m.form == FORM_PACKED && !experts) m.splits = gpu_product_splits(m.rows, m.pitch);
-    if (keeps_codes(&m, t, count)) m.bits = t[0]->codes.bits, m.group = t[0]->codes.group;
+    describe_codes(&m, t, count);
     choices_apply(&c->choices, &m);
     return m;
 }
 
 static void note_codes(Cuda *c, const Matrix *m, const Tensor *const *t, int count) {
-    for (int i = 0; i < count; i++)
-        if (t[i]->codes.bits) *(m->bits ? &c->coded : &c->decoded) = true;
+    for (int i = 0; i < count; i++) {
+        c->coded |= t[i]->codes.bits && m->bits;
+        if (t[i]->codes.bits && !m->bits) c->decoded += tensor_value_bytes(t[i]);
+    }
 }
 
 static bool take_matrix(Cuda *c, Matrix *m, const Tensor *const *t, int count, bool sparse, Error *e) {
@@ -128,11 +136,11 @@ static bool take_experts(Cuda *c, Matrix *m, int layer, WeightGroup g, Error *e)
         Matrix own = describe(c, t, count, true, experts);
         c->rounded |= own.dtype != DTYPE_F32 && compute_rounds(c->compute, t[0]->dtype);
         mixed |= own.dtype != all.dtype;
-        coded &= own.bits == all.bits && own.group == all.group;
+        coded &= own.bits == all.bits && own.group == all.group && own.full == all.full;
         if (own.dtype == DTYPE_F32) all = own;
     }
     if (mixed && all.form == FORM_PLAIN) all.dtype = DTYPE_F32;
-    if (!coded) all.bits = all.group = 0;
+    if (!coded) all.bits = all.group = all.full = 0;
     for (int i = 0; i < experts; i++) note_codes(c, &all, t, tensors_of(c->model, layer, i, g, t));
     *m = all;
     return cuda_take(c, &m->data, (size_t)experts * gpu_matrix_bytes(m), true, &c->weight_bytes, e);
@@ -181,13 +189,22 @@ bool cuda_take_weights(Cuda *c, Error *e) {
 
 // --- bytes that a step reads
 
+// Of a row's scales as a matrix of codes has them.
+static size_t scale_bytes(const Matrix *m, const Tensor *t) {
+    return (size_t)(t->columns / t->codes.group) * matrix_scale_bytes(m);
+}
+size_t cuda_tensor_reads(const Matrix *m, const Tensor *t) {
+    if (!m->bits) return tensor_value_bytes(t);
+    return t->data ? (size_t)t->rows * (tensor_row_bytes(t) + scale_bytes(m, t)) : 0;
+}
+
 size_t cuda_reads(const Cuda *c, int layer, bool expert) {
     size_t bytes = 0;
     for (WeightGroup g = 0; g < GROUPS; g++) {
         const Tensor *t[LAYER_WEIGHTS];
         const Matrix *m = matrix_of(&c->layers[layer], g);
         int count = is_of_experts(g) == expert ? tensors_of(c->model, layer, 0, g, t) : 0;
-        for (int i = 0; i < count; i++) bytes += m && m->bits ? tensor_bytes(t[i]) : tensor_value_bytes(t[i]);
+        for (int i = 0; i < count; i++) bytes += m ? cuda_tensor_reads(m, t[i]) : tensor_value_bytes(t[i]);
     }
     return bytes;
 }
@@ -274,22 +291,31 @@ static void copy_mapped(void *to, const unsigned char *from, size_t bytes) {
         else copy_piece(&pieces[i]);
 }
 
+static void put_scales(void *to, const Matrix *m, const Tensor *t, int first, int rows) {
+    size_t row = tensor_row_scale_bytes(t), groups = (size_t)(t->columns / t->codes.group);
+    bool pairs = m->full && m->bits == 4;
+    if (!pairs) memcpy(to, (const unsigned char *)t->codes.scales + (size_t)first * row, (size_t)rows * row);
+    for (size_t i = 0; pairs && i < (size_t)rows * groups; i++)
+        ((ScalePair *)to)[i] = tensor_scale(t, (size_t)first + i / groups, i % groups);
+}
+
 // Rows as they go to the device: codes and then their scales, or the bf16 values that they stand for.
-static void copy_rows(void *to, const Tensor *t, int first, int rows, bool coded) {
-    size_t row = tensor_row_bytes(t), bytes = (size_t)rows * row, scales = tensor_row_scale_bytes(t);
-    if (coded || !t->codes.bits) copy_mapped(to, (const unsigned char *)t->data + (size_t)first * row, bytes);
-    if (coded)
-        memcpy((unsigned char *)to + bytes, (const unsigned char *)t->codes.scales + (size_t)first * scales,
-               (size_t)rows * scales);
+static void copy_rows(void *to, const Tensor *t, const Pack *p) {
+    size_t row = tensor_row_bytes(t), bytes = (size_t)p->rows * row;
+    bool coded = p->to.bits;
+    if (coded || !t->codes.bits)
+        copy_mapped(to, (const unsigned char *)t->data + (size_t)p->first * row, bytes);
+    if (coded) put_scales((unsigned char *)to + bytes, &p->to, t, p->first, p->rows);
     if (coded || !t->codes.bits) return;
-    for (int r = 0; r < rows; r++)
-        tensor_decode_row(t, (size_t)(first + r), (uint16_t *)to + (size_t)r * (size_t)t->columns);
+    for (int r = 0; r < p->rows; r++)
+        tensor_decode_row(t, (size_t)(p->first + r), (uint16_t *)to + (size_t)r * (size_t)t->columns);
 }
 
 // Makes rows on the device by the rule of a model without files; only the scales of codes are in memory here.
 static bool make_rows(Loader *l, const SynthRun *r, const Tensor *t, const Pack *p, Error *e) {
     Staging *s = &l->staging[l->turn];
-    size_t row = r->bytes ? tensor_row_bytes(t) : (size_t)t->columns, scales = tensor_row_scale_bytes(t);
+    size_t row = r->bytes ? tensor_row_bytes(t) : (size_t)t->columns;
+    size_t scales = r->bytes ? scale_bytes(&p->to, t) : 0;
     Numbers n = {.to = l->device[l->turn],
                  .dtype = t->dtype,
                  .bytes = r->bytes,
@@ -301,8 +327,7 @@ static bool make_rows(Loader *l, const SynthRun *r, const Tensor *t, const Pack 
                  .spread = r->spread};
     gpu_numbers(&n, l->c->stream);
     if (!r->bytes) return true;
-    memcpy(staging_begin(s), (const unsigned char *)t->codes.scales + (size_t)p->first * scales,
-           (size_t)p->rows * scales);
+    put_scales(staging_begin(s), &p->to, t, p->first, p->rows);
     return staging_send(l->c, s, (unsigned char *)l->device[l->turn] + n.count, (size_t)p->rows * scales, e);
 }
 
@@ -311,14 +336,14 @@ static bool send_rows(Loader *l, const Tensor *t, const Pack *p, size_t row, Err
     if (synth_run(l->c->model->numbers, t, &r) && r.bytes == (p->to.bits != 0))
         return make_rows(l, &r, t, p, e);
     Staging *s = &l->staging[l->turn];
-    copy_rows(staging_begin(s), t, p->first, p->rows, p->to.bits);
+    copy_rows(staging_begin(s), t, p);
     return staging_send(l->c, s, l->device[l->turn], (size_t)p->rows * row, e);
 }
 
 static bool load_tensor(Loader *l, const Tensor *t, Pack *p, Error *e) {
     bool coded = p->to.bits;
     size_t row =
-        coded ? tensor_row_bytes(t) + tensor_row_scale_bytes(t) : (size_t)t->columns * dtype_size(t->dtype);
+        coded ? tensor_row_bytes(t) + scale_bytes(&p->to, t) : (size_t)t->columns * dtype_size(t->dtype);
     assert(row <= l->bytes);
     int at_once = (int)(l->bytes / row < (size_t)t->rows ? l->bytes / row : (size_t)t->rows);
     p->dtype = t->dtype;

@@ -69,9 +69,14 @@ static void print_setup(const Plan *p, int setup) {
     const char *rounding = inputs_rounding(&p->inputs, s->model, s->settings);
     if (rounding)
         terminal_printf("           weights are rounded from %s: not quite the published model\n", rounding);
-    double weights = cost_weights(p, setup), cache = cost_cache(p, setup);
+    size_t decoded, there = engine_gpu_weights(&p->inputs.models[s->model].model, o, &decoded);
+    double weights = there ? (double)there : cost_weights(p, setup), cache = cost_cache(p, setup);
     terminal_printf("           about %.2f GB: weights %.2f, cache of %d positions %.2f\n",
                     (weights + cache) / 1e9, weights / 1e9, p->inputs.positions[setup], cache / 1e9);
+    if (decoded)
+        terminal_printf(
+            "           %.2f GB of the weights are values of codes that a GPU's kernels can't read\n",
+            (double)decoded / 1e9);
 }
 
 static void print_point(const Plan *p, const CostDone *done, int number, int rounds) {

@@ -221,8 +221,11 @@ static void code(RandomModel *m, Tensor *t, const Codes *all, Random *r) {
         for (size_t g = 0; g < groups; g++) {
             float x[GROUP_MOST];
             for (size_t k = 0; k < group; k++) x[k] = tensor_value(t, row, g * group + k);
-            uint16_t half =
-                quantise_group(x, (int)group, coded.codes.bits, codes + row * bytes + g * bytes / groups);
+            unsigned char *own = codes + row * bytes + g * bytes / groups;
+            uint16_t half = quantise_group(x, (int)group, coded.codes.bits, own);
+            for (size_t k = 0; k < group && group < GROUP_LEAST; k++) // of 6 bits
+                own[k] = (unsigned char)((int8_t)own[k] / 4);
+            if (group < GROUP_LEAST) half = f32_to_f16(4 * f16_to_f32(half));
             put_scale(&coded.codes, half, g, scales + row * scale_bytes, r);
         }
     assert(tensor_bytes(&coded) <= tensor_bytes(t));

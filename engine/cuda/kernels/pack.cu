@@ -38,12 +38,17 @@ __global__ void __launch_bounds__(PACK_THREADS) pack_codes(Pack p) {
         CodePlace at = code_place(p.to, packed_row(p, i / row_bytes), (int)(i % row_bytes) * each);
         uint32_t byte = ((const uint8_t *)p.from)[i];
         uint32_t code =
-            p.to.bits == 8 ? (byte ^ 128) << at.shift : ((byte & 15) | byte >> 4 << 16) << at.shift;
-        atomicAdd((unsigned *)p.to.data + at.word, code);
+            p.to.bits == 8 ? (byte + (p.to.full ? 32 : 128)) & 255 : (byte & 15) | byte >> 4 << 16;
+        atomicAdd((unsigned *)p.to.data + at.word, code << at.shift);
     }
     for (size_t i = first; i < (size_t)p.rows * groups; i += step) {
         size_t at = scale_place(p.to, packed_row(p, i / groups), (int)(i % groups));
-        ((uint16_t *)p.to.data)[at] = ((const uint16_t *)p.scales)[i];
+        if (!p.to.full) ((uint16_t *)p.to.data)[at] = ((const uint16_t *)p.scales)[i];
+        else if (p.to.bits == 8) ((float *)p.to.data)[at] = ((const float *)p.scales)[i];
+        else {
+            ((float *)p.to.data)[at] = ((const float *)p.scales)[2 * i];
+            ((float *)p.to.data)[at + 2] = ((const float *)p.scales)[2 * i + 1];
+        }
     }
 }
 
@@ -78,7 +83,7 @@ void gpu_pack(const Pack *p, void *stream) {
 size_t gpu_matrix_bytes(const Matrix *m) {
     if (m->bits)
         return matrix_code_bytes(m) + (size_t)(m->rows + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS *
-                                          (size_t)matrix_groups(m) * sizeof(uint16_t);
+                                          (size_t)matrix_groups(m) * matrix_scale_bytes(m);
     int rows = m->form != FORM_PACKED ? m->rows : (m->rows + TILE_ROWS - 1) / TILE_ROWS * TILE_ROWS;
     return (size_t)rows * (size_t)m->pitch * dtype_size(m->dtype);
 }

@@ -43,7 +43,7 @@ struct Values {
 template <int BITS> struct Fetched {
     typedef Values Decoded;
     uint4 codes[TILE_ROWS / 16][Weights<BITS>::PIECES][WARP];
-    uint4 scales[TILE_ROWS / 16][2 * SCALE_PIECES];
+    uint4 scales[TILE_ROWS / 16][2 * ScaleRun<BITS>::PIECES];
 };
 template <> struct Fetched<16> : Values {
     struct Decoded {};
@@ -103,15 +103,16 @@ template <int BITS, class C> __device__ __forceinline__ Feed feed_of(const Produ
     f.w = first_weights(p) + (size_t)tile * tile_pieces + f.w_piece;
     f.x = (const uint4 *)p.x.data + (size_t)(b.first / 8 + f.block) * block_pieces + f.x_piece;
     if (BITS == 16) return f;
-    typedef Fetched<BITS == 8 ? 8 : 4> Codes;
+    const int form = BITS == 16 ? 4 : BITS;
+    typedef Fetched<form> Codes;
     f.w = held(f.w);
     f.x = held(f.x);
-    f.scales = scale_feed(p, tile, b.to);
+    f.scales = scale_feed<form>(p, tile, b.to);
     f.codes = held((int)(f.tile * sizeof(Codes().codes[0]) + warp_lane() * sizeof(uint4)));
     f.scale = held(
         (int)(offsetof(Codes, scales) + f.tile * sizeof(Codes().scales[0]) + warp_lane() * sizeof(uint4)));
     f.word = held((int)(offsetof(Codes, scales) + f.tile * sizeof(Codes().scales[0]) +
-                        warp_lane() / 4 * sizeof(uint32_t)));
+                        warp_lane() / 4 * ScaleRun<form>::EACH));
     f.values = held((int)(f.tile * sizeof(Values().w[0][0]) * 2 + warp_lane() * sizeof(uint32_t)));
     return f;
 }
@@ -131,7 +132,7 @@ __device__ __forceinline__ void fetch_weights(Fetched<BITS> *s, const Feed &f, i
     uint4 *codes = (uint4 *)((char *)s + f.codes);
 #pragma unroll
     for (int i = 0; i < Weights<BITS>::PIECES; i++) copy_async(codes + i * WARP, w + i * WARP);
-    copy_async_if(shared_at((char *)s + f.scale), scales_of(f.scales, k), k < f.scales.to);
+    copy_async_if(shared_at((char *)s + f.scale), scales_of<BITS>(f.scales, k), k < f.scales.to);
 }
 
 // The values of a stage that has arrived, for all warps. A warp decodes the tile that it fetched.
@@ -143,14 +144,15 @@ __device__ __forceinline__ const Values *decoded(const Fetched<BITS> *s, const F
     uint4 piece[Weights<BITS>::PIECES];
     Scales<BITS> scales;
     const uint4 *codes = (const uint4 *)((const char *)s + f.codes);
-    const uint32_t *word = (const uint32_t *)((const char *)s + f.word);
+    SharedAt own_scales = shared_at((const char *)s + f.word);
     char *own = (char *)to + f.values;
 #pragma unroll
     for (int i = 0; i < Weights<BITS>::PIECES; i++) piece[i] = codes[i * WARP];
 #pragma unroll
     for (int k = 0; k < K_STAGE / 16; k++) {
         uint32_t a[4];
-        if (k == 0 || (k == 2 && f.scales.two)) take_scales(&scales, word[k * 4]);
+        if (k == 0 || (k == 2 && f.scales.two))
+            load_scales(&scales, own_scales + k / 2 * 8 * ScaleRun<BITS>::EACH);
         decode(scales, piece, k, a);
 #pragma unroll
         for (int i = 0; i < 4; i++)
@@ -319,14 +321,17 @@ static const size_t SHALLOW = 99 << 10, DEEP = 163 << 10, RESERVED = 1 << 10, MO
 static constexpr int stages_in(size_t room, size_t stage) {
     return (int)(room / stage < MOST_STAGES ? room / stage : MOST_STAGES);
 }
+// Panels of the same weights are neighbours: all but one read them from L2.
+static dim3 grid_of(const Product *p, int panels) {
+    return dim3((unsigned)(panels * p->w.splits), (unsigned)((p->w.rows + TILE_ROWS - 1) / TILE_ROWS),
+                p->slices ? (unsigned)p->w.experts : 1);
+}
 template <Dtype FORMAT, int BITS, int N>
 static void launch_panels(const Product *p, int panels, Cutting cut, const GpuFacts *card, void *stream) {
     const size_t decoded = BITS < 16 ? sizeof(Values) : 0, stage = sizeof(Stage<BITS, N>);
     const int shallow = stages_in(SHALLOW - decoded, stage), deep = stages_in(DEEP - decoded, stage);
-    // Panels of the same weights are neighbours: all but one read them from L2.
-    dim3 grid((unsigned)(panels * p->w.splits), (unsigned)((p->w.rows + TILE_ROWS - 1) / TILE_ROWS),
-              p->slices ? (unsigned)p->w.experts : 1);
     const size_t two = 2 * (sizeof(ProductShared<BITS, N, shallow>) + RESERVED);
+    dim3 grid = grid_of(p, panels);
     bool few = (int)(grid.x * grid.y * grid.z) <= card->multiprocessors;
     bool alone = cut == CUT_BY_ROWS ? few || two > card->shared_processor
                                     : cut == CUT_32_DEEP || cut == CUT_64_DEEP || cut == CUT_128_DEEP;
@@ -347,6 +352,13 @@ static void launch_rows(const Product *p, int most, Cutting cut, const GpuFacts 
     else launch_panels<FORMAT, BITS, PANEL_ROWS>(p, product_panels(most), cut, card, stream);
 }
 
+// Codes with full scales have one shape until a card has shown that more of them pay.
+template <int BITS> static void launch_full(const Product *p, int most, void *stream) {
+    const int stages = stages_in(SHALLOW - sizeof(Values), sizeof(Stage<BITS, PANEL_ROWS>));
+    int panels = product_panels(most);
+    launch<DTYPE_BF16, BITS, PANEL_ROWS, stages>(p, grid_of(p, panels), panels, stream);
+}
+
 // product_wide.cu, where it can run.
 static bool takes_wide(const Product *p, Cutting cut, const GpuFacts *card) {
     const size_t needed = 227 << 10;
@@ -360,14 +372,17 @@ void gpu_product(const Product *p, int most, const GpuFacts *card, void *stream)
         return;
     }
     Cutting cut = (Cutting)p->w.cut[cut_size(most)];
+    int form = matrix_form(&p->w);
     if (!gpu_cut_takes(cut, most) || (cut >= CUT_WIDE && !takes_wide(p, cut, card))) cut = CUT_BY_ROWS;
     if (cut == CUT_NARROW || (cut == CUT_BY_ROWS && most <= NARROW_ROWS)) {
         gpu_product_narrow(p, most, stream);
         return;
     }
     if (cut >= CUT_WIDE) gpu_product_wide(p, most, cut, card, stream);
-    else if (p->w.bits == 8) launch_rows<DTYPE_BF16, 8>(p, most, cut, card, stream);
-    else if (p->w.bits == 4) launch_rows<DTYPE_BF16, 4>(p, most, cut, card, stream);
+    else if (form == FULL_8) launch_full<FULL_8>(p, most, stream);
+    else if (form == FULL_4) launch_full<FULL_4>(p, most, stream);
+    else if (form == 8) launch_rows<DTYPE_BF16, 8>(p, most, cut, card, stream);
+    else if (form == 4) launch_rows<DTYPE_BF16, 4>(p, most, cut, card, stream);
     else if (p->w.dtype == DTYPE_F16) launch_rows<DTYPE_F16, 16>(p, most, cut, card, stream);
     else launch_rows<DTYPE_BF16, 16>(p, most, cut, card, stream);
     if (p->w.splits == 1) return;

@@ -5,7 +5,7 @@
 
 enum { K_STAGE = 64 };
 // Pieces of 16 bytes in a stage: of a block of 8 rows of activations, and of a 16-row tile of weights, of
-// which a lane has 4, or of codes of BITS 2 or 1. BITS 16: values.
+// which a lane has 4, or of codes of BITS 2 or 1. BITS 16: values (matrix_form).
 enum { X_PIECES = K_STAGE };
 template <int BITS> struct Weights {
     enum { PIECES = BITS / 4, W_PIECES = PIECES * WARP };
@@ -30,14 +30,18 @@ struct ScaleFeed {
     bool two;
     int to; // the stage that ends the part; 0 for a lane without a piece
 };
-__device__ __forceinline__ ScaleFeed scale_feed(const Product &p, int tile, int to) {
+// Pieces from one tile's scales to the next's.
+template <int BITS> __device__ __forceinline__ size_t scale_pieces(const Product &p) {
+    return (size_t)(BITS == FULL_8 ? p.w.pitch / 32 : matrix_groups(&p.w)) * ScaleRun<BITS>::PIECES;
+}
+template <int BITS> __device__ __forceinline__ ScaleFeed scale_feed(const Product &p, int tile, int to) {
     const uint4 *scales = first_weights(p) + matrix_code_bytes(&p.w) / sizeof(uint4);
-    bool two = p.w.group < K_STAGE, there = warp_lane() < (two ? 2 : 1) * SCALE_PIECES;
-    scales += (size_t)tile * (size_t)matrix_groups(&p.w) * SCALE_PIECES + warp_lane();
+    bool two = p.w.group < K_STAGE, there = warp_lane() < (two ? 2 : 1) * ScaleRun<BITS>::PIECES;
+    scales += (size_t)tile * scale_pieces<BITS>(p) + warp_lane();
     return {held(scales), p.w.group / K_STAGE, two, held(there ? to : 0)};
 }
-__device__ __forceinline__ const uint4 *scales_of(const ScaleFeed &f, int k) {
-    return f.first + (2 * k >> f.rare) * SCALE_PIECES;
+template <int BITS> __device__ __forceinline__ const uint4 *scales_of(const ScaleFeed &f, int k) {
+    return f.first + (2 * k >> f.rare) * ScaleRun<BITS>::PIECES;
 }
 
 // Sums in shared memory, row after row: `at` is a thread's first output in row 0, of the first part.

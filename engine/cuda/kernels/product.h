@@ -40,18 +40,23 @@ typedef struct Matrix {
     int splits;             // parts of a packed product's sum
     int experts;            // such matrices one after another, of as many experts; 0: one matrix
     int bits;               // of a packed matrix's codes, 4 or 8 (codes.cuh); 0: it has values
-    int group;              // columns that share a scale, 32, 64 or 128
+    int group;              // columns that share a scale, 32, 64 or 128; of full ones of 8 bits 16
+    bool full;              // scales are f32, of 4 bits with a low each; else f16
     uint8_t cut[CUT_SIZES]; // Cutting, where one was measured to be the fastest (choices.c)
 } Matrix;
 size_t gpu_matrix_bytes(const Matrix *m); // of one
 
-// Of a coded matrix: the groups of a padded row; the bytes of its codes, which the scales follow.
+// Of a coded matrix: the groups of a padded row; the bytes of its codes, which the scales follow; those of a
+// group's scale.
 HOST_AND_DEVICE static inline int matrix_groups(const Matrix *m) {
     return (m->pitch + m->group - 1) / m->group;
 }
 HOST_AND_DEVICE static inline size_t matrix_code_bytes(const Matrix *m) {
     size_t tiles = (size_t)((m->rows + TILE_ROWS - 1) / TILE_ROWS);
     return tiles * TILE_ROWS * (size_t)m->pitch / 8 * (size_t)m->bits;
+}
+HOST_AND_DEVICE static inline size_t matrix_scale_bytes(const Matrix *m) {
+    return m->full ? (m->bits == 4 ? 2 : 1) * sizeof(float) : sizeof(uint16_t);
 }
 
 // A finite number that becomes infinite when rounded to f16 stores its place here; the lowest place wins.
@@ -73,7 +78,7 @@ typedef struct Activations {
 // 0, the first 2 * pairs rows of each `head` are first put in the order 0, pairs, 1, pairs + 1, ..
 typedef struct Pack {
     const void *from;   // (rows, columns) of dtype, on the device; codes if the matrix is coded
-    const void *scales; // of codes: f16, (rows, groups)
+    const void *scales; // of codes: (rows, groups) of f16, of f32, or of pairs of f32, scale and low
     Dtype dtype;
     int rows, columns, first; // first: the first of these rows in the whole tensor
     int base, stride, head, pairs;

@@ -23,18 +23,19 @@ enum { WARPS = 4, THREADS = WARPS * WARP, HEIGHT = 16 };
 // much as they do. Piece i of lane l is at i * WARP + l: one address for all, and numbers that the compiler
 // knows.
 template <int BITS, int N> struct Slot {
-    enum { STAGES = BITS == 4 ? 2 : 1, SCALES = BITS < 16 ? 2 * SCALE_PIECES : 0 };
+    enum { STAGES = BITS / 4 == 1 ? 2 : 1, SCALES = BITS < 16 ? 2 * ScaleRun<BITS>::PIECES : 0 };
     uint4 w[STAGES][Weights<BITS>::W_PIECES + SCALES];
     uint4 x[STAGES][N / 8][X_PIECES];
 };
 
 // As many slots as fill the largest products' share of a processor's memory, so that all their blocks run at
-// once: 72 KB (N 16: 96 KB) of values, 51 to 84 KB of codes.
+// once: 72 KB (N 16: 96 KB) of values, 51 to 90 KB of codes.
 template <int BITS, int N> struct NarrowShared {
-    enum { SLOTS = BITS == 16 ? 6 : BITS == 8 ? (N == 8 ? 8 : 6) : (N == 8 ? 5 : 4) };
-    enum { WORDS = Slot<BITS, N>::STAGES * 2 * 8 }; // of scales in a slot
+    enum { SLOTS = BITS == 16 ? 6 : BITS / 4 == 2 ? (N == 8 ? 8 : 6) : (N == 8 ? 5 : 4) };
+    enum { PREPARES = BITS == 8 || BITS == 4 };
+    enum { WORDS = PREPARES ? Slot<BITS, N>::STAGES * 2 * 8 : 1 }; // of scales in a slot
     Slot<BITS, N> slot[WARPS][SLOTS];
-    uint4 scales[WARPS][BITS < 16 ? WORDS : 1]; // of the slot that is multiplied, as lanes use them
+    uint4 scales[WARPS][WORDS]; // of the slot that is multiplied, as lanes use them
 };
 
 // A lane's pieces of each stage.
@@ -76,7 +77,7 @@ __device__ __forceinline__ void fetch_weights(SharedAt slot, const Lane &l, int 
             if (N == 8) copy_async_if(w_at<S>(slot, d, i), w + i * WARP, there, l.leaving);
             else copy_async_if(w_at<S>(slot, d, i), w + i * WARP, there);
         if (BITS < 16)
-            copy_async_if(w_at<S>(slot, d, Weights<BITS>::PIECES), scales_of(l.scales, k + d),
+            copy_async_if(w_at<S>(slot, d, Weights<BITS>::PIECES), scales_of<BITS>(l.scales, k + d),
                           k + d < l.scales.to);
     }
 }
@@ -99,7 +100,8 @@ __device__ __forceinline__ void fetch_activations(SharedAt slot, const Lane &l, 
     }
 }
 
-// Word i of a stage's scales is that of rows i and i + 8, word 8 + i that of the second group.
+// Word i of a stage's scales is that of rows i and i + 8, word 8 + i that of the second group. Full ones are
+// as lanes use them.
 template <int BITS, int N>
 __device__ __forceinline__ void find_scales(Lane *l, const Product &p, NarrowShared<BITS, N> *sm,
                                             SharedAt slot, int tile) {
@@ -107,11 +109,13 @@ __device__ __forceinline__ void find_scales(Lane *l, const Product &p, NarrowSha
     const int piece = sizeof(uint4);
     int lane = warp_lane(), word = lane % 16, stage = lane / 16;
     int from_slot = (int)(w_at<S>(slot, stage, Weights<BITS>::PIECES) - slot);
-    l->scales = scale_feed(p, tile, l->to);
+    l->scales = scale_feed<BITS>(p, tile, l->to);
+    l->second = held(l->scales.two ? 8 * piece : 0);
+    if (ScaleRun<BITS>::FULL) l->word = held(lane / 4 * piece - lane * piece);
+    if (ScaleRun<BITS>::FULL) return;
     l->word = held(from_slot + word * (int)sizeof(uint32_t) - lane * piece);
     l->words_to = held(stage < S::STAGES && (word < 8 || l->scales.two) ? l->to - stage : 0);
     l->prepared = shared_at(&sm->scales[warp_number()][lane / 4]);
-    l->second = held(l->scales.two ? 8 * piece : 0);
     l->prepares =
         (uint4 *)((char *)sm->scales + held(warp_number() * (int)sizeof sm->scales[0] + lane * piece));
 }
@@ -138,7 +142,9 @@ template <int BITS, int N> struct Operands {
 #pragma unroll
         for (int i = 0; i < Weights<BITS>::PIECES && half == 0; i++)
             piece[i] = shared_piece(w_at<S>(slot, d, i));
-        uint4 of_rows = shared_piece(l.prepared + d * 16 * (int)sizeof(uint4) + (half ? l.second : 0));
+        SharedAt at = ScaleRun<BITS>::FULL ? w_at<S>(slot, d, Weights<BITS>::PIECES) + l.word
+                                           : l.prepared + d * 16 * (int)sizeof(uint4);
+        uint4 of_rows = shared_piece(at + (half ? l.second : 0));
         memcpy(&scales, &of_rows, sizeof scales);
 #pragma unroll
         for (int i = 0; i < 2; i++) decode(scales, piece, half * 2 + i, a[i]);
@@ -238,7 +244,7 @@ __global__ void __launch_bounds__(THREADS) product_narrow(Product p) {
             fetch_activations<BITS, N>(slot + ahead, l, later);
         } else let_next_begin();
         copy_commit();
-        if (BITS < 16) prepare_scales<BITS == 8 ? 8 : 4>(slot + now, l, k);
+        if (Shared::PREPARES) prepare_scales<BITS == 8 ? 8 : 4>(slot + now, l, k);
 #pragma unroll
         for (int d = 0; d < each && k + d < to; d++) multiply<FORMAT, BITS, N>(slot + now, d, l, sum);
         ahead = now;
@@ -268,8 +274,11 @@ template <Dtype FORMAT, int BITS> static void launch_rows(const Product *p, int 
 }
 
 void gpu_product_narrow(const Product *p, int most, void *stream) {
-    if (p->w.bits == 8) launch_rows<DTYPE_BF16, 8>(p, most, stream);
-    else if (p->w.bits == 4) launch_rows<DTYPE_BF16, 4>(p, most, stream);
+    int form = matrix_form(&p->w);
+    if (form == FULL_8) launch_rows<DTYPE_BF16, FULL_8>(p, most, stream);
+    else if (form == FULL_4) launch_rows<DTYPE_BF16, FULL_4>(p, most, stream);
+    else if (form == 8) launch_rows<DTYPE_BF16, 8>(p, most, stream);
+    else if (form == 4) launch_rows<DTYPE_BF16, 4>(p, most, stream);
     else if (p->w.dtype == DTYPE_F16) launch_rows<DTYPE_F16, 16>(p, most, stream);
     else launch_rows<DTYPE_BF16, 16>(p, most, stream);
 }

@@ -58,18 +58,29 @@ static void world_close(World *w) {
     gpu_stream_close(w->stream);
 }
 
-// Any codes; scales of both signs, some of them 0, subnormal or as large as f16 has.
-static Tensor make_codes(int bits, int group, int columns, Random *r) {
-    Tensor t = {.dtype = DTYPE_BF16, .rows = OUTPUTS, .columns = columns};
-    t.codes = (Codes){.bits = bits, .group = group, .kind = SCALES_F16};
+static uint16_t any_half(Random *r) {
+    static const uint16_t special[] = {0, 0x8000, 1, 0x83ff, 0x7bff};
+    return random_below(r, 40) == 0 ? special[random_below(r, 5)] : f32_to_f16(0.05f * random_normal(r));
+}
+
+// Any codes; scales and lows of both signs, some of them 0, subnormal or as large as f16 has. Some have as
+// many bits as their kind may.
+static Tensor make_codes(const Codes *form, int columns, Random *r) {
+    Tensor t = {.dtype = DTYPE_BF16, .rows = OUTPUTS, .columns = columns, .codes = *form};
     size_t bytes = OUTPUTS * tensor_row_bytes(&t), scales = OUTPUTS * tensor_row_scale_bytes(&t);
-    unsigned char *codes = mem_new(bytes, 1);
-    uint16_t *scale = mem_new(scales, 1);
-    for (size_t i = 0; i < bytes; i++) codes[i] = (unsigned char)random_below(r, 256);
-    for (size_t i = 0; i < scales / sizeof *scale; i++) {
-        static const uint16_t special[] = {0, 0x8000, 1, 0x83ff, 0x7bff};
-        bool is_special = random_below(r, 40) == 0;
-        scale[i] = is_special ? special[random_below(r, 5)] : f32_to_f16(0.05f * random_normal(r));
+    unsigned char *codes = mem_new(bytes, 1), *scale = mem_new(scales, 1);
+    const uint32_t most = form->group < GROUP_LEAST ? 64 : 256; // of 6 bits
+    for (size_t i = 0; i < bytes; i++) codes[i] = (unsigned char)(random_below(r, most) - most / 2);
+    for (size_t i = 0; i < scales;) {
+        uint16_t half = any_half(r);
+        float wide = f16_to_f32(half) * (float)(1 + random_below(r, form->bits == 4 ? 511 : 127));
+        ScaleNest nest = {half, any_half(r), {0}, {0}};
+        for (int k = 0; k < GROUPS_NESTED; k++)
+            nest.factor[k] = (uint8_t)random_below(r, 64), nest.lows[k] = (uint8_t)random_below(r, 64);
+        bool is_half = form->kind == SCALES_F16, is_nest = form->kind == SCALES_NESTED;
+        size_t size = is_half ? sizeof half : is_nest ? sizeof nest : sizeof wide; // a low is like a scale
+        memcpy(scale + i, is_half ? (void *)&half : is_nest ? (void *)&nest : &wide, size);
+        i += size;
     }
     t.data = codes;
     t.codes.scales = scale;
@@ -84,13 +95,16 @@ static void release_codes(Tensor *t) {
 // Packs a tensor as codes, or as values, its last `split` rows before the others.
 static void pack(World *w, const Tensor *t, const Matrix *to, int split) {
     size_t columns = (size_t)t->columns, row = to->bits ? tensor_row_bytes(t) : columns * sizeof(uint16_t);
-    size_t scales = to->bits ? tensor_row_scale_bytes(t) : 0, rows = OUTPUTS;
+    size_t groups = columns / (size_t)t->codes.group, rows = OUTPUTS;
+    size_t scales = to->bits ? groups * matrix_scale_bytes(to) : 0;
     unsigned char *host = mem_new(rows * (row + scales), 1), *device = take(rows * (row + scales));
     for (size_t i = 0; i < rows && !to->bits; i++)
         tensor_decode_row(t, i, (uint16_t *)(void *)(host + i * row));
-    if (to->bits) {
-        memcpy(host, t->data, rows * row);
-        memcpy(host + rows * row, t->codes.scales, rows * scales);
+    if (to->bits) memcpy(host, t->data, rows * row);
+    if (to->bits && !(to->full && to->bits == 4)) memcpy(host + rows * row, t->codes.scales, rows * scales);
+    for (size_t i = 0; to->full && to->bits == 4 && i < rows * groups; i++) {
+        ScalePair pair = tensor_scale(t, i / groups, i % groups);
+        memcpy(host + rows * row + i * sizeof pair, &pair, sizeof pair);
     }
     gpu_copy(device, host, rows * (row + scales), w->stream);
     for (int first = OUTPUTS - split, count = split; count > 0; count = first, first = 0) {
@@ -111,16 +125,15 @@ static void pack(World *w, const Tensor *t, const Matrix *to, int split) {
     mem_free(host);
 }
 
-static Matrix make_matrix(World *w, int columns, int splits, int bits, int group, int experts) {
+static Matrix make_matrix(World *w, int columns, int splits, const Codes *codes, int experts) {
     Matrix m = {.rows = OUTPUTS,
                 .columns = columns,
                 .pitch = w->x.pitch,
                 .dtype = DTYPE_BF16,
                 .form = FORM_PACKED,
                 .splits = splits,
-                .experts = experts,
-                .bits = bits,
-                .group = group};
+                .experts = experts};
+    if (codes) m.bits = codes->bits, m.group = codes->group, m.full = codes->kind != SCALES_F16;
     size_t bytes = gpu_matrix_bytes(&m) * (size_t)(experts ? experts : 1);
     m.data = take(bytes);
     gpu_fill(m.data, 0, bytes, w->stream);
@@ -151,40 +164,60 @@ static void compare(World *w, const Matrix *codes, const Matrix *values, int cou
     run(w, codes, count, most, card, got);
     for (int i = 0; i < ROWS * OUTPUTS; i++)
         if (memcmp(&got[i], &want[i], sizeof *got))
-            fail_msg("%d bits, groups of %d, %d parts, %d rows: row %d, output %d is %.9g, wanted %.9g",
-                     codes->bits, codes->group, codes->splits, count, i / OUTPUTS, i % OUTPUTS,
-                     (double)got[i], (double)want[i]);
+            fail_msg("%d bits%s, groups of %d, %d parts, %d rows, cut %d: row %d, output %d is %.9g, "
+                     "wanted %.9g",
+                     codes->bits, codes->full ? ", full scales" : "", codes->group, codes->splits, count,
+                     codes->cut[cut_size(most)], i / OUTPUTS, i % OUTPUTS, (double)got[i], (double)want[i]);
     assert_true(isfinite(want[0]));
     mem_free(want);
     mem_free(got);
 }
 
 // Columns that 64 doesn't divide, where the group allows it; parts that begin in the middle of a group; more
-// stages than are on their way at once. Each wide kernel has a shape of its own.
+// stages than are on their way at once. Each wide kernel has a shape of its own, and so have those of
+// product_wide.cu.
+static const struct {
+    Codes codes;
+    int columns, splits;
+} SHAPES[] = {{{4, 32, SCALES_F16, NULL}, 736, 1},    {{8, 32, SCALES_F16, NULL}, 736, 1},
+              {{4, 64, SCALES_F16, NULL}, 576, 2},    {{8, 64, SCALES_F16, NULL}, 576, 2},
+              {{4, 128, SCALES_F16, NULL}, 384, 4},   {{8, 128, SCALES_F16, NULL}, 384, 4},
+              {{4, 32, SCALES_PAIRS, NULL}, 736, 1},  {{8, 16, SCALES_F32, NULL}, 720, 1},
+              {{4, 128, SCALES_PAIRS, NULL}, 384, 4}, {{8, 16, SCALES_F32, NULL}, 400, 2},
+              {{4, 32, SCALES_NESTED, NULL}, 512, 2}, {{4, 64, SCALES_F32, NULL}, 576, 2}};
+static const struct { int count, most; } SIZES[] = {{7, 8}, {16, 16}, {17, 32}, {40, 64}, {73, 128}};
+static const struct {
+    int count, most;
+} WIDE[] = {{40, 64}, {73, 128}, {11, 16}, {200, 256}, {31, 32}, {1, 8}, {121, 128}};
+
 static void every_kernel(void **state) {
     (void)state;
-    static const struct { int count, most; } sizes[] = {{7, 8}, {16, 16}, {17, 32}, {40, 64}, {73, 128}};
-    static const struct {
-        int group, columns, splits;
-    } shapes[] = {{32, 736, 1}, {64, 576, 2}, {128, 384, 4}};
     Random r = test_random(97);
     simt_settings.early = true; // what is read too soon ends the program
-    for (int i = 0; i < 6; i++) {
-        int bits = i % 2 ? 8 : 4, group = shapes[i / 2].group, columns = shapes[i / 2].columns;
+    for (size_t i = 0; i < sizeof SHAPES / sizeof *SHAPES; i++) {
+        const Codes *form = &SHAPES[i].codes;
+        int columns = SHAPES[i].columns, splits = SHAPES[i].splits;
         World w;
-        Tensor t = make_codes(bits, group, columns, &r);
+        Tensor t = make_codes(form, columns, &r);
         world_open(&w, columns, &r);
         GpuFacts busy = w.card; // every tile shares its processor with another
         busy.multiprocessors = 1;
-        Matrix values = make_matrix(&w, columns, shapes[i / 2].splits, 0, 0, 0);
-        Matrix codes = make_matrix(&w, columns, shapes[i / 2].splits, bits, group, 0);
-        assert_true(gpu_matrix_bytes(&codes) * 3 < gpu_matrix_bytes(&values) * (size_t)(bits == 8 ? 2 : 1));
+        Matrix values = make_matrix(&w, columns, splits, NULL, 0);
+        Matrix codes = make_matrix(&w, columns, splits, form, 0);
+        assert_true(gpu_matrix_bytes(&codes) * (codes.full ? 2 : 3) <
+                    gpu_matrix_bytes(&values) * (size_t)(form->bits == 8 ? 2 : 1));
         pack(&w, &t, &values, OUTPUTS);
         pack(&w, &t, &codes, 53);
-        for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
-            if (k > 1 && k - 2 != (size_t)i / 2) continue;
+        for (size_t k = 0; k < sizeof SIZES / sizeof *SIZES; k++) {
+            if (k > 1 && k - 2 != (codes.full ? i % 3 : i / 2)) continue;
             simt_settings.order = (SimtOrder)(k % SIMT_ORDERS);
-            compare(&w, &codes, &values, sizes[k].count, sizes[k].most, (i + (int)k) % 2 ? &busy : &w.card);
+            compare(&w, &codes, &values, SIZES[k].count, SIZES[k].most, (i + k) % 2 ? &busy : &w.card);
+        }
+        for (size_t k = 0; k < sizeof WIDE / sizeof *WIDE; k++) {
+            if (k % 3 != i % 3 && k % 2 != i % 4) continue;
+            simt_settings.order = (SimtOrder)(k % SIMT_ORDERS);
+            codes.cut[cut_size(WIDE[k].most)] = CUT_WIDE;
+            compare(&w, &codes, &values, WIDE[k].count, WIDE[k].most, &w.card);
         }
         gpu_give(values.data);
         gpu_give(codes.data);
@@ -199,14 +232,18 @@ static void experts(void **state) {
     (void)state;
     static const Slice slices[EXPERTS] = {{0, 5}, {8, 0}, {8, 39}};
     Random r = test_random(98);
-    for (int bits = 4; bits <= 8; bits += 4) {
+    static const Codes forms[] = {{4, 32, SCALES_F16, NULL},
+                                  {8, 32, SCALES_F16, NULL},
+                                  {4, 32, SCALES_PAIRS, NULL},
+                                  {8, 16, SCALES_F32, NULL}};
+    for (size_t form = 0; form < sizeof forms / sizeof *forms; form++) {
         World w;
         world_open(&w, 160, &r);
-        Matrix values = make_matrix(&w, 160, 1, 0, 0, EXPERTS);
-        Matrix codes = make_matrix(&w, 160, 1, bits, GROUP_LEAST, EXPERTS);
+        Matrix values = make_matrix(&w, 160, 1, NULL, EXPERTS);
+        Matrix codes = make_matrix(&w, 160, 1, &forms[form], EXPERTS);
         gpu_copy(w.slices, slices, sizeof slices, w.stream);
         for (size_t i = 0; i < EXPERTS; i++) {
-            Tensor t = make_codes(bits, GROUP_LEAST, 160, &r);
+            Tensor t = make_codes(&forms[form], 160, &r);
             Matrix value = values, code = codes;
             value.data = (char *)values.data + i * gpu_matrix_bytes(&values);
             code.data = (char *)codes.data + i * gpu_matrix_bytes(&codes);
@@ -310,6 +347,11 @@ static void same_logits(const Model *coded, const Model *values, BackendReport *
     session_release(&b);
 }
 
+// What a plan tells of the weights, without a card.
+static size_t planned(const Model *m, Compute compute, size_t *decoded) {
+    return cuda_weights(m, &(BackendOptions){.compute = compute}, decoded);
+}
+
 // Layers and the head's weights, the head read once whatever it is tied to.
 static size_t bytes_of(const Model *m) {
     size_t bytes = tensor_bytes(&m->head) + tensor_bytes(&m->final_norm);
@@ -317,31 +359,39 @@ static size_t bytes_of(const Model *m) {
     return bytes;
 }
 
-// Codes of one kind are kept, and are all that a step reads. Of other kinds some are decoded, and of f32 and
-// f16 compute all.
+// Codes of one kind are kept, and are all that a step reads, with scales of f16. Of several kinds some are
+// decoded, and of f32 and f16 compute all.
 static void models(void **state) {
     (void)state;
+    static const Codes kinds[] = {{4, 32, SCALES_F16, NULL},
+                                  {8, 32, SCALES_F16, NULL},
+                                  {4, 32, SCALES_PAIRS, NULL},
+                                  {8, 16, SCALES_F32, NULL}};
+    const int kind_count = sizeof kinds / sizeof *kinds;
     Random r = test_random(99);
     int mixed = 0;
-    for (int round = 0; round < 4; round++) {
+    for (int round = 0; round < kind_count + 2; round++) {
         RandomModel m;
         Model values;
         BackendReport of_codes, of_values;
         char isa[200];
         Shape shape = random_shape(&r);
-        Codes all = {.bits = round % 2 ? 8 : 4, .group = GROUP_LEAST, .kind = SCALES_F16};
-        bool uniform = round < 2;
+        bool uniform = round < kind_count;
         random_coded_shape(&shape);
         shape.heads = shape.kv_heads = 2, shape.head_dim = 32; // so that o's columns are groups, too
         if (shape.rope.pairs > 16) shape.rope.pairs = 16;
         random_model_init(&m, &shape, DTYPE_BF16, false, &r);
-        random_model_code(&m, uniform ? &all : NULL, &r);
+        random_model_code(&m, uniform ? &kinds[round] : NULL, &r);
         decode_model(&values, &m.model);
         same_logits(&m.model, &values, &of_codes, &of_values, isa);
         assert_int_equal(of_values.weight_bytes, bytes_of(&values));
         if (uniform) {
             assert_null(strstr(isa, "decoded"));
-            assert_int_equal(of_codes.weight_bytes, bytes_of(&m.model));
+            if (kinds[round].kind == SCALES_F16) assert_int_equal(of_codes.weight_bytes, bytes_of(&m.model));
+            assert_true(of_codes.weight_bytes < of_values.weight_bytes);
+            size_t decoded, of_model = planned(&m.model, COMPUTE_BF16, &decoded);
+            assert_int_equal(decoded, 0);
+            assert_true(of_model < planned(&values, COMPUTE_BF16, &decoded));
         } else mixed += strstr(isa, ", some weights of") != NULL;
         release_decoded(&values, &m.model);
         random_model_release(&m);
@@ -368,6 +418,10 @@ static void other_computes(void **state) {
         open_model(&s, &m.model, (Compute)compute, &report);
         assert_non_null(strstr(report.isa, ", weights of 4 bits decoded at the start"));
         assert_int_equal(report.weight_bytes, bytes_of(&values));
+        size_t decoded, bytes = planned(&m.model, (Compute)compute, &decoded), none;
+        assert_true(decoded > 0 && decoded < bytes);
+        assert_int_equal(bytes, planned(&values, (Compute)compute, &none));
+        assert_int_equal(none, 0);
         session_release(&s);
     }
     release_decoded(&values, &m.model);
