@@ -46,6 +46,7 @@ static const LabVariant VARIANTS[] = {
     {"128", run_CUT_128, NULL, 33, 512, CUT_128},
     {"128 deep", run_CUT_128_DEEP, NULL, 33, 512, CUT_128_DEEP},
     {"wide", run_CUT_WIDE, NULL, 17, 512, CUT_WIDE},
+    {"wide codes", run_CUT_WIDE, NULL, 1, 16, CUT_WIDE}, // rows share what they fetch
     {"wide 128", run_CUT_WIDE_128, NULL, 17, 512, CUT_WIDE_128},
     {"wide 128 deep", run_CUT_WIDE_128_DEEP, NULL, 17, 512, CUT_WIDE_128_DEEP},
     {"wide 192", run_CUT_WIDE_192, NULL, 17, 512, CUT_WIDE_192},
@@ -215,7 +216,10 @@ static bool output_of(Lab *l, const LabVariant *v, int shape, int rows, int most
            card_ok(gpu_stream_wait(l->card.stream), "its work failed", e);
 }
 
-static bool is_for(const LabVariant *v, const LabShape *shape, int most) {
+// Codes have one wide cut.
+static bool is_for(const LabVariant *v, const LabShape *shape, int most, int bits) {
+    bool coded = bits < 16, wide = v->cut >= CUT_WIDE;
+    if (wide && (coded ? v->cut != CUT_WIDE : v->least < 17)) return false;
     return most >= v->least && most <= v->most && (!v->shape || strcmp(v->shape, shape->name) == 0);
 }
 
@@ -224,7 +228,7 @@ static bool measure_variant(Lab *l, int variant, int shape, int rows, int most, 
     const LabShape *s = &l->model->shape[shape];
     size_t count = (size_t)rows * (size_t)s->outputs;
     double alone, chain;
-    if (!is_for(v, s, most) || (l->bits < 16 && v->cut >= CUT_WIDE)) return true; // wide ones take values
+    if (!is_for(v, s, most, l->bits)) return true;
     if (!output_of(l, v, shape, rows, most, variant ? l->got : l->want, e)) return false;
     bool same = variant == 0 || memcmp(l->got, l->want, count * sizeof *l->got) == 0;
     if (!time_layers(l, v, shape, most, true, &alone, e) || !time_layers(l, v, shape, most, false, &chain, e))

@@ -43,7 +43,7 @@ void choices_apply(const Choices *c, Matrix *m) {
     int bits = m->bits ? m->bits : 16;
     const char *wide = getenv("OUTPACE_WIDE");
     if (m->form == FORM_PACKED && wide && strcmp(wide, "1") == 0)
-        for (int i = cut_size(32); i < CUT_SIZES; i++) m->cut[i] = CUT_WIDE;
+        for (int i = cut_size(m->bits ? 16 : 32); i < CUT_SIZES; i++) m->cut[i] = CUT_WIDE;
     for (int i = 0; m->form == FORM_PACKED && i < c->count; i++) {
         const Choice *x = &c->choice[i];
         if (x->outputs == m->rows && x->inputs == m->columns && x->bits == bits)

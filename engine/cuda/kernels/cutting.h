@@ -1,7 +1,7 @@
 // How the rows of a packed product are cut into blocks: all ways give the same bits. NARROW is for up to 16
 // rows, the others for as many as they are named after, 128 for any number; DEEP has a processor to itself
-// and fetches further ahead. WIDE ones are for any number, of values on 9.0 (product_wide.cu): 128 or 192
-// rows of weights a block, or whichever of them should be the fastest.
+// and fetches further ahead. WIDE ones are for any number, on 9.0 (product_wide.cu): 128 or 192 rows of
+// weights a block, or whichever of them should be the fastest. Codes have one cut for all of these.
 #pragma once
 #include "engine/base/error.h"
 
@@ -47,7 +47,7 @@ typedef struct Choices {
 
 bool choices_read(Choices *c, Error *e); // none without a file
 struct Matrix;
-// OUTPACE_WIDE=1: CUT_WIDE above 16 rows, where no line says otherwise.
+// OUTPACE_WIDE=1: CUT_WIDE above 16 rows, of codes above 8, where no line says otherwise.
 void choices_apply(const Choices *c, struct Matrix *m);
 #ifdef __cplusplus
 }

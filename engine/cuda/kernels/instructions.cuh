@@ -428,6 +428,10 @@ __device__ __forceinline__ const uint4 *held(const uint4 *p) {
     asm volatile("" : "+l"(p));
     return p;
 }
+__device__ __forceinline__ uint32_t held(uint32_t x) {
+    asm volatile("" : "+r"(x));
+    return x;
+}
 __device__ __forceinline__ int held(int x) {
     asm volatile("" : "+r"(x));
     return x;

@@ -362,8 +362,7 @@ template <int BITS> static void launch_full(const Product *p, int most, void *st
 // product_wide.cu, where it can run.
 static bool takes_wide(const Product *p, Cutting cut, const GpuFacts *card) {
     const size_t needed = 227 << 10;
-    return cut >= CUT_WIDE && !p->w.bits && !p->slices && card->shared_bytes >= needed &&
-           gpu_has_warpgroups();
+    return cut >= CUT_WIDE && !p->slices && card->shared_bytes >= needed && gpu_has_warpgroups();
 }
 
 void gpu_product(const Product *p, int most, const GpuFacts *card, void *stream) {

@@ -106,5 +106,5 @@ __device__ __forceinline__ void put_share(Share<AT_ONCE> &s, const Product &p, c
 enum { NARROW_ROWS = 16 };
 void gpu_product_narrow(const Product *p, int most, void *stream);
 
-// product_wide.cu: products of any number of rows, of values, where the code has wgmma (gpu_has_warpgroups).
+// product_wide.cu: products of any number of rows, where the code has wgmma (gpu_has_warpgroups).
 void gpu_product_wide(const Product *p, int most, Cutting cut, const GpuFacts *card, void *stream);

@@ -1,4 +1,5 @@
-// Products above 16 rows on 9.0, of bf16 by bf16 and of f16 by f16: those of product.cu, bit for bit.
+// Products above 16 rows on 9.0, of bf16 by bf16, of f16 by f16 and of codes (codes.cuh) by bf16: those of
+// product.cu, bit for bit.
 //
 // A block has 64 rows of weights for each of its GROUPS warpgroups, and up to N of activations: 256, so that
 // weights pass once for as many rows. It goes through K in stages of 64 columns, copied in whole pieces whose
@@ -16,8 +17,13 @@
 // of 8 columns at a time, of the upper and of the lower 8 rows. Two warpgroups share 8 such pieces: one has
 // all upper halves, the other all lower ones. So the matrices of each are equally far apart, as wgmma asks.
 // Four pieces of a warpgroup by itself are interleaved, by copies of 256 bytes.
+//
+// Codes are decoded into the registers that wgmma takes, each once for all rows: a warp has 16 rows, and
+// decodes half a stage while the half in front of it is being multiplied.
 #include "engine/cuda/kernels/product.cuh"
 #include "engine/cuda/kernels/warpgroups.cuh"
+
+#include <type_traits>
 
 enum {
     PIECE = 2048,   // bytes of 16 rows of weights in 64 columns
@@ -25,28 +31,38 @@ enum {
     GROUP = 128     // threads
 };
 
-template <int N_, int GROUPS_, int STAGES_, int BLOCKS_> struct Wide {
+// A stage's weights; of codes with the scales of a stage, of one group or of two.
+template <int BITS> struct WideWeights {
+    unsigned char codes[8][BITS / 4 * 512]; // of 16 rows
+    unsigned char scales[8][2 * ScaleRun<BITS>::PIECES * 16];
+};
+template <int N_, int GROUPS_, int STAGES_, int BLOCKS_, int BITS_ = 16> struct Wide {
     enum {
+        BITS = BITS_,
         N = N_,
         GROUPS = GROUPS_,
         STAGES = STAGES_,
         BLOCKS = BLOCKS_, // of a processor
         TILE = 64 * GROUPS,
         PAIRED = GROUPS / 2 * 8, // pieces that two warpgroups share
+        CODES = BITS / 4 * 512,  // bytes of 16 rows in 64 columns
         THREADS = GROUPS * GROUP,
         WARPS = THREADS / WARP,
         FETCHES_W = 0, // the warp that also fetches weights, and the one that also fetches activations
         FETCHES_X = 4,
         ROW = TILE + 4 // of sums; + 4: no two lanes in one bank
     };
+    typedef unsigned char Values[GROUPS * 4 * PIECE];
     struct Stage {
-        unsigned char w[GROUPS * 4 * PIECE], x[N / 8 * BLOCK_X];
+        typename std::conditional<BITS == 16, Values, WideWeights<BITS>>::type w;
+        unsigned char x[N / 8 * BLOCK_X];
     };
     struct Shared {
         Stage stage[STAGES];
         Barrier full[STAGES], empty[STAGES];
     };
     static_assert(N * ROW * sizeof(float) <= sizeof(Stage) * STAGES, "sums must fit");
+    static_assert(BITS == 16 || GROUPS == 2, "a tile of codes has 8 pieces");
 };
 
 #if HAS_BULK_COPIES
@@ -56,20 +72,37 @@ struct Task {
     int pieces, blocks;    // of a stage's weights and activations
     const char *w, *x;     // of stage 0
     size_t w_step, x_step; // bytes from one piece, or block, to the next
+    // Of codes: the scales of a tile of 16 rows, and bytes from one's to the next's; of a stage. Stage k has
+    // group 2k >> rare.
+    const char *scale;
+    size_t scale_step;
+    int scales, rare;
 };
 
 // The weights of stage k, and its activations, by a warp each.
 template <class C>
 __device__ __forceinline__ void fetch_weights(typename C::Stage *s, Barrier *full, const Task &t, int k) {
     int lane = warp_lane();
-    const char *from = t.w + (size_t)k * PIECE;
-    if (lane == 0) barrier_announce(full, t.pieces * PIECE);
-    __syncwarp();
-    if (lane < C::PAIRED && lane < t.pieces)
-        copy_bulk(s->w + lane * PIECE, from + (size_t)lane * t.w_step, PIECE, full);
-    if (C::GROUPS % 2 != 0 && C::PAIRED + lane % 4 < t.pieces) { // 8 columns of a piece
-        from += (size_t)(C::PAIRED + lane % 4) * t.w_step + (size_t)(lane / 4 * 256);
-        copy_bulk(s->w + C::PAIRED * PIECE + lane * 256, from, 256, full);
+    if constexpr (C::BITS < 16) { // memory has all pieces of a tile
+        const int run = ScaleRun<C::BITS>::PIECES * 16;
+        size_t piece = (size_t)(lane % 8);
+        if (lane == 0) barrier_announce(full, 8 * (C::CODES + t.scales));
+        __syncwarp();
+        if (lane < 8)
+            copy_bulk(s->w.codes[piece], t.w + piece * t.w_step + (size_t)k * C::CODES, C::CODES, full);
+        else if (lane < 16)
+            copy_bulk(s->w.scales[piece], t.scale + piece * t.scale_step + (size_t)(2 * k >> t.rare) * run,
+                      t.scales, full);
+    } else {
+        const char *from = t.w + (size_t)k * PIECE;
+        if (lane == 0) barrier_announce(full, t.pieces * PIECE);
+        __syncwarp();
+        if (lane < C::PAIRED && lane < t.pieces)
+            copy_bulk(s->w + lane * PIECE, from + (size_t)lane * t.w_step, PIECE, full);
+        if (C::GROUPS % 2 != 0 && C::PAIRED + lane % 4 < t.pieces) { // 8 columns of a piece
+            from += (size_t)(C::PAIRED + lane % 4) * t.w_step + (size_t)(lane / 4 * 256);
+            copy_bulk(s->w + C::PAIRED * PIECE + lane * 256, from, 256, full);
+        }
     }
     __syncwarp();
 }
@@ -91,6 +124,7 @@ template <class C> struct Half {
 template <class C> __device__ __forceinline__ Half<C> half_of() {
     int group = warp_number() / 4, two = warp_number() % 4 * 2, lane = warp_lane() / 4;
     bool own = C::GROUPS % 2 != 0 && group == C::GROUPS - 1;
+    if (C::BITS < 16) return {0, 0, 0, warp_number() * 16 + lane, 8};
     if (own) return {C::PAIRED * PIECE, 4 * 256, 128, group * 64 + two * 8 + lane, 8};
     return {group / 2 * 8 * PIECE + group % 2 * 128, 256, PIECE,
             group / 2 * 128 + two * 16 + group % 2 * 8 + lane, 16};
@@ -104,6 +138,7 @@ __device__ __forceinline__ void refill(typename C::Shared *sm, const Task &t, in
         let_next_begin();
         return;
     }
+    if (C::BITS < 16) __syncwarp(); // all lanes have read its codes
     if (warp_lane() == 0) barrier_arrive(&sm->empty[slot]);
     if (warp != C::FETCHES_W && warp != C::FETCHES_X) return;
     barrier_wait(&sm->empty[slot], phase);
@@ -135,13 +170,80 @@ __device__ __forceinline__ void multiply(typename C::Shared *sm, const Task &t, 
     groups_end<WIDTH>(sum);
 }
 
+// A lane's operands of half a stage of codes, `at` bytes behind the first stage. The second half of a stage
+// follows its first.
+template <class C> struct Decoder {
+    enum { PIECES = Weights<C::BITS>::PIECES, EACH = ScaleRun<C::BITS>::EACH };
+    SharedAt codes, of_rows; // of the first stage, and its scales
+    int two;                 // groups in a stage
+    uint4 piece[PIECES];
+    Scales<C::BITS> scales;
+    __device__ __forceinline__ void begin(const typename C::Stage *s, const Task &t) {
+        int lane = warp_lane(), tile = warp_number();
+        codes = shared_at(s->w.codes[tile] + lane * 16);
+        of_rows = shared_at(s->w.scales[tile] + lane / 4 * EACH);
+        two = held((int)(t.rare == 0));
+    }
+    __device__ __forceinline__ void take(int at, int half, uint32_t a[2][4]) {
+        int i = PIECES == 2 ? half : 0;
+        if (half == 0 || PIECES == 2) piece[i] = shared_piece(codes + at + i * 16 * WARP);
+        if (half == 0 || two) load_scales(&scales, of_rows + at + half * 8 * EACH);
+#pragma unroll
+        for (int k = 0; k < 2; k++) {
+            decode(scales, piece, half * 2 + k, a[k]);
+#pragma unroll
+            for (int r = 0; r < 4; r++) a[k][r] = held(a[k][r]); // now, not when they are multiplied
+        }
+    }
+};
+template <int WIDTH>
+__device__ __forceinline__ void multiply_half(const uint32_t (*a)[4], Operand x, int half, float (*sum)[4]) {
+    groups_begin();
+#pragma unroll
+    for (int i = 0; i < 2; i++) group_mma_held<WIDTH>(sum, a[i], operand_at(x, (half * 2 + i) * 256));
+    group_end();
+}
+
+// The same of codes.
+template <int WIDTH, class C>
+__device__ __forceinline__ void multiply_codes(typename C::Shared *sm, const Task &t, float (*sum)[4]) {
+    const int size = sizeof(typename C::Stage);
+    int slot = 0, phase = 0, before = 0;
+    uint32_t first[2][4], second[2][4];
+    Operand x0 = operand(sm->stage[0].x, 128, BLOCK_X);
+    Decoder<C> d;
+    d.begin(&sm->stage[0], t);
+    barrier_wait(&sm->full[0], 0);
+    d.take(0, 0, first);
+    for (int k = t.from; k < t.to; k++) {
+        Operand x = operand_at(x0, slot * size);
+        multiply_half<WIDTH>(first, x, 0, sum);
+        d.take(slot * size, 1, second);
+        // Branches behind the decoding: ptxas moves it behind a wait that follows at once.
+        if (k > t.from) refill<C>(sm, t, before, before < slot ? phase : phase ^ 1, k - 1 + C::STAGES);
+        groups_end_held(first, 2);
+        multiply_half<WIDTH>(second, x, 1, sum);
+        before = slot;
+        if (++slot == C::STAGES) slot = 0, phase ^= 1;
+        if (k + 1 < t.to) {
+            barrier_wait(&sm->full[slot], phase);
+            d.take(slot * size, 0, first);
+        }
+        groups_end_held(second, 2);
+    }
+    groups_end<WIDTH>(sum);
+}
+
 // The fewest columns that hold the rows.
 template <Dtype FORMAT, class C>
 __device__ __forceinline__ void multiply_rows(typename C::Shared *sm, const Task &t, const Half<C> &h,
                                               float (*sum)[4]) {
     const int half = C::N == 64 ? 32 : C::N == 128 ? 96 : 192;
     const bool more = C::N == 256 && C::GROUPS == 2;
-    if (more && t.blocks <= 20) multiply<FORMAT, more ? 160 : half, C>(sm, t, h, sum);
+    if constexpr (C::BITS < 16) {
+        if (t.blocks <= half / 8) multiply_codes<half, C>(sm, t, sum);
+        else multiply_codes<C::N, C>(sm, t, sum);
+    } else if (more && t.blocks <= 20) multiply<FORMAT, more ? 160 : half, C>(sm, t, h, sum);
     else if (t.blocks <= half / 8) multiply<FORMAT, half, C>(sm, t, h, sum);
     else multiply<FORMAT, C::N, C>(sm, t, h, sum);
 }
@@ -173,14 +275,27 @@ __global__ void __launch_bounds__(C::THREADS, C::BLOCKS) product_wide(Product p,
     int all = p.w.pitch / K_STAGE, m = (p.w.rows + 15) / 16 * 16;
     int first = (int)blockIdx.x % panels * C::N, split = (int)blockIdx.x / panels;
     int first_output = (int)blockIdx.y * C::TILE, pieces = (m - first_output) / 16;
+    size_t w_step = (size_t)all * (C::BITS < 16 ? (int)C::CODES : (int)PIECE),
+           tile = (size_t)(first_output / 16);
     Task t = {all * split / p.w.splits,
               all * (split + 1) / p.w.splits,
               pieces < C::TILE / 16 ? pieces : C::TILE / 16,
               0,
-              (const char *)p.w.data + (size_t)(first_output / 16) * (size_t)all * PIECE,
+              (const char *)p.w.data + tile * w_step,
               (const char *)p.x.data + (size_t)(first / 8) * (size_t)p.x.pitch * 16,
-              (size_t)all * PIECE,
-              (size_t)p.x.pitch * 16};
+              w_step,
+              (size_t)p.x.pitch * 16,
+              NULL,
+              0,
+              0,
+              0};
+    if (C::BITS < 16) {
+        const int form = C::BITS < 16 ? (int)C::BITS : 4;
+        t.scale_step = scale_pieces<form>(p) * 16;
+        t.scale = (const char *)p.w.data + matrix_code_bytes(&p.w) + tile * t.scale_step;
+        t.scales = (p.w.group < K_STAGE ? 2 : 1) * ScaleRun<form>::PIECES * 16;
+        t.rare = p.w.group / K_STAGE;
+    }
     if (threadIdx.x == 0) {
         for (int i = 0; i < C::STAGES; i++) {
             barrier_open(&sm->full[i], 2);
@@ -269,7 +384,19 @@ template <Dtype FORMAT> static void launch_rows(const Product *p, int most, Cutt
     (void)cut;
 }
 
+// Codes have one shape for each width, too: up to 128 rows two blocks share a processor.
+template <int BITS> static void launch_codes(const Product *p, int most, void *stream) {
+    if (most <= 64) launch<DTYPE_BF16, Wide<64, 2, BITS / 4 == 1 ? 8 : 6, 2, BITS>>(p, most, stream);
+    else if (most <= 128) launch<DTYPE_BF16, Wide<128, 2, BITS / 4 == 1 ? 5 : 4, 2, BITS>>(p, most, stream);
+    else launch<DTYPE_BF16, Wide<256, 2, 5, 1, BITS>>(p, most, stream);
+}
+
 void gpu_product_wide(const Product *p, int most, Cutting cut, const GpuFacts *card, void *stream) {
+    int form = matrix_form(&p->w);
+    if (form == FULL_8) return launch_codes<FULL_8>(p, most, stream);
+    if (form == FULL_4) return launch_codes<FULL_4>(p, most, stream);
+    if (form == 8) return launch_codes<8>(p, most, stream);
+    if (form == 4) return launch_codes<4>(p, most, stream);
     if (cut == CUT_WIDE) cut = cutting(p, most, card);
     if (p->w.dtype == DTYPE_F16) launch_rows<DTYPE_F16>(p, most, cut, stream);
     else launch_rows<DTYPE_BF16>(p, most, cut, stream);

@@ -77,14 +77,17 @@ static inline void copy_bulk(void *shared, const void *global, int bytes, Barrie
 //
 // Multiplications after groups_begin(), which orders them behind the sums' last use, form a group that
 // group_end() closes. groups_wait<LEFT>() waits until no more than LEFT groups are under way: until then
-// their operands may not change, and the sums may not be read.
+// their operands may not change, and the sums may not be read. group_mma_held: of bf16, with `a` in
+// registers, where each warp has its 16 rows as mma_16816 does.
 
 #if HAS_BULK_COPIES && defined(__CUDACC__)
 typedef uint64_t Operand;
 __device__ __forceinline__ Operand operand(const void *at, int k, int rows) {
     return shared_matrices(at, (size_t)k, (size_t)rows);
 }
-__device__ __forceinline__ Operand operand_at(Operand o, int bytes) { return o + (uint64_t)(bytes >> 4); }
+__device__ __forceinline__ Operand operand_at(Operand o, int bytes) { // in the lower half, without a carry
+    return (o >> 32 << 32) | (uint32_t)((uint32_t)o + (uint32_t)(bytes >> 4));
+}
 __device__ __forceinline__ void groups_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void group_end() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 template <int LEFT> __device__ __forceinline__ void groups_wait() {
@@ -125,6 +128,12 @@ template <int WIDTH> __device__ __forceinline__ void groups_end(float (*d)[4]) {
 #define WIDTH_OF(n, a_at, b_at)                                         \
     if (WIDTH == n && FORMAT == DTYPE_F16) WGMMA(n, "f16", a_at, b_at); \
     if (WIDTH == n && FORMAT != DTYPE_F16) WGMMA(n, "bf16", a_at, b_at)
+#define WGMMA_HELD(n, a0, a1, a2, a3, b_at)                                             \
+    if (WIDTH == n)                                                                     \
+    asm volatile("wgmma.mma_async.sync.aligned.m64n" #n "k16.f32.bf16.bf16 {" LIST_##n  \
+                 "}, {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #b_at ", 1, 1, 1, 0;" \
+                 : OUT_##n                                                              \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b))
 template <Dtype FORMAT, int WIDTH>
 __device__ __forceinline__ void group_mma(float (*d)[4], Operand a, Operand b) {
     static_assert(WIDTH % 32 == 0 && WIDTH != 224 && WIDTH <= 256, "it has these");
@@ -135,6 +144,21 @@ __device__ __forceinline__ void group_mma(float (*d)[4], Operand a, Operand b) {
     if constexpr (WIDTH == 160) { WIDTH_OF(160, 80, 81); }
     if constexpr (WIDTH == 192) { WIDTH_OF(192, 96, 97); }
     if constexpr (WIDTH == 256) { WIDTH_OF(256, 128, 129); }
+}
+template <int WIDTH>
+__device__ __forceinline__ void group_mma_held(float (*d)[4], const uint32_t a[4], Operand b) {
+    if constexpr (WIDTH == 32) { WGMMA_HELD(32, 16, 17, 18, 19, 20); }
+    if constexpr (WIDTH == 64) { WGMMA_HELD(64, 32, 33, 34, 35, 36); }
+    if constexpr (WIDTH == 96) { WGMMA_HELD(96, 48, 49, 50, 51, 52); }
+    if constexpr (WIDTH == 128) { WGMMA_HELD(128, 64, 65, 66, 67, 68); }
+    if constexpr (WIDTH == 192) { WGMMA_HELD(192, 96, 97, 98, 99, 100); }
+    if constexpr (WIDTH == 256) { WGMMA_HELD(256, 128, 129, 130, 131, 132); }
+}
+// Waits for all groups; `a` stays in its registers until then.
+__device__ __forceinline__ void groups_end_held(uint32_t (*a)[4], int count) {
+    groups_wait<0>();
+#pragma unroll
+    for (int i = 0; i < count; i++) asm volatile("" ::"r"(a[i][0]), "r"(a[i][1]), "r"(a[i][2]), "r"(a[i][3]));
 }
 #undef TEN
 #undef HUNDRED
@@ -156,6 +180,7 @@ __device__ __forceinline__ void group_mma(float (*d)[4], Operand a, Operand b) {
 #undef OUT_256
 #undef WGMMA
 #undef WIDTH_OF
+#undef WGMMA_HELD
 #elif !defined(__CUDACC__)
 struct Operand {
     const char *at;
@@ -191,4 +216,30 @@ template <Dtype FORMAT, int WIDTH> static inline void group_mma(float (*d)[4], O
         }
     });
 }
+// A quad of lanes has the two rows.
+static void quad_lanes(void *const lanes[32]) {
+    uint32_t all[WARP][4];
+    for (int t = 0; t < WARP; t++) memcpy(all[t], lanes[t], sizeof all[t]);
+    for (int t = 0; t < WARP; t++) memcpy((uint32_t *)lanes[t] + 4, all[t / 4 * 4], 4 * sizeof all[t]);
+}
+template <int WIDTH> static inline void group_mma_held(float (*d)[4], const uint32_t a[4], Operand b) {
+    struct {
+        uint32_t own[4], quad[4][4];
+    } rows;
+    int q = warp_lane() % 4 * 2;
+    memcpy(rows.own, a, sizeof rows.own);
+    simt_warp(quad_lanes, &rows);
+    simt_later([=] {
+        double x[2][16], y[2][16];
+        for (int i = 0; i < 32; i++) // row i / 16, column i % 16
+            x[i / 16][i % 16] =
+                (double)bf16_f32((uint16_t)(rows.quad[i % 8 / 2][i % 16 / 8 * 2 + i / 16] >> i % 2 * 16));
+        for (int n = 0; n < WIDTH / 8; n++) {
+            operand_numbers<DTYPE_BF16>(b, n * 8 + q, y[0]);
+            operand_numbers<DTYPE_BF16>(b, n * 8 + q + 1, y[1]);
+            add_products(d[n], x[0], x[1], y[0], y[1]);
+        }
+    });
+}
+static inline void groups_end_held(uint32_t (*)[4], int) { groups_wait<0>(); }
 #endif
