@@ -30,7 +30,7 @@ static void sources(void **state) {
         if (strncmp(url, "https://", 8) != 0) fail_msg("%s: '%s' is no https address", name, url);
         if (f.sha256.n != 64 || strtol(f.bytes.at, NULL, 10) <= 0) fail_msg("%s: no size or sum", name);
     }
-    assert_int_equal(n, 28);
+    assert_int_equal(n, 39);
     const Frame *frame;
     assert_ptr_equal(format_find("spec-bench", &frame, NULL), format_find("mt-bench", &frame, NULL));
 }
