@@ -56,6 +56,10 @@ int layers_in(const LayerSet *set, int layers) {
     return count;
 }
 
+int shape_fc_norms(const Shape *s) {
+    return s->fc_norm == FC_NORM_EACH ? s->states : s->fc_norm == FC_NORM_ROW;
+}
+
 float shape_score_scale(const Shape *s) {
     return s->score_scale != 0 ? s->score_scale : 1.0f / sqrtf((float)s->head_dim);
 }

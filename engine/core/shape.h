@@ -20,12 +20,11 @@ typedef enum {
     // A token and a hidden state h, from the caller or from the parent's output (EAGLE's drafts); e is the
     // token's row of the embedding.
     INPUT_FUSED,  // EAGLE-1 and 2: the residual stream starts as fc [e; h]
-    INPUT_PAIRED, // EAGLE-3: it starts as h, and attention reads [norm e; norm h]; fc makes h of `states`
-                  // rows
+    INPUT_PAIRED, // EAGLE-3: it starts as h, attention reads [norm e; norm h]; fc makes h of `states` rows
 } InputKind;
-
+// EAGLE-3's norms of the given states on their way to fc: none, one of a whole row, or one of each state.
+typedef enum { FC_NORM_NONE, FC_NORM_ROW, FC_NORM_EACH } FcNorm;
 typedef enum { ACTIVATION_SILU, ACTIVATION_GELU_TANH, ACTIVATION_GELU, ACTIVATION_RELU2 } Activation;
-
 typedef enum { NORM_RMS, NORM_LAYER } NormKind; // NORM_LAYER takes the mean away first
 // Norms of attention's and the MLP's inputs, of their outputs before these are added, or of both.
 typedef enum { NORMS_BEFORE, NORMS_AFTER, NORMS_AROUND } NormPlace;
@@ -77,11 +76,10 @@ typedef struct Shape {
     Experts experts;
     LayerSet sparse; // layers with experts in place of the MLP; none without experts
     // of drafts that read tokens and hidden states
-    int tokens;   // ids of their input, rows of the embedding; 0: `vocab`
-    int states;   // INPUT_PAIRED: hidden states of a row that the caller gives
-    bool fc_bias; // INPUT_FUSED
-    // of INPUT_PAIRED
-    bool normed_fc;       // fc reads the norm of the given states, all of a row together
+    int tokens;           // ids of their input, rows of the embedding; 0: `vocab`
+    int states;           // INPUT_PAIRED: hidden states of a row that the caller gives
+    bool fc_bias;         // INPUT_FUSED
+    FcNorm fc_norm;       // of INPUT_PAIRED, as what follows
     bool normed_residual; // the residual stream starts as norm h
     bool normed_output;   // the final norm's output is the model's: the next rows start from it
 } Shape;
@@ -109,6 +107,7 @@ float shape_score_scale(const Shape *s); // of q . k
 static inline bool shape_reads_both(const Shape *s) {
     return s->input == INPUT_FUSED || s->input == INPUT_PAIRED;
 }
+int shape_fc_norms(const Shape *s); // of a row of given states
 static inline int shape_tokens(const Shape *s) { return s->tokens ? s->tokens : s->vocab; }
 
 // Widths of the hidden row that the caller gives, and of attention's input.

@@ -68,14 +68,17 @@ static void turn_neighbours(const Cpu *c, float *head, const float *cosine, cons
     }
 }
 
+// The weights of one of several norms that are one vector.
+static Tensor own_norm(const Tensor *norm, int which, int columns) {
+    size_t at = (size_t)which * (size_t)columns * dtype_size(norm->dtype);
+    return (Tensor){
+        .data = (const unsigned char *)norm->data + at, .dtype = norm->dtype, .rows = 1, .columns = columns};
+}
+
 // LayerNorm of a head with its own weights.
 static void norm_own(const Cpu *c, const Tensor *norm, int h, float *head) {
     const Shape *s = &c->model->shape;
-    size_t at = (size_t)h * (size_t)s->head_dim * dtype_size(norm->dtype);
-    const Tensor own = {.data = (const unsigned char *)norm->data + at,
-                        .dtype = norm->dtype,
-                        .rows = 1,
-                        .columns = s->head_dim};
+    const Tensor own = own_norm(norm, h, s->head_dim);
     c->ops->layernorm(head, &own, &(Tensor){.data = NULL}, s->norm_epsilon, s->head_dim, head);
 }
 
@@ -228,9 +231,13 @@ static void ready_fused(const Work *k, int row, float *x) {
 }
 static void ready_states(const Work *k, int row, float *x) {
     const Model *m = k->c->model;
-    int width = shape_given_width(&m->shape);
-    if (m->fc_norm.data) k->c->ops->rmsnorm(given_row(k, row), &m->fc_norm, m->shape.norm_epsilon, width, x);
-    else memcpy(x, given_row(k, row), (size_t)width * sizeof *x);
+    const float *given = given_row(k, row);
+    int width = shape_given_width(&m->shape), norms = shape_fc_norms(&m->shape);
+    if (!norms) memcpy(x, given, (size_t)width * sizeof *x);
+    for (int i = 0, each = norms ? width / norms : 0; i < norms; i++) {
+        const Tensor own = own_norm(&m->fc_norm, i, each);
+        k->c->ops->rmsnorm(given + i * each, &own, m->shape.norm_epsilon, each, x + i * each);
+    }
 }
 
 // fc on the first k->rows of the panel.

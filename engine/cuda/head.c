@@ -32,6 +32,7 @@ static void norm_listed(Cuda *c, const RowList *rows, int most, const Activation
               .layer = s->norm_kind == NORM_LAYER,
               .epsilon = s->norm_epsilon,
               .width = s->width,
+              .stride = s->width,
               .to = *to};
     gpu_norm(&n, most, c->stream);
 }

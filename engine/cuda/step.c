@@ -51,6 +51,7 @@ static Norm norm_of(const Cuda *c, const float *weight, const float *bias, Activ
                   .layer = s->norm_kind == NORM_LAYER,
                   .epsilon = s->norm_epsilon,
                   .width = s->width,
+                  .stride = s->width,
                   .to = to};
 }
 
@@ -358,10 +359,15 @@ static void embed(const Work *w) {
 static void norm_given(const Work *w) {
     const Cuda *c = w->c;
     Norm given = norm_of(c, c->fc_norm, NULL, to_role(c, ROLE_JOINED, &c->fc, 0, ROUNDED_FC_INPUT));
+    int norms = shape_fc_norms(&c->model->shape);
     given.rows = c->given_rows;
-    given.hidden = given.residual = c->given;
-    given.width = shape_given_width(&c->model->shape);
-    gpu_norm(&given, w->most, c->stream);
+    given.stride = shape_given_width(&c->model->shape);
+    given.width = given.stride / norms;
+    for (int i = 0; i < norms; i++, given.column += given.width) {
+        given.hidden = given.residual = c->given + given.column;
+        given.weight = c->fc_norm + given.column;
+        gpu_norm(&given, w->most, c->stream);
+    }
 }
 
 // A pair's fc is left out if no row of the run is given.

@@ -66,6 +66,7 @@ static Shape eagle_shape(const AdapterKind *kind, const Shape *target) {
     if (kind->vocab) s.vocab = s.real_vocab = kind->vocab;
     s.states = adapter_captures(kind, target).count;
     s.fc_bias = !third;
+    if (kind->normed_heads) s.qk_norm = QK_NORM_HEADS;
     return s;
 }
 
@@ -250,7 +251,8 @@ size_t adapter_parameters(const Adapter *a) {
     return sum;
 }
 
-// Every tensor is in the adapter's file, except a head or an embedding that is the target's.
+// Every tensor is in the adapter's file, except a head or an embedding that is the target's, and one that is
+// joined from several.
 static void adapter_check_tensors(const Adapter *a, const Model *target) {
     const FileView *view = &a->weights.files->view;
     uintptr_t from = (uintptr_t)view->data, to = from + view->size;
@@ -259,6 +261,7 @@ static void adapter_check_tensors(const Adapter *a, const Model *target) {
         for (Weight w = 0; w < WEIGHTS; w++) {
             const Tensor *t = weight_tensor(&a->models[i], 0, 0, w);
             uintptr_t at = (uintptr_t)t->data;
+            if (w == W_FC_NORM && a->models[i].shape.fc_norm == FC_NORM_EACH) continue;
             assert(!t->data || (at >= from && at + tensor_bytes(t) <= to) || t->data == target->head.data ||
                    t->data == target->embedding.data);
             (void)at;

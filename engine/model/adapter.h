@@ -28,7 +28,7 @@
 //      I.0.linear.weight, I.0.linear.bias   (width, width), (width) medusa, head I from 0
 //      I.1.weight                           (vocab, width)          medusa
 //
-// EAGLE's files are their authors' (adapter_eagle.c).
+// EAGLE's files are their authors', or other projects' (adapter_eagle.c).
 #pragma once
 #include "engine/base/text.h"
 #include "engine/model/weights.h"
@@ -66,6 +66,7 @@ typedef struct AdapterKind {
     int kv_heads;      // 0: as many as query heads; of EAGLE's drafts, as the target, but a file has its own
     Captures captures; // eagle3's; none: as its authors choose them, or others in a shallow target
     int vocab;         // eagle3's, for fewer tokens than the target has; 0: the target's
+    bool normed_heads; // eagle3's in the form of DeepSpec: heads of q and k are normed
 } AdapterKind;
 
 typedef struct Adapter {

@@ -1,12 +1,14 @@
-// EAGLE's drafts as their authors store them (EAGLE-1 and 2, HASS, EAGLE-3), and EAGLE-3 in the form of
-// speculators: config.json is that of a model of one layer, alone or inside another.
+// EAGLE's drafts as their authors store them (EAGLE-1 and 2, HASS, EAGLE-3), and EAGLE-3 in the forms of
+// speculators and DeepSpec: config.json is that of a model of one layer, alone or inside another.
 //
 //      authors        EAGLE-1: fc, layers.0.*, embed_tokens
 //                     EAGLE-3: fc, midlayer.*, norm, lm_head, d2t, t2d
-//      speculators    EAGLE-3 with layers.0.* for midlayer.*, and input_norm
+//      speculators    EAGLE-3 with layers.0.* for midlayer.*; input_norm or fc_norm.0, fc_norm.1, ..
+//      DeepSpec       EAGLE-3 with layers.0.*, where heads of q and k are normed, and an embedding
 //
 // A file is EAGLE-3's if its config names a draft vocabulary or such an architecture, or if the layer has a
-// hidden_norm. Options that we don't compute are refused by name, and so are tensors that nothing reads.
+// hidden_norm. Tensors show if heads are normed, too: the model_type of such files may be any. Tensors that
+// nothing reads are refused.
 #include "engine/model/adapter.h"
 
 #include "engine/base/json.h"
@@ -18,6 +20,12 @@
 #include <string.h>
 
 static const char IDS[] = "eagle_aux_hidden_state_layer_ids";
+// The keys of a list of layers, whose numbers count the layers that have run, or begin with 0 for the first.
+static const struct {
+    const char *name;
+    int first;
+} LAYER_KEYS[] = {{IDS, 1}, {"target_layer_ids", 0}};
+enum { LAYER_KEY_COUNT = sizeof LAYER_KEYS / sizeof *LAYER_KEYS };
 static const char MIDLAYER[] = "midlayer.", FIRST_LAYER[] = "layers.0.";
 
 // --- config.json
@@ -44,27 +52,40 @@ static bool read_switch(const json_t *root, const char *key, bool *on, const cha
     return true;
 }
 
-static bool refuse_options(const json_t *root, const char *place, Error *e) {
+static bool check_kind(const json_t *root, const char *place, Error *e) {
     const char *type = json_string_value(json_object_get(root, "speculators_model_type"));
-    bool on;
-    if (field_present(root, "speculators_model_type") && (!type || strcmp(type, "eagle3") != 0))
-        return error_input(e, "'speculators_model_type' in '%s' must be \"eagle3\"; others are not supported",
-                           place);
-    if (!read_switch(root, "fc_norm", &on, place, e)) return false;
-    return !on || error_input(e, "'fc_norm' in '%s' is true, which is not supported", place);
+    return !field_present(root, "speculators_model_type") || (type && strcmp(type, "eagle3") == 0) ||
+           error_input(e, "'speculators_model_type' in '%s' must be \"eagle3\"; others are not supported",
+                       place);
 }
 
-static bool read_named_layers(const json_t *ids, int layers, Captures *out, const char *place, Error *e) {
+static bool read_fc_norm(const json_t *root, FcNorm *out, const char *place, Error *e) {
+    bool row, each;
+    if (!read_switch(root, "norm_before_fc", &row, place, e) ||
+        !read_switch(root, "fc_norm", &each, place, e))
+        return false;
+    *out = row ? FC_NORM_ROW : each ? FC_NORM_EACH : FC_NORM_NONE;
+    return !(row && each) ||
+           error_input(e, "'norm_before_fc' and 'fc_norm' in '%s' are both true: a draft has one of them",
+                       place);
+}
+
+static bool read_named_layers(const json_t *ids, int key, int layers, Captures *out, const char *place,
+                              Error *e) {
     size_t count = json_array_size(ids);
+    const char *name = LAYER_KEYS[key].name;
+    int first = LAYER_KEYS[key].first, last = first + layers - 2;
     if (count < 1 || count > SHAPE_MAX_STATES)
-        return error_input(e, "'%s' in '%s' must be a list of 1 to %d layers", IDS, place, SHAPE_MAX_STATES);
+        return error_input(e, "'%s' in '%s' must be a list of 1 to %d layers", name, place, SHAPE_MAX_STATES);
     out->count = (int)count;
     for (size_t i = 0; i < count; i++) {
-        json_int_t layer = json_integer_value(json_array_get(ids, i));
-        if (layer < 1 || layer >= layers)
-            return error_input(e, "'%s' in '%s' must hold numbers from 1 to %d, below the target's %d layers",
-                               IDS, place, layers - 1, layers);
-        out->layers[i] = (int)layer;
+        const json_t *layer = json_array_get(ids, i);
+        json_int_t n = json_integer_value(layer);
+        if (!json_is_integer(layer) || n < first || n > last)
+            return error_input(e,
+                               "'%s' in '%s' must hold numbers from %d to %d, below the target's %d layers",
+                               name, place, first, last, layers);
+        out->layers[i] = (int)n + 1 - first;
     }
     return true;
 }
@@ -86,10 +107,11 @@ Captures adapter_captures(const AdapterKind *kind, const Shape *target) {
 // The authors' layers, unless the file names others.
 static bool read_layers(const json_t *root, int layers, Captures *out, const char *place, Error *e) {
     const json_t *inner = json_object_get(root, "eagle_config");
-    const json_t *ids = field_present(root, IDS)    ? json_object_get(root, IDS)
-                        : field_present(inner, IDS) ? json_object_get(inner, IDS)
-                                                    : NULL;
-    if (ids) return read_named_layers(ids, layers, out, place, e);
+    for (int i = 0; i < LAYER_KEY_COUNT; i++) {
+        const char *key = LAYER_KEYS[i].name;
+        const json_t *at = field_present(root, key) ? root : field_present(inner, key) ? inner : NULL;
+        if (at) return read_named_layers(json_object_get(at, key), i, layers, out, place, e);
+    }
     *out = authors_layers(layers);
     if (!collide(out)) return true;
     return error_input(
@@ -107,7 +129,7 @@ static bool same_size(const char *key, int got, int want, const char *place, Err
 // Whether a model of this config can be the draft's layer.
 static bool check_layer(const json_t *root, const Shape *s, const Shape *target, const char *place,
                         Error *e) {
-    int64_t read = target->width;
+    int64_t read = target->width, layers = target->layers;
     if (s->layers != 1)
         return error_input(e,
                            "'num_hidden_layers' in '%s' is %d: an EAGLE draft has one layer, so this is "
@@ -115,6 +137,8 @@ static bool check_layer(const json_t *root, const Shape *s, const Shape *target,
                            place, s->layers);
     return field_int_optional(root, "target_hidden_size", 1, 1 << 24, &read, place, e) &&
            same_size("target_hidden_size", (int)read, target->width, place, e) &&
+           field_int_optional(root, "num_target_layers", 1, 1 << 24, &layers, place, e) &&
+           same_size("num_target_layers", (int)layers, target->layers, place, e) &&
            same_size("hidden_size", s->width, target->width, place, e) &&
            same_size("vocab_size", s->vocab, target->vocab, place, e);
 }
@@ -126,7 +150,7 @@ static bool finish_eagle3(const json_t *root, Adapter *a, Shape *s, const Shape 
     s->tokens = s->vocab;
     if (!field_int_optional(root, "draft_vocab_size", 1, s->vocab, &vocab, place, e) ||
         !read_switch(root, "norm_before_residual", &s->normed_residual, place, e) ||
-        !read_switch(root, "norm_before_fc", &s->normed_fc, place, e) ||
+        !read_fc_norm(root, &s->fc_norm, place, e) ||
         !read_switch(root, "norm_output", &s->normed_output, place, e) ||
         !read_layers(root, target->layers, &a->captures, place, e))
         return false;
@@ -144,7 +168,6 @@ static bool read_shape(Adapter *a, const json_t *root, const Model *target, cons
         return error_input(
             e, "'%s' is that of a draft whose layer isn't one of Llama, which is not supported", place);
     s->tied_head = s->qkv_bias = false;
-    s->qk_norm = QK_NORM_NONE;
     s->logit_scale = target->shape.logit_scale;
     s->logit_cap = target->shape.logit_cap;
     s->context = target->shape.context;
@@ -161,7 +184,7 @@ bool eagle_read(Adapter *a, const json_t *root, const Model *target, const char 
     char *text = json_text(field_present(root, "speculators_model_type") && inner ? inner : root, 0);
     Model m = {0};
     if (a->kind.variant != ADAPTER_EAGLE3) a->kind.variant = is_eagle3(root) ? ADAPTER_EAGLE3 : ADAPTER_EAGLE;
-    bool ok = refuse_options(root, place, e) && config_parse(&m, text, strlen(text), place, e) &&
+    bool ok = check_kind(root, place, e) && config_parse(&m, text, strlen(text), place, e) &&
               read_shape(a, root, target, place, &m.shape, e) && shape_check(&m.shape, place, e);
     mem_free(text);
     if (!ok) return false;
@@ -169,6 +192,7 @@ bool eagle_read(Adapter *a, const json_t *root, const Model *target, const char 
     a->kind.vocab = m.shape.vocab < target->shape.vocab ? m.shape.vocab : 0;
     a->kind.exit_layer = target->shape.layers;
     a->kind.heads = 1;
+    a->kind.normed_heads = m.shape.qk_norm == QK_NORM_HEADS;
     a->models[0] = (Model){.shape = m.shape, .dtype = target->dtype, .bos = -1};
     snprintf(a->models[0].architecture, sizeof a->models[0].architecture, "%s",
              adapter_variant_name(a->kind.variant));
@@ -179,21 +203,26 @@ bool eagle_read(Adapter *a, const json_t *root, const Model *target, const char 
 // made.c recognises an adapter's directory by the first key; the other keys are those of a model.
 void eagle_config(const AdapterKind *k, const Shape *target, Text *out) {
     const Shape s = adapter_shape(k, target);
-    bool third = k->variant == ADAPTER_EAGLE3;
+    bool third = k->variant == ADAPTER_EAGLE3, normed = k->normed_heads;
     text_printf(out,
-                "{\"outpace_adapter\": \"%s\", \"architectures\": [\"%s\"], \"model_type\": \"llama\", "
+                "{\"outpace_adapter\": \"%s\", \"architectures\": [\"%s\"], \"model_type\": \"%s\", "
                 "\"num_hidden_layers\": 1, "
                 "\"hidden_size\": %d, \"intermediate_size\": %d, \"num_attention_heads\": %d, "
                 "\"num_key_value_heads\": %d, \"head_dim\": %d, \"vocab_size\": %d, \"rms_norm_eps\": %.9g, "
                 "\"rope_theta\": %.17g, \"max_position_embeddings\": %d",
-                adapter_variant_name(k->variant), third ? "LlamaForCausalLMEagle3" : "LlamaForCausalLMEagle",
-                s.width, s.mlp_width, s.heads, s.kv_heads, s.head_dim, target->vocab, (double)s.norm_epsilon,
-                s.rope.theta, s.context);
+                adapter_variant_name(k->variant),
+                normed  ? "Qwen3Eagle3Model"
+                : third ? "LlamaForCausalLMEagle3"
+                        : "LlamaForCausalLMEagle",
+                normed ? "qwen3" : "llama", s.width, s.mlp_width, s.heads, s.kv_heads, s.head_dim,
+                target->vocab, (double)s.norm_epsilon, s.rope.theta, s.context);
     if (third) {
         Captures c = adapter_captures(k, target);
-        text_printf(out, ", \"draft_vocab_size\": %d, \"%s\": [", s.vocab, IDS);
-        for (int i = 0; i < c.count; i++) text_printf(out, "%s%d", i ? ", " : "", c.layers[i]);
+        text_printf(out, ", \"draft_vocab_size\": %d, \"%s\": [", s.vocab, LAYER_KEYS[normed].name);
+        for (int i = 0; i < c.count; i++)
+            text_printf(out, "%s%d", i ? ", " : "", c.layers[i] - 1 + LAYER_KEYS[normed].first);
         text_puts(out, "]");
+        if (normed) text_printf(out, ", \"num_target_layers\": %d", target->layers);
     }
     text_puts(out, third ? "}" : ", \"bias\": true}");
 }
@@ -202,17 +231,16 @@ void eagle_config(const AdapterKind *k, const Shape *target, Text *out) {
 
 const char *eagle_name(AdapterVariant v, const Shape *s, Weight w, char out[TENSOR_NAME]) {
     bool third = v == ADAPTER_EAGLE3;
-    static const char *const whole[WEIGHTS] = {[W_FINAL_NORM] = "norm",
-                                               [W_HEAD] = "lm_head",
-                                               [W_FC] = "fc",
-                                               [W_FC_BIAS] = "fc",
-                                               [W_TOKEN_NORM] = "midlayer.input_layernorm",
-                                               [W_FC_NORM] = "input_norm",
-                                               [W_EMBEDDING] = "embed_tokens"};
+    static const char *const whole[WEIGHTS] = {
+        [W_FINAL_NORM] = "norm", [W_HEAD] = "lm_head",       [W_FC] = "fc",
+        [W_FC_BIAS] = "fc",      [W_FC_NORM] = "input_norm", [W_EMBEDDING] = "embed_tokens"};
     if (!weight_present(s, 0, w) || (third ? w == W_EMBEDDING : w == W_HEAD)) return NULL;
     if (whole[w]) return whole[w];
-    const char *name = third && w == W_ATTENTION_NORM ? "hidden_norm" : WEIGHT_ROWS[w].name;
-    snprintf(out, TENSOR_NAME, "%s%s", third ? MIDLAYER : FIRST_LAYER, name);
+    const char *layer = third && s->qk_norm == QK_NORM_NONE ? MIDLAYER : FIRST_LAYER;
+    const char *name = w == W_TOKEN_NORM                ? "input_layernorm"
+                       : third && w == W_ATTENTION_NORM ? "hidden_norm"
+                                                        : WEIGHT_ROWS[w].name;
+    snprintf(out, TENSOR_NAME, "%s%s", layer, name);
     return out;
 }
 
@@ -222,20 +250,36 @@ bool eagle_has_hidden_norm(const Shard *shard) {
     return has(shard, "midlayer.hidden_norm.weight") || has(shard, "layers.0.hidden_norm.weight");
 }
 
-// The names of this file: speculators' layer is layers.0, and any file may hold its own embedding.
+// The names of this file: others' layer is layers.0, a norm of each state is a tensor of its own, and any
+// file may hold its own embedding.
 static void name_weights(const Adapter *a, const Shard *shard, WeightSpec specs[WEIGHTS]) {
-    size_t n = sizeof MIDLAYER - 1;
-    adapter_weights(a->kind.variant, &a->models[0].shape, 0, specs);
-    bool other = a->kind.variant == ADAPTER_EAGLE3 && !has(shard, "midlayer.hidden_norm.weight") &&
-                 has(shard, "layers.0.hidden_norm.weight");
-    for (Weight w = 0; other && w < WEIGHTS; w++) {
+    const Shape *s = &a->models[0].shape;
+    bool usual = s->qk_norm == QK_NORM_NONE, middle = has(shard, "midlayer.hidden_norm.weight");
+    const char *ours = usual ? MIDLAYER : FIRST_LAYER, *theirs = middle ? MIDLAYER : FIRST_LAYER;
+    bool third = a->kind.variant == ADAPTER_EAGLE3 && (middle || has(shard, "layers.0.hidden_norm.weight"));
+    adapter_weights(a->kind.variant, s, 0, specs);
+    for (Weight w = 0; third && ours != theirs && w < WEIGHTS; w++) {
         char name[TENSOR_NAME];
-        if (strncmp(specs[w].name, MIDLAYER, n) != 0) continue;
-        snprintf(name, sizeof name, "%s%.100s", FIRST_LAYER, specs[w].name + n);
+        if (strncmp(specs[w].name, ours, strlen(ours)) != 0) continue;
+        snprintf(name, sizeof name, "%s%.100s", theirs, specs[w].name + strlen(ours));
         memcpy(specs[w].name, name, sizeof name);
     }
     snprintf(specs[W_EMBEDDING].name, TENSOR_NAME, "embed_tokens.weight");
     if (!has(shard, specs[W_EMBEDDING].name)) specs[W_EMBEDDING].name[0] = 0;
+    if (a->models[0].shape.fc_norm != FC_NORM_EACH) return;
+    snprintf(specs[W_FC_NORM].name, TENSOR_NAME, "fc_norm.0.weight");
+    specs[W_FC_NORM].form = STORED_EACH_HEAD;
+    specs[W_FC_NORM].heads = a->models[0].shape.states;
+}
+
+static bool is_named(const WeightSpec *s, const char *name) {
+    bool named = s->form != STORED_EACH_HEAD && strcmp(name, s->name) == 0;
+    for (int i = 0; s->form == STORED_EACH_HEAD && i < s->heads; i++) {
+        char part[TENSOR_NAME];
+        weight_of_head(s, i, part);
+        named |= strcmp(name, part) == 0;
+    }
+    return named;
 }
 
 // Every tensor is a weight, or one of the two maps between vocabularies.
@@ -244,7 +288,7 @@ static bool check_used(const WeightSpec specs[WEIGHTS], const Shard *shard, cons
         const char *name = shard->header.tensors[i].name;
         bool used =
             strcmp(name, "d2t") == 0 || strcmp(name, "t2d") == 0 || text_ends(name, "rotary_emb.inv_freq");
-        for (Weight w = 0; w < WEIGHTS && !used; w++) used = strcmp(name, specs[w].name) == 0;
+        for (Weight w = 0; w < WEIGHTS && !used; w++) used = is_named(&specs[w], name);
         if (!used)
             return error_input(e,
                                "tensor '%s' in '%s/%s' doesn't belong to such a draft, which would leave it "
@@ -318,6 +362,10 @@ static bool read_maps(Adapter *a, const Shard *shard, const char *dir, Error *e)
 bool eagle_bind(Adapter *a, const Model *target, const Shard *shard, const char *dir, Error *e) {
     Model *m = &a->models[0];
     WeightSpec specs[WEIGHTS];
+    bool normed =
+        has(shard, "midlayer.self_attn.q_norm.weight") || has(shard, "layers.0.self_attn.q_norm.weight");
+    a->kind.normed_heads = normed;
+    m->shape.qk_norm = normed ? QK_NORM_HEADS : QK_NORM_NONE;
     m->layers = a->weights.layers;
     m->head = target->head;
     m->embedding = target->embedding;

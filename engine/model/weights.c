@@ -138,7 +138,7 @@ static bool is_of_shape(Weight w, const Shape *s) {
     case W_FC: return shape_reads_both(s);
     case W_FC_BIAS: return s->input == INPUT_FUSED && s->fc_bias;
     case W_TOKEN_NORM: return s->input == INPUT_PAIRED;
-    case W_FC_NORM: return s->input == INPUT_PAIRED && s->normed_fc;
+    case W_FC_NORM: return s->input == INPUT_PAIRED && s->fc_norm != FC_NORM_NONE;
     case W_POSITIONS: return s->positions;
     case W_EMBEDDING: return s->input != INPUT_HIDDEN;
     default: return true;
@@ -242,8 +242,7 @@ static void put_in_form(const Model *m, const char *usual, char out[TENSOR_NAME]
 
 static const char EACH_HEAD_ENDING[] = "0.weight";
 
-// The tensor of a head of STORED_EACH_HEAD.
-static void name_of_head(const WeightSpec *s, int head, char out[TENSOR_NAME]) {
+void weight_of_head(const WeightSpec *s, int head, char out[TENSOR_NAME]) {
     size_t stem = strlen(s->name) - strlen(EACH_HEAD_ENDING);
     snprintf(out, TENSOR_NAME, "%.*s%d.weight", (int)stem, s->name, head);
 }
@@ -492,7 +491,7 @@ static bool join_heads(const Binding *b, const WeightSpec *s, Error *e) {
         char name[TENSOR_NAME];
         Found f;
         Dtype dtype;
-        name_of_head(s, h, name);
+        weight_of_head(s, h, name);
         if (!binding_find(b, name, &f, e) || !locate(b, s, &f, &dtype, e)) return false;
         for (size_t i = 0; i < (size_t)(s->columns / s->heads); i++)
             *to++ = dtype_load(dtype, found_data(&f), i);
@@ -571,7 +570,7 @@ static bool check_used(const Binding *b, const Found *f, Error *e) {
         if (m->unfused && !s.vector && scales_name(scales, s.name)) its |= strcmp(scales, t->name) == 0;
         for (int h = 0; s.form == STORED_EACH_HEAD && h < s.heads; h++) {
             char head[TENSOR_NAME];
-            name_of_head(&s, h, head);
+            weight_of_head(&s, h, head);
             its |= strcmp(head, t->name) == 0;
         }
         if (its) return true;

@@ -112,6 +112,9 @@ typedef struct Shard {
     const char *name;
 } Shard;
 
+// The tensor of a head of STORED_EACH_HEAD, whose spec names that of head 0.
+void weight_of_head(const WeightSpec *s, int head, char out[TENSOR_NAME]);
+
 // Fills one Tensor of m from the shard, or nothing if the spec has no name.
 bool weight_bind(Model *m, ModelWeights *w, const WeightSpec *s, const Shard *shard, const char *dir,
                  Error *e);

@@ -146,7 +146,7 @@ static void all_drafts(void **state) {
             count++;
         }
     closedir(d);
-    assert_true(count >= 6);
+    assert_true(count >= 9);
     model_close(&target_weights);
 }
 

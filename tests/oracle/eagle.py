@@ -44,6 +44,13 @@ CASES = {
     "eagle3-normed": (3, dict(rms_norm_eps=1e-5), dict(speculators_model_type="eagle3", draft_vocab_size=50, norm_before_fc=True,
                                                        norm_output=True, eagle_aux_hidden_state_layer_ids=[1, 1, 1]),
                       "F32", "layers.0", False, True),
+    "eagle3-deepspec": (3, dict(model_type="qwen3", head_dim=16, rope_theta=1e6, tie_word_embeddings=False),
+                        dict(architectures=["Qwen3Eagle3Model"], target_layer_ids=[0] * 5, num_target_layers=2, ttt_length=7,
+                             step_loss_decay=0.8, draft_num_hidden_layers=1), "BF16", "layers.0", True, False),
+    "eagle3-fc-norm": (3, dict(model_type="qwen3", head_dim=10), dict(speculators_model_type="eagle3", draft_vocab_size=50,
+                                                                      fc_norm=True, norm_output=True,
+                                                                      eagle_aux_hidden_state_layer_ids=[1, 1]),
+                       "F16", "layers.0", False, True),
 }
 
 
@@ -101,11 +108,15 @@ class Draft:
         bias = self.weight(name, "bias")
         return self.weight(name) @ x + (bias if bias is not None else 0)
 
+    def normed(self, which, heads):
+        weight = self.weight(f"self_attn.{which}_norm")
+        return heads if weight is None else norm(heads, weight, self.s["rms_norm_eps"])
+
     def attend(self, x, position, seen):
         heads, groups, size = self.s["num_attention_heads"], self.s["num_key_value_heads"], self.size
         theta = self.s.get("rope_theta", 10000.0)
-        q = turn(self.project("self_attn.q_proj", x).reshape(heads, size), position, theta)
-        self.keys.append(turn(self.project("self_attn.k_proj", x).reshape(groups, size), position, theta))
+        q = turn(self.normed("q", self.project("self_attn.q_proj", x).reshape(heads, size)), position, theta)
+        self.keys.append(turn(self.normed("k", self.project("self_attn.k_proj", x).reshape(groups, size)), position, theta))
         self.values.append(self.project("self_attn.v_proj", x).reshape(groups, size))
         out = []
         for h in range(heads):
@@ -128,6 +139,9 @@ class Draft:
         else:
             if given and self.root.get("norm_before_fc"):
                 state = norm(state, self.w["input_norm.weight"], epsilon)
+            if given and self.root.get("fc_norm"):
+                state = torch.cat([norm(part, self.w[f"fc_norm.{i}.weight"], epsilon)
+                                   for i, part in enumerate(state.split(len(e)))])
             h = self.w["fc.weight"] @ state if given else state
             normed = norm(h, self.weight("hidden_norm"), epsilon)
             pair = torch.cat([norm(e, self.weight("input_layernorm"), epsilon), normed])
@@ -158,6 +172,10 @@ def random_weights(version, s, states, layer, embedding, dtype):
                    "lm_head.weight": (s["draft_vocab"], d)}
     if s.get("norm_before_fc"):
         shapes["input_norm.weight"] = (states * d,)
+    if s.get("fc_norm"):
+        shapes |= {f"fc_norm.{i}.weight": (d,) for i in range(states)}
+    if s["model_type"] == "qwen3":
+        shapes |= {f"{layer}.self_attn.{which}_norm.weight": (size,) for which in "qk"}
     if embedding:
         shapes["embed_tokens.weight"] = (vocab, d)
     out = {}
@@ -179,7 +197,7 @@ def maps(count, vocab):
 def write(name, version, changes, root, dtype, layer, embedding, mapped):
     torch.manual_seed(sum(map(ord, name)))
     shape = {**SHAPE, **changes}
-    states = len(root.get("eagle_aux_hidden_state_layer_ids", [0]))
+    states = len(root.get("eagle_aux_hidden_state_layer_ids", root.get("target_layer_ids", [0])))
     vocab = root.get("draft_vocab_size", shape.get("draft_vocab_size", shape["vocab_size"]))
     stored = random_weights(version, {**shape, **root, "draft_vocab": vocab}, states, layer, embedding, dtype)
     weights = {n: t.float() for n, t in stored.items()}

@@ -42,6 +42,17 @@ static void normalise(const Tensor *w, float epsilon, const double *x, double *y
         y[i] = x[i] / sqrt(squares / w->columns + (double)epsilon) * at(w, 0, i);
 }
 
+// Norms of the given states on their way to fc.
+static void normalise_given(const Model *m, double *states) {
+    int norms = shape_fc_norms(&m->shape), each = norms ? m->fc_norm.columns / norms : 0;
+    for (int i = 0; i < norms; i++) {
+        double squares = 0;
+        for (int k = i * each; k < (i + 1) * each; k++) squares += states[k] * states[k];
+        double length = sqrt(squares / each + (double)m->shape.norm_epsilon);
+        for (int k = i * each; k < (i + 1) * each; k++) states[k] *= at(&m->fc_norm, 0, k) / length;
+    }
+}
+
 static void turn(const Shape *s, const Tensor *norm, double *head, int position) {
     double angles[ROPE_MAX_PAIRS];
     if (norm->data) normalise(norm, s->norm_epsilon, head, head);
@@ -115,7 +126,7 @@ static void plain_row(Plain *p, int row, int token, const double *h, bool given,
         attention(p, row, x, delta);
     } else {
         memcpy(states, h, (size_t)(given ? shape_given_width(s) : d) * sizeof *h);
-        if (given && s->normed_fc) normalise(&m->fc_norm, s->norm_epsilon, states, states);
+        if (given) normalise_given(m, states);
         if (given) multiply(&m->fc, states, x);
         else memcpy(x, states, (size_t)d * sizeof *h);
         normalise(&m->token_norm, s->norm_epsilon, in, in);
@@ -147,7 +158,7 @@ static Shape draft_shape(InputKind input, Random *r) {
     s.states = input == INPUT_PAIRED ? test_between(r, 1, 4) : 0;
     s.fc_bias = test_between(r, 0, 1);
     s.normed_residual = test_between(r, 0, 1);
-    s.normed_fc = input == INPUT_PAIRED && test_between(r, 0, 1);
+    s.fc_norm = input == INPUT_PAIRED ? (FcNorm)test_between(r, FC_NORM_NONE, FC_NORM_EACH) : FC_NORM_NONE;
     s.normed_output = input == INPUT_PAIRED && test_between(r, 0, 1);
     return s;
 }

@@ -293,7 +293,8 @@ void random_draft_init(RandomModel *m, const Model *target, InputKind input, int
     shape.tokens = shape.vocab;
     shape.states = input == INPUT_PAIRED ? states : 0;
     shape.fc_bias = shape.normed_residual = random_below(r, 2);
-    shape.normed_fc = shape.normed_output = shape.normed_residual && input == INPUT_PAIRED;
+    shape.normed_output = shape.normed_residual && input == INPUT_PAIRED;
+    if (shape.normed_output) shape.fc_norm = random_below(r, 2) ? FC_NORM_ROW : FC_NORM_EACH;
     random_model_init(m, &shape, target->dtype, false, r);
     random_model_calm(m, 0);
     m->model.embedding = target->embedding;

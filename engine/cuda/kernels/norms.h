@@ -8,14 +8,14 @@ extern "C" {
 
 typedef struct Norm {
     const RowList *rows;
-    const float *hidden, *weight; // (nodes, width); (width), or NULL: the rows as they are
+    const float *hidden, *weight; // (nodes, stride); (width), or NULL: the rows as they are
     const float *bias;            // (width), or NULL; of LayerNorm
     bool layer;                   // LayerNorm
     float epsilon;
-    int width;
-    Activations to; // from `column` on
+    int width, stride; // of a norm; from one row to the next, at least as much
+    Activations to;    // from `column` on
     int column;
-    float *residual; // (nodes, width): the normed rows are put here as well; or NULL
+    float *residual; // (nodes, stride): the normed rows are put here as well; or NULL
     PutRows left;    // parts 0: none; else sums of the same rows, which are first put into `hidden`
 } Norm;
 void gpu_norm(const Norm *n, int most, void *stream);

@@ -164,7 +164,7 @@ template <Dtype FORMAT, bool LEFT> __global__ void __launch_bounds__(NORM_THREAD
     wait_for_launches();
     int row = (int)blockIdx.x;
     if (row >= n.rows->count) return;
-    size_t first = (size_t)row_node(n.rows, row) * (size_t)n.width;
+    size_t first = (size_t)row_node(n.rows, row) * (size_t)n.stride;
     float sum = 0;
 #pragma unroll 1
     for (int from = 0; from < n.width; from += NORM_AT_ONCE) {
@@ -204,7 +204,7 @@ __global__ void __launch_bounds__(NORM_THREADS) norm_any_rows(Norm n) {
     wait_for_launches();
     int row = (int)blockIdx.x;
     if (row >= n.rows->count) return;
-    size_t first = (size_t)row_node(n.rows, row) * (size_t)n.width;
+    size_t first = (size_t)row_node(n.rows, row) * (size_t)n.stride;
     const float *x = n.hidden + first;
     float scale = n.weight ? scale_of(sm, x, n.width, n.epsilon) : 1;
 #pragma unroll 1
@@ -223,7 +223,7 @@ __global__ void __launch_bounds__(NORM_THREADS) layer_norm_rows(Norm n) {
     wait_for_launches();
     int row = (int)blockIdx.x;
     if (row >= n.rows->count) return;
-    const float *x = n.hidden + (size_t)row_node(n.rows, row) * (size_t)n.width;
+    const float *x = n.hidden + (size_t)row_node(n.rows, row) * (size_t)n.stride;
     float sum = 0, squares = 0;
     for (int i = (int)threadIdx.x; i < n.width; i += NORM_THREADS) sum += x[i];
     float mean = over_block(sm, sum) / (float)n.width;

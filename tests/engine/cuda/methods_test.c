@@ -96,7 +96,8 @@ static void check_variant(World *w, AdapterVariant v, bool beside, const char *f
     Session s[ADAPTER_HEADS_MAX];
     Error e = {0};
     bool medusa = v == ADAPTER_MEDUSA;
-    AdapterKind kind = {v, v >= ADAPTER_MEDUSA ? w->model.model.shape.layers : 1, medusa ? 2 : 1, 0, {0}, 0};
+    AdapterKind kind = {
+        v, v >= ADAPTER_MEDUSA ? w->model.model.shape.layers : 1, medusa ? 2 : 1, 0, {0}, 0, false};
     const char *dir = folder_path(folder, adapter_variant_name(v));
     if (!adapter_synth(dir, &w->model.model, &kind, random_bits(r) >> 1, true, &e) ||
         !adapter_open(&a, &w->model.model, dir, &e))

@@ -50,6 +50,7 @@ static void run(World *w, int width, bool weighted, int count, float *out) {
               .weight = weighted ? take(row, w->weight, stream) : NULL,
               .epsilon = EPSILON,
               .width = width,
+              .stride = width,
               .to = {.data = take(ROWS * row, out, stream), .pitch = width}};
     gpu_norm(&n, 8, stream);
     gpu_copy(out, n.to.data, ROWS * row, stream);
@@ -113,6 +114,7 @@ static unsigned round_row(const float *x, int count, Dtype dtype, unsigned place
     Norm n = {.rows = take(sizeof rows, rows, stream),
               .hidden = take((size_t)count * sizeof *x, x, stream),
               .width = count,
+              .stride = count,
               .to = {.data = take(bytes, out, stream),
                      .pitch = count,
                      .form = FORM_ROWS,
@@ -194,6 +196,7 @@ static void put_and_norm(const Left *l, int width, int parts, const Put *how, Dt
               .weight = take(row, l->weight, stream),
               .epsilon = EPSILON,
               .width = width,
+              .stride = width,
               .to = {.data = take(sizeof out->to, out->to, stream),
                      .pitch = pitch,
                      .form = FORM_PACKED,

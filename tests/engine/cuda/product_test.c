@@ -81,7 +81,7 @@ static void run(World *w, int count, int most, const GpuFacts *card, float *y) {
     RowList rows = {.count = count, .first = 0};
     gpu_copy(w->rows, &rows, sizeof rows, w->stream);
     gpu_fill(w->y, 0xff, ROWS * OUTPUTS * sizeof(float), w->stream);
-    Norm n = {.rows = w->rows, .hidden = w->hidden, .width = INPUTS, .to = w->x};
+    Norm n = {.rows = w->rows, .hidden = w->hidden, .width = INPUTS, .stride = INPUTS, .to = w->x};
     Product p = {.rows = w->rows,
                  .w = w->w,
                  .x = w->x,

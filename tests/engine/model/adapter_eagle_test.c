@@ -77,12 +77,25 @@ static void forms(void **state) {
     adapter_close(&a);
     open_fixture(&a, target, "tests/fixtures/eagle/eagle3-speculators");
     s = &a.models[0].shape;
-    assert_true(s->normed_residual && !s->normed_fc && !s->normed_output && a.captures.count == 2);
+    assert_true(s->normed_residual && s->fc_norm == FC_NORM_NONE && !s->normed_output &&
+                a.captures.count == 2);
     adapter_close(&a);
     open_fixture(&a, target, "tests/fixtures/eagle/eagle3-normed");
     s = &a.models[0].shape;
-    assert_true(!s->normed_residual && s->normed_fc && s->normed_output);
+    assert_true(!s->normed_residual && s->fc_norm == FC_NORM_ROW && s->normed_output);
     assert_true(a.models[0].fc_norm.columns == 3 * target->shape.width);
+    assert_true(s->qk_norm == QK_NORM_NONE);
+    adapter_close(&a);
+    open_fixture(&a, target, "tests/fixtures/eagle/eagle3-deepspec"); // layers from 0, heads that are normed
+    s = &a.models[0].shape;
+    assert_true(s->qk_norm == QK_NORM_HEADS && a.models[0].layers->w[W_Q_NORM].columns == 16);
+    assert_true(s->states == 5 && s->vocab == 259 && !a.draft_ids && a.models[0].head.rows == 259);
+    for (int i = 0; i < 5; i++) assert_int_equal(a.captures.layers[i], 1);
+    adapter_close(&a);
+    open_fixture(&a, target, "tests/fixtures/eagle/eagle3-fc-norm");
+    s = &a.models[0].shape;
+    assert_true(s->fc_norm == FC_NORM_EACH && s->qk_norm == QK_NORM_HEADS && s->normed_output);
+    assert_true(a.models[0].fc_norm.columns == 2 * target->shape.width);
     adapter_close(&a);
 }
 
@@ -153,7 +166,7 @@ static void synthetic(void **state) {
         char dir[FOLDER_PATH_SIZE];
         RandomModel target;
         Shape shape = random_shape(&r);
-        AdapterKind kind = {round % 2 ? ADAPTER_EAGLE3 : ADAPTER_EAGLE, 0, 1, 0, {0}, 0};
+        AdapterKind kind = {round % 2 ? ADAPTER_EAGLE3 : ADAPTER_EAGLE, 0, 1, 0, {0}, 0, round % 4 == 3};
         Adapter a;
         Error e = {0};
         shape.layers = test_between(&r, 1 + round % 2, 9);
@@ -166,6 +179,7 @@ static void synthetic(void **state) {
         if (!adapter_open(&a, &target.model, made, &e)) fail_msg("%s", e.text);
         assert_int_equal(a.kind.variant, kind.variant);
         assert_int_equal(a.models[0].shape.kv_heads, shape.kv_heads);
+        assert_int_equal(a.models[0].shape.qk_norm, round % 4 == 3 ? QK_NORM_HEADS : QK_NORM_NONE);
         uint64_t header;
         memcpy(&header, a.weights.files->view.data, sizeof header);
         assert_int_equal(adapter_parameters(&a) * sizeof(float),
@@ -239,7 +253,33 @@ static const struct {
      WEIGHTS, "'input_norm.weight'"},
     {"a switch that isn't one", "eagle3-normed", spoil_json, CONFIG "/norm_output", "1", CONFIG,
      "'norm_output' in"},
-    {"norms of fc", "eagle3-speculators", spoil_json, CONFIG "/fc_norm", "true", CONFIG, "'fc_norm' in"},
+    {"norms of fc without weights", "eagle3-speculators", spoil_json, CONFIG "/fc_norm", "true", "",
+     "no tensor 'fc_norm.0.weight'"},
+    {"weights of norms that aren't there", "eagle3-fc-norm", spoil_json, CONFIG "/fc_norm", "false", WEIGHTS,
+     "'fc_norm.0.weight'"},
+    {"a norm of another number", "eagle3-fc-norm", spoil_header, "fc_norm.1.weight", "fc_norm.2.weight", "",
+     "no tensor 'fc_norm.1.weight'"},
+    {"a norm too many", "eagle3-speculators", spoil_header, "embed_tokens.weight", "fc_norm.200.weight_",
+     WEIGHTS, "'fc_norm.200.weight_'"},
+    {"a norm of another size", "eagle3-fc-norm", spoil_json, CONFIG "/eagle_aux_hidden_state_layer_ids",
+     "[1]", WEIGHTS, "'fc.weight'"},
+    {"both norms of fc", "eagle3-fc-norm", spoil_json, CONFIG "/norm_before_fc", "true", CONFIG,
+     "are both true"},
+    {"layers from 0 too deep", "eagle3-deepspec", spoil_json, CONFIG "/target_layer_ids", "[0, 0, 0, 0, 1]",
+     CONFIG, "'target_layer_ids' in"},
+    {"layers from 0 below 0", "eagle3-deepspec", spoil_json, CONFIG "/target_layer_ids", "[-1, 0, 0, 0, 0]",
+     CONFIG, "numbers from 0 to 0, below the target's 2"},
+    {"a layer that is true", "eagle3-deepspec", spoil_json, CONFIG "/target_layer_ids", "[true, 0, 0, 0, 0]",
+     CONFIG, "numbers from 0 to 0"},
+    {"layers from 0 too few", "eagle3-deepspec", spoil_json, CONFIG "/target_layer_ids", "[0, 0, 0, 0]",
+     WEIGHTS, "'fc.weight'"},
+    {"of a deeper target", "eagle3-deepspec", spoil_json, CONFIG "/num_target_layers", "36", CONFIG,
+     "'num_target_layers' in"},
+    {"a norm of q alone", "eagle3-deepspec", spoil_header, "self_attn.k_norm", "self_attn.j_norm", "",
+     "no tensor 'layers.0.self_attn.k_norm.weight'"},
+    {"a norm of k alone", "eagle3-deepspec", spoil_header, "self_attn.q_norm", "self_attn.j_norm", WEIGHTS,
+     "doesn't belong to such a draft"},
+    {"norms of other heads", "eagle3-deepspec", spoil_json, CONFIG "/head_dim", "32", WEIGHTS, "has shape"},
     {"of other speculators", "eagle3-speculators", spoil_json, CONFIG "/speculators_model_type", "\"mlp\"",
      CONFIG, "must be \"eagle3\""},
     {"of another width's target", "eagle3-speculators", spoil_json, CONFIG "/target_hidden_size", "64",

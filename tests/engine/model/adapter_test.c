@@ -134,7 +134,8 @@ static void check_variant(const RandomModel *target, AdapterVariant v, const cha
                         medusa ? test_between(r, 1, 8) : 1,
                         test_between(r, 0, 1) ? t->shape.kv_heads : 0,
                         {0},
-                        0};
+                        0,
+                        false};
     Adapter a;
     Error e = {0};
     const char *dir = folder_path(folder, adapter_variant_name(v));
@@ -178,7 +179,7 @@ static void sizes_of_the_paper(void **state) {
     for (int v = ADAPTER_KANGAROO; v <= ADAPTER_MEDUSA; v++) {
         const char *dir = folder_path(*state, "size");
         AdapterKind kind = {
-            (AdapterVariant)v, v == ADAPTER_MEDUSA ? 3 : 1, v == ADAPTER_MEDUSA ? 4 : 1, 0, {0}, 0};
+            (AdapterVariant)v, v == ADAPTER_MEDUSA ? 3 : 1, v == ADAPTER_MEDUSA ? 4 : 1, 0, {0}, 0, false};
         Adapter a = {0};
         size_t bytes = 0;
         assert_int_equal(adapter_parameters(&a), 0);
@@ -228,7 +229,7 @@ static void wrong_directories(void **state) {
     };
     Random r = test_random(95);
     RandomModel target;
-    AdapterKind kind = {ADAPTER_KANGAROO, 1, 1, 0, {0}, 0};
+    AdapterKind kind = {ADAPTER_KANGAROO, 1, 1, 0, {0}, 0, false};
     const char *dir = folder_path(*state, "a");
     make_target(&target, &r);
     expect(&target.model, dir, "cannot read");
@@ -252,9 +253,9 @@ static void wrong_kinds(void **state) {
     const char *dir = folder_path(*state, "never");
     make_target(&target, &r);
     assert_false(
-        adapter_synth(dir, &target.model, &(AdapterKind){ADAPTER_MLP, 3, 1, 0, {0}, 0}, 0, false, &e));
-    assert_false(
-        adapter_synth(dir, &target.model, &(AdapterKind){ADAPTER_MEDUSA, 3, 9, 0, {0}, 0}, 0, false, &e));
+        adapter_synth(dir, &target.model, &(AdapterKind){ADAPTER_MLP, 3, 1, 0, {0}, 0, false}, 0, false, &e));
+    assert_false(adapter_synth(dir, &target.model, &(AdapterKind){ADAPTER_MEDUSA, 3, 9, 0, {0}, 0, false}, 0,
+                               false, &e));
     assert_int_equal(folder_count(*state), 0);
     random_model_release(&target);
 }

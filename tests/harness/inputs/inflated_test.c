@@ -76,7 +76,7 @@ static void adapters_too(void **state) {
     Model small, large;
     ModelWeights small_weights, large_weights;
     Adapter a;
-    AdapterKind kind = {ADAPTER_KANGAROO, 1, 1, 0, {0}, 0};
+    AdapterKind kind = {ADAPTER_KANGAROO, 1, 1, 0, {0}, 0, false};
     Error e = {0};
     bool made;
     make_small(folder, "small", 1);
