@@ -26,10 +26,15 @@ static void norm_backward(const Pass *p, const NormSlope *s, int from, int to) {
     }
 }
 
+// Each block's numbers for this weight are `count`, the next block's begin `stride` further.
+static void add_parts(const Pass *p, const float *parts, size_t stride, size_t count, size_t weight) {
+    for (int first = 0; first < p->batch->rows; first += NORM_BLOCK, parts += stride)
+        p->n->kernels->add(p->n->gradients + weight, parts, count);
+}
+
 void pass_add_parts(const Pass *p, const float *parts, size_t weight) {
     size_t width = (size_t)p->n->shape.width;
-    for (int first = 0; first < p->batch->rows; first += NORM_BLOCK, parts += width)
-        p->n->kernels->add(p->n->gradients + weight, parts, width);
+    add_parts(p, parts, width, width, weight);
 }
 
 static void last_norm(const Pass *p, int thread, int from, int to) {
@@ -125,6 +130,28 @@ static void mlp_weights(void *argument, int thread, int threads) {
     if (thread == 0 && layer_has(plan, W_MLP_NORM)) pass_add_parts(p, d->mlp_norm, plan->at[W_MLP_NORM]);
 }
 
+// From normed heads of q and k to those before their norms, in place. Nothing bypasses such a norm.
+static void heads_backward(const Pass *p, float *slopes, int from, int to) {
+    static const float none[2 * ROPE_MAX_PAIRS];
+    const Network *n = p->n;
+    const Shape *s = &n->shape;
+    const LayerPlan *plan = &n->parameters.layers[p->layer];
+    const LayerTrace *t = pass_trace(p);
+    int size = s->head_dim, heads = s->heads + s->kv_heads;
+    for (int r = from; r < to; r++) {
+        float *row = pass_row(slopes, r, pass_qkv_width(s));
+        float *parts = pass_row(n->slopes.head_norms, r / NORM_BLOCK, 2 * size);
+        const float *in = pass_row(t->heads, r, pass_heads_width(s));
+        if (r % NORM_BLOCK == 0) memset(parts, 0, 2 * (size_t)size * sizeof *parts);
+        for (int h = 0; h < heads; h++) {
+            bool key = h >= s->heads;
+            n->kernels->rmsnorm_backward(
+                row + h * size, in + h * size, n->weights + plan->at[key ? W_K_NORM : W_Q_NORM],
+                in[heads * size + h], size, none, row + h * size, parts + (key ? size : 0));
+        }
+    }
+}
+
 // From queries, keys and values to the stream below.
 static void qkv_rows(const Pass *p, int thread, int from, int to) {
     Network *n = p->n;
@@ -135,6 +162,7 @@ static void qkv_rows(const Pass *p, int thread, int from, int to) {
     NormSlope norm = {t->in, t->inverse, plan->at[W_ATTENTION_NORM], d->middle, d->stream, d->attention_norm};
     const Forward *f = pass_here(p);
     pass_turn(p, f->qkv_slope, from, to);
+    if (layer_has(plan, W_Q_NORM)) heads_backward(p, f->qkv_slope, from, to);
     linear_backward_input(&qkv, f->qkv_slope, n->weights + plan->at[W_Q], f->normed_slope, from, to);
     if (network_is_eagle(n)) eagle_below(p, thread, from, to);
     else norm_backward(p, &norm, from, to);
@@ -146,6 +174,11 @@ static void qkv_weights(void *argument, int thread, int threads) {
     const LayerPlan *plan = &n->parameters.layers[p->layer];
     Linear qkv = pass_linear(p, thread, MATRIX_QKV);
     pass_weight(p, &qkv, thread, threads, pass_here(p)->qkv_slope, pass_trace(p)->normed, plan->at[W_Q]);
+    size_t size = (size_t)n->shape.head_dim;
+    if (thread == 0 && layer_has(plan, W_Q_NORM)) {
+        add_parts(p, n->slopes.head_norms, 2 * size, size, plan->at[W_Q_NORM]);
+        add_parts(p, n->slopes.head_norms + size, 2 * size, size, plan->at[W_K_NORM]);
+    }
     if (network_is_eagle(n)) eagle_weights(p, thread, threads);
     else if (thread == 0) pass_add_parts(p, n->slopes.attention_norm, plan->at[W_ATTENTION_NORM]);
 }

@@ -49,6 +49,24 @@ void pass_turn(const Pass *p, float *qkv, int from, int to) {
     }
 }
 
+// Norms heads of q and k, whose values before that are kept.
+static void norm_heads(const Pass *p, int from, int to) {
+    const Network *n = p->n;
+    const Shape *s = &n->shape;
+    const LayerPlan *plan = &n->parameters.layers[p->layer];
+    LayerTrace *t = pass_trace(p);
+    int heads = s->heads + s->kv_heads, size = s->head_dim;
+    for (int r = from; r < to; r++) {
+        float *kept = pass_row(t->heads, r, pass_heads_width(s)),
+              *row = pass_row(t->qkv, r, pass_qkv_width(s));
+        memcpy(kept, row, (size_t)(heads * size) * sizeof *row);
+        for (int h = 0; h < heads; h++)
+            kept[heads * size + h] = n->kernels->rmsnorm_forward(
+                kept + h * size, n->weights + plan->at[h < s->heads ? W_Q_NORM : W_K_NORM],
+                (float)s->norm_epsilon, size, row + h * size);
+    }
+}
+
 // From the stream to queries, keys and values.
 static void before_attention(const Pass *p, int thread, int from, int to) {
     Network *n = p->n;
@@ -58,6 +76,7 @@ static void before_attention(const Pass *p, int thread, int from, int to) {
     if (network_is_eagle(n)) eagle_input(p, thread, from, to);
     else norm_rows(n, t->in, plan->at[W_ATTENTION_NORM], t->normed, t->inverse, from, to);
     linear_forward(&qkv, t->normed, n->weights + plan->at[W_Q], t->qkv, from, to, false);
+    if (layer_has(plan, W_Q_NORM)) norm_heads(p, from, to);
     pass_turn(p, t->qkv, from, to);
 }
 

@@ -20,6 +20,7 @@ static bool take_trace(Network *n, LayerTrace *t) {
     return take(n, &t->in, rows, width) &&
            take(n, &t->normed, rows, (size_t)shape_attention_width(&n->shape)) &&
            take(n, &t->inverse, rows, 1) && take(n, &t->qkv, rows, (size_t)pass_qkv_width(s)) &&
+           (!s->qk_norm || take(n, &t->heads, rows, (size_t)pass_heads_width(s))) &&
            take(n, &t->mixed, rows, (size_t)shape_q_width(s)) && take(n, &t->middle, rows, width) &&
            take(n, &t->middle_normed, rows, width) && take(n, &t->middle_inverse, rows, 1) &&
            take(n, &t->gate_up, rows, 2 * mlp) && take(n, &t->active, rows, mlp);
@@ -34,6 +35,7 @@ static bool take_slopes(Network *n) {
            take(n, &d->mixed, rows, (size_t)shape_q_width(s)) && take(n, &d->gate_up, rows, 2 * mlp) &&
            take(n, &d->active, rows, mlp) && take(n, &d->attention_norm, blocks, width) &&
            take(n, &d->mlp_norm, blocks, width) &&
+           (!s->qk_norm || take(n, &d->head_norms, blocks, 2 * (size_t)s->head_dim)) &&
            (!network_is_eagle(n) ||
             (take(n, &d->join, rows, 2 * width) && take(n, &d->token_norm, blocks, width)));
 }

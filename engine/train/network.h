@@ -13,7 +13,6 @@
 // the target's head applied to the states in `wanted`. Its head is frozen, or its own. A model can learn a
 // teacher's distributions in the same way. An EAGLE head (eagle.c) goes through a batch several times, and in
 // each forward after the first reads its own outputs instead of the target's states.
-//
 // A gradient is the same, bit for bit, for any number of threads: threads divide rows or outputs of a
 // product, and sums over rows are taken NORM_BLOCK rows at a time and then added in order. Nothing is
 // allocated after open.
@@ -41,12 +40,12 @@ enum {
 typedef enum { MATRIX_QKV, MATRIX_O, MATRIX_GATE_UP, MATRIX_DOWN, MATRIX_JOIN, LAYER_MATRICES } LayerMatrix;
 // The products with a head: its logits, the gradient of its input, the target's or teacher's logits.
 typedef enum { HEAD_FORWARD, HEAD_BACKWARD, HEAD_WANTED, HEAD_PRODUCTS } HeadProduct;
-
 // Activations of a layer, kept from its forward pass for its backward pass; each (rows, ...).
 typedef struct LayerTrace {
     float *in;             // (width) the residual stream below the layer
     float *normed;         // (width); in EAGLE-3 (2 width), the normed embedding before it
     float *inverse;        // 1 / root mean square of `in`
+    float *heads;          // (q_width + kv_width) q and k before their norms, if any; then their inverses
     float *qkv;            // (q_width + 2 kv_width), rotated by their positions
     float *mixed;          // (q_width) the output of attention
     float *middle;         // (width) the residual stream between attention and MLP
@@ -64,7 +63,8 @@ typedef struct Slopes {
     float *gate_up; // (2 mlp_width)
     float *active;  // (mlp_width)
     float *join;    // (2 width): of an EAGLE head's inputs
-    float *attention_norm, *mlp_norm, *token_norm; // (blocks of NORM_BLOCK rows, width): of norm weights
+    // of norm weights, (blocks of NORM_BLOCK rows, width), of heads' q's, then k's, (blocks, 2 head_dim)
+    float *attention_norm, *mlp_norm, *token_norm, *head_norms;
 } Slopes;
 
 // One forward of a pass: its loss, and what the traces don't have, activations and gradients (rows, ...).

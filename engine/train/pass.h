@@ -39,6 +39,8 @@ static inline Forward *pass_here(const Pass *p) { return &p->n->forwards[p->forw
 
 static inline int pass_qkv_width(const Shape *s) { return shape_q_width(s) + 2 * shape_kv_width(s); }
 
+static inline int pass_heads_width(const Shape *s) { return (s->heads + s->kv_heads) * (s->head_dim + 1); }
+
 static inline float *pass_row(float *x, int row, int width) { return x + (size_t)row * (size_t)width; }
 
 // Copies rows [from, to) of one stream to another.

@@ -70,6 +70,7 @@ static const Arg ADAPTER_KEYS[] = {{"out", ARG_WORD, .at = AT(out)},
                                    {"forwards", ARG_INT, AT(forwards), .low = 1, .high = FORWARDS_MAX},
                                    {"layers", ARG_WORDS, .at = AT(layers)},
                                    {"draft_vocab", ARG_INT, AT(draft_vocab), .low = 0, .high = 1 << 24},
+                                   {"normed_heads", ARG_FLAG, .at = AT(normed_heads)},
                                    RUN_KEYS};
 #undef AT
 

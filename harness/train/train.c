@@ -401,15 +401,18 @@ static bool choose_kind(TargetChoice *c, OnTop what, const TrainFile *f, const T
                        .heads = what == ON_TOP_HEADS ? o->heads : 1};
     if (eagle) {
         c->forwards = f->forwards ? f->forwards : third ? 7 : 1;
-        if ((f->layers.count || f->draft_vocab > 0) && !third)
-            return error_input(e, "train: 'layers' and 'draft_vocab' are only eagle3's");
+        if ((f->layers.count || f->draft_vocab > 0 || f->normed_heads) && !third)
+            return error_input(e, "train: 'layers', 'draft_vocab' and 'normed_heads' are only eagle3's");
+        k->normed_heads = f->normed_heads;
         if (third) k->vocab = choose_vocab(f->draft_vocab, m->shape.real_vocab);
         return adapter_check(k, m, "the head to train", e) &&
                choose_layers(&k->captures, &f->layers, m->shape.layers - 1, e);
     }
-    if (f->forwards || f->layers.count || f->draft_vocab > 0)
+    if (f->forwards || f->layers.count || f->draft_vocab > 0 || f->normed_heads)
         return error_input(
-            e, "train: 'forwards', 'layers' and 'draft_vocab' are of 'outpace train eagle' and 'eagle3'");
+            e,
+            "train: 'forwards', 'layers', 'draft_vocab' and 'normed_heads' are of 'outpace train eagle' and "
+            "'eagle3'");
     if (what == ON_TOP_ADAPTER) {
         k->exit_layer = o->exit_layer;
         if (!adapter_variant_find(o->variant, &k->variant, e)) return false;

@@ -29,10 +29,11 @@ typedef struct TrainFile {
     Words files;                   // paths and patterns, including those of `domains`
     DomainName domains[WORDS_MAX]; // (files.count)
     const YamlNode *domain_map;
-    Words layers;    // eagle3's, whose states it reads; empty: as adapter_captures chooses
-    int forwards;    // of EAGLE's heads; 0: their default
-    int draft_vocab; // eagle3's tokens; 0: all; -1: a quarter
-    int head_size;   // 0: width / heads
+    Words layers;      // eagle3's, whose states it reads; empty: as adapter_captures chooses
+    int forwards;      // of EAGLE's heads; 0: their default
+    int draft_vocab;   // eagle3's tokens; 0: all; -1: a quarter
+    bool normed_heads; // eagle3's
+    int head_size;     // 0: width / heads
     int checkpoint_every, held_out_every; // steps
     int optimizer, schedule, decays;      // the enums of config.optimizer
     double norm_epsilon;

@@ -71,11 +71,22 @@ static void attend(const Plain *p, const Batch *b, int forward, int row, int hea
             out[i] += weight[j] / sum * seen[j][q + shape_kv_width(s) + kv + i];
 }
 
+// RMSNorm of a head, in place.
+static void norm_head(const Plain *p, double *head, size_t weight) {
+    double sum = 0;
+    for (int i = 0; i < p->s->head_dim; i++) sum += head[i] * head[i];
+    double length = sqrt(sum / p->s->head_dim + (double)p->s->norm_epsilon);
+    for (int i = 0; i < p->s->head_dim; i++) head[i] *= p->w[weight + (size_t)i] / length;
+}
+
 static void fill_qkv(Plain *p, const Batch *b, size_t w, int forward, int r, const double *normed,
                      int inputs) {
     const Shape *s = p->s;
     double *qkv = p->qkv[forward][r];
     linear(normed, p->w + w, inputs, shape_q_width(s) + 2 * shape_kv_width(s), qkv);
+    const LayerPlan *plan = p->p->layers; // only EAGLE-3's one layer has such norms
+    for (int h = 0; h < s->heads + s->kv_heads && layer_has(plan, W_Q_NORM); h++)
+        norm_head(p, qkv + h * s->head_dim, plan->at[h < s->heads ? W_Q_NORM : W_K_NORM]);
     for (int h = 0; h < s->heads + s->kv_heads; h++)
         turn(s, qkv + h * s->head_dim, r - b->start[r] + forward);
 }
@@ -220,7 +231,7 @@ static Plain *plain_open(const Network *n) {
     p->wanted_width = n->wanted_width;
     p->forwards = n->learned_forwards;
     if (n->target_embedding)
-        p->embedding = doubles(n->target_embedding, (size_t)n->shape.vocab * (size_t)n->shape.width);
+        p->embedding = doubles(n->target_embedding, (size_t)shape_tokens(&n->shape) * (size_t)n->shape.width);
     if (n->target_head)
         p->target_head = doubles(n->target_head, (size_t)n->shape.vocab * (size_t)n->wanted_width);
     return p;

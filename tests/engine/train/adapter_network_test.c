@@ -47,6 +47,7 @@ static void open_case(Case *c, int v, int rows, int longest, Random *r) {
     if (v == ADAPTER_MEDUSA) c->kind = (AdapterKind){.variant = ADAPTER_MEDUSA, .exit_layer = 3, .heads = 2};
     if (adapter_is_eagle(c->kind.variant)) c->forwards = test_between(r, 1, FORWARDS_MAX);
     if (v == ADAPTER_EAGLE3) c->kind.captures = (Captures){STATES, {1, 1, 2}};
+    c->kind.normed_heads = v == ADAPTER_EAGLE3 && random_below(r, 2);
     if (v == ADAPTER_EAGLE3 && random_below(r, 2)) c->kind.vocab = test_between(r, 2, vocab);
     if (random_below(r, 2)) c->kind.kv_heads = kv;
     c->head = random_floats((size_t)s.vocab * (size_t)width, r);

@@ -143,7 +143,7 @@ static void eagle(void **state) {
     assert_int_equal(json_integer_value(json_object_get(root, "draft_vocab_size")), 40);
     json_decref(root);
     expect_fast(*state, "eagle3", "fewer");
-    REFUSED(*state, "'draft_vocab' are only eagle3's", "eagle", "heart", "--text", "rhymes.txt", "-o", "a",
+    REFUSED(*state, "'normed_heads' are only eagle3's", "eagle", "heart", "--text", "rhymes.txt", "-o", "a",
             "--draft-vocab", "40");
     REFUSED(*state, "only eagle3's", "eagle", "heart", "--text", "rhymes.txt", "-o", "a", "--config",
             "two.yaml");
