@@ -75,6 +75,7 @@ typedef struct Shape {
     LayerSet unrotated; // layers without rope
     Experts experts;
     LayerSet sparse; // layers with experts in place of the MLP; none without experts
+    int mask_token;  // PARD's: stands for a token to come; 0: none
     // of drafts that read tokens and hidden states
     int tokens;           // ids of their input, rows of the embedding; 0: `vocab`
     int states;           // INPUT_PAIRED: hidden states of a row that the caller gives

@@ -62,7 +62,9 @@ static bool read_sizes(const ConfigReader *r, Shape *s) {
         !config_int(r, "max_position_embeddings", 1, 1 << 24, &s->context))
         return false;
     s->real_vocab = s->vocab;
-    if (!config_int(r, "real_vocab_size", 1, s->vocab, &s->real_vocab)) return false;
+    if (!config_int(r, "real_vocab_size", 1, s->vocab, &s->real_vocab) ||
+        !config_int(r, "pard_token", 1, s->vocab - 1, &s->mask_token))
+        return false;
     if (!config_int(r, "head_dim", 2, 2 * ROPE_MAX_PAIRS, &s->head_dim)) return false;
     if (s->head_dim) return true;
     if (s->width % s->heads)

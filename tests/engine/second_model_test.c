@@ -91,6 +91,8 @@ static void check_drafts(World *w, Random *r) {
         w->env.draft = &draft;
         for (size_t k = 0; k < sizeof settings / sizeof *settings; k++)
             check(w, settings[k], i ? "another model" : "itself", r);
+        if (shape.vocab > 1 && w->model.model.shape.vocab > 1) draft.shape.mask_token = 1;
+        check(w, "speculative:gamma=6", i ? "another model" : "itself", r); // in parallel
         session_release(&draft);
     }
     random_model_release(&other);

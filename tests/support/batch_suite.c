@@ -44,6 +44,7 @@ void batch_world_open(BatchWorld *w, Random *r) {
         BatchSequence *s = &w->sequences[i], *first = &w->sequences[0];
         open_one(w, &s->target, &w->model.model, compute, threads, &first->target);
         open_one(w, &s->draft, &w->model.model, COMPUTE_F32, threads, &first->draft);
+        s->draft.shape.mask_token = 1; // for `parallel`
         open_one(w, &s->eagle, &w->eagle_model.model, compute, threads, &first->eagle);
     }
 }

@@ -24,6 +24,7 @@ struct DraftWatch {
     bool strict;       // or below it
     bool alone;        // the target drafts by itself: `second` is its twin, and isn't used
     int layer;         // of a draft that is the target's first layers
+    int mask;          // of a draft that guesses in parallel, after so many of these; 0: one by one
     // as the watch goes
     int length_wanted;
     int missed; // tokens of steps without a guess, which the second model hasn't read

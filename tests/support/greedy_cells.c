@@ -25,10 +25,12 @@ static const char *const SETTINGS[] = {
     "lookahead:W=5,N=3,G=5",
     "lookahead:W=4,N=5,G=4,mode=reference",
     "lookahead:W=6,N=4,G=3,prompt_pool=on,slide=accepted,eviction=fifo",
-    "speculative:gamma=4",
-    "speculative:adaptive=heuristic,draft_temperature=1",
-    "speculative:gamma=9,adaptive=confidence",
-    "speculative:gamma=9,adaptive=learned,cost=0.7",
+    "speculative:gamma=4,parallel=off",
+    "speculative:adaptive=heuristic,draft_temperature=1,parallel=off",
+    "speculative:gamma=9,adaptive=confidence,parallel=off",
+    "speculative:gamma=9,adaptive=learned,cost=0.7,parallel=off",
+    "speculative:gamma=6,parallel=on",
+    "speculative:parallel=on,adaptive=heuristic,draft_temperature=1",
     "speculative:tree=3x2x2",
     "speculative:tree=eagle,draft_temperature=1",
     "kangaroo:eta=0.3",
@@ -92,6 +94,7 @@ static void open_models(World *w, int number, Random *r) {
     random_adapter_init(&w->adapter_model, &w->model.model, r);
     open_cpu(&w->target, &w->model.model, half ? COMPUTE_BF16 : COMPUTE_F32);
     open_cpu(&w->draft, &w->model.model, half ? COMPUTE_F32 : COMPUTE_BF16);
+    w->draft.shape.mask_token = test_between(r, 1, shape.vocab - 1);
     open_cpu(&w->adapter, &w->adapter_model.model, half ? COMPUTE_BF16 : COMPUTE_F32);
     w->captures = (Captures){3, {layer, 1, shape.layers - 1}};
     for (int i = 0; i < 2; i++) {

@@ -13,6 +13,7 @@ void null_session_open(Session *s, const NullSetup *setup) {
                              .real_vocab = setup->vocab - setup->masked,
                              .context = setup->context,
                              .window = setup->window,
+                             .mask_token = setup->mask,
                              .tokens = setup->tokens,
                              .states = setup->input == INPUT_PAIRED ? NULL_STATES : 0}};
     BackendOptions o = {.max_nodes = setup->max_nodes, .slack = 16};

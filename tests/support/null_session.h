@@ -7,6 +7,7 @@ typedef struct NullSetup {
     int vocab, context;
     int masked;    // ids at the vocabulary's end that never come
     int window;    // 0: none
+    int mask;      // the mask token of a parallel draft; 0: none
     int max_nodes; // 0: as many as there may be
     InputKind input;
     int tokens; // ids of the input, of a draft that reads tokens and hidden states; 0: vocab

@@ -21,10 +21,12 @@ static const char *const METHODS[] = {
     "lookahead:W=3,N=3,G=3",
     "lookahead:W=3,N=3,G=3,bonus=drop,ranks=2,prompt_pool=on",
     "lookahead:W=3,N=2,G=4,mode=reference",
-    "speculative:gamma=3",
-    "speculative:gamma=3,draft_temperature=0",
-    "speculative:gamma=2,draft_temperature=2,draft_top_k=3,adaptive=confidence,confidence=0.3",
-    "speculative:gamma=3,adaptive=learned,cost=0.05",
+    "speculative:gamma=3,parallel=off",
+    "speculative:gamma=3,draft_temperature=0,parallel=off",
+    "speculative:gamma=3,parallel=on",
+    "speculative:gamma=3,parallel=on,draft_temperature=2,draft_top_k=3,adaptive=confidence,confidence=0.3",
+    "speculative:gamma=2,draft_temperature=2,draft_top_k=3,adaptive=confidence,confidence=0.3,parallel=off",
+    "speculative:gamma=3,adaptive=learned,cost=0.05,parallel=off",
     "speculative:tree=3x2",
     "speculative:tree=0;1;00;2;01;10;000,draft_temperature=2,draft_top_k=2", // q ends before the tree
     "speculative:tree=2x1x1,draft_temperature=0",
@@ -38,19 +40,20 @@ static const char *const METHODS[] = {
     "eagle3:tree=0;1;00;01;10;000",
     "rest:longest=4,shortest=1,draft=3,nodes=8,datastore=",
     "mix:prompt-lookup(draft=3,allow_short=on)+lookahead(W=3,N=3,G=3)",
-    "mix:speculative(gamma=1)+kangaroo(gamma=1,eta=0)",              // two that draw, at one place
+    "mix:speculative(gamma=1,parallel=off)+kangaroo(gamma=1,eta=0)", // two that draw, at one place
     "mix:prompt-lookup(draft=3,allow_short=on)+early-exit(gamma=2)", // a draw next to a guess
     "mix:prompt-lookup(draft=2,allow_short=on)+speculative(tree=2x2),rows=8",
-    "mix:suffix(factor=4)+speculative(gamma=2),switch=learned,cost=0.5",
+    "mix:suffix(factor=4)+speculative(gamma=2,parallel=off),switch=learned,cost=0.5",
     "mix:prompt-lookup(draft=3,allow_short=on)+kangaroo(gamma=2,eta=0),switch=match,threshold=3",
-    "mix:speculative(gamma=2)+ngrammys(k=3,w=2)+kangaroo(gamma=2,eta=0.2),rows=14",
+    "mix:speculative(gamma=2,parallel=off)+ngrammys(k=3,w=2)+kangaroo(gamma=2,eta=0.2),rows=14",
     // by blocks
-    "speculative:gamma=3",
-    "speculative:gamma=2,draft_temperature=2,draft_top_k=3,adaptive=confidence,confidence=0.3",
+    "speculative:gamma=3,parallel=off",
+    "speculative:gamma=3,parallel=on",
+    "speculative:gamma=2,draft_temperature=2,draft_top_k=3,adaptive=confidence,confidence=0.3,parallel=off",
     "kangaroo:gamma=3,eta=0.3",
     "early-exit:exit_layer=1,gamma=3,eta=0.3",
 };
-enum { METHOD_COUNT = sizeof METHODS / sizeof *METHODS, FIRST_BLOCK = METHOD_COUNT - 4 };
+enum { METHOD_COUNT = sizeof METHODS / sizeof *METHODS, FIRST_BLOCK = METHOD_COUNT - 5 };
 
 static Verification verification_of(int method) {
     return method < FIRST_BLOCK ? VERIFICATION_TOKEN : VERIFICATION_BLOCK;
@@ -107,6 +110,7 @@ static void open_world(World *w, const char *folder) {
     soft_session_open(&w->slow, &setup, &target);
     setup.window = 2; // its predictions differ from the target's
     soft_session_open(&w->draft, &setup, &other);
+    w->draft.shape.mask_token = 1; // for `parallel`
     setup.window = 0;
     setup.input = INPUT_HIDDEN;
     soft_session_open(&w->adapter, &setup, &other);

@@ -4,6 +4,11 @@
 //      draft:   .. x | d1 d2 d3       one forward per token; the last token is not run
 //      target:  x d1 d2 d3            one forward; accepts a prefix and adds the token after it
 //
+// parallel (PARD): a draft that was trained for it guesses in one forward. Rows of its mask token stand for
+// the tokens to come, and each predicts the token behind its own place; their keys and values are dropped.
+//
+//      draft:   .. x m m              one forward: d1 after x, d2 and d3 after the masks
+//
 // tree=chain. Else the guesses are a tree of a fixed shape (SpecInfer, Sequoia): its levels take one forward
 // each, and siblings are the draft's best tokens, or drawn from it without replacement.
 //
@@ -20,14 +25,19 @@
 #include <assert.h>
 #include <string.h>
 
+typedef enum { PARALLEL_AUTO, PARALLEL_ON, PARALLEL_OFF } Parallel;
+
 enum { LONGEST = TREE_MAX_NODES - 2 };
 
 typedef struct SpeculativeParams {
     int gamma;
     char tree[ARG_TEXT_SIZE];
+    int parallel;
     PaceParams pace;
     DraftSampling sampling;
 } SpeculativeParams;
+
+static const char *const PARALLELS[] = {"auto", "on", "off", NULL};
 
 #define AT(name) offsetof(SpeculativeParams, name)
 static const Arg PARAMS[] = {
@@ -37,6 +47,9 @@ static const Arg PARAMS[] = {
     DRAFT_SAMPLING_PARAMS(AT(sampling)),
     {"tree", ARG_TEXT, AT(tree), .fallback = "chain", .added = true,
      .help = "chain: gamma tokens; else " RANK_TREE_HELP},
+    {"parallel", ARG_CHOICE, AT(parallel), .fallback = "auto", .choices = PARALLELS, .added = true,
+     .help =
+         "one forward for all guesses (PARD); auto: if the draft's config has pard_token, and tree=chain"},
 };
 
 static const char *const SOURCES[] = {"draft"};
@@ -46,6 +59,7 @@ typedef struct Speculative {
     Follower follower;
     Drafter drafter;
     bool branches; // tree isn't chain
+    bool parallel;
     DraftTree tree;
     Pace pace;
     int drafted; // tokens drafted in this step
@@ -63,7 +77,13 @@ static void speculative_close(void *self) {
 
 static bool open_tree(Speculative *s, Error *e) {
     RankTree shape;
+    int mask = s->follower.session->shape.mask_token;
     s->branches = strcmp(s->p.tree, "chain") != 0;
+    s->parallel = s->p.parallel != PARALLEL_OFF && !s->branches && mask;
+    if (s->p.parallel == PARALLEL_ON && s->branches) return error_input(e, "parallel=on needs tree=chain");
+    if (s->p.parallel == PARALLEL_ON && !mask)
+        return error_input(e, "parallel=on needs a draft that was trained for it: its config.json has a "
+                              "'pard_token'");
     if (!s->branches) return true;
     if (s->p.pace.adaptive != PACE_OFF)
         return error_input(e, "adaptive=%s needs tree=chain", pace_kinds[s->p.pace.adaptive]);
@@ -116,9 +136,11 @@ static bool propose_greedy(Speculative *s, int node, Tree *tree, int *parent, Er
 
 static bool propose_chain(Speculative *s, int node, Tree *tree, Error *e) {
     Session *draft = s->follower.session;
-    int parent = tree_row(tree);
-    bool greedy = s->drafter.greedy && !pace_asks_confidence(&s->p.pace);
+    int parent = tree_row(tree), mask = draft->shape.mask_token;
+    bool greedy = s->drafter.greedy && !pace_asks_confidence(&s->p.pace) && !s->parallel;
     s->drafted = 0;
+    for (int i = 1, at = node; s->parallel && at != TREE_NONE && i < s->pace.length; i++)
+        at = follower_guess(&s->follower, at, mask);
     if (greedy && !propose_greedy(s, node, tree, &parent, e)) return false;
     for (; !greedy && node != TREE_NONE; s->drafted++) {
         Draft d;
@@ -128,7 +150,8 @@ static bool propose_chain(Speculative *s, int node, Tree *tree, Error *e) {
         if (d.node == TREE_NONE) break;
         parent = d.node;
         bool last = pace_ends(&s->pace, s->drafted + 1, d.confidence);
-        node = last ? TREE_NONE : follower_guess(&s->follower, node, d.token);
+        // In parallel the mask is there already, and has been run with all others.
+        node = last ? TREE_NONE : follower_guess(&s->follower, node, s->parallel ? mask : d.token);
     }
     s->last = parent;
     s->sources.count = 0;
@@ -175,6 +198,8 @@ static void speculative_work(const void *self, StepWork *out) {
         guesses = s->branches ? s->tree.shape.count : s->p.gamma;
     *out = (StepWork){.longest = levels + 1, .rows = guesses + 1, .draft_count = 1};
     out->drafts[0] = (DraftWork){draft, draft->layers, true, levels, guesses};
+    // As many tokens as a step emits at most, and masks.
+    if (s->parallel) out->drafts[0] = (DraftWork){draft, draft->layers, true, 1, 2 * guesses};
 }
 
 const MethodInfo method_speculative = {METHOD_ROW(speculative, Speculative),

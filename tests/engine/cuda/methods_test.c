@@ -137,6 +137,9 @@ static void check_all(Compute i, int cards, const char *folder, Random *r) {
               &(Cards){1, {cards - 1}}, w.target.self);
     w.env.draft = &draft;
     check(&w, "speculative:gamma=3");
+    draft.shape.mask_token = 1;
+    check(&w, "speculative:gamma=5,parallel=on");
+    draft.shape.mask_token = 0;
     check(&w, "early-exit:exit_layer=1,gamma=3");
     check(&w, "early-exit:exit_layer=1,gamma=3,draft_temperature=1");
     if (cards == 2) {

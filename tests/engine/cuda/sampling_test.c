@@ -142,6 +142,9 @@ static void methods_draw_as_the_host_does(void **state) {
             check(&w, alone[k], VERIFICATION_TOKEN);
         open_cuda(&draft, &w.model.model, i ? COMPUTE_F32 : COMPUTE_BF16);
         w.env.draft = &draft;
+        draft.shape.mask_token = 1;
+        check(&w, "speculative:gamma=4,parallel=on", VERIFICATION_TOKEN);
+        draft.shape.mask_token = 0;
         for (size_t k = 0; k < sizeof drafted / sizeof *drafted; k++)
             check(&w, drafted[k], VERIFICATION_TOKEN);
         for (int k = 0; k < 2; k++) check(&w, drafted[k], VERIFICATION_BLOCK);

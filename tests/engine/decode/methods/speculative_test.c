@@ -18,6 +18,8 @@ static void open_sessions(DraftWatch *w, Random *r) {
     if (test_between(r, 0, 1))
         draft = (NullSetup){.vocab = WATCH_VOCAB + 2, .masked = 2, .context = WATCH_CONTEXT};
     draft.window = test_between(r, 0, 3); // 0 or 3: agrees with the target
+    if (test_between(r, 0, 2) == 0) w->mask = draft.mask = test_between(r, 1, WATCH_VOCAB - 1);
+    if (w->mask) draft.max_nodes = 0; // it runs all tokens of the last step again, and masks
     if (test_between(r, 0, 3) == 0) draft.context = test_between(r, 1, WATCH_CONTEXT);
     null_session_open(&w->target, &target);
     null_session_open(&w->second, &draft);
@@ -42,9 +44,13 @@ static void open_method(DraftWatch *w, Method *m, Random *r) {
     if (test_between(r, 0, 1)) w->sampling.top_p = 0.8;
     snprintf(
         text, sizeof text,
-        "speculative:gamma=%d,adaptive=%s,confidence=%.2f,cost=%g,draft_temperature=%g,draft_top_k=%d,draft_top_p=%g",
+        "speculative:gamma=%d,adaptive=%s,confidence=%.2f,cost=%g,draft_temperature=%g,draft_top_k=%d,draft_top_p=%g"
+        "%s",
         w->gamma, pace_kinds[adaptive], confidence, cost, w->sampling.temperature, w->sampling.top_k,
-        w->sampling.top_p);
+        w->sampling.top_p,
+        test_between(r, 0, 2) ? ""
+        : w->mask             ? ",parallel=on"
+                              : ",parallel=off");
     if (!method_open(m, text, &env, &e)) fail_msg("'%s': %s", text, e.text);
 }
 
@@ -72,6 +78,44 @@ static void perfect_draft(void **state) {
         assert_int_equal(out.steps, 30);
         decode_result_release(&out);
         method_close(&m);
+        session_release(&target);
+        session_release(&draft);
+    }
+}
+
+// A draft with a mask token may still guess one by one; one without can't guess in parallel.
+static void parallel(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int mask;
+        const char *words; // NULL: it opens, with so many forwards of the draft
+        double forwards;
+    } ROWS[] = {{"speculative", 3, NULL, 1},
+                {"speculative", 0, NULL, 5},
+                {"speculative:parallel=on,gamma=7", 3, NULL, 1},
+                {"speculative:parallel=off", 3, NULL, 5},
+                {"speculative:tree=2x2", 3, NULL, 2},
+                {"speculative:parallel=on", 0, "'pard_token'", 0},
+                {"speculative:parallel=on,tree=2x2", 3, "needs tree=chain", 0}};
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        NullSetup setup = {.vocab = 20, .context = 200, .max_nodes = 32}, own = setup;
+        Session target, draft;
+        Method m;
+        StepWork work;
+        Error e = {0};
+        own.mask = ROWS[i].mask;
+        null_session_open(&target, &setup);
+        null_session_open(&draft, &own);
+        MethodEnv env = {.target = &target, .draft = &draft, .sampling = {.top_p = 1}};
+        bool ok = method_open(&m, ROWS[i].text, &env, &e);
+        if (ok != !ROWS[i].words || (!ok && !strstr(e.text, ROWS[i].words)))
+            fail_msg("'%s': %s", ROWS[i].text, ok ? "opens" : e.text);
+        if (ok) {
+            m.info->work(m.self, &work);
+            assert_true(work.drafts[0].forwards == ROWS[i].forwards);
+            method_close(&m);
+        }
         session_release(&target);
         session_release(&draft);
     }
@@ -355,9 +399,13 @@ static void other_vocabularies(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_setting), cmocka_unit_test(perfect_draft),
-        cmocka_unit_test(every_tree),    cmocka_unit_test(thin_tree_is_a_chain),
-        cmocka_unit_test(refuses),       cmocka_unit_test(other_vocabularies),
+        cmocka_unit_test(every_setting),
+        cmocka_unit_test(perfect_draft),
+        cmocka_unit_test(parallel),
+        cmocka_unit_test(every_tree),
+        cmocka_unit_test(thin_tree_is_a_chain),
+        cmocka_unit_test(refuses),
+        cmocka_unit_test(other_vocabularies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
