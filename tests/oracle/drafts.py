@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""What the authors' own programs guess, step by step, with random models of our own. Run by hand, from the repository's root, with
+the authors' repositories cloned into REPOS (nothing of theirs is kept here):
+
+    REPOS/DeepSpec   github.com/deepseek-ai/DeepSpec at afdfa7c    torch 2.6.0, transformers 5.10.2
+    REPOS/PARD       github.com/AMD-AGI/PARD at 6f279bf            torch 2.6.0, transformers 4.57.1
+
+    python3 -m venv /tmp/drafts && /tmp/drafts/bin/pip install torch==2.6.0 transformers==5.10.2 'numpy<2' prettytable
+    /tmp/drafts/bin/python tests/oracle/drafts.py REPOS deepspec
+
+Each part writes tests/fixtures/drafts/PART: target and draft, saved by transformers and by the authors' class, and steps.json, a
+list of prompts, each with its greedy ids and the guesses of every step. All of it runs in f32 on numbers of bf16. The vocabulary
+is so small that a guess is right now and then. tests/engine/decode/methods/drafts_test.c holds our methods against them.
+"""
+import json
+import os
+import shutil
+import sys
+import types
+import unittest.mock
+
+REPOS, OUT = sys.argv[1], "tests/fixtures/drafts"
+sys.path.pop(0)  # tokenizers.py beside this file has the name of a package that transformers wants
+import torch
+if not hasattr(torch, "float8_e8m0fnu"):
+    torch.float8_e8m0fnu = torch.uint8  # transformers 5 names this type of newer torches
+import transformers
+
+VOCAB, PROMPTS, LENGTH, TOKENS = 16, 3, 9, 48
+SHAPE = dict(vocab_size=VOCAB, hidden_size=24, intermediate_size=40, num_attention_heads=4, num_key_value_heads=2, head_dim=8,
+             max_position_embeddings=128, rms_norm_eps=1e-6, bos_token_id=None, eos_token_id=None, pad_token_id=None)
+
+
+def round_weights(model, scale):
+    """spreads the weights out, so that guesses differ, and rounds them to bf16"""
+    for name, w in model.named_parameters():
+        w.copy_((w if "norm" not in name else 1 + 0.2 * torch.randn_like(w)).bfloat16() if w.dim() == 1
+                else (torch.randn_like(w) * scale / w.shape[-1] ** 0.5).bfloat16())
+    return model.eval()
+
+
+def save(model, folder):
+    """and opens it again: a conversion to bf16 would stay in the frequencies of rotation"""
+    model.to(torch.bfloat16).save_pretrained(folder)
+    for extra in set(os.listdir(folder)) - {"config.json", "model.safetensors"}:
+        os.remove(f"{folder}/{extra}")
+    return type(model).from_pretrained(folder, dtype=torch.float32, attn_implementation="sdpa").eval()
+
+
+def make_target(part, layers):
+    torch.manual_seed(1)
+    shutil.rmtree(f"{OUT}/{part}", ignore_errors=True)
+    config = transformers.Qwen3Config(**SHAPE, num_hidden_layers=layers, tie_word_embeddings=False, rope_theta=1e6)
+    model = round_weights(transformers.Qwen3ForCausalLM(config), 1.5)
+    return save(model, f"{OUT}/{part}/target")
+
+
+def prompts():
+    torch.manual_seed(2)
+    return torch.randint(1, VOCAB - 1, (PROMPTS, LENGTH)).tolist()  # the last id is PARD's mask
+
+
+def write(part, rows):
+    accepted = sum(len(r["greedy"]) - len(r["steps"]) for r in rows)
+    with open(f"{OUT}/{part}/steps.json", "w") as f:
+        json.dump(rows, f)
+    print(part, sum(len(r["steps"]) for r in rows), "steps,", accepted, "guesses kept, transformers", transformers.__version__)
+
+
+# --- DeepSpec's EAGLE-3
+
+def deepspec():
+    sys.path.insert(0, f"{REPOS}/DeepSpec")
+    from deepspec.eval.base_evaluator import generate_decoding_sample
+    from deepspec.eval.eagle3.evaluator import Qwen3Eagle3Evaluator
+    from deepspec.modeling.eagle3.qwen3.config import build_draft_config
+    from deepspec.modeling.eagle3.qwen3.modeling import Qwen3Eagle3Model
+    target = make_target("deepspec", 7)
+    args = types.SimpleNamespace(target_model_name_or_path="target", target_layer_ids=[0, 1, 2, 3, 5], ttt_length=7,
+                                 step_loss_decay=0.8, draft_num_hidden_layers=1)
+    draft = round_weights(Qwen3Eagle3Model(build_draft_config(target_config=target.config, model_args=args)), 1.5)
+    draft.initialize_embeddings_and_head(embed_tokens=target.model.embed_tokens, lm_head=target.lm_head)
+    draft = save(draft, f"{OUT}/deepspec/draft")
+    theirs = Qwen3Eagle3Evaluator.__new__(Qwen3Eagle3Evaluator)
+    theirs.args = types.SimpleNamespace(temperature=0.0, max_new_tokens=TOKENS)
+    theirs.draft_model, theirs.target_model = draft, target
+    rows = []
+    for ids in prompts():
+        steps = []
+
+        def see(proposal, verification):
+            steps.append(proposal.verify_input_ids[0, 1:].tolist())
+        out = generate_decoding_sample(target_model=target, input_ids=torch.tensor([ids]), max_new_tokens=TOKENS,
+                                       max_proposal_tokens=7, temperature=0.0, stop_token_ids=None,
+                                       init_context=theirs._init_context, propose=theirs._propose, update=theirs._update,
+                                       post_verify=see)
+        # Their first token is the prompt's own pass; ours begins with a step there.
+        rows.append(dict(prompt=ids, greedy=out.output_ids[0, len(ids):].tolist(), steps=steps))
+    write("deepspec", rows)
+
+
+# --- PARD
+
+def pard():
+    sys.path.insert(0, f"{REPOS}/PARD/pard")
+    sys.modules.update(click=unittest.mock.MagicMock(), loguru=unittest.mock.MagicMock())  # its command line
+    from pard_infer import PardInfer
+    target = make_target("pard", 2)
+    torch.manual_seed(3)
+    config = transformers.LlamaConfig(**SHAPE, num_hidden_layers=2, tie_word_embeddings=True, rope_theta=1e4,
+                                      pard_token=VOCAB - 1)
+    draft = save(round_weights(transformers.LlamaForCausalLM(config), 1.5), f"{OUT}/pard/draft")
+    theirs = PardInfer.__new__(PardInfer)
+    theirs.draft_k, theirs.para, theirs.tokens, theirs.max_cache_len, theirs.log = 6, True, TOKENS, 128, False
+    theirs.pard_token, theirs.model_serie = [config.pard_token] * 32, None
+    torch.cuda.synchronize = lambda: None
+    target.forward_gen = target.forward
+    rows = []
+    for ids in prompts():
+        guesses, emitted = [], []
+
+        def see(**inputs):
+            out = draft(**inputs)
+            guesses.append(out.logits[0, -theirs.draft_k:].argmax(-1).tolist())
+            return out
+        tokenizer = types.SimpleNamespace(eos_token_id=-1, decode=lambda all_ids: emitted.append(all_ids.tolist()) or "")
+        theirs.get_input = lambda *_, **__: ("", torch.tensor([ids]))
+        theirs.generate([""], target, types.SimpleNamespace(forward_gen=see, device=draft.device), cache(target), cache(draft),
+                        tokenizer)
+        rows.append(dict(prompt=ids, greedy=emitted[0][len(ids):], steps=guesses))
+    write("pard", rows)
+
+
+def cache(model):
+    return transformers.StaticCache(config=model.config, max_batch_size=1, max_cache_len=128, device=model.device,
+                                    dtype=torch.float32)
+
+
+transformers.logging.set_verbosity_error()
+torch.set_num_threads(1)
+torch.set_grad_enabled(False)
+for part in sys.argv[2:]:
+    dict(deepspec=deepspec, pard=pard)[part]()
