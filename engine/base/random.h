@@ -14,6 +14,7 @@ typedef enum {
     STREAM_BENCH = 6, // a benchmark's tokens
     STREAM_TRAIN = 7, // the order of documents; the epoch's number is added, shifted by 8
     STREAM_ORDER = 8, // the order of a dataset's prompts
+    STREAM_MASKS = 9, // where a parallel draft's masks are in a pass; its place in the text is added
 } RandomStream;
 
 typedef struct Random {

@@ -27,6 +27,7 @@ static void identity_text(const Trainer *t, const char *corpus, Text *out) {
     text_printf(out, "batch %d %d held out %a seed %llu kernels %s corpus %s\n", c->batch, c->pass,
                 c->held_out, (unsigned long long)c->seed, t->networks[0].kernels->name, corpus);
     if (o->begun) text_printf(out, "begun %d\n", o->begun);
+    if (c->masks) text_printf(out, "masks %d of %d\n", c->masks, s->mask_token);
     if (c->start) text_printf(out, "start %s\n", c->start_name);
     if (c->teacher) text_printf(out, "teacher %s\n", c->teacher->name);
     if (!c->adapter) return;

@@ -149,6 +149,7 @@ bool export_model(const Trainer *t, const ExportNotes *notes, const char *dir, O
     Made made = made_in(dir, false, notes->tokenizer, out);
     json_t *root = shape_json(&t->config.shape);
     set_ids(root, notes);
+    if (t->config.masks) json_object_set_new(root, "pard_token", json_integer(t->config.shape.mask_token));
     bool ok = set_training(root, t, notes, e) && export_check(dir, false, notes->tokenizer, out, e) &&
               add_generation(notes, dir, out, e) && add_weights(t, dir, out, e) &&
               finish(&made, root, out, e);

@@ -6,6 +6,7 @@
 #include "engine/train/trainer.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/random.h"
 
 #include <assert.h>
 #include <math.h>
@@ -40,6 +41,10 @@ bool trainer_check_config(const TrainConfig *c, Error *e) {
 
 static bool check_corpus(const TrainConfig *c, const Corpus *corpus, Error *e) {
     if (!corpus->documents) return error_input(e, "there is no document of two tokens or more to learn from");
+    for (size_t i = 0; i < corpus->count && c->masks; i++)
+        if (corpus->ids[i] == c->shape.mask_token)
+            return error_input(e, "the text has the token %d, which is the mask: choose another piece for it",
+                               corpus->ids[i]);
     for (size_t i = 0; i < corpus->count; i++)
         if (corpus->ids[i] < 0 || corpus->ids[i] >= c->shape.vocab)
             return error_input(e, "the text has the token %d, the model's vocabulary ends at %d",
@@ -53,6 +58,8 @@ static bool open_feeds(Trainer *t, Error *e) {
     t->tokens = mem_new(rows, sizeof *t->tokens);
     t->targets = mem_new(rows, sizeof *t->targets);
     t->start = mem_new(rows, sizeof *t->start);
+    t->masked = mem_new(rows, sizeof *t->masked);
+    t->masked_start = mem_new(rows, sizeof *t->masked_start);
     t->places = mem_new(rows, sizeof *t->places);
     return feed_open(&t->feed, t->corpus, c->held_out, false, c->seed, e) &&
            (c->held_out <= 0 || feed_open(&t->held_out, t->corpus, c->held_out, true, c->seed, e));
@@ -136,6 +143,8 @@ void trainer_close(Trainer *t) {
     mem_free(t->targets);
     mem_free(t->start);
     mem_free(t->places);
+    mem_free(t->masked);
+    mem_free(t->masked_start);
     *t = (Trainer){0};
 }
 
@@ -151,9 +160,10 @@ int trainer_parts(const Trainer *t) { return t->count + t->networks[0].forward_c
 
 // Fills *b with the batch of network i. Text is its own target.
 static void batch_of(Trainer *t, int i, int rows, Batch *b) {
-    *b = (Batch){.tokens = t->tokens,
+    bool masked = t->config.masks > 0;
+    *b = (Batch){.tokens = masked ? t->masked : t->tokens,
                  .targets = t->targets,
-                 .start = t->start,
+                 .start = masked ? t->masked_start : t->start,
                  .rows = rows,
                  .wanted = t->target.states};
     if (t->config.adapter) target_batch(&t->target, i, t->tokens, t->start, rows, t->targets, b);
@@ -165,9 +175,31 @@ static double weight_of(const Trainer *t, int i) {
     return t->config.adapter ? target_weight(&t->target, i) : 1;
 }
 
+// A parallel draft (PARD) reads text and, behind it, masks where the next tokens would be: as in use, each
+// row learns the token behind its own place. The text goes on as a document of its own.
+//
+//      text     a b c d e f g h i j        learns    b c d e f g h i j k
+//      read     a b c m m | f g m m | ..
+static void mask_rows(Trainer *t, const Feed *f, int rows) {
+    const TrainConfig *c = &t->config;
+    uint64_t place = (uint64_t)f->epoch << 40 ^ (uint64_t)f->document << 16 ^ (uint64_t)f->offset;
+    Random r = {.seed = c->seed, .stream = STREAM_MASKS + (place << 8)};
+    uint32_t longest = (uint32_t)(c->shape.context > c->masks + 1 ? c->shape.context - c->masks : 1);
+    for (int i = 0, begin = 0, mask = 0, end = 0; i < rows; i++) {
+        if (i == end || t->start[i] == i) {
+            begin = i;
+            mask = i + 1 + (int)random_below(&r, longest);
+            end = mask + c->masks;
+        }
+        t->masked[i] = i < mask ? t->tokens[i] : c->shape.mask_token;
+        t->masked_start[i] = begin;
+    }
+}
+
 static bool next_pass(Trainer *t, Feed *f, int rows) {
     if (!progress_say(&t->config.progress, NULL, 0, &t->failure)) return false;
     feed_fill(f, rows, t->config.shape.context, t->tokens, t->targets, t->start, t->places);
+    if (t->config.masks) mask_rows(t, f, rows);
     return !t->target.states || target_run(&t->target, t->tokens, t->start, t->places, rows, &t->failure);
 }
 

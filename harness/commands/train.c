@@ -89,18 +89,39 @@ typedef struct ModelRun {
     char *start_dir, *teacher_dir;
 } ModelRun;
 
+// -1: the tokenizer has no such piece.
+static int find_piece(const Tokenizer *t, const char *text) {
+    int id = -1;
+    for (int i = 0; i < tokenizer_size(t); i++) {
+        const char *piece = tokenizer_piece(t, i);
+        if (piece && strcmp(piece, text) == 0) id = i;
+    }
+    return id;
+}
+
+// The mask of a draft that guesses `parallel` tokens in one forward: the first guess needs none.
+static bool find_mask(TrainFile *f, const Tokenizer *t, Error *e) {
+    f->config.masks = f->parallel - 1;
+    if (!f->config.masks) return true;
+    if (!f->mask)
+        return error_input(e, "train: 'parallel' needs 'mask', a piece of '%s' that no text has",
+                           f->tokenizer);
+    f->config.shape.mask_token = find_piece(t, f->mask);
+    return f->config.shape.mask_token > 0 ||
+           error_input(e, "'%s' has no piece '%s' behind its first one; name another as mask", f->tokenizer,
+                       f->mask);
+}
+
 static bool find_specials(ModelRun *m, Error *e) {
     IdList empty = {0};
     if (!tokenizer_encode(m->tokenizer, "", 0, true, &empty, e)) return false;
     m->bos = empty.count ? empty.ids[0] : -1;
     ids_release(&empty);
-    m->run.eos = -1;
-    for (int i = 0; i < tokenizer_size(m->tokenizer); i++) {
-        const char *piece = tokenizer_piece(m->tokenizer, i);
-        if (piece && strcmp(piece, m->run.file.eos) == 0) m->run.eos = i;
-    }
-    return m->run.eos >= 0 || error_input(e, "'%s' has no piece '%s' to end documents with; name it as eos",
-                                          m->run.file.tokenizer, m->run.file.eos);
+    m->run.eos = find_piece(m->tokenizer, m->run.file.eos);
+    if (m->run.eos < 0)
+        return error_input(e, "'%s' has no piece '%s' to end documents with; name it as eos",
+                           m->run.file.tokenizer, m->run.file.eos);
+    return find_mask(&m->run.file, m->tokenizer, e);
 }
 
 static bool open_start(ModelRun *m, const char *dir, Error *e) {
@@ -266,7 +287,8 @@ const Command command_train = {
         "Memory and times are reckoned: 16 bytes a parameter, and the values that a pass keeps; 51 million\n"
         "parameters times tokens a second. The tokenizer makes the vocabulary; --steps changes the time.\n"
         "With 'teacher: MODEL' in the file a model learns the distributions of another one with the same\n"
-        "tokenizer in place of the text's tokens: a draft for it.\n"
+        "tokenizer in place of the text's tokens: a draft for it. 'parallel: K' and 'mask: PIECE' make it\n"
+        "one that guesses K tokens in one forward (PARD); no text may have the piece.\n"
         "A checkpoint has 12 bytes a parameter (muon 8). --snapshot keeps its model in 2; a training that\n"
         "goes on from that is close to the whole one, and not the same: it warms up a second time.\n"
         "A domain is a key of the file's 'domains', or a file of its 'files': a training ends with the\n"

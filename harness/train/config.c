@@ -53,6 +53,8 @@ static const Arg MODEL_KEYS[] = {
     {"heads", ARG_INT, AT(config.shape.heads), 1, 1 << 10, .required = true},
     {"key_heads", ARG_INT, AT(config.shape.kv_heads), 1, 1 << 10, .required = true},
     {"head_size", ARG_INT, AT(head_size), .low = 2, .high = 512},
+    {"parallel", ARG_INT, AT(parallel), .low = 1, .high = 64},
+    {"mask", ARG_WORD, .at = AT(mask)},
     {"mlp", ARG_INT, AT(config.shape.mlp_width), 1, 1 << 19, .required = true},
     {"context", ARG_INT, AT(config.shape.context), 2, 1 << 20, .required = true},
     {"rope_theta", ARG_REAL, AT(config.shape.rope.theta), .low = 1, .high = 1e9},
@@ -97,6 +99,7 @@ static void set_defaults(TrainFile *f, TrainKind kind) {
     f->eos = "</s>";
     f->checkpoint_every = f->held_out_every = 200;
     f->norm_epsilon = 1e-5;
+    f->parallel = 1;
     f->draft_vocab = -1;
     f->keep = -1;
     f->config = (TrainConfig){.held_out_rows = 1 << 16, .shape.rope.theta = 10000};

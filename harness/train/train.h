@@ -34,6 +34,8 @@ typedef struct TrainFile {
     int draft_vocab;   // eagle3's tokens; 0: all; -1: a quarter
     bool normed_heads; // eagle3's
     int head_size;     // 0: width / heads
+    int parallel;      // tokens that a draft guesses in one forward (PARD); 1: it isn't trained for that
+    const char *mask;  // its piece that stands for a token to come
     int checkpoint_every, held_out_every; // steps
     int optimizer, schedule, decays;      // the enums of config.optimizer
     double norm_epsilon;

@@ -52,6 +52,58 @@ static void it_learns(void **state) {
     learn(OPTIMIZER_MUON);
 }
 
+static TrainConfig parallel_config(int steps) {
+    TrainConfig c = learner_config(steps);
+    c.shape.real_vocab = c.shape.vocab = LEARNER_VOCAB + 1;
+    c.shape.mask_token = LEARNER_VOCAB;
+    c.masks = 3;
+    return c;
+}
+
+// What a parallel draft reads of a pass: text from a beginning on, then up to three masks, then text from a
+// new beginning. Each row still learns what comes next in the text.
+static void masked_rows(void **state) {
+    (void)state;
+    Corpus corpus;
+    learner_corpus(&corpus, 60, 80, 1);
+    TrainConfig c = parallel_config(20);
+    Trainer t = open_trainer(&c, &corpus);
+    int masks = 0;
+    while (t.step < 20) {
+        trainer_step(&t);
+        for (int i = 0, run = 0; i < c.pass; i++) {
+            bool first = t.masked_start[i] == i, mask = t.masked[i] == LEARNER_VOCAB;
+            run = mask ? run + 1 : 0;
+            masks += mask;
+            assert_true(mask || t.masked[i] == t.tokens[i]);
+            assert_true(!(first && mask) && run <= c.masks);
+            assert_true(first || t.masked_start[i] == t.masked_start[i - 1]);
+            assert_true(t.masked_start[i] >= t.start[i] && (first || t.start[i] != i));
+            if (!first && !mask) assert_true(t.masked[i - 1] != LEARNER_VOCAB);
+            if (first && i > 0 && t.start[i] != i) assert_int_equal(t.masked[i - 1], LEARNER_VOCAB);
+            assert_int_equal(t.targets[i], (t.tokens[i] * 7 + 3) % LEARNER_VOCAB);
+        }
+    }
+    assert_true(masks > 20 * c.pass / 20);
+    trainer_close(&t);
+    corpus_release(&corpus);
+}
+
+// All of them can be known from the last token before the masks.
+static void it_learns_in_parallel(void **state) {
+    (void)state;
+    Corpus corpus;
+    learner_corpus(&corpus, 60, 80, 1);
+    TrainConfig c = parallel_config(800);
+    Trainer t = open_trainer(&c, &corpus);
+    while (t.step < 800) trainer_step(&t);
+    double held_out = trainer_held_out(&t);
+    print_message("held out %g\n", held_out);
+    assert_true(held_out < 0.1);
+    trainer_close(&t);
+    corpus_release(&corpus);
+}
+
 // A model that was written is what another training starts from; one of another shape is refused, and so is
 // a checkpoint with another start.
 static void started_from_a_model(void **state) {
@@ -202,7 +254,7 @@ static void expect_tensor(const Trainer *t, size_t at, const Tensor *x) {
 static void exported_model_opens(void **state) {
     const char *dir = folder_path(*state, "model");
     Corpus corpus;
-    TrainConfig c = learner_config(5);
+    TrainConfig c = parallel_config(5);
     Error e = {0};
     Model m;
     ModelWeights weights;
@@ -220,6 +272,7 @@ static void exported_model_opens(void **state) {
     assert_int_equal(m.shape.kv_heads, 1);
     assert_int_equal(m.shape.head_dim, 8);
     assert_int_equal(m.shape.context, 32);
+    assert_int_equal(m.shape.mask_token, LEARNER_VOCAB);
     assert_true(m.shape.tied_head);
     assert_int_equal(m.bos, 1);
     assert_int_equal(m.eos[0], 2);
@@ -253,6 +306,8 @@ static void bad_configurations(void **state) {
     expect_error(&bad, &corpus, "multiple of the context, 32");
     bad = c, bad.shape.vocab = bad.shape.real_vocab = 10;
     expect_error(&bad, &corpus, "vocabulary ends at 9");
+    bad = c, bad.masks = 2, bad.shape.mask_token = corpus.ids[0];
+    expect_error(&bad, &corpus, "which is the mask");
     bad = c, bad.held_out = 1;
     expect_error(&bad, &corpus, "left to learn from");
     bad = c, bad.shape.heads = 3, bad.shape.kv_heads = 2;
@@ -286,6 +341,8 @@ static void begun_elsewhere(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_learns),
+        cmocka_unit_test(masked_rows),
+        cmocka_unit_test(it_learns_in_parallel),
         cmocka_unit_test_setup_teardown(resumed_is_uninterrupted, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(another_run_is_refused, folder_setup, folder_teardown),
         cmocka_unit_test_setup_teardown(broken_checkpoints, folder_setup, folder_teardown),
