@@ -15,6 +15,7 @@ EMBED(plots_report_css, "plots/report/page.css")
 EMBED(plots_report_page, "plots/report/page.js")
 EMBED(plots_report_draw, "plots/report/draw.js")
 EMBED(plots_report_charts, "plots/report/charts.js")
+EMBED(plots_report_tokens, "plots/report/tokens.js")
 
 const char *const page_format_names[PAGE_FORMATS + 1] = {"html", "md", "tex", NULL};
 
@@ -133,6 +134,7 @@ void page_close(const Page *p) {
     text_puts(p->out, plots_report_page);
     text_puts(p->out, plots_report_draw);
     text_puts(p->out, plots_report_charts);
+    text_puts(p->out, plots_report_tokens);
     text_puts(p->out, "</script>\n</body>\n</html>\n");
 }
 

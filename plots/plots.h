@@ -104,3 +104,6 @@ bool report_write(Store *store, int64_t run, const ReportOptions *o, const char 
 // Queries of run ?1 by name (rows_named): doubt, a sentence on what disturbed it; tasks, by category of its
 // data; priced and summary, a row a point and a sentence, on the machine of ?2 (ReportOptions.computed).
 extern const char report_sql[];
+
+// Queries of texts token by token (plots/report/tokens.sql): texts, a row a text; steps, a row a step of one.
+extern const char tokens_sql[];

@@ -2,6 +2,7 @@
 // without rows is left out. Figures go to `out` before the page that refers to them.
 #include "plots/plots.h"
 
+#include "engine/base/json.h"
 #include "engine/base/shipped.h"
 #include "results/rows.h"
 
@@ -10,6 +11,8 @@
 
 __asm__(".globl report_sql\n");
 EMBED(report_sql, "plots/report/report.sql")
+__asm__(".globl tokens_sql\n");
+EMBED(tokens_sql, "plots/report/tokens.sql")
 EMBED(plots_report_floor, "plots/report/floor.sql")
 
 typedef struct Report {
@@ -164,6 +167,71 @@ static bool put_figures(Report *p, Error *e) {
     return true;
 }
 
+// --- texts ----------------------------------------------------------------------------------------------
+
+// A value of a query; `pieces` and `rejected` are JSON already.
+static json_t *value_of(const Rows *r, int column) {
+    const char *name = rows_name(r, column);
+    bool json = strcmp(name, "pieces") == 0 || strcmp(name, "rejected") == 0;
+    switch (rows_type(r, column)) {
+    case VALUE_INT: return json_integer(rows_int(r, column));
+    case VALUE_REAL: return json_number(rows_real(r, column));
+    case VALUE_TEXT:
+        return json ? json_loads(rows_text(r, column), 0, NULL) : json_from_text(rows_text(r, column));
+    default: return json_null();
+    }
+}
+
+// The rows of a query, and in *columns their names.
+static json_t *rows_list(Rows *r, json_t **columns, bool *ok, Error *e) {
+    json_t *rows = json_array();
+    while (rows_next(r)) {
+        json_t *row = json_array();
+        for (int i = 0; i < rows_columns(r); i++) json_array_append_new(row, value_of(r, i));
+        for (int i = 0; *columns && json_array_size(*columns) < (size_t)rows_columns(r); i++)
+            json_array_append_new(*columns, json_string(rows_name(r, i)));
+        json_array_append_new(rows, row);
+    }
+    *ok = rows_end(r, *ok, e);
+    return rows;
+}
+
+// Texts token by token, as report/tokens.js shows them:
+//
+//   {"columns": ["step", "emitted", ...], "texts": [{"label": "lookahead W=5", "prompt": "code-01", ...,
+//    "pieces": ["a", " crow", ...], "steps": [[1, 3, ...], ...]}]}
+static bool put_tokens(Report *p, Error *e) {
+    enum { MOST_BYTES = 1200000 }; // of them all, so that the page stays below 2 MB
+    json_t *columns = json_array(), *texts = json_array(), *all;
+    Text json = {0};
+    bool ok = true;
+    Rows *r = rows_named(p->store, tokens_sql, "texts", p->run, e);
+    rows_bind_text(r, 2, NULL);
+    rows_bind_int(r, 3, MOST_BYTES);
+    while (ok && rows_next(r)) {
+        json_t *text = json_object();
+        for (int i = 0; i < rows_columns(r); i++) json_object_set_new(text, rows_name(r, i), value_of(r, i));
+        Rows *steps = rows_named(p->store, tokens_sql, "steps", rows_int(r, 0), e);
+        json_object_set_new(text, "steps", rows_list(steps, &columns, &ok, e));
+        json_object_del(text, "sample_id");
+        json_array_append_new(texts, text);
+    }
+    ok = rows_end(r, ok, e);
+    bool any = json_array_size(texts) > 0;
+    all = json_pack("{s:o, s:o}", "columns", columns, "texts", texts);
+    if (ok && any && json_append(json_incref(all), JSON_COMPACT | JSON_REAL_PRECISION(4), &json)) {
+        page_heading(&p->page, "Token by token");
+        page_sentence(&p->page,
+                      "Two methods on the same prompt, of each method its best setting: a guessed token has "
+                      "the colour of its source, the target's own have none, and every other step is "
+                      "underlined. A token shows its step under the pointer and by the arrow keys.");
+        page_data(&p->page, "tokens", text_get(&json));
+    }
+    json_decref(all);
+    text_release(&json);
+    return ok;
+}
+
 // --- all of it -------------------------------------------------------------------------------------------
 
 // The state of the machine is told once, before all numbers.
@@ -186,7 +254,8 @@ static bool put_page(Report *p, Error *e) {
     if (!rows_end(r, true, e)) return false;
     if (!found) return error_input(e, "'%s' has no run %lld", store_path(p->store), (long long)p->run);
     if (!put_doubt(p, e) || !rows_named_int(p->store, report_sql, "surface", p->run, &p->surface, e) ||
-        !put_sections(p, BEFORE, sizeof BEFORE / sizeof *BEFORE, e) || !put_figures(p, e) ||
+        !put_sections(p, BEFORE, sizeof BEFORE / sizeof *BEFORE, e) ||
+        (p->page.format == PAGE_HTML && !put_tokens(p, e)) || !put_figures(p, e) ||
         !put_sections(p, AFTER, sizeof AFTER / sizeof *AFTER, e))
         return false;
     // For the page's script: the points that its filters and tips name.

@@ -75,6 +75,7 @@ typedef struct StoreOutput {
     int64_t text_bytes;
     double repeated; // below 0: unknown
     bool looping;
+    const char *pieces; // the part of each token in the text, a JSON array; NULL: unknown
 } StoreOutput;
 
 typedef enum { STORE_STEADY, STORE_FILLING, STORE_PREFILL } StoreStepKind;

@@ -29,7 +29,8 @@ static bool find_or_add_output(Store *s, const StoreOutput *o, int64_t *id, Erro
     if (!ok || found) return ok;
     ok = sql_run(s, "output_add",
                  VALUES(of_text(hash), of_blob(n ? (const void *)o->ids : "", n), of_int(o->count), text,
-                        of_count(o->text ? o->text_bytes : -1), of_measure(o->repeated), of_int(o->looping)),
+                        of_count(o->text ? o->text_bytes : -1), of_measure(o->repeated), of_int(o->looping),
+                        of_text(o->pieces)),
                  e);
     *id = sql_last_id(s);
     return ok;

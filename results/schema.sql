@@ -186,6 +186,7 @@ CREATE TABLE output (
     ids      BLOB NOT NULL,          -- int32, little-endian
     tokens   INTEGER NOT NULL,
     text     TEXT,
+    pieces   TEXT,                -- the part of each token in it, a JSON array; a letter of several tokens is the last one's
     bytes    INTEGER,                -- of the text
     repeated REAL,                   -- share of its 4-grams that it has said before
     looping  INTEGER CHECK (looping IN (0, 1)) -- it ends in a loop
@@ -420,4 +421,4 @@ CREATE TABLE fit_estimate (
 ) STRICT, WITHOUT ROWID;
 
 PRAGMA application_id = 1330992208; -- "OUTP"
-PRAGMA user_version = 8; -- stores of other versions are refused
+PRAGMA user_version = 9; -- stores of other versions are refused

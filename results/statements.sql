@@ -85,7 +85,7 @@ WHERE sample_id = ?1 AND won GROUP BY source_id, length, rank
 SELECT id FROM output WHERE hash = ?1
 
 -- name: output_add
-INSERT INTO output (hash, ids, tokens, text, bytes, repeated, looping) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+INSERT INTO output (hash, ids, tokens, text, bytes, repeated, looping, pieces) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
 
 -- name: output_of
 SELECT output_id FROM sample WHERE point_id = ?1 AND pass = ?2 AND prompt_id = ?3 AND output_id IS NOT NULL

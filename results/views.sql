@@ -1,4 +1,4 @@
--- What tables and figures ask. Definitions: DESIGN.md. No view but `pass`, `step_time` and `point_batch` looks at steps.
+-- What tables and figures ask. Definitions: DESIGN.md. Only `pass`, `step_time`, `step_told` and `point_batch` look at steps.
 --
 --   result           a line a point: the table that `outpace show` prints
 --   point_sums       S, tokens, times, flags          pass_sums      the same for each pass
@@ -11,6 +11,7 @@
 --   point_source     who proposed, who won             point_rank     length and rank of what won
 --   point_text       bytes a step, loops, repeats      point_setting  parameters, a line each
 --   step_time        a step's time in parts            pass           what ran on which model
+--   step_told        a step and the source whose guesses it accepted
 --   heat             the memory-to-compute surface     disturbed      samples that something disturbed
 --   flagged          what disturbed them, a line each  point_doubt    reasons to doubt a point's times
 --   drifted          contexts of surfaces in whose measuring the machine changed
@@ -372,6 +373,16 @@ CREATE VIEW step_time AS
 SELECT point_id, prompt_id, pass, step.number, step_kind.name AS kind, context, step.rows, step.emitted,
        step.propose_ns, step.forward_ns, step.verify_ns, step.observe_ns, step.device_ns
 FROM sample JOIN step ON step.sample_id = sample.id JOIN step_kind ON step_kind.id = kind;
+
+-- Of the tokens that a step emitted, the first `accepted` are guesses of `source` (NULL: it accepted none), whose row was
+-- the rank-th of its own; any further one is the target's own.
+CREATE VIEW step_told AS
+SELECT t.sample_id, t.number, step_kind.name AS kind, context, t.rows, candidates, t.depth, accepted, emitted,
+       iif(accepted, source.name, NULL) AS source, iif(accepted, rank, NULL) AS rank,
+       propose_ns, forward_ns, verify_ns, observe_ns, device_ns
+FROM step AS t JOIN step_kind ON step_kind.id = t.kind
+LEFT JOIN step_source AS q ON q.sample_id = t.sample_id AND q.number = t.number AND q.won
+LEFT JOIN source ON source.id = source_id;
 
 -- Both kinds of steps alike: see step_pass. a = b: the head, or, if both are 0, EAGLE-3's fc; place: which of the step's. Ask it by point, run or
 -- sample: SQLite then looks at their steps only.

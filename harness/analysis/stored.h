@@ -31,6 +31,11 @@ extern const TableForm stored_points_form;
 bool stored_task_table(Store *store, int64_t run, RecordTable *out, Error *e);
 extern const char stored_tasks[]; // SQL: its numbers of run ?1
 
+// Prints the run's texts of a prompt (its name or number; NULL: each method's median, best and worst) token
+// by token. False with e filled if there are none.
+bool stored_tokens(Store *store, int64_t run, const char *prompt, const Records *as, Error *e);
+extern const TableForm stored_tokens_form;
+
 // A line on imported points that have no baseline, of 0 none: why they have no speedup, and the fix.
 void stored_alone(int64_t points, Text *out);
 

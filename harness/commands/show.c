@@ -15,8 +15,8 @@
 #include <string.h>
 
 typedef struct {
-    const char *db;
-    bool tasks;
+    const char *db, *prompt;
+    bool tasks, tokens;
     Records records;
     PredictionArguments of;
     Choice choice;
@@ -27,6 +27,9 @@ static const Arg OPTIONS[] = {
     STORE_OPTION(AT(db)),
     RECORDS_OPTIONS(AT(records)),
     {"tasks", ARG_FLAG, AT(tasks), .help = "by category of the data: S, acceptance, speedup"},
+    {"tokens", ARG_FLAG, AT(tokens), .help = "texts, each token in the colour of the source that guessed it"},
+    {"prompt", ARG_WORD, AT(prompt), .help = "--tokens of this prompt, by its name or number", .value = "ID",
+     .fallback = "each method's median, best and worst"},
     CHOICE_OPTIONS(AT, choice),
     PRICED_OPTIONS(AT, of),
 };
@@ -166,10 +169,13 @@ static bool show(void *options, CommandLine *line, Error *e) {
     if (records && o->tasks)
         return error_input(e, "show: --tasks is a table: 'outpace table tasks' has others");
     if (!prediction_asked(&o->of, &priced, e)) return false;
+    if (o->prompt && !o->tokens) return error_input(e, "show: --prompt goes with --tokens");
+    if (o->tokens && (o->tasks || priced))
+        return error_input(e, "show: --tokens prints texts, and no table: leave out --tasks and --on");
     if (priced && (records || o->tasks))
         return error_input(e, "show: --on goes with the table alone: 'outpace simulate' has others");
     Store *store = store_open(o->db, STORE_READ, NULL, e);
-    if (line->words.count == 0 && !records && !o->tasks && !priced) {
+    if (line->words.count == 0 && !records && !o->tasks && !o->tokens && !priced) {
         bool listed = store && list_runs(store, e);
         store_close(store);
         return listed;
@@ -178,7 +184,8 @@ static bool show(void *options, CommandLine *line, Error *e) {
               estimates_ensure(&store, run, o->tasks ? ESTIMATES_OF_TASKS : ESTIMATES_OF_POINTS, e) &&
               choice_apply(&o->choice, store, run, e) &&
               (records || query_sentences(rows_named(store, show_sql, "head", run, e), e)) &&
-              (priced     ? print_priced(store, run, &o->of, e)
+              (o->tokens  ? stored_tokens(store, run, o->prompt, &o->records, e)
+               : priced   ? print_priced(store, run, &o->of, e)
                : o->tasks ? print_tasks(store, run, e)
                           : print_all(store, run, &o->records, e));
     store_close(store);
@@ -219,6 +226,10 @@ const Command command_show = {
         "accepted, the share of the longest drafted chains that was accepted; speedup. Their intervals draw\n"
         "the category's prompts again, and passes within them.\n"
         "\n"
+        "--tokens prints texts. A guessed token has its source's colour, the target's own have none, and every\n"
+        "other step is underlined. Without colours (a pipe, NO_COLOR) | begins a step, and its guesses are in\n"
+        "braces behind their source's letter. --csv and --json have a row a step, with its times.\n"
+        "\n"
         "--on adds the speedups as priced on another machine ('outpace simulate'), and says in a sentence\n"
         "what its fastest method gains here and there.\n"
         "\n"
@@ -226,7 +237,8 @@ const Command command_show = {
         "  outpace show last\n"
         "  outpace show 12 --method lookahead\n"
         "  outpace show last --tasks\n"
+        "  outpace show last --tokens --prompt 3 --method lookahead\n"
         "  outpace show last --on h100-measured --shape llama2-7b\n",
     COMMAND_OPTIONS(OPTIONS, ShowOptions),
     .run = show,
-    .tables = TABLES(&stored_points_form)};
+    .tables = TABLES(&stored_points_form, &stored_tokens_form)};

@@ -4,6 +4,7 @@
 #include "harness/run/ledger.h"
 
 #include "datasets/rouge.h"
+#include "engine/base/json.h"
 #include "engine/base/memory.h"
 
 #include <assert.h>
@@ -62,7 +63,7 @@ typedef struct AnswerRows {
     StoreSample *samples;
     StoreDivergence *divergences; // (samples)
     StoreOutput *outputs;         // (samples)
-    Text *texts;                  // (samples)
+    Text *texts, *pieces;         // (samples)
     StoreStep *steps;
     StorePass *passes;
     StoreSource *sources;
@@ -87,6 +88,7 @@ static void allocate_rows(AnswerRows *b, const Answer *answers, int count) {
                       .divergences = mem_new(samples, sizeof *b->divergences),
                       .outputs = mem_new(samples, sizeof *b->outputs),
                       .texts = mem_new(samples, sizeof *b->texts),
+                      .pieces = mem_new(samples, sizeof *b->pieces),
                       .steps = mem_new(steps, sizeof *b->steps),
                       .passes = mem_new(passes, sizeof *b->passes),
                       .sources = mem_new(steps * SOURCES_MAX, sizeof *b->sources),
@@ -100,11 +102,12 @@ static void answer_rows_check(const AnswerRows *b) {
 }
 
 static void release_rows(AnswerRows *b) {
-    for (size_t i = 0; i < b->samples_size; i++) text_release(&b->texts[i]);
+    for (size_t i = 0; i < b->samples_size; i++) text_release(&b->texts[i]), text_release(&b->pieces[i]);
     mem_free(b->samples);
     mem_free(b->divergences);
     mem_free(b->outputs);
     mem_free(b->texts);
+    mem_free(b->pieces);
     mem_free(b->steps);
     mem_free(b->passes);
     mem_free(b->sources);
@@ -167,6 +170,25 @@ static void add_step(AnswerRows *b, const StepReport *r, const Pass *passes) {
 
 // --- samples ---------------------------------------------------------------------------------------------
 
+// The part of each token in the text, as a JSON array.
+static bool put_pieces(const Tokenizer *tokenizer, const DecodeResult *r, Text *out, Error *e) {
+    TextStream stream;
+    Text piece = {0};
+    json_t *list = json_array();
+    bool ok = true;
+    stream_begin(&stream, tokenizer, true);
+    for (int i = 0; ok && i < r->tokens; i++) {
+        text_clear(&piece);
+        ok = stream_next(&stream, r->ids[i], &piece, e) &&
+             (i + 1 < r->tokens || stream_end(&stream, &piece, e));
+        json_array_append_new(list, json_from_text(text_get(&piece)));
+    }
+    json_append(list, JSON_COMPACT, out);
+    stream_release(&stream);
+    text_release(&piece);
+    return ok;
+}
+
 static bool add_sample(AnswerRows *b, const Ledger *l, const Answer *answer, int turn,
                        const Tokenizer *tokenizer, Error *e) {
     const AnswerTurn *t = &answer->turns[turn];
@@ -175,12 +197,15 @@ static bool add_sample(AnswerRows *b, const Ledger *l, const Answer *answer, int
     assert(b->sample_count < b->samples_size && l->points[answer->point]);
     Text *text = &b->texts[b->sample_count];
     if (tokenizer && !tokenizer_decode(tokenizer, r->ids, (size_t)r->tokens, true, text, e)) return false;
+    Text *pieces = &b->pieces[b->sample_count];
+    if (tokenizer && !put_pieces(tokenizer, r, pieces, e)) return false;
     b->outputs[b->sample_count] = (StoreOutput){.ids = r->ids,
                                                 .count = r->tokens,
                                                 .text = tokenizer ? text_get(text) : NULL,
                                                 .text_bytes = (int64_t)text->length,
                                                 .repeated = repetition_share(r->ids, r->tokens),
-                                                .looping = repetition_loops(r->ids, r->tokens)};
+                                                .looping = repetition_loops(r->ids, r->tokens),
+                                                .pieces = tokenizer ? text_get(pieces) : NULL};
     b->divergences[b->sample_count] = (StoreDivergence){.position = answer->divergence.position,
                                                         .wanted = answer->divergence.want,
                                                         .got = answer->divergence.got,

@@ -269,6 +269,7 @@ typedef struct {
     StoreOutput row;
     Text text;
     int *ids;
+    char *pieces;
     bool is_there;
 } Written;
 
@@ -310,10 +311,20 @@ static bool read_text(const json_t *line, Written *w, const char *place, Error *
     return true;
 }
 
+static bool read_pieces(const json_t *line, Written *w, const char *place, Error *e) {
+    const json_t *list = json_object_get(line, "pieces");
+    if (!field_present(line, "pieces")) return true;
+    bool ok = json_array_size(list) == (size_t)w->row.count;
+    for (size_t i = 0; ok && i < json_array_size(list); i++) ok = json_is_string(json_array_get(list, i));
+    if (!ok) return error_input(e, "%s: 'pieces' must hold a text for each of 'ids'", place);
+    w->row.pieces = w->pieces = json_text(list, JSON_COMPACT);
+    return true;
+}
+
 static bool read_written(const json_t *line, Written *w, const char *place, Error *e) {
     int looping;
     w->row.repeated = -1;
-    bool ok = read_ids(line, w, place, e) && read_text(line, w, place, e) &&
+    bool ok = read_ids(line, w, place, e) && read_text(line, w, place, e) && read_pieces(line, w, place, e) &&
               field_real_optional(line, "repeated", 0, 1, &w->row.repeated, place, e) &&
               number(line, "looping", 0, &looping, place, e);
     if (ok) w->row.looping = looping != 0;
@@ -473,6 +484,7 @@ static bool add_sample(Import *m, const json_t *line, StoreSample *x, const char
     x->divergence = ok && diverged ? &divergence : NULL;
     ok = ok && (import_sample(m, x, e) || error_within(e, "%s", place)) && add_scores(m, line, x, place, e);
     text_release(&written.text);
+    mem_free(written.pieces);
     mem_free(written.ids);
     return ok;
 }

@@ -82,8 +82,8 @@ SELECT o.id, (SELECT sample FROM before) + row_number() OVER (ORDER BY o.id)
 FROM other.sample AS o JOIN map_point AS p ON p.old = o.point_id JOIN map_prompt AS q ON q.old = o.prompt_id
 WHERE NOT EXISTS (SELECT 1 FROM main.sample AS m WHERE m.point_id = p.new AND m.pass = o.pass AND m.prompt_id = q.new);
 
-INSERT OR IGNORE INTO main.output (hash, ids, tokens, text, bytes, repeated, looping)
-SELECT hash, ids, tokens, text, bytes, repeated, looping FROM other.output
+INSERT OR IGNORE INTO main.output (hash, ids, tokens, text, pieces, bytes, repeated, looping)
+SELECT hash, ids, tokens, text, pieces, bytes, repeated, looping FROM other.output
 WHERE id IN (SELECT output_id FROM other.sample JOIN map_sample ON old = id) ORDER BY id;
 INSERT INTO map_output SELECT o.id, m.id FROM other.output AS o JOIN main.output AS m ON m.hash = o.hash;
 

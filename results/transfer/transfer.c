@@ -207,7 +207,7 @@ static bool add_divergence(Store *s, json_t *sample, int64_t id, Error *e) {
 }
 
 // The first columns of `samples` are not exported as they are.
-enum { SAMPLE_ID, POINT_ID, IDS, TEXT, UNLIKE };
+enum { SAMPLE_ID, POINT_ID, IDS, TEXT, PIECES, UNLIKE };
 
 // The first line's object takes *run.
 static bool export_sample(Store *s, Rows *r, json_t **run, FILE *out, Error *e) {
@@ -218,6 +218,9 @@ static bool export_sample(Store *s, Rows *r, json_t **run, FILE *out, Error *e) 
     int64_t id = rows_int(r, SAMPLE_ID);
     add_ids(sample, r, IDS);
     add_text(sample, r, TEXT);
+    json_t *pieces = json_loads(rows_text(r, PIECES), 0, NULL);
+    if (json_is_array(pieces)) json_object_set(sample, "pieces", pieces);
+    json_decref(pieces);
     bool ok = add_params(sample, rows_int(r, POINT_ID), s, e) && add_scores(s, sample, id, e) &&
               add_divergence(s, sample, id, e) &&
               add_list(sample, "steps", rows_json(s, "steps", id, 0, add_to_step, e));

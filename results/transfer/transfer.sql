@@ -56,8 +56,8 @@ SELECT d.* FROM point JOIN point_described AS d ON d.point_id = point.id
 WHERE point.run_id = ?1 ORDER BY point.number
 
 -- name: samples
--- The first four are not exported as they are. `point` may be narrowed to some (rows.h), a view of the file is not.
-SELECT sample.id AS sample_id, point.id AS point_id, ids, text, d.*, pass, prompt.number AS prompt, turn, prompt.name AS name,
+-- The first five are not exported as they are. `point` may be narrowed to some (rows.h), a view of the file is not.
+SELECT sample.id AS sample_id, point.id AS point_id, ids, text, pieces, d.*, pass, prompt.number AS prompt, turn, prompt.name AS name,
        task, started, position, flags, {sample|sample.@}, repeated, looping,
        (SELECT count(*) FROM attempt AS a WHERE a.run_id = point.run_id AND a.id < attempt_id) AS start
 FROM point JOIN point_described AS d ON d.point_id = point.id JOIN sample ON sample.point_id = point.id

@@ -23,6 +23,14 @@ EMBED(reader_js, "tests/plots/report_reader.js")
 static const char FIND[] = "for p in chromium chromium-browser google-chrome; do "
                            "command -v $p && exit; done; exit 77";
 
+static const char CONFIG[] =
+    "name: tokens\n"
+    "models: [{name: reference, target: reference, draft: draft}]\n"
+    "datasets: [{name: code, parts: [reference-code], limit: 3}, {name: stories, parts: [reference-stories], limit: 3}]\n"
+    "generation: {max_tokens: 24}\n"
+    "methods: [autoregressive, speculative, prompt-lookup]\n"
+    "measurement: {warmup: 0, passes: 1, reruns: 0}\n";
+
 typedef struct Browser {
     char *folder;
     Text program; // empty: there is none
@@ -36,6 +44,11 @@ static int set_up(void **state) {
     if (!c.code) text_add(&b.program, text_get(&c.out), strcspn(text_get(&c.out), "\n"));
     child_release(&c);
     plot_store_make(folder_path(b.folder, "plain.db"), 0);
+    if (b.program.length) { // a run with texts
+        scratch_write(b.folder, "t.yaml", CONFIG, sizeof CONFIG - 1);
+        CHILD_OUTPACE(&c, b.folder, 0, "run", "t.yaml", "--db", "tokens.db");
+        child_release(&c);
+    }
     *state = &b;
     return 0;
 }
@@ -46,12 +59,12 @@ static int tear_down(void **state) {
     return folder_teardown((void **)&b->folder);
 }
 
-// Writes the report of a run, with the reader at its end.
-static void write_page(const Browser *b, const char *run, const char *name) {
+// Writes the report of a store's run, with the reader at its end.
+static void write_page(const Browser *b, const char *db, const char *run, const char *name) {
     Child c;
     Text page = {0};
     size_t size;
-    CHILD_OUTPACE(&c, b->folder, 0, "report", "--db", "plain.db", "--run", run, "--force", "-o", "r.html");
+    CHILD_OUTPACE(&c, b->folder, 0, "report", "--db", db, "--run", run, "--force", "-o", "r.html");
     child_release(&c);
     char *html = scratch_read(b->folder, "r.html", &size), *end = strstr(html, "</body>");
     assert_non_null(end);
@@ -90,11 +103,11 @@ static void check_console(const char *run, int width, const char *written) {
 }
 
 // Shows a run's report in a frame, and fails with the first fault or the first error on the console.
-static void read_at(const Browser *b, const char *run, int width) {
+static void read_at(const Browser *b, const char *db, const char *run, int width) {
     char frame[256], url[512], profile[512];
     int ends[2];
     Text written = {0};
-    write_page(b, run, "page.html");
+    write_page(b, db, run, "page.html");
     int n = snprintf(
         frame, sizeof frame,
         "<!DOCTYPE html><iframe src='page.html' width=%d height=800 style='border: 0'></iframe>\n", width);
@@ -117,15 +130,17 @@ static void read_at(const Browser *b, const char *run, int width) {
 static void wide(void **state) {
     const Browser *b = *state;
     if (!b->program.length) skip();
-    read_at(b, "1", 1280);
-    read_at(b, "2", 1280);
+    read_at(b, "plain.db", "1", 1280);
+    read_at(b, "plain.db", "2", 1280);
+    read_at(b, "tokens.db", "1", 1280);
 }
 
 static void narrow(void **state) {
     const Browser *b = *state;
     if (!b->program.length) skip();
-    read_at(b, "1", 400);
-    read_at(b, "2", 400);
+    read_at(b, "plain.db", "1", 400);
+    read_at(b, "plain.db", "2", 400);
+    read_at(b, "tokens.db", "1", 400);
 }
 
 // Every figure is on paper, too: also those that nobody has scrolled to.
@@ -135,7 +150,7 @@ static void on_paper(void **state) {
     size_t size;
     if (!b->program.length) skip();
     char url[512], profile[512];
-    write_page(b, "1", "page.html");
+    write_page(b, "plain.db", "1", "page.html");
     address(b, "r.html", url, profile); // nobody reads it before
     child_run(
         &c, b->folder, NULL,

@@ -138,6 +138,38 @@ const chartsByKeys = async () => {
     }
 };
 
+// Texts token by token: each side's tokens are its text, keys go through them and through steps, a tip has the
+// step's times, and two methods are of one prompt.
+const tokensByKeys = async () => {
+    const view = all(".tokens")[0];
+    if (!view) return check(!tokens.texts.length, "no view of the texts' tokens");
+    const [prompt, ...picks] = all("select", view), words = all(".words", view);
+    same(words.length, 2, "texts side by side");
+    for (const {value} of [...prompt.options]) {
+        prompt.value = value;
+        prompt.dispatchEvent(new Event("input", {bubbles: true}));
+        picks.forEach((pick, i) => {
+            const text = tokens.texts.find(
+                (one) => promptOf(one) === value && String(one.point) === pick.value);
+            same(words[i].textContent, text.pieces.join(""), `the text of ${pick.value}`);
+        });
+    }
+    const side = words[0];
+    side.focus();
+    for (const key of ["ArrowRight", "ArrowRight", "ArrowDown", "ArrowUp", "End", "Home"]) press(side, key);
+    same(all(".here", side).length, 1, "tokens under the cursor");
+    same(all(".here", side)[0], side.firstChild, "the token after Home");
+    for (const word of ["step", "1 of", "written by", "forward", "ms"])
+        check(tipText().includes(word), `a token's tip without ${word}: ${tipText()}`);
+    check(!/NaN|undefined|null/.test(tipText()), `a token's tip: ${tipText()}`);
+    side.blur();
+    same(tipText(), "", "a tip after the text was left");
+    side.firstChild.dispatchEvent(new PointerEvent("pointerover", {bubbles: true}));
+    check(tipText().length > 5, "no tip of a token by the pointer");
+    side.dispatchEvent(new PointerEvent("pointerleave"));
+    check(view.textContent.includes("the same, token for token"), "texts that don't part");
+};
+
 // The surface's cells have the least time that the machine allows.
 const floors = () => {
     const svg = all("#contexts svg.plot")[0];
@@ -175,6 +207,7 @@ const structure = () => {
     rowsByKeys();
     await chartsByKeys();
     floors();
+    await tokensByKeys();
     const width = document.documentElement.scrollWidth;
     check(width <= innerWidth, `the page is ${width} pixels wide, its window ${innerWidth}`);
     for (const fault of faults) console.log(`fault: ${fault}`);

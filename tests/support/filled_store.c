@@ -154,11 +154,16 @@ static bool make_sample(FilledStore *f, Made *m, int point, int pass, int prompt
     x.position = (point + prompt) % f->point_count;
     x.started = 1.7e9 + prompt;
     for (int i = 0; i < x.tokens; i++) m->ids[i] = (i * 7 + prompt) % 500;
-    StoreOutput output = {m->ids, x.tokens, "some \"text\"", 11, 0.25, false};
+    Text pieces = {0};
+    for (int i = 0; i < x.tokens; i++) text_puts(&pieces, i ? ",\"a\"" : "[\"a\"");
+    text_puts(&pieces, x.tokens ? "]" : "[]");
+    StoreOutput output = {m->ids, x.tokens, "some \"text\"", 11, 0.25, false, text_get(&pieces)};
     StoreDivergence divergence = {3, 17, 18, 0.001};
     x.output = &output;
     if (point == 1 && prompt == 1) x.divergence = &divergence;
-    return store_samples(f->store, &x, 1, e);
+    bool ok = store_samples(f->store, &x, 1, e);
+    text_release(&pieces);
+    return ok;
 }
 
 bool filled_add(FilledStore *f, int point, int pass, int prompt, Error *e) {

@@ -35,6 +35,7 @@ typedef struct Case {
 
 static const Case CASES[] = {
     {"show", {"show", "1", "--db", "a.db"}, PLAIN},
+    {"show --tokens", {"show", "1", "--tokens", "--db", "a.db"}, PLAIN},
     {"table", {"table", "--db", "a.db"}, PLAIN},
     {"compare", {"compare", "1/1", "1/2", "--absolute", "--db", "a.db"}, NESTED},
     {"compare --acceptance", {"compare", "1/1", "1/2", "--acceptance", "--db", "a.db"}, NESTED},

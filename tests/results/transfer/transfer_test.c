@@ -252,7 +252,8 @@ static void disturb(const char *path) {
                           .text = "a\0\0b",
                           .text_bytes = 4,
                           .repeated = 1.0 / 7,
-                          .looping = true};
+                          .looping = true,
+                          .pieces = "[\"a\",\"b\"]"};
     StoreSample x = {.attempt = second,
                      .pass = 9,
                      .steps = &step,

@@ -1,0 +1,145 @@
+// `outpace show RUN --tokens`, of a run of the reference model: every text comes back
+// token by token, and its steps are those of the store.
+#include "tests/support/check.h"
+
+#include "engine/base/json.h"
+#include "tests/support/child.h"
+#include "tests/support/scratch.h"
+
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char CONFIG[] = "name: tokens\n"
+                             "models: [{name: reference, target: reference, draft: draft}]\n"
+                             "datasets: [{name: mix, parts: [reference-code, reference-stories], limit: 3}]\n"
+                             "generation: {max_tokens: 24}\n"
+                             "methods: [autoregressive, {name: speculative, matrix: {gamma: [2, 3]}}, "
+                             "{name: ngrammys, matrix: {k: 4, w: 4}}]\n"
+                             "measurement: {warmup: 0, passes: 1, reruns: 0}\n";
+
+static int set_up(void **state) {
+    Child c;
+    if (folder_setup(state)) return -1;
+    scratch_write(*state, "t.yaml", CONFIG, sizeof CONFIG - 1);
+    CHILD_OUTPACE(&c, *state, 0, "run", "t.yaml", "--db", "t.db");
+    child_release(&c);
+    return 0;
+}
+
+static sqlite3 *open_store(const char *folder) {
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open_v2(folder_path(folder, "t.db"), &db, SQLITE_OPEN_READONLY, NULL), 0);
+    return db;
+}
+
+// The text of a query's one value, for sqlite3_free.
+static char *ask(sqlite3 *db, const char *sql) {
+    sqlite3_stmt *s;
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &s, NULL), 0);
+    assert_int_equal(sqlite3_step(s), SQLITE_ROW);
+    char *text = sqlite3_mprintf("%s", sqlite3_column_text(s, 0));
+    sqlite3_finalize(s);
+    return text;
+}
+
+// Of each point's each prompt: the steps' texts are the output's, their tokens those of the sample.
+static void steps_make_the_text(void **state) {
+    Child c;
+    sqlite3 *db = open_store(*state);
+    json_error_t why;
+    int texts = 0;
+    for (int prompt = 0; prompt < 3; prompt++) {
+        char number[8];
+        snprintf(number, sizeof number, "%d", prompt);
+        CHILD_OUTPACE(&c, *state, 0, "show", "1", "--tokens", "--prompt", number, "--json", "--db", "t.db");
+        json_t *rows = json_loads(text_get(&c.out), 0, &why);
+        assert_true(json_array_size(rows) > 0);
+        Text all = {0};
+        int64_t tokens = 0;
+        for (size_t i = 0; i < json_array_size(rows); i++) {
+            const json_t *row = json_array_get(rows, i), *next = json_array_get(rows, i + 1);
+            int64_t point = json_integer_value(json_object_get(row, "point"));
+            text_puts(&all, json_string_value(json_object_get(row, "text")));
+            tokens += json_integer_value(json_object_get(row, "emitted"));
+            if (next && json_integer_value(json_object_get(next, "step")) != 1) continue;
+            char *sql = sqlite3_mprintf(
+                "SELECT text || '|' || sample.tokens FROM sample JOIN point ON point.id = point_id JOIN prompt ON "
+                "prompt.id = prompt_id JOIN output ON output.id = output_id WHERE point.number = %lld AND "
+                "prompt.name = '%q'",
+                (long long)point, json_string_value(json_object_get(row, "prompt")));
+            char *want = ask(db, sql);
+            text_printf(&all, "|%lld", (long long)tokens);
+            assert_string_equal(text_get(&all), want);
+            sqlite3_free(want);
+            sqlite3_free(sql);
+            text_clear(&all);
+            tokens = 0;
+            texts++;
+        }
+        text_release(&all);
+        json_decref(rows);
+        child_release(&c);
+    }
+    sqlite3_close(db);
+    assert_int_equal(texts, 4 * 3); // points, prompts
+}
+
+// Without the marks of a pipe, or the colours of a terminal, its lines are the text.
+static void people_read_the_text(void **state) {
+    Child c;
+    sqlite3 *db = open_store(*state);
+    char *name = ask(db, "SELECT name FROM prompt ORDER BY id LIMIT 1"),
+         *want = ask(
+             db, "SELECT text FROM sample JOIN output ON output.id = output_id ORDER BY prompt_id LIMIT 1");
+    for (int terminal = 0; terminal < 2; terminal++) {
+        Text plain = {0};
+        if (terminal)
+            CHILD_TERMINAL(&c, *state, 100, 0, "show", "1", "--tokens", "--prompt", name, "--method",
+                           "speculative", "--db", "t.db");
+        else
+            CHILD_OUTPACE(&c, *state, 0, "show", "1", "--tokens", "--prompt", name, "--method", "speculative",
+                          "--db", "t.db");
+        const char *out = text_get(&c.out);
+        assert_non_null(strstr(out, terminal ? "\033[38;5;33mdraft\033[0m " : "a{}: draft "));
+        assert_non_null(strstr(out, "the target itself"));
+        for (const char *at = out; *at; at++)
+            if (*at == '\033') at = strchr(at, 'm');
+            else if (*at == 'a' && at[1] == '{') at++;
+            else if (*at != '|' && *at != '}' && *at != '\r') text_add(&plain, at, 1);
+        if (!strstr(text_get(&plain), want)) fail_msg("wanted '%s' in '%s'", want, text_get(&plain));
+        text_release(&plain);
+        child_release(&c);
+    }
+    sqlite3_free(name);
+    sqlite3_free(want);
+    sqlite3_close(db);
+}
+
+// Without a prompt: of each method its best point, and the prompts of its median, best and worst S.
+static void telling_prompts(void **state) {
+    Child c;
+    CHILD_OUTPACE(&c, *state, 0, "show", "1", "--tokens", "--method", "speculative", "--db", "t.db");
+    static const char *const WHY[] = {"(median)", "(best)", "(worst)"};
+    const char *first = strstr(text_get(&c.out), "speculative gamma=");
+    for (int i = 0; i < 3; i++) {
+        const char *at = strstr(text_get(&c.out), WHY[i]);
+        if (!at || strstr(at + 1, WHY[i])) fail_msg("%s isn't there once: %s", WHY[i], text_get(&c.out));
+    }
+    for (const char *at = first; (at = strstr(at, "speculative gamma=")); at++)
+        assert_int_equal(at[18], first[18]);
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 2, "show", "1", "--tokens", "--prompt", "nobody", "--db", "t.db");
+    assert_non_null(strstr(text_get(&c.err), "no text token by token of a prompt 'nobody'"));
+    child_release(&c);
+    CHILD_OUTPACE(&c, *state, 2, "show", "1", "--prompt", "0", "--db", "t.db");
+    child_release(&c);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_make_the_text), cmocka_unit_test(people_read_the_text),
+        cmocka_unit_test(telling_prompts),
+    };
+    return cmocka_run_group_tests(tests, set_up, folder_teardown);
+}
