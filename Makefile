@@ -79,7 +79,7 @@ $(BUILD)/results/open.o $(BUILD)/results/sql.o $(BUILD)/results/rows.o: $(wildca
 $(BUILD)/plots/figures.o $(BUILD)/plots/caption.o $(BUILD)/plots/page.o $(BUILD)/plots/plot.o $(BUILD)/plots/report.o: $(wildcard plots/figures/* plots/report/*)
 $(BUILD)/results/transfer/transfer.o: results/transfer/merge.sql
 $(BUILD)/harness/analysis/stored.o: harness/analysis/stored_points.sql harness/analysis/tasks.sql
-$(BUILD)/harness/commands/transfer.o: harness/commands/export_samples.sql harness/commands/export_steps.sql
+$(BUILD)/harness/commands/transfer.o: $(wildcard harness/commands/export_*.sql)
 $(patsubst %.sql,$(BUILD)/%.o,$(wildcard results/transfer/transfer.sql results/transfer/import_records.sql harness/*/*.sql)): $(BUILD)/%.o: %.sql
 $(BUILD)/results/published.o $(BUILD)/harness/papers/match.o: $(wildcard results/published/*.tsv)
 $(BUILD)/harness/papers/catalogue.o: configs/catalogue.tsv configs/claims.tsv

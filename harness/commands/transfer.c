@@ -57,6 +57,9 @@ static const Arg IMPORT_OPTIONS[] = {
 
 EMBED(export_samples, "harness/commands/export_samples.sql")
 EMBED(export_steps, "harness/commands/export_steps.sql")
+EMBED(export_perfetto, "harness/commands/export_perfetto.sql")
+
+#define TRACE_START "{\"displayTimeUnit\": \"ms\", \"traceEvents\": ["
 
 // The tables that can be written, and how files of them begin.
 static const struct {
@@ -80,8 +83,20 @@ static const struct {
 };
 enum { TABLE_COUNT = sizeof TABLES / sizeof *TABLES };
 
+// A line an event.
+static bool write_trace(Store *s, int64_t run, FILE *out, Error *e) {
+    Rows *r = rows_ask(s, export_perfetto, run, e);
+    fputs(TRACE_START, out);
+    for (bool first = true; !ferror(out) && rows_next(r); first = false)
+        fprintf(out, "%s%s", first ? "\n" : ",\n", rows_text(r, 0));
+    fputs("\n]}\n", out);
+    return rows_end(r, true, e) &&
+           (!ferror(out) || error_system(e, "cannot write the export: is the disk full?"));
+}
+
 static bool write_rows(Store *s, int64_t run, const TransferOptions *o, int table, FILE *out, Error *e) {
     bool jsonl = strcmp(o->format, "jsonl") == 0;
+    if (strcmp(o->format, "perfetto") == 0) return write_trace(s, run, out, e);
     if (jsonl && strcmp(o->what, "steps") == 0) return store_export_steps(s, run, out, e);
     return (jsonl ? store_export_jsonl : store_export_csv)(s, TABLES[table].sql, run, out, e);
 }
@@ -94,7 +109,10 @@ static bool export_rows(Store *s, int64_t run, const TransferOptions *o, Error *
     // A reader that left early isn't a failure; main treats standard output the same way.
     if (!o->output || strcmp(o->output, "-") == 0)
         return write_rows(s, run, o, table, stdout, e) || (ferror(stdout) && file_reader_left(STDOUT_FILENO));
-    const OutputKind *kind = strcmp(o->format, "jsonl") == 0 ? &TABLES[table].jsonl : &TABLES[table].csv;
+    static const OutputKind TRACE = {.start = TRACE_START};
+    const OutputKind *kind = strcmp(o->format, "perfetto") == 0 ? &TRACE
+                             : strcmp(o->format, "jsonl") == 0  ? &TABLES[table].jsonl
+                                                                : &TABLES[table].csv;
     Output out = {.force = o->force};
     output_reads(&out, o->of.db);
     FILE *to = output_open(&out, o->output, kind, e);
@@ -142,12 +160,14 @@ static bool export(void *options, CommandLine *line, Error *e) {
     TransferOptions *o = options;
     int64_t run;
     if (!o->format) o->format = o->output && text_ends(o->output, ".jsonl") ? "jsonl" : "csv";
-    bool answers = strcmp(o->format, "spec-bench") == 0,
-         known = answers || strcmp(o->format, "csv") == 0 || strcmp(o->format, "jsonl") == 0;
+    bool answers = strcmp(o->format, "spec-bench") == 0, known = answers || strcmp(o->format, "csv") == 0 ||
+                                                                 strcmp(o->format, "jsonl") == 0 ||
+                                                                 strcmp(o->format, "perfetto") == 0;
     Store *s = store_open(o->of.db, STORE_READ, NULL, e);
     bool ok = s && stored_run(s, line->words.items[0], &run, e) && choice_apply(&o->choice, s, run, e);
     if (ok && !known)
-        ok = error_input(e, "store export: --format is '%s', must be csv, jsonl or spec-bench", o->format);
+        ok = error_input(e, "store export: --format is '%s', must be csv, jsonl, perfetto or spec-bench",
+                         o->format);
     ok = ok && (answers ? export_passes : export_rows)(s, run, o, e);
     store_close(s);
     return ok;
@@ -161,10 +181,12 @@ const Command command_store_export = {
     .lesson =
         "RUN is a number, or a name, of which the newest run is taken; without it, the newest of all. A\n"
         "file that is not such an export is not replaced without --force. Formats: csv, jsonl; spec-bench\n"
-        "(answers).\n"
+        "(answers); perfetto, the parts of all steps as a trace in Chrome's JSON, for ui.perfetto.dev: a process\n"
+        "for each point, in it a track for each sequence.\n"
         "\n"
         "  outpace store export --what samples > samples.csv\n"
         "  outpace store export --what steps -o steps.jsonl                 read by 'store import steps'\n"
+        "  outpace store export --format perfetto --method lookahead -o trace.json\n"
         "  outpace store export --format spec-bench -o answers              for Spec-Bench's "
         "evaluation/speed.py\n",
     COMMAND_OPTIONS(EXPORT_OPTIONS, TransferOptions),

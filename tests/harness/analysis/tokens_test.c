@@ -1,4 +1,4 @@
-// `outpace show RUN --tokens`, of a run of the reference model: every text comes back
+// `outpace show RUN --tokens` and the trace for Perfetto, of a run of the reference model: every text comes back
 // token by token, and its steps are those of the store.
 #include "tests/support/check.h"
 
@@ -27,9 +27,9 @@ static int set_up(void **state) {
     return 0;
 }
 
-static sqlite3 *open_store(const char *folder) {
+static sqlite3 *open_store(const char *folder, const char *name) {
     sqlite3 *db;
-    assert_int_equal(sqlite3_open_v2(folder_path(folder, "t.db"), &db, SQLITE_OPEN_READONLY, NULL), 0);
+    assert_int_equal(sqlite3_open_v2(folder_path(folder, name), &db, SQLITE_OPEN_READONLY, NULL), 0);
     return db;
 }
 
@@ -46,7 +46,7 @@ static char *ask(sqlite3 *db, const char *sql) {
 // Of each point's each prompt: the steps' texts are the output's, their tokens those of the sample.
 static void steps_make_the_text(void **state) {
     Child c;
-    sqlite3 *db = open_store(*state);
+    sqlite3 *db = open_store(*state, "t.db");
     json_error_t why;
     int texts = 0;
     for (int prompt = 0; prompt < 3; prompt++) {
@@ -88,7 +88,7 @@ static void steps_make_the_text(void **state) {
 // Without the marks of a pipe, or the colours of a terminal, its lines are the text.
 static void people_read_the_text(void **state) {
     Child c;
-    sqlite3 *db = open_store(*state);
+    sqlite3 *db = open_store(*state, "t.db");
     char *name = ask(db, "SELECT name FROM prompt ORDER BY id LIMIT 1"),
          *want = ask(
              db, "SELECT text FROM sample JOIN output ON output.id = output_id ORDER BY prompt_id LIMIT 1");
@@ -136,10 +136,97 @@ static void telling_prompts(void **state) {
     child_release(&c);
 }
 
+// --- the trace -------------------------------------------------------------------------------------------
+
+static double number(const json_t *event, const char *key) {
+    return json_number_value(json_object_get(event, key));
+}
+
+// A slice for each step, which its four parts fill; the steps of a sequence follow each other.
+static void trace(void **state) {
+    Child c;
+    json_error_t why;
+    sqlite3 *db = open_store(*state, "t.db");
+    CHILD_OUTPACE(&c, *state, 0, "store", "export", "1", "--format", "perfetto", "-o", "trace.json", "--db",
+                  "t.db");
+    child_release(&c);
+    json_t *all = json_load_file(folder_path(*state, "trace.json"), 0, &why);
+    if (!all) fail_msg("%s", why.text);
+    const json_t *events = json_object_get(all, "traceEvents"), *step = NULL;
+    int64_t steps = 0, parts = 0, names = 0;
+    double end = 0, part_end = 0;
+    for (size_t i = 0; i < json_array_size(events); i++) {
+        const json_t *event = json_array_get(events, i);
+        const char *name = json_string_value(json_object_get(event, "name")),
+                   *cat = json_string_value(json_object_get(event, "cat"));
+        names += cat == NULL;
+        if (!cat) continue;
+        double ts = number(event, "ts"), dur = number(event, "dur");
+        assert_true(ts >= 0 && dur >= 0);
+        if (strcmp(cat, "part") == 0) {
+            parts++;
+            if (ts < part_end - 0.002 || ts + dur > number(step, "ts") + number(step, "dur") + 0.002)
+                fail_msg("%s at %.3f isn't in its step", name, ts);
+            part_end = ts + dur;
+            continue;
+        }
+        bool same = step && number(step, "tid") == number(event, "tid") &&
+                    number(step, "pid") == number(event, "pid");
+        if (same && ts < end - 0.002)
+            fail_msg("%s begins at %.3f, the one before it ends at %.3f", name, ts, end);
+        steps += strcmp(name, "prefill") != 0;
+        step = event, part_end = ts, end = ts + dur;
+    }
+    json_decref(all);
+    static const char COUNT[] =
+        "SELECT printf('%d %d %d', count(*), 4 * count(*), (SELECT count(DISTINCT point_id) + "
+        "count(DISTINCT point_id || '/' || prompt_id) FROM sample)) FROM step";
+    char *want = ask(db, COUNT), got[64];
+    snprintf(got, sizeof got, "%lld %lld %lld", (long long)steps, (long long)parts, (long long)names);
+    assert_string_equal(got, want);
+    sqlite3_free(want);
+    sqlite3_close(db);
+}
+
+// Perfetto's own reader finds them: no slice is lost, and none has a wrong parent.
+static void perfetto_reads_it(void **state) {
+    static const char QUERY[] =
+        "SELECT 'found', (SELECT count(*) FROM slice WHERE category = 'step' AND depth = 0), "
+        "(SELECT count(*) FROM slice WHERE category = 'part' AND depth = 1), "
+        "(SELECT count(*) FROM slice), "
+        "(SELECT count(*) FROM stats WHERE value > 0 AND severity <> 'info');\n";
+    static const char READ[] =
+        "for p in trace_processor_shell trace_processor; do command -v $p >/dev/null && "
+        "exec $p trace.json --query-file q.sql; done; exit 77";
+    Child c;
+    scratch_write(*state, "q.sql", QUERY, sizeof QUERY - 1);
+    CHILD_OUTPACE(&c, *state, 0, "store", "export", "1", "--format", "perfetto", "-o", "trace.json",
+                  "--force", "--db", "t.db");
+    child_release(&c);
+    child_run(&c, *state, NULL, (const char *const[]){"sh", "-c", READ, NULL});
+    if (c.code == 77) {
+        print_message("skipped: Perfetto's reader, trace_processor_shell, isn't here\n");
+        child_release(&c);
+        skip();
+    }
+    sqlite3 *db = open_store(*state, "t.db");
+    char *want = ask(
+        db,
+        "SELECT printf('\"found\",%d,%d,%d,0', steps + samples, 4 * steps, 5 * steps + samples) FROM (SELECT "
+        "(SELECT count(*) FROM step) AS steps, (SELECT count(*) FROM sample) AS samples)");
+    if (!strstr(text_get(&c.out), want)) fail_msg("wanted %s, got %s", want, text_get(&c.out));
+    sqlite3_free(want);
+    sqlite3_close(db);
+    child_release(&c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_make_the_text), cmocka_unit_test(people_read_the_text),
+        cmocka_unit_test(steps_make_the_text),
+        cmocka_unit_test(people_read_the_text),
         cmocka_unit_test(telling_prompts),
+        cmocka_unit_test(trace),
+        cmocka_unit_test(perfetto_reads_it),
     };
     return cmocka_run_group_tests(tests, set_up, folder_teardown);
 }

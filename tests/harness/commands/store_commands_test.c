@@ -198,7 +198,7 @@ static void formats(void **state) {
     assert_null(strstr(text_get(&c.out), "\"method\":\"autoregressive\""));
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 2, "store", "export", "1", "--format", "xml", "--db", "a.db");
-    expect_err(&c, "--format is 'xml', must be csv, jsonl or spec-bench");
+    expect_err(&c, "--format is 'xml', must be csv, jsonl, perfetto or spec-bench");
     child_release(&c);
 }
 
