@@ -92,6 +92,11 @@ typedef struct StoreSource {
     int rows, length, rank; // rank: of the longest match, from 1; 0: nothing matched
 } StoreSource;
 
+typedef struct StoreGuess {
+    int depth, token;
+    const char *piece; // NULL: unknown
+} StoreGuess;
+
 // Numbers and times below 0 are unknown (steps of other engines); accepted and emitted are always known.
 typedef struct StoreStep {
     StoreStepKind kind;
@@ -106,6 +111,9 @@ typedef struct StoreStep {
     int pass_count;
     const StoreSource *sources; // (source_count), each name once
     int source_count;
+    const StoreGuess *rejected; // (rejected_count)
+    int rejected_count;
+    double margin; // below 0: unknown
 } StoreStep;
 
 typedef struct StoreDivergence {

@@ -77,7 +77,7 @@ static const StoreColumn SUMS[] = {
 static const StoreColumn STEP[] = {
     COUNT(context), COUNT(rows), COUNT(asked), COUNT(depth), COUNT(candidates), COUNT(probes), COUNT(drafted),
     COUNT(tried), COUNT(accepted), COUNT(emitted), COUNT(pool), COUNT(pool_hits), TIME(propose),
-    TIME(forward), TIME(verify), TIME(observe), TIME(device)};
+    TIME(forward), TIME(verify), TIME(observe), TIME(device), MEASURE(margin)};
 static const StoreColumn BATCH[] = {COUNT(sequences), TIME(latency)};
 #undef ROW
 #define ROW StorePass
@@ -85,6 +85,9 @@ static const StoreColumn PASS[] = {INT(a), INT(b), INT(rows), INT(context), INT(
 #undef ROW
 #define ROW StoreSource
 static const StoreColumn SOURCE[] = {INT(rows), INT(length), INT(rank)};
+#undef ROW
+#define ROW StoreGuess
+static const StoreColumn GUESS[] = {INT(depth), INT(token), TEXT(piece)};
 #undef ROW
 #define ROW StoreDivergence
 static const StoreColumn DIVERGENCE[] = {INT(position), INT(wanted), INT(got), REAL(margin)};
@@ -131,6 +134,7 @@ const StoreRow store_rows[ROW_KINDS] = {
     [ROW_BATCH] = {"batch", "step_batch", .keys = "sample_id, number, run", OF(BATCH)},
     [ROW_PASS] = {"pass", "step_pass", .keys = "sample_id, number, pass, model", OF(PASS)},
     [ROW_SOURCE] = {"source", "step_source", .keys = "sample_id, number, source_id, won", OF(SOURCE)},
+    [ROW_GUESS] = {"guess", "step_guess", .keys = "sample_id, number, guess", OF(GUESS)},
     [ROW_DIVERGENCE] = {"divergence", "divergence", .keys = "sample_id", OF(DIVERGENCE)},
     [ROW_SURFACE] = {"surface", "surface", .keys = "attempt_id, model_id", OF(SURFACE)},
     [ROW_ESTIMATE] = {"estimate", "estimate", .keys = "point_id", .replaces = true, OF(ESTIMATE)},
@@ -298,6 +302,7 @@ static bool read_column(const StoreColumn *c, const json_t *object, void *row, c
         if (!field_int(object, key, 0, MOST, &n, place, e)) return false;
         *(int *)at = (int)n;
         return true;
+    case COLUMN_MEASURE: return field_real(object, key, 0, LONG_S, at, place, e);
     default: assert(!"a column of this kind isn't read"); return true;
     }
 }

@@ -46,6 +46,7 @@ typedef enum {
     ROW_BATCH,
     ROW_PASS,
     ROW_SOURCE,
+    ROW_GUESS,
     ROW_DIVERGENCE,
     ROW_SURFACE,
     ROW_ESTIMATE,

@@ -3,7 +3,7 @@
 --   run ---- content                 what was run: a config with the hashes of all that it stands on
 --    |  \--- attempt ---- reading    each start of it, on which environment; clocks and temperatures
 --    |          |   \---- surface    times of steps of given shapes (memory-to-compute surface)
---    |        sample ---- step ---- step_pass, step_source
+--    |        sample ---- step ---- step_pass, step_source, step_guess
 --    |          | |  \--- sample_accept, sample_source, sample_rank      sums of its steps
 --    |          | \------ output   divergence
 --   point ------/                    a model, a dataset, a method and all settings
@@ -294,6 +294,7 @@ CREATE TABLE step (
     matches    BLOB,                 -- of a drafted chain: bit i (from the lowest of byte 0): the target agrees
     pool       INTEGER, pool_hits INTEGER,
     head_rows  INTEGER,              -- see step_pass
+    margin     REAL,                 -- of run --record-guesses: the target's last token over its second choice, in logits
     propose_ns INTEGER, forward_ns INTEGER, verify_ns INTEGER, observe_ns INTEGER, device_ns INTEGER,
     PRIMARY KEY (sample_id, number)
 ) STRICT, WITHOUT ROWID;
@@ -326,6 +327,18 @@ CREATE TABLE step_source (
     rank      INTEGER NOT NULL,      -- of that row among the source's, from 1; 0: nothing matched
     won       INTEGER NOT NULL,      -- 1: it has the longest match of the step, and is the first that has
     PRIMARY KEY (sample_id, number, source_id),
+    FOREIGN KEY (sample_id, number) REFERENCES step ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+
+-- Guesses that a step rejected, of run --record-guesses: proposals next to the tokens that it emitted.
+CREATE TABLE step_guess (
+    sample_id INTEGER NOT NULL,
+    number    INTEGER NOT NULL,      -- of the step
+    guess     INTEGER NOT NULL,
+    depth     INTEGER NOT NULL,      -- 1: instead of the step's first token
+    token     INTEGER NOT NULL,
+    piece     TEXT,
+    PRIMARY KEY (sample_id, number, guess),
     FOREIGN KEY (sample_id, number) REFERENCES step ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;
 

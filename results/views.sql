@@ -379,7 +379,7 @@ FROM sample JOIN step ON step.sample_id = sample.id JOIN step_kind ON step_kind.
 CREATE VIEW step_told AS
 SELECT t.sample_id, t.number, step_kind.name AS kind, context, t.rows, candidates, t.depth, accepted, emitted,
        iif(accepted, source.name, NULL) AS source, iif(accepted, rank, NULL) AS rank,
-       propose_ns, forward_ns, verify_ns, observe_ns, device_ns
+       propose_ns, forward_ns, verify_ns, observe_ns, device_ns, margin
 FROM step AS t JOIN step_kind ON step_kind.id = t.kind
 LEFT JOIN step_source AS q ON q.sample_id = t.sample_id AND q.number = t.number AND q.won
 LEFT JOIN source ON source.id = source_id;

@@ -19,6 +19,7 @@ typedef struct Loop {
     const DecodeOptions *o;
     Verifier verifier;
     PassLog *log;                    // of the open step
+    StepGuess *rejected;             // (TREE_MAX_NODES) of the open step; NULL: they aren't recorded
     int *sequence;                   // (limit + 1)
     int length, prompt_count, limit; // tokens of prompt and output together
     bool ended;                      // by EOS, the limit, or the caller
@@ -100,6 +101,29 @@ static void report_tree(const Loop *l, const Verdict *v, StepReport *r) {
     if (info->note) info->note(l->method->self, &r->note);
 }
 
+// What the step's tokens were chosen over: the proposals at each of their places. The margin needs the head's
+// two best, which only greedy output of one process has; a pass of its own, it is in no log. Called before
+// anything is committed.
+static bool record(Loop *l, const Verdict *v, StepReport *r, Error *e) {
+    const Tree *t = &l->target->tree;
+    int path[TREE_MAX_NODES], ids[2], last = v->node;
+    float logits[2];
+    bool ok = true, alone = !l->target->lane && !l->out->ranks && sampling_is_greedy(&l->o->sampling);
+    int length = tree_path(t, v->node, path);
+    for (int i = 0; i < length; i++)
+        for (int q = t->first_proposal[path[i]]; q != TREE_NONE; q = t->proposals[q].next) {
+            int child = t->proposals[q].child;
+            if (r->rejected_count < TREE_MAX_NODES && (i + 1 == length || child != path[i + 1]))
+                l->rejected[r->rejected_count++] = (StepGuess){i + 1, t->token[child]};
+        }
+    r->rejected = l->rejected;
+    l->target->log = NULL;
+    if (alone) ok = session_top(l->target, &last, 1, 2, ids, logits, e);
+    l->target->log = l->log;
+    r->margin = alone && ok ? (double)(logits[0] - logits[1]) : -1;
+    return ok;
+}
+
 // propose_s of prefill is the time of the method's begin. Prefill emits nothing: the prompt's last token is
 // the first step's root.
 static StepReport report_prefill(int rows, const PassLog *log, double forward_s, double begin_s) {
@@ -125,6 +149,7 @@ static void add_step(DecodeResult *out, const StepReport *r) {
     out->verify_s += r->verify_s;
     out->observe_s += r->observe_s;
     out->latency_s += r->latency_s;
+    out->record_s += r->record_s;
     if (r->device.run >= 0) {
         out->device.run += r->device.run;
         out->device.head += r->device.head;
@@ -251,21 +276,34 @@ static bool step(Loop *l, Error *e) {
     double t2 = now(l);
     if (!verify(&l->verifier, l->target, &v, e)) return false;
     report_tree(l, &v, &r);
+    PhaseSeconds worked = {0};
+    if (l->rejected) { // outside of all times, the device's too
+        double from = now(l);
+        worked = device_seconds(l);
+        if (!record(l, &v, &r, e)) return false;
+        device_seconds(l);
+        r.record_s = now(l) - from;
+    }
     r.emitted = emit(l, tokens, gather(l, &v, tokens));
     if (!session_commit(l->target, v.node, r.emitted, e)) return false;
     double t3 = now(l);
     if (!observe(l, &v, tokens, r.emitted, e)) return false;
     r.propose_s = t1 - t0;
     r.forward_s = t2 - t1;
-    r.verify_s = t3 - t2;
+    r.verify_s = t3 - t2 - r.record_s;
     double t4 = now(l);
     r.observe_s = t4 - t3;
     if (lane) {
         r.sequences = lane_shared(lane).sequences;
         r.shared_run = lane_shared(lane).number;
     }
-    r.latency_s = lane ? lane_time(lane) - began : t4 - t0;
+    r.latency_s = lane ? lane_time(lane) - began : t4 - t0 - r.record_s;
     r.device = device_seconds(l);
+    if (l->rejected && r.device.run >= 0) {
+        r.device.run += worked.run;
+        r.device.head += worked.head;
+        r.device.commit += worked.commit;
+    }
     r.passes = l->log->passes;
     r.pass_count = l->log->count;
     check_report(&r);
@@ -336,6 +374,7 @@ bool decode(Session *target, Method *method, const int *prompt, int count, const
     l.verifier.blocks = o->verification == VERIFICATION_BLOCK && method_drafts_chain(method, NULL);
     l.sequence = mem_new((size_t)l.limit + 1, sizeof *l.sequence);
     l.log = mem_new(1, sizeof *l.log);
+    if (o->record) l.rejected = mem_new(TREE_MAX_NODES, sizeof *l.rejected);
     memcpy(l.sequence, prompt, (size_t)count * sizeof *prompt);
     log_passes(&l, l.log);
     bool held = o->share_prompt && !shared && !method_reads_prompt(method) &&
@@ -352,6 +391,7 @@ bool decode(Session *target, Method *method, const int *prompt, int count, const
     if (shared) ok = ranks_end(target, ok, &out->times, e);
     log_passes(&l, NULL);
     mem_free(l.log);
+    mem_free(l.rejected);
     verifier_release(&l.verifier);
     if (ok) finish(&l);
     else mem_free(l.sequence);

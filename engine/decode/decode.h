@@ -13,6 +13,11 @@
 
 #include <stdint.h>
 
+// A proposal next to the tokens that a step emitted.
+typedef struct StepGuess {
+    int depth, token; // depth 1: for the step's first token
+} StepGuess;
+
 typedef struct StepReport {
     int number;     // from 0; -1 for prefill
     int context;    // tokens committed before the step
@@ -34,7 +39,12 @@ typedef struct StepReport {
     SourceReport sources[SOURCES_MAX]; // (source_count)
     RankPath ranks;                    // of a method with a tree of ranks
     StepNote note;                     // the method's own
-    const Pass *passes;                // (pass_count): by all models; valid until the next step
+    // Of DecodeOptions.record: the proposals that were rejected, valid until the next step, and by how much
+    // the target's last token exceeds its second choice (below 0: not known); record_s is in no other time.
+    const StepGuess *rejected; // (rejected_count)
+    int rejected_count;
+    double margin, record_s;
+    const Pass *passes; // (pass_count): by all models; valid until the next step
     int pass_count;
     double propose_s, forward_s, verify_s, observe_s;
     // Of a step that sequences share (core/batch.h), whose times above are this sequence's part
@@ -65,6 +75,7 @@ typedef struct DecodeOptions {
     int prefill_chunk; // 0: as many as a step holds
     bool share_prompt; // don't run the prompt if the target still has it, and the method needs only that
     Clock clock;
+    bool record; // reports what each step rejected, at the cost of a head of one row
     // Called for each emitted token in order; returns false to end the output there (a stop string). May be
     // NULL.
     bool (*emit)(void *state, int token);
@@ -85,6 +96,7 @@ typedef struct DecodeResult {
     double prompt_s;     // of prefill_s: to run the prompt; 0: the method's own work is in it, too
     bool prompt_held;    // the prompt wasn't run (DecodeOptions.share_prompt)
     double latency_s;    // of the steps
+    double record_s;     // in none of the others
     PhaseSeconds device; // sum over the steps (see StepReport); negative: unknown
     double rows;         // nodes run in all steps
     int parts;           // the most parts of any step's tree, and the rows of each part in all steps

@@ -19,6 +19,10 @@ static const Column COLUMNS[] = {
     {"rows candidates levels",
      .help = "of the step: tokens run, those of them that are guesses, their levels"},
     {"propose_s forward_s verify_s observe_s", .help = "parts of its time"},
+    {"margin rejected",
+     .help =
+         "of `run --record-guesses`: the target's last token over its second choice, in logits; guesses that "
+         "were rejected, each with its place in the step, from 1"},
 };
 const TableForm stored_tokens_form = {
     "show --tokens", TABLE_COLUMNS(COLUMNS),
@@ -113,9 +117,12 @@ static void put_head(const Rows *r, Text *out) {
 
 static Cell cell_of(const Rows *r, const char *name) {
     int column = query_column(r, name);
-    return rows_type(r, column) == VALUE_NULL  ? cell_text(NULL)
-           : rows_type(r, column) == VALUE_INT ? CELL(rows_int(r, column))
-                                               : CELL(rows_text(r, column));
+    switch (rows_type(r, column)) {
+    case VALUE_NULL: return cell_text(NULL);
+    case VALUE_INT: return cell_long(rows_int(r, column));
+    case VALUE_REAL: return cell_real(rows_real(r, column));
+    default: return cell_text(rows_text(r, column));
+    }
 }
 
 static Cell seconds(const Rows *r, const char *name) {
@@ -130,7 +137,7 @@ static void put_record(RecordTable *table, const Rows *text, const Rows *r, Toke
               cell_of(r, "step"), CELL(text_get(&wrote)), cell_of(r, "emitted"), cell_of(r, "accepted"),
               cell_of(r, "source"), cell_of(r, "rank"), cell_of(r, "rows"), cell_of(r, "candidates"),
               cell_of(r, "levels"), seconds(r, "propose"), seconds(r, "forward"), seconds(r, "verify"),
-              seconds(r, "observe"));
+              seconds(r, "observe"), cell_of(r, "margin"), cell_of(r, "rejected"));
     text_release(&wrote);
 }
 

@@ -15,7 +15,7 @@
 typedef struct {
     SweepOptions sweep;
     RanksOver ranks;
-    bool json, again;
+    bool json, again, record;
 } RunOptions;
 
 #define AT(name) offsetof(RunOptions, name)
@@ -23,6 +23,7 @@ static const Arg OPTIONS[] = {
     SWEEP_OPTIONS(AT),
     RANKS_OPTION(AT(ranks)),
     {"again", ARG_FLAG, AT(again), .help = "a new run, though one of this content is there"},
+    {"record-guesses", ARG_FLAG, AT(record), .help = "store what steps rejected, and the target's margin"},
     {"json", ARG_FLAG, AT(json), .help = "events on standard output, one JSON object a line"},
 };
 
@@ -31,6 +32,9 @@ static const char *result_of(const RunResult *r) {
     if (r->diverged) return "failed";
     return r->skipped || r->failed ? "partial" : "done";
 }
+
+// Of a row of step_guess, as its pages hold it: measured, by dbstat, over the guesses of a run.
+static const double GUESS_BYTES = 22;
 
 static bool print_table(const Ledger *l, const RunResult *r, Error *e) {
     RecordTable table;
@@ -45,6 +49,12 @@ static bool print_table(const Ledger *l, const RunResult *r, Error *e) {
         if (r->rounds)
             printf("%d rounds in %.1f s; harness overhead %.2f ms per round, %.2f%% of the time\n", r->rounds,
                    r->seconds, 1e3 * r->harness_s / r->rounds, 100 * r->harness_s / r->seconds);
+        if (l->record_s > 0)
+            printf(
+                "recording %.0f rejected guesses took %.2f s, %.1f%% of the time and in no other number, and "
+                "about "
+                "%.1f MB of the store\n",
+                l->rejected, l->record_s, 100 * l->record_s / r->seconds, l->rejected * GUESS_BYTES / 1e6);
         if (r->interrupted && interrupt_asked() && !r->rounds)
             puts("interrupted before its first prompt ended: give it more time");
         else if (r->interrupted) puts("interrupted: the same command goes on");
@@ -61,6 +71,7 @@ static bool measure(Plan *p, const RunOptions *o, int argc, char **argv, int *co
                          .config = p->config,
                          .overrides = p->overrides,
                          .again = o->again,
+                         .record = o->record,
                          .machine = &p->machine,
                          .argc = argc,
                          .argv = argv};
@@ -213,6 +224,10 @@ const Command command_run = {
         "\n"
         "--ranks mpi, under mpirun -n R, measures lookahead with ranks=R over R processes, and all other\n"
         "points in the first one while the others rest; docs/cluster.md\n"
+        "\n"
+        "--record-guesses also stores the guesses that each step rejected, and by how much the target\n"
+        "preferred its own token ('outpace show RUN --tokens --json', and the report). That costs a head of one\n"
+        "row a step, in no measured time, and some bytes a guess; both are printed at the end.\n"
         "\n"
         "Tables that a method makes of a model, and inflated models, are kept in --cache. If the default\n"
         "can't be written, there is a warning, and tables are made for this run alone.\n"

@@ -16,8 +16,13 @@ void answer_step(AnswerTurn *t, const StepReport *report) {
     mem_grow(&t->passes, &t->pass_capacity, t->pass_count + more, sizeof *t->passes);
     if (more) memcpy(t->passes + t->pass_count, report->passes, more * sizeof *t->passes);
     t->pass_count += more;
+    more = (size_t)report->rejected_count;
+    mem_grow(&t->rejected, &t->rejected_capacity, t->rejected_count + more, sizeof *t->rejected);
+    if (more) memcpy(t->rejected + t->rejected_count, report->rejected, more * sizeof *t->rejected);
+    t->rejected_count += more;
     t->steps[n] = *report;
-    t->steps[n].passes = NULL; // the report's array is reused in the next step
+    t->steps[n].passes = NULL; // the report's arrays are reused in the next step
+    t->steps[n].rejected = NULL;
 }
 
 static void take_step(void *state, const StepReport *report) { answer_step(state, report); }
@@ -36,6 +41,7 @@ void answer_turn_release(AnswerTurn *t) {
     decode_result_release(&t->result);
     mem_free(t->steps);
     mem_free(t->passes);
+    mem_free(t->rejected);
     *t = (AnswerTurn){0};
 }
 
@@ -82,6 +88,7 @@ bool answer_prompt(const AnswerEnv *env, Method *method, const Settings *setting
                            .merge = !settings->engine.no_merge,
                            .max_rows = settings->engine.max_rows,
                            .clock = env->clock,
+                           .record = env->record,
                            .step = take_step,
                            .state = turn};
         if (known && i < known->count) { // prompts of turns are equal as long as their answers are

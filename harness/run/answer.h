@@ -30,14 +30,16 @@ typedef struct AnswerEnv {
     Watch *watch;               // NULL: the machine isn't watched
     const struct Answer *round; // (round_count): answers whose runs of a prompt this one may share
     int round_count;
+    bool record; // DecodeOptions.record
 } AnswerEnv;
 
 typedef struct AnswerTurn {
     IdList prompt;
     DecodeResult result;
-    StepReport *steps; // (result.steps); step i's passes are at its place in `passes`
-    Pass *passes;      // (pass_count)
-    size_t step_capacity, pass_count, pass_capacity;
+    StepReport *steps;   // (result.steps); step i's passes are at its place in `passes`
+    Pass *passes;        // (pass_count)
+    StepGuess *rejected; // (rejected_count): likewise, with AnswerEnv.record
+    size_t step_capacity, pass_count, pass_capacity, rejected_count, rejected_capacity;
     int flags;       // of results/record.h
     double began;    // seconds since 1970
     double shared_s; // of result.prefill_s: another answer's run of the prompt; 0: it was run for this one

@@ -169,7 +169,7 @@ static void ledger_check(const Ledger *l) {
 }
 
 bool ledger_open(Ledger *l, const Inputs *in, const LedgerStart *start, Error *e) {
-    *l = (Ledger){.inputs = in};
+    *l = (Ledger){.inputs = in, .record = start->record};
     l->points = mem_new((size_t)in->schedule->point_count, sizeof *l->points);
     l->store = store_open(start->store, STORE_WRITE, &interrupt_patience, e);
     if (l->store && store_begin(l->store, e) && add_all(l, start, e) && store_commit(l->store, e)) {

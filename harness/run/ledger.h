@@ -13,10 +13,12 @@ typedef struct Ledger {
     Store *store;
     const Inputs *inputs; // NULL: of a replay, which has no schedule (harness/replay/record.c)
     int64_t run, attempt;
-    Text gpus;       // of the points: "cuda:0,cuda:1"
-    bool found;      // the run was in the store, and continues
-    double synced;   // time of the last sync
-    int64_t *points; // (points of the schedule)
+    Text gpus;                 // of the points: "cuda:0,cuda:1"
+    bool found;                // the run was in the store, and continues
+    double synced;             // time of the last sync
+    bool record;               // what steps reject, too
+    double record_s, rejected; // of this start: the time that took, in no other; how much there was
+    int64_t *points;           // (points of the schedule)
     int64_t models[EXPERIMENT_MODELS], datasets[EXPERIMENT_DATASETS];
     int64_t *prompts[EXPERIMENT_DATASETS]; // (prompts, CONVERSATION_TURNS) in a row; 0: no such turn
 } Ledger;
@@ -26,6 +28,7 @@ typedef struct LedgerStart {
     const char *config_file; // as given
     const char *config;      // its text
     const char *overrides;   // a JSON array: the words of the command line that change the config
+    bool record;             // the guesses that steps reject, too
     bool again;              // start a new run, even if the store has one with the same content
     const Machine *machine;
     int argc;

@@ -67,23 +67,27 @@ typedef struct AnswerRows {
     StoreStep *steps;
     StorePass *passes;
     StoreSource *sources;
-    uint8_t (*matches)[8];                        // (steps)
-    size_t samples_size, steps_size, passes_size; // of the arrays
-    size_t sample_count, step_count, pass_count, source_count;
+    StoreGuess *rejected;
+    Text *rejected_pieces;                                       // (rejected)
+    uint8_t (*matches)[8];                                       // (steps)
+    size_t samples_size, steps_size, passes_size, rejected_size; // of the arrays
+    size_t sample_count, step_count, pass_count, source_count, rejected_count;
 } AnswerRows;
 
 static void allocate_rows(AnswerRows *b, const Answer *answers, int count) {
-    size_t samples = 0, steps = 0, passes = 0;
+    size_t samples = 0, steps = 0, passes = 0, rejected = 0;
     for (int i = 0; i < count; i++)
         for (int k = 0; k < answers[i].count; k++) {
             const AnswerTurn *t = &answers[i].turns[k];
             samples++;
             steps += (size_t)t->result.steps;
             passes += t->pass_count;
+            rejected += t->rejected_count;
         }
     *b = (AnswerRows){.samples_size = samples,
                       .steps_size = steps,
                       .passes_size = passes,
+                      .rejected_size = rejected,
                       .samples = mem_new(samples, sizeof *b->samples),
                       .divergences = mem_new(samples, sizeof *b->divergences),
                       .outputs = mem_new(samples, sizeof *b->outputs),
@@ -92,17 +96,23 @@ static void allocate_rows(AnswerRows *b, const Answer *answers, int count) {
                       .steps = mem_new(steps, sizeof *b->steps),
                       .passes = mem_new(passes, sizeof *b->passes),
                       .sources = mem_new(steps * SOURCES_MAX, sizeof *b->sources),
+                      .rejected = mem_new(rejected, sizeof *b->rejected),
+                      .rejected_pieces = mem_new(rejected, sizeof *b->rejected_pieces),
                       .matches = mem_new(steps, sizeof *b->matches)};
 }
 
 // After all answers are laid out.
 static void answer_rows_check(const AnswerRows *b) {
     assert(b->sample_count == b->samples_size && b->step_count == b->steps_size);
-    assert(b->pass_count == b->passes_size && b->source_count <= b->steps_size * SOURCES_MAX);
+    assert(b->pass_count == b->passes_size && b->rejected_count == b->rejected_size);
+    assert(b->source_count <= b->steps_size * SOURCES_MAX);
 }
 
 static void release_rows(AnswerRows *b) {
     for (size_t i = 0; i < b->samples_size; i++) text_release(&b->texts[i]), text_release(&b->pieces[i]);
+    for (size_t i = 0; i < b->rejected_size; i++) text_release(&b->rejected_pieces[i]);
+    mem_free(b->rejected_pieces);
+    mem_free(b->rejected);
     mem_free(b->samples);
     mem_free(b->divergences);
     mem_free(b->outputs);
@@ -117,7 +127,8 @@ static void release_rows(AnswerRows *b) {
 // --- steps -----------------------------------------------------------------------------------------------
 
 // StepKind and StoreStepKind have the same numbers.
-static void add_step(AnswerRows *b, const StepReport *r, const Pass *passes) {
+static bool add_step(AnswerRows *b, const StepReport *r, const Pass *passes, const StepGuess *rejected,
+                     const Tokenizer *tokenizer, Error *e) {
     assert(b->step_count < b->steps_size && b->pass_count + (size_t)r->pass_count <= b->passes_size);
     static const StoreRole ROLES[] = {
         [PASS_TARGET] = ROLE_TARGET, [PASS_DRAFT] = ROLE_DRAFT, [PASS_ADAPTER] = ROLE_ADAPTER};
@@ -149,6 +160,9 @@ static void add_step(AnswerRows *b, const StepReport *r, const Pass *passes) {
                        .sequences = r->sequences,
                        .shared_run = r->shared_run,
                        .latency_s = r->latency_s,
+                       .rejected = b->rejected + b->rejected_count,
+                       .rejected_count = r->rejected_count,
+                       .margin = r->record_s > 0 ? r->margin : -1,
                        .passes = b->passes + b->pass_count,
                        .pass_count = r->pass_count};
     for (const Pass *p = passes; p < passes + r->pass_count; p++)
@@ -166,6 +180,13 @@ static void add_step(AnswerRows *b, const StepReport *r, const Pass *passes) {
         row->source_count++;
     }
     b->step_count++;
+    for (const StepGuess *g = rejected; g < rejected + r->rejected_count; g++) {
+        Text *piece = &b->rejected_pieces[b->rejected_count];
+        if (tokenizer && !tokenizer_decode(tokenizer, &g->token, 1, false, piece, e)) return false;
+        b->rejected[b->rejected_count++] =
+            (StoreGuess){g->depth, g->token, tokenizer ? text_get(piece) : NULL};
+    }
+    return true;
 }
 
 // --- samples ---------------------------------------------------------------------------------------------
@@ -231,10 +252,11 @@ static bool add_sample(AnswerRows *b, const Ledger *l, const Answer *answer, int
         .steps = b->steps + b->step_count,
         .step_count = r->steps};
     b->sample_count++;
-    size_t pass = 0;
+    size_t pass = 0, rejected = 0;
     for (int i = 0; i < r->steps; i++) {
-        add_step(b, &t->steps[i], t->passes + pass);
+        if (!add_step(b, &t->steps[i], t->passes + pass, t->rejected + rejected, tokenizer, e)) return false;
         pass += (size_t)t->steps[i].pass_count;
+        rejected += (size_t)t->steps[i].rejected_count;
     }
     return true;
 }
@@ -286,6 +308,9 @@ bool ledger_add(Ledger *l, const Answer *answers, int count, const Tokenizer *to
         for (int turn = 0; ok && turn < answers[i].count; turn++)
             ok = add_sample(&b, l, &answers[i], turn, tokenizer, e);
     if (ok) answer_rows_check(&b);
+    for (int i = 0; i < count; i++)
+        for (const AnswerTurn *t = answers[i].turns; t < answers[i].turns + answers[i].count; t++)
+            l->record_s += t->result.record_s, l->rejected += (double)t->rejected_count;
     double now = clock_now(clock_monotonic());
     bool syncs = now >= l->synced + SYNC_SECONDS;
     if (ok && syncs) l->synced = now;

@@ -527,7 +527,8 @@ static bool run_group(Run *r, const Group *group, Error *e) {
                           .eos = r->models.target.model.eos,
                           .eos_count = r->models.target.model.eos_count,
                           .clock = r->seams.clock,
-                          .watch = &r->watch},
+                          .watch = &r->watch,
+                          .record = r->ledger->record},
                   .baseline = group->baseline - group->first};
     bool *wanted = mem_new((size_t)group->count, sizeof *wanted);
     group_init(&g, r->progress.points);

@@ -37,5 +37,7 @@ FROM chosen WHERE total <= coalesce(?3, total) ORDER BY model, dataset, prompt_n
 -- name: steps
 -- Of sample ?1; times in milliseconds.
 SELECT number + 1 AS step, emitted, accepted, source, rank, rows, candidates, depth AS levels, propose_ns / 1e6 AS propose,
-       forward_ns / 1e6 AS forward, verify_ns / 1e6 AS verify, observe_ns / 1e6 AS observe
+       forward_ns / 1e6 AS forward, verify_ns / 1e6 AS verify, observe_ns / 1e6 AS observe, margin,
+       (SELECT nullif(json_group_array(json_array(g.depth, coalesce(piece, token || ''))), '[]') FROM step_guess AS g
+        WHERE g.sample_id = ?1 AND g.number = step_told.number) AS rejected
 FROM step_told WHERE sample_id = ?1 ORDER BY number

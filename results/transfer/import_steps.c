@@ -22,8 +22,8 @@ typedef struct {
 
 static void release(Steps *s) {
     for (StoreStep *t = s->steps; t < s->steps + s->count; t++) {
-        const void *const own[] = {t->passes, t->sources, t->matches};
-        for (int i = 0; i < 3; i++) mem_free((void *)(uintptr_t)own[i]);
+        const void *const own[] = {t->passes, t->sources, t->matches, t->rejected};
+        for (int i = 0; i < 4; i++) mem_free((void *)(uintptr_t)own[i]);
     }
     mem_free(s->steps);
 }
@@ -113,6 +113,18 @@ static bool read_sources(const json_t *from, StoreStep *t, const char *place, Er
     return true;
 }
 
+static bool read_rejected(const json_t *from, StoreStep *t, const char *place, Error *e) {
+    const json_t *all;
+    size_t n;
+    if (!list(from, "rejected", MOST_STEPS, &all, &n, place, e)) return false;
+    StoreGuess *guesses = mem_new(n, sizeof *guesses);
+    t->rejected = guesses;
+    t->rejected_count = (int)n;
+    for (size_t i = 0; i < n; i++)
+        if (!row_from_json(ROW_GUESS, json_array_get(all, i), &guesses[i], place, e)) return false;
+    return true;
+}
+
 static int digit(char c) {
     if (c >= '0' && c <= '9') return c - '0';
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
@@ -158,7 +170,8 @@ static bool read_steps(const json_t *line, Steps *out, const char *place, Error 
         const json_t *from = json_array_get(all, i);
         StoreStep *t = &out->steps[i];
         if (!read_numbers(from, t, place, e) || !read_matches(from, t, place, e) ||
-            !read_passes(from, t, place, e) || !read_sources(from, t, place, e))
+            !read_passes(from, t, place, e) || !read_sources(from, t, place, e) ||
+            !read_rejected(from, t, place, e))
             return error_within(e, "step %zu", i);
     }
     return true;

@@ -109,6 +109,8 @@ INSERT INTO main.step_batch (sample_id, number, run, {batch}) SELECT new, number
 FROM map_sample CROSS JOIN other.step_batch ON sample_id = old;
 INSERT INTO main.step_source (sample_id, number, source_id, won, {source}) SELECT m.new, number, s.new, won, {source}
 FROM map_sample AS m CROSS JOIN other.step_source ON sample_id = m.old JOIN map_source AS s ON s.old = source_id;
+INSERT INTO main.step_guess (sample_id, number, guess, {guess}) SELECT new, number, guess, {guess}
+FROM map_sample CROSS JOIN other.step_guess ON sample_id = old;
 INSERT INTO main.sample_accept SELECT new, kind, accepted, steps
 FROM map_sample CROSS JOIN other.sample_accept ON sample_id = old;
 INSERT INTO main.sample_source SELECT m.new, s.new, rows, steps, won, tokens

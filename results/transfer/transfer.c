@@ -143,7 +143,8 @@ static bool add_to_step(Store *s, int64_t sample, json_t *step, Error *e) {
     int64_t number = json_integer_value(json_object_get(step, "number"));
     json_object_del(step, "number");
     return add_list(step, "sources", rows_json(s, "step_sources", sample, number, NULL, e)) &&
-           add_list(step, "passes", rows_json(s, "step_passes", sample, number, NULL, e));
+           add_list(step, "passes", rows_json(s, "step_passes", sample, number, NULL, e)) &&
+           add_list(step, "rejected", rows_json(s, "step_rejected", sample, number, NULL, e));
 }
 
 // The method's parameters, and the others by section.

@@ -7,6 +7,9 @@ WHERE sample_id = ?1 AND number = ?2 ORDER BY won DESC, source_id
 -- name: step_passes
 SELECT model, {pass} FROM pass WHERE sample_id = ?1 AND number = ?2 ORDER BY place
 
+-- name: step_rejected
+SELECT {guess} FROM step_guess WHERE sample_id = ?1 AND number = ?2 ORDER BY guess
+
 -- name: steps
 SELECT number, step_kind.name AS kind, {step}, matches, run AS shared_run, {batch}
 FROM step JOIN step_kind ON step_kind.id = kind LEFT JOIN step_batch USING (sample_id, number)

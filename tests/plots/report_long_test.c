@@ -46,7 +46,7 @@ static int set_up(void **state) {
     plot_store_make(folder_path(b.folder, "plain.db"), 0);
     if (b.program.length) { // a run with texts
         scratch_write(b.folder, "t.yaml", CONFIG, sizeof CONFIG - 1);
-        CHILD_OUTPACE(&c, b.folder, 0, "run", "t.yaml", "--db", "tokens.db");
+        CHILD_OUTPACE(&c, b.folder, 0, "run", "t.yaml", "--db", "tokens.db", "--record-guesses");
         child_release(&c);
     }
     *state = &b;

@@ -283,6 +283,7 @@ static void unknown_parts_of_sums(void **state) {
         steps[i].passes = NULL;
         steps[i].sources = NULL;
         steps[i].pass_count = steps[i].source_count = steps[i].sequences = steps[i].match_bytes = 0;
+        steps[i].rejected_count = 0;
         steps[i].matches = NULL;
     }
     StoreSample x = {.point = f.points[0],

@@ -136,6 +136,53 @@ static void telling_prompts(void **state) {
     child_release(&c);
 }
 
+// --- recorded guesses ------------------------------------------------------------------------------------
+
+// Recording changes neither text nor steps. A rejected guess is not the token that took its place; of a drafted
+// chain the first wrong token is rejected, and no other was tried there.
+static void recorded(void **state) {
+    static const char
+        STEPS[] = "SELECT group_concat(rows || ' ' || accepted || ' ' || emitted) FROM (SELECT * FROM step "
+                  "ORDER BY sample_id, number)",
+        PASSES[] = "SELECT sum(rows * count) || ' ' || sum(count) FROM pass",
+        TAKEN[] = "WITH t AS (SELECT sample_id, number, emitted, sum(emitted) OVER (PARTITION BY sample_id "
+                  "ORDER BY number) - emitted AS first FROM step) "
+                  "SELECT count(*) FROM step_guess JOIN t USING (sample_id, number) JOIN sample ON "
+                  "sample.id = sample_id JOIN output ON output.id = output_id WHERE depth <= emitted AND "
+                  "substr(hex(ids), 1 + 8 * (first + depth - 1), 8) = printf('%02X%02X0000', token & 255, "
+                  "token >> 8)",
+        CHAINS[] = "SELECT count(*) || ' ' || coalesce(sum(g.depth = t.accepted + 1), 0) || ' ' || "
+                   "count(g.depth) FROM step AS t JOIN sample ON sample.id = t.sample_id JOIN point ON "
+                   "point.id = point_id LEFT JOIN step_guess AS g USING (sample_id, number) "
+                   "WHERE method = 'speculative' AND t.depth > t.accepted",
+        MARGINS[] = "SELECT count(*) FROM step WHERE margin IS NULL OR margin < 0";
+    Child c;
+    CHILD_OUTPACE(&c, *state, 0, "run", "t.yaml", "--db", "r.db", "--record-guesses");
+    assert_non_null(strstr(text_get(&c.out), "recording "));
+    child_release(&c);
+    sqlite3 *without = open_store(*state, "t.db"), *with = open_store(*state, "r.db");
+    const char *const same[] = {STEPS, PASSES};
+    for (int i = 0; i < 2; i++) {
+        char *a = ask(without, same[i]), *b = ask(with, same[i]);
+        assert_string_equal(a, b);
+        sqlite3_free(a);
+        sqlite3_free(b);
+    }
+    const char *const none[] = {TAKEN, MARGINS};
+    for (int i = 0; i < 2; i++) {
+        char *n = ask(with, none[i]);
+        assert_string_equal(n, "0");
+        sqlite3_free(n);
+    }
+    char *chains = ask(with, CHAINS);
+    int steps, there, all;
+    assert_int_equal(sscanf(chains, "%d %d %d", &steps, &there, &all), 3);
+    if (steps == 0 || there != steps || all != steps) fail_msg("chains cut, guesses there, all: %s", chains);
+    sqlite3_free(chains);
+    sqlite3_close(without);
+    sqlite3_close(with);
+}
+
 // --- the trace -------------------------------------------------------------------------------------------
 
 static double number(const json_t *event, const char *key) {
@@ -225,6 +272,7 @@ int main(void) {
         cmocka_unit_test(steps_make_the_text),
         cmocka_unit_test(people_read_the_text),
         cmocka_unit_test(telling_prompts),
+        cmocka_unit_test(recorded),
         cmocka_unit_test(trace),
         cmocka_unit_test(perfetto_reads_it),
     };
