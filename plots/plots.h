@@ -93,6 +93,7 @@ typedef struct ReportOptions {
     const char *gnuplot;  // the program, which HTML doesn't need; NULL: "gnuplot" on $PATH
     Text *notes;          // gets a line per figure that leaves panels out; NULL: ignored
     const char *computed; // of the run; NULL: none
+    int64_t against;      // another run, whose texts stand beside this one's; 0: none
 } ReportOptions;
 
 // Everything stored of a run on one page: the verdict first, then tables, figures, the machine, disturbances,

@@ -48,6 +48,13 @@ static const Section BEFORE[] = {
      "times in doubt: more than a tenth of the samples, or of the baseline's, were disturbed, or the "
      "speedup is above S.",
      "points", PUT_TABLE},
+    {"Beside another run", NULL, "against", PUT_SENTENCE},
+    {"Each pair of points",
+     "The same points in this run, A, and in the other, B. The ratio is B's speedup over A's, prompt by "
+     "prompt, and its interval holds 95 of 100 resamples of prompts, and of passes within prompts; no "
+     "difference: all of it is within 2% of 1. A wider interval, fewer than ten undisturbed prompts and "
+     "disturbed baselines leave it open.",
+     "pairs", PUT_TABLE},
     {"Priced",
      "Speedups here and as priced on the machine that the page begins with: each step's passes as "
      "'outpace simulate' has them, so acceptance and S are this run's, and nothing of the column "
@@ -182,18 +189,34 @@ static json_t *value_of(const Rows *r, int column) {
     }
 }
 
-// The rows of a query, and in *columns their names.
-static json_t *rows_list(Rows *r, json_t **columns, bool *ok, Error *e) {
+// The rows of a query; `columns` gets their names.
+static json_t *rows_list(Rows *r, json_t *columns, bool *ok, Error *e) {
     json_t *rows = json_array();
     while (rows_next(r)) {
         json_t *row = json_array();
         for (int i = 0; i < rows_columns(r); i++) json_array_append_new(row, value_of(r, i));
-        for (int i = 0; *columns && json_array_size(*columns) < (size_t)rows_columns(r); i++)
-            json_array_append_new(*columns, json_string(rows_name(r, i)));
+        for (int i = (int)json_array_size(columns); i < rows_columns(r); i++)
+            json_array_append_new(columns, json_string(rows_name(r, i)));
         json_array_append_new(rows, row);
     }
     *ok = rows_end(r, *ok, e);
     return rows;
+}
+
+static bool add_texts(Report *p, int64_t run, int most_bytes, json_t *columns, json_t *texts, Error *e) {
+    bool ok = true;
+    Rows *r = rows_named(p->store, tokens_sql, "texts", run, e);
+    rows_bind_text(r, 2, NULL);
+    rows_bind_int(r, 3, most_bytes);
+    while (ok && rows_next(r)) {
+        json_t *text = json_object();
+        for (int i = 0; i < rows_columns(r); i++) json_object_set_new(text, rows_name(r, i), value_of(r, i));
+        Rows *steps = rows_named(p->store, tokens_sql, "steps", rows_int(r, 0), e);
+        json_object_set_new(text, "steps", rows_list(steps, columns, &ok, e));
+        json_object_del(text, "sample_id");
+        json_array_append_new(texts, text);
+    }
+    return rows_end(r, ok, e);
 }
 
 // Texts token by token, as report/tokens.js shows them:
@@ -202,21 +225,12 @@ static json_t *rows_list(Rows *r, json_t **columns, bool *ok, Error *e) {
 //    "pieces": ["a", " crow", ...], "steps": [[1, 3, ...], ...]}]}
 static bool put_tokens(Report *p, Error *e) {
     enum { MOST_BYTES = 1200000 }; // of them all, so that the page stays below 2 MB
+    const int64_t runs[] = {p->run, p->o->against};
+    int count = p->o->against && p->o->against != p->run ? 2 : 1;
     json_t *columns = json_array(), *texts = json_array(), *all;
     Text json = {0};
     bool ok = true;
-    Rows *r = rows_named(p->store, tokens_sql, "texts", p->run, e);
-    rows_bind_text(r, 2, NULL);
-    rows_bind_int(r, 3, MOST_BYTES);
-    while (ok && rows_next(r)) {
-        json_t *text = json_object();
-        for (int i = 0; i < rows_columns(r); i++) json_object_set_new(text, rows_name(r, i), value_of(r, i));
-        Rows *steps = rows_named(p->store, tokens_sql, "steps", rows_int(r, 0), e);
-        json_object_set_new(text, "steps", rows_list(steps, &columns, &ok, e));
-        json_object_del(text, "sample_id");
-        json_array_append_new(texts, text);
-    }
-    ok = rows_end(r, ok, e);
+    for (int i = 0; ok && i < count; i++) ok = add_texts(p, runs[i], MOST_BYTES / count, columns, texts, e);
     bool any = json_array_size(texts) > 0;
     all = json_pack("{s:o, s:o}", "columns", columns, "texts", texts);
     if (ok && any && json_append(json_incref(all), JSON_COMPACT | JSON_REAL_PRECISION(4), &json)) {

@@ -25,6 +25,20 @@ Judgement compare_judge(const Ratio *r, double margin, int judgements) {
     return r->value + more * (i->high - r->value) < 1 - margin ? JUDGED_SLOWER : JUDGED_UNCLEAR;
 }
 
+const char *compare_says(Judgement v) {
+    static const char *const WORDS[] = {[JUDGED_SAME] = "no difference",
+                                        [JUDGED_FASTER] = "B is faster",
+                                        [JUDGED_SLOWER] = "B is slower",
+                                        [JUDGED_UNCLEAR] = "no clear difference"};
+    return WORDS[v];
+}
+
+int compare_judgements(const Comparison *c) {
+    int count = 0;
+    for (int i = 0; i < c->count; i++) count += c->pairs[i].kind != COMPARED_MACHINE;
+    return count > 1 ? count + 1 : count;
+}
+
 const char *compare_word(Judgement v) {
     static const char *const WORDS[] = {[JUDGED_SAME] = "same",
                                         [JUDGED_FASTER] = "faster",

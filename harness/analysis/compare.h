@@ -30,6 +30,7 @@ typedef struct Ratio {
 enum { COMPARE_PROMPTS = 10 };
 Judgement compare_judge(const Ratio *r, double margin, int judgements);
 const char *compare_word(Judgement v);
+const char *compare_says(Judgement v); // "no difference", "B is faster"
 
 // One side: a run, or one point of it (from 1; 0: all).
 typedef struct CompareSide {
@@ -76,6 +77,8 @@ typedef struct Comparison {
 // points always, if their prompts are the same, or one was imported without its prompts. False with e filled
 // where nothing can be paired.
 bool compare_sides(const CompareSide *a, const CompareSide *b, bool absolute, Comparison *out, Error *e);
+int compare_judgements(
+    const Comparison *c);            // how many are to be right together: of all pairs, and of all of them
 void compare_release(Comparison *c); // takes an empty one
 
 // --- step by step -----------------------------------------------------------------------------------------

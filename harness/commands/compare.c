@@ -55,12 +55,8 @@ static const TableForm POINTS = {"compare", TABLE_COLUMNS(COLUMNS), .within = "p
 // --- sentences -------------------------------------------------------------------------------------------
 
 static void put_all(const Comparison *c, Judgement j, Text *out) {
-    static const char *const WORDS[] = {[JUDGED_SAME] = "no difference",
-                                        [JUDGED_FASTER] = "B is faster",
-                                        [JUDGED_SLOWER] = "B is slower",
-                                        [JUDGED_UNCLEAR] = "no clear difference"};
     const Ratio *r = &c->all;
-    text_printf(out, "\n%s", WORDS[j]);
+    text_printf(out, "\n%s", compare_says(j));
     bool unclear = j == JUDGED_UNCLEAR;
     if (unclear && r->prompts < COMPARE_PROMPTS) text_puts(out, ": fewer than ten prompts");
     else if (unclear && !r->calm)
@@ -95,15 +91,9 @@ static void put_machine(const Comparison *c, double margin, Text *out) {
             "machine; --absolute judges the times all the same\n");
 }
 
-// How many judgements are to be right together.
-static int judgements_of(const Comparison *c) {
-    int count = 0;
-    for (int i = 0; i < c->count; i++) count += c->pairs[i].kind != COMPARED_MACHINE;
-    return count > 1 ? count + 1 : count; // and of all together
-}
-
 static Judgement judge(const Comparison *c, const ComparePair *p, double margin) {
-    return p->kind == COMPARED_MACHINE ? JUDGED_UNCLEAR : compare_judge(&p->ratio, margin, judgements_of(c));
+    return p->kind == COMPARED_MACHINE ? JUDGED_UNCLEAR
+                                       : compare_judge(&p->ratio, margin, compare_judgements(c));
 }
 
 // --- acceptance ------------------------------------------------------------------------------------------
@@ -270,7 +260,7 @@ static void put_pair(RecordTable *t, const Comparison *c, const ComparePair *p, 
 static bool print(const Comparison *c, double margin, const Records *as, Error *e) {
     RecordTable t = {.form = &POINTS, .as = as};
     Text text = {0};
-    int judgements = judgements_of(c);
+    int judgements = compare_judgements(c);
     Judgement all = compare_judge(&c->all, margin, judgements);
     for (int i = 0; i < c->count; i++) put_pair(&t, c, &c->pairs[i], margin);
     if (records_asked(as)) {
@@ -303,7 +293,7 @@ static bool run(void *options, CommandLine *line, Error *e) {
     bool worse = false;
     if (ok && o->acceptance) ok = print_acceptance(&a, &b, &c, &o->records, &worse, e);
     else if (ok) {
-        int judgements = judgements_of(&c);
+        int judgements = compare_judgements(&c);
         ok = print(&c, o->margin, &o->records, e);
         worse = judgements && compare_judge(&c.all, o->margin, judgements) == JUDGED_SLOWER;
         for (int i = 0; i < c.count; i++)

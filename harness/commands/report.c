@@ -46,11 +46,13 @@ static void tell_files(const Output *out, const char *path, int64_t run) {
 }
 
 static bool run(void *options, CommandLine *line, Error *e) {
-    (void)line;
     ReportArguments *a = options;
     ReportOptions o = {0};
     bool priced;
-    int64_t which;
+    int64_t which, against = 0;
+    const Words *runs = &line->words;
+    if (a->run && runs->count)
+        return error_input(e, "report: a run is named by --run or as a word, not by both");
     char own[32];
     const char *name = records_format(a->format, a->output, "html");
     int format = text_among(name, page_format_names, PAGE_FORMATS);
@@ -62,13 +64,18 @@ static bool run(void *options, CommandLine *line, Error *e) {
     Store *store = store_open(a->db, STORE_READ, NULL, e);
     Text computed = {0}, notes = {0};
     o.notes = &notes;
-    bool ok =
-        store && stored_run(store, a->run, &which, e) &&
-        estimates_ensure(&store, which, ESTIMATES_OF_TASKS, e) && choice_apply(&a->choice, store, which, e) &&
-        computed_json(store, which,
-                      &(ComputedWanted){.fits = true, .tables = true, .prediction = priced ? &a->of : NULL},
-                      &computed, e);
+    bool ok = store && stored_run(store, runs->count ? runs->items[0] : a->run, &which, e) &&
+              (runs->count < 2 || stored_run(store, runs->items[1], &against, e)) &&
+              (!against || estimates_ensure(&store, against, ESTIMATES_OF_TASKS, e)) &&
+              estimates_ensure(&store, which, ESTIMATES_OF_TASKS, e) &&
+              choice_apply(&a->choice, store, which, e) &&
+              computed_json(
+                  store, which,
+                  &(ComputedWanted){
+                      .fits = true, .tables = true, .prediction = priced ? &a->of : NULL, .against = against},
+                  &computed, e);
     o.computed = text_get(&computed);
+    o.against = against;
     Output out = {.force = a->force};
     output_reads(&out, a->db);
     ok = ok && report_write(store, which, &o, path, &out, e) && output_finish(&out, e);
@@ -88,7 +95,8 @@ static bool run(void *options, CommandLine *line, Error *e) {
 
 const Command command_report = {
     .name = "report",
-    .usage = "[OPTIONS]",
+    .usage = "[RUN [OTHER]] [OPTIONS]",
+    .arguments = {0, 2},
     .summary = "write a page of a stored run: verdict, tables, figures, how to repeat it",
     .lesson =
         "HTML is one file that loads nothing: open it, or send it. Its tables sort, filters choose models,\n"
@@ -97,7 +105,11 @@ const Command command_report = {
         "gnuplot, each with its data and script, in a folder next to them: demo.md has demo-figures. A file\n"
         "that 'report' did not write is not replaced without --force.\n"
         "\n"
+        "With a second run the page also compares the two ('outpace compare'): the ratio of speedups with\n"
+        "its interval, 'no difference' where that is within 2%, and the texts of both token by token.\n"
+        "\n"
         "  outpace report -o report.html\n"
+        "  outpace report 11 12 -o both.html\n"
         "  outpace report --run demo -o demo.md\n"
         "  outpace report --on h100-measured --shape llama2-7b -o there.html   with prices on that machine\n",
     COMMAND_OPTIONS(OPTIONS, ReportArguments),

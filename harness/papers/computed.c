@@ -4,6 +4,7 @@
 
 #include "engine/base/json.h"
 
+#include "harness/analysis/compare.h"
 #include "harness/analysis/stored.h"
 #include "harness/papers/table.h"
 
@@ -71,6 +72,45 @@ static bool put_tables(Store *store, int64_t run, Text *out, Error *e) {
     return true;
 }
 
+// --- another run -----------------------------------------------------------------------------------------
+
+static json_t *ratio_json(const Ratio *r, CompareKind kind, int judgements) {
+    static const double MARGIN = 0.02; // as `outpace compare` has it
+    static const char *const OF[COMPARED_KINDS] = {"speedup", "time", "baseline"};
+    Judgement j = kind == COMPARED_MACHINE ? JUDGED_UNCLEAR : compare_judge(r, MARGIN, judgements);
+    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:i, s:i, s:i}", "says",
+                     kind == COMPARED_MACHINE ? "the baseline" : compare_says(j), "of", OF[kind], "ratio",
+                     json_number(r->value), "low", json_number(r->interval.low), "high",
+                     json_number(r->interval.high), "prompts", r->prompts, "samples", r->samples, "disturbed",
+                     r->disturbed);
+}
+
+static bool put_against(Store *store, int64_t run, int64_t other, Text *out, Error *e) {
+    const CompareSide a = {.store = store, .run = run}, b = {.store = store, .run = other};
+    Comparison c = {0};
+    bool ok = compare_sides(&a, &b, false, &c, e);
+    json_t *points = json_array();
+    int judgements = compare_judgements(&c);
+    for (const ComparePair *p = c.pairs; ok && p < c.pairs + c.count; p++) {
+        json_t *row = ratio_json(&p->ratio, p->kind, judgements);
+        json_object_set_new(row, "label", json_from_text(p->label_b));
+        json_object_set_new(row, "dataset", json_from_text(p->dataset));
+        json_object_set_new(row, "speedup_a", json_number(p->speedup_a));
+        json_object_set_new(row, "speedup_b", json_number(p->speedup_b));
+        json_object_set_new(row, "S_a", json_number(p->S_a));
+        json_object_set_new(row, "S_b", json_number(p->S_b));
+        json_array_append_new(points, row);
+    }
+    text_puts(out, ", \"against\": ");
+    json_t *all = ok ? ratio_json(&c.all, c.kind, judgements) : json_null();
+    ok = json_append(json_pack("{s:I, s:o, s:o, s:i}", "run", (json_int_t)other, "all", all, "points", points,
+                               "alone", c.alone),
+                     0, out) &&
+         ok;
+    compare_release(&c);
+    return ok;
+}
+
 // --- all of it -------------------------------------------------------------------------------------------
 
 static bool put_prediction(Store *store, int64_t run, const char *name, const PredictionArguments *a,
@@ -95,6 +135,7 @@ bool computed_json(Store *store, int64_t run, const ComputedWanted *wanted, Text
             (beside.shape && !put_prediction(store, run, "beside", &beside, out, e)))
             return false;
     }
+    if (wanted->against && !put_against(store, run, wanted->against, out, e)) return false;
     text_puts(out, "}");
     return true;
 }

@@ -5,7 +5,9 @@
 //   {"run": its id,
 //    "fits": [{"points_of": [ids of points], "fit": what `fit --json` prints, or null}, ...],
 //    "tables": [what `table --format json` prints, ...] of the papers' items that the run is for,
-//    "prediction": what `simulate --json` prints, "beside": the same of another target}
+//    "prediction": what `simulate --json` prints, "beside": the same of another target,
+//    "against": {"run": another run, "all": {"says": "no difference", "of": "speedup", "ratio", "low",
+//    "high", "prompts"}, "points": [the same of pairs, with "label", "dataset", "speedup_a", "S_a", ...]}}
 #pragma once
 #include "harness/price/prediction.h"
 
@@ -14,6 +16,7 @@ typedef struct ComputedWanted {
     bool alone; // without rivals and other assumptions, which take longer
     bool tables;
     const PredictionArguments *prediction; // NULL: none
+    int64_t against;                       // another run of the store; 0: none
 } ComputedWanted;
 
 // Estimates of the run must be there where tables are wanted (estimates_ensure). A run without a law to fit

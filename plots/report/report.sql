@@ -91,6 +91,30 @@ SELECT label AS method, measured(S, S_low, S_high) AS S,
 FROM result LEFT JOIN point_doubt USING (point_id) WHERE run_id = ?1 AND result.samples > 0
 ORDER BY model, dataset, result.temperature, baseline_id IS NOT NULL, result.speedup DESC
 
+-- name: against
+-- In short, how run ?1 and another compare (?2).
+SELECT 'Run ' || run.id || ', ' || name || ', is B, and this run A: ' || json_extract(a, '$.says') ||
+       iif(json_extract(a, '$.prompts') < 10, ', of fewer than ten prompts', '') ||
+       iif(json_extract(a, '$.disturbed') > 0, ' (something disturbed ' || json_extract(a, '$.disturbed') || ' of ' ||
+           json_extract(a, '$.samples') || ' samples)', '') || '. ' ||
+       iif(json_extract(a, '$.of') = 'speedup', 'B''s speedups are ', 'By absolute times B is ') ||
+       coalesce(measured(json_extract(a, '$.ratio'), json_extract(a, '$.low'), json_extract(a, '$.high')), 'an unknown number of') ||
+       iif(json_extract(a, '$.of') = 'speedup', ' times A''s', ' times as fast as A') || ', over ' || json_extract(a, '$.prompts') ||
+       iif(json_extract(a, '$.prompts') = 1, ' prompt', ' prompts') ||
+       iif(alone, '; ' || alone || iif(alone = 1, ' point is', ' points are') || ' in one of the runs only.', '.') AS says
+FROM run, (SELECT json_extract(?2, '$.against.all') AS a, json_extract(?2, '$.against.alone') AS alone)
+WHERE run.id = json_extract(?2, '$.against.run')
+
+-- name: pairs
+-- Each pair of points of run ?1 and another (?2).
+SELECT json_extract(value, '$.label') AS method, json_extract(value, '$.dataset') AS dataset, json_extract(value, '$.says') AS verdict,
+       coalesce(measured(json_extract(value, '$.ratio'), json_extract(value, '$.low'), json_extract(value, '$.high')), '-') AS ratio,
+       json_extract(value, '$.of') AS "of", json_extract(value, '$.prompts') AS prompts,
+       json_extract(value, '$.disturbed') || ' of ' || json_extract(value, '$.samples') AS disturbed,
+       json_extract(value, '$.S_a') AS "S of A", json_extract(value, '$.S_b') AS "S of B",
+       json_extract(value, '$.speedup_a') AS "speedup of A", json_extract(value, '$.speedup_b') AS "speedup of B"
+FROM json_each(?2, '$.against.points')
+
 -- name: priced
 -- The speedups of run ?1 here and as priced on another machine (?2). *: the times here are in doubt.
 WITH priced AS (

@@ -15,6 +15,9 @@ const tokensOf = (text) => {
         (step) => text.pieces.slice(next, next += step[stepAt.emitted])
                       .map((piece, place) => ({piece, step, place, guessed: place < step[stepAt.accepted]})));
 };
+const severalRuns = new Set(tokens.texts.map((text) => text.run)).size > 1;
+const keyOf = (text) => `${text.run}/${text.point}`;
+const nameOf = (text) => severalRuns ? `run ${text.run}: ${text.label}` : text.label;
 const promptOf = (text) => [text.model, text.dataset, text.prompt, text.turn].join("\n");
 
 // What a tip tells of a token.
@@ -66,7 +69,7 @@ class TokenSide {
         });
         this.words.replaceChildren(...this.spans);
         this.words.setAttribute("aria-label",
-            `${text.label}, ${counted(this.tokens.length, "token")}. Arrow keys read them.`);
+            `${nameOf(text)}, ${counted(this.tokens.length, "token")}. Arrow keys read them.`);
         const why = text.why ? `; its ${text.why} prompt` : "";
         this.facts.textContent = `${counted(text.tokens, "token")} in ${counted(text.steps.length, "step")}, ` +
             `${shown(text.S)} a step, ${shown(text.ms)} ms${why}`;
@@ -131,7 +134,7 @@ const tokenView = () => {
     };
     const fill = () => {
         for (const side of sides)
-            side.show(here().find((text) => String(text.point) === side.pick.value) || here()[0]);
+            side.show(here().find((text) => keyOf(text) === side.pick.value) || here()[0]);
         const at = partsAt();
         for (const side of sides) if (side.spans[at]) side.spans[at].classList.add("parts");
         parting.replaceChildren(at < 0 ? "The two texts are the same, token for token." :
@@ -140,14 +143,15 @@ const tokenView = () => {
                                                  .join(" and ")}. `,
             ...(at < 0 ? [] : [jump]));
     };
-    // The methods of a prompt: those that were chosen before, or the fastest and the next.
+    // The methods of a prompt: those that were chosen before, or the fastest, and the same of another run or the next.
     const choose = () => {
         sides.forEach((side, i) => {
             const before = side.pick.value, texts = here();
             side.pick.replaceChildren(
-                ...texts.map((text) => make("option", {value: text.point}, text.label)));
-            const kept = texts.some((text) => String(text.point) === before);
-            side.pick.value = kept ? before : String(texts[Math.min(i, texts.length - 1)].point);
+                ...texts.map((text) => make("option", {value: keyOf(text)}, nameOf(text))));
+            const kept = texts.some((text) => keyOf(text) === before);
+            const twin = texts.find((text) => text.run !== texts[0].run && text.label === texts[0].label);
+            side.pick.value = kept ? before : keyOf(i && twin || texts[Math.min(i, texts.length - 1)]);
         });
         fill();
     };
@@ -158,7 +162,7 @@ const tokenView = () => {
             groups.set(key, [...(groups.get(key) || []), text]);
         }
         prompt.replaceChildren(...[...groups].map(([value, texts]) => {
-            const why = texts.filter((text) => text.why).map((text) => `${text.why} of ${text.method}`);
+            const why = [...new Set(texts.filter((text) => text.why).map((text) => `${text.why} of ${text.method}`))];
             const turn = texts[0].turn ? `, turn ${texts[0].turn + 1}` : "";
             return make("option", {value},
                 `${texts[0].dataset} ${texts[0].prompt}${turn}${why.length ? `: ${why.join(", ")}` : ""}`);

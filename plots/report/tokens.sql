@@ -31,7 +31,7 @@ ranked AS (
 chosen AS (
     SELECT *, sum(bytes) OVER (ORDER BY turn_comes, speedup DESC NULLS LAST, number, prompt_id) AS total
     FROM ranked WHERE turn_comes IS NOT NULL)
-SELECT sample_id, number AS point, method, label, model, dataset, prompt, turn, why, tokens, steps, S, decode_ns / 1e6 AS ms, differs, pieces
+SELECT sample_id, ?1 AS run, number AS point, method, label, model, dataset, prompt, turn, why, tokens, steps, S, decode_ns / 1e6 AS ms, differs, pieces
 FROM chosen WHERE total <= coalesce(?3, total) ORDER BY model, dataset, prompt_number, turn, speedup DESC NULLS LAST, number
 
 -- name: steps

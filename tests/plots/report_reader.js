@@ -150,7 +150,7 @@ const tokensByKeys = async () => {
         prompt.dispatchEvent(new Event("input", {bubbles: true}));
         picks.forEach((pick, i) => {
             const text = tokens.texts.find(
-                (one) => promptOf(one) === value && String(one.point) === pick.value);
+                (one) => promptOf(one) === value && keyOf(one) === pick.value);
             same(words[i].textContent, text.pieces.join(""), `the text of ${pick.value}`);
         });
     }

@@ -3,6 +3,7 @@
 #include "tests/support/check.h"
 
 #include "engine/base/json.h"
+#include "engine/base/memory.h"
 #include "tests/support/child.h"
 #include "tests/support/scratch.h"
 
@@ -133,6 +134,24 @@ static void telling_prompts(void **state) {
     assert_non_null(strstr(text_get(&c.err), "no text token by token of a prompt 'nobody'"));
     child_release(&c);
     CHILD_OUTPACE(&c, *state, 2, "show", "1", "--prompt", "0", "--db", "t.db");
+    child_release(&c);
+}
+
+// A page of two runs, here twice the same: it compares them in a sentence, a row for each pair, and has the texts.
+static void two_on_a_page(void **state) {
+    static const char *const WORDS[] = {
+        "<p>Run 1, tokens, is B, and this run A: no clear difference, of fewer than ten prompts",
+        "<caption>Each pair of points</caption>", "<div id=\"tokens\" hidden>"};
+    Child c;
+    size_t size;
+    CHILD_OUTPACE(&c, *state, 0, "report", "1", "1", "--db", "t.db", "-o", "both.html");
+    child_release(&c);
+    char *page = scratch_read(*state, "both.html", &size);
+    for (int i = 0; i < 3; i++)
+        if (!strstr(page, WORDS[i])) fail_msg("the page lacks '%s'", WORDS[i]);
+    assert_true(size < 2000000);
+    mem_free(page);
+    CHILD_OUTPACE(&c, *state, 2, "report", "1", "--run", "1", "--db", "t.db");
     child_release(&c);
 }
 
@@ -272,6 +291,7 @@ int main(void) {
         cmocka_unit_test(steps_make_the_text),
         cmocka_unit_test(people_read_the_text),
         cmocka_unit_test(telling_prompts),
+        cmocka_unit_test(two_on_a_page),
         cmocka_unit_test(recorded),
         cmocka_unit_test(trace),
         cmocka_unit_test(perfetto_reads_it),

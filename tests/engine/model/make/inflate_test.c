@@ -280,8 +280,10 @@ static void check_adapter(Pair *t, const Place *p, AdapterVariant v, Random *r) 
     EngineOptions o = {.device = "cpu", .threads = 1};
     const Shape *shape = &t->small.model.shape;
     bool medusa = v == ADAPTER_MEDUSA, final = medusa || adapter_is_eagle(v);
-    AdapterKind kind = {
-        v, final ? shape->layers : 1, medusa ? 3 : 1, test_between(r, 0, 1) ? shape->kv_heads : 0, {0}, 0};
+    AdapterKind kind = {.variant = v,
+                        .exit_layer = final ? shape->layers : 1,
+                        .heads = medusa ? 3 : 1,
+                        .kv_heads = test_between(r, 0, 1) ? shape->kv_heads : 0};
     const char *from = folder_path(p->folder, "a"), *to = folder_path(p->folder, "b");
     if (!adapter_synth(from, &t->small.model, &kind, 9, false, &e)) fail_msg("%s", e.text);
     InflateOptions x = options(p);
