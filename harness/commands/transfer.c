@@ -181,8 +181,8 @@ const Command command_store_export = {
     .lesson =
         "RUN is a number, or a name, of which the newest run is taken; without it, the newest of all. A\n"
         "file that is not such an export is not replaced without --force. Formats: csv, jsonl; spec-bench\n"
-        "(answers); perfetto, the parts of all steps as a trace in Chrome's JSON, for ui.perfetto.dev: a process\n"
-        "for each point, in it a track for each sequence.\n"
+        "(answers); perfetto, the parts of all steps as a trace in Chrome's JSON, for ui.perfetto.dev: a\n"
+        "process for each point, in it a track for each sequence.\n"
         "\n"
         "  outpace store export --what samples > samples.csv\n"
         "  outpace store export --what steps -o steps.jsonl                 read by 'store import steps'\n"

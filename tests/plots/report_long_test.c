@@ -23,13 +23,13 @@ EMBED(reader_js, "tests/plots/report_reader.js")
 static const char FIND[] = "for p in chromium chromium-browser google-chrome; do "
                            "command -v $p && exit; done; exit 77";
 
-static const char CONFIG[] =
-    "name: tokens\n"
-    "models: [{name: reference, target: reference, draft: draft}]\n"
-    "datasets: [{name: code, parts: [reference-code], limit: 3}, {name: stories, parts: [reference-stories], limit: 3}]\n"
-    "generation: {max_tokens: 24}\n"
-    "methods: [autoregressive, speculative, prompt-lookup]\n"
-    "measurement: {warmup: 0, passes: 1, reruns: 0}\n";
+static const char CONFIG[] = "name: tokens\n"
+                             "models: [{name: reference, target: reference, draft: draft}]\n"
+                             "datasets: [{name: code, parts: [reference-code], limit: 3}, "
+                             "{name: stories, parts: [reference-stories], limit: 3}]\n"
+                             "generation: {max_tokens: 24}\n"
+                             "methods: [autoregressive, speculative, prompt-lookup]\n"
+                             "measurement: {warmup: 0, passes: 1, reruns: 0}\n";
 
 typedef struct Browser {
     char *folder;

@@ -1,5 +1,5 @@
-// `outpace show RUN --tokens` and the trace for Perfetto, of a run of the reference model: every text comes back
-// token by token, and its steps are those of the store.
+// `outpace show RUN --tokens` and the trace for Perfetto, of a run of the reference model: every text comes
+// back token by token, and its steps are those of the store.
 #include "tests/support/check.h"
 
 #include "engine/base/json.h"
@@ -65,7 +65,8 @@ static void steps_make_the_text(void **state) {
             tokens += json_integer_value(json_object_get(row, "emitted"));
             if (next && json_integer_value(json_object_get(next, "step")) != 1) continue;
             char *sql = sqlite3_mprintf(
-                "SELECT text || '|' || sample.tokens FROM sample JOIN point ON point.id = point_id JOIN prompt ON "
+                "SELECT text || '|' || sample.tokens FROM sample JOIN point ON point.id = point_id JOIN "
+                "prompt ON "
                 "prompt.id = prompt_id JOIN output ON output.id = output_id WHERE point.number = %lld AND "
                 "prompt.name = '%q'",
                 (long long)point, json_string_value(json_object_get(row, "prompt")));
@@ -137,7 +138,7 @@ static void telling_prompts(void **state) {
     child_release(&c);
 }
 
-// A page of two runs, here twice the same: it compares them in a sentence, a row for each pair, and has the texts.
+// A page of two runs, here twice the same: it compares them in a sentence and by rows, and has the texts.
 static void two_on_a_page(void **state) {
     static const char *const WORDS[] = {
         "<p>Run 1, tokens, is B, and this run A: no clear difference, of fewer than ten prompts",
@@ -157,8 +158,8 @@ static void two_on_a_page(void **state) {
 
 // --- recorded guesses ------------------------------------------------------------------------------------
 
-// Recording changes neither text nor steps. A rejected guess is not the token that took its place; of a drafted
-// chain the first wrong token is rejected, and no other was tried there.
+// Recording changes neither text nor steps. A rejected guess is not the token that took its place; of a
+// drafted chain the first wrong token is rejected, and no other was tried there.
 static void recorded(void **state) {
     static const char
         STEPS[] = "SELECT group_concat(rows || ' ' || accepted || ' ' || emitted) FROM (SELECT * FROM step "
