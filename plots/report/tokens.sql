@@ -2,7 +2,8 @@
 
 -- name: texts
 -- Of run ?1, in its first pass: the texts of prompt ?2, by its name or number. If that is NULL, those of each method's best point,
--- on the prompts where a method's S was its median, best and worst; `why` is what the prompt was for the text's own method.
+-- on the prompts where a method's S was its median, best and worst; `why` is what the prompt was for the text's own method. Where
+-- no method accepted anything, the first prompt.
 -- ?3: bytes that the texts and their steps may take on a page, about; what is most telling comes first.
 WITH kept AS (
     SELECT sample.id AS sample_id, point.id AS point_id, point.number, label, point.method, prompt.id AS prompt_id, dataset.name AS dataset,
@@ -26,7 +27,8 @@ told AS (
 ranked AS (
     SELECT *, CASE WHEN ?2 IS NOT NULL THEN iif(?2 IN (prompt || '', prompt_number || ''), 0, NULL) WHEN why IS NOT NULL THEN 0
               WHEN prompt_id IN (SELECT prompt_id FROM told WHERE why = 'median') THEN 1
-              WHEN prompt_id IN (SELECT prompt_id FROM told WHERE why IS NOT NULL) THEN 2 END AS turn_comes
+              WHEN prompt_id IN (SELECT prompt_id FROM told WHERE why IS NOT NULL) THEN 2
+              WHEN place = 1 AND NOT EXISTS (SELECT 1 FROM told WHERE why IS NOT NULL) THEN 3 END AS turn_comes
     FROM told),
 chosen AS (
     SELECT *, sum(bytes) OVER (ORDER BY turn_comes, speedup DESC NULLS LAST, number, prompt_id) AS total

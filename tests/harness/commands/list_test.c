@@ -51,7 +51,7 @@ static void claims(void **state) {
     assert_true(lines(out) > 120 && lines(out) % 3 == 2); // a blank line and the sums behind them
     assert_true(strstr(out, "\nnot run ") && strstr(out, "\nholds ") && strstr(out, " measured: "));
     assert_true(strstr(out, " simulated: ") && strstr(out, "           no query: needs four V100"));
-    assert_non_null(strstr(out, "\n\n5 hold, 0 do not, 0 are undecided, 4"));
+    assert_non_null(strstr(out, "\n\n6 hold, 0 do not, 0 are undecided, 4"));
     child_release(&c);
 }
 
