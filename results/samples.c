@@ -84,27 +84,22 @@ static bool add_sources(Store *s, int64_t sample, int number, const StoreStep *t
     return true;
 }
 
-static bool add_rejected(Store *s, int64_t sample, int number, const StoreStep *t, Error *e) {
-    for (int i = 0; i < t->rejected_count; i++)
-        if (!row_insert(s, ROW_GUESS, VALUES(of_int(sample), of_int(number), of_int(i)), &t->rejected[i], e))
-            return false;
-    return true;
-}
-
 static bool add_step(Store *s, int64_t sample, int number, int layers, const StoreStep *t, Error *e) {
     int head;
     bool plain = is_plain(t, layers, &head);
     StoreStep row = *t;
     if (row.pool < 0) row.pool_hits = -1;
-    return row_insert(s, ROW_STEP,
-                      VALUES(of_int(sample), of_int(number), of_int(t->kind),
-                             of_blob(t->matches, (size_t)t->match_bytes),
-                             plain ? of_int(head) : of_count(-1)),
-                      &row, e) &&
-           (t->sequences < 1 ||
-            row_insert(s, ROW_BATCH, VALUES(of_int(sample), of_int(number), of_int(t->shared_run)), t, e)) &&
-           (plain || add_passes(s, sample, number, t, e)) && add_sources(s, sample, number, t, e) &&
-           add_rejected(s, sample, number, t, e);
+    bool ok =
+        row_insert(s, ROW_STEP,
+                   VALUES(of_int(sample), of_int(number), of_int(t->kind),
+                          of_blob(t->matches, (size_t)t->match_bytes), plain ? of_int(head) : of_count(-1)),
+                   &row, e) &&
+        (t->sequences < 1 ||
+         row_insert(s, ROW_BATCH, VALUES(of_int(sample), of_int(number), of_int(t->shared_run)), t, e)) &&
+        (plain || add_passes(s, sample, number, t, e)) && add_sources(s, sample, number, t, e);
+    for (int i = 0; ok && i < t->rejected_count; i++)
+        ok = row_insert(s, ROW_GUESS, VALUES(of_int(sample), of_int(number), of_int(i)), &t->rejected[i], e);
+    return ok;
 }
 
 // --- samples ---------------------------------------------------------------------------------------------

@@ -27,13 +27,13 @@ typedef struct Hardware {
     int launches;                // kernels of a layer
     // reached shares: fitted, else 1, and 0 for step_s
     double read_share, compute_share;
-    double cache_share;     // of what reads reach, in attention
+    double cache_share;     // of the speed that reads reach, in attention
     double attention_share; // of operations_per_s, in attention
     double row_passes;      // times that a row's activations pass through memory in a layer, outside products
     double overlap;         // p of (a^p + b^p)^(1/p), from 1 (reading and computing take turns) up
     double step_s;          // of a step, whatever it runs
     int most_rows;          // of the steps that they were fitted to; 0: not known
-    int head_width;         // a score costs what one of so wide a head does; 0: by its own head's width
+    int head_width;         // a score costs as much as one of so wide a head; 0: by its own head's width
 } Hardware;
 
 // A mixture of experts in place of a layer's MLP: each row runs `chosen` of `count` experts.

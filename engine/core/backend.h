@@ -77,7 +77,7 @@ typedef struct BackendReport {
 // A device's current state, as it reports it. NAN or empty: not reported.
 typedef struct Gauge {
     char name[256], uuid[48], driver[80], runtime[16]; // versions: "580.159.04", "13.0"
-    char code[48]; // of this build's, what it runs: "machine code for 8.0"
+    char code[48]; // of this build's, the one that it runs: "machine code for 8.0"
     bool compiles; // it's PTX: the driver compiles it at first use
     size_t memory; // bytes, in total
     double clock_mhz, most_clock_mhz, memory_clock_mhz;

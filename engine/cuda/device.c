@@ -46,14 +46,12 @@ bool device_find(int ordinal, GpuFacts *out, Error *e) {
                                                     ordinal, out->name, out->major, out->minor, LEAST_MAJOR);
 }
 
-static bool starts(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
-
 CardCode device_code(const char *codes, int major, int minor) {
     static const char MACHINE[] = "sm_", PTX[] = "compute_";
     int card = major * 10 + minor;
     CardCode best = {.compiles = true};
     for (const char *p = codes; *p; p += strcspn(p, " "), p += strspn(p, " ")) {
-        bool ptx = starts(p, PTX);
+        bool ptx = strncmp(p, PTX, sizeof PTX - 1) == 0;
         char *end;
         int version = (int)strtol(p + (ptx ? sizeof PTX : sizeof MACHINE) - 1, &end, 10);
         bool runs = *end == 'a' ? version == card : version <= card && (ptx || version / 10 == major);

@@ -8,9 +8,9 @@
 // piece: a driver, a GPU, this number, or the compute capability.
 bool device_find(int ordinal, GpuFacts *out, Error *e);
 
-// What a card runs of a build's codes (gpu_codes): machine code for its major version and at most its minor
-// one, the newest there is; or the newest PTX that isn't above it, which the driver compiles at first use. An
-// 'a' is for that version alone.
+// The part of a build's codes (gpu_codes) that a card runs: machine code for its major version and at most
+// its minor one, the newest there is; or the newest PTX that isn't above it, which the driver compiles at
+// first use. An 'a' is for that version alone.
 typedef struct CardCode {
     int version; // 90 for 9.0; 0: there is none that it can run
     bool compiles;

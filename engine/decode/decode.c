@@ -101,7 +101,7 @@ static void report_tree(const Loop *l, const Verdict *v, StepReport *r) {
     if (info->note) info->note(l->method->self, &r->note);
 }
 
-// What the step's tokens were chosen over: the proposals at each of their places. The margin needs the head's
+// The rivals of a step's tokens: the proposals at each of their places. The margin needs the head's
 // two best, which only greedy output of one process has; a pass of its own, it is in no log. Called before
 // anything is committed.
 static bool record(Loop *l, const Verdict *v, StepReport *r, Error *e) {

@@ -75,7 +75,7 @@ typedef struct DecodeOptions {
     int prefill_chunk; // 0: as many as a step holds
     bool share_prompt; // don't run the prompt if the target still has it, and the method needs only that
     Clock clock;
-    bool record; // reports what each step rejected, at the cost of a head of one row
+    bool record; // reports the guesses that steps reject, at the cost of a head of one row
     // Called for each emitted token in order; returns false to end the output there (a stop string). May be
     // NULL.
     bool (*emit)(void *state, int token);

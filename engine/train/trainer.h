@@ -49,7 +49,7 @@ typedef struct Trainer {
     int count;
     Feed feed, held_out;           // held_out.count is 0 if nothing is held out
     int *tokens, *targets, *start; // (pass)
-    int *masked, *masked_start;    // (pass): what a parallel draft reads in their place
+    int *masked, *masked_start;    // (pass): which a parallel draft reads in their place
     size_t *places;                // (pass)
     int step;                      // steps done
     double loss;                   // of the last step

@@ -88,12 +88,6 @@ static int common_tokens(const SampleSeen *a, const SampleSeen *b, bool *parted)
 
 int acceptance_place(int place) { return place ? 8 << place : 0; }
 
-static int place_of(int token) {
-    int place = 0;
-    while (place + 1 < ACCEPTED_PLACES && token >= acceptance_place(place + 1)) place++;
-    return place;
-}
-
 static void add_step(SharedSteps *to, const StepSeen *a, const StepSeen *b) {
     to->steps++;
     to->equal += a->accepted == b->accepted;
@@ -121,8 +115,10 @@ static void compare_samples(const SampleSeen *a, const SampleSeen *b, Acceptance
         // either accepts.
         bool whole = x->token + (x->accepted > y->accepted ? x->accepted : y->accepted) < common;
         if (x->token == y->token && whole) {
+            int place = 0;
+            while (place + 1 < ACCEPTED_PLACES && x->token >= acceptance_place(place + 1)) place++;
             add_step(&out->all, x, y);
-            add_step(&out->places[place_of(x->token)], x, y);
+            add_step(&out->places[place], x, y);
             for (int d = 0; d < ACCEPTED_MOST; d++) {
                 out->least[d][0] += x->accepted > d;
                 out->least[d][1] += y->accepted > d;
@@ -139,13 +135,6 @@ static void compare_samples(const SampleSeen *a, const SampleSeen *b, Acceptance
         i = next;
     }
     out->same += same;
-}
-
-static int compare_places(const SampleSeen *a, const SampleSeen *b) {
-    int by = a->prompt != b->prompt ? a->prompt - b->prompt
-             : a->turn != b->turn   ? a->turn - b->turn
-                                    : a->pass - b->pass;
-    return by;
 }
 
 // --- all of them -----------------------------------------------------------------------------------------
@@ -171,11 +160,14 @@ static bool compare_lists(const SampleList *a, const SampleList *b, Acceptance *
     size_t count = 0;
     out->first = mem_new(a->count + 1, sizeof *out->first);
     for (size_t i = 0, k = 0; i < a->count && k < b->count;) {
-        int by = compare_places(&a->items[i], &b->items[k]);
+        const SampleSeen *x = &a->items[i], *y = &b->items[k];
+        int by = x->prompt != y->prompt ? x->prompt - y->prompt
+                 : x->turn != y->turn   ? x->turn - y->turn
+                                        : x->pass - y->pass;
         if (by == 0) {
-            int prompt = a->items[i].prompt;
-            if (!count || sums[count - 1].prompt != prompt) sums[count++] = (PromptSum){.prompt = prompt};
-            compare_samples(&a->items[i], &b->items[k], out, &sums[count - 1]);
+            if (!count || sums[count - 1].prompt != x->prompt)
+                sums[count++] = (PromptSum){.prompt = x->prompt};
+            compare_samples(x, y, out, &sums[count - 1]);
         }
         i += by <= 0;
         k += by >= 0;

@@ -117,11 +117,6 @@ static void add_value(Side *side, const Rows *r, int column) {
     side->values[side->count++] = x;
 }
 
-// Of a query about time, all but those called S or accepted.
-static bool is_of_time(const char *name) {
-    return strncmp(name, "S ", 2) != 0 && strncmp(name, "S, ", 3) != 0 && strncmp(name, "accepted", 8) != 0;
-}
-
 static void add_row(Comparisons *all, const Rows *r, Form form, bool timed, int pass) {
     int columns = rows_columns(r);
     bool measured = false;
@@ -142,7 +137,9 @@ static void add_row(Comparisons *all, const Rows *r, Form form, bool timed, int 
         c->high = rows_real(r, 3);
         return;
     }
-    c->timed = timed && is_of_time(name);
+    // Of a query about time, all but those called S or accepted.
+    c->timed = timed && strncmp(name, "S ", 2) != 0 && strncmp(name, "S, ", 3) != 0 &&
+               strncmp(name, "accepted", 8) != 0;
     if (pass > 0 && !c->timed) return; // as in the first
     if (c->passes < pass + 1) c->passes = pass + 1;
     add_value(&c->a[pass], r, 1);

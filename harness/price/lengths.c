@@ -92,15 +92,6 @@ static LengthPrice price_of(const PublishedLength *x, const Pricing *p, const Le
     return (LengthPrice){step, x->length * one / step};
 }
 
-static bool is_best(const PublishedLengths *l, int at, const Pricing *p, const LengthsPrice *how, int batch) {
-    double own = price_of(&l->items[at], p, how, batch).speedup;
-    for (int i = 0; i < l->count; i++)
-        if (i != at && l->items[i].model == l->items[at].model && l->items[i].mode == l->items[at].mode &&
-            price_of(&l->items[i], p, how, batch).speedup > own)
-            return false;
-    return own > 1;
-}
-
 static const Column COLUMNS[] = {
     {"model mode", .help = "as the file names them"},
     {.head = "published for", .least = 16},
@@ -127,7 +118,10 @@ void lengths_put(const PublishedLengths *l, const Prediction *p, const LengthsPr
             for (int i = 0; i < l->count; i++) {
                 const PublishedLength *x = &l->items[i];
                 LengthPrice price = price_of(x, &pricing, how, batch);
-                bool best = is_best(l, i, &pricing, how, batch);
+                bool best = price.speedup > 1;
+                for (const PublishedLength *y = l->items; y < l->items + l->count; y++)
+                    if (y->model == x->model && y->mode == x->mode)
+                        best = best && price_of(y, &pricing, how, batch).speedup <= price.speedup;
                 Text of = {0};
                 text_printf(&of, "%s, %s", x->model, x->mode);
                 TABLE_ROW(t, CELL(x->model), CELL(x->mode), CELL(text_get(&of)), CELL(batch), CELL(cell.bits),

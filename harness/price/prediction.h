@@ -95,7 +95,7 @@ typedef struct PublishedLengths {
 bool lengths_open(const char *path, PublishedLengths *out, Error *e);
 void lengths_release(PublishedLengths *l);
 
-// How a draft is priced, beside what the prediction was asked for.
+// How a draft is priced, beside the prediction's own arguments.
 typedef struct LengthsPrice {
     int context; // committed tokens of a sequence
     bool block;  // the draft guesses all tokens in one pass

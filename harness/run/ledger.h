@@ -16,7 +16,7 @@ typedef struct Ledger {
     Text gpus;                 // of the points: "cuda:0,cuda:1"
     bool found;                // the run was in the store, and continues
     double synced;             // time of the last sync
-    bool record;               // what steps reject, too
+    bool record;               // rejected guesses, too
     double record_s, rejected; // of this start: the time that took, in no other; how much there was
     int64_t *points;           // (points of the schedule)
     int64_t models[EXPERIMENT_MODELS], datasets[EXPERIMENT_DATASETS];

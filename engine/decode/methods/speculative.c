@@ -82,8 +82,7 @@ static bool open_tree(Speculative *s, Error *e) {
     s->parallel = s->p.parallel != PARALLEL_OFF && !s->branches && mask;
     if (s->p.parallel == PARALLEL_ON && s->branches) return error_input(e, "parallel=on needs tree=chain");
     if (s->p.parallel == PARALLEL_ON && !mask)
-        return error_input(e, "parallel=on needs a draft that was trained for it: its config.json has a "
-                              "'pard_token'");
+        return error_input(e, "parallel=on needs a draft whose config.json has a 'pard_token'");
     if (!s->branches) return true;
     if (s->p.pace.adaptive != PACE_OFF)
         return error_input(e, "adaptive=%s needs tree=chain", pace_kinds[s->p.pace.adaptive]);
