@@ -509,7 +509,8 @@ static bool cuda_chain(void *self, const StepRun *run, int count, int *ids, Erro
         if (!run_all(&own, 1, e)) return false;
         if (ahead && !cuda_head_ahead(first, i, &row, e)) return false;
         ahead = ahead && row >= 0;
-        if (!ahead && !cuda_run_head(self, &(int){step.last - 1}, 1, HEAD_ARGMAX, &out, e)) return false;
+        int last = step.last - 1;
+        if (!ahead && !cuda_run_head(self, &last, 1, HEAD_ARGMAX, &out, e)) return false;
         token = ahead ? -1 - row : ids[i];
         if (!ahead && ids[i] == HEAD_BAD) token = 0; // the caller refuses the chain
     }

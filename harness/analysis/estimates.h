@@ -75,5 +75,4 @@ typedef struct SampleChoice {
 
 // Values of the chosen samples; prompts and passes that the baseline has, too, if there is one. Nothing is
 // stored.
-bool estimates_tally(Store *store, int64_t point, const SampleChoice *choice, Tally *out,
-                     Error *e);
+bool estimates_tally(Store *store, int64_t point, const SampleChoice *choice, Tally *out, Error *e);

@@ -166,7 +166,8 @@ static void counters_of_a_step(void **state) {
         fail_msg("exit %d: %s%s", c.code, text_get(&c.out), text_get(&c.err));
     child_release(&c);
     json_t *root = results(*state, "out/card-counters.json");
-    const char *kernels = json_string_value(json_object_get(json_object_get(root, "counters"), "rows-16-100")),
+    const char *kernels =
+                   json_string_value(json_object_get(json_object_get(root, "counters"), "rows-16-100")),
                *wanted = "norm_rows\nproduct_narrow\nattention\nput_rows\n";
     if (!kernels || strcmp(kernels, wanted)) fail_msg("wanted %sgot %s", wanted, kernels ? kernels : "none");
     json_decref(root);

@@ -331,7 +331,7 @@ static inline double int8_peak(long rounds) {
             int8_step(4, false, INT8_WORDS, SUMS, false, &step[piece], x, piece, sum[piece]);
     }
     for (int i = 0; i < SUMS; i++) {
-        Piece all[PIECES];
+        Piece all[PIECES] = {piece_zero()};
         for (int piece = 0; piece < PIECES; piece++) all[piece] = sum[piece][i];
         total += lanes_sum(pieces_join(all));
     }

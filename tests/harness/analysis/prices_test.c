@@ -58,8 +58,7 @@ static void loss_is_of_others(void **state) {
     double sum = 0;
     for (size_t i = 0; i < p.count; i++) {
         const PricePair *x = &p.list[i];
-        if (!strcmp(x->row, "Kangaroo") && x != k)
-            sum += (x->one * x->S / x->speedup - x->step) / x->draft;
+        if (!strcmp(x->row, "Kangaroo") && x != k) sum += (x->one * x->S / x->speedup - x->step) / x->draft;
     }
     assert_true(fabs(k->with_loss / (k->step + k->draft * sum / 11) - 1) < 1e-12);
     // Of a layer's time on the host: 13B's rows that tell it, and Mistral's, whose layers are as many, make
