@@ -71,11 +71,10 @@ typedef struct StorePoint {
 typedef struct StoreOutput {
     const int *ids; // (count)
     int count;
-    const char *text; // (text_bytes)
+    const char *text, *pieces; // (text_bytes); the part of each token, a JSON array, NULL: unknown
     int64_t text_bytes;
     double repeated; // below 0: unknown
     bool looping;
-    const char *pieces; // the part of each token in the text, a JSON array; NULL: unknown
 } StoreOutput;
 
 typedef enum { STORE_STEADY, STORE_FILLING, STORE_PREFILL } StoreStepKind;
@@ -102,18 +101,15 @@ typedef struct StoreStep {
     StoreStepKind kind;
     int context, rows, asked, depth, candidates, probes, drafted, tried, accepted, emitted;
     const uint8_t *matches; // (match_bytes): see step.matches; NULL: no drafted chain
-    int match_bytes;
+    int match_bytes, pass_count, source_count, rejected_count;
     int pool, pool_hits; // pool below 0: the method has none
     double propose_s, forward_s, verify_s, observe_s, device_s;
-    int sequences, shared_run; // of a batch (table step_batch); sequences 0: it was alone
-    double latency_s;          // then
-    const StorePass *passes;   // (pass_count)
-    int pass_count;
+    int sequences, shared_run;  // of a batch (table step_batch); sequences 0: it was alone
+    double latency_s;           // then
+    const StorePass *passes;    // (pass_count)
     const StoreSource *sources; // (source_count), each name once
-    int source_count;
     const StoreGuess *rejected; // (rejected_count)
-    int rejected_count;
-    double margin; // below 0: unknown
+    double margin;              // below 0: unknown
 } StoreStep;
 
 typedef struct StoreDivergence {

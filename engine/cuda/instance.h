@@ -60,7 +60,7 @@ struct Cuda { // one card
     Cache cache;                   // only its window and ring
     Heads heads;
     void *stream;
-    bool shares_stream; // the stream is another instance's
+    bool shares_stream, planning; // the stream is another instance's; nothing is allocated, only added up
     struct {
         Phase phase; // from the event on
         void *event;
@@ -69,12 +69,10 @@ struct Cuda { // one card
     bool unread, stepped; // the stream has a run of which nothing was read; there was a run
     double seconds[PHASES], waited_s;
     // device memory; every block is in `blocks` too
-    bool planning; // nothing is allocated, only added up
     void **blocks;
     size_t block_count, block_capacity, weight_bytes, cache_bytes, step_bytes, kept_bytes;
-    bool rounded;   // weights were rounded from f16 to bf16 or back
-    bool coded;     // some weights are codes here
-    size_t decoded; // bytes of values that files have as codes
+    bool rounded, coded; // weights were rounded from f16 to bf16 or back; some are codes here
+    size_t decoded;      // bytes of values that files have as codes
     GpuLayer *layers;
     Matrix embedding, positions, fc, head;
     float *fc_bias, *token_norm, *fc_norm;

@@ -38,15 +38,15 @@ Tokenizer *model_files_tokenizer(const ModelFiles *f, Error *e); // the target's
 // Inflated models in the cache, found by what they are made of:
 //
 //      CACHE/inflated/KEY/     the model, or one of its adapters (engine/model/make/inflate.h)
-//      CACHE/inflated/KEY.lock locked while it is made: a second run waits, then finds it. The lock ends with
-//                              the process, however that ends. Random models have the same
+//      CACHE/inflated/KEY.lock locked while it is made: a second run waits. The lock ends with the process.
+//                              Random models have the same
 //
 // Describes what model_inflate(o) would write and returns where, a path for mem_free; *there: it is complete.
 // Writes nothing. NULL with e filled.
 char *inflated_find(const char *cache, const InflateOptions *o, Inflated *out, bool *there, Error *e);
 char *inflated_open(const char *cache, const InflateOptions *o, Error *e); // makes it unless it is there
 
-// Rows of the target's adapters in a command's options; `at`: the offset of ModelChoice.adapters.
+// Rows of the target's adapters in a command's options; at: the offset of ModelChoice.adapters.
 #define ADAPTER_OPTION(key, role, at, text) \
     { key, ARG_WORD, (at) + (role) * sizeof(char *), .help = text, .value = "MODEL" }
 #define ADAPTER_OPTIONS(at)                                                                            \
@@ -101,6 +101,7 @@ bool models_are_unchanged(const Models *m, Error *e);
 
 // Warns on stderr of a model that its steps will read from its file, since memory doesn't hold it.
 void memory_warn(const EngineMemory *m, const char *name);
+void cards_warn(const char *device); // of cards whose driver compiles the kernels at their first use
 
 // Models that are only described, or open elsewhere; NULL: none.
 typedef struct DescribedModels {
@@ -118,7 +119,6 @@ void models_end_rehearsal(Models *m);
 MethodEnv models_env(Models *m, const Sampling *sampling, uint64_t seed, bool ignore_eos);
 // The same for the methods of one sequence of a batch.
 MethodEnv models_env_of(Models *m, int sequence, const Sampling *sampling, uint64_t seed, bool ignore_eos);
-
 int models_batch(const Models *m); // at least 1
 
 // Outputs that a batch makes: each sequence takes the next one when it has finished one. With one sequence,
@@ -145,10 +145,6 @@ char *shape_text(const Model *m, const Adapter adapters[ADAPTER_ROLES]);
 
 // Warns on stderr if a model's files hold more layers than its config.json names.
 void shape_warn(const Model *m, const char *name);
-
-// Says so on stderr for each of a device's cards whose driver compiles the kernels at their first use: until
-// then nothing moves.
-void cards_warn(const char *device);
 
 bool content_model(const char *dir, bool weights, char out[SHA256_TEXT], Error *e); // else config.json only
 bool content_tokenizer(const char *dir, char out[SHA256_TEXT], Error *e);

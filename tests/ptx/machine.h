@@ -15,8 +15,8 @@
 //
 // What always holds:
 // 1. A warp's lanes run in lock-step, lowest program counter first; a collective waits for its lanes.
-// 2. Blocks of a launch run one after the other, those of a cluster together; launches in stream order. Races, missing fences, and reads
-//    before a launch's wait are found by what happened before what, not by luck of the order.
+// 2. Blocks of a launch run one after the other, those of a cluster together; launches in stream order. Races,
+//    missing fences, and reads before a launch's wait are found by what happened before what, not by luck.
 // 3. The first fault ends the program with one line: kernel, line of PTX, block, warp, lane.
 #pragma once
 #include "tests/ptx/async.h"
@@ -54,19 +54,17 @@ struct Warp {
     int barrier;    // of the block, that it waits at; -1: none
     uint32_t came;  // to the cluster's barrier, in this phase + 1; 0: it has not, or has waited
     uint32_t time;
-    Past past, *own; // of all lanes; what a lane knows besides, of those in `parted`
-    uint32_t parted;
+    Past past, *own;   // of all lanes; what a lane knows besides, of those in `parted`
     ProxyFence *shows; // its fences for the tensor cores and bulk copies
-    uint32_t show_count, show_space;
+    uint32_t parted, show_count, show_space;
     Multiplying tensor;
     int most_registers; // as setmaxnreg has set it; 0: it has not
     CopyInFlight *copies;
-    uint32_t copy_count, copy_space, closed[LANES];
+    uint32_t copy_count, copy_space, closed[LANES], issued;
     uint64_t executed, mmas, flight, most_flight; // flight: bytes of its copies on their way
     // In cycles of the critical path. now: when the next instruction is issued; begins: the one that runs;
     // begun: the last WINDOW of them; latest: of all; ready: when each register's value is there
     uint64_t now, begins, begun[WINDOW], latest, *ready;
-    uint32_t issued;
 };
 
 typedef struct Fence {
@@ -90,16 +88,13 @@ struct Block { // of a cluster: all its blocks. Warps of block r are those from 
     uint32_t far_time[MOST_RANKS][WARPS], far_lanes[MOST_RANKS][WARPS]; // who reached into it last, and when
     Mbarrier mbarriers[MOST_MBARRIERS];
     Bulk *bulk;
-    uint32_t bulk_count, bulk_space;
     unsigned char *shared;
     size_t shared_bytes;
     struct SharedCell *cells;
     Warp *warps;
-    uint32_t warp_count;
     Acquired *acquired;
-    uint32_t acquired_count, acquired_space;
     uint64_t *lines; // of L1, a hash table: what a load finds there; NULL unless it's counted
-    uint32_t line_count;
+    uint32_t bulk_count, bulk_space, warp_count, acquired_count, acquired_space, line_count;
 };
 
 typedef struct Launch {

@@ -157,7 +157,7 @@ static bool make_sample(FilledStore *f, Made *m, int point, int pass, int prompt
     Text pieces = {0};
     for (int i = 0; i < x.tokens; i++) text_puts(&pieces, i ? ",\"a\"" : "[\"a\"");
     text_puts(&pieces, x.tokens ? "]" : "[]");
-    StoreOutput output = {m->ids, x.tokens, "some \"text\"", 11, 0.25, false, text_get(&pieces)};
+    StoreOutput output = {m->ids, x.tokens, "some \"text\"", text_get(&pieces), 11, 0.25, false};
     StoreDivergence divergence = {3, 17, 18, 0.001};
     x.output = &output;
     if (point == 1 && prompt == 1) x.divergence = &divergence;

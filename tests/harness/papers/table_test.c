@@ -45,7 +45,7 @@ static bool add_sample(Store *s, int64_t point, int64_t prompt, int64_t attempt,
     StoreStep steps[20] = {{0}};
     StoreSample x = {
         .point = point, .prompt = prompt, .attempt = attempt, .prompt_tokens = 10, .started = 1.7e9};
-    StoreOutput output = {ids, 20, TEXT, sizeof TEXT - 1, 0.25, false, NULL};
+    StoreOutput output = {ids, 20, TEXT, NULL, sizeof TEXT - 1, 0.25, false};
     ids[0] = baseline ? 1 : 1000 + seed; // texts of their own, with scores of their own
     int left = 20 - (baseline ? 0 : seed);
     for (; left > 0; x.step_count++) {
