@@ -410,7 +410,8 @@ static bool choose_kind(TargetChoice *c, OnTop what, const TrainFile *f, const T
     }
     if (f->forwards || f->layers.count || f->draft_vocab > 0 || f->normed_heads)
         return error_input(
-            e, "train: 'forwards', 'layers', 'draft_vocab' and 'normed_heads' are of eagle and eagle3");
+            e,
+            "train: 'forwards', 'layers', 'draft_vocab', 'normed_heads': of 'outpace train eagle', 'eagle3'");
     if (what == ON_TOP_ADAPTER) {
         k->exit_layer = o->exit_layer;
         if (!adapter_variant_find(o->variant, &k->variant, e)) return false;
