@@ -20,8 +20,8 @@
 --   point_ridge      bits of the model's weights, sequences that share a step, and the label without the latter
 --   fitted           Lookahead's law as it was fitted to a run's points: alpha and f
 --   point_described  a point as exports describe it   lookahead_point  its parameters where the method is Lookahead
---   newest_point     points of the newest run of a name   newest_prompt  their prompts: what claims compare
---   newest_pass      these, pass by pass
+--   newest_point     points of the newest run of a name   newest_pass    their prompts, pass by pass: what claims about time compare
+--   newest_prompt    these, all passes together: what other claims compare
 --
 -- The baseline of a point is that of point.baseline_id; an autoregressive point without one is a baseline, and its speedups
 -- are 1. Others without one were imported alone, and have no speedup.
@@ -457,26 +457,23 @@ WHERE run.id = (SELECT r.id FROM run AS r JOIN point AS p ON p.run_id = r.id JOI
                 WHERE r.name = run.name AND EXISTS (SELECT 1 FROM sample WHERE sample.point_id = p.id)
                 ORDER BY m.stand_in IS NOT NULL OR m.path LIKE '%models/reference', r.id DESC LIMIT 1);
 
--- A conversation at each of them, its turns and passes together. rate: tokens/s; speedup: by the time of a token.
-CREATE VIEW newest_prompt AS
-SELECT q.run, q.point_id, q.model, q.stand_in, q.dataset, q.method, q.label, q.temperature, q.device,
-       prompt.number AS prompt, min(subtask.subtask) AS task, sum(sample.tokens) AS tokens, sum(sample.steps) AS steps,
-       1.0 * sum(sample.tokens) / nullif(sum(sample.steps), 0) AS S, 1e9 * sum(sample.tokens) / nullif(sum(sample.decode_ns), 0) AS rate,
-       (SELECT 1.0 * sum(b.decode_ns) / nullif(sum(b.tokens), 0) FROM sample AS b JOIN prompt AS p ON p.id = b.prompt_id
-        WHERE b.point_id = q.base_id AND p.number = prompt.number)
-           / (1.0 * sum(sample.decode_ns) / nullif(sum(sample.tokens), 0)) AS speedup
-FROM newest_point AS q JOIN sample ON sample.point_id = q.point_id JOIN prompt ON prompt.id = sample.prompt_id
-JOIN subtask ON subtask.prompt_id = prompt.id
-GROUP BY q.run, q.point_id, prompt.number;
-
--- The same of each pass, against the baseline's passes together: what claims about time compare.
+-- A conversation at each of them in each pass, its turns together, against the baseline's passes together: what claims about
+-- time compare. rate: tokens/s; speedup: by the time of a token, base_ns of the baseline.
 CREATE VIEW newest_pass AS
-SELECT q.run, q.point_id, q.model, q.stand_in, q.dataset, q.method, q.label, q.temperature, q.device,
-       prompt.number AS prompt, sample.pass AS pass, min(subtask.subtask) AS task, sum(sample.tokens) AS tokens, sum(sample.steps) AS steps,
-       1.0 * sum(sample.tokens) / nullif(sum(sample.steps), 0) AS S, 1e9 * sum(sample.tokens) / nullif(sum(sample.decode_ns), 0) AS rate,
-       (SELECT 1.0 * sum(b.decode_ns) / nullif(sum(b.tokens), 0) FROM sample AS b JOIN prompt AS p ON p.id = b.prompt_id
-        WHERE b.point_id = q.base_id AND p.number = prompt.number)
-           / (1.0 * sum(sample.decode_ns) / nullif(sum(sample.tokens), 0)) AS speedup
-FROM newest_point AS q JOIN sample ON sample.point_id = q.point_id JOIN prompt ON prompt.id = sample.prompt_id
-JOIN subtask ON subtask.prompt_id = prompt.id
-GROUP BY q.run, q.point_id, prompt.number, sample.pass;
+SELECT *, 1.0 * tokens / nullif(steps, 0) AS S, 1e9 * tokens / nullif(decode_ns, 0) AS rate,
+       base_ns / (1.0 * decode_ns / nullif(tokens, 0)) AS speedup
+FROM (SELECT q.run, q.point_id, q.model, q.stand_in, q.dataset, q.method, q.label, q.temperature, q.device,
+             prompt.number AS prompt, sample.pass AS pass, min(subtask.subtask) AS task, sum(sample.tokens) AS tokens,
+             sum(sample.steps) AS steps, sum(sample.decode_ns) AS decode_ns,
+             (SELECT 1.0 * sum(b.decode_ns) / nullif(sum(b.tokens), 0) FROM sample AS b JOIN prompt AS p ON p.id = b.prompt_id
+              WHERE b.point_id = q.base_id AND p.number = prompt.number) AS base_ns
+      FROM newest_point AS q JOIN sample ON sample.point_id = q.point_id JOIN prompt ON prompt.id = sample.prompt_id
+      JOIN subtask ON subtask.prompt_id = prompt.id
+      GROUP BY q.run, q.point_id, prompt.number, sample.pass);
+
+-- The same of all passes together.
+CREATE VIEW newest_prompt AS
+SELECT run, point_id, model, stand_in, dataset, method, label, temperature, device, prompt, min(task) AS task, sum(tokens) AS tokens,
+       sum(steps) AS steps, 1.0 * sum(tokens) / nullif(sum(steps), 0) AS S, 1e9 * sum(tokens) / nullif(sum(decode_ns), 0) AS rate,
+       base_ns / (1.0 * sum(decode_ns) / nullif(sum(tokens), 0)) AS speedup
+FROM newest_pass GROUP BY run, point_id, prompt;

@@ -75,12 +75,12 @@ typedef struct Shape {
     LayerSet unrotated; // layers without rope
     Experts experts;
     LayerSet sparse; // layers with experts in place of the MLP; none without experts
-    int mask_token;  // PARD's: stands for a token to come; 0: none
+    int mask_token;  // of a PARD draft: its placeholder for a token still to come; 0: none
     // of drafts that read tokens and hidden states
     int tokens;           // ids of their input, rows of the embedding; 0: `vocab`
     int states;           // INPUT_PAIRED: hidden states of a row that the caller gives
     bool fc_bias;         // INPUT_FUSED
-    FcNorm fc_norm;       // of INPUT_PAIRED, as what follows
+    FcNorm fc_norm;       // of INPUT_PAIRED, like the fields below
     bool normed_residual; // the residual stream starts as norm h
     bool normed_output;   // the final norm's output is the model's: the next rows start from it
 } Shape;

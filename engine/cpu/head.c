@@ -1,6 +1,6 @@
 // The LM head: it runs for chosen rows only, and stores no logits if only the best ids are wanted. Threads
 // take parts of the vocabulary, and each keeps the k best of its parts for every row. The lowest id wins a
-// tie, whoever took which part.
+// tie, no matter which thread took which part.
 #include "engine/cpu/products.h"
 
 #include <assert.h>

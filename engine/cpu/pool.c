@@ -5,8 +5,8 @@
 // (docs/speed.md). And if one was stopped inside it, the caller, which has nothing else to do, moves it to
 // its own processor and sleeps: next to one busy neighbour, steps take two thirds of the time.
 //
-// No more threads are started than there are processors: they would wait for each other's time slices. All
-// threads run the slots of those that are missing.
+// No more threads are started than there are processors: they would wait for each other's time slices. The
+// others' slots are shared among those that there are.
 //
 // Whoever waits spins on an atomic and then sleeps until the system sees it change (a futex). Nobody yields,
 // which would give the core to a busy neighbour for a whole time slice, and nobody holds a lock, with which a
@@ -99,8 +99,8 @@ enum { SPINS = 20000, MAX_THREADS = 1024 };
 // it rarely looks, which would fetch a cache line from each of their cores.
 enum { SPINS_BEFORE_HELP = 100 };
 
-// After each so many spins, some hundredths of a millisecond, the caller looks whether a worker was stopped:
-// its clock of processor time doesn't go on for LOOK_SPINS.
+// Every so many spins, some hundredths of a millisecond, the caller checks whether a worker was stopped: its
+// processor clock stands still for LOOK_SPINS.
 enum { SPINS_BEFORE_LOOK = 2000, LOOK_SPINS = 100 };
 
 typedef struct Worker {
@@ -338,13 +338,14 @@ void pool_run(Pool *p, PoolTask *task, void *argument) {
     unsigned round = atomic_load(&p->round);
     task(argument, 0, p->threads);
     others -= run_slots(p, p->running, p->threads, round);
+    bool lent = false;
     for (int i = 1; atomic_load_explicit(&p->finished, memory_order_acquire) < others; i++) {
         if (i == SPINS_BEFORE_HELP) others -= run_slots(p, 1, p->threads, round);
-        else if (i >= SPINS || (i % SPINS_BEFORE_LOOK == 0 && lend_processor(p)))
-            sleep_until_finished(p, others);
+        else if (i % SPINS_BEFORE_LOOK == 0) lent |= lend_processor(p);
+        if (lent || i >= SPINS) sleep_until_finished(p, others);
         else relax();
     }
-    take_back(p);
+    if (lent) take_back(p); // else their cache lines stay with the workers
     pool_check(p);
 }
 

@@ -101,8 +101,8 @@ static void report_tree(const Loop *l, const Verdict *v, StepReport *r) {
     if (info->note) info->note(l->method->self, &r->note);
 }
 
-// The rivals of a step's tokens: the proposals at each of their places. The margin needs the head's
-// two best, which only greedy output of one process has; a pass of its own, it is in no log. Called before
+// The proposals that a step rejected, and its margin, which takes the head's two best tokens and so is only
+// known of greedy output in a single process. That extra pass of the head is not logged. Called before
 // anything is committed.
 static bool record(Loop *l, const Verdict *v, StepReport *r, Error *e) {
     const Tree *t = &l->target->tree;

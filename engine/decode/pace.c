@@ -1,6 +1,8 @@
 // The lengths of drafts: the worth of one more guess against its cost.
 #include "engine/decode/pace.h"
 
+#include "engine/decode/sources.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -18,7 +20,7 @@ void pace_init(Pace *x, const PaceParams *p, int first, int least, int most) {
 
 void pace_begin(Pace *x) {
     x->length = x->p.adaptive == PACE_LEARNED ? x->most : x->first;
-    x->resting = 0;
+    x->resting = x->drafted = 0;
     x->chance = x->tokens = x->time = 1;
     memset(x->reached, 0, sizeof x->reached);
     memset(x->right, 0, sizeof x->right);
@@ -33,35 +35,42 @@ static double mean_chance(const Pace *x) {
 // Tokens that the text goes on by in the time of a guess.
 static double price(const Pace *x) { return x->p.cost * x->tokens / x->time; }
 
-bool pace_ends(Pace *x, int drafted, double confidence) {
-    bool full = drafted >= x->length;
+bool pace_ends(Pace *x, int node, double confidence) {
+    x->last = node;
+    bool full = ++x->drafted >= x->length;
     if (x->p.adaptive != PACE_LEARNED)
         return full || (x->p.adaptive == PACE_CONFIDENCE && confidence <= x->p.confidence);
     int bin = (int)(confidence * PACE_BINS);
     bin = bin < 0 ? 0 : bin < PACE_BINS ? bin : PACE_BINS - 1;
-    x->bin[drafted - 1] = bin;
+    x->bin[x->drafted - 1] = bin;
     x->chance *= (x->right[bin] + DOUBT * confidence) / (x->reached[bin] + DOUBT);
     return full || x->chance * mean_chance(x) < price(x);
 }
 
-static void learn(Pace *x, int drafted, int accepted) {
+static void weigh(Pace *x, int accepted) {
     x->tokens = FADE * x->tokens + accepted + 1;
-    x->time = FADE * x->time + 1 + drafted * x->p.cost;
-    for (int i = 0; drafted > 0 && i < PACE_BINS; i++) x->reached[i] *= FADE, x->right[i] *= FADE;
-    for (int i = 0; i < drafted && i <= accepted; i++) {
+    x->time = FADE * x->time + 1 + x->drafted * x->p.cost;
+    for (int i = 0; x->drafted > 0 && i < PACE_BINS; i++) x->reached[i] *= FADE, x->right[i] *= FADE;
+    for (int i = 0; i < x->drafted && i <= accepted; i++) {
         x->reached[x->bin[i]]++;
         x->right[x->bin[i]] += i < accepted;
     }
     x->chance = 1;
     x->resting = mean_chance(x) < price(x) ? x->resting + 1 : 0;
-    bool probe = x->resting % PACE_PROBE == 0 || (drafted > 0 && accepted == drafted);
+    bool probe = x->resting % PACE_PROBE == 0 || (x->drafted > 0 && accepted == x->drafted);
     x->length = !x->resting ? x->most : probe ? 1 : x->least;
 }
 
-void pace_observe(Pace *x, int drafted, int accepted) {
-    if (x->p.adaptive == PACE_LEARNED) learn(x, drafted, accepted);
-    if (x->p.adaptive != PACE_HEURISTIC || drafted == 0) return;
-    x->length += accepted >= drafted ? 2 : -1;
-    if (x->length < 1) x->length = 1;
-    if (x->length > x->most) x->length = x->most;
+void pace_learn(Pace *x, int accepted) {
+    if (x->p.adaptive == PACE_LEARNED) weigh(x, accepted);
+    if (x->p.adaptive == PACE_HEURISTIC && x->drafted) {
+        x->length += accepted >= x->drafted ? 2 : -1;
+        if (x->length < 1) x->length = 1;
+        if (x->length > x->most) x->length = x->most;
+    }
+    x->drafted = 0;
+}
+
+void pace_observe(Pace *x, const Observation *seen) {
+    pace_learn(x, x->drafted ? sources_match(&seen->target->tree, x->last, seen->verdict->node) : 0);
 }

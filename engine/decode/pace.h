@@ -3,9 +3,9 @@
 //      off         always so many
 //      heuristic   a full match makes it two longer, anything else one shorter (Hugging Face)
 //      confidence  a chain ends after the first guess whose model gave its best token at most that chance
-//      learned     a chain goes on while the chance that one more guess counts is worth its time
+//      learned     a chain goes on while one more guess is likely enough to count to be worth its time
 //
-// Learned by: a guess counts if all before it are right, and it is. The chance of that is the product of the
+// A guess counts if it is right and so are all before it. The chance of that is the product of the
 // chances that the draft gave its best tokens, corrected by how often guesses of such a chance were right
 // lately; of the guess to come, only the mean is known. Its time is `cost` steps, in which the text would
 // have gone on by so many tokens as it did lately. Counts fade; every PROBE-th step without a guess makes
@@ -14,7 +14,7 @@
 // Whether a token is proposed depends on earlier steps and on chances of best tokens, never on the token
 // itself: so sampling keeps the distribution.
 #pragma once
-#include "engine/base/args.h"
+#include "engine/decode/method.h"
 
 typedef enum { PACE_OFF, PACE_HEURISTIC, PACE_CONFIDENCE, PACE_LEARNED } PaceKind;
 
@@ -54,6 +54,7 @@ typedef struct Pace {
     PaceParams p;
     int first, least, most; // first: of an output
     int length;             // of the next step, at most
+    int drafted, last;      // of this step: guesses, and the last one's node in the target's tree
     // learned:
     int resting;                                 // steps without a guess so far
     double reached[PACE_BINS], right[PACE_BINS]; // guesses whose forerunners were right; right ones of them
@@ -68,9 +69,10 @@ static inline bool pace_asks_confidence(const PaceParams *p) { return p->adaptiv
 void pace_init(Pace *x, const PaceParams *p, int first, int least, int most);
 void pace_begin(Pace *x); // a new output, which knows nothing of those before
 
-// After a guess, the step's `drafted`-th: whether it is the last one. confidence: the chance that the draft
-// gave its best token, if it is asked.
-bool pace_ends(Pace *x, int drafted, double confidence);
+// A guess was proposed as `node`. Returns whether it is the step's last one. confidence: the chance that the
+// draft gave its best token, if it is asked.
+bool pace_ends(Pace *x, int node, double confidence);
 
-// After each step; drafted 0: without a guess, for whatever reason.
-void pace_observe(Pace *x, int drafted, int accepted);
+// After each step, also one without a guess, for whatever reason; and by the number that was accepted.
+void pace_observe(Pace *x, const Observation *seen);
+void pace_learn(Pace *x, int accepted);

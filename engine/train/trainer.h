@@ -26,7 +26,7 @@ typedef struct TrainConfig {
     int pass;          // rows that go through the network together; a batch is one or more passes
     double held_out;   // share of the documents; 0: none
     int held_out_rows; // maximum that trainer_held_out reads
-    int masks;         // in a row, which shape.mask_token stands for: of a parallel draft (PARD); 0: none
+    int masks;         // consecutive mask tokens that a parallel draft (PARD) is trained with; 0: none
     uint64_t seed;
     int threads;                 // 0: one per core
     const char *isa;             // NULL: the best of this processor
@@ -49,7 +49,7 @@ typedef struct Trainer {
     int count;
     Feed feed, held_out;           // held_out.count is 0 if nothing is held out
     int *tokens, *targets, *start; // (pass)
-    int *masked, *masked_start;    // (pass): which a parallel draft reads in their place
+    int *masked, *masked_start;    // (pass): the tokens that a parallel draft reads instead
     size_t *places;                // (pass)
     int step;                      // steps done
     double loss;                   // of the last step

@@ -77,9 +77,8 @@ typedef struct Comparison {
 // points always, if their prompts are the same, or one was imported without its prompts. False with e filled
 // where nothing can be paired.
 bool compare_sides(const CompareSide *a, const CompareSide *b, bool absolute, Comparison *out, Error *e);
-int compare_judgements(
-    const Comparison *c);            // how many are to be right together: of all pairs, and of all of them
-void compare_release(Comparison *c); // takes an empty one
+int compare_judgements(const Comparison *c); // to be right together: of each pair, and of all of them
+void compare_release(Comparison *c);         // takes an empty one
 
 // --- step by step -----------------------------------------------------------------------------------------
 

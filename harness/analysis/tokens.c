@@ -115,15 +115,7 @@ static void put_head(const Rows *r, Text *out) {
 
 // --- for programs ----------------------------------------------------------------------------------------
 
-static Cell cell_of(const Rows *r, const char *name) {
-    int column = query_column(r, name);
-    switch (rows_type(r, column)) {
-    case VALUE_NULL: return cell_text(NULL);
-    case VALUE_INT: return cell_long(rows_int(r, column));
-    case VALUE_REAL: return cell_real(rows_real(r, column));
-    default: return cell_text(rows_text(r, column));
-    }
-}
+static Cell cell_of(const Rows *r, const char *name) { return query_cell(r, query_column(r, name)); }
 
 static Cell seconds(const Rows *r, const char *name) {
     return CELL(rows_real(r, query_column(r, name)) / 1e3);
@@ -146,15 +138,18 @@ static void put_record(RecordTable *table, const Rows *text, const Rows *r, Toke
 static bool show_text(Store *store, const Rows *text, Sources *s, RecordTable *table, Error *e) {
     TokenText t = {.pieces = json_loads(rows_text(text, query_column(text, "pieces")), 0, NULL)};
     Text out = {0};
-    put_head(text, &out);
+    bool records = records_asked(table->as);
+    if (!records) put_head(text, &out);
     memset(s->tokens, 0, sizeof s->tokens), s->own = 0;
     Rows *r = rows_named(store, tokens_sql, "steps", rows_int(text, query_column(text, "sample_id")), e);
     while (rows_next(r))
-        if (records_asked(table->as)) put_record(table, text, r, &t);
+        if (records) put_record(table, text, r, &t);
         else put_step(s, &t, r, &out);
-    text_puts(&out, "\n");
-    put_legend(s, &out);
-    if (!records_asked(table->as)) fputs(text_get(&out), stdout);
+    if (!records) {
+        text_puts(&out, "\n");
+        put_legend(s, &out);
+        fputs(text_get(&out), stdout);
+    }
     text_release(&out);
     json_decref(t.pieces);
     return rows_end(r, true, e);

@@ -169,7 +169,7 @@ int query_column(const Rows *r, const char *name) {
     return i;
 }
 
-static Cell query_cell(const Rows *r, int column) {
+Cell query_cell(const Rows *r, int column) {
     switch (rows_type(r, column)) {
     case VALUE_NULL: return cell_text(NULL);
     case VALUE_INT: return CELL(rows_int(r, column));

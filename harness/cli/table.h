@@ -102,6 +102,7 @@ void table_row(RecordTable *t, const Cell *cells, int count);
 typedef struct Rows Rows; // results/rows.h
 void table_query_row(RecordTable *t, const Rows *r, const Cell *made);
 int query_column(const Rows *r, const char *name); // which must be there
+Cell query_cell(const Rows *r, int column);
 
 bool query_sentences(Rows *r, Error *e); // prints the first column, a line a row, and ends the query
 

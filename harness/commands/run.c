@@ -50,8 +50,8 @@ static bool print_table(const Ledger *l, const RunResult *r, Error *e) {
             printf("%d rounds in %.1f s; harness overhead %.2f ms per round, %.2f%% of the time\n", r->rounds,
                    r->seconds, 1e3 * r->harness_s / r->rounds, 100 * r->harness_s / r->seconds);
         if (l->record_s > 0)
-            printf("recording %.0f rejected guesses took %.2f s, %.1f%% of the time and in no other number, "
-                   "and %.1f MB of the store, about\n",
+            printf("recording %.0f rejected guesses took %.2f s (%.1f%% of the time, in no other number) and "
+                   "about %.2g MB of the store\n",
                    l->rejected, l->record_s, 100 * l->record_s / r->seconds, l->rejected * GUESS_BYTES / 1e6);
         if (r->interrupted && interrupt_asked() && !r->rounds)
             puts("interrupted before its first prompt ended: give it more time");

@@ -33,6 +33,7 @@ typedef struct {
     Records records;
 } TuneArguments;
 
+#define BATCHES  "1,2,4,8,16" // where none are given
 #define AT(name) offsetof(TuneArguments, name)
 static const Arg OPTIONS[] = {
     {"method", ARG_WORD, AT(ask.method),
@@ -70,7 +71,7 @@ static const Arg OPTIONS[] = {
      .help = "tune at each of --batches, and write how many tokens to draft, as servers read it",
      .value = "FILE"},
     {"batches", ARG_WORD, AT(batches), .help = "of --schedule; each takes up to the budget", .value = "LIST",
-     .fallback = "1,2,4,8,16"},
+     .fallback = BATCHES},
     {"nodes", ARG_INT, AT(nodes), 1, RANK_TREE_MOST, "127", .help = "--tree: guesses, at most", .value = "N"},
     ARG_FORCE(AT(force)),
     {"racers", ARG_INT, AT(race.racers), 1, 64, "5", .help = "points that race, at most", .value = "N"},
@@ -254,7 +255,7 @@ static bool tune_schedule(TuneArguments *a, CommandLine *line, Error *e) {
     TunedBatch *tuned;
     int count = 0;
     if (a->tree) return error_input(e, "tune: --tree finds a tree, --schedule a number: give one of them");
-    if (!int_list_parse(a->batches ? a->batches : "1,2,4,8,16", "--batches", 1, SEQUENCES_MAX, &batches, e))
+    if (!int_list_parse(a->batches ? a->batches : BATCHES, "--batches", 1, SEQUENCES_MAX, &batches, e))
         return false;
     for (int i = 1; i < batches.count; i++)
         if (batches.items[i] <= batches.items[i - 1])

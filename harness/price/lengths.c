@@ -109,26 +109,34 @@ static const Column COLUMNS[] = {
 const TableForm lengths_form = {"simulate FILE", TABLE_COLUMNS(COLUMNS),
                                 .about = "Published mean lengths, priced."};
 
+static void put_cell(const PublishedLengths *l, const LengthPrice *prices, int batch, int bits,
+                     RecordTable *t) {
+    for (int i = 0; i < l->count; i++) {
+        const PublishedLength *x = &l->items[i];
+        const LengthPrice *price = &prices[i];
+        bool best = price->speedup > 1;
+        for (int k = 0; k < l->count; k++) // of the same model and mode
+            if (l->items[k].model == x->model && l->items[k].mode == x->mode)
+                best = best && prices[k].speedup <= price->speedup;
+        Text of = {0};
+        text_printf(&of, "%s, %s", x->model, x->mode);
+        TABLE_ROW(t, CELL(x->model), CELL(x->mode), CELL(text_get(&of)), CELL(batch), CELL(bits),
+                  CELL(x->drafted), CELL(x->length), CELL(price->step_s * batch),
+                  CELL(x->length / price->step_s), CELL(price->speedup), CELL(best),
+                  CELL(best ? "best" : ""));
+        text_release(&of);
+    }
+}
+
 void lengths_put(const PublishedLengths *l, const Prediction *p, const LengthsPrice *how, RecordTable *t) {
+    LengthPrice *prices = mem_new((size_t)l->count, sizeof *prices);
     for (int b = 0; b < p->bits.count; b++)
         for (int k = 0; k < p->batches.count; k++) {
             PredictionCell cell = {.batch = p->batches.items[k], .bits = p->bits.items[b]};
             Pricing pricing = prediction_pricing(p, &cell);
             int batch = cell.batch ? cell.batch : 1;
-            for (int i = 0; i < l->count; i++) {
-                const PublishedLength *x = &l->items[i];
-                LengthPrice price = price_of(x, &pricing, how, batch);
-                bool best = price.speedup > 1;
-                for (const PublishedLength *y = l->items; y < l->items + l->count; y++)
-                    if (y->model == x->model && y->mode == x->mode)
-                        best = best && price_of(y, &pricing, how, batch).speedup <= price.speedup;
-                Text of = {0};
-                text_printf(&of, "%s, %s", x->model, x->mode);
-                TABLE_ROW(t, CELL(x->model), CELL(x->mode), CELL(text_get(&of)), CELL(batch), CELL(cell.bits),
-                          CELL(x->drafted), CELL(x->length), CELL(price.step_s * batch),
-                          CELL(x->length / price.step_s), CELL(price.speedup), CELL(best),
-                          CELL(best ? "best" : ""));
-                text_release(&of);
-            }
+            for (int i = 0; i < l->count; i++) prices[i] = price_of(&l->items[i], &pricing, how, batch);
+            put_cell(l, prices, batch, cell.bits, t);
         }
+    mem_free(prices);
 }

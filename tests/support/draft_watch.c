@@ -118,7 +118,7 @@ static void on_step(void *state, const StepReport *r) {
     check_second(w, r->accepted, want);
     bool full = r->accepted >= want;
     if (w->heuristic && want) w->length_wanted += full ? 2 : -1;
-    if (w->learned) pace_observe(&w->pace, want, r->accepted), w->length_wanted = w->pace.length;
+    if (w->learned) pace_learn(&w->pace, r->accepted), w->length_wanted = w->pace.length;
     else if (w->length_wanted < 1) w->length_wanted = 1;
     w->rested += want == 0;
     w->accepted += r->accepted;

@@ -28,7 +28,8 @@
 #include "engine/cuda/kernels/product.h"
 
 enum { CODE_STAGE = 64 }; // columns
-// What kernels are made for: bits of codes with scales of f16, or with full ones; or 16, values.
+// The forms of weights that kernels are instantiated for: the bits of codes whose scales are f16, the same
+// with full scales, or 16 for values.
 enum { FULL_4 = 5, FULL_8 = 9 };
 static inline int matrix_form(const Matrix *m) { return m->bits ? m->bits + m->full : 16; }
 

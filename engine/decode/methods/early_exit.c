@@ -43,8 +43,7 @@ typedef struct EarlyExit {
     Session *target;
     Drafter drafter;
     Pace pace;
-    int drafted, last; // of this step: guesses, and the last one's node
-    const int *eos;    // (eos_count)
+    const int *eos; // (eos_count)
     int eos_count;
     Sources sources;
 } EarlyExit;
@@ -90,7 +89,6 @@ static bool ends_text(const EarlyExit *x, int token) {
 static bool early_exit_propose(void *self, Tree *tree, Error *e) {
     EarlyExit *x = self;
     int parent = tree_row(tree);
-    x->drafted = 0;
     for (bool more = x->pace.length > 0; more && parent != TREE_NONE;) {
         if (tree_room(tree) <= 0 || tree_position(tree, parent) + 1 >= tree->limit) break;
         Draft d;
@@ -102,10 +100,9 @@ static bool early_exit_propose(void *self, Tree *tree, Error *e) {
         if (!drafter_propose(&x->drafter, node, tree, parent, &d, e)) return false;
         if (d.node == TREE_NONE) break;
         parent = d.node;
-        more = !pace_ends(&x->pace, ++x->drafted, d.confidence) && !ends_text(x, d.token) &&
-               d.confidence > x->p.eta;
+        more =
+            !pace_ends(&x->pace, d.node, d.confidence) && !ends_text(x, d.token) && d.confidence > x->p.eta;
     }
-    x->last = parent;
     x->sources.count = 0;
     if (parent != TREE_NONE && tree->depth[parent] > 0) sources_record(&x->sources, 0, parent);
     return true;
@@ -114,9 +111,7 @@ static bool early_exit_propose(void *self, Tree *tree, Error *e) {
 static bool early_exit_observe(void *self, const Observation *seen, Error *e) {
     (void)e;
     EarlyExit *x = self;
-    pace_observe(&x->pace, x->drafted,
-                 x->drafted ? sources_match(&seen->target->tree, x->last, seen->verdict->node) : 0);
-    x->drafted = 0; // a mix may leave it out of the next step
+    pace_observe(&x->pace, seen);
     return true;
 }
 

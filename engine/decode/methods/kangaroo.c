@@ -53,7 +53,6 @@ typedef struct Kangaroo {
     Follower follower; // the adapter's
     Drafter drafter;
     Pace pace;           // at least one guess: a step without one would leave the adapter without states
-    int drafted, last;   // of this step: guesses, and the last one's node
     HiddenRows exits;    // states at layer l, from the first token that the adapter lacks
     int start, capacity; // exit i is in row (start + i) mod capacity
     int pending;         // exits left for the next step
@@ -109,7 +108,7 @@ static void kangaroo_check(const Kangaroo *k) {
 
 static bool kangaroo_begin(void *self, const Prompt *prompt, Error *e) {
     Kangaroo *k = self;
-    k->pending = k->run = k->drafted = 0;
+    k->pending = k->run = 0;
     pace_begin(&k->pace);
     drafter_begin(&k->drafter, prompt->seed);
     return follower_begin(&k->follower, prompt->tokens, prompt->count, prompt->hidden, e);
@@ -141,7 +140,6 @@ static bool kangaroo_propose(void *self, Tree *tree, Error *e) {
     if (follower_missing(&k->follower) == k->pending + 1) node = follower_catch_up(&k->follower);
     k->run = k->pending;
     if (node != TREE_NONE && !run_shallow(k, parent, e)) return false;
-    k->drafted = 0;
     while (node != TREE_NONE) {
         Draft d;
         if (!run_adapter(k, first, e) || !drafter_propose(&k->drafter, node, tree, parent, &d, e))
@@ -151,10 +149,9 @@ static bool kangaroo_propose(void *self, Tree *tree, Error *e) {
         parent = d.node;
         k->guessed = d.token;
         bool unsure = k->p.strict ? d.confidence < k->p.eta : d.confidence <= k->p.eta;
-        bool last = pace_ends(&k->pace, ++k->drafted, d.confidence) || unsure;
+        bool last = pace_ends(&k->pace, d.node, d.confidence) || unsure;
         first = node = last ? TREE_NONE : follower_guess(&k->follower, node, d.token);
     }
-    k->last = parent;
     k->sources.count = 0;
     if (tree->depth[parent] > 0) sources_record(&k->sources, 0, parent);
     kangaroo_check(k);
@@ -180,9 +177,7 @@ static bool kangaroo_observe(void *self, const Observation *seen, Error *e) {
     Kangaroo *k = self;
     Follower *f = &k->follower;
     int before = f->session->cache.length;
-    pace_observe(&k->pace, k->drafted,
-                 k->drafted ? sources_match(&seen->target->tree, k->last, seen->verdict->node) : 0);
-    k->drafted = 0;
+    pace_observe(&k->pace, seen);
     if (!follower_settle(f, seen->emitted, seen->emitted_count, e)) return false;
     int taken = f->session->cache.length - before;
     if (seen->hidden) {

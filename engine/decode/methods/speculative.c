@@ -62,8 +62,6 @@ typedef struct Speculative {
     bool parallel;
     DraftTree tree;
     Pace pace;
-    int drafted; // tokens drafted in this step
-    int last;    // the last one's node in the target's tree, or its root
     Sources sources;
 } Speculative;
 
@@ -120,14 +118,14 @@ static bool propose_greedy(Speculative *s, int node, Tree *tree, int *parent, Er
     int ids[LONGEST], made;
     while (node != TREE_NONE) {
         int fit = tree->limit - 1 - tree_position(tree, *parent), room = tree_room(tree);
-        int most = 1 + (fit < room ? fit : room), left = s->pace.length - s->drafted;
+        int most = 1 + (fit < room ? fit : room), left = s->pace.length - s->pace.drafted;
         if (!session_chain(s->follower.session, node, left < most ? left : most, ids, &made, e)) return false;
-        for (int i = 0; i < made; i++, s->drafted++) {
+        for (int i = 0; i < made; i++) {
             int next = tree_propose(tree, *parent, ids[i]);
             if (next == TREE_NONE) return true;
             *parent = next;
+            if (pace_ends(&s->pace, next, 1)) return true;
         }
-        if (s->drafted == s->pace.length) return true;
         node = follower_guess(&s->follower, s->follower.session->tree.count - 1, ids[made - 1]);
     }
     return true;
@@ -137,24 +135,22 @@ static bool propose_chain(Speculative *s, int node, Tree *tree, Error *e) {
     Session *draft = s->follower.session;
     int parent = tree_row(tree), mask = draft->shape.mask_token;
     bool greedy = s->drafter.greedy && !pace_asks_confidence(&s->p.pace) && !s->parallel;
-    s->drafted = 0;
     for (int i = 1, at = node; s->parallel && at != TREE_NONE && i < s->pace.length; i++)
         at = follower_guess(&s->follower, at, mask);
     if (greedy && !propose_greedy(s, node, tree, &parent, e)) return false;
-    for (; !greedy && node != TREE_NONE; s->drafted++) {
+    while (!greedy && node != TREE_NONE) {
         Draft d;
         if (!session_run(draft, draft->shape.layers, e) ||
             !drafter_propose(&s->drafter, node, tree, parent, &d, e))
             return false;
         if (d.node == TREE_NONE) break;
         parent = d.node;
-        bool last = pace_ends(&s->pace, s->drafted + 1, d.confidence);
+        bool last = pace_ends(&s->pace, d.node, d.confidence);
         // In parallel the mask is there already, and has been run with all others.
         node = last ? TREE_NONE : follower_guess(&s->follower, node, s->parallel ? mask : d.token);
     }
-    s->last = parent;
     s->sources.count = 0;
-    if (s->drafted) sources_record(&s->sources, 0, parent);
+    if (s->pace.drafted) sources_record(&s->sources, 0, parent);
     return true;
 }
 
@@ -172,9 +168,7 @@ static bool speculative_propose(void *self, Tree *tree, Error *e) {
 
 static bool speculative_observe(void *self, const Observation *seen, Error *e) {
     Speculative *s = self;
-    pace_observe(&s->pace, s->drafted,
-                 s->drafted ? sources_match(&seen->target->tree, s->last, seen->verdict->node) : 0);
-    s->drafted = 0; // the next step may be without a draft
+    pace_observe(&s->pace, seen);
     if (!follower_settle(&s->follower, seen->emitted, seen->emitted_count, e)) return false;
     assert(s->follower.length == seen->length);
     return true;

@@ -35,7 +35,7 @@ static Sum run(const Guesser *g, Pace *p, int length, uint64_t seed) {
             drafted++;
             more = p ? !pace_ends(p, drafted, g->says > 0 ? g->says : chance) : drafted < n;
         }
-        if (p) pace_observe(p, drafted, right);
+        if (p) pace_learn(p, right);
         s.tokens += right + 1;
         s.time += 1 + drafted * g->cost;
         s.drafted += drafted;
@@ -102,7 +102,7 @@ static void near_the_best(void **state) {
 static int drafts(Pace *p, double confidence, int right) {
     int drafted = 0;
     for (bool more = p->length > 0; more;) more = !pace_ends(p, ++drafted, confidence);
-    pace_observe(p, drafted, right < drafted ? right : drafted);
+    pace_learn(p, right < drafted ? right : drafted);
     return drafted;
 }
 
